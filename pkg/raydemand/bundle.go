@@ -1,0 +1,105 @@
+package raydemand
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Resource names that Ray gives a meaning of its own.
+const (
+	CPU    = "CPU"
+	GPU    = "GPU"
+	Memory = "memory" // bytes
+	// ImplicitPrefix starts names that every node holds one of, without announcing it
+	// (ray: node:__internal_implicit_resource_*).
+	ImplicitPrefix = "node:__internal_implicit_resource_"
+)
+
+// Bundle is a set of resource amounts by Ray resource name: what one task, actor or placement-group bundle asks
+// for, or what one node has. A missing name means zero.
+type Bundle map[string]Amount
+
+// Names returns the resource names in byte order.
+func (b Bundle) Names() []string { return slices.Sorted(maps.Keys(b)) }
+
+// Clone returns a copy that shares nothing with b.
+func (b Bundle) Clone() Bundle { return maps.Clone(b) }
+
+// IsZero reports whether nothing is asked for: no name, or only zero amounts.
+func (b Bundle) IsZero() bool {
+	for _, amount := range b {
+		if amount != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Has returns the amount of name that a node announcing b offers. Implicit resources count one on every node.
+func (b Bundle) Has(name string) Amount {
+	if amount, ok := b[name]; ok {
+		return amount
+	}
+	if strings.HasPrefix(name, ImplicitPrefix) {
+		return One
+	}
+	return 0
+}
+
+// Fits reports whether every amount of want is there.
+func (b Bundle) Fits(want Bundle) bool {
+	for name, amount := range want {
+		if amount > 0 && b.Has(name) < amount {
+			return false
+		}
+	}
+	return true
+}
+
+// Take subtracts want in place. The caller has asked Fits before.
+func (b Bundle) Take(want Bundle) {
+	for name, amount := range want {
+		if amount != 0 {
+			b[name] = b.Has(name) - amount
+		}
+	}
+}
+
+// Add adds more in place, saturating.
+func (b Bundle) Add(more Bundle) {
+	for name, amount := range more {
+		b[name] = b[name].Plus(amount)
+	}
+}
+
+// Equal reports whether both ask for the same amounts; a zero amount equals an absent name.
+func (b Bundle) Equal(other Bundle) bool {
+	for name, amount := range b {
+		if other[name] != amount {
+			return false
+		}
+	}
+	for name, amount := range other {
+		if b[name] != amount {
+			return false
+		}
+	}
+	return true
+}
+
+// String writes the bundle the way a person does: {CPU 1, GPU 0.5}, names in byte order.
+func (b Bundle) String() string {
+	var s strings.Builder
+	s.WriteByte('{')
+	for i, name := range b.Names() {
+		if i > 0 {
+			s.WriteString(", ")
+		}
+		s.WriteString(name)
+		s.WriteByte(' ')
+		s.WriteString(b[name].String())
+	}
+	s.WriteByte('}')
+	return s.String()
+}

@@ -1,0 +1,92 @@
+package raydemand
+
+import (
+	"encoding/hex"
+	"fmt"
+	"time"
+)
+
+// NodeID is Ray's node id. It is 28 bytes by type, because any other length kills a live GCS
+// (reference/ray-gcs-wire.md 0.3; ray #40416).
+type NodeID [28]byte
+
+// ParseNodeID accepts the raw bytes of the wire.
+func ParseNodeID(raw []byte) (NodeID, error) {
+	var id NodeID
+	if len(raw) != len(id) {
+		return id, fmt.Errorf("node id has %d bytes, want %d", len(raw), len(id))
+	}
+	copy(id[:], raw)
+	return id, nil
+}
+
+// String writes the id in hex, as Ray's logs do.
+func (id NodeID) String() string { return hex.EncodeToString(id[:]) }
+
+// NodeStatus is what the GCS says of a node.
+type NodeStatus string
+
+// The states of ray.rpc.autoscaler.NodeStatus.
+const (
+	Unspecified NodeStatus = "UNSPECIFIED"
+	Running     NodeStatus = "RUNNING"
+	Idle        NodeStatus = "IDLE"
+	Draining    NodeStatus = "DRAINING"
+	Dead        NodeStatus = "DEAD"
+)
+
+// Node is one Ray node as the GCS reports it.
+type Node struct {
+	ID NodeID
+	// Instance is RAY_CLOUD_INSTANCE_ID, the pod's name under KubeRay. Group is RAY_NODE_TYPE_NAME, the worker
+	// group's name, or "headgroup".
+	Instance, Group string
+	Head            bool
+	Status          NodeStatus
+	// Idle is how long the node has been idle; zero unless Status is Idle. It keeps growing when a raylet stops
+	// answering, so it suggests a drain and never proves idleness.
+	Idle             time.Duration
+	Available, Total Bundle
+	// Labels are Ray's node labels; PlacedLabels the dynamic ones, _PG_<hex>, of placement groups with a bundle here.
+	Labels, PlacedLabels map[string]string
+	IP                   string
+	// Activity says in words why a busy node is busy. It is stale on idle nodes.
+	Activity []string
+}
+
+// State is one reading of a Ray cluster.
+type State struct {
+	// Session changes when the head starts a new Ray session: every remembered observation is then void.
+	Session string
+	// Version is the state's own counter; it restarts at 1 with the GCS and counts calls, not changes.
+	Version int64
+	// Nodes lists the living nodes and the dead ones that the GCS still remembers.
+	Nodes  []Node
+	Demand Demand
+	// Truncated says that at least one raylet may have cut its report at 100 shapes: more may be waiting.
+	Truncated bool
+	Findings  []Finding
+}
+
+// Severity grades a Finding.
+type Severity string
+
+// Severities, worst first.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+	Info    Severity = "info"
+)
+
+// Finding is something a person should know and can mend. Code is stable; the texts are for people.
+type Finding struct {
+	Code     string   `json:"code"`
+	Severity Severity `json:"severity"`
+	// Object and Field name what it is about, for example RayCluster ml/llm and spec.workerGroupSpecs[1].minReplicas.
+	Object string `json:"object,omitempty"`
+	Field  string `json:"field,omitempty"`
+	// Seen is the value found, Why what follows from it, Fix what to do.
+	Seen string `json:"seen,omitempty"`
+	Why  string `json:"why,omitempty"`
+	Fix  string `json:"fix,omitempty"`
+}

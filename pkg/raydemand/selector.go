@@ -1,0 +1,143 @@
+package raydemand
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Operator says how a label constraint compares: In or NotIn. The numbers are those of ray.rpc.LabelSelectorOperator.
+type Operator int
+
+// The two operators of Ray's label selectors.
+const (
+	In    Operator = 1
+	NotIn Operator = 2
+)
+
+// Constraint is one term of a Selector: the label Key must (In) or must not (NotIn) have one of Values.
+// NotIn also holds where the label is absent.
+type Constraint struct {
+	Key    string
+	Op     Operator
+	Values []string // sorted, no duplicates
+}
+
+// Selector is a conjunction of label constraints, sorted by key. The empty selector matches every node:
+// Ray 2.49 and later always append one, so "has a selector" never means "is constrained".
+type Selector []Constraint
+
+// NewSelector returns the canonical form: constraints sorted by key, values sorted and unique.
+// Ray sends the values of in(a,b) in random order (fixtures/gcs/INDEX.md).
+func NewSelector(constraints ...Constraint) Selector {
+	s := make(Selector, 0, len(constraints))
+	for _, c := range constraints {
+		values := slices.Clone(c.Values)
+		slices.Sort(values)
+		s = append(s, Constraint{Key: c.Key, Op: c.Op, Values: slices.Compact(values)})
+	}
+	slices.SortFunc(s, func(a, b Constraint) int {
+		if c := strings.Compare(a.Key, b.Key); c != 0 {
+			return c
+		}
+		if a.Op != b.Op {
+			return int(a.Op) - int(b.Op)
+		}
+		return slices.Compare(a.Values, b.Values)
+	})
+	return s
+}
+
+// ParseSelector reads Ray's map form, label key to expression: v, !v, in(a,b), !in(a,b).
+func ParseSelector(expressions map[string]string) (Selector, error) {
+	constraints := make([]Constraint, 0, len(expressions))
+	for _, key := range slices.Sorted(maps.Keys(expressions)) {
+		c, err := parseExpression(key, expressions[key])
+		if err != nil {
+			return nil, err
+		}
+		constraints = append(constraints, c)
+	}
+	return NewSelector(constraints...), nil
+}
+
+func parseExpression(key, expression string) (Constraint, error) {
+	c := Constraint{Key: key, Op: In}
+	text := strings.TrimSpace(expression)
+	if rest, negated := strings.CutPrefix(text, "!"); negated {
+		c.Op, text = NotIn, strings.TrimSpace(rest)
+	}
+	if list, ok := strings.CutPrefix(text, "in("); ok {
+		list, ok = strings.CutSuffix(list, ")")
+		if !ok {
+			return c, fmt.Errorf("label %q: expression %q does not end with \")\"; write v, !v, in(a,b) or !in(a,b)", key, expression)
+		}
+		for value := range strings.SplitSeq(list, ",") {
+			c.Values = append(c.Values, strings.TrimSpace(value))
+		}
+		return c, nil
+	}
+	if strings.ContainsAny(text, "()!,") {
+		return c, fmt.Errorf("label %q: cannot read expression %q; write v, !v, in(a,b) or !in(a,b)", key, expression)
+	}
+	c.Values = []string{text}
+	return c, nil
+}
+
+// Matches reports whether a node with these labels satisfies every constraint.
+func (s Selector) Matches(labels map[string]string) bool {
+	for _, c := range s {
+		value, present := labels[c.Key]
+		listed := present && slices.Contains(c.Values, value)
+		if listed != (c.Op == In) {
+			return false
+		}
+	}
+	return true
+}
+
+// Expression writes the constraint's right-hand side: v, !v, in(a,b) or !in(a,b).
+func (c Constraint) Expression() string {
+	text := strings.Join(c.Values, ",")
+	if len(c.Values) != 1 {
+		text = "in(" + text + ")"
+	}
+	if c.Op == NotIn {
+		text = "!" + text
+	}
+	return text
+}
+
+// String writes key=expression terms separated by spaces.
+func (s Selector) String() string {
+	terms := make([]string, len(s))
+	for i, c := range s {
+		terms[i] = c.Key + "=" + c.Expression()
+	}
+	return strings.Join(terms, " ")
+}
+
+// MarshalJSON writes Ray's map form. Two constraints on one key cannot be written that way; the GCS never sends them.
+func (s Selector) MarshalJSON() ([]byte, error) {
+	expressions := make(map[string]string, len(s))
+	for _, c := range s {
+		expressions[c.Key] = c.Expression()
+	}
+	return json.Marshal(expressions)
+}
+
+// UnmarshalJSON reads Ray's map form.
+func (s *Selector) UnmarshalJSON(text []byte) error {
+	var expressions map[string]string
+	if err := json.Unmarshal(text, &expressions); err != nil {
+		return fmt.Errorf("label selector: %w", err)
+	}
+	parsed, err := ParseSelector(expressions)
+	if err != nil {
+		return err
+	}
+	*s = parsed
+	return nil
+}
