@@ -1,0 +1,69 @@
+package planner
+
+import "heliostat.dev/heliostat/pkg/raydemand"
+
+// Policy is what an operator may choose about planning. The zero value is the default.
+type Policy struct {
+	// GPUForCPU lets CPU-only work launch GPU groups even where a CPU group could serve it.
+	GPUForCPU bool `json:"gpuForCPU,omitempty"`
+}
+
+// Reason is a stable code with a sentence for people.
+type Reason struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Plan is a decision. Its JSON form is the output contract of `autoscaler plan` (design.md §5.1).
+type Plan struct {
+	// Launch counts pods per group; groups without launches are absent.
+	Launch    map[string]int `json:"launch"`
+	Terminate []Termination  `json:"terminate"`
+	Groups    []GroupPlan    `json:"groups"`
+	// The three infeasible lists repeat what is not served, with the reason.
+	InfeasibleRequests         []UnmetRequest `json:"infeasibleRequests"`
+	InfeasibleGangRequests     []UnmetGang    `json:"infeasibleGangRequests"`
+	InfeasibleRequestResources []UnmetRequest `json:"infeasibleRequestResources"`
+	// Price is the price of what is launched, where every launched group has one.
+	Price *float64 `json:"price,omitempty"`
+}
+
+// Termination names one pod that shall go. Reason is idle, max_group, max_workers or outdated.
+type Termination struct {
+	Pod    string `json:"pod"`
+	Group  string `json:"group"`
+	Reason string `json:"reason"`
+	// Busy: the pod has work, so it may leave only by a drain with a deadline.
+	Busy    bool   `json:"busy,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// GroupPlan is one group's row. Current, Desired, Min and Max count pods.
+type GroupPlan struct {
+	Name      string           `json:"name"`
+	Current   int              `json:"current"`
+	Desired   int              `json:"desired"`
+	Min       int              `json:"min"`
+	Max       int              `json:"max"`
+	Resources raydemand.Bundle `json:"resources"`
+	Reasons   []Reason         `json:"reasons"`
+}
+
+// UnmetRequest is a request, or the rest of one, that this plan does not serve.
+type UnmetRequest struct {
+	raydemand.Request
+	Reason Reason `json:"reason"`
+}
+
+// UnmetGang is a gang that this plan does not serve.
+type UnmetGang struct {
+	raydemand.Gang
+	Reason Reason `json:"reason"`
+}
+
+// Reason codes of unmet demand. Impossible: no group could ever serve it. Capped: a limit stands in the way.
+const (
+	Impossible = "impossible"
+	Capped     = "capped"
+	Closed     = "closed"
+)

@@ -1,0 +1,83 @@
+// Package planner makes every scaling decision: Compute turns a Snapshot and a Policy into a Plan. It is pure and
+// deterministic: it touches nothing, asks nobody for the time, and equal input gives equal bytes. Anything that
+// production decided can be replayed with `autoscaler plan --snapshot`.
+package planner
+
+import (
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Snapshot is everything a decision depends on. Its JSON form is the contract of `autoscaler plan`
+// (design.md §5.1); unknown keys are ignored.
+type Snapshot struct {
+	Name    string    `json:"name,omitempty"`
+	TakenAt time.Time `json:"takenAt,omitzero"`
+	// MaxWorkers bounds the workers of all groups together, the head not counted; nil means no bound.
+	MaxWorkers    *int   `json:"maxWorkers"`
+	UpscalingMode string `json:"upscalingMode,omitempty"`
+	// IdleTimeoutSeconds applies to groups without their own; nil means idle workers are kept.
+	IdleTimeoutSeconds *float64 `json:"idleTimeoutSeconds"`
+	// LaunchConfigCheckDisabled ignores launch config hashes, as Ray does on KubeRay.
+	LaunchConfigCheckDisabled bool    `json:"launchConfigCheckDisabled,omitempty"`
+	Groups                    []Group `json:"groups"`
+	// Head can serve demand and is never launched or stopped.
+	Head  *Node  `json:"head"`
+	Nodes []Node `json:"nodes"`
+	raydemand.Demand
+}
+
+// Group is a worker group as the planner sees it. Min and Max count replicas of NumOfHosts pods each.
+type Group struct {
+	Name      string            `json:"name"`
+	Resources raydemand.Bundle  `json:"resources"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Min       int               `json:"minReplicas"`
+	Max       int               `json:"maxReplicas"`
+	// Replicas is the RayCluster's present value; nil in hand-written snapshots: then the nodes are counted.
+	Replicas           *int     `json:"replicas,omitempty"`
+	NumOfHosts         int      `json:"numOfHosts"`
+	IdleTimeoutSeconds *float64 `json:"idleTimeoutSeconds"`
+	Priority           int      `json:"priority,omitempty"`
+	// CloudAvailability and RecoverableScore are Ray's memory of failed launches, 0..1; nil means 1.
+	CloudAvailability *float64 `json:"cloudAvailability,omitempty"`
+	RecoverableScore  *float64 `json:"recoverableScore,omitempty"`
+	LaunchConfigHash  string   `json:"launchConfigHash,omitempty"`
+	// Closed, when not empty, says in words why the group takes no launches now (suspended, broken, cooling down).
+	Closed string `json:"closed,omitempty"`
+}
+
+// NodeState is a node's state in a snapshot.
+type NodeState string
+
+// Running and Idle nodes have joined Ray. Pending ones are on their way: asked for or created. AllocationTimeout ones
+// were given up and do not count. Leaving ones are drained or being deleted: they serve nothing but exist.
+const (
+	Running           NodeState = "RUNNING"
+	Idle              NodeState = "IDLE"
+	Pending           NodeState = "PENDING"
+	AllocationTimeout NodeState = "ALLOCATION_TIMEOUT"
+	Leaving           NodeState = "LEAVING"
+)
+
+// Node is one worker, or the head.
+type Node struct {
+	Pod   string    `json:"pod"`
+	Group string    `json:"group"`
+	State NodeState `json:"state"`
+	// Resources stands for both amounts of an untouched head.
+	Resources    raydemand.Bundle  `json:"resources,omitempty"`
+	Total        raydemand.Bundle  `json:"total"`
+	Available    raydemand.Bundle  `json:"available"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	PlacedLabels map[string]string `json:"placedLabels,omitempty"`
+	IdleSeconds  float64           `json:"idleSeconds"`
+	// Replica joins the hosts of one multi-host replica.
+	Replica string `json:"replica,omitempty"`
+	// Expected marks a pod that was asked for and is not seen yet; Pod is then a made-up name.
+	Expected              bool   `json:"expected,omitempty"`
+	IMState               string `json:"imState,omitempty"`
+	LaunchConfigHash      string `json:"launchConfigHash,omitempty"`
+	GroupLaunchConfigHash string `json:"groupLaunchConfigHash,omitempty"`
+}

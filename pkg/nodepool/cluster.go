@@ -1,0 +1,160 @@
+// Package nodepool is the vocabulary of where Ray can run: Cluster, WorkerGroup, Worker, Target. It is pure: what
+// Kubernetes says is converted to these values by package kube, and what is decided goes back the same way.
+package nodepool
+
+import (
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// ClusterKey names one RayCluster.
+type ClusterKey struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// String writes namespace/name.
+func (k ClusterKey) String() string { return k.Namespace + "/" + k.Name }
+
+// GroupKey names one worker group.
+type GroupKey struct {
+	Cluster ClusterKey
+	Group   string
+}
+
+// String writes namespace/cluster/group.
+func (k GroupKey) String() string { return k.Cluster.String() + "/" + k.Group }
+
+// Mode says what Heliostat may do with a RayCluster (annotation heliostat.dev/mode).
+type Mode string
+
+// Managed plans and writes; Shadow plans and reports only; Off does neither.
+const (
+	Managed Mode = "managed"
+	Shadow  Mode = "shadow"
+	Off     Mode = "off"
+)
+
+// Valid reports whether m is one of the three modes.
+func (m Mode) Valid() bool { return m == Managed || m == Shadow || m == Off }
+
+// Autoscaler says which autoscaler runs in the head pod's containers, as seen in the pod and not in the spec.
+type Autoscaler string
+
+// NoAutoscaler: no sidecar. RaySidecar: Ray's own Python autoscaler. OurSidecar: Heliostat in the sidecar's slot.
+const (
+	NoAutoscaler Autoscaler = ""
+	RaySidecar   Autoscaler = "ray"
+	OurSidecar   Autoscaler = "heliostat"
+)
+
+// Owner is what owns the RayCluster's spec, RayJob or RayService; empty when a person does.
+type Owner struct {
+	Kind, Name string
+}
+
+// Head is the head pod and how to reach its GCS.
+type Head struct {
+	Pod, PodUID string
+	// Restarts counts restarts of the Ray container; with PodUID it tells a new GCS from an old one.
+	Restarts int32
+	// IP and GCSPort are the GCS's address; IP is empty while the head has none.
+	IP      string
+	GCSPort int32
+	Ready   bool
+	// Sidecar is the autoscaler that is alive beside the head.
+	Sidecar Autoscaler
+	// ServiceFQDN is the head service's name, the TLS server name.
+	ServiceFQDN string
+}
+
+// Auth says how the GCS wants to be called.
+type Auth struct {
+	// TokenSecret and TokenKey name the Secret that holds Ray's token; empty without token authentication.
+	TokenSecret, TokenKey string
+	// Token is a literal token from the head container's environment, used when no Secret is named.
+	Token string `json:"-"`
+	// TLSSecret names the Secret with tls.crt, tls.key and ca.crt; empty without TLS.
+	TLSSecret string
+}
+
+// Cluster is one RayCluster and its pods at one moment.
+type Cluster struct {
+	Key ClusterKey
+	UID string
+	// ResourceVersion and Generation are those of the object read; the operator has seen ObservedGeneration.
+	ResourceVersion                string
+	Generation, ObservedGeneration int64
+
+	// Mode is the annotation's value, or empty where there is none.
+	Mode   Mode
+	Freeze bool
+	// Suspended, Deleting and ManagedElsewhere (spec.managedBy another controller) each forbid writes.
+	Suspended, Deleting, ManagedElsewhere bool
+	Owner                                 Owner
+	RayVersion                            string
+	// InTreeAutoscaling is spec.enableInTreeAutoscaling. Without it the operator deletes arbitrary surplus pods.
+	InTreeAutoscaling bool
+	// IdleTimeout applies to groups without one of their own (Ray's default: 60 s).
+	IdleTimeout   time.Duration
+	UpscalingMode string
+
+	Head   Head
+	Auth   Auth
+	Groups []WorkerGroup
+	// Workers are the worker pods, those of unknown groups and those being deleted included.
+	Workers []Worker
+	// RequestResources is the REST request kept in the annotation heliostat.dev/resource-requests.
+	RequestResources []raydemand.Request
+	Findings         []raydemand.Finding
+	// Unreadable says that the object could not be understood well enough to write to it.
+	Unreadable bool
+}
+
+// Group returns the group of that name.
+func (c *Cluster) Group(name string) (*WorkerGroup, bool) {
+	for i := range c.Groups {
+		if c.Groups[i].Name == name {
+			return &c.Groups[i], true
+		}
+	}
+	return nil, false
+}
+
+// WorkerGroup is one entry of spec.workerGroupSpecs.
+type WorkerGroup struct {
+	// Index is the entry's position; a patch addresses it by index and tests the name.
+	Index int
+	Name  string
+	// Resources is what `ray start` on a new pod will announce, in Ray's units (design.md, "effective num-gpus").
+	Resources raydemand.Bundle
+	Labels    map[string]string
+	// Replicas, Min and Max count replicas; a replica has NumOfHosts pods.
+	Replicas, Min, Max, NumOfHosts int
+	// IdleTimeout overrides the cluster's; nil means none of its own.
+	IdleTimeout *time.Duration
+	Priority    int
+	Suspended   bool
+	// WorkersToDelete is the list as stored; HasScaleStrategy tells an absent scaleStrategy from an empty one.
+	WorkersToDelete  []string
+	HasScaleStrategy bool
+	// Broken says that the group cannot be planned, for example min > max; a finding tells why.
+	Broken bool
+}
+
+// Worker is one worker pod.
+type Worker struct {
+	Pod, UID, Group string
+	// Replica is the label ray.io/worker-group-replica-name of a multi-host group, else empty.
+	Replica string
+	IP      string
+	// Terminating: the pod has a deletionTimestamp. Failed: phase Failed or Succeeded, the operator will replace it.
+	Terminating, Failed bool
+	// Running: the Ray container runs. Ready: the pod is ready.
+	Running, Ready bool
+	// Unschedulable is the scheduler's message while it cannot place the pod.
+	Unschedulable string
+	// The moments that are known; zero where they are not.
+	CreatedAt, ScheduledAt, StartedAt time.Time
+}

@@ -1,0 +1,27 @@
+package nodepool
+
+import "errors"
+
+// ErrConflict says that the RayCluster was not as it had been read: look again.
+var ErrConflict = errors.New("RayCluster changed since it was read")
+
+// Target is what one worker group shall be: its replicas and, when replicas leave, the pods that go by name.
+type Target struct {
+	Group string
+	// Index and From repeat what was read; the patch tests both.
+	Index, From int
+	// Replicas is the new value, within [minReplicas, maxReplicas].
+	Replicas int
+	// WorkersToDelete replaces the stored list; nil leaves it alone.
+	WorkersToDelete []string
+	// HasScaleStrategy as read: an absent scaleStrategy is added, a present one replaced.
+	HasScaleStrategy bool
+}
+
+// Change is one guarded write to one RayCluster: all its targets or none.
+type Change struct {
+	Cluster ClusterKey
+	// UID guards against a cluster that was deleted and created anew under the same name.
+	UID     string
+	Targets []Target
+}
