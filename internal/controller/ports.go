@@ -1,0 +1,35 @@
+package controller
+
+import (
+	"context"
+	"errors"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// ErrGone says that the RayCluster does not exist any more.
+var ErrGone = errors.New("RayCluster is gone")
+
+// Kube is all the controller needs from Kubernetes.
+type Kube interface {
+	// Cluster reads a RayCluster and its pods from the caches; ErrGone when there is none.
+	Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error)
+	// Fresh reads the same from the API server itself. It is asked before anything is taken away.
+	Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error)
+	// Apply writes one guarded patch and returns the cluster's new generation. nodepool.ErrConflict means: look again.
+	Apply(ctx context.Context, change nodepool.Change) (generation int64, err error)
+	// Event records a Kubernetes Event on the RayCluster. warning selects its type.
+	Event(cluster nodepool.Cluster, warning bool, reason, message string)
+}
+
+// Ray is one Ray cluster's head.
+type Ray interface {
+	State(ctx context.Context) (raydemand.State, error)
+	Drain(ctx context.Context, drain raydemand.Drain) (raydemand.DrainReply, error)
+	Report(ctx context.Context, report raydemand.Report) error
+	Close() error
+}
+
+// Dialer connects to the head of a cluster as it stands now: address, token and TLS come from the value.
+type Dialer func(ctx context.Context, cluster nodepool.Cluster) (Ray, error)

@@ -1,0 +1,29 @@
+package raydemand
+
+import "time"
+
+// DrainReason says why a node shall leave. Its zero value is not a reason: 0 on the wire kills a live raylet
+// (reference/ray-gcs-wire.md 0.4), so adapters refuse it before sending.
+type DrainReason int
+
+// DrainIdle may be refused by Ray when the node is no longer idle. DrainPreemption is always accepted: running work may finish.
+const (
+	DrainIdle       DrainReason = 1
+	DrainPreemption DrainReason = 2
+)
+
+// Drain asks Ray to let a node go. Node must come from the newest State: with DrainIdle it must have been seen Idle,
+// because even a refused drain marks the node's actors as preempted.
+type Drain struct {
+	Node    Node
+	Reason  DrainReason
+	Message string
+	// Deadline is told to the applications on the node. Ray never enforces it; zero means none.
+	Deadline time.Time
+}
+
+// DrainReply is Ray's answer. A refusal is an answer, not an error.
+type DrainReply struct {
+	Accepted bool
+	Message  string
+}
