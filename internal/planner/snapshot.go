@@ -26,6 +26,9 @@ type Snapshot struct {
 	Head  *Node  `json:"head"`
 	Nodes []Node `json:"nodes"`
 	raydemand.Demand
+	// KeptResources is request_resources made over REST. It holds beside Constraint and is not added to it: the cluster
+	// keeps at least this much in total, and at least Constraint in total, each judged on its own. All or nothing.
+	KeptResources []raydemand.Request `json:"keptResources,omitempty"`
 }
 
 // Group is a worker group as the planner sees it. Min and Max count replicas of NumOfHosts pods each.
