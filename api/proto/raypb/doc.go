@@ -1,0 +1,2 @@
+// Package raypb is the generated form of the ray.rpc messages and services that Heliostat speaks; see ../ray/rpc.
+package raypb

@@ -1,0 +1,127 @@
+package gcs
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"heliostat.dev/heliostat/api/proto/autoscalerpb"
+	"heliostat.dev/heliostat/api/proto/raypb"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Client talks to one Ray head. It is safe for concurrent use.
+type Client struct {
+	config     Config
+	conn       *grpc.ClientConn
+	autoscaler autoscalerpb.AutoscalerStateServiceClient
+	nodes      raypb.NodeInfoGcsServiceClient
+	kv         raypb.InternalKVGcsServiceClient
+
+	// mu guards what is remembered of the head's current session and the last report's version.
+	mu         sync.Mutex
+	session    session
+	lastReport int64
+}
+
+// Dial prepares a connection; it is opened by the first call. The error is the configuration's.
+func Dial(config Config) (*Client, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("dialing Ray head: %w", err)
+	}
+	config = config.withDefaults()
+	conn, err := grpc.NewClient("passthrough:///"+config.Address, dialOptions(config)...)
+	if err != nil {
+		return nil, fmt.Errorf("dialing Ray head %s: %w", config.Address, err)
+	}
+	return &Client{
+		config:     config,
+		conn:       conn,
+		autoscaler: autoscalerpb.NewAutoscalerStateServiceClient(conn),
+		nodes:      raypb.NewNodeInfoGcsServiceClient(conn),
+		kv:         raypb.NewInternalKVGcsServiceClient(conn),
+	}, nil
+}
+
+func dialOptions(config Config) []grpc.DialOption {
+	transport := insecure.NewCredentials()
+	if config.TLS != nil {
+		transport = credentials.NewTLS(config.TLS)
+	}
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(transport),
+		// An HTTP proxy meant for the internet must not see a pod's traffic; Ray turns it off as well.
+		grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(config.MaxMessage)),
+		// A restarted head is back within seconds; gRPC's default would wait up to two minutes before it looks.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: config.Timeout,
+		}),
+		// Fixed windows switch off gRPC's bandwidth probing, whose pings count as strikes on Ray's C++ server
+		// (ray #27769). No keepalive for the same reason: every call has a deadline.
+		grpc.WithInitialWindowSize(1 << 20),
+		grpc.WithInitialConnWindowSize(1 << 20),
+		// A fleet holds one connection per cluster: small buffers, 4 KiB instead of 2 x 32 KiB each.
+		grpc.WithReadBufferSize(4 << 10),
+		grpc.WithWriteBufferSize(4 << 10),
+		grpc.WithSharedWriteBuffer(true),
+	}
+	if config.Token != nil {
+		options = append(options, grpc.WithPerRPCCredentials(bearer{token: config.Token}))
+	}
+	return options
+}
+
+// Close ends the connection; calls under way fail.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// RayVersion asks the cheapest question there is. It proves the address, TLS and the token.
+func (c *Client) RayVersion(ctx context.Context) (string, error) {
+	reply, err := call(ctx, c.config.Timeout, "CheckAlive", c.nodes.CheckAlive, &raypb.CheckAliveRequest{})
+	if err != nil {
+		return "", err
+	}
+	if err := statusError("CheckAlive", reply.GetStatus()); err != nil {
+		return "", err
+	}
+	if reply.IsLeader != nil && !reply.GetIsLeader() {
+		return reply.GetRayVersion(), fmt.Errorf("calling CheckAlive: %w", raydemand.ErrPassive)
+	}
+	return reply.GetRayVersion(), nil
+}
+
+// SessionName returns the head's Ray session, which State carries too.
+func (c *Client) SessionName(ctx context.Context) (string, error) {
+	value, found, err := c.kvGet(ctx, "session", "session_name")
+	if err != nil {
+		return "", err
+	}
+	if !found {
+		return "", fmt.Errorf("reading session name: %w: key is absent", raydemand.ErrBadReply)
+	}
+	return string(value), nil
+}
+
+// kvGet reads one key of Ray's key-value store; a missing key is not an error.
+func (c *Client) kvGet(ctx context.Context, namespace, key string) (value []byte, found bool, err error) {
+	request := &raypb.InternalKVGetRequest{Namespace: []byte(namespace), Key: []byte(key)}
+	reply, err := call(ctx, c.config.Timeout, "InternalKVGet", c.kv.InternalKVGet, request)
+	if err != nil {
+		return nil, false, fmt.Errorf("reading key %q: %w", key, err)
+	}
+	if reply.GetStatus().GetCode() == codeNotFound {
+		return nil, false, nil
+	}
+	if err := statusError("InternalKVGet", reply.GetStatus()); err != nil {
+		return nil, false, fmt.Errorf("reading key %q: %w", key, err)
+	}
+	return reply.GetValue(), true, nil
+}

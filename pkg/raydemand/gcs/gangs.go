@@ -1,0 +1,146 @@
+package gcs
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/api/proto/autoscalerpb"
+	"heliostat.dev/heliostat/api/proto/raypb"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// gangs reads the waiting placement groups, sorted by id. One without bundles is no demand: the GCS appends an entry
+// before it looks whether anything is left to place.
+func (d *decoder) gangs(wire []*autoscalerpb.GangResourceRequest) []raydemand.Gang {
+	gangs := make([]raydemand.Gang, 0, len(wire))
+	for _, w := range wire {
+		if len(w.GetRequests()) == 0 && len(w.GetBundleSelectors()) == 0 {
+			continue
+		}
+		if gang, ok := d.gang(w); ok && len(gang.Bundles) > 0 {
+			gangs = append(gangs, gang)
+		}
+	}
+	slices.SortStableFunc(gangs, func(a, b raydemand.Gang) int { return cmp.Compare(a.ID, b.ID) })
+	return gangs
+}
+
+func (d *decoder) gang(wire *autoscalerpb.GangResourceRequest) (raydemand.Gang, bool) {
+	alternatives := gangAlternatives(wire)
+	first := alternatives[0]
+	gang := raydemand.Gang{}
+	gang.ID, gang.Strategy = gangIdentity(wire.GetDetails(), first.GetResourceRequests())
+	var ok bool
+	if gang.Bundles, gang.BundleSelectors, ok = d.gangBundles(first.GetResourceRequests()); !ok {
+		return gang, false
+	}
+	if gang.TopologyLabel, ok = d.topology(first.GetLocalityRequirement()); !ok {
+		return gang, false
+	}
+	for _, other := range alternatives[1:] {
+		bundles, selectors, ok := d.gangBundles(other.GetResourceRequests())
+		if !ok {
+			continue
+		}
+		if selectors != nil || other.GetLocalityRequirement() != nil {
+			d.badValue("", "bundle_selectors", "an alternative with labels of its own", "the alternative is left out, the first one stands")
+			continue
+		}
+		gang.Fallbacks = append(gang.Fallbacks, bundles)
+	}
+	return gang, true
+}
+
+// gangAlternatives prefers bundle_selectors, which carry the labels, to the plain list, which does not.
+// Ray 2.49 put each bundle into an alternative of its own (ray #53578, mended by #55106); the plain list, which holds
+// all of them, gives that away.
+func gangAlternatives(wire *autoscalerpb.GangResourceRequest) []*autoscalerpb.BundleSelector {
+	alternatives := wire.GetBundleSelectors()
+	if len(alternatives) == 0 {
+		return []*autoscalerpb.BundleSelector{{ResourceRequests: wire.GetRequests()}}
+	}
+	if len(alternatives) == 1 || len(alternatives) != len(wire.GetRequests()) {
+		return alternatives
+	}
+	whole := &autoscalerpb.BundleSelector{LocalityRequirement: alternatives[0].GetLocalityRequirement()}
+	for _, a := range alternatives {
+		if len(a.GetResourceRequests()) != 1 {
+			return alternatives
+		}
+		whole.ResourceRequests = append(whole.ResourceRequests, a.GetResourceRequests()...)
+	}
+	return []*autoscalerpb.BundleSelector{whole}
+}
+
+// gangIdentity reads details, "<id hex>:<STRATEGY>|<STATE>", and the constraints of the bundles, which alone are
+// binding: STRICT_SPREAD is anti-affinity, STRICT_PACK affinity on the label _PG_<id hex>. Only details tells SPREAD
+// from PACK.
+func gangIdentity(details string, requests []*autoscalerpb.ResourceRequest) (string, raydemand.Strategy) {
+	id, rest, _ := strings.Cut(details, ":")
+	told, _, _ := strings.Cut(rest, "|")
+	strategy := raydemand.Strategy(told)
+	if !strategy.Valid() {
+		strategy = raydemand.Pack
+	}
+	for _, r := range requests {
+		for _, c := range r.GetPlacementConstraints() {
+			label := c.GetAffinity().GetLabelName()
+			if c.GetAffinity() != nil {
+				strategy = raydemand.StrictPack
+			}
+			if c.GetAntiAffinity() != nil {
+				strategy, label = raydemand.StrictSpread, c.GetAntiAffinity().GetLabelName()
+			}
+			if id == "" {
+				id = strings.TrimPrefix(label, "_PG_")
+			}
+		}
+	}
+	return id, strategy
+}
+
+// gangBundles keeps bundles and selectors parallel; no selectors at all are nil. One unreadable bundle makes the gang
+// unreadable: the rest of it would start nothing.
+func (d *decoder) gangBundles(requests []*autoscalerpb.ResourceRequest) ([]raydemand.Bundle, []raydemand.Selector, bool) {
+	const field = "pending_gang_resource_requests"
+	bundles := make([]raydemand.Bundle, 0, len(requests))
+	selectors := make([]raydemand.Selector, 0, len(requests))
+	constrained := false
+	for _, r := range requests {
+		bundle, ok := d.bundle(field, r)
+		if !ok {
+			return nil, nil, false
+		}
+		alternatives, ok := d.selectors(field, r.GetLabelSelectors())
+		if !ok {
+			return nil, nil, false
+		}
+		var selector raydemand.Selector
+		if len(alternatives) > 0 {
+			selector, constrained = alternatives[0], true
+		}
+		if len(alternatives) > 1 {
+			d.badValue("", field+".label_selectors", "several for one bundle", "only the first counts")
+		}
+		bundles, selectors = append(bundles, bundle), append(selectors, selector)
+	}
+	if !constrained {
+		selectors = nil
+	}
+	return bundles, selectors, true
+}
+
+// topology reads placement_group(topology_strategy=…); Ray 2.60 accepts only STRICT_PACK on a label.
+func (d *decoder) topology(wire *autoscalerpb.LocalityRequirement) (label string, ok bool) {
+	if wire == nil {
+		return "", true
+	}
+	const field = "pending_gang_resource_requests.locality_requirement"
+	strategy := wire.GetLocalityConstraint().GetPlacementStrategy()
+	if strategy != raypb.PlacementStrategy_STRICT_PACK || len(wire.GetLabelSelector().GetLabelConstraints()) > 0 {
+		d.badValue("", field, wire.String(), "the placement group is left out: this form of topology is not known")
+		return "", false
+	}
+	return wire.GetLocalityConstraint().GetLabelName(), true
+}

@@ -1,0 +1,101 @@
+package gcs
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/api/proto/autoscalerpb"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// headResource is held by the head alone, headGroup is its node type under KubeRay. A dead head has only the latter.
+const (
+	headResource = "node:__internal_head__"
+	headGroup    = "headgroup"
+)
+
+func (d *decoder) nodes(wire []*autoscalerpb.NodeState, labels map[raydemand.NodeID]map[string]string) []raydemand.Node {
+	nodes := make([]raydemand.Node, 0, len(wire))
+	for _, n := range wire {
+		id, err := raydemand.ParseNodeID(n.GetNodeId())
+		if err != nil {
+			d.badValue("Ray node "+n.GetInstanceId(), "node_states.node_id", err.Error(), "the node is left out")
+			continue
+		}
+		nodes = append(nodes, d.node(id, n, labels[id]))
+	}
+	slices.SortFunc(nodes, func(a, b raydemand.Node) int {
+		if c := strings.Compare(a.Instance, b.Instance); c != 0 {
+			return c
+		}
+		return bytes.Compare(a.ID[:], b.ID[:])
+	})
+	return nodes
+}
+
+func (d *decoder) node(id raydemand.NodeID, n *autoscalerpb.NodeState, labels map[string]string) raydemand.Node {
+	if len(n.GetLabels()) > 0 {
+		labels = n.GetLabels()
+	}
+	object := fmt.Sprintf("Ray node %s (%s)", id, n.GetInstanceId())
+	node := raydemand.Node{
+		ID:           id,
+		Instance:     n.GetInstanceId(),
+		Group:        n.GetRayNodeTypeName(),
+		Status:       d.status(object, n.GetStatus()),
+		Available:    d.nodeResources(object, "available_resources", n.GetAvailableResources()),
+		Total:        d.nodeResources(object, "total_resources", n.GetTotalResources()),
+		Labels:       maps.Clone(labels),
+		PlacedLabels: maps.Clone(n.GetDynamicLabels()),
+		IP:           n.GetNodeIpAddress(),
+		Activity:     slices.Clone(n.GetNodeActivity()),
+	}
+	node.Head = node.Group == headGroup || node.Total[headResource] > 0
+	if node.Status == raydemand.Idle {
+		node.Idle = milliseconds(n.GetIdleDurationMs())
+	}
+	return node
+}
+
+func (d *decoder) status(object string, s autoscalerpb.NodeStatus) raydemand.NodeStatus {
+	switch s {
+	case autoscalerpb.NodeStatus_RUNNING:
+		return raydemand.Running
+	case autoscalerpb.NodeStatus_IDLE:
+		return raydemand.Idle
+	case autoscalerpb.NodeStatus_DRAINING:
+		return raydemand.Draining
+	case autoscalerpb.NodeStatus_DEAD:
+		return raydemand.Dead
+	}
+	d.badValue(object, "node_states.status", fmt.Sprintf("%d", s), "the node counts as neither idle nor gone")
+	return raydemand.Unspecified
+}
+
+// nodeResources leaves out the resources of placement groups: no pending bundle may ask for them, and the CPU and GPU
+// they hold are already missing from what is available. Less than nothing available is nothing.
+func (d *decoder) nodeResources(object, field string, wire map[string]float64) raydemand.Bundle {
+	bundle := make(raydemand.Bundle, len(wire))
+	for _, name := range slices.Sorted(maps.Keys(wire)) {
+		if isPlacementGroupResource(name) {
+			continue
+		}
+		amount, err := raydemand.FromFloat(wire[name])
+		if err != nil || amount < 0 {
+			d.badValue(object, fmt.Sprintf("node_states.%s[%q]", field, name), fmt.Sprint(wire[name]), "it counts as none")
+			amount = 0
+		}
+		bundle[name] = amount
+	}
+	return bundle
+}
+
+// milliseconds converts without overflow; a negative time is none.
+func milliseconds(ms int64) time.Duration {
+	return time.Duration(min(max(ms, 0), math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+}

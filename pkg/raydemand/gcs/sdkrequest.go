@@ -1,0 +1,69 @@
+package gcs
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// sdkRequest reads the KV key in which a v1 head keeps request_resources: a JSON list with one element per unit,
+// plain resource maps, or (Ray 2.50 to 2.5x, ray #61673) objects of resources and label_selector. Absent and [] are
+// no request.
+func (d *decoder) sdkRequest(text []byte) []raydemand.Request {
+	const field = "autoscaler_resource_request"
+	if len(text) == 0 {
+		return nil
+	}
+	var elements []json.RawMessage
+	if err := json.Unmarshal(text, &elements); err != nil {
+		d.badValue("", field, err.Error(), "request_resources of Ray's SDK is not honoured")
+		return nil
+	}
+	var merged merger
+	for i, element := range elements {
+		request, err := sdkElement(element)
+		if err != nil {
+			d.badValue("", fmt.Sprintf("%s[%d]", field, i), err.Error(), "the entry is left out")
+			continue
+		}
+		if !request.Bundle.IsZero() {
+			merged.add(request)
+		}
+	}
+	return merged.sorted()
+}
+
+func sdkElement(text []byte) (raydemand.Request, error) {
+	request := raydemand.Request{Count: 1}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return request, err
+	}
+	// A plain map has numbers only, so an object under "resources" tells the forms apart even when somebody has a
+	// custom resource of that name.
+	var object struct {
+		Resources raydemand.Bundle   `json:"resources"`
+		Selector  raydemand.Selector `json:"label_selector"`
+	}
+	if raw := fields["resources"]; len(raw) > 0 && raw[0] == '{' {
+		if err := json.Unmarshal(text, &object); err != nil {
+			return request, err
+		}
+	} else if err := json.Unmarshal(text, &object.Resources); err != nil {
+		return request, err
+	}
+	request.Bundle = make(raydemand.Bundle, len(object.Resources))
+	for name, amount := range object.Resources {
+		if amount < 0 {
+			return request, fmt.Errorf("resource %q is %s: must not be negative", name, amount)
+		}
+		if amount > 0 {
+			request.Bundle[name] = amount
+		}
+	}
+	if len(object.Selector) > 0 {
+		request.Selectors = []raydemand.Selector{object.Selector}
+	}
+	return request, nil
+}

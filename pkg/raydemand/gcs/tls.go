@@ -1,0 +1,50 @@
+package gcs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// LoadTLS builds the configuration for a head with RAY_USE_TLS=1, which demands a client certificate: the CA, our
+// certificate and our key in PEM, and the name in the head's certificate (under KubeRay the head Service's full name).
+func LoadTLS(caPEM, certPEM, keyPEM []byte, serverName string) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("loading Ray client certificate: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(caPEM) {
+		return nil, errors.New("loading Ray CA: no certificate in the PEM text")
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair}, ServerName: serverName}, nil
+}
+
+// FileTLS is LoadTLS on mounted files. The client certificate is read again on each handshake, so a renewed Secret
+// needs no restart; the CA is read once.
+func FileTLS(caFile, certFile, keyFile, serverName string) (*tls.Config, error) {
+	ca, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading Ray CA: %w", err)
+	}
+	load := func() (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading Ray client certificate: %w", err)
+		}
+		return &pair, nil
+	}
+	if _, err := load(); err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca) {
+		return nil, fmt.Errorf("loading Ray CA %s: no certificate in it", caFile)
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: serverName,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() },
+	}, nil
+}
