@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"fmt"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -77,6 +78,10 @@ type Auth struct {
 	Token string `json:"-"`
 	// TLSSecret names the Secret with tls.crt, tls.key and ca.crt; empty without TLS.
 	TLSSecret string
+	// Required says that the GCS demands a token; with neither Secret, literal nor KubernetesToken a finding tells so.
+	Required bool
+	// KubernetesToken: the GCS asks the API server who the caller is; the caller sends its own ServiceAccount token.
+	KubernetesToken bool
 }
 
 // Cluster is one RayCluster and its pods at one moment.
@@ -110,6 +115,28 @@ type Cluster struct {
 	Findings         []raydemand.Finding
 	// Unreadable says that the object could not be understood well enough to write to it.
 	Unreadable bool
+	// Refused says that the operator refuses the spec (Event InvalidRayClusterSpec): until it is mended nothing that is
+	// written to any group has an effect. A finding tells why.
+	Refused bool
+}
+
+// Writable returns nil, or an error wrapping ErrReadOnly that says why the RayCluster must be left alone.
+func (c *Cluster) Writable() error {
+	for _, reason := range []struct {
+		holds bool
+		why   string
+	}{
+		{c.Unreadable, "it cannot be read well enough"},
+		{c.Freeze, "it is frozen (annotation heliostat.dev/freeze)"},
+		{c.Deleting, "it is being deleted"},
+		{c.Suspended, "it is suspended (spec.suspend)"},
+		{c.ManagedElsewhere, "another controller manages it (spec.managedBy)"},
+	} {
+		if reason.holds {
+			return fmt.Errorf("%w: %s: %s", ErrReadOnly, c.Key, reason.why)
+		}
+	}
+	return nil
 }
 
 // Group returns the group of that name.

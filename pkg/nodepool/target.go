@@ -5,6 +5,13 @@ import "errors"
 // ErrConflict says that the RayCluster was not as it had been read: look again.
 var ErrConflict = errors.New("RayCluster changed since it was read")
 
+// ErrReadOnly says that the RayCluster must not be written to now: it is frozen, suspended, being deleted or managed by
+// another controller. The error that wraps it tells which.
+var ErrReadOnly = errors.New("RayCluster must not be written to")
+
+// ErrNotLeading says that another process has, or may have, the right to write.
+var ErrNotLeading = errors.New("this process does not lead")
+
 // Target is what one worker group shall be: its replicas and, when replicas leave, the pods that go by name.
 type Target struct {
 	Group string

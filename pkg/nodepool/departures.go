@@ -1,0 +1,74 @@
+package nodepool
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// leavingByGroup looks the names up among this cluster's workers. The operator deletes whatever is named, the head,
+// another cluster's and a foreign pod too (reference: fixtures/rayclusters, c2 to c5), so anything else is dropped here.
+func (a *arithmetic) leavingByGroup(names []string) map[string][]Worker {
+	known := make(map[string]Worker, len(a.cluster.Workers))
+	for _, w := range a.cluster.Workers {
+		if w.Pod != a.cluster.Head.Pod {
+			known[w.Pod] = w
+		}
+	}
+	byGroup := map[string][]Worker{}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		w, ok := known[name]
+		if name == "" || !ok {
+			a.report(UnknownPod, "", name, "only workers of this RayCluster are ever named for deletion", "plan again with the pods as they are now")
+			continue
+		}
+		if _, listed := a.cluster.Group(w.Group); !listed {
+			a.report(UnknownGroup, "spec.workerGroupSpecs", w.Group, "pod "+name+" stays: its group is not in the RayCluster", "delete the pod, or add the group again")
+			continue
+		}
+		byGroup[w.Group] = append(byGroup[w.Group], w)
+	}
+	return byGroup
+}
+
+// departures drops the pods that were named before, keeps multi-host replicas whole, and counts the replicas that go.
+func (a *arithmetic) departures(group *WorkerGroup, hosts int, leaving []Worker) ([]Worker, int) {
+	fresh := slices.DeleteFunc(slices.Clone(leaving), func(w Worker) bool {
+		return slices.Contains(group.WorkersToDelete, w.Pod)
+	})
+	if hosts == 1 {
+		return fresh, len(fresh)
+	}
+	asked := map[string]int{}
+	for _, w := range fresh {
+		asked[w.Replica]++
+	}
+	whole := map[string]bool{}
+	for _, replica := range slices.Sorted(maps.Keys(asked)) {
+		if why := a.splits(group, replica, asked[replica]); why != "" {
+			a.report(SplitReplica, groupField(group), replica, why, "let all hosts of a replica go together")
+			continue
+		}
+		whole[replica] = true
+	}
+	fresh = slices.DeleteFunc(fresh, func(w Worker) bool { return !whole[w.Replica] })
+	return fresh, len(whole)
+}
+
+// splits says why a replica of which asked hosts leave cannot go, or "" when it goes whole: naming one host makes the
+// operator delete all of them (reference: fixtures/rayclusters, g2), so each must have been asked.
+func (a *arithmetic) splits(group *WorkerGroup, replica string, asked int) string {
+	if replica == "" {
+		return "a pod without the label ray.io/worker-group-replica-name belongs to no replica of a multi-host group; the operator ignores its name"
+	}
+	var staying []string
+	for _, w := range a.cluster.Workers {
+		if w.Group == group.Name && w.Replica == replica && !slices.Contains(group.WorkersToDelete, w.Pod) {
+			staying = append(staying, w.Pod)
+		}
+	}
+	if len(staying) > asked {
+		return "not every host was asked to leave; the replica has " + strings.Join(staying, ", ")
+	}
+	return ""
+}

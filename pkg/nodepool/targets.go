@@ -1,0 +1,159 @@
+package nodepool
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Codes of the findings that Targets reports.
+const (
+	// UnknownGroup: a launch or a leaving pod belongs to a group that the RayCluster does not list.
+	UnknownGroup = "group-unknown"
+	// UnknownPod: a leaving pod is not a worker of this RayCluster.
+	UnknownPod = "pod-unknown"
+	// ClosedGroup: the group is broken or suspended, so nothing is written to it.
+	ClosedGroup = "group-closed"
+	// SplitReplica: only some hosts of a multi-host replica were asked to leave, and the operator deletes replicas whole.
+	SplitReplica = "replica-split"
+	// SpecRefused: the operator refuses the whole spec, so a write would have no effect.
+	SpecRefused = "spec-refused"
+)
+
+// Targets turns launches (pods per group) and leaving pods (by name) into what the worker groups shall be.
+//
+// The base is the goal in the RayCluster, clamp(replicas, min, max), and not the pods seen: pods on their way are in it.
+// Pods beyond the goal, which the operator leaves alone under in-tree autoscaling, count only against being wrong twice: a
+// launch goes on top of them (a smaller number would create nothing), and letting one go does not lower the goal.
+//
+//	replicas = clamp(base + ceil(launch / numOfHosts) − replicas leaving, min, max)
+//
+// A reduction is one target with the lower replicas and the names. The names of a target are pods of its own group: those
+// that leave now and those already stored whose pods still exist. Names whose pods are gone fall out with the next write,
+// and a list of which no pod is left is cleared by a target of its own; never earlier, since the operator counts a
+// pod that is ending and no longer named as surplus (reference/ray-gcs-wire.md 5.4). A group with nothing to change has
+// no target. What cannot be done is a finding; an error means that the caller's numbers make no sense.
+func Targets(cluster Cluster, launch map[string]int, leaving []string) ([]Target, []raydemand.Finding, error) {
+	a := &arithmetic{cluster: &cluster}
+	for _, name := range slices.Sorted(maps.Keys(launch)) {
+		if launch[name] < 0 {
+			return nil, nil, fmt.Errorf("computing targets of %s: group %q is asked to launch %d pods", cluster.Key, name, launch[name])
+		}
+		if _, known := cluster.Group(name); !known && launch[name] > 0 {
+			a.report(UnknownGroup, "spec.workerGroupSpecs", name, "its launches are dropped", "plan again with the RayCluster as it is now")
+		}
+	}
+	if cluster.Refused {
+		if len(leaving) > 0 || total(launch) > 0 {
+			a.report(SpecRefused, "spec", "", "the operator carries out nothing until the spec is valid", "mend what the Event InvalidRayClusterSpec names")
+		}
+		return nil, a.findings, nil
+	}
+	byGroup := a.leavingByGroup(leaving)
+	var targets []Target
+	for i := range cluster.Groups {
+		group := &cluster.Groups[i]
+		if target, changed := a.target(group, launch[group.Name], byGroup[group.Name]); changed {
+			targets = append(targets, target)
+		}
+	}
+	return targets, a.findings, nil
+}
+
+// arithmetic is one computation of Targets.
+type arithmetic struct {
+	cluster  *Cluster
+	findings []raydemand.Finding
+}
+
+// target computes one group; changed is false when it is already what it shall be.
+func (a *arithmetic) target(group *WorkerGroup, launch int, leaving []Worker) (target Target, changed bool) {
+	if group.Broken || group.Suspended {
+		if launch > 0 || len(leaving) > 0 {
+			a.report(ClosedGroup, groupField(group), group.Name, "a broken or suspended group is not written to", "see the group's own findings")
+		}
+		return Target{}, false
+	}
+	hosts := max(group.NumOfHosts, 1)
+	leaving, left := a.departures(group, hosts, leaving)
+	goal := min(max(group.Replicas, group.Min), group.Max)
+	standing := max(goal, a.standing(group, hosts))
+	desired := min(goal, standing-left)
+	if launch > 0 {
+		desired = standing + (launch+hosts-1)/hosts - left
+	}
+	desired = min(max(desired, group.Min), group.Max)
+
+	names, listChanged := a.names(group, leaving)
+	if desired == goal && len(leaving) == 0 && (!listChanged || len(names) > 0) {
+		return Target{}, false
+	}
+	target = Target{
+		Group: group.Name, Index: group.Index, From: group.Replicas,
+		Replicas: desired, HasScaleStrategy: group.HasScaleStrategy,
+	}
+	if listChanged {
+		target.WorkersToDelete = names
+	}
+	return target, true
+}
+
+// names returns the list of workers to delete as it shall be, never nil, and whether that differs from the stored one.
+func (a *arithmetic) names(group *WorkerGroup, leaving []Worker) ([]string, bool) {
+	names := make([]string, 0, len(group.WorkersToDelete)+len(leaving))
+	for _, w := range a.cluster.Workers {
+		if w.Group == group.Name && slices.Contains(group.WorkersToDelete, w.Pod) {
+			names = append(names, w.Pod)
+		}
+	}
+	for _, w := range leaving {
+		names = append(names, w.Pod)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	stored := slices.Sorted(slices.Values(group.WorkersToDelete))
+	return names, !slices.Equal(names, stored)
+}
+
+// standing counts the replicas that exist and are not on their way out. Without in-tree autoscaling the operator deletes
+// whatever exceeds the goal by itself, so what stands there beyond it does not last and does not count.
+func (a *arithmetic) standing(group *WorkerGroup, hosts int) int {
+	if !a.cluster.InTreeAutoscaling {
+		return 0
+	}
+	pods, replicas := 0, map[string]bool{}
+	for _, w := range a.cluster.Workers {
+		if w.Group != group.Name || w.Terminating || w.Failed || slices.Contains(group.WorkersToDelete, w.Pod) {
+			continue
+		}
+		pods++
+		if w.Replica != "" {
+			replicas[w.Replica] = true
+		}
+	}
+	if hosts > 1 {
+		return len(replicas)
+	}
+	return pods
+}
+
+func total(launch map[string]int) int {
+	sum := 0
+	for _, n := range launch {
+		sum += n
+	}
+	return sum
+}
+
+func groupField(group *WorkerGroup) string {
+	return fmt.Sprintf("spec.workerGroupSpecs[%d]", group.Index)
+}
+
+func (a *arithmetic) report(code, field, seen, why, fix string) {
+	a.findings = append(a.findings, raydemand.Finding{
+		Code: code, Severity: raydemand.Warning, Object: "RayCluster " + a.cluster.Key.String(),
+		Field: field, Seen: seen, Why: why, Fix: fix,
+	})
+}

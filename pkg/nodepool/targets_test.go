@@ -1,0 +1,289 @@
+package nodepool_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+func group(name string, replicas, least, most, hosts int, stored ...string) nodepool.WorkerGroup {
+	return nodepool.WorkerGroup{
+		Name: name, Replicas: replicas, Min: least, Max: most, NumOfHosts: hosts,
+		WorkersToDelete: stored, HasScaleStrategy: len(stored) > 0,
+	}
+}
+
+func clusterOf(groups []nodepool.WorkerGroup, workers ...nodepool.Worker) nodepool.Cluster {
+	for i := range groups {
+		groups[i].Index = i
+	}
+	return nodepool.Cluster{
+		Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, InTreeAutoscaling: true,
+		Head: nodepool.Head{Pod: "head"}, Groups: groups, Workers: workers,
+	}
+}
+
+func pods(group string, names ...string) []nodepool.Worker {
+	var workers []nodepool.Worker
+	for _, name := range names {
+		workers = append(workers, nodepool.Worker{Pod: name, Group: group})
+	}
+	return workers
+}
+
+func hosts(group, replica string, names ...string) []nodepool.Worker {
+	workers := pods(group, names...)
+	for i := range workers {
+		workers[i].Replica = replica
+	}
+	return workers
+}
+
+func TestTargets(t *testing.T) {
+	one := func(g nodepool.WorkerGroup) []nodepool.WorkerGroup { return []nodepool.WorkerGroup{g} }
+	tests := []struct {
+		name         string
+		cluster      nodepool.Cluster
+		launch       map[string]int
+		leaving      []string
+		wantReplicas int // -1: no target
+		wantNames    []string
+		wantFinding  string
+	}{
+		{
+			name:    "nothing to change gives no target",
+			cluster: clusterOf(one(group("gpu", 2, 0, 4, 1)), pods("gpu", "a", "b")...), wantReplicas: -1,
+		},
+		{
+			name:    "pods on their way are in the base",
+			cluster: clusterOf(one(group("gpu", 3, 0, 9, 1)), pods("gpu", "a")...),
+			launch:  map[string]int{"gpu": 2}, wantReplicas: 5,
+		},
+		{
+			name:    "replicas above the maximum count as the maximum when one leaves",
+			cluster: clusterOf(one(group("gpu", 9, 0, 3, 1)), pods("gpu", "a", "b", "c")...),
+			leaving: []string{"a"}, wantReplicas: 2, wantNames: []string{"a"},
+		},
+		{
+			name:    "the minimum holds and the pod is replaced",
+			cluster: clusterOf(one(group("gpu", 1, 1, 3, 1)), pods("gpu", "a")...),
+			leaving: []string{"a"}, wantReplicas: 1, wantNames: []string{"a"},
+		},
+		{
+			name:    "a launch goes on top of surplus pods, or it would create nothing",
+			cluster: clusterOf(one(group("gpu", 1, 0, 9, 1)), pods("gpu", "a", "b", "c")...),
+			launch:  map[string]int{"gpu": 1}, wantReplicas: 4,
+		},
+		{
+			name:    "letting a surplus pod go does not lower the goal",
+			cluster: clusterOf(one(group("gpu", 2, 0, 9, 1)), pods("gpu", "a", "b", "c")...),
+			leaving: []string{"c"}, wantReplicas: 2, wantNames: []string{"c"},
+		},
+		{
+			name:    "a name that is stored already lowers nothing again",
+			cluster: clusterOf(one(group("gpu", 1, 0, 9, 1, "b")), pods("gpu", "a", "b")...),
+			leaving: []string{"b"}, wantReplicas: -1,
+		},
+		{
+			name:    "a stored name whose pod exists stays beside a new one, one whose pod is gone falls out",
+			cluster: clusterOf(one(group("gpu", 2, 0, 9, 1, "b", "gone")), pods("gpu", "a", "b", "c")...),
+			leaving: []string{"a"}, wantReplicas: 1, wantNames: []string{"a", "b"},
+		},
+		{
+			name:    "a list is not shortened alone while one of its pods exists",
+			cluster: clusterOf(one(group("gpu", 1, 0, 9, 1, "b", "gone")), pods("gpu", "a", "b")...), wantReplicas: -1,
+		},
+		{
+			name:    "a list is cleared alone once all its pods are gone",
+			cluster: clusterOf(one(group("gpu", 1, 0, 9, 1, "gone")), pods("gpu", "a")...), wantReplicas: 1, wantNames: []string{},
+		},
+		{
+			name:    "an empty stored name, which blocks the operator for ever, is cleared",
+			cluster: clusterOf(one(group("gpu", 1, 0, 9, 1, "")), pods("gpu", "a")...), wantReplicas: 1, wantNames: []string{},
+		},
+		{
+			name:    "the same pod named twice leaves once",
+			cluster: clusterOf(one(group("gpu", 2, 0, 9, 1)), pods("gpu", "a", "b")...),
+			leaving: []string{"a", "a"}, wantReplicas: 1, wantNames: []string{"a"},
+		},
+		{
+			name:    "the head is never named",
+			cluster: clusterOf(one(group("gpu", 2, 0, 9, 1)), pods("gpu", "a", "head")...),
+			leaving: []string{"head"}, wantReplicas: -1, wantFinding: nodepool.UnknownPod,
+		},
+		{
+			name:    "an empty name is never written",
+			cluster: clusterOf(one(group("gpu", 2, 0, 9, 1)), append(pods("gpu", "a"), nodepool.Worker{Group: "gpu"})...),
+			leaving: []string{""}, wantReplicas: -1, wantFinding: nodepool.UnknownPod,
+		},
+		{
+			name:    "a pod of a removed group is a finding",
+			cluster: clusterOf(one(group("gpu", 2, 0, 9, 1)), pods("old", "a")...),
+			leaving: []string{"a"}, wantReplicas: -1, wantFinding: nodepool.UnknownGroup,
+		},
+		{
+			name:    "a launch of a removed group is a finding",
+			cluster: clusterOf(one(group("gpu", 2, 0, 9, 1))),
+			launch:  map[string]int{"old": 1}, wantReplicas: -1, wantFinding: nodepool.UnknownGroup,
+		},
+		{
+			name:    "pods of a multi-host group are rounded up to whole replicas",
+			cluster: clusterOf(one(group("tpu", 1, 0, 9, 4)), hosts("tpu", "r0", "a", "b", "c", "d")...),
+			launch:  map[string]int{"tpu": 5}, wantReplicas: 3,
+		},
+		{
+			name: "a replica leaves whole, all hosts named",
+			cluster: clusterOf(one(group("tpu", 2, 0, 9, 2)),
+				append(hosts("tpu", "r0", "a", "b"), hosts("tpu", "r1", "c", "d")...)...),
+			leaving: []string{"d", "c"}, wantReplicas: 1, wantNames: []string{"c", "d"},
+		},
+		{
+			name: "half a replica does not leave: the operator would delete its other host too",
+			cluster: clusterOf(one(group("tpu", 2, 0, 9, 2)),
+				append(hosts("tpu", "r0", "a", "b"), hosts("tpu", "r1", "c", "d")...)...),
+			leaving: []string{"c"}, wantReplicas: -1, wantFinding: nodepool.SplitReplica,
+		},
+		{
+			name:    "a pod without a replica name does not leave a multi-host group",
+			cluster: clusterOf(one(group("tpu", 2, 0, 9, 2)), pods("tpu", "a")...),
+			leaving: []string{"a"}, wantReplicas: -1, wantFinding: nodepool.SplitReplica,
+		},
+		{
+			name: "a broken group is not written to",
+			cluster: clusterOf(one(nodepool.WorkerGroup{Name: "gpu", Min: 4, Max: 3, NumOfHosts: 1, Broken: true}),
+				pods("gpu", "a")...),
+			launch: map[string]int{"gpu": 1}, wantReplicas: -1, wantFinding: nodepool.ClosedGroup,
+		},
+		{
+			name: "a suspended group is not written to",
+			cluster: clusterOf(one(nodepool.WorkerGroup{Name: "gpu", Max: 3, NumOfHosts: 1, Suspended: true}),
+				pods("gpu", "a")...),
+			leaving: []string{"a"}, wantReplicas: -1, wantFinding: nodepool.ClosedGroup,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			targets, findings, err := nodepool.Targets(test.cluster, test.launch, test.leaving)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case test.wantFinding == "" && len(findings) > 0:
+				t.Errorf("unexpected findings: %v", findings)
+			case test.wantFinding != "" && (len(findings) != 1 || findings[0].Code != test.wantFinding):
+				t.Errorf("findings %v, want one %s", findings, test.wantFinding)
+			}
+			if test.wantReplicas < 0 {
+				if len(targets) > 0 {
+					t.Fatalf("targets %+v, want none", targets)
+				}
+				return
+			}
+			if len(targets) != 1 || targets[0].Replicas != test.wantReplicas {
+				t.Fatalf("targets %+v, want one with %d replicas", targets, test.wantReplicas)
+			}
+			if diff := cmp.Diff(test.wantNames, targets[0].WorkersToDelete); diff != "" {
+				t.Errorf("names (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTargetsOfARefusedSpecAreNone(t *testing.T) {
+	cluster := clusterOf([]nodepool.WorkerGroup{group("gpu", 1, 0, 9, 1)}, pods("gpu", "a")...)
+	cluster.Refused = true
+	targets, findings, err := nodepool.Targets(cluster, map[string]int{"gpu": 1}, nil)
+	if err != nil || len(targets) > 0 || len(findings) != 1 || findings[0].Code != nodepool.SpecRefused {
+		t.Errorf("targets %v, findings %v, err %v; want only the finding", targets, findings, err)
+	}
+}
+
+func TestTargetsRefuseANegativeLaunch(t *testing.T) {
+	cluster := clusterOf([]nodepool.WorkerGroup{group("gpu", 1, 0, 9, 1)})
+	if _, _, err := nodepool.Targets(cluster, map[string]int{"gpu": -1}, nil); err == nil {
+		t.Error("a launch of -1 pods was accepted")
+	}
+}
+
+// Whatever is asked: within limits, only own pods, never the head or an empty name, no duplicates, a reduction always
+// has names, and once the targets are stored and asked again with nothing new there is nothing to do.
+func TestTargetsKeepTheirRulesOnRandomInput(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cluster, launch, leaving := drawCluster(t)
+		targets, _, err := nodepool.Targets(cluster, launch, leaving)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, target := range targets {
+			checkTarget(t, &cluster, target)
+			g := &cluster.Groups[target.Index]
+			g.Replicas = target.Replicas
+			if target.WorkersToDelete != nil {
+				g.WorkersToDelete = target.WorkersToDelete
+			}
+		}
+		again, _, err := nodepool.Targets(cluster, nil, leaving)
+		if err != nil || len(again) > 0 {
+			t.Fatalf("asked again: %+v, %v; want nothing", again, err)
+		}
+	})
+}
+
+func drawCluster(t *rapid.T) (nodepool.Cluster, map[string]int, []string) {
+	var groups []nodepool.WorkerGroup
+	var workers []nodepool.Worker
+	launch := map[string]int{}
+	candidates := []string{"", "head", "foreign"}
+	for i := range rapid.IntRange(1, 3).Draw(t, "groups") {
+		name := fmt.Sprintf("g%d", i)
+		least := rapid.IntRange(0, 3).Draw(t, "min")
+		g := group(name, rapid.IntRange(-1, 8).Draw(t, "replicas"), least,
+			least+rapid.IntRange(0, 5).Draw(t, "room"), rapid.IntRange(1, 3).Draw(t, "hosts"))
+		for p := range rapid.IntRange(0, 8).Draw(t, "pods") {
+			w := nodepool.Worker{
+				Pod: fmt.Sprintf("%s-%d", name, p), Group: name,
+				Terminating: rapid.Bool().Draw(t, "terminating"), Failed: rapid.Bool().Draw(t, "failed"),
+			}
+			if g.NumOfHosts > 1 {
+				w.Replica = fmt.Sprintf("%s-r%d", name, p/g.NumOfHosts)
+			}
+			workers = append(workers, w)
+			candidates = append(candidates, w.Pod)
+		}
+		groups = append(groups, g)
+		launch[name] = rapid.IntRange(0, 9).Draw(t, "launch")
+	}
+	cluster := clusterOf(groups, workers...)
+	cluster.InTreeAutoscaling = rapid.Bool().Draw(t, "inTree")
+	for i := range cluster.Groups {
+		cluster.Groups[i].WorkersToDelete = rapid.SliceOfN(rapid.SampledFrom(candidates), 0, 3).Draw(t, "stored")
+	}
+	return cluster, launch, rapid.SliceOf(rapid.SampledFrom(candidates)).Draw(t, "leaving")
+}
+
+func checkTarget(t *rapid.T, cluster *nodepool.Cluster, target nodepool.Target) {
+	g := cluster.Groups[target.Index]
+	if target.Group != g.Name || target.From != g.Replicas {
+		t.Fatalf("target %+v does not repeat what was read: %+v", target, g)
+	}
+	if target.Replicas < g.Min || target.Replicas > g.Max {
+		t.Fatalf("replicas %d outside [%d, %d]", target.Replicas, g.Min, g.Max)
+	}
+	if !slices.IsSorted(target.WorkersToDelete) || len(slices.Compact(slices.Clone(target.WorkersToDelete))) != len(target.WorkersToDelete) {
+		t.Fatalf("names are not sorted and unique: %q", target.WorkersToDelete)
+	}
+	for _, name := range target.WorkersToDelete {
+		own := slices.ContainsFunc(cluster.Workers, func(w nodepool.Worker) bool { return w.Pod == name && w.Group == g.Name })
+		if name == "" || name == cluster.Head.Pod || !own {
+			t.Fatalf("%q is named and is no pod of group %s", name, g.Name)
+		}
+	}
+	if target.Replicas < min(max(g.Replicas, g.Min), g.Max) && len(target.WorkersToDelete) == 0 {
+		t.Fatalf("a reduction without names: %+v", target)
+	}
+}
