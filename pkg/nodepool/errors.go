@@ -2,5 +2,8 @@ package nodepool
 
 import "errors"
 
+// ErrGone says that there is no such RayCluster, or not any more.
+var ErrGone = errors.New("no such RayCluster")
+
 // ErrTooLarge says that a value does not fit into an annotation; the error around it names the limit.
 var ErrTooLarge = errors.New("too large for an annotation")
