@@ -241,8 +241,8 @@ type RequestResources struct {
 	BundleLabelSelectors []LabelSelector `json:"bundle_label_selectors,omitempty"`
 	Bundles              []Bundle        `json:"bundles,omitempty"`
 
-	// NumCpus That many bundles `{"CPU": 1}`.
-	NumCpus int64 `json:"num_cpus,omitempty"`
+	// NumCPUs That many bundles `{"CPU": 1}`.
+	NumCPUs int64 `json:"num_cpus,omitempty"`
 }
 
 // Requested The request that is kept.

@@ -1,0 +1,159 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// maxAnswer bounds what the client reads: a snapshot of a very large cluster fits.
+const maxAnswer = 64 << 20
+
+// Client calls a Heliostat server. Its errors hold a *Problem when the server gave one.
+type Client struct {
+	base *url.URL
+	http *http.Client
+}
+
+// NewClient returns a client of the server at address, for example http://127.0.0.1:8090. With httpClient nil, calls end
+// after 30 seconds.
+func NewClient(address string, httpClient *http.Client) (*Client, error) {
+	base, err := url.Parse(strings.TrimSuffix(address, "/"))
+	if err != nil {
+		return nil, fmt.Errorf("reading server address %q: %w", address, err)
+	}
+	if (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
+		return nil, fmt.Errorf("reading server address %q: write http://host:port", address)
+	}
+	if httpClient == nil {
+		httpClient = &http.Client{Timeout: writeTimeout}
+	}
+	return &Client{base: base, http: httpClient}, nil
+}
+
+// Clusters lists the fleet, or one namespace when it is not empty.
+func (c *Client) Clusters(ctx context.Context, namespace string) ([]ClusterSummary, error) {
+	target := c.base.JoinPath("v1", "rayclusters")
+	if namespace != "" {
+		target = c.base.JoinPath("v1", "namespaces", url.PathEscape(namespace), "rayclusters")
+	}
+	var answer ClusterList
+	err := c.call(ctx, http.MethodGet, target, nil, &answer)
+	return answer.Items, err
+}
+
+// Status shows one cluster.
+func (c *Client) Status(ctx context.Context, key nodepool.ClusterKey) (Cluster, error) {
+	var answer Cluster
+	err := c.call(ctx, http.MethodGet, c.path(key), nil, &answer)
+	return answer, err
+}
+
+// Snapshot exports what the last decision about the cluster was made from, byte for byte as the server sent it.
+func (c *Client) Snapshot(ctx context.Context, key nodepool.ClusterKey) (json.RawMessage, error) {
+	var answer json.RawMessage
+	err := c.call(ctx, http.MethodGet, c.path(key, "snapshot"), nil, &answer)
+	return answer, err
+}
+
+// RequestResources replaces what the cluster shall keep. The zero request clears it.
+func (c *Client) RequestResources(ctx context.Context, key nodepool.ClusterKey, request RequestResources) (Requested, error) {
+	var answer Requested
+	err := c.call(ctx, http.MethodPost, c.path(key, "request_resources"), request, &answer)
+	return answer, err
+}
+
+// Requested shows what the cluster shall keep.
+func (c *Client) Requested(ctx context.Context, key nodepool.ClusterKey) (Requested, error) {
+	var answer Requested
+	err := c.call(ctx, http.MethodGet, c.path(key, "request_resources"), nil, &answer)
+	return answer, err
+}
+
+// ClearRequested clears what was requested.
+func (c *Client) ClearRequested(ctx context.Context, key nodepool.ClusterKey) error {
+	return c.call(ctx, http.MethodDelete, c.path(key, "request_resources"), nil, nil)
+}
+
+func (c *Client) path(key nodepool.ClusterKey, rest ...string) *url.URL {
+	parts := append([]string{"v1", "namespaces", url.PathEscape(key.Namespace), "rayclusters", url.PathEscape(key.Name)}, rest...)
+	return c.base.JoinPath(parts...)
+}
+
+func (c *Client) call(ctx context.Context, method string, target *url.URL, body, into any) error {
+	if err := c.exchange(ctx, method, target, body, into); err != nil {
+		return fmt.Errorf("calling %s %s: %w", method, target.Redacted(), err)
+	}
+	return nil
+}
+
+func (c *Client) exchange(ctx context.Context, method string, target *url.URL, body, into any) error {
+	request, err := newRequest(ctx, method, target, body)
+	if err != nil {
+		return err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return withoutURL(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	if len(text) > maxAnswer {
+		return fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+	}
+	if response.StatusCode >= 300 {
+		return readProblem(response, text)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("decoding the answer: %w", err)
+	}
+	return nil
+}
+
+func newRequest(ctx context.Context, method string, target *url.URL, body any) (*http.Request, error) {
+	if body == nil {
+		return http.NewRequestWithContext(ctx, method, target.String(), nil)
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the request: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	return request, nil
+}
+
+// withoutURL drops the method and address that net/http puts before an error: the caller names them already.
+func withoutURL(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
+// readProblem returns the server's problem document, or the bare status where something between answered instead.
+func readProblem(response *http.Response, text []byte) error {
+	var problem Problem
+	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/problem+json") && json.Unmarshal(text, &problem) == nil {
+		return &problem
+	}
+	return fmt.Errorf("the server answered %s", response.Status)
+}

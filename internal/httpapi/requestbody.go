@@ -1,0 +1,258 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Limits of one request_resources call; api/openapi.yaml repeats them.
+const (
+	maxBody      = 512 << 10
+	maxCPUs      = 1_000_000
+	maxBundles   = 10_000
+	maxResources = 100 // names in one bundle, labels in one selector
+	maxName      = 256
+)
+
+// decodeRequest reads a body: an object, or a bare array of bundles. Nothing at all is a request for nothing.
+func decodeRequest(body []byte) (RequestResources, error) {
+	var read RequestResources
+	if !utf8.Valid(body) {
+		return read, invalid([]FieldError{{Value: "bytes that are not UTF-8", Expected: "JSON in UTF-8"}})
+	}
+	if strings.TrimSpace(string(body)) == "" {
+		return read, nil
+	}
+	d := newDecoder(body)
+	selectorsGiven := false
+	err := d.requestBody(&read, &selectorsGiven)
+	if err == nil {
+		d.end()
+		if selectorsGiven && len(d.faults) == 0 && len(read.BundleLabelSelectors) != len(read.Bundles) {
+			d.fault("bundle_label_selectors", fmt.Sprintf("%d selectors", len(read.BundleLabelSelectors)),
+				fmt.Sprintf("one selector for each of the %d bundles", len(read.Bundles)))
+		}
+	}
+	if len(d.faults) > 0 {
+		return RequestResources{}, invalid(d.faults)
+	}
+	return read, nil
+}
+
+func (d *decoder) requestBody(read *RequestResources, selectorsGiven *bool) error {
+	bundle := func(path string) error {
+		b, err := d.bundle(path)
+		read.Bundles = append(read.Bundles, b)
+		return err
+	}
+	token, err := d.token()
+	if err != nil {
+		return err
+	}
+	switch token {
+	case json.Delim('['):
+		return d.elements("bundles", maxBundles, bundle)
+	case json.Delim('{'):
+	default:
+		return d.unexpected("", token, "an object with num_cpus, bundles and bundle_label_selectors")
+	}
+	return d.members("", func(name string) error {
+		switch name {
+		case "num_cpus":
+			return d.cpus(&read.NumCPUs)
+		case "bundles":
+			return d.array(name, maxBundles, bundle)
+		case "bundle_label_selectors":
+			return d.array(name, maxBundles, func(path string) error {
+				*selectorsGiven = true
+				s, err := d.selector(path)
+				read.BundleLabelSelectors = append(read.BundleLabelSelectors, s)
+				return err
+			})
+		default:
+			d.fault(shorten(name), "", "one of num_cpus, bundles, bundle_label_selectors")
+			return d.skip()
+		}
+	})
+}
+
+// cpus reads num_cpus. 4.0 is a whole number too: JSON does not tell the two apart.
+func (d *decoder) cpus(into *int64) error {
+	const expected = "a whole number from 0 to 1000000"
+	token, err := d.token()
+	if err != nil || token == nil {
+		return err
+	}
+	number, ok := token.(json.Number)
+	if !ok {
+		return d.unexpected("num_cpus", token, expected)
+	}
+	amount, err := raydemand.ParseAmount(number.String())
+	if err != nil || amount < 0 || amount%raydemand.One != 0 || amount > raydemand.Whole(maxCPUs) {
+		d.fault("num_cpus", number.String(), expected)
+		return nil
+	}
+	*into = int64(amount / raydemand.One)
+	return nil
+}
+
+func (d *decoder) bundle(path string) (raydemand.Bundle, error) {
+	bundle, names := raydemand.Bundle{}, 0
+	err := d.object(path, func(name string) error {
+		if names++; names == maxResources+1 {
+			d.fault(path, "more", fmt.Sprintf("at most %d resources", maxResources))
+		}
+		if names > maxResources {
+			return d.skip()
+		}
+		if !isName(name) {
+			d.fault(path, fmt.Sprintf("%q", shorten(name)), fmt.Sprintf("a resource name: 1 to %d printable characters, no space around it", maxName))
+			return d.skip()
+		}
+		amount, err := d.amount(join(path, name))
+		if amount > 0 {
+			bundle[name] = amount
+		}
+		return err
+	})
+	return bundle, err
+}
+
+// amount reads a quantity. One that Ray's precision would make 0 is refused: it would be a request for nothing.
+func (d *decoder) amount(path string) (raydemand.Amount, error) {
+	token, err := d.token()
+	if err != nil {
+		return 0, err
+	}
+	number, ok := token.(json.Number)
+	if !ok {
+		return 0, d.unexpected(path, token, "a number of at least 0")
+	}
+	text := number.String()
+	amount, err := raydemand.ParseAmount(text)
+	switch {
+	case err != nil:
+		d.fault(path, text, "a number that Ray can hold, at most "+raydemand.MaxAmount.String())
+	case amount < 0 || strings.HasPrefix(text, "-") && isPositiveDigits(text[1:]):
+		d.fault(path, text, "a number of at least 0")
+	case amount == 0 && isPositiveDigits(text):
+		d.fault(path, text, "0, or at least 0.0001, the precision of Ray's amounts")
+	default:
+		return amount, nil
+	}
+	return 0, nil
+}
+
+// isPositiveDigits reports whether the mantissa of a JSON number without sign has a digit other than 0.
+func isPositiveDigits(text string) bool {
+	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
+	return strings.ContainsAny(mantissa, "123456789")
+}
+
+func (d *decoder) selector(path string) (raydemand.Selector, error) {
+	expressions, labels := map[string]string{}, 0
+	err := d.object(path, func(key string) error {
+		if labels++; labels == maxResources+1 {
+			d.fault(path, "more", fmt.Sprintf("at most %d labels", maxResources))
+		}
+		if labels > maxResources {
+			return d.skip()
+		}
+		if !isName(key) {
+			d.fault(path, fmt.Sprintf("%q", shorten(key)), fmt.Sprintf("a label key: 1 to %d printable characters, no space around it", maxName))
+			return d.skip()
+		}
+		token, err := d.token()
+		if err != nil {
+			return err
+		}
+		expression, ok := token.(string)
+		if !ok {
+			return d.unexpected(join(path, key), token, "an expression: v, !v, in(a,b) or !in(a,b)")
+		}
+		if _, err := raydemand.ParseSelector(map[string]string{key: expression}); err != nil {
+			d.fault(join(path, key), fmt.Sprintf("%q", shorten(expression)), "an expression: v, !v, in(a,b) or !in(a,b)")
+			return nil
+		}
+		expressions[key] = expression
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	selector, err := raydemand.ParseSelector(expressions)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return selector, nil
+}
+
+func isName(name string) bool {
+	if name == "" || len(name) > maxName || strings.TrimSpace(name) != name {
+		return false
+	}
+	return strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
+
+// Merged returns what the call asks for: num_cpus first, then the bundles in order of first appearance, equal pairs of
+// bundle and selector counted, as ray.autoscaler.sdk.request_resources does.
+func (r RequestResources) Merged() []raydemand.Request {
+	merged, index := []raydemand.Request{}, map[string]int{}
+	add := func(bundle raydemand.Bundle, selector raydemand.Selector, count int64) {
+		if bundle.IsZero() || count == 0 {
+			return
+		}
+		request := raydemand.Request{Bundle: bundle, Count: count}
+		if len(selector) > 0 {
+			request.Selectors = []raydemand.Selector{selector}
+		}
+		key := pairKey(bundle, selector)
+		if at, ok := index[key]; ok {
+			merged[at].Count += count
+			return
+		}
+		index[key] = len(merged)
+		merged = append(merged, request)
+	}
+	add(raydemand.Bundle{raydemand.CPU: raydemand.One}, nil, r.NumCPUs)
+	for i, bundle := range r.Bundles {
+		var selector raydemand.Selector
+		if i < len(r.BundleLabelSelectors) {
+			selector = r.BundleLabelSelectors[i]
+		}
+		add(bundle, selector, 1)
+	}
+	return merged
+}
+
+// pairKey is equal for equal pairs only: names are quoted, so that none can look like the end of another.
+func pairKey(bundle raydemand.Bundle, selector raydemand.Selector) string {
+	var key strings.Builder
+	for _, name := range bundle.Names() {
+		fmt.Fprintf(&key, "%q:%d,", name, bundle[name])
+	}
+	for _, c := range selector {
+		fmt.Fprintf(&key, "|%q %d %q", c.Key, c.Op, c.Values)
+	}
+	return key.String()
+}
+
+func invalid(faults []FieldError) error {
+	first := faults[0]
+	detail := "want " + first.Expected
+	if first.Value != "" {
+		detail += ", is " + first.Value
+	}
+	if first.Field != "" {
+		detail = first.Field + ": " + detail
+	}
+	if more := len(faults) - 1; more > 0 {
+		detail += fmt.Sprintf(" (and %d more)", more)
+	}
+	return &problem{kind: invalidRequest, detail: detail, errors: faults}
+}

@@ -1,0 +1,193 @@
+package httpapi
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// maxChanges bounds the decisions that one cluster shows.
+const maxChanges = 50
+
+// View is the last cycle on one RayCluster, as the loop left it. Nobody changes it afterwards.
+type View struct {
+	Key nodepool.ClusterKey
+	// Mode is the mode in force, ModeReason why it is.
+	Mode       nodepool.Mode
+	ModeReason string
+	Frozen     bool
+	// CycleAt is when the last decision was made, zero before the first; CycleTook is how long the cycle took.
+	CycleAt   time.Time
+	CycleTook time.Duration
+	// StateAt is when Ray last gave its own account, zero when it never did.
+	StateAt time.Time
+	// Error says why the last cycle failed; empty when it did not.
+	Error string
+	// Snapshot is what the decision was made from, Plan the decision.
+	Snapshot planner.Snapshot
+	Plan     planner.Plan
+	// Requested is what the annotation keeps; Snapshot's constraint is what a driver set through Ray.
+	Requested []raydemand.Request
+	Findings  []raydemand.Finding
+	// Changes are the last changes, newest first. Only the first 50 are shown.
+	Changes []Decision
+}
+
+// summary is the cluster in a line.
+func (v View) summary(now time.Time) ClusterSummary {
+	s := ClusterSummary{
+		Namespace: v.Key.Namespace, Name: v.Key.Name, Mode: v.Mode, ModeReason: v.ModeReason, Frozen: v.Frozen,
+		LastCycle: moment(v.CycleAt), DataAgeSeconds: age(v.StateAt, now), Error: v.Error,
+		Waiting: waiting(v.Snapshot.Demand), Unmet: len(v.unmet()),
+	}
+	for _, group := range v.Plan.Groups {
+		s.Workers.Current += group.Current
+		s.Workers.Desired += group.Desired
+	}
+	for _, node := range v.Snapshot.Nodes {
+		if joined(node) {
+			s.Workers.Ready++
+		}
+	}
+	for _, finding := range v.Findings {
+		if finding.Severity != raydemand.Info {
+			s.Findings++
+		}
+	}
+	return s
+}
+
+// cluster is the cluster with everything there is to say.
+func (v View) cluster(now time.Time) Cluster {
+	return Cluster{
+		Namespace: v.Key.Namespace, Name: v.Key.Name, Mode: v.Mode, ModeReason: v.ModeReason, Frozen: v.Frozen,
+		LastCycle: moment(v.CycleAt), CycleSeconds: v.CycleTook.Seconds(),
+		DataAgeSeconds: age(v.StateAt, now), Error: v.Error,
+		Groups: v.groups(),
+		Demand: Demand{
+			Requests:         list(v.Snapshot.Requests),
+			Gangs:            list(v.Snapshot.Gangs),
+			RequestResources: list(v.Snapshot.Constraint),
+		},
+		Requested: list(v.Requested),
+		Unmet:     v.unmet(),
+		Findings:  list(v.Findings),
+		Decisions: v.changes(),
+	}
+}
+
+func (v View) groups() []Group {
+	groups := make([]Group, 0, len(v.Plan.Groups))
+	for _, planned := range v.Plan.Groups {
+		group := Group{
+			Name: planned.Name, Current: planned.Current, Desired: planned.Desired, Min: planned.Min, Max: planned.Max,
+			Resources: planned.Resources, Reasons: list(planned.Reasons), Closed: v.closed(planned.Name),
+		}
+		if group.Resources == nil {
+			group.Resources = Bundle{}
+		}
+		group.Ready, group.Starting, group.Leaving = v.count(planned.Name)
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+func (v View) closed(group string) string {
+	for _, g := range v.Snapshot.Groups {
+		if g.Name == group {
+			return g.Closed
+		}
+	}
+	return ""
+}
+
+func (v View) count(group string) (ready, starting, leaving int) {
+	for _, node := range v.Snapshot.Nodes {
+		switch {
+		case node.Group != group:
+		case joined(node):
+			ready++
+		case node.State == planner.Pending:
+			starting++
+		case node.State == planner.Leaving:
+			leaving++
+		}
+	}
+	return ready, starting, leaving
+}
+
+func joined(node planner.Node) bool {
+	return node.State == planner.Running || node.State == planner.Idle
+}
+
+func (v View) unmet() []Unmet {
+	unmet := []Unmet{}
+	for _, r := range v.Plan.InfeasibleRequests {
+		unmet = append(unmet, unmetRequest(UnmetKindRequest, r))
+	}
+	for _, g := range v.Plan.InfeasibleGangRequests {
+		unmet = append(unmet, Unmet{Kind: UnmetKindGang, Count: 1, Gang: &g.Gang, Reason: g.Reason})
+	}
+	for _, r := range v.Plan.InfeasibleRequestResources {
+		unmet = append(unmet, unmetRequest(UnmetKindRequestResources, r))
+	}
+	return unmet
+}
+
+func unmetRequest(kind UnmetKind, r planner.UnmetRequest) Unmet {
+	return Unmet{Kind: kind, Count: r.Count, Resources: r.Bundle, LabelSelectors: r.Selectors, Reason: r.Reason}
+}
+
+func (v View) changes() []Decision {
+	changes := slices.Clone(v.Changes[:min(len(v.Changes), maxChanges)])
+	for i := range changes {
+		changes[i].Pods = list(changes[i].Pods)
+	}
+	return list(changes)
+}
+
+// waiting counts tasks, actors and bundles of gangs. What request_resources keeps does not wait.
+func waiting(demand raydemand.Demand) int64 {
+	var n int64
+	for _, request := range demand.Requests {
+		n += request.Count
+	}
+	for _, gang := range demand.Gangs {
+		n += int64(len(gang.Bundles))
+	}
+	return n
+}
+
+// moment is null in JSON where there was none.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// age is null in JSON where nothing was ever read. A clock that was set back does not make data younger than now.
+func age(read, now time.Time) *float64 {
+	if read.IsZero() {
+		return nil
+	}
+	seconds := max(0, now.Sub(read).Seconds())
+	return &seconds
+}
+
+// list makes an absent list an empty one: clients need not tell the two apart.
+func list[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}
+
+func byKey(a, b View) int {
+	return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+}
