@@ -1,0 +1,128 @@
+# make demo shows the product at work, make test proves it. `make` alone lists everything.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+export HELIOSTAT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/heliostat
+
+# One set of flags for everything: what one command compiled, no other compiles again. The race detector is the
+# exception, because it needs cgo.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath
+export GOWORK := off
+
+# Programs of this checkout; two checkouts on one machine do not share them.
+BIN := $(HELIOSTAT_CACHE)/checkouts/$(shell printf %s '$(CURDIR)' | sha256sum | cut -c 1-12)
+MODULES := . test test/devcluster
+TOOL := go tool -modfile=tools/go.mod
+
+# run builds a program of the test module and becomes it: signals then reach it, and not the go command.
+define run
+	mkdir -p "$(BIN)"
+	cd test
+	go build -o "$(BIN)/$(notdir $(1))" ./$(1)
+	exec "$(BIN)/$(notdir $(1))"
+endef
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+.PHONY: demo
+demo: ## the whole loop on a real Ray, told live; DEMO_EXIT=1 ends by itself
+	@.ci/preflight go python
+	$(call run,demo)
+
+.PHONY: test
+test: ## everything that CI runs
+	@.ci/preflight go python
+	$(MAKE) verify lint unit e2e
+
+.PHONY: check
+check: ## the fast part of test: lint and unit tests without the race detector
+	@.ci/preflight go
+	$(MAKE) lint-root
+	go test ./...
+
+.PHONY: unit
+unit: ## unit, property and fuzz-seed tests with the race detector
+	@CC=$$(.ci/cc "$(HELIOSTAT_CACHE)")
+	export CC CGO_ENABLED=1
+	go test -race ./...
+
+.PHONY: e2e
+e2e: ## tests of the dev cluster, and the whole loop on it
+	@cd test/devcluster
+	go test -timeout 15m ./...
+	cd ..
+	go test -timeout 15m ./...
+
+.PHONY: lint lint-root
+lint: lint-root
+	@staticcheck=$$($(TOOL) -n staticcheck)
+	for module in test test/devcluster; do
+		echo "lint $$module"
+		(cd $$module && go vet ./... && "$$staticcheck" ./...)
+	done
+
+lint-root:
+	@echo "lint ."
+	unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go'))
+	if [[ -n $$unformatted ]]; then
+		echo "not formatted by gofmt:" $$unformatted >&2
+		exit 1
+	fi
+	go vet ./...
+	$(TOOL) staticcheck ./...
+
+.PHONY: generate
+generate: ## make the generated code again
+	@go tool -modfile=tools/buf/go.mod buf generate
+	go generate ./...
+
+.PHONY: verify
+verify: ## fail when generated code is not what generate makes
+	@echo "verify generated code"
+	before=$$(.ci/generated)
+	$(MAKE) generate
+	if ! diff <(echo "$$before") <(.ci/generated); then
+		echo "generated code was stale; it is renewed now: commit it" >&2
+		exit 1
+	fi
+
+.PHONY: bench
+bench: ## Go benchmarks of the planner and the adapters
+	@go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: bench-loop
+bench-loop: ## how long from .remote() to the patch, on a real Ray; SIDECAR=1 adds Ray's own autoscaler
+	@.ci/preflight go python
+	$(call run,bench/loop)
+
+.PHONY: churn
+churn: ## five minutes of random work: nothing lost, nothing too much
+	@.ci/preflight go python
+	$(call run,churn)
+
+.PHONY: conformance
+conformance: ## one list of assertions against the simulated Ray and against real heads of three versions
+	@.ci/preflight go python
+	cd test
+	go test -timeout 20m -count=1 ./conformance -args -all-versions
+
+.PHONY: devcluster-up devcluster-down
+devcluster-up: ## start a dev cluster for daily work
+	@.ci/preflight go python
+	cd test/devcluster
+	go run ./cmd/devcluster up
+
+devcluster-down: ## end it
+	@cd test/devcluster
+	go run ./cmd/devcluster down
+
+.PHONY: clean
+clean: ## remove what make built, all of it in $HELIOSTAT_CACHE
+	@rm -rf "$(HELIOSTAT_CACHE)"
