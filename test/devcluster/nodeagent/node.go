@@ -1,0 +1,198 @@
+package nodeagent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	vknode "github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// podWorkers is how many pods of one node are synchronised at once. Creating and deleting return at once, so few do.
+	podWorkers = 8
+	// informerResync repeats status updates that were lost.
+	informerResync = time.Minute
+)
+
+// node is one Node object with virtual-kubelet's controllers and the endpoint for logs and exec.
+type node struct {
+	agent    *Agent
+	ip       string
+	provider *provider
+	vk       *nodeutil.Node
+	updates  *vknode.NaiveNodeProviderV2
+	server   *http.Server
+	listener net.Listener
+
+	mu   sync.Mutex // guards spec
+	spec NodeSpec
+}
+
+// newNode makes the node; its pods run until running ends.
+func newNode(running context.Context, a *Agent, spec NodeSpec) (*node, error) {
+	ip, err := a.addresses.Lend()
+	if err != nil {
+		return nil, err
+	}
+	n := &node{agent: a, ip: ip, spec: spec, updates: vknode.NewNaiveNodeProvider()}
+	if n.listener, err = listenTLS(ip, a.cfg.ClientCAFile); err != nil {
+		return nil, err
+	}
+	object, err := n.object(spec)
+	if err != nil {
+		return nil, err
+	}
+	handler := http.NewServeMux()
+	n.vk, err = nodeutil.NewNode(spec.Name, n.newProvider(running), nodeutil.WithClient(a.client),
+		func(cfg *nodeutil.NodeConfig) error {
+			cfg.NodeSpec = *object
+			cfg.NumWorkers = podWorkers
+			cfg.InformerResyncPeriod = informerResync
+			cfg.SkipDownwardAPIResolution = true
+			return nodeutil.AttachProviderRoutes(handler)(cfg)
+		})
+	if err != nil {
+		return nil, fmt.Errorf("making the node's controllers: %w", err)
+	}
+	n.server = &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second}
+	return n, nil
+}
+
+func (n *node) newProvider(running context.Context) nodeutil.NewProviderFunc {
+	return func(cfg nodeutil.ProviderConfig) (nodeutil.Provider, vknode.NodeProvider, error) {
+		n.provider = &provider{
+			node: n, ctx: running, pods: cfg.Pods,
+			known: map[types.NamespacedName]*pod{}, live: map[*pod]struct{}{},
+		}
+		return n.provider, n.updates, nil
+	}
+}
+
+// run serves the node until ctx ends. A controller that gives up is reported; the pods go on.
+func (n *node) run(ctx context.Context) {
+	n.agent.tasks.Go(func() { _ = n.server.Serve(n.listener) }) // ends by Close below
+	defer n.server.Close()
+	if err := n.vk.Run(ctx); err != nil && ctx.Err() == nil {
+		n.agent.log.Error("the node's controllers have ended", "node", n.spec.Name, "err", err)
+	}
+}
+
+// waitReady returns when the node is registered and takes pods.
+func (n *node) waitReady(ctx context.Context) error {
+	if err := n.vk.WaitReady(ctx, 0); err != nil {
+		return err
+	}
+	return n.reconcileSpec(ctx, n.spec)
+}
+
+// announce changes the Node object.
+func (n *node) announce(ctx context.Context, spec NodeSpec) error {
+	object, err := n.object(spec)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.spec = spec
+	n.mu.Unlock()
+	if err := n.updates.UpdateStatus(ctx, object); err != nil {
+		return fmt.Errorf("announcing capacity: %w", err)
+	}
+	if err := n.reconcileSpec(ctx, spec); err != nil {
+		return err
+	}
+	return n.waitAnnounced(ctx, object)
+}
+
+// reconcileSpec sets the taints, which a status update does not carry, and the metadata of a node that was there before.
+func (n *node) reconcileSpec(ctx context.Context, spec NodeSpec) error {
+	nodes := n.agent.client.CoreV1().Nodes()
+	for {
+		object, err := nodes.Get(ctx, spec.Name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("reading node %s: %w", spec.Name, err)
+		}
+		object.Spec.Taints = spec.Taints
+		_, err = nodes.Update(ctx, object, metav1.UpdateOptions{})
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// waitAnnounced returns when the API shows what was announced: the controller writes it in its own time.
+func (n *node) waitAnnounced(ctx context.Context, want *corev1.Node) error {
+	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		got, err := n.agent.client.CoreV1().Nodes().Get(ctx, want.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, nil //nolint:nilerr // the API server may be away for a moment
+		}
+		return equalResources(got.Status.Capacity, want.Status.Capacity) &&
+			equalResources(got.Status.Allocatable, want.Status.Allocatable) && maps.Equal(got.Labels, want.Labels), nil
+	})
+}
+
+func equalResources(a, b corev1.ResourceList) bool {
+	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
+}
+
+// object is the Node as the API carries it.
+func (n *node) object(spec NodeSpec) (*corev1.Node, error) {
+	capacity, allocatable, err := spec.resources()
+	if err != nil {
+		return nil, err
+	}
+	labels := map[string]string{
+		corev1.LabelHostname:   spec.Name,
+		corev1.LabelOSStable:   runtime.GOOS,
+		corev1.LabelArchStable: runtime.GOARCH,
+	}
+	maps.Copy(labels, spec.Labels)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: spec.Name, Labels: labels, Annotations: maps.Clone(spec.Annotations)},
+		Spec:       corev1.NodeSpec{Taints: spec.Taints},
+		Status: corev1.NodeStatus{
+			Capacity:    capacity,
+			Allocatable: allocatable,
+			Conditions:  readyConditions(),
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: n.ip},
+				{Type: corev1.NodeHostName, Address: spec.Name},
+			},
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{
+				Port: int32(n.listener.Addr().(*net.TCPAddr).Port),
+			}},
+			NodeInfo: corev1.NodeSystemInfo{
+				KubeletVersion: "v1.35.4", OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
+				ContainerRuntimeVersion: "process://1",
+			},
+		},
+	}, nil
+}
+
+func readyConditions() []corev1.NodeCondition {
+	now := metav1.Now()
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) corev1.NodeCondition {
+		return corev1.NodeCondition{
+			Type: kind, Status: status, Reason: reason, LastHeartbeatTime: now, LastTransitionTime: now,
+		}
+	}
+	return []corev1.NodeCondition{
+		condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady"),
+		condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory"),
+		condition(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure"),
+		condition(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID"),
+	}
+}

@@ -1,0 +1,181 @@
+package nodeagent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+)
+
+// NodeSpec is what one node announces.
+type NodeSpec struct {
+	// Name of the Node object.
+	Name string `json:"name"`
+	// Labels beside kubernetes.io/hostname, kubernetes.io/os and kubernetes.io/arch, which are always set.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations of the Node object.
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Taints of the Node object.
+	Taints []corev1.Taint `json:"taints,omitempty"`
+	// Capacity by resource name. `pods` is 110 where it is missing.
+	Capacity map[string]string `json:"capacity"`
+	// Allocatable by resource name; a resource that is missing here is allocatable as far as its capacity.
+	Allocatable map[string]string `json:"allocatable,omitempty"`
+}
+
+// defaultPods is the kubelet's own limit of pods per node.
+const defaultPods = "110"
+
+// LoadNodes reads a YAML or JSON list of NodeSpecs. Unknown fields are errors. Errors name the node by its position
+// and name, the field and the value; a reader with a Name method (an *os.File) adds the file.
+func LoadNodes(r io.Reader) ([]NodeSpec, error) {
+	file := "nodes"
+	if named, ok := r.(interface{ Name() string }); ok {
+		file = named.Name()
+	}
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	var nodes []NodeSpec
+	if err := yaml.UnmarshalStrict(data, &nodes); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	if len(nodes) == 0 {
+		return nil, fmt.Errorf("reading %s: no nodes", file)
+	}
+	seen := map[string]bool{}
+	for i, n := range nodes {
+		if err := n.Validate(); err != nil {
+			return nil, fmt.Errorf("reading %s: node %d: %w", file, i, err)
+		}
+		if seen[n.Name] {
+			return nil, fmt.Errorf("reading %s: node %d: name %q is there twice", file, i, n.Name)
+		}
+		seen[n.Name] = true
+	}
+	return nodes, nil
+}
+
+// Validate says what the API server would refuse, naming node, field and value.
+func (n NodeSpec) Validate() error {
+	if problems := validation.IsDNS1123Subdomain(n.Name); len(problems) > 0 {
+		return fmt.Errorf("name %q: %s", n.Name, problems[0])
+	}
+	if err := n.validateLabels(); err != nil {
+		return fmt.Errorf("%s: %w", n.Name, err)
+	}
+	if err := n.validateTaints(); err != nil {
+		return fmt.Errorf("%s: %w", n.Name, err)
+	}
+	if err := n.validateResources(); err != nil {
+		return fmt.Errorf("%s: %w", n.Name, err)
+	}
+	return nil
+}
+
+func (n NodeSpec) validateLabels() error {
+	for _, key := range sortedKeys(n.Labels) {
+		value := n.Labels[key]
+		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+			return fmt.Errorf("labels: key %q: %s", key, problems[0])
+		}
+		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+			return fmt.Errorf("labels: %s: value %q: %s", key, value, problems[0])
+		}
+	}
+	for _, key := range sortedKeys(n.Annotations) {
+		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+			return fmt.Errorf("annotations: key %q: %s", key, problems[0])
+		}
+	}
+	return nil
+}
+
+func (n NodeSpec) validateTaints() error {
+	effects := []corev1.TaintEffect{
+		corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute,
+	}
+	for i, taint := range n.Taints {
+		if problems := validation.IsQualifiedName(taint.Key); len(problems) > 0 {
+			return fmt.Errorf("taints[%d].key: value %q: %s", i, taint.Key, problems[0])
+		}
+		if !slices.Contains(effects, taint.Effect) {
+			return fmt.Errorf("taints[%d].effect: value %q: want one of %q", i, taint.Effect, effects)
+		}
+	}
+	return nil
+}
+
+func (n NodeSpec) validateResources() error {
+	if len(n.Capacity) == 0 {
+		return errors.New("capacity: missing")
+	}
+	capacity, err := quantities("capacity", n.Capacity)
+	if err != nil {
+		return err
+	}
+	allocatable, err := quantities("allocatable", n.Allocatable)
+	if err != nil {
+		return err
+	}
+	for _, key := range sortedKeys(n.Allocatable) {
+		name := corev1.ResourceName(key)
+		most, announced := capacity[name]
+		if amount := allocatable[name]; !announced || amount.Cmp(most) > 0 {
+			return fmt.Errorf("allocatable: %s: value %q is more than the capacity %q", key, n.Allocatable[key], n.Capacity[key])
+		}
+	}
+	return nil
+}
+
+// resources returns capacity and allocatable as the Node object carries them.
+func (n NodeSpec) resources() (capacity, allocatable corev1.ResourceList, err error) {
+	if capacity, err = quantities("capacity", n.Capacity); err != nil {
+		return nil, nil, err
+	}
+	if _, ok := capacity[corev1.ResourcePods]; !ok {
+		capacity[corev1.ResourcePods] = resource.MustParse(defaultPods)
+	}
+	if allocatable, err = quantities("allocatable", n.Allocatable); err != nil {
+		return nil, nil, err
+	}
+	for name, amount := range capacity {
+		if _, ok := allocatable[name]; !ok {
+			allocatable[name] = amount
+		}
+	}
+	return capacity, allocatable, nil
+}
+
+func quantities(field string, amounts map[string]string) (corev1.ResourceList, error) {
+	list := corev1.ResourceList{}
+	for _, name := range sortedKeys(amounts) {
+		if problems := validation.IsQualifiedName(name); len(problems) > 0 {
+			return nil, fmt.Errorf("%s: name %q: %s", field, name, problems[0])
+		}
+		amount, err := resource.ParseQuantity(amounts[name])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: value %q: %w", field, name, amounts[name], err)
+		}
+		if amount.Sign() < 0 {
+			return nil, fmt.Errorf("%s: %s: value %q is negative", field, name, amounts[name])
+		}
+		list[corev1.ResourceName(name)] = amount
+	}
+	return list, nil
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

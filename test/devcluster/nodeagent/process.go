@@ -1,0 +1,121 @@
+package nodeagent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// containerMark is the variable that tells whose container a process belongs to. It is set for every process of
+// every container, and what they start inherits it.
+const containerMark = "HELIOSTAT_CONTAINER"
+
+// process is a container's first process with everything that came from it.
+type process struct {
+	cmd     *exec.Cmd
+	mark    string // the value of containerMark
+	sweeps  bool   // whether the kernel leaves descendants behind, so that they must be searched for
+	started time.Time
+	done    chan struct{} // closed when the first process has ended and nothing of it is left
+
+	// Valid once done is closed.
+	ended  time.Time
+	status syscall.WaitStatus
+}
+
+// start runs command. Output goes to log, which start does not close.
+func (s *spawner) startProcess(command []string, env []string, dir, mark string, log *os.File) (*process, error) {
+	cmd := &exec.Cmd{
+		Path:        command[0],
+		Args:        command,
+		Env:         append(env, containerMark+"="+mark),
+		Dir:         dir,
+		Stdout:      log,
+		Stderr:      log,
+		SysProcAttr: s.isolation.attributes(),
+	}
+	p := &process{cmd: cmd, mark: mark, sweeps: !s.isolation.pids, done: make(chan struct{})}
+	if err := s.start(cmd); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", command[0], err)
+	}
+	p.started = time.Now()
+	go p.wait()
+	return p, nil
+}
+
+func (p *process) wait() {
+	defer close(p.done)
+	_ = p.cmd.Wait() // the exit status says it all
+	if p.sweeps {
+		killMarked(p.mark)
+	}
+	p.ended = time.Now()
+	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
+		p.status = status
+	}
+}
+
+// pid is the number of the container's first process as the machine sees it.
+func (p *process) pid() string { return strconv.Itoa(p.cmd.Process.Pid) }
+
+// terminate asks the first process to end.
+func (p *process) terminate() { p.signal(syscall.SIGTERM) }
+
+// kill ends the whole tree: where the container has a PID namespace the kernel does that once its first process is
+// gone, elsewhere wait does.
+func (p *process) kill() { p.signal(syscall.SIGKILL) }
+
+func (p *process) signal(s syscall.Signal) {
+	// os.Process knows when the process was waited for, so a number that was given out again is never signaled.
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return
+	}
+}
+
+// exit is the container's exit code and the number of the signal that ended it, or 0. A signal counts as 128 + its
+// number, as every shell and every container runtime does.
+func (p *process) exit() (code, signal int32) {
+	if p.status.Signaled() {
+		signal = int32(p.status.Signal())
+		return 128 + signal, signal
+	}
+	return int32(p.status.ExitStatus()), 0
+}
+
+// killMarked kills every process whose environment carries the mark, again and again until none is left: a process
+// may start another while we look.
+func killMarked(mark string) {
+	for range 100 {
+		pids := markedProcesses(mark)
+		if len(pids) == 0 {
+			return
+		}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // one that has just ended is what we want
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// markedProcesses lists living processes by the mark in the environment they were started with. Zombies have none.
+func markedProcesses(mark string) []int {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is well-formed
+	wanted := []byte("\x00" + containerMark + "=" + mark + "\x00")
+	var pids []int
+	for _, file := range files {
+		env, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(append([]byte{0}, env...), wanted) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
