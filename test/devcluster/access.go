@@ -1,0 +1,90 @@
+package devcluster
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/test/devcluster/nodeagent"
+)
+
+// Dir is the cluster's directory.
+func (c *Cluster) Dir() string { return c.claim.dir }
+
+// Logs is the directory with a log of every part and every container.
+func (c *Cluster) Logs() string { return filepath.Join(c.Dir(), logsDir) }
+
+// Kubeconfig is the path of the administrator's kubeconfig. It needs no other file.
+func (c *Cluster) Kubeconfig() string { return c.plane.kubeconfig() }
+
+// RESTConfig returns a copy of the administrator's client configuration.
+func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Client is an administrator's client of the built-in API.
+func (c *Cluster) Client() kubernetes.Interface { return c.client }
+
+// Dynamic is an administrator's client of every API, RayClusters included.
+func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
+
+// Agent runs the nodes whose pods are processes; nil where there are none.
+func (c *Cluster) Agent() *nodeagent.Agent { return c.agent }
+
+// Host is the control plane's loopback address, which belongs to this cluster alone. A program under test that listens
+// there cannot meet one of another cluster.
+func (c *Cluster) Host() string { return c.plane.host }
+
+// APIServer is the host:port of the API server.
+func (c *Cluster) APIServer() string { return c.plane.address("apiserver") }
+
+// RayEnv is the directory of the virtual environment of a Ray version that the options asked for, else "".
+func (c *Cluster) RayEnv(version string) string { return c.kit.RayEnv(version) }
+
+// Bin is the path of the program of a part that the options asked for, else "".
+func (c *Cluster) Bin(part Part) string { return c.kit.Bin(part) }
+
+// Deaths tells which parts ended unasked since the cluster is ready. Nobody restarts them but RestartPart.
+func (c *Cluster) Deaths() <-chan Death { return c.deaths }
+
+// Running returns the parts whose process runs, sorted.
+func (c *Cluster) Running() []Part {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var parts []Part
+	for part, p := range c.processes {
+		select {
+		case <-p.exited:
+		default:
+			parts = append(parts, part)
+		}
+	}
+	slices.Sort(parts)
+	return parts
+}
+
+// KillPart kills a part as a crash would and returns when it is gone. Its data stays.
+func (c *Cluster) KillPart(part Part) error {
+	c.mu.Lock()
+	p := c.processes[part]
+	c.mu.Unlock()
+	if p == nil {
+		return fmt.Errorf("killing %s: this cluster has none", part)
+	}
+	return p.kill()
+}
+
+// RestartPart starts a part again after its end, on the same ports and data, and returns when it is ready. A part that
+// still runs is killed first.
+func (c *Cluster) RestartPart(ctx context.Context, part Part) error {
+	if err := c.KillPart(part); err != nil {
+		return err
+	}
+	if err := c.startPart(ctx, part); err != nil {
+		return fmt.Errorf("restarting %s: %w", part, err)
+	}
+	return nil
+}

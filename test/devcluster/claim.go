@@ -1,0 +1,189 @@
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// claim is what one cluster has for itself on the machine: a directory and a block of loopback addresses. The kernel
+// takes both back when the process ends, so a claim never outlives its cluster.
+type claim struct {
+	dir   string
+	lock  *fileLock
+	block *block
+}
+
+// claimMachine takes dir and a block of addresses. An empty dir means a new one below runs. Whatever killed clusters left
+// in runs is removed.
+func claimMachine(ctx context.Context, runs, dir string) (*claim, error) {
+	if err := os.MkdirAll(runs, 0o700); err != nil {
+		return nil, fmt.Errorf("creating the directory for clusters: %w", err)
+	}
+	// Between the creation of a directory and its lock it looks abandoned.
+	one, err := waitLock(ctx, filepath.Join(runs, ".lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer one.release()
+	sweep(runs)
+	dir, lock, err := claimDir(runs, dir)
+	if err != nil {
+		return nil, err
+	}
+	b, err := claimBlock()
+	if err != nil {
+		lock.release()
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return &claim{dir: dir, lock: lock, block: b}, nil
+}
+
+// release gives everything back. The directory's content is the caller's business.
+func (c *claim) release() {
+	c.block.release()
+	c.lock.release()
+}
+
+// ownerFile is the locked file of a cluster's directory. It holds the owner's process id.
+const ownerFile = "owner"
+
+// claimDir locks an empty or new directory.
+func claimDir(runs, dir string) (string, *fileLock, error) {
+	var err error
+	if dir == "" {
+		dir, err = os.MkdirTemp(runs, "c")
+	} else if dir, err = filepath.Abs(dir); err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("creating the cluster's directory: %w", err)
+	}
+	lock, err := tryLock(filepath.Join(dir, ownerFile))
+	if errors.Is(err, errLocked) {
+		return "", nil, fmt.Errorf("another cluster runs in %s (process %d)", dir, Owner(dir))
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("claiming %s: %w", dir, err)
+	}
+	if err := prepareDir(dir, lock.file); err != nil {
+		lock.release()
+		return "", nil, fmt.Errorf("claiming %s: %w", dir, err)
+	}
+	return dir, lock, nil
+}
+
+// prepareDir checks that nothing would be lost when the directory is removed later, and names its owner.
+func prepareDir(dir string, owner *os.File) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() != ownerFile {
+			return fmt.Errorf("it is not empty, and %s is none of a cluster's", entry.Name())
+		}
+	}
+	return writeOwner(owner)
+}
+
+// writeOwner replaces the content of the owner file by this process's id.
+func writeOwner(file *os.File) error {
+	if err := file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := file.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
+	return err
+}
+
+// Owner returns the id of the process that runs a cluster in dir, 0 when none does.
+func Owner(dir string) int {
+	file, err := os.Open(filepath.Join(dir, ownerFile))
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	if syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
+		return 0
+	}
+	data, err := os.ReadFile(file.Name())
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// sweep removes the directories of clusters whose process was killed together with everything that would have cleaned
+// up. It is a courtesy: whatever fails is tried again by the next cluster.
+func sweep(runs string) {
+	owners, _ := filepath.Glob(filepath.Join(runs, "*", ownerFile))
+	for _, owner := range owners {
+		lock, err := tryLock(owner)
+		if err != nil {
+			continue
+		}
+		os.RemoveAll(filepath.Dir(owner))
+		lock.release()
+	}
+}
+
+// block is one cluster's share of the loopback network: 127.64.n.1 for the control plane, 127.65.n.0/24 for nodes and
+// pods. What reserves it is an abstract socket: machine-wide like the addresses themselves, no file, gone with its
+// process.
+type block struct {
+	number int
+	socket net.Listener
+}
+
+// maxBlocks bounds how many clusters run on one machine.
+const maxBlocks = 256
+
+// claimBlock reserves the first free block.
+func claimBlock() (*block, error) {
+	for n := range maxBlocks {
+		socket, err := net.Listen("unix", fmt.Sprintf("@heliostat-devcluster-%d", n))
+		if err == nil {
+			return &block{number: n, socket: socket}, nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("reserving loopback addresses: %w", err)
+		}
+	}
+	return nil, fmt.Errorf("reserving loopback addresses: all %d blocks are in use", maxBlocks)
+}
+
+// host is the control plane's address.
+func (b *block) host() string { return fmt.Sprintf("127.64.%d.1", b.number) }
+
+// podCIDR is the block of the nodes' and pods' addresses.
+func (b *block) podCIDR() string { return fmt.Sprintf("127.65.%d.0/24", b.number) }
+
+// release frees the block.
+func (b *block) release() { b.socket.Close() }
+
+// port returns a port of the control plane's address that nobody listens on: the usual one, unless somebody listens on
+// it for all addresses, else one below those that the kernel hands out, which a later process cannot get by chance.
+func (b *block) port(usual int) (int, error) {
+	const lowest, ephemeral = 20000, 32768
+	candidates := []int{usual}
+	for p := lowest + usual%1000; p < ephemeral; p += 1000 {
+		candidates = append(candidates, p)
+	}
+	for _, p := range candidates {
+		listener, err := net.Listen("tcp", net.JoinHostPort(b.host(), strconv.Itoa(p)))
+		if err == nil {
+			return p, listener.Close()
+		}
+	}
+	return 0, fmt.Errorf("finding a free port on %s: none of %v is", b.host(), candidates)
+}

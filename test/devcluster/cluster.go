@@ -1,0 +1,273 @@
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/test/devcluster/nodeagent"
+)
+
+// logsDir is the entry of a cluster's directory with the logs.
+const logsDir = "logs"
+
+// killGrace is how long pods may take to end when the cluster stops.
+const killGrace = 10 * time.Second
+
+// Cluster is a running dev cluster. Stop ends it.
+type Cluster struct {
+	options Options
+	kit     *Kit
+	claim   *claim
+	janitor *janitor
+	plane   *controlPlane
+	spawner *spawner
+	config  *rest.Config
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	agent   *nodeagent.Agent
+	logs    *os.File // the node agent's log, nil where the caller has his own
+	deaths  chan Death
+
+	mu        sync.Mutex // guards the fields below
+	processes map[Part]*process
+	abort     context.CancelCauseFunc // ends the start, nil once it is over
+}
+
+// Death is the end of a part that nobody asked for.
+type Death struct {
+	Part Part
+	// Err has the exit status and the last lines of the log.
+	Err error
+}
+
+// Start builds what is missing, starts a cluster and returns when it is ready: its API answers, service accounts exist,
+// the operator and all nodes are ready. Canceling ctx ends the start, not the cluster.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	if err := checkRun(); err != nil {
+		return nil, err
+	}
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	needs, err := options.Needs()
+	if err != nil {
+		return nil, err
+	}
+	kit, err := Ensure(ctx, needs, options.Out)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCluster(ctx, options, kit)
+	if err != nil {
+		return nil, fmt.Errorf("starting the dev cluster: %w", err)
+	}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the dev cluster: %w", err), c.Stop(context.WithoutCancel(ctx)))
+	}
+	return c, nil
+}
+
+// newCluster claims what a cluster needs of the machine and prepares its parts.
+func newCluster(ctx context.Context, options Options, kit *Kit) (*Cluster, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	claim, err := claimMachine(ctx, RunDir(cache), options.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{options: options, kit: kit, claim: claim, spawner: newSpawner(), deaths: make(chan Death, len(recipes)), processes: map[Part]*process{}}
+	if err := c.prepare(); err != nil {
+		return nil, errors.Join(err, c.Stop(ctx))
+	}
+	return c, nil
+}
+
+// RunDir is the directory in a cache that holds running clusters.
+func RunDir(cache string) string { return filepath.Join(cache, "run") }
+
+// prepare fills the cluster's directory and makes the clients.
+func (c *Cluster) prepare() error {
+	keep := ""
+	if c.options.KeepLogs {
+		keep = logsDir
+	}
+	var err error
+	if c.janitor, err = startJanitor(c.Dir(), keep); err != nil {
+		return err
+	}
+	tmp := filepath.Join(c.Dir(), "tmp")
+	for _, dir := range []string{c.Logs(), tmp} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.Dir(), "TMPDIR=" + tmp, markVariable + "=" + c.Dir()}
+	if c.plane, err = newControlPlane(c.claim, c.kit, env, c.options.OperatorEnv); err != nil {
+		return err
+	}
+	if c.config, err = restConfig(c.Kubeconfig()); err != nil {
+		return err
+	}
+	if c.client, err = kubernetes.NewForConfig(c.config); err != nil {
+		return err
+	}
+	c.dynamic, err = dynamic.NewForConfig(c.config)
+	return err
+}
+
+// start runs all parts and waits until they are ready. A part that dies ends the start at once.
+func (c *Cluster) start(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c.setAbort(cancel)
+	defer c.setAbort(nil)
+	for _, part := range []Part{Etcd, APIServer} {
+		if err := c.run(part); err != nil {
+			return err
+		}
+	}
+	if err := c.ready(ctx, APIServer); err != nil {
+		return err
+	}
+	steps := []func(context.Context) error{c.startNodes, c.startOperator}
+	parts := []Part{Scheduler, ControllerManager}
+	if c.options.Kwok {
+		parts = append(parts, Kwok)
+	}
+	for _, part := range parts {
+		steps = append(steps, func(ctx context.Context) error { return c.startPart(ctx, part) })
+	}
+	return concurrently(ctx, cancel, steps)
+}
+
+// setAbort says how the death of a part ends the start; nil means that the start is over.
+func (c *Cluster) setAbort(abort context.CancelCauseFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.abort = abort
+}
+
+// concurrently runs all steps at once. The first that fails ends the others, and its error is returned.
+func concurrently(ctx context.Context, cancel context.CancelCauseFunc, steps []func(context.Context) error) error {
+	var group sync.WaitGroup
+	for _, step := range steps {
+		group.Go(func() {
+			if err := step(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// startPart runs a part and waits until it is ready.
+func (c *Cluster) startPart(ctx context.Context, part Part) error {
+	if err := c.run(part); err != nil {
+		return err
+	}
+	return c.ready(ctx, part)
+}
+
+// startOperator installs KubeRay and, unless the options say otherwise, runs its operator.
+func (c *Cluster) startOperator(ctx context.Context) error {
+	if err := installCRDs(ctx, c.dynamic, c.kit.file(Operator, "config/crd/bases")); err != nil {
+		return err
+	}
+	if err := grantOperator(ctx, c.client, c.kit.file(Operator, "config/rbac/role.yaml")); err != nil {
+		return err
+	}
+	if c.options.NoOperator {
+		return nil
+	}
+	return c.startPart(ctx, Operator)
+}
+
+// run starts the process of a part.
+func (c *Cluster) run(part Part) error {
+	command, err := c.plane.command(part)
+	if err != nil {
+		return err
+	}
+	p, err := startProcess(c.spawner, command, c.died)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.processes[part] = p
+	return nil
+}
+
+// died is told that a part ended unasked: it fails a start, and it is news of a running cluster.
+func (c *Cluster) died(part Part, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.abort != nil {
+		c.abort(err)
+		return
+	}
+	fmt.Fprintln(c.options.Out, err)
+	select {
+	case c.deaths <- Death{Part: part, Err: err}:
+	default: // nobody listens, and the line above was written
+	}
+}
+
+// Stop ends every process of the cluster and removes its directory, all but the logs where the options keep them. It may
+// be called on a cluster that started only in part.
+func (c *Cluster) Stop(ctx context.Context) error {
+	err := errors.Join(c.stopNodes(ctx), c.stopParts(), c.remove())
+	if c.janitor != nil {
+		err = errors.Join(err, c.janitor.dismiss())
+	}
+	c.claim.release()
+	if err != nil {
+		return fmt.Errorf("stopping the dev cluster: %w", err)
+	}
+	return nil
+}
+
+// stopParts kills the parts: those that act on what they see before those that would show them the end of the others.
+func (c *Cluster) stopParts() error {
+	var errs []error
+	for _, part := range []Part{Operator, Kwok, ControllerManager, Scheduler, APIServer, Etcd} {
+		c.mu.Lock()
+		p := c.processes[part]
+		c.mu.Unlock()
+		if p != nil {
+			errs = append(errs, p.kill())
+		}
+	}
+	c.spawner.close()
+	return errors.Join(errs...)
+}
+
+// remove deletes the cluster's directory.
+func (c *Cluster) remove() error {
+	if !c.options.KeepLogs {
+		return os.RemoveAll(c.Dir())
+	}
+	entries, err := os.ReadDir(c.Dir())
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() != logsDir {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(c.Dir(), entry.Name())))
+		}
+	}
+	return err
+}

@@ -1,0 +1,188 @@
+package devcluster
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// controlPlane knows how each part of one cluster is run. Everything listens on the cluster's own loopback address.
+type controlPlane struct {
+	dir   string
+	host  string
+	ports map[string]int
+	pki   *authority
+	kit   *Kit
+	// env is the environment of every part.
+	env []string
+	// operatorEnv is added to the operator's.
+	operatorEnv []string
+}
+
+// usualPorts are the ports that the parts are known for.
+var usualPorts = map[string]int{
+	"etcd": 2379, "etcd-peer": 2380, "apiserver": 6443, "operator-metrics": 8080, "operator-health": 8082, "kwok": 10247,
+}
+
+// newControlPlane chooses the ports and makes keys, certificates and kubeconfigs.
+func newControlPlane(c *claim, kit *Kit, env, operatorEnv []string) (*controlPlane, error) {
+	pki, err := newAuthority(filepath.Join(c.dir, "pki"))
+	if err != nil {
+		return nil, err
+	}
+	cp := &controlPlane{dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: kit, env: env, operatorEnv: operatorEnv}
+	for name, usual := range usualPorts {
+		if cp.ports[name], err = c.block.port(usual); err != nil {
+			return nil, err
+		}
+	}
+	return cp, cp.makeIdentities()
+}
+
+// address returns host:port of one of the ports.
+func (cp *controlPlane) address(port string) string {
+	return net.JoinHostPort(cp.host, strconv.Itoa(cp.ports[port]))
+}
+
+// makeIdentities writes what the parts need to know each other. The names of users are those that the API server's
+// built-in roles are bound to; the operator gets its role when it is installed.
+func (cp *controlPlane) makeIdentities() error {
+	if err := cp.pki.server("apiserver", cp.host, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"); err != nil {
+		return err
+	}
+	if err := cp.pki.signingKey("service-account"); err != nil {
+		return err
+	}
+	kubelet, err := cp.pki.client("kube-apiserver-kubelet-client", "system:masters")
+	if err != nil {
+		return err
+	}
+	if err := cp.pki.writeIdentity("kubelet-client", kubelet); err != nil {
+		return err
+	}
+	for _, user := range []struct {
+		file, name string
+		groups     []string
+	}{
+		{file: cp.kubeconfig(), name: "admin", groups: []string{"system:masters"}},
+		{file: cp.kubeconfigOf(Scheduler), name: "system:kube-scheduler"},
+		{file: cp.kubeconfigOf(ControllerManager), name: "system:kube-controller-manager"},
+		{file: cp.kubeconfigOf(Operator), name: operatorUser},
+		{file: cp.kubeconfigOf(Kwok), name: "kwok", groups: []string{"system:masters"}},
+	} {
+		if err := cp.pki.kubeconfig(user.file, "https://"+cp.address("apiserver"), user.name, user.groups...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kubeconfig is the path of the administrator's kubeconfig.
+func (cp *controlPlane) kubeconfig() string { return filepath.Join(cp.dir, "kubeconfig") }
+
+// kubeconfigOf is the path of a part's kubeconfig.
+func (cp *controlPlane) kubeconfigOf(part Part) string {
+	return cp.pki.path(string(part) + ".kubeconfig")
+}
+
+// command returns how a part is run.
+func (cp *controlPlane) command(part Part) (command, error) {
+	c := command{part: part, program: cp.kit.Bin(part), env: cp.env, dir: cp.dir, log: cp.log(part)}
+	switch part {
+	case Etcd:
+		c.args = cp.etcd()
+	case APIServer:
+		c.args = cp.apiServer()
+	case Scheduler:
+		c.args = []string{"--kubeconfig=" + cp.kubeconfigOf(Scheduler), "--leader-elect=false", "--secure-port=0"}
+	case ControllerManager:
+		c.args = cp.controllerManager()
+	case Operator:
+		c.args, c.env = cp.operator(), append(append([]string{}, cp.env...), cp.operatorEnv...)
+	case Kwok:
+		c.args = cp.kwok()
+	default:
+		return command{}, fmt.Errorf("running %s: it is no part of a cluster", part)
+	}
+	return c, nil
+}
+
+// log is the path of a part's log.
+func (cp *controlPlane) log(part Part) string {
+	return filepath.Join(cp.dir, logsDir, string(part)+".log")
+}
+
+// etcd does not sync to disk: nothing here has to survive a power failure.
+func (cp *controlPlane) etcd() []string {
+	client, peer := "http://"+cp.address("etcd"), "http://"+cp.address("etcd-peer")
+	return []string{
+		"--name=devcluster", "--data-dir=" + filepath.Join(cp.dir, "etcd"), "--unsafe-no-fsync", "--log-level=warn",
+		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=devcluster=" + peer,
+	}
+}
+
+// apiServer leaves out the taint that only a node lifecycle controller would take off new nodes again, and the
+// endpoints of the kubernetes Service, which may not be loopback addresses.
+func (cp *controlPlane) apiServer() []string {
+	return []string{
+		"--etcd-servers=http://" + cp.address("etcd"),
+		"--bind-address=" + cp.host, "--advertise-address=" + cp.host, "--secure-port=" + strconv.Itoa(cp.ports["apiserver"]),
+		"--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.96.0.0/16",
+		"--tls-cert-file=" + cp.pki.path("apiserver.crt"), "--tls-private-key-file=" + cp.pki.path("apiserver.key"),
+		"--client-ca-file=" + cp.pki.path("ca.crt"),
+		"--kubelet-client-certificate=" + cp.pki.path("kubelet-client.crt"), "--kubelet-client-key=" + cp.pki.path("kubelet-client.key"),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + cp.pki.path("service-account.pub"),
+		"--service-account-signing-key-file=" + cp.pki.path("service-account.key"),
+		"--authorization-mode=RBAC", "--disable-admission-plugins=TaintNodesByCondition", "--allow-privileged=true",
+	}
+}
+
+// controllers are those without which the API does not behave as users know it: owned objects are collected,
+// namespaces end, pods find service accounts, Services list their pods, Jobs and Deployments run, quotas bind.
+var controllers = []string{
+	"garbage-collector-controller", "namespace-controller",
+	"serviceaccount-controller", "root-ca-certificate-publisher-controller",
+	"endpointslice-controller", "job-controller", "deployment-controller", "replicaset-controller",
+	"resourcequota-controller", "clusterrole-aggregation-controller",
+}
+
+func (cp *controlPlane) controllerManager() []string {
+	return []string{
+		"--kubeconfig=" + cp.kubeconfigOf(ControllerManager), "--leader-elect=false", "--secure-port=0",
+		"--use-service-account-credentials=true", "--kube-api-qps=200", "--kube-api-burst=400",
+		"--root-ca-file=" + cp.pki.path("ca.crt"),
+		"--service-account-private-key-file=" + cp.pki.path("service-account.key"),
+		"--controllers=" + strings.Join(controllers, ","),
+	}
+}
+
+func (cp *controlPlane) operator() []string {
+	return []string{
+		"--kubeconfig=" + cp.kubeconfigOf(Operator), "--enable-leader-election=false", "--reconcile-concurrency=4",
+		"--metrics-addr=" + cp.address("operator-metrics"), "--health-probe-bind-address=" + cp.address("operator-health"),
+		"--log-stdout-encoder=console",
+	}
+}
+
+// kwokStages are the life cycles kwok plays: nodes are ready at once and stay so, pods run at once.
+var kwokStages = []string{
+	"node/fast/node-initialize.yaml", "node/heartbeat/node-heartbeat.yaml",
+	"pod/fast/pod-ready.yaml", "pod/fast/pod-complete.yaml", "pod/fast/pod-delete.yaml",
+}
+
+// kwok manages only the nodes that carry its annotation; those of the node agent are none of its business.
+func (cp *controlPlane) kwok() []string {
+	args := []string{
+		"--kubeconfig=" + cp.kubeconfigOf(Kwok), "--manage-all-nodes=false",
+		"--manage-nodes-with-annotation-selector=" + kwokAnnotation + "=" + kwokFake,
+		"--cidr=10.244.0.0/16", "--node-ip=" + cp.host, "--server-address=" + cp.address("kwok"),
+	}
+	for _, stage := range kwokStages {
+		args = append(args, "--config="+cp.kit.file(Kwok, filepath.Join("kustomize/stage", stage)))
+	}
+	return args
+}

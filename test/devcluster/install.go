@@ -1,0 +1,118 @@
+package devcluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+)
+
+// operatorUser is the name by which the operator is known to the API server.
+const operatorUser = "kuberay-operator"
+
+var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// installCRDs creates KubeRay's resource definitions and waits until the API server serves them. They are created, not
+// applied: the annotation that apply keeps would be longer than the API allows.
+func installCRDs(ctx context.Context, client dynamic.Interface, dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("installing KubeRay's resource definitions: none in %s", dir)
+	}
+	var names []string
+	for _, file := range files {
+		crd, err := readObject(file)
+		if err != nil {
+			return fmt.Errorf("installing KubeRay's resource definitions: %w", err)
+		}
+		if _, err := client.Resource(crdResource).Create(ctx, crd, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("installing %s: %w", crd.GetName(), err)
+		}
+		names = append(names, crd.GetName())
+	}
+	for _, name := range names {
+		if err := poll(ctx, 50*time.Millisecond, func(ctx context.Context) error { return established(ctx, client, name) }); err != nil {
+			return fmt.Errorf("waiting for %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// readObject reads the one object of a YAML file.
+func readObject(file string) (*unstructured.Unstructured, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096).Decode(&object.Object); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return object, nil
+}
+
+// established returns an error as long as the API server does not serve a resource definition.
+func established(ctx context.Context, client dynamic.Interface, name string) error {
+	crd, err := client.Resource(crdResource).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	conditions, _, err := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	if err != nil {
+		return err
+	}
+	for _, c := range conditions {
+		if condition, ok := c.(map[string]any); ok && condition["type"] == "Established" && condition["status"] == "True" {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not established", name)
+}
+
+// grantOperator gives the operator the rights that its own manifests ask for, and no more: what it may not do on a real
+// cluster fails here too.
+func grantOperator(ctx context.Context, client kubernetes.Interface, roleFile string) error {
+	object, err := os.ReadFile(roleFile)
+	if err != nil {
+		return fmt.Errorf("granting the operator its role: %w", err)
+	}
+	var role rbacv1.ClusterRole
+	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(object), 4096).Decode(&role); err != nil {
+		return fmt.Errorf("granting the operator its role: reading %s: %w", roleFile, err)
+	}
+	if _, err := client.RbacV1().ClusterRoles().Create(ctx, &role, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("granting the operator its role: %w", err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: operatorUser}},
+	}
+	if _, err := client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("granting the operator its role: %w", err)
+	}
+	return nil
+}
+
+// defaultsExist returns an error as long as a pod in the default namespace would be refused or would lack the
+// certificate of the API server.
+func defaultsExist(ctx context.Context, client kubernetes.Interface) error {
+	if _, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
+		return err
+	}
+	_, err := client.CoreV1().ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+	return err
+}

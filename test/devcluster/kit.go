@@ -1,0 +1,124 @@
+package devcluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Needs says what a command needs to be built.
+type Needs struct {
+	Parts []Part
+	// Ray are the Ray versions whose environment is needed.
+	Ray []string
+}
+
+// Kit is what was built.
+type Kit struct {
+	parts map[Part]plan
+	rays  map[string]rayEnv
+}
+
+// Bin returns the path of a part's program, and "" for a part that was not asked for.
+func (k *Kit) Bin(part Part) string {
+	p, ok := k.parts[part]
+	if !ok {
+		return ""
+	}
+	return p.program()
+}
+
+// file returns the path of a file that belongs to a part.
+func (k *Kit) file(part Part, name string) string {
+	return filepath.Join(k.parts[part].dir, name)
+}
+
+// RayEnv returns the directory of the virtual environment of a Ray version, and "" for one that was not asked for.
+// Its programs are in the directory bin below it.
+func (k *Kit) RayEnv(version string) string { return k.rays[version].dir }
+
+// Ensure builds what is missing of the needs and tells out how it goes; what the machine lacks for that is said before.
+// Nothing is written to out when nothing is missing.
+func Ensure(ctx context.Context, needs Needs, out io.Writer) (*Kit, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBuilder(cache)
+	if err != nil {
+		return nil, err
+	}
+	kit := &Kit{parts: map[Part]plan{}, rays: map[string]rayEnv{}}
+	var parts []plan
+	for _, part := range needs.Parts {
+		p, err := b.plan(part)
+		if err != nil {
+			return nil, err
+		}
+		kit.parts[part] = p
+		if !p.built() {
+			parts = append(parts, p)
+		}
+	}
+	var rays []rayEnv
+	for _, version := range needs.Ray {
+		env, err := planRayEnv(b.source, cache, version)
+		if err != nil {
+			return nil, err
+		}
+		kit.rays[version] = env
+		if !env.built() {
+			rays = append(rays, env)
+		}
+	}
+	if len(parts)+len(rays) == 0 {
+		return kit, nil
+	}
+	if err := checkBuild(cache, len(rays) > 0); err != nil {
+		return nil, err
+	}
+	return kit, b.buildAll(ctx, parts, rays, out)
+}
+
+// buildAll builds parts one after the other, since each keeps all cores busy, and the Ray environments, which wait for
+// the network and the disk, beside them.
+func (b *builder) buildAll(ctx context.Context, parts []plan, rays []rayEnv, out io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p := newProgress(out, len(parts)+len(rays))
+	defer p.close()
+
+	var group sync.WaitGroup
+	group.Go(func() {
+		for _, part := range parts {
+			if err := makeStep(p, part.title(), part.estimate, func() error { return b.build(ctx, part) }); err != nil {
+				cancel(err)
+				return
+			}
+		}
+	})
+	group.Go(func() {
+		for _, env := range rays {
+			if err := makeStep(p, env.title(), env.estimate, func() error { return env.build(ctx) }); err != nil {
+				cancel(err)
+				return
+			}
+		}
+	})
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// makeStep runs build as one step of the progress.
+func makeStep(p *progress, name string, estimate time.Duration, build func() error) error {
+	s := p.begin(name, estimate)
+	if err := build(); err != nil {
+		s.end("failed")
+		return fmt.Errorf("making %s: %w", name, err)
+	}
+	s.end("built")
+	return nil
+}

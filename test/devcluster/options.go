@@ -1,0 +1,83 @@
+package devcluster
+
+import (
+	"io"
+	"log/slog"
+	"maps"
+	"path/filepath"
+
+	"heliostat.dev/heliostat/test/devcluster/nodeagent"
+)
+
+// Options say what a cluster has. The zero value is a cluster with the operator and the nodes of nodes.yaml.
+type Options struct {
+	// Dir is where the cluster keeps its data, logs and kubeconfig. It must not hold anything else, and it is removed
+	// with the cluster. Empty means a new directory in the cache.
+	Dir string
+	// Nodes are the nodes whose pods are real processes. Nil means DefaultNodes, an empty list none.
+	Nodes []nodeagent.NodeSpec
+	// Ray are the versions of Ray for which pods find an image rayproject/ray:<version>. Nil means DefaultRay. They are
+	// not needed, and not made, where there are no nodes.
+	Ray []string
+	// Images are further images, and those that replace Ray's.
+	Images nodeagent.Images
+	// Kwok adds kwok, which plays the nodes that AddKwokNodes creates.
+	Kwok bool
+	// NoOperator leaves the KubeRay operator out. Its resource definitions are installed all the same.
+	NoOperator bool
+	// OperatorEnv are variables of the operator, as KEY=value.
+	OperatorEnv []string
+	// KeepLogs keeps Logs when the cluster is stopped or killed.
+	KeepLogs bool
+	// Out gets the progress of builds and the news of parts that die. Nil means nobody listens.
+	Out io.Writer
+	// Log gets the node agent's lines. Nil means a file beside the other logs.
+	Log *slog.Logger
+}
+
+// withDefaults fills in what zero values stand for.
+func (o Options) withDefaults() (Options, error) {
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	if o.Nodes == nil {
+		nodes, err := DefaultNodes()
+		if err != nil {
+			return o, err
+		}
+		o.Nodes = nodes
+	}
+	if o.Ray == nil {
+		o.Ray = []string{DefaultRay}
+	}
+	return o, nil
+}
+
+// Needs returns what a cluster with these options needs to be built.
+func (o Options) Needs() (Needs, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return Needs{}, err
+	}
+	// The operator is always built: the resource definitions come with it.
+	needs := Needs{Parts: []Part{Etcd, APIServer, Scheduler, ControllerManager, Operator}}
+	if o.Kwok {
+		needs.Parts = append(needs.Parts, Kwok)
+	}
+	if len(o.Nodes) > 0 {
+		needs.Ray = o.Ray
+	}
+	return needs, nil
+}
+
+// images returns the table of images: Ray's own, replaced and joined by those of the options.
+func (o Options) images(kit *Kit) nodeagent.Images {
+	images := nodeagent.Images{}
+	if len(o.Nodes) > 0 {
+		for _, version := range o.Ray {
+			images["rayproject/ray:"+version] = filepath.Join(kit.RayEnv(version), "bin")
+		}
+	}
+	maps.Copy(images, o.Images)
+	return images
+}
