@@ -1,0 +1,209 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestBadBodiesGetAProblemThatNamesTheField(t *testing.T) {
+	const expression = "an expression: v, !v, in(a,b) or !in(a,b)"
+	const wholeNumber = "a whole number from 0 to 1000000"
+	const notNegative = "a number of at least 0"
+	bundles := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("{},", n), ",") + "]" }
+	tests := map[string]struct {
+		body string
+		want []FieldError
+	}{
+		"unknown field":             {`{"num_gpus":1}`, []FieldError{{"one of num_cpus, bundles, bundle_label_selectors", "num_gpus", ""}}},
+		"field in other case":       {`{"Bundles":[]}`, []FieldError{{"one of num_cpus, bundles, bundle_label_selectors", "Bundles", ""}}},
+		"count belongs to no face":  {`{"bundles":[],"count":2}`, []FieldError{{"one of num_cpus, bundles, bundle_label_selectors", "count", ""}}},
+		"field written twice":       {`{"num_cpus":1,"num_cpus":2}`, []FieldError{{"a field that is written once", "num_cpus", ""}}},
+		"resource written twice":    {`{"bundles":[{"GPU":1,"GPU":[2]}]}`, []FieldError{{"a field that is written once", "bundles[0].GPU", ""}}},
+		"not an object":             {`7`, []FieldError{{"an object with num_cpus, bundles and bundle_label_selectors", "", "7"}}},
+		"null":                      {`null`, []FieldError{{"an object with num_cpus, bundles and bundle_label_selectors", "", "null"}}},
+		"cpus as text":              {`{"num_cpus":"4"}`, []FieldError{{wholeNumber, "num_cpus", `"4"`}}},
+		"negative cpus":             {`{"num_cpus":-1}`, []FieldError{{wholeNumber, "num_cpus", "-1"}}},
+		"broken cpus":               {`{"num_cpus":1.5}`, []FieldError{{wholeNumber, "num_cpus", "1.5"}}},
+		"too many cpus":             {`{"num_cpus":1000001}`, []FieldError{{wholeNumber, "num_cpus", "1000001"}}},
+		"enormous cpus":             {`{"num_cpus":1e999999999}`, []FieldError{{wholeNumber, "num_cpus", "1e999999999"}}},
+		"bundles as object":         {`{"bundles":{"GPU":1}}`, []FieldError{{"an array", "bundles", "an object"}}},
+		"bundle as number":          {`{"bundles":[{"GPU":1},3]}`, []FieldError{{"an object", "bundles[1]", "3"}}},
+		"bundle as null":            {`[null]`, []FieldError{{"an object", "bundles[0]", "null"}}},
+		"negative amount":           {`{"bundles":[{"CPU":1},{"GPU":-1}]}`, []FieldError{{notNegative, "bundles[1].GPU", "-1"}}},
+		"tiny negative amount":      {`{"bundles":[{"GPU":-0.00001}]}`, []FieldError{{notNegative, "bundles[0].GPU", "-0.00001"}}},
+		"amount as text":            {`{"bundles":[{"GPU":"1"}]}`, []FieldError{{notNegative, "bundles[0].GPU", `"1"`}}},
+		"amount as truth":           {`{"bundles":[{"GPU":true}]}`, []FieldError{{notNegative, "bundles[0].GPU", "true"}}},
+		"amount as null":            {`{"bundles":[{"GPU":null}]}`, []FieldError{{notNegative, "bundles[0].GPU", "null"}}},
+		"amount as array":           {`{"bundles":[{"GPU":[1,{"a":2}]}]}`, []FieldError{{notNegative, "bundles[0].GPU", "an array"}}},
+		"amount too small for Ray":  {`[{"GPU":0.00004}]`, []FieldError{{"0, or at least 0.0001, the precision of Ray's amounts", "bundles[0].GPU", "0.00004"}}},
+		"amount too large for Ray":  {`[{"memory":1e15}]`, []FieldError{{"a number that Ray can hold, at most 922337203685477.5807", "bundles[0].memory", "1e15"}}},
+		"empty resource name":       {`[{"":1}]`, []FieldError{{"a resource name: 1 to 256 printable characters, no space around it", "bundles[0]", `""`}}},
+		"resource name with space":  {`[{" GPU":1}]`, []FieldError{{"a resource name: 1 to 256 printable characters, no space around it", "bundles[0]", `" GPU"`}}},
+		"resource name with NUL":    {`[{"G\u0000":1}]`, []FieldError{{"a resource name: 1 to 256 printable characters, no space around it", "bundles[0]", `"G\x00"`}}},
+		"too many bundles":          {`{"bundles":` + bundles(maxBundles+1) + `}`, []FieldError{{"at most 10000 elements", "bundles", "10001 elements"}}},
+		"selectors without bundles": {`{"num_cpus":1,"bundle_label_selectors":[{"a":"b"}]}`, []FieldError{{"one selector for each of the 0 bundles", "bundle_label_selectors", "1 selectors"}}},
+		"selectors not parallel":    {`{"bundle_label_selectors":[{"a":"b"}],"bundles":[{"GPU":1},{"GPU":1}]}`, []FieldError{{"one selector for each of the 2 bundles", "bundle_label_selectors", "1 selectors"}}},
+		"selector as text":          {`{"bundles":[{"GPU":1}],"bundle_label_selectors":["a=b"]}`, []FieldError{{"an object", "bundle_label_selectors[0]", `"a=b"`}}},
+		"expression as number":      {`{"bundles":[{"GPU":1}],"bundle_label_selectors":[{"a":1}]}`, []FieldError{{expression, "bundle_label_selectors[0].a", "1"}}},
+		"expression without end":    {`{"bundles":[{"GPU":1}],"bundle_label_selectors":[{"a":"in(b"}]}`, []FieldError{{expression, "bundle_label_selectors[0].a", `"in(b"`}}},
+		"empty label key":           {`{"bundles":[{"GPU":1}],"bundle_label_selectors":[{"":"b"}]}`, []FieldError{{"a label key: 1 to 256 printable characters, no space around it", "bundle_label_selectors[0]", `""`}}},
+		"two bad fields":            {`{"num_cpus":-1,"bundles":[{"GPU":-2}]}`, []FieldError{{wholeNumber, "num_cpus", "-1"}, {notNegative, "bundles[0].GPU", "-2"}}},
+		"something after the value": {`{} {}`, []FieldError{{"nothing after the JSON value", "", "{}"}}},
+		"not UTF-8":                 {"[{\"G\xff\":1}]", []FieldError{{"JSON in UTF-8", "", "bytes that are not UTF-8"}}},
+	}
+	s := loadSpec(t)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			answer := w.call(http.MethodPost, llmPath+"/request_resources", test.body)
+			problem := readAnswer[Problem](t, answer)
+			if answer.Code != http.StatusBadRequest || answer.Header().Get("Content-Type") != "application/problem+json" {
+				t.Errorf("status %d, %s", answer.Code, answer.Header().Get("Content-Type"))
+			}
+			if diff := cmp.Diff(test.want, problem.Errors); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+			if problem.Detail == "" || problem.Instance != llmPath+"/request_resources" || problem.Status != 400 {
+				t.Errorf("problem %+v", problem)
+			}
+			s.mustMatch("Problem", answer.Body.Bytes())
+			if w.requests.sets != 0 {
+				t.Error("a bad request was kept")
+			}
+		})
+	}
+}
+
+func TestBodiesThatAreNotJSONSayWhere(t *testing.T) {
+	for _, body := range []string{
+		`{`, `{"num_cpus":`, `{"num_cpus":NaN}`, `{"bundles":[{"GPU":Infinity}]}`, `{"num_cpus" 4}`, `{num_cpus:4}`, `[`, `[{]`,
+		`nonsense`, `{"bundles":[{"GPU":1},]}`, `{"a":` + strings.Repeat(`[`, 100_000),
+	} {
+		answer := newWorld(t).call(http.MethodPost, llmPath+"/request_resources", body)
+		problem := readAnswer[Problem](t, answer)
+		if answer.Code != http.StatusBadRequest || len(problem.Errors) == 0 {
+			t.Fatalf("%.40q: %d %+v", body, answer.Code, problem)
+		}
+		last := problem.Errors[len(problem.Errors)-1]
+		if !strings.HasPrefix(last.Expected, "JSON, at byte ") {
+			t.Errorf("%.40q: %+v", body, last)
+		}
+	}
+}
+
+func TestDeepJSONIsSkippedWithoutStack(t *testing.T) {
+	const depth = 200_000
+	body := `{"x":` + strings.Repeat(`[`, depth) + strings.Repeat(`]`, depth) + `,"num_cpus":-1}`
+	problem := readAnswer[Problem](t, newWorld(t).call(http.MethodPost, llmPath+"/request_resources", body))
+	if len(problem.Errors) != 2 || problem.Errors[1].Field != "num_cpus" {
+		t.Errorf("errors %+v: want the unknown field and the one after it", problem.Errors)
+	}
+}
+
+func TestAProblemNamesABoundedNumberOfFields(t *testing.T) {
+	body := "[" + strings.Repeat(`{"GPU":-1},`, 5000) + `{"GPU":-1}]`
+	problem := readAnswer[Problem](t, newWorld(t).call(http.MethodPost, llmPath+"/request_resources", body))
+	if len(problem.Errors) != maxFieldErrors {
+		t.Errorf("%d errors, want %d", len(problem.Errors), maxFieldErrors)
+	}
+}
+
+func TestRequestsThatNeverReachTheBody(t *testing.T) {
+	post := func(contentType, body string) *httptest.ResponseRecorder {
+		request := httptest.NewRequest(http.MethodPost, llmPath+"/request_resources", strings.NewReader(body))
+		request.Host = "localhost"
+		request.Header.Set("Content-Type", contentType)
+		recorder := httptest.NewRecorder()
+		newWorld(t).handler.ServeHTTP(recorder, request)
+		return recorder
+	}
+	w := newWorld(t)
+	tests := map[string]struct {
+		answer *httptest.ResponseRecorder
+		status int
+		slug   string
+	}{
+		"text":                   {post("text/plain", `{}`), 415, "media-type"},
+		"no type":                {post("", `{}`), 415, "media-type"},
+		"form":                   {post("application/x-www-form-urlencoded", ``), 415, "media-type"},
+		"broken type":            {post("application/json; charset", `{}`), 415, "media-type"},
+		"body over the limit":    {post("application/json", strings.Repeat(" ", maxBody+1)), 413, "too-large"},
+		"unknown cluster":        {w.call("POST", "/v1/namespaces/ml/rayclusters/other/request_resources", `{}`), 404, "unknown-cluster"},
+		"unknown cluster, GET":   {w.call("GET", "/v1/namespaces/ml/rayclusters/other/request_resources", ""), 404, "unknown-cluster"},
+		"unknown cluster, clear": {w.call("DELETE", "/v1/namespaces/ml/rayclusters/other/request_resources", ""), 404, "unknown-cluster"},
+		"unknown path":           {w.call("GET", "/v1/raycluster", ""), 404, "unknown-path"},
+		"trailing slash":         {w.call("GET", "/v1/rayclusters/", ""), 404, "unknown-path"},
+		"unknown method":         {w.call("PATCH", llmPath+"/request_resources", `{}`), 405, "unknown-method"},
+		"name of a path":         {w.call("GET", "/v1/namespaces/ml/rayclusters/..%2fllm", ""), 404, "unknown-path"},
+		"dots as name":           {w.call("POST", "/v1/namespaces/ml/rayclusters/../request_resources", `{}`), 400, "invalid-request"},
+		"capitals in name":       {w.call("GET", "/v1/namespaces/ml/rayclusters/LLM", ""), 400, "invalid-request"},
+		"dot in namespace":       {w.call("GET", "/v1/namespaces/m.l/rayclusters", ""), 400, "invalid-request"},
+		"long name":              {w.call("GET", "/v1/namespaces/ml/rayclusters/"+strings.Repeat("a", 254), ""), 400, "invalid-request"},
+	}
+	for name, test := range tests {
+		problem := readAnswer[Problem](t, test.answer)
+		if test.answer.Code != test.status || problem.Status != test.status || problem.Type != problemBase+test.slug {
+			t.Errorf("%s: status %d %+v, want %d %s", name, test.answer.Code, problem, test.status, test.slug)
+		}
+	}
+	if got := post("application/json; charset=utf-8", `{}`); got.Code != http.StatusOK {
+		t.Errorf("JSON with a charset: %d", got.Code)
+	}
+}
+
+func readAnswer[T any](t *testing.T, answer *httptest.ResponseRecorder) T {
+	t.Helper()
+	var value T
+	if err := json.Unmarshal(answer.Body.Bytes(), &value); err != nil {
+		t.Fatalf("%v in %q", err, answer.Body)
+	}
+	return value
+}
+
+func FuzzDecodeRequest(f *testing.F) {
+	for _, seed := range []string{
+		``, `[]`, `{}`, `{"num_cpus":4}`, `{"bundles":[{"GPU":1},{"CPU":0.5,"memory":1e9}]}`, `{"bundles":null,"num_cpus":null}`,
+		`{"bundles":[{"GPU":1}],"bundle_label_selectors":[{"zone":"!in(a,b)"}]}`, `[{"GPU":1e-5}]`, `{"num_cpus":1e99}`,
+		`{"a":[[[{}]]]}`, `{"bundles":[{"GPU":-0}]}`, "[{\"\xff\":1}]", `{"bundles":[{"":1}]} x`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		read, err := decodeRequest(body)
+		var known *problem
+		if err != nil {
+			if !errors.As(err, &known) || known.kind != invalidRequest || len(known.errors) == 0 || len(known.errors) > maxFieldErrors+1 {
+				t.Fatalf("%q: error %#v is not a bounded problem", body, err)
+			}
+			return
+		}
+		merged := read.Merged()
+		for _, request := range merged {
+			if request.Count < 1 || request.Bundle.IsZero() || len(request.Selectors) > 1 {
+				t.Fatalf("%q: merged %+v", body, request)
+			}
+			for name, amount := range request.Bundle {
+				if amount <= 0 || name == "" {
+					t.Fatalf("%q: amount %v of %q", body, amount, name)
+				}
+			}
+		}
+		text, err := json.Marshal(read)
+		if err != nil {
+			t.Fatalf("%q: encoding what was read: %v", body, err)
+		}
+		again, err := decodeRequest(text)
+		if err != nil {
+			t.Fatalf("%q: what was read is written as %s, which is refused: %v", body, text, err)
+		}
+		if diff := cmp.Diff(merged, again.Merged()); diff != "" {
+			t.Fatalf("%q changes when it is written and read again:\n%s", body, diff)
+		}
+	})
+}
