@@ -1,0 +1,108 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// The annotations of a RayCluster that Heliostat reads (design.md 5.3).
+const (
+	annotationPrefix           = "heliostat.dev/"
+	ModeAnnotation             = annotationPrefix + "mode"
+	FreezeAnnotation           = annotationPrefix + "freeze"
+	ResourceRequestsAnnotation = annotationPrefix + "resource-requests"
+	NumGPUsSyncAnnotation      = annotationPrefix + "num-gpus-sync"
+	PriceAnnotation            = annotationPrefix + "price"
+)
+
+// Codes of findings about annotations.
+const (
+	AnnotationUnknown    = "annotation-unknown"
+	AnnotationUnreadable = "annotation-unreadable"
+)
+
+var knownAnnotations = []string{
+	FreezeAnnotation, ModeAnnotation, NumGPUsSyncAnnotation, PriceAnnotation, ResourceRequestsAnnotation,
+}
+
+// readAnnotations fills what the annotations say. What cannot be read is taken in the sense that changes least: an
+// unreadable mode is shadow and an unreadable freeze freezes.
+func readAnnotations(metadata fields, cluster *nodepool.Cluster) {
+	annotations := metadata.texts("annotations")
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if strings.HasPrefix(key, annotationPrefix) && !slices.Contains(knownAnnotations, key) {
+			metadata.report.add(raydemand.Warning, AnnotationUnknown, metadata.at("annotations")+"."+key, annotations[key],
+				"nobody reads it", "use one of "+strings.Join(knownAnnotations, ", "))
+		}
+	}
+	unreadable := func(key, why, fix string) {
+		metadata.report.add(raydemand.Error, AnnotationUnreadable, metadata.at("annotations")+"."+key, annotations[key], why, fix)
+	}
+	if mode, set := annotations[ModeAnnotation]; set {
+		cluster.Mode = nodepool.Mode(mode)
+		if !cluster.Mode.Valid() {
+			cluster.Mode = nodepool.Shadow
+			unreadable(ModeAnnotation, "it is no mode; the RayCluster is planned and reported, and nothing is written", "write managed, shadow or off")
+		}
+	}
+	switch freeze := annotations[FreezeAnnotation]; freeze {
+	case "", "false":
+	case "true":
+		cluster.Freeze = true
+	default:
+		cluster.Freeze = true
+		unreadable(FreezeAnnotation, "it is neither true nor false; nothing is written", "write true, or remove it")
+	}
+	if text := annotations[ResourceRequestsAnnotation]; text != "" {
+		requests, problems := decodeRequests(text)
+		cluster.RequestResources = requests
+		for _, problem := range problems {
+			unreadable(ResourceRequestsAnnotation, problem, `write [{"resources": {"GPU": 1}, "count": 2}]`)
+		}
+	}
+}
+
+// maxRequestCount bounds one entry of resource-requests; a larger number is a slip, not a cluster.
+const maxRequestCount = 1_000_000
+
+// decodeRequests reads the annotation entry by entry: one that cannot be read does not cost the others.
+func decodeRequests(text string) (requests []raydemand.Request, problems []string) {
+	var entries []json.RawMessage
+	if err := json.Unmarshal([]byte(text), &entries); err != nil {
+		return nil, []string{"it is not a JSON list: " + err.Error()}
+	}
+	for i, entry := range entries {
+		var request raydemand.Request
+		err := json.Unmarshal(entry, &request)
+		if err == nil {
+			err = checkRequest(request)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("entry %d is left out: %v", i, err))
+			continue
+		}
+		requests = append(requests, request)
+	}
+	return requests, problems
+}
+
+func checkRequest(request raydemand.Request) error {
+	if request.Count < 1 || request.Count > maxRequestCount {
+		return fmt.Errorf("count is %d, want 1 to %d", request.Count, maxRequestCount)
+	}
+	if request.Bundle.IsZero() {
+		return fmt.Errorf("resources ask for nothing")
+	}
+	for _, name := range request.Bundle.Names() {
+		if name == "" || request.Bundle[name] < 0 {
+			return fmt.Errorf("resource %q is %s", name, request.Bundle[name])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package kube
+
+import (
+	"strings"
+	"unicode"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Codes of findings about how the GCS wants to be called.
+const (
+	AuthTokenUnknown = "auth-token-unknown"
+	TLSSecretUnknown = "tls-secret-unknown"
+)
+
+const tokenKey = "auth_token"
+
+// describeAuth finds out how the GCS wants to be called: from spec.authOptions and spec.tlsOptions, else from the
+// environment of the head's Ray container (reference/ray-gcs-wire.md 3.2 and 3.3).
+func describeAuth(spec fields, name string, head *corev1.Pod) nodepool.Auth {
+	var ray corev1.Container
+	var volumes []corev1.Volume
+	if head != nil && len(head.Spec.Containers) > 0 {
+		ray, volumes = head.Spec.Containers[0], head.Spec.Volumes
+	}
+	auth := tokenAuth(spec, name, ray)
+	auth.TLSSecret = tlsSecret(spec, name, ray, volumes)
+	return auth
+}
+
+func tokenAuth(spec fields, name string, ray corev1.Container) nodepool.Auth {
+	options := spec.object("authOptions")
+	mode := env(ray, "RAY_AUTH_MODE")
+	if options.text("mode") != "token" && (mode == nil || mode.Value != "token") {
+		return nodepool.Auth{}
+	}
+	auth := nodepool.Auth{Required: true}
+	fromPod := env(ray, "RAY_AUTH_TOKEN")
+	kubernetes := env(ray, "RAY_ENABLE_K8S_TOKEN_AUTH")
+	switch {
+	case options.flag("enableK8sTokenAuth") || kubernetes != nil && strings.EqualFold(kubernetes.Value, "true"):
+		auth.KubernetesToken = true
+	case fromPod != nil && fromPod.ValueFrom != nil && fromPod.ValueFrom.SecretKeyRef != nil:
+		auth.TokenSecret, auth.TokenKey = fromPod.ValueFrom.SecretKeyRef.Name, fromPod.ValueFrom.SecretKeyRef.Key
+	case fromPod != nil && fromPod.Value != "":
+		auth.Token = fromPod.Value
+	case options.text("secretName") != "":
+		auth.TokenSecret, auth.TokenKey = options.text("secretName"), tokenKey
+	case options.text("mode") == "token":
+		auth.TokenSecret, auth.TokenKey = secretNameOf(name), tokenKey
+	default:
+		spec.report.add(raydemand.Error, AuthTokenUnknown, spec.at("headGroupSpec.template"), "RAY_AUTH_MODE=token",
+			"the GCS wants a token, and neither authOptions nor RAY_AUTH_TOKEN of the head's Ray container says which",
+			"set spec.authOptions.mode: token, or RAY_AUTH_TOKEN from a Secret")
+	}
+	return auth
+}
+
+// secretNameOf is the operator's name for a cluster's own token Secret (utils.CheckName, v1.6.2): the last 50 characters,
+// and an r in place of a leading digit or punctuation mark.
+func secretNameOf(cluster string) string {
+	name := cluster[max(0, len(cluster)-50):]
+	if name == "" {
+		return name
+	}
+	if first := rune(name[0]); unicode.IsDigit(first) || unicode.IsPunct(first) {
+		return "r" + name[1:]
+	}
+	return name
+}
+
+// tlsSecret names the Secret with a certificate that the GCS accepts: the worker's of KubeRay's tlsOptions, or the one that the
+// head's own RAY_TLS_SERVER_CERT is mounted from.
+func tlsSecret(spec fields, name string, ray corev1.Container, volumes []corev1.Volume) string {
+	if spec.object("tlsOptions").flag("enabled") {
+		return "ray-worker-secret-" + name
+	}
+	use := env(ray, "RAY_USE_TLS")
+	if use == nil || use.Value != "1" && !strings.EqualFold(use.Value, "true") {
+		return ""
+	}
+	if cert := env(ray, "RAY_TLS_SERVER_CERT"); cert != nil {
+		for _, mount := range ray.VolumeMounts {
+			if !strings.HasPrefix(cert.Value, strings.TrimSuffix(mount.MountPath, "/")+"/") {
+				continue
+			}
+			for _, volume := range volumes {
+				if volume.Name == mount.Name && volume.Secret != nil {
+					return volume.Secret.SecretName
+				}
+			}
+		}
+	}
+	spec.report.add(raydemand.Error, TLSSecretUnknown, spec.at("headGroupSpec.template"), "RAY_USE_TLS="+use.Value,
+		"the GCS wants mutual TLS, and RAY_TLS_SERVER_CERT does not lie on a volume from a Secret",
+		"mount the certificates from a Secret with tls.crt, tls.key and ca.crt")
+	return ""
+}
+
+func env(c corev1.Container, name string) *corev1.EnvVar {
+	// The last of equal names wins in Kubernetes.
+	for i := len(c.Env) - 1; i >= 0; i-- {
+		if c.Env[i].Name == name {
+			return &c.Env[i]
+		}
+	}
+	return nil
+}

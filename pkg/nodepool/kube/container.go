@@ -1,0 +1,101 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// PodsRefused: the API server refuses every pod of the group.
+const PodsRefused = "pods-refused"
+
+// container is what matters of a container in a pod template.
+type container struct {
+	command, args    []string
+	env              map[string]envVar
+	limits, requests map[string]resource.Quantity
+	claims           int
+}
+
+// envVar is a variable's literal value, or the fact that it comes from elsewhere.
+type envVar struct {
+	value string
+	from  bool
+}
+
+func decodeContainer(f fields) container {
+	resources := f.object("resources")
+	c := container{
+		command: f.list("command"), args: f.list("args"), env: map[string]envVar{},
+		limits: quantities(resources, "limits"), requests: quantities(resources, "requests"),
+		claims: len(resources.objects("claims")),
+	}
+	for _, v := range f.objects("env") {
+		// A name that stands twice: Kubernetes lets the last one win.
+		c.env[v.text("name")] = envVar{value: v.text("value"), from: v.has("valueFrom")}
+	}
+	return c
+}
+
+// quantities reads a resource list. The API server stores a YAML number as a number, so both forms are read.
+func quantities(f fields, name string) map[string]resource.Quantity {
+	values := as[map[string]any](f, name, "an object")
+	list := make(map[string]resource.Quantity, len(values))
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		quantity, err := resource.ParseQuantity(fmt.Sprint(values[key]))
+		if err != nil {
+			f.unreadable(f.at(name)+"."+key, values[key], "a quantity")
+			continue
+		}
+		list[key] = quantity
+	}
+	return list
+}
+
+// script is the container's own command line, joined the way the operator joins it.
+func (c container) script() string {
+	return strings.Join(slices.Concat(c.command, c.args), " ")
+}
+
+// checkExtendedResources reports what makes the API server refuse the pod: resources such as nvidia.com/gpu want whole
+// numbers and equal requests and limits.
+func (c container) checkExtendedResources(f fields) {
+	names := slices.Sorted(maps.Keys(c.limits))
+	for name := range c.requests {
+		if _, limited := c.limits[name]; !limited {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !extended(name) {
+			continue
+		}
+		limit, limited := c.limits[name]
+		request, requested := c.requests[name]
+		why := ""
+		switch {
+		case !limited:
+			why = "it stands in requests only, and a limit is required"
+		case requested && request.Cmp(limit) != 0:
+			why = "its request and its limit differ"
+		case limit.MilliValue()%1000 != 0:
+			why = "it is not a whole number"
+		}
+		if why != "" {
+			f.report.add(raydemand.Error, PodsRefused, f.at("resources.limits")+"."+name, limit.String(),
+				why+", so the API server refuses every pod of the group", "give it a whole number in limits, and the same or none in requests")
+		}
+	}
+}
+
+// extended reports whether Kubernetes treats the resource as an extended one, which cannot be overcommitted.
+func extended(name string) bool {
+	domain, _, qualified := strings.Cut(name, "/")
+	return qualified && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
+}

@@ -1,0 +1,89 @@
+package kube
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Codes of findings about worker groups.
+const (
+	// GroupUnnamed and GroupDuplicate: a group cannot be told from another.
+	GroupUnnamed   = "group-unnamed"
+	GroupDuplicate = "group-duplicate"
+	// MinAboveMax: minReplicas is above maxReplicas, or one of them is negative.
+	MinAboveMax = "min-above-max"
+)
+
+// decodeGroups reads spec.workerGroupSpecs. Every entry keeps its index, which patches address.
+func decodeGroups(spec fields, ownCommand bool) []nodepool.WorkerGroup {
+	entries := spec.objects("workerGroupSpecs")
+	groups := make([]nodepool.WorkerGroup, 0, len(entries))
+	byName := map[string]int{}
+	for i, entry := range entries {
+		group := decodeGroup(entry, i, ownCommand)
+		if first, twice := byName[group.Name]; twice && group.Name != "" {
+			groups[first].Broken, group.Broken = true, true
+			entry.report.add(raydemand.Error, GroupDuplicate, entry.at("groupName"), group.Name,
+				"two groups of one name share their pods, and the operator creates for one what it deletes for the other",
+				"give each group a name of its own")
+		} else {
+			byName[group.Name] = i
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+func decodeGroup(f fields, index int, ownCommand bool) nodepool.WorkerGroup {
+	mark := len(f.report.list)
+	strategy := f.object("scaleStrategy")
+	group := nodepool.WorkerGroup{
+		Index: index,
+		Name:  f.text("groupName"),
+		// The CRD's defaults; objects of an older CRD may lack the fields.
+		Replicas:         f.int32("replicas", 0),
+		Min:              f.int32("minReplicas", 0),
+		Max:              f.int32("maxReplicas", math.MaxInt32),
+		NumOfHosts:       f.int32("numOfHosts", 1),
+		Priority:         f.int32("priority", 0),
+		Suspended:        f.flag("suspend"),
+		Labels:           f.texts("labels"),
+		WorkersToDelete:  strategy.list("workersToDelete"),
+		HasScaleStrategy: f.has("scaleStrategy"),
+	}
+	if f.has("idleTimeoutSeconds") {
+		timeout := seconds(f.int32("idleTimeoutSeconds", 60))
+		group.IdleTimeout = &timeout
+	}
+	group.Resources = effectiveResources(f, ownCommand || templateOverwritesCommand(f))
+	checkGroup(f, &group)
+	group.Broken = f.report.errorsSince(mark)
+	return group
+}
+
+func checkGroup(f fields, group *nodepool.WorkerGroup) {
+	if group.Name == "" {
+		f.report.add(raydemand.Error, GroupUnnamed, f.at("groupName"), "", "a group without a name has no pods that could be found", "name it")
+	}
+	if group.Min < 0 || group.Max < 0 || group.Min > group.Max {
+		f.report.add(raydemand.Error, MinAboveMax, f.at("minReplicas"),
+			fmt.Sprintf("minReplicas %d, maxReplicas %d", group.Min, group.Max),
+			"the operator refuses the spec and leaves the whole cluster alone, all groups, without a word in its status",
+			"make 0 <= minReplicas <= maxReplicas")
+	}
+	if group.NumOfHosts < 1 {
+		f.report.add(raydemand.Error, FieldOutOfRange, f.at("numOfHosts"), fmt.Sprint(group.NumOfHosts), "a replica has at least one pod", "set it to 1 or more")
+		group.NumOfHosts = 1
+	}
+}
+
+func templateOverwritesCommand(group fields) bool {
+	return strings.EqualFold(group.object("template").object("metadata").texts("annotations")[overwriteAnnotation], "true")
+}
+
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
