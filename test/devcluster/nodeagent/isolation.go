@@ -114,12 +114,14 @@ func (i isolation) enter(pid, workdir string, command []string) []string {
 	if !i.mounts {
 		return command
 	}
-	argv := []string{"nsenter", "--target", pid, "--mount", "--root", "--wd=" + workdir}
+	argv := []string{"nsenter", "--target", pid, "--mount", "--root"}
 	if i.pids {
 		argv = append(argv, "--pid")
 	}
 	if i.user {
 		argv = append(argv, "--user", "--preserve-credentials")
 	}
-	return append(append(argv, "--"), command...)
+	// Not nsenter's --wd: it opens the directory before it enters, where it may be another one.
+	argv = append(argv, "--", "/bin/sh", "-c", `cd "$0" && exec "$@"`, workdir)
+	return append(argv, command...)
 }

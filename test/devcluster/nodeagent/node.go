@@ -167,10 +167,8 @@ func (n *node) object(spec NodeSpec) (*corev1.Node, error) {
 			Capacity:    capacity,
 			Allocatable: allocatable,
 			Conditions:  readyConditions(),
-			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: n.ip},
-				{Type: corev1.NodeHostName, Address: spec.Name},
-			},
+			// No host name: the API server would prefer it to the address, and nobody can resolve it.
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: n.ip}},
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{
 				Port: int32(n.listener.Addr().(*net.TCPAddr).Port),
 			}},

@@ -241,17 +241,19 @@ func mountsServiceAccount(pod *corev1.Pod) bool {
 	return false
 }
 
-// token asks the API server for a token of the pod's service account, bound to the pod: it dies with it.
+// token asks the API server for a token of the pod's service account, bound to the pod: it dies with it. A pod that
+// names no account (the ServiceAccount admission would have filled it in) gets an unbound token of the default one.
 func (a *Agent) token(ctx context.Context, pod *corev1.Pod, audience string) (string, error) {
+	seconds := int64(tokenSeconds)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	account := pod.Spec.ServiceAccountName
 	if account == "" {
 		account = "default"
+	} else {
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
+			APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
+		}
 	}
-	seconds := int64(tokenSeconds)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: &seconds,
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
-	}}
 	if audience != "" {
 		request.Spec.Audiences = []string{audience}
 	}
