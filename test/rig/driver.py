@@ -1,0 +1,181 @@
+"""A Ray driver that does what it is told: one JSON command a line on stdin, one JSON event a line on stdout.
+
+Commands   {"do": "task",    "id", "num_cpus", "num_gpus", "resources", "labels", "seconds"}
+           {"do": "actor",   "id", "num_cpus", "num_gpus", "resources", "labels"}
+           {"do": "group",   "id", "bundles", "strategy"}          a placement group
+           {"do": "ask",     "id"}                                 calls the actor
+           {"do": "release", "id"}                                 ends the task, actor or placement group
+           {"do": "request_resources", "id", "num_cpus", "bundles"}   Ray's own SDK call
+           {"do": "nodes",   "id"}                                 lists the living nodes
+Events     {"id", "event", "at", ...}: submitted, running (with pod), placed (with pods), answered (with pod),
+           done, released, lost (with error), requested, nodes, ready, bye
+
+Times are seconds since the epoch, taken where the thing happens: "running" is stamped inside the worker process.
+Nothing is retried by Ray, so work that a scale-down destroys is told as lost and not quietly done again.
+"""
+
+import json
+import os
+import socket
+import sys
+import threading
+import time
+
+import ray
+from ray.exceptions import TaskCancelledError
+from ray.util import placement_group, remove_placement_group
+
+out = threading.Lock()
+held = {}  # id -> what release ends
+released = set()
+
+
+def tell(event, id="", at=None, **more):
+    with out:
+        print(json.dumps({"id": id, "event": event, "at": at or time.time(), **more}), flush=True)
+
+
+def say(address, event, id):
+    """Tells the driver, from inside a worker process, that something begins there."""
+    note = {"id": id, "event": event, "at": time.time(), "pod": os.environ.get("RAY_CLOUD_INSTANCE_ID", "")}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.sendto(json.dumps(note).encode(), address)
+
+
+@ray.remote(max_retries=0)
+def work(address, id, seconds):
+    say(address, "running", id)
+    end = time.time() + seconds if seconds > 0 else float("inf")
+    while time.time() < end:  # short sleeps let a cancellation in
+        time.sleep(min(0.05, max(0.0, end - time.time())))
+    return os.environ.get("RAY_CLOUD_INSTANCE_ID", "")
+
+
+@ray.remote(max_restarts=0, max_task_retries=0)
+class Actor:
+    def __init__(self, address, id):
+        say(address, "running", id)
+
+    def ask(self):
+        return os.environ.get("RAY_CLOUD_INSTANCE_ID", "")
+
+
+def listen():
+    """Opens the socket on which workers report; returns its address."""
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    s.bind(("127.0.0.1", 0))
+
+    def receive():
+        while True:
+            note = json.loads(s.recv(65536))
+            tell(note.pop("event"), note.pop("id"), note.pop("at"), **note)
+
+    threading.Thread(target=receive, daemon=True).start()
+    return s.getsockname()
+
+
+def options(command):
+    """Turns a command into Ray's options. Ray gives tasks one CPU unless told otherwise; a command asks for what it names."""
+    chosen = {"num_cpus": command.get("num_cpus", 0)}
+    for key, name in (("num_gpus", "num_gpus"), ("resources", "resources"), ("labels", "label_selector")):
+        if command.get(key):
+            chosen[name] = command[key]
+    return chosen
+
+
+def follow(id, ref, event):
+    """Tells how the call behind ref ends."""
+
+    def ended(future):
+        error = future.exception()
+        if error is None:
+            tell(event, id, pod=future.result())
+        elif isinstance(error, TaskCancelledError) and id in released:
+            tell("released", id)
+        else:
+            tell("lost", id, error=f"{type(error).__name__}: {error}")
+
+    ref.future().add_done_callback(ended)
+
+
+def nodes():
+    return [
+        {"node": n["NodeID"], "group": n["Labels"].get("ray.io/node-group", ""), "resources": n["Resources"]}
+        for n in ray.nodes()
+        if n["Alive"]
+    ]
+
+
+def watch_group(id, group):
+    """Tells when all bundles of a placement group have their place, and on which nodes."""
+    while id not in released:
+        if group.wait(timeout_seconds=1):
+            table = ray.util.placement_group_table(group)
+            tell("placed", id, nodes=sorted(set(table["bundles_to_node_id"].values())))
+            return
+
+
+def release(id):
+    kind, thing = held.pop(id)
+    released.add(id)
+    if kind == "task":
+        ray.cancel(thing)
+    elif kind == "actor":
+        ray.kill(thing)
+        tell("released", id)
+    else:
+        remove_placement_group(thing)
+        tell("released", id)
+
+
+def obey(command, address):
+    do, id = command["do"], command.get("id", "")
+    if do == "task":
+        begin = time.time()
+        ref = work.options(**options(command)).remote(address, id, command.get("seconds", 0))
+        tell("submitted", id, begin)
+        held[id] = ("task", ref)
+        follow(id, ref, "done")
+    elif do == "actor":
+        begin = time.time()
+        held[id] = ("actor", Actor.options(**options(command)).remote(address, id))
+        tell("submitted", id, begin)
+    elif do == "group":
+        begin = time.time()
+        group = placement_group(command["bundles"], strategy=command.get("strategy", "PACK"))
+        tell("submitted", id, begin)
+        held[id] = ("group", group)
+        threading.Thread(target=watch_group, args=(id, group), daemon=True).start()
+    elif do == "ask":
+        follow(id, held[id][1].ask.remote(), "answered")
+    elif do == "release":
+        release(id)
+    elif do == "request_resources":
+        from ray.autoscaler.sdk import request_resources
+
+        request_resources(num_cpus=command.get("num_cpus"), bundles=command.get("bundles"))
+        tell("requested", id)
+    elif do == "nodes":
+        tell("nodes", id, nodes=nodes())
+    else:
+        raise ValueError(f"unknown command {do!r}")
+
+
+def main():
+    head = sys.argv[1]
+    # The driver belongs to the head's node: otherwise it may attach to a worker and keep that one busy.
+    ray.init(address=head, _node_ip_address=head.split(":")[0], log_to_driver=False, logging_level="ERROR")
+    address = listen()
+    tell("ready")
+    for line in sys.stdin:
+        command = json.loads(line)
+        try:
+            obey(command, address)
+        except Exception as error:  # a driver that dies would take everybody's actors with it
+            tell("lost", command.get("id", ""), error=f"{type(error).__name__}: {error}")
+    ray.shutdown()
+    tell("bye")
+
+
+main()

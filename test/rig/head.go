@@ -1,0 +1,87 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// gcsPort is the port of the GCS unless a RayCluster says otherwise.
+const gcsPort = "6379"
+
+var errNoHead = errors.New("there is no head pod with an address")
+
+// HeadPod returns the head pod of a RayCluster that has an address and is not being deleted.
+func (r *Rig) HeadPod(ctx context.Context, namespace, name string) (corev1.Pod, error) {
+	selector := "ray.io/cluster=" + name + ",ray.io/node-type=head"
+	pods, err := r.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return corev1.Pod{}, fmt.Errorf("finding the head of %s/%s: %w", namespace, name, err)
+	}
+	for _, pod := range pods.Items {
+		if pod.Status.PodIP != "" && pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning {
+			return pod, nil
+		}
+	}
+	return corev1.Pod{}, fmt.Errorf("finding the head of %s/%s: %w", namespace, name, errNoHead)
+}
+
+// Head returns the address, host:port, of the GCS of a RayCluster.
+func (r *Rig) Head(ctx context.Context, namespace, name string) (string, error) {
+	pod, err := r.HeadPod(ctx, namespace, name)
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(pod.Status.PodIP, gcsPort), nil
+}
+
+// HeadAlive waits until the GCS of a RayCluster lists its head node as alive.
+func (r *Rig) HeadAlive(ctx context.Context, namespace, name string) error {
+	for {
+		err := r.headAlive(ctx, namespace, name)
+		if err == nil {
+			return nil
+		}
+		pause(ctx, 100*time.Millisecond)
+		if ctx.Err() != nil {
+			return fmt.Errorf("waiting for the head of %s/%s: %w (last seen: %w)", namespace, name, context.Cause(ctx), err)
+		}
+	}
+}
+
+func (r *Rig) headAlive(ctx context.Context, namespace, name string) error {
+	client, err := r.GCS(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	state, err := client.State(ctx)
+	if err != nil {
+		return err
+	}
+	for _, node := range state.Nodes {
+		if node.Head && node.Status != raydemand.Dead {
+			return nil
+		}
+	}
+	return errors.New("the GCS lists no living head")
+}
+
+// ensureNamespace creates a namespace that is missing.
+func (r *Rig) ensureNamespace(ctx context.Context, name string) error {
+	_, err := r.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating namespace %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// statePoll is how often the observer reads the GCS. A reply costs the head about 1 ms.
+const statePoll = 50 * time.Millisecond
+
+// Observe writes into the journal what happens to a RayCluster until ctx ends. It starts with the cluster as it is now
+// and may be called before the cluster exists.
+func (r *Rig) Observe(ctx context.Context, namespace, name string, journal *Journal) {
+	go r.followGroups(ctx, namespace, name, journal)
+	go r.followPods(ctx, namespace, name, journal)
+	go r.followRay(ctx, namespace, name, journal)
+}
+
+// follow keeps a watch open: the API server may close it, or be killed, at any time.
+func follow(ctx context.Context, open func() (watch.Interface, error), see func(watch.Event)) {
+	for ctx.Err() == nil {
+		w, err := open()
+		if err != nil {
+			pause(ctx, 200*time.Millisecond)
+			continue
+		}
+		drainWatch(ctx, w, see)
+		w.Stop()
+	}
+}
+
+func drainWatch(ctx context.Context, w watch.Interface, see func(watch.Event)) {
+	for {
+		select {
+		case event, open := <-w.ResultChan():
+			if !open || event.Type == watch.Error {
+				return
+			}
+			see(event)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// requestAnnotation is where Heliostat keeps what was asked for over REST.
+const requestAnnotation = "heliostat.dev/resource-requests"
+
+// followGroups notes every change of a group's replicas and of what was asked for over REST.
+func (r *Rig) followGroups(ctx context.Context, namespace, name string, journal *Journal) {
+	replicas := map[string]int64{}
+	var asked string
+	open := func() (watch.Interface, error) {
+		return r.Dynamic.Resource(RayClusters).Namespace(namespace).Watch(ctx, only(name))
+	}
+	follow(ctx, open, func(event watch.Event) {
+		cluster, ok := event.Object.(*unstructured.Unstructured)
+		if !ok {
+			return
+		}
+		for group, n := range Replicas(cluster) {
+			if old, known := replicas[group]; known && old != n {
+				journal.Add(Fact{At: time.Now(), Stage: GroupPatched, Group: group, From: old, To: n, Detail: fmt.Sprintf("%d → %d", old, n)})
+			}
+			replicas[group] = n
+		}
+		if now := cluster.GetAnnotations()[requestAnnotation]; now != asked {
+			asked = now
+			noteRequest(journal, now)
+		}
+	})
+}
+
+func noteRequest(journal *Journal, asked string) {
+	stage, detail := DemandSeen, "kept in the RayCluster's annotation"
+	if asked == "" {
+		stage, detail = DemandGone, "cleared from the RayCluster's annotation"
+	}
+	journal.Add(Fact{At: time.Now(), Stage: stage, Detail: detail})
+}
+
+// Replicas returns the replicas of each worker group of a RayCluster.
+func Replicas(cluster *unstructured.Unstructured) map[string]int64 {
+	replicas := map[string]int64{}
+	groups, _, _ := unstructured.NestedSlice(cluster.Object, "spec", "workerGroupSpecs")
+	for _, g := range groups {
+		group, ok := g.(map[string]any)
+		if !ok {
+			continue
+		}
+		name, _, _ := unstructured.NestedString(group, "groupName")
+		n, _, _ := unstructured.NestedInt64(group, "replicas")
+		replicas[name] = n
+	}
+	return replicas
+}
+
+// followPods notes the life of worker pods.
+func (r *Rig) followPods(ctx context.Context, namespace, name string, journal *Journal) {
+	seen := map[string]map[Stage]bool{}
+	note := func(pod *corev1.Pod, stage Stage, detail string) {
+		if seen[pod.Name] == nil {
+			seen[pod.Name] = map[Stage]bool{}
+		}
+		if seen[pod.Name][stage] {
+			return
+		}
+		seen[pod.Name][stage] = true
+		journal.Add(Fact{At: time.Now(), Stage: stage, Group: pod.Labels["ray.io/group"], Pod: pod.Name, Detail: detail})
+	}
+	open := func() (watch.Interface, error) {
+		return r.Kube.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{LabelSelector: workersOf(name)})
+	}
+	follow(ctx, open, func(event watch.Event) {
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok {
+			return
+		}
+		note(pod, PodCreated, "")
+		if pod.Spec.NodeName != "" {
+			note(pod, Scheduled, "on "+pod.Spec.NodeName)
+		}
+		if pod.DeletionTimestamp != nil {
+			note(pod, PodStopping, "")
+		}
+		if event.Type == watch.Deleted {
+			note(pod, PodGone, "")
+		}
+	})
+}
+
+// followRay notes what the GCS says of nodes and of pending demand.
+func (r *Rig) followRay(ctx context.Context, namespace, name string, journal *Journal) {
+	statuses := map[raydemand.NodeID]raydemand.NodeStatus{}
+	var pending string
+	for ctx.Err() == nil {
+		gcs, err := r.GCS(ctx, namespace, name)
+		if err != nil {
+			pause(ctx, 200*time.Millisecond)
+			continue
+		}
+		for ctx.Err() == nil {
+			state, err := gcs.State(ctx)
+			if err != nil {
+				break
+			}
+			noteDemand(journal, state.Demand, &pending)
+			for _, node := range state.Nodes {
+				if !node.Head && statuses[node.ID] != node.Status {
+					noteNode(journal, node, statuses[node.ID])
+					statuses[node.ID] = node.Status
+				}
+			}
+			pause(ctx, statePoll)
+		}
+		gcs.Close()
+	}
+}
+
+func noteDemand(journal *Journal, demand raydemand.Demand, last *string) {
+	now := Describe(demand)
+	if now == *last {
+		return
+	}
+	stage := DemandSeen
+	if now == "" {
+		stage = DemandGone
+	}
+	journal.Add(Fact{At: time.Now(), Stage: stage, Detail: now})
+	*last = now
+}
+
+func noteNode(journal *Journal, node raydemand.Node, before raydemand.NodeStatus) {
+	note := func(stage Stage) {
+		journal.Add(Fact{At: time.Now(), Stage: stage, Group: node.Group, Pod: node.Instance, Node: node.ID.String()})
+	}
+	if before == "" && node.Status != raydemand.Dead {
+		note(NodeAlive)
+	}
+	switch node.Status {
+	case raydemand.Running:
+		note(NodeBusy)
+	case raydemand.Idle:
+		note(NodeIdle)
+	case raydemand.Draining, raydemand.Dead:
+		if before != raydemand.Draining {
+			note(Drained)
+		}
+	}
+}
+
+// Describe writes pending demand in one line, "" when nothing is pending: 2 × {GPU 1}, gang of 3 [{CPU 1}, 2 × {GPU 1}].
+// Constraints are no part of it: they stay as long as they are asked for.
+func Describe(demand raydemand.Demand) string {
+	var parts []string
+	for _, request := range demand.Requests {
+		parts = append(parts, fmt.Sprintf("%d × %s", request.Count, request.Bundle))
+	}
+	for _, gang := range demand.Gangs {
+		bundles := make([]string, len(gang.Bundles))
+		for i, bundle := range gang.Bundles {
+			bundles[i] = bundle.String()
+		}
+		parts = append(parts, "placement group ["+strings.Join(bundles, " ")+"]")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// workersOf selects the worker pods of a RayCluster.
+func workersOf(cluster string) string {
+	return "ray.io/cluster=" + cluster + ",ray.io/node-type=worker"
+}
+
+// only selects the object of that name.
+func only(name string) metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: "metadata.name=" + name}
+}
+
+// FollowDriver notes where a driver's work runs until ctx ends.
+func FollowDriver(ctx context.Context, driver *Driver, journal *Journal) {
+	for seen := 0; ; {
+		events, changed := driver.read()
+		for ; seen < len(events); seen++ {
+			noteWork(journal, events[seen])
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func noteWork(journal *Journal, e Event) {
+	switch e.Event {
+	case "running":
+		journal.Add(Fact{At: e.At, Stage: WorkRan, Pod: e.Pod, Detail: e.ID})
+	case "placed":
+		for _, id := range e.Nodes {
+			node, _ := First(journal.Facts(), func(f Fact) bool { return f.Node == id })
+			journal.Add(Fact{At: e.At, Stage: WorkRan, Group: node.Group, Pod: node.Pod, Node: id, Detail: e.ID})
+		}
+	}
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

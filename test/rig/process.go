@@ -1,0 +1,79 @@
+package rig
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// starter starts processes on one thread that lives as long as the program: PDEATHSIG is sent when the *thread* that
+// started a child ends, and Go ends threads as it likes.
+var starter = sync.OnceValue(func() chan<- func() {
+	work := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for f := range work {
+			f()
+		}
+	}()
+	return work
+})
+
+// start starts a command whose SysProcAttr.Pdeathsig shall mean the death of this program.
+func start(cmd *exec.Cmd) error {
+	errs := make(chan error, 1)
+	starter() <- func() { errs <- cmd.Start() }
+	return <-errs
+}
+
+// Usage is what a process uses at one moment.
+type Usage struct {
+	// CPU is the processor time used since its start. Resident and Peak are bytes.
+	CPU            time.Duration
+	Resident, Peak int64
+}
+
+// clockTick is the kernel's unit of processor times in /proc, USER_HZ, which is 100 on every Linux platform Go runs on.
+const clockTick = 10 * time.Millisecond
+
+// UsageOf reads what the process pid uses from /proc.
+func UsageOf(pid int) (Usage, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return Usage{}, fmt.Errorf("reading the usage of process %d: %w", pid, err)
+	}
+	// The second field is the name in parentheses, which may contain anything; fields are counted after it.
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(fields) < 13 {
+		return Usage{}, fmt.Errorf("reading the usage of process %d: stat has %d fields", pid, len(fields))
+	}
+	var u Usage
+	for _, field := range fields[11:13] { // utime, stime
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return Usage{}, fmt.Errorf("reading the usage of process %d: %w", pid, err)
+		}
+		u.CPU += time.Duration(ticks) * clockTick
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return Usage{}, fmt.Errorf("reading the usage of process %d: %w", pid, err)
+	}
+	u.Resident, u.Peak = kibibytes(string(status), "VmRSS:"), kibibytes(string(status), "VmHWM:")
+	return u, nil
+}
+
+// kibibytes returns the bytes of one line of /proc/<pid>/status, 0 where the line is missing.
+func kibibytes(status, name string) int64 {
+	_, rest, found := strings.Cut(status, name)
+	if !found {
+		return 0
+	}
+	n, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	return n << 10
+}

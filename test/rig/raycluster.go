@@ -1,0 +1,141 @@
+package rig
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// RayClusters is the resource that KubeRay's custom resource definition declares.
+var RayClusters = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}
+
+// RayVersion is the version of Ray that the dev cluster's pods run unless a test chooses another.
+const RayVersion = "2.60.0"
+
+// Image is the image of pods with that Ray.
+const Image = "rayproject/ray:" + RayVersion
+
+// Group describes a worker group of a RayCluster. Zero values are KubeRay's defaults or nothing.
+type Group struct {
+	Name               string
+	Replicas, Min, Max int64
+	Hosts              int64
+	// CPU is the container's CPU limit, "1" when empty. Devices are further limits, such as nvidia.com/gpu.
+	CPU     string
+	Devices map[string]int64
+	// Labels are Ray node labels, not Kubernetes labels.
+	Labels map[string]string
+	Params map[string]string
+	// IdleSeconds is the group's own idle time-out, which the operator accepts only beside autoscaler v2.
+	IdleSeconds int64
+}
+
+// Cluster describes a RayCluster.
+type Cluster struct {
+	Namespace, Name string
+	Annotations     map[string]string
+	// IdleSeconds is the idle time-out of all groups without one.
+	IdleSeconds int64
+	// InTree asks the operator for an autoscaler sidecar from SidecarImage (Ray's own when empty).
+	InTree       bool
+	SidecarImage string
+	HeadEnv      map[string]string
+	Groups       []Group
+}
+
+// Manifest returns the RayCluster as Kubernetes stores it. The head serves no work: whatever asks for a CPU needs a worker.
+func (c Cluster) Manifest() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "ray.io/v1",
+		"kind":       "RayCluster",
+		"metadata":   map[string]any{"namespace": c.Namespace, "name": c.Name, "annotations": anyMap(c.Annotations)},
+		"spec":       c.Spec(),
+	}}
+}
+
+// Spec returns the spec alone, which a RayJob and a RayService carry too.
+func (c Cluster) Spec() map[string]any {
+	groups := make([]any, len(c.Groups))
+	for i, g := range c.Groups {
+		groups[i] = g.spec()
+	}
+	options := map[string]any{}
+	if c.IdleSeconds > 0 {
+		options["idleTimeoutSeconds"] = c.IdleSeconds
+	}
+	if c.InTree {
+		options["version"] = "v2"
+	}
+	if c.SidecarImage != "" {
+		options["image"] = c.SidecarImage
+	}
+	return map[string]any{
+		"rayVersion":              RayVersion,
+		"enableInTreeAutoscaling": c.InTree,
+		"autoscalerOptions":       options,
+		"headGroupSpec": map[string]any{
+			"rayStartParams": map[string]any{"num-cpus": "0"},
+			"template":       template("ray-head", "1", nil, c.HeadEnv),
+		},
+		"workerGroupSpecs": groups,
+	}
+}
+
+func (g Group) spec() map[string]any {
+	cpu := g.CPU
+	if cpu == "" {
+		cpu = "1"
+	}
+	spec := map[string]any{
+		"groupName":      g.Name,
+		"replicas":       g.Replicas,
+		"minReplicas":    g.Min,
+		"maxReplicas":    g.Max,
+		"numOfHosts":     max(g.Hosts, 1),
+		"rayStartParams": anyMap(g.Params),
+		"template":       template("ray-worker", cpu, g.Devices, nil),
+	}
+	if len(g.Labels) > 0 {
+		spec["labels"] = anyMap(g.Labels)
+	}
+	if g.IdleSeconds > 0 {
+		spec["idleTimeoutSeconds"] = g.IdleSeconds
+	}
+	return spec
+}
+
+// template returns a pod template with one Ray container.
+func template(name, cpu string, devices map[string]int64, env map[string]string) map[string]any {
+	limits := map[string]any{"cpu": cpu, "memory": "1Gi"}
+	for device, n := range devices {
+		limits[device] = strconv.FormatInt(n, 10)
+	}
+	var variables []any
+	for key, value := range env {
+		variables = append(variables, map[string]any{"name": key, "value": value})
+	}
+	requests := map[string]any{"cpu": "100m", "memory": "256Mi"}
+	for device := range devices {
+		requests[device] = limits[device]
+	}
+	container := map[string]any{
+		"name":      name,
+		"image":     Image,
+		"env":       variables,
+		"resources": map[string]any{"limits": limits, "requests": requests},
+	}
+	return map[string]any{"spec": map[string]any{
+		"containers":                    []any{container},
+		"tolerations":                   []any{map[string]any{"operator": "Exists"}},
+		"terminationGracePeriodSeconds": int64(10),
+	}}
+}
+
+func anyMap(m map[string]string) map[string]any {
+	out := make(map[string]any, len(m))
+	for key, value := range m {
+		out[key] = value
+	}
+	return out
+}

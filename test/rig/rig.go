@@ -1,0 +1,128 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/devcluster/nodeagent"
+)
+
+// SidecarImage is the image name under which pods find Heliostat in the place of Ray's own autoscaler.
+const SidecarImage = "heliostat/autoscaler:dev"
+
+// Options say what a rig has.
+type Options struct {
+	// Out gets the progress of builds.
+	Out io.Writer
+	// KeepLogs keeps the logs of all parts when the rig is stopped.
+	KeepLogs bool
+	// OperatorEnv are variables of the operator, as KEY=value.
+	OperatorEnv []string
+}
+
+// Rig is a running dev cluster and a built Heliostat.
+type Rig struct {
+	Cluster *devcluster.Cluster
+	Kube    kubernetes.Interface
+	Dynamic dynamic.Interface
+	// Program is the path of the autoscaler program, Dir a directory that is removed with the rig.
+	Program, Dir string
+}
+
+// Start builds what is missing and starts a dev cluster. Stop ends it.
+func Start(ctx context.Context, options Options) (*Rig, error) {
+	dir, err := workDir()
+	if err != nil {
+		return nil, err
+	}
+	program, err := Build(ctx, dir)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	// KubeRay calls the sidecar by Ray's name.
+	if err := os.Symlink(program, filepath.Join(dir, "ray")); err != nil {
+		return nil, errors.Join(fmt.Errorf("preparing the sidecar's image: %w", err), os.RemoveAll(dir))
+	}
+	cluster, err := devcluster.Start(ctx, devcluster.Options{
+		Images:      nodeagent.Images{SidecarImage: dir},
+		Out:         options.Out,
+		KeepLogs:    options.KeepLogs,
+		OperatorEnv: options.OperatorEnv,
+	})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return &Rig{Cluster: cluster, Kube: cluster.Client(), Dynamic: cluster.Dynamic(), Program: program, Dir: dir}, nil
+}
+
+// workDir makes a directory in the cache for what belongs to one rig.
+func workDir() (string, error) {
+	cache, err := devcluster.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	parent := filepath.Join(cache, "rig")
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", fmt.Errorf("creating the rig's directory: %w", err)
+	}
+	dir, err := os.MkdirTemp(parent, "")
+	if err != nil {
+		return "", fmt.Errorf("creating the rig's directory: %w", err)
+	}
+	return dir, nil
+}
+
+// Stop ends the dev cluster with all its pods and removes the rig's directory. Heliostat and drivers are stopped by
+// whoever started them.
+func (r *Rig) Stop(ctx context.Context) error {
+	return errors.Join(r.Cluster.Stop(ctx), os.RemoveAll(r.Dir))
+}
+
+// Python is the interpreter that has Ray.
+func (r *Rig) Python() string {
+	return filepath.Join(r.Cluster.RayEnv(devcluster.DefaultRay), "bin", "python")
+}
+
+// Create creates a namespace, where it is missing, and the object in it.
+func (r *Rig) Create(ctx context.Context, cluster *unstructured.Unstructured) error {
+	if err := r.ensureNamespace(ctx, cluster.GetNamespace()); err != nil {
+		return err
+	}
+	if _, err := r.Dynamic.Resource(RayClusters).Namespace(cluster.GetNamespace()).Create(ctx, cluster, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating RayCluster %s/%s: %w", cluster.GetNamespace(), cluster.GetName(), err)
+	}
+	return nil
+}
+
+// GCS connects to the GCS of a RayCluster's head pod.
+func (r *Rig) GCS(ctx context.Context, namespace, name string) (*gcs.Client, error) {
+	address, err := r.Head(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return gcs.Dial(gcs.Config{Address: address})
+}
+
+// Driver connects a driver to a RayCluster, which must be alive. Its files go to a directory of that name.
+func (r *Rig) Driver(ctx context.Context, namespace, name, label string) (*Driver, error) {
+	address, err := r.Head(ctx, namespace, name)
+	if err != nil {
+		return nil, fmt.Errorf("starting driver %s: %w", label, err)
+	}
+	dir := filepath.Join(r.Dir, label)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("starting driver %s: %w", label, err)
+	}
+	return StartDriver(ctx, r.Python(), address, dir)
+}
