@@ -6,19 +6,19 @@ import "errors"
 // package gcs wraps at most one of them; the chain's text keeps what the head said.
 var (
 	// ErrUnavailable says that the head did not answer, or not in time: down, restarting, unreachable, too slow.
-	ErrUnavailable = errors.New("Ray head is unavailable")
+	ErrUnavailable = errors.New("the Ray head is unavailable")
 	// ErrAuth says that the head refused our token, or that we could not read one.
-	ErrAuth = errors.New("Ray head refused the token")
+	ErrAuth = errors.New("the Ray head refused the token")
 	// ErrWrongCluster says that the address now belongs to another Ray cluster, for example after a restart.
-	ErrWrongCluster = errors.New("Ray head belongs to another cluster")
+	ErrWrongCluster = errors.New("the Ray head belongs to another cluster")
 	// ErrUnsupported says that this Ray version does not know the method.
-	ErrUnsupported = errors.New("Ray version does not know the method")
+	ErrUnsupported = errors.New("this Ray version does not know the method")
 	// ErrPassive says that this head is the passive one of a leader election.
-	ErrPassive = errors.New("Ray head is passive")
+	ErrPassive = errors.New("the Ray head is passive")
 	// ErrRayletUnreachable says that the head could not reach the node's raylet: whether it drains is unknown.
 	ErrRayletUnreachable = errors.New("raylet is unreachable, the outcome is unknown")
 	// ErrBadReply says that the head answered something that cannot be used: too large, not decodable, empty.
-	ErrBadReply = errors.New("Ray head's reply is unusable")
+	ErrBadReply = errors.New("the Ray head's reply is unusable")
 	// ErrNotIdle says that a drain was not sent because its node was not seen idle: even a refused drain marks the
 	// node's actors as preempted.
 	ErrNotIdle = errors.New("node was not seen idle")

@@ -65,7 +65,7 @@ func classify(err error, text string) error {
 	}
 	sentinel := sentinelOf(s.Code(), s.Message(), text)
 	if sentinel == nil {
-		return fmt.Errorf("Ray head answered %s", said)
+		return fmt.Errorf("the head answered %s", said)
 	}
 	return fmt.Errorf("%w: %s", sentinel, said)
 }
@@ -110,7 +110,7 @@ func statusError(name string, s *raypb.GcsStatus) error {
 	case codePassive:
 		return fmt.Errorf("calling %s: %w: %s", name, raydemand.ErrPassive, quoted(s.GetMessage()))
 	}
-	return fmt.Errorf("calling %s: Ray head answered code %d %s", name, s.GetCode(), quoted(s.GetMessage()))
+	return fmt.Errorf("calling %s: the head answered code %d %s", name, s.GetCode(), quoted(s.GetMessage()))
 }
 
 func quoted(text string) string { return fmt.Sprintf("%q", shortened(text)) }

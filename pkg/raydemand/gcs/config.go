@@ -44,13 +44,13 @@ type Config struct {
 // Validate names the first field that cannot work.
 func (c Config) Validate() error {
 	if _, port, err := net.SplitHostPort(c.Address); err != nil || port == "" {
-		return fmt.Errorf("Address %q: want \"ip:port\"", c.Address)
+		return fmt.Errorf("address %q: want \"ip:port\"", c.Address)
 	}
 	if c.Timeout < 0 || c.DrainTimeout < 0 {
-		return fmt.Errorf("Timeout %v, DrainTimeout %v: must not be negative", c.Timeout, c.DrainTimeout)
+		return fmt.Errorf("timeout %v, drain timeout %v: must not be negative", c.Timeout, c.DrainTimeout)
 	}
 	if c.MaxMessage < 0 || c.MaxMessage > RayMaxMessage {
-		return fmt.Errorf("MaxMessage %d: must lie between 0 and %d", c.MaxMessage, RayMaxMessage)
+		return fmt.Errorf("message limit %d: must lie between 0 and %d", c.MaxMessage, RayMaxMessage)
 	}
 	return nil
 }
