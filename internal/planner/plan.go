@@ -26,6 +26,8 @@ type Plan struct {
 	InfeasibleRequestResources []UnmetRequest `json:"infeasibleRequestResources"`
 	// Price is the price of what is launched, where every launched group has one.
 	Price *float64 `json:"price,omitempty"`
+	// Findings tell what the snapshot says against all sense and how it was planned around.
+	Findings []raydemand.Finding `json:"findings,omitempty"`
 }
 
 // Termination names one pod that shall go. Reason is idle, max_group, max_workers or outdated.

@@ -47,6 +47,8 @@ type Group struct {
 	CloudAvailability *float64 `json:"cloudAvailability,omitempty"`
 	RecoverableScore  *float64 `json:"recoverableScore,omitempty"`
 	LaunchConfigHash  string   `json:"launchConfigHash,omitempty"`
+	// Price is what one pod costs for an hour, in any one currency; nil where unknown.
+	Price *float64 `json:"price,omitempty"`
 	// Closed, when not empty, says in words why the group takes no launches now (suspended, broken, cooling down).
 	Closed string `json:"closed,omitempty"`
 }

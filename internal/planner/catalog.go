@@ -1,0 +1,168 @@
+package planner
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// catalog numbers the resource names and label sets that one snapshot can tell apart, so that the inner loops
+// compare integers in slices. Names that no demand and no group mentions are left out: every Ray node announces one
+// of its own (node:10.0.0.7) and label values of its own (ray.io/node-id), which would make all nodes different.
+type catalog struct {
+	names    []string // in byte order
+	index    map[string]int
+	keys     []string // label keys that some selector asks for
+	sets     []map[string]string
+	setIndex map[string]int
+}
+
+// vector holds an amount for each name of the catalog. Vectors are shared and never changed in place.
+type vector []raydemand.Amount
+
+// term is one amount of a bundle; zero amounts have no term.
+type term struct {
+	resource int
+	amount   raydemand.Amount
+}
+
+func newCatalog(s *Snapshot) *catalog {
+	c := &catalog{index: map[string]int{}, setIndex: map[string]int{}}
+	names, keys := map[string]bool{}, map[string]bool{}
+	mention := func(b raydemand.Bundle) {
+		for name := range b {
+			names[name] = true
+		}
+	}
+	for i := range s.Groups {
+		mention(s.Groups[i].Resources)
+	}
+	for _, requests := range [][]raydemand.Request{s.Requests, s.Constraint, s.KeptResources} {
+		for i := range requests {
+			mention(requests[i].Bundle)
+			mentionKeys(keys, requests[i].Selectors)
+		}
+	}
+	for i := range s.Gangs {
+		mentionGang(&s.Gangs[i], mention, keys)
+	}
+	c.names = slices.Sorted(maps.Keys(names))
+	for i, name := range c.names {
+		c.index[name] = i
+	}
+	c.keys = slices.Sorted(maps.Keys(keys))
+	return c
+}
+
+func mentionGang(g *raydemand.Gang, mention func(raydemand.Bundle), keys map[string]bool) {
+	for _, b := range g.Bundles {
+		mention(b)
+	}
+	for _, alternative := range g.Fallbacks {
+		for _, b := range alternative {
+			mention(b)
+		}
+	}
+	mentionKeys(keys, g.BundleSelectors)
+	if g.TopologyLabel != "" {
+		keys[g.TopologyLabel] = true
+	}
+}
+
+func mentionKeys(keys map[string]bool, selectors []raydemand.Selector) {
+	for _, selector := range selectors {
+		for _, constraint := range selector {
+			keys[constraint.Key] = true
+		}
+	}
+}
+
+// vector reads a node's amounts. Negative ones count as nothing.
+func (c *catalog) vector(b raydemand.Bundle) vector {
+	v := make(vector, len(c.names))
+	for i, name := range c.names {
+		v[i] = max(b.Has(name), 0)
+	}
+	return v
+}
+
+// need reads what one bundle asks for, by resource number.
+func (c *catalog) need(b raydemand.Bundle) []term {
+	terms := make([]term, 0, len(b))
+	for name, amount := range b {
+		if amount > 0 {
+			terms = append(terms, term{c.index[name], amount})
+		}
+	}
+	slices.SortFunc(terms, func(a, b term) int { return a.resource - b.resource })
+	return terms
+}
+
+// labelSet returns the number of a label set, reduced to the keys that matter.
+func (c *catalog) labelSet(labels map[string]string) int {
+	var key strings.Builder
+	for _, k := range c.keys {
+		if value, ok := labels[k]; ok {
+			key.WriteString(k + "\x00" + value + "\x00")
+		}
+	}
+	set, known := c.setIndex[key.String()]
+	if !known {
+		set = len(c.sets)
+		c.setIndex[key.String()] = set
+		c.sets = append(c.sets, labels)
+	}
+	return set
+}
+
+// times returns how many bundles fit into v; a bundle that asks for nothing fits without end.
+func (v vector) times(need []term, limit int64) int64 {
+	for _, t := range need {
+		if n := int64(v[t.resource] / t.amount); n < limit {
+			if n == 0 {
+				return 0
+			}
+			limit = n
+		}
+	}
+	return limit
+}
+
+// less returns v without n bundles, which the caller knows to fit.
+func (v vector) less(need []term, n int64) vector {
+	rest := slices.Clone(v)
+	for _, t := range need {
+		rest[t.resource] -= t.amount * raydemand.Amount(n)
+	}
+	return rest
+}
+
+// accelerators are the resources that CPU-only work must not tie up: Ray's accelerator managers announce these.
+// Ray itself protects GPU alone (ray #43079).
+var accelerators = map[string]bool{raydemand.GPU: true, "TPU": true, "HPU": true, "NPU": true, "neuron_cores": true}
+
+// accelerated reports whether v has some of an accelerator.
+func (c *catalog) accelerated(v vector) bool {
+	for i, amount := range v {
+		if amount > 0 && accelerators[c.names[i]] {
+			return true
+		}
+	}
+	return false
+}
+
+// bytesPerCPU makes memory comparable with CPUs: 4 GiB beside each core, as general-purpose machines have it.
+// Without it the bytes swamp every sum, as they do in Ray's own score.
+const bytesPerCPU = 4 << 30
+
+// worth is an amount in units that may be added over resources.
+func (c *catalog) worth(resource int, amount raydemand.Amount) float64 {
+	if isMemory(c.names[resource]) {
+		return amount.Float() / bytesPerCPU
+	}
+	return amount.Float()
+}
+
+func isMemory(name string) bool { return name == raydemand.Memory || name == "object_store_memory" }

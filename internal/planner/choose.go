@@ -1,0 +1,260 @@
+package planner
+
+import (
+	"cmp"
+)
+
+// pattern is how what waits would fill one new replica of a group, or one node on its way: the unit of choice.
+type pattern struct {
+	hosts []filled
+	// uses counts the bundles of each item on the whole replica.
+	uses  []portion
+	score score
+}
+
+// filled is a number of equal hosts of a replica.
+type filled struct {
+	count int64
+	take  []portion
+	after vector
+}
+
+// fill packs what waits onto one node, largest first.
+func (b *batch) fill(free vector, labels int, left []int64) ([]portion, vector) {
+	var take []portion
+	for i, it := range b.items {
+		if left[i] == 0 || it.rank[labels] == noMatch {
+			continue
+		}
+		limit := left[i]
+		if b.spread {
+			limit = 1
+		}
+		n := free.times(it.need, limit)
+		if n == 0 {
+			continue
+		}
+		take, free = append(take, portion{i, n}), free.less(it.need, n)
+		if b.spread {
+			break
+		}
+	}
+	return take, free
+}
+
+// newPattern fills hosts nodes of a shape one after the other. Equal hosts are filled at once.
+func (p *planning) newPattern(b *batch, s *shape, free vector, hosts int64) (pattern, bool) {
+	var pat pattern
+	left := append([]int64(nil), b.left...)
+	for rest := hosts; rest > 0; {
+		take, after := b.fill(free, s.labels, left)
+		count := rest
+		for _, t := range take {
+			count = min(count, left[t.item]/t.count)
+		}
+		pat.hosts = append(pat.hosts, filled{count, take, after})
+		for _, t := range take {
+			left[t.item] -= t.count * count
+		}
+		rest -= count
+	}
+	for i := range left {
+		if n := b.left[i] - left[i]; n > 0 {
+			pat.uses = append(pat.uses, portion{i, n})
+		}
+	}
+	if len(pat.uses) == 0 {
+		return pat, false
+	}
+	pat.score = p.score(b, s, free, hosts, pat.uses)
+	return pat, true
+}
+
+// holds reports whether filling again would give the same pattern: less may wait by now.
+func (pat *pattern) holds(b *batch) bool { return pat.times(b, 1) == 1 }
+
+// times returns how often the pattern can be repeated, at most limit times.
+func (pat *pattern) times(b *batch, limit int64) int64 {
+	for _, u := range pat.uses {
+		limit = min(limit, b.left[u.item]/u.count)
+	}
+	return limit
+}
+
+// score ranks what could serve; better compares field by field in this order. The first five are those of Ray's
+// score (ray scheduler.py, _compute_score) with amounts of different resources made comparable.
+type score struct {
+	rank    int  // preference of the first bundle's matching selector, larger is earlier in the list
+	sparing bool // no accelerator lies idle beside work that needs none
+	kinds   int  // resources in use
+	least   float64
+	mean    float64
+	share   float64 // in use, without weight: of two equals the one that wastes less
+	// The group's own standing: its chance of being had, its priority, its cloud's stock.
+	recoverable float64
+	priority    int
+	cloud       float64
+}
+
+// better orders scores: positive when a is better than b.
+func better(a, b score) int {
+	return cmp.Or(
+		cmp.Compare(a.rank, b.rank),
+		compareBool(a.sparing, b.sparing),
+		cmp.Compare(a.kinds, b.kinds),
+		cmp.Compare(a.least, b.least),
+		cmp.Compare(a.mean, b.mean),
+		cmp.Compare(a.share, b.share),
+		cmp.Compare(a.recoverable, b.recoverable),
+		cmp.Compare(a.priority, b.priority),
+		cmp.Compare(a.cloud, b.cloud),
+	)
+}
+
+// score rates a replica with the bundles placed on it. A resource used to the share u of its total t counts t·u³,
+// so large nodes filled well win over small ones, and half-empty ones lose.
+func (p *planning) score(b *batch, s *shape, free vector, hosts int64, uses []portion) score {
+	used := make([]float64, len(free))
+	named := make([]bool, len(free))
+	for i := range free {
+		used[i] = p.worth(i, s.total[i]-free[i]) * float64(hosts)
+	}
+	sc := score{sparing: p.policy.GPUForCPU || !s.accelerated}
+	for _, u := range uses {
+		it := b.items[u.item]
+		sc.sparing = sc.sparing || it.accelerator
+		for _, t := range it.need {
+			used[t.resource] += p.worth(t.resource, t.amount) * float64(u.count)
+			named[t.resource] = true
+		}
+	}
+	first := b.items[uses[0].item]
+	if len(first.request.Selectors) > 0 {
+		sc.rank = first.alternatives - first.rank[s.labels]
+	}
+	p.scoreUse(&sc, b, s.total, hosts, used, named)
+	p.scoreGroup(&sc, s.group)
+	return sc
+}
+
+func (p *planning) scoreUse(sc *score, b *batch, total vector, hosts int64, used []float64, named []bool) {
+	var sum, shares, least float64
+	terms := 0
+	for i, amount := range total {
+		if amount <= 0 {
+			continue
+		}
+		if named[i] {
+			sc.kinds++
+		}
+		if isMemory(p.names[i]) && !b.memory {
+			continue // memory is on every node and nobody asked: no waste
+		}
+		whole := p.worth(i, amount) * float64(hosts)
+		share := used[i] / whole
+		value := whole * share * share * share
+		if terms == 0 || value < least {
+			least = value
+		}
+		sum += value
+		shares += share
+		terms++
+	}
+	if terms > 0 {
+		sc.least, sc.mean, sc.share = least, sum/float64(terms), shares/float64(terms)
+	}
+}
+
+func (p *planning) scoreGroup(sc *score, group int) {
+	sc.recoverable, sc.cloud = 1, 1
+	if group < 0 {
+		return
+	}
+	g := &p.groups[group]
+	sc.priority = g.Priority
+	if g.RecoverableScore != nil {
+		sc.recoverable = *g.RecoverableScore
+	}
+	if g.CloudAvailability != nil {
+		sc.cloud = *g.CloudAvailability
+	}
+}
+
+// useOnTheWay gives what waits to the nodes on their way that it fills best, one kind of node after the other.
+func (p *planning) useOnTheWay(l *ledger, b *batch) {
+	for !b.served() {
+		at, pat := p.bestOnTheWay(l, b)
+		if at < 0 {
+			return
+		}
+		l.take(at, b, pat.times(b, l.lots[at].count), pat.uses)
+	}
+}
+
+func (p *planning) bestOnTheWay(l *ledger, b *batch) (int, pattern) {
+	best, at := pattern{}, -1
+	for i := range l.lots {
+		lot := &l.lots[i]
+		if lot.phase != onTheWay || lot.touched || !b.admits(lot) {
+			continue
+		}
+		pat, useful := p.newPattern(b, lot.shape, lot.free, 1)
+		if useful && (at < 0 || p.preferred(&pat, lot.shape.group, &best, l.lots[at].shape.group)) {
+			best, at = pat, i
+		}
+	}
+	return at, best
+}
+
+// preferred compares by score; equal ones by group name, which is the order of the numbers.
+func (p *planning) preferred(a *pattern, groupA int, b *pattern, groupB int) bool {
+	order := better(a.score, b.score)
+	return order > 0 || order == 0 && groupA < groupB
+}
+
+// launchBest launches replica after replica of the group that what waits fills best. A pattern is repeated as often
+// as it lasts, so the work does not depend on the counts.
+func (p *planning) launchBest(l *ledger, b *batch) {
+	if b.join > 0 {
+		return
+	}
+	patterns := make([]*pattern, len(p.groups))
+	for !b.served() {
+		best := -1
+		for i := range p.groups {
+			g := &p.groups[i]
+			if min(l.room[i], l.spare) < g.hosts || !b.admitsLabels(g.shape.labels) {
+				continue
+			}
+			if patterns[i] == nil || !patterns[i].holds(b) {
+				pat, _ := p.newPattern(b, g.shape, g.shape.total, g.hosts)
+				patterns[i] = &pat
+			}
+			if len(patterns[i].uses) > 0 && (best < 0 || p.preferred(patterns[i], i, patterns[best], best)) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return
+		}
+		p.launchPattern(l, b, &p.groups[best], patterns[best])
+	}
+}
+
+func (p *planning) launchPattern(l *ledger, b *batch, g *group, pat *pattern) {
+	replicas := pat.times(b, min(l.room[g.shape.group], l.spare)/g.hosts)
+	for _, f := range pat.hosts {
+		lot := l.launch(g, f.count*replicas)
+		if len(f.take) > 0 {
+			lot.free, lot.touched = f.after, true
+		}
+		if b.spread && lot.touched {
+			lot.gang = b.turn
+		}
+		l.lots = append(l.lots, lot)
+		l.record(b, g.shape.group, lot.count, f.take)
+	}
+	for _, u := range pat.uses {
+		b.left[u.item] -= u.count * replicas
+	}
+}

@@ -1,0 +1,53 @@
+package planner
+
+import "heliostat.dev/heliostat/pkg/raydemand"
+
+// Compute makes the plan. It never fails: what cannot be served is told in the plan, with the reason, and what a
+// snapshot says against all sense (a node of a removed group, more free than there is, a minimum above the maximum)
+// is planned around and told as a finding. It changes nothing it is given.
+//
+// The order is Ray's (reference ray-autoscaler-semantics, section 3): what must go, minima, request_resources, gangs,
+// requests, and last what is idle. Nodes that must go take no demand.
+func Compute(s Snapshot, policy Policy) Plan {
+	r := newRoster(&s)
+	r.stopOutdated(s.LaunchConfigCheckDisabled)
+	r.stopOverMaximum()
+
+	p := newPlanning(r, &s, policy)
+	given, out := p.settle()
+	r.stopIdle(out.used)
+
+	return p.report(&s, given, out)
+}
+
+// planning is one snapshot's demand against its roster.
+type planning struct {
+	*roster
+	policy   Policy
+	requests []*item
+	claims   []claim
+	gangs    []*gang
+	// base lists what is free now, totals what is there whatever is in use.
+	base, totals []lot
+}
+
+// claim is one standing call of request_resources: the cluster keeps at least this much in total.
+type claim struct {
+	purpose string
+	items   []*item
+}
+
+func newPlanning(r *roster, s *Snapshot, policy Policy) *planning {
+	p := &planning{roster: r, policy: policy, requests: r.items(s.Requests), gangs: r.newGangs(s.Gangs)}
+	for _, requests := range [][]raydemand.Request{s.Constraint, s.KeptResources} {
+		if items := r.items(requests); len(items) > 0 {
+			p.claims = append(p.claims, claim{"request_resources", items})
+		}
+	}
+	p.base = r.openLedger(false, r.holders(p.gangs))
+	p.totals = p.base
+	if len(p.claims) > 0 {
+		p.totals = r.openLedger(true, nil)
+	}
+	return p
+}

@@ -1,0 +1,140 @@
+package planner
+
+import "slices"
+
+// batch is demand that is placed together: the requests, one gang, or one call of request_resources.
+type batch struct {
+	purpose string // for the log; empty for plain requests
+	items   []*item
+	left    []int64 // bundles of each item that wait
+	// spread allows one bundle per node; turn tells the gang's own nodes from others.
+	spread bool
+	turn   int
+	// within, when set, tells which label sets are allowed.
+	within []bool
+	// avoid and join name a gang whose former nodes are forbidden, or the only ones allowed; 0 is none.
+	avoid, join int
+	memory      bool // some bundle asks for memory, so memory left over counts as waste
+}
+
+func (c *catalog) newBatch(purpose string, items []*item) *batch {
+	b := &batch{purpose: purpose, items: items, left: make([]int64, len(items))}
+	for i, it := range items {
+		if !it.trivial() {
+			b.left[i] = it.request.Count
+		}
+		for _, t := range it.need {
+			b.memory = b.memory || isMemory(c.names[t.resource])
+		}
+	}
+	return b
+}
+
+// served reports whether nothing waits any more.
+func (b *batch) served() bool {
+	return !slices.ContainsFunc(b.left, func(n int64) bool { return n > 0 })
+}
+
+func (b *batch) admits(l *lot) bool {
+	switch {
+	case b.spread && l.gang == b.turn,
+		b.avoid > 0 && slices.Contains(l.placed, b.avoid),
+		b.join > 0 && !slices.Contains(l.placed, b.join):
+		return false
+	}
+	return b.admitsLabels(l.shape.labels)
+}
+
+func (b *batch) admitsLabels(set int) bool { return b.within == nil || b.within[set] }
+
+// limit is how many bundles of an item one node may take.
+func (b *batch) limit(i int) int64 {
+	if b.spread {
+		return min(b.left[i], 1)
+	}
+	return b.left[i]
+}
+
+// place serves a batch: on nodes that run or already take demand, then on those on their way, then on new ones.
+func (p *planning) place(l *ledger, b *batch) {
+	l.useStanding(b)
+	p.useOnTheWay(l, b)
+	p.launchBest(l, b)
+}
+
+// useStanding places item by item, largest first, on the first nodes that fit (first-fit decreasing). Selectors are
+// tried in order. Work without accelerators takes accelerator nodes last.
+func (l *ledger) useStanding(b *batch) {
+	for i, it := range b.items {
+		for choice := 0; choice < it.alternatives && b.left[i] > 0; choice++ {
+			if it.accelerator {
+				l.useLots(b, i, choice, func(*lot) bool { return true })
+				continue
+			}
+			l.useLots(b, i, choice, func(lot *lot) bool { return !lot.shape.accelerated })
+			l.useLots(b, i, choice, func(lot *lot) bool { return lot.shape.accelerated })
+		}
+	}
+}
+
+func (l *ledger) useLots(b *batch, i, choice int, wanted func(*lot) bool) {
+	it := b.items[i]
+	for at := 0; at < len(l.lots) && b.left[i] > 0; at++ {
+		lot := &l.lots[at]
+		if lot.phase == onTheWay && !lot.touched {
+			continue
+		}
+		if it.rank[lot.shape.labels] == choice && wanted(lot) && b.admits(lot) {
+			at += l.useLot(at, b, i)
+		}
+	}
+}
+
+// useLot fills as many nodes of a lot as the item needs, the last one perhaps in part. It returns how many lots
+// were split off in front of what is left.
+func (l *ledger) useLot(at int, b *batch, i int) int {
+	each := l.lots[at].free.times(b.items[i].need, b.limit(i))
+	if each == 0 {
+		return 0
+	}
+	count, start := l.lots[at].count, at
+	full := min(count, b.left[i]/each)
+	if full > 0 {
+		l.take(at, b, full, []portion{{i, each}})
+		at++
+	}
+	if rest := b.left[i]; full < count && rest > 0 && !b.spread {
+		l.take(at, b, 1, []portion{{i, rest}})
+		at++
+	}
+	return max(at-start-1, 0)
+}
+
+// portion is how many bundles of one item go onto a node.
+type portion struct {
+	item  int
+	count int64
+}
+
+// take places the portions on each of count nodes of a lot.
+func (l *ledger) take(at int, b *batch, count int64, portions []portion) {
+	at = l.split(at, count)
+	lot := &l.lots[at]
+	lot.touched = true
+	if b.spread {
+		lot.gang = b.turn
+	}
+	for _, p := range portions {
+		lot.free = lot.free.less(b.items[p.item].need, p.count)
+		b.left[p.item] -= p.count * count
+	}
+	if lot.planned {
+		l.record(b, lot.shape.group, count, portions)
+	}
+}
+
+func (l *ledger) record(b *batch, group int, nodes int64, portions []portion) {
+	for _, p := range portions {
+		l.log = append(l.log, entry{group, b.purpose, b.items[p.item], p.count * nodes})
+	}
+}

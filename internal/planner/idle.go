@@ -1,0 +1,31 @@
+package planner
+
+import "fmt"
+
+// stopIdle stops units that have been idle for strictly longer than their group's timeout by Ray's own account, that
+// no demand was placed on, and that the minimum does not hold. Idle terminations never free room for launches in
+// the same plan: Ray may refuse the drain.
+func (r *roster) stopIdle(used []bool) {
+	for _, u := range r.units() {
+		g := &r.groups[u.group]
+		if !r.mayLeave(&u, used) || g.standing()-int64(len(u.nodes)) < g.min {
+			continue
+		}
+		for _, n := range u.nodes {
+			r.stop(n, idleStop, fmt.Sprintf("idle for %s, longer than %s", seconds(r.nodes[n].IdleSeconds), seconds(*g.timeout)))
+		}
+	}
+}
+
+func (r *roster) mayLeave(u *unit, used []bool) bool {
+	g := &r.groups[u.group]
+	if g.timeout == nil || u.idleSeconds <= *g.timeout || g.shut.Code == CodeInvalidLimits {
+		return false
+	}
+	for _, n := range u.nodes {
+		if used[n] || r.nodes[n].State != Idle {
+			return false
+		}
+	}
+	return true
+}

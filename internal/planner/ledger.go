@@ -1,0 +1,158 @@
+package planner
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// ledger says what is free where, while demand is being placed. A trial works on a clone; dropping the clone undoes it.
+type ledger struct {
+	lots []lot
+	// room counts the pods that each group may still launch, spare those that all may launch together.
+	room  []int64
+	spare int64
+	// launched counts the pods launched since the ledger was opened.
+	launched []int64
+	log      []entry
+}
+
+// lot is a number of nodes that are equal in all that matters, so that work depends on how many kinds of nodes there
+// are and not on how many nodes.
+type lot struct {
+	shape *shape
+	phase phase
+	free  vector
+	count int64
+	// members are the nodes' numbers in the roster, those to be used first in front; nil for pods that have no node yet.
+	members []int
+	// planned marks pods that this plan launches.
+	planned bool
+	// touched: some demand was placed here in this plan.
+	touched bool
+	// gang is the strictly spread gang that holds a bundle here, by its turn; placed lists the gangs that held one
+	// before, by their number in the snapshot.
+	gang   int
+	placed []int
+}
+
+// entry records demand placed on planned pods: it is why they are launched.
+type entry struct {
+	group   int
+	purpose string
+	item    *item
+	count   int64
+}
+
+func (l *ledger) clone() *ledger {
+	return &ledger{
+		lots: slices.Clone(l.lots), room: slices.Clone(l.room), spare: l.spare,
+		launched: slices.Clone(l.launched), log: slices.Clip(l.log),
+	}
+}
+
+// openLedger lists the nodes that stay and the pods that were asked for. With totals set, work in progress is
+// ignored: that is how request_resources counts.
+func (r *roster) openLedger(totals bool, placed [][]int) []lot {
+	var lots []lot
+	for i := range r.nodes {
+		n := &r.nodes[i]
+		if n.stop != "" {
+			continue
+		}
+		l := lot{shape: n.shape, phase: n.phase(), free: n.free, count: 1, members: []int{i}}
+		if totals {
+			l.free = n.shape.total
+		}
+		if placed != nil {
+			l.placed = placed[i]
+		}
+		lots = append(lots, l)
+	}
+	for i := range r.groups {
+		if g := &r.groups[i]; g.missing > 0 {
+			lots = append(lots, freshLot(g, g.missing, false))
+		}
+	}
+	slices.SortStableFunc(lots, r.soonestFirst)
+	return r.mergeEqual(lots)
+}
+
+func freshLot(g *group, count int64, planned bool) lot {
+	return lot{shape: g.shape, phase: onTheWay, free: g.shape.total, count: count, planned: planned}
+}
+
+// soonestFirst orders lots by when they can serve, then tightest first, which leaves large gaps whole; idle nodes
+// that were busy last come before those that are about to leave.
+func (r *roster) soonestFirst(a, b lot) int {
+	return cmp.Or(
+		cmp.Compare(a.phase, b.phase),
+		cmp.Compare(r.size(a.free), r.size(b.free)),
+		slices.Compare(a.free, b.free),
+		cmp.Compare(a.shape.group, b.shape.group),
+		cmp.Compare(a.shape.labels, b.shape.labels),
+		slices.Compare(a.shape.total, b.shape.total),
+		slices.Compare(a.placed, b.placed),
+		cmp.Compare(r.idleFor(a), r.idleFor(b)),
+	)
+}
+
+func (r *roster) idleFor(l lot) float64 {
+	if len(l.members) == 0 {
+		return math.Inf(1)
+	}
+	return r.nodes[l.members[0]].IdleSeconds
+}
+
+func (r *roster) size(v vector) float64 {
+	var sum float64
+	for i, amount := range v {
+		sum += r.worth(i, amount)
+	}
+	return sum
+}
+
+func (r *roster) mergeEqual(sorted []lot) []lot {
+	var merged []lot
+	for _, l := range sorted {
+		if n := len(merged); n > 0 && equalLots(&merged[n-1], &l) {
+			merged[n-1].count += l.count
+			merged[n-1].members = append(merged[n-1].members, l.members...)
+			continue
+		}
+		merged = append(merged, l)
+	}
+	return merged
+}
+
+func equalLots(a, b *lot) bool {
+	return a.phase == b.phase && a.planned == b.planned && (a.members == nil) == (b.members == nil) &&
+		a.shape.group == b.shape.group && a.shape.labels == b.shape.labels &&
+		slices.Equal(a.free, b.free) && slices.Equal(a.shape.total, b.shape.total) && slices.Equal(a.placed, b.placed)
+}
+
+// launch books new pods of a group and returns them as a lot that is not on the ledger yet.
+func (l *ledger) launch(g *group, count int64) lot {
+	i := g.shape.group
+	l.room[i] -= count
+	l.spare -= count
+	l.launched[i] += count
+	return freshLot(g, count, true)
+}
+
+// split takes count nodes from lot i and returns where they stand: in front of the rest, so that nodes in use are
+// offered again before untouched ones.
+func (l *ledger) split(i int, count int64) int {
+	if l.lots[i].count == count {
+		return i
+	}
+	taken := l.lots[i]
+	taken.count = count
+	rest := &l.lots[i]
+	rest.count -= count
+	if taken.members != nil {
+		taken.members, rest.members = taken.members[:count:count], rest.members[count:]
+	}
+	l.lots = slices.Insert(l.lots, i, taken)
+	return i
+}

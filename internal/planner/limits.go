@@ -1,0 +1,214 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Reasons of a Termination.
+const (
+	idleStop   = "idle"
+	maxGroup   = "max_group"
+	maxWorkers = "max_workers"
+	outdated   = "outdated"
+)
+
+// conservativeStep is the least that upscalingMode Conservative lets a group have on its way at once
+// (Ray's first autoscaler: max(5, running); KubeRay's tests expect it still).
+const conservativeStep = 5
+
+// shutFor finds why a group takes no launches, whatever its limits.
+func (g *group) shutFor(mode string) {
+	switch {
+	case g.Closed != "":
+		g.shut = Reason{CodeClosed, "closed: " + g.Closed}
+	case g.min > g.max:
+		g.shut = Reason{CodeInvalidLimits, fmt.Sprintf("minReplicas %d is above maxReplicas %d, with which the operator stops the whole cluster; "+
+			"the group is left as it is until that is mended", g.Min, g.Max)}
+	}
+	g.inFlight = maxCount
+	if mode == "Conservative" {
+		g.inFlight = max(conservativeStep, g.joined)
+	}
+}
+
+// standing counts the pods that stay: joined, on their way, or asked for.
+func (g *group) standing() int64 { return g.live + g.missing - g.stopping }
+
+// room returns how many pods may be launched beside those given, in whole replicas. Nodes that are being stopped
+// still fill the group: they exist until they have been drained.
+func (g *group) room(given int64) int64 {
+	if g.shut.Code != "" {
+		return 0
+	}
+	pending := g.live - g.joined + g.missing + given
+	step := max(g.inFlight-pending, 0)
+	if pending == 0 {
+		step = max(step, g.hosts)
+	}
+	n := max(0, min(g.max-g.current-given, step))
+	return n - n%g.hosts
+}
+
+// spare returns how many pods the bound on all workers still allows.
+func (r *roster) spare(given []int64) int64 {
+	spare := r.bound
+	for i := range r.groups {
+		spare -= r.groups[i].current + given[i]
+	}
+	return max(spare, 0)
+}
+
+// stopOutdated stops nodes whose launch configuration is not their group's any more. KubeRay clusters have the check
+// off. The head is never stopped.
+func (r *roster) stopOutdated(checkDisabled bool) {
+	if checkDisabled {
+		return
+	}
+	for i := range r.nodes {
+		n := &r.nodes[i]
+		if n.group < 0 || n.LaunchConfigHash == "" {
+			continue
+		}
+		want := cmp.Or(r.groups[n.group].LaunchConfigHash, n.GroupLaunchConfigHash)
+		if want != "" && want != n.LaunchConfigHash {
+			r.stop(i, outdated, fmt.Sprintf("its launch configuration %s is not the group's %s", n.LaunchConfigHash, want))
+		}
+	}
+}
+
+func (r *roster) stop(i int, reason, message string) {
+	n := &r.nodes[i]
+	if n.stop != "" {
+		return
+	}
+	n.stop, n.stopMessage = reason, message
+	if n.group >= 0 {
+		r.groups[n.group].stopping++
+	}
+}
+
+// stopOverMaximum first brings each group to its own maximum, then all of them to the common bound.
+func (r *roster) stopOverMaximum() {
+	units := r.units()
+	for i := range r.groups {
+		g := &r.groups[i]
+		over := g.live - g.stopping - g.max
+		if over <= 0 || g.shut.Code == CodeInvalidLimits {
+			continue
+		}
+		r.stopUnits(units, over, maxGroup, fmt.Sprintf("group %s has %d of at most %d", g.Name, g.live, g.max),
+			func(u *unit) bool { return u.group == i })
+	}
+	over := -r.bound
+	for i := range r.groups {
+		over += r.groups[i].live - r.groups[i].stopping
+	}
+	if over <= 0 {
+		return
+	}
+	message := fmt.Sprintf("all groups together have %d more than the %d allowed", over, r.bound)
+	// Groups at their minimum lose workers only when nothing else is left to give.
+	over = r.stopUnits(units, over, maxWorkers, message, func(u *unit) bool {
+		g := &r.groups[u.group]
+		return g.standing()-int64(len(u.nodes)) >= g.min
+	})
+	r.stopUnits(units, over, maxWorkers, message, func(*unit) bool { return true })
+}
+
+// stopUnits stops eligible units, least disruptive first, until over pods are gone, and returns what is still over.
+func (r *roster) stopUnits(units []unit, over int64, reason, message string, eligible func(*unit) bool) int64 {
+	for i := range units {
+		u := &units[i]
+		if over <= 0 {
+			break
+		}
+		if r.nodes[u.nodes[0]].stop != "" || !eligible(u) {
+			continue
+		}
+		for _, n := range u.nodes {
+			r.stop(n, reason, message)
+		}
+		over -= int64(len(u.nodes))
+	}
+	return over
+}
+
+// unit is what can only be stopped together: one node, or all hosts of a multi-host replica. Hosts that do not say
+// which replica they belong to form one unit, because taking some would break up replicas at random.
+type unit struct {
+	group int
+	key   string
+	nodes []int
+	// joined says that some node has joined Ray; busy that some node is not idle by Ray's own account.
+	joined, busy bool
+	idleSeconds  float64 // of the host that was busy last
+	used         float64 // mean share of what the nodes have
+}
+
+// units returns the units that remain, those first that are stopped first: not yet joined, longest idle, least used
+// (Ray 2.60's order).
+func (r *roster) units() []unit {
+	type identity struct {
+		group int
+		key   string
+	}
+	index := make(map[identity]int, len(r.nodes))
+	var units []unit
+	for i := range r.nodes {
+		n := &r.nodes[i]
+		if n.group < 0 || n.stop != "" {
+			continue
+		}
+		id := identity{n.group, n.Pod}
+		if r.groups[n.group].hosts > 1 {
+			id.key = n.Replica
+		}
+		at, known := index[id]
+		if !known {
+			at = len(units)
+			index[id] = at
+			units = append(units, unit{group: n.group, key: id.key, idleSeconds: n.IdleSeconds})
+		}
+		r.join(&units[at], i)
+	}
+	slices.SortFunc(units, gentlestFirst)
+	return units
+}
+
+func (r *roster) join(u *unit, i int) {
+	n := &r.nodes[i]
+	u.nodes = append(u.nodes, i)
+	u.joined = u.joined || n.State != Pending
+	u.busy = u.busy || n.State == Running
+	u.idleSeconds = min(u.idleSeconds, n.IdleSeconds)
+	u.used += (r.usedShare(n) - u.used) / float64(len(u.nodes))
+}
+
+func gentlestFirst(a, b unit) int {
+	return cmp.Or(
+		compareBool(a.joined, b.joined),
+		compareBool(a.busy, b.busy),
+		cmp.Compare(b.idleSeconds, a.idleSeconds),
+		cmp.Compare(a.used, b.used),
+		cmp.Compare(a.group, b.group),
+		cmp.Compare(a.key, b.key),
+	)
+}
+
+// usedShare is the mean over the resources that the node has of the share in use.
+func (r *roster) usedShare(n *node) float64 {
+	var sum float64
+	var kinds int
+	for i, total := range n.shape.total {
+		if total > 0 {
+			sum += 1 - float64(n.free[i])/float64(total)
+			kinds++
+		}
+	}
+	if kinds == 0 {
+		return 0
+	}
+	return sum / float64(kinds)
+}

@@ -1,0 +1,266 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Codes of the reasons in a group's row. They are stable; the sentences beside them are for people.
+const (
+	CodeLaunch        = "launch"         // pods are launched, and for what
+	CodeNotNeeded     = "not_needed"     // nothing that waits needs another pod of this group
+	CodeAtMax         = "at_max"         // demand waits, the group is at its maximum
+	CodeMaxWorkers    = "max_workers"    // demand waits, all groups together are at their bound
+	CodeConservative  = "conservative"   // demand waits, upscalingMode Conservative has enough on the way
+	CodeClosed        = "closed"         // the group takes no launches now
+	CodeInvalidLimits = "invalid_limits" // minReplicas above maxReplicas
+	CodeOnTheWay      = "on_the_way"     // pods asked for have not joined Ray yet
+	CodeStop          = "stop"           // pods are stopped, and why
+	CodeIdle          = "idle"           // workers are idle and stay for now, and why
+)
+
+// reasons explains one group's row: first what it launches or why it does not, then what is on its way, what goes,
+// and what idles.
+func (p *planning) reasons(i int, given []int64, out *outcome) []Reason {
+	reasons := []Reason{p.launchReason(i, given, out)}
+	g := &p.groups[i]
+	if n := g.live - g.joined + g.missing; n > 0 {
+		reasons = append(reasons, Reason{CodeOnTheWay, fmt.Sprintf("%s asked for earlier %s not joined Ray yet", podCount(n), has(n))})
+	}
+	if stop, ok := p.stopReason(i); ok {
+		reasons = append(reasons, stop)
+	}
+	if idle, ok := p.idleReason(i, out); ok {
+		reasons = append(reasons, idle)
+	}
+	return reasons
+}
+
+func (p *planning) launchReason(i int, given []int64, out *outcome) Reason {
+	g := &p.groups[i]
+	if given[i] > 0 {
+		return Reason{CodeLaunch, fmt.Sprintf("launching %s %s", podCount(given[i]), p.purposes(i, given[i], out))}
+	}
+	if g.shut.Code != "" {
+		return g.shut
+	}
+	if !p.wanted(i, out) {
+		return Reason{CodeNotNeeded, "nothing that waits needs another pod of this group"}
+	}
+	if limit, ok := p.limit(i, given); ok {
+		return limit
+	}
+	return Reason{CodeNotNeeded, "what waits could not be had in full with this group either"}
+}
+
+// limit names the limit that keeps a group from launching one more replica.
+func (p *planning) limit(i int, given []int64) (Reason, bool) {
+	g := &p.groups[i]
+	pods := g.current + given[i]
+	switch {
+	case g.shut.Code != "":
+		return g.shut, true
+	case pods+g.hosts > g.max:
+		return Reason{CodeAtMax, fmt.Sprintf("group %s is at its maximum of %d (%s)", g.Name, g.max, p.having(i, given[i]))}, true
+	case p.spare(given) < g.hosts:
+		return Reason{CodeMaxWorkers, fmt.Sprintf("all groups together are at their maximum of %d", p.bound)}, true
+	case g.room(given[i]) < g.hosts:
+		return Reason{CodeConservative, fmt.Sprintf("upscalingMode Conservative lets group %s have %d on the way at once", g.Name, g.inFlight)}, true
+	}
+	return Reason{}, false
+}
+
+func (p *planning) having(i int, given int64) string {
+	text := fmt.Sprintf("has %d", p.groups[i].current)
+	if given > 0 {
+		text += fmt.Sprintf(", launching %d", given)
+	}
+	return text
+}
+
+// wanted reports whether some demand that is not served could use this group.
+func (p *planning) wanted(i int, out *outcome) bool {
+	s := p.groups[i].shape
+	for at, n := range out.unserved {
+		if n > 0 && p.requests[at].suits(s) {
+			return true
+		}
+	}
+	for _, g := range out.gangs {
+		if suitsAny(g.options[0].items, s) {
+			return true
+		}
+	}
+	for _, c := range out.claims {
+		if suitsAny(c.items, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// suits reports whether a fresh node of this shape could serve one bundle.
+func (it *item) suits(s *shape) bool {
+	return it.rank[s.labels] != noMatch && s.total.times(it.need, 1) == 1
+}
+
+func suitsAny(items []*item, s *shape) bool {
+	for _, it := range items {
+		if it.suits(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// namedPurposes is how many kinds of demand a sentence names before it says how many more there are.
+const namedPurposes = 3
+
+// purposes says what the planned pods of a group are for.
+func (p *planning) purposes(i int, given int64, out *outcome) string {
+	var parts []string
+	g := &p.groups[i]
+	if short := g.min - g.standing(); short > 0 {
+		parts = append(parts, fmt.Sprintf("the minimum of %d", g.min))
+	}
+	type asked struct {
+		purpose string
+		item    *item
+	}
+	counts := map[asked]int64{}
+	var order []asked
+	for _, e := range out.log {
+		if e.group != i {
+			continue
+		}
+		a := asked{e.purpose, e.item}
+		if counts[a] == 0 {
+			order = append(order, a)
+		}
+		counts[a] += e.count
+	}
+	for _, a := range order {
+		text := fmt.Sprintf("%d × %s", counts[a], describe(a.item.request))
+		parts = append(parts, strings.TrimSpace(a.purpose+" "+text))
+	}
+	if more := len(parts) - namedPurposes; more > 0 {
+		parts = append(parts[:namedPurposes], fmt.Sprintf("%d more kinds of demand", more))
+	}
+	text := "for " + strings.Join(parts, ", ")
+	if g.hosts > 1 {
+		text += fmt.Sprintf(" (%d hosts to a replica)", g.hosts)
+	}
+	return text
+}
+
+func (p *planning) stopReason(i int) (Reason, bool) {
+	var stopped int64
+	var first string
+	for at := range p.nodes {
+		if n := &p.nodes[at]; n.group == i && n.stop != "" {
+			if stopped == 0 {
+				first = n.Pod + ": " + n.stopMessage
+			}
+			stopped++
+		}
+	}
+	if stopped == 0 {
+		return Reason{}, false
+	}
+	return Reason{CodeStop, fmt.Sprintf("stopping %s; %s", podCount(stopped), first)}, true
+}
+
+// idleReason tells of the idle worker that stays and is nearest to leaving.
+func (p *planning) idleReason(i int, out *outcome) (Reason, bool) {
+	g := &p.groups[i]
+	count, longest, at := 0, math.Inf(-1), -1
+	for k := range p.nodes {
+		n := &p.nodes[k]
+		if n.group != i || n.stop != "" || n.State != Idle {
+			continue
+		}
+		count++
+		if n.IdleSeconds > longest {
+			longest, at = n.IdleSeconds, k
+		}
+	}
+	if at < 0 {
+		return Reason{}, false
+	}
+	text := fmt.Sprintf("%d of %d idle, longest %s", count, g.live, seconds(longest))
+	switch {
+	case g.timeout == nil:
+		text += "; no idle timeout is set"
+	case longest <= *g.timeout:
+		text += " of " + seconds(*g.timeout)
+	case g.standing() <= g.min:
+		text += fmt.Sprintf("; kept for the minimum of %d", g.min)
+	case out.used[at]:
+		text += "; kept for demand that counts on it"
+	case g.hosts > 1:
+		text += "; kept until all hosts of the replica are idle and the minimum allows it"
+	default:
+		text += "; kept"
+	}
+	return Reason{CodeIdle, text}, true
+}
+
+// describe writes a request as a person would: {CPU 1, memory 2 GiB} where zone=a, else zone=b.
+func describe(r raydemand.Request) string {
+	var s strings.Builder
+	s.WriteByte('{')
+	for i, name := range r.Bundle.Names() {
+		if i > 0 {
+			s.WriteString(", ")
+		}
+		s.WriteString(name + " " + quantity(name, r.Bundle[name]))
+	}
+	s.WriteByte('}')
+	for i, selector := range r.Selectors {
+		switch {
+		case len(selector) == 0:
+			continue
+		case i == 0:
+			s.WriteString(" where ")
+		default:
+			s.WriteString(", else ")
+		}
+		s.WriteString(selector.String())
+	}
+	return s.String()
+}
+
+// quantity writes memory in binary units where they come out even, everything else as Ray does.
+func quantity(name string, a raydemand.Amount) string {
+	if isMemory(name) {
+		for _, unit := range []struct {
+			name  string
+			bytes int64
+		}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}} {
+			size := raydemand.Whole(unit.bytes)
+			if a >= size && a%(size/100) == 0 {
+				return (raydemand.Amount(a/(size/100)) * (raydemand.One / 100)).String() + " " + unit.name
+			}
+		}
+	}
+	return a.String()
+}
+
+func seconds(s float64) string { return fmt.Sprintf("%.3g s", s) }
+
+func podCount(n int64) string {
+	if n == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", n)
+}
+
+func has(n int64) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
+}

@@ -1,0 +1,103 @@
+package planner
+
+import (
+	"cmp"
+	"slices"
+)
+
+// report writes the plan down, sorted: groups by name, terminations by pod, unmet demand as it was planned.
+func (p *planning) report(s *Snapshot, given []int64, out outcome) Plan {
+	plan := Plan{
+		Launch: map[string]int{}, Terminate: []Termination{}, Groups: []GroupPlan{},
+		InfeasibleRequests: []UnmetRequest{}, InfeasibleGangRequests: []UnmetGang{}, InfeasibleRequestResources: []UnmetRequest{},
+		Findings: p.findings,
+	}
+	for i := range p.groups {
+		if given[i] > 0 {
+			plan.Launch[p.groups[i].Name] = int(given[i])
+		}
+		plan.Groups = append(plan.Groups, p.row(i, given, &out))
+	}
+	plan.Terminate = p.terminations()
+	p.reportUnmet(&plan, given, &out)
+	plan.Price = p.price(given)
+	return plan
+}
+
+func (p *planning) row(i int, given []int64, out *outcome) GroupPlan {
+	g := &p.groups[i]
+	return GroupPlan{
+		Name: g.Name, Current: int(g.current), Desired: int(max(0, g.current+given[i]-p.stoppedPods(i))),
+		Min: int(g.min), Max: int(g.max), Resources: g.Resources.Clone(), Reasons: p.reasons(i, given, out),
+	}
+}
+
+// stoppedPods counts the pods that a group gives up, whole replicas where it stops any host of one.
+func (p *planning) stoppedPods(i int) int64 {
+	hosts := p.groups[i].hosts
+	if hosts == 1 {
+		return p.groups[i].stopping
+	}
+	byReplica := map[string]int64{}
+	for at := range p.nodes {
+		if n := &p.nodes[at]; n.group == i && n.stop != "" {
+			byReplica[n.Replica]++
+		}
+	}
+	var stopped int64
+	for _, n := range byReplica {
+		stopped += roundUp(n, hosts)
+	}
+	return stopped
+}
+
+func (p *planning) terminations() []Termination {
+	stops := []Termination{}
+	for i := range p.nodes {
+		if n := &p.nodes[i]; n.stop != "" {
+			stops = append(stops, Termination{Pod: n.Pod, Group: n.Group, Reason: n.stop, Busy: n.State == Running, Message: n.stopMessage})
+		}
+	}
+	slices.SortFunc(stops, func(a, b Termination) int { return cmp.Compare(a.Pod, b.Pod) })
+	return stops
+}
+
+func (p *planning) reportUnmet(plan *Plan, given []int64, out *outcome) {
+	for i, n := range out.unserved {
+		if n > 0 {
+			it := p.requests[i]
+			rest := it.request
+			rest.Count = n
+			plan.InfeasibleRequests = append(plan.InfeasibleRequests, UnmetRequest{rest, p.unmetReason([]*item{it}, given)})
+		}
+	}
+	for _, g := range out.gangs {
+		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, UnmetGang{*g.Gang, p.gangReason(g, given)})
+	}
+	for _, c := range out.claims {
+		for _, it := range c.items {
+			reason := p.unmetReason(c.items, given)
+			plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, UnmetRequest{it.request, reason})
+		}
+	}
+}
+
+// price adds up what is launched; it is known only when every launched group has a price.
+func (p *planning) price(given []int64) *float64 {
+	var total float64
+	priced := false
+	for i, n := range given {
+		if n == 0 {
+			continue
+		}
+		if p.groups[i].Price == nil {
+			return nil
+		}
+		total += *p.groups[i].Price * float64(n)
+		priced = true
+	}
+	if !priced {
+		return nil
+	}
+	return &total
+}

@@ -1,0 +1,242 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// headGroup is the group number of the head, which belongs to none.
+const headGroup = -1
+
+// roster is a snapshot made ready for planning: who is there, what each group may still do. Groups are sorted by
+// name and nodes by pod, so that nothing depends on the order of the input.
+type roster struct {
+	*catalog
+	groups []group
+	nodes  []node
+	// bound is the most workers all groups may have together.
+	bound    int64
+	findings []raydemand.Finding
+}
+
+// group counts pods where its Group counts replicas of hosts pods each.
+type group struct {
+	*Group
+	hosts, min, max int64
+	// current is what the group has or has asked for; live of them have joined or are seen to be on their way,
+	// missing were asked for and are not seen yet.
+	current, live, joined, missing, leaving, timedOut int64
+	// stopping counts live nodes that this plan stops.
+	stopping int64
+	shape    *shape
+	timeout  *float64
+	// inFlight bounds how many pods may be on their way at once.
+	inFlight int64
+	// shut says why the group takes no launches whatever its limits; its Code is empty when it is open.
+	shut Reason
+}
+
+// shape is what all fresh nodes of a group have in common, and what any node is made of.
+type shape struct {
+	group       int
+	total       vector
+	labels      int
+	accelerated bool
+}
+
+// node is one node that can serve, or would if it did not have to go.
+type node struct {
+	*Node
+	group       int
+	shape       *shape
+	free        vector
+	stop        string // reason of its termination, empty while it stays
+	stopMessage string
+}
+
+// phase orders nodes by how soon they serve.
+type phase int
+
+const (
+	running phase = iota
+	idle
+	onTheWay
+)
+
+func (n *node) phase() phase {
+	switch n.State {
+	case Idle:
+		return idle
+	case Pending:
+		return onTheWay
+	}
+	return running
+}
+
+func newRoster(s *Snapshot) *roster {
+	r := &roster{catalog: newCatalog(s), bound: math.MaxInt64}
+	if s.MaxWorkers != nil {
+		r.bound = int64(max(*s.MaxWorkers, 0))
+	}
+	for i := range s.Groups {
+		r.groups = append(r.groups, newGroup(&s.Groups[i], s.IdleTimeoutSeconds))
+	}
+	slices.SortFunc(r.groups, func(a, b group) int { return cmp.Compare(a.Name, b.Name) })
+	byName := make(map[string]int, len(r.groups))
+	for i := range r.groups {
+		g := &r.groups[i]
+		byName[g.Name] = i
+		total := r.vector(g.Resources)
+		g.shape = &shape{i, total, r.labelSet(g.Labels), r.accelerated(total)}
+	}
+	r.enrol(s, byName)
+	for i := range r.groups {
+		r.groups[i].settleCurrent()
+		r.groups[i].shutFor(s.UpscalingMode)
+	}
+	return r
+}
+
+func newGroup(spec *Group, timeout *float64) group {
+	g := group{Group: spec, hosts: max(int64(spec.NumOfHosts), 1), timeout: timeout}
+	g.min = pods(spec.Min, g.hosts)
+	g.max = pods(spec.Max, g.hosts)
+	if spec.IdleTimeoutSeconds != nil {
+		g.timeout = spec.IdleTimeoutSeconds
+	}
+	return g
+}
+
+// pods converts replicas. maxReplicas is often 2147483647, so the product is kept within maxCount.
+func pods(replicas int, hosts int64) int64 {
+	return min(int64(max(replicas, 0)), maxCount/hosts) * hosts
+}
+
+// enrol reads the nodes that count. AllocationTimeout ones were given up; those of an unknown group are left alone.
+func (r *roster) enrol(s *Snapshot, byName map[string]int) {
+	if s.Head != nil {
+		r.nodes = append(r.nodes, r.newNode(s.Head, headGroup))
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		g, known := byName[n.Group]
+		if !known {
+			r.stranger(n, s.LaunchConfigCheckDisabled)
+			continue
+		}
+		switch n.State {
+		case AllocationTimeout:
+			r.groups[g].timedOut++
+		case Leaving:
+			r.groups[g].leaving++
+		default:
+			r.groups[g].count(n)
+			r.nodes = append(r.nodes, r.newNode(n, g))
+		}
+	}
+	slices.SortStableFunc(r.nodes, func(a, b node) int {
+		return cmp.Or(compareBool(b.group == headGroup, a.group == headGroup), cmp.Compare(a.Pod, b.Pod))
+	})
+	slices.SortFunc(r.findings, func(a, b raydemand.Finding) int {
+		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field))
+	})
+}
+
+func (g *group) count(n *Node) {
+	g.live++
+	if n.State != Pending {
+		g.joined++
+	}
+}
+
+// settleCurrent finds what the group has or has asked for. The operator runs at most maxReplicas whatever replicas
+// says, and brings back hosts that a replica has lost.
+func (g *group) settleCurrent() {
+	whole := roundUp(g.live+g.leaving, g.hosts)
+	if g.Replicas != nil {
+		asked := min(pods(*g.Replicas, g.hosts), g.max)
+		whole = max(asked-roundUp(g.timedOut, g.hosts), roundUp(g.live, g.hosts))
+	}
+	g.current = whole
+	if g.Closed == "" {
+		g.missing = max(0, whole-g.live-g.leaving)
+	}
+}
+
+func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
+
+// newNode reads one node's ledger. What a pending node will have is its group's shape, unless it says otherwise.
+func (r *roster) newNode(n *Node, g int) node {
+	total, labels := n.Total, n.Labels
+	if len(total) == 0 {
+		total = n.Resources
+	}
+	if n.State == Pending && g != headGroup {
+		if len(total) == 0 {
+			total = r.groups[g].Resources
+		}
+		if len(labels) == 0 {
+			labels = r.groups[g].Labels
+		}
+	}
+	made := node{Node: n, group: g, shape: r.shapeOf(g, total, labels)}
+	made.free = r.free(n, made.shape.total)
+	return made
+}
+
+// shapeOf shares the group's shape with the nodes that have it, so that equal nodes are found equal at once.
+func (r *roster) shapeOf(g int, total raydemand.Bundle, labels map[string]string) *shape {
+	v, set := r.vector(total), r.labelSet(labels)
+	if g != headGroup {
+		own := r.groups[g].shape
+		if own.labels == set && slices.Equal(own.total, v) {
+			return own
+		}
+	}
+	return &shape{g, v, set, r.accelerated(v)}
+}
+
+// free returns what can be used now. Ray sometimes reports more available than there is, which kills its own
+// planner; here the total is the bound.
+func (r *roster) free(n *Node, total vector) vector {
+	if n.State == Pending || (n.Available == nil && n.State != Running) {
+		return total
+	}
+	v := r.vector(n.Available)
+	for i := range v {
+		if v[i] > total[i] {
+			r.overstated(n, r.names[i], v[i], total[i])
+			v[i] = total[i]
+		}
+	}
+	return v
+}
+
+func (r *roster) overstated(n *Node, name string, available, total raydemand.Amount) {
+	r.findings = append(r.findings, raydemand.Finding{
+		Code: "available_over_total", Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "available." + name,
+		Seen: available.String(), Why: fmt.Sprintf("the node has %s in total; more cannot be free, so %s is counted", total, total),
+		Fix: "none needed here; Ray's own autoscaler stops planning in this state",
+	})
+}
+
+// stranger handles a node of a group that is not in the snapshot: it was removed from the RayCluster, and the
+// operator leaves its pods behind.
+func (r *roster) stranger(n *Node, checkDisabled bool) {
+	if !checkDisabled && n.State != Leaving && n.State != AllocationTimeout {
+		r.nodes = append(r.nodes, node{Node: n, group: unknownGroup, stop: outdated,
+			stopMessage: fmt.Sprintf("worker group %q is not in the RayCluster any more", n.Group)})
+	}
+	r.findings = append(r.findings, raydemand.Finding{
+		Code: "unknown_group", Severity: raydemand.Warning, Object: "pod " + n.Pod, Field: "group", Seen: n.Group,
+		Why: "no worker group of that name: the pod serves no demand in this plan and counts toward no limit",
+		Fix: "delete the pod when its work is done, or bring the worker group back",
+	})
+}
+
+// unknownGroup is the group number of a node whose group is gone.
+const unknownGroup = -2

@@ -1,0 +1,164 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// unmetReason says why an item is not served. Impossible: no group and no node could ever serve it. Closed: every
+// group that could takes no launches now. Capped: a limit stands in the way.
+func (p *planning) unmetReason(items []*item, given []int64) Reason {
+	for _, it := range items {
+		if !p.possible(it) {
+			return Reason{Impossible, p.nearestMiss(it)}
+		}
+	}
+	var limits []string
+	closed := true
+	for i := range p.groups {
+		if !suitsAny(items, p.groups[i].shape) {
+			continue
+		}
+		limit, ok := p.limit(i, given)
+		if !ok {
+			limit.Message = fmt.Sprintf("group %s has room for %s more, which is not enough", p.groups[i].Name,
+				podCount(min(p.groups[i].room(given[i]), p.spare(given))))
+		}
+		closed = closed && limit.Code == CodeClosed
+		if limit.Code == CodeClosed || limit.Code == CodeInvalidLimits {
+			limit.Message = "group " + p.groups[i].Name + ": " + limit.Message
+		}
+		limits = append(limits, limit.Message)
+	}
+	switch {
+	case len(limits) == 0:
+		return Reason{Capped, "only nodes that are there already could serve it, and what they have is taken"}
+	case closed:
+		return Reason{Closed, listed(limits)}
+	}
+	return Reason{Capped, listed(limits)}
+}
+
+// listed joins the first sentences and counts the others.
+func listed(sentences []string) string {
+	const most = 4
+	seen := map[string]bool{}
+	var different []string
+	for _, s := range sentences {
+		if !seen[s] {
+			different = append(different, s)
+		}
+		seen[s] = true
+	}
+	if more := len(different) - most; more > 0 {
+		different = append(different[:most], fmt.Sprintf("and %d groups more", more))
+	}
+	return strings.Join(different, "; ")
+}
+
+// possible reports whether some group or some node that stays could ever serve one bundle.
+func (p *planning) possible(it *item) bool {
+	for i := range p.groups {
+		if g := &p.groups[i]; g.max > 0 && it.suits(g.shape) {
+			return true
+		}
+	}
+	for i := range p.base {
+		if it.suits(p.base[i].shape) {
+			return true
+		}
+	}
+	return false
+}
+
+// nearestMiss says what the best group lacks.
+func (p *planning) nearestMiss(it *item) string {
+	if len(p.groups) == 0 {
+		return fmt.Sprintf("needs %s; there is no worker group", describe(it.request))
+	}
+	if len(it.need) > 0 {
+		if text := p.missedAlone(it); text != "" {
+			return text
+		}
+	}
+	best, lacks := -1, 0
+	for i := range p.groups {
+		if n := len(p.lacking(it, p.groups[i].shape)); best < 0 || n < lacks {
+			best, lacks = i, n
+		}
+	}
+	g := &p.groups[best]
+	missing := p.lacking(it, g.shape)
+	if len(missing) == 0 {
+		return fmt.Sprintf("group %s could serve it, but its maximum is 0", g.Name)
+	}
+	return fmt.Sprintf("no group has all of %s; nearest is %s: %s", describe(it.request), g.Name, strings.Join(missing, ", "))
+}
+
+// missedAlone names a resource of which no group has enough, whatever else is asked for.
+func (p *planning) missedAlone(it *item) string {
+	for _, t := range it.need {
+		best := 0
+		for i := range p.groups {
+			if p.groups[i].shape.total[t.resource] > p.groups[best].shape.total[t.resource] {
+				best = i
+			}
+		}
+		name, has := p.names[t.resource], p.groups[best].shape.total[t.resource]
+		switch {
+		case has >= t.amount:
+			continue
+		case has == 0:
+			return fmt.Sprintf("needs %s %s; no group has any", quantity(name, t.amount), name)
+		}
+		return fmt.Sprintf("needs %s %s; the largest group has %s (%s)", quantity(name, t.amount), name, quantity(name, has), p.groups[best].Name)
+	}
+	return ""
+}
+
+// lacking lists what a shape has too little of, and labels that do not match.
+func (p *planning) lacking(it *item, s *shape) []string {
+	var lacks []string
+	for _, t := range it.need {
+		if name := p.names[t.resource]; s.total[t.resource] < t.amount {
+			lacks = append(lacks, fmt.Sprintf("has %s of %s %s", quantity(name, s.total[t.resource]), quantity(name, t.amount), name))
+		}
+	}
+	if it.rank[s.labels] == noMatch {
+		lacks = append(lacks, "its labels do not match "+selectorText(it.request.Selectors))
+	}
+	return lacks
+}
+
+func selectorText(selectors []raydemand.Selector) string {
+	texts := make([]string, len(selectors))
+	for i, s := range selectors {
+		texts[i] = s.String()
+	}
+	return strings.Join(texts, " or ")
+}
+
+// gangReason explains a gang that is not served, by its preferred option.
+func (p *planning) gangReason(g *gang, given []int64) Reason {
+	items := g.options[0].items
+	reason := p.unmetReason(items, given)
+	if reason.Code == Impossible && g.Strategy == raydemand.StrictPack && len(g.Bundles) > 1 {
+		reason.Message = "all bundles on one node: " + reason.Message
+	}
+	if reason.Code == Impossible {
+		return reason
+	}
+	switch {
+	case g.TopologyLabel != "" && len(p.domains(&ledger{lots: p.base}, g)) == 0:
+		return Reason{Impossible, fmt.Sprintf("no node and no group has the label %s that the gang wants to share", g.TopologyLabel)}
+	case g.TopologyLabel != "":
+		reason.Message = fmt.Sprintf("no value of the label %s has room for all %d bundles: %s", g.TopologyLabel, len(g.Bundles), reason.Message)
+	case g.Strategy == raydemand.StrictSpread:
+		reason.Message = fmt.Sprintf("needs %d different nodes at once: %s", len(g.Bundles), reason.Message)
+	case len(g.Bundles) > 1:
+		reason.Message = fmt.Sprintf("needs all %d bundles at once: %s", len(g.Bundles), reason.Message)
+	}
+	return reason
+}
