@@ -2,18 +2,14 @@ package controller
 
 import (
 	"context"
-	"errors"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// ErrGone says that the RayCluster does not exist any more.
-var ErrGone = errors.New("RayCluster is gone")
-
 // Kube is all the controller needs from Kubernetes.
 type Kube interface {
-	// Cluster reads a RayCluster and its pods from the caches; ErrGone when there is none.
+	// Cluster reads a RayCluster and its pods from the caches; nodepool.ErrGone when there is none.
 	Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error)
 	// Fresh reads the same from the API server itself. It is asked before anything is taken away.
 	Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error)

@@ -1,0 +1,228 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// maxDrains bounds the drains of one cycle, so that growth never waits long behind them.
+const maxDrains = 16
+
+// outcome is a cycle as it went: what was seen last, what was wanted then, and what was done.
+type outcome struct {
+	view     view
+	intent   intent
+	paused   string
+	findings []raydemand.Finding
+	actions  []Action
+	err      error
+	// again asks for a new look at once, after a conflict.
+	again         bool
+	seenToPatched time.Duration
+}
+
+// apply carries an intent out: first the one patch, then the drains, then the report to Ray. Only a managed cluster is
+// written to; in shadow mode the plan is all there is.
+func (c *Controller) apply(ctx context.Context, r *record, v view, wanted intent) outcome {
+	o := outcome{view: v, intent: wanted}
+	r.conditions.begin()
+	defer r.conditions.end()
+	c.confirm(ctx, r, &o)
+	c.tellStates(r, o)
+	if o.view.mode != nodepool.Managed {
+		r.wantedAt = time.Time{}
+		return o
+	}
+	c.patch(ctx, r, &o)
+	if o.err == nil && !o.again {
+		c.drain(ctx, r, &o)
+	}
+	c.report(ctx, r, &o)
+	r.note(o.actions)
+	return o
+}
+
+// confirm takes a second look, from the API server itself, before anything is taken away, and decides again on what it
+// shows. Whatever the fresh object forbids, freeze first of all, holds for the whole cycle.
+func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
+	looking := r.guard.wantsLook(o.view.now)
+	o.paused = r.mayReduce(o.view, c.config)
+	if o.view.mode != nodepool.Managed || (!o.intent.reduces() && !looking) {
+		return
+	}
+	if o.paused != "" && !looking {
+		o.intent = o.intent.withoutReductions()
+		return
+	}
+	fresh, err := c.kube.Fresh(ctx, o.view.cluster.Key)
+	if err != nil {
+		o.paused = fmt.Sprintf("the second look failed: %v", err)
+		o.intent = o.intent.withoutReductions()
+		return
+	}
+	c.redecide(r, o, fresh, looking)
+}
+
+func (c *Controller) redecide(r *record, o *outcome, fresh nodepool.Cluster, looking bool) {
+	first := o.intent
+	if fresh.UID != o.view.cluster.UID {
+		o.paused, o.intent, o.again = "the RayCluster was created anew", first.withoutReductions(), true
+		o.intent.launch = nil
+		return
+	}
+	o.view.cluster = fresh
+	o.view.members = roster(fresh, o.view.state.Nodes)
+	o.view.mode, o.view.why = effectiveMode(fresh, c.config.Form, c.config.DefaultMode)
+	r.guard.observe(o.view.now, o.view.members, o.view.state.Nodes, r.drains.leaving)
+	if looking && r.guard.wantsLook(o.view.now) {
+		r.guard.looked(o.view.now)
+	}
+	second := r.decide(o.view, c.config)
+	o.paused = r.mayReduce(o.view, c.config)
+	if o.paused != "" {
+		o.intent = second.withoutReductions()
+		return
+	}
+	o.intent = first.confirmedBy(second)
+}
+
+// patch writes all targets of the cycle at once, or nothing.
+func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
+	key := o.view.cluster.Key
+	if r.patches.resting(o.view.now) {
+		return
+	}
+	targets, findings, err := nodepool.Targets(o.view.cluster, o.intent.launch, podsOf(o.intent.removals))
+	o.findings = append(o.findings, findings...)
+	if err != nil {
+		o.err = err
+		return
+	}
+	r.growthWanted(o.view, targets)
+	if len(targets) == 0 {
+		return
+	}
+	started := c.config.Now()
+	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.cluster.UID, Targets: targets})
+	took := c.config.Now().Sub(started)
+	switch {
+	case errors.Is(err, nodepool.ErrConflict):
+		o.again = true
+		o.actions = append(o.actions, Action{At: started, Kind: ActionPatch, Result: ResultConflict, Took: took,
+			Message: "the RayCluster changed since it was read"})
+		return
+	case err != nil:
+		r.patches.fail(o.view.now)
+		o.err = fmt.Errorf("patching %s: %w", key, err)
+		o.actions = append(o.actions, Action{At: started, Kind: ActionPatch, Result: ResultError, Took: took, Message: err.Error()})
+		return
+	}
+	r.patches, r.generation = patchBackoff{}, generation
+	if !r.wantedAt.IsZero() {
+		o.seenToPatched = c.config.Now().Sub(r.wantedAt)
+		r.wantedAt = time.Time{}
+	}
+	c.tellPatched(o, targets, started, took)
+}
+
+// growthWanted keeps since when a larger goal has been wanted.
+func (r *record) growthWanted(v view, targets []nodepool.Target) {
+	grows := slices.ContainsFunc(targets, func(t nodepool.Target) bool { return t.Replicas > t.From })
+	switch {
+	case !grows:
+		r.wantedAt = time.Time{}
+	case r.wantedAt.IsZero():
+		r.wantedAt = v.now
+	}
+}
+
+// drain asks nodes to leave, one after the other; a multi-host replica's next host only after the one before agreed. The
+// first call that fails ends the round: its raylet may hang, and growth must not wait behind more of that.
+func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
+	if len(o.intent.wishes) == 0 {
+		return
+	}
+	if behind := r.operatorBehind(o.view); behind != "" {
+		o.paused = behind
+		return
+	}
+	refused := map[string]bool{}
+	for n, w := range o.intent.wishes {
+		if n == maxDrains {
+			return
+		}
+		if w.replica != "" && refused[w.replica] {
+			continue
+		}
+		action := c.ask(ctx, r, w)
+		o.actions = append(o.actions, action)
+		c.tellDrain(o, w, action)
+		switch action.Result {
+		case ResultRefused:
+			refused[w.replica] = true
+		case ResultError:
+			return
+		}
+	}
+}
+
+// ask asks one drain. The memory is written before the call, so that a lost answer counts as accepted for a while.
+func (c *Controller) ask(ctx context.Context, r *record, w wish) Action {
+	started := c.config.Now()
+	entry := r.drains.ask(w.node.ID, w.pod, started, w.deadline)
+	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
+	defer cancel()
+	action := Action{At: started, Kind: ActionDrain, Group: w.group, Pods: []string{w.pod}}
+	reply, err := r.line.ray.Drain(ctx, raydemand.Drain{Node: w.node, Reason: w.reason, Message: w.message, Deadline: w.deadline})
+	action.Took = c.config.Now().Sub(started)
+	switch {
+	case err != nil:
+		action.Result, action.Message = ResultError, err.Error()
+	case reply.Accepted:
+		entry.accepted, entry.answered = true, true
+		action.Result, action.Message = ResultOK, w.message
+	default:
+		entry.refuse(started)
+		action.Result, action.Message = ResultRefused, reply.Message
+	}
+	return action
+}
+
+func podsOf(removals []removal) []string {
+	pods := make([]string, len(removals))
+	for i, r := range removals {
+		pods[i] = r.pod
+	}
+	return pods
+}
+
+// reasonOf is the planner's first sentence about a group.
+func (i intent) reasonOf(group string) string {
+	for _, g := range i.plan.Groups {
+		if g.Name == group && len(g.Reasons) > 0 {
+			return g.Reasons[0].Message
+		}
+	}
+	return ""
+}
+
+// leavingText says which pods of a group leave and why: "a, b (drained)".
+func (i intent) leavingText(group string) (pods []string, text string) {
+	var why []string
+	for _, r := range i.removals {
+		if r.group == group {
+			pods = append(pods, r.pod)
+			if !slices.Contains(why, r.reason) {
+				why = append(why, r.reason)
+			}
+		}
+	}
+	return pods, strings.Join(pods, ", ") + " (" + strings.Join(why, ", ") + ")"
+}

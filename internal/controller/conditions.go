@@ -1,0 +1,43 @@
+package controller
+
+import "time"
+
+// repeatAfter is the pause before a condition whose sentence changed is told again.
+const repeatAfter = time.Minute
+
+// conditions tells lasting states as Events once, when they begin, and not with every cycle.
+type conditions struct {
+	told   map[string]toldCondition
+	raised map[string]bool
+}
+
+type toldCondition struct {
+	message string
+	at      time.Time
+}
+
+// begin starts a cycle's account.
+func (c *conditions) begin() { c.raised = map[string]bool{} }
+
+// raise notes that the condition holds now and reports whether it is news.
+func (c *conditions) raise(now time.Time, key, message string) bool {
+	c.raised[key] = true
+	known, held := c.told[key]
+	if held && (known.message == message || now.Sub(known.at) < repeatAfter) {
+		return false
+	}
+	if c.told == nil {
+		c.told = map[string]toldCondition{}
+	}
+	c.told[key] = toldCondition{message: message, at: now}
+	return true
+}
+
+// end forgets the conditions that this cycle did not raise, so that they are told when they come back.
+func (c *conditions) end() {
+	for key := range c.told {
+		if !c.raised[key] {
+			delete(c.told, key)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Form is the way Heliostat runs (design.md §1).
+type Form string
+
+// Fleet serves many clusters from one process; Sidecar serves the one cluster whose head pod it lives in.
+const (
+	Fleet   Form = "fleet"
+	Sidecar Form = "sidecar"
+)
+
+// Config is what a person may choose about the loop. Zero fields take the default named at each.
+type Config struct {
+	Form Form // Fleet
+	// DefaultMode applies to RayClusters without the annotation heliostat.dev/mode. Managed.
+	DefaultMode nodepool.Mode
+	Policy      planner.Policy
+
+	// FastPoll is the pause between two readings while anything moves: demand, pods on their way, drains. 100 ms.
+	FastPoll time.Duration
+	// RestPoll is the pause while nothing moves, jittered by a fifth either way. 200 ms.
+	RestPoll time.Duration
+	// ReadsPerSecond bounds the readings of all clusters together; see pace. 200.
+	ReadsPerSecond float64
+	// GCSTimeout bounds each call to a head. 3 s.
+	GCSTimeout time.Duration
+	// GCSBackoff is the longest pause between two tries of a head that does not answer. 10 s.
+	GCSBackoff time.Duration
+
+	// MaxInFlight and MaxInFlightPerGroup bound the pods of one cluster, and of one group, that are asked for and have not
+	// joined Ray. 0 means no bound.
+	MaxInFlight, MaxInFlightPerGroup int
+	// AllocationTimeout is how long a pod may take to join Ray before its group counts as failing. 5 min.
+	AllocationTimeout time.Duration
+	// BreakerCooldown is how long a failing group takes no launches at first; it doubles up to one hour. 5 min.
+	BreakerCooldown time.Duration
+
+	// DrainDeadline is how long work on a worker above a lowered maximum may go on. 10 min.
+	DrainDeadline time.Duration
+	// DrainTimeout is how long an accepted drain of an idle node may take to end the node. 60 s.
+	DrainTimeout time.Duration
+	// DeadGrace is how long a pod may stand with a dead Ray node that nobody drained before it goes by name;
+	// KubeRay replaces containers that end by itself. 30 s.
+	DeadGrace time.Duration
+	// MaxDataAge is the oldest reading that a reduction may lean on. 10 s.
+	MaxDataAge time.Duration
+	// ReportEvery is the pause between two equal reports to the GCS. 5 s.
+	ReportEvery time.Duration
+
+	// Now tells the time, Jitter a number in [0, 1). The wall clock and math/rand.
+	Now    func() time.Time
+	Jitter func() float64
+	// Log gets one line per change. Discarded by default.
+	Log *slog.Logger
+	// Published, when set, is called with every decision after it was carried out. It must not block.
+	Published func(*Decision)
+}
+
+// withDefaults fills what was left out.
+func (c Config) withDefaults() Config {
+	orDuration := func(d *time.Duration, fallback time.Duration) {
+		if *d == 0 {
+			*d = fallback
+		}
+	}
+	orDuration(&c.FastPoll, 100*time.Millisecond)
+	orDuration(&c.RestPoll, 200*time.Millisecond)
+	orDuration(&c.GCSTimeout, 3*time.Second)
+	orDuration(&c.GCSBackoff, 10*time.Second)
+	orDuration(&c.AllocationTimeout, 5*time.Minute)
+	orDuration(&c.BreakerCooldown, 5*time.Minute)
+	orDuration(&c.DrainDeadline, 10*time.Minute)
+	orDuration(&c.DrainTimeout, time.Minute)
+	orDuration(&c.DeadGrace, 30*time.Second)
+	orDuration(&c.MaxDataAge, 10*time.Second)
+	orDuration(&c.ReportEvery, 5*time.Second)
+	if c.Form == "" {
+		c.Form = Fleet
+	}
+	if c.DefaultMode == "" {
+		c.DefaultMode = nodepool.Managed
+	}
+	if c.ReadsPerSecond == 0 {
+		c.ReadsPerSecond = 200
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Jitter == nil {
+		c.Jitter = rand.Float64
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Validate names every field that makes no sense.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Form != "" && c.Form != Fleet && c.Form != Sidecar {
+		errs = append(errs, fmt.Errorf("form is %q, want fleet or sidecar", c.Form))
+	}
+	if c.DefaultMode != "" && !c.DefaultMode.Valid() {
+		errs = append(errs, fmt.Errorf("mode is %q, want managed, shadow or off", c.DefaultMode))
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"fast poll", c.FastPoll}, {"rest poll", c.RestPoll}, {"GCS timeout", c.GCSTimeout}, {"GCS back-off", c.GCSBackoff},
+		{"allocation timeout", c.AllocationTimeout}, {"breaker cool-down", c.BreakerCooldown},
+		{"drain deadline", c.DrainDeadline}, {"drain timeout", c.DrainTimeout}, {"dead grace", c.DeadGrace},
+		{"data age", c.MaxDataAge}, {"report interval", c.ReportEvery},
+	} {
+		if d.value < 0 {
+			errs = append(errs, fmt.Errorf("%s is %v, want a positive duration", d.name, d.value))
+		}
+	}
+	if c.MaxInFlight < 0 || c.MaxInFlightPerGroup < 0 {
+		errs = append(errs, fmt.Errorf("in-flight caps are %d and %d, want 0 or more", c.MaxInFlight, c.MaxInFlightPerGroup))
+	}
+	if c.ReadsPerSecond < 0 {
+		errs = append(errs, fmt.Errorf("reads per second is %v, want a positive number", c.ReadsPerSecond))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,97 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// errNoHead says that the head has no address yet, which is no failure.
+var errNoHead = errors.New("the head pod has no address yet")
+
+// errResting says that a head which did not answer is left alone for a while.
+var errResting = errors.New("waiting before the next try")
+
+// firstBackoff is the pause after the first failed reading; it doubles up to Config.GCSBackoff.
+const firstBackoff = 250 * time.Millisecond
+
+// connection is one cluster's line to its GCS. Any failure closes it, so that the next try reads address, token and
+// certificates anew; only this cluster waits.
+type connection struct {
+	ray      Ray
+	identity string
+	session  string
+	failures int
+	lastErr  error
+	retryAt  time.Time
+}
+
+// state reads the cluster's state; a new head, known by its pod, restarts or address, gets a new connection.
+func (c *connection) state(ctx context.Context, dial Dialer, cluster nodepool.Cluster, now time.Time, config Config) (raydemand.State, error) {
+	if cluster.Head.IP == "" {
+		c.close()
+		return raydemand.State{}, errNoHead
+	}
+	if identity := headIdentity(cluster); identity != c.identity {
+		c.close()
+		*c = connection{identity: identity, session: c.session}
+	}
+	if now.Before(c.retryAt) {
+		return raydemand.State{}, fmt.Errorf("%w: %w", errResting, c.lastErr)
+	}
+	ctx, cancel := context.WithTimeout(ctx, config.GCSTimeout)
+	defer cancel()
+	state, err := c.read(ctx, dial, cluster)
+	if err != nil {
+		c.fail(now, err, config.GCSBackoff)
+		return raydemand.State{}, err
+	}
+	c.failures, c.lastErr, c.retryAt = 0, nil, time.Time{}
+	return state, nil
+}
+
+func (c *connection) read(ctx context.Context, dial Dialer, cluster nodepool.Cluster) (raydemand.State, error) {
+	if c.ray == nil {
+		ray, err := dial(ctx, cluster)
+		if err != nil {
+			return raydemand.State{}, fmt.Errorf("connecting to the GCS of %s: %w", cluster.Key, err)
+		}
+		c.ray = ray
+	}
+	state, err := c.ray.State(ctx)
+	if err != nil {
+		return raydemand.State{}, fmt.Errorf("reading the state of %s: %w", cluster.Key, err)
+	}
+	return state, nil
+}
+
+func (c *connection) fail(now time.Time, err error, longest time.Duration) {
+	pause := min(firstBackoff<<min(c.failures, 16), longest)
+	c.failures++
+	c.lastErr, c.retryAt = err, now.Add(pause)
+	c.close()
+}
+
+// close drops the line; the identity and the back-off stay.
+func (c *connection) close() {
+	if c.ray != nil {
+		_ = c.ray.Close() // nothing can be done about a line that does not close
+		c.ray = nil
+	}
+}
+
+// renewed reports whether the state comes from another Ray session than the one before: what was remembered is void.
+func (c *connection) renewed(session string) bool {
+	before := c.session
+	c.session = session
+	return before != "" && session != before
+}
+
+func headIdentity(cluster nodepool.Cluster) string {
+	h, a := cluster.Head, cluster.Auth
+	return fmt.Sprintf("%s/%s/%d/%s:%d/%s/%s/%s", cluster.UID, h.PodUID, h.Restarts, h.IP, h.GCSPort, a.TokenSecret, a.TokenKey, a.TLSSecret)
+}

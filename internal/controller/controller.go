@@ -1,0 +1,133 @@
+// Package controller is the loop: when to observe, in which order to apply, what to publish. Every scaling decision is
+// made by package planner; this package only carries it out, and only as far as the rules of fail-static behaviour allow
+// (design.md §6). It knows Kubernetes and Ray through the small interfaces of ports.go and never touches a client itself.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Controller decides for many RayClusters, one cycle at a time for each.
+type Controller struct {
+	kube   Kube
+	dial   Dialer
+	config Config
+
+	mu      sync.Mutex // guards records, and moving of each
+	records map[nodepool.ClusterKey]*record
+}
+
+// New returns a controller that is ready for Cycle.
+func New(kube Kube, dial Dialer, config Config) (*Controller, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("checking the controller's configuration: %w", err)
+	}
+	return &Controller{
+		kube: kube, dial: dial, config: config.withDefaults(),
+		records: map[nodepool.ClusterKey]*record{},
+	}, nil
+}
+
+// Cycle makes one decision for one RayCluster and returns the pause until the next is due; 0 means: when something
+// happens. It is safe to repeat: with nothing new to see, it changes nothing.
+func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Duration {
+	r := c.record(key)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v, err := c.observe(ctx, r, key)
+	if errors.Is(err, nodepool.ErrGone) {
+		c.forget(key, r)
+		return 0
+	}
+	if err != nil {
+		return c.stumble(r, key, err)
+	}
+	r.remember(&v, c.config)
+	wanted := r.decide(v, c.config)
+	outcome := c.apply(ctx, r, v, wanted)
+	next := c.pace(r, outcome)
+	c.publish(r, outcome, next)
+	return next
+}
+
+// observe reads both sides. That the GCS does not answer is part of the view, not an error.
+func (c *Controller) observe(ctx context.Context, r *record, key nodepool.ClusterKey) (view, error) {
+	v := view{now: c.config.Now()}
+	var err error
+	if v.cluster, err = c.kube.Cluster(ctx, key); err != nil {
+		return v, fmt.Errorf("observing %s: %w", key, err)
+	}
+	r.recreated(v.cluster.UID)
+	v.mode, v.why = effectiveMode(v.cluster, c.config.Form, c.config.DefaultMode)
+	if v.mode == nodepool.Off {
+		r.line.close()
+		v.stateErr = errOff
+	} else {
+		v.state, v.stateErr = r.line.state(ctx, c.dial, v.cluster, v.now, c.config)
+	}
+	if v.live() {
+		v.readAt = c.config.Now()
+		v.head = livingHead(v.state.Nodes)
+		if r.line.renewed(v.state.Session) {
+			r.voidRay()
+		}
+	}
+	v.members = roster(v.cluster, v.state.Nodes)
+	return v, nil
+}
+
+// errOff says that a cluster is not looked at because its mode is off.
+var errOff = errors.New("mode is off")
+
+// stumble keeps the last decision and tells that this cycle could not even look.
+func (c *Controller) stumble(r *record, key nodepool.ClusterKey, err error) time.Duration {
+	const pause = time.Second
+	d := Decision{Cluster: key, At: c.config.Now()}
+	if last := r.decision.Load(); last != nil {
+		d = *last
+	}
+	d.Err, d.Actions, d.Next = err.Error(), nil, pause
+	r.decision.Store(&d)
+	c.config.Log.Warn("cannot observe", "cluster", key.String(), "err", err)
+	return pause
+}
+
+func (c *Controller) record(key nodepool.ClusterKey) *record {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.records[key]
+	if r == nil {
+		r = newRecord()
+		c.records[key] = r
+	}
+	return r
+}
+
+// forget drops a cluster that is gone, its line included.
+func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
+	r.line.close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.records, key)
+}
+
+// Close drops all lines to Ray. No cycle may run any more.
+func (c *Controller) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.records {
+		r.mu.Lock()
+		r.line.close()
+		r.mu.Unlock()
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

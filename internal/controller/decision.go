@@ -1,0 +1,112 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Decision is one cycle's result, published for REST, the page and metrics. Nobody changes it after that.
+type Decision struct {
+	Cluster nodepool.ClusterKey
+	UID     string
+	// At is when the cycle began, Took how long it lasted, calls included.
+	At   time.Time
+	Took time.Duration
+	// Mode is what Heliostat may do with the cluster now, Why says so in words.
+	Mode nodepool.Mode
+	Why  planner.Reason
+
+	// Kube is the RayCluster and its pods as this decision saw them.
+	Kube     nodepool.Cluster
+	Snapshot planner.Snapshot
+	Plan     planner.Plan
+	Findings []raydemand.Finding
+
+	// ReadAt is when the GCS last answered, zero if it never did; RayErr says why it did not in this cycle.
+	ReadAt time.Time
+	RayErr string
+	// Paused says why nothing is taken away at present, or is empty.
+	Paused string
+	// Err is what went wrong while observing or applying.
+	Err string
+
+	// Actions are this cycle's, Recent the latest of all, oldest first.
+	Actions []Action
+	Recent  []Action
+	// SeenToPatched is how long growth took from first wanted to patched, when this cycle patched it.
+	SeenToPatched time.Duration
+	// Next is the pause until the next reading.
+	Next time.Duration
+}
+
+// Age is how old the Ray data is at now; negative when there never was any.
+func (d *Decision) Age(now time.Time) time.Duration {
+	if d.ReadAt.IsZero() {
+		return -1
+	}
+	return now.Sub(d.ReadAt)
+}
+
+// The kinds of actions.
+const (
+	ActionPatch  = "patch"
+	ActionDrain  = "drain"
+	ActionReport = "report"
+)
+
+// The results of actions.
+const (
+	ResultOK       = "ok"
+	ResultRefused  = "refused"
+	ResultConflict = "conflict"
+	ResultError    = "error"
+)
+
+// Action is one thing that was done, or tried.
+type Action struct {
+	At     time.Time
+	Kind   string
+	Result string
+	Group  string
+	// From and To are replicas for a patch.
+	From, To int
+	// Pods leave: they are drained, or named in workersToDelete.
+	Pods    []string
+	Message string
+	Took    time.Duration
+}
+
+// Decision returns the latest decision about a cluster.
+func (c *Controller) Decision(key nodepool.ClusterKey) (*Decision, bool) {
+	c.mu.Lock()
+	r := c.records[key]
+	c.mu.Unlock()
+	if r == nil {
+		return nil, false
+	}
+	d := r.decision.Load()
+	return d, d != nil
+}
+
+// Decisions returns the latest decision about every cluster, sorted by namespace and name.
+func (c *Controller) Decisions() []*Decision {
+	c.mu.Lock()
+	records := make([]*record, 0, len(c.records))
+	for _, r := range c.records {
+		records = append(records, r)
+	}
+	c.mu.Unlock()
+	var all []*Decision
+	for _, r := range records {
+		if d := r.decision.Load(); d != nil {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Decision) int { return strings.Compare(a.Cluster.String(), b.Cluster.String()) })
+	return all
+}

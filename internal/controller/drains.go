@@ -1,0 +1,139 @@
+package controller
+
+import (
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// answerWait is how long a drain whose answer got lost counts as accepted. DRAINING shows within a second.
+const answerWait = 5 * time.Second
+
+// firstRetry and lastRetry bound the pause after a refused drain. It doubles, because even a refused drain marks the
+// node's actors as preempted (reference/ray-gcs-wire.md 4.7).
+const (
+	firstRetry = 30 * time.Second
+	lastRetry  = 10 * time.Minute
+)
+
+// drain is one drain that was asked of a node, or that was found under way.
+type drain struct {
+	pod      string
+	askedAt  time.Time
+	accepted bool
+	// answered is false while the call's outcome is unknown: it may have been accepted.
+	answered bool
+	// deadline is when a busy node above a lowered maximum goes by name. Ray never enforces it.
+	deadline time.Time
+	refusals int
+	retryAt  time.Time
+}
+
+// drains are a safety memory: which nodes were asked to leave, so that they serve no demand before the GCS says
+// DRAINING, and which refused lately. Losing it is safe: a DRAINING or DEAD node is recognised by its status.
+type drains map[raydemand.NodeID]*drain
+
+// observe adopts drains found under way, and forgets those whose node is gone or lives on.
+func (d drains) observe(now time.Time, nodes []raydemand.Node, deadline, timeout time.Duration) {
+	seen := make(map[raydemand.NodeID]bool, len(nodes))
+	for i := range nodes {
+		n := &nodes[i]
+		seen[n.ID] = true
+		known := d[n.ID]
+		switch n.Status {
+		case raydemand.Draining:
+			if known == nil {
+				d[n.ID] = &drain{pod: n.Instance, askedAt: now, accepted: true, answered: true, deadline: now.Add(deadline)}
+			} else {
+				known.accepted, known.answered = true, true
+			}
+		case raydemand.Running, raydemand.Idle, raydemand.Unspecified:
+			if known != nil && known.failed(now, timeout) {
+				known.refuse(now)
+			}
+		}
+	}
+	for id, entry := range d {
+		if !seen[id] && !entry.accepted {
+			delete(d, id)
+		}
+	}
+}
+
+// prune forgets the drains of pods that are gone.
+func (d drains) prune(members []member) {
+	pods := make(map[string]bool, len(members))
+	for _, m := range members {
+		pods[m.Pod] = true
+	}
+	for id, entry := range d {
+		if !pods[entry.pod] {
+			delete(d, id)
+		}
+	}
+}
+
+// failed reports whether a drain believed to be under way cannot be: the node has lived on for too long.
+func (d *drain) failed(now time.Time, timeout time.Duration) bool {
+	if d.accepted {
+		return now.Sub(d.askedAt) > timeout
+	}
+	return !d.answered && now.Sub(d.askedAt) > answerWait
+}
+
+func (d *drain) refuse(now time.Time) {
+	pause := firstRetry << min(d.refusals, 8)
+	d.refusals++
+	d.accepted, d.answered = false, true
+	d.retryAt = now.Add(min(pause, lastRetry))
+}
+
+// ask notes that a drain is about to be asked, before the call: its answer may never come.
+func (d drains) ask(id raydemand.NodeID, pod string, now, deadline time.Time) *drain {
+	entry := d[id]
+	if entry == nil {
+		entry = &drain{pod: pod}
+		d[id] = entry
+	}
+	entry.askedAt, entry.deadline = now, deadline
+	entry.accepted, entry.answered = false, false
+	return entry
+}
+
+// leaving reports whether the node was asked to go and did not refuse.
+func (d drains) leaving(id raydemand.NodeID) bool {
+	entry := d[id]
+	return entry != nil && (entry.accepted || !entry.answered)
+}
+
+// acceptedPod reports whether Ray agreed to let the pod's node go. The GCS forgets dead nodes one day; we do not.
+func (d drains) acceptedPod(pod string) bool {
+	for _, entry := range d {
+		if entry.pod == pod && entry.accepted {
+			return true
+		}
+	}
+	return false
+}
+
+// mayAsk reports whether a drain may be asked of the node now.
+func (d drains) mayAsk(id raydemand.NodeID, now time.Time) bool {
+	return !d.leaving(id) && (d[id] == nil || !now.Before(d[id].retryAt))
+}
+
+// overdue reports whether the node's deadline has passed.
+func (d drains) overdue(id raydemand.NodeID, now time.Time) bool {
+	entry := d[id]
+	return entry != nil && entry.accepted && !entry.deadline.IsZero() && !now.Before(entry.deadline)
+}
+
+// open counts the drains under way.
+func (d drains) open() int {
+	open := 0
+	for id := range d {
+		if d.leaving(id) {
+			open++
+		}
+	}
+	return open
+}

@@ -1,0 +1,208 @@
+package controller
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestPendingDemandIsPatchedOnceAndNotCountedTwiceWhilePodsComeUp(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.want(2, gpu(1))
+	w.cycle()
+	if got := w.lastChange(); got.Replicas != 2 || got.From != 0 || got.WorkersToDelete != nil {
+		t.Errorf("target = %+v, want replicas 0 → 2 without names", got)
+	}
+	// Asked for and not created; created and not joined; joined while the raylet that waits has not reported yet.
+	w.after(100 * time.Millisecond)
+	w.operate()
+	w.after(100 * time.Millisecond)
+	w.joinAll()
+	w.after(100 * time.Millisecond)
+	w.nothingWritten("two pods for two requests are on their way or idle")
+}
+
+func TestWorkJustPlacedIsNotLaunchedForAgain(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	w.cycle()
+	w.want(1, gpu(1))
+	w.after(100 * time.Millisecond)
+	w.nothingWritten("the idle worker serves it")
+	w.busy(w.pod(0)) // it runs there now, and the other raylet's report still lists it
+	w.after(100 * time.Millisecond)
+	w.nothingWritten("the request was placed a moment ago")
+	w.want(0, nil)
+	w.after(time.Second)
+	w.nothingWritten("nothing waits")
+	w.want(1, gpu(1))
+	w.after(100 * time.Millisecond)
+	if got := w.lastChange(); got.Replicas != 2 {
+		t.Errorf("new demand beside a busy worker gave %+v, want replicas 2 at once", got)
+	}
+}
+
+func TestReplicasNeverLeaveTheirLimits(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 3))
+	w.busy(w.pod(0))
+	w.want(50, gpu(1))
+	w.cycle()
+	if got := w.lastChange(); got.Replicas != 3 {
+		t.Errorf("target = %+v, want replicas 3, the maximum", got)
+	}
+	d := w.after(100 * time.Millisecond)
+	w.nothingWritten("the group is at its maximum")
+	if len(d.Plan.InfeasibleRequests) != 1 || d.Plan.InfeasibleRequests[0].Count != 48 {
+		t.Errorf("unmet = %+v, want 48 requests", d.Plan.InfeasibleRequests)
+	}
+	if w.kube.told(EventCapped) != 1 {
+		t.Errorf("events = %v, want Capped once", w.kube.events)
+	}
+}
+
+func TestOneCycleWritesOnePatchForAllGroups(t *testing.T) {
+	cpu := nodepool.WorkerGroup{Name: "cpu", Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(8)}, Max: 4}
+	w := newWorld(t, Config{}, cpu, gpuGroup("gpu", 0, 0, 4))
+	w.ray.demand.Requests = []raydemand.Request{
+		{Bundle: gpu(1), Count: 1},
+		{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.Whole(8)}, Count: 1},
+	}
+	w.cycle()
+	if len(w.kube.changes) != 1 || len(w.kube.changes[0].Targets) != 2 {
+		t.Errorf("changes = %+v, want one patch with two targets", w.kube.changes)
+	}
+}
+
+func TestACycleThatChangesNothingWritesNothing(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
+	for range 5 {
+		w.after(200 * time.Millisecond)
+	}
+	w.nothingWritten("nothing is asked for and the group is at its minimum")
+	if w.kube.freshReads != 0 || len(w.kube.events) != 0 {
+		t.Errorf("%d fresh reads and events %v, want none", w.kube.freshReads, w.kube.events)
+	}
+}
+
+func TestAConflictMeansLookAgainAtOnceAndNothingElse(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
+	w.pass(2 * time.Minute)
+	w.ray.demand.Gangs = []raydemand.Gang{{ID: "aa", Strategy: raydemand.StrictSpread, Bundles: []raydemand.Bundle{gpu(1), gpu(1), gpu(1)}}}
+	w.kube.nextErr = nodepool.ErrConflict
+	d := w.cycle()
+	if d.Next > 50*time.Millisecond || len(w.ray.drains) > 0 || d.Err != "" {
+		t.Errorf("after a conflict: next %v, drains %v, error %q", d.Next, w.ray.drained(), d.Err)
+	}
+	w.cycle()
+	if got := w.lastChange(); got.Replicas != 3 {
+		t.Errorf("target = %+v, want replicas 3 on the second look", got)
+	}
+}
+
+func TestAPatchThatFailsIsRetriedWithPauses(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.want(1, gpu(1))
+	w.kube.nextErr = errors.New("forbidden")
+	if d := w.cycle(); d.Err == "" {
+		t.Error("the error is not told")
+	}
+	w.after(100 * time.Millisecond)
+	w.nothingWritten("the pause after an error is not over")
+	w.after(time.Second)
+	if got := w.lastChange(); got.Replicas != 1 {
+		t.Errorf("target = %+v, want replicas 1", got)
+	}
+}
+
+func TestInFlightCapsHoldLaunchesBackInWholeReplicas(t *testing.T) {
+	slice := gpuGroup("slice", 0, 0, 8)
+	slice.NumOfHosts = 2
+	w := newWorld(t, Config{MaxInFlight: 5}, slice)
+	w.want(8, gpu(1))
+	w.cycle()
+	if got := w.lastChange(); got.Replicas != 2 {
+		t.Errorf("target = %+v, want replicas 2: four of five allowed pods, since a replica has two", got)
+	}
+	if w.kube.told(EventInFlightCap) != 1 {
+		t.Errorf("events = %v, want InFlightCap", w.kube.events)
+	}
+	w.after(100 * time.Millisecond)
+	w.nothingWritten("the cap is used up")
+	w.operate()
+	w.joinAll()
+	w.after(100 * time.Millisecond)
+	if got := w.lastChange(); got.Replicas != 4 {
+		t.Errorf("target = %+v, want replicas 4 once the first pods have joined", got)
+	}
+}
+
+func TestRequestResourcesOverRESTAndFromADriverAreNotAdded(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
+	w.ray.demand.Constraint = []raydemand.Request{{Bundle: gpu(1), Count: 3}}
+	w.kube.cluster.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 4}}
+	w.cycle()
+	if got := w.lastChange(); got.Replicas != 4 {
+		t.Errorf("target = %+v, want replicas 4, which keeps both promises", got)
+	}
+}
+
+func TestAGroupWhosePodsDoNotJoinIsBrokenOffAndTheNextServes(t *testing.T) {
+	first := gpuGroup("a-first", 0, 0, 4)
+	first.Priority = 10
+	w := newWorld(t, Config{AllocationTimeout: time.Minute}, first, gpuGroup("b-second", 0, 0, 4))
+	w.want(1, gpu(1))
+	w.cycle()
+	if got := w.lastChange(); got.Group != "a-first" {
+		t.Fatalf("target = %+v, want the group of higher priority", got)
+	}
+	w.operate()
+	w.kube.cluster.Workers[0].Unschedulable = "0/5 nodes are available: 5 Insufficient nvidia.com/gpu"
+	w.after(30 * time.Second)
+	w.nothingWritten("half of the timeout is not all of it")
+	for w.kube.told(EventGroupFailing) == 0 {
+		w.after(10 * time.Second)
+		if w.now.Hour() > 12 {
+			t.Fatal("the group was never broken off")
+		}
+	}
+	grown := map[string]int{}
+	for _, change := range w.kube.changes {
+		for _, target := range change.Targets {
+			grown[target.Group] = target.Replicas
+		}
+	}
+	if grown["b-second"] != 1 || grown["a-first"] != 0 {
+		t.Errorf("replicas = %v, want the second group to serve and the stuck pod gone by name", grown)
+	}
+	if !slices.Contains(w.group("a-first").WorkersToDelete, "llm-a-first-1") {
+		t.Errorf("workersToDelete = %v, want the stuck pod", w.group("a-first").WorkersToDelete)
+	}
+}
+
+func TestAGroupWhosePodsTheAPIServerRefusesIsBrokenOffToo(t *testing.T) {
+	first := gpuGroup("a-first", 0, 0, 4)
+	first.Priority = 10
+	w := newWorld(t, Config{AllocationTimeout: time.Minute}, first, gpuGroup("b-second", 0, 0, 4))
+	w.want(1, gpu(1))
+	w.cycle() // asks for a pod that never comes to exist
+	for range 10 {
+		w.after(10 * time.Second)
+	}
+	if w.group("b-second").Replicas != 1 {
+		t.Errorf("replicas of the second group = %d, want 1: the pod of the first was asked for and never seen", w.group("b-second").Replicas)
+	}
+}
+
+func TestDemandWaitsForNobodyWhenNothingWasPlacedLately(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.cycle()
+	w.want(1, gpu(1))
+	d := w.after(100 * time.Millisecond)
+	w.lastChange()
+	if d.SeenToPatched < 0 || d.SeenToPatched > time.Millisecond {
+		t.Errorf("seen to patched took %v on a clock that stands still", d.SeenToPatched)
+	}
+}

@@ -1,0 +1,115 @@
+package controller
+
+import (
+	"fmt"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+)
+
+// intent is what a cycle wants to do: the plan, cut to what may be asked for at once, and the reductions that are ripe.
+type intent struct {
+	snapshot planner.Snapshot
+	plan     planner.Plan
+	// launch counts pods per group; held says per group how many the in-flight caps hold back.
+	launch, held map[string]int
+	removals     []removal
+	wishes       []wish
+}
+
+// decide plans for the view. It changes nothing.
+func (r *record) decide(v view, config Config) intent {
+	i := intent{snapshot: assemble(r.sight(v, config))}
+	i.plan = planner.Compute(i.snapshot, config.Policy)
+	i.launch, i.held = capLaunch(i.plan.Launch, i.snapshot, config)
+	if v.live() {
+		i.removals = r.removals(v, i.plan, config)
+		i.wishes = r.wishes(v, i.plan, config)
+	}
+	return i
+}
+
+// reduces reports whether anything is to be taken away.
+func (i intent) reduces() bool { return len(i.removals)+len(i.wishes) > 0 }
+
+// withoutReductions keeps the growth only.
+func (i intent) withoutReductions() intent {
+	i.removals, i.wishes = nil, nil
+	return i
+}
+
+// confirmedBy keeps of a fresh intent the reductions that the first one wanted too, so that each was decided on two lists.
+func (i intent) confirmedBy(fresh intent) intent {
+	wanted := map[string]bool{}
+	for _, r := range i.removals {
+		wanted["remove "+r.pod] = true
+	}
+	for _, w := range i.wishes {
+		wanted["drain "+w.pod] = true
+	}
+	removals, wishes := fresh.removals, fresh.wishes
+	fresh.removals, fresh.wishes = nil, nil
+	for _, r := range removals {
+		if wanted["remove "+r.pod] {
+			fresh.removals = append(fresh.removals, r)
+		}
+	}
+	for _, w := range wishes {
+		if wanted["drain "+w.pod] {
+			fresh.wishes = append(fresh.wishes, w)
+		}
+	}
+	return fresh
+}
+
+// capLaunch cuts launches to the in-flight caps, in whole replicas and in the order of group names. What is held back
+// follows when earlier pods have joined.
+func capLaunch(launch map[string]int, snapshot planner.Snapshot, config Config) (allowed, held map[string]int) {
+	waiting, total := map[string]int{}, 0
+	for _, n := range snapshot.Nodes {
+		if n.State == planner.Pending {
+			waiting[n.Group]++
+			total++
+		}
+	}
+	hosts := map[string]int{}
+	for _, g := range snapshot.Groups {
+		hosts[g.Name] = max(1, g.NumOfHosts)
+	}
+	allowed, held = map[string]int{}, map[string]int{}
+	for _, group := range sortedKeys(launch) {
+		room := launch[group]
+		if config.MaxInFlightPerGroup > 0 {
+			room = min(room, config.MaxInFlightPerGroup-waiting[group])
+		}
+		if config.MaxInFlight > 0 {
+			room = min(room, config.MaxInFlight-total)
+		}
+		room = max(0, room)
+		room -= room % max(1, hosts[group])
+		if room > 0 {
+			allowed[group] = room
+			total += room
+		}
+		if room < launch[group] {
+			held[group] = launch[group] - room
+		}
+	}
+	return allowed, held
+}
+
+// mayReduce says why nothing may be taken away now, or "".
+func (r *record) mayReduce(v view, config Config) string {
+	switch {
+	case !v.live():
+		return "Ray's state could not be read"
+	case v.head == nil:
+		return "the GCS does not list its own head, so its list of nodes is not complete"
+	case r.guard.doubts():
+		return r.guard.message
+	}
+	if age := config.Now().Sub(v.readAt); age > config.MaxDataAge {
+		return fmt.Sprintf("Ray's state is %v old", age.Round(100*time.Millisecond))
+	}
+	return ""
+}

@@ -1,0 +1,88 @@
+package controller
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+const (
+	// settleTime is how long a cluster counts as moving after its last change: an unschedulable pod or demand that no
+	// group can serve does not keep the loop fast for ever.
+	settleTime = 30 * time.Second
+	// headless is the pause while there is no head to ask; its pod's events start cycles in between.
+	headless = 2 * time.Second
+	// unwatched is the pause of a cluster that is off; an edit of its annotation starts a cycle at once.
+	unwatched = 30 * time.Second
+	// atOnce follows a conflict.
+	atOnce = 10 * time.Millisecond
+)
+
+// pace says when to look again. A reading costs 1 to 1.5 ms, so a cluster that moves is read every FastPoll and one at
+// rest every RestPoll. Raylets report once a second, so more would show nothing sooner. For many clusters half of
+// ReadsPerSecond is shared by the moving and half by the resting ones:
+//
+//	pause = max(FastPoll, moving / (ReadsPerSecond/2))   or   max(RestPoll, resting / (ReadsPerSecond/2))
+//
+// With 200 reads a second, ten moving clusters are read every 100 ms and 1000 resting ones every 10 s; all of it
+// costs about a third of a core.
+func (c *Controller) pace(r *record, o outcome) time.Duration {
+	v := o.view
+	if o.again {
+		return atOnce
+	}
+	moving := v.live() && r.unsettled(o)
+	movers, resters := c.count(r, moving)
+	half := c.config.ReadsPerSecond / 2
+	switch {
+	case v.mode == nodepool.Off:
+		return c.jittered(unwatched)
+	case errors.Is(v.stateErr, errNoHead):
+		return c.jittered(headless)
+	case !v.live():
+		return c.jittered(max(c.config.FastPoll, r.line.retryAt.Sub(v.now)))
+	case moving:
+		return max(c.config.FastPoll, perSecond(movers, half))
+	}
+	return c.jittered(max(c.config.RestPoll, perSecond(resters, half)))
+}
+
+// unsettled reports whether anything moves that the next reading may complete.
+func (r *record) unsettled(o outcome) bool {
+	if o.view.now.Sub(r.movedAt) > settleTime {
+		return false
+	}
+	demand := o.view.state.Demand
+	return len(demand.Requests)+len(demand.Gangs) > 0 || r.lag.active() || r.drains.open() > 0 ||
+		len(o.intent.launch) > 0 || o.intent.reduces() || r.guard.doubts() ||
+		slices.ContainsFunc(o.intent.snapshot.Nodes, func(n planner.Node) bool {
+			return n.State == planner.Pending || n.State == planner.Leaving
+		}) ||
+		slices.ContainsFunc(o.view.members, func(m member) bool { return m.joined() && m.Node.Status == raydemand.Draining })
+}
+
+// count keeps the numbers of moving and resting clusters.
+func (c *Controller) count(r *record, moving bool) (movers, resters int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.moving = moving
+	for _, other := range c.records {
+		if other.moving {
+			movers++
+		}
+	}
+	return movers, len(c.records) - movers
+}
+
+func perSecond(clusters int, reads float64) time.Duration {
+	return time.Duration(float64(clusters) / reads * float64(time.Second))
+}
+
+// jittered spreads a pause by a fifth either way, so that clusters do not march in step.
+func (c *Controller) jittered(pause time.Duration) time.Duration {
+	return time.Duration(float64(pause) * (0.8 + 0.4*c.config.Jitter()))
+}

@@ -1,0 +1,81 @@
+package controller
+
+import (
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// publish makes the cycle's decision readable for everybody else.
+func (c *Controller) publish(r *record, o outcome, next time.Duration) {
+	d := &Decision{
+		Cluster: o.view.cluster.Key, UID: o.view.cluster.UID,
+		At: o.view.now, Took: c.config.Now().Sub(o.view.now),
+		Mode: o.view.mode, Why: o.view.why,
+		Kube: o.view.cluster, Snapshot: o.intent.snapshot, Plan: o.intent.plan,
+		Findings: findings(o),
+		ReadAt:   o.view.readAt,
+		Paused:   o.paused,
+		Actions:  o.actions, Recent: slices.Clone(r.recent),
+		SeenToPatched: o.seenToPatched, Next: next,
+	}
+	if o.view.stateErr != nil {
+		d.RayErr = o.view.stateErr.Error()
+		if last := r.decision.Load(); last != nil {
+			d.ReadAt = last.ReadAt
+		}
+	}
+	if o.err != nil {
+		d.Err = o.err.Error()
+		c.config.Log.Error("cannot apply", "cluster", d.Cluster.String(), "err", o.err)
+	}
+	r.decision.Store(d)
+	if c.config.Published != nil {
+		c.config.Published(d)
+	}
+}
+
+// Codes of the loop's own findings.
+const (
+	// FindingRandomDeletes: without in-tree autoscaling the operator deletes any surplus pod, busy ones too.
+	FindingRandomDeletes = "surplus-deleted-at-random"
+	// FindingUnknownGroup: a pod belongs to a group that the RayCluster does not list any more.
+	FindingUnknownGroup = "pod-of-unknown-group"
+	// FindingTruncated: a raylet may have cut its report at 100 shapes.
+	FindingTruncated = "demand-truncated"
+	// FindingHeadMissing: the GCS does not list its own head.
+	FindingHeadMissing = "head-not-listed"
+)
+
+// findings gathers what all sides found.
+func findings(o outcome) []raydemand.Finding {
+	v := o.view
+	object := "RayCluster " + v.cluster.Key.String()
+	all := slices.Concat(v.cluster.Findings, v.state.Findings, o.findings)
+	for _, w := range v.cluster.Workers {
+		if _, known := v.cluster.Group(w.Group); !known {
+			all = append(all, raydemand.Finding{Code: FindingUnknownGroup, Severity: raydemand.Warning,
+				Object: "Pod " + v.cluster.Key.Namespace + "/" + w.Pod, Seen: w.Group,
+				Why: "its group is not in the RayCluster, so the operator leaves it running and Heliostat never touches it",
+				Fix: "delete the pod when its work is done, or add the group again"})
+		}
+	}
+	if v.state.Truncated && !slices.ContainsFunc(all, func(f raydemand.Finding) bool { return f.Code == FindingTruncated }) {
+		all = append(all, raydemand.Finding{Code: FindingTruncated, Severity: raydemand.Warning, Object: object,
+			Why: "a raylet reports at most 100 different shapes, so more may be waiting than is seen",
+			Fix: "round memory and custom resources of tasks to few different shapes"})
+	}
+	if v.live() && v.head == nil {
+		all = append(all, raydemand.Finding{Code: FindingHeadMissing, Severity: raydemand.Warning, Object: object,
+			Why: "the list of Ray nodes is not complete, so nothing is taken away",
+			Fix: "wait for the head's raylet, or look at its log"})
+	}
+	if !v.cluster.InTreeAutoscaling && !v.cluster.Unreadable {
+		all = append(all, raydemand.Finding{Code: FindingRandomDeletes, Severity: raydemand.Info, Object: object,
+			Field: "spec.enableInTreeAutoscaling", Seen: "false",
+			Why: "whenever there are more pods than replicas, after somebody else's edit say, the operator deletes any of them, busy ones too",
+			Fix: "set it to true and give autoscalerOptions.image the Heliostat image; that sidecar parks itself"})
+	}
+	return all
+}

@@ -1,0 +1,207 @@
+package controller
+
+import (
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// record is what the process keeps of one RayCluster between cycles. All of it is an optimisation or a safety delay: the
+// goal is computed from what is seen, and what must survive is in the Kubernetes API.
+type record struct {
+	mu   sync.Mutex // one cycle at a time; guards everything but decision
+	uid  string
+	line connection
+
+	idle     idleClock
+	lag      lag
+	drains   drains
+	breakers breakers
+	waits    waits
+	guard    dropGuard
+	// learned outlives the nodes it was learned from, so that a group scaled to zero keeps its real shape.
+	learned map[string]raydemand.Bundle
+
+	conditions conditions
+	reports    reports
+	recent     []Action
+
+	// generation is that of our last patch; zero when there was none.
+	generation int64
+	patches    patchBackoff
+	// wantedAt is when the growth that is not patched yet was first wanted.
+	wantedAt time.Time
+	// seen and movedAt tell when the cluster last changed, for the pace.
+	seen    fingerprint
+	movedAt time.Time
+	moving  bool // guarded by Controller.mu
+
+	decision atomic.Pointer[Decision]
+}
+
+func newRecord() *record {
+	return &record{drains: drains{}, breakers: breakers{}, learned: map[string]raydemand.Bundle{}}
+}
+
+// recreated voids everything when the RayCluster was deleted and created anew under the same name.
+func (r *record) recreated(uid string) {
+	if r.uid != "" && r.uid != uid {
+		r.line.close()
+		r.line = connection{}
+		r.voidRay()
+		r.breakers, r.learned = breakers{}, map[string]raydemand.Bundle{}
+		r.generation, r.conditions = 0, conditions{}
+		r.guard = dropGuard{}
+	}
+	r.uid = uid
+}
+
+// voidRay forgets what was observed of a Ray session that is over. The guard stays: that its nodes are gone is news.
+func (r *record) voidRay() {
+	r.idle, r.lag, r.waits = idleClock{}, lag{}, waits{}
+	r.drains = drains{}
+	r.reports = reports{}
+}
+
+// remember takes a view in, before anything is decided from it.
+func (r *record) remember(v *view, config Config) {
+	if !v.live() {
+		r.waits.pause()
+		r.breakers.pause(v.now)
+		return
+	}
+	r.idle.observe(v.now, v.state.Nodes)
+	v.demand = v.state.Demand
+	v.demand.Requests = r.lag.settle(v.now, v.state)
+	r.drains.observe(v.now, v.state.Nodes, config.DrainDeadline, config.DrainTimeout)
+	r.drains.prune(v.members)
+	r.waits.observe(v.now, v.members, v.state.Demand, v.cluster.RequestResources)
+	r.breakers.observe(v.now, v.cluster, v.members, config)
+	r.guard.observe(v.now, v.members, v.state.Nodes, r.drains.leaving)
+	for group, bundle := range learn(v.members) {
+		r.learned[group] = bundle
+	}
+	r.noteChange(v)
+}
+
+// sight gathers what the snapshot of v is made of.
+func (r *record) sight(v view, config Config) sight {
+	s := sight{
+		now: v.now, cluster: v.cluster, members: v.members, head: v.head, demand: v.demand,
+		idle:    map[raydemand.NodeID]time.Duration{},
+		leaving: map[raydemand.NodeID]bool{},
+		crashed: map[string]bool{},
+		closed:  map[string]string{},
+		givenUp: map[string]bool{},
+		learned: r.learned,
+	}
+	if v.live() {
+		s.kept = v.cluster.RequestResources
+	}
+	for _, m := range v.members {
+		if m.Node != nil {
+			s.idle[m.Node.ID] = r.idle.idle(m.Node.ID)
+			s.leaving[m.Node.ID] = r.drains.leaving(m.Node.ID)
+		}
+		s.crashed[m.Pod] = m.dead() && r.waits.deadFor(m.Pod, v.now) >= config.DeadGrace
+	}
+	for _, g := range v.cluster.Groups {
+		if r.breakers.open(g.Name, v.now) {
+			s.closed[g.Name], s.givenUp[g.Name] = r.breakers[g.Name].reason, true
+		}
+	}
+	return s
+}
+
+// fingerprint is what counts as a change for the pace.
+type fingerprint struct {
+	Demand raydemand.Demand
+	Pods   map[string]string
+}
+
+func (r *record) noteChange(v *view) {
+	now := fingerprint{Demand: v.state.Demand, Pods: make(map[string]string, len(v.members))}
+	for _, m := range v.members {
+		status := "unjoined"
+		if m.Node != nil {
+			status = string(m.Node.Status)
+		}
+		if m.Terminating {
+			status = "terminating"
+		}
+		now.Pods[m.Pod] = status
+	}
+	if !reflect.DeepEqual(now, r.seen) {
+		r.seen, r.movedAt = now, v.now
+	}
+}
+
+// note keeps the latest actions for the page.
+func (r *record) note(actions []Action) {
+	const kept = 30
+	r.recent = append(r.recent, actions...)
+	if surplus := len(r.recent) - kept; surplus > 0 {
+		r.recent = append([]Action(nil), r.recent[surplus:]...)
+	}
+}
+
+// operatorBehind says why the operator has not carried out yet what stands in the RayCluster, or "". Then no further
+// node is drained: one that the operator never deletes would stand drained for ever.
+//
+// The operator writes observedGeneration only together with another change of the status (v1.6.2, consistency.go), so
+// a generation it has not reached counts only while pods are really missing.
+func (r *record) operatorBehind(v view) string {
+	counted := 0
+	for _, m := range v.members {
+		if m.Named && !m.Terminating && !m.Failed {
+			return "the operator has not deleted " + m.Pod + " yet, which workersToDelete names"
+		}
+		if m.counted() {
+			counted++
+		}
+	}
+	goal := 0
+	for _, g := range v.cluster.Groups {
+		goal += goalPods(g)
+	}
+	if v.cluster.ObservedGeneration < r.generation && counted < goal {
+		return "the operator has not seen the last patch yet"
+	}
+	return ""
+}
+
+// patchBackoff slows the loop down after a patch that failed for another reason than a conflict.
+type patchBackoff struct {
+	failures int
+	retryAt  time.Time
+}
+
+func (p *patchBackoff) fail(now time.Time) {
+	p.retryAt = now.Add(min(500*time.Millisecond<<min(p.failures, 10), 30*time.Second))
+	p.failures++
+}
+
+func (p *patchBackoff) resting(now time.Time) bool { return now.Before(p.retryAt) }
+
+// view is one observation of one cluster.
+type view struct {
+	now     time.Time
+	cluster nodepool.Cluster
+	members []member
+	mode    nodepool.Mode
+	why     planner.Reason
+	// state is valid when stateErr is nil; demand is its demand less what was just placed.
+	state    raydemand.State
+	stateErr error
+	readAt   time.Time
+	head     *raydemand.Node
+	demand   raydemand.Demand
+}
+
+// live reports whether the GCS answered in this cycle, with a state that knows its own head.
+func (v view) live() bool { return v.stateErr == nil }

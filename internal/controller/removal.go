@@ -1,0 +1,190 @@
+package controller
+
+import (
+	"fmt"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Why a pod goes by name: stable codes of log lines and Events.
+const (
+	removedDrained  = "drained"
+	removedDead     = "dead"
+	removedOverdue  = "overdue"
+	removedStuck    = "stuck"
+	removedUnneeded = "unneeded"
+	removedOverMax  = "over-max"
+)
+
+// removal is one pod that goes by name now.
+type removal struct {
+	pod, group, reason string
+	// always: the pod goes even where replicas are at the minimum. A dead one is then replaced by the operator.
+	always bool
+}
+
+// removals lists the pods that may go by name now: none of them has work. A drained node is dead, and a dead one has lost
+// its work already; a pod that never joined had none; one above a lowered maximum has had its deadline.
+func (r *record) removals(v view, plan planner.Plan, config Config) []removal {
+	overMax := map[string]bool{}
+	for _, t := range plan.Terminate {
+		overMax[t.Pod] = t.Reason == "max_group" || t.Reason == "max_workers"
+	}
+	var all []removal
+	for _, m := range v.members {
+		if !m.counted() {
+			continue
+		}
+		if reason, always := r.removable(v, m, overMax[m.Pod], config); reason != "" {
+			all = append(all, removal{pod: m.Pod, group: m.Group, reason: reason, always: always})
+		}
+	}
+	return keepMinimum(v.cluster, v.members, wholeReplicas(v.members, all))
+}
+
+func (r *record) removable(v view, m member, overMax bool, config Config) (reason string, always bool) {
+	switch {
+	case !m.joined() && r.drains.acceptedPod(m.Pod):
+		return removedDrained, true
+	case m.dead() && r.waits.deadFor(m.Pod, v.now) >= config.DeadGrace:
+		return removedDead, true
+	case m.joined() && r.drains.overdue(m.Node.ID, v.now) && overGroupMax(v.cluster, v.members, m.Group):
+		return removedOverdue, true
+	case m.Node != nil:
+		return "", false
+	case overMax:
+		return removedOverMax, true
+	case r.breakers.open(m.Group, v.now) && r.waits.unjoinedFor(m.Pod, v.now) >= config.AllocationTimeout:
+		return removedStuck, false
+	case r.unneeded(v, m):
+		return removedUnneeded, false
+	}
+	return "", false
+}
+
+// unneeded reports whether a pod that never joined outlived the demand it was made for: nothing at all has been asked
+// for during the group's idle timeout, and the pod has waited as long.
+func (r *record) unneeded(v view, m member) bool {
+	timeout := idleTimeout(v.cluster, m.Group)
+	return r.waits.quietFor(v.now) > timeout && r.waits.unjoinedFor(m.Pod, v.now) > timeout && v.now.Sub(m.CreatedAt) > timeout
+}
+
+// overGroupMax reports whether more pods of the group exist than its maximum allows.
+func overGroupMax(cluster nodepool.Cluster, members []member, group string) bool {
+	g, known := cluster.Group(group)
+	if !known {
+		return false
+	}
+	pods := 0
+	for _, m := range members {
+		if m.Group == group && m.counted() {
+			pods++
+		}
+	}
+	return pods > g.Max*max(1, g.NumOfHosts)
+}
+
+func idleTimeout(cluster nodepool.Cluster, group string) time.Duration {
+	if g, known := cluster.Group(group); known && g.IdleTimeout != nil {
+		return *g.IdleTimeout
+	}
+	return cluster.IdleTimeout
+}
+
+// wholeReplicas keeps a multi-host replica's pods only when all of its hosts go: naming one makes the operator delete all.
+func wholeReplicas(members []member, removals []removal) []removal {
+	going := map[string]bool{}
+	for _, r := range removals {
+		going[r.pod] = true
+	}
+	stays := map[string]bool{}
+	replicaOf := map[string]string{}
+	for _, m := range members {
+		replicaOf[m.Pod] = m.Replica
+		if m.Replica != "" && m.counted() && !going[m.Pod] {
+			stays[m.Replica] = true
+		}
+	}
+	var whole []removal
+	for _, r := range removals {
+		if replica := replicaOf[r.pod]; replica == "" || !stays[replica] {
+			whole = append(whole, r)
+		}
+	}
+	return whole
+}
+
+// keepMinimum drops removals that would only make the operator create the pod anew: whole replicas at a time.
+func keepMinimum(cluster nodepool.Cluster, members []member, removals []removal) []removal {
+	spare, replicaOf := map[string]int{}, map[string]string{}
+	for _, g := range cluster.Groups {
+		spare[g.Name] = goalReplicas(g) - g.Min
+	}
+	for _, m := range members {
+		replicaOf[m.Pod] = m.Replica
+	}
+	goes := map[string]bool{}
+	admit := func(r removal) bool {
+		unit := r.group + "/" + r.pod
+		if replica := replicaOf[r.pod]; replica != "" {
+			unit = r.group + "/" + replica
+		}
+		if !goes[unit] && (r.always || spare[r.group] > 0) {
+			goes[unit] = true
+			spare[r.group]--
+		}
+		return goes[unit]
+	}
+	var kept []removal
+	for _, always := range []bool{true, false} {
+		for _, r := range removals {
+			if r.always == always && admit(r) {
+				kept = append(kept, r)
+			}
+		}
+	}
+	return kept
+}
+
+// wish is one drain that shall be asked.
+type wish struct {
+	node     raydemand.Node
+	pod      string
+	group    string
+	replica  string
+	reason   raydemand.DrainReason
+	deadline time.Time
+	message  string
+}
+
+// wishes lists the drains that the plan's terminations call for. An idle drain is asked only of a node that this very
+// reading shows IDLE; a busy node is drained, with a deadline, only above a lowered maximum.
+func (r *record) wishes(v view, plan planner.Plan, config Config) []wish {
+	byPod := make(map[string]member, len(v.members))
+	for _, m := range v.members {
+		byPod[m.Pod] = m
+	}
+	var all []wish
+	for _, t := range plan.Terminate {
+		m, known := byPod[t.Pod]
+		if !known || !m.counted() || !m.joined() || !r.drains.mayAsk(m.Node.ID, v.now) {
+			continue
+		}
+		w := wish{node: *m.Node, pod: m.Pod, group: m.Group, replica: m.Replica}
+		switch {
+		case m.Node.Status == raydemand.Idle:
+			w.reason = raydemand.DrainIdle
+			w.message = fmt.Sprintf("Heliostat: %s, %s", t.Reason, t.Message)
+		case t.Busy && m.Node.Status == raydemand.Running && overGroupMax(v.cluster, v.members, m.Group):
+			w.reason, w.deadline = raydemand.DrainPreemption, v.now.Add(config.DrainDeadline)
+			w.message = fmt.Sprintf("Heliostat: group %s is above its maximum", m.Group)
+		default:
+			continue
+		}
+		all = append(all, w)
+	}
+	return all
+}

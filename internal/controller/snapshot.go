@@ -1,0 +1,270 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// sight is all that a snapshot is made of. assemble keeps nothing and asks nobody, so a snapshot can be tested like
+// arithmetic.
+type sight struct {
+	now     time.Time
+	cluster nodepool.Cluster
+	members []member
+	head    *raydemand.Node
+	demand  raydemand.Demand
+	// kept is the REST request_resources; nil, like the demand, while Ray does not answer.
+	kept []raydemand.Request
+	// idle is how long a node has had no use, the longer of Ray's account and ours.
+	idle map[raydemand.NodeID]time.Duration
+	// leaving holds nodes that were asked to go and may not show it yet.
+	leaving map[raydemand.NodeID]bool
+	// crashed holds pods whose Ray node died and whose grace is over.
+	crashed map[string]bool
+	// closed names the groups that take no launches, with the reason; givenUp those whose waiting pods do not count.
+	closed  map[string]string
+	givenUp map[string]bool
+	// learned is what living nodes of a group announce beyond its spec.
+	learned map[string]raydemand.Bundle
+}
+
+// assemble makes the snapshot. Capacity on its way counts by expectation: every pod that replicas asks for and that is
+// not seen yet stands in it as an expected node, so no demand is served twice while pods come up.
+func assemble(s sight) planner.Snapshot {
+	idle := s.cluster.IdleTimeout.Seconds()
+	snapshot := planner.Snapshot{
+		Name:               s.cluster.Key.String(),
+		TakenAt:            s.now,
+		UpscalingMode:      s.cluster.UpscalingMode,
+		IdleTimeoutSeconds: &idle,
+		// Ray does not compare launch configurations on KubeRay: the operator decides what an edited group restarts.
+		LaunchConfigCheckDisabled: true,
+		Groups:                    []planner.Group{},
+		Nodes:                     []planner.Node{},
+		Head:                      headNode(s),
+		Demand:                    s.demand,
+		KeptResources:             s.kept,
+	}
+	for _, g := range s.cluster.Groups {
+		group := s.group(g)
+		snapshot.Groups = append(snapshot.Groups, group)
+		nodes := s.nodes(g, group)
+		snapshot.Nodes = append(snapshot.Nodes, nodes...)
+		snapshot.Nodes = append(snapshot.Nodes, s.expected(g, group, nodes)...)
+	}
+	slices.SortFunc(snapshot.Nodes, func(a, b planner.Node) int { return strings.Compare(a.Pod, b.Pod) })
+	return snapshot
+}
+
+func headNode(s sight) *planner.Node {
+	if s.head == nil {
+		return nil
+	}
+	return &planner.Node{
+		Pod:          s.cluster.Head.Pod,
+		Group:        s.head.Group,
+		State:        planner.Running,
+		Total:        s.head.Total,
+		Available:    s.head.Available,
+		Labels:       s.head.Labels,
+		PlacedLabels: s.head.PlacedLabels,
+	}
+}
+
+func (s sight) group(g nodepool.WorkerGroup) planner.Group {
+	group := groupOf(g)
+	replicas := goalReplicas(g)
+	group.Replicas = &replicas
+	group.Resources = withLearned(g.Resources, s.learned[g.Name])
+	if group.Closed == "" {
+		group.Closed = s.closed[g.Name]
+	}
+	return group
+}
+
+// groupOf is the group as the planner sees it.
+func groupOf(g nodepool.WorkerGroup) planner.Group {
+	replicas := g.Replicas
+	group := planner.Group{
+		Name: g.Name, Resources: g.Resources, Labels: maps.Clone(g.Labels), Min: g.Min, Max: g.Max, Replicas: &replicas,
+		NumOfHosts: g.NumOfHosts, Priority: g.Priority,
+	}
+	if group.Labels == nil {
+		group.Labels = map[string]string{}
+	}
+	// Every Ray node carries it; a selector may ask for it (reference/ray-gcs-wire.md 0a).
+	group.Labels["ray.io/node-group"] = g.Name
+	if g.IdleTimeout != nil {
+		seconds := g.IdleTimeout.Seconds()
+		group.IdleTimeoutSeconds = &seconds
+	}
+	switch {
+	case g.Suspended:
+		group.Closed = "the group is suspended"
+	case g.Broken:
+		group.Closed = "the group cannot be planned; see findings"
+	}
+	return group
+}
+
+// nodes are the group's pods that exist. A failed one is left out: the operator replaces it, so it is expected.
+func (s sight) nodes(g nodepool.WorkerGroup, group planner.Group) []planner.Node {
+	var nodes []planner.Node
+	for _, m := range s.members {
+		if m.Group != g.Name || (m.Failed && !m.Named && !m.Terminating) {
+			continue
+		}
+		node := planner.Node{Pod: m.Pod, Group: m.Group, State: s.state(m), Replica: m.Replica}
+		if m.joined() {
+			node.Total, node.Available = m.Node.Total, m.Node.Available
+			node.Labels, node.PlacedLabels = m.Node.Labels, m.Node.PlacedLabels
+		} else {
+			node.Total, node.Available = group.Resources, group.Resources
+			node.Labels = group.Labels
+		}
+		if node.State == planner.Idle {
+			node.IdleSeconds = max(m.Node.Idle, s.idle[m.Node.ID]).Seconds()
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes
+}
+
+// state translates a pod and its Ray node into what the planner may count on.
+func (s sight) state(m member) planner.NodeState {
+	switch {
+	case m.Terminating || m.Named:
+		return planner.Leaving
+	case m.joined() && (m.Node.Status == raydemand.Draining || s.leaving[m.Node.ID]):
+		return planner.Leaving
+	case m.joined() && m.Node.Status == raydemand.Idle:
+		return planner.Idle
+	case m.joined():
+		return planner.Running
+	case m.dead() && (s.leaving[m.Node.ID] || s.crashed[m.Pod]):
+		return planner.Leaving
+	case s.givenUp[m.Group]:
+		return planner.AllocationTimeout
+	}
+	// Within its grace a dead node's container may come back, or the operator replaces the pod.
+	return planner.Pending
+}
+
+// expected are the pods that the group's goal asks for beyond those that count already.
+func (s sight) expected(g nodepool.WorkerGroup, group planner.Group, seen []planner.Node) []planner.Node {
+	missing := goalPods(g)
+	hosts := map[string]int{}
+	for _, m := range s.members {
+		if m.Group == g.Name && m.counted() {
+			missing--
+			hosts[m.Replica]++
+		}
+	}
+	state := planner.Pending
+	if s.givenUp[g.Name] {
+		state = planner.AllocationTimeout
+	}
+	replicas := replicaNames(g, hosts, missing)
+	nodes := make([]planner.Node, 0, max(0, missing))
+	for i := range max(0, missing) {
+		nodes = append(nodes, planner.Node{
+			Pod:       fmt.Sprintf("%s-expected-%d", g.Name, i),
+			Group:     g.Name,
+			State:     state,
+			Total:     group.Resources,
+			Available: group.Resources,
+			Labels:    group.Labels,
+			Replica:   replicas[i],
+			Expected:  true,
+		})
+	}
+	return nodes
+}
+
+// replicaNames says to which multi-host replica each missing pod belongs: incomplete ones are filled first.
+func replicaNames(g nodepool.WorkerGroup, hosts map[string]int, missing int) []string {
+	names := make([]string, max(0, missing))
+	if g.NumOfHosts <= 1 {
+		return names
+	}
+	next := 0
+	fill := func(replica string, count int) {
+		for ; count > 0 && next < len(names); count-- {
+			names[next] = replica
+			next++
+		}
+	}
+	for _, replica := range sortedKeys(hosts) {
+		if replica != "" {
+			fill(replica, g.NumOfHosts-hosts[replica])
+		}
+	}
+	for i := 0; next < len(names); i++ {
+		fill(fmt.Sprintf("%s-expected-replica-%d", g.Name, i), g.NumOfHosts)
+	}
+	return names
+}
+
+// withLearned adds what the spec leaves open ("Ray detects it") and living nodes of the group have shown.
+func withLearned(declared, learned raydemand.Bundle) raydemand.Bundle {
+	if len(learned) == 0 {
+		return declared
+	}
+	resources := learned.Clone()
+	for name, amount := range declared {
+		resources[name] = amount
+	}
+	return resources
+}
+
+// learn notes per group the resources that its living nodes announce and a new pod of it would too: the least seen,
+// without what belongs to one node or one placement group.
+func learn(members []member) map[string]raydemand.Bundle {
+	learned := map[string]raydemand.Bundle{}
+	for _, m := range members {
+		if !m.joined() {
+			continue
+		}
+		bundle, known := learned[m.Group]
+		if !known {
+			bundle = raydemand.Bundle{}
+			learned[m.Group] = bundle
+		}
+		for name, amount := range m.Node.Total {
+			if ownToNode(name) {
+				continue
+			}
+			if least, seen := bundle[name]; !known || (seen && amount < least) {
+				bundle[name] = amount
+			}
+		}
+		for name := range bundle {
+			if _, has := m.Node.Total[name]; !has {
+				delete(bundle, name)
+			}
+		}
+	}
+	return learned
+}
+
+// ownToNode tells node:<ip> and the resources of placement groups (<resource>_group_<id>) from a group's own.
+func ownToNode(name string) bool {
+	return strings.HasPrefix(name, "node:") || strings.Contains(name, "_group_")
+}
+
+// livingHead is the head's Ray node, nil when the state has none: then the state is not complete.
+func livingHead(nodes []raydemand.Node) *raydemand.Node {
+	for i := range nodes {
+		if nodes[i].Head && nodes[i].Status != raydemand.Dead {
+			return &nodes[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Reasons of Events on a RayCluster. They are stable: alerts and scripts may match them. The codes of mode.go are
+// Event reasons too, when they keep a cluster from being managed.
+const (
+	EventScaledUp         = "ScaledUp"
+	EventScaledDown       = "ScaledDown"
+	EventReplaced         = "WorkersReplaced"
+	EventCleared          = "WorkersToDeleteCleared"
+	EventDraining         = "Draining"
+	EventDrainRefused     = "DrainRefused"
+	EventDrainFailed      = "DrainFailed"
+	EventCapped           = "Capped"
+	EventImpossible       = "Impossible"
+	EventInFlightCap      = "InFlightCap"
+	EventGroupFailing     = "GroupFailing"
+	EventGCSUnavailable   = "GCSUnavailable"
+	EventReductionsPaused = "ReductionsPaused"
+)
+
+// tellStates tells the states that last, each once when it begins.
+func (c *Controller) tellStates(r *record, o outcome) {
+	v := o.view
+	if v.mode == nodepool.Off {
+		return
+	}
+	if v.mode == nodepool.Shadow && v.why.Code != AsAsked {
+		c.raise(r, v, v.why.Code == SidecarAlive, v.why.Code, v.why.Message)
+	}
+	if r.line.failures > 1 {
+		c.raise(r, v, true, EventGCSUnavailable, fmt.Sprintf("no scaling while Ray's GCS does not answer: %v", r.line.lastErr))
+	}
+	if v.mode != nodepool.Managed {
+		return
+	}
+	if o.paused != "" && r.guard.doubts() {
+		c.raise(r, v, true, EventReductionsPaused, o.paused)
+	}
+	for _, u := range o.intent.plan.InfeasibleRequests {
+		c.raiseUnmet(r, v, u.Bundle.String(), u.Reason)
+	}
+	for _, u := range o.intent.plan.InfeasibleGangRequests {
+		c.raiseUnmet(r, v, "gang "+u.ID, u.Reason)
+	}
+	for _, u := range o.intent.plan.InfeasibleRequestResources {
+		c.raiseUnmet(r, v, "request_resources "+u.Bundle.String(), u.Reason)
+	}
+	for _, group := range sortedKeys(o.intent.held) {
+		c.raise(r, v, false, EventInFlightCap, fmt.Sprintf("group %s: %d pods wait for earlier ones to join", group, o.intent.held[group]))
+	}
+	for _, g := range v.cluster.Groups {
+		if r.breakers.open(g.Name, v.now) {
+			c.raise(r, v, true, EventGroupFailing, fmt.Sprintf("group %s: %s", g.Name, r.breakers[g.Name].reason))
+		}
+	}
+}
+
+func (c *Controller) raiseUnmet(r *record, v view, what string, reason planner.Reason) {
+	event, warning := EventCapped, false
+	if reason.Code == planner.Impossible {
+		event, warning = EventImpossible, true
+	}
+	c.raise(r, v, warning, event, what+": "+reason.Message)
+}
+
+// raise emits a lasting state's Event when it is news. The key is the reason with the message's subject, so that two
+// groups do not hide each other.
+func (c *Controller) raise(r *record, v view, warning bool, reason, message string) {
+	subject, _, _ := strings.Cut(message, ":")
+	if !r.conditions.raise(v.now, reason+"/"+subject, message) {
+		return
+	}
+	level := slog.LevelInfo
+	if warning {
+		level = slog.LevelWarn
+	}
+	c.config.Log.Log(context.Background(), level, "state", "cluster", v.cluster.Key.String(), "reason", reason, "message", message)
+	c.kube.Event(v.cluster, warning, reason, message)
+}
+
+// tellPatched records a patch: one action, one log line and one Event per group.
+func (c *Controller) tellPatched(o *outcome, targets []nodepool.Target, at time.Time, took time.Duration) {
+	for _, t := range targets {
+		pods, leaving := o.intent.leavingText(t.Group)
+		event, message := EventScaledUp, fmt.Sprintf("group %s: replicas %d → %d: %s", t.Group, t.From, t.Replicas, o.intent.reasonOf(t.Group))
+		switch {
+		case len(pods) > 0 && t.Replicas >= t.From:
+			event, message = EventReplaced, fmt.Sprintf("group %s: replicas %d → %d: without %s", t.Group, t.From, t.Replicas, leaving)
+		case len(pods) > 0:
+			event, message = EventScaledDown, fmt.Sprintf("group %s: replicas %d → %d: without %s", t.Group, t.From, t.Replicas, leaving)
+		case t.Replicas < t.From:
+			event = EventScaledDown
+		case t.Replicas == t.From:
+			event, message = EventCleared, fmt.Sprintf("group %s: the named workers are gone", t.Group)
+		}
+		o.actions = append(o.actions, Action{At: at, Kind: ActionPatch, Result: ResultOK, Group: t.Group,
+			From: t.From, To: t.Replicas, Pods: pods, Message: message, Took: took})
+		c.config.Log.Info("patched", "cluster", o.view.cluster.Key.String(), "group", t.Group,
+			"from", t.From, "to", t.Replicas, "pods", pods, "reason", message)
+		if event != EventCleared {
+			c.kube.Event(o.view.cluster, false, event, message)
+		}
+	}
+}
+
+func (c *Controller) tellDrain(o *outcome, w wish, action Action) {
+	event, warning := EventDraining, false
+	switch action.Result {
+	case ResultRefused:
+		event = EventDrainRefused
+	case ResultError:
+		event, warning = EventDrainFailed, true
+	}
+	kind := "idle"
+	if w.reason == raydemand.DrainPreemption {
+		kind = "until " + w.deadline.UTC().Format(time.TimeOnly)
+	}
+	message := fmt.Sprintf("group %s: %s (%s): %s", w.group, w.pod, kind, action.Message)
+	c.config.Log.Info("drain", "cluster", o.view.cluster.Key.String(), "group", w.group, "pod", w.pod,
+		"result", action.Result, "reason", action.Message)
+	c.kube.Event(o.view.cluster, warning, event, message)
+}

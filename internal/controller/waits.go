@@ -1,0 +1,60 @@
+package controller
+
+import (
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// waits remembers since when things are as they are. All of it only delays reductions, so losing it is safe.
+type waits struct {
+	unjoined map[string]time.Time // pod → first seen without a Ray node
+	dead     map[string]time.Time // pod → first seen with a dead Ray node
+	// quiet is since when nothing at all has been asked for; zero while something is.
+	quiet time.Time
+}
+
+// observe takes one complete reading in.
+func (w *waits) observe(now time.Time, members []member, demand raydemand.Demand, kept []raydemand.Request) {
+	unjoined, dead := make(map[string]time.Time), make(map[string]time.Time)
+	for _, m := range members {
+		switch {
+		case m.dead():
+			dead[m.Pod] = earlier(w.dead, m.Pod, now)
+		case m.Node == nil:
+			unjoined[m.Pod] = earlier(w.unjoined, m.Pod, now)
+		}
+	}
+	w.unjoined, w.dead = unjoined, dead
+	switch {
+	case len(demand.Requests)+len(demand.Gangs)+len(demand.Constraint)+len(kept) > 0:
+		w.quiet = time.Time{}
+	case w.quiet.IsZero():
+		w.quiet = now
+	}
+}
+
+// pause restarts the clocks that a missing reading would let run on unseen.
+func (w *waits) pause() { *w = waits{} }
+
+func (w *waits) unjoinedFor(pod string, now time.Time) time.Duration {
+	return lasted(w.unjoined[pod], now)
+}
+
+func (w *waits) deadFor(pod string, now time.Time) time.Duration { return lasted(w.dead[pod], now) }
+
+func (w *waits) quietFor(now time.Time) time.Duration { return lasted(w.quiet, now) }
+
+func earlier(known map[string]time.Time, name string, now time.Time) time.Time {
+	if at, ok := known[name]; ok {
+		return at
+	}
+	return now
+}
+
+func lasted(since, now time.Time) time.Duration {
+	if since.IsZero() {
+		return 0
+	}
+	return now.Sub(since)
+}

@@ -1,0 +1,347 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// world is a RayCluster, its operator and its Ray, all in memory and on a clock that only the test moves.
+type world struct {
+	t    *testing.T
+	now  time.Time
+	kube *fakeKube
+	ray  *fakeRay
+	c    *Controller
+	// dials counts connections; dialErr fails the next ones.
+	dials   int
+	dialErr error
+	pods    int
+}
+
+var key = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+
+// newWorld has a head and the given groups; every group starts with as many joined, idle workers as its replicas say.
+func newWorld(t *testing.T, config Config, groups ...nodepool.WorkerGroup) *world {
+	t.Helper()
+	w := &world{t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	w.kube = &fakeKube{cluster: nodepool.Cluster{
+		Key: key, UID: "uid-1", Generation: 1, ObservedGeneration: 1, InTreeAutoscaling: true, IdleTimeout: time.Minute,
+		Head: nodepool.Head{Pod: "llm-head", PodUID: "head-uid", IP: "10.0.0.1", GCSPort: 6379, Ready: true},
+	}}
+	w.ray = &fakeRay{session: "session-1", refuse: map[string]bool{}}
+	w.ray.nodes = []raydemand.Node{{
+		ID: nodeID("llm-head"), Instance: "llm-head", Group: "headgroup", Head: true, Status: raydemand.Idle,
+		Idle: time.Hour, Total: raydemand.Bundle{}, Available: raydemand.Bundle{},
+	}}
+	for i, g := range groups {
+		g.Index, g.NumOfHosts = i, max(1, g.NumOfHosts)
+		w.kube.cluster.Groups = append(w.kube.cluster.Groups, g)
+	}
+	w.operate()
+	w.joinAll()
+	w.restart(config)
+	return w
+}
+
+// restart begins with an empty memory, as a new process does.
+func (w *world) restart(config Config) {
+	w.t.Helper()
+	config.Now = func() time.Time { return w.now }
+	config.Jitter = func() float64 { return 0.5 }
+	c, err := New(w.kube, func(context.Context, nodepool.Cluster) (Ray, error) {
+		w.dials++
+		return w.ray, w.dialErr
+	}, config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.c = c
+}
+
+// cycle runs one cycle and returns what it decided.
+func (w *world) cycle() *Decision {
+	w.t.Helper()
+	w.c.Cycle(context.Background(), key)
+	d, ok := w.c.Decision(key)
+	if !ok {
+		w.t.Fatal("no decision was published")
+	}
+	return d
+}
+
+// after moves the clock, lets idle nodes get older, and runs one cycle.
+func (w *world) after(d time.Duration) *Decision {
+	w.t.Helper()
+	w.pass(d)
+	return w.cycle()
+}
+
+func (w *world) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	for i := range w.ray.nodes {
+		if w.ray.nodes[i].Status == raydemand.Idle {
+			w.ray.nodes[i].Idle += d
+		}
+	}
+}
+
+// operate does what KubeRay's operator does: named pods go, missing pods come.
+func (w *world) operate() {
+	cluster := &w.kube.cluster
+	for _, g := range cluster.Groups {
+		cluster.Workers = slices.DeleteFunc(cluster.Workers, func(p nodepool.Worker) bool {
+			return slices.Contains(g.WorkersToDelete, p.Pod)
+		})
+		have := 0
+		for _, p := range cluster.Workers {
+			if p.Group == g.Name {
+				have++
+			}
+		}
+		for ; have < goalPods(g); have++ {
+			w.pods++
+			pod := nodepool.Worker{Pod: fmt.Sprintf("llm-%s-%d", g.Name, w.pods), UID: fmt.Sprint(w.pods), Group: g.Name, CreatedAt: w.now}
+			if g.NumOfHosts > 1 {
+				pod.Replica = fmt.Sprintf("%s-r%d", g.Name, have/g.NumOfHosts)
+			}
+			cluster.Workers = append(cluster.Workers, pod)
+		}
+	}
+	cluster.ObservedGeneration = cluster.Generation
+	w.ray.nodes = slices.DeleteFunc(w.ray.nodes, func(n raydemand.Node) bool {
+		return !n.Head && n.Status != raydemand.Dead && !w.exists(n.Instance)
+	})
+}
+
+func (w *world) exists(pod string) bool {
+	return slices.ContainsFunc(w.kube.cluster.Workers, func(p nodepool.Worker) bool { return p.Pod == pod })
+}
+
+// joinAll makes every pod without a Ray node join, idle since now.
+func (w *world) joinAll() {
+	for i := range w.kube.cluster.Workers {
+		p := &w.kube.cluster.Workers[i]
+		known := slices.ContainsFunc(w.ray.nodes, func(n raydemand.Node) bool { return n.Instance == p.Pod })
+		if known {
+			continue
+		}
+		g, _ := w.kube.cluster.Group(p.Group)
+		p.Running, p.Ready = true, true
+		w.ray.nodes = append(w.ray.nodes, raydemand.Node{
+			ID: nodeID(p.Pod), Instance: p.Pod, Group: p.Group, Status: raydemand.Idle,
+			Total: g.Resources.Clone(), Available: g.Resources.Clone(),
+		})
+	}
+}
+
+// node returns the Ray node of a pod to change it.
+func (w *world) node(pod string) *raydemand.Node {
+	w.t.Helper()
+	for i := range w.ray.nodes {
+		if w.ray.nodes[i].Instance == pod {
+			return &w.ray.nodes[i]
+		}
+	}
+	w.t.Fatalf("no Ray node of pod %s", pod)
+	return nil
+}
+
+// busy gives the node work that takes all of it.
+func (w *world) busy(pod string) {
+	n := w.node(pod)
+	n.Status, n.Idle, n.Available = raydemand.Running, 0, raydemand.Bundle{}
+}
+
+// want sets the pending requests.
+func (w *world) want(count int64, bundle raydemand.Bundle) {
+	w.ray.demand.Requests = nil
+	if count > 0 {
+		w.ray.demand.Requests = []raydemand.Request{{Bundle: bundle, Count: count}}
+	}
+}
+
+// group returns the group of that name to change it.
+func (w *world) group(name string) *nodepool.WorkerGroup {
+	w.t.Helper()
+	g, ok := w.kube.cluster.Group(name)
+	if !ok {
+		w.t.Fatalf("no group %s", name)
+	}
+	return g
+}
+
+func (w *world) pod(i int) string { return w.kube.cluster.Workers[i].Pod }
+
+// nothingWritten fails when the cluster was patched or a node drained.
+func (w *world) nothingWritten(why string) {
+	w.t.Helper()
+	if len(w.kube.changes) > 0 {
+		w.t.Errorf("%s: patched %+v", why, w.kube.changes)
+	}
+	if len(w.ray.drains) > 0 {
+		w.t.Errorf("%s: drained %v", why, w.ray.drained())
+	}
+}
+
+// lastChange returns the only target of the only patch since the last call.
+func (w *world) lastChange() nodepool.Target {
+	w.t.Helper()
+	if len(w.kube.changes) != 1 || len(w.kube.changes[0].Targets) != 1 {
+		w.t.Fatalf("want one patch with one target, got %+v", w.kube.changes)
+	}
+	target := w.kube.changes[0].Targets[0]
+	w.kube.changes = nil
+	return target
+}
+
+// fakeKube keeps one RayCluster and carries patches out, guarded as the real adapter does.
+type fakeKube struct {
+	cluster nodepool.Cluster
+	// cached, when set, is what the cache still shows; fresh what a fresh read shows.
+	cached, fresh *nodepool.Cluster
+	nextErr       error
+	clusterErr    error
+	freshReads    int
+	changes       []nodepool.Change
+	events        []string
+}
+
+func (k *fakeKube) Cluster(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
+	if k.cached != nil {
+		return clone(*k.cached), k.clusterErr
+	}
+	return clone(k.cluster), k.clusterErr
+}
+
+func (k *fakeKube) Fresh(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
+	k.freshReads++
+	if k.fresh != nil {
+		return clone(*k.fresh), nil
+	}
+	return clone(k.cluster), nil
+}
+
+func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, error) {
+	if err := k.nextErr; err != nil {
+		k.nextErr = nil
+		return 0, err
+	}
+	k.changes = append(k.changes, change)
+	for _, t := range change.Targets {
+		g := &k.cluster.Groups[t.Index]
+		if g.Name != t.Group || g.Replicas != t.From || change.UID != k.cluster.UID {
+			return 0, nodepool.ErrConflict
+		}
+		g.Replicas = t.Replicas
+		if t.WorkersToDelete != nil {
+			g.WorkersToDelete, g.HasScaleStrategy = slices.Clone(t.WorkersToDelete), true
+		}
+	}
+	k.cluster.Generation++
+	return k.cluster.Generation, nil
+}
+
+func (k *fakeKube) Event(_ nodepool.Cluster, _ bool, reason, _ string) { k.events = append(k.events, reason) }
+
+func (k *fakeKube) told(reason string) int {
+	count := 0
+	for _, e := range k.events {
+		if e == reason {
+			count++
+		}
+	}
+	return count
+}
+
+func clone(c nodepool.Cluster) nodepool.Cluster {
+	c.Groups, c.Workers = slices.Clone(c.Groups), slices.Clone(c.Workers)
+	for i := range c.Groups {
+		c.Groups[i].WorkersToDelete = slices.Clone(c.Groups[i].WorkersToDelete)
+	}
+	return c
+}
+
+// fakeRay is a head. An accepted idle drain ends the node at the next reading, as a raylet does.
+type fakeRay struct {
+	session  string
+	nodes    []raydemand.Node
+	demand   raydemand.Demand
+	stateErr error
+	drainErr error
+	reads    int
+	reading  func() // runs during each reading
+	refuse   map[string]bool
+	drains   []raydemand.Drain
+	reports  []raydemand.Report
+	closed   int
+}
+
+func (r *fakeRay) State(context.Context) (raydemand.State, error) {
+	r.reads++
+	if r.reading != nil {
+		r.reading()
+	}
+	if r.stateErr != nil {
+		return raydemand.State{}, r.stateErr
+	}
+	nodes := slices.Clone(r.nodes)
+	for i := range nodes {
+		nodes[i].Available = nodes[i].Available.Clone()
+	}
+	return raydemand.State{Session: r.session, Nodes: nodes, Demand: r.demand}, nil
+}
+
+func (r *fakeRay) Drain(_ context.Context, d raydemand.Drain) (raydemand.DrainReply, error) {
+	r.drains = append(r.drains, d)
+	if r.drainErr != nil {
+		return raydemand.DrainReply{}, r.drainErr
+	}
+	if r.refuse[d.Node.Instance] {
+		return raydemand.DrainReply{Message: "The node to be idle terminated is no longer idle."}, nil
+	}
+	for i := range r.nodes {
+		if n := &r.nodes[i]; n.ID == d.Node.ID {
+			if n.Status == raydemand.Idle {
+				n.Status = raydemand.Dead
+			} else {
+				n.Status = raydemand.Draining
+			}
+		}
+	}
+	return raydemand.DrainReply{Accepted: true}, nil
+}
+
+func (r *fakeRay) drained() []string {
+	var pods []string
+	for _, d := range r.drains {
+		pods = append(pods, d.Node.Instance)
+	}
+	return pods
+}
+
+func (r *fakeRay) Report(_ context.Context, report raydemand.Report) error {
+	r.reports = append(r.reports, report)
+	return nil
+}
+
+func (r *fakeRay) Close() error { r.closed++; return nil }
+
+func nodeID(pod string) raydemand.NodeID {
+	var id raydemand.NodeID
+	copy(id[:], pod)
+	return id
+}
+
+func gpu(n int64) raydemand.Bundle { return raydemand.Bundle{raydemand.GPU: raydemand.Whole(n)} }
+
+// gpuGroup has one GPU per worker.
+func gpuGroup(name string, replicas, least, most int) nodepool.WorkerGroup {
+	return nodepool.WorkerGroup{Name: name, Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(4), raydemand.GPU: raydemand.One},
+		Replicas: replicas, Min: least, Max: most}
+}
