@@ -143,9 +143,9 @@ func (r *Rig) followRay(ctx context.Context, namespace, name string, journal *Jo
 	statuses := map[raydemand.NodeID]raydemand.NodeStatus{}
 	var pending string
 	for ctx.Err() == nil {
+		pause(ctx, statePoll)
 		gcs, err := r.GCS(ctx, namespace, name)
 		if err != nil {
-			pause(ctx, 200*time.Millisecond)
 			continue
 		}
 		for ctx.Err() == nil {
