@@ -12,6 +12,6 @@
 //
 // Where the machine allows it, every container gets a PID namespace: its command is process 1 there, and when it
 // ends, by itself or by SIGKILL, the kernel ends everything that came from it, process groups and daemons
-// included. Where PID namespaces are not available, every process that carries the container's mark in its
-// environment (HELIOSTAT_CONTAINER) is killed instead. Nothing is ever ended by name.
+// included. Where PID namespaces are not available, the command's descendants and every process that carries the
+// container's mark in its environment (HELIOSTAT_CONTAINER) are killed instead. Nothing is ever ended by name.
 package nodeagent

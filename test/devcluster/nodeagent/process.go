@@ -68,8 +68,18 @@ func (p *process) pid() string { return strconv.Itoa(p.cmd.Process.Pid) }
 func (p *process) terminate() { p.signal(syscall.SIGTERM) }
 
 // kill ends the whole tree: where the container has a PID namespace the kernel does that once its first process is
-// gone, elsewhere wait does.
-func (p *process) kill() { p.signal(syscall.SIGKILL) }
+// gone, elsewhere wait does. Ray's processes rename themselves, which overwrites the environment that others see, so
+// there the descendants are killed as well, while they can still be told by their parents.
+func (p *process) kill() {
+	var below []int
+	if p.sweeps {
+		below = descendants(p.cmd.Process.Pid)
+	}
+	p.signal(syscall.SIGKILL)
+	for _, pid := range below {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // one that has just ended is what we want
+	}
+}
 
 func (p *process) signal(s syscall.Signal) {
 	// os.Process knows when the process was waited for, so a number that was given out again is never signaled.
@@ -101,6 +111,33 @@ func killMarked(mark string) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// descendants lists the processes that came from pid and whose line of parents still leads there.
+func descendants(pid int) []int {
+	children := map[int][]int{}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well-formed
+	for _, file := range files {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		// pid (name) state ppid …, where the name may hold anything, parentheses too.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		child, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil || len(fields) < 2 {
+			continue
+		}
+		if parent, err := strconv.Atoi(string(fields[1])); err == nil {
+			children[parent] = append(children[parent], child)
+		}
+	}
+	var found []int
+	for next := children[pid]; len(next) > 0; next = next[1:] {
+		found = append(found, next[0])
+		next = append(next, children[next[0]]...)
+	}
+	return found
 }
 
 // markedProcesses lists living processes by the mark in the environment they were started with. Zombies have none.
