@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/devcluster/nodeagent"
+)
+
+// clusterFlags are the flags that say what a cluster has.
+type clusterFlags struct {
+	name       string
+	nodes      string
+	ray        []string
+	images     map[string]string
+	kwok       bool
+	noOperator bool
+	keepLogs   bool
+	// readyFD is the file descriptor on which a background process reports to the one that started it; 0 for none.
+	readyFD int
+}
+
+// add adds the flags to a command.
+func (f *clusterFlags) add(cmd *cobra.Command) {
+	nameFlag(cmd, &f.name)
+	cmd.Flags().StringVar(&f.nodes, "nodes", "", "file with the nodes (default: those of nodes.yaml)")
+	cmd.Flags().StringSliceVar(&f.ray, "ray", nil, fmt.Sprintf("versions of Ray that pods can run, of %v", devcluster.RayVersions()))
+	cmd.Flags().StringToStringVar(&f.images, "image", nil, "further images: NAME=DIRECTORY with the image's programs")
+	cmd.Flags().BoolVar(&f.kwok, "kwok", false, "add kwok, which plays nodes annotated kwok.x-k8s.io/node=fake")
+	cmd.Flags().BoolVar(&f.noOperator, "no-operator", false, "leave the KubeRay operator out")
+	cmd.Flags().BoolVar(&f.keepLogs, "keep-logs", false, "keep the logs when the cluster ends")
+	cmd.Flags().IntVar(&f.readyFD, "ready-fd", 0, "")
+	if err := cmd.Flags().MarkHidden("ready-fd"); err != nil {
+		panic(err) // the flag was added above
+	}
+}
+
+// args returns the flags as a command line, for the same command in the background.
+func (f *clusterFlags) args() []string {
+	args := []string{"--name=" + f.name}
+	if f.nodes != "" {
+		args = append(args, "--nodes="+f.nodes)
+	}
+	for _, version := range f.ray {
+		args = append(args, "--ray="+version)
+	}
+	for image, dir := range f.images {
+		args = append(args, "--image="+image+"="+dir)
+	}
+	for flag, set := range map[string]bool{"--kwok": f.kwok, "--no-operator": f.noOperator, "--keep-logs": f.keepLogs} {
+		if set {
+			args = append(args, flag)
+		}
+	}
+	return args
+}
+
+// options turns the flags into the options of a cluster.
+func (f *clusterFlags) options(out io.Writer) (devcluster.Options, error) {
+	dir, err := directory(f.name)
+	if err != nil {
+		return devcluster.Options{}, err
+	}
+	options := devcluster.Options{
+		Dir: dir, Ray: f.ray, Images: f.images, Kwok: f.kwok, NoOperator: f.noOperator, KeepLogs: f.keepLogs, Out: out,
+	}
+	if f.nodes == "" {
+		return options, nil
+	}
+	file, err := os.Open(f.nodes)
+	if err != nil {
+		return devcluster.Options{}, fmt.Errorf("reading the nodes: %w", err)
+	}
+	defer file.Close()
+	options.Nodes, err = nodeagent.LoadNodes(file)
+	return options, err
+}
+
+// runCommand runs a cluster in the foreground.
+func runCommand() *cobra.Command {
+	var flags clusterFlags
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run a cluster until interrupted",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			options, err := flags.options(cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			if flags.readyFD == 0 {
+				return runCluster(cmd.Context(), options, func(c *devcluster.Cluster, took time.Duration) {
+					describe(cmd.OutOrStdout(), flags.name, c.Kubeconfig(), took)
+				})
+			}
+			report := os.NewFile(uintptr(flags.readyFD), "ready")
+			err = runCluster(cmd.Context(), options, func(*devcluster.Cluster, time.Duration) { report.Close() })
+			if err != nil {
+				fmt.Fprintln(report, err) // the reader learns it from here; once ready, nobody reads
+			}
+			return err
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+// runCluster holds a cluster until ctx ends.
+func runCluster(ctx context.Context, options devcluster.Options, ready func(*devcluster.Cluster, time.Duration)) error {
+	began := time.Now()
+	cluster, err := devcluster.Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	ready(cluster, time.Since(began))
+	<-ctx.Done()
+	// A second interrupt must not leave processes behind, so stopping has its own time.
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	return cluster.Stop(ending)
+}
+
+// describe says how to use a running cluster.
+func describe(out io.Writer, name, kubeconfig string, took time.Duration) {
+	fmt.Fprintf(out, "Dev cluster %q is ready", name)
+	if took > 0 {
+		fmt.Fprintf(out, " after %.1f s", took.Seconds())
+	}
+	self := "go run ./cmd/devcluster"
+	fmt.Fprintf(out, ".\n  export KUBECONFIG=%s\n  kubectl get nodes,rayclusters -A    # without kubectl: %s kubectl --name=%s get nodes\n  %s down --name=%s\n",
+		kubeconfig, self, name, self, name)
+}
