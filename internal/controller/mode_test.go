@@ -1,0 +1,265 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestEffectiveMode(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(*nodepool.Cluster)
+		form     Form
+		fallback nodepool.Mode
+		want     nodepool.Mode
+		why      string
+	}{
+		"the default counts without an annotation":     {fallback: nodepool.Managed, want: nodepool.Managed, why: AsAsked},
+		"a default of shadow writes nothing":           {fallback: nodepool.Shadow, want: nodepool.Shadow, why: AsAsked},
+		"the annotation overrides the default":         {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Managed }, fallback: nodepool.Off, want: nodepool.Managed, why: AsAsked},
+		"off is off":                                   {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Off }, want: nodepool.Off, why: AsAsked},
+		"a live Python sidecar is never fought":        {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.RaySidecar }, want: nodepool.Shadow, why: SidecarAlive},
+		"not even when management was asked for":       {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.RaySidecar }, want: nodepool.Shadow, why: SidecarAlive},
+		"freeze stops writes":                          {change: func(c *nodepool.Cluster) { c.Freeze = true }, want: nodepool.Shadow, why: Frozen},
+		"a suspended cluster is left alone":            {change: func(c *nodepool.Cluster) { c.Suspended = true }, want: nodepool.Shadow, why: Suspended},
+		"a cluster being deleted is not even read":     {change: func(c *nodepool.Cluster) { c.Deleting = true }, want: nodepool.Off, why: BeingDeleted},
+		"another controller's cluster is left alone":   {change: func(c *nodepool.Cluster) { c.ManagedElsewhere = true }, want: nodepool.Shadow, why: ManagedElsewhere},
+		"an unreadable cluster is not written to":      {change: func(c *nodepool.Cluster) { c.Unreadable = true }, want: nodepool.Shadow, why: Unreadable},
+		"a cluster owned by a RayJob is managed":       {change: func(c *nodepool.Cluster) { c.Owner = nodepool.Owner{Kind: "RayJob", Name: "j"} }, want: nodepool.Managed, why: AsAsked},
+		"the fleet leaves a cluster to our sidecar":    {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, want: nodepool.Shadow, why: SidecarManages},
+		"until the annotation hands it to the fleet":   {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.OurSidecar }, want: nodepool.Managed, why: AsAsked},
+		"our sidecar manages without an annotation":    {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, form: Sidecar, want: nodepool.Managed, why: AsAsked},
+		"and parks when the annotation says the fleet": {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.OurSidecar }, form: Sidecar, want: nodepool.Shadow, why: Parked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := nodepool.Cluster{Key: key}
+			if c.change != nil {
+				c.change(&cluster)
+			}
+			if c.form == "" {
+				c.form = Fleet
+			}
+			if c.fallback == "" {
+				c.fallback = nodepool.Managed
+			}
+			mode, why := effectiveMode(cluster, c.form, c.fallback)
+			if mode != c.want || why.Code != c.why || why.Message == "" {
+				t.Errorf("mode = %v because %+v, want %v because %v", mode, why, c.want, c.why)
+			}
+		})
+	}
+}
+
+func TestExactlyOneOfFleetAndSidecarManagesACluster(t *testing.T) {
+	for _, mode := range []nodepool.Mode{"", nodepool.Managed} {
+		cluster := nodepool.Cluster{Key: key, Mode: mode, Head: nodepool.Head{Sidecar: nodepool.OurSidecar}}
+		fleet, _ := effectiveMode(cluster, Fleet, nodepool.Managed)
+		sidecar, _ := effectiveMode(cluster, Sidecar, nodepool.Managed)
+		if (fleet == nodepool.Managed) == (sidecar == nodepool.Managed) {
+			t.Errorf("annotation %q: fleet %v, sidecar %v", mode, fleet, sidecar)
+		}
+	}
+}
+
+func TestEveryModeButManagedWritesNothingAtAll(t *testing.T) {
+	for name, change := range map[string]func(*nodepool.Cluster){
+		"shadow":            func(c *nodepool.Cluster) { c.Mode = nodepool.Shadow },
+		"off":               func(c *nodepool.Cluster) { c.Mode = nodepool.Off },
+		"frozen":            func(c *nodepool.Cluster) { c.Freeze = true },
+		"suspended":         func(c *nodepool.Cluster) { c.Suspended = true },
+		"deleting":          func(c *nodepool.Cluster) { c.Deleting = true },
+		"managed elsewhere": func(c *nodepool.Cluster) { c.ManagedElsewhere = true },
+		"python sidecar":    func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.RaySidecar },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 9), gpuGroup("full", 0, 0, 9))
+			change(&w.kube.cluster)
+			w.want(9, gpu(1))
+			w.after(2 * time.Minute)
+			w.want(0, nil)
+			for range 5 {
+				w.after(time.Minute)
+			}
+			w.nothingWritten(name)
+			if len(w.ray.reports) > 0 {
+				t.Errorf("reported %+v", w.ray.reports)
+			}
+		})
+	}
+}
+
+func TestShadowPlansAndTellsWhatItWouldDo(t *testing.T) {
+	w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, gpuGroup("gpu", 0, 0, 9))
+	w.want(2, gpu(1))
+	if d := w.cycle(); d.Plan.Launch["gpu"] != 2 {
+		t.Errorf("plan = %+v, want two launches", d.Plan)
+	}
+}
+
+func TestAPythonSidecarIsToldOnce(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
+	w.kube.cluster.Head.Sidecar = nodepool.RaySidecar
+	for range 100 {
+		w.after(time.Second)
+	}
+	if w.kube.told(SidecarAlive) != 1 {
+		t.Errorf("events = %v, want SidecarAlive once", w.kube.events)
+	}
+	w.kube.cluster.Head.Sidecar = nodepool.NoAutoscaler
+	w.after(time.Second)
+	w.kube.cluster.Head.Sidecar = nodepool.RaySidecar
+	w.after(time.Second)
+	if w.kube.told(SidecarAlive) != 2 {
+		t.Errorf("events = %v, want it told again when it comes back", w.kube.events)
+	}
+}
+
+func TestAClusterThatIsGoneIsForgotten(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
+	w.cycle()
+	w.kube.clusterErr = fmt.Errorf("getting: %w", nodepool.ErrGone)
+	if next := w.c.Cycle(context.Background(), key); next != 0 {
+		t.Errorf("next = %v, want none", next)
+	}
+	if _, known := w.c.Decision(key); known || len(w.c.Decisions()) != 0 {
+		t.Error("the decision is still there")
+	}
+	if w.ray.closed != 1 {
+		t.Errorf("closed %d lines, want 1", w.ray.closed)
+	}
+}
+
+func TestAnErrorFromTheAPIServerKeepsTheLastDecision(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9))
+	w.cycle()
+	w.kube.clusterErr = errors.New("connection refused")
+	d := w.after(time.Minute)
+	if d.Err == "" || len(d.Snapshot.Nodes) != 1 {
+		t.Errorf("decision = %+v, want the error beside the last snapshot", d)
+	}
+	w.nothingWritten("nobody could look")
+}
+
+func TestARecreatedClusterStartsWithAnEmptyMemory(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 9))
+	w.ray.refuse[w.pod(0)], w.ray.refuse[w.pod(1)] = true, true
+	w.after(61 * time.Second)
+	r := w.c.records[key]
+	if len(r.drains) == 0 {
+		t.Fatal("no drain is remembered")
+	}
+	w.kube.cluster.UID, w.kube.cluster.Head.PodUID = "uid-2", "head-uid-2"
+	w.kube.cluster.Workers = nil
+	w.ray.nodes = w.ray.nodes[:1]
+	w.ray.session = "session-2"
+	d := w.after(time.Second)
+	if len(r.drains) != 0 || r.guard.doubts() || d.UID != "uid-2" || w.dials != 2 {
+		t.Errorf("drains %v, doubts %v, uid %v, dials %d; want a fresh start on a new line", r.drains, r.guard.doubts(), d.UID, w.dials)
+	}
+}
+
+func TestAnotherUIDInTheFreshObjectStopsTheCycle(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 9))
+	w.cycle()
+	w.pass(2 * time.Minute)
+	fresh := clone(w.kube.cluster)
+	fresh.UID = "uid-2"
+	w.kube.fresh = &fresh
+	w.cycle()
+	w.nothingWritten("the cluster that was seen does not exist any more")
+}
+
+func TestANewRaySessionVoidsWhatWasObserved(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 9))
+	w.ray.refuse[w.pod(0)], w.ray.refuse[w.pod(1)] = true, true
+	w.after(61 * time.Second)
+	w.ray.session = "session-2"
+	w.after(time.Second)
+	if got := len(w.ray.drains); got != 4 {
+		t.Errorf("%d drains asked, want each node asked again: the refusals came from another Ray", got)
+	}
+}
+
+func TestANewHeadPodGetsANewLine(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
+	w.cycle()
+	for _, change := range []func(*nodepool.Head){
+		func(h *nodepool.Head) { h.PodUID = "another" },
+		func(h *nodepool.Head) { h.Restarts++ },
+		func(h *nodepool.Head) { h.IP = "10.0.0.2" },
+	} {
+		before := w.dials
+		change(&w.kube.cluster.Head)
+		w.after(time.Second)
+		if w.dials != before+1 {
+			t.Errorf("dials %d → %d after %+v, want one more", before, w.dials, w.kube.cluster.Head)
+		}
+	}
+	if w.ray.closed != 3 {
+		t.Errorf("closed %d old lines, want 3", w.ray.closed)
+	}
+}
+
+func TestOneClustersDeadGCSDoesNotConcernAnother(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
+	w.want(1, gpu(1))
+	w.ray.stateErr = errors.New("unavailable")
+	w.cycle()
+	other := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
+	other.want(1, gpu(1))
+	other.kube.cluster.Key.Name = "other"
+	w.c.kube, w.c.dial = other.kube, other.c.dial
+	w.c.Cycle(context.Background(), other.kube.cluster.Key)
+	if got := other.lastChange(); got.Replicas != 1 {
+		t.Errorf("target = %+v, want the healthy cluster served", got)
+	}
+}
+
+func TestOnlyTheImpossibleIsReportedInfeasible(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 1))
+	w.busy(w.pod(0))
+	w.ray.demand.Requests = []raydemand.Request{{Bundle: gpu(1), Count: 1}, {Bundle: gpu(8), Count: 2}}
+	w.cycle()
+	if len(w.ray.reports) != 1 {
+		t.Fatalf("%d reports, want 1", len(w.ray.reports))
+	}
+	got := w.ray.reports[0].InfeasibleRequests
+	if len(got) != 1 || !got[0].Bundle.Equal(gpu(8)) {
+		t.Errorf("infeasible = %+v, want only the request that no group could ever hold", got)
+	}
+}
+
+func TestReportsTellWhatIsOnItsWayAndAreNotSentTooOften(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.want(2, gpu(1))
+	w.cycle()
+	for range 9 {
+		w.after(100 * time.Millisecond)
+	}
+	if len(w.ray.reports) != 1 {
+		t.Errorf("%d reports within a second, want 1", len(w.ray.reports))
+	}
+	w.after(200 * time.Millisecond)
+	last := w.ray.reports[len(w.ray.reports)-1]
+	if len(w.ray.reports) != 2 || len(last.Launching) != 1 || last.Launching[0].Count != 2 {
+		t.Errorf("reports = %+v, want the two launches told", w.ray.reports)
+	}
+	w.operate()
+	w.after(2 * time.Second)
+	last = w.ray.reports[len(w.ray.reports)-1]
+	if len(last.Starting) != 2 || len(last.Launching) != 0 {
+		t.Errorf("report = %+v, want two pods starting", last)
+	}
+	before := len(w.ray.reports)
+	for range 40 {
+		w.after(100 * time.Millisecond)
+	}
+	if len(w.ray.reports) != before {
+		t.Errorf("%d reports of the same within 4 s", len(w.ray.reports)-before)
+	}
+}
