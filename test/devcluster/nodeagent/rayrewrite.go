@@ -47,7 +47,7 @@ var (
 	rayAutoscaler = regexp.MustCompile(`\bray kuberay-autoscaler\b`)
 	headFlag      = regexp.MustCompile(`\s--head(\s|$)`)
 	// aLaterCommand finds what would not run after `exec`: a separator outside quotes.
-	aLaterCommand = regexp.MustCompile(`^(?:[^'"&|;\n]|'[^']*'|"[^"]*")*[&|;\n]\s*\S`)
+	aLaterCommand = regexp.MustCompile(`^(?:[^'"&|;\n]|'[^']*'|"(?:\\.|[^"\\])*")*[&|;\n]\s*\S`)
 )
 
 // rewriteArgs returns the words of a container's command line as they must be here.
@@ -183,7 +183,7 @@ func setDefault(env environment, name, value string) {
 
 // flag finds `--name=value` or `--name value`, quoted or not.
 func flag(name string) *regexp.Regexp {
-	return regexp.MustCompile(`(\s--` + regexp.QuoteMeta(name) + `)(?:=|\s+)('[^']*'|"[^"]*"|[^\s;&|]+)`)
+	return regexp.MustCompile(`(\s--` + regexp.QuoteMeta(name) + `)(?:=|\s+)('[^']*'|"(?:\\.|[^"\\])*"|[^\s;&|]+)`)
 }
 
 // withFlag sets a flag, whatever it was before.
