@@ -1,0 +1,84 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Credentials is what a GCS wants from its callers. Empty fields are not wanted.
+type Credentials struct {
+	// Token is sent as a bearer token.
+	Token string
+	// CA, Cert and Key are PEM; Ray's TLS is mutual. ServerName is the name in the head's certificate.
+	CA, Cert, Key []byte
+	ServerName    string
+}
+
+// Credentials reads the Secrets that a cluster's Auth names, from the API server each time: they are not cached, so this
+// needs no right to list Secrets, and a rotated one is seen by the next call.
+func (m *Manager) Credentials(ctx context.Context, cluster nodepool.Cluster) (Credentials, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var credentials Credentials
+	token, err := m.token(ctx, cluster)
+	if err != nil {
+		return credentials, fmt.Errorf("reading the token of %s: %w", cluster.Key, err)
+	}
+	credentials.Token = token
+	if cluster.Auth.TLSSecret == "" {
+		return credentials, nil
+	}
+	secret, err := m.secret(ctx, cluster.Key.Namespace, cluster.Auth.TLSSecret, corev1.ServiceAccountRootCAKey, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+	if err != nil {
+		return credentials, fmt.Errorf("reading the certificate for %s: %w", cluster.Key, err)
+	}
+	credentials.CA, credentials.Cert, credentials.Key = secret[corev1.ServiceAccountRootCAKey], secret[corev1.TLSCertKey], secret[corev1.TLSPrivateKeyKey]
+	credentials.ServerName = cluster.Head.ServiceFQDN
+	return credentials, nil
+}
+
+func (m *Manager) token(ctx context.Context, cluster nodepool.Cluster) (string, error) {
+	auth := cluster.Auth
+	switch {
+	case auth.KubernetesToken:
+		return m.ownToken()
+	case auth.TokenSecret != "":
+		secret, err := m.secret(ctx, cluster.Key.Namespace, auth.TokenSecret, auth.TokenKey)
+		return strings.TrimSpace(string(secret[auth.TokenKey])), err
+	case auth.Token == "" && auth.Required:
+		return "", fmt.Errorf("the GCS wants one and nothing names it")
+	}
+	return auth.Token, nil
+}
+
+// ownToken is this process's own ServiceAccount token. Projected tokens rotate, so the file is read each time.
+func (m *Manager) ownToken() (string, error) {
+	if m.config.BearerTokenFile == "" {
+		if m.config.BearerToken == "" {
+			return "", fmt.Errorf("the GCS wants a ServiceAccount token, and this process authenticates without one")
+		}
+		return m.config.BearerToken, nil
+	}
+	token, err := os.ReadFile(m.config.BearerTokenFile)
+	return strings.TrimSpace(string(token)), err
+}
+
+func (m *Manager) secret(ctx context.Context, namespace, name string, keys ...string) (map[string][]byte, error) {
+	secret, err := m.core.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s/%s: %w", namespace, name, err)
+	}
+	for _, key := range keys {
+		if len(secret.Data[key]) == 0 {
+			return nil, fmt.Errorf("reading Secret %s/%s: it has no %s", namespace, name, key)
+		}
+	}
+	return secret.Data, nil
+}

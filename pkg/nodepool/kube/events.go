@@ -1,0 +1,38 @@
+package kube
+
+import (
+	"context"
+	"log/slog"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Event records a Kubernetes Event on the RayCluster; client-go's recorder joins repeated ones and bounds their rate. In
+// the single form, which has no right to create Events, it is a line in the log.
+func (m *Manager) Event(cluster nodepool.Cluster, warning bool, reason, message string) {
+	if m.recorder == nil {
+		level := slog.LevelInfo
+		if warning {
+			level = slog.LevelWarn
+		}
+		m.options.Logger.Log(context.Background(), level, message, "cluster", cluster.Key.String(), "reason", reason)
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if warning {
+		kind = corev1.EventTypeWarning
+	}
+	m.recorder.Event(reference(cluster), kind, reason, message)
+}
+
+func reference(cluster nodepool.Cluster) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: rayv1.SchemeGroupVersion.String(), Kind: "RayCluster",
+		Namespace: cluster.Key.Namespace, Name: cluster.Key.Name,
+		UID: types.UID(cluster.UID), ResourceVersion: cluster.ResourceVersion,
+	}
+}

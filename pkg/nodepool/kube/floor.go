@@ -1,0 +1,64 @@
+package kube
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// floor remembers the newest RayCluster that this process has seen as the answer to a write or a fresh read, so that
+// what it decides from is never older than what it did. Caches lag; without this a launch would be asked for twice.
+type floor struct {
+	mu     sync.Mutex
+	newest map[nodepool.ClusterKey]*unstructured.Unstructured // guarded by mu
+}
+
+func newFloor() *floor {
+	return &floor{newest: map[nodepool.ClusterKey]*unstructured.Unstructured{}}
+}
+
+func keyOf(object *unstructured.Unstructured) nodepool.ClusterKey {
+	return nodepool.ClusterKey{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// raise remembers an object unless a newer one is known.
+func (f *floor) raise(object *unstructured.Unstructured) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := keyOf(object)
+	if known := f.newest[key]; known == nil || !older(object, known) {
+		f.newest[key] = object
+	}
+}
+
+// pick returns the newer of the cached object and the remembered one, which is forgotten once the cache has caught up. A
+// cached nil means that the RayCluster is gone.
+func (f *floor) pick(key nodepool.ClusterKey, cached *unstructured.Unstructured) *unstructured.Unstructured {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := f.newest[key]
+	if known == nil {
+		return cached
+	}
+	if cached == nil || !older(cached, known) {
+		delete(f.newest, key)
+		return cached
+	}
+	return known
+}
+
+func (f *floor) drop(key nodepool.ClusterKey) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.newest, key)
+}
+
+// older compares resource versions, which the API server gives to all objects of a kind from one growing counter, those
+// of a deleted and re-created name included. Where they are not numbers nothing is older, and the cache is believed.
+func older(a, b *unstructured.Unstructured) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order < 0
+}

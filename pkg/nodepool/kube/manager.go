@@ -1,0 +1,185 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+var rayClusterResource = rayv1.SchemeGroupVersion.WithResource("rayclusters")
+
+// requestTimeout bounds a single read or write: what hangs longer is asked again by the next cycle.
+const requestTimeout = 5 * time.Second
+
+// objects is where RayClusters and pods are read: the caches, or the poll of a single RayCluster.
+type objects interface {
+	// rayCluster returns the newest object seen, or nil when there is none. The caller does not change it.
+	rayCluster(key nodepool.ClusterKey) (*unstructured.Unstructured, error)
+	pods(ctx context.Context, key nodepool.ClusterKey) ([]*corev1.Pod, error)
+	keys() ([]nodepool.ClusterKey, error)
+}
+
+// Manager reads and writes RayClusters, and runs one worker for each.
+type Manager struct {
+	options     Options
+	config      *rest.Config
+	manager     manager.Manager
+	source      objects
+	rayClusters dynamic.NamespaceableResourceInterface
+	core        corev1client.CoreV1Interface
+	recorder    record.EventRecorder // nil in the single form
+	lease       *lease               // nil without leader election
+	floor       *floor
+	memo        *memo
+	pool        *pool
+	panics      *panics
+	ready       atomic.Bool // the caches are full
+	running     atomic.Bool // the workers run
+}
+
+// NewManager prepares everything. It asks the API server which resources there are, so it fails when RayClusters or the server
+// itself are not there.
+func NewManager(config *rest.Config, options Options) (*Manager, error) {
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	if config.QPS == 0 {
+		// client-go's 5 a second would make a fleet wait; the API server has its own fairness.
+		config.QPS, config.Burst = 100, 200
+	}
+	m := &Manager{options: options, config: config, floor: newFloor(), memo: newMemo(), panics: newPanics(options.Logger)}
+	m.pool = newPool(m.exists, m.panics.record)
+	if err := m.connect(); err != nil {
+		return nil, err
+	}
+	managerOptions := manager.Options{
+		Logger:  logr.FromSlogHandler(options.Logger.Handler()),
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Cache: cacheOptions(options),
+	}
+	// controller-runtime logs through a global of its own and complains, with a stack, while nobody sets it.
+	ctrllog.SetLogger(managerOptions.Logger)
+	if options.LeaderElection {
+		lease, err := newLease(config, options.LeaseNamespace, options.LeaseName, time.Now)
+		if err != nil {
+			return nil, err
+		}
+		m.lease = lease
+		managerOptions.LeaderElection, managerOptions.LeaderElectionResourceLockInterface = true, lease
+		managerOptions.LeaderElectionReleaseOnCancel = true
+		managerOptions.LeaseDuration, managerOptions.RenewDeadline, managerOptions.RetryPeriod = new(leaseDuration), new(renewDeadline), new(retryPeriod)
+	}
+	var err error
+	if m.manager, err = manager.New(config, managerOptions); err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	return m, m.wire()
+}
+
+func (m *Manager) connect() error {
+	client, err := rest.HTTPClientFor(m.config)
+	if err != nil {
+		return fmt.Errorf("connecting to the API server: %w", err)
+	}
+	return errors.Join(m.connectDynamic(client), m.connectCore(client))
+}
+
+func (m *Manager) connectDynamic(client *http.Client) error {
+	all, err := dynamic.NewForConfigAndClient(m.config, client)
+	if err != nil {
+		return fmt.Errorf("connecting for RayClusters: %w", err)
+	}
+	m.rayClusters = all.Resource(rayClusterResource)
+	return nil
+}
+
+func (m *Manager) connectCore(client *http.Client) error {
+	core, err := corev1client.NewForConfigAndClient(m.config, client)
+	if err != nil {
+		return fmt.Errorf("connecting for pods: %w", err)
+	}
+	m.core = core
+	return nil
+}
+
+// wire gives the manager its source of objects. The single form has no rights for events.
+func (m *Manager) wire() error {
+	if m.options.Single != nil {
+		source, err := newPolled(m)
+		m.source = source
+		return err
+	}
+	m.recorder = m.manager.GetEventRecorderFor("heliostat")
+	source, err := newCached(m)
+	m.source = source
+	return err
+}
+
+// Start fills the caches, waits for the lease where there is one, and runs reconcile for every RayCluster until ctx ends or
+// the lease is lost. A lost lease is an error: the process shall end, and start anew as a candidate.
+func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
+	workers := manager.RunnableFunc(func(ctx context.Context) error {
+		m.running.Store(true)
+		defer m.running.Store(false)
+		m.pool.run(ctx, reconcile)
+		return nil
+	})
+	if err := errors.Join(m.manager.Add(workers), m.manager.Add(onceReady(func() { m.ready.Store(true) }))); err != nil {
+		return fmt.Errorf("adding the workers: %w", err)
+	}
+	if err := m.manager.Start(ctx); err != nil {
+		return fmt.Errorf("running the manager: %w", err)
+	}
+	return nil
+}
+
+// Leading reports whether this process may write now.
+func (m *Manager) Leading() bool {
+	return m.running.Load() && (m.lease == nil || m.lease.held())
+}
+
+// Ready reports whether every RayCluster and pod has been seen once; a candidate for leadership is ready too.
+func (m *Manager) Ready() bool { return m.ready.Load() }
+
+// Enqueue asks for a cycle of one RayCluster soon.
+func (m *Manager) Enqueue(key nodepool.ClusterKey) { m.pool.enqueue(key) }
+
+// Keys lists the RayClusters that are seen, in no order.
+func (m *Manager) Keys() ([]nodepool.ClusterKey, error) { return m.source.keys() }
+
+func (m *Manager) exists(key nodepool.ClusterKey) bool {
+	object, err := m.source.rayCluster(key)
+	return err != nil || object != nil
+}
+
+// forget drops what is kept about a RayCluster that is gone.
+func (m *Manager) forget(key nodepool.ClusterKey) {
+	m.floor.drop(key)
+	m.memo.drop(key)
+	m.panics.drop(key)
+}
+
+// onceReady is called when the caches are full, without waiting for the lease.
+type onceReady func()
+
+func (f onceReady) Start(context.Context) error { f(); return nil }
+
+func (f onceReady) NeedLeaderElection() bool { return false }

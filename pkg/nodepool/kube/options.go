@@ -1,0 +1,43 @@
+package kube
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Options are the choices of a Manager.
+type Options struct {
+	// Namespaces are those whose RayClusters are served; none means all.
+	Namespaces []string
+	// LeaderElection lets several processes run of which one writes. The lease is LeaseNamespace/LeaseName.
+	LeaderElection            bool
+	LeaseNamespace, LeaseName string
+	// Single serves one RayCluster with the verbs that KubeRay's own Role grants (pods: get, list, watch; rayclusters: get,
+	// patch): the RayCluster is polled, there is no lease, and events go to the log. It excludes LeaderElection and Namespaces.
+	Single *nodepool.ClusterKey
+	// Poll is how often the one RayCluster is read in that form; zero means DefaultPoll.
+	Poll time.Duration
+	// Logger is required.
+	Logger *slog.Logger
+}
+
+// DefaultPoll keeps freeze's promise, no writes within a second, where a RayCluster cannot be watched.
+const DefaultPoll = 500 * time.Millisecond
+
+// Validate names the first choice that does not work.
+func (o Options) Validate() error {
+	switch {
+	case o.Logger == nil:
+		return fmt.Errorf("options: Logger is missing")
+	case o.LeaderElection && (o.LeaseNamespace == "" || o.LeaseName == ""):
+		return fmt.Errorf("options: LeaderElection needs LeaseNamespace and LeaseName")
+	case o.Single != nil && (o.LeaderElection || len(o.Namespaces) > 0):
+		return fmt.Errorf("options: Single excludes LeaderElection and Namespaces")
+	case o.Poll < 0:
+		return fmt.Errorf("options: Poll is %v, want more than zero", o.Poll)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// operation is one step of an RFC 6902 JSON patch. Value is always written: testing for null is how absence is tested.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// patchFor writes a change as one JSON patch on the RayCluster as it was read. The tests come first, so that nothing is
+// written to a cluster that was made anew under its name, frozen, suspended or marked for deletion meanwhile, to a group
+// that moved to another index, or over another writer's replicas. The API server refuses the whole patch with
+// 422 when one test fails.
+//
+//	test    /metadata/uid, /metadata/deletionTimestamp, the freeze annotation, /spec/suspend
+//	test    /spec/workerGroupSpecs/i/groupName and /replicas      for each target
+//	replace /spec/workerGroupSpecs/i/replicas                     (add where it was absent)
+//	replace /spec/workerGroupSpecs/i/scaleStrategy                (add where it was absent)
+func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
+	report := &findings{}
+	root := fields{values: object, report: report}
+	if uid := root.object("metadata").text("uid"); uid != change.UID {
+		return nil, fmt.Errorf("%w: uid is %s, was %s", nodepool.ErrConflict, uid, change.UID)
+	}
+	patch := guards(root)
+	groups := root.object("spec").objects("workerGroupSpecs")
+	var writes []operation
+	for _, target := range change.Targets {
+		if target.Index < 0 || target.Index >= len(groups) || groups[target.Index].text("groupName") != target.Group {
+			return nil, fmt.Errorf("%w: group %s is not at index %d", nodepool.ErrConflict, target.Group, target.Index)
+		}
+		group := groups[target.Index]
+		if stored := group.int32("replicas", 0); stored != target.From {
+			return nil, fmt.Errorf("%w: group %s has %d replicas, had %d", nodepool.ErrConflict, target.Group, stored, target.From)
+		}
+		path := fmt.Sprintf("/spec/workerGroupSpecs/%d", target.Index)
+		patch = append(patch,
+			operation{"test", path + "/groupName", target.Group},
+			operation{"test", path + "/replicas", group.values["replicas"]})
+		writes = append(writes, operation{verb(group, "replicas"), path + "/replicas", target.Replicas})
+		if target.WorkersToDelete != nil {
+			writes = append(writes, operation{verb(group, "scaleStrategy"), path + "/scaleStrategy",
+				map[string]any{"workersToDelete": target.WorkersToDelete}})
+		}
+	}
+	text, err := json.Marshal(append(patch, writes...))
+	if err != nil {
+		return nil, fmt.Errorf("writing patch of %s: %w", change.Cluster, err)
+	}
+	return text, nil
+}
+
+// guards test that the RayCluster is the one that was read and has not been stopped meanwhile.
+func guards(root fields) []operation {
+	metadata := root.object("metadata")
+	tests := []operation{
+		{"test", "/metadata/uid", metadata.values["uid"]},
+		{"test", "/metadata/deletionTimestamp", metadata.values["deletionTimestamp"]},
+		{"test", "/spec/suspend", root.object("spec").values["suspend"]},
+	}
+	annotations := metadata.object("annotations")
+	if !metadata.has("annotations") {
+		// A path below an absent map cannot be tested.
+		return append(tests, operation{"test", "/metadata/annotations", nil})
+	}
+	return append(tests, operation{"test", "/metadata/annotations/" + escape(FreezeAnnotation), annotations.values[FreezeAnnotation]})
+}
+
+// verb is add for an absent field and replace for a present one: replace below an absent parent is refused (k5).
+func verb(f fields, name string) string {
+	if f.has(name) {
+		return "replace"
+	}
+	return "add"
+}
+
+// escape writes a key as a JSON pointer token.
+func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }

@@ -1,0 +1,80 @@
+package kube
+
+import (
+	"context"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// polled reads one RayCluster again and again: the Role that KubeRay makes for a sidecar grants get and patch on
+// RayClusters, and neither list nor watch. Pods it may watch.
+type polled struct {
+	m      *Manager
+	key    nodepool.ClusterKey
+	newest atomic.Pointer[unstructured.Unstructured]
+}
+
+func newPolled(m *Manager) (*polled, error) {
+	p := &polled{m: m, key: *m.options.Single}
+	if err := watchPods(m); err != nil {
+		return nil, err
+	}
+	return p, m.manager.Add(manager.RunnableFunc(p.run))
+}
+
+func (p *polled) run(ctx context.Context) error {
+	interval := p.m.options.Poll
+	if interval == 0 {
+		interval = DefaultPoll
+	}
+	for {
+		p.poll(ctx)
+		if !sleep(ctx, jittered(interval)) {
+			return nil
+		}
+	}
+}
+
+// poll reads once. What cannot be read stays as it was; only the API server's word that it is gone counts as that.
+func (p *polled) poll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	object, err := p.m.getRayCluster(ctx, p.key)
+	switch {
+	case isGone(err):
+		if p.newest.Swap(nil) != nil {
+			p.m.forget(p.key)
+			p.m.Enqueue(p.key)
+		}
+	case err != nil:
+		p.m.options.Logger.Warn("RayCluster cannot be read", "cluster", p.key.String(), "error", err)
+	default:
+		before := p.newest.Swap(object)
+		if before == nil || before.GetResourceVersion() != object.GetResourceVersion() {
+			p.m.Enqueue(p.key)
+		}
+	}
+}
+
+func (p *polled) rayCluster(key nodepool.ClusterKey) (*unstructured.Unstructured, error) {
+	if key != p.key {
+		return nil, nil
+	}
+	return p.newest.Load(), nil
+}
+
+func (p *polled) pods(ctx context.Context, key nodepool.ClusterKey) ([]*corev1.Pod, error) {
+	return podsInCache(ctx, p.m.manager.GetCache(), key)
+}
+
+func (p *polled) keys() ([]nodepool.ClusterKey, error) {
+	if p.newest.Load() == nil {
+		return nil, nil
+	}
+	return []nodepool.ClusterKey{p.key}, nil
+}

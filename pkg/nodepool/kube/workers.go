@@ -1,0 +1,161 @@
+package kube
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Reconcile makes one cycle of one RayCluster and says when the next is due even if nothing happens; zero or less means
+// only when something does. It is never called twice at a time for one key.
+type Reconcile func(ctx context.Context, key nodepool.ClusterKey) (next time.Duration)
+
+const (
+	// minPause separates two cycles of one cluster: a burst of pod events becomes a few cycles, not one each.
+	minPause = 20 * time.Millisecond
+	// firstBackOff and lastBackOff bound the pause after a panic, doubling from one to the other.
+	firstBackOff = time.Second
+	lastBackOff  = time.Minute
+	// jitterShare spreads due times by ±10 %, so that the cycles of many clusters do not fall together.
+	jitterShare = 0.1
+)
+
+// pool runs one goroutine for each RayCluster, so that a slow head of one never delays another. A goroutine costs a few
+// kilobytes; a bounded number of them would let a few dead heads block the rest.
+type pool struct {
+	reconcile Reconcile
+	// exists is asked after a cycle; the worker of a RayCluster that is gone ends.
+	exists func(nodepool.ClusterKey) bool
+	// panicked is told what a cycle died of, and nil when one went well again.
+	panicked func(key nodepool.ClusterKey, cause any)
+
+	wg sync.WaitGroup
+	mu sync.Mutex
+	// Guarded by mu. ctx is nil before run; triggers of that time wait in early.
+	ctx      context.Context
+	early    map[nodepool.ClusterKey]bool
+	triggers map[nodepool.ClusterKey]chan struct{}
+}
+
+func newPool(exists func(nodepool.ClusterKey) bool, panicked func(nodepool.ClusterKey, any)) *pool {
+	return &pool{
+		exists: exists, panicked: panicked,
+		early: map[nodepool.ClusterKey]bool{}, triggers: map[nodepool.ClusterKey]chan struct{}{},
+	}
+}
+
+// run starts the workers of all keys enqueued so far and later, and returns when ctx has ended and every worker too.
+func (p *pool) run(ctx context.Context, reconcile Reconcile) {
+	p.mu.Lock()
+	p.ctx, p.reconcile = ctx, reconcile
+	for key := range p.early {
+		p.trigger(key)
+	}
+	p.early = nil
+	p.mu.Unlock()
+	<-ctx.Done()
+	p.wg.Wait()
+}
+
+// enqueue asks for a cycle soon. Triggers that meet a waiting one are one.
+func (p *pool) enqueue(key nodepool.ClusterKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx == nil {
+		p.early[key] = true
+		return
+	}
+	p.trigger(key)
+}
+
+// trigger is called with mu held.
+func (p *pool) trigger(key nodepool.ClusterKey) {
+	if p.ctx.Err() != nil {
+		return
+	}
+	trigger, running := p.triggers[key]
+	if !running {
+		trigger = make(chan struct{}, 1)
+		p.triggers[key] = trigger
+		p.wg.Go(func() { p.work(p.ctx, key, trigger) })
+	}
+	select {
+	case trigger <- struct{}{}:
+	default:
+	}
+}
+
+func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, trigger chan struct{}) {
+	panics := 0
+	due := time.NewTimer(time.Hour)
+	defer due.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-trigger:
+		case <-due.C:
+		}
+		next, died := p.cycle(ctx, key)
+		pause := minPause
+		if died {
+			pause = min(firstBackOff<<min(panics, 10), lastBackOff)
+			next = pause
+			panics++
+		} else {
+			panics = 0
+		}
+		if !p.exists(key) && p.retire(key, trigger) {
+			return
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+		due.Stop()
+		if next > 0 {
+			due.Reset(max(jittered(next)-pause, 0))
+		}
+	}
+}
+
+// cycle calls reconcile and survives it.
+func (p *pool) cycle(ctx context.Context, key nodepool.ClusterKey) (next time.Duration, died bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			next, died = 0, true
+			p.panicked(key, cause)
+		}
+	}()
+	next = p.reconcile(ctx, key)
+	p.panicked(key, nil)
+	return next, false
+}
+
+// retire forgets a worker unless it has been triggered meanwhile.
+func (p *pool) retire(key nodepool.ClusterKey, trigger chan struct{}) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(trigger) > 0 {
+		return false
+	}
+	delete(p.triggers, key)
+	return true
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func jittered(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (1 - jitterShare + 2*jitterShare*rand.Float64()))
+}
