@@ -23,9 +23,9 @@ type outcome struct {
 	findings []raydemand.Finding
 	actions  []Action
 	err      error
-	// again asks for a new look at once, after a conflict.
-	again         bool
-	seenToPatched time.Duration
+	// withheld: the patch was not written, so nothing else is done either; again: look again at once.
+	withheld, again bool
+	seenToPatched   time.Duration
 }
 
 // apply carries an intent out: first the one patch, then the drains, then the report to Ray. Only a managed cluster is
@@ -40,8 +40,10 @@ func (c *Controller) apply(ctx context.Context, r *record, v view, wanted intent
 		r.wantedAt = time.Time{}
 		return o
 	}
-	c.patch(ctx, r, &o)
-	if o.err == nil && !o.again {
+	if !o.withheld {
+		c.patch(ctx, r, &o)
+	}
+	if o.err == nil && !o.withheld {
 		c.drain(ctx, r, &o)
 	}
 	c.report(ctx, r, &o)
@@ -73,8 +75,8 @@ func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
 func (c *Controller) redecide(r *record, o *outcome, fresh nodepool.Cluster, looking bool) {
 	first := o.intent
 	if fresh.UID != o.view.cluster.UID {
-		o.paused, o.intent, o.again = "the RayCluster was created anew", first.withoutReductions(), true
-		o.intent.launch = nil
+		o.paused, o.intent = "the RayCluster was created anew", first.withoutReductions()
+		o.intent.launch, o.withheld, o.again = nil, true, true
 		return
 	}
 	o.view.cluster = fresh
@@ -113,10 +115,10 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.cluster.UID, Targets: targets})
 	took := c.config.Now().Sub(started)
 	switch {
-	case errors.Is(err, nodepool.ErrConflict):
-		o.again = true
-		o.actions = append(o.actions, Action{At: started, Kind: ActionPatch, Result: ResultConflict, Took: took,
-			Message: "the RayCluster changed since it was read"})
+	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
+		o.again = errors.Is(err, nodepool.ErrConflict)
+		o.withheld = true
+		o.actions = append(o.actions, Action{At: started, Kind: ActionPatch, Result: ResultConflict, Took: took, Message: err.Error()})
 		return
 	case err != nil:
 		r.patches.fail(o.view.now)
@@ -160,6 +162,9 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 		}
 		if w.replica != "" && refused[w.replica] {
 			continue
+		}
+		if !c.kube.Leading() {
+			return
 		}
 		action := c.ask(ctx, r, w)
 		o.actions = append(o.actions, action)

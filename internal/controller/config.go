@@ -63,8 +63,10 @@ type Config struct {
 	Jitter func() float64
 	// Log gets one line per change. Discarded by default.
 	Log *slog.Logger
-	// Published, when set, is called with every decision after it was carried out. It must not block.
+	// Published, when set, is called with every decision after it was carried out, Forgotten when a RayCluster is gone.
+	// Neither may block.
 	Published func(*Decision)
+	Forgotten func(nodepool.ClusterKey)
 }
 
 // withDefaults fills what was left out.

@@ -115,8 +115,11 @@ func (c *Controller) record(key nodepool.ClusterKey) *record {
 func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 	r.line.close()
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	delete(c.records, key)
+	c.mu.Unlock()
+	if c.config.Forgotten != nil {
+		c.config.Forgotten(key)
+	}
 }
 
 // Close drops all lines to Ray. No cycle may run any more.

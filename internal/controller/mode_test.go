@@ -263,3 +263,15 @@ func TestReportsTellWhatIsOnItsWayAndAreNotSentTooOften(t *testing.T) {
 		t.Errorf("%d reports of the same within 4 s", len(w.ray.reports)-before)
 	}
 }
+
+func TestAProcessThatLostTheLeadDrainsNothing(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 9))
+	w.kube.deposed = true
+	w.after(2 * time.Minute)
+	w.nothingWritten("another process leads")
+	w.want(9, gpu(1))
+	if d := w.after(time.Second); d.Err != "" || d.Next < 50*time.Millisecond {
+		t.Errorf("error %q, next %v; want no error and no hurry", d.Err, d.Next)
+	}
+	w.nothingWritten("another process leads")
+}

@@ -13,7 +13,10 @@ type Kube interface {
 	Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error)
 	// Fresh reads the same from the API server itself. It is asked before anything is taken away.
 	Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error)
-	// Apply writes one guarded patch and returns the cluster's new generation. nodepool.ErrConflict means: look again.
+	// Leading reports whether this process may write now. It is asked right before every drain, which no API server guards.
+	Leading() bool
+	// Apply writes one guarded patch and returns the cluster's new generation. nodepool.ErrConflict and
+	// nodepool.ErrReadOnly mean: look again; nodepool.ErrNotLeading: another process decides now.
 	Apply(ctx context.Context, change nodepool.Change) (generation int64, err error)
 	// Event records a Kubernetes Event on the RayCluster. warning selects its type.
 	Event(cluster nodepool.Cluster, warning bool, reason, message string)

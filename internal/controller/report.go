@@ -25,7 +25,7 @@ type reports struct {
 // the next is due; scaling does not depend on it.
 func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
 	v := o.view
-	if !v.live() || r.line.ray == nil || v.now.Sub(r.reports.sentAt) < soonest {
+	if !v.live() || r.line.ray == nil || v.now.Sub(r.reports.sentAt) < soonest || !c.kube.Leading() {
 		return
 	}
 	report := r.reports.make(v, o.intent, r.breakers)

@@ -208,6 +208,7 @@ type fakeKube struct {
 	nextErr       error
 	clusterErr    error
 	freshReads    int
+	deposed       bool // another process leads
 	changes       []nodepool.Change
 	events        []string
 }
@@ -232,6 +233,9 @@ func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, erro
 		k.nextErr = nil
 		return 0, err
 	}
+	if k.deposed {
+		return 0, nodepool.ErrNotLeading
+	}
 	k.changes = append(k.changes, change)
 	for _, t := range change.Targets {
 		g := &k.cluster.Groups[t.Index]
@@ -247,7 +251,11 @@ func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, erro
 	return k.cluster.Generation, nil
 }
 
-func (k *fakeKube) Event(_ nodepool.Cluster, _ bool, reason, _ string) { k.events = append(k.events, reason) }
+func (k *fakeKube) Leading() bool { return !k.deposed }
+
+func (k *fakeKube) Event(_ nodepool.Cluster, _ bool, reason, _ string) {
+	k.events = append(k.events, reason)
+}
 
 func (k *fakeKube) told(reason string) int {
 	count := 0

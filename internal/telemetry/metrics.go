@@ -1,0 +1,143 @@
+// Package telemetry is how Heliostat tells about itself: the logger, and instruments for Prometheus. It knows plain values
+// only; what they mean is decided where they are measured. Label values are a bounded set: the RayClusters and worker
+// groups that exist, and codes.
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics holds the instruments.
+type Metrics struct {
+	cycles        *prometheus.CounterVec
+	cycleSeconds  prometheus.Histogram
+	actions       *prometheus.CounterVec
+	actionSeconds *prometheus.HistogramVec
+	gcsErrors     *prometheus.CounterVec
+	seenToPatched prometheus.Histogram
+	dataAge       *prometheus.GaugeVec
+	managed       *prometheus.GaugeVec
+	unmet         *prometheus.GaugeVec
+	workers       *prometheus.GaugeVec
+}
+
+// Cycle is one cycle on one RayCluster, in the values that are measured.
+type Cycle struct {
+	Namespace, Cluster string
+	// Managed: the cluster may be written to. Failed: it could not be observed or patched. RayFailed: its GCS did not answer.
+	Managed, Failed, RayFailed bool
+	Took                       time.Duration
+	// SeenToPatched is zero unless this cycle patched growth.
+	SeenToPatched time.Duration
+	// DataAge is negative while Ray never answered.
+	DataAge time.Duration
+	Groups  []Group
+	Actions []Action
+	// Unmet counts demand that is not served by the code of its reason.
+	Unmet map[string]int64
+}
+
+// Group is one worker group's numbers of pods.
+type Group struct {
+	Name                       string
+	Current, Desired, Min, Max int
+}
+
+// Action is one thing done: Kind is patch, drain or report, Result ok, refused, conflict or error.
+type Action struct {
+	Kind, Result string
+	Took         time.Duration
+}
+
+// New registers the instruments.
+func New(registerer prometheus.Registerer) (*Metrics, error) {
+	byCluster := []string{"namespace", "cluster"}
+	m := &Metrics{
+		cycles: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "heliostat_cycles_total", Help: "Cycles by result: ok or error."}, []string{"result"}),
+		cycleSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "heliostat_cycle_seconds", Help: "How long a cycle took, calls included.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8)}),
+		actions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "heliostat_actions_total", Help: "Patches of RayClusters, drains of Ray nodes and failed reports, by result."}, []string{"kind", "result"}),
+		actionSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "heliostat_action_seconds", Help: "How long a patch or drain took.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 7)}, []string{"kind"}),
+		gcsErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "heliostat_gcs_errors_total", Help: "Cycles in which the GCS did not answer."}, byCluster),
+		seenToPatched: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "heliostat_seen_to_patched_seconds", Help: "From growth first wanted to replicas patched.",
+			Buckets: prometheus.ExponentialBuckets(0.002, 2.5, 9)}),
+		dataAge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "heliostat_data_age_seconds", Help: "Age of the Ray data that the last cycle used."}, byCluster),
+		managed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "heliostat_cluster_managed", Help: "1 while Heliostat may write to the RayCluster."}, byCluster),
+		unmet: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "heliostat_unmet_demand", Help: "Requests and gangs that the last plan does not serve, by reason."}, append(byCluster, "reason")),
+		workers: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "heliostat_group_workers", Help: "Pods of a worker group: current, desired, min and max."}, append(byCluster, "group", "of")),
+	}
+	var errs []error
+	for _, c := range []prometheus.Collector{m.cycles, m.cycleSeconds, m.actions, m.actionSeconds, m.gcsErrors,
+		m.seenToPatched, m.dataAge, m.managed, m.unmet, m.workers} {
+		errs = append(errs, registerer.Register(c))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	return m, nil
+}
+
+// Observe takes one cycle in.
+func (m *Metrics) Observe(c Cycle) {
+	m.cycles.WithLabelValues(choose(c.Failed, "error", "ok")).Inc()
+	m.cycleSeconds.Observe(c.Took.Seconds())
+	if c.RayFailed {
+		m.gcsErrors.WithLabelValues(c.Namespace, c.Cluster).Inc()
+	}
+	if c.SeenToPatched > 0 {
+		m.seenToPatched.Observe(c.SeenToPatched.Seconds())
+	}
+	if c.DataAge >= 0 {
+		m.dataAge.WithLabelValues(c.Namespace, c.Cluster).Set(c.DataAge.Seconds())
+	}
+	m.managed.WithLabelValues(c.Namespace, c.Cluster).Set(choose(c.Managed, 1.0, 0.0))
+	for _, a := range c.Actions {
+		m.actions.WithLabelValues(a.Kind, a.Result).Inc()
+		m.actionSeconds.WithLabelValues(a.Kind).Observe(a.Took.Seconds())
+	}
+	m.observeGroups(c)
+}
+
+func (m *Metrics) observeGroups(c Cycle) {
+	own := prometheus.Labels{"namespace": c.Namespace, "cluster": c.Cluster}
+	m.unmet.DeletePartialMatch(own)
+	for reason, count := range c.Unmet {
+		m.unmet.WithLabelValues(c.Namespace, c.Cluster, reason).Set(float64(count))
+	}
+	m.workers.DeletePartialMatch(own) // a removed group leaves no series behind
+	for _, g := range c.Groups {
+		for of, pods := range map[string]int{"current": g.Current, "desired": g.Desired, "min": g.Min, "max": g.Max} {
+			m.workers.WithLabelValues(c.Namespace, c.Cluster, g.Name, of).Set(float64(pods))
+		}
+	}
+}
+
+// Forget drops the series of a RayCluster that is gone.
+func (m *Metrics) Forget(namespace, cluster string) {
+	own := prometheus.Labels{"namespace": namespace, "cluster": cluster}
+	for _, vector := range []*prometheus.MetricVec{m.gcsErrors.MetricVec, m.dataAge.MetricVec, m.managed.MetricVec, m.unmet.MetricVec, m.workers.MetricVec} {
+		vector.DeletePartialMatch(own)
+	}
+}
+
+func choose[T any](condition bool, yes, no T) T {
+	if condition {
+		return yes
+	}
+	return no
+}

@@ -1,0 +1,109 @@
+package telemetry
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestGroupsAndClustersThatAreGoneLeaveNoSeries(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m, err := New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cycle := Cycle{Namespace: "ml", Cluster: "llm", Managed: true, RayFailed: true, Took: time.Millisecond, SeenToPatched: time.Millisecond,
+		Groups:  []Group{{Name: "gpu", Current: 1, Desired: 2, Max: 4}, {Name: "cpu"}},
+		Unmet:   map[string]int64{"capped": 3},
+		Actions: []Action{{Kind: "patch", Result: "ok", Took: time.Millisecond}}}
+	m.Observe(cycle)
+	if got := gauge(t, registry, "heliostat_group_workers", "gpu", "desired"); got != 2 {
+		t.Errorf("desired workers = %v, want 2", got)
+	}
+	cycle.Groups, cycle.Unmet = cycle.Groups[:1], nil
+	m.Observe(cycle)
+	if got := series(m.workers); got != 4 {
+		t.Errorf("%d series of workers, want the 4 of the group that is left", got)
+	}
+	if got := series(m.unmet); got != 0 {
+		t.Errorf("%d series of unmet demand, want none once it is served", got)
+	}
+	m.Forget("ml", "llm")
+	left, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range left {
+		for _, metric := range family.Metric {
+			for _, label := range metric.Label {
+				if label.GetValue() == "llm" {
+					t.Errorf("%s still has a series of the cluster", family.GetName())
+				}
+			}
+		}
+	}
+}
+
+// gauge finds the value of the series that has all of these label values.
+func gauge(t *testing.T, registry *prometheus.Registry, name string, labels ...string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			found := 0
+			for _, label := range metric.GetLabel() {
+				if slices.Contains(labels, label.GetValue()) {
+					found++
+				}
+			}
+			if family.GetName() == name && found == len(labels) {
+				return metric.GetGauge().GetValue()
+			}
+		}
+	}
+	t.Fatalf("no series of %s with labels %v", name, labels)
+	return 0
+}
+
+func series(c prometheus.Collector) int {
+	all := make(chan prometheus.Metric, 100)
+	c.Collect(all)
+	return len(all)
+}
+
+func TestRegisteringTwiceIsAnError(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	if _, err := New(registry); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(registry); err == nil {
+		t.Error("want an error")
+	}
+}
+
+func TestLoggerFormats(t *testing.T) {
+	for format, want := range map[string]string{"text": "reason=idle", "json": `"reason":"idle"`} {
+		var out bytes.Buffer
+		log, err := NewLogger(&out, format, "warn")
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Info("hidden")
+		log.Warn("shown", "reason", "idle")
+		if got := out.String(); !strings.Contains(got, want) || strings.Contains(got, "hidden") {
+			t.Errorf("%s: %q", format, got)
+		}
+	}
+	for _, bad := range [][2]string{{"xml", "info"}, {"text", "loud"}} {
+		if _, err := NewLogger(&bytes.Buffer{}, bad[0], bad[1]); err == nil {
+			t.Errorf("format %q and level %q: want an error", bad[0], bad[1])
+		}
+	}
+}
