@@ -223,7 +223,7 @@ function fleetLink(cluster) {
     if (cluster.findings) alarms.push(plural(cluster.findings, 'finding'));
     if (cluster.error) alarms.push('error');
     entry.link.firstChild.replaceChildren(element('span', {class: 'quiet', text: cluster.namespace + '/'}), cluster.name);
-    entry.link.lastChild.replaceChildren(facts.join(' · '), alarms.length ? element('span', {class: 'alarm', text: ' · ' + alarms.join(', ')}) : '');
+    entry.link.lastChild.replaceChildren(facts.join(' · ') + (alarms.length ? ' · ' : ''), element('span', {class: 'alarm', text: alarms.join(', ')}));
   }
   return {id, ...entry};
 }
@@ -249,14 +249,18 @@ function showFleet() {
   for (const id of links.keys()) if (!known.has(id)) links.delete(id);
 }
 
-let shown = '';
-
-function showCluster(text, make) {
-  if (text === shown) return;
-  shown = text;
-  const place = byId('cluster'), focused = place.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
-  place.replaceChildren(...make());
-  if (focused) place.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({preventScroll: true});
+// Only the sections that changed are replaced: a text selection, a scroll position or a reader's place in the others stays.
+function showCluster(parts) {
+  const place = byId('cluster'), focused = place.contains(document.activeElement) && document.activeElement.getAttribute('href');
+  parts.forEach((part, i) => {
+    const old = place.children[i];
+    if (!old) place.append(part);
+    else if (!old.isEqualNode(part)) old.replaceWith(part);
+  });
+  while (place.children.length > parts.length) place.lastChild.remove();
+  if (focused && !place.contains(document.activeElement)) {
+    place.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({preventScroll: true});
+  }
 }
 
 function showLink(up, text) {
@@ -267,31 +271,29 @@ function showLink(up, text) {
 
 async function read(path) {
   const answer = await fetch(path, {signal: AbortSignal.timeout(patienceMilliseconds), headers: {Accept: 'application/json'}});
-  const text = await answer.text();
-  let body = {};
-  try { body = JSON.parse(text); } catch { /* a proxy's page: the status says enough */ }
+  const body = await answer.json().catch(() => ({})); // not JSON, a proxy's page: the status says enough
   if (!answer.ok) throw Object.assign(new Error(body.detail || `the server answered ${answer.status}`), {status: answer.status});
-  return {text, body};
+  return body;
 }
 
 async function poll() {
   try {
-    fleet = (await read('/v1/rayclusters')).body.items || [];
+    fleet = (await read('/v1/rayclusters')).items || [];
     showFleet();
     let pick = chosen();
     if (!pick && fleet.length) pick = {namespace: fleet[0].namespace, name: fleet[0].name};
     if (pick && !location.hash) { history.replaceState(null, '', hashOf(pick)); showFleet(); }
     document.title = pick ? `${pick.name} · Heliostat` : 'Heliostat';
     if (!pick) {
-      showCluster('none', () => []);
+      showCluster([]);
     } else {
       try {
-        const {text, body} = await read(clusterPath(pick.namespace, pick.name));
+        const cluster = await read(clusterPath(pick.namespace, pick.name));
         const now = chosen();
-        if (now && hashOf(now) === hashOf(pick)) showCluster(text, () => clusterView(body));
+        if (now && hashOf(now) === hashOf(pick)) showCluster(clusterView(cluster));
       } catch (error) {
         if (!error.status) throw error;
-        showCluster('error ' + error.message, () => [element('div', {class: 'top'},
+        showCluster([element('div', {class: 'top'},
           element('h2', {text: pick.name}), element('p', {class: 'banner', text: error.message}))]);
       }
     }
@@ -312,6 +314,8 @@ async function run() {
   timer = setTimeout(run, pollMilliseconds);
 }
 
+// The skip link moves the focus only: the address after # names the chosen cluster.
+document.querySelector('.skip').addEventListener('click', event => { event.preventDefault(); byId('cluster').focus(); });
 byId('filter').addEventListener('input', showFleet);
 addEventListener('hashchange', () => { showFleet(); run(); byId('cluster').focus({preventScroll: true}); });
 document.addEventListener('visibilitychange', () => { if (!document.hidden) run(); });
