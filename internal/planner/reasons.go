@@ -143,7 +143,7 @@ func (p *planning) purposes(i int, given int64, out *outcome) string {
 		counts[a] += e.count
 	}
 	for _, a := range order {
-		text := fmt.Sprintf("%d × %s", counts[a], describe(a.item.request))
+		text := fmt.Sprintf("%d × %s", counts[a], Describe(a.item.request))
 		parts = append(parts, strings.TrimSpace(a.purpose+" "+text))
 	}
 	if more := len(parts) - namedPurposes; more > 0 {
@@ -208,8 +208,8 @@ func (p *planning) idleReason(i int, out *outcome) (Reason, bool) {
 	return Reason{CodeIdle, text}, true
 }
 
-// describe writes a request as a person would: {CPU 1, memory 2 GiB} where zone=a, else zone=b.
-func describe(r raydemand.Request) string {
+// Describe writes a request as a person would: {CPU 1, memory 2 GiB} where zone=a, else zone=b.
+func Describe(r raydemand.Request) string {
 	var s strings.Builder
 	s.WriteByte('{')
 	for i, name := range r.Bundle.Names() {

@@ -76,7 +76,7 @@ func (p *planning) possible(it *item) bool {
 // nearestMiss says what the best group lacks.
 func (p *planning) nearestMiss(it *item) string {
 	if len(p.groups) == 0 {
-		return fmt.Sprintf("needs %s; there is no worker group", describe(it.request))
+		return fmt.Sprintf("needs %s; there is no worker group", Describe(it.request))
 	}
 	if len(it.need) > 0 {
 		if text := p.missedAlone(it); text != "" {
@@ -94,7 +94,7 @@ func (p *planning) nearestMiss(it *item) string {
 	if len(missing) == 0 {
 		return fmt.Sprintf("group %s could serve it, but its maximum is 0", g.Name)
 	}
-	return fmt.Sprintf("no group has all of %s; nearest is %s: %s", describe(it.request), g.Name, strings.Join(missing, ", "))
+	return fmt.Sprintf("no group has all of %s; nearest is %s: %s", Describe(it.request), g.Name, strings.Join(missing, ", "))
 }
 
 // missedAlone names a resource of which no group has enough, whatever else is asked for.

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// pageWidth is what fits a terminal beside a margin.
+const pageWidth = 100
+
+// page collects lines of at most pageWidth columns.
+type page struct{ strings.Builder }
+
+// writePlanText writes the plan for a person: demand, groups, decision, unmet, and then what is odd.
+func writePlanText(out io.Writer, s planner.Snapshot, plan planner.Plan) error {
+	var p page
+	p.demand(s)
+	p.groups(plan.Groups)
+	p.decision(plan)
+	p.unmet(plan)
+	p.findings(plan.Findings)
+	_, err := io.WriteString(out, p.String())
+	return err
+}
+
+func (p *page) demand(s planner.Snapshot) {
+	p.line("", "Demand")
+	for _, r := range s.Requests {
+		p.line("  ", counted(r))
+	}
+	for _, g := range s.Gangs {
+		p.line("  ", describeGang(g))
+	}
+	for _, r := range slices.Concat(s.Constraint, s.KeptResources) {
+		p.line("  ", "request_resources "+counted(r))
+	}
+	if len(s.Requests)+len(s.Gangs)+len(s.Constraint)+len(s.KeptResources) == 0 {
+		p.line("  ", "nothing is asked for")
+	}
+}
+
+func counted(r raydemand.Request) string {
+	return fmt.Sprintf("%d × %s", r.Count, planner.Describe(r))
+}
+
+// describeGang writes equal bundles that follow one another once, with their count.
+func describeGang(g raydemand.Gang) string {
+	var parts []string
+	for i := 0; i < len(g.Bundles); {
+		r := raydemand.Request{Bundle: g.Bundles[i], Count: 1}
+		if i < len(g.BundleSelectors) {
+			r.Selectors = g.BundleSelectors[i : i+1]
+		}
+		text := planner.Describe(r)
+		for i++; i < len(g.Bundles) && len(g.BundleSelectors) == 0 && g.Bundles[i].Equal(r.Bundle); i++ {
+			r.Count++
+		}
+		parts = append(parts, fmt.Sprintf("%d × %s", r.Count, text))
+	}
+	return strings.Join(slices.Concat([]string{"gang"}, nonEmpty(g.ID, string(g.Strategy)), []string{strings.Join(parts, ", ")}), " ")
+}
+
+func nonEmpty(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
+}
+
+func (p *page) groups(groups []planner.GroupPlan) {
+	p.line("", "")
+	p.line("", "Groups")
+	if len(groups) == 0 {
+		p.line("  ", "there are none")
+	}
+	for _, g := range groups {
+		p.line("  ", fmt.Sprintf("%s: %d → %d pods (min %d, max %d), each %s", g.Name, g.Current, g.Desired, g.Min, g.Max,
+			planner.Describe(raydemand.Request{Bundle: g.Resources})))
+		for _, r := range g.Reasons {
+			p.line("    ", r.Message)
+		}
+	}
+}
+
+func (p *page) decision(plan planner.Plan) {
+	p.line("", "")
+	p.line("", "Decision")
+	for _, group := range slices.Sorted(maps.Keys(plan.Launch)) {
+		p.line("  ", fmt.Sprintf("launch %d × %s", plan.Launch[group], group))
+	}
+	for _, t := range plan.Terminate {
+		text := fmt.Sprintf("stop %s of %s (%s): %s", t.Pod, t.Group, t.Reason, t.Message)
+		if t.Busy {
+			text += "; it has work and leaves only by a drain with a deadline"
+		}
+		p.line("  ", text)
+	}
+	if plan.Price != nil {
+		p.line("  ", fmt.Sprintf("price of what is launched: %.2f an hour", *plan.Price))
+	}
+	if len(plan.Launch)+len(plan.Terminate) == 0 {
+		p.line("  ", "nothing to do")
+	}
+}
+
+func (p *page) unmet(plan planner.Plan) {
+	p.line("", "")
+	p.line("", "Unmet")
+	for _, u := range plan.InfeasibleRequests {
+		p.line("  ", fmt.Sprintf("%s: %s: %s", counted(u.Request), u.Reason.Code, u.Reason.Message))
+	}
+	for _, u := range plan.InfeasibleGangRequests {
+		p.line("  ", fmt.Sprintf("%s: %s: %s", describeGang(u.Gang), u.Reason.Code, u.Reason.Message))
+	}
+	for _, u := range plan.InfeasibleRequestResources {
+		p.line("  ", fmt.Sprintf("request_resources %s: %s: %s", counted(u.Request), u.Reason.Code, u.Reason.Message))
+	}
+	if len(plan.InfeasibleRequests)+len(plan.InfeasibleGangRequests)+len(plan.InfeasibleRequestResources) == 0 {
+		p.line("  ", "nothing: all demand is served or on its way")
+	}
+}
+
+func (p *page) findings(findings []raydemand.Finding) {
+	if len(findings) == 0 {
+		return
+	}
+	p.line("", "")
+	p.line("", "Findings")
+	for _, f := range findings {
+		subject := strings.Join(nonEmpty(f.Object, f.Field), " ")
+		p.line("  ", fmt.Sprintf("%s: %s: %s", f.Severity, subject, strings.Join(nonEmpty(f.Seen, f.Why, f.Fix), "; ")))
+	}
+}
+
+// line writes text broken at spaces; what continues is indented further. Names come from outside, so characters that
+// would move a terminal's cursor are replaced.
+func (p *page) line(indent, text string) {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
+	for {
+		room := pageWidth - utf8.RuneCountInString(indent)
+		head, rest := breakLine(text, room)
+		p.WriteString(strings.TrimRight(indent+head, " ") + "\n")
+		if rest == "" {
+			return
+		}
+		if text = rest; len(indent) < 8 {
+			indent += "  "
+		}
+	}
+}
+
+// breakLine cuts at the last space within width runes, or in the midst of a word that is longer.
+func breakLine(text string, width int) (head, rest string) {
+	if utf8.RuneCountInString(text) <= width {
+		return text, ""
+	}
+	runes := []rune(text)
+	cut := width
+	for cut > 0 && runes[cut] != ' ' {
+		cut--
+	}
+	if cut == 0 {
+		cut = width
+	}
+	return string(runes[:cut]), strings.TrimLeft(string(runes[cut:]), " ")
+}

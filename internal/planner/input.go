@@ -1,0 +1,204 @@
+package planner
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// InputError says what is wrong with a snapshot file, and where: Field is a path such as nodes[3].state.
+type InputError struct {
+	File, Field, Value string
+	// Want says what would be right.
+	Want string
+}
+
+// Error writes file, field, value and what would be right, in this order.
+func (e *InputError) Error() string {
+	where := e.File
+	if e.Field != "" {
+		where += ": " + e.Field
+	}
+	if e.Value == "" {
+		return where + ": " + e.Want
+	}
+	return fmt.Sprintf("%s: %s: want %s", where, e.Value, e.Want)
+}
+
+// input is one JSON value of the file with the path that leads to it. The first error of a file is kept; after it
+// every reading gives zero values.
+type input struct {
+	file *inputFile
+	path string
+	raw  json.RawMessage
+}
+
+type inputFile struct {
+	name string
+	err  error
+}
+
+// absent reports whether there is no value; null says the same.
+func (in input) absent() bool { return len(in.raw) == 0 || string(in.raw) == "null" }
+
+// fail keeps the first error. Long values are cut: the message is for a person.
+func (in input) fail(want string) {
+	const longest = 60
+	if in.file.err != nil {
+		return
+	}
+	value := string(in.raw)
+	if len(value) > longest {
+		value = value[:longest] + "…"
+	}
+	if in.absent() {
+		value = "missing"
+	}
+	in.file.err = &InputError{in.file.name, in.path, value, want}
+}
+
+// into decodes the value; it reports false when there is none or it does not decode.
+func (in input) into(target any, want string) bool {
+	if in.absent() || in.file.err != nil {
+		return false
+	}
+	if err := json.Unmarshal(in.raw, target); err != nil {
+		in.fail(want)
+		return false
+	}
+	return true
+}
+
+// fields returns a function that picks the members of an object.
+func (in input) fields() func(name string) input {
+	var members map[string]json.RawMessage
+	in.into(&members, "an object {…}")
+	prefix := in.path
+	if prefix != "" {
+		prefix += "."
+	}
+	return func(name string) input { return input{in.file, prefix + name, members[name]} }
+}
+
+func (in input) list() []input {
+	var elements []json.RawMessage
+	in.into(&elements, "a list […]")
+	inputs := make([]input, len(elements))
+	for i, raw := range elements {
+		inputs[i] = input{in.file, in.path + "[" + strconv.Itoa(i) + "]", raw}
+	}
+	return inputs
+}
+
+func (in input) text() (s string) {
+	in.into(&s, "a string")
+	return s
+}
+
+// name is a text that must be there.
+func (in input) name(want string) string {
+	s := in.text()
+	if s == "" {
+		in.fail(want)
+	}
+	return s
+}
+
+func (in input) boolean() (b bool) {
+	in.into(&b, "true or false")
+	return b
+}
+
+// count reads a whole number in [least, most].
+func (in input) count(least, most, absent int64) int64 {
+	if in.absent() {
+		return absent
+	}
+	var n int64
+	want := fmt.Sprintf("a whole number from %d to %d", least, most)
+	if in.into(&n, want) && (n < least || n > most) {
+		in.fail(want)
+	}
+	return n
+}
+
+// optionalCount tells an absent number from 0.
+func (in input) optionalCount(least, most int64) *int {
+	if in.absent() {
+		return nil
+	}
+	n := int(in.count(least, most, 0))
+	return &n
+}
+
+// number reads a number in [0, most]; nil when there is none.
+func (in input) number(most float64) *float64 {
+	var f float64
+	want := fmt.Sprintf("a number from 0 to %g", most)
+	if !in.into(&f, want) {
+		return nil
+	}
+	if f < 0 || f > most || math.IsNaN(f) {
+		in.fail(want)
+	}
+	return &f
+}
+
+func (in input) moment() (t time.Time) {
+	in.into(&t, "a time such as 2026-01-31T12:00:00Z")
+	return t
+}
+
+// bundle reads resource amounts. nil means absent, which differs from "nothing".
+func (in input) bundle() raydemand.Bundle {
+	var amounts map[string]json.RawMessage
+	if !in.into(&amounts, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`) {
+		return nil
+	}
+	bundle := make(raydemand.Bundle, len(amounts))
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		at := input{in.file, in.path + "." + name, amounts[name]}
+		amount, err := raydemand.ParseAmount(string(at.raw))
+		if err != nil || amount < 0 || amount > mostAmount {
+			at.fail(fmt.Sprintf("an amount from 0 to %s, to four decimal places", mostAmount))
+		}
+		bundle[name] = amount
+	}
+	return bundle
+}
+
+// mostAmount is 100 TiB in bytes: the sum of a gang's bundles must not saturate, or two gangs would look alike.
+const mostAmount raydemand.Amount = 100 << 40 * raydemand.One
+
+func (in input) labels() map[string]string {
+	var labels map[string]string
+	in.into(&labels, `an object of texts such as {"zone": "a"}`)
+	return labels
+}
+
+func (in input) selector() raydemand.Selector {
+	var expressions map[string]string
+	want := `an object of label expressions such as {"zone": "in(a,b)", "tier": "!spot"}`
+	if !in.into(&expressions, want) {
+		return nil
+	}
+	selector, err := raydemand.ParseSelector(expressions)
+	if err != nil {
+		in.fail(want)
+	}
+	return selector
+}
+
+func (in input) selectors() []raydemand.Selector {
+	var selectors []raydemand.Selector
+	for _, each := range in.list() {
+		selectors = append(selectors, each.selector())
+	}
+	return selectors
+}

@@ -1,0 +1,280 @@
+package planner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// MaxSnapshotBytes bounds the size of a snapshot file. A cluster of 10,000 nodes takes about 5 MiB.
+const MaxSnapshotBytes = 64 << 20
+
+// Document is a snapshot file. Its groups may come from a RayCluster manifest instead, which the caller decodes.
+type Document struct {
+	Snapshot
+	// RayCluster is the manifest as it stands in the file, nil when groups are given.
+	RayCluster json.RawMessage
+}
+
+// ReadSnapshot reads a snapshot file and refuses what cannot be meant: the error is an *InputError that names the
+// file, the field, the value found and what would be right. Unknown keys are ignored.
+func ReadSnapshot(r io.Reader, name string) (Snapshot, error) {
+	doc, err := ReadDocument(r, name)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if doc.RayCluster != nil {
+		return Snapshot{}, &InputError{name, "rayCluster", "a manifest", "groups, which a reader of manifests has made of it"}
+	}
+	return doc.Snapshot, nil
+}
+
+// ReadDocument reads a snapshot file whose groups may stand in a RayCluster manifest. Errors are those of ReadSnapshot.
+func ReadDocument(r io.Reader, name string) (Document, error) {
+	raw, err := io.ReadAll(io.LimitReader(r, MaxSnapshotBytes+1))
+	if err != nil {
+		return Document{}, fmt.Errorf("reading snapshot %s: %w", name, err)
+	}
+	if len(raw) > MaxSnapshotBytes {
+		return Document{}, &InputError{File: name, Want: fmt.Sprintf("larger than %d MiB, the most that is read", MaxSnapshotBytes>>20)}
+	}
+	if err := checkSyntax(raw, name); err != nil {
+		return Document{}, err
+	}
+	file := &inputFile{name: name}
+	doc := input{file: file, raw: raw}.document()
+	if file.err != nil {
+		return Document{}, file.err
+	}
+	return doc, nil
+}
+
+// checkSyntax refuses what is not one JSON object, with line and column.
+func checkSyntax(raw []byte, name string) error {
+	var top map[string]json.RawMessage
+	err := json.Unmarshal(raw, &top)
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil && top != nil:
+		return nil
+	case errors.As(err, &syntax):
+		before := string(raw[:min(int(syntax.Offset), len(raw))])
+		line := 1 + strings.Count(before, "\n")
+		column := len(before) - strings.LastIndexByte(before, '\n') - 1
+		return &InputError{name, fmt.Sprintf("line %d, column %d", line, column), syntax.Error(), "a JSON object"}
+	}
+	return &InputError{File: name, Value: "not a JSON object", Want: `a snapshot {"groups": […], "nodes": […], …}`}
+}
+
+func (in input) document() Document {
+	field := in.fields()
+	s := Snapshot{
+		Name:                      field("name").text(),
+		TakenAt:                   field("takenAt").moment(),
+		MaxWorkers:                field("maxWorkers").optionalCount(0, math.MaxInt32),
+		UpscalingMode:             field("upscalingMode").upscalingMode(),
+		IdleTimeoutSeconds:        field("idleTimeoutSeconds").number(mostSeconds),
+		LaunchConfigCheckDisabled: field("launchConfigCheckDisabled").boolean(),
+		Groups:                    field("groups").groups(),
+		Head:                      field("head").head(),
+		Nodes:                     field("nodes").nodes(),
+		KeptResources:             field("keptResources").requests(),
+	}
+	s.Requests = field("pendingRequests").requests()
+	s.Gangs = field("pendingGangRequests").gangs()
+	s.Constraint = field("requestResources").requests()
+	doc := Document{Snapshot: s}
+	cluster, groups := field("rayCluster"), field("groups")
+	switch {
+	case !cluster.absent() && !groups.absent():
+		cluster.fail("either groups or rayCluster, not both")
+	case !cluster.absent():
+		doc.RayCluster = cluster.raw
+	case len(groups.raw) == 0:
+		groups.fail("a list of worker groups, or rayCluster: {…} in its place")
+	}
+	return doc
+}
+
+// mostSeconds is thirty years: more is a slip of the unit.
+const mostSeconds = 1e9
+
+func (in input) upscalingMode() string {
+	mode := in.text()
+	switch mode {
+	case "", "Default", "Aggressive", "Conservative":
+	default:
+		in.fail("Default, Aggressive or Conservative")
+	}
+	return mode
+}
+
+func (in input) groups() []Group {
+	seen := map[string]int{}
+	var groups []Group
+	for i, each := range in.list() {
+		g, name := each.group()
+		groups = append(groups, g)
+		name.unique(seen, g.Name, i, "groups")
+	}
+	return groups
+}
+
+// unique refuses a second object of the same name.
+func (in input) unique(seen map[string]int, name string, i int, list string) {
+	if first, twice := seen[name]; twice {
+		in.fail(fmt.Sprintf("a name of its own: %s[%d] has this one", list, first))
+	}
+	seen[name] = i
+}
+
+func (in input) group() (Group, input) {
+	field := in.fields()
+	return Group{
+		Name:               field("name").name("the worker group's name"),
+		Resources:          field("resources").bundle(),
+		Labels:             field("labels").labels(),
+		Min:                int(field("minReplicas").count(0, math.MaxInt32, 0)),
+		Max:                int(field("maxReplicas").count(0, math.MaxInt32, math.MaxInt32)), // KubeRay's default
+		Replicas:           field("replicas").optionalCount(0, math.MaxInt32),
+		NumOfHosts:         int(field("numOfHosts").count(1, mostHosts, 1)),
+		IdleTimeoutSeconds: field("idleTimeoutSeconds").number(mostSeconds),
+		Priority:           int(field("priority").count(math.MinInt32, math.MaxInt32, 0)),
+		Price:              field("price").number(1e9),
+		CloudAvailability:  field("cloudAvailability").number(1),
+		RecoverableScore:   field("recoverableScore").number(1),
+		LaunchConfigHash:   field("launchConfigHash").text(),
+		Closed:             field("closed").text(),
+	}, field("name")
+}
+
+// mostHosts bounds numOfHosts: the largest TPU slices have some thousand hosts.
+const mostHosts = 100_000
+
+func (in input) head() *Node {
+	if in.absent() {
+		return nil
+	}
+	n := in.node(true)
+	return &n
+}
+
+func (in input) nodes() []Node {
+	seen := map[string]int{}
+	var nodes []Node
+	for i, each := range in.list() {
+		n := each.node(false)
+		nodes = append(nodes, n)
+		each.fields()("pod").unique(seen, n.Pod, i, "nodes")
+	}
+	return nodes
+}
+
+func (in input) node(head bool) Node {
+	field := in.fields()
+	n := Node{
+		Pod: field("pod").text(), Group: field("group").text(), State: field("state").state(head),
+		Resources: field("resources").bundle(), Total: field("total").bundle(), Available: field("available").bundle(),
+		Labels: field("labels").labels(), PlacedLabels: field("placedLabels").labels(),
+		Replica: field("replica").text(), Expected: field("expected").boolean(), IMState: field("imState").text(),
+		LaunchConfigHash: field("launchConfigHash").text(), GroupLaunchConfigHash: field("groupLaunchConfigHash").text(),
+	}
+	if idle := field("idleSeconds").number(mostSeconds); idle != nil {
+		n.IdleSeconds = *idle
+	}
+	if !head {
+		field("pod").name("the pod's name")
+		field("group").name("the worker group's name")
+	}
+	return n
+}
+
+func (in input) state(head bool) NodeState {
+	state := NodeState(in.text())
+	switch state {
+	case Running, Idle, Pending, AllocationTimeout, Leaving:
+		return state
+	case "":
+		if head {
+			return Running
+		}
+	}
+	in.fail("RUNNING, IDLE, PENDING, ALLOCATION_TIMEOUT or LEAVING")
+	return state
+}
+
+func (in input) requests() []raydemand.Request {
+	var requests []raydemand.Request
+	for _, each := range in.list() {
+		field := each.fields()
+		r := raydemand.Request{
+			Bundle:    field("resources").bundle(),
+			Count:     field("count").count(1, maxCount, 0),
+			Selectors: field("labelSelectors").selectors(),
+		}
+		if r.Bundle == nil {
+			field("resources").fail(`an object of amounts such as {"CPU": 1}`)
+		}
+		if r.Count == 0 {
+			field("count").fail("how many of it wait, at least 1")
+		}
+		requests = append(requests, r)
+	}
+	return requests
+}
+
+func (in input) gangs() []raydemand.Gang {
+	seen := map[string]int{}
+	var gangs []raydemand.Gang
+	for i, each := range in.list() {
+		g := each.gang()
+		gangs = append(gangs, g)
+		if g.ID != "" {
+			each.fields()("id").unique(seen, g.ID, i, "pendingGangRequests")
+		}
+	}
+	return gangs
+}
+
+func (in input) gang() raydemand.Gang {
+	field := in.fields()
+	g := raydemand.Gang{
+		ID:              field("id").text(),
+		Strategy:        raydemand.Strategy(field("strategy").text()),
+		Bundles:         field("bundles").bundles(),
+		BundleSelectors: field("bundleLabelSelectors").selectors(),
+		TopologyLabel:   field("topologyLabel").text(),
+	}
+	for _, each := range field("fallbackBundles").list() {
+		g.Fallbacks = append(g.Fallbacks, each.bundles())
+	}
+	if !g.Strategy.Valid() {
+		field("strategy").fail("PACK, SPREAD, STRICT_PACK or STRICT_SPREAD")
+	}
+	if len(g.BundleSelectors) != 0 && len(g.BundleSelectors) != len(g.Bundles) {
+		field("bundleLabelSelectors").fail("one selector for each of the " + strconv.Itoa(len(g.Bundles)) + " bundles, or none at all")
+	}
+	return g
+}
+
+// bundles reads a gang's bundles, at least one.
+func (in input) bundles() []raydemand.Bundle {
+	var bundles []raydemand.Bundle
+	for _, each := range in.list() {
+		b := each.bundle()
+		if b == nil {
+			each.fail(`an object of amounts such as {"GPU": 1}`)
+		}
+		bundles = append(bundles, b)
+	}
+	if len(bundles) == 0 {
+		in.fail("at least one bundle")
+	}
+	return bundles
+}
