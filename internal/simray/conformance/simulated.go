@@ -1,0 +1,104 @@
+package conformance
+
+import (
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/simray"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Simulated is simray as a Target.
+type Simulated struct {
+	Head *simray.Head
+	Ray  simray.Version
+}
+
+// Addr implements Target.
+func (s Simulated) Addr() string { return s.Head.Addr() }
+
+// Version implements Target.
+func (s Simulated) Version() simray.Version { return s.Ray }
+
+// Patience implements Target: only the clock's next millisecond is ever waited for.
+func (s Simulated) Patience() time.Duration { return 5 * time.Second }
+
+// ShortTask implements Target.
+func (s Simulated) ShortTask() time.Duration { return 500 * time.Millisecond }
+
+// Start implements Target.
+func (s Simulated) Start(_ *testing.T, worker simray.Node) { s.Head.AddNode(worker) }
+
+// Restart implements Target.
+func (s Simulated) Restart(t *testing.T) {
+	t.Helper()
+	if err := s.Head.Restart(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Do implements Target.
+func (s Simulated) Do(t *testing.T, work Work) (stop func()) {
+	t.Helper()
+	var ids []simray.WorkID
+	for _, task := range work.Tasks {
+		for range task.Count {
+			ids = append(ids, s.Head.Submit(simray.Task{
+				Bundle: bundle(t, task.Resources), Selectors: selectors(t, task.Selectors), Actor: task.Actor,
+				Runs: time.Duration(task.Seconds * float64(time.Second)),
+			}))
+		}
+	}
+	for _, gang := range work.Gangs {
+		g := simray.Gang{Strategy: raydemand.Strategy(gang.Strategy), TopologyLabel: gang.Topology, Selectors: selectors(t, gang.Selectors)}
+		for _, b := range gang.Bundles {
+			g.Bundles = append(g.Bundles, bundle(t, b))
+		}
+		ids = append(ids, s.Head.SubmitGang(g))
+	}
+	return func() {
+		for _, id := range ids {
+			s.Head.Cancel(id)
+		}
+	}
+}
+
+// RequestResources implements Target.
+func (s Simulated) RequestResources(t *testing.T, bundles []map[string]float64, labels []map[string]string) {
+	t.Helper()
+	var entries []raydemand.Request
+	for i, b := range bundles {
+		entry := raydemand.Request{Bundle: bundle(t, b), Count: 1}
+		if i < len(labels) && len(labels[i]) > 0 {
+			entry.Selectors = selectors(t, labels[i:i+1])
+		}
+		entries = append(entries, entry)
+	}
+	s.Head.RequestResources(entries)
+}
+
+func bundle(t *testing.T, resources map[string]float64) raydemand.Bundle {
+	t.Helper()
+	b := raydemand.Bundle{}
+	for name, value := range resources {
+		amount, err := raydemand.FromFloat(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[name] = amount
+	}
+	return b
+}
+
+func selectors(t *testing.T, expressions []map[string]string) []raydemand.Selector {
+	t.Helper()
+	var all []raydemand.Selector
+	for _, e := range expressions {
+		s, err := raydemand.ParseSelector(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	return all
+}

@@ -1,0 +1,224 @@
+package simray
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"heliostat.dev/heliostat/api/proto/autoscalerpb"
+	"heliostat.dev/heliostat/api/proto/raypb"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// nilClusterID is 28 bytes of 0xff, which GetClusterId alone accepts.
+var nilClusterID = strings.Repeat("ff", 28)
+
+type autoscalerService struct {
+	autoscalerpb.UnimplementedAutoscalerStateServiceServer
+	head *Head
+}
+
+// GetClusterResourceState dies of a version ahead of its counter, as a live GCS does.
+func (s autoscalerService) GetClusterResourceState(ctx context.Context, r *autoscalerpb.GetClusterResourceStateRequest) (*autoscalerpb.GetClusterResourceStateReply, error) {
+	var state *autoscalerpb.ClusterResourceState
+	s.head.look(func(c *cluster, now time.Time) {
+		if r.GetLastSeenClusterResourceStateVersion() <= c.version {
+			state = c.state(now)
+		}
+	})
+	if state == nil {
+		return nil, s.head.crash(ctx)
+	}
+	return &autoscalerpb.GetClusterResourceStateReply{ClusterResourceState: state}, nil
+}
+
+// GetClusterStatus returns the state and the last report.
+func (s autoscalerService) GetClusterStatus(context.Context, *autoscalerpb.GetClusterStatusRequest) (*autoscalerpb.GetClusterStatusReply, error) {
+	reply := &autoscalerpb.GetClusterStatusReply{}
+	s.head.look(func(c *cluster, now time.Time) {
+		reply.ClusterResourceState, reply.AutoscalingState = c.state(now), c.report
+	})
+	return reply, nil
+}
+
+// ReportAutoscalingState ignores a version lower than the stored one; an equal one replaces.
+func (s autoscalerService) ReportAutoscalingState(_ context.Context, r *autoscalerpb.ReportAutoscalingStateRequest) (*autoscalerpb.ReportAutoscalingStateReply, error) {
+	s.head.look(func(c *cluster, _ time.Time) {
+		c.reports++
+		if c.report == nil || r.GetAutoscalingState().GetAutoscalerStateVersion() >= c.report.GetAutoscalerStateVersion() {
+			c.report = r.GetAutoscalingState()
+		}
+	})
+	return &autoscalerpb.ReportAutoscalingStateReply{}, nil
+}
+
+// RequestClusterResourceConstraint replaces the constraint, on a v1 head too.
+func (s autoscalerService) RequestClusterResourceConstraint(_ context.Context, r *autoscalerpb.RequestClusterResourceConstraintRequest) (*autoscalerpb.RequestClusterResourceConstraintReply, error) {
+	s.head.look(func(c *cluster, _ time.Time) {
+		c.constraint = r.GetClusterResourceConstraint()
+		if c.constraint == nil {
+			c.constraint = &autoscalerpb.ClusterResourceConstraint{}
+		}
+	})
+	return &autoscalerpb.RequestClusterResourceConstraintReply{}, nil
+}
+
+// ReportClusterConfig is unknown to 2.40.
+func (s autoscalerService) ReportClusterConfig(context.Context, *autoscalerpb.ReportClusterConfigRequest) (*autoscalerpb.ReportClusterConfigReply, error) {
+	if s.head.options.Version == Ray240 {
+		return nil, status.Error(codes.Unimplemented, "")
+	}
+	return &autoscalerpb.ReportClusterConfigReply{}, nil
+}
+
+// crash ends the server as a failed check ends the GCS: the caller sees the connection break.
+func (h *Head) crash(ctx context.Context) error {
+	h.served.Go(h.Stop)
+	<-ctx.Done()
+	return status.FromContextError(ctx.Err()).Err()
+}
+
+type nodeInfoService struct {
+	raypb.UnimplementedNodeInfoGcsServiceServer
+	head *Head
+}
+
+// GetClusterId returns the session's 28 bytes.
+func (s nodeInfoService) GetClusterId(context.Context, *raypb.GetClusterIdRequest) (*raypb.GetClusterIdReply, error) {
+	id := make([]byte, 28)
+	if _, err := fmt.Sscanf(s.head.ClusterID(), "%x", &id); err != nil {
+		return nil, fmt.Errorf("decoding cluster id: %w", err)
+	}
+	return &raypb.GetClusterIdReply{Status: &raypb.GcsStatus{}, ClusterId: id}, nil
+}
+
+// CheckAlive tells the version; only 2.60 says that it leads.
+func (s nodeInfoService) CheckAlive(context.Context, *raypb.CheckAliveRequest) (*raypb.CheckAliveReply, error) {
+	reply := &raypb.CheckAliveReply{Status: &raypb.GcsStatus{}, RayVersion: string(s.head.options.Version)}
+	if s.head.options.Version == Ray260 {
+		leads := true
+		reply.IsLeader = &leads
+	}
+	return reply, nil
+}
+
+// GetAllNodeInfo lists the node table, labels included in every version.
+func (s nodeInfoService) GetAllNodeInfo(context.Context, *raypb.GetAllNodeInfoRequest) (*raypb.GetAllNodeInfoReply, error) {
+	reply := &raypb.GetAllNodeInfoReply{Status: &raypb.GcsStatus{}}
+	s.head.look(func(c *cluster, _ time.Time) {
+		for i, n := range c.nodes {
+			info := &raypb.GcsNodeInfo{
+				NodeId: n.id[:], NodeManagerAddress: n.IP, NodeName: n.IP, InstanceId: n.Instance, NodeTypeName: n.Group,
+				IsHeadNode: i == 0, Labels: n.Labels, ResourcesTotal: wireBundle(n.Resources),
+			}
+			if n.dead {
+				info.State = raypb.GcsNodeInfo_DEAD
+				info.DeathInfo = &raypb.NodeDeathInfo{Reason: n.death, ReasonMessage: n.message}
+			}
+			reply.NodeInfoList = append(reply.NodeInfoList, info)
+		}
+		reply.Total = int64(len(c.nodes))
+	})
+	return reply, nil
+}
+
+type nodeResourceService struct {
+	raypb.UnimplementedNodeResourceInfoGcsServiceServer
+	head *Head
+}
+
+// GetDrainingNodes lists drained nodes that still live.
+func (s nodeResourceService) GetDrainingNodes(context.Context, *raypb.GetDrainingNodesRequest) (*raypb.GetDrainingNodesReply, error) {
+	reply := &raypb.GetDrainingNodesReply{Status: &raypb.GcsStatus{}}
+	s.head.look(func(c *cluster, _ time.Time) {
+		for _, n := range c.nodes {
+			if !n.dead && n.drain != autoscalerpb.DrainNodeReason_DRAIN_NODE_REASON_UNSPECIFIED {
+				reply.DrainingNodes = append(reply.DrainingNodes, &raypb.DrainingNode{NodeId: n.id[:], DrainingDeadlineTimestampMs: n.deadline})
+			}
+		}
+	})
+	return reply, nil
+}
+
+type actorInfoService struct {
+	raypb.UnimplementedActorInfoGcsServiceServer
+	head *Head
+}
+
+// GetAllActorInfo lists the living actors.
+func (s actorInfoService) GetAllActorInfo(context.Context, *raypb.GetAllActorInfoRequest) (*raypb.GetAllActorInfoReply, error) {
+	reply := &raypb.GetAllActorInfoReply{Status: &raypb.GcsStatus{}}
+	s.head.look(func(c *cluster, _ time.Time) {
+		for _, w := range c.work {
+			if !w.task.Actor || w.over {
+				continue
+			}
+			actor := &raypb.ActorTableData{ActorId: w.actorID[:16], State: raypb.ActorTableData_PENDING_CREATION, Preempted: w.preempted}
+			if on := w.parts[0].on; on != nil {
+				actor.State, actor.NodeId = raypb.ActorTableData_ALIVE, on.id[:]
+			}
+			reply.ActorTableData = append(reply.ActorTableData, actor)
+		}
+	})
+	return reply, nil
+}
+
+// DrainNode in the order of a live GCS: check the request, mark the actors, then ask the raylet.
+func (s autoscalerService) DrainNode(ctx context.Context, r *autoscalerpb.DrainNodeRequest) (*autoscalerpb.DrainNodeReply, error) {
+	if r.GetDeadlineTimestampMs() < 0 {
+		return nil, rayError(ctx, codes.Aborted, "Invalid", fmt.Sprintf("Draining deadline must be non-negative, received %d", r.GetDeadlineTimestampMs()))
+	}
+	var want raydemand.NodeID
+	if size := len(r.GetNodeId()); size != 0 && size != len(want) {
+		return nil, s.head.crash(ctx)
+	}
+	reply := &autoscalerpb.DrainNodeReply{IsAccepted: true}
+	rayletDies := false
+	s.head.look(func(c *cluster, now time.Time) {
+		n := c.find(r.GetNodeId())
+		if n == nil || n.dead {
+			return
+		}
+		c.markPreempted(n)
+		if r.GetReason() == autoscalerpb.DrainNodeReason_DRAIN_NODE_REASON_UNSPECIFIED {
+			rayletDies = true
+			c.die(n, raypb.NodeDeathInfo_UNEXPECTED_TERMINATION, "raylet died", now)
+			return
+		}
+		if text := c.refusal(n, r.GetReason()); text != "" {
+			reply = &autoscalerpb.DrainNodeReply{RejectionReasonMessage: text}
+			return
+		}
+		// The first drain stands: a second one of a draining node changes neither reason nor deadline.
+		if n.drain == autoscalerpb.DrainNodeReason_DRAIN_NODE_REASON_UNSPECIFIED {
+			n.drain, n.message, n.deadline = r.GetReason(), r.GetReasonMessage(), r.GetDeadlineTimestampMs()
+		}
+	})
+	if rayletDies {
+		name, text := s.head.options.Version.unreachable()
+		return nil, rayError(ctx, codes.Aborted, name, text)
+	}
+	return reply, nil
+}
+
+func (c *cluster) markPreempted(n *node) {
+	for _, w := range c.work {
+		if w.task.Actor && w.parts[0].on == n {
+			w.preempted = true
+		}
+	}
+}
+
+// refusal is the raylet's word on a drain: an idle termination needs an idle node; since 2.52 a second drain of a
+// draining node is accepted.
+func (c *cluster) refusal(n *node, reason autoscalerpb.DrainNodeReason) string {
+	drains := n.drain != autoscalerpb.DrainNodeReason_DRAIN_NODE_REASON_UNSPECIFIED
+	if reason != autoscalerpb.DrainNodeReason_DRAIN_NODE_REASON_IDLE_TERMINATION || !n.busy() || drains && c.options.Version != Ray240 {
+		return ""
+	}
+	return "The node to be idle terminated is no longer idle."
+}
