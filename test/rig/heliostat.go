@@ -126,6 +126,9 @@ func RequestPath(namespace, name string) string {
 	return "/v1/namespaces/" + namespace + "/rayclusters/" + name + "/request_resources"
 }
 
+// LastLines returns the last n lines of Heliostat's log.
+func (h *Heliostat) LastLines(n int) string { return tail(h.Log, n) }
+
 // PID is the process's id.
 func (h *Heliostat) PID() int { return h.cmd.Process.Pid }
 

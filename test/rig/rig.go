@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -94,15 +93,9 @@ func (r *Rig) Python() string {
 	return filepath.Join(r.Cluster.RayEnv(devcluster.DefaultRay), "bin", "python")
 }
 
-// Create creates a namespace, where it is missing, and the object in it.
+// Create creates a RayCluster, and its namespace where that is missing.
 func (r *Rig) Create(ctx context.Context, cluster *unstructured.Unstructured) error {
-	if err := r.ensureNamespace(ctx, cluster.GetNamespace()); err != nil {
-		return err
-	}
-	if _, err := r.Dynamic.Resource(RayClusters).Namespace(cluster.GetNamespace()).Create(ctx, cluster, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("creating RayCluster %s/%s: %w", cluster.GetNamespace(), cluster.GetName(), err)
-	}
-	return nil
+	return r.CreateAny(ctx, RayClusters, cluster)
 }
 
 // GCS connects to the GCS of a RayCluster's head pod.

@@ -1,0 +1,152 @@
+// Command demo shows the whole loop on one machine: a real Ray asks for GPUs in several ways, Heliostat sees it, scales
+// the worker groups of a real RayCluster under the real KubeRay operator, and takes the workers away again when they
+// are idle. Each step is told when it happens and read from where it happens: the Kubernetes API, Ray's GCS, the work
+// itself. Heliostat's word is not taken for anything.
+//
+// With DEMO_EXIT=1 it ends after the story, with status 0 only when every step really happened; otherwise it keeps the
+// cluster until Ctrl-C. Either way it leaves nothing behind but what was built.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"heliostat.dev/heliostat/test/rig"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second Ctrl-C ends the program at once; what it started ends with it.
+	context.AfterFunc(ctx, stop)
+	rig.Quiet()
+	os.Exit(run(ctx, os.Getenv("DEMO_EXIT") != ""))
+}
+
+// run tells the story and cleans up. It returns the exit status.
+func run(ctx context.Context, exit bool) int {
+	tell := newNarrator(os.Stdout)
+	d := &demo{tell: tell}
+	err := d.play(ctx)
+	if err == nil && !exit {
+		tell.waiting()
+		<-ctx.Done()
+	}
+	interrupted := errors.Is(ctx.Err(), context.Canceled)
+	if err != nil && !interrupted {
+		tell.failed(err, d.logs())
+	}
+	if cleaning := d.close(); cleaning != nil {
+		fmt.Fprintln(os.Stderr, cleaning)
+		return 1
+	}
+	switch {
+	case interrupted && exit:
+		return 130
+	case err != nil && !interrupted:
+		return 1
+	}
+	return 0
+}
+
+// demo is what the story needs, and what must be ended after it.
+type demo struct {
+	tell      *narrator
+	rig       *rig.Rig
+	heliostat *rig.Heliostat
+	driver    *rig.Driver
+	journal   *rig.Journal
+	stop      context.CancelFunc // ends the observers
+}
+
+// play prepares everything and lets the chapters happen one after the other.
+func (d *demo) play(ctx context.Context) error {
+	if err := d.prepare(ctx); err != nil {
+		return err
+	}
+	for _, c := range chapters {
+		if err := d.chapter(ctx, c); err != nil {
+			return err
+		}
+	}
+	if err := d.end(ctx); err != nil {
+		return err
+	}
+	facts := d.journal.Facts()
+	if err := verify(facts, d.driver.Lost()); err != nil {
+		return err
+	}
+	d.tell.table()
+	d.tell.further(d.rig.Cluster.Kubeconfig(), d.heliostat.URL)
+	return nil
+}
+
+// prepare starts the dev cluster, Heliostat, a RayCluster without workers, and a driver.
+func (d *demo) prepare(ctx context.Context) error {
+	d.tell.title()
+	var err error
+	if d.rig, err = rig.Start(ctx, rig.Options{Out: os.Stdout}); err != nil {
+		return err
+	}
+	d.tell.ready("dev cluster", "Kubernetes, KubeRay operator, nodes with GPUs that only pretend")
+
+	if d.heliostat, err = d.rig.Serve(ctx); err != nil {
+		return err
+	}
+	d.tell.ready("Heliostat", d.heliostat.URL)
+
+	d.journal = rig.NewJournal(d.tell.fact)
+	observing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	d.stop = stop
+	cluster, err := manifest()
+	if err != nil {
+		return err
+	}
+	d.rig.Observe(observing, namespace, name, d.journal)
+	if err := d.rig.Create(ctx, cluster); err != nil {
+		return err
+	}
+	if err := d.rig.HeadAlive(ctx, namespace, name); err != nil {
+		return err
+	}
+	d.tell.ready("RayCluster", namespace+"/"+name+", groups cpu, gpu and mig, no workers yet")
+
+	if d.driver, err = d.rig.Driver(ctx, namespace, name, "driver"); err != nil {
+		return err
+	}
+	d.tell.ready("Ray driver", "connected")
+	go rig.FollowDriver(observing, d.driver, d.journal)
+	return nil
+}
+
+// close ends everything that prepare started, also after a start that failed half-way.
+func (d *demo) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if d.stop != nil {
+		d.stop()
+	}
+	if d.rig == nil {
+		return nil
+	}
+	d.tell.cleaning()
+	if d.driver != nil {
+		d.driver.Kill() // its cluster goes with it; there is nobody to say goodbye to
+	}
+	if d.heliostat != nil {
+		d.heliostat.Stop(ctx)
+	}
+	return d.rig.Stop(ctx)
+}
+
+// logs is the end of Heliostat's log, "" before it ran.
+func (d *demo) logs() string {
+	if d.heliostat == nil {
+		return ""
+	}
+	return d.heliostat.LastLines(8)
+}

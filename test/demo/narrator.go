@@ -1,0 +1,198 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// narrator tells the story in columns: time since the story's begin, time since the stage before, what, where, how.
+// Colours are for terminals only, and only where the reader wants them (NO_COLOR).
+type narrator struct {
+	out    io.Writer
+	colour bool
+
+	mu       sync.Mutex // guards all below: facts come from several observers
+	begin    time.Time
+	previous time.Time // when the last preparation was ready
+	number   int       // of the last chapter
+	clock    *clock
+	took     map[rig.Stage][]time.Duration
+}
+
+func newNarrator(out *os.File) *narrator {
+	info, err := out.Stat()
+	colour := err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	now := time.Now()
+	return &narrator{out: out, colour: colour, begin: now, previous: now, clock: newClock(), took: map[rig.Stage][]time.Duration{}}
+}
+
+// The three weights of the story: what happens, what carries it, what to look at.
+const (
+	plain = ""
+	faint = "\x1b[2m"
+	bold  = "\x1b[1m"
+	good  = "\x1b[32m"
+	bad   = "\x1b[31m"
+)
+
+// paint gives text a weight, padded to width before the escape codes make its length useless.
+func (n *narrator) paint(weight, text string, width int) string {
+	padded := text + strings.Repeat(" ", max(0, width-len([]rune(text))))
+	if !n.colour || weight == plain {
+		return padded
+	}
+	return weight + padded + "\x1b[0m"
+}
+
+func (n *narrator) line(parts ...string) {
+	fmt.Fprintln(n.out, strings.TrimRight("  "+strings.Join(parts, "  "), " "))
+}
+
+func (n *narrator) title() {
+	fmt.Fprintln(n.out)
+	n.line(n.paint(bold, "Heliostat", 0) + " follows what Ray asks for and sends GPUs.")
+	fmt.Fprintln(n.out)
+}
+
+// ready tells that a preparation is done, and how long it took.
+func (n *narrator) ready(what, detail string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := time.Now()
+	n.line(n.paint(good, what, 12), n.paint(plain, fmt.Sprintf("ready in %.1f s", now.Sub(n.previous).Seconds()), 16), n.paint(faint, detail, 0))
+	n.previous = now
+}
+
+// chapter begins a chapter.
+func (n *narrator) chapter(c chapter) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.number++
+	if n.number == 1 {
+		n.begin = time.Now()
+		fmt.Fprintln(n.out)
+		n.line(n.paint(faint, fmt.Sprintf("%9s  %9s  %-15s  %-18s  %s", "time", "step", "what", "worker", ""), 0))
+	}
+	fmt.Fprintln(n.out)
+	n.line(n.paint(bold, fmt.Sprintf("%d  %s", n.number, c.title), 0))
+	n.line("   " + n.paint(faint, c.code, 0))
+}
+
+// event writes one line of the story.
+func (n *narrator) event(at time.Time, step, weight, what, worker, detail string) {
+	n.line(n.paint(faint, fmt.Sprintf("%8.2fs", at.Sub(n.begin).Seconds()), 0), fmt.Sprintf("%9s", step),
+		n.paint(weight, what, 15), n.paint(plain, worker, 18), n.paint(faint, detail, 0))
+}
+
+// asked tells that the driver or a REST client has asked for something.
+func (n *narrator) asked(at time.Time, what string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.clock.asked = at
+	n.event(at, "", bold, "asked", "", what)
+}
+
+// released tells that nothing is asked for any more.
+func (n *narrator) released(at time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.clock.released = at
+	n.event(at, "", bold, "released", "", "nothing is asked for any more; workers may be idle for 10 s")
+}
+
+// fact tells what the journal has noted.
+func (n *narrator) fact(f rig.Fact) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	since, part := n.clock.since(f)
+	if !part {
+		return
+	}
+	n.took[f.Stage] = append(n.took[f.Stage], since)
+	worker, detail := strings.TrimPrefix(f.Pod, name+"-"), f.Detail
+	switch f.Stage {
+	case rig.GroupPatched:
+		worker = f.Group
+	case rig.WorkRan:
+		detail = "runs " + f.Detail
+	}
+	weight := plain
+	if f.Stage == rig.WorkRan || f.Stage == rig.PodGone {
+		weight = good
+	}
+	n.event(f.At, fmt.Sprintf("+%.2fs", since.Seconds()), weight, string(f.Stage), worker, detail)
+}
+
+// table closes the story with what each stage took.
+func (n *narrator) table() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	fmt.Fprintln(n.out)
+	n.line(n.paint(bold, "How long each stage took since the one before it", 0))
+	fmt.Fprintln(n.out)
+	n.line(n.paint(faint, fmt.Sprintf("%-15s  %5s  %8s  %8s", "stage", "times", "p50", "max"), 0))
+	for _, r := range stages(n.took) {
+		n.line(fmt.Sprintf("%-15s  %5d  %7.2fs  %7.2fs", r.stage, r.count, r.p50.Seconds(), r.max.Seconds()))
+	}
+	fmt.Fprintln(n.out)
+	n.line(n.paint(faint, "demand seen: Ray tells of a waiting task after 0.6 s or so, of a placement group at once.", 0))
+	n.line(n.paint(faint, "idle → drained: the idle time-out of 10 s is part of it. Every step above was checked.", 0))
+}
+
+// further says how to look around.
+func (n *narrator) further(kubeconfig, url string) {
+	fmt.Fprintln(n.out)
+	n.line(n.paint(bold, "Look further while this runs", 0))
+	fmt.Fprintln(n.out)
+	for _, hint := range [][2]string{
+		{"status page", url + "/"},
+		{"demand, groups, reasons", "curl -s " + url + "/v1/namespaces/" + namespace + "/rayclusters/" + name},
+		{"ask for workers", `curl -s -X POST -H 'Content-Type: application/json' -d '{"bundles": [{"GPU": 1}]}' ` + url + rig.RequestPath(namespace, name)},
+		{"let them go again", "curl -s -X DELETE " + url + rig.RequestPath(namespace, name)},
+		{"metrics", "curl -s " + url + "/metrics"},
+		{"kubeconfig", "export KUBECONFIG=" + kubeconfig},
+		{"Kubernetes", "(cd test/devcluster && go run ./cmd/devcluster kubectl -n " + namespace + " get rayclusters,pods)"},
+	} {
+		n.line(n.paint(plain, hint[0], 24) + n.paint(faint, hint[1], 0))
+	}
+	fmt.Fprintln(n.out)
+}
+
+// waiting tells that the story is over and the cluster stays.
+func (n *narrator) waiting() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.line("What happens now is told here too. " + n.paint(bold, "Ctrl-C", 0) + " ends everything.")
+	fmt.Fprintln(n.out)
+}
+
+// cleaning tells that the end may take a few seconds.
+func (n *narrator) cleaning() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	fmt.Fprintln(n.out)
+	n.line(n.paint(faint, "ending every process and removing the cluster's directory", 0))
+}
+
+// failed tells what did not happen, with the end of Heliostat's log.
+func (n *narrator) failed(err error, log string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	fmt.Fprintln(n.out)
+	n.line(n.paint(bad, "This did not happen as it should", 0))
+	for line := range strings.Lines(err.Error()) {
+		n.line(strings.TrimRight(line, "\n"))
+	}
+	if log != "" {
+		n.line(n.paint(faint, "Heliostat's last lines:", 0))
+		for line := range strings.Lines(log) {
+			n.line(n.paint(faint, strings.TrimRight(line, "\n"), 0))
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// lab is the shared dev cluster, fleet the shared Heliostat, which tests may kill and start again.
+var (
+	lab   *rig.Rig
+	fleet *rig.Heliostat
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+// run starts what all tests share and ends it, also when a test has failed.
+func run(m *testing.M) (status int) {
+	rig.Quiet()
+	ctx := context.Background()
+	var err error
+	if lab, err = rig.Start(ctx, rig.Options{Out: os.Stderr}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		fleet.Stop(ctx)
+		if status != 0 {
+			fmt.Fprintf(os.Stderr, "Heliostat's last lines:\n%s\n", fleet.LastLines(40))
+		}
+		if err := lab.Stop(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			status = 1
+		}
+	}()
+	if fleet, err = lab.Serve(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		fleet = &rig.Heliostat{}
+		return 1
+	}
+	return m.Run()
+}

@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// TestWhoMayNotWriteDoesNotWrite walks one RayCluster with waiting demand through everything that forbids writes.
+func TestWhoMayNotWriteDoesNotWrite(t *testing.T) {
+	t.Parallel()
+	s := stage(t, rig.Cluster{
+		Name: "rules", IdleSeconds: 5, Groups: []rig.Group{gpu},
+		Annotations: map[string]string{"heliostat.dev/mode": "shadow"},
+	})
+	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
+	s.told("a plan that is not carried out", func(st status) bool {
+		return st.Mode == "shadow" && len(st.Groups) == 1 && st.Groups[0].Desired == 1
+	})
+	s.quiet("shadow writes nothing")
+
+	s.annotate("mode", "off")
+	s.quiet("off writes nothing")
+
+	s.annotate("freeze", "true")
+	s.annotate("mode", "managed")
+	s.k8sEvent("Frozen")
+	s.quiet("frozen writes nothing")
+
+	s.annotate("freeze", "")
+	worker := s.workers("gpu", 1)[0]
+
+	// Frozen again, nothing is taken away either.
+	s.annotate("freeze", "true")
+	s.rest(http.MethodDelete, "/request_resources", "")
+	time.Sleep(6 * time.Second) // the idle time-out, and a second
+	s.quiet("frozen takes nothing away")
+	if _, stopped := rig.OfPod(s.journal.Facts(), worker, rig.PodStopping); stopped {
+		s.Error("the idle worker was stopped")
+	}
+	s.annotate("freeze", "")
+	s.workers("gpu", 0)
+	s.drainedBeforeStopped()
+}
+
+// annotate sets one of Heliostat's annotations, or removes it when value is empty.
+func (s *scene) annotate(key, value string) {
+	s.Helper()
+	quoted := `"` + value + `"`
+	if value == "" {
+		quoted = "null"
+	}
+	s.patch(`{"metadata": {"annotations": {"heliostat.dev/` + key + `": ` + quoted + `}}}`)
+}
+
+// TestASuspendedClusterIsLeftAlone suspends a cluster, whose pods the operator then deletes, and resumes it.
+func TestASuspendedClusterIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := prepare(t, "sleeper")
+	cluster := rig.Cluster{Namespace: s.namespace, Name: s.name, IdleSeconds: 5, Groups: []rig.Group{gpu}}.Manifest()
+	s.must(unstructured.SetNestedField(cluster.Object, true, "spec", "suspend"))
+	s.must(lab.Create(s.ctx, cluster))
+	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
+	s.k8sEvent("Suspended")
+	s.quiet("a suspended cluster has no pods")
+	s.patch(`{"spec": {"suspend": false}}`)
+	s.headAlive()
+	s.workers("gpu", 1)
+}
+
+// TestRaysOwnSidecarIsNeverFought runs Ray's Python autoscaler beside the head. It scales; Heliostat tells that it only
+// looks on.
+func TestRaysOwnSidecarIsNeverFought(t *testing.T) {
+	t.Parallel()
+	s := stage(t, rig.Cluster{Name: "python", IdleSeconds: 60, InTree: true, Groups: []rig.Group{gpu}})
+	s.k8sEvent("SidecarAlive")
+	s.told("shadow", func(st status) bool { return st.Mode == "shadow" })
+	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
+	s.quiet("Heliostat leaves the request to a sidecar that does not read it")
+
+	driver := s.drive()
+	s.do(driver, task("theirs", 1))
+	s.see(driver, "theirs", "running")
+	s.created("gpu", 1)
+}
+
+// TestOurSidecarScalesWithTheRoleKubeRayGrants puts Heliostat in the place of Ray's sidecar. The fleet lets it.
+func TestOurSidecarScalesWithTheRoleKubeRayGrants(t *testing.T) {
+	t.Parallel()
+	s := stage(t, rig.Cluster{Name: "sidecar", IdleSeconds: 5, InTree: true, SidecarImage: rig.SidecarImage, Groups: []rig.Group{gpu}})
+	s.k8sEvent("SidecarManages")
+	driver := s.drive()
+	s.do(driver, task("ours", 1))
+	s.see(driver, "ours", "running")
+	s.workers("gpu", 1)
+	s.quiet("two of one kind do not both scale")
+	s.created("gpu", 1)
+	s.do(driver, release("ours"))
+	s.workers("gpu", 0)
+	s.drainedBeforeStopped()
+}
+
+// TestADeletedAndRecreatedClusterStartsAnew deletes a cluster that has a worker and makes one of the same name.
+func TestADeletedAndRecreatedClusterStartsAnew(t *testing.T) {
+	t.Parallel()
+	cluster := rig.Cluster{Name: "phoenix", IdleSeconds: 5, Groups: []rig.Group{gpu}}
+	s := stage(t, cluster)
+	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
+	s.workers("gpu", 1)
+	s.must(lab.Dynamic.Resource(rig.RayClusters).Namespace(s.namespace).Delete(s.ctx, s.name, metav1.DeleteOptions{}))
+	s.workers("gpu", 0)
+
+	cluster.Namespace = s.namespace
+	s.create(cluster)
+	s.quiet("the request went with the old cluster")
+	driver := s.drive()
+	s.do(driver, task("anew", 1))
+	s.see(driver, "anew", "running")
+	s.created("gpu", 2)
+}

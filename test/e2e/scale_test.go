@@ -1,0 +1,188 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// mig is a group of one MIG slice. Its label lets work ask for a slice and not for a whole GPU.
+var mig = rig.Group{Name: "mig", Max: 7, Devices: map[string]int64{"nvidia.com/mig-1g.10gb": 1}, Labels: map[string]string{"gpu-slice": "mig-1g.10gb"}}
+
+// TestWorkGetsExactlyTheWorkersItNeeds asks in every way Ray has, one after the other on one RayCluster; what is asked
+// stays, so each step needs new workers, and every further one would be demand counted twice.
+func TestWorkGetsExactlyTheWorkersItNeeds(t *testing.T) {
+	t.Parallel()
+	s := stage(t, rig.Cluster{Name: "asks", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu, mig}})
+	driver := s.drive()
+
+	// A task that needs one GPU.
+	s.do(driver, task("whole", 1))
+	s.see(driver, "whole", "running")
+	s.workers("gpu", 1)
+
+	// Four halves on two workers, since the first worker is full.
+	s.do(driver, task("half-1", 0.5), task("half-2", 0.5), task("half-3", 0.5), task("half-4", 0.5))
+	for _, id := range []string{"half-1", "half-2", "half-3", "half-4"} {
+		s.see(driver, id, "running")
+	}
+	s.workers("gpu", 3)
+
+	// An actor on a MIG slice, a placement group that needs both groups.
+	slice := actor("slice", 1)
+	slice.Labels = mig.Labels
+	s.do(driver, slice, rig.Command{Do: "group", ID: "gang", Bundles: []map[string]float64{{"GPU": 1}, {"CPU": 2}}})
+	s.see(driver, "slice", "running")
+	s.see(driver, "gang", "placed")
+	s.workers("mig", 1)
+	s.workers("gpu", 4)
+	s.workers("cpu", 1)
+
+	// Nothing came that was not needed, and nothing busy goes although all others would have been idle by now.
+	s.quiet("all demand is served and all workers are busy")
+	s.created("gpu", 4)
+	s.created("mig", 1)
+	s.created("cpu", 1)
+
+	// A shape that no group can serve is impossible, one that the maximum forbids is capped; neither scales anything.
+	s.do(driver, task("too-big", 2), task("too-many", 1))
+	s.told("both reasons", func(st status) bool { return unmet(s, "impossible") && unmet(s, "capped") })
+
+	ids := []string{"whole", "half-1", "half-2", "half-3", "half-4", "slice", "gang", "too-big", "too-many"}
+	for _, id := range ids {
+		s.do(driver, release(id))
+	}
+	for _, id := range ids {
+		s.see(driver, id, "released")
+	}
+	for _, group := range []string{"cpu", "gpu", "mig"} {
+		s.workers(group, 0)
+	}
+	s.drainedBeforeStopped()
+	for group, n := range rig.Replicas(s.object()) {
+		if n != 0 {
+			s.Errorf("group %s keeps %d replicas with nothing to do", group, n)
+		}
+	}
+}
+
+// unmet says whether REST tells of demand that is not served for that reason.
+func unmet(s *scene, code string) bool {
+	var got struct {
+		Unmet []struct{ Reason struct{ Code string } }
+	}
+	s.must(json.Unmarshal(s.rest(http.MethodGet, "", ""), &got))
+	for _, u := range got.Unmet {
+		if u.Reason.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// TestRequestsOverRESTAndThroughTheSDKStandBesideEachOther checks the semantics of Ray's call on both ways in: the
+// cluster keeps at least this much, each way for itself, and the next call replaces.
+func TestRequestsOverRESTAndThroughTheSDKStandBesideEachOther(t *testing.T) {
+	t.Parallel()
+	s := stage(t, rig.Cluster{Name: "requests", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu}})
+
+	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
+	s.workers("gpu", 1)
+
+	// The driver asks for as much and a CPU bundle: the GPU that is there serves both requests.
+	driver := s.drive()
+	s.do(driver, rig.Command{Do: "request_resources", ID: "sdk", Bundles: []map[string]float64{{"GPU": 1}, {"CPU": 2}}})
+	s.see(driver, "sdk", "requested")
+	s.workers("cpu", 1)
+	s.quiet("both requests are served")
+	s.created("gpu", 1)
+
+	// Without the driver's, the REST request still holds its worker, past its idle time-out.
+	s.do(driver, rig.Command{Do: "request_resources", ID: "sdk-none", Bundles: []map[string]float64{}})
+	s.workers("cpu", 0)
+	s.workers("gpu", 1)
+
+	s.rest(http.MethodPost, "/request_resources", `{"num_cpus": 1}`)
+	s.rest(http.MethodDelete, "/request_resources", "")
+	s.workers("gpu", 0)
+	s.drainedBeforeStopped()
+}
+
+// TestLimitsAreKept moves minimum and maximum under a cluster with idle and busy workers.
+func TestLimitsAreKept(t *testing.T) {
+	t.Parallel()
+	s := stage(t, rig.Cluster{Name: "limits", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu}})
+
+	// A minimum is kept without demand, also when it is raised later.
+	s.setGroup(0, map[string]any{"minReplicas": 1})
+	s.workers("cpu", 1)
+
+	// More is asked for than the maximum allows; the maximum is raised, and the rest comes.
+	s.setGroup(1, map[string]any{"maxReplicas": 1})
+	driver := s.drive()
+	s.do(driver, actor("first", 1), actor("second", 1))
+	s.workers("gpu", 1)
+	s.quiet("the maximum is 1")
+	s.setGroup(1, map[string]any{"maxReplicas": 2})
+	s.see(driver, "first", "running")
+	s.see(driver, "second", "running")
+	busy := s.workers("gpu", 2)
+
+	// The maximum falls below what is busy. Work has ten minutes to end: nothing is stopped now, and the actors live.
+	s.setGroup(1, map[string]any{"maxReplicas": 1})
+	s.quiet("both workers are busy")
+	s.do(driver, rig.Command{Do: "ask", ID: "first"}, rig.Command{Do: "ask", ID: "second"})
+	s.see(driver, "first", "answered")
+	s.see(driver, "second", "answered")
+	if living := rig.Living(s.journal.Facts(), "gpu"); !slices.Equal(living, busy) {
+		s.Errorf("workers %v became %v", busy, living)
+	}
+
+	// The minimum holds an idle worker; without it the worker goes.
+	s.workers("cpu", 1)
+	s.setGroup(0, map[string]any{"minReplicas": 0})
+	s.workers("cpu", 0)
+}
+
+// TestAMultiHostGroupScalesByWholeReplicas asks for one GPU of a group whose replicas have two pods.
+func TestAMultiHostGroupScalesByWholeReplicas(t *testing.T) {
+	t.Parallel()
+	pair := rig.Group{Name: "pair", Max: 2, Hosts: 2, Devices: map[string]int64{"nvidia.com/gpu": 1}}
+	s := stage(t, rig.Cluster{Name: "hosts", IdleSeconds: 5, Groups: []rig.Group{pair}})
+	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
+	s.workers("pair", 2)
+	s.quiet("one replica has two hosts")
+	if got := rig.Replicas(s.object())["pair"]; got != 1 {
+		s.Errorf("replicas are %d, want 1", got)
+	}
+	s.rest(http.MethodDelete, "/request_resources", "")
+	s.workers("pair", 0)
+	s.created("pair", 2)
+	s.drainedBeforeStopped()
+}
+
+// TestAClusterOfARayJobIsScaled lets a RayJob own the RayCluster's spec.
+func TestAClusterOfARayJobIsScaled(t *testing.T) {
+	t.Parallel()
+	s := prepare(t, "")
+	spec := rig.Cluster{IdleSeconds: 5, Groups: []rig.Group{gpu}}.Spec()
+	job := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "ray.io/v1", "kind": "RayJob",
+		"metadata": map[string]any{"namespace": s.namespace, "name": "job"},
+		// In this mode a person submits the job; the operator makes the cluster and waits.
+		"spec": map[string]any{"submissionMode": "InteractiveMode", "rayClusterSpec": spec},
+	}}
+	s.must(lab.CreateAny(s.ctx, rig.RayJobs, job))
+	s.name = s.ownedCluster()
+	lab.Observe(s.ctx, s.namespace, s.name, s.journal)
+	s.headAlive()
+	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
+	s.workers("gpu", 1)
+	s.rest(http.MethodDelete, "/request_resources", "")
+	s.workers("gpu", 0)
+}

@@ -1,0 +1,343 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// patience bounds each wait. On a quiet machine none takes 20 s; several Ray nodes that start at once on two busy cores
+// take a minute.
+const patience = 2 * time.Minute
+
+// scene is one RayCluster under test with everything that watches it.
+type scene struct {
+	*testing.T
+	ctx             context.Context
+	namespace, name string
+	journal         *rig.Journal
+}
+
+// gpu and cpu are the worker groups most tests need.
+var (
+	gpu = rig.Group{Name: "gpu", Max: 4, Devices: map[string]int64{"nvidia.com/gpu": 1}}
+	cpu = rig.Group{Name: "cpu", Max: 4, CPU: "2"}
+)
+
+// stage creates a RayCluster in a namespace of the test's own and waits until its head is alive.
+func stage(t *testing.T, cluster rig.Cluster) *scene {
+	t.Helper()
+	s := prepare(t, cluster.Name)
+	cluster.Namespace = s.namespace
+	s.create(cluster)
+	return s
+}
+
+// prepare watches a RayCluster that may not exist yet. Everything in its namespace goes when the test ends.
+func prepare(t *testing.T, name string) *scene {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &scene{T: t, ctx: ctx, namespace: strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())), name: name}
+	if len(s.namespace) > 60 {
+		s.namespace = strings.TrimRight(s.namespace[:60], "-")
+	}
+	began := time.Now()
+	s.journal = rig.NewJournal(func(f rig.Fact) {
+		t.Logf("%7.2fs %-14s %-5s %s %s", f.At.Sub(began).Seconds(), f.Stage, f.Group, f.Pod, f.Detail)
+	})
+	if name != "" { // a cluster that the operator names is watched once it has its name
+		lab.Observe(ctx, s.namespace, name, s.journal)
+	}
+	t.Cleanup(func() {
+		cancel()
+		// Without its namespace the cluster's pods and objects go too, whatever the test left.
+		err := lab.Kube.CoreV1().Namespaces().Delete(context.Background(), s.namespace, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("deleting namespace %s: %v", s.namespace, err)
+		}
+	})
+	return s
+}
+
+// create creates the RayCluster and waits until its head is alive.
+func (s *scene) create(cluster rig.Cluster) {
+	s.Helper()
+	s.must(lab.Create(s.ctx, cluster.Manifest()))
+	s.headAlive()
+}
+
+func (s *scene) headAlive() {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	s.must(lab.HeadAlive(ctx, s.namespace, s.name))
+}
+
+// drive connects a driver, which ends with the test.
+func (s *scene) drive() *rig.Driver {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	driver, err := lab.Driver(ctx, s.namespace, s.name, s.namespace)
+	s.must(err)
+	following, stop := context.WithCancel(s.ctx)
+	go rig.FollowDriver(following, driver, s.journal)
+	s.Cleanup(func() {
+		stop()
+		driver.Kill()
+	})
+	return driver
+}
+
+// patient returns a context for one wait.
+func (s *scene) patient() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.ctx, patience)
+}
+
+func (s *scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// do gives a driver commands and waits until each is submitted.
+func (s *scene) do(driver *rig.Driver, commands ...rig.Command) {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	for _, c := range commands {
+		s.must(driver.Do(c))
+		if c.Do == "task" || c.Do == "actor" || c.Do == "group" {
+			_, err := driver.Wait(ctx, c.ID, "submitted")
+			s.must(err)
+		}
+	}
+}
+
+// see waits for an event of the driver.
+func (s *scene) see(driver *rig.Driver, id, event string) rig.Event {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	e, err := driver.Wait(ctx, id, event)
+	s.must(err)
+	return e
+}
+
+// eventually waits until done holds for the facts.
+func (s *scene) eventually(what string, done func([]rig.Fact) bool) {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	s.must(s.journal.Wait(ctx, what, done))
+}
+
+// workers waits until exactly n workers of the group live in Ray, and returns their pods.
+func (s *scene) workers(group string, n int) []string {
+	s.Helper()
+	s.eventually(fmt.Sprintf("%d living workers of group %s", n, group), func(facts []rig.Fact) bool {
+		living := rig.Living(facts, group)
+		for _, pod := range living {
+			if _, alive := rig.OfPod(facts, pod, rig.NodeAlive); !alive {
+				return false
+			}
+		}
+		return len(living) == n
+	})
+	return rig.Living(s.journal.Facts(), group)
+}
+
+// quiet asserts that for a while no group is patched and no pod is created or stopped. It is for what must not happen,
+// which nothing can tell earlier; demand is acted on within a second.
+func (s *scene) quiet(why string) {
+	s.Helper()
+	before := len(s.journal.Facts())
+	time.Sleep(4 * time.Second)
+	for _, f := range s.journal.Facts()[before:] {
+		if f.Stage == rig.GroupPatched || f.Stage == rig.PodCreated || f.Stage == rig.PodStopping {
+			s.Errorf("%s: but %s %s %s", why, f.Stage, f.Group+f.Pod, f.Detail)
+		}
+	}
+}
+
+// created asserts how many workers the group had in all since the test began: more would be demand counted twice.
+func (s *scene) created(group string, want int) {
+	s.Helper()
+	if pods := rig.Pods(s.journal.Facts(), group); len(pods) != want {
+		s.Errorf("group %s had %d workers in all, want %d: %v", group, len(pods), want, pods)
+	}
+}
+
+// patch changes the RayCluster as a person would.
+func (s *scene) patch(merge string) {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	_, err := lab.Dynamic.Resource(rig.RayClusters).Namespace(s.namespace).Patch(ctx, s.name, types.MergePatchType, []byte(merge), metav1.PatchOptions{})
+	s.must(err)
+}
+
+// setGroup changes fields of one worker group by its index.
+func (s *scene) setGroup(index int, fields map[string]any) {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	var operations []map[string]any
+	for field, value := range fields {
+		operations = append(operations, map[string]any{"op": "add", "path": fmt.Sprintf("/spec/workerGroupSpecs/%d/%s", index, field), "value": value})
+	}
+	patch, err := json.Marshal(operations)
+	s.must(err)
+	_, err = lab.Dynamic.Resource(rig.RayClusters).Namespace(s.namespace).Patch(ctx, s.name, types.JSONPatchType, patch, metav1.PatchOptions{})
+	s.must(err)
+}
+
+// object reads the RayCluster.
+func (s *scene) object() *unstructured.Unstructured {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	object, err := lab.Dynamic.Resource(rig.RayClusters).Namespace(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
+	s.must(err)
+	return object
+}
+
+// rest calls Heliostat about the RayCluster, or about its request_resources, and demands success. A conflict and a
+// cluster that Heliostat has not met yet are tried again, as the API tells its clients to.
+func (s *scene) rest(method, suffix, body string) []byte {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	path := "/v1/namespaces/" + s.namespace + "/rayclusters/" + s.name + suffix
+	for {
+		status, answer, err := fleet.Call(ctx, method, path, body)
+		if err == nil && status < http.StatusMultipleChoices {
+			return answer
+		}
+		if ctx.Err() != nil || (err == nil && status == http.StatusBadRequest) {
+			s.Fatalf("%s %s: status %d, %v: %s", method, path, status, err, answer)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// status is what GET …/rayclusters/{name} tells.
+type status struct {
+	Mode, ModeReason string
+	Groups           []struct {
+		Name             string
+		Current, Desired int
+		Reasons          []struct{ Code, Message string }
+	}
+	Findings []struct{ Code, Field string }
+}
+
+// told waits until Heliostat's REST API tells what is wanted of the cluster.
+func (s *scene) told(what string, want func(status) bool) {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	for {
+		var got status
+		s.must(json.Unmarshal(s.rest(http.MethodGet, "", ""), &got))
+		if want(got) {
+			return
+		}
+		if ctx.Err() != nil {
+			s.Fatalf("waiting until REST tells %s; last told: %+v", what, got)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// k8sEvent waits for a Kubernetes Event with that reason on the RayCluster.
+func (s *scene) k8sEvent(reason string) corev1.Event {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	for {
+		events, err := lab.Kube.CoreV1().Events(s.namespace).List(ctx, metav1.ListOptions{})
+		if err == nil {
+			for _, e := range events.Items {
+				if e.Reason == reason && e.InvolvedObject.Kind == "RayCluster" && e.InvolvedObject.Name == s.name {
+					return e
+				}
+			}
+		}
+		if ctx.Err() != nil {
+			s.Fatal(errors.Join(fmt.Errorf("waiting for an Event %s on the RayCluster", reason), err))
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// drainedBeforeStopped asserts that Ray had let go of every stopped worker before its pod was deleted.
+func (s *scene) drainedBeforeStopped() {
+	s.Helper()
+	facts := s.journal.Facts()
+	for _, pod := range rig.Pods(facts, "") {
+		stopped, ok := rig.OfPod(facts, pod, rig.PodStopping)
+		if !ok {
+			continue
+		}
+		drained, ok := rig.OfPod(facts, pod, rig.Drained)
+		// The GCS is read every 50 ms, the pods are watched.
+		if !ok || drained.After(stopped.Add(100*time.Millisecond)) {
+			s.Errorf("pod %s was stopped before Ray had drained it", pod)
+		}
+	}
+}
+
+// ownedCluster waits for the RayCluster that the operator makes for the one RayJob or RayService in the namespace.
+func (s *scene) ownedCluster() string {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	for {
+		clusters, err := lab.Dynamic.Resource(rig.RayClusters).Namespace(s.namespace).List(ctx, metav1.ListOptions{})
+		if err == nil && len(clusters.Items) == 1 {
+			return clusters.Items[0].GetName()
+		}
+		if ctx.Err() != nil {
+			s.Fatal(errors.Join(errors.New("waiting for the operator to make a RayCluster"), err))
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// task, actor and release are the commands tests use most. Work is held until it is released.
+func task(id string, gpus float64) rig.Command  { return rig.Command{Do: "task", ID: id, GPUs: gpus} }
+func actor(id string, gpus float64) rig.Command { return rig.Command{Do: "actor", ID: id, GPUs: gpus} }
+func release(id string) rig.Command             { return rig.Command{Do: "release", ID: id} }
+
+// reasons returns the codes of a group's reasons.
+func (s status) reasons(group string) []string {
+	var codes []string
+	for _, g := range s.Groups {
+		if g.Name == group {
+			for _, r := range g.Reasons {
+				codes = append(codes, r.Code)
+			}
+		}
+	}
+	return codes
+}
+
+func (s status) hasFinding(code string) bool {
+	return slices.ContainsFunc(s.Findings, func(f struct{ Code, Field string }) bool { return f.Code == code })
+}

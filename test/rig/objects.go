@@ -1,0 +1,27 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// RayJobs and RayServices are KubeRay's resources that make RayClusters of their own.
+var (
+	RayJobs     = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"}
+	RayServices = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayservices"}
+)
+
+// CreateAny creates an object, and its namespace where that is missing.
+func (r *Rig) CreateAny(ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured) error {
+	if err := r.ensureNamespace(ctx, object.GetNamespace()); err != nil {
+		return err
+	}
+	if _, err := r.Dynamic.Resource(resource).Namespace(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+	}
+	return nil
+}
