@@ -68,6 +68,7 @@ func newRoot(name string) *cobra.Command {
 func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newPlanCommand(),
+		newServeCommand(),
 		newVersionCommand(),
 	}
 }
@@ -75,6 +76,7 @@ func commands() []*cobra.Command {
 // rayCommands are the subcommands that the program answers to under the name `ray`.
 func rayCommands() []*cobra.Command {
 	return []*cobra.Command{
+		newSidecarCommand(),
 		newVersionCommand(),
 	}
 }

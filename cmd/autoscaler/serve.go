@@ -1,0 +1,225 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/telemetry"
+	"heliostat.dev/heliostat/internal/webui"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+)
+
+// gcPercent trades CPU for memory: a live heap of 15 MiB grows by half and not to its double between collections. GOGC
+// in the environment overrides it.
+const gcPercent = 50
+
+// shutdownGrace is how long REST calls under way may take when the process ends.
+const shutdownGrace = 3 * time.Second
+
+// engineOptions are the flags that `serve` and the sidecar share.
+type engineOptions struct {
+	loop                controller.Config
+	kubeconfig          string
+	listen              string
+	listenAnywhere      bool
+	logFormat, logLevel string
+	gpuForCPU           bool
+	kube                kube.Options
+	gcsAddress          string
+}
+
+func newServeCommand() *cobra.Command {
+	o := engineOptions{loop: controller.Config{Form: controller.Fleet}}
+	mode := string(nodepool.Managed)
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Scale the RayClusters of this Kubernetes cluster, and answer REST calls",
+		Args:  noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.loop.DefaultMode = nodepool.Mode(mode)
+			return o.run(c.Context(), c.ErrOrStderr())
+		},
+	}
+	o.addFlags(c)
+	f := c.Flags()
+	f.StringSliceVar(&o.kube.Namespaces, "namespaces", nil, "serve only RayClusters of these namespaces (default all)")
+	f.StringVar(&mode, "mode", mode, "mode of RayClusters without the annotation heliostat.dev/mode: managed, shadow or off")
+	f.BoolVar(&o.kube.LeaderElection, "leader-elect", false, "let several copies run, of which one decides")
+	f.StringVar(&o.kube.LeaseNamespace, "lease-namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "default"), "namespace of the leader lease")
+	f.StringVar(&o.kube.LeaseName, "lease-name", "heliostat", "name of the leader lease")
+	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 200, "bound on readings of Ray heads, all clusters together; pauses stretch beyond it")
+	return c
+}
+
+// addFlags adds the flags that both forms have. A zero takes the loop's own default.
+func (o *engineOptions) addFlags(c *cobra.Command) {
+	f, l := c.Flags(), &o.loop
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the pod's service account)")
+	f.StringVar(&o.listen, "listen", httpapi.DefaultListen, "address of the REST API, metrics and page; empty for none")
+	f.BoolVar(&o.listenAnywhere, "insecure-listen-anywhere", false, "allow --listen beyond loopback, where something else guards the port")
+	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.BoolVar(&o.gpuForCPU, "gpu-for-cpu", false, "let CPU-only work launch GPU groups even where a CPU group could serve it")
+	f.DurationVar(&l.FastPoll, "poll-fast", 100*time.Millisecond, "pause between readings of a Ray head while anything moves")
+	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "the same at rest, jittered by a fifth")
+	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "deadline of each call to a Ray head")
+	f.IntVar(&l.MaxInFlight, "max-in-flight", 0, "most pods of one RayCluster that may be on their way at once; 0 for no bound")
+	f.IntVar(&l.MaxInFlightPerGroup, "max-in-flight-per-group", 0, "the same for one worker group")
+	f.DurationVar(&l.AllocationTimeout, "allocation-timeout", 5*time.Minute, "how long a group's pods may fail to join Ray before the group is broken off for a while")
+	f.DurationVar(&l.DrainDeadline, "drain-deadline", 10*time.Minute, "how long work may go on on a worker above a lowered maximum")
+}
+
+// run serves until ctx ends. What is wrong with the flags is told before anything starts.
+func (o *engineOptions) run(ctx context.Context, errOut io.Writer) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	log, err := telemetry.NewLogger(errOut, o.logFormat, o.logLevel)
+	if err != nil {
+		return badInput{err}
+	}
+	o.loop.Log, o.loop.Policy.GPUForCPU = log, o.gpuForCPU
+	if err := o.loop.Validate(); err != nil {
+		return badInput{err}
+	}
+	config, err := o.restConfig()
+	if err != nil {
+		return badInput{err}
+	}
+	o.kube.Logger = log
+	manager, err := kube.NewManager(config, o.kube)
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector())
+	metrics, err := telemetry.New(registry)
+	if err != nil {
+		return err
+	}
+	o.loop.Published = func(d *controller.Decision) { metrics.Observe(measured(d)) }
+	o.loop.Forgotten = func(key nodepool.ClusterKey) { metrics.Forget(key.Namespace, key.Name) }
+	loop, err := controller.New(manager, o.dialer(manager), o.loop)
+	if err != nil {
+		return badInput{err}
+	}
+	defer loop.Close()
+	return o.serve(ctx, log, manager, loop, registry)
+}
+
+// serve runs the REST server and the loop; the end of either ends both.
+func (o *engineOptions) serve(ctx context.Context, log *slog.Logger, manager *kube.Manager, loop *controller.Controller, registry *prometheus.Registry) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	rest, err := o.startREST(cancel, log, manager, loop, registry)
+	if err != nil {
+		return badInput{err}
+	}
+	log.Info("serving", "form", string(o.loop.Form), "listen", o.listen)
+	err = manager.Start(ctx, loop.Cycle)
+	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	if rest != nil {
+		grace, done := context.WithTimeout(context.Background(), shutdownGrace)
+		defer done()
+		err = errors.Join(err, rest.Shutdown(grace))
+	}
+	return err
+}
+
+// startREST listens before it returns, so that a port in use is told at once; nil when --listen is empty.
+func (o *engineOptions) startREST(cancel context.CancelCauseFunc, log *slog.Logger, manager *kube.Manager,
+	loop *controller.Controller, registry *prometheus.Registry) (*http.Server, error) {
+	if o.listen == "" {
+		return nil, nil
+	}
+	server, err := httpapi.NewServer(httpapi.Config{
+		Listen: o.listen, InsecureListenAnywhere: o.listenAnywhere,
+		Fleet: fleet{loop}, Requests: kube.Requests{Manager: manager},
+		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Page: webui.Handler(),
+		Ready: readiness(manager), Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", o.listen, err)
+	}
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			cancel(fmt.Errorf("serving REST on %s: %w", o.listen, err))
+		}
+	}()
+	return server, nil
+}
+
+// readiness says not ready until every RayCluster and pod has been seen once. A copy that waits for the lease is ready:
+// it can take over.
+func readiness(manager *kube.Manager) func() error {
+	return func() error {
+		if !manager.Ready() {
+			return errors.New("the caches of RayClusters and pods are not filled yet")
+		}
+		return nil
+	}
+}
+
+func (o *engineOptions) restConfig() (*rest.Config, error) {
+	if o.kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("finding the API server: %w; outside a pod, give --kubeconfig", err)
+		}
+		return config, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading kubeconfig %s: %w", o.kubeconfig, err)
+	}
+	return config, nil
+}
+
+// dialer connects to a head at its pod's address, with the credentials that the RayCluster names.
+func (o *engineOptions) dialer(manager *kube.Manager) controller.Dialer {
+	return func(ctx context.Context, cluster nodepool.Cluster) (controller.Ray, error) {
+		config := gcs.Config{
+			Address: cmp.Or(o.gcsAddress, net.JoinHostPort(cluster.Head.IP, fmt.Sprint(cluster.Head.GCSPort))),
+			Timeout: o.loop.GCSTimeout, DrainTimeout: o.loop.GCSTimeout,
+		}
+		credentials, err := manager.Credentials(ctx, cluster)
+		if err != nil {
+			return nil, err
+		}
+		if credentials.Token != "" {
+			config.Token = func(context.Context) (string, error) { return credentials.Token, nil }
+		}
+		if len(credentials.CA) > 0 {
+			if config.TLS, err = gcs.LoadTLS(credentials.CA, credentials.Cert, credentials.Key, credentials.ServerName); err != nil {
+				return nil, err
+			}
+		}
+		return gcs.Dial(config)
+	}
+}

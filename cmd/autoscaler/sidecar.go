@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// newSidecarCommand is what KubeRay starts in the head pod: `ray kuberay-autoscaler --cluster-name … --cluster-namespace …`.
+// It is the same engine for one RayCluster, with the Role that KubeRay grants. Flags that only Ray's own autoscaler knows
+// are accepted and ignored, so that newer operators do not break it.
+func newSidecarCommand() *cobra.Command {
+	o := engineOptions{loop: controller.Config{Form: controller.Sidecar}}
+	key := nodepool.ClusterKey{Name: os.Getenv("RAY_CLUSTER_NAME"), Namespace: os.Getenv("RAY_CLUSTER_NAMESPACE")}
+	c := &cobra.Command{
+		Use:                "kuberay-autoscaler",
+		Short:              "Scale the RayCluster whose head pod this runs in",
+		Args:               noArguments,
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		RunE: func(c *cobra.Command, _ []string) error {
+			if key.Name == "" || key.Namespace == "" {
+				return badInput{errors.New("--cluster-name and --cluster-namespace are required")}
+			}
+			o.kube.Single = &key
+			return o.run(c.Context(), c.ErrOrStderr())
+		},
+	}
+	o.addFlags(c)
+	f := c.Flags()
+	f.StringVar(&key.Name, "cluster-name", key.Name, "name of the RayCluster")
+	f.StringVar(&key.Namespace, "cluster-namespace", key.Namespace, "namespace of the RayCluster")
+	f.StringVar(&o.gcsAddress, "gcs-address", "", "host:port of the GCS (default: the head pod's address)")
+	// The head pod's ports belong to Ray and its users.
+	f.Lookup("listen").DefValue = ""
+	o.listen = ""
+	return c
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/telemetry"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// fleet shows the loop's decisions to the REST server.
+type fleet struct{ loop *controller.Controller }
+
+// Views returns every cluster's last decision.
+func (f fleet) Views() []httpapi.View {
+	var views []httpapi.View
+	for _, d := range f.loop.Decisions() {
+		views = append(views, viewOf(d))
+	}
+	return views
+}
+
+// View returns one cluster's.
+func (f fleet) View(key nodepool.ClusterKey) (httpapi.View, bool) {
+	d, known := f.loop.Decision(key)
+	if !known {
+		return httpapi.View{}, false
+	}
+	return viewOf(d), true
+}
+
+func viewOf(d *controller.Decision) httpapi.View {
+	v := httpapi.View{
+		Key: d.Cluster, Mode: d.Mode, ModeReason: d.Why.Message, Frozen: d.Kube.Freeze,
+		CycleAt: d.At, CycleTook: d.Took, StateAt: d.ReadAt, Error: d.Err,
+		Snapshot: d.Snapshot, Plan: d.Plan, Requested: d.Kube.RequestResources, Findings: d.Findings,
+	}
+	if v.Error == "" {
+		v.Error = d.RayErr
+	}
+	for _, a := range slices.Backward(d.Recent) {
+		if a.Kind == controller.ActionReport {
+			continue
+		}
+		v.Changes = append(v.Changes, httpapi.Decision{
+			At: a.At, Action: actionName(a), Group: a.Group, From: a.From, To: a.To, Pods: a.Pods,
+			Reason: planner.Reason{Code: a.Kind + "-" + a.Result, Message: a.Message},
+		})
+	}
+	return v
+}
+
+// actionName says in a word what was done.
+func actionName(a controller.Action) string {
+	switch {
+	case a.Result != controller.ResultOK:
+		return a.Kind + "-" + a.Result
+	case a.Kind == controller.ActionDrain:
+		return "drain"
+	case a.To > a.From:
+		return "scale-up"
+	case a.To < a.From:
+		return "scale-down"
+	case len(a.Pods) > 0:
+		return "replace"
+	}
+	return "clear"
+}
+
+// measured turns a decision into the values that are measured.
+func measured(d *controller.Decision) telemetry.Cycle {
+	c := telemetry.Cycle{
+		Namespace: d.Cluster.Namespace, Cluster: d.Cluster.Name,
+		Managed: d.Mode == nodepool.Managed, Failed: d.Err != "", RayFailed: d.RayErr != "" && d.Mode != nodepool.Off,
+		Took: d.Took, SeenToPatched: d.SeenToPatched, DataAge: d.Age(d.At.Add(d.Took)),
+		Unmet: map[string]int64{},
+	}
+	for _, g := range d.Plan.Groups {
+		c.Groups = append(c.Groups, telemetry.Group{Name: g.Name, Current: g.Current, Desired: g.Desired, Min: g.Min, Max: g.Max})
+	}
+	for _, a := range d.Actions {
+		c.Actions = append(c.Actions, telemetry.Action{Kind: a.Kind, Result: a.Result, Took: max(a.Took, time.Duration(0))})
+	}
+	for _, u := range slices.Concat(d.Plan.InfeasibleRequests, d.Plan.InfeasibleRequestResources) {
+		c.Unmet[u.Reason.Code] += u.Count
+	}
+	for _, u := range d.Plan.InfeasibleGangRequests {
+		c.Unmet[u.Reason.Code]++
+	}
+	return c
+}
