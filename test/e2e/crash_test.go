@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// TestSharedPartsMayDie kills Heliostat, the API server and the operator in turn. Work that is asked for while the part
+// is dead is served once it is back, by one worker, and what is busy stays alive all the time. No other test runs
+// beside it.
+func TestSharedPartsMayDie(t *testing.T) {
+	s := stage(t, rig.Cluster{Name: "crashes", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu}})
+	driver := s.drive()
+	s.do(driver, actor("witness", 1))
+	s.see(driver, "witness", "running")
+	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"CPU": 2}]}`)
+	s.workers("cpu", 1)
+
+	parts := []struct {
+		name       string
+		kill, back func(context.Context) error
+	}{
+		{"Heliostat", func(context.Context) error { fleet.Kill(); return nil }, restartFleet},
+		{"API server", kill(devcluster.APIServer), restart(devcluster.APIServer)},
+		{"operator", kill(devcluster.Operator), restart(devcluster.Operator)},
+	}
+	for i, part := range parts {
+		t.Logf("killing the %s", part.name)
+		s.must(part.kill(s.ctx))
+		id := fmt.Sprintf("after-%d", i)
+		s.do(driver, task(id, 1))
+		time.Sleep(2 * time.Second) // the others meet the gap
+		ctx, cancel := s.patient()
+		s.must(part.back(ctx))
+		cancel()
+		s.see(driver, id, "running")
+		s.do(driver, rig.Command{Do: "ask", ID: "witness"})
+		s.see(driver, "witness", "answered")
+		s.created("gpu", 2+i)
+	}
+	s.quiet("everything is served")
+	s.created("gpu", 1+len(parts))
+	s.created("cpu", 1)
+
+	// The REST request has survived; without it and without work everything goes.
+	s.do(driver, release("witness"))
+	for i := range parts {
+		s.do(driver, release(fmt.Sprintf("after-%d", i)))
+	}
+	s.workers("gpu", 0)
+	s.workers("cpu", 1)
+	s.rest(http.MethodDelete, "/request_resources", "")
+	s.workers("cpu", 0)
+	s.drainedBeforeStopped()
+	if lost := driver.Lost(); len(lost) > 0 {
+		s.Errorf("work was lost: %+v", lost)
+	}
+}
+
+func kill(part devcluster.Part) func(context.Context) error {
+	return func(context.Context) error { return lab.Cluster.KillPart(part) }
+}
+
+func restart(part devcluster.Part) func(context.Context) error {
+	return func(ctx context.Context) error { return lab.Cluster.RestartPart(ctx, part) }
+}
+
+func restartFleet(ctx context.Context) (err error) {
+	fleet, err = lab.Serve(ctx)
+	return err
+}
+
+// TestAnUndecodableNeighbourBlindsNobody stores a RayCluster that typed clients cannot decode. The operator then sees no
+// RayCluster at all; Heliostat must go on deciding for the good one, whose pods come when the bad one is gone.
+func TestAnUndecodableNeighbourBlindsNobody(t *testing.T) {
+	s := stage(t, rig.Cluster{Name: "good", IdleSeconds: 5, Groups: []rig.Group{gpu}})
+	bad := rig.Cluster{Namespace: s.namespace, Name: "bad", Groups: []rig.Group{gpu}}.Manifest()
+	groups, _, err := unstructured.NestedSlice(bad.Object, "spec", "workerGroupSpecs")
+	s.must(err)
+	groups[0].(map[string]any)["replicas"] = int64(2147483648)
+	s.must(unstructured.SetNestedSlice(bad.Object, groups, "spec", "workerGroupSpecs"))
+	s.must(lab.Create(s.ctx, bad))
+
+	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
+	s.eventually("the good cluster to be patched", func(facts []rig.Fact) bool {
+		_, ok := rig.First(facts, func(f rig.Fact) bool { return f.Stage == rig.GroupPatched && f.To == 1 })
+		return ok
+	})
+	neighbour := &scene{T: t, ctx: s.ctx, namespace: s.namespace, name: "bad", journal: s.journal}
+	neighbour.told("a finding", func(st status) bool { return len(st.Findings) > 0 })
+
+	s.must(lab.Dynamic.Resource(rig.RayClusters).Namespace(s.namespace).Delete(s.ctx, "bad", metav1.DeleteOptions{}))
+	// The operator's cache recovers when its list is tried again, which may take it a minute; a new process does it now.
+	ctx, cancel := s.patient()
+	defer cancel()
+	s.must(lab.Cluster.RestartPart(ctx, devcluster.Operator))
+	s.workers("gpu", 1)
+}
+
+// TestARayHeadMayDie kills the GCS. The workers and the work end with it, as Ray has it; the REST request lives on in
+// the RayCluster, and the loop goes on with the new session.
+func TestARayHeadMayDie(t *testing.T) {
+	t.Parallel()
+	s := stage(t, rig.Cluster{Name: "head", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu}})
+	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"CPU": 2}]}`)
+	s.workers("cpu", 1)
+	old, err := lab.HeadPod(s.ctx, s.namespace, s.name)
+	s.must(err)
+	session := s.session()
+
+	s.must(rig.Crash(old.Name, "gcs_server"))
+	ctx, cancel := s.patient()
+	defer cancel()
+	for s.session() == session {
+		if ctx.Err() != nil {
+			s.Fatal("the head did not come back")
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	driver := s.drive()
+	s.do(driver, task("again", 1))
+	s.see(driver, "again", "running")
+	s.workers("gpu", 1)
+	s.living("cpu", 1)
+	s.created("gpu", 1)
+}
+
+// session returns the name of the head's Ray session, "" while nobody answers.
+func (s *scene) session() string {
+	s.Helper()
+	client, err := lab.GCS(s.ctx, s.namespace, s.name)
+	if err != nil {
+		return ""
+	}
+	defer client.Close()
+	session, err := client.SessionName(s.ctx)
+	if err != nil {
+		return ""
+	}
+	return session
+}
+
+// living waits until Ray has exactly n living workers of the group that are not about to leave.
+func (s *scene) living(group string, n int) {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	for {
+		got := s.alive(ctx, group)
+		if got == n {
+			return
+		}
+		if ctx.Err() != nil {
+			s.Fatalf("Ray has %d living workers of group %s, want %d", got, group, n)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// alive counts the living workers of a group as the GCS lists them, -1 while it does not answer.
+func (s *scene) alive(ctx context.Context, group string) int {
+	client, err := lab.GCS(ctx, s.namespace, s.name)
+	if err != nil {
+		return -1
+	}
+	defer client.Close()
+	state, err := client.State(ctx)
+	if err != nil {
+		return -1
+	}
+	n := 0
+	for _, node := range state.Nodes {
+		if node.Group == group && (node.Status == raydemand.Running || node.Status == raydemand.Idle) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestAWorkerMayDie kills the Ray processes of an idle worker that a request keeps, beside one that is busy.
+func TestAWorkerMayDie(t *testing.T) {
+	t.Parallel()
+	s := stage(t, rig.Cluster{Name: "worker", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu}})
+	driver := s.drive()
+	s.do(driver, actor("witness", 1))
+	s.see(driver, "witness", "running")
+	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"CPU": 2}]}`)
+	victim := s.workers("cpu", 1)[0]
+
+	s.must(rig.Crash(victim, "raylet"))
+	s.eventually("Ray to miss the worker", func(facts []rig.Fact) bool {
+		_, ok := rig.OfPod(facts, victim, rig.Drained)
+		return ok
+	})
+	s.living("cpu", 1)
+	s.do(driver, rig.Command{Do: "ask", ID: "witness"})
+	s.see(driver, "witness", "answered")
+	s.created("gpu", 1)
+	if living := rig.Living(s.journal.Facts(), "cpu"); len(living) != 1 {
+		s.Errorf("one worker was lost, now there are %v", living)
+	}
+}

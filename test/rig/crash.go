@@ -1,0 +1,41 @@
+package rig
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// Crash kills the processes of a pod whose command line contains program, as a crash would. KubeRay gives every Ray
+// process the pod's name, and pods' names end in random letters, so no other pod is meant.
+func Crash(pod, program string) error {
+	killed := 0
+	environments, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		return fmt.Errorf("crashing %s in pod %s: %w", program, pod, err)
+	}
+	for _, path := range environments {
+		environment, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(environment, []byte("RAY_CLOUD_INSTANCE_ID="+pod+"\x00")) {
+			continue // it has ended, or it is another user's, or another pod's
+		}
+		command, err := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+		if err != nil || !bytes.Contains(command, []byte(program)) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			return fmt.Errorf("crashing %s in pod %s: %w", program, pod, err)
+		}
+		if syscall.Kill(pid, syscall.SIGKILL) == nil {
+			killed++
+		}
+	}
+	if killed == 0 {
+		return fmt.Errorf("crashing %s in pod %s: there is no such process", program, pod)
+	}
+	return nil
+}
