@@ -75,6 +75,9 @@ type Cluster struct {
 	Name       string `json:"name"`
 	Namespace  string `json:"namespace"`
 
+	// Paused Why nothing is taken away at present; empty when it may be.
+	Paused string `json:"paused"`
+
 	// Requested What is requested over this API.
 	Requested []ResourceRequest `json:"requested"`
 	Unmet     []Unmet           `json:"unmet"`

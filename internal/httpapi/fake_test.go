@@ -115,7 +115,7 @@ func busyView() View {
 		Bundles: []raydemand.Bundle{gpu, gpu}, BundleSelectors: []raydemand.Selector{zone, {}},
 	}
 	return View{
-		Key: llm, Mode: nodepool.Managed, ModeReason: "annotation heliostat.dev/mode", Frozen: true,
+		Key: llm, Mode: nodepool.Managed, ModeReason: "annotation heliostat.dev/mode", Frozen: true, Paused: "Ray's account is 12 s old",
 		CycleAt: noon.Add(-time.Second), CycleTook: 3 * time.Millisecond, StateAt: noon.Add(-1500 * time.Millisecond),
 		Error: "reading Ray's state: deadline exceeded",
 		Snapshot: planner.Snapshot{
@@ -133,6 +133,7 @@ func busyView() View {
 				Gangs:      []raydemand.Gang{gang},
 				Constraint: []raydemand.Request{{Bundle: gpu, Count: 7}},
 			},
+			KeptResources: []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 4}},
 		},
 		Plan: planner.Plan{
 			Groups: []planner.GroupPlan{

@@ -20,6 +20,8 @@ type View struct {
 	Mode       nodepool.Mode
 	ModeReason string
 	Frozen     bool
+	// Paused says why nothing is taken away at present; empty when it may be.
+	Paused string
 	// CycleAt is when the last decision was made, zero before the first; CycleTook is how long the cycle took.
 	CycleAt   time.Time
 	CycleTook time.Duration
@@ -30,7 +32,7 @@ type View struct {
 	// Snapshot is what the decision was made from, Plan the decision.
 	Snapshot planner.Snapshot
 	Plan     planner.Plan
-	// Requested is what the annotation keeps; Snapshot's constraint is what a driver set through Ray.
+	// Requested is what the annotation keeps, known even before the first decision.
 	Requested []raydemand.Request
 	Findings  []raydemand.Finding
 	// Changes are the last changes, newest first. Only the first 50 are shown.
@@ -64,7 +66,7 @@ func (v View) summary(now time.Time) ClusterSummary {
 // cluster is the cluster with everything there is to say.
 func (v View) cluster(now time.Time) Cluster {
 	return Cluster{
-		Namespace: v.Key.Namespace, Name: v.Key.Name, Mode: v.Mode, ModeReason: v.ModeReason, Frozen: v.Frozen,
+		Namespace: v.Key.Namespace, Name: v.Key.Name, Mode: v.Mode, ModeReason: v.ModeReason, Frozen: v.Frozen, Paused: v.Paused,
 		LastCycle: moment(v.CycleAt), CycleSeconds: v.CycleTook.Seconds(),
 		DataAgeSeconds: age(v.StateAt, now), Error: v.Error,
 		Groups: v.groups(),

@@ -169,6 +169,7 @@ function topView(cluster) {
       fact('Last decision', cluster.lastCycle ? clock(cluster.lastCycle) : 'none yet', cluster.lastCycle ? `took ${(cluster.cycleSeconds * 1000).toFixed(1)} ms` : ''),
       fact('Ray’s account', age === null ? 'never read' : duration(age) + ' old')),
     cluster.frozen ? element('p', {class: 'banner warning', text: 'Frozen: nothing is written until the annotation heliostat.dev/freeze is removed.'}) : null,
+    cluster.paused ? element('p', {class: 'banner warning', text: 'Nothing is taken away at present: ' + cluster.paused}) : null,
     cluster.error ? element('p', {class: 'banner', text: cluster.error}) : null);
 }
 
