@@ -141,13 +141,30 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.ready(ctx, APIServer); err != nil {
 		return err
 	}
-	steps := []func(context.Context) error{c.startNodes, c.startOperator}
-	parts := []Part{Scheduler, ControllerManager}
-	if c.options.Kwok {
-		parts = append(parts, Kwok)
+	steps := []func(context.Context) error{
+		c.startNodes,
+		func(ctx context.Context) error { return c.startPart(ctx, Scheduler) },
+		func(ctx context.Context) error {
+			// The garbage collector looks for new kinds of owners every 30 s only, so it starts when KubeRay's are there.
+			if err := c.installKubeRay(ctx); err != nil {
+				return err
+			}
+			return c.startParts(ctx, cancel, ControllerManager, Operator)
+		},
 	}
+	if c.options.Kwok {
+		steps = append(steps, func(ctx context.Context) error { return c.startPart(ctx, Kwok) })
+	}
+	return concurrently(ctx, cancel, steps)
+}
+
+// startParts starts parts at the same time, leaving out the operator where the options say so.
+func (c *Cluster) startParts(ctx context.Context, cancel context.CancelCauseFunc, parts ...Part) error {
+	var steps []func(context.Context) error
 	for _, part := range parts {
-		steps = append(steps, func(ctx context.Context) error { return c.startPart(ctx, part) })
+		if part != Operator || !c.options.NoOperator {
+			steps = append(steps, func(ctx context.Context) error { return c.startPart(ctx, part) })
+		}
 	}
 	return concurrently(ctx, cancel, steps)
 }
@@ -181,18 +198,12 @@ func (c *Cluster) startPart(ctx context.Context, part Part) error {
 	return c.ready(ctx, part)
 }
 
-// startOperator installs KubeRay and, unless the options say otherwise, runs its operator.
-func (c *Cluster) startOperator(ctx context.Context) error {
+// installKubeRay creates KubeRay's resource definitions and the operator's role.
+func (c *Cluster) installKubeRay(ctx context.Context) error {
 	if err := installCRDs(ctx, c.dynamic, c.kit.file(Operator, "config/crd/bases")); err != nil {
 		return err
 	}
-	if err := grantOperator(ctx, c.client, c.kit.file(Operator, "config/rbac/role.yaml")); err != nil {
-		return err
-	}
-	if c.options.NoOperator {
-		return nil
-	}
-	return c.startPart(ctx, Operator)
+	return grantOperator(ctx, c.client, c.kit.file(Operator, "config/rbac/role.yaml"))
 }
 
 // run starts the process of a part.

@@ -142,11 +142,12 @@ func (cp *controlPlane) apiServer() []string {
 }
 
 // controllers are those without which the API does not behave as users know it: owned objects are collected,
-// namespaces end, pods find service accounts, Services list their pods, Jobs and Deployments run, quotas bind.
+// namespaces end, pods find service accounts, Jobs and Deployments run, quotas bind. Services stay without endpoints: those
+// may not be loopback addresses.
 var controllers = []string{
 	"garbage-collector-controller", "namespace-controller",
 	"serviceaccount-controller", "root-ca-certificate-publisher-controller",
-	"endpointslice-controller", "job-controller", "deployment-controller", "replicaset-controller",
+	"job-controller", "deployment-controller", "replicaset-controller",
 	"resourcequota-controller", "clusterrole-aggregation-controller",
 }
 

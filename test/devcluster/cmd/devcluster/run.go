@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,7 +32,7 @@ type clusterFlags struct {
 func (f *clusterFlags) add(cmd *cobra.Command) {
 	nameFlag(cmd, &f.name)
 	cmd.Flags().StringVar(&f.nodes, "nodes", "", "file with the nodes (default: those of nodes.yaml)")
-	cmd.Flags().StringSliceVar(&f.ray, "ray", nil, fmt.Sprintf("versions of Ray that pods can run, of %v", devcluster.RayVersions()))
+	cmd.Flags().StringSliceVar(&f.ray, "ray", nil, fmt.Sprintf("versions of Ray that pods can run, of %v (default %s; empty: none)", devcluster.RayVersions(), devcluster.DefaultRay))
 	cmd.Flags().StringToStringVar(&f.images, "image", nil, "further images: NAME=DIRECTORY with the image's programs")
 	cmd.Flags().BoolVar(&f.kwok, "kwok", false, "add kwok, which plays nodes annotated kwok.x-k8s.io/node=fake")
 	cmd.Flags().BoolVar(&f.noOperator, "no-operator", false, "leave the KubeRay operator out")
@@ -47,8 +49,8 @@ func (f *clusterFlags) args() []string {
 	if f.nodes != "" {
 		args = append(args, "--nodes="+f.nodes)
 	}
-	for _, version := range f.ray {
-		args = append(args, "--ray="+version)
+	if f.ray != nil {
+		args = append(args, "--ray="+strings.Join(f.ray, ","))
 	}
 	for image, dir := range f.images {
 		args = append(args, "--image="+image+"="+dir)
@@ -99,6 +101,8 @@ func runCommand() *cobra.Command {
 					describe(cmd.OutOrStdout(), flags.name, c.Kubeconfig(), took)
 				})
 			}
+			// The cluster's own processes must not hold the report open: its reader waits for the end.
+			syscall.CloseOnExec(flags.readyFD)
 			report := os.NewFile(uintptr(flags.readyFD), "ready")
 			err = runCluster(cmd.Context(), options, func(*devcluster.Cluster, time.Duration) { report.Close() })
 			if err != nil {

@@ -1,0 +1,325 @@
+package devcluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"heliostat.dev/heliostat/test/devcluster/nodeagent"
+)
+
+// holdVariable makes the test's program a process that holds a cluster until it is killed.
+const holdVariable = "DEVCLUSTER_TEST_HOLD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(holdVariable) != "" {
+		holdCluster()
+	}
+	os.Exit(m.Run())
+}
+
+// holdCluster starts a cluster with one pod, prints its directory and waits to be killed.
+func holdCluster() {
+	ctx := context.Background()
+	c, err := Start(ctx, Options{Nodes: []nodeagent.NodeSpec{oneNode}, Ray: []string{}, Images: machineImage, NoOperator: true})
+	if err == nil {
+		_, err = c.Client().CoreV1().Pods("default").Create(ctx, sleepingPod("sleeper"), metav1.CreateOptions{})
+	}
+	if err == nil {
+		err = poll(ctx, 50*time.Millisecond, func(ctx context.Context) error { return podRuns(ctx, c, "sleeper") })
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(c.Dir())
+	select {}
+}
+
+var (
+	oneNode      = nodeagent.NodeSpec{Name: "node-0", Capacity: map[string]string{"cpu": "4", "memory": "8Gi"}}
+	machineImage = nodeagent.Images{"machine": ""}
+	rayClusters  = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}
+)
+
+// sleepingPod is a pod that runs a minute of sleep on this machine.
+func sleepingPod(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "machine", Command: []string{"/bin/bash", "-c", "sleep 3600; true"}}}},
+	}
+}
+
+// podRuns returns an error unless a pod is running.
+func podRuns(ctx context.Context, c *Cluster, name string) error {
+	pod, err := c.Client().CoreV1().Pods("default").Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if pod.Status.Phase != corev1.PodRunning {
+		return fmt.Errorf("pod %s is %q", name, pod.Status.Phase)
+	}
+	return nil
+}
+
+// startCluster starts a cluster that is stopped with the test, and says how long it took.
+func startCluster(t *testing.T, options Options) *Cluster {
+	t.Helper()
+	options.Out = t.Output()
+	began := time.Now()
+	c, err := Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
+	t.Cleanup(func() {
+		if err := c.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+		expectNothingLeft(t, c.Dir())
+	})
+	return c
+}
+
+// expectNothingLeft fails the test if a cluster's directory or one of its processes is there.
+func expectNothingLeft(t *testing.T, dir string) {
+	t.Helper()
+	if exists(dir) {
+		t.Errorf("%s is still there", dir)
+	}
+	if left := processesOf(dir); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+}
+
+// processesOf lists the processes whose command line or environment names a cluster's directory.
+func processesOf(dir string) []string {
+	var found []string
+	entries, _ := filepath.Glob("/proc/[0-9]*")
+	for _, entry := range entries {
+		if entry == "/proc/"+strconv.Itoa(os.Getpid()) {
+			continue
+		}
+		env, _ := os.ReadFile(entry + "/environ")
+		args, _ := os.ReadFile(entry + "/cmdline")
+		if strings.Contains(string(env)+string(args), dir) {
+			found = append(found, strings.ReplaceAll(string(args), "\x00", " "))
+		}
+	}
+	return found
+}
+
+// within waits for a condition that must come true.
+func within(t *testing.T, limit time.Duration, check func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	if err := poll(ctx, 50*time.Millisecond, check); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTwoClustersRunSideBySideAndKnowNothingOfEachOther(t *testing.T) {
+	options := Options{Nodes: []nodeagent.NodeSpec{}, NoOperator: true}
+	started := make(chan *Cluster, 1)
+	go func() {
+		c, err := Start(t.Context(), options)
+		if err != nil {
+			t.Error(err)
+		}
+		started <- c
+	}()
+	first, second := startCluster(t, options), <-started
+	if second == nil {
+		t.FailNow()
+	}
+	stopped := false
+	t.Cleanup(func() {
+		if !stopped {
+			second.Stop(context.WithoutCancel(t.Context()))
+		}
+	})
+	if first.Host() == second.Host() || first.Dir() == second.Dir() {
+		t.Errorf("both use %s and %s", first.Host(), first.Dir())
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "only-here"}}
+	if _, err := first.Client().CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Client().CoreV1().Namespaces().Get(t.Context(), "only-here", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the second cluster answers %v for a namespace of the first", err)
+	}
+	if err := second.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	stopped = true
+	expectNothingLeft(t, second.Dir())
+	if _, err := first.Client().CoreV1().Namespaces().Get(t.Context(), "only-here", metav1.GetOptions{}); err != nil {
+		t.Errorf("the first cluster after the end of the second: %v", err)
+	}
+}
+
+func TestEveryPartCanBeKilledAndComesBackOnTheSameData(t *testing.T) {
+	c := startCluster(t, Options{Nodes: []nodeagent.NodeSpec{}})
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
+	if _, err := c.Client().CoreV1().ConfigMaps("default").Create(t.Context(), configMap, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	parts := []Part{Etcd, APIServer, ControllerManager, Scheduler, Operator}
+	for _, part := range parts {
+		if err := c.KillPart(part); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(c.Running(), part) {
+			t.Errorf("%s runs after its end", part)
+		}
+		began := time.Now()
+		if err := c.RestartPart(t.Context(), part); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s is back after %s", part, time.Since(began).Round(time.Millisecond))
+		within(t, time.Minute, func(ctx context.Context) error {
+			_, err := c.Client().CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{})
+			return err
+		})
+	}
+	slices.Sort(parts)
+	if diff := cmp.Diff(parts, c.Running()); diff != "" {
+		t.Errorf("running parts (-want +got):\n%s", diff)
+	}
+	select {
+	case death := <-c.Deaths():
+		t.Errorf("%s died unasked: %v", death.Part, death.Err)
+	default:
+	}
+}
+
+func TestAPartThatDiesUnaskedIsReported(t *testing.T) {
+	c := startCluster(t, Options{Nodes: []nodeagent.NodeSpec{}, NoOperator: true})
+	if err := syscall.Kill(c.processes[Scheduler].cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case death := <-c.Deaths():
+		if death.Part != Scheduler || !strings.Contains(death.Err.Error(), "killed") {
+			t.Errorf("reported: %s: %v", death.Part, death.Err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nothing is reported")
+	}
+}
+
+func TestTheOperatorMakesPodsForARayClusterAndTheSchedulerBindsThem(t *testing.T) {
+	nodes, err := DefaultNodes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := startCluster(t, Options{Nodes: nodes, Ray: []string{}})
+	container := map[string]any{"name": "ray-head", "image": "rayproject/ray:none", "resources": map[string]any{"limits": map[string]any{"cpu": "1", "memory": "1Gi"}}}
+	rayCluster := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": map[string]any{"name": "r"},
+		"spec": map[string]any{"headGroupSpec": map[string]any{"rayStartParams": map[string]any{}, "template": map[string]any{"spec": map[string]any{"containers": []any{container}}}}},
+	}}
+	if _, err := c.Dynamic().Resource(rayClusters).Namespace("default").Create(t.Context(), rayCluster, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 30*time.Second, func(ctx context.Context) error {
+		pods, err := c.Client().CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "ray.io/cluster=r"})
+		if err != nil {
+			return err
+		}
+		if len(pods.Items) != 1 || pods.Items[0].Spec.NodeName != "cpu-0" {
+			return fmt.Errorf("not one head pod on cpu-0, but %d pods", len(pods.Items))
+		}
+		return nil
+	})
+	if err := c.Dynamic().Resource(rayClusters).Namespace("default").Delete(t.Context(), "r", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 30*time.Second, func(ctx context.Context) error {
+		pods, err := c.Client().CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
+		if err != nil || len(pods.Items) == 0 {
+			return err
+		}
+		return fmt.Errorf("%d pods outlive their RayCluster", len(pods.Items))
+	})
+}
+
+func TestKwokPlaysNodesWhosePodsRunNothing(t *testing.T) {
+	c := startCluster(t, Options{Nodes: []nodeagent.NodeSpec{}, NoOperator: true, Kwok: true})
+	spec := nodeagent.NodeSpec{Name: "fake-0", Capacity: map[string]string{"cpu": "4", "memory": "8Gi", "nvidia.com/mig-1g.5gb": "7"}}
+	if err := c.AddKwokNodes(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	pod := sleepingPod("pretender")
+	pod.Spec.Containers[0].Resources.Limits = resources(map[string]string{"nvidia.com/mig-1g.5gb": "1"})
+	if _, err := c.Client().CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 30*time.Second, func(ctx context.Context) error { return podRuns(ctx, c, "pretender") })
+}
+
+func TestACanceledStartLeavesNothing(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	dir := filepath.Join(t.TempDir(), "c")
+	if c, err := Start(ctx, Options{Dir: dir, Nodes: []nodeagent.NodeSpec{}}); err == nil {
+		c.Stop(t.Context())
+		t.Fatal("a cluster was ready within a second, so nothing was canceled")
+	}
+	expectNothingLeft(t, dir)
+}
+
+func TestAKilledHolderLeavesNoProcessAndNoDirectory(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), holdVariable+"=1")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var dir string
+	_, scanErr := fmt.Fscanln(stdout, &dir)
+	if scanErr == nil && len(processesOf(dir)) < 5 {
+		t.Errorf("the cluster has only these processes, so the test would prove little: %v", processesOf(dir))
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); scanErr != nil {
+		t.Fatalf("the holder started no cluster: %v: %s", err, stderr.String())
+	}
+	within(t, 20*time.Second, func(context.Context) error {
+		if left := processesOf(dir); len(left) > 0 {
+			return fmt.Errorf("processes are left: %v", left)
+		}
+		if exists(dir) {
+			return fmt.Errorf("%s is left", dir)
+		}
+		return nil
+	})
+}
