@@ -75,7 +75,9 @@ func join(d decoded, pods []*corev1.Pod) nodepool.Cluster {
 	cluster := d.cluster
 	cluster.Groups = slices.Clone(cluster.Groups)
 	for i := range cluster.Groups {
-		cluster.Groups[i].Resources = maps.Clone(cluster.Groups[i].Resources)
+		group := &cluster.Groups[i]
+		group.Resources, group.Labels = maps.Clone(group.Resources), maps.Clone(group.Labels)
+		group.WorkersToDelete = slices.Clone(group.WorkersToDelete)
 	}
 	report := &findings{object: "RayCluster " + cluster.Key.String()}
 	root := fields{values: d.object, report: report}

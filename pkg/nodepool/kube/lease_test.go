@@ -1,0 +1,101 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// fakeLock is a lease that another process may take, and an API server that may fail.
+type fakeLock struct {
+	resourcelock.Interface
+	record resourcelock.LeaderElectionRecord
+	err    error
+}
+
+func (f *fakeLock) Identity() string { return "me" }
+
+func (f *fakeLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record := f.record
+	return &record, nil, f.err
+}
+
+func (f *fakeLock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	if f.err == nil {
+		f.record = record
+	}
+	return f.err
+}
+
+func (f *fakeLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return f.Update(ctx, record)
+}
+
+func TestTheRightToWriteEndsWithTheLease(t *testing.T) {
+	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
+	tests := []struct {
+		name string
+		then func(l *lease, f *fakeLock, clock *time.Time)
+		want bool
+	}{
+		{"renewed just now", func(*lease, *fakeLock, *time.Time) {}, true},
+		{"within the deadline", func(_ *lease, _ *fakeLock, clock *time.Time) { *clock = clock.Add(renewDeadline - time.Millisecond) }, true},
+		{"a process that slept past the deadline", func(_ *lease, _ *fakeLock, clock *time.Time) { *clock = clock.Add(renewDeadline) }, false},
+		{"a failed renewal does not count", func(l *lease, f *fakeLock, clock *time.Time) {
+			*clock = clock.Add(3 * time.Second)
+			f.err = errors.New("timeout")
+			_ = l.Update(t.Context(), mine)
+			*clock = clock.Add(time.Second)
+		}, false},
+		{"a renewal counts from when it was asked for", func(l *lease, f *fakeLock, clock *time.Time) {
+			l.Interface = slowLock{f, clock}
+			_ = l.Update(t.Context(), mine)
+		}, false},
+		{"another name is read", func(l *lease, f *fakeLock, _ *time.Time) {
+			f.record.HolderIdentity = "other"
+			_, _, _ = l.Get(t.Context())
+		}, false},
+		{"own name is read", func(l *lease, _ *fakeLock, _ *time.Time) { _, _, _ = l.Get(t.Context()) }, true},
+		{"released", func(l *lease, _ *fakeLock, _ *time.Time) {
+			_ = l.Update(t.Context(), resourcelock.LeaderElectionRecord{})
+		}, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			clock := time.Unix(1_700_000_000, 0)
+			fake := &fakeLock{}
+			l := &lease{Interface: fake, now: func() time.Time { return clock }}
+			if l.held() {
+				t.Fatal("held before it was taken")
+			}
+			if err := l.Create(t.Context(), mine); err != nil {
+				t.Fatal(err)
+			}
+			test.then(l, fake, &clock)
+			if got := l.held(); got != test.want {
+				t.Errorf("held is %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// slowLock answers so late that the next holder's clock has run out meanwhile.
+type slowLock struct {
+	*fakeLock
+	clock *time.Time
+}
+
+func (s slowLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	*s.clock = s.clock.Add(renewDeadline)
+	return s.fakeLock.Update(ctx, record)
+}
+
+func TestNobodyWritesBetweenTwoHolders(t *testing.T) {
+	if renewDeadline+retryPeriod >= leaseDuration || retryPeriod >= time.Second {
+		t.Errorf("lease %v, deadline %v, retry %v: the old holder must stop before the new one starts, and notice within a second",
+			leaseDuration, renewDeadline, retryPeriod)
+	}
+}

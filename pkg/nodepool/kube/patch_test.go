@@ -1,0 +1,188 @@
+package kube
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func objectOf(t *testing.T, manifest string) map[string]any {
+	t.Helper()
+	object := map[string]any{}
+	if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+const twoGroups = `
+metadata: {uid: u-1, annotations: {a: b}}
+spec:
+  workerGroupSpecs:
+  - {groupName: cpu, replicas: 2}
+  - {groupName: gpu, scaleStrategy: {workersToDelete: []}}
+`
+
+func TestAChangeIsOneGuardedPatch(t *testing.T) {
+	change := nodepool.Change{Cluster: llm, UID: "u-1", Targets: []nodepool.Target{
+		{Group: "cpu", Index: 0, From: 2, Replicas: 1, WorkersToDelete: []string{"w-1"}},
+		{Group: "gpu", Index: 1, From: 0, Replicas: 4, WorkersToDelete: []string{}},
+	}}
+	want := `[
+{"op":"test","path":"/metadata/uid","value":"u-1"},
+{"op":"test","path":"/metadata/deletionTimestamp","value":null},
+{"op":"test","path":"/spec/suspend","value":null},
+{"op":"test","path":"/metadata/annotations/heliostat.dev~1freeze","value":null},
+{"op":"test","path":"/spec/workerGroupSpecs/0/groupName","value":"cpu"},
+{"op":"test","path":"/spec/workerGroupSpecs/0/replicas","value":2},
+{"op":"test","path":"/spec/workerGroupSpecs/1/groupName","value":"gpu"},
+{"op":"test","path":"/spec/workerGroupSpecs/1/replicas","value":null},
+{"op":"replace","path":"/spec/workerGroupSpecs/0/replicas","value":1},
+{"op":"add","path":"/spec/workerGroupSpecs/0/scaleStrategy","value":{"workersToDelete":["w-1"]}},
+{"op":"add","path":"/spec/workerGroupSpecs/1/replicas","value":4},
+{"op":"replace","path":"/spec/workerGroupSpecs/1/scaleStrategy","value":{"workersToDelete":[]}}]`
+	got, err := patchFor(objectOf(t, twoGroups), change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.ReplaceAll(want, "\n", ""), string(got)); diff != "" {
+		t.Errorf("patch (-want +got):\n%s", diff)
+	}
+}
+
+func TestFreezeIsTestedForAbsenceWithoutAnyAnnotation(t *testing.T) {
+	patch, err := patchFor(objectOf(t, strings.Replace(twoGroups, ", annotations: {a: b}", "", 1)), nodepool.Change{UID: "u-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"op":"test","path":"/metadata/annotations","value":null}`; !strings.Contains(string(patch), want) {
+		t.Errorf("patch %s lacks %s", patch, want)
+	}
+}
+
+func TestAChangeThatDoesNotFitIsAConflict(t *testing.T) {
+	tests := map[string]nodepool.Change{
+		"another uid":      {UID: "u-0"},
+		"another index":    {UID: "u-1", Targets: []nodepool.Target{{Group: "gpu", Index: 0, From: 2}}},
+		"an index too far": {UID: "u-1", Targets: []nodepool.Target{{Group: "gpu", Index: 2}}},
+		"a negative index": {UID: "u-1", Targets: []nodepool.Target{{Group: "gpu", Index: -1}}},
+		"other replicas":   {UID: "u-1", Targets: []nodepool.Target{{Group: "cpu", Index: 0, From: 3}}},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := patchFor(objectOf(t, twoGroups), change); !errors.Is(err, nodepool.ErrConflict) {
+				t.Errorf("error is %v, want ErrConflict", err)
+			}
+		})
+	}
+}
+
+func TestRequestsAreOneMergePatch(t *testing.T) {
+	patch, err := requestsPatch("u-1", []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: 5000}, Count: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"metadata":{"annotations":{"heliostat.dev/resource-requests":"[{\"resources\":{\"GPU\":0.5},\"count\":2}]"},"uid":"u-1"}}`
+	if diff := cmp.Diff(want, string(patch)); diff != "" {
+		t.Errorf("patch (-want +got):\n%s", diff)
+	}
+	var read struct {
+		Metadata struct{ Annotations map[string]string }
+	}
+	if err := json.Unmarshal(patch, &read); err != nil {
+		t.Fatal(err)
+	}
+	if requests, problems := decodeRequests(read.Metadata.Annotations[ResourceRequestsAnnotation]); len(requests) != 1 || len(problems) > 0 {
+		t.Errorf("read back as %v, %v", requests, problems)
+	}
+	patch, err = requestsPatch("u-1", nil)
+	if want := `{"metadata":{"annotations":{"heliostat.dev/resource-requests":null},"uid":"u-1"}}`; err != nil || string(patch) != want {
+		t.Errorf("clearing is %s, %v; want %s", patch, err, want)
+	}
+}
+
+func TestRequestsThatDoNotFitNameTheLimit(t *testing.T) {
+	large := []raydemand.Request{{Bundle: raydemand.Bundle{strings.Repeat("x", MaxRequestsBytes): raydemand.One}, Count: 1}}
+	if _, err := requestsPatch("u-1", large); !errors.Is(err, nodepool.ErrTooLarge) || !strings.Contains(err.Error(), "65536") {
+		t.Errorf("error is %v, want ErrTooLarge with the limit", err)
+	}
+}
+
+func version(v string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetNamespace(llm.Namespace)
+	u.SetName(llm.Name)
+	u.SetResourceVersion(v)
+	return u
+}
+
+func TestReadsAreNeverOlderThanOwnWrites(t *testing.T) {
+	tests := []struct {
+		name            string
+		cached          *unstructured.Unstructured
+		raised          []string
+		want, wantAgain string // the second read finds the cache at version 200
+	}{
+		{"nothing written", version("99"), nil, "99", "200"},
+		{"the cache lags", version("99"), []string{"100"}, "100", "200"},
+		{"the cache lags by digits", version("99"), []string{"1000"}, "1000", "1000"},
+		{"the cache has caught up", version("100"), []string{"100"}, "100", "200"},
+		{"the cache is ahead", version("101"), []string{"100"}, "101", "200"},
+		{"an answer that arrives late does not lower the floor", version("99"), []string{"120", "110"}, "120", "200"},
+		{"versions that are no numbers are not compared", version("abc"), []string{"100"}, "abc", "200"},
+		{"the cluster is gone", nil, []string{"100"}, "", "200"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFloor()
+			for _, v := range test.raised {
+				f.raise(version(v))
+			}
+			got := ""
+			if object := f.pick(llm, test.cached); object != nil {
+				got = object.GetResourceVersion()
+			}
+			again := f.pick(llm, version("200")).GetResourceVersion()
+			if got != test.want || again != test.wantAgain {
+				t.Errorf("read %q and then %q, want %q and %q", got, again, test.want, test.wantAgain)
+			}
+		})
+	}
+}
+
+func TestAnObjectIsDecodedOncePerVersion(t *testing.T) {
+	m := newMemo()
+	first := m.decode(version("1"))
+	first.object["mark"] = true
+	if m.decode(version("1")).object["mark"] == nil {
+		t.Error("the same version was decoded again")
+	}
+	if m.decode(version("2")).object["mark"] != nil {
+		t.Error("a new version was not decoded")
+	}
+	if m.drop(llm); len(m.byKey) != 0 {
+		t.Error("a dropped cluster is kept")
+	}
+}
+
+// What is handed out may be changed by its reader; the kept form must not.
+func TestJoinHandsOutCopies(t *testing.T) {
+	d := decodeObject(&unstructured.Unstructured{Object: objectOf(t, sample)})
+	join(d, nil).Groups[0].Resources["GPU"] = 0
+	if d.cluster.Groups[0].Resources["GPU"] != raydemand.One {
+		t.Error("a reader changed the kept form")
+	}
+	cluster := join(d, nil)
+	cluster.Groups[0].Replicas = 99
+	if d.cluster.Groups[0].Replicas == 99 {
+		t.Error("a reader changed the kept groups")
+	}
+}
