@@ -1,0 +1,86 @@
+package controller
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+func TestTheLoopIsFastWhileAnythingMovesAndSlowAtRest(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
+	w.cycle()
+	if d := w.after(time.Minute); d.Next != 200*time.Millisecond {
+		t.Errorf("at rest the next reading is due in %v, want 200ms", d.Next)
+	}
+	w.busy(w.pod(0))
+	w.after(2 * time.Second)
+	w.want(1, gpu(1))
+	if d := w.after(2 * time.Second); d.Next != 100*time.Millisecond {
+		t.Errorf("with demand the next reading is due in %v, want 100ms", d.Next)
+	}
+	w.want(0, nil)
+	if d := w.after(time.Second); d.Next != 100*time.Millisecond {
+		t.Errorf("with a pod on its way the next reading is due in %v, want 100ms", d.Next)
+	}
+}
+
+func TestDemandThatNobodyCanServeDoesNotKeepTheLoopFast(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
+	w.want(1, gpu(64))
+	w.cycle()
+	var d *Decision
+	for range 40 {
+		d = w.after(time.Second)
+	}
+	if d.Next != 200*time.Millisecond {
+		t.Errorf("after 40 s without any change the next reading is due in %v, want 200ms", d.Next)
+	}
+}
+
+func TestManyClustersShareTheReadings(t *testing.T) {
+	w := newWorld(t, Config{ReadsPerSecond: 20}, gpuGroup("gpu", 1, 1, 2))
+	for i := range 30 {
+		w.c.record(nodepool.ClusterKey{Namespace: "other", Name: string(rune('a' + i))})
+	}
+	w.cycle()
+	if d := w.after(time.Minute); d.Next != 3100*time.Millisecond {
+		t.Errorf("31 resting clusters on 10 readings a second: next in %v, want 3.1s", d.Next)
+	}
+}
+
+func TestAClusterWithoutAHeadOrSwitchedOffIsHardlyRead(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
+	w.kube.cluster.Head.IP = ""
+	if next := w.c.Cycle(context.Background(), key); next != headless {
+		t.Errorf("without a head: next in %v, want %v", next, headless)
+	}
+	w.kube.cluster.Mode = nodepool.Off
+	if next := w.c.Cycle(context.Background(), key); next != unwatched || w.ray.reads != 0 {
+		t.Errorf("switched off: next in %v after %d readings, want %v and none", next, w.ray.reads, unwatched)
+	}
+}
+
+func TestJitterSpreadsThePausesByAFifth(t *testing.T) {
+	for random, want := range map[float64]time.Duration{0: 160 * time.Millisecond, 0.5: 200 * time.Millisecond, 1: 240 * time.Millisecond} {
+		c := &Controller{config: Config{Jitter: func() float64 { return random }}.withDefaults()}
+		if got := c.jittered(200 * time.Millisecond); got != want {
+			t.Errorf("jitter %v gives %v, want %v", random, got, want)
+		}
+	}
+}
+
+func TestConfigNamesEveryFieldThatMakesNoSense(t *testing.T) {
+	if err := (Config{}).Validate(); err != nil {
+		t.Errorf("the zero value is the default, got %v", err)
+	}
+	for name, c := range map[string]Config{
+		"form": {Form: "swarm"}, "mode": {DefaultMode: "sometimes"}, "duration": {GCSTimeout: -1},
+		"cap": {MaxInFlight: -1}, "reads": {ReadsPerSecond: -1},
+	} {
+		if c.Validate() == nil {
+			t.Errorf("%s: want an error", name)
+		}
+	}
+}

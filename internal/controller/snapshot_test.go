@@ -1,0 +1,161 @@
+package controller
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// states renders a snapshot's nodes as pod=STATE.
+func states(s planner.Snapshot) map[string]string {
+	got := map[string]string{}
+	for _, n := range s.Nodes {
+		got[n.Pod] = string(n.State)
+		if n.Expected {
+			got[n.Pod] += " expected"
+		}
+	}
+	return got
+}
+
+func TestSnapshotStates(t *testing.T) {
+	ray := func(pod string, status raydemand.NodeStatus) raydemand.Node {
+		return raydemand.Node{ID: nodeID(pod + string(status)), Instance: pod, Group: "gpu", Status: status, Total: gpu(1), Available: gpu(1)}
+	}
+	for name, c := range map[string]struct {
+		replicas int
+		workers  []nodepool.Worker
+		named    []string
+		nodes    []raydemand.Node
+		want     map[string]string
+	}{
+		"running and idle nodes are what Ray says": {
+			replicas: 2, workers: []nodepool.Worker{{Pod: "a"}, {Pod: "b"}},
+			nodes: []raydemand.Node{ray("a", raydemand.Running), ray("b", raydemand.Idle)},
+			want:  map[string]string{"a": "RUNNING", "b": "IDLE"},
+		},
+		"a pod without a Ray node is on its way": {
+			replicas: 1, workers: []nodepool.Worker{{Pod: "a"}},
+			want: map[string]string{"a": "PENDING"},
+		},
+		"what replicas asks for and nobody has seen is expected": {
+			replicas: 3, workers: []nodepool.Worker{{Pod: "a"}},
+			want: map[string]string{"a": "PENDING", "gpu-expected-0": "PENDING expected", "gpu-expected-1": "PENDING expected"},
+		},
+		"a failed pod is replaced by the operator, so it is expected": {
+			replicas: 1, workers: []nodepool.Worker{{Pod: "a", Failed: true}},
+			want: map[string]string{"gpu-expected-0": "PENDING expected"},
+		},
+		"a pod deleted by hand leaves and its replacement is expected": {
+			replicas: 1, workers: []nodepool.Worker{{Pod: "a", Terminating: true}},
+			nodes: []raydemand.Node{ray("a", raydemand.Running)},
+			want:  map[string]string{"a": "LEAVING", "gpu-expected-0": "PENDING expected"},
+		},
+		"a named pod leaves and nothing replaces it": {
+			replicas: 0, workers: []nodepool.Worker{{Pod: "a"}}, named: []string{"a"},
+			nodes: []raydemand.Node{ray("a", raydemand.Idle)},
+			want:  map[string]string{"a": "LEAVING"},
+		},
+		"a draining node leaves and still counts among replicas": {
+			replicas: 1, workers: []nodepool.Worker{{Pod: "a"}},
+			nodes: []raydemand.Node{ray("a", raydemand.Draining)},
+			want:  map[string]string{"a": "LEAVING"},
+		},
+		"a dead node within its grace may come back": {
+			replicas: 1, workers: []nodepool.Worker{{Pod: "a"}},
+			nodes: []raydemand.Node{ray("a", raydemand.Dead)},
+			want:  map[string]string{"a": "PENDING"},
+		},
+		"the living node counts where a restart left a dead one": {
+			replicas: 1, workers: []nodepool.Worker{{Pod: "a"}},
+			nodes: []raydemand.Node{ray("a", raydemand.Dead), ray("a", raydemand.Running)},
+			want:  map[string]string{"a": "RUNNING"},
+		},
+		"a Ray node without a pod is left out": {
+			nodes: []raydemand.Node{ray("ghost", raydemand.Idle)},
+			want:  map[string]string{},
+		},
+		"a pod of an unknown group is left out": {
+			workers: []nodepool.Worker{{Pod: "a", Group: "removed"}},
+			nodes:   []raydemand.Node{ray("a", raydemand.Idle)},
+			want:    map[string]string{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			group := gpuGroup("gpu", c.replicas, 0, 9)
+			group.WorkersToDelete = c.named
+			cluster := nodepool.Cluster{Key: key, Groups: []nodepool.WorkerGroup{group}, Workers: c.workers}
+			for i := range cluster.Workers {
+				if cluster.Workers[i].Group == "" {
+					cluster.Workers[i].Group = "gpu"
+				}
+			}
+			got := assemble(sight{cluster: cluster, members: roster(cluster, c.nodes)})
+			if diff := cmp.Diff(c.want, states(got)); diff != "" {
+				t.Errorf("nodes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestExpectedHostsCompleteReplicasFirst(t *testing.T) {
+	group := gpuGroup("slice", 2, 0, 9)
+	group.NumOfHosts = 2
+	cluster := nodepool.Cluster{Key: key, Groups: []nodepool.WorkerGroup{group},
+		Workers: []nodepool.Worker{{Pod: "a", Group: "slice", Replica: "slice-x"}}}
+	snapshot := assemble(sight{cluster: cluster, members: roster(cluster, nil)})
+	replicas := map[string]int{}
+	for _, n := range snapshot.Nodes {
+		replicas[n.Replica]++
+	}
+	want := map[string]int{"slice-x": 2, "slice-expected-replica-0": 2}
+	if diff := cmp.Diff(want, replicas); diff != "" {
+		t.Errorf("hosts per replica (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPodOnItsWayHasTheShapeThatLivingNodesShow(t *testing.T) {
+	group := nodepool.WorkerGroup{Name: "auto", Resources: gpu(1), Replicas: 2, Max: 2} // the spec leaves CPU to Ray
+	cluster := nodepool.Cluster{Key: key, Groups: []nodepool.WorkerGroup{group},
+		Workers: []nodepool.Worker{{Pod: "a", Group: "auto"}, {Pod: "b", Group: "auto"}}}
+	shown := raydemand.Bundle{raydemand.GPU: raydemand.One, raydemand.CPU: raydemand.Whole(7), "accelerator_type:H100": raydemand.One,
+		"node:10.0.0.9": raydemand.One, "CPU_group_aabb": raydemand.One}
+	members := roster(cluster, []raydemand.Node{{ID: nodeID("a"), Instance: "a", Status: raydemand.Running, Total: shown, Available: shown}})
+	snapshot := assemble(sight{cluster: cluster, members: members, learned: learn(members)})
+	want := raydemand.Bundle{raydemand.GPU: raydemand.One, raydemand.CPU: raydemand.Whole(7), "accelerator_type:H100": raydemand.One}
+	for _, n := range snapshot.Nodes {
+		if n.Pod == "b" {
+			if diff := cmp.Diff(want, n.Total); diff != "" {
+				t.Errorf("shape of the pod on its way (-want +got):\n%s", diff)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, snapshot.Groups[0].Resources); diff != "" {
+		t.Errorf("shape of the group (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnyDecisionCanBeReplayedFromItsSnapshot(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 1, 4))
+	w.busy(w.pod(0))
+	w.want(3, gpu(1))
+	d := w.after(2 * time.Minute)
+	text, err := json.Marshal(d.Snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replayed, err := planner.ReadSnapshot(strings.NewReader(string(text)), "snapshot.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(d.Plan, planner.Compute(replayed, planner.Policy{})); diff != "" {
+		t.Errorf("the replayed plan differs (-decided +replayed):\n%s", diff)
+	}
+}
