@@ -15,7 +15,7 @@ func Compute(s Snapshot, policy Policy) Plan {
 
 	p := newPlanning(r, &s, policy)
 	given, out := p.settle()
-	r.stopIdle(out.used)
+	r.stopIdle(out.used, given)
 
 	return p.report(&s, given, out)
 }

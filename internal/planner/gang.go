@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -95,12 +96,16 @@ func (g *gang) signature() string {
 }
 
 func hardestFirst(a, b *gang) int {
-	return cmp.Or(
+	if order := cmp.Or(
 		compareBool(b.bound(), a.bound()),
 		cmp.Compare(b.weight(), a.weight()),
 		cmp.Compare(a.key, b.key),
 		cmp.Compare(a.ID, b.ID),
-	)
+	); order != 0 {
+		return order
+	}
+	// The same bundles in another order: nothing but the report shows it.
+	return cmp.Compare(fmt.Sprint(a.Bundles, a.BundleSelectors), fmt.Sprint(b.Bundles, b.BundleSelectors))
 }
 
 // bound reports whether not every placement will do.

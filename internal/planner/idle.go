@@ -5,15 +5,15 @@ import "fmt"
 // stopIdle stops units that have been idle for strictly longer than their group's timeout by Ray's own account, that
 // no demand was placed on, and that the minimum does not hold. Idle terminations never free room for launches in
 // the same plan: Ray may refuse the drain.
-func (r *roster) stopIdle(used []bool) {
+func (r *roster) stopIdle(used []bool, given []int64) {
 	for _, u := range r.units() {
 		g := &r.groups[u.group]
-		if !r.mayLeave(&u, used) || g.standing()-int64(len(u.nodes)) < g.min {
+		if !r.mayLeave(&u, used) || g.standing()+given[u.group]-r.podsOf(&u) < g.min {
 			continue
 		}
-		for _, n := range u.nodes {
-			r.stop(n, idleStop, fmt.Sprintf("idle for %s, longer than %s", seconds(r.nodes[n].IdleSeconds), seconds(*g.timeout)))
-		}
+		r.stopUnit(&u, idleStop, func(n *node) string {
+			return fmt.Sprintf("idle for %s, longer than %s", seconds(n.IdleSeconds), seconds(*g.timeout))
+		})
 	}
 }
 

@@ -112,7 +112,7 @@ func (r *roster) stopOverMaximum() {
 	// Groups at their minimum lose workers only when nothing else is left to give.
 	over = r.stopUnits(units, over, maxWorkers, message, func(u *unit) bool {
 		g := &r.groups[u.group]
-		return g.standing()-int64(len(u.nodes)) >= g.min
+		return g.standing()-r.podsOf(u) >= g.min
 	})
 	r.stopUnits(units, over, maxWorkers, message, func(*unit) bool { return true })
 }
@@ -127,13 +127,23 @@ func (r *roster) stopUnits(units []unit, over int64, reason, message string, eli
 		if r.nodes[u.nodes[0]].stop != "" || !eligible(u) {
 			continue
 		}
-		for _, n := range u.nodes {
-			r.stop(n, reason, message)
-		}
+		r.stopUnit(u, reason, func(*node) string { return message })
 		over -= int64(len(u.nodes))
 	}
 	return over
 }
+
+// stopUnit stops all nodes of a unit. Hosts that its replica has lost do not come back then.
+func (r *roster) stopUnit(u *unit, reason string, message func(*node) string) {
+	for _, n := range u.nodes {
+		r.stop(n, reason, message(&r.nodes[n]))
+	}
+	g := &r.groups[u.group]
+	g.missing = max(0, g.missing-(r.podsOf(u)-int64(len(u.nodes))))
+}
+
+// podsOf counts the pods that a unit has when it is complete.
+func (r *roster) podsOf(u *unit) int64 { return roundUp(int64(len(u.nodes)), r.groups[u.group].hosts) }
 
 // unit is what can only be stopped together: one node, or all hosts of a multi-host replica. Hosts that do not say
 // which replica they belong to form one unit, because taking some would break up replicas at random.

@@ -162,7 +162,7 @@ func (p *planning) stopReason(i int) (Reason, bool) {
 	for at := range p.nodes {
 		if n := &p.nodes[at]; n.group == i && n.stop != "" {
 			if stopped == 0 {
-				first = n.Pod + ": " + n.stopMessage
+				first = n.Pod + " because " + n.stopMessage
 			}
 			stopped++
 		}
@@ -170,7 +170,7 @@ func (p *planning) stopReason(i int) (Reason, bool) {
 	if stopped == 0 {
 		return Reason{}, false
 	}
-	return Reason{CodeStop, fmt.Sprintf("stopping %s; %s", podCount(stopped), first)}, true
+	return Reason{CodeStop, fmt.Sprintf("stopping %s: %s", podCount(stopped), first)}, true
 }
 
 // idleReason tells of the idle worker that stays and is nearest to leaving.

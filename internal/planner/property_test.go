@@ -1,0 +1,378 @@
+package planner
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func asJSON(t rapid.TB, v any) string {
+	raw, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		t.Fatalf("writing %T: %v", v, err)
+	}
+	return string(raw)
+}
+
+func TestAPlanStaysWithinAllLimits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		plan := Compute(s, Policy{})
+		hosts := map[string]int{}
+		for _, g := range s.Groups {
+			hosts[g.Name] = g.NumOfHosts
+			if plan.Launch[g.Name] > 0 && g.Closed != "" {
+				t.Errorf("launches into closed group %s", g.Name)
+			}
+		}
+		total := 0
+		for _, row := range plan.Groups {
+			launch := plan.Launch[row.Name]
+			total += row.Current + launch
+			if launch%hosts[row.Name] != 0 {
+				t.Errorf("launches %d pods of %s, whose replicas have %d", launch, row.Name, hosts[row.Name])
+			}
+			if launch > 0 && row.Current+launch > row.Max {
+				t.Errorf("group %s would have %d of at most %d", row.Name, row.Current+launch, row.Max)
+			}
+			if len(row.Reasons) == 0 {
+				t.Errorf("group %s has no reason", row.Name)
+			}
+		}
+		if s.MaxWorkers != nil && len(plan.Launch) > 0 && total > *s.MaxWorkers {
+			t.Errorf("%d workers in all, at most %d allowed", total, *s.MaxWorkers)
+		}
+	})
+}
+
+func TestOnlyIdleNodesAboveTheMinimumAreStoppedAsIdle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		plan := Compute(s, Policy{})
+		state := map[string]NodeState{}
+		left := map[string]int{}
+		for _, n := range s.Nodes {
+			state[n.Pod] = n.State
+			if n.State != Leaving && n.State != AllocationTimeout {
+				left[n.Group]++
+			}
+		}
+		idleStops := map[string]bool{}
+		for _, stop := range plan.Terminate {
+			left[stop.Group]--
+			if stop.Busy != (state[stop.Pod] == Running) {
+				t.Errorf("%s is %s, busy says %v", stop.Pod, state[stop.Pod], stop.Busy)
+			}
+			if stop.Reason == idleStop {
+				idleStops[stop.Group] = true
+				if state[stop.Pod] != Idle {
+					t.Errorf("%s is %s and stopped as idle", stop.Pod, state[stop.Pod])
+				}
+			}
+		}
+		for _, g := range s.Groups {
+			if g.NumOfHosts == 1 && idleStops[g.Name] && left[g.Name] < g.Min {
+				t.Errorf("group %s keeps %d, its minimum is %d", g.Name, left[g.Name], g.Min)
+			}
+		}
+	})
+}
+
+func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		shuffled := s
+		shuffled.Groups = rapid.Permutation(s.Groups).Draw(t, "groupOrder")
+		shuffled.Nodes = rapid.Permutation(s.Nodes).Draw(t, "nodeOrder")
+		shuffled.Requests = rapid.Permutation(s.Requests).Draw(t, "requestOrder")
+		shuffled.Gangs = rapid.Permutation(s.Gangs).Draw(t, "gangOrder")
+		shuffled.Constraint = rapid.Permutation(s.Constraint).Draw(t, "constraintOrder")
+		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestASnapshotIsNotChangedByPlanning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		before := asJSON(t, s)
+		Compute(s, Policy{})
+		if diff := cmp.Diff(before, asJSON(t, s)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// applied is the snapshot after everything in the plan has been done and nothing else has happened.
+func applied(s Snapshot, plan Plan, round int) Snapshot {
+	gone := map[string]bool{}
+	for _, stop := range plan.Terminate {
+		gone[stop.Pod] = true
+	}
+	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return gone[n.Pod] })
+	for _, g := range s.Groups {
+		for i := range plan.Launch[g.Name] {
+			n := Node{Pod: fmt.Sprintf("%s-%d-%d", g.Name, round, i), Group: g.Name, State: Pending, Total: g.Resources, Available: g.Resources, Labels: g.Labels}
+			if g.NumOfHosts > 1 {
+				n.Replica = fmt.Sprintf("%s-%d-%d", g.Name, round, i/g.NumOfHosts)
+			}
+			s.Nodes = append(s.Nodes, n)
+		}
+	}
+	return s
+}
+
+func unmet(p Plan) (n int64) {
+	for _, u := range p.InfeasibleRequests {
+		n += u.Count
+	}
+	return n + int64(len(p.InfeasibleGangRequests)+len(p.InfeasibleRequestResources))
+}
+
+func TestOnceAPlanIsAppliedTheNextPlanIsEmpty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		plan := Compute(s, Policy{})
+		for round := range 5 {
+			s = applied(s, plan, round)
+			next := Compute(s, Policy{})
+			// What was stopped makes room, in which demand that was capped may be served now.
+			roomMade := len(plan.Terminate) > 0 && unmet(plan) > 0
+			if !roomMade && len(plan.Terminate) == 0 && len(next.Launch)+len(next.Terminate) > 0 {
+				t.Fatalf("round %d launches %v and stops %v after a plan that launched %v", round, next.Launch, next.Terminate, plan.Launch)
+			}
+			if !roomMade && len(next.Launch) > 0 && !belowMinimum(plan) {
+				t.Fatalf("round %d launches %v after all was served", round, next.Launch)
+			}
+			plan = next
+		}
+		if len(plan.Launch)+len(plan.Terminate) > 0 {
+			t.Fatalf("still launches %v and stops %v after five rounds", plan.Launch, plan.Terminate)
+		}
+	})
+}
+
+// belowMinimum reports whether a limit kept a group from its minimum.
+func belowMinimum(p Plan) bool {
+	return slices.ContainsFunc(p.Groups, func(g GroupPlan) bool { return g.Desired < g.Min })
+}
+
+func TestWithoutAnyOneLaunchedReplicaSomethingIsMissing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		plan := Compute(s, Policy{})
+		hosts := map[string]int{}
+		for _, g := range s.Groups {
+			hosts[g.Name] = g.NumOfHosts
+		}
+		for _, name := range slices.Sorted(maps.Keys(plan.Launch)) {
+			less := plan
+			less.Launch, less.Terminate = maps.Clone(plan.Launch), nil
+			less.Launch[name] -= hosts[name]
+			if again := Compute(applied(s, less, 0), Policy{}); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
+				t.Errorf("launches %v, and one replica of %s less serves as much", plan.Launch, name)
+			}
+		}
+	})
+}
+
+func TestCountsAddUpToTheDemand(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		asked := map[string]int64{}
+		for _, r := range s.Requests {
+			asked[Describe(r)] += r.Count
+		}
+		for _, u := range Compute(s, Policy{}).InfeasibleRequests {
+			if key := Describe(u.Request); u.Count <= 0 || u.Count > asked[key] {
+				t.Errorf("%d of %s are unmet, %d were asked for", u.Count, key, asked[key])
+			}
+		}
+	})
+}
+
+func TestAGangThatCannotBeHadWholeLaunchesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		s.Requests, s.Constraint, s.KeptResources = nil, nil, nil
+		s.Gangs = s.Gangs[:min(len(s.Gangs), 1)]
+		without := s
+		without.Gangs = nil
+		plan := Compute(s, Policy{})
+		if len(plan.InfeasibleGangRequests) == 0 {
+			return
+		}
+		if diff := cmp.Diff(Compute(without, Policy{}).Launch, plan.Launch); diff != "" {
+			t.Errorf("launches for a gang that is not served: %s", diff)
+		}
+	})
+}
+
+// TestWhatIsCalledServedCanReallyBePlaced looks for a placement by exhaustive search, by rules written down once more.
+func TestWhatIsCalledServedCanReallyBePlaced(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		s.Gangs = s.Gangs[:min(len(s.Gangs), 1)]
+		for i := range s.Gangs {
+			s.Gangs[i].Fallbacks = nil
+		}
+		s.Requests = s.Requests[:min(len(s.Requests), 2)]
+		s.Constraint, s.KeptResources = nil, nil
+		plan := Compute(s, Policy{})
+		search := newSearch(applied(s, plan, 0))
+		if len(plan.InfeasibleGangRequests) == 0 {
+			search.gangs = s.Gangs
+		}
+		left := map[string]int64{}
+		for _, u := range plan.InfeasibleRequests {
+			left[Describe(u.Request)] += u.Count
+		}
+		for _, r := range s.Requests {
+			key := Describe(r)
+			for range r.Count {
+				if left[key] > 0 {
+					left[key]--
+					continue
+				}
+				search.requests = append(search.requests, r)
+			}
+		}
+		if !search.succeeds() {
+			t.Errorf("no placement exists for what the plan calls served:\n%s\n%s", compact(s), compact(plan))
+		}
+	})
+}
+
+// search places bundles on nodes by trying everything, within a number of steps that random cases do not reach.
+type search struct {
+	free     []raydemand.Bundle
+	labels   []map[string]string
+	gangs    []raydemand.Gang
+	requests []raydemand.Request
+	steps    int
+}
+
+func newSearch(s Snapshot) *search {
+	x := &search{}
+	add := func(available raydemand.Bundle, total raydemand.Bundle, labels map[string]string) {
+		free := raydemand.Bundle{}
+		for name, amount := range available {
+			free[name] = min(amount, total[name])
+		}
+		x.free, x.labels = append(x.free, free), append(x.labels, labels)
+	}
+	if s.Head != nil {
+		add(s.Head.Resources, s.Head.Resources, nil)
+	}
+	known := map[string]bool{}
+	for _, g := range s.Groups {
+		known[g.Name] = true
+	}
+	for _, n := range s.Nodes {
+		if known[n.Group] && (n.State == Running || n.State == Idle || n.State == Pending) {
+			add(n.Available, n.Total, n.Labels)
+		}
+	}
+	// Hosts that a multi-host replica has lost come back.
+	for _, g := range s.Groups {
+		alive := 0
+		for _, n := range s.Nodes {
+			if n.Group == g.Name && n.State != AllocationTimeout {
+				alive++
+			}
+		}
+		for ; g.Closed == "" && alive%g.NumOfHosts != 0; alive++ {
+			add(g.Resources, g.Resources, g.Labels)
+		}
+	}
+	return x
+}
+
+func (x *search) succeeds() bool {
+	if len(x.gangs) == 0 {
+		return x.place(nil, 0)
+	}
+	return x.place(make([]int, 0, 8), 0)
+}
+
+const searchSteps = 2_000_000
+
+// place puts bundle i of the gang somewhere, then all requests.
+func (x *search) place(where []int, i int) bool {
+	if x.steps++; x.steps > searchSteps {
+		return true
+	}
+	if len(x.gangs) == 0 || i == len(x.gangs[0].Bundles) {
+		return x.placeRequests(0)
+	}
+	g := x.gangs[0]
+	for n := range x.free {
+		if !x.allowed(g, where, n) || !x.free[n].Fits(g.Bundles[i]) {
+			continue
+		}
+		before := x.free[n].Clone()
+		x.free[n].Take(g.Bundles[i])
+		if x.place(append(where, n), i+1) {
+			return true
+		}
+		x.free[n] = before
+	}
+	return false
+}
+
+func (x *search) allowed(g raydemand.Gang, where []int, n int) bool {
+	if g.TopologyLabel != "" {
+		value, ok := x.labels[n][g.TopologyLabel]
+		if !ok || len(where) > 0 && x.labels[where[0]][g.TopologyLabel] != value {
+			return false
+		}
+	}
+	switch g.Strategy {
+	case raydemand.StrictSpread:
+		return !slices.Contains(where, n)
+	case raydemand.StrictPack:
+		return len(where) == 0 || where[0] == n
+	}
+	return true
+}
+
+func (x *search) placeRequests(i int) bool {
+	if x.steps++; x.steps > searchSteps {
+		return true
+	}
+	if i == len(x.requests) {
+		return true
+	}
+	r := x.requests[i]
+	if r.Bundle.IsZero() && !slices.ContainsFunc(r.Selectors, func(s raydemand.Selector) bool { return len(s) > 0 }) {
+		return x.placeRequests(i + 1)
+	}
+	for n := range x.free {
+		if firstMatch(r.Selectors, x.labels[n]) == noMatch || !x.free[n].Fits(r.Bundle) {
+			continue
+		}
+		before := x.free[n].Clone()
+		x.free[n].Take(r.Bundle)
+		if x.placeRequests(i + 1) {
+			return true
+		}
+		x.free[n] = before
+	}
+	return false
+}
+
+func compact(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
+}

@@ -1,0 +1,150 @@
+package planner
+
+import (
+	"fmt"
+
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// amounts that make packing interesting without making it slow.
+var (
+	shapes = []raydemand.Bundle{
+		{"CPU": raydemand.Whole(1)},
+		{"CPU": raydemand.Whole(4), "memory": raydemand.Whole(16 << 30)},
+		{"CPU": raydemand.Whole(8), "memory": raydemand.Whole(64 << 30)},
+		{"CPU": raydemand.Whole(4), "GPU": raydemand.Whole(1), "memory": raydemand.Whole(16 << 30)},
+		{"CPU": raydemand.Whole(16), "GPU": raydemand.Whole(4), "memory": raydemand.Whole(64 << 30)},
+		{"CPU": raydemand.Whole(2), "TPU": raydemand.Whole(4)},
+		{},
+	}
+	bundles = []raydemand.Bundle{
+		{"CPU": raydemand.Whole(1)},
+		{"CPU": raydemand.Whole(3)},
+		{"CPU": raydemand.One / 2},
+		{"GPU": raydemand.Whole(1)},
+		{"GPU": raydemand.One / 2, "CPU": raydemand.Whole(1)},
+		{"CPU": raydemand.Whole(2), "GPU": raydemand.Whole(2)},
+		{"CPU": raydemand.Whole(1), "memory": raydemand.Whole(10 << 30)},
+		{"TPU": raydemand.Whole(4)},
+		{"CPU": raydemand.Whole(40)},
+		{raydemand.ImplicitPrefix + "a": raydemand.One / 2},
+		{},
+	}
+	zones = []string{"", "a", "b"}
+)
+
+func drawSelectors(t *rapid.T) []raydemand.Selector {
+	choices := [][]raydemand.Selector{
+		nil, nil, nil, {nil},
+		{parse("zone", "a")},
+		{parse("zone", "!a")},
+		{parse("zone", "a"), parse("zone", "in(b,c)")},
+	}
+	return rapid.SampledFrom(choices).Draw(t, "selectors")
+}
+
+func parse(key, expression string) raydemand.Selector {
+	s, err := raydemand.ParseSelector(map[string]string{key: expression})
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func drawLabels(t *rapid.T) map[string]string {
+	if zone := rapid.SampledFrom(zones).Draw(t, "zone"); zone != "" {
+		return map[string]string{"zone": zone}
+	}
+	return nil
+}
+
+func drawRequests(t *rapid.T, label string, most int) []raydemand.Request {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) raydemand.Request {
+		return raydemand.Request{
+			Bundle:    rapid.SampledFrom(bundles).Draw(t, "bundle"),
+			Count:     rapid.Int64Range(1, 7).Draw(t, "count"),
+			Selectors: drawSelectors(t),
+		}
+	}), 0, most).Draw(t, label)
+}
+
+func drawGangs(t *rapid.T) []raydemand.Gang {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) raydemand.Gang {
+		g := raydemand.Gang{
+			Strategy: rapid.SampledFrom([]raydemand.Strategy{raydemand.Pack, raydemand.Spread, raydemand.StrictPack, raydemand.StrictSpread}).Draw(t, "strategy"),
+			Bundles:  rapid.SliceOfN(rapid.SampledFrom(bundles[:8]), 1, 4).Draw(t, "bundles"),
+		}
+		if rapid.IntRange(0, 3).Draw(t, "topology") == 0 {
+			g.TopologyLabel = "zone"
+		}
+		if rapid.IntRange(0, 3).Draw(t, "fallback") == 0 {
+			g.Fallbacks = [][]raydemand.Bundle{{bundles[0]}}
+		}
+		return g
+	}), 0, 3).Draw(t, "gangs")
+}
+
+// drawSnapshot makes a small cluster that could be real, odd ones included.
+func drawSnapshot(t *rapid.T) Snapshot {
+	timeout := 60.0
+	s := Snapshot{IdleTimeoutSeconds: &timeout, LaunchConfigCheckDisabled: rapid.Bool().Draw(t, "checkDisabled")}
+	if rapid.Bool().Draw(t, "bounded") {
+		bound := rapid.IntRange(0, 12).Draw(t, "maxWorkers")
+		s.MaxWorkers = &bound
+	}
+	for i := range rapid.IntRange(0, 4).Draw(t, "groups") {
+		s.Groups = append(s.Groups, drawGroup(t, i))
+	}
+	for i := range rapid.IntRange(0, 8).Draw(t, "nodes") {
+		s.Nodes = append(s.Nodes, drawNode(t, i, s.Groups))
+	}
+	if rapid.Bool().Draw(t, "head") {
+		s.Head = &Node{State: Running, Resources: rapid.SampledFrom(shapes).Draw(t, "headShape")}
+	}
+	s.Requests = drawRequests(t, "requests", 5)
+	s.Constraint = drawRequests(t, "constraint", 2)
+	s.KeptResources = drawRequests(t, "kept", 1)
+	s.Gangs = drawGangs(t)
+	return s
+}
+
+func drawGroup(t *rapid.T, i int) Group {
+	g := Group{
+		Name:       fmt.Sprintf("g%d", i),
+		Resources:  rapid.SampledFrom(shapes).Draw(t, "shape"),
+		Labels:     drawLabels(t),
+		Max:        rapid.IntRange(0, 6).Draw(t, "max"),
+		NumOfHosts: rapid.SampledFrom([]int{1, 1, 1, 2, 4}).Draw(t, "hosts"),
+	}
+	g.Min = rapid.IntRange(0, min(3, g.Max+rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "invalid"))).Draw(t, "min")
+	if rapid.IntRange(0, 7).Draw(t, "closed") == 0 {
+		g.Closed = "suspended"
+	}
+	return g
+}
+
+func drawNode(t *rapid.T, i int, groups []Group) Node {
+	n := Node{Pod: fmt.Sprintf("n%d", i), Group: "removed", Total: shapes[1]}
+	hosts := 1
+	if len(groups) > 0 && rapid.IntRange(0, 9).Draw(t, "stranger") > 0 {
+		g := rapid.SampledFrom(groups).Draw(t, "group")
+		n.Group, n.Total, n.Labels, hosts = g.Name, g.Resources, g.Labels, g.NumOfHosts
+	}
+	if hosts > 1 {
+		n.Replica = fmt.Sprintf("r%d", i/hosts)
+	}
+	n.State = rapid.SampledFrom([]NodeState{Running, Running, Idle, Idle, Pending, Leaving, AllocationTimeout}).Draw(t, "state")
+	n.Available = n.Total
+	switch n.State {
+	case Idle:
+		n.IdleSeconds = float64(rapid.IntRange(0, 120).Draw(t, "idle"))
+	case Running:
+		n.Available = n.Total.Clone()
+		for _, name := range n.Total.Names() {
+			n.Available[name] = n.Total[name] * raydemand.Amount(rapid.IntRange(0, 5).Draw(t, "share")) / 4
+		}
+	}
+	return n
+}
