@@ -59,6 +59,8 @@ type Agent struct {
 
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
+	stop   sync.Once
+	err    error // of the stop
 
 	mu     sync.Mutex // guards images and nodes
 	images Images
@@ -215,8 +217,13 @@ func (a *Agent) allNodes() []*node {
 }
 
 // Stop kills every pod's processes and waits for the controllers. The objects in the API server stay as they are;
-// the logs stay on disk, the pods' volumes do not.
+// the logs stay on disk, the pods' volumes do not. A second call returns what the first did.
 func (a *Agent) Stop(ctx context.Context) error {
+	a.stop.Do(func() { a.err = a.end(ctx) })
+	return a.err
+}
+
+func (a *Agent) end(ctx context.Context) error {
 	a.cancel()
 	for _, n := range a.allNodes() {
 		n.provider.killAll()

@@ -151,17 +151,31 @@ func (c *container) launch(ctx context.Context) (*process, error) {
 	}
 	defer log.Close() // the process has its own
 
-	c.pod.mu.Lock()
-	defer c.pod.mu.Unlock()
-	if c.pod.stopping {
-		return nil, errStopping
-	}
 	spawner := c.pod.agent().spawner
 	if !spawner.isolation.mounts {
 		mounts = nil
 	}
 	argv := spawner.isolation.wrap(c.pod.dirs.scratch, workdir, mounts, command)
-	proc, err := spawner.startProcess(argv, env.list(), workdir, c.mark(), log)
+	proc, err := c.spawn(argv, env, workdir, log)
+	if err != nil {
+		return nil, err
+	}
+	<-proc.prepared
+	c.pod.mu.Lock()
+	c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(proc.started)}}
+	c.pod.mu.Unlock()
+	c.pod.changed()
+	return proc, nil
+}
+
+// spawn starts the process unless the pod is being stopped: stop must find every process that was started.
+func (c *container) spawn(argv []string, env environment, workdir string, log *os.File) (*process, error) {
+	c.pod.mu.Lock()
+	defer c.pod.mu.Unlock()
+	if c.pod.stopping {
+		return nil, errStopping
+	}
+	proc, err := c.pod.agent().spawner.startProcess(argv, env.list(), workdir, c.mark(), log)
 	if err != nil {
 		return nil, &waitingError{"RunContainerError", err}
 	}
@@ -169,8 +183,6 @@ func (c *container) launch(ctx context.Context) (*process, error) {
 		c.previousLog, c.log = c.log, log.Name()
 	}
 	c.process, c.env, c.workdir = proc, env, workdir
-	c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(proc.started)}}
-	c.pod.changed()
 	return proc, nil
 }
 
@@ -286,6 +298,7 @@ func (c *container) stop(proc *process, deadline time.Time, now <-chan struct{})
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
+		<-proc.prepared
 		c.preStop(ctx)
 		proc.terminate()
 	}()

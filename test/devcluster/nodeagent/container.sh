@@ -2,7 +2,7 @@
 #
 #   container.sh SCRATCH NEWPROC WORKDIR [SOURCE TARGET rw|ro]... -- COMMAND...
 #
-# SCRATCH is an empty directory of the pod, NEWPROC is 1 when the PID namespace is new as well. Everything else of the
+# File descriptor 3 tells the agent by its end that the preparation is over. SCRATCH is an empty directory of the pod, NEWPROC is 1 when the PID namespace is new as well. Everything else of the
 # machine stays visible. A mount point that does not exist is never created on the machine, save below /tmp: the nearest
 # directory above it is covered by a tmpfs that shows the same entries, and the mount point is created there.
 set -eu
@@ -76,6 +76,7 @@ while [ "$1" != -- ]; do
 done
 shift
 cd "$workdir" || fail "no working directory $workdir"
+exec 3>&-
 if [ -n "$root" ]; then
 	exec chroot "$root" /bin/sh -c 'cd "$0" && exec "$@"' "$workdir" "$@"
 fi

@@ -20,6 +20,7 @@ func (c *container) exec(ctx context.Context, command []string, stdin io.Reader,
 	if proc == nil {
 		return fmt.Errorf("running a command in container %s: the container is not running", c.spec.Name)
 	}
+	<-proc.prepared
 	path, err := lookProgram(command[0], env["PATH"])
 	if err != nil {
 		return utilexec.CodeExitError{Err: err, Code: 127}

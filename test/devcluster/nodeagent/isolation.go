@@ -63,6 +63,7 @@ func (i isolation) works() bool {
 	argv := i.wrap(scratch, "/", nil, []string{"/bin/true"})
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.SysProcAttr = i.attributes()
+	cmd.ExtraFiles = []*os.File{os.Stdin} // the preparation closes file descriptor 3
 	return cmd.Run() == nil
 }
 

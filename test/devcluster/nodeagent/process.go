@@ -22,15 +22,22 @@ type process struct {
 	mark    string // the value of containerMark
 	sweeps  bool   // whether the kernel leaves descendants behind, so that they must be searched for
 	started time.Time
-	done    chan struct{} // closed when the first process has ended and nothing of it is left
+	// prepared is closed when the container's own command runs: the mounts are there, SIGTERM reaches the right one.
+	prepared chan struct{}
+	done     chan struct{} // closed when the first process has ended and nothing of it is left
 
 	// Valid once done is closed.
 	ended  time.Time
 	status syscall.WaitStatus
 }
 
-// start runs command. Output goes to log, which start does not close.
+// startProcess runs command, as wrapped for the isolation. Output goes to log, which stays open here.
 func (s *spawner) startProcess(command []string, env []string, dir, mark string, log *os.File) (*process, error) {
+	// The preparation closes its end before it becomes the command; so does the kernel if it ends before that.
+	preparing, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
 	cmd := &exec.Cmd{
 		Path:        command[0],
 		Args:        command,
@@ -40,13 +47,27 @@ func (s *spawner) startProcess(command []string, env []string, dir, mark string,
 		Stderr:      log,
 		SysProcAttr: s.isolation.attributes(),
 	}
-	p := &process{cmd: cmd, mark: mark, sweeps: !s.isolation.pids, done: make(chan struct{})}
-	if err := s.start(cmd); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", command[0], err)
+	if s.isolation.mounts {
+		cmd.ExtraFiles = []*os.File{theirs}
+	}
+	p := &process{
+		cmd: cmd, mark: mark, sweeps: !s.isolation.pids,
+		prepared: make(chan struct{}), done: make(chan struct{}),
+	}
+	err = errors.Join(s.start(cmd), theirs.Close())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting %s: %w", command[0], err), preparing.Close())
 	}
 	p.started = time.Now()
+	go p.prepare(preparing)
 	go p.wait()
 	return p, nil
+}
+
+func (p *process) prepare(preparing *os.File) {
+	defer close(p.prepared)
+	defer preparing.Close()
+	_, _ = preparing.Read(make([]byte, 1)) // nothing is written: it ends when the other end is closed
 }
 
 func (p *process) wait() {

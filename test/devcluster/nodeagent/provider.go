@@ -58,18 +58,16 @@ func (p *provider) CreatePod(_ context.Context, object *corev1.Pod) error {
 	p.live[pod] = struct{}{}
 	p.mu.Unlock()
 	p.node.agent.tasks.Go(func() { pod.run(ctx) })
-	p.node.agent.tasks.Go(func() { p.publishAll(ctx, pod) })
+	p.node.agent.tasks.Go(func() { p.publishAll(pod) })
 	return nil
 }
 
-// publishAll writes the pod's status whenever it has changed, until the pod stops.
-func (p *provider) publishAll(ctx context.Context, pod *pod) {
+// publishAll writes the pod's status whenever it has changed, the last time when the pod has ended.
+func (p *provider) publishAll(pod *pod) {
 	for {
 		select {
 		case <-pod.dirty:
 			p.publish(pod)
-		case <-ctx.Done():
-			return
 		case <-pod.done:
 			p.publish(pod)
 			return

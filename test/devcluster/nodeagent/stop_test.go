@@ -1,0 +1,189 @@
+package nodeagent_test
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"heliostat.dev/heliostat/test/devcluster"
+)
+
+// processes lists the processes of this machine whose command line ends with the given words.
+func processes(t *testing.T, words string) []int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, file := range files {
+		line, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		if strings.HasSuffix(strings.ReplaceAll(strings.TrimSuffix(string(line), "\x00"), "\x00", " "), words) {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDeletionAsksFirstAndKeepsTheLog(t *testing.T) {
+	w := newWorld(t)
+	pod := w.shell("graceful", `trap 'echo terminated; exit 0' TERM; echo up; while true; do sleep 0.05; done`)
+	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
+		Exec: &corev1.ExecAction{Command: []string{"bash", "-c", "echo before >>/proc/1/fd/1"}},
+	}}
+	pod = w.untilPhase(w.create(pod), corev1.PodRunning)
+	time.Sleep(200 * time.Millisecond) // the trap must be set; nothing outside the process tells
+	took := w.delete(pod)
+	if took > 1500*time.Millisecond {
+		t.Errorf("a process that ends on SIGTERM took %s", took)
+	}
+	if got := w.logFile(pod, "c"); got != "up\nbefore\nterminated\n" {
+		t.Errorf("log = %q", got)
+	}
+}
+
+func TestDeletionKillsTheWholeTreeAndNothingElse(t *testing.T) {
+	w := newWorld(t)
+	const tree = `trap '' TERM; (setsid sleep 8001 &); (setsid bash -c 'trap "" TERM; sleep 8001; true' &); exec sleep 8001`
+	pod := w.create(w.shell("stubborn", tree))
+	neighbour := w.create(w.shell("neighbour", "(setsid sleep 8002 &); exec sleep 8002"))
+	w.untilPhase(pod, corev1.PodRunning)
+	w.untilPhase(neighbour, corev1.PodRunning)
+	w.untilProcesses("sleep 8001", 3)
+	w.untilProcesses("sleep 8002", 2)
+	took := w.delete(pod)
+	if left := processes(t, "sleep 8001"); len(left) > 0 {
+		t.Errorf("processes %v of a deleted pod are left", left)
+	}
+	if got := processes(t, "sleep 8002"); len(got) != 2 {
+		t.Errorf("%d of the neighbour's 2 processes are left", len(got))
+	}
+	if took < time.Second || took > 4*time.Second {
+		t.Errorf("a pod that ignores SIGTERM took %s with a grace period of 2s", took)
+	}
+}
+
+func (w *world) untilProcesses(words string, count int) {
+	w.Helper()
+	err := wait.PollUntilContextTimeout(w.Context(), 20*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		return len(processes(w.T, words)) == count, nil
+	})
+	if err != nil {
+		w.Fatalf("%d processes %q, want %d", len(processes(w.T, words)), words, count)
+	}
+}
+
+func TestForcedDeletionDoesNotWait(t *testing.T) {
+	w := newWorld(t)
+	pod := w.untilPhase(w.create(w.shell("forced", `trap '' TERM; exec sleep 8003`)), corev1.PodRunning)
+	err := w.cluster.Client().CoreV1().Pods("default").Delete(t.Context(), pod.Name, *metav1.NewDeleteOptions(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.untilProcesses("sleep 8003", 0)
+	again := w.shell("forced", "echo again")
+	w.untilPhase(w.create(again), corev1.PodSucceeded)
+}
+
+func TestStopLeavesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.untilPhase(w.create(w.shell("left", `trap '' TERM; (setsid sleep 8004 &); exec sleep 8004`)), corev1.PodRunning)
+	w.untilProcesses("sleep 8004", 2)
+	if err := w.agent.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := processes(t, "sleep 8004"); len(left) > 0 {
+		t.Errorf("processes %v are left", left)
+	}
+	entries, err := os.ReadDir(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.Name() != "logs" {
+			t.Errorf("%s is left in the agent's directory", entry.Name())
+		}
+	}
+}
+
+func TestSIGKILLOfTheAgentEndsItsPods(t *testing.T) {
+	w := newWorld(t)
+	node := w.node + "-child"
+	child := exec.Command(os.Args[0], node, t.TempDir())
+	child.Env = append(os.Environ(), agentKubeconfig+"="+w.cluster.Kubeconfig())
+	stdin, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stdout, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the agent says %q, %v", line, err)
+	}
+	pod := w.shell("orphan", `(setsid sleep 8005 &); exec sleep 8005`)
+	pod.Spec.NodeSelector = map[string]string{"test": node}
+	automount := false // the child has no certificate authority to hand out
+	pod.Spec.AutomountServiceAccountToken = &automount
+	w.untilPhase(w.create(pod), corev1.PodRunning)
+	w.untilProcesses("sleep 8005", 2)
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() // it was killed
+	w.untilProcesses("sleep 8005", 0)
+	gone := *w
+	gone.node = node
+	gone.deleteNode()
+}
+
+func TestPodsOutliveARestartOfTheAPIServer(t *testing.T) {
+	w := newWorld(t)
+	pod := w.untilPhase(w.create(w.shell("outlives", "exec sleep 8006")), corev1.PodRunning)
+	w.untilProcesses("sleep 8006", 1)
+	before := processes(t, "sleep 8006")
+	if err := w.cluster.KillPart(devcluster.APIServer); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.cluster.RestartPart(t.Context(), devcluster.APIServer); err != nil {
+		t.Fatal(err)
+	}
+	w.untilPhase(w.create(w.shell("afterwards", "true")), corev1.PodSucceeded)
+	if after := processes(t, "sleep 8006"); len(after) != 1 || after[0] != before[0] {
+		t.Errorf("process %v before the restart, %v after", before, after)
+	}
+	if took := w.delete(pod); took > 5*time.Second {
+		t.Errorf("deleting after the restart took %s", took)
+	}
+	w.untilProcesses("sleep 8006", 0)
+}
