@@ -105,6 +105,15 @@ func TestSinceTellsWhenTheRequestBegan(t *testing.T) {
 	}
 }
 
+func TestSinceIsNotInventedForARequestOfUnknownAge(t *testing.T) {
+	w := newWorld(t)
+	w.requests.kept[llm] = []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 4}}
+	answer := w.call(http.MethodPost, llmPath+"/request_resources", `{"num_cpus":4}`)
+	if got := readAnswer[Requested](t, answer).Since; got != nil {
+		t.Errorf("since %v, want null: nobody knows when it was kept", got)
+	}
+}
+
 func TestErrorsOfTheKeeperHaveTheirStatus(t *testing.T) {
 	for _, test := range []struct {
 		err    error

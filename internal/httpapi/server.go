@@ -203,7 +203,7 @@ func (s *server) keep(c *gin.Context, key nodepool.ClusterKey, requests []raydem
 	if err := s.Requests.Set(ctx, key, requests); err != nil {
 		return time.Time{}, fmt.Errorf("requesting resources for %s: %w", key, err)
 	}
-	if since.IsZero() || !equalRequests(before, requests) {
+	if !equalRequests(before, requests) {
 		since = s.now()
 	}
 	return since, nil
