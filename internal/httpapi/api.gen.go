@@ -244,7 +244,7 @@ type RequestResources struct {
 	BundleLabelSelectors []LabelSelector `json:"bundle_label_selectors,omitempty"`
 	Bundles              []Bundle        `json:"bundles,omitempty"`
 
-	// NumCPUs That many bundles `{"CPU": 1}`.
+	// NumCPUs That many bundles `{"CPU": 1}`; together with `bundles` at most 1000000.
 	NumCPUs int64 `json:"num_cpus,omitempty"`
 }
 

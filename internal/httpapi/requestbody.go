@@ -38,6 +38,9 @@ func decodeRequest(body []byte) (RequestResources, error) {
 				fmt.Sprintf("one selector for each of the %d bundles", len(read.Bundles)))
 		}
 	}
+	if all := read.NumCPUs + int64(len(read.Bundles)); all > maxCPUs && len(d.faults) == 0 {
+		d.fault("num_cpus", fmt.Sprintf("%d with the bundles", all), fmt.Sprintf("at most %d together with the bundles", maxCPUs))
+	}
 	if len(d.faults) > 0 {
 		return RequestResources{}, invalid(d.faults)
 	}

@@ -31,6 +31,7 @@ func TestBadBodiesGetAProblemThatNamesTheField(t *testing.T) {
 		"negative cpus":             {`{"num_cpus":-1}`, []FieldError{{wholeNumber, "num_cpus", "-1"}}},
 		"broken cpus":               {`{"num_cpus":1.5}`, []FieldError{{wholeNumber, "num_cpus", "1.5"}}},
 		"too many cpus":             {`{"num_cpus":1000001}`, []FieldError{{wholeNumber, "num_cpus", "1000001"}}},
+		"too many cpus and bundles": {`{"num_cpus":1000000,"bundles":[{"CPU":1}]}`, []FieldError{{"at most 1000000 together with the bundles", "num_cpus", "1000001 with the bundles"}}},
 		"enormous cpus":             {`{"num_cpus":1e999999999}`, []FieldError{{wholeNumber, "num_cpus", "1e999999999"}}},
 		"bundles as object":         {`{"bundles":{"GPU":1}}`, []FieldError{{"an array", "bundles", "an object"}}},
 		"bundle as number":          {`{"bundles":[{"GPU":1},3]}`, []FieldError{{"an object", "bundles[1]", "3"}}},
