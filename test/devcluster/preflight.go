@@ -144,9 +144,8 @@ func checkMemory() error {
 	if err != nil {
 		return err
 	}
-	limit, limited := readNumber("/sys/fs/cgroup/memory.max")
-	if used, known := readNumber("/sys/fs/cgroup/memory.current"); limited && known {
-		free = min(free, max(limit, used)-used)
+	if limit, limited := readNumber("/sys/fs/cgroup/memory.max"); limited {
+		free = min(free, limit) // what the group uses now says little: the page cache counts
 	}
 	if free < needMemory {
 		return fmt.Errorf("%s of memory is free, a control plane with a few Ray workers needs %s", gib(free), gib(needMemory))
