@@ -106,6 +106,7 @@ func TestNothingIsTakenAwayWhileTheGCSDoesNotAnswer(t *testing.T) {
 	w.cycle()
 	w.ray.stateErr = errors.New("unavailable")
 	w.want(9, gpu(1))
+	w.kube.cluster.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 4}}
 	for range 10 {
 		w.after(20 * time.Second)
 	}
@@ -114,8 +115,8 @@ func TestNothingIsTakenAwayWhileTheGCSDoesNotAnswer(t *testing.T) {
 		t.Errorf("events = %v, want GCSUnavailable once", w.kube.events)
 	}
 	d, _ := w.c.Decision(key)
-	if d.RayErr == "" || d.Age(w.now) < 3*time.Minute {
-		t.Errorf("decision tells error %q and age %v", d.RayErr, d.Age(w.now))
+	if d.RayErr == "" || d.Paused == "" || d.Age(w.now) < 3*time.Minute {
+		t.Errorf("decision tells error %q, pause %q and age %v", d.RayErr, d.Paused, d.Age(w.now))
 	}
 }
 
@@ -419,5 +420,170 @@ func TestOnlyPodsOfThisClusterAndGroupAreEverNamed(t *testing.T) {
 	}
 	if !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == FindingUnknownGroup }) {
 		t.Errorf("findings = %+v, want the pod of the removed group", d.Findings)
+	}
+}
+
+func TestTheSecondLookAddsNoReductions(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 1, 9))
+	w.cycle()
+	w.pass(2 * time.Minute)
+	fresh := clone(w.kube.cluster)
+	fresh.Groups[0].Min = 0
+	w.kube.fresh = &fresh
+	w.cycle()
+	if len(w.ray.drains) != 1 {
+		t.Errorf("drained %v, want only the worker that both looks let go", w.ray.drained())
+	}
+}
+
+func TestNothingIsDrainedInTheCycleOfAConflict(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 9), nodepool.WorkerGroup{Name: "cpu", Max: 5,
+		Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(64)}})
+	w.cycle()
+	w.pass(2 * time.Minute)
+	w.want(1, raydemand.Bundle{raydemand.CPU: raydemand.Whole(64)})
+	w.kube.nextErr = nodepool.ErrConflict
+	w.cycle()
+	w.nothingWritten("somebody else edits the RayCluster right now")
+}
+
+func TestTheOtherHostsOfARefusedReplicaAreNotAsked(t *testing.T) {
+	slice := gpuGroup("slice", 1, 0, 4)
+	slice.NumOfHosts = 2
+	w := newWorld(t, Config{}, slice)
+	w.ray.refuse[w.pod(0)] = true
+	w.after(61 * time.Second)
+	if got := w.ray.drained(); !slices.Equal(got, []string{w.pod(0)}) {
+		t.Errorf("drained %v, want only the host that refused", got)
+	}
+}
+
+func TestARefusedWorkerServesDemandAgainAtOnce(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	w.ray.refuse[w.pod(0)] = true
+	w.after(61 * time.Second)
+	w.want(1, gpu(1))
+	w.after(100 * time.Millisecond)
+	w.lastNothing("the worker that refused can serve it")
+}
+
+func TestAnAcceptedDrainThatEndsNothingIsForgottenInTime(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	w.ray.immortal = true
+	w.after(61 * time.Second)
+	w.after(30 * time.Second)
+	if !w.c.records[key].drains.leaving(nodeID(w.pod(0))) {
+		t.Error("the drain was accepted, so the node leaves")
+	}
+	w.after(31 * time.Second)
+	if w.c.records[key].drains.leaving(nodeID(w.pod(0))) {
+		t.Error("a minute later the node still lives: it does not leave")
+	}
+	w.lastNothing("a living worker is never named")
+}
+
+func TestADrainFoundUnderWayGetsADeadlineToo(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 2))
+	w.busy(w.pod(0))
+	w.busy(w.pod(1))
+	w.group("gpu").Max = 1
+	w.cycle()
+	w.restart(Config{DrainDeadline: 5 * time.Minute})
+	w.after(time.Second)
+	w.after(299 * time.Second)
+	w.lastNothing("the deadline, counted anew after our restart, is not over")
+	w.after(2 * time.Second)
+	if got := w.lastChange(); got.Replicas != 1 || len(got.WorkersToDelete) != 1 {
+		t.Errorf("target = %+v, want the draining worker gone by name", got)
+	}
+	if len(w.ray.drains) != 1 {
+		t.Errorf("drained %v, want no second drain: the one under way is recognised", w.ray.drained())
+	}
+}
+
+func TestPodsOnTheirWayAboveALoweredMaximumGoByNameAtOnce(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	w.busy(w.pod(0))
+	w.after(2 * time.Second)
+	w.want(2, gpu(1))
+	w.after(2 * time.Second)
+	w.lastChange()
+	w.operate()
+	w.group("gpu").Max = 2
+	w.after(time.Second)
+	got := w.lastChange()
+	if got.Replicas != 2 || len(got.WorkersToDelete) != 1 || got.WorkersToDelete[0] == w.pod(0) {
+		t.Errorf("target = %+v, want one pod that never joined gone by name", got)
+	}
+}
+
+func TestStuckPodsGoByNameOnlyAboveTheMinimumAndOnceTheyAreOldEnough(t *testing.T) {
+	w := newWorld(t, Config{AllocationTimeout: time.Minute, BreakerCooldown: time.Hour}, gpuGroup("gpu", 0, 0, 4))
+	w.group("gpu").Min, w.group("gpu").Replicas = 1, 2
+	w.want(2, gpu(1))
+	w.operate()
+	w.cycle()
+	w.after(50 * time.Second)
+	late := w.kube.cluster.Workers[1]
+	late.Pod = "llm-gpu-late"
+	w.kube.cluster.Workers[1] = late // the operator replaced one
+	w.after(15 * time.Second)
+	if w.kube.told(EventGroupFailing) != 1 {
+		t.Fatalf("events = %v, want the group broken off", w.kube.events)
+	}
+	if got := w.lastChange(); got.Replicas != 1 || slices.Contains(got.WorkersToDelete, "llm-gpu-late") {
+		t.Errorf("target = %+v, want only the old pod gone", got)
+	}
+	w.operate()
+	w.after(time.Second)
+	w.kube.changes = nil
+	w.after(2 * time.Minute)
+	w.lastNothing("the operator would only make the pod of the minimum anew")
+}
+
+func TestAnOutageOfTheGCSLetsNoClockRunOut(t *testing.T) {
+	w := newWorld(t, Config{AllocationTimeout: time.Minute}, gpuGroup("gpu", 0, 0, 4))
+	w.want(1, gpu(1))
+	w.cycle()
+	w.operate()
+	w.after(time.Second)
+	w.kube.changes = nil
+	w.ray.stateErr = errors.New("unavailable")
+	for range 20 {
+		w.after(15 * time.Second)
+	}
+	w.ray.stateErr = nil
+	w.after(15 * time.Second)
+	w.nothingWritten("nobody could have been seen to join")
+	if w.kube.told(EventGroupFailing) != 0 {
+		t.Errorf("events = %v, want the group open", w.kube.events)
+	}
+	w.want(0, nil)
+	w.after(time.Second)
+	w.ray.stateErr = errors.New("unavailable")
+	for range 20 {
+		w.after(15 * time.Second)
+	}
+	w.ray.stateErr = nil
+	w.after(15 * time.Second)
+	w.nothingWritten("that nothing was asked for during the outage was not seen")
+}
+
+func TestRemovalsKeepReplicasWhole(t *testing.T) {
+	host := func(pod, replica string) member {
+		return member{Worker: nodepool.Worker{Pod: pod, Group: "slice", Replica: replica}}
+	}
+	members := []member{host("a0", "a"), host("a1", "a"), host("b0", "b"), host("b1", "b")}
+	going := []removal{{pod: "a0", group: "slice"}, {pod: "b0", group: "slice"}, {pod: "b1", group: "slice"}}
+	got := podsOf(wholeReplicas(members, going))
+	if diff := cmp.Diff([]string{"b0", "b1"}, got); diff != "" {
+		t.Errorf("removals (-want +got):\n%s", diff)
+	}
+	group := gpuGroup("slice", 2, 1, 4)
+	group.NumOfHosts = 2
+	both := []removal{{pod: "a0", group: "slice"}, {pod: "b0", group: "slice"}, {pod: "a1", group: "slice"}, {pod: "b1", group: "slice"}}
+	got = podsOf(keepMinimum(nodepool.Cluster{Groups: []nodepool.WorkerGroup{group}}, members, both))
+	if diff := cmp.Diff([]string{"a0", "a1"}, got); diff != "" {
+		t.Errorf("removals above the minimum (-want +got):\n%s", diff)
 	}
 }

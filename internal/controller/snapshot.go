@@ -2,7 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -79,37 +78,12 @@ func headNode(s sight) *planner.Node {
 }
 
 func (s sight) group(g nodepool.WorkerGroup) planner.Group {
-	group := groupOf(g)
+	group := planner.GroupOf(g)
 	replicas := goalReplicas(g)
 	group.Replicas = &replicas
 	group.Resources = withLearned(g.Resources, s.learned[g.Name])
 	if group.Closed == "" {
 		group.Closed = s.closed[g.Name]
-	}
-	return group
-}
-
-// groupOf is the group as the planner sees it.
-func groupOf(g nodepool.WorkerGroup) planner.Group {
-	replicas := g.Replicas
-	group := planner.Group{
-		Name: g.Name, Resources: g.Resources, Labels: maps.Clone(g.Labels), Min: g.Min, Max: g.Max, Replicas: &replicas,
-		NumOfHosts: g.NumOfHosts, Priority: g.Priority,
-	}
-	if group.Labels == nil {
-		group.Labels = map[string]string{}
-	}
-	// Every Ray node carries it; a selector may ask for it (reference/ray-gcs-wire.md 0a).
-	group.Labels["ray.io/node-group"] = g.Name
-	if g.IdleTimeout != nil {
-		seconds := g.IdleTimeout.Seconds()
-		group.IdleTimeoutSeconds = &seconds
-	}
-	switch {
-	case g.Suspended:
-		group.Closed = "the group is suspended"
-	case g.Broken:
-		group.Closed = "the group cannot be planned; see findings"
 	}
 	return group
 }

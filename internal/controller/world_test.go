@@ -285,6 +285,7 @@ type fakeRay struct {
 	reads    int
 	reading  func() // runs during each reading
 	refuse   map[string]bool
+	immortal bool // accepted drains end nothing
 	drains   []raydemand.Drain
 	reports  []raydemand.Report
 	closed   int
@@ -314,7 +315,7 @@ func (r *fakeRay) Drain(_ context.Context, d raydemand.Drain) (raydemand.DrainRe
 		return raydemand.DrainReply{Message: "The node to be idle terminated is no longer idle."}, nil
 	}
 	for i := range r.nodes {
-		if n := &r.nodes[i]; n.ID == d.Node.ID {
+		if n := &r.nodes[i]; n.ID == d.Node.ID && !r.immortal {
 			if n.Status == raydemand.Idle {
 				n.Status = raydemand.Dead
 			} else {
