@@ -1,0 +1,90 @@
+package planner
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "heliostat.dev/heliostat/"
+
+// pure lists the packages that decide without touching the world, each with the packages of this module it may see.
+var pure = map[string][]string{
+	"pkg/raydemand":    nil,
+	"pkg/nodepool":     {"pkg/raydemand"},
+	"internal/planner": {"pkg/raydemand", "pkg/nodepool"},
+}
+
+// unwelcome are imports from the standard library that would let a decision depend on more than its snapshot.
+var unwelcome = map[string]string{
+	"net":          "a decision must not depend on the network",
+	"os":           "a decision must not depend on files or the environment",
+	"os/exec":      "a decision must not start programs",
+	"syscall":      "a decision must not ask the operating system",
+	"log":          "a decision explains itself in the plan, not in a log",
+	"log/slog":     "a decision explains itself in the plan, not in a log",
+	"math/rand":    "equal input must give equal bytes",
+	"math/rand/v2": "equal input must give equal bytes",
+	"crypto/rand":  "equal input must give equal bytes",
+	"unsafe":       "nothing here is worth it",
+}
+
+func goList(t *testing.T, arguments ...string) []string {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list"}, arguments...)...)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list %v: %v", arguments, err)
+	}
+	return strings.Fields(string(out))
+}
+
+func TestThePurePackagesSeeNothingOfTheWorld(t *testing.T) {
+	standard := map[string]bool{}
+	for _, name := range goList(t, "std") {
+		standard[name] = true
+	}
+	for name, allowed := range pure {
+		t.Run(name, func(t *testing.T) {
+			for _, direct := range goList(t, "-f", `{{join .Imports "\n"}}`, module+name) {
+				reason, bad := unwelcome[direct]
+				if strings.HasPrefix(direct, "net/") {
+					reason, bad = unwelcome["net"], true
+				}
+				if bad {
+					t.Errorf("imports %s: %s", direct, reason)
+				}
+			}
+			may := map[string]bool{module + name: true}
+			for _, a := range allowed {
+				may[module+a] = true
+			}
+			for _, dependency := range goList(t, "-deps", module+name) {
+				if !standard[dependency] && !may[dependency] && !strings.HasPrefix(dependency, "vendor/") {
+					t.Errorf("depends on %s: pure packages see the standard library and the vocabulary below them only, so that "+
+						"decisions can be replayed without Kubernetes and Ray", dependency)
+				}
+			}
+		})
+	}
+}
+
+func TestThePurePackagesNeverAskForTheTime(t *testing.T) {
+	for name := range pure {
+		directory := goList(t, "-f", "{{.Dir}}", module+name)[0]
+		for _, file := range goList(t, "-f", `{{join .GoFiles "\n"}}`, module+name) {
+			source, err := os.ReadFile(filepath.Join(directory, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, call := range []string{"time.Now(", "time.Since(", "time.Until(", "time.Sleep(", "time.After("} {
+				if bytes.Contains(source, []byte(call)) {
+					t.Errorf("%s/%s calls %s): the snapshot carries the time, so that a decision can be replayed", name, file, call)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package planner
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"truncated":               {`{"groups": [`, "s.json: line 1, column 12: unexpected end of JSON input: want a JSON object"},
+		"not an object":           {`[]`, `s.json: not a JSON object: want a snapshot {"groups": […], "nodes": […], …}`},
+		"null":                    {`null`, `s.json: not a JSON object: want a snapshot {"groups": […], "nodes": […], …}`},
+		"syntax on a later line":  {"{\n \"groups\": x}", "s.json: line 2, column 12: invalid character 'x' looking for beginning of value: want a JSON object"},
+		"no groups":               {`{}`, "s.json: groups: missing: want a list of worker groups, or rayCluster: {…} in its place"},
+		"groups and rayCluster":   {`{"groups": [], "rayCluster": {}}`, "s.json: rayCluster: {}: want either groups or rayCluster, not both"},
+		"groups is an object":     {`{"groups": {}}`, "s.json: groups: {}: want a list […]"},
+		"group without a name":    {`{"groups": [{}]}`, "s.json: groups[0].name: missing: want the worker group's name"},
+		"duplicate group":         {`{"groups": [{"name": "a"}, {"name": "a"}]}`, `s.json: groups[1].name: "a": want a name of its own: groups[0] has this one`},
+		"negative minimum":        {`{"groups": [{"name": "a", "minReplicas": -1}]}`, "s.json: groups[0].minReplicas: -1: want a whole number from 0 to 2147483647"},
+		"fractional maximum":      {`{"groups": [{"name": "a", "maxReplicas": 1.5}]}`, "s.json: groups[0].maxReplicas: 1.5: want a whole number from 0 to 2147483647"},
+		"no hosts":                {`{"groups": [{"name": "a", "numOfHosts": 0}]}`, "s.json: groups[0].numOfHosts: 0: want a whole number from 1 to 100000"},
+		"an amount without end":   {`{"groups": [{"name": "a", "resources": {"CPU": 1e308}}]}`, "s.json: groups[0].resources.CPU: 1e308: want an amount from 0 to 109951162777600, to four decimal places"},
+		"a negative amount":       {`{"groups": [{"name": "a", "resources": {"CPU": -1}}]}`, "s.json: groups[0].resources.CPU: -1: want an amount from 0 to 109951162777600, to four decimal places"},
+		"an amount as text":       {`{"groups": [{"name": "a", "resources": {"CPU": "1"}}]}`, `s.json: groups[0].resources.CPU: "1": want an amount from 0 to 109951162777600, to four decimal places`},
+		"NaN":                     {`{"groups": [{"name": "a", "resources": {"CPU": NaN}}]}`, "s.json: line 1, column 48: invalid character 'N' looking for beginning of value: want a JSON object"},
+		"unknown state":           {`{"groups": [], "nodes": [{"pod": "p", "group": "g", "state": "BUSY"}]}`, `s.json: nodes[0].state: "BUSY": want RUNNING, IDLE, PENDING, ALLOCATION_TIMEOUT or LEAVING`},
+		"node without a pod":      {`{"groups": [], "nodes": [{"group": "g", "state": "IDLE"}]}`, "s.json: nodes[0].pod: missing: want the pod's name"},
+		"node without a group":    {`{"groups": [], "nodes": [{"pod": "p", "state": "IDLE"}]}`, "s.json: nodes[0].group: missing: want the worker group's name"},
+		"duplicate pod":           {`{"groups": [], "nodes": [{"pod": "p", "group": "g", "state": "IDLE"}, {"pod": "p", "group": "g", "state": "IDLE"}]}`, `s.json: nodes[1].pod: "p": want a name of its own: nodes[0] has this one`},
+		"negative idle time":      {`{"groups": [], "nodes": [{"pod": "p", "group": "g", "state": "IDLE", "idleSeconds": -1}]}`, "s.json: nodes[0].idleSeconds: -1: want a number from 0 to 1e+09"},
+		"a request of none":       {`{"groups": [], "pendingRequests": [{"resources": {"CPU": 1}, "count": 0}]}`, "s.json: pendingRequests[0].count: 0: want a whole number from 1 to 1099511627776"},
+		"a request without count": {`{"groups": [], "pendingRequests": [{"resources": {"CPU": 1}}]}`, "s.json: pendingRequests[0].count: missing: want how many of it wait, at least 1"},
+		"a request for nothing":   {`{"groups": [], "requestResources": [{"count": 1}]}`, `s.json: requestResources[0].resources: missing: want an object of amounts such as {"CPU": 1}`},
+		"a bad selector":          {`{"groups": [], "pendingRequests": [{"resources": {}, "count": 1, "labelSelectors": [{"a": "in(b"}]}]}`, `s.json: pendingRequests[0].labelSelectors[0]: {"a": "in(b"}: want an object of label expressions such as {"zone": "in(a,b)", "tier": "!spot"}`},
+		"unknown strategy":        {`{"groups": [], "pendingGangRequests": [{"strategy": "TIGHT", "bundles": [{}]}]}`, `s.json: pendingGangRequests[0].strategy: "TIGHT": want PACK, SPREAD, STRICT_PACK or STRICT_SPREAD`},
+		"a gang of nothing":       {`{"groups": [], "pendingGangRequests": [{"strategy": "PACK", "bundles": []}]}`, "s.json: pendingGangRequests[0].bundles: []: want at least one bundle"},
+		"selectors not parallel":  {`{"groups": [], "pendingGangRequests": [{"strategy": "PACK", "bundles": [{}, {}], "bundleLabelSelectors": [{}]}]}`, "s.json: pendingGangRequests[0].bundleLabelSelectors: [{}]: want one selector for each of the 2 bundles, or none at all"},
+		"unknown upscaling mode":  {`{"groups": [], "upscalingMode": "Bold"}`, `s.json: upscalingMode: "Bold": want Default, Aggressive or Conservative`},
+		"a negative bound":        {`{"groups": [], "maxWorkers": -1}`, "s.json: maxWorkers: -1: want a whole number from 0 to 2147483647"},
+		"a share above one":       {`{"groups": [{"name": "a", "cloudAvailability": 1.1}]}`, "s.json: groups[0].cloudAvailability: 1.1: want a number from 0 to 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ReadSnapshot(strings.NewReader(c.text), "s.json")
+			var bad *InputError
+			if !errors.As(err, &bad) {
+				t.Fatalf("error %v, want an *InputError", err)
+			}
+			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestADepthBombIsRefused(t *testing.T) {
+	bomb := `{"groups": ` + strings.Repeat("[", 1_000_000)
+	if _, err := ReadSnapshot(strings.NewReader(bomb), "bomb"); err == nil {
+		t.Error("a million open brackets were read")
+	}
+}
+
+// endless gives spaces without end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+func TestAFileThatIsTooLargeIsRefused(t *testing.T) {
+	_, err := ReadSnapshot(endless{}, "big")
+	if err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestASnapshotThatWasWrittenIsReadAgainAsTheSame(t *testing.T) {
+	files, err := filepath.Glob("testdata/cases/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := ReadSnapshot(strings.NewReader(string(raw)), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		written := asJSON(t, first)
+		second, err := ReadSnapshot(strings.NewReader(written), file)
+		if err != nil {
+			t.Fatalf("reading what was written: %v", err)
+		}
+		if diff := cmp.Diff(written, asJSON(t, second)); diff != "" {
+			t.Errorf("%s: %s", file, diff)
+		}
+	}
+}
+
+func FuzzSnapshotsOfAnyBytesArePlannedOrRefused(f *testing.F) {
+	files, err := filepath.Glob("testdata/cases/*.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i, file := range files {
+		if raw, err := os.ReadFile(file); err == nil && i%6 == 0 {
+			f.Add(raw)
+		}
+	}
+	f.Add([]byte(`{"groups":[{"name":"a","numOfHosts":100000,"resources":{"CPU":0.0001}}],"pendingRequests":[{"resources":{"CPU":0.0001},"count":1099511627776}]}`))
+	f.Add([]byte(`{"groups":[{"name":"a","minReplicas":2147483647,"replicas":2147483647,"numOfHosts":100000}],"head":{"available":{"CPU":9}}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		s, err := ReadSnapshot(strings.NewReader(string(raw)), "fuzz")
+		var bad *InputError
+		switch {
+		case err == nil:
+			asJSON(t, Compute(s, Policy{}))
+		case !errors.As(err, &bad):
+			t.Errorf("error %v is no *InputError", err)
+		}
+	})
+}
