@@ -112,7 +112,8 @@ func (c planCase) price(launch map[string]int) (sum float64) {
 	const perCPU, perGPU, perOther = 0.05, 0.70, 0.05
 	for _, g := range c.Groups {
 		each := 0.0
-		for name, amount := range g.Resources {
+		for _, name := range g.Resources.Names() {
+			amount := g.Resources[name]
 			switch name {
 			case raydemand.CPU:
 				each += perCPU * amount.Float()

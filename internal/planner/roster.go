@@ -203,7 +203,8 @@ func (r *roster) shapeOf(g int, total raydemand.Bundle, labels map[string]string
 // free returns what can be used now. Ray sometimes reports more available than there is, which kills its own
 // planner; here the total is the bound.
 func (r *roster) free(n *Node, total vector) vector {
-	if n.State == Pending || (n.Available == nil && n.State != Running) {
+	untouched := n.Available == nil && (n.State != Running || len(n.Total) == 0)
+	if n.State == Pending || untouched {
 		return total
 	}
 	v := r.vector(n.Available)

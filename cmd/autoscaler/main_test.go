@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// command runs one command line with what it reads and returns what it says.
+func command(t *testing.T, stdin string, argv ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(t.Context(), argv, strings.NewReader(stdin), &o, &e)
+	return code, o.String(), e.String()
+}
+
+func TestBadInputEndsWithExitTwoAndASentence(t *testing.T) {
+	for name, c := range map[string]struct {
+		stdin string
+		argv  []string
+		want  string
+	}{
+		"unknown command": {"", []string{"autoscaler", "plna"}, "autoscaler: unknown command \"plna\"; see autoscaler --help\n"},
+		"unknown flag":    {"", []string{"autoscaler", "plan", "--snap"}, "autoscaler: unknown flag: --snap; see autoscaler plan --help\n"},
+		"no snapshot":     {"", []string{"autoscaler", "plan"}, "autoscaler: --snapshot is missing: want a file, or - for standard input\n"},
+		"unknown output":  {"", []string{"autoscaler", "plan", "--snapshot", "-", "-o", "xml"}, "autoscaler: --output \"xml\": want json or text\n"},
+		"no such file": {"", []string{"autoscaler", "plan", "--snapshot", "no/such.json"},
+			"autoscaler: opening snapshot: open no/such.json: no such file or directory\n"},
+		"bad value": {`{"groups": [{"name": "a", "minReplicas": -1}]}`, []string{"autoscaler", "plan", "--snapshot", "-"},
+			"autoscaler: standard input: groups[0].minReplicas: -1: want a whole number from 0 to 2147483647\n"},
+		"no RayCluster": {`{"rayCluster": {"kind": "Pod"}}`, []string{"autoscaler", "plan", "--snapshot", "-"},
+			"autoscaler: standard input: rayCluster: reading RayCluster: kind is Pod\n"},
+		"arguments": {"", []string{"autoscaler", "version", "now"}, "autoscaler: unknown command \"now\" for \"autoscaler version\"\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := command(t, c.stdin, c.argv...)
+			if code != exitBadInput || out != "" {
+				t.Errorf("exit %d with output %q", code, out)
+			}
+			if diff := cmp.Diff(c.want, errOut); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAllKeysOfThePlanArePresentEvenWhenThereIsNothingToSay(t *testing.T) {
+	code, out, errOut := command(t, `{"groups": []}`, "autoscaler", "plan", "--snapshot", "-")
+	want := `{
+  "launch": {},
+  "terminate": [],
+  "groups": [],
+  "infeasibleRequests": [],
+  "infeasibleGangRequests": [],
+  "infeasibleRequestResources": []
+}
+`
+	if diff := cmp.Diff(want, out); code != exitOK || diff != "" {
+		t.Errorf("exit %d %s: %s", code, errOut, diff)
+	}
+}
+
+const manifest = `{"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "llm", "namespace": "ml"}, "spec": {
+	"enableInTreeAutoscaling": true, "autoscalerOptions": {"idleTimeoutSeconds": 30},
+	"headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "h", "image": "ray"}]}}},
+	"workerGroupSpecs": [{"groupName": "gpu", "replicas": 1, "minReplicas": 0, "maxReplicas": 4, "rayStartParams": {}, "template": {"spec": {"containers": [
+		{"name": "w", "image": "ray", "resources": {"limits": {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "1"}}}]}}}]}}`
+
+func TestGroupsMayComeFromARayClusterManifest(t *testing.T) {
+	code, out, errOut := command(t, `{"rayCluster": `+manifest+`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}]}`,
+		"autoscaler", "plan", "--snapshot", "-", "-o", "text")
+	if code != exitOK {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	want := `  gpu: 1 → 3 pods (min 0, max 4), each {CPU 4, GPU 1, memory 8 GiB}
+    launching 2 pods for 2 × {GPU 1}
+    1 pod asked for earlier has not joined Ray yet
+`
+	if !strings.Contains(out, want) {
+		t.Errorf("want in it\n%s\ngot\n%s", want, out)
+	}
+}
+
+func TestTheTextOfAPlanReadsInOrderAndFitsThePage(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(casesDir, "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	inputs := []string{`{"groups": [{"name": "` + strings.Repeat("long-", 60) + `", "resources": {"` + strings.Repeat("r", 300) + `": 1}}]}`}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inputs = append(inputs, string(raw))
+	}
+	for _, input := range inputs {
+		code, out, errOut := command(t, input, "autoscaler", "plan", "--snapshot", "-", "--output", "text")
+		if code != exitOK {
+			t.Fatalf("exit %d: %s", code, errOut)
+		}
+		at := 0
+		for _, title := range []string{"Demand\n", "\nGroups\n", "\nDecision\n", "\nUnmet\n"} {
+			next := strings.Index(out[at:], title)
+			if next < 0 {
+				t.Fatalf("no %q after byte %d of\n%s", title, at, out)
+			}
+			at += next
+		}
+		for line := range strings.Lines(out) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > pageWidth {
+				t.Errorf("%d columns: %s", n, line)
+			}
+		}
+	}
+}
+
+func TestNamesCannotMoveTheTerminalsCursor(t *testing.T) {
+	_, out, _ := command(t, `{"groups": [{"name": "a\u001b[2Jb"}]}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
+	if strings.Contains(out, "\x1b") || !strings.Contains(out, "a?[2Jb") {
+		t.Errorf("got %q", out)
+	}
+}
+
+func TestTheVersionNamesModuleRevisionAndGo(t *testing.T) {
+	info := &debug.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Version: "v1.2.3"},
+		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}
+	if got, want := versionLine(info), "heliostat v1.2.3, revision abc (modified), go1.26.0"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if code, out, _ := command(t, "", "autoscaler", "version"); code != exitOK || !strings.HasPrefix(out, "heliostat") {
+		t.Errorf("exit %d: %q", code, out)
+	}
+}
+
+func TestUnderTheNameRayOnlyWhatKubeRayStartsIsOffered(t *testing.T) {
+	code, _, errOut := command(t, "", "/usr/local/bin/ray", "plan")
+	if want := "ray: unknown command \"plan\"; see ray --help\n"; code != exitBadInput || errOut != want {
+		t.Errorf("exit %d: %q, want %q", code, errOut, want)
+	}
+}
