@@ -33,7 +33,15 @@ type Fault struct {
 func (h *Head) SetFault(method string, fault Fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if fault.none() {
+		delete(h.faults, method)
+		return
+	}
 	h.faults[method] = fault
+}
+
+func (f Fault) none() bool {
+	return f.Delay == 0 && f.Code == codes.OK && f.Garbage == nil && f.Lie == nil
 }
 
 // SetPassive makes the head the passive one of a leader election: every call is refused with GcsPassive.

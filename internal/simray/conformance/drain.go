@@ -20,6 +20,7 @@ func drainRefused(t *testing.T, h head) {
 	idle := h.node(t, cpuWorker.Instance, raydemand.Idle)
 	stop := h.Do(t, Work{Tasks: []Task{{Resources: res{"CPU": 0, "pin": 0.01}, Count: 1, Actor: true}}})
 	busy := h.node(t, cpuWorker.Instance, raydemand.Running)
+	h.livingActor(t, "an actor lives", func(*raypb.ActorTableData) bool { return true }) // the lease alone makes the node busy
 	if _, err := h.ours.Drain(t.Context(), raydemand.Drain{Node: busy, Reason: raydemand.DrainIdle}); !errors.Is(err, raydemand.ErrNotIdle) {
 		t.Errorf("our client asked a busy node to leave: %v", err)
 	}
@@ -27,20 +28,26 @@ func drainRefused(t *testing.T, h head) {
 	if err != nil || reply.Accepted || reply.Message != "The node to be idle terminated is no longer idle." {
 		t.Errorf("drain of a node that became busy: %+v, %v, want a refusal", reply, err)
 	}
+	h.livingActor(t, "it is marked as preempted", (*raypb.ActorTableData).GetPreempted)
+	stop()
+	h.node(t, cpuWorker.Instance, raydemand.Idle)
+}
+
+// livingActor waits until a living actor is as wanted.
+func (h head) livingActor(t *testing.T, claim string, want func(*raypb.ActorTableData) bool) {
+	t.Helper()
 	h.eventually(t, func() string {
 		list, err := h.actors.GetAllActorInfo(t.Context(), &raypb.GetAllActorInfoRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, a := range list.GetActorTableData() {
-			if string(a.GetNodeId()) == string(busy.ID[:]) && a.GetPreempted() {
+			if a.GetState() == raypb.ActorTableData_ALIVE && want(a) {
 				return ""
 			}
 		}
-		return "no actor is marked as preempted"
+		return "not true that " + claim
 	})
-	stop()
-	h.node(t, cpuWorker.Instance, raydemand.Idle)
 }
 
 func drainBusy(t *testing.T, h head) {

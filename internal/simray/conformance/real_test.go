@@ -155,7 +155,7 @@ func (h *realHead) Start(t *testing.T, worker simray.Node) {
 	args := []string{
 		"start", "--block", "--address=" + h.Addr(), fmt.Sprintf("--node-ip-address=%s.%d", h.network, h.hosts),
 		fmt.Sprintf("--temp-dir=%s/%d", h.dir, h.hosts), "--object-store-memory=80000000", "--memory=1073741824",
-		"--disable-usage-stats", "--include-log-monitor=false",
+		"--disable-usage-stats",
 	}
 	custom := map[string]float64{}
 	for name, amount := range worker.Resources {
@@ -172,7 +172,24 @@ func (h *realHead) Start(t *testing.T, worker simray.Node) {
 		args = append(args, "--num-gpus=0")
 	}
 	args = append(args, "--resources="+asJSON(t, custom), "--labels="+h.labels(t, worker.Labels))
-	h.workers = append(h.workers, h.ray(t, worker.Instance, worker.Group, args))
+	started := h.ray(t, worker.Instance, worker.Group, args)
+	h.workers = append(h.workers, started)
+	if h.version != simray.Ray260 {
+		h.waitForRuntime(t, started)
+	}
+}
+
+// waitForRuntime keeps workers before 2.60 from starting at the same time: they ignore --temp-dir, share the head's,
+// and of several started at once all but one give up.
+func (h *realHead) waitForRuntime(t *testing.T, worker *process) {
+	t.Helper()
+	deadline := time.Now().Add(h.Patience())
+	for !strings.Contains(worker.log(t), "Ray runtime started.") {
+		if time.Now().After(deadline) || worker.ended() {
+			t.Fatalf("Ray worker does not start\n%s", worker.log(t))
+		}
+		pause(t.Context(), 100*time.Millisecond)
+	}
 }
 
 // labels are JSON up to 2.40, key=value pairs later.
