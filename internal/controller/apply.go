@@ -56,10 +56,13 @@ func (c *Controller) apply(ctx context.Context, r *record, v view, wanted intent
 func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
 	looking := r.guard.wantsLook(o.view.now)
 	o.paused = r.mayReduce(o.view, c.config)
+	if behind := r.operatorBehind(o.view); behind != "" && len(o.intent.wishes) > 0 {
+		o.paused, o.intent.wishes = behind, nil
+	}
 	if o.view.mode != nodepool.Managed || (!o.intent.reduces() && !looking) {
 		return
 	}
-	if o.paused != "" && !looking {
+	if r.mayReduce(o.view, c.config) != "" && !looking {
 		o.intent = o.intent.withoutReductions()
 		return
 	}
@@ -82,7 +85,7 @@ func (c *Controller) redecide(r *record, o *outcome, fresh nodepool.Cluster, loo
 	o.view.cluster = fresh
 	o.view.members = roster(fresh, o.view.state.Nodes)
 	o.view.mode, o.view.why = effectiveMode(fresh, c.config.Form, c.config.DefaultMode)
-	r.guard.observe(o.view.now, o.view.members, o.view.state.Nodes, r.drains.leaving)
+	r.guard.observe(o.view.now, fresh, o.view.members, o.view.state.Nodes, r.drains.leaving)
 	if looking && r.guard.wantsLook(o.view.now) {
 		r.guard.looked(o.view.now)
 	}

@@ -25,6 +25,8 @@ type connection struct {
 	ray      Ray
 	identity string
 	session  string
+	// since is when this session of this head first answered.
+	since    time.Time
 	failures int
 	lastErr  error
 	retryAt  time.Time
@@ -51,6 +53,9 @@ func (c *connection) state(ctx context.Context, dial Dialer, cluster nodepool.Cl
 		return raydemand.State{}, err
 	}
 	c.failures, c.lastErr, c.retryAt = 0, nil, time.Time{}
+	if c.since.IsZero() || state.Session != c.session {
+		c.since = now
+	}
 	return state, nil
 }
 
@@ -91,7 +96,9 @@ func (c *connection) renewed(session string) bool {
 	return before != "" && session != before
 }
 
+// headIdentity names one head at one address with one way to authenticate. A head that becomes ready counts as new: tries
+// that failed while it was starting must not delay the first reading.
 func headIdentity(cluster nodepool.Cluster) string {
 	h, a := cluster.Head, cluster.Auth
-	return fmt.Sprintf("%s/%s/%d/%s:%d/%s/%s/%s", cluster.UID, h.PodUID, h.Restarts, h.IP, h.GCSPort, a.TokenSecret, a.TokenKey, a.TLSSecret)
+	return fmt.Sprint(cluster.UID, h.PodUID, h.Restarts, h.IP, h.GCSPort, h.Ready, a)
 }

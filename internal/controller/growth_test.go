@@ -48,8 +48,9 @@ func TestWorkJustPlacedIsNotLaunchedForAgain(t *testing.T) {
 func TestReplicasNeverLeaveTheirLimits(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 3))
 	w.busy(w.pod(0))
+	w.after(2 * time.Second)
 	w.want(50, gpu(1))
-	w.cycle()
+	w.after(2 * time.Second)
 	if got := w.lastChange(); got.Replicas != 3 {
 		t.Errorf("target = %+v, want replicas 3, the maximum", got)
 	}

@@ -2,8 +2,10 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -15,50 +17,76 @@ const (
 )
 
 // dropGuard doubts a sudden drop in what is seen: a list cut short, a cache that starts over, a GCS that lost its nodes.
-// When more than half of the pods, or of the Ray nodes, vanish between two readings without our doing, reductions stop
-// until the lower number was seen twice in lists read afresh (design.md §6.2).
+// When two or more, and more than half, of the pods or of the Ray nodes vanish between two readings without our doing,
+// reductions stop until the lower number was seen twice in lists read afresh (design.md §6.2).
 type dropGuard struct {
-	pods, nodes map[string]bool // what the last reading showed, less what was on its way out
+	pods  map[string]bool             // those that the last reading showed and replicas counts
+	nodes map[raydemand.NodeID]string // the living nodes of the last reading, with their pods
+
 	// What is missed while in doubt, how often its absence was confirmed, and when the next look counts.
-	missedPods, missedNodes map[string]bool
-	looks                   int
-	lookAt                  time.Time
-	message                 string
+	missedPods  []string
+	missedNodes []raydemand.NodeID
+	looks       int
+	lookAt      time.Time
+	message     string
 }
 
-// observe takes one reading in.
-func (g *dropGuard) observe(now time.Time, members []member, nodes []raydemand.Node, leaving func(raydemand.NodeID) bool) {
-	pods := make(map[string]bool, len(members))
-	leavingPods := make(map[string]bool)
+// observe takes one reading in. What was named, drained or is terminating may vanish.
+func (g *dropGuard) observe(now time.Time, cluster nodepool.Cluster, members []member, nodes []raydemand.Node, leaving func(raydemand.NodeID) bool) {
+	pods, going := map[string]bool{}, map[string]bool{}
+	for _, group := range cluster.Groups {
+		for _, pod := range group.WorkersToDelete {
+			going[pod] = true
+		}
+	}
 	for _, m := range members {
-		if m.counted() {
-			pods[m.Pod] = true
-		} else {
-			leavingPods[m.Pod] = true
-		}
+		pods[m.Pod] = m.counted()
+		going[m.Pod] = going[m.Pod] || !m.counted()
 	}
-	alive, staying := map[string]bool{}, map[string]bool{}
+	alive := map[raydemand.NodeID]string{}
 	for _, n := range nodes {
-		if n.Status == raydemand.Dead {
-			continue
-		}
-		alive[n.ID.String()] = true
-		if n.Status != raydemand.Draining && !leaving(n.ID) && !leavingPods[n.Instance] {
-			staying[n.ID.String()] = true
+		if n.Status != raydemand.Dead {
+			alive[n.ID] = n.Instance
 		}
 	}
-	// A pod that is named or terminating still exists: it vanished from the count, not from sight.
-	lostPods := vanished(g.pods, pods, leavingPods)
-	lostNodes := vanished(g.nodes, alive, nil)
-	if 2*len(lostPods) > len(g.pods) || 2*len(lostNodes) > len(g.nodes) {
-		g.missedPods, g.missedNodes = lostPods, lostNodes
-		g.looks, g.lookAt = 0, now.Add(lookPause)
+	lostPods := g.lostPods(pods, going)
+	lostNodes := g.lostNodes(alive, going, leaving)
+	switch {
+	case manyOf(len(lostPods), len(g.pods)) || manyOf(len(lostNodes), len(g.nodes)):
+		g.missedPods, g.missedNodes, g.looks, g.lookAt = lostPods, lostNodes, 0, now.Add(lookPause)
 		g.message = fmt.Sprintf("%d of %d worker pods and %d of %d Ray nodes vanished at once; nothing is taken away until fresh lists confirm it twice",
 			len(lostPods), len(g.pods), len(lostNodes), len(g.nodes))
-	} else if g.doubts() && len(vanished(g.missedPods, pods, leavingPods)) == 0 && len(vanished(g.missedNodes, alive, nil)) == 0 {
-		g.clear() // all of it is back
+	case g.doubts() && g.allBack(pods, alive):
+		g.clear()
 	}
-	g.pods, g.nodes = pods, staying
+	g.pods, g.nodes = pods, alive
+}
+
+func manyOf(lost, all int) bool { return lost >= 2 && 2*lost > all }
+
+func (g *dropGuard) lostPods(now, going map[string]bool) []string {
+	var lost []string
+	for pod, counted := range g.pods {
+		if _, seen := now[pod]; counted && !seen && !going[pod] {
+			lost = append(lost, pod)
+		}
+	}
+	return lost
+}
+
+func (g *dropGuard) lostNodes(alive map[raydemand.NodeID]string, going map[string]bool, leaving func(raydemand.NodeID) bool) []raydemand.NodeID {
+	var lost []raydemand.NodeID
+	for id, pod := range g.nodes {
+		if _, seen := alive[id]; !seen && !going[pod] && !leaving(id) {
+			lost = append(lost, id)
+		}
+	}
+	return lost
+}
+
+func (g *dropGuard) allBack(pods map[string]bool, alive map[raydemand.NodeID]string) bool {
+	return !slices.ContainsFunc(g.missedPods, func(pod string) bool { _, seen := pods[pod]; return !seen }) &&
+		!slices.ContainsFunc(g.missedNodes, func(id raydemand.NodeID) bool { _, seen := alive[id]; return !seen })
 }
 
 // doubts reports whether reductions are stopped.
@@ -78,15 +106,4 @@ func (g *dropGuard) looked(now time.Time) {
 
 func (g *dropGuard) clear() {
 	g.missedPods, g.missedNodes, g.looks, g.message = nil, nil, 0, ""
-}
-
-// vanished returns the names of before that are in neither set.
-func vanished(before, now, excused map[string]bool) map[string]bool {
-	lost := map[string]bool{}
-	for name := range before {
-		if !now[name] && !excused[name] {
-			lost[name] = true
-		}
-	}
-	return lost
 }

@@ -25,6 +25,9 @@ func (r *record) decide(v view, config Config) intent {
 	if v.live() {
 		i.removals = r.removals(v, i.plan, config)
 		i.wishes = r.wishes(v, i.plan, config)
+		if r.lag.active() {
+			i.wishes = nil // demand is being held back: what looks unneeded may be needed
+		}
 	}
 	return i
 }
@@ -98,6 +101,10 @@ func capLaunch(launch map[string]int, snapshot planner.Snapshot, config Config) 
 	return allowed, held
 }
 
+// newcomerPause is how long a Ray session is watched before anything is taken away from it: two rounds in which the GCS
+// asks its raylets.
+const newcomerPause = 2 * time.Second
+
 // mayReduce says why nothing may be taken away now, or "".
 func (r *record) mayReduce(v view, config Config) string {
 	switch {
@@ -107,6 +114,8 @@ func (r *record) mayReduce(v view, config Config) string {
 		return "the GCS does not list its own head, so its list of nodes is not complete"
 	case r.guard.doubts():
 		return r.guard.message
+	case v.now.Sub(r.line.since) < newcomerPause:
+		return "this Ray session was first seen a moment ago, and its nodes may not all be back yet"
 	}
 	if age := config.Now().Sub(v.readAt); age > config.MaxDataAge {
 		return fmt.Sprintf("Ray's state is %v old", age.Round(100*time.Millisecond))

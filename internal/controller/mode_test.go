@@ -180,6 +180,10 @@ func TestANewRaySessionVoidsWhatWasObserved(t *testing.T) {
 	w.after(61 * time.Second)
 	w.ray.session = "session-2"
 	w.after(time.Second)
+	if got := len(w.ray.drains); got != 2 {
+		t.Errorf("%d drains asked, want no more: the new session was first seen just now", got)
+	}
+	w.after(3 * time.Second)
 	if got := len(w.ray.drains); got != 4 {
 		t.Errorf("%d drains asked, want each node asked again: the refusals came from another Ray", got)
 	}

@@ -79,10 +79,10 @@ func (r *record) remember(v *view, config Config) {
 	v.demand = v.state.Demand
 	v.demand.Requests = r.lag.settle(v.now, v.state)
 	r.drains.observe(v.now, v.state.Nodes, config.DrainDeadline, config.DrainTimeout)
-	r.drains.prune(v.members)
 	r.waits.observe(v.now, v.members, v.state.Demand, v.cluster.RequestResources)
 	r.breakers.observe(v.now, v.cluster, v.members, config)
-	r.guard.observe(v.now, v.members, v.state.Nodes, r.drains.leaving)
+	r.guard.observe(v.now, v.cluster, v.members, v.state.Nodes, r.drains.leaving)
+	r.drains.prune(v.members)
 	for group, bundle := range learn(v.members) {
 		r.learned[group] = bundle
 	}

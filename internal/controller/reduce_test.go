@@ -44,6 +44,9 @@ func TestAnIdleWorkerIsDrainedThenNamedInOnePatchThenForgotten(t *testing.T) {
 	if got := w.lastChange(); got.WorkersToDelete == nil || len(got.WorkersToDelete) != 0 || got.Replicas != 1 {
 		t.Errorf("target = %+v, want the list cleared and replicas kept", got)
 	}
+	if left := len(w.c.records[key].drains); left != 0 {
+		t.Errorf("%d drains are remembered of pods that are gone", left)
+	}
 	if diff := cmp.Diff([]string{EventDraining, EventScaledDown}, w.kube.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -517,9 +520,9 @@ func TestPodsOnTheirWayAboveALoweredMaximumGoByNameAtOnce(t *testing.T) {
 	}
 }
 
-func TestStuckPodsGoByNameOnlyAboveTheMinimumAndOnceTheyAreOldEnough(t *testing.T) {
+func TestStuckPodsGoByNameOnceTheyAreOldEnough(t *testing.T) {
 	w := newWorld(t, Config{AllocationTimeout: time.Minute, BreakerCooldown: time.Hour}, gpuGroup("gpu", 0, 0, 4))
-	w.group("gpu").Min, w.group("gpu").Replicas = 1, 2
+	w.group("gpu").Replicas = 2
 	w.want(2, gpu(1))
 	w.operate()
 	w.cycle()
@@ -534,11 +537,19 @@ func TestStuckPodsGoByNameOnlyAboveTheMinimumAndOnceTheyAreOldEnough(t *testing.
 	if got := w.lastChange(); got.Replicas != 1 || slices.Contains(got.WorkersToDelete, "llm-gpu-late") {
 		t.Errorf("target = %+v, want only the old pod gone", got)
 	}
+}
+
+func TestAStuckPodOfTheMinimumStays(t *testing.T) {
+	w := newWorld(t, Config{AllocationTimeout: time.Minute, BreakerCooldown: time.Hour}, gpuGroup("gpu", 0, 0, 4))
+	w.group("gpu").Min, w.group("gpu").Replicas = 1, 1
 	w.operate()
-	w.after(time.Second)
-	w.kube.changes = nil
-	w.after(2 * time.Minute)
-	w.lastNothing("the operator would only make the pod of the minimum anew")
+	for range 30 {
+		w.after(10 * time.Second)
+	}
+	if w.kube.told(EventGroupFailing) != 1 {
+		t.Fatalf("events = %v, want the group broken off", w.kube.events)
+	}
+	w.nothingWritten("the operator would only make it anew")
 }
 
 func TestAnOutageOfTheGCSLetsNoClockRunOut(t *testing.T) {
@@ -585,5 +596,57 @@ func TestRemovalsKeepReplicasWhole(t *testing.T) {
 	got = podsOf(keepMinimum(nodepool.Cluster{Groups: []nodepool.WorkerGroup{group}}, members, both))
 	if diff := cmp.Diff([]string{"a0", "a1"}, got); diff != "" {
 		t.Errorf("removals above the minimum (-want +got):\n%s", diff)
+	}
+}
+
+func TestAScaleDownOfOurOwnIsNoSuddenDrop(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 5, 0, 9))
+	w.after(61 * time.Second) // drained
+	w.operate()
+	w.after(100 * time.Millisecond) // named, and deleted before the next reading
+	w.operate()
+	d := w.after(100 * time.Millisecond)
+	if w.kube.told(EventReductionsPaused) != 0 || d.Paused != "" {
+		t.Errorf("events %v, pause %q: five workers left because we let them go", w.kube.events, d.Paused)
+	}
+	if len(w.kube.cluster.Workers) != 0 {
+		t.Errorf("%d workers are left", len(w.kube.cluster.Workers))
+	}
+}
+
+func TestANodeIsNotDrainedWhereItsPodCouldNotBeDeleted(t *testing.T) {
+	for name, change := range map[string]func(*nodepool.Cluster){
+		"the operator refuses the spec": func(c *nodepool.Cluster) { c.Refused = true },
+		"the group is broken":           func(c *nodepool.Cluster) { c.Groups[0].Broken = true },
+		"the group is suspended":        func(c *nodepool.Cluster) { c.Groups[0].Suspended = true },
+	} {
+		w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 9))
+		change(&w.kube.cluster)
+		w.after(2 * time.Minute)
+		w.nothingWritten(name)
+	}
+}
+
+func TestAnOperatorThatIsBehindDoesNotCostAFreshListPerCycle(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 3, 0, 9))
+	w.group("gpu").WorkersToDelete, w.group("gpu").Replicas = []string{w.pod(0)}, 2
+	w.pass(2 * time.Minute)
+	for range 50 {
+		w.after(100 * time.Millisecond)
+	}
+	if w.kube.freshReads > 0 {
+		t.Errorf("%d fresh lists while nothing may be done anyway", w.kube.freshReads)
+	}
+}
+
+func TestNothingIsTakenFromARaySessionFirstSeenJustNow(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 9))
+	w.pass(2 * time.Minute)
+	w.restart(Config{})
+	w.cycle()
+	w.nothingWritten("this is the first reading")
+	w.after(2 * time.Second)
+	if len(w.ray.drains) != 2 {
+		t.Errorf("drained %v two seconds later, want both idle workers", w.ray.drained())
 	}
 }

@@ -35,7 +35,7 @@ func (r *record) removals(v view, plan planner.Plan, config Config) []removal {
 	}
 	var all []removal
 	for _, m := range v.members {
-		if !m.counted() {
+		if !m.counted() || !deletable(v.cluster, m.Group) {
 			continue
 		}
 		if reason, always := r.removable(v, m, overMax[m.Pod], config); reason != "" {
@@ -70,6 +70,13 @@ func (r *record) removable(v view, m member, overMax bool, config Config) (reaso
 func (r *record) unneeded(v view, m member) bool {
 	timeout := idleTimeout(v.cluster, m.Group)
 	return r.waits.quietFor(v.now) > timeout && r.waits.unjoinedFor(m.Pod, v.now) > timeout && v.now.Sub(m.CreatedAt) > timeout
+}
+
+// deletable reports whether a name in the group's workersToDelete would be written and carried out. A node is not drained
+// either where its pod could not be deleted afterwards.
+func deletable(cluster nodepool.Cluster, group string) bool {
+	g, known := cluster.Group(group)
+	return known && !g.Broken && !g.Suspended && !cluster.Refused
 }
 
 // overGroupMax reports whether more pods of the group exist than its maximum allows.
@@ -170,7 +177,7 @@ func (r *record) wishes(v view, plan planner.Plan, config Config) []wish {
 	var all []wish
 	for _, t := range plan.Terminate {
 		m, known := byPod[t.Pod]
-		if !known || !m.counted() || !m.joined() || !r.drains.mayAsk(m.Node.ID, v.now) {
+		if !known || !m.counted() || !m.joined() || !deletable(v.cluster, m.Group) || !r.drains.mayAsk(m.Node.ID, v.now) {
 			continue
 		}
 		w := wish{node: *m.Node, pod: m.Pod, group: m.Group, replica: m.Replica}

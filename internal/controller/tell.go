@@ -39,7 +39,7 @@ func (c *Controller) tellStates(r *record, o outcome) {
 	if v.mode == nodepool.Shadow && v.why.Code != AsAsked {
 		c.raise(r, v, v.why.Code == SidecarAlive, v.why.Code, v.why.Message)
 	}
-	if r.line.failures > 1 {
+	if r.line.failures > 3 && v.cluster.Head.Ready {
 		c.raise(r, v, true, EventGCSUnavailable, fmt.Sprintf("no scaling while Ray's GCS does not answer: %v", r.line.lastErr))
 	}
 	if v.mode != nodepool.Managed {

@@ -46,7 +46,17 @@ func newWorld(t *testing.T, config Config, groups ...nodepool.WorkerGroup) *worl
 	w.operate()
 	w.joinAll()
 	w.restart(config)
+	w.settle()
 	return w
+}
+
+// settle lets the controller watch the Ray session for long enough to trust it, and starts the account anew.
+func (w *world) settle() {
+	w.t.Helper()
+	w.cycle()
+	w.now = w.now.Add(newcomerPause)
+	w.c.record(key).reports = reports{}
+	w.dials, w.ray.reads, w.ray.reports, w.kube.events, w.kube.changes = 1, 0, nil, nil, nil
 }
 
 // restart begins with an empty memory, as a new process does.
