@@ -207,3 +207,26 @@ func TestDemandWaitsForNobodyWhenNothingWasPlacedLately(t *testing.T) {
 		t.Errorf("seen to patched took %v on a clock that stands still", d.SeenToPatched)
 	}
 }
+
+// A spec that promises a GPU which Ray then does not announce would otherwise launch pod after pod up to the maximum.
+func TestAGroupWhoseNodesDoNotHaveWhatTheSpecSaysDoesNotGrowForEver(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 50))
+	w.want(1, gpu(1))
+	for range 20 {
+		w.after(3 * time.Second)
+		w.operate()
+		w.joinAll()
+		for i := range w.ray.nodes {
+			if n := &w.ray.nodes[i]; !n.Head {
+				n.Total, n.Available = raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}, raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)}
+			}
+		}
+	}
+	if got := len(w.kube.cluster.Workers); got != 1 {
+		t.Errorf("%d workers, want the one that showed what the group really has", got)
+	}
+	d, _ := w.c.Decision(key)
+	if !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == FindingShape }) {
+		t.Errorf("findings = %+v, want %s", d.Findings, FindingShape)
+	}
+}

@@ -82,7 +82,7 @@ func TestLagSubtractsWhatWasPlacedAMomentAgo(t *testing.T) {
 			for i, r := range readings {
 				now = now.Add(r.after)
 				got := l.settle(now, raydemand.State{Nodes: r.nodes, Demand: raydemand.Demand{Requests: r.waiting}})
-				if text := shapes(got); text != r.want {
+				if text := shapesText(got); text != r.want {
 					t.Errorf("reading %d: %s, want %s", i, text, r.want)
 				}
 			}
@@ -90,7 +90,7 @@ func TestLagSubtractsWhatWasPlacedAMomentAgo(t *testing.T) {
 	}
 }
 
-func shapes(requests []raydemand.Request) string {
+func shapesText(requests []raydemand.Request) string {
 	texts := make([]string, 0, len(requests))
 	for _, r := range requests {
 		texts = append(texts, fmt.Sprintf("%v×%d", r.Bundle, r.Count))

@@ -14,7 +14,7 @@ func (c *Controller) publish(r *record, o outcome, next time.Duration) {
 		At: o.view.now, Took: c.config.Now().Sub(o.view.now),
 		Mode: o.view.mode, Why: o.view.why,
 		Kube: o.view.cluster, Snapshot: o.intent.snapshot, Plan: o.intent.plan,
-		Findings: findings(o),
+		Findings: findings(r, o),
 		ReadAt:   o.view.readAt,
 		Paused:   o.paused,
 		Actions:  o.actions, Recent: slices.Clone(r.recent),
@@ -49,10 +49,10 @@ const (
 )
 
 // findings gathers what all sides found.
-func findings(o outcome) []raydemand.Finding {
+func findings(r *record, o outcome) []raydemand.Finding {
 	v := o.view
 	object := "RayCluster " + v.cluster.Key.String()
-	all := slices.Concat(v.cluster.Findings, v.state.Findings, o.findings)
+	all := slices.Concat(v.cluster.Findings, v.state.Findings, o.findings, r.shapes.findings(v.cluster))
 	for _, w := range v.cluster.Workers {
 		if _, known := v.cluster.Group(w.Group); !known {
 			all = append(all, raydemand.Finding{Code: FindingUnknownGroup, Severity: raydemand.Warning,

@@ -24,8 +24,8 @@ type record struct {
 	breakers breakers
 	waits    waits
 	guard    dropGuard
-	// learned outlives the nodes it was learned from, so that a group scaled to zero keeps its real shape.
-	learned map[string]raydemand.Bundle
+	// shapes outlive the nodes they were learned from, so that a group scaled to zero keeps its real shape.
+	shapes shapes
 
 	conditions conditions
 	reports    reports
@@ -45,7 +45,7 @@ type record struct {
 }
 
 func newRecord() *record {
-	return &record{drains: drains{}, breakers: breakers{}, learned: map[string]raydemand.Bundle{}}
+	return &record{drains: drains{}, breakers: breakers{}, shapes: shapes{}}
 }
 
 // recreated voids everything when the RayCluster was deleted and created anew under the same name.
@@ -54,7 +54,7 @@ func (r *record) recreated(uid string) {
 		r.line.close()
 		r.line = connection{}
 		r.voidRay()
-		r.breakers, r.learned = breakers{}, map[string]raydemand.Bundle{}
+		r.breakers, r.shapes = breakers{}, shapes{}
 		r.generation, r.conditions = 0, conditions{}
 		r.guard = dropGuard{}
 	}
@@ -83,9 +83,7 @@ func (r *record) remember(v *view, config Config) {
 	r.breakers.observe(v.now, v.cluster, v.members, config)
 	r.guard.observe(v.now, v.cluster, v.members, v.state.Nodes, r.drains.leaving)
 	r.drains.prune(v.members)
-	for group, bundle := range learn(v.members) {
-		r.learned[group] = bundle
-	}
+	r.shapes.observe(v.cluster, v.members)
 	r.noteChange(v)
 }
 
@@ -98,7 +96,7 @@ func (r *record) sight(v view, config Config) sight {
 		crashed: map[string]bool{},
 		closed:  map[string]string{},
 		givenUp: map[string]bool{},
-		learned: r.learned,
+		shapes:  r.shapes,
 	}
 	if v.live() {
 		s.kept = v.cluster.RequestResources

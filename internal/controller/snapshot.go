@@ -30,8 +30,7 @@ type sight struct {
 	// closed names the groups that take no launches, with the reason; givenUp those whose waiting pods do not count.
 	closed  map[string]string
 	givenUp map[string]bool
-	// learned is what living nodes of a group announce beyond its spec.
-	learned map[string]raydemand.Bundle
+	shapes  shapes
 }
 
 // assemble makes the snapshot. Capacity on its way counts by expectation: every pod that replicas asks for and that is
@@ -81,7 +80,7 @@ func (s sight) group(g nodepool.WorkerGroup) planner.Group {
 	group := planner.GroupOf(g)
 	replicas := goalReplicas(g)
 	group.Replicas = &replicas
-	group.Resources = withLearned(g.Resources, s.learned[g.Name])
+	group.Resources = s.shapes.of(g)
 	if group.Closed == "" {
 		group.Closed = s.closed[g.Name]
 	}
@@ -184,53 +183,6 @@ func replicaNames(g nodepool.WorkerGroup, hosts map[string]int, missing int) []s
 		fill(fmt.Sprintf("%s-expected-replica-%d", g.Name, i), g.NumOfHosts)
 	}
 	return names
-}
-
-// withLearned adds what the spec leaves open ("Ray detects it") and living nodes of the group have shown.
-func withLearned(declared, learned raydemand.Bundle) raydemand.Bundle {
-	if len(learned) == 0 {
-		return declared
-	}
-	resources := learned.Clone()
-	for name, amount := range declared {
-		resources[name] = amount
-	}
-	return resources
-}
-
-// learn notes per group the resources that its living nodes announce and a new pod of it would too: the least seen,
-// without what belongs to one node or one placement group.
-func learn(members []member) map[string]raydemand.Bundle {
-	learned := map[string]raydemand.Bundle{}
-	for _, m := range members {
-		if !m.joined() {
-			continue
-		}
-		bundle, known := learned[m.Group]
-		if !known {
-			bundle = raydemand.Bundle{}
-			learned[m.Group] = bundle
-		}
-		for name, amount := range m.Node.Total {
-			if ownToNode(name) {
-				continue
-			}
-			if least, seen := bundle[name]; !known || (seen && amount < least) {
-				bundle[name] = amount
-			}
-		}
-		for name := range bundle {
-			if _, has := m.Node.Total[name]; !has {
-				delete(bundle, name)
-			}
-		}
-	}
-	return learned
-}
-
-// ownToNode tells node:<ip> and the resources of placement groups (<resource>_group_<id>) from a group's own.
-func ownToNode(name string) bool {
-	return strings.HasPrefix(name, "node:") || strings.Contains(name, "_group_")
 }
 
 // livingHead is the head's Ray node, nil when the state has none: then the state is not complete.

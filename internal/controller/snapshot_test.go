@@ -121,24 +121,44 @@ func TestExpectedHostsCompleteReplicasFirst(t *testing.T) {
 	}
 }
 
-func TestAPodOnItsWayHasTheShapeThatLivingNodesShow(t *testing.T) {
-	group := nodepool.WorkerGroup{Name: "auto", Resources: gpu(1), Replicas: 2, Max: 2} // the spec leaves CPU to Ray
-	cluster := nodepool.Cluster{Key: key, Groups: []nodepool.WorkerGroup{group},
-		Workers: []nodepool.Worker{{Pod: "a", Group: "auto"}, {Pod: "b", Group: "auto"}}}
-	shown := raydemand.Bundle{raydemand.GPU: raydemand.One, raydemand.CPU: raydemand.Whole(7), "accelerator_type:H100": raydemand.One,
-		"node:10.0.0.9": raydemand.One, "CPU_group_aabb": raydemand.One}
-	members := roster(cluster, []raydemand.Node{{ID: nodeID("a"), Instance: "a", Status: raydemand.Running, Total: shown, Available: shown}})
-	snapshot := assemble(sight{cluster: cluster, members: members, learned: learn(members)})
-	want := raydemand.Bundle{raydemand.GPU: raydemand.One, raydemand.CPU: raydemand.Whole(7), "accelerator_type:H100": raydemand.One}
-	for _, n := range snapshot.Nodes {
-		if n.Pod == "b" {
-			if diff := cmp.Diff(want, n.Total); diff != "" {
-				t.Errorf("shape of the pod on its way (-want +got):\n%s", diff)
-			}
-		}
+func TestShapesOfNewPods(t *testing.T) {
+	cpu := func(n int64) raydemand.Bundle { return raydemand.Bundle{raydemand.CPU: raydemand.Whole(n)} }
+	both := func(cpus, gpus int64) raydemand.Bundle {
+		return raydemand.Bundle{raydemand.CPU: raydemand.Whole(cpus), raydemand.GPU: raydemand.Whole(gpus)}
 	}
-	if diff := cmp.Diff(want, snapshot.Groups[0].Resources); diff != "" {
-		t.Errorf("shape of the group (-want +got):\n%s", diff)
+	for name, c := range map[string]struct {
+		declared raydemand.Bundle
+		newer    bool // the pod appeared after the spec was first seen as it is
+		total    raydemand.Bundle
+		want     raydemand.Bundle
+		findings int
+	}{
+		"what the spec leaves to Ray is what a node shows": {declared: gpu(1), total: both(7, 1), want: both(7, 1)},
+		"an older node does not overrule the spec":         {declared: gpu(2), total: gpu(1), want: gpu(2)},
+		"a node made from this spec does":                  {declared: both(4, 1), newer: true, total: cpu(4), want: cpu(4), findings: 1},
+		"an older node's GPUs are no promise":              {declared: cpu(4), total: both(4, 1), want: cpu(4)},
+		"what belongs to one node is left out": {declared: gpu(1), want: gpu(1),
+			total: raydemand.Bundle{raydemand.GPU: raydemand.One, "node:10.0.0.9": raydemand.One, "CPU_group_0_aabb": raydemand.One}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			group := nodepool.WorkerGroup{Name: "g", Resources: c.declared, Replicas: 1, Max: 2}
+			cluster := nodepool.Cluster{Key: key, Groups: []nodepool.WorkerGroup{group},
+				Workers: []nodepool.Worker{{Pod: "a", Group: "g"}}}
+			known := shapes{}
+			if c.newer {
+				known.observe(cluster, nil)
+			} else {
+				known.observe(cluster, roster(cluster, nil))
+			}
+			known.observe(cluster, roster(cluster, []raydemand.Node{
+				{ID: nodeID("a"), Instance: "a", Status: raydemand.Running, Total: c.total, Available: c.total}}))
+			if diff := cmp.Diff(c.want, known.of(group)); diff != "" {
+				t.Errorf("shape (-want +got):\n%s", diff)
+			}
+			if got := known.findings(cluster); len(got) != c.findings {
+				t.Errorf("findings = %+v, want %d", got, c.findings)
+			}
+		})
 	}
 }
 

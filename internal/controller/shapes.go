@@ -1,0 +1,117 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// shapes knows what a new pod of each group will announce. The spec says it, except for what it leaves to Ray ("auto"),
+// and except where it is wrong: then planning with it would launch pod after pod of which none serves. So what the
+// youngest node shows counts, as far as it was made after the spec was first seen as it is now.
+type shapes map[string]*shape
+
+type shape struct {
+	declared raydemand.Bundle
+	// older are the pods that existed when the spec was first seen as it is now.
+	older map[string]bool
+	// shown is what the youngest node of a newer pod announces; hinted what any node does, for names the spec leaves open.
+	shown, hinted raydemand.Bundle
+	shownBy       time.Time
+}
+
+// observe takes one complete reading in.
+func (s shapes) observe(cluster nodepool.Cluster, members []member) {
+	for _, g := range cluster.Groups {
+		known := s[g.Name]
+		if known == nil || !known.declared.Equal(g.Resources) {
+			next := &shape{declared: g.Resources, older: podsOfGroup(members, g.Name)}
+			if known != nil {
+				next.hinted = known.hinted
+			}
+			s[g.Name] = next
+		}
+	}
+	for _, m := range members {
+		known := s[m.Group]
+		if known == nil || !m.joined() || len(m.Node.Total) == 0 {
+			continue
+		}
+		total := ownResources(m.Node.Total)
+		known.hinted = total
+		if !known.older[m.Pod] && !m.CreatedAt.Before(known.shownBy) {
+			known.shown, known.shownBy = total, m.CreatedAt
+		}
+	}
+}
+
+func podsOfGroup(members []member, group string) map[string]bool {
+	pods := map[string]bool{}
+	for _, m := range members {
+		if m.Group == group {
+			pods[m.Pod] = true
+		}
+	}
+	return pods
+}
+
+// of is what a new pod of the group will announce.
+func (s shapes) of(g nodepool.WorkerGroup) raydemand.Bundle {
+	known := s[g.Name]
+	switch {
+	case known == nil:
+		return g.Resources
+	case known.shown != nil:
+		return known.shown
+	case known.hinted == nil:
+		return g.Resources
+	}
+	resources := known.hinted.Clone()
+	for name := range resources {
+		if _, declared := g.Resources[name]; !declared && name == raydemand.GPU {
+			delete(resources, name) // an older pod's GPUs are no promise of a spec that names none
+		}
+	}
+	for name, amount := range g.Resources {
+		resources[name] = amount
+	}
+	return resources
+}
+
+// FindingShape: the group's nodes announce something else than the spec says.
+const FindingShape = "announced-differs-from-spec"
+
+// findings tells where nodes contradict the spec.
+func (s shapes) findings(cluster nodepool.Cluster) []raydemand.Finding {
+	var all []raydemand.Finding
+	for _, g := range cluster.Groups {
+		known := s[g.Name]
+		if known == nil || known.shown == nil {
+			continue
+		}
+		for _, name := range g.Resources.Names() {
+			if shown := known.shown[name]; shown != g.Resources[name] {
+				all = append(all, raydemand.Finding{Code: FindingShape, Severity: raydemand.Warning,
+					Object: "RayCluster " + cluster.Key.String(), Field: fmt.Sprintf("spec.workerGroupSpecs[%d]", g.Index),
+					Seen: fmt.Sprintf("%s %v, announced %v", name, g.Resources[name], shown),
+					Why:  "the newest node of group " + g.Name + " announces another amount than its spec says; it is planned as announced",
+					Fix:  "make rayStartParams, resources and the container's limits agree"})
+			}
+		}
+	}
+	return all
+}
+
+// ownResources drops what belongs to one node (node:<ip>) or to placement groups (<resource>_group_<id>).
+func ownResources(total raydemand.Bundle) raydemand.Bundle {
+	own := raydemand.Bundle{}
+	for name, amount := range total {
+		if !strings.HasPrefix(name, "node:") && !strings.Contains(name, "_group_") {
+			own[name] = amount
+		}
+	}
+	return own
+}
