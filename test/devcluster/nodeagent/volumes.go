@@ -23,9 +23,9 @@ const (
 
 // podDirs are the directories of one pod.
 type podDirs struct {
-	root    string // below which all others are, save ray
+	root    string // below which all others are, save ray and tmp
 	home    string // HOME
-	tmp     string // TMPDIR
+	tmp     string // TMPDIR, below ray: programs make Unix sockets there, whose paths must be short
 	scratch string // empty; see container.sh
 	ray     string // Ray's temp dir, see rayDirs
 }
@@ -35,20 +35,22 @@ func (a *Agent) makePodDirs(pod *corev1.Pod) (podDirs, error) {
 	d := podDirs{
 		root:    root,
 		home:    filepath.Join(root, "home"),
-		tmp:     filepath.Join(root, "tmp"),
 		scratch: filepath.Join(root, "scratch"),
 	}
 	if err := os.RemoveAll(root); err != nil {
 		return d, fmt.Errorf("emptying pod directory: %w", err)
 	}
+	ray, err := a.rayDirs.make()
+	if err != nil {
+		return d, err
+	}
+	d.ray, d.tmp = ray, filepath.Join(ray, "tmp")
 	for _, dir := range []string{d.home, d.tmp, d.scratch} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return d, fmt.Errorf("making pod directory: %w", err)
 		}
 	}
-	ray, err := a.rayDirs.make()
-	d.ray = ray
-	return d, err
+	return d, nil
 }
 
 func (d podDirs) remove() error {
