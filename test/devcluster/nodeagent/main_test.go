@@ -188,7 +188,7 @@ func (w *world) create(pod *corev1.Pod) *corev1.Pod {
 func (w *world) until(pod *corev1.Pod, what string, holds func(*corev1.Pod) bool) *corev1.Pod {
 	w.Helper()
 	var last *corev1.Pod
-	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 60*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		got, err := w.cluster.Client().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, nil //nolint:nilerr // some tests restart the API server

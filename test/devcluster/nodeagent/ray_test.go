@@ -3,6 +3,7 @@ package nodeagent_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -70,7 +71,11 @@ func TestARayClusterRunsGPUTasks(t *testing.T) {
 	head := pods[slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Labels["ray.io/node-type"] == "head" })]
 
 	python := filepath.Join(w.cluster.RayEnv(devcluster.DefaultRay), "bin", "python")
+	w.untilGCS(&head)
 	output, err := exec.CommandContext(t.Context(), python, "-c", driver, head.Status.PodIP+":6379").Output()
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+		t.Fatalf("driver: %v\n%s", err, failed.Stderr)
+	}
 	if err != nil {
 		t.Fatalf("driver: %v", err)
 	}
@@ -94,6 +99,14 @@ func TestARayClusterRunsGPUTasks(t *testing.T) {
 		})
 		t.Logf("%s: %d MiB PSS", ready.Name, w.pss(ready)>>20)
 	}
+}
+
+// untilGCS waits for the head to be ready: a driver does not wait long for a GCS.
+func (w *world) untilGCS(head *corev1.Pod) {
+	w.Helper()
+	w.until(head, "ready", func(p *corev1.Pod) bool {
+		return len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].Ready
+	})
 }
 
 func (w *world) createRayCluster() {
