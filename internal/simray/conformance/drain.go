@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,6 +35,20 @@ func drainRefused(t *testing.T, h head) {
 	h.node(t, cpuWorker.Instance, raydemand.Idle)
 }
 
+// working waits until a worker process holds a lease. Resources are taken before that process has started, and a node
+// that is drained in between counts as idle: it dies at once and its task waits again.
+func (h head) working(t *testing.T, instance string) (found raydemand.Node) {
+	t.Helper()
+	h.eventually(t, func() string {
+		found = h.node(t, instance, raydemand.Running)
+		if !slices.Contains(found.Activity, "Busy workers on node.") {
+			return fmt.Sprintf("%s only says %q", instance, found.Activity)
+		}
+		return ""
+	})
+	return found
+}
+
 // livingActor waits until a living actor is as wanted.
 func (h head) livingActor(t *testing.T, claim string, want func(*raypb.ActorTableData) bool) {
 	t.Helper()
@@ -53,7 +69,7 @@ func (h head) livingActor(t *testing.T, claim string, want func(*raypb.ActorTabl
 func drainBusy(t *testing.T, h head) {
 	idle := h.node(t, cpuWorker.Instance, raydemand.Idle)
 	h.Do(t, Work{Tasks: []Task{{Resources: res{"CPU": 1, "pin": 1}, Count: 1, Seconds: h.ShortTask().Seconds()}}})
-	busy := h.node(t, cpuWorker.Instance, raydemand.Running)
+	busy := h.working(t, cpuWorker.Instance)
 	deadline := time.Now().Add(h.ShortTask() / 8)
 	reply, err := h.ours.Drain(t.Context(), raydemand.Drain{Node: busy, Reason: raydemand.DrainPreemption, Message: "spot reclaim", Deadline: deadline})
 	if err != nil || !reply.Accepted {

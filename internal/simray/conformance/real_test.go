@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/simray"
+	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
 //go:embed driver.py
@@ -111,8 +112,30 @@ func startReal(t *testing.T, version simray.Version) *realHead {
 	t.Helper()
 	h := newReal(t, version)
 	h.startHead(t)
+	h.waitForRaylet(t)
 	h.startDriver(t)
 	return h
+}
+
+// waitForRaylet keeps a driver from coming before the head's own raylet: it would attach to whichever comes next.
+func (h *realHead) waitForRaylet(t *testing.T) {
+	t.Helper()
+	client, err := gcs.Dial(gcs.Config{Address: h.Addr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	deadline := time.Now().Add(h.Patience())
+	for {
+		state, err := client.State(t.Context())
+		if err == nil && len(state.Nodes) > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("Ray head has no node: %v\n%s", err, h.head.log(t))
+		}
+		pause(t.Context(), 50*time.Millisecond)
+	}
 }
 
 func (h *realHead) Addr() string             { return fmt.Sprintf("%s.1:%d", h.network, h.port) }
