@@ -19,7 +19,7 @@ type catalog struct {
 	setIndex map[string]int
 }
 
-// vector holds an amount for each name of the catalog. Vectors are shared and never changed in place.
+// vector holds an amount for each name of the catalog. Vectors are shared; whoever changes one clones it first.
 type vector []raydemand.Amount
 
 // term is one amount of a bundle; zero amounts have no term.
@@ -130,13 +130,11 @@ func (v vector) times(need []term, limit int64) int64 {
 	return limit
 }
 
-// less returns v without n bundles, which the caller knows to fit.
-func (v vector) less(need []term, n int64) vector {
-	rest := slices.Clone(v)
+// subtract takes n bundles, which the caller knows to fit, from a vector that nobody else holds.
+func (v vector) subtract(need []term, n int64) {
 	for _, t := range need {
-		rest[t.resource] -= t.amount * raydemand.Amount(n)
+		v[t.resource] -= t.amount * raydemand.Amount(n)
 	}
-	return rest
 }
 
 // accelerators are the resources that CPU-only work must not tie up: Ray's accelerator managers announce these.

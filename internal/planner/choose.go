@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"slices"
 )
 
 // pattern is how what waits would fill one new replica of a group, or one node on its way: the unit of choice.
@@ -22,6 +23,7 @@ type filled struct {
 // fill packs what waits onto one node, largest first.
 func (b *batch) fill(free vector, labels int, left []int64) ([]portion, vector) {
 	var take []portion
+	free = slices.Clone(free)
 	for i, it := range b.items {
 		if left[i] == 0 || it.rank[labels] == noMatch {
 			continue
@@ -34,7 +36,8 @@ func (b *batch) fill(free vector, labels int, left []int64) ([]portion, vector) 
 		if n == 0 {
 			continue
 		}
-		take, free = append(take, portion{i, n}), free.less(it.need, n)
+		take = append(take, portion{i, n})
+		free.subtract(it.need, n)
 		if b.spread {
 			break
 		}

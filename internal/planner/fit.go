@@ -124,8 +124,9 @@ func (l *ledger) take(at int, b *batch, count int64, portions []portion) {
 	if b.spread {
 		lot.gang = b.turn
 	}
+	lot.free = slices.Clone(lot.free)
 	for _, p := range portions {
-		lot.free = lot.free.less(b.items[p.item].need, p.count)
+		lot.free.subtract(b.items[p.item].need, p.count)
 		b.left[p.item] -= p.count * count
 	}
 	if lot.planned {

@@ -23,6 +23,8 @@ type lot struct {
 	shape *shape
 	phase phase
 	free  vector
+	// size is free as one number when the ledger was opened; it only orders lots.
+	size  float64
 	count int64
 	// members are the nodes' numbers in the roster, those to be used first in front; nil for pods that have no node yet.
 	members []int
@@ -67,19 +69,20 @@ func (r *roster) openLedger(totals bool, placed [][]int) []lot {
 		if placed != nil {
 			l.placed = placed[i]
 		}
+		l.size = r.size(l.free)
 		lots = append(lots, l)
 	}
 	for i := range r.groups {
 		if g := &r.groups[i]; g.missing > 0 {
-			lots = append(lots, freshLot(g, g.missing, false))
+			lots = append(lots, r.freshLot(g, g.missing, false))
 		}
 	}
 	slices.SortStableFunc(lots, r.soonestFirst)
 	return r.mergeEqual(lots)
 }
 
-func freshLot(g *group, count int64, planned bool) lot {
-	return lot{shape: g.shape, phase: onTheWay, free: g.shape.total, count: count, planned: planned}
+func (r *roster) freshLot(g *group, count int64, planned bool) lot {
+	return lot{shape: g.shape, phase: onTheWay, free: g.shape.total, size: r.size(g.shape.total), count: count, planned: planned}
 }
 
 // soonestFirst orders lots by when they can serve, then tightest first, which leaves large gaps whole; idle nodes
@@ -87,7 +90,7 @@ func freshLot(g *group, count int64, planned bool) lot {
 func (r *roster) soonestFirst(a, b lot) int {
 	return cmp.Or(
 		cmp.Compare(a.phase, b.phase),
-		cmp.Compare(r.size(a.free), r.size(b.free)),
+		cmp.Compare(a.size, b.size),
 		slices.Compare(a.free, b.free),
 		cmp.Compare(a.shape.group, b.shape.group),
 		cmp.Compare(a.shape.labels, b.shape.labels),
@@ -137,7 +140,7 @@ func (l *ledger) launch(g *group, count int64) lot {
 	l.room[i] -= count
 	l.spare -= count
 	l.launched[i] += count
-	return freshLot(g, count, true)
+	return lot{shape: g.shape, phase: onTheWay, free: g.shape.total, count: count, planned: true}
 }
 
 // split takes count nodes from lot i and returns where they stand: in front of the rest, so that nodes in use are

@@ -43,7 +43,7 @@ func (p *planning) open(lots []lot, given []int64) *ledger {
 		g := &p.groups[i]
 		l.room = append(l.room, g.room(given[i]))
 		if given[i] > 0 {
-			planned := freshLot(g, given[i], true)
+			planned := p.freshLot(g, given[i], true)
 			at, _ := slices.BinarySearchFunc(l.lots, planned, p.soonestFirst)
 			l.lots = slices.Insert(l.lots, at, planned)
 		}
@@ -70,7 +70,7 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) b
 	own := p.open(p.totals, given)
 	for i, n := range l.launched {
 		if n > 0 {
-			own.lots = append(own.lots, freshLot(&p.groups[i], n, true))
+			own.lots = append(own.lots, p.freshLot(&p.groups[i], n, true))
 		}
 	}
 	own.room, own.spare = slices.Clone(l.room), l.spare
@@ -117,11 +117,26 @@ func (o *outcome) markUsed(l *ledger) {
 	}
 }
 
-// Rounds and trials bound the search: a budget of work and not of time, so that a plan repeats exactly.
+// Rounds, trials and work bound the search: a budget of work and not of time, so that a plan repeats exactly.
 const (
 	maxRounds = 8
+	minTrials = 8
 	maxTrials = 256
+	// maxWork counts looks of one item at one lot; some millions take tens of milliseconds.
+	maxWork = 4_000_000
 )
+
+// trials is how often a clean-up may place everything once more.
+func (p *planning) trials() int {
+	items := len(p.requests) + 1
+	for _, c := range p.claims {
+		items += len(c.items)
+	}
+	for _, g := range p.gangs {
+		items += len(g.options[0].items)
+	}
+	return min(max(maxWork/(items*(len(p.base)+len(p.groups)+1)), minTrials), maxTrials)
+}
 
 // settle finds launches that are enough and not more than enough. Greedy placing may serve demand in one order on
 // pods that are being chosen and in another on pods that are there; planning again with the launches given, until
@@ -141,17 +156,18 @@ func (p *planning) settle() ([]int64, outcome) {
 	return p.drop(given, out)
 }
 
-// drop takes back every replica without which all is served as well.
+// drop takes back every replica without which all is served as well. In a cluster so large that the budget ends
+// first, some may stay.
 func (p *planning) drop(given []int64, out outcome) ([]int64, outcome) {
 	if sum(given) == 0 {
 		return given, out
 	}
-	trials := 0
+	trials := p.trials()
 	for dropped := true; dropped; {
 		dropped = false
 		for _, i := range p.dearestFirst() {
-			for given[i] > 0 && trials < maxTrials {
-				trials++
+			for given[i] > 0 && trials > 0 {
+				trials--
 				less := slices.Clone(given)
 				less[i] -= p.groups[i].hosts
 				again := p.round(less)
