@@ -218,6 +218,8 @@ func TestUnmetDemandSaysWhatWasMissing(t *testing.T) {
 		"maximum in all":       {`"maxWorkers": 1, "pendingRequests": [{"resources": {"GPU": 1}, "count": 5}]`, Capped, "all groups together are at their maximum of 1"},
 		"a gang of different nodes": {`"pendingGangRequests": [{"strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}]`, Capped,
 			"needs 3 different nodes at once: group a has room for 2 pods more, which is not enough"},
+		"a fallback that a limit stands in the way of": {`"maxWorkers": 0, "pendingGangRequests": [{"strategy": "PACK", "bundles": [{"GPU": 9}], "fallbackBundles": [[{"GPU": 1}]]}]`, Capped,
+			"all groups together are at their maximum of 0"},
 		"a gang on one node": {`"pendingGangRequests": [{"strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}]`, Impossible,
 			"all bundles on one node: needs 2 GPU; the largest group has 1 (a)"},
 		"a topology that is not there": {`"pendingGangRequests": [{"strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 1}]}]`, Impossible,

@@ -58,10 +58,11 @@ func listed(sentences []string) string {
 	return strings.Join(different, "; ")
 }
 
-// possible reports whether some group or some node that stays could ever serve one bundle.
+// possible reports whether some group or some node that stays could ever serve one bundle. A maximum of 0 is a limit
+// like any other: Ray may cancel what it is told is impossible, so the word is used for nothing that a limit explains.
 func (p *planning) possible(it *item) bool {
 	for i := range p.groups {
-		if g := &p.groups[i]; g.max > 0 && it.suits(g.shape) {
+		if it.suits(p.groups[i].shape) {
 			return true
 		}
 	}
@@ -90,11 +91,7 @@ func (p *planning) nearestMiss(it *item) string {
 		}
 	}
 	g := &p.groups[best]
-	missing := p.lacking(it, g.shape)
-	if len(missing) == 0 {
-		return fmt.Sprintf("group %s could serve it, but its maximum is 0", g.Name)
-	}
-	return fmt.Sprintf("no group has all of %s; nearest is %s: %s", Describe(it.request), g.Name, strings.Join(missing, ", "))
+	return fmt.Sprintf("no group has all of %s; nearest is %s: %s", Describe(it.request), g.Name, strings.Join(p.lacking(it, g.shape), ", "))
 }
 
 // missedAlone names a resource of which no group has enough, whatever else is asked for.
@@ -140,10 +137,16 @@ func selectorText(selectors []raydemand.Selector) string {
 	return strings.Join(texts, " or ")
 }
 
-// gangReason explains a gang that is not served, by its preferred option.
+// gangReason explains a gang that is not served, by the first of its options that is possible at all.
 func (p *planning) gangReason(g *gang, given []int64) Reason {
-	items := g.options[0].items
-	reason := p.unmetReason(items, given)
+	reason := p.unmetReason(g.options[0].items, given)
+	for _, o := range g.options[1:] {
+		if reason.Code == Impossible {
+			if other := p.unmetReason(o.items, given); other.Code != Impossible {
+				reason = other
+			}
+		}
+	}
 	if reason.Code == Impossible && g.Strategy == raydemand.StrictPack && len(g.Bundles) > 1 {
 		reason.Message = "all bundles on one node: " + reason.Message
 	}
