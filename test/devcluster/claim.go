@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -58,7 +59,7 @@ const ownerFile = "owner"
 func claimDir(runs, dir string) (string, *fileLock, error) {
 	var err error
 	if dir == "" {
-		dir, err = os.MkdirTemp(runs, "c")
+		dir, err = newDir(runs)
 	} else if dir, err = filepath.Abs(dir); err == nil {
 		err = os.MkdirAll(dir, 0o700)
 	}
@@ -77,6 +78,16 @@ func claimDir(runs, dir string) (string, *fileLock, error) {
 		return "", nil, fmt.Errorf("claiming %s: %w", dir, err)
 	}
 	return dir, lock, nil
+}
+
+// newDir creates a directory below runs. Its name is as short as can be: the paths of Unix sockets below it are limited.
+func newDir(runs string) (string, error) {
+	for n := 1; ; n++ {
+		dir := filepath.Join(runs, "c"+strconv.Itoa(n))
+		if err := os.Mkdir(dir, 0o700); !errors.Is(err, fs.ErrExist) {
+			return dir, err
+		}
+	}
 }
 
 // prepareDir checks that nothing would be lost when the directory is removed later, and names its owner.

@@ -3,8 +3,8 @@
 #   janitor.sh DIRECTORY KEEP
 #
 # Standard input is a pipe from the cluster's process. A line on it means that the process has cleaned up itself; its end
-# without one means that the process is gone. Then everything that carries the cluster's mark in its environment is
-# killed, and DIRECTORY is removed, all but its entry KEEP.
+# without one means that the process is gone. Then everything that carries the cluster's mark in its environment, or lives
+# in the home of one of its pods, is killed, and DIRECTORY is removed, all but its entry KEEP.
 dir=$1 keep=$2
 
 if read -r _; then
@@ -17,7 +17,7 @@ marked() {
 	mapfile -d '' entries 2>/dev/null <"/proc/$1/environ" || return 1
 	for entry in "${entries[@]}"; do
 		case "$entry" in
-		"HELIOSTAT_DEVCLUSTER=$dir" | "HELIOSTAT_CONTAINER=$dir/"*) return 0 ;;
+		"HELIOSTAT_DEVCLUSTER=$dir" | "HOME=$dir/pods/"*) return 0 ;;
 		esac
 	done
 	return 1
