@@ -9,8 +9,8 @@ import (
 // answerWait is how long a drain whose answer got lost counts as accepted. DRAINING shows within a second.
 const answerWait = 5 * time.Second
 
-// firstRetry and lastRetry bound the pause after a refused drain. It doubles, because even a refused drain marks the
-// node's actors as preempted (reference/ray-gcs-wire.md 4.7).
+// firstRetry and lastRetry bound the pause after a refused drain of a node that goes on looking idle. It doubles, because
+// even a refused drain marks the node's actors as preempted (reference/ray-gcs-wire.md 4.7).
 const (
 	firstRetry = 30 * time.Second
 	lastRetry  = 10 * time.Minute
@@ -48,8 +48,12 @@ func (d drains) observe(now time.Time, nodes []raydemand.Node, deadline, timeout
 				known.accepted, known.answered = true, true
 			}
 		case raydemand.Running, raydemand.Idle, raydemand.Unspecified:
-			if known != nil && known.failed(now, timeout) {
+			switch {
+			case known == nil:
+			case known.failed(now, timeout):
 				known.refuse(now)
+			case known.refused() && workedSince(n, known.askedAt, now):
+				delete(d, n.ID) // Ray was right to refuse; the idle timeout starts anew by itself
 			}
 		}
 	}
@@ -79,6 +83,13 @@ func (d *drain) failed(now time.Time, timeout time.Duration) bool {
 		return now.Sub(d.askedAt) > timeout
 	}
 	return !d.answered && now.Sub(d.askedAt) > answerWait
+}
+
+func (d *drain) refused() bool { return d.answered && !d.accepted }
+
+// workedSince reports whether the node has had work since then, by Ray's account.
+func workedSince(n *raydemand.Node, then, now time.Time) bool {
+	return n.Status == raydemand.Running || now.Add(-n.Idle).After(then)
 }
 
 func (d *drain) refuse(now time.Time) {

@@ -650,3 +650,20 @@ func TestNothingIsTakenFromARaySessionFirstSeenJustNow(t *testing.T) {
 		t.Errorf("drained %v two seconds later, want both idle workers", w.ray.drained())
 	}
 }
+
+func TestAWorkerThatRefusedAndThenWorkedIsAskedAgainAfterTheIdleTimeoutAlone(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	w.ray.refuse[w.pod(0)] = true
+	w.kube.cluster.IdleTimeout = 5 * time.Second
+	w.after(6 * time.Second)
+	w.ray.refuse[w.pod(0)] = false
+	w.busy(w.pod(0))
+	w.after(time.Second)
+	n := w.node(w.pod(0))
+	n.Status, n.Idle, n.Available = raydemand.Idle, time.Second, n.Total.Clone()
+	w.after(time.Second)
+	w.after(5 * time.Second)
+	if len(w.ray.drains) != 2 {
+		t.Errorf("%d drains, want the second one idle timeout after the work", len(w.ray.drains))
+	}
+}
