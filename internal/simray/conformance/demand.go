@@ -1,7 +1,10 @@
 package conformance
 
 import (
+	"fmt"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/internal/simray"
@@ -64,6 +67,36 @@ func shapesWait(t *testing.T, h head) {
 	h.demands(t, "3 x {CPU 1, GPU 4}", "5 x {GPU 0.5, nope 1}", "7 x {special 2.5}", "1 x {CPU 64}")
 	stop()
 	h.demands(t)
+}
+
+// manyShapes are 150 tasks of which no two are alike.
+func manyShapes() (work Work) {
+	for i := range 150 {
+		work.Tasks = append(work.Tasks, Task{Resources: res{"nope": float64(i + 1)}, Count: 1})
+	}
+	return work
+}
+
+func shapesCut(t *testing.T, h head) {
+	stop := h.Do(t, manyShapes())
+	h.eventually(t, func() string {
+		state, err := h.ours.State(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shapes := len(state.Demand.Requests); shapes != 100 || !state.Truncated || len(state.Findings) != 1 {
+			return fmt.Sprintf("%d shapes, truncated %v, findings %+v", shapes, state.Truncated, state.Findings)
+		}
+		return ""
+	})
+	stop()
+	h.eventually(t, func() string {
+		state, err := h.ours.State(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cmp.Diff(0, len(state.Demand.Requests))
+	})
 }
 
 func selectorsWait(t *testing.T, h head) {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
@@ -43,6 +45,24 @@ func TestRealTokenHeadConforms(t *testing.T) {
 			RunToken(t, head.Addr(), token)
 		})
 	}
+}
+
+// TestRealHeadTellsMoreShapesWhenItsLimitIsRaised proves the fix that the finding about cut demand advises.
+func TestRealHeadTellsMoreShapesWhenItsLimitIsRaised(t *testing.T) {
+	target := newReal(t, simray.Ray260)
+	target.env = append(target.env, "RAY_max_resource_shapes_per_load_report=1000")
+	target.startHead(t)
+	target.waitForRaylet(t)
+	target.startDriver(t)
+	h := connect(t, target)
+	target.Do(t, manyShapes())
+	h.eventually(t, func() string {
+		state, err := h.ours.State(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cmp.Diff(150, len(state.Demand.Requests))
+	})
 }
 
 // realHead is a Ray head, its workers and a driver as local processes, on loopback addresses of their own.

@@ -54,6 +54,7 @@ func Run(t *testing.T, target Target) {
 		{"head alone tells its version and session", headAlone},
 		{"workers join with group, resources and labels", workersJoin},
 		{"waiting tasks and actors show as shapes with counts", shapesWait},
+		{"more than 100 shapes are cut, and it is told", shapesCut},
 		{"label selectors show in canonical form, fallbacks in order", selectorsWait},
 		{"placement groups show with their strategy", gangsWait},
 		{"placement groups show bundle labels and topology", labelledGangsWait},
