@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// PodsRefused: the API server refuses every pod of the group.
+// PodsRefused marks a group of which the API server refuses every pod.
 const PodsRefused = "pods-refused"
 
 // container is what matters of a container in a pod template.

@@ -22,7 +22,7 @@ const (
 	defaultGCSPort      = 6379
 )
 
-// SidecarEnv, set to anything on the container named autoscaler, says that Heliostat runs there. An image whose
+// SidecarEnv names a variable that, set to anything on the container named autoscaler, says that Heliostat runs there. An image whose
 // reference contains "heliostat" says the same; the variable is for mirrored images of another name.
 const SidecarEnv = "HELIOSTAT_SIDECAR"
 

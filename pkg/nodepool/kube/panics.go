@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// CyclePanicked: a cycle of this RayCluster ended in a panic and is repeated with growing pauses.
+// CyclePanicked says that a cycle of this RayCluster ended in a panic and is repeated with growing pauses.
 const CyclePanicked = "cycle-panicked"
 
 // panics remembers of which RayCluster the last cycle panicked, so that its findings tell.

@@ -13,7 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// QuantityIgnored: the operator skips an entry of the group's field resources that is no quantity.
+// QuantityIgnored marks an entry of a group's field resources that is no quantity: the operator skips it.
 const QuantityIgnored = "quantity-ignored"
 
 // The flags of `ray start` that say what a node has.

@@ -34,8 +34,9 @@ type pool struct {
 
 	wg sync.WaitGroup
 	mu sync.Mutex
-	// Guarded by mu. ctx is nil before run; triggers of that time wait in early.
+	// Guarded by mu. ctx is nil before run; triggers of that time wait in early. closed is set before run waits for the workers.
 	ctx      context.Context
+	closed   bool
 	early    map[nodepool.ClusterKey]bool
 	triggers map[nodepool.ClusterKey]chan struct{}
 }
@@ -57,6 +58,9 @@ func (p *pool) run(ctx context.Context, reconcile Reconcile) {
 	p.early = nil
 	p.mu.Unlock()
 	<-ctx.Done()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
 	p.wg.Wait()
 }
 
@@ -73,7 +77,7 @@ func (p *pool) enqueue(key nodepool.ClusterKey) {
 
 // trigger is called with mu held.
 func (p *pool) trigger(key nodepool.ClusterKey) {
-	if p.ctx.Err() != nil {
+	if p.closed {
 		return
 	}
 	trigger, running := p.triggers[key]
