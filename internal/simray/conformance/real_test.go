@@ -47,6 +47,24 @@ func TestRealTokenHeadConforms(t *testing.T) {
 	}
 }
 
+// TestRealV1HeadKeepsRequestsInItsKeyValueStore is the real side of the simulated test of that name.
+func TestRealV1HeadKeepsRequestsInItsKeyValueStore(t *testing.T) {
+	for _, version := range []simray.Version{simray.Ray240, simray.Ray252, simray.Ray260} {
+		t.Run(string(version), func(t *testing.T) {
+			target := newReal(t, version)
+			target.env = append(target.env, "RAY_enable_autoscaler_v2=0")
+			target.startHead(t)
+			target.waitForRaylet(t)
+			target.startDriver(t)
+			h := connect(t, target)
+			target.RequestResources(t, []res{{"GPU": 1}, {"GPU": 1}}, nil)
+			h.demands(t, "at least 2 x {GPU 1}")
+			target.RequestResources(t, nil, nil)
+			h.demands(t)
+		})
+	}
+}
+
 // TestRealHeadTellsMoreShapesWhenItsLimitIsRaised proves the fix that the finding about cut demand advises.
 func TestRealHeadTellsMoreShapesWhenItsLimitIsRaised(t *testing.T) {
 	target := newReal(t, simray.Ray260)
@@ -95,7 +113,7 @@ func newReal(t *testing.T, version simray.Version) *realHead {
 	}
 	h := &realHead{version: version, venv: venv, dir: dir, network: fmt.Sprintf("127.%d.%d", 128+os.Getpid()>>8&0x7f, os.Getpid()&0xff), hosts: 1}
 	h.port = freePort(t, h.network+".1")
-	h.env = append(withoutRay(os.Environ()), "RAY_USAGE_STATS_KUBERAY_IN_USE=1", "RAY_USAGE_STATS_ENABLED=0", "RAY_enable_autoscaler_v2=1")
+	h.env = append(withoutRay(os.Environ()), "RAY_USAGE_STATS_KUBERAY_IN_USE=1", "RAY_USAGE_STATS_ENABLED=0", "RAY_enable_autoscaler_v2=1") // 2.40 is v1 otherwise
 	t.Cleanup(func() {
 		h.end()
 		if t.Failed() {
