@@ -1,0 +1,176 @@
+//go:build apiserver
+
+package kube
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+func TestScaleUpAndDownByOnePatchEach(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "apply")
+	s.create("llm", rig.Group{Name: "cpu", Max: 9}, rig.Group{Name: "gpu", Max: 9})
+	m := s.manager(kube.Options{})
+	cluster := s.read(m, "llm")
+
+	generation, err := m.Apply(t.Context(), s.targets(cluster, map[string]int{"gpu": 3}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// At once, before the cache can have caught up.
+	after, err := m.Cluster(t.Context(), s.key("llm"))
+	if err != nil || after.Generation != generation || after.Groups[1].Replicas != 3 || generation <= cluster.Generation {
+		t.Fatalf("read after the write: generation %d, groups %+v, %v; want generation %d", after.Generation, after.Groups, err, generation)
+	}
+	s.until("three workers", func() bool { return len(s.workers("llm", "gpu")) == 3 })
+	s.until("three workers in the cache", func() bool { return len(s.read(m, "llm").Workers) == 3 })
+
+	names := s.workers("llm", "gpu")
+	fresh, err := m.Fresh(t.Context(), s.key("llm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Apply(t.Context(), s.targets(fresh, nil, names[1])); err != nil {
+		t.Fatal(err)
+	}
+	rest := []string{names[0], names[2]}
+	s.until("the named worker to go, and no other", func() bool { return cmp.Diff(rest, s.workers("llm", "gpu")) == "" })
+
+	// Its name stays in the list until the pod is gone, then a target of its own clears it.
+	s.until("the list may be cleared", func() bool {
+		targets, _, err := nodepool.Targets(s.read(m, "llm"), nil, nil)
+		return err == nil && len(targets) == 1 && len(targets[0].WorkersToDelete) == 0
+	})
+	if _, err := m.Apply(t.Context(), s.targets(s.read(m, "llm"), nil)); err != nil {
+		t.Fatal(err)
+	}
+	if targets, _, err := nodepool.Targets(s.read(m, "llm"), nil, nil); err != nil || len(targets) > 0 {
+		t.Errorf("there is still something to do: %+v, %v", targets, err)
+	}
+	if diff := cmp.Diff(rest, s.workers("llm", "gpu")); diff != "" {
+		t.Errorf("workers at the end (-want +got):\n%s", diff)
+	}
+}
+
+// The single form with a long poll reads once, so what it knows is stale as soon as somebody writes: the guards of the patch
+// are all that protects the RayCluster then.
+func TestAStaleChangeWritesNothing(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "stale")
+	tests := []struct {
+		name      string
+		kind      types.PatchType
+		meanwhile string
+	}{
+		{"reordered", types.JSONPatchType, `[{"op":"move","from":"/spec/workerGroupSpecs/0","path":"/spec/workerGroupSpecs/1"}]`},
+		{"removed", types.JSONPatchType, `[{"op":"remove","path":"/spec/workerGroupSpecs/1"}]`},
+		{"rescaled", types.JSONPatchType, `[{"op":"replace","path":"/spec/workerGroupSpecs/1/replicas","value":5}]`},
+		{"frozen", types.MergePatchType, `{"metadata":{"annotations":{"heliostat.dev/freeze":"true"}}}`},
+		{"suspended", types.MergePatchType, `{"spec":{"suspend":true}}`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := &scene{T: t, namespace: s.namespace}
+			s.create(test.name, rig.Group{Name: "cpu", Max: 9}, rig.Group{Name: "gpu", Max: 9})
+			key := s.key(test.name)
+			m := s.manager(kube.Options{Single: &key, Poll: time.Hour})
+			change := s.targets(s.read(m, test.name), map[string]int{"gpu": 2})
+			s.patch(test.name, test.kind, test.meanwhile)
+			before := s.get(test.name).GetGeneration()
+			if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrConflict) {
+				t.Errorf("error is %v, want ErrConflict", err)
+			}
+			if after := s.get(test.name).GetGeneration(); after != before {
+				t.Errorf("generation went from %d to %d: something was written", before, after)
+			}
+		})
+	}
+}
+
+func TestFreezeIsNoticedBesideOtherAnnotations(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "freeze")
+	manifest := rig.Cluster{Namespace: s.namespace, Name: "llm", Groups: []rig.Group{{Name: "gpu", Max: 9}}, Annotations: map[string]string{"team": "a"}}.Manifest()
+	s.createAs(manifest)
+	key := s.key("llm")
+	m := s.manager(kube.Options{Single: &key, Poll: time.Hour})
+	change := s.targets(s.read(m, "llm"), map[string]int{"gpu": 2})
+	s.patch("llm", types.MergePatchType, `{"metadata":{"annotations":{"heliostat.dev/freeze":"true"}}}`)
+	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrConflict) {
+		t.Errorf("unseen freeze: error is %v, want ErrConflict", err)
+	}
+	if fresh, err := m.Fresh(t.Context(), key); err != nil || !fresh.Freeze {
+		t.Errorf("a fresh read says Freeze %v, %v", fresh.Freeze, err)
+	}
+	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrReadOnly) {
+		t.Errorf("seen freeze: error is %v, want ErrReadOnly", err)
+	}
+	if err := m.SetResourceRequests(t.Context(), key, nil); !errors.Is(err, nodepool.ErrReadOnly) {
+		t.Errorf("a request on a frozen cluster: error is %v, want ErrReadOnly", err)
+	}
+}
+
+func TestAClusterMadeAnewIsAnotherOne(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "anew")
+	s.create("llm", rig.Group{Name: "gpu", Max: 9})
+	key := s.key("llm")
+	m := s.manager(kube.Options{Single: &key, Poll: time.Hour})
+	change := s.targets(s.read(m, "llm"), map[string]int{"gpu": 2})
+	if err := lab.Dynamic().Resource(rig.RayClusters).Namespace(s.namespace).Delete(t.Context(), "llm", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.until("it is gone", func() bool {
+		_, err := m.Fresh(t.Context(), key)
+		return errors.Is(err, nodepool.ErrGone)
+	})
+	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrGone) {
+		t.Errorf("a deleted cluster: error is %v, want ErrGone", err)
+	}
+	s.create("llm", rig.Group{Name: "gpu", Max: 9})
+	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrConflict) {
+		t.Errorf("its successor: error is %v, want ErrConflict", err)
+	}
+	if err := m.SetResourceRequests(t.Context(), key, nil); !errors.Is(err, nodepool.ErrConflict) {
+		t.Errorf("a request to its successor: error is %v, want ErrConflict", err)
+	}
+}
+
+func TestMultiHostReplicasGoWhole(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "hosts")
+	s.create("llm", rig.Group{Name: "tpu", Max: 9, Hosts: 2})
+	m := s.manager(kube.Options{})
+	if _, err := m.Apply(t.Context(), s.targets(s.read(m, "llm"), map[string]int{"tpu": 3})); err != nil {
+		t.Fatal(err)
+	}
+	s.until("two replicas of two hosts in the cache", func() bool { return len(s.read(m, "llm").Workers) == 4 })
+	cluster := s.read(m, "llm")
+	var leaving, staying []string
+	for _, w := range cluster.Workers {
+		if w.Replica == cluster.Workers[0].Replica {
+			leaving = append(leaving, w.Pod)
+		} else {
+			staying = append(staying, w.Pod)
+		}
+	}
+	slices.Sort(staying)
+	if len(leaving) != 2 {
+		t.Fatalf("workers %+v are not two replicas of two", cluster.Workers)
+	}
+	if _, err := m.Apply(t.Context(), s.targets(cluster, nil, leaving...)); err != nil {
+		t.Fatal(err)
+	}
+	s.until("one replica to go whole", func() bool { return cmp.Diff(staying, s.workers("llm", "tpu")) == "" })
+}

@@ -1,0 +1,200 @@
+//go:build apiserver
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+func leading(namespace string) kube.Options {
+	return kube.Options{LeaderElection: true, LeaseNamespace: namespace, LeaseName: "heliostat"}
+}
+
+// hold makes somebody else the holder of the lease, for long.
+func (s *scene) hold(holder string) {
+	s.Helper()
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
+		"holderIdentity": holder, "leaseDurationSeconds": 60, "renewTime": metav1.NowMicro(), "acquireTime": metav1.NowMicro(),
+	}})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if _, err := lab.Client().CoordinationV1().Leases(s.namespace).Patch(s.Context(), "heliostat", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func TestOnlyTheLeaderWritesAndStopsWithinASecond(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "lease")
+	s.create("llm", rig.Group{Name: "gpu", Max: 9})
+	first, ended := s.managerWith(leading(s.namespace), nil)
+	s.until("the first to lead", first.Leading)
+	second, _ := s.managerWith(leading(s.namespace), nil)
+	change := s.targets(s.read(second, "llm"), map[string]int{"gpu": 1})
+	if _, err := second.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrNotLeading) {
+		t.Errorf("a candidate writes: error is %v, want ErrNotLeading", err)
+	}
+	if _, err := first.Apply(t.Context(), change); err != nil {
+		t.Errorf("the leader cannot write: %v", err)
+	}
+
+	s.hold("somebody-else")
+	start := time.Now()
+	s.until("the first to stop leading", func() bool { return !first.Leading() })
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("it noticed after %v, want within 1 s", took)
+	}
+	if _, err := first.Apply(t.Context(), s.targets(s.read(first, "llm"), map[string]int{"gpu": 1})); !errors.Is(err, nodepool.ErrNotLeading) {
+		t.Errorf("it still writes: error is %v, want ErrNotLeading", err)
+	}
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("Start ended without an error although the lease was lost")
+		}
+	case <-time.After(15 * time.Second):
+		t.Error("Start did not end")
+	}
+}
+
+func TestTheNextOneLeadsSoonAfterAnOrderlyEnd(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "handover")
+	ctx, cancel := context.WithCancel(t.Context())
+	options := leading(s.namespace)
+	options.Namespaces, options.Logger = []string{s.namespace}, slog.New(slog.NewTextHandler(io.Discard, nil))
+	first, err := kube.NewManager(lab.RESTConfig(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := first.Start(ctx, func(context.Context, nodepool.ClusterKey) time.Duration { return 0 }); err != nil {
+			t.Error(err)
+		}
+	}()
+	s.until("the first to lead", first.Leading)
+	second := s.manager(leading(s.namespace))
+	cancel()
+	<-done
+	start := time.Now()
+	s.until("the second to lead", second.Leading)
+	if took := time.Since(start); took > 4*time.Second {
+		t.Errorf("handover took %v", took)
+	}
+}
+
+// The Role that KubeRay makes for a sidecar: pods get, list, watch, patch; rayclusters get, patch. Nothing else is needed.
+func TestTheSidecarFormLivesWithKubeRaysRole(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "sidecar")
+	manifest := rig.Cluster{Namespace: s.namespace, Name: "llm", InTree: true, Groups: []rig.Group{{Name: "gpu", Max: 9}}}.Manifest()
+	s.createAs(manifest)
+	accounts := lab.Client().CoreV1().ServiceAccounts(s.namespace)
+	var token string
+	s.until("the service account that KubeRay makes", func() bool {
+		reply, err := accounts.CreateToken(t.Context(), "llm", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		if err == nil {
+			token = reply.Status.Token
+		}
+		return err == nil
+	})
+	config := rest.AnonymousClientConfig(lab.RESTConfig())
+	config.BearerToken = token
+	key := s.key("llm")
+	m, err := kube.NewManager(config, kube.Options{Single: &key, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := m.Start(ctx, func(context.Context, nodepool.ClusterKey) time.Duration { return 0 }); err != nil {
+			t.Error(err)
+		}
+	}()
+	defer func() { cancel(); <-done }()
+	s.until("its workers run", m.Leading)
+	cluster := s.read(m, "llm")
+	if _, err := m.Apply(t.Context(), s.targets(cluster, map[string]int{"gpu": 2})); err != nil {
+		t.Fatal(err)
+	}
+	s.until("two workers in its cache", func() bool { return len(s.read(m, "llm").Workers) == 2 })
+	if _, err := m.Fresh(t.Context(), key); err != nil {
+		t.Error(err)
+	}
+	s.until("the head pod with the sidecar", func() bool { return s.read(m, "llm").Head.Pod != "" })
+	if sidecar := s.read(m, "llm").Head.Sidecar; sidecar == nodepool.NoAutoscaler {
+		t.Error("the sidecar in the head pod is not seen")
+	}
+	m.Event(cluster, true, "Test", "goes to the log, which needs no right")
+	// A change by somebody else is seen by the poll.
+	s.patch("llm", types.JSONPatchType, `[{"op":"replace","path":"/spec/workerGroupSpecs/0/maxReplicas","value":4}]`)
+	start := time.Now()
+	s.until("the poll to see a change", func() bool { return s.read(m, "llm").Groups[0].Max == 4 })
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("the poll took %v, want within 1 s: freeze must be noticed", took)
+	}
+}
+
+func TestCredentialsComeFromTheSecretsOfTheCluster(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "secrets")
+	s.create("llm", rig.Group{Name: "gpu", Max: 9})
+	m := s.manager(kube.Options{})
+	cluster := s.read(m, "llm")
+	cluster.Auth = nodepool.Auth{Required: true, TokenSecret: "token", TokenKey: "auth_token", TLSSecret: "certs"}
+	if _, err := m.Credentials(t.Context(), cluster); err == nil {
+		t.Error("a missing Secret is no error")
+	}
+	for name, data := range map[string]map[string][]byte{
+		"token": {"auth_token": []byte("abc\n")},
+		"certs": {"ca.crt": []byte("CA"), "tls.crt": []byte("CERT"), "tls.key": []byte("KEY")},
+	} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+		if _, err := lab.Client().CoreV1().Secrets(s.namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := m.Credentials(t.Context(), cluster)
+	want := fmt.Sprintf("abc CA CERT KEY %s", cluster.Head.ServiceFQDN)
+	if text := fmt.Sprintf("%s %s %s %s %s", got.Token, got.CA, got.Cert, got.Key, got.ServerName); err != nil || text != want {
+		t.Errorf("credentials are %q, %v; want %q", text, err, want)
+	}
+}
+
+func TestEventsStandOnTheRayCluster(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "events")
+	s.create("llm", rig.Group{Name: "gpu", Max: 9})
+	m := s.manager(kube.Options{})
+	cluster := s.read(m, "llm")
+	m.Event(cluster, true, "Capped", "a limit stands in the way")
+	s.until("the Event", func() bool {
+		list, err := lab.Client().CoreV1().Events(s.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Capped"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Items) == 1 && list.Items[0].Type == corev1.EventTypeWarning && string(list.Items[0].InvolvedObject.UID) == cluster.UID
+	})
+}

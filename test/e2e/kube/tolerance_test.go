@@ -1,0 +1,173 @@
+//go:build apiserver
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// The API server stores replicas 2147483648, and typed clients, the operator's own included, then read no RayCluster at all. It
+// blinds the operator for every namespace, so this test does not run beside others.
+func TestAnUndecodableRayClusterDoesNotBlindTheOthers(t *testing.T) {
+	s := stage(t, "undecodable")
+	s.create("good", rig.Group{Name: "gpu", Max: 9})
+	s.createAs(groups(s.namespace, "bad", map[string]any{"replicas": int64(2147483648)}))
+	defer func() {
+		if err := lab.Dynamic().Resource(rig.RayClusters).Namespace(s.namespace).Delete(context.Background(), "bad", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	}()
+	m := s.manager(kube.Options{})
+	bad := s.read(m, "bad")
+	if !bad.Unreadable || !finding(bad, kube.FieldOutOfRange) || !errors.Is(bad.Writable(), nodepool.ErrReadOnly) {
+		t.Errorf("Unreadable %v, findings %v", bad.Unreadable, bad.Findings)
+	}
+	good := s.read(m, "good")
+	if _, err := m.Apply(t.Context(), s.targets(good, map[string]int{"gpu": 2})); err != nil {
+		t.Errorf("the good one cannot be written: %v", err)
+	}
+	if replicas := s.read(m, "good").Groups[0].Replicas; replicas != 2 {
+		t.Errorf("the good one has %d replicas, want 2", replicas)
+	}
+}
+
+// groups makes a RayCluster with one group per set of fields, named a, b, c.
+func groups(namespace, name string, changes ...map[string]any) *unstructured.Unstructured {
+	var list []rig.Group
+	for i := range changes {
+		list = append(list, rig.Group{Name: string(rune('a' + i)), Max: 3})
+	}
+	manifest := rig.Cluster{Namespace: namespace, Name: name, Groups: list}.Manifest()
+	specs := manifest.Object["spec"].(map[string]any)["workerGroupSpecs"].([]any)
+	for i, fields := range changes {
+		for field, value := range fields {
+			specs[i].(map[string]any)[field] = value
+		}
+	}
+	return manifest
+}
+
+func TestMinAboveMaxStopsTheClusterAndIsAFinding(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "minmax")
+	s.createAs(groups(s.namespace, "llm", map[string]any{"minReplicas": int64(4)}, map[string]any{"replicas": int64(2)}))
+	m := s.manager(kube.Options{})
+	cluster := s.read(m, "llm")
+	if !cluster.Refused || !cluster.Groups[0].Broken || cluster.Groups[1].Broken || !finding(cluster, kube.MinAboveMax) {
+		t.Errorf("Refused %v, groups %+v, findings %v", cluster.Refused, cluster.Groups, cluster.Findings)
+	}
+	// This is why a refused cluster is not written to: the operator makes no pods for the good group either.
+	time.Sleep(3 * time.Second)
+	if workers := s.workers("llm", "b"); len(workers) > 0 {
+		t.Errorf("the operator made %v", workers)
+	}
+	s.patch("llm", types.JSONPatchType, `[{"op":"replace","path":"/spec/workerGroupSpecs/0/minReplicas","value":0}]`)
+	s.until("the mended cluster to be accepted", func() bool {
+		c := s.read(m, "llm")
+		return !c.Refused && c.ObservedGeneration == c.Generation && len(c.Workers) == 2
+	})
+}
+
+func TestPodsOfARemovedGroupAreAFinding(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "removed")
+	s.create("llm", rig.Group{Name: "cpu", Max: 9, Replicas: 1}, rig.Group{Name: "gpu", Max: 9, Replicas: 2})
+	m := s.manager(kube.Options{})
+	s.until("three workers", func() bool { return len(s.read(m, "llm").Workers) == 3 })
+	s.patch("llm", types.JSONPatchType, `[{"op":"remove","path":"/spec/workerGroupSpecs/1"}]`)
+	s.until("the group to be gone", func() bool { return len(s.read(m, "llm").Groups) == 1 })
+	cluster := s.read(m, "llm")
+	if !finding(cluster, kube.GroupRemoved) || len(cluster.Workers) != 3 {
+		t.Errorf("workers %+v, findings %v", cluster.Workers, cluster.Findings)
+	}
+	// Their names are not ours to write, although the operator would delete them.
+	targets, findings, err := nodepool.Targets(cluster, nil, s.workers("llm", "gpu"))
+	if err != nil || len(targets) > 0 || len(findings) != 2 {
+		t.Errorf("targets %+v, findings %v, %v", targets, findings, err)
+	}
+}
+
+// The operator stops at the first group whose pods are refused.
+func TestAGroupWhosePodsAreRefusedBlocksLaterOnesAndIsAFinding(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "refused")
+	manifest := groups(s.namespace, "llm", map[string]any{"replicas": int64(1)}, map[string]any{"replicas": int64(1)})
+	specs := manifest.Object["spec"].(map[string]any)["workerGroupSpecs"].([]any)
+	if err := unstructured.SetNestedField(specs[0].(map[string]any), "Sometimes", "template", "spec", "dnsPolicy"); err != nil {
+		t.Fatal(err)
+	}
+	s.createAs(manifest)
+	m := s.manager(kube.Options{})
+	s.until("the finding", func() bool { return finding(s.read(m, "llm"), kube.WorkerPodsFail) })
+	for _, f := range s.read(m, "llm").Findings {
+		if f.Code == kube.WorkerPodsFail && f.Field != "spec.workerGroupSpecs[0]" {
+			t.Errorf("the finding names %s: %+v", f.Field, f)
+		}
+	}
+	if workers := s.workers("llm", "b"); len(workers) > 0 {
+		t.Errorf("the operator made %v behind the group that fails; the finding would be wrong", workers)
+	}
+}
+
+func TestRequestsSurviveInTheAnnotation(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "requests")
+	s.create("llm", rig.Group{Name: "gpu", Max: 9})
+	m := s.manager(kube.Options{})
+	before := s.read(m, "llm").Generation
+	store, want := kube.Requests{Manager: m}, []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: 5000}, Count: 2}}
+	if err := store.Set(t.Context(), s.key("llm"), want); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := store.Get(t.Context(), s.key("llm"))
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("read back at once: %v (-want +got):\n%s", err, diff)
+	}
+	second := s.manager(kube.Options{})
+	s.until("another process to read it", func() bool {
+		return cmp.Diff(want, s.read(second, "llm").RequestResources) == ""
+	})
+	if err := store.Set(t.Context(), s.key("llm"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if cluster := s.read(m, "llm"); len(cluster.RequestResources) > 0 || cluster.Generation != before {
+		t.Errorf("after clearing: %v, generation %d, was %d", cluster.RequestResources, cluster.Generation, before)
+	}
+	if err := store.Set(t.Context(), s.key("nobody"), want); !errors.Is(err, nodepool.ErrGone) {
+		t.Errorf("an unknown cluster: error is %v, want ErrGone", err)
+	}
+}
+
+func TestCyclesFollowEvents(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "cycles")
+	var cycles atomic.Int64
+	s.managerWith(kube.Options{}, func(context.Context, nodepool.ClusterKey) time.Duration { cycles.Add(1); return 0 })
+	s.create("llm", rig.Group{Name: "gpu", Max: 9, Replicas: 1})
+	s.until("a cycle for the new cluster", func() bool { return cycles.Load() > 0 })
+	s.until("the worker", func() bool { return len(s.workers("llm", "gpu")) == 1 })
+	time.Sleep(2 * time.Second)
+	quiet := cycles.Load()
+	time.Sleep(2 * time.Second)
+	if n := cycles.Load() - quiet; n > 0 {
+		t.Errorf("%d cycles while nothing happened", n)
+	}
+	if err := lab.Client().CoreV1().Pods(s.namespace).Delete(t.Context(), s.workers("llm", "gpu")[0], metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.until("a cycle for the deleted pod", func() bool { return cycles.Load() > quiet })
+}
