@@ -6,8 +6,34 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
+
+// FindProcess returns the one process whose arguments contain all the given ones in that order.
+func FindProcess(arguments ...string) (int, error) {
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return 0, fmt.Errorf("finding process %q: %w", arguments, err)
+	}
+	wanted := []byte(strings.Join(arguments, "\x00") + "\x00")
+	var found []int
+	for _, path := range lines {
+		line, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(line, wanted) {
+			continue // it has ended, or is another
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			return 0, fmt.Errorf("finding process %q: %w", arguments, err)
+		}
+		found = append(found, pid)
+	}
+	if len(found) != 1 {
+		return 0, fmt.Errorf("finding process %q: there are %d: %v", arguments, len(found), found)
+	}
+	return found[0], nil
+}
 
 // Crash kills the processes of a pod whose command line contains program, as a crash would. KubeRay gives every Ray
 // process the pod's name, and pods' names end in random letters, so no other pod is meant.

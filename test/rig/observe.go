@@ -20,9 +20,14 @@ const statePoll = 50 * time.Millisecond
 // Observe writes into the journal what happens to a RayCluster until ctx ends. It starts with the cluster as it is now
 // and may be called before the cluster exists.
 func (r *Rig) Observe(ctx context.Context, namespace, name string, journal *Journal) {
+	r.ObserveKubernetes(ctx, namespace, name, journal)
+	go r.followRay(ctx, namespace, name, journal)
+}
+
+// ObserveKubernetes is Observe without what only Ray knows. It puts no load on the head.
+func (r *Rig) ObserveKubernetes(ctx context.Context, namespace, name string, journal *Journal) {
 	go r.followGroups(ctx, namespace, name, journal)
 	go r.followPods(ctx, namespace, name, journal)
-	go r.followRay(ctx, namespace, name, journal)
 }
 
 // follow keeps a watch open: the API server may close it, or be killed, at any time.

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +22,8 @@ type Group struct {
 	Name               string
 	Replicas, Min, Max int64
 	Hosts              int64
+	// Image is the image of the group's pods, the one with Ray when empty.
+	Image string
 	// CPU is the container's CPU limit, "1" when empty. Devices are further limits, such as nvidia.com/gpu.
 	CPU     string
 	Devices map[string]int64
@@ -76,17 +79,13 @@ func (c Cluster) Spec() map[string]any {
 		"autoscalerOptions":       options,
 		"headGroupSpec": map[string]any{
 			"rayStartParams": map[string]any{"num-cpus": "0"},
-			"template":       template("ray-head", "1", nil, c.HeadEnv),
+			"template":       template("ray-head", Image, "1", nil, c.HeadEnv),
 		},
 		"workerGroupSpecs": groups,
 	}
 }
 
 func (g Group) spec() map[string]any {
-	cpu := g.CPU
-	if cpu == "" {
-		cpu = "1"
-	}
 	spec := map[string]any{
 		"groupName":      g.Name,
 		"replicas":       g.Replicas,
@@ -94,7 +93,7 @@ func (g Group) spec() map[string]any {
 		"maxReplicas":    g.Max,
 		"numOfHosts":     max(g.Hosts, 1),
 		"rayStartParams": anyMap(g.Params),
-		"template":       template("ray-worker", cpu, g.Devices, nil),
+		"template":       template("ray-worker", cmp.Or(g.Image, Image), cmp.Or(g.CPU, "1"), g.Devices, nil),
 	}
 	if len(g.Labels) > 0 {
 		spec["labels"] = anyMap(g.Labels)
@@ -106,7 +105,7 @@ func (g Group) spec() map[string]any {
 }
 
 // template returns a pod template with one Ray container.
-func template(name, cpu string, devices map[string]int64, env map[string]string) map[string]any {
+func template(name, image, cpu string, devices map[string]int64, env map[string]string) map[string]any {
 	limits := map[string]any{"cpu": cpu, "memory": "1Gi"}
 	for device, n := range devices {
 		limits[device] = strconv.FormatInt(n, 10)
@@ -121,7 +120,7 @@ func template(name, cpu string, devices map[string]int64, env map[string]string)
 	}
 	container := map[string]any{
 		"name":      name,
-		"image":     Image,
+		"image":     image,
 		"env":       variables,
 		"resources": map[string]any{"limits": limits, "requests": requests},
 	}

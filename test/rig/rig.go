@@ -24,7 +24,7 @@ const SidecarImage = "heliostat/autoscaler:dev"
 type Options struct {
 	// Out gets the progress of builds.
 	Out io.Writer
-	// KeepLogs keeps the logs of all parts when the rig is stopped.
+	// KeepLogs keeps the logs of all parts when the rig is stopped, as does the variable HELIOSTAT_KEEP_LOGS.
 	KeepLogs bool
 	// OperatorEnv are variables of the operator, as KEY=value.
 	OperatorEnv []string
@@ -56,7 +56,7 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 	cluster, err := devcluster.Start(ctx, devcluster.Options{
 		Images:      nodeagent.Images{SidecarImage: dir},
 		Out:         options.Out,
-		KeepLogs:    options.KeepLogs,
+		KeepLogs:    options.KeepLogs || os.Getenv("HELIOSTAT_KEEP_LOGS") != "",
 		OperatorEnv: options.OperatorEnv,
 	})
 	if err != nil {
