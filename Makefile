@@ -54,11 +54,12 @@ unit: ## unit, property and fuzz-seed tests with the race detector
 	go test -race ./...
 
 .PHONY: e2e
-e2e: ## tests of the dev cluster, and the whole loop on it
-	@cd test/devcluster
+e2e: ## the real Ray head's conformance, tests of the dev cluster, and the whole loop on it
+	@$(call heads,2.60.0)
+	cd test/devcluster
 	go test -timeout 15m ./...
 	cd ..
-	go test -timeout 15m ./...
+	go test -timeout 15m -parallel 4 ./...
 
 .PHONY: lint lint-root
 lint: lint-root
@@ -107,11 +108,17 @@ churn: ## five minutes of random work: nothing lost, nothing too much
 	@.ci/preflight go python
 	$(call run,churn)
 
+# heads runs the conformance list against real heads of the given Ray versions.
+define heads
+	(cd test/devcluster && go run ./cmd/devcluster build $(addprefix ray-,$(1)))
+	$(foreach v,$(1),export HELIOSTAT_RAY_VENV_$(subst .,_,$(v))=$$(ls -dt "$(HELIOSTAT_CACHE)"/ray/$(v)-*/ | head -n 1);)
+	go test -count=1 -timeout 20m ./internal/simray/conformance
+endef
+
 .PHONY: conformance
 conformance: ## one list of assertions against the simulated Ray and against real heads of three versions
 	@.ci/preflight go python
-	cd test
-	go test -timeout 20m -count=1 ./conformance -args -all-versions
+	$(call heads,2.40.0 2.52.0 2.60.0)
 
 .PHONY: devcluster-up devcluster-down
 devcluster-up: ## start a dev cluster for daily work
