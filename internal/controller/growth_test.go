@@ -230,3 +230,81 @@ func TestAGroupWhoseNodesDoNotHaveWhatTheSpecSaysDoesNotGrowForEver(t *testing.T
 		t.Errorf("findings = %+v, want %s", d.Findings, FindingShape)
 	}
 }
+
+func gang(id string, bundles ...raydemand.Bundle) raydemand.Gang {
+	return raydemand.Gang{ID: id, Strategy: raydemand.StrictSpread, Bundles: bundles}
+}
+
+// The list of gangs is at most milliseconds old and what nodes have free up to a second: a driver that ends its work and
+// asks for a placement group at once must not get a worker more than the group needs.
+func TestAGangWaitsForTheReportsOfWorkersThatLookBusy(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9))
+	w.busy(w.pod(0))
+	w.after(2 * time.Second)
+	w.ray.demand.Gangs = []raydemand.Gang{gang("aa", gpu(1), gpu(1))}
+	w.after(100 * time.Millisecond)
+	if got := w.lastChange(); got.Replicas != 2 {
+		t.Errorf("target = %+v, want replicas 2: the busy worker may be free by now", got)
+	}
+	n := w.node(w.pod(0))
+	n.Status, n.Available = raydemand.Idle, n.Total.Clone()
+	w.after(700 * time.Millisecond)
+	w.after(time.Second)
+	w.nothingWritten("the worker was free indeed")
+}
+
+func TestAGangGetsTheRestWhenTheWorkersAreBusyIndeed(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9))
+	w.busy(w.pod(0))
+	w.after(2 * time.Second)
+	w.ray.demand.Gangs = []raydemand.Gang{gang("aa", gpu(1), gpu(1))}
+	w.ray.demand.Requests = []raydemand.Request{{Bundle: gpu(1), Count: 2}}
+	w.after(100 * time.Millisecond)
+	if got := w.lastChange(); got.Replicas != 4 {
+		t.Errorf("target = %+v, want replicas 4: three for what is sure, tasks included", got)
+	}
+	w.after(time.Second)
+	w.nothingWritten("the reports may still be older than the gang")
+	w.after(600 * time.Millisecond)
+	if got := w.lastChange(); got.Replicas != 5 {
+		t.Errorf("target = %+v, want replicas 5: the worker is busy indeed", got)
+	}
+}
+
+func TestAGangInAnEmptyClusterWaitsForNothing(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
+	w.ray.demand.Gangs = []raydemand.Gang{gang("aa", gpu(1), gpu(1))}
+	w.after(100 * time.Millisecond)
+	if got := w.lastChange(); got.Replicas != 2 {
+		t.Errorf("target = %+v, want replicas 2 at once", got)
+	}
+}
+
+func TestAWorkerThatAGangMayJustHaveTakenIsNotDrained(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 2))
+	w.ray.demand.Gangs = []raydemand.Gang{gang("aa", gpu(1), gpu(1))}
+	w.after(2 * time.Minute)
+	w.nothingWritten("the gang will be placed on the idle workers")
+	w.ray.demand.Gangs = nil
+	w.after(100 * time.Millisecond)
+	w.nothingWritten("the gang was placed a moment ago, and the workers' reports are older")
+	w.after(2 * time.Second)
+	if len(w.ray.drains) != 2 {
+		t.Errorf("drained %v, want both: the gang was cancelled", w.ray.drained())
+	}
+}
+
+func TestOneGangAfterTheOtherDoesNotPutOffDrainsForEver(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 2))
+	w.pass(2 * time.Minute)
+	for i := range 80 {
+		w.ray.demand.Gangs = nil
+		if i%2 == 0 {
+			w.ray.demand.Gangs = []raydemand.Gang{gang(string(rune('a'+i)), gpu(64))}
+		}
+		w.after(100 * time.Millisecond)
+	}
+	if len(w.ray.drains) == 0 {
+		t.Error("eight seconds of gangs that come and go kept two idle workers")
+	}
+}

@@ -21,12 +21,13 @@ type intent struct {
 func (r *record) decide(v view, config Config) intent {
 	i := intent{snapshot: assemble(r.sight(v, config))}
 	i.plan = planner.Compute(i.snapshot, config.Policy)
-	i.launch, i.held = capLaunch(i.plan.Launch, i.snapshot, config)
+	launch := r.gangs.launches(v.now, i.plan, i.snapshot, config.Policy)
+	i.launch, i.held = capLaunch(launch, i.snapshot, config)
 	if v.live() {
 		i.removals = r.removals(v, i.plan, config)
 		i.wishes = r.wishes(v, i.plan, config)
-		if r.lag.active() {
-			i.wishes = nil // demand is being held back: what looks unneeded may be needed
+		if r.lag.active() || r.gangs.hidden(v.now) {
+			i.wishes = nil // what looks idle and unneeded may be in use by now, and even a refused drain does harm
 		}
 	}
 	return i

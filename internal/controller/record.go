@@ -20,6 +20,7 @@ type record struct {
 
 	idle     idleClock
 	lag      lag
+	gangs    gangs
 	drains   drains
 	breakers breakers
 	waits    waits
@@ -63,7 +64,7 @@ func (r *record) recreated(uid string) {
 
 // voidRay forgets what was observed of a Ray session that is over. The guard stays: that its nodes are gone is news.
 func (r *record) voidRay() {
-	r.idle, r.lag, r.waits = idleClock{}, lag{}, waits{}
+	r.idle, r.lag, r.gangs, r.waits = idleClock{}, lag{}, gangs{}, waits{}
 	r.drains = drains{}
 	r.reports = reports{}
 }
@@ -78,6 +79,7 @@ func (r *record) remember(v *view, config Config) {
 	r.idle.observe(v.now, v.state.Nodes)
 	v.demand = v.state.Demand
 	v.demand.Requests = r.lag.settle(v.now, v.state)
+	r.gangs.observe(v.now, v.state.Demand.Gangs)
 	r.drains.observe(v.now, v.state.Nodes, config.DrainDeadline, config.DrainTimeout)
 	r.waits.observe(v.now, v.members, v.state.Demand, v.cluster.RequestResources)
 	r.breakers.observe(v.now, v.cluster, v.members, config)
