@@ -81,7 +81,7 @@ func (s shapes) of(g nodepool.WorkerGroup) raydemand.Bundle {
 	return resources
 }
 
-// FindingShape: the group's nodes announce something else than the spec says.
+// FindingShape is the code of the finding that a group's nodes announce something else than the spec says.
 const FindingShape = "announced-differs-from-spec"
 
 // findings tells where nodes contradict the spec.
