@@ -11,13 +11,15 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"heliostat.dev/heliostat/test/devcluster/kit"
 )
 
 // claim is what one cluster has for itself on the machine: a directory and a block of loopback addresses. The kernel
 // takes both back when the process ends, so a claim never outlives its cluster.
 type claim struct {
 	dir   string
-	lock  *fileLock
+	lock  *kit.Lock
 	block *block
 }
 
@@ -28,11 +30,11 @@ func claimMachine(ctx context.Context, runs, dir string) (*claim, error) {
 		return nil, fmt.Errorf("creating the directory for clusters: %w", err)
 	}
 	// Between the creation of a directory and its lock it looks abandoned.
-	one, err := waitLock(ctx, filepath.Join(runs, ".lock"))
+	one, err := kit.WaitLock(ctx, filepath.Join(runs, ".lock"))
 	if err != nil {
 		return nil, err
 	}
-	defer one.release()
+	defer one.Release()
 	sweep(runs)
 	dir, lock, err := claimDir(runs, dir)
 	if err != nil {
@@ -40,7 +42,7 @@ func claimMachine(ctx context.Context, runs, dir string) (*claim, error) {
 	}
 	b, err := claimBlock()
 	if err != nil {
-		lock.release()
+		lock.Release()
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return &claim{dir: dir, lock: lock, block: b}, nil
@@ -49,14 +51,14 @@ func claimMachine(ctx context.Context, runs, dir string) (*claim, error) {
 // release gives everything back. The directory's content is the caller's business.
 func (c *claim) release() {
 	c.block.release()
-	c.lock.release()
+	c.lock.Release()
 }
 
 // ownerFile is the locked file of a cluster's directory. It holds the owner's process id.
 const ownerFile = "owner"
 
 // claimDir locks an empty or new directory.
-func claimDir(runs, dir string) (string, *fileLock, error) {
+func claimDir(runs, dir string) (string, *kit.Lock, error) {
 	var err error
 	if dir == "" {
 		dir, err = newDir(runs)
@@ -66,15 +68,15 @@ func claimDir(runs, dir string) (string, *fileLock, error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("creating the cluster's directory: %w", err)
 	}
-	lock, err := tryLock(filepath.Join(dir, ownerFile))
-	if errors.Is(err, errLocked) {
+	lock, err := kit.TryLock(filepath.Join(dir, ownerFile))
+	if errors.Is(err, kit.ErrLocked) {
 		return "", nil, fmt.Errorf("another cluster runs in %s (process %d)", dir, Owner(dir))
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("claiming %s: %w", dir, err)
 	}
-	if err := prepareDir(dir, lock.file); err != nil {
-		lock.release()
+	if err := prepareDir(dir, lock.File()); err != nil {
+		lock.Release()
 		return "", nil, fmt.Errorf("claiming %s: %w", dir, err)
 	}
 	return dir, lock, nil
@@ -139,12 +141,12 @@ func Owner(dir string) int {
 func sweep(runs string) {
 	owners, _ := filepath.Glob(filepath.Join(runs, "*", ownerFile))
 	for _, owner := range owners {
-		lock, err := tryLock(owner)
+		lock, err := kit.TryLock(owner)
 		if err != nil {
 			continue
 		}
 		os.RemoveAll(filepath.Dir(owner))
-		lock.release()
+		lock.Release()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"heliostat.dev/heliostat/test/devcluster/kit"
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 )
 
@@ -25,7 +26,7 @@ const killGrace = 10 * time.Second
 // Cluster is a running dev cluster. Stop ends it.
 type Cluster struct {
 	options Options
-	kit     *Kit
+	kit     *kit.Kit
 	claim   *claim
 	janitor *janitor
 	plane   *controlPlane
@@ -52,7 +53,7 @@ type Death struct {
 // Start builds what is missing, starts a cluster and returns when it is ready: its API answers, service accounts exist,
 // the operator and all nodes are ready. Canceling ctx ends the start, not the cluster.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
-	if err := checkRun(); err != nil {
+	if err := kit.CheckRun(); err != nil {
 		return nil, err
 	}
 	options, err := options.withDefaults()
@@ -63,11 +64,11 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	kit, err := Ensure(ctx, needs, options.Out)
+	built, err := kit.Ensure(ctx, needs, options.Out)
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCluster(ctx, options, kit)
+	c, err := newCluster(ctx, options, built)
 	if err != nil {
 		return nil, fmt.Errorf("starting the dev cluster: %w", err)
 	}
@@ -78,7 +79,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 }
 
 // newCluster claims what a cluster needs of the machine and prepares its parts.
-func newCluster(ctx context.Context, options Options, kit *Kit) (*Cluster, error) {
+func newCluster(ctx context.Context, options Options, built *kit.Kit) (*Cluster, error) {
 	cache, err := CacheDir()
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func newCluster(ctx context.Context, options Options, kit *Kit) (*Cluster, error
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{options: options, kit: kit, claim: claim, spawner: newSpawner(), deaths: make(chan Death, len(recipes)), processes: map[Part]*process{}}
+	c := &Cluster{options: options, kit: built, claim: claim, spawner: newSpawner(), deaths: make(chan Death, len(kit.Parts())), processes: map[Part]*process{}}
 	if err := c.prepare(); err != nil {
 		return nil, errors.Join(err, c.Stop(ctx))
 	}
@@ -200,10 +201,10 @@ func (c *Cluster) startPart(ctx context.Context, part Part) error {
 
 // installKubeRay creates KubeRay's resource definitions and the operator's role.
 func (c *Cluster) installKubeRay(ctx context.Context) error {
-	if err := installCRDs(ctx, c.dynamic, c.kit.file(Operator, "config/crd/bases")); err != nil {
+	if err := installCRDs(ctx, c.dynamic, c.kit.File(Operator, "config/crd/bases")); err != nil {
 		return err
 	}
-	return grantOperator(ctx, c.client, c.kit.file(Operator, "config/rbac/role.yaml"))
+	return grantOperator(ctx, c.client, c.kit.File(Operator, "config/rbac/role.yaml"))
 }
 
 // run starts the process of a part.

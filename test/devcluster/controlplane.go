@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"heliostat.dev/heliostat/test/devcluster/kit"
 )
 
 // controlPlane knows how each part of one cluster is run. Everything listens on the cluster's own loopback address.
@@ -14,7 +16,7 @@ type controlPlane struct {
 	host  string
 	ports map[string]int
 	pki   *authority
-	kit   *Kit
+	kit   *kit.Kit
 	// env is the environment of every part.
 	env []string
 	// operatorEnv is added to the operator's.
@@ -27,12 +29,12 @@ var usualPorts = map[string]int{
 }
 
 // newControlPlane chooses the ports and makes keys, certificates and kubeconfigs.
-func newControlPlane(c *claim, kit *Kit, env, operatorEnv []string) (*controlPlane, error) {
+func newControlPlane(c *claim, built *kit.Kit, env, operatorEnv []string) (*controlPlane, error) {
 	pki, err := newAuthority(filepath.Join(c.dir, "pki"))
 	if err != nil {
 		return nil, err
 	}
-	cp := &controlPlane{dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: kit, env: env, operatorEnv: operatorEnv}
+	cp := &controlPlane{dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env, operatorEnv: operatorEnv}
 	for name, usual := range usualPorts {
 		if cp.ports[name], err = c.block.port(usual); err != nil {
 			return nil, err
@@ -183,7 +185,7 @@ func (cp *controlPlane) kwok() []string {
 		"--cidr=10.244.0.0/16", "--node-ip=" + cp.host, "--server-address=" + cp.address("kwok"),
 	}
 	for _, stage := range kwokStages {
-		args = append(args, "--config="+cp.kit.file(Kwok, filepath.Join("kustomize/stage", stage)))
+		args = append(args, "--config="+cp.kit.File(Kwok, filepath.Join("kustomize/stage", stage)))
 	}
 	return args
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 
+	"heliostat.dev/heliostat/test/devcluster/kit"
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 )
 
@@ -59,8 +60,8 @@ func (o Options) Needs() (Needs, error) {
 	if err != nil {
 		return Needs{}, err
 	}
-	// The operator is always built: the resource definitions come with it.
-	needs := Needs{Parts: []Part{Etcd, APIServer, Scheduler, ControllerManager, Operator}}
+	needs := kit.Cluster()
+	needs.Ray = nil
 	if o.Kwok {
 		needs.Parts = append(needs.Parts, Kwok)
 	}
@@ -71,11 +72,11 @@ func (o Options) Needs() (Needs, error) {
 }
 
 // images returns the table of images: Ray's own, replaced and joined by those of the options.
-func (o Options) images(kit *Kit) nodeagent.Images {
+func (o Options) images(built *kit.Kit) nodeagent.Images {
 	images := nodeagent.Images{}
 	if len(o.Nodes) > 0 {
 		for _, version := range o.Ray {
-			images["rayproject/ray:"+version] = filepath.Join(kit.RayEnv(version), "bin")
+			images["rayproject/ray:"+version] = filepath.Join(built.RayEnv(version), "bin")
 		}
 	}
 	maps.Copy(images, o.Images)

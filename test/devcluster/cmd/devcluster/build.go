@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/devcluster/kit"
 )
 
 // buildCommand builds parts ahead of their use and prints where they are.
@@ -19,21 +20,21 @@ func buildCommand() *cobra.Command {
 		Use:   "build [PART|ray-VERSION]...",
 		Short: "Build parts and print their paths; by default those of a cluster",
 		Long: fmt.Sprintf("Build parts and print a line with name and path for each; progress goes to standard error.\nParts: %v, ray-VERSION with a VERSION of %v.\nWithout arguments: what a cluster with default options needs.",
-			devcluster.Parts(), devcluster.RayVersions()),
+			kit.Parts(), kit.RayVersions()),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			needs, err := parseNeeds(args)
 			if err != nil {
 				return err
 			}
-			kit, err := devcluster.Ensure(cmd.Context(), needs, cmd.ErrOrStderr())
+			built, err := kit.Ensure(cmd.Context(), needs, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			for _, part := range needs.Parts {
-				fmt.Fprintln(cmd.OutOrStdout(), part, kit.Bin(part))
+				fmt.Fprintln(cmd.OutOrStdout(), part, built.Bin(part))
 			}
 			for _, version := range needs.Ray {
-				fmt.Fprintln(cmd.OutOrStdout(), "ray-"+version, kit.RayEnv(version))
+				fmt.Fprintln(cmd.OutOrStdout(), "ray-"+version, built.RayEnv(version))
 			}
 			return nil
 		},
@@ -49,12 +50,12 @@ func parseNeeds(names []string) (devcluster.Needs, error) {
 	for _, name := range names {
 		version, isRay := strings.CutPrefix(name, "ray-")
 		switch {
-		case isRay && slices.Contains(devcluster.RayVersions(), version):
+		case isRay && slices.Contains(kit.RayVersions(), version):
 			needs.Ray = append(needs.Ray, version)
-		case slices.Contains(devcluster.Parts(), devcluster.Part(name)):
+		case slices.Contains(kit.Parts(), devcluster.Part(name)):
 			needs.Parts = append(needs.Parts, devcluster.Part(name))
 		default:
-			return devcluster.Needs{}, fmt.Errorf("part %q is unknown; known are %v and ray-VERSION with a VERSION of %v", name, devcluster.Parts(), devcluster.RayVersions())
+			return devcluster.Needs{}, fmt.Errorf("part %q is unknown; known are %v and ray-VERSION with a VERSION of %v", name, kit.Parts(), kit.RayVersions())
 		}
 	}
 	return needs, nil
@@ -74,12 +75,12 @@ func kubectlCommand() *cobra.Command {
 			if devcluster.Owner(dir) == 0 {
 				return fmt.Errorf("cluster %q does not run", name)
 			}
-			kit, err := devcluster.Ensure(cmd.Context(), devcluster.Needs{Parts: []devcluster.Part{devcluster.Kubectl}}, cmd.ErrOrStderr())
+			built, err := kit.Ensure(cmd.Context(), devcluster.Needs{Parts: []devcluster.Part{kit.Kubectl}}, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			env := append(os.Environ(), "KUBECONFIG="+filepath.Join(dir, "kubeconfig"))
-			return syscall.Exec(kit.Bin(devcluster.Kubectl), append([]string{"kubectl"}, args...), env)
+			return syscall.Exec(built.Bin(kit.Kubectl), append([]string{"kubectl"}, args...), env)
 		},
 	}
 	nameFlag(cmd, &name)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/devcluster/kit"
 )
 
 func main() {
@@ -64,6 +65,6 @@ func preflightCommand() *cobra.Command {
 		Use:   "preflight",
 		Short: "Say in one line what this machine lacks, if anything",
 		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return devcluster.Preflight() },
+		RunE:  func(*cobra.Command, []string) error { return kit.Preflight() },
 	}
 }

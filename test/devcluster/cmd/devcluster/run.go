@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/devcluster/kit"
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 )
 
@@ -32,7 +33,7 @@ type clusterFlags struct {
 func (f *clusterFlags) add(cmd *cobra.Command) {
 	nameFlag(cmd, &f.name)
 	cmd.Flags().StringVar(&f.nodes, "nodes", "", "file with the nodes (default: those of nodes.yaml)")
-	cmd.Flags().StringSliceVar(&f.ray, "ray", nil, fmt.Sprintf("versions of Ray that pods can run, of %v (default %s; empty: none)", devcluster.RayVersions(), devcluster.DefaultRay))
+	cmd.Flags().StringSliceVar(&f.ray, "ray", nil, fmt.Sprintf("versions of Ray that pods can run, of %v (default %s; empty: none)", kit.RayVersions(), devcluster.DefaultRay))
 	cmd.Flags().StringToStringVar(&f.images, "image", nil, "further images: NAME=DIRECTORY with the image's programs")
 	cmd.Flags().BoolVar(&f.kwok, "kwok", false, "add kwok, which plays nodes annotated kwok.x-k8s.io/node=fake")
 	cmd.Flags().BoolVar(&f.noOperator, "no-operator", false, "leave the KubeRay operator out")

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/devcluster/kit"
 )
 
 // upCommand starts a cluster in the background.
@@ -48,7 +49,7 @@ func up(ctx context.Context, out io.Writer, flags *clusterFlags) error {
 	if err != nil {
 		return err
 	}
-	if _, err := devcluster.Ensure(ctx, needs, out); err != nil {
+	if _, err := kit.Ensure(ctx, needs, out); err != nil {
 		return err
 	}
 	began := time.Now()

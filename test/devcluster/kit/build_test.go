@@ -1,4 +1,4 @@
-package devcluster
+package kit
 
 import (
 	"bytes"

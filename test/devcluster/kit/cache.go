@@ -1,4 +1,4 @@
-package devcluster
+package kit
 
 import (
 	"context"
@@ -23,14 +23,14 @@ func CacheDir() (string, error) {
 	return filepath.Join(base, "heliostat"), nil
 }
 
-// errLocked says that another process holds a lock.
-var errLocked = errors.New("locked by another process")
+// ErrLocked says that another process holds a lock.
+var ErrLocked = errors.New("locked by another process")
 
-// fileLock is an advisory lock on a file. The kernel drops it when its holder ends, however that happens.
-type fileLock struct{ file *os.File }
+// Lock is an advisory lock on a file. The kernel drops it when its holder ends, however that happens.
+type Lock struct{ file *os.File }
 
-// tryLock takes the lock of a file, creating the file, or returns errLocked.
-func tryLock(path string) (*fileLock, error) {
+// TryLock takes the lock of a file, creating the file, or returns ErrLocked.
+func TryLock(path string) (*Lock, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -38,18 +38,18 @@ func tryLock(path string) (*fileLock, error) {
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		file.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errLocked
+			return nil, ErrLocked
 		}
 		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
-	return &fileLock{file: file}, nil
+	return &Lock{file: file}, nil
 }
 
-// waitLock takes the lock of a file as soon as it is free.
-func waitLock(ctx context.Context, path string) (*fileLock, error) {
+// WaitLock takes the lock of a file as soon as it is free.
+func WaitLock(ctx context.Context, path string) (*Lock, error) {
 	for {
-		lock, err := tryLock(path)
-		if !errors.Is(err, errLocked) {
+		lock, err := TryLock(path)
+		if !errors.Is(err, ErrLocked) {
 			return lock, err
 		}
 		if err := sleep(ctx, 100*time.Millisecond); err != nil {
@@ -58,8 +58,11 @@ func waitLock(ctx context.Context, path string) (*fileLock, error) {
 	}
 }
 
-// release gives the lock back. The file stays: removing it would let two processes lock two files of one name.
-func (l *fileLock) release() { l.file.Close() }
+// File is the locked file, which its holder may write to.
+func (l *Lock) File() *os.File { return l.file }
+
+// Release gives the lock back. The file stays: removing it would let two processes lock two files of one name.
+func (l *Lock) Release() { l.file.Close() }
 
 // sleep waits for d or until ctx ends, whose error it returns.
 func sleep(ctx context.Context, d time.Duration) error {
@@ -70,19 +73,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	}
-}
-
-// poll calls ready until it returns nil, and returns its last error when ctx ends before.
-func poll(ctx context.Context, every time.Duration, ready func(context.Context) error) error {
-	for {
-		err := ready(ctx)
-		if err == nil {
-			return nil
-		}
-		if ended := sleep(ctx, every); ended != nil {
-			return fmt.Errorf("%w (last seen: %w)", ended, err)
-		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package devcluster
+package kit
 
 import (
 	"context"
@@ -14,6 +14,14 @@ type Needs struct {
 	Parts []Part
 	// Ray are the Ray versions whose environment is needed.
 	Ray []string
+	// Programs are made anew each time: what they are made of may have changed, and the Go build cache has the rest.
+	Programs []Program
+}
+
+// Cluster returns what a default cluster needs. The operator is always part of it, since KubeRay's resource definitions
+// come with it.
+func Cluster() Needs {
+	return Needs{Parts: []Part{Etcd, APIServer, Scheduler, ControllerManager, Operator}, Ray: []string{DefaultRay}}
 }
 
 // Kit is what was built.
@@ -31,8 +39,8 @@ func (k *Kit) Bin(part Part) string {
 	return p.program()
 }
 
-// file returns the path of a file that belongs to a part.
-func (k *Kit) file(part Part, name string) string {
+// File returns the path of a file that belongs to a part.
+func (k *Kit) File(part Part, name string) string {
 	return filepath.Join(k.parts[part].dir, name)
 }
 
@@ -74,27 +82,42 @@ func Ensure(ctx context.Context, needs Needs, out io.Writer) (*Kit, error) {
 			rays = append(rays, env)
 		}
 	}
-	if len(parts)+len(rays) == 0 {
-		return kit, nil
+	fresh, again := splitPrograms(needs.Programs)
+	if len(parts)+len(rays)+len(fresh) > 0 {
+		if err := checkBuild(cache, len(rays) > 0); err != nil {
+			return nil, err
+		}
+		if err := b.buildAll(ctx, parts, rays, fresh, out); err != nil {
+			return nil, err
+		}
 	}
-	if err := checkBuild(cache, len(rays) > 0); err != nil {
-		return nil, err
+	// What was built before takes a few seconds at most, about which there is nothing to tell.
+	for _, program := range again {
+		if err := program.build(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return kit, b.buildAll(ctx, parts, rays, out)
+	return kit, nil
 }
 
 // buildAll builds parts one after the other, since each keeps all cores busy, and the Ray environments, which wait for
 // the network and the disk, beside them.
-func (b *builder) buildAll(ctx context.Context, parts []plan, rays []rayEnv, out io.Writer) error {
+func (b *builder) buildAll(ctx context.Context, parts []plan, rays []rayEnv, programs []Program, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	p := newProgress(out, len(parts)+len(rays))
+	p := newProgress(out, len(parts)+len(rays)+len(programs))
 	defer p.close()
 
 	var group sync.WaitGroup
 	group.Go(func() {
 		for _, part := range parts {
 			if err := makeStep(p, part.title(), part.estimate, func() error { return b.build(ctx, part) }); err != nil {
+				cancel(err)
+				return
+			}
+		}
+		for _, program := range programs {
+			if err := makeStep(p, program.Title, program.estimate(), func() error { return program.build(ctx) }); err != nil {
 				cancel(err)
 				return
 			}

@@ -1,4 +1,4 @@
-package devcluster
+package kit
 
 import (
 	"bytes"
@@ -94,11 +94,11 @@ func (e rayEnv) build(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(e.dir), 0o755); err != nil {
 		return err
 	}
-	lock, err := waitLock(ctx, e.dir+".lock")
+	lock, err := WaitLock(ctx, e.dir+".lock")
 	if err != nil {
 		return err
 	}
-	defer lock.release()
+	defer lock.Release()
 	if e.built() {
 		return nil
 	}

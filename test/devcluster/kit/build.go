@@ -1,4 +1,4 @@
-package devcluster
+package kit
 
 import (
 	"bytes"
@@ -15,12 +15,12 @@ import (
 	"strings"
 )
 
-// modulePath is this package's import path.
-const modulePath = "heliostat.dev/heliostat/test/devcluster"
+// packagePath is this package's import path.
+const packagePath = "heliostat.dev/heliostat/test/devcluster/kit"
 
 // builder makes parts and keeps them in bin, one directory for each content hash.
 type builder struct {
-	source string // this package's directory, with the modules that pin the parts
+	source string // the directory with the modules that pin the parts
 	bin    string
 }
 
@@ -53,17 +53,19 @@ func newBuilder(cache string) (*builder, error) {
 	return &builder{source: source, bin: bin}, nil
 }
 
-// sourceDir finds this package's directory. The caller's own record of it is missing in programs built with -trimpath;
-// those can only be run from a directory whose module knows this one.
+// sourceDir finds the directory above this package's. The caller's own record of it is missing in programs built with
+// -trimpath; those can only be run from a directory whose module knows this one.
 func sourceDir() (string, error) {
-	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) && exists(filepath.Join(filepath.Dir(file), "parts", "go.mod")) {
-		return filepath.Dir(file), nil
+	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
+		if dir := filepath.Dir(filepath.Dir(file)); exists(filepath.Join(dir, "parts", "go.mod")) {
+			return dir, nil
+		}
 	}
-	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", modulePath).Output()
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", packagePath).Output()
 	if err != nil {
-		return "", fmt.Errorf("finding the source of %s: %w", modulePath, withStderr(err))
+		return "", fmt.Errorf("finding the source of %s: %w", packagePath, withStderr(err))
 	}
-	return strings.TrimSpace(string(out)), nil
+	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
 // plan works out where a part belongs. The directory's name covers everything that changes the program: the pinned
@@ -99,11 +101,11 @@ func (b *builder) plan(part Part) (plan, error) {
 
 // build makes a part unless it is there. Two processes that want the same part build it once: the second waits.
 func (b *builder) build(ctx context.Context, p plan) error {
-	lock, err := waitLock(ctx, p.dir+".lock")
+	lock, err := WaitLock(ctx, p.dir+".lock")
 	if err != nil {
 		return fmt.Errorf("building %s: %w", p.part, err)
 	}
-	defer lock.release()
+	defer lock.Release()
 	if p.built() {
 		return nil
 	}

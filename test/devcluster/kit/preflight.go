@@ -1,4 +1,4 @@
-package devcluster
+package kit
 
 import (
 	"errors"
@@ -34,7 +34,7 @@ func Preflight() error {
 		return err
 	}
 	var lacks errMachine
-	for _, err := range []error{checkRun(), checkBuild(cache, true)} {
+	for _, err := range []error{CheckRun(), checkBuild(cache, true)} {
 		var more errMachine
 		if errors.As(err, &more) {
 			lacks = append(lacks, more...)
@@ -58,8 +58,8 @@ func (e *errMachine) add(err error) {
 	}
 }
 
-// checkRun reports what this machine lacks for running a cluster that is built.
-func checkRun() error {
+// CheckRun reports what this machine lacks for running a cluster that is built.
+func CheckRun() error {
 	var lacks errMachine
 	lacks.add(checkPlatform(runtime.GOOS, runtime.GOARCH))
 	if _, err := exec.LookPath("bash"); err != nil {
