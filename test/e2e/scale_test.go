@@ -113,10 +113,15 @@ func TestRequestsOverRESTAndThroughTheSDKStandBesideEachOther(t *testing.T) {
 	s.drainedBeforeStopped()
 }
 
-// TestLimitsAreKept moves minimum and maximum under a cluster with idle and busy workers.
+// TestLimitsAreKept moves minimum and maximum under a cluster with idle and busy workers. The fleet manages it, our
+// sidecar in its head pod parks: while enableInTreeAutoscaling is false, the operator itself would answer a lower limit
+// by deleting the pod of its choice.
 func TestLimitsAreKept(t *testing.T) {
 	t.Parallel()
-	s := stage(t, rig.Cluster{Name: "limits", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu}})
+	s := stage(t, rig.Cluster{
+		Name: "limits", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu},
+		InTree: true, SidecarImage: rig.SidecarImage, Annotations: map[string]string{"heliostat.dev/mode": "managed"},
+	})
 
 	// A minimum is kept without demand, also when it is raised later.
 	s.setGroup(0, map[string]any{"minReplicas": 1})
@@ -147,6 +152,7 @@ func TestLimitsAreKept(t *testing.T) {
 	s.workers("cpu", 1)
 	s.setGroup(0, map[string]any{"minReplicas": 0})
 	s.workers("cpu", 0)
+	s.drainedBeforeStopped()
 }
 
 // TestAMultiHostGroupScalesByWholeReplicas asks for one GPU of a group whose replicas have two pods.
