@@ -31,7 +31,7 @@ func main() {
 func run(ctx context.Context, exit bool) int {
 	tell := newNarrator(os.Stdout)
 	d := &demo{tell: tell}
-	err := d.play(ctx)
+	err := d.play(ctx, exit)
 	if err == nil && !exit {
 		tell.waiting()
 		<-ctx.Done()
@@ -53,6 +53,9 @@ func run(ctx context.Context, exit bool) int {
 	return 0
 }
 
+// clusterName is the name of the demo's dev cluster; two demos on one machine have two.
+func clusterName() string { return fmt.Sprintf("demo-%d", os.Getpid()) }
+
 // demo is what the story needs, and what must be ended after it.
 type demo struct {
 	tell      *narrator
@@ -64,7 +67,7 @@ type demo struct {
 }
 
 // play prepares everything and lets the chapters happen one after the other.
-func (d *demo) play(ctx context.Context) error {
+func (d *demo) play(ctx context.Context, exit bool) error {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
@@ -81,7 +84,7 @@ func (d *demo) play(ctx context.Context) error {
 		return err
 	}
 	d.tell.table()
-	d.tell.further(d.rig.Cluster.Kubeconfig(), d.heliostat.URL)
+	d.tell.further(d.rig.Cluster.Kubeconfig(), d.heliostat.URL, exit)
 	return nil
 }
 
@@ -89,7 +92,7 @@ func (d *demo) play(ctx context.Context) error {
 func (d *demo) prepare(ctx context.Context) error {
 	d.tell.title()
 	var err error
-	if d.rig, err = rig.Start(ctx, rig.Options{Out: os.Stdout}); err != nil {
+	if d.rig, err = rig.Start(ctx, rig.Options{Out: os.Stdout, Name: clusterName()}); err != nil {
 		return err
 	}
 	d.tell.ready("dev cluster", "Kubernetes, KubeRay operator, nodes with GPUs that only pretend")

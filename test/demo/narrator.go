@@ -146,9 +146,13 @@ func (n *narrator) table() {
 }
 
 // further says how to look around.
-func (n *narrator) further(kubeconfig, url string) {
+func (n *narrator) further(kubeconfig, url string, ends bool) {
 	fmt.Fprintln(n.out)
-	n.line(n.paint(bold, "Look further while this runs", 0))
+	title := "Look further while this runs"
+	if ends {
+		title = "Look further: without DEMO_EXIT the cluster stays, and these work until Ctrl-C"
+	}
+	n.line(n.paint(bold, title, 0))
 	fmt.Fprintln(n.out)
 	for _, hint := range [][2]string{
 		{"status page", url + "/"},
@@ -157,17 +161,17 @@ func (n *narrator) further(kubeconfig, url string) {
 		{"let them go again", "curl -s -X DELETE " + url + rig.RequestPath(namespace, name)},
 		{"metrics", "curl -s " + url + "/metrics"},
 		{"kubeconfig", "export KUBECONFIG=" + kubeconfig},
-		{"Kubernetes", "(cd test/devcluster && go run ./cmd/devcluster kubectl -n " + namespace + " get rayclusters,pods)"},
+		{"Kubernetes", "(cd test/devcluster && go run ./cmd/devcluster kubectl --name " + clusterName() + " -n " + namespace + " get pods)"},
 	} {
-		n.line(n.paint(plain, hint[0], 24) + n.paint(faint, hint[1], 0))
+		n.line(n.paint(plain, hint[0], 26) + n.paint(faint, hint[1], 0))
 	}
-	fmt.Fprintln(n.out)
 }
 
 // waiting tells that the story is over and the cluster stays.
 func (n *narrator) waiting() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	fmt.Fprintln(n.out)
 	n.line("What happens now is told here too. " + n.paint(bold, "Ctrl-C", 0) + " ends everything.")
 	fmt.Fprintln(n.out)
 }

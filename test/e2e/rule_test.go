@@ -35,9 +35,14 @@ func TestWhoMayNotWriteDoesNotWrite(t *testing.T) {
 	s.annotate("freeze", "")
 	worker := s.workers("gpu", 1)[0]
 
-	// Frozen again, nothing is taken away either.
+	// Frozen again, nothing is taken away either, and the REST API writes nothing. A person still may.
 	s.annotate("freeze", "true")
-	s.rest(http.MethodDelete, "/request_resources", "")
+	s.k8sEvent("Frozen")
+	status, _, err := fleet.Call(s.ctx, http.MethodDelete, rig.RequestPath(s.namespace, s.name), "")
+	if err != nil || status < http.StatusBadRequest {
+		s.Errorf("clearing the request of a frozen cluster: status %d, %v; want a problem", status, err)
+	}
+	s.annotate("resource-requests", "")
 	time.Sleep(6 * time.Second) // the idle time-out, and a second
 	s.quiet("frozen takes nothing away")
 	if _, stopped := rig.OfPod(s.journal.Facts(), worker, rig.PodStopping); stopped {

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 	"testing"
@@ -50,8 +49,13 @@ func TestWorkGetsExactlyTheWorkersItNeeds(t *testing.T) {
 	s.created("cpu", 1)
 
 	// A shape that no group can serve is impossible, one that the maximum forbids is capped; neither scales anything.
-	s.do(driver, task("too-big", 2), task("too-many", 1))
-	s.told("both reasons", func(st status) bool { return unmet(s, "impossible") && unmet(s, "capped") })
+	tooMany := rig.Command{Do: "group", ID: "too-many"}
+	for range cpu.Max + 1 {
+		tooMany.Bundles = append(tooMany.Bundles, map[string]float64{"CPU": 2})
+	}
+	s.do(driver, task("too-big", 2), tooMany)
+	s.told("both reasons", func(st status) bool { return st.unmet("impossible") && st.unmet("capped") })
+	s.created("cpu", 1)
 
 	ids := []string{"whole", "half-1", "half-2", "half-3", "half-4", "slice", "gang", "too-big", "too-many"}
 	for _, id := range ids {
@@ -69,20 +73,6 @@ func TestWorkGetsExactlyTheWorkersItNeeds(t *testing.T) {
 			s.Errorf("group %s keeps %d replicas with nothing to do", group, n)
 		}
 	}
-}
-
-// unmet says whether REST tells of demand that is not served for that reason.
-func unmet(s *scene, code string) bool {
-	var got struct {
-		Unmet []struct{ Reason struct{ Code string } }
-	}
-	s.must(json.Unmarshal(s.rest(http.MethodGet, "", ""), &got))
-	for _, u := range got.Unmet {
-		if u.Reason.Code == code {
-			return true
-		}
-	}
-	return false
 }
 
 // TestRequestsOverRESTAndThroughTheSDKStandBesideEachOther checks the semantics of Ray's call on both ways in: the

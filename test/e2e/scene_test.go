@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -244,7 +243,18 @@ type status struct {
 		Current, Desired int
 		Reasons          []struct{ Code, Message string }
 	}
+	Unmet    []struct{ Reason struct{ Code string } }
 	Findings []struct{ Code, Field string }
+}
+
+// unmet says whether there is demand that is not served for that reason.
+func (s status) unmet(code string) bool {
+	for _, u := range s.Unmet {
+		if u.Reason.Code == code {
+			return true
+		}
+	}
+	return false
 }
 
 // told waits until Heliostat's REST API tells what is wanted of the cluster.
@@ -324,20 +334,3 @@ func (s *scene) ownedCluster() string {
 func task(id string, gpus float64) rig.Command  { return rig.Command{Do: "task", ID: id, GPUs: gpus} }
 func actor(id string, gpus float64) rig.Command { return rig.Command{Do: "actor", ID: id, GPUs: gpus} }
 func release(id string) rig.Command             { return rig.Command{Do: "release", ID: id} }
-
-// reasons returns the codes of a group's reasons.
-func (s status) reasons(group string) []string {
-	var codes []string
-	for _, g := range s.Groups {
-		if g.Name == group {
-			for _, r := range g.Reasons {
-				codes = append(codes, r.Code)
-			}
-		}
-	}
-	return codes
-}
-
-func (s status) hasFinding(code string) bool {
-	return slices.ContainsFunc(s.Findings, func(f struct{ Code, Field string }) bool { return f.Code == code })
-}

@@ -235,7 +235,7 @@ func FollowDriver(ctx context.Context, driver *Driver, journal *Journal) {
 	for seen := 0; ; {
 		events, changed := driver.read()
 		for ; seen < len(events); seen++ {
-			noteWork(journal, events[seen])
+			noteWork(ctx, journal, events[seen])
 		}
 		select {
 		case <-changed:
@@ -245,13 +245,21 @@ func FollowDriver(ctx context.Context, driver *Driver, journal *Journal) {
 	}
 }
 
-func noteWork(journal *Journal, e Event) {
+func noteWork(ctx context.Context, journal *Journal, e Event) {
 	switch e.Event {
 	case "running":
 		journal.Add(Fact{At: e.At, Stage: WorkRan, Pod: e.Pod, Detail: e.ID})
 	case "placed":
 		for _, id := range e.Nodes {
-			node, _ := First(journal.Facts(), func(f Fact) bool { return f.Node == id })
+			// The driver may hear of a node before the GCS was read again.
+			var node Fact
+			known := func(facts []Fact) (ok bool) {
+				node, ok = First(facts, func(f Fact) bool { return f.Node == id })
+				return ok
+			}
+			if journal.Wait(ctx, "the node of a placement group", known) != nil {
+				return
+			}
 			journal.Add(Fact{At: e.At, Stage: WorkRan, Group: node.Group, Pod: node.Pod, Node: id, Detail: e.ID})
 		}
 	}

@@ -24,6 +24,8 @@ const SidecarImage = "heliostat/autoscaler:dev"
 type Options struct {
 	// Out gets the progress of builds.
 	Out io.Writer
+	// Name is the dev cluster's name, by which the devcluster command finds it. Empty means one nobody needs to know.
+	Name string
 	// KeepLogs keeps the logs of all parts when the rig is stopped, as does the variable HELIOSTAT_KEEP_LOGS.
 	KeepLogs bool
 	// OperatorEnv are variables of the operator, as KEY=value.
@@ -41,7 +43,11 @@ type Rig struct {
 
 // Start builds what is missing and starts a dev cluster. Stop ends it.
 func Start(ctx context.Context, options Options) (*Rig, error) {
-	dir, err := workDir()
+	cache, err := devcluster.CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := workDir(cache)
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +60,7 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 		return nil, errors.Join(fmt.Errorf("preparing the sidecar's image: %w", err), os.RemoveAll(dir))
 	}
 	cluster, err := devcluster.Start(ctx, devcluster.Options{
+		Dir:         options.runDir(cache),
 		Images:      nodeagent.Images{SidecarImage: dir},
 		Out:         options.Out,
 		KeepLogs:    options.KeepLogs || os.Getenv("HELIOSTAT_KEEP_LOGS") != "",
@@ -65,12 +72,16 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 	return &Rig{Cluster: cluster, Kube: cluster.Client(), Dynamic: cluster.Dynamic(), Program: program, Dir: dir}, nil
 }
 
-// workDir makes a directory in the cache for what belongs to one rig.
-func workDir() (string, error) {
-	cache, err := devcluster.CacheDir()
-	if err != nil {
-		return "", err
+// runDir is where a cluster with a name runs.
+func (o Options) runDir(cache string) string {
+	if o.Name == "" {
+		return ""
 	}
+	return filepath.Join(devcluster.RunDir(cache), o.Name)
+}
+
+// workDir makes a directory in the cache for what belongs to one rig.
+func workDir(cache string) (string, error) {
 	parent := filepath.Join(cache, "rig")
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", fmt.Errorf("creating the rig's directory: %w", err)
