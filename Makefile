@@ -19,11 +19,15 @@ BIN := $(HELIOSTAT_CACHE)/checkouts/$(shell printf %s '$(CURDIR)' | sha256sum | 
 MODULES := . test test/devcluster
 TOOL := go tool -modfile=tools/go.mod
 
-# run builds a program of the test module and becomes it: signals then reach it, and not the go command.
+# kit judges the machine and builds what a dev cluster needs, Heliostat, and the programs of the test module that are
+# named, all with progress.
+kit = (cd test/devcluster && go run ./cmd/kit "Heliostat=../..:./cmd/autoscaler:$(BIN)/autoscaler" $(foreach p,$(1),"$(p)=..:./$(p):$(BIN)/$(notdir $(p))"))
+
+# run becomes a program of the test module: signals then reach it, and not the go command.
 define run
-	mkdir -p "$(BIN)"
+	.ci/preflight go python
+	$(call kit,$(1))
 	cd test
-	go build -o "$(BIN)/$(notdir $(1))" ./$(1)
 	exec "$(BIN)/$(notdir $(1))"
 endef
 
@@ -33,12 +37,12 @@ help: ## list the targets
 
 .PHONY: demo
 demo: ## the whole loop on a real Ray, told live; DEMO_EXIT=1 ends by itself
-	@.ci/preflight go python
-	$(call run,demo)
+	@$(call run,demo)
 
 .PHONY: test
 test: ## everything that CI runs
 	@.ci/preflight go python
+	$(call kit)
 	$(MAKE) verify lint unit e2e
 
 .PHONY: check
@@ -100,13 +104,11 @@ bench: ## Go benchmarks of the planner and the adapters
 
 .PHONY: bench-loop
 bench-loop: ## how long from .remote() to the patch, on a real Ray; SIDECAR=1 adds Ray's own autoscaler
-	@.ci/preflight go python
-	$(call run,bench/loop)
+	@$(call run,bench/loop)
 
 .PHONY: churn
 churn: ## five minutes of random work: nothing lost, nothing too much
-	@.ci/preflight go python
-	$(call run,churn)
+	@$(call run,churn)
 
 # heads runs the conformance list against real heads of the given Ray versions.
 define heads
