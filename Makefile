@@ -28,7 +28,7 @@ define run
 	.ci/preflight go python
 	$(call kit,$(1))
 	cd test
-	exec "$(BIN)/$(notdir $(1))"
+	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" exec "$(BIN)/$(notdir $(1))"
 endef
 
 .PHONY: help
@@ -59,11 +59,13 @@ unit: ## unit, property and fuzz-seed tests with the race detector
 
 .PHONY: e2e
 e2e: ## the real Ray head's conformance, tests of the dev cluster, and the whole loop on it
-	@$(call heads,2.60.0)
+	@.ci/preflight go python
+	$(call kit)
+	$(call heads,2.60.0)
 	cd test/devcluster
-	go test -timeout 15m ./...
+	go test -count=1 -timeout 15m ./...
 	cd ..
-	go test -timeout 15m -parallel 4 ./...
+	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" go test -count=1 -timeout 15m -parallel 4 ./...
 
 .PHONY: lint lint-root
 lint: lint-root
@@ -112,7 +114,7 @@ churn: ## five minutes of random work: nothing lost, nothing too much
 
 # heads runs the conformance list against real heads of the given Ray versions.
 define heads
-	(cd test/devcluster && go run ./cmd/devcluster build $(addprefix ray-,$(1)))
+	(cd test/devcluster && go run ./cmd/kit -ray "$(1)")
 	$(foreach v,$(1),export HELIOSTAT_RAY_VENV_$(subst .,_,$(v))=$$(ls -dt "$(HELIOSTAT_CACHE)"/ray/$(v)-*/ | head -n 1);)
 	go test -count=1 -timeout 20m ./internal/simray/conformance
 endef

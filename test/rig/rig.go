@@ -55,7 +55,7 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	// KubeRay calls the sidecar by Ray's name.
+	// The directory is the sidecar's image, in which KubeRay calls the program by Ray's name.
 	if err := os.Symlink(program, filepath.Join(dir, "ray")); err != nil {
 		return nil, errors.Join(fmt.Errorf("preparing the sidecar's image: %w", err), os.RemoveAll(dir))
 	}

@@ -1,7 +1,7 @@
 // Command kit builds what a default dev cluster needs, and programs of this repository, with progress. What the machine
 // lacks and cannot be installed is said in one line before.
 //
-//	kit [-check] [TITLE=DIR:PACKAGE:OUTPUT]...
+//	kit [-check] [-ray "VERSION ..."] [TITLE=DIR:PACKAGE:OUTPUT]...
 package main
 
 import (
@@ -18,17 +18,19 @@ import (
 
 func main() {
 	check := flag.Bool("check", false, "only judge the machine")
+	ray := flag.String("ray", kit.DefaultRay, "the versions of Ray to install, separated by spaces")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *check, flag.Args()); err != nil {
+	if err := run(ctx, *check, strings.Fields(*ray), flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, check bool, arguments []string) error {
+func run(ctx context.Context, check bool, ray, arguments []string) error {
 	needs := kit.Cluster()
+	needs.Ray = ray
 	for _, argument := range arguments {
 		program, err := parse(argument)
 		if err != nil {
