@@ -168,6 +168,10 @@ type WorkerGroup struct {
 	HasScaleStrategy bool
 	// Broken says that the group cannot be planned, for example min > max; a finding tells why.
 	Broken bool
+	// Pod is what the template says about where its pods can land. It is shared: nobody changes it.
+	Pod PodShape
+	// Landing tells on how many nodes a pod could land; nil while the nodes are not known.
+	Landing *Landing
 }
 
 // Worker is one worker pod.
@@ -176,6 +180,8 @@ type Worker struct {
 	// Replica is the label ray.io/worker-group-replica-name of a multi-host group, else empty.
 	Replica string
 	IP      string
+	// Node is the name of the node that the pod is bound to; empty until it is scheduled.
+	Node string
 	// Terminating: the pod has a deletionTimestamp. Failed: phase Failed or Succeeded, the operator will replace it.
 	Terminating, Failed bool
 	// Running: the Ray container runs. Ready: the pod is ready.

@@ -1,0 +1,48 @@
+package nodepool
+
+import (
+	"maps"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Quantities are amounts of Kubernetes resources under their exact names: cpu, memory in bytes, nvidia.com/mig-1g.10gb.
+type Quantities map[string]raydemand.Amount
+
+// Node is what of a Kubernetes node decides which pods it could hold. It is never changed once it is made.
+type Node struct {
+	Name   string
+	Labels map[string]string
+	// Taints are those that keep pods away, effects NoSchedule and NoExecute.
+	Taints []Taint
+	// Unschedulable: the node is cordoned. Ready: its Ready condition is True.
+	Unschedulable, Ready bool
+	// Allocatable is what the node announces for pods. It does not tell what is free.
+	Allocatable Quantities
+}
+
+// Equal reports whether nothing that is kept differs: most updates of a Node are heartbeats.
+func (n Node) Equal(other Node) bool {
+	return n.Name == other.Name && n.Unschedulable == other.Unschedulable && n.Ready == other.Ready &&
+		slices.Equal(n.Taints, other.Taints) && maps.Equal(n.Labels, other.Labels) && maps.Equal(n.Allocatable, other.Allocatable)
+}
+
+// The effects of a taint that keep a pod away; PreferNoSchedule does not.
+const (
+	NoSchedule = "NoSchedule"
+	NoExecute  = "NoExecute"
+)
+
+// Taint keeps pods away that do not tolerate it.
+type Taint struct {
+	Key, Value, Effect string
+}
+
+// String writes key=value:effect like kubectl, without = where there is no value.
+func (t Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}

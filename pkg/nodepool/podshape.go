@@ -1,0 +1,131 @@
+package nodepool
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// PodShape is what of a worker group's pod template decides on which nodes its pods could land. All copies of a group
+// share it; it is never changed.
+type PodShape struct {
+	// NodeName binds the pods to one node past the scheduler; empty almost always.
+	NodeName string
+	// Requests is what one pod takes of a node: all containers, init containers and overhead.
+	Requests Quantities
+	// Selector is the template's nodeSelector.
+	Selector map[string]string
+	// Affinity are the terms of the required node affinity, of which one must match; none means no requirement.
+	Affinity    []NodeTerm
+	Tolerations []Toleration
+}
+
+// NodeTerm is one nodeSelectorTerm: all requirements must match. An empty one matches no node.
+type NodeTerm struct {
+	// Labels are its matchExpressions. Fields are its matchFields, of which Kubernetes knows metadata.name alone.
+	Labels, Fields []Requirement
+}
+
+// Requirement is one expression on a label or field.
+type Requirement struct {
+	Key string
+	// Operator is In, NotIn, Exists, DoesNotExist, Gt or Lt; any other matches nothing.
+	Operator string
+	Values   []string
+}
+
+// Toleration lets a pod onto nodes with matching taints.
+type Toleration struct {
+	// Operator is Exists, or Equal when empty. An empty Key with Exists tolerates every key, an empty Effect every effect.
+	Key, Operator, Value, Effect string
+}
+
+func (t Toleration) tolerates(taint Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect {
+		return false
+	}
+	if t.Key != taint.Key && t.Key != "" {
+		return false
+	}
+	switch t.Operator {
+	case "Exists":
+		return true
+	case "", "Equal":
+		return t.Key != "" && t.Value == taint.Value
+	}
+	return false
+}
+
+func (p *PodShape) tolerates(node *Node, taint Taint) bool {
+	if slices.ContainsFunc(p.Tolerations, func(t Toleration) bool { return t.tolerates(taint) }) {
+		return true
+	}
+	return taint.Key == nvidiaGPU && taint.Effect == NoSchedule && p.Requests[nvidiaGPU] > 0 && onGKE(node)
+}
+
+const nvidiaGPU = "nvidia.com/gpu"
+
+// onGKE: there the toleration of nvidia.com/gpu is added to every pod that asks for it, so templates rarely carry it
+// (reference/gpu-facts.md 9).
+func onGKE(node *Node) bool {
+	for label := range node.Labels {
+		if strings.HasPrefix(label, "cloud.google.com/gke-") {
+			return true
+		}
+	}
+	return false
+}
+
+// suits reports whether the required node affinity allows the node.
+func (p *PodShape) suits(node *Node) bool {
+	return len(p.Affinity) == 0 || slices.ContainsFunc(p.Affinity, func(t NodeTerm) bool { return t.matches(node) })
+}
+
+func (t NodeTerm) matches(node *Node) bool {
+	for _, r := range t.Labels {
+		if value, set := node.Labels[r.Key]; !r.matches(value, set) {
+			return false
+		}
+	}
+	for _, r := range t.Fields {
+		if r.Key != "metadata.name" || !r.matches(node.Name, true) {
+			return false
+		}
+	}
+	return len(t.Labels)+len(t.Fields) > 0
+}
+
+func (r Requirement) matches(value string, set bool) bool {
+	switch r.Operator {
+	case "In":
+		return set && slices.Contains(r.Values, value)
+	case "NotIn":
+		return !set || !slices.Contains(r.Values, value)
+	case "Exists":
+		return set
+	case "DoesNotExist":
+		return !set
+	case "Gt", "Lt":
+		return set && r.compares(value)
+	}
+	return false
+}
+
+// compares reads both sides as whole numbers, as Kubernetes does; what is none does not match.
+func (r Requirement) compares(value string) bool {
+	if len(r.Values) != 1 {
+		return false
+	}
+	have, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return false
+	}
+	bound, err := strconv.ParseInt(r.Values[0], 10, 64)
+	if err != nil {
+		return false
+	}
+	if r.Operator == "Gt" {
+		return have > bound
+	}
+	return have < bound
+}
