@@ -17,6 +17,7 @@ type cluster struct {
 	clusterID string
 	version   int64
 	nodes     []*node // in order of joining, dead ones included
+	head      *node   // the head's own raylet, one of nodes
 	work      []*work // in order of submission, all that is not over
 	nextWork  WorkID
 	ids       uint64
@@ -81,7 +82,13 @@ func newCluster(options Options, start int) *cluster {
 	id := c.newID(options.Address + c.session)
 	c.clusterID = id.String()
 	c.startKV()
-	head := options.Head
+	c.joinHead(now)
+	return c
+}
+
+// joinHead lets the head's own raylet join; it is the first living node of the head group.
+func (c *cluster) joinHead(now time.Time) {
+	head := c.options.Head
 	if head.Instance == "" {
 		head.Instance = "head"
 	}
@@ -96,8 +103,14 @@ func newCluster(options Options, start int) *cluster {
 		head.Resources = raydemand.Bundle{}
 	}
 	head.Resources["node:__internal_head__"] = raydemand.One
-	c.join(head, now)
-	return c
+	c.head = c.join(head, now)
+}
+
+// restart forgets what a GCS with fault tolerance does not write to Redis.
+func (c *cluster) restart(now time.Time) {
+	c.version, c.constraint, c.report, c.reports = 0, nil, nil, 0
+	c.die(c.head, raypb.NodeDeathInfo_UNEXPECTED_TERMINATION, "the head's container ended", now)
+	c.joinHead(now)
 }
 
 // newID makes ids that differ within and between heads and repeat with the same options.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/api/proto/raypb"
@@ -38,32 +40,39 @@ func Start(options Options) (*Head, error) {
 		options.Address = "127.0.0.1:0"
 	}
 	h := &Head{options: options, addr: options.Address, faults: map[string]Fault{}}
-	if err := h.serve(); err != nil {
+	if err := h.serve(nil); err != nil {
 		return nil, err
 	}
 	return h, nil
 }
 
-// serve begins a new session with an empty cluster. Callers hold mu, or are Start.
-func (h *Head) serve() error {
+// serve brings the GCS up, with the given cluster or, when it is nil, with a new session and an empty one. Callers hold
+// mu, or are Start.
+func (h *Head) serve(kept *cluster) error {
 	listener, err := net.Listen("tcp", h.addr)
 	if err != nil {
 		return fmt.Errorf("starting simulated Ray head: %w", err)
 	}
 	h.addr = listener.Addr().String()
 	h.starts++
-	h.cluster = newCluster(h.options, h.starts)
-	server := grpc.NewServer(
-		grpc.UnaryInterceptor(h.intercept), grpc.ForceServerCodec(rawCodec{}), grpc.MaxSendMsgSize(1<<30),
+	if h.cluster = kept; kept == nil {
+		h.cluster = newCluster(h.options, h.starts)
+	}
+	transport := insecure.NewCredentials()
+	if h.options.TLS != nil {
+		transport = credentials.NewTLS(h.options.TLS)
+	}
+	h.server = grpc.NewServer(
+		grpc.Creds(transport), grpc.UnaryInterceptor(h.intercept), grpc.ForceServerCodec(rawCodec{}), grpc.MaxSendMsgSize(1<<30),
 		// Small and shared buffers: tests run a thousand heads in one process.
 		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10), grpc.SharedWriteBuffer(true),
 	)
+	server := h.server
 	autoscalerpb.RegisterAutoscalerStateServiceServer(server, autoscalerService{head: h})
 	raypb.RegisterNodeInfoGcsServiceServer(server, nodeInfoService{head: h})
 	raypb.RegisterInternalKVGcsServiceServer(server, kvService{head: h})
 	raypb.RegisterNodeResourceInfoGcsServiceServer(server, nodeResourceService{head: h})
 	raypb.RegisterActorInfoGcsServiceServer(server, actorInfoService{head: h})
-	h.server = server
 	h.served.Add(1)
 	go func() {
 		defer h.served.Done()
@@ -105,7 +114,20 @@ func (h *Head) Restart() error {
 	h.Close()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.serve()
+	return h.serve(nil)
+}
+
+// RestartGCS brings up the same cluster again, as a head pod with GCS fault tolerance does after its container has
+// ended (seen on Ray 2.60.0 with Redis): session, cluster id, KV, the workers with their node ids and their work stay;
+// the head's own raylet is a new one; versions count from zero; the constraint and the reports are gone.
+func (h *Head) RestartGCS() error {
+	h.Close()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.options.Clock.Now()
+	h.cluster.advance(now)
+	h.cluster.restart(now)
+	return h.serve(h.cluster)
 }
 
 // look runs f on the cluster as it is at the clock's time.

@@ -1,6 +1,7 @@
 package simray
 
 import (
+	"crypto/tls"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -23,6 +24,9 @@ type Options struct {
 	V1 bool
 	// Token, when set, is demanded of every call (where the version knows tokens).
 	Token string
+	// TLS, when set, is what the head speaks, as with RAY_USE_TLS=1 (package certs makes one). Unlike a live head, this
+	// one tells a client in a TLS alert why its certificate is refused.
+	TLS *tls.Config
 	// Clock; nil means the system's.
 	Clock Clock
 	// ShowAfter is how long a task waits until the state shows it. A real head needs about 0.6 s, placement groups 2 ms.

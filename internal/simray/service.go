@@ -110,10 +110,10 @@ func (s nodeInfoService) CheckAlive(context.Context, *raypb.CheckAliveRequest) (
 func (s nodeInfoService) GetAllNodeInfo(context.Context, *raypb.GetAllNodeInfoRequest) (*raypb.GetAllNodeInfoReply, error) {
 	reply := &raypb.GetAllNodeInfoReply{Status: &raypb.GcsStatus{}}
 	s.head.look(func(c *cluster, _ time.Time) {
-		for i, n := range c.nodes {
+		for _, n := range c.nodes {
 			info := &raypb.GcsNodeInfo{
 				NodeId: n.id[:], NodeManagerAddress: n.IP, NodeName: n.IP, InstanceId: n.Instance, NodeTypeName: n.Group,
-				IsHeadNode: i == 0, Labels: n.Labels, ResourcesTotal: wireBundle(n.Resources),
+				IsHeadNode: n == c.head, Labels: n.Labels, ResourcesTotal: wireBundle(n.Resources),
 			}
 			if n.dead {
 				info.State = raypb.GcsNodeInfo_DEAD

@@ -9,6 +9,10 @@ var (
 	ErrUnavailable = errors.New("the Ray head is unavailable")
 	// ErrAuth says that the head refused our token, or that we could not read one.
 	ErrAuth = errors.New("the Ray head refused the token")
+	// ErrTLS says that we and the head do not trust each other: a certificate is missing, foreign, expired or for
+	// another name, or the head speaks no TLS. Like ErrAuth it lasts until somebody mends it, while ErrUnavailable
+	// passes.
+	ErrTLS = errors.New("TLS with the Ray head failed")
 	// ErrWrongCluster says that the address now belongs to another Ray cluster, for example after a restart.
 	ErrWrongCluster = errors.New("the Ray head belongs to another cluster")
 	// ErrUnsupported says that this Ray version does not know the method.

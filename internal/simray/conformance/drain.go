@@ -68,9 +68,9 @@ func (h head) livingActor(t *testing.T, claim string, want func(*raypb.ActorTabl
 
 func drainBusy(t *testing.T, h head) {
 	idle := h.node(t, cpuWorker.Instance, raydemand.Idle)
-	h.Do(t, Work{Tasks: []Task{{Resources: res{"CPU": 1, "pin": 1}, Count: 1, Seconds: h.ShortTask().Seconds()}}})
+	stop := h.Do(t, Work{Tasks: []Task{{Resources: res{"CPU": 1, "pin": 1}, Count: 1}}})
 	busy := h.working(t, cpuWorker.Instance)
-	deadline := time.Now().Add(h.ShortTask() / 8)
+	deadline := time.Now().Add(h.Notice())
 	reply, err := h.ours.Drain(t.Context(), raydemand.Drain{Node: busy, Reason: raydemand.DrainPreemption, Message: "spot reclaim", Deadline: deadline})
 	if err != nil || !reply.Accepted {
 		t.Fatalf("preemption: %+v, %v", reply, err)
@@ -85,8 +85,9 @@ func drainBusy(t *testing.T, h head) {
 	if accepted := h.Version() != simray.Ray240; err != nil || again.Accepted != accepted {
 		t.Errorf("second drain of a draining node: %+v, %v, want accepted %v", again, err, accepted)
 	}
-	pause(t.Context(), time.Until(deadline)+h.ShortTask()/20)
-	h.node(t, cpuWorker.Instance, raydemand.Draining) // nobody ends it at its deadline
+	pause(t.Context(), time.Until(deadline)+h.Notice()/2)
+	h.node(t, cpuWorker.Instance, raydemand.Draining) // nobody ends it at its deadline, its work does
+	stop()
 	h.node(t, cpuWorker.Instance, raydemand.Dead)
 	h.died(t, cpuWorker.Instance, raypb.NodeDeathInfo_AUTOSCALER_DRAIN_PREEMPTED)
 }

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bufio"
+	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/simray"
+	"heliostat.dev/heliostat/internal/simray/certs"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
@@ -45,6 +47,24 @@ func TestRealTokenHeadConforms(t *testing.T) {
 			RunToken(t, head.Addr(), token)
 		})
 	}
+}
+
+// TestRealTLSHeadConforms does so for a head with TLS and a token, in which all of Ray's own processes speak TLS too.
+func TestRealTLSHeadConforms(t *testing.T) {
+	const token = "token-of-a-test-0123456789"
+	head := newReal(t, simray.Ray260)
+	authority := certs.NewAuthority(t)
+	pair := authority.Issue(t, serverName, head.network+".1") // Ray's own clients check the address
+	head.env = append(head.env, "RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN="+token, "RAY_USE_TLS=1",
+		"RAY_TLS_CA_CERT="+head.write(t, "ca.crt", authority.PEM),
+		"RAY_TLS_SERVER_CERT="+head.write(t, "tls.crt", pair.Cert), "RAY_TLS_SERVER_KEY="+head.write(t, "tls.key", pair.Key))
+	head.startHead(t)
+	config, err := gcs.LoadTLS(authority.PEM, pair.Cert, pair.Key, serverName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head.waitForNode(t, gcs.Config{Address: head.Addr(), TLS: config, Token: func(context.Context) (string, error) { return token, nil }})
+	RunTLS(t, head.Addr(), token, authority)
 }
 
 // TestRealV1HeadKeepsRequestsInItsKeyValueStore is the real side of the simulated test of that name.
@@ -158,7 +178,12 @@ func startReal(t *testing.T, version simray.Version) *realHead {
 // waitForRaylet keeps a driver from coming before the head's own raylet: it would attach to whichever comes next.
 func (h *realHead) waitForRaylet(t *testing.T) {
 	t.Helper()
-	client, err := gcs.Dial(gcs.Config{Address: h.Addr()})
+	h.waitForNode(t, gcs.Config{Address: h.Addr()})
+}
+
+func (h *realHead) waitForNode(t *testing.T, config gcs.Config) {
+	t.Helper()
+	client, err := gcs.Dial(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,10 +201,12 @@ func (h *realHead) waitForRaylet(t *testing.T) {
 	}
 }
 
-func (h *realHead) Addr() string             { return fmt.Sprintf("%s.1:%d", h.network, h.port) }
-func (h *realHead) Version() simray.Version  { return h.version }
-func (h *realHead) Patience() time.Duration  { return 90 * time.Second }
-func (h *realHead) ShortTask() time.Duration { return 8 * time.Second }
+func (h *realHead) Addr() string            { return fmt.Sprintf("%s.1:%d", h.network, h.port) }
+func (h *realHead) Version() simray.Version { return h.version }
+func (h *realHead) Notice() time.Duration   { return time.Second }
+
+// Patience is long: a head is up in 3 s on an idle machine, and a machine full of tests takes what it takes.
+func (h *realHead) Patience() time.Duration { return 3 * time.Minute }
 
 func (h *realHead) startHead(t *testing.T) {
 	t.Helper()
@@ -268,10 +295,7 @@ func (h *realHead) labels(t *testing.T, labels map[string]string) string {
 
 func (h *realHead) startDriver(t *testing.T) {
 	t.Helper()
-	script := filepath.Join(h.dir, "driver.py")
-	if err := os.WriteFile(script, []byte(driverPy), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	script := h.write(t, "driver.py", []byte(driverPy))
 	cmd := exec.Command(filepath.Join(h.venv, "bin", "python"), script, h.Addr())
 	cmd.Env = h.env
 	stdin, err := cmd.StdinPipe()
@@ -287,9 +311,20 @@ func (h *realHead) startDriver(t *testing.T) {
 	h.answer(t, "connecting")
 }
 
+func (h *realHead) write(t *testing.T, name string, content []byte) (path string) {
+	t.Helper()
+	path = filepath.Join(h.dir, name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // answer reads until the driver's next "ok"; whatever else a library prints is passed over.
 func (h *realHead) answer(t *testing.T, doing string) {
 	t.Helper()
+	late := time.AfterFunc(h.Patience(), h.driver.stop) // ends Scan
+	defer late.Stop()
 	var said []string
 	for h.answers.Scan() {
 		if h.answers.Text() == "ok" {

@@ -31,6 +31,9 @@ type head struct {
 	conn       *grpc.ClientConn
 }
 
+// callTimeout is longer than the client's own default: a machine full of tests may stop a head for seconds.
+const callTimeout = 30 * time.Second
+
 // The workers of the list. The names of their groups and labels are what the assertions ask for.
 var (
 	gpuWorker = simray.Node{
@@ -62,6 +65,7 @@ func Run(t *testing.T, target Target) {
 		{"a constraint by RPC is read back", constraintByRPC},
 		{"reports show in the status, older ones do not", reports},
 		{"key-value misses, unknown methods and wrong clusters are told", refusals},
+		{"a client that speaks TLS to a plain head is told so", plainHead},
 		{"a refused idle drain marks actors as preempted", drainRefused},
 		{"a preempted busy node drains, works on and then dies", drainBusy},
 		{"an idle node drains at once", drainIdle},
@@ -78,7 +82,7 @@ func Run(t *testing.T, target Target) {
 
 func connect(t *testing.T, target Target) head {
 	t.Helper()
-	ours, err := gcs.Dial(gcs.Config{Address: target.Addr()})
+	ours, err := gcs.Dial(gcs.Config{Address: target.Addr(), Timeout: callTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ func (s Simulated) Version() simray.Version { return s.Ray }
 // Patience implements Target: only the clock's next millisecond is ever waited for.
 func (s Simulated) Patience() time.Duration { return 5 * time.Second }
 
-// ShortTask implements Target.
-func (s Simulated) ShortTask() time.Duration { return 500 * time.Millisecond }
+// Notice implements Target.
+func (s Simulated) Notice() time.Duration { return 50 * time.Millisecond }
 
 // Start implements Target.
 func (s Simulated) Start(_ *testing.T, worker simray.Node) { s.Head.AddNode(worker) }

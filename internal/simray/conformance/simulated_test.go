@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/simray"
+	"heliostat.dev/heliostat/internal/simray/certs"
 )
 
 func TestSimulatedHeadConforms(t *testing.T) {
@@ -44,4 +45,14 @@ func TestSimulatedTokenHeadConforms(t *testing.T) {
 		defer head.Close()
 		RunToken(t, head.Addr(), "token-of-a-test")
 	}
+}
+
+func TestSimulatedTLSHeadConforms(t *testing.T) {
+	authority := certs.NewAuthority(t)
+	head, err := simray.Start(simray.Options{Token: "token-of-a-test", TLS: authority.ServerTLS(t, authority.Issue(t, serverName))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer head.Close()
+	RunTLS(t, head.Addr(), "token-of-a-test", authority)
 }

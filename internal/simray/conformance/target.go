@@ -26,8 +26,8 @@ type Target interface {
 	Restart(t *testing.T)
 	// Patience is how long something may take until it shows.
 	Patience() time.Duration
-	// ShortTask is a time long enough to look at a running task several times.
-	ShortTask() time.Duration
+	// Notice is the deadline of a drain that the list waits out.
+	Notice() time.Duration
 }
 
 // Work is what a driver submits, in the words of Ray's Python API.

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"heliostat.dev/heliostat/api/proto/raypb"
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/raydemand"
-	"heliostat.dev/heliostat/pkg/raydemand/gcs"
 )
 
 func reports(t *testing.T, h head) {
@@ -100,29 +98,4 @@ func fatal(t *testing.T, h head) {
 		}
 		return ""
 	})
-}
-
-// RunToken holds a head started with RAY_AUTH_MODE=token to what a token head answers.
-func RunToken(t *testing.T, addr, token string) {
-	read := func(given string) error {
-		t.Helper()
-		client, err := gcs.Dial(gcs.Config{Address: addr, Token: func(context.Context) (string, error) { return given, nil }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = client.Close() }()
-		if _, err := client.RayVersion(t.Context()); err != nil {
-			return err
-		}
-		_, err = client.State(t.Context())
-		return err
-	}
-	if err := read(token); err != nil {
-		t.Errorf("the right token: %v", err)
-	}
-	for _, given := range []string{"", "wrong", "Bearer " + token} {
-		if err := read(given); !errors.Is(err, raydemand.ErrAuth) {
-			t.Errorf("token %q: %v, want ErrAuth", given, err)
-		}
-	}
 }

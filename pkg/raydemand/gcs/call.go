@@ -27,7 +27,7 @@ const rayTextTrailer = "grpc-status-details-bin"
 
 // call makes one unary call under a deadline and turns its error into one of raydemand's sentinels.
 func call[Q, R any](
-	ctx context.Context, timeout time.Duration, name string,
+	ctx context.Context, c *Client, timeout time.Duration, name string,
 	method func(context.Context, Q, ...grpc.CallOption) (R, error), request Q,
 ) (R, error) {
 	bounded, cancel := context.WithTimeout(ctx, timeout)
@@ -40,12 +40,15 @@ func call[Q, R any](
 	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded {
 		return reply, fmt.Errorf("calling %s: %w", name, context.Cause(ctx))
 	}
+	if fault := c.handshake.faultIn(err.Error()); fault != nil {
+		return reply, fmt.Errorf("calling %s: %w", name, fault.err())
+	}
 	return reply, fmt.Errorf("calling %s: %w", name, classify(err, strings.Join(trailer.Get(rayTextTrailer), " ")))
 }
 
 // classify maps a gRPC status to a sentinel. The table's source are the error replies recorded from live heads:
 //
-//	UNAVAILABLE, DEADLINE_EXCEEDED                     ErrUnavailable
+//	UNAVAILABLE, DEADLINE_EXCEEDED                     ErrUnavailable (a failed TLS handshake is told apart before)
 //	UNAUTHENTICATED "WrongClusterID: …" (since 2.52)   ErrWrongCluster
 //	UNAUTHENTICATED otherwise, PERMISSION_DENIED       ErrAuth
 //	ABORTED "AuthError" with "WrongClusterID" (2.40)   ErrWrongCluster

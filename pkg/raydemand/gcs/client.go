@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/api/proto/raypb"
@@ -20,6 +19,7 @@ import (
 type Client struct {
 	config     Config
 	conn       *grpc.ClientConn
+	handshake  handshake
 	autoscaler autoscalerpb.AutoscalerStateServiceClient
 	nodes      raypb.NodeInfoGcsServiceClient
 	kv         raypb.InternalKVGcsServiceClient
@@ -36,24 +36,22 @@ func Dial(config Config) (*Client, error) {
 		return nil, fmt.Errorf("dialing Ray head: %w", err)
 	}
 	config = config.withDefaults()
-	conn, err := grpc.NewClient("passthrough:///"+config.Address, dialOptions(config)...)
+	shake := newHandshake(config.TLS)
+	conn, err := grpc.NewClient("passthrough:///"+config.Address, dialOptions(config, shake)...)
 	if err != nil {
 		return nil, fmt.Errorf("dialing Ray head %s: %w", config.Address, err)
 	}
 	return &Client{
 		config:     config,
 		conn:       conn,
+		handshake:  shake,
 		autoscaler: autoscalerpb.NewAutoscalerStateServiceClient(conn),
 		nodes:      raypb.NewNodeInfoGcsServiceClient(conn),
 		kv:         raypb.NewInternalKVGcsServiceClient(conn),
 	}, nil
 }
 
-func dialOptions(config Config) []grpc.DialOption {
-	transport := insecure.NewCredentials()
-	if config.TLS != nil {
-		transport = credentials.NewTLS(config.TLS)
-	}
+func dialOptions(config Config, transport credentials.TransportCredentials) []grpc.DialOption {
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		// An HTTP proxy meant for the internet must not see a pod's traffic; Ray turns it off as well.
@@ -85,7 +83,7 @@ func (c *Client) Close() error { return c.conn.Close() }
 
 // RayVersion asks the cheapest question there is. It proves the address, TLS and the token.
 func (c *Client) RayVersion(ctx context.Context) (string, error) {
-	reply, err := call(ctx, c.config.Timeout, "CheckAlive", c.nodes.CheckAlive, &raypb.CheckAliveRequest{})
+	reply, err := call(ctx, c, c.config.Timeout, "CheckAlive", c.nodes.CheckAlive, &raypb.CheckAliveRequest{})
 	if err != nil {
 		return "", err
 	}
@@ -113,7 +111,7 @@ func (c *Client) SessionName(ctx context.Context) (string, error) {
 // kvGet reads one key of Ray's key-value store; a missing key is not an error.
 func (c *Client) kvGet(ctx context.Context, namespace, key string) (value []byte, found bool, err error) {
 	request := &raypb.InternalKVGetRequest{Namespace: []byte(namespace), Key: []byte(key)}
-	reply, err := call(ctx, c.config.Timeout, "InternalKVGet", c.kv.InternalKVGet, request)
+	reply, err := call(ctx, c, c.config.Timeout, "InternalKVGet", c.kv.InternalKVGet, request)
 	if err != nil {
 		return nil, false, fmt.Errorf("reading key %q: %w", key, err)
 	}

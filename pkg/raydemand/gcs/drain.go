@@ -35,7 +35,7 @@ func (c *Client) Drain(ctx context.Context, drain raydemand.Drain) (raydemand.Dr
 	if drain.Reason == raydemand.DrainIdle && node.Status != raydemand.Idle {
 		return raydemand.DrainReply{}, fmt.Errorf("draining Ray node %s (%s): %w: it is %s", node.ID, node.Instance, raydemand.ErrNotIdle, node.Status)
 	}
-	reply, err := call(ctx, c.config.DrainTimeout, "DrainNode", c.autoscaler.DrainNode, request)
+	reply, err := call(ctx, c, c.config.DrainTimeout, "DrainNode", c.autoscaler.DrainNode, request)
 	if err != nil {
 		return raydemand.DrainReply{}, fmt.Errorf("draining Ray node %s (%s): %w", node.ID, node.Instance, err)
 	}

@@ -73,8 +73,9 @@ func (f *findings) truncated(shapes, gangs int) {
 }
 
 // shortened cuts what a head sends to a length that fits a log line and an Event.
-func shortened(text string) string {
-	const most = 200
+func shortened(text string) string { return shortenedTo(200, text) }
+
+func shortenedTo(most int, text string) string {
 	if len(text) > most {
 		text = text[:most] + "…"
 	}

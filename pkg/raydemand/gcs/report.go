@@ -21,7 +21,7 @@ const maxLaunching = 1000
 // one, without comparing selectors: report only bundles that no group could hold whatever the labels.
 func (c *Client) Report(ctx context.Context, report raydemand.Report) error {
 	request := &autoscalerpb.ReportAutoscalingStateRequest{AutoscalingState: encodeReport(report, c.nextReport())}
-	if _, err := call(ctx, c.config.Timeout, "ReportAutoscalingState", c.autoscaler.ReportAutoscalingState, request); err != nil {
+	if _, err := call(ctx, c, c.config.Timeout, "ReportAutoscalingState", c.autoscaler.ReportAutoscalingState, request); err != nil {
 		return fmt.Errorf("reporting to Ray: %w", err)
 	}
 	return nil

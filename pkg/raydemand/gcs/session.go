@@ -62,7 +62,7 @@ func (c *Client) missingLabels(ctx context.Context, wire *autoscalerpb.ClusterRe
 		return cached, nil
 	}
 	// The request stays empty: its filter fields mean different things in different versions.
-	reply, err := call(ctx, c.config.Timeout, "GetAllNodeInfo", c.nodes.GetAllNodeInfo, &raypb.GetAllNodeInfoRequest{})
+	reply, err := call(ctx, c, c.config.Timeout, "GetAllNodeInfo", c.nodes.GetAllNodeInfo, &raypb.GetAllNodeInfoRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("reading node labels: %w", err)
 	}

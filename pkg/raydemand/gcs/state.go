@@ -24,7 +24,7 @@ const (
 // entry that is not Dead. What cannot be read is left out and is a Finding; the rest of the reading stands.
 func (c *Client) State(ctx context.Context) (raydemand.State, error) {
 	// The version is always 0: one ahead of the server's counter kills the GCS.
-	reply, err := call(ctx, c.config.Timeout, "GetClusterResourceState",
+	reply, err := call(ctx, c, c.config.Timeout, "GetClusterResourceState",
 		c.autoscaler.GetClusterResourceState, &autoscalerpb.GetClusterResourceStateRequest{})
 	if err != nil {
 		return raydemand.State{}, fmt.Errorf("reading Ray state: %w", err)

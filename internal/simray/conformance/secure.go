@@ -1,0 +1,109 @@
+package conformance
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"strings"
+	"testing"
+
+	"heliostat.dev/heliostat/internal/simray/certs"
+	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+)
+
+// serverName is what the certificate of a TLS head is issued for, a head Service's full name as under KubeRay.
+const serverName = "conf-head-svc.ml.svc.cluster.local"
+
+// RunToken holds a head started with RAY_AUTH_MODE=token to what a token head answers.
+func RunToken(t *testing.T, addr, token string) {
+	read := func(given string) error {
+		t.Helper()
+		_, err := readOnce(t, gcs.Config{Address: addr, Token: func(context.Context) (string, error) { return given, nil }})
+		return err
+	}
+	if err := read(token); err != nil {
+		t.Errorf("the right token: %v", err)
+	}
+	for _, given := range []string{"", "wrong", "Bearer " + token} {
+		if err := read(given); !errors.Is(err, raydemand.ErrAuth) {
+			t.Errorf("token %q: %v, want ErrAuth", given, err)
+		}
+	}
+}
+
+// RunTLS holds a head with RAY_USE_TLS=1 and a token to what our client makes of it: nothing but the right certificate
+// together with the right token reads its state, and each failure says which of them is wrong. The head's certificate
+// is of the authority and for serverName.
+func RunTLS(t *testing.T, addr, token string, authority certs.Authority) {
+	config := func(authority certs.Authority, pair certs.Pair, name string) *tls.Config {
+		t.Helper()
+		config, err := gcs.LoadTLS(authority.PEM, pair.Cert, pair.Key, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config
+	}
+	foreign, ours := certs.NewAuthority(t), authority.Issue(t, "heliostat")
+	good := config(authority, ours, serverName)
+	without := good.Clone()
+	without.Certificates = nil
+	tests := []struct {
+		name  string
+		tls   *tls.Config
+		token string
+		want  error
+		says  string
+	}{
+		{"certificate and token", good, token, nil, ""},
+		{"wrong token", good, "wrong", raydemand.ErrAuth, "InvalidAuthToken"},
+		{"no certificate", without, token, raydemand.ErrTLS, "certificate"},
+		{"certificate of a foreign authority", config(authority, foreign.Issue(t, "heliostat"), serverName), token, raydemand.ErrTLS, "certificate"},
+		{"expired certificate", config(authority, authority.IssueExpired(t, "heliostat"), serverName), token, raydemand.ErrTLS, "certificate"},
+		{"head of a foreign authority", config(foreign, ours, serverName), token, raydemand.ErrTLS, "unknown authority"},
+		{"head of another name", config(authority, ours, "another-head-svc"), token, raydemand.ErrTLS, "not another-head-svc"},
+		{"plain text", nil, token, raydemand.ErrUnavailable, "plain text"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			state, err := readOnce(t, gcs.Config{
+				Address: addr, TLS: test.tls, Token: func(context.Context) (string, error) { return test.token, nil },
+			})
+			if !errors.Is(err, test.want) || err != nil && !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v, want %v that says %q", err, test.want, test.says)
+			}
+			if err == nil && len(state.Nodes) == 0 {
+				t.Error("the state has no node")
+			}
+			t.Logf("%v", err)
+		})
+	}
+}
+
+// readOnce asks for version and state over a connection of its own.
+func readOnce(t *testing.T, config gcs.Config) (raydemand.State, error) {
+	t.Helper()
+	config.Timeout = callTimeout
+	client, err := gcs.Dial(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	if _, err := client.RayVersion(t.Context()); err != nil {
+		return raydemand.State{}, err
+	}
+	return client.State(t.Context())
+}
+
+// plainHead meets a client that speaks TLS.
+func plainHead(t *testing.T, h head) {
+	authority := certs.NewAuthority(t)
+	pair := authority.Issue(t, "heliostat")
+	config, err := gcs.LoadTLS(authority.PEM, pair.Cert, pair.Key, serverName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readOnce(t, gcs.Config{Address: h.Addr(), TLS: config}); !errors.Is(err, raydemand.ErrTLS) || !strings.Contains(err.Error(), "RAY_USE_TLS=1") {
+		t.Errorf("TLS with a head that speaks plain text: %v, want ErrTLS with its reason", err)
+	}
+}

@@ -1,0 +1,161 @@
+package gcs
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// handshake remembers why the last connection came to nothing between TCP and the head's first word. gRPC calls all of
+// that UNAVAILABLE, but a certificate that is not accepted does not mend itself as a head that restarts does.
+//
+// A live head tells nothing of its reasons: it ends the connection without a TLS alert when our certificate is
+// missing, foreign or out of date, and just so when we do not speak TLS at all.
+type handshake struct {
+	credentials.TransportCredentials
+	last *atomic.Pointer[handshakeFault]
+}
+
+// handshakeFault is what a failure means. cause is its text, which a status quotes. tls is unset on a plain connection,
+// where it may mean something else.
+type handshakeFault struct {
+	text, cause string
+	tls         bool
+}
+
+// ends are the ways in which a connection's end shows. gRPC's writer may meet one of them, and quote it, before its
+// reader comes to a TLS alert.
+var ends = []string{io.EOF.Error(), syscall.ECONNRESET.Error(), syscall.EPIPE.Error(), net.ErrClosed.Error()}
+
+func newHandshake(config *tls.Config) handshake {
+	h := handshake{TransportCredentials: insecure.NewCredentials(), last: new(atomic.Pointer[handshakeFault])}
+	if config != nil {
+		h.TransportCredentials = credentials.NewTLS(config)
+	}
+	return h
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (h handshake) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		h.remember(err)
+		return nil, nil, err
+	}
+	return &silentConn{Conn: conn, handshake: h}, info, nil
+}
+
+// Clone implements credentials.TransportCredentials.
+func (h handshake) Clone() credentials.TransportCredentials {
+	return handshake{TransportCredentials: h.TransportCredentials.Clone(), last: h.last}
+}
+
+func (h handshake) speaksTLS() bool { return h.Info().SecurityProtocol == "tls" }
+
+func (h handshake) remember(err error) {
+	if fault := faultOf(err, h.speaksTLS()); fault != nil {
+		h.last.Store(fault)
+	}
+}
+
+// faultOf is nil for what says nothing about TLS: our own deadline or end.
+func faultOf(err error, speaksTLS bool) *handshakeFault {
+	var alert *net.OpError
+	var record tls.RecordHeaderError
+	var certificate *tls.CertificateVerificationError
+	fault := &handshakeFault{tls: speaksTLS, cause: err.Error()}
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
+		return nil
+	case errors.As(err, &certificate):
+		fault.text = "we do not accept the head's certificate: " + err.Error()
+	case errors.As(err, &record):
+		fault.text = "the head does not speak TLS (RAY_USE_TLS=1): " + err.Error()
+	case errors.As(err, &alert) && alert.Op == "remote error": // how crypto/tls marks the other side's alert
+		fault.text = "the head refuses our certificate or version: " + err.Error()
+	case isEnd(err):
+		fault.text = "the head ended the connection in the handshake, as Ray does when our certificate is missing, expired or not signed by its CA, or when it does not speak TLS (RAY_USE_TLS=1): " + err.Error()
+		if !speaksTLS {
+			fault.text = "the head ended the connection before its first word, as one with RAY_USE_TLS=1 does when a client speaks plain text: " + err.Error()
+		}
+	default:
+		fault.text = err.Error()
+	}
+	return fault
+}
+
+func isEnd(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// faultIn returns the fault that a status message quotes. Another one belongs to another try of the connection.
+func (h handshake) faultIn(message string) *handshakeFault {
+	fault := h.last.Load()
+	if fault == nil {
+		return nil
+	}
+	for _, quote := range append(ends[:len(ends):len(ends)], fault.cause) {
+		escaped := strconv.Quote(quote)
+		if strings.Contains(message, quote) || strings.Contains(message, escaped[1:len(escaped)-1]) {
+			return fault
+		}
+	}
+	return nil
+}
+
+func (f *handshakeFault) err() error {
+	sentinel := raydemand.ErrUnavailable
+	if f.tls {
+		sentinel = raydemand.ErrTLS
+	}
+	return fmt.Errorf("%w: %s", sentinel, shortenedTo(400, f.text))
+}
+
+// silentConn is a connection on which the head has not yet said a word: with TLS 1.3 our side of the handshake is
+// over before the head has looked at our certificate.
+type silentConn struct {
+	net.Conn
+	handshake handshake
+	spoken    atomic.Bool
+	failed    atomic.Bool
+}
+
+// Read implements net.Conn.
+func (c *silentConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && !c.spoken.Swap(true) {
+		c.handshake.last.Store(nil)
+	}
+	c.check(err)
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *silentConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.check(err)
+	return n, err
+}
+
+func (c *silentConn) check(err error) {
+	if err == nil || c.spoken.Load() {
+		return
+	}
+	if again := c.failed.Swap(true); again && isEnd(err) {
+		return // the reader's alert says more than the writer's broken pipe
+	}
+	c.handshake.remember(err)
+}

@@ -1,0 +1,213 @@
+package gcs
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"heliostat.dev/heliostat/internal/simray/certs"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+const tlsName = "demo-head-svc.ns.svc.cluster.local"
+
+func tlsHead(t *testing.T, authority certs.Authority) *replay {
+	t.Helper()
+	r := newReplay(t, grpc.Creds(credentials.NewTLS(authority.ServerTLS(t, authority.Issue(t, tlsName)))))
+	r.set("GetClusterResourceState", recordedAnswer(t, "2.60.0", "head-only.GetClusterResourceState.binpb"))
+	r.set("InternalKVGet", recordedAnswer(t, "2.60.0", "head-only_autoscaler-v2-enabled.InternalKVGet.binpb"))
+	return r
+}
+
+func loadTLS(t *testing.T, authority certs.Authority, pair certs.Pair, name string) *tls.Config {
+	t.Helper()
+	config, err := LoadTLS(authority.PEM, pair.Cert, pair.Key, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+func TestFailedTLSIsNoUnavailableHeadAndSaysWhoIsNotTrusted(t *testing.T) {
+	authority, foreign := certs.NewAuthority(t), certs.NewAuthority(t)
+	pair := authority.Issue(t, "heliostat")
+	good := loadTLS(t, authority, pair, tlsName)
+	without := good.Clone()
+	without.Certificates = nil
+	older := without.Clone()
+	older.MaxVersion = tls.VersionTLS12 // the refusal comes within our own handshake then
+	r := tlsHead(t, authority)
+	for name, test := range map[string]struct {
+		tls  *tls.Config
+		want error
+		says string
+	}{
+		"our certificate":            {good, nil, ""},
+		"none":                       {without, raydemand.ErrTLS, "our certificate"},
+		"none, TLS 1.2":              {older, raydemand.ErrTLS, "our certificate"},
+		"an expired one":             {loadTLS(t, authority, authority.IssueExpired(t, "heliostat"), tlsName), raydemand.ErrTLS, "expired"},
+		"a head of another name":     {loadTLS(t, authority, pair, "another-head"), raydemand.ErrTLS, "not another-head"},
+		"a head of a foreign signer": {loadTLS(t, foreign, pair, tlsName), raydemand.ErrTLS, "unknown authority"},
+		"plain text":                 {nil, raydemand.ErrUnavailable, "RAY_USE_TLS=1"},
+	} {
+		client := dial(t, r, func(c *Config) { c.TLS = test.tls })
+		for range 2 { // the second call finds the connection already failed
+			_, err := client.State(t.Context())
+			if !errors.Is(err, test.want) || err != nil && !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%s: %v, want %v that says %q", name, err, test.want, test.says)
+			}
+			if test.want == raydemand.ErrTLS && errors.Is(err, raydemand.ErrUnavailable) {
+				t.Errorf("%s: %v is ErrUnavailable too", name, err)
+			}
+		}
+	}
+}
+
+// TestHeadThatEndsTheHandshakeWithoutAWordFailedInTLS stands for a live head, which sends no alert: after a TLS 1.3
+// handshake that is over on our side it just ends the connection. Many tries meet it in the middle of a write, too.
+func TestHeadThatEndsTheHandshakeWithoutAWordFailedInTLS(t *testing.T) {
+	authority := certs.NewAuthority(t)
+	server := authority.ServerTLS(t, authority.Issue(t, tlsName))
+	server.ClientAuth, server.NextProtos = tls.RequestClientCert, []string{"h2"}
+	addr := serveTCP(t, func(conn net.Conn) {
+		_ = tls.Server(conn, server).Handshake() // what follows is the same either way
+	})
+	config := loadTLS(t, authority, authority.Issue(t, "heliostat"), tlsName)
+	for range 100 {
+		_, err := readFrom(t, addr, config)
+		if !errors.Is(err, raydemand.ErrTLS) || !strings.Contains(err.Error(), "our certificate is missing, expired or not signed by its CA") {
+			t.Fatalf("State: %v, want ErrTLS", err)
+		}
+	}
+}
+
+func TestHeadWithoutTLSIsToldFromOneThatRefusesUs(t *testing.T) {
+	// A live head begins with its HTTP/2 settings.
+	addr := serveTCP(t, func(conn net.Conn) {
+		_, _ = conn.Write([]byte("\x00\x00\x00\x04\x00\x00\x00\x00\x00"))
+		_, _ = io.Copy(io.Discard, conn)
+	})
+	authority := certs.NewAuthority(t)
+	_, err := readFrom(t, addr, loadTLS(t, authority, authority.Issue(t, "heliostat"), tlsName))
+	if !errors.Is(err, raydemand.ErrTLS) || !strings.Contains(err.Error(), "the head does not speak TLS") {
+		t.Errorf("State: %v", err)
+	}
+}
+
+func TestTLSHeadThatGoesAwayIsUnavailable(t *testing.T) {
+	authority := certs.NewAuthority(t)
+	config := loadTLS(t, authority, authority.Issue(t, "heliostat"), tlsName)
+	silent := serveTCP(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	if _, err := readFrom(t, silent, config); !errors.Is(err, raydemand.ErrUnavailable) || errors.Is(err, raydemand.ErrTLS) {
+		t.Errorf("a head that never answers the handshake: %v", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(authority.ServerTLS(t, authority.Issue(t, tlsName)))))
+	var served sync.WaitGroup
+	served.Go(func() { _ = server.Serve(listener) })
+	client, err := Dial(Config{Address: listener.Addr().String(), TLS: config, Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	if _, err := client.State(t.Context()); !errors.Is(err, raydemand.ErrUnsupported) {
+		t.Errorf("State of a server without services: %v", err)
+	}
+	server.Stop()
+	served.Wait()
+	if _, err := client.State(t.Context()); !errors.Is(err, raydemand.ErrUnavailable) || errors.Is(err, raydemand.ErrTLS) {
+		t.Errorf("after the head has gone: %v", err)
+	}
+}
+
+// serveTCP handles connections one by one and closes each when handle returns, or when the test ends.
+func serveTCP(t *testing.T, handle func(net.Conn)) (addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	served.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			handle(conn)
+			_ = conn.Close()
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); served.Wait() })
+	return listener.Addr().String()
+}
+
+func readFrom(t *testing.T, addr string, config *tls.Config) (raydemand.State, error) {
+	t.Helper()
+	client, err := Dial(Config{Address: addr, TLS: config, Timeout: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	return client.State(t.Context())
+}
+
+func TestRenewedCertificateIsReadOnTheNextHandshake(t *testing.T) {
+	authority := certs.NewAuthority(t)
+	r := tlsHead(t, authority)
+	dir := t.TempDir()
+	write := func(file string, content []byte) string {
+		path := filepath.Join(dir, file)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	old, renewed := authority.IssueExpired(t, "heliostat"), authority.Issue(t, "heliostat")
+	files, err := FileTLS(write("ca.crt", authority.PEM), write("tls.crt", old.Cert), write("tls.key", old.Key), tlsName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() error {
+		_, err := dial(t, r, func(c *Config) { c.TLS = files }).State(t.Context())
+		return err
+	}
+	if err := read(); !errors.Is(err, raydemand.ErrTLS) {
+		t.Errorf("with an expired certificate: %v", err)
+	}
+	write("tls.crt", renewed.Cert)
+	if err := read(); !errors.Is(err, raydemand.ErrTLS) || !strings.Contains(err.Error(), "reading Ray client certificate") {
+		t.Errorf("while only one of two files is renewed: %v", err)
+	}
+	write("tls.key", renewed.Key)
+	if err := read(); err != nil {
+		t.Errorf("after the files were renewed: %v", err)
+	}
+}
+
+func TestUnusableCertificatesAreTold(t *testing.T) {
+	authority := certs.NewAuthority(t)
+	pair := authority.Issue(t, "heliostat")
+	if _, err := LoadTLS([]byte("no PEM"), pair.Cert, pair.Key, ""); err == nil {
+		t.Error("a CA without certificate was accepted")
+	}
+	if _, err := LoadTLS(authority.PEM, pair.Cert, authority.Issue(t, "x").Key, ""); err == nil {
+		t.Error("a key of another certificate was accepted")
+	}
+	if _, err := FileTLS("no/ca", "no/cert", "no/key", ""); err == nil {
+		t.Error("missing files were accepted")
+	}
+}
