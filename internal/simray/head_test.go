@@ -156,6 +156,62 @@ func TestLostNodeTakesActorsAndReturnsBundles(t *testing.T) {
 	}
 }
 
+// TestRestartedGCSWithFaultToleranceKeepsAllButWhatRedisDoesNot follows what a real head of 2.60.0 with Redis does.
+func TestRestartedGCSWithFaultToleranceKeepsAllButWhatRedisDoesNot(t *testing.T) {
+	for _, v1 := range []bool{false, true} {
+		clock := newClock()
+		head, client := start(t, simray.Options{Clock: clock, V1: v1})
+		worker := head.AddNode(simray.Node{Instance: "gpu-a", Group: "gpu", Resources: gpus(1)})
+		for range 3 {
+			head.Submit(simray.Task{Bundle: gpus(1)})
+		}
+		gang := head.SubmitGang(simray.Gang{Strategy: raydemand.Pack, Bundles: []raydemand.Bundle{gpus(8)}})
+		head.RequestResources([]raydemand.Request{{Bundle: gpus(2), Count: 1}})
+		clock.move(time.Second)
+		id := head.ClusterID()
+		read(t, client)
+		before := read(t, client)
+		if err := head.RestartGCS(); err != nil {
+			t.Fatal(err)
+		}
+		var after raydemand.State
+		for after.Session == "" { // the connection of before may take a moment to be seen broken
+			var err error
+			if after, err = client.State(t.Context()); err != nil && !errors.Is(err, raydemand.ErrUnavailable) {
+				t.Fatal(err)
+			}
+		}
+		if after.Session != before.Session || after.Version != 1 || head.ClusterID() != id || after.SameGCS(before) {
+			t.Errorf("v1 %v: session %s version %d after %s version %d", v1, after.Session, after.Version, before.Session, before.Version)
+		}
+		if n := find(t, after, "gpu-a"); n.ID != worker || n.Status != raydemand.Running || n.Available["GPU"] != 0 {
+			t.Errorf("v1 %v: worker %+v, want it as before and still at work", v1, n)
+		}
+		heads := 0
+		for _, n := range after.Nodes {
+			if n.Head && n.Status != raydemand.Dead {
+				heads++
+			}
+		}
+		if heads != 1 || len(after.Nodes) != len(before.Nodes)+1 {
+			t.Errorf("v1 %v: %d living heads of %d nodes, want a new one beside the dead", v1, heads, len(after.Nodes))
+		}
+		if d := after.Demand; len(d.Requests) != 1 || d.Requests[0].Count != 2 || len(d.Gangs) != 1 {
+			t.Errorf("v1 %v: demand %+v, want what waited before", v1, d)
+		}
+		if kept := len(after.Demand.Constraint) == 1; kept != v1 {
+			t.Errorf("v1 %v: request_resources %+v: the KV store is in Redis, the constraint is not", v1, after.Demand.Constraint)
+		}
+		if report, calls := head.Report(); report != nil || calls != 0 {
+			t.Errorf("v1 %v: a report survived", v1)
+		}
+		head.Cancel(gang)
+		if state := read(t, client); len(state.Demand.Gangs) != 0 {
+			t.Errorf("v1 %v: gang cannot be canceled after the restart", v1)
+		}
+	}
+}
+
 func TestFaultsReachTheClient(t *testing.T) {
 	head, client := start(t, simray.Options{})
 	const method = "GetClusterResourceState"

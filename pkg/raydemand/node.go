@@ -68,6 +68,14 @@ type State struct {
 	Findings  []Finding
 }
 
+// SameGCS reports whether s was read from the GCS process that before was read from. A restarted one has a new session
+// or, with GCS fault tolerance, the same session and a version that starts again: its nodes and demand are the same
+// ones, but request_resources of Ray's SDK is lost and the head's own node is a new one. Both states must have been
+// read, before first. A restart stays unseen when other readers have pushed the new count past the old one meanwhile.
+func (s State) SameGCS(before State) bool {
+	return s.Session == before.Session && s.Version > before.Version
+}
+
 // Severity grades a Finding.
 type Severity string
 

@@ -18,3 +18,21 @@ func TestNodeIDIsTwentyEightBytes(t *testing.T) {
 		}
 	}
 }
+
+func TestRestartedGCSIsSeenByItsSessionOrItsVersion(t *testing.T) {
+	before := State{Session: "session_1", Version: 40}
+	for name, test := range map[string]struct {
+		after State
+		want  bool
+	}{
+		"next reading":                       {State{Session: "session_1", Version: 41}, true},
+		"others have read meanwhile":         {State{Session: "session_1", Version: 90}, true},
+		"new session":                        {State{Session: "session_2", Version: 41}, false},
+		"same session, counted from zero":    {State{Session: "session_1", Version: 1}, false},
+		"same session, read as often before": {State{Session: "session_1", Version: 40}, false},
+	} {
+		if got := test.after.SameGCS(before); got != test.want {
+			t.Errorf("%s: SameGCS = %v, want %v", name, got, test.want)
+		}
+	}
+}
