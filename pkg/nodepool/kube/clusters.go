@@ -123,5 +123,8 @@ func (m *Manager) newest(key nodepool.ClusterKey) (*unstructured.Unstructured, e
 func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod) nodepool.Cluster {
 	cluster := join(m.memo.decode(object), pods)
 	m.panics.addTo(&cluster)
+	if m.nodes != nil {
+		m.nodes.addTo(&cluster)
+	}
 	return cluster
 }

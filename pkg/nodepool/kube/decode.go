@@ -88,7 +88,7 @@ func join(d decoded, pods []*corev1.Pod) nodepool.Cluster {
 	reportPods(report, &cluster)
 	reportReplicaFailure(root.object("status"), &cluster)
 	cluster.Unreadable = cluster.Unreadable || report.unreadable
-	cluster.Findings = unique(slices.Concat(d.findings, report.list))
+	cluster.Findings = distinct(slices.Concat(d.findings, report.list))
 	return cluster
 }
 
@@ -102,8 +102,8 @@ func ownerOf(metadata fields) nodepool.Owner {
 	return nodepool.Owner{}
 }
 
-// unique drops repeated findings: a field that is read twice is reported once.
-func unique(list []raydemand.Finding) []raydemand.Finding {
+// distinct drops repeated findings: a field that is read twice is reported once.
+func distinct(list []raydemand.Finding) []raydemand.Finding {
 	seen := make(map[raydemand.Finding]bool, len(list))
 	return slices.DeleteFunc(list, func(f raydemand.Finding) bool {
 		again := seen[f]

@@ -76,6 +76,9 @@ func TestARayClusterIsReadWhole(t *testing.T) {
 			Resources: raydemand.Bundle{
 				raydemand.CPU: raydemand.Whole(4), raydemand.GPU: raydemand.Whole(1), raydemand.Memory: raydemand.Whole(8 << 30),
 			},
+			Pod: nodepool.PodShape{Requests: nodepool.Quantities{
+				"cpu": raydemand.Whole(4), "memory": raydemand.Whole(8 << 30), "nvidia.com/mig-1g.10gb": raydemand.Whole(1),
+			}},
 		}},
 		Workers: []nodepool.Worker{},
 		RequestResources: []raydemand.Request{{

@@ -60,6 +60,7 @@ func decodeGroup(f fields, index int, ownCommand bool) nodepool.WorkerGroup {
 		timeout := seconds(f.int32("idleTimeoutSeconds", 60))
 		group.IdleTimeout = &timeout
 	}
+	group.Pod = podShape(f.object("template").object("spec"))
 	group.Resources = effectiveResources(f, ownCommand || templateOverwritesCommand(f))
 	checkGroup(f, &group)
 	group.Broken = f.report.errorsSince(mark)

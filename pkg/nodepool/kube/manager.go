@@ -12,6 +12,7 @@ import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -48,6 +49,7 @@ type Manager struct {
 	lease       *lease               // nil without leader election
 	floor       *floor
 	memo        *memo
+	nodes       *nodes // nil in the single form
 	pool        *pool
 	panics      *panics
 	ready       atomic.Bool // the caches are full
@@ -112,15 +114,17 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 }
 
 func (m *Manager) connectCore(client *http.Client) error {
-	core, err := corev1client.NewForConfigAndClient(m.config, client)
+	config := rest.CopyConfig(m.config)
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	core, err := corev1client.NewForConfigAndClient(config, client)
 	if err != nil {
-		return fmt.Errorf("connecting for pods: %w", err)
+		return fmt.Errorf("connecting for pods and nodes: %w", err)
 	}
 	m.core = core
 	return nil
 }
 
-// wire gives the manager its source of objects. The single form has no rights for events.
+// wire gives the manager its source of objects. The single form has no rights for events and nodes.
 func (m *Manager) wire() error {
 	if m.options.Single != nil {
 		source, err := newPolled(m)
@@ -129,8 +133,12 @@ func (m *Manager) wire() error {
 	}
 	m.recorder = m.manager.GetEventRecorderFor("heliostat")
 	source, err := newCached(m)
+	if err != nil {
+		return err
+	}
 	m.source = source
-	return err
+	m.nodes = newNodes(m.core.Nodes(), m.options.Logger, m.enqueueAll)
+	return m.manager.Add(m.nodes)
 }
 
 // Start fills the caches, waits for the lease where there is one, and runs reconcile for every RayCluster until ctx ends or
@@ -162,6 +170,16 @@ func (m *Manager) Ready() bool { return m.ready.Load() }
 // Enqueue asks for a cycle of one RayCluster soon.
 func (m *Manager) Enqueue(key nodepool.ClusterKey) { m.pool.enqueue(key) }
 
+func (m *Manager) enqueueAll() {
+	keys, err := m.Keys()
+	if err != nil {
+		m.options.Logger.Error("a change of nodes waits for the next cycles", "error", err)
+	}
+	for _, key := range keys {
+		m.Enqueue(key)
+	}
+}
+
 // Keys lists the RayClusters that are seen, in no order.
 func (m *Manager) Keys() ([]nodepool.ClusterKey, error) { return m.source.keys() }
 
@@ -175,6 +193,9 @@ func (m *Manager) forget(key nodepool.ClusterKey) {
 	m.floor.drop(key)
 	m.memo.drop(key)
 	m.panics.drop(key)
+	if m.nodes != nil {
+		m.nodes.landings.drop(key)
+	}
 }
 
 // onceReady is called when the caches are full, without waiting for the lease.

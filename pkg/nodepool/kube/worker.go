@@ -42,7 +42,7 @@ func workers(pods []*corev1.Pod) []nodepool.Worker {
 
 func worker(pod *corev1.Pod) nodepool.Worker {
 	w := nodepool.Worker{
-		Pod: pod.Name, UID: string(pod.UID), IP: pod.Status.PodIP,
+		Pod: pod.Name, UID: string(pod.UID), IP: pod.Status.PodIP, Node: pod.Spec.NodeName,
 		Group: pod.Labels[groupLabel], Replica: pod.Labels[replicaLabel],
 		Terminating: leaves(pod),
 		Failed:      pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,

@@ -1,0 +1,110 @@
+package kube
+
+import (
+	"fmt"
+	"sync"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Codes of findings about nodes.
+const (
+	// GroupNoNode: no node that is there could hold a pod of the group.
+	GroupNoNode = "group-no-node"
+	// WorkerNodeLost: a worker is bound to a node that is gone or not ready.
+	WorkerNodeLost = "worker-node-lost"
+	// NodesForbidden: this process may not read nodes, so the two above are not looked for.
+	NodesForbidden = "nodes-forbidden"
+)
+
+// landings keeps where the groups of each RayCluster could land while neither the spec nor the nodes change: a cycle
+// runs ten times a second, and there may be thousands of nodes.
+type landings struct {
+	mu    sync.Mutex
+	byKey map[nodepool.ClusterKey]landed // guarded by mu
+}
+
+type landed struct {
+	uid        string
+	generation int64
+	view       *nodeView
+	list       []nodepool.Landing
+}
+
+func newLandings() landings { return landings{byKey: map[nodepool.ClusterKey]landed{}} }
+
+// of returns one Landing for each group, in their order.
+func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) []nodepool.Landing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known := l.byKey[cluster.Key]; known.view == view && known.uid == cluster.UID && known.generation == cluster.Generation {
+		return known.list
+	}
+	list := make([]nodepool.Landing, len(cluster.Groups))
+	for i := range cluster.Groups {
+		list[i] = cluster.Groups[i].Pod.Land(view.nodes)
+	}
+	l.byKey[cluster.Key] = landed{uid: cluster.UID, generation: cluster.Generation, view: view, list: list}
+	return list
+}
+
+func (l *landings) drop(key nodepool.ClusterKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byKey, key)
+}
+
+// addTo tells a cluster that was just read what the nodes say about it. Without a view it says nothing.
+func (n *nodes) addTo(cluster *nodepool.Cluster) {
+	view := n.view.Load()
+	if view == nil {
+		return
+	}
+	report := &findings{object: "RayCluster " + cluster.Key.String()}
+	switch {
+	case view.forbidden:
+		report.add(raydemand.Info, NodesForbidden, "", "", "this process may not list and watch nodes, so nobody sees where the groups could land or that a worker's node is lost",
+			"grant it list and watch on nodes by a ClusterRole, if that is wanted")
+	case view.known:
+		for i, landing := range n.landings.of(cluster, view) {
+			cluster.Groups[i].Landing = &landing
+			reportLanding(report, &cluster.Groups[i])
+		}
+		reportLost(report, cluster, view)
+	}
+	cluster.Findings = append(cluster.Findings, report.list...)
+}
+
+// reportLanding tells that no node could hold the group's pods. It is no more than a hint: a node autoscaler may add one.
+func reportLanding(report *findings, group *nodepool.WorkerGroup) {
+	if group.Landing.Nodes > 0 || group.Max <= 0 || group.Suspended || group.Broken {
+		return
+	}
+	report.add(raydemand.Info, GroupNoNode, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", group.Index), group.Landing.Why,
+		"no node, were it empty, could hold a pod of group "+group.Name+"; its pods wait until one is added or changed",
+		"add such a node, let a node autoscaler do it, or mend requests, nodeSelector, affinity or tolerations")
+}
+
+// reportLost tells which workers stand on a node that is gone or not ready. Those that are being deleted are told too:
+// without its kubelet a pod does not end.
+func reportLost(report *findings, cluster *nodepool.Cluster, view *nodeView) {
+	for _, w := range cluster.Workers {
+		if w.Node == "" || w.Failed {
+			continue
+		}
+		state := "is gone"
+		if node, there := view.find(w.Node); there {
+			if node.Ready {
+				continue
+			}
+			state = "is not ready"
+		}
+		report.list = append(report.list, raydemand.Finding{
+			Code: WorkerNodeLost, Severity: raydemand.Warning, Object: "Pod " + cluster.Key.Namespace + "/" + w.Pod,
+			Field: "spec.nodeName", Seen: w.Node,
+			Why: fmt.Sprintf("the node %s, so the worker of group %s may be lost with its work, and its pod cannot end by itself", state, w.Group),
+			Fix: "look at the node; delete its Node object if it will not come back, and Kubernetes removes its pods",
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package kube
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// readNode reads a node as somebody posted it. The excerpts rarely show conditions; without a Ready one it becomes ready.
+func readNode(t *testing.T, name string) *corev1.Node {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata/nodes", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var node corev1.Node
+	if err := yaml.Unmarshal(raw, &node); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return &node
+		}
+	}
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue})
+	return &node
+}
+
+func TestRealNodesHoldWhatTheyAnnounce(t *testing.T) {
+	gpu := func(resource string, amount int64) nodepool.PodShape {
+		return nodepool.PodShape{Requests: nodepool.Quantities{resource: raydemand.Whole(amount)}}
+	}
+	tolerant := gpu("nvidia.com/gpu", 8)
+	tolerant.Tolerations = []nodepool.Toleration{{Key: "nvidia.com/gpu", Operator: "Exists"}}
+	tests := []struct {
+		name, node string
+		shape      nodepool.PodShape
+		want       nodepool.Landing
+	}{
+		{"a cordoned node", "ack-p4-cordoned", gpu("nvidia.com/gpu", 1), nodepool.Landing{Why: "node alihn1-qas-k8s-w31212 is cordoned"}},
+		{"a taint that is not tolerated", "eks-karpenter-p4d", gpu("nvidia.com/gpu", 8), nodepool.Landing{
+			Why: "node ip-10-0-5-152.ap-northeast-2.compute.internal has taint nvidia.com/gpu=present:NoSchedule which the group does not tolerate"}},
+		{"a taint that is tolerated", "eks-karpenter-p4d", tolerant, nodepool.Landing{Nodes: 1}},
+		{"GKE adds the toleration", "timeslice-gke-l4", gpu("nvidia.com/gpu", 1), nodepool.Landing{Nodes: 1}},
+		{"a MIG profile by its name", "mig-mixed-h100-80-eight-cards", gpu("nvidia.com/mig-1g.10gb", 1), nodepool.Landing{Nodes: 1}},
+		{"a profile that is not cut", "mig-mixed-h100-80-eight-cards", gpu("nvidia.com/mig-7g.80gb", 1), nodepool.Landing{
+			Why: "needs nvidia.com/mig-7g.80gb 1, no node announces it"}},
+		{"capacity that is left over from before partitioning", "mig-mixed-a30-capacity-keeps-old-gpu", gpu("nvidia.com/gpu", 1), nodepool.Landing{
+			Why: "needs nvidia.com/gpu 1, no node announces it"}},
+		{"cards that are all unhealthy", "failure-all-cards-unhealthy", gpu("nvidia.com/gpu", 1), nodepool.Landing{
+			Why: "needs nvidia.com/gpu 1, no node announces it"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, test.shape.Land([]nodepool.Node{nodeOf(readNode(t, test.node))})); diff != "" {
+				t.Errorf("landing (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAStrippedNodeSaysTheSameInLess(t *testing.T) {
+	whole := readNode(t, "ack-p4-cordoned")
+	whole.Status.Images = []corev1.ContainerImage{{Names: []string{"rayproject/ray"}}}
+	whole.Annotations, whole.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+	object, err := stripNode(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stripped, ok := object.(*corev1.Node)
+	if !ok {
+		t.Fatalf("a node became %T", object)
+	}
+	if diff := cmp.Diff(nodeOf(whole), nodeOf(stripped)); diff != "" {
+		t.Errorf("node (-whole +stripped):\n%s", diff)
+	}
+	if len(stripped.Status.Images)+len(stripped.Annotations)+len(stripped.ManagedFields)+len(stripped.Status.Capacity) > 0 || len(stripped.Status.Conditions) != 1 {
+		t.Errorf("too much is kept: %+v", stripped)
+	}
+}
+
+func TestAHeartbeatChangesNothingThatIsKept(t *testing.T) {
+	before := readNode(t, "ack-p4-cordoned")
+	after := before.DeepCopy()
+	after.ResourceVersion = "2"
+	for i := range after.Status.Conditions {
+		after.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(time.Unix(1_700_000_000, 0))
+	}
+	if !nodeOf(before).Equal(nodeOf(after)) {
+		t.Error("a heartbeat makes another node")
+	}
+}

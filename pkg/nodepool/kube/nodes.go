@@ -1,0 +1,177 @@
+package kube
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// nodesPause is the least time between two cycles of all RayClusters because of nodes: a pool of machines that comes up
+// changes many times a second, and each change concerns everybody.
+const nodesPause = time.Second
+
+// nodes holds the nodes of the Kubernetes cluster in our own form, filled by a reflector. It does not belong to the caches
+// that the manager waits for: without the right to read nodes everything else goes on.
+type nodes struct {
+	client nodeClient
+	log    *slog.Logger
+	// changed is called, from one goroutine, after a new view can be read.
+	changed func()
+	// dirty holds a token while something differs from the last view.
+	dirty chan struct{}
+	view  atomic.Pointer[nodeView]
+
+	mu sync.Mutex
+	// Guarded by mu. byName is nil until a list was read, and again after the right to read one was lost.
+	byName    map[string]nodepool.Node
+	forbidden bool
+
+	landings landings
+}
+
+// nodeView is what was known at one moment; nobody changes it.
+type nodeView struct {
+	// nodes is sorted by name; it says nothing unless known.
+	nodes []nodepool.Node
+	known bool
+	// forbidden: this process may not read nodes.
+	forbidden bool
+}
+
+// find returns the node of that name.
+func (v *nodeView) find(name string) (*nodepool.Node, bool) {
+	i, found := slices.BinarySearchFunc(v.nodes, name, func(n nodepool.Node, name string) int { return strings.Compare(n.Name, name) })
+	if !found {
+		return nil, false
+	}
+	return &v.nodes[i], true
+}
+
+func newNodes(client nodeClient, log *slog.Logger, changed func()) *nodes {
+	return &nodes{client: client, log: log, changed: changed, dirty: make(chan struct{}, 1), landings: newLandings()}
+}
+
+// Start reads nodes until ctx ends.
+func (n *nodes) Start(ctx context.Context) error {
+	var wg sync.WaitGroup
+	wg.Go(func() { n.publish(ctx) })
+	n.read(ctx)
+	wg.Wait()
+	return nil
+}
+
+// NeedLeaderElection says that a candidate for leadership knows the nodes too.
+func (n *nodes) NeedLeaderElection() bool { return false }
+
+// publish makes a new view at once when something changed, and then not again before nodesPause.
+func (n *nodes) publish(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.dirty:
+		}
+		n.mu.Lock()
+		view := &nodeView{known: n.byName != nil, forbidden: n.forbidden}
+		view.nodes = slices.SortedFunc(maps.Values(n.byName), func(a, b nodepool.Node) int { return strings.Compare(a.Name, b.Name) })
+		n.mu.Unlock()
+		n.view.Store(view)
+		n.changed()
+		if !sleep(ctx, nodesPause) {
+			return
+		}
+	}
+}
+
+func (n *nodes) touch() {
+	select {
+	case n.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// The methods below make it the store of a reflector.
+
+// Transformer strips nodes while a list is being streamed.
+func (n *nodes) Transformer() toolscache.TransformFunc { return stripNode }
+
+// Add keeps a node that was added.
+func (n *nodes) Add(object any) error { return n.Update(object) }
+
+// Update keeps a node as it is now. A heartbeat, which changes nothing that is kept, has no effect.
+func (n *nodes) Update(object any) error {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	now := nodeOf(node)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if before, known := n.byName[now.Name]; known && before.Equal(now) {
+		return nil
+	}
+	if n.byName == nil {
+		n.byName = map[string]nodepool.Node{}
+	}
+	n.byName[now.Name] = now
+	n.touch()
+	return nil
+}
+
+// Delete forgets a node.
+func (n *nodes) Delete(object any) error {
+	node, ok := underTombstone(object).(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, known := n.byName[node.Name]; known {
+		delete(n.byName, node.Name)
+		n.touch()
+	}
+	return nil
+}
+
+// Replace takes a whole list, the first one or the one after a broken watch.
+func (n *nodes) Replace(list []any, _ string) error {
+	fresh := make(map[string]nodepool.Node, len(list))
+	for _, object := range list {
+		if node, ok := object.(*corev1.Node); ok {
+			fresh[node.Name] = nodeOf(node)
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.byName != nil && maps.EqualFunc(n.byName, fresh, nodepool.Node.Equal) {
+		return nil
+	}
+	n.byName, n.forbidden = fresh, false
+	n.touch()
+	return nil
+}
+
+// Resync has nothing to do: the view is always whole.
+func (n *nodes) Resync() error { return nil }
+
+// forbid notes that this process may not read nodes; what was read before is forgotten, for it grows old.
+func (n *nodes) forbid(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.forbidden {
+		return
+	}
+	n.log.Info("nodes are not read", "reason", err)
+	n.byName, n.forbidden = nil, true
+	n.touch()
+}

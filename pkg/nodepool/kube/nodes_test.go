@@ -1,0 +1,218 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// fakeNodes is an API server's nodes: a list, and a stream of what changes. It does not stream lists.
+type fakeNodes struct {
+	forbidden atomic.Bool
+	calls     atomic.Int32
+	list      []corev1.Node
+	stream    *watch.FakeWatcher
+}
+
+var errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no"))
+
+func (f *fakeNodes) List(context.Context, metav1.ListOptions) (*corev1.NodeList, error) {
+	f.calls.Add(1)
+	if f.forbidden.Load() {
+		return nil, errForbidden
+	}
+	return &corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: f.list}, nil
+}
+
+func (f *fakeNodes) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	f.calls.Add(1)
+	switch {
+	case f.forbidden.Load():
+		return nil, errForbidden
+	case options.SendInitialEvents != nil:
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil)
+	}
+	return f.stream, nil
+}
+
+func kubeNode(name, gpus string, ready corev1.ConditionStatus) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"},
+		Status: corev1.NodeStatus{
+			Allocatable: amountsOf(gpus), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}},
+		},
+	}
+}
+
+// besideNodes runs test beside the reading of nodes, in synctest's time. changes counts the calls of changed.
+func besideNodes(t *testing.T, client *fakeNodes, test func(t *testing.T, n *nodes, changes *atomic.Int32)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		client.stream = watch.NewFakeWithChanSize(100, false)
+		var changes atomic.Int32
+		n := newNodes(client, slog.New(slog.NewTextHandler(io.Discard, nil)), func() { changes.Add(1) })
+		ended := make(chan error)
+		go func() { ended <- n.Start(ctx) }()
+		synctest.Wait()
+		test(t, n, &changes)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestNodesThatChangeOftenCauseCyclesOnceASecond(t *testing.T) {
+	client := &fakeNodes{list: []corev1.Node{*kubeNode("a", "1", corev1.ConditionTrue)}}
+	besideNodes(t, client, func(t *testing.T, n *nodes, changes *atomic.Int32) {
+		if got := changes.Load(); got != 1 {
+			t.Fatalf("%d changes after the first list, want 1", got)
+		}
+		time.Sleep(time.Minute)
+		for i := range 30 {
+			client.stream.Modify(kubeNode("a", string(rune('1'+i%2)), corev1.ConditionTrue))
+			client.stream.Modify(kubeNode("a", string(rune('2'+i%2)), corev1.ConditionTrue))
+			synctest.Wait()
+			if i == 0 && changes.Load() != 2 {
+				t.Errorf("%d changes right after the first, want 2: it must not wait", changes.Load())
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		// Three seconds of changes: at 0, 1 and 2 s, and the last at 3 s.
+		if got := changes.Load(); got != 5 {
+			t.Errorf("%d changes, want 5", got)
+		}
+		if node, found := n.view.Load().find("a"); !found || node.Allocatable["nvidia.com/gpu"] != raydemand.Whole(3) {
+			t.Errorf("the view holds %+v, want the newest", node)
+		}
+	})
+}
+
+func TestAHeartbeatCausesNoCycle(t *testing.T) {
+	client := &fakeNodes{list: []corev1.Node{*kubeNode("a", "1", corev1.ConditionTrue)}}
+	besideNodes(t, client, func(t *testing.T, n *nodes, changes *atomic.Int32) {
+		before := n.view.Load()
+		for range 20 {
+			node := kubeNode("a", "1", corev1.ConditionTrue)
+			node.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
+			node.Status.Images = []corev1.ContainerImage{{SizeBytes: 1}}
+			client.stream.Modify(node)
+			time.Sleep(5 * time.Second)
+		}
+		if changes.Load() != 1 || n.view.Load() != before {
+			t.Errorf("%d changes, want the first alone", changes.Load())
+		}
+		client.stream.Delete(kubeNode("a", "1", corev1.ConditionTrue))
+		time.Sleep(nodesPause)
+		if _, found := n.view.Load().find("a"); found || changes.Load() != 2 {
+			t.Errorf("a deleted node is found: %v; %d changes, want 2", found, changes.Load())
+		}
+	})
+}
+
+func TestForbiddenNodesAreToldAndTriedAgain(t *testing.T) {
+	client := &fakeNodes{list: []corev1.Node{*kubeNode("a", "1", corev1.ConditionTrue)}}
+	client.forbidden.Store(true)
+	besideNodes(t, client, func(t *testing.T, n *nodes, changes *atomic.Int32) {
+		cluster := nodepool.Cluster{Key: llm, Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 1}}}
+		n.addTo(&cluster)
+		if len(cluster.Findings) != 1 || cluster.Findings[0].Code != NodesForbidden || cluster.Findings[0].Severity != raydemand.Info || cluster.Groups[0].Landing != nil {
+			t.Errorf("findings %+v, landing %v; want one %s and no landing", cluster.Findings, cluster.Groups[0].Landing, NodesForbidden)
+		}
+		time.Sleep(10 * time.Minute)
+		if calls := client.calls.Load(); calls > 40 || changes.Load() != 1 {
+			t.Errorf("%d calls and %d changes within ten minutes", calls, changes.Load())
+		}
+		client.forbidden.Store(false)
+		time.Sleep(2 * forbiddenPause)
+		if view := n.view.Load(); !view.known || view.forbidden || len(view.nodes) != 1 {
+			t.Errorf("the view is %+v although nodes may be read", view)
+		}
+	})
+}
+
+func TestFindingsTellWhatTheNodesMean(t *testing.T) {
+	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
+	shape := func(gpus int64) nodepool.PodShape {
+		return nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}
+	}
+	cluster := nodepool.Cluster{
+		Key: llm, UID: "u", Generation: 1,
+		Groups: []nodepool.WorkerGroup{
+			{Index: 0, Name: "one", Max: 1, Pod: shape(1)}, {Index: 1, Name: "eight", Max: 1, Pod: shape(8)},
+			{Index: 2, Name: "closed", Max: 0, Pod: shape(8)}, {Index: 3, Name: "suspended", Max: 1, Suspended: true, Pod: shape(8)},
+		},
+		Workers: []nodepool.Worker{
+			{Pod: "w-well", Group: "one", Node: "a"}, {Pod: "w-gone", Group: "one", Node: "z"}, {Pod: "w-dark", Group: "one", Node: "b"},
+			{Pod: "w-failed", Group: "one", Node: "z", Failed: true}, {Pod: "w-waits", Group: "eight"},
+		},
+	}
+	untouched := cluster
+	n.addTo(&untouched)
+	if len(untouched.Findings) > 0 {
+		t.Errorf("findings %v before nodes are known", untouched.Findings)
+	}
+	n.view.Store(&nodeView{known: true, nodes: []nodepool.Node{
+		nodeOf(kubeNode("a", "4", corev1.ConditionTrue)), nodeOf(kubeNode("b", "4", corev1.ConditionUnknown)),
+	}})
+	n.addTo(&cluster)
+	if got := cluster.Groups[0].Landing; got.Nodes != 1 || got.Why != "" {
+		t.Errorf("group one: %+v, want one node", got)
+	}
+	var told []string
+	for _, f := range cluster.Findings {
+		told = append(told, f.Code+" "+string(f.Severity)+" "+f.Object+" "+f.Field+": "+f.Seen)
+	}
+	want := []string{
+		"group-no-node info RayCluster ml/llm spec.workerGroupSpecs[1].template.spec: the nearest of 2 nodes: node a has nvidia.com/gpu 4 where 8 is needed",
+		"worker-node-lost warning Pod ml/w-gone spec.nodeName: z",
+		"worker-node-lost warning Pod ml/w-dark spec.nodeName: b",
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("told\n%q\nwant\n%q", told, want)
+	}
+}
+
+// The memo must not outlive the spec or the nodes that it was made from.
+func TestLandingsFollowTheSpecAndTheNodes(t *testing.T) {
+	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
+	read := func(generation, gpus int64) int {
+		cluster := nodepool.Cluster{Key: llm, UID: "u", Generation: generation, Groups: []nodepool.WorkerGroup{{
+			Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}},
+		}}}
+		n.addTo(&cluster)
+		return cluster.Groups[0].Landing.Nodes
+	}
+	n.view.Store(&nodeView{known: true, nodes: []nodepool.Node{nodeOf(kubeNode("a", "4", corev1.ConditionTrue))}})
+	if read(1, 8) != 0 {
+		t.Error("8 GPUs land on a node of 4")
+	}
+	if read(2, 4) != 1 {
+		t.Error("a new spec is judged by the old one")
+	}
+	n.view.Store(&nodeView{known: true})
+	if read(2, 4) != 0 {
+		t.Error("a node that is gone still counts")
+	}
+}
+
+func amountsOf(gpus string) corev1.ResourceList {
+	return corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)}
+}

@@ -1,0 +1,111 @@
+package kube
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// podShape reads from a pod template what decides where its pods can land.
+func podShape(template fields) nodepool.PodShape {
+	shape := nodepool.PodShape{
+		NodeName: template.text("nodeName"),
+		Requests: podRequests(template),
+		Selector: template.texts("nodeSelector"),
+	}
+	required := template.object("affinity").object("nodeAffinity").object("requiredDuringSchedulingIgnoredDuringExecution")
+	for _, term := range required.objects("nodeSelectorTerms") {
+		shape.Affinity = append(shape.Affinity, nodepool.NodeTerm{
+			Labels: requirements(term, "matchExpressions"), Fields: requirements(term, "matchFields"),
+		})
+	}
+	for _, t := range template.objects("tolerations") {
+		shape.Tolerations = append(shape.Tolerations, nodepool.Toleration{
+			Key: t.text("key"), Operator: t.text("operator"), Value: t.text("value"), Effect: t.text("effect"),
+		})
+	}
+	return shape
+}
+
+func requirements(term fields, name string) []nodepool.Requirement {
+	var list []nodepool.Requirement
+	for _, r := range term.objects(name) {
+		list = append(list, nodepool.Requirement{Key: r.text("key"), Operator: r.text("operator"), Values: r.list("values")})
+	}
+	return list
+}
+
+// podRequests is what the scheduler asks of a node for one pod (k8s.io/component-helpers/resource, PodRequests): the sum
+// of the containers and of the init containers that keep running, or what is needed while one init container runs where
+// that is more; the pod's own resources instead where it has some; and the overhead.
+func podRequests(template fields) nodepool.Quantities {
+	sum, peak, beside := nodepool.Quantities{}, nodepool.Quantities{}, nodepool.Quantities{}
+	for _, c := range template.objects("initContainers") {
+		own := ownRequests(c)
+		if c.text("restartPolicy") == "Always" {
+			add(beside, own)
+			raise(peak, beside)
+			continue
+		}
+		add(own, beside)
+		raise(peak, own)
+	}
+	for _, c := range template.objects("containers") {
+		add(sum, ownRequests(c))
+	}
+	add(sum, beside)
+	raise(sum, peak)
+	podLevel := template.object("resources")
+	maps.Copy(sum, amounts(quantities(podLevel, "requests")))
+	for name, limit := range amounts(quantities(podLevel, "limits")) {
+		if _, requested := sum[name]; !requested {
+			sum[name] = limit
+		}
+	}
+	add(sum, amounts(quantities(template, "overhead")))
+	maps.DeleteFunc(sum, func(_ string, amount raydemand.Amount) bool { return amount <= 0 })
+	return sum
+}
+
+// ownRequests are a container's requests. What stands in limits only is requested too: the API server fills it in.
+func ownRequests(container fields) nodepool.Quantities {
+	resources := container.object("resources")
+	own := amounts(quantities(resources, "limits"))
+	maps.Copy(own, amounts(quantities(resources, "requests")))
+	return own
+}
+
+func add(to, from nodepool.Quantities) {
+	for name, amount := range from {
+		to[name] = to[name].Plus(amount)
+	}
+}
+
+func raise(to, floor nodepool.Quantities) {
+	for name, amount := range floor {
+		to[name] = max(to[name], amount)
+	}
+}
+
+func amounts(list map[string]resource.Quantity) nodepool.Quantities {
+	converted := make(nodepool.Quantities, len(list))
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		converted[name] = amountOf(list[name])
+	}
+	return converted
+}
+
+// amountOf rounds up to 1/10000, finer than the 1/1000 that Kubernetes counts CPU in, and stops at the largest Amount.
+func amountOf(q resource.Quantity) raydemand.Amount {
+	switch most := int64(raydemand.MaxAmount / raydemand.One); {
+	case q.CmpInt64(most) >= 0:
+		return raydemand.MaxAmount
+	case q.CmpInt64(-most) <= 0:
+		return -raydemand.MaxAmount
+	}
+	return raydemand.Amount(q.ScaledValue(-4))
+}

@@ -1,0 +1,96 @@
+package kube
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func shapeOf(t *testing.T, template string) (nodepool.PodShape, []raydemand.Finding) {
+	t.Helper()
+	report := &findings{}
+	return podShape(fields{values: objectOf(t, template), report: report}), report.list
+}
+
+func TestATemplateTellsWhereItsPodsCanLand(t *testing.T) {
+	got, findings := shapeOf(t, `
+nodeName: gpu-0
+nodeSelector: {pool: gpu}
+tolerations:
+- {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
+- {key: team, value: ml, tolerationSeconds: 30}
+affinity:
+  nodeAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: x, operator: Exists}]}}]
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      - matchExpressions: [{key: gpus, operator: Gt, values: ["3"]}]
+        matchFields: [{key: metadata.name, operator: In, values: [gpu-0]}]
+containers: [{resources: {limits: {cpu: 500m}}}]
+`)
+	want := nodepool.PodShape{
+		NodeName: "gpu-0", Selector: map[string]string{"pool": "gpu"}, Requests: nodepool.Quantities{"cpu": 5000},
+		Tolerations: []nodepool.Toleration{
+			{Key: "nvidia.com/gpu", Operator: "Exists", Effect: nodepool.NoSchedule}, {Key: "team", Value: "ml"},
+		},
+		Affinity: []nodepool.NodeTerm{{
+			Labels: []nodepool.Requirement{{Key: "gpus", Operator: "Gt", Values: []string{"3"}}},
+			Fields: []nodepool.Requirement{{Key: "metadata.name", Operator: "In", Values: []string{"gpu-0"}}},
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("shape (-want +got):\n%s", diff)
+	}
+	if len(findings) > 0 {
+		t.Errorf("findings %v", findings)
+	}
+}
+
+func TestRequestsOfAPodAreWhatTheSchedulerAsksFor(t *testing.T) {
+	cpu := func(milli raydemand.Amount) nodepool.Quantities { return nodepool.Quantities{"cpu": milli * 10} }
+	tests := []struct {
+		name, template string
+		want           nodepool.Quantities
+	}{
+		{"containers add up", `containers: [{resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 500m}}}]`, cpu(1500)},
+		{"a request comes before a limit", `containers: [{resources: {requests: {cpu: 1}, limits: {cpu: 4}}}]`, cpu(1000)},
+		{"a limit alone is the request", `containers: [{resources: {limits: {nvidia.com/gpu: 2}}}]`, nodepool.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}},
+		{"a larger init container counts alone", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{resources: {requests: {cpu: 3}}}, {resources: {requests: {cpu: 2}}}]}`, cpu(3000)},
+		{"a smaller init container does not count", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{resources: {requests: {cpu: 200m}}}]}`, cpu(1000)},
+		{"an init container that keeps running adds up", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 200m}}}]}`, cpu(1200)},
+		{"an init container runs beside those that were started before", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 3}}}]}`, cpu(4000)},
+		{"overhead comes on top", `{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: 250m}}`, cpu(1250)},
+		{"the pod's own requests replace the sum", `{containers: [{resources: {requests: {cpu: 1}}}], resources: {requests: {cpu: 6}, limits: {cpu: 8}}}`, cpu(6000)},
+		{"nothing asked is nothing", `containers: [{resources: {requests: {cpu: 0}}}]`, nodepool.Quantities{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, _ := shapeOf(t, test.template)
+			if diff := cmp.Diff(test.want, got.Requests); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatAShapeCannotBeReadFromIsAFinding(t *testing.T) {
+	for _, template := range []string{`nodeSelector: gpu`, `tolerations: {}`, `affinity: [x]`, `containers: [{resources: {limits: {cpu: much}}}]`, `overhead: 3`} {
+		if _, findings := shapeOf(t, template); len(findings) != 1 || findings[0].Code != FieldUnreadable {
+			t.Errorf("%s: findings %v, want one %s", template, findings, FieldUnreadable)
+		}
+	}
+}
+
+func TestQuantitiesStopAtTheLargestAmount(t *testing.T) {
+	for text, want := range map[string]raydemand.Amount{
+		"1m": 10, "1": raydemand.One, "1n": 1, "8Gi": raydemand.Whole(8 << 30), "100E": raydemand.MaxAmount, "10E": raydemand.MaxAmount, "-100E": -raydemand.MaxAmount,
+	} {
+		if got := amountOf(resource.MustParse(text)); got != want {
+			t.Errorf("%s is %v, want %v", text, got, want)
+		}
+	}
+}
