@@ -57,7 +57,7 @@ func dialOptions(config Config, transport credentials.TransportCredentials) []gr
 		// An HTTP proxy meant for the internet must not see a pod's traffic; Ray turns it off as well.
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(config.MaxMessage)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(config.MaxMessage), grpc.ForceCodecV2(newBoundedCodec())),
 		// A restarted head is back within seconds; gRPC's default would wait up to two minutes before it looks.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},

@@ -14,8 +14,9 @@ const (
 	DefaultTimeout = 5 * time.Second
 	// DefaultDrainTimeout bounds a drain: the GCS waits for the raylet, up to 15 s for one that died meanwhile.
 	DefaultDrainTimeout = 30 * time.Second
-	// DefaultMaxMessage bounds a reply. A node takes 0.4 KB and a shape 40 B, so this holds 150,000 nodes; Ray
-	// itself allows 512 MiB, with which one lying head could take the memory of the whole fleet's process.
+	// DefaultMaxMessage bounds a reply. A node takes 0.4 KB, one that holds a hundred placement-group bundles 40 KB,
+	// and a shape 40 B; Ray itself allows 512 MiB, with which one lying head could take the memory of the whole
+	// fleet's process.
 	DefaultMaxMessage = 64 << 20
 	// RayMaxMessage is the most that Ray servers send.
 	RayMaxMessage = 512 << 20
@@ -31,7 +32,7 @@ type Config struct {
 	Token func(ctx context.Context) (string, error)
 	// TLS turns on mutual TLS (RAY_USE_TLS=1); nil speaks plain text, the token included, as Ray itself does.
 	TLS *tls.Config
-	// Timeout bounds each call but a drain; zero means DefaultTimeout.
+	// Timeout bounds a reading with all its calls, a report, and each other call but a drain; zero means DefaultTimeout.
 	Timeout time.Duration
 	// DrainTimeout bounds a drain; zero means DefaultDrainTimeout.
 	DrainTimeout time.Duration

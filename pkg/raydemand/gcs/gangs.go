@@ -2,6 +2,7 @@ package gcs
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,7 +15,12 @@ import (
 // before it looks whether anything is left to place.
 func (d *decoder) gangs(wire []*autoscalerpb.GangResourceRequest) []raydemand.Gang {
 	gangs := make([]raydemand.Gang, 0, len(wire))
-	for _, w := range wire {
+	bundles := 0
+	for i, w := range wire {
+		if bundles += bundleCount(w); bundles > maxBundles {
+			d.cutDemand("pending_gang_resource_requests", fmt.Sprintf("%d placement groups", len(wire)), fmt.Sprintf("only the first %d, with %d bundles at most, count", i, maxBundles))
+			break
+		}
 		if len(w.GetRequests()) == 0 && len(w.GetBundleSelectors()) == 0 {
 			continue
 		}
@@ -24,6 +30,14 @@ func (d *decoder) gangs(wire []*autoscalerpb.GangResourceRequest) []raydemand.Ga
 	}
 	slices.SortStableFunc(gangs, func(a, b raydemand.Gang) int { return cmp.Compare(a.ID, b.ID) })
 	return gangs
+}
+
+func bundleCount(wire *autoscalerpb.GangResourceRequest) int {
+	count := len(wire.GetRequests())
+	for _, s := range wire.GetBundleSelectors() {
+		count += len(s.GetResourceRequests())
+	}
+	return count
 }
 
 func (d *decoder) gang(wire *autoscalerpb.GangResourceRequest) (raydemand.Gang, bool) {

@@ -21,12 +21,18 @@ const (
 
 func (d *decoder) nodes(wire []*autoscalerpb.NodeState, labels map[raydemand.NodeID]map[string]string) []raydemand.Node {
 	nodes := make([]raydemand.Node, 0, len(wire))
+	seen := make(map[raydemand.NodeID]bool, len(wire))
 	for _, n := range wire {
 		id, err := raydemand.ParseNodeID(n.GetNodeId())
 		if err != nil {
 			d.badValue("Ray node "+n.GetInstanceId(), "node_states.node_id", err.Error(), "the node is left out")
 			continue
 		}
+		if seen[id] {
+			d.badValue(fmt.Sprintf("Ray node %s (%s)", id, n.GetInstanceId()), "node_states.node_id", "listed twice", "only the first entry counts: its capacity is there once")
+			continue
+		}
+		seen[id] = true
 		nodes = append(nodes, d.node(id, n, labels[id]))
 	}
 	slices.SortFunc(nodes, func(a, b raydemand.Node) int {

@@ -30,6 +30,7 @@ type replay struct {
 	mu      sync.Mutex
 	answers map[string]answer // by method, for InternalKVGet by method and key
 	calls   []recorded
+	delay   time.Duration
 }
 
 type answer struct {
@@ -77,7 +78,15 @@ func (r *replay) handle(_ any, stream grpc.ServerStream) error {
 			a, known = r.answers[method]
 		}
 	}
+	delay := r.delay
 	r.mu.Unlock()
+	if delay > 0 {
+		select {
+		case <-time.After(delay):
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		}
+	}
 	if !known {
 		return status.Error(codes.Unimplemented, "")
 	}
@@ -92,6 +101,13 @@ func (r *replay) set(key string, a answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answers[key] = a
+}
+
+// slow holds every answer back.
+func (r *replay) slow(delay time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.delay = delay
 }
 
 func (r *replay) called(method string) []recorded {

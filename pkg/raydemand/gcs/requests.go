@@ -37,7 +37,12 @@ func (d *decoder) requests(field string, wire []*autoscalerpb.ResourceRequestByC
 		}
 		merged.add(raydemand.Request{Bundle: bundle, Count: entry.GetCount(), Selectors: selectors})
 	}
-	return merged.sorted()
+	requests := merged.sorted()
+	if len(requests) > maxShapes {
+		d.cutDemand(field, fmt.Sprintf("%d shapes", len(requests)), fmt.Sprintf("only the first %d count", maxShapes))
+		requests = requests[:maxShapes]
+	}
+	return requests
 }
 
 // bundle reads amounts and drops zeros. One bad amount makes the whole bundle unreadable: a smaller bundle would be

@@ -17,12 +17,22 @@ const (
 	gangCap  = 1000
 )
 
+// What a reading may hold at most, far beyond what Ray manages: a head that lies must not keep the planner busy for
+// others. More nodes make the reading unusable, more demand is cut with a finding.
+const (
+	maxNodes   = 50_000
+	maxShapes  = 20_000
+	maxBundles = 100_000
+)
+
 // State reads the cluster once: one call, on a v1 head two, and on the first reading of a session a third for what
 // does not change within it.
 //
 // Nodes are sorted by instance and id. A pod whose Ray container restarted is listed once per node id: join on the
 // entry that is not Dead. What cannot be read is left out and is a Finding; the rest of the reading stands.
 func (c *Client) State(ctx context.Context) (raydemand.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout) // the calls share it: a slow head costs one deadline
+	defer cancel()
 	// The version is always 0: one ahead of the server's counter kills the GCS.
 	reply, err := call(ctx, c, c.config.Timeout, "GetClusterResourceState",
 		c.autoscaler.GetClusterResourceState, &autoscalerpb.GetClusterResourceStateRequest{})
@@ -32,6 +42,9 @@ func (c *Client) State(ctx context.Context) (raydemand.State, error) {
 	wire := reply.GetClusterResourceState()
 	if wire == nil {
 		return raydemand.State{}, fmt.Errorf("reading Ray state: %w: it holds no state", raydemand.ErrBadReply)
+	}
+	if nodes := len(wire.GetNodeStates()); nodes > maxNodes {
+		return raydemand.State{}, fmt.Errorf("reading Ray state: %w: %d nodes, no cluster has more than %d", raydemand.ErrBadReply, nodes, maxNodes)
 	}
 	d := &decoder{}
 	beside, err := c.readBeside(ctx, wire, d)
@@ -73,7 +86,16 @@ func (c *Client) readBeside(ctx context.Context, wire *autoscalerpb.ClusterResou
 }
 
 // decoder turns wire values into ours and collects what it could not turn.
-type decoder struct{ findings }
+type decoder struct {
+	findings
+	// cut is set when demand beyond our own limits was left out.
+	cut bool
+}
+
+func (d *decoder) cutDemand(field, seen, why string) {
+	d.cut = true
+	d.badValue("", field, seen, why)
+}
 
 func (d *decoder) state(wire *autoscalerpb.ClusterResourceState, b beside) raydemand.State {
 	state := raydemand.State{
@@ -95,6 +117,7 @@ func (d *decoder) state(wire *autoscalerpb.ClusterResourceState, b beside) rayde
 		state.Truncated = true
 		d.truncated(shapes, gangs)
 	}
+	state.Truncated = state.Truncated || d.cut
 	state.Findings = d.list()
 	return state
 }

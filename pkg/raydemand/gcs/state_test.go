@@ -1,6 +1,7 @@
 package gcs
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"testing"
@@ -71,7 +72,7 @@ func TestLiesAboutANodeCostOnlyWhatTheyAreAbout(t *testing.T) {
 	nodes := d.nodes([]*autoscalerpb.NodeState{
 		{NodeId: []byte("short"), InstanceId: "a"},
 		{NodeId: make([]byte, 28), InstanceId: "b", Status: 99, IdleDurationMs: 5},
-		{NodeId: make([]byte, 28), InstanceId: "c", Status: autoscalerpb.NodeStatus_IDLE, IdleDurationMs: math.MaxInt64,
+		{NodeId: bytes.Repeat([]byte{1}, 28), InstanceId: "c", Status: autoscalerpb.NodeStatus_IDLE, IdleDurationMs: math.MaxInt64,
 			TotalResources: map[string]float64{"CPU": 4, "GPU": math.NaN()}, AvailableResources: map[string]float64{"CPU": -1}},
 	}, nil)
 	if len(nodes) != 2 || len(d.kept) != 4 {

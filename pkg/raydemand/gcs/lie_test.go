@@ -1,0 +1,105 @@
+package gcs
+
+import (
+	"bytes"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"heliostat.dev/heliostat/api/proto/autoscalerpb"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// TestManyEmptyElementsDoNotTakeTheMemory sends 32 MiB of empty shapes, and of empty constraints in one selector.
+func TestManyEmptyElementsDoNotTakeTheMemory(t *testing.T) {
+	wrap := func(field protowire.Number, inner []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), inner)
+	}
+	empties := func(field protowire.Number) []byte { return bytes.Repeat(wrap(field, nil), 16<<20) }
+	for name, state := range map[string][]byte{
+		"shapes":      empties(4),
+		"nodes":       empties(3),
+		"constraints": wrap(4, wrap(1, wrap(3, empties(1)))),
+		"activities":  wrap(3, empties(12)),
+	} {
+		r := newReplay(t)
+		reply := wrap(1, state)
+		r.set("GetClusterResourceState", answer{reply: reply})
+		client := dial(t, r, func(c *Config) { c.Timeout = time.Minute })
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := client.State(t.Context())
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, raydemand.ErrBadReply) || !strings.Contains(err.Error(), "elements") {
+			t.Errorf("%s: %v, want ErrBadReply that tells why", name, err)
+		}
+		// The replaying server and gRPC's buffers hold the reply a few times; decoded, it would be 1.5 GB.
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 400<<20 {
+			t.Errorf("%s: the call took %d MiB", name, grown>>20)
+		}
+	}
+}
+
+func TestNodeListedTwiceCountsOnce(t *testing.T) {
+	d := &decoder{}
+	id := bytes.Repeat([]byte{7}, 28)
+	nodes := d.nodes([]*autoscalerpb.NodeState{
+		{NodeId: id, InstanceId: "a", Status: autoscalerpb.NodeStatus_RUNNING, TotalResources: map[string]float64{"GPU": 8}},
+		{NodeId: id, InstanceId: "b", TotalResources: map[string]float64{"GPU": 8}},
+	}, nil)
+	if len(nodes) != 1 || nodes[0].Instance != "a" || len(d.kept) != 1 || d.kept[0].Seen != "listed twice" {
+		t.Errorf("nodes %+v, findings %+v; want the first and a word about the second", nodes, d.kept)
+	}
+}
+
+func TestDemandBeyondAllReasonIsCutAndTold(t *testing.T) {
+	wire := &autoscalerpb.ClusterResourceState{}
+	for i := range maxShapes + 5 {
+		wire.PendingResourceRequests = append(wire.PendingResourceRequests, wireShape(1, map[string]float64{"memory": float64(i + 1)}))
+	}
+	big := &autoscalerpb.GangResourceRequest{Details: "ab:PACK|PENDING"}
+	for range maxBundles/2 + 1 {
+		big.Requests = append(big.Requests, wireBundleRequest(1))
+	}
+	wire.PendingGangResourceRequests = []*autoscalerpb.GangResourceRequest{big, big, {Details: "cd:PACK|PENDING", Requests: big.Requests[:1]}}
+	d := &decoder{}
+	state := d.state(wire, beside{})
+	if len(state.Demand.Requests) != maxShapes || len(state.Demand.Gangs) != 1 || !state.Truncated {
+		t.Errorf("%d shapes, %d gangs, truncated %v", len(state.Demand.Requests), len(state.Demand.Gangs), state.Truncated)
+	}
+	if len(state.Findings) != 3 {
+		t.Errorf("%d findings, want one for the shapes, one for the gangs, one for Ray's own limit", len(state.Findings))
+	}
+}
+
+func TestMoreNodesThanAnyClusterHasAreABadReply(t *testing.T) {
+	wire := &autoscalerpb.GetClusterResourceStateReply{ClusterResourceState: &autoscalerpb.ClusterResourceState{}}
+	for range maxNodes + 1 {
+		wire.ClusterResourceState.NodeStates = append(wire.ClusterResourceState.NodeStates, &autoscalerpb.NodeState{})
+	}
+	reply, err := proto.Marshal(wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReplay(t)
+	r.set("GetClusterResourceState", answer{reply: reply})
+	if _, err := dial(t, r).State(t.Context()); !errors.Is(err, raydemand.ErrBadReply) {
+		t.Errorf("State: %v, want ErrBadReply", err)
+	}
+}
+
+// TestSlowAnswersShareOneDeadline: each of a v1 head's three answers comes within the time-out, all together do not.
+func TestSlowAnswersShareOneDeadline(t *testing.T) {
+	r := newReplay(t)
+	r.set("GetClusterResourceState", recordedAnswer(t, "2.40.0", "idle-1.GetClusterResourceState.binpb"))
+	r.slow(200 * time.Millisecond)
+	client := dial(t, r, func(c *Config) { c.Timeout = 300 * time.Millisecond })
+	if _, err := client.State(t.Context()); !errors.Is(err, raydemand.ErrUnavailable) {
+		t.Errorf("State: %v, want ErrUnavailable", err)
+	}
+}
