@@ -91,9 +91,9 @@ func (c *Client) RayVersion(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if reply.IsLeader != nil && !reply.GetIsLeader() {
-		return reply.GetRayVersion(), fmt.Errorf("calling CheckAlive: %w", raydemand.ErrPassive)
+		return shortened(reply.GetRayVersion()), fmt.Errorf("calling CheckAlive: %w", raydemand.ErrPassive)
 	}
-	return reply.GetRayVersion(), nil
+	return shortened(reply.GetRayVersion()), nil
 }
 
 // SessionName returns the head's Ray session, which State carries too.

@@ -7,12 +7,19 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
+// maxSDKRequest bounds the text of a v1 head's request: 50,000 bundles of 20 bytes.
+const maxSDKRequest = 1 << 20
+
 // sdkRequest reads the KV key in which a v1 head keeps request_resources: a JSON list with one element per unit,
 // plain resource maps, or (Ray 2.50 to 2.5x, ray #61673) objects of resources and label_selector. Absent and [] are
 // no request.
 func (d *decoder) sdkRequest(text []byte) []raydemand.Request {
 	const field = "autoscaler_resource_request"
 	if len(text) == 0 {
+		return nil
+	}
+	if len(text) > maxSDKRequest {
+		d.badValue("", field, fmt.Sprintf("%d bytes", len(text)), "request_resources of Ray's SDK is not honoured")
 		return nil
 	}
 	var elements []json.RawMessage

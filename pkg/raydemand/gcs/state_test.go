@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -196,6 +197,7 @@ func TestSDKRequestOfBothForms(t *testing.T) {
 		{`[{"CPU": -1}, {"CPU": "x"}, 7, {"CPU": 2}]`, []string{"1 x {CPU 2}"}, 3},
 		{`{"CPU": 1}`, nil, 1},
 		{`[{"CPU": 1`, nil, 1},
+		{"[" + strings.Repeat("{},", maxSDKRequest/3) + `{"CPU": 1}]`, nil, 1},
 	}
 	for _, test := range tests {
 		d := &decoder{}
@@ -204,7 +206,7 @@ func TestSDKRequestOfBothForms(t *testing.T) {
 			got = append(got, requestText(r))
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" || len(d.kept) != test.findings {
-			t.Errorf("%s (-want +got):\n%s%+v", test.text, diff, d.kept)
+			t.Errorf("%.80s (-want +got):\n%s%+v", test.text, diff, d.kept)
 		}
 	}
 }
