@@ -25,8 +25,17 @@ const (
 	settle  = 10 * time.Second
 )
 
-// sleeper answers to the name ray in a worker's pod: it passes the checks of KubeRay's init container and then waits.
-const sleeper = "#!/bin/sh\ncase \"$1\" in start) exec sleep 1000000 ;; esac\n"
+// sleeper answers to the name ray in a worker's pod: it passes the checks of KubeRay's init container and then waits. It
+// ends when told to, which the first process of a PID namespace does only on purpose.
+const sleeper = `#!/bin/sh
+case "$1" in
+start)
+	trap 'exit 0' TERM
+	sleep 1000000 &
+	wait
+	;;
+esac
+`
 
 // sleeperImage is the image of the workers.
 const sleeperImage = "bench/sleeper:dev"
