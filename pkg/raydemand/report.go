@@ -9,7 +9,8 @@ type Report struct {
 	Starting  []Starting
 	Failed    []FailedLaunch
 	// Infeasible lists hold only what no worker group could ever serve with any selector: Ray may cancel equal
-	// shapes (RAY_enable_infeasible_task_early_exit), so demand that is merely capped must never stand here.
+	// shapes (RAY_enable_infeasible_task_early_exit), so demand that is merely capped must never stand here. Ray does
+	// not compare selectors either, so an adapter leaves out requests that have one.
 	InfeasibleRequests   []Request
 	InfeasibleGangs      []Gang
 	InfeasibleConstraint []Request

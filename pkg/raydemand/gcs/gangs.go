@@ -15,7 +15,7 @@ import (
 // before it looks whether anything is left to place.
 func (d *decoder) gangs(wire []*autoscalerpb.GangResourceRequest) []raydemand.Gang {
 	gangs := make([]raydemand.Gang, 0, len(wire))
-	bundles := 0
+	bundles, seen := 0, make(map[string]bool, len(wire))
 	for i, w := range wire {
 		if bundles += bundleCount(w); bundles > maxBundles {
 			d.cutDemand("pending_gang_resource_requests", fmt.Sprintf("%d placement groups", len(wire)), fmt.Sprintf("only the first %d, with %d bundles at most, count", i, maxBundles))
@@ -24,9 +24,16 @@ func (d *decoder) gangs(wire []*autoscalerpb.GangResourceRequest) []raydemand.Ga
 		if len(w.GetRequests()) == 0 && len(w.GetBundleSelectors()) == 0 {
 			continue
 		}
-		if gang, ok := d.gang(w); ok && len(gang.Bundles) > 0 {
-			gangs = append(gangs, gang)
+		gang, ok := d.gang(w)
+		if !ok || len(gang.Bundles) == 0 {
+			continue
 		}
+		if gang.ID != "" && seen[gang.ID] {
+			d.badValue("placement group "+gang.ID, "pending_gang_resource_requests.details", "listed twice", "only the first entry counts")
+			continue
+		}
+		seen[gang.ID] = true
+		gangs = append(gangs, gang)
 	}
 	slices.SortStableFunc(gangs, func(a, b raydemand.Gang) int { return cmp.Compare(a.ID, b.ID) })
 	return gangs

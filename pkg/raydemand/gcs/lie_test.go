@@ -57,6 +57,16 @@ func TestNodeListedTwiceCountsOnce(t *testing.T) {
 	}
 }
 
+func TestPlacementGroupListedTwiceCountsOnce(t *testing.T) {
+	d := &decoder{}
+	one := &autoscalerpb.GangResourceRequest{Details: "ab:PACK|PENDING", Requests: []*autoscalerpb.ResourceRequest{wireBundleRequest(1)}}
+	nameless := &autoscalerpb.GangResourceRequest{Requests: one.Requests}
+	gangs := d.gangs([]*autoscalerpb.GangResourceRequest{one, nameless, one, nameless})
+	if len(gangs) != 3 || len(d.kept) != 1 {
+		t.Errorf("%d gangs, findings %+v; want ab once and both nameless ones", len(gangs), d.kept)
+	}
+}
+
 func TestDemandBeyondAllReasonIsCutAndTold(t *testing.T) {
 	wire := &autoscalerpb.ClusterResourceState{}
 	for i := range maxShapes + 5 {
@@ -66,7 +76,7 @@ func TestDemandBeyondAllReasonIsCutAndTold(t *testing.T) {
 	for range maxBundles/2 + 1 {
 		big.Requests = append(big.Requests, wireBundleRequest(1))
 	}
-	wire.PendingGangResourceRequests = []*autoscalerpb.GangResourceRequest{big, big, {Details: "cd:PACK|PENDING", Requests: big.Requests[:1]}}
+	wire.PendingGangResourceRequests = []*autoscalerpb.GangResourceRequest{big, {Details: "cc:PACK|PENDING", Requests: big.Requests}, {Details: "cd:PACK|PENDING", Requests: big.Requests[:1]}}
 	d := &decoder{}
 	state := d.state(wire, beside{})
 	if len(state.Demand.Requests) != maxShapes || len(state.Demand.Gangs) != 1 || !state.Truncated {

@@ -18,7 +18,8 @@ const maxLaunching = 1000
 // restarted Heliostat is not taken for an older one; the GCS ignores lower numbers. Report about every 5 s, as Ray does.
 //
 // With RAY_enable_infeasible_task_early_exit the GCS cancels waiting tasks whose shape equals a reported infeasible
-// one, without comparing selectors: report only bundles that no group could hold whatever the labels.
+// one, without comparing selectors. A request with a selector is therefore not sent: what is impossible in one zone
+// would cancel the same shape in another.
 func (c *Client) Report(ctx context.Context, report raydemand.Report) error {
 	request := &autoscalerpb.ReportAutoscalingStateRequest{AutoscalingState: encodeReport(report, c.nextReport())}
 	if _, err := call(ctx, c, c.config.Timeout, "ReportAutoscalingState", c.autoscaler.ReportAutoscalingState, request); err != nil {
@@ -56,7 +57,10 @@ func encodeReport(report raydemand.Report, version int64) *autoscalerpb.Autoscal
 		})
 	}
 	for _, r := range report.InfeasibleRequests {
-		state.InfeasibleResourceRequests = append(state.InfeasibleResourceRequests, encodeRequest(r.Bundle, r.Selectors...))
+		if isConstrained(r) {
+			continue
+		}
+		state.InfeasibleResourceRequests = append(state.InfeasibleResourceRequests, encodeRequest(r.Bundle))
 	}
 	for _, g := range report.InfeasibleGangs {
 		state.InfeasibleGangResourceRequests = append(state.InfeasibleGangResourceRequests, encodeGang(g))
@@ -65,6 +69,11 @@ func encodeReport(report raydemand.Report, version int64) *autoscalerpb.Autoscal
 		state.InfeasibleClusterResourceConstraints = []*autoscalerpb.ClusterResourceConstraint{encodeConstraint(report.InfeasibleConstraint)}
 	}
 	return state
+}
+
+// isConstrained reports whether labels may be why r is infeasible. An empty selector means any node.
+func isConstrained(r raydemand.Request) bool {
+	return len(r.Selectors) > 0 && len(r.Selectors[0]) > 0
 }
 
 func encodeConstraint(requests []raydemand.Request) *autoscalerpb.ClusterResourceConstraint {

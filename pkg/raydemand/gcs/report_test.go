@@ -84,13 +84,13 @@ func TestReportNumbersNeverGoBack(t *testing.T) {
 func TestInfeasibleDemandIsReportedAsItWasRead(t *testing.T) {
 	zone := raydemand.NewSelector(raydemand.Constraint{Key: "zone", Op: raydemand.NotIn, Values: []string{"b", "a"}})
 	report := raydemand.Report{
-		InfeasibleRequests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(99)}, Count: 1, Selectors: []raydemand.Selector{zone}}},
+		InfeasibleRequests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(99)}, Count: 1}},
 		InfeasibleGangs: []raydemand.Gang{
 			{ID: "ab", Strategy: raydemand.StrictPack, Bundles: []raydemand.Bundle{{"GPU": raydemand.Whole(50)}, {"CPU": 5000}},
 				BundleSelectors: []raydemand.Selector{nil, zone}, TopologyLabel: "ray.io/gpu-domain"},
 			{ID: "cd", Strategy: raydemand.Spread, Bundles: []raydemand.Bundle{{"GPU": raydemand.Whole(50)}}},
 		},
-		InfeasibleConstraint: []raydemand.Request{{Bundle: raydemand.Bundle{"TPU": raydemand.One}, Count: 3}},
+		InfeasibleConstraint: []raydemand.Request{{Bundle: raydemand.Bundle{"TPU": raydemand.One}, Count: 3, Selectors: []raydemand.Selector{zone}}},
 	}
 	wire := encodeReport(report, 1)
 	d := &decoder{}
@@ -105,5 +105,21 @@ func TestInfeasibleDemandIsReportedAsItWasRead(t *testing.T) {
 	}
 	if diff := cmp.Diff(report, got); diff != "" || len(d.kept) > 0 {
 		t.Errorf("read back (-reported +read):\n%s%+v", diff, d.kept)
+	}
+}
+
+// TestShapeThatMayBeImpossibleForItsLabelsIsNotReported: Ray cancels every waiting task of a reported shape, whatever
+// its selectors (seen on 2.60.0 with RAY_enable_infeasible_task_early_exit).
+func TestShapeThatMayBeImpossibleForItsLabelsIsNotReported(t *testing.T) {
+	zone := raydemand.NewSelector(raydemand.Constraint{Key: "zone", Op: raydemand.In, Values: []string{"us"}})
+	gpu, many := raydemand.Bundle{"GPU": raydemand.One}, raydemand.Bundle{"GPU": raydemand.Whole(99)}
+	wire := encodeReport(raydemand.Report{InfeasibleRequests: []raydemand.Request{
+		{Bundle: gpu, Count: 1, Selectors: []raydemand.Selector{zone}},
+		{Bundle: gpu, Count: 1, Selectors: []raydemand.Selector{zone, {}}},
+		{Bundle: many, Count: 1, Selectors: []raydemand.Selector{{}}},
+	}}, 1)
+	got := wire.GetInfeasibleResourceRequests()
+	if len(got) != 1 || got[0].GetResourcesBundle()["GPU"] != 99 || len(got[0].GetLabelSelectors()) != 0 {
+		t.Errorf("reported %v, want only the 99 GPUs that no label forbids", got)
 	}
 }
