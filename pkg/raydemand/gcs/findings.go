@@ -10,11 +10,11 @@ import (
 // Codes of the findings about a Ray head.
 const (
 	// FindingTruncated says that more demand may wait than the head tells.
-	FindingTruncated = "RayDemandTruncated"
+	FindingTruncated = "demand-truncated"
 	// FindingBadValue says that the head sent something that cannot be true or read.
-	FindingBadValue = "RayBadValue"
+	FindingBadValue = "ray-bad-value"
 	// FindingMissingMethod says that the head's version lacks a method we would use.
-	FindingMissingMethod = "RayMethodMissing"
+	FindingMissingMethod = "ray-method-missing"
 )
 
 // maxFindings bounds what one reading keeps: a lying head may send millions of bad entries.
