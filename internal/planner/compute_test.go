@@ -276,7 +276,7 @@ func TestWhatMakesNoSenseIsAFinding(t *testing.T) {
 	for _, f := range Compute(s, Policy{}).Findings {
 		got = append(got, f.Code+" "+f.Object)
 	}
-	if diff := cmp.Diff([]string{"available_over_total node p", "unknown_group pod q"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"available-over-total node p", "group-removed pod q"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

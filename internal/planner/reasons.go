@@ -22,6 +22,14 @@ const (
 	CodeIdle          = "idle"           // workers are idle and stay for now, and why
 )
 
+// Codes of the findings in a plan.
+const (
+	// FindingOverstated: a node tells of more free than it has in total.
+	FindingOverstated = "available-over-total"
+	// FindingGroupRemoved: a pod of a group that the RayCluster does not list any more.
+	FindingGroupRemoved = "group-removed"
+)
+
 // reasons explains one group's row: first what it launches or why it does not, then what is on its way, what goes,
 // and what idles.
 func (p *planning) reasons(i int, given []int64, out *outcome) []Reason {

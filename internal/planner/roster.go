@@ -219,7 +219,7 @@ func (r *roster) free(n *Node, total vector) vector {
 
 func (r *roster) overstated(n *Node, name string, available, total raydemand.Amount) {
 	r.findings = append(r.findings, raydemand.Finding{
-		Code: "available_over_total", Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "available." + name,
+		Code: FindingOverstated, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "available." + name,
 		Seen: available.String(), Why: fmt.Sprintf("the node has %s in total; more cannot be free, so %s is counted", total, total),
 		Fix: "none needed here; Ray's own autoscaler stops planning in this state",
 	})
@@ -233,7 +233,7 @@ func (r *roster) stranger(n *Node, checkDisabled bool) {
 			stopMessage: fmt.Sprintf("worker group %q is not in the RayCluster any more", n.Group)})
 	}
 	r.findings = append(r.findings, raydemand.Finding{
-		Code: "unknown_group", Severity: raydemand.Warning, Object: "pod " + n.Pod, Field: "group", Seen: n.Group,
+		Code: FindingGroupRemoved, Severity: raydemand.Warning, Object: "pod " + n.Pod, Field: "group", Seen: n.Group,
 		Why: "no worker group of that name: the pod serves no demand in this plan and counts toward no limit",
 		Fix: "delete the pod when its work is done, or bring the worker group back",
 	})
