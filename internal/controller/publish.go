@@ -40,8 +40,6 @@ func (c *Controller) publish(r *record, o outcome, next time.Duration) {
 const (
 	// FindingRandomDeletes: without in-tree autoscaling the operator deletes any surplus pod, busy ones too.
 	FindingRandomDeletes = "surplus-deleted-at-random"
-	// FindingUnknownGroup: a pod belongs to a group that the RayCluster does not list any more.
-	FindingUnknownGroup = "pod-of-unknown-group"
 	// FindingTruncated: a raylet may have cut its report at 100 shapes.
 	FindingTruncated = "demand-truncated"
 	// FindingHeadMissing: the GCS does not list its own head.
@@ -52,15 +50,7 @@ const (
 func findings(r *record, o outcome) []raydemand.Finding {
 	v := o.view
 	object := "RayCluster " + v.cluster.Key.String()
-	all := slices.Concat(v.cluster.Findings, v.state.Findings, o.findings, r.shapes.findings(v.cluster))
-	for _, w := range v.cluster.Workers {
-		if _, known := v.cluster.Group(w.Group); !known {
-			all = append(all, raydemand.Finding{Code: FindingUnknownGroup, Severity: raydemand.Warning,
-				Object: "Pod " + v.cluster.Key.Namespace + "/" + w.Pod, Seen: w.Group,
-				Why: "its group is not in the RayCluster, so the operator leaves it running and Heliostat never touches it",
-				Fix: "delete the pod when its work is done, or add the group again"})
-		}
-	}
+	all := slices.Concat(v.cluster.Findings, v.state.Findings, o.findings, o.intent.plan.Findings, r.shapes.findings(v.cluster))
 	if v.state.Truncated && !slices.ContainsFunc(all, func(f raydemand.Finding) bool { return f.Code == FindingTruncated }) {
 		all = append(all, raydemand.Finding{Code: FindingTruncated, Severity: raydemand.Warning, Object: object,
 			Why: "a raylet reports at most 100 different shapes, so more may be waiting than is seen",

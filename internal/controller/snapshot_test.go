@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -177,5 +178,14 @@ func TestAnyDecisionCanBeReplayedFromItsSnapshot(t *testing.T) {
 	}
 	if diff := cmp.Diff(d.Plan, planner.Compute(replayed, planner.Policy{})); diff != "" {
 		t.Errorf("the replayed plan differs (-decided +replayed):\n%s", diff)
+	}
+}
+
+func TestWhatThePlanFindsIsPublished(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	w.node(w.pod(0)).Available = gpu(9)
+	d := w.cycle()
+	if !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == planner.FindingOverstated }) {
+		t.Errorf("findings = %+v, want %s", d.Findings, planner.FindingOverstated)
 	}
 }
