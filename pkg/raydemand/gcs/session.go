@@ -31,7 +31,7 @@ func (c *Client) enterSession(name string, version int64) {
 
 // isV1 tells where request_resources lives. The head itself says which autoscaler it believes in, whatever its
 // version: on a v2 head Ray up to 2.52 writes the KV key too, and adding both would double the request. A head
-// without the flag is older than v2.
+// without the flag is older than v2, or has not written it yet: only a flag that was found is remembered.
 func (c *Client) isV1(ctx context.Context) (bool, error) {
 	c.mu.Lock()
 	known, v1, name := c.session.v1Known, c.session.v1, c.session.name
@@ -46,7 +46,7 @@ func (c *Client) isV1(ctx context.Context) (bool, error) {
 	v1 = !found || string(value) != "1"
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.session.name == name {
+	if found && c.session.name == name {
 		c.session.v1, c.session.v1Known = v1, true
 	}
 	return v1, nil

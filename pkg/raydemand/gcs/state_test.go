@@ -247,6 +247,35 @@ func TestHeadIsAskedForItsKindOncePerSession(t *testing.T) {
 	}
 }
 
+// TestHeadThatHasNotWrittenItsKindIsAskedAgain reads a head in its first moment and a moment later.
+func TestHeadThatHasNotWrittenItsKindIsAskedAgain(t *testing.T) {
+	r := newReplay(t)
+	marshal := func(m proto.Message) answer {
+		t.Helper()
+		reply, err := proto.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer{reply: reply}
+	}
+	r.set("GetClusterResourceState", marshal(&autoscalerpb.GetClusterResourceStateReply{ClusterResourceState: &autoscalerpb.ClusterResourceState{
+		ClusterSessionName: "s1", ClusterResourceStateVersion: 1,
+		ClusterResourceConstraints: []*autoscalerpb.ClusterResourceConstraint{
+			{ResourceRequests: []*autoscalerpb.ResourceRequestByCount{wireShape(1, map[string]float64{"GPU": 1})}},
+		},
+	}}))
+	r.set("InternalKVGet", marshal(&raypb.InternalKVGetReply{Status: &raypb.GcsStatus{Code: codeNotFound}}))
+	client := dial(t, r)
+	if _, err := client.State(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.set("InternalKVGet", marshal(&raypb.InternalKVGetReply{Value: []byte("1")}))
+	state, err := client.State(t.Context())
+	if err != nil || len(state.Demand.Constraint) != 1 {
+		t.Errorf("request_resources %+v, %v: once the head says that it is v2, the constraint counts", state.Demand.Constraint, err)
+	}
+}
+
 func TestNodeTableIsReadOnlyForUnknownNodesWithoutLabels(t *testing.T) {
 	for version, want := range map[string]int{"2.40.0": 1, "2.60.0": 0} {
 		r := headOf(t, version, "idle-1")
