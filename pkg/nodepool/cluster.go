@@ -80,7 +80,7 @@ type Auth struct {
 	TLSSecret string
 	// Required says that the GCS demands a token; with neither Secret, literal nor KubernetesToken a finding tells so.
 	Required bool
-	// KubernetesToken: the GCS asks the API server who the caller is; the caller sends its own ServiceAccount token.
+	// KubernetesToken: the GCS asks the API server who the caller is; the caller sends a ServiceAccount's token.
 	KubernetesToken bool
 }
 

@@ -14,6 +14,8 @@ import (
 const (
 	AuthTokenUnknown = "auth-token-unknown"
 	TLSSecretUnknown = "tls-secret-unknown"
+	// KubernetesTokenUnset: the GCS wants a ServiceAccount token, and Options.KubernetesTokenFile names none.
+	KubernetesTokenUnset = "kubernetes-token-unset"
 )
 
 const tokenKey = "auth_token"

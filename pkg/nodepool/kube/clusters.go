@@ -123,6 +123,7 @@ func (m *Manager) newest(key nodepool.ClusterKey) (*unstructured.Unstructured, e
 func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod) nodepool.Cluster {
 	cluster := join(m.memo.decode(object), pods)
 	m.panics.addTo(&cluster)
+	m.reportToken(&cluster)
 	if m.nodes != nil {
 		m.nodes.addTo(&cluster)
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Credentials is what a GCS wants from its callers. Empty fields are not wanted.
@@ -48,7 +49,7 @@ func (m *Manager) token(ctx context.Context, cluster nodepool.Cluster) (string, 
 	auth := cluster.Auth
 	switch {
 	case auth.KubernetesToken:
-		return m.ownToken()
+		return m.kubernetesToken()
 	case auth.TokenSecret != "":
 		secret, err := m.secret(ctx, cluster.Key.Namespace, auth.TokenSecret, auth.TokenKey)
 		return strings.TrimSpace(string(secret[auth.TokenKey])), err
@@ -58,16 +59,28 @@ func (m *Manager) token(ctx context.Context, cluster nodepool.Cluster) (string, 
 	return auth.Token, nil
 }
 
-// ownToken is this process's own ServiceAccount token. Projected tokens rotate, so the file is read each time.
-func (m *Manager) ownToken() (string, error) {
-	if m.config.BearerTokenFile == "" {
-		if m.config.BearerToken == "" {
-			return "", fmt.Errorf("the GCS wants a ServiceAccount token, and this process authenticates without one")
-		}
-		return m.config.BearerToken, nil
+// kubernetesToken is the token for heads that ask the API server about their callers. Whoever runs such a head reads it,
+// so it is never this process's own. Projected tokens rotate, so the file is read each time.
+func (m *Manager) kubernetesToken() (string, error) {
+	if m.options.KubernetesTokenFile == "" {
+		return "", fmt.Errorf("the GCS wants a ServiceAccount token, and this process gives none away")
 	}
-	token, err := os.ReadFile(m.config.BearerTokenFile)
+	token, err := os.ReadFile(m.options.KubernetesTokenFile)
 	return strings.TrimSpace(string(token)), err
+}
+
+// reportToken adds the finding that a head is not called for want of a token to give away.
+func (m *Manager) reportToken(cluster *nodepool.Cluster) {
+	// The single form has the token that KubeRay put beside it.
+	if !cluster.Auth.KubernetesToken || m.options.KubernetesTokenFile != "" || m.options.Single != nil {
+		return
+	}
+	cluster.Findings = append(cluster.Findings, raydemand.Finding{
+		Code: KubernetesTokenUnset, Severity: raydemand.Error, Object: "RayCluster " + cluster.Key.String(),
+		Field: "spec.authOptions.enableK8sTokenAuth", Seen: "true",
+		Why: "the GCS wants a ServiceAccount token, which whoever runs the head could then use; none is set aside for that, so the head is not called",
+		Fix: "start Heliostat with --gcs-kubernetes-token-file: the token of a ServiceAccount that may do ray:write on RayClusters and nothing else",
+	})
 }
 
 func (m *Manager) secret(ctx context.Context, namespace, name string, keys ...string) (map[string][]byte, error) {

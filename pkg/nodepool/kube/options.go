@@ -20,6 +20,9 @@ type Options struct {
 	Single *nodepool.ClusterKey
 	// Poll is how often the one RayCluster is read in that form; zero means DefaultPoll.
 	Poll time.Duration
+	// KubernetesTokenFile holds the token for heads with enableK8sTokenAuth, of a ServiceAccount that may do ray:write and
+	// nothing else: each such head sees it. Empty means that those heads are not called.
+	KubernetesTokenFile string
 	// Logger is required.
 	Logger *slog.Logger
 }
