@@ -31,6 +31,17 @@ func fleet() Snapshot {
 	return s
 }
 
+// wideFleet has many groups of twenty sizes, no two of them alike.
+func wideFleet(groups int64) Snapshot {
+	var s Snapshot
+	for i := range groups {
+		s.Groups = append(s.Groups, Group{
+			Name: fmt.Sprintf("group-%03d", i), Resources: bundle(4*(i%20+1), i%2*(i%20/4+1), 16*(i+1)), Max: 1000, NumOfHosts: 1,
+		})
+	}
+	return s
+}
+
 // halfFull adds nodes of the fleet's groups that are in use to a random share, as Ray reports them: with a resource
 // and a label of their own.
 func halfFull(s Snapshot, count int) Snapshot {
@@ -84,18 +95,21 @@ func BenchmarkCompute(b *testing.B) {
 	}
 	for _, scenario := range []struct {
 		name  string
+		fleet Snapshot
 		nodes int
 		ask   raydemand.Demand
 	}{
-		{"10000 identical bundles, 20 groups", 0, raydemand.Demand{Requests: identical}},
-		{"10000 identical bundles one by one, 20 groups", 0, raydemand.Demand{Requests: single}},
-		{"10000 identical bundles, 1000 half-full nodes", 1000, raydemand.Demand{Requests: identical}},
-		{"200 shapes × 50, 1000 half-full nodes", 1000, raydemand.Demand{Requests: randomShapes(200, 50)}},
-		{"200 shapes × 50, 10000 half-full nodes", 10_000, raydemand.Demand{Requests: randomShapes(200, 50)}},
-		{"500 gangs of 4, 200 half-full nodes", 200, raydemand.Demand{Gangs: gangsOf(500, 4)}},
-		{"no demand, 1000 half-full nodes", 1000, raydemand.Demand{}},
+		{"10000 identical bundles, 20 groups", fleet(), 0, raydemand.Demand{Requests: identical}},
+		{"10000 identical bundles one by one, 20 groups", fleet(), 0, raydemand.Demand{Requests: single}},
+		{"10000 identical bundles, 1000 half-full nodes", fleet(), 1000, raydemand.Demand{Requests: identical}},
+		{"200 shapes × 50, 1000 half-full nodes", fleet(), 1000, raydemand.Demand{Requests: randomShapes(200, 50)}},
+		{"200 shapes × 50, 10000 half-full nodes", fleet(), 10_000, raydemand.Demand{Requests: randomShapes(200, 50)}},
+		{"500 gangs of 4, 200 half-full nodes", fleet(), 200, raydemand.Demand{Gangs: gangsOf(500, 4)}},
+		{"no demand, 1000 half-full nodes", fleet(), 1000, raydemand.Demand{}},
+		{"1000 shapes × 10, 50 groups", wideFleet(50), 0, raydemand.Demand{Requests: randomShapes(1000, 10)}},
+		{"1000 shapes × 10, 100 groups", wideFleet(100), 0, raydemand.Demand{Requests: randomShapes(1000, 10)}},
 	} {
-		s := halfFull(fleet(), scenario.nodes)
+		s := halfFull(scenario.fleet, scenario.nodes)
 		s.LaunchConfigCheckDisabled = true
 		s.Demand = scenario.ask
 		b.Run(scenario.name, func(b *testing.B) {

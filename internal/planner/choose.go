@@ -48,7 +48,8 @@ func (b *batch) fill(free vector, labels int, left []int64) ([]portion, vector) 
 // newPattern fills hosts nodes of a shape one after the other. Equal hosts are filled at once.
 func (p *planning) newPattern(b *batch, s *shape, free vector, hosts int64) (pattern, bool) {
 	var pat pattern
-	left := append([]int64(nil), b.left...)
+	left := append(b.scratch[:0], b.left...)
+	b.scratch = left
 	for rest := hosts; rest > 0; {
 		take, after := b.fill(free, s.labels, left)
 		count := rest

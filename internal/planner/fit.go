@@ -15,6 +15,7 @@ type batch struct {
 	// avoid and join name a gang whose former nodes are forbidden, or the only ones allowed; 0 is none.
 	avoid, join int
 	memory      bool // some bundle asks for memory, so memory left over counts as waste
+	scratch     []int64
 }
 
 func (c *catalog) newBatch(purpose string, items []*item) *batch {

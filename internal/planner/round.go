@@ -14,6 +14,7 @@ type outcome struct {
 	gangs    []*gang // not served
 	claims   []claim // not served
 	used     []bool  // nodes that demand was placed on
+	lots     int     // what the ledger held in the end: kinds of nodes, those that the plan launches among them
 	log      []entry
 }
 
@@ -30,7 +31,7 @@ func (p *planning) round(given []int64) outcome {
 	l = p.placeGangs(l, &out)
 	b := p.newBatch("", p.requests)
 	p.place(l, b)
-	out.unserved, out.launched, out.log = b.left, l.launched, l.log
+	out.unserved, out.launched, out.log, out.lots = b.left, l.launched, l.log, len(l.lots)
 	out.markUsed(l)
 	return out
 }
@@ -122,12 +123,14 @@ const (
 	maxRounds = 8
 	minTrials = 8
 	maxTrials = 256
-	// maxWork counts looks of one item at one lot; some millions take tens of milliseconds.
+	// maxWork counts looks of one item at one lot; some millions take tens of milliseconds. It bounds the clean-up from
+	// minTrials on: one round of a thousand shapes over a hundred groups is more than all of it.
 	maxWork = 4_000_000
 )
 
-// trials is how often a clean-up may place everything once more.
-func (p *planning) trials() int {
+// trials is how often a clean-up may place everything once more. One more time costs as much as the last: what the
+// plan itself launches stands in the ledger too, and many shapes launch many kinds of nodes.
+func (p *planning) trials(last *outcome) int {
 	items := len(p.requests) + 1
 	for _, c := range p.claims {
 		items += len(c.items)
@@ -135,7 +138,7 @@ func (p *planning) trials() int {
 	for _, g := range p.gangs {
 		items += len(g.options[0].items)
 	}
-	return min(max(maxWork/(items*(len(p.base)+len(p.groups)+1)), minTrials), maxTrials)
+	return min(max(maxWork/(items*(last.lots+len(p.groups)+1)), minTrials), maxTrials)
 }
 
 // settle finds launches that are enough and not more than enough. Greedy placing may serve demand in one order on
@@ -162,7 +165,7 @@ func (p *planning) drop(given []int64, out outcome) ([]int64, outcome) {
 	if sum(given) == 0 {
 		return given, out
 	}
-	trials := p.trials()
+	trials := p.trials(&out)
 	for dropped := true; dropped; {
 		dropped = false
 		for _, i := range p.dearestFirst() {
