@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +13,16 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// maxDrains bounds the drains of one cycle, so that growth never waits long behind them.
+// maxDrains bounds the drains of one cycle, so that growth never waits long behind them. A replica of more hosts is asked
+// as a whole.
 const maxDrains = 16
 
 // outcome is a cycle as it went: what was seen last, what was wanted then, and what was done.
 type outcome struct {
-	view     view
-	intent   intent
+	view   view
+	intent intent
+	// lookedAt is when Ray was asked for the second time, before anything is taken away.
+	lookedAt time.Time
 	paused   string
 	findings []raydemand.Finding
 	actions  []Action
@@ -73,6 +77,7 @@ func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	c.redecide(r, o, fresh, looking)
+	c.lookAgain(ctx, r, o)
 }
 
 func (c *Controller) redecide(r *record, o *outcome, fresh nodepool.Cluster, looking bool) {
@@ -159,10 +164,7 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	refused := map[string]bool{}
-	for n, w := range o.intent.wishes {
-		if n == maxDrains {
-			return
-		}
+	for _, w := range drainRound(o.intent.wishes) {
 		if w.replica != "" && refused[w.replica] {
 			continue
 		}
@@ -179,6 +181,21 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 			return
 		}
 	}
+}
+
+// drainRound is what one cycle asks for: the hosts of a replica next to each other, and never a part of one, since a
+// drained host whose replica stays serves nobody.
+func drainRound(wishes []wish) []wish {
+	wishes = slices.Clone(wishes)
+	slices.SortStableFunc(wishes, func(a, b wish) int {
+		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.replica, b.replica))
+	})
+	for n := maxDrains; n < len(wishes); n++ {
+		if replica := wishes[n].replica; replica == "" || replica != wishes[n-1].replica {
+			return wishes[:n]
+		}
+	}
+	return wishes
 }
 
 // ask asks one drain. The memory is written before the call, so that a lost answer counts as accepted for a while.

@@ -174,6 +174,37 @@ func TestTheOtherHostsOfARefusedReplicaAreNotAsked(t *testing.T) {
 	}
 }
 
+func TestAReplicaWhoseHostRefusedOnceLeavesInTheEnd(t *testing.T) {
+	slice := gpuGroup("slice", 1, 0, 4)
+	slice.NumOfHosts = 2
+	w := newWorld(t, Config{}, slice)
+	w.ray.refuse[w.pod(1)] = true
+	w.after(61 * time.Second)
+	w.ray.refuse = nil
+	for range 40 {
+		w.after(time.Second)
+	}
+	if got := w.lastChange(); got.Replicas != 0 || len(got.WorkersToDelete) != 2 {
+		t.Errorf("target = %+v, want the replica gone whole", got)
+	}
+}
+
+func TestOneRoundOfDrainsSplitsNoReplica(t *testing.T) {
+	slice := gpuGroup("slice", 4, 0, 4)
+	slice.NumOfHosts = 6
+	w := newWorld(t, Config{}, slice)
+	w.after(61 * time.Second)
+	asked := map[string]int{}
+	for _, p := range w.kube.cluster.Workers {
+		if slices.Contains(w.ray.drained(), p.Pod) {
+			asked[p.Replica]++
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"slice-r0": 6, "slice-r1": 6, "slice-r2": 6}, asked); diff != "" {
+		t.Errorf("hosts asked to leave in one round (-want +got):\n%s", diff)
+	}
+}
+
 func TestARefusedWorkerServesDemandAgainAtOnce(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
 	w.ray.refuse[w.pod(0)] = true

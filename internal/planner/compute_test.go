@@ -110,6 +110,12 @@ func TestTheRulesHoldOneByOne(t *testing.T) {
 			            {"pod": "q", "group": "g", "state": "IDLE", "total": {"CPU": 1}, "available": {"CPU": 1}, "idleSeconds": 200}]}`,
 			decision{Launch: launch{}, Stop: map[string]string{"q": "idle"}},
 		},
+		"the last host of a replica of which the others leave follows them, whatever the minimum": {
+			`{"idleTimeoutSeconds": 60, "groups": [{"name": "g", "resources": {"CPU": 1}, "minReplicas": 1, "maxReplicas": 1, "replicas": 1, "numOfHosts": 2}],
+			  "nodes": [{"pod": "p", "group": "g", "replica": "a", "state": "LEAVING", "total": {"CPU": 1}, "available": {"CPU": 1}},
+			            {"pod": "q", "group": "g", "replica": "a", "state": "IDLE", "total": {"CPU": 1}, "available": {"CPU": 1}, "idleSeconds": 200}]}`,
+			decision{Launch: launch{}, Stop: map[string]string{"q": "idle"}},
+		},
 		"a strictly packed gang with two selectors needs one node that matches both": {
 			`{"groups": [{"name": "a", "resources": {"CPU": 4}, "labels": {"x": "1"}, "maxReplicas": 9}, {"name": "b", "resources": {"CPU": 4}, "labels": {"y": "1"}, "maxReplicas": 9},
 			             {"name": "c", "resources": {"CPU": 4}, "labels": {"x": "1", "y": "1"}, "maxReplicas": 9}],

@@ -3,12 +3,14 @@ package planner
 import "fmt"
 
 // stopIdle stops units that have been idle for strictly longer than their group's timeout by Ray's own account, that
-// no demand was placed on, and that the minimum does not hold. Idle terminations never free room for launches in
-// the same plan: Ray may refuse the drain.
+// no demand was placed on, and that the minimum does not hold. A replica of which a host leaves already is lost to the
+// minimum, and its other hosts follow: the operator deletes replicas only whole. Idle terminations never free room for
+// launches in the same plan: Ray may refuse the drain.
 func (r *roster) stopIdle(used []bool, given []int64) {
 	for _, u := range r.units() {
 		g := &r.groups[u.group]
-		if !r.mayLeave(&u, used) || g.standing()+given[u.group]-r.podsOf(&u) < g.min {
+		spare := g.leavingOf[u.key] > 0 || g.standing()+given[u.group]-r.podsOf(&u) >= g.min
+		if !spare || !r.mayLeave(&u, used) {
 			continue
 		}
 		r.stopUnit(&u, idleStop, func(n *node) string {

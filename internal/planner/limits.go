@@ -139,7 +139,8 @@ func (r *roster) stopUnit(u *unit, reason string, message func(*node) string) {
 		r.stop(n, reason, message(&r.nodes[n]))
 	}
 	g := &r.groups[u.group]
-	g.missing = max(0, g.missing-(r.podsOf(u)-int64(len(u.nodes))))
+	lost := r.podsOf(u) - int64(len(u.nodes)) - g.leavingOf[u.key]
+	g.missing = max(0, g.missing-max(0, lost))
 }
 
 // podsOf counts the pods that a unit has when it is complete.

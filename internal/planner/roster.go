@@ -30,6 +30,8 @@ type group struct {
 	// current is what the group has or has asked for; live of them have joined or are seen to be on their way,
 	// missing were asked for and are not seen yet.
 	current, live, joined, missing, leaving, timedOut int64
+	// leavingOf counts, by multi-host replica, the hosts among those leaving.
+	leavingOf map[string]int64
 	// stopping counts live nodes that this plan stops.
 	stopping int64
 	shape    *shape
@@ -132,7 +134,7 @@ func (r *roster) enrol(s *Snapshot, byName map[string]int) {
 		case AllocationTimeout:
 			r.groups[g].timedOut++
 		case Leaving:
-			r.groups[g].leaving++
+			r.groups[g].leave(n)
 		default:
 			r.groups[g].count(n)
 			r.nodes = append(r.nodes, r.newNode(n, g))
@@ -151,6 +153,17 @@ func (g *group) count(n *Node) {
 	if n.State != Pending {
 		g.joined++
 	}
+}
+
+func (g *group) leave(n *Node) {
+	g.leaving++
+	if g.hosts == 1 || n.Replica == "" {
+		return
+	}
+	if g.leavingOf == nil {
+		g.leavingOf = map[string]int64{}
+	}
+	g.leavingOf[n.Replica]++
 }
 
 // settleCurrent finds what the group has or has asked for. The operator runs at most maxReplicas whatever replicas
