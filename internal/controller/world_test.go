@@ -217,8 +217,10 @@ type fakeKube struct {
 	cached, fresh *nodepool.Cluster
 	nextErr       error
 	clusterErr    error
+	freshErr      error
 	freshReads    int
-	deposed       bool // another process leads
+	looking       func() // runs during each fresh read
+	deposed       bool   // another process leads
 	changes       []nodepool.Change
 	events        []string
 }
@@ -232,6 +234,12 @@ func (k *fakeKube) Cluster(context.Context, nodepool.ClusterKey) (nodepool.Clust
 
 func (k *fakeKube) Fresh(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
 	k.freshReads++
+	if k.looking != nil {
+		k.looking()
+	}
+	if k.freshErr != nil {
+		return nodepool.Cluster{}, k.freshErr
+	}
 	if k.fresh != nil {
 		return clone(*k.fresh), nil
 	}

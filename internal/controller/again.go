@@ -1,0 +1,82 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// raySight is how long a reading of Ray is good enough to take away a pod that only its absence from Ray condemns, or to
+// ask a node to leave: raylets report once a second, so an older one may miss a worker that has joined and got work.
+const raySight = time.Second
+
+// errOtherRay says that the second reading comes from another Ray session, or from a GCS that does not list its head.
+var errOtherRay = errors.New("the GCS was restarted or lists no head")
+
+// lookAgain reads Ray once more after the fresh list, which may have taken seconds: meanwhile a pod may have joined, and
+// an idle node may have got work. It keeps what still holds.
+func (c *Controller) lookAgain(ctx context.Context, r *record, o *outcome) {
+	if !o.intent.reduces() {
+		return
+	}
+	o.lookedAt = c.config.Now()
+	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
+	defer cancel()
+	state, err := r.line.ray.State(ctx)
+	if err == nil && (state.Session != o.view.state.Session || livingHead(state.Nodes) == nil) {
+		err = errOtherRay
+	}
+	if err != nil {
+		o.paused = fmt.Sprintf("the second look at Ray failed: %v", err)
+		o.intent = o.intent.withoutReductions()
+		return
+	}
+	slow := c.config.Now().Sub(o.lookedAt) > raySight
+	o.intent = o.intent.stillTrue(roster(o.view.cluster, state.Nodes), slow)
+}
+
+// stillTrue keeps the reductions that members, read again, do not contradict, multi-host replicas whole. A reading that
+// came too slowly proves no absence.
+func (i intent) stillTrue(members []member, slow bool) intent {
+	byPod := make(map[string]member, len(members))
+	for _, m := range members {
+		byPod[m.Pod] = m
+	}
+	removals, wishes := i.removals, i.wishes
+	i.removals, i.wishes = nil, nil
+	for _, gone := range removals {
+		if gone.agreed() || (!slow && !byPod[gone.pod].joined()) {
+			i.removals = append(i.removals, gone)
+		}
+	}
+	i.removals = wholeReplicas(members, i.removals)
+	changed := map[string]bool{}
+	for _, w := range wishes {
+		changed[unitOf(w.replica, w.pod)] = changed[unitOf(w.replica, w.pod)] || !sameUse(w.node, byPod[w.pod].Node)
+	}
+	for _, w := range wishes {
+		if !changed[unitOf(w.replica, w.pod)] {
+			i.wishes = append(i.wishes, w)
+		}
+	}
+	return i
+}
+
+// agreed reports whether Ray or a deadline allowed the removal; all others rest on no living node being in the pod.
+func (r removal) agreed() bool { return r.reason == removedDrained || r.reason == removedOverdue }
+
+// sameUse reports whether the node is still the one that was seen, and as idle or busy as it was.
+func sameUse(before raydemand.Node, now *raydemand.Node) bool {
+	return now != nil && now.ID == before.ID && now.Status == before.Status
+}
+
+// unitOf names what leaves as one: a multi-host replica, else the pod itself.
+func unitOf(replica, pod string) string {
+	if replica != "" {
+		return "replica " + replica
+	}
+	return "pod " + pod
+}
