@@ -61,7 +61,7 @@ type Cluster struct {
 	// Frozen The annotation heliostat.dev/freeze forbids all writes.
 	Frozen bool `json:"frozen"`
 
-	// Groups In the RayCluster's order.
+	// Groups Sorted by name.
 	Groups []Group `json:"groups"`
 
 	// LastCycle When the last decision was made; null before the first.

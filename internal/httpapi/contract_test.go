@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -97,6 +98,19 @@ func TestExamplesOfTheSpecAreWhatItsSchemasSay(t *testing.T) {
 	})
 	if checked < 30 {
 		t.Errorf("only %d examples were found", checked)
+	}
+}
+
+func TestTheExampleOfAnInvalidRequestIsWhatTheServerAnswers(t *testing.T) {
+	s := loadSpec(t)
+	want := s.at(s.root, "components", "responses", "Invalid", "content", "application/problem+json", "example")
+	answer := newWorld(t).call(http.MethodPost, want["instance"].(string), `{"bundles": [{"GPU": 1}, {"GPU": -1}]}`)
+	var got object
+	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problem (-spec +server):\n%s", diff)
 	}
 }
 

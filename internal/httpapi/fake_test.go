@@ -150,8 +150,8 @@ func busyView() View {
 			{Code: "old-ray", Severity: raydemand.Info},
 		},
 		Changes: []Decision{
-			{At: noon.Add(-time.Minute), Action: "scale-up", Group: "a100", From: 2, To: 4, Reason: planner.Reason{Code: "demand", Message: "2 × {GPU 1}"}},
-			{At: noon.Add(-time.Hour), Action: "scale-down", Group: "a100", From: 3, To: 2, Pods: []string{"z"}, Reason: planner.Reason{Code: "idle", Message: "idle for 60 s"}},
+			{At: noon.Add(-time.Minute), Action: "scale-up", Group: "a100", From: 2, To: 4, Reason: planner.Reason{Code: "patch-ok", Message: "launching 2 pods for 2 × {GPU 1}"}},
+			{At: noon.Add(-time.Hour), Action: "scale-down", Group: "a100", From: 3, To: 2, Pods: []string{"z"}, Reason: planner.Reason{Code: "patch-ok", Message: "without z"}},
 		},
 	}
 }
