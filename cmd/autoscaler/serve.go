@@ -203,12 +203,18 @@ func (o *engineOptions) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// dialer connects to a head at its pod's address, with the credentials that the RayCluster names.
+// dialer connects to a head at its pod's address, with the credentials that the RayCluster names; a sidecar has its own
+// beside it.
 func (o *engineOptions) dialer(manager *kube.Manager) controller.Dialer {
 	return func(ctx context.Context, cluster nodepool.Cluster) (controller.Ray, error) {
 		config := gcs.Config{
 			Address: cmp.Or(o.gcsAddress, net.JoinHostPort(cluster.Head.IP, fmt.Sprint(cluster.Head.GCSPort))),
 			Timeout: o.loop.GCSTimeout, DrainTimeout: o.loop.GCSTimeout,
+		}
+		if o.kube.Single != nil {
+			if err := rayEnvironment(os.Getenv).authenticate(&config, &cluster); err != nil {
+				return nil, err
+			}
 		}
 		credentials, err := manager.Credentials(ctx, cluster)
 		if err != nil {

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/simray"
+	"heliostat.dev/heliostat/internal/simray/certs"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+)
+
+const headService = "llm-head-svc.ml.svc.cluster.local"
+
+// The Role that KubeRay makes for a sidecar reads no Secrets, so there is no manager here that could.
+func TestTheSidecarTakesTokenAndCertificatesFromItsOwnEnvironment(t *testing.T) {
+	authority := certs.NewAuthority(t)
+	pair := authority.Issue(t, headService)
+	dir := t.TempDir()
+	write := func(name string, text []byte) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	files := map[string]string{
+		"RAY_USE_TLS": "1", "RAY_TLS_CA_CERT": write("ca.crt", authority.PEM),
+		"RAY_TLS_SERVER_CERT": write("tls.crt", pair.Cert), "RAY_TLS_SERVER_KEY": write("tls.key", pair.Key),
+	}
+	tests := []struct {
+		name string
+		env  map[string]string
+		auth nodepool.Auth
+		tls  bool
+	}{
+		{name: "the token that KubeRay injects", env: map[string]string{"RAY_AUTH_TOKEN": "secret"},
+			auth: nodepool.Auth{Required: true, TokenSecret: "llm", TokenKey: "auth_token"}},
+		{name: "a token in a file", env: map[string]string{"RAY_AUTH_TOKEN_PATH": write("token", []byte("secret\n"))},
+			auth: nodepool.Auth{Required: true, KubernetesToken: true}},
+		{name: "the token goes before its file", env: map[string]string{"RAY_AUTH_TOKEN": "secret", "RAY_AUTH_TOKEN_PATH": "/does/not/exist"},
+			auth: nodepool.Auth{Required: true}},
+		{name: "certificates too", env: files, auth: nodepool.Auth{Token: "secret", TLSSecret: "ray-worker-secret-llm"}, tls: true},
+		{name: "certificates that only the environment tells of", env: files, auth: nodepool.Auth{Token: "secret"}, tls: true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			options := simray.Options{Token: "secret"}
+			if test.tls {
+				options.TLS = authority.ServerTLS(t, pair)
+			}
+			head, err := simray.Start(options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(head.Close)
+			for name, value := range test.env {
+				t.Setenv(name, value)
+			}
+			o := engineOptions{kube: kube.Options{Single: &nodepool.ClusterKey{Namespace: "ml", Name: "llm"}}, loop: controller.Config{GCSTimeout: 10 * time.Second}}
+			ray, err := o.dialer(nil)(t.Context(), nodepool.Cluster{Head: headAt(t, head.Addr()), Auth: test.auth})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = ray.Close() }()
+			if _, err := ray.State(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func headAt(t *testing.T, address string) nodepool.Head {
+	t.Helper()
+	ip, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.ParseInt(port, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nodepool.Head{IP: ip, GCSPort: int32(number), ServiceFQDN: headService}
+}
+
+func TestWithoutAnythingInTheEnvironmentTheSecretsAreAsked(t *testing.T) {
+	var config gcs.Config
+	auth := nodepool.Auth{Required: true, TokenSecret: "llm", TokenKey: "auth_token", TLSSecret: "certs"}
+	cluster := nodepool.Cluster{Auth: auth}
+	env := rayEnvironment(func(string) string { return "" })
+	if err := env.authenticate(&config, &cluster); err != nil || config.Token != nil || config.TLS != nil || cluster.Auth != auth {
+		t.Errorf("config %+v, auth %+v, error %v; want all as it was", config, cluster.Auth, err)
+	}
+}
+
+func TestAMissingTokenOfKubeRayNamesItsFile(t *testing.T) {
+	env := rayEnvironment(func(name string) string {
+		return map[string]string{"RAY_ENABLE_K8S_TOKEN_AUTH": "true"}[name]
+	})
+	if _, err := env.token()(t.Context()); err == nil || !strings.Contains(err.Error(), kubeRayTokenFile) {
+		t.Errorf("error is %v, want it to name %s", err, kubeRayTokenFile)
+	}
+}
