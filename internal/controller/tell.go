@@ -18,7 +18,6 @@ const (
 	EventScaledUp         = "ScaledUp"
 	EventScaledDown       = "ScaledDown"
 	EventReplaced         = "WorkersReplaced"
-	EventCleared          = "WorkersToDeleteCleared"
 	EventDraining         = "Draining"
 	EventDrainRefused     = "DrainRefused"
 	EventDrainFailed      = "DrainFailed"
@@ -103,13 +102,13 @@ func (c *Controller) tellPatched(o *outcome, targets []nodepool.Target, at time.
 		case t.Replicas < t.From:
 			event = EventScaledDown
 		case t.Replicas == t.From:
-			event, message = EventCleared, fmt.Sprintf("group %s: the named workers are gone", t.Group)
+			event, message = "", fmt.Sprintf("group %s: the named workers are gone", t.Group) // for the log, not worth an Event
 		}
 		o.actions = append(o.actions, Action{At: at, Kind: ActionPatch, Result: ResultOK, Group: t.Group,
 			From: t.From, To: t.Replicas, Pods: pods, Message: message, Took: took})
 		c.config.Log.Info("patched", "cluster", o.view.cluster.Key.String(), "group", t.Group,
 			"from", t.From, "to", t.Replicas, "pods", pods, "reason", message)
-		if event != EventCleared {
+		if event != "" {
 			c.kube.Event(o.view.cluster, false, event, message)
 		}
 	}
