@@ -34,7 +34,8 @@ const (
 // that leave now and those already stored whose pods still exist. Names whose pods are gone fall out with the next write,
 // and a list of which no pod is left is cleared by a target of its own; never earlier, since the operator counts a
 // pod that is ending and no longer named as surplus (reference/ray-gcs-wire.md 5.4). A group with nothing to change has
-// no target. What cannot be done is a finding; an error means that the caller's numbers make no sense.
+// no target, but replicas stored above the maximum are mended along with any other target: the operator cuts them, and a
+// maximum raised later would bring them back to life. What cannot be done is a finding; an error means that the caller's numbers make no sense.
 func Targets(cluster Cluster, launch map[string]int, leaving []string) ([]Target, []raydemand.Finding, error) {
 	a := &arithmetic{cluster: &cluster}
 	for _, name := range slices.Sorted(maps.Keys(launch)) {
@@ -52,12 +53,17 @@ func Targets(cluster Cluster, launch map[string]int, leaving []string) ([]Target
 		return nil, a.findings, nil
 	}
 	byGroup := a.leavingByGroup(leaving)
-	var targets []Target
+	var targets, cut []Target
 	for i := range cluster.Groups {
 		group := &cluster.Groups[i]
 		if target, changed := a.target(group, launch[group.Name], byGroup[group.Name]); changed {
 			targets = append(targets, target)
+		} else if group.Replicas > group.Max && !group.Broken && !group.Suspended {
+			cut = append(cut, targetOf(group, group.Max))
 		}
+	}
+	if len(targets) > 0 {
+		targets = append(targets, cut...)
 	}
 	return targets, a.findings, nil
 }
@@ -90,14 +96,18 @@ func (a *arithmetic) target(group *WorkerGroup, launch int, leaving []Worker) (t
 	if desired == goal && len(leaving) == 0 && (!listChanged || len(names) > 0) {
 		return Target{}, false
 	}
-	target = Target{
-		Group: group.Name, Index: group.Index, From: group.Replicas,
-		Replicas: desired, HasScaleStrategy: group.HasScaleStrategy,
-	}
+	target = targetOf(group, desired)
 	if listChanged {
 		target.WorkersToDelete = names
 	}
 	return target, true
+}
+
+func targetOf(group *WorkerGroup, replicas int) Target {
+	return Target{
+		Group: group.Name, Index: group.Index, From: group.Replicas,
+		Replicas: replicas, HasScaleStrategy: group.HasScaleStrategy,
+	}
 }
 
 // names returns the list of workers to delete as it shall be, never nil, and whether that differs from the stored one.

@@ -203,6 +203,25 @@ func TestTargetsOfARefusedSpecAreNone(t *testing.T) {
 	}
 }
 
+func TestReplicasStoredAboveTheMaximumAreMendedWithTheNextWrite(t *testing.T) {
+	groups := []nodepool.WorkerGroup{
+		group("cut", 3, 0, 1, 1), group("gpu", 1, 0, 9, 1),
+		{Name: "paused", Replicas: 3, Max: 1, NumOfHosts: 1, Suspended: true},
+	}
+	cluster := clusterOf(groups, pods("gpu", "a")...)
+	if targets, _, err := nodepool.Targets(cluster, nil, nil); err != nil || len(targets) > 0 {
+		t.Errorf("targets %+v, error %v; want no write for that alone", targets, err)
+	}
+	targets, _, err := nodepool.Targets(cluster, map[string]int{"gpu": 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []nodepool.Target{{Group: "gpu", Index: 1, From: 1, Replicas: 2}, {Group: "cut", Index: 0, From: 3, Replicas: 1}}
+	if diff := cmp.Diff(want, targets); diff != "" {
+		t.Errorf("targets (-want +got):\n%s", diff)
+	}
+}
+
 func TestTargetsRefuseANegativeLaunch(t *testing.T) {
 	cluster := clusterOf([]nodepool.WorkerGroup{group("gpu", 1, 0, 9, 1)})
 	if _, _, err := nodepool.Targets(cluster, map[string]int{"gpu": -1}, nil); err == nil {

@@ -16,12 +16,12 @@ type operation struct {
 }
 
 // patchFor writes a change as one JSON patch on the RayCluster as it was read. The tests come first, so that nothing is
-// written to a cluster that was made anew under its name, frozen, suspended or marked for deletion meanwhile, to a group
-// that moved to another index, or over another writer's replicas. The API server refuses the whole patch with
-// 422 when one test fails.
+// written to a cluster that was made anew under its name, frozen, given another mode, suspended or marked for deletion
+// meanwhile, to a group that moved to another index, over another writer's replicas or beyond bounds that were moved. The
+// API server refuses the whole patch with 422 when one test fails.
 //
-//	test    /metadata/uid, /metadata/deletionTimestamp, the freeze annotation, /spec/suspend
-//	test    /spec/workerGroupSpecs/i/groupName and /replicas      for each target
+//	test    /metadata/uid, /metadata/deletionTimestamp, the annotations freeze and mode, /spec/suspend
+//	test    /spec/workerGroupSpecs/i/groupName, /replicas, /minReplicas and /maxReplicas      for each target
 //	replace /spec/workerGroupSpecs/i/replicas                     (add where it was absent)
 //	replace /spec/workerGroupSpecs/i/scaleStrategy                (add where it was absent)
 func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
@@ -44,7 +44,9 @@ func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
 		path := fmt.Sprintf("/spec/workerGroupSpecs/%d", target.Index)
 		patch = append(patch,
 			operation{"test", path + "/groupName", target.Group},
-			operation{"test", path + "/replicas", group.values["replicas"]})
+			operation{"test", path + "/replicas", group.values["replicas"]},
+			operation{"test", path + "/minReplicas", group.values["minReplicas"]},
+			operation{"test", path + "/maxReplicas", group.values["maxReplicas"]})
 		writes = append(writes, operation{verb(group, "replicas"), path + "/replicas", target.Replicas})
 		if target.WorkersToDelete != nil {
 			writes = append(writes, operation{verb(group, "scaleStrategy"), path + "/scaleStrategy",
@@ -71,7 +73,10 @@ func guards(root fields) []operation {
 		// A path below an absent map cannot be tested.
 		return append(tests, operation{"test", "/metadata/annotations", nil})
 	}
-	return append(tests, operation{"test", "/metadata/annotations/" + escape(FreezeAnnotation), annotations.values[FreezeAnnotation]})
+	for _, key := range []string{FreezeAnnotation, ModeAnnotation} {
+		tests = append(tests, operation{"test", "/metadata/annotations/" + escape(key), annotations.values[key]})
+	}
+	return tests
 }
 
 // verb is add for an absent field and replace for a present one: replace below an absent parent is refused (k5).

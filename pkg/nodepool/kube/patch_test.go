@@ -24,10 +24,10 @@ func objectOf(t *testing.T, manifest string) map[string]any {
 }
 
 const twoGroups = `
-metadata: {uid: u-1, annotations: {a: b}}
+metadata: {uid: u-1, annotations: {heliostat.dev/mode: managed}}
 spec:
   workerGroupSpecs:
-  - {groupName: cpu, replicas: 2}
+  - {groupName: cpu, replicas: 2, minReplicas: 0, maxReplicas: 5}
   - {groupName: gpu, scaleStrategy: {workersToDelete: []}}
 `
 
@@ -41,10 +41,15 @@ func TestAChangeIsOneGuardedPatch(t *testing.T) {
 {"op":"test","path":"/metadata/deletionTimestamp","value":null},
 {"op":"test","path":"/spec/suspend","value":null},
 {"op":"test","path":"/metadata/annotations/heliostat.dev~1freeze","value":null},
+{"op":"test","path":"/metadata/annotations/heliostat.dev~1mode","value":"managed"},
 {"op":"test","path":"/spec/workerGroupSpecs/0/groupName","value":"cpu"},
 {"op":"test","path":"/spec/workerGroupSpecs/0/replicas","value":2},
+{"op":"test","path":"/spec/workerGroupSpecs/0/minReplicas","value":0},
+{"op":"test","path":"/spec/workerGroupSpecs/0/maxReplicas","value":5},
 {"op":"test","path":"/spec/workerGroupSpecs/1/groupName","value":"gpu"},
 {"op":"test","path":"/spec/workerGroupSpecs/1/replicas","value":null},
+{"op":"test","path":"/spec/workerGroupSpecs/1/minReplicas","value":null},
+{"op":"test","path":"/spec/workerGroupSpecs/1/maxReplicas","value":null},
 {"op":"replace","path":"/spec/workerGroupSpecs/0/replicas","value":1},
 {"op":"add","path":"/spec/workerGroupSpecs/0/scaleStrategy","value":{"workersToDelete":["w-1"]}},
 {"op":"add","path":"/spec/workerGroupSpecs/1/replicas","value":4},
@@ -59,7 +64,7 @@ func TestAChangeIsOneGuardedPatch(t *testing.T) {
 }
 
 func TestFreezeIsTestedForAbsenceWithoutAnyAnnotation(t *testing.T) {
-	patch, err := patchFor(objectOf(t, strings.Replace(twoGroups, ", annotations: {a: b}", "", 1)), nodepool.Change{UID: "u-1"})
+	patch, err := patchFor(objectOf(t, strings.Replace(twoGroups, ", annotations: {heliostat.dev/mode: managed}", "", 1)), nodepool.Change{UID: "u-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
