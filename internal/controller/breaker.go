@@ -72,6 +72,10 @@ func (b breakers) observe(now time.Time, cluster nodepool.Cluster, members []mem
 		}
 	}
 	for _, g := range cluster.Groups {
+		if !tended(cluster, g.Name) {
+			delete(b, g.Name) // its pods are nobody's to wait for, and afterwards it starts anew
+			continue
+		}
 		entry := b[g.Name]
 		if entry == nil {
 			entry = &breaker{joined: joined[g.Name]}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -194,6 +195,47 @@ func TestAGroupWhosePodsTheAPIServerRefusesIsBrokenOffToo(t *testing.T) {
 	}
 	if w.group("b-second").Replicas != 1 {
 		t.Errorf("replicas of the second group = %d, want 1: the pod of the first was asked for and never seen", w.group("b-second").Replicas)
+	}
+}
+
+func TestPodsThatTheOperatorWillNotMakeServeNoDemand(t *testing.T) {
+	for name, change := range map[string]func(*nodepool.WorkerGroup){
+		"the group is suspended": func(g *nodepool.WorkerGroup) { g.Suspended = true },
+		"the group is broken":    func(g *nodepool.WorkerGroup) { g.Broken = true },
+	} {
+		w := newWorld(t, Config{AllocationTimeout: time.Minute}, gpuGroup("a-first", 0, 0, 4), gpuGroup("b-second", 0, 0, 4))
+		w.group("a-first").Replicas = 2
+		change(w.group("a-first"))
+		w.want(2, gpu(1))
+		w.cycle()
+		if got := w.lastChange(); got.Group != "b-second" || got.Replicas != 2 {
+			t.Errorf("%s: target = %+v, want the other group at 2 at once", name, got)
+		}
+		w.operate()
+		w.joinAll()
+		for range 10 {
+			w.after(10 * time.Second)
+		}
+		if w.kube.told(EventGroupFailing) > 0 {
+			t.Errorf("%s: events = %v, want no failing group: nothing was tried", name, w.kube.events)
+		}
+	}
+}
+
+func TestARefusedSpecLaunchesNothingAndBreaksNoGroupOff(t *testing.T) {
+	w := newWorld(t, Config{AllocationTimeout: time.Minute}, gpuGroup("gpu", 0, 0, 4))
+	w.group("gpu").Replicas, w.kube.cluster.Refused = 1, true
+	w.want(2, gpu(1))
+	var d *Decision
+	for range 10 {
+		d = w.after(10 * time.Second)
+	}
+	w.nothingWritten("the operator refuses the spec")
+	if len(d.Plan.InfeasibleRequests) != 1 || d.Plan.InfeasibleRequests[0].Count != 2 || d.Plan.InfeasibleRequests[0].Reason.Code != planner.Closed {
+		t.Errorf("unmet = %+v, want both requests, because the group is closed", d.Plan.InfeasibleRequests)
+	}
+	if w.kube.told(EventGroupFailing) > 0 {
+		t.Errorf("events = %v, want no failing group", w.kube.events)
 	}
 }
 

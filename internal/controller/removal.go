@@ -74,7 +74,10 @@ func (r *record) unneeded(v view, m member) bool {
 
 // deletable reports whether a name in the group's workersToDelete would be written and carried out. A node is not drained
 // either where its pod could not be deleted afterwards.
-func deletable(cluster nodepool.Cluster, group string) bool {
+func deletable(cluster nodepool.Cluster, group string) bool { return tended(cluster, group) }
+
+// tended reports whether the operator carries out what is written to the group: makes its missing pods, deletes its named ones.
+func tended(cluster nodepool.Cluster, group string) bool {
 	g, known := cluster.Group(group)
 	return known && !g.Broken && !g.Suspended && !cluster.Refused
 }

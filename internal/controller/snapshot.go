@@ -55,7 +55,9 @@ func assemble(s sight) planner.Snapshot {
 		snapshot.Groups = append(snapshot.Groups, group)
 		nodes := s.nodes(g, group)
 		snapshot.Nodes = append(snapshot.Nodes, nodes...)
-		snapshot.Nodes = append(snapshot.Nodes, s.expected(g, group, nodes)...)
+		if tended(s.cluster, g.Name) {
+			snapshot.Nodes = append(snapshot.Nodes, s.expected(g, group, nodes)...)
+		}
 	}
 	slices.SortFunc(snapshot.Nodes, func(a, b planner.Node) int { return strings.Compare(a.Pod, b.Pod) })
 	return snapshot
@@ -81,6 +83,9 @@ func (s sight) group(g nodepool.WorkerGroup) planner.Group {
 	replicas := goalReplicas(g)
 	group.Replicas = &replicas
 	group.Resources = s.shapes.of(g)
+	if group.Closed == "" && s.cluster.Refused {
+		group.Closed = "the operator refuses the RayCluster's spec; see findings"
+	}
 	if group.Closed == "" {
 		group.Closed = s.closed[g.Name]
 	}
