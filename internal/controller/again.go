@@ -35,12 +35,13 @@ func (c *Controller) lookAgain(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	slow := c.config.Now().Sub(o.lookedAt) > raySight
-	o.intent = o.intent.stillTrue(roster(o.view.cluster, state.Nodes), slow)
+	hidden := len(strangers(o.view.cluster, state.Nodes)) > 0
+	o.intent = o.intent.stillTrue(roster(o.view.cluster, state.Nodes), !slow && !hidden)
 }
 
 // stillTrue keeps the reductions that members, read again, do not contradict, multi-host replicas whole. A reading that
-// came too slowly proves no absence.
-func (i intent) stillTrue(members []member, slow bool) intent {
+// came too slowly, or shows nodes that are found in no pod, proves no absence.
+func (i intent) stillTrue(members []member, proves bool) intent {
 	byPod := make(map[string]member, len(members))
 	for _, m := range members {
 		byPod[m.Pod] = m
@@ -48,7 +49,7 @@ func (i intent) stillTrue(members []member, slow bool) intent {
 	removals, wishes := i.removals, i.wishes
 	i.removals, i.wishes = nil, nil
 	for _, gone := range removals {
-		if gone.agreed() || (!slow && !byPod[gone.pod].joined()) {
+		if !absent(gone.reason) || (proves && !byPod[gone.pod].joined()) {
 			i.removals = append(i.removals, gone)
 		}
 	}
@@ -64,9 +65,6 @@ func (i intent) stillTrue(members []member, slow bool) intent {
 	}
 	return i
 }
-
-// agreed reports whether Ray or a deadline allowed the removal; all others rest on no living node being in the pod.
-func (r removal) agreed() bool { return r.reason == removedDrained || r.reason == removedOverdue }
 
 // sameUse reports whether the node is still the one that was seen, and as idle or busy as it was.
 func sameUse(before raydemand.Node, now *raydemand.Node) bool {

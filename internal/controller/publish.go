@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -40,6 +41,8 @@ func (c *Controller) publish(r *record, o outcome, next time.Duration) {
 const (
 	// FindingRandomDeletes: without in-tree autoscaling the operator deletes any surplus pod, busy ones too.
 	FindingRandomDeletes = "surplus-deleted-at-random"
+	// FindingStranger: a living Ray node is found in no pod, neither by instance id nor by address.
+	FindingStranger = "ray-node-without-pod"
 	// FindingTruncated: a raylet may have cut its report at 100 shapes.
 	FindingTruncated = "demand-truncated"
 	// FindingHeadMissing: the GCS does not list its own head.
@@ -66,6 +69,17 @@ func findings(r *record, o outcome) []raydemand.Finding {
 			Field: "spec.enableInTreeAutoscaling", Seen: "false",
 			Why: "whenever there are more pods than replicas, after somebody else's edit say, the operator deletes any of them, busy ones too",
 			Fix: "set it to true and give autoscalerOptions.image the Heliostat image; that sidecar parks itself"})
+	}
+	return all
+}
+
+func strangerFindings(v view) []raydemand.Finding {
+	var all []raydemand.Finding
+	for _, n := range strangers(v.cluster, v.state.Nodes) {
+		all = append(all, raydemand.Finding{Code: FindingStranger, Severity: raydemand.Warning,
+			Object: "RayCluster " + v.cluster.Key.String(), Field: "RAY_CLOUD_INSTANCE_ID", Seen: fmt.Sprintf("%q at %s", n.Instance, n.IP),
+			Why: "a living Ray node is found in no pod by instance id or address, so no pod that seems not to have joined is taken away",
+			Fix: "leave RAY_CLOUD_INSTANCE_ID in the pod template to KubeRay; a node started outside Kubernetes keeps this finding"})
 	}
 	return all
 }

@@ -33,17 +33,26 @@ func (r *record) removals(v view, plan planner.Plan, config Config) []removal {
 	for _, t := range plan.Terminate {
 		overMax[t.Pod] = t.Reason == "max_group" || t.Reason == "max_workers"
 	}
+	hidden := len(strangers(v.cluster, v.state.Nodes)) > 0
 	var all []removal
 	for _, m := range v.members {
 		if !m.counted() || !deletable(v.cluster, m.Group) {
 			continue
 		}
-		if reason, always := r.removable(v, m, overMax[m.Pod], config); reason != "" {
+		reason, always := r.removable(v, m, overMax[m.Pod], config)
+		if hidden && absent(reason) {
+			continue // its node may be one that is found in no pod
+		}
+		if reason != "" {
 			all = append(all, removal{pod: m.Pod, group: m.Group, reason: reason, always: always})
 		}
 	}
 	return keepMinimum(v.cluster, v.members, wholeReplicas(v.members, all))
 }
+
+// absent reports whether a removal rests on no living node being in the pod. The others were agreed to, by Ray or by a
+// deadline.
+func absent(reason string) bool { return reason != removedDrained && reason != removedOverdue }
 
 func (r *record) removable(v view, m member, overMax bool, config Config) (reason string, always bool) {
 	switch {

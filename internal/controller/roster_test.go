@@ -1,0 +1,85 @@
+package controller
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// otherID makes a pod's node carry an instance id that is not the pod's name.
+func (w *world) otherID(pod, id, ip string) {
+	n := w.node(pod)
+	n.Instance, n.IP = id, ip
+}
+
+func TestABusyNodeIsFoundByAddressWhenItsInstanceIDIsNotThePods(t *testing.T) {
+	for name, id := range map[string]string{"no id": "", "another id": "i-0123"} {
+		w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 5))
+		w.kube.cluster.Workers[0].IP = "10.1.1.1"
+		w.busy(w.pod(0))
+		w.otherID(w.pod(0), id, "10.1.1.1")
+		d := w.cycle()
+		if state := d.Snapshot.Nodes[0].State; state != "RUNNING" {
+			t.Errorf("%s: the pod is %s, want RUNNING", name, state)
+		}
+		for range 65 {
+			d = w.after(time.Second)
+		}
+		w.nothingWritten(name)
+		if hasFinding(d, FindingStranger) {
+			t.Errorf("%s: findings = %+v, want none: the node was found", name, d.Findings)
+		}
+	}
+}
+
+func TestNoPodWithoutANodeGoesWhileALivingNodeIsFoundInNoPod(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 5))
+	w.busy(w.pod(0))
+	w.otherID(w.pod(0), "i-0123", "192.168.7.7")
+	var d *Decision
+	for range 65 {
+		d = w.after(time.Second)
+	}
+	w.nothingWritten("the busy node may run in this very pod")
+	if !hasFinding(d, FindingStranger) {
+		t.Errorf("findings = %+v, want the node without a pod", d.Findings)
+	}
+	w.ray.nodes = w.ray.nodes[:1]
+	w.after(time.Second)
+	if got := w.lastChange(); got.Replicas != 0 {
+		t.Errorf("target = %+v, want the pod gone once no such node lives", got)
+	}
+}
+
+func TestAnAddressIsNoProofOfWhoIsThere(t *testing.T) {
+	pod := func(name, ip string) nodepool.Worker {
+		return nodepool.Worker{Pod: name, Group: "gpu", IP: ip}
+	}
+	node := func(instance, ip string, status raydemand.NodeStatus) raydemand.Node {
+		return raydemand.Node{ID: nodeID(instance + ip), Instance: instance, IP: ip, Status: status}
+	}
+	for name, c := range map[string]struct {
+		workers []nodepool.Worker
+		node    raydemand.Node
+		strange bool
+	}{
+		"two pods share the host's address": {
+			[]nodepool.Worker{pod("a", "10.0.0.9"), pod("b", "10.0.0.9")}, node("", "10.0.0.9", raydemand.Running), true},
+		"a dead node of a pod that had the address before": {
+			[]nodepool.Worker{pod("a", "10.0.0.9")}, node("gone", "10.0.0.9", raydemand.Dead), false},
+		"a pod without an address yet": {
+			[]nodepool.Worker{pod("a", "")}, node("", "", raydemand.Running), true},
+	} {
+		byPod, strangers := nodesByPod(c.workers, []raydemand.Node{c.node})
+		if len(byPod) > 0 || (len(strangers) > 0) != c.strange {
+			t.Errorf("%s: joined %v, strangers %v", name, byPod, strangers)
+		}
+	}
+}
+
+func hasFinding(d *Decision, code string) bool {
+	return slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == code })
+}
