@@ -1,0 +1,275 @@
+// Package docs holds what people read about Heliostat. Its tests hold the pages to the source: codes, names of tests,
+// links.
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+const root = ".."
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// goFiles parses the files of one kind in a directory, or the one file that path names.
+func goFiles(t *testing.T, path string, tests bool) []*ast.File {
+	t.Helper()
+	names := []string{filepath.Join(root, path)}
+	if !strings.HasSuffix(path, ".go") {
+		all, err := filepath.Glob(filepath.Join(root, path, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = slices.DeleteFunc(all, func(name string) bool { return strings.HasSuffix(name, "_test.go") != tests })
+	}
+	var files []*ast.File
+	for _, name := range names {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	return files
+}
+
+// constants returns the values of the untyped string constants, by name. Typed ones are no codes.
+func constants(t *testing.T, path string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, file := range goFiles(t, path, false) {
+		for _, declared := range file.Decls {
+			group, ok := declared.(*ast.GenDecl)
+			if !ok || group.Tok != token.CONST {
+				continue
+			}
+			for _, spec := range group.Specs {
+				value := spec.(*ast.ValueSpec)
+				for i := range value.Values {
+					if literal, ok := value.Values[i].(*ast.BasicLit); ok && value.Type == nil && literal.Kind == token.STRING {
+						found[value.Names[i].Name], _ = strconv.Unquote(literal.Value)
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// codes are the values of the constants whose names fit, sorted.
+func codes(t *testing.T, path, names string) []string {
+	t.Helper()
+	all := constants(t, path)
+	maps.DeleteFunc(all, func(name, _ string) bool { return !regexp.MustCompile(names).MatchString(name) })
+	return slices.Sorted(maps.Values(all))
+}
+
+// findingCodes are the codes of all findings: exported, of several words joined by hyphens.
+func findingCodes(t *testing.T) []string {
+	t.Helper()
+	found := map[string]bool{}
+	for _, path := range []string{"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/kube", "internal/planner", "internal/controller"} {
+		for name, value := range constants(t, path) {
+			if ast.IsExported(name) && regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(value) {
+				found[value] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// listed returns the codes in the first column of the table below each heading of reasons.md, sorted.
+func listed(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	heading := ""
+	for line := range strings.Lines(read(t, "docs/reference/reasons.md")) {
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			heading = strings.TrimSpace(title)
+		}
+		if row, ok := strings.CutPrefix(line, "| `"); ok {
+			cell, _, _ := strings.Cut("`"+row, " |")
+			for _, code := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
+				found[heading] = append(found[heading], code[1])
+			}
+		}
+	}
+	for _, all := range found {
+		slices.Sort(all)
+	}
+	return found
+}
+
+// changes are the codes that an action and its result can make.
+func changes(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, kind := range codes(t, "internal/controller/decision.go", "^Action") {
+		for _, result := range codes(t, "internal/controller/decision.go", "^Result") {
+			all = append(all, kind+"-"+result)
+		}
+	}
+	return all
+}
+
+func TestReasonsListsEveryCodeAndNoOther(t *testing.T) {
+	got := listed(t)
+	want := map[string][]string{
+		"Why a group has the size it has": codes(t, "internal/planner/reasons.go", "^Code"),
+		"Why a pod shall go":              codes(t, "internal/planner/limits.go", "."),
+		"Why demand is not served":        codes(t, "internal/planner/plan.go", "."),
+		"Why a RayCluster is not managed": codes(t, "internal/controller/mode.go", "."),
+		"Events on the RayCluster":        codes(t, "internal/controller/tell.go", "^Event"),
+		"Findings":                        findingCodes(t),
+		"What was changed":                got["What was changed"], // see below
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("codes (-source +docs):\n%s", diff)
+	}
+	for _, code := range got["What was changed"] {
+		if !slices.Contains(changes(t), code) {
+			t.Errorf("no action has the code %s", code)
+		}
+	}
+}
+
+// A code that is written out where it is used cannot be found, nor held to one spelling.
+func TestCodesOfFindingsAreConstants(t *testing.T) {
+	for _, path := range []string{"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/kube", "internal/planner", "internal/controller"} {
+		for _, file := range goFiles(t, path, false) {
+			ast.Inspect(file, func(node ast.Node) bool {
+				pair, ok := node.(*ast.KeyValueExpr)
+				if !ok {
+					return true
+				}
+				key, _ := pair.Key.(*ast.Ident)
+				if literal, ok := pair.Value.(*ast.BasicLit); ok && key != nil && key.Name == "Code" {
+					t.Errorf("%s: the code %s is no constant", path, literal.Value)
+				}
+				return true
+			})
+		}
+	}
+}
+
+func TestCodesInTheExamplesOfTheAPIAreListed(t *testing.T) {
+	var spec any
+	if err := yaml.Unmarshal([]byte(read(t, "api/openapi.yaml")), &spec); err != nil {
+		t.Fatal(err)
+	}
+	known := slices.Concat(slices.Collect(maps.Values(listed(t)))...)
+	found := 0
+	var visit func(any)
+	visit = func(value any) {
+		switch v := value.(type) {
+		case []any:
+			for _, item := range v {
+				visit(item)
+			}
+		case map[string]any:
+			if code, ok := v["code"].(string); ok {
+				found++
+				if !slices.Contains(known, code) {
+					t.Errorf("an example of api/openapi.yaml has the code %q, which no list has", code)
+				}
+			}
+			for _, member := range v {
+				visit(member)
+			}
+		}
+	}
+	visit(spec)
+	if found < 3 {
+		t.Errorf("only %d codes were found", found)
+	}
+}
+
+// The design names the tests of each rule of safety.
+func TestEveryRuleOfSafetyNamesATestThatExists(t *testing.T) {
+	exist := map[string]bool{}
+	for _, path := range []string{"internal/controller", "pkg/nodepool/kube"} {
+		for _, file := range goFiles(t, path, true) {
+			for _, declared := range file.Decls {
+				if function, ok := declared.(*ast.FuncDecl); ok {
+					exist[function.Name.Name] = true
+				}
+			}
+		}
+	}
+	_, rules, _ := strings.Cut(read(t, "docs/design/0001-the-loop.md"), "## Rules of safety")
+	rules, tests, _ := strings.Cut(rules, "## Where it is tested")
+	named := map[string]int{}
+	for line := range strings.Lines(tests) {
+		rule, cell, isRow := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		if !isRow || !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		for _, name := range regexp.MustCompile("`(Test[^`]+)`").FindAllStringSubmatch(cell, -1) {
+			named[rule]++
+			if !exist[name[1]] {
+				t.Errorf("%s: there is no %s", rule, name[1])
+			}
+		}
+	}
+	for line := range strings.Lines(rules) {
+		rule, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		if strings.HasPrefix(line, "| ") && rule != "what must never happen" && named[rule] == 0 {
+			t.Errorf("no test is named for: %s", rule)
+		}
+	}
+	if len(named) < 9 {
+		t.Errorf("only %d rules were found", len(named))
+	}
+}
+
+func TestLinksLeadSomewhereAndEveryPageIsLinked(t *testing.T) {
+	pages := []string{"README.md"}
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".md") {
+			pages = append(pages, strings.TrimPrefix(path, root+"/"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := map[string]bool{"README.md": true}
+	for _, page := range pages {
+		for _, link := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(read(t, page), -1) {
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			target := filepath.Join(filepath.Dir(page), link[1])
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, link[1])
+			}
+			if page == "docs/README.md" || page == "README.md" {
+				linked[target] = true
+			}
+		}
+	}
+	for _, page := range pages {
+		if !linked[page] {
+			t.Errorf("neither README.md nor docs/README.md links to %s", page)
+		}
+	}
+}
