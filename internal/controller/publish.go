@@ -59,6 +59,9 @@ func findings(r *record, o outcome) []raydemand.Finding {
 			Why: "a raylet reports at most 100 different shapes, so more may be waiting than is seen",
 			Fix: "round memory and custom resources of tasks to few different shapes"})
 	}
+	if v.live() {
+		all = append(all, strangerFindings(v)...)
+	}
 	if v.live() && v.head == nil {
 		all = append(all, raydemand.Finding{Code: FindingHeadMissing, Severity: raydemand.Warning, Object: object,
 			Why: "the list of Ray nodes is not complete, so nothing is taken away",
