@@ -116,3 +116,34 @@ func TestAvailableMemoryIsReadFromMeminfo(t *testing.T) {
 		t.Error("a file without the number gives no error")
 	}
 }
+
+// The interpreter is a stand-in that makes itself the environment's and writes down how it is called.
+func TestMakingARayEnvironmentLeavesNothingInPipsCache(t *testing.T) {
+	dir := t.TempDir()
+	calls := filepath.Join(dir, "calls")
+	python := filepath.Join(dir, "python")
+	script := "#!/bin/sh\necho \"$@\" >> " + calls + "\nif [ \"$2\" = venv ]; then mkdir -p \"$3/bin\" && cp \"$0\" \"$3/bin/python\"; fi\n"
+	if err := os.WriteFile(python, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	env := rayEnv{python: python, lock: filepath.Join(dir, "ray.lock"), dir: filepath.Join(dir, "env")}
+	if err := env.build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	installs := 0
+	for call := range strings.Lines(string(text)) {
+		if strings.HasPrefix(call, "-m pip ") {
+			installs++
+			if !strings.Contains(call, " --no-cache-dir ") {
+				t.Errorf("pip keeps a copy outside the cache directory: %s", call)
+			}
+		}
+	}
+	if installs != 1 || !env.built() {
+		t.Errorf("%d calls of pip, built %t", installs, env.built())
+	}
+}

@@ -109,7 +109,7 @@ func (e rayEnv) build(ctx context.Context) error {
 		return fmt.Errorf("creating a virtual environment: %w", err)
 	}
 	// The pins are complete, so nothing is resolved; wheels only, because a machine may lack a C compiler.
-	pip := []string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps",
+	pip := []string{"-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check", "--no-input", "--no-deps",
 		"--only-binary=:all:", "--requirement", e.lock}
 	if err := runQuietly(ctx, filepath.Join(e.dir, "bin", "python"), pip...); err != nil {
 		return fmt.Errorf("installing the pinned packages: %w", err)
