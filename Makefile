@@ -101,7 +101,7 @@ verify: ## fail when generated code is not what generate makes
 	fi
 
 .PHONY: bench
-bench: ## Go benchmarks of the planner and the adapters
+bench: ## Go benchmarks of a decision and of a cycle
 	@go test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: bench-loop
