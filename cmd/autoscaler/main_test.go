@@ -87,6 +87,17 @@ func TestGroupsMayComeFromARayClusterManifest(t *testing.T) {
 	}
 }
 
+func TestAMinimumThatTheOperatorKeepsByItselfIsNotLaunched(t *testing.T) {
+	raised := strings.Replace(manifest, `"minReplicas": 0`, `"minReplicas": 3`, 1)
+	code, out, errOut := command(t, `{"rayCluster": `+raised+`}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
+	if code != exitOK {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	if want := "  gpu: 3 → 3 pods (min 3, max 4)"; !strings.Contains(out, want) || !strings.Contains(out, "nothing to do") {
+		t.Errorf("want in it %q and nothing to do, got\n%s", want, out)
+	}
+}
+
 func TestTheTextOfAPlanReadsInOrderAndFitsThePage(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(casesDir, "*.json"))
 	if err != nil || len(files) == 0 {

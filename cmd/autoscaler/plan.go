@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -78,24 +79,14 @@ func (f planFlags) read(in io.Reader) (planner.Snapshot, []raydemand.Finding, er
 
 // withCluster fills in from the RayCluster what the file itself leaves open.
 func withCluster(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot {
-	// Ray does not compare launch configurations on KubeRay.
-	s.LaunchConfigCheckDisabled = true
-	for _, g := range cluster.Groups {
-		group := planner.GroupOf(g)
-		if cluster.Suspended {
-			group.Closed = "the RayCluster is suspended"
-		}
-		s.Groups = append(s.Groups, group)
-	}
+	own := planner.SnapshotOf(cluster)
+	s.Groups, s.LaunchConfigCheckDisabled = own.Groups, own.LaunchConfigCheckDisabled
+	s.Name, s.UpscalingMode = cmp.Or(s.Name, own.Name), cmp.Or(s.UpscalingMode, own.UpscalingMode)
 	if s.IdleTimeoutSeconds == nil {
-		seconds := cluster.IdleTimeout.Seconds()
-		s.IdleTimeoutSeconds = &seconds
-	}
-	if s.UpscalingMode == "" {
-		s.UpscalingMode = cluster.UpscalingMode
+		s.IdleTimeoutSeconds = own.IdleTimeoutSeconds
 	}
 	if s.KeptResources == nil {
-		s.KeptResources = cluster.RequestResources
+		s.KeptResources = own.KeptResources
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner"
@@ -47,7 +48,45 @@ func (r *record) removals(v view, plan planner.Plan, config Config) []removal {
 			all = append(all, removal{pod: m.Pod, group: m.Group, reason: reason, always: always})
 		}
 	}
-	return keepMinimum(v.cluster, v.members, wholeReplicas(v.members, all))
+	all = wholeReplicas(v.members, r.onlySurplus(v, wholeReplicas(v.members, all)))
+	return keepMinimum(v.cluster, v.members, all)
+}
+
+// onlySurplus lets overdue workers go only as far as their group is above its maximum without those that leave anyway: a
+// deadline was set for what was surplus then, and others may have become idle since.
+func (r *record) onlySurplus(v view, removals []removal) []removal {
+	surplus, overdue, leaves := map[string]int{}, map[string]string{}, map[string]bool{}
+	for _, gone := range removals {
+		leaves[gone.pod] = true
+	}
+	unit := map[string]string{}
+	hosts := map[string]int{}
+	for _, m := range v.members {
+		unit[m.Pod] = m.Group + "/" + unitOf(m.Replica, m.Pod)
+		hosts[unit[m.Pod]]++
+	}
+	for _, gone := range removals {
+		if gone.reason == removedOverdue {
+			overdue[unit[gone.pod]] = gone.group
+		}
+	}
+	for _, g := range v.cluster.Groups {
+		surplus[g.Name] = -g.Max * max(1, g.NumOfHosts)
+	}
+	for _, m := range v.members {
+		_, late := overdue[unit[m.Pod]]
+		if m.counted() && (late || !leaves[m.Pod] && !(m.joined() && r.drains.leaving(m.Node.ID))) {
+			surplus[m.Group]++
+		}
+	}
+	for _, name := range sortedKeys(overdue) {
+		group := overdue[name]
+		if surplus[group] >= hosts[name] {
+			surplus[group] -= hosts[name]
+			delete(overdue, name)
+		}
+	}
+	return slices.DeleteFunc(removals, func(gone removal) bool { _, stays := overdue[unit[gone.pod]]; return stays })
 }
 
 // absent reports whether a removal rests on no living node being in the pod. The others were agreed to, by Ray or by a
@@ -140,7 +179,7 @@ func wholeReplicas(members []member, removals []removal) []removal {
 func keepMinimum(cluster nodepool.Cluster, members []member, removals []removal) []removal {
 	spare, replicaOf := map[string]int{}, map[string]string{}
 	for _, g := range cluster.Groups {
-		spare[g.Name] = goalReplicas(g) - g.Min
+		spare[g.Name] = g.Goal() - g.Min
 	}
 	for _, m := range members {
 		replicaOf[m.Pod] = m.Replica

@@ -106,10 +106,5 @@ func strangers(cluster nodepool.Cluster, nodes []raydemand.Node) []*raydemand.No
 
 // goalPods is how many pods the operator keeps for the group: replicas within its bounds, times hosts.
 func goalPods(group nodepool.WorkerGroup) int {
-	return goalReplicas(group) * max(1, group.NumOfHosts)
-}
-
-// goalReplicas is the operator's clamp(replicas, min, max).
-func goalReplicas(group nodepool.WorkerGroup) int {
-	return max(group.Min, min(group.Replicas, group.Max))
+	return group.Goal() * max(1, group.NumOfHosts)
 }

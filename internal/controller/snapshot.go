@@ -36,23 +36,11 @@ type sight struct {
 // assemble makes the snapshot. Capacity on its way counts by expectation: every pod that replicas asks for and that is
 // not seen yet stands in it as an expected node, so no demand is served twice while pods come up.
 func assemble(s sight) planner.Snapshot {
-	idle := s.cluster.IdleTimeout.Seconds()
-	snapshot := planner.Snapshot{
-		Name:               s.cluster.Key.String(),
-		TakenAt:            s.now,
-		UpscalingMode:      s.cluster.UpscalingMode,
-		IdleTimeoutSeconds: &idle,
-		// Ray does not compare launch configurations on KubeRay: the operator decides what an edited group restarts.
-		LaunchConfigCheckDisabled: true,
-		Groups:                    []planner.Group{},
-		Nodes:                     []planner.Node{},
-		Head:                      headNode(s),
-		Demand:                    s.demand,
-		KeptResources:             s.kept,
-	}
-	for _, g := range s.cluster.Groups {
-		group := s.group(g)
-		snapshot.Groups = append(snapshot.Groups, group)
+	snapshot := planner.SnapshotOf(s.cluster)
+	snapshot.TakenAt, snapshot.Head, snapshot.Demand, snapshot.KeptResources = s.now, headNode(s), s.demand, s.kept
+	for i, g := range s.cluster.Groups {
+		group := &snapshot.Groups[i]
+		s.complete(group, g)
 		nodes := s.nodes(g, group)
 		snapshot.Nodes = append(snapshot.Nodes, nodes...)
 		if tended(s.cluster, g.Name) {
@@ -78,10 +66,8 @@ func headNode(s sight) *planner.Node {
 	}
 }
 
-func (s sight) group(g nodepool.WorkerGroup) planner.Group {
-	group := planner.GroupOf(g)
-	replicas := goalReplicas(g)
-	group.Replicas = &replicas
+// complete adds what the RayCluster does not say of a group: what its nodes show, and why it takes no launches.
+func (s sight) complete(group *planner.Group, g nodepool.WorkerGroup) {
 	group.Resources = s.shapes.of(g)
 	if group.Closed == "" && s.cluster.Refused {
 		group.Closed = "the operator refuses the RayCluster's spec; see findings"
@@ -89,11 +75,10 @@ func (s sight) group(g nodepool.WorkerGroup) planner.Group {
 	if group.Closed == "" {
 		group.Closed = s.closed[g.Name]
 	}
-	return group
 }
 
 // nodes are the group's pods that exist. A failed one is left out: the operator replaces it, so it is expected.
-func (s sight) nodes(g nodepool.WorkerGroup, group planner.Group) []planner.Node {
+func (s sight) nodes(g nodepool.WorkerGroup, group *planner.Group) []planner.Node {
 	var nodes []planner.Node
 	for _, m := range s.members {
 		if m.Group != g.Name || (m.Failed && !m.Named && !m.Terminating) {
@@ -136,7 +121,7 @@ func (s sight) state(m member) planner.NodeState {
 }
 
 // expected are the pods that the group's goal asks for beyond those that count already.
-func (s sight) expected(g nodepool.WorkerGroup, group planner.Group, seen []planner.Node) []planner.Node {
+func (s sight) expected(g nodepool.WorkerGroup, group *planner.Group, seen []planner.Node) []planner.Node {
 	missing := goalPods(g)
 	hosts := map[string]int{}
 	for _, m := range s.members {

@@ -10,10 +10,32 @@ import (
 // (reference/ray-gcs-wire.md 0a).
 const nodeGroupLabel = "ray.io/node-group"
 
-// GroupOf is a worker group as the planner sees it. Live snapshots and `autoscaler plan` with a RayCluster share it,
-// so both plan the same.
-func GroupOf(g nodepool.WorkerGroup) Group {
-	replicas := g.Replicas
+// SnapshotOf is what a RayCluster alone says of a snapshot: its settings and its groups, not who runs and what is asked
+// for. Live snapshots and `autoscaler plan` with a RayCluster share it, so both plan the same.
+func SnapshotOf(cluster nodepool.Cluster) Snapshot {
+	idle := cluster.IdleTimeout.Seconds()
+	s := Snapshot{
+		Name: cluster.Key.String(), UpscalingMode: cluster.UpscalingMode, IdleTimeoutSeconds: &idle,
+		// Ray does not compare launch configurations on KubeRay: the operator decides what an edited group restarts.
+		LaunchConfigCheckDisabled: true,
+		Groups:                    []Group{},
+		Nodes:                     []Node{},
+		KeptResources:             cluster.RequestResources,
+	}
+	for _, g := range cluster.Groups {
+		group := groupOf(g)
+		if cluster.Suspended {
+			group.Closed = "the RayCluster is suspended"
+		}
+		s.Groups = append(s.Groups, group)
+	}
+	return s
+}
+
+// groupOf reads a worker group. Its replicas are those that the operator keeps: a minimum above spec.replicas is on its
+// way without anybody launching it.
+func groupOf(g nodepool.WorkerGroup) Group {
+	replicas := g.Goal()
 	group := Group{
 		Name: g.Name, Resources: g.Resources.Clone(), Labels: map[string]string{}, Min: g.Min, Max: g.Max,
 		Replicas: &replicas, NumOfHosts: max(g.NumOfHosts, 1), Priority: g.Priority,

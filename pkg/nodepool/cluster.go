@@ -174,6 +174,9 @@ type WorkerGroup struct {
 	Landing *Landing
 }
 
+// Goal is how many replicas the operator keeps: Replicas within Min and Max.
+func (g WorkerGroup) Goal() int { return max(g.Min, min(g.Replicas, g.Max)) }
+
 // Worker is one worker pod.
 type Worker struct {
 	Pod, UID, Group string
