@@ -259,24 +259,33 @@ func (h *realHead) Start(t *testing.T, worker simray.Node) {
 		args = append(args, "--num-gpus=0")
 	}
 	args = append(args, "--resources="+asJSON(t, custom), "--labels="+h.labels(t, worker.Labels))
-	started := h.ray(t, worker.Instance, worker.Group, args)
-	h.workers = append(h.workers, started)
-	if h.version != simray.Ray260 {
-		h.waitForRuntime(t, started)
+	for try := 1; ; try++ {
+		started := h.ray(t, worker.Instance, worker.Group, args)
+		h.workers = append(h.workers, started)
+		if h.runs(t, started) {
+			return
+		}
+		if try == 3 {
+			t.Fatalf("Ray worker does not start\n%s", started.log(t))
+		}
 	}
 }
 
-// waitForRuntime keeps workers before 2.60 from starting at the same time: they ignore --temp-dir, share the head's,
-// and of several started at once all but one give up.
-func (h *realHead) waitForRuntime(t *testing.T, worker *process) {
+// runs waits until a worker has started, one at a time: before 2.60 they ignore --temp-dir, share the head's, and of
+// several started at once all but one give up. On a busy machine any gives up, 30 s after its raylet began.
+func (h *realHead) runs(t *testing.T, worker *process) bool {
 	t.Helper()
 	deadline := time.Now().Add(h.Patience())
 	for !strings.Contains(worker.log(t), "Ray runtime started.") {
-		if time.Now().After(deadline) || worker.ended() {
+		if worker.ended() {
+			return false
+		}
+		if time.Now().After(deadline) {
 			t.Fatalf("Ray worker does not start\n%s", worker.log(t))
 		}
 		pause(t.Context(), 100*time.Millisecond)
 	}
+	return true
 }
 
 // labels are JSON up to 2.40, key=value pairs later.
