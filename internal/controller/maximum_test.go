@@ -120,6 +120,37 @@ func TestStuckPodsGoByNameOnceTheyAreOldEnough(t *testing.T) {
 	}
 }
 
+func TestAPodWithANodeMayTakeLongToStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		runsAfter time.Duration // 0: its containers are never made
+		want      time.Duration
+	}{
+		"a pod that is never made goes after half an hour":                       {want: 30 * time.Minute},
+		"a pod that runs goes when it has not joined within the timeout by then": {runsAfter: 7 * time.Minute, want: 12 * time.Minute},
+	} {
+		w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+		w.group("gpu").Replicas = 1
+		w.operate()
+		w.want(1, gpu(1))
+		start := w.now
+		pod := &w.kube.cluster.Workers[0]
+		pod.ScheduledAt = start
+		for len(w.kube.changes) == 0 && w.now.Sub(start) < time.Hour {
+			if c.runsAfter > 0 && w.now.Sub(start) == c.runsAfter {
+				pod.Running, pod.StartedAt = true, w.now
+			}
+			w.after(10 * time.Second)
+		}
+		// The breaker is open for 5, 10, 20 minutes with pauses of 5 minutes in between, in which nothing goes.
+		if got := w.now.Sub(start); got < c.want || got > c.want+6*time.Minute {
+			t.Errorf("%s: patched after %v, want from %v on", name, got, c.want)
+		}
+		if got := w.lastChange(); !slices.Equal(got.WorkersToDelete, []string{pod.Pod}) {
+			t.Errorf("%s: target = %+v, want the pod gone by name", name, got)
+		}
+	}
+}
+
 func TestAStuckPodOfTheMinimumStays(t *testing.T) {
 	w := newWorld(t, Config{AllocationTimeout: time.Minute, BreakerCooldown: time.Hour}, gpuGroup("gpu", 0, 0, 4))
 	w.group("gpu").Min, w.group("gpu").Replicas = 1, 1

@@ -105,12 +105,24 @@ func (r *record) removable(v view, m member, overMax bool, config Config) (reaso
 		return "", false
 	case overMax:
 		return removedOverMax, true
-	case r.breakers.open(m.Group, v.now) && r.waits.unjoinedFor(m.Pod, v.now) >= config.AllocationTimeout:
+	case r.breakers.open(m.Group, v.now) && r.waits.unjoinedFor(m.Pod, v.now) >= config.AllocationTimeout && !starting(m, v.now, config):
 		return removedStuck, false
 	case r.unneeded(v, m):
 		return removedUnneeded, false
 	}
 	return "", false
+}
+
+// slowestStart is how long a pod that has a node may take to start: pulling a large image takes many minutes, and a
+// replacement would begin anew. Meanwhile the open breaker lets other groups serve the demand.
+const slowestStart = 30 * time.Minute
+
+// starting reports whether a pod that has a node may still come up: its containers are being made, or run since lately.
+func starting(m member, now time.Time, config Config) bool {
+	if m.ScheduledAt.IsZero() || now.Sub(m.ScheduledAt) >= slowestStart {
+		return false
+	}
+	return !m.Running || now.Sub(m.StartedAt) < config.AllocationTimeout
 }
 
 // unneeded reports whether a pod that never joined outlived the demand it was made for: nothing at all has been asked
