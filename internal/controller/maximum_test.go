@@ -163,3 +163,54 @@ func TestAStuckPodOfTheMinimumStays(t *testing.T) {
 	}
 	w.nothingWritten("the operator would only make it anew")
 }
+
+func TestAtTheDeadlineNoMoreBusyWorkersGoThanTheMaximumDemands(t *testing.T) {
+	w := newWorld(t, Config{DrainDeadline: 5 * time.Minute}, gpuGroup("gpu", 5, 0, 5))
+	for i := range 5 {
+		w.busy(w.pod(i))
+	}
+	w.group("gpu").Max = 3
+	w.after(100 * time.Millisecond)
+	victims := w.ray.drained()
+	if len(victims) != 2 {
+		t.Fatalf("drained %v, want two of five", victims)
+	}
+	for _, p := range w.kube.cluster.Workers { // another one's work ends before the deadline
+		if !slices.Contains(victims, p.Pod) {
+			n := w.node(p.Pod)
+			n.Status, n.Idle, n.Available = raydemand.Idle, 0, n.Total.Clone()
+			break
+		}
+	}
+	for range 400 {
+		w.after(time.Second)
+		w.operate()
+	}
+	if left := len(w.kube.cluster.Workers); left != 3 {
+		t.Errorf("%d workers are left, want 3: the one that fell idle counts", left)
+	}
+}
+
+func TestOverdueReplicasGoWholeAndOnlyAsFarAsTheMaximumDemands(t *testing.T) {
+	slice := gpuGroup("slice", 4, 0, 4)
+	slice.NumOfHosts = 2
+	w := newWorld(t, Config{DrainDeadline: time.Minute}, slice)
+	for i := range 8 {
+		w.busy(w.pod(i))
+	}
+	w.group("slice").Max = 2
+	w.after(100 * time.Millisecond)
+	if len(w.ray.drains) != 4 {
+		t.Fatalf("drained %v, want two replicas of two hosts", w.ray.drained())
+	}
+	gone := w.ray.drains[0].Node.Instance
+	w.node(gone).Status = raydemand.Dead // its work ended, so Ray let the node go
+	w.group("slice").Max = 3
+	for range 70 {
+		w.after(time.Second)
+		w.operate()
+	}
+	if left := len(w.kube.cluster.Workers); left != 6 || w.exists(gone) {
+		t.Errorf("%d workers are left and the one that ended stands: %v, want 6 without it", left, w.exists(gone))
+	}
+}

@@ -55,38 +55,41 @@ func (r *record) removals(v view, plan planner.Plan, config Config) []removal {
 // onlySurplus lets overdue workers go only as far as their group is above its maximum without those that leave anyway: a
 // deadline was set for what was surplus then, and others may have become idle since.
 func (r *record) onlySurplus(v view, removals []removal) []removal {
-	surplus, overdue, leaves := map[string]int{}, map[string]string{}, map[string]bool{}
+	reasons, units := map[string]string{}, map[string]string{}
 	for _, gone := range removals {
-		leaves[gone.pod] = true
+		reasons[gone.pod] = gone.reason
 	}
-	unit := map[string]string{}
-	hosts := map[string]int{}
+	late := map[string]int{} // pods of each unit with an overdue host
 	for _, m := range v.members {
-		unit[m.Pod] = m.Group + "/" + unitOf(m.Replica, m.Pod)
-		hosts[unit[m.Pod]]++
-	}
-	for _, gone := range removals {
-		if gone.reason == removedOverdue {
-			overdue[unit[gone.pod]] = gone.group
+		units[m.Pod] = m.Group + " " + unitOf(m.Replica, m.Pod)
+		if reasons[m.Pod] == removedOverdue {
+			late[units[m.Pod]] = 0
 		}
 	}
-	for _, g := range v.cluster.Groups {
-		surplus[g.Name] = -g.Max * max(1, g.NumOfHosts)
-	}
+	stand := map[string]int{}
 	for _, m := range v.members {
-		_, late := overdue[unit[m.Pod]]
-		if m.counted() && (late || !leaves[m.Pod] && !(m.joined() && r.drains.leaving(m.Node.ID))) {
-			surplus[m.Group]++
+		_, isLate := late[units[m.Pod]]
+		leaves := reasons[m.Pod] != "" || (m.joined() && r.drains.leaving(m.Node.ID))
+		if m.counted() && (isLate || !leaves) {
+			stand[m.Group]++
+		}
+		if m.counted() && isLate {
+			late[units[m.Pod]]++
 		}
 	}
-	for _, name := range sortedKeys(overdue) {
-		group := overdue[name]
-		if surplus[group] >= hosts[name] {
-			surplus[group] -= hosts[name]
-			delete(overdue, name)
+	stays := map[string]bool{}
+	for _, m := range v.members {
+		unit := units[m.Pod]
+		g, known := v.cluster.Group(m.Group)
+		if late[unit] == 0 || !known {
+			continue
 		}
+		if stays[unit] = stand[m.Group]-late[unit] < g.Max*max(1, g.NumOfHosts); !stays[unit] {
+			stand[m.Group] -= late[unit]
+		}
+		delete(late, unit)
 	}
-	return slices.DeleteFunc(removals, func(gone removal) bool { _, stays := overdue[unit[gone.pod]]; return stays })
+	return slices.DeleteFunc(removals, func(gone removal) bool { return stays[units[gone.pod]] })
 }
 
 // absent reports whether a removal rests on no living node being in the pod. The others were agreed to, by Ray or by a
