@@ -196,7 +196,17 @@ func (b *bench) removeWorkers(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("removing workers: %w", err)
 	}
-	return b.journal.Wait(ctx, "the workers to go", func(facts []rig.Fact) bool { return len(rig.Living(facts, "")) == 0 })
+	gone := func(facts []rig.Fact) bool { return len(rig.Living(facts, "")) == 0 }
+	if err := b.journal.Wait(ctx, "the workers to go", gone); err != nil || !b.cluster.InTree {
+		return err
+	}
+	// Heliostat clears the list of names itself. Ray's own autoscaler launches nothing while it has any.
+	cleared := []byte(`[{"op": "replace", "path": "/spec/workerGroupSpecs/0/scaleStrategy/workersToDelete", "value": []}]`)
+	_, err = b.rig.Dynamic.Resource(rig.RayClusters).Namespace(b.cluster.Namespace).Patch(ctx, b.cluster.Name, types.JSONPatchType, cleared, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("clearing the list of removed workers: %w", err)
+	}
+	return nil
 }
 
 // row prints one part of all trials.
