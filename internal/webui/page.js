@@ -74,9 +74,19 @@ function section(title, count, ...content) {
 
 const nothing = text => element('p', {class: 'note', text});
 
-// The bar's scale ends at the maximum, or beyond it where the group is larger than it may be.
+// The bar's scale ends at the maximum, or beyond it where the group is larger than it may be. A maximum that is far away,
+// as KubeRay's default is, would leave nothing to see: then the scale ends earlier.
+const shortest = 20;
+function scaleOf(group) {
+  const used = Math.max(group.current, group.desired, group.min, 1);
+  return Math.max(used, Math.min(group.max, Math.max(shortest, 4 * used)));
+}
+
+const unlimited = 2147483647; // maxReplicas that nobody set
+const maximum = n => n >= unlimited ? 'no max' : `max ${n}`;
+
 function bar(group) {
-  const scale = Math.max(group.max, group.current, group.desired, 1);
+  const scale = scaleOf(group);
   const at = n => (100 * n / scale) + '%';
   const part = (kind, n) => {
     const node = element('div', {class: kind});
@@ -89,10 +99,11 @@ function bar(group) {
     node.style.left = at(n);
     return node;
   };
+  const far = group.max > scale;
   const marks = group.min === group.max ? [mark('', group.max, `min = max ${group.max}`)] :
-    [mark('', group.min, `min ${group.min}`), mark('', group.max, `max ${group.max}`)];
+    [mark('', group.min, `min ${group.min}`), mark('', far ? scale : group.max, maximum(group.max) + (far ? ' →' : ''))];
   const label = `${group.name}: ${group.ready} ready, ${group.starting} starting, ${group.leaving} leaving; ` +
-    `desired ${group.desired}, between ${group.min} and ${group.max}`;
+    `desired ${group.desired}, min ${group.min}, ${maximum(group.max)}`;
   return element('div', {class: 'bar', role: 'img', 'aria-label': label},
     element('div', {class: 'fill'}, part('ready', group.ready), part('starting', group.starting), part('leaving', group.leaving)),
     ...marks, mark('desired', group.desired, `desired ${group.desired}`));

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -70,5 +71,27 @@ func TestThePolicyAllowsThePagesOwnScriptAndStyleOnly(t *testing.T) {
 	}
 	if regexp.MustCompile(`\s(style|on[a-z]+)="`).MatchString(page) {
 		t.Error("an inline style or handler would be refused by the policy")
+	}
+}
+
+// The function is cut out of the page and run where Node.js is installed.
+func TestABarShowsItsWorkersHoweverFarTheMaximumIs(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("needs node")
+	}
+	scale := regexp.MustCompile(`(?s)const shortest.*?\n}\n`).Find(script)
+	for _, c := range []struct{ group, want string }{
+		{`{current: 2, desired: 3, min: 0, max: 8}`, "8"},
+		{`{current: 9, desired: 3, min: 0, max: 8}`, "9"},
+		{`{current: 0, desired: 0, min: 0, max: 0}`, "1"},
+		{`{current: 0, desired: 0, min: 0, max: 2147483647}`, "20"},
+		{`{current: 3, desired: 30, min: 0, max: 2147483647}`, "120"},
+		{`{current: 3, desired: 3, min: 500, max: 500}`, "500"},
+	} {
+		output, err := exec.Command(node, "-e", string(scale)+"console.log(scaleOf("+c.group+"))").CombinedOutput()
+		if got := strings.TrimSpace(string(output)); err != nil || got != c.want {
+			t.Errorf("scale of %s: %s, %v; want %s", c.group, got, err, c.want)
+		}
 	}
 }
