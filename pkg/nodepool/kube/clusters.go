@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,8 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 
 // Apply writes one guarded JSON patch, all targets or none, and returns the RayCluster's new generation.
 // nodepool.ErrConflict: it was not as it had been read. nodepool.ErrReadOnly: it must be left alone, for the reason in the
-// error. nodepool.ErrNotLeading: this process may not write. nodepool.ErrGone: there is no such RayCluster.
+// error. nodepool.ErrNotLeading: this process may not write. nodepool.ErrGone: there is no such RayCluster. Any other
+// error: the change was refused or the API server did not answer.
 func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, error) {
 	object, err := m.newest(change.Cluster)
 	if err != nil {
@@ -67,10 +69,32 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 		return 0, fmt.Errorf("patching %s: %w", change.Cluster, nodepool.ErrNotLeading)
 	}
 	written, err := m.patch(ctx, change.Cluster, types.JSONPatchType, patch)
+	if apierrors.IsInvalid(err) {
+		return 0, m.conflictOrRefusal(ctx, change, patch, err)
+	}
 	if err != nil {
 		return 0, err
 	}
 	return written.GetGeneration(), nil
+}
+
+// conflictOrRefusal tells a failed test of a patch from a change that an admission policy or the schema refuses, which both
+// come back as 422. When the object as it is now would be sent the very same patch, all its tests hold: it was refused,
+// and looking again does not help.
+func (m *Manager) conflictOrRefusal(ctx context.Context, change nodepool.Change, patch []byte, invalid error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	object, err := m.getRayCluster(ctx, change.Cluster)
+	if err != nil {
+		return invalid
+	}
+	m.floor.raise(object)
+	if again, err := patchFor(object.Object, change); err != nil || !bytes.Equal(again, patch) {
+		return invalid
+	}
+	var answer *apierrors.StatusError
+	errors.As(invalid, &answer)
+	return fmt.Errorf("patching %s: refused by the API server: %w", change.Cluster, answer)
 }
 
 // patch sends a patch and remembers the answer as the newest object.

@@ -1,0 +1,114 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// shown is a cache with one RayCluster and no pods.
+type shown struct{ object *unstructured.Unstructured }
+
+func (s shown) rayCluster(nodepool.ClusterKey) (*unstructured.Unstructured, error) {
+	return s.object, nil
+}
+
+func (s shown) pods(context.Context, nodepool.ClusterKey) ([]*corev1.Pod, error) { return nil, nil }
+
+func (s shown) keys() ([]nodepool.ClusterKey, error) { return []nodepool.ClusterKey{llm}, nil }
+
+// apiServer answers each PATCH with the status patched, and a GET with the object stored.
+type apiServer struct {
+	stored   map[string]any
+	patched  metav1.Status
+	requests []*http.Request
+}
+
+func (s *apiServer) RoundTrip(request *http.Request) (*http.Response, error) {
+	s.requests = append(s.requests, request)
+	var body any = s.stored
+	code := http.StatusOK
+	if request.Method == http.MethodPatch && s.patched.Code != 0 {
+		body, code = s.patched, int(s.patched.Code)
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(text)), Request: request,
+	}, nil
+}
+
+// rayClusterOf is two groups as stored under a resource version.
+func rayClusterOf(t *testing.T, manifest, version string) map[string]any {
+	t.Helper()
+	object := objectOf(t, manifest)
+	object["apiVersion"], object["kind"] = "ray.io/v1", "RayCluster"
+	metadata := object["metadata"].(map[string]any)
+	metadata["namespace"], metadata["name"], metadata["resourceVersion"] = llm.Namespace, llm.Name, version
+	return object
+}
+
+// managerOf writes to server what it decides from cached.
+func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager {
+	t.Helper()
+	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://api.invalid", Transport: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &Manager{
+		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource),
+		floor: newFloor(), memo: newMemo(), panics: newPanics(nil),
+	}
+	m.running.Store(true)
+	return m
+}
+
+var oneMore = nodepool.Change{Cluster: llm, UID: "u-1", Targets: []nodepool.Target{{Group: "cpu", Index: 0, From: 2, Replicas: 3}}}
+
+// A failed test and a refusal are both 422 Invalid.
+func TestARefusedChangeIsNoConflict(t *testing.T) {
+	invalid := metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: "denied by policy few-workers",
+	}
+	tests := []struct {
+		name     string
+		stored   string
+		conflict bool
+	}{
+		{"all that was tested still holds", twoGroups, false},
+		{"another writer's replicas", strings.Replace(twoGroups, "replicas: 2", "replicas: 4", 1), true},
+		{"a lowered maximum", strings.Replace(twoGroups, "maxReplicas: 5", "maxReplicas: 1", 1), true},
+		{"frozen", strings.Replace(twoGroups, "heliostat.dev/mode", "heliostat.dev/freeze: 'true', heliostat.dev/mode", 1), true},
+		{"made anew", strings.Replace(twoGroups, "u-1", "u-2", 1), true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			server := &apiServer{stored: rayClusterOf(t, test.stored, "9"), patched: invalid}
+			m := managerOf(t, server, rayClusterOf(t, twoGroups, "8"))
+			_, err := m.Apply(t.Context(), oneMore)
+			if err == nil || !strings.Contains(err.Error(), "few-workers") || errors.Is(err, nodepool.ErrConflict) != test.conflict {
+				t.Errorf("error is %v, want the server's words and conflict %v", err, test.conflict)
+			}
+			if newest, err := m.newest(llm); err != nil || newest.GetResourceVersion() != "9" {
+				t.Errorf("newest is %v, %v; want the one that was just read", newest, err)
+			}
+		})
+	}
+}
