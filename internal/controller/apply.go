@@ -117,6 +117,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	}
 	r.growthWanted(o.view, targets)
 	if len(targets) == 0 {
+		r.patches.conflicts = 0
 		return
 	}
 	started := c.config.Now()
@@ -124,12 +125,17 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	took := c.config.Now().Sub(started)
 	switch {
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
-		o.again = errors.Is(err, nodepool.ErrConflict)
+		if o.again = errors.Is(err, nodepool.ErrConflict); o.again {
+			r.patches.conflicts++
+		}
 		o.withheld = true
 		o.actions = append(o.actions, Action{At: started, Kind: ActionPatch, Result: ResultConflict, Took: took, Message: err.Error()})
 		return
 	case err != nil:
 		r.patches.fail(o.view.now)
+		if r.patches.failures == 1 {
+			c.kube.Event(o.view.cluster, true, EventPatchFailed, err.Error())
+		}
 		o.err = fmt.Errorf("patching %s: %w", key, err)
 		o.actions = append(o.actions, Action{At: started, Kind: ActionPatch, Result: ResultError, Took: took, Message: err.Error()})
 		return

@@ -107,12 +107,17 @@ func TestAConflictMeansLookAgainAtOnceAndNothingElse(t *testing.T) {
 func TestAPatchThatFailsIsRetriedWithPauses(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
 	w.want(1, gpu(1))
-	w.kube.nextErr = errors.New("forbidden")
-	if d := w.cycle(); d.Err == "" {
-		t.Error("the error is not told")
+	for range 2 {
+		w.kube.nextErr = errors.New("forbidden")
+		if d := w.after(time.Second); d.Err == "" {
+			t.Error("the error is not told")
+		}
 	}
 	w.after(100 * time.Millisecond)
 	w.nothingWritten("the pause after an error is not over")
+	if w.kube.told(EventPatchFailed) != 1 {
+		t.Errorf("events = %v, want PatchFailed once", w.kube.events)
+	}
 	w.after(time.Second)
 	if got := w.lastChange(); got.Replicas != 1 {
 		t.Errorf("target = %+v, want replicas 1", got)

@@ -18,8 +18,9 @@ const (
 	headless = 2 * time.Second
 	// unwatched is the pause of a cluster that is off; an edit of its annotation starts a cycle at once.
 	unwatched = 30 * time.Second
-	// atOnce follows a conflict.
-	atOnce = 10 * time.Millisecond
+	// atOnce follows a conflict. It doubles up to longestConflict with each further one in a row.
+	atOnce          = 10 * time.Millisecond
+	longestConflict = time.Second
 )
 
 // pace says when to look again. A reading costs 1 to 1.5 ms, so a cluster that moves is read every FastPoll and one at
@@ -33,7 +34,7 @@ const (
 func (c *Controller) pace(r *record, o outcome) time.Duration {
 	v := o.view
 	if o.again {
-		return atOnce
+		return min(atOnce<<min(max(r.patches.conflicts-1, 0), 10), longestConflict)
 	}
 	moving := v.live() && r.unsettled(o)
 	movers, resters := c.count(r, moving)

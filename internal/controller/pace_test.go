@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -36,6 +38,33 @@ func TestDemandThatNobodyCanServeDoesNotKeepTheLoopFast(t *testing.T) {
 	}
 	if d.Next != 200*time.Millisecond {
 		t.Errorf("after 40 s without any change the next reading is due in %v, want 200ms", d.Next)
+	}
+}
+
+func TestConflictsInARowAreLookedAtWithGrowingPauses(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.want(1, gpu(1))
+	conflict := func() time.Duration {
+		w.kube.nextErr = nodepool.ErrConflict
+		return w.after(time.Second).Next
+	}
+	var pauses []time.Duration
+	for range 9 {
+		pauses = append(pauses, conflict()/time.Millisecond)
+	}
+	if diff := cmp.Diff([]time.Duration{10, 20, 40, 80, 160, 320, 640, 1000, 1000}, pauses); diff != "" {
+		t.Errorf("pauses in ms (-want +got):\n%s", diff)
+	}
+	w.after(time.Second)
+	w.want(2, gpu(1))
+	if next := conflict(); next != atOnce {
+		t.Errorf("the first conflict after a write: next in %v, want %v", next, atOnce)
+	}
+	w.want(0, nil)
+	w.after(time.Second)
+	w.want(2, gpu(1))
+	if next := conflict(); next != atOnce {
+		t.Errorf("the first conflict after nothing was wanted: next in %v, want %v", next, atOnce)
 	}
 }
 

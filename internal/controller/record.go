@@ -175,10 +175,11 @@ func (r *record) operatorBehind(v view) string {
 	return ""
 }
 
-// patchBackoff slows the loop down after a patch that failed for another reason than a conflict.
+// patchBackoff slows the loop down after a patch that failed for another reason than a conflict, and counts conflicts in
+// a row, after which the next look is not quite at once.
 type patchBackoff struct {
-	failures int
-	retryAt  time.Time
+	failures, conflicts int
+	retryAt             time.Time
 }
 
 func (p *patchBackoff) fail(now time.Time) {

@@ -18,6 +18,7 @@ const (
 	EventScaledUp         = "ScaledUp"
 	EventScaledDown       = "ScaledDown"
 	EventReplaced         = "WorkersReplaced"
+	EventPatchFailed      = "PatchFailed"
 	EventDraining         = "Draining"
 	EventDrainRefused     = "DrainRefused"
 	EventDrainFailed      = "DrainFailed"
