@@ -87,6 +87,19 @@ func TestGroupsMayComeFromARayClusterManifest(t *testing.T) {
 	}
 }
 
+func TestASnapshotIsPlannedByThePolicyThatItSays(t *testing.T) {
+	const groups = `"groups": [{"name": "cpu", "resources": {"CPU": 16, "scratch": 1}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}}],
+		"pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]`
+	for input, want := range map[string]string{
+		`{` + groups + `}`: "launch 1 × cpu",
+		`{` + groups + `, "policy": {"gpuForCPU": true}}`: "launch 1 × gpu",
+	} {
+		if code, out, errOut := command(t, input, "autoscaler", "plan", "--snapshot", "-", "-o", "text"); code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("exit %d %s: want in it %q, got\n%s", code, errOut, want, out)
+		}
+	}
+}
+
 func TestAMinimumThatTheOperatorKeepsByItselfIsNotLaunched(t *testing.T) {
 	raised := strings.Replace(manifest, `"minReplicas": 0`, `"minReplicas": 3`, 1)
 	code, out, errOut := command(t, `{"rayCluster": `+raised+`}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")

@@ -25,8 +25,10 @@ func newPlanCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan --snapshot FILE|-",
 		Short: "Shows what would be decided for a snapshot, and why",
-		Long: "Plans offline: reads a snapshot (a JSON file, or - for standard input), decides as the live autoscaler would, and prints\n" +
-			"the plan. The groups may come from a RayCluster manifest under the key rayCluster.",
+		Long: "Plans offline: reads a snapshot (a JSON file, or - for standard input), plans it as the live autoscaler does, by the\n" +
+			"policy that it says, and prints the plan. The groups may come from a RayCluster manifest under the key rayCluster.\n\n" +
+			"What the live autoscaler carries out of a plan can be less for a while: its bounds on pods on their way come after the\n" +
+			"plan, and so does the moment that it gives a placement group just seen; every drain may be refused.",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.InOrStdin(), cmd.OutOrStdout()) },
 	}
@@ -47,7 +49,7 @@ func (f planFlags) run(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return badInput{err}
 	}
-	plan := planner.Compute(snapshot, planner.Policy{})
+	plan := planner.Compute(snapshot, snapshot.Policy)
 	plan.Findings = append(findings, plan.Findings...)
 	if err := write(out, snapshot, plan); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)

@@ -20,6 +20,7 @@ type intent struct {
 // decide plans for the view. It changes nothing.
 func (r *record) decide(v view, config Config) intent {
 	i := intent{snapshot: assemble(r.sight(v, config))}
+	i.snapshot.Policy = config.Policy
 	i.plan = planner.Compute(i.snapshot, config.Policy)
 	launch := r.gangs.launches(v.now, i.plan, i.snapshot, config.Policy)
 	i.launch, i.held = capLaunch(launch, i.snapshot, config)

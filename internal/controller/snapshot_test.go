@@ -167,7 +167,24 @@ func TestAnyDecisionCanBeReplayedFromItsSnapshot(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 1, 4))
 	w.busy(w.pod(0))
 	w.want(3, gpu(1))
-	d := w.after(2 * time.Minute)
+	replay(t, w.after(2*time.Minute))
+}
+
+func TestADecisionByAnotherPolicyIsReplayedByThatPolicy(t *testing.T) {
+	cores := raydemand.Bundle{raydemand.CPU: raydemand.Whole(16), "scratch": raydemand.One}
+	w := newWorld(t, Config{Policy: planner.Policy{GPUForCPU: true}},
+		gpuGroup("gpu", 0, 0, 4), nodepool.WorkerGroup{Name: "cpu", Resources: cores, Max: 4})
+	w.want(1, raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)})
+	d := w.cycle()
+	if d.Plan.Launch["gpu"] != 1 || planner.Compute(d.Snapshot, planner.Policy{}).Launch["gpu"] != 0 {
+		t.Fatalf("launches %v: the policy makes no difference here", d.Plan.Launch)
+	}
+	replay(t, d)
+}
+
+// replay plans what the decision exports.
+func replay(t *testing.T, d *Decision) {
+	t.Helper()
 	text, err := json.Marshal(d.Snapshot)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +193,7 @@ func TestAnyDecisionCanBeReplayedFromItsSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(d.Plan, planner.Compute(replayed, planner.Policy{})); diff != "" {
+	if diff := cmp.Diff(d.Plan, planner.Compute(replayed, replayed.Policy)); diff != "" {
 		t.Errorf("the replayed plan differs (-decided +replayed):\n%s", diff)
 	}
 }

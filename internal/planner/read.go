@@ -85,6 +85,7 @@ func (in input) document() Document {
 		Head:                      field("head").head(),
 		Nodes:                     field("nodes").nodes(),
 		KeptResources:             field("keptResources").requests(),
+		Policy:                    field("policy").policy(),
 	}
 	s.Requests = field("pendingRequests").requests()
 	s.Gangs = field("pendingGangRequests").gangs()
@@ -100,6 +101,10 @@ func (in input) document() Document {
 		groups.fail("a list of worker groups, or rayCluster: {…} in its place")
 	}
 	return doc
+}
+
+func (in input) policy() Policy {
+	return Policy{GPUForCPU: in.fields()("gpuForCPU").boolean()}
 }
 
 // mostSeconds is thirty years: more is a slip of the unit.

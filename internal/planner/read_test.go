@@ -42,6 +42,7 @@ func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T
 		"selectors not parallel":  {`{"groups": [], "pendingGangRequests": [{"strategy": "PACK", "bundles": [{}, {}], "bundleLabelSelectors": [{}]}]}`, "s.json: pendingGangRequests[0].bundleLabelSelectors: [{}]: want one selector for each of the 2 bundles, or none at all"},
 		"unknown upscaling mode":  {`{"groups": [], "upscalingMode": "Bold"}`, `s.json: upscalingMode: "Bold": want Default, Aggressive or Conservative`},
 		"a negative bound":        {`{"groups": [], "maxWorkers": -1}`, "s.json: maxWorkers: -1: want a whole number from 0 to 2147483647"},
+		"a policy that is a word": {`{"groups": [], "policy": {"gpuForCPU": "yes"}}`, `s.json: policy.gpuForCPU: "yes": want true or false`},
 		"a share above one":       {`{"groups": [{"name": "a", "cloudAvailability": 1.1}]}`, "s.json: groups[0].cloudAvailability: 1.1: want a number from 0 to 1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,6 +29,8 @@ type Snapshot struct {
 	// KeptResources is request_resources made over REST. It holds beside Constraint and is not added to it: the cluster
 	// keeps at least this much in total, and at least Constraint in total, each judged on its own. All or nothing.
 	KeptResources []raydemand.Request `json:"keptResources,omitempty"`
+	// Policy is what the snapshot was planned by, for whoever plans it again. Compute goes by its argument.
+	Policy Policy `json:"policy,omitzero"`
 }
 
 // Group is a worker group as the planner sees it. Min and Max count replicas of NumOfHosts pods each.
