@@ -68,7 +68,13 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 	if !m.Leading() {
 		return 0, fmt.Errorf("patching %s: %w", change.Cluster, nodepool.ErrNotLeading)
 	}
-	written, err := m.patch(ctx, change.Cluster, types.JSONPatchType, patch)
+	inTime := ctx
+	if m.lease != nil {
+		var cancel context.CancelFunc
+		inTime, cancel = context.WithTimeout(ctx, m.lease.left())
+		defer cancel()
+	}
+	written, err := m.patch(inTime, change.Cluster, types.JSONPatchType, patch)
 	if apierrors.IsInvalid(err) {
 		return 0, m.conflictOrRefusal(ctx, change, patch, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,4 +112,41 @@ func TestARefusedChangeIsNoConflict(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Leadership is asked for before the write is sent, and the API server may take seconds to carry it out.
+func TestAWriteEndsWithTheRightToWrite(t *testing.T) {
+	renewed := time.Unix(1_700_000_000, 0)
+	tests := []struct {
+		name  string
+		lease *lease
+		most  time.Duration
+	}{
+		{"renewed three seconds ago", leaseOf(renewed, 3*time.Second), renewDeadline - 3*time.Second},
+		{"renewed just now", leaseOf(renewed, 0), renewDeadline},
+		{"without leader election", nil, requestTimeout},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
+			m := managerOf(t, server, rayClusterOf(t, twoGroups, "8"))
+			m.lease = test.lease
+			before := time.Now()
+			if _, err := m.Apply(t.Context(), oneMore); err != nil {
+				t.Fatal(err)
+			}
+			after := time.Now()
+			if len(server.requests) != 1 {
+				t.Fatalf("%d requests, want one", len(server.requests))
+			}
+			deadline, set := server.requests[0].Context().Deadline()
+			if !set || deadline.Before(before.Add(test.most)) || deadline.After(after.Add(test.most)) {
+				t.Errorf("deadline in %v, want %v", deadline.Sub(before), test.most)
+			}
+		})
+	}
+}
+
+func leaseOf(renewed time.Time, age time.Duration) *lease {
+	return &lease{renewed: renewed, now: func() time.Time { return renewed.Add(age) }}
 }

@@ -57,10 +57,16 @@ func newLease(config *rest.Config, namespace, name string, now func() time.Time)
 }
 
 // held reports whether this process renewed the lease within renewDeadline and has not read another holder's name since.
-func (l *lease) held() bool {
+func (l *lease) held() bool { return l.left() > 0 }
+
+// left is for how long it is held without another renewal: a write that takes longer may land under the next holder.
+func (l *lease) left() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.renewed.IsZero() && l.now().Sub(l.renewed) < renewDeadline
+	if l.renewed.IsZero() {
+		return 0
+	}
+	return max(0, renewDeadline-l.now().Sub(l.renewed))
 }
 
 // Get notices that another process has taken the lease.
