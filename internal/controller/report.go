@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"reflect"
+	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner"
@@ -28,7 +29,7 @@ func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
 	if !v.live() || r.line.ray == nil || v.now.Sub(r.reports.sentAt) < soonest || !c.kube.Leading() {
 		return
 	}
-	report := r.reports.make(v, o.intent, r.breakers)
+	report := r.reports.make(v, o.intent, r.breakers, r.shapes)
 	if reflect.DeepEqual(report, r.reports.last) && v.now.Sub(r.reports.sentAt) < c.config.ReportEvery {
 		return
 	}
@@ -40,7 +41,7 @@ func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
 	}
 }
 
-func (r *reports) make(v view, i intent, b breakers) raydemand.Report {
+func (r *reports) make(v view, i intent, b breakers, s shapes) raydemand.Report {
 	var report raydemand.Report
 	launching := map[string]int{}
 	for _, n := range i.snapshot.Nodes {
@@ -65,27 +66,53 @@ func (r *reports) make(v view, i intent, b breakers) raydemand.Report {
 				Start: entry.openUntil.Add(-entry.cooldown), Failed: entry.openUntil.Add(-entry.cooldown)})
 		}
 	}
-	addImpossible(&report, i.plan)
+	addImpossible(&report, i.plan, hopes{v, s})
 	return report
 }
 
-// addImpossible reports only what no group could ever serve: Ray may cancel equal shapes (reference/ray-gcs-wire.md 4.8).
-func addImpossible(report *raydemand.Report, plan planner.Plan) {
+// addImpossible reports only what no node and no group could ever hold, whatever its labels: Ray may cancel equal shapes,
+// and compares no selectors (reference/ray-gcs-wire.md 4.8).
+func addImpossible(report *raydemand.Report, plan planner.Plan, h hopes) {
 	for _, u := range plan.InfeasibleRequests {
-		if u.Reason.Code == planner.Impossible {
+		if u.Reason.Code == planner.Impossible && !h.holds(u.Bundle) {
 			report.InfeasibleRequests = append(report.InfeasibleRequests, u.Request)
 		}
 	}
 	for _, u := range plan.InfeasibleGangRequests {
-		if u.Reason.Code == planner.Impossible {
+		if u.Reason.Code == planner.Impossible && !h.holdsGang(u.Gang) {
 			report.InfeasibleGangs = append(report.InfeasibleGangs, u.Gang)
 		}
 	}
 	for _, u := range plan.InfeasibleRequestResources {
-		if u.Reason.Code == planner.Impossible {
+		if u.Reason.Code == planner.Impossible && !h.holds(u.Bundle) {
 			report.InfeasibleConstraint = append(report.InfeasibleConstraint, u.Request)
 		}
 	}
+}
+
+// hopes tells what may be held one day by a node that lives or one that a group could start, by amounts alone.
+type hopes struct {
+	view   view
+	shapes shapes
+}
+
+func (h hopes) holds(want raydemand.Bundle) bool {
+	return slices.ContainsFunc(h.view.state.Nodes, func(n raydemand.Node) bool {
+		return n.Status != raydemand.Dead && n.Total.Fits(want)
+	}) || slices.ContainsFunc(h.view.cluster.Groups, func(g nodepool.WorkerGroup) bool { return h.shapes.mayHold(g, want) })
+}
+
+func (h hopes) holdsGang(gang raydemand.Gang) bool {
+	return slices.ContainsFunc(append([][]raydemand.Bundle{gang.Bundles}, gang.Fallbacks...), func(bundles []raydemand.Bundle) bool {
+		if gang.Strategy == raydemand.StrictPack {
+			all := raydemand.Bundle{}
+			for _, b := range bundles {
+				all.Add(b)
+			}
+			return h.holds(all)
+		}
+		return !slices.ContainsFunc(bundles, func(b raydemand.Bundle) bool { return !h.holds(b) })
+	})
 }
 
 func podPhase(w nodepool.Worker) string {

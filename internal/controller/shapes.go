@@ -81,6 +81,32 @@ func (s shapes) of(g nodepool.WorkerGroup) raydemand.Bundle {
 	return resources
 }
 
+// mayHold reports whether a new pod of the group could hold want, as far as is known: what neither the spec nor any node
+// tells may be any amount, since Ray detects it on the machine.
+func (s shapes) mayHold(g nodepool.WorkerGroup, want raydemand.Bundle) bool {
+	if known := s[g.Name]; known != nil && (known.shown != nil || known.hinted != nil) {
+		return s.of(g).Fits(want)
+	}
+	if len(g.Resources) == 0 {
+		return true // the command does not show how Ray is started
+	}
+	for name, amount := range want {
+		if _, declared := g.Resources[name]; (declared || !detected(name)) && g.Resources.Has(name) < amount {
+			return false
+		}
+	}
+	return true
+}
+
+// detected reports whether Ray finds a resource on the machine when no flag counts it.
+func detected(name string) bool {
+	switch name {
+	case raydemand.CPU, raydemand.GPU, raydemand.Memory, "object_store_memory", "TPU", "HPU", "NPU", "neuron_cores":
+		return true
+	}
+	return strings.HasPrefix(name, "accelerator_type:") || strings.HasPrefix(name, "TPU-")
+}
+
 // FindingShape is the code of the finding that a group's nodes announce something else than the spec says.
 const FindingShape = "announced-differs-from-spec"
 
