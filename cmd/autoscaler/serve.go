@@ -85,8 +85,8 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	f.DurationVar(&l.FastPoll, "poll-fast", 100*time.Millisecond, "pause between readings of a Ray head while anything moves")
 	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "the same at rest, jittered by a fifth")
 	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "deadline of each call to a Ray head")
-	f.IntVar(&l.MaxInFlight, "max-in-flight", 0, "most pods of one RayCluster that may be on their way at once; 0 for no bound")
-	f.IntVar(&l.MaxInFlightPerGroup, "max-in-flight-per-group", 0, "the same for one worker group")
+	f.IntVar(&l.MaxInFlight, "max-in-flight", 1000, "most pods of one RayCluster that may be on their way at once, so that no single call of a driver fills the API server")
+	f.IntVar(&l.MaxInFlightPerGroup, "max-in-flight-per-group", 0, "the same for one worker group; 0 for no bound of its own")
 	f.DurationVar(&l.AllocationTimeout, "allocation-timeout", 5*time.Minute, "how long a group's pods may fail to join Ray before the group is broken off for a while")
 	f.DurationVar(&l.DrainDeadline, "drain-deadline", 10*time.Minute, "how long work may go on on a worker above a lowered maximum")
 }

@@ -93,6 +93,9 @@ func (c Config) withDefaults() Config {
 	if c.DefaultMode == "" {
 		c.DefaultMode = nodepool.Managed
 	}
+	if c.MaxInFlight == 0 {
+		c.MaxInFlight = 1000
+	}
 	if c.ReadsPerSecond == 0 {
 		c.ReadsPerSecond = 200
 	}

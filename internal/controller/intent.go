@@ -70,8 +70,9 @@ func (i intent) confirmedBy(fresh intent) intent {
 // capLaunch cuts launches to the in-flight caps, in whole replicas and in the order of group names. What is held back
 // follows when earlier pods have joined.
 func capLaunch(launch map[string]int, snapshot planner.Snapshot, config Config) (allowed, held map[string]int) {
-	waiting, total := map[string]int{}, 0
+	waiting, listed, total := map[string]int{}, map[string]int{}, 0
 	for _, n := range snapshot.Nodes {
+		listed[n.Group]++
 		if n.State == planner.Pending {
 			waiting[n.Group]++
 			total++
@@ -80,6 +81,11 @@ func capLaunch(launch map[string]int, snapshot planner.Snapshot, config Config) 
 	hosts := map[string]int{}
 	for _, g := range snapshot.Groups {
 		hosts[g.Name] = max(1, g.NumOfHosts)
+		if g.Replicas != nil && g.Closed == "" {
+			unlisted := max(0, *g.Replicas*hosts[g.Name]-listed[g.Name]) // beyond maxExpected
+			waiting[g.Name] += unlisted
+			total += unlisted
+		}
 	}
 	allowed, held = map[string]int{}, map[string]int{}
 	for _, group := range sortedKeys(launch) {

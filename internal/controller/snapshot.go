@@ -33,18 +33,25 @@ type sight struct {
 	shapes  shapes
 }
 
+// maxExpected bounds the expected nodes that one RayCluster's snapshot lists, since anybody may write any replicas. The
+// planner counts the rest as missing by what replicas says (its settleCurrent), so no demand is served twice.
+const maxExpected = 4096
+
 // assemble makes the snapshot. Capacity on its way counts by expectation: every pod that replicas asks for and that is
 // not seen yet stands in it as an expected node, so no demand is served twice while pods come up.
 func assemble(s sight) planner.Snapshot {
 	snapshot := planner.SnapshotOf(s.cluster)
 	snapshot.TakenAt, snapshot.Head, snapshot.Demand, snapshot.KeptResources = s.now, headNode(s), s.demand, s.kept
+	room := maxExpected
 	for i, g := range s.cluster.Groups {
 		group := &snapshot.Groups[i]
 		s.complete(group, g)
 		nodes := s.nodes(g, group)
 		snapshot.Nodes = append(snapshot.Nodes, nodes...)
 		if tended(s.cluster, g.Name) {
-			snapshot.Nodes = append(snapshot.Nodes, s.expected(g, group, nodes)...)
+			expected := s.expected(g, group, room)
+			room -= len(expected)
+			snapshot.Nodes = append(snapshot.Nodes, expected...)
 		}
 	}
 	slices.SortFunc(snapshot.Nodes, func(a, b planner.Node) int { return strings.Compare(a.Pod, b.Pod) })
@@ -120,8 +127,8 @@ func (s sight) state(m member) planner.NodeState {
 	return planner.Pending
 }
 
-// expected are the pods that the group's goal asks for beyond those that count already.
-func (s sight) expected(g nodepool.WorkerGroup, group *planner.Group, seen []planner.Node) []planner.Node {
+// expected are the pods that the group's goal asks for beyond those that count already, at most room of them.
+func (s sight) expected(g nodepool.WorkerGroup, group *planner.Group, room int) []planner.Node {
 	missing := goalPods(g)
 	hosts := map[string]int{}
 	for _, m := range s.members {
@@ -133,10 +140,11 @@ func (s sight) expected(g nodepool.WorkerGroup, group *planner.Group, seen []pla
 	state := planner.Pending
 	if s.givenUp[g.Name] {
 		state = planner.AllocationTimeout
+	missing = max(0, min(missing, room))
 	}
 	replicas := replicaNames(g, hosts, missing)
-	nodes := make([]planner.Node, 0, max(0, missing))
-	for i := range max(0, missing) {
+	nodes := make([]planner.Node, 0, missing)
+	for i := range missing {
 		nodes = append(nodes, planner.Node{
 			Pod:       fmt.Sprintf("%s-expected-%d", g.Name, i),
 			Group:     g.Name,
@@ -153,7 +161,7 @@ func (s sight) expected(g nodepool.WorkerGroup, group *planner.Group, seen []pla
 
 // replicaNames says to which multi-host replica each missing pod belongs: incomplete ones are filled first.
 func replicaNames(g nodepool.WorkerGroup, hosts map[string]int, missing int) []string {
-	names := make([]string, max(0, missing))
+	names := make([]string, missing)
 	if g.NumOfHosts <= 1 {
 		return names
 	}

@@ -206,3 +206,36 @@ func TestWhatThePlanFindsIsPublished(t *testing.T) {
 		t.Errorf("findings = %+v, want %s", d.Findings, planner.FindingOverstated)
 	}
 }
+
+func TestAHugeGoalIsCountedAndNotListed(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 1<<31-1), gpuGroup("other", 0, 0, 1<<31-1))
+	w.group("gpu").Replicas, w.group("other").Replicas = 1_000_000, 1_000_000
+	w.want(1_500_000, gpu(1))
+	d := w.cycle()
+	if listed := len(d.Snapshot.Nodes); listed != maxExpected {
+		t.Errorf("%d nodes are listed, want %d", listed, maxExpected)
+	}
+	w.nothingWritten("the pods on their way are enough")
+	if len(d.Plan.Launch) > 0 {
+		t.Errorf("launch = %v, want none", d.Plan.Launch)
+	}
+}
+
+func TestPodsOnTheirWayThatAreNotListedCountInFlight(t *testing.T) {
+	w := newWorld(t, Config{MaxInFlight: 3 * maxExpected}, gpuGroup("gpu", 0, 0, 1<<31-1))
+	w.group("gpu").Replicas = 2 * maxExpected
+	w.want(10*maxExpected, gpu(1))
+	w.cycle()
+	if got := w.lastChange(); got.Replicas != 3*maxExpected {
+		t.Errorf("target = %+v, want replicas up to the cap of %d", got, 3*maxExpected)
+	}
+}
+
+func TestOneCallOfADriverNeverAsksForMoreThanTheInFlightCap(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 1<<31-1))
+	w.want(1_000_000_000, gpu(1))
+	w.cycle()
+	if got := w.lastChange(); got.Replicas != 1000 || w.kube.told(EventInFlightCap) != 1 {
+		t.Errorf("target = %+v and events %v, want 1000 pods and the cap told", got, w.kube.events)
+	}
+}
