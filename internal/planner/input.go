@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -165,12 +166,19 @@ func (in input) bundle() raydemand.Bundle {
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
 		at := input{in.file, in.path + "." + name, amounts[name]}
 		amount, err := raydemand.ParseAmount(string(at.raw))
-		if err != nil || amount < 0 || amount > mostAmount {
+		if err != nil || amount < 0 || amount > mostAmount || amount == 0 && !isZero(at.raw) {
 			at.fail(fmt.Sprintf("an amount from 0 to %s, to four decimal places", mostAmount))
 		}
 		bundle[name] = amount
 	}
 	return bundle
+}
+
+// isZero reports whether a JSON number says 0. One that Ray's precision would make 0 does not: what asks for it would be
+// called served by any node.
+func isZero(number []byte) bool {
+	mantissa, _, _ := bytes.Cut(bytes.ToLower(number), []byte("e"))
+	return !bytes.ContainsAny(mantissa, "123456789")
 }
 
 // mostAmount is 100 TiB in bytes: the sum of a gang's bundles must not saturate, or two gangs would look alike.

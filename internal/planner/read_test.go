@@ -26,6 +26,8 @@ func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T
 		"no hosts":                {`{"groups": [{"name": "a", "numOfHosts": 0}]}`, "s.json: groups[0].numOfHosts: 0: want a whole number from 1 to 100000"},
 		"an amount without end":   {`{"groups": [{"name": "a", "resources": {"CPU": 1e308}}]}`, "s.json: groups[0].resources.CPU: 1e308: want an amount from 0 to 109951162777600, to four decimal places"},
 		"a negative amount":       {`{"groups": [{"name": "a", "resources": {"CPU": -1}}]}`, "s.json: groups[0].resources.CPU: -1: want an amount from 0 to 109951162777600, to four decimal places"},
+		"an amount too small":     {`{"groups": [], "pendingRequests": [{"resources": {"CPU": 0.00001}, "count": 1}]}`, "s.json: pendingRequests[0].resources.CPU: 0.00001: want an amount from 0 to 109951162777600, to four decimal places"},
+		"an amount near zero":     {`{"groups": [{"name": "a", "resources": {"CPU": -1E-9}}]}`, "s.json: groups[0].resources.CPU: -1E-9: want an amount from 0 to 109951162777600, to four decimal places"},
 		"an amount as text":       {`{"groups": [{"name": "a", "resources": {"CPU": "1"}}]}`, `s.json: groups[0].resources.CPU: "1": want an amount from 0 to 109951162777600, to four decimal places`},
 		"NaN":                     {`{"groups": [{"name": "a", "resources": {"CPU": NaN}}]}`, "s.json: line 1, column 48: invalid character 'N' looking for beginning of value: want a JSON object"},
 		"unknown state":           {`{"groups": [], "nodes": [{"pod": "p", "group": "g", "state": "BUSY"}]}`, `s.json: nodes[0].state: "BUSY": want RUNNING, IDLE, PENDING, ALLOCATION_TIMEOUT or LEAVING`},
@@ -55,6 +57,14 @@ func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestZeroIsReadHoweverItIsWritten(t *testing.T) {
+	for _, zero := range []string{"0", "-0", "0.0", "0e5", "0.00E-7"} {
+		if _, err := ReadSnapshot(strings.NewReader(`{"groups": [{"name": "a", "resources": {"GPU": `+zero+`}}]}`), "s.json"); err != nil {
+			t.Errorf("%s: %v", zero, err)
+		}
 	}
 }
 
