@@ -39,7 +39,7 @@ type Config struct {
 	GCSBackoff time.Duration
 
 	// MaxInFlight and MaxInFlightPerGroup bound the pods of one cluster, and of one group, that are asked for and have not
-	// joined Ray. 0 means no bound.
+	// joined Ray: one driver's call can ask for any number. 1000, and no bound of its own for a group.
 	MaxInFlight, MaxInFlightPerGroup int
 	// AllocationTimeout is how long a pod may take to join Ray before its group counts as failing. 5 min.
 	AllocationTimeout time.Duration

@@ -46,8 +46,7 @@ func assemble(s sight) planner.Snapshot {
 	for i, g := range s.cluster.Groups {
 		group := &snapshot.Groups[i]
 		s.complete(group, g)
-		nodes := s.nodes(g, group)
-		snapshot.Nodes = append(snapshot.Nodes, nodes...)
+		snapshot.Nodes = append(snapshot.Nodes, s.nodes(g, group)...)
 		if tended(s.cluster, g.Name) {
 			expected := s.expected(g, group, room)
 			room -= len(expected)
