@@ -205,6 +205,39 @@ func TestOneRoundOfDrainsSplitsNoReplica(t *testing.T) {
 	}
 }
 
+func TestAPodWithoutAReplicaInAMultiHostGroupIsLeftAlone(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 5))
+	w.group("gpu").NumOfHosts, w.group("gpu").Replicas = 2, 0 // the pods are from before and have no replica's name
+	w.after(61 * time.Second)
+	for range 50 {
+		w.after(time.Second)
+	}
+	w.nothingWritten("the operator would ignore their names")
+	if w.kube.freshReads > 0 {
+		t.Errorf("%d fresh lists, want none: there is nothing to confirm", w.kube.freshReads)
+	}
+}
+
+func TestAReplicaOfWhichAHostIsEndingCostsNoFreshListPerCycle(t *testing.T) {
+	slice := gpuGroup("slice", 1, 0, 4)
+	slice.NumOfHosts = 2
+	w := newWorld(t, Config{}, slice)
+	w.after(61 * time.Second) // both are drained
+	w.kube.cluster.Workers[1].Terminating = true
+	w.kube.freshReads = 0
+	for range 50 {
+		w.after(100 * time.Millisecond)
+	}
+	if w.kube.freshReads > 0 {
+		t.Errorf("%d fresh lists, want none while the other host is there", w.kube.freshReads)
+	}
+	w.kube.cluster.Workers = w.kube.cluster.Workers[:1]
+	w.after(time.Second)
+	if got := w.lastChange(); got.Replicas != 0 || !slices.Equal(got.WorkersToDelete, []string{w.pod(0)}) {
+		t.Errorf("target = %+v, want the host that is left gone by name", got)
+	}
+}
+
 func TestARefusedWorkerServesDemandAgainAtOnce(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
 	w.ray.refuse[w.pod(0)] = true

@@ -37,7 +37,7 @@ func (r *record) removals(v view, plan planner.Plan, config Config) []removal {
 	hidden := len(strangers(v.cluster, v.state.Nodes)) > 0
 	var all []removal
 	for _, m := range v.members {
-		if !m.counted() || !deletable(v.cluster, m.Group) {
+		if !m.counted() || !deletable(v.cluster, m.Worker) {
 			continue
 		}
 		reason, always := r.removable(v, m, overMax[m.Pod], config)
@@ -135,9 +135,13 @@ func (r *record) unneeded(v view, m member) bool {
 	return r.waits.quietFor(v.now) > timeout && r.waits.unjoinedFor(m.Pod, v.now) > timeout && v.now.Sub(m.CreatedAt) > timeout
 }
 
-// deletable reports whether a name in the group's workersToDelete would be written and carried out. A node is not drained
-// either where its pod could not be deleted afterwards.
-func deletable(cluster nodepool.Cluster, group string) bool { return tended(cluster, group) }
+// deletable reports whether the pod's name in workersToDelete would be written and carried out. A node is not drained
+// either where its pod could not be deleted afterwards. In a multi-host group the operator ignores a pod that says no
+// replica, such as one from before numOfHosts was raised.
+func deletable(cluster nodepool.Cluster, w nodepool.Worker) bool {
+	g, known := cluster.Group(w.Group)
+	return known && tended(cluster, w.Group) && (g.NumOfHosts <= 1 || w.Replica != "")
+}
 
 // tended reports whether the operator carries out what is written to the group: makes its missing pods, deletes its named ones.
 func tended(cluster nodepool.Cluster, group string) bool {
@@ -168,6 +172,7 @@ func idleTimeout(cluster nodepool.Cluster, group string) time.Duration {
 }
 
 // wholeReplicas keeps a multi-host replica's pods only when all of its hosts go: naming one makes the operator delete all.
+// A host that is ending by itself is waited for, as nodepool.Targets does.
 func wholeReplicas(members []member, removals []removal) []removal {
 	going := map[string]bool{}
 	for _, r := range removals {
@@ -177,7 +182,7 @@ func wholeReplicas(members []member, removals []removal) []removal {
 	replicaOf := map[string]string{}
 	for _, m := range members {
 		replicaOf[m.Pod] = m.Replica
-		if m.Replica != "" && m.counted() && !going[m.Pod] {
+		if m.Replica != "" && !m.Named && !going[m.Pod] {
 			stays[m.Replica] = true
 		}
 	}
@@ -243,7 +248,7 @@ func (r *record) wishes(v view, plan planner.Plan, config Config) []wish {
 	var all []wish
 	for _, t := range plan.Terminate {
 		m, known := byPod[t.Pod]
-		if !known || !m.counted() || !m.joined() || !deletable(v.cluster, m.Group) || !r.drains.mayAsk(m.Node.ID, v.now) {
+		if !known || !m.counted() || !m.joined() || !deletable(v.cluster, m.Worker) || !r.drains.mayAsk(m.Node.ID, v.now) {
 			continue
 		}
 		w := wish{node: *m.Node, pod: m.Pod, group: m.Group, replica: m.Replica}
