@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -81,4 +82,34 @@ func TestAReplicaOfWhichOneHostGetsWorkIsNotDrained(t *testing.T) {
 	w.kube.looking = func() { w.busy(w.pod(1)) }
 	w.after(61 * time.Second)
 	w.nothingWritten("its other host works")
+}
+
+func TestARoundOfDrainsEndsWhenItsReadingHasGrownOld(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 12, 0, 12))
+	w.ray.draining = func() { w.now = w.now.Add(400 * time.Millisecond) }
+	w.after(61 * time.Second)
+	if got := len(w.ray.drains); got != 3 {
+		t.Fatalf("%d drains on one reading, want 3: after 1.2 s it proves nothing", got)
+	}
+	w.ray.draining = nil
+	w.after(100 * time.Millisecond)
+	if got := len(w.ray.drains); got != 12 {
+		t.Errorf("%d drains, want the rest with the next cycle", got)
+	}
+}
+
+func TestARoundOfDrainsEndsWhenTheClusterIsNoLongerOurs(t *testing.T) {
+	for name, change := range map[string]func(*nodepool.Cluster){
+		"frozen":         func(c *nodepool.Cluster) { c.Freeze = true },
+		"being deleted":  func(c *nodepool.Cluster) { c.Deleting = true },
+		"shadow by hand": func(c *nodepool.Cluster) { c.Mode = nodepool.Shadow },
+		"created anew":   func(c *nodepool.Cluster) { c.UID = "uid-2" },
+	} {
+		w := newWorld(t, Config{}, gpuGroup("gpu", 12, 0, 12))
+		w.ray.draining = func() { change(&w.kube.cluster) }
+		w.after(61 * time.Second)
+		if got := len(w.ray.drains); got != 1 {
+			t.Errorf("%s during the first drain: %d drains, want 1", name, got)
+		}
+	}
 }

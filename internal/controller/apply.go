@@ -160,7 +160,8 @@ func (r *record) growthWanted(v view, targets []nodepool.Target) {
 }
 
 // drain asks nodes to leave, one after the other; a multi-host replica's next host only after the one before agreed. The
-// first call that fails ends the round: its raylet may hang, and growth must not wait behind more of that.
+// first call that fails ends the round: its raylet may hang, and growth must not wait behind more of that. So does a
+// reading that has grown old, or a freeze, meanwhile: the rest follows with the next cycle.
 func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 	if len(o.intent.wishes) == 0 {
 		return
@@ -174,7 +175,7 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 		if w.replica != "" && refused[w.replica] {
 			continue
 		}
-		if !c.kube.Leading() {
+		if !c.kube.Leading() || c.config.Now().Sub(o.lookedAt) > raySight || !c.stillManaged(ctx, o.view.cluster) {
 			return
 		}
 		action := c.ask(ctx, r, w)
@@ -202,6 +203,16 @@ func drainRound(wishes []wish) []wish {
 		}
 	}
 	return wishes
+}
+
+// stillManaged reports whether the cache still shows the RayCluster as one that may be written to.
+func (c *Controller) stillManaged(ctx context.Context, before nodepool.Cluster) bool {
+	now, err := c.kube.Cluster(ctx, before.Key)
+	if err != nil || now.UID != before.UID || now.Writable() != nil {
+		return false
+	}
+	mode, _ := effectiveMode(now, c.config.Form, c.config.DefaultMode)
+	return mode == nodepool.Managed
 }
 
 // ask asks one drain. The memory is written before the call, so that a lost answer counts as accepted for a while.

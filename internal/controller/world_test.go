@@ -302,6 +302,7 @@ type fakeRay struct {
 	drainErr error
 	reads    int
 	reading  func() // runs during each reading
+	draining func() // runs during each drain
 	refuse   map[string]bool
 	immortal bool // accepted drains end nothing
 	drains   []raydemand.Drain
@@ -326,6 +327,9 @@ func (r *fakeRay) State(context.Context) (raydemand.State, error) {
 
 func (r *fakeRay) Drain(_ context.Context, d raydemand.Drain) (raydemand.DrainReply, error) {
 	r.drains = append(r.drains, d)
+	if r.draining != nil {
+		r.draining()
+	}
 	if r.drainErr != nil {
 		return raydemand.DrainReply{}, r.drainErr
 	}
