@@ -145,6 +145,17 @@ func TestTheTextOfAPlanReadsInOrderAndFitsThePage(t *testing.T) {
 	}
 }
 
+func TestTheTextOfAPlanSaysAllThatAGangAsksFor(t *testing.T) {
+	_, out, _ := command(t, `{"groups": [], "pendingGangRequests": [{"id": "3f2a", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}],
+		"topologyLabel": "zone", "fallbackBundles": [[{"CPU": 4}], [{"CPU": 1}, {"CPU": 2}]]}]}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
+	asked := "  gang 3f2a PACK 2 × {GPU 1} on nodes of one zone, else 1 × {CPU 4}, else 1 × {CPU 1}, 1 × {CPU 2}"
+	for _, want := range []string{"Demand\n" + asked + "\n", "Unmet\n" + asked + ":"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("want in it\n%s\ngot\n%s", want, out)
+		}
+	}
+}
+
 func TestNamesCannotMoveTheTerminalsCursor(t *testing.T) {
 	_, out, _ := command(t, `{"groups": [{"name": "a\u001b[2Jb"}]}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
 	if strings.Contains(out, "\x1b") || !strings.Contains(out, "a?[2Jb") {

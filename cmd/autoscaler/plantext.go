@@ -51,21 +51,33 @@ func counted(r raydemand.Request) string {
 	return fmt.Sprintf("%d × %s", r.Count, planner.Describe(r))
 }
 
-// describeGang writes equal bundles that follow one another once, with their count.
+// describeGang writes all that a gang asks for: gang 3f2a PACK 2 × {GPU 1} on nodes of one zone, else 4 × {CPU 1}.
 func describeGang(g raydemand.Gang) string {
+	text := strings.Join(nonEmpty("gang", g.ID, string(g.Strategy), describeBundles(g.Bundles, g.BundleSelectors)), " ")
+	if g.TopologyLabel != "" {
+		text += " on nodes of one " + g.TopologyLabel
+	}
+	for _, bundles := range g.Fallbacks {
+		text += ", else " + describeBundles(bundles, nil)
+	}
+	return text
+}
+
+// describeBundles writes equal bundles that follow one another once, with their count.
+func describeBundles(bundles []raydemand.Bundle, selectors []raydemand.Selector) string {
 	var parts []string
-	for i := 0; i < len(g.Bundles); {
-		r := raydemand.Request{Bundle: g.Bundles[i], Count: 1}
-		if i < len(g.BundleSelectors) {
-			r.Selectors = g.BundleSelectors[i : i+1]
+	for i := 0; i < len(bundles); {
+		r := raydemand.Request{Bundle: bundles[i], Count: 1}
+		if i < len(selectors) {
+			r.Selectors = selectors[i : i+1]
 		}
 		text := planner.Describe(r)
-		for i++; i < len(g.Bundles) && len(g.BundleSelectors) == 0 && g.Bundles[i].Equal(r.Bundle); i++ {
+		for i++; i < len(bundles) && len(selectors) == 0 && bundles[i].Equal(r.Bundle); i++ {
 			r.Count++
 		}
 		parts = append(parts, fmt.Sprintf("%d × %s", r.Count, text))
 	}
-	return strings.Join(slices.Concat([]string{"gang"}, nonEmpty(g.ID, string(g.Strategy)), []string{strings.Join(parts, ", ")}), " ")
+	return strings.Join(parts, ", ")
 }
 
 func nonEmpty(texts ...string) []string {
