@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// longestHold bounds how long placements of one gang after another may put off idle drains.
+// longestHold bounds how long placements, one after the other, may put off idle drains.
 const longestHold = 5 * time.Second
 
 // gangs bridges the two ages in one state: the list of placement groups is the GCS's own and at most milliseconds old,

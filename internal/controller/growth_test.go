@@ -341,6 +341,27 @@ func TestAWorkerThatAGangMayJustHaveTakenIsNotDrained(t *testing.T) {
 	}
 }
 
+func TestOneTaskAfterTheOtherDoesNotPutOffDrainsForEver(t *testing.T) {
+	cpu := raydemand.Bundle{raydemand.CPU: raydemand.One}
+	busy := nodepool.WorkerGroup{Name: "cpu", Resources: cpu, Replicas: 2, Max: 2}
+	w := newWorld(t, Config{}, busy, gpuGroup("gpu", 1, 0, 2))
+	w.busy(w.pod(0))
+	w.busy(w.pod(1))
+	w.want(30, cpu) // their own workers are at the maximum, and the idle one has no CPU free
+	w.node(w.pod(2)).Total = gpu(1)
+	w.node(w.pod(2)).Available = gpu(1)
+	var took time.Duration
+	for ; len(w.ray.drains) == 0 && took < 2*time.Minute; took += time.Second {
+		// Every second one worker reports a slot free and the other that it was taken.
+		free, taken := w.node(w.pod(int(took/time.Second)%2)), w.node(w.pod(int(took/time.Second+1)%2))
+		free.Available, taken.Available = cpu.Clone(), raydemand.Bundle{}
+		w.after(time.Second)
+	}
+	if took >= 2*time.Minute || w.ray.drains[0].Node.Instance != w.pod(2) {
+		t.Errorf("after %v drained %v, want the idle GPU worker", took, w.ray.drained())
+	}
+}
+
 func TestOneGangAfterTheOtherDoesNotPutOffDrainsForEver(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 2))
 	w.ray.demand.Gangs = []raydemand.Gang{gang("aa", gpu(64))}

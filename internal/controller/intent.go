@@ -27,7 +27,7 @@ func (r *record) decide(v view, config Config) intent {
 	if v.live() {
 		i.removals = r.removals(v, i.plan, config)
 		i.wishes = r.wishes(v, i.plan, config)
-		if r.lag.active() || r.gangs.hidden(v.now) {
+		if r.lag.hidden(v.now) || r.gangs.hidden(v.now) {
 			i.wishes = nil // what looks idle and unneeded may be in use by now, and even a refused drain does harm
 		}
 	}

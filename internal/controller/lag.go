@@ -21,6 +21,8 @@ type lag struct {
 	placed    map[raydemand.NodeID]int // number of gangs with a bundle there
 	pending   map[string]int64
 	credits   []credit
+	// heldSince is when the present run of credits began; zero while there are none.
+	heldSince time.Time
 }
 
 type credit struct {
@@ -45,12 +47,22 @@ func (l *lag) settle(now time.Time, state raydemand.State) []raydemand.Request {
 			l.credits = append(l.credits, credit{shape: shape, count: count, until: now.Add(lagWindow)})
 		}
 	}
+	switch {
+	case len(l.credits) == 0:
+		l.heldSince = time.Time{}
+	case l.heldSince.IsZero():
+		l.heldSince = now
+	}
 	l.remember(state, pending)
 	return l.subtract(state.Demand.Requests)
 }
 
 // active reports whether demand is being held back, so that the next reading should come soon.
 func (l *lag) active() bool { return len(l.credits) > 0 }
+
+// hidden reports whether a task may have been placed on a worker that still looks idle. Under steady work something is
+// placed at every moment; then Ray's refusal alone has to protect such a worker.
+func (l *lag) hidden(now time.Time) bool { return l.active() && now.Sub(l.heldSince) < longestHold }
 
 // expire drops old credits and those whose shape has fallen since: oldest first. What remains of fell pays for the
 // placements of this same reading.
