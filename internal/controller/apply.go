@@ -58,8 +58,11 @@ func (c *Controller) apply(ctx context.Context, r *record, v view, wanted intent
 // confirm takes a second look, from the API server itself, before anything is taken away, and decides again on what it
 // shows. Whatever the fresh object forbids, freeze first of all, holds for the whole cycle.
 func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
-	looking := r.guard.wantsLook(o.view.now)
+	looking := r.guard.wantsLook(o.view.now) && !r.patches.resting(o.view.now) && !r.looks.resting(o.view.now)
 	o.paused = r.mayReduce(o.view, c.config)
+	if r.patches.failures > 0 && len(o.intent.wishes) > 0 {
+		o.paused, o.intent.wishes = "the last patch failed, so the pod of a drained node might stay for ever", nil
+	}
 	if behind := r.operatorBehind(o.view); behind != "" && len(o.intent.wishes) > 0 {
 		o.paused, o.intent.wishes = behind, nil
 	}
@@ -72,10 +75,13 @@ func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
 	}
 	fresh, err := c.kube.Fresh(ctx, o.view.cluster.Key)
 	if err != nil {
-		o.paused = fmt.Sprintf("the second look failed: %v", err)
+		r.looks.fail(o.view.now)
+		r.lookErr = err
+		o.paused = r.mayReduce(o.view, c.config)
 		o.intent = o.intent.withoutReductions()
 		return
 	}
+	r.looks = patchBackoff{}
 	c.redecide(r, o, fresh, looking)
 	c.lookAgain(ctx, r, o)
 }
@@ -118,6 +124,9 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	r.growthWanted(o.view, targets)
 	if len(targets) == 0 {
 		r.patches.conflicts = 0
+		if r.mayReduce(o.view, c.config) == "" {
+			r.patches = patchBackoff{} // what could not be written is not wanted any more
+		}
 		return
 	}
 	started := c.config.Now()

@@ -314,3 +314,69 @@ func TestNothingIsTakenFromARaySessionFirstSeenJustNow(t *testing.T) {
 		t.Errorf("drained %v two seconds later, want both idle workers", w.ray.drained())
 	}
 }
+
+func TestNoNodeIsDrainedWhilePatchesFail(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 6, 0, 6))
+	for i := 1; i < 6; i++ {
+		w.busy(w.pod(i))
+	}
+	w.kube.applyErr = errors.New("403 forbidden")
+	w.after(61 * time.Second) // the first is drained, and its pod cannot be named
+	w.after(time.Second)
+	for i := 1; i < 6; i++ {
+		n := w.node(w.pod(i))
+		n.Status, n.Idle, n.Available = raydemand.Idle, 0, n.Total.Clone()
+	}
+	before := w.kube.freshReads
+	for range 1800 {
+		w.after(100 * time.Millisecond)
+	}
+	if got := len(w.ray.drains); got != 1 {
+		t.Errorf("%d drains, want only the one before the first patch failed", got)
+	}
+	if lists := w.kube.freshReads - before; lists > 15 {
+		t.Errorf("%d fresh lists in three minutes, want one for each try of a patch", lists)
+	}
+	w.kube.applyErr = nil
+	w.after(31 * time.Second)
+	w.operate()
+	w.after(time.Second)
+	if got := len(w.ray.drains); got != 6 {
+		t.Errorf("%d drains once patches succeed, want all", got)
+	}
+}
+
+func TestAFailedPatchThatIsNoLongerWantedHoldsNothingBack(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 6))
+	w.want(2, gpu(1))
+	w.kube.nextErr = errors.New("internal error")
+	w.cycle()
+	w.want(0, nil)
+	w.after(61 * time.Second)
+	w.after(time.Second)
+	if len(w.ray.drains) != 1 {
+		t.Errorf("drained %v, want the idle worker: nothing is left to patch", w.ray.drained())
+	}
+}
+
+func TestASecondLookThatFailsIsToldOnceAndRepeatedWithPauses(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 6))
+	w.kube.freshErr = errors.New("the server is overloaded")
+	w.pass(61 * time.Second)
+	var d *Decision
+	for range 600 {
+		d = w.after(100 * time.Millisecond)
+	}
+	w.nothingWritten("no fresh list could be read")
+	if w.kube.freshReads > 8 {
+		t.Errorf("%d fresh lists in a minute, want pauses that grow to 30 s", w.kube.freshReads)
+	}
+	if w.kube.told(EventReductionsPaused) != 1 || d.Paused != "the second look failed: the server is overloaded" {
+		t.Errorf("events %v and pause %q, want the failure told once", w.kube.events, d.Paused)
+	}
+	w.kube.freshErr = nil
+	w.after(31 * time.Second)
+	if len(w.ray.drains) != 1 {
+		t.Errorf("drained %v, want the idle worker once lists can be read", w.ray.drained())
+	}
+}

@@ -122,6 +122,10 @@ func (r *record) mayReduce(v view, config Config) string {
 		return "the GCS does not list its own head, so its list of nodes is not complete"
 	case r.guard.doubts():
 		return r.guard.message
+	case r.patches.resting(v.now):
+		return "the last patch failed, and the next try is not due yet"
+	case r.looks.resting(v.now):
+		return fmt.Sprintf("the second look failed: %v", r.lookErr)
 	case v.now.Sub(r.line.since) < newcomerPause:
 		return "this Ray session was first seen a moment ago, and its nodes may not all be back yet"
 	}

@@ -35,6 +35,9 @@ type record struct {
 	// generation is that of our last patch; zero when there was none.
 	generation int64
 	patches    patchBackoff
+	// looks slows the second look down after one that failed; lookErr is why it did.
+	looks   patchBackoff
+	lookErr error
 	// wantedAt is when the growth that is not patched yet was first wanted.
 	wantedAt time.Time
 	// seen and movedAt tell when the cluster last changed, for the pace.

@@ -48,6 +48,9 @@ func (c *Controller) tellStates(r *record, o outcome) {
 	if o.paused != "" && r.guard.doubts() {
 		c.raise(r, v, true, EventReductionsPaused, o.paused)
 	}
+	if r.looks.failures > 0 {
+		c.raise(r, v, true, EventReductionsPaused, fmt.Sprintf("the second look failed: %v", r.lookErr))
+	}
 	for _, u := range o.intent.plan.InfeasibleRequests {
 		c.raiseUnmet(r, v, u.Bundle.String(), u.Reason)
 	}

@@ -216,6 +216,7 @@ type fakeKube struct {
 	// cached, when set, is what the cache still shows; fresh what a fresh read shows.
 	cached, fresh *nodepool.Cluster
 	nextErr       error
+	applyErr      error // fails every patch
 	clusterErr    error
 	freshErr      error
 	freshReads    int
@@ -250,6 +251,9 @@ func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, erro
 	if err := k.nextErr; err != nil {
 		k.nextErr = nil
 		return 0, err
+	}
+	if k.applyErr != nil {
+		return 0, k.applyErr
 	}
 	if k.deposed {
 		return 0, nodepool.ErrNotLeading
