@@ -6,6 +6,7 @@ package telemetry
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,7 +24,14 @@ type Metrics struct {
 	managed       *prometheus.GaugeVec
 	unmet         *prometheus.GaugeVec
 	workers       *prometheus.GaugeVec
+
+	mu sync.Mutex // guards told
+	// told remembers the series of each RayCluster by namespace/cluster: finding them among all would cost more than the cycle.
+	told map[string]series
 }
+
+// series are the label values that one RayCluster has beside its own name.
+type series struct{ groups, unmet map[string]bool }
 
 // Cycle is one cycle on one RayCluster, in the values that are measured.
 type Cycle struct {
@@ -57,6 +65,7 @@ type Action struct {
 func New(registerer prometheus.Registerer) (*Metrics, error) {
 	byCluster := []string{"namespace", "cluster"}
 	m := &Metrics{
+		told: map[string]series{},
 		cycles: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "heliostat_cycles_total", Help: "Cycles by result: ok or error."}, []string{"result"}),
 		cycleSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -113,22 +122,42 @@ func (m *Metrics) Observe(c Cycle) {
 	m.observeGroups(c)
 }
 
+// observeGroups sets what is there and drops what was there before: a removed group leaves no series behind.
 func (m *Metrics) observeGroups(c Cycle) {
-	own := prometheus.Labels{"namespace": c.Namespace, "cluster": c.Cluster}
-	m.unmet.DeletePartialMatch(own)
+	now := series{groups: map[string]bool{}, unmet: map[string]bool{}}
 	for reason, count := range c.Unmet {
+		now.unmet[reason] = true
 		m.unmet.WithLabelValues(c.Namespace, c.Cluster, reason).Set(float64(count))
 	}
-	m.workers.DeletePartialMatch(own) // a removed group leaves no series behind
 	for _, g := range c.Groups {
+		now.groups[g.Name] = true
 		for of, pods := range map[string]int{"current": g.Current, "desired": g.Desired, "min": g.Min, "max": g.Max} {
 			m.workers.WithLabelValues(c.Namespace, c.Cluster, g.Name, of).Set(float64(pods))
+		}
+	}
+	m.mu.Lock()
+	before := m.told[c.Namespace+"/"+c.Cluster]
+	m.told[c.Namespace+"/"+c.Cluster] = now
+	m.mu.Unlock()
+	for reason := range before.unmet {
+		if !now.unmet[reason] {
+			m.unmet.DeleteLabelValues(c.Namespace, c.Cluster, reason)
+		}
+	}
+	for group := range before.groups {
+		if !now.groups[group] {
+			for _, of := range []string{"current", "desired", "min", "max"} {
+				m.workers.DeleteLabelValues(c.Namespace, c.Cluster, group, of)
+			}
 		}
 	}
 }
 
 // Forget drops the series of a RayCluster that is gone.
 func (m *Metrics) Forget(namespace, cluster string) {
+	m.mu.Lock()
+	delete(m.told, namespace+"/"+cluster)
+	m.mu.Unlock()
 	own := prometheus.Labels{"namespace": namespace, "cluster": cluster}
 	for _, vector := range []*prometheus.MetricVec{m.gcsErrors.MetricVec, m.dataAge.MetricVec, m.managed.MetricVec, m.unmet.MetricVec, m.workers.MetricVec} {
 		vector.DeletePartialMatch(own)

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -26,10 +27,10 @@ func TestGroupsAndClustersThatAreGoneLeaveNoSeries(t *testing.T) {
 	}
 	cycle.Groups, cycle.Unmet = cycle.Groups[:1], nil
 	m.Observe(cycle)
-	if got := series(m.workers); got != 4 {
+	if got := countSeries(m.workers); got != 4 {
 		t.Errorf("%d series of workers, want the 4 of the group that is left", got)
 	}
-	if got := series(m.unmet); got != 0 {
+	if got := countSeries(m.unmet); got != 0 {
 		t.Errorf("%d series of unmet demand, want none once it is served", got)
 	}
 	m.Forget("ml", "llm")
@@ -45,6 +46,36 @@ func TestGroupsAndClustersThatAreGoneLeaveNoSeries(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Dropping a cluster's series to set them anew means a search through those of all clusters.
+func TestSeriesThatStayAreNotMadeAnew(t *testing.T) {
+	m, err := New(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cycle := Cycle{Namespace: "ml", Cluster: "llm", Groups: []Group{{Name: "gpu", Desired: 1}}, Unmet: map[string]int64{"capped": 1}}
+	m.Observe(cycle)
+	workers, unmet := m.workers.WithLabelValues("ml", "llm", "gpu", "desired"), m.unmet.WithLabelValues("ml", "llm", "capped")
+	m.Observe(cycle)
+	if workers != m.workers.WithLabelValues("ml", "llm", "gpu", "desired") || unmet != m.unmet.WithLabelValues("ml", "llm", "capped") {
+		t.Error("the series were dropped and made anew")
+	}
+}
+
+func BenchmarkObserveAmongAThousandClusters(b *testing.B) {
+	m, err := New(prometheus.NewRegistry())
+	if err != nil {
+		b.Fatal(err)
+	}
+	cycles := make([]Cycle, 1000)
+	for i := range cycles {
+		cycles[i] = Cycle{Namespace: "ml", Cluster: fmt.Sprint("llm-", i), Groups: []Group{{Name: "cpu"}, {Name: "gpu"}}, Unmet: map[string]int64{"capped": 1}}
+		m.Observe(cycles[i])
+	}
+	for i := 0; b.Loop(); i++ {
+		m.Observe(cycles[i%len(cycles)])
 	}
 }
 
@@ -72,7 +103,7 @@ func gauge(t *testing.T, registry *prometheus.Registry, name string, labels ...s
 	return 0
 }
 
-func series(c prometheus.Collector) int {
+func countSeries(c prometheus.Collector) int {
 	all := make(chan prometheus.Metric, 100)
 	c.Collect(all)
 	return len(all)
