@@ -16,7 +16,6 @@ export GOWORK := off
 
 # Programs of this checkout; two checkouts on one machine do not share them.
 BIN := $(HELIOSTAT_CACHE)/checkouts/$(shell printf %s '$(CURDIR)' | sha256sum | cut -c 1-12)
-MODULES := . test test/devcluster
 TOOL := go tool -modfile=tools/go.mod
 
 # kit judges the machine and builds what a dev cluster needs, Heliostat, and the programs of the test module that are

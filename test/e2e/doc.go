@@ -2,6 +2,6 @@
 // Heliostat as a process of its own. What is asserted is read from the Kubernetes API, from Ray's GCS and from inside
 // the work, never from Heliostat alone.
 //
-// All tests share one control plane and one Heliostat, each has a namespace and RayClusters of its own. Those that only
-// look after their own namespace run side by side; those that kill a shared part run alone, after them.
+// All tests share one control plane and one Heliostat, each has a namespace and RayClusters of its own. Those that kill
+// a shared part run alone and first; those that only look after their own namespace then run side by side.
 package e2e

@@ -32,8 +32,10 @@ func run(m *testing.M) (status int) {
 	defer func() {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		fleet.Stop(ctx)
-		if status != 0 {
+		if fleet != nil {
+			fleet.Stop(ctx)
+		}
+		if fleet != nil && status != 0 {
 			fmt.Fprintf(os.Stderr, "Heliostat's last lines:\n%s\n", fleet.LastLines(40))
 		}
 		if err := lab.Stop(ctx); err != nil {
@@ -43,7 +45,6 @@ func run(m *testing.M) (status int) {
 	}()
 	if fleet, err = lab.Serve(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		fleet = &rig.Heliostat{}
 		return 1
 	}
 	return m.Run()

@@ -83,10 +83,12 @@ func Ensure(ctx context.Context, needs Needs, out io.Writer) (*Kit, error) {
 		}
 	}
 	fresh, again := splitPrograms(needs.Programs)
-	if len(parts)+len(rays)+len(fresh) > 0 {
+	if len(parts)+len(rays) > 0 {
 		if err := checkBuild(cache, len(rays) > 0); err != nil {
 			return nil, err
 		}
+	}
+	if len(parts)+len(rays)+len(fresh) > 0 {
 		if err := b.buildAll(ctx, parts, rays, fresh, out); err != nil {
 			return nil, err
 		}

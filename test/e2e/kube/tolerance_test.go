@@ -1,5 +1,3 @@
-//go:build apiserver
-
 package kube
 
 import (

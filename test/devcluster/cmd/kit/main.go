@@ -1,7 +1,7 @@
 // Command kit builds what a default dev cluster needs, and programs of this repository, with progress. What the machine
 // lacks and cannot be installed is said in one line before.
 //
-//	kit [-check] [-ray "VERSION ..."] [TITLE=DIR:PACKAGE:OUTPUT]...
+//	kit [-ray "VERSION ..."] [TITLE=DIR:PACKAGE:OUTPUT]...
 package main
 
 import (
@@ -17,18 +17,17 @@ import (
 )
 
 func main() {
-	check := flag.Bool("check", false, "only judge the machine")
 	ray := flag.String("ray", kit.DefaultRay, "the versions of Ray to install, separated by spaces")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *check, strings.Fields(*ray), flag.Args()); err != nil {
+	if err := run(ctx, strings.Fields(*ray), flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, check bool, ray, arguments []string) error {
+func run(ctx context.Context, ray, arguments []string) error {
 	needs := kit.Cluster()
 	needs.Ray = ray
 	for _, argument := range arguments {
@@ -38,7 +37,7 @@ func run(ctx context.Context, check bool, ray, arguments []string) error {
 		}
 		needs.Programs = append(needs.Programs, program)
 	}
-	if err := kit.Preflight(); err != nil || check {
+	if err := kit.CheckRun(); err != nil {
 		return err
 	}
 	_, err := kit.Ensure(ctx, needs, os.Stdout)
