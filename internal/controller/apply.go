@@ -60,9 +60,6 @@ func (c *Controller) apply(ctx context.Context, r *record, v view, wanted intent
 func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
 	looking := r.guard.wantsLook(o.view.now) && !r.patches.resting(o.view.now) && !r.looks.resting(o.view.now)
 	o.paused = r.mayReduce(o.view, c.config)
-	if r.patches.failures > 0 && len(o.intent.wishes) > 0 {
-		o.paused, o.intent.wishes = "the last patch failed, so the pod of a drained node might stay for ever", nil
-	}
 	if behind := r.operatorBehind(o.view); behind != "" && len(o.intent.wishes) > 0 {
 		o.paused, o.intent.wishes = behind, nil
 	}
@@ -124,9 +121,6 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	r.growthWanted(o.view, targets)
 	if len(targets) == 0 {
 		r.patches.conflicts = 0
-		if r.mayReduce(o.view, c.config) == "" {
-			r.patches = patchBackoff{} // what could not be written is not wanted any more
-		}
 		return
 	}
 	started := c.config.Now()

@@ -123,6 +123,7 @@ func (r *record) mayReduce(v view, config Config) string {
 	case r.guard.doubts():
 		return r.guard.message
 	case r.patches.resting(v.now):
+		// A drained node's pod could not be named. When the next try is due, it comes before any drain.
 		return "the last patch failed, and the next try is not due yet"
 	case r.looks.resting(v.now):
 		return fmt.Sprintf("the second look failed: %v", r.lookErr)

@@ -139,8 +139,8 @@ func (s sight) expected(g nodepool.WorkerGroup, group *planner.Group, room int) 
 	state := planner.Pending
 	if s.givenUp[g.Name] {
 		state = planner.AllocationTimeout
-	missing = max(0, min(missing, room))
 	}
+	missing = max(0, min(missing, room))
 	replicas := replicaNames(g, hosts, missing)
 	nodes := make([]planner.Node, 0, missing)
 	for i := range missing {
