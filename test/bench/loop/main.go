@@ -2,7 +2,7 @@
 // on a real Ray head, at random moments, for a task and for a placement group. It also measures what Heliostat uses at
 // rest. With SIDECAR=1 it does the same with Ray's own autoscaler on the same machine.
 //
-// The workers are real pods of the real operator whose command does nothing: a worker that joined Ray would take the
+// Heliostat's workers are real pods of the real operator whose command does nothing: a worker that joined Ray would take the
 // demand away before the next trial, and a slow machine would be measured instead of the loop.
 package main
 
@@ -102,7 +102,7 @@ func measureHeliostat(ctx context.Context, r *rig.Rig, trials int) error {
 		return err
 	}
 	defer heliostat.Kill()
-	b, err := newBench(ctx, r, rig.Cluster{Namespace: "bench", Name: "heliostat", IdleSeconds: 600, Groups: groups()})
+	b, err := newBench(ctx, r, rig.Cluster{Namespace: "bench", Name: "heliostat", IdleSeconds: 600, Groups: groups(sleeperImage)})
 	if err != nil {
 		return err
 	}
@@ -114,15 +114,16 @@ func measureHeliostat(ctx context.Context, r *rig.Rig, trials int) error {
 	return rest(ctx, "heliostat serve", heliostat.PID())
 }
 
-// measureSidecar runs the trials with Ray's own autoscaler in the head pod.
+// measureSidecar runs the trials with Ray's own autoscaler in the head pod. It gets real workers, since it loses its way
+// when somebody else takes workers away: the patch comes before they matter, and the pauses between trials are longer.
 func measureSidecar(ctx context.Context, r *rig.Rig, trials int) error {
-	b, err := newBench(ctx, r, rig.Cluster{Namespace: "bench", Name: "sidecar", IdleSeconds: 600, InTree: true, Groups: groups()})
+	b, err := newBench(ctx, r, rig.Cluster{Namespace: "bench", Name: "sidecar", IdleSeconds: 1, InTree: true, Groups: groups("")})
 	if err != nil {
 		return err
 	}
 	defer b.close()
-	fmt.Printf("\nRay's own sidecar, %d trials of each kind\n\n", trials)
-	if err := b.table(ctx, trials, task, gang); err != nil {
+	fmt.Printf("\nRay's own sidecar, %d trials\n\n", trials)
+	if err := b.table(ctx, trials, task); err != nil {
 		return err
 	}
 	pid, err := rig.FindProcess("kuberay-autoscaler", "--cluster-name", "sidecar")
@@ -133,8 +134,8 @@ func measureSidecar(ctx context.Context, r *rig.Rig, trials int) error {
 }
 
 // groups returns one GPU group with room for every trial.
-func groups() []rig.Group {
-	return []rig.Group{{Name: "gpu", Max: 8, Image: sleeperImage, Devices: map[string]int64{"nvidia.com/gpu": 1}}}
+func groups(image string) []rig.Group {
+	return []rig.Group{{Name: "gpu", Max: 8, Image: image, Devices: map[string]int64{"nvidia.com/gpu": 1}}}
 }
 
 // rest measures a process that has nothing to do.
