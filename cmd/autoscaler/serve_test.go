@@ -64,9 +64,9 @@ func decision() *controller.Decision {
 			InfeasibleRequests:     []planner.UnmetRequest{{Request: raydemand.Request{Count: 5}, Reason: planner.Reason{Code: planner.Capped}}},
 			InfeasibleGangRequests: []planner.UnmetGang{{Reason: planner.Reason{Code: planner.Capped}}},
 		},
+		Paused: "Ray's state could not be read",
 		Recent: []controller.Action{
 			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 1, To: 2, Message: "demand"},
-			{At: at, Kind: controller.ActionReport, Result: controller.ResultError},
 			{At: at, Kind: controller.ActionDrain, Result: controller.ResultRefused, Group: "gpu", Pods: []string{"a"}},
 			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 2, To: 1, Pods: []string{"a"}},
 			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 1, To: 1, Pods: []string{"b"}},
@@ -83,7 +83,7 @@ func TestAViewShowsTheLatestChangesFirst(t *testing.T) {
 	if diff := cmp.Diff([]string{"replace", "scale-down", "drain-refused", "scale-up"}, actions); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
-	if !v.Frozen || v.Error != "the head does not answer" || v.ModeReason == "" || len(v.Requested) != 1 {
+	if !v.Frozen || v.Paused == "" || v.Error != "the head does not answer" || v.ModeReason == "" || len(v.Requested) != 1 {
 		t.Errorf("view = %+v", v)
 	}
 }

@@ -34,7 +34,7 @@ func (f fleet) View(key nodepool.ClusterKey) (httpapi.View, bool) {
 
 func viewOf(d *controller.Decision) httpapi.View {
 	v := httpapi.View{
-		Key: d.Cluster, Mode: d.Mode, ModeReason: d.Why.Message, Frozen: d.Kube.Freeze,
+		Key: d.Cluster, Mode: d.Mode, ModeReason: d.Why.Message, Frozen: d.Kube.Freeze, Paused: d.Paused,
 		CycleAt: d.At, CycleTook: d.Took, StateAt: d.ReadAt, Error: d.Err,
 		Snapshot: d.Snapshot, Plan: d.Plan, Requested: d.Kube.RequestResources, Findings: d.Findings,
 	}
@@ -42,9 +42,6 @@ func viewOf(d *controller.Decision) httpapi.View {
 		v.Error = d.RayErr
 	}
 	for _, a := range slices.Backward(d.Recent) {
-		if a.Kind == controller.ActionReport {
-			continue
-		}
 		v.Changes = append(v.Changes, httpapi.Decision{
 			At: a.At, Action: actionName(a), Group: a.Group, From: a.From, To: a.To, Pods: a.Pods,
 			Reason: planner.Reason{Code: a.Kind + "-" + a.Result, Message: a.Message},

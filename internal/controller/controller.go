@@ -94,9 +94,12 @@ func (c *Controller) stumble(r *record, key nodepool.ClusterKey, err error) time
 	if last := r.decision.Load(); last != nil {
 		d = *last
 	}
-	d.Err, d.Actions, d.Next = err.Error(), nil, pause
+	d.Err, d.Actions, d.SeenToPatched, d.Next = err.Error(), nil, 0, pause
 	r.decision.Store(&d)
 	c.config.Log.Warn("cannot observe", "cluster", key.String(), "err", err)
+	if c.config.Published != nil {
+		c.config.Published(&d)
+	}
 	return pause
 }
 

@@ -380,3 +380,20 @@ func TestASecondLookThatFailsIsToldOnceAndRepeatedWithPauses(t *testing.T) {
 		t.Errorf("drained %v, want the idle worker once lists can be read", w.ray.drained())
 	}
 }
+
+func TestReportsThatFailPushNoChangeOutOfTheLatestOnes(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.want(1, gpu(1))
+	w.ray.reportErr = errors.New("unimplemented")
+	w.cycle()
+	var d *Decision
+	for range 60 {
+		d = w.after(5 * time.Second)
+	}
+	if len(d.Recent) != 1 || d.Recent[0].Kind != ActionPatch {
+		t.Errorf("latest actions = %+v, want the patch alone", d.Recent)
+	}
+	if len(d.Actions) != 1 || d.Actions[0].Kind != ActionReport {
+		t.Errorf("this cycle's actions = %+v, want the failed report", d.Actions)
+	}
+}

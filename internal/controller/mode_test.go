@@ -138,9 +138,14 @@ func TestAnErrorFromTheAPIServerKeepsTheLastDecision(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9))
 	w.cycle()
 	w.kube.clusterErr = errors.New("connection refused")
+	var published *Decision
+	w.c.config.Published = func(d *Decision) { published = d }
 	d := w.after(time.Minute)
 	if d.Err == "" || len(d.Snapshot.Nodes) != 1 {
 		t.Errorf("decision = %+v, want the error beside the last snapshot", d)
+	}
+	if published != d {
+		t.Errorf("published %+v, want this decision: metrics count its failure", published)
 	}
 	w.nothingWritten("nobody could look")
 }

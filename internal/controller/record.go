@@ -144,10 +144,14 @@ func (r *record) noteChange(v *view) {
 	}
 }
 
-// note keeps the latest actions for the page.
+// note keeps the latest actions for the page; reports to Ray change nothing, and would push the others out.
 func (r *record) note(actions []Action) {
 	const kept = 30
-	r.recent = append(r.recent, actions...)
+	for _, a := range actions {
+		if a.Kind != ActionReport {
+			r.recent = append(r.recent, a)
+		}
+	}
 	if surplus := len(r.recent) - kept; surplus > 0 {
 		r.recent = append([]Action(nil), r.recent[surplus:]...)
 	}

@@ -299,19 +299,20 @@ func clone(c nodepool.Cluster) nodepool.Cluster {
 
 // fakeRay is a head. An accepted idle drain ends the node at the next reading, as a raylet does.
 type fakeRay struct {
-	session  string
-	nodes    []raydemand.Node
-	demand   raydemand.Demand
-	stateErr error
-	drainErr error
-	reads    int
-	reading  func() // runs during each reading
-	draining func() // runs during each drain
-	refuse   map[string]bool
-	immortal bool // accepted drains end nothing
-	drains   []raydemand.Drain
-	reports  []raydemand.Report
-	closed   int
+	session   string
+	nodes     []raydemand.Node
+	demand    raydemand.Demand
+	stateErr  error
+	drainErr  error
+	reportErr error
+	reads     int
+	reading   func() // runs during each reading
+	draining  func() // runs during each drain
+	refuse    map[string]bool
+	immortal  bool // accepted drains end nothing
+	drains    []raydemand.Drain
+	reports   []raydemand.Report
+	closed    int
 }
 
 func (r *fakeRay) State(context.Context) (raydemand.State, error) {
@@ -362,7 +363,7 @@ func (r *fakeRay) drained() []string {
 
 func (r *fakeRay) Report(_ context.Context, report raydemand.Report) error {
 	r.reports = append(r.reports, report)
-	return nil
+	return r.reportErr
 }
 
 func (r *fakeRay) Close() error { r.closed++; return nil }
