@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -16,16 +17,27 @@ const unseenGap = 5 * time.Second
 // idleClock is our own account of how long a node has had no use. Ray's figure comes first; ours only bridges one
 // defect: Ray 2.52 restarts the idle time of *all* nodes, the head's too, whenever any job ends, so that with short
 // jobs no node would ever be idle for long. A restart that the head shares is therefore not a use; anything else is.
-// DrainNode still has the last word.
+// DrainNode still has the last word. Other versions restart a node's idle time for a use only, and there the head may have
+// worked at the same moment: Ray's figure alone counts.
 type idleClock struct {
 	readAt time.Time
 	since  map[raydemand.NodeID]time.Time // first reading of the present unused time
 	starts map[raydemand.NodeID]time.Time // when Ray's own idle time began, as of the last reading
 }
 
-// observe takes one reading in.
-func (c *idleClock) observe(now time.Time, nodes []raydemand.Node) {
-	if now.Sub(c.readAt) > unseenGap {
+// jobsRestartIdleTimes reports whether a Ray of that version is known to have the defect. Seen on 2.52 and gone in 2.60
+// (fixtures/gcs/INDEX.md); a version that is not told counts as without it.
+func jobsRestartIdleTimes(version string) bool {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
+		return false
+	}
+	return major == 2 && minor < 60
+}
+
+// observe takes one reading in. Without the defect our account is Ray's.
+func (c *idleClock) observe(now time.Time, nodes []raydemand.Node, defect bool) {
+	if !defect || now.Sub(c.readAt) > unseenGap {
 		c.since = nil
 	}
 	since := make(map[raydemand.NodeID]time.Time, len(nodes))

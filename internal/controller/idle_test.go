@@ -50,7 +50,7 @@ func TestIdleClock(t *testing.T) {
 				c.observe(now, []raydemand.Node{
 					idleNode(head, true, s.headIdle),
 					idleNode(worker, false, s.workerIdle),
-				})
+				}, true)
 				if got := c.idle(worker); (got - s.want).Abs() > 5*time.Millisecond {
 					t.Errorf("step %d: idle for %v, want %v", i, got, s.want)
 				}
@@ -70,6 +70,7 @@ func idleNode(id raydemand.NodeID, head bool, idle time.Duration) raydemand.Node
 // a timeout of a minute, Ray's figure alone would keep every worker for ever.
 func TestShortJobsOnRay252DoNotKeepIdleWorkersForEver(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
+	w.kube.cluster.RayVersion = "2.52.0"
 	w.busy(w.pod(0))
 	for range 70 {
 		w.after(time.Second)
@@ -83,5 +84,20 @@ func TestShortJobsOnRay252DoNotKeepIdleWorkersForEver(t *testing.T) {
 	}
 	if got := w.ray.drained(); len(got) != 1 || got[0] != w.pod(1) {
 		t.Errorf("drained %v, want the unused worker %s and not the busy one", got, w.pod(1))
+	}
+}
+
+// A Ray without that defect restarts a node's idle time only for a use, even when the head's restarts with it.
+func TestAWorkerThatWorksTogetherWithTheHeadIsNotIdle(t *testing.T) {
+	for _, version := range []string{"2.60.0", ""} {
+		w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+		w.kube.cluster.RayVersion = version
+		for range 90 {
+			w.after(time.Second)
+			if w.now.Second()%10 == 0 {
+				w.node("llm-head").Idle, w.node(w.pod(0)).Idle = time.Millisecond, time.Millisecond
+			}
+		}
+		w.nothingWritten("version " + version + ": the worker is used every ten seconds")
 	}
 }

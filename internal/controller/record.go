@@ -79,7 +79,7 @@ func (r *record) remember(v *view, config Config) {
 		r.breakers.pause(v.now)
 		return
 	}
-	r.idle.observe(v.now, v.state.Nodes)
+	r.idle.observe(v.now, v.state.Nodes, jobsRestartIdleTimes(v.cluster.RayVersion))
 	v.demand = v.state.Demand
 	v.demand.Requests = r.lag.settle(v.now, v.state)
 	r.gangs.observe(v.now, v.state.Demand.Gangs)
