@@ -21,6 +21,8 @@ type Controller struct {
 	dial   Dialer
 	config Config
 
+	readings readings
+
 	mu      sync.Mutex // guards records, and moving of each
 	records map[nodepool.ClusterKey]*record
 }
@@ -42,7 +44,11 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	r := c.record(key)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v, err := c.observe(ctx, r, key)
+	now := c.config.Now()
+	if wait := c.untilTurn(r, now); wait > 0 {
+		return wait
+	}
+	v, err := c.observe(ctx, r, key, now)
 	if errors.Is(err, nodepool.ErrGone) {
 		c.forget(key, r)
 		return 0
@@ -59,8 +65,8 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 }
 
 // observe reads both sides. That the GCS does not answer is part of the view, not an error.
-func (c *Controller) observe(ctx context.Context, r *record, key nodepool.ClusterKey) (view, error) {
-	v := view{now: c.config.Now()}
+func (c *Controller) observe(ctx context.Context, r *record, key nodepool.ClusterKey, now time.Time) (view, error) {
+	v := view{now: now}
 	var err error
 	if v.cluster, err = c.kube.Cluster(ctx, key); err != nil {
 		return v, fmt.Errorf("observing %s: %w", key, err)

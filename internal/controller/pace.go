@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner"
@@ -50,6 +51,39 @@ func (c *Controller) pace(r *record, o outcome) time.Duration {
 		return max(c.config.FastPoll, perSecond(movers, half))
 	}
 	return c.jittered(max(c.config.RestPoll, perSecond(resters, half)))
+}
+
+// burst is how far the readings of a moment may run ahead of ReadsPerSecond.
+const burst = time.Second
+
+// readings hands out turns to read a head, so that cycles which events start keep to ReadsPerSecond too, however many
+// pods come and go. A cycle whose turn has not come ends at once; its turn is kept.
+type readings struct {
+	mu   sync.Mutex // guards next
+	next time.Time
+}
+
+func (t *readings) turn(now time.Time, perSecond float64) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	turn := now.Add(-burst)
+	if t.next.After(turn) {
+		turn = t.next
+	}
+	t.next = turn.Add(time.Duration(float64(time.Second) / perSecond))
+	return turn
+}
+
+// untilTurn is how long the cluster has to wait for its turn; 0 takes it.
+func (c *Controller) untilTurn(r *record, now time.Time) time.Duration {
+	if r.turnAt.IsZero() {
+		r.turnAt = c.readings.turn(now, c.config.ReadsPerSecond)
+	}
+	if wait := r.turnAt.Sub(now); wait > 0 {
+		return wait
+	}
+	r.turnAt = time.Time{}
+	return 0
 }
 
 // unsettled reports whether anything moves that the next reading may complete.

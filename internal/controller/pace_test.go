@@ -79,6 +79,19 @@ func TestManyClustersShareTheReadings(t *testing.T) {
 	}
 }
 
+func TestCyclesThatEventsStartKeepToTheReadingsPerSecondToo(t *testing.T) {
+	w := newWorld(t, Config{ReadsPerSecond: 10}, gpuGroup("gpu", 1, 1, 2))
+	for range 500 { // ten seconds of pod events every 20 ms
+		w.pass(20 * time.Millisecond)
+		if next := w.c.Cycle(context.Background(), key); next <= 0 || next > time.Second {
+			t.Fatalf("the next cycle is due in %v, want it soon", next)
+		}
+	}
+	if w.ray.reads < 100 || w.ray.reads > 110 {
+		t.Errorf("%d readings in ten seconds, want 100 and at most the burst of 10 beyond", w.ray.reads)
+	}
+}
+
 func TestAClusterWithoutAHeadOrSwitchedOffIsHardlyRead(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
 	w.kube.cluster.Head.IP = ""

@@ -44,6 +44,8 @@ type record struct {
 	seen    fingerprint
 	movedAt time.Time
 	moving  bool // guarded by Controller.mu
+	// turnAt is when this cluster may be read next while too many want to be; else zero.
+	turnAt time.Time
 
 	decision atomic.Pointer[Decision]
 }
