@@ -112,7 +112,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	if r.patches.resting(o.view.now) {
 		return
 	}
-	targets, findings, err := nodepool.Targets(o.view.cluster, o.intent.launch, podsOf(o.intent.removals))
+	targets, findings, err := nodepool.Targets(r.withReturned(o.view), o.intent.launch, podsOf(o.intent.removals))
 	o.findings = append(o.findings, findings...)
 	if err != nil {
 		o.err = err
@@ -144,6 +144,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	r.patches, r.generation = patchBackoff{}, generation
+	r.noteNamed(o.intent.removals)
 	if !r.wantedAt.IsZero() {
 		o.seenToPatched = c.config.Now().Sub(r.wantedAt)
 		r.wantedAt = time.Time{}

@@ -35,6 +35,7 @@ type record struct {
 	// generation is that of our last patch; zero when there was none.
 	generation int64
 	patches    patchBackoff
+	named      map[string]bool // pods that we named while no living node was in them
 	// looks slows the second look down after one that failed; lookErr is why it did.
 	looks   patchBackoff
 	lookErr error

@@ -189,6 +189,8 @@ type Worker struct {
 	Terminating, Failed bool
 	// Running: the Ray container runs. Ready: the pod is ready.
 	Running, Ready bool
+	// Returned: workersToDelete names the pod, and a Ray node has come to life in it since, so its name is to be taken back.
+	Returned bool
 	// Unschedulable is the scheduler's message while it cannot place the pod.
 	Unschedulable string
 	// The moments that are known; zero where they are not.

@@ -18,6 +18,8 @@ const (
 	ClosedGroup = "group-closed"
 	// SplitReplica: only some hosts of a multi-host replica were asked to leave, and the operator deletes replicas whole.
 	SplitReplica = "replica-split"
+	// NameTakenBack: a pod named for deletion has a living Ray node again, so it is not to be deleted.
+	NameTakenBack = "name-taken-back"
 	// SpecRefused: the operator refuses the whole spec, so a write would have no effect.
 	SpecRefused = "spec-refused"
 )
@@ -31,7 +33,8 @@ const (
 //	replicas = clamp(base + ceil(launch / numOfHosts) − replicas leaving, min, max)
 //
 // A reduction is one target with the lower replicas and the names. The names of a target are pods of its own group: those
-// that leave now and those already stored whose pods still exist. Names whose pods are gone fall out with the next write,
+// that leave now and those already stored whose pods still exist. A stored name of a pod that has returned to life is taken
+// back, with a replica more. Names whose pods are gone fall out with the next write,
 // and a list of which no pod is left is cleared by a target of its own; never earlier, since the operator counts a
 // pod that is ending and no longer named as surplus (reference/ray-gcs-wire.md 5.4). A group with nothing to change has
 // no target, but replicas stored above the maximum are mended along with any other target: the operator cuts them, and a
@@ -85,15 +88,17 @@ func (a *arithmetic) target(group *WorkerGroup, launch int, leaving []Worker) (t
 	hosts := max(group.NumOfHosts, 1)
 	leaving, left := a.departures(group, hosts, leaving)
 	goal := min(max(group.Replicas, group.Min), group.Max)
-	standing := max(goal, a.standing(group, hosts))
-	desired := min(goal, standing-left)
+	returned := a.returned(group, hosts)
+	base := goal + len(returned)
+	standing := max(base, a.standing(group, hosts)+len(returned))
+	desired := min(base, standing-left)
 	if launch > 0 {
 		desired = standing + (launch+hosts-1)/hosts - left
 	}
 	desired = min(max(desired, group.Min), group.Max)
 
-	names, listChanged := a.names(group, leaving)
-	if desired == goal && len(leaving) == 0 && (!listChanged || len(names) > 0) {
+	names, listChanged := a.names(group, leaving, returned)
+	if desired == goal && len(leaving)+len(returned) == 0 && (!listChanged || len(names) > 0) {
 		return Target{}, false
 	}
 	target = targetOf(group, desired)
@@ -111,10 +116,10 @@ func targetOf(group *WorkerGroup, replicas int) Target {
 }
 
 // names returns the list of workers to delete as it shall be, never nil, and whether that differs from the stored one.
-func (a *arithmetic) names(group *WorkerGroup, leaving []Worker) ([]string, bool) {
+func (a *arithmetic) names(group *WorkerGroup, leaving []Worker, returned map[string]bool) ([]string, bool) {
 	names := make([]string, 0, len(group.WorkersToDelete)+len(leaving))
 	for _, w := range a.cluster.Workers {
-		if w.Group == group.Name && slices.Contains(group.WorkersToDelete, w.Pod) {
+		if w.Group == group.Name && slices.Contains(group.WorkersToDelete, w.Pod) && !returned[replicaOf(w)] {
 			names = append(names, w.Pod)
 		}
 	}
@@ -125,6 +130,33 @@ func (a *arithmetic) names(group *WorkerGroup, leaving []Worker) ([]string, bool
 	names = slices.Compact(names)
 	stored := slices.Sorted(slices.Values(group.WorkersToDelete))
 	return names, !slices.Equal(names, stored)
+}
+
+// returned names the replicas whose names are taken back: the operator has not deleted the pod, and its Ray node lives
+// again. Where the maximum leaves no room for one, the name stays unless in-tree autoscaling keeps the operator from
+// deleting any surplus pod in its stead.
+func (a *arithmetic) returned(group *WorkerGroup, hosts int) map[string]bool {
+	returned := map[string]bool{}
+	room := group.Max - min(max(group.Replicas, group.Min), group.Max)
+	for _, w := range a.cluster.Workers {
+		if w.Group != group.Name || !w.Returned || returned[replicaOf(w)] || (hosts > 1 && w.Replica == "") {
+			continue
+		}
+		if a.cluster.InTreeAutoscaling || len(returned) < room {
+			returned[replicaOf(w)] = true
+			a.report(NameTakenBack, groupField(group)+".scaleStrategy.workersToDelete", w.Pod,
+				"the operator did not delete the pod, and a Ray node has come to life in it, which may have work", "look why the operator is behind: an earlier group's pods may be refused")
+		}
+	}
+	return returned
+}
+
+// replicaOf names the replica that a worker belongs to, which is the pod alone in a single-host group.
+func replicaOf(w Worker) string {
+	if w.Replica != "" {
+		return "replica " + w.Replica
+	}
+	return "pod " + w.Pod
 }
 
 // standing counts the replicas that exist and are not on their way out. Without in-tree autoscaling the operator deletes

@@ -306,3 +306,48 @@ func checkTarget(t *rapid.T, cluster *nodepool.Cluster, target nodepool.Target) 
 		t.Fatalf("a reduction without names: %+v", target)
 	}
 }
+
+func TestTheNameOfAReturnedPodIsTakenBackWithAReplicaMore(t *testing.T) {
+	cluster := func(inTree bool, hosts, most int, workers ...nodepool.Worker) nodepool.Cluster {
+		group := nodepool.WorkerGroup{Name: "gpu", Replicas: 1, Max: most, NumOfHosts: hosts, HasScaleStrategy: true}
+		for i := range workers {
+			workers[i].Group = "gpu"
+			if workers[i].Pod != "stays" {
+				group.WorkersToDelete = append(group.WorkersToDelete, workers[i].Pod)
+			}
+		}
+		return nodepool.Cluster{InTreeAutoscaling: inTree, Groups: []nodepool.WorkerGroup{group}, Workers: workers}
+	}
+	stays, named, back := nodepool.Worker{Pod: "stays"}, nodepool.Worker{Pod: "named"}, nodepool.Worker{Pod: "back", Returned: true}
+	host := nodepool.Worker{Pod: "host-0", Replica: "r", Returned: true}
+	other := nodepool.Worker{Pod: "host-1", Replica: "r"}
+	for name, c := range map[string]struct {
+		cluster  nodepool.Cluster
+		launch   int
+		replicas int
+		names    []string
+	}{
+		"the other names stay":                                {cluster(true, 1, 4, stays, named, back), 0, 2, []string{"named"}},
+		"a launch comes on top":                               {cluster(true, 1, 4, stays, back), 1, 3, []string{}},
+		"a multi-host replica returns whole":                  {cluster(true, 2, 4, host, other), 0, 2, []string{}},
+		"at the maximum, where the operator keeps surplus":    {cluster(true, 1, 1, stays, back), 0, 1, []string{}},
+		"at the maximum, where any pod would go in its stead": {cluster(false, 1, 1, stays, back), 0, -1, nil},
+	} {
+		targets, findings, err := nodepool.Targets(c.cluster, map[string]int{"gpu": c.launch}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.replicas < 0 {
+			if len(targets)+len(findings) > 0 {
+				t.Errorf("%s: targets %+v and findings %+v, want none", name, targets, findings)
+			}
+			continue
+		}
+		if len(targets) != 1 || targets[0].Replicas != c.replicas || !slices.Equal(targets[0].WorkersToDelete, c.names) || targets[0].WorkersToDelete == nil {
+			t.Errorf("%s: targets = %+v, want replicas %d and names %v", name, targets, c.replicas, c.names)
+		}
+		if len(findings) != 1 || findings[0].Code != nodepool.NameTakenBack {
+			t.Errorf("%s: findings = %+v", name, findings)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestANamedPodThatComesBackToLifeIsTakenOffTheList(t *testing.T) {
+	for name, restart := range map[string]bool{"by the process that named it": false, "after a restart of ours": true} {
+		w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 5))
+		w.busy(w.pod(1))
+		w.after(61 * time.Second)
+		w.after(100 * time.Millisecond)
+		if got := w.lastChange(); got.Replicas != 1 {
+			t.Fatalf("target = %+v, want the drained worker gone by name", got)
+		}
+		// An earlier group holds the operator up, and the container is started again.
+		second := *w.node(w.pod(0))
+		second.ID, second.Status, second.Available = nodeID("second life"), raydemand.Running, raydemand.Bundle{}
+		w.ray.nodes = append(w.ray.nodes, second)
+		if restart {
+			w.restart(Config{})
+		}
+		d := w.after(100 * time.Millisecond)
+		got := w.lastChange()
+		if got.Replicas != 2 || got.WorkersToDelete == nil || len(got.WorkersToDelete) != 0 {
+			t.Errorf("%s: target = %+v, want the name taken back and a replica more", name, got)
+		}
+		if !hasFinding(d, "name-taken-back") {
+			t.Errorf("%s: findings = %+v", name, d.Findings)
+		}
+		w.after(100 * time.Millisecond)
+		w.lastNothing("it is taken back once")
+	}
+}
+
+func TestALivingPodThatSomebodyElseNamedIsLeftToTheOperator(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 5))
+	w.busy(w.pod(0))
+	w.group("gpu").Replicas, w.group("gpu").WorkersToDelete = 1, []string{w.pod(0)}
+	w.after(100 * time.Millisecond)
+	w.nothingWritten("a person may take a busy worker away")
+}
