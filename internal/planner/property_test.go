@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,9 +26,21 @@ func TestAPlanStaysWithinAllLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
 		plan := Compute(s, Policy{})
-		hosts := map[string]int{}
+		hosts, joined, pending := map[string]int{}, map[string]int{}, map[string]int{}
+		for _, n := range s.Nodes {
+			switch n.State {
+			case Running, Idle:
+				joined[n.Group]++
+			case Pending:
+				pending[n.Group]++
+			}
+		}
 		for _, g := range s.Groups {
 			hosts[g.Name] = g.NumOfHosts
+			step := max(5, joined[g.Name])
+			if launch := plan.Launch[g.Name]; s.UpscalingMode == "Conservative" && launch > 0 && pending[g.Name]+launch > step {
+				t.Errorf("launches %d of %s with %d on their way, Conservative allows %d in all", launch, g.Name, pending[g.Name], step)
+			}
 			if plan.Launch[g.Name] > 0 && g.Closed != "" {
 				t.Errorf("launches into closed group %s", g.Name)
 			}
@@ -94,6 +107,7 @@ func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 		shuffled.Requests = rapid.Permutation(s.Requests).Draw(t, "requestOrder")
 		shuffled.Gangs = rapid.Permutation(s.Gangs).Draw(t, "gangOrder")
 		shuffled.Constraint = rapid.Permutation(s.Constraint).Draw(t, "constraintOrder")
+		shuffled.KeptResources = rapid.Permutation(s.KeptResources).Draw(t, "keptOrder")
 		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
 			t.Error(diff)
 		}
@@ -114,8 +128,26 @@ func TestASnapshotIsNotChangedByPlanning(t *testing.T) {
 // applied is the snapshot after everything in the plan has been done and nothing else has happened.
 func applied(s Snapshot, plan Plan, round int) Snapshot {
 	gone := map[string]bool{}
+	stopped := map[string]int{}
 	for _, stop := range plan.Terminate {
 		gone[stop.Pod] = true
+	}
+	leaves := map[string]bool{} // multi-host replicas leave whole
+	for _, n := range s.Nodes {
+		leaves[n.Group+"/"+n.Replica] = leaves[n.Group+"/"+n.Replica] || gone[n.Pod] && n.Replica != ""
+	}
+	for _, n := range s.Nodes {
+		gone[n.Pod] = gone[n.Pod] || n.State == Leaving && leaves[n.Group+"/"+n.Replica]
+		if gone[n.Pod] {
+			stopped[n.Group]++
+		}
+	}
+	s.Groups = slices.Clone(s.Groups)
+	for i := range s.Groups {
+		if g := &s.Groups[i]; g.Replicas != nil {
+			replicas := *g.Replicas + (plan.Launch[g.Name]-stopped[g.Name])/g.NumOfHosts
+			g.Replicas = &replicas
+		}
 	}
 	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return gone[n.Pod] })
 	for _, g := range s.Groups {
@@ -175,18 +207,107 @@ func TestWithoutAnyOneLaunchedReplicaSomethingIsMissing(t *testing.T) {
 	})
 }
 
+// byKind counts requests by what they ask for.
+func byKind(requests []raydemand.Request) map[string]int64 {
+	counts := map[string]int64{}
+	for _, r := range requests {
+		counts[Describe(r)] += r.Count
+	}
+	return counts
+}
+
+func unmetByKind(p Plan) map[string]int64 {
+	requests := make([]raydemand.Request, len(p.InfeasibleRequests))
+	for i, u := range p.InfeasibleRequests {
+		requests[i] = u.Request
+	}
+	return byKind(requests)
+}
+
 func TestCountsAddUpToTheDemand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
-		asked := map[string]int64{}
-		for _, r := range s.Requests {
-			asked[Describe(r)] += r.Count
-		}
-		for _, u := range Compute(s, Policy{}).InfeasibleRequests {
-			if key := Describe(u.Request); u.Count <= 0 || u.Count > asked[key] {
-				t.Errorf("%d of %s are unmet, %d were asked for", u.Count, key, asked[key])
+		plan := Compute(s, Policy{})
+		asked, unmet := byKind(s.Requests), unmetByKind(plan)
+		for kind, n := range unmet {
+			if n <= 0 || n > asked[kind] {
+				t.Errorf("%d of %s are unmet, %d were asked for", n, kind, asked[kind])
 			}
 		}
+		free, served := raydemand.Bundle{}, raydemand.Bundle{}
+		for _, n := range newSearch(applied(s, plan, 0)).free {
+			free.Add(n)
+		}
+		for _, r := range s.Requests {
+			kind := Describe(r)
+			left := min(unmet[kind], r.Count)
+			unmet[kind] -= left
+			for range r.Count - left {
+				served.Add(r.Bundle)
+			}
+		}
+		for _, name := range served.Names() {
+			if !strings.HasPrefix(name, raydemand.ImplicitPrefix) && served[name] > free[name] {
+				t.Errorf("%s of %s are called served, %s are free", served[name], name, free[name])
+			}
+		}
+	})
+}
+
+func TestARequestForManyIsThatManyRequestsForOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		single := s
+		single.Requests = nil
+		for _, r := range s.Requests {
+			for range r.Count {
+				one := r
+				one.Count = 1
+				single.Requests = append(single.Requests, one)
+			}
+		}
+		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(single, Policy{}))); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestWhatAPlanServesTheNextOneServesToo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		plan := Compute(s, Policy{})
+		if len(plan.Terminate) > 0 {
+			return // what is stopped makes room
+		}
+		next := Compute(applied(s, plan, 0), Policy{})
+		if diff := cmp.Diff(unmetByKind(plan), unmetByKind(next)); diff != "" {
+			t.Errorf("unmet (-this plan +the next): %s\n%s", diff, compact(s))
+		}
+		if a, b := len(plan.InfeasibleGangRequests), len(next.InfeasibleGangRequests); a != b {
+			t.Errorf("%d gangs are unmet in this plan, %d in the next: %s", a, b, compact(s))
+		}
+		if a, b := len(plan.InfeasibleRequestResources), len(next.InfeasibleRequestResources); a != b {
+			t.Errorf("%d shapes of request_resources are unmet in this plan, %d in the next: %s", a, b, compact(s))
+		}
+	})
+}
+
+// TestRequestResourcesIsHadInFullOrNotAtAll reads each call by itself: the two are not added.
+func TestRequestResourcesIsHadInFullOrNotAtAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		var rest []raydemand.Request
+		for _, u := range Compute(s, Policy{}).InfeasibleRequestResources {
+			rest = append(rest, u.Request)
+		}
+		got := byKind(rest)
+		both := byKind(slices.Concat(s.Constraint, s.KeptResources))
+		for _, want := range []map[string]int64{{}, byKind(s.Constraint), byKind(s.KeptResources), both} {
+			if maps.Equal(got, want) {
+				return
+			}
+		}
+		t.Errorf("unmet are %v; asked were %v and %v", got, byKind(s.Constraint), byKind(s.KeptResources))
 	})
 }
 
@@ -246,6 +367,7 @@ func TestWhatIsCalledServedCanReallyBePlaced(t *testing.T) {
 type search struct {
 	free     []raydemand.Bundle
 	labels   []map[string]string
+	placed   []map[string]string
 	gangs    []raydemand.Gang
 	requests []raydemand.Request
 	steps    int
@@ -253,15 +375,15 @@ type search struct {
 
 func newSearch(s Snapshot) *search {
 	x := &search{}
-	add := func(available raydemand.Bundle, total raydemand.Bundle, labels map[string]string) {
+	add := func(available, total raydemand.Bundle, labels, placed map[string]string) {
 		free := raydemand.Bundle{}
 		for name, amount := range available {
 			free[name] = min(amount, total[name])
 		}
-		x.free, x.labels = append(x.free, free), append(x.labels, labels)
+		x.free, x.labels, x.placed = append(x.free, free), append(x.labels, labels), append(x.placed, placed)
 	}
 	if s.Head != nil {
-		add(s.Head.Resources, s.Head.Resources, nil)
+		add(s.Head.Resources, s.Head.Resources, nil, nil)
 	}
 	known := map[string]bool{}
 	for _, g := range s.Groups {
@@ -269,7 +391,7 @@ func newSearch(s Snapshot) *search {
 	}
 	for _, n := range s.Nodes {
 		if known[n.Group] && (n.State == Running || n.State == Idle || n.State == Pending) {
-			add(n.Available, n.Total, n.Labels)
+			add(n.Available, n.Total, n.Labels, n.PlacedLabels)
 		}
 	}
 	// Hosts that a multi-host replica has lost come back.
@@ -281,7 +403,7 @@ func newSearch(s Snapshot) *search {
 			}
 		}
 		for ; g.Closed == "" && alive%g.NumOfHosts != 0; alive++ {
-			add(g.Resources, g.Resources, g.Labels)
+			add(g.Resources, g.Resources, g.Labels, nil)
 		}
 	}
 	return x
@@ -319,20 +441,36 @@ func (x *search) place(where []int, i int) bool {
 	return false
 }
 
+// allowed: a gang that holds nodes already spreads to others, packs onto one of them, and stays within their topology.
 func (x *search) allowed(g raydemand.Gang, where []int, n int) bool {
+	if i := len(where); i < len(g.BundleSelectors) && !g.BundleSelectors[i].Matches(x.labels[n]) {
+		return false
+	}
+	held := x.held(g)
 	if g.TopologyLabel != "" {
 		value, ok := x.labels[n][g.TopologyLabel]
-		if !ok || len(where) > 0 && x.labels[where[0]][g.TopologyLabel] != value {
+		shared := func(other int) bool { at, has := x.labels[other][g.TopologyLabel]; return has && at == value }
+		if !ok || len(where) > 0 && !shared(where[0]) || len(held) > 0 && !slices.ContainsFunc(held, shared) {
 			return false
 		}
 	}
 	switch g.Strategy {
 	case raydemand.StrictSpread:
-		return !slices.Contains(where, n)
+		return !slices.Contains(where, n) && !slices.Contains(held, n)
 	case raydemand.StrictPack:
-		return len(where) == 0 || where[0] == n
+		return (len(where) == 0 || where[0] == n) && (len(held) == 0 || slices.Contains(held, n))
 	}
 	return true
+}
+
+// held are the nodes on which a bundle of the gang lies already.
+func (x *search) held(g raydemand.Gang) (nodes []int) {
+	for n, placed := range x.placed {
+		if _, ok := placed[g.PlacedLabel()]; ok {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
 }
 
 func (x *search) placeRequests(i int) bool {

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"maps"
 
 	"pgregory.net/rapid"
 
@@ -76,6 +77,10 @@ func drawGangs(t *rapid.T) []raydemand.Gang {
 			Strategy: rapid.SampledFrom([]raydemand.Strategy{raydemand.Pack, raydemand.Spread, raydemand.StrictPack, raydemand.StrictSpread}).Draw(t, "strategy"),
 			Bundles:  rapid.SliceOfN(rapid.SampledFrom(bundles[:8]), 1, 4).Draw(t, "bundles"),
 		}
+		if rapid.IntRange(0, 3).Draw(t, "selected") == 0 {
+			g.BundleSelectors = rapid.SliceOfN(rapid.SampledFrom([]raydemand.Selector{nil, parse("zone", "a"), parse("zone", "!a")}),
+				len(g.Bundles), len(g.Bundles)).Draw(t, "bundleSelectors")
+		}
 		if rapid.IntRange(0, 3).Draw(t, "topology") == 0 {
 			g.TopologyLabel = "zone"
 		}
@@ -86,10 +91,12 @@ func drawGangs(t *rapid.T) []raydemand.Gang {
 	}), 0, 3).Draw(t, "gangs")
 }
 
-// drawSnapshot makes a small cluster that could be real, odd ones included.
+// drawSnapshot makes a small cluster that could be real, odd ones included: as somebody writes it by hand, or as
+// the loop exports it.
 func drawSnapshot(t *rapid.T) Snapshot {
 	timeout := 60.0
-	s := Snapshot{IdleTimeoutSeconds: &timeout, LaunchConfigCheckDisabled: rapid.Bool().Draw(t, "checkDisabled")}
+	s := Snapshot{IdleTimeoutSeconds: &timeout, LaunchConfigCheckDisabled: rapid.Bool().Draw(t, "checkDisabled"),
+		UpscalingMode: rapid.SampledFrom([]string{"", "", "Default", "Aggressive", "Conservative"}).Draw(t, "upscalingMode")}
 	if rapid.Bool().Draw(t, "bounded") {
 		bound := rapid.IntRange(0, 12).Draw(t, "maxWorkers")
 		s.MaxWorkers = &bound
@@ -105,9 +112,55 @@ func drawSnapshot(t *rapid.T) Snapshot {
 	}
 	s.Requests = drawRequests(t, "requests", 5)
 	s.Constraint = drawRequests(t, "constraint", 2)
-	s.KeptResources = drawRequests(t, "kept", 1)
+	s.KeptResources = drawRequests(t, "kept", 2)
 	s.Gangs = drawGangs(t)
+	for i := range s.Gangs {
+		s.Gangs[i].ID = fmt.Sprintf("gang%d", i)
+		drawHeld(t, s.Nodes, &s.Gangs[i])
+	}
+	if rapid.Bool().Draw(t, "exported") {
+		drawExpected(t, &s)
+	}
 	return s
+}
+
+// drawHeld lets some nodes hold bundles of a gang that was placed once and has lost others.
+func drawHeld(t *rapid.T, nodes []Node, g *raydemand.Gang) {
+	if rapid.IntRange(0, 3).Draw(t, "held") > 0 {
+		return
+	}
+	for i := range nodes {
+		if nodes[i].State == Running && rapid.IntRange(0, 2).Draw(t, "holds") == 0 {
+			labels := map[string]string{g.PlacedLabel(): ""}
+			maps.Copy(labels, nodes[i].PlacedLabels)
+			nodes[i].PlacedLabels = labels
+		}
+	}
+}
+
+// drawExpected gives every group the replicas that the operator keeps, its pods and some more within the limits, and
+// an expected pod for each that is not there.
+func drawExpected(t *rapid.T, s *Snapshot) {
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		there := 0
+		for _, n := range s.Nodes {
+			if n.Group == g.Name && n.State != Leaving {
+				there++
+			}
+		}
+		replicas := (there + g.NumOfHosts - 1) / g.NumOfHosts
+		replicas = max(g.Min, min(replicas+rapid.IntRange(0, 2).Draw(t, "asked"), g.Max))
+		g.Replicas = &replicas
+		for at := there; at < replicas*g.NumOfHosts && g.Closed == ""; at++ {
+			n := Node{Pod: fmt.Sprintf("%s-expected-%d", g.Name, at), Group: g.Name, State: Pending, Expected: true,
+				Total: g.Resources, Available: g.Resources, Labels: g.Labels}
+			if g.NumOfHosts > 1 {
+				n.Replica = fmt.Sprintf("%s-expected-replica-%d", g.Name, at/g.NumOfHosts)
+			}
+			s.Nodes = append(s.Nodes, n)
+		}
+	}
 }
 
 func drawGroup(t *rapid.T, i int) Group {
