@@ -19,6 +19,7 @@ type record struct {
 	line connection
 
 	idle     idleClock
+	fresh    newcomers
 	lag      lag
 	gangs    gangs
 	drains   drains
@@ -70,7 +71,7 @@ func (r *record) recreated(uid string) {
 
 // voidRay forgets what was observed of a Ray session that is over. The guard stays: that its nodes are gone is news.
 func (r *record) voidRay() {
-	r.idle, r.lag, r.gangs, r.waits = idleClock{}, lag{}, gangs{}, waits{}
+	r.idle, r.fresh, r.lag, r.gangs, r.waits = idleClock{}, newcomers{}, lag{}, gangs{}, waits{}
 	r.drains = drains{}
 	r.reports = reports{}
 }
@@ -83,6 +84,7 @@ func (r *record) remember(v *view, config Config) {
 		return
 	}
 	r.idle.observe(v.now, v.state.Nodes, jobsRestartIdleTimes(v.cluster.RayVersion))
+	r.fresh.observe(v.now, v.state.Nodes)
 	v.demand = v.state.Demand
 	v.demand.Requests = r.lag.settle(v.now, v.state)
 	r.gangs.observe(v.now, v.state.Demand.Gangs)
@@ -111,7 +113,7 @@ func (r *record) sight(v view, config Config) sight {
 	}
 	for _, m := range v.members {
 		if m.Node != nil {
-			s.idle[m.Node.ID] = r.idle.idle(m.Node.ID)
+			s.idle[m.Node.ID] = r.fresh.bound(v.now, m.Node.ID, max(m.Node.Idle, r.idle.idle(m.Node.ID)))
 			s.leaving[m.Node.ID] = r.drains.leaving(m.Node.ID)
 		}
 		s.crashed[m.Pod] = m.dead() && r.waits.deadFor(m.Pod, v.now) >= config.DeadGrace

@@ -21,7 +21,7 @@ type sight struct {
 	demand  raydemand.Demand
 	// kept is the REST request_resources; nil, like the demand, while Ray does not answer.
 	kept []raydemand.Request
-	// idle is how long a node has had no use, the longer of Ray's account and ours.
+	// idle is how long a node has had no use.
 	idle map[raydemand.NodeID]time.Duration
 	// leaving holds nodes that were asked to go and may not show it yet.
 	leaving map[raydemand.NodeID]bool
@@ -99,7 +99,7 @@ func (s sight) nodes(g nodepool.WorkerGroup, group *planner.Group) []planner.Nod
 			node.Labels = group.Labels
 		}
 		if node.State == planner.Idle {
-			node.IdleSeconds = max(m.Node.Idle, s.idle[m.Node.ID]).Seconds()
+			node.IdleSeconds = s.idle[m.Node.ID].Seconds()
 		}
 		nodes = append(nodes, node)
 	}

@@ -37,8 +37,10 @@ const (
 // back, with a replica more. Names whose pods are gone fall out with the next write,
 // and a list of which no pod is left is cleared by a target of its own; never earlier, since the operator counts a
 // pod that is ending and no longer named as surplus (reference/ray-gcs-wire.md 5.4). A group with nothing to change has
-// no target, but replicas stored above the maximum are mended along with any other target: the operator cuts them, and a
-// maximum raised later would bring them back to life. What cannot be done is a finding; an error means that the caller's numbers make no sense.
+// no target, with two exceptions. Replicas stored above the maximum are mended along with any other target: the operator
+// cuts them, and a maximum raised later would bring them back to life. Replicas stored below the minimum are raised to it
+// where the operator deletes surplus pods of its own choice (no in-tree autoscaling): a minimum lowered later would
+// else make it delete busy ones. What cannot be done is a finding; an error means that the caller's numbers make no sense.
 func Targets(cluster Cluster, launch map[string]int, leaving []string) ([]Target, []raydemand.Finding, error) {
 	a := &arithmetic{cluster: &cluster}
 	for _, name := range slices.Sorted(maps.Keys(launch)) {
@@ -98,7 +100,8 @@ func (a *arithmetic) target(group *WorkerGroup, launch int, leaving []Worker) (t
 	desired = min(max(desired, group.Min), group.Max)
 
 	names, listChanged := a.names(group, leaving, returned)
-	if desired == goal && len(leaving)+len(returned) == 0 && (!listChanged || len(names) > 0) {
+	exposed := !a.cluster.InTreeAutoscaling && group.Replicas < group.Min
+	if desired == goal && !exposed && len(leaving)+len(returned) == 0 && (!listChanged || len(names) > 0) {
 		return Target{}, false
 	}
 	target = targetOf(group, desired)

@@ -351,3 +351,18 @@ func TestTheNameOfAReturnedPodIsTakenBackWithAReplicaMore(t *testing.T) {
 		}
 	}
 }
+
+func TestReplicasFollowTheMinimumWhereTheOperatorDeletesSurplusByItself(t *testing.T) {
+	cluster := nodepool.Cluster{Groups: []nodepool.WorkerGroup{{Name: "gpu", Replicas: 0, Min: 2, Max: 4, NumOfHosts: 1}}}
+	got, _, err := nodepool.Targets(cluster, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]nodepool.Target{{Group: "gpu", From: 0, Replicas: 2}}, got); diff != "" {
+		t.Errorf("targets (-want +got):\n%s", diff)
+	}
+	cluster.InTreeAutoscaling = true
+	if got, _, _ := nodepool.Targets(cluster, nil, nil); len(got) != 0 {
+		t.Errorf("with in-tree autoscaling the operator deletes nothing unnamed, and yet there are targets: %+v", got)
+	}
+}
