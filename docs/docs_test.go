@@ -1,5 +1,5 @@
 // Package docs holds what people read about Heliostat. Its tests hold the pages to the source: codes, names of tests,
-// links.
+// links, facts.
 package docs
 
 import (
