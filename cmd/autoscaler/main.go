@@ -22,7 +22,7 @@ func main() {
 	os.Exit(code)
 }
 
-// Exit codes (design.md, section 5.4).
+// Exit codes of all commands.
 const (
 	exitOK       = 0
 	exitFailed   = 1

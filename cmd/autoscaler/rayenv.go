@@ -36,8 +36,8 @@ func (env rayEnvironment) authenticate(config *gcs.Config, cluster *nodepool.Clu
 	return nil
 }
 
-// token looks in Ray's order (reference/ray-gcs-wire.md 3.2); nil when nothing names one. A file is read for each call,
-// since projected tokens rotate.
+// token looks in Ray's order (docs/reference/facts.md#token-and-tls); nil when nothing names one. A file is read for each
+// call, since projected tokens rotate.
 func (env rayEnvironment) token() func(context.Context) (string, error) {
 	file := env("RAY_AUTH_TOKEN_PATH")
 	switch token := strings.TrimSpace(env("RAY_AUTH_TOKEN")); {

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Form is the way Heliostat runs (design.md §1).
+// Form is the way Heliostat runs; README.md tells for whom each is.
 type Form string
 
 // Fleet serves many clusters from one process; Sidecar serves the one cluster whose head pod it lives in.

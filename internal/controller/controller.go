@@ -1,6 +1,7 @@
 // Package controller is the loop: when to observe, in which order to apply, what to publish. Every scaling decision is
 // made by package planner; this package only carries it out, and only as far as the rules of fail-static behaviour allow
-// (design.md §6). It knows Kubernetes and Ray through the small interfaces of ports.go and never touches a client itself.
+// (docs/design/0001-the-loop.md). It knows Kubernetes and Ray through the small interfaces of ports.go and never touches a
+// client itself.
 package controller
 
 import (

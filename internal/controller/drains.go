@@ -10,7 +10,7 @@ import (
 const answerWait = 5 * time.Second
 
 // firstRetry and lastRetry bound the pause after a refused drain of a node that goes on looking idle. It doubles, because
-// even a refused drain marks the node's actors as preempted (reference/ray-gcs-wire.md 4.7).
+// even a refused drain marks the node's actors as preempted (docs/reference/facts.md#drain-refusal).
 const (
 	firstRetry = 30 * time.Second
 	lastRetry  = 10 * time.Minute
@@ -23,7 +23,8 @@ type drain struct {
 	accepted bool
 	// answered is false while the call's outcome is unknown: it may have been accepted.
 	answered bool
-	// deadline is when a busy node above a lowered maximum goes by name. Ray never enforces it.
+	// deadline is when a busy node above a lowered maximum goes by name. Ray never enforces it
+	// (docs/reference/facts.md#drain-deadline).
 	deadline time.Time
 	refusals int
 	retryAt  time.Time

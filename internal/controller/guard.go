@@ -18,7 +18,7 @@ const (
 
 // dropGuard doubts a sudden drop in what is seen: a list cut short, a cache that starts over, a GCS that lost its nodes.
 // When two or more, and more than half, of the pods or of the Ray nodes vanish between two readings without our doing,
-// reductions stop until the lower number was seen twice in lists read afresh (design.md §6.2).
+// reductions stop until the lower number was seen twice in lists read afresh (docs/design/0001-the-loop.md).
 type dropGuard struct {
 	pods  map[string]bool             // those that the last reading showed and replicas counts
 	nodes map[raydemand.NodeID]string // the living nodes of the last reading, with their pods

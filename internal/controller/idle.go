@@ -8,7 +8,7 @@ import (
 )
 
 // sameInstant is how far apart the idle clocks of two nodes may have started to count as started by one event. The
-// clocks of one job's end were recorded 1 to 3 ms apart (fixtures/gcs/2.52.0, idle-after-empty-job-1).
+// clocks of one job's end were recorded 1 to 3 ms apart (docs/reference/facts.md#idle-time-and-jobs).
 const sameInstant = 250 * time.Millisecond
 
 // unseenGap is the longest pause between two readings over which our clock may run on.
@@ -26,7 +26,7 @@ type idleClock struct {
 }
 
 // jobsRestartIdleTimes reports whether a Ray of that version is known to have the defect. Seen on 2.52 and gone in 2.60
-// (fixtures/gcs/INDEX.md); a version that is not told counts as without it.
+// (docs/reference/facts.md#idle-time-and-jobs); a version that is not told counts as without it.
 func jobsRestartIdleTimes(version string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {

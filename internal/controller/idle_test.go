@@ -66,8 +66,8 @@ func idleNode(id raydemand.NodeID, head bool, idle time.Duration) raydemand.Node
 	return raydemand.Node{ID: id, Head: head, Status: raydemand.Idle, Idle: idle}
 }
 
-// On Ray 2.52 every job's end restarts every node's idle time (fixtures/gcs/INDEX.md): with a job every ten seconds and
-// a timeout of a minute, Ray's figure alone would keep every worker for ever.
+// On Ray 2.52 every job's end restarts every node's idle time (docs/reference/facts.md#idle-time-and-jobs): with a job
+// every ten seconds and a timeout of a minute, Ray's figure alone would keep every worker for ever.
 func TestShortJobsOnRay252DoNotKeepIdleWorkersForEver(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
 	w.kube.cluster.RayVersion = "2.52.0"

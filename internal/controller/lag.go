@@ -9,7 +9,7 @@ import (
 )
 
 // lagWindow is how long a placement may still show as pending elsewhere: the GCS asks each raylet once a second, so
-// the reports of two nodes can be that far apart, plus the calls themselves (reference/ray-gcs-wire.md 4.1).
+// the reports of two nodes can be that far apart, plus the calls themselves (docs/reference/facts.md#load-report-lag).
 const lagWindow = 1500 * time.Millisecond
 
 // lag corrects the one way in which a state over-counts: a task that runs on B already while A's older report still

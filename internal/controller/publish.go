@@ -39,7 +39,8 @@ func (c *Controller) publish(r *record, o outcome, next time.Duration) {
 
 // Codes of the loop's own findings.
 const (
-	// FindingRandomDeletes: without in-tree autoscaling the operator deletes any surplus pod, busy ones too.
+	// FindingRandomDeletes: without in-tree autoscaling the operator deletes any surplus pod, busy ones too
+	// (docs/reference/facts.md#operator-surplus).
 	FindingRandomDeletes = "surplus-deleted-at-random"
 	// FindingStranger: a living Ray node is found in no pod, neither by instance id nor by address.
 	FindingStranger = "ray-node-without-pod"

@@ -12,7 +12,7 @@ import (
 )
 
 // soonest is the shortest pause between two reports: Ray's own autoscaler reports every 5 s, and its handler is better
-// not called often (reference/ray-gcs-wire.md 4.8).
+// not called often (docs/reference/facts.md#autoscaler-report).
 const soonest = time.Second
 
 // reports remembers what Ray was told, so that it is told again on change, or after ReportEvery.
@@ -71,7 +71,7 @@ func (r *reports) make(v view, i intent, b breakers, s shapes) raydemand.Report 
 }
 
 // addImpossible reports only what no node and no group could ever hold, whatever its labels: Ray may cancel equal shapes,
-// and compares no selectors (reference/ray-gcs-wire.md 4.8).
+// and compares no selectors (docs/reference/facts.md#infeasible-reports-cancel-work).
 func addImpossible(report *raydemand.Report, plan planner.Plan, h hopes) {
 	for _, u := range plan.InfeasibleRequests {
 		if u.Reason.Code == planner.Impossible && !h.holds(u.Bundle) {

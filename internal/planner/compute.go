@@ -6,8 +6,8 @@ import "heliostat.dev/heliostat/pkg/raydemand"
 // snapshot says against all sense (a node of a removed group, more free than there is, a minimum above the maximum)
 // is planned around and told as a finding. It changes nothing it is given.
 //
-// The order is Ray's (reference ray-autoscaler-semantics, section 3): what must go, minima, request_resources, gangs,
-// requests, and last what is idle. Nodes that must go take no demand.
+// The order is Ray's (docs/reference/facts.md#planning-order): what must go, minima, request_resources, gangs, requests,
+// and last what is idle. Nodes that must go take no demand.
 func Compute(s Snapshot, policy Policy) Plan {
 	r := newRoster(&s)
 	r.stopOutdated(s.LaunchConfigCheckDisabled)

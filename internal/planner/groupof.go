@@ -7,7 +7,7 @@ import (
 )
 
 // nodeGroupLabel is the label that every Ray node carries with its group's name, so a selector may ask for it
-// (reference/ray-gcs-wire.md 0a).
+// (docs/reference/facts.md#node-group-label).
 const nodeGroupLabel = "ray.io/node-group"
 
 // SnapshotOf is what a RayCluster alone says of a snapshot: its settings and its groups, not who runs and what is asked

@@ -14,7 +14,7 @@ type Reason struct {
 	Message string `json:"message"`
 }
 
-// Plan is a decision. Its JSON form is the output contract of `autoscaler plan` (design.md §5.1).
+// Plan is a decision. Its JSON form is what `autoscaler plan` prints; other programs read it, so keys keep their names.
 type Plan struct {
 	// Launch counts pods per group; groups without launches are absent.
 	Launch    map[string]int `json:"launch"`

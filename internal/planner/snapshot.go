@@ -9,8 +9,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Snapshot is everything a decision depends on. Its JSON form is the contract of `autoscaler plan`
-// (design.md §5.1); unknown keys are ignored.
+// Snapshot is everything a decision depends on. Its JSON form is what `autoscaler plan` reads (Snapshot in
+// api/openapi.yaml); unknown keys are ignored.
 type Snapshot struct {
 	Name    string    `json:"name,omitempty"`
 	TakenAt time.Time `json:"takenAt,omitzero"`

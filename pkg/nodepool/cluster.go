@@ -154,7 +154,7 @@ type WorkerGroup struct {
 	// Index is the entry's position; a patch addresses it by index and tests the name.
 	Index int
 	Name  string
-	// Resources is what `ray start` on a new pod will announce, in Ray's units (design.md, "effective num-gpus").
+	// Resources is what `ray start` on a new pod will announce, in Ray's units (docs/reference/facts.md#flags-of-ray-start).
 	Resources raydemand.Bundle
 	Labels    map[string]string
 	// Replicas, Min and Max count replicas; a replica has NumOfHosts pods.

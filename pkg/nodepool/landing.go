@@ -122,7 +122,7 @@ func (p *PodShape) repelled(node *Node, list []miss) []miss {
 }
 
 // checkedElsewhere are resources that no node announces: HAMi's scheduler extender checks them from annotations
-// (reference/gpu-facts.md 5).
+// (docs/reference/facts.md#hami-resources).
 var checkedElsewhere = map[string]bool{
 	"nvidia.com/gpumem": true, "nvidia.com/gpumem-percentage": true, "nvidia.com/gpucores": true, "nvidia.com/priority": true,
 }

@@ -66,7 +66,7 @@ func (p *PodShape) tolerates(node *Node, taint Taint) bool {
 const nvidiaGPU = "nvidia.com/gpu"
 
 // onGKE: there the toleration of nvidia.com/gpu is added to every pod that asks for it, so templates rarely carry it
-// (reference/gpu-facts.md 9).
+// (docs/reference/facts.md#gke-toleration).
 func onGKE(node *Node) bool {
 	for label := range node.Labels {
 		if strings.HasPrefix(label, "cloud.google.com/gke-") {

@@ -135,7 +135,7 @@ func TestAPendingDeleteDoesNotBlockALaunch(t *testing.T) {
 }
 
 // Ray needs two patches to replace a pod of a full group. One is enough: the operator deletes what is named and
-// creates its replacement (reference: fixtures/rayclusters, b2), and replicas never exceed the maximum.
+// creates its replacement (docs/reference/facts.md#named-pods), and replicas never exceed the maximum.
 func TestAPodOfAFullGroupIsReplacedByOneTarget(t *testing.T) {
 	cluster, c := readProviderCase(t, "provider-allocation-timeout-two-step")
 	targets, _, err := nodepool.Targets(cluster, c.Action.Launch, c.Action.Terminate)

@@ -33,14 +33,14 @@ const (
 //	replicas = clamp(base + ceil(launch / numOfHosts) − replicas leaving, min, max)
 //
 // A reduction is one target with the lower replicas and the names. The names of a target are pods of its own group: those
-// that leave now and those already stored whose pods still exist. A stored name of a pod that has returned to life is taken
-// back, with a replica more. Names whose pods are gone fall out with the next write,
-// and a list of which no pod is left is cleared by a target of its own; never earlier, since the operator counts a
-// pod that is ending and no longer named as surplus (reference/ray-gcs-wire.md 5.4). A group with nothing to change has
-// no target, with two exceptions. Replicas stored above the maximum are mended along with any other target: the operator
-// cuts them, and a maximum raised later would bring them back to life. Replicas stored below the minimum are raised to it
-// where the operator deletes surplus pods of its own choice (no in-tree autoscaling): a minimum lowered later would
-// else make it delete busy ones. What cannot be done is a finding; an error means that the caller's numbers make no sense.
+// that leave now and those already stored whose pods still exist. A stored name of a pod that has returned to life is
+// taken back, with a replica more. Names whose pods are gone fall out with the next write, and a list of which no pod is
+// left is cleared by a target of its own; never earlier, since the operator counts a pod that is ending and no longer
+// named as surplus (docs/reference/facts.md#ending-pods). A group with nothing to change has no target, with two
+// exceptions. Replicas stored above the maximum are mended along with any other target: the operator cuts them, and a
+// maximum raised later would bring them back to life. Replicas stored below the minimum are raised to it where the
+// operator deletes surplus pods of its own choice (no in-tree autoscaling): a minimum lowered later would else make it
+// delete busy ones. What cannot be done is a finding; an error means that the caller's numbers make no sense.
 func Targets(cluster Cluster, launch map[string]int, leaving []string) ([]Target, []raydemand.Finding, error) {
 	a := &arithmetic{cluster: &cluster}
 	for _, name := range slices.Sorted(maps.Keys(launch)) {

@@ -3,7 +3,7 @@ package raydemand
 import "time"
 
 // DrainReason says why a node shall leave. Its zero value is not a reason: 0 on the wire kills a live raylet
-// (reference/ray-gcs-wire.md 0.4), so adapters refuse it before sending.
+// (docs/reference/facts.md#drain-reason), so adapters refuse it before sending.
 type DrainReason int
 
 // DrainIdle may be refused by Ray when the node is no longer idle. DrainPreemption is always accepted: running work may finish.

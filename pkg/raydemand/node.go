@@ -7,7 +7,7 @@ import (
 )
 
 // NodeID is Ray's node id. It is 28 bytes by type, because any other length kills a live GCS
-// (reference/ray-gcs-wire.md 0.3; ray #40416).
+// (docs/reference/facts.md#node-id-length).
 type NodeID [28]byte
 
 // ParseNodeID accepts the raw bytes of the wire.
@@ -63,7 +63,8 @@ type State struct {
 	// Nodes lists the living nodes and the dead ones that the GCS still remembers.
 	Nodes  []Node
 	Demand Demand
-	// Truncated says that at least one raylet may have cut its report at 100 shapes: more may be waiting.
+	// Truncated says that at least one raylet may have cut its report at 100 shapes: more may be waiting
+	// (docs/reference/facts.md#truncated-reports).
 	Truncated bool
 	Findings  []Finding
 }

@@ -30,7 +30,7 @@ type Constraint struct {
 type Selector []Constraint
 
 // NewSelector returns the canonical form: constraints sorted by key, values sorted and unique.
-// Ray sends the values of in(a,b) in random order (fixtures/gcs/INDEX.md).
+// Ray sends the values of in(a,b) in random order (docs/reference/facts.md#order-of-selector-values).
 func NewSelector(constraints ...Constraint) Selector {
 	s := make(Selector, 0, len(constraints))
 	for _, c := range constraints {

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// The annotations of a RayCluster that Heliostat reads (design.md 5.3).
+// The annotations of a RayCluster that Heliostat reads. Any other under the prefix is a finding.
 const (
 	annotationPrefix           = "heliostat.dev/"
 	ModeAnnotation             = annotationPrefix + "mode"

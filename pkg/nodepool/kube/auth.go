@@ -21,7 +21,7 @@ const (
 const tokenKey = "auth_token"
 
 // describeAuth finds out how the GCS wants to be called: from spec.authOptions and spec.tlsOptions, else from the
-// environment of the head's Ray container (reference/ray-gcs-wire.md 3.2 and 3.3).
+// environment of the head's Ray container (docs/reference/facts.md#token-and-tls).
 func describeAuth(spec fields, name string, head *corev1.Pod) nodepool.Auth {
 	var ray corev1.Container
 	var volumes []corev1.Volume

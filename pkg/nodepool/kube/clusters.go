@@ -116,7 +116,7 @@ func (m *Manager) patch(ctx context.Context, key nodepool.ClusterKey, kind types
 }
 
 // classified turns the API server's answer into the error that callers branch on. A failed test of a JSON patch comes
-// back as 422 Invalid, not as 409, and nothing tells which test it was (reference: fixtures/rayclusters, k4).
+// back as 422 Invalid, not as 409, and nothing tells which test it was (docs/reference/facts.md#failed-patch-test).
 func classified(err error) error {
 	switch {
 	case apierrors.IsNotFound(err):

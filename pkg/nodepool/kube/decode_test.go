@@ -278,7 +278,8 @@ func TestPodsThatBelongNowhereAreFindings(t *testing.T) {
 	}
 }
 
-// The operator stops at the first group whose pods are refused (fixtures n1): the finding names the groups behind it.
+// The operator stops at the first group whose pods are refused (docs/reference/facts.md#group-order): the finding names
+// the groups behind it.
 func TestAGroupThatBlocksLaterOnesIsAFinding(t *testing.T) {
 	d := decodeObject(&unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{"workerGroupSpecs": []any{

@@ -7,5 +7,6 @@
 //
 // RayClusters are read as unstructured objects, field by field. The API server stores objects that typed clients cannot
 // decode (replicas 2147483648 passes the CRD, whose int32 format is not enforced), and one such object in a typed list
-// blinds the reader for all namespaces; here it is a Finding of its own cluster.
+// blinds the reader for all namespaces (docs/reference/facts.md#undecodable-object); here it is a Finding of its own
+// cluster.
 package kube

@@ -87,7 +87,7 @@ func gcsPort(head fields, pod *corev1.Pod) int32 {
 }
 
 // sidecar looks at the head pod's containers and not at the spec: after enableInTreeAutoscaling was toggled the two
-// disagree, both ways, until the head pod is made anew (reference: fixtures/rayclusters, j1 and j3). A container that
+// disagree, both ways, until the head pod is made anew (docs/reference/facts.md#sidecar-after-a-toggle). A container that
 // waits or crashes will come back and counts as alive; one that ended in a pod that never restarts does not. A command
 // without kuberay-autoscaler is a sidecar that somebody has neutralised.
 func sidecar(pod *corev1.Pod) nodepool.Autoscaler {

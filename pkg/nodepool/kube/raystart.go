@@ -38,7 +38,7 @@ func countsAsGPU(name string) bool {
 }
 
 // startParams completes rayStartParams the way the operator v1.6.2 does before it writes the `ray start` command
-// (reference: fixtures/rayclusters). First hit wins, per flag:
+// (docs/reference/facts.md#flags-of-ray-start). First hit wins, per flag:
 //
 //	group field resources > rayStartParams > limits of container 0 > requests of container 0 (CPU only)
 func startParams(params, groupResources map[string]string, c container, f fields) map[string]string {

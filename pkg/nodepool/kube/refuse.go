@@ -12,8 +12,8 @@ import (
 )
 
 // reportRefusals adds a finding for each reason why the operator v1.6.2 answers with the Event InvalidRayClusterSpec, and
-// reports whether there is one. It then leaves every group alone, and no condition of the status tells (reference:
-// fixtures/rayclusters, e4). The rules are those of its utils.ValidateRayClusterSpec that concern scaling; an
+// reports whether there is one. It then leaves every group alone, and no condition of the status tells
+// (docs/reference/facts.md#refused-spec). The rules are those of its utils.ValidateRayClusterSpec that concern scaling; an
 // operator that has accepted this very generation knows better, so it is not asked of such an object.
 func reportRefusals(spec fields, groups []nodepool.WorkerGroup, inTree bool) bool {
 	mark := len(spec.report.list)

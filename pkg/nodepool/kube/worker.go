@@ -62,7 +62,7 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 		if ray.State.Running != nil {
 			w.Running, w.StartedAt = true, ray.State.Running.StartedAt.Time
 		}
-		// The operator replaces these too (reference: fixtures/rayclusters, h3).
+		// The operator replaces these too (docs/reference/facts.md#ended-ray-container).
 		if ray.State.Terminated != nil && pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
 			w.Failed = true
 		}
@@ -139,7 +139,7 @@ func reportDeleteList(report *findings, cluster *nodepool.Cluster, group nodepoo
 }
 
 // reportReplicaFailure passes on the operator's condition. It works through the groups in their order and stops at the
-// first that fails, so the groups behind it get no pods and no deletes (reference: fixtures/rayclusters, n1).
+// first that fails, so the groups behind it get no pods and no deletes (docs/reference/facts.md#group-order).
 func reportReplicaFailure(status fields, cluster *nodepool.Cluster) {
 	for _, c := range status.objects("conditions") {
 		if c.text("type") != "ReplicaFailure" || c.text("status") != "True" {

@@ -12,7 +12,7 @@ const maxSDKRequest = 1 << 20
 
 // sdkRequest reads the KV key in which a v1 head keeps request_resources: a JSON list with one element per unit,
 // plain resource maps, or (Ray 2.50 to 2.5x, ray #61673) objects of resources and label_selector. Absent and [] are
-// no request.
+// no request (docs/reference/facts.md#where-request_resources-is-kept).
 func (d *decoder) sdkRequest(text []byte) []raydemand.Request {
 	const field = "autoscaler_resource_request"
 	if len(text) == 0 {

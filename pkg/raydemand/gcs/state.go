@@ -33,7 +33,7 @@ const (
 func (c *Client) State(ctx context.Context) (raydemand.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout) // the calls share it: a slow head costs one deadline
 	defer cancel()
-	// The version is always 0: one ahead of the server's counter kills the GCS.
+	// The version is always 0: one ahead of the server's counter kills the GCS (docs/reference/facts.md#state-version).
 	reply, err := call(ctx, c, c.config.Timeout, "GetClusterResourceState",
 		c.autoscaler.GetClusterResourceState, &autoscalerpb.GetClusterResourceStateRequest{})
 	if err != nil {
