@@ -74,7 +74,7 @@ func (a Amount) Plus(b Amount) Amount {
 	switch {
 	case a > 0 && b > 0 && sum < 0:
 		return MaxAmount
-	case a < 0 && b < 0 && sum >= 0:
+	case a < 0 && b < 0 && (sum >= 0 || sum == math.MinInt64):
 		return -MaxAmount
 	}
 	return sum

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,10 +29,20 @@ func (j *journal) note(key nodepool.ClusterKey) {
 	j.times[key] = append(j.times[key], time.Since(j.start))
 }
 
-func (j *journal) count(key nodepool.ClusterKey) int {
+// at returns when the cluster's cycles ran.
+func (j *journal) at(key nodepool.ClusterKey) []time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return len(j.times[key])
+	return slices.Clone(j.times[key])
+}
+
+func (j *journal) count(key nodepool.ClusterKey) int { return len(j.at(key)) }
+
+// workersOf counts the pool's workers.
+func workersOf(p *pool) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.triggers)
 }
 
 // inPool runs test beside a pool; time is synctest's, so nothing really waits.
@@ -64,7 +75,7 @@ func TestACycleRepeatsWhenDueWithJitter(t *testing.T) {
 	inPool(t, every, func(p *pool, j *journal) {
 		p.enqueue(llm)
 		time.Sleep(100 * time.Second)
-		times := j.times[llm]
+		times := j.at(llm)
 		if len(times) < 90 || len(times) > 112 {
 			t.Fatalf("%d cycles in 100 s, want about 100", len(times))
 		}
@@ -138,7 +149,7 @@ func TestAPanicIsSurvivedWithGrowingPauses(t *testing.T) {
 			p.enqueue(llm)
 			time.Sleep(200 * time.Millisecond)
 		}
-		times := j.times[llm]
+		times := j.at(llm)
 		for i, least := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second} {
 			if gap := times[i+1] - times[i]; gap < least {
 				t.Errorf("pause %d is %v, want at least %v", i, gap, least)
@@ -162,8 +173,8 @@ func TestTheWorkerOfAGoneClusterEndsAndCanComeBack(t *testing.T) {
 		time.Sleep(time.Second)
 		before := j.count(llm)
 		time.Sleep(time.Minute)
-		if after := j.count(llm); after != before || len(p.triggers) != 0 {
-			t.Errorf("%d cycles after it was gone, %d workers left", after-before, len(p.triggers))
+		if after := j.count(llm); after != before || workersOf(p) != 0 {
+			t.Errorf("%d cycles after it was gone, %d workers left", after-before, workersOf(p))
 		}
 		mu.Lock()
 		gone = false
