@@ -56,7 +56,7 @@ func newNode(running context.Context, a *Agent, spec NodeSpec) (*node, error) {
 		return nil, err
 	}
 	handler := http.NewServeMux()
-	n.vk, err = nodeutil.NewNode(spec.Name, n.newProvider(running), nodeutil.WithClient(a.client),
+	n.vk, err = nodeutil.NewNode(spec.Name, n.newProvider(running), nodeutil.WithClient(statusOnly{a.client}),
 		func(cfg *nodeutil.NodeConfig) error {
 			cfg.NodeSpec = *object
 			cfg.NumWorkers = podWorkers

@@ -75,8 +75,7 @@ func (p *provider) publishAll(pod *pod) {
 	}
 }
 
-// publish hands the status to the pod controller. Metadata comes fresh from the API: a status update writes labels,
-// annotations and finalizers as well, and must not undo what others did to them.
+// publish hands the status to the pod controller, which writes it through statusOnly.
 func (p *provider) publish(pod *pod) {
 	if object := p.current(pod); object != nil {
 		p.notify(object)
