@@ -137,11 +137,11 @@ func TestAClusterMadeAnewIsAnotherOne(t *testing.T) {
 		t.Errorf("a deleted cluster: error is %v, want ErrGone", err)
 	}
 	s.create("llm", rig.Group{Name: "gpu", Max: 9})
-	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrConflict) {
-		t.Errorf("its successor: error is %v, want ErrConflict", err)
-	}
 	if err := m.SetResourceRequests(t.Context(), key, nil); !errors.Is(err, nodepool.ErrConflict) {
 		t.Errorf("a request to its successor: error is %v, want ErrConflict", err)
+	}
+	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrConflict) {
+		t.Errorf("its successor: error is %v, want ErrConflict", err)
 	}
 }
 
