@@ -24,8 +24,8 @@ const firstBackoff = 250 * time.Millisecond
 type connection struct {
 	ray      Ray
 	identity string
-	session  string
-	// since is when this session of this head first answered.
+	// seen holds session and version of the last reading that was taken in; since is when this GCS first answered.
+	seen     raydemand.State
 	since    time.Time
 	failures int
 	lastErr  error
@@ -40,7 +40,7 @@ func (c *connection) state(ctx context.Context, dial Dialer, cluster nodepool.Cl
 	}
 	if identity := headIdentity(cluster); identity != c.identity {
 		c.close()
-		*c = connection{identity: identity, session: c.session}
+		*c = connection{identity: identity, seen: c.seen}
 	}
 	if now.Before(c.retryAt) {
 		return raydemand.State{}, fmt.Errorf("%w: %w", errResting, c.lastErr)
@@ -53,7 +53,7 @@ func (c *connection) state(ctx context.Context, dial Dialer, cluster nodepool.Cl
 		return raydemand.State{}, err
 	}
 	c.failures, c.lastErr, c.retryAt = 0, nil, time.Time{}
-	if c.since.IsZero() || state.Session != c.session {
+	if c.since.IsZero() || !state.SameGCS(c.seen) {
 		c.since = now
 	}
 	return state, nil
@@ -89,11 +89,12 @@ func (c *connection) close() {
 	}
 }
 
-// renewed reports whether the state comes from another Ray session than the one before: what was remembered is void.
-func (c *connection) renewed(session string) bool {
-	before := c.session
-	c.session = session
-	return before != "" && session != before
+// renewed reports whether the state comes from another GCS process than the one before, of a new Ray session or, with fault
+// tolerance, of the same: what was remembered is void.
+func (c *connection) renewed(state raydemand.State) bool {
+	before := c.seen
+	c.seen = raydemand.State{Session: state.Session, Version: state.Version}
+	return before.Session != "" && !state.SameGCS(before)
 }
 
 // headIdentity names one head at one address with one way to authenticate. A head that becomes ready counts as new: tries

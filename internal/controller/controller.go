@@ -83,7 +83,7 @@ func (c *Controller) observe(ctx context.Context, r *record, key nodepool.Cluste
 	if v.live() {
 		v.readAt = c.config.Now()
 		v.head = livingHead(v.state.Nodes)
-		if r.line.renewed(v.state.Session) {
+		if r.line.renewed(v.state) {
 			r.voidRay()
 		}
 	}

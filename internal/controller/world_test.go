@@ -300,6 +300,7 @@ func clone(c nodepool.Cluster) nodepool.Cluster {
 // fakeRay is a head. An accepted idle drain ends the node at the next reading, as a raylet does.
 type fakeRay struct {
 	session   string
+	version   int64
 	nodes     []raydemand.Node
 	demand    raydemand.Demand
 	stateErr  error
@@ -317,6 +318,7 @@ type fakeRay struct {
 
 func (r *fakeRay) State(context.Context) (raydemand.State, error) {
 	r.reads++
+	r.version++
 	if r.reading != nil {
 		r.reading()
 	}
@@ -327,7 +329,7 @@ func (r *fakeRay) State(context.Context) (raydemand.State, error) {
 	for i := range nodes {
 		nodes[i].Available = nodes[i].Available.Clone()
 	}
-	return raydemand.State{Session: r.session, Nodes: nodes, Demand: r.demand}, nil
+	return raydemand.State{Session: r.session, Version: r.version, Nodes: nodes, Demand: r.demand}, nil
 }
 
 func (r *fakeRay) Drain(_ context.Context, d raydemand.Drain) (raydemand.DrainReply, error) {
