@@ -69,7 +69,7 @@ e2e: ## the real Ray head's conformance, tests of the dev cluster, and the whole
 .PHONY: lint lint-root
 lint: lint-root
 	@staticcheck=$$($(TOOL) -n staticcheck)
-	for module in test test/devcluster; do
+	for module in test test/devcluster tools; do
 		echo "lint $$module"
 		(cd $$module && go vet ./... && "$$staticcheck" ./...)
 	done
@@ -86,7 +86,7 @@ lint-root:
 
 .PHONY: generate
 generate: ## make the generated code again
-	@go tool -modfile=tools/buf/go.mod buf generate
+	@(cd tools && go run ./protogen -source ../api/proto -out .. -module heliostat.dev/heliostat)
 	go generate ./...
 
 .PHONY: verify
