@@ -130,8 +130,13 @@ func (l *ledger) take(at int, b *batch, count int64, portions []portion) {
 		lot.free.subtract(b.items[p.item].need, p.count)
 		b.left[p.item] -= p.count * count
 	}
-	if lot.planned {
+	switch {
+	case lot.planned:
 		l.record(b, lot.shape.group, count, portions)
+	case lot.phase == onTheWay:
+		for _, p := range portions {
+			l.waits = append(l.waits, wait{b.items[p.item], p.count * count, lot.since})
+		}
 	}
 }
 

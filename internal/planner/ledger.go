@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 )
 
 // ledger says what is free where, while demand is being placed. A trial works on a clone; dropping the clone undoes it.
@@ -15,6 +16,8 @@ type ledger struct {
 	// launched counts the pods launched since the ledger was opened.
 	launched []int64
 	log      []entry
+	// waits lists what was placed on pods that were asked for earlier and have not joined yet.
+	waits []wait
 }
 
 // lot is a number of nodes that are equal in all that matters, so that work depends on how many kinds of nodes there
@@ -30,6 +33,8 @@ type lot struct {
 	members []int
 	// planned marks pods that this plan launches.
 	planned bool
+	// since is when the oldest pod of a lot on its way was asked for; zero where that is not known.
+	since time.Time
 	// touched: some demand was placed here in this plan.
 	touched bool
 	// gang is the strictly spread gang that holds a bundle here, by its turn; placed lists the gangs that held one
@@ -46,10 +51,17 @@ type entry struct {
 	count   int64
 }
 
+// wait records demand placed on pods that were asked for before this plan.
+type wait struct {
+	item  *item
+	count int64
+	since time.Time
+}
+
 func (l *ledger) clone() *ledger {
 	return &ledger{
 		lots: slices.Clone(l.lots), room: slices.Clone(l.room), spare: l.spare,
-		launched: slices.Clone(l.launched), log: slices.Clip(l.log),
+		launched: slices.Clone(l.launched), log: slices.Clip(l.log), waits: slices.Clip(l.waits),
 	}
 }
 
@@ -62,7 +74,7 @@ func (r *roster) openLedger(totals bool, placed [][]int) []lot {
 		if n.stop != "" {
 			continue
 		}
-		l := lot{shape: n.shape, phase: n.phase(), free: n.free, count: 1, members: []int{i}}
+		l := lot{shape: n.shape, phase: n.phase(), free: n.free, count: 1, members: []int{i}, since: n.Since}
 		if totals {
 			l.free = n.shape.total
 		}
@@ -120,12 +132,21 @@ func (r *roster) mergeEqual(sorted []lot) []lot {
 	for _, l := range sorted {
 		if n := len(merged); n > 0 && equalLots(&merged[n-1], &l) {
 			merged[n-1].count += l.count
+			merged[n-1].since = earliest(merged[n-1].since, l.since)
 			merged[n-1].members = append(merged[n-1].members, l.members...)
 			continue
 		}
 		merged = append(merged, l)
 	}
 	return merged
+}
+
+// earliest is the earlier of two moments; a zero one is not known.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func equalLots(a, b *lot) bool {

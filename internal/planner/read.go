@@ -187,7 +187,7 @@ func (in input) node(head bool) Node {
 		Pod: field("pod").text(), Group: field("group").text(), State: field("state").state(head),
 		Resources: field("resources").bundle(), Total: field("total").bundle(), Available: field("available").bundle(),
 		Labels: field("labels").labels(), PlacedLabels: field("placedLabels").labels(),
-		Replica: field("replica").text(), Expected: field("expected").boolean(), IMState: field("imState").text(),
+		Since: field("since").moment(), Replica: field("replica").text(), Expected: field("expected").boolean(), IMState: field("imState").text(),
 		LaunchConfigHash: field("launchConfigHash").text(), GroupLaunchConfigHash: field("groupLaunchConfigHash").text(),
 	}
 	if idle := field("idleSeconds").number(mostSeconds); idle != nil {

@@ -16,6 +16,7 @@ type outcome struct {
 	used     []bool  // nodes that demand was placed on
 	lots     int     // what the ledger held in the end: kinds of nodes, those that the plan launches among them
 	log      []entry
+	waits    []wait
 }
 
 // round places all demand, with pods already planned by group, and launches what is missing.
@@ -32,6 +33,7 @@ func (p *planning) round(given []int64) outcome {
 	b := p.newBatch("", p.requests)
 	p.place(l, b)
 	out.unserved, out.launched, out.log, out.lots = b.left, l.launched, l.log, len(l.lots)
+	out.waits = l.waits
 	out.markUsed(l)
 	return out
 }
@@ -86,7 +88,7 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) b
 			l.lots = append(l.lots, l.launch(&p.groups[i], n))
 		}
 	}
-	l.log = append(l.log, own.log...)
+	l.log, l.waits = append(l.log, own.log...), append(l.waits, own.waits...)
 	return true
 }
 

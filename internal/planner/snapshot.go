@@ -80,6 +80,8 @@ type Node struct {
 	Labels       map[string]string `json:"labels,omitempty"`
 	PlacedLabels map[string]string `json:"placedLabels,omitempty"`
 	IdleSeconds  float64           `json:"idleSeconds"`
+	// Since is when a pod on its way was asked for or created; zero where that is not known.
+	Since time.Time `json:"since,omitzero"`
 	// Replica joins the hosts of one multi-host replica.
 	Replica string `json:"replica,omitempty"`
 	// Expected marks a pod that was asked for and is not seen yet; Pod is then a made-up name.
