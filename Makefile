@@ -38,11 +38,18 @@ help: ## list the targets
 demo: ## the whole loop on a real Ray, told live; DEMO_EXIT=1 ends by itself
 	@$(call run,demo)
 
+# Real Ray leaves much of two cores idle, so the compiler works beside it, at the lowest priority.
 .PHONY: test
 test: ## everything that CI runs
 	@.ci/preflight go python
 	$(call kit)
-	$(MAKE) verify lint unit e2e
+	$(MAKE) verify
+	$(MAKE) -j 4 quiet heads cluster loop
+
+.PHONY: quiet
+quiet:
+	@nice -n 19 $(MAKE) lint
+	nice -n 19 $(MAKE) unit
 
 .PHONY: check
 check: ## the fast part of test: lint and unit tests without the race detector
@@ -60,11 +67,19 @@ unit: ## unit, property and fuzz-seed tests with the race detector
 e2e: ## the real Ray head's conformance, tests of the dev cluster, and the whole loop on it
 	@.ci/preflight go python
 	$(call kit)
-	$(call heads,2.60.0)
-	cd test/devcluster
-	go test -vet=off -count=1 -timeout 15m ./...
-	cd ..
-	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" go test -vet=off -count=1 -timeout 15m -parallel 4 ./...
+	$(MAKE) heads cluster loop
+
+.PHONY: heads cluster loop
+heads:
+	@$(call conform,2.60.0)
+
+cluster:
+	@cd test/devcluster
+	go test -vet=off -count=1 -timeout 20m ./...
+
+loop:
+	@cd test
+	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" go test -vet=off -count=1 -timeout 20m -parallel 4 ./...
 
 .PHONY: lint lint-root
 lint: lint-root
@@ -111,9 +126,8 @@ bench-loop: ## how long from .remote() to the patch, on a real Ray; SIDECAR=1 ad
 churn: ## five minutes of random work: nothing lost, nothing too much
 	@$(call run,churn)
 
-# heads runs the conformance list against real heads of the given Ray versions.
-define heads
-	(cd test/devcluster && go run ./cmd/kit -ray "$(1)")
+# conform runs the conformance list against real heads of the given Ray versions.
+define conform
 	$(foreach v,$(1),export HELIOSTAT_RAY_VENV_$(subst .,_,$(v))=$$(ls -dt "$(HELIOSTAT_CACHE)"/ray/$(v)-*/ | head -n 1);)
 	go test -vet=off -count=1 -timeout 20m ./internal/simray/conformance
 endef
@@ -121,7 +135,8 @@ endef
 .PHONY: conformance
 conformance: ## one list of assertions against the simulated Ray and against real heads of three versions
 	@.ci/preflight go python
-	$(call heads,2.40.0 2.52.0 2.60.0)
+	(cd test/devcluster && go run ./cmd/kit -ray "2.40.0 2.52.0 2.60.0")
+	$(call conform,2.40.0 2.52.0 2.60.0)
 
 .PHONY: devcluster-up devcluster-down
 devcluster-up: ## start a dev cluster for daily work
