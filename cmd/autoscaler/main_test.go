@@ -58,7 +58,8 @@ func TestAllKeysOfThePlanArePresentEvenWhenThereIsNothingToSay(t *testing.T) {
   "groups": [],
   "infeasibleRequests": [],
   "infeasibleGangRequests": [],
-  "infeasibleRequestResources": []
+  "infeasibleRequestResources": [],
+  "summary": []
 }
 `
 	if diff := cmp.Diff(want, out); code != exitOK || diff != "" {

@@ -217,15 +217,17 @@ func TestUnmetDemandSaysWhatWasMissing(t *testing.T) {
 		"too large": {`"pendingRequests": [{"resources": {"GPU": 2}, "count": 1}]`, Impossible, "needs 2 GPU; the largest group has 1 (a)"},
 		"unknown":   {`"pendingRequests": [{"resources": {"TPU": 1}, "count": 1}]`, Impossible, "needs 1 TPU; no group has any"},
 		"not together": {`"pendingRequests": [{"resources": {"GPU": 1, "CPU": 8}, "count": 1}]`, Impossible,
-			"no group has all of {CPU 8, GPU 1}; nearest is a: has 4 of 8 CPU"},
+			"no group has all of {CPU 8, GPU 1}: group a: too small: needs 8 CPU, has 4; group b: too small: needs 1 GPU, has 0"},
 		"labels": {`"pendingRequests": [{"resources": {"GPU": 1}, "count": 1, "labelSelectors": [{"zone": "us"}]}]`, Impossible,
-			"no group has all of {GPU 1} where zone=us; nearest is a: its labels do not match zone=us"},
-		"maximum of the group": {`"pendingRequests": [{"resources": {"GPU": 1}, "count": 5}]`, Capped, "group a is at its maximum of 2 (has 0, launching 2)"},
-		"maximum in all":       {`"maxWorkers": 1, "pendingRequests": [{"resources": {"GPU": 1}, "count": 5}]`, Capped, "all groups together are at their maximum of 1"},
+			"no group has all of {GPU 1} where zone=us: group a: label zone is eu, which must be us; group b: too small: needs 1 GPU, has 0"},
+		"maximum of the group": {`"pendingRequests": [{"resources": {"GPU": 1}, "count": 5}]`, Capped,
+			"group a is at its maximum of 2 (has 0, launching 2); group b: too small: needs 1 GPU, has 0"},
+		"maximum in all": {`"maxWorkers": 1, "pendingRequests": [{"resources": {"GPU": 1}, "count": 5}]`, Capped,
+			"all groups together are at their maximum of 1; group b: too small: needs 1 GPU, has 0"},
 		"a gang of different nodes": {`"pendingGangRequests": [{"strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}]`, Capped,
-			"needs 3 different nodes at once: group a has room for 2 pods more, which is not enough"},
+			"needs 3 different nodes at once: group a: has room for 2 pods more, which is not enough; group b: too small: needs 1 GPU, has 0"},
 		"a fallback that a limit stands in the way of": {`"maxWorkers": 0, "pendingGangRequests": [{"strategy": "PACK", "bundles": [{"GPU": 9}], "fallbackBundles": [[{"GPU": 1}]]}]`, Capped,
-			"all groups together are at their maximum of 0"},
+			"all groups together are at their maximum of 0; group b: too small: needs 1 GPU, has 0"},
 		"a gang on one node": {`"pendingGangRequests": [{"strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}]`, Impossible,
 			"all bundles on one node: needs 2 GPU; the largest group has 1 (a)"},
 		"a topology that is not there": {`"pendingGangRequests": [{"strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 1}]}]`, Impossible,
@@ -248,19 +250,19 @@ func TestUnmetDemandSaysWhatWasMissing(t *testing.T) {
 }
 
 func TestEveryGroupSaysWhy(t *testing.T) {
-	s := read(t, `{"idleTimeoutSeconds": 60, "groups": [
+	s := read(t, `{"takenAt": "2026-01-31T12:00:45Z", "idleTimeoutSeconds": 60, "groups": [
 		{"name": "full", "resources": {"GPU": 1}, "maxReplicas": 1},
 		{"name": "idle", "resources": {"CPU": 1}, "minReplicas": 1, "maxReplicas": 4},
 		{"name": "shut", "resources": {"CPU": 9}, "maxReplicas": 4, "closed": "cooling down for 40 s"},
 		{"name": "up", "resources": {"CPU": 8, "memory": 17179869184}, "minReplicas": 1, "maxReplicas": 4}],
 		"nodes": [
-		{"pod": "full-0", "group": "full", "state": "PENDING"},
+		{"pod": "full-0", "group": "full", "state": "PENDING", "since": "2026-01-31T12:00:00Z"},
 		{"pod": "idle-0", "group": "idle", "state": "IDLE", "total": {"CPU": 1}, "available": {"CPU": 1}, "idleSeconds": 90},
 		{"pod": "idle-1", "group": "idle", "state": "IDLE", "total": {"CPU": 1}, "available": {"CPU": 1}, "idleSeconds": 34}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"CPU": 8, "memory": 1073741824}, "count": 2}]}`)
 	want := map[string][]Reason{
-		"full": {{CodeAtMax, "group full is at its maximum of 1 (has 1)"}, {CodeOnTheWay, "1 pod asked for earlier has not joined Ray yet"}},
-		"idle": {{CodeNotNeeded, "nothing that waits needs another pod of this group"},
+		"full": {{CodeAtMax, "group full is at its maximum of 1 (has 1)"}, {CodeOnTheWay, "1 pod asked for earlier has not joined Ray yet, the oldest for 45 s"}},
+		"idle": {{CodeTooSmall, "{GPU 1}: too small: needs 1 GPU, has 0"},
 			{CodeStop, "stopping 1 pod: idle-0 because idle for 90 s, longer than 60 s"}, {CodeIdle, "1 of 2 idle, longest 34 s of 60 s"}},
 		"shut": {{CodeClosed, "closed: cooling down for 40 s"}},
 		"up":   {{CodeLaunch, "launching 2 pods for the minimum of 1, 2 × {CPU 8, memory 1 GiB}"}},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Reasons of a Termination.
@@ -21,6 +22,8 @@ const conservativeStep = 5
 // shutFor finds why a group takes no launches, whatever its limits.
 func (g *group) shutFor(mode string) {
 	switch {
+	case g.CoolingSeconds > 0:
+		g.shut = Reason{CodeCoolingDown, strings.TrimSuffix("cooling down for "+duration(g.CoolingSeconds)+": "+g.Closed, ": ")}
 	case g.Closed != "":
 		g.shut = Reason{CodeClosed, "closed: " + g.Closed}
 	case g.min > g.max:

@@ -24,6 +24,8 @@ type Plan struct {
 	InfeasibleRequests         []UnmetRequest `json:"infeasibleRequests"`
 	InfeasibleGangRequests     []UnmetGang    `json:"infeasibleGangRequests"`
 	InfeasibleRequestResources []UnmetRequest `json:"infeasibleRequestResources"`
+	// Summary accounts for all demand: requests largest first, gangs as they were planned, request_resources.
+	Summary []DemandSummary `json:"summary"`
 	// Price is the price of what is launched, where every launched group has one.
 	Price *float64 `json:"price,omitempty"`
 	// Findings tell what the snapshot says against all sense and how it was planned around.
@@ -63,9 +65,12 @@ type UnmetGang struct {
 	Reason Reason `json:"reason"`
 }
 
-// Reason codes of unmet demand. Impossible: no group could ever serve it. Capped: a limit stands in the way.
+// Reason codes of unmet demand. Impossible: no group could ever serve it. Capped: a limit stands in the way. Closed: the
+// groups that could serve it take no launches until somebody mends them. CoolingDown: some of them take no launches for
+// a while because their last ones failed, and are tried again by themselves.
 const (
-	Impossible = "impossible"
-	Capped     = "capped"
-	Closed     = "closed"
+	Impossible  = "impossible"
+	Capped      = "capped"
+	Closed      = "closed"
+	CoolingDown = "cooling_down"
 )

@@ -141,6 +141,10 @@ func (in input) unique(seen map[string]int, name string, i int, list string) {
 
 func (in input) group() (Group, input) {
 	field := in.fields()
+	cooling := field("coolingSeconds").number(mostSeconds)
+	if cooling == nil {
+		cooling = new(float64)
+	}
 	return Group{
 		Name:               field("name").name("the worker group's name"),
 		Resources:          field("resources").bundle(),
@@ -156,6 +160,7 @@ func (in input) group() (Group, input) {
 		RecoverableScore:   field("recoverableScore").number(1),
 		LaunchConfigHash:   field("launchConfigHash").text(),
 		Closed:             field("closed").text(),
+		CoolingSeconds:     *cooling,
 	}, field("name")
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -15,7 +16,11 @@ const (
 	CodeAtMax         = "at_max"         // demand waits, the group is at its maximum
 	CodeMaxWorkers    = "max_workers"    // demand waits, all groups together are at their bound
 	CodeConservative  = "conservative"   // demand waits, upscalingMode Conservative has enough on the way
-	CodeClosed        = "closed"         // the group takes no launches now
+	CodeClosed        = "closed"         // the group takes no launches until somebody mends it
+	CodeCoolingDown   = "cooling_down"   // the group takes no launches for a while because its last ones failed
+	CodeTooSmall      = "too_small"      // its pods have too little for what waits
+	CodeLabels        = "labels"         // its labels do not match what waits
+	CodeNotChosen     = "not_chosen"     // it could have served, another group was taken
 	CodeInvalidLimits = "invalid_limits" // minReplicas above maxReplicas
 	CodeOnTheWay      = "on_the_way"     // pods asked for have not joined Ray yet
 	CodeStop          = "stop"           // pods are stopped, and why
@@ -36,7 +41,7 @@ func (p *planning) reasons(i int, given []int64, out *outcome) []Reason {
 	reasons := []Reason{p.launchReason(i, given, out)}
 	g := &p.groups[i]
 	if n := g.live - g.joined + g.missing; n > 0 {
-		reasons = append(reasons, Reason{CodeOnTheWay, fmt.Sprintf("%s asked for earlier %s not joined Ray yet", podCount(n), has(n))})
+		reasons = append(reasons, Reason{CodeOnTheWay, fmt.Sprintf("%s asked for earlier %s not joined Ray yet%s", podCount(n), has(n), p.oldest(i))})
 	}
 	if stop, ok := p.stopReason(i); ok {
 		reasons = append(reasons, stop)
@@ -45,6 +50,20 @@ func (p *planning) reasons(i int, given []int64, out *outcome) []Reason {
 		reasons = append(reasons, idle)
 	}
 	return reasons
+}
+
+// oldest says how long the oldest pod of a group is on its way, where that is known.
+func (p *planning) oldest(i int) string {
+	var since time.Time
+	for at := range p.nodes {
+		if n := &p.nodes[at]; n.group == i && n.stop == "" && n.State == Pending {
+			since = earliest(since, n.Since)
+		}
+	}
+	if since.IsZero() || !since.Before(p.takenAt) {
+		return ""
+	}
+	return ", the oldest for " + duration(p.takenAt.Sub(since).Seconds())
 }
 
 func (p *planning) launchReason(i int, given []int64, out *outcome) Reason {
@@ -56,6 +75,9 @@ func (p *planning) launchReason(i int, given []int64, out *outcome) Reason {
 		return g.shut
 	}
 	if !p.wanted(i, out) {
+		if reason, ok := p.passedOver(i, given, out); ok {
+			return reason
+		}
 		return Reason{CodeNotNeeded, "nothing that waits needs another pod of this group"}
 	}
 	if limit, ok := p.limit(i, given); ok {
@@ -258,6 +280,14 @@ func quantity(name string, a raydemand.Amount) string {
 }
 
 func seconds(s float64) string { return fmt.Sprintf("%.3g s", s) }
+
+// duration writes a length of time: seconds up to two minutes, then minutes, rounded up.
+func duration(s float64) string {
+	if s <= 120 {
+		return fmt.Sprintf("%.0f s", math.Ceil(s))
+	}
+	return fmt.Sprintf("%.0f min", math.Ceil(s/60))
+}
 
 func podCount(n int64) string {
 	if n == 1 {

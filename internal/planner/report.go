@@ -19,7 +19,9 @@ func (p *planning) report(s *Snapshot, given []int64, out outcome) Plan {
 		plan.Groups = append(plan.Groups, p.row(i, given, &out))
 	}
 	plan.Terminate = p.terminations()
-	p.reportUnmet(&plan, given, &out)
+	unmet := p.unmetReasons(given, &out)
+	p.reportUnmet(&plan, &out, &unmet)
+	plan.Summary = p.summarize(&out, &unmet)
 	plan.Price = p.price(given)
 	return plan
 }
@@ -62,22 +64,50 @@ func (p *planning) terminations() []Termination {
 	return stops
 }
 
-func (p *planning) reportUnmet(plan *Plan, given []int64, out *outcome) {
+// unmetReasons says why what is not served is not: requests and claims by their place, gangs by their number.
+type unmetReasons struct {
+	requests []Reason
+	gangs    map[int]*Reason
+	claims   map[int]Reason
+}
+
+func (p *planning) unmetReasons(given []int64, out *outcome) unmetReasons {
+	unmet := unmetReasons{requests: make([]Reason, len(p.requests)), gangs: map[int]*Reason{}, claims: map[int]Reason{}}
 	for i, n := range out.unserved {
 		if n > 0 {
-			it := p.requests[i]
-			rest := it.request
-			rest.Count = n
-			plan.InfeasibleRequests = append(plan.InfeasibleRequests, UnmetRequest{rest, p.unmetReason([]*item{it}, given)})
+			unmet.requests[i] = p.unmetReason([]*item{p.requests[i]}, given)
 		}
 	}
 	for _, g := range out.gangs {
-		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, UnmetGang{*g.Gang, p.gangReason(g, given)})
+		reason := p.gangReason(g, given)
+		unmet.gangs[g.number] = &reason
 	}
-	for _, c := range out.claims {
-		for _, it := range c.items {
-			reason := p.unmetReason(c.items, given)
-			plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, UnmetRequest{it.request, reason})
+	for _, failed := range out.claims {
+		for i, c := range p.claims {
+			if &c.items[0] == &failed.items[0] {
+				unmet.claims[i] = p.unmetReason(c.items, given)
+			}
+		}
+	}
+	return unmet
+}
+
+func (p *planning) reportUnmet(plan *Plan, out *outcome, unmet *unmetReasons) {
+	for i, n := range out.unserved {
+		if n > 0 {
+			rest := p.requests[i].request
+			rest.Count = n
+			plan.InfeasibleRequests = append(plan.InfeasibleRequests, UnmetRequest{rest, unmet.requests[i]})
+		}
+	}
+	for _, g := range out.gangs {
+		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, UnmetGang{*g.Gang, *unmet.gangs[g.number]})
+	}
+	for i, c := range p.claims {
+		if reason, failed := unmet.claims[i]; failed {
+			for _, it := range c.items {
+				plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, UnmetRequest{it.request, reason})
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -16,8 +17,9 @@ const headGroup = -1
 // name and nodes by pod, so that nothing depends on the order of the input.
 type roster struct {
 	*catalog
-	groups []group
-	nodes  []node
+	groups  []group
+	nodes   []node
+	takenAt time.Time
 	// bound is the most workers all groups may have together.
 	bound    int64
 	findings []raydemand.Finding
@@ -80,7 +82,7 @@ func (n *node) phase() phase {
 }
 
 func newRoster(s *Snapshot) *roster {
-	r := &roster{catalog: newCatalog(s), bound: math.MaxInt64}
+	r := &roster{catalog: newCatalog(s), takenAt: s.TakenAt, bound: math.MaxInt64}
 	if s.MaxWorkers != nil {
 		r.bound = int64(max(*s.MaxWorkers, 0))
 	}
@@ -175,7 +177,7 @@ func (g *group) settleCurrent() {
 		whole = max(asked-roundUp(g.timedOut, g.hosts), roundUp(g.live, g.hosts))
 	}
 	g.current = whole
-	if g.Closed == "" {
+	if !g.closed() {
 		g.missing = max(0, whole-g.live-g.leaving)
 	}
 }

@@ -53,7 +53,13 @@ type Group struct {
 	Price *float64 `json:"price,omitempty"`
 	// Closed, when not empty, says in words why the group takes no launches now (suspended, broken, cooling down).
 	Closed string `json:"closed,omitempty"`
+	// CoolingSeconds, when above 0, is for how long the group takes no launches yet because its last ones failed; Closed
+	// then says how they failed.
+	CoolingSeconds float64 `json:"coolingSeconds,omitempty"`
 }
+
+// closed reports whether the group takes no launches now, for whatever reason but its limits.
+func (g *Group) closed() bool { return g.Closed != "" || g.CoolingSeconds > 0 }
 
 // NodeState is a node's state in a snapshot.
 type NodeState string

@@ -7,7 +7,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// unmetReason says why an item is not served. Impossible: no group and no node could ever serve it. Closed: every
+// unmetReason says why an item is not served: which groups were considered and why none was taken. Impossible: no group
+// and no node could ever serve it. CoolingDown: some group could within its limits once it is tried again. Closed: every
 // group that could takes no launches now. Capped: a limit stands in the way.
 func (p *planning) unmetReason(items []*item, given []int64) Reason {
 	for _, it := range items {
@@ -15,30 +16,26 @@ func (p *planning) unmetReason(items []*item, given []int64) Reason {
 			return Reason{Impossible, p.nearestMiss(it)}
 		}
 	}
-	var limits []string
-	closed := true
+	able, closed, cooling := false, true, false
 	for i := range p.groups {
-		if !suitsAny(items, p.groups[i].shape) {
+		g := &p.groups[i]
+		if !suitsAny(items, g.shape) {
 			continue
 		}
-		limit, ok := p.limit(i, given)
-		if !ok {
-			limit.Message = fmt.Sprintf("group %s has room for %s more, which is not enough", p.groups[i].Name,
-				podCount(min(p.groups[i].room(given[i]), p.spare(given))))
-		}
-		closed = closed && limit.Code == CodeClosed
-		if limit.Code == CodeClosed || limit.Code == CodeInvalidLimits {
-			limit.Message = "group " + p.groups[i].Name + ": " + limit.Message
-		}
-		limits = append(limits, limit.Message)
+		able = true
+		closed = closed && g.shut.Code == CodeClosed
+		cooling = cooling || g.shut.Code == CodeCoolingDown && g.current+given[i]+g.hosts <= g.max && p.spare(given) >= g.hosts
 	}
+	reasons := listed(p.considered(items, given))
 	switch {
-	case len(limits) == 0:
+	case !able:
 		return Reason{Capped, "only nodes that are there already could serve it, and what they have is taken"}
+	case cooling:
+		return Reason{CoolingDown, reasons}
 	case closed:
-		return Reason{Closed, listed(limits)}
+		return Reason{Closed, reasons}
 	}
-	return Reason{Capped, listed(limits)}
+	return Reason{Capped, reasons}
 }
 
 // listed joins the first sentences and counts the others.
@@ -84,14 +81,7 @@ func (p *planning) nearestMiss(it *item) string {
 			return text
 		}
 	}
-	best, lacks := -1, 0
-	for i := range p.groups {
-		if n := len(p.lacking(it, p.groups[i].shape)); best < 0 || n < lacks {
-			best, lacks = i, n
-		}
-	}
-	g := &p.groups[best]
-	return fmt.Sprintf("no group has all of %s; nearest is %s: %s", Describe(it.request), g.Name, strings.Join(p.lacking(it, g.shape), ", "))
+	return fmt.Sprintf("no group has all of %s: %s", Describe(it.request), listed(p.considered([]*item{it}, nil)))
 }
 
 // missedAlone names a resource of which no group has enough, whatever else is asked for.
@@ -113,28 +103,6 @@ func (p *planning) missedAlone(it *item) string {
 		return fmt.Sprintf("needs %s %s; the largest group has %s (%s)", quantity(name, t.amount), name, quantity(name, has), p.groups[best].Name)
 	}
 	return ""
-}
-
-// lacking lists what a shape has too little of, and labels that do not match.
-func (p *planning) lacking(it *item, s *shape) []string {
-	var lacks []string
-	for _, t := range it.need {
-		if name := p.names[t.resource]; s.total[t.resource] < t.amount {
-			lacks = append(lacks, fmt.Sprintf("has %s of %s %s", quantity(name, s.total[t.resource]), quantity(name, t.amount), name))
-		}
-	}
-	if it.rank[s.labels] == noMatch {
-		lacks = append(lacks, "its labels do not match "+selectorText(it.request.Selectors))
-	}
-	return lacks
-}
-
-func selectorText(selectors []raydemand.Selector) string {
-	texts := make([]string, len(selectors))
-	for i, s := range selectors {
-		texts[i] = s.String()
-	}
-	return strings.Join(texts, " or ")
 }
 
 // gangReason explains a gang that is not served, by the first of its options that is possible at all.

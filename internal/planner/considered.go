@@ -1,0 +1,172 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// obstacle says why one more replica of group i would not serve an item, with the numbers: what its pods have too little
+// of, the label that does not match, or the limit it is at. It reports false when nothing stands in the way.
+func (p *planning) obstacle(i int, it *item, given []int64) (Reason, bool) {
+	if reason, ok := p.mismatch(it, p.groups[i].shape, p.groups[i].Labels); ok {
+		return reason, true
+	}
+	return p.limit(i, given)
+}
+
+// mismatch says what a shape lacks for an item: amounts first, then labels.
+func (p *planning) mismatch(it *item, s *shape, labels map[string]string) (Reason, bool) {
+	var lacks []string
+	for _, t := range it.need {
+		if name := p.names[t.resource]; s.total[t.resource] < t.amount {
+			lacks = append(lacks, fmt.Sprintf("needs %s %s, has %s", quantity(name, t.amount), name, quantity(name, s.total[t.resource])))
+		}
+	}
+	if len(lacks) > 0 {
+		return Reason{CodeTooSmall, "too small: " + strings.Join(lacks, ", ")}, true
+	}
+	if it.rank[s.labels] == noMatch {
+		return Reason{CodeLabels, labelMiss(it.request.Selectors, labels)}, true
+	}
+	return Reason{}, false
+}
+
+// misses counts what keeps a shape from serving an item.
+func (p *planning) misses(it *item, s *shape) (n int) {
+	for _, t := range it.need {
+		if s.total[t.resource] < t.amount {
+			n++
+		}
+	}
+	if it.rank[s.labels] == noMatch {
+		n++
+	}
+	return n
+}
+
+// labelMiss names for each alternative the first label that does not match: label region is eu, not us.
+func labelMiss(selectors []raydemand.Selector, labels map[string]string) string {
+	var misses []string
+	for _, selector := range selectors {
+		for _, c := range selector {
+			if (raydemand.Selector{c}).Matches(labels) {
+				continue
+			}
+			miss := fmt.Sprintf("it has no label %s, which must be %s", c.Key, c.Expression())
+			if value, present := labels[c.Key]; present {
+				miss = fmt.Sprintf("label %s is %s, which must be %s", c.Key, value, c.Expression())
+			}
+			if !slices.Contains(misses, miss) {
+				misses = append(misses, miss)
+			}
+			break
+		}
+	}
+	return strings.Join(misses, "; ")
+}
+
+// passedOver says why a group without launches of its own was not taken for demand that pods are launched for, or that is
+// not served. Demand that is not served comes first, then the demand that most pods' worth was launched for.
+func (p *planning) passedOver(i int, given []int64, out *outcome) (Reason, bool) {
+	it, by, launched := p.foremost(out)
+	if it == nil {
+		return Reason{}, false
+	}
+	what := Describe(it.request) + ": "
+	if reason, ok := p.obstacle(i, it, given); ok {
+		reason.Message = what + reason.Message
+		return reason, true
+	}
+	if !launched || by == i {
+		return Reason{}, false
+	}
+	return Reason{CodeNotChosen, what + "group " + p.groups[by].Name + " was taken" + p.advantage(by, i)}, true
+}
+
+// foremost is the demand that most speaks for launching: what is not served, else what most is launched for, and by which
+// group.
+func (p *planning) foremost(out *outcome) (it *item, by int, launched bool) {
+	for at, n := range out.unserved {
+		if n > 0 {
+			return p.requests[at], -1, false
+		}
+	}
+	for _, g := range out.gangs {
+		if items := g.options[0].items; len(items) > 0 {
+			return items[0], -1, false
+		}
+	}
+	for _, c := range out.claims {
+		return c.items[0], -1, false
+	}
+	var most int64
+	for _, e := range out.log {
+		if e.count > most {
+			it, by, most = e.item, e.group, e.count
+		}
+	}
+	return it, by, most > 0
+}
+
+// advantage says what speaks for one group against another that could serve as well.
+func (p *planning) advantage(taken, other int) string {
+	a, b := &p.groups[taken], &p.groups[other]
+	switch {
+	case a.Priority > b.Priority:
+		return fmt.Sprintf(": priority %d < %d", b.Priority, a.Priority)
+	case b.shape.accelerated && !a.shape.accelerated:
+		return ": it has no accelerator to tie up"
+	case a.Price != nil && b.Price != nil && *b.Price > *a.Price:
+		return fmt.Sprintf(": price %s > %s", decimal(*b.Price), decimal(*a.Price))
+	case standingOf(a.RecoverableScore) > standingOf(b.RecoverableScore):
+		return fmt.Sprintf(": it recovers from failed launches, score %s < %s", decimal(standingOf(b.RecoverableScore)), decimal(standingOf(a.RecoverableScore)))
+	case p.size(b.shape.total) > p.size(a.shape.total):
+		return ": its pods are smaller"
+	}
+	return ": all that waits together is served with less"
+}
+
+func standingOf(score *float64) float64 {
+	if score == nil {
+		return 1
+	}
+	return *score
+}
+
+func decimal(f float64) string { return fmt.Sprintf("%.4g", f) }
+
+// considered says of each group why it does not serve the items: first those whose pods could, then those that come
+// nearest, at most as many as a sentence holds.
+func (p *planning) considered(items []*item, given []int64) []string {
+	type verdict struct {
+		Reason
+		group, misses int
+	}
+	var could, cannot []verdict
+	for i := range p.groups {
+		if !suitsAny(items, p.groups[i].shape) {
+			reason, _ := p.mismatch(items[0], p.groups[i].shape, p.groups[i].Labels)
+			cannot = append(cannot, verdict{reason, i, p.misses(items[0], p.groups[i].shape)})
+			continue
+		}
+		limit, ok := p.limit(i, given)
+		if !ok {
+			limit.Message = fmt.Sprintf("has room for %s more, which is not enough", podCount(min(p.groups[i].room(given[i]), p.spare(given))))
+		}
+		could = append(could, verdict{limit, i, 0})
+	}
+	slices.SortStableFunc(cannot, func(a, b verdict) int { return cmp.Compare(a.misses, b.misses) })
+	var sentences []string
+	for _, v := range append(could, cannot...) {
+		text := v.Message
+		if v.Code != CodeAtMax && v.Code != CodeMaxWorkers && v.Code != CodeConservative {
+			text = "group " + p.groups[v.group].Name + ": " + text
+		}
+		sentences = append(sentences, text)
+	}
+	return sentences
+}

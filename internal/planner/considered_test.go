@@ -1,0 +1,108 @@
+package planner
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// reasonOf is the first reason of each group's row.
+func reasonsOf(plan Plan) map[string]Reason {
+	reasons := map[string]Reason{}
+	for _, row := range plan.Groups {
+		reasons[row.Name] = row.Reasons[0]
+	}
+	return reasons
+}
+
+func TestEveryGroupThatWasNotTakenSaysWhyWithTheNumbers(t *testing.T) {
+	for name, c := range map[string]struct {
+		snapshot string
+		want     map[string]Reason
+	}{
+		"too small, in the wrong region, at its maximum, cooling down, closed, dearer": {
+			`{"groups": [
+			  {"name": "cheap", "resources": {"GPU": 2}, "price": 1.1, "labels": {"region": "us"}},
+			  {"name": "cooling", "resources": {"GPU": 2}, "price": 1, "labels": {"region": "us"}, "coolingSeconds": 39.5, "closed": "2 pods are unschedulable"},
+			  {"name": "dear", "resources": {"GPU": 2}, "price": 3.2, "labels": {"region": "us"}},
+			  {"name": "far", "resources": {"GPU": 2}, "price": 1, "labels": {"region": "eu"}},
+			  {"name": "full", "resources": {"GPU": 2}, "price": 1, "labels": {"region": "us"}, "maxReplicas": 0},
+			  {"name": "shut", "resources": {"GPU": 2}, "price": 1, "labels": {"region": "us"}, "closed": "the group is suspended"},
+			  {"name": "small", "resources": {"GPU": 1}, "price": 0.5, "labels": {"region": "us"}},
+			  {"name": "unlabelled", "resources": {"GPU": 2}, "price": 1}],
+			 "pendingRequests": [{"resources": {"GPU": 2}, "count": 1, "labelSelectors": [{"region": "us"}]}]}`,
+			map[string]Reason{
+				"cheap":      {CodeLaunch, "launching 1 pod for 1 × {GPU 2} where region=us"},
+				"cooling":    {CodeCoolingDown, "cooling down for 40 s: 2 pods are unschedulable"},
+				"dear":       {CodeNotChosen, "{GPU 2} where region=us: group cheap was taken: price 3.2 > 1.1"},
+				"far":        {CodeLabels, "{GPU 2} where region=us: label region is eu, which must be us"},
+				"full":       {CodeAtMax, "{GPU 2} where region=us: group full is at its maximum of 0 (has 0)"},
+				"shut":       {CodeClosed, "closed: the group is suspended"},
+				"small":      {CodeTooSmall, "{GPU 2} where region=us: too small: needs 2 GPU, has 1"},
+				"unlabelled": {CodeLabels, "{GPU 2} where region=us: it has no label region, which must be us"},
+			},
+		},
+		"of lower priority": {
+			`{"groups": [{"name": "first", "resources": {"GPU": 1}, "priority": 5}, {"name": "second", "resources": {"GPU": 1}, "priority": 1}],
+			  "pendingRequests": [{"resources": {"GPU": 1}, "count": 1}]}`,
+			map[string]Reason{
+				"first":  {CodeLaunch, "launching 1 pod for 1 × {GPU 1}"},
+				"second": {CodeNotChosen, "{GPU 1}: group first was taken: priority 1 < 5"},
+			},
+		},
+		"an accelerator that the work does not need": {
+			`{"groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}}],
+			  "pendingRequests": [{"resources": {"CPU": 1}, "count": 4}]}`,
+			map[string]Reason{
+				"cpu": {CodeLaunch, "launching 1 pod for 4 × {CPU 1}"},
+				"gpu": {CodeNotChosen, "{CPU 1}: group cpu was taken: it has no accelerator to tie up"},
+			},
+		},
+		"recovering from failed launches": {
+			`{"groups": [{"name": "a", "resources": {"GPU": 1}, "recoverableScore": 0.25}, {"name": "b", "resources": {"GPU": 1}}],
+			  "pendingRequests": [{"resources": {"GPU": 1}, "count": 1}]}`,
+			map[string]Reason{
+				"a": {CodeNotChosen, "{GPU 1}: group b was taken: it recovers from failed launches, score 0.25 < 1"},
+				"b": {CodeLaunch, "launching 1 pod for 1 × {GPU 1}"},
+			},
+		},
+		"nothing waits": {
+			`{"groups": [{"name": "a", "resources": {"GPU": 1}}]}`,
+			map[string]Reason{"a": {CodeNotNeeded, "nothing that waits needs another pod of this group"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, reasonsOf(Compute(read(t, c.snapshot), Policy{}))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestDemandThatOnlyACoolingGroupCouldServeIsCoolingDown(t *testing.T) {
+	const asked = `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}]}`
+	const cooling = `{"name": "a", "resources": {"GPU": 1}, "coolingSeconds": 150, "closed": "no pod joined Ray within 5m0s"`
+	for name, c := range map[string]struct {
+		snapshot string
+		want     Reason
+	}{
+		"alone": {`{"groups": [` + cooling + `}]` + asked,
+			Reason{CoolingDown, "group a: cooling down for 3 min: no pod joined Ray within 5m0s"}},
+		"beside a full one": {`{"groups": [` + cooling + `}, {"name": "b", "resources": {"GPU": 1}, "maxReplicas": 0}]` + asked,
+			Reason{CoolingDown, "group a: cooling down for 3 min: no pod joined Ray within 5m0s; group b is at its maximum of 0 (has 0)"}},
+		"full itself": {`{"groups": [` + cooling + `, "maxReplicas": 0}]` + asked,
+			Reason{Capped, "group a: cooling down for 3 min: no pod joined Ray within 5m0s"}},
+		"closed for good": {`{"groups": [{"name": "a", "resources": {"GPU": 1}, "closed": "the group is suspended"}]` + asked,
+			Reason{Closed, "group a: closed: the group is suspended"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Compute(read(t, c.snapshot), Policy{})
+			if len(plan.InfeasibleRequests) != 1 || len(plan.Launch) > 0 {
+				t.Fatalf("launches %v, unmet %+v, want one entry", plan.Launch, plan.InfeasibleRequests)
+			}
+			if diff := cmp.Diff(c.want, plan.InfeasibleRequests[0].Reason); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,144 @@
+package planner
+
+import (
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// DemandKind tells the three kinds of demand apart; the words are those of the REST API.
+type DemandKind string
+
+// The kinds of demand: pending tasks and actors by shape, placement groups, and request_resources.
+const (
+	KindRequest          DemandKind = "request"
+	KindGang             DemandKind = "gang"
+	KindRequestResources DemandKind = "requestResources"
+)
+
+// DemandSummary tells what becomes of one demand: one entry for each shape of request and of request_resources, and one
+// for each gang. Asked is the sum of all counts that follow it; a gang counts as one.
+type DemandSummary struct {
+	Kind DemandKind `json:"kind"`
+	// Resources and Selectors are what one bundle asks for; both are absent for a gang.
+	Resources raydemand.Bundle     `json:"resources,omitempty"`
+	Selectors []raydemand.Selector `json:"labelSelectors,omitempty"`
+	Gang      *raydemand.Gang      `json:"gang,omitempty"`
+
+	Asked int64 `json:"asked"`
+	// Served fits on what runs now; Ray places it by itself.
+	Served int64 `json:"served"`
+	// Waiting counts on pods that were asked for earlier, the oldest of them at WaitingSince (zero where not known), and
+	// Launching on pods that this plan launches.
+	Waiting      int64     `json:"waiting"`
+	WaitingSince time.Time `json:"waitingSince,omitzero"`
+	Launching    int64     `json:"launching"`
+	// Impossible, Capped, Closed and CoolingDown are not served, for the reason of that code.
+	Impossible  int64 `json:"impossible"`
+	Capped      int64 `json:"capped"`
+	Closed      int64 `json:"closed"`
+	CoolingDown int64 `json:"coolingDown"`
+}
+
+// add counts unserved demand under its reason.
+func (d *DemandSummary) add(code string, n int64) {
+	switch code {
+	case Impossible:
+		d.Impossible += n
+	case Closed:
+		d.Closed += n
+	case CoolingDown:
+		d.CoolingDown += n
+	default:
+		d.Capped += n
+	}
+}
+
+// fate is what waits of one item, for pods asked for earlier and for pods that this plan launches.
+type fate struct {
+	waiting, launching int64
+	since              time.Time
+}
+
+func (o *outcome) fates() map[*item]*fate {
+	fates := map[*item]*fate{}
+	of := func(it *item) *fate {
+		if fates[it] == nil {
+			fates[it] = &fate{}
+		}
+		return fates[it]
+	}
+	for _, w := range o.waits {
+		f := of(w.item)
+		f.waiting += w.count
+		f.since = earliest(f.since, w.since)
+	}
+	for _, e := range o.log {
+		of(e.item).launching += e.count
+	}
+	return fates
+}
+
+// summarize accounts for all demand. It is called when the reasons of what is not served are known.
+func (p *planning) summarize(out *outcome, unmet *unmetReasons) []DemandSummary {
+	fates := out.fates()
+	all := make([]DemandSummary, 0, len(p.requests)+len(p.gangs))
+	for i, it := range p.requests {
+		all = append(all, summaryOf(KindRequest, it, fates[it], out.unserved[i], unmet.requests[i].Code))
+	}
+	for _, g := range p.gangs {
+		all = append(all, gangSummary(g, fates, unmet.gangs[g.number]))
+	}
+	for i, c := range p.claims {
+		reason, failed := unmet.claims[i]
+		for _, it := range c.items {
+			var left int64
+			if failed {
+				left = it.request.Count
+			}
+			all = append(all, summaryOf(KindRequestResources, it, fates[it], left, reason.Code))
+		}
+	}
+	return all
+}
+
+func summaryOf(kind DemandKind, it *item, f *fate, unserved int64, code string) DemandSummary {
+	d := DemandSummary{Kind: kind, Resources: it.request.Bundle, Selectors: it.request.Selectors, Asked: it.request.Count}
+	d.Served = d.Asked - unserved
+	if f != nil {
+		d.Waiting, d.Launching, d.WaitingSince = f.waiting, f.launching, f.since
+		d.Served -= d.Waiting + d.Launching
+	}
+	if unserved > 0 {
+		d.add(code, unserved)
+	}
+	return d
+}
+
+// gangSummary counts a gang with the last of its bundles: it starts when all of them have a place.
+func gangSummary(g *gang, fates map[*item]*fate, unmet *Reason) DemandSummary {
+	d := DemandSummary{Kind: KindGang, Gang: g.Gang, Asked: 1}
+	if unmet != nil {
+		d.add(unmet.Code, 1)
+		return d
+	}
+	var all fate
+	for _, o := range g.options {
+		for _, it := range o.items {
+			if f := fates[it]; f != nil {
+				all.waiting += f.waiting
+				all.launching += f.launching
+				all.since = earliest(all.since, f.since)
+			}
+		}
+	}
+	switch {
+	case all.launching > 0:
+		d.Launching = 1
+	case all.waiting > 0:
+		d.Waiting, d.WaitingSince = 1, all.since
+	default:
+		d.Served = 1
+	}
+	return d
+}
