@@ -9,15 +9,20 @@ import "heliostat.dev/heliostat/pkg/raydemand"
 // The order is Ray's (docs/reference/facts.md#planning-order): what must go, minima, request_resources, gangs, requests,
 // and last what is idle. Nodes that must go take no demand.
 func Compute(s Snapshot, policy Policy) Plan {
-	r := newRoster(&s)
+	p, given, out := decide(&s, policy)
+	return p.report(given, out)
+}
+
+// decide is all of Compute but the words: the planning as it ended, the pods to launch by group, and what they serve.
+func decide(s *Snapshot, policy Policy) (p *planning, given []int64, out outcome) {
+	r := newRoster(s)
 	r.stopOutdated(s.LaunchConfigCheckDisabled)
 	r.stopOverMaximum()
 
-	p := newPlanning(r, &s, policy)
-	given, out := p.settle()
+	p = newPlanning(r, s, policy)
+	given, out = p.settle()
 	r.stopIdle(out.used, given)
-
-	return p.report(&s, given, out)
+	return p, given, out
 }
 
 // planning is one snapshot's demand against its roster.

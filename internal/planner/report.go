@@ -6,7 +6,7 @@ import (
 )
 
 // report writes the plan down, sorted: groups by name, terminations by pod, unmet demand as it was planned.
-func (p *planning) report(s *Snapshot, given []int64, out outcome) Plan {
+func (p *planning) report(given []int64, out outcome) Plan {
 	plan := Plan{
 		Launch: map[string]int{}, Terminate: []Termination{}, Groups: []GroupPlan{},
 		InfeasibleRequests: []UnmetRequest{}, InfeasibleGangRequests: []UnmetGang{}, InfeasibleRequestResources: []UnmetRequest{},
