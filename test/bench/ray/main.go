@@ -1,38 +1,91 @@
 // Command ray compares Heliostat's planner with the one of Ray's own autoscaler, on the same snapshots, on the same
 // machine, in the same run.
 //
-//	ray snapshots DIR   writes the snapshots of the comparison of prices
+//	ray quality         prices of plans for realistic instances, over a lower bound
+//	ray snapshots DIR   writes these instances to files, for `autoscaler plan --snapshot`
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
 
 	"heliostat.dev/heliostat/internal/planner"
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	// Ray's planner has one core and no more, and so has this one.
+	runtime.GOMAXPROCS(1)
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string) error {
+// options are what a run is asked.
+type options struct {
+	instances int
+	seed      uint64
+	limit     time.Duration
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	var o options
 	flags := flag.NewFlagSet("ray", flag.ContinueOnError)
-	count := flags.Int("instances", 100, "the number of instances of each set")
-	seed := flags.Uint64("seed", 1, "what the instances are drawn from")
+	flags.IntVar(&o.instances, "instances", 100, "the number of instances of each set")
+	flags.Uint64Var(&o.seed, "seed", 1, "what instances are drawn from")
+	flags.DurationVar(&o.limit, "limit", time.Minute, "the CPU time that Ray's planner is given for a decision")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	switch flags.Arg(0) {
+	switch command := flags.Arg(0); command {
+	case "quality":
+		return o.quality(ctx, out)
 	case "snapshots":
-		return writeSnapshots(flags.Arg(1), append(instances(oneKind, *count, *seed), instances(mixedKinds, *count, *seed)...))
+		return writeSnapshots(flags.Arg(1), append(o.draw(oneKind), o.draw(mixedKinds)...))
+	default:
+		return fmt.Errorf("%q is no command: want quality or snapshots", command)
 	}
-	return fmt.Errorf("%q is no command: want snapshots", flags.Arg(0))
+}
+
+func (o options) draw(set kindsOfGPU) []planner.Snapshot { return instances(set, o.instances, o.seed) }
+
+func (o options) quality(ctx context.Context, out io.Writer) (err error) {
+	python, err := rayPython(ctx)
+	if err != nil {
+		return err
+	}
+	ray, err := startRayPlanner(ctx, python, o.limit)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ray.close()) }()
+	solver, err := solverPython(ctx, python)
+	if err != nil {
+		return err
+	}
+	bounder, err := startPriceBounder(ctx, solver)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bounder.close()) }()
+	for _, set := range []kindsOfGPU{oneKind, mixedKinds} {
+		if err := quality(ctx, out, set, o.draw(set), ray, bounder); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeSnapshots writes each snapshot to a file of its name in dir.
