@@ -85,32 +85,34 @@ func (pat *pattern) times(b *batch, limit int64) int64 {
 	return limit
 }
 
-// score ranks what could serve; better compares field by field in this order. The first five are those of Ray's
-// score (ray scheduler.py, _compute_score) with amounts of different resources made comparable.
+// score ranks what could serve; better compares field by field in this order. rank, sparing, kinds, least and mean are
+// Ray's score (ray scheduler.py, _compute_score) with amounts of different resources made comparable.
 type score struct {
-	rank    int  // preference of the first bundle's matching selector, larger is earlier in the list
-	sparing bool // no accelerator lies idle beside work that needs none
-	kinds   int  // resources in use
-	least   float64
-	mean    float64
-	share   float64 // in use, without weight: of two equals the one that wastes less
-	// The group's own standing: its chance of being had, its priority, its cloud's stock.
-	recoverable float64
-	priority    int
-	cloud       float64
+	rank    int     // preference of the first bundle's matching selector, larger is earlier in the list
+	most    float64 // what is served per pod, where the number of pods is what is short
+	sparing bool    // no accelerator lies idle beside work that needs none
+	// The group's own standing comes before what its nodes cost.
+	standing standing
+	thrift   float64 // what is served for the cost
+	kinds    int     // resources in use
+	least    float64
+	mean     float64
+	share    float64 // in use, without weight: of two equals the one that wastes less
+	cloud    float64 // the cloud's stock
 }
 
 // better orders scores: positive when a is better than b.
 func better(a, b score) int {
 	return cmp.Or(
 		cmp.Compare(a.rank, b.rank),
+		cmp.Compare(a.most, b.most),
 		compareBool(a.sparing, b.sparing),
+		a.standing.compare(b.standing),
+		compareNearly(a.thrift, b.thrift),
 		cmp.Compare(a.kinds, b.kinds),
 		cmp.Compare(a.least, b.least),
 		cmp.Compare(a.mean, b.mean),
 		cmp.Compare(a.share, b.share),
-		cmp.Compare(a.recoverable, b.recoverable),
-		cmp.Compare(a.priority, b.priority),
 		cmp.Compare(a.cloud, b.cloud),
 	)
 }
@@ -170,15 +172,12 @@ func (p *planning) scoreUse(sc *score, b *batch, total vector, hosts int64, used
 }
 
 func (p *planning) scoreGroup(sc *score, group int) {
-	sc.recoverable, sc.cloud = 1, 1
+	sc.standing.recoverable, sc.cloud = 1, 1
 	if group < 0 {
 		return
 	}
 	g := &p.groups[group]
-	sc.priority = g.Priority
-	if g.RecoverableScore != nil {
-		sc.recoverable = *g.RecoverableScore
-	}
+	sc.standing = g.standingOf()
 	if g.CloudAvailability != nil {
 		sc.cloud = *g.CloudAvailability
 	}
@@ -214,51 +213,4 @@ func (p *planning) bestOnTheWay(l *ledger, b *batch) (int, pattern) {
 func (p *planning) preferred(a *pattern, groupA int, b *pattern, groupB int) bool {
 	order := better(a.score, b.score)
 	return order > 0 || order == 0 && groupA < groupB
-}
-
-// launchBest launches replica after replica of the group that what waits fills best. A pattern is repeated as often
-// as it lasts, so the work does not depend on the counts.
-func (p *planning) launchBest(l *ledger, b *batch) {
-	if b.join > 0 {
-		return
-	}
-	patterns := make([]*pattern, len(p.groups))
-	for !b.served() {
-		best := -1
-		for i := range p.groups {
-			g := &p.groups[i]
-			if min(l.room[i], l.spare) < g.hosts || !b.admitsLabels(g.shape.labels) {
-				continue
-			}
-			if patterns[i] == nil || !patterns[i].holds(b) {
-				pat, _ := p.newPattern(b, g.shape, g.shape.total, g.hosts)
-				patterns[i] = &pat
-			}
-			if len(patterns[i].uses) > 0 && (best < 0 || p.preferred(patterns[i], i, patterns[best], best)) {
-				best = i
-			}
-		}
-		if best < 0 {
-			return
-		}
-		p.launchPattern(l, b, &p.groups[best], patterns[best])
-	}
-}
-
-func (p *planning) launchPattern(l *ledger, b *batch, g *group, pat *pattern) {
-	replicas := pat.times(b, min(l.room[g.shape.group], l.spare)/g.hosts)
-	for _, f := range pat.hosts {
-		lot := l.launch(g, f.count*replicas)
-		if len(f.take) > 0 {
-			lot.free, lot.touched = f.after, true
-		}
-		if b.spread && lot.touched {
-			lot.gang = b.turn
-		}
-		l.lots = append(l.lots, lot)
-		l.record(b, g.shape.group, lot.count, f.take)
-	}
-	for _, u := range pat.uses {
-		b.left[u.item] -= u.count * replicas
-	}
 }

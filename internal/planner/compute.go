@@ -34,6 +34,7 @@ type planning struct {
 	gangs    []*gang
 	// base lists what is free now, totals what is there whatever is in use.
 	base, totals []lot
+	yard         yardstick
 }
 
 // claim is one standing call of request_resources: the cluster keeps at least this much in total.
@@ -49,6 +50,7 @@ func newPlanning(r *roster, s *Snapshot, policy Policy) *planning {
 			p.claims = append(p.claims, claim{"request_resources", items})
 		}
 	}
+	p.yard = p.newYardstick()
 	p.base = r.openLedger(false, r.holders(p.gangs))
 	p.totals = p.base
 	if len(p.claims) > 0 {

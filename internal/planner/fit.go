@@ -57,10 +57,31 @@ func (b *batch) limit(i int) int64 {
 }
 
 // place serves a batch: on nodes that run or already take demand, then on those on their way, then on new ones.
+// Before new ones are launched, what is there is tried once more with all of the batch looked at together.
 func (p *planning) place(l *ledger, b *batch) {
+	retry := p.retryable(l, b)
+	var before *ledger
+	left := slices.Clone(b.left)
+	if retry {
+		before = l.clone()
+	}
 	l.useStanding(b)
 	p.useOnTheWay(l, b)
+	if retry && !b.served() {
+		greedy := b.left
+		b.left = left
+		if p.fitJointly(before, b) {
+			*l = *before
+			return
+		}
+		b.left = greedy
+	}
 	p.launchBest(l, b)
+}
+
+// retryable reports whether a batch that does not fit one by one is worth a second look.
+func (p *planning) retryable(l *ledger, b *batch) bool {
+	return len(l.lots) > 0 && len(l.lots) <= maxProgramBins && b.turn == 0 && b.joinable()
 }
 
 // useStanding places item by item, largest first, on the first nodes that fit (first-fit decreasing). Selectors are

@@ -15,7 +15,9 @@ type ledger struct {
 	spare int64
 	// launched counts the pods launched since the ledger was opened.
 	launched []int64
-	log      []entry
+	// how says by what new nodes are chosen.
+	how strategy
+	log []entry
 	// waits lists what was placed on pods that were asked for earlier and have not joined yet.
 	waits []wait
 }
@@ -61,7 +63,7 @@ type wait struct {
 func (l *ledger) clone() *ledger {
 	return &ledger{
 		lots: slices.Clone(l.lots), room: slices.Clone(l.room), spare: l.spare,
-		launched: slices.Clone(l.launched), log: slices.Clip(l.log), waits: slices.Clip(l.waits),
+		launched: slices.Clone(l.launched), how: l.how, log: slices.Clip(l.log), waits: slices.Clip(l.waits),
 	}
 }
 

@@ -1,9 +1,6 @@
 package planner
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // outcome is what one round of placing all demand comes to.
 type outcome struct {
@@ -19,9 +16,10 @@ type outcome struct {
 	waits    []wait
 }
 
-// round places all demand, with pods already planned by group, and launches what is missing.
-func (p *planning) round(given []int64) outcome {
+// round places all demand, with pods already planned by group, and launches what is missing in the given way.
+func (p *planning) round(given []int64, how strategy) outcome {
 	l := p.open(p.base, given)
+	l.how = how
 	out := outcome{used: make([]bool, len(p.nodes))}
 	p.launchMinimum(l, given)
 	for _, c := range p.claims {
@@ -71,6 +69,7 @@ func (p *planning) launchMinimum(l *ledger, given []int64) {
 // half of what was asked for helps nobody.
 func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) bool {
 	own := p.open(p.totals, given)
+	own.how = l.how
 	for i, n := range l.launched {
 		if n > 0 {
 			own.lots = append(own.lots, p.freshLot(&p.groups[i], n, true))
@@ -118,100 +117,4 @@ func (o *outcome) markUsed(l *ledger) {
 			}
 		}
 	}
-}
-
-// Rounds, trials and work bound the search: a budget of work and not of time, so that a plan repeats exactly.
-const (
-	maxRounds = 8
-	minTrials = 8
-	maxTrials = 256
-	// maxWork counts looks of one item at one lot; some millions take tens of milliseconds. It bounds the clean-up from
-	// minTrials on: one round of a thousand shapes over a hundred groups is more than all of it.
-	maxWork = 4_000_000
-)
-
-// trials is how often a clean-up may place everything once more. One more time costs as much as the last: what the
-// plan itself launches stands in the ledger too, and many shapes launch many kinds of nodes.
-func (p *planning) trials(last *outcome) int {
-	items := len(p.requests) + 1
-	for _, c := range p.claims {
-		items += len(c.items)
-	}
-	for _, g := range p.gangs {
-		items += len(g.options[0].items)
-	}
-	return min(max(maxWork/(items*(last.lots+len(p.groups)+1)), minTrials), maxTrials)
-}
-
-// settle finds launches that are enough and not more than enough. Greedy placing may serve demand in one order on
-// pods that are being chosen and in another on pods that are there; planning again with the launches given, until
-// nothing is added, makes sure that the next cycle has nothing to add either.
-func (p *planning) settle() ([]int64, outcome) {
-	given := make([]int64, len(p.groups))
-	out := p.round(given)
-	for range maxRounds {
-		if sum(out.launched) == 0 {
-			break
-		}
-		for i, n := range out.launched {
-			given[i] += n
-		}
-		out = p.round(given)
-	}
-	return p.drop(given, out)
-}
-
-// drop takes back every replica without which all is served as well. In a cluster so large that the budget ends
-// first, some may stay.
-func (p *planning) drop(given []int64, out outcome) ([]int64, outcome) {
-	if sum(given) == 0 {
-		return given, out
-	}
-	trials := p.trials(&out)
-	for dropped := true; dropped; {
-		dropped = false
-		for _, i := range p.dearestFirst() {
-			for given[i] > 0 && trials > 0 {
-				trials--
-				less := slices.Clone(given)
-				less[i] -= p.groups[i].hosts
-				again := p.round(less)
-				if sum(again.launched) > 0 || !again.asGood(&out) {
-					break
-				}
-				given, out, dropped = less, again, true
-			}
-		}
-	}
-	return given, out
-}
-
-// dearestFirst orders groups by what a pod holds that is scarce.
-func (p *planning) dearestFirst() []int {
-	order := make([]int, len(p.groups))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		x, y := p.groups[a].shape, p.groups[b].shape
-		if c := compareBool(y.accelerated, x.accelerated); c != 0 {
-			return c
-		}
-		return cmp.Compare(p.size(y.total), p.size(x.total))
-	})
-	return order
-}
-
-// asGood reports whether o serves everything that other serves.
-func (o *outcome) asGood(other *outcome) bool {
-	for i, n := range o.unserved {
-		if n > other.unserved[i] {
-			return false
-		}
-	}
-	return len(o.claims) <= len(other.claims) && subset(o.gangs, other.gangs)
-}
-
-func subset(few, many []*gang) bool {
-	return !slices.ContainsFunc(few, func(g *gang) bool { return !slices.Contains(many, g) })
 }

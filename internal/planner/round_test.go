@@ -6,7 +6,7 @@ func TestTheBudgetOfWorkCountsTheNodesThatThePlanItselfLaunches(t *testing.T) {
 	s := wideFleet(10)
 	s.Requests = randomShapes(200, 10)
 	p := newPlanning(newRoster(&s), &s, Policy{})
-	out := p.round(make([]int64, len(p.groups)))
+	out := p.round(make([]int64, len(p.groups)), fullest)
 	ledgerLooks := len(p.requests) * out.lots
 	if out.lots < 2*len(p.groups) {
 		t.Fatalf("%d kinds of nodes are launched, too few for this test", out.lots)

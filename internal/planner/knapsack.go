@@ -1,0 +1,128 @@
+package planner
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// knapsack finds the most valuable filling of one bin: branch and bound, the bundles that give most for the space
+// they take first. It stops after a number of nodes with the best filling found so far, which is at least as good as
+// taking the bundles in that order.
+type knapsack struct {
+	kinds []kind
+	free  vector
+	// densest[i*len(free)+r] is the most that a unit of resource r brings when spent on kinds from i on.
+	densest  []float64
+	nodes    int
+	counts   []int64
+	best     []int64
+	bestSum  float64
+	complete bool // the search was not cut short
+}
+
+// kind is one item as the knapsack sees it.
+type kind struct {
+	item    int
+	need    []term
+	limit   int64
+	value   float64
+	density float64
+	native  bool // justifies the bin; others only ride along
+}
+
+// solve fills what is free; taken says how much the caller has put in by force.
+func (k *knapsack) solve(free vector, nodes int) float64 {
+	k.order(free)
+	k.free = append(k.free[:0], free...)
+	k.counts = append(k.counts[:0], make([]int64, len(k.kinds))...)
+	k.best = append(k.best[:0], make([]int64, len(k.kinds))...)
+	k.nodes, k.bestSum, k.complete = nodes, 0, true
+	k.branch(0, 0)
+	return k.bestSum
+}
+
+// order sorts the kinds by value for the share of the bin that they take, and prepares the bounds.
+func (k *knapsack) order(free vector) {
+	for i := range k.kinds {
+		kd := &k.kinds[i]
+		var share float64
+		for _, t := range kd.need {
+			share += float64(t.amount) / float64(max(free[t.resource], 1))
+		}
+		kd.density = kd.value / max(share, 1e-12)
+	}
+	slices.SortFunc(k.kinds, func(a, b kind) int { return cmp.Or(cmp.Compare(b.density, a.density), cmp.Compare(a.item, b.item)) })
+	width := len(free)
+	k.densest = append(k.densest[:0], make([]float64, (len(k.kinds)+1)*width)...)
+	for i := len(k.kinds) - 1; i >= 0; i-- {
+		kd := &k.kinds[i]
+		for r := range width {
+			gain := math.Inf(1)
+			if amount := amountOf(kd.need, r); amount > 0 {
+				gain = kd.value / float64(amount)
+			}
+			k.densest[i*width+r] = max(gain, k.densest[(i+1)*width+r])
+		}
+	}
+}
+
+func amountOf(need []term, resource int) raydemand.Amount {
+	for _, t := range need {
+		if t.resource == resource {
+			return t.amount
+		}
+	}
+	return 0
+}
+
+// bound is more than the kinds from i on can bring: each resource alone bounds it.
+func (k *knapsack) bound(i int) float64 {
+	least := math.Inf(1)
+	for r, free := range k.free {
+		if gain := k.densest[i*len(k.free)+r]; !math.IsInf(gain, 1) {
+			least = min(least, float64(free)*gain)
+		}
+	}
+	return least
+}
+
+func (k *knapsack) branch(i int, sum float64) {
+	if sum > k.bestSum*(1+1e-12) {
+		k.bestSum = sum
+		copy(k.best, k.counts)
+	}
+	if i == len(k.kinds) || sum+k.bound(i) <= k.bestSum*(1+1e-9) {
+		return
+	}
+	if k.nodes--; k.nodes < 0 {
+		k.complete = false
+		return
+	}
+	kd := &k.kinds[i]
+	n := k.free.times(kd.need, kd.limit)
+	k.free.subtract(kd.need, n)
+	for ; ; n-- {
+		k.counts[i] = n
+		k.branch(i+1, sum+float64(float64(n)*kd.value))
+		if n == 0 || k.nodes < 0 {
+			break
+		}
+		k.free.subtract(kd.need, -1)
+	}
+	k.free.subtract(kd.need, -n)
+	k.counts[i] = 0
+}
+
+// filling returns the best filling, by item, and whether something in it justifies the bin.
+func (k *knapsack) filling() (uses []portion, native bool) {
+	for i, n := range k.best {
+		if n > 0 {
+			uses = append(uses, portion{k.kinds[i].item, n})
+			native = native || k.kinds[i].native
+		}
+	}
+	return uses, native
+}

@@ -1,0 +1,106 @@
+package planner
+
+// strategy says by what new nodes are chosen. None is best for every demand, so a plan tries several.
+type strategy int
+
+const (
+	// fullest takes the nodes that are filled best, as Ray does.
+	fullest strategy = iota
+	// thriftiest takes the nodes that serve most for what they cost.
+	thriftiest
+	// fewest takes the nodes that serve most, for when the number of pods is what is short.
+	fewest
+	// jointly answers all of a batch together by column generation; what that leaves goes the thriftiest way.
+	jointly
+)
+
+// launchBest launches replica after replica of the group that what waits fills best. A pattern is repeated as often
+// as it lasts, so the work does not depend on the counts.
+func (p *planning) launchBest(l *ledger, b *batch) {
+	if b.join > 0 {
+		return
+	}
+	if l.how == jointly {
+		p.launchJointly(l, b)
+	}
+	patterns := make([]*pattern, len(p.groups))
+	fair := p.fairPrices(l, b)
+	for !b.served() {
+		best := -1
+		for i := range p.groups {
+			g := &p.groups[i]
+			if min(l.room[i], l.spare) < g.hosts || !b.admitsLabels(g.shape.labels) {
+				continue
+			}
+			if patterns[i] == nil || !patterns[i].holds(b) {
+				pat, _ := p.newPattern(b, g.shape, g.shape.total, g.hosts)
+				p.rate(&pat, l.how, b, i, fair)
+				patterns[i] = &pat
+			}
+			if len(patterns[i].uses) > 0 && (best < 0 || p.preferred(patterns[i], i, patterns[best], best)) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return
+		}
+		p.launchPattern(l, b, &p.groups[best], patterns[best])
+	}
+}
+
+// fairPrices is what one bundle of each item costs on the group that serves it cheapest, filled with nothing else.
+func (p *planning) fairPrices(l *ledger, b *batch) []float64 {
+	if l.how != thriftiest && l.how != jointly {
+		return nil
+	}
+	fair := make([]float64, len(b.items))
+	for at, it := range b.items {
+		for i := range p.groups {
+			g := &p.groups[i]
+			if b.left[at] == 0 || l.room[i] < g.hosts || it.rank[g.shape.labels] == noMatch {
+				continue
+			}
+			if n := g.shape.total.times(it.need, b.limit(at)); n > 0 {
+				if each := p.yard.cost[i] / float64(n*g.hosts); fair[at] == 0 || each < fair[at] {
+					fair[at] = each
+				}
+			}
+		}
+	}
+	return fair
+}
+
+// rate completes the score of a pattern by what the strategy looks at.
+func (p *planning) rate(pat *pattern, how strategy, b *batch, group int, fair []float64) {
+	switch how {
+	case thriftiest, jointly:
+		var worth float64
+		for _, u := range pat.uses {
+			worth += float64(u.count) * fair[u.item]
+		}
+		pat.score.thrift = worth / max(p.yard.cost[group], 1e-9)
+	case fewest:
+		for _, u := range pat.uses {
+			pat.score.most += float64(u.count) * p.needed(b.items[u.item])
+		}
+		pat.score.most /= float64(p.groups[group].hosts)
+	}
+}
+
+func (p *planning) launchPattern(l *ledger, b *batch, g *group, pat *pattern) {
+	replicas := pat.times(b, min(l.room[g.shape.group], l.spare)/g.hosts)
+	for _, f := range pat.hosts {
+		lot := l.launch(g, f.count*replicas)
+		if len(f.take) > 0 {
+			lot.free, lot.touched = f.after, true
+		}
+		if b.spread && lot.touched {
+			lot.gang = b.turn
+		}
+		l.lots = append(l.lots, lot)
+		l.record(b, g.shape.group, lot.count, f.take)
+	}
+	for _, u := range pat.uses {
+		b.left[u.item] -= u.count * replicas
+	}
+}

@@ -1,0 +1,218 @@
+package planner
+
+import "math"
+
+// column is one way to fill one bin: a variable of the covering program that counts how often it is done.
+type column struct {
+	bin  int
+	cost float64
+	// uses are the bundles of each item in one host of the bin.
+	uses []portion
+}
+
+// simplex solves the covering program over the columns that are known so far: least cost such that every item's
+// bundles are covered, or left over at a price that no filling reaches, and no bin is used more often than it may be.
+//
+// It is the revised simplex method with an explicit inverse of the basis, which is right for what it is used for:
+// some tens of rows, and columns that come one by one. Products are rounded before they are added, so that a machine
+// that could fuse both steps finds the same plan as one that cannot.
+type simplex struct {
+	*covering
+	rows    int
+	inverse []float64 // of the basis, row by row
+	value   []float64 // of the basic variables
+	price   []float64 // cost of the basic variables
+	basis   []int     // column number; a slack of row r is -1-r
+	dual    []float64
+	enter   []float64 // the entering column, seen from the basis
+	pivots  int       // how many may still be made
+}
+
+const (
+	// tolerance is how much a reduced cost must promise, in shares of the dearest bin.
+	tolerance = 1e-7
+	// perturbation sets equal right-hand sides apart, against cycling. It stays below what rounding looks at.
+	perturbation = 1e-6
+	// leftOver is the price of a bundle that is not served, in dearest bins.
+	leftOver = 1000
+)
+
+// newSimplex starts with everything left over.
+func newSimplex(c *covering, pivots int) *simplex {
+	n := c.rows()
+	s := &simplex{covering: c, rows: n, pivots: pivots,
+		inverse: make([]float64, n*n), value: make([]float64, n), price: make([]float64, n),
+		basis: make([]int, n), dual: make([]float64, n), enter: make([]float64, n)}
+	s.restart()
+	return s
+}
+
+// restart forgets the basis. Demand and limits may have changed since.
+func (s *simplex) restart() {
+	clear(s.inverse)
+	for r := range s.rows {
+		s.inverse[r*s.rows+r] = 1
+		s.basis[r] = -1 - r
+		s.value[r] = s.bound(r) + perturbation*float64(r+1)
+		s.price[r] = s.slackPrice(r)
+		s.dual[r] = s.price[r]
+	}
+}
+
+// bound is the right-hand side of a row: bundles of an item, uses of a bin, or pods in all.
+func (c *covering) bound(row int) float64 {
+	switch m := len(c.items); {
+	case row < m:
+		return float64(c.left[row])
+	case row < m+len(c.bins):
+		return float64(c.limit[row-m])
+	}
+	return float64(c.spare)
+}
+
+func (c *covering) rows() int { return len(c.items) + len(c.bins) + 1 }
+
+// slackPrice is what one unit of a row's own variable costs: a bundle left over is dear, a bin not used is free.
+func (c *covering) slackPrice(row int) float64 {
+	if row < len(c.items) {
+		return leftOver * c.dearest
+	}
+	return 0
+}
+
+// improve enters columns until none of those known makes the program cheaper. It reports false when the pivots that
+// were allowed are used up.
+func (s *simplex) improve(pool []column) bool {
+	for ; s.pivots > 0; s.pivots-- {
+		best, worst := -1, -tolerance*s.dearest
+		for j := range pool {
+			if reduced := s.reduced(&pool[j]); reduced < worst {
+				best, worst = j, reduced
+			}
+		}
+		surplus, slack := -1, -1
+		for r, d := range s.dual {
+			switch {
+			case r < len(s.items) && d < worst:
+				surplus, slack, best, worst = r, -1, -1, d
+			case s.slackPrice(r)-d < worst:
+				surplus, slack, best, worst = -1, r, -1, s.slackPrice(r)-d
+			}
+		}
+		switch {
+		case best >= 0:
+			s.enterColumn(&pool[best])
+			s.pivot(best, pool[best].cost, worst)
+		case surplus >= 0:
+			s.enterUnit(surplus, -1)
+			s.pivot(surplusOf(surplus), 0, worst)
+		case slack >= 0:
+			s.enterUnit(slack, 1)
+			s.pivot(-1-slack, s.slackPrice(slack), worst)
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// surplusOf numbers the variable that takes up what is covered beyond the demand of a row.
+func surplusOf(row int) int { return math.MinInt32 + row }
+
+// reduced is what one unit of a column saves, negative when it does.
+func (s *simplex) reduced(c *column) float64 {
+	m := len(s.items)
+	hosts := float64(s.bins[c.bin].hosts)
+	cost := c.cost - s.dual[m+c.bin] - float64(s.pods(c.bin)*s.dual[s.rows-1])
+	for _, u := range c.uses {
+		cost -= float64(float64(u.count) * hosts * s.dual[u.item])
+	}
+	return cost
+}
+
+// pods is how much one use of a bin takes of the bound on all pods together.
+func (c *covering) pods(bin int) float64 {
+	if c.bins[bin].there {
+		return 0
+	}
+	return float64(c.bins[bin].hosts)
+}
+
+func (s *simplex) enterColumn(c *column) {
+	m := len(s.items)
+	clear(s.enter)
+	hosts := float64(s.bins[c.bin].hosts)
+	for _, u := range c.uses {
+		s.add(u.item, float64(u.count)*hosts)
+	}
+	s.add(m+c.bin, 1)
+	if pods := s.pods(c.bin); pods > 0 {
+		s.add(s.rows-1, pods)
+	}
+}
+
+func (s *simplex) enterUnit(row int, factor float64) {
+	clear(s.enter)
+	s.add(row, factor)
+}
+
+// add adds factor times a column of the inverse to the entering column.
+func (s *simplex) add(row int, factor float64) {
+	for r := range s.rows {
+		s.enter[r] += float64(s.inverse[r*s.rows+row] * factor)
+	}
+}
+
+// pivot exchanges the entering variable for the basic one that reaches zero first.
+func (s *simplex) pivot(variable int, cost, reduced float64) {
+	const smallest = 1e-9
+	leave, least := -1, math.Inf(1)
+	for r, e := range s.enter {
+		if e <= smallest {
+			continue
+		}
+		if ratio := s.value[r] / e; ratio < least {
+			leave, least = r, ratio
+		}
+	}
+	if leave < 0 {
+		s.pivots = 0 // no filling is without limit: only rounding leads here
+		return
+	}
+	n := s.rows
+	pivotRow := s.inverse[leave*n : leave*n+n]
+	scale := 1 / s.enter[leave]
+	for j := range pivotRow {
+		s.dual[j] += float64(reduced * scale * pivotRow[j])
+		pivotRow[j] *= scale
+	}
+	for r, e := range s.enter {
+		if r == leave || e == 0 {
+			continue
+		}
+		row := s.inverse[r*n : r*n+n]
+		for j, v := range pivotRow {
+			row[j] -= float64(e * v)
+		}
+		s.value[r] = max(0, s.value[r]-float64(e*least))
+	}
+	s.value[leave], s.basis[leave], s.price[leave] = least, variable, cost
+}
+
+// objective is the cost of the present solution.
+func (s *simplex) objective() (sum float64) {
+	for r, v := range s.value {
+		sum += float64(v * s.price[r])
+	}
+	return sum
+}
+
+// leavesOver reports whether some bundle cannot be covered even in fractions.
+func (s *simplex) leavesOver() bool {
+	for r, variable := range s.basis {
+		if variable < 0 && variable >= -len(s.items) && s.value[r] > roundingSlack {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,156 @@
+package planner
+
+import (
+	"cmp"
+	"slices"
+)
+
+// yardstick says what launching costs, so that plans can be compared.
+type yardstick struct {
+	// cost is what one replica of each group costs: its price where every group that could serve has one, else what
+	// it holds that is scarce.
+	cost []float64
+	// class is the rank of each group by its own standing, 0 for those to be launched first. Price counts only within
+	// a class.
+	class   []int
+	classes int
+}
+
+// acceleratorWorth is what one accelerator is worth in CPU cores where prices are unknown: on public clouds a GPU costs
+// about as much as fourteen cores. A weight and not an order: six nodes of one GPU and sixteen cores each waste more
+// than one of eight GPUs and thirty-two cores.
+const acceleratorWorth = 14
+
+// scarcity is an amount by what it is worth when no price is known.
+func (c *catalog) scarcity(resource int, amount float64) float64 {
+	if accelerators[c.names[resource]] {
+		return amount * acceleratorWorth
+	}
+	return amount
+}
+
+// newYardstick looks at the groups that are open and could serve some of what waits.
+func (p *planning) newYardstick() yardstick {
+	y := yardstick{cost: make([]float64, len(p.groups)), class: make([]int, len(p.groups))}
+	priced := true
+	for i := range p.groups {
+		g := &p.groups[i]
+		priced = priced && (g.Price != nil || g.shut.Code != "" || !p.serves(g.shape))
+	}
+	var standings []standing
+	for i := range p.groups {
+		g := &p.groups[i]
+		if priced && g.Price != nil {
+			y.cost[i] = *g.Price * float64(g.hosts)
+		} else {
+			y.cost[i] = p.holding(g.shape.total) * float64(g.hosts)
+		}
+		standings = append(standings, g.standingOf())
+	}
+	order := slices.Clone(standings)
+	slices.SortFunc(order, func(a, b standing) int { return b.compare(a) })
+	order = slices.Compact(order)
+	for i, s := range standings {
+		y.class[i] = slices.Index(order, s)
+	}
+	y.classes = len(order)
+	return y
+}
+
+// serves reports whether a fresh node of this shape could serve something that is asked for.
+func (p *planning) serves(s *shape) bool {
+	if suitsAny(p.requests, s) {
+		return true
+	}
+	for _, c := range p.claims {
+		if suitsAny(c.items, s) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.gangs, func(g *gang) bool {
+		return slices.ContainsFunc(g.options, func(o option) bool { return suitsAny(o.items, s) })
+	})
+}
+
+// holding is what a node has that is scarce, as one number.
+func (p *planning) holding(total vector) (sum float64) {
+	for i, amount := range total {
+		sum += p.scarcity(i, p.worth(i, amount))
+	}
+	return sum
+}
+
+// standing is a group's own: its chance of being had, and its priority.
+type standing struct {
+	recoverable float64
+	priority    int
+}
+
+func (s standing) compare(other standing) int {
+	return cmp.Or(cmp.Compare(s.recoverable, other.recoverable), cmp.Compare(s.priority, other.priority))
+}
+
+func (g *group) standingOf() standing {
+	s := standing{1, g.Priority}
+	if g.RecoverableScore != nil {
+		s.recoverable = *g.RecoverableScore
+	}
+	return s
+}
+
+// verdict says how good a plan is: what it leaves unserved, then what it costs by class of groups, then how
+// many pods it takes. Smaller is better, compared in this order.
+type verdict struct {
+	claims, gangs int
+	unserved      float64
+	// costs by class of groups, the last class first: what a better class can do no worse one shall.
+	costs []float64
+	pods  int64
+}
+
+func (p *planning) verdict(given []int64, out *outcome) verdict {
+	v := verdict{claims: len(out.claims), gangs: len(out.gangs), costs: make([]float64, p.yard.classes)}
+	for i, n := range out.unserved {
+		v.unserved += float64(n) * p.needed(p.requests[i])
+	}
+	for i, n := range given {
+		v.costs[p.yard.classes-1-p.yard.class[i]] += p.yard.cost[i] * float64(n/p.groups[i].hosts)
+		v.pods += n
+	}
+	return v
+}
+
+// needed is what one bundle asks for that is scarce, as one number; never nothing.
+func (p *planning) needed(it *item) float64 {
+	const least = 1e-3 // a bundle that asks for a label alone
+	sum := least
+	for _, t := range it.need {
+		sum += p.scarcity(t.resource, p.worth(t.resource, t.amount))
+	}
+	return sum
+}
+
+// compareService orders by what is left unserved.
+func (v *verdict) compareService(other *verdict) int {
+	return cmp.Or(
+		cmp.Compare(v.claims, other.claims),
+		cmp.Compare(v.gangs, other.gangs),
+		compareNearly(v.unserved, other.unserved),
+	)
+}
+
+func (v *verdict) compare(other *verdict) int {
+	order := v.compareService(other)
+	for i := 0; i < len(v.costs) && order == 0; i++ {
+		order = compareNearly(v.costs[i], other.costs[i])
+	}
+	return cmp.Or(order, cmp.Compare(v.pods, other.pods))
+}
+
+// compareNearly takes sums for equal that differ by rounding only.
+func compareNearly(a, b float64) int {
+	if nearly := 1e-9 * max(a, b); a-b <= nearly && b-a <= nearly {
+		return 0
+	}
+	return cmp.Compare(a, b)
+}

@@ -1,0 +1,141 @@
+package planner
+
+import (
+	"cmp"
+	"slices"
+)
+
+// contender is a number of launches by group, with what a round that is given them comes to: it launches no more.
+type contender struct {
+	given []int64
+	out   outcome
+	verdict
+}
+
+// settle finds the launches: those of the strategy that does best, less what turns out not to be needed.
+func (p *planning) settle() ([]int64, outcome) {
+	given := make([]int64, len(p.groups))
+	first := p.round(given, fullest)
+	if sum(first.launched) == 0 {
+		return given, first
+	}
+	best := p.complete(first, fullest)
+	for _, how := range p.alternatives(&best) {
+		found := p.complete(p.round(given, how), how)
+		if how == fewest && found.compareService(&best.verdict) >= 0 {
+			continue // it spares no accelerators, which more service alone excuses
+		}
+		if found.compare(&best.verdict) < 0 {
+			best = found
+		}
+	}
+	return p.drop(best.given, best.out)
+}
+
+// alternatives lists the strategies worth trying beside the first.
+func (p *planning) alternatives(first *contender) []strategy {
+	hows := []strategy{thriftiest}
+	if first.unserved > 0 && p.spare(first.given) == 0 {
+		hows = append(hows, fewest)
+	}
+	return append(hows, jointly)
+}
+
+// maxRounds bounds how often a plan is planned again with its own launches given.
+const maxRounds = 8
+
+// complete makes launches that are enough. Greedy placing may serve demand in one order on pods that are being chosen
+// and in another on pods that are there; planning again with the launches given, until nothing is added, makes sure
+// that the next cycle has nothing to add either.
+func (p *planning) complete(out outcome, how strategy) contender {
+	given := make([]int64, len(p.groups))
+	for range maxRounds {
+		if sum(out.launched) == 0 {
+			break
+		}
+		for i, n := range out.launched {
+			given[i] += n
+		}
+		out = p.round(given, how)
+	}
+	return contender{given, out, p.verdict(given, &out)}
+}
+
+// Trials and work bound the search: a budget of work and not of time, so that a plan repeats exactly.
+const (
+	minTrials = 8
+	maxTrials = 256
+	// maxWork counts looks of one item at one lot; some millions take tens of milliseconds. It bounds the clean-up from
+	// minTrials on: one round of a thousand shapes over a hundred groups is more than all of it.
+	maxWork = 4_000_000
+)
+
+// trials is how often a clean-up may place everything once more. One more time costs as much as the last: what the
+// plan itself launches stands in the ledger too, and many shapes launch many kinds of nodes.
+func (p *planning) trials(last *outcome) int {
+	items := len(p.requests) + 1
+	for _, c := range p.claims {
+		items += len(c.items)
+	}
+	for _, g := range p.gangs {
+		items += len(g.options[0].items)
+	}
+	return min(max(maxWork/(items*(last.lots+len(p.groups)+1)), minTrials), maxTrials)
+}
+
+// drop takes back every replica without which all is served as well. In a cluster so large that the budget ends
+// first, some may stay.
+func (p *planning) drop(given []int64, out outcome) ([]int64, outcome) {
+	if sum(given) == 0 {
+		return given, out
+	}
+	trials := p.trials(&out)
+	for dropped := true; dropped; {
+		dropped = false
+		for _, i := range p.dearestFirst() {
+			for given[i] > 0 && trials > 0 {
+				trials--
+				less := slices.Clone(given)
+				less[i] -= p.groups[i].hosts
+				again := p.round(less, fullest)
+				if sum(again.launched) > 0 || !again.asGood(&out) {
+					break
+				}
+				given, out, dropped = less, again, true
+			}
+		}
+	}
+	return given, out
+}
+
+// dearestFirst orders groups by what a pod holds that is scarce.
+func (p *planning) dearestFirst() []int {
+	order := make([]int, len(p.groups))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := p.groups[a].shape, p.groups[b].shape
+		return cmp.Or(
+			cmp.Compare(p.yard.class[b], p.yard.class[a]),
+			compareBool(y.accelerated, x.accelerated),
+			cmp.Compare(p.yard.cost[b], p.yard.cost[a]),
+			cmp.Compare(p.size(y.total), p.size(x.total)),
+		)
+	})
+	return order
+}
+
+// asGood reports whether o serves everything that other serves.
+func (o *outcome) asGood(other *outcome) bool {
+	for i, n := range o.unserved {
+		if n > other.unserved[i] {
+			return false
+		}
+	}
+	return len(o.claims) <= len(other.claims) && subset(o.gangs, other.gangs)
+}
+
+func subset(few, many []*gang) bool {
+	return !slices.ContainsFunc(few, func(g *gang) bool { return !slices.Contains(many, g) })
+}
