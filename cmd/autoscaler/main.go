@@ -1,4 +1,5 @@
-// Command autoscaler is Heliostat: `serve` scales Ray clusters, `plan` shows offline what would be decided and why.
+// Command autoscaler is Heliostat: `serve` scales Ray clusters, `plan` and `explain` show offline what would be decided
+// and why.
 // Under the name `ray` it stands in for Ray's own autoscaler in the head pod.
 package main
 
@@ -68,6 +69,7 @@ func newRoot(name string) *cobra.Command {
 func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newPlanCommand(),
+		newExplainCommand(),
 		newServeCommand(),
 		newVersionCommand(),
 	}

@@ -89,7 +89,7 @@ func TestGroupsMayComeFromARayClusterManifest(t *testing.T) {
 }
 
 func TestASnapshotIsPlannedByThePolicyThatItSays(t *testing.T) {
-	const groups = `"groups": [{"name": "cpu", "resources": {"CPU": 16, "scratch": 1}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}}],
+	const groups = `"groups": [{"name": "cpu", "resources": {"CPU": 16}, "price": 0.8}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "price": 0.5}],
 		"pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]`
 	for input, want := range map[string]string{
 		`{` + groups + `}`: "launch 1 × cpu",

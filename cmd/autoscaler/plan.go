@@ -2,7 +2,7 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,8 +17,11 @@ import (
 
 // planFlags are what `plan` is asked.
 type planFlags struct {
-	snapshot, output string
+	snapshot, output, policy string
 }
+
+// policyHelp describes the flag that plan and explain share.
+const policyHelp = `plan by this policy instead of the snapshot's own, a JSON object such as {"gpuForCPU": true}`
 
 func newPlanCommand() *cobra.Command {
 	var flags planFlags
@@ -26,47 +29,71 @@ func newPlanCommand() *cobra.Command {
 		Use:   "plan --snapshot FILE|-",
 		Short: "Shows what would be decided for a snapshot, and why",
 		Long: "Plans offline: reads a snapshot (a JSON file, or - for standard input), plans it as the live autoscaler does, by the\n" +
-			"policy that it says, and prints the plan. The groups may come from a RayCluster manifest under the key rayCluster.\n\n" +
+			"policy that it says, and prints the plan. The groups may come from a RayCluster manifest under the key rayCluster.\n" +
+			"With --policy it shows what another policy would do; the text then says also what the snapshot's own does.\n\n" +
 			"What the live autoscaler carries out of a plan can be less for a while: its bounds on pods on their way come after the\n" +
 			"plan, and so does the moment that it gives a placement group just seen; every drain may be refused.",
+		Example: "  autoscaler plan --snapshot s.json -o text\n" +
+			"  autoscaler plan --snapshot s.json -o text --policy '{\"gpuForCPU\": true}'\n" +
+			"  autoscaler plan --snapshot - < s.json",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.InOrStdin(), cmd.OutOrStdout()) },
 	}
 	cmd.Flags().StringVar(&flags.snapshot, "snapshot", "", "the snapshot file, or - for standard input")
+	cmd.Flags().StringVar(&flags.policy, "policy", "", policyHelp)
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "json", "json or text")
 	return cmd
 }
 
 func (f planFlags) run(in io.Reader, out io.Writer) error {
-	write, ok := map[string]func(io.Writer, planner.Snapshot, planner.Plan) error{"json": writePlanJSON, "text": writePlanText}[f.output]
+	write, ok := map[string]func(io.Writer, planned) error{"json": writePlanJSON, "text": writePlanText}[f.output]
 	if !ok {
 		return badInput{fmt.Errorf("--output %q: want json or text", f.output)}
 	}
-	if f.snapshot == "" {
-		return badInput{fmt.Errorf("--snapshot is missing: want a file, or - for standard input")}
-	}
-	snapshot, findings, err := f.read(in)
+	snapshot, findings, err := readSnapshot(f.snapshot, in)
 	if err != nil {
 		return badInput{err}
 	}
-	plan := planner.Compute(snapshot, snapshot.Policy)
-	plan.Findings = append(findings, plan.Findings...)
-	if err := write(out, snapshot, plan); err != nil {
+	policy, err := policyFor(f.policy, snapshot)
+	if err != nil {
+		return badInput{err}
+	}
+	p := planned{snapshot: snapshot, policy: policy, plan: planner.Compute(snapshot, policy)}
+	p.plan.Findings = append(findings, p.plan.Findings...)
+	if err := write(out, p); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
 	return nil
 }
 
-// read reads the snapshot and what is to be said about the RayCluster in it.
-func (f planFlags) read(in io.Reader) (planner.Snapshot, []raydemand.Finding, error) {
+// planned is a plan with what it was made of.
+type planned struct {
+	snapshot planner.Snapshot
+	policy   planner.Policy
+	plan     planner.Plan
+}
+
+// policyFor is the policy that the flag says, or the snapshot's own where it says none.
+func policyFor(flag string, s planner.Snapshot) (planner.Policy, error) {
+	if flag == "" {
+		return s.Policy, nil
+	}
+	return planner.ReadPolicy(flag, "--policy")
+}
+
+// readSnapshot reads a snapshot and what is to be said about the RayCluster in it.
+func readSnapshot(file string, in io.Reader) (planner.Snapshot, []raydemand.Finding, error) {
+	if file == "" {
+		return planner.Snapshot{}, nil, errors.New("--snapshot is missing: want a file, or - for standard input")
+	}
 	name := "standard input"
-	if f.snapshot != "-" {
-		file, err := os.Open(f.snapshot)
+	if file != "-" {
+		opened, err := os.Open(file)
 		if err != nil {
 			return planner.Snapshot{}, nil, fmt.Errorf("opening snapshot: %w", err)
 		}
-		defer file.Close() //nolint:errcheck // it was only read
-		in, name = file, f.snapshot
+		defer opened.Close() //nolint:errcheck // it was only read
+		in, name = opened, file
 	}
 	doc, err := planner.ReadDocument(in, name)
 	if err != nil || doc.RayCluster == nil {
@@ -93,9 +120,4 @@ func withCluster(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot 
 	return s
 }
 
-func writePlanJSON(out io.Writer, _ planner.Snapshot, plan planner.Plan) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(plan)
-}
+func writePlanJSON(out io.Writer, p planned) error { return writeJSON(out, p.plan) }

@@ -20,29 +20,33 @@ const pageWidth = 100
 type page struct{ strings.Builder }
 
 // writePlanText writes the plan for a person: demand, groups, decision, unmet, and then what is odd.
-func writePlanText(out io.Writer, s planner.Snapshot, plan planner.Plan) error {
+func writePlanText(out io.Writer, planned planned) error {
 	var p page
-	p.demand(s)
-	p.groups(plan.Groups)
-	p.decision(plan)
-	p.unmet(plan)
-	p.findings(plan.Findings)
+	p.demand(planned.plan.Summary)
+	p.groups(planned.plan.Groups)
+	p.decision(planned)
+	p.unmet(planned.plan)
+	p.findings(planned.plan.Findings)
 	_, err := io.WriteString(out, p.String())
 	return err
 }
 
-func (p *page) demand(s planner.Snapshot) {
+// demand lists what is asked for, and below each what becomes of it.
+func (p *page) demand(all []planner.DemandSummary) {
 	p.line("", "Demand")
-	for _, r := range s.Requests {
-		p.line("  ", counted(r))
+	for _, d := range all {
+		asked := raydemand.Request{Bundle: d.Resources, Count: d.Asked, Selectors: d.Selectors}
+		switch d.Kind {
+		case planner.KindGang:
+			p.line("  ", describeGang(*d.Gang))
+		case planner.KindRequestResources:
+			p.line("  ", "request_resources "+counted(asked))
+		default:
+			p.line("  ", counted(asked))
+		}
+		p.line("    ", d.Tally())
 	}
-	for _, g := range s.Gangs {
-		p.line("  ", describeGang(g))
-	}
-	for _, r := range slices.Concat(s.Constraint, s.KeptResources) {
-		p.line("  ", "request_resources "+counted(r))
-	}
-	if len(s.Requests)+len(s.Gangs)+len(s.Constraint)+len(s.KeptResources) == 0 {
+	if len(all) == 0 {
 		p.line("  ", "nothing is asked for")
 	}
 }
@@ -99,7 +103,8 @@ func (p *page) groups(groups []planner.GroupPlan) {
 	}
 }
 
-func (p *page) decision(plan planner.Plan) {
+func (p *page) decision(planned planned) {
+	plan := planned.plan
 	p.line("", "")
 	p.line("", "Decision")
 	for _, group := range slices.Sorted(maps.Keys(plan.Launch)) {
@@ -118,6 +123,30 @@ func (p *page) decision(plan planner.Plan) {
 	if len(plan.Launch)+len(plan.Terminate) == 0 {
 		p.line("  ", "nothing to do")
 	}
+	if own := planned.snapshot.Policy; planned.policy != own {
+		p.line("  ", "by the snapshot's own policy: "+brief(planner.Compute(planned.snapshot, own)))
+	}
+}
+
+// brief is a plan in a line.
+func brief(plan planner.Plan) string {
+	var parts []string
+	for _, group := range slices.Sorted(maps.Keys(plan.Launch)) {
+		parts = append(parts, fmt.Sprintf("launch %d × %s", plan.Launch[group], group))
+	}
+	if n := len(plan.Terminate); n > 0 {
+		parts = append(parts, fmt.Sprintf("stop %d", n))
+	}
+	if n := len(plan.InfeasibleRequests) + len(plan.InfeasibleGangRequests) + len(plan.InfeasibleRequestResources); n > 0 {
+		parts = append(parts, fmt.Sprintf("leave %d kinds of demand unserved", n))
+	}
+	if plan.Price != nil {
+		parts = append(parts, fmt.Sprintf("price %.2f an hour", *plan.Price))
+	}
+	if len(parts) == 0 {
+		return "nothing to do"
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (p *page) unmet(plan planner.Plan) {

@@ -69,47 +69,58 @@ func labelMiss(selectors []raydemand.Selector, labels map[string]string) string 
 	return strings.Join(misses, "; ")
 }
 
-// passedOver says why a group without launches of its own was not taken for demand that pods are launched for, or that is
-// not served. Demand that is not served comes first, then the demand that most pods' worth was launched for.
+// passedOver says why a group without launches of its own was not taken: for that of the demand that is not served, or that
+// pods are launched for, which its pods come nearest to.
 func (p *planning) passedOver(i int, given []int64, out *outcome) (Reason, bool) {
-	it, by, launched := p.foremost(out)
-	if it == nil {
+	var nearest *candidate
+	misses := 0
+	for _, c := range p.candidates(out) {
+		if n := p.misses(c.item, p.groups[i].shape); nearest == nil || n < misses {
+			nearest, misses = &c, n
+		}
+	}
+	if nearest == nil {
 		return Reason{}, false
 	}
-	what := Describe(it.request) + ": "
-	if reason, ok := p.obstacle(i, it, given); ok {
+	what := Describe(nearest.item.request) + ": "
+	if reason, ok := p.obstacle(i, nearest.item, given); ok {
 		reason.Message = what + reason.Message
 		return reason, true
 	}
-	if !launched || by == i {
+	if nearest.taken < 0 {
 		return Reason{}, false
 	}
-	return Reason{CodeNotChosen, what + "group " + p.groups[by].Name + " was taken" + p.advantage(by, i)}, true
+	return Reason{CodeNotChosen, what + "group " + p.groups[nearest.taken].Name + " was taken" + p.advantage(nearest.taken, i)}, true
 }
 
-// foremost is the demand that most speaks for launching: what is not served, else what most is launched for, and by which
-// group.
-func (p *planning) foremost(out *outcome) (it *item, by int, launched bool) {
+// candidate is demand that speaks for launching; taken is the group that is launched for it, or below 0.
+type candidate struct {
+	item  *item
+	taken int
+}
+
+// candidates lists what is not served, then what is launched for.
+func (p *planning) candidates(out *outcome) []candidate {
+	var all []candidate
 	for at, n := range out.unserved {
 		if n > 0 {
-			return p.requests[at], -1, false
+			all = append(all, candidate{p.requests[at], -1})
 		}
 	}
 	for _, g := range out.gangs {
-		if items := g.options[0].items; len(items) > 0 {
-			return items[0], -1, false
+		for _, it := range g.options[0].items {
+			all = append(all, candidate{it, -1})
 		}
 	}
 	for _, c := range out.claims {
-		return c.items[0], -1, false
-	}
-	var most int64
-	for _, e := range out.log {
-		if e.count > most {
-			it, by, most = e.item, e.group, e.count
+		for _, it := range c.items {
+			all = append(all, candidate{it, -1})
 		}
 	}
-	return it, by, most > 0
+	for _, e := range out.log {
+		all = append(all, candidate{e.item, e.group})
+	}
+	return all
 }
 
 // advantage says what speaks for one group against another that could serve as well.

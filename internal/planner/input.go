@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -164,7 +165,7 @@ func (in input) bundle() raydemand.Bundle {
 	}
 	bundle := make(raydemand.Bundle, len(amounts))
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		at := input{in.file, in.path + "." + name, amounts[name]}
+		at := input{in.file, strings.TrimPrefix(in.path+"."+name, "."), amounts[name]}
 		amount, err := raydemand.ParseAmount(string(at.raw))
 		if err != nil || amount < 0 || amount > mostAmount || amount == 0 && !isZero(at.raw) {
 			at.fail(fmt.Sprintf("an amount from 0 to %s, to four decimal places", mostAmount))

@@ -103,6 +103,52 @@ func (in input) document() Document {
 	return doc
 }
 
+// ReadPolicy reads a policy from a JSON object. Errors are *InputErrors with name in the place of the file; unlike in a
+// snapshot, an unknown key is one: it was just written by hand.
+func ReadPolicy(text, name string) (Policy, error) {
+	file := &inputFile{name: name}
+	in := input{file: file, raw: json.RawMessage(text)}
+	if !json.Valid(in.raw) {
+		return Policy{}, &InputError{name, "", text, policyWant}
+	}
+	policy := in.policy()
+	if file.err != nil {
+		return Policy{}, file.err
+	}
+	strict := json.NewDecoder(strings.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&policy); err != nil {
+		return Policy{}, &InputError{name, "", text, policyWant}
+	}
+	return policy, nil
+}
+
+// ReadRequest reads what one task asks for: amounts alone, such as {"GPU": 1}, or a request as a snapshot has it, with
+// resources, count and labelSelectors. Errors are those of ReadPolicy.
+func ReadRequest(text, name string) (raydemand.Request, error) {
+	file := &inputFile{name: name}
+	in := input{file: file, raw: json.RawMessage(text)}
+	const want = `an object of amounts such as {"CPU": 4, "GPU": 0.5}`
+	if !json.Valid(in.raw) {
+		return raydemand.Request{}, &InputError{name, "", text, want}
+	}
+	field := in.fields()
+	request := raydemand.Request{Count: 1}
+	if resources := field("resources"); len(resources.raw) > 0 && resources.raw[0] == '{' {
+		request.Bundle, request.Selectors = resources.bundle(), field("labelSelectors").selectors()
+		request.Count = field("count").count(1, maxCount, 1)
+	} else {
+		request.Bundle = in.bundle()
+	}
+	if file.err == nil && request.Bundle == nil {
+		in.fail(want)
+	}
+	return request, file.err
+}
+
+// policyWant says how a policy is written.
+const policyWant = `a policy such as {"gpuForCPU": true}`
+
 func (in input) policy() Policy {
 	return Policy{GPUForCPU: in.fields()("gpuForCPU").boolean()}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T) {
@@ -117,6 +119,20 @@ func TestASnapshotThatWasWrittenIsReadAgainAsTheSame(t *testing.T) {
 	}
 }
 
+// explainSome explains the first of each kind.
+func explainSome(s Snapshot) {
+	ExplainDemand(s, Policy{}, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}})
+	for _, r := range s.Requests[:min(1, len(s.Requests))] {
+		ExplainDemand(s, Policy{}, r)
+	}
+	for _, g := range s.Groups[:min(1, len(s.Groups))] {
+		ExplainGroup(s, Policy{}, g.Name)
+	}
+	for _, n := range s.Nodes[:min(3, len(s.Nodes))] {
+		ExplainPod(s, Policy{}, n.Pod)
+	}
+}
+
 func FuzzSnapshotsOfAnyBytesArePlannedOrRefused(f *testing.F) {
 	files, err := filepath.Glob("testdata/cases/*.json")
 	if err != nil {
@@ -135,6 +151,7 @@ func FuzzSnapshotsOfAnyBytesArePlannedOrRefused(f *testing.F) {
 		switch {
 		case err == nil:
 			asJSON(t, Compute(s, Policy{}))
+			explainSome(s)
 		case !errors.As(err, &bad):
 			t.Errorf("error %v is no *InputError", err)
 		}

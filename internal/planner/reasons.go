@@ -220,22 +220,26 @@ func (p *planning) idleReason(i int, out *outcome) (Reason, bool) {
 	if at < 0 {
 		return Reason{}, false
 	}
-	text := fmt.Sprintf("%d of %d idle, longest %s", count, g.live, seconds(longest))
+	return Reason{CodeIdle, fmt.Sprintf("%d of %d idle, longest %s%s", count, g.live, seconds(longest), p.staysIdle(at, out))}, true
+}
+
+// staysIdle says why an idle worker is not stopped.
+func (p *planning) staysIdle(at int, out *outcome) string {
+	n := &p.nodes[at]
+	g := &p.groups[n.group]
 	switch {
 	case g.timeout == nil:
-		text += "; no idle timeout is set"
-	case longest <= *g.timeout:
-		text += " of " + seconds(*g.timeout)
+		return "; no idle timeout is set"
+	case n.IdleSeconds <= *g.timeout:
+		return " of " + seconds(*g.timeout)
 	case g.standing() <= g.min:
-		text += fmt.Sprintf("; kept for the minimum of %d", g.min)
+		return fmt.Sprintf("; kept for the minimum of %d", g.min)
 	case out.used[at]:
-		text += "; kept for demand that counts on it"
+		return "; kept for demand that counts on it"
 	case g.hosts > 1:
-		text += "; kept until all hosts of the replica are idle and the minimum allows it"
-	default:
-		text += "; kept"
+		return "; kept until all hosts of the replica are idle and the minimum allows it"
 	}
-	return Reason{CodeIdle, text}, true
+	return "; kept"
 }
 
 // Describe writes a request as a person would: {CPU 1, memory 2 GiB} where zone=a, else zone=b.

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/planner"
+)
+
+const explainable = `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "labels": {"zone": "b"}, "maxReplicas": 2}],
+	"nodes": [{"pod": "worker-7", "group": "gpu", "state": "RUNNING", "total": {"CPU": 8, "GPU": 1}, "available": {"CPU": 8}}],
+	"pendingRequests": [{"resources": {"GPU": 1}, "count": 4}]}`
+
+func TestADemandAGroupAndAPodAreExplained(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags []string
+		want  string
+	}{
+		"a demand": {[]string{"--demand", `{"GPU": 1}`}, `demand {GPU 1}: capped: 4 asked, 1 gets a place on pods launched now, 3 are capped: group gpu is at
+  its maximum of 2 (has 1, launching 1); group cpu: too small: needs 1 GPU, has 0
+  group cpu: too_small: too small: needs 1 GPU, has 0
+  group gpu: launch: 1 pod is launched, with places for 1 of it
+  pods of group gpu: room: 0 of the 1 that have joined have room for one now
+`},
+		"a request as a snapshot has it": {[]string{"--demand", `{"resources": {"GPU": 1}, "count": 2, "labelSelectors": [{"zone": "a"}]}`},
+			`demand {GPU 1} where zone=a: impossible: no task waits for it in the snapshot; if one did: 2 asked,
+  2 are impossible: no group has all of {GPU 1} where zone=a: group gpu: label zone is b, which must
+    be a; group cpu: too small: needs 1 GPU, has 0
+  group cpu: too_small: too small: needs 1 GPU, has 0
+  group gpu: labels: label zone is b, which must be a
+  pods of group gpu: room: 0 of the 1 that have joined have room for one now
+`},
+		"a group": {[]string{"--group", "cpu"}, `group cpu: too_small: {GPU 1}: too small: needs 1 GPU, has 0
+  size: too_small: 0 → 0 pods (min 0, max 2147483647), each {CPU 4}
+  demand 4 × {GPU 1}: too_small: too small: needs 1 GPU, has 0
+`},
+		"a pod": {[]string{"--pod", "worker-7"}, `pod worker-7: busy: it has work, and a worker with work is not stopped
+  CPU: room: 8 of 8 free
+  GPU: room: 0 of 1 free
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			argv := append([]string{"autoscaler", "explain", "--snapshot", "-"}, c.flags...)
+			code, out, errOut := command(t, explainable, argv...)
+			if diff := cmp.Diff(c.want, out); code != exitOK || diff != "" {
+				t.Errorf("exit %d %s: %s", code, errOut, diff)
+			}
+			code, out, errOut = command(t, explainable, append(argv, "-o", "json")...)
+			var e planner.Explanation
+			if err := json.Unmarshal([]byte(out), &e); code != exitOK || err != nil || e.Code == "" || !strings.HasPrefix(c.want, e.About+": "+e.Code) {
+				t.Errorf("exit %d %s (%v): %+v", code, errOut, err, e)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeExplainedEndsWithExitTwoAndWhatWouldBeRight(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags []string
+		want  string
+	}{
+		"nothing asked":       {nil, "want exactly one of --demand, --group and --pod"},
+		"two things asked":    {[]string{"--group", "cpu", "--pod", "p"}, "want exactly one of --demand, --group and --pod"},
+		"unknown group":       {[]string{"--group", "tpu"}, `--group: "tpu": want one that the snapshot has: cpu, gpu`},
+		"unknown pod":         {[]string{"--pod", "w"}, `--pod: "w": want one that the snapshot has: worker-7`},
+		"no JSON":             {[]string{"--demand", "GPU"}, `--demand: GPU: want an object of amounts such as {"CPU": 4, "GPU": 0.5}`},
+		"no amount":           {[]string{"--demand", `{"GPU": "one"}`}, `--demand: GPU: "one": want an amount from 0 to 109951162777600, to four decimal places`},
+		"negative count":      {[]string{"--demand", `{"resources": {"GPU": 1}, "count": -1}`}, "--demand: count: -1: want a whole number from 1 to 1099511627776"},
+		"a list":              {[]string{"--demand", `[1]`}, `--demand: [1]: want an object {…}`},
+		"unknown output":      {[]string{"--group", "cpu", "-o", "yaml"}, `--output "yaml": want text or json`},
+		"unknown policy":      {[]string{"--group", "cpu", "--policy", `{"bold": true}`}, `--policy: {"bold": true}: want a policy such as {"gpuForCPU": true}`},
+		"policy of bad value": {[]string{"--group", "cpu", "--policy", `{"gpuForCPU": 1}`}, `--policy: gpuForCPU: 1: want true or false`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := command(t, explainable, append([]string{"autoscaler", "explain", "--snapshot", "-"}, c.flags...)...)
+			if diff := cmp.Diff("autoscaler: "+c.want+"\n", errOut); code != exitBadInput || out != "" || diff != "" {
+				t.Errorf("exit %d with output %q: %s", code, out, diff)
+			}
+		})
+	}
+	if code, _, errOut := command(t, "", "autoscaler", "explain", "--group", "g"); code != exitBadInput || !strings.Contains(errOut, "--snapshot is missing") {
+		t.Errorf("exit %d: %s", code, errOut)
+	}
+}
+
+// TestTheExamplesOfTheHelpRun runs each of them as a shell would split it.
+func TestTheExamplesOfTheHelpRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "s.json")
+	if err := os.WriteFile(file, []byte(explainable), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, sub := range commands() {
+		for line := range strings.Lines(sub.Example) {
+			text, _, _ := strings.Cut(strings.TrimSpace(line), " < ")
+			argv := shellWords(strings.ReplaceAll(text, "s.json", file))
+			if code, out, errOut := command(t, explainable, argv...); code != exitOK || out == "" {
+				t.Errorf("%s: exit %d: %s", text, code, errOut)
+			}
+			ran++
+		}
+	}
+	if ran < 7 {
+		t.Errorf("%d examples ran, want those of plan and explain", ran)
+	}
+}
+
+// shellWords splits at spaces outside of single quotes.
+func shellWords(line string) (words []string) {
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+			continue
+		}
+		words = append(words, strings.Fields(part)...)
+	}
+	return words
+}
+
+func TestAnotherPolicyIsShownBesideTheSnapshotsOwn(t *testing.T) {
+	const input = `{"groups": [{"name": "cpu", "resources": {"CPU": 16, "scratch": 1}, "price": 0.5}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "price": 0.3}],
+		"pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`
+	const own = "by the snapshot's own policy: launch 1 × cpu, price 0.50 an hour"
+	_, out, _ := command(t, input, "autoscaler", "plan", "--snapshot", "-", "-o", "text", "--policy", `{"gpuForCPU": true}`)
+	if !strings.Contains(out, "launch 1 × gpu") || !strings.Contains(out, own) {
+		t.Errorf("want in it the other group and %q, got\n%s", own, out)
+	}
+	_, out, _ = command(t, input, "autoscaler", "plan", "--snapshot", "-", "-o", "text", "--policy", `{}`)
+	if strings.Contains(out, "own policy") {
+		t.Errorf("the same policy is compared with itself:\n%s", out)
+	}
+	_, out, _ = command(t, input, "autoscaler", "plan", "--snapshot", "-", "--policy", `{"gpuForCPU": true}`)
+	var plan planner.Plan
+	if err := json.Unmarshal([]byte(out), &plan); err != nil || plan.Launch["gpu"] != 1 {
+		t.Errorf("%v: launches %v, want 1 of gpu", err, plan.Launch)
+	}
+}
+
+func TestAnExplanationFitsThePage(t *testing.T) {
+	long := strings.Repeat("group-of-a-long-name-", 10)
+	input := `{"groups": [{"name": "` + long + `", "resources": {"GPU": 1}, "maxReplicas": 1}], "pendingRequests": [{"resources": {"GPU": 2}, "count": 1}]}`
+	code, out, _ := command(t, input, "autoscaler", "explain", "--snapshot", "-", "--demand", `{"GPU": 2}`)
+	for line := range strings.Lines(out) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > pageWidth || code != exitOK {
+			t.Errorf("exit %d, %d columns: %s", code, n, line)
+		}
+	}
+}

@@ -1,0 +1,330 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Explanation says what a plan does with one demand, one group or one pod, and why.
+type Explanation struct {
+	About string `json:"about"`
+	Reason
+	// Details say it of each group, demand and pod that was considered.
+	Details []Detail `json:"details"`
+}
+
+// Detail is one thing that was considered.
+type Detail struct {
+	About string `json:"about"`
+	Reason
+}
+
+// What becomes of a demand, beside the codes of unmet demand.
+const (
+	FateServed    = "served"    // fits on what runs now
+	FateWaiting   = "waiting"   // counts on pods that were asked for earlier
+	FateLaunching = "launching" // counts on pods that the plan launches
+)
+
+// What a pod is, beside the codes of a termination.
+const (
+	PodBusy    = "busy"       // has work
+	PodIdle    = "idle_stays" // is idle and stays for now
+	PodPending = "on_the_way" // has not joined Ray yet
+	PodLeaving = "leaving"    // is drained or being deleted
+	PodGivenUp = "given_up"   // did not join in time and counts for nothing
+	PodRemoved = "group_gone" // its group is not in the snapshot
+	PodHead    = "head"       // serves demand and is never stopped
+	PodRoom    = "room"       // has this much room now
+)
+
+// ExplainDemand explains what becomes of a request: all pending ones with these resources, and with these selectors if it
+// has any. What nobody asks for in the snapshot is planned as if it were asked for too.
+func ExplainDemand(s Snapshot, policy Policy, r raydemand.Request) Explanation {
+	r.Count = max(r.Count, 1)
+	same := func(other raydemand.Request) bool {
+		return other.Bundle.Equal(r.Bundle) && (len(r.Selectors) == 0 || slices.EqualFunc(other.Selectors, r.Selectors,
+			func(a, b raydemand.Selector) bool { return a.String() == b.String() }))
+	}
+	asked := slices.ContainsFunc(s.Requests, same)
+	if !asked {
+		s.Requests = append(slices.Clone(s.Requests), r)
+	}
+	p, given, out := decide(&s, policy)
+	unmet := p.unmetReasons(given, &out)
+	fates := out.fates()
+	e := Explanation{About: "demand " + Describe(r), Details: []Detail{}}
+	var all DemandSummary
+	var first *item
+	for i, it := range p.requests {
+		if !same(it.request) {
+			continue
+		}
+		if first == nil {
+			first = it
+		}
+		all.join(summaryOf(KindRequest, it, fates[it], out.unserved[i], unmet.requests[i].Code))
+		if e.Message == "" {
+			e.Message = unmet.requests[i].Message
+		}
+	}
+	e.Code = all.verdict()
+	e.Message = strings.TrimSuffix(p.tally(&all)+": "+e.Message, ": ")
+	if !asked {
+		e.Message = "no task waits for it in the snapshot; if one did: " + e.Message
+	}
+	for i := range p.groups {
+		e.Details = append(e.Details, p.groupDetails(i, first, given, &out)...)
+	}
+	return e
+}
+
+// join adds up the entries of requests that differ in their selectors only.
+func (d *DemandSummary) join(other DemandSummary) {
+	d.Asked += other.Asked
+	d.Served += other.Served
+	d.Waiting += other.Waiting
+	d.WaitingSince = earliest(d.WaitingSince, other.WaitingSince)
+	d.Launching += other.Launching
+	d.Impossible += other.Impossible
+	d.Capped += other.Capped
+	d.Closed += other.Closed
+	d.CoolingDown += other.CoolingDown
+}
+
+// verdict is the worst that becomes of any of it.
+func (d *DemandSummary) verdict() string {
+	switch {
+	case d.Impossible > 0:
+		return Impossible
+	case d.Closed > 0:
+		return Closed
+	case d.CoolingDown > 0:
+		return CoolingDown
+	case d.Capped > 0:
+		return Capped
+	case d.Launching > 0:
+		return FateLaunching
+	case d.Waiting > 0:
+		return FateWaiting
+	}
+	return FateServed
+}
+
+// Tally writes the counts that are not zero as a person would: 1 is served by what runs now, 2 wait for pods on their way.
+func (d *DemandSummary) Tally() string {
+	since := ""
+	if !d.WaitingSince.IsZero() {
+		since = " since " + d.WaitingSince.UTC().Format(time.DateTime)
+	}
+	return d.tally(since)
+}
+
+func (d *DemandSummary) tally(waitingFor string) string {
+	var parts []string
+	add := func(n int64, one, many string) {
+		switch {
+		case n == 1:
+			parts = append(parts, "1 "+one)
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", n, many))
+		}
+	}
+	add(d.Served, "is served by what runs now", "are served by what runs now")
+	add(d.Waiting, "waits for pods on their way"+waitingFor, "wait for pods on their way"+waitingFor)
+	add(d.Launching, "gets a place on pods launched now", "get places on pods launched now")
+	add(d.Impossible, "is impossible", "are impossible")
+	add(d.Capped, "is capped", "are capped")
+	add(d.Closed, "has only closed groups", "have only closed groups")
+	add(d.CoolingDown, "has to wait until a group has cooled down", "have to wait until a group has cooled down")
+	return strings.Join(parts, ", ")
+}
+
+func (p *planning) tally(d *DemandSummary) string {
+	waitingFor := ""
+	if !d.WaitingSince.IsZero() && d.WaitingSince.Before(p.takenAt) {
+		waitingFor = ", the oldest for " + duration(p.takenAt.Sub(d.WaitingSince).Seconds())
+	}
+	return fmt.Sprintf("%d asked, %s", d.Asked, d.tally(waitingFor))
+}
+
+// groupDetails says of one group whether its new pods and its present ones could serve an item.
+func (p *planning) groupDetails(i int, it *item, given []int64, out *outcome) []Detail {
+	g := &p.groups[i]
+	details := []Detail{{"group " + g.Name, p.groupVerdict(i, it, given, out)}}
+	var room, there int
+	for at := range p.nodes {
+		if n := &p.nodes[at]; n.group == i && n.stop == "" && n.State != Pending {
+			there++
+			if it.rank[n.shape.labels] != noMatch && n.free.times(it.need, 1) == 1 {
+				room++
+			}
+		}
+	}
+	if there > 0 {
+		details = append(details, Detail{"pods of group " + g.Name, Reason{PodRoom,
+			fmt.Sprintf("%d of the %d that have joined have room for one now", room, there)}})
+	}
+	return details
+}
+
+func (p *planning) groupVerdict(i int, it *item, given []int64, out *outcome) Reason {
+	var own, others int64
+	by := -1
+	for _, e := range out.log {
+		switch {
+		case e.item != it:
+		case e.group == i:
+			own += e.count
+		default:
+			others, by = others+e.count, e.group
+		}
+	}
+	if own > 0 {
+		return Reason{CodeLaunch, fmt.Sprintf("%s launched, with places for %d of it", areLaunched(given[i]), own)}
+	}
+	if reason, ok := p.obstacle(i, it, given); ok {
+		return reason
+	}
+	if others > 0 {
+		return Reason{CodeNotChosen, "group " + p.groups[by].Name + " was taken" + p.advantage(by, i)}
+	}
+	return Reason{CodeNotNeeded, "its pods would do, and none is needed for it"}
+}
+
+func areLaunched(n int64) string {
+	if n == 1 {
+		return "1 pod is"
+	}
+	return fmt.Sprintf("%d pods are", n)
+}
+
+// ExplainGroup explains one group's size: its reasons, its pods, and what each demand finds in it. It reports false when
+// the snapshot has no such group.
+func ExplainGroup(s Snapshot, policy Policy, name string) (Explanation, bool) {
+	p, given, out := decide(&s, policy)
+	i := slices.IndexFunc(p.groups, func(g group) bool { return g.Name == name })
+	if i < 0 {
+		return Explanation{}, false
+	}
+	row := p.row(i, given, &out)
+	g := &p.groups[i]
+	e := Explanation{About: "group " + name, Reason: row.Reasons[0], Details: []Detail{
+		{"size", Reason{row.Reasons[0].Code, fmt.Sprintf("%d → %d pods (min %d, max %d), each %s", row.Current, row.Desired, row.Min, row.Max,
+			Describe(raydemand.Request{Bundle: g.Resources}))}}}}
+	for _, reason := range row.Reasons[1:] {
+		e.Details = append(e.Details, Detail{"pods", reason})
+	}
+	e.Details = append(e.Details, p.podStates(i)...)
+	for _, it := range p.requests {
+		e.Details = append(e.Details, Detail{"demand " + counted(it), p.groupVerdict(i, it, given, &out)})
+	}
+	for _, gang := range p.gangs {
+		for _, it := range gang.options[0].items {
+			e.Details = append(e.Details, Detail{"gang " + gang.ID + " " + counted(it), p.groupVerdict(i, it, given, &out)})
+		}
+	}
+	for _, c := range p.claims {
+		for _, it := range c.items {
+			e.Details = append(e.Details, Detail{c.purpose + " " + counted(it), p.groupVerdict(i, it, given, &out)})
+		}
+	}
+	return e, true
+}
+
+func counted(it *item) string { return fmt.Sprintf("%d × %s", it.request.Count, Describe(it.request)) }
+
+// podStates counts the group's pods by what they do.
+func (p *planning) podStates(i int) []Detail {
+	g := &p.groups[i]
+	var busy, idle int64
+	for at := range p.nodes {
+		switch n := &p.nodes[at]; {
+		case n.group != i:
+		case n.State == Running:
+			busy++
+		case n.State == Idle:
+			idle++
+		}
+	}
+	var details []Detail
+	for _, state := range []struct {
+		count int64
+		code  string
+		does  string
+	}{
+		{busy, PodBusy, "with work"}, {idle, PodIdle, "idle"}, {g.live - g.joined + g.missing, PodPending, "on their way"},
+		{g.leaving, PodLeaving, "leaving"}, {g.timedOut, PodGivenUp, "given up"},
+	} {
+		if state.count > 0 {
+			details = append(details, Detail{"pods", Reason{state.code, fmt.Sprintf("%d %s", state.count, state.does)}})
+		}
+	}
+	return details
+}
+
+// ExplainPod explains why one pod stays or goes. It reports false when the snapshot has no such pod.
+func ExplainPod(s Snapshot, policy Policy, name string) (Explanation, bool) {
+	p, _, out := decide(&s, policy)
+	e := Explanation{About: "pod " + name, Details: []Detail{}}
+	if at := slices.IndexFunc(p.nodes, func(n node) bool { return n.Pod == name }); at >= 0 {
+		e.Reason = p.podReason(at, &out)
+		e.Details = append(e.Details, p.podDetails(at, &out)...)
+		return e, true
+	}
+	// Those that count for nothing are not on the roster.
+	at := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Pod == name })
+	if at < 0 {
+		return Explanation{}, false
+	}
+	switch n := &s.Nodes[at]; n.State {
+	case Leaving:
+		e.Reason = Reason{PodLeaving, "it is drained or being deleted; it serves nothing and fills its group until it is gone"}
+	case AllocationTimeout:
+		e.Reason = Reason{PodGivenUp, "it did not join Ray in time and counts for nothing; others serve the demand"}
+	default:
+		e.Reason = Reason{PodRemoved, fmt.Sprintf("its group %s is not in the snapshot; it serves nothing and is left alone", n.Group)}
+	}
+	return e, true
+}
+
+func (p *planning) podReason(at int, out *outcome) Reason {
+	n := &p.nodes[at]
+	switch {
+	case n.stop != "":
+		return Reason{n.stop, n.stopMessage}
+	case n.group == headGroup:
+		return Reason{PodHead, "it is the head: it serves demand and is never launched or stopped"}
+	case n.State == Pending:
+		text := "it has not joined Ray yet"
+		if !n.Since.IsZero() && n.Since.Before(p.takenAt) {
+			text += ", for " + duration(p.takenAt.Sub(n.Since).Seconds())
+		}
+		return Reason{PodPending, text + "; it counts as what its group brings"}
+	case n.State == Idle:
+		return Reason{PodIdle, fmt.Sprintf("idle for %s%s", seconds(n.IdleSeconds), p.staysIdle(at, out))}
+	}
+	return Reason{PodBusy, "it has work, and a worker with work is not stopped"}
+}
+
+func (p *planning) podDetails(at int, out *outcome) []Detail {
+	n := &p.nodes[at]
+	var details []Detail
+	if n.group == unknownGroup {
+		return nil
+	}
+	for r, total := range n.shape.total {
+		if total > 0 && !strings.HasPrefix(p.names[r], raydemand.ImplicitPrefix) {
+			details = append(details, Detail{p.names[r], Reason{PodRoom,
+				fmt.Sprintf("%s of %s free", quantity(p.names[r], n.free[r]), quantity(p.names[r], total))}})
+		}
+	}
+	if out.used[at] {
+		details = append(details, Detail{"demand", Reason{FateServed, "some of what waits has its place here"}})
+	}
+	return details
+}

@@ -1,0 +1,136 @@
+package planner
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+const explained = `{"takenAt": "2026-01-31T12:01:00Z", "idleTimeoutSeconds": 60, "launchConfigCheckDisabled": true, "groups": [
+	{"name": "cool", "resources": {"TPU": 4}, "coolingSeconds": 40, "closed": "3 pods are unschedulable"},
+	{"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 6, "price": 1.1},
+	{"name": "late", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 5, "price": 3.2}],
+	"head": {"pod": "head", "resources": {"CPU": 1}},
+	"nodes": [
+	{"pod": "busy", "group": "gpu", "state": "RUNNING", "total": {"CPU": 4, "GPU": 1}, "available": {"CPU": 3}},
+	{"pod": "coming", "group": "gpu", "state": "PENDING", "since": "2026-01-31T12:00:30Z"},
+	{"pod": "free", "group": "gpu", "state": "IDLE", "total": {"CPU": 4, "GPU": 1}, "available": {"CPU": 4, "GPU": 1}, "idleSeconds": 90},
+	{"pod": "going", "group": "gpu", "state": "LEAVING"},
+	{"pod": "lost", "group": "gpu", "state": "ALLOCATION_TIMEOUT"},
+	{"pod": "old", "group": "gone", "state": "IDLE"},
+	{"pod": "unused", "group": "late", "state": "IDLE", "total": {"CPU": 4}, "available": {"CPU": 4}, "idleSeconds": 90}],
+	"pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"TPU": 4}, "count": 2}]}`
+
+func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
+	s := read(t, explained)
+	for name, c := range map[string]struct {
+		bundle raydemand.Bundle
+		want   Explanation
+	}{
+		"launched for": {raydemand.Bundle{raydemand.GPU: raydemand.One}, Explanation{"demand {GPU 1}",
+			Reason{FateLaunching, "3 asked, 1 is served by what runs now, 1 waits for pods on their way, the oldest for 30 s, 1 gets a place on pods launched now"},
+			[]Detail{
+				{"group cool", Reason{CodeTooSmall, "too small: needs 1 GPU, has 0"}},
+				{"group gpu", Reason{CodeLaunch, "1 pod is launched, with places for 1 of it"}},
+				{"pods of group gpu", Reason{PodRoom, "1 of the 2 that have joined have room for one now"}},
+				{"group late", Reason{CodeNotChosen, "group gpu was taken: price 3.2 > 1.1"}},
+			}}},
+		"cooling down": {raydemand.Bundle{"TPU": raydemand.Whole(4)}, Explanation{"demand {TPU 4}",
+			Reason{CoolingDown, "2 asked, 2 have to wait until a group has cooled down: group cool: cooling down for 40 s: 3 pods are unschedulable; " +
+				"group gpu: too small: needs 4 TPU, has 0; group late: too small: needs 4 TPU, has 0"},
+			[]Detail{
+				{"group cool", Reason{CodeCoolingDown, "cooling down for 40 s: 3 pods are unschedulable"}},
+				{"group gpu", Reason{CodeTooSmall, "too small: needs 4 TPU, has 0"}},
+				{"pods of group gpu", Reason{PodRoom, "0 of the 2 that have joined have room for one now"}},
+				{"group late", Reason{CodeTooSmall, "too small: needs 4 TPU, has 0"}},
+			}}},
+		"not asked for": {bundle(64, 0, 0), Explanation{"demand {CPU 64}",
+			Reason{Impossible, "no task waits for it in the snapshot; if one did: 1 asked, 1 is impossible: needs 64 CPU; the largest group has 4 (gpu)"},
+			[]Detail{
+				{"group cool", Reason{CodeTooSmall, "too small: needs 64 CPU, has 0"}},
+				{"group gpu", Reason{CodeTooSmall, "too small: needs 64 CPU, has 4"}},
+				{"pods of group gpu", Reason{PodRoom, "0 of the 2 that have joined have room for one now"}},
+				{"group late", Reason{CodeTooSmall, "too small: needs 64 CPU, has 4"}},
+			}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ExplainDemand(s, Policy{}, raydemand.Request{Bundle: c.bundle})
+			got.Details = slices.DeleteFunc(got.Details, func(d Detail) bool { return d.About == "pods of group late" })
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
+	s := read(t, explained)
+	for pod, want := range map[string]Reason{
+		"busy":   {PodBusy, "it has work, and a worker with work is not stopped"},
+		"coming": {PodPending, "it has not joined Ray yet, for 30 s; it counts as what its group brings"},
+		"free":   {PodIdle, "idle for 90 s; kept for demand that counts on it"},
+		"going":  {PodLeaving, "it is drained or being deleted; it serves nothing and fills its group until it is gone"},
+		"lost":   {PodGivenUp, "it did not join Ray in time and counts for nothing; others serve the demand"},
+		"old":    {PodRemoved, "its group gone is not in the snapshot; it serves nothing and is left alone"},
+		"unused": {idleStop, "idle for 90 s, longer than 60 s"},
+		"head":   {PodHead, "it is the head: it serves demand and is never launched or stopped"},
+	} {
+		got, ok := ExplainPod(s, Policy{}, pod)
+		if diff := cmp.Diff(want, got.Reason); !ok || diff != "" {
+			t.Errorf("%s: known %v: %s", pod, ok, diff)
+		}
+	}
+	if _, ok := ExplainPod(s, Policy{}, "nobody"); ok {
+		t.Error("a pod that the snapshot does not have was explained")
+	}
+}
+
+func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
+	got, ok := ExplainGroup(read(t, explained), Policy{}, "gpu")
+	want := Explanation{"group gpu", Reason{CodeLaunch, "launching 1 pod for 1 × {GPU 1}"}, []Detail{
+		{"size", Reason{CodeLaunch, "4 → 5 pods (min 0, max 6), each {CPU 4, GPU 1}"}},
+		{"pods", Reason{CodeOnTheWay, "1 pod asked for earlier has not joined Ray yet, the oldest for 30 s"}},
+		{"pods", Reason{CodeIdle, "1 of 3 idle, longest 90 s; kept for demand that counts on it"}},
+		{"pods", Reason{PodBusy, "1 with work"}}, {"pods", Reason{PodIdle, "1 idle"}}, {"pods", Reason{PodPending, "1 on their way"}},
+		{"pods", Reason{PodLeaving, "1 leaving"}}, {"pods", Reason{PodGivenUp, "1 given up"}},
+		{"demand 2 × {TPU 4}", Reason{CodeTooSmall, "too small: needs 4 TPU, has 0"}},
+		{"demand 3 × {GPU 1}", Reason{CodeLaunch, "1 pod is launched, with places for 1 of it"}},
+	}}
+	if diff := cmp.Diff(want, got); !ok || diff != "" {
+		t.Errorf("known %v: %s", ok, diff)
+	}
+	if _, ok := ExplainGroup(read(t, explained), Policy{}, "nobody"); ok {
+		t.Error("a group that the snapshot does not have was explained")
+	}
+}
+
+func TestWhatIsExplainedIsWhatIsPlanned(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		plan := Compute(s, Policy{})
+		stops := map[string]string{}
+		for _, stop := range plan.Terminate {
+			stops[stop.Pod] = stop.Reason
+		}
+		for _, n := range s.Nodes {
+			e, ok := ExplainPod(s, Policy{}, n.Pod)
+			if reason, goes := stops[n.Pod]; !ok || goes && e.Code != reason {
+				t.Errorf("%s is stopped for %q and explained as %+v", n.Pod, reason, e)
+			}
+		}
+		for _, row := range plan.Groups {
+			if e, ok := ExplainGroup(s, Policy{}, row.Name); !ok || e.Reason != row.Reasons[0] {
+				t.Errorf("group %s is %+v and explained as %+v", row.Name, row.Reasons[0], e.Reason)
+			}
+		}
+		for _, u := range plan.InfeasibleRequests {
+			if e := ExplainDemand(s, Policy{}, u.Request); len(u.Selectors) > 0 && e.Code != u.Reason.Code {
+				t.Errorf("%s is %s and explained as %s", Describe(u.Request), u.Reason.Code, e.Code)
+			}
+		}
+	})
+}
