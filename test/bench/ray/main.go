@@ -1,6 +1,7 @@
 // Command ray compares Heliostat's planner with the one of Ray's own autoscaler, on the same snapshots, on the same
 // machine, in the same run.
 //
+//	ray speed           how long a decision takes; the program `autoscaler` is $HELIOSTAT_PROGRAM
 //	ray quality         prices of plans for realistic instances, over a lower bound
 //	ray snapshots DIR   writes these instances to files, for `autoscaler plan --snapshot`
 package main
@@ -16,6 +17,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -45,21 +47,45 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("ray", flag.ContinueOnError)
 	flags.IntVar(&o.instances, "instances", 100, "the number of instances of each set")
 	flags.Uint64Var(&o.seed, "seed", 1, "what instances are drawn from")
-	flags.DurationVar(&o.limit, "limit", time.Minute, "the CPU time that Ray's planner is given for a decision")
+	flags.DurationVar(&o.limit, "limit", limitOfRay, "the CPU time that Ray's planner is given for a decision")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	switch command := flags.Arg(0); command {
+	case "speed":
+		return o.speed(ctx, out)
 	case "quality":
 		return o.quality(ctx, out)
 	case "snapshots":
 		return writeSnapshots(flags.Arg(1), append(o.draw(oneKind), o.draw(mixedKinds)...))
 	default:
-		return fmt.Errorf("%q is no command: want quality or snapshots", command)
+		return fmt.Errorf("%q is no command: want speed, quality or snapshots", command)
 	}
 }
 
 func (o options) draw(set kindsOfGPU) []planner.Snapshot { return instances(set, o.instances, o.seed) }
+
+func (o options) speed(ctx context.Context, out io.Writer) (err error) {
+	program := os.Getenv("HELIOSTAT_PROGRAM")
+	if program == "" {
+		return errors.New("HELIOSTAT_PROGRAM is empty: want the path of the program autoscaler")
+	}
+	python, err := rayPython(ctx)
+	if err != nil {
+		return err
+	}
+	ray, err := startRayPlanner(ctx, python, o.limit)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ray.close()) }()
+	dir, err := os.MkdirTemp("", "heliostat-bench-ray-")
+	if err != nil {
+		return fmt.Errorf("making a directory for snapshots: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	return stopwatch{ray, program, dir}.speed(ctx, out)
+}
 
 func (o options) quality(ctx context.Context, out io.Writer) (err error) {
 	python, err := rayPython(ctx)
@@ -98,9 +124,19 @@ func writeSnapshots(dir string, snapshots []planner.Snapshot) error {
 		if err != nil {
 			return fmt.Errorf("writing snapshot %s: %w", s.Name, err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, s.Name+".json"), raw, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fileName(s)), raw, 0o644); err != nil {
 			return fmt.Errorf("writing snapshot %s: %w", s.Name, err)
 		}
 	}
 	return nil
+}
+
+// fileName is what a snapshot's file is called: its name without what a file system or a shell minds.
+func fileName(s planner.Snapshot) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, s.Name) + ".json"
 }
