@@ -138,16 +138,16 @@ func (c claimOn) before(other claimOn) bool {
 	return c.class < other.class
 }
 
-// fitJointly tries to put all of a batch on the nodes that are there or on their way. It changes nothing unless all
-// of it fits. Costs only steer it: fillings that are tight for what a node costs leave room elsewhere.
-func (p *planning) fitJointly(l *ledger, b *batch) bool {
+// fitJointly puts a batch on the nodes that are there or on their way, unless that leaves as much as greedy placing
+// did. Costs only steer it: fillings that are tight for what a node costs leave room elsewhere.
+func (p *planning) fitJointly(l *ledger, b *batch, greedy []int64) bool {
 	w := b.part()
 	lots, bins := p.standingBins(l, b, &w)
 	if len(bins) == 0 || len(bins) > maxProgramBins || !fitsInSum(&w, bins) {
 		return false
 	}
-	found := newCovering(w.items, w.left, bins, maxCount).best(fitDives)
-	if found.unserved > 0 {
+	found, possible := newCovering(w.items, w.left, bins, maxCount).fit(fitDives)
+	if !possible {
 		return false
 	}
 	perLot := make([][]packed, len(lots))
@@ -164,7 +164,15 @@ func (p *planning) fitJointly(l *ledger, b *batch) bool {
 			}
 		}
 	}
-	return b.served()
+	return p.neededFor(b, b.left) < p.neededFor(b, greedy)
+}
+
+// neededFor is what bundles that wait ask for that is scarce, as one number.
+func (p *planning) neededFor(b *batch, left []int64) (sum float64) {
+	for i, n := range left {
+		sum += float64(n) * p.needed(b.items[i])
+	}
+	return sum
 }
 
 // standingBins lists what the ledger holds, as bins.

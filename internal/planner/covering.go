@@ -327,16 +327,32 @@ type packing struct {
 	bound    float64 // what the program says that nothing can be below; 0 when it is not known
 }
 
-// best dives with several first choices and keeps what serves most, then costs least.
+// best finds the packing that serves most, then costs least.
 func (c *covering) best(dives int) packing {
-	left, limit, spare := slices.Clone(c.left), slices.Clone(c.limit), c.spare
 	s := newSimplex(c, programPivots)
 	c.solve(s)
-	best := packing{unserved: math.MaxInt64}
 	bound := 0.0
 	if c.exact && !s.leavesOver() {
 		bound = s.objective()
 	}
+	return c.explore(s, dives, bound)
+}
+
+// fit finds a packing into bins whatever they cost. It reports false when not even fractions of fillings would serve
+// everything.
+func (c *covering) fit(dives int) (packing, bool) {
+	s := newSimplex(c, programPivots)
+	c.solve(s)
+	if s.leavesOver() {
+		return packing{}, false
+	}
+	return c.explore(s, dives, 0), true
+}
+
+// explore dives from a solved program with several first choices.
+func (c *covering) explore(s *simplex, dives int, bound float64) packing {
+	left, limit, spare := slices.Clone(c.left), slices.Clone(c.limit), c.spare
+	best := packing{unserved: math.MaxInt64}
 	for choice := range dives {
 		copy(c.left, left)
 		copy(c.limit, limit)

@@ -70,11 +70,11 @@ func (p *planning) place(l *ledger, b *batch) {
 	if retry && !b.served() {
 		greedy := b.left
 		b.left = left
-		if p.fitJointly(before, b) {
+		if p.fitJointly(before, b, greedy) {
 			*l = *before
-			return
+		} else {
+			b.left = greedy
 		}
-		b.left = greedy
 	}
 	p.launchBest(l, b)
 }
