@@ -115,6 +115,9 @@ type Cluster struct {
 	Findings         []raydemand.Finding
 	// Unreadable says that the object could not be understood well enough to write to it.
 	Unreadable bool
+	// ProvisionersSeen says that the Events of node autoscalers are read, so that silence about a pod means that none is
+	// going to add a node for it.
+	ProvisionersSeen bool
 	// Refused says that the operator refuses the spec (Event InvalidRayClusterSpec): until it is mended nothing that is
 	// written to any group has an effect. A finding tells why.
 	Refused bool
@@ -191,8 +194,14 @@ type Worker struct {
 	Running, Ready bool
 	// Returned: workersToDelete names the pod, and a Ray node has come to life in it since, so its name is to be taken back.
 	Returned bool
+	// FailedWhy is what Kubernetes says of a failed pod, for example UnexpectedAdmissionError.
+	FailedWhy string
 	// Unschedulable is the scheduler's message while it cannot place the pod.
 	Unschedulable string
+	// NodeRefused is the latest word of a node autoscaler when it is that no node can be added for the pod. NodePromised
+	// says that its latest word is that one is being added.
+	NodeRefused  string
+	NodePromised bool
 	// The moments that are known; zero where they are not.
 	CreatedAt, ScheduledAt, StartedAt time.Time
 }

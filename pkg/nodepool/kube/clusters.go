@@ -156,6 +156,7 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod
 	m.reportToken(&cluster)
 	if m.nodes != nil {
 		m.nodes.addTo(&cluster)
+		m.provisioners.addTo(&cluster)
 	}
 	return cluster
 }

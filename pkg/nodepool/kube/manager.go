@@ -39,21 +39,22 @@ type objects interface {
 
 // Manager reads and writes RayClusters, and runs one worker for each.
 type Manager struct {
-	options     Options
-	config      *rest.Config
-	manager     manager.Manager
-	source      objects
-	rayClusters dynamic.NamespaceableResourceInterface
-	core        corev1client.CoreV1Interface
-	recorder    record.EventRecorder // nil in the single form
-	lease       *lease               // nil without leader election
-	floor       *floor
-	memo        *memo
-	nodes       *nodes // nil in the single form
-	pool        *pool
-	panics      *panics
-	ready       atomic.Bool // the caches are full
-	running     atomic.Bool // the workers run
+	options      Options
+	config       *rest.Config
+	manager      manager.Manager
+	source       objects
+	rayClusters  dynamic.NamespaceableResourceInterface
+	core         corev1client.CoreV1Interface
+	recorder     record.EventRecorder // nil in the single form
+	lease        *lease               // nil without leader election
+	floor        *floor
+	memo         *memo
+	nodes        *nodes        // nil in the single form
+	provisioners *provisioners // nil in the single form
+	pool         *pool
+	panics       *panics
+	ready        atomic.Bool // the caches are full
+	running      atomic.Bool // the workers run
 }
 
 // NewManager prepares everything. It asks the API server which resources there are, so it fails when RayClusters or the server
@@ -138,7 +139,8 @@ func (m *Manager) wire() error {
 	}
 	m.source = source
 	m.nodes = newNodes(m.core.Nodes(), m.options.Logger, m.enqueueAll)
-	return m.manager.Add(m.nodes)
+	m.provisioners = newProvisioners(func(namespace string) eventClient { return m.core.Events(namespace) }, m.options.Namespaces, m.options.Logger)
+	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.provisioners))
 }
 
 // Start fills the caches, waits for the lease where there is one, and runs reconcile for every RayCluster until ctx ends or

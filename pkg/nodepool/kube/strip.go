@@ -35,6 +35,9 @@ func stripPod(object any) (any, error) {
 			Phase: pod.Status.Phase, PodIP: pod.Status.PodIP,
 		},
 	}
+	if pod.Status.Phase == corev1.PodFailed {
+		stripped.Status.Reason, stripped.Status.Message = pod.Status.Reason, pod.Status.Message
+	}
 	for _, label := range []string{clusterLabel, nodeTypeLabel, groupLabel, replicaLabel} {
 		if value, set := pod.Labels[label]; set {
 			stripped.Labels[label] = value

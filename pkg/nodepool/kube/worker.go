@@ -48,6 +48,9 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 		Failed:      pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		CreatedAt:   pod.CreationTimestamp.Time,
 	}
+	if pod.Status.Phase == corev1.PodFailed {
+		w.FailedWhy = strings.TrimPrefix(strings.TrimSuffix(pod.Status.Reason+": "+pod.Status.Message, ": "), ": ")
+	}
 	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil {
 		if scheduled.Status == corev1.ConditionTrue {
 			w.ScheduledAt = scheduled.LastTransitionTime.Time

@@ -1,0 +1,142 @@
+package kube
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fieldselector "k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// eventClient is what is needed to follow Events.
+type eventClient interface {
+	List(ctx context.Context, options metav1.ListOptions) (*corev1.EventList, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// feed is the Events of one component in one namespace, chosen by the API server: a busy cluster writes thousands of
+// others. Its methods make it the store of a reflector.
+type feed struct {
+	p      *provisioners
+	client eventClient
+	source string
+	// own are the Events that it brought in; guarded by p.mu.
+	own map[string]*corev1.Event
+}
+
+// read follows the Events as nodes.read follows the nodes: while they are forbidden it tries again once in a while.
+func (f *feed) read(ctx context.Context) {
+	quiet := logr.NewContext(ctx, logr.Discard()) // failures are told by heard
+	for {
+		attempt, stop := context.WithCancel(quiet)
+		options := toolscache.ReflectorOptions{Name: "events of " + f.source}
+		toolscache.NewReflectorWithOptions(f.lister(stop), &corev1.Event{}, f, options).RunWithContext(attempt)
+		stop()
+		if !sleep(ctx, jittered(forbiddenPause)) {
+			return
+		}
+	}
+}
+
+// lister lists and watches, and calls stop when the API server says that this is forbidden.
+func (f *feed) lister(stop func()) toolscache.ListerWatcher {
+	selector := fieldselector.OneTermEqualSelector("source", f.source).String()
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selector
+			list, err := f.client.List(ctx, options)
+			f.heard(ctx, err, stop)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selector
+			stream, err := f.client.Watch(ctx, options)
+			f.heard(ctx, err, stop)
+			return stream, err
+		},
+	}
+}
+
+func (f *feed) heard(ctx context.Context, err error, stop func()) {
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case apierrors.IsForbidden(err):
+		f.p.forbid(f, err)
+		stop()
+	default:
+		f.p.log.Debug("events are read again", "source", f.source, "reason", err)
+	}
+}
+
+func (p *provisioners) forbid(f *feed, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.feeds[f] != forbidden {
+		p.log.Info("events are not read", "source", f.source, "reason", err)
+	}
+	p.feeds[f] = forbidden
+}
+
+// Add keeps an Event that was added.
+func (f *feed) Add(object any) error { return f.Update(object) }
+
+// Update keeps an Event that happened again.
+func (f *feed) Update(object any) error {
+	if event, ok := object.(*corev1.Event); ok {
+		f.p.mu.Lock()
+		defer f.p.mu.Unlock()
+		f.keep(event)
+	}
+	return nil
+}
+
+// keep is called with p.mu held.
+func (f *feed) keep(event *corev1.Event) {
+	if source(event) != f.source {
+		return
+	}
+	if f.own == nil {
+		f.own = map[string]*corev1.Event{}
+	}
+	f.own[nameOf(event).String()] = &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: event.Namespace, Name: event.Name},
+		InvolvedObject: event.InvolvedObject,
+	}
+	f.p.hear(event)
+}
+
+// Delete forgets an Event, which the API server drops after an hour.
+func (f *feed) Delete(object any) error {
+	if event, ok := underTombstone(object).(*corev1.Event); ok {
+		f.p.mu.Lock()
+		defer f.p.mu.Unlock()
+		delete(f.own, nameOf(event).String())
+		f.p.unhear(event)
+	}
+	return nil
+}
+
+// Replace takes a whole list, the first one or the one after a broken watch.
+func (f *feed) Replace(list []any, _ string) error {
+	f.p.mu.Lock()
+	defer f.p.mu.Unlock()
+	for _, event := range f.own {
+		f.p.unhear(event)
+	}
+	f.own = nil
+	for _, object := range list {
+		if event, ok := object.(*corev1.Event); ok {
+			f.keep(event)
+		}
+	}
+	f.p.feeds[f] = heard
+	return nil
+}
+
+// Resync has nothing to do: what is kept is always whole.
+func (f *feed) Resync() error { return nil }
