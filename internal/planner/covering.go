@@ -15,12 +15,12 @@ type covering struct {
 	// left counts the bundles of each item that wait, limit how often each bin may still be used.
 	left, limit []int64
 	bins        []bin
-	// spare counts the pods that all bins together may launch.
-	spare   int64
-	dearest float64
-	// nodes is what one knapsack may look at.
-	nodes int
-	pool  []column
+	// spare counts the pods that all bins together may launch, most those in the beginning.
+	spare, most int64
+	dearest     float64
+	// nodes is what one knapsack may look at. steps counts the work so far.
+	nodes, steps int
+	pool         []column
 	// exact: the last knapsacks were searched to the end, so the program's value is a lower bound.
 	exact bool
 	sack  knapsack
@@ -61,8 +61,12 @@ const (
 	pricingRounds = 60
 )
 
+// maxSteps bounds the search for something better than the first answer. A step is a node of a knapsack, or as much
+// work on the program: some tens of nanoseconds.
+const maxSteps = 200_000
+
 func newCovering(items []*item, left []int64, bins []bin, spare int64) *covering {
-	c := &covering{items: items, left: left, bins: bins, spare: min(spare, maxCount), nodes: pricingNodes}
+	c := &covering{items: items, left: left, bins: bins, spare: min(spare, maxCount), most: min(spare, maxCount), nodes: pricingNodes}
 	for i := range bins {
 		c.limit = append(c.limit, c.useful(i))
 		c.dearest = max(c.dearest, bins[i].cost)
@@ -140,8 +144,7 @@ func (c *covering) generate(s *simplex, b int) (column, bool) {
 		c.sack.kinds = append(c.sack.kinds, kind{item: i, need: c.items[i].need, limit: c.perHost(b, i), value: s.dual[i] * hosts, native: a == native})
 	}
 	least := cost + tolerance*c.dearest
-	value := c.sack.solve(bin.free, c.nodes)
-	c.exact = c.exact && c.sack.complete
+	value := c.search(bin.free)
 	if value <= least {
 		return column{}, false
 	}
@@ -153,6 +156,14 @@ func (c *covering) generate(s *simplex, b int) (column, bool) {
 	}
 	slices.SortFunc(uses, func(a, b portion) int { return a.item - b.item })
 	return column{b, bin.cost, uses}, true
+}
+
+// search fills a bin from the kinds laid out in the knapsack.
+func (c *covering) search(free vector) float64 {
+	value := c.sack.solve(free, c.nodes)
+	c.steps += c.nodes - max(c.sack.nodes, 0)
+	c.exact = c.exact && c.sack.complete
+	return value
 }
 
 // forceNative finds the best filling that has something the bin is meant for.
@@ -171,8 +182,7 @@ func (c *covering) forceNative(b int, least float64) (best []portion, most float
 				c.sack.kinds[i].limit--
 			}
 		}
-		value := must.value + c.sack.solve(free, c.nodes)
-		c.exact = c.exact && c.sack.complete
+		value := must.value + c.search(free)
 		if value > most {
 			uses, _ := c.sack.filling()
 			best, most = withOne(uses, must.item), value
@@ -335,7 +345,12 @@ func (c *covering) best(dives int) packing {
 	if c.exact && !s.leavesOver() {
 		bound = s.objective()
 	}
-	return c.explore(s, dives, bound)
+	dual := slices.Clone(s.dual)
+	found := c.explore(s, dives, bound)
+	if found.cost > bound*(1+closeEnough) && found.unserved == 0 {
+		c.refine(s, dual, &found)
+	}
+	return found
 }
 
 // fit finds a packing into bins whatever they cost. It reports false when not even fractions of fillings would serve
@@ -367,7 +382,7 @@ func (c *covering) explore(s *simplex, dives int, bound float64) packing {
 		if found.unserved < best.unserved || found.unserved == best.unserved && found.cost < best.cost*(1-1e-9) {
 			best = found
 		}
-		if best.unserved == 0 && best.cost <= bound*(1+1e-6) {
+		if best.unserved == 0 && best.cost <= bound*(1+1e-6) || c.steps > maxSteps {
 			break
 		}
 	}

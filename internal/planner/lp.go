@@ -33,6 +33,8 @@ const (
 	tolerance = 1e-7
 	// perturbation sets equal right-hand sides apart, against cycling. It stays below what rounding looks at.
 	perturbation = 1e-6
+	// stepSize is how many operations on the program take about as long as a node of a knapsack.
+	stepSize = 32
 	// leftOver is the price of a bundle that is not served, in dearest bins.
 	leftOver = 1000
 )
@@ -84,6 +86,7 @@ func (c *covering) slackPrice(row int) float64 {
 // were allowed are used up.
 func (s *simplex) improve(pool []column) bool {
 	for ; s.pivots > 0; s.pivots-- {
+		s.steps += (s.rows*s.rows + 4*len(pool)) / stepSize
 		best, worst := -1, -tolerance*s.dearest
 		for j := range pool {
 			if reduced := s.reduced(&pool[j]); reduced < worst {
