@@ -206,25 +206,32 @@ const roundingSlack = 1e-3
 
 // dive turns fractions into whole fillings: all that the program uses at least once are fixed as often as that, then
 // the one nearest to once, and the program is solved again for what is left. What no bin takes stays in c.left.
+//
+// Rounding up is dear where a large bin is used a little, so before each time what is left is also packed greedily by
+// what the program says that bundles are worth, and the best of all these packings is returned.
 func (c *covering) dive(s *simplex, choice int) []packed {
 	var chosen []packed
+	best := c.nothing()
 	for {
 		cols, counts := s.solution()
-		fixed := c.fixWhole(cols, counts, &chosen)
-		if !fixed {
+		if !c.fixWhole(cols, counts, &chosen) {
+			best.keep(c.finished(s.dual, chosen))
 			at := c.nearest(cols, counts, choice)
 			if at < 0 {
-				return chosen
+				break
 			}
 			choice = 0
 			c.fix(&c.pool[cols[at]], 1, &chosen)
 		}
-		if sum(c.left) == 0 {
-			return chosen
+		if sum(c.left) == 0 || c.costOf(chosen) >= best.cost && best.unserved == 0 {
+			break
 		}
 		s.restart()
 		c.solve(s)
 	}
+	best.keep(c.attempt(chosen))
+	copy(c.left, best.left)
+	return best.fillings
 }
 
 // solution lists the columns in use with how often.
