@@ -10,9 +10,14 @@ import (
 // longestCooldown bounds the doubling pause of a failing group.
 const longestCooldown = time.Hour
 
-// breaker breaks a group off for a while when its pods do not join Ray: unschedulable, refused by the API server, or
-// crashing. While it is open the group takes no launches and its waiting pods count for nothing, so that the next
-// group serves the demand. It is an optimisation: lost with the process, it opens again one AllocationTimeout later.
+// breaker breaks a group off for a while when its pods do not join Ray: out of stock, refused by the API server, or
+// crashing. While it is open the group takes no launches and those of its waiting pods that nothing can be expected of
+// count for nothing, so that the next group serves the demand. It is an optimisation: lost with the process, it opens
+// again as soon as the proof is seen again.
+//
+// What opens it is proof (shortages) or, without any, AllocationTimeout without a pod that joined. Each pause is twice
+// the one before; the memory of that halves with every BreakerCooldown that passes without a failure. A pod that joins
+// while nothing proves a shortage closes it, and the group is as good as any again.
 type breaker struct {
 	// stalledSince is since when pods are waited for and none has joined; zero while none is waited for.
 	stalledSince time.Time
@@ -20,71 +25,157 @@ type breaker struct {
 	openUntil    time.Time
 	cooldown     time.Duration
 	reason       string
+	// shortage: it was opened by proof that no node comes, so pods that have a node still count.
+	shortage bool
+	// failedAt is when it was last opened; zero once a pod has joined since.
+	failedAt time.Time
+	// fell are the pods that failed before they joined, since the last one that joined.
+	fell map[string]bool
 }
 
-// observe takes in how many pods of the group have joined and how many are waited for.
-func (b *breaker) observe(now time.Time, joined, waiting int, why string, timeout, cooldown time.Duration) {
-	progress := joined > b.joined
-	b.joined = joined
+// sighting is what one reading tells of a group.
+type sighting struct {
+	// joined counts pods that have joined, waiting those that are waited for.
+	joined, waiting int
+	// why says what the waiting ones seem to wait for; proof, that no node will come for them, or is empty.
+	why, proof string
+	// failed are the pods that failed without having joined, by UID, with what Kubernetes says of them.
+	failed map[string]string
+}
+
+// observe takes one reading in.
+func (b *breaker) observe(now time.Time, s sighting, config Config) {
+	progress := s.joined > b.joined
+	b.joined = s.joined
 	if progress {
-		b.openUntil, b.cooldown = time.Time{}, 0
+		b.fell = nil
+	}
+	if progress && s.proof == "" {
+		b.openUntil, b.failedAt = earlierOf(b.openUntil, now), time.Time{}
 	}
 	switch {
-	case waiting == 0 || progress:
+	case s.waiting == 0 || progress:
 		b.stalledSince = time.Time{}
-		if waiting > 0 {
+		if s.waiting > 0 {
 			b.stalledSince = now
 		}
 	case b.stalledSince.IsZero():
 		b.stalledSince = now
 	}
-	if b.open(now) || b.stalledSince.IsZero() || now.Sub(b.stalledSince) < timeout {
-		return
+	proof := s.proof
+	if proof == "" {
+		proof = b.fallen(s.failed)
 	}
-	b.cooldown = min(max(2*b.cooldown, cooldown), longestCooldown)
-	b.openUntil = now.Add(b.cooldown)
+	switch {
+	case b.open(now):
+	case proof != "":
+		b.trip(now, config, proof)
+		b.shortage = s.proof != ""
+	case !b.stalledSince.IsZero() && now.Sub(b.stalledSince) >= config.AllocationTimeout:
+		b.trip(now, config, fmt.Sprintf("no pod joined Ray within %v: %s", config.AllocationTimeout, s.why))
+	}
+}
+
+// failuresForProof is how many pods in a row must fail before they join: one may meet a bad node, or be evicted.
+const failuresForProof = 3
+
+// fallen notes failed pods, and says so when they are too many.
+func (b *breaker) fallen(failed map[string]string) string {
+	last := ""
+	for _, uid := range sortedKeys(failed) {
+		if b.fell == nil {
+			b.fell = map[string]bool{}
+		}
+		b.fell[uid] = true
+		last = failed[uid]
+	}
+	if last == "" || len(b.fell) < failuresForProof {
+		return ""
+	}
+	return fmt.Sprintf("%d pods failed before they joined Ray: %s", len(b.fell), last)
+}
+
+// trip opens the breaker: for twice as long as last time, less what has been forgiven since.
+func (b *breaker) trip(now time.Time, config Config, reason string) {
+	if quiet := now.Sub(b.openUntil); !b.openUntil.IsZero() && quiet > 0 {
+		b.cooldown >>= min(int(quiet/config.BreakerCooldown), 62)
+	}
+	b.cooldown = min(max(2*b.cooldown, config.BreakerCooldown), longestCooldown)
+	b.openUntil, b.failedAt = now.Add(b.cooldown), now
 	b.stalledSince = b.openUntil // the next chance starts when this pause ends
-	b.reason = fmt.Sprintf("no pod joined Ray within %v: %s; no launches until %s",
-		timeout, why, b.openUntil.UTC().Format(time.TimeOnly))
+	b.fell, b.shortage = nil, false
+	b.reason = fmt.Sprintf("%s; no launches until %s", reason, b.openUntil.UTC().Format(time.TimeOnly))
 }
 
 func (b *breaker) open(now time.Time) bool { return now.Before(b.openUntil) }
 
+// earlierOf is the earlier of two moments; a zero one stays.
+func earlierOf(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // breakers holds one breaker per group name.
 type breakers map[string]*breaker
 
-func (b breakers) observe(now time.Time, cluster nodepool.Cluster, members []member, config Config) {
-	joined, unjoined, counted := map[string]int{}, map[string]int{}, map[string]int{}
-	why := map[string]string{}
-	for _, m := range members {
-		if !m.counted() {
-			continue
-		}
-		counted[m.Group]++
-		switch {
-		case m.joined():
-			joined[m.Group]++
-		case !m.dead():
-			unjoined[m.Group]++
-		}
-		if m.Unschedulable != "" {
-			why[m.Group] = m.Unschedulable
-		}
-	}
+func (b breakers) observe(now time.Time, cluster nodepool.Cluster, members []member, proofs map[string]string, config Config) {
+	seen := sightings(cluster, members)
 	for _, g := range cluster.Groups {
 		if !tended(cluster, g.Name) {
 			delete(b, g.Name) // its pods are nobody's to wait for, and afterwards it starts anew
 			continue
 		}
-		entry := b[g.Name]
-		if entry == nil {
-			entry = &breaker{joined: joined[g.Name]}
-			b[g.Name] = entry
+		s := seen[g.Name]
+		s.proof = proofs[g.Name]
+		if b[g.Name] == nil {
+			b[g.Name] = &breaker{joined: s.joined}
 		}
-		missing := max(0, goalPods(g)-counted[g.Name])
-		entry.observe(now, joined[g.Name], unjoined[g.Name]+missing, whyStalled(why[g.Name], missing),
-			config.AllocationTimeout, config.BreakerCooldown)
+		b[g.Name].observe(now, s, config)
 	}
+}
+
+// sightings counts the pods of each group.
+func sightings(cluster nodepool.Cluster, members []member) map[string]sighting {
+	seen, counted, unschedulable := map[string]sighting{}, map[string]int{}, map[string]string{}
+	for _, m := range members {
+		s := seen[m.Group]
+		if m.Failed && m.Node == nil && !m.Named {
+			if s.failed == nil {
+				s.failed = map[string]string{}
+			}
+			s.failed[m.UID] = failureOf(m)
+		}
+		if m.counted() {
+			counted[m.Group]++
+			switch {
+			case m.joined():
+				s.joined++
+			case !m.dead():
+				s.waiting++
+			}
+			if m.Unschedulable != "" {
+				unschedulable[m.Group] = m.Unschedulable
+			}
+		}
+		seen[m.Group] = s
+	}
+	for _, g := range cluster.Groups {
+		missing := max(0, goalPods(g)-counted[g.Name])
+		s := seen[g.Name]
+		s.waiting += missing
+		s.why = whyStalled(unschedulable[g.Name], missing)
+		seen[g.Name] = s
+	}
+	return seen
+}
+
+func failureOf(m member) string {
+	if m.FailedWhy != "" {
+		return m.Pod + ": " + m.FailedWhy
+	}
+	return m.Pod + ": its Ray container ended; see its log"
 }
 
 // pause restarts the clocks of waiting groups: while the GCS does not answer, nobody can be seen to join.
@@ -109,4 +200,10 @@ func whyStalled(unschedulable string, missing int) string {
 func (b breakers) open(group string, now time.Time) bool {
 	entry := b[group]
 	return entry != nil && entry.open(now)
+}
+
+// givenUp reports whether nothing is expected of a pod that has not joined, or of one that is asked for and not seen yet:
+// its group is broken off, and it is not one that has a node already while only nodes are short.
+func (b breakers) givenUp(group string, placed bool, now time.Time) bool {
+	return b.open(group, now) && !(placed && b[group].shortage)
 }

@@ -43,6 +43,10 @@ type Config struct {
 	MaxInFlight, MaxInFlightPerGroup int
 	// AllocationTimeout is how long a pod may take to join Ray before its group counts as failing. 5 min.
 	AllocationTimeout time.Duration
+	// UnschedulableGrace is how long a pod may have no node, with no node autoscaler saying that one comes, before that
+	// proves that its group is out of stock; it counts only where node autoscalers' Events can be read. 20 s, two looks of
+	// the Cluster Autoscaler.
+	UnschedulableGrace time.Duration
 	// BreakerCooldown is how long a failing group takes no launches at first; it doubles up to one hour. 5 min.
 	BreakerCooldown time.Duration
 
@@ -81,6 +85,7 @@ func (c Config) withDefaults() Config {
 	orDuration(&c.GCSTimeout, 3*time.Second)
 	orDuration(&c.GCSBackoff, 10*time.Second)
 	orDuration(&c.AllocationTimeout, 5*time.Minute)
+	orDuration(&c.UnschedulableGrace, 20*time.Second)
 	orDuration(&c.BreakerCooldown, 5*time.Minute)
 	orDuration(&c.DrainDeadline, 10*time.Minute)
 	orDuration(&c.DrainTimeout, time.Minute)
@@ -125,7 +130,7 @@ func (c Config) Validate() error {
 		value time.Duration
 	}{
 		{"fast poll", c.FastPoll}, {"rest poll", c.RestPoll}, {"GCS timeout", c.GCSTimeout}, {"GCS back-off", c.GCSBackoff},
-		{"allocation timeout", c.AllocationTimeout}, {"breaker cool-down", c.BreakerCooldown},
+		{"allocation timeout", c.AllocationTimeout}, {"unschedulable grace", c.UnschedulableGrace}, {"breaker cool-down", c.BreakerCooldown},
 		{"drain deadline", c.DrainDeadline}, {"drain timeout", c.DrainTimeout}, {"dead grace", c.DeadGrace},
 		{"data age", c.MaxDataAge}, {"report interval", c.ReportEvery},
 	} {

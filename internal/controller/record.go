@@ -24,6 +24,7 @@ type record struct {
 	gangs    gangs
 	drains   drains
 	breakers breakers
+	shortage shortages
 	waits    waits
 	guard    dropGuard
 	// shapes outlive the nodes they were learned from, so that a group scaled to zero keeps its real shape.
@@ -71,7 +72,7 @@ func (r *record) recreated(uid string) {
 
 // voidRay forgets what was observed of a Ray session that is over. The guard stays: that its nodes are gone is news.
 func (r *record) voidRay() {
-	r.idle, r.fresh, r.lag, r.gangs, r.waits = idleClock{}, newcomers{}, lag{}, gangs{}, waits{}
+	r.idle, r.fresh, r.lag, r.gangs, r.waits, r.shortage = idleClock{}, newcomers{}, lag{}, gangs{}, waits{}, shortages{}
 	r.drains = drains{}
 	r.reports = reports{}
 }
@@ -81,6 +82,7 @@ func (r *record) remember(v *view, config Config) {
 	if !v.live() {
 		r.waits.pause()
 		r.breakers.pause(v.now)
+		r.shortage = shortages{}
 		return
 	}
 	r.idle.observe(v.now, v.state.Nodes, jobsRestartIdleTimes(v.cluster.RayVersion))
@@ -90,7 +92,7 @@ func (r *record) remember(v *view, config Config) {
 	r.gangs.observe(v.now, v.state.Demand.Gangs)
 	r.drains.observe(v.now, v.state.Nodes, config.DrainDeadline, config.DrainTimeout)
 	r.waits.observe(v.now, v.members, v.state.Demand, v.cluster.RequestResources)
-	r.breakers.observe(v.now, v.cluster, v.members, config)
+	r.breakers.observe(v.now, v.cluster, v.members, r.shortage.observe(v.now, v.cluster, v.members, config), config)
 	r.guard.observe(v.now, v.cluster, v.members, v.state.Nodes, r.drains.leaving)
 	r.drains.prune(v.members)
 	r.shapes.observe(v.cluster, v.members)
@@ -101,12 +103,12 @@ func (r *record) remember(v *view, config Config) {
 func (r *record) sight(v view, config Config) sight {
 	s := sight{
 		now: v.now, cluster: v.cluster, members: v.members, head: v.head, demand: v.demand,
-		idle:    map[raydemand.NodeID]time.Duration{},
-		leaving: map[raydemand.NodeID]bool{},
-		crashed: map[string]bool{},
-		closed:  map[string]string{},
-		givenUp: map[string]bool{},
-		shapes:  r.shapes,
+		idle:     map[raydemand.NodeID]time.Duration{},
+		leaving:  map[raydemand.NodeID]bool{},
+		crashed:  map[string]bool{},
+		breakers: r.breakers,
+		since:    r.reports.since,
+		shapes:   r.shapes,
 	}
 	if v.live() {
 		s.kept = v.cluster.RequestResources
@@ -117,11 +119,6 @@ func (r *record) sight(v view, config Config) sight {
 			s.leaving[m.Node.ID] = r.drains.leaving(m.Node.ID)
 		}
 		s.crashed[m.Pod] = m.dead() && r.waits.deadFor(m.Pod, v.now) >= config.DeadGrace
-	}
-	for _, g := range v.cluster.Groups {
-		if r.breakers.open(g.Name, v.now) {
-			s.closed[g.Name], s.givenUp[g.Name] = r.breakers[g.Name].reason, true
-		}
 	}
 	return s
 }

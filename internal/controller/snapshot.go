@@ -26,11 +26,11 @@ type sight struct {
 	// leaving holds nodes that were asked to go and may not show it yet.
 	leaving map[raydemand.NodeID]bool
 	// crashed holds pods whose Ray node died and whose grace is over.
-	crashed map[string]bool
-	// closed names the groups that take no launches, with the reason; givenUp those whose waiting pods do not count.
-	closed  map[string]string
-	givenUp map[string]bool
-	shapes  shapes
+	crashed  map[string]bool
+	breakers breakers
+	// since is since when a group has pods that were asked for and do not exist yet.
+	since  map[string]time.Time
+	shapes shapes
 }
 
 // maxExpected bounds the expected nodes that one RayCluster's snapshot lists, since anybody may write any replicas. The
@@ -78,8 +78,10 @@ func (s sight) complete(group *planner.Group, g nodepool.WorkerGroup) {
 	if group.Closed == "" && s.cluster.Refused {
 		group.Closed = "the operator refuses the RayCluster's spec; see findings"
 	}
-	if group.Closed == "" {
-		group.Closed = s.closed[g.Name]
+	cooling, reason, score := s.breakers.standing(g.Name, s.now)
+	group.RecoverableScore = score
+	if group.Closed == "" && cooling > 0 {
+		group.Closed, group.CoolingSeconds = reason, cooling.Seconds()
 	}
 }
 
@@ -97,6 +99,7 @@ func (s sight) nodes(g nodepool.WorkerGroup, group *planner.Group) []planner.Nod
 		} else {
 			node.Total, node.Available = group.Resources, group.Resources
 			node.Labels = group.Labels
+			node.Since = m.CreatedAt
 		}
 		if node.State == planner.Idle {
 			node.IdleSeconds = s.idle[m.Node.ID].Seconds()
@@ -119,7 +122,7 @@ func (s sight) state(m member) planner.NodeState {
 		return planner.Running
 	case m.dead() && (s.leaving[m.Node.ID] || s.crashed[m.Pod]):
 		return planner.Leaving
-	case s.givenUp[m.Group]:
+	case s.breakers.givenUp(m.Group, placed(m), s.now):
 		return planner.AllocationTimeout
 	}
 	// Within its grace a dead node's container may come back, or the operator replaces the pod.
@@ -137,7 +140,7 @@ func (s sight) expected(g nodepool.WorkerGroup, group *planner.Group, room int) 
 		}
 	}
 	state := planner.Pending
-	if s.givenUp[g.Name] {
+	if s.breakers.givenUp(g.Name, false, s.now) {
 		state = planner.AllocationTimeout
 	}
 	missing = max(0, min(missing, room))
@@ -153,6 +156,7 @@ func (s sight) expected(g nodepool.WorkerGroup, group *planner.Group, room int) 
 			Labels:    group.Labels,
 			Replica:   replicas[i],
 			Expected:  true,
+			Since:     s.since[g.Name],
 		})
 	}
 	return nodes

@@ -171,9 +171,10 @@ func TestAnyDecisionCanBeReplayedFromItsSnapshot(t *testing.T) {
 }
 
 func TestADecisionByAnotherPolicyIsReplayedByThatPolicy(t *testing.T) {
-	cores := raydemand.Bundle{raydemand.CPU: raydemand.Whole(16), "scratch": raydemand.One}
+	preferred := gpuGroup("gpu", 0, 0, 4)
+	preferred.Priority = 1
 	w := newWorld(t, Config{Policy: planner.Policy{GPUForCPU: true}},
-		gpuGroup("gpu", 0, 0, 4), nodepool.WorkerGroup{Name: "cpu", Resources: cores, Max: 4})
+		preferred, nodepool.WorkerGroup{Name: "cpu", Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(16)}, Max: 4})
 	w.want(1, raydemand.Bundle{raydemand.CPU: raydemand.Whole(4)})
 	d := w.cycle()
 	if d.Plan.Launch["gpu"] != 1 || planner.Compute(d.Snapshot, planner.Policy{}).Launch["gpu"] != 0 {

@@ -72,8 +72,12 @@ func (c *Controller) tellStates(r *record, o outcome) {
 
 func (c *Controller) raiseUnmet(r *record, v view, what string, reason planner.Reason) {
 	event, warning := EventCapped, false
-	if reason.Code == planner.Impossible {
+	switch reason.Code {
+	case planner.Impossible:
 		event, warning = EventImpossible, true
+	case planner.CoolingDown:
+		// The sentence counts seconds down and would be news every minute; GroupFailing tells of the group.
+		reason.Message = "a group that could serve it failed lately and takes no launches for a while"
 	}
 	c.raise(r, v, warning, event, what+": "+reason.Message)
 }
