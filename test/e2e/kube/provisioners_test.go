@@ -1,0 +1,54 @@
+package kube
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// say writes an Event about a pod, as a component of the cluster does.
+func (s *scene) say(component, reason, message string, pod nodepool.Worker) {
+	s.Helper()
+	now := metav1.NewTime(time.Now())
+	_, err := lab.Client().CoreV1().Events(s.namespace).Create(s.Context(), &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Pod + "-", Namespace: s.namespace},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: s.namespace, Name: pod.Pod},
+		Source:         corev1.EventSource{Component: component}, Type: corev1.EventTypeNormal, Reason: reason, Message: message,
+		FirstTimestamp: now, LastTimestamp: now,
+	}, metav1.CreateOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// The API server itself selects the Events by their source; its own scheduler's FailedScheduling must not be taken for
+// Karpenter's.
+func TestWhatNodeAutoscalersSayOfAPodIsHeardFromTheAPIServer(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "provisioners")
+	s.create("llm", rig.Group{Name: "gpu", Replicas: 1, Max: 2})
+	m := s.manager(kube.Options{})
+	worker := func() nodepool.Worker {
+		for _, w := range s.read(m, "llm").Workers {
+			return w
+		}
+		return nodepool.Worker{}
+	}
+	s.until("a pod that the scheduler finds no node for", func() bool { return worker().Unschedulable != "" })
+	s.until("the Events to be read", func() bool { return s.read(m, "llm").ProvisionersSeen })
+	if w := worker(); w.NodeRefused != "" || w.NodePromised {
+		t.Errorf("refused %q, promised %v, before any node autoscaler said anything", w.NodeRefused, w.NodePromised)
+	}
+	s.say("cluster-autoscaler", "TriggeredScaleUp", "pod triggered scale-up: [{gpu 0->1 (max: 1)}]", worker())
+	s.until("the promise", func() bool { return worker().NodePromised })
+	time.Sleep(1100 * time.Millisecond) // Events tell whole seconds
+	const refusal = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
+	s.say("cluster-autoscaler", "NotTriggerScaleUp", refusal, worker())
+	s.until("the refusal", func() bool { return worker().NodeRefused == refusal })
+}
