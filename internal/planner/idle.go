@@ -7,7 +7,7 @@ import "fmt"
 // minimum, and its other hosts follow: the operator deletes replicas only whole. Idle terminations never free room for
 // launches in the same plan: Ray may refuse the drain.
 func (r *roster) stopIdle(used []bool, given []int64) {
-	for _, u := range r.units() {
+	for _, u := range r.units(r.overdue()) {
 		g := &r.groups[u.group]
 		spare := g.leavingOf[u.key] > 0 || g.standing()+given[u.group]-r.podsOf(&u) >= g.min
 		if !spare || !r.mayLeave(&u, used) {
@@ -17,6 +17,18 @@ func (r *roster) stopIdle(used []bool, given []int64) {
 			return fmt.Sprintf("idle for %s, longer than %s", seconds(n.IdleSeconds), seconds(*g.timeout))
 		})
 	}
+}
+
+// overdue tells the groups in which some node has been idle for too long; in a steady cluster there are none.
+func (r *roster) overdue() []bool {
+	groups := make([]bool, len(r.groups))
+	for i := range r.nodes {
+		if n := &r.nodes[i]; n.State == Idle && n.group >= 0 {
+			g := &r.groups[n.group]
+			groups[n.group] = groups[n.group] || g.timeout != nil && n.IdleSeconds > *g.timeout
+		}
+	}
+	return groups
 }
 
 func (r *roster) mayLeave(u *unit, used []bool) bool {

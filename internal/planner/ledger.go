@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math"
 	"slices"
 	"time"
@@ -68,9 +69,11 @@ func (l *ledger) clone() *ledger {
 }
 
 // openLedger lists the nodes that stay and the pods that were asked for. With totals set, work in progress is
-// ignored: that is how request_resources counts.
+// ignored: that is how request_resources counts. Equal nodes become one lot before anything is sorted.
 func (r *roster) openLedger(totals bool, placed [][]int) []lot {
 	var lots []lot
+	kinds := make(map[string]int)
+	var key []byte
 	for i := range r.nodes {
 		n := &r.nodes[i]
 		if n.stop != "" {
@@ -83,16 +86,52 @@ func (r *roster) openLedger(totals bool, placed [][]int) []lot {
 		if placed != nil {
 			l.placed = placed[i]
 		}
-		l.size = r.size(l.free)
-		lots = append(lots, l)
+		key = l.appendKey(key[:0])
+		at, known := kinds[string(key)]
+		if !known {
+			kinds[string(key)] = len(lots)
+			l.size = r.size(l.free)
+			lots = append(lots, l)
+			continue
+		}
+		lots[at].count++
+		lots[at].members = append(lots[at].members, i)
+		lots[at].since = earliest(lots[at].since, l.since)
 	}
 	for i := range r.groups {
 		if g := &r.groups[i]; g.missing > 0 {
 			lots = append(lots, r.freshLot(g, g.missing, false))
 		}
 	}
-	slices.SortStableFunc(lots, r.soonestFirst)
-	return r.mergeEqual(lots)
+	for i := range lots {
+		r.busyLastFirst(lots[i].members)
+	}
+	slices.SortFunc(lots, r.soonestFirst)
+	return lots
+}
+
+// appendKey writes what makes two lots of nodes equal.
+func (l *lot) appendKey(key []byte) []byte {
+	key = binary.AppendVarint(key, int64(l.phase))
+	key = binary.AppendVarint(key, int64(l.shape.group))
+	key = binary.AppendVarint(key, int64(l.shape.labels))
+	for _, amount := range l.free {
+		key = binary.AppendVarint(key, int64(amount))
+	}
+	for _, amount := range l.shape.total {
+		key = binary.AppendVarint(key, int64(amount))
+	}
+	for _, gang := range l.placed {
+		key = binary.AppendVarint(key, int64(gang))
+	}
+	return key
+}
+
+// busyLastFirst sorts equal nodes so that those that were busy last are used first, and others may leave.
+func (r *roster) busyLastFirst(nodes []int) {
+	slices.SortFunc(nodes, func(a, b int) int {
+		return cmp.Or(cmp.Compare(r.nodes[a].IdleSeconds, r.nodes[b].IdleSeconds), cmp.Compare(a, b))
+	})
 }
 
 func (r *roster) freshLot(g *group, count int64, planned bool) lot {
@@ -129,32 +168,12 @@ func (r *roster) size(v vector) float64 {
 	return sum
 }
 
-func (r *roster) mergeEqual(sorted []lot) []lot {
-	var merged []lot
-	for _, l := range sorted {
-		if n := len(merged); n > 0 && equalLots(&merged[n-1], &l) {
-			merged[n-1].count += l.count
-			merged[n-1].since = earliest(merged[n-1].since, l.since)
-			merged[n-1].members = append(merged[n-1].members, l.members...)
-			continue
-		}
-		merged = append(merged, l)
-	}
-	return merged
-}
-
 // earliest is the earlier of two moments; a zero one is not known.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a
-}
-
-func equalLots(a, b *lot) bool {
-	return a.phase == b.phase && a.planned == b.planned && (a.members == nil) == (b.members == nil) &&
-		a.shape.group == b.shape.group && a.shape.labels == b.shape.labels &&
-		slices.Equal(a.free, b.free) && slices.Equal(a.shape.total, b.shape.total) && slices.Equal(a.placed, b.placed)
 }
 
 // launch books new pods of a group and returns them as a lot that is not on the ledger yet.

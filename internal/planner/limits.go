@@ -94,7 +94,10 @@ func (r *roster) stop(i int, reason, message string) {
 
 // stopOverMaximum first brings each group to its own maximum, then all of them to the common bound.
 func (r *roster) stopOverMaximum() {
-	units := r.units()
+	if !r.overMaximum() {
+		return
+	}
+	units := r.units(nil)
 	for i := range r.groups {
 		g := &r.groups[i]
 		over := g.live - g.stopping - g.max
@@ -118,6 +121,18 @@ func (r *roster) stopOverMaximum() {
 		return g.standing()-r.podsOf(u) >= g.min
 	})
 	r.stopUnits(units, over, maxWorkers, message, func(*unit) bool { return true })
+}
+
+// overMaximum reports whether any limit is exceeded at all.
+func (r *roster) overMaximum() bool {
+	var all int64
+	for i := range r.groups {
+		g := &r.groups[i]
+		if all += g.live - g.stopping; g.live-g.stopping > g.max {
+			return true
+		}
+	}
+	return all > r.bound
 }
 
 // stopUnits stops eligible units, least disruptive first, until over pods are gone, and returns what is still over.
@@ -161,18 +176,18 @@ type unit struct {
 	used         float64 // mean share of what the nodes have
 }
 
-// units returns the units that remain, those first that are stopped first: not yet joined, longest idle, least used
+// units returns the units that remain in the groups marked, or in all, those first that are stopped first: not yet joined, longest idle, least used
 // (Ray 2.60's order).
-func (r *roster) units() []unit {
+func (r *roster) units(marked []bool) []unit {
 	type identity struct {
 		group int
 		key   string
 	}
-	index := make(map[identity]int, len(r.nodes))
+	index := make(map[identity]int)
 	var units []unit
 	for i := range r.nodes {
 		n := &r.nodes[i]
-		if n.group < 0 || n.stop != "" {
+		if n.group < 0 || n.stop != "" || marked != nil && !marked[n.group] {
 			continue
 		}
 		id := identity{n.group, n.Pod}
