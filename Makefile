@@ -134,14 +134,14 @@ churn: ## five minutes of random work: nothing lost, nothing too much
 
 # conform runs the conformance list against real heads of the given Ray versions.
 define conform
-	$(foreach v,$(1),export HELIOSTAT_RAY_VENV_$(subst .,_,$(v))=$$(ls -dt "$(HELIOSTAT_CACHE)"/ray/$(v)-*/ | head -n 1);)
+	variables=$$(cd test/devcluster && go run ./cmd/kit -variables -ray "$(1)")
+	eval "$$variables"
 	go test -vet=off -count=1 -timeout 20m ./internal/simray/conformance
 endef
 
 .PHONY: conformance
 conformance: ## one list of assertions against the simulated Ray and against real heads of three versions
 	@.ci/preflight go python
-	(cd test/devcluster && go run ./cmd/kit -ray "2.40.0 2.52.0 2.60.0")
 	$(call conform,2.40.0 2.52.0 2.60.0)
 
 .PHONY: devcluster-up devcluster-down

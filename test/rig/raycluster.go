@@ -43,7 +43,6 @@ type Cluster struct {
 	// InTree asks the operator for an autoscaler sidecar from SidecarImage (Ray's own when empty).
 	InTree       bool
 	SidecarImage string
-	HeadEnv      map[string]string
 	Groups       []Group
 }
 
@@ -79,7 +78,7 @@ func (c Cluster) Spec() map[string]any {
 		"autoscalerOptions":       options,
 		"headGroupSpec": map[string]any{
 			"rayStartParams": map[string]any{"num-cpus": "0"},
-			"template":       template("ray-head", Image, "1", nil, c.HeadEnv),
+			"template":       template("ray-head", Image, "1", nil),
 		},
 		"workerGroupSpecs": groups,
 	}
@@ -93,7 +92,7 @@ func (g Group) spec() map[string]any {
 		"maxReplicas":    g.Max,
 		"numOfHosts":     max(g.Hosts, 1),
 		"rayStartParams": anyMap(g.Params),
-		"template":       template("ray-worker", cmp.Or(g.Image, Image), cmp.Or(g.CPU, "1"), g.Devices, nil),
+		"template":       template("ray-worker", cmp.Or(g.Image, Image), cmp.Or(g.CPU, "1"), g.Devices),
 	}
 	if len(g.Labels) > 0 {
 		spec["labels"] = anyMap(g.Labels)
@@ -105,14 +104,10 @@ func (g Group) spec() map[string]any {
 }
 
 // template returns a pod template with one Ray container.
-func template(name, image, cpu string, devices map[string]int64, env map[string]string) map[string]any {
+func template(name, image, cpu string, devices map[string]int64) map[string]any {
 	limits := map[string]any{"cpu": cpu, "memory": "1Gi"}
 	for device, n := range devices {
 		limits[device] = strconv.FormatInt(n, 10)
-	}
-	var variables []any
-	for key, value := range env {
-		variables = append(variables, map[string]any{"name": key, "value": value})
 	}
 	requests := map[string]any{"cpu": "100m", "memory": "256Mi"}
 	for device := range devices {
@@ -121,7 +116,6 @@ func template(name, image, cpu string, devices map[string]int64, env map[string]
 	container := map[string]any{
 		"name":      name,
 		"image":     image,
-		"env":       variables,
 		"resources": map[string]any{"limits": limits, "requests": requests},
 	}
 	return map[string]any{"spec": map[string]any{

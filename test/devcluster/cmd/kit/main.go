@@ -1,7 +1,10 @@
 // Command kit builds what a default dev cluster needs, and programs of this repository, with progress. What the machine
 // lacks and cannot be installed is said in one line before.
 //
-//	kit [-ray "VERSION ..."] [TITLE=DIR:PACKAGE:OUTPUT]...
+//	kit [-ray "VERSION ..."] [-variables] [TITLE=DIR:PACKAGE:OUTPUT]...
+//
+// With -variables the last it prints is, for a shell to read, where the environment of each Ray version lies:
+// HELIOSTAT_RAY_VENV_2_60_0=DIRECTORY. Progress then goes to standard error.
 package main
 
 import (
@@ -18,16 +21,17 @@ import (
 
 func main() {
 	ray := flag.String("ray", kit.DefaultRay, "the versions of Ray to install, separated by spaces")
+	variables := flag.Bool("variables", false, "print where the environments of Ray are, as variables of a shell")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, strings.Fields(*ray), flag.Args()); err != nil {
+	if err := run(ctx, strings.Fields(*ray), *variables, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, ray, arguments []string) error {
+func run(ctx context.Context, ray []string, variables bool, arguments []string) error {
 	needs := kit.Cluster()
 	needs.Ray = ray
 	for _, argument := range arguments {
@@ -40,8 +44,18 @@ func run(ctx context.Context, ray, arguments []string) error {
 	if err := kit.CheckRun(); err != nil {
 		return err
 	}
-	_, err := kit.Ensure(ctx, needs, os.Stdout)
-	return err
+	if !variables {
+		_, err := kit.Ensure(ctx, needs, os.Stdout)
+		return err
+	}
+	built, err := kit.Ensure(ctx, needs, os.Stderr)
+	if err != nil {
+		return err
+	}
+	for _, version := range ray {
+		fmt.Printf("export HELIOSTAT_RAY_VENV_%s='%s'\n", strings.ReplaceAll(version, ".", "_"), built.RayEnv(version))
+	}
+	return nil
 }
 
 // parse reads TITLE=DIR:PACKAGE:OUTPUT.
