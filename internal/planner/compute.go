@@ -51,6 +51,9 @@ func newPlanning(r *roster, s *Snapshot, policy Policy) *planning {
 		}
 	}
 	p.yard = p.newYardstick()
+	if len(p.requests)+len(p.claims)+len(p.gangs) == 0 {
+		return p // nothing is asked for, so nobody asks what is free
+	}
 	p.base = r.openLedger(false, r.holders(p.gangs))
 	p.totals = p.base
 	if len(p.claims) > 0 {

@@ -141,9 +141,14 @@ func (r *roster) freshLot(g *group, count int64, planned bool) lot {
 // soonestFirst orders lots by when they can serve, then tightest first, which leaves large gaps whole; idle nodes
 // that were busy last come before those that are about to leave.
 func (r *roster) soonestFirst(a, b lot) int {
+	if c := cmp.Compare(a.phase, b.phase); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.size, b.size); c != 0 {
+		return c
+	}
+	// The rest decides between lots of one size alone.
 	return cmp.Or(
-		cmp.Compare(a.phase, b.phase),
-		cmp.Compare(a.size, b.size),
 		slices.Compare(a.free, b.free),
 		cmp.Compare(a.shape.group, b.shape.group),
 		cmp.Compare(a.shape.labels, b.shape.labels),
