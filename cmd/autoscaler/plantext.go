@@ -61,8 +61,8 @@ func describeGang(g raydemand.Gang) string {
 	if g.TopologyLabel != "" {
 		text += " on nodes of one " + g.TopologyLabel
 	}
-	for _, bundles := range g.Fallbacks {
-		text += ", else " + describeBundles(bundles, nil)
+	for i, bundles := range g.Fallbacks {
+		text += ", else " + describeBundles(bundles, g.SelectorsOf(i))
 	}
 	return text
 }

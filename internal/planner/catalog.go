@@ -65,6 +65,9 @@ func mentionGang(g *raydemand.Gang, mention func(raydemand.Bundle), keys map[str
 			mention(b)
 		}
 	}
+	for i := range g.Fallbacks {
+		mentionKeys(keys, g.SelectorsOf(i))
+	}
 	mentionKeys(keys, g.BundleSelectors)
 	if g.TopologyLabel != "" {
 		keys[g.TopologyLabel] = true

@@ -151,8 +151,8 @@ func standingOf(score *float64) float64 {
 func decimal(f float64) string { return fmt.Sprintf("%.4g", f) }
 
 // considered says of each group why it does not serve the items: first those whose pods could, then those that come
-// nearest, at most as many as a sentence holds.
-func (p *planning) considered(items []*item, given []int64) []string {
+// nearest. topology is the label that a gang wants to share, or empty.
+func (p *planning) considered(items []*item, given []int64, topology string) []string {
 	type verdict struct {
 		Reason
 		group, misses int
@@ -162,6 +162,10 @@ func (p *planning) considered(items []*item, given []int64) []string {
 		if !suitsAny(items, p.groups[i].shape) {
 			reason, _ := p.mismatch(items[0], p.groups[i].shape, p.groups[i].Labels)
 			cannot = append(cannot, verdict{reason, i, p.misses(items[0], p.groups[i].shape)})
+			continue
+		}
+		if !p.groups[i].carries(topology) {
+			cannot = append(cannot, verdict{Reason{CodeLabels, "it has no label " + topology}, i, 1})
 			continue
 		}
 		limit, ok := p.limit(i, given)

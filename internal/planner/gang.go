@@ -45,9 +45,9 @@ func (r *roster) newGangs(gangs []raydemand.Gang) []*gang {
 func (r *roster) newGang(g *raydemand.Gang) *gang {
 	made := &gang{Gang: g}
 	made.options = append(made.options, option{r.items(gangRequests(g, g.Bundles, g.BundleSelectors))})
-	for _, bundles := range g.Fallbacks {
+	for i, bundles := range g.Fallbacks {
 		if len(bundles) > 0 {
-			made.options = append(made.options, option{r.items(gangRequests(g, bundles, nil))})
+			made.options = append(made.options, option{r.items(gangRequests(g, bundles, g.SelectorsOf(i)))})
 		}
 	}
 	made.key = made.signature()

@@ -310,6 +310,7 @@ func (in input) gang() raydemand.Gang {
 	for _, each := range field("fallbackBundles").list() {
 		g.Fallbacks = append(g.Fallbacks, each.bundles())
 	}
+	g.FallbackSelectors = field("fallbackBundleLabelSelectors").fallbackSelectors(g.Fallbacks)
 	if !g.Strategy.Valid() {
 		field("strategy").fail("PACK, SPREAD, STRICT_PACK or STRICT_SPREAD")
 	}
@@ -317,6 +318,22 @@ func (in input) gang() raydemand.Gang {
 		field("bundleLabelSelectors").fail("one selector for each of the " + strconv.Itoa(len(g.Bundles)) + " bundles, or none at all")
 	}
 	return g
+}
+
+// fallbackSelectors reads one list for each alternative, each empty or parallel to its bundles.
+func (in input) fallbackSelectors(alternatives [][]raydemand.Bundle) [][]raydemand.Selector {
+	var all [][]raydemand.Selector
+	for i, each := range in.list() {
+		selectors := each.selectors()
+		if i < len(alternatives) && len(selectors) != 0 && len(selectors) != len(alternatives[i]) {
+			each.fail("one selector for each of the " + strconv.Itoa(len(alternatives[i])) + " bundles of the alternative, or none at all")
+		}
+		all = append(all, selectors)
+	}
+	if len(all) != 0 && len(all) != len(alternatives) {
+		in.fail("one list of selectors for each of the " + strconv.Itoa(len(alternatives)) + " alternatives, or none at all")
+	}
+	return all
 }
 
 // bundles reads a gang's bundles, at least one.

@@ -75,7 +75,7 @@ func (p *planning) unmetReasons(given []int64, out *outcome) unmetReasons {
 	unmet := unmetReasons{requests: make([]Reason, len(p.requests)), gangs: map[int]*Reason{}, claims: map[int]Reason{}}
 	for i, n := range out.unserved {
 		if n > 0 {
-			unmet.requests[i] = p.unmetReason([]*item{p.requests[i]}, given)
+			unmet.requests[i] = p.unmetReason([]*item{p.requests[i]}, given, "")
 		}
 	}
 	for _, g := range out.gangs {
@@ -85,7 +85,7 @@ func (p *planning) unmetReasons(given []int64, out *outcome) unmetReasons {
 	for _, failed := range out.claims {
 		for i, c := range p.claims {
 			if &c.items[0] == &failed.items[0] {
-				unmet.claims[i] = p.unmetReason(c.items, given)
+				unmet.claims[i] = p.unmetReason(c.items, given, "")
 			}
 		}
 	}

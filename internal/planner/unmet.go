@@ -10,7 +10,7 @@ import (
 // unmetReason says why an item is not served: which groups were considered and why none was taken. Impossible: no group
 // and no node could ever serve it. CoolingDown: some group could within its limits once it is tried again. Closed: every
 // group that could takes no launches now. Capped: a limit stands in the way.
-func (p *planning) unmetReason(items []*item, given []int64) Reason {
+func (p *planning) unmetReason(items []*item, given []int64, topology string) Reason {
 	for _, it := range items {
 		if !p.possible(it) {
 			return Reason{Impossible, p.nearestMiss(it)}
@@ -19,14 +19,14 @@ func (p *planning) unmetReason(items []*item, given []int64) Reason {
 	able, closed, cooling := false, true, false
 	for i := range p.groups {
 		g := &p.groups[i]
-		if !suitsAny(items, g.shape) {
+		if !suitsAny(items, g.shape) || !g.carries(topology) {
 			continue
 		}
 		able = true
 		closed = closed && g.shut.Code == CodeClosed
 		cooling = cooling || g.shut.Code == CodeCoolingDown && g.current+given[i]+g.hosts <= g.max && p.spare(given) >= g.hosts
 	}
-	reasons := listed(p.considered(items, given))
+	reasons := listed(p.considered(items, given, topology))
 	switch {
 	case !able:
 		return Reason{Capped, "only nodes that are there already could serve it, and what they have is taken"}
@@ -36,6 +36,12 @@ func (p *planning) unmetReason(items []*item, given []int64) Reason {
 		return Reason{Closed, reasons}
 	}
 	return Reason{Capped, reasons}
+}
+
+// carries reports whether the group's pods carry a label that a gang wants to share, if it does.
+func (g *group) carries(topology string) bool {
+	_, has := g.Labels[topology]
+	return topology == "" || has
 }
 
 // listed joins the first sentences and counts the others.
@@ -81,7 +87,7 @@ func (p *planning) nearestMiss(it *item) string {
 			return text
 		}
 	}
-	return fmt.Sprintf("no group has all of %s: %s", Describe(it.request), listed(p.considered([]*item{it}, nil)))
+	return fmt.Sprintf("no group has all of %s: %s", Describe(it.request), listed(p.considered([]*item{it}, nil, "")))
 }
 
 // missedAlone names a resource of which no group has enough, whatever else is asked for.
@@ -107,10 +113,10 @@ func (p *planning) missedAlone(it *item) string {
 
 // gangReason explains a gang that is not served, by the first of its options that is possible at all.
 func (p *planning) gangReason(g *gang, given []int64) Reason {
-	reason := p.unmetReason(g.options[0].items, given)
+	reason := p.unmetReason(g.options[0].items, given, g.TopologyLabel)
 	for _, o := range g.options[1:] {
 		if reason.Code == Impossible {
-			if other := p.unmetReason(o.items, given); other.Code != Impossible {
+			if other := p.unmetReason(o.items, given, g.TopologyLabel); other.Code != Impossible {
 				reason = other
 			}
 		}

@@ -41,8 +41,11 @@ type Gang struct {
 	Bundles  []Bundle `json:"bundles"`
 	// BundleSelectors is empty or parallel to Bundles.
 	BundleSelectors []Selector `json:"bundleLabelSelectors,omitempty"`
-	// Fallbacks are whole alternatives, tried in order after Bundles (fork of Ray, not in 2.60).
+	// Fallbacks are whole alternatives, tried in order after Bundles. Ray sends them as further bundle_selectors, and its
+	// own autoscaler of 2.60 uses only the first (docs/reference/facts.md#planning-order).
 	Fallbacks [][]Bundle `json:"fallbackBundles,omitempty"`
+	// FallbackSelectors is empty or parallel to Fallbacks; each entry is empty or parallel to that alternative's bundles.
+	FallbackSelectors [][]Selector `json:"fallbackBundleLabelSelectors,omitempty"`
 	// TopologyLabel, when set, wants all bundles on nodes that share one value of this label
 	// (placement_group(topology_strategy={label: "STRICT_PACK"}), Ray 2.60).
 	TopologyLabel string `json:"topologyLabel,omitempty"`
@@ -50,6 +53,14 @@ type Gang struct {
 
 // PlacedLabel is the dynamic label that nodes already holding a bundle of this gang carry (ray: _PG_<hex>).
 func (g Gang) PlacedLabel() string { return "_PG_" + g.ID }
+
+// SelectorsOf returns the selectors of Fallbacks[i], nil where it has none.
+func (g Gang) SelectorsOf(i int) []Selector {
+	if i < len(g.FallbackSelectors) {
+		return g.FallbackSelectors[i]
+	}
+	return nil
+}
 
 // Demand is everything one Ray cluster asks for at one moment.
 type Demand struct {

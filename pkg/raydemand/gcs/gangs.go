@@ -49,28 +49,61 @@ func bundleCount(wire *autoscalerpb.GangResourceRequest) int {
 
 func (d *decoder) gang(wire *autoscalerpb.GangResourceRequest) (raydemand.Gang, bool) {
 	alternatives := gangAlternatives(wire)
-	first := alternatives[0]
 	gang := raydemand.Gang{}
-	gang.ID, gang.Strategy = gangIdentity(wire.GetDetails(), first.GetResourceRequests())
-	var ok bool
-	if gang.Bundles, gang.BundleSelectors, ok = d.gangBundles(first.GetResourceRequests()); !ok {
+	gang.ID, gang.Strategy = gangIdentity(wire.GetDetails(), alternatives[0].GetResourceRequests())
+	first, ok := d.alternative(alternatives[0])
+	if !ok {
 		return gang, false
 	}
-	if gang.TopologyLabel, ok = d.topology(first.GetLocalityRequirement()); !ok {
-		return gang, false
-	}
-	for _, other := range alternatives[1:] {
-		bundles, selectors, ok := d.gangBundles(other.GetResourceRequests())
+	gang.Bundles, gang.BundleSelectors, gang.TopologyLabel = first.bundles, first.selectors, first.topology
+	for _, w := range alternatives[1:] {
+		other, ok := d.alternative(w)
 		if !ok {
 			continue
 		}
-		if selectors != nil || other.GetLocalityRequirement() != nil {
-			d.badValue("", "bundle_selectors", "an alternative with labels of its own", "the alternative is left out, the first one stands")
+		if other.topology != gang.TopologyLabel {
+			d.badValue("", "bundle_selectors", "an alternative with a topology of its own", "the alternative is left out, the first one stands")
 			continue
 		}
-		gang.Fallbacks = append(gang.Fallbacks, bundles)
+		addFallback(&gang, other)
 	}
 	return gang, true
+}
+
+// alternative is one BundleSelector, read.
+type alternative struct {
+	bundles   []raydemand.Bundle
+	selectors []raydemand.Selector
+	topology  string
+}
+
+func (d *decoder) alternative(wire *autoscalerpb.BundleSelector) (a alternative, ok bool) {
+	if a.bundles, a.selectors, ok = d.gangBundles(wire.GetResourceRequests()); !ok {
+		return a, false
+	}
+	var shared raydemand.Selector
+	if a.topology, shared, ok = d.topology(wire.GetLocalityRequirement()); !ok {
+		return a, false
+	}
+	if len(shared) > 0 && a.selectors == nil {
+		a.selectors = make([]raydemand.Selector, len(a.bundles))
+	}
+	if len(shared) > 0 {
+		for i, s := range a.selectors {
+			a.selectors[i] = raydemand.NewSelector(slices.Concat(s, shared)...)
+		}
+	}
+	return a, true
+}
+
+// addFallback keeps FallbackSelectors parallel to Fallbacks, and absent while no alternative has any.
+func addFallback(gang *raydemand.Gang, a alternative) {
+	if a.selectors != nil && gang.FallbackSelectors == nil {
+		gang.FallbackSelectors = make([][]raydemand.Selector, len(gang.Fallbacks))
+	}
+	if gang.Fallbacks = append(gang.Fallbacks, a.bundles); gang.FallbackSelectors != nil || a.selectors != nil {
+		gang.FallbackSelectors = append(gang.FallbackSelectors, a.selectors)
+	}
 }
 
 // gangAlternatives prefers bundle_selectors, which carry the labels, to the plain list, which does not.
@@ -152,16 +185,19 @@ func (d *decoder) gangBundles(requests []*autoscalerpb.ResourceRequest) ([]rayde
 	return bundles, selectors, true
 }
 
-// topology reads placement_group(topology_strategy=…); Ray 2.60 accepts only STRICT_PACK on a label.
-func (d *decoder) topology(wire *autoscalerpb.LocalityRequirement) (label string, ok bool) {
+// topology reads placement_group(topology_strategy=…); Ray 2.60 accepts only STRICT_PACK on a label. A selector beside it
+// holds for every bundle.
+func (d *decoder) topology(wire *autoscalerpb.LocalityRequirement) (label string, shared raydemand.Selector, ok bool) {
 	if wire == nil {
-		return "", true
+		return "", nil, true
 	}
 	const field = "pending_gang_resource_requests.locality_requirement"
-	strategy := wire.GetLocalityConstraint().GetPlacementStrategy()
-	if strategy != raypb.PlacementStrategy_STRICT_PACK || len(wire.GetLabelSelector().GetLabelConstraints()) > 0 {
+	if wire.GetLocalityConstraint().GetPlacementStrategy() != raypb.PlacementStrategy_STRICT_PACK {
 		d.badValue("", field, wire.String(), "the placement group is left out: this form of topology is not known")
-		return "", false
+		return "", nil, false
 	}
-	return wire.GetLocalityConstraint().GetLabelName(), true
+	if shared, ok = d.selector(field, wire.GetLabelSelector()); !ok {
+		return "", nil, false
+	}
+	return wire.GetLocalityConstraint().GetLabelName(), shared, true
 }

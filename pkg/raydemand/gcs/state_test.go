@@ -150,6 +150,20 @@ func TestGangsOfEveryForm(t *testing.T) {
 			Details: "ab:PACK|PENDING", Requests: []*autoscalerpb.ResourceRequest{two},
 			BundleSelectors: []*autoscalerpb.BundleSelector{selector(two), selector(one, one)},
 		}, []raydemand.Gang{{ID: "ab", Strategy: raydemand.Pack, Bundles: bundles(2), Fallbacks: [][]raydemand.Bundle{bundles(1, 1)}}}},
+		{"each alternative has its own labels", &autoscalerpb.GangResourceRequest{
+			Details: "ab:PACK|PENDING", Requests: []*autoscalerpb.ResourceRequest{two},
+			BundleSelectors: []*autoscalerpb.BundleSelector{selector(two), selector(one, one), selector(wireBundleRequest(2, wireIn("zone", "a")))},
+		}, []raydemand.Gang{{ID: "ab", Strategy: raydemand.Pack, Bundles: bundles(2), Fallbacks: [][]raydemand.Bundle{bundles(1, 1), bundles(2)},
+			FallbackSelectors: [][]raydemand.Selector{nil, {zone}}}}},
+		{"a topology label, and labels that all bundles share", &autoscalerpb.GangResourceRequest{
+			Details: "ab:PACK|PENDING", BundleSelectors: []*autoscalerpb.BundleSelector{{
+				ResourceRequests: []*autoscalerpb.ResourceRequest{one, two},
+				LocalityRequirement: &autoscalerpb.LocalityRequirement{
+					LocalityConstraint: &autoscalerpb.LocalityConstraint{LabelName: "rack", PlacementStrategy: raypb.PlacementStrategy_STRICT_PACK},
+					LabelSelector:      wireIn("zone", "a"),
+				},
+			}},
+		}, []raydemand.Gang{{ID: "ab", Strategy: raydemand.Pack, Bundles: bundles(1, 2), TopologyLabel: "rack", BundleSelectors: []raydemand.Selector{zone, zone}}}},
 		{"garbled details leave what the constraints say", &autoscalerpb.GangResourceRequest{
 			Requests: []*autoscalerpb.ResourceRequest{{
 				ResourcesBundle: map[string]float64{"GPU": 1}, PlacementConstraints: []*autoscalerpb.PlacementConstraint{

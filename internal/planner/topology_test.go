@@ -1,0 +1,137 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// racks has three groups of the same pods, one on each of two racks and one that says no rack.
+const racks = `"groups": [
+	{"name": "none", "resources": {"GPU": 8}, "maxReplicas": 9},
+	{"name": "r1", "resources": {"GPU": 8}, "maxReplicas": 3, "labels": {"rack": "1"}},
+	{"name": "r2", "resources": {"GPU": 8}, "maxReplicas": 4, "labels": {"rack": "2"}}]`
+
+func TestATopologyGangLandsWithinOneValueOfItsLabel(t *testing.T) {
+	const half = `{"pod": "%s", "group": "%s", "state": "RUNNING", "labels": {"rack": "%s"}, "total": {"GPU": 8}, "available": {"GPU": %d}}`
+	for name, c := range map[string]struct {
+		nodes, gangs string
+		want         decision
+		unmet        string
+	}{
+		"on groups whose pods will carry the label": {
+			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}, {"GPU": 8}]}`,
+			want:  decision{Launch: map[string]int{"r2": 4}},
+		},
+		"on nodes that are there and the missing one beside them": {
+			nodes: fmt.Sprintf(half+","+half, "x", "r2", "2", 8, "y", "r2", "2", 8),
+			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}]}`,
+			want:  decision{Launch: map[string]int{"r2": 1}},
+		},
+		"not spread over two racks that have half each": {
+			nodes: fmt.Sprintf(half+","+half, "x", "r1", "1", 8, "y", "r2", "2", 8),
+			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}]}`,
+			want:  decision{Launch: map[string]int{"r1": 1}},
+		},
+		"strictly spread over nodes of one rack": {
+			gangs: `{"id": "a", "strategy": "STRICT_SPREAD", "topologyLabel": "rack", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}`,
+			want:  decision{Launch: map[string]int{"r1": 3}},
+		},
+		"where its own selector allows": {
+			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}], "bundleLabelSelectors": [{"rack": "!1"}, {}]}`,
+			want:  decision{Launch: map[string]int{"r2": 2}},
+		},
+		"where the rest of it lies already": {
+			nodes: `{"pod": "x", "group": "r1", "state": "RUNNING", "labels": {"rack": "1"}, "placedLabels": {"_PG_a": ""}, "total": {"GPU": 8}, "available": {}},` +
+				fmt.Sprintf(half, "y", "r2", "2", 8),
+			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}]}`,
+			want:  decision{Launch: map[string]int{"r1": 1}},
+		},
+		"too large for any one rack": {
+			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}, {"GPU": 8}, {"GPU": 8}]}`,
+			want:  decision{Launch: map[string]int{}, Unmet: []string{Capped}},
+			unmet: "no value of the label rack has room for all 5 bundles: group r1: has room for 3 pods more, which is not enough; " +
+				"group r2: has room for 4 pods more, which is not enough; group none: it has no label rack",
+		},
+		"two of them never hold half of what each needs": {
+			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}]},
+			        {"id": "b", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}]},
+			        {"id": "c", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}]}`,
+			want: decision{Launch: map[string]int{"r1": 3, "r2": 3}, Unmet: []string{Capped}},
+		},
+		"a fallback within one rack too": {
+			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 16}], "fallbackBundles": [[{"GPU": 8}, {"GPU": 8}]]}`,
+			want:  decision{Launch: map[string]int{"r1": 2}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Compute(read(t, `{"launchConfigCheckDisabled": true, `+racks+`, "nodes": [`+c.nodes+`], "pendingGangRequests": [`+c.gangs+`]}`), Policy{})
+			if diff := cmp.Diff(c.want, decisionOf(plan)); diff != "" {
+				t.Error(diff)
+			}
+			if c.unmet != "" {
+				if diff := cmp.Diff(c.unmet, plan.InfeasibleGangRequests[0].Reason.Message); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
+func TestTheAlternativesOfAGangAreTriedInOrderEachByItsOwnLabels(t *testing.T) {
+	const gang = `{"groups": [{"name": "a", "resources": {"GPU": 4}, "maxReplicas": %d, "labels": {"zone": "a"}}, {"name": "b", "resources": {"GPU": 4}, "maxReplicas": %d, "labels": {"zone": "b"}},
+		{"name": "c", "resources": {"CPU": 8}, "maxReplicas": %d, "labels": {"zone": "c"}}],
+		"pendingGangRequests": [{"id": "g", "strategy": "PACK", "bundles": [{"GPU": 4}, {"GPU": 4}], "bundleLabelSelectors": [{"zone": "a"}, {"zone": "a"}],
+		"fallbackBundles": [[{"GPU": 4}, {"GPU": 4}], [{"CPU": 8}], [{"CPU": 1}]], "fallbackBundleLabelSelectors": [[{"zone": "b"}, {"zone": "b"}], [{"zone": "c"}], []]}]}`
+	for _, c := range []struct {
+		a, b, c int
+		want    decision
+	}{
+		{2, 2, 1, decision{Launch: map[string]int{"a": 2}}},
+		{1, 2, 1, decision{Launch: map[string]int{"b": 2}}},
+		{1, 1, 1, decision{Launch: map[string]int{"c": 1}}},
+		{1, 1, 0, decision{Launch: map[string]int{}, Unmet: []string{Capped}}},
+	} {
+		s := read(t, fmt.Sprintf(gang, c.a, c.b, c.c))
+		if diff := cmp.Diff(c.want, decisionOf(Compute(s, Policy{}))); diff != "" {
+			t.Errorf("with maxima %d, %d, %d: %s", c.a, c.b, c.c, diff)
+		}
+		again := read(t, asJSON(t, s))
+		if diff := cmp.Diff(asJSON(t, s), asJSON(t, again)); diff != "" {
+			t.Errorf("written and read again: %s", diff)
+		}
+	}
+}
+
+// TestATopologyGangThatIsServedFitsWithinOneValue leaves of an applied plan only one value's nodes and asks again: what
+// was served must be served there, without another launch.
+func TestATopologyGangThatIsServedFitsWithinOneValue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		s.Requests, s.Constraint, s.KeptResources = nil, nil, nil
+		s.Gangs = s.Gangs[:min(len(s.Gangs), 1)]
+		if len(s.Gangs) == 0 || s.Gangs[0].TopologyLabel == "" {
+			return
+		}
+		plan := Compute(s, Policy{})
+		if len(plan.InfeasibleGangRequests) > 0 {
+			return
+		}
+		all := applied(s, plan, 0)
+		for _, zone := range []string{"a", "b"} {
+			within := all
+			within.Nodes = slices.DeleteFunc(slices.Clone(all.Nodes), func(n Node) bool { return n.Labels["zone"] != zone })
+			within.Groups = slices.Clone(all.Groups)
+			for i := range within.Groups {
+				within.Groups[i].Replicas, within.Groups[i].Min, within.Groups[i].Closed = nil, 0, "closed"
+			}
+			if len(Compute(within, Policy{}).InfeasibleGangRequests) == 0 {
+				return
+			}
+		}
+		t.Errorf("the gang is called served and fits in no zone:\n%s\n%s", compact(s), compact(plan))
+	})
+}
