@@ -35,6 +35,7 @@ type planning struct {
 	// base lists what is free now, totals what is there whatever is in use.
 	base, totals []lot
 	yard         yardstick
+	released     []*ledger
 }
 
 // claim is one standing call of request_resources: the cluster keeps at least this much in total.

@@ -63,7 +63,7 @@ func (p *planning) place(l *ledger, b *batch) {
 	var before *ledger
 	left := slices.Clone(b.left)
 	if retry {
-		before = l.clone()
+		before = p.trial(l)
 	}
 	l.useStanding(b)
 	p.useOnTheWay(l, b)
@@ -71,11 +71,12 @@ func (p *planning) place(l *ledger, b *batch) {
 		greedy := b.left
 		b.left = left
 		if p.fitJointly(before, b, greedy) {
-			*l = *before
+			*l, *before = *before, *l
 		} else {
 			b.left = greedy
 		}
 	}
+	p.release(before)
 	p.launchBest(l, b)
 }
 

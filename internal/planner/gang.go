@@ -147,6 +147,7 @@ func (r *roster) holders(gangs []*gang) [][]int {
 func (p *planning) placeGang(l *ledger, g *gang) (*ledger, bool) {
 	for _, o := range g.options {
 		if trial, ok := p.placeOption(l, g, o); ok {
+			p.release(l)
 			return trial, true
 		}
 	}
@@ -164,11 +165,12 @@ func (p *planning) placeOption(l *ledger, g *gang, o option) (best *ledger, ok b
 		case g.Strategy == raydemand.StrictPack && g.held:
 			b.join = g.number
 		}
-		trial := l.clone()
+		trial := p.trial(l)
 		p.place(trial, b)
 		if b.served() && (best == nil || sum(trial.launched) < sum(best.launched)) {
-			best = trial
+			best, trial = trial, best
 		}
+		p.release(trial)
 	}
 	return best, best != nil
 }

@@ -61,10 +61,31 @@ type wait struct {
 	since time.Time
 }
 
-func (l *ledger) clone() *ledger {
-	return &ledger{
-		lots: slices.Clone(l.lots), room: slices.Clone(l.room), spare: l.spare,
-		launched: slices.Clone(l.launched), how: l.how, log: slices.Clip(l.log), waits: slices.Clip(l.waits),
+// copyFrom makes l equal to other. It uses the memory that l has already.
+func (l *ledger) copyFrom(other *ledger) {
+	l.lots = append(l.lots[:0], other.lots...)
+	l.room = append(l.room[:0], other.room...)
+	l.launched = append(l.launched[:0], other.launched...)
+	l.log = append(l.log[:0], other.log...)
+	l.waits = append(l.waits[:0], other.waits...)
+	l.spare, l.how = other.spare, other.how
+}
+
+// trial returns a copy of a ledger to try something on. Hundreds of gangs are tried on thousands of lots, so what is
+// released is used again.
+func (p *planning) trial(l *ledger) *ledger {
+	copied := &ledger{}
+	if n := len(p.released); n > 0 {
+		copied, p.released = p.released[n-1], p.released[:n-1]
+	}
+	copied.copyFrom(l)
+	return copied
+}
+
+// release gives up a ledger that nobody will look at again. nil is allowed.
+func (p *planning) release(l *ledger) {
+	if l != nil {
+		p.released = append(p.released, l)
 	}
 }
 
