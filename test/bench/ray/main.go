@@ -3,7 +3,8 @@
 //
 //	ray speed           how long a decision takes; the program `autoscaler` is $HELIOSTAT_PROGRAM
 //	ray quality         prices of plans for realistic instances, over a lower bound
-//	ray snapshots DIR   writes these instances to files, for `autoscaler plan --snapshot`
+//	ray diff            what the plans for random small snapshots differ in, by cause; fails when a cause is not known
+//	ray snapshots DIR   writes the instances and the random snapshots to files, for `autoscaler plan --snapshot`
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -38,6 +40,7 @@ func main() {
 // options are what a run is asked.
 type options struct {
 	instances int
+	samples   int
 	seed      uint64
 	limit     time.Duration
 }
@@ -46,30 +49,31 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("ray", flag.ContinueOnError)
 	flags.IntVar(&o.instances, "instances", 100, "the number of instances of each set")
-	flags.Uint64Var(&o.seed, "seed", 1, "what instances are drawn from")
+	flags.IntVar(&o.samples, "samples", 2000, "the number of random small snapshots")
+	flags.Uint64Var(&o.seed, "seed", 1, "what instances and random snapshots are drawn from")
 	flags.DurationVar(&o.limit, "limit", limitOfRay, "the CPU time that Ray's planner is given for a decision")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	switch command := flags.Arg(0); command {
-	case "speed":
-		return o.speed(ctx, out)
-	case "quality":
-		return o.quality(ctx, out)
-	case "snapshots":
-		return writeSnapshots(flags.Arg(1), append(o.draw(oneKind), o.draw(mixedKinds)...))
-	default:
-		return fmt.Errorf("%q is no command: want speed, quality or snapshots", command)
+	if flags.Arg(0) == "snapshots" {
+		return writeSnapshots(flags.Arg(1), slices.Concat(o.draw(oneKind), o.draw(mixedKinds), samples(o.samples, o.seed)))
 	}
+	for _, name := range flags.Args() {
+		command, ok := map[string]func(context.Context, io.Writer) error{"speed": o.speed, "quality": o.quality, "diff": o.diff}[name]
+		if !ok {
+			return fmt.Errorf("%q is no command: want speed, quality, diff or snapshots", name)
+		}
+		if err := command(ctx, out); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (o options) draw(set kindsOfGPU) []planner.Snapshot { return instances(set, o.instances, o.seed) }
 
-func (o options) speed(ctx context.Context, out io.Writer) (err error) {
-	program := os.Getenv("HELIOSTAT_PROGRAM")
-	if program == "" {
-		return errors.New("HELIOSTAT_PROGRAM is empty: want the path of the program autoscaler")
-	}
+// withRay calls use with Ray's planner, and with the interpreter that runs it.
+func (o options) withRay(ctx context.Context, use func(ray *rayPlanner, python string) error) error {
 	python, err := rayPython(ctx)
 	if err != nil {
 		return err
@@ -78,40 +82,51 @@ func (o options) speed(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, ray.close()) }()
+	return errors.Join(use(ray, python), ray.close())
+}
+
+func (o options) speed(ctx context.Context, out io.Writer) error {
+	program := os.Getenv("HELIOSTAT_PROGRAM")
+	if program == "" {
+		return errors.New("HELIOSTAT_PROGRAM is empty: want the path of the program autoscaler")
+	}
 	dir, err := os.MkdirTemp("", "heliostat-bench-ray-")
 	if err != nil {
 		return fmt.Errorf("making a directory for snapshots: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	return stopwatch{ray, program, dir}.speed(ctx, out)
+	return o.withRay(ctx, func(ray *rayPlanner, _ string) error {
+		return stopwatch{ray, program, dir}.speed(ctx, out)
+	})
 }
 
-func (o options) quality(ctx context.Context, out io.Writer) (err error) {
-	python, err := rayPython(ctx)
-	if err != nil {
-		return err
-	}
-	ray, err := startRayPlanner(ctx, python, o.limit)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, ray.close()) }()
-	solver, err := solverPython(ctx, python)
-	if err != nil {
-		return err
-	}
-	bounder, err := startPriceBounder(ctx, solver)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, bounder.close()) }()
-	for _, set := range []kindsOfGPU{oneKind, mixedKinds} {
-		if err := quality(ctx, out, set, o.draw(set), ray, bounder); err != nil {
+func (o options) quality(ctx context.Context, out io.Writer) error {
+	return o.withRay(ctx, func(ray *rayPlanner, python string) error {
+		solver, err := solverPython(ctx, python)
+		if err != nil {
 			return err
 		}
-	}
-	return nil
+		bounder, err := startPriceBounder(ctx, solver)
+		if err != nil {
+			return err
+		}
+		for _, set := range []kindsOfGPU{oneKind, mixedKinds} {
+			if err := quality(ctx, out, set, o.draw(set), ray, bounder); err != nil {
+				return errors.Join(err, bounder.close())
+			}
+		}
+		return bounder.close()
+	})
+}
+
+func (o options) diff(ctx context.Context, out io.Writer) error {
+	return o.withRay(ctx, func(ray *rayPlanner, _ string) error {
+		counted, err := duel{ray}.count(ctx, samples(o.samples, o.seed))
+		if err != nil {
+			return err
+		}
+		return errors.Join(counted.write(out), counted.err(openDir()))
+	})
 }
 
 // writeSnapshots writes each snapshot to a file of its name in dir.

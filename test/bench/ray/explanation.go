@@ -1,0 +1,287 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// view is a snapshot as each planner is shown it.
+type view struct {
+	ray, us planner.Snapshot
+	// launched is what Ray's planner is shown as on its way already, and counts as launched by it.
+	launched map[string]int
+}
+
+// explanation is a known reason why plans differ. It shows the planners the snapshot without the cause; the difference
+// is explained by it when it is gone then. Each has a section of its name in docs/design/0003-differences-from-ray.md.
+type explanation struct {
+	name string
+	// without changes what it must of the view, never what lies under the view's slices; it reports false where the
+	// cause is not in the snapshot.
+	without func(v *view, d duel) bool
+}
+
+// explanations are tried in this order, Ray's slips first.
+var explanations = []explanation{
+	{"removed-group", plainly(withoutRemovedGroups)},
+	{"more-available-than-total", plainly(withoutOverstatement)},
+	{"minimum-above-maximum", plainly(withoutImpossibleMinima)},
+	{"empty-request", plainly(withoutEmptyRequests)},
+	{"stopping-pod-takes-demand", plainly(withoutStopRequested)},
+	{"doomed-pod-takes-demand", withoutDoomed},
+	{"strict-pack-split", plainly(withoutSplitGangs)},
+	{"planned-minimum-shared", plainly(withoutPlannedMinima)},
+	{"float-amounts", plainly(withoutFractions)},
+	{"leaving-pods-fill-limits", plainly(withoutLeaving)},
+	{"gang-fallbacks", plainly(withoutFallbacks)},
+	{"multi-host-replicas", plainly(withoutReplicas)},
+	{"group-priority", plainly(withoutPriorities)},
+	{"gpu-kept-for-gpu-work", plainly(withoutSparing)},
+	{"running-before-coming", plainly(withoutComing)},
+	{"unmet-constraint-keeps-nodes", withoutUnmetConstraint},
+	{"other-of-equal-victims", withoutVictims},
+	{"most-under-a-limit", withoutLimits},
+}
+
+// plainly adapts what need not ask a planner.
+func plainly(without func(v *view) bool) func(*view, duel) bool {
+	return func(v *view, _ duel) bool { return without(v) }
+}
+
+// editNodes changes copies of nodes; edit returns false for a node to leave out. It reports whether anything changed.
+func editNodes(s *planner.Snapshot, edit func(n *planner.Node) (keep, changed bool)) bool {
+	var nodes []planner.Node
+	any := false
+	for _, n := range s.Nodes {
+		keep, changed := edit(&n)
+		any = any || changed || !keep
+		if keep {
+			nodes = append(nodes, n)
+		}
+	}
+	s.Nodes = nodes
+	return any
+}
+
+// editGroups changes copies of groups.
+func editGroups(s *planner.Snapshot, edit func(g *planner.Group) (changed bool)) bool {
+	s.Groups = slices.Clone(s.Groups)
+	any := false
+	for i := range s.Groups {
+		any = edit(&s.Groups[i]) || any
+	}
+	return any
+}
+
+// editGangs changes copies of gangs.
+func editGangs(s *planner.Snapshot, edit func(g *raydemand.Gang) (changed bool)) bool {
+	s.Gangs = slices.Clone(s.Gangs)
+	any := false
+	for i := range s.Gangs {
+		any = edit(&s.Gangs[i]) || any
+	}
+	return any
+}
+
+func withoutRemovedGroups(v *view) bool {
+	return editNodes(&v.ray, func(n *planner.Node) (bool, bool) {
+		known := slices.ContainsFunc(v.ray.Groups, func(g planner.Group) bool { return g.Name == n.Group })
+		return known, false
+	})
+}
+
+func withoutOverstatement(v *view) bool {
+	return editNodes(&v.ray, func(n *planner.Node) (bool, bool) {
+		changed := false
+		available := n.Available.Clone()
+		for name, amount := range available {
+			if amount > n.Total[name] {
+				available[name], changed = n.Total[name], true
+			}
+		}
+		n.Available = available
+		return true, changed
+	})
+}
+
+// withoutImpossibleMinima freezes groups whose minimum is above the maximum, as Heliostat does: the operator stops the
+// cluster for it, so nothing that is launched comes.
+func withoutImpossibleMinima(v *view) bool {
+	return editGroups(&v.ray, func(g *planner.Group) bool {
+		if g.Min <= g.Max {
+			return false
+		}
+		live := 0
+		for _, n := range v.ray.Nodes {
+			if n.Group == g.Name && n.State != planner.AllocationTimeout && n.State != planner.Leaving {
+				live++
+			}
+		}
+		g.Min, g.Max = live, live
+		return true
+	})
+}
+
+func withoutEmptyRequests(v *view) bool {
+	full := slices.DeleteFunc(slices.Clone(v.ray.Requests), func(r raydemand.Request) bool { return r.Bundle.IsZero() })
+	if len(full) == len(v.ray.Requests) {
+		return false
+	}
+	v.ray.Requests, v.us.Requests = full, full
+	return true
+}
+
+// withoutStopRequested lets pods that were asked to stop be gone for Ray's planner, as they will be.
+func withoutStopRequested(v *view) bool {
+	return editNodes(&v.ray, func(n *planner.Node) (bool, bool) { return n.IMState != "RAY_STOP_REQUESTED", false })
+}
+
+// withoutSplitGangs gives every bundle of a STRICT_PACK gang all the gang's selectors: they shall share a node, which
+// must suit each of them then.
+func withoutSplitGangs(v *view) bool {
+	return editGangs(&v.ray, func(g *raydemand.Gang) bool {
+		if g.Strategy != raydemand.StrictPack || len(g.BundleSelectors) == 0 {
+			return false
+		}
+		var all []raydemand.Constraint
+		for _, selector := range g.BundleSelectors {
+			all = append(all, selector...)
+		}
+		joint := raydemand.NewSelector(all...)
+		selectors := make([]raydemand.Selector, len(g.Bundles))
+		for i := range selectors {
+			selectors[i] = joint
+		}
+		g.BundleSelectors = selectors
+		return true
+	})
+}
+
+// withoutPlannedMinima shows Ray's planner the pods that minima call for as on their way already, as many as the limit
+// on all workers allows.
+func withoutPlannedMinima(v *view) bool {
+	live := map[string]int{}
+	spare := math.MaxInt
+	if v.ray.MaxWorkers != nil {
+		spare = *v.ray.MaxWorkers
+	}
+	for _, n := range v.ray.Nodes {
+		if n.State != planner.AllocationTimeout && n.State != planner.Leaving {
+			live[n.Group]++
+			spare--
+		}
+	}
+	v.ray.Nodes, v.launched = slices.Clone(v.ray.Nodes), map[string]int{}
+	return editGroups(&v.ray, func(g *planner.Group) bool {
+		missing := g.Min*g.NumOfHosts - live[g.Name]
+		if missing <= 0 {
+			return false
+		}
+		for i := range min(missing, max(spare, 0)) {
+			pod := fmt.Sprintf("minimum-%s-%d", g.Name, i)
+			v.ray.Nodes = append(v.ray.Nodes, planner.Node{Pod: pod, Group: g.Name, State: planner.Pending, IMState: "REQUESTED"})
+			v.launched[g.Name]++
+			spare--
+		}
+		g.Min = (live[g.Name] + v.launched[g.Name]) / g.NumOfHosts
+		return true
+	})
+}
+
+// withoutFractions counts everything in fifths: amounts become whole, and Ray's floats exact.
+func withoutFractions(v *view) bool {
+	fifths := func(b raydemand.Bundle) raydemand.Bundle {
+		scaled := b.Clone()
+		for name := range scaled {
+			scaled[name] *= 5
+		}
+		return scaled
+	}
+	editGroups(&v.ray, func(g *planner.Group) bool { g.Resources = fifths(g.Resources); return true })
+	editNodes(&v.ray, func(n *planner.Node) (bool, bool) {
+		n.Total, n.Available = fifths(n.Total), fifths(n.Available)
+		return true, true
+	})
+	if v.ray.Head != nil {
+		head := *v.ray.Head
+		head.Total, head.Available = fifths(head.Total), fifths(head.Available)
+		v.ray.Head = &head
+	}
+	for _, list := range []*[]raydemand.Request{&v.ray.Requests, &v.ray.Constraint} {
+		*list = slices.Clone(*list)
+		for i := range *list {
+			(*list)[i].Bundle = fifths((*list)[i].Bundle)
+		}
+	}
+	return editGangs(&v.ray, func(g *raydemand.Gang) bool {
+		g.Bundles = slices.Clone(g.Bundles)
+		for i := range g.Bundles {
+			g.Bundles[i] = fifths(g.Bundles[i])
+		}
+		return true
+	}) || true
+}
+
+// withoutLeaving lets pods that leave be gone for Heliostat, which counts them toward limits while they exist.
+func withoutLeaving(v *view) bool {
+	return editNodes(&v.us, func(n *planner.Node) (bool, bool) { return n.State != planner.Leaving, false })
+}
+
+func withoutFallbacks(v *view) bool {
+	return editGangs(&v.us, func(g *raydemand.Gang) bool {
+		had := len(g.Fallbacks) > 0
+		g.Fallbacks = nil
+		return had
+	})
+}
+
+// withoutReplicas makes each host of a replica a replica.
+func withoutReplicas(v *view) bool {
+	alone := func(g *planner.Group) bool {
+		if g.NumOfHosts == 1 {
+			return false
+		}
+		g.Min, g.Max, g.NumOfHosts = g.Min*g.NumOfHosts, g.Max*g.NumOfHosts, 1
+		return true
+	}
+	editGroups(&v.ray, alone)
+	return editGroups(&v.us, alone)
+}
+
+func withoutPriorities(v *view) bool {
+	equal := func(g *planner.Group) bool {
+		had := g.Priority != 0
+		g.Priority = 0
+		return had
+	}
+	editGroups(&v.ray, equal)
+	return editGroups(&v.us, equal)
+}
+
+func withoutSparing(v *view) bool {
+	v.us.Policy.GPUForCPU = true
+	return true
+}
+
+// withoutComing leaves only the nodes that are there: nothing is on its way, nothing comes. Demand goes to nodes that are
+// there first, which is where Ray's scheduler puts it; Ray's planner may put it on a pod that comes and stop an idle one.
+func withoutComing(v *view) bool {
+	for _, s := range []*planner.Snapshot{&v.ray, &v.us} {
+		editNodes(s, func(n *planner.Node) (bool, bool) { return n.State != planner.Pending, false })
+		here := map[string]int{}
+		for _, n := range s.Nodes {
+			if n.State == planner.Running || n.State == planner.Idle {
+				here[n.Group]++
+			}
+		}
+		editGroups(s, func(g *planner.Group) bool {
+			g.Min, g.Max = 0, here[g.Name]/g.NumOfHosts
+			return true
+		})
+	}
+	return true
+}
