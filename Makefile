@@ -128,6 +128,22 @@ bench: ## Go benchmarks of a decision and of a cycle
 bench-loop: ## how long from .remote() to the patch, on a real Ray; SIDECAR=1 adds Ray's own autoscaler
 	@$(call run,bench/loop)
 
+# planners becomes the program that compares Heliostat's planner with Ray's; it gets the Ray that it needs from the kit.
+define planners
+	.ci/preflight go python
+	go build -o "$(BIN)/autoscaler" ./cmd/autoscaler
+	cd test
+	go build -o "$(BIN)/bench-ray" ./bench/ray
+	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" exec "$(BIN)/bench-ray" $(1)
+endef
+
+.PHONY: bench-ray diff-ray
+bench-ray: ## Ray's own planner beside Heliostat's: seconds of a decision, and prices over a lower bound
+	@$(call planners,speed quality)
+
+diff-ray: ## what the plans of both differ in on 2,000 random snapshots; fails when a cause is not known
+	@$(call planners,diff)
+
 .PHONY: churn
 churn: ## five minutes of random work: nothing lost, nothing too much
 	@$(call run,churn)
