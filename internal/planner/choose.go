@@ -183,10 +183,12 @@ func (p *planning) scoreGroup(sc *score, group int) {
 	}
 }
 
-// useOnTheWay gives what waits to the nodes on their way that it fills best, one kind of node after the other.
+// useOnTheWay gives what waits to the nodes on their way that it fills best, one kind of node after the other. A
+// pattern is kept as long as filling again would give the same.
 func (p *planning) useOnTheWay(l *ledger, b *batch) {
+	kept := map[*shape]*pattern{}
 	for !b.served() {
-		at, pat := p.bestOnTheWay(l, b)
+		at, pat := p.bestOnTheWay(l, b, kept)
 		if at < 0 {
 			return
 		}
@@ -194,15 +196,20 @@ func (p *planning) useOnTheWay(l *ledger, b *batch) {
 	}
 }
 
-func (p *planning) bestOnTheWay(l *ledger, b *batch) (int, pattern) {
-	best, at := pattern{}, -1
+func (p *planning) bestOnTheWay(l *ledger, b *batch, kept map[*shape]*pattern) (int, *pattern) {
+	best, at := (*pattern)(nil), -1
 	for i := range l.lots {
 		lot := &l.lots[i]
 		if lot.phase != onTheWay || lot.touched || !b.admits(lot) {
 			continue
 		}
-		pat, useful := p.newPattern(b, lot.shape, lot.free, 1)
-		if useful && (at < 0 || p.preferred(&pat, lot.shape.group, &best, l.lots[at].shape.group)) {
+		pat := kept[lot.shape]
+		if pat == nil || !pat.holds(b) || !slices.Equal(lot.free, lot.shape.total) {
+			made, _ := p.newPattern(b, lot.shape, lot.free, 1)
+			pat = &made
+			kept[lot.shape] = pat
+		}
+		if len(pat.uses) > 0 && (at < 0 || p.preferred(pat, lot.shape.group, best, l.lots[at].shape.group)) {
 			best, at = pat, i
 		}
 	}

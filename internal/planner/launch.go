@@ -17,9 +17,10 @@ const (
 // launchBest launches replica after replica of the group that what waits fills best. A pattern is repeated as often
 // as it lasts, so the work does not depend on the counts.
 func (p *planning) launchBest(l *ledger, b *batch) {
-	if b.join > 0 {
+	if b.join > 0 || b.served() {
 		return
 	}
+	l.joinable = l.joinable || b.joinable()
 	if l.how == jointly {
 		p.launchJointly(l, b)
 	}

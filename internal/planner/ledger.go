@@ -18,7 +18,9 @@ type ledger struct {
 	launched []int64
 	// how says by what new nodes are chosen.
 	how strategy
-	log []entry
+	// joinable: something was launched for that could have been answered jointly.
+	joinable bool
+	log      []entry
 	// waits lists what was placed on pods that were asked for earlier and have not joined yet.
 	waits []wait
 }
@@ -68,7 +70,7 @@ func (l *ledger) copyFrom(other *ledger) {
 	l.launched = append(l.launched[:0], other.launched...)
 	l.log = append(l.log[:0], other.log...)
 	l.waits = append(l.waits[:0], other.waits...)
-	l.spare, l.how = other.spare, other.how
+	l.spare, l.how, l.joinable = other.spare, other.how, other.joinable
 }
 
 // trial returns a copy of a ledger to try something on. Hundreds of gangs are tried on thousands of lots, so what is

@@ -11,6 +11,7 @@ type outcome struct {
 	gangs    []*gang // not served
 	claims   []claim // not served
 	used     []bool  // nodes that demand was placed on
+	joinable bool    // some of what it launches could have been chosen jointly
 	lots     int     // what the ledger held in the end: kinds of nodes, those that the plan launches among them
 	log      []entry
 	waits    []wait
@@ -31,7 +32,7 @@ func (p *planning) round(given []int64, how strategy) outcome {
 	b := p.newBatch("", p.requests)
 	p.place(l, b)
 	out.unserved, out.launched, out.log, out.lots = b.left, l.launched, l.log, len(l.lots)
-	out.waits = l.waits
+	out.waits, out.joinable = l.waits, l.joinable
 	out.markUsed(l)
 	return out
 }
@@ -88,6 +89,7 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) b
 		}
 	}
 	l.log, l.waits = append(l.log, own.log...), append(l.waits, own.waits...)
+	l.joinable = l.joinable || own.joinable
 	return true
 }
 

@@ -20,7 +20,7 @@ func (p *planning) settle() ([]int64, outcome) {
 		return given, first
 	}
 	best := p.complete(first, fullest)
-	for _, how := range p.alternatives(&best) {
+	for _, how := range p.alternatives(&best, first.joinable) {
 		found := p.complete(p.round(given, how), how)
 		if how == fewest && found.compareService(&best.verdict) >= 0 {
 			continue // it spares no accelerators, which more service alone excuses
@@ -33,12 +33,15 @@ func (p *planning) settle() ([]int64, outcome) {
 }
 
 // alternatives lists the strategies worth trying beside the first.
-func (p *planning) alternatives(first *contender) []strategy {
+func (p *planning) alternatives(first *contender, joinable bool) []strategy {
 	hows := []strategy{thriftiest}
 	if first.unserved > 0 && p.spare(first.given) == 0 {
 		hows = append(hows, fewest)
 	}
-	return append(hows, jointly)
+	if joinable {
+		hows = append(hows, jointly)
+	}
+	return hows
 }
 
 // maxRounds bounds how often a plan is planned again with its own launches given.
