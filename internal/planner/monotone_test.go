@@ -1,0 +1,135 @@
+package planner
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// unserved adds up what a plan leaves, in bundles; a gang or a call of request_resources counts as one.
+func unserved(p Plan) (n int64) {
+	for _, d := range p.Summary {
+		n += d.Impossible + d.Capped + d.Closed + d.CoolingDown
+	}
+	return n
+}
+
+// roomier is a cluster with more to give: a higher limit, or one more worker that is free.
+func roomier(t *rapid.T, s Snapshot) Snapshot {
+	more := s
+	more.Groups, more.Nodes = slices.Clone(s.Groups), slices.Clone(s.Nodes)
+	if len(s.Groups) == 0 {
+		return more
+	}
+	i := rapid.IntRange(0, len(s.Groups)-1).Draw(t, "which")
+	g := &more.Groups[i]
+	switch rapid.IntRange(0, 2).Draw(t, "how") {
+	case 0:
+		g.Max++
+	case 1:
+		if s.MaxWorkers != nil {
+			bound := *s.MaxWorkers + 1
+			more.MaxWorkers = &bound
+		}
+	default:
+		if g.NumOfHosts > 1 {
+			return more
+		}
+		g.Max++
+		if g.Replicas != nil {
+			replicas := *g.Replicas + 1
+			g.Replicas = &replicas
+		}
+		if s.MaxWorkers != nil {
+			bound := *s.MaxWorkers + 1
+			more.MaxWorkers = &bound
+		}
+		more.Nodes = append(more.Nodes, Node{Pod: "one-more", Group: g.Name, State: Running, Total: g.Resources, Available: g.Resources, Labels: g.Labels})
+	}
+	return more
+}
+
+// TestMoreCapacityNeverServesLess asks for one kind of demand. Of several, what comes first may use what is added: minima
+// before all demand, gangs before requests, and of requests the larger ones, whose place several small ones would have had.
+func TestMoreCapacityNeverServesLess(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		s.UpscalingMode = ""
+		for i := range s.Groups {
+			s.Groups[i].Min = 0
+		}
+		one := func(all []raydemand.Request) []raydemand.Request { return all[:min(len(all), 1)] }
+		switch rapid.IntRange(0, 2).Draw(t, "kind") {
+		case 0:
+			s.Requests, s.Gangs, s.Constraint, s.KeptResources = one(s.Requests), nil, nil, nil
+		case 1:
+			s.Requests, s.Gangs, s.Constraint, s.KeptResources = nil, s.Gangs[:min(len(s.Gangs), 1)], nil, nil
+		case 2:
+			s.Requests, s.Gangs, s.Constraint, s.KeptResources = nil, nil, one(s.Constraint), nil
+		}
+		before, after := Compute(s, Policy{}), Compute(roomier(t, s), Policy{})
+		if len(before.Terminate)+len(after.Terminate) > 0 {
+			return // what is stopped is not there to serve, and a higher limit stops others
+		}
+		if a, b := unserved(before), unserved(after); b > a {
+			t.Errorf("%d are left, %d with more capacity\n%s\n%s\n%s", a, b, compact(s), compact(before.Summary), compact(after.Summary))
+		}
+	})
+}
+
+// TestABusyWorkerIsStoppedOnlyAboveAMaximumAndAfterAllOthers: whoever is stopped busy is marked so, because it may leave only
+// by a drain with a deadline; and as long as one that is not busy could go in its place, it stays.
+func TestABusyWorkerIsStoppedOnlyAboveAMaximumAndAfterAllOthers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		s.LaunchConfigCheckDisabled = true
+		plan := Compute(s, Policy{})
+		stops := map[string]Termination{}
+		for _, stop := range plan.Terminate {
+			stops[stop.Pod] = stop
+		}
+		hosts := map[string]int{}
+		for _, g := range s.Groups {
+			hosts[g.Name] = g.NumOfHosts
+		}
+		for _, n := range s.Nodes {
+			stop, goes := stops[n.Pod]
+			if !goes || n.State != Running {
+				continue
+			}
+			if !stop.Busy || stop.Reason != maxGroup && stop.Reason != maxWorkers {
+				t.Errorf("%s has work and is stopped as %+v", n.Pod, stop)
+			}
+			for _, other := range s.Nodes {
+				_, goesToo := stops[other.Pod]
+				if gentler := other.State == Idle || other.State == Pending; gentler && !goesToo && other.Group == n.Group && hosts[n.Group] == 1 {
+					t.Errorf("%s has work and is stopped, %s of the same group is %s and stays", n.Pod, other.Pod, other.State)
+				}
+			}
+		}
+	})
+}
+
+// TestAGangIsPlacedWholeOrNotAtAll: a gang that is not served changes nothing; without it the plan is the same.
+func TestAGangIsPlacedWholeOrNotAtAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		plan := Compute(s, Policy{})
+		unmet := map[string]bool{}
+		for _, u := range plan.InfeasibleGangRequests {
+			unmet[u.ID] = true
+		}
+		if len(unmet) == 0 {
+			return
+		}
+		without := s
+		without.Gangs = slices.DeleteFunc(slices.Clone(s.Gangs), func(g raydemand.Gang) bool { return unmet[g.ID] })
+		if diff := cmp.Diff(Compute(without, Policy{}).Launch, plan.Launch); diff != "" {
+			t.Errorf("launches (-without +with gangs that are not served): %s\n%s", diff, compact(s))
+		}
+	})
+}
