@@ -1,0 +1,6 @@
+//go:build !race
+
+package controller
+
+// raceEnabled says that the race detector makes everything some ten times slower.
+const raceEnabled = false
