@@ -93,10 +93,47 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) b
 	return true
 }
 
-// placeGangs places one gang after the other. Equal gangs fail together: capacity only shrinks.
+// gangRetries is how often gangs are placed in another order when some were not served; maxRetriedGangs bounds how many
+// gangs that is worth it for.
+const (
+	gangRetries     = 2
+	maxRetriedGangs = 100
+)
+
+// placeGangs places one gang after the other, those hardest to place first. When some are left, they go first once
+// more: an easy one may have taken what only it could have spared.
 func (p *planning) placeGangs(l *ledger, out *outcome) *ledger {
+	if len(p.gangs) == 0 {
+		return l
+	}
+	best, failed := p.placeInOrder(l, p.gangs)
+	for retry := 0; retry < gangRetries && len(failed) > 0 && len(p.gangs) <= maxRetriedGangs; retry++ {
+		order := slices.Clone(failed)
+		for _, g := range p.gangs {
+			if !slices.Contains(failed, g) {
+				order = append(order, g)
+			}
+		}
+		other, left := p.placeInOrder(l, order)
+		if len(left) >= len(failed) {
+			p.release(other)
+			break
+		}
+		p.release(best)
+		best, failed = other, left
+	}
+	slices.SortFunc(failed, func(a, b *gang) int { return a.number - b.number })
+	out.gangs = failed
+	return best
+}
+
+// placeInOrder places gangs on a copy of the ledger and returns those that are not served. Equal gangs fail together:
+// capacity only shrinks.
+func (p *planning) placeInOrder(from *ledger, gangs []*gang) (*ledger, []*gang) {
+	l := p.trial(from)
+	var left []*gang
 	failed := map[string]bool{}
-	for _, g := range p.gangs {
+	for _, g := range gangs {
 		served := false
 		if !failed[g.key] {
 			l, served = p.placeGang(l, g)
@@ -104,11 +141,11 @@ func (p *planning) placeGangs(l *ledger, out *outcome) *ledger {
 		if served {
 			continue
 		}
-		out.gangs = append(out.gangs, g)
+		left = append(left, g)
 		// A gang that holds nodes already is bound to them, so its failure says nothing about others.
 		failed[g.key] = failed[g.key] || !g.held
 	}
-	return l
+	return l, left
 }
 
 func (o *outcome) markUsed(l *ledger) {
