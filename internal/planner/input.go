@@ -70,11 +70,43 @@ func (in input) into(target any, want string) bool {
 	if in.absent() || in.file.err != nil {
 		return false
 	}
+	if n := members(in.raw); n > mostMembers {
+		in.fail(fmt.Sprintf("at most %d members", mostMembers))
+		return false
+	}
 	if err := json.Unmarshal(in.raw, target); err != nil {
 		in.fail(want)
 		return false
 	}
 	return true
+}
+
+// mostMembers bounds lists and objects: Kubernetes clusters end at some ten thousand nodes, and a file of 64 MiB could
+// hold twenty million empty ones, which take a hundred times the room.
+const mostMembers = 100_000
+
+// members counts the members of a list or an object without reading them. The text is known to be JSON.
+func members(raw []byte) int {
+	if len(raw) <= 2*mostMembers {
+		return 0 // too short to have too many: each takes two bytes
+	}
+	count, depth, quoted := 1, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			depth++
+		case c == ']' || c == '}':
+			depth--
+		case c == ',' && depth == 1:
+			count++
+		}
+	}
+	return count
 }
 
 // fields returns a function that picks the members of an object.

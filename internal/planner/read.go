@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,9 @@ import (
 
 // MaxSnapshotBytes bounds the size of a snapshot file. A cluster of 10,000 nodes takes about 5 MiB.
 const MaxSnapshotBytes = 64 << 20
+
+// mostManifest bounds a RayCluster; etcd stores objects of 1.5 MiB.
+const mostManifest = 4 << 20
 
 // Document is a snapshot file. Its groups may come from a RayCluster manifest instead, which the caller decodes.
 type Document struct {
@@ -57,11 +61,11 @@ func ReadDocument(r io.Reader, name string) (Document, error) {
 
 // checkSyntax refuses what is not one JSON object, with line and column.
 func checkSyntax(raw []byte, name string) error {
-	var top map[string]json.RawMessage
-	err := json.Unmarshal(raw, &top)
+	var text json.RawMessage // read no further: an object may have millions of members
+	err := json.Unmarshal(raw, &text)
 	var syntax *json.SyntaxError
 	switch {
-	case err == nil && top != nil:
+	case err == nil && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
 		return nil
 	case errors.As(err, &syntax):
 		before := string(raw[:min(int(syntax.Offset), len(raw))])
@@ -95,6 +99,8 @@ func (in input) document() Document {
 	switch {
 	case !cluster.absent() && !groups.absent():
 		cluster.fail("either groups or rayCluster, not both")
+	case len(cluster.raw) > mostManifest:
+		cluster.fail(fmt.Sprintf("a manifest of at most %d MiB, more than an API server stores", mostManifest>>20))
 	case !cluster.absent():
 		doc.RayCluster = cluster.raw
 	case len(groups.raw) == 0:

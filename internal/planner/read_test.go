@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -40,6 +41,19 @@ func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T
 		"a request of none":               {`{"groups": [], "pendingRequests": [{"resources": {"CPU": 1}, "count": 0}]}`, "s.json: pendingRequests[0].count: 0: want a whole number from 1 to 1099511627776"},
 		"a request without count":         {`{"groups": [], "pendingRequests": [{"resources": {"CPU": 1}}]}`, "s.json: pendingRequests[0].count: missing: want how many of it wait, at least 1"},
 		"a request for nothing":           {`{"groups": [], "requestResources": [{"count": 1}]}`, `s.json: requestResources[0].resources: missing: want an object of amounts such as {"CPU": 1}`},
+		"half a request":                  {`{"groups": [], "pendingRequests": [{"resources": {"CPU": 1}, "count": 1.5}]}`, "s.json: pendingRequests[0].count: 1.5: want a whole number from 1 to 1099511627776"},
+		"a negative request":              {`{"groups": [], "pendingRequests": [{"resources": {"CPU": 1}, "count": -3}]}`, "s.json: pendingRequests[0].count: -3: want a whole number from 1 to 1099511627776"},
+		"requests without end":            {`{"groups": [], "pendingRequests": [{"resources": {"CPU": 1}, "count": 1e308}]}`, "s.json: pendingRequests[0].count: 1e308: want a whole number from 1 to 1099511627776"},
+		"a count as text":                 {`{"groups": [], "pendingRequests": [{"resources": {"CPU": 1}, "count": "7"}]}`, `s.json: pendingRequests[0].count: "7": want a whole number from 1 to 1099511627776`},
+		"a minimum without end":           {`{"groups": [{"name": "a", "minReplicas": 1e308}]}`, "s.json: groups[0].minReplicas: 1e308: want a whole number from 0 to 2147483647"},
+		"an amount past floats":           {`{"groups": [{"name": "a", "resources": {"CPU": 1e999}}]}`, "s.json: groups[0].resources.CPU: 1e999: want an amount from 0 to 109951162777600, to four decimal places"},
+		"idle time past floats":           {`{"groups": [], "nodes": [{"pod": "p", "group": "g", "state": "IDLE", "idleSeconds": 1e999}]}`, "s.json: nodes[0].idleSeconds: 1e999: want a number from 0 to 1e+09"},
+		"infinity":                        {`{"groups": [], "idleTimeoutSeconds": Infinity}`, "s.json: line 1, column 38: invalid character 'I' looking for beginning of value: want a JSON object"},
+		"a moment of no calendar":         {`{"groups": [], "takenAt": "2026-02-31T00:00:00Z"}`, `s.json: takenAt: "2026-02-31T00:00:00Z": want a time such as 2026-01-31T12:00:00Z`},
+		"a negative price":                {`{"groups": [{"name": "a", "price": -1}]}`, "s.json: groups[0].price: -1: want a number from 0 to 1e+09"},
+		"duplicate gang":                  {`{"groups": [], "pendingGangRequests": [{"id": "a", "strategy": "PACK", "bundles": [{}]}, {"id": "a", "strategy": "PACK", "bundles": [{}]}]}`, `s.json: pendingGangRequests[1].id: "a": want a name of its own: pendingGangRequests[0] has this one`},
+		"text behind the end":             {`{"groups": []} {}`, "s.json: line 1, column 16: invalid character '{' after top-level value: want a JSON object"},
+		"nothing":                         {``, "s.json: line 1, column 0: unexpected end of JSON input: want a JSON object"},
 		"a bad selector":                  {`{"groups": [], "pendingRequests": [{"resources": {}, "count": 1, "labelSelectors": [{"a": "in(b"}]}]}`, `s.json: pendingRequests[0].labelSelectors[0]: {"a": "in(b"}: want an object of label expressions such as {"zone": "in(a,b)", "tier": "!spot"}`},
 		"unknown strategy":                {`{"groups": [], "pendingGangRequests": [{"strategy": "TIGHT", "bundles": [{}]}]}`, `s.json: pendingGangRequests[0].strategy: "TIGHT": want PACK, SPREAD, STRICT_PACK or STRICT_SPREAD`},
 		"a gang of nothing":               {`{"groups": [], "pendingGangRequests": [{"strategy": "PACK", "bundles": []}]}`, "s.json: pendingGangRequests[0].bundles: []: want at least one bundle"},
@@ -72,10 +86,47 @@ func TestZeroIsReadHoweverItIsWritten(t *testing.T) {
 	}
 }
 
-func TestADepthBombIsRefused(t *testing.T) {
-	bomb := `{"groups": ` + strings.Repeat("[", 1_000_000)
-	if _, err := ReadSnapshot(strings.NewReader(bomb), "bomb"); err == nil {
-		t.Error("a million open brackets were read")
+func TestADepthBombIsRefusedWhereverItLies(t *testing.T) {
+	const deep = 1_000_000
+	open, closed := strings.Repeat("[", deep), strings.Repeat("]", deep)
+	objects := strings.Repeat(`{"a":`, deep)
+	for name, bomb := range map[string]string{
+		"never closed":            `{"groups": ` + open,
+		"in the groups":           `{"groups": ` + open + closed + `}`,
+		"in a key that is unread": `{"groups": [], "note": ` + open + closed + `}`,
+		"of objects":              objects + "1" + strings.Repeat("}", deep),
+	} {
+		_, err := ReadSnapshot(strings.NewReader(bomb), "bomb.json")
+		var bad *InputError
+		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), "bomb.json: line 1, column ") || !strings.Contains(err.Error(), "exceeded max depth") {
+			t.Errorf("%s: error %v, want the place at which it is too deep", name, err)
+		}
+	}
+}
+
+func TestAListWithoutEndIsRefusedBeforeItIsRead(t *testing.T) {
+	many := strings.Repeat(`{},`, 2_000_000) + `{}`
+	keys := strings.Repeat(`"":1,`, 200_000) + `"":1`
+	for text, want := range map[string]string{
+		`{"groups": [` + many + `]}`:                                        "s.json: groups: ",
+		`{"groups": [], "nodes": [` + many + `]}`:                           "s.json: nodes: ",
+		`{"groups": [], "pendingRequests": [` + many + `]}`:                 "s.json: pendingRequests: ",
+		`{"groups": [{"name": "a", "resources": {` + keys + `}}]}`:          "s.json: groups[0].resources: ",
+		`{"rayCluster": {"x": "` + strings.Repeat("x", 5<<20) + `"}}`:       "s.json: rayCluster: ",
+		`{"groups": [], ` + keys + `}`:                                      "s.json: ",
+		`{"groups": [], "pendingGangRequests": [{"bundles": [` + many + `]`: "s.json: line 1",
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := ReadSnapshot(strings.NewReader(text), "s.json")
+		runtime.ReadMemStats(&after)
+		var bad *InputError
+		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("error %.200v, want it to begin with %s", err, want)
+		}
+		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(12*len(text)); used > most {
+			t.Errorf("%s: %d MiB were allocated for %d MiB of text", want, used>>20, len(text)>>20)
+		}
 	}
 }
 
