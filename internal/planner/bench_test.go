@@ -155,6 +155,8 @@ func BenchmarkCompute(b *testing.B) {
 		{"500 gangs of 4, 200 half-full nodes", halfFull(fleet(), 200), raydemand.Demand{Gangs: gangsOf(500, 4)}},
 		{"no demand, 1000 half-full nodes", halfFull(fleet(), 1000), raydemand.Demand{}},
 		{"demand that is served, 1000 half-full nodes", halfFull(fleet(), 1000), raydemand.Demand{Requests: randomShapes(20, 1)}},
+		{"50 shapes × 50, 50 groups", wideFleet(50), raydemand.Demand{Requests: randomShapes(50, 50)}},
+		{"50 shapes × 50, 100 half-full nodes", halfFull(fleet(), 100), raydemand.Demand{Requests: randomShapes(50, 50)}},
 		{"1000 shapes × 10, 50 groups", wideFleet(50), raydemand.Demand{Requests: randomShapes(1000, 10)}},
 		{"1000 shapes × 10, 100 groups", wideFleet(100), raydemand.Demand{Requests: randomShapes(1000, 10)}},
 	} {

@@ -5,8 +5,11 @@ package planner
 const (
 	maxProgramItems = 60
 	maxProgramBins  = 120
+	maxFitBins      = 40
 	launchDives     = 4
 	fitDives        = 2
+	// maxPlanSteps bounds all programs of a plan together.
+	maxPlanSteps = 1_500_000
 )
 
 // joinable reports whether a batch can be answered as one program: nothing in it but counts ties bundles together.
@@ -53,7 +56,7 @@ func (w *part) inBatch(uses []portion, b *batch, hosts int64) []portion {
 
 // launchJointly launches what the covering program over all open groups finds.
 func (p *planning) launchJointly(l *ledger, b *batch) {
-	if !b.joinable() || b.served() {
+	if !b.joinable() || b.served() || p.steps > maxPlanSteps {
 		return
 	}
 	w := b.part()
@@ -61,7 +64,9 @@ func (p *planning) launchJointly(l *ledger, b *batch) {
 	if len(bins) == 0 || len(bins) > maxProgramBins {
 		return
 	}
-	found := newCovering(w.items, w.left, bins, l.spare).best(launchDives)
+	c := newCovering(w.items, w.left, bins, l.spare)
+	found := c.best(launchDives)
+	p.steps += c.steps
 	for _, f := range found.fillings {
 		g := &p.groups[groups[f.bin]]
 		n := min(f.count, min(l.room[g.shape.group], l.spare)/g.hosts)
@@ -143,10 +148,12 @@ func (c claimOn) before(other claimOn) bool {
 func (p *planning) fitJointly(l *ledger, b *batch, greedy []int64) bool {
 	w := b.part()
 	lots, bins := p.standingBins(l, b, &w)
-	if len(bins) == 0 || len(bins) > maxProgramBins || !fitsInSum(&w, bins) {
+	if len(bins) == 0 || len(bins) > maxFitBins || !fitsInSum(&w, bins) {
 		return false
 	}
-	found, possible := newCovering(w.items, w.left, bins, maxCount).fit(fitDives)
+	c := newCovering(w.items, w.left, bins, maxCount)
+	found, possible := c.fit(fitDives)
+	p.steps += c.steps
 	if !possible {
 		return false
 	}
@@ -192,7 +199,7 @@ func (p *planning) standingBins(l *ledger, b *batch, w *part) (lots []int, bins 
 		if useful {
 			lots, bins = append(lots, i), append(bins, one)
 		}
-		if len(bins) > maxProgramBins {
+		if len(bins) > maxFitBins {
 			break
 		}
 	}

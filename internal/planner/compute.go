@@ -36,6 +36,8 @@ type planning struct {
 	base, totals []lot
 	yard         yardstick
 	released     []*ledger
+	// steps counts the work on covering programs so far.
+	steps int
 }
 
 // claim is one standing call of request_resources: the cluster keeps at least this much in total.

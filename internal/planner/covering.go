@@ -17,7 +17,11 @@ type covering struct {
 	bins        []bin
 	// spare counts the pods that all bins together may launch, most those in the beginning.
 	spare, most int64
-	dearest     float64
+	// rows counts the rows of the program: items first, then limited bins by limitRow, then the bound on all pods.
+	rows              int
+	limited, limitRow []int
+	spareRow          int
+	dearest           float64
 	// nodes is what one knapsack may look at. steps counts the work so far.
 	nodes, steps int
 	pool         []column
@@ -68,23 +72,23 @@ const maxSteps = 200_000
 func newCovering(items []*item, left []int64, bins []bin, spare int64) *covering {
 	c := &covering{items: items, left: left, bins: bins, spare: min(spare, maxCount), most: min(spare, maxCount), nodes: pricingNodes}
 	for i := range bins {
-		c.limit = append(c.limit, c.useful(i))
+		c.limit = append(c.limit, min(bins[i].limit, c.useful(i)))
 		c.dearest = max(c.dearest, bins[i].cost)
 	}
 	c.dearest = max(c.dearest, 1e-9)
+	c.layRows()
 	c.seed()
 	return c
 }
 
 // useful is how often a bin could be used at all: not more often than bundles wait.
-func (c *covering) useful(i int) int64 {
-	var most int64
+func (c *covering) useful(i int) (most int64) {
 	for at, a := range c.bins[i].admits {
 		if a != never {
 			most += c.left[at]
 		}
 	}
-	return min(c.bins[i].limit, most)
+	return most
 }
 
 // seed makes the first columns: each bin filled with one item alone.
@@ -133,7 +137,7 @@ func (c *covering) solve(s *simplex) {
 func (c *covering) generate(s *simplex, b int) (column, bool) {
 	bin := &c.bins[b]
 	hosts := float64(bin.hosts)
-	cost := bin.cost - s.dual[len(c.items)+b] - s.pods(b)*s.dual[s.rows-1]
+	cost := bin.cost + s.binPrice(b)
 	c.sack.kinds = c.sack.kinds[:0]
 	mixed := false
 	for i, a := range bin.admits {

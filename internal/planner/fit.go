@@ -82,7 +82,7 @@ func (p *planning) place(l *ledger, b *batch) {
 
 // retryable reports whether a batch that does not fit one by one is worth a second look.
 func (p *planning) retryable(l *ledger, b *batch) bool {
-	return len(l.lots) > 0 && len(l.lots) <= maxProgramBins && b.turn == 0 && b.joinable()
+	return len(l.lots) > 0 && len(l.lots) <= maxProgramBins && b.turn == 0 && p.steps <= maxPlanSteps && b.joinable()
 }
 
 // useStanding places item by item, largest first, on the first nodes that fit (first-fit decreasing). Selectors are

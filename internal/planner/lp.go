@@ -18,7 +18,6 @@ type column struct {
 // that could fuse both steps finds the same plan as one that cannot.
 type simplex struct {
 	*covering
-	rows    int
 	inverse []float64 // of the basis, row by row
 	value   []float64 // of the basic variables
 	price   []float64 // cost of the basic variables
@@ -41,8 +40,8 @@ const (
 
 // newSimplex starts with everything left over.
 func newSimplex(c *covering, pivots int) *simplex {
-	n := c.rows()
-	s := &simplex{covering: c, rows: n, pivots: pivots,
+	n := c.rows
+	s := &simplex{covering: c, pivots: pivots,
 		inverse: make([]float64, n*n), value: make([]float64, n), price: make([]float64, n),
 		basis: make([]int, n), dual: make([]float64, n), enter: make([]float64, n)}
 	s.restart()
@@ -66,13 +65,52 @@ func (c *covering) bound(row int) float64 {
 	switch m := len(c.items); {
 	case row < m:
 		return float64(c.left[row])
-	case row < m+len(c.bins):
-		return float64(c.limit[row-m])
+	case row == c.spareRow:
+		return float64(c.spare)
+	default:
+		return float64(c.limit[c.limited[row-m]])
 	}
-	return float64(c.spare)
 }
 
-func (c *covering) rows() int { return len(c.items) + len(c.bins) + 1 }
+// layRows gives a row to each item, and to those limits only that could ever be reached.
+func (c *covering) layRows() {
+	row := len(c.items)
+	c.limitRow, c.spareRow = make([]int, len(c.bins)), none
+	all := sum(c.left)
+	var hosts int64
+	for b := range c.bins {
+		c.limitRow[b] = none
+		if c.bins[b].limit < c.useful(b) {
+			c.limitRow[b] = row
+			c.limited = append(c.limited, b)
+			row++
+		}
+		if !c.bins[b].there {
+			hosts = max(hosts, c.bins[b].hosts)
+		}
+	}
+	if hosts > 0 && c.spare/hosts < all {
+		c.spareRow = row
+		row++
+	}
+	c.rows = row
+}
+
+// none is the row of a limit that cannot be reached.
+const none = -1
+
+// dualOf is the price of a row, 0 where there is none.
+func (s *simplex) dualOf(row int) float64 {
+	if row == none {
+		return 0
+	}
+	return s.dual[row]
+}
+
+// binPrice is what one use of a bin costs beside its own cost: the worth of the limits that it takes from.
+func (s *simplex) binPrice(b int) float64 {
+	return -s.dualOf(s.limitRow[b]) - float64(s.pods(b)*s.dualOf(s.spareRow))
+}
 
 // slackPrice is what one unit of a row's own variable costs: a bundle left over is dear, a bin not used is free.
 func (c *covering) slackPrice(row int) float64 {
@@ -124,9 +162,8 @@ func surplusOf(row int) int { return math.MinInt32 + row }
 
 // reduced is what one unit of a column saves, negative when it does.
 func (s *simplex) reduced(c *column) float64 {
-	m := len(s.items)
 	hosts := float64(s.bins[c.bin].hosts)
-	cost := c.cost - s.dual[m+c.bin] - float64(s.pods(c.bin)*s.dual[s.rows-1])
+	cost := c.cost + s.binPrice(c.bin)
 	for _, u := range c.uses {
 		cost -= float64(float64(u.count) * hosts * s.dual[u.item])
 	}
@@ -142,15 +179,16 @@ func (c *covering) pods(bin int) float64 {
 }
 
 func (s *simplex) enterColumn(c *column) {
-	m := len(s.items)
 	clear(s.enter)
 	hosts := float64(s.bins[c.bin].hosts)
 	for _, u := range c.uses {
 		s.add(u.item, float64(u.count)*hosts)
 	}
-	s.add(m+c.bin, 1)
-	if pods := s.pods(c.bin); pods > 0 {
-		s.add(s.rows-1, pods)
+	if row := s.limitRow[c.bin]; row != none {
+		s.add(row, 1)
+	}
+	if pods := s.pods(c.bin); pods > 0 && s.spareRow != none {
+		s.add(s.spareRow, pods)
 	}
 }
 
