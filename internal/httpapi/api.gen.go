@@ -80,7 +80,10 @@ type Cluster struct {
 
 	// Requested What is requested over this API.
 	Requested []ResourceRequest `json:"requested"`
-	Unmet     []Unmet           `json:"unmet"`
+
+	// Summary All demand by what becomes of it, request_resources of both kinds included.
+	Summary []DemandSummary `json:"summary"`
+	Unmet   []Unmet         `json:"unmet"`
 }
 
 // ClusterList A list of RayClusters.
@@ -161,6 +164,9 @@ type Demand struct {
 	// Requests Tasks and actors that wait, by shape.
 	Requests []ResourceRequest `json:"requests"`
 }
+
+// DemandSummary What becomes of one demand. `asked` is the sum of the counts behind it; a gang counts as one.
+type DemandSummary = planner.DemandSummary
 
 // FieldError One bad field.
 type FieldError struct {

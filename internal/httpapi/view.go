@@ -76,6 +76,7 @@ func (v View) cluster(now time.Time) Cluster {
 			RequestResources: list(v.Snapshot.Constraint),
 		},
 		Requested: list(v.Requested),
+		Summary:   list(v.Plan.Summary),
 		Unmet:     v.unmet(),
 		Findings:  list(v.Findings),
 		Decisions: v.changes(),

@@ -144,6 +144,21 @@ function demandRows(cluster) {
 
 const kinds = {request: 'tasks and actors', gang: 'placement group', requestResources: 'request_resources'};
 
+// fate says in words what becomes of a demand: the counts that are not zero.
+function fate(d) {
+  const parts = [[d.served, 'on what runs'], [d.waiting, 'wait for pods on their way' + (d.waitingSince ? ' since ' + clock(d.waitingSince) : '')],
+    [d.launching, 'on pods launched now'], [d.coolingDown, 'wait for a group to cool down'], [d.capped, 'capped'], [d.closed, 'closed'],
+    [d.impossible, 'impossible']];
+  return parts.filter(([n]) => n).map(([n, text]) => `${n} ${text}`).join(', ');
+}
+
+// fateRows lists all demand with its fate. Before the first decision there is none.
+function fateRows(cluster) {
+  if (!cluster.summary.length) return demandRows(cluster).map(row => [...row, '']);
+  return cluster.summary.map(d => [kinds[d.kind] || d.kind,
+    element('span', {class: 'code', text: d.gang ? gang(d.gang) : bundle(d.resources)}), String(d.asked), selectors(d.labelSelectors), fate(d)]);
+}
+
 function unmetRows(cluster) {
   return cluster.unmet.map(u => [kinds[u.kind] || u.kind,
     element('span', {class: 'code', text: u.gang ? gang(u.gang) : bundle(u.resources)}), String(u.count),
@@ -185,7 +200,7 @@ function topView(cluster) {
 }
 
 function clusterView(cluster) {
-  const demand = demandRows(cluster), unmet = unmetRows(cluster), decisions = decisionRows(cluster);
+  const demand = fateRows(cluster), unmet = unmetRows(cluster), decisions = decisionRows(cluster);
   const parts = [topView(cluster)];
   if (unmet.length) {
     parts.push(section('Not served', unmet.length, table('Demand that is not served',
@@ -194,7 +209,7 @@ function clusterView(cluster) {
   parts.push(section('Worker groups', cluster.groups.length,
     ...(cluster.groups.length ? [key(), ...cluster.groups.map(groupView)] : [nothing('No worker groups.')])));
   parts.push(section('Demand', demand.length || null, demand.length ? table('Demand',
-    [{title: 'What'}, {title: 'Shape'}, {title: 'Count', class: 'number'}, {title: 'Labels'}], demand) : nothing('Nothing waits.')));
+    [{title: 'What'}, {title: 'Shape'}, {title: 'Count', class: 'number'}, {title: 'Labels'}, {title: 'What becomes of it'}], demand) : nothing('Nothing waits.')));
   if (cluster.findings.length) {
     parts.push(section('Findings', cluster.findings.length, element('ul', {}, ...cluster.findings.map(findingView))));
   }

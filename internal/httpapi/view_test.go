@@ -1,0 +1,32 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+)
+
+func TestTheSummaryOfAPlanIsShownAsTheSpecSays(t *testing.T) {
+	s, err := planner.ReadSnapshot(strings.NewReader(`{"takenAt": "2026-01-31T12:01:00Z",
+		"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 2}],
+		"nodes": [{"pod": "p", "group": "gpu", "state": "PENDING", "since": "2026-01-31T12:00:30Z"}],
+		"pendingRequests": [{"resources": {"GPU": 1}, "count": 4, "labelSelectors": [{"zone": "!a"}]}],
+		"pendingGangRequests": [{"id": "aa", "strategy": "PACK", "bundles": [{"GPU": 9}], "fallbackBundles": [[{"GPU": 8}]], "fallbackBundleLabelSelectors": [[{"zone": "a"}]]}],
+		"requestResources": [{"resources": {"GPU": 1}, "count": 1}]}`), "s.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := View{CycleAt: s.TakenAt, Mode: "managed", Snapshot: s, Plan: planner.Compute(s, planner.Policy{})}
+	shown := view.cluster(s.TakenAt.Add(time.Second))
+	text, err := json.Marshal(shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loadSpec(t).mustMatch("Cluster", text)
+	if len(shown.Summary) != 3 {
+		t.Errorf("summary = %+v, want an entry for the request, the gang and request_resources", shown.Summary)
+	}
+}
