@@ -33,8 +33,8 @@ type Fleet interface {
 type Requests interface {
 	// Get returns what is kept and since when; zero where that is not known.
 	Get(ctx context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error)
-	// Set replaces what is kept. Nothing clears it.
-	Set(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request) error
+	// Set replaces what is kept, and since when it is asked for; zero is not known. Nothing clears it.
+	Set(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error
 }
 
 // ErrUnavailable says that something the answer depends on cannot be reached now; the caller may try again.

@@ -40,7 +40,6 @@ type fakeRequests struct {
 	known   fakeFleet
 	kept    map[nodepool.ClusterKey][]raydemand.Request
 	since   map[nodepool.ClusterKey]time.Time
-	now     time.Time
 	sets    int
 	NextErr error
 }
@@ -52,16 +51,13 @@ func (f *fakeRequests) Get(_ context.Context, key nodepool.ClusterKey) ([]raydem
 	return f.kept[key], f.since[key], nil
 }
 
-func (f *fakeRequests) Set(_ context.Context, key nodepool.ClusterKey, requests []raydemand.Request) error {
+func (f *fakeRequests) Set(_ context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
 	if err := f.NextErr; err != nil {
 		f.NextErr = nil
 		return err
 	}
 	f.sets++
-	if !equalRequests(f.kept[key], requests) {
-		f.since[key] = f.now
-	}
-	f.kept[key] = requests
+	f.kept[key], f.since[key] = requests, since
 	return nil
 }
 
@@ -77,8 +73,8 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	t.Helper()
 	w := &world{fleet: fakeFleet{llm: busyView()}, now: noon}
 	w.requests = &fakeRequests{
-		known: w.fleet, now: noon,
-		kept: map[nodepool.ClusterKey][]raydemand.Request{}, since: map[nodepool.ClusterKey]time.Time{},
+		known: w.fleet,
+		kept:  map[nodepool.ClusterKey][]raydemand.Request{}, since: map[nodepool.ClusterKey]time.Time{},
 	}
 	config := Config{Fleet: w.fleet, Requests: w.requests, Now: func() time.Time { return w.now }}
 	for _, f := range change {

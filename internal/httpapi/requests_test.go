@@ -76,7 +76,7 @@ func TestSinceTellsWhenTheRequestBegan(t *testing.T) {
 	w := newWorld(t)
 	path := llmPath + "/request_resources"
 	post := func(at time.Time, body string) *time.Time {
-		w.now, w.requests.now = at, at
+		w.now = at
 		return readAnswer[Requested](t, w.call(http.MethodPost, path, body)).Since
 	}
 	if got := readAnswer[Requested](t, w.call(http.MethodGet, path, "")).Since; got != nil {

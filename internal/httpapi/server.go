@@ -200,13 +200,10 @@ func (s *server) keep(c *gin.Context, key nodepool.ClusterKey, requests []raydem
 	if err != nil {
 		return time.Time{}, fmt.Errorf("reading what is requested for %s: %w", key, err)
 	}
-	if err := s.Requests.Set(ctx, key, requests); err != nil {
-		return time.Time{}, fmt.Errorf("requesting resources for %s: %w", key, err)
-	}
 	if !equalRequests(before, requests) {
-		since = s.now()
+		since = s.now().Truncate(time.Second)
 	}
-	return since, nil
+	return since, s.Requests.Set(ctx, key, requests, since)
 }
 
 func requested(requests []raydemand.Request, since time.Time) Requested {

@@ -38,7 +38,7 @@ func groupOf(g nodepool.WorkerGroup) Group {
 	replicas := g.Goal()
 	group := Group{
 		Name: g.Name, Resources: g.Resources.Clone(), Labels: map[string]string{}, Min: g.Min, Max: g.Max,
-		Replicas: &replicas, NumOfHosts: max(g.NumOfHosts, 1), Priority: g.Priority,
+		Replicas: &replicas, NumOfHosts: max(g.NumOfHosts, 1), Priority: g.Priority, Price: g.Price,
 	}
 	maps.Copy(group.Labels, g.Labels)
 	group.Labels[nodeGroupLabel] = g.Name

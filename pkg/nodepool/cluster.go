@@ -112,7 +112,9 @@ type Cluster struct {
 	Workers []Worker
 	// RequestResources is the REST request kept in the annotation heliostat.dev/resource-requests.
 	RequestResources []raydemand.Request
-	Findings         []raydemand.Finding
+	// RequestedSince is when it was first asked for; zero where that is not known.
+	RequestedSince time.Time
+	Findings       []raydemand.Finding
 	// Unreadable says that the object could not be understood well enough to write to it.
 	Unreadable bool
 	// ProvisionersSeen says that the Events of node autoscalers are read, so that silence about a pod means that none is
@@ -165,7 +167,9 @@ type WorkerGroup struct {
 	// IdleTimeout overrides the cluster's; nil means none of its own.
 	IdleTimeout *time.Duration
 	Priority    int
-	Suspended   bool
+	// Price is what one pod costs an hour, in any one currency; nil where unknown.
+	Price     *float64
+	Suspended bool
 	// WorkersToDelete is the list as stored; HasScaleStrategy tells an absent scaleStrategy from an empty one.
 	WorkersToDelete  []string
 	HasScaleStrategy bool

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -25,7 +26,7 @@ func TestSharedPartsMayDie(t *testing.T) {
 	driver := s.drive()
 	s.do(driver, actor("witness", 1))
 	s.see(driver, "witness", "running")
-	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"CPU": 2}]}`)
+	requested := s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"CPU": 2}]}`)
 	s.workers("cpu", 1)
 
 	parts := []struct {
@@ -54,7 +55,10 @@ func TestSharedPartsMayDie(t *testing.T) {
 	s.created("gpu", 1+len(parts))
 	s.created("cpu", 1)
 
-	// The REST request has survived; without it and without work everything goes.
+	// The REST request has survived, and since when it was made; without it and without work everything goes.
+	if diff := cmp.Diff(string(requested), string(s.rest(http.MethodGet, "/request_resources", ""))); diff != "" {
+		s.Errorf("the request after all restarts (-before +after):\n%s", diff)
+	}
 	s.do(driver, release("witness"))
 	for i := range parts {
 		s.do(driver, release(fmt.Sprintf("after-%d", i)))

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -17,8 +18,9 @@ const (
 	ModeAnnotation             = annotationPrefix + "mode"
 	FreezeAnnotation           = annotationPrefix + "freeze"
 	ResourceRequestsAnnotation = annotationPrefix + "resource-requests"
-	NumGPUsSyncAnnotation      = annotationPrefix + "num-gpus-sync"
-	PriceAnnotation            = annotationPrefix + "price"
+	// RequestedSinceAnnotation is when what stands in resource-requests was first asked for.
+	RequestedSinceAnnotation = annotationPrefix + "resource-requests-since"
+	PriceAnnotation          = annotationPrefix + "price"
 )
 
 // Codes of findings about annotations.
@@ -28,7 +30,7 @@ const (
 )
 
 var knownAnnotations = []string{
-	FreezeAnnotation, ModeAnnotation, NumGPUsSyncAnnotation, PriceAnnotation, ResourceRequestsAnnotation,
+	FreezeAnnotation, ModeAnnotation, PriceAnnotation, ResourceRequestsAnnotation, RequestedSinceAnnotation,
 }
 
 // readAnnotations fills what the annotations say. What cannot be read is taken in the sense that changes least: an
@@ -66,7 +68,47 @@ func readAnnotations(metadata fields, cluster *nodepool.Cluster) {
 			unreadable(ResourceRequestsAnnotation, problem, `write [{"resources": {"GPU": 1}, "count": 2}]`)
 		}
 	}
+	if text := annotations[RequestedSinceAnnotation]; text != "" {
+		since, err := time.Parse(time.RFC3339, text)
+		cluster.RequestedSince = since
+		if err != nil {
+			unreadable(RequestedSinceAnnotation, "it is no time, so nobody is told since when resources are requested", "remove it; the next request writes it")
+		}
+	}
 }
+
+// priceGroups gives the groups the prices that the annotation names. A price is worth nothing in part: a plan goes by
+// prices only where every group in question has one, so an unreadable entry is told and leaves its group without.
+func priceGroups(metadata fields, cluster *nodepool.Cluster) {
+	text := metadata.texts("annotations")[PriceAnnotation]
+	if text == "" {
+		return
+	}
+	unreadable := func(why string) {
+		metadata.report.add(raydemand.Error, AnnotationUnreadable, metadata.at("annotations")+"."+PriceAnnotation, text, why,
+			`write what one pod of each group costs an hour, for example {"gpu": 3.06, "cpu": 0.19}`)
+	}
+	var prices map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &prices); err != nil {
+		unreadable("it is not a JSON object: " + err.Error())
+		return
+	}
+	for _, group := range slices.Sorted(maps.Keys(prices)) {
+		at := slices.IndexFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.Name == group })
+		var price float64
+		switch err := json.Unmarshal(prices[group], &price); {
+		case at < 0:
+			unreadable(fmt.Sprintf("there is no worker group %q", group))
+		case err != nil || price < 0 || price > maxPrice:
+			unreadable(fmt.Sprintf("the price of group %s is %s, want a number from 0 to %.0f", group, prices[group], maxPrice))
+		default:
+			cluster.Groups[at].Price = &price
+		}
+	}
+}
+
+// maxPrice bounds the price of a pod: more is a slip, and sums stay exact enough to be compared.
+const maxPrice = 1e9
 
 // maxRequestCount bounds one entry of resource-requests; a larger number is a slip, not a cluster.
 const maxRequestCount = 1_000_000

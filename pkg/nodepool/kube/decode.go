@@ -63,6 +63,7 @@ func decodeObject(rayCluster *unstructured.Unstructured) decoded {
 	readAnnotations(metadata, &cluster)
 	ownCommand := strings.EqualFold(metadata.texts("annotations")[overwriteAnnotation], "true")
 	cluster.Groups = decodeGroups(spec, ownCommand)
+	priceGroups(metadata, &cluster)
 	if accepted := cluster.Generation > 0 && cluster.ObservedGeneration >= cluster.Generation; !accepted {
 		cluster.Refused = reportRefusals(spec, cluster.Groups, cluster.InTreeAutoscaling)
 	}

@@ -27,6 +27,8 @@ metadata:
   annotations:
     heliostat.dev/mode: shadow
     heliostat.dev/freeze: "true"
+    heliostat.dev/price: '{"gpu": 3.06}'
+    heliostat.dev/resource-requests-since: "2026-03-01T12:00:00Z"
     heliostat.dev/resource-requests: '[{"resources":{"GPU":0.5},"count":3,"labelSelectors":[{"zone":"in(a,b)"}]}]'
   ownerReferences:
   - {kind: RayService, name: chat, apiVersion: ray.io/v1, uid: x}
@@ -63,7 +65,7 @@ func decodeSample(t *testing.T, replace ...string) nodepool.Cluster {
 }
 
 func TestARayClusterIsReadWhole(t *testing.T) {
-	timeout := 30 * time.Second
+	timeout, price := 30*time.Second, 3.06
 	want := nodepool.Cluster{
 		Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "u-1",
 		ResourceVersion: "41", Generation: 3, ObservedGeneration: 2,
@@ -71,7 +73,7 @@ func TestARayClusterIsReadWhole(t *testing.T) {
 		RayVersion: "2.60.0", InTreeAutoscaling: true, IdleTimeout: 2 * time.Minute, UpscalingMode: "Conservative",
 		Head: nodepool.Head{GCSPort: 6380, ServiceFQDN: "llm-head-svc.ml.svc.cluster.local"},
 		Groups: []nodepool.WorkerGroup{{
-			Name: "gpu", Replicas: 2, Min: 1, Max: 5, NumOfHosts: 2, IdleTimeout: &timeout, Priority: 7,
+			Name: "gpu", Replicas: 2, Min: 1, Max: 5, NumOfHosts: 2, IdleTimeout: &timeout, Priority: 7, Price: &price,
 			Labels: map[string]string{"zone": "a"}, WorkersToDelete: []string{"llm-gpu-worker-x"}, HasScaleStrategy: true,
 			Resources: raydemand.Bundle{
 				raydemand.CPU: raydemand.Whole(4), raydemand.GPU: raydemand.Whole(1), raydemand.Memory: raydemand.Whole(8 << 30),
@@ -80,7 +82,8 @@ func TestARayClusterIsReadWhole(t *testing.T) {
 				"cpu": raydemand.Whole(4), "memory": raydemand.Whole(8 << 30), "nvidia.com/mig-1g.10gb": raydemand.Whole(1),
 			}},
 		}},
-		Workers: []nodepool.Worker{},
+		Workers:        []nodepool.Worker{},
+		RequestedSince: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		RequestResources: []raydemand.Request{{
 			Bundle: raydemand.Bundle{raydemand.GPU: 5000}, Count: 3,
 			Selectors: []raydemand.Selector{raydemand.NewSelector(raydemand.Constraint{Key: "zone", Op: raydemand.In, Values: []string{"a", "b"}})},
@@ -112,6 +115,11 @@ func TestWhatCannotBeReadIsAFinding(t *testing.T) {
 		{"an unknown mode", "mode: shadow", "mode: full", AnnotationUnreadable, false, false},
 		{"an unclear freeze", `freeze: "true"`, `freeze: "yes"`, AnnotationUnreadable, false, false},
 		{"an unknown annotation", "heliostat.dev/mode", "heliostat.dev/moode", AnnotationUnknown, false, false},
+		{"a price of no group", `{"gpu": 3.06}`, `{"gpus": 3.06}`, AnnotationUnreadable, false, false},
+		{"a price below nothing", `{"gpu": 3.06}`, `{"gpu": -1}`, AnnotationUnreadable, false, false},
+		{"a price in words", `{"gpu": 3.06}`, `{"gpu": "cheap"}`, AnnotationUnreadable, false, false},
+		{"prices that are no object", `{"gpu": 3.06}`, `3.06`, AnnotationUnreadable, false, false},
+		{"a moment that is none", "2026-03-01T12:00:00Z", "yesterday", AnnotationUnreadable, false, false},
 		{"a request for nothing", `{"GPU":0.5}`, `{}`, AnnotationUnreadable, false, false},
 		{"a request without a count", `"count":3`, `"count":0`, AnnotationUnreadable, false, false},
 		{"requests that are no list", `'[{"resources`, `'{"x":[{"resources`, AnnotationUnreadable, false, false},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -91,11 +92,12 @@ func TestAChangeThatDoesNotFitIsAConflict(t *testing.T) {
 }
 
 func TestRequestsAreOneMergePatch(t *testing.T) {
-	patch, err := requestsPatch("u-1", []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: 5000}, Count: 2}})
+	since := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("CET", 3600))
+	patch, err := requestsPatch("u-1", []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: 5000}, Count: 2}}, since)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"metadata":{"annotations":{"heliostat.dev/resource-requests":"[{\"resources\":{\"GPU\":0.5},\"count\":2}]"},"uid":"u-1"}}`
+	want := `{"metadata":{"annotations":{"heliostat.dev/resource-requests":"[{\"resources\":{\"GPU\":0.5},\"count\":2}]","heliostat.dev/resource-requests-since":"2026-03-01T12:00:00Z"},"uid":"u-1"}}`
 	if diff := cmp.Diff(want, string(patch)); diff != "" {
 		t.Errorf("patch (-want +got):\n%s", diff)
 	}
@@ -108,15 +110,15 @@ func TestRequestsAreOneMergePatch(t *testing.T) {
 	if requests, problems := decodeRequests(read.Metadata.Annotations[ResourceRequestsAnnotation]); len(requests) != 1 || len(problems) > 0 {
 		t.Errorf("read back as %v, %v", requests, problems)
 	}
-	patch, err = requestsPatch("u-1", nil)
-	if want := `{"metadata":{"annotations":{"heliostat.dev/resource-requests":null},"uid":"u-1"}}`; err != nil || string(patch) != want {
+	patch, err = requestsPatch("u-1", nil, since)
+	if want := `{"metadata":{"annotations":{"heliostat.dev/resource-requests":null,"heliostat.dev/resource-requests-since":null},"uid":"u-1"}}`; err != nil || string(patch) != want {
 		t.Errorf("clearing is %s, %v; want %s", patch, err, want)
 	}
 }
 
 func TestRequestsThatDoNotFitNameTheLimit(t *testing.T) {
 	large := []raydemand.Request{{Bundle: raydemand.Bundle{strings.Repeat("x", MaxRequestsBytes): raydemand.One}, Count: 1}}
-	if _, err := requestsPatch("u-1", large); !errors.Is(err, nodepool.ErrTooLarge) || !strings.Contains(err.Error(), "65536") {
+	if _, err := requestsPatch("u-1", large, time.Time{}); !errors.Is(err, nodepool.ErrTooLarge) || !strings.Contains(err.Error(), "65536") {
 		t.Errorf("error is %v, want ErrTooLarge with the limit", err)
 	}
 }

@@ -16,18 +16,21 @@ import (
 // kubectl keeps a copy of the whole object in one of them.
 const MaxRequestsBytes = 64 << 10
 
-// ResourceRequests returns what is kept in the annotation resource-requests. nodepool.ErrGone: no such RayCluster.
-func (m *Manager) ResourceRequests(_ context.Context, key nodepool.ClusterKey) ([]raydemand.Request, error) {
+// ResourceRequests returns what is kept in the annotation resource-requests, and since when; zero where that is not known.
+// nodepool.ErrGone: no such RayCluster.
+func (m *Manager) ResourceRequests(_ context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
 	object, err := m.newest(key)
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
-	return m.memo.decode(object).cluster.RequestResources, nil
+	cluster := m.memo.decode(object).cluster
+	return cluster.RequestResources, cluster.RequestedSince, nil
 }
 
-// SetResourceRequests replaces the annotation resource-requests; nothing removes it. It is what a user asks for, so any
-// process may write it, leading or not; a frozen RayCluster is not written to. nodepool.ErrTooLarge names the limit.
-func (m *Manager) SetResourceRequests(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request) error {
+// SetResourceRequests replaces the annotation resource-requests and notes since when it is asked for; nothing removes
+// both. It is what a user asks for, so any process may write it, leading or not, whatever the mode; a frozen RayCluster is
+// not written to. nodepool.ErrTooLarge names the limit.
+func (m *Manager) SetResourceRequests(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
 	for i, request := range requests {
 		if err := checkRequest(request); err != nil {
 			return fmt.Errorf("requesting resources of %s: entry %d: %w", key, i, err)
@@ -41,7 +44,7 @@ func (m *Manager) SetResourceRequests(ctx context.Context, key nodepool.ClusterK
 	if cluster.Freeze || cluster.Deleting {
 		return fmt.Errorf("requesting resources of %s: %w", key, cluster.Writable())
 	}
-	patch, err := requestsPatch(cluster.UID, requests)
+	patch, err := requestsPatch(cluster.UID, requests, since)
 	if err != nil {
 		return fmt.Errorf("requesting resources of %s: %w", key, err)
 	}
@@ -54,8 +57,8 @@ func (m *Manager) SetResourceRequests(ctx context.Context, key nodepool.ClusterK
 
 // requestsPatch is a merge patch: it works whether or not there are annotations, and the uid in it makes the API server
 // refuse a RayCluster that was made anew under the same name.
-func requestsPatch(uid string, requests []raydemand.Request) ([]byte, error) {
-	var value any
+func requestsPatch(uid string, requests []raydemand.Request, since time.Time) ([]byte, error) {
+	var value, moment any
 	if len(requests) > 0 {
 		text, err := json.Marshal(requests)
 		if err != nil {
@@ -65,22 +68,24 @@ func requestsPatch(uid string, requests []raydemand.Request) ([]byte, error) {
 			return nil, fmt.Errorf("%w: %d bytes, the limit is %d", nodepool.ErrTooLarge, len(text), MaxRequestsBytes)
 		}
 		value = string(text)
+		if !since.IsZero() {
+			moment = since.UTC().Format(time.RFC3339)
+		}
 	}
 	return json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": uid, "annotations": map[string]any{ResourceRequestsAnnotation: value},
+		"uid": uid, "annotations": map[string]any{ResourceRequestsAnnotation: value, RequestedSinceAnnotation: moment},
 	}})
 }
 
 // Requests gives the annotation resource-requests of all RayClusters the shape of a store.
 type Requests struct{ Manager *Manager }
 
-// Get returns what is kept. Since when is not known: the annotation carries no time, so it is zero.
+// Get returns what is kept, and since when; zero where that is not known.
 func (r Requests) Get(ctx context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
-	requests, err := r.Manager.ResourceRequests(ctx, key)
-	return requests, time.Time{}, err
+	return r.Manager.ResourceRequests(ctx, key)
 }
 
 // Set replaces what is kept; nothing clears it.
-func (r Requests) Set(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request) error {
-	return r.Manager.SetResourceRequests(ctx, key, requests)
+func (r Requests) Set(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
+	return r.Manager.SetResourceRequests(ctx, key, requests, since)
 }

@@ -114,7 +114,7 @@ func TestFreezeIsNoticedBesideOtherAnnotations(t *testing.T) {
 	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrReadOnly) {
 		t.Errorf("seen freeze: error is %v, want ErrReadOnly", err)
 	}
-	if err := m.SetResourceRequests(t.Context(), key, nil); !errors.Is(err, nodepool.ErrReadOnly) {
+	if err := m.SetResourceRequests(t.Context(), key, nil, time.Time{}); !errors.Is(err, nodepool.ErrReadOnly) {
 		t.Errorf("a request on a frozen cluster: error is %v, want ErrReadOnly", err)
 	}
 }
@@ -137,7 +137,7 @@ func TestAClusterMadeAnewIsAnotherOne(t *testing.T) {
 		t.Errorf("a deleted cluster: error is %v, want ErrGone", err)
 	}
 	s.create("llm", rig.Group{Name: "gpu", Max: 9})
-	if err := m.SetResourceRequests(t.Context(), key, nil); !errors.Is(err, nodepool.ErrConflict) {
+	if err := m.SetResourceRequests(t.Context(), key, nil, time.Time{}); !errors.Is(err, nodepool.ErrConflict) {
 		t.Errorf("a request to its successor: error is %v, want ErrConflict", err)
 	}
 	if _, err := m.Apply(t.Context(), change); !errors.Is(err, nodepool.ErrConflict) {

@@ -128,12 +128,13 @@ func TestRequestsSurviveInTheAnnotation(t *testing.T) {
 	m := s.manager(kube.Options{})
 	before := s.read(m, "llm").Generation
 	store, want := kube.Requests{Manager: m}, []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: 5000}, Count: 2}}
-	if err := store.Set(t.Context(), s.key("llm"), want); err != nil {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	if err := store.Set(t.Context(), s.key("llm"), want, noon); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := store.Get(t.Context(), s.key("llm"))
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("read back at once: %v (-want +got):\n%s", err, diff)
+	got, since, err := store.Get(t.Context(), s.key("llm"))
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || !since.Equal(noon) {
+		t.Errorf("read back at once: since %v, %v (-want +got):\n%s", since, err, diff)
 	}
 	second := s.manager(kube.Options{})
 	s.until("another process to read it", func() bool {
