@@ -140,13 +140,13 @@ func TestRequestsSurviveInTheAnnotation(t *testing.T) {
 	s.until("another process to read it", func() bool {
 		return cmp.Diff(want, s.read(second, "llm").RequestResources) == ""
 	})
-	if err := store.Set(t.Context(), s.key("llm"), nil); err != nil {
+	if err := store.Set(t.Context(), s.key("llm"), nil, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if cluster := s.read(m, "llm"); len(cluster.RequestResources) > 0 || cluster.Generation != before {
 		t.Errorf("after clearing: %v, generation %d, was %d", cluster.RequestResources, cluster.Generation, before)
 	}
-	if err := store.Set(t.Context(), s.key("nobody"), want); !errors.Is(err, nodepool.ErrGone) {
+	if err := store.Set(t.Context(), s.key("nobody"), want, noon); !errors.Is(err, nodepool.ErrGone) {
 		t.Errorf("an unknown cluster: error is %v, want ErrGone", err)
 	}
 }
