@@ -1,0 +1,94 @@
+package gpuinfo
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// ProfileName is the name of a MIG profile, taken apart: [<C>c.]<G>g.<N>gb with attributes.
+type ProfileName struct {
+	// Compute and Slices are the compute slices of the compute instance (C) and of the GPU instance (G). They differ only where a
+	// GPU instance is cut into several compute instances.
+	Compute, Slices int
+	// GB is the nominal memory of the name, never what can be used.
+	GB int
+	// Attributes are me, me.all and gfx in the order written, or -me alone.
+	Attributes []string
+}
+
+// withoutMedia is the one attribute that is written with its own minus.
+const withoutMedia = "-me"
+
+var profileGrammar = regexp.MustCompile(`^(?:(\d{1,2})c\.)?(\d{1,2})g\.(\d{1,4})gb(-me|(?:[+.,](?:me\.all|me|gfx))*)$`)
+
+// ParseProfile reads a profile as NVIDIA's tools write it (1g.10gb+me) or as it stands in labels and resource names
+// (1g.10gb.me).
+func ParseProfile(name string) (ProfileName, error) {
+	match := profileGrammar.FindStringSubmatch(name)
+	if match == nil {
+		return ProfileName{}, fmt.Errorf("reading MIG profile %q: want a name like 1g.10gb, 1g.10gb+me or 1c.2g.20gb", name)
+	}
+	p := ProfileName{Slices: number(match[2]), GB: number(match[3])}
+	p.Compute = p.Slices
+	if match[1] != "" {
+		p.Compute = number(match[1])
+	}
+	switch {
+	case match[4] == withoutMedia:
+		p.Attributes = []string{withoutMedia}
+	case match[4] != "":
+		p.Attributes = attributes(match[4])
+	}
+	if p.Slices == 0 || p.GB == 0 || p.Compute == 0 || p.Compute > p.Slices {
+		return ProfileName{}, fmt.Errorf("reading MIG profile %q: want at least one slice and one GB, and no more compute slices than the instance has", name)
+	}
+	return p, nil
+}
+
+var attributeGrammar = regexp.MustCompile(`[+.,](me\.all|me|gfx)`)
+
+func attributes(suffix string) []string {
+	var names []string
+	for _, match := range attributeGrammar.FindAllStringSubmatch(suffix, -1) {
+		names = append(names, match[1])
+	}
+	return names
+}
+
+// number reads digits that a grammar has already bounded.
+func number(digits string) int {
+	n, _ := strconv.Atoi(digits)
+	return n
+}
+
+// String is the name as nvidia-smi and mig-parted write it.
+func (p ProfileName) String() string { return p.written("+", ",") }
+
+// Label is the name as it stands in labels and resource names: a plus is no legal character there (NDP, internal/lm).
+func (p ProfileName) Label() string { return p.written(".", ".") }
+
+func (p ProfileName) written(first, next string) string {
+	text := fmt.Sprintf("%dg.%dgb", p.Slices, p.GB)
+	if p.Compute != p.Slices {
+		text = fmt.Sprintf("%dc.%s", p.Compute, text)
+	}
+	switch {
+	case len(p.Attributes) == 0:
+		return text
+	case p.Attributes[0] == withoutMedia:
+		return text + withoutMedia
+	}
+	return text + first + strings.Join(p.Attributes, next)
+}
+
+// Near reports whether two names mean one profile. Old and new drivers name the memory differently (3g.21gb and 3g.20gb, 7g.79gb
+// and 7g.80gb, 1g.24gb and 1g.23gb on a GB200), by less than a tenth; slices and attributes are the same.
+func (p ProfileName) Near(other ProfileName) bool {
+	a, b := p, other
+	a.GB, b.GB = 1, 1
+	return a.String() == b.String() && 10*abs(p.GB-other.GB) <= max(p.GB, other.GB)
+}
+
+func abs(n int) int { return max(n, -n) }

@@ -1,0 +1,168 @@
+package gpuinfo
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Role is what the units of a resource count.
+type Role string
+
+// The roles of resources.
+const (
+	// Devices are what a container gets: cards, instances or shares.
+	Devices Role = "devices"
+	// Memory is an amount of GPU memory, Cores a percentage of a card's multiprocessors. Both come beside devices or, with gpu-mem,
+	// alone.
+	Memory Role = "memory"
+	Cores  Role = "cores"
+	// Information tells of the node and is not to be asked for.
+	Information Role = "information"
+)
+
+// Resource is what the name of an extended resource means.
+type Resource struct {
+	Name string
+	// Kind is UnknownKind where the name alone does not tell, as with nvidia.com/gpu: a card, an instance or a share of either.
+	Kind Kind
+	Role Role
+	// Profile of a MIG instance, as in nvidia-smi; empty otherwise.
+	Profile string
+	// Shared: the plugin renames what it announces more than once.
+	Shared bool
+	// Unit is the memory behind one unit, 0 where the name does not tell.
+	Unit MiB
+	// Source of the row.
+	Source string
+}
+
+const (
+	nvidia = "nvidia.com/"
+	// shared is what NVIDIA's plugin appends with renameByDefault (NDP, internal/rm).
+	shared = ".shared"
+	mig    = nvidia + "mig-"
+)
+
+// Names of resources on which rules depend.
+const (
+	NvidiaGPU       = nvidia + "gpu"
+	AliyunMemory    = "aliyun.com/gpu-mem"
+	AliyunCores     = "aliyun.com/gpu-core.percentage"
+	AliyunCount     = "aliyun.com/gpu-count"
+	VolcanoNumber   = "volcano.sh/vgpu-number"
+	VolcanoMemory   = "volcano.sh/vgpu-memory"
+	VolcanoCores    = "volcano.sh/vgpu-cores"
+	NvidiaGPUShared = NvidiaGPU + shared
+)
+
+// resources are the fixed names; MIG's follow a grammar.
+var resources = []Resource{
+	{Name: NvidiaGPU, Kind: UnknownKind, Role: Devices, Source: "NDP: cards, with the single strategy MIG instances, with sharing either of them several times"},
+	{Name: NvidiaGPUShared, Kind: UnknownKind, Role: Devices, Shared: true, Source: "NDP: renameByDefault, with time-slicing or MPS"},
+	{Name: "amd.com/gpu", Kind: UnknownKind, Role: Devices, Source: "ROCm/k8s-device-plugin: cards, or partitions of them"},
+	{Name: "gpu.intel.com/i915", Kind: UnknownKind, Role: Devices, Source: "Intel device plugins: cards, or with shared-dev-num shares of them"},
+	{Name: "gpu.intel.com/xe", Kind: UnknownKind, Role: Devices, Source: "Intel device plugins: as i915, with the xe driver"},
+	{Name: "gpu.intel.com/i915_monitoring", Kind: UnknownKind, Role: Information, Source: "Intel device plugins: all cards, to watch them"},
+	{Name: "gpu.intel.com/xe_monitoring", Kind: UnknownKind, Role: Information, Source: "Intel device plugins: all cards, to watch them"},
+	{Name: "gpu.intel.com/millicores", Kind: UnknownKind, Role: Cores, Source: "Intel GPU-aware scheduling: thousandths of a card"},
+	{Name: "gpu.intel.com/memory.max", Kind: UnknownKind, Role: Memory, Source: "Intel GPU-aware scheduling: bytes"},
+	{Name: "microsoft.com/directx", Kind: UnknownKind, Role: Devices, Source: "AKS Windows: the DirectX device plugin"},
+	{Name: "habana.ai/gaudi", Kind: Whole, Role: Devices, Source: "Cluster Autoscaler's list of GPU resources"},
+
+	{Name: "aliyun.com/gpu", Kind: Whole, Role: Devices, Source: "ACK: topology-aware scheduling"},
+	{Name: AliyunMemory, Kind: GPUMemory, Role: Memory, Source: "ACK and gpushare: GiB, but gpushare can be set to MiB and ACK's share mode to 128 MiB"},
+	{Name: AliyunCores, Kind: GPUMemory, Role: Cores, Source: "ACK core_mem: 100 for each card"},
+	{Name: AliyunCount, Kind: GPUMemory, Role: Information, Source: "ACK and gpushare: cards of the node"},
+
+	{Name: "nvidia.com/gpumem", Kind: VGPU, Role: Memory, Unit: 1, Source: "HAMi: memory of each card asked for"},
+	{Name: "nvidia.com/gpumem-percentage", Kind: VGPU, Role: Memory, Source: "HAMi: percent of each card's memory"},
+	{Name: "nvidia.com/gpucores", Kind: VGPU, Role: Cores, Source: "HAMi: percent of each card's multiprocessors"},
+	{Name: "nvidia.com/priority", Kind: VGPU, Role: Information, Source: "HAMi: 0 or 1"},
+
+	{Name: VolcanoNumber, Kind: VGPU, Role: Devices, Source: "Volcano vGPU: cards x split"},
+	{Name: VolcanoMemory, Kind: VGPU, Role: Memory, Unit: 1, Source: "Volcano vGPU: sum over the node's cards"},
+	{Name: "volcano.sh/vgpu-memory-percentage", Kind: VGPU, Role: Memory, Source: "Volcano vGPU: percent of each card's memory"},
+	{Name: VolcanoCores, Kind: VGPU, Role: Cores, Source: "Volcano vGPU: 100 for each card"},
+	{Name: "volcano.sh/gpu-memory", Kind: GPUMemory, Role: Memory, Unit: 1, Source: "Volcano's older gpu-share"},
+	{Name: "volcano.sh/gpu-number", Kind: Whole, Role: Devices, Source: "Volcano's older gpu-share"},
+
+	{Name: "koordinator.sh/gpu", Kind: VGPU, Role: Cores, Source: "Koordinator: percent of a card, of memory and cores alike"},
+	{Name: "koordinator.sh/gpu-core", Kind: VGPU, Role: Cores, Source: "Koordinator: 100 for each card"},
+	{Name: "koordinator.sh/gpu-memory", Kind: VGPU, Role: Memory, Source: "Koordinator: bytes"},
+	{Name: "koordinator.sh/gpu-memory-ratio", Kind: VGPU, Role: Memory, Source: "Koordinator: percent of a card's memory, 100 for each card"},
+	{Name: "koordinator.sh/gpu.shared", Kind: VGPU, Role: Devices, Shared: true, Source: "Koordinator: shares of one card each"},
+}
+
+// What the name of a resource can be beside a known one.
+var (
+	// ErrNotGPU says that nothing in the name speaks of a GPU.
+	ErrNotGPU = errors.New("not a GPU resource")
+	// ErrUnknownResource says that the name speaks of a GPU and stands in no table: it must be told to somebody and not be taken for none.
+	ErrUnknownResource = errors.New("unknown GPU resource")
+)
+
+// Names tells what resource names mean. The zero value knows what is built in.
+type Names struct {
+	// Configured are further names, and other meanings of built-in ones: plugins can be told to announce any name.
+	Configured []Resource
+}
+
+// Resource returns what a name means. The error wraps ErrNotGPU or ErrUnknownResource, and of an unknown one it says what would be
+// right where that can be seen.
+func (n Names) Resource(name string) (Resource, error) {
+	for _, table := range [][]Resource{n.Configured, resources} {
+		for _, resource := range table {
+			if resource.Name == name {
+				return resource, nil
+			}
+		}
+	}
+	if profile, isMIG := strings.CutPrefix(name, mig); isMIG {
+		return migResource(name, profile)
+	}
+	if profile, typo := strings.CutPrefix(name, nvidia+"mig"); typo {
+		// The AKS article on multi-instance GPUs spells nvidia.com/mig1g.5gb, which no plugin announces.
+		return Resource{}, fmt.Errorf("%w %s: a hyphen is missing, want %s%s", ErrUnknownResource, name, mig, profile)
+	}
+	if speaksOfGPU(name) {
+		return Resource{}, fmt.Errorf("%w %s: it is in no table; say what it is in the configuration", ErrUnknownResource, name)
+	}
+	return Resource{}, fmt.Errorf("%s: %w", name, ErrNotGPU)
+}
+
+// speaksOfGPU: a domain's resource (cpu and memory are none) with gpu in its name, or of a vendor who announces nothing else.
+func speaksOfGPU(name string) bool {
+	domain, resource, isExtended := strings.Cut(name, "/")
+	if !isExtended || strings.HasPrefix(name, nvidia+"hostdev") {
+		return false
+	}
+	return strings.Contains(strings.ToLower(resource), "gpu") || domain == "gpu.intel.com" || domain+"/" == nvidia
+}
+
+func migResource(name, suffix string) (Resource, error) {
+	label, isShared := strings.CutSuffix(suffix, shared)
+	profile, err := ParseProfile(label)
+	switch {
+	case err != nil || profile.Label() != label:
+		return Resource{}, fmt.Errorf("%w %s: want %s<profile>, for example %s1g.10gb or %s1g.10gb.me", ErrUnknownResource, name, mig, mig, mig)
+	case profile.Compute != profile.Slices:
+		profile.Compute = profile.Slices
+		return Resource{}, fmt.Errorf("%w %s: only instances with all their compute slices are announced, want %s", ErrUnknownResource, name, ResourceName(profile, isShared))
+	}
+	kind := MIG
+	if isShared {
+		kind = TimeSliced // MPS does not go with MIG
+	}
+	return Resource{Name: name, Kind: kind, Role: Devices, Profile: profile.String(), Shared: isShared, Source: "NDP: mixed strategy"}, nil
+}
+
+// ResourceName is the name under which the mixed strategy announces instances of a profile. Before release 0.20 of the plugin those with
+// attributes went under the plain name.
+func ResourceName(profile ProfileName, isShared bool) string {
+	name := mig + profile.Label()
+	if isShared {
+		name += shared
+	}
+	return name
+}

@@ -1,0 +1,204 @@
+package gpuinfo
+
+import (
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestResourceNamesSayWhatIsHandedOut(t *testing.T) {
+	names := Names{Configured: []Resource{{Name: "corp.example/half-gpu", Kind: TimeSliced, Role: Devices, Source: "configuration"}}}
+	for _, want := range []Resource{
+		{Name: "nvidia.com/gpu", Kind: UnknownKind, Role: Devices},
+		{Name: "nvidia.com/gpu.shared", Kind: UnknownKind, Role: Devices, Shared: true},
+		{Name: "nvidia.com/mig-1g.5gb", Kind: MIG, Role: Devices, Profile: "1g.5gb"},
+		{Name: "nvidia.com/mig-1g.10gb.me", Kind: MIG, Role: Devices, Profile: "1g.10gb+me"},
+		{Name: "nvidia.com/mig-1g.24gb.me.all", Kind: MIG, Role: Devices, Profile: "1g.24gb+me.all"},
+		{Name: "nvidia.com/mig-1g.24gb-me", Kind: MIG, Role: Devices, Profile: "1g.24gb-me"},
+		{Name: "nvidia.com/mig-1g.5gb.shared", Kind: TimeSliced, Role: Devices, Profile: "1g.5gb", Shared: true},
+		{Name: "nvidia.com/mig-1g.24gb.gfx.shared", Kind: TimeSliced, Role: Devices, Profile: "1g.24gb+gfx", Shared: true},
+		{Name: "amd.com/gpu", Kind: UnknownKind, Role: Devices},
+		{Name: "gpu.intel.com/i915", Kind: UnknownKind, Role: Devices},
+		{Name: "gpu.intel.com/i915_monitoring", Kind: UnknownKind, Role: Information},
+		{Name: "aliyun.com/gpu-mem", Kind: GPUMemory, Role: Memory},
+		{Name: "aliyun.com/gpu-core.percentage", Kind: GPUMemory, Role: Cores},
+		{Name: "aliyun.com/gpu-count", Kind: GPUMemory, Role: Information},
+		{Name: "nvidia.com/gpumem", Kind: VGPU, Role: Memory, Unit: 1},
+		{Name: "nvidia.com/gpucores", Kind: VGPU, Role: Cores},
+		{Name: "volcano.sh/vgpu-number", Kind: VGPU, Role: Devices},
+		{Name: "volcano.sh/vgpu-memory", Kind: VGPU, Role: Memory, Unit: 1},
+		{Name: "koordinator.sh/gpu-memory-ratio", Kind: VGPU, Role: Memory},
+		{Name: "corp.example/half-gpu", Kind: TimeSliced, Role: Devices},
+	} {
+		got, err := names.Resource(want.Name)
+		if err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Resource{}, "Source")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", want.Name, diff)
+		}
+		if got.Source == "" {
+			t.Errorf("%s has no source", want.Name)
+		}
+	}
+}
+
+func TestUnknownResourcesAreToldFromThoseThatAreNoGPU(t *testing.T) {
+	for name, want := range map[string]string{
+		"nvidia.com/mig1g.5gb":        "unknown GPU resource nvidia.com/mig1g.5gb: a hyphen is missing, want nvidia.com/mig-1g.5gb",
+		"nvidia.com/mig-1c.2g.10gb":   "unknown GPU resource nvidia.com/mig-1c.2g.10gb: only instances with all their compute slices are announced, want nvidia.com/mig-2g.10gb",
+		"nvidia.com/mig-2c.2g.10gb":   "unknown GPU resource nvidia.com/mig-2c.2g.10gb: want nvidia.com/mig-<profile>, for example nvidia.com/mig-1g.10gb or nvidia.com/mig-1g.10gb.me",
+		"nvidia.com/mig-1g.5gb.count": "unknown GPU resource nvidia.com/mig-1g.5gb.count: want nvidia.com/mig-<profile>, for example nvidia.com/mig-1g.10gb or nvidia.com/mig-1g.10gb.me",
+		"deepomatic.com/shared-gpu":   "unknown GPU resource deepomatic.com/shared-gpu: it is in no table; say what it is in the configuration",
+		"cerit.io/gpu-mem":            "unknown GPU resource cerit.io/gpu-mem: it is in no table; say what it is in the configuration",
+		"nvidia.com/GA102GL_A10":      "unknown GPU resource nvidia.com/GA102GL_A10: it is in no table; say what it is in the configuration",
+	} {
+		if _, err := (Names{}).Resource(name); !errors.Is(err, ErrUnknownResource) || err.Error() != want {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+	for _, name := range []string{"cpu", "memory", "hugepages-1Gi", "attachable-volumes-aws-ebs", "rdma/hca", "nvidia.com/hostdev", "vpc.amazonaws.com/efa"} {
+		if _, err := (Names{}).Resource(name); !errors.Is(err, ErrNotGPU) {
+			t.Errorf("%s: %v, want %v", name, err, ErrNotGPU)
+		}
+	}
+}
+
+// Every profile of every product goes into a name and comes back out of it.
+func TestEveryProfileHasAResourceNameAndBack(t *testing.T) {
+	eachProduct(t, func(t *testing.T, p Product) {
+		for _, profile := range p.Profiles {
+			parsed, err := ParseProfile(profile.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, isShared := range []bool{false, true} {
+				name := ResourceName(parsed, isShared)
+				if got, err := (Names{}).Resource(name); err != nil || got.Profile != profile.Name || got.Shared != isShared {
+					t.Errorf("%s comes back as %+v, %v", name, got, err)
+				}
+			}
+		}
+	})
+}
+
+// Standard_ND96asr_v4 has eight A100 with 40 GB; AKS, "Create a multi-instance GPU node pool", lists for each profile its part of the SMs
+// (sevenths) and of the memory (eighths) and how many instances a card becomes.
+func TestAKSProfilesAreWhatAKSDocuments(t *testing.T) {
+	const cards = 8
+	a100 := product(t, "A100 40GB")
+	tests := []struct {
+		profile, mixed                      string
+		sevenths, eighths, perCard, perNode int
+	}{
+		{"MIG1g", "nvidia.com/mig-1g.5gb", 1, 1, 7, 56},
+		{"MIG2g", "nvidia.com/mig-2g.10gb", 2, 2, 3, 24},
+		{"MIG3g", "nvidia.com/mig-3g.20gb", 3, 4, 2, 16},
+		{"MIG4g", "nvidia.com/mig-4g.20gb", 4, 4, 1, 8},
+		{"MIG7g", "nvidia.com/mig-7g.40gb", 7, 8, 1, 8},
+	}
+	for _, test := range tests {
+		for strategy, resource := range map[Strategy]string{Single: "nvidia.com/gpu", Mixed: test.mixed} {
+			pool, err := AKSInstances(a100, test.profile, strategy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := []int{pool.Profile.Slices, pool.Profile.Size * 8 / a100.Units, pool.PerCard, cards * pool.PerCard}
+			want := []int{test.sevenths, test.eighths, test.perCard, test.perNode}
+			if pool.Resource != resource || !slices.Equal(got, want) {
+				t.Errorf("%s, %s: %s with sevenths, eighths, per card and per node %v; want %s %v", test.profile, strategy, pool.Resource, got, resource, want)
+			}
+		}
+	}
+	for _, bad := range []struct {
+		product, profile string
+		strategy         Strategy
+	}{{"A100 40GB", "MIG5g", Single}, {"A100 40GB", "mig1g", Single}, {"A30", "MIG7g", Single}, {"A100 40GB", "MIG1g", None}} {
+		if pool, err := AKSInstances(product(t, bad.product), bad.profile, bad.strategy); err == nil {
+			t.Errorf("%v gave %v", bad, pool)
+		}
+	}
+}
+
+func TestARequestOnACKMustFitOneCard(t *testing.T) {
+	free := func(cards ...int) (list []ACKShared) {
+		for _, memory := range cards {
+			list = append(list, ACKShared{memory, 100})
+		}
+		return list
+	}
+	tests := []struct {
+		name      string
+		request   ACKShared
+		mode      ACKMode
+		placement ACKPlacement
+		free      []ACKShared
+		card      int
+		ok        bool
+		err       string
+	}{
+		{"16 GiB fit no card with 15, though the node has 60", ACKShared{16, 0}, ACKMemory, ACKBinpack, free(15, 15, 15, 15), 0, false, ""},
+		{"binpack takes the fullest card that fits", ACKShared{5, 0}, ACKMemory, ACKBinpack, free(15, 4, 6, 9), 2, true, ""},
+		{"and is what holds without a label", ACKShared{5, 0}, ACKShare, "", free(15, 4, 6, 9), 2, true, ""},
+		{"spread takes the emptiest", ACKShared{5, 0}, ACKMPS, ACKSpread, free(6, 4, 15, 9), 2, true, ""},
+		{"cores must be free on the same card", ACKShared{4, 30}, ACKCoreMemory, ACKBinpack, []ACKShared{{4, 20}, {8, 30}}, 1, true, ""},
+		{"memory alone does not go where cores are shared", ACKShared{4, 0}, ACKCoreMemory, ACKBinpack, free(15), 0, false,
+			"asking a node in mode core_mem for aliyun.com/gpu-mem alone: it takes requests with aliyun.com/gpu-core.percentage only"},
+		{"nor cores where memory is", ACKShared{4, 20}, ACKMemory, ACKBinpack, free(15), 0, false,
+			"asking a node in mode cgpu for aliyun.com/gpu-core.percentage: only mode core_mem has it"},
+		{"whole cards are not shared", ACKShared{4, 0}, ACKDefault, ACKBinpack, free(15), 0, false, "asking a node in mode default for aliyun.com/gpu-mem: it hands out whole cards"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			card, ok, err := test.request.Card(test.mode, test.placement, test.free)
+			message := ""
+			if err != nil {
+				message = err.Error()
+			}
+			if card != test.card || ok != test.ok || message != test.err {
+				t.Errorf("card %d, %v, %q; want %d, %v, %q", card, ok, message, test.card, test.ok, test.err)
+			}
+		})
+	}
+}
+
+func TestCoresOnACKAreMultiplesOfFive(t *testing.T) {
+	for cores := -5; cores <= 110; cores++ {
+		want := cores == 0 || cores > 0 && cores <= 100 && cores%5 == 0
+		if err := (ACKShared{1, cores}).Check(); (err == nil) != want {
+			t.Errorf("%d percent: %v", cores, err)
+		}
+	}
+	if (ACKShared{0, 20}).Check() == nil {
+		t.Error("cores without memory are accepted")
+	}
+}
+
+func TestACKModesSayWhatIsKeptApart(t *testing.T) {
+	for value, want := range map[string]Isolation{"cgpu": Limit, "core_mem": Limit, "mps": Limit, "share": NoIsolation, "default": Hardware, "topology": Hardware} {
+		if mode, err := ParseACKMode(value); err != nil || mode.Isolation() != want {
+			t.Errorf("%s: %v, %v; want %s", value, mode.Isolation(), err, want)
+		}
+	}
+	if _, err := ParseACKMode("exclusive"); err == nil || !strings.Contains(err.Error(), "exclusive") {
+		t.Errorf("exclusive: %v", err)
+	}
+}
+
+// What a GPU is must be computable anywhere: only the standard library, and of it nothing that reaches the world.
+func TestThePackageStaysPure(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", "{{join .Imports \"\\n\"}}", ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	for _, name := range strings.Fields(string(out)) {
+		if strings.Contains(name, ".") || slices.Contains([]string{"os", "net", "log", "log/slog", "time", "math/rand", "math/rand/v2", "os/exec"}, name) {
+			t.Errorf("imports %s: facts do not depend on the machine, the clock or other packages", name)
+		}
+	}
+}
