@@ -65,7 +65,7 @@ func (s shapes) of(g nodepool.WorkerGroup) raydemand.Bundle {
 	case known == nil:
 		return g.Resources
 	case known.shown != nil:
-		return known.shown
+		return withSliceHead(known.shown, g.Resources)
 	case known.hinted == nil:
 		return g.Resources
 	}
@@ -79,6 +79,22 @@ func (s shapes) of(g nodepool.WorkerGroup) raydemand.Bundle {
 		resources[name] = amount
 	}
 	return resources
+}
+
+// withSliceHead adds what only the first host of a TPU slice announces: the newest node may be another one.
+func withSliceHead(shown, declared raydemand.Bundle) raydemand.Bundle {
+	for name, amount := range declared {
+		if _, has := shown[name]; !has && sliceHead(name) {
+			shown = shown.Clone()
+			shown[name] = amount
+		}
+	}
+	return shown
+}
+
+// sliceHead reports whether a resource is the one by which a TPU slice is taken hold of, TPU-v6e-16-head.
+func sliceHead(name string) bool {
+	return strings.HasPrefix(name, "TPU-") && strings.HasSuffix(name, "-head")
 }
 
 // mayHold reports whether a new pod of the group could hold want, as far as is known: what neither the spec nor any node
@@ -119,7 +135,7 @@ func (s shapes) findings(cluster nodepool.Cluster) []raydemand.Finding {
 			continue
 		}
 		for _, name := range g.Resources.Names() {
-			if shown := known.shown[name]; shown != g.Resources[name] {
+			if shown := known.shown[name]; shown != g.Resources[name] && !sliceHead(name) {
 				all = append(all, raydemand.Finding{Code: FindingShape, Severity: raydemand.Warning,
 					Object: "RayCluster " + cluster.Key.String(), Field: fmt.Sprintf("spec.workerGroupSpecs[%d]", g.Index),
 					Seen: fmt.Sprintf("%s %v, announced %v", name, g.Resources[name], shown),

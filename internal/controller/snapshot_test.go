@@ -163,6 +163,24 @@ func TestShapesOfNewPods(t *testing.T) {
 	}
 }
 
+// Only the first host of a slice announces its head, and the newest node may be another one.
+func TestTheHeadOfATPUSliceIsNotForgottenForAHostWithoutIt(t *testing.T) {
+	const head = "TPU-v6e-16-head"
+	slice := nodepool.WorkerGroup{Name: "tpu", NumOfHosts: 4, Max: 2, Resources: raydemand.Bundle{"TPU": raydemand.Whole(4), head: raydemand.One}}
+	known := shapes{}
+	cluster := nodepool.Cluster{Groups: []nodepool.WorkerGroup{slice}}
+	known.observe(cluster, nil)
+	cluster.Workers = []nodepool.Worker{{Pod: "host-1", Group: "tpu"}}
+	total := raydemand.Bundle{"TPU": raydemand.Whole(4)}
+	known.observe(cluster, roster(cluster, []raydemand.Node{{ID: nodeID("host-1"), Instance: "host-1", Status: raydemand.Idle, Total: total, Available: total}}))
+	if got := known.of(slice); got[head] != raydemand.One || len(known.findings(cluster)) > 0 {
+		t.Errorf("a slice to come brings %v, findings %v", got, known.findings(cluster))
+	}
+	if total[head] != 0 {
+		t.Error("the node's own account was changed")
+	}
+}
+
 func TestAnyDecisionCanBeReplayedFromItsSnapshot(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 1, 4))
 	w.busy(w.pod(0))

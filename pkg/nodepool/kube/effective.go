@@ -47,6 +47,7 @@ func effectiveResources(group fields, ownCommand bool) raydemand.Bundle {
 			"`ray start` ends with an error: "+said.failure, "mend rayStartParams, the group's resources or its command")
 		return raydemand.Bundle{}
 	}
+	addSliceHead(said.resources, template)
 	reportUnknown(group, template, c, said.resources)
 	return said.resources
 }
