@@ -38,6 +38,8 @@ const patience = 3 * time.Minute
 // chapter is one way to ask for resources.
 type chapter struct {
 	title, code string
+	// note explains what a reader may wonder about.
+	note string
 	// ask lists commands to the driver; or post is the body of a REST request.
 	ask  []rig.Command
 	post string
@@ -68,6 +70,7 @@ var chapters = []chapter{
 	{
 		title:   "A placement group of three bundles: all or nothing",
 		code:    `placement_group([{"GPU": 1}, {"GPU": 1}, {"CPU": 2}])`,
+		note:    "GPU workers are busy: new ones for the group wait 1.5 s, until Ray would have told of one that has become free",
 		ask:     []rig.Command{{Do: "group", ID: "gang", Bundles: []map[string]float64{{"GPU": 1}, {"GPU": 1}, {"CPU": 2}}}},
 		workers: map[string]int{"gpu": 2, "cpu": 1},
 	},

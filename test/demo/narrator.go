@@ -82,6 +82,9 @@ func (n *narrator) chapter(c chapter) {
 	fmt.Fprintln(n.out)
 	n.line(n.paint(bold, fmt.Sprintf("%d  %s", n.number, c.title), 0))
 	n.line("   " + n.paint(faint, c.code, 0))
+	if c.note != "" {
+		n.line("   " + n.paint(faint, c.note, 0))
+	}
 }
 
 // event writes one line of the story.
@@ -161,7 +164,7 @@ func (n *narrator) further(kubeconfig, url string, ends bool) {
 		{"let them go again", "curl -s -X DELETE " + url + rig.RequestPath(namespace, name)},
 		{"metrics", "curl -s " + url + "/metrics"},
 		{"kubeconfig", "export KUBECONFIG=" + kubeconfig},
-		{"Kubernetes", "(cd test/devcluster && go run ./cmd/devcluster kubectl --name " + clusterName() + " -n " + namespace + " get pods)"},
+		{"Kubernetes", "(cd test/devcluster && go run ./cmd/devcluster kubectl --name " + clusterName() + " get pods -n " + namespace + ")"},
 	} {
 		n.line(n.paint(plain, hint[0], 26) + n.paint(faint, hint[1], 0))
 	}
@@ -172,6 +175,7 @@ func (n *narrator) waiting() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	fmt.Fprintln(n.out)
+	n.clock.live = true
 	n.line("What happens now is told here too. " + n.paint(bold, "Ctrl-C", 0) + " ends everything.")
 	fmt.Fprintln(n.out)
 }

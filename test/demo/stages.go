@@ -17,6 +17,8 @@ var told = []rig.Stage{rig.DemandSeen, rig.GroupPatched, rig.PodCreated, rig.Sch
 type clock struct {
 	// asked and released are the last times at which work was asked for or ended.
 	asked, released time.Time
+	// live: the story is over, and whoever asks now is only seen by the demand.
+	live bool
 	// demand is when demand was seen last, patched when each group was.
 	demand  time.Time
 	patched map[string]time.Time
@@ -35,6 +37,9 @@ func (c *clock) since(f rig.Fact) (time.Duration, bool) {
 	switch f.Stage {
 	case rig.DemandSeen:
 		c.demand = f.At
+		if c.live {
+			c.asked = f.At
+		}
 		return f.At.Sub(c.asked), true
 	case rig.GroupPatched:
 		if f.To < f.From {
@@ -55,7 +60,7 @@ func (c *clock) since(f rig.Fact) (time.Duration, bool) {
 		if c.released.IsZero() {
 			return 0, false
 		}
-		return c.step(f, c.released), true
+		return c.step(f, later(c.released, c.pods[f.Pod])), true
 	}
 	return 0, false
 }

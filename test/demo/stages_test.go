@@ -100,6 +100,27 @@ func TestAStageIsTimedFromTheOneBefore(t *testing.T) {
 	}
 }
 
+// After the story nobody tells the clock what is asked for: what is seen begins a count of its own.
+func TestAfterTheStoryTimesCountFromWhatIsSeen(t *testing.T) {
+	c := newClock()
+	c.asked, c.released, c.live = at(10), at(20), true
+	var got []string
+	for _, f := range []rig.Fact{
+		{At: at(200), Stage: rig.DemandSeen},
+		{At: at(200.5), Stage: rig.GroupPatched, Group: "gpu", From: 0, To: 1},
+		{At: at(201), Stage: rig.PodCreated, Group: "gpu", Pod: "a"},
+		{At: at(208), Stage: rig.NodeAlive, Pod: "a"},
+		{At: at(209), Stage: rig.NodeIdle, Pod: "a"},
+	} {
+		since, _ := c.since(f)
+		got = append(got, fmt.Sprintf("%s %s", f.Stage, since))
+	}
+	want := []string{"demand seen 0s", "group patched 500ms", "pod created 500ms", "Ray node alive 7s", "idle 1s"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("stages (-want +got):\n%s", diff)
+	}
+}
+
 func TestStagesAreSummedUp(t *testing.T) {
 	got := stages(map[rig.Stage][]time.Duration{
 		rig.Scheduled:  {3 * time.Second},

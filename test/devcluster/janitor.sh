@@ -4,7 +4,8 @@
 #
 # Standard input is a pipe from the cluster's process. A line on it means that the process has cleaned up itself; its end
 # without one means that the process is gone. Then everything that carries the cluster's mark in its environment, or lives
-# in the home of one of its pods, is killed, and DIRECTORY is removed, all but its entry KEEP.
+# in the home of one of its pods, is killed, and DIRECTORY is removed, all but its entry KEEP, and with it the directory of
+# a short name that its entry r points to.
 dir=$1 keep=$2
 
 if read -r _; then
@@ -36,6 +37,9 @@ for _ in {1..100}; do
 	sleep 0.1
 done
 
+if [ -L "$dir/r" ]; then
+	rm -rf -- "$(readlink "$dir/r")"
+fi
 if [ -z "$keep" ]; then
 	rm -rf -- "$dir"
 	exit

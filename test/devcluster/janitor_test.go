@@ -51,6 +51,10 @@ func TestTheJanitorEndsWhatAKilledClusterLeftAndNothingElse(t *testing.T) {
 	pod := startSleeper(t, "HOME="+dir+"/pods/7/home")
 	neighbour := startSleeper(t, markVariable+"="+dir+"0")
 	user := startSleeper(t, "KUBECONFIG="+dir+"/kubeconfig")
+	short := filepath.Join(t.TempDir(), "hs1")
+	if err := errors.Join(os.MkdirAll(filepath.Join(short, "1"), 0o755), os.Symlink(short, filepath.Join(dir, "r"))); err != nil {
+		t.Fatal(err)
+	}
 	j, err := startJanitor(dir, "")
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +77,10 @@ func TestTheJanitorEndsWhatAKilledClusterLeftAndNothingElse(t *testing.T) {
 		default:
 		}
 	}
-	if exists(dir) {
-		t.Errorf("%s is still there", dir)
+	for _, gone := range []string{dir, short} {
+		if exists(gone) {
+			t.Errorf("%s is still there", gone)
+		}
 	}
 }
 

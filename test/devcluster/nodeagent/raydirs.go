@@ -22,6 +22,7 @@ const maxRayDir = 40
 // inside and outside the pod, so that a driver on the machine finds the sockets of a raylet in a pod.
 type rayDirs struct {
 	parent string
+	link   string // points to a parent that lies elsewhere; "" where it does not
 
 	mu   sync.Mutex // guards next
 	next int
@@ -31,10 +32,13 @@ func newRayDirs(dir string) (*rayDirs, error) {
 	parent := filepath.Join(dir, "r")
 	if len(parent) > maxRayDir {
 		short, err := os.MkdirTemp("/tmp", "hs")
+		if err == nil {
+			err = os.Symlink(short, parent) // tells whoever cleans up after a killed cluster
+		}
 		if err != nil {
 			return nil, fmt.Errorf("making a directory for Ray's sessions: %w", err)
 		}
-		return &rayDirs{parent: short}, nil
+		return &rayDirs{parent: short, link: parent}, nil
 	}
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return nil, fmt.Errorf("making a directory for Ray's sessions: %w", err)
@@ -57,7 +61,13 @@ func (d *rayDirs) make() (string, error) {
 	return dir, nil
 }
 
-func (d *rayDirs) remove() error { return os.RemoveAll(d.parent) }
+func (d *rayDirs) remove() error {
+	err := os.RemoveAll(d.parent)
+	if d.link == "" {
+		return err
+	}
+	return errors.Join(err, os.RemoveAll(d.link))
+}
 
 // sharedMountPoint is an empty directory of the machine over which containers mount, each in its own namespace. All
 // agents on the machine share it, and the last one to leave removes it. Removing it earlier would take the mounts

@@ -137,7 +137,9 @@ func describe(out io.Writer, name, kubeconfig string, took time.Duration) {
 	if took > 0 {
 		fmt.Fprintf(out, " after %.1f s", took.Seconds())
 	}
-	self := "go run ./cmd/devcluster"
-	fmt.Fprintf(out, ".\n  export KUBECONFIG=%s\n  kubectl get nodes,rayclusters -A    # without kubectl: %s kubectl --name=%s get nodes\n  %s down --name=%s\n",
-		kubeconfig, self, name, self, name)
+	fmt.Fprintf(out, ". From the root of the repository:\n  export KUBECONFIG=%s\n", kubeconfig)
+	fmt.Fprintf(out, "  kubectl get nodes,rayclusters -A    # without kubectl: (cd test/devcluster && go run ./cmd/devcluster kubectl --name=%s get nodes)\n", name)
+	fmt.Fprintf(out, "  kubectl apply -f test/demo/raycluster.yaml    # a RayCluster; its namespace must be there: kubectl create namespace ray\n")
+	fmt.Fprintf(out, "  go run ./cmd/autoscaler serve --kubeconfig \"$KUBECONFIG\"    # Heliostat for it\n")
+	fmt.Fprintf(out, "  (cd test/devcluster && go run ./cmd/devcluster down --name=%s)\n", name)
 }
