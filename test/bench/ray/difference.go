@@ -23,6 +23,8 @@ const (
 	servesMore aspect = "serves more"
 	cheaper    aspect = "is cheaper"
 	stopsMore  aspect = "stops more idle ones"
+	// overfull is no difference but a mistake: what the plan says it serves cannot be placed.
+	overfull aspect = "serves what does not fit"
 )
 
 // better reports whether the aspect is for Heliostat.

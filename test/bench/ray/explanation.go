@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -23,28 +24,30 @@ type explanation struct {
 	// without changes what it must of the view, never what lies under the view's slices; it reports false where the
 	// cause is not in the snapshot.
 	without func(v *view, d duel) bool
+	// of are the aspects that it can explain; none means all. A view in which nothing can be launched says nothing of prices.
+	of []aspect
 }
 
 // explanations are tried in this order, Ray's slips first.
 var explanations = []explanation{
-	{"removed-group", plainly(withoutRemovedGroups)},
-	{"more-available-than-total", plainly(withoutOverstatement)},
-	{"minimum-above-maximum", plainly(withoutImpossibleMinima)},
-	{"empty-request", plainly(withoutEmptyRequests)},
-	{"stopping-pod-takes-demand", plainly(withoutStopRequested)},
-	{"doomed-pod-takes-demand", withoutDoomed},
-	{"strict-pack-split", plainly(withoutSplitGangs)},
-	{"planned-minimum-shared", plainly(withoutPlannedMinima)},
-	{"float-amounts", plainly(withoutFractions)},
-	{"leaving-pods-fill-limits", plainly(withoutLeaving)},
-	{"gang-fallbacks", plainly(withoutFallbacks)},
-	{"multi-host-replicas", plainly(withoutReplicas)},
-	{"group-priority", plainly(withoutPriorities)},
-	{"gpu-kept-for-gpu-work", plainly(withoutSparing)},
-	{"running-before-coming", plainly(withoutComing)},
-	{"unmet-constraint-keeps-nodes", withoutUnmetConstraint},
-	{"other-of-equal-victims", withoutVictims},
-	{"most-under-a-limit", withoutLimits},
+	{name: "removed-group", without: plainly(withoutRemovedGroups)},
+	{name: "more-available-than-total", without: plainly(withoutOverstatement)},
+	{name: "minimum-above-maximum", without: plainly(withoutImpossibleMinima)},
+	{name: "empty-request", without: plainly(withoutEmptyRequests)},
+	{name: "stopping-pod-takes-demand", without: plainly(withoutStopRequested)},
+	{name: "doomed-pod-takes-demand", without: withoutDoomed},
+	{name: "strict-pack-split", without: plainly(withoutSplitGangs)},
+	{name: "planned-minimum-shared", without: plainly(withoutPlannedMinima)},
+	{name: "float-amounts", without: plainly(withoutFractions)},
+	{name: "leaving-pods-fill-limits", without: plainly(withoutLeaving)},
+	{name: "gang-fallbacks", without: plainly(withoutFallbacks)},
+	{name: "multi-host-replicas", without: plainly(withoutReplicas)},
+	{name: "group-priority", without: plainly(withoutPriorities)},
+	{name: "gpu-kept-for-gpu-work", without: plainly(withoutSparing)},
+	{name: "running-before-coming", without: plainly(withoutComing), of: []aspect{stops}},
+	{name: "unmet-constraint-keeps-nodes", without: withoutUnmetConstraint},
+	{name: "other-of-equal-victims", without: withoutVictims},
+	{name: "most-under-a-limit", without: withoutLimits, of: []aspect{servesLess, stops}},
 }
 
 // plainly adapts what need not ask a planner.
@@ -147,11 +150,7 @@ func withoutSplitGangs(v *view) bool {
 		if g.Strategy != raydemand.StrictPack || len(g.BundleSelectors) == 0 {
 			return false
 		}
-		var all []raydemand.Constraint
-		for _, selector := range g.BundleSelectors {
-			all = append(all, selector...)
-		}
-		joint := raydemand.NewSelector(all...)
+		joint := joined(g.BundleSelectors)
 		selectors := make([]raydemand.Selector, len(g.Bundles))
 		for i := range selectors {
 			selectors[i] = joint
@@ -159,6 +158,33 @@ func withoutSplitGangs(v *view) bool {
 		g.BundleSelectors = selectors
 		return true
 	})
+}
+
+// joined returns the selector that holds where all of them hold: one constraint for a label, as Ray's map form has it.
+func joined(selectors []raydemand.Selector) raydemand.Selector {
+	byKey := map[string]raydemand.Constraint{}
+	for _, c := range slices.Concat(selectors...) {
+		other, twice := byKey[c.Key]
+		if !twice {
+			byKey[c.Key] = c
+			continue
+		}
+		if c.Op == raydemand.In {
+			c, other = other, c
+		}
+		// Now other is of the kind In, unless both are NotIn.
+		both := raydemand.Constraint{Key: c.Key, Op: other.Op}
+		switch {
+		case other.Op == raydemand.NotIn:
+			both.Values = slices.Concat(c.Values, other.Values)
+		default:
+			both.Values = slices.DeleteFunc(slices.Clone(other.Values), func(value string) bool {
+				return slices.Contains(c.Values, value) == (c.Op == raydemand.NotIn)
+			})
+		}
+		byKey[c.Key] = both
+	}
+	return raydemand.NewSelector(slices.Collect(maps.Values(byKey))...)
 }
 
 // withoutPlannedMinima shows Ray's planner the pods that minima call for as on their way already, as many as the limit

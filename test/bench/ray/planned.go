@@ -25,27 +25,31 @@ func withoutVictims(v *view, _ duel) bool {
 	return takeAway(&v.ray, ours.stop) || changed
 }
 
-// takeAway removes pods that are stopped for a maximum, and lowers the maxima by their number.
+// takeAway removes pods that are stopped for a maximum, and lowers the maxima by their number: what they fill stays full.
 func takeAway(s *planner.Snapshot, stop map[string]string) bool {
-	gone, total := map[string]int{}, 0
+	gone, left := map[string]int{}, map[string]int{}
+	totalGone, totalLeft := 0, 0
 	editNodes(s, func(n *planner.Node) (bool, bool) {
 		reason := stop[n.Pod]
 		doomed := reason == "max_group" || reason == "max_workers"
-		if doomed {
+		switch {
+		case doomed:
 			gone[n.Group]++
-			total++
+			totalGone++
+		case n.State != planner.AllocationTimeout && n.State != planner.Leaving:
+			left[n.Group]++
+			totalLeft++
 		}
 		return !doomed, false
 	})
 	editGroups(s, func(g *planner.Group) bool {
-		lower := g.Max - gone[g.Name]/g.NumOfHosts
-		g.Max = max(lower, g.Min)
+		g.Max = max(g.Max-gone[g.Name]/g.NumOfHosts, left[g.Name]/g.NumOfHosts, g.Min)
 		return true
 	})
 	if s.MaxWorkers != nil {
-		s.MaxWorkers = pointer(max(*s.MaxWorkers-total, 1))
+		s.MaxWorkers = pointer(max(*s.MaxWorkers-totalGone, totalLeft, 1))
 	}
-	return total > 0
+	return totalGone > 0
 }
 
 // withoutUnmetConstraint drops request_resources that cannot be had in full. Heliostat keeps what there is of it from

@@ -36,6 +36,9 @@ func judge(s planner.Snapshot, ray *rayPlanner, bounder *priceBounder) (judged, 
 	if err != nil {
 		return judged{}, err
 	}
+	if cheapest := min(rays.price(s), ours.price(s)); cheapest < bound*(1-cent) {
+		return judged{}, fmt.Errorf("instance %s: a plan for %.3f is below the bound %.3f, which is wrong then", s.Name, cheapest, bound)
+	}
 	return judged{name: s.Name, bound: bound, ray: rays.price(s), ours: ours.price(s), raySec: raySec, sec: sec}, nil
 }
 

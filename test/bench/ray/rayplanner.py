@@ -93,7 +93,7 @@ def gang_request(gang, index):
 
 def node_type_configs(snapshot):
     configs = {}
-    for group in snapshot["groups"]:
+    for group in snapshot["groups"] or ():
         hosts = group.get("numOfHosts") or 1
         configs[group["name"]] = NodeTypeConfig(
             name=group["name"],
@@ -165,7 +165,7 @@ def scheduling_request(snapshot):
 
 
 def scores(snapshot, key):
-    return {g["name"]: g[key] for g in snapshot["groups"] if g.get(key) is not None}
+    return {g["name"]: g[key] for g in snapshot["groups"] or () if g.get(key) is not None}
 
 
 def left_over(asked, infeasible):
@@ -216,6 +216,7 @@ def plan(snapshot, limit=0):
 def main():
     logging.disable(logging.CRITICAL)
     signal.signal(signal.SIGPROF, stop_planning)
+    gc.freeze()  # what the imports made stays; looking through it took longer than a small plan
     for line in sys.stdin:
         asked = json.loads(line)
         try:

@@ -33,28 +33,36 @@ func (d duel) trace(s planner.Snapshot) ([]finding, error) {
 	return findings, nil
 }
 
-// causes finds what explains that plans differ in an aspect. When no cause alone does, causes are taken away one after
-// the other until the difference is gone; those that it is also gone without are not named.
+// causes finds what explains that plans differ in an aspect: one cause, else two together, else as few of all as can be.
 func (d duel) causes(s planner.Snapshot, of aspect) ([]string, error) {
+	var all []string
 	for _, e := range explanations {
-		gone, err := d.goneWithout(s, of, e.name)
-		if err != nil {
-			return nil, err
-		}
-		if gone {
-			return []string{e.name}, nil
+		if len(e.of) == 0 || slices.Contains(e.of, of) {
+			all = append(all, e.name)
 		}
 	}
-	var names []string
-	for _, e := range explanations {
-		names = append(names, e.name)
+	for i := range all {
+		if gone, err := d.goneWithout(s, of, all[i]); gone || err != nil {
+			return []string{all[i]}, err
+		}
 	}
-	gone, err := d.goneWithout(s, of, names...)
-	if err != nil || !gone {
+	for i := range all {
+		for k := range i {
+			if gone, err := d.goneWithout(s, of, all[k], all[i]); gone || err != nil {
+				return []string{all[k], all[i]}, err
+			}
+		}
+	}
+	if gone, err := d.goneWithout(s, of, all...); !gone || err != nil {
 		return nil, err
 	}
-	for _, e := range explanations {
-		fewer := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == e.name })
+	return d.fewest(s, of, all)
+}
+
+// fewest drops the causes that a difference is also gone without.
+func (d duel) fewest(s planner.Snapshot, of aspect, names []string) ([]string, error) {
+	for _, drop := range slices.Clone(names) {
+		fewer := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == drop })
 		gone, err := d.goneWithout(s, of, fewer...)
 		if err != nil {
 			return nil, err
