@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -135,6 +136,12 @@ func (s *scene) manager(options kube.Options) *kube.Manager {
 // managerWith starts a manager with a reconcile of its own and returns a channel with the error that Start ends with.
 func (s *scene) managerWith(options kube.Options, reconcile kube.Reconcile) (*kube.Manager, <-chan error) {
 	s.Helper()
+	return s.managerAs(lab.RESTConfig(), options, reconcile)
+}
+
+// managerAs is managerWith for somebody who may do less than all.
+func (s *scene) managerAs(config *rest.Config, options kube.Options, reconcile kube.Reconcile) (*kube.Manager, <-chan error) {
+	s.Helper()
 	if reconcile == nil {
 		reconcile = func(context.Context, nodepool.ClusterKey) time.Duration { return 0 }
 	}
@@ -144,7 +151,7 @@ func (s *scene) managerWith(options kube.Options, reconcile kube.Reconcile) (*ku
 	if options.Single == nil && options.Namespaces == nil {
 		options.Namespaces = []string{s.namespace}
 	}
-	manager, err := kube.NewManager(lab.RESTConfig(), options)
+	manager, err := kube.NewManager(config, options)
 	if err != nil {
 		s.Fatal(err)
 	}

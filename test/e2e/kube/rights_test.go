@@ -7,14 +7,20 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -152,6 +158,72 @@ func TestTheSidecarFormLivesWithKubeRaysRole(t *testing.T) {
 	s.until("the poll to see a change", func() bool { return s.read(m, "llm").Groups[0].Max == 4 })
 	if took := time.Since(start); took > time.Second {
 		t.Errorf("the poll took %v, want within 1 s: freeze must be noticed", took)
+	}
+}
+
+// The rights in deploy are enough for all that the fleet does, and not one of them lets it touch a pod.
+func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "heliostat") // the namespace that the file names
+	applyFile(t, "../../../deploy/rbac.yaml")
+	config := rest.CopyConfig(lab.RESTConfig())
+	config.Impersonate.UserName = "system:serviceaccount:heliostat:heliostat"
+	s.create("llm", rig.Group{Name: "gpu", Max: 9})
+	if _, err := lab.Client().CoreV1().Secrets(s.namespace).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "token"}, Data: map[string][]byte{"auth_token": []byte("abc")},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	m, _ := s.managerAs(config, leading(s.namespace), nil)
+	s.until("it to lead", m.Leading)
+	if _, err := m.Apply(t.Context(), s.targets(s.read(m, "llm"), map[string]int{"gpu": 2})); err != nil {
+		t.Error(err)
+	}
+	s.until("two workers in its cache", func() bool { return len(s.read(m, "llm").Workers) == 2 })
+	s.until("the Events of node autoscalers to be read", func() bool { return s.read(m, "llm").ProvisionersSeen })
+	cluster := s.read(m, "llm")
+	if cluster.Groups[0].Landing == nil {
+		t.Error("nothing is known of the nodes")
+	}
+	cluster.Auth = nodepool.Auth{Required: true, TokenSecret: "token", TokenKey: "auth_token"}
+	if got, err := m.Credentials(t.Context(), cluster); err != nil || got.Token != "abc" {
+		t.Errorf("token %q, %v", got.Token, err)
+	}
+	if err := m.SetResourceRequests(t.Context(), s.key("llm"), nil, time.Time{}); err != nil {
+		t.Error(err)
+	}
+	m.Event(cluster, true, "Rights", "a limit stands in the way")
+	s.until("the Event", func() bool {
+		list, err := lab.Client().CoreV1().Events(s.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Rights"})
+		return err == nil && len(list.Items) == 1
+	})
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = client.CoreV1().Pods(s.namespace).Delete(t.Context(), cluster.Workers[0].Pod, metav1.DeleteOptions{})
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("deleting a pod: %v, want it to be forbidden", err)
+	}
+}
+
+// applyFile creates the objects of a manifest in the API groups of RBAC and of service accounts.
+func applyFile(t *testing.T, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range strings.Split(string(text), "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		resource := object.GroupVersionKind().GroupVersion().WithResource(strings.ToLower(object.GetKind()) + "s")
+		if _, err := lab.Dynamic().Resource(resource).Namespace(object.GetNamespace()).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
