@@ -1,5 +1,10 @@
 package planner
 
+import (
+	"math"
+	"slices"
+)
+
 // Limits of what is answered jointly. Beyond them the greedy strategies answer alone: a program grows with the square
 // of its rows, and demand of so many shapes fills its nodes well anyway.
 const (
@@ -64,9 +69,7 @@ func (p *planning) launchJointly(l *ledger, b *batch) {
 	if len(bins) == 0 || len(bins) > maxProgramBins {
 		return
 	}
-	c := newCovering(w.items, w.left, bins, l.spare)
-	found := c.best(launchDives)
-	p.steps += c.steps
+	found := p.cover(&w, bins, l.spare)
 	for _, f := range found.fillings {
 		g := &p.groups[groups[f.bin]]
 		n := min(f.count, min(l.room[g.shape.group], l.spare)/g.hosts)
@@ -80,13 +83,63 @@ func (p *planning) launchJointly(l *ledger, b *batch) {
 	}
 }
 
+// cover answers the program. Where work that needs no accelerator could ride on nodes with some, those that need one
+// are packed alone first: all together shall not launch more accelerators than they did.
+func (p *planning) cover(w *part, bins []bin, spare int64) packing {
+	budget := budgets{podBudget: min(spare, maxCount), acceleratorBudget: math.MaxInt64}
+	if alone, bins := w.onAccelerators(bins); len(alone.items) > 0 && len(alone.items) < len(w.items) {
+		c := newCovering(alone.items, alone.left, bins, budget)
+		var most int64
+		for _, f := range c.best(launchDives).fillings {
+			most += f.count * bins[f.bin].accelerators
+		}
+		budget[acceleratorBudget] = most
+		p.steps += c.steps
+	}
+	c := newCovering(w.items, w.left, bins, budget)
+	found := c.best(launchDives)
+	p.steps += c.steps
+	return found
+}
+
+// onAccelerators picks the items for which nodes with accelerators are launched, if others could ride on those, and
+// the bins as these items see them.
+func (w *part) onAccelerators(bins []bin) (part, []bin) {
+	var alone part
+	rider := false
+	needs := make([]bool, len(w.items))
+	for i := range bins {
+		for at, a := range bins[i].admits {
+			needs[at] = needs[at] || a == native && bins[i].accelerators > 0
+			rider = rider || a == rides && bins[i].accelerators > 0
+		}
+	}
+	if !rider {
+		return alone, bins
+	}
+	own := slices.Clone(bins)
+	for i := range own {
+		own[i].admits = nil
+	}
+	for at, needed := range needs {
+		if needed {
+			alone.items, alone.left, alone.at = append(alone.items, w.items[at]), append(alone.left, w.left[at]), append(alone.at, w.at[at])
+			for i := range own {
+				own[i].admits = append(own[i].admits, bins[i].admits[at])
+			}
+		}
+	}
+	return alone, own
+}
+
 // openBins lists the groups that may launch, as bins, with what each may be launched for.
 func (p *planning) openBins(l *ledger, b *batch, w *part) (groups []int, bins []bin) {
 	for i := range p.groups {
 		g := &p.groups[i]
 		if replicas := min(l.room[i], l.spare) / g.hosts; replicas > 0 && b.admitsLabels(g.shape.labels) {
 			groups = append(groups, i)
-			bins = append(bins, bin{free: g.shape.total, cost: p.yard.cost[i], hosts: g.hosts, limit: replicas})
+			bins = append(bins, bin{free: g.shape.total, cost: p.yard.cost[i], hosts: g.hosts, limit: replicas,
+				accelerators: int64(p.accelerators(g.shape.total)) * g.hosts})
 		}
 	}
 	for i := range bins {
@@ -141,98 +194,4 @@ func (c claimOn) before(other claimOn) bool {
 		return c.tied < other.tied
 	}
 	return c.class < other.class
-}
-
-// fitJointly puts a batch on the nodes that are there or on their way, unless that leaves as much as greedy placing
-// did. Costs only steer it: fillings that are tight for what a node costs leave room elsewhere.
-func (p *planning) fitJointly(l *ledger, b *batch, greedy []int64) bool {
-	w := b.part()
-	lots, bins := p.standingBins(l, b, &w)
-	if len(bins) == 0 || len(bins) > maxFitBins || !fitsInSum(&w, bins) {
-		return false
-	}
-	c := newCovering(w.items, w.left, bins, maxCount)
-	found, possible := c.fit(fitDives)
-	p.steps += c.steps
-	if !possible {
-		return false
-	}
-	perLot := make([][]packed, len(lots))
-	for _, f := range found.fillings {
-		perLot[f.bin] = append(perLot[f.bin], f)
-	}
-	// From the last lot to the first: taking from a lot moves those behind it.
-	for k := len(lots) - 1; k >= 0; k-- {
-		at := lots[k]
-		for _, f := range perLot[k] {
-			if portions := w.inBatch(f.uses, b, f.count); len(portions) > 0 {
-				l.take(at, b, f.count, portions)
-				at++
-			}
-		}
-	}
-	return p.neededFor(b, b.left) < p.neededFor(b, greedy)
-}
-
-// neededFor is what bundles that wait ask for that is scarce, as one number.
-func (p *planning) neededFor(b *batch, left []int64) (sum float64) {
-	for i, n := range left {
-		sum += float64(n) * p.needed(b.items[i])
-	}
-	return sum
-}
-
-// standingBins lists what the ledger holds, as bins.
-func (p *planning) standingBins(l *ledger, b *batch, w *part) (lots []int, bins []bin) {
-	for i := range l.lots {
-		lot := &l.lots[i]
-		if !b.admits(lot) {
-			continue
-		}
-		one := bin{free: lot.free, cost: p.costOf(lot), hosts: 1, limit: lot.count, there: true, admits: make([]admission, len(w.items))}
-		useful := false
-		for at, it := range w.items {
-			if it.rank[lot.shape.labels] != noMatch && lot.free.times(it.need, 1) == 1 {
-				one.admits[at], useful = native, true
-			}
-		}
-		if useful {
-			lots, bins = append(lots, i), append(bins, one)
-		}
-		if len(bins) > maxFitBins {
-			break
-		}
-	}
-	return lots, bins
-}
-
-// costOf is what a node on the ledger would cost to launch again, for the share of it that is free.
-func (p *planning) costOf(lot *lot) float64 {
-	free := p.holding(lot.free)
-	if g := lot.shape.group; g >= 0 {
-		return p.yard.cost[g] / float64(p.groups[g].hosts) * free / max(p.holding(lot.shape.total), 1e-9)
-	}
-	return free
-}
-
-// fitsInSum reports whether the bins have enough of every resource, added up.
-func fitsInSum(w *part, bins []bin) bool {
-	width := len(bins[0].free)
-	room := make([]float64, width)
-	for i := range bins {
-		for r, amount := range bins[i].free {
-			room[r] += float64(amount) * float64(bins[i].limit)
-		}
-	}
-	for at, it := range w.items {
-		for _, t := range it.need {
-			room[t.resource] -= float64(t.amount) * float64(w.left[at])
-		}
-	}
-	for _, left := range room {
-		if left < 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -30,12 +30,12 @@ func (a *attempt) keep(other attempt) {
 // finished packs what is left greedily: the filling that is worth most for its cost again and again. Demand and limits
 // are as before afterwards.
 func (c *covering) finished(dual []float64, chosen []packed) attempt {
-	left, limit, spare := slices.Clone(c.left), slices.Clone(c.limit), c.spare
+	left, limit, budget := slices.Clone(c.left), slices.Clone(c.limit), c.budget
 	all := slices.Clone(chosen)
 	for sum(c.left) > 0 {
 		best, most := column{bin: -1}, 0.0
 		for b := range c.bins {
-			if !c.usable(b) {
+			if c.affordable(b) == 0 {
 				continue
 			}
 			uses, value := c.fullest(b, dual)
@@ -50,12 +50,8 @@ func (c *covering) finished(dual []float64, chosen []packed) attempt {
 	done := c.attempt(all)
 	copy(c.left, left)
 	copy(c.limit, limit)
-	c.spare = spare
+	c.budget = budget
 	return done
-}
-
-func (c *covering) usable(b int) bool {
-	return c.limit[b] > 0 && (c.bins[b].there || c.spare >= c.bins[b].hosts)
 }
 
 // repeats is how often a filling is needed in full, at least once.
@@ -76,12 +72,11 @@ func (c *covering) fullest(b int, dual []float64) ([]portion, float64) {
 	bin := &c.bins[b]
 	hosts := float64(bin.hosts)
 	c.sack.kinds = c.sack.kinds[:0]
-	mixed := false
+	mixed := slices.Contains(bin.admits, rides)
 	for i, a := range bin.admits {
 		if a == never || c.left[i] == 0 {
 			continue
 		}
-		mixed = mixed || a == rides
 		value := max(dual[i], least*c.dearest) * hosts
 		c.sack.kinds = append(c.sack.kinds, kind{item: i, need: c.items[i].need, limit: c.perHost(b, i), value: value, native: a == native})
 	}

@@ -60,40 +60,45 @@ func (s *simplex) restart() {
 	}
 }
 
-// bound is the right-hand side of a row: bundles of an item, uses of a bin, or pods in all.
+// bound is the right-hand side of a row: bundles of an item, uses of a bin, or a budget.
 func (c *covering) bound(row int) float64 {
-	switch m := len(c.items); {
-	case row < m:
+	if m := len(c.items); row < m {
 		return float64(c.left[row])
-	case row == c.spareRow:
-		return float64(c.spare)
-	default:
+	} else if row < m+len(c.limited) {
 		return float64(c.limit[c.limited[row-m]])
 	}
+	for budget, r := range c.budgetRow {
+		if r == row {
+			return float64(c.budget[budget])
+		}
+	}
+	return 0
 }
 
 // layRows gives a row to each item, and to those limits only that could ever be reached.
 func (c *covering) layRows() {
-	row := len(c.items)
-	c.limitRow, c.spareRow = make([]int, len(c.bins)), none
-	all := sum(c.left)
-	var hosts int64
+	c.rows = len(c.items)
+	c.limitRow = make([]int, len(c.bins))
 	for b := range c.bins {
 		c.limitRow[b] = none
 		if c.bins[b].limit < c.useful(b) {
-			c.limitRow[b] = row
+			c.limitRow[b] = c.rows
 			c.limited = append(c.limited, b)
-			row++
-		}
-		if !c.bins[b].there {
-			hosts = max(hosts, c.bins[b].hosts)
+			c.rows++
 		}
 	}
-	if hosts > 0 && c.spare/hosts < all {
-		c.spareRow = row
-		row++
+	all := sum(c.left)
+	for budget := range c.budgetRow {
+		c.budgetRow[budget] = none
+		var most int64
+		for b := range c.bins {
+			most = max(most, c.takes(b, budget))
+		}
+		if most > 0 && c.budget[budget]/most < all {
+			c.budgetRow[budget] = c.rows
+			c.rows++
+		}
 	}
-	c.rows = row
 }
 
 // none is the row of a limit that cannot be reached.
@@ -109,7 +114,11 @@ func (s *simplex) dualOf(row int) float64 {
 
 // binPrice is what one use of a bin costs beside its own cost: the worth of the limits that it takes from.
 func (s *simplex) binPrice(b int) float64 {
-	return -s.dualOf(s.limitRow[b]) - float64(s.pods(b)*s.dualOf(s.spareRow))
+	price := -s.dualOf(s.limitRow[b])
+	for budget, row := range s.budgetRow {
+		price -= float64(float64(s.takes(b, budget)) * s.dualOf(row))
+	}
+	return price
 }
 
 // slackPrice is what one unit of a row's own variable costs: a bundle left over is dear, a bin not used is free.
@@ -170,14 +179,6 @@ func (s *simplex) reduced(c *column) float64 {
 	return cost
 }
 
-// pods is how much one use of a bin takes of the bound on all pods together.
-func (c *covering) pods(bin int) float64 {
-	if c.bins[bin].there {
-		return 0
-	}
-	return float64(c.bins[bin].hosts)
-}
-
 func (s *simplex) enterColumn(c *column) {
 	clear(s.enter)
 	hosts := float64(s.bins[c.bin].hosts)
@@ -187,8 +188,10 @@ func (s *simplex) enterColumn(c *column) {
 	if row := s.limitRow[c.bin]; row != none {
 		s.add(row, 1)
 	}
-	if pods := s.pods(c.bin); pods > 0 && s.spareRow != none {
-		s.add(s.spareRow, pods)
+	for budget, row := range s.budgetRow {
+		if row != none {
+			s.add(row, float64(s.takes(c.bin, budget)))
+		}
 	}
 }
 

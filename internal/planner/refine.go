@@ -44,12 +44,9 @@ func (c *covering) rest(fillings []packed) {
 	for i := range c.bins {
 		c.limit[i] = c.bins[i].limit
 	}
-	c.spare = c.most
+	c.budget = c.most
 	for _, f := range fillings {
-		c.limit[f.bin] -= f.count
-		if b := &c.bins[f.bin]; !b.there {
-			c.spare -= f.count * b.hosts
-		}
+		c.use(f.bin, f.count)
 	}
 }
 
@@ -65,13 +62,9 @@ func (c *covering) takeBack(fillings []packed, dual []float64, count int, draw *
 		if kept[at].count--; kept[at].count == 0 {
 			kept = slices.Delete(kept, at, at+1)
 		}
-		b := &c.bins[one.bin]
-		c.limit[one.bin]++
-		if !b.there {
-			c.spare += b.hosts
-		}
+		c.use(one.bin, -1)
 		for _, u := range one.uses {
-			c.left[u.item] += u.count * b.hosts
+			c.left[u.item] += u.count * c.bins[one.bin].hosts
 		}
 		if len(kept) > 0 {
 			at = draw.below(len(kept))
