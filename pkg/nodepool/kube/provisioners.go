@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// EventsForbidden: this process may not read Events, so it does not know what node autoscalers say about pods.
+// EventsForbidden says that this process may not read Events, so it does not know what node autoscalers say about pods.
 const EventsForbidden = "events-forbidden"
 
 // The node autoscalers whose Events are read, by the component that writes them.
