@@ -3,19 +3,78 @@ package main
 import (
 	"context"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/planner"
 )
 
+// page tells each known cause to a reader.
+const page = "../../../docs/design/0003-differences-from-ray.md"
+
 func TestEveryDifferenceFromRayThatIsNotForUsHasAKnownCause(t *testing.T) {
-	counted, err := duel{startRay(t)}.count(t.Context(), samples(200, 1))
+	counted, err := duel{startRay(t)}.count(t.Context(), samples(300, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := counted.write(os.Stdout); err != nil {
+	if err := counted.write(t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	if err := counted.err(t.TempDir()); err != nil {
+	if err := counted.err(openDir()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestEachKnownCauseIsTheCauseInItsExample(t *testing.T) {
+	d := duel{startRay(t)}
+	for _, e := range explanations {
+		t.Run(e.name, func(t *testing.T) {
+			file, err := os.Open(filepath.Join("testdata", e.name+".json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			s, err := planner.ReadSnapshot(file, file.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			findings, err := d.trace(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			findings = slices.DeleteFunc(findings, func(f finding) bool { return f.aspect.better() })
+			if len(findings) == 0 {
+				t.Fatal("no difference")
+			}
+			for _, f := range findings {
+				if diff := cmp.Diff([]string{e.name}, f.causes); diff != "" {
+					t.Errorf("Heliostat %s: %s: causes (-want +got):\n%s", f.aspect, f.detail, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestTheDesignPageTellsEachKnownCauseAndNoOther(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told, known []string
+	for _, heading := range regexp.MustCompile("(?m)^### `([a-z-]+)`").FindAllStringSubmatch(string(text), -1) {
+		told = append(told, heading[1])
+	}
+	for _, e := range explanations {
+		known = append(known, e.name)
+	}
+	slices.Sort(told)
+	slices.Sort(known)
+	if diff := cmp.Diff(known, told); diff != "" {
+		t.Errorf("causes (-known +told):\n%s", diff)
 	}
 }
 

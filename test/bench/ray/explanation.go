@@ -33,17 +33,14 @@ var explanations = []explanation{
 	{name: "removed-group", without: plainly(withoutRemovedGroups)},
 	{name: "more-available-than-total", without: plainly(withoutOverstatement)},
 	{name: "minimum-above-maximum", without: plainly(withoutImpossibleMinima)},
-	{name: "empty-request", without: plainly(withoutEmptyRequests)},
 	{name: "stopping-pod-takes-demand", without: plainly(withoutStopRequested)},
 	{name: "doomed-pod-takes-demand", without: withoutDoomed},
 	{name: "strict-pack-split", without: plainly(withoutSplitGangs)},
 	{name: "planned-minimum-shared", without: plainly(withoutPlannedMinima)},
-	{name: "float-amounts", without: plainly(withoutFractions)},
 	{name: "leaving-pods-fill-limits", without: plainly(withoutLeaving)},
 	{name: "gang-fallbacks", without: plainly(withoutFallbacks)},
 	{name: "multi-host-replicas", without: plainly(withoutReplicas)},
 	{name: "group-priority", without: plainly(withoutPriorities)},
-	{name: "gpu-kept-for-gpu-work", without: plainly(withoutSparing)},
 	{name: "running-before-coming", without: plainly(withoutComing), of: []aspect{stops}},
 	{name: "unmet-constraint-keeps-nodes", without: withoutUnmetConstraint},
 	{name: "other-of-equal-victims", without: withoutVictims},
@@ -129,15 +126,6 @@ func withoutImpossibleMinima(v *view) bool {
 	})
 }
 
-func withoutEmptyRequests(v *view) bool {
-	full := slices.DeleteFunc(slices.Clone(v.ray.Requests), func(r raydemand.Request) bool { return r.Bundle.IsZero() })
-	if len(full) == len(v.ray.Requests) {
-		return false
-	}
-	v.ray.Requests, v.us.Requests = full, full
-	return true
-}
-
 // withoutStopRequested lets pods that were asked to stop be gone for Ray's planner, as they will be.
 func withoutStopRequested(v *view) bool {
 	return editNodes(&v.ray, func(n *planner.Node) (bool, bool) { return n.IMState != "RAY_STOP_REQUESTED", false })
@@ -218,40 +206,6 @@ func withoutPlannedMinima(v *view) bool {
 	})
 }
 
-// withoutFractions counts everything in fifths: amounts become whole, and Ray's floats exact.
-func withoutFractions(v *view) bool {
-	fifths := func(b raydemand.Bundle) raydemand.Bundle {
-		scaled := b.Clone()
-		for name := range scaled {
-			scaled[name] *= 5
-		}
-		return scaled
-	}
-	editGroups(&v.ray, func(g *planner.Group) bool { g.Resources = fifths(g.Resources); return true })
-	editNodes(&v.ray, func(n *planner.Node) (bool, bool) {
-		n.Total, n.Available = fifths(n.Total), fifths(n.Available)
-		return true, true
-	})
-	if v.ray.Head != nil {
-		head := *v.ray.Head
-		head.Total, head.Available = fifths(head.Total), fifths(head.Available)
-		v.ray.Head = &head
-	}
-	for _, list := range []*[]raydemand.Request{&v.ray.Requests, &v.ray.Constraint} {
-		*list = slices.Clone(*list)
-		for i := range *list {
-			(*list)[i].Bundle = fifths((*list)[i].Bundle)
-		}
-	}
-	return editGangs(&v.ray, func(g *raydemand.Gang) bool {
-		g.Bundles = slices.Clone(g.Bundles)
-		for i := range g.Bundles {
-			g.Bundles[i] = fifths(g.Bundles[i])
-		}
-		return true
-	}) || true
-}
-
 // withoutLeaving lets pods that leave be gone for Heliostat, which counts them toward limits while they exist.
 func withoutLeaving(v *view) bool {
 	return editNodes(&v.us, func(n *planner.Node) (bool, bool) { return n.State != planner.Leaving, false })
@@ -286,11 +240,6 @@ func withoutPriorities(v *view) bool {
 	}
 	editGroups(&v.ray, equal)
 	return editGroups(&v.us, equal)
-}
-
-func withoutSparing(v *view) bool {
-	v.us.Policy.GPUForCPU = true
-	return true
 }
 
 // withoutComing leaves only the nodes that are there: nothing is on its way, nothing comes. Demand goes to nodes that are

@@ -118,6 +118,9 @@ func within(free, total raydemand.Bundle) raydemand.Bundle {
 func demanded(s planner.Snapshot, a answer) [][]piece {
 	ways := [][]piece{nil}
 	for i, r := range s.Requests {
+		if r.Bundle.IsZero() {
+			continue // asks for nothing, not even a node
+		}
 		for range r.Count - a.unservedRequests[i] {
 			ways[0] = append(ways[0], piece{bundle: r.Bundle, selectors: r.Selectors})
 		}
