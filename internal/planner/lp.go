@@ -20,7 +20,6 @@ type simplex struct {
 	*covering
 	inverse []float64 // of the basis, row by row
 	value   []float64 // of the basic variables
-	price   []float64 // cost of the basic variables
 	basis   []int     // column number; a slack of row r is -1-r
 	dual    []float64
 	enter   []float64 // the entering column, seen from the basis
@@ -42,7 +41,7 @@ const (
 func newSimplex(c *covering, pivots int) *simplex {
 	n := c.rows
 	s := &simplex{covering: c, pivots: pivots,
-		inverse: make([]float64, n*n), value: make([]float64, n), price: make([]float64, n),
+		inverse: make([]float64, n*n), value: make([]float64, n),
 		basis: make([]int, n), dual: make([]float64, n), enter: make([]float64, n)}
 	s.restart()
 	return s
@@ -55,8 +54,7 @@ func (s *simplex) restart() {
 		s.inverse[r*s.rows+r] = 1
 		s.basis[r] = -1 - r
 		s.value[r] = s.bound(r) + perturbation*float64(r+1)
-		s.price[r] = s.slackPrice(r)
-		s.dual[r] = s.price[r]
+		s.dual[r] = s.slackPrice(r)
 	}
 }
 
@@ -152,13 +150,13 @@ func (s *simplex) improve(pool []column) bool {
 		switch {
 		case best >= 0:
 			s.enterColumn(&pool[best])
-			s.pivot(best, pool[best].cost, worst)
+			s.pivot(best, worst)
 		case surplus >= 0:
 			s.enterUnit(surplus, -1)
-			s.pivot(surplusOf(surplus), 0, worst)
+			s.pivot(surplusOf(surplus), worst)
 		case slack >= 0:
 			s.enterUnit(slack, 1)
-			s.pivot(-1-slack, s.slackPrice(slack), worst)
+			s.pivot(-1-slack, worst)
 		default:
 			return true
 		}
@@ -208,7 +206,7 @@ func (s *simplex) add(row int, factor float64) {
 }
 
 // pivot exchanges the entering variable for the basic one that reaches zero first.
-func (s *simplex) pivot(variable int, cost, reduced float64) {
+func (s *simplex) pivot(variable int, reduced float64) {
 	const smallest = 1e-9
 	leave, least := -1, math.Inf(1)
 	for r, e := range s.enter {
@@ -240,13 +238,14 @@ func (s *simplex) pivot(variable int, cost, reduced float64) {
 		}
 		s.value[r] = max(0, s.value[r]-float64(e*least))
 	}
-	s.value[leave], s.basis[leave], s.price[leave] = least, variable, cost
+	s.value[leave], s.basis[leave] = least, variable
 }
 
-// objective is the cost of the present solution.
+// objective is what the program costs by its prices, without the perturbation: with all columns priced out, no
+// filling costs less.
 func (s *simplex) objective() (sum float64) {
-	for r, v := range s.value {
-		sum += float64(v * s.price[r])
+	for r, d := range s.dual {
+		sum += float64(d * s.bound(r))
 	}
 	return sum
 }

@@ -1,0 +1,180 @@
+package planner
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// drawCovering makes a packing question small enough to be answered by trying everything.
+func drawCovering(t *rapid.T) *covering {
+	const resources = 2
+	var items []*item
+	var left []int64
+	for range rapid.IntRange(1, 3).Draw(t, "items") {
+		it := &item{alternatives: 1, rank: []int{0}}
+		for r := range resources {
+			if n := rapid.Int64Range(0, 4).Draw(t, "need"); n > 0 {
+				it.need = append(it.need, term{r, raydemand.Amount(n)})
+			}
+		}
+		if len(it.need) == 0 {
+			it.need = []term{{0, 1}}
+		}
+		items, left = append(items, it), append(left, rapid.Int64Range(1, 3).Draw(t, "count"))
+	}
+	var bins []bin
+	for range rapid.IntRange(1, 3).Draw(t, "bins") {
+		b := bin{hosts: 1, limit: rapid.Int64Range(1, 4).Draw(t, "limit"), cost: float64(rapid.IntRange(1, 9).Draw(t, "cost")),
+			accelerators: int64(rapid.IntRange(0, 1).Draw(t, "accelerators"))}
+		for range resources {
+			b.free = append(b.free, raydemand.Amount(rapid.Int64Range(2, 8).Draw(t, "free")))
+		}
+		for range items {
+			b.admits = append(b.admits, rapid.SampledFrom([]admission{native, native, native, rides, never}).Draw(t, "admits"))
+		}
+		bins = append(bins, b)
+	}
+	return newCovering(items, left, bins, budgets{rapid.Int64Range(1, 9).Draw(t, "pods"), rapid.Int64Range(0, 9).Draw(t, "accelerators")})
+}
+
+// checkPacking reports what a packing does that it may not.
+func checkPacking(t *rapid.T, c *covering, asked []int64, p packing) {
+	served := make([]int64, len(c.items))
+	budget, times := c.most, make([]int64, len(c.bins))
+	for _, f := range p.fillings {
+		b := &c.bins[f.bin]
+		free, meant := vector(nil), false
+		free = append(free, b.free...)
+		for _, u := range f.uses {
+			if b.admits[u.item] == never || free.times(c.items[u.item].need, u.count) < u.count {
+				t.Fatalf("bin %d does not take %v", f.bin, f.uses)
+			}
+			free.subtract(c.items[u.item].need, u.count)
+			served[u.item] += u.count * f.count
+			meant = meant || b.admits[u.item] == native
+		}
+		if !meant {
+			t.Errorf("bin %d is meant for nothing of %v", f.bin, f.uses)
+		}
+		times[f.bin] += f.count
+		budget[podBudget] -= f.count
+		budget[acceleratorBudget] -= f.count * b.accelerators
+	}
+	for b, n := range times {
+		if n > c.bins[b].limit {
+			t.Errorf("bin %d is used %d times of %d", b, n, c.bins[b].limit)
+		}
+	}
+	if budget[podBudget] < 0 || budget[acceleratorBudget] < 0 {
+		t.Errorf("budgets are exceeded: %v is left", budget)
+	}
+	var unserved int64
+	for i, n := range served {
+		unserved += max(0, asked[i]-n)
+	}
+	if unserved != p.unserved {
+		t.Errorf("%d are not served, the packing says %d", unserved, p.unserved)
+	}
+}
+
+// cheapest answers by trying every filling of every bin, one after the other: the most that can be served, and the least
+// that this costs.
+type cheapest struct {
+	*covering
+	unserved int64
+	cost     float64
+}
+
+func (x *cheapest) from(b int, cost float64) {
+	if left := sum(x.left); left < x.unserved || left == x.unserved && cost < x.cost {
+		x.unserved, x.cost = left, cost
+	}
+	for ; b < len(x.bins); b++ {
+		if x.affordable(b) > 0 {
+			free := append(vector(nil), x.bins[b].free...)
+			x.fill(b, 0, free, false, cost+x.bins[b].cost)
+		}
+	}
+}
+
+// fill tries every number of each item, then goes on with the same bin or a later one.
+func (x *cheapest) fill(b, i int, free vector, meant bool, cost float64) {
+	if i == len(x.items) {
+		if meant {
+			x.use(b, 1)
+			x.from(b, cost)
+			x.use(b, -1)
+		}
+		return
+	}
+	x.fill(b, i+1, free, meant, cost)
+	if x.bins[b].admits[i] == never {
+		return
+	}
+	for n := int64(1); n <= x.left[i] && free.times(x.items[i].need, n) >= n; n++ {
+		free.subtract(x.items[i].need, n)
+		x.left[i] -= n
+		x.fill(b, i+1, free, meant || x.bins[b].admits[i] == native, cost)
+		x.left[i] += n
+		free.subtract(x.items[i].need, -n)
+	}
+}
+
+func TestAPackingIsAllowedAndNoneIsCheaperThanTheProgramSays(t *testing.T) {
+	var asked, missed int
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCovering(t)
+		left := append([]int64(nil), c.left...)
+		best := cheapest{covering: c, unserved: math.MaxInt64}
+		best.from(0, 0)
+		p := c.best(launchDives)
+		checkPacking(t, c, left, p)
+		if p.unserved < best.unserved || p.unserved == best.unserved && p.cost < best.cost-1e-9 {
+			t.Fatalf("leaves %d and costs %v, the best leaves %d and costs %v", p.unserved, p.cost, best.unserved, best.cost)
+		}
+		if best.unserved == 0 && p.bound > best.cost+1e-3 {
+			t.Errorf("the bound is %v, a packing costs %v", p.bound, best.cost)
+		}
+		asked++
+		if p.unserved > best.unserved || p.cost > best.cost+1e-9 && p.unserved == best.unserved {
+			missed++
+		}
+	})
+	if missed*10 > asked {
+		t.Errorf("%d of %d packings are not the best there is", missed, asked)
+	}
+}
+
+func TestAKnapsackSearchedToTheEndFindsTheMostValuableFilling(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCovering(t)
+		var k knapsack
+		for i, it := range c.items {
+			k.kinds = append(k.kinds, kind{item: i, need: it.need, limit: c.left[i], value: float64(rapid.IntRange(0, 9).Draw(t, "value"))})
+		}
+		kinds := append([]kind(nil), k.kinds...)
+		var most func(i int, free vector) float64
+		most = func(i int, free vector) (best float64) {
+			if i == len(kinds) {
+				return 0
+			}
+			for n := int64(0); n <= kinds[i].limit && free.times(kinds[i].need, n) >= n; n++ {
+				rest := append(vector(nil), free...)
+				rest.subtract(kinds[i].need, n)
+				best = max(best, float64(n)*kinds[i].value+most(i+1, rest))
+			}
+			return best
+		}
+		want := most(0, c.bins[0].free)
+		if got := k.solve(c.bins[0].free, 1_000_000); math.Abs(got-want) > 1e-6 {
+			t.Errorf("finds %v, the most is %v", got, want)
+		}
+		if k.solve(c.bins[0].free, 3) > want+1e-6 {
+			t.Error("a search cut short finds more than there is")
+		}
+	})
+}
