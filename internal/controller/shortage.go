@@ -85,18 +85,34 @@ func recoverableScore(age time.Duration) float64 {
 	return min(age.Seconds()/recoveryWindow.Seconds(), 1)
 }
 
-// standing is what the plan needs to know of a group that failed lately: for how long it takes no launches, why, and its
-// score; nil where the score is 1.
-func (b breakers) standing(group string, now time.Time) (cooling time.Duration, reason string, score *float64) {
+// standing is what the plan needs to know of a group that failed lately.
+type standing struct {
+	// cooling is for how long it takes no launches, reason why.
+	cooling time.Duration
+	reason  string
+	// score is its recoverableScore; stock tells the groups that failed apart, the longest ago before the latest, by Ray's
+	// cloud availability, 1 - stamp/newest stamp. Both are nil where they are 1.
+	score, stock *float64
+}
+
+func (b breakers) standing(group string, now time.Time) (s standing) {
 	entry := b[group]
 	if entry == nil || entry.failedAt.IsZero() {
-		return 0, "", nil
+		return s
 	}
-	if s := recoverableScore(now.Sub(entry.failedAt)); s < 1 {
-		score = &s
+	if score := recoverableScore(now.Sub(entry.failedAt)); score < 1 {
+		s.score = &score
 	}
+	newest := entry.failedAt
+	for _, other := range b {
+		if other.failedAt.After(newest) {
+			newest = other.failedAt
+		}
+	}
+	stock := 1 - float64(entry.failedAt.Unix())/float64(newest.Unix())
+	s.stock = &stock
 	if entry.open(now) {
-		cooling, reason = entry.openUntil.Sub(now), entry.reason
+		s.cooling, s.reason = entry.openUntil.Sub(now), entry.reason
 	}
-	return cooling, reason, score
+	return s
 }

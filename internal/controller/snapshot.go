@@ -78,10 +78,10 @@ func (s sight) complete(group *planner.Group, g nodepool.WorkerGroup) {
 	if group.Closed == "" && s.cluster.Refused {
 		group.Closed = "the operator refuses the RayCluster's spec; see findings"
 	}
-	cooling, reason, score := s.breakers.standing(g.Name, s.now)
-	group.RecoverableScore = score
-	if group.Closed == "" && cooling > 0 {
-		group.Closed, group.CoolingSeconds = reason, cooling.Seconds()
+	standing := s.breakers.standing(g.Name, s.now)
+	group.RecoverableScore, group.CloudAvailability = standing.score, standing.stock
+	if group.Closed == "" && standing.cooling > 0 {
+		group.Closed, group.CoolingSeconds = standing.reason, standing.cooling.Seconds()
 	}
 }
 

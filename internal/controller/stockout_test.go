@@ -210,6 +210,18 @@ func TestTheScoreOfAGroupThatFailedFollowsRaysCurve(t *testing.T) {
 	}
 }
 
+func TestOfGroupsThatFailedTheOneThatFailedLongerAgoIsBetterStocked(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	b := breakers{"old": {failedAt: now.Add(-time.Hour)}, "new": {failedAt: now.Add(-20 * time.Minute)}, "well": {}}
+	older, newer, well := b.standing("old", now).stock, b.standing("new", now).stock, b.standing("well", now).stock
+	if older == nil || newer == nil || well != nil || *newer != 0 || *older <= *newer || *older >= 1 {
+		t.Errorf("availability is %v, %v and %v; want more than 0, 0 and none", older, newer, well)
+	}
+	if score := b.standing("new", now).score; score != nil {
+		t.Errorf("score = %v twenty minutes after the failure, want none", *score)
+	}
+}
+
 // readCase reads a case of Ray's tests from testdata.
 func readCase(t *testing.T, name string, into any) {
 	t.Helper()
