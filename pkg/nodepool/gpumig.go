@@ -1,0 +1,230 @@
+package nodepool
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// readMIGChange: while mig-manager works, the plugin is paused and the node announces what was before, or nothing.
+func (r *gpuReading) readMIGChange() bool {
+	switch state := r.label(labelState); state {
+	case "", "success":
+		return false
+	case "pending", "rebooting", "failed":
+		r.problem(MIGChanging, fmt.Sprintf("the change to %s is %s: what the node announces is not to be trusted", r.label(labelConfig), state))
+	default:
+		r.problem(LabelUnreadable, labelState+"="+state+": want pending, rebooting, success or failed")
+		return false
+	}
+	r.gpus.Cards = nil // under the single strategy gpu.count counts cards before the change and instances after it
+	return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
+}
+
+func (r *gpuReading) readMIGInvalid() bool {
+	if !strings.HasSuffix(r.label(labelProduct), "-MIG-INVALID") {
+		return false
+	}
+	r.problem(MIGInvalid, "MIG is on and the cards have no instances, or not all the same profile: the single strategy announces nothing")
+	return r.is(gpuinfo.MIG, gpuinfo.UnknownIsolation)
+}
+
+// readMIGMixed recognises instances under their own resource names. Labels alone do where the status was not shown.
+func (r *gpuReading) readMIGMixed() bool {
+	instances := map[string]int64{}
+	for _, name := range r.announced() {
+		if resource, err := r.names.Resource(name); err == nil && resource.Profile != "" {
+			instances[name] = r.devices[name]
+		}
+	}
+	if r.gpus.Units == nil {
+		instances = r.labelledInstances()
+	}
+	if len(instances) == 0 {
+		return false
+	}
+	shares := 0
+	for _, name := range slices.Sorted(maps.Keys(instances)) {
+		if r.readInstances(name) {
+			shares++
+			delete(instances, name)
+		}
+	}
+	r.cardsOfInstances(instances)
+	weakest := r.cardsBesideInstances()
+	switch {
+	case shares > 0 && len(instances) == 0:
+		return r.is(gpuinfo.TimeSliced, gpuinfo.NoIsolation)
+	case shares > 0:
+		return r.is(gpuinfo.MIG, gpuinfo.NoIsolation)
+	}
+	return r.is(gpuinfo.MIG, weakest)
+}
+
+// cardsBesideInstances reads the cards of the node that are not cut, and returns the least isolation there is: they can be shared.
+func (r *gpuReading) cardsBesideInstances() gpuinfo.Isolation {
+	memory, known := r.gfdMemory()
+	if known {
+		r.gpus.CardMemoryMiB = &memory
+	}
+	replicas, _ := r.number(labelReplicas)
+	switch {
+	case r.devices[gpuinfo.NvidiaGPU] == 0 && r.devices[gpuinfo.NvidiaGPUShared] == 0:
+		return gpuinfo.Hardware
+	case replicas > 1 && r.label(labelSharing) == "mps":
+		return gpuinfo.Limit
+	case replicas > 1:
+		return gpuinfo.NoIsolation
+	case r.devices[gpuinfo.NvidiaGPUShared] > 0:
+		return gpuinfo.UnknownIsolation
+	case known && r.gpus.Units[gpuinfo.NvidiaGPU] > 0:
+		r.memory(gpuinfo.NvidiaGPU, memory)
+	}
+	return gpuinfo.Hardware
+}
+
+// labelledInstances are the resources for which feature discovery counts instances.
+func (r *gpuReading) labelledInstances() map[string]int64 {
+	found := map[string]int64{}
+	for key := range r.node.Labels {
+		profile, isCount := strings.CutSuffix(key, ".count")
+		if !isCount || !strings.HasPrefix(profile, labelMIG) {
+			continue
+		}
+		if n, _ := r.number(key); n > 0 {
+			found[profile] = n
+		}
+	}
+	return found
+}
+
+// readInstances finds the memory of one instance, and whether its profile can be. It reports whether the units are shares of instances.
+func (r *gpuReading) readInstances(name string) (shares bool) {
+	resource, err := r.names.Resource(name)
+	if err != nil {
+		r.problem(LabelUnreadable, err.Error())
+		return false
+	}
+	profile, err := gpuinfo.ParseProfile(resource.Profile)
+	if err != nil {
+		return false // a resource's profile was read from the same grammar
+	}
+	if r.productKnown && !slices.ContainsFunc(r.product.Profiles, func(p gpuinfo.Profile) bool {
+		known, err := gpuinfo.ParseProfile(p.Name)
+		return err == nil && known.Near(profile)
+	}) {
+		r.problem(ProfileUnknown, fmt.Sprintf("%s: a %s has no profile %s", name, r.product.Name, profile))
+	}
+	if replicas, _ := r.number(labelMIG + profile.Label() + ".replicas"); resource.Shared || replicas > 1 {
+		return true // shares of an instance have no memory of their own
+	}
+	label, exact := r.memoryLabel(profile)
+	if label == "" {
+		return false
+	}
+	if !exact {
+		r.problem(ProfileMismatch, fmt.Sprintf("%s stands beside the label %s; the resource is what counts", name, label))
+	}
+	memory, _ := r.number(label)
+	r.memory(name, memory)
+	return false
+}
+
+// memoryLabel finds the label with an instance's memory: that of the profile, or of the one name that an older feature discovery gave it.
+func (r *gpuReading) memoryLabel(profile gpuinfo.ProfileName) (key string, exact bool) {
+	own := labelMIG + profile.Label() + ".memory"
+	if _, set := r.node.Labels[own]; set {
+		return own, true
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.node.Labels)) {
+		name, isMemory := strings.CutSuffix(strings.TrimPrefix(key, labelMIG), ".memory")
+		if !isMemory || !strings.HasPrefix(key, labelMIG) {
+			continue
+		}
+		if labelled, err := gpuinfo.ParseProfile(name); err == nil && labelled.Near(profile) {
+			return key, false
+		}
+	}
+	return "", false
+}
+
+// cardsOfInstances counts cards where all of them are known to be cut alike and nothing counts them.
+func (r *gpuReading) cardsOfInstances(instances map[string]int64) {
+	if r.gpus.Cards != nil || len(instances) != 1 || r.gpus.Units[gpuinfo.NvidiaGPU] > 0 {
+		return
+	}
+	for name, n := range instances {
+		if resource, err := r.names.Resource(name); err == nil {
+			r.cardsCutInto(resource.Profile, n)
+		}
+	}
+}
+
+// cardsCutInto divides instances by what one card holds. That is the number of cards only where mig-manager cut all of them into this profile: some
+// instances of one profile can lie on any number of cards.
+func (r *gpuReading) cardsCutInto(profile string, instances int64) {
+	name, err := gpuinfo.ParseProfile(profile)
+	if err != nil || r.label(labelConfig) != "all-"+name.Label() {
+		return
+	}
+	perCard, known := gpuinfo.PerCard(profile)
+	if r.productKnown {
+		p, has := r.product.Profile(profile)
+		perCard, known = p.Max, has
+	}
+	if known && instances > 0 && instances%int64(perCard) == 0 {
+		r.cards(instances / int64(perCard))
+	}
+}
+
+// readMIGSingle recognises instances that go under nvidia.com/gpu: feature discovery appends their profile to the product, and gives their memory.
+// The label mig.strategy is only a wish, it stands on cards without MIG too.
+func (r *gpuReading) readMIGSingle() bool {
+	profile := r.singleProfile()
+	if profile == "" {
+		return false
+	}
+	r.gpus.Profile = &profile
+	if memory, ok := r.gfdMemory(); ok {
+		r.memory(gpuinfo.NvidiaGPU, memory)
+	}
+	if _, has := r.product.Profile(profile); r.productKnown && !has {
+		r.problem(ProfileUnknown, fmt.Sprintf("%s: a %s has no profile %s", labelProduct, r.product.Name, profile))
+	}
+	instances := r.devices[gpuinfo.NvidiaGPU]
+	if r.gpus.Units == nil {
+		instances, _ = r.number(labelCount)
+	}
+	r.gpus.Cards = nil
+	r.cardsCutInto(profile, instances)
+	return r.is(gpuinfo.MIG, gpuinfo.Hardware)
+}
+
+// singleProfile is the profile behind nvidia.com/gpu. Where the product label is missing, mig.config and a gpu.memory that is an instance's say the same.
+func (r *gpuReading) singleProfile() string {
+	if _, profile, cut := strings.Cut(strings.TrimSuffix(r.label(labelProduct), "-SHARED"), "-MIG-"); cut {
+		return r.parsedProfile(profile)
+	}
+	configured, all := strings.CutPrefix(r.label(labelConfig), "all-")
+	memory, known := r.gfdMemory()
+	if r.label(labelProduct) != "" || !all || !known {
+		return ""
+	}
+	name, err := gpuinfo.ParseProfile(configured)
+	if err != nil || memory > int64(name.GB)*1024 || memory < int64(name.GB)*1024*85/100 {
+		return ""
+	}
+	return name.String()
+}
+
+func (r *gpuReading) parsedProfile(text string) string {
+	name, err := gpuinfo.ParseProfile(text)
+	if err != nil {
+		r.problem(LabelUnreadable, labelProduct+": "+err.Error())
+		return ""
+	}
+	return name.String()
+}

@@ -1,0 +1,184 @@
+package nodepool
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// Problem is what is wrong with a node's GPUs, or with what it says of them. In text it is "code: message".
+type Problem struct {
+	Code    ProblemCode
+	Message string
+}
+
+// MarshalText writes the code, a colon and the message.
+func (p Problem) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+func (p Problem) String() string { return string(p.Code) + ": " + p.Message }
+
+// ProblemCode names a problem for programs; it is stable.
+type ProblemCode string
+
+// The problems.
+const (
+	// Cordoned: no pod is scheduled there.
+	Cordoned ProblemCode = "cordoned"
+	// DevicesMissing: fewer devices can be had than there are, none of them for a healthy reason.
+	DevicesMissing ProblemCode = "devices-missing"
+	// NothingAnnounced: there are GPUs and no resource for them.
+	NothingAnnounced ProblemCode = "nothing-announced"
+	// NoDevicePlugin: the GPU operator deploys no device plugin there; Dynamic Resource Allocation may hand out the GPUs.
+	NoDevicePlugin ProblemCode = "no-device-plugin"
+	// MIGChanging: the layout is being changed, or that failed.
+	MIGChanging ProblemCode = "mig-changing"
+	// MIGInvalid: under the single strategy the cards have no common profile.
+	MIGInvalid ProblemCode = "mig-invalid"
+	// ProfileMismatch: labels and resource name the profile differently; ProfileUnknown: the product has no such profile.
+	ProfileMismatch ProblemCode = "profile-mismatch"
+	ProfileUnknown  ProblemCode = "profile-unknown"
+	// TooManyUnits: more is announced than the cards can be.
+	TooManyUnits ProblemCode = "too-many-units"
+	// MemoryOvercommitted: more memory is registered than the cards have. MemoryMissing: a memory resource is announced with nothing in it.
+	MemoryOvercommitted ProblemCode = "memory-overcommitted"
+	MemoryMissing       ProblemCode = "memory-missing"
+	// AgentSilent: the node's sharing agent does not answer. DeviceUnhealthy: an agent says that a card is not well.
+	AgentSilent     ProblemCode = "agent-silent"
+	DeviceUnhealthy ProblemCode = "device-unhealthy"
+	// ConditionBad: a node condition about GPUs says that something is wrong.
+	ConditionBad ProblemCode = "condition-bad"
+	// LabelUnreadable: a label or annotation is not what its key promises.
+	LabelUnreadable ProblemCode = "label-unreadable"
+	// ResourceNotKnown: a resource speaks of GPUs and stands in no table.
+	ResourceNotKnown ProblemCode = "resource-not-known"
+)
+
+func (r *gpuReading) problem(code ProblemCode, message string) {
+	if p := (Problem{code, message}); !slices.Contains(r.gpus.Problems, p) {
+		r.gpus.Problems = append(r.gpus.Problems, p)
+	}
+}
+
+func isUnknownGPU(err error) bool { return errors.Is(err, gpuinfo.ErrUnknownResource) }
+
+// readProblems looks for what is wrong whatever the kind.
+func (r *gpuReading) readProblems() {
+	if r.node.Unschedulable {
+		r.problem(Cordoned, "spec.unschedulable is set")
+	}
+	for _, c := range gpuConditions {
+		if r.node.Conditions[c.name] == c.bad {
+			r.problem(ConditionBad, c.name+" is "+c.bad)
+		}
+	}
+	r.missingDevices()
+	r.nothingAnnounced()
+	r.tooManyUnits()
+}
+
+// gpuConditions are node conditions about GPUs with the status that means trouble. Most name the trouble; EKS names the health.
+var gpuConditions = []struct{ name, bad, source string }{
+	{"GPUMissing", "True", "AKS node-problem-detector"},
+	{"NVLinkStatusInactive", "True", "AKS node-problem-detector"},
+	{"XIDErrors", "True", "AKS node-problem-detector"},
+	{"GPUXIDErrors", "True", "AKS node-problem-detector, in its documentation"},
+	{"UnhealthyNvidiaDevicePlugin", "True", "AKS node-problem-detector"},
+	{"AcceleratedHardwareReady", "False", "EKS node monitoring agent"},
+	{"NvidiaXidError", "True", "ACK node-problem-detector"},
+	{"GPUDeviceLost", "True", "TKE node-problem-detector"},
+	{"GPUDoubleBitEccError", "True", "TKE node-problem-detector"},
+	{"GPUNvlinkError", "True", "TKE node-problem-detector"},
+	{"GPUPCIeError", "True", "TKE node-problem-detector"},
+	{"GPUXIDFatalError", "True", "TKE node-problem-detector"},
+	{"GpuMemWatch", "True", "NVSentinel"},
+	{"GpuNvlinkWatch", "True", "NVSentinel"},
+	{"GpuPcieWatch", "True", "NVSentinel"},
+	{"SysLogsXIDError", "True", "NVSentinel"},
+	{"SysLogsGPUFallenOff", "True", "NVSentinel"},
+}
+
+// missingDevices compares allocatable, which counts healthy devices, with capacity. A name that is no longer announced keeps its old capacity
+// and has allocatable 0 beside the new name's devices: a left-over and no failure.
+func (r *gpuReading) missingDevices() {
+	if r.node.Allocatable == nil || r.node.Capacity == nil {
+		return
+	}
+	for _, name := range r.announced() {
+		capacity, allocatable := r.node.Capacity[name], r.node.Allocatable[name]
+		switch {
+		case allocatable >= capacity || allocatable == 0 && r.othersAnnounced(name):
+		case r.gpus.Kind == gpuinfo.MPS && allocatable == 0:
+			r.problem(DevicesMissing, fmt.Sprintf("%s: allocatable 0 of capacity %d: the MPS control daemon does not serve yet", name, capacity))
+		default:
+			r.problem(DevicesMissing, fmt.Sprintf("%s: allocatable %d of capacity %d: the others are not healthy", name, allocatable, capacity))
+		}
+	}
+}
+
+func (r *gpuReading) othersAnnounced(name string) bool {
+	for other := range r.devices {
+		if other != name && r.node.Allocatable[other] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// nothingAnnounced tells of GPUs that labels know and no resource hands out. A node whose status was not shown is judged only by labels that
+// come without a driver: feature discovery's prove that the driver works.
+func (r *gpuReading) nothingAnnounced() {
+	if r.label(labelDeploy+"device-plugin") == "" && r.deploys() {
+		r.problem(NoDevicePlugin, "the GPU operator deploys no device plugin here; if Dynamic Resource Allocation hands out the GPUs, that is as wanted")
+		return
+	}
+	if len(r.announced()) > 0 || len(r.gpus.Problems) > 0 || r.gpus.Kind == gpuinfo.GPUMemory || r.gpus.Kind == gpuinfo.VGPU {
+		return
+	}
+	promise := ""
+	switch {
+	case r.label(labelGKEAccelerator) != "":
+		promise = labelGKEAccelerator + "=" + r.label(labelGKEAccelerator)
+	case r.label("intel.feature.node.kubernetes.io/gpu") == "true":
+		promise = "intel.feature.node.kubernetes.io/gpu=true"
+	case r.gpus.Units != nil && r.label("nvidia.com/gpu.present") == "true":
+		promise = "nvidia.com/gpu.present=true"
+	}
+	if promise != "" {
+		r.problem(NothingAnnounced, promise+", and no GPU resource is announced")
+	}
+}
+
+// deploys: the operator marks here which of its parts run.
+func (r *gpuReading) deploys() bool {
+	for key := range r.node.Labels {
+		if strings.HasPrefix(key, labelDeploy) {
+			return true
+		}
+	}
+	return false
+}
+
+// tooManyUnits compares what is announced with what so many cards can be: stale resources stay behind after partitioning.
+func (r *gpuReading) tooManyUnits() {
+	if r.gpus.Cards == nil || !r.productKnown || r.gpus.Kind != gpuinfo.MIG || r.gpus.Isolation != gpuinfo.Hardware || r.gpus.Profile != nil {
+		return // units that are shares may be any number
+	}
+	instances := map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(r.gpus.Units)) {
+		if resource, err := r.names.Resource(name); err == nil && resource.Profile != "" {
+			instances[resource.Profile] = int(r.gpus.Units[name])
+		}
+	}
+	cut, err := r.product.LeastCards(instances)
+	if err != nil {
+		return // an unknown profile is told where it is read
+	}
+	whole := r.gpus.Units[gpuinfo.NvidiaGPU]
+	if whole+int64(cut) > *r.gpus.Cards {
+		r.problem(TooManyUnits, fmt.Sprintf("%s %d and instances for at least %d cards are announced on %d cards", gpuinfo.NvidiaGPU, whole, cut, *r.gpus.Cards))
+	}
+}

@@ -1,0 +1,159 @@
+package nodepool
+
+import (
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// readSharing recognises devices that NVIDIA's plugin announces several times: gpu.replicas above 1. Under MPS each client has its part of the
+// memory, under time-slicing nobody has. The label sharing-strategy is as old as MPS in the plugin, so without it the strategy is time-slicing.
+func (r *gpuReading) readSharing() bool {
+	replicas, counted := r.number(labelReplicas)
+	strategy := r.label(labelSharing)
+	if replicas <= 1 && strategy != "mps" && strategy != "time-slicing" {
+		return false
+	}
+	if counted && replicas > 1 {
+		r.gpus.Replicas = &replicas
+		r.cardsOfShares(replicas)
+	}
+	// Under the single strategy gpu.memory is an instance's.
+	memory, known := r.gfdMemory()
+	if known && !strings.Contains(r.label(labelProduct), "-MIG-") {
+		r.gpus.CardMemoryMiB = &memory
+	}
+	if strategy != "mps" {
+		return r.is(gpuinfo.TimeSliced, gpuinfo.NoIsolation)
+	}
+	for _, name := range r.announced() {
+		if known && replicas > 1 {
+			r.memory(name, memory/replicas)
+		}
+	}
+	return r.is(gpuinfo.MPS, gpuinfo.Limit)
+}
+
+// cardsOfShares divides what is announced where no label counts cards and the shares are of cards.
+func (r *gpuReading) cardsOfShares(replicas int64) {
+	names := r.announced()
+	if r.gpus.Cards != nil || len(names) != 1 || strings.Contains(r.label(labelProduct), "-MIG-") || r.label(labelStrategy) != "" {
+		return
+	}
+	if n := r.devices[names[0]]; n%replicas == 0 {
+		r.cards(n / replicas)
+	}
+}
+
+// readGKE recognises what GKE's own plugin does, which writes no labels of feature discovery: a pool can have partitions, and share each card or
+// partition among so many clients. All of it goes under nvidia.com/gpu.
+func (r *gpuReading) readGKE() bool {
+	partition, sharing := r.label(labelGKEPartition), r.label(labelGKESharing)
+	if partition == "" && sharing == "" {
+		return false
+	}
+	if partition != "" {
+		r.gkePartition(partition)
+	}
+	switch sharing {
+	case "":
+		return r.is(gpuinfo.MIG, gpuinfo.Hardware)
+	case "time-sharing", "mps":
+		if clients, ok := r.number(labelGKEClients); ok && clients > 0 {
+			r.gpus.Replicas = &clients
+			if partition == "" {
+				r.cardsOfShares(clients)
+			}
+		}
+		if sharing == "mps" {
+			return r.is(gpuinfo.MPS, gpuinfo.Limit)
+		}
+		return r.is(gpuinfo.TimeSliced, gpuinfo.NoIsolation)
+	}
+	r.problem(LabelUnreadable, labelGKESharing+"="+sharing+": want time-sharing or mps")
+	return true
+}
+
+func (r *gpuReading) gkePartition(partition string) {
+	if _, err := gpuinfo.ParseProfile(partition); err != nil {
+		r.problem(LabelUnreadable, labelGKEPartition+": "+err.Error())
+		return
+	}
+	r.gpus.Profile = &partition
+}
+
+// readConfigured takes the kind of a resource that only the configuration knows.
+func (r *gpuReading) readConfigured() bool {
+	for _, name := range r.announced() {
+		resource, err := r.names.Resource(name)
+		if err != nil || resource.Profile != "" {
+			continue
+		}
+		switch resource.Kind {
+		case gpuinfo.TimeSliced:
+			return r.is(gpuinfo.TimeSliced, gpuinfo.NoIsolation)
+		case gpuinfo.MPS, gpuinfo.VGPU:
+			return r.is(resource.Kind, gpuinfo.Limit)
+		case gpuinfo.Whole, gpuinfo.MIG:
+			return r.is(resource.Kind, gpuinfo.Hardware)
+		}
+	}
+	return false
+}
+
+// mostCards is the most that one machine has. More units under a card's name are shares or instances.
+const mostCards = 16
+
+// readWhole recognises whole cards by what is not there: no mark of sharing or partitions. Names ending in .shared speak of sharing and do not say
+// which.
+func (r *gpuReading) readWhole() bool {
+	units, others := r.cardUnits()
+	replicas, counted := r.number(labelReplicas)
+	switch {
+	case others || units == "" && r.gpus.Units != nil && len(r.announced()) > 0:
+		return false
+	case units == "" && r.label(labelProduct) == "" && r.label(labelGKEAccelerator) == "":
+		return false
+	case counted && replicas == 0 && r.label(labelStrategy) == string(gpuinfo.Mixed):
+		return false // all cards are in MIG mode
+	case units != "" && (r.devices[units] > mostCards || r.gpus.Cards != nil && r.devices[units] > *r.gpus.Cards):
+		return false // what makes more units of a card left no mark
+	}
+	if units == "" {
+		units = gpuinfo.NvidiaGPU
+	}
+	// One unit is one card, unless another plugin hands out cards too.
+	if r.gpus.Cards == nil && r.devices[units] == 1 && len(r.gpus.Units) == 1 {
+		r.cards(1)
+	}
+	r.wholeMemory(units)
+	if strings.HasPrefix(units, "microsoft.com/") {
+		return r.is(gpuinfo.Whole, gpuinfo.UnknownIsolation) // the DirectX plugin can give one card to many
+	}
+	return r.is(gpuinfo.Whole, gpuinfo.Hardware)
+}
+
+// cardUnits returns the resource under which cards can be announced, and whether there are devices under names that are not for cards.
+func (r *gpuReading) cardUnits() (name string, others bool) {
+	for _, device := range r.announced() {
+		resource, err := r.names.Resource(device)
+		if err != nil || resource.Shared || resource.Profile != "" || resource.Kind != gpuinfo.UnknownKind && resource.Kind != gpuinfo.Whole {
+			others = true
+			continue
+		}
+		name = device
+	}
+	return name, others
+}
+
+// wholeMemory is what the driver or ACK measured; what a cloud says of a machine type is nominal.
+func (r *gpuReading) wholeMemory(units string) {
+	memory, ok := r.gfdMemory()
+	if !ok {
+		memory, ok = memoryText(r.label(labelACKMemory))
+	}
+	if ok {
+		r.memory(units, memory)
+		r.gpus.CardMemoryMiB = &memory
+	}
+}

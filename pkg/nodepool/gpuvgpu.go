@@ -1,0 +1,223 @@
+package nodepool
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// HAMi's annotations: what its agent registers, and whether it still answers.
+const (
+	hamiRegister  = "hami.io/node-nvidia-register"
+	hamiHandshake = "hami.io/node-handshake"
+)
+
+// hamiDevice is one card as HAMi's agent registers it. Count is into how many shares it may be split, Memory in MiB and Cores in percent, both scaled
+// where HAMi is told to hand out more than there is.
+type hamiDevice struct {
+	Count  int64  `json:"count"`
+	Memory int64  `json:"devmem"`
+	Cores  int64  `json:"devcore"`
+	Type   string `json:"type"`
+	Mode   string `json:"mode"`
+	Health bool   `json:"health"`
+}
+
+// hamiDevices reads either form of the register: JSON since release 2.9, before it a line of fields for each card that ends in a colon,
+// UUID,count,devmem,devcore,type,numa,health and in later releases index,mode.
+func hamiDevices(register string) ([]hamiDevice, error) {
+	if strings.HasPrefix(strings.TrimSpace(register), "[") {
+		var devices []hamiDevice
+		if err := json.Unmarshal([]byte(register), &devices); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", hamiRegister, err)
+		}
+		return devices, nil
+	}
+	var devices []hamiDevice
+	for entry := range strings.SplitSeq(register, ":") {
+		if entry == "" {
+			continue
+		}
+		device, err := hamiLine(strings.Split(entry, ","))
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %q: %w", hamiRegister, entry, err)
+		}
+		devices = append(devices, device)
+	}
+	return devices, nil
+}
+
+func hamiLine(fields []string) (device hamiDevice, err error) {
+	if len(fields) < 7 {
+		return device, fmt.Errorf("%d fields, want at least 7", len(fields))
+	}
+	for i, into := range []*int64{&device.Count, &device.Memory, &device.Cores} {
+		if *into, err = strconv.ParseInt(fields[1+i], 10, 64); err != nil {
+			return device, fmt.Errorf("field %d: %w", 2+i, err)
+		}
+	}
+	device.Type = fields[4]
+	if device.Health, err = strconv.ParseBool(fields[6]); err != nil {
+		return device, fmt.Errorf("field 7: %w", err)
+	}
+	if len(fields) > 8 {
+		device.Mode = fields[8]
+	}
+	return device, nil
+}
+
+// hamiModel is the model of the first card. Releases before 2.9 put NVIDIA- before a name that begins with NVIDIA.
+func hamiModel(node NodeObject) string {
+	devices, err := hamiDevices(node.Annotations[hamiRegister])
+	if err != nil || len(devices) == 0 {
+		return ""
+	}
+	model := devices[0].Type
+	if rest, doubled := strings.CutPrefix(model, "NVIDIA-"); doubled && strings.HasPrefix(rest, "NVIDIA") {
+		return rest
+	}
+	return model
+}
+
+// readHAMi recognises HAMi by what its agent registers, or by the label that lets the agent run together with more nvidia.com/gpu than the node has
+// cards: HAMi announces nothing else, so allocatable cannot tell how full a card is.
+func (r *gpuReading) readHAMi() bool {
+	register := r.node.Annotations[hamiRegister]
+	if register == "" {
+		units := r.gpus.Units[gpuinfo.NvidiaGPU]
+		if r.label("gpu") != "on" || r.gpus.Cards == nil || units <= *r.gpus.Cards || r.label(labelReplicas, labelSharing) != "" {
+			return false
+		}
+		return r.is(gpuinfo.VGPU, gpuinfo.Limit)
+	}
+	r.hamiSilent()
+	devices, err := hamiDevices(register)
+	if err != nil || len(devices) == 0 {
+		r.problem(LabelUnreadable, fmt.Sprintf("%s has no cards: %v", hamiRegister, err))
+		return r.is(gpuinfo.VGPU, gpuinfo.UnknownIsolation)
+	}
+	r.cards(int64(len(devices)))
+	r.hamiMemory(devices)
+	isolation := gpuinfo.Hardware
+	for _, device := range devices {
+		if device.Mode != "mig" {
+			isolation = gpuinfo.Limit
+		}
+	}
+	return r.is(gpuinfo.VGPU, isolation)
+}
+
+// hamiMemory compares what is registered with what such a card can have at most, and notes a card's memory where it is the same for all.
+func (r *gpuReading) hamiMemory(devices []hamiDevice) {
+	memory, same := devices[0].Memory, true
+	for i, device := range devices {
+		same = same && device.Memory == memory
+		if !device.Health {
+			r.problem(DeviceUnhealthy, fmt.Sprintf("HAMi says that card %d of %s is not well", i, hamiRegister))
+		}
+		if most := int64(r.product.GB) * 1024; r.productKnown && device.Memory > most {
+			r.problem(MemoryOvercommitted, fmt.Sprintf("HAMi registers %d MiB of a %s, which has at most %d MiB", device.Memory, r.product.Name, most))
+			same = false
+		}
+	}
+	if same && devices[0].Cores <= 100 {
+		r.gpus.CardMemoryMiB = &memory
+	}
+}
+
+// hamiSilent: the scheduler asks with Requesting_<time>, the agent answers Reported, and who does not answer is Deleted_<time>. Without a clock a
+// request alone says nothing.
+func (r *gpuReading) hamiSilent() {
+	for _, key := range []string{hamiHandshake, "NVIDIA"} {
+		if value := r.node.Annotations[key]; strings.HasPrefix(value, "Deleted") {
+			r.problem(AgentSilent, fmt.Sprintf("%s=%s: HAMi's agent does not answer, and HAMi schedules nothing here", key, value))
+		}
+	}
+}
+
+// readVolcano recognises Volcano's vGPU plugin. Memory is a sum over the cards, of which a request must fit one.
+func (r *gpuReading) readVolcano() bool {
+	most := func(name string) int64 { return max(r.gpus.Units[name], r.node.Capacity[name]) }
+	if most(gpuinfo.VolcanoNumber) == 0 {
+		return false
+	}
+	if cores := r.gpus.Units[gpuinfo.VolcanoCores]; r.gpus.Cards == nil && cores > 0 && cores%100 == 0 {
+		r.cards(cores / 100)
+	}
+	memory, announced := r.gpus.Units[gpuinfo.VolcanoMemory]
+	if announced && memory == 0 {
+		r.problem(MemoryMissing, gpuinfo.VolcanoMemory+" is 0: no request for memory can ever fit; large cards need the plugin's memory factor")
+	}
+	if memory > 0 {
+		r.memory(gpuinfo.VolcanoMemory, 1)
+		r.perCard(gpuinfo.VolcanoMemory, memory)
+	}
+	return r.is(gpuinfo.VGPU, gpuinfo.Limit)
+}
+
+// perCard divides a sum of memory over the cards, which are alike on a node.
+func (r *gpuReading) perCard(resource string, sum int64) {
+	if r.gpus.Cards != nil && *r.gpus.Cards > 0 && sum%*r.gpus.Cards == 0 {
+		r.gpus.UnitsPerCard = map[string]int64{resource: sum / *r.gpus.Cards}
+	}
+}
+
+// readGPUMemory recognises cards that ACK, or the open-source gpushare that it came from, hands out by memory. ACK labels its nodes with what
+// keeps pods apart; gpushare has no such labels and keeps nothing apart.
+func (r *gpuReading) readGPUMemory() bool {
+	sum := r.gpus.Units[gpuinfo.AliyunMemory]
+	if max(sum, r.node.Capacity[gpuinfo.AliyunMemory]) == 0 {
+		return false
+	}
+	r.perCard(gpuinfo.AliyunMemory, sum)
+	r.memory(gpuinfo.AliyunMemory, r.gpuMemoryUnit(sum))
+	isolation := gpuinfo.NoIsolation
+	switch value := r.label(labelACKMode); {
+	case value != "":
+		mode, err := gpuinfo.ParseACKMode(value)
+		if err != nil {
+			r.problem(LabelUnreadable, err.Error())
+		}
+		isolation = mode.Isolation()
+	case r.label("cgpu") == "true":
+		isolation = gpuinfo.Limit // the label of older releases
+	case r.label(labelACKPlacement) != "":
+		isolation = gpuinfo.UnknownIsolation
+	}
+	return r.is(gpuinfo.GPUMemory, isolation)
+}
+
+// gpuMemoryUnit is the MiB of one unit: 1024, unless gpushare was told to count MiB or ACK's share mode to count 128 MiB. Where the memory of a card
+// is known one of them must come out at it; otherwise size tells GiB from MiB where it can, and 0 says that it cannot.
+func (r *gpuReading) gpuMemoryUnit(sum int64) int64 {
+	const (
+		gib, share, mib = 1024, 128, 1
+		// No card has more GiB, and none that is shared has fewer MiB.
+		mostGiB, leastMiB = 512, 2048
+	)
+	perCard, known := r.gpus.UnitsPerCard[gpuinfo.AliyunMemory]
+	if card := r.gpus.CardMemoryMiB; known && card != nil {
+		for _, unit := range []int64{gib, share, mib} {
+			// A card's memory is rounded to units, either way, and a part of it can be reserved.
+			if total := perCard * unit; total < *card+unit && 10*(total+unit) >= 9**card {
+				return unit
+			}
+		}
+		return 0
+	}
+	if !known {
+		perCard = sum
+	}
+	switch {
+	case r.label(labelACKMode) == string(gpuinfo.ACKShare):
+		return 0
+	case perCard <= mostGiB:
+		return gib
+	case known && perCard >= leastMiB || !known && sum > mostCards*mostGiB:
+		return mib
+	}
+	return 0
+}

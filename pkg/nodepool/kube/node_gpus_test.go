@@ -1,0 +1,196 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// truth is what holds for a recorded node. Values are any: a number, a map, a text, or "unknown" and "none". What X_from says is text cannot be
+// derived from the object, so unknown is right there too.
+type truth map[string]any
+
+// nodeFixtures are nodes as people posted them, each with what is true of it in a comment at its top.
+func nodeFixtures(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/nodes/*.yaml")
+	if err != nil || len(paths) != 49 {
+		t.Fatalf("found %d nodes, %v; want 49", len(paths), err)
+	}
+	found := map[string]string{}
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[strings.TrimSuffix(filepath.Base(path), ".yaml")] = string(raw)
+	}
+	return found
+}
+
+func truthOf(t *testing.T, fixture string) truth {
+	t.Helper()
+	_, comment, found := strings.Cut(fixture, "# expect:\n")
+	if !found {
+		t.Fatal("nothing is expected")
+	}
+	var text strings.Builder
+	for line := range strings.Lines(comment) {
+		rest, isComment := strings.CutPrefix(line, "#   ")
+		if !isComment {
+			break
+		}
+		text.WriteString(rest)
+	}
+	var expect truth
+	if err := yaml.Unmarshal([]byte(text.String()), &expect); err != nil {
+		t.Fatal(err)
+	}
+	return expect
+}
+
+// unknowable: the truth is unknown itself, or known from the text beside the object alone.
+func (e truth) unknowable(key string) bool { return e[key] == "unknown" || e[key+"_from"] == "text" }
+
+func (e truth) number(key string) (int64, bool) {
+	n, ok := e[key].(float64)
+	return int64(n), ok
+}
+
+func (e truth) counts(key string) map[string]int64 {
+	values, ok := e[key].(map[string]any)
+	if !ok {
+		return nil
+	}
+	counts := map[string]int64{}
+	for name, n := range values {
+		counts[name] = int64(n.(float64))
+	}
+	return counts
+}
+
+// Unknown is right where the node cannot prove it, a wrong number never is.
+func TestRecordedNodesAreUnderstood(t *testing.T) {
+	for name, fixture := range nodeFixtures(t) {
+		t.Run(name, func(t *testing.T) {
+			objects, err := ReadNodeObjects(strings.NewReader(fixture))
+			if err != nil || len(objects) != 1 {
+				t.Fatalf("%d nodes, %v", len(objects), err)
+			}
+			got, want := nodepool.GPUReader{}.Read(objects[0]), truthOf(t, fixture)
+			want.checkTexts(t, got)
+			want.checkNumber(t, "cards", got.Cards)
+			want.checkNumber(t, "replicas", got.Replicas)
+			want.checkNumber(t, "card_memory_mib", got.CardMemoryMiB)
+			want.checkCounts(t, "units", got.Units)
+			want.checkCounts(t, "memory_mib", got.MemoryMiB)
+			if perCard := want.counts("per_card"); perCard != nil && !want.unknowable("cards") || got.UnitsPerCard != nil && want["units"] != "unknown" && perCard != nil {
+				if diff := cmp.Diff(perCard, got.UnitsPerCard); diff != "" {
+					t.Errorf("units per card (-true +read):\n%s", diff)
+				}
+			}
+			want.checkProblem(t, got)
+		})
+	}
+}
+
+func (e truth) checkTexts(t *testing.T, got nodepool.NodeGPUs) {
+	t.Helper()
+	for key, value := range map[string]string{
+		"product": text(got.Product), "kind": string(got.Kind), "isolation": string(got.Isolation), "profile": text(got.Profile), "pool": text(got.Pool),
+	} {
+		want, told := e[key].(string)
+		switch {
+		case !told || value == want || want == "none" && key == "pool" && value == "unknown":
+		case value == "unknown" && (e.unknowable(key) || key == "isolation" && e.unknowable("kind")):
+		default:
+			t.Errorf("%s is %s, true is %s", key, value, want)
+		}
+	}
+}
+
+func text(value *string) string {
+	if value == nil {
+		return "unknown"
+	}
+	return *value
+}
+
+// overcommitted registers are no memory of a card.
+func (e truth) checkNumber(t *testing.T, key string, got *int64) {
+	t.Helper()
+	want, told := e.number(key)
+	from, _ := e[key+"_from"].(string)
+	switch {
+	case got == nil && (!told || e.unknowable(key) || strings.Contains(from, "overcommitted")):
+	case got == nil:
+		t.Errorf("%s is unknown, true is %d", key, want)
+	case e[key] == "unknown":
+		t.Errorf("%s is %d, the node does not tell", key, *got)
+	case told && *got != want:
+		t.Errorf("%s is %d, true is %d", key, *got, want)
+	}
+}
+
+func (e truth) checkCounts(t *testing.T, key string, got map[string]int64) {
+	t.Helper()
+	if e[key] == "unknown" && got != nil {
+		t.Errorf("%s are %v, the node does not tell", key, got)
+	}
+	if want := e.counts(key); want != nil {
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-true +read):\n%s", key, diff)
+		}
+	}
+}
+
+func (e truth) checkProblem(t *testing.T, got nodepool.NodeGPUs) {
+	t.Helper()
+	if (e["problem"] == "none") != (len(got.Problems) == 0) {
+		t.Errorf("problems are %v, true is: %v", got.Problems, e["problem"])
+	}
+}
+
+// What is read of each recorded node, in one line: a change of the reading shows here, whatever the test above tolerates.
+func TestWhatIsReadOfRecordedNodesStays(t *testing.T) {
+	const golden = "testdata/nodes.txt"
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(readings(t), "\n")); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", golden, diff)
+	}
+}
+
+func readings(t *testing.T) string {
+	t.Helper()
+	var lines strings.Builder
+	fixtures := nodeFixtures(t)
+	for _, name := range slices.Sorted(maps.Keys(fixtures)) {
+		objects, err := ReadNodeObjects(strings.NewReader(fixtures[name]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gpus := nodepool.GPUReader{}.Read(objects[0])
+		fmt.Fprintf(&lines, "%s: %s %s, cards %s, units %v, MiB %v, %s, problems %v\n",
+			name, gpus.Kind, text(gpus.Product), number(gpus.Cards), gpus.Units, gpus.MemoryMiB, gpus.Isolation, gpus.Problems)
+	}
+	return lines.String()
+}
+
+func number(value *int64) string {
+	if value == nil {
+		return "unknown"
+	}
+	return fmt.Sprint(*value)
+}

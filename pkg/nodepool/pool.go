@@ -1,0 +1,174 @@
+package nodepool
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// poolLabels are the labels and annotations that name the pool of a node. More than one can be set; the first row wins.
+var poolLabels = []struct{ key, provider, source string }{
+	{"kubernetes.azure.com/agentpool", "aks", "AKS documentation"},
+	{"agentpool", "aks", "AKS documentation, older"},
+	{"karpenter.sh/nodepool", "karpenter", "Karpenter"},
+	{"karpenter.sh/provisioner-name", "karpenter", "Karpenter before v1beta1"},
+	{"eks.amazonaws.com/nodegroup", "eks", "EKS documentation, managed node groups"},
+	{"alpha.eksctl.io/nodegroup-name", "eks", "eksctl, self-managed node groups too"},
+	{"cloud.google.com/gke-nodepool", "gke", "GKE documentation"},
+	{"alibabacloud.com/nodepool-id", "ack", "ACK nodes"},
+	{"node.alibabacloud.com/nodepool-id", "ack", "ACK, a script in its documentation"},
+	{"oci.oraclecloud.com/node-pool-id", "oke", "Cluster Autoscaler for OKE; an annotation"},
+}
+
+// poolOf returns the pool of a node and whose pool it is.
+func (g GPUReader) poolOf(node NodeObject) (name, provider string, ok bool) {
+	if name := node.Labels[g.PoolLabel]; g.PoolLabel != "" && name != "" {
+		return name, "configured", true
+	}
+	for _, row := range poolLabels {
+		for _, from := range []map[string]string{node.Labels, node.Annotations} {
+			if name := from[row.key]; name != "" {
+				return name, row.provider, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// spotLabels mark nodes that the cloud can take back; the values are compared without regard to case.
+var spotLabels = []struct{ key, value, source string }{
+	{"kubernetes.azure.com/scalesetpriority", "spot", "AKS documentation"},
+	{"eks.amazonaws.com/capacityType", "spot", "EKS documentation"},
+	{"karpenter.sh/capacity-type", "spot", "Karpenter"},
+	{"cloud.google.com/gke-spot", "true", "GKE documentation"},
+}
+
+func isSpot(node NodeObject) bool {
+	for _, row := range spotLabels {
+		if strings.EqualFold(node.Labels[row.key], row.value) {
+			return true
+		}
+	}
+	return false
+}
+
+// GPUPool is what is understood of the nodes with one pool name. What not all of them agree on is unknown.
+type GPUPool struct {
+	Name string `json:"name"`
+	// Provider is aks, ack, eks, gke, karpenter, oke, or configured.
+	Provider string `json:"provider"`
+	Nodes    int    `json:"nodes"`
+	// Schedulable are those that are not cordoned.
+	Schedulable int     `json:"schedulable"`
+	Product     *string `json:"product"`
+	// Cards and Units are sums; nil when one node's are not known.
+	Cards     *int64            `json:"cards"`
+	Kind      gpuinfo.Kind      `json:"kind"`
+	Units     map[string]int64  `json:"units"`
+	Isolation gpuinfo.Isolation `json:"isolation"`
+	// Spot: at least one node can be taken back by the cloud.
+	Spot bool `json:"spot"`
+	// Zones and InstanceTypes are all that occur, Taints those that every node has: what a pod must tolerate to land on one that is added.
+	Zones         []string `json:"zones"`
+	InstanceTypes []string `json:"instanceTypes"`
+	Taints        []string `json:"taints"`
+	// Problems is the number of problems of all nodes.
+	Problems int `json:"problems"`
+}
+
+// Pools groups nodes by pool, by name. Nodes without one are in no pool. A name that two providers use makes two pools.
+func (g GPUReader) Pools(nodes []NodeObject) []GPUPool {
+	type key struct{ name, provider string }
+	members := map[key][]NodeObject{}
+	for _, node := range nodes {
+		if name, provider, ok := g.poolOf(node); ok {
+			members[key{name, provider}] = append(members[key{name, provider}], node)
+		}
+	}
+	pools := make([]GPUPool, 0, len(members))
+	for k, nodes := range members {
+		pools = append(pools, g.pool(k.name, k.provider, nodes))
+	}
+	slices.SortFunc(pools, func(a, b GPUPool) int {
+		return strings.Compare(a.Name+"\x00"+a.Provider, b.Name+"\x00"+b.Provider)
+	})
+	return pools
+}
+
+func (g GPUReader) pool(name, provider string, nodes []NodeObject) GPUPool {
+	pool := GPUPool{Name: name, Provider: provider, Nodes: len(nodes)}
+	zones, types, taints := map[string]bool{}, map[string]bool{}, map[string]int{}
+	for i, node := range nodes {
+		read := g.Read(node)
+		if i == 0 {
+			pool.Product, pool.Cards, pool.Kind, pool.Isolation = read.Product, read.Cards, read.Kind, read.Isolation
+			pool.Units = maps.Clone(read.Units)
+		} else {
+			pool.add(read)
+		}
+		pool.Problems += len(read.Problems)
+		pool.Spot = pool.Spot || isSpot(node)
+		if !node.Unschedulable {
+			pool.Schedulable++
+		}
+		zones[firstLabel(node, "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")] = true
+		types[firstLabel(node, "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")] = true
+		for _, taint := range node.Taints {
+			if taint.Key != cordonTaint.Key {
+				taints[taint.String()]++
+			}
+		}
+	}
+	maps.DeleteFunc(taints, func(_ string, n int) bool { return n < len(nodes) })
+	pool.Zones, pool.InstanceTypes, pool.Taints = listed(zones), listed(types), listed(taints)
+	return pool
+}
+
+// add joins another node: sums where both are known, and what is the same.
+func (p *GPUPool) add(node NodeGPUs) {
+	if p.Product != nil && (node.Product == nil || *node.Product != *p.Product) {
+		p.Product = nil
+	}
+	if p.Kind != node.Kind {
+		p.Kind = gpuinfo.UnknownKind
+	}
+	if p.Isolation != node.Isolation {
+		p.Isolation = gpuinfo.UnknownIsolation
+	}
+	switch {
+	case p.Cards == nil || node.Cards == nil:
+		p.Cards = nil
+	default:
+		sum := *p.Cards + *node.Cards
+		p.Cards = &sum
+	}
+	if p.Units == nil || node.Units == nil {
+		p.Units = nil
+		return
+	}
+	for name, n := range node.Units {
+		p.Units[name] += n
+	}
+}
+
+func firstLabel(node NodeObject, keys ...string) string {
+	for _, key := range keys {
+		if value := node.Labels[key]; value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+func listed[V any](set map[string]V) []string {
+	names := make([]string, 0, len(set))
+	for name := range set {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
