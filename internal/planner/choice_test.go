@@ -52,6 +52,9 @@ func TestLaunchesAreChosenByTheObjective(t *testing.T) {
 		"little GPU work is no excuse for many GPU nodes": {snapshot: `{"groups": [
 			{"name": "cpu", "resources": {"CPU": 8}, "maxReplicas": 9, "price": 5}, {"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 9, "price": 1}],
 			"pendingRequests": [{"resources": {"GPU": 0.25}, "count": 4}, {"resources": {"CPU": 8}, "count": 3}]}`, want: launch{"cpu": 2, "gpu": 1}},
+		"GPU work is not spread over more GPU nodes to make room for CPU work": {snapshot: `{"groups": [
+			{"name": "cpu", "resources": {"CPU": 8}, "maxReplicas": 9, "price": 5}, {"name": "gpu", "resources": {"CPU": 12, "GPU": 4}, "maxReplicas": 9, "price": 1}],
+			"pendingRequests": [{"resources": {"CPU": 2, "GPU": 1}, "count": 4}, {"resources": {"CPU": 8}, "count": 3}]}`, want: launch{"cpu": 3, "gpu": 1}},
 		"CPU work rides along on a GPU node that is needed": {snapshot: `{"groups": [
 			{"name": "cpu", "resources": {"CPU": 8}, "maxReplicas": 9, "price": 1}, {"name": "gpu", "resources": {"CPU": 32, "GPU": 1}, "maxReplicas": 9, "price": 9}],
 			"pendingRequests": [{"resources": {"CPU": 1, "GPU": 1}, "count": 1}, {"resources": {"CPU": 1}, "count": 30}]}`, want: launch{"gpu": 1}},
