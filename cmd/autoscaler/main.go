@@ -70,6 +70,7 @@ func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newPlanCommand(),
 		newExplainCommand(),
+		newNodepoolsCommand(),
 		newServeCommand(),
 		newVersionCommand(),
 	}
