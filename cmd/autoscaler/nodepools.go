@@ -36,11 +36,8 @@ func newNodepoolsCommand() *cobra.Command {
 		Use:   "nodepools [-f FILE...]",
 		Short: "Shows what is understood of the GPUs of each node and pool, and what is wrong with them",
 		Long: "Reads nodes from the API server, or from manifests as `kubectl get nodes -o yaml` prints them, and says of each how its GPUs are\n" +
-			"handed out: kind, cards, units, memory behind a unit, isolation and problems. What a node does not prove is left open.",
-		Example: "  autoscaler nodepools\n" +
-			"  autoscaler nodepools -f nodes.yaml -o json\n" +
-			"  kubectl get nodes -o json | autoscaler nodepools -f -\n" +
-			"  autoscaler nodepools --pool-label example.com/pool --resource example.com/half-gpu=time-sliced",
+			"handed out: kind, cards, units, memory behind a unit, isolation and problems. What a node does not prove is left open.\n\n" +
+			"  kubectl get nodes -o json | autoscaler nodepools -f -",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && len(flags.files) == 0 {
