@@ -1,0 +1,41 @@
+package e2e
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// TestTheNextGroupServesWhenTheFirstIsOutOfStock has two groups that bring the same to Ray. The pods of the one that is taken
+// first ask for a device that no node has, and no node autoscaler promises one.
+func TestTheNextGroupServesWhenTheFirstIsOutOfStock(t *testing.T) {
+	t.Parallel()
+	scarce := rig.Group{Name: "a-scarce", Max: 4, Devices: map[string]int64{"nvidia.com/gpu": 1, "example.com/scarce": 1}}
+	plenty := rig.Group{Name: "b-plenty", Max: 4, Devices: map[string]int64{"nvidia.com/gpu": 1}}
+	s := stage(t, rig.Cluster{Name: "stock", IdleSeconds: 60, Groups: []rig.Group{scarce, plenty}})
+	s.rest(http.MethodPost, "/request_resources", `{"bundles": [{"GPU": 1}]}`)
+	patched := func(group string) time.Time {
+		var at time.Time
+		s.eventually(group+" to be patched", func(facts []rig.Fact) bool {
+			i := slices.IndexFunc(facts, func(f rig.Fact) bool { return f.Stage == rig.GroupPatched && f.Group == group })
+			if i >= 0 {
+				at = facts[i].At
+			}
+			return i >= 0
+		})
+		return at
+	}
+	first := patched("a-scarce")
+	if took := patched("b-plenty").Sub(first); took < 20*time.Second || took > 50*time.Second {
+		t.Errorf("the next group was launched %v after the first, want 20 s of silence, which is the proof, and at most 30 s more", took)
+	}
+	s.k8sEvent("GroupFailing")
+	s.told("a group that cools down", func(st status) bool {
+		return len(st.Groups) == 2 && slices.ContainsFunc(st.Groups[0].Reasons, func(r struct{ Code, Message string }) bool { return r.Code == "cooling_down" })
+	})
+	s.workers("b-plenty", 1)
+	s.created("a-scarce", 1)
+}
