@@ -245,6 +245,7 @@ func withoutPriorities(v *view) bool {
 // withoutComing leaves only the nodes that are there: nothing is on its way, nothing comes. Demand goes to nodes that are
 // there first, which is where Ray's scheduler puts it; Ray's planner may put it on a pod that comes and stop an idle one.
 func withoutComing(v *view) bool {
+	v.launched = nil
 	for _, s := range []*planner.Snapshot{&v.ray, &v.us} {
 		editNodes(s, func(n *planner.Node) (bool, bool) { return n.State != planner.Pending, false })
 		here := map[string]int{}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"cmp"
+	"math"
+
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -71,7 +74,7 @@ func withoutLimits(v *view, d duel) bool {
 		return false
 	}
 	ours := answerOf(v.us, planner.Compute(v.us, v.us.Policy))
-	if ours.missing(v.us) > rays.missing(v.us)*(1+cent) {
+	if ours.shortfall(v.us).compare(rays.shortfall(v.us)) > 0 {
 		return false
 	}
 	for _, s := range []*planner.Snapshot{&v.ray, &v.us} {
@@ -81,21 +84,42 @@ func withoutLimits(v *view, d duel) bool {
 	return true
 }
 
-// missing weighs what is not served: a GPU as fourteen CPUs, about what clouds charge.
-func (a answer) missing(s planner.Snapshot) (sum float64) {
+// shortfall is what an answer leaves unserved.
+type shortfall struct {
+	constraint bool
+	gangs      int
+	// weight of the requests: a GPU as fourteen CPUs, about what clouds charge.
+	weight float64
+}
+
+func (a answer) shortfall(s planner.Snapshot) shortfall {
 	const gpu = 14
-	weight := func(b raydemand.Bundle) float64 {
-		return b[raydemand.CPU].Float() + gpu*b[raydemand.GPU].Float()
-	}
-	for i, n := range a.unservedRequests {
-		sum += float64(n) * weight(s.Requests[i].Bundle)
-	}
-	for i, unserved := range a.unservedGangs {
-		for _, b := range s.Gangs[i].Bundles {
-			if unserved {
-				sum += weight(b)
-			}
+	short := shortfall{constraint: a.unservedConstraint}
+	for _, unserved := range a.unservedGangs {
+		if unserved {
+			short.gangs++
 		}
 	}
-	return sum
+	for i, n := range a.unservedRequests {
+		b := s.Requests[i].Bundle
+		short.weight += float64(n) * (b[raydemand.CPU].Float() + gpu*b[raydemand.GPU].Float())
+	}
+	return short
+}
+
+// compare orders by what both planners serve first: request_resources, then gangs, then requests.
+func (s shortfall) compare(other shortfall) int {
+	if s.constraint != other.constraint {
+		if s.constraint {
+			return 1
+		}
+		return -1
+	}
+	if order := cmp.Compare(s.gangs, other.gangs); order != 0 {
+		return order
+	}
+	if math.Abs(s.weight-other.weight) <= cent {
+		return 0
+	}
+	return cmp.Compare(s.weight, other.weight)
 }
