@@ -11,8 +11,8 @@ const (
 	maxProgramItems = 60
 	maxProgramBins  = 120
 	maxFitBins      = 40
-	launchDives     = 4
-	fitDives        = 2
+	// programDives is how many dives are made: more find almost nothing that two have missed.
+	programDives = 2
 	// maxPlanSteps bounds all programs of a plan together.
 	maxPlanSteps = 1_500_000
 )
@@ -90,14 +90,14 @@ func (p *planning) cover(w *part, bins []bin, spare int64) packing {
 	if alone, bins := w.onAccelerators(bins); len(alone.items) > 0 && len(alone.items) < len(w.items) {
 		c := newCovering(alone.items, alone.left, bins, budget)
 		var most int64
-		for _, f := range c.best(launchDives).fillings {
+		for _, f := range c.best(programDives).fillings {
 			most += f.count * bins[f.bin].accelerators
 		}
 		budget[acceleratorBudget] = most
 		p.steps += c.steps
 	}
 	c := newCovering(w.items, w.left, bins, budget)
-	found := c.best(launchDives)
+	found := c.best(programDives)
 	p.steps += c.steps
 	return found
 }

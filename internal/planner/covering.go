@@ -13,8 +13,8 @@ type covering struct {
 	// left counts the bundles of each item that wait, limit how often each bin may still be used.
 	left, limit []int64
 	bins        []bin
-	// budget is what all bins together may still take, most what they might in the beginning.
-	budget, most budgets
+	// budget is what all bins together may still take.
+	budget budgets
 	// rows counts the rows of the program: items first, then limited bins by limitRow, then budgets by budgetRow.
 	rows              int
 	limited, limitRow []int
@@ -65,12 +65,12 @@ const (
 	pricingRounds = 60
 )
 
-// maxSteps bounds the search for something better than the first answer. A step is a node of a knapsack, or as much
+// maxSteps bounds the search for something better than the first answer of one program. A step is a node of a knapsack, or as much
 // work on the program: some tens of nanoseconds.
 const maxSteps = 200_000
 
 func newCovering(items []*item, left []int64, bins []bin, budget budgets) *covering {
-	c := &covering{items: items, left: left, bins: bins, budget: budget, most: budget, nodes: pricingNodes}
+	c := &covering{items: items, left: left, bins: bins, budget: budget, nodes: pricingNodes}
 	for i := range bins {
 		c.limit = append(c.limit, min(bins[i].limit, c.useful(i)))
 		c.dearest = max(c.dearest, bins[i].cost)

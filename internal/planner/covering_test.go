@@ -42,9 +42,9 @@ func drawCovering(t *rapid.T) *covering {
 }
 
 // checkPacking reports what a packing does that it may not.
-func checkPacking(t *rapid.T, c *covering, asked []int64, p packing) {
+func checkPacking(t *rapid.T, c *covering, asked []int64, budget budgets, p packing) {
 	served := make([]int64, len(c.items))
-	budget, times := c.most, make([]int64, len(c.bins))
+	times := make([]int64, len(c.bins))
 	for _, f := range p.fillings {
 		b := &c.bins[f.bin]
 		free, meant := vector(nil), false
@@ -128,11 +128,11 @@ func TestAPackingIsAllowedAndNoneIsCheaperThanTheProgramSays(t *testing.T) {
 	var asked, missed int
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCovering(t)
-		left := append([]int64(nil), c.left...)
+		left, budget := append([]int64(nil), c.left...), c.budget
 		best := cheapest{covering: c, unserved: math.MaxInt64}
 		best.from(0, 0)
-		p := c.best(launchDives)
-		checkPacking(t, c, left, p)
+		p := c.best(programDives)
+		checkPacking(t, c, left, budget, p)
 		if p.unserved < best.unserved || p.unserved == best.unserved && p.cost < best.cost-1e-9 {
 			t.Fatalf("leaves %d and costs %v, the best leaves %d and costs %v", p.unserved, p.cost, best.unserved, best.cost)
 		}

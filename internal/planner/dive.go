@@ -154,12 +154,7 @@ func (c *covering) best(dives int) packing {
 	if c.exact && !s.leavesOver() {
 		bound = s.objective()
 	}
-	dual := slices.Clone(s.dual)
-	found := c.explore(s, dives, bound)
-	if found.cost > bound*(1+closeEnough) && found.unserved == 0 {
-		c.refine(s, dual, &found)
-	}
-	return found
+	return c.explore(s, dives, bound)
 }
 
 // fit finds a packing into bins whatever they cost. It reports false when not even fractions of fillings would serve

@@ -15,7 +15,7 @@ func (p *planning) fitJointly(l *ledger, b *batch, greedy []int64) bool {
 		return false
 	}
 	c := newCovering(w.items, w.left, bins, budgets{math.MaxInt64, math.MaxInt64})
-	found, possible := c.fit(fitDives)
+	found, possible := c.fit(programDives)
 	p.steps += c.steps
 	if !possible {
 		return false
