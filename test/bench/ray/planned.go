@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"maps"
 	"math"
 
 	"heliostat.dev/heliostat/internal/planner"
@@ -22,8 +23,12 @@ func withoutDoomed(v *view, d duel) bool {
 
 // withoutVictims takes away the pods that Heliostat stops for a maximum, and the room they fill: of pods that are equal
 // in everything that counts the planners stop different ones, and the others differ in what they can still serve.
-func withoutVictims(v *view, _ duel) bool {
+func withoutVictims(v *view, d duel) bool {
+	rays, _, err := d.ray.plan(v.ray)
 	ours := answerOf(v.us, planner.Compute(v.us, v.us.Policy))
+	if err != nil || maps.Equal(rays.stop, ours.stop) {
+		return false
+	}
 	changed := takeAway(&v.us, ours.stop)
 	return takeAway(&v.ray, ours.stop) || changed
 }
