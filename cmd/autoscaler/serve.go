@@ -106,11 +106,14 @@ func (o *engineOptions) run(ctx context.Context, errOut io.Writer) error {
 	if err := o.loop.Validate(); err != nil {
 		return badInput{err}
 	}
+	o.kube.Logger = log
+	if err := o.kube.Validate(); err != nil {
+		return badInput{err}
+	}
 	config, err := o.restConfig()
 	if err != nil {
 		return badInput{err}
 	}
-	o.kube.Logger = log
 	manager, err := kube.NewManager(config, o.kube)
 	if err != nil {
 		return err
@@ -183,10 +186,13 @@ func (o *engineOptions) startREST(cancel context.CancelCauseFunc, log *slog.Logg
 // it can take over.
 func readiness(manager *kube.Manager) func() error {
 	return func() error {
-		if !manager.Ready() {
-			return errors.New("the caches of RayClusters and pods are not filled yet")
+		if manager.Ready() {
+			return nil
 		}
-		return nil
+		if err := manager.WatchError(); err != nil {
+			return fmt.Errorf("the caches of RayClusters and pods are not filled: %w", err)
+		}
+		return errors.New("the caches of RayClusters and pods are not filled yet")
 	}
 }
 

@@ -141,8 +141,8 @@ func (c Config) Validate() error {
 	if c.MaxInFlight < 0 || c.MaxInFlightPerGroup < 0 {
 		errs = append(errs, fmt.Errorf("in-flight caps are %d and %d, want 0 or more", c.MaxInFlight, c.MaxInFlightPerGroup))
 	}
-	if c.ReadsPerSecond < 0 {
-		errs = append(errs, fmt.Errorf("reads per second is %v, want a positive number", c.ReadsPerSecond))
+	if c.ReadsPerSecond != 0 && !(c.ReadsPerSecond >= 0.001 && c.ReadsPerSecond <= 1e6) {
+		errs = append(errs, fmt.Errorf("reads per second is %v, want a number from 0.001 to 1000000", c.ReadsPerSecond))
 	}
 	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"math"
 	"context"
 	"testing"
 	"time"
@@ -119,7 +120,7 @@ func TestConfigNamesEveryFieldThatMakesNoSense(t *testing.T) {
 	}
 	for name, c := range map[string]Config{
 		"form": {Form: "swarm"}, "mode": {DefaultMode: "sometimes"}, "duration": {GCSTimeout: -1},
-		"cap": {MaxInFlight: -1}, "reads": {ReadsPerSecond: -1},
+		"cap": {MaxInFlight: -1}, "reads": {ReadsPerSecond: -1}, "no number of reads": {ReadsPerSecond: math.NaN()}, "reads without end": {ReadsPerSecond: math.Inf(1)},
 	} {
 		if c.Validate() == nil {
 			t.Errorf("%s: want an error", name)

@@ -113,6 +113,9 @@ const maxPrice = 1e9
 // maxRequestCount bounds one entry of resource-requests; a larger number is a slip, not a cluster.
 const maxRequestCount = 1_000_000
 
+// mostProblems is how many bad entries of resource-requests are told one by one.
+const mostProblems = 3
+
 // decodeRequests reads the annotation entry by entry: one that cannot be read does not cost the others.
 func decodeRequests(text string) (requests []raydemand.Request, problems []string) {
 	var entries []json.RawMessage
@@ -130,6 +133,9 @@ func decodeRequests(text string) (requests []raydemand.Request, problems []strin
 			continue
 		}
 		requests = append(requests, request)
+	}
+	if more := len(problems) - mostProblems; more > 0 {
+		problems = append(problems[:mostProblems], fmt.Sprintf("%d more entries are left out", more))
 	}
 	return requests, problems
 }

@@ -89,7 +89,7 @@ func join(d decoded, pods []*corev1.Pod) nodepool.Cluster {
 	reportPods(report, &cluster)
 	reportReplicaFailure(root.object("status"), &cluster)
 	cluster.Unreadable = cluster.Unreadable || report.unreadable
-	cluster.Findings = distinct(slices.Concat(d.findings, report.list))
+	cluster.Findings = bounded(distinct(slices.Concat(d.findings, report.list)))
 	return cluster
 }
 

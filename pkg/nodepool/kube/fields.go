@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -27,8 +28,39 @@ type findings struct {
 
 func (f *findings) add(severity raydemand.Severity, code, field, seen, why, fix string) {
 	f.list = append(f.list, raydemand.Finding{
-		Code: code, Severity: severity, Object: f.object, Field: field, Seen: seen, Why: why, Fix: fix,
+		Code: code, Severity: severity, Object: f.object, Field: short(field), Seen: short(seen), Why: why, Fix: fix,
 	})
+}
+
+// short cuts what a person need not see whole: an annotation alone may be 256 KiB.
+func short(text string) string {
+	const most = 100
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + fmt.Sprintf("… (%d bytes)", len(text))
+}
+
+// mostOfACode is how many findings of one kind are told of one RayCluster.
+const mostOfACode = 20
+
+// bounded leaves out what goes on without end; the last finding of a kind says how many more there are.
+func bounded(all []raydemand.Finding) []raydemand.Finding {
+	told, last := map[string]int{}, map[string]int{}
+	var kept []raydemand.Finding
+	for _, f := range all {
+		told[f.Code]++
+		if told[f.Code] <= mostOfACode {
+			last[f.Code] = len(kept)
+			kept = append(kept, f)
+		}
+	}
+	for code, at := range last {
+		if more := told[code] - mostOfACode; more > 0 {
+			kept[at].Why += fmt.Sprintf("; %d more of this kind are not listed", more)
+		}
+	}
+	return kept
 }
 
 // errorsSince reports whether an error was added after the first mark findings.
@@ -173,9 +205,5 @@ func as[T any](f fields, name, want string) T {
 
 func (f fields) unreadable(path string, value any, want string) {
 	f.report.unreadable = true
-	seen := fmt.Sprint(value)
-	if len(seen) > 80 {
-		seen = seen[:80] + "…"
-	}
-	f.report.add(raydemand.Error, FieldUnreadable, path, seen, "it is not "+want+", so the operator cannot decode the object", "make it "+want)
+	f.report.add(raydemand.Error, FieldUnreadable, path, fmt.Sprint(value), "it is not "+want+", so the operator cannot decode the object", "make it "+want)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -54,6 +55,7 @@ type Manager struct {
 	pool         *pool
 	panics       *panics
 	ready        atomic.Bool // the caches are full
+	watchError   atomic.Pointer[error]
 	running      atomic.Bool // the workers run
 }
 
@@ -77,6 +79,10 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		Logger:  logr.FromSlogHandler(options.Logger.Handler()),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Cache: cacheOptions(options),
+	}
+	managerOptions.Cache.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
+		m.watchError.Store(&err)
+		toolscache.DefaultWatchErrorHandler(ctx, r, err)
 	}
 	// controller-runtime logs through a global of its own and complains, with a stack, while nobody sets it.
 	ctrllog.SetLogger(managerOptions.Logger)
@@ -155,8 +161,38 @@ func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
 	if err := errors.Join(m.manager.Add(workers), m.manager.Add(onceReady(func() { m.ready.Store(true) }))); err != nil {
 		return fmt.Errorf("adding the workers: %w", err)
 	}
-	if err := m.manager.Start(ctx); err != nil {
+	ended := make(chan error, 1)
+	go func() { ended <- m.manager.Start(ctx) }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		err = m.finish(ended)
+	}
+	if err != nil {
 		return fmt.Errorf("running the manager: %w", err)
+	}
+	return nil
+}
+
+// finish waits for the end of a manager that was told to end. While its caches fill it does not listen, and nothing has
+// been written yet that would need to be finished.
+func (m *Manager) finish(ended <-chan error) error {
+	if m.Ready() {
+		return <-ended
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(time.Second):
+		return nil
+	}
+}
+
+// WatchError returns the last error of a watch, nil when there was none: while the caches are not full it says why.
+func (m *Manager) WatchError() error {
+	if err := m.watchError.Load(); err != nil {
+		return *err
 	}
 	return nil
 }

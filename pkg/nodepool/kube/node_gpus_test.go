@@ -194,3 +194,38 @@ func number(value *int64) string {
 	}
 	return fmt.Sprint(*value)
 }
+
+// Whatever a file holds, it is refused or read, never a panic; and what shares a device never passes for isolated.
+func FuzzNodesAreReadOrRefused(f *testing.F) {
+	paths, err := filepath.Glob("testdata/nodes/*.yaml")
+	if err != nil || len(paths) == 0 {
+		f.Fatalf("found %d nodes, %v", len(paths), err)
+	}
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(raw))
+	}
+	f.Fuzz(func(t *testing.T, manifest string) {
+		nodes, err := ReadNodeObjects(strings.NewReader(manifest))
+		if err != nil {
+			return
+		}
+		for _, node := range nodes {
+			gpus := nodepool.GPUReader{}.Read(node)
+			if shared := gpus.Kind == "time-sliced" || gpus.Kind == "mps"; shared && gpus.Isolation == "hardware" {
+				t.Errorf("%s passes for isolated: %+v", gpus.Kind, gpus)
+			}
+			for _, problem := range gpus.Problems {
+				if problem.Code == "" || problem.Message == "" {
+					t.Errorf("a problem without code or message: %+v", gpus.Problems)
+				}
+			}
+		}
+		if pools := (nodepool.GPUReader{}).Pools(nodes); len(pools) > len(nodes) {
+			t.Errorf("%d pools of %d nodes", len(pools), len(nodes))
+		}
+	})
+}

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -41,6 +43,20 @@ func (o Options) Validate() error {
 		return fmt.Errorf("options: Single excludes LeaderElection and Namespaces")
 	case o.Poll < 0:
 		return fmt.Errorf("options: Poll is %v, want more than zero", o.Poll)
+	}
+	// To controller-runtime an empty name means all namespaces, so one from an unset variable would serve everybody.
+	for _, namespace := range o.Namespaces {
+		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
+			return fmt.Errorf("options: namespace %q: %s", namespace, wrong[0])
+		}
+	}
+	if o.LeaderElection {
+		if wrong := validation.IsDNS1123Label(o.LeaseNamespace); len(wrong) > 0 {
+			return fmt.Errorf("options: LeaseNamespace %q: %s", o.LeaseNamespace, wrong[0])
+		}
+		if wrong := validation.IsDNS1123Subdomain(o.LeaseName); len(wrong) > 0 {
+			return fmt.Errorf("options: LeaseName %q: %s", o.LeaseName, wrong[0])
+		}
 	}
 	return nil
 }

@@ -208,6 +208,36 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 	}
 }
 
+// Who may not list anything is told why it is not ready, and ends when it is told to.
+func TestWithoutRightsItSaysSoAndEndsWhenTold(t *testing.T) {
+	t.Parallel()
+	s := stage(t, "nobody")
+	config := rest.CopyConfig(lab.RESTConfig())
+	config.Impersonate.UserName = "nobody"
+	m, err := kube.NewManager(config, kube.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- m.Start(ctx, func(context.Context, nodepool.ClusterKey) time.Duration { return 0 })
+	}()
+	s.until("it to say that it may not", func() bool { return m.WatchError() != nil })
+	if err := m.WatchError(); !apierrors.IsForbidden(err) || m.Ready() {
+		t.Errorf("error is %v, ready %v; want it to be forbidden", err, m.Ready())
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it still runs 5 s after it was told to end")
+	}
+}
+
 // applyFile creates the objects of a manifest in the API groups of RBAC and of service accounts.
 func applyFile(t *testing.T, path string) {
 	t.Helper()
