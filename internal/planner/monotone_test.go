@@ -1,10 +1,10 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -101,22 +101,27 @@ func TestABusyWorkerIsStoppedOnlyAboveAMaximumAndAfterAllOthers(t *testing.T) {
 	})
 }
 
-// TestAGangIsPlacedWholeOrNotAtAll: a gang that is not served changes nothing; without it the plan is the same.
-func TestAGangIsPlacedWholeOrNotAtAll(t *testing.T) {
+// TestOfEqualGangsAsManyAreServedAsFitAndNoneHoldsHalf has room for a number of bundles, each on a worker of its own.
+func TestOfEqualGangsAsManyAreServedAsFitAndNoneHoldsHalf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		gangs, bundles, workers := rapid.IntRange(1, 5).Draw(t, "gangs"), rapid.IntRange(1, 5).Draw(t, "bundles"), rapid.IntRange(0, 20).Draw(t, "workers")
+		gpu := raydemand.Bundle{raydemand.GPU: raydemand.One}
+		s := Snapshot{Groups: []Group{{Name: "g", Resources: gpu, Max: workers, NumOfHosts: 1}}}
+		there := rapid.IntRange(0, workers).Draw(t, "there")
+		for i := range there {
+			s.Nodes = append(s.Nodes, Node{Pod: fmt.Sprint("n", i), Group: "g", State: Running, Total: gpu, Available: gpu})
+		}
+		for i := range gangs {
+			s.Gangs = append(s.Gangs, raydemand.Gang{ID: fmt.Sprint("gang", i), Bundles: slices.Repeat([]raydemand.Bundle{gpu}, bundles),
+				Strategy: rapid.SampledFrom([]raydemand.Strategy{raydemand.Pack, raydemand.Spread, raydemand.StrictSpread}).Draw(t, "strategy")})
+		}
 		plan := Compute(s, Policy{})
-		unmet := map[string]bool{}
-		for _, u := range plan.InfeasibleGangRequests {
-			unmet[u.ID] = true
+		served := min(gangs, workers/bundles)
+		if got := gangs - len(plan.InfeasibleGangRequests); got != served {
+			t.Errorf("%d of %d gangs of %d are served with %d workers, want %d", got, gangs, bundles, workers, served)
 		}
-		if len(unmet) == 0 {
-			return
-		}
-		without := s
-		without.Gangs = slices.DeleteFunc(slices.Clone(s.Gangs), func(g raydemand.Gang) bool { return unmet[g.ID] })
-		if diff := cmp.Diff(Compute(without, Policy{}).Launch, plan.Launch); diff != "" {
-			t.Errorf("launches (-without +with gangs that are not served): %s\n%s", diff, compact(s))
+		if want := max(0, served*bundles-there); plan.Launch["g"] != want {
+			t.Errorf("%d are launched for %d gangs of %d beside %d workers, want %d", plan.Launch["g"], served, bundles, there, want)
 		}
 	})
 }

@@ -56,6 +56,13 @@ func TestATopologyGangLandsWithinOneValueOfItsLabel(t *testing.T) {
 			unmet: "no value of the label rack has room for all 5 bundles: group r1: has room for 3 pods more, which is not enough; " +
 				"group r2: has room for 4 pods more, which is not enough; group none: it has no label rack",
 		},
+		"of a bundle that only nodes without the label could hold": {
+			nodes: `{"pod": "x", "group": "none", "state": "RUNNING", "total": {"GPU": 16}, "available": {"GPU": 16}}`,
+			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 16}]}`,
+			want:  decision{Launch: map[string]int{}, Unmet: []string{Impossible}},
+			unmet: "no value of the label rack has nodes or groups for each of the bundles: group none: too small: needs 16 GPU, has 8; " +
+				"group r1: too small: needs 16 GPU, has 8; group r2: too small: needs 16 GPU, has 8",
+		},
 		"two of them never hold half of what each needs": {
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}]},
 			        {"id": "b", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}]},

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -127,9 +128,13 @@ func (p *planning) gangReason(g *gang, given []int64) Reason {
 	if reason.Code == Impossible {
 		return reason
 	}
+	domains := p.domains(&ledger{lots: p.base}, g)
 	switch {
-	case g.TopologyLabel != "" && len(p.domains(&ledger{lots: p.base}, g)) == 0:
+	case g.TopologyLabel != "" && len(domains) == 0:
 		return Reason{Impossible, fmt.Sprintf("no node and no group has the label %s that the gang wants to share", g.TopologyLabel)}
+	case g.TopologyLabel != "" && !p.possibleWithin(g, domains):
+		return Reason{Impossible, fmt.Sprintf("no value of the label %s has nodes or groups for each of the bundles: %s", g.TopologyLabel,
+			listed(p.considered(g.options[0].items, given, g.TopologyLabel)))}
 	case g.TopologyLabel != "":
 		reason.Message = fmt.Sprintf("no value of the label %s has room for all %d bundles: %s", g.TopologyLabel, len(g.Bundles), reason.Message)
 	case g.Strategy == raydemand.StrictSpread:
@@ -138,4 +143,21 @@ func (p *planning) gangReason(g *gang, given []int64) Reason {
 		reason.Message = fmt.Sprintf("needs all %d bundles at once: %s", len(g.Bundles), reason.Message)
 	}
 	return reason
+}
+
+// possibleWithin reports whether for some option of a gang some domain has for each of its bundles a group or a node that
+// could ever hold it.
+func (p *planning) possibleWithin(g *gang, domains [][]bool) bool {
+	holds := func(it *item, within []bool) bool {
+		return slices.ContainsFunc(p.groups, func(g group) bool { return within[g.shape.labels] && it.suits(g.shape) }) ||
+			slices.ContainsFunc(p.base, func(l lot) bool { return within[l.shape.labels] && it.suits(l.shape) })
+	}
+	for _, within := range domains {
+		for _, o := range g.options {
+			if !slices.ContainsFunc(o.items, func(it *item) bool { return !holds(it, within) }) {
+				return true
+			}
+		}
+	}
+	return false
 }
