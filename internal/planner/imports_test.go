@@ -14,8 +14,9 @@ const module = "heliostat.dev/heliostat/"
 // pure lists the packages that decide without touching the world, each with the packages of this module it may see.
 var pure = map[string][]string{
 	"pkg/raydemand":    nil,
-	"pkg/nodepool":     {"pkg/raydemand"},
-	"internal/planner": {"pkg/raydemand", "pkg/nodepool"},
+	"pkg/gpuinfo":      nil,
+	"pkg/nodepool":     {"pkg/raydemand", "pkg/gpuinfo"},
+	"internal/planner": {"pkg/raydemand", "pkg/nodepool", "pkg/gpuinfo"},
 }
 
 // unwelcome are imports from the standard library that would let a decision depend on more than its snapshot.

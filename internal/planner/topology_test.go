@@ -123,6 +123,9 @@ func TestATopologyGangThatIsServedFitsWithinOneValue(t *testing.T) {
 		if len(s.Gangs) == 0 || s.Gangs[0].TopologyLabel == "" {
 			return
 		}
+		for i := range s.Groups {
+			s.Groups[i].NumOfHosts, s.Groups[i].Replicas = 1, nil // hosts that come back are not in the list of nodes
+		}
 		plan := Compute(s, Policy{})
 		if len(plan.InfeasibleGangRequests) > 0 {
 			return
@@ -133,7 +136,7 @@ func TestATopologyGangThatIsServedFitsWithinOneValue(t *testing.T) {
 			within.Nodes = slices.DeleteFunc(slices.Clone(all.Nodes), func(n Node) bool { return n.Labels["zone"] != zone })
 			within.Groups = slices.Clone(all.Groups)
 			for i := range within.Groups {
-				within.Groups[i].Replicas, within.Groups[i].Min, within.Groups[i].Closed = nil, 0, "closed"
+				within.Groups[i].Replicas, within.Groups[i].Min, within.Groups[i].Max, within.Groups[i].Closed = nil, 0, 100, "closed"
 			}
 			if len(Compute(within, Policy{}).InfeasibleGangRequests) == 0 {
 				return
