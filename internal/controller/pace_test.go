@@ -1,8 +1,8 @@
 package controller
 
 import (
-	"math"
 	"context"
+	"math"
 	"testing"
 	"time"
 
