@@ -93,6 +93,7 @@ func (c *Controller) redecide(r *record, o *outcome, fresh nodepool.Cluster, loo
 	o.view.cluster = fresh
 	o.view.members = roster(fresh, o.view.state.Nodes)
 	o.view.mode, o.view.why = effectiveMode(fresh, c.config.Form, c.config.DefaultMode)
+	r.drains.keepDeadlines(o.view, c.config.DrainDeadline)
 	r.guard.observe(o.view.now, fresh, o.view.members, o.view.state.Nodes, r.drains.leaving)
 	if looking && r.guard.wantsLook(o.view.now) {
 		r.guard.looked(o.view.now)

@@ -1,8 +1,11 @@
 package controller
 
 import (
+	"slices"
+	"strings"
 	"time"
 
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -23,11 +26,13 @@ type drain struct {
 	accepted bool
 	// answered is false while the call's outcome is unknown: it may have been accepted.
 	answered bool
-	// deadline is when a busy node above a lowered maximum goes by name. Ray never enforces it
-	// (docs/reference/facts.md#drain-deadline).
+	// deadline is when a busy node above a lowered maximum goes by name; zero while it has none, see keepDeadlines. Ray
+	// never enforces it (docs/reference/facts.md#drain-deadline).
 	deadline time.Time
-	refusals int
-	retryAt  time.Time
+	// idle: no work was on the node when the drain was asked. resumed: the deadline began after the drain did.
+	idle, resumed bool
+	refusals      int
+	retryAt       time.Time
 }
 
 // drains are a safety memory: which nodes were asked to leave, so that they serve no demand before the GCS says
@@ -35,7 +40,7 @@ type drain struct {
 type drains map[raydemand.NodeID]*drain
 
 // observe adopts drains found under way, and forgets those whose node is gone or lives on.
-func (d drains) observe(now time.Time, nodes []raydemand.Node, deadline, timeout time.Duration) {
+func (d drains) observe(now time.Time, nodes []raydemand.Node, timeout time.Duration) {
 	seen := make(map[raydemand.NodeID]bool, len(nodes))
 	for i := range nodes {
 		n := &nodes[i]
@@ -44,7 +49,7 @@ func (d drains) observe(now time.Time, nodes []raydemand.Node, deadline, timeout
 		switch n.Status {
 		case raydemand.Draining:
 			if known == nil {
-				d[n.ID] = &drain{pod: n.Instance, askedAt: now, accepted: true, answered: true, deadline: now.Add(deadline)}
+				d[n.ID] = &drain{pod: n.Instance, askedAt: now, accepted: true, answered: true}
 			} else {
 				known.accepted, known.answered = true, true
 			}
@@ -63,6 +68,51 @@ func (d drains) observe(now time.Time, nodes []raydemand.Node, deadline, timeout
 			delete(d, id)
 		}
 	}
+}
+
+// keepDeadlines lets work on a draining node go on for wait while its group is above its maximum. In a group within its
+// maximum, and while nothing may be written, a drain has no deadline: whoever lowers the maximum again, unfreezes the
+// cluster or starts this process anew gives the whole time anew, since nobody told the work of the old deadline any more.
+func (d drains) keepDeadlines(v view, wait time.Duration) {
+	if len(d) == 0 {
+		return
+	}
+	above := podsAboveMaximum(v.cluster, v.members)
+	for _, entry := range d {
+		switch {
+		case v.mode != nodepool.Managed || !above[entry.pod]:
+			entry.deadline, entry.resumed = time.Time{}, false
+		case v.live() && entry.accepted && entry.deadline.IsZero():
+			entry.deadline, entry.resumed = v.now.Add(wait), !entry.idle
+		}
+	}
+}
+
+// resumed lists the drains whose deadline began after them, by pod.
+func (d drains) resumed() []*drain {
+	var all []*drain
+	for _, entry := range d {
+		if entry.resumed {
+			all = append(all, entry)
+		}
+	}
+	slices.SortFunc(all, func(a, b *drain) int { return strings.Compare(a.pod, b.pod) })
+	return all
+}
+
+// podsAboveMaximum names the pods of groups that have more pods than their maximum allows.
+func podsAboveMaximum(cluster nodepool.Cluster, members []member) map[string]bool {
+	groups := map[string]bool{}
+	for _, g := range cluster.Groups {
+		groups[g.Name] = overGroupMax(cluster, members, g.Name)
+	}
+	pods := map[string]bool{}
+	for _, m := range members {
+		if groups[m.Group] {
+			pods[m.Pod] = true
+		}
+	}
+	return pods
 }
 
 // prune forgets the drains of pods that are gone.
@@ -97,6 +147,7 @@ func (d *drain) refuse(now time.Time) {
 	pause := firstRetry << min(d.refusals, 8)
 	d.refusals++
 	d.accepted, d.answered = false, true
+	d.deadline, d.resumed = time.Time{}, false
 	d.retryAt = now.Add(min(pause, lastRetry))
 }
 
@@ -108,6 +159,7 @@ func (d drains) ask(id raydemand.NodeID, pod string, now, deadline time.Time) *d
 		d[id] = entry
 	}
 	entry.askedAt, entry.deadline = now, deadline
+	entry.idle, entry.resumed = deadline.IsZero(), false
 	entry.accepted, entry.answered = false, false
 	return entry
 }

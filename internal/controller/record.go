@@ -80,6 +80,7 @@ func (r *record) voidRay() {
 // remember takes a view in, before anything is decided from it.
 func (r *record) remember(v *view, config Config) {
 	if !v.live() {
+		r.drains.keepDeadlines(*v, config.DrainDeadline)
 		r.waits.pause()
 		r.breakers.pause(v.now)
 		r.shortage = shortages{}
@@ -90,7 +91,8 @@ func (r *record) remember(v *view, config Config) {
 	v.demand = v.state.Demand
 	v.demand.Requests = r.lag.settle(v.now, v.state)
 	r.gangs.observe(v.now, v.state.Demand.Gangs)
-	r.drains.observe(v.now, v.state.Nodes, config.DrainDeadline, config.DrainTimeout)
+	r.drains.observe(v.now, v.state.Nodes, config.DrainTimeout)
+	r.drains.keepDeadlines(*v, config.DrainDeadline)
 	r.waits.observe(v.now, v.members, v.state.Demand, v.cluster.RequestResources)
 	r.breakers.observe(v.now, v.cluster, v.members, r.shortage.observe(v.now, v.cluster, v.members, config), config)
 	r.guard.observe(v.now, v.cluster, v.members, v.state.Nodes, r.drains.leaving)

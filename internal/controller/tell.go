@@ -48,6 +48,10 @@ func (c *Controller) tellStates(r *record, o outcome) {
 	if o.paused != "" && r.guard.doubts() {
 		c.raise(r, v, true, EventReductionsPaused, o.paused)
 	}
+	for _, entry := range r.drains.resumed() {
+		c.raise(r, v, false, EventDraining, fmt.Sprintf("%s: its node drains already, and its group is above its maximum: it has until %s",
+			entry.pod, entry.deadline.UTC().Format(time.TimeOnly)))
+	}
 	if r.looks.failures > 0 {
 		c.raise(r, v, true, EventReductionsPaused, fmt.Sprintf("the second look failed: %v", r.lookErr))
 	}
