@@ -67,6 +67,18 @@ func TestLaunchesAreChosenByTheObjective(t *testing.T) {
 		"two sizes together where neither alone is cheapest": {snapshot: `{"groups": [
 			{"name": "large", "resources": {"CPU": 10}, "maxReplicas": 9, "price": 10}, {"name": "small", "resources": {"CPU": 3}, "maxReplicas": 9, "price": 3.5}],
 			"pendingRequests": [{"resources": {"CPU": 3}, "count": 4}, {"resources": {"CPU": 1}, "count": 1}]}`, want: launch{"large": 1, "small": 1}},
+		"shapes that fill small nodes together, where the large one looks better at first": {snapshot: `{"groups": [
+			{"name": "small", "resources": {"CPU": 4}, "maxReplicas": 9, "price": 5}, {"name": "large", "resources": {"CPU": 10}, "maxReplicas": 9, "price": 12}],
+			"pendingRequests": [{"resources": {"CPU": 3}, "count": 3}, {"resources": {"CPU": 1}, "count": 3}]}`, want: launch{"small": 3}},
+		"the same among groups of the best priority alone": {snapshot: `{"groups": [{"name": "spot", "resources": {"CPU": 12}, "maxReplicas": 9, "price": 1},
+			{"name": "small", "resources": {"CPU": 4}, "maxReplicas": 9, "price": 5, "priority": 1}, {"name": "large", "resources": {"CPU": 10}, "maxReplicas": 9, "price": 12, "priority": 1}],
+			"pendingRequests": [{"resources": {"CPU": 3}, "count": 3}, {"resources": {"CPU": 1}, "count": 3}]}`, want: launch{"small": 3}},
+		"priority holds for gangs too": {snapshot: `{"groups": [
+			{"name": "reserved", "resources": {"CPU": 8}, "maxReplicas": 1, "price": 2, "priority": 10}, {"name": "spot", "resources": {"CPU": 4}, "maxReplicas": 9, "price": 1}],
+			"pendingGangRequests": [{"strategy": "STRICT_SPREAD", "bundles": [{"CPU": 4}, {"CPU": 4}]}]}`, want: launch{"reserved": 1, "spot": 1}},
+		"a small count of a small shape does not make a dear node look good": {snapshot: `{"groups": [
+			{"name": "a", "resources": {"CPU": 8}, "maxReplicas": 9, "price": 18}, {"name": "b", "resources": {"CPU": 13}, "maxReplicas": 9, "price": 13}],
+			"pendingRequests": [{"resources": {"CPU": 6}, "count": 3}, {"resources": {"CPU": 2}, "count": 1}]}`, want: launch{"b": 2}},
 		"the preferred selector comes before price": {snapshot: `{"groups": [
 			{"name": "eu", "resources": {"CPU": 4}, "labels": {"zone": "eu"}, "maxReplicas": 1, "price": 9}, {"name": "us", "resources": {"CPU": 4}, "labels": {"zone": "us"}, "maxReplicas": 9, "price": 1}],
 			"pendingRequests": [{"resources": {"CPU": 4}, "count": 2, "labelSelectors": [{"zone": "eu"}, {"zone": "us"}]}]}`, want: launch{"eu": 1, "us": 1}},

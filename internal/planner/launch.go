@@ -49,19 +49,23 @@ func (p *planning) launchBest(l *ledger, b *batch) {
 	}
 }
 
-// fairPrices is what one bundle of each item costs on the group that serves it cheapest, filled with nothing else.
+// fairPrices is what one bundle of each item costs on the group that serves it cheapest, filled with nothing
+// else, however few of them wait: the rest of the node serves others.
 func (p *planning) fairPrices(l *ledger, b *batch) []float64 {
 	if l.how != thriftiest && l.how != jointly {
 		return nil
 	}
-	fair := make([]float64, len(b.items))
+	fair, most := make([]float64, len(b.items)), int64(maxCount)
+	if b.spread {
+		most = 1
+	}
 	for at, it := range b.items {
 		for i := range p.groups {
 			g := &p.groups[i]
 			if b.left[at] == 0 || l.room[i] < g.hosts || it.rank[g.shape.labels] == noMatch {
 				continue
 			}
-			if n := g.shape.total.times(it.need, b.limit(at)); n > 0 {
+			if n := g.shape.total.times(it.need, most); n > 0 {
 				if each := p.yard.cost[i] / float64(n*g.hosts); fair[at] == 0 || each < fair[at] {
 					fair[at] = each
 				}

@@ -167,7 +167,7 @@ func TestTheWorkOnAPlanIsBounded(t *testing.T) {
 // may be idle already.
 func TestPodsThatJoinOneByOneAreNotPlannedForAgain(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
-	for i, s := range markets(60) {
+	for i, s := range markets(200) {
 		s = applied(s, Compute(s, Policy{}), 0)
 		for range 3 {
 			if again := Compute(s, Policy{}); len(again.Launch) > 0 {
