@@ -36,7 +36,7 @@ var models = []struct {
 }
 
 // ProductOf tells the product from a model as labels, annotations or NVML write it, in either case and with spaces, hyphens or underscores.
-// It is false for cards without MIG and for names that several products share.
+// It is false for cards without MIG and for names that several products share. All callers share what it returns.
 func ProductOf(model string) (Product, bool) {
 	words := strings.FieldsFunc(strings.ToUpper(model), func(r rune) bool { return r == '-' || r == '_' || r == ' ' })
 	has := func(word string) bool { return slices.Contains(words, word) }

@@ -48,6 +48,11 @@ func (p Profile) Plain() bool { return !strings.ContainsAny(p.Name, "+-") }
 
 // Profile returns the profile of that name, in either spelling.
 func (p Product) Profile(name string) (Profile, bool) {
+	for _, profile := range p.Profiles {
+		if profile.Name == name {
+			return profile, true
+		}
+	}
 	wanted, err := ParseProfile(name)
 	if err != nil {
 		return Profile{}, false
@@ -71,11 +76,14 @@ func Products() []Product {
 	products := slices.Clone(assembled())
 	for i := range products {
 		products[i].Profiles = slices.Clone(products[i].Profiles)
+		for j := range products[i].Profiles {
+			products[i].Profiles[j].Starts = slices.Clone(products[i].Profiles[j].Starts)
+		}
 	}
 	return products
 }
 
-// ProductNamed returns the product with this Name.
+// ProductNamed returns the product with this Name. All callers share it: nobody may change it.
 func ProductNamed(name string) (Product, bool) {
 	for _, product := range assembled() {
 		if product.Name == name {
