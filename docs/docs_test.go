@@ -136,6 +136,7 @@ func TestReasonsListsEveryCodeAndNoOther(t *testing.T) {
 	want := map[string][]string{
 		"Why a group has the size it has": codes(t, "internal/planner/reasons.go", "^Code"),
 		"Why a pod shall go":              codes(t, "internal/planner/limits.go", "."),
+		"Why a pod was taken away":        codes(t, "internal/controller/removal.go", "^removed"),
 		"Why demand is not served":        codes(t, "internal/planner/plan.go", "."),
 		"Why a RayCluster is not managed": codes(t, "internal/controller/mode.go", "."),
 		"Events on the RayCluster":        codes(t, "internal/controller/tell.go", "^Event"),
