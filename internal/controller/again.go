@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -12,6 +13,15 @@ import (
 // raySight is how long a reading of Ray is good enough to take away a pod that only its absence from Ray condemns, or to
 // ask a node to leave: raylets report once a second, so an older one may miss a worker that has joined and got work.
 const raySight = time.Second
+
+// recentEnough keeps the removals for which a look of that age is good enough: raySight where a pod goes because no living
+// node was in it, longest where Ray or a deadline had agreed. Multi-host replicas stay whole.
+func (i intent) recentEnough(members []member, age, longest time.Duration) intent {
+	i.removals = wholeReplicas(members, slices.DeleteFunc(slices.Clone(i.removals), func(gone removal) bool {
+		return age > longest || absent(gone.reason) && age > raySight
+	}))
+	return i
+}
 
 // errOtherRay says that the second reading comes from another Ray session, or from a GCS that does not list its head.
 var errOtherRay = errors.New("the GCS was restarted or lists no head")
@@ -49,7 +59,11 @@ func (i intent) stillTrue(members []member, proves bool) intent {
 	removals, wishes := i.removals, i.wishes
 	i.removals, i.wishes = nil, nil
 	for _, gone := range removals {
-		if !absent(gone.reason) || (proves && !byPod[gone.pod].joined()) {
+		lives := byPod[gone.pod].joined()
+		switch {
+		case gone.reason == removedDrained && lives: // its container was started anew
+		case absent(gone.reason) && (lives || !proves):
+		default:
 			i.removals = append(i.removals, gone)
 		}
 	}

@@ -113,6 +113,9 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	if r.patches.resting(o.view.now) {
 		return
 	}
+	if len(o.intent.removals) > 0 {
+		o.intent = o.intent.recentEnough(o.view.members, c.config.Now().Sub(o.lookedAt), c.config.MaxDataAge)
+	}
 	targets, findings, err := nodepool.Targets(r.withReturned(o.view), o.intent.launch, podsOf(o.intent.removals))
 	o.findings = append(o.findings, findings...)
 	if err != nil {
@@ -125,7 +128,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	started := c.config.Now()
-	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.cluster.UID, Targets: targets})
+	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.cluster.UID, Generation: o.view.cluster.Generation, Targets: targets})
 	took := c.config.Now().Sub(started)
 	switch {
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):

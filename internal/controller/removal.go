@@ -106,6 +106,8 @@ func (r *record) removable(v view, m member, overMax bool, config Config) (reaso
 		return removedOverdue, true
 	case m.Node != nil:
 		return "", false
+	case joining(m, v.now, config):
+		return "", false // it goes the usual way once it has joined
 	case overMax:
 		return removedOverMax, true
 	case r.breakers.open(m.Group, v.now) && r.waits.unjoinedFor(m.Pod, v.now) >= config.AllocationTimeout && !starting(m, v.now, config):
@@ -125,7 +127,14 @@ func starting(m member, now time.Time, config Config) bool {
 	if m.ScheduledAt.IsZero() || now.Sub(m.ScheduledAt) >= slowestStart {
 		return false
 	}
-	return !m.Running || now.Sub(m.StartedAt) < config.AllocationTimeout
+	return !m.Running || joining(m, now, config)
+}
+
+// joining reports whether Ray is being started in the pod. Ray gives work to a worker in the moment in which it joins, and
+// nothing that was read before can rule that moment out between the last look and the pod's end. A drain can, so such a
+// pod is let join and is drained like any other. A pod whose container does not run yet is seconds away from joining.
+func joining(m member, now time.Time, config Config) bool {
+	return m.Running && now.Sub(m.StartedAt) < config.AllocationTimeout
 }
 
 // unneeded reports whether a pod that never joined outlived the demand it was made for: nothing at all has been asked

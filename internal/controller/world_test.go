@@ -221,6 +221,7 @@ type fakeKube struct {
 	freshErr      error
 	freshReads    int
 	looking       func() // runs during each fresh read
+	telling       func() // runs during each Event
 	deposed       bool   // another process leads
 	changes       []nodepool.Change
 	events        []string
@@ -259,6 +260,10 @@ func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, erro
 		return 0, nodepool.ErrNotLeading
 	}
 	k.changes = append(k.changes, change)
+	names := slices.ContainsFunc(change.Targets, func(t nodepool.Target) bool { return len(t.WorkersToDelete) > 0 })
+	if names && change.Generation != k.cluster.Generation {
+		return 0, nodepool.ErrConflict
+	}
 	for _, t := range change.Targets {
 		g := &k.cluster.Groups[t.Index]
 		if g.Name != t.Group || g.Replicas != t.From || change.UID != k.cluster.UID {
@@ -277,6 +282,9 @@ func (k *fakeKube) Leading() bool { return !k.deposed }
 
 func (k *fakeKube) Event(_ nodepool.Cluster, _ bool, reason, _ string) {
 	k.events = append(k.events, reason)
+	if k.telling != nil {
+		k.telling()
+	}
 }
 
 func (k *fakeKube) told(reason string) int {

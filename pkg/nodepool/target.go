@@ -29,6 +29,8 @@ type Target struct {
 type Change struct {
 	Cluster ClusterKey
 	// UID guards against a cluster that was deleted and created anew under the same name.
-	UID     string
-	Targets []Target
+	UID string
+	// Generation is that of the spec which the targets were computed from. A change that names pods is refused on any other.
+	Generation int64
+	Targets    []Target
 }

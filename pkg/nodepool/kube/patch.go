@@ -3,6 +3,7 @@ package kube
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -20,7 +21,12 @@ type operation struct {
 // meanwhile, to a group that moved to another index, over another writer's replicas or beyond bounds that were moved. The
 // API server refuses the whole patch with 422 when one test fails.
 //
+// Pods are named only in the very spec that they were chosen from: what they are depends on numOfHosts, on the names that
+// somebody else wrote and more. The generation tells, which only an edit of the spec moves; resourceVersion would conflict
+// with each of the operator's status updates, the more often the more pods move. What is annotated is tested by itself.
+//
 //	test    /metadata/uid, /metadata/deletionTimestamp, the annotations freeze and mode, /spec/suspend
+//	test    /metadata/generation                                  where pods are named
 //	test    /spec/workerGroupSpecs/i/groupName, /replicas, /minReplicas and /maxReplicas      for each target
 //	replace /spec/workerGroupSpecs/i/replicas                     (add where it was absent)
 //	replace /spec/workerGroupSpecs/i/scaleStrategy                (add where it was absent)
@@ -31,6 +37,12 @@ func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
 		return nil, fmt.Errorf("%w: uid is %s, was %s", nodepool.ErrConflict, uid, change.UID)
 	}
 	patch := guards(root)
+	if namesPods(change) {
+		if stored := root.object("metadata").int64("generation"); stored != change.Generation {
+			return nil, fmt.Errorf("%w: generation is %d, the pods were chosen from %d", nodepool.ErrConflict, stored, change.Generation)
+		}
+		patch = append(patch, operation{"test", "/metadata/generation", change.Generation})
+	}
 	groups := root.object("spec").objects("workerGroupSpecs")
 	var writes []operation
 	for _, target := range change.Targets {
@@ -58,6 +70,10 @@ func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
 		return nil, fmt.Errorf("writing patch of %s: %w", change.Cluster, err)
 	}
 	return text, nil
+}
+
+func namesPods(change nodepool.Change) bool {
+	return slices.ContainsFunc(change.Targets, func(t nodepool.Target) bool { return len(t.WorkersToDelete) > 0 })
 }
 
 // guards test that the RayCluster is the one that was read and has not been stopped meanwhile.

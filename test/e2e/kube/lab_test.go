@@ -189,7 +189,7 @@ func (s *scene) targets(cluster nodepool.Cluster, launch map[string]int, leaving
 	if err != nil || len(targets) == 0 {
 		s.Fatalf("targets %v, error %v", targets, err)
 	}
-	return nodepool.Change{Cluster: cluster.Key, UID: cluster.UID, Targets: targets}
+	return nodepool.Change{Cluster: cluster.Key, UID: cluster.UID, Generation: cluster.Generation, Targets: targets}
 }
 
 func finding(cluster nodepool.Cluster, code string) bool {

@@ -1,0 +1,130 @@
+package controller
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// start makes the pod's Ray container run from now on.
+func (w *world) start(i int) {
+	p := &w.kube.cluster.Workers[i]
+	p.Running, p.ScheduledAt, p.StartedAt = true, w.now, w.now
+}
+
+func TestAPodWhoseRayIsStartingIsLetJoinAndThenDrained(t *testing.T) {
+	w := newWorld(t, Config{AllocationTimeout: 5 * time.Minute}, gpuGroup("gpu", 0, 0, 4))
+	w.want(1, gpu(1))
+	w.cycle()
+	w.lastChange()
+	w.operate()
+	w.want(0, nil)
+	w.after(time.Second)
+	w.after(55 * time.Second)
+	w.start(0)
+	for range 30 {
+		w.after(time.Second)
+	}
+	w.lastNothing("Ray may give it work in the moment in which it joins")
+	w.joinAll()
+	w.after(time.Second)
+	w.after(61 * time.Second)
+	if got := w.ray.drained(); !slices.Equal(got, []string{w.pod(0)}) {
+		t.Fatalf("drained %v, want the worker, once it was idle for long enough", got)
+	}
+	w.after(time.Second)
+	if got := w.lastChange(); got.Replicas != 0 {
+		t.Errorf("target = %+v, want the drained pod gone", got)
+	}
+}
+
+func TestAPodThatRunsAndNeverJoinsIsWithdrawnAfterTheAllocationTimeout(t *testing.T) {
+	w := newWorld(t, Config{AllocationTimeout: 5 * time.Minute, BreakerCooldown: time.Hour}, gpuGroup("gpu", 1, 0, 4))
+	w.kube.cluster.Workers[0].Running = false
+	w.ray.nodes = w.ray.nodes[:1]
+	w.start(0)
+	for range 29 {
+		w.after(10 * time.Second)
+	}
+	w.lastNothing("it may still join")
+	for range 2 {
+		w.after(10 * time.Second)
+	}
+	if got := w.lastChange(); got.Replicas != 0 {
+		t.Errorf("target = %+v, want the pod gone", got)
+	}
+}
+
+func TestAPodAboveALoweredMaximumWhoseRayIsStartingIsLetJoin(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.want(2, gpu(1))
+	w.cycle()
+	w.lastChange()
+	w.operate()
+	w.start(0)
+	w.limit("gpu", 0)
+	if got := w.lastChange(); !slices.Equal(got.WorkersToDelete, []string{w.pod(1)}) {
+		t.Errorf("target = %+v, want only the pod gone whose container does not run", got)
+	}
+}
+
+// aboveMaximum has one pod that has not joined, above the maximum, and something impossible to tell of.
+func aboveMaximum(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+	w.want(1, gpu(1))
+	w.cycle()
+	w.lastChange()
+	w.operate()
+	w.want(1, gpu(100))
+	w.group("gpu").Max = 0
+	return w
+}
+
+func TestNoPodGoesByNameOnALookThatHasGrownOld(t *testing.T) {
+	w := aboveMaximum(t)
+	w.kube.telling = func() { w.now = w.now.Add(1100 * time.Millisecond) }
+	w.after(time.Second)
+	if len(w.kube.events) == 0 {
+		t.Fatal("nothing was told, so no time has passed between look and patch")
+	}
+	w.lastNothing("a pod may join within a second")
+	w.kube.telling = nil
+	w.after(time.Second)
+	if got := w.lastChange(); len(got.WorkersToDelete) != 1 {
+		t.Errorf("target = %+v, want the pod gone on the next look", got)
+	}
+}
+
+func TestNoPodGoesByNameOnASpecThatHasChangedSince(t *testing.T) {
+	w := aboveMaximum(t)
+	w.kube.telling = func() { w.kube.cluster.Generation++ }
+	d := w.after(time.Second)
+	if !slices.ContainsFunc(d.Actions, func(a Action) bool { return a.Result == ResultConflict }) {
+		t.Errorf("actions = %+v, want a conflict: the spec is not the one that the pod was chosen from", d.Actions)
+	}
+	if names := w.group("gpu").WorkersToDelete; len(names) > 0 {
+		t.Errorf("%v was named", names)
+	}
+}
+
+func TestADrainedPodThatComesToLifeDuringTheSecondLookStays(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	w.after(61 * time.Second)
+	if len(w.ray.drains) != 1 {
+		t.Fatalf("drained %v, want the idle worker", w.ray.drained())
+	}
+	w.kube.looking = func() {
+		reborn := *w.node(w.pod(0))
+		reborn.ID, reborn.Status, reborn.Available = nodeID("reborn"), raydemand.Running, raydemand.Bundle{}
+		w.ray.nodes = append(w.ray.nodes, reborn)
+		w.kube.looking = nil
+	}
+	w.after(time.Second)
+	w.lastNothing("its container was started anew, and the new Ray node works")
+	if w.kube.looking != nil {
+		t.Fatal("the pod was never about to go")
+	}
+}
