@@ -2,7 +2,6 @@ package planner
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -168,10 +167,11 @@ func (c *covering) fit(dives int) (packing, bool) {
 	return c.explore(s, dives, 0), true
 }
 
-// explore dives from a solved program with several first choices.
+// explore packs greedily by the worths of a solved program, then dives with several first choices.
 func (c *covering) explore(s *simplex, dives int, bound float64) packing {
 	left, limit, budget := slices.Clone(c.left), slices.Clone(c.limit), c.budget
-	best := packing{unserved: math.MaxInt64}
+	greedy := c.finished(s.dual, nil)
+	best := packing{greedy.fillings, greedy.unserved, greedy.cost, bound}
 	for choice := range dives {
 		copy(c.left, left)
 		copy(c.limit, limit)
