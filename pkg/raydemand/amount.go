@@ -46,7 +46,11 @@ func FromFloat(f float64) (Amount, error) {
 func ParseAmount(text string) (Amount, error) {
 	// big.Rat would build 10^exponent: an exponent of a few digits is all a real amount needs.
 	if i := strings.IndexAny(text, "eE"); i >= 0 && len(strings.TrimLeft(text[i+1:], "+-0")) > 2 {
-		return 0, fmt.Errorf("%w: %q", ErrAmount, text)
+		if digits, small := strings.CutPrefix(text[i+1:], "-"); !small || strings.Trim(digits, "0123456789") != "" {
+			return 0, fmt.Errorf("%w: %q", ErrAmount, text)
+		}
+		_, err := ParseAmount(text[:i])
+		return 0, err // the 64 digits in front of such an exponent are nothing
 	}
 	if len(text) > 64 || strings.ContainsAny(text, "/xXpP_") {
 		return 0, fmt.Errorf("%w: %q", ErrAmount, text)

@@ -15,6 +15,7 @@ func TestParseAmountIsExactToFourDecimals(t *testing.T) {
 	for text, want := range map[string]Amount{
 		"0": 0, "1": One, "0.5": 5000, "0.0001": 1, "0.00005": 1, "0.00004": 0, "-1.5": -15000, "-0.00005": -1,
 		"1e3": 1000 * One, "2.50": 25000, "68719476736": 68719476736 * One, "1E-4": 1, "1e+02": 100 * One,
+		"1e-999999999": 0, "-2.5E-00100": 0, "1e-100": 0,
 	} {
 		got, err := ParseAmount(text)
 		if err != nil || got != want {
@@ -24,7 +25,7 @@ func TestParseAmountIsExactToFourDecimals(t *testing.T) {
 }
 
 func TestParseAmountRefusesWhatRayCouldNotHold(t *testing.T) {
-	for _, text := range []string{"", "x", "NaN", "Inf", "1e308", "1e999999999", "1e-999999999", "1/3", "0x10", "1_0", "922337203685478", "null", `"1"`, "1e", "--1"} {
+	for _, text := range []string{"", "x", "NaN", "Inf", "1e308", "1e999999999", "x1e-999", "1e-9x9", "1e--999", "1e+-999", "1e-", "1/3", "0x10", "1_0", "922337203685478", "null", `"1"`, "1e", "--1"} {
 		if got, err := ParseAmount(text); !errors.Is(err, ErrAmount) {
 			t.Errorf("ParseAmount(%q) = %d, %v; want ErrAmount", text, got, err)
 		}
