@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -59,6 +60,10 @@ func kubeNode(name, gpus string, ready corev1.ConditionStatus) *corev1.Node {
 		},
 	}
 }
+
+// client-go's handlers of errors remember the time of the last one in the whole process and sleep until a millisecond after
+// it: in synctest's time, which starts anew with each test, that may be for ever.
+func init() { utilruntime.ErrorHandlers = nil }
 
 // besideNodes runs test beside the reading of nodes, in synctest's time. changes counts the calls of changed.
 func besideNodes(t *testing.T, client *fakeNodes, test func(t *testing.T, n *nodes, changes *atomic.Int32)) {
