@@ -117,7 +117,7 @@ func withCluster(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot 
 	if s.KeptResources == nil {
 		s.KeptResources = own.KeptResources
 	}
-	return s
+	return planner.Exportable(s)
 }
 
 func writePlanJSON(out io.Writer, p planned) error { return writeJSON(out, p.plan) }

@@ -38,13 +38,16 @@ type sight struct {
 const maxExpected = 4096
 
 // assemble makes the snapshot. Capacity on its way counts by expectation: every pod that replicas asks for and that is
-// not seen yet stands in it as an expected node, so no demand is served twice while pods come up.
+// not seen yet stands in it as an expected node, so no demand is served twice while pods come up. What is decided on is what
+// can be exported, so that any decision can be replayed.
 func assemble(s sight) planner.Snapshot {
 	snapshot := planner.SnapshotOf(s.cluster)
 	snapshot.TakenAt, snapshot.Head, snapshot.Demand, snapshot.KeptResources = s.now, headNode(s), s.demand, s.kept
 	room := maxExpected
-	for i, g := range s.cluster.Groups {
+	for i := range snapshot.Groups {
 		group := &snapshot.Groups[i]
+		known, _ := s.cluster.Group(group.Name)
+		g := *known
 		s.complete(group, g)
 		snapshot.Nodes = append(snapshot.Nodes, s.nodes(g, group)...)
 		if tended(s.cluster, g.Name) {
@@ -54,7 +57,7 @@ func assemble(s sight) planner.Snapshot {
 		}
 	}
 	slices.SortFunc(snapshot.Nodes, func(a, b planner.Node) int { return strings.Compare(a.Pod, b.Pod) })
-	return snapshot
+	return planner.Exportable(snapshot)
 }
 
 func headNode(s sight) *planner.Node {

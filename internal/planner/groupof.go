@@ -11,7 +11,8 @@ import (
 const nodeGroupLabel = "ray.io/node-group"
 
 // SnapshotOf is what a RayCluster alone says of a snapshot: its settings and its groups, not who runs and what is asked
-// for. Live snapshots and `autoscaler plan` with a RayCluster share it, so both plan the same.
+// for. Live snapshots and `autoscaler plan` with a RayCluster share it, so both plan the same. Of groups that cannot be told
+// apart only the first is in it, which is broken, and one without a name is not: no pod can be called its own.
 func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 	idle := cluster.IdleTimeout.Seconds()
 	s := Snapshot{
@@ -22,7 +23,12 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 		Nodes:                     []Node{},
 		KeptResources:             cluster.RequestResources,
 	}
+	named := map[string]bool{"": true}
 	for _, g := range cluster.Groups {
+		if named[g.Name] {
+			continue
+		}
+		named[g.Name] = true
 		group := groupOf(g)
 		if cluster.Suspended {
 			group.Closed = "the RayCluster is suspended"

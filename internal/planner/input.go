@@ -174,7 +174,7 @@ func (in input) optionalCount(least, most int64) *int {
 // number reads a number in [0, most]; nil when there is none.
 func (in input) number(most float64) *float64 {
 	var f float64
-	want := fmt.Sprintf("a number from 0 to %g", most)
+	want := "a number from 0 to " + strconv.FormatFloat(most, 'f', -1, 64)
 	if !in.into(&f, want) {
 		return nil
 	}
@@ -189,8 +189,13 @@ func (in input) moment() (t time.Time) {
 	return t
 }
 
-// bundle reads resource amounts. nil means absent, which differs from "nothing".
-func (in input) bundle() raydemand.Bundle {
+// bundle reads what is asked for. nil means absent, which differs from "nothing".
+func (in input) bundle() raydemand.Bundle { return in.amounts(mostAmount) }
+
+// capacity reads what a node has, or a new one will have: whatever an Amount can hold. nil means absent.
+func (in input) capacity() raydemand.Bundle { return in.amounts(raydemand.MaxAmount) }
+
+func (in input) amounts(most raydemand.Amount) raydemand.Bundle {
 	var amounts map[string]json.RawMessage
 	if !in.into(&amounts, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`) {
 		return nil
@@ -199,8 +204,8 @@ func (in input) bundle() raydemand.Bundle {
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
 		at := input{in.file, strings.TrimPrefix(in.path+"."+name, "."), amounts[name]}
 		amount, err := raydemand.ParseAmount(string(at.raw))
-		if err != nil || amount < 0 || amount > mostAmount || amount == 0 && !isZero(at.raw) {
-			at.fail(fmt.Sprintf("an amount from 0 to %s, to four decimal places", mostAmount))
+		if err != nil || amount < 0 || amount > most || amount == 0 && !isZero(at.raw) {
+			at.fail(fmt.Sprintf("an amount from 0 to %s, to four decimal places", most))
 		}
 		bundle[name] = amount
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -159,17 +160,23 @@ func (in input) policy() Policy {
 	return Policy{GPUForCPU: in.fields()("gpuForCPU").boolean()}
 }
 
-// mostSeconds is thirty years: more is a slip of the unit.
-const mostSeconds = 1e9
+// mostSeconds is what a RayCluster can hold, where it is written for never.
+const mostSeconds = math.MaxInt32
 
 func (in input) upscalingMode() string {
 	mode := in.text()
-	switch mode {
-	case "", "Default", "Aggressive", "Conservative":
-	default:
+	if !knownUpscaling(mode) {
 		in.fail("Default, Aggressive or Conservative")
 	}
 	return mode
+}
+
+func knownUpscaling(mode string) bool {
+	switch mode {
+	case "", "Default", "Aggressive", "Conservative":
+		return true
+	}
+	return false
 }
 
 func (in input) groups() []Group {
@@ -199,7 +206,7 @@ func (in input) group() (Group, input) {
 	}
 	return Group{
 		Name:               field("name").name("the worker group's name"),
-		Resources:          field("resources").bundle(),
+		Resources:          field("resources").capacity(),
 		Labels:             field("labels").labels(),
 		Min:                int(field("minReplicas").count(0, math.MaxInt32, 0)),
 		Max:                int(field("maxReplicas").count(0, math.MaxInt32, math.MaxInt32)), // KubeRay's default
@@ -216,8 +223,8 @@ func (in input) group() (Group, input) {
 	}, field("name")
 }
 
-// mostHosts bounds numOfHosts: the largest TPU slices have some thousand hosts.
-const mostHosts = 100_000
+// mostHosts bounds numOfHosts.
+const mostHosts = nodepool.MostHosts
 
 func (in input) head() *Node {
 	if in.absent() {
@@ -242,7 +249,7 @@ func (in input) node(head bool) Node {
 	field := in.fields()
 	n := Node{
 		Pod: field("pod").text(), Group: field("group").text(), State: field("state").state(head),
-		Resources: field("resources").bundle(), Total: field("total").bundle(), Available: field("available").bundle(),
+		Resources: field("resources").capacity(), Total: field("total").capacity(), Available: field("available").capacity(),
 		Labels: field("labels").labels(), PlacedLabels: field("placedLabels").labels(),
 		Since: field("since").moment(), Replica: field("replica").text(), Expected: field("expected").boolean(), IMState: field("imState").text(),
 		LaunchConfigHash: field("launchConfigHash").text(), GroupLaunchConfigHash: field("groupLaunchConfigHash").text(),

@@ -209,3 +209,6 @@ type Worker struct {
 	// The moments that are known; zero where they are not.
 	CreatedAt, ScheduledAt, StartedAt time.Time
 }
+
+// MostHosts bounds NumOfHosts: the largest TPU slices have some thousand hosts. A group of more is Broken.
+const MostHosts = 100_000

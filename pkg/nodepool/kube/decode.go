@@ -57,7 +57,7 @@ func decodeObject(rayCluster *unstructured.Unstructured) decoded {
 		Owner:             ownerOf(metadata),
 		RayVersion:        spec.text("rayVersion"),
 		InTreeAutoscaling: spec.flag("enableInTreeAutoscaling"),
-		IdleTimeout:       seconds(options.int32("idleTimeoutSeconds", 60)),
+		IdleTimeout:       idleTimeout(options),
 		UpscalingMode:     options.text("upscalingMode"),
 	}
 	readAnnotations(metadata, &cluster)

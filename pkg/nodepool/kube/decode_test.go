@@ -110,6 +110,9 @@ func TestWhatCannotBeReadIsAFinding(t *testing.T) {
 		{"a negative max", "maxReplicas: 5", "maxReplicas: -1", MinAboveMax, true, false},
 		{"no name", "groupName: gpu", "groupName: ''", GroupUnnamed, true, false},
 		{"no hosts", "numOfHosts: 2", "numOfHosts: 0", FieldOutOfRange, true, false},
+		{"too many hosts", "numOfHosts: 2", "numOfHosts: 200000", FieldOutOfRange, true, false},
+		{"a negative idle timeout of a group", "idleTimeoutSeconds: 30", "idleTimeoutSeconds: -7", IdleTimeoutNegative, false, false},
+		{"a negative idle timeout of all", "idleTimeoutSeconds: 120", "idleTimeoutSeconds: -7", IdleTimeoutNegative, false, false},
 		{"groups that are no list", "workerGroupSpecs:", "workerGroupSpecs: {}\n  other:", FieldUnreadable, false, true},
 		{"a group that is no object", "- groupName: gpu", "- 7\n  - groupName: gpu", FieldUnreadable, false, true},
 		{"an unknown mode", "mode: shadow", "mode: full", AnnotationUnreadable, false, false},
@@ -141,6 +144,13 @@ func TestWhatCannotBeReadIsAFinding(t *testing.T) {
 				t.Error("the rest of the cluster was lost")
 			}
 		})
+	}
+}
+
+func TestANegativeIdleTimeoutIsNone(t *testing.T) {
+	cluster := decodeSample(t, "idleTimeoutSeconds: 120", "idleTimeoutSeconds: -7", "idleTimeoutSeconds: 30", "idleTimeoutSeconds: -1")
+	if cluster.IdleTimeout != 0 || *cluster.Groups[0].IdleTimeout != 0 {
+		t.Errorf("idle timeouts are %v and %v, want 0, as Ray takes them", cluster.IdleTimeout, *cluster.Groups[0].IdleTimeout)
 	}
 }
 

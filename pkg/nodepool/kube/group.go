@@ -17,6 +17,8 @@ const (
 	GroupDuplicate = "group-duplicate"
 	// MinAboveMax: minReplicas is above maxReplicas, or one of them is negative.
 	MinAboveMax = "min-above-max"
+	// IdleTimeoutNegative: idleTimeoutSeconds is below 0.
+	IdleTimeoutNegative = "idle-timeout-negative"
 )
 
 // decodeGroups reads spec.workerGroupSpecs. Every entry keeps its index, which patches address.
@@ -57,7 +59,7 @@ func decodeGroup(f fields, index int, ownCommand bool) nodepool.WorkerGroup {
 		HasScaleStrategy: f.has("scaleStrategy"),
 	}
 	if f.has("idleTimeoutSeconds") {
-		timeout := seconds(f.int32("idleTimeoutSeconds", 60))
+		timeout := idleTimeout(f)
 		group.IdleTimeout = &timeout
 	}
 	group.Pod = podShape(f.object("template").object("spec"))
@@ -81,10 +83,24 @@ func checkGroup(f fields, group *nodepool.WorkerGroup) {
 		f.report.add(raydemand.Error, FieldOutOfRange, f.at("numOfHosts"), fmt.Sprint(group.NumOfHosts), "a replica has at least one pod", "set it to 1 or more")
 		group.NumOfHosts = 1
 	}
+	if group.NumOfHosts > nodepool.MostHosts {
+		f.report.add(raydemand.Error, FieldOutOfRange, f.at("numOfHosts"), fmt.Sprint(group.NumOfHosts),
+			"no cluster holds one replica of so many pods, so the group is not planned",
+			fmt.Sprintf("set it to at most %d", nodepool.MostHosts))
+	}
 }
 
 func templateOverwritesCommand(group fields) bool {
 	return strings.EqualFold(group.object("template").object("metadata").texts("annotations")[overwriteAnnotation], "true")
 }
 
-func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
+// idleTimeout reads idleTimeoutSeconds. Ray compares idle times with it, so below 0 it means what 0 means.
+func idleTimeout(f fields) time.Duration {
+	const field, absent = "idleTimeoutSeconds", 60
+	n := f.int32(field, absent)
+	if n < 0 {
+		f.report.add(raydemand.Warning, IdleTimeoutNegative, f.at(field), fmt.Sprint(n),
+			"a worker goes as soon as Ray calls it idle, as with 0", "say how many seconds a worker may be idle")
+	}
+	return time.Duration(max(n, 0)) * time.Second
+}

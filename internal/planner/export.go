@@ -1,0 +1,96 @@
+package planner
+
+import (
+	"math"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Exportable returns s within the bounds of ReadSnapshot. A live cluster holds what nobody would write into a file: a
+// negative or an immense number is one that nothing depends on, so the decision is made, and replayed, on the bound.
+func Exportable(s Snapshot) Snapshot {
+	if s.IdleTimeoutSeconds != nil {
+		s.IdleTimeoutSeconds = within(*s.IdleTimeoutSeconds)
+	}
+	if !knownUpscaling(s.UpscalingMode) {
+		s.UpscalingMode = ""
+	}
+	s.Groups = slices.Clone(s.Groups)
+	for i := range s.Groups {
+		s.Groups[i] = exportableGroup(s.Groups[i])
+	}
+	s.Nodes = slices.Clone(s.Nodes)
+	for i := range s.Nodes {
+		s.Nodes[i].IdleSeconds = *within(s.Nodes[i].IdleSeconds)
+	}
+	s.Requests, s.Constraint = exportableRequests(s.Requests), exportableRequests(s.Constraint)
+	s.KeptResources, s.Gangs = exportableRequests(s.KeptResources), exportableGangs(s.Gangs)
+	return s
+}
+
+func within(seconds float64) *float64 {
+	seconds = min(max(seconds, 0), mostSeconds)
+	return &seconds
+}
+
+func exportableGroup(g Group) Group {
+	count := func(n int) int { return min(max(n, 0), math.MaxInt32) }
+	g.Min, g.Max, g.NumOfHosts = count(g.Min), count(g.Max), min(max(g.NumOfHosts, 1), mostHosts)
+	if g.Replicas != nil {
+		replicas := count(*g.Replicas)
+		g.Replicas = &replicas
+	}
+	if g.IdleTimeoutSeconds != nil {
+		g.IdleTimeoutSeconds = within(*g.IdleTimeoutSeconds)
+	}
+	g.Resources = exportableBundle(g.Resources, raydemand.MaxAmount)
+	return g
+}
+
+func exportableRequests(requests []raydemand.Request) []raydemand.Request {
+	requests = slices.Clone(requests)
+	for i := range requests {
+		requests[i].Bundle = exportableBundle(requests[i].Bundle, mostAmount)
+		requests[i].Count = min(max(requests[i].Count, 1), maxCount)
+	}
+	return requests
+}
+
+func exportableGangs(gangs []raydemand.Gang) []raydemand.Gang {
+	gangs = slices.Clone(gangs)
+	for i := range gangs {
+		gangs[i].Bundles = exportableBundles(gangs[i].Bundles)
+		gangs[i].Fallbacks = slices.Clone(gangs[i].Fallbacks)
+		for k := range gangs[i].Fallbacks {
+			gangs[i].Fallbacks[k] = exportableBundles(gangs[i].Fallbacks[k])
+		}
+	}
+	return gangs
+}
+
+func exportableBundles(bundles []raydemand.Bundle) []raydemand.Bundle {
+	bundles = slices.Clone(bundles)
+	for i := range bundles {
+		bundles[i] = exportableBundle(bundles[i], mostAmount)
+	}
+	return bundles
+}
+
+// exportableBundle is b itself where nothing has to change. No bundle at all asks for nothing.
+func exportableBundle(b raydemand.Bundle, most raydemand.Amount) raydemand.Bundle {
+	if b == nil {
+		return raydemand.Bundle{}
+	}
+	changed := false
+	for name, amount := range b {
+		if amount >= 0 && amount <= most {
+			continue
+		}
+		if !changed {
+			b, changed = b.Clone(), true
+		}
+		b[name] = min(max(amount, 0), most)
+	}
+	return b
+}
