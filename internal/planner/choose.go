@@ -24,7 +24,9 @@ type filled struct {
 func (b *batch) fill(free vector, labels int, left []int64) ([]portion, vector) {
 	var take []portion
 	free = slices.Clone(free)
-	for i, it := range b.items {
+	for k := range b.items {
+		i := b.at(k)
+		it := b.items[i]
 		if left[i] == 0 || it.rank[labels] == noMatch {
 			continue
 		}
@@ -113,6 +115,19 @@ func better(a, b score) int {
 		cmp.Compare(a.least, b.least),
 		cmp.Compare(a.mean, b.mean),
 		cmp.Compare(a.share, b.share),
+		cmp.Compare(a.cloud, b.cloud),
+	)
+}
+
+// betterForRay orders scores as Ray does: how well a node is filled comes before its group's standing.
+func betterForRay(a, b score) int {
+	return cmp.Or(
+		cmp.Compare(a.rank, b.rank),
+		compareBool(a.sparing, b.sparing),
+		cmp.Compare(a.kinds, b.kinds),
+		cmp.Compare(a.least, b.least),
+		cmp.Compare(a.mean, b.mean),
+		a.standing.compare(b.standing),
 		cmp.Compare(a.cloud, b.cloud),
 	)
 }
@@ -209,15 +224,18 @@ func (p *planning) bestOnTheWay(l *ledger, b *batch, kept map[*shape]*pattern) (
 			pat = &made
 			kept[lot.shape] = pat
 		}
-		if len(pat.uses) > 0 && (at < 0 || p.preferred(pat, lot.shape.group, best, l.lots[at].shape.group)) {
+		if len(pat.uses) > 0 && (at < 0 || l.how.prefers(pat, lot.shape.group, best, l.lots[at].shape.group)) {
 			best, at = pat, i
 		}
 	}
 	return at, best
 }
 
-// preferred compares by score; equal ones by group name, which is the order of the numbers.
-func (p *planning) preferred(a *pattern, groupA int, b *pattern, groupB int) bool {
+// prefers compares by score; equal ones by group name, which is the order of the numbers.
+func (how strategy) prefers(a *pattern, groupA int, b *pattern, groupB int) bool {
 	order := better(a.score, b.score)
+	if how == asRay {
+		order = betterForRay(a.score, b.score)
+	}
 	return order > 0 || order == 0 && groupA < groupB
 }

@@ -14,12 +14,17 @@ type batch struct {
 	within []bool
 	// avoid and join name a gang whose former nodes are forbidden, or the only ones allowed; 0 is none.
 	avoid, join int
-	memory      bool // some bundle asks for memory, so memory left over counts as waste
-	scratch     []int64
+	// order is in which items are placed on a node; nil is as they stand.
+	order   []int
+	memory  bool // some bundle asks for memory, so memory left over counts as waste
+	scratch []int64
 }
 
-func (c *catalog) newBatch(purpose string, items []*item) *batch {
+func (c *catalog) newBatch(purpose string, items []*item, how strategy) *batch {
 	b := &batch{purpose: purpose, items: items, left: make([]int64, len(items))}
+	if how == asRay {
+		b.order = rayOrder(items)
+	}
 	for i, it := range items {
 		if !it.trivial() {
 			b.left[i] = it.request.Count
@@ -29,6 +34,14 @@ func (c *catalog) newBatch(purpose string, items []*item) *batch {
 		}
 	}
 	return b
+}
+
+// at is the number of the k-th item to be placed.
+func (b *batch) at(k int) int {
+	if b.order == nil {
+		return k
+	}
+	return b.order[k]
 }
 
 // served reports whether nothing waits any more.
@@ -59,6 +72,11 @@ func (b *batch) limit(i int) int64 {
 // place serves a batch: on nodes that run or already take demand, then on those on their way, then on new ones.
 // Before new ones are launched, what is there is tried once more with all of the batch looked at together.
 func (p *planning) place(l *ledger, b *batch) {
+	if l.how == asRay {
+		p.useFullest(l, b)
+		p.launchBest(l, b)
+		return
+	}
 	retry := p.retryable(l, b)
 	var before *ledger
 	left := slices.Clone(b.left)

@@ -110,7 +110,12 @@ func hardestFirst(a, b *gang) int {
 
 // bound reports whether not every placement will do.
 func (g *gang) bound() bool {
-	return g.Strategy == raydemand.StrictPack || g.Strategy == raydemand.StrictSpread || g.TopologyLabel != ""
+	return g.strict() || g.TopologyLabel != ""
+}
+
+// strict reports whether all bundles must share a node, or none may.
+func (g *gang) strict() bool {
+	return g.Strategy == raydemand.StrictPack || g.Strategy == raydemand.StrictSpread
 }
 
 // weight is the size of the preferred option.
@@ -157,7 +162,7 @@ func (p *planning) placeGang(l *ledger, g *gang) (*ledger, bool) {
 // placeOption tries every value of the gang's topology label, if it has one, and takes the one that launches least.
 func (p *planning) placeOption(l *ledger, g *gang, o option) (best *ledger, ok bool) {
 	for _, within := range p.domains(l, g) {
-		b := p.newBatch("gang", o.items)
+		b := p.newBatch("gang", o.items, l.how)
 		b.turn, b.within = g.number, within
 		switch {
 		case g.Strategy == raydemand.StrictSpread:

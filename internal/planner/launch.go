@@ -12,6 +12,8 @@ const (
 	fewest
 	// jointly answers all of a batch together by column generation; what that leaves goes the thriftiest way.
 	jointly
+	// asRay places in Ray's order in all: also on what is there or on its way.
+	asRay
 )
 
 // launchBest launches replica after replica of the group that what waits fills best. A pattern is repeated as often
@@ -38,7 +40,7 @@ func (p *planning) launchBest(l *ledger, b *batch) {
 				p.rate(&pat, l.how, b, i, fair)
 				patterns[i] = &pat
 			}
-			if len(patterns[i].uses) > 0 && (best < 0 || p.preferred(patterns[i], i, patterns[best], best)) {
+			if len(patterns[i].uses) > 0 && (best < 0 || l.how.prefers(patterns[i], i, patterns[best], best)) {
 				best = i
 			}
 		}

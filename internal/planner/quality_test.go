@@ -104,7 +104,7 @@ const boundNodes = 3000
 // reports false where the search would take too long.
 func lowerBound(t testing.TB, s Snapshot) (float64, bool) {
 	p := newPlanning(newRoster(&s), &s, Policy{})
-	b := p.newBatch("", p.requests)
+	b := p.newBatch("", p.requests, fullest)
 	w := b.part()
 	_, bins := p.openBins(p.open(p.base, make([]int64, len(p.groups))), b, &w)
 	c := newCovering(w.items, w.left, bins, budgets{math.MaxInt64, math.MaxInt64})

@@ -12,6 +12,7 @@ type outcome struct {
 	claims   []claim // not served
 	used     []bool  // nodes that demand was placed on
 	joinable bool    // some of what it launches could have been chosen jointly
+	asRay    bool    // placed in Ray's order, because that is better
 	lots     int     // what the ledger held in the end: kinds of nodes, those that the plan launches among them
 	log      []entry
 	waits    []wait
@@ -29,7 +30,7 @@ func (p *planning) round(given []int64, how strategy) outcome {
 		}
 	}
 	l = p.placeGangs(l, &out)
-	b := p.newBatch("", p.requests)
+	b := p.newBatch("", p.requests, l.how)
 	p.place(l, b)
 	out.unserved, out.launched, out.log, out.lots = b.left, l.launched, l.log, len(l.lots)
 	out.waits, out.joinable = l.waits, l.joinable
@@ -77,7 +78,7 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) b
 		}
 	}
 	own.room, own.spare = slices.Clone(l.room), l.spare
-	b := p.newBatch(c.purpose, c.items)
+	b := p.newBatch(c.purpose, c.items, l.how)
 	p.place(own, b)
 	out.markUsed(own)
 	if !b.served() {
@@ -106,10 +107,14 @@ func (p *planning) placeGangs(l *ledger, out *outcome) *ledger {
 	if len(p.gangs) == 0 {
 		return l
 	}
-	best, failed := p.placeInOrder(l, p.gangs)
+	gangs := p.gangs
+	if l.how == asRay {
+		gangs = gangsAsRay(gangs)
+	}
+	best, failed := p.placeInOrder(l, gangs)
 	for retry := 0; retry < gangRetries && len(failed) > 0 && len(p.gangs) <= maxRetriedGangs; retry++ {
 		order := slices.Clone(failed)
-		for _, g := range p.gangs {
+		for _, g := range gangs {
 			if !slices.Contains(failed, g) {
 				order = append(order, g)
 			}

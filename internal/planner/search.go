@@ -15,13 +15,13 @@ type contender struct {
 // settle finds the launches: those of the strategy that does best, less what turns out not to be needed.
 func (p *planning) settle() ([]int64, outcome) {
 	given := make([]int64, len(p.groups))
-	first := p.round(given, fullest)
+	first := p.bestRound(given, fullest)
 	if sum(first.launched) == 0 {
 		return given, first
 	}
 	best := p.complete(first, fullest)
 	for _, how := range p.alternatives(&best, first.joinable) {
-		found := p.complete(p.round(given, how), how)
+		found := p.complete(p.bestRound(given, how), how)
 		if how == fewest && found.compareService(&best.verdict) >= 0 {
 			continue // it spares no accelerators, which more service alone excuses
 		}
@@ -54,12 +54,18 @@ func (p *planning) complete(out outcome, how strategy) contender {
 	given := make([]int64, len(p.groups))
 	for range maxRounds {
 		if sum(out.launched) == 0 {
-			break
+			if !out.asRay || how == fullest {
+				break
+			}
+			// Greedy launching another way could serve still more; the next plan would see it.
+			how = fullest
+			out = p.bestRound(given, how)
+			continue
 		}
 		for i, n := range out.launched {
 			given[i] += n
 		}
-		out = p.round(given, how)
+		out = p.bestRound(given, how)
 	}
 	return contender{given, out, p.verdict(given, &out)}
 }
@@ -76,14 +82,7 @@ const (
 // trials is how often a clean-up may place everything once more. One more time costs as much as the last: what the
 // plan itself launches stands in the ledger too, and many shapes launch many kinds of nodes.
 func (p *planning) trials(last *outcome) int {
-	items := len(p.requests) + 1
-	for _, c := range p.claims {
-		items += len(c.items)
-	}
-	for _, g := range p.gangs {
-		items += len(g.options[0].items)
-	}
-	return min(max(maxWork/(items*(last.lots+len(p.groups)+1)), minTrials), maxTrials)
+	return min(max(maxWork/(p.itemCount()*(last.lots+len(p.groups)+1)), minTrials), maxTrials)
 }
 
 // drop takes back every replica without which all is served as well. In a cluster so large that the budget ends
@@ -100,7 +99,7 @@ func (p *planning) drop(given []int64, out outcome) ([]int64, outcome) {
 				trials--
 				less := slices.Clone(given)
 				less[i] -= p.groups[i].hosts
-				again := p.round(less, fullest)
+				again := p.bestRound(less, fullest)
 				if sum(again.launched) > 0 || !again.asGood(&out) {
 					break
 				}

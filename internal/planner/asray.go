@@ -1,0 +1,132 @@
+package planner
+
+import (
+	"cmp"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// maxRayLooks bounds where Ray's order is tried: items times kinds of nodes and groups. Beyond it one order is as good as the
+// other, and Ray's looks at every node again for each that it fills.
+const maxRayLooks = 2_000
+
+// bestRound is the better of two rounds: the one that uses what is there soonest, and the one in Ray's own order, where that could
+// serve more or launch less. Both the search for launches and the judgement of them ask it, so whatever order serves,
+// the next plan finds the same.
+func (p *planning) bestRound(given []int64, how strategy) outcome {
+	out := p.round(given, how)
+	if out.idle() || !p.comparable(&out) {
+		return out
+	}
+	other := p.round(given, asRay)
+	a, b := p.verdict(out.launched, &out), p.verdict(other.launched, &other)
+	if b.compare(&a) < 0 {
+		other.asRay = true
+		return other
+	}
+	return out
+}
+
+// idle reports whether nothing is left to be desired: all is served, and nothing launched for it.
+func (o *outcome) idle() bool {
+	return sum(o.launched)+sum(o.unserved) == 0 && len(o.gangs)+len(o.claims) == 0
+}
+
+// comparable reports whether demand is small enough for a second round in Ray's order.
+func (p *planning) comparable(out *outcome) bool {
+	return p.itemCount()*(out.lots+len(p.groups)) <= maxRayLooks
+}
+
+// itemCount counts what is placed one by one.
+func (p *planning) itemCount() int {
+	items := len(p.requests) + 1
+	for _, c := range p.claims {
+		items += len(c.items)
+	}
+	for _, g := range p.gangs {
+		items += len(g.options[0].items)
+	}
+	return items
+}
+
+// rayOrder numbers items in the order in which Ray places them (ray scheduler.py, _sort_resource_request).
+func rayOrder(items []*item) []int {
+	order := make([]int, len(items))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		a, b := items[x], items[y]
+		return cmp.Or(
+			cmp.Compare(b.constraints, a.constraints),
+			cmp.Compare(len(b.need), len(a.need)),
+			cmp.Compare(b.plainSum(), a.plainSum()),
+		)
+	})
+	return order
+}
+
+// plainSum adds amounts of all resources, bytes of memory among them, as Ray does.
+func (it *item) plainSum() (sum float64) {
+	for _, t := range it.need {
+		sum += t.amount.Float()
+	}
+	return sum
+}
+
+// gangsAsRay orders gangs as Ray does: those with most placement constraints first, then those with most bundles.
+func gangsAsRay(gangs []*gang) []*gang {
+	order := slices.Clone(gangs)
+	slices.SortStableFunc(order, func(a, b *gang) int {
+		return cmp.Or(cmp.Compare(b.constraints(), a.constraints()), cmp.Compare(len(b.Bundles), len(a.Bundles)))
+	})
+	return order
+}
+
+// constraints counts bundles that may not be placed without regard to the others.
+func (g *gang) constraints() int {
+	if g.strict() {
+		return len(g.Bundles)
+	}
+	return 0
+}
+
+// stock is what a pattern depends on.
+type stock struct {
+	shape *shape
+	free  *raydemand.Amount
+}
+
+// useFullest fills the node that is filled best, whether it has joined or not, again and again.
+func (p *planning) useFullest(l *ledger, b *batch) {
+	kept := map[stock]*pattern{}
+	for !b.served() {
+		at, pat := p.fullestLot(l, b, kept)
+		if at < 0 {
+			return
+		}
+		l.take(at, b, pat.times(b, l.lots[at].count), pat.uses)
+	}
+}
+
+func (p *planning) fullestLot(l *ledger, b *batch, kept map[stock]*pattern) (int, *pattern) {
+	best, at := (*pattern)(nil), -1
+	for i := range l.lots {
+		lot := &l.lots[i]
+		if len(lot.free) == 0 || !b.admits(lot) {
+			continue
+		}
+		key := stock{lot.shape, &lot.free[0]}
+		pat := kept[key]
+		if pat == nil || !pat.holds(b) {
+			made, _ := p.newPattern(b, lot.shape, lot.free, 1)
+			pat = &made
+			kept[key] = pat
+		}
+		if len(pat.uses) > 0 && (at < 0 || asRay.prefers(pat, lot.shape.group, best, l.lots[at].shape.group)) {
+			best, at = pat, i
+		}
+	}
+	return at, best
+}
