@@ -22,6 +22,9 @@ const (
 type dropGuard struct {
 	pods  map[string]bool             // those that the last reading showed and replicas counts
 	nodes map[raydemand.NodeID]string // the living nodes of the last reading, with their pods
+	// ending are those of nodes that were named, drained or are in pods that end. Ray notices it seconds after the pod is
+	// gone, and then nothing else tells of it any more.
+	ending map[raydemand.NodeID]bool
 
 	// What is missed while in doubt, how often its absence was confirmed, and when the next look counts.
 	missedPods  []string
@@ -51,6 +54,12 @@ func (g *dropGuard) observe(now time.Time, cluster nodepool.Cluster, members []m
 	}
 	lostPods := g.lostPods(pods, going)
 	lostNodes := g.lostNodes(alive, going, leaving)
+	ending := map[raydemand.NodeID]bool{}
+	for id, pod := range alive {
+		if going[pod] || leaving(id) || g.ending[id] && !pods[pod] {
+			ending[id] = true
+		}
+	}
 	switch {
 	case manyOf(len(lostPods), len(g.pods)) || manyOf(len(lostNodes), len(g.nodes)):
 		g.missedPods, g.missedNodes, g.looks, g.lookAt = lostPods, lostNodes, 0, now.Add(lookPause)
@@ -59,7 +68,7 @@ func (g *dropGuard) observe(now time.Time, cluster nodepool.Cluster, members []m
 	case g.doubts() && g.allBack(pods, alive):
 		g.clear()
 	}
-	g.pods, g.nodes = pods, alive
+	g.pods, g.nodes, g.ending = pods, alive, ending
 }
 
 func manyOf(lost, all int) bool { return lost >= 2 && 2*lost > all }
@@ -77,7 +86,7 @@ func (g *dropGuard) lostPods(now, going map[string]bool) []string {
 func (g *dropGuard) lostNodes(alive map[raydemand.NodeID]string, going map[string]bool, leaving func(raydemand.NodeID) bool) []raydemand.NodeID {
 	var lost []raydemand.NodeID
 	for id, pod := range g.nodes {
-		if _, seen := alive[id]; !seen && !going[pod] && !leaving(id) {
+		if _, seen := alive[id]; !seen && !going[pod] && !leaving(id) && !g.ending[id] {
 			lost = append(lost, id)
 		}
 	}
