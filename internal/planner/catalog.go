@@ -37,7 +37,11 @@ func newCatalog(s *Snapshot) *catalog {
 		}
 	}
 	for i := range s.Groups {
-		mention(s.Groups[i].Resources)
+		for name := range s.Groups[i].Resources {
+			if !announced(name) {
+				names[name] = true
+			}
+		}
 	}
 	for _, requests := range [][]raydemand.Request{s.Requests, s.Constraint, s.KeptResources} {
 		for i := range requests {
@@ -54,6 +58,12 @@ func newCatalog(s *Snapshot) *catalog {
 	}
 	c.keys = slices.Sorted(maps.Keys(keys))
 	return c
+}
+
+// announced reports whether Ray makes up a resource of this name when a node starts. A group that has had nodes is known
+// to have it and an equal one that has not is not, so it counts only where some demand asks for it.
+func announced(name string) bool {
+	return name == "object_store_memory" || strings.HasPrefix(name, "accelerator_type:") || strings.HasPrefix(name, "node:")
 }
 
 func mentionGang(g *raydemand.Gang, mention func(raydemand.Bundle), keys map[string]bool) {

@@ -40,6 +40,10 @@ func TestLaunchesAreChosenByTheObjective(t *testing.T) {
 		"of equal waste, fewer pods": {snapshot: `{"groups": [
 			{"name": "half", "resources": {"CPU": 4}, "maxReplicas": 9}, {"name": "whole", "resources": {"CPU": 8}, "maxReplicas": 9}],
 			"pendingRequests": [{"resources": {"CPU": 4}, "count": 2}]}`, want: launch{"whole": 1}},
+		"of equal groups, the first by name, though its nodes have shown what Ray adds": {snapshot: `{"groups": [
+			{"name": "a", "resources": {"CPU": 1, "GPU": 1, "memory": 1073741824, "object_store_memory": 536870912, "accelerator_type:A100": 1}, "maxReplicas": 9},
+			{"name": "b", "resources": {"CPU": 1, "GPU": 1, "memory": 1073741824}, "maxReplicas": 9}],
+			"pendingRequests": [{"resources": {"GPU": 0.5}, "count": 4}]}`, want: launch{"a": 2}},
 		"of equal groups, the first by name": {snapshot: `{"groups": [
 			{"name": "b", "resources": {"CPU": 4}, "maxReplicas": 9}, {"name": "a", "resources": {"CPU": 4}, "maxReplicas": 9}],
 			"pendingRequests": [{"resources": {"CPU": 4}, "count": 2}]}`, want: launch{"a": 2}},
