@@ -29,6 +29,8 @@ type record struct {
 	guard    dropGuard
 	// shapes outlive the nodes they were learned from, so that a group scaled to zero keeps its real shape.
 	shapes shapes
+	// account is what Ray last said of its nodes in this session.
+	account []raydemand.Node
 
 	conditions conditions
 	reports    reports
@@ -74,7 +76,7 @@ func (r *record) recreated(uid string) {
 func (r *record) voidRay() {
 	r.idle, r.fresh, r.lag, r.gangs, r.waits, r.shortage = idleClock{}, newcomers{}, lag{}, gangs{}, waits{}, shortages{}
 	r.drains = drains{}
-	r.reports = reports{}
+	r.reports, r.account = reports{}, nil
 }
 
 // remember takes a view in, before anything is decided from it.
@@ -86,6 +88,7 @@ func (r *record) remember(v *view, config Config) {
 		r.shortage = shortages{}
 		return
 	}
+	r.account = v.state.Nodes
 	r.idle.observe(v.now, v.state.Nodes, jobsRestartIdleTimes(v.cluster.RayVersion))
 	r.fresh.observe(v.now, v.state.Nodes)
 	v.demand = v.state.Demand
@@ -114,8 +117,10 @@ func (r *record) sight(v view, config Config) sight {
 	}
 	if v.live() {
 		s.kept = v.cluster.RequestResources
+	} else {
+		s.blind, s.members = unknownDemand(v.stateErr), roster(v.cluster, r.account)
 	}
-	for _, m := range v.members {
+	for _, m := range s.members {
 		if m.Node != nil {
 			s.idle[m.Node.ID] = r.fresh.bound(v.now, m.Node.ID, max(m.Node.Idle, r.idle.idle(m.Node.ID)))
 			s.leaving[m.Node.ID] = r.drains.leaving(m.Node.ID)

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,20 @@ type sight struct {
 	// since is since when a group has pods that were asked for and do not exist yet.
 	since  map[string]time.Time
 	shapes shapes
+	// blind says why nothing is known of what waits, or is empty; members are then as Ray last said.
+	blind string
+}
+
+// unknownDemand says why there is no state of Ray, for the groups' reasons.
+func unknownDemand(err error) string {
+	why := "Ray does not answer"
+	switch {
+	case errors.Is(err, errOff):
+		why = "the mode is off"
+	case errors.Is(err, errNoHead):
+		why = "there is no head to ask"
+	}
+	return why + ", so nothing is known of what waits, and nothing is launched"
 }
 
 // maxExpected bounds the expected nodes that one RayCluster's snapshot lists, since anybody may write any replicas. The
@@ -86,6 +101,9 @@ func (s sight) complete(group *planner.Group, g nodepool.WorkerGroup) {
 	if group.Closed == "" && standing.cooling > 0 {
 		group.Closed, group.CoolingSeconds = standing.reason, standing.cooling.Seconds()
 	}
+	if group.Closed == "" {
+		group.Closed = s.blind
+	}
 }
 
 // nodes are the group's pods that exist. A failed one is left out: the operator replaces it, so it is expected.
@@ -119,6 +137,8 @@ func (s sight) state(m member) planner.NodeState {
 		return planner.Leaving
 	case m.joined() && (m.Node.Status == raydemand.Draining || s.leaving[m.Node.ID]):
 		return planner.Leaving
+	case s.blind != "" && (m.joined() || m.Ready): // idle or not is as unknown as what waits
+		return planner.Running
 	case m.joined() && m.Node.Status == raydemand.Idle:
 		return planner.Idle
 	case m.joined():
