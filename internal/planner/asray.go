@@ -15,18 +15,33 @@ const maxRayLooks = 2_000
 // serve more or launch less. Both the search for launches and the judgement of them ask it, so whatever order serves,
 // the next plan finds the same.
 func (p *planning) bestRound(given []int64, how strategy) outcome {
-	out := p.round(given, how)
-	if out.idle() || !p.comparable(&out) {
-		return out
+	best := p.round(given, how)
+	if best.idle() || !p.comparable(&best) {
+		return best
 	}
-	other := p.round(given, asRay)
-	a, b := p.verdict(out.launched, &out), p.verdict(other.launched, &other)
-	if b.compare(&a) < 0 {
-		other.asRay = true
-		return other
+	v := p.verdict(best.launched, &best)
+	for _, o := range orders {
+		other := p.roundIn(given, o)
+		other.reordered = true
+		if w := p.verdict(other.launched, &other); w.compare(&v) < 0 {
+			if best, v = other, w; best.idle() {
+				break
+			}
+		}
 	}
-	return out
+	return best
 }
+
+// order is how a round looks for places.
+type order struct {
+	how strategy
+	// stepwise: empty nodes, whether they have joined or are on their way, are used like new ones, each step taking only as
+	// many as it needs. A plan that launched for one step after the other is found again that way.
+	stepwise bool
+}
+
+// orders are tried beside the first where that leaves something to be desired.
+var orders = []order{{asRay, false}, {fullest, true}, {thriftiest, true}, {asRay, true}}
 
 // idle reports whether nothing is left to be desired: all is served, and nothing launched for it.
 func (o *outcome) idle() bool {
@@ -92,6 +107,15 @@ func (g *gang) constraints() int {
 	return 0
 }
 
+// placeAsRay serves a batch in Ray's way: on the nodes there are, then on new ones.
+func (p *planning) placeAsRay(l *ledger, b *batch) {
+	p.useFullest(l, b, false)
+	if l.stepwise {
+		p.useFullest(l, b, true)
+	}
+	p.launchBest(l, b)
+}
+
 // stock is what a pattern depends on.
 type stock struct {
 	shape *shape
@@ -99,10 +123,10 @@ type stock struct {
 }
 
 // useFullest fills the node that is filled best, whether it has joined or not, again and again.
-func (p *planning) useFullest(l *ledger, b *batch) {
+func (p *planning) useFullest(l *ledger, b *batch, hidden bool) {
 	kept := map[stock]*pattern{}
 	for !b.served() {
-		at, pat := p.fullestLot(l, b, kept)
+		at, pat := p.fullestLot(l, b, kept, hidden)
 		if at < 0 {
 			return
 		}
@@ -110,11 +134,11 @@ func (p *planning) useFullest(l *ledger, b *batch) {
 	}
 }
 
-func (p *planning) fullestLot(l *ledger, b *batch, kept map[stock]*pattern) (int, *pattern) {
+func (p *planning) fullestLot(l *ledger, b *batch, kept map[stock]*pattern, hidden bool) (int, *pattern) {
 	best, at := (*pattern)(nil), -1
 	for i := range l.lots {
 		lot := &l.lots[i]
-		if len(lot.free) == 0 || !b.admits(lot) {
+		if len(lot.free) == 0 || lot.hidden != hidden || !b.admits(lot) {
 			continue
 		}
 		key := stock{lot.shape, &lot.free[0]}
@@ -129,4 +153,57 @@ func (p *planning) fullestLot(l *ledger, b *batch, kept map[stock]*pattern) (int
 		}
 	}
 	return at, best
+}
+
+// hide keeps empty nodes back until a step needs them.
+func (l *ledger) hide() {
+	l.stepwise = true
+	for i := range l.lots {
+		lot := &l.lots[i]
+		lot.hidden = lot.phase != running && lot.shape.group != headGroup && !lot.touched && slices.Equal(lot.free, lot.shape.total)
+	}
+}
+
+// hiddenOf counts the hidden nodes of each group.
+func (l *ledger) hiddenOf(groups int) []int64 {
+	counts := make([]int64, groups)
+	for i := range l.lots {
+		if lot := &l.lots[i]; lot.hidden {
+			counts[lot.shape.group] += lot.count
+		}
+	}
+	return counts
+}
+
+// reveal offers n more nodes of a group to all that is placed from now on.
+func (l *ledger) reveal(group int, n int64) {
+	for i := 0; i < len(l.lots) && n > 0; i++ {
+		if !l.lots[i].hidden || l.lots[i].shape.group != group {
+			continue
+		}
+		count := min(n, l.lots[i].count)
+		l.lots[l.split(i, count)].hidden = false
+		n -= count
+	}
+}
+
+// revealMinimum offers what a minimum keeps in any case.
+func (p *planning) revealMinimum(l *ledger) {
+	short := make([]int64, len(p.groups))
+	for i := range p.groups {
+		short[i] = p.groups[i].min
+	}
+	for i := range l.lots {
+		if lot := &l.lots[i]; lot.shape.group != headGroup && !lot.hidden {
+			short[lot.shape.group] -= lot.count
+		}
+	}
+	for i, n := range short {
+		l.reveal(i, n)
+	}
+}
+
+// holdsBack reports whether nodes of a group are hidden.
+func (l *ledger) holdsBack(group int) bool {
+	return l.stepwise && slices.ContainsFunc(l.lots, func(lot lot) bool { return lot.hidden && lot.shape.group == group })
 }

@@ -200,10 +200,14 @@ func (p *planning) scoreGroup(sc *score, group int) {
 
 // useOnTheWay gives what waits to the nodes on their way that it fills best, one kind of node after the other. A
 // pattern is kept as long as filling again would give the same.
-func (p *planning) useOnTheWay(l *ledger, b *batch) {
+func (p *planning) useOnTheWay(l *ledger, b *batch, hidden bool) {
 	kept := map[*shape]*pattern{}
+	var fair []float64
+	if hidden {
+		fair = p.fairPrices(l, b)
+	}
 	for !b.served() {
-		at, pat := p.bestOnTheWay(l, b, kept)
+		at, pat := p.bestOnTheWay(l, b, kept, fair, hidden)
 		if at < 0 {
 			return
 		}
@@ -211,16 +215,19 @@ func (p *planning) useOnTheWay(l *ledger, b *batch) {
 	}
 }
 
-func (p *planning) bestOnTheWay(l *ledger, b *batch, kept map[*shape]*pattern) (int, *pattern) {
+func (p *planning) bestOnTheWay(l *ledger, b *batch, kept map[*shape]*pattern, fair []float64, hidden bool) (int, *pattern) {
 	best, at := (*pattern)(nil), -1
 	for i := range l.lots {
 		lot := &l.lots[i]
-		if lot.phase != onTheWay || lot.touched || !b.admits(lot) {
+		if lot.hidden != hidden || !hidden && lot.phase != onTheWay || lot.touched || !b.admits(lot) {
 			continue
 		}
 		pat := kept[lot.shape]
 		if pat == nil || !pat.holds(b) || !slices.Equal(lot.free, lot.shape.total) {
 			made, _ := p.newPattern(b, lot.shape, lot.free, 1)
+			if hidden {
+				p.rate(&made, l.how, b, lot.shape.group, 1, fair)
+			}
 			pat = &made
 			kept[lot.shape] = pat
 		}

@@ -73,8 +73,7 @@ func (b *batch) limit(i int) int64 {
 // Before new ones are launched, what is there is tried once more with all of the batch looked at together.
 func (p *planning) place(l *ledger, b *batch) {
 	if l.how == asRay {
-		p.useFullest(l, b)
-		p.launchBest(l, b)
+		p.placeAsRay(l, b)
 		return
 	}
 	retry := p.retryable(l, b)
@@ -84,7 +83,10 @@ func (p *planning) place(l *ledger, b *batch) {
 		before = p.trial(l)
 	}
 	l.useStanding(b)
-	p.useOnTheWay(l, b)
+	p.useOnTheWay(l, b, false)
+	if l.stepwise {
+		p.useOnTheWay(l, b, true)
+	}
 	if retry && !b.served() {
 		greedy := b.left
 		b.left = left
@@ -122,7 +124,7 @@ func (l *ledger) useLots(b *batch, i, choice int, wanted func(*lot) bool) {
 	it := b.items[i]
 	for at := 0; at < len(l.lots) && b.left[i] > 0; at++ {
 		lot := &l.lots[at]
-		if lot.phase == onTheWay && !lot.touched {
+		if lot.hidden || lot.phase == onTheWay && !lot.touched {
 			continue
 		}
 		if it.rank[lot.shape.labels] == choice && wanted(lot) && b.admits(lot) {
@@ -161,7 +163,7 @@ type portion struct {
 func (l *ledger) take(at int, b *batch, count int64, portions []portion) {
 	at = l.split(at, count)
 	lot := &l.lots[at]
-	lot.touched = true
+	lot.touched, lot.hidden = true, false
 	if b.spread {
 		lot.gang = b.turn
 	}

@@ -37,7 +37,7 @@ func (p *planning) launchBest(l *ledger, b *batch) {
 			}
 			if patterns[i] == nil || !patterns[i].holds(b) {
 				pat, _ := p.newPattern(b, g.shape, g.shape.total, g.hosts)
-				p.rate(&pat, l.how, b, i, fair)
+				p.rate(&pat, l.how, b, i, g.hosts, fair)
 				patterns[i] = &pat
 			}
 			if len(patterns[i].uses) > 0 && (best < 0 || l.how.prefers(patterns[i], i, patterns[best], best)) {
@@ -64,7 +64,7 @@ func (p *planning) fairPrices(l *ledger, b *batch) []float64 {
 	for at, it := range b.items {
 		for i := range p.groups {
 			g := &p.groups[i]
-			if b.left[at] == 0 || l.room[i] < g.hosts || it.rank[g.shape.labels] == noMatch {
+			if b.left[at] == 0 || l.room[i] < g.hosts && !l.holdsBack(i) || it.rank[g.shape.labels] == noMatch {
 				continue
 			}
 			if n := g.shape.total.times(it.need, most); n > 0 {
@@ -77,20 +77,21 @@ func (p *planning) fairPrices(l *ledger, b *batch) []float64 {
 	return fair
 }
 
-// rate completes the score of a pattern by what the strategy looks at.
-func (p *planning) rate(pat *pattern, how strategy, b *batch, group int, fair []float64) {
+// rate completes the score of a pattern on hosts of a group by what the strategy looks at.
+func (p *planning) rate(pat *pattern, how strategy, b *batch, group int, hosts int64, fair []float64) {
 	switch how {
 	case thriftiest, jointly:
 		var worth float64
 		for _, u := range pat.uses {
 			worth += float64(u.count) * fair[u.item]
 		}
-		pat.score.thrift = worth / max(p.yard.cost[group], 1e-9)
+		share := float64(hosts) / float64(p.groups[group].hosts)
+		pat.score.thrift = worth / max(p.yard.cost[group]*share, 1e-9)
 	case fewest:
 		for _, u := range pat.uses {
 			pat.score.most += float64(u.count) * p.needed(b.items[u.item])
 		}
-		pat.score.most /= float64(p.groups[group].hosts)
+		pat.score.most /= float64(hosts)
 	}
 }
 

@@ -18,6 +18,8 @@ type ledger struct {
 	launched []int64
 	// how says by what new nodes are chosen.
 	how strategy
+	// stepwise: empty nodes are hidden until a step needs them.
+	stepwise bool
 	// joinable: something was launched for that could have been answered jointly.
 	joinable bool
 	log      []entry
@@ -42,6 +44,8 @@ type lot struct {
 	since time.Time
 	// touched: some demand was placed here in this plan.
 	touched bool
+	// hidden: not offered yet.
+	hidden bool
 	// gang is the strictly spread gang that holds a bundle here, by its turn; placed lists the gangs that held one
 	// before, by their number in the snapshot.
 	gang   int
@@ -70,7 +74,7 @@ func (l *ledger) copyFrom(other *ledger) {
 	l.launched = append(l.launched[:0], other.launched...)
 	l.log = append(l.log[:0], other.log...)
 	l.waits = append(l.waits[:0], other.waits...)
-	l.spare, l.how, l.joinable = other.spare, other.how, other.joinable
+	l.spare, l.how, l.stepwise, l.joinable = other.spare, other.how, other.stepwise, other.joinable
 }
 
 // trial returns a copy of a ledger to try something on. Hundreds of gangs are tried on thousands of lots, so what is

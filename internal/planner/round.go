@@ -12,16 +12,25 @@ type outcome struct {
 	claims   []claim // not served
 	used     []bool  // nodes that demand was placed on
 	joinable bool    // some of what it launches could have been chosen jointly
-	asRay    bool    // placed in Ray's order, because that is better
-	lots     int     // what the ledger held in the end: kinds of nodes, those that the plan launches among them
-	log      []entry
-	waits    []wait
+	// reordered: found in another order than the first, because that is better.
+	reordered bool
+	lots      int // what the ledger held in the end: kinds of nodes, those that the plan launches among them
+	log       []entry
+	waits     []wait
 }
 
 // round places all demand, with pods already planned by group, and launches what is missing in the given way.
 func (p *planning) round(given []int64, how strategy) outcome {
+	return p.roundIn(given, order{how: how})
+}
+
+func (p *planning) roundIn(given []int64, in order) outcome {
 	l := p.open(p.base, given)
-	l.how = how
+	l.how = in.how
+	if in.stepwise {
+		l.hide()
+		p.revealMinimum(l)
+	}
 	out := outcome{used: make([]bool, len(p.nodes))}
 	p.launchMinimum(l, given)
 	for _, c := range p.claims {
@@ -78,11 +87,21 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) b
 		}
 	}
 	own.room, own.spare = slices.Clone(l.room), l.spare
+	if l.stepwise {
+		own.hide()
+		p.revealMinimum(own)
+	}
 	b := p.newBatch(c.purpose, c.items, l.how)
 	p.place(own, b)
 	out.markUsed(own)
 	if !b.served() {
 		return false
+	}
+	if l.stepwise {
+		left := own.hiddenOf(len(p.groups))
+		for i, n := range l.hiddenOf(len(p.groups)) {
+			l.reveal(i, n-left[i])
+		}
 	}
 	for i, n := range own.launched {
 		if n > 0 {

@@ -54,7 +54,7 @@ func (p *planning) complete(out outcome, how strategy) contender {
 	given := make([]int64, len(p.groups))
 	for range maxRounds {
 		if sum(out.launched) == 0 {
-			if !out.asRay || how == fullest {
+			if !out.reordered || how == fullest {
 				break
 			}
 			// Greedy launching another way could serve still more; the next plan would see it.
