@@ -194,7 +194,11 @@ func (s *skewed) asOf(at time.Time) raydemand.State {
 }
 
 func TestChurnLosesNoWorkAndLaunchesNoWorkerTooMany(t *testing.T) {
-	for seed := range uint64(5) {
+	seeds := uint64(5)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			c := newChurn(t, seed, Config{}, gpuGroup("gpu", 0, 0, 12))
 			for range 1800 { // three minutes

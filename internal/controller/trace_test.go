@@ -183,7 +183,7 @@ func (tr *trace) remember() {
 func TestTenThousandTracesWithLaggingReportsLaunchNoWorkerTooMany(t *testing.T) {
 	t.Parallel()
 	count := uint64(traces)
-	if testing.Short() || raceEnabled {
+	if testing.Short() {
 		count = traces / 20
 	}
 	var wg sync.WaitGroup

@@ -114,6 +114,9 @@ func TestEveryLegalLayoutIsFoundAndNoOther(t *testing.T) {
 }
 
 func TestMaximalLayoutsAreThoseToWhichNothingCanBeAdded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trying every layout takes long under the race detector")
+	}
 	eachProduct(t, func(t *testing.T, p Product) {
 		legal := brute(p)
 		isLegal := map[string]bool{}
