@@ -70,6 +70,10 @@ func TestEveryGroupThatWasNotTakenSaysWhyWithTheNumbers(t *testing.T) {
 			`{"groups": [{"name": "a", "resources": {"GPU": 1}}]}`,
 			map[string]Reason{"a": {CodeNotNeeded, "nothing that waits needs another pod of this group"}},
 		},
+		"the minimum decides": {
+			`{"groups": [{"name": "a", "resources": {"GPU": 1}, "minReplicas": 2147483647, "replicas": 2147483647}]}`,
+			map[string]Reason{"a": {CodeNotNeeded, "kept at its minimum of 2147483647; nothing that waits needs more"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, reasonsOf(Compute(read(t, c.snapshot), Policy{}))); diff != "" {

@@ -78,12 +78,20 @@ func (p *planning) launchReason(i int, given []int64, out *outcome) Reason {
 		if reason, ok := p.passedOver(i, given, out); ok {
 			return reason
 		}
-		return Reason{CodeNotNeeded, "nothing that waits needs another pod of this group"}
+		return g.notNeeded()
 	}
 	if limit, ok := p.limit(i, given); ok {
 		return limit
 	}
 	return Reason{CodeNotNeeded, "what waits could not be had in full with this group either"}
+}
+
+// notNeeded says why a group that nothing waits for has the pods that it has.
+func (g *group) notNeeded() Reason {
+	if g.min > 0 && g.current <= g.min {
+		return Reason{CodeNotNeeded, fmt.Sprintf("kept at its minimum of %d; nothing that waits needs more", g.min)}
+	}
+	return Reason{CodeNotNeeded, "nothing that waits needs another pod of this group"}
 }
 
 // limit names the limit that keeps a group from launching one more replica.

@@ -17,7 +17,8 @@ type Target struct {
 	Group string
 	// Index and From repeat what was read; the patch tests both.
 	Index, From int
-	// Replicas is the new value, within [minReplicas, maxReplicas].
+	// Replicas is the new value, within [minReplicas, maxReplicas]; below an immense minimum, at which the operator keeps
+	// the group whatever is written.
 	Replicas int
 	// WorkersToDelete replaces the stored list; nil leaves it alone.
 	WorkersToDelete []string

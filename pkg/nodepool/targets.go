@@ -20,6 +20,8 @@ const (
 	SplitReplica = "replica-split"
 	// NameTakenBack: a pod named for deletion has a living Ray node again, so it is not to be deleted.
 	NameTakenBack = "name-taken-back"
+	// MinimumImmense: minReplicas asks for far more pods than exist, and the operator makes them all at once.
+	MinimumImmense = "minimum-immense"
 	// SpecRefused: the operator refuses the whole spec, so a write would have no effect.
 	SpecRefused = "spec-refused"
 )
@@ -40,7 +42,8 @@ const (
 // exceptions. Replicas stored above the maximum are mended along with any other target: the operator cuts them, and a
 // maximum raised later would bring them back to life. Replicas stored below the minimum are raised to it where the
 // operator deletes surplus pods of its own choice (no in-tree autoscaling): a minimum lowered later would else make it
-// delete busy ones. What cannot be done is a finding; an error means that the caller's numbers make no sense.
+// delete busy ones. An immense minimum is never written into replicas (see floor). What cannot be done is a finding; an
+// error means that the caller's numbers make no sense.
 func Targets(cluster Cluster, launch map[string]int, leaving []string) ([]Target, []raydemand.Finding, error) {
 	a := &arithmetic{cluster: &cluster}
 	for _, name := range slices.Sorted(maps.Keys(launch)) {
@@ -100,9 +103,13 @@ func (a *arithmetic) target(group *WorkerGroup, launch int, leaving []Worker) (t
 	desired = min(max(desired, group.Min), group.Max)
 
 	names, listChanged := a.names(group, leaving, returned)
-	exposed := !a.cluster.InTreeAutoscaling && group.Replicas < group.Min
+	floor := a.floor(group, hosts)
+	exposed := !a.cluster.InTreeAutoscaling && group.Replicas < floor
 	if desired == goal && !exposed && len(leaving)+len(returned) == 0 && (!listChanged || len(names) > 0) {
 		return Target{}, false
+	}
+	if desired == group.Min {
+		desired = floor
 	}
 	target = targetOf(group, desired)
 	if listChanged {
@@ -168,6 +175,11 @@ func (a *arithmetic) standing(group *WorkerGroup, hosts int) int {
 	if !a.cluster.InTreeAutoscaling {
 		return 0
 	}
+	return a.existing(group, hosts)
+}
+
+// existing counts the replicas that are there and stay.
+func (a *arithmetic) existing(group *WorkerGroup, hosts int) int {
 	pods, replicas := 0, map[string]bool{}
 	for _, w := range a.cluster.Workers {
 		if w.Group != group.Name || w.Terminating || w.Failed || slices.Contains(group.WorkersToDelete, w.Pod) {
