@@ -7,16 +7,19 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// maxRayLooks bounds where Ray's order is tried: items times kinds of nodes and groups. Beyond it one order is as good as the
-// other, and Ray's looks at every node again for each that it fills.
-const maxRayLooks = 2_000
+// Other orders are tried for demand that is small: many nodes of many kinds leave room for everything in any order, and each node
+// that is filled may mean another look at all of them.
+const (
+	maxOrderedItems = 40
+	maxOrderedLots  = 60
+)
 
 // bestRound is the better of two rounds: the one that uses what is there soonest, and the one in Ray's own order, where that could
 // serve more or launch less. Both the search for launches and the judgement of them ask it, so whatever order serves,
 // the next plan finds the same.
 func (p *planning) bestRound(given []int64, how strategy) outcome {
 	best := p.round(given, how)
-	if best.idle() || !p.comparable(&best) {
+	if best.perfect() || !p.orderMatters(&best) {
 		return best
 	}
 	v := p.verdict(best.launched, &best)
@@ -24,13 +27,16 @@ func (p *planning) bestRound(given []int64, how strategy) outcome {
 		other := p.roundIn(given, o)
 		other.reordered = true
 		if w := p.verdict(other.launched, &other); w.compare(&v) < 0 {
-			if best, v = other, w; best.idle() {
+			if best, v = other, w; best.perfect() {
 				break
 			}
 		}
 	}
 	return best
 }
+
+// perfect reports whether nothing is left to be desired: all is served, and nothing launched for it.
+func (o *outcome) perfect() bool { return sum(o.launched) == 0 && o.served() }
 
 // order is how a round looks for places.
 type order struct {
@@ -43,19 +49,23 @@ type order struct {
 // orders are tried beside the first where that leaves something to be desired.
 var orders = []order{{asRay, false}, {fullest, true}, {thriftiest, true}, {asRay, true}}
 
-// idle reports whether nothing is left to be desired: all is served, and nothing launched for it.
-func (o *outcome) idle() bool {
-	return sum(o.launched)+sum(o.unserved) == 0 && len(o.gangs)+len(o.claims) == 0
+// orderMatters reports whether other orders can be tried and could be better. Requests alone that are all served are launched
+// for by strategies, for which it is the price that counts.
+func (p *planning) orderMatters(out *outcome) bool {
+	if p.itemCount() > maxOrderedItems || out.lots+len(p.groups) > maxOrderedLots {
+		return false
+	}
+	return len(p.claims)+len(p.gangs) > 0 || !out.served()
 }
 
-// comparable reports whether demand is small enough for a second round in Ray's order.
-func (p *planning) comparable(out *outcome) bool {
-	return p.itemCount()*(out.lots+len(p.groups)) <= maxRayLooks
+// served reports whether nothing waits.
+func (o *outcome) served() bool {
+	return sum(o.unserved) == 0 && len(o.gangs)+len(o.claims) == 0
 }
 
 // itemCount counts what is placed one by one.
 func (p *planning) itemCount() int {
-	items := len(p.requests) + 1
+	items := len(p.requests)
 	for _, c := range p.claims {
 		items += len(c.items)
 	}
