@@ -128,3 +128,17 @@ func TestADrainedPodThatComesToLifeDuringTheSecondLookStays(t *testing.T) {
 		t.Fatal("the pod was never about to go")
 	}
 }
+
+func TestAContainerThatWasStartedAnewIsGivenTheWholeGraceOfADeadNode(t *testing.T) {
+	w := newWorld(t, Config{DeadGrace: 30 * time.Second}, gpuGroup("gpu", 1, 0, 4))
+	w.node(w.pod(0)).Status = raydemand.Dead
+	w.after(time.Second)
+	w.after(28 * time.Second)
+	w.start(0)
+	w.after(5 * time.Second)
+	w.lastNothing("Ray is being started in it again")
+	w.after(26 * time.Second)
+	if got := w.lastChange(); !slices.Equal(got.WorkersToDelete, []string{w.pod(0)}) {
+		t.Errorf("target = %+v, want the pod gone that did not come back", got)
+	}
+}

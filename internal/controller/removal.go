@@ -100,7 +100,7 @@ func (r *record) removable(v view, m member, overMax bool, config Config) (reaso
 	switch {
 	case !m.joined() && r.drains.acceptedPod(m.Pod):
 		return removedDrained, true
-	case m.dead() && r.waits.deadFor(m.Pod, v.now) >= config.DeadGrace:
+	case m.dead() && r.deadForGood(m, v.now, config):
 		return removedDead, true
 	case m.joined() && r.drains.overdue(m.Node.ID, v.now) && overGroupMax(v.cluster, v.members, m.Group):
 		return removedOverdue, true
@@ -116,6 +116,13 @@ func (r *record) removable(v view, m member, overMax bool, config Config) (reaso
 		return removedUnneeded, false
 	}
 	return "", false
+}
+
+// deadForGood reports whether neither the pod's node, which died, nor a container started anew since has come to life
+// within DeadGrace.
+func (r *record) deadForGood(m member, now time.Time, config Config) bool {
+	restarting := m.Running && now.Sub(m.StartedAt) < config.DeadGrace
+	return r.waits.deadFor(m.Pod, now) >= config.DeadGrace && !restarting
 }
 
 // slowestStart is how long a pod that has a node may take to start: pulling a large image takes many minutes, and a
