@@ -52,6 +52,9 @@ func newCatalog(s *Snapshot) *catalog {
 	for i := range s.Gangs {
 		mentionGang(&s.Gangs[i], mention, keys)
 	}
+	if s.Head != nil {
+		mentionAccelerators(names, s.Head)
+	}
 	c.names = slices.Sorted(maps.Keys(names))
 	for i, name := range c.names {
 		c.index[name] = i
@@ -64,6 +67,15 @@ func newCatalog(s *Snapshot) *catalog {
 // to have it and an equal one that has not is not, so it counts only where some demand asks for it.
 func announced(name string) bool {
 	return name == "object_store_memory" || strings.HasPrefix(name, "accelerator_type:") || strings.HasPrefix(name, "node:")
+}
+
+// mentionAccelerators adds those that the head has: work that needs none stays off it even where nothing asks for them.
+func mentionAccelerators(names map[string]bool, head *Node) {
+	for name := range accelerators {
+		if head.Total.Has(name) > 0 || head.Resources.Has(name) > 0 {
+			names[name] = true
+		}
+	}
 }
 
 func mentionGang(g *raydemand.Gang, mention func(raydemand.Bundle), keys map[string]bool) {
