@@ -106,7 +106,8 @@ func (p *planning) retryable(l *ledger, b *batch) bool {
 }
 
 // useStanding places item by item, largest first, on the first nodes that fit (first-fit decreasing). Selectors are
-// tried in order. Work without accelerators takes accelerator nodes last.
+// tried in order. Work without accelerators takes accelerator nodes last; but before a request keeps a node from leaving
+// it rides on one that has work anyway. Only a request: what comes after a gang may need the accelerators.
 func (l *ledger) useStanding(b *batch) {
 	for i, it := range b.items {
 		for choice := 0; choice < it.alternatives && b.left[i] > 0; choice++ {
@@ -114,11 +115,18 @@ func (l *ledger) useStanding(b *batch) {
 				l.useLots(b, i, choice, func(*lot) bool { return true })
 				continue
 			}
+			if b.purpose == "" {
+				l.useLots(b, i, choice, func(lot *lot) bool { return !lot.shape.accelerated && lot.stays() })
+				l.useLots(b, i, choice, func(lot *lot) bool { return lot.shape.accelerated && (lot.phase == running || lot.touched) })
+			}
 			l.useLots(b, i, choice, func(lot *lot) bool { return !lot.shape.accelerated })
 			l.useLots(b, i, choice, func(lot *lot) bool { return lot.shape.accelerated })
 		}
 	}
 }
+
+// stays reports whether a node stays even if nothing is placed on it now.
+func (l *lot) stays() bool { return l.phase < overdue || l.touched }
 
 func (l *ledger) useLots(b *batch, i, choice int, wanted func(*lot) bool) {
 	it := b.items[i]

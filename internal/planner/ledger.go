@@ -106,7 +106,7 @@ func (r *roster) openLedger(totals bool, placed [][]int) []lot {
 		if n.stop != "" {
 			continue
 		}
-		l := lot{shape: n.shape, phase: n.phase(), free: n.free, count: 1, members: []int{i}, since: n.Since}
+		l := lot{shape: n.shape, phase: r.phaseOf(n), free: n.free, count: 1, members: []int{i}, since: n.Since}
 		if totals {
 			l.free = n.shape.total
 		}

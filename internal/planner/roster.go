@@ -68,6 +68,8 @@ type phase int
 const (
 	running phase = iota
 	idle
+	// overdue nodes are idle and leave unless something is placed on them.
+	overdue
 	onTheWay
 )
 
@@ -79,6 +81,18 @@ func (n *node) phase() phase {
 		return onTheWay
 	}
 	return running
+}
+
+// phaseOf tells idle nodes that may stay from those that would have to leave.
+func (r *roster) phaseOf(n *node) phase {
+	at := n.phase()
+	if at != idle || n.group < 0 {
+		return at
+	}
+	if g := &r.groups[n.group]; g.timeout != nil && n.IdleSeconds > *g.timeout && g.standing() > g.min {
+		return overdue
+	}
+	return at
 }
 
 func newRoster(s *Snapshot) *roster {
