@@ -129,6 +129,7 @@ func (p *planning) placeAsRay(l *ledger, b *batch) {
 // stock is what a pattern depends on.
 type stock struct {
 	shape *shape
+	named nameSet
 	free  *raydemand.Amount
 }
 
@@ -151,10 +152,11 @@ func (p *planning) fullestLot(l *ledger, b *batch, kept map[stock]*pattern, hidd
 		if len(lot.free) == 0 || lot.hidden != hidden || !b.admits(lot) {
 			continue
 		}
-		key := stock{lot.shape, &lot.free[0]}
+		key := stock{lot.shape, lot.named, &lot.free[0]}
 		pat := kept[key]
 		if pat == nil || !pat.holds(b) {
 			made, _ := p.newPattern(b, lot.shape, lot.free, 1)
+			p.credit(&made, b, lot)
 			pat = &made
 			kept[key] = pat
 		}
@@ -163,6 +165,30 @@ func (p *planning) fullestLot(l *ledger, b *batch, kept map[stock]*pattern, hidd
 		}
 	}
 	return at, best
+}
+
+// nameSet is a set of resources by their number in the catalog; those from 64 on are left out.
+type nameSet uint64
+
+func (b *batch) named(uses []portion) (names nameSet) {
+	for _, u := range uses {
+		for _, t := range b.items[u.item].need {
+			names |= 1 << t.resource
+		}
+	}
+	return names
+}
+
+// credit counts in the score what this plan has placed on the node before, as Ray does.
+func (p *planning) credit(pat *pattern, b *batch, lot *lot) {
+	pat.score.kinds = 0
+	names := lot.named | b.named(pat.uses)
+	for i, amount := range lot.shape.total {
+		if amount > 0 && names&(1<<i) != 0 {
+			pat.score.kinds++
+			pat.score.sparing = pat.score.sparing || accelerators[p.names[i]]
+		}
+	}
 }
 
 // hide keeps empty nodes back until a step needs them.

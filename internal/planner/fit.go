@@ -172,6 +172,7 @@ func (l *ledger) take(at int, b *batch, count int64, portions []portion) {
 	at = l.split(at, count)
 	lot := &l.lots[at]
 	lot.touched, lot.hidden = true, false
+	lot.named |= b.named(portions)
 	if b.spread {
 		lot.gang = b.turn
 	}

@@ -101,6 +101,7 @@ func (p *planning) launchPattern(l *ledger, b *batch, g *group, pat *pattern) {
 		lot := l.launch(g, f.count*replicas)
 		if len(f.take) > 0 {
 			lot.free, lot.touched = f.after, true
+			lot.named = b.named(f.take)
 		}
 		if b.spread && lot.touched {
 			lot.gang = b.turn

@@ -44,6 +44,8 @@ type lot struct {
 	since time.Time
 	// touched: some demand was placed here in this plan.
 	touched bool
+	// named are the resources that this demand asks for.
+	named nameSet
 	// hidden: not offered yet.
 	hidden bool
 	// gang is the strictly spread gang that holds a bundle here, by its turn; placed lists the gangs that held one
