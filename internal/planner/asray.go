@@ -47,7 +47,7 @@ type order struct {
 }
 
 // orders are tried beside the first where that leaves something to be desired.
-var orders = []order{{asRay, false}, {fullest, true}, {thriftiest, true}, {asRay, true}}
+var orders = []order{{asRay, false}, {fullest, true}, {thriftiest, true}, {asRay, true}, {roomiest, true}}
 
 // orderMatters reports whether other orders can be tried and could be better. Requests alone that are all served are launched
 // for by strategies, for which it is the price that counts.
@@ -157,10 +157,13 @@ func (p *planning) fullestLot(l *ledger, b *batch, kept map[stock]*pattern, hidd
 		if pat == nil || !pat.holds(b) {
 			made, _ := p.newPattern(b, lot.shape, lot.free, 1)
 			p.credit(&made, b, lot)
+			if l.how == roomiest && b.turn > 0 {
+				made.score.room = p.holding(lot.free)
+			}
 			pat = &made
 			kept[key] = pat
 		}
-		if len(pat.uses) > 0 && (at < 0 || asRay.prefers(pat, lot.shape.group, best, l.lots[at].shape.group)) {
+		if len(pat.uses) > 0 && (at < 0 || l.how.prefers(pat, lot.shape.group, best, l.lots[at].shape.group)) {
 			best, at = pat, i
 		}
 	}

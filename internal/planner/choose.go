@@ -92,6 +92,7 @@ func (pat *pattern) times(b *batch, limit int64) int64 {
 type score struct {
 	rank    int     // preference of the first bundle's matching selector, larger is earlier in the list
 	most    float64 // what is served per pod, where the number of pods is what is short
+	whole   float64 // the same of the whole replica: of two as good, the larger first, since no room may be left for it later
 	sparing bool    // no accelerator lies idle beside work that needs none
 	// The group's own standing comes before what its nodes cost.
 	standing standing
@@ -99,6 +100,7 @@ type score struct {
 	kinds    int     // resources in use
 	least    float64
 	mean     float64
+	room     float64 // what was free before, where a gang shall leave what fits others tightly
 	share    float64 // in use, without weight: of two equals the one that wastes less
 	cloud    float64 // the cloud's stock
 }
@@ -108,6 +110,7 @@ func better(a, b score) int {
 	return cmp.Or(
 		cmp.Compare(a.rank, b.rank),
 		cmp.Compare(a.most, b.most),
+		cmp.Compare(a.whole, b.whole),
 		compareBool(a.sparing, b.sparing),
 		a.standing.compare(b.standing),
 		compareNearly(a.thrift, b.thrift),
@@ -124,6 +127,7 @@ func betterForRay(a, b score) int {
 	return cmp.Or(
 		cmp.Compare(a.rank, b.rank),
 		compareBool(a.sparing, b.sparing),
+		cmp.Compare(a.room, b.room),
 		cmp.Compare(a.kinds, b.kinds),
 		cmp.Compare(a.least, b.least),
 		cmp.Compare(a.mean, b.mean),
@@ -241,7 +245,7 @@ func (p *planning) bestOnTheWay(l *ledger, b *batch, kept map[*shape]*pattern, f
 // prefers compares by score; equal ones by group name, which is the order of the numbers.
 func (how strategy) prefers(a *pattern, groupA int, b *pattern, groupB int) bool {
 	order := better(a.score, b.score)
-	if how == asRay {
+	if how.asRay() {
 		order = betterForRay(a.score, b.score)
 	}
 	return order > 0 || order == 0 && groupA < groupB

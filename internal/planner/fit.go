@@ -22,7 +22,7 @@ type batch struct {
 
 func (c *catalog) newBatch(purpose string, items []*item, how strategy) *batch {
 	b := &batch{purpose: purpose, items: items, left: make([]int64, len(items))}
-	if how == asRay {
+	if how.asRay() {
 		b.order = rayOrder(items)
 	}
 	for i, it := range items {
@@ -72,7 +72,7 @@ func (b *batch) limit(i int) int64 {
 // place serves a batch: on nodes that run or already take demand, then on those on their way, then on new ones.
 // Before new ones are launched, what is there is tried once more with all of the batch looked at together.
 func (p *planning) place(l *ledger, b *batch) {
-	if l.how == asRay {
+	if l.how.asRay() {
 		p.placeAsRay(l, b)
 		return
 	}

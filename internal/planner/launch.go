@@ -14,7 +14,12 @@ const (
 	jointly
 	// asRay places in Ray's order in all: also on what is there or on its way.
 	asRay
+	// roomiest is like asRay, but gangs take the nodes with most room.
+	roomiest
 )
+
+// asRay reports whether demand is placed in Ray's order.
+func (how strategy) asRay() bool { return how >= asRay }
 
 // launchBest launches replica after replica of the group that what waits fills best. A pattern is repeated as often
 // as it lasts, so the work does not depend on the counts.
@@ -89,9 +94,9 @@ func (p *planning) rate(pat *pattern, how strategy, b *batch, group int, hosts i
 		pat.score.thrift = worth / max(p.yard.cost[group]*share, 1e-9)
 	case fewest:
 		for _, u := range pat.uses {
-			pat.score.most += float64(u.count) * p.needed(b.items[u.item])
+			pat.score.whole += float64(u.count) * p.needed(b.items[u.item])
 		}
-		pat.score.most /= float64(hosts)
+		pat.score.most = pat.score.whole / float64(hosts)
 	}
 }
 

@@ -33,6 +33,10 @@ func roomier(t *rapid.T, s Snapshot) Snapshot {
 			replicas := *g.Replicas + 1
 			g.Replicas = &replicas
 		}
+		if s.MaxWorkers != nil { // it shall not take another's place
+			bound := *s.MaxWorkers + 1
+			more.MaxWorkers = &bound
+		}
 		more.Nodes = append(more.Nodes, Node{Pod: "one-more", Group: g.Name, State: Running, Total: g.Resources, Available: g.Resources, Labels: g.Labels})
 	}
 	return more
@@ -40,12 +44,10 @@ func roomier(t *rapid.T, s Snapshot) Snapshot {
 
 // TestMoreCapacityNeverServesLess asks for one kind of demand. Of several, what comes first may use what is added: minima
 // before all demand, gangs before requests, and of requests the larger ones, whose place several small ones would have had.
-// Nor is there a bound on all groups together: where it binds, another group's higher maximum can cost a place that a
-// replica of several hosts would have filled better.
 func TestMoreCapacityNeverServesLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
-		s.UpscalingMode, s.MaxWorkers = "", nil
+		s.UpscalingMode = ""
 		for i := range s.Groups {
 			s.Groups[i].Min = 0
 		}

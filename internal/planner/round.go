@@ -94,6 +94,7 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) b
 	b := p.newBatch(c.purpose, c.items, l.how)
 	p.place(own, b)
 	out.markUsed(own)
+	l.joinable = l.joinable || own.joinable
 	if !b.served() {
 		return false
 	}
@@ -109,7 +110,6 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) b
 		}
 	}
 	l.log, l.waits = append(l.log, own.log...), append(l.waits, own.waits...)
-	l.joinable = l.joinable || own.joinable
 	return true
 }
 
@@ -127,7 +127,7 @@ func (p *planning) placeGangs(l *ledger, out *outcome) *ledger {
 		return l
 	}
 	gangs := p.gangs
-	if l.how == asRay {
+	if l.how.asRay() {
 		gangs = gangsAsRay(gangs)
 	}
 	best, failed := p.placeInOrder(l, gangs)

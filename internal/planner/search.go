@@ -35,13 +35,24 @@ func (p *planning) settle() ([]int64, outcome) {
 // alternatives lists the strategies worth trying beside the first.
 func (p *planning) alternatives(first *contender, joinable bool) []strategy {
 	hows := []strategy{thriftiest}
-	if first.unserved > 0 && p.spare(first.given) == 0 {
+	if first.unserved+float64(first.claims) > 0 && p.crowded(first.given) {
 		hows = append(hows, fewest)
 	}
 	if joinable {
 		hows = append(hows, jointly)
 	}
 	return hows
+}
+
+// crowded reports whether the bound on all workers keeps some group from a replica that its own limits allow.
+func (p *planning) crowded(given []int64) bool {
+	spare := p.spare(given)
+	for i := range p.groups {
+		if g := &p.groups[i]; spare < g.hosts && g.room(given[i]) >= g.hosts {
+			return true
+		}
+	}
+	return false
 }
 
 // maxRounds bounds how often a plan is planned again with its own launches given.
