@@ -93,7 +93,11 @@ const (
 // trials is how often a clean-up may place everything once more. One more time costs as much as the last: what the
 // plan itself launches stands in the ledger too, and many shapes launch many kinds of nodes.
 func (p *planning) trials(last *outcome) int {
-	return min(max(maxWork/((p.itemCount()+1)*(last.lots+len(p.groups)+1)), minTrials), maxTrials)
+	rounds := 1
+	if p.orderMatters(last) {
+		rounds += len(orders)
+	}
+	return min(max(maxWork/(rounds*(p.itemCount()+1)*(last.lots+len(p.groups)+1)), minTrials), maxTrials)
 }
 
 // drop takes back every replica without which all is served as well. In a cluster so large that the budget ends

@@ -1,0 +1,124 @@
+package planner
+
+import "slices"
+
+// order is how a round looks for places.
+type order struct {
+	how strategy
+	// stepwise: empty nodes, whether they have joined or are on their way, are used like new ones, each step taking only as
+	// many as it needs. A plan that launched for one step after the other is found again that way.
+	stepwise bool
+}
+
+// orders are tried beside the first where that leaves something to be desired.
+var orders = [...]order{{asRay, false}, {fullest, true}, {thriftiest, true}, {asRay, true}, {roomiest, true}}
+
+// Other orders are tried for demand that is small: many nodes of many kinds leave room for everything in any order, and each node
+// that is filled may mean another look at all of them.
+const (
+	maxOrderedItems = 40
+	maxOrderedLots  = 60
+)
+
+// bestRound is the best of several rounds: the one that uses what is there soonest, and those in other orders where they could
+// serve more or launch less. Ray's own is among them, so where it can be tried a plan serves no less than it. Both the search
+// for launches and the judgement of them ask here, so whatever order was best, the next plan finds the same.
+func (p *planning) bestRound(given []int64, how strategy) outcome {
+	best := p.round(given, how)
+	if best.perfect() || !p.orderMatters(&best) {
+		return best
+	}
+	v := p.verdict(best.launched, &best)
+	for _, o := range orders {
+		other := p.roundIn(given, o)
+		other.reordered = true
+		if w := p.verdict(other.launched, &other); w.compare(&v) < 0 {
+			if best, v = other, w; best.perfect() {
+				break
+			}
+		}
+	}
+	return best
+}
+
+// perfect reports whether nothing is left to be desired: all is served, and nothing launched for it.
+func (o *outcome) perfect() bool { return sum(o.launched) == 0 && o.served() }
+
+// orderMatters reports whether other orders can be tried and could be better. Requests alone that are all served are launched
+// for by strategies, for which it is the price that counts.
+func (p *planning) orderMatters(out *outcome) bool {
+	if p.itemCount() > maxOrderedItems || out.lots+len(p.groups) > maxOrderedLots {
+		return false
+	}
+	return len(p.claims)+len(p.gangs) > 0 || !out.served()
+}
+
+// served reports whether nothing waits.
+func (o *outcome) served() bool {
+	return sum(o.unserved) == 0 && len(o.gangs)+len(o.claims) == 0
+}
+
+// itemCount counts what is placed one by one.
+func (p *planning) itemCount() int {
+	items := len(p.requests)
+	for _, c := range p.claims {
+		items += len(c.items)
+	}
+	for _, g := range p.gangs {
+		items += len(g.options[0].items)
+	}
+	return items
+}
+
+// hide keeps empty nodes back until a step needs them.
+func (l *ledger) hide() {
+	l.stepwise = true
+	for i := range l.lots {
+		lot := &l.lots[i]
+		lot.hidden = lot.phase != running && lot.shape.group != headGroup && !lot.touched && slices.Equal(lot.free, lot.shape.total)
+	}
+}
+
+// hiddenOf counts the hidden nodes of each group.
+func (l *ledger) hiddenOf(groups int) []int64 {
+	counts := make([]int64, groups)
+	for i := range l.lots {
+		if lot := &l.lots[i]; lot.hidden {
+			counts[lot.shape.group] += lot.count
+		}
+	}
+	return counts
+}
+
+// reveal offers n more nodes of a group to all that is placed from now on.
+func (l *ledger) reveal(group int, n int64) {
+	for i := 0; i < len(l.lots) && n > 0; i++ {
+		if !l.lots[i].hidden || l.lots[i].shape.group != group {
+			continue
+		}
+		count := min(n, l.lots[i].count)
+		l.lots[l.split(i, count)].hidden = false
+		n -= count
+	}
+}
+
+// revealMinimum offers what a minimum keeps in any case.
+func (p *planning) revealMinimum(l *ledger) {
+	short := make([]int64, len(p.groups))
+	for i := range p.groups {
+		short[i] = p.groups[i].min
+	}
+	for i := range l.lots {
+		if lot := &l.lots[i]; lot.shape.group != headGroup && !lot.hidden {
+			short[lot.shape.group] -= lot.count
+		}
+	}
+	for i, n := range short {
+		l.reveal(i, n)
+	}
+}
+
+// holdsBack reports whether nodes of a group are hidden.
+func (l *ledger) holdsBack(group int) bool {
+	return l.stepwise && slices.ContainsFunc(l.lots, func(lot lot) bool { return lot.hidden && lot.shape.group == group })
+}
