@@ -126,7 +126,7 @@ func measureSidecar(ctx context.Context, r *rig.Rig, trials int) error {
 	if err := b.table(ctx, trials, task); err != nil {
 		return err
 	}
-	pid, err := rig.FindProcess("kuberay-autoscaler", "--cluster-name", "sidecar")
+	pid, err := rig.FindProcess("--cluster-name", "sidecar")
 	if err != nil {
 		return err
 	}
