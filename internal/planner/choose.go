@@ -108,9 +108,9 @@ type score struct {
 // better orders scores: positive when a is better than b.
 func better(a, b score) int {
 	return cmp.Or(
-		cmp.Compare(a.rank, b.rank),
 		cmp.Compare(a.most, b.most),
 		cmp.Compare(a.whole, b.whole),
+		cmp.Compare(a.rank, b.rank),
 		compareBool(a.sparing, b.sparing),
 		a.standing.compare(b.standing),
 		compareNearly(a.thrift, b.thrift),
