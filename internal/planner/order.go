@@ -21,7 +21,7 @@ const (
 )
 
 // bestRound is the best of several rounds: the one that uses what is there soonest, and those in other orders where they could
-// serve more or launch less. Ray's own is among them, so where it can be tried a plan serves no less than it. Both the search
+// serve more or launch less. Ray's own is among them: a plan shall serve no less than Ray's. Both the search
 // for launches and the judgement of them ask here, so whatever order was best, the next plan finds the same.
 func (p *planning) bestRound(given []int64, how strategy) outcome {
 	best := p.round(given, how)
