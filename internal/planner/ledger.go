@@ -38,16 +38,16 @@ type lot struct {
 	count int64
 	// members are the nodes' numbers in the roster, those to be used first in front; nil for pods that have no node yet.
 	members []int
-	// planned marks pods that this plan launches.
-	planned bool
 	// since is when the oldest pod of a lot on its way was asked for; zero where that is not known.
 	since time.Time
 	// touched: some demand was placed here in this plan.
 	touched bool
-	// named are the resources that this demand asks for.
-	named nameSet
 	// hidden: not offered yet.
 	hidden bool
+	// planned marks pods that this plan launches.
+	planned bool
+	// named are the resources that this demand asks for.
+	named nameSet
 	// gang is the strictly spread gang that holds a bundle here, by its turn; placed lists the gangs that held one
 	// before, by their number in the snapshot.
 	gang   int
