@@ -109,13 +109,14 @@ func (p *planning) retryable(l *ledger, b *batch) bool {
 // tried in order. Work without accelerators takes accelerator nodes last; but before a request keeps a node from leaving
 // it rides on one that has work anyway. Only a request: what comes after a gang may need the accelerators.
 func (l *ledger) useStanding(b *batch) {
+	ride := b.purpose == "" && l.anyOverdue()
 	for i, it := range b.items {
 		for choice := 0; choice < it.alternatives && b.left[i] > 0; choice++ {
 			if it.accelerator {
 				l.useLots(b, i, choice, func(*lot) bool { return true })
 				continue
 			}
-			if b.purpose == "" {
+			if ride {
 				l.useLots(b, i, choice, func(lot *lot) bool { return !lot.shape.accelerated && lot.stays() })
 				l.useLots(b, i, choice, func(lot *lot) bool { return lot.shape.accelerated && (lot.phase == running || lot.touched) })
 			}
@@ -127,6 +128,15 @@ func (l *ledger) useStanding(b *batch) {
 
 // stays reports whether a node stays even if nothing is placed on it now.
 func (l *lot) stays() bool { return l.phase < overdue || l.touched }
+
+func (l *ledger) anyOverdue() bool {
+	for i := range l.lots {
+		if l.lots[i].phase == overdue {
+			return true
+		}
+	}
+	return false
+}
 
 func (l *ledger) useLots(b *batch, i, choice int, wanted func(*lot) bool) {
 	it := b.items[i]
