@@ -40,7 +40,7 @@ func TestADemandAGroupAndAPodAreExplained(t *testing.T) {
   size: too_small: 0 → 0 pods (min 0, max 2147483647), each {CPU 4}
   demand 4 × {GPU 1}: too_small: too small: needs 1 GPU, has 0
 `},
-		"a pod": {[]string{"--pod", "worker-7"}, `pod worker-7: busy: it has work, and a worker with work is not stopped
+		"a pod": {[]string{"--pod", "worker-7"}, `pod worker-7: busy: it has work, so it is not idle
   CPU: room: 8 of 8 free
   GPU: room: 0 of 1 free
 `},

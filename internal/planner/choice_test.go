@@ -44,6 +44,18 @@ func TestLaunchesAreChosenByTheObjective(t *testing.T) {
 			{"name": "a", "resources": {"CPU": 1, "GPU": 1, "memory": 1073741824, "object_store_memory": 536870912, "accelerator_type:A100": 1}, "maxReplicas": 9},
 			{"name": "b", "resources": {"CPU": 1, "GPU": 1, "memory": 1073741824}, "maxReplicas": 9}],
 			"pendingRequests": [{"resources": {"GPU": 0.5}, "count": 4}]}`, want: launch{"a": 2}},
+		"a topology gang takes the cheaper value, though it takes more pods": {snapshot: `{"groups": [
+			{"name": "a", "resources": {"GPU": 8}, "maxReplicas": 9, "labels": {"zone": "a"}, "price": 100}, {"name": "b", "resources": {"GPU": 1}, "maxReplicas": 9, "labels": {"zone": "b"}, "price": 1}],
+			"pendingGangRequests": [{"id": "g", "strategy": "PACK", "topologyLabel": "zone", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}]}`, want: launch{"b": 4}},
+		"a topology gang takes the value that stands better": {snapshot: `{"groups": [
+			{"name": "a", "resources": {"GPU": 1}, "maxReplicas": 9, "labels": {"zone": "a"}}, {"name": "b", "resources": {"GPU": 1}, "maxReplicas": 9, "labels": {"zone": "b"}, "priority": 5}],
+			"pendingGangRequests": [{"id": "g", "strategy": "PACK", "topologyLabel": "zone", "bundles": [{"GPU": 1}, {"GPU": 1}]}]}`, want: launch{"b": 2}},
+		"a topology gang of CPU work leaves accelerators alone": {snapshot: `{"groups": [
+			{"name": "a", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 9, "labels": {"zone": "a"}, "price": 1}, {"name": "b", "resources": {"CPU": 4}, "maxReplicas": 9, "labels": {"zone": "b"}, "price": 5}],
+			"pendingGangRequests": [{"id": "g", "strategy": "PACK", "topologyLabel": "zone", "bundles": [{"CPU": 4}, {"CPU": 4}]}]}`, want: launch{"b": 2}},
+		"a group that can never launch takes no price from the others": {snapshot: `{"groups": [
+			{"name": "big", "resources": {"CPU": 8}, "maxReplicas": 9, "price": 1}, {"name": "small", "resources": {"CPU": 4}, "maxReplicas": 9, "price": 5}, {"name": "never", "resources": {"CPU": 4}, "maxReplicas": 0}],
+			"pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`, want: launch{"big": 1}},
 		"of equal groups, the first by name": {snapshot: `{"groups": [
 			{"name": "b", "resources": {"CPU": 4}, "maxReplicas": 9}, {"name": "a", "resources": {"CPU": 4}, "maxReplicas": 9}],
 			"pendingRequests": [{"resources": {"CPU": 4}, "count": 2}]}`, want: launch{"a": 2}},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -138,7 +139,16 @@ func (p *planning) advantage(taken, other int) string {
 	case p.size(b.shape.total) > p.size(a.shape.total):
 		return ": its pods are smaller"
 	}
+	if a.offersAs(b) {
+		return ": it offers the same and comes first by name"
+	}
 	return ": all that waits together is served with less"
+}
+
+// offersAs reports whether nothing but the name tells two groups apart.
+func (g *group) offersAs(other *group) bool {
+	samePrice := g.Price == other.Price || g.Price != nil && other.Price != nil && *g.Price == *other.Price
+	return samePrice && g.hosts == other.hosts && g.shape.labels == other.shape.labels && slices.Equal(g.shape.total, other.shape.total)
 }
 
 func standingOf(score *float64) float64 {
@@ -148,7 +158,7 @@ func standingOf(score *float64) float64 {
 	return *score
 }
 
-func decimal(f float64) string { return fmt.Sprintf("%.4g", f) }
+func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // considered says of each group why it does not serve the items: first those whose pods could, then those that come
 // nearest. topology is the label that a gang wants to share, or empty.

@@ -193,7 +193,19 @@ func (p *planning) groupVerdict(i int, it *item, given []int64, out *outcome) Re
 	if others > 0 {
 		return Reason{CodeNotChosen, "group " + p.groups[by].Name + " was taken" + p.advantage(by, i)}
 	}
+	if p.waitsStill(it, out) {
+		return Reason{CodeNotNeeded, "it cannot be had in full, so nothing is launched for it"}
+	}
 	return Reason{CodeNotNeeded, "its pods would do, and none is needed for it"}
+}
+
+// waitsStill reports whether some of an item, or of the gang or the call that it is part of, is not served.
+func (p *planning) waitsStill(it *item, out *outcome) bool {
+	if at := slices.Index(p.requests, it); at >= 0 {
+		return out.unserved[at] > 0
+	}
+	return slices.ContainsFunc(out.gangs, func(g *gang) bool { return slices.Contains(g.options[0].items, it) }) ||
+		slices.ContainsFunc(out.claims, func(c claim) bool { return slices.Contains(c.items, it) })
 }
 
 func areLaunched(n int64) string {
@@ -244,7 +256,7 @@ func (p *planning) podStates(i int) []Detail {
 	var busy, idle int64
 	for at := range p.nodes {
 		switch n := &p.nodes[at]; {
-		case n.group != i:
+		case n.group != i || n.stop != "":
 		case n.State == Running:
 			busy++
 		case n.State == Idle:
@@ -295,6 +307,8 @@ func ExplainPod(s Snapshot, policy Policy, name string) (Explanation, bool) {
 func (p *planning) podReason(at int, out *outcome) Reason {
 	n := &p.nodes[at]
 	switch {
+	case n.stop != "" && n.State == Running:
+		return Reason{n.stop, n.stopMessage + "; it has work and leaves only by a drain with a deadline"}
 	case n.stop != "":
 		return Reason{n.stop, n.stopMessage}
 	case n.group == headGroup:
@@ -308,7 +322,7 @@ func (p *planning) podReason(at int, out *outcome) Reason {
 	case n.State == Idle:
 		return Reason{PodIdle, fmt.Sprintf("idle for %s%s", seconds(n.IdleSeconds), p.staysIdle(at, out))}
 	}
-	return Reason{PodBusy, "it has work, and a worker with work is not stopped"}
+	return Reason{PodBusy, "it has work, so it is not idle"}
 }
 
 func (p *planning) podDetails(at int, out *outcome) []Detail {

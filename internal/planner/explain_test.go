@@ -70,7 +70,7 @@ func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
 func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 	s := read(t, explained)
 	for pod, want := range map[string]Reason{
-		"busy":   {PodBusy, "it has work, and a worker with work is not stopped"},
+		"busy":   {PodBusy, "it has work, so it is not idle"},
 		"coming": {PodPending, "it has not joined Ray yet, for 30 s; it counts as what its group brings"},
 		"free":   {PodIdle, "idle for 90 s; kept for demand that counts on it"},
 		"going":  {PodLeaving, "it is drained or being deleted; it serves nothing and fills its group until it is gone"},

@@ -159,7 +159,8 @@ func (p *planning) placeGang(l *ledger, g *gang) (*ledger, bool) {
 	return l, false
 }
 
-// placeOption tries every value of the gang's topology label, if it has one, and takes the one that launches least.
+// placeOption tries every value of the gang's topology label, if it has one, and takes the one whose launches are best by
+// the objective. Nothing is better than no launch, so the first that needs none ends the search.
 func (p *planning) placeOption(l *ledger, g *gang, o option) (best *ledger, ok bool) {
 	for _, within := range p.domains(l, g) {
 		b := p.newBatch("gang", o.items, l.how)
@@ -172,12 +173,35 @@ func (p *planning) placeOption(l *ledger, g *gang, o option) (best *ledger, ok b
 		}
 		trial := p.trial(l)
 		p.place(trial, b)
-		if b.served() && (best == nil || sum(trial.launched) < sum(best.launched)) {
+		if b.served() && (best == nil || p.compareLaunches(o, trial.launched, best.launched) < 0) {
 			best, trial = trial, best
 		}
 		p.release(trial)
+		if best != nil && sum(best.launched) == sum(l.launched) {
+			break
+		}
 	}
 	return best, best != nil
+}
+
+// compareLaunches orders what two values of a topology label would launch for one option: without accelerators where it
+// needs none, then by the objective.
+func (p *planning) compareLaunches(o option, a, b []int64) int {
+	x, y := p.verdict(a, &outcome{}), p.verdict(b, &outcome{})
+	needs := slices.ContainsFunc(o.items, func(it *item) bool { return it.accelerator })
+	if needs || p.policy.GPUForCPU {
+		return x.compare(&y)
+	}
+	return cmp.Or(cmp.Compare(p.acceleratedPods(a), p.acceleratedPods(b)), x.compare(&y))
+}
+
+func (p *planning) acceleratedPods(launched []int64) (pods int64) {
+	for i, n := range launched {
+		if p.groups[i].shape.accelerated {
+			pods += n
+		}
+	}
+	return pods
 }
 
 // domains returns the label sets that the gang may use together: one list per value of its topology label, in order

@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"math"
 	"slices"
 
@@ -53,6 +54,7 @@ func (c *catalog) items(requests []raydemand.Request) []*item {
 
 func (c *catalog) newItem(r raydemand.Request, need []term, key string) *item {
 	r.Count = min(r.Count, maxCount)
+	r.Bundle = withoutZeros(r.Bundle)
 	it := &item{request: r, need: need, key: key, alternatives: max(1, len(r.Selectors))}
 	if len(r.Selectors) > 0 {
 		it.constraints = len(r.Selectors[0])
@@ -66,6 +68,18 @@ func (c *catalog) newItem(r raydemand.Request, need []term, key string) *item {
 		it.rank[set] = firstMatch(r.Selectors, labels)
 	}
 	return it
+}
+
+// withoutZeros makes equal what asks for the same: which of two merged requests came first must not show.
+func withoutZeros(b raydemand.Bundle) raydemand.Bundle {
+	for _, amount := range b {
+		if amount == 0 {
+			b = maps.Clone(b)
+			maps.DeleteFunc(b, func(_ string, amount raydemand.Amount) bool { return amount == 0 })
+			break
+		}
+	}
+	return b
 }
 
 func firstMatch(selectors []raydemand.Selector, labels map[string]string) int {

@@ -35,7 +35,7 @@ func (p *planning) newYardstick() yardstick {
 	priced := true
 	for i := range p.groups {
 		g := &p.groups[i]
-		priced = priced && (g.Price != nil || g.shut.Code != "" || !p.serves(g.shape))
+		priced = priced && (g.Price != nil || g.shut.Code != "" || g.max < g.hosts || !p.serves(g.shape))
 	}
 	var standings []standing
 	for i := range p.groups {

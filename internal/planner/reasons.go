@@ -83,7 +83,7 @@ func (p *planning) launchReason(i int, given []int64, out *outcome) Reason {
 	if limit, ok := p.limit(i, given); ok {
 		return limit
 	}
-	return Reason{CodeNotNeeded, "what waits could not be had in full with this group either"}
+	return Reason{CodeNotNeeded, "what waits cannot be had in full, so nothing is launched for it"}
 }
 
 // notNeeded says why a group that nothing waits for has the pods that it has.
@@ -291,7 +291,12 @@ func quantity(name string, a raydemand.Amount) string {
 	return a.String()
 }
 
-func seconds(s float64) string { return fmt.Sprintf("%.3g s", s) }
+func seconds(s float64) string {
+	if s >= 1000 {
+		return fmt.Sprintf("%.0f s", s)
+	}
+	return fmt.Sprintf("%.3g s", s)
+}
 
 // duration writes a length of time: seconds up to two minutes, then minutes, rounded up.
 func duration(s float64) string {

@@ -57,7 +57,7 @@ func listed(sentences []string) string {
 		seen[s] = true
 	}
 	if more := len(different) - most; more > 0 {
-		different = append(different[:most], fmt.Sprintf("and %d groups more", more))
+		different = append(different[:most], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(different, "; ")
 }
