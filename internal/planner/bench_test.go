@@ -122,6 +122,14 @@ func gangsOf(count, size int) []raydemand.Gang {
 	return gangs
 }
 
+// sharing makes gangs that want to lie within one value of a label.
+func sharing(label string, gangs []raydemand.Gang) []raydemand.Gang {
+	for i := range gangs {
+		gangs[i].Strategy, gangs[i].TopologyLabel = raydemand.Pack, label
+	}
+	return gangs
+}
+
 // cpuTime is what the process has used so far, its garbage collector's part included.
 func cpuTime() time.Duration {
 	var used syscall.Rusage
@@ -153,6 +161,8 @@ func BenchmarkCompute(b *testing.B) {
 			raydemand.Demand{Requests: labelledRequests, Gangs: gangsOf(20, 4)}},
 		{"13315 tasks, 1337 busy nodes", busy(halfFull(fleet(), 1337)), raydemand.Demand{Requests: tasks(13_315)}},
 		{"500 gangs of 4, 200 half-full nodes", halfFull(fleet(), 200), raydemand.Demand{Gangs: gangsOf(500, 4)}},
+		{"50 gangs of 2 on a node each, 2000 half-full nodes", halfFull(fleet(), 2000), raydemand.Demand{Gangs: sharing("ray.io/node-id", gangsOf(50, 2))}},
+		{"50 gangs of 9 on a node each, 2000 half-full nodes", halfFull(fleet(), 2000), raydemand.Demand{Gangs: sharing("ray.io/node-id", gangsOf(50, 9))}},
 		{"no demand, 1000 half-full nodes", halfFull(fleet(), 1000), raydemand.Demand{}},
 		{"demand that is served, 1000 half-full nodes", halfFull(fleet(), 1000), raydemand.Demand{Requests: randomShapes(20, 1)}},
 		{"50 shapes × 50, 50 groups", wideFleet(50), raydemand.Demand{Requests: randomShapes(50, 50)}},

@@ -245,7 +245,7 @@ func (p *planning) bestOnTheWay(l *ledger, b *batch, kept map[*shape]*pattern, f
 // prefers compares by score; equal ones by group name, which is the order of the numbers.
 func (how strategy) prefers(a *pattern, groupA int, b *pattern, groupB int) bool {
 	order := better(a.score, b.score)
-	if how.asRay() {
+	if how.raysOrder() {
 		order = betterForRay(a.score, b.score)
 	}
 	return order > 0 || order == 0 && groupA < groupB

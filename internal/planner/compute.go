@@ -36,6 +36,7 @@ type planning struct {
 	base, totals []lot
 	yard         yardstick
 	released     []*ledger
+	topologies   map[string]*topology
 	// steps counts the work on covering programs so far.
 	steps int
 }

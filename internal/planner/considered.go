@@ -113,8 +113,8 @@ func (p *planning) candidates(out *outcome) []candidate {
 			all = append(all, candidate{it, -1})
 		}
 	}
-	for _, c := range out.claims {
-		for _, it := range c.items {
+	for _, i := range out.claims {
+		for _, it := range p.claims[i].items {
 			all = append(all, candidate{it, -1})
 		}
 	}

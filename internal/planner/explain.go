@@ -205,7 +205,7 @@ func (p *planning) waitsStill(it *item, out *outcome) bool {
 		return out.unserved[at] > 0
 	}
 	return slices.ContainsFunc(out.gangs, func(g *gang) bool { return slices.Contains(g.options[0].items, it) }) ||
-		slices.ContainsFunc(out.claims, func(c claim) bool { return slices.Contains(c.items, it) })
+		slices.ContainsFunc(out.claims, func(i int) bool { return slices.Contains(p.claims[i].items, it) })
 }
 
 func areLaunched(n int64) string {

@@ -10,8 +10,7 @@ type batch struct {
 	// spread allows one bundle per node; turn tells the gang's own nodes from others.
 	spread bool
 	turn   int
-	// within, when set, tells which label sets are allowed.
-	within []bool
+	within domain
 	// avoid and join name a gang whose former nodes are forbidden, or the only ones allowed; 0 is none.
 	avoid, join int
 	// order is in which items are placed on a node; nil is as they stand.
@@ -22,7 +21,7 @@ type batch struct {
 
 func (c *catalog) newBatch(purpose string, items []*item, how strategy) *batch {
 	b := &batch{purpose: purpose, items: items, left: make([]int64, len(items))}
-	if how.asRay() {
+	if how.raysOrder() {
 		b.order = rayOrder(items)
 	}
 	for i, it := range items {
@@ -59,7 +58,7 @@ func (b *batch) admits(l *lot) bool {
 	return b.admitsLabels(l.shape.labels)
 }
 
-func (b *batch) admitsLabels(set int) bool { return b.within == nil || b.within[set] }
+func (b *batch) admitsLabels(set int) bool { return b.within.admits(set) }
 
 // limit is how many bundles of an item one node may take.
 func (b *batch) limit(i int) int64 {
@@ -72,7 +71,7 @@ func (b *batch) limit(i int) int64 {
 // place serves a batch: on nodes that run or already take demand, then on those on their way, then on new ones.
 // Before new ones are launched, what is there is tried once more with all of the batch looked at together.
 func (p *planning) place(l *ledger, b *batch) {
-	if l.how.asRay() {
+	if l.how.raysOrder() {
 		p.placeAsRay(l, b)
 		return
 	}

@@ -3,7 +3,6 @@ package planner
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -159,12 +158,13 @@ func (p *planning) placeGang(l *ledger, g *gang) (*ledger, bool) {
 	return l, false
 }
 
-// placeOption tries every value of the gang's topology label, if it has one, and takes the one whose launches are best by
-// the objective. Nothing is better than no launch, so the first that needs none ends the search.
+// placeOption places the gang wherever it may lie: in one domain after the other where it wants to share a label. The one
+// whose launches are best by the objective is taken; nothing is better than no launch, so the first that needs none ends
+// the search.
 func (p *planning) placeOption(l *ledger, g *gang, o option) (best *ledger, ok bool) {
-	for _, within := range p.domains(l, g) {
+	for _, d := range p.roomy(l, p.domains(l, g), o) {
 		b := p.newBatch("gang", o.items, l.how)
-		b.turn, b.within = g.number, within
+		b.turn, b.within = g.number, d
 		switch {
 		case g.Strategy == raydemand.StrictSpread:
 			b.spread, b.avoid = true, g.number
@@ -182,59 +182,6 @@ func (p *planning) placeOption(l *ledger, g *gang, o option) (best *ledger, ok b
 		}
 	}
 	return best, best != nil
-}
-
-// compareLaunches orders what two values of a topology label would launch for one option: without accelerators where it
-// needs none, then by the objective.
-func (p *planning) compareLaunches(o option, a, b []int64) int {
-	x, y := p.verdict(a, &outcome{}), p.verdict(b, &outcome{})
-	needs := slices.ContainsFunc(o.items, func(it *item) bool { return it.accelerator })
-	if needs || p.policy.GPUForCPU {
-		return x.compare(&y)
-	}
-	return cmp.Or(cmp.Compare(p.acceleratedPods(a), p.acceleratedPods(b)), x.compare(&y))
-}
-
-func (p *planning) acceleratedPods(launched []int64) (pods int64) {
-	for i, n := range launched {
-		if p.groups[i].shape.accelerated {
-			pods += n
-		}
-	}
-	return pods
-}
-
-// domains returns the label sets that the gang may use together: one list per value of its topology label, in order
-// of the values. Without such a label everything is allowed.
-func (p *planning) domains(l *ledger, g *gang) [][]bool {
-	if g.TopologyLabel == "" {
-		return [][]bool{nil}
-	}
-	byValue := map[string][]bool{}
-	for set, labels := range p.sets {
-		value, ok := labels[g.TopologyLabel]
-		if !ok {
-			continue
-		}
-		if byValue[value] == nil {
-			byValue[value] = make([]bool, len(p.sets))
-		}
-		byValue[value][set] = true
-	}
-	var domains [][]bool
-	for _, value := range slices.Sorted(maps.Keys(byValue)) {
-		if !g.held || l.holds(g.number, byValue[value]) {
-			domains = append(domains, byValue[value])
-		}
-	}
-	return domains
-}
-
-// holds reports whether a node with one of these label sets holds a bundle of the gang already.
-func (l *ledger) holds(gang int, within []bool) bool {
-	return slices.ContainsFunc(l.lots, func(lot lot) bool {
-		return within[lot.shape.labels] && slices.Contains(lot.placed, gang)
-	})
 }
 
 func sum(counts []int64) (total int64) {

@@ -33,7 +33,7 @@ type kind struct {
 	native  bool // justifies the bin; others only ride along
 }
 
-// solve fills what is free; taken says how much the caller has put in by force.
+// solve fills what is free by looking at no more than nodes branches, and returns what the best filling is worth.
 func (k *knapsack) solve(free vector, nodes int) float64 {
 	k.order(free)
 	k.free = append(k.free[:0], free...)

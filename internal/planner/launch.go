@@ -18,8 +18,8 @@ const (
 	roomiest
 )
 
-// asRay reports whether demand is placed in Ray's order.
-func (how strategy) asRay() bool { return how >= asRay }
+// raysOrder reports whether demand is placed in Ray's order.
+func (how strategy) raysOrder() bool { return how >= asRay }
 
 // launchBest launches replica after replica of the group that what waits fills best. A pattern is repeated as often
 // as it lasts, so the work does not depend on the counts.

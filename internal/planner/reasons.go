@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,12 +133,7 @@ func (p *planning) wanted(i int, out *outcome) bool {
 			return true
 		}
 	}
-	for _, c := range out.claims {
-		if suitsAny(c.items, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(out.claims, func(i int) bool { return suitsAny(p.claims[i].items, s) })
 }
 
 // suits reports whether a fresh node of this shape could serve one bundle.

@@ -82,12 +82,8 @@ func (p *planning) unmetReasons(given []int64, out *outcome) unmetReasons {
 		reason := p.gangReason(g, given)
 		unmet.gangs[g.number] = &reason
 	}
-	for _, failed := range out.claims {
-		for i, c := range p.claims {
-			if &c.items[0] == &failed.items[0] {
-				unmet.claims[i] = p.unmetReason(c.items, given, "")
-			}
-		}
+	for _, i := range out.claims {
+		unmet.claims[i] = p.unmetReason(p.claims[i].items, given, "")
 	}
 	return unmet
 }

@@ -9,7 +9,7 @@ type outcome struct {
 	// unserved counts the bundles of each request item that wait still.
 	unserved []int64
 	gangs    []*gang // not served
-	claims   []claim // not served
+	claims   []int   // not served, by number
 	used     []bool  // nodes that demand was placed on
 	joinable bool    // some of what it launches could have been chosen jointly
 	// reordered: found in another order than the first, because that is better.
@@ -33,9 +33,9 @@ func (p *planning) roundIn(given []int64, in order) outcome {
 	}
 	out := outcome{used: make([]bool, len(p.nodes))}
 	p.launchMinimum(l, given)
-	for _, c := range p.claims {
+	for i, c := range p.claims {
 		if !p.placeClaim(l, c, given, &out) {
-			out.claims = append(out.claims, c)
+			out.claims = append(out.claims, i)
 		}
 	}
 	l = p.placeGangs(l, &out)
@@ -127,7 +127,7 @@ func (p *planning) placeGangs(l *ledger, out *outcome) *ledger {
 		return l
 	}
 	gangs := p.gangs
-	if l.how.asRay() {
+	if l.how.raysOrder() {
 		gangs = gangsAsRay(gangs)
 	}
 	best, failed := p.placeInOrder(l, gangs)

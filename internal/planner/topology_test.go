@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -85,6 +86,23 @@ func TestATopologyGangLandsWithinOneValueOfItsLabel(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A label may have a value for each node. Those without room are not tried, so they do not use up what bounds the search.
+func TestAGangIsTriedOnlyWhereItHasRoomInSum(t *testing.T) {
+	var nodes []string
+	for i := range 3 * maxDomains {
+		free := 7 // of 8, so that no node has room for the gang's two bundles of 4 ...
+		if i == 3*maxDomains-1 {
+			free = 8 // ... but the last
+		}
+		nodes = append(nodes, fmt.Sprintf(`{"pod": "p%03d", "group": "a", "state": "RUNNING", "labels": {"node": "%03d"}, "total": {"GPU": 8}, "available": {"GPU": %d}}`, i, i, free))
+	}
+	s := read(t, `{"groups": [{"name": "a", "resources": {"GPU": 8}, "maxReplicas": 999}], "nodes": [`+strings.Join(nodes, ",")+`],
+		"pendingGangRequests": [{"id": "g", "strategy": "PACK", "topologyLabel": "node", "bundles": [{"GPU": 4}, {"GPU": 4}]}]}`)
+	if diff := cmp.Diff(decision{Launch: map[string]int{}}, decisionOf(Compute(s, Policy{}))); diff != "" {
+		t.Error(diff)
 	}
 }
 

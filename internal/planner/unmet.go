@@ -147,10 +147,10 @@ func (p *planning) gangReason(g *gang, given []int64) Reason {
 
 // possibleWithin reports whether for some option of a gang some domain has for each of its bundles a group or a node that
 // could ever hold it.
-func (p *planning) possibleWithin(g *gang, domains [][]bool) bool {
-	holds := func(it *item, within []bool) bool {
-		return slices.ContainsFunc(p.groups, func(g group) bool { return within[g.shape.labels] && it.suits(g.shape) }) ||
-			slices.ContainsFunc(p.base, func(l lot) bool { return within[l.shape.labels] && it.suits(l.shape) })
+func (p *planning) possibleWithin(g *gang, domains []domain) bool {
+	holds := func(it *item, within domain) bool {
+		return slices.ContainsFunc(p.groups, func(g group) bool { return within.admits(g.shape.labels) && it.suits(g.shape) }) ||
+			slices.ContainsFunc(p.base, func(l lot) bool { return within.admits(l.shape.labels) && it.suits(l.shape) })
 	}
 	for _, within := range domains {
 		for _, o := range g.options {
