@@ -67,22 +67,12 @@ func editNodes(s *planner.Snapshot, edit func(n *planner.Node) (keep, changed bo
 	return any
 }
 
-// editGroups changes copies of groups.
-func editGroups(s *planner.Snapshot, edit func(g *planner.Group) (changed bool)) bool {
-	s.Groups = slices.Clone(s.Groups)
+// edit changes copies, and tells whether it changed any.
+func edit[T any](all *[]T, change func(one *T) (changed bool)) bool {
+	*all = slices.Clone(*all)
 	any := false
-	for i := range s.Groups {
-		any = edit(&s.Groups[i]) || any
-	}
-	return any
-}
-
-// editGangs changes copies of gangs.
-func editGangs(s *planner.Snapshot, edit func(g *raydemand.Gang) (changed bool)) bool {
-	s.Gangs = slices.Clone(s.Gangs)
-	any := false
-	for i := range s.Gangs {
-		any = edit(&s.Gangs[i]) || any
+	for i := range *all {
+		any = change(&(*all)[i]) || any
 	}
 	return any
 }
@@ -111,7 +101,7 @@ func withoutOverstatement(v *view) bool {
 // withoutImpossibleMinima freezes groups whose minimum is above the maximum, as Heliostat does: the operator stops the
 // cluster for it, so nothing that is launched comes.
 func withoutImpossibleMinima(v *view) bool {
-	return editGroups(&v.ray, func(g *planner.Group) bool {
+	return edit(&v.ray.Groups, func(g *planner.Group) bool {
 		if g.Min <= g.Max {
 			return false
 		}
@@ -134,7 +124,7 @@ func withoutStopRequested(v *view) bool {
 // withoutSplitGangs gives every bundle of a STRICT_PACK gang all the gang's selectors: they shall share a node, which
 // must suit each of them then.
 func withoutSplitGangs(v *view) bool {
-	return editGangs(&v.ray, func(g *raydemand.Gang) bool {
+	return edit(&v.ray.Gangs, func(g *raydemand.Gang) bool {
 		if g.Strategy != raydemand.StrictPack || len(g.BundleSelectors) == 0 {
 			return false
 		}
@@ -190,7 +180,7 @@ func withoutPlannedMinima(v *view) bool {
 		}
 	}
 	v.ray.Nodes, v.launched = slices.Clone(v.ray.Nodes), map[string]int{}
-	return editGroups(&v.ray, func(g *planner.Group) bool {
+	return edit(&v.ray.Groups, func(g *planner.Group) bool {
 		missing := g.Min*g.NumOfHosts - live[g.Name]
 		if missing <= 0 {
 			return false
@@ -212,7 +202,7 @@ func withoutLeaving(v *view) bool {
 }
 
 func withoutFallbacks(v *view) bool {
-	return editGangs(&v.us, func(g *raydemand.Gang) bool {
+	return edit(&v.us.Gangs, func(g *raydemand.Gang) bool {
 		had := len(g.Fallbacks) > 0
 		g.Fallbacks = nil
 		return had
@@ -228,8 +218,8 @@ func withoutReplicas(v *view) bool {
 		g.Min, g.Max, g.NumOfHosts = g.Min*g.NumOfHosts, g.Max*g.NumOfHosts, 1
 		return true
 	}
-	editGroups(&v.ray, alone)
-	return editGroups(&v.us, alone)
+	edit(&v.ray.Groups, alone)
+	return edit(&v.us.Groups, alone)
 }
 
 func withoutPriorities(v *view) bool {
@@ -238,8 +228,8 @@ func withoutPriorities(v *view) bool {
 		g.Priority = 0
 		return had
 	}
-	editGroups(&v.ray, equal)
-	return editGroups(&v.us, equal)
+	edit(&v.ray.Groups, equal)
+	return edit(&v.us.Groups, equal)
 }
 
 // withoutComing leaves only the nodes that are there: nothing is on its way, nothing comes. Demand goes to nodes that are
@@ -254,7 +244,7 @@ func withoutComing(v *view) bool {
 				here[n.Group]++
 			}
 		}
-		editGroups(s, func(g *planner.Group) bool {
+		edit(&s.Groups, func(g *planner.Group) bool {
 			g.Min, g.Max = 0, here[g.Name]/g.NumOfHosts
 			return true
 		})

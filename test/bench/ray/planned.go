@@ -50,7 +50,7 @@ func takeAway(s *planner.Snapshot, stop map[string]string) bool {
 		}
 		return !doomed, false
 	})
-	editGroups(s, func(g *planner.Group) bool {
+	edit(&s.Groups, func(g *planner.Group) bool {
 		g.Max = max(g.Max-gone[g.Name]/g.NumOfHosts, left[g.Name]/g.NumOfHosts, g.Min)
 		return true
 	})
@@ -84,7 +84,7 @@ func withoutLimits(v *view, d duel) bool {
 	}
 	for _, s := range []*planner.Snapshot{&v.ray, &v.us} {
 		s.MaxWorkers = nil
-		editGroups(s, func(g *planner.Group) bool { g.Max += 1000; return true })
+		edit(&s.Groups, func(g *planner.Group) bool { g.Max += 1000; return true })
 	}
 	return true
 }
