@@ -91,7 +91,7 @@ type Node struct {
 	// Replica joins the hosts of one multi-host replica.
 	Replica string `json:"replica,omitempty"`
 	// Expected marks a pod that was asked for and is not seen yet; Pod is then a made-up name.
-	Expected              bool   `json:"expected,omitempty"`
+	Expected bool `json:"expected,omitempty"`
 	// IMState is the state that Ray's own instance manager would give the node. Compute does not look at it; the programs
 	// that plan the same snapshot by Ray's planner do (test/bench/ray).
 	IMState               string `json:"imState,omitempty"`

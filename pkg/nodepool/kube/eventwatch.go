@@ -3,14 +3,11 @@ package kube
 import (
 	"context"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fieldselector "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	toolscache "k8s.io/client-go/tools/cache"
 )
 
 // eventClient is what is needed to follow Events.
@@ -29,48 +26,22 @@ type feed struct {
 	own map[string]*corev1.Event
 }
 
-// read follows the Events as nodes.read follows the nodes: while they are forbidden it tries again once in a while.
+// read follows the Events of its source.
 func (f *feed) read(ctx context.Context) {
-	quiet := logr.NewContext(ctx, logr.Discard()) // failures are told by heard
-	for {
-		attempt, stop := context.WithCancel(quiet)
-		options := toolscache.ReflectorOptions{Name: "events of " + f.source}
-		toolscache.NewReflectorWithOptions(f.lister(stop), &corev1.Event{}, f, options).RunWithContext(attempt)
-		stop()
-		if !sleep(ctx, jittered(forbiddenPause)) {
-			return
-		}
-	}
-}
-
-// lister lists and watches, and calls stop when the API server says that this is forbidden.
-func (f *feed) lister(stop func()) toolscache.ListerWatcher {
 	selector := fieldselector.OneTermEqualSelector("source", f.source).String()
-	return &toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	followed{
+		name: "events of " + f.source, kind: &corev1.Event{},
+		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = selector
-			list, err := f.client.List(ctx, options)
-			f.heard(ctx, err, stop)
-			return list, err
+			return f.client.List(ctx, options)
 		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = selector
-			stream, err := f.client.Watch(ctx, options)
-			f.heard(ctx, err, stop)
-			return stream, err
+			return f.client.Watch(ctx, options)
 		},
-	}
-}
-
-func (f *feed) heard(ctx context.Context, err error, stop func()) {
-	switch {
-	case err == nil || ctx.Err() != nil:
-	case apierrors.IsForbidden(err):
-		f.p.forbid(f, err)
-		stop()
-	default:
-		f.p.log.Debug("events are read again", "source", f.source, "reason", err)
-	}
+		forbidden: func(err error) { f.p.forbid(f, err) },
+		failed:    func(err error) { f.p.log.Debug("events are read again", "source", f.source, "reason", err) },
+	}.into(ctx, f)
 }
 
 func (p *provisioners) forbid(f *feed, err error) {

@@ -1,0 +1,68 @@
+package kube
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// forbiddenPause separates two attempts to read what is forbidden: a role that is granted later takes effect without a
+// restart.
+const forbiddenPause = time.Minute
+
+// followed are objects that a deployment may be allowed to read or not: nodes, and Events.
+type followed struct {
+	name  string
+	kind  runtime.Object
+	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	// forbidden and failed hear of what went wrong.
+	forbidden, failed func(error)
+}
+
+// into keeps the store as the API server's objects are until ctx ends. A reflector tries again for ever and logs each failure;
+// where the objects are forbidden, which is a deployment's choice and no fault, it is stopped instead and tried once in a
+// while.
+func (f followed) into(ctx context.Context, store toolscache.ReflectorStore) {
+	quiet := logr.NewContext(ctx, logr.Discard()) // failures are told by heard
+	for {
+		attempt, stop := context.WithCancel(quiet)
+		toolscache.NewReflectorWithOptions(f.source(stop), f.kind, store, toolscache.ReflectorOptions{Name: f.name}).RunWithContext(attempt)
+		stop()
+		if !sleep(ctx, jittered(forbiddenPause)) {
+			return
+		}
+	}
+}
+
+// source lists and watches, and calls stop when the API server says that this is forbidden.
+func (f followed) source(stop func()) toolscache.ListerWatcher {
+	heard := func(ctx context.Context, err error) {
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case apierrors.IsForbidden(err):
+			f.forbidden(err)
+			stop()
+		default:
+			f.failed(err)
+		}
+	}
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := f.list(ctx, options)
+			heard(ctx, err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			stream, err := f.watch(ctx, options)
+			heard(ctx, err)
+			return stream, err
+		},
+	}
+}
