@@ -21,10 +21,11 @@ const longestCooldown = time.Hour
 type breaker struct {
 	// stalledSince is since when pods are waited for and none has joined; zero while none is waited for.
 	stalledSince time.Time
-	joined       int
-	openUntil    time.Time
-	cooldown     time.Duration
-	reason       string
+	// joined are the pods that have joined Ray and are there still, by UID.
+	joined    map[string]bool
+	openUntil time.Time
+	cooldown  time.Duration
+	reason    string
 	// shortage: it was opened by proof that no node comes, so pods that have a node still count.
 	shortage bool
 	// failedAt is when it was last opened; zero once a pod has joined since.
@@ -35,8 +36,9 @@ type breaker struct {
 
 // sighting is what one reading tells of a group.
 type sighting struct {
-	// joined counts pods that have joined, waiting those that are waited for.
-	joined, waiting int
+	// joined are the pods that have joined, there all that exist, by UID; waiting counts those that are waited for.
+	joined, there map[string]bool
+	waiting       int
 	// why says what the waiting ones seem to wait for; proof, that no node will come for them, or is empty.
 	why, proof string
 	// failed are the pods that failed without having joined, by UID, with what Kubernetes says of them.
@@ -45,8 +47,7 @@ type sighting struct {
 
 // observe takes one reading in.
 func (b *breaker) observe(now time.Time, s sighting, config Config) {
-	progress := s.joined > b.joined
-	b.joined = s.joined
+	progress := b.welcome(s)
 	if progress {
 		b.fell = nil
 	}
@@ -74,6 +75,22 @@ func (b *breaker) observe(now time.Time, s sighting, config Config) {
 	case !b.stalledSince.IsZero() && now.Sub(b.stalledSince) >= config.AllocationTimeout:
 		b.trip(now, config, fmt.Sprintf("no pod joined Ray within %v: %s", config.AllocationTimeout, s.why))
 	}
+}
+
+// welcome reports whether a pod has joined that had not before: one whose Ray node died and came back proves nothing.
+func (b *breaker) welcome(s sighting) (progress bool) {
+	joined := map[string]bool{}
+	for uid := range b.joined {
+		if s.there[uid] {
+			joined[uid] = true
+		}
+	}
+	for uid := range s.joined {
+		progress = progress || !joined[uid]
+		joined[uid] = true
+	}
+	b.joined = joined
+	return progress
 }
 
 // failuresForProof is how many pods in a row must fail before they join: one may meet a bad node, or be evicted.
@@ -140,7 +157,11 @@ func (b breakers) observe(now time.Time, cluster nodepool.Cluster, members []mem
 func sightings(cluster nodepool.Cluster, members []member) map[string]sighting {
 	seen, counted, unschedulable := map[string]sighting{}, map[string]int{}, map[string]string{}
 	for _, m := range members {
-		s := seen[m.Group]
+		s, known := seen[m.Group]
+		if !known {
+			s.joined, s.there = map[string]bool{}, map[string]bool{}
+		}
+		s.there[m.UID] = true
 		if m.Failed && m.Node == nil && !m.Named {
 			if s.failed == nil {
 				s.failed = map[string]string{}
@@ -151,7 +172,7 @@ func sightings(cluster nodepool.Cluster, members []member) map[string]sighting {
 			counted[m.Group]++
 			switch {
 			case m.joined():
-				s.joined++
+				s.joined[m.UID] = true
 			case !m.dead():
 				s.waiting++
 			}

@@ -260,13 +260,42 @@ func TestAPodThatJoinsClosesABreakerOnlyWhileNothingProvesAShortage(t *testing.T
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	b := &breaker{}
 	b.observe(now, sighting{waiting: 2, proof: "no node can be had"}, config)
-	b.observe(now.Add(time.Second), sighting{joined: 1, waiting: 1, proof: "no node can be had"}, config)
+	b.observe(now.Add(time.Second), sighting{joined: uids("a"), there: uids("a", "b"), waiting: 1, proof: "no node can be had"}, config)
 	if !b.open(now.Add(time.Second)) || b.cooldown != 5*time.Minute {
 		t.Errorf("open until %v, pause %v: a pod that had a node already says nothing of the others", b.openUntil, b.cooldown)
 	}
-	b.observe(now.Add(2*time.Second), sighting{joined: 2}, config)
+	b.observe(now.Add(2*time.Second), sighting{joined: uids("a", "b"), there: uids("a", "b")}, config)
 	if b.open(now.Add(2*time.Second)) || !b.failedAt.IsZero() {
 		t.Errorf("open until %v after all have joined", b.openUntil)
+	}
+}
+
+func uids(all ...string) map[string]bool {
+	set := map[string]bool{}
+	for _, uid := range all {
+		set[uid] = true
+	}
+	return set
+}
+
+func TestAWorkerWhoseRayNodeDiesAndComesBackDoesNotCloseABreaker(t *testing.T) {
+	config := Config{BreakerCooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	b := &breaker{}
+	b.observe(now, sighting{joined: uids("a"), there: uids("a", "b"), waiting: 1}, config)
+	for at := range 6 * 60 {
+		s := sighting{joined: uids("a"), there: uids("a", "b"), waiting: 1}
+		if at%2 == 0 {
+			s.joined = nil
+		}
+		b.observe(now.Add(time.Duration(at)*time.Second), s, config)
+	}
+	if !b.open(now.Add(6 * time.Minute)) {
+		t.Error("b has not joined within the allocation timeout, and a that comes and goes hides it")
+	}
+	b.observe(now.Add(7*time.Minute), sighting{joined: uids("a", "c"), there: uids("a", "b", "c"), waiting: 1}, config)
+	if b.open(now.Add(7 * time.Minute)) {
+		t.Error("another pod has joined, and the group is still broken off")
 	}
 }
 
