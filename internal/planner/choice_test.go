@@ -56,6 +56,12 @@ func TestLaunchesAreChosenByTheObjective(t *testing.T) {
 		"a group that can never launch takes no price from the others": {snapshot: `{"groups": [
 			{"name": "big", "resources": {"CPU": 8}, "maxReplicas": 9, "price": 1}, {"name": "small", "resources": {"CPU": 4}, "maxReplicas": 9, "price": 5}, {"name": "never", "resources": {"CPU": 4}, "maxReplicas": 0}],
 			"pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`, want: launch{"big": 1}},
+		"of groups that failed a second apart, the cheaper": {snapshot: `{"groups": [
+			{"name": "a", "resources": {"CPU": 4}, "maxReplicas": 9, "price": 10, "recoverableScore": 0.302}, {"name": "b", "resources": {"CPU": 4}, "maxReplicas": 9, "price": 1, "recoverableScore": 0.3}],
+			"pendingRequests": [{"resources": {"CPU": 4}, "count": 2}]}`, want: launch{"b": 2}},
+		"of groups that failed long and lately, the dearer that is likelier to be had": {snapshot: `{"groups": [
+			{"name": "a", "resources": {"CPU": 4}, "maxReplicas": 9, "price": 10, "recoverableScore": 0.6}, {"name": "b", "resources": {"CPU": 4}, "maxReplicas": 9, "price": 1, "recoverableScore": 0.3}],
+			"pendingRequests": [{"resources": {"CPU": 4}, "count": 2}]}`, want: launch{"a": 2}},
 		"of equal groups, the first by name": {snapshot: `{"groups": [
 			{"name": "b", "resources": {"CPU": 4}, "maxReplicas": 9}, {"name": "a", "resources": {"CPU": 4}, "maxReplicas": 9}],
 			"pendingRequests": [{"resources": {"CPU": 4}, "count": 2}]}`, want: launch{"a": 2}},

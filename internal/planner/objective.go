@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -80,7 +81,8 @@ func (p *planning) holding(total vector) (sum float64) {
 	return sum
 }
 
-// standing is a group's own: its chance of being had, and its priority.
+// standing is a group's own: its chance of being had, in halves, and its priority. Finer steps would let a group that failed
+// a second earlier win over one that is better and cheaper.
 type standing struct {
 	recoverable float64
 	priority    int
@@ -93,7 +95,7 @@ func (s standing) compare(other standing) int {
 func (g *group) standingOf() standing {
 	s := standing{1, g.Priority}
 	if g.RecoverableScore != nil {
-		s.recoverable = *g.RecoverableScore
+		s.recoverable = math.Floor(2**g.RecoverableScore) / 2
 	}
 	return s
 }
