@@ -37,7 +37,6 @@ func TestWhoMayNotWriteDoesNotWrite(t *testing.T) {
 
 	// Frozen again, nothing is taken away either, and the REST API writes nothing. A person still may.
 	s.annotate("freeze", "true")
-	s.k8sEvent("Frozen")
 	status, _, err := fleet.Call(s.ctx, http.MethodDelete, rig.RequestPath(s.namespace, s.name), "")
 	if err != nil || status < http.StatusBadRequest {
 		s.Errorf("clearing the request of a frozen cluster: status %d, %v; want a problem", status, err)

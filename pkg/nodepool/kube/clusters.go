@@ -129,7 +129,11 @@ func classified(err error) error {
 
 func isGone(err error) bool { return errors.Is(err, nodepool.ErrGone) }
 
+func isConflict(err error) bool { return errors.Is(err, nodepool.ErrConflict) }
+
 func (m *Manager) getRayCluster(ctx context.Context, key nodepool.ClusterKey) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	object, err := m.rayClusters.Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading RayCluster %s: %w", key, classified(err))

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -102,34 +101,27 @@ func TestGrowthIsWrittenToASpecThatOthersHaveEditedElsewhere(t *testing.T) {
 	}
 }
 
-func TestRequestsAreOneMergePatch(t *testing.T) {
+func TestRequestsAreKeptInTwoAnnotations(t *testing.T) {
 	since := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("CET", 3600))
-	patch, err := requestsPatch("u-1", []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: 5000}, Count: 2}}, since)
-	if err != nil {
-		t.Fatal(err)
+	got, err := requestAnnotations([]raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: 5000}, Count: 2}}, since)
+	want := map[string]any{
+		ResourceRequestsAnnotation: `[{"resources":{"GPU":0.5},"count":2}]`, RequestedSinceAnnotation: "2026-03-01T12:00:00Z",
 	}
-	want := `{"metadata":{"annotations":{"heliostat.dev/resource-requests":"[{\"resources\":{\"GPU\":0.5},\"count\":2}]","heliostat.dev/resource-requests-since":"2026-03-01T12:00:00Z"},"uid":"u-1"}}`
-	if diff := cmp.Diff(want, string(patch)); diff != "" {
-		t.Errorf("patch (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Fatalf("%v; annotations (-want +got):\n%s", err, diff)
 	}
-	var read struct {
-		Metadata struct{ Annotations map[string]string }
-	}
-	if err := json.Unmarshal(patch, &read); err != nil {
-		t.Fatal(err)
-	}
-	if requests, problems := decodeRequests(read.Metadata.Annotations[ResourceRequestsAnnotation]); len(requests) != 1 || len(problems) > 0 {
+	if requests, problems := decodeRequests(got[ResourceRequestsAnnotation].(string)); len(requests) != 1 || len(problems) > 0 {
 		t.Errorf("read back as %v, %v", requests, problems)
 	}
-	patch, err = requestsPatch("u-1", nil, since)
-	if want := `{"metadata":{"annotations":{"heliostat.dev/resource-requests":null,"heliostat.dev/resource-requests-since":null},"uid":"u-1"}}`; err != nil || string(patch) != want {
-		t.Errorf("clearing is %s, %v; want %s", patch, err, want)
+	got, err = requestAnnotations(nil, since)
+	if diff := cmp.Diff(map[string]any{ResourceRequestsAnnotation: nil, RequestedSinceAnnotation: nil}, got); diff != "" || err != nil {
+		t.Errorf("%v; clearing (-want +got):\n%s", err, diff)
 	}
 }
 
 func TestRequestsThatDoNotFitNameTheLimit(t *testing.T) {
 	large := []raydemand.Request{{Bundle: raydemand.Bundle{strings.Repeat("x", MaxRequestsBytes): raydemand.One}, Count: 1}}
-	if _, err := requestsPatch("u-1", large, time.Time{}); !errors.Is(err, nodepool.ErrTooLarge) || !strings.Contains(err.Error(), "65536") {
+	if _, err := requestAnnotations(large, time.Time{}); !errors.Is(err, nodepool.ErrTooLarge) || !strings.Contains(err.Error(), "65536") {
 		t.Errorf("error is %v, want ErrTooLarge with the limit", err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -28,53 +30,69 @@ func (m *Manager) ResourceRequests(_ context.Context, key nodepool.ClusterKey) (
 }
 
 // SetResourceRequests replaces the annotation resource-requests and notes since when it is asked for; nothing removes
-// both. It is what a user asks for, so any process may write it, leading or not, whatever the mode; a frozen RayCluster is
-// not written to. nodepool.ErrTooLarge names the limit.
+// both. It is what a user asks for, so any process may write it, leading or not, whatever the mode. A frozen RayCluster is
+// not written to, not even one whose freeze no watch has told of yet: it is read from the API server, and written only as
+// it was read. nodepool.ErrTooLarge names the limit.
 func (m *Manager) SetResourceRequests(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
 	for i, request := range requests {
 		if err := checkRequest(request); err != nil {
 			return fmt.Errorf("requesting resources of %s: entry %d: %w", key, i, err)
 		}
 	}
-	object, err := m.newest(key)
-	if err != nil {
-		return err
-	}
-	cluster := m.memo.decode(object).cluster
-	if cluster.Freeze || cluster.Deleting {
-		return fmt.Errorf("requesting resources of %s: %w", key, cluster.Writable())
-	}
-	patch, err := requestsPatch(cluster.UID, requests, since)
+	annotations, err := requestAnnotations(requests, since)
 	if err != nil {
 		return fmt.Errorf("requesting resources of %s: %w", key, err)
 	}
-	if _, err := m.patch(ctx, key, types.MergePatchType, patch); err != nil {
+	// The operator writes the status of a cluster that moves several times a second.
+	patience := wait.Backoff{Steps: 8, Duration: 10 * time.Millisecond, Factor: 2, Jitter: 0.5}
+	err = retry.OnError(patience, isConflict, func() error { return m.annotate(ctx, key, annotations) })
+	if err != nil {
 		return err
 	}
 	m.Enqueue(key)
 	return nil
 }
 
-// requestsPatch is a merge patch: it works whether or not there are annotations, and the uid in it makes the API server
-// refuse a RayCluster that was made anew under the same name.
-func requestsPatch(uid string, requests []raydemand.Request, since time.Time) ([]byte, error) {
-	var value, moment any
-	if len(requests) > 0 {
-		text, err := json.Marshal(requests)
-		if err != nil {
-			return nil, err
-		}
-		if len(text) > MaxRequestsBytes {
-			return nil, fmt.Errorf("%w: %d bytes, the limit is %d", nodepool.ErrTooLarge, len(text), MaxRequestsBytes)
-		}
-		value = string(text)
-		if !since.IsZero() {
-			moment = since.UTC().Format(time.RFC3339)
-		}
+// annotate writes annotations to the RayCluster as it is now; nil removes one.
+func (m *Manager) annotate(ctx context.Context, key nodepool.ClusterKey, annotations map[string]any) error {
+	object, err := m.getRayCluster(ctx, key)
+	if err != nil {
+		return err
 	}
-	return json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": uid, "annotations": map[string]any{ResourceRequestsAnnotation: value, RequestedSinceAnnotation: moment},
+	m.floor.raise(object)
+	cluster := m.memo.decode(object).cluster
+	if cluster.Freeze || cluster.Deleting {
+		return fmt.Errorf("annotating %s: %w", key, cluster.Writable())
+	}
+	// A merge patch works whether or not there are annotations.
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": object.GetResourceVersion(), "annotations": annotations,
 	}})
+	if err != nil {
+		return fmt.Errorf("annotating %s: %w", key, err)
+	}
+	_, err = m.patch(ctx, key, types.MergePatchType, patch)
+	return err
+}
+
+// requestAnnotations are the annotations that keep requests; nil removes one.
+func requestAnnotations(requests []raydemand.Request, since time.Time) (map[string]any, error) {
+	annotations := map[string]any{ResourceRequestsAnnotation: nil, RequestedSinceAnnotation: nil}
+	if len(requests) == 0 {
+		return annotations, nil
+	}
+	text, err := json.Marshal(requests)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > MaxRequestsBytes {
+		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", nodepool.ErrTooLarge, len(text), MaxRequestsBytes)
+	}
+	annotations[ResourceRequestsAnnotation] = string(text)
+	if !since.IsZero() {
+		annotations[RequestedSinceAnnotation] = since.UTC().Format(time.RFC3339)
+	}
+	return annotations, nil
 }
 
 // Requests gives the annotation resource-requests of all RayClusters the shape of a store.

@@ -84,7 +84,7 @@ func TestHeadThatEndsTheHandshakeWithoutAWordFailedInTLS(t *testing.T) {
 	})
 	config := loadTLS(t, authority, authority.Issue(t, "heliostat"), tlsName)
 	for range 100 {
-		_, err := readFrom(t, addr, config)
+		_, err := readFrom(t, addr, config, time.Minute)
 		if !errors.Is(err, raydemand.ErrTLS) || !strings.Contains(err.Error(), "our certificate is missing, expired or not signed by its CA") {
 			t.Fatalf("State: %v, want ErrTLS", err)
 		}
@@ -98,7 +98,7 @@ func TestHeadWithoutTLSIsToldFromOneThatRefusesUs(t *testing.T) {
 		_, _ = io.Copy(io.Discard, conn)
 	})
 	authority := certs.NewAuthority(t)
-	_, err := readFrom(t, addr, loadTLS(t, authority, authority.Issue(t, "heliostat"), tlsName))
+	_, err := readFrom(t, addr, loadTLS(t, authority, authority.Issue(t, "heliostat"), tlsName), time.Minute)
 	if !errors.Is(err, raydemand.ErrTLS) || !strings.Contains(err.Error(), "the head does not speak TLS") {
 		t.Errorf("State: %v", err)
 	}
@@ -108,7 +108,7 @@ func TestTLSHeadThatGoesAwayIsUnavailable(t *testing.T) {
 	authority := certs.NewAuthority(t)
 	config := loadTLS(t, authority, authority.Issue(t, "heliostat"), tlsName)
 	silent := serveTCP(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
-	if _, err := readFrom(t, silent, config); !errors.Is(err, raydemand.ErrUnavailable) || errors.Is(err, raydemand.ErrTLS) {
+	if _, err := readFrom(t, silent, config, 200*time.Millisecond); !errors.Is(err, raydemand.ErrUnavailable) || errors.Is(err, raydemand.ErrTLS) {
 		t.Errorf("a head that never answers the handshake: %v", err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -155,9 +155,9 @@ func serveTCP(t *testing.T, handle func(net.Conn)) (addr string) {
 	return listener.Addr().String()
 }
 
-func readFrom(t *testing.T, addr string, config *tls.Config) (raydemand.State, error) {
+func readFrom(t *testing.T, addr string, config *tls.Config, timeout time.Duration) (raydemand.State, error) {
 	t.Helper()
-	client, err := Dial(Config{Address: addr, TLS: config, Timeout: 200 * time.Millisecond})
+	client, err := Dial(Config{Address: addr, TLS: config, Timeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
