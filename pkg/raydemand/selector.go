@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -50,7 +51,8 @@ func NewSelector(constraints ...Constraint) Selector {
 	return s
 }
 
-// ParseSelector reads Ray's map form, label key to expression: v, !v, in(a,b), !in(a,b).
+// ParseSelector reads Ray's map form, label key to expression: v, !v, in(a,b), !in(a,b). It refuses what Ray refuses
+// (docs/reference/facts.md#label-expressions). The error is an *ExpressionError.
 func ParseSelector(expressions map[string]string) (Selector, error) {
 	constraints := make([]Constraint, 0, len(expressions))
 	for _, key := range slices.Sorted(maps.Keys(expressions)) {
@@ -63,27 +65,67 @@ func ParseSelector(expressions map[string]string) (Selector, error) {
 	return NewSelector(constraints...), nil
 }
 
+// ExpressionWant says how the expression of a label is written.
+const ExpressionWant = "v, !v, in(a,b) or !in(a,b), each value of at most 63 letters, digits, '-', '_' and '.', a letter or a digit at both ends"
+
+// ExpressionError says what is wrong with the expression of one label.
+type ExpressionError struct {
+	Key, Expression string
+	// Problem says what Ray would not accept.
+	Problem string
+}
+
+// Error names the label, the expression, the problem and what would be right.
+func (e *ExpressionError) Error() string {
+	return fmt.Sprintf("label %q: %q: %s; want %s", e.Key, e.Expression, e.Problem, ExpressionWant)
+}
+
 func parseExpression(key, expression string) (Constraint, error) {
 	c := Constraint{Key: key, Op: In}
-	text := strings.TrimSpace(expression)
-	if rest, negated := strings.CutPrefix(text, "!"); negated {
-		c.Op, text = NotIn, strings.TrimSpace(rest)
+	refuse := func(problem string) (Constraint, error) {
+		return c, &ExpressionError{key, expression, problem}
 	}
-	if list, ok := strings.CutPrefix(text, "in("); ok {
-		list, ok = strings.CutSuffix(list, ")")
-		if !ok {
-			return c, fmt.Errorf("label %q: expression %q does not end with \")\"; write v, !v, in(a,b) or !in(a,b)", key, expression)
-		}
-		for value := range strings.SplitSeq(list, ",") {
-			c.Values = append(c.Values, strings.TrimSpace(value))
-		}
+	text := strings.TrimSpace(expression)
+	if text == "" {
+		c.Values = []string{""} // the label is there and empty
 		return c, nil
 	}
-	if strings.ContainsAny(text, "()!,") {
-		return c, fmt.Errorf("label %q: cannot read expression %q; write v, !v, in(a,b) or !in(a,b)", key, expression)
+	if rest, negated := strings.CutPrefix(text, "!"); negated {
+		if c.Op, text = NotIn, strings.TrimSpace(rest); text == "" {
+			return refuse("no value after !")
+		}
 	}
 	c.Values = []string{text}
+	if list, isList := strings.CutPrefix(text, "in("); isList {
+		if list, isList = strings.CutSuffix(list, ")"); !isList {
+			return refuse("the list has no ) at its end")
+		}
+		if strings.TrimSpace(list) == "" {
+			return refuse("the list is empty")
+		}
+		c.Values = strings.Split(list, ",")
+	}
+	for i, value := range c.Values {
+		c.Values[i] = strings.TrimSpace(value)
+		if problem := valueProblem(c.Values[i]); problem != "" {
+			return refuse(problem)
+		}
+	}
 	return c, nil
+}
+
+// labelValue is what Kubernetes and Ray take for a label's value, the empty one aside.
+var labelValue = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?$`)
+
+// valueProblem says why a label cannot have this value, or nothing.
+func valueProblem(value string) string {
+	switch {
+	case value == "":
+		return "a value of the list is empty"
+	case !labelValue.MatchString(value):
+		return fmt.Sprintf("%q is no label value", value)
+	}
+	return ""
 }
 
 // Matches reports whether a node with these labels satisfies every constraint.

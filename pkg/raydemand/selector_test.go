@@ -2,6 +2,7 @@ package raydemand
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -39,11 +40,41 @@ func TestSelectorMatchesAsRaySays(t *testing.T) {
 	}
 }
 
-func TestSelectorRefusesWhatItCannotRead(t *testing.T) {
-	for _, expression := range []string{"in(a,b", "a,b", "!!a", "in a)", "(a)", "!in(a"} {
+func TestSelectorRefusesWhatRayRefuses(t *testing.T) {
+	for expression, problem := range map[string]string{
+		"in(a,b":                "no ) at its end",
+		"!in(a":                 "no ) at its end",
+		"in()":                  "the list is empty",
+		"!in( )":                "the list is empty",
+		"!":                     "no value after !",
+		" ! ":                   "no value after !",
+		"in(a,,b)":              "a value of the list is empty",
+		"in(a,)":                "a value of the list is empty",
+		"in(a,b))":              `"b)" is no label value`,
+		"in((a)":                `"(a" is no label value`,
+		"a,b":                   `"a,b" is no label value`,
+		"!!a":                   `"!a" is no label value`,
+		"in(!a)":                `"!a" is no label value`,
+		"in a)":                 `"in a)" is no label value`,
+		"(a)":                   `"(a)" is no label value`,
+		"-spot":                 `"-spot" is no label value`,
+		"spot_":                 `"spot_" is no label value`,
+		"a b":                   `"a b" is no label value`,
+		strings.Repeat("a", 64): "is no label value",
+	} {
 		_, err := ParseSelector(map[string]string{"zone": expression})
-		if err == nil || !strings.Contains(err.Error(), "zone") || !strings.Contains(err.Error(), expression) {
-			t.Errorf("ParseSelector(%q): %v; want an error that names the label and the expression", expression, err)
+		var refused *ExpressionError
+		if !errors.As(err, &refused) || refused.Key != "zone" || refused.Expression != expression || !strings.Contains(err.Error(), problem+"; want v, !v, in(a,b) or") {
+			t.Errorf("ParseSelector(%q): %v; want an error that names the label, the expression, and %q", expression, err, problem)
+		}
+	}
+}
+
+func TestSelectorTakesEveryValueThatALabelCanHave(t *testing.T) {
+	long := "a" + strings.Repeat(".", 61) + "Z"
+	for _, expression := range []string{"", "a", "7", "a-._b", "in", "!in", long, "!" + long, "in(a)", "in(a, b,c )", "!in(" + long + ")"} {
+		if _, err := ParseSelector(map[string]string{"zone": expression}); err != nil {
+			t.Error(err)
 		}
 	}
 }
