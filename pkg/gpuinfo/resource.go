@@ -54,6 +54,16 @@ const (
 	VolcanoMemory   = "volcano.sh/vgpu-memory"
 	VolcanoCores    = "volcano.sh/vgpu-cores"
 	NvidiaGPUShared = NvidiaGPU + shared
+
+	VolcanoMemoryPercentage = "volcano.sh/vgpu-memory-percentage"
+
+	HAMiMemory           = nvidia + "gpumem"
+	HAMiMemoryPercentage = nvidia + "gpumem-percentage"
+	HAMiCores            = nvidia + "gpucores"
+
+	KoordinatorShared      = "koordinator.sh/gpu.shared"
+	KoordinatorCores       = "koordinator.sh/gpu-core"
+	KoordinatorMemoryRatio = "koordinator.sh/gpu-memory-ratio"
 )
 
 // resources are the fixed names; MIG's follow a grammar.
@@ -75,23 +85,23 @@ var resources = []Resource{
 	{Name: AliyunCores, Kind: GPUMemory, Role: Cores, Source: "ACK core_mem: 100 for each card"},
 	{Name: AliyunCount, Kind: GPUMemory, Role: Information, Source: "ACK and gpushare: cards of the node"},
 
-	{Name: "nvidia.com/gpumem", Kind: VGPU, Role: Memory, Unit: 1, Source: "HAMi: memory of each card asked for"},
-	{Name: "nvidia.com/gpumem-percentage", Kind: VGPU, Role: Memory, Source: "HAMi: percent of each card's memory"},
-	{Name: "nvidia.com/gpucores", Kind: VGPU, Role: Cores, Source: "HAMi: percent of each card's multiprocessors"},
+	{Name: HAMiMemory, Kind: VGPU, Role: Memory, Unit: 1, Source: "HAMi: memory of each card asked for"},
+	{Name: HAMiMemoryPercentage, Kind: VGPU, Role: Memory, Source: "HAMi: percent of each card's memory"},
+	{Name: HAMiCores, Kind: VGPU, Role: Cores, Source: "HAMi: percent of each card's multiprocessors"},
 	{Name: "nvidia.com/priority", Kind: VGPU, Role: Information, Source: "HAMi: 0 or 1"},
 
 	{Name: VolcanoNumber, Kind: VGPU, Role: Devices, Source: "Volcano vGPU: cards x split"},
 	{Name: VolcanoMemory, Kind: VGPU, Role: Memory, Unit: 1, Source: "Volcano vGPU: sum over the node's cards"},
-	{Name: "volcano.sh/vgpu-memory-percentage", Kind: VGPU, Role: Memory, Source: "Volcano vGPU: percent of each card's memory"},
+	{Name: VolcanoMemoryPercentage, Kind: VGPU, Role: Memory, Source: "Volcano vGPU: percent of each card's memory"},
 	{Name: VolcanoCores, Kind: VGPU, Role: Cores, Source: "Volcano vGPU: 100 for each card"},
 	{Name: "volcano.sh/gpu-memory", Kind: GPUMemory, Role: Memory, Unit: 1, Source: "Volcano's older gpu-share"},
 	{Name: "volcano.sh/gpu-number", Kind: Whole, Role: Devices, Source: "Volcano's older gpu-share"},
 
 	{Name: "koordinator.sh/gpu", Kind: VGPU, Role: Cores, Source: "Koordinator: percent of a card, of memory and cores alike"},
-	{Name: "koordinator.sh/gpu-core", Kind: VGPU, Role: Cores, Source: "Koordinator: 100 for each card"},
+	{Name: KoordinatorCores, Kind: VGPU, Role: Cores, Source: "Koordinator: 100 for each card"},
 	{Name: "koordinator.sh/gpu-memory", Kind: VGPU, Role: Memory, Source: "Koordinator: bytes"},
-	{Name: "koordinator.sh/gpu-memory-ratio", Kind: VGPU, Role: Memory, Source: "Koordinator: percent of a card's memory, 100 for each card"},
-	{Name: "koordinator.sh/gpu.shared", Kind: VGPU, Role: Devices, Shared: true, Source: "Koordinator: shares of one card each"},
+	{Name: KoordinatorMemoryRatio, Kind: VGPU, Role: Memory, Source: "Koordinator: percent of a card's memory, 100 for each card"},
+	{Name: KoordinatorShared, Kind: VGPU, Role: Devices, Shared: true, Source: "Koordinator: shares of one card each"},
 }
 
 // What the name of a resource can be beside a known one.

@@ -116,6 +116,8 @@ func (r *gpuReading) readWhole() bool {
 		return false
 	case counted && replicas == 0 && r.label(labelStrategy) == string(gpuinfo.Mixed):
 		return false // all cards are in MIG mode
+	case strings.HasSuffix(r.label(labelProduct), "-SHARED"):
+		return false // by time-slicing or by MPS
 	case units != "" && (r.devices[units] > mostCards || r.gpus.Cards != nil && r.devices[units] > *r.gpus.Cards):
 		return false // what makes more units of a card left no mark
 	}

@@ -3,6 +3,7 @@ package nodepool
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -20,12 +21,26 @@ type Node struct {
 	Unschedulable, Ready bool
 	// Allocatable is what the node announces for pods. It does not tell what is free.
 	Allocatable Quantities
+	// GPUs is what is understood of the node's GPUs; nil where it was not read, which is most often because there are none.
+	GPUs *NodeGPUs
 }
 
 // Equal reports whether nothing that is kept differs: most updates of a Node are heartbeats.
 func (n Node) Equal(other Node) bool {
 	return n.Name == other.Name && n.Unschedulable == other.Unschedulable && n.Ready == other.Ready &&
 		slices.Equal(n.Taints, other.Taints) && maps.Equal(n.Labels, other.Labels) && maps.Equal(n.Allocatable, other.Allocatable)
+}
+
+// announced is the node in the form that GPUReader reads, without what is not kept of it: annotations, conditions and capacity, which tell
+// problems more than kinds.
+func (n *Node) announced() NodeObject {
+	object := NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Allocatable: map[string]int64{}}
+	for name, amount := range n.Allocatable {
+		if strings.Contains(name, "/") {
+			object.Allocatable[name] = whole(amount)
+		}
+	}
+	return object
 }
 
 // The effects of a taint that keep a pod away; PreferNoSchedule does not.

@@ -1,0 +1,219 @@
+package nodepool
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// least is the least favourable of what the nodes make of the resource: the weakest isolation, the least memory and compute, nothing where
+// one node does not tell. The kind is that of the weakest.
+func (w want) least(read []NodeGPUs) SliceAnswer {
+	var answer SliceAnswer
+	kinds := map[string]bool{}
+	for i, node := range read {
+		s := w.on(node)
+		kinds[s.words()] = true
+		if i == 0 {
+			answer.Slice = s
+			continue
+		}
+		answer.Slice = lesser(answer.Slice, s)
+	}
+	if len(kinds) > 1 {
+		answer.Differ = slices.Sorted(maps.Keys(kinds))
+	}
+	return answer
+}
+
+func lesser(a, b Slice) Slice {
+	if strength(b.Isolation) < strength(a.Isolation) {
+		a, b = b, a
+	}
+	if a.MemoryMiB == nil || b.MemoryMiB == nil {
+		a.MemoryMiB, a.Nominal = nil, false
+	} else if *b.MemoryMiB < *a.MemoryMiB {
+		a.MemoryMiB, a.Nominal = b.MemoryMiB, b.Nominal
+	}
+	if a.ComputeFraction == nil || b.ComputeFraction == nil {
+		a.ComputeFraction = nil
+	} else if *b.ComputeFraction < *a.ComputeFraction {
+		a.ComputeFraction = b.ComputeFraction
+	}
+	a.Profile, a.Product = same(a.Profile, b.Profile), same(a.Product, b.Product)
+	return a
+}
+
+func same(a, b *string) *string {
+	if a == nil || b == nil || *a != *b {
+		return nil
+	}
+	return a
+}
+
+// words tell kinds of slices apart. Memory is left out: it differs by some MiB from driver to driver.
+func (s Slice) words() string {
+	parts := []string{string(s.Kind)}
+	if s.Profile != nil {
+		parts = append(parts, *s.Profile)
+	}
+	if s.Product != nil {
+		parts = append(parts, "of "+*s.Product)
+	}
+	return fmt.Sprintf("%s (isolation %s)", strings.Join(parts, " "), s.Isolation)
+}
+
+// on is what the resource is on one node.
+func (w want) on(node NodeGPUs) Slice {
+	s := Slice{Kind: w.resource.Kind, Resource: w.resource.Name, UnitsPerPod: w.units, Isolation: gpuinfo.UnknownIsolation, Product: node.Product}
+	switch {
+	case w.resource.Profile != "":
+		w.instance(&s, node)
+	case s.Kind == gpuinfo.GPUMemory:
+		w.memoryUnits(&s, node)
+	case s.Kind == gpuinfo.VGPU || node.Kind == gpuinfo.VGPU || w.memory+w.memoryPercent+w.cores > 0:
+		w.share(&s, node)
+	default:
+		w.device(&s, node)
+	}
+	return s
+}
+
+// instance is a MIG instance under its own name.
+func (w want) instance(s *Slice, node NodeGPUs) {
+	s.Profile = &w.resource.Profile
+	shares := w.resource.Shared || node.Kind == gpuinfo.TimeSliced
+	if shares {
+		s.Kind, s.Isolation = gpuinfo.TimeSliced, gpuinfo.NoIsolation
+		return
+	}
+	s.Isolation = gpuinfo.Hardware
+	s.cut(w.resource.Profile, node, node.MemoryMiB[w.resource.Name])
+}
+
+// cut fills memory and compute of a MIG instance: what the node says of it, the table's figures of its product, or what the profile's name
+// tells.
+func (s *Slice) cut(profile string, node NodeGPUs, measured int64) {
+	product, known := productOf(node)
+	p, has := product.Profile(profile)
+	has = has && known
+	name, err := gpuinfo.ParseProfile(profile)
+	if err != nil {
+		return
+	}
+	switch {
+	case measured > 0:
+		s.MemoryMiB = &measured
+	case has && p.Memory > 0:
+		memory := int64(p.Memory)
+		s.MemoryMiB = &memory
+	default:
+		memory := int64(name.GB) * 1024
+		s.MemoryMiB, s.Nominal = &memory, true
+	}
+	parts, card, agreed := gpuinfo.OfCard(profile)
+	if has {
+		parts, card, agreed = p.Slices, product.Slices, true
+	}
+	if agreed {
+		fraction := float64(parts) / float64(card)
+		s.ComputeFraction = &fraction
+	}
+}
+
+func productOf(node NodeGPUs) (gpuinfo.Product, bool) {
+	if node.Product == nil {
+		return gpuinfo.Product{}, false
+	}
+	return gpuinfo.ProductOf(*node.Product)
+}
+
+// memoryUnits is memory that is handed out in units of one card.
+func (w want) memoryUnits(s *Slice, node NodeGPUs) {
+	if node.Kind == gpuinfo.GPUMemory {
+		s.Isolation = node.Isolation
+	}
+	if memory := max(node.MemoryMiB[w.resource.Name], int64(w.resource.Unit)); memory > 0 {
+		s.MemoryMiB = &memory
+	}
+	if w.cores > 0 {
+		fraction := float64(w.cores) / 100 / float64(w.units)
+		s.ComputeFraction = &fraction
+	}
+}
+
+// share is a part of a card by HAMi, Volcano or Koordinator: so much memory and so many cores of each card, all of the memory where none is
+// asked for.
+func (w want) share(s *Slice, node NodeGPUs) {
+	s.Kind, s.Isolation = gpuinfo.VGPU, gpuinfo.Limit
+	if node.Kind == gpuinfo.VGPU {
+		s.Isolation = node.Isolation
+	}
+	if w.resource.Role != gpuinfo.Devices {
+		return // percent of a card, which is known by no size
+	}
+	percent := w.memoryPercent
+	if percent == 0 {
+		percent = 100
+	}
+	switch {
+	case w.memory > 0:
+		s.MemoryMiB = &w.memory
+	case node.CardMemoryMiB != nil:
+		memory := *node.CardMemoryMiB * percent / 100
+		s.MemoryMiB = &memory
+	}
+	if w.cores > 0 {
+		fraction := float64(w.cores) / 100
+		s.ComputeFraction = &fraction
+	}
+}
+
+// device is what goes under a name that many kinds share: nvidia.com/gpu and its like. Beside instances under their own names it is what is not
+// cut: cards, or shares of cards where the node isolates less than instances do.
+func (w want) device(s *Slice, node NodeGPUs) {
+	s.Isolation = node.Isolation
+	s.Kind = node.Kind
+	if node.Kind == gpuinfo.MIG && node.Profile == nil {
+		s.Kind = map[gpuinfo.Isolation]gpuinfo.Kind{
+			gpuinfo.Hardware: gpuinfo.Whole, gpuinfo.Limit: gpuinfo.MPS, gpuinfo.NoIsolation: gpuinfo.TimeSliced,
+		}[node.Isolation]
+		if s.Kind == "" || !node.announces(w.resource.Name) {
+			s.Kind = gpuinfo.UnknownKind
+		}
+	}
+	if s.Kind == gpuinfo.UnknownKind && w.resource.Kind != gpuinfo.UnknownKind {
+		s.Kind = w.resource.Kind
+		if s.Kind == gpuinfo.Whole || s.Kind == gpuinfo.MIG {
+			s.Isolation = gpuinfo.Hardware
+		}
+	}
+	switch s.Kind {
+	case gpuinfo.MIG:
+		if s.Profile = node.Profile; s.Profile != nil {
+			s.cut(*node.Profile, node, node.MemoryMiB[w.resource.Name])
+		}
+	case gpuinfo.Whole:
+		all := 1.0
+		s.ComputeFraction, s.MemoryMiB = &all, node.CardMemoryMiB
+		if memory := node.MemoryMiB[w.resource.Name]; memory > 0 {
+			s.MemoryMiB = &memory
+		}
+	case gpuinfo.MPS:
+		if memory := node.MemoryMiB[w.resource.Name]; memory > 0 {
+			s.MemoryMiB = &memory
+		}
+		if node.Replicas != nil && *node.Replicas > 0 {
+			fraction := 1 / float64(*node.Replicas)
+			s.ComputeFraction = &fraction
+		}
+	case gpuinfo.TimeSliced:
+		s.Profile = node.Profile
+	}
+}
+
+// announces: a node of which no units are known may.
+func (n NodeGPUs) announces(resource string) bool { return n.Units == nil || n.Units[resource] > 0 }
