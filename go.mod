@@ -3,6 +3,7 @@ module heliostat.dev/heliostat
 go 1.26.0
 
 require (
+	github.com/NVIDIA/go-nvml v0.13.2-0
 	github.com/gin-gonic/gin v1.11.0
 	github.com/go-logr/logr v1.4.3
 	github.com/google/go-cmp v0.7.0

@@ -1,0 +1,145 @@
+//go:build nvml && cgo && linux
+
+package nvml
+
+import (
+	"fmt"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// reading is one card while it is being read.
+type reading struct {
+	machine *Machine
+	device  nvml.Device
+	card    gpuinfo.Card
+}
+
+func (m *Machine) card(index int) (gpuinfo.Card, error) {
+	r := reading{machine: m, card: gpuinfo.Card{Index: index, Healthy: true}}
+	device, ret := m.library.DeviceGetHandleByIndex(index)
+	switch r.device = device; {
+	case ret == nvml.ERROR_NO_PERMISSION:
+		return r.card, failure(ret)
+	case ret != nvml.SUCCESS:
+		r.unhealthy("the driver cannot open the card: " + failure(ret).Error())
+		return r.card, nil
+	}
+	r.readIdentity()
+	r.readMemory()
+	r.readMIG()
+	r.readProcesses()
+	r.readErrors()
+	r.readRows()
+	return r.card, nil
+}
+
+// unhealthy keeps the first reason.
+func (r *reading) unhealthy(problem string) {
+	if r.card.Healthy {
+		r.card.Healthy, r.card.Problem = false, problem
+	}
+}
+
+// answered reports whether a query was answered. A card that is lost or waits for a reset says so to every query; that a query is not
+// supported or not permitted tells nothing of the card.
+func (r *reading) answered(ret nvml.Return) bool {
+	switch ret {
+	case nvml.ERROR_GPU_IS_LOST:
+		r.unhealthy("the card has fallen off the bus or is not accessible")
+	case nvml.ERROR_RESET_REQUIRED:
+		r.unhealthy("the card must be reset before it can be used again")
+	}
+	return ret == nvml.SUCCESS
+}
+
+func (r *reading) readIdentity() {
+	if uuid, ret := r.device.GetUUID(); r.answered(ret) {
+		r.card.UUID = uuid
+	}
+	if name, ret := r.device.GetName(); r.answered(ret) {
+		r.card.Product = name
+	}
+}
+
+func (r *reading) readMemory() {
+	memory, ret := r.device.GetMemoryInfo()
+	switch {
+	case r.answered(ret):
+		r.card.Memory, r.card.Used, r.card.Free = mib(memory.Total), mib(memory.Used), mib(memory.Free)
+	case ret != nvml.ERROR_NOT_SUPPORTED && ret != nvml.ERROR_NO_PERMISSION:
+		r.unhealthy("the card does not tell its memory: " + failure(ret).Error())
+	}
+}
+
+func mib(bytes uint64) *gpuinfo.MiB {
+	n := gpuinfo.MiB(bytes >> 20)
+	return &n
+}
+
+// notAvailable is NVML_VALUE_NOT_AVAILABLE, and none the instance of a process that runs on a whole card.
+const (
+	notAvailable = ^uint64(0)
+	none         = ^uint32(0)
+)
+
+// readProcesses joins three lists. Each process under MPS is in the list of its own, the server among those of compute.
+func (r *reading) readProcesses() {
+	lists := []struct {
+		kind, function string
+		list           func() ([]nvml.ProcessInfo, nvml.Return)
+	}{
+		{"compute", "nvmlDeviceGetComputeRunningProcesses", r.device.GetComputeRunningProcesses},
+		{"graphics", "nvmlDeviceGetGraphicsRunningProcesses", r.device.GetGraphicsRunningProcesses},
+		{"mps", "nvmlDeviceGetMPSComputeRunningProcesses", r.device.GetMPSComputeRunningProcesses},
+	}
+	for _, l := range lists {
+		if !r.machine.has(l.function) {
+			continue
+		}
+		infos, ret := l.list()
+		if !r.answered(ret) {
+			continue
+		}
+		if r.card.Processes == nil {
+			r.card.Processes = []gpuinfo.Process{}
+		}
+		for _, info := range infos {
+			r.card.Processes = append(r.card.Processes, process(l.kind, info))
+		}
+	}
+}
+
+func process(kind string, info nvml.ProcessInfo) gpuinfo.Process {
+	p := gpuinfo.Process{PID: info.Pid, Kind: kind}
+	if info.UsedGpuMemory != notAvailable {
+		p.Memory = mib(info.UsedGpuMemory)
+	}
+	if info.GpuInstanceId != none {
+		p.Instance = &info.GpuInstanceId
+	}
+	return p
+}
+
+func (r *reading) readErrors() {
+	if n, ret := r.device.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC); r.answered(ret) {
+		r.card.Uncorrected = &n
+	}
+}
+
+// readRows: a remapping that failed means that spare rows ran out; NVIDIA asks for such a card back.
+func (r *reading) readRows() {
+	if !r.machine.has("nvmlDeviceGetRemappedRows") {
+		return
+	}
+	corrected, uncorrected, pending, failed, ret := r.device.GetRemappedRows()
+	if !r.answered(ret) {
+		return
+	}
+	r.card.Rows = &gpuinfo.RemappedRows{Corrected: corrected, Uncorrected: uncorrected, Pending: pending, Failed: failed}
+	if failed {
+		r.unhealthy(fmt.Sprintf("a memory row could not be remapped, after %d that were: the card is to be replaced", corrected+uncorrected))
+	}
+}

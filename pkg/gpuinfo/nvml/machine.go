@@ -1,0 +1,74 @@
+//go:build nvml && cgo && linux
+
+package nvml
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// ErrNoDriver says that this machine, or this container, has no NVIDIA driver.
+var ErrNoDriver = errors.New("no NVIDIA driver")
+
+// Machine is the driver of this machine. It may be used by one goroutine at a time.
+type Machine struct {
+	library nvml.Interface
+}
+
+// Open loads the driver's library. The error wraps ErrNoDriver where there is none. Who opens a Machine closes it.
+func Open() (*Machine, error) { return open(nvml.New()) }
+
+func open(library nvml.Interface) (*Machine, error) {
+	switch ret := library.Init(); ret {
+	case nvml.SUCCESS:
+		return &Machine{library}, nil
+	case nvml.ERROR_LIBRARY_NOT_FOUND:
+		return nil, fmt.Errorf("%w: libnvidia-ml.so.1 is not found", ErrNoDriver)
+	case nvml.ERROR_DRIVER_NOT_LOADED:
+		return nil, fmt.Errorf("%w: libnvidia-ml.so.1 is there and the kernel module is not loaded", ErrNoDriver)
+	default:
+		return nil, fmt.Errorf("starting NVML: %w", failure(ret))
+	}
+}
+
+// Close ends the use of the library.
+func (m *Machine) Close() error {
+	if ret := m.library.Shutdown(); ret != nvml.SUCCESS {
+		return fmt.Errorf("ending NVML: %w", failure(ret))
+	}
+	return nil
+}
+
+// Inventory reads all cards. A card that the driver cannot reach is in it and not healthy. An error means that the driver does not answer, or keeps a
+// card from this process: what is not known is not called broken.
+func (m *Machine) Inventory() (gpuinfo.Inventory, error) {
+	driver, ret := m.library.SystemGetDriverVersion()
+	if ret != nvml.SUCCESS {
+		return gpuinfo.Inventory{}, fmt.Errorf("asking for the driver's version: %w", failure(ret))
+	}
+	n, ret := m.library.DeviceGetCount()
+	if ret != nvml.SUCCESS {
+		return gpuinfo.Inventory{}, fmt.Errorf("counting cards: %w", failure(ret))
+	}
+	inventory := gpuinfo.Inventory{Driver: driver, Cards: make([]gpuinfo.Card, 0, n)}
+	for index := range n {
+		card, err := m.card(index)
+		if err != nil {
+			return gpuinfo.Inventory{}, fmt.Errorf("opening card %d: %w", index, err)
+		}
+		inventory.Cards = append(inventory.Cards, card)
+	}
+	return inventory, nil
+}
+
+// has reports whether this release of the driver has a function. Calling one that it has not ends the process.
+func (m *Machine) has(function string) bool {
+	return m.library.Extensions().LookupSymbol(function) == nil
+}
+
+// failure is a return code as an error, in our words where NVML's own are known only once the library is loaded.
+func failure(ret nvml.Return) error { return fmt.Errorf("NVML says %w", ret) }
