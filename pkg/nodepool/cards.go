@@ -1,0 +1,230 @@
+package nodepool
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// CardFinding is what is wrong with a card, or what a node announces otherwise than the driver sees it.
+type CardFinding struct {
+	Code CardCode `json:"code"`
+	// Card is its index, nil where the finding is of the whole node.
+	Card    *int   `json:"card"`
+	Message string `json:"message"`
+}
+
+func (f CardFinding) String() string {
+	if f.Card == nil {
+		return fmt.Sprintf("%s: %s", f.Code, f.Message)
+	}
+	return fmt.Sprintf("%s: card %d: %s", f.Code, *f.Card, f.Message)
+}
+
+// CardCode names a finding for programs; it is stable.
+type CardCode string
+
+// The findings of cards.
+const (
+	// CardUnhealthy: no work should go there.
+	CardUnhealthy CardCode = "card-unhealthy"
+	// RowsPending: memory rows are remapped at the next reset. ErrorsUncorrected: ECC found errors since the last reset that it could not correct.
+	RowsPending       CardCode = "rows-pending"
+	ErrorsUncorrected CardCode = "errors-uncorrected"
+	// MIGPending: the mode changes at the next reset. MIGEmpty: MIG is on and there is no instance, so nothing can run.
+	MIGPending CardCode = "mig-pending"
+	MIGEmpty   CardCode = "mig-empty"
+	// InstanceUnusable: a GPU instance without a compute instance.
+	InstanceUnusable CardCode = "instance-unusable"
+	// LayoutUnknown: the driver does not tell instances to this process. LayoutImpossible: the instances lie as the placement tables say that they cannot.
+	LayoutUnknown    CardCode = "layout-unknown"
+	LayoutImpossible CardCode = "layout-impossible"
+	// ProcessOutsidePods: a process that is in no pod uses a card; no scheduler knows of it.
+	ProcessOutsidePods CardCode = "process-outside-pods"
+	// CardsDiffer, ProductDiffers, UnitsDiffer: the node says so many cards, such a product, so many units, and the driver others.
+	CardsDiffer    CardCode = "cards-differ"
+	ProductDiffers CardCode = "product-differs"
+	UnitsDiffer    CardCode = "units-differ"
+)
+
+// CheckCards looks at the cards alone.
+func CheckCards(inventory gpuinfo.Inventory) []CardFinding {
+	findings := []CardFinding{}
+	for _, card := range inventory.Cards {
+		add := func(code CardCode, format string, args ...any) {
+			index := card.Index
+			findings = append(findings, CardFinding{code, &index, fmt.Sprintf(format, args...)})
+		}
+		if !card.Healthy {
+			add(CardUnhealthy, "%s", card.Problem)
+		}
+		if card.Rows != nil && card.Rows.Pending {
+			add(RowsPending, "memory rows are remapped at the next reset of the card; until then the driver keeps work off them")
+		}
+		if card.Uncorrected != nil && *card.Uncorrected > 0 {
+			add(ErrorsUncorrected, "%d memory errors since the last reset that ECC could not correct", *card.Uncorrected)
+		}
+		if card.Cut != nil {
+			checkCut(*card.Cut, card.Product, add)
+		}
+	}
+	return findings
+}
+
+func checkCut(cut gpuinfo.Cut, model string, add func(CardCode, string, ...any)) {
+	if cut.Pending != cut.Enabled {
+		add(MIGPending, "MIG is %s and will be %s after the next reset of the card", onOff(cut.Enabled), onOff(cut.Pending))
+	}
+	switch {
+	case !cut.Enabled:
+		return
+	case cut.Instances == nil:
+		add(LayoutUnknown, "the driver does not tell this process which instances there are: it takes root or CAP_SYS_ADMIN, in a container NVIDIA_MIG_MONITOR_DEVICES=all too")
+		return
+	case len(cut.Instances) == 0:
+		add(MIGEmpty, "MIG is on and there are no instances: nothing can run on the card")
+	}
+	for _, instance := range cut.Instances {
+		if instance.Compute == 0 {
+			add(InstanceUnusable, "%s at %d has no compute instance: nothing can run there", instance.Profile, instance.Start)
+		}
+	}
+	if product, known := gpuinfo.ProductOf(model); known {
+		if err := product.Check(cut.Layout()); err != nil {
+			add(LayoutImpossible, "the placement tables of %s do not have this layout: %v", product.Name, err)
+		}
+	}
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// ProcessesOutsidePods finds processes that use a card and are in no pod. inPod is false, false for one that cannot be told: processes of
+// another PID namespace are not seen.
+func ProcessesOutsidePods(inventory gpuinfo.Inventory, inPod func(pid uint32) (in, known bool)) []CardFinding {
+	findings := []CardFinding{}
+	for _, card := range inventory.Cards {
+		for _, process := range card.Processes {
+			if in, known := inPod(process.PID); known && !in {
+				index := card.Index
+				findings = append(findings, CardFinding{ProcessOutsidePods, &index, fmt.Sprintf("process %d (%s%s) is in no pod: no scheduler knows of it",
+					process.PID, process.Kind, holding(process.Memory))})
+			}
+		}
+	}
+	return findings
+}
+
+func holding(memory *gpuinfo.MiB) string {
+	if memory == nil {
+		return ""
+	}
+	return fmt.Sprintf(", %d MiB", *memory)
+}
+
+// CompareCards says where a node announces what the driver sees otherwise. What the node does not prove is compared with nothing.
+func CompareCards(node NodeGPUs, inventory gpuinfo.Inventory) []CardFinding {
+	findings := []CardFinding{}
+	add := func(code CardCode, format string, args ...any) {
+		findings = append(findings, CardFinding{Code: code, Message: fmt.Sprintf(format, args...)})
+	}
+	if node.Cards != nil && *node.Cards != int64(len(inventory.Cards)) {
+		add(CardsDiffer, "node %s has %d cards by its labels, the driver %d", node.Name, *node.Cards, len(inventory.Cards))
+	}
+	compareProducts(node, inventory, add)
+	expected, known := expectedUnits(node, inventory)
+	if !known {
+		return findings
+	}
+	for _, name := range slices.Sorted(maps.Keys(expected)) {
+		if announced := node.Units[name]; announced != expected[name] {
+			add(UnitsDiffer, "node %s announces %s %d, the driver has %d that can be used", node.Name, name, announced, expected[name])
+		}
+	}
+	return findings
+}
+
+func compareProducts(node NodeGPUs, inventory gpuinfo.Inventory, add func(CardCode, string, ...any)) {
+	if node.Product == nil {
+		return
+	}
+	labelled, known := gpuinfo.ProductOf(*node.Product)
+	if !known {
+		return
+	}
+	for _, card := range inventory.Cards {
+		if seen, known := gpuinfo.ProductOf(card.Product); known && seen.Name != labelled.Name {
+			add(ProductDiffers, "node %s says %s, card %d is %s", node.Name, *node.Product, card.Index, card.Product)
+			return
+		}
+	}
+}
+
+// expectedUnits is what NVIDIA's device plugin would announce of these cards: healthy cards without MIG, each as often as it is shared, and
+// instances with their compute instances. It knows nothing where another plugin shares memory, where shares of instances are announced,
+// and where the layout is not told.
+func expectedUnits(node NodeGPUs, inventory gpuinfo.Inventory) (map[string]int64, bool) {
+	whole, instances, told := usable(inventory)
+	expected := map[string]int64{}
+	switch {
+	case node.Units == nil:
+		return nil, false
+	case node.Kind == gpuinfo.Whole:
+		expected[gpuinfo.NvidiaGPU] = whole
+	case (node.Kind == gpuinfo.TimeSliced || node.Kind == gpuinfo.MPS) && node.Profile == nil && node.Replicas != nil && len(instances) == 0:
+		expected[sharedName(node)] = whole * *node.Replicas
+	case node.Kind != gpuinfo.MIG || node.Isolation != gpuinfo.Hardware || !told:
+		return nil, false
+	case node.Profile != nil:
+		expected[gpuinfo.NvidiaGPU] = 0 // none left is a difference too
+		for _, n := range instances {
+			expected[gpuinfo.NvidiaGPU] += n
+		}
+	default:
+		for name := range node.Units {
+			if strings.HasPrefix(name, "nvidia.com/mig-") {
+				expected[name] = 0
+			}
+		}
+		for profile, n := range instances {
+			if name, err := gpuinfo.ParseProfile(profile); err == nil {
+				expected[gpuinfo.ResourceName(name, false)] = n
+			}
+		}
+		expected[gpuinfo.NvidiaGPU] = whole
+	}
+	return expected, true
+}
+
+// usable counts healthy cards without MIG, and the compute instances of healthy ones by the profile of their GPU instance.
+func usable(inventory gpuinfo.Inventory) (whole int64, instances map[string]int64, told bool) {
+	instances, told = map[string]int64{}, true
+	for _, card := range inventory.Cards {
+		switch {
+		case !card.Healthy:
+		case card.Cut == nil || !card.Cut.Enabled:
+			whole++
+		case card.Cut.Instances == nil:
+			told = false
+		default:
+			for _, instance := range card.Cut.Instances {
+				instances[instance.Profile] += int64(instance.Compute)
+			}
+		}
+	}
+	return whole, instances, told
+}
+
+func sharedName(node NodeGPUs) string {
+	if _, renamed := node.Units[gpuinfo.NvidiaGPUShared]; renamed {
+		return gpuinfo.NvidiaGPUShared
+	}
+	return gpuinfo.NvidiaGPU
+}
