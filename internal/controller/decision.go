@@ -57,6 +57,8 @@ const (
 	ActionPatch  = "patch"
 	ActionDrain  = "drain"
 	ActionReport = "report"
+	// ActionNumGPUs writes how many GPUs a group's pods announce.
+	ActionNumGPUs = "num-gpus"
 )
 
 // The results of actions.

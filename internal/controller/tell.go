@@ -28,6 +28,8 @@ const (
 	EventGroupFailing     = "GroupFailing"
 	EventGCSUnavailable   = "GCSUnavailable"
 	EventReductionsPaused = "ReductionsPaused"
+	EventNumGPUsWritten   = "NumGPUsWritten"
+	EventNumGPUsRefused   = "NumGPUsRefused"
 )
 
 // tellStates tells the states that last, each once when it begins.

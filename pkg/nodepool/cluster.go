@@ -99,6 +99,9 @@ type Cluster struct {
 	Suspended, Deleting, ManagedElsewhere bool
 	Owner                                 Owner
 	RayVersion                            string
+	// UpgradeStrategy is spec.upgradeStrategy.type: Recreate, None, or empty. Under Recreate the operator deletes all pods of the
+	// cluster when anything but scale changes.
+	UpgradeStrategy string
 	// InTreeAutoscaling is spec.enableInTreeAutoscaling. Without it the operator deletes arbitrary surplus pods.
 	InTreeAutoscaling bool
 	// IdleTimeout applies to groups without one of their own (Ray's default: 60 s).
@@ -179,6 +182,12 @@ type WorkerGroup struct {
 	Pod PodShape
 	// Landing tells on how many nodes a pod could land; nil while the nodes are not known.
 	Landing *Landing
+	// GPUs is what the spec says about the GPUs of one worker. Reported is what the nodes say; nil while they are not known.
+	GPUs     GPUSpec
+	Reported *ReportedGPUs
+	// NumGPUsSync says whether Heliostat may write the number of GPUs that the device plugin reports into the spec
+	// (annotation heliostat.dev/num-gpus-sync).
+	NumGPUsSync SyncMode
 }
 
 // Goal is how many replicas the operator keeps: Replicas within Min and Max.

@@ -20,6 +20,10 @@ type NodeObject struct {
 	Capacity, Allocatable map[string]int64
 	// Conditions are statuses (True, False, Unknown) by type.
 	Conditions map[string]string
+	// Pods are those on the node that have not ended; nil where pods are not known, which is not the same as none.
+	Pods []PodObject
+	// Devices are what ResourceSlices offer on the node.
+	Devices []DRADevice
 }
 
 // NodeGPUs is what is understood of a node's GPUs. What the node cannot prove is left out (nil, or kind and isolation unknown): nothing is
@@ -43,7 +47,11 @@ type NodeGPUs struct {
 	CardMemoryMiB *int64 `json:"cardMemoryMiB"`
 	// Profile is the MIG profile behind a plain resource name, Replicas how many share one device.
 	Profile  *string   `json:"profile"`
-	Replicas *int64    `json:"replicas"`
+	Replicas *int64  `json:"replicas"`
+	// Free counts the units that no pod on the node asks for, by resource; nil while pods are not known.
+	Free map[string]int64 `json:"free"`
+	// PerCard is what is known of single cards; nil where nothing is.
+	PerCard  []Card    `json:"perCard"`
 	Problems []Problem `json:"problems"`
 }
 
@@ -71,6 +79,7 @@ func (g GPUReader) Read(node NodeObject) NodeGPUs {
 			break
 		}
 	}
+	r.readFree()
 	r.readProblems()
 	return r.gpus
 }
@@ -97,6 +106,7 @@ var claims = []struct {
 }{
 	{"a change of MIG layout is under way: nothing is to be trusted", (*gpuReading).readMIGChange},
 	{"single strategy without one common profile: nothing is announced", (*gpuReading).readMIGInvalid},
+	{"devices of ResourceSlices where no resource announces any", (*gpuReading).readDRA},
 	{"HAMi's annotation, or its label with more units than cards", (*gpuReading).readHAMi},
 	{"Volcano's vgpu resources", (*gpuReading).readVolcano},
 	{"aliyun.com/gpu-mem", (*gpuReading).readGPUMemory},

@@ -18,6 +18,8 @@ const (
 // hamiDevice is one card as HAMi's agent registers it. Count is into how many shares it may be split, Memory in MiB and Cores in percent, both scaled
 // where HAMi is told to hand out more than there is.
 type hamiDevice struct {
+	UUID   string `json:"id"`
+	Index  int    `json:"index"`
 	Count  int64  `json:"count"`
 	Memory int64  `json:"devmem"`
 	Cores  int64  `json:"devcore"`
@@ -41,7 +43,7 @@ func hamiDevices(register string) ([]hamiDevice, error) {
 		if entry == "" {
 			continue
 		}
-		device, err := hamiLine(strings.Split(entry, ","))
+		device, err := hamiLine(strings.Split(entry, ","), len(devices))
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %q: %w", hamiRegister, entry, err)
 		}
@@ -50,10 +52,11 @@ func hamiDevices(register string) ([]hamiDevice, error) {
 	return devices, nil
 }
 
-func hamiLine(fields []string) (device hamiDevice, err error) {
+func hamiLine(fields []string, position int) (device hamiDevice, err error) {
 	if len(fields) < 7 {
 		return device, fmt.Errorf("%d fields, want at least 7", len(fields))
 	}
+	device.UUID, device.Index = fields[0], position
 	for i, into := range []*int64{&device.Count, &device.Memory, &device.Cores} {
 		if *into, err = strconv.ParseInt(fields[1+i], 10, 64); err != nil {
 			return device, fmt.Errorf("field %d: %w", 2+i, err)
@@ -62,6 +65,11 @@ func hamiLine(fields []string) (device hamiDevice, err error) {
 	device.Type = fields[4]
 	if device.Health, err = strconv.ParseBool(fields[6]); err != nil {
 		return device, fmt.Errorf("field 7: %w", err)
+	}
+	if len(fields) > 7 {
+		if device.Index, err = strconv.Atoi(fields[7]); err != nil {
+			return device, fmt.Errorf("field 8: %w", err)
+		}
 	}
 	if len(fields) > 8 {
 		device.Mode = fields[8]

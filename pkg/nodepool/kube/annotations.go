@@ -21,6 +21,8 @@ const (
 	// RequestedSinceAnnotation is when what stands in resource-requests was first asked for.
 	RequestedSinceAnnotation = annotationPrefix + "resource-requests-since"
 	PriceAnnotation          = annotationPrefix + "price"
+	// NumGPUsSyncAnnotation says when the number of GPUs that the device plugin reports is written into the spec.
+	NumGPUsSyncAnnotation = annotationPrefix + "num-gpus-sync"
 )
 
 // Codes of findings about annotations.
@@ -30,7 +32,7 @@ const (
 )
 
 var knownAnnotations = []string{
-	FreezeAnnotation, ModeAnnotation, PriceAnnotation, ResourceRequestsAnnotation, RequestedSinceAnnotation,
+	FreezeAnnotation, ModeAnnotation, NumGPUsSyncAnnotation, PriceAnnotation, ResourceRequestsAnnotation, RequestedSinceAnnotation,
 }
 
 // readAnnotations fills what the annotations say. What cannot be read is taken in the sense that changes least: an

@@ -56,6 +56,7 @@ func decodeObject(rayCluster *unstructured.Unstructured) decoded {
 		ManagedElsewhere:  spec.has("managedBy") && spec.text("managedBy") != "ray.io/kuberay-operator",
 		Owner:             ownerOf(metadata),
 		RayVersion:        spec.text("rayVersion"),
+		UpgradeStrategy:   spec.object("upgradeStrategy").text("type"),
 		InTreeAutoscaling: spec.flag("enableInTreeAutoscaling"),
 		IdleTimeout:       idleTimeout(options),
 		UpscalingMode:     options.text("upscalingMode"),
@@ -64,6 +65,7 @@ func decodeObject(rayCluster *unstructured.Unstructured) decoded {
 	ownCommand := strings.EqualFold(metadata.texts("annotations")[overwriteAnnotation], "true")
 	cluster.Groups = decodeGroups(spec, ownCommand)
 	priceGroups(metadata, &cluster)
+	syncGroups(metadata, &cluster)
 	if accepted := cluster.Generation > 0 && cluster.ObservedGeneration >= cluster.Generation; !accepted {
 		cluster.Refused = reportRefusals(spec, cluster.Groups, cluster.InTreeAutoscaling)
 	}

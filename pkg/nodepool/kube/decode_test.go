@@ -27,6 +27,7 @@ metadata:
   annotations:
     heliostat.dev/mode: shadow
     heliostat.dev/freeze: "true"
+    heliostat.dev/num-gpus-sync: when-empty
     heliostat.dev/price: '{"gpu": 3.06}'
     heliostat.dev/resource-requests-since: "2026-03-01T12:00:00Z"
     heliostat.dev/resource-requests: '[{"resources":{"GPU":0.5},"count":3,"labelSelectors":[{"zone":"in(a,b)"}]}]'
@@ -35,6 +36,7 @@ metadata:
 spec:
   enableInTreeAutoscaling: true
   rayVersion: 2.60.0
+  upgradeStrategy: {type: None}
   autoscalerOptions: {version: v2, idleTimeoutSeconds: 120, upscalingMode: Conservative}
   headGroupSpec:
     rayStartParams: {port: "6380"}
@@ -49,6 +51,7 @@ spec:
     priority: 7
     labels: {zone: a}
     scaleStrategy: {workersToDelete: [llm-gpu-worker-x]}
+    rayStartParams: {num-gpus: "1"}
     template: {spec: {containers: [{name: ray-worker, resources: {limits: {cpu: 4, memory: 8Gi, nvidia.com/mig-1g.10gb: 1}}}]}}
 status:
   observedGeneration: 2
@@ -65,12 +68,12 @@ func decodeSample(t *testing.T, replace ...string) nodepool.Cluster {
 }
 
 func TestARayClusterIsReadWhole(t *testing.T) {
-	timeout, price := 30*time.Second, 3.06
+	timeout, price, one := 30*time.Second, 3.06, raydemand.One
 	want := nodepool.Cluster{
 		Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "u-1",
 		ResourceVersion: "41", Generation: 3, ObservedGeneration: 2,
 		Mode: nodepool.Shadow, Freeze: true, Owner: nodepool.Owner{Kind: "RayService", Name: "chat"},
-		RayVersion: "2.60.0", InTreeAutoscaling: true, IdleTimeout: 2 * time.Minute, UpscalingMode: "Conservative",
+		RayVersion: "2.60.0", UpgradeStrategy: "None", InTreeAutoscaling: true, IdleTimeout: 2 * time.Minute, UpscalingMode: "Conservative",
 		Head: nodepool.Head{GCSPort: 6380, ServiceFQDN: "llm-head-svc.ml.svc.cluster.local"},
 		Groups: []nodepool.WorkerGroup{{
 			Name: "gpu", Replicas: 2, Min: 1, Max: 5, NumOfHosts: 2, IdleTimeout: &timeout, Priority: 7, Price: &price,
@@ -81,6 +84,11 @@ func TestARayClusterIsReadWhole(t *testing.T) {
 			Pod: nodepool.PodShape{Requests: nodepool.Quantities{
 				"cpu": raydemand.Whole(4), "memory": raydemand.Whole(8 << 30), "nvidia.com/mig-1g.10gb": raydemand.Whole(1),
 			}},
+			GPUs: nodepool.GPUSpec{
+				Declared: &one, DeclaredBy: "rayStartParams.num-gpus", Derived: &one, DerivedBy: "rayStartParams.num-gpus",
+				Limits: nodepool.Quantities{"nvidia.com/mig-1g.10gb": raydemand.One}, Field: "rayStartParams.num-gpus",
+			},
+			NumGPUsSync: nodepool.SyncWhenEmpty,
 		}},
 		Workers:        []nodepool.Worker{},
 		RequestedSince: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),

@@ -35,6 +35,10 @@ type fixture struct {
 		Labels    map[string]string `json:"labels"`
 		Error     string            `json:"error"`
 	} `json:"rayStart"`
+	// RayAutoscaler is what Ray's own autoscaler plans the group with; without Resources it cannot read the cluster.
+	RayAutoscaler *struct {
+		Resources map[string]float64 `json:"resources"`
+	} `json:"rayAutoscaler"`
 }
 
 func eachFixture(t *testing.T, test func(t *testing.T, f fixture)) {

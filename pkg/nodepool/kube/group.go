@@ -63,9 +63,12 @@ func decodeGroup(f fields, index int, ownCommand bool) nodepool.WorkerGroup {
 		group.IdleTimeout = &timeout
 	}
 	group.Pod = podShape(f.object("template").object("spec"))
-	group.Resources = effectiveResources(f, ownCommand || templateOverwritesCommand(f))
+	ownCommand = ownCommand || templateOverwritesCommand(f)
+	group.Resources = effectiveResources(f, ownCommand)
+	group.GPUs = gpuSpec(f, ownCommand)
 	checkGroup(f, &group)
 	group.Broken = f.report.errorsSince(mark)
+	reportRayBelief(f, &group)
 	return group
 }
 

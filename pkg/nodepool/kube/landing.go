@@ -30,23 +30,25 @@ type landed struct {
 	generation int64
 	view       *nodeView
 	list       []nodepool.Landing
+	gpus       []*nodepool.ReportedGPUs
 }
 
 func newLandings() landings { return landings{byKey: map[nodepool.ClusterKey]landed{}} }
 
-// of returns one Landing for each group, in their order.
-func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) []nodepool.Landing {
+// of returns one Landing for each group, in their order, and what its nodes report of GPUs.
+func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) landed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if known := l.byKey[cluster.Key]; known.view == view && known.uid == cluster.UID && known.generation == cluster.Generation {
-		return known.list
+		return known
 	}
-	list := make([]nodepool.Landing, len(cluster.Groups))
+	now := landed{uid: cluster.UID, generation: cluster.Generation, view: view}
 	for i := range cluster.Groups {
-		list[i] = cluster.Groups[i].Pod.Land(view.nodes)
+		now.list = append(now.list, cluster.Groups[i].Pod.Land(view.nodes))
+		now.gpus = append(now.gpus, nodepool.GPUReader{}.Reported(&cluster.Groups[i], view.nodes))
 	}
-	l.byKey[cluster.Key] = landed{uid: cluster.UID, generation: cluster.Generation, view: view, list: list}
-	return list
+	l.byKey[cluster.Key] = now
+	return now
 }
 
 func (l *landings) drop(key nodepool.ClusterKey) {
@@ -67,8 +69,9 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 		report.add(raydemand.Info, NodesForbidden, "", "", "this process may not list and watch nodes, so nobody sees where the groups could land or that a worker's node is lost",
 			"grant it list and watch on nodes by a ClusterRole, if that is wanted")
 	case view.known:
-		for i, landing := range n.landings.of(cluster, view) {
-			cluster.Groups[i].Landing = &landing
+		known := n.landings.of(cluster, view)
+		for i, landing := range known.list {
+			cluster.Groups[i].Landing, cluster.Groups[i].Reported = &landing, known.gpus[i]
 			reportLanding(report, &cluster.Groups[i])
 		}
 		reportLost(report, cluster, view)

@@ -1,0 +1,245 @@
+package nodepool
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// Annotations in which those who hand out parts of cards write down which card a pod got.
+const (
+	hamiAllocated   = "hami.io/vgpu-devices-allocated"
+	hamiToAllocate  = "hami.io/vgpu-devices-to-allocate"
+	volcanoRegister = "volcano.sh/node-vgpu-register"
+	volcanoIDs      = "volcano.sh/vgpu-ids-new"
+	// ACK since 2021: JSON, container index to card index to units; the open-source extender: the card, and the pod's units.
+	ackAllocation  = "scheduler.framework.gpushare.allocation"
+	ackCores       = "gpushare.alibabacloud.com/core-percentage"
+	gpushareCard   = "ALIYUN_COM_GPU_MEM_IDX"
+	gpushareAmount = "ALIYUN_COM_GPU_MEM_POD"
+)
+
+// grant is what a pod holds of one card: shares, memory in MiB or in units, percent of cores.
+type grant struct{ shares, memory, cores int64 }
+
+func (g grant) plus(other grant) grant {
+	return grant{g.shares + other.shares, g.memory + other.memory, g.cores + other.cores}
+}
+
+// holdings are grants by card. A pod that asks for something and has no record of where it lies is charged to every card: it lies on one of
+// them, and no card has more room than without it.
+type holdings[K comparable] struct {
+	byCard     map[K]grant
+	everywhere grant
+}
+
+func (h *holdings[K]) of(card K) grant { return h.byCard[card].plus(h.everywhere) }
+
+func (h *holdings[K]) add(card K, g grant) {
+	if h.byCard == nil {
+		h.byCard = map[K]grant{}
+	}
+	h.byCard[card] = h.byCard[card].plus(g)
+}
+
+// hamiCards are the cards of HAMi's register, less what its scheduler gave to the node's pods.
+func (r *gpuReading) hamiCards() []Card {
+	devices, err := hamiDevices(r.node.Annotations[hamiRegister])
+	if err != nil || r.gpus.Kind != gpuinfo.VGPU {
+		return nil
+	}
+	return r.vgpuCards("hami", devices, r.vgpuHoldings(gpuinfo.NvidiaGPU, gpuinfo.HAMiMemory, gpuinfo.HAMiCores, hamiAllocated, hamiToAllocate))
+}
+
+// volcanoCards are the cards of Volcano's register: UUID,count,memory,type,health,mode for each, ending in a colon
+// (volcano, pkg/scheduler/api/devices/nvidia/vgpu).
+func (r *gpuReading) volcanoCards() []Card {
+	register := r.node.Annotations[volcanoRegister]
+	if register == "" || r.gpus.Kind != gpuinfo.VGPU {
+		return nil
+	}
+	var devices []hamiDevice
+	for entry := range strings.SplitSeq(register, ":") {
+		if !strings.Contains(entry, ",") {
+			continue
+		}
+		device, err := volcanoDevice(entry, len(devices))
+		if err != nil {
+			r.problem(LabelUnreadable, fmt.Sprintf("reading %s: %q: %v", volcanoRegister, entry, err))
+			return nil
+		}
+		devices = append(devices, device)
+	}
+	return r.vgpuCards("volcano", devices, r.vgpuHoldings(gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, gpuinfo.VolcanoCores, volcanoIDs))
+}
+
+func volcanoDevice(entry string, index int) (device hamiDevice, err error) {
+	fields := strings.Split(entry, ",")
+	if len(fields) < 6 {
+		return device, fmt.Errorf("%d fields, want 6", len(fields))
+	}
+	device = hamiDevice{UUID: fields[0], Index: index, Cores: 100, Type: fields[3], Mode: fields[5]}
+	for i, into := range []*int64{&device.Count, &device.Memory} {
+		if *into, err = strconv.ParseInt(fields[1+i], 10, 64); err != nil {
+			return device, fmt.Errorf("field %d: %w", 2+i, err)
+		}
+	}
+	if device.Health, err = strconv.ParseBool(fields[4]); err != nil {
+		return device, fmt.Errorf("field 5: %w", err)
+	}
+	return device, nil
+}
+
+// vgpuCards subtracts what is held. On cards that are cut into MIG instances what is left is no amount of memory.
+func (r *gpuReading) vgpuCards(source string, devices []hamiDevice, held *holdings[string]) []Card {
+	cards := make([]Card, 0, len(devices))
+	for i := range devices {
+		d := &devices[i]
+		card := Card{Index: &d.Index, MemoryMiB: &d.Memory, Healthy: &d.Health, Source: source}
+		if d.UUID != "" {
+			card.UUID = &d.UUID
+		}
+		if held != nil {
+			g := held.of(d.UUID)
+			shares, cores := max(d.Count-g.shares, 0), max(d.Cores-g.cores, 0)
+			card.FreeUnits, card.FreeCores = &shares, &cores
+			if memory := max(d.Memory-g.memory, 0); d.Mode != "mig" {
+				card.FreeMiB = &memory
+			}
+		}
+		if !d.Health {
+			card.Problem = "its agent says that it is not well"
+			card.empty()
+		}
+		cards = append(cards, card)
+	}
+	return cards
+}
+
+// vgpuHoldings adds up what the node's pods were given, as UUID,type,MiB,cores for each card, a colon behind each and a semicolon between
+// containers. Without a record a pod holds what it asks for, and all of a card where it asks for no memory. It is nil while pods are not known.
+func (r *gpuReading) vgpuHoldings(count, memory, cores string, annotations ...string) *holdings[string] {
+	if r.node.Pods == nil {
+		return nil
+	}
+	held := &holdings[string]{}
+	for _, pod := range r.node.Pods {
+		if pod.Requests[count] == 0 && pod.Requests[memory] == 0 {
+			continue
+		}
+		if !addVGPU(held, pod, annotations) {
+			const allOfACard = 1 << 40
+			asked := grant{shares: 1, memory: pod.Requests[memory], cores: pod.Requests[cores]}
+			if asked.memory == 0 {
+				asked.memory = allOfACard
+			}
+			held.everywhere = held.everywhere.plus(asked)
+		}
+	}
+	return held
+}
+
+func addVGPU(held *holdings[string], pod PodObject, annotations []string) (recorded bool) {
+	for _, key := range annotations {
+		for entry := range strings.FieldsFuncSeq(pod.Annotations[key], func(c rune) bool { return c == ':' || c == ';' }) {
+			fields := strings.Split(entry, ",")
+			if len(fields) < 4 {
+				continue
+			}
+			memory, err := strconv.ParseInt(fields[2], 10, 64)
+			if err != nil {
+				continue
+			}
+			cores, err := strconv.ParseInt(fields[3], 10, 64)
+			if err != nil {
+				continue
+			}
+			held.add(fields[0], grant{shares: 1, memory: memory, cores: cores})
+			recorded = true
+		}
+		if recorded {
+			return true
+		}
+	}
+	return false
+}
+
+// gpuMemoryCards are the cards of a node that hands out memory by ACK or gpushare. Cards of a node are alike.
+func (r *gpuReading) gpuMemoryCards() []Card {
+	perCard, known := r.gpus.UnitsPerCard[gpuinfo.AliyunMemory]
+	if r.gpus.Kind != gpuinfo.GPUMemory || !known || r.gpus.Cards == nil || r.node.Pods == nil || *r.gpus.Cards > mostCards {
+		return nil
+	}
+	held := r.gpuMemoryHoldings()
+	cards := make([]Card, *r.gpus.Cards)
+	for i := range cards {
+		g := held.of(i)
+		left := max(perCard-g.memory, 0)
+		cards[i] = Card{Index: &i, MemoryMiB: r.gpus.CardMemoryMiB, FreeUnits: &left, Source: "gpu-mem"}
+		if unit := r.gpus.MemoryMiB[gpuinfo.AliyunMemory]; unit > 0 {
+			total, free := perCard*unit, left*unit
+			cards[i].MemoryMiB, cards[i].FreeMiB = &total, &free
+		}
+		if r.gpus.Units[gpuinfo.AliyunCores] > 0 {
+			cores := max(100-g.cores, 0)
+			cards[i].FreeCores = &cores
+		}
+	}
+	return cards
+}
+
+func (r *gpuReading) gpuMemoryHoldings() *holdings[int] {
+	held := &holdings[int]{}
+	for _, pod := range r.node.Pods {
+		asked := grant{memory: pod.Requests[gpuinfo.AliyunMemory], cores: pod.Requests[gpuinfo.AliyunCores]}
+		if asked.memory == 0 {
+			continue
+		}
+		memory, cores := ackCards(pod.Annotations[ackAllocation]), ackCards(pod.Annotations[ackCores])
+		if index, err := strconv.Atoi(pod.Annotations[gpushareCard]); err == nil && index >= 0 && memory == nil {
+			if n, err := strconv.ParseInt(pod.Annotations[gpushareAmount], 10, 64); err == nil && n > 0 {
+				asked.memory = n
+			}
+			memory = map[int]int64{index: asked.memory}
+		}
+		if memory == nil {
+			held.everywhere = held.everywhere.plus(asked)
+			continue
+		}
+		for card, units := range memory {
+			held.add(card, grant{memory: units})
+		}
+		for card, percent := range cores {
+			held.add(card, grant{cores: percent})
+		}
+		if cores == nil && asked.cores > 0 {
+			held.everywhere = held.everywhere.plus(grant{cores: asked.cores})
+		}
+	}
+	return held
+}
+
+// ackCards reads {"container": {"card": amount}} and adds up over containers; nil where nothing is recorded.
+func ackCards(text string) map[int]int64 {
+	var byContainer map[string]map[string]int64
+	if text == "" || json.Unmarshal([]byte(text), &byContainer) != nil {
+		return nil
+	}
+	sums := map[int]int64{}
+	for _, cards := range byContainer {
+		for card, amount := range cards {
+			index, err := strconv.Atoi(card)
+			if err != nil {
+				return nil
+			}
+			sums[index] += amount
+		}
+	}
+	if len(sums) == 0 {
+		return nil
+	}
+	return sums
+}

@@ -1,0 +1,146 @@
+package nodepool
+
+import (
+	"strconv"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// DRADevice is a GPU, or a MIG instance, that a ResourceSlice of the node offers (resource.k8s.io/v1, driver gpu.nvidia.com). What the driver
+// does not say is empty or 0.
+type DRADevice struct {
+	// Name is the device's in its slice: gpu-0, or gpu-0-mig-1g5gb-19-0 with NVML's profile number and the start.
+	Name string
+	// Type is gpu or mig; UUID its own, ParentUUID the card's of an instance.
+	Type, UUID, ParentUUID string
+	Product, Profile       string
+	MemoryMiB              int64
+	// Allocated: a ResourceClaim has it.
+	Allocated bool
+	// Taint is the reason why nothing is put there (gpu.nvidia.com/xid), empty when there is none.
+	Taint string
+}
+
+// readDRA recognises a node whose GPUs go out by claims alone.
+func (r *gpuReading) readDRA() bool {
+	if len(r.node.Devices) == 0 || len(r.announced()) > 0 {
+		return false
+	}
+	kind, parents := gpuinfo.Whole, map[string]bool{}
+	for _, d := range r.node.Devices {
+		parents[d.card()] = true
+		if d.Type == "mig" {
+			kind = gpuinfo.MIG
+		}
+		if r.gpus.Product == nil && d.Product != "" {
+			model := d.Product
+			r.gpus.Product = &model
+			r.product, r.productKnown = gpuinfo.ProductOf(model)
+		}
+	}
+	r.cards(int64(len(parents)))
+	return r.is(kind, gpuinfo.Hardware)
+}
+
+// card is the identity of the card that a device is, or lies on.
+func (d DRADevice) card() string {
+	if d.Type == "mig" {
+		if d.ParentUUID != "" {
+			return d.ParentUUID
+		}
+		card, _, _ := strings.Cut(d.Name, "-mig-")
+		return card
+	}
+	if d.UUID != "" {
+		return d.UUID
+	}
+	return d.Name
+}
+
+// draCards joins the devices of each card. Where instances are made on demand the slice offers the card and every instance that it could have:
+// then only those that are taken exist, and a card is whole only while none is.
+func (r *gpuReading) draCards() []Card {
+	var order []string
+	byCard := map[string][]DRADevice{}
+	for _, d := range r.node.Devices {
+		if byCard[d.card()] == nil {
+			order = append(order, d.card())
+		}
+		byCard[d.card()] = append(byCard[d.card()], d)
+	}
+	cards := make([]Card, 0, len(order))
+	for _, id := range order {
+		cards = append(cards, draCard(id, byCard[id]))
+	}
+	return cards
+}
+
+func draCard(id string, devices []DRADevice) Card {
+	card := Card{Instances: []CardInstance{}, Source: "dra"}
+	if strings.HasPrefix(id, "GPU-") {
+		card.UUID = &id
+	}
+	onDemand, taken, left := false, int64(0), int64(0)
+	for _, d := range devices {
+		if index, ok := draIndex(d.Name); ok && card.Index == nil {
+			card.Index = &index
+		}
+		if d.Type != "mig" {
+			onDemand = true
+			card.MemoryMiB = positive(d.MemoryMiB)
+		}
+		switch {
+		case d.Allocated:
+			taken += d.MemoryMiB
+		case d.Type == "mig":
+			left += d.MemoryMiB
+		}
+		if healthy := d.Taint == ""; card.Healthy == nil || !healthy {
+			card.Healthy, card.Problem = &healthy, d.Taint
+		}
+	}
+	if onDemand && card.MemoryMiB != nil {
+		left = max(*card.MemoryMiB-taken, 0)
+	}
+	if !onDemand || card.MemoryMiB != nil {
+		card.FreeMiB = &left
+	}
+	for _, d := range devices {
+		if d.Type == "mig" && (d.Allocated || !onDemand) {
+			free := !d.Allocated
+			card.Instances = append(card.Instances, CardInstance{Profile: d.Profile, Start: draStart(d.Name), Free: &free})
+		}
+	}
+	if !card.usable() {
+		card.empty()
+	}
+	return card
+}
+
+func positive(n int64) *int64 {
+	if n <= 0 {
+		return nil
+	}
+	return &n
+}
+
+// draIndex reads the card's number of gpu-0 and gpu-0-mig-1g5gb-19-0.
+func draIndex(name string) (int, bool) {
+	rest, ok := strings.CutPrefix(name, "gpu-")
+	if !ok {
+		return 0, false
+	}
+	digits, _, _ := strings.Cut(rest, "-")
+	index, err := strconv.Atoi(digits)
+	return index, err == nil
+}
+
+// draStart reads where an instance begins, the last number of its name.
+func draStart(name string) *int {
+	start, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
+	if err != nil || !strings.Contains(name, "-mig-") {
+		return nil
+	}
+	return &start
+}

@@ -1,0 +1,167 @@
+package nodepool
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// ReportedGPUs is what the nodes say about the GPUs of one worker. It is shared: nobody changes it.
+type ReportedGPUs struct {
+	// Value is how many GPUs the Ray container gets; nil where the nodes cannot prove a number.
+	Value *raydemand.Amount
+	// Source names the resource and the nodes behind Value, or says why there is none.
+	Source string
+	// Shares is how many shares of devices that others use too a pod asks for; 0 where they are nobody else's.
+	Shares int64
+}
+
+// Reported says how many GPUs a pod of the group gets on the nodes that it could land on. What the plugin announces decides what the
+// limit of the Ray container means: a card, a MIG instance, a share of either. An amount of GPU memory is of one card. Ray counts
+// what a container sees, so each of these is one GPU to it, whatever it can do.
+func (r GPUReader) Reported(g *WorkerGroup, nodes []Node) *ReportedGPUs {
+	devices, names, problem := r.devices(g.GPUs.Limits)
+	switch {
+	case problem != "":
+		return &ReportedGPUs{Source: problem}
+	case len(names) == 0 && g.GPUs.Claims:
+		return &ReportedGPUs{Source: "a DRA claim gives no number"}
+	case len(names) == 0 && g.announcedGPUs() == 0:
+		return &ReportedGPUs{Source: "no GPU is asked for"}
+	}
+	landing := g.Pod.landing(nodes)
+	if len(landing) == 0 {
+		return &ReportedGPUs{Source: "no node could hold a pod of the group"}
+	}
+	if len(names) == 0 {
+		return r.unasked(landing)
+	}
+	return r.granted(devices, names, landing)
+}
+
+// unasked is about a group that announces GPUs and asks for none: where no node has any, it gets none. Where one has, the container
+// may see them all.
+func (r GPUReader) unasked(landing []*Node) *ReportedGPUs {
+	for _, node := range landing {
+		for name, amount := range node.Allocatable {
+			resource, err := r.Names.Resource(name)
+			if amount > 0 && (errors.Is(err, gpuinfo.ErrUnknownResource) || err == nil && resource.Role == gpuinfo.Devices) {
+				return &ReportedGPUs{Source: "no GPU is asked for, and node " + node.Name + " has some"}
+			}
+		}
+	}
+	none := raydemand.Amount(0)
+	return &ReportedGPUs{Value: &none, Source: "no GPU is asked for, and " + countOf(landing) + " that could hold a pod have none"}
+}
+
+func (r GPUReader) granted(devices raydemand.Amount, names []string, landing []*Node) *ReportedGPUs {
+	reported := &ReportedGPUs{Value: &devices}
+	kinds := map[string]bool{}
+	for _, node := range landing {
+		read := r.Read(node.object())
+		kinds[describeGPUs(read)] = true
+		shared := read.Kind == gpuinfo.TimeSliced || read.Kind == gpuinfo.MPS
+		if n := int64(devices / raydemand.One); shared && n > 1 {
+			reported.Shares = n
+		}
+	}
+	const mostKinds = 3
+	told := slices.Sorted(maps.Keys(kinds))
+	if len(told) > mostKinds {
+		told = append(told[:mostKinds], fmt.Sprintf("%d more kinds", len(told)-mostKinds))
+	}
+	reported.Source = strings.Join(names, " + ") + " on " + countOf(landing) + ": " + strings.Join(told, ", ")
+	return reported
+}
+
+// devices counts what the Ray container sees as GPUs by its limits: devices add up. Memory and cores beside devices say how much of
+// each; alone they are of one card, or of as many as hundreds of percent make. problem tells a resource that might be a GPU.
+func (r GPUReader) devices(limits Quantities) (sum raydemand.Amount, names []string, problem string) {
+	alone, aloneNames := raydemand.Amount(0), []string(nil)
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		amount := limits[name]
+		if amount <= 0 {
+			continue
+		}
+		resource, err := r.Names.Resource(name)
+		switch {
+		case errors.Is(err, gpuinfo.ErrNotGPU):
+		case err != nil:
+			return 0, nil, err.Error()
+		case resource.Role == gpuinfo.Devices:
+			sum, names = sum.Plus(amount), append(names, name)
+		case resource.Role != gpuinfo.Information:
+			alone, aloneNames = max(alone, cardsOf(name, amount)), append(aloneNames, name)
+		}
+	}
+	if sum == 0 {
+		return alone, aloneNames, ""
+	}
+	return sum, names, ""
+}
+
+// inPercent are the resources of which 100 are one card, and more are several (Koordinator's documentation; ACK stops at 100).
+var inPercent = map[string]bool{
+	"koordinator.sh/gpu": true, "koordinator.sh/gpu-core": true, "koordinator.sh/gpu-memory-ratio": true,
+}
+
+func cardsOf(name string, amount raydemand.Amount) raydemand.Amount {
+	if !inPercent[name] {
+		return raydemand.One
+	}
+	const card = 100 * raydemand.One
+	return raydemand.Whole(int64((amount-1)/card) + 1)
+}
+
+// landing are the nodes that could hold a pod of this shape, were they empty.
+func (p *PodShape) landing(nodes []Node) []*Node {
+	var list []*Node
+	var misses []miss
+	for i := range nodes {
+		if misses = p.misses(&nodes[i], misses[:0]); len(misses) == 0 {
+			list = append(list, &nodes[i])
+		}
+	}
+	return list
+}
+
+// object is the node in the form that GPUReader reads. Annotations and conditions are not kept of it; they tell problems, not kinds.
+func (n *Node) object() NodeObject {
+	object := NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Allocatable: map[string]int64{}}
+	for name, amount := range n.Allocatable {
+		if strings.Contains(name, "/") {
+			object.Allocatable[name] = int64(amount / raydemand.One)
+		}
+	}
+	return object
+}
+
+// describeGPUs is a kind of node in a few words: "mig 1g.10gb of NVIDIA-H100-80GB-HBM3", "time-sliced ×4 Tesla-T4".
+func describeGPUs(read NodeGPUs) string {
+	words := string(read.Kind)
+	if read.Kind == gpuinfo.UnknownKind {
+		words = "kind unknown"
+	}
+	if read.Replicas != nil && *read.Replicas > 1 {
+		words += fmt.Sprintf(" ×%d", *read.Replicas)
+	}
+	if read.Profile != nil {
+		words += " " + *read.Profile + " of"
+	}
+	if read.Product != nil {
+		words += " " + *read.Product
+	}
+	return strings.TrimSuffix(words, " of")
+}
+
+func countOf(nodes []*Node) string {
+	if len(nodes) == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", len(nodes))
+}

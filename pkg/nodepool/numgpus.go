@@ -1,0 +1,140 @@
+package nodepool
+
+import (
+	"fmt"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Codes of findings about how many GPUs a worker group's pods announce (docs/reference/num-gpus.md).
+const (
+	// NumGPUsMismatch: a new pod announces another number of GPUs than the device plugin gives it.
+	NumGPUsMismatch = "num-gpus-mismatch"
+	// NumGPUsRunning: the newest running Ray node of a group announces another number than a new pod would.
+	NumGPUsRunning = "num-gpus-running-differs"
+	// GPUSharesSeveral: a pod asks for more than one share of shared devices, which gives it no more than one.
+	GPUSharesSeveral = "gpu-shares-several"
+)
+
+// GPUSpec is what a RayCluster's spec alone says about the GPUs of one worker of a group.
+type GPUSpec struct {
+	// Declared is what somebody wrote by hand, in the group's field resources or in rayStartParams, and DeclaredBy where
+	// (resources.GPU, rayStartParams.num-gpus); nil when nobody did, or it is no number.
+	Declared   *raydemand.Amount
+	DeclaredBy string
+	// Derived is what is passed to `ray start` as --num-gpus: by the operator, or by the container's own command. DerivedBy is
+	// where that comes from. It is nil without that flag, and when it is none that `ray start` takes.
+	Derived   *raydemand.Amount
+	DerivedBy string
+	// Limits are the extended resources of the Ray container; what other containers hold, Ray does not see.
+	Limits Quantities
+	// Claims: the Ray container has DRA claims, which give no number.
+	Claims bool
+	// Field is where a number of GPUs is to be written, below the group: rayStartParams.num-gpus, or, where the group has the field
+	// resources, an entry of that: the operator refuses a spec with both.
+	Field string
+	// Fixed says why writing it would not change what is announced; empty when it would.
+	Fixed string
+}
+
+// NumGPUs are the three opinions on how many GPUs one worker of a group has, and what its Ray nodes announce. What is not known is
+// nil, and Sources then says why, where there is something to say.
+type NumGPUs struct {
+	// Declared stands in the spec by hand. Derived is passed to `ray start`. Reported is how many GPUs the device plugin of the nodes
+	// that could take a pod gives the Ray container.
+	Declared *raydemand.Amount `json:"declared"`
+	Derived  *raydemand.Amount `json:"derived"`
+	Reported *raydemand.Amount `json:"reported"`
+	// Ray is what the newest running Ray node of the group announces.
+	Ray     *raydemand.Amount `json:"ray"`
+	Sources NumGPUsSources    `json:"sources"`
+	// Mismatch: Reported is known, and a new pod would not announce it.
+	Mismatch bool `json:"mismatch"`
+}
+
+// NumGPUsSources says in words where each number of NumGPUs comes from, or why there is none.
+type NumGPUsSources struct {
+	Declared string `json:"declared"`
+	Derived  string `json:"derived"`
+	Reported string `json:"reported"`
+	Ray      string `json:"ray"`
+}
+
+// RayGPUs is what the running Ray nodes of a group announce.
+type RayGPUs struct {
+	// Nodes counts them, Same those that announce what the newest does.
+	Nodes, Same int
+	// Newest is what the newest one announces; nil without any.
+	Newest *raydemand.Amount
+}
+
+// NumGPUs lays the opinions on a group side by side. Its field Reported must have been filled for the nodes to have a say.
+func (g *WorkerGroup) NumGPUs(ray RayGPUs) NumGPUs {
+	n := NumGPUs{
+		Declared: g.GPUs.Declared, Derived: g.GPUs.Derived, Ray: ray.Newest,
+		Sources: NumGPUsSources{Declared: g.GPUs.DeclaredBy, Derived: g.GPUs.DerivedBy, Reported: "no node is known"},
+	}
+	if g.Reported != nil {
+		n.Reported, n.Sources.Reported = g.Reported.Value, g.Reported.Source
+	}
+	switch {
+	case ray.Newest == nil:
+	case ray.Same < ray.Nodes:
+		n.Sources.Ray = fmt.Sprintf("the newest of %d running Ray nodes, %d of which announce another number", ray.Nodes, ray.Nodes-ray.Same)
+	default:
+		n.Sources.Ray = fmt.Sprintf("%d running Ray nodes", ray.Nodes)
+	}
+	n.Mismatch = n.Reported != nil && g.announcedGPUs() != *n.Reported
+	return n
+}
+
+// announcedGPUs is what a new pod announces as far as its spec tells; nothing counts as none, since nothing that asks for a GPU then
+// starts the group.
+func (g *WorkerGroup) announcedGPUs() raydemand.Amount { return g.Resources[raydemand.GPU] }
+
+// NumGPUsFindings tells what is wrong in a group's numbers and how to mend it. Object is left to the caller.
+func (g *WorkerGroup) NumGPUsFindings(n NumGPUs) []raydemand.Finding {
+	var all []raydemand.Finding
+	field := fmt.Sprintf("spec.workerGroupSpecs[%d].", g.Index)
+	if n.Mismatch {
+		seen := "no number"
+		if amount, passed := g.Resources[raydemand.GPU]; passed {
+			seen = amount.String()
+		}
+		all = append(all, raydemand.Finding{Code: NumGPUsMismatch, Severity: raydemand.Warning, Field: field + g.GPUs.Field,
+			Seen: fmt.Sprintf("announces %s, the device plugin gives %s", seen, n.Reported),
+			Why: fmt.Sprintf("a new worker of group %s has %s (%s) and tells Ray otherwise, so tasks with num_gpus are placed by a wrong number; it is planned as announced",
+				g.Name, gpusInWords(*n.Reported), n.Sources.Reported),
+			Fix: g.mend(*n.Reported)})
+	}
+	if n.Ray != nil && !n.Mismatch && n.Reported != nil && *n.Ray != *n.Reported {
+		all = append(all, raydemand.Finding{Code: NumGPUsRunning, Severity: raydemand.Info, Field: field + g.GPUs.Field,
+			Seen: fmt.Sprintf("announced %s, the device plugin gives %s", n.Ray, n.Reported),
+			Why:  "running workers of group " + g.Name + " (" + n.Sources.Ray + ") keep the number that they started with",
+			Fix:  "nothing, or delete those pods when they are idle: new ones announce the number that the device plugin gives"})
+	}
+	if g.Reported != nil && g.Reported.Shares > 1 {
+		all = append(all, raydemand.Finding{Code: GPUSharesSeveral, Severity: raydemand.Warning, Field: field + "template.spec.containers[0].resources.limits",
+			Seen: n.Sources.Reported,
+			Why:  "several shares are not more of a GPU: with time-slicing they may be of one card, and with failRequestsGreaterThanOne, the default of MPS, the kubelet refuses the pod",
+			Fix:  "ask for one share"})
+	}
+	return all
+}
+
+// mend is the fix of a mismatch.
+func (g *WorkerGroup) mend(reported raydemand.Amount) string {
+	if g.GPUs.Fixed != "" {
+		return "announce " + reported.String() + ": " + g.GPUs.Fixed
+	}
+	section, key, _ := strings.Cut(g.GPUs.Field, ".")
+	return fmt.Sprintf(`set %s: {%q: "%s"} in the group, or annotate heliostat.dev/num-gpus-sync: when-empty`, section, key, reported)
+}
+
+func gpusInWords(n raydemand.Amount) string {
+	if n == raydemand.One {
+		return "1 GPU"
+	}
+	return n.String() + " GPUs"
+}

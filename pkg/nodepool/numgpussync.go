@@ -1,0 +1,119 @@
+package nodepool
+
+import (
+	"errors"
+	"fmt"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// SyncMode says when the number of GPUs that the device plugin reports is written into a group's spec.
+type SyncMode string
+
+// SyncReport, which the empty mode means too, writes nothing. SyncWhenEmpty writes while the group has no pods and none are on their
+// way. SyncEnforce writes at any time; running pods keep what they have.
+const (
+	SyncReport    SyncMode = "report"
+	SyncWhenEmpty SyncMode = "when-empty"
+	SyncEnforce   SyncMode = "enforce"
+)
+
+// Valid reports whether m is one of the three modes.
+func (m SyncMode) Valid() bool { return m == SyncReport || m == SyncWhenEmpty || m == SyncEnforce }
+
+// Writes reports whether the mode ever writes.
+func (m SyncMode) Writes() bool { return m == SyncWhenEmpty || m == SyncEnforce }
+
+// Why a number of GPUs is not written: stable codes of SyncRefusal.
+const (
+	// SyncRecreate: upgradeStrategy Recreate makes the operator delete all pods of the cluster after such a write.
+	SyncRecreate = "recreate"
+	// SyncOwned: a RayJob or RayService owns the spec. A RayService makes a new cluster of a changed spec, or changes it back.
+	SyncOwned = "owned"
+	// SyncSpecRefused: the operator refuses the spec, so that nothing written has an effect; SyncBroken: the group cannot be read.
+	SyncSpecRefused = "spec-refused"
+	SyncBroken      = "group-broken"
+	// SyncFixed: something else than rayStartParams or resources decides what is announced.
+	SyncFixed = "fixed-elsewhere"
+	// SyncNoGPU: the pods ask for no GPU, so what is declared is somebody's own count.
+	SyncNoGPU = "no-gpu-asked"
+	// SyncFieldManaged: another program, GitOps for one, applies the worker groups from elsewhere and would write them back.
+	SyncFieldManaged = "field-managed"
+	// SyncReverted: what was written lately is gone again, so somebody writes against it.
+	SyncReverted = "reverted"
+	// SyncReportOnly: the mode is report. SyncNotReported: no node proves a number. SyncNotEmpty: the mode is when-empty, and the group
+	// has pods, or some are on their way.
+	SyncReportOnly  = "report-only"
+	SyncNotReported = "not-reported"
+	SyncNotEmpty    = "not-empty"
+	// SyncNotManaged: the RayCluster must not be written to at all. SyncNotLeading: another process leads.
+	SyncNotManaged = "not-managed"
+	SyncNotLeading = "not-leading"
+	// SyncLater: another patch went first in this cycle, or the last write failed; the next cycle tries again.
+	SyncLater = "later"
+)
+
+// ErrSyncRefused says that a number of GPUs must not be written into the spec; the SyncRefusal around it tells why.
+var ErrSyncRefused = errors.New("num-gpus must not be written")
+
+// SyncRefusal is why a number of GPUs is not written into a group's spec.
+type SyncRefusal struct {
+	// Code is stable; Why is for people.
+	Code, Why string
+}
+
+// Error is code and reason.
+func (r *SyncRefusal) Error() string { return fmt.Sprintf("%v: %s: %s", ErrSyncRefused, r.Code, r.Why) }
+
+// Unwrap makes it ErrSyncRefused.
+func (r *SyncRefusal) Unwrap() error { return ErrSyncRefused }
+
+// SyncRefusal says why the spec forbids writing a number of GPUs into a group, or nil. What forbids all writes is told by Writable.
+func (c *Cluster) SyncRefusal(g *WorkerGroup) *SyncRefusal {
+	switch {
+	case c.UpgradeStrategy == "Recreate":
+		return &SyncRefusal{SyncRecreate, "under upgradeStrategy Recreate the operator deletes every pod of the cluster, the head too, when num-gpus changes"}
+	case c.Owner.Kind != "":
+		return &SyncRefusal{SyncOwned, fmt.Sprintf("%s %s owns the spec: set the number there", c.Owner.Kind, c.Owner.Name)}
+	case c.Refused:
+		return &SyncRefusal{SyncSpecRefused, "the operator refuses the spec until it is mended; see findings"}
+	case g.Broken:
+		return &SyncRefusal{SyncBroken, "the group has errors; see findings"}
+	case g.GPUs.Fixed != "":
+		return &SyncRefusal{SyncFixed, g.GPUs.Fixed}
+	case g.Reported != nil && g.Reported.Value != nil && *g.Reported.Value == 0:
+		return &SyncRefusal{SyncNoGPU, "its pods ask for no GPU, so the number is somebody's own count"}
+	}
+	return nil
+}
+
+// Empty reports whether the group has no pod, ending ones included, and is to have none.
+func (c *Cluster) Empty(g *WorkerGroup) bool {
+	if g.Goal() > 0 {
+		return false
+	}
+	for _, w := range c.Workers {
+		if w.Group == g.Name {
+			return false
+		}
+	}
+	return true
+}
+
+// NumGPUsTarget is the number of GPUs that one worker group shall declare.
+type NumGPUsTarget struct {
+	Group string
+	// Index and Field repeat what was read: the entry of spec.workerGroupSpecs, and where the number belongs in it.
+	Index int
+	Field string
+	GPUs  raydemand.Amount
+}
+
+// NumGPUsChange is one guarded write of numbers of GPUs to one RayCluster: all its targets or none.
+type NumGPUsChange struct {
+	Cluster ClusterKey
+	// UID and Generation are those of the object that the change was decided on; on any other it is a conflict.
+	UID        string
+	Generation int64
+	Targets    []NumGPUsTarget
+}
