@@ -46,7 +46,7 @@ type NodeGPUs struct {
 	// CardMemoryMiB is the memory of one physical card.
 	CardMemoryMiB *int64 `json:"cardMemoryMiB"`
 	// Profile is the MIG profile behind a plain resource name, Replicas how many share one device.
-	Profile  *string   `json:"profile"`
+	Profile  *string `json:"profile"`
 	Replicas *int64  `json:"replicas"`
 	// Free counts the units that no pod on the node asks for, by resource; nil while pods are not known.
 	Free map[string]int64 `json:"free"`

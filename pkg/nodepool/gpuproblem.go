@@ -131,6 +131,9 @@ func (r *gpuReading) othersAnnounced(name string) bool {
 // nothingAnnounced tells of GPUs that labels know and no resource hands out. A node whose status was not shown is judged only by labels that
 // come without a driver: feature discovery's prove that the driver works.
 func (r *gpuReading) nothingAnnounced() {
+	if len(r.node.Devices) > 0 {
+		return // Dynamic Resource Allocation hands them out
+	}
 	if r.label(labelDeploy+"device-plugin") == "" && r.deploys() {
 		r.problem(NoDevicePlugin, "the GPU operator deploys no device plugin here; if Dynamic Resource Allocation hands out the GPUs, that is as wanted")
 		return

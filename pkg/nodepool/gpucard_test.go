@@ -1,0 +1,203 @@
+package nodepool_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// cardText is what is free on each card: index free-units/free-MiB/free-cores, ? where unknown, ! where the card is ill, instances behind it.
+func cardText(cards []nodepool.Card) string {
+	number := func(n *int64) string {
+		if n == nil {
+			return "?"
+		}
+		return fmt.Sprint(*n)
+	}
+	var texts []string
+	for _, c := range cards {
+		index := "-"
+		if c.Index != nil {
+			index = fmt.Sprint(*c.Index)
+		}
+		text := index + " " + number(c.FreeUnits) + "/" + number(c.FreeMiB) + "/" + number(c.FreeCores)
+		if c.Healthy != nil && !*c.Healthy {
+			text += "!"
+		}
+		for _, i := range c.Instances {
+			text += " " + i.Profile
+			if i.Start != nil {
+				text += fmt.Sprintf("@%d", *i.Start)
+			}
+			if i.Free != nil && *i.Free {
+				text += "+"
+			}
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func pod(requests map[string]int64, annotations ...string) nodepool.PodObject {
+	p := nodepool.PodObject{Name: "p", Requests: requests, Annotations: map[string]string{}}
+	for i := 0; i < len(annotations); i += 2 {
+		p.Annotations[annotations[i]] = annotations[i+1]
+	}
+	return p
+}
+
+func TestFreeMemoryOfSharedCardsIsKnownCardByCard(t *testing.T) {
+	mem := func(n int) map[string]int64 { return quantities("aliyun.com/gpu-mem", n) }
+	const ack = "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=4"
+	tests := []struct {
+		name  string
+		pods  []nodepool.PodObject
+		units map[string]int64
+		marks string
+		want  string
+	}{
+		{"ACK's record of cards by container", []nodepool.PodObject{
+			pod(mem(15), "scheduler.framework.gpushare.allocation", `{"0":{"0":15}}`),
+			pod(mem(9), "scheduler.framework.gpushare.allocation", `{"0":{"1":4},"1":{"1":5}}`),
+		}, mem(60), ack, "0 0/0/?, 1 6/6144/?, 2 15/15360/?, 3 15/15360/?"},
+		{"the open-source extender's card", []nodepool.PodObject{pod(mem(9), "ALIYUN_COM_GPU_MEM_IDX", "2", "ALIYUN_COM_GPU_MEM_POD", "9")},
+			mem(60), ack, "0 15/15360/?, 1 15/15360/?, 2 6/6144/?, 3 15/15360/?"},
+		{"a pod without a record may be on any card", []nodepool.PodObject{pod(mem(5))}, mem(60), ack, "0 10/10240/?, 1 10/10240/?, 2 10/10240/?, 3 10/10240/?"},
+		{"a card index of -1 is no record", []nodepool.PodObject{pod(mem(5), "ALIYUN_COM_GPU_MEM_IDX", "-1")}, mem(30), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 10/10240/?, 1 10/10240/?"},
+		{"memory and cores", []nodepool.PodObject{pod(quantities("aliyun.com/gpu-mem", 4, "aliyun.com/gpu-core.percentage", 20),
+			"scheduler.framework.gpushare.allocation", `{"0":{"1":4}}`, "gpushare.alibabacloud.com/core-percentage", `{"0":{"1":20}}`)},
+			quantities("aliyun.com/gpu-mem", 30, "aliyun.com/gpu-core.percentage", 200), "ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=2", "0 15/15360/100, 1 11/11264/80"},
+		{"a pod that holds no GPU changes nothing", []nodepool.PodObject{pod(quantities("cpu.example/x", 1))}, mem(15), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=1", "0 15/15360/?"},
+		{"nothing is known while pods are not", nil, mem(60), ack, ""},
+		{"nor while the number of cards is not", []nodepool.PodObject{}, mem(60), "ack.node.gpu.schedule=cgpu", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := nodepool.GPUReader{}.Read(nodepool.NodeObject{Labels: labels(test.marks), Allocatable: test.units, Pods: test.pods})
+			if diff := cmp.Diff(test.want, cardText(got.PerCard)); diff != "" {
+				t.Errorf("cards (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFreeSharesOfVGPUsAreTheRegisterLessWhatPodsWereGiven(t *testing.T) {
+	const (
+		hami    = "hami.io/node-nvidia-register"
+		given   = "hami.io/vgpu-devices-allocated"
+		lines   = "GPU-a,10,24576,100,NVIDIA-NVIDIA A10,0,true,0,hami-core:GPU-b,10,24576,100,NVIDIA-NVIDIA A10,0,true,1,hami-core:"
+		list    = `[{"id":"GPU-a","count":10,"devmem":24576,"devcore":100,"type":"NVIDIA A10","mode":"hami-core","health":true},{"id":"GPU-b","index":1,"count":10,"devmem":24576,"devcore":100,"type":"NVIDIA A10","health":false}]`
+		volcano = "volcano.sh/node-vgpu-register"
+	)
+	gpu, vgpu := quantities("nvidia.com/gpu", 20), quantities("volcano.sh/vgpu-number", 20, "volcano.sh/vgpu-memory", 49152)
+	share := pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 3000, "nvidia.com/gpucores", 30), given, "GPU-b,NVIDIA,3000,30:;GPU-a,NVIDIA,1000,0:")
+	tests := []struct {
+		name          string
+		key, register string
+		units         map[string]int64
+		pods          []nodepool.PodObject
+		want          string
+	}{
+		{"HAMi before 2.9", hami, lines, gpu, []nodepool.PodObject{share}, "0 9/23576/100, 1 9/21576/70"},
+		{"HAMi since 2.9, a card that is ill has no room", hami, list, gpu, []nodepool.PodObject{share}, "0 9/23576/100, 1 0/0/0!"},
+		{"a pod that is being bound has it under another key", hami, lines, gpu,
+			[]nodepool.PodObject{pod(quantities("nvidia.com/gpu", 1), "hami.io/vgpu-devices-to-allocate", "GPU-a,NVIDIA,24576,100:;")}, "0 9/0/0, 1 10/24576/100"},
+		{"a pod without a record may be on any card, with all of its memory", hami, lines, gpu, []nodepool.PodObject{pod(quantities("nvidia.com/gpu", 1))}, "0 9/0/100, 1 9/0/100"},
+		{"while pods are not known nothing is free", hami, lines, gpu, nil, "0 ?/?/?, 1 ?/?/?"},
+		{"cards that are cut have instances, not memory", hami, strings.ReplaceAll(lines, "hami-core", "mig"), gpu, []nodepool.PodObject{}, "0 10/?/100, 1 10/?/100"},
+		{"Volcano", volcano, "GPU-a,10,24576,NVIDIA-A10,true,hami-core:GPU-b,10,24576,NVIDIA-A10,true,hami-core:", vgpu,
+			[]nodepool.PodObject{pod(quantities("volcano.sh/vgpu-number", 1), "volcano.sh/vgpu-ids-new", "GPU-a,NVIDIA,2000,0:")}, "0 9/22576/100, 1 10/24576/100"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := nodepool.GPUReader{}.Read(nodepool.NodeObject{Annotations: map[string]string{test.key: test.register}, Allocatable: test.units, Pods: test.pods})
+			if diff := cmp.Diff(test.want, cardText(got.PerCard)); diff != "" {
+				t.Errorf("cards (-want +got):\n%s\n%v", diff, got.Problems)
+			}
+		})
+	}
+	broken := nodepool.GPUReader{}.Read(nodepool.NodeObject{Annotations: map[string]string{volcano: "GPU-a,ten,24576,A10,true,x:"}, Allocatable: vgpu})
+	if len(broken.PerCard) != 0 || len(broken.Problems) != 1 || !strings.Contains(broken.Problems[0].Message, "field 2") {
+		t.Errorf("a register that cannot be read: %v, %v", broken.PerCard, broken.Problems)
+	}
+}
+
+func TestOfWholeCardsTheNumberThatIsFreeIsKnown(t *testing.T) {
+	const marks = "n/gpu.product=Tesla-T4 n/gpu.count=3 n/gpu.memory=15360 n/gpu.replicas=1"
+	used := []nodepool.PodObject{pod(quantities("nvidia.com/gpu", 1)), pod(quantities("nvidia.com/gpu", 1))}
+	read := func(node nodepool.NodeObject) nodepool.NodeGPUs {
+		node.Labels, node.Allocatable = labels(marks), quantities("nvidia.com/gpu", 3)
+		return nodepool.GPUReader{}.Read(node)
+	}
+	got := read(nodepool.NodeObject{Pods: used})
+	if diff := cmp.Diff("- 1/15360/?, - 0/0/?, - 0/0/?", cardText(got.PerCard)); diff != "" || got.Free["nvidia.com/gpu"] != 1 {
+		t.Errorf("free %v, cards (-want +got):\n%s", got.Free, diff)
+	}
+	if unknown := read(nodepool.NodeObject{}); unknown.Free != nil || unknown.PerCard != nil {
+		t.Errorf("while pods are not known: %v, %v", unknown.Free, unknown.PerCard)
+	}
+	report := `{"cards":[{"index":0,"uuid":"GPU-a","memoryMiB":15360,"freeMiB":15000,"healthy":true},{"index":1,"uuid":"GPU-b","memoryMiB":15360,"healthy":true},` +
+		`{"index":2,"uuid":"GPU-c","memoryMiB":15360,"healthy":false,"problem":"XID 79"}]}`
+	agent := map[string]string{nodepool.AgentAnnotation: report}
+	got = read(nodepool.NodeObject{Annotations: agent, Pods: []nodepool.PodObject{}})
+	if diff := cmp.Diff("0 1/15360/?, 1 1/15360/?, 2 0/0/?!", cardText(got.PerCard)); diff != "" || *got.PerCard[0].UnusedMiB != 15000 {
+		t.Errorf("where all are free the agent's cards are (-want +got):\n%s", diff)
+	}
+	if len(got.Problems) != 1 || got.Problems[0].Code != nodepool.DeviceUnhealthy || !strings.Contains(got.Problems[0].Message, "card 2 is not well: XID 79") {
+		t.Errorf("problems %v", got.Problems)
+	}
+	got = read(nodepool.NodeObject{Annotations: agent, Pods: used})
+	if diff := cmp.Diff("0 ?/?/?, 1 ?/?/?, 2 0/0/?!", cardText(got.PerCard)); diff != "" {
+		t.Errorf("which of them are free nobody tells (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheAgentTellsTheInstancesOfEachCard(t *testing.T) {
+	units := quantities("nvidia.com/mig-1g.10gb", 2)
+	got := nodepool.GPUReader{}.Read(nodepool.NodeObject{Allocatable: units, Annotations: map[string]string{nodepool.AgentAnnotation: agentText},
+		Pods: []nodepool.PodObject{pod(quantities("nvidia.com/mig-1g.10gb", 1))}})
+	if diff := cmp.Diff("0 ?/?/? 1g.10gb@6, 1 0/0/?!", cardText(got.PerCard)); diff != "" || got.Free["nvidia.com/mig-1g.10gb"] != 1 {
+		t.Errorf("free %v, cards (-want +got):\n%s", got.Free, diff)
+	}
+	broken := nodepool.GPUReader{}.Read(nodepool.NodeObject{Allocatable: units, Annotations: map[string]string{nodepool.AgentAnnotation: "{}"}})
+	if len(broken.Problems) != 1 || broken.Problems[0].Code != nodepool.LabelUnreadable || broken.PerCard != nil {
+		t.Errorf("a report that cannot be read: %v, %v", broken.Problems, broken.PerCard)
+	}
+}
+
+func TestDevicesOfResourceSlicesAreCardsWithWhatClaimsLeft(t *testing.T) {
+	mig := func(name, profile string, mib int64, allocated bool) nodepool.DRADevice {
+		return nodepool.DRADevice{Name: name, Type: "mig", ParentUUID: "GPU-a", Product: "NVIDIA H100 80GB HBM3", Profile: profile, MemoryMiB: mib, Allocated: allocated}
+	}
+	whole := nodepool.DRADevice{Name: "gpu-0", Type: "gpu", UUID: "GPU-a", Product: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559}
+	taken, ill := whole, whole
+	taken.Allocated = true
+	ill.Name, ill.UUID, ill.Taint = "gpu-1", "GPU-b", "gpu.nvidia.com/xid"
+	tests := []struct {
+		name    string
+		devices []nodepool.DRADevice
+		want    string
+		kind    gpuinfo.Kind
+	}{
+		{"a free card and one with a taint", []nodepool.DRADevice{ill, whole}, "0 ?/81559/?, 1 0/0/?!", gpuinfo.Whole},
+		{"a card that a claim has", []nodepool.DRADevice{taken}, "0 ?/0/?", gpuinfo.Whole},
+		{"instances that are there", []nodepool.DRADevice{mig("gpu-0-mig-3g40gb-9-4", "3g.40gb", 40320, false), mig("gpu-0-mig-1g10gb-19-0", "1g.10gb", 9984, true)},
+			"0 ?/40320/? 3g.40gb@4+ 1g.10gb@0", gpuinfo.MIG},
+		{"instances that can be made", []nodepool.DRADevice{whole, mig("gpu-0-mig-3g40gb-9-0", "3g.40gb", 40320, false), mig("gpu-0-mig-3g40gb-9-4", "3g.40gb", 40320, true)},
+			"0 ?/41239/? 3g.40gb@4", gpuinfo.MIG},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := nodepool.GPUReader{}.Read(nodepool.NodeObject{Allocatable: map[string]int64{}, Devices: test.devices,
+				Labels: labels("n/gpu.present=true n/gpu.deploy.driver=true")})
+			if diff := cmp.Diff(test.want, cardText(got.PerCard)); diff != "" || got.Kind != test.kind || got.Isolation != gpuinfo.Hardware || len(got.Problems) > 0 {
+				t.Errorf("%s %s %v, cards (-want +got):\n%s", got.Kind, got.Isolation, got.Problems, diff)
+			}
+		})
+	}
+}
