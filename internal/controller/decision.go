@@ -57,8 +57,8 @@ const (
 	ActionPatch  = "patch"
 	ActionDrain  = "drain"
 	ActionReport = "report"
-	// ActionNumGPUs writes how many GPUs a group's pods announce.
-	ActionNumGPUs = "num-gpus"
+	// ActionSync writes how many GPUs the pods of a group announce; From and To are GPUs.
+	ActionSync = "sync"
 )
 
 // The results of actions.

@@ -26,7 +26,8 @@ func (m SyncMode) Writes() bool { return m == SyncWhenEmpty || m == SyncEnforce 
 
 // Why a number of GPUs is not written: stable codes of SyncRefusal.
 const (
-	// SyncRecreate: upgradeStrategy Recreate makes the operator delete all pods of the cluster after such a write.
+	// SyncRecreate: upgradeStrategy Recreate makes the operator delete all pods of the cluster after such a write
+	// (docs/reference/facts.md#recreate).
 	SyncRecreate = "recreate"
 	// SyncOwned: a RayJob or RayService owns the spec. A RayService makes a new cluster of a changed spec, or changes it back.
 	SyncOwned = "owned"

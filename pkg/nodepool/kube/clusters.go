@@ -107,7 +107,7 @@ func (m *Manager) conflictOrRefusal(ctx context.Context, change nodepool.Change,
 func (m *Manager) patch(ctx context.Context, key nodepool.ClusterKey, kind types.PatchType, patch []byte) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	written, err := m.rayClusters.Namespace(key.Namespace).Patch(ctx, key.Name, kind, patch, metav1.PatchOptions{FieldManager: "heliostat"})
+	written, err := m.rayClusters.Namespace(key.Namespace).Patch(ctx, key.Name, kind, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
 		return nil, fmt.Errorf("patching %s: %w", key, classified(err))
 	}

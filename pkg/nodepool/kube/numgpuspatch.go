@@ -1,0 +1,64 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// numGPUsPatch writes numbers of GPUs as one JSON patch on the RayCluster as it was just read. Beside the guards of every patch it
+// tests the very version of the object: what forbids the write stands in the spec, in ownerReferences and in managedFields alike. It
+// is written rarely, so that a conflict with one of the operator's updates of the status costs nothing but another look.
+//
+//	test    /metadata/uid, /metadata/deletionTimestamp, the annotations freeze and mode, /spec/suspend
+//	test    /metadata/resourceVersion, /metadata/generation
+//	test    /spec/upgradeStrategy
+//	test    /spec/workerGroupSpecs/i/groupName, /rayStartParams and /resources          for each target
+//	add     /spec/workerGroupSpecs/i/rayStartParams/num-gpus or /resources/GPU          (replace where it was present)
+func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte, error) {
+	report := &findings{}
+	root := fields{values: object, report: report}
+	metadata, spec := root.object("metadata"), root.object("spec")
+	if uid := metadata.text("uid"); uid != change.UID {
+		return nil, fmt.Errorf("%w: uid is %s, was %s", nodepool.ErrConflict, uid, change.UID)
+	}
+	if stored := metadata.int64("generation"); stored != change.Generation {
+		return nil, fmt.Errorf("%w: generation is %d, the numbers were chosen from %d", nodepool.ErrConflict, stored, change.Generation)
+	}
+	patch := append(guards(root),
+		operation{"test", "/metadata/resourceVersion", metadata.values["resourceVersion"]},
+		operation{"test", "/metadata/generation", change.Generation},
+		operation{"test", "/spec/upgradeStrategy", spec.values["upgradeStrategy"]})
+	groups := spec.objects("workerGroupSpecs")
+	var writes []operation
+	for _, target := range change.Targets {
+		if target.Index < 0 || target.Index >= len(groups) || groups[target.Index].text("groupName") != target.Group {
+			return nil, fmt.Errorf("%w: group %s is not at index %d", nodepool.ErrConflict, target.Group, target.Index)
+		}
+		group, path := groups[target.Index], fmt.Sprintf("/spec/workerGroupSpecs/%d", target.Index)
+		if field := gpuField(group.texts("resources")); field != target.Field {
+			return nil, fmt.Errorf("%w: the number of group %s belongs into %s now", nodepool.ErrConflict, target.Group, field)
+		}
+		patch = append(patch,
+			operation{"test", path + "/groupName", target.Group},
+			operation{"test", path + "/rayStartParams", group.values["rayStartParams"]},
+			operation{"test", path + "/resources", group.values["resources"]})
+		writes = append(writes, numGPUsWrite(group, path, target))
+	}
+	text, err := json.Marshal(append(patch, writes...))
+	if err != nil {
+		return nil, fmt.Errorf("writing patch of %s: %w", change.Cluster, err)
+	}
+	return text, nil
+}
+
+// numGPUsWrite adds the number, and the map around it where that is absent. All values of both maps are strings.
+func numGPUsWrite(group fields, path string, target nodepool.NumGPUsTarget) operation {
+	section, key, _ := strings.Cut(target.Field, ".")
+	if !group.has(section) {
+		return operation{"add", path + "/" + section, map[string]any{key: target.GPUs.String()}}
+	}
+	return operation{verb(group.object(section), key), path + "/" + section + "/" + escape(key), target.GPUs.String()}
+}
