@@ -72,6 +72,7 @@ func commands() []*cobra.Command {
 		newPlanCommand(),
 		newExplainCommand(),
 		newNodepoolsCommand(),
+		newDoctorCommand(),
 		newServeCommand(),
 		newVersionCommand(),
 	}

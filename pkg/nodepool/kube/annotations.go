@@ -35,6 +35,9 @@ var knownAnnotations = []string{
 	FreezeAnnotation, ModeAnnotation, NumGPUsSyncAnnotation, PriceAnnotation, ResourceRequestsAnnotation, RequestedSinceAnnotation,
 }
 
+// KnownAnnotations are the annotations of a RayCluster that Heliostat reads.
+func KnownAnnotations() []string { return slices.Clone(knownAnnotations) }
+
 // readAnnotations fills what the annotations say. What cannot be read is taken in the sense that changes least: an
 // unreadable mode is shadow and an unreadable freeze freezes.
 func readAnnotations(metadata fields, cluster *nodepool.Cluster) {

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -43,6 +44,16 @@ func extendedResources(list corev1.ResourceList) map[string]int64 {
 		}
 	}
 	return found
+}
+
+// ReadNode reads a Node object as the API prints it, in both views: what it tells of its GPUs, and what decides over landing. The error names
+// the field that cannot be read.
+func ReadNode(object map[string]any) (nodepool.NodeObject, nodepool.Node, error) {
+	var node corev1.Node
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &node); err != nil {
+		return nodepool.NodeObject{}, nodepool.Node{}, fmt.Errorf("reading node: %w", err)
+	}
+	return nodeObjectOf(&node), nodeOf(&node), nil
 }
 
 // ListNodeObjects asks the API server for all nodes.

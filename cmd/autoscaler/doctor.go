@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/dynamic"
+
+	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/internal/doctor/intake"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// doctorFlags are where `doctor` finds objects, and how it writes findings.
+type doctorFlags struct {
+	files      []string
+	kubeconfig string
+	output     string
+	scope      intake.Scope
+}
+
+func newDoctorCommand() *cobra.Command {
+	var flags doctorFlags
+	cmd := &cobra.Command{
+		Use:   "doctor [-n NAMESPACE] [CLUSTER] | doctor -f FILE...",
+		Short: "Says what is wrong with RayClusters and the nodes under them, why it matters, and which command mends it",
+		Long: "Looks at a live API server, which it only gets and lists, or at manifests as `kubectl get -o yaml` or `-o json` prints them: RayClusters,\n" +
+			"RayServices, RayJobs, nodes, pods, Deployments. Exit 0 without a finding of level error, 1 with one, 2 for bad input.\n\n" +
+			"  autoscaler doctor -n ml\n" +
+			"  kubectl get raycluster,pod,node -A -o json | autoscaler doctor -f -",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.take(args); err != nil {
+				return badInput{err}
+			}
+			return flags.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with objects, YAML or JSON, or - for standard input; more files can follow")
+	cmd.Flags().StringVarP(&flags.scope.Namespace, "namespace", "n", "", "the namespace of the RayClusters; without it all")
+	cmd.Flags().StringVar(&flags.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
+	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+// take sorts the arguments: files behind -f, else the name of one RayCluster.
+func (f *doctorFlags) take(args []string) error {
+	switch {
+	case len(f.files) > 0 && (f.kubeconfig != "" || f.scope.Namespace != ""):
+		return errors.New("want one of -f and an API server with --kubeconfig or --namespace")
+	case len(f.files) > 0:
+		f.files = append(f.files, args...)
+	case len(args) > 1:
+		return fmt.Errorf("unexpected argument %q: want the name of one RayCluster; files follow -f", args[1])
+	case len(args) == 1 && f.scope.Namespace == "":
+		return fmt.Errorf("RayCluster %q: want its namespace too, with -n", args[0])
+	case len(args) == 1:
+		f.scope.Cluster = args[0]
+	}
+	return nil
+}
+
+// doctorReport is what `doctor -o json` writes.
+type doctorReport struct {
+	Findings []doctor.Finding `json:"findings"`
+
+	examined doctor.Input
+}
+
+func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
+	write, ok := map[string]func(io.Writer, doctorReport) error{"table": writeDoctor, "json": writeJSON[doctorReport]}[f.output]
+	if !ok {
+		return badInput{fmt.Errorf("--output %q: want table or json", f.output)}
+	}
+	input, err := f.input(ctx, in)
+	if err != nil {
+		return err
+	}
+	report := doctorReport{Findings: doctor.Examine(input), examined: input}
+	if err := write(out, report); err != nil {
+		return fmt.Errorf("writing the findings: %w", err)
+	}
+	if n := severe(report.Findings, raydemand.Error); n > 0 {
+		return fmt.Errorf("%d %s of level error", n, plural(n, "finding"))
+	}
+	return nil
+}
+
+// input reads the files, or asks the API server when there are none.
+func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, error) {
+	if len(f.files) == 0 {
+		return f.live(ctx)
+	}
+	var objects []map[string]any
+	for _, name := range f.files {
+		found, err := objectsOfFile(name, in)
+		if err != nil {
+			return doctor.Input{}, badInput{err}
+		}
+		objects = append(objects, found...)
+	}
+	input, err := intake.Input(objects)
+	if err != nil {
+		return input, badInput{fmt.Errorf("reading %s: %w", namesOf(f.files), err)}
+	}
+	return input, nil
+}
+
+func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
+	config, err := kubectlConfig(f.kubeconfig)
+	if err != nil {
+		return doctor.Input{}, err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return doctor.Input{}, fmt.Errorf("preparing to list objects: %w", err)
+	}
+	input, err := intake.Live(ctx, client, f.scope)
+	if err != nil {
+		return input, err
+	}
+	named := func(o doctor.Object) bool { return o.Kind == "RayCluster" }
+	if f.scope.Cluster != "" && !slices.ContainsFunc(input.Objects, named) {
+		return input, badInput{fmt.Errorf("there is no RayCluster %s in namespace %s", f.scope.Cluster, f.scope.Namespace)}
+	}
+	return input, nil
+}
+
+func objectsOfFile(name string, in io.Reader) ([]map[string]any, error) {
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("opening manifests: %w", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	objects, err := intake.Read(in)
+	if err != nil {
+		return nil, fmt.Errorf("reading manifests from %s: %w", name, err)
+	}
+	return objects, nil
+}
+
+func namesOf(files []string) string {
+	if len(files) == 1 {
+		return files[0]
+	}
+	return fmt.Sprintf("%d files", len(files))
+}

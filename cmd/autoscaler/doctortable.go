@@ -1,0 +1,188 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// columns is how wide the findings are written. Only a word that cannot be broken is longer.
+const columns = 100
+
+// writeDoctor writes findings by object, those with errors first; without any, one line that says what was looked at.
+func writeDoctor(out io.Writer, report doctorReport) error {
+	var text strings.Builder
+	if len(report.Findings) == 0 {
+		text.WriteString("Nothing found. Looked at " + examined(report.examined) + ".\n")
+		_, err := io.WriteString(out, text.String())
+		return err
+	}
+	byObject := map[string][]doctor.Finding{}
+	for _, f := range report.Findings {
+		byObject[f.Object] = append(byObject[f.Object], f)
+	}
+	objects := slices.SortedFunc(maps.Keys(byObject), func(a, b string) int {
+		errorsOf := func(object string) int { return min(1, severe(byObject[object], raydemand.Error)) }
+		if first := errorsOf(b) - errorsOf(a); first != 0 {
+			return first
+		}
+		return strings.Compare(a, b)
+	})
+	for _, object := range objects {
+		text.WriteString(object + "\n")
+		for _, f := range byObject[object] {
+			writeFinding(&text, f)
+		}
+		text.WriteString("\n")
+	}
+	var counts []string
+	for _, severity := range []raydemand.Severity{raydemand.Error, raydemand.Warning, raydemand.Info} {
+		if n := severe(report.Findings, severity); n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, plural(n, noun[severity])))
+		}
+	}
+	text.WriteString(strings.Join(counts, ", ") + ". Looked at " + examined(report.examined) + ".\n")
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+var noun = map[raydemand.Severity]string{raydemand.Error: "error", raydemand.Warning: "warning", raydemand.Info: "hint"}
+
+func writeFinding(text *strings.Builder, f doctor.Finding) {
+	const indent = "           "
+	fmt.Fprintf(text, "  %-7s  %s\n", f.Severity, f.Code)
+	where := f.Field
+	if f.Seen != "" {
+		where = strings.TrimPrefix(where+": "+f.Seen, ": ")
+	}
+	if where != "" {
+		text.WriteString(fold(strings.Fields(where), indent, "", ""))
+	}
+	text.WriteString(fold(strings.Fields(f.Why), indent, "", ""))
+	text.WriteString(foldCommand(f.Fix, indent))
+}
+
+// fold breaks between words; each line but the last ends with what continues it.
+func fold(words []string, indent, further, continued string) string {
+	var text strings.Builder
+	line := indent
+	for i, word := range words {
+		switch {
+		case i == 0:
+			line += word
+		case len([]rune(line))+1+len([]rune(word))+len(continued) > columns:
+			text.WriteString(line + continued + "\n")
+			line = indent + further + word
+		default:
+			line += " " + word
+		}
+	}
+	return text.String() + line + "\n"
+}
+
+// foldCommand breaks a command so that a shell still reads it as one: between words with a backslash, and in JSON, which is in single quotes,
+// where JSON may have space.
+func foldCommand(command, indent string) string {
+	command, hint, _ := strings.Cut(command, "  # ")
+	text := fold(commandWords(command), indent, "  ", ` \`)
+	if hint != "" {
+		text += fold(strings.Fields("# "+hint), indent, "# ", "")
+	}
+	return foldJSON(text, indent+"    ")
+}
+
+// foldJSON breaks lines that are too long behind a comma, brace, bracket or colon outside of JSON's strings.
+func foldJSON(text, indent string) string {
+	var folded strings.Builder
+	for line := range strings.Lines(text) {
+		for len([]rune(line)) > columns+1 {
+			at := jsonBreak(line)
+			if at <= len(indent) {
+				break
+			}
+			folded.WriteString(line[:at] + "\n")
+			line = indent + line[at:]
+		}
+		folded.WriteString(line)
+	}
+	return folded.String()
+}
+
+// jsonBreak is the last place within the columns where JSON may have space, or 0.
+func jsonBreak(line string) int {
+	inJSON, inString, at := false, false, 0
+	for i := 0; i < len(line) && i < columns; i++ {
+		switch c := line[i]; {
+		case c == '\'' && !inString:
+			inJSON = !inJSON
+		case c == '\\' && inString:
+			i++
+		case c == '"':
+			inString = !inString
+		case !inString && strings.IndexByte(",[{:", c) >= 0 && (inJSON || strings.Contains(line, `"`)):
+			at = i + 1
+		}
+	}
+	return at
+}
+
+// commandWords splits at spaces outside of single quotes, which stay.
+func commandWords(command string) []string {
+	var words []string
+	word, quoted := "", false
+	for _, c := range command {
+		switch {
+		case c == ' ' && !quoted:
+			if word != "" {
+				words = append(words, word)
+			}
+			word = ""
+			continue
+		case c == '\'':
+			quoted = !quoted
+		}
+		word += string(c)
+	}
+	if word != "" {
+		words = append(words, word)
+	}
+	return words
+}
+
+func severe(findings []doctor.Finding, severity raydemand.Severity) int {
+	n := 0
+	for _, f := range findings {
+		if f.Severity == severity {
+			n++
+		}
+	}
+	return n
+}
+
+// examined counts what was looked at, by kind.
+func examined(input doctor.Input) string {
+	kinds := map[string]int{}
+	for _, o := range input.Objects {
+		kinds[o.Kind]++
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		parts = append(parts, fmt.Sprintf("%d %s", kinds[kind], plural(kinds[kind], kind)))
+	}
+	if len(parts) == 0 {
+		return "no object"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}

@@ -1,0 +1,138 @@
+package doctor
+
+import (
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// exam is the input, sorted by what it is.
+type exam struct {
+	input    Input
+	clusters []*Object
+	groups   []group
+	nodes    []examNode
+	pods     []*Object
+	byKind   map[string][]*Object
+}
+
+// examNode is a node and what is understood of its GPUs.
+type examNode struct {
+	*Object
+	gpus nodepool.NodeGPUs
+}
+
+// hasGPUs reports whether the node announces or once announced GPUs.
+func (n *examNode) hasGPUs() bool {
+	for name, units := range n.gpus.Units {
+		if units > 0 || n.Node.GPUs.Capacity[name] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func newExam(input Input) *exam {
+	x := &exam{input: input, byKind: map[string][]*Object{}}
+	for i := range input.Objects {
+		o := &input.Objects[i]
+		x.byKind[o.Kind] = append(x.byKind[o.Kind], o)
+		switch {
+		case o.Cluster != nil:
+			x.clusters = append(x.clusters, o)
+			x.groups = append(x.groups, groupsOf(o)...)
+		case o.Node != nil:
+			x.nodes = append(x.nodes, examNode{o, nodepool.GPUReader{}.Read(o.Node.GPUs)})
+		case o.Kind == "Pod":
+			x.pods = append(x.pods, o)
+		}
+	}
+	return x
+}
+
+// landingNodes are the nodes as landing sees them.
+func (x *exam) landingNodes() []nodepool.Node {
+	nodes := make([]nodepool.Node, len(x.nodes))
+	for i, n := range x.nodes {
+		nodes[i] = n.Node.Landing
+	}
+	return nodes
+}
+
+// podsOf are the pods of a RayCluster, of one group where it is named. Pods of a RayJob or RayService carry the name of their RayCluster, so
+// they are found by that.
+func (x *exam) podsOf(o *Object, group string) []*Object {
+	var pods []*Object
+	for _, pod := range x.pods {
+		labels := pod.root().get("metadata", "labels")
+		if o.Kind == "RayCluster" && pod.Namespace == o.Namespace && labels.get("ray.io/cluster").text() == o.Name &&
+			(group == "" || labels.get("ray.io/group").text() == group) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// head is the head pod of a RayCluster, nil where it is not among the objects.
+func (x *exam) head(o *Object) *Object {
+	for _, pod := range x.podsOf(o, "") {
+		if pod.root().get("metadata", "labels", "ray.io/node-type").text() == "head" {
+			return pod
+		}
+	}
+	return nil
+}
+
+// group is the head group or a worker group.
+type group struct {
+	value
+	of   *Object
+	name string
+	// workers is what Heliostat reads in a worker group; nil for the head.
+	workers *nodepool.WorkerGroup
+}
+
+func groupsOf(o *Object) []group {
+	head := o.spec().get("headGroupSpec")
+	var groups []group
+	if head.has() {
+		groups = append(groups, group{value: head, of: o, name: "headgroup"})
+	}
+	for i, v := range o.spec().get("workerGroupSpecs").items() {
+		if i < len(o.Cluster.Groups) {
+			groups = append(groups, group{value: v, of: o, name: o.Cluster.Groups[i].Name, workers: &o.Cluster.Groups[i]})
+		}
+	}
+	return groups
+}
+
+func (g group) template() value { return g.get("template", "spec") }
+
+// containers are all that run in the pod, init containers last.
+func (g group) containers() []value {
+	return append(g.template().get("containers").items(), g.template().get("initContainers").items()...)
+}
+
+// ray is the Ray container: the first, whatever its name.
+func (g group) ray() value {
+	if containers := g.template().get("containers").items(); len(containers) > 0 {
+		return containers[0]
+	}
+	return value{at: g.template().at.then("containers", 0)}
+}
+
+// patch is the command that changes the group. It does nothing when another group stands in its place.
+func (g group) patch(ops ...op) string {
+	if g.workers != nil && g.name != "" {
+		ops = append([]op{{Op: "test", Path: g.at.then("groupName").pointer(), Value: g.name}}, ops...)
+	}
+	return g.of.patch(ops...)
+}
+
+// env is a variable of a container; the last of a name counts. ok is false where there is none, or its value comes from elsewhere.
+func env(container value, name string) (v value, ok bool) {
+	for _, entry := range container.get("env").items() {
+		if entry.get("name").text() == name {
+			v, ok = entry.get("value"), !entry.get("valueFrom").has()
+		}
+	}
+	return v, ok
+}

@@ -1,0 +1,118 @@
+package doctor
+
+import (
+	"errors"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// gpuAmounts are checks of how many GPUs a container asks for. The API server's rules for extended resources are in its
+// ValidateContainerResources: whole numbers, and no request that differs from the limit.
+var gpuAmounts = []Check{
+	{
+		Code: "gpu-requests-only", Severity: raydemand.Error,
+		Why: "a GPU needs a limit, so the API server refuses every pod of the group, and the operator stops at the first such group",
+		look: perGPU(func(c gpuAsk, tell func(sight)) {
+			if c.request.has() && !c.limit.has() {
+				c.tell(tell, c.request, c.patch(c.of.set(c.limit.at, c.request.raw)))
+			}
+		}),
+	},
+	{
+		Code: "gpu-limit-differs", Severity: raydemand.Error,
+		Why: "GPUs cannot be overcommitted, so request and limit must be equal; the API server refuses every pod of the group",
+		look: perGPU(func(c gpuAsk, tell func(sight)) {
+			request, requested := c.request.quantity()
+			limit, limited := c.limit.quantity()
+			if requested && limited && request.Cmp(limit) != 0 {
+				tell(sight{of: c.of, at: c.request.at, seen: "request " + c.request.String() + ", limit " + c.limit.String(),
+					fix: c.patch(op{Op: "replace", Path: c.request.at.pointer(), Value: c.limit.raw})})
+			}
+		}),
+	},
+	{
+		Code: "gpu-not-whole", Severity: raydemand.Error,
+		Why: "Kubernetes hands out whole units of a GPU resource; the API server refuses every pod of the group. A part of a card is a resource of " +
+			"its own: a MIG profile, a shared name, gpu-mem",
+		look: perGPU(func(c gpuAsk, tell func(sight)) {
+			limit, ok := c.limit.quantity()
+			if !ok || limit.Sign() >= 0 && limit.MilliValue()%1000 == 0 {
+				return
+			}
+			to := "1"
+			if limit.Sign() > 0 {
+				limit.RoundUp(0)
+				to = limit.String()
+			}
+			ops := []op{{Op: "replace", Path: c.limit.at.pointer(), Value: to}}
+			if c.request.has() {
+				ops = append(ops, op{Op: "replace", Path: c.request.at.pointer(), Value: to})
+			}
+			c.tell(tell, c.limit, c.patch(ops...))
+		}),
+	},
+	{
+		Code: "gpu-outside-ray-container", Severity: raydemand.Warning,
+		Why: "Ray counts the GPUs of the first container only, whatever its name: this one's are reserved, and no task of Ray's ever gets them",
+		look: perGPU(func(c gpuAsk, tell func(sight)) {
+			limit, ok := c.limit.quantity()
+			if ok && limit.Sign() > 0 && c.container.at.String() != c.ray().at.String() && isDevices(c.name) {
+				first := c.ray().get("resources", "limits", c.name)
+				c.tell(tell, c.limit, c.patch(c.of.set(first.at, c.limit.raw), remove(c.limit.at)))
+			}
+		}),
+	},
+}
+
+// gpuAsk is one GPU resource of one container, with its limit and request, of which one may be absent.
+type gpuAsk struct {
+	group
+	container      value
+	name           string
+	limit, request value
+}
+
+func (c gpuAsk) tell(tell func(sight), v value, fix string) {
+	tell(sight{of: c.of, at: v.at, seen: v.String(), fix: fix})
+}
+
+// perGPU looks at each GPU resource that a container names, in limits or requests. Names that no table has count too.
+func perGPU(look func(gpuAsk, func(sight))) func(*exam, func(sight)) {
+	return perGroup(func(_ *exam, g group, tell func(sight)) {
+		for _, ask := range g.asks() {
+			look(ask, tell)
+		}
+	})
+}
+
+func (g group) asks() []gpuAsk {
+	var asks []gpuAsk
+	for _, c := range g.containers() {
+		limits, requests := c.get("resources", "limits"), c.get("resources", "requests")
+		names := limits.keys()
+		for _, name := range requests.keys() {
+			if !limits.get(name).has() {
+				names = append(names, name)
+			}
+		}
+		for _, name := range names {
+			if isGPU(name) {
+				asks = append(asks, gpuAsk{group: g, container: c, name: name, limit: limits.get(name), request: requests.get(name)})
+			}
+		}
+	}
+	return asks
+}
+
+// isGPU reports whether the name speaks of a GPU, known or not.
+func isGPU(name string) bool {
+	_, err := gpuinfo.Names{}.Resource(name)
+	return err == nil || errors.Is(err, gpuinfo.ErrUnknownResource)
+}
+
+// isDevices reports whether units of the resource are devices: cards, instances or shares.
+func isDevices(name string) bool {
+	r, err := gpuinfo.Names{}.Resource(name)
+	return err == nil && r.Role == gpuinfo.Devices
+}

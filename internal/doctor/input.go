@@ -1,0 +1,58 @@
+package doctor
+
+import (
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Input is all that is looked at. Objects that are missing make checks silent, never wrong.
+type Input struct {
+	Objects []Object
+	// Forbidden is what the reader was not allowed to list.
+	Forbidden []Forbidden
+	// Annotations are the annotations of a RayCluster that Heliostat reads, with the prefix heliostat.dev/.
+	Annotations []string
+}
+
+// Object is a Kubernetes object as the API prints it.
+type Object struct {
+	Kind, Namespace, Name string
+	Fields                map[string]any
+	// Cluster is what Heliostat reads in the spec of a RayCluster, which stands at Spec: {"spec"} in a RayCluster, {"spec",
+	// "rayClusterSpec"} in a RayJob. Nil for other kinds.
+	Cluster *nodepool.Cluster
+	Spec    []string
+	// Node is set for nodes.
+	Node *Node
+}
+
+// String writes Kind/namespace/name, without the parts that are empty.
+func (o *Object) String() string {
+	parts := []string{o.Kind}
+	for _, part := range []string{o.Namespace, o.Name} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+func (o *Object) root() value { return value{raw: o.Fields} }
+
+// spec is the RayCluster's spec inside the object.
+func (o *Object) spec() value { return o.root().get(o.Spec...) }
+
+// Node is a node in two views: what it tells of its GPUs, and what decides over landing.
+type Node struct {
+	GPUs    nodepool.NodeObject
+	Landing nodepool.Node
+}
+
+// Forbidden is a kind that could not be listed. Namespace is empty where all were asked for.
+type Forbidden struct {
+	// Group and Resource are as in a Role: ray.io and rayclusters, and an empty group for nodes.
+	Group, Resource, Namespace string
+	// Message is the API server's.
+	Message string
+}

@@ -1,0 +1,181 @@
+// Package intake reads what the doctor looks at: manifests in files, or objects of a live API server, which it only gets and lists. It decides
+// nothing: what an object says is for package doctor.
+package intake
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+)
+
+// Read reads objects as `kubectl get -o yaml` or `-o json` prints them: YAML or JSON, several documents, lists. The error says which document
+// and, where it can be seen, which field cannot be read.
+func Read(in io.Reader) ([]map[string]any, error) {
+	var objects []map[string]any
+	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
+	for number := 1; ; number++ {
+		var document json.RawMessage
+		switch err := decoder.Decode(&document); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, fmt.Errorf("reading document %d: %w", number, err)
+		}
+		if len(document) == 0 || bytes.Equal(document, []byte("null")) {
+			continue
+		}
+		found, err := readObject(document)
+		if err != nil {
+			return nil, fmt.Errorf("reading document %d: %w", number, err)
+		}
+		objects = append(objects, found...)
+	}
+}
+
+func readObject(document []byte) ([]map[string]any, error) {
+	object := map[string]any{}
+	if err := utiljson.Unmarshal(document, &object); err != nil {
+		return nil, fmt.Errorf("want a Kubernetes object: %w", err)
+	}
+	return flatten(object, 0)
+}
+
+// deepest is how far lists may hold lists: kubectl prints one in none.
+const deepest = 10
+
+// flatten takes lists apart.
+func flatten(object map[string]any, depth int) ([]map[string]any, error) {
+	kind, isText := object["kind"].(string)
+	items, hasItems := object["items"].([]any)
+	switch {
+	case object["kind"] == nil || kind == "" && isText:
+		return nil, errors.New("kind is missing: want a Kubernetes object")
+	case !isText:
+		return nil, fmt.Errorf("kind is %v: want a name such as RayCluster", object["kind"])
+	case !strings.HasSuffix(kind, "List"):
+		return []map[string]any{object}, nil
+	case object["items"] != nil && !hasItems:
+		return nil, fmt.Errorf("items is %v: want a list of objects", object["items"])
+	case depth > deepest:
+		return nil, errors.New("items: lists in lists without end")
+	}
+	var objects []map[string]any
+	for i, item := range items {
+		fields, isObject := item.(map[string]any)
+		if !isObject {
+			return nil, fmt.Errorf("items[%d] is %v: want an object", i, item)
+		}
+		found, err := flatten(fields, depth+1)
+		if err != nil {
+			return nil, fmt.Errorf("items[%d]: %w", i, err)
+		}
+		objects = append(objects, found...)
+	}
+	return objects, nil
+}
+
+// specs are the kinds that hold the spec of a RayCluster, and where.
+var specs = map[string][]string{
+	"RayCluster": {"spec"},
+	"RayJob":     {"spec", "rayClusterSpec"},
+	"RayService": {"spec", "rayClusterConfig"},
+}
+
+// Input sorts objects and reads RayClusters, with their pods, and nodes. Objects of kinds that no check knows are kept and harmless. The error
+// names the object and the field that cannot be read.
+func Input(objects []map[string]any) (doctor.Input, error) {
+	input := doctor.Input{Annotations: kube.KnownAnnotations()}
+	pods, err := podsIn(objects)
+	if err != nil {
+		return input, err
+	}
+	for _, fields := range objects {
+		object, err := describe(fields, pods)
+		if err != nil {
+			return input, err
+		}
+		input.Objects = append(input.Objects, object)
+	}
+	return input, nil
+}
+
+func describe(fields map[string]any, pods []*corev1.Pod) (doctor.Object, error) {
+	at := unstructured.Unstructured{Object: fields}
+	object := doctor.Object{Kind: at.GetKind(), Namespace: at.GetNamespace(), Name: at.GetName(), Fields: fields}
+	if object.Name == "" {
+		return object, fmt.Errorf("%s: metadata.name is missing", object.Kind)
+	}
+	if path, hasSpec := specs[object.Kind]; hasSpec && strings.HasPrefix(at.GetAPIVersion(), "ray.io/") {
+		spec, found, err := unstructured.NestedFieldNoCopy(fields, path...)
+		inner, isObject := spec.(map[string]any)
+		switch {
+		case err != nil:
+			return object, fmt.Errorf("%s: %w", object.String(), err)
+		case !found && object.Kind == "RayJob":
+			return object, nil // it selects a RayCluster that is there
+		case !isObject:
+			return object, fmt.Errorf("%s: %s is %v: want the spec of a RayCluster", object.String(), strings.Join(path, "."), spec)
+		}
+		cluster := kube.Decode(&unstructured.Unstructured{Object: asCluster(fields, inner)}, podsOf(object, pods))
+		object.Cluster, object.Spec = &cluster, path
+	}
+	if object.Kind == "Node" {
+		gpus, landing, err := kube.ReadNode(fields)
+		if err != nil {
+			return object, fmt.Errorf("%s: %w", object.String(), err)
+		}
+		// A node that shows no conditions may well be ready.
+		if _, told := gpus.Conditions[string(corev1.NodeReady)]; !told {
+			landing.Ready = true
+		}
+		object.Node = &doctor.Node{GPUs: gpus, Landing: landing}
+	}
+	return object, nil
+}
+
+// asCluster is the RayCluster that a RayJob or RayService would make.
+func asCluster(fields, spec map[string]any) map[string]any {
+	if fields["kind"] == "RayCluster" {
+		return fields
+	}
+	return map[string]any{"apiVersion": fields["apiVersion"], "kind": "RayCluster", "metadata": fields["metadata"], "spec": spec}
+}
+
+func podsOf(cluster doctor.Object, pods []*corev1.Pod) []*corev1.Pod {
+	var own []*corev1.Pod
+	for _, pod := range pods {
+		if cluster.Kind == "RayCluster" && pod.Namespace == cluster.Namespace && pod.Labels["ray.io/cluster"] == cluster.Name {
+			own = append(own, pod)
+		}
+	}
+	return own
+}
+
+// podsIn reads the pods among the objects.
+func podsIn(objects []map[string]any) ([]*corev1.Pod, error) {
+	var pods []*corev1.Pod
+	for _, fields := range objects {
+		if fields["kind"] != "Pod" {
+			continue
+		}
+		pod := &corev1.Pod{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, pod); err != nil {
+			at := unstructured.Unstructured{Object: fields}
+			return nil, fmt.Errorf("Pod/%s/%s: %w", at.GetNamespace(), at.GetName(), err)
+		}
+		pods = append(pods, pod)
+	}
+	return pods, nil
+}

@@ -1,0 +1,80 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// landing are checks of whether pods of a group could run on the nodes that are there, were they empty.
+var landing = []Check{
+	{
+		Code: "toleration-missing", Severity: raydemand.Error,
+		Why: "the nodes that could hold the pods keep them away, so they wait for ever, and a node autoscaler adds no node for them",
+		look: perWorkers(func(x *exam, g group, tell func(sight)) {
+			taints, node := x.inTheWay(g)
+			if len(taints) == 0 {
+				return
+			}
+			list, ops := g.template().get("tolerations"), []op{}
+			for i, taint := range taints {
+				entry := map[string]any{"key": taint.Key, "operator": "Exists", "effect": taint.Effect}
+				switch {
+				case list.has():
+					ops = append(ops, op{Op: "add", Path: list.at.then("-").pointer(), Value: entry})
+				case i == 0:
+					ops = append(ops, op{Op: "add", Path: list.at.pointer(), Value: []any{entry}})
+				default:
+					ops = append(ops, op{Op: "add", Path: list.at.then("-").pointer(), Value: entry})
+				}
+			}
+			tell(sight{of: g.of, at: list.at, seen: fmt.Sprintf("taint %s on node %s", taints[0], node), fix: g.patch(ops...)})
+		}),
+	},
+	{
+		Code: "group-no-node", Severity: raydemand.Info,
+		Why: "no node, were it empty, could hold a pod of the group; its pods wait until one is added or changed",
+		look: perWorkers(func(x *exam, g group, tell func(sight)) {
+			if taints, _ := x.inTheWay(g); len(taints) > 0 || len(x.nodes) == 0 || g.workers.Broken || g.workers.Max <= 0 || g.workers.Suspended {
+				return
+			}
+			if landed := g.workers.Pod.Land(x.landingNodes()); landed.Nodes == 0 {
+				tell(sight{of: g.of, at: g.template().at, seen: landed.Why, fix: "autoscaler nodepools" + comment("shows what there is; add such a node, or mend the template")})
+			}
+		}),
+	},
+}
+
+// inTheWay are the taints that alone keep the group off a node, of the first such node, when it can land nowhere. What a live pod of the group
+// tolerates was added by an admission plugin and is not in the way.
+func (x *exam) inTheWay(g group) (taints []nodepool.Taint, on string) {
+	shape, nodes := g.workers.Pod, x.landingNodes()
+	if g.workers.Suspended || shape.Land(nodes).Nodes > 0 {
+		return nil, ""
+	}
+	for _, node := range nodes {
+		bare := node
+		bare.Taints = nil
+		if shape.Land([]nodepool.Node{bare}).Nodes == 0 {
+			continue
+		}
+		for _, taint := range node.Taints {
+			bare.Taints = []nodepool.Taint{taint}
+			if shape.Land([]nodepool.Node{bare}).Nodes == 0 && !x.podsTolerate(g, taint) {
+				taints = append(taints, taint)
+			}
+		}
+		return taints, node.Name
+	}
+	return nil, ""
+}
+
+func (x *exam) podsTolerate(g group, taint nodepool.Taint) bool {
+	return slices.ContainsFunc(x.podsOf(g.of, g.name), func(pod *Object) bool {
+		return slices.ContainsFunc(pod.root().get("spec", "tolerations").items(), func(t value) bool {
+			return t.get("key").text() == taint.Key && (t.get("operator").text() == "Exists" || t.get("value").text() == taint.Value)
+		})
+	})
+}

@@ -1,0 +1,120 @@
+package doctor
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// rayStart are checks of what becomes of `ray start` (docs/reference/facts.md#flags-of-ray-start).
+var rayStart = []Check{
+	{
+		Code: "resources-not-parsed", Severity: raydemand.Error,
+		Why: "the operator cannot read the string as JSON and drops the GPUs that it would have derived from the limits: Ray counts what it happens " +
+			"to see on the machine",
+		look: perGroup(func(_ *exam, g group, tell func(sight)) {
+			v := g.get("rayStartParams", "resources")
+			if v.has() && !operatorParses(v.text()) && g.accelerated() && !g.get("rayStartParams", "num-gpus").has() {
+				tell(sight{of: g.of, at: v.at, seen: v.text(), fix: g.requote(v)})
+			}
+		}),
+	},
+	{
+		Code: "resources-quoting", Severity: raydemand.Info,
+		Why: "the shell reads the string and the operator does not: add a GPU or TPU to the limits, and it will not be counted",
+		look: perGroup(func(_ *exam, g group, tell func(sight)) {
+			v := g.get("rayStartParams", "resources")
+			if _, meant := unquoted(v.text()); v.has() && meant && !operatorParses(v.text()) && !g.accelerated() {
+				tell(sight{of: g.of, at: v.at, seen: v.text(), fix: g.requote(v)})
+			}
+		}),
+	},
+	{
+		Code: "memory-limit-absent", Severity: raydemand.Warning,
+		Why: "Ray takes the memory of the whole node for its own, schedules by it, and the kernel or the kubelet ends the pod",
+		look: perGroup(func(_ *exam, g group, tell func(sight)) {
+			limit := g.ray().get("resources", "limits", "memory")
+			if limit.has() || g.get("rayStartParams", "memory").has() || g.memoryField() || !g.ray().has() || g.template().get("resources", "limits", "memory").has() {
+				return
+			}
+			request := g.ray().get("resources", "requests", "memory")
+			if request.has() {
+				tell(sight{of: g.of, at: limit.at, seen: "request " + request.String() + ", no limit", fix: g.patch(g.of.set(limit.at, request.raw))})
+				return
+			}
+			tell(sight{of: g.of, at: limit.at, fix: g.patch(g.of.set(limit.at, "8Gi")) + comment("with what the pod needs")})
+		}),
+	},
+	{
+		Code: "cpu-absent", Severity: raydemand.Warning,
+		Why: "Ray counts the CPUs of the whole node, and Ray's own autoscaler fails on such a group for the whole cluster",
+		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
+			c := g.ray()
+			_, said := g.workers.Resources[raydemand.CPU]
+			if said || !c.has() || g.workers.Broken || c.get("resources", "limits", "cpu").has() || c.get("resources", "requests", "cpu").has() ||
+				g.get("rayStartParams", "num-cpus").has() || len(g.workers.Resources) == 0 && len(c.get("command").items()) > 0 {
+				return
+			}
+			at := c.get("resources", "requests", "cpu").at
+			tell(sight{of: g.of, at: at, fix: g.patch(g.of.set(at, "4")) + comment("with what the pod needs")})
+		}),
+	},
+	{
+		Code: "head-takes-work", Severity: raydemand.Info,
+		Why: "the head runs tasks and actors like a worker, beside the GCS: work that takes its memory takes the cluster down",
+		look: perGroup(func(_ *exam, g group, tell func(sight)) {
+			params := g.get("rayStartParams", "num-cpus")
+			if g.workers == nil && !params.has() && !g.cpuField() && len(g.of.Cluster.Groups) > 0 {
+				tell(sight{of: g.of, at: params.at, fix: g.patch(g.of.set(params.at, "0"))})
+			}
+		}),
+	},
+}
+
+func (g group) memoryField() bool { return g.field("memory") }
+
+func (g group) cpuField() bool { return g.field("cpu") }
+
+// field reports whether the group's field resources has the name; the operator ignores its case.
+func (g group) field(name string) bool {
+	return slices.ContainsFunc(g.get("resources").keys(), func(key string) bool { return strings.EqualFold(key, name) })
+}
+
+// accelerated reports whether the Ray container has a limit that the operator would turn into a flag of `ray start`.
+func (g group) accelerated() bool {
+	limits := g.ray().get("resources", "limits")
+	for _, name := range limits.keys() {
+		q, ok := limits.get(name).quantity()
+		if ok && q.Sign() > 0 && (strings.HasSuffix(name, "gpu") || strings.HasPrefix(name, migPrefix) || name == "google.com/tpu" || name == "aws.amazon.com/neuroncore") {
+			return true
+		}
+	}
+	return false
+}
+
+// operatorParses reports whether the operator v1.6.2 can read rayStartParams.resources: JSON with numbers, perhaps in quotes.
+func operatorParses(text string) bool {
+	var amounts map[string]float64
+	return json.Unmarshal([]byte(strings.Trim(text, "'\"` ")), &amounts) == nil
+}
+
+// unquoted is the JSON that was meant by a string with quotes and backslashes, as Ray's documentation writes it.
+func unquoted(text string) (string, bool) {
+	text = strings.ReplaceAll(strings.Trim(text, "'\"` "), `\`, "")
+	var amounts map[string]float64
+	if json.Unmarshal([]byte(text), &amounts) != nil {
+		return "", false
+	}
+	plain, err := json.Marshal(amounts)
+	return string(plain), err == nil
+}
+
+// requote is the command that writes the string so that the operator and the shell both read it.
+func (g group) requote(v value) string {
+	if plain, ok := unquoted(v.text()); ok {
+		return g.patch(op{Op: "replace", Path: v.at.pointer(), Value: "'" + plain + "'"})
+	}
+	return g.of.edit(`write JSON in single quotes: '{"name": 1}'`)
+}
