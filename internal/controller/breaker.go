@@ -121,7 +121,7 @@ func (b *breaker) trip(now time.Time, config Config, reason string) {
 	b.openUntil, b.failedAt = now.Add(b.cooldown), now
 	b.stalledSince = b.openUntil // the next chance starts when this pause ends
 	b.fell, b.shortage = nil, false
-	b.reason = fmt.Sprintf("%s; no launches until %s", reason, b.openUntil.UTC().Format(time.TimeOnly))
+	b.reason = reason
 }
 
 func (b *breaker) open(now time.Time) bool { return now.Before(b.openUntil) }

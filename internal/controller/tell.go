@@ -71,7 +71,8 @@ func (c *Controller) tellStates(r *record, o outcome) {
 	}
 	for _, g := range v.cluster.Groups {
 		if r.breakers.open(g.Name, v.now) {
-			c.raise(r, v, true, EventGroupFailing, fmt.Sprintf("group %s: %s", g.Name, r.breakers[g.Name].reason))
+			b := r.breakers[g.Name]
+			c.raise(r, v, true, EventGroupFailing, fmt.Sprintf("group %s: %s; no launches until %s", g.Name, b.reason, b.openUntil.UTC().Format(time.TimeOnly)))
 		}
 	}
 }
