@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -14,12 +15,18 @@ import (
 type Landing struct {
 	// Nodes counts the nodes that are ready, schedulable and, were they empty, could hold one pod.
 	Nodes int
-	// Why is the nearest miss in words when Nodes is 0, else empty.
+	// Pools are those whose declared shape could hold one pod, by name: a node of it can come even while there is none.
+	Pools []string
+	// Why is the nearest miss in words when there are neither Nodes nor Pools, else empty.
 	Why string
 }
 
+// Nowhere reports whether neither a node nor the shape of a pool could hold a pod.
+func (l Landing) Nowhere() bool { return l.Nodes == 0 && len(l.Pools) == 0 }
+
 // Land looks for nodes that could hold one pod of this shape. It judges like the scheduler's filters for node name,
-// cordon, taints, node affinity and resources, on empty nodes; what runs there already is not looked at.
+// cordon, taints, node affinity and resources, and like those who hand out parts of a card, on empty nodes; what runs
+// there already is not looked at.
 func (p *PodShape) Land(nodes []Node) Landing {
 	var landing Landing
 	var misses, nearest []miss
@@ -27,17 +34,26 @@ func (p *PodShape) Land(nodes []Node) Landing {
 	for i := range nodes {
 		misses = p.misses(&nodes[i], misses[:0])
 		if len(misses) == 0 {
-			landing.Nodes++
+			landing.add(&nodes[i])
 			continue
 		}
 		if closest == nil || distance(misses) < distance(nearest) {
 			closest, nearest = &nodes[i], append(nearest[:0], misses...)
 		}
 	}
-	if landing.Nodes == 0 {
+	if landing.Nowhere() {
 		landing.Why = p.why(nodes, closest, nearest)
 	}
+	slices.Sort(landing.Pools)
 	return landing
+}
+
+func (l *Landing) add(node *Node) {
+	if node.Declared {
+		l.Pools = append(l.Pools, node.Name)
+		return
+	}
+	l.Nodes++
 }
 
 // missKind is one way in which a node cannot take a pod.
@@ -51,16 +67,18 @@ const (
 	unselected
 	unsuited
 	tooSmall
+	otherMode
+	cardTooSmall
 	absent
 )
 
 // weights order the kinds by how far the node is from taking the pod: a node that lacks a resource altogether, or has
 // other labels, is another kind of node; one that is cordoned is the right one at the wrong time.
-var weights = [...]int{notNamed: 100, notReady: 1, cordoned: 1, tainted: 2, tooSmall: 3, unselected: 4, unsuited: 4, absent: 5}
+var weights = [...]int{notNamed: 100, notReady: 1, cordoned: 1, tainted: 2, tooSmall: 3, otherMode: 3, cardTooSmall: 3, unselected: 4, unsuited: 4, absent: 5}
 
 type miss struct {
 	kind missKind
-	// what is the resource or the label key.
+	// what is the resource or the label key, or says in words what is wrong with the node's cards.
 	what  string
 	taint Taint
 }
@@ -102,7 +120,7 @@ func (p *PodShape) misses(node *Node, list []miss) []miss {
 			list = append(list, miss{kind: tooSmall, what: name})
 		}
 	}
-	return list
+	return p.missesOfCards(node, list)
 }
 
 // repelled appends the cordon and the taints that keep the pod away. A pod that is bound past the scheduler meets
@@ -124,7 +142,7 @@ func (p *PodShape) repelled(node *Node, list []miss) []miss {
 // checkedElsewhere are resources that no node announces: HAMi's scheduler extender checks them from annotations
 // (docs/reference/facts.md#hami-resources).
 var checkedElsewhere = map[string]bool{
-	"nvidia.com/gpumem": true, "nvidia.com/gpumem-percentage": true, "nvidia.com/gpucores": true, "nvidia.com/priority": true,
+	gpuinfo.HAMiMemory: true, gpuinfo.HAMiMemoryPercentage: true, gpuinfo.HAMiCores: true, "nvidia.com/priority": true,
 }
 
 func (p *PodShape) why(nodes []Node, closest *Node, nearest []miss) string {
@@ -145,6 +163,9 @@ func (p *PodShape) why(nodes []Node, closest *Node, nearest []miss) string {
 		words[i] = p.tell(closest, m)
 	}
 	text := "node " + closest.Name + " " + strings.Join(words, " and ")
+	if closest.Declared {
+		text = "pool " + closest.Name + ", as it is declared, " + strings.Join(words, " and ")
+	}
 	if len(nodes) > 1 {
 		text = fmt.Sprintf("the nearest of %d nodes: %s", len(nodes), text)
 	}
@@ -178,6 +199,8 @@ func (p *PodShape) tell(node *Node, m miss) string {
 		return fmt.Sprintf("lacks label %s=%s that nodeSelector wants", m.what, p.Selector[m.what])
 	case unsuited:
 		return "does not match the required node affinity"
+	case otherMode, cardTooSmall:
+		return m.what
 	case absent:
 		return fmt.Sprintf("has no %s where %s is needed", m.what, quantity(m.what, p.Requests[m.what]))
 	default: // tooSmall

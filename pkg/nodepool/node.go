@@ -3,7 +3,6 @@ package nodepool
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -21,6 +20,8 @@ type Node struct {
 	Unschedulable, Ready bool
 	// Allocatable is what the node announces for pods. It does not tell what is free.
 	Allocatable Quantities
+	// Declared: there is no such node; it is what a pool with no node says a new one of it would be, and Name is the pool's.
+	Declared bool
 	// GPUs is what is understood of the node's GPUs; nil where it was not read, which is most often because there are none.
 	GPUs *NodeGPUs
 }
@@ -29,18 +30,6 @@ type Node struct {
 func (n Node) Equal(other Node) bool {
 	return n.Name == other.Name && n.Unschedulable == other.Unschedulable && n.Ready == other.Ready &&
 		slices.Equal(n.Taints, other.Taints) && maps.Equal(n.Labels, other.Labels) && maps.Equal(n.Allocatable, other.Allocatable)
-}
-
-// announced is the node in the form that GPUReader reads, without what is not kept of it: annotations, conditions and capacity, which tell
-// problems more than kinds.
-func (n *Node) announced() NodeObject {
-	object := NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Allocatable: map[string]int64{}}
-	for name, amount := range n.Allocatable {
-		if strings.Contains(name, "/") {
-			object.Allocatable[name] = whole(amount)
-		}
-	}
-	return object
 }
 
 // The effects of a taint that keep a pod away; PreferNoSchedule does not.

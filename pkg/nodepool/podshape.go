@@ -18,6 +18,10 @@ type PodShape struct {
 	// Affinity are the terms of the required node affinity, of which one must match; none means no requirement.
 	Affinity    []NodeTerm
 	Tolerations []Toleration
+	// CardsAsked is over how many cards ACK spreads the GPU memory, by the pod label aliyun.com/gpu-count; 0 is one card.
+	CardsAsked int64
+	// HidesGPUs: the Ray container's environment hides GPUs that it did not ask for. Claims: a container has DRA claims.
+	HidesGPUs, Claims bool
 }
 
 // NodeTerm is one nodeSelectorTerm: all requirements must match. An empty one matches no node.

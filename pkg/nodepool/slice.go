@@ -56,11 +56,8 @@ func (r GPUReader) SlicesOf(shape *PodShape, nodes []Node) []SliceAnswer {
 		return nil
 	}
 	var read []NodeGPUs
-	var misses []miss
-	for i := range nodes {
-		if misses = shape.misses(&nodes[i], misses[:0]); len(misses) == 0 {
-			read = append(read, r.of(&nodes[i]))
-		}
+	for _, node := range shape.landing(nodes) {
+		read = append(read, r.of(node))
 	}
 	if len(read) == 0 {
 		read = []NodeGPUs{r.selected(shape)}
@@ -84,7 +81,7 @@ func (r GPUReader) of(node *Node) NodeGPUs {
 	if node.GPUs != nil {
 		return *node.GPUs
 	}
-	return r.Read(node.announced())
+	return r.Read(node.object())
 }
 
 // selected is a node of which nothing is known but that it has the labels of the template's nodeSelector and no label more. It proves a

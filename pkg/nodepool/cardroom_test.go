@@ -1,0 +1,96 @@
+package nodepool_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+func TestAPodMustFitOneCardWhateverTheSumIs(t *testing.T) {
+	const ack = "aliyun.accelerator/nvidia_count=4 ack.node.gpu.schedule="
+	mem := func(n int) map[string]int64 { return quantities("aliyun.com/gpu-mem", n) }
+	both := quantities("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 400)
+	volcano := quantities("volcano.sh/vgpu-number", 20, "volcano.sh/vgpu-memory", 16384, "volcano.sh/vgpu-cores", 200)
+	tests := []struct {
+		name  string
+		shape nodepool.PodShape
+		node  nodepool.Node
+		why   string
+	}{
+		{"16 GiB on four cards of 15", asking(mem(16)), gpuNode("n", mem(60), ack+"cgpu"), "node n has cards of aliyun.com/gpu-mem 15 where 16 of one card is needed"},
+		{"15 GiB on them", asking(mem(15)), gpuNode("n", mem(60), ack+"cgpu"), ""},
+		{"16 GiB over two cards", nodepool.PodShape{Requests: asking(mem(16)).Requests, CardsAsked: 2}, gpuNode("n", mem(60), ack+"cgpu"), ""},
+		{"over more cards than there are", nodepool.PodShape{Requests: asking(mem(16)).Requests, CardsAsked: 8}, gpuNode("n", mem(60), ack+"cgpu"), "node n has 4 cards where 8 are needed"},
+		{"how large a card is, is not known", asking(mem(16)), gpuNode("n", mem(60), "ack.node.gpu.schedule=cgpu"), ""},
+		{"memory alone on a node for memory and cores", asking(mem(4)), gpuNode("n", both, ack+"core_mem"),
+			"node n takes requests for aliyun.com/gpu-mem with aliyun.com/gpu-core.percentage only"},
+		{"memory and cores on it", asking(quantities("aliyun.com/gpu-mem", 4, "aliyun.com/gpu-core.percentage", 20)), gpuNode("n", both, ack+"core_mem"), ""},
+		{"memory and cores on a node for memory alone", asking(quantities("aliyun.com/gpu-mem", 4, "aliyun.com/gpu-core.percentage", 20)), gpuNode("n", mem(60), ack+"cgpu"),
+			"needs aliyun.com/gpu-core.percentage 20, no node announces it"},
+		{"Volcano", asking(quantities("volcano.sh/vgpu-number", 1, "volcano.sh/vgpu-memory", 9000)), gpuNode("n", volcano, ""),
+			"node n has cards of volcano.sh/vgpu-memory 8192 where 9000 of one card is needed"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			landing := test.shape.Land([]nodepool.Node{test.node})
+			if diff := cmp.Diff(test.why, landing.Why); diff != "" || landing.Nowhere() != (test.why != "") {
+				t.Errorf("%d nodes (-want +got):\n%s", landing.Nodes, diff)
+			}
+		})
+	}
+}
+
+func TestADeclaredShapeIsAPlaceToLandWithoutBeingANode(t *testing.T) {
+	declared := gpuNode("a10", quantities("nvidia.com/gpu", 1), "")
+	declared.Declared = true
+	shape := asking(quantities("nvidia.com/gpu", 1))
+	if diff := cmp.Diff(nodepool.Landing{Pools: []string{"a10"}}, shape.Land([]nodepool.Node{node("cpu"), declared})); diff != "" {
+		t.Errorf("landing (-want +got):\n%s", diff)
+	}
+	shape = asking(quantities("nvidia.com/gpu", 2))
+	want := "the nearest of 2 nodes: pool a10, as it is declared, has nvidia.com/gpu 1 where 2 is needed"
+	if diff := cmp.Diff(nodepool.Landing{Why: want}, shape.Land([]nodepool.Node{node("cpu"), declared})); diff != "" {
+		t.Errorf("landing (-want +got):\n%s", diff)
+	}
+}
+
+func TestRoomIsCountedCardByCard(t *testing.T) {
+	const record = "scheduler.framework.gpushare.allocation"
+	mem := func(n int) map[string]int64 { return quantities("aliyun.com/gpu-mem", n) }
+	ack := func(pods ...nodepool.PodObject) nodepool.NodeObject {
+		return nodepool.NodeObject{Labels: labels("ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=4"), Allocatable: mem(60), Pods: pods}
+	}
+	hami := nodepool.NodeObject{Allocatable: quantities("nvidia.com/gpu", 6), Pods: []nodepool.PodObject{
+		pod(quantities("nvidia.com/gpu", 1), "hami.io/vgpu-devices-allocated", "GPU-a,NVIDIA,4000,50:;")},
+		Annotations: map[string]string{"hami.io/node-nvidia-register": "GPU-a,3,8000,100,A2,0,true:GPU-b,3,8000,100,A2,0,true:"}}
+	share := func(cards, memory, cores int) nodepool.PodShape {
+		return asking(quantities("nvidia.com/gpu", cards, "nvidia.com/gpumem", memory, "nvidia.com/gpucores", cores))
+	}
+	tests := []struct {
+		name  string
+		shape nodepool.PodShape
+		node  nodepool.NodeObject
+		want  int64
+		known bool
+	}{
+		{"pods that are not known", asking(mem(8)), ack(), 0, false},
+		{"fifteen free on each of four, and sixteen wanted", asking(mem(16)), ack(pod(nil)), 0, true},
+		{"eight wanted", asking(mem(8)), ack(pod(nil)), 4, true},
+		{"one card half full", asking(mem(8)), ack(pod(mem(8), record, `{"0":{"1":8}}`)), 3, true},
+		{"HAMi by memory", share(1, 3000, 0), hami, 3, true},
+		{"by cores", share(1, 1000, 60), hami, 1, true},
+		{"by shares", share(1, 1000, 10), hami, 5, true},
+		{"two cards of each pod", share(2, 3000, 0), hami, 1, true},
+		{"whole cards are not counted here", asking(quantities("nvidia.com/gpu", 1)), hami, 0, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, known := nodepool.GPUReader{}.Read(test.node).CardRoom(&test.shape)
+			if got != test.want || known != test.known {
+				t.Errorf("room for %d pods, known %t; want %d, %t", got, known, test.want, test.known)
+			}
+		})
+	}
+}
