@@ -63,10 +63,10 @@ check: ## the fast part of test: lint and unit tests without the race detector
 
 .PHONY: unit
 unit: ## unit, property and fuzz-seed tests; with the race detector the longest ones are shorter
-	@go test -vet=off ./internal/planner ./internal/controller ./pkg/gpuinfo
+	@go test -vet=off -timeout 30m ./internal/planner ./internal/controller ./pkg/gpuinfo
 	CC=$$(.ci/cc "$(HELIOSTAT_CACHE)")
 	export CC CGO_ENABLED=1
-	GOGC=$(LAVISH) go test -race -short -vet=off -gcflags=all=-l ./...
+	GOGC=$(LAVISH) go test -race -short -vet=off -timeout 30m -gcflags=all=-l ./...
 
 .PHONY: e2e
 e2e: ## the real Ray head's conformance, tests of the dev cluster, and the whole loop on it
