@@ -30,6 +30,7 @@ type outcome struct {
 	// withheld: the patch was not written, so nothing else is done either; again: look again at once.
 	withheld, again bool
 	seenToPatched   time.Duration
+	numGPUs         map[string]GroupNumGPUs
 }
 
 // apply carries an intent out: first the one patch, then the drains, then the report to Ray. Only a managed cluster is
@@ -42,11 +43,13 @@ func (c *Controller) apply(ctx context.Context, r *record, v view, wanted intent
 	c.tellStates(r, o)
 	if o.view.mode != nodepool.Managed {
 		r.wantedAt = time.Time{}
+		c.syncNumGPUs(ctx, r, &o)
 		return o
 	}
 	if !o.withheld {
 		c.patch(ctx, r, &o)
 	}
+	c.syncNumGPUs(ctx, r, &o)
 	if o.err == nil && !o.withheld {
 		c.drain(ctx, r, &o)
 	}

@@ -42,6 +42,8 @@ type Decision struct {
 	SeenToPatched time.Duration
 	// Next is the pause until the next reading.
 	Next time.Duration
+	// NumGPUs is how many GPUs a worker has, by group.
+	NumGPUs map[string]GroupNumGPUs
 }
 
 // Age is how old the Ray data is at now; negative when there never was any.

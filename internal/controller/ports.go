@@ -18,6 +18,9 @@ type Kube interface {
 	// Apply writes one guarded patch and returns the cluster's new generation. nodepool.ErrConflict and
 	// nodepool.ErrReadOnly mean: look again; nodepool.ErrNotLeading: another process decides now.
 	Apply(ctx context.Context, change nodepool.Change) (generation int64, err error)
+	// SyncNumGPUs writes numbers of GPUs into the spec, guarded in the same way. A *nodepool.SyncRefusal says that they must not be
+	// written, the other errors are Apply's.
+	SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange) (generation int64, err error)
 	// Event records a Kubernetes Event on the RayCluster. warning selects its type.
 	Event(cluster nodepool.Cluster, warning bool, reason, message string)
 }

@@ -20,6 +20,7 @@ func (c *Controller) publish(r *record, o outcome, next time.Duration) {
 		Paused:   o.paused,
 		Actions:  o.actions, Recent: slices.Clone(r.recent),
 		SeenToPatched: o.seenToPatched, Next: next,
+		NumGPUs: o.numGPUs,
 	}
 	if o.view.stateErr != nil {
 		d.RayErr = o.view.stateErr.Error()

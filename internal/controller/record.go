@@ -39,6 +39,7 @@ type record struct {
 	// generation is that of our last patch; zero when there was none.
 	generation int64
 	patches    patchBackoff
+	syncs      syncs
 	named      map[string]bool // pods that we named while no living node was in them
 	// looks slows the second look down after one that failed; lookErr is why it did.
 	looks   patchBackoff
@@ -66,7 +67,7 @@ func (r *record) recreated(uid string) {
 		r.line = connection{}
 		r.voidRay()
 		r.breakers, r.shapes = breakers{}, shapes{}
-		r.generation, r.conditions = 0, conditions{}
+		r.generation, r.conditions, r.syncs = 0, conditions{}, syncs{}
 		r.guard = dropGuard{}
 	}
 	r.uid = uid

@@ -224,6 +224,8 @@ type fakeKube struct {
 	telling       func() // runs during each Event
 	deposed       bool   // another process leads
 	changes       []nodepool.Change
+	syncErr       error // fails every write of num-gpus
+	synced        []nodepool.NumGPUsChange
 	events        []string
 }
 
@@ -273,6 +275,25 @@ func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, erro
 		if t.WorkersToDelete != nil {
 			g.WorkersToDelete, g.HasScaleStrategy = slices.Clone(t.WorkersToDelete), true
 		}
+	}
+	k.cluster.Generation++
+	return k.cluster.Generation, nil
+}
+
+// SyncNumGPUs writes the numbers as the operator would pass them on: a pod made later announces them.
+func (k *fakeKube) SyncNumGPUs(_ context.Context, change nodepool.NumGPUsChange) (int64, error) {
+	if k.syncErr != nil {
+		return 0, k.syncErr
+	}
+	if change.UID != k.cluster.UID || change.Generation != k.cluster.Generation {
+		return 0, nodepool.ErrConflict
+	}
+	k.synced = append(k.synced, change)
+	for _, t := range change.Targets {
+		g := &k.cluster.Groups[t.Index]
+		g.Resources = g.Resources.Clone()
+		g.Resources[raydemand.GPU] = t.GPUs
+		g.GPUs.Declared, g.GPUs.Derived = &t.GPUs, &t.GPUs
 	}
 	k.cluster.Generation++
 	return k.cluster.Generation, nil

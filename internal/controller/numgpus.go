@@ -1,0 +1,231 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// GroupNumGPUs is how many GPUs a worker of one group has, by all who say so, and what becomes of a difference.
+type GroupNumGPUs struct {
+	nodepool.NumGPUs
+	// Mode is when the reported number may be written into the spec.
+	Mode nodepool.SyncMode
+	// Code and Why say why it is not written; both are empty when there is nothing to write or it was written.
+	Code, Why string
+}
+
+const (
+	// refusalLasts is how long a refusal that was read from managedFields is believed: they change without a trace in what is watched.
+	refusalLasts = time.Minute
+	// revertWindow and mostRewrites: what was written so often within that time and is gone again is somebody else's to decide.
+	revertWindow = 10 * time.Minute
+	mostRewrites = 2
+)
+
+// syncs remembers the writes of num-gpus by group. Losing it costs a write that is refused or undone again.
+type syncs struct {
+	writes  map[string][]written
+	refused map[string]refused
+	backoff patchBackoff
+}
+
+type written struct {
+	gpus raydemand.Amount
+	at   time.Time
+}
+
+type refused struct {
+	refusal *nodepool.SyncRefusal
+	until   time.Time
+}
+
+// syncNumGPUs lays the numbers of GPUs of all groups side by side, tells where they differ, and writes what may be written, all
+// groups in one patch. It never writes in a cycle that changes the scale: each patch is then computed from a spec that nobody changed
+// in between.
+func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
+	o.numGPUs = map[string]GroupNumGPUs{}
+	cluster := &o.view.cluster
+	var due []nodepool.NumGPUsTarget
+	for i := range cluster.Groups {
+		g := &cluster.Groups[i]
+		numbers := GroupNumGPUs{NumGPUs: g.NumGPUs(rayGPUs(o.view, g.Name)), Mode: g.NumGPUsSync}
+		for _, finding := range g.NumGPUsFindings(numbers.NumGPUs) {
+			finding.Object = "RayCluster " + cluster.Key.String()
+			o.findings = append(o.findings, finding)
+		}
+		switch refusal := c.syncRefusal(r, *o, g, numbers.NumGPUs); {
+		case refusal != nil:
+			numbers.Code, numbers.Why = refusal.Code, refusal.Why
+		case numbers.Mismatch:
+			due = append(due, nodepool.NumGPUsTarget{Group: g.Name, Index: g.Index, Field: g.GPUs.Field, GPUs: *numbers.Reported})
+		}
+		o.numGPUs[g.Name] = numbers
+	}
+	if len(due) > 0 {
+		c.writeNumGPUs(ctx, r, o, due)
+	}
+	c.tellNumGPUs(r, *o)
+}
+
+// rayGPUs is what the living Ray nodes of a group announce.
+func rayGPUs(v view, group string) nodepool.RayGPUs {
+	var known nodepool.RayGPUs
+	var newest time.Time
+	var all []raydemand.Amount
+	for _, m := range v.members {
+		if m.Group != group || !m.joined() || len(m.Node.Total) == 0 {
+			continue
+		}
+		amount := m.Node.Total[raydemand.GPU]
+		all = append(all, amount)
+		if known.Newest == nil || m.CreatedAt.After(newest) {
+			known.Newest, newest = &amount, m.CreatedAt
+		}
+	}
+	known.Nodes = len(all)
+	for _, amount := range all {
+		if amount == *known.Newest {
+			known.Same++
+		}
+	}
+	return known
+}
+
+// syncRefusal says why a group's number is not to be written now, or nil: it is to be, or there is nothing to write.
+func (c *Controller) syncRefusal(r *record, o outcome, g *nodepool.WorkerGroup, n nodepool.NumGPUs) *nodepool.SyncRefusal {
+	v := o.view
+	because := func(code, why string) *nodepool.SyncRefusal { return &nodepool.SyncRefusal{Code: code, Why: why} }
+	if n.Reported == nil && g.NumGPUsSync.Writes() {
+		return because(nodepool.SyncNotReported, n.Sources.Reported)
+	}
+	if !n.Mismatch {
+		return nil
+	}
+	switch {
+	case !g.NumGPUsSync.Writes():
+		return because(nodepool.SyncReportOnly, "annotate heliostat.dev/num-gpus-sync: when-empty or enforce to have it written")
+	case v.mode != nodepool.Managed:
+		return because(nodepool.SyncNotManaged, v.why.Message)
+	case !c.kube.Leading():
+		return because(nodepool.SyncNotLeading, "another process leads")
+	}
+	if refusal := v.cluster.SyncRefusal(g); refusal != nil {
+		return refusal
+	}
+	if refusal := r.syncs.refuses(g.Name, *n.Reported, v.now); refusal != nil {
+		return refusal
+	}
+	if g.NumGPUsSync == nodepool.SyncWhenEmpty && (!v.cluster.Empty(g) || o.intent.launch[g.Name] > 0) {
+		return because(nodepool.SyncNotEmpty, "the group has pods, or shall have some")
+	}
+	if busy := slices.ContainsFunc(o.actions, func(a Action) bool { return a.Kind == ActionPatch }); busy || o.withheld || o.err != nil {
+		return because(nodepool.SyncLater, "another patch went first")
+	}
+	if r.syncs.backoff.resting(v.now) {
+		return because(nodepool.SyncLater, "the last write failed")
+	}
+	return nil
+}
+
+// refuses says what was learned of a group lately that forbids to write this number, or nil.
+func (s *syncs) refuses(group string, gpus raydemand.Amount, now time.Time) *nodepool.SyncRefusal {
+	if known := s.refused[group]; known.refusal != nil && now.Before(known.until) {
+		return known.refusal
+	}
+	writes := slices.DeleteFunc(s.writes[group], func(w written) bool { return now.Sub(w.at) >= revertWindow })
+	if len(writes) == 0 {
+		delete(s.writes, group)
+		return nil
+	}
+	s.writes[group] = writes
+	same := 0
+	for _, w := range writes {
+		if w.gpus == gpus {
+			same++
+		}
+	}
+	if same < mostRewrites {
+		return nil
+	}
+	return &nodepool.SyncRefusal{Code: nodepool.SyncReverted,
+		Why: fmt.Sprintf("%s was written %d times within %s and is gone again: set the number where it comes from", gpus, same, revertWindow)}
+}
+
+// writeNumGPUs writes all numbers that are due, or none.
+func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, due []nodepool.NumGPUsTarget) {
+	v := o.view
+	started := c.config.Now()
+	generation, err := c.kube.SyncNumGPUs(ctx, nodepool.NumGPUsChange{
+		Cluster: v.cluster.Key, UID: v.cluster.UID, Generation: v.cluster.Generation, Targets: due})
+	took := c.config.Now().Sub(started)
+	var refusal *nodepool.SyncRefusal
+	result := ResultOK
+	switch {
+	case errors.As(err, &refusal):
+		result = ResultRefused
+	case errors.Is(err, nodepool.ErrConflict):
+		result, o.again = ResultConflict, true
+		r.patches.conflicts++
+	case errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
+		result, o.again = ResultConflict, false
+	case err != nil:
+		result = ResultError
+		r.syncs.backoff.fail(v.now)
+		o.err = fmt.Errorf("writing num-gpus: %w", err)
+	default:
+		r.syncs.backoff, r.generation = patchBackoff{}, generation
+	}
+	for _, target := range due {
+		numbers := o.numGPUs[target.Group]
+		message := fmt.Sprintf("group %s: %s: %q, which is %s", target.Group, target.Field, target.GPUs, numbers.Sources.Reported)
+		switch result {
+		case ResultOK:
+			r.syncs.wrote(target, v.now)
+			c.config.Log.Info("num-gpus written", "cluster", v.cluster.Key.String(), "group", target.Group, "to", target.GPUs.String())
+			c.kube.Event(v.cluster, false, EventNumGPUsWritten, message)
+		case ResultRefused:
+			r.syncs.refuse(target.Group, refusal, v.now)
+			numbers.Code, numbers.Why = refusal.Code, refusal.Why
+			message = refusal.Error()
+		default:
+			numbers.Code, numbers.Why = nodepool.SyncLater, err.Error()
+			message = err.Error()
+		}
+		o.numGPUs[target.Group] = numbers
+		o.actions = append(o.actions, Action{At: started, Kind: ActionSync, Result: result, Group: target.Group, Message: message, Took: took})
+	}
+}
+
+func (s *syncs) wrote(target nodepool.NumGPUsTarget, now time.Time) {
+	if s.writes == nil {
+		s.writes = map[string][]written{}
+	}
+	s.writes[target.Group] = append(s.writes[target.Group], written{target.GPUs, now})
+}
+
+func (s *syncs) refuse(group string, refusal *nodepool.SyncRefusal, now time.Time) {
+	if s.refused == nil {
+		s.refused = map[string]refused{}
+	}
+	s.refused[group] = refused{refusal, now.Add(refusalLasts)}
+}
+
+// quietSyncs are the refusals that need nobody's attention: they are as asked for, or pass by themselves.
+var quietSyncs = []string{
+	"", nodepool.SyncReportOnly, nodepool.SyncNotReported, nodepool.SyncNotEmpty, nodepool.SyncNotManaged, nodepool.SyncNotLeading, nodepool.SyncLater,
+}
+
+// tellNumGPUs raises an Event for each group whose number should be written and must not be.
+func (c *Controller) tellNumGPUs(r *record, o outcome) {
+	for _, group := range sortedKeys(o.numGPUs) {
+		if numbers := o.numGPUs[group]; !slices.Contains(quietSyncs, numbers.Code) {
+			c.raise(r, o.view, true, EventNumGPUsRefused, fmt.Sprintf("group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why))
+		}
+	}
+}
