@@ -194,14 +194,14 @@ func (s *skewed) asOf(at time.Time) raydemand.State {
 }
 
 func TestChurnLosesNoWorkAndLaunchesNoWorkerTooMany(t *testing.T) {
-	seeds := uint64(5)
+	seeds, steps := uint64(5), 1800 // three minutes each
 	if testing.Short() {
-		seeds = 2
+		seeds, steps = 1, 600
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			c := newChurn(t, seed, Config{}, gpuGroup("gpu", 0, 0, 12))
-			for range 1800 { // three minutes
+			for range steps {
 				if c.random.IntN(12) == 0 {
 					for range 1 + c.random.IntN(4) {
 						c.submit()
