@@ -87,7 +87,7 @@ func (p *planning) fullestLot(l *ledger, b *batch, kept map[stock]*pattern, hidd
 		key := stock{lot.shape, lot.named, &lot.free[0]}
 		pat := kept[key]
 		if pat == nil || !pat.holds(b) {
-			made, _ := p.newPattern(b, lot.shape, lot.free, 1)
+			made, _ := p.newPattern(b, lot.shape, lot.free, 1, b.quota(lot))
 			p.credit(&made, b, lot)
 			if l.how == roomiest && b.turn > 0 {
 				made.score.room = p.holding(lot.free)

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -104,6 +105,27 @@ func TestLaunchesAreChosenByTheObjective(t *testing.T) {
 		"the preferred selector comes before price": {snapshot: `{"groups": [
 			{"name": "eu", "resources": {"CPU": 4}, "labels": {"zone": "eu"}, "maxReplicas": 1, "price": 9}, {"name": "us", "resources": {"CPU": 4}, "labels": {"zone": "us"}, "maxReplicas": 9, "price": 1}],
 			"pendingRequests": [{"resources": {"CPU": 4}, "count": 2, "labelSelectors": [{"zone": "eu"}, {"zone": "us"}]}]}`, want: launch{"eu": 1, "us": 1}},
+		"gangs of a node each share a large node that is cheaper than as many small ones": {snapshot: `{"groups": [
+			{"name": "a", "resources": {"GPU": 1}, "maxReplicas": 9, "price": 3}, {"name": "b", "resources": {"GPU": 8}, "maxReplicas": 9, "price": 10}],
+			"pendingGangRequests": [` + eachOf("STRICT_PACK", `{"GPU": 1}`, 8) + `]}`, want: launch{"b": 1}},
+		"so do gangs of several sizes": {snapshot: `{"groups": [
+			{"name": "a", "resources": {"GPU": 2}, "maxReplicas": 9, "price": 6}, {"name": "b", "resources": {"GPU": 8}, "maxReplicas": 9, "price": 15}],
+			"pendingGangRequests": [{"id": "w", "strategy": "STRICT_PACK", "bundles": [{"GPU": 1}]}, {"id": "x", "strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]},
+				{"id": "y", "strategy": "PACK", "bundles": [{"GPU": 0.5}, {"GPU": 0.5}, {"GPU": 0.5}, {"GPU": 0.5}]}, {"id": "z", "strategy": "SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}]}]}`, want: launch{"b": 1}},
+		"gangs that spread strictly share large nodes, one bundle of each on a node": {snapshot: `{"groups": [
+			{"name": "a", "resources": {"GPU": 1}, "maxReplicas": 99, "price": 3}, {"name": "b", "resources": {"GPU": 8}, "maxReplicas": 99, "price": 6}],
+			"pendingGangRequests": [` + eachOf("STRICT_SPREAD", `{"GPU": 1}, {"GPU": 1}`, 4) + `]}`, want: launch{"b": 2}},
+		"a gang and requests share a node": {snapshot: `{"groups": [
+			{"name": "a", "resources": {"GPU": 4}, "maxReplicas": 9, "price": 4}, {"name": "b", "resources": {"GPU": 8}, "maxReplicas": 9, "price": 6}],
+			"pendingRequests": [{"resources": {"GPU": 1}, "count": 4}],
+			"pendingGangRequests": [{"strategy": "STRICT_PACK", "bundles": [{"GPU": 4}]}]}`, want: launch{"b": 1}},
+		"gangs that share a label share a node of its value": {snapshot: `{"groups": [
+			{"name": "a", "resources": {"GPU": 1}, "maxReplicas": 9, "price": 3, "labels": {"rack": "1"}}, {"name": "b", "resources": {"GPU": 8}, "maxReplicas": 9, "price": 10, "labels": {"rack": "1"}}],
+			"pendingGangRequests": [{"id": "x", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 1}, {"GPU": 1}]},
+				{"id": "y", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 1}, {"GPU": 1}]}]}`, want: launch{"b": 1}},
+		"where pods are short, gangs share a larger one": {snapshot: `{"maxWorkers": 1, "groups": [
+			{"name": "a", "resources": {"GPU": 1}, "maxReplicas": 9, "price": 1}, {"name": "b", "resources": {"GPU": 8}, "maxReplicas": 9, "price": 10}],
+			"pendingGangRequests": [{"id": "x", "strategy": "STRICT_PACK", "bundles": [{"GPU": 1}]}, {"id": "y", "strategy": "STRICT_PACK", "bundles": [{"GPU": 0.5}]}]}`, want: launch{"b": 1}},
 		"a replica of many hosts is paid for as a whole": {snapshot: `{"groups": [
 			{"name": "four", "resources": {"CPU": 4}, "numOfHosts": 4, "maxReplicas": 9, "price": 1}, {"name": "one", "resources": {"CPU": 4}, "maxReplicas": 9, "price": 1.5}],
 			"pendingRequests": [{"resources": {"CPU": 4}, "count": 6}]}`, want: launch{"four": 4, "one": 2}},
@@ -114,6 +136,15 @@ func TestLaunchesAreChosenByTheObjective(t *testing.T) {
 			}
 		})
 	}
+}
+
+// eachOf writes a number of gangs of the same bundles.
+func eachOf(strategy, bundles string, count int) string {
+	var all []string
+	for i := range count {
+		all = append(all, fmt.Sprintf(`{"id": "%d", "strategy": "%s", "bundles": [%s]}`, i, strategy, bundles))
+	}
+	return strings.Join(all, ", ")
 }
 
 // drawPriced is a snapshot whose groups have prices and priorities too.
@@ -134,7 +165,7 @@ func TestNoStrategyAloneDoesBetterThanThePlan(t *testing.T) {
 		given, out := p.settle()
 		plan := p.verdict(given, &out)
 		for _, how := range []strategy{fullest, thriftiest, jointly} {
-			alone := p.complete(p.round(make([]int64, len(p.groups)), how), how)
+			alone := p.complete(make([]int64, len(p.groups)), p.round(make([]int64, len(p.groups)), how), how)
 			if alone.compare(&plan) < 0 {
 				t.Errorf("strategy %d launches %v, which is better than %v", how, alone.given, given)
 			}

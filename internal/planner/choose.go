@@ -20,8 +20,8 @@ type filled struct {
 	after vector
 }
 
-// fill packs what waits onto one node, largest first.
-func (b *batch) fill(free vector, labels int, left []int64) ([]portion, vector) {
+// fill packs what waits onto one node, largest first, at most quota bundles.
+func (b *batch) fill(free vector, labels int, left []int64, quota int64) ([]portion, vector) {
 	var take []portion
 	free = slices.Clone(free)
 	for k := range b.items {
@@ -30,30 +30,26 @@ func (b *batch) fill(free vector, labels int, left []int64) ([]portion, vector) 
 		if left[i] == 0 || it.rank[labels] == noMatch {
 			continue
 		}
-		limit := left[i]
-		if b.spread {
-			limit = 1
-		}
-		n := free.times(it.need, limit)
+		n := free.times(it.need, min(left[i], quota))
 		if n == 0 {
 			continue
 		}
 		take = append(take, portion{i, n})
 		free.subtract(it.need, n)
-		if b.spread {
+		if quota -= n; quota == 0 {
 			break
 		}
 	}
 	return take, free
 }
 
-// newPattern fills hosts nodes of a shape one after the other. Equal hosts are filled at once.
-func (p *planning) newPattern(b *batch, s *shape, free vector, hosts int64) (pattern, bool) {
+// newPattern fills hosts nodes of a shape one after the other, each with at most quota bundles. Equal hosts are filled at once.
+func (p *planning) newPattern(b *batch, s *shape, free vector, hosts, quota int64) (pattern, bool) {
 	var pat pattern
 	left := append(b.scratch[:0], b.left...)
 	b.scratch = left
 	for rest := hosts; rest > 0; {
-		take, after := b.fill(free, s.labels, left)
+		take, after := b.fill(free, s.labels, left, quota)
 		count := rest
 		for _, t := range take {
 			count = min(count, left[t.item]/t.count)
@@ -228,7 +224,7 @@ func (p *planning) bestOnTheWay(l *ledger, b *batch, kept map[*shape]*pattern, f
 		}
 		pat := kept[lot.shape]
 		if pat == nil || !pat.holds(b) || !slices.Equal(lot.free, lot.shape.total) {
-			made, _ := p.newPattern(b, lot.shape, lot.free, 1)
+			made, _ := p.newPattern(b, lot.shape, lot.free, 1, b.quota(lot))
 			if hidden {
 				p.rate(&made, l.how, b, lot.shape.group, 1, fair)
 			}

@@ -19,7 +19,7 @@ const (
 
 // joinable reports whether a batch can be answered as one program: nothing in it but counts ties bundles together.
 func (b *batch) joinable() bool {
-	return !b.spread && b.avoid == 0 && b.join == 0 && waiting(b.left) <= maxProgramItems
+	return b.apart == 0 && b.avoid == 0 && b.join == 0 && waiting(b.left) <= maxProgramItems
 }
 
 func waiting(left []int64) (kinds int) {
@@ -36,6 +36,8 @@ type part struct {
 	items []*item
 	left  []int64
 	at    []int
+	// most is how many bundles of each item one node may take; nil is as many as fit.
+	most []int64
 }
 
 func (b *batch) part() part {
@@ -88,7 +90,7 @@ func (p *planning) launchJointly(l *ledger, b *batch) {
 func (p *planning) cover(w *part, bins []bin, spare int64) packing {
 	budget := budgets{podBudget: min(spare, maxCount), acceleratorBudget: math.MaxInt64}
 	if alone, bins := w.onAccelerators(bins); len(alone.items) > 0 && len(alone.items) < len(w.items) {
-		c := newCovering(alone.items, alone.left, bins, budget)
+		c := newCovering(&alone, bins, budget)
 		var most int64
 		for _, f := range c.best(programDives).fillings {
 			most += f.count * bins[f.bin].accelerators
@@ -96,7 +98,7 @@ func (p *planning) cover(w *part, bins []bin, spare int64) packing {
 		budget[acceleratorBudget] = most
 		p.steps += c.steps
 	}
-	c := newCovering(w.items, w.left, bins, budget)
+	c := newCovering(w, bins, budget)
 	found := c.best(programDives)
 	p.steps += c.steps
 	return found
@@ -124,6 +126,9 @@ func (w *part) onAccelerators(bins []bin) (part, []bin) {
 	for at, needed := range needs {
 		if needed {
 			alone.items, alone.left, alone.at = append(alone.items, w.items[at]), append(alone.left, w.left[at]), append(alone.at, w.at[at])
+			if w.most != nil {
+				alone.most = append(alone.most, w.most[at])
+			}
 			for i := range own {
 				own[i].admits = append(own[i].admits, bins[i].admits[at])
 			}

@@ -21,6 +21,7 @@ func decide(s *Snapshot, policy Policy) (p *planning, given []int64, out outcome
 
 	p = newPlanning(r, s, policy)
 	given, out = p.settle()
+	out.share()
 	r.stopIdle(out.used, given)
 	return p, given, out
 }
@@ -32,6 +33,8 @@ type planning struct {
 	requests []*item
 	claims   []claim
 	gangs    []*gang
+	// crowds counts the gangs, equal ones that are placed together once.
+	crowds int
 	// base lists what is free now, totals what is there whatever is in use.
 	base, totals []lot
 	yard         yardstick
@@ -59,6 +62,7 @@ func newPlanning(r *roster, s *Snapshot, policy Policy) *planning {
 		return p // nothing is asked for, so nobody asks what is free
 	}
 	p.base = r.openLedger(false, r.holders(p.gangs))
+	p.crowds = crowds(p.gangs)
 	p.totals = p.base
 	if len(p.claims) > 0 {
 		p.totals = r.openLedger(true, nil)

@@ -12,7 +12,9 @@ type covering struct {
 	items []*item
 	// left counts the bundles of each item that wait, limit how often each bin may still be used.
 	left, limit []int64
-	bins        []bin
+	// most is how many bundles of each item one host may take; nil is as many as fit.
+	most []int64
+	bins []bin
 	// budget is what all bins together may still take.
 	budget budgets
 	// rows counts the rows of the program: items first, then limited bins by limitRow, then budgets by budgetRow.
@@ -20,9 +22,9 @@ type covering struct {
 	limited, limitRow []int
 	budgetRow         [len(budgets{})]int
 	dearest           float64
-	// nodes is what one knapsack may look at. steps counts the work so far.
-	nodes, steps int
-	pool         []column
+	// nodes is what one knapsack may look at. steps counts the work so far, and work is how much of it there may be.
+	nodes, steps, work int
+	pool               []column
 	// exact: the last knapsacks were searched to the end, so the program's value is a lower bound.
 	exact bool
 	sack  knapsack
@@ -65,12 +67,19 @@ const (
 	pricingRounds = 60
 )
 
-// maxSteps bounds the search for something better than the first answer of one program. A step is a node of a knapsack, or as much
-// work on the program: some tens of nanoseconds.
+// maxSteps bounds the work on one program. Columns are looked for and dives go on as long as it is not used up; greedy packing, which
+// every answer ends with, may take as much again, and what it has not packed by then is left over. A step is a node of a
+// knapsack, or as much work on the program: some tens of nanoseconds.
 const maxSteps = 200_000
 
-func newCovering(items []*item, left []int64, bins []bin, budget budgets) *covering {
-	c := &covering{items: items, left: left, bins: bins, budget: budget, nodes: pricingNodes}
+// tired reports whether the search for something better is over.
+func (c *covering) tired() bool { return c.steps > c.work }
+
+// spent reports whether all work on the program is over.
+func (c *covering) spent() bool { return c.steps > 2*c.work }
+
+func newCovering(w *part, bins []bin, budget budgets) *covering {
+	c := &covering{items: w.items, left: w.left, most: w.most, bins: bins, budget: budget, nodes: pricingNodes, work: maxSteps}
 	for i := range bins {
 		c.limit = append(c.limit, min(bins[i].limit, c.useful(i)))
 		c.dearest = max(c.dearest, bins[i].cost)
@@ -105,7 +114,11 @@ func (c *covering) seed() {
 // perHost is how many bundles of an item one host of a bin can have a use for.
 func (c *covering) perHost(b, i int) int64 {
 	hosts := c.bins[b].hosts
-	return (c.left[i] + hosts - 1) / hosts
+	n := (c.left[i] + hosts - 1) / hosts
+	if c.most != nil {
+		n = min(n, c.most[i])
+	}
+	return n
 }
 
 // solve answers the linear program. It returns its value in s.
@@ -118,6 +131,10 @@ func (c *covering) solve(s *simplex) {
 		c.exact = true
 		found := false
 		for b := range c.bins {
+			if c.tired() {
+				c.exact = false
+				return
+			}
 			if c.limit[b] <= 0 {
 				continue
 			}
@@ -176,7 +193,7 @@ func (c *covering) forceNative(b int, least float64) (best []portion, most float
 	most = least
 	for _, must := range kinds {
 		free := slices.Clone(c.bins[b].free)
-		if !must.native || free.times(must.need, must.limit) == 0 {
+		if c.spent() || !must.native || free.times(must.need, must.limit) == 0 {
 			continue
 		}
 		free.subtract(must.need, 1)

@@ -38,7 +38,7 @@ func drawCovering(t *rapid.T) *covering {
 		}
 		bins = append(bins, b)
 	}
-	return newCovering(items, left, bins, budgets{rapid.Int64Range(1, 9).Draw(t, "pods"), rapid.Int64Range(0, 9).Draw(t, "accelerators")})
+	return newCovering(&part{items: items, left: left}, bins, budgets{rapid.Int64Range(1, 9).Draw(t, "pods"), rapid.Int64Range(0, 9).Draw(t, "accelerators")})
 }
 
 // checkPacking reports what a packing does that it may not.
@@ -177,4 +177,26 @@ func TestAKnapsackSearchedToTheEndFindsTheMostValuableFilling(t *testing.T) {
 			t.Error("a search cut short finds more than there is")
 		}
 	})
+}
+
+// TestTheWorkOnOneProgramIsBounded has as many shapes and groups as one program may have. What is under way when the budget is used
+// up is finished.
+func TestTheWorkOnOneProgramIsBounded(t *testing.T) {
+	s := wideFleet(maxProgramBins)
+	s.Requests = randomShapes(maxProgramItems, 50)
+	p := newPlanning(newRoster(&s), &s, Policy{})
+	b := p.newBatch("", p.requests, jointly)
+	w := b.part()
+	_, bins := p.openBins(p.open(p.base, make([]int64, len(p.groups))), b, &w)
+	c := newCovering(&w, bins, budgets{maxCount, maxCount})
+	c.best(programDives)
+	if most := 2*maxSteps + maxProgramBins*pricingNodes + maxProgramItems*pricingNodes; c.steps > most {
+		t.Errorf("the program takes %d steps, at most %d are allowed", c.steps, most)
+	}
+	if c.steps < maxSteps {
+		t.Fatalf("the program takes %d steps, too few for this test", c.steps)
+	}
+	if plan := Compute(s, Policy{}); unserved(plan) > 0 {
+		t.Errorf("%d bundles are not served: what the program leaves over is to be launched for otherwise", unserved(plan))
+	}
 }

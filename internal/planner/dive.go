@@ -12,7 +12,8 @@ const roundingSlack = 1e-3
 // the one nearest to once, and the program is solved again for what is left. What no bin takes stays in c.left.
 //
 // Rounding up is dear where a large bin is used a little, so before each time what is left is also packed greedily by
-// what the program says that bundles are worth, and the best of all these packings is returned.
+// what the program says that bundles are worth, and the best of all these packings is returned. With the budget of work used up
+// the last of them ends the dive.
 func (c *covering) dive(s *simplex, choice int) []packed {
 	var chosen []packed
 	best := c.nothing()
@@ -27,11 +28,14 @@ func (c *covering) dive(s *simplex, choice int) []packed {
 			choice = 0
 			c.fix(&c.pool[cols[at]], 1, &chosen)
 		}
-		if sum(c.left) == 0 || c.costOf(chosen) >= best.cost && best.unserved == 0 {
+		if sum(c.left) == 0 || c.tired() || c.costOf(chosen) >= best.cost && best.unserved == 0 {
 			break
 		}
 		s.restart()
 		c.solve(s)
+	}
+	if sum(c.left) > 0 && c.tired() {
+		best.keep(c.finished(s.dual, chosen))
 	}
 	best.keep(c.attempt(chosen))
 	copy(c.left, best.left)
@@ -186,7 +190,7 @@ func (c *covering) explore(s *simplex, dives int, bound float64) packing {
 		if found.unserved < best.unserved || found.unserved == best.unserved && found.cost < best.cost*(1-1e-9) {
 			best = found
 		}
-		if best.unserved == 0 && best.cost <= bound*(1+1e-6) || c.steps > maxSteps {
+		if best.unserved == 0 && best.cost <= bound*(1+1e-6) || c.tired() {
 			break
 		}
 	}

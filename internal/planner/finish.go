@@ -32,7 +32,7 @@ func (a *attempt) keep(other attempt) {
 func (c *covering) finished(dual []float64, chosen []packed) attempt {
 	left, limit, budget := slices.Clone(c.left), slices.Clone(c.limit), c.budget
 	all := slices.Clone(chosen)
-	for sum(c.left) > 0 {
+	for sum(c.left) > 0 && !c.spent() {
 		best, most := column{bin: -1}, 0.0
 		for b := range c.bins {
 			if c.affordable(b) == 0 {

@@ -7,8 +7,9 @@ type batch struct {
 	purpose string // for the log; empty for plain requests
 	items   []*item
 	left    []int64 // bundles of each item that wait
-	// spread allows one bundle per node; turn tells the gang's own nodes from others.
-	spread bool
+	// apart is how many bundles one node may take, 0 for as many as fit: of that many strictly spread gangs one each. turn
+	// tells the gangs' own nodes from others.
+	apart  int64
 	turn   int
 	within domain
 	// avoid and join name a gang whose former nodes are forbidden, or the only ones allowed; 0 is none.
@@ -50,7 +51,7 @@ func (b *batch) served() bool {
 
 func (b *batch) admits(l *lot) bool {
 	switch {
-	case b.spread && l.gang == b.turn,
+	case b.quota(l) == 0,
 		b.avoid > 0 && slices.Contains(l.placed, b.avoid),
 		b.join > 0 && !slices.Contains(l.placed, b.join):
 		return false
@@ -60,12 +61,15 @@ func (b *batch) admits(l *lot) bool {
 
 func (b *batch) admitsLabels(set int) bool { return b.within.admits(set) }
 
-// limit is how many bundles of an item one node may take.
-func (b *batch) limit(i int) int64 {
-	if b.spread {
-		return min(b.left[i], 1)
+// quota is how many bundles one node of a lot may still take, whatever fits.
+func (b *batch) quota(l *lot) int64 {
+	switch {
+	case b.apart == 0:
+		return maxCount
+	case l.gang == b.turn:
+		return b.apart - l.taken
 	}
-	return b.left[i]
+	return b.apart
 }
 
 // place serves a batch: on nodes that run or already take demand, then on those on their way, then on new ones.
@@ -153,7 +157,7 @@ func (l *ledger) useLots(b *batch, i, choice int, wanted func(*lot) bool) {
 // useLot fills as many nodes of a lot as the item needs, the last one perhaps in part. It returns how many lots
 // were split off in front of what is left.
 func (l *ledger) useLot(at int, b *batch, i int) int {
-	each := l.lots[at].free.times(b.items[i].need, b.limit(i))
+	each := l.lots[at].free.times(b.items[i].need, min(b.left[i], b.quota(&l.lots[at])))
 	if each == 0 {
 		return 0
 	}
@@ -163,7 +167,7 @@ func (l *ledger) useLot(at int, b *batch, i int) int {
 		l.take(at, b, full, []portion{{i, each}})
 		at++
 	}
-	if rest := b.left[i]; full < count && rest > 0 && !b.spread {
+	if rest := b.left[i]; full < count && rest > 0 {
 		l.take(at, b, 1, []portion{{i, rest}})
 		at++
 	}
@@ -182,9 +186,7 @@ func (l *ledger) take(at int, b *batch, count int64, portions []portion) {
 	lot := &l.lots[at]
 	lot.touched, lot.hidden = true, false
 	lot.named |= b.named(portions)
-	if b.spread {
-		lot.gang = b.turn
-	}
+	b.mark(lot, portions)
 	lot.free = slices.Clone(lot.free)
 	for _, p := range portions {
 		lot.free.subtract(b.items[p.item].need, p.count)
@@ -197,6 +199,19 @@ func (l *ledger) take(at int, b *batch, count int64, portions []portion) {
 		for _, p := range portions {
 			l.waits = append(l.waits, wait{b.items[p.item], p.count * count, lot.since})
 		}
+	}
+}
+
+// mark books the bundles of strictly spread gangs on a node.
+func (b *batch) mark(lot *lot, portions []portion) {
+	if b.apart == 0 {
+		return
+	}
+	if lot.gang != b.turn {
+		lot.gang, lot.taken = b.turn, 0
+	}
+	for _, p := range portions {
+		lot.taken += p.count
 	}
 }
 

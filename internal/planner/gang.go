@@ -17,7 +17,9 @@ type gang struct {
 	options []option
 	// held are the nodes that hold a bundle of it already.
 	held bool
-	key  string
+	// key is equal for gangs that ask for the same; the ID does not matter. weight is the size of the preferred option.
+	key    string
+	weight float64
 }
 
 // option is one way to have the whole gang. A strictly packed one is a single bundle.
@@ -29,10 +31,21 @@ type option struct {
 // need, because each is placed whole before the next begins.
 func (r *roster) newGangs(gangs []raydemand.Gang) []*gang {
 	all := make([]*gang, 0, len(gangs))
+	known := map[kindOf][]*gang{}
 	for i := range gangs {
-		if len(gangs[i].Bundles) > 0 {
-			all = append(all, r.newGang(&gangs[i]))
+		g := &gangs[i]
+		if len(g.Bundles) == 0 {
+			continue
 		}
+		kind := kindOfGang(g)
+		at := slices.IndexFunc(known[kind], func(other *gang) bool { return asksAs(g, other.Gang) })
+		if at >= 0 {
+			all = append(all, known[kind][at].twin(g))
+			continue
+		}
+		made := r.newGang(g)
+		known[kind] = append(known[kind], made)
+		all = append(all, made)
 	}
 	slices.SortStableFunc(all, hardestFirst)
 	for i := range all {
@@ -50,6 +63,9 @@ func (r *roster) newGang(g *raydemand.Gang) *gang {
 		}
 	}
 	made.key = made.signature()
+	for _, it := range made.options[0].items {
+		made.weight += it.worth * float64(it.request.Count)
+	}
 	return made
 }
 
@@ -80,7 +96,6 @@ func gangRequests(g *raydemand.Gang, bundles []raydemand.Bundle, selectors []ray
 	return []raydemand.Request{whole}
 }
 
-// signature is equal for gangs that ask for the same; the ID does not matter.
 func (g *gang) signature() string {
 	var s strings.Builder
 	s.WriteString(string(g.Strategy) + "\x00" + g.TopologyLabel + "\x00")
@@ -97,7 +112,7 @@ func (g *gang) signature() string {
 func hardestFirst(a, b *gang) int {
 	if order := cmp.Or(
 		compareBool(b.bound(), a.bound()),
-		cmp.Compare(b.weight(), a.weight()),
+		cmp.Compare(b.weight, a.weight),
 		cmp.Compare(a.key, b.key),
 		cmp.Compare(a.ID, b.ID),
 	); order != 0 {
@@ -117,16 +132,11 @@ func (g *gang) strict() bool {
 	return g.Strategy == raydemand.StrictPack || g.Strategy == raydemand.StrictSpread
 }
 
-// weight is the size of the preferred option.
-func (g *gang) weight() (sum float64) {
-	for _, it := range g.options[0].items {
-		sum += it.worth * float64(it.request.Count)
-	}
-	return sum
-}
-
 // holders lists for each node which gangs hold a bundle there already, by the gang's number.
 func (r *roster) holders(gangs []*gang) [][]int {
+	if !slices.ContainsFunc(r.nodes, func(n node) bool { return len(n.PlacedLabels) > 0 }) {
+		return nil
+	}
 	byLabel := make(map[string]*gang, len(gangs))
 	for _, g := range gangs {
 		if g.ID != "" {
@@ -146,34 +156,28 @@ func (r *roster) holders(gangs []*gang) [][]int {
 	return placed
 }
 
-// placeGang places the whole gang or nothing: each option on a copy of the ledger, in order. It returns the ledger to
-// go on with.
-func (p *planning) placeGang(l *ledger, g *gang) (*ledger, bool) {
-	for _, o := range g.options {
-		if trial, ok := p.placeOption(l, g, o); ok {
-			p.release(l)
-			return trial, true
+// placeOption places equal gangs, all of them, by one of their options wherever they may lie: in one domain after the other where a gang
+// wants to share a label. The one whose launches are best by the objective is taken; nothing is better than no launch, so the first
+// that needs none ends the search.
+func (p *planning) placeOption(l *ledger, gangs []*gang, o int) (best *ledger, ok bool) {
+	g := gangs[0]
+	option := g.options[o]
+	for _, d := range p.roomy(l, p.domains(l, g), option) {
+		b := p.newBatch("gang", option.items, l.how)
+		for i := range b.left {
+			b.left[i] = min(b.left[i]*int64(len(gangs)), maxCount)
 		}
-	}
-	return l, false
-}
-
-// placeOption places the gang wherever it may lie: in one domain after the other where it wants to share a label. The one
-// whose launches are best by the objective is taken; nothing is better than no launch, so the first that needs none ends
-// the search.
-func (p *planning) placeOption(l *ledger, g *gang, o option) (best *ledger, ok bool) {
-	for _, d := range p.roomy(l, p.domains(l, g), o) {
-		b := p.newBatch("gang", o.items, l.how)
 		b.turn, b.within = g.number, d
 		switch {
 		case g.Strategy == raydemand.StrictSpread:
-			b.spread, b.avoid = true, g.number
+			b.apart, b.avoid = int64(len(gangs)), g.number
 		case g.Strategy == raydemand.StrictPack && g.held:
 			b.join = g.number
 		}
 		trial := p.trial(l)
 		p.place(trial, b)
-		if b.served() && (best == nil || p.compareLaunches(o, trial.launched, best.launched) < 0) {
+		trial.runs = append(trial.runs, run{gangs, o, d})
+		if b.served() && (best == nil || p.compareLaunches(option, trial.launched, best.launched) < 0) {
 			best, trial = trial, best
 		}
 		p.release(trial)

@@ -41,7 +41,7 @@ func (p *planning) launchBest(l *ledger, b *batch) {
 				continue
 			}
 			if patterns[i] == nil || !patterns[i].holds(b) {
-				pat, _ := p.newPattern(b, g.shape, g.shape.total, g.hosts)
+				pat, _ := p.newPattern(b, g.shape, g.shape.total, g.hosts, b.quota(&lot{}))
 				p.rate(&pat, l.how, b, i, g.hosts, fair)
 				patterns[i] = &pat
 			}
@@ -63,8 +63,8 @@ func (p *planning) fairPrices(l *ledger, b *batch) []float64 {
 		return nil
 	}
 	fair, most := make([]float64, len(b.items)), int64(maxCount)
-	if b.spread {
-		most = 1
+	if b.apart > 0 {
+		most = b.apart
 	}
 	for at, it := range b.items {
 		for i := range p.groups {
@@ -108,9 +108,7 @@ func (p *planning) launchPattern(l *ledger, b *batch, g *group, pat *pattern) {
 			lot.free, lot.touched = f.after, true
 			lot.named = b.named(f.take)
 		}
-		if b.spread && lot.touched {
-			lot.gang = b.turn
-		}
+		b.mark(&lot, f.take)
 		l.lots = append(l.lots, lot)
 		l.record(b, g.shape.group, lot.count, f.take)
 	}

@@ -25,6 +25,8 @@ type ledger struct {
 	log      []entry
 	// waits lists what was placed on pods that were asked for earlier and have not joined yet.
 	waits []wait
+	// runs lists the gangs that were placed.
+	runs []run
 }
 
 // lot is a number of nodes that are equal in all that matters, so that work depends on how many kinds of nodes there
@@ -48,9 +50,10 @@ type lot struct {
 	planned bool
 	// named are the resources that this demand asks for.
 	named nameSet
-	// gang is the strictly spread gang that holds a bundle here, by its turn; placed lists the gangs that held one
-	// before, by their number in the snapshot.
+	// gang names the strictly spread gangs that were placed here last, by their turn, and taken counts their bundles on each
+	// node; placed lists the gangs that held one before, by their number in the snapshot.
 	gang   int
+	taken  int64
 	placed []int
 }
 
@@ -76,6 +79,7 @@ func (l *ledger) copyFrom(other *ledger) {
 	l.launched = append(l.launched[:0], other.launched...)
 	l.log = append(l.log[:0], other.log...)
 	l.waits = append(l.waits[:0], other.waits...)
+	l.runs = append(l.runs[:0], other.runs...)
 	l.spare, l.how, l.stepwise, l.joinable = other.spare, other.how, other.stepwise, other.joinable
 }
 

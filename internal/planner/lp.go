@@ -127,10 +127,10 @@ func (c *covering) slackPrice(row int) float64 {
 	return 0
 }
 
-// improve enters columns until none of those known makes the program cheaper. It reports false when the pivots that
+// improve enters columns until none of those known makes the program cheaper. It reports false when the pivots or the work that
 // were allowed are used up.
 func (s *simplex) improve(pool []column) bool {
-	for ; s.pivots > 0; s.pivots-- {
+	for ; s.pivots > 0 && !s.tired(); s.pivots-- {
 		s.steps += (s.rows*s.rows + 4*len(pool)) / stepSize
 		best, worst := -1, -tolerance*s.dearest
 		for j := range pool {

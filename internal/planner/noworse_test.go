@@ -21,8 +21,9 @@ func TestPlansAreNoWorseThanRays(t *testing.T) {
 		"replicas-fill-the-common-bound": {Launch: map[string]int{"g1": 4}},
 		// request_resources launches, requests launch the rest: offered all these pods at once, what is small takes the wrong ones.
 		"found-again-step-by-step": {Launch: map[string]int{"group-0": 4}, Unserved: 2},
-		// In Ray's order the nodes that a gang has come to already take the next one too.
-		"what-was-placed-before-counts": {Launch: map[string]int{"group-0": 2, "group-3": 3}},
+		// In Ray's order the nodes that a gang has come to already take the next one too. All together cost less still: the second
+		// pod is of group-2.
+		"what-was-placed-before-counts": {Launch: map[string]int{"group-0": 1, "group-2": 1, "group-3": 3}},
 		// Tightly placed, the gangs take the accelerators beside which the CPUs serve requests.
 		"gangs-on-the-roomiest-nodes": {Launch: map[string]int{"group-0": 2, "group-3": 1}, Unserved: 5},
 		// Two idle nodes whose time is not over serve all of request_resources.

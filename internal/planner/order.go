@@ -64,8 +64,10 @@ func (p *planning) itemCount() int {
 	for _, c := range p.claims {
 		items += len(c.items)
 	}
-	for _, g := range p.gangs {
-		items += len(g.options[0].items)
+	for gangs := p.gangs; len(gangs) > 0; {
+		var front []*gang
+		front, gangs = crowd(gangs)
+		items += len(front[0].options[0].items)
 	}
 	return items
 }

@@ -336,12 +336,19 @@ func TestWhatIsCalledServedCanReallyBePlaced(t *testing.T) {
 		for i := range s.Gangs {
 			s.Gangs[i].Fallbacks = nil
 		}
+		for i := range rapid.IntRange(0, 2*len(s.Gangs)).Draw(t, "equal gangs") {
+			equal := s.Gangs[0]
+			equal.ID = fmt.Sprint("equal", i)
+			s.Gangs = append(s.Gangs, equal)
+		}
 		s.Requests = s.Requests[:min(len(s.Requests), 2)]
 		s.Constraint, s.KeptResources = nil, nil
 		plan := Compute(s, Policy{})
 		search := newSearch(applied(s, plan, 0))
-		if len(plan.InfeasibleGangRequests) == 0 {
-			search.gangs = s.Gangs
+		for _, g := range s.Gangs {
+			if !slices.ContainsFunc(plan.InfeasibleGangRequests, func(u UnmetGang) bool { return u.ID == g.ID }) {
+				search.gangs = append(search.gangs, g)
+			}
 		}
 		left := map[string]int64{}
 		for _, u := range plan.InfeasibleRequests {
@@ -410,9 +417,6 @@ func newSearch(s Snapshot) *search {
 }
 
 func (x *search) succeeds() bool {
-	if len(x.gangs) == 0 {
-		return x.place(nil, 0)
-	}
 	return x.place(make([]int, 0, 8), 0)
 }
 
@@ -423,10 +427,16 @@ func (x *search) place(where []int, i int) bool {
 	if x.steps++; x.steps > searchSteps {
 		return true
 	}
-	if len(x.gangs) == 0 || i == len(x.gangs[0].Bundles) {
+	if len(x.gangs) == 0 {
 		return x.placeRequests(0)
 	}
 	g := x.gangs[0]
+	if i == len(g.Bundles) {
+		x.gangs = x.gangs[1:]
+		found := x.place(make([]int, 0, 8), 0)
+		x.gangs = append([]raydemand.Gang{g}, x.gangs...)
+		return found
+	}
 	for n := range x.free {
 		if !x.allowed(g, where, n) || !x.free[n].Fits(g.Bundles[i]) {
 			continue

@@ -107,8 +107,8 @@ func lowerBound(t testing.TB, s Snapshot) (float64, bool) {
 	b := p.newBatch("", p.requests, fullest)
 	w := b.part()
 	_, bins := p.openBins(p.open(p.base, make([]int64, len(p.groups))), b, &w)
-	c := newCovering(w.items, w.left, bins, budgets{math.MaxInt64, math.MaxInt64})
-	c.nodes = boundNodes
+	c := newCovering(&w, bins, budgets{math.MaxInt64, math.MaxInt64})
+	c.nodes, c.work = boundNodes, math.MaxInt/2
 	x := newSimplex(c, math.MaxInt)
 	c.solve(x)
 	if c.exact && x.leavesOver() {

@@ -14,6 +14,7 @@ type outcome struct {
 	joinable bool    // some of what it launches could have been chosen jointly
 	// reordered: found in another order than the first, because that is better.
 	reordered bool
+	runs      []run
 	lots      int // what the ledger held in the end: kinds of nodes, those that the plan launches among them
 	log       []entry
 	waits     []wait
@@ -42,7 +43,7 @@ func (p *planning) roundIn(given []int64, in order) outcome {
 	b := p.newBatch("", p.requests, l.how)
 	p.place(l, b)
 	out.unserved, out.launched, out.log, out.lots = b.left, l.launched, l.log, len(l.lots)
-	out.waits, out.joinable = l.waits, l.joinable
+	out.waits, out.runs, out.joinable = l.waits, l.runs, l.joinable
 	out.markUsed(l)
 	return out
 }
@@ -113,14 +114,14 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) b
 	return true
 }
 
-// gangRetries is how often gangs are placed in another order when some were not served; maxRetriedGangs bounds how many
-// gangs that is worth it for.
+// gangRetries is how often gangs are placed in another order when some were not served; maxRetriedCrowds bounds how many
+// kinds of gangs that is worth it for.
 const (
-	gangRetries     = 2
-	maxRetriedGangs = 100
+	gangRetries      = 2
+	maxRetriedCrowds = 100
 )
 
-// placeGangs places one gang after the other, those hardest to place first. When some are left, they go first once
+// placeGangs places one kind of gangs after the other, those hardest to place first. When some are left, they go first once
 // more: an easy one may have taken what only it could have spared.
 func (p *planning) placeGangs(l *ledger, out *outcome) *ledger {
 	if len(p.gangs) == 0 {
@@ -131,7 +132,7 @@ func (p *planning) placeGangs(l *ledger, out *outcome) *ledger {
 		gangs = gangsAsRay(gangs)
 	}
 	best, failed := p.placeInOrder(l, gangs)
-	for retry := 0; retry < gangRetries && len(failed) > 0 && len(p.gangs) <= maxRetriedGangs; retry++ {
+	for retry := 0; retry < gangRetries && len(failed) > 0 && p.crowds <= maxRetriedCrowds; retry++ {
 		order := slices.Clone(failed)
 		for _, g := range gangs {
 			if !slices.Contains(failed, g) {
@@ -157,17 +158,19 @@ func (p *planning) placeInOrder(from *ledger, gangs []*gang) (*ledger, []*gang) 
 	l := p.trial(from)
 	var left []*gang
 	failed := map[string]bool{}
-	for _, g := range gangs {
-		served := false
-		if !failed[g.key] {
-			l, served = p.placeGang(l, g)
+	for len(gangs) > 0 {
+		var front []*gang
+		front, gangs = crowd(gangs)
+		served, key := 0, front[0].key
+		if !failed[key] {
+			l, served = p.placeCrowd(l, front)
 		}
-		if served {
+		if served == len(front) {
 			continue
 		}
-		left = append(left, g)
+		left = append(left, front[served:]...)
 		// A gang that holds nodes already is bound to them, so its failure says nothing about others.
-		failed[g.key] = failed[g.key] || !g.held
+		failed[key] = failed[key] || !front[0].held
 	}
 	return l, left
 }

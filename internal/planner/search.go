@@ -5,11 +5,23 @@ import (
 	"slices"
 )
 
-// contender is a number of launches by group, with what a round that is given them comes to: it launches no more.
+// contender is a number of launches by group, with what a round that is given them comes to.
 type contender struct {
 	given []int64
 	out   outcome
 	verdict
+}
+
+// settled reports whether the round that is given the launches launches no more. One that does is a proposal still: the next
+// plan would launch again.
+func (c *contender) settled() bool { return sum(c.out.launched) == 0 }
+
+// before reports whether c is the better one of two.
+func (c *contender) before(other *contender) bool {
+	if c.settled() != other.settled() {
+		return c.settled()
+	}
+	return c.compare(&other.verdict) < 0
 }
 
 // settle finds the launches: those of the strategy that does best, less what turns out not to be needed.
@@ -19,14 +31,21 @@ func (p *planning) settle() ([]int64, outcome) {
 	if sum(first.launched) == 0 {
 		return given, first
 	}
-	best := p.complete(first, fullest)
+	best := p.complete(given, first, fullest)
 	for _, how := range p.alternatives(&best, first.joinable) {
-		found := p.complete(p.bestRound(given, how), how)
+		found := p.complete(given, p.bestRound(given, how), how)
 		if how == fewest && found.compareService(&best.verdict) >= 0 {
 			continue // it spares no accelerators, which more service alone excuses
 		}
-		if found.compare(&best.verdict) < 0 {
+		if found.before(&best) {
 			best = found
+		}
+	}
+	if len(p.gangs) > 0 {
+		if proposal, ok := p.together(&best); ok {
+			if found := p.complete(proposal, p.bestRound(proposal, fullest), fullest); found.before(&best) {
+				best = found
+			}
 		}
 	}
 	return p.drop(best.given, best.out)
@@ -55,17 +74,25 @@ func (p *planning) crowded(given []int64) bool {
 	return false
 }
 
-// maxRounds bounds how often a plan is planned again with its own launches given.
-const maxRounds = 8
+// maxRounds bounds how often a plan is planned again with its own launches given. What the fullest strategy proposes is the last
+// resort of all others, so it may go on for longer.
+const (
+	maxRounds        = 8
+	maxFullestRounds = 64
+)
 
-// complete makes launches that are enough. Greedy placing may serve demand in one order on pods that are being chosen
-// and in another on pods that are there; planning again with the launches given, until nothing is added, makes sure
-// that the next cycle has nothing to add either.
-func (p *planning) complete(out outcome, how strategy) contender {
-	given := make([]int64, len(p.groups))
-	for range maxRounds {
+// complete makes launches that are enough, beginning with those of a round that was given some. Greedy placing may serve demand in
+// one order on pods that are being chosen and in another on pods that are there; planning again with the launches given, until
+// nothing is added, makes sure that the next cycle has nothing to add either.
+func (p *planning) complete(given []int64, out outcome, how strategy) contender {
+	given = slices.Clone(given)
+	rounds := maxRounds
+	if how == fullest {
+		rounds = maxFullestRounds
+	}
+	for ; rounds > 0; rounds-- {
 		if sum(out.launched) == 0 {
-			if !out.reordered || how == fullest {
+			if how == fullest || !out.reordered && len(out.gangs)+len(out.claims) == 0 {
 				break
 			}
 			// Greedy launching another way could serve still more; the next plan would see it.

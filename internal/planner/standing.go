@@ -14,7 +14,7 @@ func (p *planning) fitJointly(l *ledger, b *batch, greedy []int64) bool {
 	if len(bins) == 0 || len(bins) > maxFitBins || !fitsInSum(&w, bins) {
 		return false
 	}
-	c := newCovering(w.items, w.left, bins, budgets{math.MaxInt64, math.MaxInt64})
+	c := newCovering(&w, bins, budgets{math.MaxInt64, math.MaxInt64})
 	found, possible := c.fit(programDives)
 	p.steps += c.steps
 	if !possible {

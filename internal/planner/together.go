@@ -1,0 +1,130 @@
+package planner
+
+import (
+	"math"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// together proposes launches for all that the best plan so far launches for or leaves, gangs and requests in one program: gangs that
+// are placed one after the other may each get a small node where a large one would hold several. Bundles are packed as if each
+// stood alone, those of a strictly packed gang as one. Whether the gangs find room on what is proposed is for the judgement
+// of every proposal to say: a round that is given its launches. It reports false where there is nothing to pack together.
+func (p *planning) together(best *contender) ([]int64, bool) {
+	w := p.gather(&best.out)
+	if len(w.items) == 0 || len(w.items) > maxProgramItems || p.steps > maxPlanSteps {
+		return nil, false
+	}
+	l := p.open(p.base, make([]int64, len(p.groups)))
+	p.launchMinimum(l, l.launched)
+	groups, bins := p.openBins(l, &batch{}, &w.part)
+	if len(bins) == 0 || len(bins) > maxProgramBins {
+		return nil, false
+	}
+	proposal := slices.Clone(l.launched)
+	for i, n := range l.launched {
+		if n > 0 {
+			bins = append(bins, p.minimumBin(i, n, &w.part))
+		}
+	}
+	for _, f := range p.cover(&w.part, bins, l.spare).fillings {
+		if f.bin < len(groups) {
+			proposal[groups[f.bin]] += f.count * p.groups[groups[f.bin]].hosts
+		}
+	}
+	return proposal, true
+}
+
+// gathered is demand of several batches, as one part.
+type gathered struct {
+	part
+	index map[bundleOf]int
+}
+
+// bundleOf tells gathered items apart: what they ask for, and what ties them.
+type bundleOf struct {
+	key    string
+	apart  int64
+	within domain
+}
+
+// gather adds up what a plan's pods are launched for, and what is not served. request_resources is left out: it counts on what is
+// in use too.
+func (p *planning) gather(out *outcome) *gathered {
+	w := &gathered{index: map[bundleOf]int{}}
+	from := map[*item]run{}
+	for _, r := range out.runs {
+		for _, it := range r.gangs[0].options[r.option].items {
+			from[it] = r
+		}
+	}
+	for _, e := range out.log {
+		if r, ok := from[e.item]; ok {
+			w.addGang(e.item, e.count, r)
+		} else if e.purpose == "" {
+			w.add(bundleOf{key: e.item.key}, e.item, e.count)
+		}
+	}
+	for i, n := range out.unserved {
+		w.add(bundleOf{key: p.requests[i].key}, p.requests[i], n)
+	}
+	for gangs := out.gangs; len(gangs) > 0; {
+		var front []*gang
+		front, gangs = crowd(gangs)
+		for _, it := range front[0].options[0].items {
+			if front[0].TopologyLabel == "" && !front[0].held {
+				w.addGang(it, it.request.Count*int64(len(front)), run{gangs: front})
+			}
+		}
+	}
+	return w
+}
+
+func (w *gathered) addGang(it *item, n int64, r run) {
+	b := bundleOf{key: it.key, within: r.within}
+	if r.gangs[0].Strategy == raydemand.StrictSpread {
+		b.apart = int64(len(r.gangs))
+	}
+	w.add(b, it, n)
+}
+
+func (w *gathered) add(b bundleOf, it *item, n int64) {
+	if n == 0 || it.trivial() {
+		return
+	}
+	at, known := w.index[b]
+	if !known {
+		at = len(w.items)
+		w.index[b] = at
+		most := int64(math.MaxInt64)
+		if b.apart > 0 {
+			most = b.apart
+		}
+		w.items, w.left, w.at, w.most = append(w.items, it.inside(b.within)), append(w.left, 0), append(w.at, at), append(w.most, most)
+	}
+	w.left[at] = min(w.left[at]+n, maxCount)
+}
+
+// inside is the item with no place outside of a domain.
+func (it *item) inside(d domain) *item {
+	if d.topology == nil {
+		return it
+	}
+	confined := *it
+	confined.rank = slices.Clone(it.rank)
+	for set := range confined.rank {
+		if !d.admits(set) {
+			confined.rank[set] = noMatch
+		}
+	}
+	return &confined
+}
+
+// minimumBin is what a group's minimum launches in any case. It costs next to nothing more, so it is used first.
+func (p *planning) minimumBin(group int, pods int64, w *part) bin {
+	const share = 1e-3
+	g := &p.groups[group]
+	admits, _ := w.admittedBy(&lot{shape: g.shape, free: g.shape.total})
+	return bin{free: g.shape.total, cost: p.yard.cost[group] / float64(g.hosts) * share, hosts: 1, limit: pods, there: true, admits: admits}
+}
