@@ -32,7 +32,7 @@ func newExplainCommand() *cobra.Command {
 			"  autoscaler explain --snapshot s.json --group gpu\n" +
 			"  autoscaler explain --snapshot - --pod worker-7 -o json < s.json",
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.InOrStdin(), cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	cmd.Flags().StringVar(&flags.snapshot, "snapshot", "", "the snapshot file, or - for standard input")
 	cmd.Flags().StringVar(&flags.demand, "demand", "", "what one task or bundle asks for, a JSON object")
@@ -43,7 +43,7 @@ func newExplainCommand() *cobra.Command {
 	return cmd
 }
 
-func (f explainFlags) run(in io.Reader, out io.Writer) error {
+func (f explainFlags) run(cmd *cobra.Command) error {
 	write, ok := map[string]func(io.Writer, planner.Explanation) error{"text": writeExplanation, "json": writeJSON[planner.Explanation]}[f.output]
 	if !ok {
 		return badInput{fmt.Errorf("--output %q: want text or json", f.output)}
@@ -51,7 +51,7 @@ func (f explainFlags) run(in io.Reader, out io.Writer) error {
 	if len(nonEmpty(f.demand, f.group, f.pod)) != 1 {
 		return badInput{errors.New("want exactly one of --demand, --group and --pod")}
 	}
-	snapshot, _, err := readSnapshot(f.snapshot, in)
+	snapshot, _, err := readSnapshot(f.snapshot, cmd)
 	if err != nil {
 		return badInput{err}
 	}
@@ -63,7 +63,7 @@ func (f explainFlags) run(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return badInput{err}
 	}
-	if err := write(out, explanation); err != nil {
+	if err := write(cmd.OutOrStdout(), explanation); err != nil {
 		return fmt.Errorf("writing the explanation: %w", err)
 	}
 	return nil

@@ -23,21 +23,21 @@ func TestADemandAGroupAndAPodAreExplained(t *testing.T) {
 		want  string
 	}{
 		"a demand": {[]string{"--demand", `{"GPU": 1}`}, `demand {GPU 1}: capped: 4 asked, 1 gets a place on pods launched now, 3 are capped: group gpu is at
-  its maximum of 2 (has 1, launching 1); group cpu: too small: needs 1 GPU, has 0
+    its maximum of 2 (has 1, launching 1); group cpu: too small: needs 1 GPU, has 0
   group cpu: too_small: too small: needs 1 GPU, has 0
   group gpu: launch: 1 pod is launched, with places for 1 of it
   pods of group gpu: room: 0 of the 1 that have joined have room for one now
 `},
 		"a request as a snapshot has it": {[]string{"--demand", `{"resources": {"GPU": 1}, "count": 2, "labelSelectors": [{"zone": "a"}]}`},
-			`demand {GPU 1} where zone=a: impossible: no task waits for it in the snapshot; if one did: 2 asked,
-  2 are impossible: no group has all of {GPU 1} where zone=a: group gpu: label zone is b, which must
-    be a; group cpu: too small: needs 1 GPU, has 0
-  group cpu: too_small: too small: needs 1 GPU, has 0
+			`demand {GPU 1} where zone=a: impossible: no task waits for it in the snapshot; if 2 did: 2 asked, 2
+    are impossible: no group has all of {GPU 1} where zone=a: group gpu: label zone is b, which must
+    be a; group cpu: too small: needs 1 GPU, has 0; it has no label zone, which must be a
+  group cpu: too_small: too small: needs 1 GPU, has 0; it has no label zone, which must be a
   group gpu: labels: label zone is b, which must be a
   pods of group gpu: room: 0 of the 1 that have joined have room for one now
 `},
 		"a group": {[]string{"--group", "cpu"}, `group cpu: too_small: {GPU 1}: too small: needs 1 GPU, has 0
-  size: too_small: 0 → 0 pods (min 0, max 2147483647), each {CPU 4}
+  size: too_small: 0 pods (min 0, no max), each {CPU 4}
   demand 4 × {GPU 1}: too_small: too small: needs 1 GPU, has 0
 `},
 		"a pod": {[]string{"--pod", "worker-7"}, `pod worker-7: busy: it has work, so it is not idle
@@ -65,17 +65,20 @@ func TestWhatCannotBeExplainedEndsWithExitTwoAndWhatWouldBeRight(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		"nothing asked":       {nil, "want exactly one of --demand, --group and --pod"},
-		"two things asked":    {[]string{"--group", "cpu", "--pod", "p"}, "want exactly one of --demand, --group and --pod"},
-		"unknown group":       {[]string{"--group", "tpu"}, `--group: "tpu": want one that the snapshot has: cpu, gpu`},
-		"unknown pod":         {[]string{"--pod", "w"}, `--pod: "w": want one that the snapshot has: worker-7`},
-		"no JSON":             {[]string{"--demand", "GPU"}, `--demand: GPU: want an object of amounts such as {"CPU": 4, "GPU": 0.5}`},
-		"no amount":           {[]string{"--demand", `{"GPU": "one"}`}, `--demand: GPU: "one": want an amount from 0 to 109951162777600, to four decimal places`},
-		"negative count":      {[]string{"--demand", `{"resources": {"GPU": 1}, "count": -1}`}, "--demand: count: -1: want a whole number from 1 to 1099511627776"},
-		"a list":              {[]string{"--demand", `[1]`}, `--demand: [1]: want an object {…}`},
-		"unknown output":      {[]string{"--group", "cpu", "-o", "yaml"}, `--output "yaml": want text or json`},
-		"unknown policy":      {[]string{"--group", "cpu", "--policy", `{"bold": true}`}, `--policy: {"bold": true}: want a policy such as {"gpuForCPU": true}`},
-		"policy of bad value": {[]string{"--group", "cpu", "--policy", `{"gpuForCPU": 1}`}, `--policy: gpuForCPU: 1: want true or false`},
+		"nothing asked":           {nil, "want exactly one of --demand, --group and --pod"},
+		"two things asked":        {[]string{"--group", "cpu", "--pod", "p"}, "want exactly one of --demand, --group and --pod"},
+		"unknown group":           {[]string{"--group", "tpu"}, `--group: "tpu": want one that the snapshot has: cpu, gpu`},
+		"unknown pod":             {[]string{"--pod", "w"}, `--pod: "w": want one that the snapshot has: worker-7`},
+		"no JSON":                 {[]string{"--demand", "GPU"}, `--demand: GPU: want an object of amounts such as {"CPU": 4, "GPU": 0.5}`},
+		"no amount":               {[]string{"--demand", `{"GPU": "one"}`}, `--demand: GPU: "one": want an amount from 0 to 109951162777600, to four decimal places`},
+		"negative count":          {[]string{"--demand", `{"resources": {"GPU": 1}, "count": -1}`}, "--demand: count: -1: want a whole number from 1 to 1099511627776"},
+		"a list":                  {[]string{"--demand", `[1]`}, `--demand: [1]: want an object {…}`},
+		"unknown output":          {[]string{"--group", "cpu", "-o", "yaml"}, `--output "yaml": want text or json`},
+		"unknown policy":          {[]string{"--group", "cpu", "--policy", `{"bold": true}`}, `--policy: bold: unknown key: want one of gpuForCPU`},
+		"policy in other letters": {[]string{"--group", "cpu", "--policy", `{"GPUForCPU": true}`}, `--policy: GPUForCPU: unknown key: want gpuForCPU`},
+		"policy said twice":       {[]string{"--group", "cpu", "--policy", `{"gpuForCPU": true, "gpuForCPU": false}`}, `--policy: gpuForCPU: the key is there twice: want each key of an object once`},
+		"misspelt demand":         {[]string{"--demand", `{"resources": {"GPU": 1}, "labelSelector": [{"zone": "a"}]}`}, `--demand: labelSelector: unknown key: want labelSelectors`},
+		"policy of bad value":     {[]string{"--group", "cpu", "--policy", `{"gpuForCPU": 1}`}, `--policy: gpuForCPU: 1: want true or false`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, explainable, append([]string{"autoscaler", "explain", "--snapshot", "-"}, c.flags...)...)
@@ -126,7 +129,7 @@ func shellWords(line string) (words []string) {
 func TestAnotherPolicyIsShownBesideTheSnapshotsOwn(t *testing.T) {
 	const input = `{"groups": [{"name": "cpu", "resources": {"CPU": 16, "scratch": 1}, "price": 0.5}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "price": 0.3}],
 		"pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`
-	const own = "by the snapshot's own policy: launch 1 × cpu, price 0.50 an hour"
+	const own = "by the snapshot's own policy: launch 1 × cpu, price 0.5 an hour"
 	_, out, _ := command(t, input, "autoscaler", "plan", "--snapshot", "-", "-o", "text", "--policy", `{"gpuForCPU": true}`)
 	if !strings.Contains(out, "launch 1 × gpu") || !strings.Contains(out, own) {
 		t.Errorf("want in it the other group and %q, got\n%s", own, out)

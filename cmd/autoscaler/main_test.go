@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -35,7 +36,7 @@ func TestBadInputEndsWithExitTwoAndASentence(t *testing.T) {
 		"bad value": {`{"groups": [{"name": "a", "minReplicas": -1}]}`, []string{"autoscaler", "plan", "--snapshot", "-"},
 			"autoscaler: standard input: groups[0].minReplicas: -1: want a whole number from 0 to 2147483647\n"},
 		"no RayCluster": {`{"rayCluster": {"kind": "Pod"}}`, []string{"autoscaler", "plan", "--snapshot", "-"},
-			"autoscaler: standard input: rayCluster: reading RayCluster: kind is Pod\n"},
+			"autoscaler: standard input: rayCluster: reading RayCluster: kind is Pod: want the manifest of a RayCluster\n"},
 		"arguments": {"", []string{"autoscaler", "version", "now"}, "autoscaler: unknown command \"now\" for \"autoscaler version\"\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +108,7 @@ func TestAMinimumThatTheOperatorKeepsByItselfIsNotLaunched(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
-	if want := "  gpu: 3 → 3 pods (min 3, max 4)"; !strings.Contains(out, want) || !strings.Contains(out, "nothing to do") {
+	if want := "  gpu: 3 pods (min 3, max 4)"; !strings.Contains(out, want) || !strings.Contains(out, "nothing to do") {
 		t.Errorf("want in it %q and nothing to do, got\n%s", want, out)
 	}
 }
@@ -179,5 +180,45 @@ func TestUnderTheNameRayOnlyWhatKubeRayStartsIsOffered(t *testing.T) {
 	code, _, errOut := command(t, "", "/usr/local/bin/ray", "plan")
 	if want := "ray: unknown command \"plan\"; see ray --help\n"; code != exitBadInput || errOut != want {
 		t.Errorf("exit %d: %q, want %q", code, errOut, want)
+	}
+}
+
+func TestManyPodsThatGoForOneReasonAreToldInALine(t *testing.T) {
+	var nodes []string
+	for i := range 40 {
+		nodes = append(nodes, fmt.Sprintf(`{"pod": "w-%02d", "group": "a", "state": "IDLE", "idleSeconds": 90}`, i))
+	}
+	nodes = append(nodes, `{"pod": "solo", "group": "b", "state": "RUNNING"}`)
+	_, out, _ := command(t, `{"idleTimeoutSeconds": 60, "groups": [{"name": "a", "resources": {"CPU": 1}}, {"name": "b", "resources": {"CPU": 1}, "maxReplicas": 0}],
+		"nodes": [`+strings.Join(nodes, ",")+`]}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
+	want := `Decision
+  stop 40 × a (idle): w-00, w-01, w-02, w-03, w-04 and 35 more; w-00: idle for 90 s, longer than 60
+      s
+  stop solo of b (max_group): group b has 1 of at most 0; it has work and leaves only by a drain
+      with a deadline
+`
+	if !strings.Contains(out, want) {
+		t.Errorf("want in it\n%s\ngot\n%s", want, out)
+	}
+}
+
+// A sentence that runs over many lines stays in one column.
+func TestTheTextOfAPlanHasNoStairs(t *testing.T) {
+	_, out, _ := command(t, `{"groups": [{"name": "a", "resources": {"GPU": 1}, "closed": "`+strings.Repeat("no node can be had ", 30)+`"}],
+		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}]}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
+	indents := map[int]bool{}
+	for line := range strings.Lines(out) {
+		indents[len(line)-len(strings.TrimLeft(line, " "))] = true
+	}
+	if diff := cmp.Diff(map[int]bool{0: true, 2: true, 4: true, 6: true, 8: true}, indents); diff != "" {
+		t.Errorf("columns at which lines begin: %s\n%s", diff, out)
+	}
+}
+
+func TestPricesAreNotCut(t *testing.T) {
+	_, out, _ := command(t, `{"groups": [{"name": "a", "resources": {"GPU": 1}, "price": 3.673}, {"name": "b", "resources": {"TPU": 1}, "price": 0.1}],
+		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"TPU": 1}, "count": 3}]}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
+	if want := "price of what is launched: 3.973 an hour\n"; !strings.Contains(out, want) {
+		t.Errorf("want in it %q, got\n%s", want, out)
 	}
 }

@@ -37,7 +37,7 @@ func newPlanCommand() *cobra.Command {
 			"  autoscaler plan --snapshot s.json -o text --policy '{\"gpuForCPU\": true}'\n" +
 			"  autoscaler plan --snapshot - < s.json",
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.InOrStdin(), cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	cmd.Flags().StringVar(&flags.snapshot, "snapshot", "", "the snapshot file, or - for standard input")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", policyHelp)
@@ -45,12 +45,12 @@ func newPlanCommand() *cobra.Command {
 	return cmd
 }
 
-func (f planFlags) run(in io.Reader, out io.Writer) error {
+func (f planFlags) run(cmd *cobra.Command) error {
 	write, ok := map[string]func(io.Writer, planned) error{"json": writePlanJSON, "text": writePlanText}[f.output]
 	if !ok {
 		return badInput{fmt.Errorf("--output %q: want json or text", f.output)}
 	}
-	snapshot, findings, err := readSnapshot(f.snapshot, in)
+	snapshot, findings, err := readSnapshot(f.snapshot, cmd)
 	if err != nil {
 		return badInput{err}
 	}
@@ -60,7 +60,7 @@ func (f planFlags) run(in io.Reader, out io.Writer) error {
 	}
 	p := planned{snapshot: snapshot, policy: policy, plan: planner.Compute(snapshot, policy)}
 	p.plan.Findings = append(findings, p.plan.Findings...)
-	if err := write(out, p); err != nil {
+	if err := write(cmd.OutOrStdout(), p); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
 	return nil
@@ -81,12 +81,13 @@ func policyFor(flag string, s planner.Snapshot) (planner.Policy, error) {
 	return planner.ReadPolicy(flag, "--policy")
 }
 
-// readSnapshot reads a snapshot and what is to be said about the RayCluster in it.
-func readSnapshot(file string, in io.Reader) (planner.Snapshot, []raydemand.Finding, error) {
+// readSnapshot reads a snapshot and what is to be said about it: about keys that are not read, which is a warning on
+// standard error too, and about the RayCluster in it.
+func readSnapshot(file string, cmd *cobra.Command) (planner.Snapshot, []raydemand.Finding, error) {
 	if file == "" {
 		return planner.Snapshot{}, nil, errors.New("--snapshot is missing: want a file, or - for standard input")
 	}
-	name := "standard input"
+	in, name := cmd.InOrStdin(), "standard input"
 	if file != "-" {
 		opened, err := os.Open(file)
 		if err != nil {
@@ -96,14 +97,25 @@ func readSnapshot(file string, in io.Reader) (planner.Snapshot, []raydemand.Find
 		in, name = opened, file
 	}
 	doc, err := planner.ReadDocument(in, name)
-	if err != nil || doc.RayCluster == nil {
-		return doc.Snapshot, nil, err
+	if err != nil {
+		return planner.Snapshot{}, nil, err
+	}
+	warn(cmd, doc.Findings)
+	if doc.RayCluster == nil {
+		return doc.Snapshot, doc.Findings, nil
 	}
 	cluster, err := kube.DecodeCluster(doc.RayCluster)
 	if err != nil {
-		return planner.Snapshot{}, nil, fmt.Errorf("%s: rayCluster: %w", name, err)
+		return planner.Snapshot{}, nil, fmt.Errorf("%s: rayCluster: %w: want the manifest of a RayCluster", name, err)
 	}
-	return withCluster(doc.Snapshot, cluster), cluster.Findings, nil
+	return withCluster(doc.Snapshot, cluster), append(doc.Findings, cluster.Findings...), nil
+}
+
+// warn tells on standard error what the plan goes on in spite of.
+func warn(cmd *cobra.Command, findings []raydemand.Finding) {
+	for _, f := range findings {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", cmd.Root().Name(), printable(describeFinding(f)))
+	}
 }
 
 // withCluster fills in from the RayCluster what the file itself leaves open.

@@ -41,11 +41,7 @@ type expectation struct {
 }
 
 func TestEveryCaseOfRayAndKubeRayIsPlannedAsExpectedOrBetter(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(casesDir, "*.json"))
-	if err != nil || len(files) != 96 {
-		t.Fatalf("found %d case files (%v), want 96", len(files), err)
-	}
-	for _, file := range files {
+	for _, file := range caseFiles(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			want := readCase(t, file)
 			if problem := want.check(planFile(t, file)); problem != "" {
@@ -53,6 +49,15 @@ func TestEveryCaseOfRayAndKubeRayIsPlannedAsExpectedOrBetter(t *testing.T) {
 			}
 		})
 	}
+}
+
+func caseFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(casesDir, "*.json"))
+	if err != nil || len(files) != 96 {
+		t.Fatalf("found %d case files (%v), want 96", len(files), err)
+	}
+	return files
 }
 
 func readCase(t *testing.T, file string) planCase {

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -95,8 +98,7 @@ func (p *page) groups(groups []planner.GroupPlan) {
 		p.line("  ", "there are none")
 	}
 	for _, g := range groups {
-		p.line("  ", fmt.Sprintf("%s: %d → %d pods (min %d, max %d), each %s", g.Name, g.Current, g.Desired, g.Min, g.Max,
-			planner.Describe(raydemand.Request{Bundle: g.Resources})))
+		p.line("  ", fmt.Sprintf("%s: %s, each %s", g.Name, g.Size(), planner.Describe(raydemand.Request{Bundle: g.Resources})))
 		for _, r := range g.Reasons {
 			p.line("    ", r.Message)
 		}
@@ -110,15 +112,9 @@ func (p *page) decision(planned planned) {
 	for _, group := range slices.Sorted(maps.Keys(plan.Launch)) {
 		p.line("  ", fmt.Sprintf("launch %d × %s", plan.Launch[group], group))
 	}
-	for _, t := range plan.Terminate {
-		text := fmt.Sprintf("stop %s of %s (%s): %s", t.Pod, t.Group, t.Reason, t.Message)
-		if t.Busy {
-			text += "; it has work and leaves only by a drain with a deadline"
-		}
-		p.line("  ", text)
-	}
+	p.stops(plan.Terminate)
 	if plan.Price != nil {
-		p.line("  ", fmt.Sprintf("price of what is launched: %.2f an hour", *plan.Price))
+		p.line("  ", "price of what is launched: "+price(*plan.Price)+" an hour")
 	}
 	if len(plan.Launch)+len(plan.Terminate) == 0 {
 		p.line("  ", "nothing to do")
@@ -126,6 +122,50 @@ func (p *page) decision(planned planned) {
 	if own := planned.snapshot.Policy; planned.policy != own {
 		p.line("  ", "by the snapshot's own policy: "+brief(planner.Compute(planned.snapshot, own)))
 	}
+}
+
+// mostStops is how many pods of one group that go for one reason are told one by one.
+const mostStops = 5
+
+// stops lists the pods that go, and of many alike the first.
+func (p *page) stops(all []planner.Termination) {
+	alike := func(t planner.Termination) planner.Termination {
+		return planner.Termination{Group: t.Group, Reason: t.Reason, Busy: t.Busy}
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b planner.Termination) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Reason, b.Reason))
+	})
+	pods := map[planner.Termination][]string{}
+	for _, t := range all {
+		pods[alike(t)] = append(pods[alike(t)], t.Pod)
+	}
+	for _, t := range all {
+		who, why := pods[alike(t)], t.Message
+		switch {
+		case len(who) <= mostStops:
+			p.line("  ", fmt.Sprintf("stop %s of %s (%s): %s%s", t.Pod, t.Group, t.Reason, why, onlyDrained(t.Busy)))
+		case who[0] == t.Pod:
+			p.line("  ", fmt.Sprintf("stop %d × %s (%s): %s and %d more; %s: %s%s", len(who), t.Group, t.Reason,
+				strings.Join(who[:mostStops], ", "), len(who)-mostStops, t.Pod, why, onlyDrained(t.Busy)))
+		}
+	}
+}
+
+func onlyDrained(busy bool) string {
+	if busy {
+		return "; it has work and leaves only by a drain with a deadline"
+	}
+	return ""
+}
+
+// price writes a sum of prices without what adding them up in binary leaves at its end.
+func price(sum float64) string {
+	const micro = 1e6
+	if rounded := math.Round(sum*micro) / micro; rounded > 0 && !math.IsInf(rounded, 0) {
+		sum = rounded
+	}
+	return strconv.FormatFloat(sum, 'f', -1, 64)
 }
 
 // brief is a plan in a line.
@@ -141,7 +181,7 @@ func brief(plan planner.Plan) string {
 		parts = append(parts, fmt.Sprintf("leave %d kinds of demand unserved", n))
 	}
 	if plan.Price != nil {
-		parts = append(parts, fmt.Sprintf("price %.2f an hour", *plan.Price))
+		parts = append(parts, "price "+price(*plan.Price)+" an hour")
 	}
 	if len(parts) == 0 {
 		return "nothing to do"
@@ -173,30 +213,36 @@ func (p *page) findings(findings []raydemand.Finding) {
 	p.line("", "")
 	p.line("", "Findings")
 	for _, f := range findings {
-		subject := strings.Join(nonEmpty(f.Object, f.Field), " ")
-		p.line("  ", fmt.Sprintf("%s: %s: %s", f.Severity, subject, strings.Join(nonEmpty(f.Seen, f.Why, f.Fix), "; ")))
+		p.line("  ", fmt.Sprintf("%s: %s", f.Severity, describeFinding(f)))
 	}
 }
 
-// line writes text broken at spaces; what continues is indented further. Names come from outside, so characters that
-// would move a terminal's cursor are replaced.
-func (p *page) line(indent, text string) {
-	text = strings.Map(func(r rune) rune {
+// describeFinding writes object, field, value, what follows, and what to do, in this order.
+func describeFinding(f raydemand.Finding) string {
+	return strings.Join(nonEmpty(f.Object, f.Field, f.Seen, strings.Join(nonEmpty(f.Why, f.Fix), "; ")), ": ")
+}
+
+// printable replaces characters that would move a terminal's cursor: names come from outside.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return '?'
 	}, text)
-	for {
+}
+
+// line writes text broken at spaces; what continues is indented by four more.
+func (p *page) line(indent, text string) {
+	text = printable(text)
+	for continued := indent + "    "; ; indent = continued {
 		room := pageWidth - utf8.RuneCountInString(indent)
 		head, rest := breakLine(text, room)
 		p.WriteString(strings.TrimRight(indent+head, " ") + "\n")
 		if rest == "" {
 			return
 		}
-		if text = rest; len(indent) < 8 {
-			indent += "  "
-		}
+		text = rest
 	}
 }
 

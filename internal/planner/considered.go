@@ -19,19 +19,23 @@ func (p *planning) obstacle(i int, it *item, given []int64) (Reason, bool) {
 	return p.limit(i, given)
 }
 
-// mismatch says what a shape lacks for an item: amounts first, then labels.
+// mismatch says what a shape lacks for an item: amounts first, then labels. The code is that of the amounts where both do.
 func (p *planning) mismatch(it *item, s *shape, labels map[string]string) (Reason, bool) {
 	var lacks []string
 	for _, t := range it.need {
 		if name := p.names[t.resource]; s.total[t.resource] < t.amount {
-			lacks = append(lacks, fmt.Sprintf("needs %s %s, has %s", quantity(name, t.amount), name, quantity(name, s.total[t.resource])))
+			lacks = append(lacks, needsHas(name, t.amount, s.total[t.resource]))
 		}
 	}
-	if len(lacks) > 0 {
-		return Reason{CodeTooSmall, "too small: " + strings.Join(lacks, ", ")}, true
-	}
+	unlike := ""
 	if it.rank[s.labels] == noMatch {
-		return Reason{CodeLabels, labelMiss(it.request.Selectors, labels)}, true
+		unlike = labelMiss(it.request.Selectors, labels)
+	}
+	switch {
+	case len(lacks) > 0:
+		return Reason{CodeTooSmall, strings.TrimSuffix("too small: "+strings.Join(lacks, ", ")+"; "+unlike, "; ")}, true
+	case unlike != "":
+		return Reason{CodeLabels, unlike}, true
 	}
 	return Reason{}, false
 }
@@ -49,10 +53,10 @@ func (p *planning) misses(it *item, s *shape) (n int) {
 	return n
 }
 
-// labelMiss names for each alternative the first label that does not match: label region is eu, not us.
+// labelMiss names for each choice of labels the first that does not match: label region is eu, which must be us.
 func labelMiss(selectors []raydemand.Selector, labels map[string]string) string {
 	var misses []string
-	for _, selector := range selectors {
+	for i, selector := range selectors {
 		for _, c := range selector {
 			if (raydemand.Selector{c}).Matches(labels) {
 				continue
@@ -61,13 +65,14 @@ func labelMiss(selectors []raydemand.Selector, labels map[string]string) string 
 			if value, present := labels[c.Key]; present {
 				miss = fmt.Sprintf("label %s is %s, which must be %s", c.Key, value, c.Expression())
 			}
-			if !slices.Contains(misses, miss) {
-				misses = append(misses, miss)
+			if len(selectors) > 1 {
+				miss = fmt.Sprintf("choice %d: %s", i+1, miss)
 			}
+			misses = append(misses, miss)
 			break
 		}
 	}
-	return strings.Join(misses, "; ")
+	return listed(misses)
 }
 
 // passedOver says why a group without launches of its own was not taken: for that of the demand that is not served, or that
@@ -109,7 +114,7 @@ func (p *planning) candidates(out *outcome) []candidate {
 		}
 	}
 	for _, g := range out.gangs {
-		for _, it := range g.options[0].items {
+		for _, it := range g.items() {
 			all = append(all, candidate{it, -1})
 		}
 	}

@@ -43,21 +43,45 @@ const (
 )
 
 // ExplainDemand explains what becomes of a request: all pending ones with these resources, and with these selectors if it
-// has any. What nobody asks for in the snapshot is planned as if it were asked for too.
+// has any. Where fewer wait in the snapshot than the request counts, it is planned as if so many did.
 func ExplainDemand(s Snapshot, policy Policy, r raydemand.Request) Explanation {
 	r.Count = max(r.Count, 1)
 	same := func(other raydemand.Request) bool {
 		return other.Bundle.Equal(r.Bundle) && (len(r.Selectors) == 0 || slices.EqualFunc(other.Selectors, r.Selectors,
 			func(a, b raydemand.Selector) bool { return a.String() == b.String() }))
 	}
-	asked := slices.ContainsFunc(s.Requests, same)
-	if !asked {
-		s.Requests = append(slices.Clone(s.Requests), r)
+	var waiting int64
+	for _, other := range s.Requests {
+		if same(other) {
+			waiting = min(waiting+max(other.Count, 0), maxCount)
+		}
+	}
+	if more := r.Count - waiting; more > 0 {
+		added := r
+		added.Count = more
+		s.Requests = append(slices.Clone(s.Requests), added)
 	}
 	p, given, out := decide(&s, policy)
-	unmet := p.unmetReasons(given, &out)
+	e := p.explainRequests(same, given, &out)
+	e.About = "demand " + Describe(r)
+	switch {
+	case waiting == 0 && r.Count == 1:
+		e.Message = "no task waits for it in the snapshot; if one did: " + e.Message
+	case waiting == 0:
+		e.Message = fmt.Sprintf("no task waits for it in the snapshot; if %d did: %s", r.Count, e.Message)
+	case waiting < r.Count:
+		e.Message = fmt.Sprintf("%d in the snapshot; if it were %d: %s", waiting, r.Count, e.Message)
+	}
+	e.Details = append(e.Details, p.elsewhere(r.Bundle, given, &out)...)
+	return e
+}
+
+// explainRequests says what becomes of the pending requests that are the same as one, and what each of its choices of labels
+// and each group has to do with it.
+func (p *planning) explainRequests(same func(raydemand.Request) bool, given []int64, out *outcome) Explanation {
+	unmet := p.unmetReasons(given, out)
 	fates := out.fates()
-	e := Explanation{About: "demand " + Describe(r), Details: []Detail{}}
+	e := Explanation{Details: []Detail{}}
 	var all DemandSummary
 	var first *item
 	for i, it := range p.requests {
@@ -74,11 +98,9 @@ func ExplainDemand(s Snapshot, policy Policy, r raydemand.Request) Explanation {
 	}
 	e.Code = all.verdict()
 	e.Message = strings.TrimSuffix(p.tally(&all)+": "+e.Message, ": ")
-	if !asked {
-		e.Message = "no task waits for it in the snapshot; if one did: " + e.Message
-	}
+	e.Details = append(e.Details, p.choices(first, given, out)...)
 	for i := range p.groups {
-		e.Details = append(e.Details, p.groupDetails(i, first, given, &out)...)
+		e.Details = append(e.Details, p.groupDetails(i, first, given, out)...)
 	}
 	return e
 }
@@ -185,7 +207,7 @@ func (p *planning) groupVerdict(i int, it *item, given []int64, out *outcome) Re
 		}
 	}
 	if own > 0 {
-		return Reason{CodeLaunch, fmt.Sprintf("%s launched, with places for %d of it", areLaunched(given[i]), own)}
+		return Reason{CodeLaunch, fmt.Sprintf("%s launched, with places for %d of it%s", areLaunched(given[i]), own, p.byChoice(it, i))}
 	}
 	if reason, ok := p.obstacle(i, it, given); ok {
 		return reason
@@ -194,7 +216,7 @@ func (p *planning) groupVerdict(i int, it *item, given []int64, out *outcome) Re
 		return Reason{CodeNotChosen, "group " + p.groups[by].Name + " was taken" + p.advantage(by, i)}
 	}
 	if p.waitsStill(it, out) {
-		return Reason{CodeNotNeeded, "it cannot be had in full, so nothing is launched for it"}
+		return Reason{CodeNotInFull, "it " + notInFull}
 	}
 	return Reason{CodeNotNeeded, "its pods would do, and none is needed for it"}
 }
@@ -204,7 +226,7 @@ func (p *planning) waitsStill(it *item, out *outcome) bool {
 	if at := slices.Index(p.requests, it); at >= 0 {
 		return out.unserved[at] > 0
 	}
-	return slices.ContainsFunc(out.gangs, func(g *gang) bool { return slices.Contains(g.options[0].items, it) }) ||
+	return slices.ContainsFunc(out.gangs, func(g *gang) bool { return slices.Contains(g.items(), it) }) ||
 		slices.ContainsFunc(out.claims, func(i int) bool { return slices.Contains(p.claims[i].items, it) })
 }
 
@@ -226,8 +248,7 @@ func ExplainGroup(s Snapshot, policy Policy, name string) (Explanation, bool) {
 	row := p.row(i, given, &out)
 	g := &p.groups[i]
 	e := Explanation{About: "group " + name, Reason: row.Reasons[0], Details: []Detail{
-		{"size", Reason{row.Reasons[0].Code, fmt.Sprintf("%d → %d pods (min %d, max %d), each %s", row.Current, row.Desired, row.Min, row.Max,
-			Describe(raydemand.Request{Bundle: g.Resources}))}}}}
+		{"size", Reason{row.Reasons[0].Code, fmt.Sprintf("%s, each %s", row.Size(), Describe(raydemand.Request{Bundle: g.Resources}))}}}}
 	for _, reason := range row.Reasons[1:] {
 		e.Details = append(e.Details, Detail{"pods", reason})
 	}
@@ -236,8 +257,14 @@ func ExplainGroup(s Snapshot, policy Policy, name string) (Explanation, bool) {
 		e.Details = append(e.Details, Detail{"demand " + counted(it), p.groupVerdict(i, it, given, &out)})
 	}
 	for _, gang := range p.gangs {
-		for _, it := range gang.options[0].items {
-			e.Details = append(e.Details, Detail{"gang " + gang.ID + " " + counted(it), p.groupVerdict(i, it, given, &out)})
+		for k, o := range gang.options {
+			about := strings.TrimSpace("gang " + gang.ID)
+			if choice := choiceOf(k, len(gang.options)); choice != "" {
+				about += ", " + choice + ":"
+			}
+			for _, it := range o.items {
+				e.Details = append(e.Details, Detail{about + " " + counted(it), p.groupVerdict(i, it, given, &out)})
+			}
 		}
 	}
 	for _, c := range p.claims {
@@ -299,7 +326,7 @@ func ExplainPod(s Snapshot, policy Policy, name string) (Explanation, bool) {
 	case AllocationTimeout:
 		e.Reason = Reason{PodGivenUp, "it did not join Ray in time and counts for nothing; others serve the demand"}
 	default:
-		e.Reason = Reason{PodRemoved, fmt.Sprintf("its group %s is not in the snapshot; it serves nothing and is left alone", n.Group)}
+		e.Reason = Reason{PodRemoved, fmt.Sprintf("the snapshot has no worker group %q, so the pod is left out of the plan: no demand is placed on it, and it is not stopped", n.Group)}
 	}
 	return e, true
 }
@@ -334,7 +361,7 @@ func (p *planning) podDetails(at int, out *outcome) []Detail {
 	for r, total := range n.shape.total {
 		if total > 0 && !strings.HasPrefix(p.names[r], raydemand.ImplicitPrefix) {
 			details = append(details, Detail{p.names[r], Reason{PodRoom,
-				fmt.Sprintf("%s of %s free", quantity(p.names[r], n.free[r]), quantity(p.names[r], total))}})
+				freeOf(p.names[r], n.free[r], total)}})
 		}
 	}
 	if out.used[at] {

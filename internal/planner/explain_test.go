@@ -75,7 +75,7 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 		"free":   {PodIdle, "idle for 90 s; kept for demand that counts on it"},
 		"going":  {PodLeaving, "it is drained or being deleted; it serves nothing and fills its group until it is gone"},
 		"lost":   {PodGivenUp, "it did not join Ray in time and counts for nothing; others serve the demand"},
-		"old":    {PodRemoved, "its group gone is not in the snapshot; it serves nothing and is left alone"},
+		"old":    {PodRemoved, `the snapshot has no worker group "gone", so the pod is left out of the plan: no demand is placed on it, and it is not stopped`},
 		"unused": {idleStop, "idle for 90 s, longer than 60 s"},
 		"head":   {PodHead, "it is the head: it serves demand and is never launched or stopped"},
 	} {

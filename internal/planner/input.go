@@ -3,6 +3,7 @@ package planner
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -42,27 +43,39 @@ type input struct {
 }
 
 type inputFile struct {
-	name string
-	err  error
+	name    string
+	err     error
+	unknown unknownKeys
 }
 
 // absent reports whether there is no value; null says the same.
 func (in input) absent() bool { return len(in.raw) == 0 || string(in.raw) == "null" }
 
-// fail keeps the first error. Long values are cut: the message is for a person.
-func (in input) fail(want string) {
+// missingValue stands in an InputError for a value that is not there.
+const missingValue = "missing"
+
+// value writes the value in a line. Long ones are cut: the message is for a person.
+func (in input) value() string {
 	const longest = 60
-	if in.file.err != nil {
-		return
-	}
-	value := string(in.raw)
-	if len(value) > longest {
-		value = value[:longest] + "…"
-	}
 	if in.absent() {
-		value = "missing"
+		return missingValue
 	}
-	in.file.err = &InputError{in.file.name, in.path, value, want}
+	var line bytes.Buffer
+	if len(in.raw) > 64*longest || json.Compact(&line, in.raw) != nil {
+		line.Reset()
+		line.Write(in.raw)
+	}
+	if line.Len() > longest {
+		return strings.ToValidUTF8(string(line.Bytes()[:longest]), "") + "…"
+	}
+	return line.String()
+}
+
+// fail keeps the first error.
+func (in input) fail(want string) {
+	if in.file.err == nil {
+		in.file.err = &InputError{in.file.name, in.path, in.value(), want}
+	}
 }
 
 // into decodes the value; it reports false when there is none or it does not decode.
@@ -109,15 +122,35 @@ func members(raw []byte) int {
 	return count
 }
 
-// fields returns a function that picks the members of an object.
-func (in input) fields() func(name string) input {
-	var members map[string]json.RawMessage
-	in.into(&members, "an object {…}")
-	prefix := in.path
-	if prefix != "" {
-		prefix += "."
+// object is a JSON object whose members are picked by name. It remembers which names are known, so that the members of
+// other names can be told.
+type object struct {
+	input
+	members map[string]json.RawMessage
+	known   []string
+}
+
+func (in input) object() *object {
+	o := &object{input: in}
+	in.into(&o.members, "an object {…}")
+	return o
+}
+
+// fields returns a function that picks the members of an object, and one that tells of those not picked, remarks aside,
+// when all others are.
+func (in input) fields() (field func(name string) input, done func(remarks ...string)) {
+	o := in.object()
+	pick := func(name string) input {
+		if !slices.Contains(o.known, name) {
+			o.known = append(o.known, name)
+		}
+		return o.member(name)
 	}
-	return func(name string) input { return input{in.file, prefix + name, members[name]} }
+	return pick, func(remarks ...string) { o.note(remarks) }
+}
+
+func (o *object) member(name string) input {
+	return input{o.file, strings.TrimPrefix(o.path+"."+name, "."), o.members[name]}
 }
 
 func (in input) list() []input {
@@ -196,20 +229,38 @@ func (in input) bundle() raydemand.Bundle { return in.amounts(mostAmount) }
 func (in input) capacity() raydemand.Bundle { return in.amounts(raydemand.MaxAmount) }
 
 func (in input) amounts(most raydemand.Amount) raydemand.Bundle {
-	var amounts map[string]json.RawMessage
-	if !in.into(&amounts, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`) {
+	all, ok := in.named(`an object of amounts such as {"CPU": 4, "GPU": 0.5}`)
+	if !ok {
 		return nil
 	}
-	bundle := make(raydemand.Bundle, len(amounts))
-	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		at := input{in.file, strings.TrimPrefix(in.path+"."+name, "."), amounts[name]}
-		amount, err := raydemand.ParseAmount(string(at.raw))
-		if err != nil || amount < 0 || amount > most || amount == 0 && !isZero(at.raw) {
-			at.fail(fmt.Sprintf("an amount from 0 to %s, to four decimal places", most))
+	bundle := make(raydemand.Bundle, len(all))
+	for _, each := range all {
+		amount, err := raydemand.ParseAmount(string(each.raw))
+		if err != nil || amount < 0 || amount > most || amount == 0 && !isZero(each.raw) {
+			each.fail(fmt.Sprintf("an amount from 0 to %s, to four decimal places", most))
 		}
-		bundle[name] = amount
+		bundle[each.name] = amount
 	}
 	return bundle
+}
+
+// namedInput is a member of an object whose keys may be any.
+type namedInput struct {
+	input
+	name string
+}
+
+// named lists the members of such an object by name. It reports false when there is none.
+func (in input) named(want string) ([]namedInput, bool) {
+	o := object{input: in}
+	if !in.into(&o.members, want) {
+		return nil, false
+	}
+	all := make([]namedInput, 0, len(o.members))
+	for _, name := range slices.Sorted(maps.Keys(o.members)) {
+		all = append(all, namedInput{o.member(name), name})
+	}
+	return all, true
 }
 
 // isZero reports whether a JSON number says 0. One that Ray's precision would make 0 does not: what asks for it would be
@@ -223,20 +274,35 @@ func isZero(number []byte) bool {
 const mostAmount raydemand.Amount = 100 << 40 * raydemand.One
 
 func (in input) labels() map[string]string {
-	var labels map[string]string
-	in.into(&labels, `an object of texts such as {"zone": "a"}`)
+	all, ok := in.named(`an object of texts such as {"zone": "a"}`)
+	if !ok {
+		return nil
+	}
+	labels := make(map[string]string, len(all))
+	for _, each := range all {
+		labels[each.name] = each.text()
+	}
 	return labels
 }
 
 func (in input) selector() raydemand.Selector {
-	var expressions map[string]string
-	want := `an object of label expressions such as {"zone": "in(a,b)", "tier": "!spot"}`
-	if !in.into(&expressions, want) {
+	all, ok := in.named(`an object of label expressions such as {"zone": "in(a,b)", "tier": "!spot"}`)
+	if !ok {
 		return nil
+	}
+	expressions := make(map[string]string, len(all))
+	for _, each := range all {
+		text := each.text()
+		var refused *raydemand.ExpressionError
+		if _, err := raydemand.ParseSelector(map[string]string{each.name: text}); errors.As(err, &refused) {
+			each.fail(raydemand.ExpressionWant + "; " + refused.Problem)
+			return nil
+		}
+		expressions[each.name] = text
 	}
 	selector, err := raydemand.ParseSelector(expressions)
 	if err != nil {
-		in.fail(want)
+		in.fail(err.Error())
 	}
 	return selector
 }

@@ -1,6 +1,11 @@
 package planner
 
-import "heliostat.dev/heliostat/pkg/raydemand"
+import (
+	"fmt"
+	"math"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
 
 // Policy is what an operator may choose about planning. The zero value is the default.
 type Policy struct {
@@ -51,6 +56,19 @@ type GroupPlan struct {
 	Max       int              `json:"max"`
 	Resources raydemand.Bundle `json:"resources"`
 	Reasons   []Reason         `json:"reasons"`
+}
+
+// Size writes the row's numbers as a person would: 1 → 3 pods (min 0, no max).
+func (g GroupPlan) Size() string {
+	pods := podCount(int64(g.Desired))
+	if g.Current != g.Desired {
+		pods = fmt.Sprintf("%d → %s", g.Current, pods)
+	}
+	most := fmt.Sprintf("max %d", g.Max)
+	if g.Max >= math.MaxInt32 {
+		most = "no max"
+	}
+	return fmt.Sprintf("%s (min %d, %s)", pods, g.Min, most)
 }
 
 // UnmetRequest is a request, or the rest of one, that this plan does not serve.

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,10 +26,12 @@ type Document struct {
 	Snapshot
 	// RayCluster is the manifest as it stands in the file, nil when groups are given.
 	RayCluster json.RawMessage
+	// Findings tell of keys that are not read.
+	Findings []raydemand.Finding
 }
 
 // ReadSnapshot reads a snapshot file and refuses what cannot be meant: the error is an *InputError that names the
-// file, the field, the value found and what would be right. Unknown keys are ignored.
+// file, the field, the value found and what would be right. Unknown keys are ignored; ReadDocument tells of them.
 func ReadSnapshot(r io.Reader, name string) (Snapshot, error) {
 	doc, err := ReadDocument(r, name)
 	if err != nil {
@@ -47,7 +50,8 @@ func ReadDocument(r io.Reader, name string) (Document, error) {
 		return Document{}, fmt.Errorf("reading snapshot %s: %w", name, err)
 	}
 	if len(raw) > MaxSnapshotBytes {
-		return Document{}, &InputError{File: name, Want: fmt.Sprintf("larger than %d MiB, the most that is read", MaxSnapshotBytes>>20)}
+		return Document{}, &InputError{name, "", fmt.Sprintf("larger than %d MiB", MaxSnapshotBytes>>20),
+			"a smaller snapshot; one of 10,000 nodes takes about 5 MiB"}
 	}
 	if err := checkSyntax(raw, name); err != nil {
 		return Document{}, err
@@ -57,17 +61,18 @@ func ReadDocument(r io.Reader, name string) (Document, error) {
 	if file.err != nil {
 		return Document{}, file.err
 	}
+	doc.Findings = file.unknown.findings(name)
 	return doc, nil
 }
 
-// checkSyntax refuses what is not one JSON object, with line and column.
+// checkSyntax refuses what is not one JSON object, with line and column, and keys that an object has twice.
 func checkSyntax(raw []byte, name string) error {
 	var text json.RawMessage // read no further: an object may have millions of members
 	err := json.Unmarshal(raw, &text)
 	var syntax *json.SyntaxError
 	switch {
 	case err == nil && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
-		return nil
+		return checkKeys(raw, name)
 	case errors.As(err, &syntax):
 		before := string(raw[:min(int(syntax.Offset), len(raw))])
 		line := 1 + strings.Count(before, "\n")
@@ -77,8 +82,16 @@ func checkSyntax(raw []byte, name string) error {
 	return &InputError{File: name, Value: "not a JSON object", Want: `a snapshot {"groups": […], "nodes": […], …}`}
 }
 
+func checkKeys(raw []byte, name string) error {
+	if path, twice := repeatedKey(raw); twice {
+		return &InputError{name, path, "the key is there twice", "each key of an object once"}
+	}
+	return nil
+}
+
 func (in input) document() Document {
-	field := in.fields()
+	field, done := in.fields()
+	defer done(remarks...)
 	s := Snapshot{
 		Name:                      field("name").text(),
 		TakenAt:                   field("takenAt").moment(),
@@ -113,51 +126,55 @@ func (in input) document() Document {
 // ReadPolicy reads a policy from a JSON object. Errors are *InputErrors with name in the place of the file; unlike in a
 // snapshot, an unknown key is one: it was just written by hand.
 func ReadPolicy(text, name string) (Policy, error) {
-	file := &inputFile{name: name}
-	in := input{file: file, raw: json.RawMessage(text)}
-	if !json.Valid(in.raw) {
-		return Policy{}, &InputError{name, "", text, policyWant}
+	in, err := argument(text, name, `a policy such as {"gpuForCPU": true}`)
+	if err != nil {
+		return Policy{}, err
 	}
 	policy := in.policy()
-	if file.err != nil {
-		return Policy{}, file.err
+	return policy, in.file.strict()
+}
+
+// argument is JSON that was given on the command line.
+func argument(text, name, want string) (input, error) {
+	in := input{file: &inputFile{name: name}, raw: json.RawMessage(strings.TrimSpace(text))}
+	if !json.Valid(in.raw) || in.absent() {
+		return in, &InputError{name, "", text, want}
 	}
-	strict := json.NewDecoder(strings.NewReader(text))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(&policy); err != nil {
-		return Policy{}, &InputError{name, "", text, policyWant}
+	return in, checkKeys(in.raw, name)
+}
+
+// strict is the file's error; an unknown key is one too.
+func (f *inputFile) strict() error {
+	if f.err != nil || len(f.unknown.kinds) == 0 {
+		return f.err
 	}
-	return policy, nil
+	k := f.unknown.kinds[0]
+	return &InputError{f.name, k.at.path, "unknown key", cmp.Or(k.near, "one of "+strings.Join(k.known, ", "))}
 }
 
 // ReadRequest reads what one task asks for: amounts alone, such as {"GPU": 1}, or a request as a snapshot has it, with
 // resources, count and labelSelectors. Errors are those of ReadPolicy.
 func ReadRequest(text, name string) (raydemand.Request, error) {
-	file := &inputFile{name: name}
-	in := input{file: file, raw: json.RawMessage(text)}
-	const want = `an object of amounts such as {"CPU": 4, "GPU": 0.5}`
-	if !json.Valid(in.raw) {
-		return raydemand.Request{}, &InputError{name, "", text, want}
+	in, err := argument(text, name, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`)
+	if err != nil {
+		return raydemand.Request{}, err
 	}
-	field := in.fields()
 	request := raydemand.Request{Count: 1}
+	field, done := in.fields()
 	if resources := field("resources"); len(resources.raw) > 0 && resources.raw[0] == '{' {
 		request.Bundle, request.Selectors = resources.bundle(), field("labelSelectors").selectors()
 		request.Count = field("count").count(1, maxCount, 1)
+		done()
 	} else {
 		request.Bundle = in.bundle()
 	}
-	if file.err == nil && request.Bundle == nil {
-		in.fail(want)
-	}
-	return request, file.err
+	return request, in.file.strict()
 }
 
-// policyWant says how a policy is written.
-const policyWant = `a policy such as {"gpuForCPU": true}`
-
 func (in input) policy() Policy {
-	return Policy{GPUForCPU: in.fields()("gpuForCPU").boolean()}
+	field, done := in.fields()
+	defer done()
+	return Policy{GPUForCPU: field("gpuForCPU").boolean()}
 }
 
 // mostSeconds is what a RayCluster can hold, where it is written for never.
@@ -199,7 +216,8 @@ func (in input) unique(seen map[string]int, name string, i int, list string) {
 }
 
 func (in input) group() (Group, input) {
-	field := in.fields()
+	field, done := in.fields()
+	defer done()
 	cooling := field("coolingSeconds").number(mostSeconds)
 	if cooling == nil {
 		cooling = new(float64)
@@ -230,7 +248,7 @@ func (in input) head() *Node {
 	if in.absent() {
 		return nil
 	}
-	n := in.node(true)
+	n, _ := in.node(true)
 	return &n
 }
 
@@ -238,15 +256,16 @@ func (in input) nodes() []Node {
 	seen := map[string]int{}
 	var nodes []Node
 	for i, each := range in.list() {
-		n := each.node(false)
+		n, pod := each.node(false)
 		nodes = append(nodes, n)
-		each.fields()("pod").unique(seen, n.Pod, i, "nodes")
+		pod.unique(seen, n.Pod, i, "nodes")
 	}
 	return nodes
 }
 
-func (in input) node(head bool) Node {
-	field := in.fields()
+func (in input) node(head bool) (Node, input) {
+	field, done := in.fields()
+	defer done()
 	n := Node{
 		Pod: field("pod").text(), Group: field("group").text(), State: field("state").state(head),
 		Resources: field("resources").capacity(), Total: field("total").capacity(), Available: field("available").capacity(),
@@ -261,7 +280,7 @@ func (in input) node(head bool) Node {
 		field("pod").name("the pod's name")
 		field("group").name("the worker group's name")
 	}
-	return n
+	return n, field("pod")
 }
 
 func (in input) state(head bool) NodeState {
@@ -281,38 +300,44 @@ func (in input) state(head bool) NodeState {
 func (in input) requests() []raydemand.Request {
 	var requests []raydemand.Request
 	for _, each := range in.list() {
-		field := each.fields()
-		r := raydemand.Request{
-			Bundle:    field("resources").bundle(),
-			Count:     field("count").count(1, maxCount, 0),
-			Selectors: field("labelSelectors").selectors(),
-		}
-		if r.Bundle == nil {
-			field("resources").fail(`an object of amounts such as {"CPU": 1}`)
-		}
-		if r.Count == 0 {
-			field("count").fail("how many of it wait, at least 1")
-		}
-		requests = append(requests, r)
+		requests = append(requests, each.request())
 	}
 	return requests
+}
+
+func (in input) request() raydemand.Request {
+	field, done := in.fields()
+	defer done()
+	r := raydemand.Request{
+		Bundle:    field("resources").bundle(),
+		Count:     field("count").count(1, maxCount, 0),
+		Selectors: field("labelSelectors").selectors(),
+	}
+	if r.Bundle == nil {
+		field("resources").fail(`an object of amounts such as {"CPU": 1}`)
+	}
+	if r.Count == 0 {
+		field("count").fail("how many of it wait, at least 1")
+	}
+	return r
 }
 
 func (in input) gangs() []raydemand.Gang {
 	seen := map[string]int{}
 	var gangs []raydemand.Gang
 	for i, each := range in.list() {
-		g := each.gang()
+		g, id := each.gang()
 		gangs = append(gangs, g)
 		if g.ID != "" {
-			each.fields()("id").unique(seen, g.ID, i, "pendingGangRequests")
+			id.unique(seen, g.ID, i, "pendingGangRequests")
 		}
 	}
 	return gangs
 }
 
-func (in input) gang() raydemand.Gang {
-	field := in.fields()
+func (in input) gang() (raydemand.Gang, input) {
+	field, done := in.fields()
+	defer done()
 	g := raydemand.Gang{
 		ID:              field("id").text(),
 		Strategy:        raydemand.Strategy(field("strategy").text()),
@@ -330,7 +355,7 @@ func (in input) gang() raydemand.Gang {
 	if len(g.BundleSelectors) != 0 && len(g.BundleSelectors) != len(g.Bundles) {
 		field("bundleLabelSelectors").fail("one selector for each of the " + strconv.Itoa(len(g.Bundles)) + " bundles, or none at all")
 	}
-	return g
+	return g, field("id")
 }
 
 // fallbackSelectors reads one list for each alternative, each empty or parallel to its bundles.

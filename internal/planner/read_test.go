@@ -2,6 +2,7 @@ package planner
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,6 +13,8 @@ import (
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
+
+const expressionWant = "want v, !v, in(a,b) or !in(a,b), each value of at most 63 letters, digits, '-', '_' and '.', a letter or a digit at both ends; "
 
 func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
@@ -54,7 +57,18 @@ func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T
 		"duplicate gang":                  {`{"groups": [], "pendingGangRequests": [{"id": "a", "strategy": "PACK", "bundles": [{}]}, {"id": "a", "strategy": "PACK", "bundles": [{}]}]}`, `s.json: pendingGangRequests[1].id: "a": want a name of its own: pendingGangRequests[0] has this one`},
 		"text behind the end":             {`{"groups": []} {}`, "s.json: line 1, column 16: invalid character '{' after top-level value: want a JSON object"},
 		"nothing":                         {``, "s.json: line 1, column 0: unexpected end of JSON input: want a JSON object"},
-		"a bad selector":                  {`{"groups": [], "pendingRequests": [{"resources": {}, "count": 1, "labelSelectors": [{"a": "in(b"}]}]}`, `s.json: pendingRequests[0].labelSelectors[0]: {"a": "in(b"}: want an object of label expressions such as {"zone": "in(a,b)", "tier": "!spot"}`},
+		"a bad selector":                  {`{"groups": [], "pendingRequests": [{"resources": {}, "count": 1, "labelSelectors": [{"a": "in(b"}]}]}`, `s.json: pendingRequests[0].labelSelectors[0].a: "in(b": ` + expressionWant + "the list has no ) at its end"},
+		"a selector of an empty list":     {`{"groups": [], "pendingRequests": [{"resources": {}, "count": 1, "labelSelectors": [{}, {"a": "!in()"}]}]}`, `s.json: pendingRequests[0].labelSelectors[1].a: "!in()": ` + expressionWant + "the list is empty"},
+		"a selector of no value":          {`{"groups": [], "pendingGangRequests": [{"strategy": "PACK", "bundles": [{}], "bundleLabelSelectors": [{"a": "!"}]}]}`, `s.json: pendingGangRequests[0].bundleLabelSelectors[0].a: "!": ` + expressionWant + "no value after !"},
+		"a selector of no text":           {`{"groups": [], "pendingRequests": [{"resources": {}, "count": 1, "labelSelectors": [{"a": 7}]}]}`, `s.json: pendingRequests[0].labelSelectors[0].a: 7: want a string`},
+		"a label of no text":              {`{"groups": [{"name": "a", "labels": {"zone": ["b"]}}]}`, `s.json: groups[0].labels.zone: ["b"]: want a string`},
+		"a key twice":                     {`{"groups": [{"name": "a", "maxReplicas": 3, "minReplicas": 1, "maxReplicas": 4}]}`, "s.json: groups[0].maxReplicas: the key is there twice: want each key of an object once"},
+		"a key twice, once escaped":       {`{"groups": [{"name": "b"}, {"name": "a", "resources": {"CPU": 3, "C\u0050U": 4}}]}`, "s.json: groups[1].resources.CPU: the key is there twice: want each key of an object once"},
+		"a key twice at the top":          {`{"nodes": [{"a\"]": "}"}], "groups": [], "nodes": []}`, "s.json: nodes: the key is there twice: want each key of an object once"},
+		"a key twice in a manifest":       {`{"rayCluster": {"spec": {"workerGroupSpecs": [[], {"a": {}, "a": 1}]}}}`, "s.json: rayCluster.spec.workerGroupSpecs[1].a: the key is there twice: want each key of an object once"},
+		"a misspelt strategy":             {`{"groups": [], "pendingGangRequests": [{"strategi": "PACK", "bundles": [{}]}]}`, "s.json: pendingGangRequests[0].strategy: missing: want PACK, SPREAD, STRICT_PACK or STRICT_SPREAD; strategi is not read"},
+		"a value of many lines":           {"{\"groups\": {\n\t\"a\": 1\n}}", `s.json: groups: {"a":1}: want a list […]`},
+		"a long value":                    {`{"groups": {"a": "` + strings.Repeat("é", 100) + `"}}`, `s.json: groups: {"a":"` + strings.Repeat("é", 27) + `…: want a list […]`},
 		"unknown strategy":                {`{"groups": [], "pendingGangRequests": [{"strategy": "TIGHT", "bundles": [{}]}]}`, `s.json: pendingGangRequests[0].strategy: "TIGHT": want PACK, SPREAD, STRICT_PACK or STRICT_SPREAD`},
 		"a gang of nothing":               {`{"groups": [], "pendingGangRequests": [{"strategy": "PACK", "bundles": []}]}`, "s.json: pendingGangRequests[0].bundles: []: want at least one bundle"},
 		"selectors not parallel":          {`{"groups": [], "pendingGangRequests": [{"strategy": "PACK", "bundles": [{}, {}], "bundleLabelSelectors": [{}]}]}`, "s.json: pendingGangRequests[0].bundleLabelSelectors: [{}]: want one selector for each of the 2 bundles, or none at all"},
@@ -106,14 +120,18 @@ func TestADepthBombIsRefusedWhereverItLies(t *testing.T) {
 
 func TestAListWithoutEndIsRefusedBeforeItIsRead(t *testing.T) {
 	many := strings.Repeat(`{},`, 300_000) + `{}`
-	keys := strings.Repeat(`"":1,`, 200_000) + `"":1`
+	var keys strings.Builder
+	for i := range 150_000 {
+		fmt.Fprintf(&keys, `"%d":1,`, i)
+	}
+	keys.WriteString(`"":1`)
 	for text, want := range map[string]string{
 		`{"groups": [` + many + `]}`:                                        "s.json: groups: ",
 		`{"groups": [], "nodes": [` + many + `]}`:                           "s.json: nodes: ",
 		`{"groups": [], "pendingRequests": [` + many + `]}`:                 "s.json: pendingRequests: ",
-		`{"groups": [{"name": "a", "resources": {` + keys + `}}]}`:          "s.json: groups[0].resources: ",
+		`{"groups": [{"name": "a", "resources": {` + keys.String() + `}}]}`: "s.json: groups[0].resources: ",
 		`{"rayCluster": {"x": "` + strings.Repeat("x", 5<<20) + `"}}`:       "s.json: rayCluster: ",
-		`{"groups": [], ` + keys + `}`:                                      "s.json: ",
+		`{"groups": [], ` + keys.String() + `}`:                             "s.json: ",
 		`{"groups": [], "pendingGangRequests": [{"bundles": [` + many + `]`: "s.json: line 1",
 	} {
 		var before, after runtime.MemStats
@@ -157,17 +175,17 @@ func TestASnapshotThatWasWrittenIsReadAgainAsTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, err := ReadSnapshot(strings.NewReader(string(raw)), file)
+		first, err := ReadDocument(strings.NewReader(string(raw)), file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		written := asJSON(t, first)
-		second, err := ReadSnapshot(strings.NewReader(written), file)
+		written := asJSON(t, first.Snapshot)
+		second, err := ReadDocument(strings.NewReader(written), file)
 		if err != nil {
 			t.Fatalf("reading what was written: %v", err)
 		}
-		if diff := cmp.Diff(written, asJSON(t, second)); diff != "" {
-			t.Errorf("%s: %s", file, diff)
+		if diff := cmp.Diff(written, asJSON(t, second.Snapshot)); diff != "" || len(first.Findings)+len(second.Findings) > 0 {
+			t.Errorf("%s: findings %v, %v: %s", file, first.Findings, second.Findings, diff)
 		}
 	}
 }

@@ -24,6 +24,7 @@ const (
 	CodeNotChosen     = "not_chosen"     // it could have served, another group was taken
 	CodeInvalidLimits = "invalid_limits" // minReplicas above maxReplicas
 	CodeOnTheWay      = "on_the_way"     // pods asked for have not joined Ray yet
+	CodeNotInFull     = "not_in_full"    // a gang or a call of request_resources cannot be had in full, so nothing is launched for it
 	CodeStop          = "stop"           // pods are stopped, and why
 	CodeIdle          = "idle"           // workers are idle and stay for now, and why
 )
@@ -34,6 +35,9 @@ const (
 	FindingOverstated = "available-over-total"
 	// FindingGroupRemoved: a pod of a group that the RayCluster does not list any more.
 	FindingGroupRemoved = "group-removed"
+	// FindingMinAboveMax: a group's minReplicas is above its maxReplicas. The reader of RayClusters tells of it by the same
+	// code and closes the group.
+	FindingMinAboveMax = "min-above-max"
 )
 
 // reasons explains one group's row: first what it launches or why it does not, then what is on its way, what goes,
@@ -84,8 +88,11 @@ func (p *planning) launchReason(i int, given []int64, out *outcome) Reason {
 	if limit, ok := p.limit(i, given); ok {
 		return limit
 	}
-	return Reason{CodeNotNeeded, "what waits cannot be had in full, so nothing is launched for it"}
+	return Reason{CodeNotInFull, "what waits " + notInFull}
 }
+
+// notInFull is said of a gang, or of a call of request_resources, that a group could serve in part.
+const notInFull = "cannot be had in full, so nothing is launched for it"
 
 // notNeeded says why a group that nothing waits for has the pods that it has.
 func (g *group) notNeeded() Reason {
@@ -129,7 +136,7 @@ func (p *planning) wanted(i int, out *outcome) bool {
 		}
 	}
 	for _, g := range out.gangs {
-		if suitsAny(g.options[0].items, s) {
+		if suitsAny(g.items(), s) {
 			return true
 		}
 	}
@@ -246,12 +253,15 @@ func (p *planning) staysIdle(at int, out *outcome) string {
 	return "; kept"
 }
 
-// Describe writes a request as a person would: {CPU 1, memory 2 GiB} where zone=a, else zone=b.
+// Describe writes a request as a person would: {CPU 1, memory 2 GiB} where zone=a, else zone=b. Amounts of zero are left out.
 func Describe(r raydemand.Request) string {
 	var s strings.Builder
 	s.WriteByte('{')
-	for i, name := range r.Bundle.Names() {
-		if i > 0 {
+	for _, name := range r.Bundle.Names() {
+		if r.Bundle[name] == 0 {
+			continue
+		}
+		if s.Len() > 1 {
 			s.WriteString(", ")
 		}
 		s.WriteString(name + " " + quantity(name, r.Bundle[name]))
@@ -269,22 +279,6 @@ func Describe(r raydemand.Request) string {
 		s.WriteString(selector.String())
 	}
 	return s.String()
-}
-
-// quantity writes memory in binary units where they come out even, everything else as Ray does.
-func quantity(name string, a raydemand.Amount) string {
-	if isMemory(name) {
-		for _, unit := range []struct {
-			name  string
-			bytes int64
-		}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}} {
-			size := raydemand.Whole(unit.bytes)
-			if a >= size && a%(size/100) == 0 {
-				return (raydemand.Amount(a/(size/100)) * (raydemand.One / 100)).String() + " " + unit.name
-			}
-		}
-	}
-	return a.String()
 }
 
 func seconds(s float64) string {

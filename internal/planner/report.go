@@ -2,7 +2,11 @@ package planner
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // report writes the plan down, sorted: groups by name, terminations by pod, unmet demand as it was planned.
@@ -10,7 +14,7 @@ func (p *planning) report(given []int64, out outcome) Plan {
 	plan := Plan{
 		Launch: map[string]int{}, Terminate: []Termination{}, Groups: []GroupPlan{},
 		InfeasibleRequests: []UnmetRequest{}, InfeasibleGangRequests: []UnmetGang{}, InfeasibleRequestResources: []UnmetRequest{},
-		Findings: p.findings,
+		Findings: append(slices.Clone(p.findings), p.limitFindings()...),
 	}
 	for i := range p.groups {
 		if given[i] > 0 {
@@ -24,6 +28,21 @@ func (p *planning) report(given []int64, out outcome) Plan {
 	plan.Summary = p.summarize(&out, &unmet)
 	plan.Price = p.price(given)
 	return plan
+}
+
+// limitFindings tells of groups whose limits no number of pods can keep; they are left as they are.
+func (p *planning) limitFindings() []raydemand.Finding {
+	var all []raydemand.Finding
+	for i := range p.groups {
+		if g := &p.groups[i]; g.shut.Code == CodeInvalidLimits {
+			all = append(all, raydemand.Finding{
+				Code: FindingMinAboveMax, Severity: raydemand.Error, Object: "group " + g.Name, Field: "minReplicas", Seen: strconv.Itoa(g.Min),
+				Why: fmt.Sprintf("above maxReplicas %d, with which the operator stops the whole cluster; the group is left as it is", g.Max),
+				Fix: "lower minReplicas or raise maxReplicas",
+			})
+		}
+	}
+	return all
 }
 
 func (p *planning) row(i int, given []int64, out *outcome) GroupPlan {

@@ -247,9 +247,10 @@ func (r *roster) free(n *Node, total vector) vector {
 }
 
 func (r *roster) overstated(n *Node, name string, available, total raydemand.Amount) {
+	free, all := pair(name, available, total)
 	r.findings = append(r.findings, raydemand.Finding{
 		Code: FindingOverstated, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "available." + name,
-		Seen: available.String(), Why: fmt.Sprintf("the node has %s in total; more cannot be free, so %s is counted", total, total),
+		Seen: free, Why: fmt.Sprintf("the node has %s in total; more cannot be free, so %s is counted", all, all),
 		Fix: "none needed here; Ray's own autoscaler stops planning in this state",
 	})
 }
@@ -259,12 +260,12 @@ func (r *roster) overstated(n *Node, name string, available, total raydemand.Amo
 func (r *roster) stranger(n *Node, checkDisabled bool) {
 	if !checkDisabled && n.State != Leaving && n.State != AllocationTimeout {
 		r.nodes = append(r.nodes, node{Node: n, group: unknownGroup, stop: outdated,
-			stopMessage: fmt.Sprintf("worker group %q is not in the RayCluster any more", n.Group)})
+			stopMessage: fmt.Sprintf("its worker group %q was removed from the RayCluster", n.Group)})
 	}
 	r.findings = append(r.findings, raydemand.Finding{
 		Code: FindingGroupRemoved, Severity: raydemand.Warning, Object: "pod " + n.Pod, Field: "group", Seen: n.Group,
-		Why: "no worker group of that name: the pod serves no demand in this plan and counts toward no limit",
-		Fix: "delete the pod when its work is done, or bring the worker group back",
+		Why: "the RayCluster lists no worker group of this name, so the pod is left out of the plan: no demand is placed on it, and no limit counts it",
+		Fix: "delete the pod once its work is done, or bring the worker group back",
 	})
 }
 

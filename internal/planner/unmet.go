@@ -85,10 +85,22 @@ func (p *planning) nearestMiss(it *item) string {
 	}
 	if len(it.need) > 0 {
 		if text := p.missedAlone(it); text != "" {
-			return text
+			return text + p.labelledNowhere(it)
 		}
 	}
 	return fmt.Sprintf("no group has all of %s: %s", Describe(it.request), listed(p.considered([]*item{it}, nil, "")))
+}
+
+// labelledNowhere says so when no group has the labels that an item wants either.
+func (p *planning) labelledNowhere(it *item) string {
+	if slices.ContainsFunc(p.groups, func(g group) bool { return it.rank[g.shape.labels] != noMatch }) {
+		return ""
+	}
+	wanted := make([]string, len(it.request.Selectors))
+	for i, selector := range it.request.Selectors {
+		wanted[i] = selector.String()
+	}
+	return "; and no group has the labels " + strings.Join(wanted, ", else ")
 }
 
 // missedAlone names a resource of which no group has enough, whatever else is asked for.
@@ -101,63 +113,78 @@ func (p *planning) missedAlone(it *item) string {
 			}
 		}
 		name, has := p.names[t.resource], p.groups[best].shape.total[t.resource]
-		switch {
-		case has >= t.amount:
+		if has >= t.amount {
 			continue
-		case has == 0:
-			return fmt.Sprintf("needs %s %s; no group has any", quantity(name, t.amount), name)
 		}
-		return fmt.Sprintf("needs %s %s; the largest group has %s (%s)", quantity(name, t.amount), name, quantity(name, has), p.groups[best].Name)
+		needs, largest := pair(name, t.amount, has)
+		if has == 0 {
+			return fmt.Sprintf("needs %s %s; no group has any", needs, name)
+		}
+		return fmt.Sprintf("needs %s %s; the largest group has %s (%s)", needs, name, largest, p.groups[best].Name)
 	}
 	return ""
 }
 
-// gangReason explains a gang that is not served, by the first of its options that is possible at all.
+// gangReason explains a gang that is not served, choice by choice. The code is that of the first that is possible at all.
 func (p *planning) gangReason(g *gang, given []int64) Reason {
-	reason := p.unmetReason(g.options[0].items, given, g.TopologyLabel)
-	for _, o := range g.options[1:] {
-		if reason.Code == Impossible {
-			if other := p.unmetReason(o.items, given, g.TopologyLabel); other.Code != Impossible {
-				reason = other
-			}
+	bundles := g.alternatives()
+	if len(g.options) == 1 {
+		return p.optionReason(g, g.options[0], len(bundles[0]), given)
+	}
+	var whole Reason
+	messages := make([]string, len(g.options))
+	for i, o := range g.options {
+		reason := p.optionReason(g, o, len(bundles[i]), given)
+		if i == 0 || whole.Code == Impossible {
+			whole.Code = reason.Code
 		}
+		messages[i] = choiceOf(i, len(g.options)) + ": " + reason.Message
 	}
-	if reason.Code == Impossible && g.Strategy == raydemand.StrictPack && len(g.Bundles) > 1 {
-		reason.Message = "all bundles on one node: " + reason.Message
-	}
+	whole.Message = listed(messages)
+	return whole
+}
+
+// optionReason explains why one choice of a gang cannot be had.
+func (p *planning) optionReason(g *gang, o option, bundles int, given []int64) Reason {
+	reason := p.unmetReason(o.items, given, g.TopologyLabel)
 	if reason.Code == Impossible {
+		if g.Strategy == raydemand.StrictPack && bundles > 1 {
+			reason.Message = "all bundles on one node: " + reason.Message
+		}
 		return reason
 	}
-	domains := p.domains(&ledger{lots: p.base}, g)
+	if g.TopologyLabel != "" {
+		return p.topologyReason(g, o, bundles, given, reason)
+	}
 	switch {
-	case g.TopologyLabel != "" && len(domains) == 0:
-		return Reason{Impossible, fmt.Sprintf("no node and no group has the label %s that the gang wants to share", g.TopologyLabel)}
-	case g.TopologyLabel != "" && !p.possibleWithin(g, domains):
-		return Reason{Impossible, fmt.Sprintf("no value of the label %s has nodes or groups for each of the bundles: %s", g.TopologyLabel,
-			listed(p.considered(g.options[0].items, given, g.TopologyLabel)))}
-	case g.TopologyLabel != "":
-		reason.Message = fmt.Sprintf("no value of the label %s has room for all %d bundles: %s", g.TopologyLabel, len(g.Bundles), reason.Message)
 	case g.Strategy == raydemand.StrictSpread:
-		reason.Message = fmt.Sprintf("needs %d different nodes at once: %s", len(g.Bundles), reason.Message)
-	case len(g.Bundles) > 1:
-		reason.Message = fmt.Sprintf("needs all %d bundles at once: %s", len(g.Bundles), reason.Message)
+		reason.Message = fmt.Sprintf("needs %d different nodes at once: %s", bundles, reason.Message)
+	case bundles > 1:
+		reason.Message = fmt.Sprintf("needs all %d bundles at once: %s", bundles, reason.Message)
 	}
 	return reason
 }
 
-// possibleWithin reports whether for some option of a gang some domain has for each of its bundles a group or a node that
-// could ever hold it.
-func (p *planning) possibleWithin(g *gang, domains []domain) bool {
+// topologyReason explains why no value of the label that a gang wants to share has room for all of a choice.
+func (p *planning) topologyReason(g *gang, o option, bundles int, given []int64, reason Reason) Reason {
+	switch domains := p.domains(&ledger{lots: p.base}, g); {
+	case len(domains) == 0:
+		return Reason{Impossible, fmt.Sprintf("no node and no group has the label %s that the gang wants to share", g.TopologyLabel)}
+	case !p.possibleWithin(o, domains):
+		return Reason{Impossible, fmt.Sprintf("no value of the label %s has nodes or groups for each of the bundles: %s", g.TopologyLabel,
+			listed(p.considered(o.items, given, g.TopologyLabel)))}
+	}
+	reason.Message = fmt.Sprintf("no value of the label %s has room for all %d bundles: %s", g.TopologyLabel, bundles, reason.Message)
+	return reason
+}
+
+// possibleWithin reports whether some domain has for each bundle of a choice a group or a node that could ever hold it.
+func (p *planning) possibleWithin(o option, domains []domain) bool {
 	holds := func(it *item, within domain) bool {
 		return slices.ContainsFunc(p.groups, func(g group) bool { return within.admits(g.shape.labels) && it.suits(g.shape) }) ||
 			slices.ContainsFunc(p.base, func(l lot) bool { return within.admits(l.shape.labels) && it.suits(l.shape) })
 	}
-	for _, within := range domains {
-		for _, o := range g.options {
-			if !slices.ContainsFunc(o.items, func(it *item) bool { return !holds(it, within) }) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(domains, func(within domain) bool {
+		return !slices.ContainsFunc(o.items, func(it *item) bool { return !holds(it, within) })
+	})
 }

@@ -1,0 +1,144 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// choiceOf names one of several choices, counted from 1: choice 2 of 3. Of one alone it says nothing.
+func choiceOf(i, all int) string {
+	if all < 2 {
+		return ""
+	}
+	return fmt.Sprintf("choice %d of %d", i+1, all)
+}
+
+// choices says of each selector that a request may go by, in order, what it comes to: pods are launched for it, or why
+// no group serves it.
+func (p *planning) choices(it *item, given []int64, out *outcome) []Detail {
+	if it.alternatives < 2 {
+		return nil
+	}
+	var details []Detail
+	for i, selector := range it.request.Selectors {
+		labels := cmp.Or(selector.String(), "any node")
+		details = append(details, Detail{choiceOf(i, it.alternatives) + ", " + labels, p.choice(it, i, given, out)})
+	}
+	return details
+}
+
+func (p *planning) choice(it *item, i int, given []int64, out *outcome) Reason {
+	var launched int64
+	by := map[string]bool{}
+	for _, e := range out.log {
+		if e.item == it && it.rank[p.groups[e.group].shape.labels] == i {
+			launched += e.count
+			by[p.groups[e.group].Name] = true
+		}
+	}
+	if launched > 0 {
+		names := make([]string, 0, len(by))
+		for name := range by {
+			names = append(names, "group "+name)
+		}
+		slices.Sort(names)
+		return Reason{CodeLaunch, fmt.Sprintf("%d of it get places on new pods of %s", launched, strings.Join(names, ", "))}
+	}
+	alone := it.request
+	alone.Selectors = alone.Selectors[i : i+1]
+	return p.obstacles(p.newItem(alone, it.need, ""), given)
+}
+
+// obstacles says why no group serves an item, by the code of the group that comes nearest to it.
+func (p *planning) obstacles(it *item, given []int64) Reason {
+	code, least := CodeNotNeeded, len(p.names)+2
+	for i := range p.groups {
+		reason, stands := p.obstacle(i, it, given)
+		if !stands {
+			return Reason{CodeNotNeeded, "pods of group " + p.groups[i].Name + " would do, and none is needed for it"}
+		}
+		if n := p.misses(it, p.groups[i].shape); n < least {
+			code, least = reason.Code, n
+		}
+	}
+	return Reason{code, listed(p.considered([]*item{it}, given, ""))}
+}
+
+// byChoice says which of its choices of labels a group is for an item that has several.
+func (p *planning) byChoice(it *item, group int) string {
+	if it.alternatives < 2 {
+		return ""
+	}
+	return ", " + choiceOf(it.rank[p.groups[group].shape.labels], it.alternatives)
+}
+
+// mostElsewhere is how many gangs are told one by one.
+const mostElsewhere = 10
+
+// elsewhere tells of the gangs and the calls of request_resources that ask for the same bundle as a request.
+func (p *planning) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []Detail {
+	unmet, fates := p.unmetReasons(given, out), out.fates()
+	var details []Detail
+	more := 0
+	for _, g := range p.gangs {
+		n := 0
+		for _, own := range g.Bundles {
+			if own.Equal(b) {
+				n++
+			}
+		}
+		switch summary := gangSummary(g, fates, unmet.gangs[g.number]); {
+		case n == 0:
+		case len(details) == mostElsewhere:
+			more++
+		default:
+			text := fmt.Sprintf("%d of its bundles ask for this, beside the tasks; %s", n, p.tally(&summary))
+			if reason := unmet.gangs[g.number]; reason != nil {
+				text += ": " + reason.Message
+			}
+			details = append(details, Detail{strings.TrimSpace("gang " + g.ID), Reason{summary.verdict(), text}})
+		}
+	}
+	if more > 0 {
+		details = append(details, Detail{"gangs", Reason{FateWaiting, fmt.Sprintf("%d more ask for this", more)}})
+	}
+	for i, c := range p.claims {
+		reason, failed := unmet.claims[i]
+		for _, it := range c.items {
+			if !it.request.Bundle.Equal(b) {
+				continue
+			}
+			var left int64
+			if failed {
+				left = it.request.Count
+			}
+			summary := summaryOf(KindRequestResources, it, fates[it], left, reason.Code)
+			details = append(details, Detail{c.purpose, Reason{summary.verdict(), strings.TrimSuffix(p.tally(&summary)+": "+reason.Message, ": ")}})
+		}
+	}
+	return details
+}
+
+// items are the bundles of all choices.
+func (g *gang) items() []*item {
+	var all []*item
+	for _, o := range g.options {
+		all = append(all, o.items...)
+	}
+	return all
+}
+
+// alternatives lists the bundles of each option.
+func (g *gang) alternatives() [][]raydemand.Bundle {
+	all := [][]raydemand.Bundle{g.Bundles}
+	for _, bundles := range g.Fallbacks {
+		if len(bundles) > 0 {
+			all = append(all, bundles)
+		}
+	}
+	return all
+}

@@ -1,0 +1,91 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestAKeyThatIsNotReadIsToldWithTheOneThatWasMeant(t *testing.T) {
+	for key, near := range map[string]string{
+		"minReplica": "minReplicas", "min_replicas": "minReplicas", "MaxReplicas": "maxReplicas", "max": "maxReplicas",
+		"numOfHost": "numOfHosts", "idleTimeout": "idleTimeoutSeconds", "prise": "price", "ressources": "resources",
+		"owner": "", "x": "", "note": "", strings.Repeat("minReplicas", 10): "",
+	} {
+		t.Run(key, func(t *testing.T) {
+			doc, err := ReadDocument(strings.NewReader(`{"groups": [{"name": "a", "`+key+`": 7}]}`), "s.json")
+			if err != nil || len(doc.Findings) != 1 {
+				t.Fatalf("%v: findings %+v, want one", err, doc.Findings)
+			}
+			fix := "write " + near
+			if near == "" {
+				fix = "leave it out; the keys here are coolingSeconds, name, resources, labels, minReplicas, maxReplicas, replicas, numOfHosts, " +
+					"idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed"
+			}
+			want := raydemand.Finding{Code: FindingKeyUnknown, Severity: raydemand.Warning, Object: "s.json", Field: "groups[0]." + key, Seen: "7",
+				Why: "no key of this name is read, so it changes nothing", Fix: fix}
+			if diff := cmp.Diff(want, doc.Findings[0]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestUnknownKeysAreToldWhereverTheyStand(t *testing.T) {
+	doc, err := ReadDocument(strings.NewReader(`{"groups": [], "nods": [], "head": {"pod": "h", "stat": "IDLE"},
+		"nodes": [{"pod": "p", "group": "g", "state": "IDLE", "idleSecond": 1}],
+		"pendingRequests": [{"resources": {"CPU": 1}, "count": 1, "labelSelector": []}],
+		"requestResources": [{"resources": {"CPU": 1}, "count": 1, "amount": 3}],
+		"pendingGangRequests": [{"strategy": "PACK", "bundles": [{}], "bundleSelectors": [{}]}],
+		"policy": {"gpuForCpu": true}}`), "s.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range doc.Findings {
+		got[f.Field] = strings.TrimPrefix(f.Fix, "write ")
+	}
+	want := map[string]string{
+		"nods": "nodes", "head.stat": "state", "nodes[0].idleSecond": "idleSeconds", "pendingRequests[0].labelSelector": "labelSelectors",
+		"requestResources[0].amount":             "leave it out; the keys here are resources, count, labelSelectors",
+		"pendingGangRequests[0].bundleSelectors": "bundles", "policy.gpuForCpu": "gpuForCPU",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatACaseSaysOfItselfIsNoFinding(t *testing.T) {
+	doc, err := ReadDocument(strings.NewReader(`{"groups": [], "expect": {"launch": {}}, "note": "n", "source": "s", "topic": "t", "kind": "plan",
+		"exact": true, "assertedUpstream": "full", "expectWithFallback": {}}`), "s.json")
+	if err != nil || len(doc.Findings) > 0 {
+		t.Errorf("%v: findings %+v, want none", err, doc.Findings)
+	}
+}
+
+func TestUnknownKeysOfManyElementsAreToldOnceAndOfManyKindsInPart(t *testing.T) {
+	var nodes, kinds []string
+	for i := range 1000 {
+		nodes = append(nodes, fmt.Sprintf(`{"pod": "p%d", "group": "g", "state": "IDLE", "nodeIP": "10.0.0.1"}`, i))
+		kinds = append(kinds, fmt.Sprintf(`"unheard-of-%d": 1`, i))
+	}
+	for text, want := range map[string]struct {
+		findings int
+		told     string
+	}{
+		`{"groups": [], "nodes": [` + strings.Join(nodes, ",") + `]}`: {1, "999 more have it"},
+		`{"groups": [], ` + strings.Join(kinds, ",") + `}`:            {mostUnknown + 1, "980 more keys are not read"},
+	} {
+		doc, err := ReadDocument(strings.NewReader(text), "s.json")
+		if err != nil || len(doc.Findings) != want.findings {
+			t.Fatalf("%v: %d findings, want %d", err, len(doc.Findings), want.findings)
+		}
+		if last := doc.Findings[len(doc.Findings)-1].Why; !strings.Contains(last, want.told) {
+			t.Errorf("told: %s, want in it %q", last, want.told)
+		}
+	}
+}
