@@ -182,6 +182,8 @@ type WorkerGroup struct {
 	Pod PodShape
 	// Landing tells on how many nodes a pod could land; nil while the nodes are not known.
 	Landing *Landing
+	// Slices are what the GPUs of one pod are: by the nodes it could land on, or, while those are not known, by its template.
+	Slices []SliceAnswer
 	// GPUs is what the spec says about the GPUs of one worker. Reported is what the nodes say; nil while they are not known.
 	GPUs     GPUSpec
 	Reported *ReportedGPUs

@@ -32,6 +32,15 @@ const (
 	labelACKPlacement   = "ack.node.gpu.placement"
 )
 
+// GPUAnnotations are the annotations of nodes that are read; the labels are all kept.
+func GPUAnnotations() []string {
+	keys := []string{hamiRegister, hamiHandshake, volcanoRegister, AgentAnnotation}
+	for _, row := range poolLabels {
+		keys = append(keys, row.key)
+	}
+	return keys
+}
+
 // cardCounts are the labels that count physical cards.
 var cardCounts = []string{
 	labelCount, "aliyun.accelerator/nvidia_count", "karpenter.k8s.aws/instance-gpu-count", "cloud.google.com/gke-accelerator-count",

@@ -101,6 +101,16 @@ var gpuConditions = []struct{ name, bad, source string }{
 	{"SysLogsGPUFallenOff", "True", "NVSentinel"},
 }
 
+// IsGPUCondition reports whether a node condition of this type tells of GPUs.
+func IsGPUCondition(name string) bool {
+	for _, c := range gpuConditions {
+		if c.name == name {
+			return true
+		}
+	}
+	return false
+}
+
 // missingDevices compares allocatable, which counts healthy devices, with capacity. A name that is no longer announced keeps its old capacity
 // and has allocatable 0 beside the new name's devices: a left-over and no failure.
 func (r *gpuReading) missingDevices() {

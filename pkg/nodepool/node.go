@@ -2,6 +2,7 @@ package nodepool
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -29,7 +30,8 @@ type Node struct {
 // Equal reports whether nothing that is kept differs: most updates of a Node are heartbeats.
 func (n Node) Equal(other Node) bool {
 	return n.Name == other.Name && n.Unschedulable == other.Unschedulable && n.Ready == other.Ready &&
-		slices.Equal(n.Taints, other.Taints) && maps.Equal(n.Labels, other.Labels) && maps.Equal(n.Allocatable, other.Allocatable)
+		slices.Equal(n.Taints, other.Taints) && maps.Equal(n.Labels, other.Labels) && maps.Equal(n.Allocatable, other.Allocatable) &&
+		reflect.DeepEqual(n.GPUs, other.GPUs)
 }
 
 // The effects of a taint that keep a pod away; PreferNoSchedule does not.

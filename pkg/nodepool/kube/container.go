@@ -86,6 +86,8 @@ func (c container) checkExtendedResources(f fields) {
 			why = "its request and its limit differ"
 		case limit.MilliValue()%1000 != 0:
 			why = "it is not a whole number"
+		case limit.Sign() < 0:
+			why = "it is less than nothing"
 		}
 		if why != "" {
 			f.report.add(raydemand.Error, PodsRefused, f.at("resources.limits")+"."+name, limit.String(),

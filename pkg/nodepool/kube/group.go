@@ -62,7 +62,8 @@ func decodeGroup(f fields, index int, ownCommand bool) nodepool.WorkerGroup {
 		timeout := idleTimeout(f)
 		group.IdleTimeout = &timeout
 	}
-	group.Pod = podShape(f.object("template").object("spec"))
+	group.Pod = podShape(f.object("template"))
+	reportGPUs(f.report, &group, nodepool.GPUReader{}.CheckGPUs(&group.Pod)...)
 	ownCommand = ownCommand || templateOverwritesCommand(f)
 	group.Resources = effectiveResources(f, ownCommand)
 	group.GPUs = gpuSpec(f, ownCommand)

@@ -31,6 +31,9 @@ type landed struct {
 	view       *nodeView
 	list       []nodepool.Landing
 	gpus       []*nodepool.ReportedGPUs
+	slices     [][]nodepool.SliceAnswer
+	// visible are the nodes on which each group's pods could see GPUs that they did not ask for.
+	visible [][]string
 }
 
 func newLandings() landings { return landings{byKey: map[nodepool.ClusterKey]landed{}} }
@@ -46,6 +49,8 @@ func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) landed {
 	for i := range cluster.Groups {
 		now.list = append(now.list, cluster.Groups[i].Pod.Land(view.nodes))
 		now.gpus = append(now.gpus, nodepool.GPUReader{}.Reported(&cluster.Groups[i], view.nodes))
+		now.slices = append(now.slices, nodepool.GPUReader{}.SlicesOf(&cluster.Groups[i].Pod, view.nodes))
+		now.visible = append(now.visible, nodepool.GPUReader{}.SeesGPUs(&cluster.Groups[i].Pod, view.nodes))
 	}
 	l.byKey[cluster.Key] = now
 	return now
@@ -59,6 +64,9 @@ func (l *landings) drop(key nodepool.ClusterKey) {
 
 // addTo tells a cluster that was just read what the nodes say about it. Without a view it says nothing.
 func (n *nodes) addTo(cluster *nodepool.Cluster) {
+	for i := range cluster.Groups {
+		cluster.Groups[i].Slices = nodepool.GPUReader{}.SlicesOf(&cluster.Groups[i].Pod, nil)
+	}
 	view := n.view.Load()
 	if view == nil {
 		return
@@ -71,8 +79,10 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	case view.known:
 		known := n.landings.of(cluster, view)
 		for i, landing := range known.list {
-			cluster.Groups[i].Landing, cluster.Groups[i].Reported = &landing, known.gpus[i]
-			reportLanding(report, &cluster.Groups[i])
+			group := &cluster.Groups[i]
+			group.Landing, group.Reported, group.Slices = &landing, known.gpus[i], known.slices[i]
+			reportLanding(report, group)
+			reportSlices(report, group, known.visible[i])
 		}
 		reportLost(report, cluster, view)
 	}
@@ -81,12 +91,31 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 
 // reportLanding tells that no node could hold the group's pods. It is no more than a hint: a node autoscaler may add one.
 func reportLanding(report *findings, group *nodepool.WorkerGroup) {
-	if group.Landing.Nodes > 0 || group.Max <= 0 || group.Suspended || group.Broken {
+	if !group.Landing.Nowhere() || group.Max <= 0 || group.Suspended || group.Broken {
 		return
 	}
 	report.add(raydemand.Info, GroupNoNode, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", group.Index), group.Landing.Why,
 		"no node, were it empty, could hold a pod of group "+group.Name+"; its pods wait until one is added or changed",
 		"add such a node, let a node autoscaler do it, or mend requests, nodeSelector, affinity or tolerations")
+}
+
+// reportSlices tells where the nodes make different things of a resource, and where pods could see GPUs that are not theirs.
+func reportSlices(report *findings, group *nodepool.WorkerGroup, visible []string) {
+	for _, slice := range group.Slices {
+		if finding, differ := slice.DifferFinding(); differ {
+			reportGPUs(report, group, finding)
+		}
+	}
+	if len(visible) > 0 && group.Max > 0 && !group.Suspended {
+		reportGPUs(report, group, nodepool.VisibleFinding(visible))
+	}
+}
+
+// reportGPUs adds findings about a group's pod template, of which the pure code knows the resource or variable alone.
+func reportGPUs(report *findings, group *nodepool.WorkerGroup, list ...raydemand.Finding) {
+	for _, f := range list {
+		report.add(f.Severity, f.Code, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec: %s", group.Index, f.Field), f.Seen, f.Why, f.Fix)
+	}
 }
 
 // reportLost tells which workers stand on a node that is gone or not ready. Those that are being deleted are told too:

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -24,17 +25,37 @@ func nodeOf(node *corev1.Node) nodepool.Node {
 			n.Allocatable[shared(string(name))] = amount
 		}
 	}
-	for _, t := range node.Spec.Taints {
-		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
-			n.Taints = append(n.Taints, nodepool.Taint{Key: shared(t.Key), Value: shared(t.Value), Effect: shared(string(t.Effect))})
-		}
-	}
+	n.Taints = taintsOf(node)
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			n.Ready = c.Status == corev1.ConditionTrue
 		}
 	}
+	n.GPUs = gpusOf(node)
 	return n
+}
+
+func taintsOf(node *corev1.Node) []nodepool.Taint {
+	var taints []nodepool.Taint
+	for _, t := range node.Spec.Taints {
+		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
+			taints = append(taints, nodepool.Taint{Key: shared(t.Key), Value: shared(t.Value), Effect: shared(string(t.Effect))})
+		}
+	}
+	return taints
+}
+
+// gpusOf is what is understood of a node's GPUs, nil where there are none. How much memory processes use at the moment decides nothing and
+// changes all the time, so it is left out: a node that changes makes everybody look again.
+func gpusOf(node *corev1.Node) *nodepool.NodeGPUs {
+	read := nodepool.GPUReader{}.Read(nodeObjectOf(node))
+	if read.Kind == gpuinfo.UnknownKind && len(read.Units) == 0 && len(read.PerCard) == 0 {
+		return nil
+	}
+	for i := range read.PerCard {
+		read.PerCard[i].UnusedMiB = nil
+	}
+	return &read
 }
 
 func shared(text string) string { return unique.Make(text).Value() }

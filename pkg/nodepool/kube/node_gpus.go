@@ -22,7 +22,7 @@ import (
 // nodeObjectOf converts a node with all that it tells of its GPUs, where nodeOf takes what decides over landing.
 func nodeObjectOf(node *corev1.Node) nodepool.NodeObject {
 	o := nodepool.NodeObject{
-		Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, Taints: nodeOf(node).Taints,
+		Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, Taints: taintsOf(node),
 		Unschedulable: node.Spec.Unschedulable, Capacity: extendedResources(node.Status.Capacity), Allocatable: extendedResources(node.Status.Allocatable),
 		Conditions: make(map[string]string, len(node.Status.Conditions)),
 	}

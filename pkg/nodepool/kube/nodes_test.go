@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,6 +20,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -220,4 +222,58 @@ func TestLandingsFollowTheSpecAndTheNodes(t *testing.T) {
 
 func amountsOf(gpus string) corev1.ResourceList {
 	return corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)}
+}
+
+func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
+	gpus := func(name string, labels map[string]string) *corev1.Node {
+		node := kubeNode(name, "4", corev1.ConditionTrue)
+		node.Labels = labels
+		return node
+	}
+	whole := gpus("a", map[string]string{"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.count": "4", "nvidia.com/gpu.memory": "15360", "nvidia.com/gpu.replicas": "1"})
+	shares := gpus("b", map[string]string{"nvidia.com/gpu.product": "Tesla-T4-SHARED", "nvidia.com/gpu.count": "1", "nvidia.com/gpu.memory": "15360", "nvidia.com/gpu.replicas": "4"})
+	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
+	read := func() nodepool.Cluster {
+		cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{
+			{Index: 0, Name: "gpu", Max: 1, Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/gpu": raydemand.One}}},
+			{Index: 1, Name: "cpu", Max: 1},
+		}}
+		n.addTo(&cluster)
+		return cluster
+	}
+	if got := read(); len(got.Groups[0].Slices) != 1 || got.Groups[0].Slices[0].Kind != gpuinfo.UnknownKind || got.Groups[1].Slices != nil {
+		t.Errorf("before nodes are known: %+v, %+v", got.Groups[0].Slices, got.Groups[1].Slices)
+	}
+	n.view.Store(&nodeView{known: true, nodes: []nodepool.Node{nodeOf(whole), nodeOf(shares)}})
+	got := read()
+	if slice := got.Groups[0].Slices[0]; slice.Kind != gpuinfo.TimeSliced || slice.Isolation != gpuinfo.NoIsolation || slice.MemoryMiB != nil {
+		t.Errorf("the least of whole and shared cards is %+v", slice)
+	}
+	var told []string
+	for _, f := range got.Findings {
+		told = append(told, f.Code+" "+f.Field+": "+f.Seen)
+	}
+	want := []string{
+		"gpu-slices-differ spec.workerGroupSpecs[0].template.spec: nvidia.com/gpu: time-sliced of Tesla-T4 (isolation none); whole of Tesla-T4 (isolation hardware)",
+		"gpus-visible spec.workerGroupSpecs[1].template.spec: NVIDIA_VISIBLE_DEVICES: a, one of 2 nodes",
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
+// What the agent measures from minute to minute must not make every RayCluster look at its nodes again; a card that fell ill must.
+func TestANodeIsTheSameWhileOnlyItsProcessesChange(t *testing.T) {
+	report := func(free, healthy string) nodepool.Node {
+		node := kubeNode("a", "1", corev1.ConditionTrue)
+		node.Annotations = map[string]string{nodepool.AgentAnnotation: `{"cards":[{"index":0,"memoryMiB":15360,"freeMiB":` + free + `,"healthy":` + healthy + `}]}`}
+		stripped, err := stripNode(node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return nodeOf(stripped.(*corev1.Node))
+	}
+	if before := report("15000", "true"); !before.Equal(report("20", "true")) || before.Equal(report("15000", "false")) || before.GPUs == nil || len(before.GPUs.PerCard) != 1 {
+		t.Errorf("node %+v", before.GPUs)
+	}
 }

@@ -3,6 +3,7 @@ package kube
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -10,25 +11,45 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
+// cardsAsked is the pod label by which ACK spreads the GPU memory of a pod over several cards.
+const cardsAsked = "aliyun.com/gpu-count"
+
 // podShape reads from a pod template what decides where its pods can land.
 func podShape(template fields) nodepool.PodShape {
+	spec := template.object("spec")
 	shape := nodepool.PodShape{
-		NodeName: template.text("nodeName"),
-		Requests: podRequests(template),
-		Selector: template.texts("nodeSelector"),
+		NodeName: spec.text("nodeName"),
+		Requests: podRequests(spec),
+		Selector: spec.texts("nodeSelector"),
+		Claims:   len(spec.objects("resourceClaims")) > 0,
 	}
-	required := template.object("affinity").object("nodeAffinity").object("requiredDuringSchedulingIgnoredDuringExecution")
+	if text, set := template.object("metadata").texts("labels")[cardsAsked]; set {
+		// ACK reads no other text as a number either.
+		shape.CardsAsked, _ = strconv.ParseInt(text, 10, 64)
+	}
+	if containers := spec.objects("containers"); len(containers) > 0 {
+		shape.HidesGPUs = hidesGPUs(containers[0])
+	}
+	required := spec.object("affinity").object("nodeAffinity").object("requiredDuringSchedulingIgnoredDuringExecution")
 	for _, term := range required.objects("nodeSelectorTerms") {
 		shape.Affinity = append(shape.Affinity, nodepool.NodeTerm{
 			Labels: requirements(term, "matchExpressions"), Fields: requirements(term, "matchFields"),
 		})
 	}
-	for _, t := range template.objects("tolerations") {
+	for _, t := range spec.objects("tolerations") {
 		shape.Tolerations = append(shape.Tolerations, nodepool.Toleration{
 			Key: t.text("key"), Operator: t.text("operator"), Value: t.text("value"), Effect: t.text("effect"),
 		})
 	}
 	return shape
+}
+
+// hidesGPUs: with none a container has the driver's libraries and no card, with void or nothing it has neither (NVIDIA container toolkit,
+// NVIDIA_VISIBLE_DEVICES).
+func hidesGPUs(container fields) bool {
+	silent := fields{values: container.values, report: &findings{}} // told where the container's resources are read
+	visible, set := decodeContainer(silent).env["NVIDIA_VISIBLE_DEVICES"]
+	return set && !visible.from && slices.Contains([]string{"void", "none", ""}, visible.value)
 }
 
 func requirements(term fields, name string) []nodepool.Requirement {

@@ -10,10 +10,33 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func shapeOf(t *testing.T, template string) (nodepool.PodShape, []raydemand.Finding) {
+// shapeOf reads the spec of a pod template.
+func shapeOf(t *testing.T, spec string) (nodepool.PodShape, []raydemand.Finding) {
 	t.Helper()
 	report := &findings{}
-	return podShape(fields{values: objectOf(t, template), report: report}), report.list
+	return podShape(fields{values: map[string]any{"spec": objectOf(t, spec)}, report: report}), report.list
+}
+
+func TestATemplateTellsWhatItsPodsSeeOfGPUs(t *testing.T) {
+	container := func(value string) string {
+		return `containers: [{env: [{name: NVIDIA_VISIBLE_DEVICES, ` + value + `}]}, {env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]}]`
+	}
+	for value, hides := range map[string]bool{`value: void`: true, `value: none`: true, `value: ""`: true, `value: all`: false, `value: "0"`: false,
+		`valueFrom: {fieldRef: {fieldPath: metadata.name}}`: false} {
+		if got, _ := shapeOf(t, container(value)); got.HidesGPUs != hides {
+			t.Errorf("%s hides GPUs: %t, want %t", value, got.HidesGPUs, hides)
+		}
+	}
+	if got, _ := shapeOf(t, `containers: [{name: ray}]`); got.HidesGPUs || got.Claims {
+		t.Errorf("without a word: %+v", got)
+	}
+	if got, _ := shapeOf(t, `resourceClaims: [{name: gpu, resourceClaimTemplateName: one-gpu}]`); !got.Claims {
+		t.Error("a DRA claim was not seen")
+	}
+	labelled := fields{values: objectOf(t, `{metadata: {labels: {aliyun.com/gpu-count: "2"}}, spec: {containers: []}}`), report: &findings{}}
+	if got := podShape(labelled).CardsAsked; got != 2 {
+		t.Errorf("memory over %d cards, want 2", got)
+	}
 }
 
 func TestATemplateTellsWhereItsPodsCanLand(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // stripRayCluster drops what nobody here reads before an object enters the cache.
@@ -111,9 +113,22 @@ func stripNode(object any) (any, error) {
 		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		Status:     corev1.NodeStatus{Allocatable: node.Status.Allocatable},
 	}
+	for name, quantity := range node.Status.Capacity {
+		if extended(string(name)) {
+			if stripped.Status.Capacity == nil {
+				stripped.Status.Capacity = corev1.ResourceList{}
+			}
+			stripped.Status.Capacity[name] = quantity
+		}
+	}
+	for _, key := range nodepool.GPUAnnotations() {
+		if value, set := node.Annotations[key]; set {
+			metav1.SetMetaDataAnnotation(&stripped.ObjectMeta, key, value)
+		}
+	}
 	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			stripped.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+		if c.Type == corev1.NodeReady || nodepool.IsGPUCondition(string(c.Type)) {
+			stripped.Status.Conditions = append(stripped.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status})
 		}
 	}
 	return stripped, nil

@@ -1,0 +1,171 @@
+package nodepool
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Codes of findings about the GPUs that a worker group asks for.
+const (
+	// GPURequestInvalid: an amount that those who hand out GPUs refuse.
+	GPURequestInvalid = "gpu-request-invalid"
+	// MIGProfileUnknown: no product, or not the one selected, has the MIG profile.
+	MIGProfileUnknown = "mig-profile-unknown"
+	// GPUResourceUnknown: the name speaks of a GPU and stands in no table.
+	GPUResourceUnknown = "gpu-resource-unknown"
+	// GPUSlicesDiffer: the nodes that the group could land on make different things of the same resource.
+	GPUSlicesDiffer = "gpu-slices-differ"
+	// GPUsVisible: pods without GPUs could land on a GPU node and see its cards.
+	GPUsVisible = "gpus-visible"
+)
+
+// CheckGPUs tells what is wrong with what a pod asks for, whatever nodes there are. Field of each finding is the resource; who knows the object
+// puts the rest in front.
+func (r GPUReader) CheckGPUs(shape *PodShape) []raydemand.Finding {
+	var list []raydemand.Finding
+	for _, name := range slices.Sorted(maps.Keys(shape.Requests)) {
+		if finding, wrong := r.checkName(shape, name); wrong {
+			list = append(list, finding)
+		}
+	}
+	return append(list, checkACK(shape)...)
+}
+
+func (r GPUReader) checkName(shape *PodShape, name string) (raydemand.Finding, bool) {
+	amount := shape.Requests[name]
+	resource, err := r.Names.Resource(name)
+	finding := raydemand.Finding{Severity: raydemand.Error, Field: name, Seen: amount.String()}
+	switch {
+	case errors.Is(err, gpuinfo.ErrNotGPU):
+		return finding, false
+	case err != nil:
+		finding.Code, finding.Severity = GPUResourceUnknown, raydemand.Warning
+		finding.Why = err.Error() + ", so nobody knows what a pod of the group gets"
+		finding.Fix = "correct the name, or say what it is in the configuration"
+		return finding, true
+	case amount < 0 || amount%raydemand.One != 0:
+		finding.Code, finding.Why, finding.Fix = GPURequestInvalid, "GPUs and parts of them come in whole units", "ask for a whole number, at least 1"
+		return finding, true
+	case resource.Profile != "":
+		return checkProfile(shape, resource, finding)
+	}
+	return finding, false
+}
+
+func checkProfile(shape *PodShape, resource gpuinfo.Resource, finding raydemand.Finding) (raydemand.Finding, bool) {
+	name, err := gpuinfo.ParseProfile(resource.Profile)
+	if err != nil {
+		return finding, false // the name of a resource was read from the same grammar
+	}
+	// Tables may be older than the driver, so this is no reason to leave the group alone.
+	finding.Code, finding.Severity = MIGProfileUnknown, raydemand.Warning
+	product, selected := productSelected(shape)
+	switch {
+	case !gpuinfo.Exists(name):
+		finding.Why = "no product that is known has the MIG profile " + resource.Profile
+		finding.Fix = "ask for a profile that the cards have; `nvidia-smi mig -lgip` lists them"
+		return finding, true
+	case selected && !product.Has(name):
+		names := make([]string, len(product.Profiles))
+		for i, p := range product.Profiles {
+			names[i] = p.Name
+		}
+		finding.Why = fmt.Sprintf("nodeSelector wants a %s, which has no MIG profile %s", product.Name, resource.Profile)
+		finding.Fix = "ask for one of " + strings.Join(names, ", ") + ", or select another product"
+		return finding, true
+	}
+	return finding, false
+}
+
+func productSelected(shape *PodShape) (gpuinfo.Product, bool) {
+	for _, key := range []string{labelProduct, labelGKEAccelerator, labelACKName} {
+		if product, known := gpuinfo.ProductOf(shape.Selector[key]); known {
+			return product, true
+		}
+	}
+	return gpuinfo.Product{}, false
+}
+
+// checkACK holds a request to ACK's rules of shared cards (gpuinfo.ACKShared).
+func checkACK(shape *PodShape) []raydemand.Finding {
+	memory, cores := shape.Requests[gpuinfo.AliyunMemory], shape.Requests[gpuinfo.AliyunCores]
+	if memory == 0 && cores == 0 {
+		return nil
+	}
+	asked := gpuinfo.ACKShared{Memory: int(whole(memory)), Cores: int(whole(cores))}
+	finding := raydemand.Finding{Code: GPURequestInvalid, Severity: raydemand.Error, Field: gpuinfo.AliyunCores, Seen: cores.String()}
+	switch err := asked.Check(); {
+	case memory%raydemand.One != 0 || cores%raydemand.One != 0:
+		return nil // told already
+	case err != nil && asked.Memory <= 0:
+		finding.Why, finding.Fix = "ACK hands out cores only together with memory of the same card: "+err.Error(), "ask for "+gpuinfo.AliyunMemory+" too"
+	case err != nil:
+		finding.Why, finding.Fix = "ACK refuses it: "+err.Error(), fmt.Sprintf("ask for %d", nearestCores(asked.Cores))
+	case shape.CardsAsked > 1 && cores != 0:
+		finding.Why, finding.Fix = "ACK spreads memory alone over several cards", "leave out the pod label aliyun.com/gpu-count, or the cores"
+	case shape.CardsAsked > 1 && whole(memory)%shape.CardsAsked != 0:
+		finding.Field, finding.Seen = gpuinfo.AliyunMemory, memory.String()
+		finding.Why = fmt.Sprintf("it cannot be spread evenly over the %d cards of the pod label aliyun.com/gpu-count", shape.CardsAsked)
+		finding.Fix = "ask for a multiple of the number of cards"
+	default:
+		return nil
+	}
+	return []raydemand.Finding{finding}
+}
+
+// nearestCores is the percentage that ACK takes and that is nearest to what was asked for, the larger of two.
+func nearestCores(percent int) int { return min(max((percent+2)/5*5, 5), 100) }
+
+// DifferFinding tells that the nodes make different things of a resource; false where they agree.
+func (a SliceAnswer) DifferFinding() (raydemand.Finding, bool) {
+	return raydemand.Finding{
+		Code: GPUSlicesDiffer, Severity: raydemand.Warning, Field: a.Resource, Seen: strings.Join(a.Differ, "; "),
+		Why: "the nodes that the group could land on hand out different things under this name, so what a worker gets depends on where it lands; it is planned as the least of them",
+		Fix: "select one kind of node, by a label of its pool or by nvidia.com/gpu.product",
+	}, len(a.Differ) > 0
+}
+
+// SeesGPUs returns the nodes on which a pod of this shape could see cards that it did not ask for: it asks for none, its Ray container does not
+// hide them, and the node has some of NVIDIA's. Where the NVIDIA runtime is the default one, images that set NVIDIA_VISIBLE_DEVICES=all, as
+// CUDA's do, see every card of the node (NVIDIA device plugin, README). GKE's nodes do not have that runtime.
+func (r GPUReader) SeesGPUs(shape *PodShape, nodes []Node) []string {
+	if shape.HidesGPUs || shape.Claims || len(r.wants(shape)) > 0 {
+		return nil
+	}
+	var names []string
+	for _, node := range shape.landing(nodes) {
+		if !onGKE(node) && r.of(node).hasNVIDIA() {
+			names = append(names, node.Name)
+		}
+	}
+	return names
+}
+
+func (n NodeGPUs) hasNVIDIA() bool {
+	for name, units := range n.Units {
+		shared := strings.HasPrefix(name, "nvidia.com/") || strings.HasPrefix(name, "aliyun.com/") || strings.HasPrefix(name, "volcano.sh/")
+		if units > 0 && shared {
+			return true
+		}
+	}
+	return false
+}
+
+// VisibleFinding is about the nodes that SeesGPUs returned.
+func VisibleFinding(nodes []string) raydemand.Finding {
+	seen := nodes[0]
+	if len(nodes) > 1 {
+		seen += fmt.Sprintf(", one of %d nodes", len(nodes))
+	}
+	return raydemand.Finding{
+		Code: GPUsVisible, Severity: raydemand.Warning, Field: "NVIDIA_VISIBLE_DEVICES", Seen: seen,
+		Why: "pods of this group ask for no GPU and could land beside GPUs; where NVIDIA's runtime is the default one, Ray may detect and use cards that others were given",
+		Fix: "set NVIDIA_VISIBLE_DEVICES=void in the Ray container, or keep the group away from GPU nodes",
+	}
+}

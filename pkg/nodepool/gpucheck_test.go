@@ -1,0 +1,92 @@
+package nodepool_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestWhatCannotBeAskedForIsToldWithWhatWouldBeRight(t *testing.T) {
+	const memory, cores = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
+	part := func(resource string, amount raydemand.Amount) nodepool.PodShape {
+		return nodepool.PodShape{Requests: nodepool.Quantities{resource: amount}}
+	}
+	selecting := func(shape nodepool.PodShape, marks string) nodepool.PodShape {
+		shape.Selector = labels(marks)
+		return shape
+	}
+	tests := []struct {
+		name  string
+		shape nodepool.PodShape
+		// want is code, field, value, and a part of the fix.
+		want []string
+	}{
+		{"a whole GPU", asking(quantities("nvidia.com/gpu", 1, "cpu", 1)), nil},
+		{"half a GPU", part("nvidia.com/gpu", raydemand.One/2), []string{nodepool.GPURequestInvalid, "nvidia.com/gpu", "0.5", "whole number"}},
+		{"less than none", part("nvidia.com/gpu", -raydemand.One), []string{nodepool.GPURequestInvalid, "nvidia.com/gpu", "-1", "whole number"}},
+		{"half a CPU", part("cpu", raydemand.One/2), nil},
+		{"seven percent of cores", asking(quantities(memory, 4, cores, 7)), []string{nodepool.GPURequestInvalid, cores, "7", "ask for 5"}},
+		{"a hundred and five", asking(quantities(memory, 4, cores, 105)), []string{nodepool.GPURequestInvalid, cores, "105", "ask for 100"}},
+		{"a hundred", asking(quantities(memory, 4, cores, 100)), nil},
+		{"cores without memory", asking(quantities(cores, 20)), []string{nodepool.GPURequestInvalid, cores, "20", "ask for aliyun.com/gpu-mem too"}},
+		{"memory that does not spread", nodepool.PodShape{Requests: asking(quantities(memory, 9)).Requests, CardsAsked: 2},
+			[]string{nodepool.GPURequestInvalid, memory, "9", "multiple of the number of cards"}},
+		{"cores over several cards", nodepool.PodShape{Requests: asking(quantities(memory, 8, cores, 20)).Requests, CardsAsked: 2},
+			[]string{nodepool.GPURequestInvalid, cores, "20", "leave out the pod label aliyun.com/gpu-count"}},
+		{"a profile that no product has", asking(quantities("nvidia.com/mig-5g.50gb", 1)), []string{nodepool.MIGProfileUnknown, "nvidia.com/mig-5g.50gb", "1", "nvidia-smi mig -lgip"}},
+		{"a profile that the selected product does not have", selecting(asking(quantities("nvidia.com/mig-1g.5gb", 1)), "n/gpu.product=NVIDIA-H100-80GB-HBM3"),
+			[]string{nodepool.MIGProfileUnknown, "nvidia.com/mig-1g.5gb", "1", "1g.10gb"}},
+		{"one that it has", selecting(asking(quantities("nvidia.com/mig-1g.10gb", 1)), "n/gpu.product=NVIDIA-H100-80GB-HBM3"), nil},
+		{"the spelling of the AKS article", asking(quantities("nvidia.com/mig1g.5gb", 1)), []string{nodepool.GPUResourceUnknown, "nvidia.com/mig1g.5gb", "1", "correct the name"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var got []string
+			for _, f := range (nodepool.GPUReader{}).CheckGPUs(&test.shape) {
+				if f.Why == "" || f.Severity == "" {
+					t.Errorf("a finding without reason or severity: %+v", f)
+				}
+				got = append(got, f.Code, f.Field, f.Seen, f.Fix)
+			}
+			if len(got) == 4 && len(test.want) == 4 && strings.Contains(got[3], test.want[3]) {
+				got[3] = test.want[3]
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPodsWithoutGPUsCouldSeeThoseOfTheNode(t *testing.T) {
+	gpus := gpuNode("gpu-0", quantities("nvidia.com/gpu", 1), "")
+	onGKE := gpuNode("gke-0", quantities("nvidia.com/gpu", 1), "cloud.google.com/gke-accelerator=nvidia-l4")
+	tainted := gpuNode("gpu-1", quantities("nvidia.com/gpu", 1), "")
+	taintedBy("nvidia.com/gpu", "", nodepool.NoSchedule)(&tainted)
+	nodes := []nodepool.Node{node("cpu-0"), gpus, onGKE, tainted}
+	tests := []struct {
+		name  string
+		shape nodepool.PodShape
+		want  []string
+	}{
+		{"a CPU pod lands where no taint keeps it away", asks("cpu", 1), []string{"gpu-0"}},
+		{"NVIDIA_VISIBLE_DEVICES=void hides them", nodepool.PodShape{Requests: asks("cpu", 1).Requests, HidesGPUs: true}, nil},
+		{"a pod that asks for GPUs gets its own", asks("nvidia.com/gpu", 1), nil},
+		{"and so does one with claims", nodepool.PodShape{Requests: asks("cpu", 1).Requests, Claims: true}, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := nodepool.GPUReader{}.SeesGPUs(&test.shape, nodes)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("nodes (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if f := nodepool.VisibleFinding([]string{"a", "b", "c"}); f.Seen != "a, one of 3 nodes" || f.Code != nodepool.GPUsVisible {
+		t.Errorf("finding %+v", f)
+	}
+}
