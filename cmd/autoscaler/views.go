@@ -9,6 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // fleet shows the loop's decisions to the REST server.
@@ -41,6 +42,10 @@ func viewOf(d *controller.Decision) httpapi.View {
 	if v.Error == "" {
 		v.Error = d.RayErr
 	}
+	v.NumGPUs = make(map[string]httpapi.GroupNumGPUs, len(d.NumGPUs))
+	for group, n := range d.NumGPUs {
+		v.NumGPUs[group] = httpapi.GroupNumGPUs(n)
+	}
 	for _, a := range slices.Backward(d.Recent) {
 		v.Changes = append(v.Changes, httpapi.Decision{
 			At: a.At, Action: actionName(a), Group: a.Group, From: a.From, To: a.To, Pods: a.Pods,
@@ -57,6 +62,8 @@ func actionName(a controller.Action) string {
 		return a.Kind + "-" + a.Result
 	case a.Kind == controller.ActionDrain:
 		return "drain"
+	case a.Kind == controller.ActionSync:
+		return "num-gpus"
 	case a.To > a.From:
 		return "scale-up"
 	case a.To < a.From:
@@ -76,7 +83,17 @@ func measured(d *controller.Decision) telemetry.Cycle {
 		Unmet: map[string]int64{},
 	}
 	for _, g := range d.Plan.Groups {
-		c.Groups = append(c.Groups, telemetry.Group{Name: g.Name, Current: g.Current, Desired: g.Desired, Min: g.Min, Max: g.Max})
+		group := telemetry.Group{Name: g.Name, Current: g.Current, Desired: g.Desired, Min: g.Min, Max: g.Max}
+		if n, known := d.NumGPUs[g.Name]; known {
+			group.NumGPUsMismatch = n.Mismatch
+			group.NumGPUs = map[string]float64{}
+			for column, amount := range map[string]*raydemand.Amount{"declared": n.Declared, "derived": n.Derived, "reported": n.Reported, "ray": n.Ray} {
+				if amount != nil {
+					group.NumGPUs[column] = amount.Float()
+				}
+			}
+		}
+		c.Groups = append(c.Groups, group)
 	}
 	for _, a := range d.Actions {
 		c.Actions = append(c.Actions, telemetry.Action{Kind: a.Kind, Result: a.Result, Took: max(a.Took, time.Duration(0))})

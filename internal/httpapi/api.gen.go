@@ -202,6 +202,10 @@ type Group struct {
 	Min     int    `json:"min"`
 	Name    string `json:"name"`
 
+	// NumGpus How many GPUs one worker has, by all who say so. Null is what nobody knows; `sources` says where each number comes from, or
+	// why there is none.
+	NumGpus NumGPUs `json:"numGpus"`
+
 	// Ready Joined Ray.
 	Ready int `json:"ready"`
 
@@ -224,6 +228,40 @@ type LabelSelector = raydemand.Selector
 
 // Mode `managed` plans and writes, `shadow` plans and reports only, `off` does neither.
 type Mode = nodepool.Mode
+
+// NumGPUs How many GPUs one worker has, by all who say so. Null is what nobody knows; `sources` says where each number comes from, or
+// why there is none.
+type NumGPUs struct {
+	// Declared What somebody wrote into the spec.
+	Declared *raydemand.Amount `json:"declared"`
+
+	// Derived What is passed to `ray start` as `--num-gpus`.
+	Derived *raydemand.Amount `json:"derived"`
+
+	// Mismatch `reported` is known, and a new pod would not announce it.
+	Mismatch bool `json:"mismatch"`
+
+	// Ray What the newest running Ray node of the group announces.
+	Ray *raydemand.Amount `json:"ray"`
+
+	// Reported What the device plugin of those nodes gives the Ray container that could hold a pod.
+	Reported *raydemand.Amount `json:"reported"`
+
+	// Sources Each number's source in words.
+	Sources nodepool.NumGPUsSources `json:"sources"`
+
+	// Sync What becomes of a difference.
+	Sync struct {
+		// Code Why `reported` is not written into the spec, as a stable code; empty when there is nothing to write or it was written.
+		Code string `json:"code"`
+
+		// Mode What the annotation `heliostat.dev/num-gpus-sync` says.
+		Mode string `json:"mode"`
+
+		// Why The same as a sentence.
+		Why string `json:"why"`
+	} `json:"sync"`
+}
 
 // Problem A problem document (RFC 9457).
 type Problem struct {

@@ -37,6 +37,24 @@ type View struct {
 	Findings  []raydemand.Finding
 	// Changes are the last changes, newest first. Only the first 50 are shown.
 	Changes []Decision
+	// NumGPUs is how many GPUs a worker has, by group; a group that is not in it is shown without a number.
+	NumGPUs map[string]GroupNumGPUs
+}
+
+// GroupNumGPUs is how many GPUs a worker of one group has, when the number may be written, and why it is not (code and sentence).
+type GroupNumGPUs struct {
+	nodepool.NumGPUs
+	Mode      nodepool.SyncMode
+	Code, Why string
+}
+
+func (g GroupNumGPUs) shown() NumGPUs {
+	shown := NumGPUs{
+		Declared: g.Declared, Derived: g.Derived, Reported: g.Reported, Ray: g.Ray, Sources: g.Sources, Mismatch: g.Mismatch,
+	}
+	shown.Sync.Mode = string(cmp.Or(g.Mode, nodepool.SyncReport))
+	shown.Sync.Code, shown.Sync.Why = g.Code, g.Why
+	return shown
 }
 
 // summary is the cluster in a line.
@@ -89,6 +107,7 @@ func (v View) groups() []Group {
 		group := Group{
 			Name: planned.Name, Current: planned.Current, Desired: planned.Desired, Min: planned.Min, Max: planned.Max,
 			Resources: planned.Resources, Reasons: list(planned.Reasons), Closed: v.closed(planned.Name),
+			NumGpus: v.NumGPUs[planned.Name].shown(),
 		}
 		if group.Resources == nil {
 			group.Resources = Bundle{}

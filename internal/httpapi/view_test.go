@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestTheSummaryOfAPlanIsShownAsTheSpecSays(t *testing.T) {
@@ -19,13 +21,22 @@ func TestTheSummaryOfAPlanIsShownAsTheSpecSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view := View{CycleAt: s.TakenAt, Mode: "managed", Snapshot: s, Plan: planner.Compute(s, planner.Policy{})}
+	two, three := raydemand.Whole(2), raydemand.Whole(3)
+	view := View{CycleAt: s.TakenAt, Mode: "managed", Snapshot: s, Plan: planner.Compute(s, planner.Policy{}), NumGPUs: map[string]GroupNumGPUs{
+		"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &two, Reported: &three, Mismatch: true, Sources: nodepool.NumGPUsSources{Derived: "limit nvidia.com/mig-1g.5gb"}},
+			Mode: nodepool.SyncWhenEmpty, Code: nodepool.SyncNotEmpty, Why: "the group has pods"}}}
 	shown := view.cluster(s.TakenAt.Add(time.Second))
 	text, err := json.Marshal(shown)
 	if err != nil {
 		t.Fatal(err)
 	}
 	loadSpec(t).mustMatch("Cluster", text)
+	const want = `"numGpus":{"declared":null,"derived":2,"mismatch":true,"ray":null,"reported":3,` +
+		`"sources":{"declared":"","derived":"limit nvidia.com/mig-1g.5gb","reported":"","ray":""},` +
+		`"sync":{"code":"not-empty","mode":"when-empty","why":"the group has pods"}}`
+	if !strings.Contains(string(text), want) {
+		t.Errorf("shown %s, want %s in it", text, want)
+	}
 	if len(shown.Summary) != 3 {
 		t.Errorf("summary = %+v, want an entry for the request, the gang and request_resources", shown.Summary)
 	}

@@ -24,6 +24,8 @@ type Metrics struct {
 	managed       *prometheus.GaugeVec
 	unmet         *prometheus.GaugeVec
 	workers       *prometheus.GaugeVec
+	numGPUs       *prometheus.GaugeVec
+	mismatch      *prometheus.GaugeVec
 
 	mu sync.Mutex // guards told
 	// told remembers the series of each RayCluster by namespace/cluster: finding them among all would cost more than the cycle.
@@ -49,11 +51,18 @@ type Cycle struct {
 	Unmet map[string]int64
 }
 
-// Group is one worker group's numbers of pods.
+// Group is one worker group's numbers of pods and of GPUs.
 type Group struct {
 	Name                       string
 	Current, Desired, Min, Max int
+	// NumGPUs is how many GPUs one worker has, by column: declared, derived, reported, ray. What is not known is absent.
+	NumGPUs map[string]float64
+	// NumGPUsMismatch: a new pod announces another number than the device plugin gives it.
+	NumGPUsMismatch bool
 }
+
+// numGPUsColumns are all the columns that there are.
+var numGPUsColumns = []string{"declared", "derived", "reported", "ray"}
 
 // Action is one thing done: Kind is patch, drain or report, Result ok, refused, conflict or error.
 type Action struct {
@@ -89,10 +98,16 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 			Name: "heliostat_unmet_demand", Help: "Requests and gangs that the last plan does not serve, by reason."}, append(byCluster, "reason")),
 		workers: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "heliostat_group_workers", Help: "Pods of a worker group: current, desired, min and max."}, append(byCluster, "group", "of")),
+		numGPUs: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "heliostat_group_num_gpus", Help: "GPUs of one worker of a group: declared in the spec, derived for ray start, reported by the device plugin, announced by the newest Ray node (ray). Absent where not known."},
+			append(byCluster, "group", "column")),
+		mismatch: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "heliostat_group_num_gpus_mismatch", Help: "1 while a new worker of the group announces another number of GPUs than the device plugin gives it."},
+			append(byCluster, "group")),
 	}
 	var errs []error
 	for _, c := range []prometheus.Collector{m.cycles, m.cycleSeconds, m.actions, m.actionSeconds, m.gcsErrors,
-		m.seenToPatched, m.dataAge, m.managed, m.unmet, m.workers} {
+		m.seenToPatched, m.dataAge, m.managed, m.unmet, m.workers, m.numGPUs, m.mismatch} {
 		errs = append(errs, registerer.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -134,6 +149,7 @@ func (m *Metrics) observeGroups(c Cycle) {
 		for of, pods := range map[string]int{"current": g.Current, "desired": g.Desired, "min": g.Min, "max": g.Max} {
 			m.workers.WithLabelValues(c.Namespace, c.Cluster, g.Name, of).Set(float64(pods))
 		}
+		m.observeGPUs(c, g)
 	}
 	m.mu.Lock()
 	before := m.told[c.Namespace+"/"+c.Cluster]
@@ -149,8 +165,22 @@ func (m *Metrics) observeGroups(c Cycle) {
 			for _, of := range []string{"current", "desired", "min", "max"} {
 				m.workers.DeleteLabelValues(c.Namespace, c.Cluster, group, of)
 			}
+			m.observeGPUs(c, Group{Name: group})
+			m.mismatch.DeleteLabelValues(c.Namespace, c.Cluster, group)
 		}
 	}
+}
+
+// observeGPUs sets the columns that are known and drops the others.
+func (m *Metrics) observeGPUs(c Cycle, g Group) {
+	for _, column := range numGPUsColumns {
+		if gpus, known := g.NumGPUs[column]; known {
+			m.numGPUs.WithLabelValues(c.Namespace, c.Cluster, g.Name, column).Set(gpus)
+		} else {
+			m.numGPUs.DeleteLabelValues(c.Namespace, c.Cluster, g.Name, column)
+		}
+	}
+	m.mismatch.WithLabelValues(c.Namespace, c.Cluster, g.Name).Set(choose(g.NumGPUsMismatch, 1.0, 0.0))
 }
 
 // Forget drops the series of a RayCluster that is gone.
@@ -159,7 +189,8 @@ func (m *Metrics) Forget(namespace, cluster string) {
 	delete(m.told, namespace+"/"+cluster)
 	m.mu.Unlock()
 	own := prometheus.Labels{"namespace": namespace, "cluster": cluster}
-	for _, vector := range []*prometheus.MetricVec{m.gcsErrors.MetricVec, m.dataAge.MetricVec, m.managed.MetricVec, m.unmet.MetricVec, m.workers.MetricVec} {
+	for _, vector := range []*prometheus.MetricVec{m.gcsErrors.MetricVec, m.dataAge.MetricVec, m.managed.MetricVec, m.unmet.MetricVec, m.workers.MetricVec,
+		m.numGPUs.MetricVec, m.mismatch.MetricVec} {
 		vector.DeletePartialMatch(own)
 	}
 }

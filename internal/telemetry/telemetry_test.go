@@ -49,6 +49,42 @@ func TestGroupsAndClustersThatAreGoneLeaveNoSeries(t *testing.T) {
 	}
 }
 
+func TestNumbersOfGPUsThatAreNotKnownHaveNoSeries(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m, err := New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cycle := Cycle{Namespace: "ml", Cluster: "llm", Groups: []Group{
+		{Name: "slices", NumGPUs: map[string]float64{"derived": 2, "reported": 3}, NumGPUsMismatch: true}, {Name: "cpu"}}}
+	m.Observe(cycle)
+	if got := gauge(t, registry, "heliostat_group_num_gpus", "slices", "reported"); got != 3 {
+		t.Errorf("reported = %v, want 3", got)
+	}
+	if got := gauge(t, registry, "heliostat_group_num_gpus_mismatch", "slices"); got != 1 {
+		t.Errorf("mismatch = %v, want 1", got)
+	}
+	if columns, groups := countSeries(m.numGPUs), countSeries(m.mismatch); columns != 2 || groups != 2 {
+		t.Errorf("%d columns and %d groups, want 2 of each", columns, groups)
+	}
+	cycle.Groups[0].NumGPUs = map[string]float64{"derived": 3}
+	m.Observe(cycle)
+	if got := countSeries(m.numGPUs); got != 1 {
+		t.Errorf("%d columns, want 1 once no node proves a number", got)
+	}
+	cycle.Groups = cycle.Groups[1:]
+	m.Observe(cycle)
+	if columns, groups := countSeries(m.numGPUs), countSeries(m.mismatch); columns != 0 || groups != 1 {
+		t.Errorf("%d columns and %d groups once the group is gone, want 0 and 1", columns, groups)
+	}
+	cycle.Groups = []Group{{Name: "slices", NumGPUs: map[string]float64{"derived": 2}}}
+	m.Observe(cycle)
+	m.Forget("ml", "llm")
+	if columns, groups := countSeries(m.numGPUs), countSeries(m.mismatch); columns+groups != 0 {
+		t.Errorf("%d columns and %d groups once the RayCluster is gone", columns, groups)
+	}
+}
+
 // Dropping a cluster's series to set them anew means a search through those of all clusters.
 func TestSeriesThatStayAreNotMadeAnew(t *testing.T) {
 	m, err := New(prometheus.NewRegistry())

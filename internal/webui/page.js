@@ -109,6 +109,21 @@ function bar(group) {
     ...marks, mark('desired', group.desired, `desired ${group.desired}`));
 }
 
+// numGPUsText says in a line how many GPUs a worker has, by all who say so; empty where nobody does.
+function numGPUsText(n) {
+  const columns = ['declared', 'derived', 'reported', 'ray'];
+  if (columns.every(column => n[column] === null)) return '';
+  return 'num-gpus: ' + columns.map(column => `${column === 'ray' ? 'Ray announces' : column} ${n[column] === null ? '–' : n[column]}`).join(' · ');
+}
+
+function numGPUsView(n) {
+  const text = numGPUsText(n);
+  if (!text) return null;
+  const sources = Object.entries(n.sources).filter(([, source]) => source).map(([column, source]) => `${column}: ${source}`).join('; ');
+  const sync = n.mismatch && n.sync.code ? ` Not written (${n.sync.mode}): ${n.sync.why}` : '';
+  return element('p', {class: 'quiet gpus', title: sources}, n.mismatch ? tag('mismatch', 'warning') : null, text, sync);
+}
+
 function groupView(group) {
   const sizes = [`${group.current} now`];
   if (group.desired !== group.current) sizes.push(`→ ${group.desired}`);
@@ -120,6 +135,7 @@ function groupView(group) {
       element('h3', {}, group.name + ' ', element('span', {class: 'quiet code', text: bundle(group.resources)})),
       element('span', {class: 'sizes', text: sizes.join(' ')})),
     bar(group),
+    numGPUsView(group.numGpus),
     element('ul', {class: 'reasons'},
       ...(group.closed ? [element('li', {}, tag('closed', 'warning'), group.closed)] : []),
       ...group.reasons.map(reason => element('li', {}, tag(reason.code), reason.message))));

@@ -95,3 +95,21 @@ func TestABarShowsItsWorkersHoweverFarTheMaximumIs(t *testing.T) {
 		}
 	}
 }
+
+func TestThePageShowsNumbersOfGPUsWhereAnyIsKnown(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("needs node")
+	}
+	function := regexp.MustCompile(`(?s)function numGPUsText.*?\n}\n`).Find(script)
+	for _, c := range []struct{ numbers, want string }{
+		{`{declared: null, derived: 2, reported: 3, ray: null}`, "num-gpus: declared – · derived 2 · reported 3 · Ray announces –"},
+		{`{declared: 0, derived: 0, reported: null, ray: 0}`, "num-gpus: declared 0 · derived 0 · reported – · Ray announces 0"},
+		{`{declared: null, derived: null, reported: null, ray: null}`, ""},
+	} {
+		output, err := exec.Command(node, "-e", string(function)+"console.log(numGPUsText("+c.numbers+"))").CombinedOutput()
+		if got := strings.TrimSpace(string(output)); err != nil || got != c.want {
+			t.Errorf("%s is shown as %q, %v; want %q", c.numbers, got, err, c.want)
+		}
+	}
+}
