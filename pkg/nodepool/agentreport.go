@@ -20,7 +20,7 @@ type AgentCard struct {
 	Index   int    `json:"index"`
 	UUID    string `json:"uuid"`
 	Product string `json:"product"`
-	// MemoryMiB is the card's memory. FreeMiB is what no process holds at this moment, which is not what is promised to pods; null where NVML
+	// MemoryMiB is the card's memory, 0 of a card that was lost before its memory was ever read. FreeMiB is what no process holds at this moment, which is not what is promised to pods; null where NVML
 	// does not tell.
 	MemoryMiB int64    `json:"memoryMiB"`
 	FreeMiB   *int64   `json:"freeMiB"`
@@ -78,7 +78,7 @@ func (c AgentCard) check() error {
 	switch {
 	case c.Index < 0:
 		return fmt.Errorf("index %d: want 0 or more", c.Index)
-	case c.MemoryMiB <= 0:
+	case c.MemoryMiB < 0 || c.MemoryMiB == 0 && c.Healthy:
 		return fmt.Errorf("memoryMiB %d: want the memory of the card", c.MemoryMiB)
 	case c.FreeMiB != nil && (*c.FreeMiB < 0 || *c.FreeMiB > c.MemoryMiB):
 		return fmt.Errorf("freeMiB %d: want 0 to the card's %d", *c.FreeMiB, c.MemoryMiB)

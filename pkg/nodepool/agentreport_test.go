@@ -41,13 +41,20 @@ func TestAnAgentReportIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
+func TestALostCardMayHaveNoMemory(t *testing.T) {
+	node := nodepool.GPUReader{}.Read(nodepool.NodeObject{Annotations: map[string]string{nodepool.AgentAnnotation: `{"cards":[{"index":3,"problem":"lost"}]}`}})
+	if len(node.PerCard) != 1 || node.PerCard[0].MemoryMiB != nil || node.PerCard[0].Healthy == nil || *node.PerCard[0].Healthy {
+		t.Errorf("cards are %+v, problems %v", node.PerCard, node.Problems)
+	}
+}
+
 func TestAnAgentReportThatCannotBeNamesTheCardAndTheField(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"no JSON", "cards", "reading heliostat.dev/gpus"},
 		{"no cards", `{}`, "cards is missing"},
 		{"a negative index", `{"cards":[{"index":-1,"memoryMiB":1}]}`, "cards[0]: index -1"},
 		{"the same card twice", `{"cards":[{"index":0,"memoryMiB":1},{"index":0,"memoryMiB":1}]}`, "cards[1]: index 0 occurs twice"},
-		{"no memory", `{"cards":[{"index":0}]}`, "cards[0]: memoryMiB 0"},
+		{"no memory", `{"cards":[{"index":0,"healthy":true}]}`, "cards[0]: memoryMiB 0"},
 		{"more free than there is", `{"cards":[{"index":0,"memoryMiB":10,"freeMiB":11}]}`, "cards[0]: freeMiB 11: want 0 to the card's 10"},
 		{"instances without MIG", `{"cards":[{"index":0,"memoryMiB":10,"mig":{"instances":[{"profile":"1g.5gb"}]}}]}`, "cards[0]: mig.instances"},
 	}

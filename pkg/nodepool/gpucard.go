@@ -141,7 +141,10 @@ func (r *gpuReading) joinAgent() {
 func (r *gpuReading) agentCards(report AgentReport, anonymous []Card) []Card {
 	cards := make([]Card, 0, len(report.Cards))
 	for _, seen := range report.Cards {
-		card := Card{Index: &seen.Index, MemoryMiB: &seen.MemoryMiB, Source: "agent"}
+		card := Card{Index: &seen.Index, Source: "agent"}
+		if seen.MemoryMiB > 0 {
+			card.MemoryMiB = &seen.MemoryMiB
+		}
 		if seen.UUID != "" {
 			card.UUID = &seen.UUID
 		}
