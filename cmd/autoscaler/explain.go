@@ -25,12 +25,12 @@ func newExplainCommand() *cobra.Command {
 		Use:   "explain --snapshot FILE|- (--demand JSON | --group NAME | --pod NAME)",
 		Short: "Says why a demand waits, a group has its size, or a pod stays or goes",
 		Long: "Plans a snapshot offline, as `autoscaler plan` does, and says of one demand, one group or one pod what the plan does with\n" +
-			"it, which groups were considered, and why each was taken or not. A demand that the snapshot does not ask for is planned\n" +
-			"as if it were asked for too: it answers what would happen.",
-		Example: "  autoscaler explain --snapshot s.json --demand '{\"GPU\": 1}'\n" +
-			"  autoscaler explain --snapshot s.json --demand '{\"resources\": {\"GPU\": 1}, \"count\": 4, \"labelSelectors\": [{\"zone\": \"in(a,b)\"}]}'\n" +
-			"  autoscaler explain --snapshot s.json --group gpu\n" +
-			"  autoscaler explain --snapshot - --pod worker-7 -o json < s.json",
+			"it, which groups were considered, and why each was taken or not. Where fewer tasks wait for a demand than it counts,\n" +
+			"it is planned as if so many did: it answers what would happen.",
+		Example: exampleSnapshot + `  autoscaler explain --snapshot s.json --demand '{"GPU": 1}'
+  autoscaler explain --snapshot s.json --demand '{"resources": {"GPU": 1}, "count": 4, "labelSelectors": [{"zone": "in(a,b)"}]}'
+  autoscaler explain --snapshot s.json --group gpu
+  autoscaler explain --snapshot - --pod gpu-7 -o json < s.json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}

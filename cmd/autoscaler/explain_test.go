@@ -2,13 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/planner"
 )
@@ -92,38 +95,44 @@ func TestWhatCannotBeExplainedEndsWithExitTwoAndWhatWouldBeRight(t *testing.T) {
 	}
 }
 
-// TestTheExamplesOfTheHelpRun runs each of them as a shell would split it.
-func TestTheExamplesOfTheHelpRun(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "s.json")
-	if err := os.WriteFile(file, []byte(explainable), 0o600); err != nil {
-		t.Fatal(err)
+// asAutoscaler, when set in the environment, makes the test binary the program itself.
+const asAutoscaler = "RUN_AS_AUTOSCALER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asAutoscaler) != "" {
+		main()
 	}
-	ran := 0
-	for _, sub := range commands() {
-		for line := range strings.Lines(sub.Example) {
-			text, _, _ := strings.Cut(strings.TrimSpace(line), " < ")
-			argv := shellWords(strings.ReplaceAll(text, "s.json", file))
-			if code, out, errOut := command(t, explainable, argv...); code != exitOK || out == "" {
-				t.Errorf("%s: exit %d: %s", text, code, errOut)
-			}
-			ran++
-		}
-	}
-	if ran < 7 {
-		t.Errorf("%d examples ran, want those of plan and explain", ran)
-	}
+	os.Exit(m.Run())
 }
 
-// shellWords splits at spaces outside of single quotes.
-func shellWords(line string) (words []string) {
-	for i, part := range strings.Split(line, "'") {
-		if i%2 == 1 {
-			words = append(words, part)
-			continue
-		}
-		words = append(words, strings.Fields(part)...)
+// The examples run as they are printed, in an empty directory.
+func TestTheExamplesOfTheHelpRun(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return words
+	for _, sub := range []*cobra.Command{newPlanCommand(), newExplainCommand()} {
+		path := t.TempDir()
+		program := fmt.Sprintf("#!/bin/sh\n%s=1 exec '%s' \"$@\"\n", asAutoscaler, self)
+		if err := os.WriteFile(filepath.Join(path, "autoscaler"), []byte(program), 0o700); err != nil { //nolint:gosec // it is run
+			t.Fatal(err)
+		}
+		shell := exec.CommandContext(t.Context(), "sh", "-e")
+		shell.Dir, shell.Stdin = t.TempDir(), strings.NewReader(sub.Example+"\n")
+		shell.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
+		out, err := shell.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", sub.Name(), err, out)
+		}
+		for _, want := range map[string][]string{
+			"plan":    {"launch 1 × gpu price of what is launched: 4.473 an hour", "by the snapshot's own policy: launch 1 × cpu, launch 1 × gpu, leave 1 kind of demand unserved, price 4.473", `"infeasibleRequests": [`},
+			"explain": {"demand {GPU 1}: capped: 4 asked", "where zone=in(a,b): capped: no task waits for it", "group gpu: launch: launching 1 pod", `"about": "pod gpu-7"`},
+		}[sub.Name()] {
+			if !strings.Contains(strings.Join(strings.Fields(string(out)), " "), want) {
+				t.Errorf("%s: want in it %q, got\n%s", sub.Name(), want, out)
+			}
+		}
+	}
 }
 
 func TestAnotherPolicyIsShownBesideTheSnapshotsOwn(t *testing.T) {

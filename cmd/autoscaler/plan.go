@@ -23,6 +23,16 @@ type planFlags struct {
 // policyHelp describes the flag that plan and explain share.
 const policyHelp = `plan by this policy instead of the snapshot's own, a JSON object such as {"gpuForCPU": true}`
 
+// exampleSnapshot writes the file that the examples of plan and explain read. It can be pasted with its indentation, which
+// the end of a here-document could not.
+const exampleSnapshot = `  echo '{"groups": [
+      {"name": "cpu", "resources": {"CPU": 16, "memory": 68719476736}, "price": 0.8},
+      {"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "labels": {"zone": "b"}, "maxReplicas": 2, "price": 3.673}],
+    "nodes": [{"pod": "gpu-7", "group": "gpu", "state": "RUNNING", "total": {"CPU": 8, "GPU": 1}, "available": {"CPU": 8}}],
+    "pendingRequests": [{"resources": {"GPU": 1}, "count": 4}, {"resources": {"CPU": 16}, "count": 1}]}' > s.json
+
+`
+
 func newPlanCommand() *cobra.Command {
 	var flags planFlags
 	cmd := &cobra.Command{
@@ -30,12 +40,13 @@ func newPlanCommand() *cobra.Command {
 		Short: "Shows what would be decided for a snapshot, and why",
 		Long: "Plans offline: reads a snapshot (a JSON file, or - for standard input), plans it as the live autoscaler does, by the\n" +
 			"policy that it says, and prints the plan. The groups may come from a RayCluster manifest under the key rayCluster.\n" +
-			"With --policy it shows what another policy would do; the text then says also what the snapshot's own does.\n\n" +
+			"With --policy it shows what another policy would do; the text then says also what the snapshot's own does. All keys of a\n" +
+			"snapshot are listed in docs/reference/plan.md.\n\n" +
 			"What the live autoscaler carries out of a plan can be less for a while: its bounds on pods on their way come after the\n" +
 			"plan, and so does the moment that it gives a placement group just seen; every drain may be refused.",
-		Example: "  autoscaler plan --snapshot s.json -o text\n" +
-			"  autoscaler plan --snapshot s.json -o text --policy '{\"gpuForCPU\": true}'\n" +
-			"  autoscaler plan --snapshot - < s.json",
+		Example: exampleSnapshot + `  autoscaler plan --snapshot s.json -o text
+  autoscaler plan --snapshot s.json -o text --policy '{"gpuForCPU": true}'
+  autoscaler plan --snapshot - < s.json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}

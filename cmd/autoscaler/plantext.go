@@ -178,7 +178,11 @@ func brief(plan planner.Plan) string {
 		parts = append(parts, fmt.Sprintf("stop %d", n))
 	}
 	if n := len(plan.InfeasibleRequests) + len(plan.InfeasibleGangRequests) + len(plan.InfeasibleRequestResources); n > 0 {
-		parts = append(parts, fmt.Sprintf("leave %d kinds of demand unserved", n))
+		kinds := "kinds"
+		if n == 1 {
+			kinds = "kind"
+		}
+		parts = append(parts, fmt.Sprintf("leave %d %s of demand unserved", n, kinds))
 	}
 	if plan.Price != nil {
 		parts = append(parts, "price "+price(*plan.Price)+" an hour")
