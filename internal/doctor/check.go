@@ -11,7 +11,7 @@ type Check struct {
 	// Code names its findings.
 	Code     string
 	Severity raydemand.Severity
-	// Why is what follows from what it finds.
+	// Why is what follows from what it finds; a finding can say more, or say it of its own case.
 	Why string
 
 	look func(*exam, func(sight))
@@ -24,8 +24,8 @@ type sight struct {
 	at   place
 	path string
 	seen string
-	// more goes on where the check's Why ends.
-	more string
+	// more goes on where the check's Why ends; why stands instead of it, where the occurrence is known better than the kind.
+	more, why string
 	fix  string
 }
 

@@ -40,7 +40,7 @@ func Examine(input Input) []Finding {
 	found := []Finding{}
 	for _, check := range Checks() {
 		check.look(x, func(s sight) {
-			why := check.Why
+			why := cmp.Or(s.why, check.Why)
 			if s.more != "" {
 				why += "; " + s.more
 			}

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -57,8 +58,10 @@ var gpuAmounts = []Check{
 		Why: "Ray counts the GPUs of the first container only, whatever its name: this one's are reserved, and no task of Ray's ever gets them",
 		look: perGPU(func(c gpuAsk, tell func(sight)) {
 			limit, ok := c.limit.quantity()
-			if ok && limit.Sign() > 0 && c.container.at.String() != c.ray().at.String() && isDevices(c.name) {
-				first := c.ray().get("resources", "limits", c.name)
+			first := c.ray().get("resources", "limits", c.name)
+			// An init container may well look at the GPU that the Ray container gets after it.
+			lent := first.has() && strings.Contains(c.limit.at.String(), ".initContainers[")
+			if ok && limit.Sign() > 0 && c.container.at.String() != c.ray().at.String() && isDevices(c.name) && !lent {
 				c.tell(tell, c.limit, c.patch(c.of.set(first.at, c.limit.raw), remove(c.limit.at)))
 			}
 		}),

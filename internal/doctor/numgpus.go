@@ -19,7 +19,7 @@ var numGPUs = []Check{
 		Why: "neither the operator nor Ray's autoscaler counts GPUs by this name, so nothing that asks for a GPU ever starts the group",
 		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
 			said := g.workers.Resources
-			if _, counted := said[raydemand.GPU]; counted || len(said) == 0 || g.declaresGPUs() {
+			if _, counted := said[raydemand.GPU]; counted || len(said) == 0 || g.declaresGPUs() || g.accelerated() {
 				return
 			}
 			for _, c := range g.asks() {
@@ -64,7 +64,7 @@ var numGPUs = []Check{
 		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
 			declared, at, ok := g.declaredGPUs()
 			name, derived := g.wholeGPUs()
-			if ok && name != "" && declared != derived {
+			if ok && name != "" && declared >= 0 && declared != derived {
 				to := any(strconv.FormatInt(derived, 10))
 				tell(sight{of: g.of, at: at, seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
 					fix: g.patch(op{Op: "replace", Path: at.pointer(), Value: to})})

@@ -32,6 +32,19 @@ var rayStart = []Check{
 		}),
 	},
 	{
+		Code: "resource-name-taken", Severity: raydemand.Warning,
+		Why: "the operator does not mind the case of names in resources and takes what ends with gpu for GPU; Ray's own autoscaler takes it for a resource " +
+			"of that very name, which no node ever announces",
+		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
+			for _, name := range g.get("resources").keys() {
+				right := rayName(name)
+				if v := g.get("resources", name); right != name && !g.get("resources", right).has() {
+					tell(sight{of: g.of, at: v.at, seen: name, fix: g.patch(move(v.at, g.get("resources", right).at)) + comment("or call it something that does not end with gpu")})
+				}
+			}
+		}),
+	},
+	{
 		Code: "memory-limit-absent", Severity: raydemand.Warning,
 		Why: "Ray takes the memory of the whole node for its own, schedules by it, and the kernel or the kubelet ends the pod",
 		look: perGroup(func(_ *exam, g group, tell func(sight)) {
@@ -71,6 +84,19 @@ var rayStart = []Check{
 			}
 		}),
 	},
+}
+
+// rayName is what the operator makes of a name in a group's resources.
+func rayName(name string) string {
+	switch lower := strings.ToLower(name); {
+	case lower == "cpu":
+		return raydemand.CPU
+	case lower == "memory":
+		return raydemand.Memory
+	case strings.HasSuffix(lower, "gpu"), strings.HasPrefix(lower, migPrefix):
+		return raydemand.GPU
+	}
+	return name
 }
 
 func (g group) memoryField() bool { return g.field("memory") }

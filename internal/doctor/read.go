@@ -55,7 +55,14 @@ var read = []Check{
 			comment("once they have no work; or add the group again")
 	}),
 	passed("replica-unnamed", raydemand.Warning, "pods from before numOfHosts was above 1 are neither counted nor deleted", func(o *Object, f raydemand.Finding) string {
-		return "kubectl delete pod -n " + quote(o.Namespace) + " " + strings.ReplaceAll(f.Seen, ",", "")
+		name := ""
+		for _, g := range groupsOf(o) {
+			if strings.HasPrefix(o.path(f.Field), g.at.String()+".") {
+				name = g.name
+			}
+		}
+		return "kubectl delete pod -n " + quote(o.Namespace) + " -l " +
+			quote("ray.io/cluster="+o.Name+",ray.io/group="+name+",!ray.io/worker-group-replica-name") + comment("once they have no work")
 	}),
 }
 
@@ -64,7 +71,7 @@ func passed(code string, severity raydemand.Severity, why string, fix func(*Obje
 	return Check{Code: code, Severity: severity, Why: why, look: perCluster(func(_ *exam, o *Object, tell func(sight)) {
 		for _, f := range o.Cluster.Findings {
 			if f.Code == code && !saidBetter(f) {
-				tell(sight{of: o, path: o.path(f.Field), seen: f.Seen, more: f.Why, fix: fix(o, f)})
+				tell(sight{of: o, path: o.path(f.Field), seen: f.Seen, why: f.Why, fix: fix(o, f)})
 			}
 		}
 	})}
@@ -83,10 +90,16 @@ func saidBetter(f raydemand.Finding) bool {
 	return false
 }
 
-// path is where a field of the RayCluster stands in this object: a RayJob and a RayService have the spec further down.
+// path is where a field of the RayCluster stands in this object: a RayJob and a RayService have the spec further down. A key of a map, which may
+// have dots, goes into brackets.
 func (o *Object) path(field string) string {
 	if rest, inSpec := strings.CutPrefix(field, "spec."); inSpec {
-		return strings.Join(o.Spec, ".") + "." + rest
+		field = strings.Join(o.Spec, ".") + "." + rest
+	}
+	for _, before := range []string{"metadata.annotations", ".limits", ".requests", ".nodeSelector", ".labels"} {
+		if above, key, found := strings.Cut(field, before+"."); found && strings.ContainsAny(key, "./") {
+			return above + before + fmt.Sprintf("[%q]", key)
+		}
 	}
 	return field
 }

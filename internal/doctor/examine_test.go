@@ -1,0 +1,115 @@
+package doctor_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/internal/doctor/intake"
+)
+
+// unmanifested are codes that no manifest shows: they tell what the reader was not allowed to see.
+var unmanifested = []string{"nodes-forbidden", "list-forbidden"}
+
+// objects reads a file of testdata.
+func objects(t *testing.T, path string) []map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := intake.Read(strings.NewReader(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func examine(t *testing.T, objects []map[string]any) []doctor.Finding {
+	t.Helper()
+	input, err := intake.Input(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doctor.Examine(input)
+}
+
+// heading reads a line such as "# field: spec" at the beginning of a file.
+func heading(t *testing.T, path, key string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "# "+key+": ")
+	value, _, _ := strings.Cut(rest, "\n")
+	if !found && !strings.Contains(string(text), "# "+key+":\n") {
+		t.Fatalf("%s does not say its %s", path, key)
+	}
+	return value
+}
+
+func codesOf(findings []doctor.Finding) []string {
+	var codes []string
+	for _, f := range findings {
+		codes = append(codes, f.Code)
+	}
+	return codes
+}
+
+func eachCode(t *testing.T, test func(t *testing.T, check doctor.Check)) {
+	for _, check := range doctor.Checks() {
+		if !slices.Contains(unmanifested, check.Code) {
+			t.Run(check.Code, func(t *testing.T) { test(t, check) })
+		}
+	}
+}
+
+func TestEveryCheckFindsWhatItsManifestShows(t *testing.T) {
+	eachCode(t, func(t *testing.T, check doctor.Check) {
+		path := filepath.Join("testdata/shows", check.Code+".yaml")
+		object, field := heading(t, path, "object"), heading(t, path, "field")
+		findings := examine(t, objects(t, path))
+		at := slices.IndexFunc(findings, func(f doctor.Finding) bool { return f.Code == check.Code && f.Object == object && f.Field == field })
+		if at < 0 {
+			t.Fatalf("want %s of %s at %s, got %+v", check.Code, object, field, findings)
+		}
+		switch f := findings[at]; {
+		case f.Severity != check.Severity || f.Why == "" || check.Why == "" || f.Docs != "docs/reference/doctor.md#"+check.Code:
+			t.Errorf("got %+v", f)
+		case f.Fix == "" || strings.HasPrefix(f.Fix, " "):
+			t.Errorf("no fix: %+v", f)
+		}
+	})
+}
+
+// A check that cries wolf is worse than none: the mended manifest brings no other finding either.
+func TestNothingIsFoundInHealthyManifests(t *testing.T) {
+	eachCode(t, func(t *testing.T, check doctor.Check) {
+		for _, f := range examine(t, objects(t, filepath.Join("testdata/clean", check.Code+".yaml"))) {
+			t.Errorf("found %+v", f)
+		}
+	})
+}
+
+func TestEveryFileOfTestdataBelongsToACheck(t *testing.T) {
+	var codes []string
+	for _, check := range doctor.Checks() {
+		if slices.Contains(codes, check.Code) {
+			t.Errorf("two checks have the code %s", check.Code)
+		}
+		codes = append(codes, check.Code)
+	}
+	files, err := filepath.Glob("testdata/*/*.yaml")
+	if err != nil || len(files) != 2*(len(codes)-len(unmanifested)) {
+		t.Errorf("%d files for %d checks, %v", len(files), len(codes), err)
+	}
+	for _, file := range files {
+		if code := strings.TrimSuffix(filepath.Base(file), ".yaml"); !slices.Contains(codes, code) {
+			t.Errorf("%s belongs to no check", file)
+		}
+	}
+}

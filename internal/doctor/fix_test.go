@@ -1,0 +1,199 @@
+package doctor_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"heliostat.dev/heliostat/internal/doctor"
+)
+
+// shellArguments has a shell read the command and returns what kubectl would get from its first word on.
+func shellArguments(t *testing.T, command string) []string {
+	t.Helper()
+	out, err := exec.Command("sh", "-c", `kubectl() { printf '%s\n' "$@"; exit 0; }; autoscaler() { exit 0; }; `+command).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", command, err, out)
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+}
+
+// jsonPatch is the patch in a command such as kubectl patch raycluster llm -n ml --type=json -p '[…]', or "".
+func jsonPatch(arguments []string) string {
+	if at := slices.Index(arguments, "-p"); at > 0 && arguments[0] == "patch" && slices.Contains(arguments, "--type=json") {
+		return arguments[at+1]
+	}
+	return ""
+}
+
+func TestEveryFixIsReadByAShell(t *testing.T) {
+	eachCode(t, func(t *testing.T, check doctor.Check) {
+		for _, f := range examine(t, objects(t, filepath.Join("testdata/shows", check.Code+".yaml"))) {
+			if words := shellArguments(t, f.Fix); strings.HasPrefix(f.Fix, "kubectl") && len(words) < 2 {
+				t.Errorf("%s: kubectl gets %q", f.Fix, words)
+			}
+		}
+	})
+}
+
+// The promise of a fix is that the finding is gone afterwards.
+func TestAFixMendsWhatItIsPrintedFor(t *testing.T) {
+	tried := 0
+	eachCode(t, func(t *testing.T, check doctor.Check) {
+		all := objects(t, filepath.Join("testdata/shows", check.Code+".yaml"))
+		for _, f := range examine(t, all) {
+			mended, done := all, false
+			for command := range strings.SplitSeq(f.Fix, " && ") {
+				words := shellArguments(t, command)
+				if patch := jsonPatch(words); patch != "" {
+					mended, done = applied(t, mended, f.Object, patch), true
+				}
+				if words[0] == "delete" && !strings.Contains(command, " -l ") {
+					mended, done = without(mended, words[2]), true
+				}
+			}
+			if f.Code != check.Code || !done {
+				continue
+			}
+			tried++
+			for _, after := range examine(t, mended) {
+				if after.Code == f.Code && after.Object == f.Object && after.Field == f.Field {
+					t.Errorf("%s\nleaves %+v", f.Fix, after)
+				}
+			}
+		}
+	})
+	if tried < 50 {
+		t.Errorf("only %d fixes were tried", tried)
+	}
+}
+
+// without leaves out the pod, or whatever else can be deleted, of that name.
+func without(all []map[string]any, name string) []map[string]any {
+	return slices.DeleteFunc(slices.Clone(all), func(fields map[string]any) bool {
+		return fields["kind"] != "RayCluster" && fields["metadata"].(map[string]any)["name"] == name
+	})
+}
+
+// applied carries the patch out on a copy of the one object.
+func applied(t *testing.T, all []map[string]any, object, patch string) []map[string]any {
+	t.Helper()
+	var ops []struct {
+		Op    string `json:"op"`
+		From  string `json:"from"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	if err := utiljson.Unmarshal([]byte(patch), &ops); err != nil {
+		t.Fatalf("%s: %v", patch, err)
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var copied []any
+	if err := utiljson.Unmarshal(text, &copied); err != nil {
+		t.Fatal(err)
+	}
+	var mended []map[string]any
+	for _, raw := range copied {
+		fields := raw.(map[string]any)
+		metadata := fields["metadata"].(map[string]any)
+		name := fmt.Sprint(fields["kind"], "/", metadata["namespace"], "/", metadata["name"])
+		if metadata["namespace"] == nil {
+			name = fmt.Sprint(fields["kind"], "/", metadata["name"])
+		}
+		if name == object {
+			for _, op := range ops {
+				value := op.Value
+				if op.Op == "move" {
+					value = must(t, fields, op.From)
+					fields = edit(t, fields, steps(op.From), "remove", nil).(map[string]any)
+				}
+				if op.Op == "test" {
+					if got := must(t, fields, op.Path); got != value {
+						t.Fatalf("test of %s: %v is not %v", op.Path, got, value)
+					}
+					continue
+				}
+				fields = edit(t, fields, steps(op.Path), op.Op, value).(map[string]any)
+			}
+		}
+		mended = append(mended, fields)
+	}
+	return mended
+}
+
+func steps(pointer string) []string {
+	parts := strings.Split(pointer, "/")[1:]
+	for i, part := range parts {
+		parts[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+	}
+	return parts
+}
+
+func must(t *testing.T, value any, pointer string) any {
+	t.Helper()
+	for _, step := range steps(pointer) {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i >= len(v) {
+				t.Fatalf("%s: there is no %s", pointer, step)
+			}
+			value = v[i]
+		}
+	}
+	return value
+}
+
+// edit is one operation of RFC 6902, as strict as an API server: what is removed or replaced must be there, and so must what it stands in.
+func edit(t *testing.T, value any, path []string, op string, to any) any {
+	t.Helper()
+	step, last := path[0], len(path) == 1
+	switch v := value.(type) {
+	case map[string]any:
+		_, there := v[step]
+		switch {
+		case !last && !there, last && op != "add" && op != "move" && !there:
+			t.Fatalf("%s %s: it is not there", op, strings.Join(path, "/"))
+		case !last:
+			v[step] = edit(t, v[step], path[1:], op, to)
+		case op == "remove":
+			delete(v, step)
+		default:
+			v[step] = to
+		}
+		return v
+	case []any:
+		if step == "-" && last && op == "add" {
+			return append(v, to)
+		}
+		i, err := strconv.Atoi(step)
+		if err != nil || i >= len(v) {
+			t.Fatalf("%s %s: there is no such entry", op, strings.Join(path, "/"))
+		}
+		switch {
+		case !last:
+			v[i] = edit(t, v[i], path[1:], op, to)
+		case op == "remove":
+			return slices.Delete(v, i, i+1)
+		case op == "add":
+			return slices.Insert(v, i, to)
+		default:
+			v[i] = to
+		}
+		return v
+	}
+	t.Fatalf("%s %s: %v holds nothing", op, strings.Join(path, "/"), value)
+	return nil
+}

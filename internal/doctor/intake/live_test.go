@@ -1,0 +1,141 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	kubetesting "k8s.io/client-go/testing"
+
+	"heliostat.dev/heliostat/internal/doctor"
+)
+
+// server is an API server with the objects of a manifest.
+func server(t *testing.T, manifest string) *fake.FakeDynamicClient {
+	t.Helper()
+	read, err := Read(strings.NewReader(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[schema.GroupVersionResource]string{}
+	for _, s := range sources {
+		kinds[s.GroupVersionResource] = s.kind + "List"
+	}
+	var objects []runtime.Object
+	for _, fields := range read {
+		objects = append(objects, &unstructured.Unstructured{Object: fields})
+	}
+	return fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...)
+}
+
+const llm = `
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: llm, namespace: ml}
+spec: {workerGroupSpecs: [{groupName: a, minReplicas: 3, maxReplicas: 1, template: {spec: {containers: [{name: ray}]}}}]}
+---
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: embed, namespace: ml}
+spec: {workerGroupSpecs: []}
+---
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: llm, namespace: other}
+spec: {workerGroupSpecs: []}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: gpu-1}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: llm-head, namespace: ml, labels: {ray.io/cluster: llm}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: cluster-autoscaler-status, namespace: kube-system}
+data: {status: "nodeGroups: []"}
+`
+
+func names(input doctor.Input) []string {
+	var all []string
+	for _, o := range input.Objects {
+		all = append(all, o.String())
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestALiveServerIsListedWithinTheScopeAndNeverWrittenTo(t *testing.T) {
+	for name, c := range map[string]struct {
+		scope Scope
+		want  []string
+	}{
+		"everything": {Scope{}, []string{"ConfigMap/kube-system/cluster-autoscaler-status", "Node/gpu-1", "Pod/ml/llm-head",
+			"RayCluster/ml/embed", "RayCluster/ml/llm", "RayCluster/other/llm"}},
+		"one RayCluster": {Scope{"ml", "llm"}, []string{"ConfigMap/kube-system/cluster-autoscaler-status", "Node/gpu-1", "Pod/ml/llm-head", "RayCluster/ml/llm"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := server(t, llm)
+			input, err := Live(context.Background(), client, c.scope)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, names(input)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			for _, action := range client.Actions() {
+				if verb := action.GetVerb(); verb != "get" && verb != "list" {
+					t.Errorf("it asks for %s of %s", verb, action.GetResource().Resource)
+				}
+			}
+			found := doctor.Examine(input)
+			if !slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Code == "min-above-max" && f.Object == "RayCluster/ml/llm" }) {
+				t.Errorf("found %+v", found)
+			}
+		})
+	}
+}
+
+func TestMissingRightsAreToldAndTheRestIsExamined(t *testing.T) {
+	client := server(t, llm)
+	client.PrependReactor("list", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New(`User "system:serviceaccount:ray:doctor" cannot list`))
+	})
+	client.PrependReactor("list", "scaledobjects", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewNotFound(schema.GroupResource{Group: "keda.sh", Resource: "scaledobjects"}, "")
+	})
+	input, err := Live(context.Background(), client, Scope{Namespace: "ml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(input.Forbidden) != 1 || input.Forbidden[0].Resource != "nodes" {
+		t.Errorf("forbidden: %+v", input.Forbidden)
+	}
+	var codes []string
+	for _, f := range doctor.Examine(input) {
+		codes = append(codes, f.Code)
+	}
+	if !slices.Contains(codes, "nodes-forbidden") || !slices.Contains(codes, "min-above-max") {
+		t.Errorf("found %v", codes)
+	}
+}
+
+func TestWithoutTheRightToListRayClustersThereIsNothingToSay(t *testing.T) {
+	client := server(t, llm)
+	client.PrependReactor("list", "rayclusters", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "", errors.New("no"))
+	})
+	if _, err := Live(context.Background(), client, Scope{}); err == nil || !strings.Contains(err.Error(), "listing rayclusters") {
+		t.Errorf("got %v", err)
+	}
+}

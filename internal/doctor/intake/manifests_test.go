@@ -1,0 +1,112 @@
+package intake
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heliostat.dev/heliostat/internal/doctor"
+)
+
+func TestListsDocumentsAndJSONAreReadAlike(t *testing.T) {
+	const pod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "ml"}}`
+	for name, text := range map[string]string{
+		"JSON":                        pod + pod,
+		"a List":                      `{"kind": "List", "apiVersion": "v1", "items": [` + pod + `,` + pod + `]}`,
+		"a List of a PodList":         `{"kind": "List", "items": [{"kind": "PodList", "items": [` + pod + `]}, ` + pod + `]}`,
+		"documents, one of them void": "kind: Pod\nmetadata: {name: a}\n---\n# nothing\n---\nkind: Pod\nmetadata:\n  name: b\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := Read(strings.NewReader(text))
+			if err != nil || len(objects) != 2 || objects[0]["kind"] != "Pod" || objects[1]["kind"] != "Pod" {
+				t.Errorf("got %v, %v", objects, err)
+			}
+		})
+	}
+}
+
+func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"no kind":                        {"kind: Pod\nmetadata: {name: a}\n---\nmetadata: {name: b}\n", "document 2: kind is missing"},
+		"kind of another type":           {"kind: 7\n", "kind is 7: want a name such as RayCluster"},
+		"text instead of an object":      {"- a\n- b\n", "document 1"},
+		"no YAML":                        {"a: [b", "document 1"},
+		"items of another type":          {"kind: List\nitems: 3\n", "items is 3: want a list"},
+		"an item of another type":        {"kind: List\nitems: [3]\n", "items[0] is 3: want an object"},
+		"an item without kind":           {"kind: List\nitems: [{}]\n", "items[0]: kind is missing"},
+		"no name":                        {"kind: Pod\n", "Pod: metadata.name is missing"},
+		"a RayCluster without spec":      {"apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: a}\n", "RayCluster/a: spec is <nil>"},
+		"a RayService with spec a word":  {"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: a}\nspec: {rayClusterConfig: big}\n", "spec.rayClusterConfig is big"},
+		"a node with capacity of words":  {"kind: Node\nmetadata: {name: a}\nstatus: {capacity: {nvidia.com/gpu: many}}\n", "Node/a: reading node"},
+		"a node with taints of a number": {"kind: Node\nmetadata: {name: a}\nspec: {taints: 3}\n", "Node/a: reading node"},
+		"a pod with containers a word":   {"kind: Pod\nmetadata: {name: a, namespace: ml}\nspec: {containers: all}\n", "Pod/ml/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := Read(strings.NewReader(c.text))
+			if err == nil {
+				_, err = Input(objects)
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestNumbersOfManifestsStayWhole(t *testing.T) {
+	objects, err := Read(strings.NewReader("kind: Pod\nmetadata: {name: a, generation: 9007199254740993}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := objects[0]["metadata"].(map[string]any)["generation"]; got != int64(9007199254740993) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// A RayJob may select a RayCluster that is there; then it has no spec of one.
+func TestARayJobThatSelectsAClusterIsKept(t *testing.T) {
+	objects, err := Read(strings.NewReader("apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: a}\nspec: {clusterSelector: {ray.io/cluster: llm}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	input, err := Input(objects)
+	if err != nil || len(input.Objects) != 1 || input.Objects[0].Cluster != nil {
+		t.Errorf("got %+v, %v", input, err)
+	}
+}
+
+// Whatever a file holds is findings or an error that says something, never a panic.
+func FuzzManifests(f *testing.F) {
+	for _, pattern := range []string{"../testdata/*/*.yaml", "../../../pkg/nodepool/kube/testdata/nodes/*.yaml"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) < 40 {
+			f.Fatalf("found %d files of %s, %v", len(paths), pattern, err)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(text)
+		}
+	}
+	f.Add([]byte(`{"kind":"List","items":[{"kind":"RayCluster","apiVersion":"ray.io/v1","metadata":"llm","spec":{"workerGroupSpecs":[null,{"groupName":3}]}}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		objects, err := Read(strings.NewReader(string(text)))
+		if err == nil {
+			var input doctor.Input
+			if input, err = Input(objects); err == nil {
+				for _, finding := range doctor.Examine(input) {
+					if finding.Code == "" || finding.Object == "" || finding.Fix == "" || finding.Docs == "" {
+						t.Errorf("got %+v", finding)
+					}
+				}
+				return
+			}
+		}
+		if err.Error() == "" {
+			t.Error("an error that says nothing")
+		}
+	})
+}
