@@ -72,6 +72,8 @@ func commands() []*cobra.Command {
 		newPlanCommand(),
 		newExplainCommand(),
 		newNodepoolsCommand(),
+		newGPUsCommand(askNVML, proc()),
+		newAgentCommand(askNVML),
 		newDoctorCommand(),
 		newServeCommand(),
 		newVersionCommand(),

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/internal/telemetry"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// agentFlags are the flags of `agent`.
+type agentFlags struct {
+	node, kubeconfig string
+	interval         time.Duration
+	once             bool
+	logFormat        string
+}
+
+func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
+	var f agentFlags
+	cmd := &cobra.Command{
+		Use:   "agent --node NAME",
+		Short: "Tells of this machine's GPUs in an annotation of its node, for Heliostat to read",
+		Long: "Asks NVIDIA's driver for each card's free memory, MIG layout and health, and writes them into the node's annotation " + nodepool.AgentAnnotation + "\n" +
+			"when they change. It changes no card. deploy/agent.yaml runs it on each GPU node.",
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), open, cmd.ErrOrStderr()) },
+	}
+	cmd.Flags().StringVar(&f.node, "node", "", "the node that this machine is")
+	cmd.Flags().DurationVar(&f.interval, "interval", 30*time.Second, "pause between readings")
+	cmd.Flags().BoolVar(&f.once, "once", false, "read and write once, then end")
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
+	cmd.Flags().StringVar(&f.logFormat, "log-format", "text", "text or json")
+	return cmd
+}
+
+func (f agentFlags) run(ctx context.Context, open func() (gpuDriver, error), errOut io.Writer) (err error) {
+	switch {
+	case f.node == "":
+		return badInput{errors.New("--node is missing: want the name of the node that this machine is")}
+	case f.interval < time.Second:
+		return badInput{fmt.Errorf("--interval %s: want at least 1s", f.interval)}
+	}
+	log, err := telemetry.NewLogger(errOut, f.logFormat, "info")
+	if err != nil {
+		return badInput{err}
+	}
+	driver, err := open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, driver.Close()) }()
+	node, err := agentNode(f.kubeconfig, f.node)
+	if err != nil {
+		return err
+	}
+	a := &agent{driver: driver, publish: node.Publish, log: log.With("node", f.node)}
+	if f.once {
+		return a.step(ctx, time.Now())
+	}
+	return a.loop(ctx, f.interval)
+}
+
+// agent publishes what the driver says of the cards.
+type agent struct {
+	driver  gpuDriver
+	publish func(ctx context.Context, value string) (written bool, err error)
+	log     *slog.Logger
+	// published is the report that the node has, since confirmed; nil before the first.
+	published *nodepool.AgentReport
+	confirmed time.Time
+	// seen are cards as they were last read in full: a lost one tells nothing of itself.
+	seen map[int]gpuinfo.Card
+}
+
+// loop reads at once and then after each interval, until ctx ends. That the API server does not answer is told and tried again; that
+// the driver does not answer ends it: after an upgrade of the driver, only a new process loads the new library.
+func (a *agent) loop(ctx context.Context, interval time.Duration) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		var unpublished publishError
+		switch err := a.step(ctx, time.Now()); {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &unpublished):
+			a.log.Warn("the node's annotation is not written; the next reading tries again", "error", err)
+		case err != nil:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// publishError is a failure of the API server's side.
+type publishError struct{ error }
+
+func (p publishError) Unwrap() error { return p.error }
+
+// refresh is how often a report is written, or found written, although nothing changed: somebody may have removed it.
+const refresh = time.Hour
+
+// step reads the cards once and publishes what changed.
+func (a *agent) step(ctx context.Context, now time.Time) error {
+	inventory, err := a.driver.Inventory()
+	if err != nil {
+		return fmt.Errorf("reading the cards: %w", err)
+	}
+	report, err := a.report(inventory)
+	if err != nil {
+		return err
+	}
+	if a.published != nil && now.Sub(a.confirmed) < refresh && same(*a.published, report) {
+		return nil
+	}
+	value, err := report.Annotation()
+	if err != nil {
+		return err
+	}
+	written, err := a.publish(ctx, value)
+	if err != nil {
+		return publishError{err}
+	}
+	a.published, a.confirmed = &report, now
+	if written {
+		a.log.Info("told of the cards", "cards", len(report.Cards), "unhealthy", unhealthy(report))
+	}
+	return nil
+}
+
+func unhealthy(report nodepool.AgentReport) int {
+	n := 0
+	for _, card := range report.Cards {
+		if !card.Healthy {
+			n++
+		}
+	}
+	return n
+}

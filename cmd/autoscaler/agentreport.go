@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// report is what is published of an inventory. Nothing is when a layout is not told: the annotation cannot say so, and a cut card without
+// instances would read as one that offers nothing.
+func (a *agent) report(inventory gpuinfo.Inventory) (nodepool.AgentReport, error) {
+	report := nodepool.AgentReport{Cards: make([]nodepool.AgentCard, 0, len(inventory.Cards))}
+	for _, card := range inventory.Cards {
+		if card.Cut != nil && card.Cut.Enabled && card.Cut.Instances == nil && card.Healthy {
+			return report, fmt.Errorf("reading the MIG instances of card %d: the driver does not tell them to this process: "+
+				"it takes root or CAP_SYS_ADMIN, in a container NVIDIA_MIG_MONITOR_DEVICES=all too", card.Index)
+		}
+		report.Cards = append(report.Cards, agentCard(a.remembered(card)))
+	}
+	return report, nil
+}
+
+// remembered fills in what an unhealthy card no longer tells of itself.
+func (a *agent) remembered(card gpuinfo.Card) gpuinfo.Card {
+	if card.UUID != "" && card.Product != "" && card.Memory != nil {
+		if a.seen == nil {
+			a.seen = map[int]gpuinfo.Card{}
+		}
+		a.seen[card.Index] = card
+		return card
+	}
+	before, known := a.seen[card.Index]
+	if !known || card.UUID != "" && card.UUID != before.UUID {
+		return card
+	}
+	card.UUID, card.Product, card.Memory = before.UUID, before.Product, before.Memory
+	if card.Cut == nil {
+		card.Cut = before.Cut
+	}
+	return card
+}
+
+func agentCard(card gpuinfo.Card) nodepool.AgentCard {
+	published := nodepool.AgentCard{
+		Index: card.Index, UUID: card.UUID, Product: card.Product, Healthy: card.Healthy, Problem: card.Problem,
+		MIG: nodepool.AgentMIG{Instances: []nodepool.AgentInstance{}},
+	}
+	if card.Memory != nil {
+		published.MemoryMiB = int64(*card.Memory)
+	}
+	if card.Healthy && published.MemoryMiB == 0 {
+		published.Healthy, published.Problem = false, "the driver does not tell the card's memory"
+	}
+	if card.Free != nil && card.Memory != nil {
+		free := int64(min(*card.Free, *card.Memory))
+		published.FreeMiB = &free
+	}
+	if card.Cut != nil && card.Cut.Enabled {
+		published.MIG.Enabled = true
+		for _, instance := range card.Cut.Layout() {
+			published.MIG.Instances = append(published.MIG.Instances, nodepool.AgentInstance{Profile: instance.Profile, Start: instance.Start})
+		}
+	}
+	return published
+}
+
+// same reports whether a report is not worth a patch: all of it is equal, and free memory has moved by less than a twentieth of each
+// card. Work that allocates and frees would else have the node written after every reading.
+func same(before, now nodepool.AgentReport) bool {
+	return slices.EqualFunc(before.Cards, now.Cards, func(a, b nodepool.AgentCard) bool {
+		return a.Index == b.Index && a.UUID == b.UUID && a.Product == b.Product && a.MemoryMiB == b.MemoryMiB && a.Healthy == b.Healthy &&
+			a.Problem == b.Problem && a.MIG.Enabled == b.MIG.Enabled && slices.Equal(a.MIG.Instances, b.MIG.Instances) && nearlyFree(a, b)
+	})
+}
+
+func nearlyFree(a, b nodepool.AgentCard) bool {
+	const twentieth = 20
+	if a.FreeMiB == nil || b.FreeMiB == nil {
+		return a.FreeMiB == b.FreeMiB
+	}
+	moved := max(*a.FreeMiB-*b.FreeMiB, *b.FreeMiB-*a.FreeMiB)
+	return moved*twentieth < a.MemoryMiB
+}

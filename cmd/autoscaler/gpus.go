@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+)
+
+// gpuDriver is all that the commands need from a driver that was started.
+type gpuDriver interface {
+	Inventory() (gpuinfo.Inventory, error)
+	Close() error
+}
+
+// gpusCommand is `gpus` with its flags, the driver it asks and the processes it looks up.
+type gpusCommand struct {
+	open       func() (gpuDriver, error)
+	processes  fs.FS
+	output     string
+	node       string
+	nodeFile   string
+	kubeconfig string
+}
+
+// newGPUsCommand takes how the driver is started, and /proc.
+func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Command {
+	g := gpusCommand{open: open, processes: processes}
+	cmd := &cobra.Command{
+		Use:   "gpus [--node NAME | --node-file FILE]",
+		Short: "Shows the GPUs of this machine as its driver sees them, and what its node announces otherwise",
+		Long: "Asks NVIDIA's driver for cards, memory, MIG instances, processes and health. With a node, from the API server or from a file, it says where\n" +
+			"the node announces something else. Exit 1 where there is no driver.\n\n" +
+			"  autoscaler gpus --node-file <(kubectl get node gpu-1 -o yaml)",
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return g.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVarP(&g.output, "output", "o", "table", "table or json")
+	cmd.Flags().StringVar(&g.node, "node", "", "compare with this node of the API server")
+	cmd.Flags().StringVar(&g.nodeFile, "node-file", "", "compare with the node in this file, YAML or JSON, or - for standard input")
+	cmd.Flags().StringVar(&g.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
+	return cmd
+}
+
+// gpusReport is what `gpus -o json` writes; null stands for what the driver does not tell, and for a node that was not asked for.
+type gpusReport struct {
+	gpuinfo.Inventory
+	Node     *nodepool.NodeGPUs     `json:"node"`
+	Findings []nodepool.CardFinding `json:"findings"`
+}
+
+func (g gpusCommand) run(ctx context.Context, in io.Reader, out io.Writer) error {
+	write, ok := map[string]func(io.Writer, gpusReport) error{"table": writeGPUs, "json": writeJSON[gpusReport]}[g.output]
+	switch {
+	case !ok:
+		return badInput{fmt.Errorf("--output %q: want table or json", g.output)}
+	case g.node != "" && g.nodeFile != "":
+		return badInput{errors.New("want one of --node and --node-file")}
+	case g.kubeconfig != "" && g.node == "":
+		return badInput{errors.New("--kubeconfig: want --node with it")}
+	}
+	report, err := g.report(ctx, in)
+	if err != nil {
+		return err
+	}
+	if err := write(out, report); err != nil {
+		return fmt.Errorf("writing the cards: %w", err)
+	}
+	return nil
+}
+
+func (g gpusCommand) report(ctx context.Context, in io.Reader) (gpusReport, error) {
+	inventory, err := inventoryOf(g.open)
+	if err != nil {
+		return gpusReport{}, err
+	}
+	report := gpusReport{Inventory: inventory, Findings: nodepool.CheckCards(inventory)}
+	report.Findings = append(report.Findings, nodepool.ProcessesOutsidePods(inventory, inPod(g.processes))...)
+	if g.node == "" && g.nodeFile == "" {
+		return report, nil
+	}
+	object, err := g.nodeObject(ctx, in)
+	if err != nil {
+		return gpusReport{}, err
+	}
+	node := nodepool.GPUReader{}.Read(object)
+	report.Node = &node
+	report.Findings = append(report.Findings, nodepool.CompareCards(node, inventory)...)
+	return report, nil
+}
+
+// inventoryOf asks once and ends the use of the driver.
+func inventoryOf(open func() (gpuDriver, error)) (inventory gpuinfo.Inventory, err error) {
+	driver, err := open()
+	if err != nil {
+		return inventory, err
+	}
+	defer func() { err = errors.Join(err, driver.Close()) }()
+	return driver.Inventory()
+}
+
+func (g gpusCommand) nodeObject(ctx context.Context, in io.Reader) (nodepool.NodeObject, error) {
+	if g.node != "" {
+		node, err := agentNode(g.kubeconfig, g.node)
+		if err != nil {
+			return nodepool.NodeObject{}, err
+		}
+		return node.Object(ctx)
+	}
+	nodes, err := nodesOfFile(g.nodeFile, in)
+	switch {
+	case err != nil:
+		return nodepool.NodeObject{}, badInput{err}
+	case len(nodes) != 1:
+		return nodepool.NodeObject{}, badInput{fmt.Errorf("reading nodes from %s: it has %d, want the one of this machine", g.nodeFile, len(nodes))}
+	}
+	return nodes[0], nil
+}
+
+func agentNode(kubeconfig, name string) (*kube.AgentNode, error) {
+	config, err := kubectlConfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return kube.NewAgentNode(config, name)
+}
+
+// inPod tells from a process's control groups whether it is in a pod: kubelet puts all of them below kubepods, whichever driver makes the
+// groups. A process that is not seen is of another PID namespace, or has ended.
+func inPod(processes fs.FS) func(pid uint32) (in, known bool) {
+	return func(pid uint32) (in, known bool) {
+		groups, err := fs.ReadFile(processes, fmt.Sprintf("%d/cgroup", pid))
+		if err != nil {
+			return false, false
+		}
+		return strings.Contains(string(groups), "kubepods"), true
+	}
+}
+
+// proc is where Linux tells of processes.
+func proc() fs.FS { return os.DirFS("/proc") }

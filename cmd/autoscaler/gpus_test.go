@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// fakeDriver tells one inventory, or fails.
+type fakeDriver struct {
+	inventory gpuinfo.Inventory
+	err       error
+	closed    int
+}
+
+func (f *fakeDriver) Inventory() (gpuinfo.Inventory, error) { return f.inventory, f.err }
+func (f *fakeDriver) Close() error                          { f.closed++; return nil }
+func (f *fakeDriver) open() (gpuDriver, error)              { return f, nil }
+
+func a100Card(index int) gpuinfo.Card {
+	total, free := gpuinfo.MiB(40960), gpuinfo.MiB(40442)
+	return gpuinfo.Card{Index: index, UUID: "GPU-" + string(rune('a'+index)), Product: "NVIDIA A100-SXM4-40GB", Memory: &total, Free: &free, Healthy: true,
+		Cut: &gpuinfo.Cut{Instances: []gpuinfo.GPUInstance{}}, Processes: []gpuinfo.Process{}}
+}
+
+func cutA100(index int, instances ...gpuinfo.Instance) gpuinfo.Card {
+	card := a100Card(index)
+	card.Cut.Enabled, card.Cut.Pending = true, true
+	for i, instance := range instances {
+		card.Cut.Instances = append(card.Cut.Instances, gpuinfo.GPUInstance{ID: uint32(i), Instance: instance, Compute: 1})
+	}
+	return card
+}
+
+// gpus runs `gpus` on a driver and /proc that are made up.
+func gpus(t *testing.T, driver *fakeDriver, processes fs.FS, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := newGPUsCommand(driver.open, processes)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func twoCards() *fakeDriver {
+	held := gpuinfo.MiB(300)
+	on := uint32(0)
+	first := a100Card(0)
+	first.Processes = []gpuinfo.Process{{PID: 7, Kind: "compute", Memory: &held}, {PID: 8, Kind: "mps"}}
+	second := cutA100(1, gpuinfo.Instance{Profile: "3g.20gb", Start: 0}, gpuinfo.Instance{Profile: "1g.5gb+me", Start: 4})
+	second.Processes = []gpuinfo.Process{{PID: 9, Kind: "compute", Memory: &held, Instance: &on}}
+	return &fakeDriver{inventory: gpuinfo.Inventory{Driver: "550.54.15", Cards: []gpuinfo.Card{first, second}}}
+}
+
+func TestGPUsShowsCardsInstancesProcessesAndProblems(t *testing.T) {
+	processes := fstest.MapFS{
+		"7/cgroup": {Data: []byte("0::/system.slice/train.service\n")},
+		"8/cgroup": {Data: []byte("0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1f.slice/cri-containerd-2e.scope\n")},
+	}
+	driver := twoCards()
+	out, err := gpus(t, driver, processes)
+	want := `driver 550.54.15, 2 cards
+
+CARD  PRODUCT         MIB    FREE MIB  MIG  HEALTHY
+0     A100-SXM4-40GB  40960  40442     off  yes
+1     A100-SXM4-40GB  40960  40442     on   yes
+
+CARD  INSTANCES, WITH WHERE ON THE MEMORY AXIS THEY BEGIN
+1     3g.20gb@0 1g.5gb+me@4
+
+CARD  PROCESS  KIND     MIB  INSTANCE
+0     7        compute  300  -
+0     8        mps      -    -
+1     9        compute  300  0
+
+PROBLEMS
+process-outside-pods: card 0: process 7 (compute, 300 MiB) is in no pod: no scheduler knows of it
+`
+	if diff := cmp.Diff(want, out); err != nil || diff != "" {
+		t.Errorf("error %v (-want +got):\n%s", err, diff)
+	}
+	if driver.closed != 1 {
+		t.Errorf("the driver was closed %d times", driver.closed)
+	}
+}
+
+func nodeFileOf(t *testing.T, units string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "node.yaml")
+	text := `kind: Node
+apiVersion: v1
+metadata: {name: gpu-1, labels: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB, nvidia.com/gpu.count: "3", nvidia.com/mig.strategy: mixed}}
+status: {allocatable: ` + units + `, capacity: ` + units + `}
+`
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestGPUsComparesTheDriverWithTheNode(t *testing.T) {
+	out, err := gpus(t, twoCards(), fstest.MapFS{}, "--node-file", nodeFileOf(t, `{nvidia.com/gpu: 1, nvidia.com/mig-1g.5gb: 7}`))
+	want := `PROBLEMS
+cards-differ: node gpu-1 has 3 cards by its labels, the driver 2
+units-differ: node gpu-1 announces nvidia.com/mig-1g.5gb 7, the driver has 0 that can be used
+units-differ: node gpu-1 announces nvidia.com/mig-1g.5gb.me 0, the driver has 1 that can be used
+units-differ: node gpu-1 announces nvidia.com/mig-3g.20gb 0, the driver has 1 that can be used
+`
+	_, problems, _ := strings.Cut(out, "\n\nPROBLEMS")
+	if diff := cmp.Diff(want, "PROBLEMS"+problems); err != nil || diff != "" {
+		t.Errorf("error %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// Programs read the JSON: every key is always there, and null stands for what is not known.
+func TestGPUsWritesJSONWithAllKeys(t *testing.T) {
+	out, err := gpus(t, twoCards(), fstest.MapFS{}, "-o", "json", "--node-file", nodeFileOf(t, `{nvidia.com/gpu: 1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report struct {
+		Driver   string
+		Cards    []map[string]any
+		Node     map[string]any
+		Findings []map[string]any
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"index", "uuid", "product", "memoryMiB", "usedMiB", "freeMiB", "mig", "processes", "uncorrectedErrors", "remappedRows", "healthy", "problem"} {
+		if _, set := report.Cards[0][key]; !set {
+			t.Errorf("a card has no %s", key)
+		}
+	}
+	for _, key := range []string{"code", "card", "message"} {
+		if _, set := report.Findings[0][key]; !set {
+			t.Errorf("a finding has no %s", key)
+		}
+	}
+	want := map[string]any{"enabled": true, "pendingEnabled": true, "instances": []any{
+		map[string]any{"id": 0.0, "profile": "3g.20gb", "start": 0.0, "size": 0.0, "computeInstances": 1.0},
+		map[string]any{"id": 1.0, "profile": "1g.5gb+me", "start": 4.0, "size": 0.0, "computeInstances": 1.0},
+	}}
+	if diff := cmp.Diff(want, report.Cards[1]["mig"]); diff != "" || report.Node["name"] != "gpu-1" {
+		t.Errorf("node %v, mig (-want +got):\n%s", report.Node["name"], diff)
+	}
+}
+
+func TestGPUsTablesAreAtMostAHundredColumnsWide(t *testing.T) {
+	wide := cutA100(1)
+	for start := range 7 {
+		wide.Cut.Instances = append(wide.Cut.Instances, gpuinfo.GPUInstance{Instance: gpuinfo.Instance{Profile: "1g.24gb+me.all", Start: start}})
+	}
+	pending := a100Card(0)
+	pending.Product, pending.Cut.Pending = "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", true
+	driver := &fakeDriver{inventory: gpuinfo.Inventory{Driver: "580.1", Cards: []gpuinfo.Card{pending, wide}}}
+	out, err := gpus(t, driver, fstest.MapFS{}, "--node-file", nodeFileOf(t, `{nvidia.com/gpu: 1, nvidia.com/mig-1g.5gb: 7}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out) {
+		if len(strings.TrimSuffix(line, "\n")) > gpusWidth {
+			t.Errorf("%d columns: %s", len(line)-1, line)
+		}
+	}
+	if !strings.Contains(out, "1g.24gb+me.all@6") {
+		t.Errorf("the last instance is not shown:\n%s", out)
+	}
+}
+
+func TestGPUsSaysInOneLineWhatIsMissing(t *testing.T) {
+	for _, argv := range [][]string{{"autoscaler", "gpus"}, {"autoscaler", "agent", "--node", "gpu-1"}} {
+		code, out, errOut := command(t, "", argv...)
+		if code == exitOK && argv[1] == "gpus" {
+			t.Skip("this machine has a driver")
+		}
+		if code != exitFailed || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "driver") {
+			t.Errorf("%v: exit %d, output %q, %q", argv, code, out, errOut)
+		}
+	}
+}
+
+func TestGPUsAndAgentRefuseFlagsThatDoNotGoTogether(t *testing.T) {
+	for want, argv := range map[string][]string{
+		"want one of --node and --node-file":          {"gpus", "--node", "a", "--node-file", "b"},
+		"--kubeconfig: want --node with it":           {"gpus", "--kubeconfig", "a"},
+		`--output "xml": want table or json`:          {"gpus", "-o", "xml"},
+		"--node is missing":                           {"agent"},
+		"--interval 1ms: want at least 1s":            {"agent", "--node", "a", "--interval", "1ms"},
+		`unknown command "now" for "autoscaler gpus"`: {"gpus", "now"},
+		`log format "xml"`:                            {"agent", "--node", "a", "--log-format", "xml"},
+	} {
+		if code, _, errOut := command(t, "", append([]string{"autoscaler"}, argv...)...); code != exitBadInput || !strings.Contains(errOut, want) {
+			t.Errorf("%v: exit %d, %s, want %s", argv, code, errOut, want)
+		}
+	}
+}
+
+func TestGPUsWantsTheOneNodeOfThisMachine(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "none.yaml")
+	if err := os.WriteFile(empty, []byte("kind: List\nitems: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := gpus(t, twoCards(), fstest.MapFS{}, "--node-file", empty)
+	var bad badInput
+	if !errors.As(err, &bad) || !strings.Contains(err.Error(), "it has 0, want the one of this machine") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestADriverThatDoesNotAnswerIsClosedAndTold(t *testing.T) {
+	driver := &fakeDriver{err: errors.New("counting cards: NVML says Unknown Error")}
+	if _, err := gpus(t, driver, fstest.MapFS{}); !errors.Is(err, driver.err) || driver.closed != 1 {
+		t.Errorf("got %v, closed %d times", err, driver.closed)
+	}
+}

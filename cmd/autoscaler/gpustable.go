@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// gpusWidth is how many columns the tables of `gpus` have at most.
+const gpusWidth = 100
+
+// writeGPUs writes cards, instances and processes, each as a table where there are any, and then the findings.
+func writeGPUs(out io.Writer, report gpusReport) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "driver %s, %d cards\n", report.Driver, len(report.Cards))
+	if len(report.Cards) > 0 {
+		text.WriteString("\n" + cardTable(report.Cards))
+	}
+	for _, table := range []string{instanceTable(report.Cards), processTable(report.Cards)} {
+		if table != "" {
+			text.WriteString("\n" + table)
+		}
+	}
+	if len(report.Findings) > 0 {
+		text.WriteString("\nPROBLEMS\n")
+	}
+	for _, finding := range report.Findings {
+		text.WriteString(folded(finding.String(), gpusWidth))
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// aligned puts cells into columns that rows separate by tabs.
+func aligned(rows []string) string {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(table, row)
+	}
+	_ = table.Flush() // a Builder takes everything
+	return text.String()
+}
+
+func cardTable(cards []gpuinfo.Card) string {
+	rows := []string{"CARD\tPRODUCT\tMIB\tFREE MIB\tMIG\tHEALTHY"}
+	for _, card := range cards {
+		// The vendor's name is left out: the longest names would not fit otherwise.
+		rows = append(rows, strings.Join([]string{
+			strconv.Itoa(card.Index), orNone(strings.TrimPrefix(card.Product, "NVIDIA ")), mebibytes(card.Memory), mebibytes(card.Free), migMode(card.Cut),
+			map[bool]string{true: "yes", false: "no"}[card.Healthy],
+		}, "\t"))
+	}
+	return aligned(rows)
+}
+
+func mebibytes(amount *gpuinfo.MiB) string {
+	if amount == nil {
+		return unknownCell
+	}
+	return strconv.FormatInt(int64(*amount), 10)
+}
+
+func migMode(cut *gpuinfo.Cut) string {
+	word := map[bool]string{true: "on", false: "off"}
+	switch {
+	case cut == nil:
+		return unknownCell
+	case cut.Enabled != cut.Pending:
+		return word[cut.Enabled] + ", then " + word[cut.Pending]
+	}
+	return word[cut.Enabled]
+}
+
+// instanceTable has a line for each card that is cut: its instances with where they begin.
+func instanceTable(cards []gpuinfo.Card) string {
+	var rows []string
+	for _, card := range cards {
+		if card.Cut == nil || len(card.Cut.Instances) == 0 {
+			continue
+		}
+		var instances []string
+		for _, instance := range card.Cut.Layout() {
+			instances = append(instances, fmt.Sprintf("%s@%d", instance.Profile, instance.Start))
+		}
+		// Seven instances with attributes are wider than a line.
+		for i, line := range strings.Split(strings.TrimSuffix(folded(strings.Join(instances, " "), gpusWidth-len("CARD  ")), "\n"), "\n") {
+			name := ""
+			if i == 0 {
+				name = strconv.Itoa(card.Index)
+			}
+			rows = append(rows, name+"\t"+strings.TrimSpace(line))
+		}
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	return aligned(append([]string{"CARD\tINSTANCES, WITH WHERE ON THE MEMORY AXIS THEY BEGIN"}, rows...))
+}
+
+func processTable(cards []gpuinfo.Card) string {
+	rows := []string{"CARD\tPROCESS\tKIND\tMIB\tINSTANCE"}
+	for _, card := range cards {
+		for _, process := range card.Processes {
+			instance := unknownCell
+			if process.Instance != nil {
+				instance = strconv.FormatUint(uint64(*process.Instance), 10)
+			}
+			rows = append(rows, fmt.Sprintf("%d\t%d\t%s\t%s\t%s", card.Index, process.PID, process.Kind, mebibytes(process.Memory), instance))
+		}
+	}
+	if len(rows) == 1 {
+		return ""
+	}
+	return aligned(rows)
+}
+
+// folded breaks a sentence into lines of so many columns, the later ones indented.
+func folded(sentence string, width int) string {
+	const indent = "  "
+	var text strings.Builder
+	line := ""
+	for _, word := range strings.Fields(sentence) {
+		switch {
+		case line == "":
+			line = word
+		case len(line)+1+len(word) > width:
+			text.WriteString(line + "\n")
+			line = indent + word
+		default:
+			line += " " + word
+		}
+	}
+	return text.String() + line + "\n"
+}

@@ -1,0 +1,86 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// AgentNode is the one Node of which an agent tells. It needs get and patch on nodes and nothing else.
+type AgentNode struct {
+	name  string
+	nodes corev1client.NodeInterface
+}
+
+// NewAgentNode prepares to read and annotate the node of that name; it asks nothing yet.
+func NewAgentNode(config *rest.Config, name string) (*AgentNode, error) {
+	client, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to annotate node %s: %w", name, err)
+	}
+	return &AgentNode{name: name, nodes: client.Nodes()}, nil
+}
+
+// Object asks for the node.
+func (a *AgentNode) Object(ctx context.Context) (nodepool.NodeObject, error) {
+	node, err := a.nodes.Get(ctx, a.name, metav1.GetOptions{})
+	if err != nil {
+		return nodepool.NodeObject{}, fmt.Errorf("reading node %s: %w", a.name, err)
+	}
+	return nodeObjectOf(node), nil
+}
+
+// Publish makes the annotation heliostat.dev/gpus have this value, by one patch, and reports whether one was needed. The patch holds only for the node
+// that was read and over the value that was read: on a node made anew under the name, or where somebody else wrote, nothing is written
+// and the error wraps nodepool.ErrConflict.
+func (a *AgentNode) Publish(ctx context.Context, value string) (bool, error) {
+	node, err := a.nodes.Get(ctx, a.name, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("reading node %s: %w", a.name, err)
+	}
+	if stored, set := node.Annotations[nodepool.AgentAnnotation]; set && stored == value {
+		return false, nil
+	}
+	patch, err := json.Marshal(annotating(node, nodepool.AgentAnnotation, value))
+	if err != nil {
+		return false, fmt.Errorf("writing the patch of node %s: %w", a.name, err)
+	}
+	_, err = a.nodes.Patch(ctx, a.name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "heliostat-agent"})
+	switch {
+	case apierrors.IsInvalid(err) || apierrors.IsConflict(err):
+		return false, fmt.Errorf("annotating node %s: %w: %w", a.name, nodepool.ErrConflict, err)
+	case err != nil:
+		return false, fmt.Errorf("annotating node %s: %w", a.name, err)
+	}
+	return true, nil
+}
+
+// annotating sets one annotation of the node as it was read:
+//
+//	test /metadata/uid
+//	test /metadata/annotations/KEY        its value, or null for absence
+//	add  /metadata/annotations/KEY        or /metadata/annotations where there is none at all
+func annotating(node *corev1.Node, key, value string) []operation {
+	patch := []operation{{"test", "/metadata/uid", string(node.UID)}}
+	if len(node.Annotations) == 0 {
+		return append(patch,
+			operation{"test", "/metadata/annotations", nil},
+			operation{"add", "/metadata/annotations", map[string]string{key: value}})
+	}
+	path := "/metadata/annotations/" + strings.ReplaceAll(key, "/", "~1")
+	var stored any
+	if text, set := node.Annotations[key]; set {
+		stored = text
+	}
+	return append(patch, operation{"test", path, stored}, operation{"add", path, value})
+}
