@@ -35,6 +35,8 @@ type planning struct {
 	gangs    []*gang
 	// crowds counts the gangs, equal ones that are placed together once.
 	crowds int
+	// overdueNodes would leave as idle, by number.
+	overdueNodes []int
 	// base lists what is free now, totals what is there whatever is in use.
 	base, totals []lot
 	yard         yardstick
@@ -63,6 +65,11 @@ func newPlanning(r *roster, s *Snapshot, policy Policy) *planning {
 	}
 	p.base = r.openLedger(false, r.holders(p.gangs))
 	p.crowds = crowds(p.gangs)
+	for i := range p.base {
+		if p.base[i].phase == overdue {
+			p.overdueNodes = append(p.overdueNodes, p.base[i].members...)
+		}
+	}
 	p.totals = p.base
 	if len(p.claims) > 0 {
 		p.totals = r.openLedger(true, nil)

@@ -33,7 +33,7 @@ func (r *roster) overdue() []bool {
 
 func (r *roster) mayLeave(u *unit, used []bool) bool {
 	g := &r.groups[u.group]
-	if g.timeout == nil || u.idleSeconds <= *g.timeout || g.shut.Code == CodeInvalidLimits {
+	if g.timeout == nil || u.idleSeconds <= *g.timeout || g.contradictory() {
 		return false
 	}
 	for _, n := range u.nodes {

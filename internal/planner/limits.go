@@ -26,7 +26,7 @@ func (g *group) shutFor(mode string) {
 		g.shut = Reason{CodeCoolingDown, strings.TrimSuffix("cooling down for "+duration(g.CoolingSeconds)+": "+g.Closed, ": ")}
 	case g.Closed != "":
 		g.shut = Reason{CodeClosed, "closed: " + g.Closed}
-	case g.min > g.max:
+	case g.contradictory():
 		g.shut = Reason{CodeInvalidLimits, fmt.Sprintf("minReplicas %d is above maxReplicas %d, with which the operator stops the whole cluster; "+
 			"the group is left as it is until that is mended", g.Min, g.Max)}
 	}
@@ -35,6 +35,10 @@ func (g *group) shutFor(mode string) {
 		g.inFlight = max(conservativeStep, g.joined)
 	}
 }
+
+// contradictory reports whether the group's limits exclude each other. The operator stops the whole cluster for it, so the group is left
+// as it is, whatever else there is to say about it: nothing is launched or stopped.
+func (g *group) contradictory() bool { return g.min > g.max }
 
 // standing counts the pods that stay: joined, on their way, or asked for.
 func (g *group) standing() int64 { return g.live + g.missing - g.stopping }
@@ -63,22 +67,31 @@ func (r *roster) spare(given []int64) int64 {
 	return max(spare, 0)
 }
 
-// stopOutdated stops nodes whose launch configuration is not their group's any more. KubeRay clusters have the check
-// off. The head is never stopped.
+// stopOutdated stops nodes whose launch configuration is not their group's any more, each with all hosts of its replica. KubeRay
+// clusters have the check off. The head is never stopped.
 func (r *roster) stopOutdated(checkDisabled bool) {
 	if checkDisabled {
 		return
 	}
-	for i := range r.nodes {
-		n := &r.nodes[i]
-		if n.group < 0 || n.LaunchConfigHash == "" {
+	for _, u := range r.units(nil) {
+		at := slices.IndexFunc(u.nodes, func(n int) bool { return r.outdated(&r.nodes[n]) != "" })
+		if at < 0 || r.groups[u.group].contradictory() {
 			continue
 		}
-		want := cmp.Or(r.groups[n.group].LaunchConfigHash, n.GroupLaunchConfigHash)
-		if want != "" && want != n.LaunchConfigHash {
-			r.stop(i, outdated, fmt.Sprintf("its launch configuration %s is not the group's %s", n.LaunchConfigHash, want))
-		}
+		first := &r.nodes[u.nodes[at]]
+		r.stopUnit(&u, outdated, func(n *node) string {
+			return cmp.Or(r.outdated(n), fmt.Sprintf("it leaves with host %s of its replica: %s", first.Pod, r.outdated(first)))
+		})
 	}
+}
+
+// outdated says what is wrong with a node's launch configuration, or nothing.
+func (r *roster) outdated(n *node) string {
+	want := cmp.Or(r.groups[n.group].LaunchConfigHash, n.GroupLaunchConfigHash)
+	if n.LaunchConfigHash == "" || want == "" || want == n.LaunchConfigHash {
+		return ""
+	}
+	return fmt.Sprintf("its launch configuration %s is not the group's %s", n.LaunchConfigHash, want)
 }
 
 func (r *roster) stop(i int, reason, message string) {
@@ -101,7 +114,7 @@ func (r *roster) stopOverMaximum() {
 	for i := range r.groups {
 		g := &r.groups[i]
 		over := g.live - g.stopping - g.max
-		if over <= 0 || g.shut.Code == CodeInvalidLimits {
+		if over <= 0 || g.contradictory() {
 			continue
 		}
 		r.stopUnits(units, over, maxGroup, fmt.Sprintf("group %s has %d of at most %d", g.Name, g.live, g.max),
@@ -118,9 +131,9 @@ func (r *roster) stopOverMaximum() {
 	// Groups at their minimum lose workers only when nothing else is left to give.
 	over = r.stopUnits(units, over, maxWorkers, message, func(u *unit) bool {
 		g := &r.groups[u.group]
-		return g.standing()-r.podsOf(u) >= g.min
+		return !g.contradictory() && g.standing()-r.podsOf(u) >= g.min
 	})
-	r.stopUnits(units, over, maxWorkers, message, func(*unit) bool { return true })
+	r.stopUnits(units, over, maxWorkers, message, func(u *unit) bool { return !r.groups[u.group].contradictory() })
 }
 
 // overMaximum reports whether any limit is exceeded at all.

@@ -101,17 +101,19 @@ func (g *group) standingOf() standing {
 }
 
 // verdict says how good a plan is: what it leaves unserved, then what it costs by class of groups, then how
-// many pods it takes. Smaller is better, compared in this order.
+// many pods it takes, then how many idle nodes it keeps from leaving. Smaller is better, compared in this order.
 type verdict struct {
 	claims, gangs int
 	unserved      float64
 	// costs by class of groups, the last class first: what a better class can do no worse one shall.
 	costs []float64
 	pods  int64
+	// kept counts the nodes that stay beyond their idle timeout because something is placed on them.
+	kept int
 }
 
 func (p *planning) verdict(given []int64, out *outcome) verdict {
-	v := verdict{claims: len(out.claims), gangs: len(out.gangs), costs: make([]float64, p.yard.classes)}
+	v := verdict{claims: len(out.claims), gangs: len(out.gangs), kept: out.kept, costs: make([]float64, p.yard.classes)}
 	for i, n := range out.unserved {
 		v.unserved += float64(n) * p.needed(p.requests[i])
 	}
@@ -146,7 +148,7 @@ func (v *verdict) compare(other *verdict) int {
 	for i := 0; i < len(v.costs) && order == 0; i++ {
 		order = compareNearly(v.costs[i], other.costs[i])
 	}
-	return cmp.Or(order, cmp.Compare(v.pods, other.pods))
+	return cmp.Or(order, cmp.Compare(v.pods, other.pods), cmp.Compare(v.kept, other.kept))
 }
 
 // compareNearly takes sums for equal that differ by rounding only.

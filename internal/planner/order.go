@@ -41,8 +41,8 @@ func (p *planning) bestRound(given []int64, how strategy) outcome {
 	return best
 }
 
-// perfect reports whether nothing is left to be desired: all is served, and nothing launched for it.
-func (o *outcome) perfect() bool { return sum(o.launched) == 0 && o.served() }
+// perfect reports whether nothing is left to be desired: all is served, nothing launched for it, and no node kept from leaving.
+func (o *outcome) perfect() bool { return sum(o.launched) == 0 && o.served() && o.kept == 0 }
 
 // orderMatters reports whether other orders can be tried and could be better. Requests alone that are all served are launched
 // for by strategies, for which it is the price that counts.

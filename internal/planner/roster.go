@@ -89,7 +89,7 @@ func (r *roster) phaseOf(n *node) phase {
 	if at != idle || n.group < 0 {
 		return at
 	}
-	if g := &r.groups[n.group]; g.timeout != nil && n.IdleSeconds > *g.timeout && g.standing() > g.min {
+	if g := &r.groups[n.group]; g.timeout != nil && n.IdleSeconds > *g.timeout && g.standing() > g.min && !g.contradictory() {
 		return overdue
 	}
 	return at

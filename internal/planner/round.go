@@ -11,6 +11,7 @@ type outcome struct {
 	gangs    []*gang // not served
 	claims   []int   // not served, by number
 	used     []bool  // nodes that demand was placed on
+	kept     int     // those of them that would leave as idle
 	joinable bool    // some of what it launches could have been chosen jointly
 	// reordered: found in another order than the first, because that is better.
 	reordered bool
@@ -45,6 +46,11 @@ func (p *planning) roundIn(given []int64, in order) outcome {
 	out.unserved, out.launched, out.log, out.lots = b.left, l.launched, l.log, len(l.lots)
 	out.waits, out.runs, out.joinable = l.waits, l.runs, l.joinable
 	out.markUsed(l)
+	for _, n := range p.overdueNodes {
+		if out.used[n] {
+			out.kept++
+		}
+	}
 	return out
 }
 

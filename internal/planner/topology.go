@@ -2,7 +2,9 @@ package planner
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -61,13 +63,69 @@ func (p *planning) domains(l *ledger, g *gang) []domain {
 			holds[value] = true
 		}
 	}
-	var all []domain
+	return t.domains(func(value int) bool { return !g.held || holds[value] })
+}
+
+func (t *topology) domains(wanted func(value int) bool) (all []domain) {
 	for value := range t.values {
-		if !g.held || holds[value] {
+		if wanted(value) {
 			all = append(all, domain{t, value})
 		}
 	}
 	return all
+}
+
+// topologyReason explains a choice of a gang that is not served though each of its bundles could be, if they need not share a label. Where the
+// bundles that it holds are in the way nothing is impossible: with those lost the gang could be had elsewhere.
+func (p *planning) topologyReason(g *gang, o option, bundles int, given []int64, reason Reason) Reason {
+	label := g.TopologyLabel
+	open := p.domains(&ledger{lots: p.base}, g)
+	all := p.topology(label).domains(func(int) bool { return true })
+	reasons := listed(p.considered(o.items, given, label))
+	switch {
+	case len(all) == 0:
+		return Reason{Impossible, fmt.Sprintf("no node and no group has the label %s that the gang wants to share", label)}
+	case !p.possibleWithin(o, all):
+		return Reason{Impossible, fmt.Sprintf("no value of the label %s has nodes or groups for each of the bundles: %s", label, reasons)}
+	case len(open) == 0:
+		return Reason{Capped, fmt.Sprintf("the gang wants to share the label %s, and the nodes that hold its other bundles do not have it", label)}
+	case !p.possibleWithin(o, open):
+		return Reason{Capped, fmt.Sprintf("its other bundles lie on %s, where no node and no group could hold the rest: %s", p.valuesOf(open, label), reasons)}
+	case g.held:
+		return Reason{p.codeWithin(o, given, open), fmt.Sprintf("its other bundles lie on %s, which has no room for the other %d: %s", p.valuesOf(open, label), bundles, reason.Message)}
+	}
+	reason.Message = fmt.Sprintf("no value of the label %s has room for all %d bundles: %s", label, bundles, reason.Message)
+	return reason
+}
+
+// valuesOf writes domains: rack=1.
+func (p *planning) valuesOf(domains []domain, label string) string {
+	var values []string
+	for _, d := range domains {
+		set := slices.Index(d.of, d.value)
+		values = append(values, label+"="+p.sets[set][label])
+	}
+	return strings.Join(values, ", ")
+}
+
+// codeWithin says what stands in the way within domains alone: what another value's groups wait for does not matter.
+func (p *planning) codeWithin(o option, given []int64, domains []domain) string {
+	able, closed := false, true
+	for i := range p.groups {
+		group := &p.groups[i]
+		inside := slices.ContainsFunc(domains, func(d domain) bool { return d.admits(group.shape.labels) })
+		if !inside || !suitsAny(o.items, group.shape) {
+			continue
+		}
+		if group.shut.Code == CodeCoolingDown && group.current+given[i]+group.hosts <= group.max && p.spare(given) >= group.hosts {
+			return CoolingDown
+		}
+		able, closed = true, closed && group.shut.Code == CodeClosed
+	}
+	if able && closed {
+		return Closed
+	}
+	return Capped
 }
 
 // maxDomains is in how many domains one gang is tried. A label may have a value for each node; those without room in sum

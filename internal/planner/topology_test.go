@@ -51,6 +51,26 @@ func TestATopologyGangLandsWithinOneValueOfItsLabel(t *testing.T) {
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}]}`,
 			want:  decision{Launch: map[string]int{"r1": 1}},
 		},
+		"the rest waits for the rack that holds the others": {
+			nodes: `{"pod": "x", "group": "r1", "state": "RUNNING", "labels": {"rack": "1"}, "placedLabels": {"_PG_a": ""}, "total": {"GPU": 8}, "available": {}}`,
+			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}]}`,
+			want:  decision{Launch: map[string]int{}, Unmet: []string{Capped}},
+			unmet: "its other bundles lie on rack=1, which has no room for the other 3: group r1: has room for 2 pods more, which is not enough; " +
+				"group r2: has room for 4 pods more, which is not enough; group none: it has no label rack",
+		},
+		"a rack of which no new node could hold the rest": {
+			nodes: `{"pod": "x", "group": "none", "state": "RUNNING", "labels": {"rack": "3"}, "placedLabels": {"_PG_a": ""}, "total": {"GPU": 4}, "available": {}}`,
+			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}]}`,
+			want:  decision{Launch: map[string]int{}, Unmet: []string{Capped}},
+			unmet: "its other bundles lie on rack=3, where no node and no group could hold the rest: group r1: has room for 3 pods more, which is not enough; " +
+				"group r2: has room for 4 pods more, which is not enough; group none: it has no label rack",
+		},
+		"the others lie on a node without the label": {
+			nodes: `{"pod": "x", "group": "none", "state": "RUNNING", "placedLabels": {"_PG_a": ""}, "total": {"GPU": 8}, "available": {}}`,
+			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}]}`,
+			want:  decision{Launch: map[string]int{}, Unmet: []string{Capped}},
+			unmet: "the gang wants to share the label rack, and the nodes that hold its other bundles do not have it",
+		},
 		"too large for any one rack": {
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}, {"GPU": 8}, {"GPU": 8}]}`,
 			want:  decision{Launch: map[string]int{}, Unmet: []string{Capped}},

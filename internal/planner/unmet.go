@@ -165,19 +165,6 @@ func (p *planning) optionReason(g *gang, o option, bundles int, given []int64) R
 	return reason
 }
 
-// topologyReason explains why no value of the label that a gang wants to share has room for all of a choice.
-func (p *planning) topologyReason(g *gang, o option, bundles int, given []int64, reason Reason) Reason {
-	switch domains := p.domains(&ledger{lots: p.base}, g); {
-	case len(domains) == 0:
-		return Reason{Impossible, fmt.Sprintf("no node and no group has the label %s that the gang wants to share", g.TopologyLabel)}
-	case !p.possibleWithin(o, domains):
-		return Reason{Impossible, fmt.Sprintf("no value of the label %s has nodes or groups for each of the bundles: %s", g.TopologyLabel,
-			listed(p.considered(o.items, given, g.TopologyLabel)))}
-	}
-	reason.Message = fmt.Sprintf("no value of the label %s has room for all %d bundles: %s", g.TopologyLabel, bundles, reason.Message)
-	return reason
-}
-
 // possibleWithin reports whether some domain has for each bundle of a choice a group or a node that could ever hold it.
 func (p *planning) possibleWithin(o option, domains []domain) bool {
 	holds := func(it *item, within domain) bool {

@@ -1,0 +1,81 @@
+package planner
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// stops lists what a plan stops, by pod, with the reason.
+func stops(plan Plan) map[string]string {
+	all := map[string]string{}
+	for _, stop := range plan.Terminate {
+		all[stop.Pod] = stop.Reason
+	}
+	return all
+}
+
+func TestAGroupWhoseLimitsExcludeEachOtherIsLeftAsItIs(t *testing.T) {
+	const nodes = `"nodes": [{"pod": "a0", "group": "a", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 99, "launchConfigHash": "old"},
+			{"pod": "a1", "group": "a", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 98, "launchConfigHash": "old"},
+			{"pod": "b0", "group": "b", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 1, "launchConfigHash": "new"},
+			{"pod": "b1", "group": "b", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 2, "launchConfigHash": "new"}]`
+	for name, c := range map[string]struct {
+		snapshot string
+		want     map[string]string
+	}{
+		"the bound on all workers takes others": {`"maxWorkers": 3, "launchConfigCheckDisabled": true,`, map[string]string{"b1": maxWorkers}},
+		"and none where there are no others":    {`"maxWorkers": 1, "launchConfigCheckDisabled": true,`, map[string]string{"b0": maxWorkers, "b1": maxWorkers}},
+		"its idle and outdated nodes stay":      {`"idleTimeoutSeconds": 5,`, map[string]string{}},
+	} {
+		for _, closed := range []string{"", `"closed": "suspended", `} {
+			t.Run(name+closed, func(t *testing.T) {
+				plan := Compute(read(t, `{`+c.snapshot+`"groups": [
+					{"name": "a", "resources": {"CPU": 4}, `+closed+`"minReplicas": 3, "maxReplicas": 1, "launchConfigHash": "new"},
+					{"name": "b", "resources": {"CPU": 4}, "maxReplicas": 9, "launchConfigHash": "new"}], `+nodes+`}`), Policy{})
+				if diff := cmp.Diff(c.want, stops(plan)); diff != "" {
+					t.Errorf("stopped (-want +got): %s", diff)
+				}
+				if len(plan.Launch) > 0 {
+					t.Errorf("launches %v", plan.Launch)
+				}
+			})
+		}
+	}
+}
+
+func TestAReplicaWithAnOutdatedHostGoesWhole(t *testing.T) {
+	plan := Compute(read(t, `{"groups": [{"name": "g", "resources": {"TPU": 4}, "numOfHosts": 2, "maxReplicas": 9, "launchConfigHash": "new"}],
+		"nodes": [{"pod": "a0", "group": "g", "replica": "a", "state": "RUNNING", "total": {"TPU": 4}, "launchConfigHash": "old"},
+			{"pod": "a1", "group": "g", "replica": "a", "state": "IDLE", "total": {"TPU": 4}, "launchConfigHash": "new"},
+			{"pod": "b0", "group": "g", "replica": "b", "state": "IDLE", "total": {"TPU": 4}, "launchConfigHash": "new"},
+			{"pod": "b1", "group": "g", "replica": "b", "state": "IDLE", "total": {"TPU": 4}, "launchConfigHash": "new"}]}`), Policy{})
+	if diff := cmp.Diff(map[string]string{"a0": outdated, "a1": outdated}, stops(plan)); diff != "" {
+		t.Errorf("stopped (-want +got): %s", diff)
+	}
+	const want = "it leaves with host a0 of its replica: its launch configuration old is not the group's new"
+	if len(plan.Terminate) == 2 && plan.Terminate[1].Message != want {
+		t.Errorf("a1 is stopped because %q, want %q", plan.Terminate[1].Message, want)
+	}
+}
+
+// TestOfPlansThatCostTheSameTheOneThatLetsIdleNodesGoIsTaken: CPU gangs of no accelerator take nodes without one first, but a node
+// whose time is over does not stay for that.
+func TestOfPlansThatCostTheSameTheOneThatLetsIdleNodesGoIsTaken(t *testing.T) {
+	plan := Compute(read(t, `{"launchConfigCheckDisabled": true, "idleTimeoutSeconds": 30, "groups": [
+			{"name": "gpu", "resources": {"CPU": 16, "GPU": 4}, "minReplicas": 1, "maxReplicas": 8}, {"name": "cpu", "resources": {"CPU": 4}, "maxReplicas": 6}],
+		"nodes": [{"pod": "kept", "group": "gpu", "state": "IDLE", "total": {"CPU": 16, "GPU": 4}, "idleSeconds": 45},
+			{"pod": "late", "group": "cpu", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 44}],
+		"pendingGangRequests": [{"id": "a", "strategy": "SPREAD", "bundles": [{"CPU": 1}, {"CPU": 4, "GPU": 1}]}, {"id": "b", "strategy": "PACK", "bundles": [{"CPU": 4}]}]}`), Policy{})
+	if diff := cmp.Diff(map[string]string{"late": idleStop}, stops(plan)); diff != "" {
+		t.Errorf("stopped (-want +got): %s", diff)
+	}
+}
+
+func TestAProposalThatIsNoFixedPointRanksLast(t *testing.T) {
+	dear := contender{out: outcome{launched: []int64{0}}, verdict: verdict{costs: []float64{9}}}
+	cheap := contender{out: outcome{launched: []int64{1}}, verdict: verdict{costs: []float64{1}}}
+	if cheap.before(&dear) || !dear.before(&cheap) {
+		t.Error("launches that are followed by others are better than launches that are not")
+	}
+}
