@@ -89,19 +89,23 @@ func fold(words []string, indent, further, continued string) string {
 // where JSON may have space.
 func foldCommand(command, indent string) string {
 	command, hint, _ := strings.Cut(command, "  # ")
-	text := fold(commandWords(command), indent, "  ", ` \`)
+	text := foldJSON(fold(commandWords(command), indent, "  ", ` \`))
 	if hint != "" {
 		text += fold(strings.Fields("# "+hint), indent, "# ", "")
 	}
-	return foldJSON(text, indent+"    ")
+	return text
 }
 
-// foldJSON breaks lines that are too long behind a comma, brace, bracket or colon outside of JSON's strings.
-func foldJSON(text, indent string) string {
+// foldJSON breaks lines that are too long behind a comma outside of JSON's strings, or, where there is none, behind a colon.
+func foldJSON(text string) string {
+	const indent = "    "
 	var folded strings.Builder
 	for line := range strings.Lines(text) {
 		for len([]rune(line)) > columns+1 {
-			at := jsonBreak(line)
+			at := max(jsonBreak(line, ","), 0)
+			if at <= columns/2 {
+				at = max(at, jsonBreak(line, ":"))
+			}
 			if at <= len(indent) {
 				break
 			}
@@ -113,18 +117,16 @@ func foldJSON(text, indent string) string {
 	return folded.String()
 }
 
-// jsonBreak is the last place within the columns where JSON may have space, or 0.
-func jsonBreak(line string) int {
-	inJSON, inString, at := false, false, 0
+// jsonBreak is the place behind the last such byte within the columns and outside of JSON's strings, or 0.
+func jsonBreak(line, behind string) int {
+	inString, at := false, 0
 	for i := 0; i < len(line) && i < columns; i++ {
 		switch c := line[i]; {
-		case c == '\'' && !inString:
-			inJSON = !inJSON
 		case c == '\\' && inString:
 			i++
 		case c == '"':
 			inString = !inString
-		case !inString && strings.IndexByte(",[{:", c) >= 0 && (inJSON || strings.Contains(line, `"`)):
+		case !inString && c == behind[0] && i > 0 && strings.ContainsRune(`"}]0123456789el`, rune(line[i-1])):
 			at = i + 1
 		}
 	}
@@ -134,22 +136,28 @@ func jsonBreak(line string) int {
 // commandWords splits at spaces outside of single quotes, which stay.
 func commandWords(command string) []string {
 	var words []string
-	word, quoted := "", false
-	for _, c := range command {
+	var word strings.Builder
+	quoted := false
+	for i := 0; i < len(command); i++ {
+		c := command[i]
 		switch {
 		case c == ' ' && !quoted:
-			if word != "" {
-				words = append(words, word)
+			if word.Len() > 0 {
+				words = append(words, word.String())
 			}
-			word = ""
+			word.Reset()
 			continue
+		case c == '\\' && !quoted && i+1 < len(command):
+			word.WriteByte(c)
+			i++
+			c = command[i]
 		case c == '\'':
 			quoted = !quoted
 		}
-		word += string(c)
+		word.WriteByte(c)
 	}
-	if word != "" {
-		words = append(words, word)
+	if word.Len() > 0 {
+		words = append(words, word.String())
 	}
 	return words
 }

@@ -26,7 +26,7 @@ type sight struct {
 	seen string
 	// more goes on where the check's Why ends; why stands instead of it, where the occurrence is known better than the kind.
 	more, why string
-	fix  string
+	fix       string
 }
 
 func (s sight) field() string {

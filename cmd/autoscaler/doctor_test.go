@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// doctorDir holds a manifest for each finding.
+const doctorDir = "../../internal/doctor/testdata"
+
+func ill(code string) string { return filepath.Join(doctorDir, "shows", code+".yaml") }
+
+func well(code string) string { return filepath.Join(doctorDir, "clean", code+".yaml") }
+
+func TestDoctorEndsWithOneForErrorsOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		argv   []string
+		exit   int
+		errOut string
+	}{
+		"an error":         {[]string{"-f", ill("gpu-limit-differs")}, exitFailed, "autoscaler: 1 finding of level error\n"},
+		"two errors":       {[]string{"-f", ill("gpu-limit-differs"), ill("devices-missing")}, exitFailed, "autoscaler: 2 findings of level error\n"},
+		"a warning":        {[]string{"-f", ill("memory-limit-absent")}, exitOK, ""},
+		"a hint":           {[]string{"-f", ill("head-takes-work")}, exitOK, ""},
+		"nothing":          {[]string{"-f", well("gpu-limit-differs")}, exitOK, ""},
+		"an error in JSON": {[]string{"-o", "json", "-f", ill("gpu-limit-differs")}, exitFailed, "autoscaler: 1 finding of level error\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := command(t, "", append([]string{"autoscaler", "doctor"}, c.argv...)...)
+			if code != c.exit || errOut != c.errOut || out == "" {
+				t.Errorf("exit %d, %q, %q", code, errOut, out)
+			}
+		})
+	}
+}
+
+func TestDoctorRefusesBadInputWithTwo(t *testing.T) {
+	for name, c := range map[string]struct {
+		stdin string
+		argv  []string
+		want  string
+	}{
+		"no such file":              {"", []string{"-f", "gone.yaml"}, "opening manifests: open gone.yaml"},
+		"not YAML":                  {"a: [", []string{"-f", "-"}, "reading manifests from -: reading document 1"},
+		"a spec of another type":    {`{"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "llm"}, "spec": 7}`, []string{"-f", "-"}, "reading -: RayCluster/llm: spec is 7"},
+		"an unknown output":         {"", []string{"-o", "yaml", "-f", well("gpu-limit-differs")}, `--output "yaml": want table or json`},
+		"files and a namespace":     {"", []string{"-n", "ml", "-f", "-"}, "want one of -f"},
+		"a name without namespace":  {"", []string{"llm"}, `RayCluster "llm": want its namespace too`},
+		"two names":                 {"", []string{"-n", "ml", "a", "b"}, `unexpected argument "b"`},
+		"a kubeconfig and the file": {"", []string{"--kubeconfig", "x", "-f", "-"}, "want one of -f"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, errOut := command(t, c.stdin, append([]string{"autoscaler", "doctor"}, c.argv...)...)
+			if code != exitBadInput || !strings.Contains(errOut, c.want) {
+				t.Errorf("exit %d: %s", code, errOut)
+			}
+		})
+	}
+}
+
+func TestDoctorWritesAllKeysOfEachFinding(t *testing.T) {
+	_, out, _ := command(t, "", "autoscaler", "doctor", "-o", "json", "-f", ill("gpu-limit-differs"))
+	var report struct{ Findings []map[string]string }
+	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.Findings) != 1 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	want := map[string]string{
+		"code": "gpu-limit-differs", "severity": "error", "object": "RayCluster/ml/llm",
+		"field": `spec.workerGroupSpecs[0].template.spec.containers[0].resources.requests["nvidia.com/gpu"]`, "seen": "request 1, limit 2",
+		"why": "GPUs cannot be overcommitted, so request and limit must be equal; the API server refuses every pod of the group",
+		"fix": `kubectl patch raycluster llm -n ml --type=json -p '[{"op":"test","path":"/spec/workerGroupSpecs/0/groupName","value":"a100"},` +
+			`{"op":"replace","path":"/spec/workerGroupSpecs/0/template/spec/containers/0/resources/requests/nvidia.com~1gpu","value":"2"}]'`,
+		"docs": "docs/reference/doctor.md#gpu-limit-differs",
+	}
+	if diff := cmp.Diff(want, report.Findings[0]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, out, _ := command(t, "", "autoscaler", "doctor", "-o", "json", "-f", well("gpu-limit-differs")); out != "{\n  \"findings\": []\n}\n" {
+		t.Errorf("of nothing: %s", out)
+	}
+}
+
+func TestDoctorWritesATableByObjectErrorsFirst(t *testing.T) {
+	_, out, _ := command(t, "", "autoscaler", "doctor", "-f", ill("idle-timeout-zero"), ill("devices-missing"))
+	want := `Node/gpu-1
+  error    devices-missing
+           status.allocatable: nvidia.com/gpu: allocatable 7 of capacity 8: the others are not
+           healthy
+           a device that the plugin gave up stays out until the plugin restarts, even when its cause
+           is gone
+           kubectl delete pod -A -l app=nvidia-device-plugin-daemonset --field-selector \
+             spec.nodeName=gpu-1
+           # with the plugin's Helm chart: -l app.kubernetes.io/name=nvidia-device-plugin
+
+RayCluster/ml/llm
+  warning  idle-timeout-zero
+           spec.autoscalerOptions.idleTimeoutSeconds: 0
+           a worker goes as soon as it is idle, and the next task waits for a new pod, on a GPU node
+           perhaps for a new node
+           kubectl patch raycluster llm -n ml --type=json -p \
+             '[{"op":"replace","path":"/spec/autoscalerOptions/idleTimeoutSeconds","value":60}]'
+
+1 error, 1 warning. Looked at 1 Node, 1 RayCluster.
+`
+	if diff := cmp.Diff(want, out); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	_, out, _ = command(t, "", "autoscaler", "doctor", "-f", well("toleration-missing"), well("idle-timeout-zero"))
+	if want := "Nothing found. Looked at 1 Node, 2 RayClusters.\n"; out != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
+// A shell must read what the table shows as the command that JSON has, but for space that JSON allows.
+func TestCommandsInTheTableAreThoseOfTheJSONAndFitThePage(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(doctorDir, "shows", "*.yaml"))
+	if err != nil || len(files) < 80 {
+		t.Fatalf("found %d manifests, %v", len(files), err)
+	}
+	_, out, _ := command(t, "", append([]string{"autoscaler", "doctor", "-o", "json", "-f"}, files...)...)
+	var report struct {
+		Findings []struct{ Fix string }
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	var asPrinted, asFolded strings.Builder
+	for _, f := range report.Findings {
+		asPrinted.WriteString(f.Fix + "\n")
+		folded := foldCommand(f.Fix, "           ")
+		asFolded.WriteString(folded)
+		for line := range strings.Lines(folded) {
+			// A JSON pointer is one word.
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > columns && !strings.HasPrefix(strings.TrimSpace(line), `"/spec/`) {
+				t.Errorf("%d columns: %s", n, line)
+			}
+		}
+	}
+	if diff := cmp.Diff(arguments(t, asPrinted.String()), arguments(t, asFolded.String())); diff != "" {
+		t.Errorf("(-printed +folded):\n%s", diff)
+	}
+}
+
+// arguments are the words of all commands as a shell hands them over, JSON without the space between its tokens.
+func arguments(t *testing.T, script string) []string {
+	t.Helper()
+	shell := exec.CommandContext(t.Context(), "sh")
+	shell.Stdin = strings.NewReader(`kubectl() { printf '%s\0' kubectl "$@"; }; autoscaler() { printf '%s\0' autoscaler "$@"; }` + "\n" + script)
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	words := strings.Split(string(out), "\x00")
+	for i, word := range words {
+		var patch any
+		if json.Unmarshal([]byte(word), &patch) == nil {
+			compact, err := json.Marshal(patch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			words[i] = string(compact)
+		}
+	}
+	return words
+}
