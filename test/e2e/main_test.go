@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -15,6 +17,23 @@ var (
 	lab   *rig.Rig
 	fleet *rig.Heliostat
 )
+
+// nodes are those of the dev cluster and those of nodes.yaml.
+var nodes []nodeagent.NodeSpec
+
+func allNodes() ([]nodeagent.NodeSpec, error) {
+	nodes, err := devcluster.DefaultNodes()
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open("nodes.yaml")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	further, err := nodeagent.LoadNodes(file)
+	return append(nodes, further...), err
+}
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -25,7 +44,11 @@ func run(m *testing.M) (status int) {
 	rig.Quiet()
 	ctx := context.Background()
 	var err error
-	if lab, err = rig.Start(ctx, rig.Options{Out: os.Stderr}); err != nil {
+	if nodes, err = allNodes(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if lab, err = rig.Start(ctx, rig.Options{Out: os.Stderr, Nodes: nodes}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -238,13 +238,22 @@ func (s *scene) rest(method, suffix, body string) []byte {
 // status is what GET …/rayclusters/{name} tells.
 type status struct {
 	Mode, ModeReason string
-	Groups           []struct {
-		Name             string
-		Current, Desired int
-		Reasons          []struct{ Code, Message string }
+	Groups           []groupStatus
+	Unmet            []struct{ Reason struct{ Code string } }
+	Findings         []struct{ Code, Field string }
+}
+
+// groupStatus is what it tells of one worker group.
+type groupStatus struct {
+	Name             string
+	Current, Desired int
+	Reasons          []struct{ Code, Message string }
+	NumGPUs          struct {
+		Declared, Derived, Reported, Ray *float64
+		Sources                          struct{ Reported string }
+		Mismatch                         bool
+		Sync                             struct{ Code, Why string }
 	}
-	Unmet    []struct{ Reason struct{ Code string } }
-	Findings []struct{ Code, Field string }
 }
 
 // unmet says whether there is demand that is not served for that reason.

@@ -28,6 +28,8 @@ type Options struct {
 	Name string
 	// KeepLogs keeps the logs of all parts when the rig is stopped, as does the variable HELIOSTAT_KEEP_LOGS.
 	KeepLogs bool
+	// Nodes are the nodes whose pods are real processes; nil means those of the dev cluster.
+	Nodes []nodeagent.NodeSpec
 	// OperatorEnv are variables of the operator, as KEY=value.
 	OperatorEnv []string
 }
@@ -65,6 +67,7 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 		Out:         options.Out,
 		KeepLogs:    options.KeepLogs || os.Getenv("HELIOSTAT_KEEP_LOGS") != "",
 		OperatorEnv: options.OperatorEnv,
+		Nodes:       options.Nodes,
 	})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

@@ -1,0 +1,147 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/test/devcluster/nodeagent"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// gpuCase is one way to hand out GPUs, with a group of it.
+type gpuCase struct {
+	name    string
+	devices map[string]int64
+	// pool is the value of the node label gpus that the group selects, where the resource's name does not tell nodes apart.
+	pool string
+	// derived is what the operator passes by itself, -1 for no flag; gpus is what a pod gets, and in the end announces.
+	derived, gpus float64
+}
+
+var gpuCases = []gpuCase{
+	{name: "single", devices: map[string]int64{"nvidia.com/gpu": 7}, pool: "single", derived: 7, gpus: 7},
+	{name: "mixed-small", devices: map[string]int64{"nvidia.com/mig-1g.5gb": 1}, derived: 1, gpus: 1},
+	{name: "mixed-both", devices: map[string]int64{"nvidia.com/mig-1g.5gb": 2, "nvidia.com/mig-3g.20gb": 1}, derived: 2, gpus: 3},
+	{name: "sliced", devices: map[string]int64{"nvidia.com/gpu": 1}, pool: "sliced", derived: 1, gpus: 1},
+	{name: "renamed", devices: map[string]int64{"nvidia.com/gpu.shared": 1}, derived: -1, gpus: 1},
+	{name: "mps", devices: map[string]int64{"nvidia.com/gpu": 1}, pool: "mps", derived: 1, gpus: 1},
+	{name: "memory", devices: map[string]int64{"aliyun.com/gpu-mem": 4}, derived: -1, gpus: 1},
+	{name: "memory-cores", devices: map[string]int64{"aliyun.com/gpu-mem": 4, "aliyun.com/gpu-core.percentage": 20}, derived: -1, gpus: 1},
+}
+
+// TestEveryWayToHandOutGPUsIsCountedRight has one group of each way in one RayCluster. First nothing is written, and the columns show
+// where the operator counts wrong. Then what the device plugin reports is written while the groups are empty, and a task that needs
+// all GPUs of a pod runs in each. A plugin that then takes devices away changes no number that is true of running pods.
+func TestEveryWayToHandOutGPUsIsCountedRight(t *testing.T) {
+	t.Parallel()
+	cluster := rig.Cluster{Name: "counts", IdleSeconds: 600}
+	for _, c := range gpuCases {
+		cluster.Groups = append(cluster.Groups, rig.Group{Name: c.name, Max: 1, Devices: c.devices, Labels: map[string]string{"handed-out": c.name}})
+	}
+	s := prepare(t, cluster.Name)
+	cluster.Namespace = s.namespace
+	s.must(lab.Create(s.ctx, selecting(t, cluster.Manifest())))
+
+	s.told("what the operator derives and the nodes report", func(st status) bool { return columns(st, false) })
+	s.annotate("num-gpus-sync", "when-empty")
+	s.told("numbers that agree", func(st status) bool { return columns(st, true) })
+	s.headAlive()
+	driver := s.drive()
+	for _, c := range gpuCases {
+		work := task(c.name, c.gpus)
+		work.Labels = map[string]string{"handed-out": c.name}
+		s.do(driver, work)
+	}
+	for _, c := range gpuCases {
+		s.see(driver, c.name, "running")
+		s.workers(c.name, 1)
+	}
+	s.told("Ray nodes that announce what was written", func(st status) bool {
+		return columns(st, true) && !slices.ContainsFunc(st.Groups, func(g groupStatus) bool {
+			return g.NumGPUs.Ray == nil || g.NumGPUs.Reported == nil || *g.NumGPUs.Ray != *g.NumGPUs.Reported
+		})
+	})
+
+	// A device of the card is lost, then all: what a further pod would get is as before, then not known. The running one stays true.
+	s.announce("gpus-single", "6")
+	s.told("no node for seven", func(st status) bool {
+		g := st.group("single")
+		return g.NumGPUs.Reported == nil && *g.NumGPUs.Ray == 7 && *g.NumGPUs.Derived == 7 && !g.NumGPUs.Mismatch
+	})
+	s.announce("gpus-sliced", "3")
+	s.announce("gpus-single", "7")
+	s.told("the devices again", func(st status) bool { return columns(st, true) })
+	for _, c := range gpuCases {
+		s.created(c.name, 1)
+	}
+}
+
+// selecting adds the node selectors of the cases.
+func selecting(t *testing.T, manifest *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	groups, _, err := unstructured.NestedSlice(manifest.Object, "spec", "workerGroupSpecs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range gpuCases {
+		if c.pool == "" {
+			continue
+		}
+		if err := unstructured.SetNestedStringMap(groups[i].(map[string]any), map[string]string{"gpus": c.pool}, "template", "spec", "nodeSelector"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unstructured.SetNestedSlice(manifest.Object, groups, "spec", "workerGroupSpecs"); err != nil {
+		t.Fatal(err)
+	}
+	return manifest
+}
+
+// columns reports whether the numbers are those of the cases, before or after a sync.
+func columns(st status, synced bool) bool {
+	for _, c := range gpuCases {
+		n := st.group(c.name).NumGPUs
+		wrong := c.derived != c.gpus
+		derived := c.derived
+		if synced {
+			derived = c.gpus
+		}
+		if n.Reported == nil || *n.Reported != c.gpus || n.Sources.Reported == "" || n.Mismatch != (wrong && !synced) {
+			return false
+		}
+		if (n.Derived == nil) != (derived < 0) || n.Derived != nil && *n.Derived != derived {
+			return false
+		}
+		if declared := wrong && synced; declared != (n.Declared != nil) || declared && *n.Declared != c.gpus {
+			return false
+		}
+	}
+	return true
+}
+
+// group is what REST tells of one group.
+func (s status) group(name string) groupStatus {
+	for _, g := range s.Groups {
+		if g.Name == name {
+			return g
+		}
+	}
+	return groupStatus{}
+}
+
+// announce changes how many devices the plugin of a node of nodes.yaml announces as nvidia.com/gpu.
+func (s *scene) announce(node, devices string) {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	i := slices.IndexFunc(nodes, func(n nodeagent.NodeSpec) bool { return n.Name == node })
+	if i < 0 {
+		s.Fatal(fmt.Errorf("there is no node %s", node))
+	}
+	spec := nodes[i]
+	spec.Allocatable = map[string]string{"nvidia.com/gpu": devices}
+	s.must(lab.Cluster.Agent().SetNode(ctx, spec))
+}
