@@ -130,9 +130,9 @@ func TestAnAgentPublishesNothingWhenALayoutIsNotTold(t *testing.T) {
 
 func TestAnAgentTriesAgainWhatTheAPIServerDidNotTake(t *testing.T) {
 	a, b := agentOn(&fakeDriver{inventory: gpuinfo.Inventory{Cards: []gpuinfo.Card{a100Card(0)}}})
-	b.err = nodepool.ErrConflict
+	b.err = errors.New("it changed since it was read")
 	var unpublished publishError
-	if err := a.step(t.Context(), noon); !errors.As(err, &unpublished) || !errors.Is(err, nodepool.ErrConflict) {
+	if err := a.step(t.Context(), noon); !errors.As(err, &unpublished) || !errors.Is(err, b.err) {
 		t.Fatalf("got %v", err)
 	}
 	b.err = nil

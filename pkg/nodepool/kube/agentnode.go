@@ -42,7 +42,7 @@ func (a *AgentNode) Object(ctx context.Context) (nodepool.NodeObject, error) {
 
 // Publish makes the annotation heliostat.dev/gpus have this value, by one patch, and reports whether one was needed. The patch holds only for the node
 // that was read and over the value that was read: on a node made anew under the name, or where somebody else wrote, nothing is written
-// and the error wraps nodepool.ErrConflict.
+// and the error says so.
 func (a *AgentNode) Publish(ctx context.Context, value string) (bool, error) {
 	node, err := a.nodes.Get(ctx, a.name, metav1.GetOptions{})
 	if err != nil {
@@ -58,7 +58,7 @@ func (a *AgentNode) Publish(ctx context.Context, value string) (bool, error) {
 	_, err = a.nodes.Patch(ctx, a.name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "heliostat-agent"})
 	switch {
 	case apierrors.IsInvalid(err) || apierrors.IsConflict(err):
-		return false, fmt.Errorf("annotating node %s: %w: %w", a.name, nodepool.ErrConflict, err)
+		return false, fmt.Errorf("annotating node %s: it changed since it was read: %w", a.name, err)
 	case err != nil:
 		return false, fmt.Errorf("annotating node %s: %w", a.name, err)
 	}

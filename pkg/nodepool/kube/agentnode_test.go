@@ -2,13 +2,14 @@ package kube
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -18,6 +19,7 @@ import (
 type oneNode struct {
 	annotations map[string]string
 	refuse      int
+	reason      metav1.StatusReason
 	patches     []string
 }
 
@@ -28,7 +30,7 @@ func (o *oneNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		o.patches = append(o.patches, r.URL.Path+" "+r.Header.Get("Content-Type")+" "+string(body))
 		if o.refuse != 0 {
 			w.WriteHeader(o.refuse)
-			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": o.refuse, "reason": "Invalid",
+			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": o.refuse, "reason": o.reason,
 				"message": "the server rejected our request due to an error in our request"})
 			return
 		}
@@ -75,11 +77,17 @@ func TestAnAgentsReportIsOnePatchOfTheNodeAsItWasRead(t *testing.T) {
 	}
 }
 
-func TestARefusedTestOfTheReportsPatchIsAConflict(t *testing.T) {
-	for status, conflict := range map[int]bool{http.StatusUnprocessableEntity: true, http.StatusForbidden: false} {
-		_, err := agentNode(t, &oneNode{refuse: status}).Publish(t.Context(), "new")
-		if err == nil || errors.Is(err, nodepool.ErrConflict) != conflict {
-			t.Errorf("status %d: got %v", status, err)
+func TestARefusedTestOfTheReportsPatchSaysThatTheNodeChanged(t *testing.T) {
+	for reason, test := range map[metav1.StatusReason]struct {
+		status  int
+		changed bool
+	}{
+		metav1.StatusReasonInvalid: {http.StatusUnprocessableEntity, true}, metav1.StatusReasonConflict: {http.StatusConflict, true},
+		metav1.StatusReasonForbidden: {http.StatusForbidden, false},
+	} {
+		written, err := agentNode(t, &oneNode{refuse: test.status, reason: reason}).Publish(t.Context(), "new")
+		if err == nil || written || strings.Contains(err.Error(), "annotating node gpu-1: it changed since it was read") != test.changed {
+			t.Errorf("%s: written %v, %v", reason, written, err)
 		}
 	}
 }
