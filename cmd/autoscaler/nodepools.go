@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -28,6 +25,7 @@ type nodepoolsFlags struct {
 	output     string
 	poolLabel  string
 	resources  []string
+	pools      string
 }
 
 func newNodepoolsCommand() *cobra.Command {
@@ -36,8 +34,10 @@ func newNodepoolsCommand() *cobra.Command {
 		Use:   "nodepools [-f FILE...]",
 		Short: "Shows what is understood of the GPUs of each node and pool, and what is wrong with them",
 		Long: "Reads nodes from the API server, or from manifests as `kubectl get nodes -o yaml` prints them, and says of each how its GPUs are\n" +
-			"handed out: kind, cards, units, memory behind a unit, isolation and problems. What a node does not prove is left open.\n\n" +
-			"  kubectl get nodes -o json | autoscaler nodepools -f -",
+			"handed out: kind, cards, units, memory behind a unit, isolation and problems. Pods, ResourceSlices and ResourceClaims beside them\n" +
+			"tell what is free on each card; the Cluster Autoscaler's status and Karpenter's NodePools how far pools may grow. What is not\n" +
+			"proven is left open.\n\n" +
+			"  kubectl get nodes,pods -A -o json | autoscaler nodepools -f -",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && len(flags.files) == 0 {
@@ -52,6 +52,7 @@ func newNodepoolsCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.poolLabel, "pool-label", "", "a node label that names the pool and goes before those of the clouds")
 	cmd.Flags().StringArrayVar(&flags.resources, "resource", nil, "NAME=KIND: what a resource name means that is not built in, or means something else here; "+
 		"KIND is "+strings.Join(configurable(), ", "))
+	cmd.Flags().StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, prices, and what a node of a pool without nodes would be")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", "table or json")
 	return cmd
 }
@@ -60,6 +61,8 @@ func newNodepoolsCommand() *cobra.Command {
 type nodepoolsReport struct {
 	Nodes []nodepool.NodeGPUs `json:"nodes"`
 	Pools []nodepool.GPUPool  `json:"pools"`
+	// Notes say what could not be read and is therefore left open.
+	Notes []string `json:"notes"`
 }
 
 func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -72,12 +75,19 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 	if reader.Names.Configured, err = configuredResources(f.resources); err != nil {
 		return badInput{err}
 	}
-	nodes, err := f.nodes(ctx, in)
+	config, err := poolsOfFile(f.pools)
+	if err != nil {
+		return badInput{err}
+	}
+	set, err := f.nodes(ctx, in)
 	if err != nil {
 		return err
 	}
+	nodes := set.Nodes()
 	slices.SortStableFunc(nodes, func(a, b nodepool.NodeObject) int { return strings.Compare(a.Name, b.Name) })
-	report := nodepoolsReport{Nodes: make([]nodepool.NodeGPUs, 0, len(nodes)), Pools: reader.Pools(nodes)}
+	report := nodepoolsReport{
+		Nodes: make([]nodepool.NodeGPUs, 0, len(nodes)), Pools: reader.PoolsWith(nodes, config, set.Ceilings), Notes: append([]string{}, set.Notes...),
+	}
 	for _, node := range nodes {
 		report.Nodes = append(report.Nodes, reader.Read(node))
 	}
@@ -88,42 +98,60 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 }
 
 // nodes reads the files, or asks the API server when there are none.
-func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) ([]nodepool.NodeObject, error) {
+func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*kube.NodeSet, error) {
 	if len(f.files) == 0 {
 		config, err := kubectlConfig(f.kubeconfig)
 		if err != nil {
 			return nil, err
 		}
-		return kube.ListNodeObjects(ctx, config)
+		return kube.ListNodes(ctx, config)
 	}
 	if f.kubeconfig != "" {
 		return nil, badInput{errors.New("want one of -f and --kubeconfig")}
 	}
-	var nodes []nodepool.NodeObject
+	set := &kube.NodeSet{}
 	for _, name := range f.files {
-		found, err := nodesOfFile(name, in)
-		if err != nil {
+		if err := readFile(name, "nodes", in, set.Read); err != nil {
 			return nil, badInput{err}
 		}
-		nodes = append(nodes, found...)
 	}
-	return nodes, nil
+	return set, nil
 }
 
+// nodesOfFile reads the nodes of one file.
 func nodesOfFile(name string, in io.Reader) ([]nodepool.NodeObject, error) {
-	if name != "-" {
+	var set kube.NodeSet
+	err := readFile(name, "nodes", in, set.Read)
+	return set.Nodes(), err
+}
+
+// poolsOfFile reads the description of pools; no name is no description.
+func poolsOfFile(name string) (config nodepool.PoolsConfig, err error) {
+	if name == "" {
+		return config, nil
+	}
+	err = readFile(name, "pools", nil, func(in io.Reader) (err error) {
+		config, err = kube.ReadPools(in)
+		return err
+	})
+	return config, err
+}
+
+// readFile opens what is named, or takes standard input for -, and reads it; what is what it has, for errors.
+func readFile(name, what string, stdin io.Reader, read func(io.Reader) error) error {
+	in := stdin
+	if name != "-" || stdin == nil {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, fmt.Errorf("opening nodes: %w", err)
+			return fmt.Errorf("opening %s: %w", what, err)
 		}
 		defer file.Close()
 		in = file
 	}
-	nodes, err := kube.ReadNodeObjects(in)
-	if err != nil {
-		return nil, fmt.Errorf("reading nodes from %s: %w", name, err)
+	if err := read(in); err != nil {
+		return fmt.Errorf("reading %s from %s: %w", what, name, err)
 	}
-	return nodes, nil
+	return nil
 }
 
 // kubectlConfig finds the API server as kubectl does: the file named, KUBECONFIG, the file at home, or the account of the pod.
@@ -157,73 +185,4 @@ func configuredResources(pairs []string) ([]gpuinfo.Resource, error) {
 		resources = append(resources, gpuinfo.Resource{Name: name, Kind: gpuinfo.Kind(kind), Role: gpuinfo.Devices, Source: "configuration"})
 	}
 	return resources, nil
-}
-
-// writeNodepools writes nodes, pools and problems, each as a table where there are any.
-func writeNodepools(out io.Writer, report nodepoolsReport) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NODE\tPOOL\tKIND\tPRODUCT\tCARDS\tUNITS\tMIB PER UNIT\tISOLATION")
-	for _, n := range report.Nodes {
-		fmt.Fprintln(table, strings.Join([]string{
-			n.Name, orDash(n.Pool), string(n.Kind), orDash(n.Product), count(n.Cards), amounts(n.Units), amounts(n.MemoryMiB), string(n.Isolation),
-		}, "\t"))
-	}
-	if len(report.Pools) > 0 {
-		fmt.Fprintln(table, "\nPOOL\tPROVIDER\tNODES\tKIND\tPRODUCT\tCARDS\tUNITS\tISOLATION\tSPOT\tTAINTS")
-	}
-	for _, p := range report.Pools {
-		fmt.Fprintln(table, strings.Join([]string{
-			p.Name, p.Provider, strconv.Itoa(p.Nodes), string(p.Kind), orDash(p.Product), count(p.Cards), amounts(p.Units), string(p.Isolation),
-			strconv.FormatBool(p.Spot), orNone(strings.Join(p.Taints, ",")),
-		}, "\t"))
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	return writeProblems(out, report.Nodes)
-}
-
-func writeProblems(out io.Writer, nodes []nodepool.NodeGPUs) error {
-	var text strings.Builder
-	for _, n := range nodes {
-		for _, problem := range n.Problems {
-			fmt.Fprintf(&text, "%s: %s\n", n.Name, problem)
-		}
-	}
-	if text.Len() == 0 {
-		return nil
-	}
-	_, err := io.WriteString(out, "\nPROBLEMS\n"+text.String())
-	return err
-}
-
-const unknownCell = "-"
-
-func orDash(value *string) string {
-	if value == nil {
-		return unknownCell
-	}
-	return *value
-}
-
-func orNone(value string) string {
-	if value == "" {
-		return unknownCell
-	}
-	return value
-}
-
-func count(value *int64) string {
-	if value == nil {
-		return unknownCell
-	}
-	return strconv.FormatInt(*value, 10)
-}
-
-func amounts(values map[string]int64) string {
-	parts := make([]string, 0, len(values))
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		parts = append(parts, fmt.Sprintf("%s=%d", name, values[name]))
-	}
-	return orNone(strings.Join(parts, ","))
 }

@@ -54,14 +54,14 @@ func TestNodepoolsWritesEveryRecordedNodeWithAllKeys(t *testing.T) {
 
 func TestNodepoolsShowsNodesPoolsAndProblemsAsTables(t *testing.T) {
 	code, out, errOut := command(t, "", "autoscaler", "nodepools", "-f", nodeFile("eks-karpenter-p4d"), nodeFile("mps-eight-cards"), "-f", nodeFile("ack-p4-cordoned"))
-	want := `NODE                                           POOL                               KIND   PRODUCT   CARDS  UNITS              MIB PER UNIT         ISOLATION
-alihn1-qas-k8s-w31212                          np496f712af36a449db6e3e148a9308190  whole  Tesla-P4  1      nvidia.com/gpu=1   nvidia.com/gpu=7611  hardware
-ip-10-0-5-152.ap-northeast-2.compute.internal  gpu                                whole  a100      8      nvidia.com/gpu=8   -                    hardware
-miaohua-a-79                                   -                                  mps    -         8      nvidia.com/gpu=32  -                    limit
+	want := `NODE                                           POOL                               KIND   PRODUCT   CARDS  UNITS              FREE  MIB PER UNIT         FREE PER CARD  ISOLATION
+alihn1-qas-k8s-w31212                          np496f712af36a449db6e3e148a9308190  whole  Tesla-P4  1      nvidia.com/gpu=1   -     nvidia.com/gpu=7611  -              hardware
+ip-10-0-5-152.ap-northeast-2.compute.internal  gpu                                whole  a100      8      nvidia.com/gpu=8   -     -                    -              hardware
+miaohua-a-79                                   -                                  mps    -         8      nvidia.com/gpu=32  -     -                    -              limit
 
-POOL                               PROVIDER   NODES  KIND   PRODUCT   CARDS  UNITS             ISOLATION  SPOT   TAINTS
-gpu                                karpenter  1      whole  a100      8      nvidia.com/gpu=8  hardware   true   nvidia.com/gpu=present:NoSchedule
-np496f712af36a449db6e3e148a9308190  ack        1      whole  Tesla-P4  1      nvidia.com/gpu=1  hardware   false  -
+POOL                               PROVIDER   NODES  MIN  MAX  KIND   PRODUCT   CARDS  UNITS             FREE  ISOLATION  PRICE  SPOT   TAINTS
+gpu                                karpenter  1      -    -    whole  a100      8      nvidia.com/gpu=8  -     hardware   -      true   nvidia.com/gpu=present:NoSchedule
+np496f712af36a449db6e3e148a9308190  ack        1      -    -    whole  Tesla-P4  1      nvidia.com/gpu=1  -     hardware   -      false  -
 
 PROBLEMS
 alihn1-qas-k8s-w31212: cordoned: spec.unschedulable is set
@@ -123,7 +123,7 @@ func TestNodepoolsAsksTheAPIServerPageByPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut := command(t, "", "autoscaler", "nodepools", "--kubeconfig", kubeconfig)
-	want := "NODE POOL KIND PRODUCT CARDS UNITS MIB PER UNIT ISOLATION\nfirst - whole - 1 nvidia.com/gpu=1 - hardware\nsecond - whole - 1 nvidia.com/gpu=1 - hardware"
+	want := "NODE POOL KIND PRODUCT CARDS UNITS FREE MIB PER UNIT FREE PER CARD ISOLATION\nfirst - whole - 1 nvidia.com/gpu=1 - - - hardware\nsecond - whole - 1 nvidia.com/gpu=1 - - - hardware"
 	if diff := cmp.Diff(want, squeezed(out)); code != exitOK || diff != "" {
 		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
 	}
@@ -153,6 +153,135 @@ func TestNodepoolsNamesTheFileAndTheNodeThatCannotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, c.stdin, append([]string{"autoscaler", "nodepools"}, c.argv...)...)
 			if code != exitBadInput || out != "" || !strings.HasPrefix(errOut, c.want) {
+				t.Errorf("exit %d with output %q: %s\nwant %s", code, out, errOut, c.want)
+			}
+		})
+	}
+}
+
+const freeManifest = `
+kind: Node
+metadata: {name: gpu-0, labels: {cloud.google.com/gke-nodepool: shared, ack.node.gpu.schedule: cgpu, aliyun.accelerator/nvidia_count: "4"}}
+status: {allocatable: {aliyun.com/gpu-mem: "60"}}
+---
+kind: Pod
+metadata: {name: one, namespace: a, annotations: {scheduler.framework.gpushare.allocation: '{"0":{"1":9}}'}}
+spec: {nodeName: gpu-0, containers: [{resources: {limits: {aliyun.com/gpu-mem: 9}}}]}
+---
+kind: Pod
+metadata: {name: ended, namespace: a}
+spec: {nodeName: gpu-0, containers: [{resources: {limits: {aliyun.com/gpu-mem: 9}}}]}
+status: {phase: Succeeded}
+---
+kind: ConfigMap
+metadata: {name: cluster-autoscaler-status}
+data:
+  status: |
+    time: 2026-01-01 00:00:00 UTC
+    autoscalerStatus: Running
+    nodeGroups:
+    - name: https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroups/gke-c-shared-0a1b2c3d-grp
+      health: {status: Healthy, cloudProviderTarget: 1, minSize: 0, maxSize: 6}
+`
+
+const poolsManifest = `
+pools:
+- {name: shared, price: 1.2}
+- name: a100
+  minNodes: 0
+  maxNodes: 2
+  spot: true
+  shape:
+    allocatable: {cpu: 96, nvidia.com/mig-1g.5gb: 56}
+    labels: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB, nvidia.com/gpu.count: "8"}
+    taints: ["sku=gpu:NoSchedule"]
+`
+
+func TestNodepoolsShowsWhatIsFreeOnEachCardAndHowFarPoolsMayGrow(t *testing.T) {
+	pools := filepath.Join(t.TempDir(), "pools.yaml")
+	if err := os.WriteFile(pools, []byte(poolsManifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut := command(t, freeManifest, "autoscaler", "nodepools", "-f", "-", "--pools", pools)
+	want := `NODE POOL KIND PRODUCT CARDS UNITS FREE MIB PER UNIT FREE PER CARD ISOLATION
+gpu-0 shared gpu-mem - 4 aliyun.com/gpu-mem=60 aliyun.com/gpu-mem=51 aliyun.com/gpu-mem=1024 15360MiB,6144MiB,15360MiB,15360MiB limit
+
+POOL PROVIDER NODES MIN MAX KIND PRODUCT CARDS UNITS FREE ISOLATION PRICE SPOT TAINTS
+a100 configured 0 0 2 mig NVIDIA-A100-SXM4-40GB 0 - - hardware - true sku=gpu:NoSchedule
+shared gke 1 0 6 gpu-mem - 4 aliyun.com/gpu-mem=60 aliyun.com/gpu-mem=51 limit 1.2 false -`
+	if diff := cmp.Diff(want, squeezed(out)); code != exitOK || diff != "" {
+		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
+	}
+	code, out, _ = command(t, freeManifest, "autoscaler", "nodepools", "-f", "-", "--pools", pools, "-o", "json")
+	var report struct {
+		Nodes []struct {
+			Free    map[string]int
+			PerCard []struct{ Index, FreeUnits int }
+		}
+		Pools []struct {
+			Name    string
+			Ceiling *struct {
+				MaxNodes int
+				Source   string
+			}
+			Shape *struct{ Units map[string]int }
+		}
+		Notes []string
+	}
+	if err := json.Unmarshal([]byte(out), &report); code != exitOK || err != nil || report.Notes == nil {
+		t.Fatalf("exit %d, notes %v: %v", code, report.Notes, err)
+	}
+	if got := report.Nodes[0].PerCard[1]; got.Index != 1 || got.FreeUnits != 6 {
+		t.Errorf("the second card is %+v", got)
+	}
+	if a100, shared := report.Pools[0], report.Pools[1]; a100.Shape == nil || a100.Shape.Units["nvidia.com/mig-1g.5gb"] != 56 || a100.Ceiling.Source != "configuration" ||
+		shared.Ceiling.MaxNodes != 6 || shared.Ceiling.Source != "cluster-autoscaler" {
+		t.Errorf("pools %+v", report.Pools)
+	}
+}
+
+func TestNodepoolsGoesOnWithoutTheRightToReadPods(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/api/v1/nodes" {
+			fmt.Fprint(w, `{"kind": "NodeList", "apiVersion": "v1", "items": [{"metadata": {"name": "n"}, "status": {"allocatable": {"nvidia.com/gpu": "1"}}}]}`)
+			return
+		}
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "no", "code": 403}`)
+	}))
+	defer server.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: s, cluster: {server: %s}}]\ncontexts: [{name: c, context: {cluster: s}}]\n", server.URL)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut := command(t, "", "autoscaler", "nodepools", "--kubeconfig", kubeconfig)
+	if code != exitOK || !strings.Contains(out, "Note: pods may not be read, so what of the GPUs is free is not known: no\n") {
+		t.Errorf("exit %d, %s\n%s", code, errOut, out)
+	}
+}
+
+func TestNodepoolsNamesWhatIsWrongInTheDescriptionOfPools(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"unknown field": {"pools: [{name: a, maxnode: 3}]", `unknown field "maxnode"`},
+		"no name":       {"pools: [{maxNodes: 3}]", `pools[0] "": name: it is missing`},
+		"twice":         {"pools: [{name: a}, {name: a}]", `pools[1] "a": name: it stands twice`},
+		"sizes":         {"pools: [{name: a, minNodes: 4, maxNodes: 3}]", `pools[0] "a": minNodes 4 is above maxNodes 3`},
+		"negative":      {"pools: [{name: a, maxNodes: -1}]", `pools[0] "a": maxNodes -1: want 0 or more`},
+		"price":         {"instanceTypes: {p4d.24xlarge: -1}", `instanceTypes.p4d.24xlarge: price -1: want 0 to`},
+		"quantity":      {"pools: [{name: a, shape: {allocatable: {nvidia.com/gpu: eight}}}]", `pools[0] "a": shape: allocatable: resource nvidia.com/gpu: "eight" is no quantity`},
+		"fraction":      {"pools: [{name: a, shape: {allocatable: {nvidia.com/gpu: 0.5}}}]", `resource nvidia.com/gpu: 0.5 is no whole number`},
+		"taint":         {"pools: [{name: a, shape: {taints: [sku=gpu]}}]", `pools[0] "a": shape: taints[0]: taint "sku=gpu": want key=value:effect`},
+		"tag":           {"pools: [{name: a, tags: {k8s.io/cluster-autoscaler/node-template/taint/sku: gpu}}]", `pools[0] "a": tags: tag k8s.io/cluster-autoscaler/node-template/taint/sku="gpu": want value:effect`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pools := filepath.Join(t.TempDir(), "pools.yaml")
+			if err := os.WriteFile(pools, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, out, errOut := command(t, "", "autoscaler", "nodepools", "-f", "-", "--pools", pools)
+			if code != exitBadInput || out != "" || !strings.Contains(errOut, c.want) {
 				t.Errorf("exit %d with output %q: %s\nwant %s", code, out, errOut, c.want)
 			}
 		})

@@ -172,11 +172,12 @@ func TestTheAgentTellsTheInstancesOfEachCard(t *testing.T) {
 
 func TestDevicesOfResourceSlicesAreCardsWithWhatClaimsLeft(t *testing.T) {
 	mig := func(name, profile string, mib int64, allocated bool) nodepool.DRADevice {
-		return nodepool.DRADevice{Name: name, Type: "mig", ParentUUID: "GPU-a", Product: "NVIDIA H100 80GB HBM3", Profile: profile, MemoryMiB: mib, Allocated: allocated}
+		return nodepool.DRADevice{Name: name, Type: "mig", ParentUUID: "GPU-a", Product: "NVIDIA H100 80GB HBM3", Profile: profile, MemoryMiB: mib, Allocated: &allocated}
 	}
-	whole := nodepool.DRADevice{Name: "gpu-0", Type: "gpu", UUID: "GPU-a", Product: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559}
-	taken, ill := whole, whole
-	taken.Allocated = true
+	yes, no := true, false
+	whole := nodepool.DRADevice{Name: "gpu-0", Type: "gpu", UUID: "GPU-a", Product: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559, Allocated: &no}
+	taken, ill, unknown := whole, whole, whole
+	taken.Allocated, unknown.Allocated = &yes, nil
 	ill.Name, ill.UUID, ill.Taint = "gpu-1", "GPU-b", "gpu.nvidia.com/xid"
 	tests := []struct {
 		name    string
@@ -185,6 +186,7 @@ func TestDevicesOfResourceSlicesAreCardsWithWhatClaimsLeft(t *testing.T) {
 		kind    gpuinfo.Kind
 	}{
 		{"a free card and one with a taint", []nodepool.DRADevice{ill, whole}, "0 ?/81559/?, 1 0/0/?!", gpuinfo.Whole},
+		{"a card of which claims are not known", []nodepool.DRADevice{unknown}, "0 ?/?/?", gpuinfo.Whole},
 		{"a card that a claim has", []nodepool.DRADevice{taken}, "0 ?/0/?", gpuinfo.Whole},
 		{"instances that are there", []nodepool.DRADevice{mig("gpu-0-mig-3g40gb-9-4", "3g.40gb", 40320, false), mig("gpu-0-mig-1g10gb-19-0", "1g.10gb", 9984, true)},
 			"0 ?/40320/? 3g.40gb@4+ 1g.10gb@0", gpuinfo.MIG},

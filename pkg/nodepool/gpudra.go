@@ -16,8 +16,8 @@ type DRADevice struct {
 	Type, UUID, ParentUUID string
 	Product, Profile       string
 	MemoryMiB              int64
-	// Allocated: a ResourceClaim has it.
-	Allocated bool
+	// Allocated: a ResourceClaim has it; nil while claims are not known.
+	Allocated *bool
 	// Taint is the reason why nothing is put there (gpu.nvidia.com/xid), empty when there is none.
 	Taint string
 }
@@ -77,11 +77,11 @@ func (r *gpuReading) draCards() []Card {
 }
 
 func draCard(id string, devices []DRADevice) Card {
-	card := Card{Instances: []CardInstance{}, Source: "dra"}
+	card := Card{Source: "dra"}
 	if strings.HasPrefix(id, "GPU-") {
 		card.UUID = &id
 	}
-	onDemand, taken, left := false, int64(0), int64(0)
+	onDemand, known, taken, left := false, true, int64(0), int64(0)
 	for _, d := range devices {
 		if index, ok := draIndex(d.Name); ok && card.Index == nil {
 			card.Index = &index
@@ -91,7 +91,9 @@ func draCard(id string, devices []DRADevice) Card {
 			card.MemoryMiB = positive(d.MemoryMiB)
 		}
 		switch {
-		case d.Allocated:
+		case d.Allocated == nil:
+			known = false
+		case *d.Allocated:
 			taken += d.MemoryMiB
 		case d.Type == "mig":
 			left += d.MemoryMiB
@@ -103,19 +105,36 @@ func draCard(id string, devices []DRADevice) Card {
 	if onDemand && card.MemoryMiB != nil {
 		left = max(*card.MemoryMiB-taken, 0)
 	}
-	if !onDemand || card.MemoryMiB != nil {
+	if known && (!onDemand || card.MemoryMiB != nil) {
 		card.FreeMiB = &left
 	}
-	for _, d := range devices {
-		if d.Type == "mig" && (d.Allocated || !onDemand) {
-			free := !d.Allocated
-			card.Instances = append(card.Instances, CardInstance{Profile: d.Profile, Start: draStart(d.Name), Free: &free})
-		}
-	}
+	card.Instances = draInstances(devices, onDemand)
 	if !card.usable() {
 		card.empty()
 	}
 	return card
+}
+
+// draInstances are the instances that exist; nil where they are made on demand and nobody tells which.
+func draInstances(devices []DRADevice, onDemand bool) []CardInstance {
+	instances := []CardInstance{}
+	for _, d := range devices {
+		if d.Type != "mig" {
+			continue
+		}
+		instance := CardInstance{Profile: d.Profile, Start: draStart(d.Name)}
+		if d.Allocated != nil {
+			free := !*d.Allocated
+			instance.Free = &free
+		}
+		switch {
+		case onDemand && d.Allocated == nil:
+			return nil
+		case !onDemand || *d.Allocated:
+			instances = append(instances, instance)
+		}
+	}
+	return instances
 }
 
 func positive(n int64) *int64 {

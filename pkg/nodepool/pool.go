@@ -74,6 +74,13 @@ type GPUPool struct {
 	Zones         []string `json:"zones"`
 	InstanceTypes []string `json:"instanceTypes"`
 	Taints        []string `json:"taints"`
+	// Free is the sum of what no pod asks for, by resource; nil when that is not known of one node.
+	Free map[string]int64 `json:"free"`
+	// Price is what one node costs an hour, where that is configured. Ceiling is how far the pool may grow; nil where nothing is known.
+	Price   *float64 `json:"price"`
+	Ceiling *Ceiling `json:"ceiling"`
+	// Shape is what a new node would be, where that is declared.
+	Shape *NodeGPUs `json:"shape"`
 	// Problems is the number of problems of all nodes.
 	Problems int `json:"problems"`
 }
@@ -104,7 +111,7 @@ func (g GPUReader) pool(name, provider string, nodes []NodeObject) GPUPool {
 		read := g.Read(node)
 		if i == 0 {
 			pool.Product, pool.Cards, pool.Kind, pool.Isolation = read.Product, read.Cards, read.Kind, read.Isolation
-			pool.Units = maps.Clone(read.Units)
+			pool.Units, pool.Free = maps.Clone(read.Units), maps.Clone(read.Free)
 		} else {
 			pool.add(read)
 		}
@@ -144,13 +151,18 @@ func (p *GPUPool) add(node NodeGPUs) {
 		sum := *p.Cards + *node.Cards
 		p.Cards = &sum
 	}
-	if p.Units == nil || node.Units == nil {
-		p.Units = nil
-		return
+	p.Units, p.Free = added(p.Units, node.Units), added(p.Free, node.Free)
+}
+
+// added adds up by name; nil where one side is not known.
+func added(sums, more map[string]int64) map[string]int64 {
+	if sums == nil || more == nil {
+		return nil
 	}
-	for name, n := range node.Units {
-		p.Units[name] += n
+	for name, n := range more {
+		sums[name] += n
 	}
+	return sums
 }
 
 func firstLabel(node NodeObject, keys ...string) string {

@@ -1,20 +1,12 @@
 package kube
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -54,85 +46,6 @@ func ReadNode(object map[string]any) (nodepool.NodeObject, nodepool.Node, error)
 		return nodepool.NodeObject{}, nodepool.Node{}, fmt.Errorf("reading node: %w", err)
 	}
 	return nodeObjectOf(&node), nodeOf(&node), nil
-}
-
-// ListNodeObjects asks the API server for all nodes.
-func ListNodeObjects(ctx context.Context, config *rest.Config) ([]nodepool.NodeObject, error) {
-	client, err := corev1client.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("preparing to list nodes: %w", err)
-	}
-	var objects []nodepool.NodeObject
-	// Pages keep the answer small on clusters with thousands of nodes.
-	options := metav1.ListOptions{Limit: 500}
-	for {
-		list, err := client.Nodes().List(ctx, options)
-		if err != nil {
-			return nil, fmt.Errorf("listing nodes: %w", err)
-		}
-		for i := range list.Items {
-			objects = append(objects, nodeObjectOf(&list.Items[i]))
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return objects, nil
-		}
-	}
-}
-
-// ReadNodeObjects reads nodes as `kubectl get -o yaml` or `-o json` prints them: documents of kind Node, or lists of objects. Objects of other kinds
-// are passed over; a document that is no object, or a Node that cannot be read, is an error that says which one.
-func ReadNodeObjects(in io.Reader) ([]nodepool.NodeObject, error) {
-	var objects []nodepool.NodeObject
-	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
-	for number := 1; ; number++ {
-		var document json.RawMessage
-		switch err := decoder.Decode(&document); {
-		case errors.Is(err, io.EOF):
-			return objects, nil
-		case err != nil:
-			return nil, fmt.Errorf("reading document %d: %w", number, err)
-		}
-		if len(document) == 0 || bytes.Equal(document, []byte("null")) {
-			continue
-		}
-		found, err := nodesIn(document)
-		if err != nil {
-			return nil, fmt.Errorf("reading document %d: %w", number, err)
-		}
-		objects = append(objects, found...)
-	}
-}
-
-// nodesIn reads one object, or the items of a list.
-func nodesIn(document json.RawMessage) ([]nodepool.NodeObject, error) {
-	var head struct {
-		Kind  string            `json:"kind"`
-		Items []json.RawMessage `json:"items"`
-	}
-	if err := json.Unmarshal(document, &head); err != nil {
-		return nil, fmt.Errorf("want a Kubernetes object: %w", err)
-	}
-	switch {
-	case head.Kind == "Node":
-		var node corev1.Node
-		if err := json.Unmarshal(document, &node); err != nil {
-			return nil, fmt.Errorf("node %s: %w", nameIn(document), err)
-		}
-		return []nodepool.NodeObject{nodeObjectOf(&node)}, nil
-	case strings.HasSuffix(head.Kind, "List"):
-		var objects []nodepool.NodeObject
-		for i, item := range head.Items {
-			found, err := nodesIn(item)
-			if err != nil {
-				return nil, fmt.Errorf("items[%d]: %w", i, err)
-			}
-			objects = append(objects, found...)
-		}
-		return objects, nil
-	case head.Kind == "":
-		return nil, errors.New("kind is missing: want a Kubernetes object")
-	}
-	return nil, nil
 }
 
 // nameIn is the name of an object that does not decode otherwise.

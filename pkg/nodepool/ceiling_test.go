@@ -1,0 +1,77 @@
+package nodepool_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func ceiling(group string, minimum, maximum int64) nodepool.Ceiling {
+	return nodepool.Ceiling{Group: group, MinNodes: &minimum, MaxNodes: &maximum, Source: "cluster-autoscaler"}
+}
+
+func TestNodeGroupsAreFoundByTheNamesThatCloudsGiveThem(t *testing.T) {
+	pools := []string{"gpu", "big-gpu", "workers", "memory-node-zone1", "nodepool1"}
+	tests := []struct{ group, want string }{
+		{"nodepool1", "nodepool1"},
+		{"aks-gpu-12345678-vmss", "gpu"},
+		{"eks-workers-2c1f9d3b-a8e2-4f11-9c3e-8b7a6d5e4f30", "workers"},
+		{"eksctl-prod-nodegroup-big-gpu-NodeGroup-1ABCDEF2GHIJ", "big-gpu"},
+		{"https://www.googleapis.com/compute/v1/projects/p/zones/europe-west4-a/instanceGroups/gke-prod-gpu-0a1b2c3d-grp", "gpu"},
+		{"https://www.googleapis.com/compute/v1/projects/p/zones/europe-west4-a/instanceGroups/gke-prod-big-gpu-0a1b2c3d-grp", "big-gpu"},
+		{"MachineSet/openshift-machine-api/memory-node-zone1", "memory-node-zone1"},
+		{"asg-of-somebody", ""},
+		{"aks-gpux-12345678-vmss", ""},
+	}
+	for _, test := range tests {
+		got := nodepool.CeilingsOf(pools, []nodepool.Ceiling{ceiling(test.group, 0, 3)})
+		if len(got) > 1 || test.want == "" && len(got) != 0 || test.want != "" && got[test.want].Group != test.group {
+			t.Errorf("%s: %v, want pool %q", test.group, got, test.want)
+		}
+	}
+}
+
+func TestTheGroupsOfAPoolInAllZonesAddUp(t *testing.T) {
+	got := nodepool.CeilingsOf([]string{"gpu"}, []nodepool.Ceiling{ceiling("a/gke-c-gpu-00000000-grp", 1, 3), ceiling("b/gke-c-gpu-11111111-grp", 0, 4)})["gpu"]
+	want := ceiling("a/gke-c-gpu-00000000-grp,b/gke-c-gpu-11111111-grp", 1, 7)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ceiling (-want +got):\n%s", diff)
+	}
+	open := nodepool.Ceiling{Group: "gpu"}
+	if got := nodepool.CeilingsOf([]string{"gpu"}, []nodepool.Ceiling{open, ceiling("x/gpu", 1, 3)})["gpu"]; got.MaxNodes != nil {
+		t.Errorf("a pool with a group that nothing bounds is bounded by %d", *got.MaxNodes)
+	}
+}
+
+func TestAPoolGrowsToItsCeilingInNodesOrResources(t *testing.T) {
+	gpus := func(n int64) nodepool.Quantities { return nodepool.Quantities{"nvidia.com/gpu": raydemand.Whole(n)} }
+	limited := func(n int64) nodepool.Ceiling { return nodepool.Ceiling{Limits: gpus(n)} }
+	both := ceiling("x", 0, 10)
+	both.Limits = gpus(32)
+	tests := []struct {
+		name    string
+		ceiling nodepool.Ceiling
+		nodes   int64
+		used    nodepool.Quantities
+		want    int64
+		bounded bool
+	}{
+		{"nothing is known", nodepool.Ceiling{}, 3, gpus(24), 0, false},
+		{"nodes", ceiling("x", 0, 5), 3, gpus(24), 2, true},
+		{"more nodes than the ceiling", ceiling("x", 0, 2), 3, gpus(24), 0, true},
+		{"Karpenter's limit on GPUs", limited(36), 3, gpus(24), 1, true},
+		{"a limit that is passed", limited(16), 3, gpus(24), 0, true},
+		{"a limit on what the nodes do not have", nodepool.Ceiling{Limits: nodepool.Quantities{"example.com/x": raydemand.One}}, 3, gpus(24), 0, false},
+		{"the lower of both", both, 3, gpus(24), 1, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got, bounded := test.ceiling.MayGrow(test.nodes, test.used, gpus(8)); got != test.want || bounded != test.bounded {
+				t.Errorf("%d more nodes, bounded %t; want %d, %t", got, bounded, test.want, test.bounded)
+			}
+		})
+	}
+}

@@ -1,0 +1,114 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// statusConfigMap is where the Cluster Autoscaler writes what it sees, in its own namespace, kube-system as a rule.
+const statusConfigMap = "cluster-autoscaler-status"
+
+// The text that the Cluster Autoscaler wrote before release 1.30: a node group's name, and on the line of its health the sizes
+// (kubernetes/autoscaler, clusterstate/utils).
+var (
+	statusName  = regexp.MustCompile(`^\s*Name:\s+(\S+)\s*$`)
+	statusSizes = regexp.MustCompile(`\bHealth:.*\(minSize=(\d+), maxSize=(\d+)\)`)
+)
+
+// statusYAML is the form since release 1.30.
+type statusYAML struct {
+	NodeGroups []struct {
+		Name   string `json:"name"`
+		Health struct {
+			MinSize *int64 `json:"minSize"`
+			MaxSize *int64 `json:"maxSize"`
+		} `json:"health"`
+	} `json:"nodeGroups"`
+}
+
+// autoscalerCeilings reads the sizes of node groups from the Cluster Autoscaler's status, in either form. A text that is neither is an error.
+func autoscalerCeilings(status string) ([]nodepool.Ceiling, error) {
+	if statusHead.MatchString(status) {
+		return textCeilings(status), nil
+	}
+	var form statusYAML
+	if err := yaml.Unmarshal([]byte(status), &form); err != nil {
+		return nil, fmt.Errorf("reading the Cluster Autoscaler's status, which is neither YAML nor the text of releases before 1.30: %w", err)
+	}
+	var ceilings []nodepool.Ceiling
+	for _, group := range form.NodeGroups {
+		ceilings = append(ceilings, ceilingOf(group.Name, group.Health.MinSize, group.Health.MaxSize))
+	}
+	return ceilings, nil
+}
+
+// statusHead is how the old form begins.
+var statusHead = regexp.MustCompile(`^Cluster-autoscaler status at |(?m)^Cluster-wide:`)
+
+func textCeilings(status string) []nodepool.Ceiling {
+	var ceilings []nodepool.Ceiling
+	name := ""
+	for line := range strings.Lines(status) {
+		if match := statusName.FindStringSubmatch(line); match != nil {
+			name = match[1]
+			continue
+		}
+		match := statusSizes.FindStringSubmatch(line)
+		if match == nil || name == "" {
+			continue
+		}
+		least, errLeast := strconv.ParseInt(match[1], 10, 64)
+		most, errMost := strconv.ParseInt(match[2], 10, 64)
+		if errLeast == nil && errMost == nil {
+			ceilings = append(ceilings, ceilingOf(name, &least, &most))
+		}
+		name = ""
+	}
+	return ceilings
+}
+
+// ceilingOf leaves a maximum of 0 below a minimum out: it is not known then. Some providers report no maximum.
+func ceilingOf(group string, least, most *int64) nodepool.Ceiling {
+	if least != nil && most != nil && *most < *least {
+		most = nil
+	}
+	return nodepool.Ceiling{Group: group, MinNodes: least, MaxNodes: most, Source: clusterAutoscaler}
+}
+
+// nodePool is what is read of a Karpenter NodePool (karpenter.sh/v1).
+type nodePool struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		Limits map[string]any `json:"limits"`
+	} `json:"spec"`
+}
+
+// nodePoolCeiling reads spec.limits: what all nodes of the pool have together, and with the name nodes their number. Without limits the pool is
+// not bounded, and ok is false.
+func nodePoolCeiling(pool nodePool) (ceiling nodepool.Ceiling, ok bool, err error) {
+	ceiling = nodepool.Ceiling{Group: pool.Metadata.Name, Limits: nodepool.Quantities{}, Source: karpenter}
+	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
+		quantity, err := resource.ParseQuantity(fmt.Sprint(pool.Spec.Limits[name]))
+		if err != nil {
+			return ceiling, false, fmt.Errorf("reading NodePool %s: spec.limits.%s %v: %w", pool.Metadata.Name, name, pool.Spec.Limits[name], err)
+		}
+		if name == "nodes" {
+			most := quantity.Value()
+			ceiling.MaxNodes = &most
+			continue
+		}
+		ceiling.Limits[name] = amountOf(quantity)
+	}
+	return ceiling, len(pool.Spec.Limits) > 0, nil
+}

@@ -1,0 +1,194 @@
+package kube
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// NodeSet is what was read of nodes, and of the objects that tell what of their GPUs is taken and how far their pools may grow. The zero value
+// is empty.
+type NodeSet struct {
+	nodes []nodepool.NodeObject
+	// pods are by node; nil while pods were not read, for a list without pods is not a cluster without pods.
+	pods    map[string][]nodepool.PodObject
+	devices devices
+	// Ceilings are those of the Cluster Autoscaler's status and of Karpenter's NodePools.
+	Ceilings []nodepool.Ceiling
+	// Notes say what could not be read and is therefore not known.
+	Notes []string
+}
+
+// Nodes are the nodes, each with its pods and devices as far as they were read.
+func (s *NodeSet) Nodes() []nodepool.NodeObject {
+	nodes := make([]nodepool.NodeObject, len(s.nodes))
+	for i, node := range s.nodes {
+		if s.pods != nil {
+			node.Pods = append([]nodepool.PodObject{}, s.pods[node.Name]...)
+		}
+		node.Devices = s.devices.of(node.Name)
+		nodes[i] = node
+	}
+	return nodes
+}
+
+// Read adds objects as `kubectl get -o yaml` or `-o json` prints them: documents of kind Node, Pod, ResourceSlice, ResourceClaim, NodePool and the
+// Cluster Autoscaler's ConfigMap, or lists of objects. Objects of other kinds are passed over; a document that is no object, or an object of those
+// kinds that cannot be read, is an error that says which one.
+func (s *NodeSet) Read(in io.Reader) error {
+	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
+	for number := 1; ; number++ {
+		var document json.RawMessage
+		switch err := decoder.Decode(&document); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("reading document %d: %w", number, err)
+		}
+		if len(document) == 0 || bytes.Equal(document, []byte("null")) {
+			continue
+		}
+		if err := s.add(document); err != nil {
+			return fmt.Errorf("reading document %d: %w", number, err)
+		}
+	}
+}
+
+// ReadNodeObjects reads the nodes of one file, see NodeSet.Read.
+func ReadNodeObjects(in io.Reader) ([]nodepool.NodeObject, error) {
+	var set NodeSet
+	if err := set.Read(in); err != nil {
+		return nil, err
+	}
+	return set.Nodes(), nil
+}
+
+// add takes one object, or the items of a list.
+func (s *NodeSet) add(document json.RawMessage) error {
+	var head struct {
+		Kind       string            `json:"kind"`
+		APIVersion string            `json:"apiVersion"`
+		Items      []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(document, &head); err != nil {
+		return fmt.Errorf("want a Kubernetes object: %w", err)
+	}
+	group, _, _ := strings.Cut(head.APIVersion, "/")
+	switch {
+	case head.Kind == "Node":
+		return decodeInto(document, "node", func(node *corev1.Node) error { s.nodes = append(s.nodes, nodeObjectOf(node)); return nil })
+	case head.Kind == "Pod":
+		return decodeInto(document, "pod", s.addPod)
+	case head.Kind == "ConfigMap":
+		return decodeInto(document, "configmap", s.addStatus)
+	case head.Kind == "ResourceSlice" && hasDevices(head.APIVersion):
+		return decodeInto(document, "resourceslice", func(slice *resourcev1.ResourceSlice) error { s.devices.offer(slice); return nil })
+	case head.Kind == "ResourceClaim" && hasDevices(head.APIVersion):
+		return decodeInto(document, "resourceclaim", func(claim *resourcev1.ResourceClaim) error { s.devices.claim(claim); return nil })
+	case head.Kind == "NodePool" && group == "karpenter.sh":
+		return decodeInto(document, "nodepool", s.addNodePool)
+	case strings.HasSuffix(head.Kind, "List"):
+		for i, item := range head.Items {
+			if err := s.add(item); err != nil {
+				return fmt.Errorf("items[%d]: %w", i, err)
+			}
+		}
+		return nil
+	case head.Kind == "":
+		return errors.New("kind is missing: want a Kubernetes object")
+	}
+	return nil
+}
+
+// hasDevices: v1 and v1beta2 have one form; in v1beta1 a device's attributes stood elsewhere.
+func hasDevices(apiVersion string) bool {
+	return apiVersion == resourcev1.SchemeGroupVersion.String() || apiVersion == "resource.k8s.io/v1beta2"
+}
+
+func decodeInto[T any](document json.RawMessage, kind string, add func(*T) error) error {
+	object := new(T)
+	if err := json.Unmarshal(document, object); err != nil {
+		return fmt.Errorf("%s %s: %w", kind, nameIn(document), err)
+	}
+	return add(object)
+}
+
+// addPod keeps what a pod holds. Pods that have ended hold nothing.
+func (s *NodeSet) addPod(pod *corev1.Pod) error {
+	if s.pods == nil {
+		s.pods = map[string][]nodepool.PodObject{}
+	}
+	if ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed; ended || pod.Spec.NodeName == "" {
+		return nil
+	}
+	object := nodepool.PodObject{Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, Annotations: pod.Annotations, Requests: extendedRequests(pod)}
+	if len(object.Requests) > 0 {
+		s.pods[object.Node] = append(s.pods[object.Node], object)
+	}
+	return nil
+}
+
+// extendedRequests are what all containers hold: the sum, or what one of the init containers needs where that is more. What an init container with
+// restartPolicy Always holds it keeps.
+func extendedRequests(pod *corev1.Pod) map[string]int64 {
+	sum, peak := map[string]int64{}, map[string]int64{}
+	for _, c := range pod.Spec.InitContainers {
+		for name, n := range extendedOf(c) {
+			if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+				sum[name] += n
+			}
+			peak[name] = max(peak[name], n)
+		}
+	}
+	for _, c := range pod.Spec.Containers {
+		for name, n := range extendedOf(c) {
+			sum[name] += n
+		}
+	}
+	for name, n := range peak {
+		sum[name] = max(sum[name], n)
+	}
+	return sum
+}
+
+func extendedOf(c corev1.Container) map[string]int64 {
+	held := map[string]int64{}
+	for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
+		for name, quantity := range list {
+			if n := quantity.Value(); extended(string(name)) && n > 0 {
+				held[string(name)] = max(held[string(name)], n)
+			}
+		}
+	}
+	return held
+}
+
+// addStatus reads the Cluster Autoscaler's ConfigMap; others are of no concern.
+func (s *NodeSet) addStatus(config *corev1.ConfigMap) error {
+	if config.Name != statusConfigMap || config.Data["status"] == "" {
+		return nil
+	}
+	ceilings, err := autoscalerCeilings(config.Data["status"])
+	if err != nil {
+		return err
+	}
+	s.Ceilings = append(s.Ceilings, ceilings...)
+	return nil
+}
+
+func (s *NodeSet) addNodePool(pool *nodePool) error {
+	ceiling, limited, err := nodePoolCeiling(*pool)
+	if err == nil && limited {
+		s.Ceilings = append(s.Ceilings, ceiling)
+	}
+	return err
+}
