@@ -8,14 +8,15 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// landing are checks of whether pods of a group could run on the nodes that are there, were they empty.
+// landing are checks of whether pods of a group could run on the nodes that are there, were they empty. Taints are told to groups that ask for
+// GPUs: a group without may have nodes elsewhere, which taints of GPU nodes are there to make it take.
 var landing = []Check{
 	{
 		Code: "toleration-missing", Severity: raydemand.Error,
 		Why: "the nodes that could hold the pods keep them away, so they wait for ever, and a node autoscaler adds no node for them",
 		look: perWorkers(func(x *exam, g group, tell func(sight)) {
 			taints, node := x.inTheWay(g)
-			if len(taints) == 0 {
+			if len(taints) == 0 || !g.asksForGPU() {
 				return
 			}
 			list, ops := g.template().get("tolerations"), []op{}
@@ -37,7 +38,7 @@ var landing = []Check{
 		Code: "group-no-node", Severity: raydemand.Info,
 		Why: "no node, were it empty, could hold a pod of the group; its pods wait until one is added or changed",
 		look: perWorkers(func(x *exam, g group, tell func(sight)) {
-			if taints, _ := x.inTheWay(g); len(taints) > 0 || len(x.nodes) == 0 || g.workers.Broken || g.workers.Max <= 0 || g.workers.Suspended {
+			if taints, _ := x.inTheWay(g); len(taints) > 0 && g.asksForGPU() || len(x.nodes) == 0 || g.workers.Broken || g.workers.Max <= 0 || g.workers.Suspended {
 				return
 			}
 			if landed := g.workers.Pod.Land(x.landingNodes()); landed.Nodes == 0 {

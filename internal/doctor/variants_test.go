@@ -1,0 +1,163 @@
+package doctor_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// field sets a value deep in an object of a manifest, or removes it.
+func field(t *testing.T, object map[string]any, pointer string, to any) {
+	t.Helper()
+	var value any
+	text, err := json.Marshal(to)
+	if err != nil || json.Unmarshal(text, &value) != nil {
+		t.Fatal(err)
+	}
+	path := steps(pointer)
+	op := "add"
+	if to == nil {
+		op = "remove"
+	}
+	maps.Copy(object, edit(t, object, path, op, value).(map[string]any))
+}
+
+const worker = "/spec/workerGroupSpecs/0/template/spec"
+
+// Near misses of what a check looks for: each changes a manifest that shows a finding so that it is none, or is one no less.
+func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		code   string
+		change func(t *testing.T, all []map[string]any)
+		found  bool
+	}{
+		"a GPU of AMD counts too": {"gpu-limit-differs", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"amd.com/gpu": "2"}, "requests": map[string]any{"amd.com/gpu": 1}})
+		}, true},
+		"2 and 2000m are equal": {"gpu-limit-differs", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/requests/nvidia.com~1gpu", "2000m")
+		}, false},
+		"a negative GPU": {"gpu-not-whole", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/limits/nvidia.com~1gpu", "-1")
+			field(t, all[0], worker+"/containers/0/resources/requests/nvidia.com~1gpu", "-1")
+		}, true},
+		"a profile that only another card has": {"mig-profile-unknown", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/nodeSelector", map[string]any{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"})
+		}, false},
+		"a profile that no card has": {"mig-profile-unknown", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/nodeSelector", nil)
+			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "nvidia.com/mig-5g.99gb": "1"})
+		}, true},
+		"another node has the mixed strategy": {"mig-strategy", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/metadata/labels/nvidia.com~1mig.strategy", "mixed")
+		}, false},
+		"strategy none": {"mig-strategy", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/metadata/labels/nvidia.com~1mig.strategy", "none")
+		}, true},
+		"105 percent of the cores": {"gpu-core-step", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/limits/aliyun.com~1gpu-core.percentage", "105")
+		}, true},
+		"memory of a card that is not told": {"gpu-mem-above-card", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/metadata/labels", map[string]any{})
+			field(t, all[1], "/status/allocatable/aliyun.com~1gpu-count", nil)
+			field(t, all[1], "/status/capacity/aliyun.com~1gpu-count", nil)
+		}, false},
+		"the resources declare the GPU": {"gpu-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/workerGroupSpecs/0/resources", map[string]any{"GPU": "1"})
+		}, false},
+		"Ray's autoscaler is off": {"mig-unseen-by-ray", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/enableInTreeAutoscaling", false)
+		}, false},
+		"a variable instead of the field asks for v2": {"restart-policy", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/autoscalerOptions/version", nil)
+			field(t, all[0], "/spec/headGroupSpec/template/spec/containers/0/env", []any{map[string]any{"name": "RAY_enable_autoscaler_v2", "value": "1"}})
+		}, true},
+		"autoscaler v1 restarts workers": {"restart-policy", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/autoscalerOptions/version", "v1")
+		}, false},
+		"the operator has accepted the time-out": {"idle-timeout-refused", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/metadata/generation", 3)
+			field(t, all[0], "/status", map[string]any{"observedGeneration": 3})
+		}, false},
+		"the operator has seen an older spec only": {"idle-timeout-refused", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/metadata/generation", 4)
+			field(t, all[0], "/status", map[string]any{"observedGeneration": 3})
+		}, true},
+		"the condition of AKS is bad when True": {"condition-bad", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/status/conditions", []any{map[string]any{"type": "XIDErrors", "status": "True"}})
+		}, true},
+		"the condition of AKS is good when False": {"condition-bad", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/status/conditions", []any{map[string]any{"type": "XIDErrors", "status": "False"}})
+		}, false},
+		"one node is not cordoned": {"gpu-nodes-cordoned", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/spec/unschedulable", false)
+		}, false},
+		"a group without GPUs may have nodes elsewhere": {"toleration-missing", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources", map[string]any{"limits": map[string]any{"cpu": "1", "memory": "1Gi"}})
+		}, false},
+		"a live pod tolerates, by an admission plugin": {"toleration-missing", func(t *testing.T, all []map[string]any) {
+			all[2] = map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "w", "namespace": "ml",
+				"labels": map[string]any{"ray.io/cluster": "llm", "ray.io/group": "a100", "ray.io/node-type": "worker"}},
+				"spec": map[string]any{"containers": []any{}, "tolerations": []any{map[string]any{"key": "nvidia.com/gpu", "operator": "Exists"}}}}
+		}, false},
+		"the node is GKE's, which adds the toleration": {"toleration-missing", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/metadata/labels/cloud.google.com~1gke-nodepool", "gpu")
+		}, false},
+		"a node group of another pool": {"node-maximum-below-ours", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/metadata/labels/eks.amazonaws.com~1nodegroup", "a100")
+			field(t, all[2], "/spec/template/spec/containers/0/command", []any{"--nodes=0:4:eks-cpu-1", "--nodes=0:9:eks-a100-1"})
+		}, false},
+		"the node group of the pool": {"node-maximum-below-ours", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/metadata/labels/eks.amazonaws.com~1nodegroup", "a100")
+			field(t, all[2], "/spec/template/spec/containers/0/command", []any{"--nodes=0:99:eks-cpu-1", "--nodes=0:7:eks-a100-1"})
+		}, true},
+		"nine clusters are few": {"operator-concurrency", func(t *testing.T, all []map[string]any) {
+			all[10] = all[0]
+		}, false},
+		"concurrency as two words": {"operator-concurrency", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/template/spec/containers/0/args", []any{"-reconcile-concurrency", "8"})
+		}, false},
+		"a configuration file may say it": {"operator-concurrency", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/template/spec/containers/0/args", []any{"--config=/etc/kuberay/config.yaml"})
+		}, false},
+		"concurrency of 1 in words": {"operator-concurrency", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/template/spec/containers/0/args", []any{"--reconcile-concurrency=1"})
+		}, true},
+		"nobody scales it": {"replicas-two-writers", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/enableInTreeAutoscaling", false)
+		}, false},
+		"Flux updates": {"replicas-two-writers", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/metadata/managedFields/0/manager", "kustomize-controller")
+			field(t, all[0], "/metadata/managedFields/0/operation", "Update")
+		}, true},
+		"Heliostat itself": {"replicas-two-writers", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/metadata/managedFields/0/manager", "heliostat")
+		}, false},
+		"a ScaledObject of KEDA": {"scaled-by-hpa", func(t *testing.T, all []map[string]any) {
+			all[1]["kind"], all[1]["apiVersion"] = "ScaledObject", "keda.sh/v1alpha1"
+		}, true},
+		"none shows no GPU": {"gpu-void-missing", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/env", []any{map[string]any{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}})
+		}, false},
+		"the node keeps the group away": {"gpu-void-missing", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/spec/taints", []any{map[string]any{"key": "nvidia.com/gpu", "effect": "NoSchedule"}})
+		}, false},
+		"the sidecar is Heliostat's": {"sidecar-beside-us", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/spec/containers/1/image", "registry.example/heliostat:v1")
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := objects(t, "testdata/shows/"+c.code+".yaml")
+			if len(all) == 2 && strings.Contains(name, "live pod") {
+				all = append(all, nil)
+			}
+			c.change(t, all)
+			found := codesOf(examine(t, all))
+			if got := slices.Contains(found, c.code); got != c.found {
+				t.Errorf("found %v, want %s among it: %t", found, c.code, c.found)
+			}
+		})
+	}
+}
