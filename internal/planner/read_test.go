@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -227,4 +228,19 @@ func FuzzSnapshotsOfAnyBytesArePlannedOrRefused(f *testing.F) {
 			t.Errorf("error %v is no *InputError", err)
 		}
 	})
+}
+
+func FuzzADrawnSnapshotIsPlannedAlikeOnceItWasWrittenAndRead(f *testing.F) {
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
+		s := Exportable(drawSnapshot(t))
+		s.Policy.GPUForCPU = rapid.Bool().Draw(t, "gpuForCPU")
+		doc, err := ReadDocument(strings.NewReader(asJSON(t, s)), "fuzz")
+		if err != nil || len(doc.Findings) > 0 {
+			t.Fatalf("%v, findings %v", err, doc.Findings)
+		}
+		if diff := cmp.Diff(asJSON(t, Compute(s, s.Policy)), asJSON(t, Compute(doc.Snapshot, doc.Policy))); diff != "" {
+			t.Errorf("plan (-written +read): %s", diff)
+		}
+		explainSome(s)
+	}))
 }

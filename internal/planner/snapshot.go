@@ -10,7 +10,7 @@ import (
 )
 
 // Snapshot is everything a decision depends on. Its JSON form is what `autoscaler plan` reads (Snapshot in
-// api/openapi.yaml); unknown keys are ignored.
+// api/openapi.yaml, each key in docs/reference/plan.md).
 type Snapshot struct {
 	Name    string    `json:"name,omitempty"`
 	TakenAt time.Time `json:"takenAt,omitzero"`
