@@ -132,6 +132,11 @@ func (g *gang) strict() bool {
 	return g.Strategy == raydemand.StrictPack || g.Strategy == raydemand.StrictSpread
 }
 
+// accelerated reports whether some bundle of the preferred option needs an accelerator.
+func (g *gang) accelerated() bool {
+	return slices.ContainsFunc(g.options[0].items, func(it *item) bool { return it.accelerator })
+}
+
 // holders lists for each node which gangs hold a bundle there already, by the gang's number.
 func (r *roster) holders(gangs []*gang) [][]int {
 	if !slices.ContainsFunc(r.nodes, func(n node) bool { return len(n.PlacedLabels) > 0 }) {

@@ -8,10 +8,13 @@ type order struct {
 	// stepwise: empty nodes, whether they have joined or are on their way, are used like new ones, each step taking only as
 	// many as it needs. A plan that launched for one step after the other is found again that way.
 	stepwise bool
+	// accelerated: gangs that need accelerators go before those that do not and may take the CPUs beside them.
+	accelerated bool
 }
 
 // orders are tried beside the first where that leaves something to be desired.
-var orders = [...]order{{asRay, false}, {fullest, true}, {thriftiest, true}, {asRay, true}, {roomiest, true}}
+var orders = [...]order{{how: asRay}, {how: fullest, accelerated: true}, {how: fullest, stepwise: true}, {how: thriftiest, stepwise: true},
+	{how: asRay, stepwise: true}, {how: roomiest, stepwise: true}}
 
 // Other orders are tried for demand that is small: many nodes of many kinds leave room for everything in any order, and each node
 // that is filled may mean another look at all of them.

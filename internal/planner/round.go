@@ -40,7 +40,7 @@ func (p *planning) roundIn(given []int64, in order) outcome {
 			out.claims = append(out.claims, i)
 		}
 	}
-	l = p.placeGangs(l, &out)
+	l = p.placeGangs(l, in, &out)
 	b := p.newBatch("", p.requests, l.how)
 	p.place(l, b)
 	out.unserved, out.launched, out.log, out.lots = b.left, l.launched, l.log, len(l.lots)
@@ -129,13 +129,17 @@ const (
 
 // placeGangs places one kind of gangs after the other, those hardest to place first. When some are left, they go first once
 // more: an easy one may have taken what only it could have spared.
-func (p *planning) placeGangs(l *ledger, out *outcome) *ledger {
+func (p *planning) placeGangs(l *ledger, in order, out *outcome) *ledger {
 	if len(p.gangs) == 0 {
 		return l
 	}
 	gangs := p.gangs
 	if l.how.raysOrder() {
 		gangs = gangsAsRay(gangs)
+	}
+	if in.accelerated {
+		gangs = slices.Clone(gangs)
+		slices.SortStableFunc(gangs, func(a, b *gang) int { return compareBool(b.accelerated(), a.accelerated()) })
 	}
 	best, failed := p.placeInOrder(l, gangs)
 	for retry := 0; retry < gangRetries && len(failed) > 0 && p.crowds <= maxRetriedCrowds; retry++ {
