@@ -22,6 +22,14 @@ TOOL := go tool -modfile=tools/go.mod
 # detector undoes anyway, its build takes a fifth less again.
 LAVISH := 400
 
+# NVML's adapter needs cgo, and nothing else does: with Go's own resolver and user look-up, all other packages are those that
+# the pure build has compiled. The header of NVML warns of functions that nobody here calls.
+NVML := nvml,netgo,osusergo
+define cgo
+	CC=$$(.ci/cc "$(HELIOSTAT_CACHE)")
+	export CC CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations"
+endef
+
 # kit judges the machine and builds what a dev cluster needs, Heliostat, and the programs of the test module that are
 # named, all with progress.
 kit = (cd test/devcluster && go run ./cmd/kit "Heliostat=../..:./cmd/autoscaler:$(BIN)/autoscaler" $(foreach p,$(1),"$(p)=..:./$(p):$(BIN)/$(notdir $(p))"))
@@ -64,9 +72,16 @@ check: ## the fast part of test: lint and unit tests without the race detector
 .PHONY: unit
 unit: ## unit, property and fuzz-seed tests; with the race detector the longest ones are shorter
 	@go test -vet=off -timeout 30m ./internal/planner ./internal/controller ./pkg/gpuinfo
-	CC=$$(.ci/cc "$(HELIOSTAT_CACHE)")
-	export CC CGO_ENABLED=1
+	$(cgo)
+	go vet -tags $(NVML) ./pkg/gpuinfo/nvml ./cmd/autoscaler
+	go test -vet=off -tags $(NVML) ./pkg/gpuinfo/nvml
 	GOGC=$(LAVISH) go test -race -short -vet=off -timeout 30m -gcflags=all=-l ./...
+
+.PHONY: agent
+agent: ## the program that can ask NVIDIA's driver, for `gpus` and `agent`; it runs where there is glibc
+	@$(cgo)
+	go build -tags $(NVML) -o "$(BIN)/agent/autoscaler" ./cmd/autoscaler
+	echo "$(BIN)/agent/autoscaler"
 
 .PHONY: e2e
 e2e: ## the real Ray head's conformance, tests of the dev cluster, and the whole loop on it
