@@ -95,6 +95,8 @@ type Cluster struct {
 	// Mode is the annotation's value, or empty where there is none.
 	Mode   Mode
 	Freeze bool
+	// Isolation is what must keep the cluster's work on GPUs apart, by its own annotation or its namespace's; empty is any.
+	Isolation RequiredIsolation
 	// Suspended, Deleting and ManagedElsewhere (spec.managedBy another controller) each forbid writes.
 	Suspended, Deleting, ManagedElsewhere bool
 	Owner                                 Owner

@@ -32,7 +32,7 @@ const (
 )
 
 var knownAnnotations = []string{
-	FreezeAnnotation, ModeAnnotation, NumGPUsSyncAnnotation, PriceAnnotation, ResourceRequestsAnnotation, RequestedSinceAnnotation,
+	FreezeAnnotation, nodepool.IsolationAnnotation, ModeAnnotation, NumGPUsSyncAnnotation, PriceAnnotation, ResourceRequestsAnnotation, RequestedSinceAnnotation,
 }
 
 // KnownAnnotations are the annotations of a RayCluster that Heliostat reads.
@@ -65,6 +65,12 @@ func readAnnotations(metadata fields, cluster *nodepool.Cluster) {
 	default:
 		cluster.Freeze = true
 		unreadable(FreezeAnnotation, "it is neither true nor false; nothing is written", "write true, or remove it")
+	}
+	if text, set := annotations[nodepool.IsolationAnnotation]; set {
+		var err error
+		if cluster.Isolation, err = nodepool.IsolationOf(text, ""); err != nil {
+			unreadable(nodepool.IsolationAnnotation, "it is no isolation, so GPUs are used only where hardware keeps them apart", "write hardware, limit or any")
+		}
 	}
 	if text := annotations[ResourceRequestsAnnotation]; text != "" {
 		requests, problems := decodeRequests(text)

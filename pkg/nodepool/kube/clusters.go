@@ -161,6 +161,7 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod
 	if m.nodes != nil {
 		m.nodes.addTo(&cluster)
 		m.provisioners.addTo(&cluster)
+		m.namespaces.addTo(&cluster)
 	}
 	return cluster
 }

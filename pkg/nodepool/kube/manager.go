@@ -52,6 +52,7 @@ type Manager struct {
 	memo         *memo
 	nodes        *nodes        // nil in the single form
 	provisioners *provisioners // nil in the single form
+	namespaces   *namespaces   // nil in the single form
 	pool         *pool
 	panics       *panics
 	ready        atomic.Bool // the caches are full
@@ -146,7 +147,8 @@ func (m *Manager) wire() error {
 	m.source = source
 	m.nodes = newNodes(m.core.Nodes(), m.options.Logger, m.enqueueAll)
 	m.provisioners = newProvisioners(func(namespace string) eventClient { return m.core.Events(namespace) }, m.options.Namespaces, m.options.Logger)
-	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.provisioners))
+	m.namespaces = newNamespaces(m.core.Namespaces(), m.options.Logger, m.enqueueAll)
+	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.provisioners), m.manager.Add(m.namespaces))
 }
 
 // Start fills the caches, waits for the lease where there is one, and runs reconcile for every RayCluster until ctx ends or
