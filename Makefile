@@ -24,11 +24,7 @@ LAVISH := 400
 
 # NVML's adapter needs cgo, and nothing else does: with Go's own resolver and user look-up, all other packages are those that
 # the pure build has compiled. The header of NVML warns of functions that nobody here calls.
-NVML := nvml,netgo,osusergo
-define cgo
-	CC=$$(.ci/cc "$(HELIOSTAT_CACHE)")
-	export CC CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations"
-endef
+nvml = CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" go $(1) -tags nvml,netgo,osusergo
 
 # kit judges the machine and builds what a dev cluster needs, Heliostat, and the programs of the test module that are
 # named, all with progress.
@@ -72,15 +68,25 @@ check: ## the fast part of test: lint and unit tests without the race detector
 .PHONY: unit
 unit: ## unit, property and fuzz-seed tests; with the race detector the longest ones are shorter
 	@go test -vet=off -timeout 30m ./internal/planner ./internal/controller ./pkg/gpuinfo
-	$(cgo)
-	go vet -tags $(NVML) ./pkg/gpuinfo/nvml ./cmd/autoscaler
-	go test -vet=off -tags $(NVML) ./pkg/gpuinfo/nvml
+	CC=$$(.ci/cc "$(HELIOSTAT_CACHE)")
+	export CC CGO_ENABLED=1
+	$(call nvml,vet) ./pkg/gpuinfo/nvml ./cmd/autoscaler
+	if [[ $$CC == *ziglang* ]]; then
+		echo "without gcc or clang the tests of pkg/gpuinfo/nvml are left out: zig does not link go-nvml" >&2
+	else
+		$(call nvml,test) -vet=off ./pkg/gpuinfo/nvml
+	fi
 	GOGC=$(LAVISH) go test -race -short -vet=off -timeout 30m -gcflags=all=-l ./...
 
 .PHONY: agent
 agent: ## the program that can ask NVIDIA's driver, for `gpus` and `agent`; it runs where there is glibc
-	@$(cgo)
-	go build -tags $(NVML) -o "$(BIN)/agent/autoscaler" ./cmd/autoscaler
+	@CC=$$(.ci/cc "$(HELIOSTAT_CACHE)")
+	export CC CGO_ENABLED=1
+	if [[ $$CC == *ziglang* ]]; then
+		echo "install gcc or clang: zig does not link go-nvml" >&2
+		exit 1
+	fi
+	$(call nvml,build) -o "$(BIN)/agent/autoscaler" ./cmd/autoscaler
 	echo "$(BIN)/agent/autoscaler"
 
 .PHONY: e2e
