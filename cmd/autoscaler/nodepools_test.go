@@ -287,3 +287,25 @@ func TestNodepoolsNamesWhatIsWrongInTheDescriptionOfPools(t *testing.T) {
 		})
 	}
 }
+
+func TestTheExampleOfADescriptionOfPoolsIsRead(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/gpus.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, found := strings.Cut(string(page), "```yaml\npools:")
+	example, _, closed := strings.Cut(example, "```")
+	if !found || !closed {
+		t.Fatal("the page has no example of pools")
+	}
+	pools := filepath.Join(t.TempDir(), "pools.yaml")
+	if err := os.WriteFile(pools, []byte("pools:"+example), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut := command(t, "", "autoscaler", "nodepools", "-f", "-", "--pools", pools)
+	for _, want := range []string{"\na100-mig configured 0 0 4 mig NVIDIA-A100-SXM4-40GB 0 - - hardware 27.2 false sku=gpu:NoSchedule\n", "\nt4 configured 0 - - whole "} {
+		if code != exitOK || !strings.Contains(squeezed(out), want) {
+			t.Errorf("exit %d %s: want %q in\n%s", code, errOut, want, squeezed(out))
+		}
+	}
+}
