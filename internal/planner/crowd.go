@@ -133,18 +133,18 @@ func (p *planning) placeMost(l *ledger, gangs []*gang, o int) (*ledger, int) {
 
 // share deals out to each of the gangs that were placed together what was booked under the items of the first: what is there already to
 // those in front, what is to be launched to those at the end.
-func (out *outcome) share() {
-	for _, r := range out.runs {
+func (o *outcome) share() {
+	for _, r := range o.runs {
 		if len(r.gangs) < 2 {
 			continue
 		}
 		for i, it := range r.gangs[0].options[r.option].items {
-			out.deal(r, i, it)
+			o.deal(r, i, it)
 		}
 	}
 }
 
-func (out *outcome) deal(r run, i int, it *item) {
+func (o *outcome) deal(r run, i int, it *item) {
 	each := it.request.Count
 	left := each * int64(len(r.gangs)) // bundles from the last one on that nobody has yet
 	owner := func() (*item, int64) {
@@ -152,7 +152,7 @@ func (out *outcome) deal(r run, i int, it *item) {
 		return r.gangs[g].options[r.option].items[i], left - g*each
 	}
 	var log []entry
-	for _, e := range out.log {
+	for _, e := range o.log {
 		if e.item != it {
 			log = append(log, e)
 			continue
@@ -165,7 +165,7 @@ func (out *outcome) deal(r run, i int, it *item) {
 		}
 	}
 	var waits []wait
-	for _, w := range out.waits {
+	for _, w := range o.waits {
 		if w.item != it {
 			waits = append(waits, w)
 			continue
@@ -177,5 +177,5 @@ func (out *outcome) deal(r run, i int, it *item) {
 			rest, left = rest-n, left-n
 		}
 	}
-	out.log, out.waits = log, waits
+	o.log, o.waits = log, waits
 }

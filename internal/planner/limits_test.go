@@ -79,3 +79,26 @@ func TestAProposalThatIsNoFixedPointRanksLast(t *testing.T) {
 		t.Error("launches that are followed by others are better than launches that are not")
 	}
 }
+
+// TestWhatUpscalingModeTakesAwayIsTakenWhole has five pods to launch at most: the gang of four has them, that of three has nothing, and
+// a request takes what is left.
+func TestWhatUpscalingModeTakesAwayIsTakenWhole(t *testing.T) {
+	plan := Compute(read(t, `{"upscalingMode": "Conservative", "groups": [{"name": "g", "resources": {"GPU": 1}, "maxReplicas": 99}],
+		"pendingRequests": [{"resources": {"GPU": 1}, "count": 2}],
+		"pendingGangRequests": [{"id": "three", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}]},
+			{"id": "four", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}]}`), Policy{})
+	if diff := cmp.Diff(map[string]int{"g": 5}, plan.Launch); diff != "" {
+		t.Errorf("launched (-want +got): %s", diff)
+	}
+	if len(plan.InfeasibleGangRequests) != 1 || len(plan.InfeasibleRequests) != 1 {
+		t.Fatalf("%d gangs and %d requests are not served, want one of each", len(plan.InfeasibleGangRequests), len(plan.InfeasibleRequests))
+	}
+	const limit = "upscalingMode Conservative lets group g have 5 on the way at once"
+	gang, request := plan.InfeasibleGangRequests[0], plan.InfeasibleRequests[0]
+	if gang.ID != "three" || gang.Reason != (Reason{Capped, "needs all 3 bundles at once: " + limit}) {
+		t.Errorf("gang %s is not served: %+v", gang.ID, gang.Reason)
+	}
+	if request.Count != 1 || request.Reason != (Reason{Capped, limit}) {
+		t.Errorf("%d requests are not served: %+v", request.Count, request.Reason)
+	}
+}
