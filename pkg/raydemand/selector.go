@@ -128,6 +128,20 @@ func valueProblem(value string) string {
 	return ""
 }
 
+// Check returns an *ExpressionError where the selector could not be written as a label's expression and read again as the same, such as one
+// without values.
+func (s Selector) Check() error {
+	for _, c := range s {
+		expression := c.Expression()
+		if read, err := parseExpression(c.Key, expression); err != nil {
+			return err
+		} else if !slices.Equal(read.Values, c.Values) {
+			return &ExpressionError{c.Key, expression, fmt.Sprintf("read again it has the values %q, not %q", read.Values, c.Values)}
+		}
+	}
+	return nil
+}
+
 // Matches reports whether a node with these labels satisfies every constraint.
 func (s Selector) Matches(labels map[string]string) bool {
 	for _, c := range s {

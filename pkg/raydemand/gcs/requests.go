@@ -1,6 +1,7 @@
 package gcs
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -89,7 +90,12 @@ func (d *decoder) selector(field string, wire *raypb.LabelSelector) (raydemand.S
 		}
 		constraints = append(constraints, raydemand.Constraint{Key: c.GetLabelKey(), Op: op, Values: c.GetLabelValues()})
 	}
-	return raydemand.NewSelector(constraints...), true
+	selector := raydemand.NewSelector(constraints...)
+	if err := (*raydemand.ExpressionError)(nil); errors.As(selector.Check(), &err) {
+		d.badValue("", fmt.Sprintf("%s.label_selectors[%q]", field, err.Key), fmt.Sprintf("%q", err.Expression), "the entry is left out")
+		return nil, false
+	}
+	return selector, true
 }
 
 // merger adds up equal requests.

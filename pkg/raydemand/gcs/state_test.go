@@ -46,6 +46,12 @@ func TestLyingHeadCostsTheEntryAndIsAFinding(t *testing.T) {
 		"unknown operator": func(s *autoscalerpb.ClusterResourceState) {
 			s.PendingResourceRequests[0].Request.LabelSelectors[0].LabelConstraints[0].Operator = 9
 		},
+		"no label values": func(s *autoscalerpb.ClusterResourceState) {
+			s.PendingResourceRequests[0].Request.LabelSelectors[0].LabelConstraints[0].LabelValues = nil
+		},
+		"a value that no label has": func(s *autoscalerpb.ClusterResourceState) {
+			s.PendingResourceRequests[0].Request.LabelSelectors[0].LabelConstraints[0].LabelValues = []string{"a,b"}
+		},
 		"operator left open": func(s *autoscalerpb.ClusterResourceState) {
 			s.PendingResourceRequests[0].Request.LabelSelectors[0].LabelConstraints[0].Operator = 0
 		},
