@@ -309,3 +309,10 @@ func TestTheExampleOfADescriptionOfPoolsIsRead(t *testing.T) {
 		}
 	}
 }
+
+func TestServeRefusesADescriptionOfPoolsThatIsNone(t *testing.T) {
+	code, _, errOut := command(t, "", "autoscaler", "serve", "--pools", "no/such.yaml")
+	if want := "autoscaler: opening pools: open no/such.yaml"; code != exitBadInput || !strings.HasPrefix(errOut, want) {
+		t.Errorf("exit %d: %s, want %s", code, errOut, want)
+	}
+}

@@ -50,19 +50,25 @@ type engineOptions struct {
 
 func newServeCommand() *cobra.Command {
 	o := engineOptions{loop: controller.Config{Form: controller.Fleet}}
-	mode := string(nodepool.Managed)
+	mode, pools := string(nodepool.Managed), ""
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Scale the RayClusters of this Kubernetes cluster, and answer REST calls",
 		Args:  noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.loop.DefaultMode = nodepool.Mode(mode)
+			config, err := poolsOfFile(pools)
+			if err != nil {
+				return badInput{err}
+			}
+			o.kube.Pools = config
 			return o.run(c.Context(), c.ErrOrStderr())
 		},
 	}
 	o.addFlags(c)
 	f := c.Flags()
 	f.StringSliceVar(&o.kube.Namespaces, "namespaces", nil, "serve only RayClusters of these namespaces (default all)")
+	f.StringVar(&pools, "pools", "", "a file that describes pools of nodes, above all those that have none now (docs/reference/gpus.md)")
 	f.StringVar(&o.kube.KubernetesTokenFile, "gcs-kubernetes-token-file", "",
 		"token of a ServiceAccount that may do ray:write on RayClusters and nothing else, sent to heads with enableK8sTokenAuth, which all see it (default: such heads are not called)")
 	f.StringVar(&mode, "mode", mode, "mode of RayClusters without the annotation heliostat.dev/mode: managed, shadow or off")

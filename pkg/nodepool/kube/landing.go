@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -46,10 +47,11 @@ func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) landed {
 		return known
 	}
 	now := landed{uid: cluster.UID, generation: cluster.Generation, view: view}
+	places := slices.Concat(view.nodes, view.declared)
 	for i := range cluster.Groups {
-		now.list = append(now.list, cluster.Groups[i].Pod.Land(view.nodes))
+		now.list = append(now.list, cluster.Groups[i].Pod.Land(places))
 		now.gpus = append(now.gpus, nodepool.GPUReader{}.Reported(&cluster.Groups[i], view.nodes))
-		now.slices = append(now.slices, nodepool.GPUReader{}.SlicesOf(&cluster.Groups[i].Pod, view.nodes))
+		now.slices = append(now.slices, nodepool.GPUReader{}.SlicesOf(&cluster.Groups[i].Pod, places))
 		now.visible = append(now.visible, nodepool.GPUReader{}.SeesGPUs(&cluster.Groups[i].Pod, view.nodes))
 	}
 	l.byKey[cluster.Key] = now

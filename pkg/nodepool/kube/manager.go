@@ -146,6 +146,7 @@ func (m *Manager) wire() error {
 	}
 	m.source = source
 	m.nodes = newNodes(m.core.Nodes(), m.options.Logger, m.enqueueAll)
+	m.nodes.declared = m.options.Pools.Shapes(nodepool.GPUReader{})
 	m.provisioners = newProvisioners(func(namespace string) eventClient { return m.core.Events(namespace) }, m.options.Namespaces, m.options.Logger)
 	m.namespaces = newNamespaces(m.core.Namespaces(), m.options.Logger, m.enqueueAll)
 	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.provisioners), m.manager.Add(m.namespaces))

@@ -36,6 +36,9 @@ type nodes struct {
 	byName    map[string]nodepool.Node
 	forbidden bool
 
+	// declared are the shapes of pools that are configured; nobody changes them.
+	declared []nodepool.Node
+
 	landings landings
 }
 
@@ -44,6 +47,8 @@ type nodeView struct {
 	// nodes is sorted by name; it says nothing unless known.
 	nodes []nodepool.Node
 	known bool
+	// declared are shapes of pools that could get a node.
+	declared []nodepool.Node
 	// forbidden: this process may not read nodes.
 	forbidden bool
 }
@@ -82,7 +87,7 @@ func (n *nodes) publish(ctx context.Context) {
 		case <-n.dirty:
 		}
 		n.mu.Lock()
-		view := &nodeView{known: n.byName != nil, forbidden: n.forbidden}
+		view := &nodeView{known: n.byName != nil, forbidden: n.forbidden, declared: n.declared}
 		view.nodes = slices.SortedFunc(maps.Values(n.byName), func(a, b nodepool.Node) int { return strings.Compare(a.Name, b.Name) })
 		n.mu.Unlock()
 		n.view.Store(view)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -275,5 +276,26 @@ func TestANodeIsTheSameWhileOnlyItsProcessesChange(t *testing.T) {
 	}
 	if before := report("15000", "true"); !before.Equal(report("20", "true")) || before.Equal(report("15000", "false")) || before.GPUs == nil || len(before.GPUs.PerCard) != 1 {
 		t.Errorf("node %+v", before.GPUs)
+	}
+}
+
+func TestTheDeclaredShapeOfAPoolWithoutNodesIsAPlaceToLand(t *testing.T) {
+	config, err := ReadPools(strings.NewReader("pools: [{name: mig, shape: {allocatable: {nvidia.com/mig-1g.5gb: 56}, labels: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB}}}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
+	n.view.Store(&nodeView{known: true, declared: config.Shapes(nodepool.GPUReader{})})
+	cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{
+		{Index: 0, Name: "small", Max: 1, Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/mig-1g.5gb": raydemand.One}}},
+		{Index: 1, Name: "large", Max: 1, Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/mig-3g.20gb": raydemand.One}}},
+	}}
+	n.addTo(&cluster)
+	small, large := cluster.Groups[0], cluster.Groups[1]
+	if diff := cmp.Diff([]string{"mig"}, small.Landing.Pools); diff != "" || small.Landing.Nodes != 0 || small.Slices[0].MemoryMiB == nil || *small.Slices[0].MemoryMiB != 4864 {
+		t.Errorf("group small: %+v, %+v", small.Landing, small.Slices)
+	}
+	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != GroupNoNode || !large.Landing.Nowhere() {
+		t.Errorf("findings %+v", cluster.Findings)
 	}
 }

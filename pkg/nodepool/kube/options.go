@@ -25,6 +25,8 @@ type Options struct {
 	// KubernetesTokenFile holds the token for heads with enableK8sTokenAuth, of a ServiceAccount that may do ray:write and
 	// nothing else: each such head sees it. Empty means that those heads are not called.
 	KubernetesTokenFile string
+	// Pools are what is configured about the pools of nodes; their declared shapes are places to land.
+	Pools nodepool.PoolsConfig
 	// Logger is required.
 	Logger *slog.Logger
 }
