@@ -61,17 +61,20 @@ func (r GPUReader) unasked(landing []*Node) *ReportedGPUs {
 
 func (r GPUReader) granted(devices raydemand.Amount, names []string, landing []*Node) *ReportedGPUs {
 	reported := &ReportedGPUs{Value: &devices}
-	kinds := map[string]bool{}
+	kinds := map[gpuKind]bool{}
 	for _, node := range landing {
-		read := r.Read(node.object())
-		kinds[describeGPUs(read)] = true
-		shared := read.Kind == gpuinfo.TimeSliced || read.Kind == gpuinfo.MPS
-		if n := int64(devices / raydemand.One); shared && n > 1 {
+		kind := r.kindOf(node)
+		kinds[kind] = true
+		if n := int64(devices / raydemand.One); kind.shared() && n > 1 {
 			reported.Shares = n
 		}
 	}
 	const mostKinds = 3
-	told := slices.Sorted(maps.Keys(kinds))
+	told := make([]string, 0, len(kinds))
+	for kind := range kinds {
+		told = append(told, kind.String())
+	}
+	slices.Sort(told)
 	if len(told) > mostKinds {
 		told = append(told[:mostKinds], fmt.Sprintf("%d more kinds", len(told)-mostKinds))
 	}
@@ -141,27 +144,76 @@ func (n *Node) object() NodeObject {
 	return object
 }
 
-// describeGPUs is a kind of node in a few words: "mig 1g.10gb of NVIDIA-H100-80GB-HBM3", "time-sliced ×4 Tesla-T4".
-func describeGPUs(read NodeGPUs) string {
-	words := string(read.Kind)
-	if read.Kind == gpuinfo.UnknownKind {
-		words = "kind unknown"
-	}
-	if read.Replicas != nil && *read.Replicas > 1 {
-		words += fmt.Sprintf(" ×%d", *read.Replicas)
-	}
-	if read.Profile != nil {
-		words += " " + *read.Profile + " of"
-	}
-	if read.Product != nil {
-		words += " " + *read.Product
-	}
-	return strings.TrimSuffix(words, " of")
+// gpuKind is what sets the GPUs of one node apart from another's, in words for people.
+type gpuKind struct {
+	kind             gpuinfo.Kind
+	replicas         int64
+	profile, product string
 }
 
-func countOf(nodes []*Node) string {
-	if len(nodes) == 1 {
-		return "1 node"
+func (r GPUReader) kindOf(node *Node) gpuKind {
+	read := node.GPUs
+	if read == nil {
+		fresh := r.Read(node.object())
+		read = &fresh
 	}
-	return fmt.Sprintf("%d nodes", len(nodes))
+	k := gpuKind{kind: read.Kind}
+	if read.Replicas != nil {
+		k.replicas = *read.Replicas
+	}
+	if read.Profile != nil {
+		k.profile = *read.Profile
+	}
+	if read.Product != nil {
+		k.product = *read.Product
+	}
+	return k
+}
+
+func (k gpuKind) shared() bool { return k.kind == gpuinfo.TimeSliced || k.kind == gpuinfo.MPS }
+
+// String is for example "mig 1g.10gb of NVIDIA-H100-80GB-HBM3" or "time-sliced ×4 Tesla-T4".
+func (k gpuKind) String() string {
+	words := []string{string(k.kind)}
+	if k.kind == gpuinfo.UnknownKind {
+		words[0] = "kind unknown"
+	}
+	if k.replicas > 1 {
+		words = append(words, fmt.Sprintf("×%d", k.replicas))
+	}
+	if k.profile != "" {
+		words = append(words, k.profile)
+	}
+	if k.profile != "" && k.product != "" {
+		words = append(words, "of")
+	}
+	if k.product != "" {
+		words = append(words, k.product)
+	}
+	return strings.Join(words, " ")
+}
+
+// countOf counts nodes, and apart from them the pools without a node of which only their declaration tells.
+func countOf(nodes []*Node) string {
+	declared := 0
+	for _, node := range nodes {
+		if node.Declared {
+			declared++
+		}
+	}
+	var parts []string
+	if n := len(nodes) - declared; n > 0 {
+		parts = append(parts, plural(n, "node"))
+	}
+	if declared > 0 {
+		parts = append(parts, plural(declared, "declared pool"))
+	}
+	return strings.Join(parts, " and ")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -107,6 +107,24 @@ func TestOnlyNodesThatCouldHoldAPodHaveASay(t *testing.T) {
 	}
 }
 
+func TestADeclaredPoolReportsBeforeItHasANode(t *testing.T) {
+	g := gpuGroupOf(of("nvidia.com/gpu.shared", 1))
+	declared := gpuNode("pool-a", slicedLabels, of("nvidia.com/gpu.shared", 4))
+	declared.Declared = true
+	got := GPUReader{}.Reported(g, []Node{declared, gpuNode("n", slicedLabels, of("nvidia.com/gpu.shared", 4))})
+	if want := "nvidia.com/gpu.shared on 1 node and 1 declared pool: time-sliced ×4 Tesla-T4"; got.Value == nil || got.Source != want {
+		t.Errorf("reported %v from %q, want %q", got.Value, got.Source, want)
+	}
+}
+
+func TestWhatWasReadOfANodeIsNotReadAgain(t *testing.T) {
+	node := gpuNode("n", wholeLabels, of("nvidia.com/gpu", 4))
+	node.GPUs = &NodeGPUs{Kind: "mps"}
+	if got, want := (GPUReader{}).Reported(gpuGroupOf(of("nvidia.com/gpu", 2)), []Node{node}), "nvidia.com/gpu on 1 node: mps"; got.Source != want || got.Shares != 2 {
+		t.Errorf("source %q and %d shares, want %q and 2", got.Source, got.Shares, want)
+	}
+}
+
 func TestAMismatchIsAFindingWithItsFix(t *testing.T) {
 	reported := func(n int64) *ReportedGPUs {
 		amount := raydemand.Whole(n)

@@ -84,9 +84,9 @@ func declaredGPUs(params, resources map[string]string) (*raydemand.Amount, strin
 
 // flagGPUs is the value of --num-gpus, nil when it is absent or `ray start` would not take it.
 func flagGPUs(words []string) *raydemand.Amount {
-	flags, failure := parseFlags(words)
+	flags, _ := parseFlags(words) // none of words that `ray start` refuses
 	text, set := flags[numGPUs]
-	if failure != "" || !set {
+	if !set {
 		return nil
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
