@@ -82,6 +82,15 @@ func without(all []map[string]any, name string) []map[string]any {
 	})
 }
 
+// The list of groups may have been reordered since: then the patch must do nothing.
+func TestAPatchOfAGroupTestsItsName(t *testing.T) {
+	all := objects(t, "testdata/shows/gpu-limit-differs.yaml")
+	patch := jsonPatch(shellArguments(t, examine(t, all)[0].Fix))
+	if want := `[{"op":"test","path":"/spec/workerGroupSpecs/0/groupName","value":"a100"},`; !strings.HasPrefix(patch, want) {
+		t.Errorf("%s does not begin with %s", patch, want)
+	}
+}
+
 // applied carries the patch out on a copy of the one object.
 func applied(t *testing.T, all []map[string]any, object, patch string) []map[string]any {
 	t.Helper()

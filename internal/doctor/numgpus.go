@@ -19,7 +19,7 @@ var numGPUs = []Check{
 		Why: "neither the operator nor Ray's autoscaler counts GPUs by this name, so nothing that asks for a GPU ever starts the group",
 		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
 			said := g.workers.Resources
-			if _, counted := said[raydemand.GPU]; counted || len(said) == 0 || g.declaresGPUs() || g.accelerated() {
+			if _, counted := said[raydemand.GPU]; counted || len(said) == 0 || g.accelerated() {
 				return
 			}
 			for _, c := range g.asks() {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -22,6 +21,21 @@ func field(t *testing.T, object map[string]any, pointer string, to any) {
 		op = "remove"
 	}
 	maps.Copy(object, edit(t, object, path, op, value).(map[string]any))
+}
+
+// nodeLike is another node of the same kind.
+func nodeLike(t *testing.T, node map[string]any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := map[string]any{}
+	if err := json.Unmarshal(text, &other); err != nil {
+		t.Fatal(err)
+	}
+	field(t, other, "/metadata/name", "another")
+	return other
 }
 
 const worker = "/spec/workerGroupSpecs/0/template/spec"
@@ -51,13 +65,26 @@ func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
 			field(t, all[0], worker+"/containers/0/resources/limits", map[string]any{"cpu": "1", "memory": "1Gi", "nvidia.com/mig-5g.99gb": "1"})
 		}, true},
 		"another node has the mixed strategy": {"mig-strategy", func(t *testing.T, all []map[string]any) {
-			field(t, all[1], "/metadata/labels/nvidia.com~1mig.strategy", "mixed")
+			all[2] = nodeLike(t, all[1])
+			field(t, all[2], "/metadata/labels/nvidia.com~1mig.strategy", "mixed")
 		}, false},
+		"another node has the same strategy": {"mig-strategy", func(t *testing.T, all []map[string]any) {
+			all[2] = nodeLike(t, all[1])
+		}, true},
 		"strategy none": {"mig-strategy", func(t *testing.T, all []map[string]any) {
 			field(t, all[1], "/metadata/labels/nvidia.com~1mig.strategy", "none")
 		}, true},
 		"105 percent of the cores": {"gpu-core-step", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/resources/limits/aliyun.com~1gpu-core.percentage", "105")
+		}, true},
+		"another node does not tell the memory of a card": {"gpu-mem-above-card", func(t *testing.T, all []map[string]any) {
+			all[2] = nodeLike(t, all[1])
+			field(t, all[2], "/metadata/labels", map[string]any{})
+			field(t, all[2], "/status/allocatable/aliyun.com~1gpu-count", nil)
+			field(t, all[2], "/status/capacity/aliyun.com~1gpu-count", nil)
+		}, false},
+		"another node has cards of the same memory": {"gpu-mem-above-card", func(t *testing.T, all []map[string]any) {
+			all[2] = nodeLike(t, all[1])
 		}, true},
 		"memory of a card that is not told": {"gpu-mem-above-card", func(t *testing.T, all []map[string]any) {
 			field(t, all[1], "/metadata/labels", map[string]any{})
@@ -150,9 +177,7 @@ func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := objects(t, "testdata/shows/"+c.code+".yaml")
-			if len(all) == 2 && strings.Contains(name, "live pod") {
-				all = append(all, nil)
-			}
+			all = append(all, map[string]any{"kind": "Secret", "metadata": map[string]any{"name": "place for one more object"}})
 			c.change(t, all)
 			found := codesOf(examine(t, all))
 			if got := slices.Contains(found, c.code); got != c.found {

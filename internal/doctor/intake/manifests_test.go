@@ -64,6 +64,24 @@ func TestNumbersOfManifestsStayWhole(t *testing.T) {
 	}
 }
 
+func TestANodeThatShowsNoConditionsMayWellBeReady(t *testing.T) {
+	for status, want := range map[string]bool{
+		`{}`: true,
+		`{"conditions": [{"type": "Ready", "status": "False"}]}`:   false,
+		`{"conditions": [{"type": "Ready", "status": "Unknown"}]}`: false,
+		`{"conditions": [{"type": "Ready", "status": "True"}]}`:    true,
+	} {
+		objects, err := Read(strings.NewReader(`{"kind": "Node", "metadata": {"name": "a"}, "status": ` + status + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		input, err := Input(objects)
+		if err != nil || input.Objects[0].Node.Landing.Ready != want {
+			t.Errorf("%s: %+v, %v", status, input.Objects[0].Node, err)
+		}
+	}
+}
+
 // A RayJob may select a RayCluster that is there; then it has no spec of one.
 func TestARayJobThatSelectsAClusterIsKept(t *testing.T) {
 	objects, err := Read(strings.NewReader("apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: a}\nspec: {clusterSelector: {ray.io/cluster: llm}}\n"))
