@@ -50,11 +50,11 @@ type refused struct {
 // in between.
 func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 	o.numGPUs = map[string]GroupNumGPUs{}
-	cluster := &o.view.cluster
+	cluster, ray := &o.view.cluster, rayGPUs(o.view)
 	var due []nodepool.NumGPUsTarget
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
-		numbers := GroupNumGPUs{NumGPUs: g.NumGPUs(rayGPUs(o.view, g.Name)), Mode: g.NumGPUsSync}
+		numbers := GroupNumGPUs{NumGPUs: g.NumGPUs(ray[g.Name]), Mode: g.NumGPUsSync}
 		for _, finding := range g.NumGPUsFindings(numbers.NumGPUs) {
 			finding.Object = "RayCluster " + cluster.Key.String()
 			o.findings = append(o.findings, finding)
@@ -73,29 +73,34 @@ func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 	c.tellNumGPUs(r, *o)
 }
 
-// rayGPUs is what the living Ray nodes of a group announce.
-func rayGPUs(v view, group string) nodepool.RayGPUs {
-	var known nodepool.RayGPUs
-	var newest time.Time
-	var all []raydemand.Amount
+// rayGPUs is what the living Ray nodes announce, by group.
+func rayGPUs(v view) map[string]nodepool.RayGPUs {
+	newest := map[string]member{}
 	for _, m := range v.members {
-		if m.Group != group || !m.joined() || len(m.Node.Total) == 0 {
+		if best, known := newest[m.Group]; announces(m) && (!known || m.CreatedAt.After(best.CreatedAt)) {
+			newest[m.Group] = m
+		}
+	}
+	all := make(map[string]nodepool.RayGPUs, len(newest))
+	for _, m := range v.members {
+		if !announces(m) {
 			continue
 		}
-		amount := m.Node.Total[raydemand.GPU]
-		all = append(all, amount)
-		if known.Newest == nil || m.CreatedAt.After(newest) {
-			known.Newest, newest = &amount, m.CreatedAt
+		known := all[m.Group]
+		if known.Newest == nil {
+			amount := newest[m.Group].Node.Total[raydemand.GPU]
+			known.Newest = &amount
 		}
-	}
-	known.Nodes = len(all)
-	for _, amount := range all {
-		if amount == *known.Newest {
+		known.Nodes++
+		if m.Node.Total[raydemand.GPU] == *known.Newest {
 			known.Same++
 		}
+		all[m.Group] = known
 	}
-	return known
+	return all
 }
+
+func announces(m member) bool { return m.joined() && len(m.Node.Total) > 0 }
 
 // syncRefusal says why a group's number is not to be written now, or nil: it is to be, or there is nothing to write.
 func (c *Controller) syncRefusal(r *record, o outcome, g *nodepool.WorkerGroup, n nodepool.NumGPUs) *nodepool.SyncRefusal {
