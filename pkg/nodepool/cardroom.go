@@ -81,17 +81,29 @@ func (g NodeGPUs) CardRoom(shape *PodShape) (pods int64, known bool) {
 	if !asks || len(g.PerCard) == 0 || g.Kind != ask.kind {
 		return 0, false
 	}
-	for _, card := range g.PerCard {
-		room, ok := ask.roomOn(card)
-		if !ok {
+	rooms := make([]int64, len(g.PerCard))
+	for i, card := range g.PerCard {
+		if rooms[i], known = ask.roomOn(card); !known {
 			return 0, false
 		}
-		if ask.cards > 1 {
-			room = min(room, 1) // the cards of one pod are different ones
-		}
-		pods += room
 	}
-	return pods / ask.cards, true
+	return podsOver(rooms, ask.cards), true
+}
+
+// podsOver is how many pods fit that take a place on so many cards each. The cards of one pod are different ones, so a card serves each pod once
+// at most: with room 5, 1 and 1 two pods of two cards fit, not three.
+func podsOver(rooms []int64, cards int64) int64 {
+	const boundless = 1 << 40
+	for pods := int64(boundless); ; {
+		places := int64(0)
+		for _, room := range rooms {
+			places += min(room, pods)
+		}
+		if places/cards >= pods {
+			return pods
+		}
+		pods = places / cards
+	}
 }
 
 // roomOn is how often the card's part of a pod fits on one card.
