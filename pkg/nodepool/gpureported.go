@@ -24,32 +24,32 @@ type ReportedGPUs struct {
 // Reported says how many GPUs a pod of the group gets on the nodes that it could land on. What the plugin announces decides what the
 // limit of the Ray container means: a card, a MIG instance, a share of either. An amount of GPU memory is of one card. Ray counts
 // what a container sees, so each of these is one GPU to it, whatever it can do.
-func (r GPUReader) Reported(g *WorkerGroup, nodes []Node) *ReportedGPUs {
-	devices, names, problem := r.devices(g.GPUs.Limits)
+func (g GPUReader) Reported(group *WorkerGroup, nodes []Node) *ReportedGPUs {
+	devices, names, problem := g.devices(group.GPUs.Limits)
 	switch {
 	case problem != "":
 		return &ReportedGPUs{Source: problem}
-	case len(names) == 0 && g.GPUs.Claims:
+	case len(names) == 0 && group.GPUs.Claims:
 		return &ReportedGPUs{Source: "a DRA claim gives no number"}
-	case len(names) == 0 && g.announcedGPUs() == 0:
+	case len(names) == 0 && group.announcedGPUs() == 0:
 		return &ReportedGPUs{Source: "no GPU is asked for"}
 	}
-	landing := g.Pod.landing(nodes)
+	landing := group.Pod.landing(nodes)
 	if len(landing) == 0 {
 		return &ReportedGPUs{Source: "no node could hold a pod of the group"}
 	}
 	if len(names) == 0 {
-		return r.unasked(landing)
+		return g.unasked(landing)
 	}
-	return r.granted(devices, names, landing)
+	return g.granted(devices, names, landing)
 }
 
 // unasked is about a group that announces GPUs and asks for none: where no node has any, it gets none. Where one has, the container
 // may see them all.
-func (r GPUReader) unasked(landing []*Node) *ReportedGPUs {
+func (g GPUReader) unasked(landing []*Node) *ReportedGPUs {
 	for _, node := range landing {
 		for name, amount := range node.Allocatable {
-			resource, err := r.Names.Resource(name)
+			resource, err := g.Names.Resource(name)
 			if amount > 0 && (errors.Is(err, gpuinfo.ErrUnknownResource) || err == nil && resource.Role == gpuinfo.Devices) {
 				return &ReportedGPUs{Source: "no GPU is asked for, and node " + node.Name + " has some"}
 			}
@@ -59,11 +59,11 @@ func (r GPUReader) unasked(landing []*Node) *ReportedGPUs {
 	return &ReportedGPUs{Value: &none, Source: "no GPU is asked for, and " + countOf(landing) + " that could hold a pod have none"}
 }
 
-func (r GPUReader) granted(devices raydemand.Amount, names []string, landing []*Node) *ReportedGPUs {
+func (g GPUReader) granted(devices raydemand.Amount, names []string, landing []*Node) *ReportedGPUs {
 	reported := &ReportedGPUs{Value: &devices}
 	kinds := map[gpuKind]bool{}
 	for _, node := range landing {
-		kind := r.kindOf(node)
+		kind := g.kindOf(node)
 		kinds[kind] = true
 		if n := int64(devices / raydemand.One); kind.shared() && n > 1 {
 			reported.Shares = n
@@ -84,14 +84,14 @@ func (r GPUReader) granted(devices raydemand.Amount, names []string, landing []*
 
 // devices counts what the Ray container sees as GPUs by its limits: devices add up. Memory and cores beside devices say how much of
 // each; alone they are of one card, or of as many as hundreds of percent make. problem tells a resource that might be a GPU.
-func (r GPUReader) devices(limits Quantities) (sum raydemand.Amount, names []string, problem string) {
+func (g GPUReader) devices(limits Quantities) (sum raydemand.Amount, names []string, problem string) {
 	alone, aloneNames := raydemand.Amount(0), []string(nil)
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		amount := limits[name]
 		if amount <= 0 {
 			continue
 		}
-		resource, err := r.Names.Resource(name)
+		resource, err := g.Names.Resource(name)
 		switch {
 		case errors.Is(err, gpuinfo.ErrNotGPU):
 		case err != nil:
@@ -134,7 +134,7 @@ func (p *PodShape) landing(nodes []Node) []*Node {
 }
 
 // object is the node in the form that GPUReader reads. Annotations and conditions are not kept of it; they tell problems, not kinds.
-func (n *Node) object() NodeObject {
+func (n Node) object() NodeObject {
 	object := NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Allocatable: map[string]int64{}}
 	for name, amount := range n.Allocatable {
 		if strings.Contains(name, "/") {
@@ -151,12 +151,8 @@ type gpuKind struct {
 	profile, product string
 }
 
-func (r GPUReader) kindOf(node *Node) gpuKind {
-	read := node.GPUs
-	if read == nil {
-		fresh := r.Read(node.object())
-		read = &fresh
-	}
+func (g GPUReader) kindOf(node *Node) gpuKind {
+	read := g.of(node)
 	k := gpuKind{kind: read.Kind}
 	if read.Replicas != nil {
 		k.replicas = *read.Replicas

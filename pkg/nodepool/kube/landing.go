@@ -50,7 +50,7 @@ func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) landed {
 	places := slices.Concat(view.nodes, view.declared)
 	for i := range cluster.Groups {
 		now.list = append(now.list, cluster.Groups[i].Pod.Land(places))
-		now.gpus = append(now.gpus, nodepool.GPUReader{}.Reported(&cluster.Groups[i], view.nodes))
+		now.gpus = append(now.gpus, nodepool.GPUReader{}.Reported(&cluster.Groups[i], places))
 		now.slices = append(now.slices, nodepool.GPUReader{}.SlicesOf(&cluster.Groups[i].Pod, places))
 		now.visible = append(now.visible, nodepool.GPUReader{}.SeesGPUs(&cluster.Groups[i].Pod, view.nodes))
 	}

@@ -14,7 +14,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// RayAutoscalerDiffers: Ray's own autoscaler plans a group with another number of GPUs than its pods announce.
+// RayAutoscalerDiffers is the code of the finding that Ray's own autoscaler plans a group with another number of GPUs than its pods announce.
 const RayAutoscalerDiffers = "ray-autoscaler-differs"
 
 // reportRayBelief tells where Ray's own autoscaler would plan with other GPUs than what a pod announces: it takes a group of MIG
