@@ -76,13 +76,13 @@ func (n NodeGPUs) largestCard(resource string) (units int64, known bool) {
 // CardRoom is how many more pods of this shape the node's cards have room for as they are now, by memory, cores and shares of each card: four
 // cards with 15 GiB free have room for none that asks for 16, and for four that ask for 8. It is false where the pod asks for no part of a card, or
 // what is free is not known.
-func (g NodeGPUs) CardRoom(shape *PodShape) (pods int64, known bool) {
+func (n NodeGPUs) CardRoom(shape *PodShape) (pods int64, known bool) {
 	ask, asks := shape.cardAsk()
-	if !asks || len(g.PerCard) == 0 || g.Kind != ask.kind {
+	if !asks || len(n.PerCard) == 0 || n.Kind != ask.kind {
 		return 0, false
 	}
-	rooms := make([]int64, len(g.PerCard))
-	for i, card := range g.PerCard {
+	rooms := make([]int64, len(n.PerCard))
+	for i, card := range n.PerCard {
 		if rooms[i], known = ask.roomOn(card); !known {
 			return 0, false
 		}

@@ -83,8 +83,9 @@ func TestRoomIsCountedCardByCard(t *testing.T) {
 		{"by cores", share(1, 1000, 60), hami, 1, true},
 		{"by shares", share(1, 1000, 10), hami, 5, true},
 		{"two cards of each pod, by memory of 1 and 2", share(2, 3000, 0), hami, 1, true},
+		{"by memory of 1 and 3, of which one card serves a pod once", share(2, 2001, 0), hami, 1, true},
 		{"by shares of 2 and 3", share(2, 1000, 0), hami, 2, true},
-		{"a card serves a pod once", share(2, 4000, 60), hami, 0, true},
+		{"one card alone is not two", share(2, 4000, 60), hami, 0, true},
 		{"whole cards are not counted here", asking(quantities("nvidia.com/gpu", 1)), hami, 0, false},
 	}
 	for _, test := range tests {

@@ -27,19 +27,19 @@ const (
 
 // CheckGPUs tells what is wrong with what a pod asks for, whatever nodes there are. Field of each finding is the resource; who knows the object
 // puts the rest in front.
-func (r GPUReader) CheckGPUs(shape *PodShape) []raydemand.Finding {
+func (g GPUReader) CheckGPUs(shape *PodShape) []raydemand.Finding {
 	var list []raydemand.Finding
 	for _, name := range slices.Sorted(maps.Keys(shape.Requests)) {
-		if finding, wrong := r.checkName(shape, name); wrong {
+		if finding, wrong := g.checkName(shape, name); wrong {
 			list = append(list, finding)
 		}
 	}
 	return append(list, checkACK(shape)...)
 }
 
-func (r GPUReader) checkName(shape *PodShape, name string) (raydemand.Finding, bool) {
+func (g GPUReader) checkName(shape *PodShape, name string) (raydemand.Finding, bool) {
 	amount := shape.Requests[name]
-	resource, err := r.Names.Resource(name)
+	resource, err := g.Names.Resource(name)
 	finding := raydemand.Finding{Severity: raydemand.Error, Field: name, Seen: amount.String()}
 	switch {
 	case errors.Is(err, gpuinfo.ErrNotGPU):
@@ -134,13 +134,13 @@ func (a SliceAnswer) DifferFinding() (raydemand.Finding, bool) {
 // SeesGPUs returns the nodes on which a pod of this shape could see cards that it did not ask for: it asks for none, its Ray container does not
 // hide them, and the node has some of NVIDIA's. Where the NVIDIA runtime is the default one, images that set NVIDIA_VISIBLE_DEVICES=all, as
 // CUDA's do, see every card of the node (NVIDIA device plugin, README). GKE's nodes do not have that runtime.
-func (r GPUReader) SeesGPUs(shape *PodShape, nodes []Node) []string {
-	if shape.HidesGPUs || shape.Claims || len(r.wants(shape)) > 0 {
+func (g GPUReader) SeesGPUs(shape *PodShape, nodes []Node) []string {
+	if shape.HidesGPUs || shape.Claims || len(g.wants(shape)) > 0 {
 		return nil
 	}
 	var names []string
 	for _, node := range shape.landing(nodes) {
-		if !onGKE(node) && r.of(node).hasNVIDIA() {
+		if !onGKE(node) && g.of(node).hasNVIDIA() {
 			names = append(names, node.Name)
 		}
 	}

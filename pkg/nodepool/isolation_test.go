@@ -46,3 +46,31 @@ func TestTheRayClusterGoesBeforeTheDefaultOfItsNamespace(t *testing.T) {
 		}
 	}
 }
+
+func TestAGroupIsAllowedByTheWeakestOfItsSlices(t *testing.T) {
+	group := func(isolations ...gpuinfo.Isolation) *nodepool.WorkerGroup {
+		g := &nodepool.WorkerGroup{}
+		for _, isolation := range isolations {
+			g.Slices = append(g.Slices, nodepool.SliceAnswer{Slice: nodepool.Slice{Isolation: isolation}})
+		}
+		return g
+	}
+	tests := []struct {
+		name     string
+		required nodepool.RequiredIsolation
+		group    *nodepool.WorkerGroup
+		want     bool
+	}{
+		{"no GPU", nodepool.RequireHardware, group(), true},
+		{"instances", nodepool.RequireHardware, group(gpuinfo.Hardware, gpuinfo.Hardware), true},
+		{"an instance and a share", nodepool.RequireHardware, group(gpuinfo.Hardware, gpuinfo.NoIsolation), false},
+		{"a capped share", nodepool.RequireLimit, group(gpuinfo.Limit), true},
+		{"nothing is required", nodepool.AnyIsolation, group(gpuinfo.NoIsolation), true},
+		{"nothing is said", "", group(gpuinfo.UnknownIsolation), true},
+	}
+	for _, test := range tests {
+		if got := test.required.AllowsGroup(test.group); got != test.want {
+			t.Errorf("%s: allowed %t, want %t", test.name, got, test.want)
+		}
+	}
+}

@@ -50,17 +50,17 @@ func (s Slice) Each(numGPUs raydemand.Amount) (memoryMiB *int64, computeFraction
 // SlicesOf tells what the GPUs of one pod of this shape are, one Slice for each resource that hands out devices or memory of them, by name.
 // Memory and cores that come beside devices say how much of each device is meant. Where the pod could land on nodes that make different
 // things of the same name, as pools with and without MIG do of nvidia.com/gpu, it is the least favourable one, and Differ says so.
-func (r GPUReader) SlicesOf(shape *PodShape, nodes []Node) []SliceAnswer {
-	wants := r.wants(shape)
+func (g GPUReader) SlicesOf(shape *PodShape, nodes []Node) []SliceAnswer {
+	wants := g.wants(shape)
 	if len(wants) == 0 {
 		return nil
 	}
 	var read []NodeGPUs
 	for _, node := range shape.landing(nodes) {
-		read = append(read, r.of(node))
+		read = append(read, g.of(node))
 	}
 	if len(read) == 0 {
-		read = []NodeGPUs{r.selected(shape)}
+		read = []NodeGPUs{g.selected(shape)}
 	}
 	answers := make([]SliceAnswer, len(wants))
 	for i, want := range wants {
@@ -77,17 +77,17 @@ type SliceAnswer struct {
 }
 
 // of reads a node, or takes what was read of it already.
-func (r GPUReader) of(node *Node) NodeGPUs {
+func (g GPUReader) of(node *Node) NodeGPUs {
 	if node.GPUs != nil {
 		return *node.GPUs
 	}
-	return r.Read(node.object())
+	return g.Read(node.object())
 }
 
 // selected is a node of which nothing is known but that it has the labels of the template's nodeSelector and no label more. It proves a
 // profile or a way of sharing. That cards are whole it proves only where feature discovery's product is selected, which names what is not.
-func (r GPUReader) selected(shape *PodShape) NodeGPUs {
-	read := r.Read(NodeObject{Labels: shape.Selector})
+func (g GPUReader) selected(shape *PodShape) NodeGPUs {
+	read := g.Read(NodeObject{Labels: shape.Selector})
 	if read.Kind == gpuinfo.Whole && shape.Selector[labelProduct] == "" {
 		read.Kind, read.Isolation = gpuinfo.UnknownKind, gpuinfo.UnknownIsolation
 	}
@@ -103,11 +103,11 @@ type want struct {
 }
 
 // wants finds the resources that hand out GPUs: devices, or without any the memory that is handed out alone, or cores.
-func (r GPUReader) wants(shape *PodShape) []want {
+func (g GPUReader) wants(shape *PodShape) []want {
 	var devices, memories, cores []want
 	for _, name := range slices.Sorted(maps.Keys(shape.Requests)) {
 		units := whole(shape.Requests[name])
-		resource, err := r.Names.Resource(name)
+		resource, err := g.Names.Resource(name)
 		if err != nil || units <= 0 {
 			continue
 		}
