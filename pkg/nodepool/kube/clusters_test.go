@@ -36,6 +36,7 @@ type apiServer struct {
 	stored   map[string]any
 	patched  metav1.Status
 	requests []*http.Request
+	answered func() // runs after each answer to a PATCH
 }
 
 func (s *apiServer) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -48,6 +49,9 @@ func (s *apiServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
+	}
+	if request.Method == http.MethodPatch && s.answered != nil {
+		s.answered()
 	}
 	return &http.Response{
 		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}},
