@@ -67,6 +67,8 @@ func TestASliceIsWhatTheNodesMakeOfTheResource(t *testing.T) {
 		{"a whole card", quantities("nvidia.com/gpu", 1), quantities("nvidia.com/gpu", 1), t4 + "1", "1 whole 15360 1.000 hardware"},
 		{"time-slicing promises neither memory nor compute", quantities("nvidia.com/gpu", 2), quantities("nvidia.com/gpu", 4), t4 + "4", "2 time-sliced ? ? none"},
 		{"an MPS client has its part", quantities("nvidia.com/gpu", 1), quantities("nvidia.com/gpu", 4), t4 + "4 n/gpu.sharing-strategy=mps", "1 mps 3840 0.250 limit"},
+		{"GKE's MPS on a partition", quantities("nvidia.com/gpu", 1), quantities("nvidia.com/gpu", 14),
+			"cloud.google.com/gke-gpu-partition-size=3g.20gb cloud.google.com/gke-gpu-sharing-strategy=mps cloud.google.com/gke-max-shared-clients-per-gpu=2", "1 mps 3g.20gb ? ? limit"},
 		{"an instance under the plain name", quantities("nvidia.com/gpu", 1), quantities("nvidia.com/gpu", 7), single, "1 mig 1g.5gb 4864 0.143 hardware"},
 		{"an instance under its own name has the memory of the node's label", quantities("nvidia.com/mig-3g.40gb", 1), quantities("nvidia.com/mig-3g.40gb", 2), mixed, "1 mig 3g.40gb 40448 0.429 hardware"},
 		{"without a label that of the product's table", quantities("nvidia.com/mig-1g.10gb", 1), quantities("nvidia.com/mig-1g.10gb", 7), mixed, "1 mig 1g.10gb 9984 0.143 hardware"},

@@ -206,7 +206,8 @@ func (w want) device(s *Slice, node NodeGPUs) {
 		if memory := node.MemoryMiB[w.resource.Name]; memory > 0 {
 			s.MemoryMiB = &memory
 		}
-		if node.Replicas != nil && *node.Replicas > 0 {
+		// Shares of an instance are no known part of a card.
+		if s.Profile = node.Profile; s.Profile == nil && node.Replicas != nil && *node.Replicas > 0 {
 			fraction := 1 / float64(*node.Replicas)
 			s.ComputeFraction = &fraction
 		}
