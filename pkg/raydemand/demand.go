@@ -11,6 +11,8 @@ type Request struct {
 	// Selectors are alternatives in order of preference; the first that can be had counts. None, or an empty
 	// one, means any node.
 	Selectors []Selector `json:"labelSelectors,omitempty"`
+	// Slice is what is asked of each GPU beyond its number; nil is nothing. The bundle then has GPUs: see Sliced.
+	Slice *SliceWish `json:"slice,omitempty"`
 }
 
 // Strategy is a placement group's strategy as Ray names it.
