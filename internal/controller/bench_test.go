@@ -22,7 +22,7 @@ func BenchmarkCycleAtRest(b *testing.B) {
 	}
 	c, err := New(w.kube, func(context.Context, nodepool.Cluster) (Ray, error) {
 		return gcs.Dial(gcs.Config{Address: head.Addr()})
-	}, Config{ReadsPerSecond: 1e9})
+	}, Config{ReadsPerSecond: 1e6})
 	if err != nil {
 		b.Fatal(err)
 	}
