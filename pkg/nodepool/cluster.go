@@ -128,6 +128,8 @@ type Cluster struct {
 	// ProvisionersSeen says that the Events of node autoscalers are read, so that silence about a pod means that none is
 	// going to add a node for it.
 	ProvisionersSeen bool
+	// Pools are the pools of nodes of the whole Kubernetes cluster, by name; nil while nodes are not known. It is shared: nobody changes it.
+	Pools []PoolRoom
 	// Refused says that the operator refuses the spec (Event InvalidRayClusterSpec): until it is mended nothing that is
 	// written to any group has an effect. A finding tells why.
 	Refused bool
@@ -192,6 +194,8 @@ type WorkerGroup struct {
 	// GPUs is what the spec says about the GPUs of one worker. Reported is what the nodes say; nil while they are not known.
 	GPUs     GPUSpec
 	Reported *ReportedGPUs
+	// PoolPods are the pools that a pod of the group could land on, by name; nil while nodes are not known.
+	PoolPods []PoolPods
 	// NumGPUsSync says whether Heliostat may write the number of GPUs that the device plugin reports into the spec
 	// (annotation heliostat.dev/num-gpus-sync).
 	NumGPUsSync SyncMode

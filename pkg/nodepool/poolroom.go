@@ -1,0 +1,65 @@
+package nodepool
+
+// PoolRoom is a pool of nodes and what its own autoscaler may still add to it. What is not known is nil, and means that it may: a pending pod can
+// still wake the pool.
+type PoolRoom struct {
+	// Pool is its name; empty for all nodes that no label assigns to a pool.
+	Pool string `json:"name"`
+	// Source is who says how far it may grow: cluster-autoscaler, karpenter or configuration; empty where nobody does.
+	Source string `json:"source,omitempty"`
+	// Nodes are those that are there. Cordoned ones and ones that are not ready count too, as they do for the autoscaler of the pool; nodes that
+	// it asked for and that have not registered do not, so that a pod which waits for one is not counted a second time by its node.
+	Nodes    int64  `json:"nodes"`
+	MinNodes *int64 `json:"minNodes"`
+	MaxNodes *int64 `json:"maxNodes"`
+	// MayAddNodes is MaxNodes less Nodes, never below 0.
+	MayAddNodes *int64 `json:"mayAddNodes"`
+	// Limits bound what all nodes of the pool have together (Karpenter); Used is the capacity of Nodes in the resources that are limited.
+	Limits Quantities `json:"limits,omitempty"`
+	Used   Quantities `json:"used,omitempty"`
+}
+
+// PoolPods is how many pods of one worker group a pool holds, and how many more it could. All but Bound and FreeNow are numbers for empty nodes,
+// so that they are what the group can have there in total and no pod is counted twice, whether it runs, is pending, or is yet to be created.
+type PoolPods struct {
+	Pool string `json:"pool"`
+	// PerNode is how many an empty node of the pool holds, by its largest node or its declared shape: requests against what the node announces for
+	// pods, and parts of cards card by card. What DaemonSets take is not known. 0: there is neither a node nor a shape to tell.
+	PerNode int64 `json:"perNode"`
+	// Holds is how many all nodes that are there would hold, were they empty. Nodes that are cordoned or not ready hold none.
+	Holds int64 `json:"holds"`
+	// Bound are the pods of this group that are bound to a node of the pool and neither failed nor leaving.
+	Bound int64 `json:"bound"`
+	// FreeNow is how many fit beside all pods that run on the pool's nodes now, of whomever they are; nil where that is not known.
+	FreeNow *int64 `json:"freeNow"`
+	// MayAddNodes is the pool's; MayAddPods is how many nodes that may still be added would hold together. nil: unknown, so it may add.
+	MayAddNodes *int64 `json:"mayAddNodes"`
+	MayAddPods  *int64 `json:"mayAddPods"`
+}
+
+// Most is how many pods of the group the pool can have in total, those that it has counted in; false where nothing bounds it.
+func (p PoolPods) Most() (pods int64, bounded bool) {
+	if p.MayAddPods == nil {
+		return 0, false
+	}
+	here := p.Holds
+	if p.FreeNow != nil {
+		here = min(here, p.Bound+*p.FreeNow)
+	}
+	// A pod that is there has its place, whatever was read of its node since.
+	return max(here, p.Bound) + *p.MayAddPods, true
+}
+
+// MostPods is how many pods of the group all pools that could take one can have in total, and these pools; pods that run and pods that are pending
+// count towards it alike. It is false where nothing bounds one of the pools, or no pool is known. Groups that share a pool are each told all of it.
+func (g *WorkerGroup) MostPods() (pods int64, pools []string, bounded bool) {
+	for _, pool := range g.PoolPods {
+		most, known := pool.Most()
+		if !known {
+			return 0, nil, false
+		}
+		pods += most
+		pools = append(pools, pool.Pool)
+	}
+	return pods, pools, len(pools) > 0
+}
