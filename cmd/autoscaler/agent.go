@@ -29,7 +29,8 @@ func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
 		Use:   "agent --node NAME",
 		Short: "Tells of this machine's GPUs in an annotation of its node, for Heliostat to read",
 		Long: "Asks NVIDIA's driver for each card's free memory, MIG layout and health, and writes them into the node's annotation " + nodepool.AgentAnnotation + "\n" +
-			"when they change. It changes no card. deploy/agent.yaml runs it on each GPU node.",
+			"when they change. A fatal XID makes a card unhealthy until the agent is started anew. It changes no card. deploy/agent.yaml runs it on\n" +
+			"each GPU node.",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), open, cmd.ErrOrStderr()) },
 	}
@@ -78,13 +79,16 @@ type agent struct {
 	confirmed time.Time
 	// seen are cards as they were last read in full: a lost one tells nothing of itself.
 	seen map[int]gpuinfo.Card
+	// watching: the driver tells of XIDs. heard are those since the last reading, faults those that made a card unhealthy.
+	watching bool
+	heard    map[heard]bool
+	faults   faults
 }
 
-// loop reads at once and then after each interval, until ctx ends. That the API server does not answer is told and tried again; that
+// loop reads at once, then after each interval and each fatal XID, until ctx ends. That the API server does not answer is told and tried again; that
 // the driver does not answer ends it: after an upgrade of the driver, only a new process loads the new library.
 func (a *agent) loop(ctx context.Context, interval time.Duration) error {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
+	a.watch() // before the first reading, so that nothing is lost between them
 	for {
 		var unpublished publishError
 		switch err := a.step(ctx, time.Now()); {
@@ -95,10 +99,8 @@ func (a *agent) loop(ctx context.Context, interval time.Duration) error {
 		case err != nil:
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !a.wait(ctx, interval) {
 			return nil
-		case <-ticker.C:
 		}
 	}
 }
@@ -113,6 +115,7 @@ const refresh = time.Hour
 
 // step reads the cards once and publishes what changed.
 func (a *agent) step(ctx context.Context, now time.Time) error {
+	clear(a.heard)
 	inventory, err := a.driver.Inventory()
 	if err != nil {
 		return fmt.Errorf("reading the cards: %w", err)

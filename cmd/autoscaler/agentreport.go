@@ -17,7 +17,9 @@ func (a *agent) report(inventory gpuinfo.Inventory) (nodepool.AgentReport, error
 			return report, fmt.Errorf("reading the MIG instances of card %d: the driver does not tell them to this process: "+
 				"it takes root or CAP_SYS_ADMIN, in a container NVIDIA_MIG_MONITOR_DEVICES=all too", card.Index)
 		}
-		report.Cards = append(report.Cards, agentCard(a.remembered(card)))
+		published := agentCard(a.remembered(card))
+		a.faults.mark(&published)
+		report.Cards = append(report.Cards, published)
 	}
 	return report, nil
 }

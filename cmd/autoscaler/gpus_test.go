@@ -10,22 +10,38 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// fakeDriver tells one inventory, or fails.
+// fakeDriver tells one inventory and some XIDs, or fails.
 type fakeDriver struct {
 	inventory gpuinfo.Inventory
 	err       error
 	closed    int
+	// xids are told one by one, and then silence is called. deaf is the answer of a driver that tells of none.
+	xids      []gpuinfo.XIDEvent
+	silence   func() error
+	unwatched []int
+	deaf      error
 }
 
 func (f *fakeDriver) Inventory() (gpuinfo.Inventory, error) { return f.inventory, f.err }
 func (f *fakeDriver) Close() error                          { f.closed++; return nil }
-func (f *fakeDriver) open() (gpuDriver, error)              { return f, nil }
+func (f *fakeDriver) WatchXIDs() ([]int, error)             { return f.unwatched, f.deaf }
+
+func (f *fakeDriver) NextXID(time.Duration) (event gpuinfo.XIDEvent, happened bool, err error) {
+	if len(f.xids) == 0 {
+		return event, false, f.silence()
+	}
+	event, f.xids = f.xids[0], f.xids[1:]
+	return event, true, nil
+}
+
+func (f *fakeDriver) open() (gpuDriver, error) { return f, nil }
 
 func a100Card(index int) gpuinfo.Card {
 	total, free := gpuinfo.MiB(40960), gpuinfo.MiB(40442)
@@ -57,7 +73,9 @@ func gpus(t *testing.T, driver *fakeDriver, processes fs.FS, args ...string) (st
 func twoCards() *fakeDriver {
 	held := gpuinfo.MiB(300)
 	on := uint32(0)
+	uncorrected := uint64(3)
 	first := a100Card(0)
+	first.Uncorrected, first.Rows = &uncorrected, &gpuinfo.RemappedRows{Corrected: 1, Uncorrected: 1, Pending: true}
 	first.Processes = []gpuinfo.Process{{PID: 7, Kind: "compute", Memory: &held}, {PID: 8, Kind: "mps"}}
 	second := cutA100(1, gpuinfo.Instance{Profile: "3g.20gb", Start: 0}, gpuinfo.Instance{Profile: "1g.5gb+me", Start: 4})
 	second.Processes = []gpuinfo.Process{{PID: 9, Kind: "compute", Memory: &held, Instance: &on}}
@@ -77,6 +95,9 @@ CARD  PRODUCT         MIB    FREE MIB  MIG  HEALTHY
 0     A100-SXM4-40GB  40960  40442     off  yes
 1     A100-SXM4-40GB  40960  40442     on   yes
 
+CARD  UNCORRECTED ERRORS  REMAPPED ROWS    RETIRED PAGES
+0     3                   2, more pending  -
+
 CARD  INSTANCES, WITH WHERE ON THE MEMORY AXIS THEY BEGIN
 1     3g.20gb@0 1g.5gb+me@4
 
@@ -85,7 +106,12 @@ CARD  PROCESS  KIND     MIB  INSTANCE
 0     8        mps      -    -
 1     9        compute  300  0
 
+XIDs are seen by autoscaler agent only: this is one look
+
 PROBLEMS
+rows-pending: card 0: memory rows are remapped at the next reset of the card; until then the driver
+  keeps work off them
+errors-uncorrected: card 0: 3 memory errors since the last reset that ECC could not correct
 process-outside-pods: card 0: process 7 (compute, 300 MiB) is in no pod: no scheduler knows of it
 `
 	if diff := cmp.Diff(want, out); err != nil || diff != "" {
@@ -113,6 +139,9 @@ status: {allocatable: ` + units + `, capacity: ` + units + `}
 func TestGPUsComparesTheDriverWithTheNode(t *testing.T) {
 	out, err := gpus(t, twoCards(), fstest.MapFS{}, "--node-file", nodeFileOf(t, `{nvidia.com/gpu: 1, nvidia.com/mig-1g.5gb: 7}`))
 	want := `PROBLEMS
+rows-pending: card 0: memory rows are remapped at the next reset of the card; until then the driver
+  keeps work off them
+errors-uncorrected: card 0: 3 memory errors since the last reset that ECC could not correct
 cards-differ: node gpu-1 has 3 cards by its labels, the driver 2
 units-differ: node gpu-1 announces nvidia.com/mig-1g.5gb 7, the driver has 0 that can be used
 units-differ: node gpu-1 announces nvidia.com/mig-1g.5gb.me 0, the driver has 1 that can be used
@@ -139,7 +168,7 @@ func TestGPUsWritesJSONWithAllKeys(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"index", "uuid", "product", "memoryMiB", "usedMiB", "freeMiB", "mig", "processes", "uncorrectedErrors", "remappedRows", "healthy", "problem"} {
+	for _, key := range []string{"index", "uuid", "product", "memoryMiB", "usedMiB", "freeMiB", "mig", "processes", "uncorrectedErrors", "remappedRows", "retiredPages", "healthy", "problem"} {
 		if _, set := report.Cards[0][key]; !set {
 			t.Errorf("a card has no %s", key)
 		}

@@ -13,17 +13,23 @@ import (
 // gpusWidth is how many columns the tables of `gpus` have at most.
 const gpusWidth = 100
 
-// writeGPUs writes cards, instances and processes, each as a table where there are any, and then the findings.
+// oneLook is what the tables cannot show.
+const oneLook = "XIDs are seen by autoscaler agent only: this is one look"
+
+// writeGPUs writes cards, memory errors, instances and processes, each as a table where there are any, and then the findings.
 func writeGPUs(out io.Writer, report gpusReport) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "driver %s, %d cards\n", report.Driver, len(report.Cards))
 	if len(report.Cards) > 0 {
 		text.WriteString("\n" + cardTable(report.Cards))
 	}
-	for _, table := range []string{instanceTable(report.Cards), processTable(report.Cards)} {
+	for _, table := range []string{errorTable(report.Cards), instanceTable(report.Cards), processTable(report.Cards)} {
 		if table != "" {
 			text.WriteString("\n" + table)
 		}
+	}
+	if len(report.Cards) > 0 {
+		text.WriteString("\n" + oneLook + "\n")
 	}
 	if len(report.Findings) > 0 {
 		text.WriteString("\nPROBLEMS\n")
@@ -74,6 +80,37 @@ func migMode(cut *gpuinfo.Cut) string {
 		return word[cut.Enabled] + ", then " + word[cut.Pending]
 	}
 	return word[cut.Enabled]
+}
+
+// errorTable has a line for each card that counts errors of its memory. Rows are remapped from Ampere on, pages were retired before.
+func errorTable(cards []gpuinfo.Card) string {
+	rows := []string{"CARD\tUNCORRECTED ERRORS\tREMAPPED ROWS\tRETIRED PAGES"}
+	for _, card := range cards {
+		uncorrected, remapped, retired := unknownCell, unknownCell, unknownCell
+		if card.Uncorrected != nil {
+			uncorrected = strconv.FormatUint(*card.Uncorrected, 10)
+		}
+		if r := card.Rows; r != nil {
+			remapped = replaced(r.Corrected+r.Uncorrected, r.Pending)
+		}
+		if p := card.Pages; p != nil {
+			retired = replaced(p.SingleBit+p.DoubleBit, p.Pending)
+		}
+		if card.Uncorrected != nil || card.Rows != nil || card.Pages != nil {
+			rows = append(rows, fmt.Sprintf("%d\t%s\t%s\t%s", card.Index, uncorrected, remapped, retired))
+		}
+	}
+	if len(rows) == 1 {
+		return ""
+	}
+	return aligned(rows)
+}
+
+func replaced(n int, pending bool) string {
+	if pending {
+		return strconv.Itoa(n) + ", more pending"
+	}
+	return strconv.Itoa(n)
 }
 
 // instanceTable has a line for each card that is cut: its instances with where they begin.

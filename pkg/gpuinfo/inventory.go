@@ -28,6 +28,8 @@ type Card struct {
 	Uncorrected *uint64 `json:"uncorrectedErrors"`
 	// Rows are remapped memory rows; nil before Ampere, and of a card with MIG instances.
 	Rows *RemappedRows `json:"remappedRows"`
+	// Pages are retired memory pages; nil from Ampere on, where rows are remapped instead.
+	Pages *RetiredPages `json:"retiredPages"`
 	// Healthy is false when work must not go there; Problem then says why, else it is empty.
 	Healthy bool   `json:"healthy"`
 	Problem string `json:"problem"`
@@ -72,6 +74,15 @@ type RemappedRows struct {
 	// to be replaced.
 	Pending bool `json:"pending"`
 	Failed  bool `json:"failed"`
+}
+
+// RetiredPages are pages of memory that the driver uses no more.
+type RetiredPages struct {
+	// SingleBit counts those retired after several errors that ECC corrected, DoubleBit those after one that it could not.
+	SingleBit int `json:"singleBit"`
+	DoubleBit int `json:"doubleBit"`
+	// Pending: a page is retired when the driver is loaded again.
+	Pending bool `json:"pending"`
 }
 
 // Layout are the instances of a card as placement takes them.

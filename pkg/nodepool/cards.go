@@ -31,8 +31,10 @@ type CardCode string
 const (
 	// CardUnhealthy: no work should go there.
 	CardUnhealthy CardCode = "card-unhealthy"
-	// RowsPending: memory rows are remapped at the next reset. ErrorsUncorrected: ECC found errors since the last reset that it could not correct.
+	// RowsPending: memory rows are remapped at the next reset. PagesPending: memory pages are retired when the driver is loaded again.
+	// ErrorsUncorrected: ECC found errors since the last reset that it could not correct.
 	RowsPending       CardCode = "rows-pending"
+	PagesPending      CardCode = "pages-pending"
 	ErrorsUncorrected CardCode = "errors-uncorrected"
 	// MIGPending: the mode changes at the next reset. MIGEmpty: MIG is on and there is no instance, so nothing can run.
 	MIGPending CardCode = "mig-pending"
@@ -63,6 +65,9 @@ func CheckCards(inventory gpuinfo.Inventory) []CardFinding {
 		}
 		if card.Rows != nil && card.Rows.Pending {
 			add(RowsPending, "memory rows are remapped at the next reset of the card; until then the driver keeps work off them")
+		}
+		if card.Pages != nil && card.Pages.Pending {
+			add(PagesPending, "memory pages are retired when the driver is loaded again; until then work may meet them")
 		}
 		if card.Uncorrected != nil && *card.Uncorrected > 0 {
 			add(ErrorsUncorrected, "%d memory errors since the last reset that ECC could not correct", *card.Uncorrected)

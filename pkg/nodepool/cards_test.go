@@ -40,12 +40,14 @@ func TestWhatIsWrongWithACardIsFound(t *testing.T) {
 	rows.Rows = &gpuinfo.RemappedRows{Pending: true}
 	ecc.Uncorrected = &errors
 	pending.Cut.Pending = true
+	pages := wholeCard(8)
+	pages.Pages = &gpuinfo.RetiredPages{SingleBit: 2, Pending: true}
 	hidden := cutCard(5)
 	hidden.Cut.Instances = nil
 	unusable := cutCard(6, gpuinfo.Instance{Profile: "3g.20gb", Start: 4})
 	unusable.Cut.Instances[0].Compute = 0
 	got := said(nodepool.CheckCards(gpuinfo.Inventory{Cards: []gpuinfo.Card{broken, rows, ecc, pending, cutCard(4), hidden, unusable,
-		cutCard(7, gpuinfo.Instance{Profile: "4g.20gb", Start: 4})}}))
+		cutCard(7, gpuinfo.Instance{Profile: "4g.20gb", Start: 4}), pages}}))
 	want := []string{
 		"card-unhealthy: card 0: the card must be reset",
 		"rows-pending: card 1: memory rows are remapped at the next reset of the card; until then the driver keeps work off them",
@@ -55,6 +57,7 @@ func TestWhatIsWrongWithACardIsFound(t *testing.T) {
 		"layout-unknown: card 5: the driver does not tell this process which instances there are: it takes root or CAP_SYS_ADMIN, in a container NVIDIA_MIG_MONITOR_DEVICES=all too",
 		"instance-unusable: card 6: 3g.20gb at 4 has no compute instance: nothing can run there",
 		"layout-impossible: card 7: the placement tables of A100 40GB do not have this layout: placing 4g.20gb at 4: on A100 40GB it can begin at [0]",
+		"pages-pending: card 8: memory pages are retired when the driver is loaded again; until then work may meet them",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)

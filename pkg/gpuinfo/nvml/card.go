@@ -33,6 +33,7 @@ func (m *Machine) card(index int) (gpuinfo.Card, error) {
 	r.readProcesses()
 	r.readErrors()
 	r.readRows()
+	r.readPages()
 	return r.card, nil
 }
 
@@ -141,5 +142,21 @@ func (r *reading) readRows() {
 	r.card.Rows = &gpuinfo.RemappedRows{Corrected: corrected, Uncorrected: uncorrected, Pending: pending, Failed: failed}
 	if failed {
 		r.unhealthy(fmt.Sprintf("a memory row could not be remapped, after %d that were: the card is to be replaced", corrected+uncorrected))
+	}
+}
+
+// readPages: before rows could be remapped, cards retired whole pages of memory.
+func (r *reading) readPages() {
+	single, ret := r.device.GetRetiredPages(nvml.PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS)
+	if !r.answered(ret) {
+		return
+	}
+	double, ret := r.device.GetRetiredPages(nvml.PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR)
+	if !r.answered(ret) {
+		return
+	}
+	r.card.Pages = &gpuinfo.RetiredPages{SingleBit: len(single), DoubleBit: len(double)}
+	if pending, ret := r.device.GetRetiredPagesPendingStatus(); r.answered(ret) {
+		r.card.Pages.Pending = pending == nvml.FEATURE_ENABLED
 	}
 }

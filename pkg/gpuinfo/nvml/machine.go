@@ -17,6 +17,9 @@ var ErrNoDriver = errors.New("no NVIDIA driver")
 // Machine is the driver of this machine. It may be used by one goroutine at a time.
 type Machine struct {
 	library nvml.Interface
+	// events tells of XIDs of the watched cards; nil before WatchXIDs.
+	events  nvml.EventSet
+	watched []watchedCard
 }
 
 // Open loads the driver's library. The error wraps ErrNoDriver where there is none. Who opens a Machine closes it.
@@ -25,7 +28,7 @@ func Open() (*Machine, error) { return open(nvml.New()) }
 func open(library nvml.Interface) (*Machine, error) {
 	switch ret := library.Init(); ret {
 	case nvml.SUCCESS:
-		return &Machine{library}, nil
+		return &Machine{library: library}, nil
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
 		return nil, fmt.Errorf("%w: libnvidia-ml.so.1 is not found", ErrNoDriver)
 	case nvml.ERROR_DRIVER_NOT_LOADED:
@@ -37,10 +40,11 @@ func open(library nvml.Interface) (*Machine, error) {
 
 // Close ends the use of the library.
 func (m *Machine) Close() error {
+	err := m.unwatch()
 	if ret := m.library.Shutdown(); ret != nvml.SUCCESS {
-		return fmt.Errorf("ending NVML: %w", failure(ret))
+		err = errors.Join(err, fmt.Errorf("ending NVML: %w", failure(ret)))
 	}
-	return nil
+	return err
 }
 
 // Inventory reads all cards. A card that the driver cannot reach is in it and not healthy. An error means that the driver does not answer, or keeps a

@@ -31,6 +31,7 @@ func server(t *testing.T) (*dgxa100.Server, []*dgxa100.Device) {
 		device.GetMPSComputeRunningProcessesFunc = noProcesses
 		device.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) { return 0, nvml.SUCCESS }
 		device.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 0, false, false, nvml.SUCCESS }
+		device.GetRetiredPagesFunc = func(nvml.PageRetirementCause) ([]uint64, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
 		devices = append(devices, device)
 	}
 	devices[0].UUID = uuid0
@@ -221,6 +222,24 @@ func TestWhatADriverDoesNotSupportIsUnknownAndNoFault(t *testing.T) {
 	want := gpuinfo.Card{UUID: uuid0, Product: "NVIDIA A100-SXM4-40GB", Healthy: true}
 	if diff := cmp.Diff(want, inventory(t, s).Cards[0]); diff != "" {
 		t.Errorf("card 0 (-want +got):\n%s", diff)
+	}
+}
+
+func TestACardFromBeforeAmpereTellsItsRetiredPages(t *testing.T) {
+	s, devices := server(t)
+	devices[0].GetRetiredPagesFunc = func(cause nvml.PageRetirementCause) ([]uint64, nvml.Return) {
+		if cause == nvml.PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR {
+			return []uint64{0x1000}, nvml.SUCCESS
+		}
+		return []uint64{0x2000, 0x3000}, nvml.SUCCESS
+	}
+	devices[0].GetRetiredPagesPendingStatusFunc = func() (nvml.EnableState, nvml.Return) { return nvml.FEATURE_ENABLED, nvml.SUCCESS }
+	found := inventory(t, s)
+	if diff := cmp.Diff(&gpuinfo.RetiredPages{SingleBit: 2, DoubleBit: 1, Pending: true}, found.Cards[0].Pages); diff != "" {
+		t.Errorf("pages (-want +got):\n%s", diff)
+	}
+	if got := found.Cards[1].Pages; got != nil {
+		t.Errorf("a card without such pages tells %+v", *got)
 	}
 }
 

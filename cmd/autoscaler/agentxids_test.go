@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+func xid(card int, number uint64) gpuinfo.XIDEvent {
+	x, _ := gpuinfo.XIDOf(number)
+	return gpuinfo.XIDEvent{XID: x, Card: &card}
+}
+
+// problems are those of the cards in each report that was published, in order.
+func (b *board) problems(t *testing.T) [][]string {
+	t.Helper()
+	var all [][]string
+	values := b.values
+	for i := range values {
+		b.values = values[:i+1]
+		var one []string
+		for _, card := range b.last(t).Cards {
+			if card.Healthy != (card.Problem == "") {
+				t.Errorf("card %d is healthy %v, with problem %q", card.Index, card.Healthy, card.Problem)
+			}
+			one = append(one, card.Problem)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// running runs the agent's loop, which would read again after an hour only, until the driver has nothing more to tell.
+func running(t *testing.T, driver *fakeDriver) (*board, string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	if driver.silence == nil {
+		driver.silence = func() error { cancel(); return nil }
+	}
+	var lines bytes.Buffer
+	a, b := agentOn(driver)
+	a.log = slog.New(slog.NewTextHandler(&lines, nil))
+	if err := a.loop(ctx, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	return b, lines.String()
+}
+
+func TestAFatalXIDMakesItsCardUnhealthyAtOnce(t *testing.T) {
+	instance := uint32(3)
+	inInstance := xid(1, 95)
+	inInstance.Instance = &instance
+	b, _ := running(t, &fakeDriver{
+		inventory: gpuinfo.Inventory{Cards: []gpuinfo.Card{a100Card(0), a100Card(1)}},
+		xids:      []gpuinfo.XIDEvent{xid(0, 79), inInstance},
+	})
+	want := [][]string{
+		{"", ""},
+		{"XID 79: the card has fallen off the bus", ""},
+		{"XID 79: the card has fallen off the bus", "XID 95 in GPU instance 3: uncontained memory error"},
+	}
+	if diff := cmp.Diff(want, b.problems(t)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnXIDOfAnApplicationLeavesItsCardHealthy(t *testing.T) {
+	nameless := xid(0, 79)
+	nameless.Card = nil
+	b, lines := running(t, &fakeDriver{
+		inventory: gpuinfo.Inventory{Cards: []gpuinfo.Card{a100Card(0)}},
+		xids:      []gpuinfo.XIDEvent{xid(0, 13), xid(0, 31), xid(0, 31), xid(0, 777), nameless},
+	})
+	if diff := cmp.Diff([][]string{{""}}, b.problems(t)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	if n := strings.Count(lines, "the driver tells of an XID"); n != 4 {
+		t.Errorf("%d XIDs in the log, want each of 4 once:\n%s", n, lines)
+	}
+}
+
+func TestACardWithAFatalXIDStaysUnhealthyWhateverItAnswers(t *testing.T) {
+	driver := &fakeDriver{inventory: gpuinfo.Inventory{Cards: []gpuinfo.Card{a100Card(0)}}}
+	a, b := agentOn(driver)
+	step(t, a, 0)
+	if !a.hear(xid(0, 48)) || a.hear(xid(0, 79)) {
+		t.Error("want the first fatal XID to change the card, and no later one")
+	}
+	step(t, a, time.Minute)
+	driver.inventory.Cards[0].Healthy, driver.inventory.Cards[0].Problem = false, "the card must be reset"
+	step(t, a, 2*time.Minute)
+	driver.inventory.Cards[0].Healthy, driver.inventory.Cards[0].Problem = true, ""
+	step(t, a, 3*time.Minute)
+	want := [][]string{{""}, {"XID 48: double-bit memory error"}, {"XID 48: double-bit memory error; the card must be reset"}, {"XID 48: double-bit memory error"}}
+	if diff := cmp.Diff(want, b.problems(t)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	fresh, clean := agentOn(driver)
+	step(t, fresh, 4*time.Minute)
+	if diff := cmp.Diff([][]string{{""}}, clean.problems(t)); diff != "" {
+		t.Errorf("an agent started anew (-want +got):\n%s", diff)
+	}
+}
+
+// A driver that says at once that it cannot tell would be asked thousands of times in a second.
+func TestADriverThatDoesNotTellOfXIDsIsNotAskedAgainBeforeTheNextReading(t *testing.T) {
+	for name, driver := range map[string]*fakeDriver{
+		"events are not supported": {deaf: errors.New("NVML says Not Supported")},
+		"waiting fails":            {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			asked := 0
+			driver.silence = func() error { asked++; cancel(); return errors.New("NVML says GPU is lost") }
+			var lines bytes.Buffer
+			a, _ := agentOn(driver)
+			a.log = slog.New(slog.NewTextHandler(&lines, nil))
+			a.watch()
+			if driver.deaf != nil {
+				cancel()
+			}
+			if a.wait(ctx, time.Hour) {
+				t.Error("want it to end with its context")
+			}
+			if want := map[bool]int{true: 0, false: 1}[driver.deaf != nil]; asked != want || !strings.Contains(lines.String(), "NVML says") {
+				t.Errorf("asked %d times, want %d:\n%s", asked, want, lines.String())
+			}
+		})
+	}
+}
+
+func TestCardsThatTellOfNoXIDsAreNamed(t *testing.T) {
+	_, lines := running(t, &fakeDriver{inventory: gpuinfo.Inventory{Cards: []gpuinfo.Card{a100Card(0), a100Card(1)}}, unwatched: []int{1}})
+	if !strings.Contains(lines, "cards=[1]") {
+		t.Errorf("the log:\n%s", lines)
+	}
+}

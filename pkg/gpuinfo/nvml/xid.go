@@ -1,0 +1,91 @@
+//go:build nvml && cgo && linux
+
+package nvml
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// WatchXIDs has the driver tell of XIDs from now on, and returns the cards of which it tells none: they, or the hypervisor above, do not
+// support it.
+func (m *Machine) WatchXIDs() (unwatched []int, err error) {
+	n, ret := m.library.DeviceGetCount()
+	if ret != nvml.SUCCESS {
+		return nil, fmt.Errorf("counting cards: %w", failure(ret))
+	}
+	events, ret := m.library.EventSetCreate()
+	if ret != nvml.SUCCESS {
+		return nil, fmt.Errorf("preparing to hear of XIDs: %w", failure(ret))
+	}
+	for index := range n {
+		device, ret := m.library.DeviceGetHandleByIndex(index)
+		if ret == nvml.SUCCESS {
+			ret = register(device, events)
+		}
+		if ret != nvml.SUCCESS {
+			unwatched = append(unwatched, index)
+			continue
+		}
+		m.watched = append(m.watched, watchedCard{index, device})
+	}
+	m.events = events
+	return unwatched, nil
+}
+
+// register asks only for what the card has: asking for an event that it has not fails.
+func register(device nvml.Device, events nvml.EventSet) nvml.Return {
+	types, ret := device.GetSupportedEventTypes()
+	switch {
+	case ret != nvml.SUCCESS:
+		return ret
+	case types&nvml.EventTypeXidCriticalError == 0:
+		return nvml.ERROR_NOT_SUPPORTED
+	}
+	return device.RegisterEvents(nvml.EventTypeXidCriticalError, events)
+}
+
+// watchedCard is a card that tells of XIDs. Its handle stays the same for as long as the library is loaded.
+type watchedCard struct {
+	index  int
+	device nvml.Device
+}
+
+// NextXID waits so long for the next XID after WatchXIDs; happened is false when there was none.
+func (m *Machine) NextXID(timeout time.Duration) (event gpuinfo.XIDEvent, happened bool, err error) {
+	data, ret := m.events.Wait(uint32(timeout.Milliseconds()))
+	switch {
+	case ret == nvml.ERROR_TIMEOUT:
+		return event, false, nil
+	case ret != nvml.SUCCESS:
+		return event, false, fmt.Errorf("waiting for XIDs: %w", failure(ret))
+	case data.EventType != nvml.EventTypeXidCriticalError:
+		return event, false, nil
+	}
+	event.XID, _ = gpuinfo.XIDOf(data.EventData)
+	if data.GpuInstanceId != none {
+		event.Instance = &data.GpuInstanceId
+	}
+	// By its handle: a card that has fallen off the bus does not tell its UUID any more.
+	for _, card := range m.watched {
+		if card.device == data.Device {
+			event.Card = &card.index
+		}
+	}
+	return event, true, nil
+}
+
+// unwatch gives back what WatchXIDs took.
+func (m *Machine) unwatch() error {
+	if m.events == nil {
+		return nil
+	}
+	if ret := m.events.Free(); ret != nvml.SUCCESS {
+		return fmt.Errorf("ending to hear of XIDs: %w", failure(ret))
+	}
+	return nil
+}
