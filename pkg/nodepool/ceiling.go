@@ -18,6 +18,34 @@ type Ceiling struct {
 	Limits Quantities `json:"limits,omitempty"`
 	// Source is who says so: cluster-autoscaler, karpenter or configuration.
 	Source string `json:"source"`
+	// Template is what every node that is added will be; nil where its autoscaler does not tell.
+	Template *NodeTemplate `json:"-"`
+}
+
+// FromKarpenter is the Source of a Ceiling that is a Karpenter NodePool. Its nodes may be of any size.
+const FromKarpenter = "karpenter"
+
+// NodeTemplate is what a Karpenter NodePool says of every node that it adds: labels, what other labels can be, and taints.
+type NodeTemplate struct {
+	Labels       map[string]string
+	Requirements []Requirement
+	Taints       []Taint
+}
+
+// refuses reports whether no node of the template takes a pod of this shape. What the template leaves open refuses nothing.
+func (t *NodeTemplate) refuses(p *PodShape) bool {
+	for key, value := range p.Selector {
+		if own, set := t.Labels[key]; set && own != value {
+			return true
+		}
+		for _, r := range t.Requirements {
+			if r.Key == key && !r.matches(value, true) {
+				return true
+			}
+		}
+	}
+	made := &Node{Labels: t.Labels}
+	return slices.ContainsFunc(t.Taints, func(taint Taint) bool { return !p.tolerates(made, taint) })
 }
 
 // groupForms are how clouds call the node group of a pool. A pool is named in the first subexpression.
@@ -65,6 +93,12 @@ func CeilingsOf(pools []string, ceilings []Ceiling) map[string]Ceiling {
 		found[pool] = ceiling
 	}
 	return found
+}
+
+// namesPool reports whether a cloud's form of naming node groups tells the pool that a group is of.
+func namesPool(group string) bool {
+	exact, suffixed := poolNames(group)
+	return len(exact) > 2 || suffixed != ""
 }
 
 func poolNamed(group string, pools []string) (longest string, known bool) {

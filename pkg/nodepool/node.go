@@ -13,7 +13,9 @@ type Quantities map[string]raydemand.Amount
 
 // Node is what of a Kubernetes node decides which pods it could hold. It is never changed once it is made.
 type Node struct {
-	Name   string
+	Name string
+	// Pool is the pool that it belongs to, empty where no label tells.
+	Pool   string
 	Labels map[string]string
 	// Taints are those that keep pods away, effects NoSchedule and NoExecute.
 	Taints []Taint
@@ -21,6 +23,8 @@ type Node struct {
 	Unschedulable, Ready bool
 	// Allocatable is what the node announces for pods. It does not tell what is free.
 	Allocatable Quantities
+	// Capacity is what the machine has, kept of nodes that Karpenter made alone: the limits of its pools count it.
+	Capacity Quantities
 	// Declared: there is no such node; it is what a pool with no node says a new one of it would be, and Name is the pool's.
 	Declared bool
 	// GPUs is what is understood of the node's GPUs; nil where it was not read, which is most often because there are none.
@@ -29,8 +33,9 @@ type Node struct {
 
 // Equal reports whether nothing that is kept differs: most updates of a Node are heartbeats.
 func (n Node) Equal(other Node) bool {
-	return n.Name == other.Name && n.Unschedulable == other.Unschedulable && n.Ready == other.Ready &&
+	return n.Name == other.Name && n.Pool == other.Pool && n.Unschedulable == other.Unschedulable && n.Ready == other.Ready &&
 		slices.Equal(n.Taints, other.Taints) && maps.Equal(n.Labels, other.Labels) && maps.Equal(n.Allocatable, other.Allocatable) &&
+		maps.Equal(n.Capacity, other.Capacity) &&
 		reflect.DeepEqual(n.GPUs, other.GPUs)
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // poolLabels are the labels and annotations that name the pool of a node. More than one can be set; the first row wins.
-var poolLabels = []struct{ key, provider, source string }{
+var poolLabels = []poolLabel{
 	{"kubernetes.azure.com/agentpool", "aks", "AKS documentation"},
 	{"agentpool", "aks", "AKS documentation, older"},
 	{"karpenter.sh/nodepool", "karpenter", "Karpenter"},
@@ -21,6 +21,8 @@ var poolLabels = []struct{ key, provider, source string }{
 	{"node.alibabacloud.com/nodepool-id", "ack", "ACK, a script in its documentation"},
 	{"oci.oraclecloud.com/node-pool-id", "oke", "Cluster Autoscaler for OKE; an annotation"},
 }
+
+type poolLabel struct{ key, provider, source string }
 
 // poolOf returns the pool of a node and whose pool it is.
 func (g GPUReader) poolOf(node NodeObject) (name, provider string, ok bool) {

@@ -17,16 +17,21 @@ type PoolRoom struct {
 	// Limits bound what all nodes of the pool have together (Karpenter); Used is the capacity of Nodes in the resources that are limited.
 	Limits Quantities `json:"limits,omitempty"`
 	Used   Quantities `json:"used,omitempty"`
+	// Mixed says that nodes which are added may be of other sizes than those that are there, as Karpenter's are.
+	Mixed bool `json:"mixed,omitempty"`
+	// Template is what every node that is added will be, where that is told.
+	Template *NodeTemplate `json:"-"`
 }
 
 // PoolPods is how many pods of one worker group a pool holds, and how many more it could. All but Bound and FreeNow are numbers for empty nodes,
-// so that they are what the group can have there in total and no pod is counted twice, whether it runs, is pending, or is yet to be created.
+// so they are what the group can have there in total, and no pod counts twice, whether it runs, is pending, or is yet to be created.
 type PoolPods struct {
 	Pool string `json:"pool"`
 	// PerNode is how many an empty node of the pool holds, by its largest node or its declared shape: requests against what the node announces for
 	// pods, and parts of cards card by card. What DaemonSets take is not known. 0: there is neither a node nor a shape to tell.
 	PerNode int64 `json:"perNode"`
-	// Holds is how many all nodes that are there would hold, were they empty. Nodes that are cordoned or not ready hold none.
+	// Holds is how many all nodes that are there would hold, were they empty; nodes that take no pod now, for they are cordoned or not ready, hold
+	// what of the group is bound to them.
 	Holds int64 `json:"holds"`
 	// Bound are the pods of this group that are bound to a node of the pool and neither failed nor leaving.
 	Bound int64 `json:"bound"`

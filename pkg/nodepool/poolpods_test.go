@@ -1,0 +1,172 @@
+package nodepool_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func inPool(pool string, n nodepool.Node) nodepool.Node {
+	n.Pool = pool
+	return n
+}
+
+func ofKarpenter(pool string, gpus int64) nodepool.Node {
+	n := inPool(pool, node(pool+"-x", announces("nvidia.com/gpu", gpus), labelled("karpenter.sh/nodepool", pool)))
+	n.Capacity = nodepool.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus), "cpu": raydemand.Whole(8)}
+	return n
+}
+
+func limitedTo(pool, resource string, n int64) nodepool.Ceiling {
+	return nodepool.Ceiling{Group: pool, Source: nodepool.FromKarpenter, Limits: nodepool.Quantities{resource: raydemand.Whole(n)}}
+}
+
+// roomText is a pool's pods in one line: pool perNode/holds +nodes +pods, ? where that is not known.
+func roomText(list []nodepool.PoolPods) string {
+	known := func(n *int64) string {
+		if n == nil {
+			return "?"
+		}
+		return fmt.Sprint(*n)
+	}
+	var lines []string
+	for _, p := range list {
+		lines = append(lines, fmt.Sprintf("%s %d/%d +%s +%s", p.Pool, p.PerNode, p.Holds, known(p.MayAddNodes), known(p.MayAddPods)))
+	}
+	return strings.Join(lines, "; ")
+}
+
+func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
+	gpu := func(pool string, change ...func(*nodepool.Node)) nodepool.Node {
+		return inPool(pool, node("n", append([]func(*nodepool.Node){announces("nvidia.com/gpu", 4)}, change...)...))
+	}
+	declared := gpuNode("a", quantities("nvidia.com/gpu", 8), "")
+	declared.Declared = true
+	selecting := func(key, value string) nodepool.PodShape {
+		shape := asks("nvidia.com/gpu", 1)
+		shape.Selector = map[string]string{key: value}
+		return shape
+	}
+	template := nodepool.Ceiling{Group: "k", Source: nodepool.FromKarpenter, Template: &nodepool.NodeTemplate{
+		Labels:       map[string]string{"team": "blue"},
+		Requirements: []nodepool.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
+	}}
+	tainted := nodepool.Ceiling{Group: "k", Source: nodepool.FromKarpenter, Template: &nodepool.NodeTemplate{
+		Taints: []nodepool.Taint{{Key: "sku", Value: "gpu", Effect: nodepool.NoSchedule}},
+	}}
+	tests := []struct {
+		name     string
+		shape    nodepool.PodShape
+		nodes    []nodepool.Node
+		specs    []nodepool.PoolSpec
+		ceilings []nodepool.Ceiling
+		want     string
+	}{
+		{"no pool at all", asks("nvidia.com/gpu", 1), nil, nil, nil, ""},
+		{"a pool of which nobody says how far it may grow", asks("nvidia.com/gpu", 2), []nodepool.Node{gpu("a"), gpu("a")}, nil, nil, "a 2/4 +? +?"},
+		{"a maximum in nodes", asks("nvidia.com/gpu", 2), []nodepool.Node{gpu("a"), gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 5)}, "a 2/4 +3 +6"},
+		{"a pool that is full", asks("nvidia.com/gpu", 2), []nodepool.Node{gpu("a"), gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 1)}, "a 2/4 +0 +0"},
+		{"the configuration goes before the autoscaler", asks("nvidia.com/gpu", 2), []nodepool.Node{gpu("a")}, []nodepool.PoolSpec{{Name: "a", MaxNodes: new(int64(3))}},
+			[]nodepool.Ceiling{ceiling("a", 0, 5)}, "a 2/2 +2 +4"},
+		{"what is cordoned or not ready holds nothing now, and tells what a new node holds", asks("nvidia.com/gpu", 1),
+			[]nodepool.Node{gpu("a", isCordoned), gpu("a", isNotReady)}, nil, []nodepool.Ceiling{ceiling("a", 0, 3)}, "a 4/0 +1 +4"},
+		{"a pool with other nodes", asks("amd.com/gpu", 1), []nodepool.Node{gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 3)}, ""},
+		{"the scarcest resource decides", asking(quantities("nvidia.com/gpu", 1, "cpu", 3)), []nodepool.Node{gpu("a")}, nil, nil, "a 2/2 +? +?"},
+		{"so do the pods that a node takes", asks("cpu", 1), []nodepool.Node{gpu("a", announces("pods", 5))}, nil, nil, "a 5/5 +? +?"},
+		{"nodes of no pool may be added by anybody", asks("nvidia.com/gpu", 1), []nodepool.Node{gpu("")}, nil, nil, " 4/4 +? +?"},
+		{"a declared shape of a pool without nodes", asks("nvidia.com/gpu", 1), []nodepool.Node{declared},
+			[]nodepool.PoolSpec{{Name: "a", MaxNodes: new(int64(2))}}, nil, "a 8/0 +2 +16"},
+		{"a node group that no node tells about may take anything", asks("nvidia.com/gpu", 1), []nodepool.Node{gpu("a")}, nil,
+			[]nodepool.Ceiling{ceiling("a", 0, 1), ceiling("asg-of-somebody", 0, 3)}, "a 4/4 +0 +0; asg-of-somebody 0/0 +3 +?"},
+		{"but for one that stays empty", asks("nvidia.com/gpu", 1), []nodepool.Node{gpu("a")}, nil,
+			[]nodepool.Ceiling{ceiling("a", 0, 1), ceiling("asg-of-somebody", 0, 0)}, "a 4/4 +0 +0"},
+		{"and one that the group does not select", selecting("agentpool", "a"), []nodepool.Node{gpu("a", labelled("agentpool", "a"))}, nil,
+			[]nodepool.Ceiling{ceiling("aks-a-1-vmss", 0, 1), ceiling("aks-b-1-vmss", 0, 9)}, "a 4/4 +0 +0"},
+		{"the one that it selects", selecting("agentpool", "b"), nil, nil, []nodepool.Ceiling{ceiling("aks-b-1-vmss", 0, 9)}, "aks-b-1-vmss 0/0 +9 +?"},
+		{"Karpenter's limit is of resources, whatever the next node is", asks("nvidia.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil,
+			[]nodepool.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, "k 4/4 +? +6"},
+		{"a limit that is reached", asks("nvidia.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil,
+			[]nodepool.Ceiling{limitedTo("k", "nvidia.com/gpu", 4)}, "k 4/4 +? +0"},
+		{"a limit on CPUs bounds GPU pods that name none only when it is reached", asks("nvidia.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil,
+			[]nodepool.Ceiling{limitedTo("k", "cpu", 9)}, "k 4/4 +? +?"},
+		{"and then it does", asks("nvidia.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil, []nodepool.Ceiling{limitedTo("k", "cpu", 8)}, "k 4/4 +? +0"},
+		{"a number of nodes does not bound pods where nodes are of any size", asks("nvidia.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil,
+			[]nodepool.Ceiling{{Group: "k", Source: nodepool.FromKarpenter, MaxNodes: new(int64(3))}}, "k 4/4 +2 +?"},
+		{"but none is none", asks("nvidia.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil,
+			[]nodepool.Ceiling{{Group: "k", Source: nodepool.FromKarpenter, MaxNodes: new(int64(1))}}, "k 4/4 +0 +0"},
+		{"Karpenter may add a node that fits where none does now", asks("amd.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil,
+			[]nodepool.Ceiling{{Group: "k", Source: nodepool.FromKarpenter}}, "k 0/0 +? +?"},
+		{"a template that fits", selecting("team", "blue"), nil, nil, []nodepool.Ceiling{template}, "k 0/0 +? +?"},
+		{"one with another label", selecting("team", "red"), nil, nil, []nodepool.Ceiling{template}, ""},
+		{"one that requires another value", selecting("karpenter.sh/capacity-type", "on-demand"), nil, nil, []nodepool.Ceiling{template}, ""},
+		{"another NodePool is selected", selecting("karpenter.sh/nodepool", "other"), nil, nil, []nodepool.Ceiling{template}, ""},
+		{"a taint of the template", asks("nvidia.com/gpu", 1), nil, nil, []nodepool.Ceiling{tainted}, ""},
+		{"that is tolerated", tolerating(asks("nvidia.com/gpu", 1), nodepool.Toleration{Key: "sku", Operator: "Exists"}), nil, nil, []nodepool.Ceiling{tainted}, "k 0/0 +? +?"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			rooms := nodepool.PoolRooms(test.nodes, nodepool.PoolsConfig{Pools: test.specs}, test.ceilings)
+			if diff := cmp.Diff(test.want, roomText(test.shape.PoolPods(rooms, test.nodes))); diff != "" {
+				t.Errorf("room (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestANodeHoldsAsManyPodsAsItsCardsDo(t *testing.T) {
+	ack := func(units ...any) nodepool.Node {
+		return gpuNode("n", quantities(units...), "ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=4")
+	}
+	mem := func(pairs ...any) nodepool.PodShape { return asking(quantities(pairs...)) }
+	spread := mem("aliyun.com/gpu-mem", 20)
+	spread.CardsAsked = 2
+	tests := []struct {
+		name  string
+		shape nodepool.PodShape
+		node  nodepool.Node
+		want  int64
+	}{
+		{"one of 15 GiB for each pod of 8, and the sum of 60 would do for seven", mem("aliyun.com/gpu-mem", 8), ack("aliyun.com/gpu-mem", 60), 4},
+		{"three on each card", mem("aliyun.com/gpu-mem", 5), ack("aliyun.com/gpu-mem", 60), 12},
+		{"cores are of a card too", mem("aliyun.com/gpu-mem", 5, "aliyun.com/gpu-core.percentage", 60), ack("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 400), 4},
+		{"a pod on two cards", spread, ack("aliyun.com/gpu-mem", 60), 2},
+		{"whole cards", mem("nvidia.com/gpu", 3), gpuNode("n", quantities("nvidia.com/gpu", 8), ""), 2},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := test.shape.PodsOn(&test.node); got != test.want {
+				t.Errorf("%d pods, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTheMostPodsOfAGroupCountNoneTwice(t *testing.T) {
+	number := func(n int64) *int64 { return &n }
+	tests := []struct {
+		name    string
+		pools   []nodepool.PoolPods
+		want    int64
+		bounded bool
+	}{
+		{"no pool is known", nil, 0, false},
+		{"empty nodes and what may be added", []nodepool.PoolPods{{Pool: "a", Holds: 4, Bound: 3, MayAddPods: number(2)}}, 6, true},
+		{"others take some of the room", []nodepool.PoolPods{{Pool: "a", Holds: 4, Bound: 1, FreeNow: number(1), MayAddPods: number(2)}}, 4, true},
+		{"pods that are there stay, whatever the node is now", []nodepool.PoolPods{{Pool: "a", Holds: 0, Bound: 3, MayAddPods: number(0)}}, 3, true},
+		{"pools add up", []nodepool.PoolPods{{Pool: "a", Holds: 4, MayAddPods: number(0)}, {Pool: "b", MayAddPods: number(5)}}, 9, true},
+		{"one of them has no bound", []nodepool.PoolPods{{Pool: "a", Holds: 4, MayAddPods: number(0)}, {Pool: "b", Holds: 3}}, 0, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			group := nodepool.WorkerGroup{PoolPods: test.pools}
+			if got, _, bounded := group.MostPods(); got != test.want || bounded != test.bounded {
+				t.Errorf("%d pods, bounded %t; want %d, %t", got, bounded, test.want, test.bounded)
+			}
+		})
+	}
+}

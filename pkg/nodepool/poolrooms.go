@@ -1,0 +1,107 @@
+package nodepool
+
+import (
+	"maps"
+	"slices"
+)
+
+// karpenterPool is the label of the nodes that Karpenter made.
+const karpenterPool = "karpenter.sh/nodepool"
+
+// PoolOf returns the pool of a node by its labels and annotations, empty where none tells.
+func (g GPUReader) PoolOf(node NodeObject) string {
+	name, _, _ := g.poolOf(node)
+	return name
+}
+
+// PoolRooms are the pools of the nodes, of the configuration, and of the ceilings that are of neither, by name: all that can have or get a node. A
+// ceiling that is configured goes before what a pool's autoscaler says.
+func PoolRooms(nodes []Node, config PoolsConfig, ceilings []Ceiling) []PoolRoom {
+	rooms := map[string]*PoolRoom{}
+	for i := range nodes {
+		node := &nodes[i]
+		if node.Declared {
+			continue
+		}
+		room := roomNamed(rooms, node.Pool)
+		room.Nodes++
+		room.Mixed = room.Mixed || node.Labels[karpenterPool] != ""
+		room.Used = room.Used.plus(node.Capacity)
+	}
+	for _, spec := range config.Pools {
+		roomNamed(rooms, spec.Name)
+	}
+	names := slices.Sorted(maps.Keys(rooms))
+	for pool, ceiling := range CeilingsOf(names, ceilings) {
+		rooms[pool].bound(ceiling)
+	}
+	for _, ceiling := range ceilings {
+		if _, known := poolNamed(ceiling.Group, names); !known {
+			roomNamed(rooms, ceiling.Group).bound(ceiling)
+		}
+	}
+	for _, spec := range config.Pools {
+		if ceiling, said := spec.ceiling(); said {
+			room := rooms[spec.Name]
+			ceiling.Limits, ceiling.Template = room.Limits, room.Template
+			room.bound(ceiling)
+		}
+	}
+	list := make([]PoolRoom, 0, len(rooms))
+	for _, name := range slices.Sorted(maps.Keys(rooms)) {
+		list = append(list, *rooms[name].finished())
+	}
+	return list
+}
+
+func roomNamed(rooms map[string]*PoolRoom, name string) *PoolRoom {
+	if rooms[name] == nil {
+		rooms[name] = &PoolRoom{Pool: name}
+	}
+	return rooms[name]
+}
+
+func (r *PoolRoom) bound(ceiling Ceiling) {
+	r.Source, r.MinNodes, r.MaxNodes, r.Limits, r.Template = ceiling.Source, ceiling.MinNodes, ceiling.MaxNodes, ceiling.Limits, ceiling.Template
+	r.Mixed = r.Mixed || ceiling.Source == FromKarpenter
+}
+
+// finished leaves of what is used only what is limited.
+func (r *PoolRoom) finished() *PoolRoom {
+	if r.MaxNodes != nil {
+		more := max(*r.MaxNodes-r.Nodes, 0)
+		r.MayAddNodes = &more
+	}
+	used := Quantities{}
+	for name := range r.Limits {
+		used[name] = r.Used[name]
+	}
+	if r.Used = used; len(used) == 0 {
+		r.Used = nil
+	}
+	return r
+}
+
+// plus adds in place, and makes the sums where there are none yet.
+func (q Quantities) plus(more Quantities) Quantities {
+	if q == nil && len(more) > 0 {
+		q = make(Quantities, len(more))
+	}
+	for name, amount := range more {
+		q[name] = q[name].Plus(amount)
+	}
+	return q
+}
+
+// elsewhere reports whether the template's nodeSelector names another pool than this one, of which there is no node to tell.
+func (r *PoolRoom) elsewhere(p *PodShape) bool {
+	if r.Source == FromKarpenter {
+		value, set := p.Selector[karpenterPool]
+		return set && value != r.Pool
+	}
+	return namesPool(r.Pool) && slices.ContainsFunc(poolLabels, func(row poolLabel) bool {
+		value, set := p.Selector[row.key]
+		_, same := poolNamed(r.Pool, []string{value})
+		return set && !same
+	})
+}
