@@ -15,6 +15,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -164,7 +165,7 @@ func TestTheSidecarFormLivesWithKubeRaysRole(t *testing.T) {
 // The rights in deploy are enough for all that the fleet does, and not one of them lets it touch a pod.
 func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 	t.Parallel()
-	s := stage(t, "heliostat") // the namespace that the file names
+	s := deployment(t)
 	applyFile(t, "../../../deploy/rbac.yaml")
 	config := rest.CopyConfig(lab.RESTConfig())
 	config.Impersonate.UserName = "system:serviceaccount:heliostat:heliostat"
@@ -238,7 +239,7 @@ func TestWithoutRightsItSaysSoAndEndsWhenTold(t *testing.T) {
 	}
 }
 
-// applyFile creates the objects of a manifest in the API groups of RBAC and of service accounts.
+// applyFile creates the objects of a manifest.
 func applyFile(t *testing.T, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -250,7 +251,7 @@ func applyFile(t *testing.T, path string) {
 		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
 			t.Fatal(err)
 		}
-		resource := object.GroupVersionKind().GroupVersion().WithResource(strings.ToLower(object.GetKind()) + "s")
+		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
 		if _, err := lab.Dynamic().Resource(resource).Namespace(object.GetNamespace()).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
