@@ -38,7 +38,7 @@ func writePlanText(out io.Writer, planned planned) error {
 func (p *page) demand(all []planner.DemandSummary) {
 	p.line("", "Demand")
 	for _, d := range all {
-		asked := raydemand.Request{Bundle: d.Resources, Count: d.Asked, Selectors: d.Selectors}
+		asked := raydemand.Request{Bundle: d.Resources, Count: d.Asked, Selectors: d.Selectors, Slice: d.Slice}
 		switch d.Kind {
 		case planner.KindGang:
 			p.line("  ", describeGang(*d.Gang))

@@ -58,13 +58,13 @@ func (c *Controller) tellStates(r *record, o outcome) {
 		c.raise(r, v, true, EventReductionsPaused, fmt.Sprintf("the second look failed: %v", r.lookErr))
 	}
 	for _, u := range o.intent.plan.InfeasibleRequests {
-		c.raiseUnmet(r, v, planner.Describe(raydemand.Request{Bundle: u.Bundle}), u.Reason)
+		c.raiseUnmet(r, v, planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice}), u.Reason)
 	}
 	for _, u := range o.intent.plan.InfeasibleGangRequests {
 		c.raiseUnmet(r, v, "gang "+u.ID, u.Reason)
 	}
 	for _, u := range o.intent.plan.InfeasibleRequestResources {
-		c.raiseUnmet(r, v, "request_resources "+planner.Describe(raydemand.Request{Bundle: u.Bundle}), u.Reason)
+		c.raiseUnmet(r, v, "request_resources "+planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice}), u.Reason)
 	}
 	for _, group := range sortedKeys(o.intent.held) {
 		c.raise(r, v, false, EventInFlightCap, fmt.Sprintf("group %s: %d pods wait for earlier ones to join", group, o.intent.held[group]))

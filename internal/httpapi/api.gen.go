@@ -285,8 +285,8 @@ type Reason = planner.Reason
 // RequestResources The arguments of Ray's `request_resources`. `null` means the same as leaving a field out.
 type RequestResources struct {
 	// BundleLabelSelectors Parallel to `bundles`; an empty selector means any node.
-	BundleLabelSelectors []LabelSelector `json:"bundle_label_selectors,omitempty"`
-	Bundles              []Bundle        `json:"bundles,omitempty"`
+	BundleLabelSelectors []LabelSelector   `json:"bundle_label_selectors,omitempty"`
+	Bundles              []RequestedBundle `json:"bundles,omitempty"`
 
 	// NumCPUs That many bundles `{"CPU": 1}`; together with `bundles` at most 1000000.
 	NumCPUs int64 `json:"num_cpus,omitempty"`
@@ -294,15 +294,25 @@ type RequestResources struct {
 
 // Requested The request that is kept.
 type Requested struct {
-	// Requested The bundles, equal ones (by resources and selector) counted. Empty when nothing is requested.
+	// Requested The bundles, equal ones (by resources, wish and selector) counted. Empty when nothing is requested.
 	Requested []ResourceRequest `json:"requested"`
 
 	// Since When it was requested; null where that is not known, and when nothing is requested.
 	Since *time.Time `json:"since"`
 }
 
+// RequestedBundle Resource amounts alone, as Ray's `request_resources` takes them, or with a wish for the GPUs behind them: `{"GPU": 1, "slice": {"memory": "10Gi"}}` or, with a count, `{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": "hardware"}, "count": 3}`. A wish without GPU in its resources means one.
+//
+// Example: {"GPU":1,"slice":{"memory":"10Gi"}}
+type RequestedBundle = AskedBundle
+
 // ResourceRequest A number of equal bundles.
 type ResourceRequest = raydemand.Request
+
+// SliceWish What is asked of each GPU, or of the fraction of one that is asked for, beyond their number. At least one of the fields.
+//
+// Example: {"isolation":"hardware","memory":"10Gi"}
+type SliceWish = raydemand.SliceWish
 
 // Snapshot The input of one decision, as `autoscaler plan --snapshot` takes it.
 type Snapshot = planner.Snapshot
@@ -325,6 +335,9 @@ type Unmet struct {
 	//
 	// Example: {"CPU":1,"GPU":0.5}
 	Resources Bundle `json:"resources,omitempty"`
+
+	// Slice What is asked of each GPU beyond their number.
+	Slice *raydemand.SliceWish `json:"slice,omitempty"`
 }
 
 // UnmetKind A pending `request`, a `gang`, or `requestResources`.

@@ -72,7 +72,7 @@ func TestClientRequestsReadsAndClears(t *testing.T) {
 		{Bundle: gpu, Count: 1, Selectors: []raydemand.Selector{zone}}, {Bundle: gpu, Count: 1},
 	}
 	kept, err := client.RequestResources(ctx, llm, RequestResources{
-		NumCPUs: 4, Bundles: []Bundle{gpu, gpu}, BundleLabelSelectors: []LabelSelector{zone, {}},
+		NumCPUs: 4, Bundles: []AskedBundle{{Bundle: gpu}, {Bundle: gpu}}, BundleLabelSelectors: []LabelSelector{zone, {}},
 	})
 	if err != nil {
 		t.Fatal(err)

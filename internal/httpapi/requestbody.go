@@ -38,7 +38,11 @@ func decodeRequest(body []byte) (RequestResources, error) {
 				fmt.Sprintf("one selector for each of the %d bundles", len(read.Bundles)))
 		}
 	}
-	if all := read.NumCPUs + int64(len(read.Bundles)); all > maxCPUs && len(d.faults) == 0 {
+	all := read.NumCPUs
+	for _, bundle := range read.Bundles {
+		all += bundle.Count
+	}
+	if all > maxCPUs && len(d.faults) == 0 {
 		d.fault("num_cpus", fmt.Sprintf("%d with the bundles", all), fmt.Sprintf("at most %d together with the bundles", maxCPUs))
 	}
 	if len(d.faults) > 0 {
@@ -49,7 +53,7 @@ func decodeRequest(body []byte) (RequestResources, error) {
 
 func (d *decoder) requestBody(read *RequestResources, selectorsGiven *bool) error {
 	bundle := func(path string) error {
-		b, err := d.bundle(path)
+		b, err := d.asked(path)
 		read.Bundles = append(read.Bundles, b)
 		return err
 	}
@@ -105,8 +109,16 @@ func (d *decoder) cpus(into *int64) error {
 }
 
 func (d *decoder) bundle(path string) (raydemand.Bundle, error) {
+	return d.bundleWith(path, func(string) (bool, error) { return false, nil })
+}
+
+// bundleWith reads a bundle; special is asked first for each member, and says whether it has read its value.
+func (d *decoder) bundleWith(path string, special func(name string) (bool, error)) (raydemand.Bundle, error) {
 	bundle, names := raydemand.Bundle{}, 0
 	err := d.object(path, func(name string) error {
+		if read, err := special(name); read || err != nil {
+			return err
+		}
 		if names++; names == maxResources+1 {
 			d.fault(path, "more", fmt.Sprintf("at most %d resources", maxResources))
 		}
@@ -202,42 +214,45 @@ func isName(name string) bool {
 	return strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// Merged returns what the call asks for: num_cpus first, then the bundles in order of first appearance, equal pairs of
-// bundle and selector counted, as ray.autoscaler.sdk.request_resources does.
+// Merged returns what the call asks for: num_cpus first, then the bundles in order of first appearance, equal ones of
+// one bundle, wish and selector counted, as ray.autoscaler.sdk.request_resources does.
 func (r RequestResources) Merged() []raydemand.Request {
 	merged, index := []raydemand.Request{}, map[string]int{}
-	add := func(bundle raydemand.Bundle, selector raydemand.Selector, count int64) {
-		if bundle.IsZero() || count == 0 {
+	add := func(request raydemand.Request, selector raydemand.Selector) {
+		request = request.Sliced()
+		if request.Bundle.IsZero() || request.Count == 0 {
 			return
 		}
-		request := raydemand.Request{Bundle: bundle, Count: count}
 		if len(selector) > 0 {
 			request.Selectors = []raydemand.Selector{selector}
 		}
-		key := pairKey(bundle, selector)
+		key := pairKey(request, selector)
 		if at, ok := index[key]; ok {
-			merged[at].Count += count
+			merged[at].Count += request.Count
 			return
 		}
 		index[key] = len(merged)
 		merged = append(merged, request)
 	}
-	add(raydemand.Bundle{raydemand.CPU: raydemand.One}, nil, r.NumCPUs)
+	add(raydemand.Request{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: r.NumCPUs}, nil)
 	for i, bundle := range r.Bundles {
 		var selector raydemand.Selector
 		if i < len(r.BundleLabelSelectors) {
 			selector = r.BundleLabelSelectors[i]
 		}
-		add(bundle, selector, 1)
+		add(raydemand.Request{Bundle: bundle.Bundle, Count: max(bundle.Count, 1), Slice: bundle.Slice}, selector)
 	}
 	return merged
 }
 
-// pairKey is equal for equal pairs only: names are quoted, so that none can look like the end of another.
-func pairKey(bundle raydemand.Bundle, selector raydemand.Selector) string {
+// pairKey is equal for equal bundles, wishes and selectors only: names are quoted, so that none can look like the end of another.
+func pairKey(request raydemand.Request, selector raydemand.Selector) string {
 	var key strings.Builder
-	for _, name := range bundle.Names() {
-		fmt.Fprintf(&key, "%q:%d,", name, bundle[name])
+	for _, name := range request.Bundle.Names() {
+		fmt.Fprintf(&key, "%q:%d,", name, request.Bundle[name])
+	}
+	if wish := request.Slice; wish != nil {
+		fmt.Fprintf(&key, "/%d %v %s", wish.Memory, wish.ComputeFraction, wish.Isolation)
 	}
 	for _, c := range selector {
 		fmt.Fprintf(&key, "|%q %d %q", c.Key, c.Op, c.Values)

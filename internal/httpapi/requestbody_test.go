@@ -172,7 +172,8 @@ func FuzzDecodeRequest(f *testing.F) {
 	for _, seed := range []string{
 		``, `[]`, `{}`, `{"num_cpus":4}`, `{"bundles":[{"GPU":1},{"CPU":0.5,"memory":1e9}]}`, `{"bundles":null,"num_cpus":null}`,
 		`{"bundles":[{"GPU":1}],"bundle_label_selectors":[{"zone":"!in(a,b)"}]}`, `[{"GPU":1e-5}]`, `{"num_cpus":1e99}`,
-		`{"a":[[[{}]]]}`, `{"bundles":[{"GPU":-0}]}`, "[{\"\xff\":1}]", `{"bundles":[{"":1}]} x`,
+		`[{"GPU":1,"slice":{"memory":"10Gi"}},{"resources":{"CPU":2},"slice":{"computeFraction":0.5,"isolation":"any"},"count":3}]`,
+		`[{"slice":2,"resources":1,"count":4}]`, `[{"slice":{"memory":"10GB"}}]`, `{"a":[[[{}]]]}`, `{"bundles":[{"GPU":-0}]}`, "[{\"\xff\":1}]", `{"bundles":[{"":1}]} x`,
 	} {
 		f.Add([]byte(seed))
 	}

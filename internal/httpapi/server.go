@@ -218,7 +218,7 @@ func equalRequests(a, b []raydemand.Request) bool {
 		sameSelectors := slices.EqualFunc(a.Selectors, b.Selectors, func(a, b raydemand.Selector) bool {
 			return a.String() == b.String()
 		})
-		return a.Count == b.Count && a.Bundle.Equal(b.Bundle) && sameSelectors
+		return a.Count == b.Count && a.Bundle.Equal(b.Bundle) && a.Slice.Equal(b.Slice) && sameSelectors
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -17,6 +18,11 @@ type catalog struct {
 	keys     []string // label keys that some selector asks for
 	sets     []map[string]string
 	setIndex map[string]int
+	// sliced: some demand asks more of GPUs than their number. A set of labels then has the slice of its nodes beside it, nil where
+	// that is not known, and isolation is the least that work on GPUs accepts.
+	sliced    bool
+	slices    []*Slice
+	isolation nodepool.RequiredIsolation
 }
 
 // vector holds an amount for each name of the catalog. Vectors are shared; whoever changes one clones it first.
@@ -29,7 +35,7 @@ type term struct {
 }
 
 func newCatalog(s *Snapshot) *catalog {
-	c := &catalog{index: map[string]int{}, setIndex: map[string]int{}}
+	c := &catalog{index: map[string]int{}, setIndex: map[string]int{}, sliced: wishes(s), isolation: s.Isolation}
 	names, keys := map[string]bool{}, map[string]bool{}
 	mention := func(b raydemand.Bundle) {
 		for name := range b {
@@ -125,9 +131,16 @@ func (c *catalog) need(b raydemand.Bundle) []term {
 	return terms
 }
 
-// labelSet returns the number of a label set, reduced to the keys that matter.
-func (c *catalog) labelSet(labels map[string]string) int {
+// labelSet returns the number of a label set, reduced to the keys that matter, on nodes whose GPUs are such a slice. Slices matter where
+// some demand asks for one.
+func (c *catalog) labelSet(labels map[string]string, slice *Slice) int {
 	var key strings.Builder
+	if !c.sliced {
+		slice = nil
+	}
+	if slice != nil {
+		key.WriteString(slice.key() + "\x00")
+	}
 	for _, k := range c.keys {
 		if value, ok := labels[k]; ok {
 			key.WriteString(k + "\x00" + value + "\x00")
@@ -138,6 +151,7 @@ func (c *catalog) labelSet(labels map[string]string) int {
 		set = len(c.sets)
 		c.setIndex[key.String()] = set
 		c.sets = append(c.sets, labels)
+		c.slices = append(c.slices, slice)
 	}
 	return set
 }

@@ -19,7 +19,7 @@ func (p *planning) obstacle(i int, it *item, given []int64) (Reason, bool) {
 	return p.limit(i, given)
 }
 
-// mismatch says what a shape lacks for an item: amounts first, then labels. The code is that of the amounts where both do.
+// mismatch says what a shape lacks for an item: amounts first, then labels, then what its GPUs are. The code is that of the first.
 func (p *planning) mismatch(it *item, s *shape, labels map[string]string) (Reason, bool) {
 	var lacks []string
 	for _, t := range it.need {
@@ -28,16 +28,30 @@ func (p *planning) mismatch(it *item, s *shape, labels map[string]string) (Reaso
 		}
 	}
 	unlike := ""
-	if it.rank[s.labels] == noMatch {
+	if it.rank[s.labels] == noMatch && firstMatch(it.request.Selectors, labels) == noMatch {
 		unlike = labelMiss(it.request.Selectors, labels)
 	}
+	slice, short := p.sliceMiss(it, s)
 	switch {
 	case len(lacks) > 0:
-		return Reason{CodeTooSmall, strings.TrimSuffix("too small: "+strings.Join(lacks, ", ")+"; "+unlike, "; ")}, true
+		return Reason{CodeTooSmall, sentences("too small: "+strings.Join(lacks, ", "), unlike, slice.Message)}, true
 	case unlike != "":
-		return Reason{CodeLabels, unlike}, true
+		return Reason{CodeLabels, sentences(unlike, slice.Message)}, true
 	}
-	return Reason{}, false
+	return slice, short
+}
+
+// sliceMiss says in what the GPUs of a shape that has some fall short of what an item asks of them.
+func (p *planning) sliceMiss(it *item, s *shape) (Reason, bool) {
+	if at, known := p.index[raydemand.GPU]; !known || s.total[at] == 0 {
+		return Reason{}, false
+	}
+	return it.slice.miss(p.sliceOf(s))
+}
+
+// sentences joins those that say something.
+func sentences(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
 }
 
 // misses counts what keeps a shape from serving an item.

@@ -47,7 +47,7 @@ const (
 func ExplainDemand(s Snapshot, policy Policy, r raydemand.Request) Explanation {
 	r.Count = max(r.Count, 1)
 	same := func(other raydemand.Request) bool {
-		return other.Bundle.Equal(r.Bundle) && (len(r.Selectors) == 0 || slices.EqualFunc(other.Selectors, r.Selectors,
+		return other.Bundle.Equal(r.Bundle) && other.Slice.Equal(r.Slice) && (len(r.Selectors) == 0 || slices.EqualFunc(other.Selectors, r.Selectors,
 			func(a, b raydemand.Selector) bool { return a.String() == b.String() }))
 	}
 	var waiting int64

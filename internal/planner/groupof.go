@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // nodeGroupLabel is the label that every Ray node carries with its group's name, so a selector may ask for it
@@ -22,6 +23,7 @@ func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 		Groups:                    []Group{},
 		Nodes:                     []Node{},
 		KeptResources:             cluster.RequestResources,
+		Isolation:                 cluster.Isolation,
 	}
 	named := map[string]bool{"": true}
 	for _, g := range cluster.Groups {
@@ -45,6 +47,7 @@ func groupOf(g nodepool.WorkerGroup) Group {
 	group := Group{
 		Name: g.Name, Resources: g.Resources.Clone(), Labels: map[string]string{}, Min: g.Min, Max: g.Max,
 		Replicas: &replicas, NumOfHosts: max(g.NumOfHosts, 1), Priority: g.Priority, Price: g.Price,
+		Slice: SliceOf(g, g.Resources[raydemand.GPU]),
 	}
 	maps.Copy(group.Labels, g.Labels)
 	group.Labels[nodeGroupLabel] = g.Name

@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -21,6 +22,7 @@ type item struct {
 	constraints  int // terms of the preferred selector
 	worth        float64
 	key          string
+	slice        sliceNeed
 }
 
 const noMatch = -1
@@ -39,7 +41,7 @@ func (c *catalog) items(requests []raydemand.Request) []*item {
 			continue
 		}
 		need := c.need(r.Bundle)
-		buffer = appendKey(buffer[:0], need, r.Selectors)
+		buffer = appendKey(buffer[:0], need, r.Selectors, r.Slice)
 		if known, ok := merged[string(buffer)]; ok {
 			known.request.Count = min(known.request.Count+r.Count, maxCount)
 			continue
@@ -55,7 +57,7 @@ func (c *catalog) items(requests []raydemand.Request) []*item {
 func (c *catalog) newItem(r raydemand.Request, need []term, key string) *item {
 	r.Count = min(r.Count, maxCount)
 	r.Bundle = withoutZeros(r.Bundle)
-	it := &item{request: r, need: need, key: key, alternatives: max(1, len(r.Selectors))}
+	it := &item{request: r, need: need, key: key, alternatives: max(1, len(r.Selectors)), slice: sliceNeedOf(&r, c.isolation)}
 	if len(r.Selectors) > 0 {
 		it.constraints = len(r.Selectors[0])
 	}
@@ -66,6 +68,9 @@ func (c *catalog) newItem(r raydemand.Request, need []term, key string) *item {
 	it.rank = make([]int, len(c.sets))
 	for set, labels := range c.sets {
 		it.rank[set] = firstMatch(r.Selectors, labels)
+		if !it.slice.allows(c.slices[set]) {
+			it.rank[set] = noMatch
+		}
 	}
 	return it
 }
@@ -98,6 +103,7 @@ func largestFirst(a, b *item) int {
 	return cmp.Or(
 		cmp.Compare(b.constraints, a.constraints),
 		compareBool(b.accelerator, a.accelerator),
+		a.slice.compare(b.slice),
 		cmp.Compare(len(b.need), len(a.need)),
 		cmp.Compare(b.worth, a.worth),
 		cmp.Compare(a.key, b.key),
@@ -115,7 +121,7 @@ func compareBool(a, b bool) int {
 }
 
 // appendKey writes what makes two requests equal. Numbers come first: selectors are rare.
-func appendKey(key []byte, need []term, selectors []raydemand.Selector) []byte {
+func appendKey(key []byte, need []term, selectors []raydemand.Selector, wish *raydemand.SliceWish) []byte {
 	for _, t := range need {
 		key = binary.BigEndian.AppendUint32(key, uint32(t.resource))
 		key = binary.BigEndian.AppendUint64(key, uint64(t.amount))
@@ -124,6 +130,9 @@ func appendKey(key []byte, need []term, selectors []raydemand.Selector) []byte {
 	for _, selector := range selectors {
 		key = append(key, selector.String()...)
 		key = append(key, '\n')
+	}
+	if wish != nil {
+		key = fmt.Appendf(key, "\x00%d %v %s", wish.Memory, wish.ComputeFraction, wish.Isolation)
 	}
 	return key
 }

@@ -123,7 +123,7 @@ func (r *roster) openLedger(totals bool, placed [][]int) []lot {
 		at, known := kinds[string(key)]
 		if !known {
 			kinds[string(key)] = len(lots)
-			l.size = r.size(l.free)
+			l.size = r.sizeOn(l.shape, l.free)
 			lots = append(lots, l)
 			continue
 		}
@@ -168,7 +168,7 @@ func (r *roster) busyLastFirst(nodes []int) {
 }
 
 func (r *roster) freshLot(g *group, count int64, planned bool) lot {
-	return lot{shape: g.shape, phase: onTheWay, free: g.shape.total, size: r.size(g.shape.total), count: count, planned: planned}
+	return lot{shape: g.shape, phase: onTheWay, free: g.shape.total, size: r.sizeOn(g.shape, g.shape.total), count: count, planned: planned}
 }
 
 // soonestFirst orders lots by when they can serve, then tightest first, which leaves large gaps whole; idle nodes

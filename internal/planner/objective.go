@@ -48,6 +48,7 @@ func (p *planning) newYardstick() yardstick {
 		}
 		standings = append(standings, g.standingOf())
 	}
+	p.weigh(y.cost, priced)
 	order := slices.Clone(standings)
 	slices.SortFunc(order, func(a, b standing) int { return b.compare(a) })
 	order = slices.Compact(order)

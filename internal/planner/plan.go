@@ -56,6 +56,8 @@ type GroupPlan struct {
 	Max       int              `json:"max"`
 	Resources raydemand.Bundle `json:"resources"`
 	Reasons   []Reason         `json:"reasons"`
+	// Slice is what one GPU of the group is; nil where nothing is known of it.
+	Slice *Slice `json:"slice,omitempty"`
 }
 
 // Size writes the row's numbers as a person would: 1 → 3 pods (min 0, no max).

@@ -104,6 +104,7 @@ func (in input) document() Document {
 		Nodes:                     field("nodes").nodes(),
 		KeptResources:             field("keptResources").requests(),
 		Policy:                    field("policy").policy(),
+		Isolation:                 field("isolation").isolation(),
 	}
 	s.Requests = field("pendingRequests").requests()
 	s.Gangs = field("pendingGangRequests").gangs()
@@ -163,7 +164,8 @@ func ReadRequest(text, name string) (raydemand.Request, error) {
 	field, done := in.fields()
 	if resources := field("resources"); len(resources.raw) > 0 && resources.raw[0] == '{' {
 		request.Bundle, request.Selectors = resources.bundle(), field("labelSelectors").selectors()
-		request.Count = field("count").count(1, maxCount, 1)
+		request.Count, request.Slice = field("count").count(1, maxCount, 1), field("slice").wish()
+		request = request.Sliced()
 		done()
 	} else {
 		request.Bundle = in.bundle()
@@ -238,6 +240,7 @@ func (in input) group() (Group, input) {
 		LaunchConfigHash:   field("launchConfigHash").text(),
 		Closed:             field("closed").text(),
 		CoolingSeconds:     *cooling,
+		Slice:              field("slice").slice(),
 	}, field("name")
 }
 
@@ -312,6 +315,7 @@ func (in input) request() raydemand.Request {
 		Bundle:    field("resources").bundle(),
 		Count:     field("count").count(1, maxCount, 0),
 		Selectors: field("labelSelectors").selectors(),
+		Slice:     field("slice").wish(),
 	}
 	if r.Bundle == nil {
 		field("resources").fail(`an object of amounts such as {"CPU": 1}`)
@@ -319,7 +323,7 @@ func (in input) request() raydemand.Request {
 	if r.Count == 0 {
 		field("count").fail("how many of it wait, at least 1")
 	}
-	return r
+	return r.Sliced()
 }
 
 func (in input) gangs() []raydemand.Gang {

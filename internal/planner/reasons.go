@@ -29,6 +29,13 @@ const (
 	CodeIdle          = "idle"           // workers are idle and stay for now, and why
 )
 
+// Codes of the reasons why a group's GPUs are not for some demand.
+const (
+	CodeSliceTooSmall = "slice_too_small" // they have too little memory or compute for what waits
+	CodeSliceUnknown  = "slice_unknown"   // what waits asks of them what is not known of them
+	CodeIsolation     = "isolation"       // they are not kept apart from others as what waits needs it
+)
+
 // Codes of the findings in a plan.
 const (
 	// FindingOverstated: a node tells of more free than it has in total.
@@ -184,7 +191,7 @@ func (p *planning) purposes(i int, given int64, out *outcome) string {
 		counts[a] += e.count
 	}
 	for _, a := range order {
-		text := fmt.Sprintf("%d × %s", counts[a], Describe(a.item.request))
+		text := fmt.Sprintf("%d × %s%s", counts[a], Describe(a.item.request), g.part(a.item))
 		parts = append(parts, strings.TrimSpace(a.purpose+" "+text))
 	}
 	if more := len(parts) - namedPurposes; more > 0 {
@@ -253,7 +260,8 @@ func (p *planning) staysIdle(at int, out *outcome) string {
 	return "; kept"
 }
 
-// Describe writes a request as a person would: {CPU 1, memory 2 GiB} where zone=a, else zone=b. Amounts of zero are left out.
+// Describe writes a request as a person would: {CPU 1, memory 2 GiB} where zone=a, else zone=b, and a wish as
+// {GPU 1} of 10 GiB, hardware. Amounts of zero are left out.
 func Describe(r raydemand.Request) string {
 	var s strings.Builder
 	s.WriteByte('{')
@@ -267,6 +275,9 @@ func Describe(r raydemand.Request) string {
 		s.WriteString(name + " " + quantity(name, r.Bundle[name]))
 	}
 	s.WriteByte('}')
+	if r.Slice != nil {
+		s.WriteString(" of " + r.Slice.String())
+	}
 	for i, selector := range r.Selectors {
 		switch {
 		case len(selector) == 0:

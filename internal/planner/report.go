@@ -14,7 +14,7 @@ func (p *planning) report(given []int64, out outcome) Plan {
 	plan := Plan{
 		Launch: map[string]int{}, Terminate: []Termination{}, Groups: []GroupPlan{},
 		InfeasibleRequests: []UnmetRequest{}, InfeasibleGangRequests: []UnmetGang{}, InfeasibleRequestResources: []UnmetRequest{},
-		Findings: append(slices.Clone(p.findings), p.limitFindings()...),
+		Findings: slices.Concat(p.findings, p.limitFindings(), p.sliceFindings()),
 	}
 	for i := range p.groups {
 		if given[i] > 0 {
@@ -50,6 +50,7 @@ func (p *planning) row(i int, given []int64, out *outcome) GroupPlan {
 	return GroupPlan{
 		Name: g.Name, Current: int(g.current), Desired: int(max(0, g.current+given[i]-p.stoppedPods(i))),
 		Min: int(g.min), Max: int(g.max), Resources: g.Resources.Clone(), Reasons: p.reasons(i, given, out),
+		Slice: g.Slice,
 	}
 }
 

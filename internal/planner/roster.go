@@ -23,6 +23,8 @@ type roster struct {
 	// bound is the most workers all groups may have together.
 	bound    int64
 	findings []raydemand.Finding
+	// largestSlice is the most memory behind one GPU of any group, in MiB; 0 where none is known.
+	largestSlice int64
 }
 
 // group counts pods where its Group counts replicas of hosts pods each.
@@ -109,7 +111,10 @@ func newRoster(s *Snapshot) *roster {
 		g := &r.groups[i]
 		byName[g.Name] = i
 		total := r.vector(g.Resources)
-		g.shape = &shape{i, total, r.labelSet(g.Labels), r.accelerated(total)}
+		g.shape = &shape{i, total, r.labelSet(g.Labels, g.Slice), r.accelerated(total)}
+		if s := g.Slice; s != nil && s.MemoryMiB != nil {
+			r.largestSlice = max(r.largestSlice, *s.MemoryMiB)
+		}
 	}
 	r.enrol(s, byName)
 	for i := range r.groups {
@@ -219,7 +224,11 @@ func (r *roster) newNode(n *Node, g int) node {
 
 // shapeOf shares the group's shape with the nodes that have it, so that equal nodes are found equal at once.
 func (r *roster) shapeOf(g int, total raydemand.Bundle, labels map[string]string) *shape {
-	v, set := r.vector(total), r.labelSet(labels)
+	var slice *Slice
+	if g != headGroup {
+		slice = r.groups[g].Slice
+	}
+	v, set := r.vector(total), r.labelSet(labels, slice)
 	if g != headGroup {
 		own := r.groups[g].shape
 		if own.labels == set && slices.Equal(own.total, v) {

@@ -6,6 +6,7 @@ package planner
 import (
 	"time"
 
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -29,6 +30,9 @@ type Snapshot struct {
 	// KeptResources is request_resources made over REST. It holds beside Constraint and is not added to it: the cluster
 	// keeps at least this much in total, and at least Constraint in total, each judged on its own. All or nothing.
 	KeptResources []raydemand.Request `json:"keptResources,omitempty"`
+	// Isolation is the least that all work on GPUs accepts: hardware, limit or any. A request's own goes before it; empty requires nothing
+	// of demand that has no wish.
+	Isolation nodepool.RequiredIsolation `json:"isolation,omitempty"`
 	// Policy is what the snapshot was planned by, for whoever plans it again. Compute goes by its argument.
 	Policy Policy `json:"policy,omitzero"`
 }
@@ -56,6 +60,8 @@ type Group struct {
 	// CoolingSeconds, when above 0, is for how long the group takes no launches yet because its last ones failed; Closed
 	// then says how they failed.
 	CoolingSeconds float64 `json:"coolingSeconds,omitempty"`
+	// Slice is what one GPU of its pods is; nil where nothing is known of it.
+	Slice *Slice `json:"slice,omitempty"`
 }
 
 // closed reports whether the group takes no launches now, for whatever reason but its limits.

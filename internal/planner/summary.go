@@ -23,7 +23,9 @@ type DemandSummary struct {
 	// Resources and Selectors are what one bundle asks for; both are absent for a gang.
 	Resources raydemand.Bundle     `json:"resources,omitempty"`
 	Selectors []raydemand.Selector `json:"labelSelectors,omitempty"`
-	Gang      *raydemand.Gang      `json:"gang,omitempty"`
+	// Slice is what it asks of each GPU beyond their number; nil is nothing.
+	Slice *raydemand.SliceWish `json:"slice,omitempty"`
+	Gang  *raydemand.Gang      `json:"gang,omitempty"`
 
 	Asked int64 `json:"asked"`
 	// Served fits on what runs now; Ray places it by itself.
@@ -103,7 +105,7 @@ func (p *planning) summarize(out *outcome, unmet *unmetReasons) []DemandSummary 
 }
 
 func summaryOf(kind DemandKind, it *item, f *fate, unserved int64, code string) DemandSummary {
-	d := DemandSummary{Kind: kind, Resources: it.request.Bundle, Selectors: it.request.Selectors, Asked: it.request.Count}
+	d := DemandSummary{Kind: kind, Resources: it.request.Bundle, Selectors: it.request.Selectors, Slice: it.request.Slice, Asked: it.request.Count}
 	d.Served = d.Asked - unserved
 	if f != nil {
 		d.Waiting, d.Launching, d.WaitingSince = f.waiting, f.launching, f.since

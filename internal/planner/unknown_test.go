@@ -24,7 +24,7 @@ func TestAKeyThatIsNotReadIsToldWithTheOneThatWasMeant(t *testing.T) {
 			fix := "write " + near
 			if near == "" {
 				fix = "leave it out; the keys here are coolingSeconds, name, resources, labels, minReplicas, maxReplicas, replicas, numOfHosts, " +
-					"idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed"
+					"idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed, slice"
 			}
 			want := raydemand.Finding{Code: FindingKeyUnknown, Severity: raydemand.Warning, Object: "s.json", Field: "groups[0]." + key, Seen: "7",
 				Why: "no key of this name is read, so it changes nothing", Fix: fix}
@@ -51,7 +51,7 @@ func TestUnknownKeysAreToldWhereverTheyStand(t *testing.T) {
 	}
 	want := map[string]string{
 		"nods": "nodes", "head.stat": "state", "nodes[0].idleSecond": "idleSeconds", "pendingRequests[0].labelSelector": "labelSelectors",
-		"requestResources[0].amount":             "leave it out; the keys here are resources, count, labelSelectors",
+		"requestResources[0].amount":             "leave it out; the keys here are resources, count, labelSelectors, slice",
 		"pendingGangRequests[0].bundleSelectors": "bundles", "policy.gpuForCpu": "gpuForCPU",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -93,7 +93,7 @@ func (p *planning) nearestMiss(it *item) string {
 
 // labelledNowhere says so when no group has the labels that an item wants either.
 func (p *planning) labelledNowhere(it *item) string {
-	if slices.ContainsFunc(p.groups, func(g group) bool { return it.rank[g.shape.labels] != noMatch }) {
+	if slices.ContainsFunc(p.groups, func(g group) bool { return firstMatch(it.request.Selectors, g.Labels) != noMatch }) {
 		return ""
 	}
 	wanted := make([]string, len(it.request.Selectors))

@@ -1,0 +1,118 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// AskedBundle is one entry of bundles in a request_resources call: amounts alone, or with a wish for the GPUs behind them and how often it is
+// meant. Its JSON is Ray's, a bundle, where there is neither.
+type AskedBundle struct {
+	Bundle raydemand.Bundle
+	Slice  *raydemand.SliceWish
+	// Count is how many there are; 0 means one.
+	Count int64
+}
+
+// MarshalJSON writes the bundle itself, or an object with resources, slice and count where more than a bundle is asked for.
+func (b AskedBundle) MarshalJSON() ([]byte, error) {
+	if b.Slice == nil && b.Count <= 1 {
+		if b.Bundle == nil {
+			return []byte("{}"), nil
+		}
+		return json.Marshal(b.Bundle)
+	}
+	return json.Marshal(struct {
+		Resources raydemand.Bundle     `json:"resources"`
+		Slice     *raydemand.SliceWish `json:"slice,omitempty"`
+		Count     int64                `json:"count"`
+	}{b.Bundle, b.Slice, max(b.Count, 1)})
+}
+
+// asked reads an entry. The keys resources, slice and count are Ray resources of these names when they hold numbers alone; with an object in
+// one of the first two they are what the words say.
+func (d *decoder) asked(path string) (AskedBundle, error) {
+	read := AskedBundle{Bundle: raydemand.Bundle{}, Count: 1}
+	own, count := map[string]json.RawMessage{}, json.RawMessage(nil)
+	bundle, err := d.bundleWith(path, func(name string) (bool, error) {
+		if name != "resources" && name != "slice" && name != "count" {
+			return false, nil
+		}
+		raw, err := d.raw()
+		if name == "count" {
+			count = raw
+		}
+		own[name] = raw
+		return true, err
+	})
+	if err != nil {
+		return read, err
+	}
+	read.Bundle = bundle
+	isObject := func(name string) bool { return strings.HasPrefix(string(own[name]), "{") }
+	wished := isObject("resources") || isObject("slice")
+	for _, name := range []string{"resources", "slice", "count"} {
+		raw, given := own[name]
+		switch at := join(path, name); {
+		case !given:
+		case name == "slice" && isObject(name):
+			read.Slice = d.wish(at, raw)
+		case name == "resources" && isObject(name):
+			d.within(raw, func(inner *decoder) {
+				more, _ := inner.bundle(at)
+				read.Bundle.Add(more)
+			})
+		case name == "count" && wished:
+			read.Count = d.count(at, count)
+		default:
+			d.within(raw, func(inner *decoder) {
+				if amount, _ := inner.amount(at); amount > 0 {
+					read.Bundle[name] = amount
+				}
+			})
+		}
+	}
+	return read, nil
+}
+
+// wish reads a slice wish; what is wrong with it is a fault.
+func (d *decoder) wish(path string, raw json.RawMessage) *raydemand.SliceWish {
+	wish, err := raydemand.ParseSliceWish(raw)
+	var refused *raydemand.WishError
+	if errors.As(err, &refused) {
+		d.fault(strings.TrimSuffix(join(path, refused.Field), "."), refused.Value, refused.Want)
+	}
+	return wish
+}
+
+func (d *decoder) count(path string, raw json.RawMessage) int64 {
+	var count int64
+	if err := json.Unmarshal(raw, &count); err != nil || count < 1 || count > maxCPUs {
+		d.fault(path, string(raw), fmt.Sprintf("a whole number from 1 to %d", maxCPUs))
+		return 1
+	}
+	return count
+}
+
+// raw reads one whole value as it stands.
+func (d *decoder) raw() (json.RawMessage, error) {
+	var raw json.RawMessage
+	if err := d.tokens.Decode(&raw); err != nil {
+		d.faults = append(d.faults, FieldError{Expected: fmt.Sprintf("JSON, at byte %d: %v", d.tokens.InputOffset(), err)})
+		return nil, errSyntax
+	}
+	return raw, nil
+}
+
+// within reads a value that was set aside; its faults are this decoder's.
+func (d *decoder) within(raw json.RawMessage, read func(inner *decoder)) {
+	inner := newDecoder(raw)
+	read(inner)
+	for _, f := range inner.faults {
+		d.fault(f.Field, f.Value, f.Expected)
+	}
+}

@@ -1,0 +1,97 @@
+package planner
+
+import (
+	"errors"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// wish reads what a request asks of each GPU; nil where it asks for nothing.
+func (in input) wish() *raydemand.SliceWish {
+	if in.absent() || in.file.err != nil {
+		return nil
+	}
+	wish, err := raydemand.ParseSliceWish(in.raw)
+	var refused *raydemand.WishError
+	if errors.As(err, &refused) {
+		in.file.err = &InputError{in.file.name, strings.TrimSuffix(in.path+"."+refused.Field, "."), refused.Value, refused.Want}
+	}
+	return wish
+}
+
+func (in input) isolation() nodepool.RequiredIsolation {
+	text := in.text()
+	if text == "" {
+		return ""
+	}
+	required, err := nodepool.ParseRequiredIsolation(text)
+	if err != nil {
+		in.fail(raydemand.SliceIsolationWant)
+	}
+	return required
+}
+
+// mostSliceMiB is raydemand.MaxSliceMemory in MiB.
+const mostSliceMiB = raydemand.MaxSliceMemory >> 20
+
+// slice reads what one GPU of a group is; nil where that is not known.
+func (in input) slice() *Slice {
+	if in.absent() {
+		return nil
+	}
+	field, done := in.fields()
+	defer done()
+	s := &Slice{
+		Kind: gpuinfo.Kind(field("kind").text()), MemoryMiB: field("memoryMiB").optionalAmount(mostSliceMiB),
+		ComputeFraction: field("computeFraction").number(1), Isolation: gpuinfo.Isolation(field("isolation").text()),
+		Profile: field("profile").text(), Product: field("product").text(), Blocks: field("blocks").optionalAmount(maxCount),
+	}
+	switch s.Kind {
+	case "":
+		s.Kind = gpuinfo.UnknownKind
+	case gpuinfo.Whole, gpuinfo.MIG, gpuinfo.TimeSliced, gpuinfo.MPS, gpuinfo.GPUMemory, gpuinfo.VGPU, gpuinfo.UnknownKind:
+	default:
+		field("kind").fail("whole, mig, time-sliced, mps, gpu-mem, vgpu or unknown")
+	}
+	switch s.Isolation {
+	case "":
+		s.Isolation = gpuinfo.UnknownIsolation
+	case gpuinfo.Hardware, gpuinfo.Limit, gpuinfo.NoIsolation, gpuinfo.UnknownIsolation:
+	default:
+		field("isolation").fail("hardware, limit, none or unknown")
+	}
+	if s.Profile != "" {
+		if _, err := gpuinfo.ParseProfile(s.Profile); err != nil {
+			field("profile").fail("a MIG profile such as 1g.10gb")
+		}
+		if product, known := gpuinfo.ProductOf(s.Product); known {
+			if _, has := product.Profile(s.Profile); !has {
+				field("profile").fail("a profile that " + product.Name + " has: " + strings.Join(plainProfiles(product), ", "))
+			}
+		}
+	}
+	return s
+}
+
+// plainProfiles are the names of a product's profiles without attributes.
+func plainProfiles(product gpuinfo.Product) []string {
+	var names []string
+	for _, p := range product.Profiles {
+		if p.Plain() {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// optionalAmount reads a whole number from 0 to most; nil where there is none.
+func (in input) optionalAmount(most int64) *int64 {
+	if in.absent() {
+		return nil
+	}
+	n := in.count(0, most, 0)
+	return &n
+}

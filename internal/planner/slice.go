@@ -1,0 +1,314 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Slice is what one GPU of a group's pods is, as Ray counts GPUs: a card, a MIG instance, or a share of either. What is not known is nil,
+// empty or unknown, and is never enough for a request that asks for it.
+type Slice struct {
+	Kind gpuinfo.Kind `json:"kind"`
+	// MemoryMiB is the memory behind one GPU, no more than the worst node gives. ComputeFraction is the part of one physical card's
+	// compute that it is sure of, 0 to 1.
+	MemoryMiB       *int64            `json:"memoryMiB"`
+	ComputeFraction *float64          `json:"computeFraction"`
+	Isolation       gpuinfo.Isolation `json:"isolation"`
+	// Profile is the MIG profile, Product the model of the card as nodes name it.
+	Profile string `json:"profile,omitempty"`
+	Product string `json:"product,omitempty"`
+	// Blocks is how many larger instances become impossible on the card that is best for it, as the cards are now, when one more is taken;
+	// nil where no reading of single cards tells.
+	Blocks *int64 `json:"blocks,omitempty"`
+}
+
+// name is for people: "slice 1g.5gb", "whole card", "time-sliced GPU".
+func (s *Slice) name() string {
+	switch {
+	case s.Profile != "" && s.Kind == gpuinfo.MIG:
+		return "slice " + s.Profile
+	case s.Profile != "":
+		return string(s.Kind) + " slice " + s.Profile
+	case s.Kind == gpuinfo.Whole:
+		return "whole card"
+	case s.Kind == gpuinfo.MIG:
+		return "MIG slice"
+	case s.Kind == "" || s.Kind == gpuinfo.UnknownKind:
+		return "GPU of unknown kind"
+	case s.Kind == gpuinfo.TimeSliced:
+		return "time-sliced GPU"
+	}
+	return string(s.Kind) + " share"
+}
+
+// key tells slices apart where it matters to a wish.
+func (s *Slice) key() string {
+	return fmt.Sprintf("%s %v %v %s %s", s.Kind, amountOr(s.MemoryMiB, -1), amountOr(s.ComputeFraction, -1), s.Isolation, s.Profile)
+}
+
+// SliceOf is what one GPU of a group is when a pod announces so many of them to Ray; nil where the group has none, or nothing tells.
+func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
+	var total int64
+	for _, s := range g.Slices {
+		total += s.UnitsPerPod
+	}
+	if numGPUs <= 0 || len(g.Slices) == 0 || len(g.Slices) > 1 && numGPUs != raydemand.Whole(total) {
+		return nil // of several kinds of devices behind one number nobody can say which is meant
+	}
+	var least *Slice
+	for _, s := range g.Slices {
+		announced := numGPUs
+		if len(g.Slices) > 1 {
+			announced = raydemand.Whole(s.UnitsPerPod)
+		}
+		each := oneOf(s.Slice, announced, g.Pod.CardsAsked)
+		if least == nil {
+			least = each
+			continue
+		}
+		least = lesserSlice(least, each)
+	}
+	return least
+}
+
+// oneOf is one GPU of a slice. Several devices behind one GPU are still told by one of them: no task can have the memory of two in one
+// piece. Units of memory of one card add up.
+func oneOf(s nodepool.Slice, numGPUs raydemand.Amount, cards int64) *Slice {
+	s.MemoryMiB = measured(s)
+	if s.Kind == gpuinfo.GPUMemory {
+		s.UnitsPerPod /= max(cards, 1)
+		numGPUs = max(numGPUs/raydemand.Amount(max(cards, 1)), raydemand.One)
+	} else if numGPUs < raydemand.Whole(s.UnitsPerPod) {
+		numGPUs = raydemand.Whole(s.UnitsPerPod)
+	}
+	each := &Slice{Kind: s.Kind, Isolation: s.Isolation}
+	each.MemoryMiB, each.ComputeFraction = s.Each(numGPUs)
+	if s.Profile != nil {
+		each.Profile = *s.Profile
+	}
+	if s.Product != nil {
+		each.Product = *s.Product
+	}
+	return each
+}
+
+// measured is the memory behind one unit. The round figure in a profile's name is more than any card gives, so for it stands the least that
+// a known product does.
+func measured(s nodepool.Slice) *int64 {
+	if !s.Nominal || s.Profile == nil {
+		return s.MemoryMiB
+	}
+	var least int64
+	for _, product := range gpuinfo.Products() {
+		if p, has := product.Profile(*s.Profile); has && p.Memory > 0 && (least == 0 || int64(p.Memory) < least) {
+			least = int64(p.Memory)
+		}
+	}
+	if least == 0 {
+		return nil
+	}
+	return &least
+}
+
+// lesserSlice is what is true of both, and no more of anything than the lesser has.
+func lesserSlice(a, b *Slice) *Slice {
+	least := &Slice{Kind: a.Kind, Isolation: a.Isolation, MemoryMiB: lower(a.MemoryMiB, b.MemoryMiB), ComputeFraction: lower(a.ComputeFraction, b.ComputeFraction)}
+	if isolationRank(b.Isolation) < isolationRank(a.Isolation) {
+		least.Kind, least.Isolation = b.Kind, b.Isolation
+	}
+	if a.Profile == b.Profile {
+		least.Profile = a.Profile
+	}
+	if a.Product == b.Product {
+		least.Product = a.Product
+	}
+	return least
+}
+
+func lower[T int64 | float64](a, b *T) *T {
+	if a == nil || b == nil {
+		return nil
+	}
+	smaller := min(*a, *b)
+	return &smaller
+}
+
+func isolationRank(i gpuinfo.Isolation) int {
+	switch i {
+	case gpuinfo.Hardware:
+		return 2
+	case gpuinfo.Limit:
+		return 1
+	}
+	return 0
+}
+
+// sliceNeed is what an item asks of the GPUs behind it. The zero value asks for nothing.
+type sliceNeed struct {
+	// gpu is how much of one GPU the rest is asked of: all of it where whole ones are asked for.
+	gpu raydemand.Amount
+	// memory is in bytes, compute a part of a card.
+	memory    int64
+	compute   float64
+	isolation nodepool.RequiredIsolation
+}
+
+// sliceNeedOf joins a request's own wish with what the RayCluster requires of all work on GPUs. A wish that says no isolation never gets
+// what others oversubscribe, unless the RayCluster says that any will do.
+func sliceNeedOf(r *raydemand.Request, required nodepool.RequiredIsolation) sliceNeed {
+	gpus := r.Bundle[raydemand.GPU]
+	if gpus <= 0 || r.Slice == nil && !demanding(required) {
+		return sliceNeed{}
+	}
+	need := sliceNeed{gpu: min(gpus, raydemand.One), isolation: required}
+	if wish := r.Slice; wish != nil {
+		need.memory, need.compute = wish.Memory, wish.ComputeFraction
+		need.isolation = cmp.Or(nodepool.RequiredIsolation(wish.Isolation), required, nodepool.RequireLimit)
+	}
+	return need
+}
+
+func demanding(required nodepool.RequiredIsolation) bool {
+	return required != "" && required != nodepool.AnyIsolation
+}
+
+// wishes reports whether any demand asks more of GPUs than their number; without, nothing in a plan depends on slices.
+func wishes(s *Snapshot) bool {
+	if demanding(s.Isolation) {
+		return true
+	}
+	for _, requests := range [][]raydemand.Request{s.Requests, s.Constraint, s.KeptResources} {
+		for i := range requests {
+			if requests[i].Slice != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// allows reports whether a GPU of this slice gives what is needed; nil is one of which nothing is known.
+func (n sliceNeed) allows(s *Slice) bool {
+	_, missed := n.miss(s)
+	return !missed
+}
+
+// miss says in what a slice falls short: isolation, memory and compute in this order.
+func (n sliceNeed) miss(s *Slice) (Reason, bool) {
+	if n.gpu == 0 {
+		return Reason{}, false
+	}
+	if s == nil {
+		s = &Slice{}
+	}
+	if demanding(n.isolation) && !n.isolation.Allows(s.Isolation) {
+		return n.isolationMiss(s), true
+	}
+	switch {
+	case n.memory == 0:
+	case s.MemoryMiB == nil:
+		return Reason{CodeSliceUnknown, fmt.Sprintf("the memory of its %s is not known, needs %s", s.name(), memoryText(n.memory))}, true
+	case n.share(*s.MemoryMiB<<20) < n.memory:
+		return Reason{CodeSliceTooSmall, fmt.Sprintf("%s%s has %s, needs %s", n.partOf(), s.name(), memoryText(n.share(*s.MemoryMiB<<20)), memoryText(n.memory))}, true
+	}
+	const rounding = 1e-9
+	switch {
+	case n.compute == 0:
+	case s.ComputeFraction == nil:
+		return Reason{CodeSliceUnknown, fmt.Sprintf("the compute of its %s is not known, needs %s of a card", s.name(), fraction(n.compute))}, true
+	case *s.ComputeFraction*n.gpu.Float()+rounding < n.compute:
+		return Reason{CodeSliceTooSmall, fmt.Sprintf("%s%s has %s of a card's compute, needs %s", n.partOf(), s.name(), fraction(*s.ComputeFraction*n.gpu.Float()), fraction(n.compute))}, true
+	}
+	return Reason{}, false
+}
+
+func (n sliceNeed) isolationMiss(s *Slice) Reason {
+	switch s.Isolation {
+	case gpuinfo.Limit:
+		return Reason{CodeIsolation, fmt.Sprintf("its %s is kept apart by a limit in software, needs %s isolation", s.name(), n.isolation)}
+	case gpuinfo.NoIsolation:
+		return Reason{CodeIsolation, fmt.Sprintf("its %s shares a card with others and nothing keeps them apart, needs %s isolation", s.name(), n.isolation)}
+	}
+	return Reason{CodeSliceUnknown, fmt.Sprintf("what keeps its %s apart from others is not known, needs %s isolation", s.name(), n.isolation)}
+}
+
+// share is the part of an amount that falls to the part of a GPU that is asked for.
+func (n sliceNeed) share(whole int64) int64 {
+	if n.gpu == raydemand.One {
+		return whole
+	}
+	return int64(float64(whole) * n.gpu.Float())
+}
+
+func (n sliceNeed) partOf() string {
+	if n.gpu == raydemand.One {
+		return ""
+	}
+	return n.gpu.String() + " of "
+}
+
+func memoryText(bytes int64) string { return quantity(raydemand.Memory, raydemand.Whole(bytes)) }
+
+func fraction(f float64) string { return strconv.FormatFloat(f, 'g', 3, 64) }
+
+// compare orders what is harder to serve first.
+func (n sliceNeed) compare(other sliceNeed) int {
+	strict := func(n sliceNeed) int {
+		switch n.isolation {
+		case nodepool.RequireHardware:
+			return 2
+		case nodepool.RequireLimit:
+			return 1
+		}
+		return 0
+	}
+	perGPU := func(n sliceNeed, amount float64) float64 { return amount / max(n.gpu.Float(), 1e-4) }
+	return cmp.Or(
+		cmp.Compare(perGPU(other, float64(other.memory)), perGPU(n, float64(n.memory))),
+		cmp.Compare(perGPU(other, other.compute), perGPU(n, n.compute)),
+		cmp.Compare(strict(other), strict(n)),
+	)
+}
+
+// part tells what a fraction of a GPU comes to on a group: " (0.5 of a slice 1g.10gb, 4.75 GiB)"; nothing of whole ones, or where the
+// memory is not known.
+func (g *group) part(it *item) string {
+	gpus := it.request.Bundle[raydemand.GPU]
+	if g.Slice == nil || g.Slice.MemoryMiB == nil || gpus <= 0 || gpus >= raydemand.One {
+		return ""
+	}
+	n := sliceNeed{gpu: gpus}
+	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.name(), memoryText(n.share(*g.Slice.MemoryMiB<<20)))
+}
+
+// FindingSlicesUnknown: demand asks for memory, compute or isolation of its GPUs, and of no group it is known what they are.
+const FindingSlicesUnknown = "slices-unknown"
+
+// sliceFindings tells once that wishes cannot be weighed.
+func (p *planning) sliceFindings() []raydemand.Finding {
+	if !p.sliced {
+		return nil
+	}
+	groups := 0
+	for i := range p.groups {
+		if p.groups[i].Slice != nil {
+			return nil
+		}
+		if p.groups[i].Resources.Has(raydemand.GPU) > 0 {
+			groups++
+		}
+	}
+	if groups == 0 {
+		return nil
+	}
+	return []raydemand.Finding{{
+		Code: FindingSlicesUnknown, Severity: raydemand.Warning, Object: "snapshot", Field: "groups", Seen: fmt.Sprintf("%d with GPUs", groups),
+		Why: "of none is it known what its GPUs are, so demand that asks for memory, compute or isolation of them is served by none; all other is planned by what groups declare",
+		Fix: "let the controller read nodes; offline, give kubeNodes beside rayCluster, or slice in each group",
+	}}
+}

@@ -1,0 +1,336 @@
+package planner
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// sliced is a group of one GPU and some CPUs whose GPU is such a slice.
+func sliced(name string, s *Slice) Group {
+	return Group{Name: name, Resources: raydemand.Bundle{"CPU": raydemand.Whole(4), "GPU": raydemand.One}, Max: 10, NumOfHosts: 1, Slice: s}
+}
+
+func mig(profile string, mib int64, compute float64) *Slice {
+	return &Slice{Kind: gpuinfo.MIG, MemoryMiB: ptr(mib), ComputeFraction: ptr(compute), Isolation: gpuinfo.Hardware, Profile: profile}
+}
+
+var (
+	wholeCard = &Slice{Kind: gpuinfo.Whole, MemoryMiB: ptr(int64(81920)), ComputeFraction: ptr(1.0), Isolation: gpuinfo.Hardware}
+	timeSlice = &Slice{Kind: gpuinfo.TimeSliced, Isolation: gpuinfo.NoIsolation}
+	capped10  = &Slice{Kind: gpuinfo.VGPU, MemoryMiB: ptr(int64(10240)), ComputeFraction: ptr(0.3), Isolation: gpuinfo.Limit}
+)
+
+func wishing(gpus raydemand.Amount, wish raydemand.SliceWish) raydemand.Request {
+	return raydemand.Request{Bundle: raydemand.Bundle{"GPU": gpus}, Count: 1, Slice: &wish}
+}
+
+func TestAWishGoesToTheGroupWhoseSliceServesItWithLeastWaste(t *testing.T) {
+	groups := []Group{
+		sliced("a-time", timeSlice), sliced("b-whole", wholeCard), sliced("c-3g", mig("3g.40gb", 40192, 3.0/7)),
+		sliced("d-1g", mig("1g.10gb", 9728, 1.0/7)), sliced("e-vgpu", capped10), sliced("f-unknown", nil),
+	}
+	for name, test := range map[string]struct {
+		request   raydemand.Request
+		isolation nodepool.RequiredIsolation
+		want      string
+	}{
+		"by memory":                            {wishing(raydemand.One, raydemand.SliceWish{Memory: 9 << 30}), "", "d-1g"},
+		"more than the round figure gives":     {wishing(raydemand.One, raydemand.SliceWish{Memory: 10 << 30}), "", "e-vgpu"},
+		"hardware":                             {wishing(raydemand.One, raydemand.SliceWish{Memory: 10 << 30, Isolation: "hardware"}), "", "c-3g"},
+		"by compute":                           {wishing(raydemand.One, raydemand.SliceWish{ComputeFraction: 0.5}), "", "b-whole"},
+		"half of a slice has half its memory":  {wishing(raydemand.One/2, raydemand.SliceWish{Memory: 5 << 30, Isolation: "hardware"}), "", "c-3g"},
+		"what half of a slice has":             {wishing(raydemand.One/2, raydemand.SliceWish{Memory: 4 << 30}), "", "d-1g"},
+		"half of a slice has half its compute": {wishing(raydemand.One/2, raydemand.SliceWish{ComputeFraction: 0.2}), "", "c-3g"},
+		"the cluster's isolation":              {wishing(raydemand.One, raydemand.SliceWish{Memory: 10 << 30}), nodepool.RequireHardware, "c-3g"},
+		"its own goes before the cluster's":    {wishing(raydemand.One, raydemand.SliceWish{Memory: 10 << 30, Isolation: "limit"}), nodepool.RequireHardware, "e-vgpu"},
+		"GPUs of a cluster that isolates":      {raydemand.Request{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 1}, nodepool.RequireHardware, "d-1g"},
+		"any":                                  {wishing(raydemand.One, raydemand.SliceWish{Memory: 9 << 30, Isolation: "any"}), "", "d-1g"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Snapshot{Groups: groups, Isolation: test.isolation, Demand: raydemand.Demand{Requests: []raydemand.Request{test.request}}}
+			if diff := cmp.Diff(map[string]int{test.want: 1}, Compute(s, Policy{}).Launch); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsOversubscribedIsTakenOnlyByWhoSaysAny(t *testing.T) {
+	for isolation, want := range map[string]int{"": 0, "limit": 0, "hardware": 0, "any": 1} {
+		wish := raydemand.SliceWish{Isolation: isolation}
+		s := Snapshot{Groups: []Group{sliced("time", timeSlice)}, Demand: raydemand.Demand{Requests: []raydemand.Request{wishing(raydemand.One, wish)}}}
+		if got := Compute(s, Policy{}).Launch["time"]; got != want {
+			t.Errorf("isolation %q launches %d, want %d", isolation, got, want)
+		}
+	}
+}
+
+func TestAGroupThatIsPassedOverForItsSliceSaysInWhatItFallsShort(t *testing.T) {
+	for name, test := range map[string]struct {
+		slice   *Slice
+		request raydemand.Request
+		code    string
+		want    string
+	}{
+		"memory":      {mig("1g.5gb", 4864, 1.0/7), wishing(raydemand.One, raydemand.SliceWish{Memory: 10 << 30}), CodeSliceTooSmall, "slice 1g.5gb has 4.75 GiB, needs 10 GiB"},
+		"half of it":  {mig("1g.10gb", 9728, 1.0/7), wishing(raydemand.One/2, raydemand.SliceWish{Memory: 5 << 30}), CodeSliceTooSmall, "0.5 of slice 1g.10gb has 4.75 GiB, needs 5 GiB"},
+		"compute":     {mig("1g.10gb", 9728, 1.0/7), wishing(raydemand.One, raydemand.SliceWish{ComputeFraction: 0.5}), CodeSliceTooSmall, "slice 1g.10gb has 0.143 of a card's compute, needs 0.5"},
+		"limit":       {capped10, wishing(raydemand.One, raydemand.SliceWish{Isolation: "hardware"}), CodeIsolation, "its vgpu share is kept apart by a limit in software, needs hardware isolation"},
+		"none":        {timeSlice, wishing(raydemand.One, raydemand.SliceWish{Memory: 1}), CodeIsolation, "its time-sliced GPU shares a card with others and nothing keeps them apart, needs limit isolation"},
+		"not known":   {nil, wishing(raydemand.One, raydemand.SliceWish{Memory: 1 << 30, Isolation: "any"}), CodeSliceUnknown, "the memory of its GPU of unknown kind is not known, needs 1 GiB"},
+		"no promises": {nil, wishing(raydemand.One, raydemand.SliceWish{Isolation: "limit"}), CodeSliceUnknown, "what keeps its GPU of unknown kind apart from others is not known, needs limit isolation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Snapshot{Groups: []Group{sliced("g", test.slice)}, Demand: raydemand.Demand{Requests: []raydemand.Request{test.request}}}
+			plan := Compute(s, Policy{})
+			reason := plan.Groups[0].Reasons[0]
+			if reason.Code != test.code || !strings.HasSuffix(reason.Message, ": "+test.want) {
+				t.Errorf("%s: %s\nwant %s: … %s", reason.Code, reason.Message, test.code, test.want)
+			}
+			if len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Reason.Code != Impossible || !strings.Contains(plan.InfeasibleRequests[0].Reason.Message, test.want) {
+				t.Errorf("unmet: %+v", plan.InfeasibleRequests)
+			}
+		})
+	}
+}
+
+func TestHalfAGPUIsToldInMemory(t *testing.T) {
+	s := Snapshot{Groups: []Group{sliced("g", mig("1g.10gb", 9728, 1.0/7))}}
+	s.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One / 2}, Count: 1}}
+	if got, want := Compute(s, Policy{}).Groups[0].Reasons[0].Message, "launching 1 pod for 1 × {GPU 0.5} (0.5 of a slice 1g.10gb, 4.75 GiB)"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func TestSlicesOfWhichNothingIsKnownAreOneFinding(t *testing.T) {
+	s := Snapshot{Groups: []Group{sliced("a", nil), sliced("b", nil)}}
+	s.Requests = []raydemand.Request{wishing(raydemand.One, raydemand.SliceWish{Memory: 1}), wishing(raydemand.One, raydemand.SliceWish{Memory: 2})}
+	findings := Compute(s, Policy{}).Findings
+	if len(findings) != 1 || findings[0].Code != FindingSlicesUnknown {
+		t.Errorf("findings: %+v", findings)
+	}
+	s.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 1}}
+	if plan := Compute(s, Policy{}); len(plan.Findings) != 0 || plan.Launch["a"] != 1 {
+		t.Errorf("plain demand: %+v", plan)
+	}
+}
+
+func TestTheLargerWishTakesTheLargerSliceWhicheverComesFirst(t *testing.T) {
+	s := Snapshot{Groups: []Group{sliced("a-whole", wholeCard), sliced("b-1g", mig("1g.10gb", 9728, 1.0/7))}}
+	for _, g := range s.Groups {
+		s.Nodes = append(s.Nodes, Node{Pod: g.Name + "-1", Group: g.Name, State: Idle, Total: g.Resources, Available: g.Resources})
+	}
+	small, large := wishing(raydemand.One, raydemand.SliceWish{Memory: 8 << 30}), wishing(raydemand.One, raydemand.SliceWish{Memory: 40 << 30})
+	small.Bundle["CPU"] = raydemand.One // more kinds of resources alone would put it first
+	for _, requests := range [][]raydemand.Request{{small, large}, {large, small}} {
+		s.Requests = requests
+		if launch := Compute(s, Policy{}).Launch; len(launch) > 0 {
+			t.Errorf("launches %v, and both fit", launch)
+		}
+	}
+}
+
+func TestAPriceGoesBeforeWhatASliceWastes(t *testing.T) {
+	dear, cheap := sliced("a-1g", mig("1g.10gb", 9728, 1.0/7)), sliced("b-whole", wholeCard)
+	dear.Price, cheap.Price = ptr(2.0), ptr(1.9)
+	s := Snapshot{Groups: []Group{dear, cheap}, Demand: raydemand.Demand{Requests: []raydemand.Request{wishing(raydemand.One, raydemand.SliceWish{Memory: 1 << 30})}}}
+	if got := Compute(s, Policy{}).Launch; got["b-whole"] != 1 {
+		t.Errorf("launches %v", got)
+	}
+	cheap.Price = ptr(2.0)
+	s.Groups = []Group{dear, cheap}
+	if got := Compute(s, Policy{}).Launch; got["a-1g"] != 1 {
+		t.Errorf("at one price it launches %v", got)
+	}
+}
+
+func TestOfTwoAlikeTheOneThatLeavesLargeInstancesPossibleIsTaken(t *testing.T) {
+	fragmenting, sparing := mig("1g.10gb", 9728, 1.0/7), mig("1g.10gb", 9728, 1.0/7)
+	fragmenting.Blocks, sparing.Blocks = ptr(int64(2)), ptr(int64(0))
+	s := Snapshot{Groups: []Group{sliced("a", fragmenting), sliced("b", sparing)}}
+	s.Requests = []raydemand.Request{wishing(raydemand.One, raydemand.SliceWish{Memory: 1 << 30})}
+	if got := Compute(s, Policy{}).Launch; got["b"] != 1 {
+		t.Errorf("launches %v", got)
+	}
+}
+
+// drawSlice draws what a group's GPUs are, sometimes unknown in part.
+func drawSlice(t *rapid.T) *Slice {
+	s := rapid.SampledFrom([]*Slice{
+		nil, wholeCard, timeSlice, capped10, mig("1g.10gb", 9728, 1.0/7), mig("3g.40gb", 40192, 3.0/7),
+		{Kind: gpuinfo.GPUMemory, MemoryMiB: ptr(int64(4096)), Isolation: gpuinfo.Limit}, {Kind: gpuinfo.Whole, Isolation: gpuinfo.Hardware},
+	}).Draw(t, "slice")
+	return s
+}
+
+func drawWish(t *rapid.T) *raydemand.SliceWish {
+	return rapid.SampledFrom([]*raydemand.SliceWish{
+		nil, nil, {Memory: 4 << 30}, {Memory: 9 << 30, Isolation: "hardware"}, {Memory: 20 << 30}, {ComputeFraction: 0.25}, {Isolation: "any"}, {Isolation: "limit"},
+	}).Draw(t, "wish")
+}
+
+func drawSliced(t *rapid.T) Snapshot {
+	s := drawSnapshot(t)
+	for i := range s.Groups {
+		s.Groups[i].Slice = drawSlice(t)
+	}
+	for i := range s.Requests {
+		if wish := drawWish(t); wish != nil {
+			s.Requests[i].Slice = wish
+			s.Requests[i] = s.Requests[i].Sliced()
+		}
+	}
+	s.Isolation = rapid.SampledFrom([]nodepool.RequiredIsolation{"", "", nodepool.RequireLimit, nodepool.RequireHardware, nodepool.AnyIsolation}).Draw(t, "isolation")
+	return s
+}
+
+func TestNoWishLandsOnLess(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSliced(t)
+		p, _, out := decide(&s, Policy{})
+		for _, e := range out.log {
+			if reason, short := e.item.slice.miss(p.groups[e.group].Slice); short {
+				t.Fatalf("%s is launched for on group %s: %s", Describe(e.item.request), p.groups[e.group].Name, reason.Message)
+			}
+		}
+	})
+}
+
+func TestLimitsHoldAndAPlanIsFoundAgainWithSlices(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSliced(t)
+		plan := Compute(s, Policy{})
+		for _, g := range plan.Groups {
+			if launched := plan.Launch[g.Name]; launched > 0 && g.Current+launched > g.Max {
+				t.Fatalf("group %s: %d + %d of at most %d", g.Name, g.Current, launched, g.Max)
+			}
+		}
+		for _, d := range plan.Summary {
+			if d.Asked != d.Served+d.Waiting+d.Launching+d.Impossible+d.Capped+d.Closed+d.CoolingDown {
+				t.Fatalf("counts do not add up: %+v", d)
+			}
+		}
+	})
+}
+
+func TestSlicesChangeNothingWhereNobodyWishes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		bare := Compute(s, Policy{})
+		for i := range s.Groups {
+			s.Groups[i].Slice = drawSlice(t)
+		}
+		with := Compute(s, Policy{})
+		for i := range with.Groups {
+			with.Groups[i].Slice = nil
+			for k := range with.Groups[i].Reasons {
+				with.Groups[i].Reasons[k].Message = withoutParts(with.Groups[i].Reasons[k].Message)
+			}
+		}
+		if diff := cmp.Diff(asText(t, bare), asText(t, with)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// withoutParts takes out what a fraction of a GPU comes to, which is told where the slice is known.
+func withoutParts(message string) string {
+	for {
+		before, rest, found := strings.Cut(message, " (0.5 of a ")
+		if !found {
+			return message
+		}
+		_, after, _ := strings.Cut(rest, ")")
+		message = before + after
+	}
+}
+
+func asText(t *rapid.T, plan Plan) string {
+	text, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestWhatIsWrongWithASliceInAFileIsNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		`"groups": [], "pendingRequests": [{"resources": {}, "count": 1, "slice": {"memory": "10GB"}}]`:  `s.json: pendingRequests[0].slice.memory: "10GB": want `,
+		`"groups": [], "keptResources": [{"resources": {}, "count": 1, "slice": {}}]`:                    `s.json: keptResources[0].slice: {}: want an object with memory`,
+		`"groups": [], "isolation": "none"`:                                                              `s.json: isolation: "none": want hardware, limit or any`,
+		`"groups": [{"name": "g", "slice": {"kind": "half"}}]`:                                           `s.json: groups[0].slice.kind: "half": want whole, mig, `,
+		`"groups": [{"name": "g", "slice": {"memoryMiB": -1}}]`:                                          `s.json: groups[0].slice.memoryMiB: -1: want a whole number from 0 to `,
+		`"groups": [{"name": "g", "slice": {"profile": "2g.10gb", "product": "NVIDIA-H100-80GB-HBM3"}}]`: `s.json: groups[0].slice.profile: "2g.10gb": want a profile that H100 80GB has: `,
+	} {
+		_, err := ReadSnapshot(strings.NewReader(`{`+text+`}`), "s.json")
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v\nwant %s…", text, err, want)
+		}
+	}
+}
+
+func TestAWishIsReadFromAFileAsItIsWritten(t *testing.T) {
+	s := Snapshot{Groups: []Group{sliced("g", mig("1g.10gb", 9728, 0.125))}, Isolation: nodepool.RequireLimit}
+	s.Requests = []raydemand.Request{wishing(raydemand.One, raydemand.SliceWish{Memory: 4864 << 20, ComputeFraction: 0.1, Isolation: "any"})}
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := ReadSnapshot(strings.NewReader(string(text)), "s.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := func(p Plan) string { text, _ := json.Marshal(p); return string(text) }
+	if a, b := written(Compute(s, Policy{})), written(Compute(again, Policy{})); a != b || !s.Requests[0].Slice.Equal(again.Requests[0].Slice) {
+		t.Errorf("%s\nread again: %s", a, b)
+	}
+	if diff := cmp.Diff(s.Groups[0].Slice, again.Groups[0].Slice); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOneGPUOfAGroupIsWhatItsDevicesAre(t *testing.T) {
+	unit := func(kind gpuinfo.Kind, units, mib int64, compute float64) nodepool.SliceAnswer {
+		return nodepool.SliceAnswer{Slice: nodepool.Slice{Kind: kind, UnitsPerPod: units, MemoryMiB: &mib, ComputeFraction: &compute, Isolation: gpuinfo.Hardware}}
+	}
+	named := unit(gpuinfo.MIG, 1, 10240, 1.0/7)
+	named.Nominal, named.Profile = true, ptr("1g.10gb")
+	for name, test := range map[string]struct {
+		slices []nodepool.SliceAnswer
+		gpus   raydemand.Amount
+		cards  int64
+		want   *int64
+	}{
+		"eight cards":                      {[]nodepool.SliceAnswer{unit(gpuinfo.Whole, 8, 81920, 1)}, raydemand.Whole(8), 0, ptr(int64(81920))},
+		"two cards announced as one GPU":   {[]nodepool.SliceAnswer{unit(gpuinfo.Whole, 2, 81920, 1)}, raydemand.One, 0, ptr(int64(81920))},
+		"one card announced as two":        {[]nodepool.SliceAnswer{unit(gpuinfo.Whole, 1, 81920, 1)}, raydemand.Whole(2), 0, ptr(int64(40960))},
+		"four units of memory":             {[]nodepool.SliceAnswer{unit(gpuinfo.GPUMemory, 4, 1024, 0.1)}, raydemand.One, 0, ptr(int64(4096))},
+		"eight units over two cards":       {[]nodepool.SliceAnswer{unit(gpuinfo.GPUMemory, 8, 1024, 0.1)}, raydemand.Whole(2), 2, ptr(int64(4096))},
+		"the round figure in a name":       {[]nodepool.SliceAnswer{named}, raydemand.One, 0, ptr(int64(9728))},
+		"two kinds, each counted":          {[]nodepool.SliceAnswer{unit(gpuinfo.MIG, 1, 9728, 0.1), unit(gpuinfo.MIG, 1, 40192, 0.4)}, raydemand.Whole(2), 0, ptr(int64(9728))},
+		"two kinds behind one number":      {[]nodepool.SliceAnswer{unit(gpuinfo.MIG, 1, 9728, 0.1), unit(gpuinfo.MIG, 1, 40192, 0.4)}, raydemand.One, 0, nil},
+		"no GPU":                           {[]nodepool.SliceAnswer{unit(gpuinfo.Whole, 1, 81920, 1)}, 0, 0, nil},
+		"nothing that tells what a GPU is": {nil, raydemand.One, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := nodepool.WorkerGroup{Slices: test.slices, Pod: nodepool.PodShape{CardsAsked: test.cards}}
+			var got *int64
+			if s := SliceOf(g, test.gpus); s != nil {
+				got = s.MemoryMiB
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,100 @@
+package planner
+
+import "heliostat.dev/heliostat/pkg/raydemand"
+
+// Where demand has wishes, what serves it with less memory behind its GPUs is the better of two as cheap, then what does with less compute,
+// then what leaves more large instances possible on the cards. It is a bias of the costs, too small to outweigh a price: all of a plan that
+// goes by costs goes by it.
+const (
+	memoryBias  = 1e-5
+	computeBias = 1e-6
+	blockBias   = 1e-7
+)
+
+// gpusOf is how many GPUs one replica of a group has.
+func (p *planning) gpusOf(i int) float64 {
+	g := &p.groups[i]
+	return g.Resources.Has(raydemand.GPU).Float() * float64(g.hosts)
+}
+
+// weigh adds to the costs of groups what speaks against their slices. Where prices are unknown a GPU is worth what its memory is of the
+// largest: a seventh of a card does not cost what a card does.
+func (p *planning) weigh(cost []float64, priced bool) {
+	if !p.sliced {
+		return
+	}
+	var memory, compute, blocks float64 // the most of one replica
+	for i := range p.groups {
+		if s := p.groups[i].Slice; s != nil {
+			memory = max(memory, amountOr(s.MemoryMiB, 0)*p.gpusOf(i))
+			compute = max(compute, amountOr(s.ComputeFraction, 0)*p.gpusOf(i))
+			blocks = max(blocks, amountOr(s.Blocks, 0)*p.gpusOf(i))
+		}
+	}
+	if !priced {
+		for i := range p.groups {
+			cost[i] -= acceleratorWorth * p.gpusOf(i) * (1 - p.memoryShare(p.groups[i].Slice))
+		}
+	}
+	scale := 0.0
+	for _, c := range cost {
+		if c > 0 && (scale == 0 || c < scale) {
+			scale = c
+		}
+	}
+	if scale == 0 {
+		scale = 1
+	}
+	for i := range p.groups {
+		cost[i] += scale * p.bias(i, memory, compute, blocks)
+	}
+}
+
+// bias of one replica. What is not known counts as the most.
+func (p *planning) bias(i int, memory, compute, blocks float64) (sum float64) {
+	s, gpus := p.groups[i].Slice, p.gpusOf(i)
+	if gpus == 0 {
+		return 0
+	}
+	if s == nil {
+		s = &Slice{}
+	}
+	add := func(bias, most, has float64) {
+		if most > 0 {
+			sum += bias * has / most
+		}
+	}
+	add(memoryBias, memory, amountOr(s.MemoryMiB, memory/gpus)*gpus)
+	add(computeBias, compute, amountOr(s.ComputeFraction, compute/gpus)*gpus)
+	add(blockBias, blocks, amountOr(s.Blocks, 0)*gpus)
+	return sum
+}
+
+func amountOr[T int64 | float64](p *T, otherwise float64) float64 {
+	if p == nil {
+		return otherwise
+	}
+	return float64(*p)
+}
+
+// memoryShare is the memory of a slice as a part of the largest of all groups; 1 where it is not known.
+func (r *roster) memoryShare(s *Slice) float64 {
+	if s == nil || s.MemoryMiB == nil || r.largestSlice == 0 {
+		return 1
+	}
+	return float64(*s.MemoryMiB) / float64(r.largestSlice)
+}
+
+// sizeOn is size, by which lots are offered tightest first: where there are wishes, smaller slices before larger ones.
+func (r *roster) sizeOn(s *shape, free vector) float64 {
+	size := r.size(free)
+	if r.sliced {
+		if at, known := r.index[raydemand.GPU]; known {
+			size -= free[at].Float() * (1 - r.memoryShare(r.sliceOf(s)))
+		}
+	}
+	return size
+}
+
+// sliceOf is the slice behind the GPUs of nodes of this shape, nil where it is not known or nothing asks.
+func (c *catalog) sliceOf(s *shape) *Slice { return c.slices[s.labels] }
