@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -25,7 +26,8 @@ type Config struct {
 	Form Form // Fleet
 	// DefaultMode applies to RayClusters without the annotation heliostat.dev/mode. Managed.
 	DefaultMode nodepool.Mode
-	Policy      planner.Policy
+	// Policy is what plans are made by; its caps on pods on their way are those named below.
+	Policy planner.Policy
 
 	// FastPoll is the pause between two readings while anything moves: demand, pods on their way, drains. 100 ms.
 	FastPoll time.Duration
@@ -101,6 +103,7 @@ func (c Config) withDefaults() Config {
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = 1000
 	}
+	c.Policy.MaxInFlight, c.Policy.MaxInFlightPerGroup = min(c.MaxInFlight, math.MaxInt32), min(c.MaxInFlightPerGroup, math.MaxInt32)
 	if c.ReadsPerSecond == 0 {
 		c.ReadsPerSecond = 200
 	}

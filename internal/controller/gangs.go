@@ -61,7 +61,9 @@ func gangID(gang raydemand.Gang) string {
 // free. What it needs in any case is launched at once, and the rest when the reports have caught up. The gang in an
 // empty cluster waits for nothing.
 //
-//	launch = max(what the rest of the demand needs, min(what is needed as things look, and as they may be))
+//	launch = min(what is needed as things look, max(what the rest of the demand needs, what is needed as they may be))
+//
+// It is never more than the plan launches of any group, so what holds for the plan's limits holds for it.
 func (g *gangs) launches(now time.Time, plan planner.Plan, snapshot planner.Snapshot, policy planner.Policy) map[string]int {
 	isYoung := func(gang raydemand.Gang) bool { return g.young(now, gang) }
 	if len(plan.Launch) == 0 || !slices.ContainsFunc(snapshot.Gangs, isYoung) || !slices.ContainsFunc(snapshot.Nodes, busy) {
@@ -79,7 +81,7 @@ func (g *gangs) launches(now time.Time, plan planner.Plan, snapshot planner.Snap
 	best, rest := planner.Compute(atBest, policy).Launch, planner.Compute(others, policy).Launch
 	launch := map[string]int{}
 	for group, pods := range plan.Launch {
-		if pods = max(rest[group], min(pods, best[group])); pods > 0 {
+		if pods = min(pods, max(rest[group], best[group])); pods > 0 {
 			launch[group] = pods
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 )
 
-// intent is what a cycle wants to do: the plan, cut to what may be asked for at once, and the reductions that are ripe.
+// intent is what a cycle wants to do: the plan's launches, less what may not be needed after all, and the reductions that are ripe.
 type intent struct {
 	snapshot planner.Snapshot
 	plan     planner.Plan
@@ -22,8 +22,7 @@ func (r *record) decide(v view, config Config) intent {
 	i := intent{snapshot: assemble(r.sight(v, config))}
 	i.snapshot.Policy = config.Policy
 	i.plan = planner.Compute(i.snapshot, config.Policy)
-	launch := r.gangs.launches(v.now, i.plan, i.snapshot, config.Policy)
-	i.launch, i.held = capLaunch(launch, i.snapshot, config)
+	i.launch, i.held = r.gangs.launches(v.now, i.plan, i.snapshot, config.Policy), heldBack(i.plan)
 	if v.live() {
 		i.removals = r.removals(v, i.plan, config)
 		i.wishes = r.wishes(v, i.plan, config)
@@ -67,46 +66,15 @@ func (i intent) confirmedBy(fresh intent) intent {
 	return fresh
 }
 
-// capLaunch cuts launches to the in-flight caps, in whole replicas and in the order of group names. What is held back
-// follows when earlier pods have joined.
-func capLaunch(launch map[string]int, snapshot planner.Snapshot, config Config) (allowed, held map[string]int) {
-	waiting, listed, total := map[string]int{}, map[string]int{}, 0
-	for _, n := range snapshot.Nodes {
-		listed[n.Group]++
-		if n.State == planner.Pending {
-			waiting[n.Group]++
-			total++
+// heldBack says per group how many pods the policy's caps on pods on their way hold back.
+func heldBack(plan planner.Plan) map[string]int {
+	held := map[string]int{}
+	for _, g := range plan.Groups {
+		if g.Held > 0 {
+			held[g.Name] = g.Held
 		}
 	}
-	hosts := map[string]int{}
-	for _, g := range snapshot.Groups {
-		hosts[g.Name] = max(1, g.NumOfHosts)
-		if g.Replicas != nil && g.Closed == "" {
-			unlisted := max(0, *g.Replicas*hosts[g.Name]-listed[g.Name]) // beyond maxExpected
-			waiting[g.Name] += unlisted
-			total += unlisted
-		}
-	}
-	allowed, held = map[string]int{}, map[string]int{}
-	for _, group := range sortedKeys(launch) {
-		room := launch[group]
-		if config.MaxInFlightPerGroup > 0 {
-			room = min(room, config.MaxInFlightPerGroup-waiting[group])
-		}
-		if config.MaxInFlight > 0 {
-			room = min(room, config.MaxInFlight-total)
-		}
-		room = max(0, room)
-		room -= room % max(1, hosts[group])
-		if room > 0 {
-			allowed[group] = room
-			total += room
-		}
-		if room < launch[group] {
-			held[group] = launch[group] - room
-		}
-	}
-	return allowed, held
+	return held
 }
 
 // newcomerPause is how long a Ray session is watched before anything is taken away from it: two rounds in which the GCS

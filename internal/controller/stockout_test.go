@@ -11,6 +11,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 const noNodes = "0/5 nodes are available: 5 Insufficient nvidia.com/gpu"
@@ -310,7 +311,11 @@ func TestLaunchesKeepToTheCapsOfRaysGrid(t *testing.T) {
 		t.Fatalf("the case has %d rows, want 35", len(c.Grid))
 	}
 	for _, row := range c.Grid {
-		snapshot := planner.Snapshot{Groups: []planner.Group{{Name: "g", NumOfHosts: 1}}}
+		cpu := raydemand.Bundle{"CPU": raydemand.Whole(1)}
+		snapshot := planner.Snapshot{
+			Groups: []planner.Group{{Name: "g", NumOfHosts: 1, Max: 5000, Resources: cpu}},
+			Demand: raydemand.Demand{Requests: []raydemand.Request{{Bundle: cpu, Count: int64(1000 + row.Requested)}}},
+		}
 		for i := range row.Running + row.Requested {
 			state := planner.Running
 			if i < row.Requested {
@@ -318,7 +323,8 @@ func TestLaunchesKeepToTheCapsOfRaysGrid(t *testing.T) {
 			}
 			snapshot.Nodes = append(snapshot.Nodes, planner.Node{Group: "g", State: state})
 		}
-		allowed, held := capLaunch(map[string]int{"g": 1000}, snapshot, Config{MaxInFlight: row.MaxConcurrentLaunches})
+		plan := planner.Compute(snapshot, Config{MaxInFlight: row.MaxConcurrentLaunches}.withDefaults().Policy)
+		allowed, held := plan.Launch, heldBack(plan)
 		want := row.MaxConcurrentLaunches - row.Requested
 		if allowed["g"] != want || allowed["g"] < row.ExpectNewlyRequested || allowed["g"]+held["g"] != 1000 {
 			t.Errorf("%+v: %d are launched and %d held back, want %d of 1000 and at least Ray's %d", row, allowed["g"], held["g"], want, row.ExpectNewlyRequested)

@@ -162,7 +162,7 @@ func TestNoStrategyAloneDoesBetterThanThePlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawPriced(t)
 		p := newPlanning(newRoster(&s), &s, Policy{})
-		given, out := p.settle()
+		given, out := p.settle(make([]int64, len(p.groups)))
 		plan := p.verdict(given, &out)
 		for _, how := range []strategy{fullest, thriftiest, jointly} {
 			alone := p.complete(make([]int64, len(p.groups)), p.round(make([]int64, len(p.groups)), how), how)

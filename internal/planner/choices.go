@@ -107,16 +107,13 @@ func (p *planning) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []
 		details = append(details, Detail{"gangs", Reason{FateWaiting, fmt.Sprintf("%d more ask for this", more)}})
 	}
 	for i, c := range p.claims {
-		reason, failed := unmet.claims[i]
-		for _, it := range c.items {
+		reason := unmet.claims[i]
+		left := out.leftOf(i, c)
+		for k, it := range c.items {
 			if !it.request.Bundle.Equal(b) {
 				continue
 			}
-			var left int64
-			if failed {
-				left = it.request.Count
-			}
-			summary := summaryOf(KindRequestResources, it, fates[it], left, reason.Code)
+			summary := summaryOf(KindRequestResources, it, fates[it], left[k], reason.Code)
 			details = append(details, Detail{c.purpose, Reason{summary.verdict(), strings.TrimSuffix(p.tally(&summary)+": "+reason.Message, ": ")}})
 		}
 	}

@@ -20,7 +20,7 @@ func decide(s *Snapshot, policy Policy) (p *planning, given []int64, out outcome
 	r.stopOverMaximum()
 
 	p = newPlanning(r, s, policy)
-	given, out = p.settle()
+	given, out = p.wave(p.settle(make([]int64, len(p.groups))))
 	out.share()
 	r.stopIdle(out.used, given)
 	return p, given, out
@@ -44,6 +44,9 @@ type planning struct {
 	topologies   map[string]*topology
 	// steps counts the work on covering programs so far.
 	steps int
+	// whole is what a plan launches in all while a wave of it is cut, nil otherwise; held is what the wave holds back, nil where
+	// there is none.
+	whole, held []int64
 }
 
 // claim is one standing call of request_resources: the cluster keeps at least this much in total.

@@ -207,7 +207,7 @@ func (p *planning) considered(items []*item, given []int64, topology string) []s
 	var sentences []string
 	for _, v := range append(could, cannot...) {
 		text := v.Message
-		if v.Code != CodeAtMax && v.Code != CodeMaxWorkers && v.Code != CodeConservative {
+		if v.Code != CodeAtMax && v.Code != CodeMaxWorkers && v.Code != CodeConservative && v.Code != CodeInFlight {
 			text = "group " + p.groups[v.group].Name + ": " + text
 		}
 		sentences = append(sentences, text)

@@ -11,6 +11,7 @@ import (
 // ledger says what is free where, while demand is being placed. A trial works on a clone; dropping the clone undoes it.
 type ledger struct {
 	lots []lot
+	caps
 	// room counts the pods that each group may still launch, spare those that all may launch together.
 	room  []int64
 	spare int64
@@ -80,6 +81,7 @@ func (l *ledger) copyFrom(other *ledger) {
 	l.log = append(l.log[:0], other.log...)
 	l.waits = append(l.waits[:0], other.waits...)
 	l.runs = append(l.runs[:0], other.runs...)
+	l.caps.copyFrom(&other.caps)
 	l.spare, l.how, l.stepwise, l.joinable = other.spare, other.how, other.stepwise, other.joinable
 }
 

@@ -25,10 +25,11 @@ const (
 
 // bestRound is the best of several rounds: the one that uses what is there soonest, and those in other orders where they could
 // serve more or launch less. Ray's own is among them: a plan shall serve no less than Ray's. Both the search
-// for launches and the judgement of them ask here, so whatever order was best, the next plan finds the same.
+// for launches and the judgement of them ask here, so whatever order was best, the next plan finds the same. A wave knows
+// one order only, in which nothing overtakes what waits for the caps.
 func (p *planning) bestRound(given []int64, how strategy) outcome {
 	best := p.round(given, how)
-	if best.perfect() || !p.orderMatters(&best) {
+	if p.whole != nil || best.perfect() || !p.orderMatters(&best) {
 		return best
 	}
 	v := p.verdict(best.launched, &best)

@@ -11,6 +11,10 @@ import (
 type Policy struct {
 	// GPUForCPU lets CPU-only work launch GPU groups even where a CPU group could serve it.
 	GPUForCPU bool `json:"gpuForCPU,omitempty"`
+	// MaxInFlight and MaxInFlightPerGroup bound the pods of all groups, and of one group, that are asked for and have not joined
+	// Ray; 0 is no bound. What they hold back follows as pods join. A gang or a replica that is larger goes alone.
+	MaxInFlight         int `json:"maxInFlight,omitempty"`
+	MaxInFlightPerGroup int `json:"maxInFlightPerGroup,omitempty"`
 }
 
 // Reason is a stable code with a sentence for people.
@@ -47,13 +51,15 @@ type Termination struct {
 	Message string `json:"message,omitempty"`
 }
 
-// GroupPlan is one group's row. Current, Desired, Min and Max count pods.
+// GroupPlan is one group's row. Current, Desired, Min, Max and Held count pods.
 type GroupPlan struct {
-	Name      string           `json:"name"`
-	Current   int              `json:"current"`
-	Desired   int              `json:"desired"`
-	Min       int              `json:"min"`
-	Max       int              `json:"max"`
+	Name    string `json:"name"`
+	Current int    `json:"current"`
+	Desired int    `json:"desired"`
+	Min     int    `json:"min"`
+	Max     int    `json:"max"`
+	// Held is what would be launched too, and is held back by the policy's caps on pods on their way.
+	Held      int              `json:"held,omitempty"`
 	Resources raydemand.Bundle `json:"resources"`
 	Reasons   []Reason         `json:"reasons"`
 	// Slice is what one GPU of the group is; nil where nothing is known of it.

@@ -228,7 +228,7 @@ func judgeMarkets(t *testing.T, all []Snapshot, allowed most) {
 func TestTheWorkOnAPlanIsBounded(t *testing.T) {
 	for i, s := range markets(200) {
 		p := newPlanning(newRoster(&s), &s, Policy{})
-		p.settle()
+		p.settle(make([]int64, len(p.groups)))
 		if p.steps > maxPlanSteps/2 {
 			t.Errorf("instance %d takes %d steps", i, p.steps)
 		}

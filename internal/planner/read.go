@@ -176,7 +176,11 @@ func ReadRequest(text, name string) (raydemand.Request, error) {
 func (in input) policy() Policy {
 	field, done := in.fields()
 	defer done()
-	return Policy{GPUForCPU: field("gpuForCPU").boolean()}
+	return Policy{
+		GPUForCPU:           field("gpuForCPU").boolean(),
+		MaxInFlight:         int(field("maxInFlight").count(0, math.MaxInt32, 0)),
+		MaxInFlightPerGroup: int(field("maxInFlightPerGroup").count(0, math.MaxInt32, 0)),
+	}
 }
 
 // mostSeconds is what a RayCluster can hold, where it is written for never.

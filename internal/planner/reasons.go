@@ -17,6 +17,7 @@ const (
 	CodeAtMax         = "at_max"         // demand waits, the group is at its maximum
 	CodeMaxWorkers    = "max_workers"    // demand waits, all groups together are at their bound
 	CodeConservative  = "conservative"   // demand waits, upscalingMode Conservative has enough on the way
+	CodeInFlight      = "in_flight"      // demand waits, and follows when pods that are on their way have joined: no more may be at once
 	CodeClosed        = "closed"         // the group takes no launches until somebody mends it
 	CodeCoolingDown   = "cooling_down"   // the group takes no launches for a while because its last ones failed
 	CodeTooSmall      = "too_small"      // its pods have too little for what waits
@@ -81,7 +82,7 @@ func (p *planning) oldest(i int) string {
 func (p *planning) launchReason(i int, given []int64, out *outcome) Reason {
 	g := &p.groups[i]
 	if given[i] > 0 {
-		return Reason{CodeLaunch, fmt.Sprintf("launching %s %s", podCount(given[i]), p.purposes(i, given[i], out))}
+		return Reason{CodeLaunch, fmt.Sprintf("launching %s %s%s", podCount(given[i]), p.purposes(i, given[i], out), p.following(i))}
 	}
 	if g.shut.Code != "" {
 		return g.shut
@@ -123,7 +124,7 @@ func (p *planning) limit(i int, given []int64) (Reason, bool) {
 	case g.room(given[i]) < g.hosts:
 		return Reason{CodeConservative, fmt.Sprintf("upscalingMode Conservative lets group %s have %d on the way at once", g.Name, g.inFlight)}, true
 	}
-	return Reason{}, false
+	return p.inFlightLimit(i, given)
 }
 
 func (p *planning) having(i int, given int64) string {

@@ -49,7 +49,7 @@ func (p *planning) row(i int, given []int64, out *outcome) GroupPlan {
 	g := &p.groups[i]
 	return GroupPlan{
 		Name: g.Name, Current: int(g.current), Desired: int(max(0, g.current+given[i]-p.stoppedPods(i))),
-		Min: int(g.min), Max: int(g.max), Resources: g.Resources.Clone(), Reasons: p.reasons(i, given, out),
+		Min: int(g.min), Max: int(g.max), Held: int(p.heldOf(i)), Resources: g.Resources.Clone(), Reasons: p.reasons(i, given, out),
 		Slice: g.Slice,
 	}
 }
@@ -121,8 +121,12 @@ func (p *planning) reportUnmet(plan *Plan, out *outcome, unmet *unmetReasons) {
 	}
 	for i, c := range p.claims {
 		if reason, failed := unmet.claims[i]; failed {
-			for _, it := range c.items {
-				plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, UnmetRequest{it.request, reason})
+			left := out.leftOf(i, c)
+			for k, it := range c.items {
+				rest := it.request
+				if rest.Count = left[k]; rest.Count > 0 {
+					plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, UnmetRequest{rest, reason})
+				}
 			}
 		}
 	}

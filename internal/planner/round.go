@@ -8,11 +8,12 @@ type outcome struct {
 	launched []int64
 	// unserved counts the bundles of each request item that wait still.
 	unserved []int64
-	gangs    []*gang // not served
-	claims   []int   // not served, by number
-	used     []bool  // nodes that demand was placed on
-	kept     int     // those of them that would leave as idle
-	joinable bool    // some of what it launches could have been chosen jointly
+	gangs    []*gang   // not served
+	claims   []int     // not served, by number
+	claimed  [][]int64 // bundles of each item of those that are left: all, unless a wave launches a part
+	used     []bool    // nodes that demand was placed on
+	kept     int       // those of them that would leave as idle
+	joinable bool      // some of what it launches could have been chosen jointly
 	// reordered: found in another order than the first, because that is better.
 	reordered bool
 	runs      []run
@@ -36,8 +37,8 @@ func (p *planning) roundIn(given []int64, in order) outcome {
 	out := outcome{used: make([]bool, len(p.nodes))}
 	p.launchMinimum(l, given)
 	for i, c := range p.claims {
-		if !p.placeClaim(l, c, given, &out) {
-			out.claims = append(out.claims, i)
+		if left := p.placeClaim(l, c, given, &out); left != nil {
+			out.claims, out.claimed = append(out.claims, i), append(out.claimed, left)
 		}
 	}
 	l = p.placeGangs(l, in, &out)
@@ -67,6 +68,9 @@ func (p *planning) open(lots []lot, given []int64) *ledger {
 			l.lots = slices.Insert(l.lots, at, planned)
 		}
 	}
+	if p.whole != nil {
+		p.capLedger(l, given)
+	}
 	return l
 }
 
@@ -84,8 +88,8 @@ func (p *planning) launchMinimum(l *ledger, given []int64) {
 
 // placeClaim places a claim on total capacities, on a ledger of its own: what runs already counts. When the whole
 // claim cannot be had nothing is launched for it, and the nodes it would use are kept all the same: letting go of
-// half of what was asked for helps nobody.
-func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) bool {
+// half of what was asked for helps nobody. It returns the bundles of each item that are left, nil when none are.
+func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) []int64 {
 	own := p.open(p.totals, given)
 	own.how = l.how
 	for i, n := range l.launched {
@@ -94,16 +98,18 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) b
 		}
 	}
 	own.room, own.spare = slices.Clone(l.room), l.spare
+	own.caps.copyFrom(&l.caps)
 	if l.stepwise {
 		own.hide()
 		p.revealMinimum(own)
 	}
+	lifted := p.uncapped(own)
 	b := p.newBatch(c.purpose, c.items, l.how)
 	p.place(own, b)
 	out.markUsed(own)
 	l.joinable = l.joinable || own.joinable
-	if !b.served() {
-		return false
+	if !b.served() && !p.servedOn(lifted, c) {
+		return c.counts()
 	}
 	if l.stepwise {
 		left := own.hiddenOf(len(p.groups))
@@ -117,7 +123,11 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) b
 		}
 	}
 	l.log, l.waits = append(l.log, own.log...), append(l.waits, own.waits...)
-	return true
+	if b.served() {
+		return nil
+	}
+	l.reserveRest(lifted.launched, own.launched)
+	return b.left
 }
 
 // gangRetries is how often gangs are placed in another order when some were not served; maxRetriedCrowds bounds how many
@@ -174,6 +184,9 @@ func (p *planning) placeInOrder(from *ledger, gangs []*gang) (*ledger, []*gang) 
 		served, key := 0, front[0].key
 		if !failed[key] {
 			l, served = p.placeCrowd(l, front)
+			if own, n := p.placeCapped(l, front[served:]); n > 0 {
+				l, served = own, served+n
+			}
 		}
 		if served == len(front) {
 			continue

@@ -24,9 +24,8 @@ func (c *contender) before(other *contender) bool {
 	return c.compare(&other.verdict) < 0
 }
 
-// settle finds the launches: those of the strategy that does best, less what turns out not to be needed.
-func (p *planning) settle() ([]int64, outcome) {
-	given := make([]int64, len(p.groups))
+// settle finds the launches beside those given: those of the strategy that does best, less what turns out not to be needed.
+func (p *planning) settle(given []int64) ([]int64, outcome) {
 	first := p.bestRound(given, fullest)
 	if sum(first.launched) == 0 {
 		return given, first
@@ -42,13 +41,13 @@ func (p *planning) settle() ([]int64, outcome) {
 		}
 	}
 	if len(p.gangs) > 0 {
-		if proposal, ok := p.together(&best); ok {
+		if proposal, ok := p.together(given, &best); ok {
 			if found := p.complete(proposal, p.bestRound(proposal, fullest), fullest); found.before(&best) {
 				best = found
 			}
 		}
 	}
-	return p.drop(best.given, best.out)
+	return p.drop(given, best.given, best.out)
 }
 
 // alternatives lists the strategies worth trying beside the first.
@@ -127,17 +126,17 @@ func (p *planning) trials(last *outcome) int {
 	return min(max(maxWork/(rounds*(p.itemCount()+1)*(last.lots+len(p.groups)+1)), minTrials), maxTrials)
 }
 
-// drop takes back every replica without which all is served as well. In a cluster so large that the budget ends
-// first, some may stay.
-func (p *planning) drop(given []int64, out outcome) ([]int64, outcome) {
-	if sum(given) == 0 {
+// drop takes back every replica beyond the first ones without which all is served as well. In a cluster so large that the
+// budget ends first, some may stay.
+func (p *planning) drop(first, given []int64, out outcome) ([]int64, outcome) {
+	if sum(given) == sum(first) {
 		return given, out
 	}
 	trials := p.trials(&out)
 	for dropped := true; dropped; {
 		dropped = false
 		for _, i := range p.dearestFirst() {
-			for given[i] > 0 && trials > 0 {
+			for given[i] > first[i] && trials > 0 {
 				trials--
 				less := slices.Clone(given)
 				less[i] -= p.groups[i].hosts

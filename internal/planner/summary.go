@@ -92,13 +92,10 @@ func (p *planning) summarize(out *outcome, unmet *unmetReasons) []DemandSummary 
 		all = append(all, gangSummary(g, fates, unmet.gangs[g.number]))
 	}
 	for i, c := range p.claims {
-		reason, failed := unmet.claims[i]
-		for _, it := range c.items {
-			var left int64
-			if failed {
-				left = it.request.Count
-			}
-			all = append(all, summaryOf(KindRequestResources, it, fates[it], left, reason.Code))
+		reason := unmet.claims[i]
+		left := out.leftOf(i, c)
+		for k, it := range c.items {
+			all = append(all, summaryOf(KindRequestResources, it, fates[it], left[k], reason.Code))
 		}
 	}
 	return all

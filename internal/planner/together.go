@@ -7,23 +7,24 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// together proposes launches for all that the best plan so far launches for or leaves, gangs and requests in one program: gangs that
+// together proposes launches, beside those given, for all that the best plan so far launches for or leaves, gangs and requests in one program: gangs that
 // are placed one after the other may each get a small node where a large one would hold several. Bundles are packed as if each
 // stood alone, those of a strictly packed gang as one. Whether the gangs find room on what is proposed is for the judgement
 // of every proposal to say: a round that is given its launches. It reports false where there is nothing to pack together.
-func (p *planning) together(best *contender) ([]int64, bool) {
+func (p *planning) together(given []int64, best *contender) ([]int64, bool) {
 	w := p.gather(&best.out)
 	if len(w.items) == 0 || len(w.items) > maxProgramItems || p.steps > maxPlanSteps {
 		return nil, false
 	}
-	l := p.open(p.base, make([]int64, len(p.groups)))
-	p.launchMinimum(l, l.launched)
+	l := p.open(p.base, given)
+	p.launchMinimum(l, given)
 	groups, bins := p.openBins(l, &batch{}, &w.part)
 	if len(bins) == 0 || len(bins) > maxProgramBins {
 		return nil, false
 	}
-	proposal := slices.Clone(l.launched)
+	proposal := slices.Clone(given)
 	for i, n := range l.launched {
+		proposal[i] += n
 		if n > 0 {
 			bins = append(bins, p.minimumBin(i, n, &w.part))
 		}

@@ -1,0 +1,239 @@
+package planner
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func drawCaps(t *rapid.T) Policy {
+	return Policy{MaxInFlight: rapid.IntRange(0, 6).Draw(t, "maxInFlight"), MaxInFlightPerGroup: rapid.IntRange(0, 4).Draw(t, "maxInFlightPerGroup")}
+}
+
+// onTheWayTo counts the pods on their way by group, those asked for and not listed among them.
+func onTheWayTo(s Snapshot) map[string]int {
+	counts := map[string]int{}
+	p, _, _ := decide(&s, Policy{})
+	for i := range p.groups {
+		counts[p.groups[i].Name] = int(p.groups[i].pending())
+	}
+	return counts
+}
+
+func total(counts map[string]int) (n int) {
+	for _, each := range counts {
+		n += each
+	}
+	return n
+}
+
+// TestAPlanStaysWithinTheCapsOnPodsOnTheirWay leaves gangs out: of those one may go beyond the caps.
+func TestAPlanStaysWithinTheCapsOnPodsOnTheirWay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, policy := drawSnapshot(t), drawCaps(t)
+		s.Gangs = nil
+		plan, waiting := Compute(s, policy), onTheWayTo(s)
+		hosts := 1
+		for _, g := range s.Groups {
+			hosts = max(hosts, g.NumOfHosts)
+			launch := plan.Launch[g.Name]
+			if most := max(policy.MaxInFlightPerGroup, g.NumOfHosts); policy.MaxInFlightPerGroup > 0 && launch > 0 && waiting[g.Name]+launch > most {
+				t.Errorf("launches %d of %s with %d on their way, at most %d may be", launch, g.Name, waiting[g.Name], most)
+			}
+		}
+		if most := max(policy.MaxInFlight, hosts); policy.MaxInFlight > 0 && len(plan.Launch) > 0 && total(waiting)+total(plan.Launch) > most {
+			t.Errorf("launches %v with %v on their way, at most %d may be", plan.Launch, waiting, most)
+		}
+	})
+}
+
+// TestOnlyAGangOfThatSizeGoesBeyondTheCaps has nothing but gangs. Others may ride on what is launched for it.
+func TestOnlyAGangOfThatSizeGoesBeyondTheCaps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, policy := drawSnapshot(t), drawCaps(t)
+		s.Requests, s.Constraint, s.KeptResources = nil, nil, nil
+		most := policy.MaxInFlight
+		for i := range s.Groups {
+			s.Groups[i].Min = 0
+			most = max(most, s.Groups[i].NumOfHosts)
+		}
+		plan, waiting := Compute(s, policy), onTheWayTo(s)
+		if policy.MaxInFlight == 0 || len(plan.Launch) == 0 || total(waiting)+total(plan.Launch) <= most {
+			return
+		}
+		alone := s
+		needs := slices.ContainsFunc(s.Gangs, func(g raydemand.Gang) bool {
+			alone.Gangs = []raydemand.Gang{g}
+			return total(Compute(alone, Policy{}).Launch) > policy.MaxInFlight
+		})
+		if total(waiting) > 0 || !needs {
+			t.Errorf("launches %v with %v on their way, at most %d may be\n%s", plan.Launch, waiting, policy.MaxInFlight, compact(s))
+		}
+	})
+}
+
+func TestOnceAWaveIsAppliedTheNextPlanIsEmpty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, policy := drawSnapshot(t), drawCaps(t)
+		plan := Compute(s, policy)
+		if len(plan.Terminate) > 0 {
+			return // what is stopped makes room
+		}
+		next := applied(s, plan, 0)
+		if again := Compute(next, policy); len(again.Launch) > 0 {
+			t.Errorf("launches %v, then %v\n%s\n%s", plan.Launch, again.Launch, compact(policy), compact(s))
+		}
+	})
+}
+
+func TestWithoutAnyOneReplicaOfAWaveSomethingIsMissing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, policy := drawSnapshot(t), drawCaps(t)
+		plan := Compute(s, policy)
+		hosts := map[string]int{}
+		for _, g := range s.Groups {
+			hosts[g.Name] = g.NumOfHosts
+		}
+		for _, name := range slices.Sorted(maps.Keys(plan.Launch)) {
+			less := plan
+			less.Launch, less.Terminate = maps.Clone(plan.Launch), nil
+			less.Launch[name] -= hosts[name]
+			if again := Compute(applied(s, less, 0), policy); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
+				t.Errorf("launches %v, and one replica of %s less serves as much\n%s\n%s", plan.Launch, name, compact(policy), compact(s))
+			}
+		}
+	})
+}
+
+// joined is the snapshot when all pods on their way have come up and nobody has used them yet.
+func joined(s Snapshot) Snapshot {
+	s.Nodes = slices.Clone(s.Nodes)
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.State == Pending {
+			n.State, n.Expected = Idle, false
+		}
+	}
+	return s
+}
+
+// TestWavesServeWhatOnePlanServes lets each wave join before the next plan is made. One demand alone: which of several takes a node
+// that has joined is another question.
+func TestWavesServeWhatOnePlanServes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, policy := drawSnapshot(t), drawCaps(t)
+		s.UpscalingMode, s.IdleTimeoutSeconds = "", nil
+		switch s = joined(s); rapid.IntRange(0, 2).Draw(t, "kind of demand") {
+		case 0:
+			s.Requests, s.Gangs, s.Constraint, s.KeptResources = s.Requests[:min(len(s.Requests), 1)], nil, nil, nil
+		case 1:
+			s.Requests, s.Gangs, s.Constraint, s.KeptResources = nil, s.Gangs[:min(len(s.Gangs), 1)], nil, nil
+		case 2:
+			s.Requests, s.Gangs, s.KeptResources = nil, nil, nil
+		}
+		want := Compute(s, Policy{})
+		if len(want.Terminate) > 0 || total(onTheWayTo(s)) > 0 {
+			return // what is stopped makes room, and hosts that a replica has lost never come here
+		}
+		launched := 0
+		for wave := range 100 {
+			plan := Compute(s, policy)
+			if len(plan.Launch) == 0 {
+				if unmet(plan) > unmet(want) {
+					t.Errorf("%d waves leave %d, one plan %d\n%s\n%s", wave, unmet(plan), unmet(want), compact(policy), compact(s))
+				}
+				return
+			}
+			launched += total(plan.Launch)
+			s = joined(applied(s, plan, wave))
+		}
+		t.Errorf("no end after %d pods", launched)
+	})
+}
+
+func TestCapsTakeNothingFromAPlanThatKeepsToThem(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(s, Policy{MaxInFlight: 1000, MaxInFlightPerGroup: 500}))); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestCapsHoldBackWhatComesLast(t *testing.T) {
+	const groups = `"launchConfigCheckDisabled": true, "groups": [
+		{"name": "big", "resources": {"CPU": 8, "GPU": 8}, "maxReplicas": 100, "price": 8},
+		{"name": "cpu", "resources": {"CPU": 8}, "maxReplicas": 100, "price": 1},
+		{"name": "small", "resources": {"CPU": 1, "GPU": 1}, "maxReplicas": 100, "price": 0.5}]`
+	pending := `, "nodes": [{"pod": "coming", "group": "cpu", "state": "PENDING", "total": {"CPU": 1}, "available": {"CPU": 0}}]`
+	spread := func(n int) string {
+		return `"pendingGangRequests": [` + eachOf("STRICT_SPREAD", strings.TrimSuffix(strings.Repeat(`{"CPU": 8},`, n), ","), 1) + `]`
+	}
+	for name, c := range map[string]struct {
+		snapshot   string
+		caps       Policy
+		want, held map[string]int
+	}{
+		"the cheap kind is launched in waves, not a dear kind at once": {`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`,
+			Policy{MaxInFlight: 6}, map[string]int{"small": 6}, map[string]int{"small": 14}},
+		"a cap of each group":                {`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}, {"resources": {"CPU": 8}, "count": 5}]`, Policy{MaxInFlightPerGroup: 3}, map[string]int{"small": 3, "cpu": 3}, map[string]int{"small": 17, "cpu": 2}},
+		"a gang goes before requests, whole": {`, ` + spread(3) + `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`, Policy{MaxInFlight: 4}, map[string]int{"cpu": 3, "small": 1}, map[string]int{"small": 19}},
+		"a gang larger than the cap goes alone": {`, ` + spread(6) + `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`,
+			Policy{MaxInFlight: 4}, map[string]int{"cpu": 6}, map[string]int{"small": 20}},
+		"a gang larger than the cap waits for what is on its way, and nothing overtakes it": {pending + `, ` + spread(6) + `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`,
+			Policy{MaxInFlight: 4}, map[string]int{}, map[string]int{"cpu": 6, "small": 20}},
+		"a gang larger than its group's cap holds back that group alone": {pending + `, ` + spread(6) + `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`,
+			Policy{MaxInFlightPerGroup: 4}, map[string]int{"small": 4}, map[string]int{"cpu": 6, "small": 16}},
+		"request_resources is launched in part":                                            {`, "requestResources": [{"resources": {"CPU": 8}, "count": 10}]`, Policy{MaxInFlight: 4}, map[string]int{"cpu": 4}, map[string]int{"cpu": 6}},
+		"request_resources that cannot be had in full launches nothing under a cap either": {`, "requestResources": [{"resources": {"CPU": 8}, "count": 1000}]`, Policy{MaxInFlight: 4}, map[string]int{}, map[string]int{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Compute(read(t, `{`+groups+c.snapshot+`}`), c.caps)
+			held := map[string]int{}
+			for _, g := range plan.Groups {
+				if g.Held > 0 {
+					held[g.Name] = g.Held
+				}
+			}
+			if diff := cmp.Diff(c.want, plan.Launch); diff != "" {
+				t.Errorf("launches (-want +got): %s", diff)
+			}
+			if diff := cmp.Diff(c.held, held); diff != "" {
+				t.Errorf("held back (-want +got): %s", diff)
+			}
+			for _, d := range plan.Summary {
+				if all := d.Served + d.Waiting + d.Launching + d.Impossible + d.Capped + d.Closed + d.CoolingDown; all != d.Asked || d.Served < 0 {
+					t.Errorf("%+v adds up to %d of %d", d, all, d.Asked)
+				}
+			}
+		})
+	}
+}
+
+func TestACapIsNamedWithItsNumber(t *testing.T) {
+	s := read(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 100}], "pendingRequests": [{"resources": {"CPU": 1}, "count": 9}],
+		"nodes": [{"pod": "coming", "group": "g", "state": "PENDING", "total": {"CPU": 1}, "available": {"CPU": 0}}]}`)
+	for want, caps := range map[string]Policy{
+		"maxInFlight lets all groups together have 4 on the way at once (have 4)": {MaxInFlight: 4},
+		"maxInFlightPerGroup lets group g have 4 on the way at once (has 4)":      {MaxInFlightPerGroup: 4, MaxInFlight: 9},
+		"maxInFlight lets all groups together have 3 on the way at once (have 3)": {MaxInFlightPerGroup: 4, MaxInFlight: 3},
+	} {
+		plan := Compute(s, caps)
+		if len(plan.InfeasibleRequests) != 1 {
+			t.Fatalf("unmet are %v, want the rest of the request", plan.InfeasibleRequests)
+		}
+		if diff := cmp.Diff(Reason{Capped, want}, plan.InfeasibleRequests[0].Reason); diff != "" {
+			t.Errorf("the rest is held back (-want +got): %s", diff)
+		}
+		tell := fmt.Sprintf("; %d more when earlier ones have joined", plan.Groups[0].Held)
+		if got := plan.Groups[0].Reasons[0].Message; !strings.Contains(got, tell) {
+			t.Errorf("the group says %q, want %q in it", got, tell)
+		}
+	}
+}
