@@ -9,7 +9,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// FindingKeyUnknown: a snapshot file has a key that nobody reads.
+// FindingKeyUnknown says that a snapshot file has a key that nobody reads.
 const FindingKeyUnknown = "key-unknown"
 
 // remarks are the keys of a snapshot file that describe it and are not part of it: what a case of
