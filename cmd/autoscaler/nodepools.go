@@ -49,9 +49,8 @@ func newNodepoolsCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with nodes, YAML or JSON, or - for standard input; more files can follow")
 	cmd.Flags().StringVar(&flags.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
-	cmd.Flags().StringVar(&flags.poolLabel, "pool-label", "", "a node label that names the pool and goes before those of the clouds")
-	cmd.Flags().StringArrayVar(&flags.resources, "resource", nil, "NAME=KIND: what a resource name means that is not built in, or means something else here; "+
-		"KIND is "+strings.Join(configurable(), ", "))
+	cmd.Flags().StringVar(&flags.poolLabel, "pool-label", "", poolLabelUsage)
+	cmd.Flags().StringArrayVar(&flags.resources, "resource", nil, resourceUsage())
 	cmd.Flags().StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, prices, and what a node of a pool without nodes would be")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", "table or json")
 	return cmd
@@ -163,6 +162,12 @@ func kubectlConfig(file string) (*rest.Config, error) {
 		return nil, fmt.Errorf("finding the API server: %w; give --kubeconfig, or nodes with -f", err)
 	}
 	return config, nil
+}
+
+const poolLabelUsage = "a node label that names the pool and goes before those of the clouds"
+
+func resourceUsage() string {
+	return "NAME=KIND: what a resource name means that is not built in, or means something else here; KIND is " + strings.Join(configurable(), ", ")
 }
 
 // configurable are the kinds that a name can be given.

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
@@ -54,6 +56,28 @@ func autoscalerCeilings(status string) ([]nodepool.Ceiling, error) {
 // statusHead is how the old form begins.
 var statusHead = regexp.MustCompile(`^Cluster-autoscaler status at |(?m)^Cluster-wide:`)
 
+// statusUpdated is the annotation by which both forms of the status tell when it was written, and statusFormat how (kubernetes/autoscaler,
+// clusterstate/utils: ConfigMapLastUpdatedKey, ConfigMapLastUpdateFormat). Both texts carry the time too.
+const (
+	statusUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
+	statusFormat  = "2006-01-02 15:04:05.999999999 -0700 MST"
+)
+
+var statusWritten = regexp.MustCompile(`^(?:Cluster-autoscaler status at |time: "?)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [-+]\d{4} \w+)`)
+
+// statusTime is when the Cluster Autoscaler wrote its status.
+func statusTime(config *corev1.ConfigMap) (time.Time, error) {
+	said := config.Annotations[statusUpdated]
+	if match := statusWritten.FindStringSubmatch(config.Data["status"]); said == "" && match != nil {
+		said = match[1]
+	}
+	written, err := time.Parse(statusFormat, said)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("it does not say when it was written: %w", err)
+	}
+	return written, nil
+}
+
 func textCeilings(status string) []nodepool.Ceiling {
 	var ceilings []nodepool.Ceiling
 	name := ""
@@ -90,8 +114,24 @@ type nodePool struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
 	Spec struct {
-		Limits map[string]any `json:"limits"`
+		Limits   map[string]any `json:"limits"`
+		Template struct {
+			Metadata struct {
+				Labels map[string]string `json:"labels"`
+			} `json:"metadata"`
+			Spec struct {
+				Requirements []nodepool.Requirement `json:"requirements"`
+				Taints       []corev1.Taint         `json:"taints"`
+			} `json:"spec"`
+		} `json:"template"`
 	} `json:"spec"`
+}
+
+// template is what every node that Karpenter adds to the pool will be. Taints that go away once a node has started, startupTaints, keep nobody off.
+func (p nodePool) template() *nodepool.NodeTemplate {
+	own := p.Spec.Template
+	made := &corev1.Node{Spec: corev1.NodeSpec{Taints: own.Spec.Taints}}
+	return &nodepool.NodeTemplate{Labels: own.Metadata.Labels, Requirements: own.Spec.Requirements, Taints: taintsOf(made)}
 }
 
 // nodePoolCeiling reads spec.limits: what all nodes of the pool have together, and with the name nodes their number. Without limits the pool is

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Cluster reads a RayCluster and its pods from the caches; nodepool.ErrGone when there is none. The RayCluster is never
@@ -160,8 +161,29 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod
 	m.reportToken(&cluster)
 	if m.nodes != nil {
 		m.nodes.addTo(&cluster)
+		m.ceilings.addTo(&cluster)
 		m.provisioners.addTo(&cluster)
 		m.namespaces.addTo(&cluster)
+	} else if m.options.Single != nil {
+		m.withoutNodes(&cluster)
 	}
 	return cluster
+}
+
+// withoutNodes is all that the single form can tell of where a cluster can run: KubeRay's Role grants it nothing beyond the namespace. That is told
+// where it matters, to clusters with GPUs.
+func (m *Manager) withoutNodes(cluster *nodepool.Cluster) {
+	gpus := false
+	for i := range cluster.Groups {
+		group := &cluster.Groups[i]
+		group.Slices = m.options.GPUs.SlicesOf(&group.Pod, nil)
+		gpus = gpus || len(group.Slices) > 0
+	}
+	if !gpus {
+		return
+	}
+	report := &findings{object: "RayCluster " + cluster.Key.String()}
+	report.add(raydemand.Info, NodesForbidden, "", "", "a sidecar may not read nodes, so groups are planned by what they announce: what their GPUs are is known by the template alone, and pools of nodes have no known end",
+		"serve the RayCluster by `autoscaler serve`, if that is wanted")
+	cluster.Findings = append(cluster.Findings, report.list...)
 }

@@ -78,7 +78,7 @@ func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager 
 	}
 	m := &Manager{
 		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource),
-		floor: newFloor(), memo: newMemo(), panics: newPanics(nil),
+		floor: newFloor(), memo: newMemo(nodepool.GPUReader{}), panics: newPanics(nil),
 	}
 	m.running.Store(true)
 	return m

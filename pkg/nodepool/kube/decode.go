@@ -43,6 +43,11 @@ type decoded struct {
 }
 
 func decodeObject(rayCluster *unstructured.Unstructured) decoded {
+	return decodeBy(nodepool.GPUReader{}, rayCluster)
+}
+
+// decodeBy knows the resources that the reader knows.
+func decodeBy(reader nodepool.GPUReader, rayCluster *unstructured.Unstructured) decoded {
 	key := nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}
 	report := &findings{object: "RayCluster " + key.String()}
 	root := fields{values: rayCluster.Object, report: report}
@@ -63,7 +68,7 @@ func decodeObject(rayCluster *unstructured.Unstructured) decoded {
 	}
 	readAnnotations(metadata, &cluster)
 	ownCommand := strings.EqualFold(metadata.texts("annotations")[overwriteAnnotation], "true")
-	cluster.Groups = decodeGroups(spec, ownCommand)
+	cluster.Groups = decodeGroups(reader, spec, ownCommand)
 	priceGroups(metadata, &cluster)
 	syncGroups(metadata, &cluster)
 	if accepted := cluster.Generation > 0 && cluster.ObservedGeneration >= cluster.Generation; !accepted {

@@ -22,12 +22,12 @@ const (
 )
 
 // decodeGroups reads spec.workerGroupSpecs. Every entry keeps its index, which patches address.
-func decodeGroups(spec fields, ownCommand bool) []nodepool.WorkerGroup {
+func decodeGroups(reader nodepool.GPUReader, spec fields, ownCommand bool) []nodepool.WorkerGroup {
 	entries := spec.objects("workerGroupSpecs")
 	groups := make([]nodepool.WorkerGroup, 0, len(entries))
 	byName := map[string]int{}
 	for i, entry := range entries {
-		group := decodeGroup(entry, i, ownCommand)
+		group := decodeGroup(reader, entry, i, ownCommand)
 		if first, twice := byName[group.Name]; twice && group.Name != "" {
 			groups[first].Broken, group.Broken = true, true
 			entry.report.add(raydemand.Error, GroupDuplicate, entry.at("groupName"), group.Name,
@@ -41,7 +41,7 @@ func decodeGroups(spec fields, ownCommand bool) []nodepool.WorkerGroup {
 	return groups
 }
 
-func decodeGroup(f fields, index int, ownCommand bool) nodepool.WorkerGroup {
+func decodeGroup(reader nodepool.GPUReader, f fields, index int, ownCommand bool) nodepool.WorkerGroup {
 	mark := len(f.report.list)
 	strategy := f.object("scaleStrategy")
 	group := nodepool.WorkerGroup{
@@ -63,7 +63,7 @@ func decodeGroup(f fields, index int, ownCommand bool) nodepool.WorkerGroup {
 		group.IdleTimeout = &timeout
 	}
 	group.Pod = podShape(f.object("template"))
-	reportGPUs(f.report, &group, nodepool.GPUReader{}.CheckGPUs(&group.Pod)...)
+	reportGPUs(f.report, &group, reader.CheckGPUs(&group.Pod)...)
 	ownCommand = ownCommand || templateOverwritesCommand(f)
 	group.Resources = effectiveResources(f, ownCommand)
 	group.GPUs = gpuSpec(f, ownCommand)

@@ -22,6 +22,8 @@ const (
 // landings keeps where the groups of each RayCluster could land while neither the spec nor the nodes change: a cycle
 // runs ten times a second, and there may be thousands of nodes.
 type landings struct {
+	reader nodepool.GPUReader // says how nodes are read; nobody changes it
+
 	mu    sync.Mutex
 	byKey map[nodepool.ClusterKey]landed // guarded by mu
 }
@@ -33,6 +35,8 @@ type landed struct {
 	list       []nodepool.Landing
 	gpus       []*nodepool.ReportedGPUs
 	slices     [][]nodepool.SliceAnswer
+	// pools are what each group could have in each pool, Bound left open.
+	pools [][]nodepool.PoolPods
 	// visible are the nodes on which each group's pods could see GPUs that they did not ask for.
 	visible [][]string
 }
@@ -50,9 +54,10 @@ func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) landed {
 	places := slices.Concat(view.nodes, view.declared)
 	for i := range cluster.Groups {
 		now.list = append(now.list, cluster.Groups[i].Pod.Land(places))
-		now.gpus = append(now.gpus, nodepool.GPUReader{}.Reported(&cluster.Groups[i], places))
-		now.slices = append(now.slices, nodepool.GPUReader{}.SlicesOf(&cluster.Groups[i].Pod, places))
-		now.visible = append(now.visible, nodepool.GPUReader{}.SeesGPUs(&cluster.Groups[i].Pod, view.nodes))
+		now.gpus = append(now.gpus, l.reader.Reported(&cluster.Groups[i], places))
+		now.slices = append(now.slices, l.reader.SlicesOf(&cluster.Groups[i].Pod, places))
+		now.visible = append(now.visible, l.reader.SeesGPUs(&cluster.Groups[i].Pod, view.nodes))
+		now.pools = append(now.pools, cluster.Groups[i].Pod.PoolPods(view.rooms, places))
 	}
 	l.byKey[cluster.Key] = now
 	return now
@@ -67,7 +72,7 @@ func (l *landings) drop(key nodepool.ClusterKey) {
 // addTo tells a cluster that was just read what the nodes say about it. Without a view it says nothing.
 func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	for i := range cluster.Groups {
-		cluster.Groups[i].Slices = nodepool.GPUReader{}.SlicesOf(&cluster.Groups[i].Pod, nil)
+		cluster.Groups[i].Slices = n.landings.reader.SlicesOf(&cluster.Groups[i].Pod, nil)
 	}
 	view := n.view.Load()
 	if view == nil {
@@ -80,15 +85,40 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 			"grant it list and watch on nodes by a ClusterRole, if that is wanted")
 	case view.known:
 		known := n.landings.of(cluster, view)
+		cluster.Pools = view.rooms
 		for i, landing := range known.list {
 			group := &cluster.Groups[i]
 			group.Landing, group.Reported, group.Slices = &landing, known.gpus[i], known.slices[i]
 			reportLanding(report, group)
 			reportSlices(report, group, known.visible[i])
+			group.PoolPods = slices.Clone(known.pools[i])
 		}
+		countBound(cluster, view)
 		reportLost(report, cluster, view)
 	}
 	cluster.Findings = append(cluster.Findings, report.list...)
+}
+
+// countBound counts each group's pods on the nodes of each pool. On a node that takes no pod now, for it is cordoned or not ready, they are what it holds.
+func countBound(cluster *nodepool.Cluster, view *nodeView) {
+	for _, w := range cluster.Workers {
+		if w.Node == "" || w.Failed || w.Terminating {
+			continue
+		}
+		node, there := view.find(w.Node)
+		group, known := cluster.Group(w.Group)
+		if !there || !known {
+			continue
+		}
+		for i := range group.PoolPods {
+			if pods := &group.PoolPods[i]; pods.Pool == node.Pool {
+				pods.Bound++
+				if node.Unschedulable || !node.Ready {
+					pods.Holds++
+				}
+			}
+		}
+	}
 }
 
 // reportLanding tells that no node could hold the group's pods. It is no more than a hint: a node autoscaler may add one.

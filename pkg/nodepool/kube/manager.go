@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -50,7 +51,9 @@ type Manager struct {
 	lease        *lease               // nil without leader election
 	floor        *floor
 	memo         *memo
+	nodePools    dynamic.NamespaceableResourceInterface
 	nodes        *nodes        // nil in the single form
+	ceilings     *ceilings     // nil in the single form
 	provisioners *provisioners // nil in the single form
 	namespaces   *namespaces   // nil in the single form
 	pool         *pool
@@ -71,7 +74,7 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		// client-go's 5 a second would make a fleet wait; the API server has its own fairness.
 		config.QPS, config.Burst = 100, 200
 	}
-	m := &Manager{options: options, config: config, floor: newFloor(), memo: newMemo(), panics: newPanics(options.Logger)}
+	m := &Manager{options: options, config: config, floor: newFloor(), memo: newMemo(options.GPUs), panics: newPanics(options.Logger)}
 	m.pool = newPool(m.exists, m.panics.record)
 	if err := m.connect(); err != nil {
 		return nil, err
@@ -117,7 +120,7 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	if err != nil {
 		return fmt.Errorf("connecting for RayClusters: %w", err)
 	}
-	m.rayClusters = all.Resource(rayClusterResource)
+	m.rayClusters, m.nodePools = all.Resource(rayClusterResource), all.Resource(nodePools)
 	return nil
 }
 
@@ -146,10 +149,11 @@ func (m *Manager) wire() error {
 	}
 	m.source = source
 	m.nodes = newNodes(m.core.Nodes(), m.options.Logger, m.enqueueAll)
-	m.nodes.declared = m.options.Pools.Shapes(nodepool.GPUReader{})
+	m.nodes.configure(m.options.GPUs, m.options.Pools)
+	m.ceilings = newCeilings(m.core.ConfigMaps(metav1.NamespaceSystem), m.nodePools, m.options.Logger, m.nodes.setCeilings)
 	m.provisioners = newProvisioners(func(namespace string) eventClient { return m.core.Events(namespace) }, m.options.Namespaces, m.options.Logger)
 	m.namespaces = newNamespaces(m.core.Namespaces(), m.options.Logger, m.enqueueAll)
-	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.provisioners), m.manager.Add(m.namespaces))
+	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.ceilings), m.manager.Add(m.provisioners), m.manager.Add(m.namespaces))
 }
 
 // Start fills the caches, waits for the lease where there is one, and runs reconcile for every RayCluster until ctx ends or

@@ -11,11 +11,15 @@ import (
 // memo keeps the decoded form of each RayCluster while the object stays the same: a cycle runs ten times a second, and the
 // object changes a few times a minute.
 type memo struct {
+	reader nodepool.GPUReader
+
 	mu    sync.Mutex
 	byKey map[nodepool.ClusterKey]decoded // guarded by mu
 }
 
-func newMemo() *memo { return &memo{byKey: map[nodepool.ClusterKey]decoded{}} }
+func newMemo(reader nodepool.GPUReader) *memo {
+	return &memo{reader: reader, byKey: map[nodepool.ClusterKey]decoded{}}
+}
 
 func (m *memo) decode(object *unstructured.Unstructured) decoded {
 	key, uid, version := keyOf(object), string(object.GetUID()), object.GetResourceVersion()
@@ -24,7 +28,7 @@ func (m *memo) decode(object *unstructured.Unstructured) decoded {
 	if d, known := m.byKey[key]; known && version != "" && d.cluster.UID == uid && d.cluster.ResourceVersion == version {
 		return d
 	}
-	d := decodeObject(object)
+	d := decodeBy(m.reader, object)
 	m.byKey[key] = d
 	return d
 }

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,9 +30,14 @@ type namespaces struct {
 	// changed is called after a default is another one.
 	changed func()
 
-	mu        sync.Mutex
-	isolation map[string]string // guarded by mu; those with the annotation alone
+	mu sync.Mutex
+	// Guarded by mu. isolation has those with the annotation alone. What was read holds on when the right to read is lost.
+	isolation map[string]string
+	forbidden bool
 }
+
+// NamespacesForbidden says that this process may not read namespaces, so it does not know what isolation they require by default.
+const NamespacesForbidden = "namespaces-forbidden"
 
 func newNamespaces(client namespaceClient, log *slog.Logger, changed func()) *namespaces {
 	return &namespaces{client: client, log: log, changed: changed, isolation: map[string]string{}}
@@ -44,10 +50,8 @@ func (n *namespaces) Start(ctx context.Context) error {
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return n.client.List(ctx, options)
 		},
-		forbidden: func(err error) {
-			n.log.Info("namespaces are not read, so they have no default of isolation", "reason", err)
-		},
-		failed: func(err error) { n.log.Debug("namespaces are read again", "reason", err) },
+		forbidden: n.forbid,
+		failed:    func(err error) { n.log.Debug("namespaces are read again", "reason", err) },
 	}.into(ctx, n)
 	return nil
 }
@@ -55,12 +59,34 @@ func (n *namespaces) Start(ctx context.Context) error {
 // NeedLeaderElection says that a candidate for leadership knows the defaults too.
 func (n *namespaces) NeedLeaderElection() bool { return false }
 
-// addTo gives a cluster without an isolation of its own the default of its namespace. One that cannot be read requires hardware.
+func (n *namespaces) forbid(err error) {
+	n.mu.Lock()
+	before := n.forbidden
+	n.forbidden = true
+	n.mu.Unlock()
+	if !before {
+		n.log.Info("namespaces are not read, so they have no default of isolation", "reason", err)
+		n.changed()
+	}
+}
+
+// addTo gives a cluster without an isolation of its own the default of its namespace. One that cannot be read requires hardware. Where
+// namespaces may not be read that is told to clusters with GPUs, which nothing but the default would guard.
 func (n *namespaces) addTo(cluster *nodepool.Cluster) {
 	n.mu.Lock()
-	said := n.isolation[cluster.Key.Namespace]
+	said, forbidden := n.isolation[cluster.Key.Namespace], n.forbidden
 	n.mu.Unlock()
-	if cluster.Isolation != "" || said == "" {
+	if cluster.Isolation != "" {
+		return
+	}
+	if said == "" {
+		if forbidden && slices.ContainsFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return len(g.Slices) > 0 }) {
+			cluster.Findings = append(cluster.Findings, raydemand.Finding{
+				Code: NamespacesForbidden, Severity: raydemand.Warning, Object: "RayCluster " + cluster.Key.String(),
+				Why: "this process may not list and watch namespaces, so an isolation of GPUs that the namespace requires by default is not kept",
+				Fix: "grant it list and watch on namespaces by a ClusterRole, or annotate the RayCluster with " + nodepool.IsolationAnnotation,
+			})
+		}
 		return
 	}
 	required, err := nodepool.IsolationOf("", said)
@@ -107,6 +133,8 @@ func (n *namespaces) Replace(list []any, _ string) error {
 		}
 	}
 	n.mu.Lock()
+	readAgain := n.forbidden
+	n.forbidden = false
 	known := make([]string, 0, len(n.isolation))
 	for name := range n.isolation {
 		known = append(known, name)
@@ -119,6 +147,9 @@ func (n *namespaces) Replace(list []any, _ string) error {
 	}
 	for name, isolation := range said {
 		n.set(name, isolation)
+	}
+	if readAgain {
+		n.changed()
 	}
 	return nil
 }

@@ -55,6 +55,42 @@ func TestARayClusterHasTheIsolationOfItsNamespaceUnlessItSaysItsOwn(t *testing.T
 	}
 }
 
+func TestAClusterWithGPUsIsToldThatItsNamespacesDefaultIsNotKnown(t *testing.T) {
+	changes := 0
+	n := newNamespaces(nil, slog.New(slog.DiscardHandler), func() { changes++ })
+	gpus := []nodepool.WorkerGroup{{Slices: []nodepool.SliceAnswer{{}}}}
+	told := func(isolation nodepool.RequiredIsolation, groups []nodepool.WorkerGroup) (codes string) {
+		cluster := nodepool.Cluster{Key: llm, Isolation: isolation, Groups: groups}
+		n.addTo(&cluster)
+		for _, f := range cluster.Findings {
+			codes += f.Code
+		}
+		return codes
+	}
+	if got := told("", gpus); got != "" {
+		t.Errorf("told %q before it is forbidden", got)
+	}
+	n.forbid(errForbidden)
+	n.forbid(errForbidden)
+	if got := told("", gpus); got != NamespacesForbidden {
+		t.Errorf("told %q, want %s", got, NamespacesForbidden)
+	}
+	if got := told("limit", gpus) + told("", []nodepool.WorkerGroup{{}}); got != "" {
+		t.Errorf("told %q where there is an isolation, or no GPU", got)
+	}
+	if err := n.Replace([]any{namespaceOf("ml", "")}, ""); err != nil || told("", gpus) != "" || changes != 2 {
+		t.Errorf("%v; told %q, %d changes after the right was granted", err, told("", gpus), changes)
+	}
+	if err := n.Replace([]any{namespaceOf("ml", "hardware")}, ""); err != nil {
+		t.Fatal(err)
+	}
+	n.forbid(errForbidden)
+	cluster := nodepool.Cluster{Key: llm}
+	if n.addTo(&cluster); cluster.Isolation != nodepool.RequireHardware {
+		t.Errorf("isolation %q: what was required must hold on when the right is lost", cluster.Isolation)
+	}
+}
+
 func TestTheAnnotationOfARayClusterSaysItsIsolation(t *testing.T) {
 	for text, want := range map[string]struct {
 		isolation nodepool.RequiredIsolation

@@ -9,9 +9,12 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// nodeOf converts a node. Names and labels repeat from node to node, so each text is kept once: the labels of thousands of
+// nodeOf converts a node as it is read where nothing is configured.
+func nodeOf(node *corev1.Node) nodepool.Node { return nodeBy(nodepool.GPUReader{}, node) }
+
+// nodeBy converts a node. Names and labels repeat from node to node, so each text is kept once: the labels of thousands of
 // nodes would otherwise be most of this process's memory.
-func nodeOf(node *corev1.Node) nodepool.Node {
+func nodeBy(reader nodepool.GPUReader, node *corev1.Node) nodepool.Node {
 	n := nodepool.Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable,
 		Labels:      make(map[string]string, len(node.Labels)),
@@ -31,9 +34,19 @@ func nodeOf(node *corev1.Node) nodepool.Node {
 			n.Ready = c.Status == corev1.ConditionTrue
 		}
 	}
-	n.GPUs = gpusOf(node)
+	object := nodeObjectOf(node)
+	n.Pool, n.GPUs = shared(reader.PoolOf(object)), gpusOf(reader, object)
+	if node.Labels[karpenterPool] != "" {
+		n.Capacity = make(nodepool.Quantities, len(node.Status.Capacity))
+		for name, quantity := range node.Status.Capacity {
+			n.Capacity[shared(string(name))] = amountOf(quantity)
+		}
+	}
 	return n
 }
+
+// karpenterPool is the label of the nodes that Karpenter made. The limits of its NodePools count capacity.
+const karpenterPool = "karpenter.sh/nodepool"
 
 func taintsOf(node *corev1.Node) []nodepool.Taint {
 	var taints []nodepool.Taint
@@ -47,8 +60,8 @@ func taintsOf(node *corev1.Node) []nodepool.Taint {
 
 // gpusOf is what is understood of a node's GPUs, nil where there are none. How much memory processes use at the moment decides nothing and
 // changes all the time, so it is left out: a node that changes makes everybody look again.
-func gpusOf(node *corev1.Node) *nodepool.NodeGPUs {
-	read := nodepool.GPUReader{}.Read(nodeObjectOf(node))
+func gpusOf(reader nodepool.GPUReader, node nodepool.NodeObject) *nodepool.NodeGPUs {
+	read := reader.Read(node)
 	if read.Kind == gpuinfo.UnknownKind && len(read.Units) == 0 && len(read.PerCard) == 0 {
 		return nil
 	}

@@ -35,8 +35,10 @@ type nodes struct {
 	// Guarded by mu. byName is nil until a list was read, and again after the right to read one was lost.
 	byName    map[string]nodepool.Node
 	forbidden bool
+	ceilings  []nodepool.Ceiling
 
-	// declared are the shapes of pools that are configured; nobody changes them.
+	// pools is what is configured about pools, declared are their shapes; nobody changes them.
+	pools    nodepool.PoolsConfig
 	declared []nodepool.Node
 
 	landings landings
@@ -49,6 +51,8 @@ type nodeView struct {
 	known bool
 	// declared are shapes of pools that could get a node.
 	declared []nodepool.Node
+	// rooms are all pools, and what they may still add.
+	rooms []nodepool.PoolRoom
 	// forbidden: this process may not read nodes.
 	forbidden bool
 }
@@ -64,6 +68,21 @@ func (v *nodeView) find(name string) (*nodepool.Node, bool) {
 
 func newNodes(client nodeClient, log *slog.Logger, changed func()) *nodes {
 	return &nodes{client: client, log: log, changed: changed, dirty: make(chan struct{}, 1), landings: newLandings()}
+}
+
+// configure says how nodes are read and what is known of pools beside them. It is called before Start.
+func (n *nodes) configure(reader nodepool.GPUReader, pools nodepool.PoolsConfig) {
+	n.landings.reader, n.pools, n.declared = reader, pools, pools.Shapes(reader)
+}
+
+// setCeilings takes what is known now of how far pools may grow.
+func (n *nodes) setCeilings(ceilings []nodepool.Ceiling) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ceilings = ceilings
+	if n.byName != nil {
+		n.touch()
+	}
 }
 
 // Start reads nodes until ctx ends.
@@ -89,7 +108,11 @@ func (n *nodes) publish(ctx context.Context) {
 		n.mu.Lock()
 		view := &nodeView{known: n.byName != nil, forbidden: n.forbidden, declared: n.declared}
 		view.nodes = slices.SortedFunc(maps.Values(n.byName), func(a, b nodepool.Node) int { return strings.Compare(a.Name, b.Name) })
+		ceilings := n.ceilings
 		n.mu.Unlock()
+		if view.known {
+			view.rooms = nodepool.PoolRooms(view.nodes, n.pools, ceilings)
+		}
 		n.view.Store(view)
 		n.changed()
 		if !sleep(ctx, nodesPause) {
@@ -119,7 +142,7 @@ func (n *nodes) Update(object any) error {
 	if !ok {
 		return nil
 	}
-	now := nodeOf(node)
+	now := nodeBy(n.landings.reader, node)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if before, known := n.byName[now.Name]; known && before.Equal(now) {
@@ -153,7 +176,7 @@ func (n *nodes) Replace(list []any, _ string) error {
 	fresh := make(map[string]nodepool.Node, len(list))
 	for _, object := range list {
 		if node, ok := object.(*corev1.Node); ok {
-			fresh[node.Name] = nodeOf(node)
+			fresh[node.Name] = nodeBy(n.landings.reader, node)
 		}
 	}
 	n.mu.Lock()

@@ -27,6 +27,8 @@ type Options struct {
 	KubernetesTokenFile string
 	// Pools are what is configured about the pools of nodes; their declared shapes are places to land.
 	Pools nodepool.PoolsConfig
+	// GPUs says how nodes are read: what resources mean that are not built in, and which label names a node's pool.
+	GPUs nodepool.GPUReader
 	// Logger is required.
 	Logger *slog.Logger
 }

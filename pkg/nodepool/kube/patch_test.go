@@ -169,7 +169,7 @@ func TestReadsAreNeverOlderThanOwnWrites(t *testing.T) {
 }
 
 func TestAnObjectIsDecodedOncePerVersion(t *testing.T) {
-	m := newMemo()
+	m := newMemo(nodepool.GPUReader{})
 	first := m.decode(version("1"))
 	first.object["mark"] = true
 	if m.decode(version("1")).object["mark"] == nil {

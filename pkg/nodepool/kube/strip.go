@@ -114,7 +114,7 @@ func stripNode(object any) (any, error) {
 		Status:     corev1.NodeStatus{Allocatable: node.Status.Allocatable},
 	}
 	for name, quantity := range node.Status.Capacity {
-		if extended(string(name)) {
+		if extended(string(name)) || node.Labels[karpenterPool] != "" {
 			if stripped.Status.Capacity == nil {
 				stripped.Status.Capacity = corev1.ResourceList{}
 			}

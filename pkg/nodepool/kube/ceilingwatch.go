@@ -1,0 +1,216 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// CeilingsUnknown says that what the pools' own autoscalers may add is not read, or is too old to go by; every pool of theirs may then grow.
+const CeilingsUnknown = "ceilings-unknown"
+
+const (
+	// ceilingsPause is how often ceilings are read. They change when a person changes them.
+	ceilingsPause = 15 * time.Second
+	// ceilingsLast is for how long what was read counts. The Cluster Autoscaler writes its status every 10 s, as long as it runs (--scan-interval).
+	ceilingsLast = 5 * time.Minute
+)
+
+// configMapClient and nodePoolClient are what is needed to read ceilings.
+type configMapClient interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.ConfigMap, error)
+}
+
+type nodePoolClient interface {
+	List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error)
+}
+
+// ceilings reads again and again how far pools may grow, once for all RayClusters. Without the right to, or where nobody tells, nothing is bounded.
+type ceilings struct {
+	sources []*ceilingSource
+	log     *slog.Logger
+	// changed takes the ceilings whenever they are others than before.
+	changed func([]nodepool.Ceiling)
+
+	mu      sync.Mutex
+	unknown string // guarded by mu; what is not known and why
+}
+
+// ceilingSource is one who tells ceilings.
+type ceilingSource struct {
+	what string
+	read func(context.Context) ([]nodepool.Ceiling, error)
+
+	last   []nodepool.Ceiling
+	readAt time.Time
+}
+
+func newCeilings(status configMapClient, pools nodePoolClient, log *slog.Logger, changed func([]nodepool.Ceiling)) *ceilings {
+	return &ceilings{log: log, changed: changed, sources: []*ceilingSource{
+		{what: "the Cluster Autoscaler's status", read: func(ctx context.Context) ([]nodepool.Ceiling, error) { return readStatus(ctx, status, time.Now()) }},
+		{what: "Karpenter's NodePools", read: func(ctx context.Context) ([]nodepool.Ceiling, error) { return readNodePools(ctx, pools) }},
+	}}
+}
+
+// Start reads ceilings until ctx ends.
+func (c *ceilings) Start(ctx context.Context) error {
+	var before []nodepool.Ceiling
+	for {
+		now := c.readAll(ctx)
+		if !reflect.DeepEqual(before, now) {
+			c.changed(now)
+			before = now
+		}
+		if !sleep(ctx, jittered(ceilingsPause)) {
+			return nil
+		}
+	}
+}
+
+// NeedLeaderElection says that a candidate for leadership knows ceilings too.
+func (c *ceilings) NeedLeaderElection() bool { return false }
+
+// readAll asks all sources, and logs when what is not known becomes another.
+func (c *ceilings) readAll(ctx context.Context) (all []nodepool.Ceiling) {
+	var problems []string
+	for _, source := range c.sources {
+		found, err := source.newest(ctx)
+		if err != nil {
+			problems = append(problems, source.what+" "+inShort(err))
+			c.log.Debug("how far pools of nodes may grow is not known", "source", source.what, "error", err)
+		}
+		all = append(all, found...)
+	}
+	if ctx.Err() != nil {
+		return all
+	}
+	unknown := strings.Join(problems, "; ")
+	c.mu.Lock()
+	before := c.unknown
+	c.unknown = unknown
+	c.mu.Unlock()
+	if unknown != before && unknown != "" {
+		c.log.Info("how far pools of nodes may grow is not known", "reason", unknown)
+	}
+	return all
+}
+
+// inShort says what is wrong in few words, for a finding.
+func inShort(err error) string {
+	var old *staleError
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+		return "may not be read"
+	case errors.As(err, &old):
+		return old.Error()
+	}
+	return "cannot be read: " + err.Error()
+}
+
+// newest reads once. Where there is nothing to read nobody bounds anything, and that is no error. When the API server does not answer, what it said
+// last holds for a while.
+func (s *ceilingSource) newest(ctx context.Context) ([]nodepool.Ceiling, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	found, err := s.read(ctx)
+	switch {
+	case err == nil || apierrors.IsNotFound(err):
+		s.last, s.readAt = found, time.Now()
+		return found, nil
+	case certain(err):
+		s.last = nil
+	case time.Since(s.readAt) <= ceilingsLast && s.last != nil:
+		return s.last, nil
+	}
+	return nil, err
+}
+
+// staleError says since when the Cluster Autoscaler has not written its status: it does not run.
+type staleError struct{ since time.Time }
+
+func (e *staleError) Error() string {
+	return "is not written since " + e.since.UTC().Format(time.RFC3339)
+}
+
+// errCeilings is wrapped by errors about what was read, in distinction from those about reading.
+var errCeilings = errors.New("it says nothing that holds")
+
+// certain: the API server has answered, and the answer is that nothing is known.
+func certain(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errCeilings)
+}
+
+func readStatus(ctx context.Context, client configMapClient, now time.Time) ([]nodepool.Ceiling, error) {
+	config, err := client.Get(ctx, statusConfigMap, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	written, err := statusTime(config)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errCeilings, err)
+	}
+	if age := now.Sub(written); age > ceilingsLast {
+		return nil, fmt.Errorf("%w: %w", errCeilings, &staleError{written})
+	}
+	found, err := autoscalerCeilings(config.Data["status"])
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errCeilings, err)
+	}
+	return found, nil
+}
+
+// readNodePools leaves out a NodePool that it cannot read, and then says so: the others are known.
+func readNodePools(ctx context.Context, client nodePoolClient) (found []nodepool.Ceiling, err error) {
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range list.Items {
+		var pool nodePool
+		text, err := json.Marshal(item.Object)
+		if err == nil {
+			err = json.Unmarshal(text, &pool)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: reading NodePool %s: %w", errCeilings, item.GetName(), err)
+		}
+		ceiling, _, err := nodePoolCeiling(pool)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errCeilings, err)
+		}
+		ceiling.Template = pool.template()
+		found = append(found, ceiling)
+	}
+	return found, nil
+}
+
+// addTo tells a cluster that was just read what is not known of ceilings, in one finding. Where nodes are not known nothing is missed.
+func (c *ceilings) addTo(cluster *nodepool.Cluster) {
+	if cluster.Pools == nil {
+		return
+	}
+	c.mu.Lock()
+	unknown := c.unknown
+	c.mu.Unlock()
+	if unknown == "" {
+		return
+	}
+	report := &findings{object: "RayCluster " + cluster.Key.String()}
+	report.add(raydemand.Info, CeilingsUnknown, "", unknown, "how far pools of nodes may grow is not known, so groups are scaled as if they could grow without end, and pods may stay pending",
+		"grant get on the ConfigMap kube-system/"+statusConfigMap+" and list on nodepools.karpenter.sh as deploy/rbac.yaml does, or tell sizes by --pools")
+	cluster.Findings = append(cluster.Findings, report.list...)
+}

@@ -1,0 +1,249 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+var errNotThere = apierrors.NewNotFound(schema.GroupResource{Resource: "nodepools"}, "")
+
+// fakeStatus is a Cluster Autoscaler that lets it run with a maximum of one node group. It writes whenever it is asked, unless it stopped.
+type fakeStatus struct {
+	most    int
+	stopped time.Time
+	err     error
+	calls   int
+}
+
+func (f *fakeStatus) Get(context.Context, string, metav1.GetOptions) (*corev1.ConfigMap, error) {
+	f.calls++
+	if f.err != nil {
+		return nil, f.err
+	}
+	at := time.Now()
+	if !f.stopped.IsZero() {
+		at = f.stopped
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: statusConfigMap, Annotations: map[string]string{statusUpdated: at.UTC().String()}},
+		Data:       map[string]string{"status": fmt.Sprintf("nodeGroups: [{name: aks-gpu-1-vmss, health: {minSize: 0, maxSize: %d}}]", f.most)},
+	}, nil
+}
+
+type fakeNodePools struct {
+	text string
+	err  error
+}
+
+func (f *fakeNodePools) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	list := &unstructured.UnstructuredList{}
+	if f.text == "" {
+		return list, nil
+	}
+	return list, list.UnmarshalJSON([]byte(`{"apiVersion":"karpenter.sh/v1","kind":"NodePoolList","items":[` + f.text + `]}`))
+}
+
+// besideCeilings runs test beside the reading of ceilings, in synctest's time. told is what each change told.
+func besideCeilings(t *testing.T, status *fakeStatus, pools *fakeNodePools, test func(t *testing.T, c *ceilings, told *[]string)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var told []string
+		c := newCeilings(status, pools, slog.New(slog.DiscardHandler), func(all []nodepool.Ceiling) { told = append(told, bounds(all)) })
+		ended := make(chan error)
+		go func() { ended <- c.Start(ctx) }()
+		synctest.Wait()
+		test(t, c, &told)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// unknownOf is what a cluster is told to be unknown.
+func unknownOf(c *ceilings) string {
+	cluster := nodepool.Cluster{Key: llm, Pools: []nodepool.PoolRoom{}}
+	c.addTo(&cluster)
+	var seen []string
+	for _, f := range cluster.Findings {
+		seen = append(seen, f.Code+": "+f.Seen)
+	}
+	return strings.Join(seen, "\n")
+}
+
+func TestCeilingsAreReadFourTimesAMinuteAndToldWhenTheyChange(t *testing.T) {
+	status := &fakeStatus{most: 4}
+	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, told *[]string) {
+		time.Sleep(10 * time.Minute)
+		if status.calls < 35 || status.calls > 45 {
+			t.Errorf("%d calls within ten minutes, want some 40", status.calls)
+		}
+		status.most = 5
+		time.Sleep(2 * ceilingsPause)
+		if diff := cmp.Diff([]string{"aks-gpu-1-vmss 0-4", "aks-gpu-1-vmss 0-5"}, *told); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+		if got := unknownOf(c); got != "" {
+			t.Errorf("findings although all is known, and Karpenter is not installed: %s", got)
+		}
+	})
+}
+
+func TestAnAutoscalerThatStoppedBoundsNothing(t *testing.T) {
+	status := &fakeStatus{most: 4}
+	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, told *[]string) {
+		status.stopped = time.Now()
+		time.Sleep(ceilingsLast - time.Second)
+		if len(*told) != 1 || unknownOf(c) != "" {
+			t.Errorf("told %q, unknown %q before five minutes are over", *told, unknownOf(c))
+		}
+		time.Sleep(2 * ceilingsPause)
+		want := "ceilings-unknown: the Cluster Autoscaler's status is not written since 2000-01-01T00:00:00Z"
+		if diff := cmp.Diff(want, unknownOf(c)); diff != "" || len(*told) != 2 || (*told)[1] != "" {
+			t.Errorf("told %q; finding (-want +got):\n%s", *told, diff)
+		}
+		status.stopped = time.Time{}
+		time.Sleep(2 * ceilingsPause)
+		if len(*told) != 3 || unknownOf(c) != "" {
+			t.Errorf("told %q, unknown %q although it runs again", *told, unknownOf(c))
+		}
+	})
+}
+
+func TestWhatMayNotBeReadIsOneFindingAndBoundsNothing(t *testing.T) {
+	status, pools := &fakeStatus{err: errForbidden}, &fakeNodePools{err: errForbidden}
+	besideCeilings(t, status, pools, func(t *testing.T, c *ceilings, told *[]string) {
+		want := "ceilings-unknown: the Cluster Autoscaler's status may not be read; Karpenter's NodePools may not be read"
+		if diff := cmp.Diff(want, unknownOf(c)); diff != "" || len(*told) != 0 {
+			t.Errorf("told %q; finding (-want +got):\n%s", *told, diff)
+		}
+		var noNodes nodepool.Cluster
+		if c.addTo(&noNodes); len(noNodes.Findings) != 0 {
+			t.Errorf("findings %v where nodes are not known either", noNodes.Findings)
+		}
+		status.err, pools.err, status.most = nil, nil, 2
+		time.Sleep(2 * ceilingsPause)
+		if got := unknownOf(c); got != "" || len(*told) != 1 {
+			t.Errorf("told %q, unknown %q although the right was granted", *told, got)
+		}
+	})
+}
+
+func TestWhatWasReadHoldsWhileTheAPIServerDoesNotAnswer(t *testing.T) {
+	status := &fakeStatus{most: 4}
+	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, told *[]string) {
+		status.err = errors.New("connection refused")
+		time.Sleep(ceilingsLast - time.Second)
+		if len(*told) != 1 || unknownOf(c) != "" {
+			t.Errorf("told %q, unknown %q before five minutes are over", *told, unknownOf(c))
+		}
+		time.Sleep(2 * ceilingsPause)
+		if len(*told) != 2 || !strings.Contains(unknownOf(c), "connection refused") {
+			t.Errorf("told %q, unknown %q", *told, unknownOf(c))
+		}
+	})
+}
+
+func TestNodePoolsTellLimitsAndWhatTheirNodesWillBe(t *testing.T) {
+	const gpu = `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"gpu"},"spec":{"limits":{"nvidia.com/gpu":16},"template":{
+		"metadata":{"labels":{"team":"blue"}},
+		"spec":{"requirements":[{"key":"karpenter.sh/capacity-type","operator":"In","values":["spot"]}],
+			"taints":[{"key":"sku","value":"gpu","effect":"NoSchedule"},{"key":"soft","effect":"PreferNoSchedule"}]}}}}`
+	const open = `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"open"},"spec":{}}`
+	found, err := readNodePools(t.Context(), &fakeNodePools{text: gpu + "," + open})
+	if got, want := bounds(found), `gpu ?-? {"nvidia.com/gpu":16}, open ?-?`; got != want || err != nil {
+		t.Errorf("ceilings %s, %v; want %s", got, err, want)
+	}
+	want := &nodepool.NodeTemplate{
+		Labels:       map[string]string{"team": "blue"},
+		Requirements: []nodepool.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
+		Taints:       []nodepool.Taint{{Key: "sku", Value: "gpu", Effect: "NoSchedule"}},
+	}
+	if diff := cmp.Diff(want, found[0].Template); diff != "" {
+		t.Errorf("template (-want +got):\n%s", diff)
+	}
+	_, err = readNodePools(t.Context(), &fakeNodePools{text: open + "," + strings.Replace(gpu, "16", `"many"`, 1)})
+	if !errors.Is(err, errCeilings) || !strings.Contains(err.Error(), "NodePool gpu: spec.limits.nvidia.com/gpu many") {
+		t.Errorf("a limit that is no quantity: %v", err)
+	}
+}
+
+func TestBothFormsOfTheStatusTellWhenTheyWereWritten(t *testing.T) {
+	tests := []struct{ name, annotation, status, want string }{
+		{"the annotation", "2024-05-01 10:00:00.5 +0000 UTC", statusText, "2024-05-01T10:00:00Z"},
+		{"the old text", "", statusText, "2023-11-24T04:28:19Z"},
+		{"the YAML", "", statusOf130, "2024-05-01T10:00:00Z"},
+		{"no time", "", "nodeGroups: []", ""},
+		{"no time that can be read", "yesterday", statusText, ""},
+	}
+	for _, test := range tests {
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{statusUpdated: test.annotation}}, Data: map[string]string{"status": test.status}}
+		got, err := statusTime(config)
+		if text := got.Format(time.RFC3339); (err != nil) != (test.want == "") || err == nil && text != test.want {
+			t.Errorf("%s: %s, %v; want %q", test.name, text, err, test.want)
+		}
+	}
+}
+
+func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
+	inPool := func(name string, cordoned bool) *corev1.Node {
+		node := kubeNode(name, "4", corev1.ConditionTrue)
+		node.Labels, node.Spec.Unschedulable = map[string]string{"agentpool": "gpu"}, cordoned
+		return node
+	}
+	client := &fakeNodes{list: []corev1.Node{*inPool("a", false), *inPool("b", true)}}
+	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+		read := func() (nodepool.Cluster, nodepool.PoolPods) {
+			cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 9, Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}}}}, Workers: []nodepool.Worker{
+				{Pod: "here", Group: "gpu", Node: "a"}, {Pod: "cordoned", Group: "gpu", Node: "b"}, {Pod: "leaves", Group: "gpu", Node: "a", Terminating: true},
+				{Pod: "failed", Group: "gpu", Node: "a", Failed: true}, {Pod: "waits", Group: "gpu"}, {Pod: "nobody's", Group: "gone", Node: "a"},
+			}}
+			n.addTo(&cluster)
+			if len(cluster.Groups[0].PoolPods) != 1 {
+				t.Fatalf("pools %+v", cluster.Groups[0].PoolPods)
+			}
+			return cluster, cluster.Groups[0].PoolPods[0]
+		}
+		if _, got := read(); got.MayAddNodes != nil {
+			t.Errorf("before ceilings are read: %+v", got)
+		}
+		ceiling := int64(3)
+		n.setCeilings([]nodepool.Ceiling{{Group: "aks-gpu-1-vmss", MaxNodes: &ceiling, Source: clusterAutoscaler}})
+		time.Sleep(2 * nodesPause)
+		for range 2 { // what one cycle counts must not stay for the next
+			cluster, got := read()
+			// Two on node a were it empty, the one on the cordoned node, and two on a third node.
+			want := nodepool.PoolPods{Pool: "gpu", PerNode: 2, Holds: 3, Bound: 2, MayAddNodes: new(int64(1)), MayAddPods: new(int64(2))}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("room (-want +got):\n%s", diff)
+			}
+			rooms := []nodepool.PoolRoom{{Pool: "gpu", Source: clusterAutoscaler, Nodes: 2, MaxNodes: new(int64(3)), MayAddNodes: new(int64(1))}}
+			if diff := cmp.Diff(rooms, cluster.Pools); diff != "" {
+				t.Errorf("pools (-want +got):\n%s", diff)
+			}
+			if most, _, bounded := cluster.Groups[0].MostPods(); most != 5 || !bounded {
+				t.Errorf("at most %d pods, bounded %t; want 5", most, bounded)
+			}
+		}
+	})
+}

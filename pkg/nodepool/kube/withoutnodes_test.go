@@ -1,0 +1,80 @@
+package kube
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestASidecarKnowsSlicesByTheTemplateAloneAndSaysSoOnce(t *testing.T) {
+	groups := func(resources ...string) []nodepool.WorkerGroup {
+		var list []nodepool.WorkerGroup
+		for _, resource := range resources {
+			list = append(list, nodepool.WorkerGroup{Name: resource, Pod: nodepool.PodShape{Requests: nodepool.Quantities{resource: raydemand.One}}})
+		}
+		return list
+	}
+	shares := nodepool.GPUReader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "example.com/share", Kind: gpuinfo.TimeSliced, Role: gpuinfo.Devices}}}}
+	m := &Manager{options: Options{Single: &llm, GPUs: shares}}
+	cluster := nodepool.Cluster{Key: llm, Groups: groups("nvidia.com/mig-1g.10gb", "example.com/share", "cpu")}
+	m.withoutNodes(&cluster)
+	var kinds []gpuinfo.Kind
+	for _, group := range cluster.Groups {
+		for _, slice := range group.Slices {
+			kinds = append(kinds, slice.Kind)
+		}
+		if _, _, bounded := group.MostPods(); bounded {
+			t.Errorf("group %s is bounded", group.Name)
+		}
+	}
+	if diff := cmp.Diff([]gpuinfo.Kind{gpuinfo.MIG, gpuinfo.TimeSliced}, kinds); diff != "" {
+		t.Errorf("slices (-want +got):\n%s", diff)
+	}
+	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != NodesForbidden {
+		t.Errorf("findings %+v, want one %s", cluster.Findings, NodesForbidden)
+	}
+	cpus := nodepool.Cluster{Key: llm, Groups: groups("cpu")}
+	if m.withoutNodes(&cpus); len(cpus.Findings) != 0 {
+		t.Errorf("findings %+v for a cluster without GPUs", cpus.Findings)
+	}
+}
+
+// What is configured about resources and pools must reach all that reads nodes and specs.
+func TestConfiguredNamesAndPoolLabelsAreReadEverywhere(t *testing.T) {
+	reader := nodepool.GPUReader{PoolLabel: "example.com/pool",
+		Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "example.com/vgpu", Kind: gpuinfo.MPS, Role: gpuinfo.Devices}}}}
+	node := kubeNode("a", "1", corev1.ConditionTrue)
+	node.Labels = map[string]string{"example.com/pool": "mine", "agentpool": "theirs"}
+	node.Status.Allocatable["example.com/vgpu"] = node.Status.Allocatable["nvidia.com/gpu"]
+	delete(node.Status.Allocatable, "nvidia.com/gpu")
+	if read := nodeBy(reader, node); read.Pool != "mine" || read.GPUs == nil || read.GPUs.Kind != gpuinfo.MPS {
+		t.Errorf("node in pool %q with %+v", read.Pool, read.GPUs)
+	}
+	if read := nodeOf(node); read.Pool != "theirs" {
+		t.Errorf("node in pool %q where nothing is configured", read.Pool)
+	}
+
+	const group = `
+metadata: {name: llm, namespace: ml, uid: u, resourceVersion: "1"}
+spec: {workerGroupSpecs: [{groupName: g, template: {spec: {containers: [{name: ray, resources: {limits: {example.com/vgpu: 1}}}]}}}]}`
+	manifest := &unstructured.Unstructured{Object: objectOf(t, group)}
+	for _, known := range []bool{false, true} {
+		memo := newMemo(nodepool.GPUReader{})
+		if known {
+			memo = newMemo(reader)
+		}
+		unknown := false
+		for _, f := range memo.decode(manifest).findings {
+			unknown = unknown || f.Code == nodepool.GPUResourceUnknown
+		}
+		if unknown == known {
+			t.Errorf("a resource is unknown %t where it is configured %t", unknown, known)
+		}
+	}
+}
