@@ -46,6 +46,7 @@ type engineOptions struct {
 	gpuForCPU           bool
 	kube                kube.Options
 	gcsAddress          string
+	resources           []string
 }
 
 func newServeCommand() *cobra.Command {
@@ -88,6 +89,8 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.BoolVar(&o.gpuForCPU, "gpu-for-cpu", false, "let CPU-only work launch GPU groups even where a CPU group could serve it")
+	f.StringVar(&o.kube.GPUs.PoolLabel, "pool-label", "", poolLabelUsage)
+	f.StringArrayVar(&o.resources, "resource", nil, resourceUsage())
 	f.DurationVar(&l.FastPoll, "poll-fast", 100*time.Millisecond, "pause between readings of a Ray head while anything moves")
 	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "the same at rest, jittered by a fifth")
 	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "deadline of each call to a Ray head")
@@ -113,6 +116,9 @@ func (o *engineOptions) run(ctx context.Context, errOut io.Writer) error {
 		return badInput{err}
 	}
 	o.kube.Logger = log
+	if o.kube.GPUs.Names.Configured, err = configuredResources(o.resources); err != nil {
+		return badInput{err}
+	}
 	if err := o.kube.Validate(); err != nil {
 		return badInput{err}
 	}

@@ -31,6 +31,9 @@ func TestServeNamesBadFlagsBeforeAnythingStarts(t *testing.T) {
 		{[]string{"autoscaler", "serve", "--kubeconfig", "/does/not/exist"}, "/does/not/exist"},
 		{[]string{"autoscaler", "serve"}, "--kubeconfig"},
 		{[]string{"autoscaler", "serve", "now"}, "now"},
+		{[]string{"autoscaler", "serve", "--resource", "example.com/gpu=large"}, "example.com/gpu=large"},
+		{[]string{"autoscaler", "serve", "--resource", "example.com/gpu=mps", "--pool-label", "example.com/pool"}, "--kubeconfig"},
+		{[]string{"ray", "kuberay-autoscaler", "--cluster-name", "llm", "--cluster-namespace", "ml", "--resource", "gpu=mps"}, "gpu=mps"},
 		{[]string{"ray", "kuberay-autoscaler"}, "--cluster-name"},
 		{[]string{"ray", "kuberay-autoscaler", "--cluster-name", "llm"}, "--cluster-namespace"},
 	} {
