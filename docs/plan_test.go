@@ -59,7 +59,7 @@ func TestThePageOfPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 	want := map[string]map[string]string{
 		"The snapshot": snapshot, "A group": keysOf(reflect.TypeFor[planner.Group]()), "A node": keysOf(reflect.TypeFor[planner.Node]()),
 		"A request": keysOf(reflect.TypeFor[raydemand.Request]()), "A gang": keysOf(reflect.TypeFor[raydemand.Gang]()),
-		"A slice": keysOf(reflect.TypeFor[planner.Slice]()), "The policy": keysOf(reflect.TypeFor[planner.Policy]()),
+		"A pool of a group": keysOf(reflect.TypeFor[planner.GroupPool]()), "A slice": keysOf(reflect.TypeFor[planner.Slice]()), "The policy": keysOf(reflect.TypeFor[planner.Policy]()),
 	}
 	row := regexp.MustCompile("^\\| `(\\w+)` \\| ([^|]+) \\|([^|]*)\\|([^|]*)\\| ([^|]+) \\|$")
 	got, heading := map[string]map[string]string{}, ""

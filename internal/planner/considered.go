@@ -199,7 +199,7 @@ func (p *planning) considered(items []*item, given []int64, topology string) []s
 		}
 		limit, ok := p.limit(i, given)
 		if !ok {
-			limit.Message = fmt.Sprintf("has room for %s more, which is not enough", podCount(min(p.groups[i].room(given[i]), p.spare(given))))
+			limit.Message = fmt.Sprintf("has room for %s more, which is not enough", podCount(min(p.groups[i].room(given[i]), p.spare(given), p.poolRoom(i, given))))
 		}
 		could = append(could, verdict{limit, i, 0})
 	}
@@ -207,7 +207,7 @@ func (p *planning) considered(items []*item, given []int64, topology string) []s
 	var sentences []string
 	for _, v := range append(could, cannot...) {
 		text := v.Message
-		if v.Code != CodeAtMax && v.Code != CodeMaxWorkers && v.Code != CodeConservative && v.Code != CodeInFlight {
+		if v.Code != CodeAtMax && v.Code != CodeMaxWorkers && v.Code != CodePoolCeiling && v.Code != CodeConservative && v.Code != CodeInFlight {
 			text = "group " + p.groups[v.group].Name + ": " + text
 		}
 		sentences = append(sentences, text)

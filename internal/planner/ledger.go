@@ -26,6 +26,9 @@ type ledger struct {
 	log      []entry
 	// waits lists what was placed on pods that were asked for earlier and have not joined yet.
 	waits []wait
+	// ceilings bound what pools of nodes hold, nil where none does: taken is in their units, pods counts those of each group.
+	ceilings    *ceilings
+	taken, pods []int64
 	// runs lists the gangs that were placed.
 	runs []run
 }
@@ -81,6 +84,7 @@ func (l *ledger) copyFrom(other *ledger) {
 	l.log = append(l.log[:0], other.log...)
 	l.waits = append(l.waits[:0], other.waits...)
 	l.runs = append(l.runs[:0], other.runs...)
+	l.ceilings, l.taken, l.pods = other.ceilings, append(l.taken[:0], other.taken...), append(l.pods[:0], other.pods...)
 	l.caps.copyFrom(&other.caps)
 	l.spare, l.how, l.stepwise, l.joinable = other.spare, other.how, other.stepwise, other.joinable
 }
@@ -222,6 +226,7 @@ func (l *ledger) launch(g *group, count int64) lot {
 	l.room[i] -= count
 	l.spare -= count
 	l.launched[i] += count
+	l.occupy(i, count)
 	return lot{shape: g.shape, phase: onTheWay, free: g.shape.total, count: count, planned: true}
 }
 

@@ -245,6 +245,7 @@ func (in input) group() (Group, input) {
 		Closed:             field("closed").text(),
 		CoolingSeconds:     *cooling,
 		Slice:              field("slice").slice(),
+		Pools:              field("pools").groupPools(),
 	}, field("name")
 }
 

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"errors"
+	"math"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -74,6 +75,22 @@ func (in input) slice() *Slice {
 		}
 	}
 	return s
+}
+
+func (in input) groupPools() []GroupPool {
+	seen := map[string]int{}
+	var pools []GroupPool
+	for i, each := range in.list() {
+		field, done := each.fields()
+		pool := GroupPool{
+			Name: field("name").text(), MaxPods: field("maxPods").optionalAmount(maxCount), Resource: field("resource").text(),
+			Units: field("units").count(0, math.MaxInt32, 0), ProfileFixed: field("profileFixed").boolean(),
+		}
+		field("name").unique(seen, pool.Name, i, in.path)
+		done()
+		pools = append(pools, pool)
+	}
+	return pools
 }
 
 // plainProfiles are the names of a product's profiles without attributes.

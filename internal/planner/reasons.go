@@ -37,6 +37,9 @@ const (
 	CodeIsolation     = "isolation"       // they are not kept apart from others as what waits needs it
 )
 
+// CodePoolCeiling: demand waits, and the pools of nodes that the group can land on have no room for more of its pods, grown as far as they may.
+const CodePoolCeiling = "pool_ceiling"
+
 // Codes of the findings in a plan.
 const (
 	// FindingOverstated: a node tells of more free than it has in total.
@@ -121,6 +124,11 @@ func (p *planning) limit(i int, given []int64) (Reason, bool) {
 		return Reason{CodeAtMax, fmt.Sprintf("group %s is at its maximum of %d (%s)", g.Name, g.max, p.having(i, given[i]))}, true
 	case p.spare(given) < g.hosts:
 		return Reason{CodeMaxWorkers, fmt.Sprintf("all groups together are at their maximum of %d", p.bound)}, true
+	}
+	if reason, ok := p.poolLimit(i, given); ok {
+		return reason, true
+	}
+	switch {
 	case g.room(given[i]) < g.hosts:
 		return Reason{CodeConservative, fmt.Sprintf("upscalingMode Conservative lets group %s have %d on the way at once", g.Name, g.inFlight)}, true
 	}

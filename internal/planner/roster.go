@@ -23,6 +23,8 @@ type roster struct {
 	// bound is the most workers all groups may have together.
 	bound    int64
 	findings []raydemand.Finding
+	// ceilings are what pools of nodes hold; nil where none bounds a group.
+	ceilings *ceilings
 	// largestSlice is the most memory behind one GPU of any group, in MiB; 0 where none is known.
 	largestSlice int64
 }
@@ -121,6 +123,7 @@ func newRoster(s *Snapshot) *roster {
 		r.groups[i].settleCurrent()
 		r.groups[i].shutFor(s.UpscalingMode)
 	}
+	r.ceilings = newCeilings(r.groups)
 	return r
 }
 

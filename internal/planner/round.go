@@ -68,6 +68,7 @@ func (p *planning) open(lots []lot, given []int64) *ledger {
 			l.lots = slices.Insert(l.lots, at, planned)
 		}
 	}
+	p.bindPools(l, given)
 	if p.whole != nil {
 		p.capLedger(l, given)
 	}
@@ -98,6 +99,7 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) [
 		}
 	}
 	own.room, own.spare = slices.Clone(l.room), l.spare
+	own.taken, own.pods = slices.Clone(l.taken), slices.Clone(l.pods)
 	own.caps.copyFrom(&l.caps)
 	if l.stepwise {
 		own.hide()

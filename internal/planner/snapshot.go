@@ -62,6 +62,8 @@ type Group struct {
 	CoolingSeconds float64 `json:"coolingSeconds,omitempty"`
 	// Slice is what one GPU of its pods is; nil where nothing is known of it.
 	Slice *Slice `json:"slice,omitempty"`
+	// Pools are all pools of nodes that its pods can land on; none where they are not known.
+	Pools []GroupPool `json:"pools,omitempty"`
 }
 
 // closed reports whether the group takes no launches now, for whatever reason but its limits.

@@ -34,6 +34,7 @@ func (p *planning) together(given []int64, best *contender) ([]int64, bool) {
 			proposal[groups[f.bin]] += f.count * p.groups[groups[f.bin]].hosts
 		}
 	}
+	p.withinPools(proposal, given)
 	return proposal, true
 }
 

@@ -1,0 +1,158 @@
+package planner
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// pooled is a group of so many GPUs a pod that can land on these pools alone.
+func pooled(name string, gpus int64, pools ...GroupPool) Group {
+	return Group{Name: name, Resources: raydemand.Bundle{"CPU": raydemand.Whole(4), "GPU": raydemand.Whole(gpus)}, Max: 100, NumOfHosts: 1, Pools: pools}
+}
+
+func onPool(name string, most, units int64) GroupPool {
+	return GroupPool{Name: name, MaxPods: &most, Resource: "nvidia.com/gpu", Units: units}
+}
+
+func gpuRequests(gpus, count int64) raydemand.Demand {
+	return raydemand.Demand{Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(gpus)}, Count: count}}}
+}
+
+func TestAGroupIsNotScaledBeyondWhatItsPoolsHold(t *testing.T) {
+	s := Snapshot{Groups: []Group{pooled("g", 1, onPool("a100", 3, 1))}, Demand: gpuRequests(1, 5)}
+	s.Nodes = []Node{{Pod: "g-1", Group: "g", State: Running, Total: s.Groups[0].Resources, Available: raydemand.Bundle{}}}
+	plan := Compute(s, Policy{})
+	if diff := cmp.Diff(map[string]int{"g": 2}, plan.Launch); diff != "" {
+		t.Error(diff)
+	}
+	if len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Count != 3 || plan.InfeasibleRequests[0].Reason.Code != Capped {
+		t.Fatalf("unmet: %+v", plan.InfeasibleRequests)
+	}
+	if got, want := plan.InfeasibleRequests[0].Reason.Message, "pool a100 can hold no more pods of group g, at most 3 without others (has 1, launching 2)"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	s.Groups[0].Pools = append(s.Groups[0].Pools, GroupPool{Name: "b"})
+	if got := Compute(s, Policy{}).Launch["g"]; got != 5 {
+		t.Errorf("with a pool that may add it launches %d, want 5", got)
+	}
+}
+
+func TestGroupsThatTakeTheSameResourceOfAPoolShareIt(t *testing.T) {
+	s := Snapshot{Groups: []Group{pooled("one", 1, onPool("a", 8, 1)), pooled("three", 3, onPool("a", 2, 3))}}
+	s.Groups[0].Labels, s.Groups[1].Labels = map[string]string{"g": "one"}, map[string]string{"g": "three"}
+	s.Requests = []raydemand.Request{
+		{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(3)}, Count: 4},
+		{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 8, Selectors: []raydemand.Selector{parse("g", "one")}},
+	}
+	launch := Compute(s, Policy{}).Launch
+	if units := launch["one"] + 3*launch["three"]; units > 8 || units < 7 || launch["three"] > 2 {
+		t.Errorf("launches %v: %d GPUs of 8", launch, units)
+	}
+	s.Groups[1].Pools[0].Resource = "nvidia.com/mig-3g.20gb"
+	if diff := cmp.Diff(map[string]int{"one": 8, "three": 2}, Compute(s, Policy{}).Launch); diff != "" {
+		t.Errorf("groups of different instances of the same nodes: %s", diff)
+	}
+}
+
+func TestAGangThatThePoolCannotHoldIsCapped(t *testing.T) {
+	s := Snapshot{Groups: []Group{pooled("g", 1, onPool("a", 3, 1))}}
+	bundle := raydemand.Bundle{"GPU": raydemand.One}
+	s.Gangs = []raydemand.Gang{{ID: "aa", Strategy: raydemand.StrictSpread, Bundles: []raydemand.Bundle{bundle, bundle, bundle, bundle}}}
+	plan := Compute(s, Policy{})
+	if len(plan.Launch) != 0 || len(plan.InfeasibleGangRequests) != 1 || plan.InfeasibleGangRequests[0].Reason.Code != Capped {
+		t.Errorf("launches %v, unmet %+v", plan.Launch, plan.InfeasibleGangRequests)
+	}
+}
+
+func TestNoPlanGoesBeyondThePools(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		for i := range s.Groups {
+			for _, name := range names[:rapid.IntRange(0, 2).Draw(t, "pools")] {
+				most := rapid.Int64Range(0, 6).Draw(t, "most")
+				s.Groups[i].Pools = append(s.Groups[i].Pools, GroupPool{Name: name, MaxPods: &most, Units: rapid.Int64Range(1, 3).Draw(t, "units")})
+			}
+		}
+		p, given, _ := decide(&s, Policy{})
+		if p.ceilings == nil {
+			return
+		}
+		before := p.occupied(make([]int64, len(given)))
+		for i, n := range given {
+			g := &p.groups[i]
+			if n > 0 && len(p.ceilings.uses[i]) > 0 && g.current+n > p.ceilings.most[i] {
+				t.Fatalf("group %s: %d and %d more, of at most %d", g.Name, g.current, n, p.ceilings.most[i])
+			}
+		}
+		// What the launches take finds a place beside what was there.
+		var least int64
+		for i, n := range given {
+			if uses := p.ceilings.uses[i]; len(uses) > 0 {
+				units := uses[0].units
+				for _, use := range uses {
+					units = min(units, use.units)
+				}
+				least += n * units
+			}
+		}
+		var room int64
+		for class, capacity := range p.ceilings.capacity {
+			room += capacity - before[class]
+		}
+		if least > room {
+			t.Fatalf("launches take %d units at least, the pools have %d: %v", least, room, given)
+		}
+	})
+}
+
+func TestPoolsWithoutEndChangeNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		bare := Compute(s, Policy{})
+		for i := range s.Groups {
+			s.Groups[i].Pools = []GroupPool{{Name: "a", MaxPods: ptr(int64(1 << 30))}, {Name: "b"}}
+		}
+		if diff := cmp.Diff(asText(t, bare), asText(t, Compute(s, Policy{}))); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func TestThePoolsOfAGroupAreThoseThatItsPodsCanLandOn(t *testing.T) {
+	more := int64(2)
+	g := nodepool.WorkerGroup{
+		Slices:   []nodepool.SliceAnswer{{Slice: nodepool.Slice{Resource: "nvidia.com/mig-1g.5gb", UnitsPerPod: 2}}},
+		PoolPods: []nodepool.PoolPods{{Pool: "a", PerNode: 3, Holds: 3, MayAddPods: &more}, {Pool: "b", PerNode: 1}},
+	}
+	want := []GroupPool{
+		{Name: "a", MaxPods: ptr(int64(5)), Resource: "nvidia.com/mig-1g.5gb", Units: 2}, {Name: "b", Resource: "nvidia.com/mig-1g.5gb", Units: 2},
+	}
+	if diff := cmp.Diff(want, poolsOf(g)); diff != "" {
+		t.Error(diff)
+	}
+	g.Slices, g.Pod.Requests = nil, nodepool.Quantities{"cpu": raydemand.Whole(4)}
+	if resource, units := contended(g); resource != "cpu" || units != 4000 {
+		t.Errorf("without GPUs: %d of %s", units, resource)
+	}
+}
+
+func TestPoolsOfAGroupAreReadFromAFile(t *testing.T) {
+	s, err := ReadSnapshot(strings.NewReader(`{"groups": [{"name": "g", "pools": [{"name": "a", "maxPods": 3, "units": 2, "resource": "nvidia.com/gpu"}, {"name": "b"}]}]}`), "s.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]GroupPool{onPool("a", 3, 2), {Name: "b"}}, s.Groups[0].Pools); diff != "" {
+		t.Error(diff)
+	}
+	_, err = ReadSnapshot(strings.NewReader(`{"groups": [{"name": "g", "pools": [{"name": "a"}, {"name": "a"}]}]}`), "s.json")
+	if err == nil || !strings.Contains(err.Error(), "groups[0].pools[1].name") {
+		t.Errorf("two pools of one name: %v", err)
+	}
+}
