@@ -18,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -187,6 +189,10 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 	if cluster.Groups[0].Landing == nil {
 		t.Error("nothing is known of the nodes")
 	}
+	if finding(cluster, kube.CeilingsUnknown) || finding(cluster, kube.NamespacesForbidden) || cluster.Pools == nil {
+		t.Errorf("findings %+v, pools %v", cluster.Findings, cluster.Pools)
+	}
+	s.readCeilings(config)
 	cluster.Auth = nodepool.Auth{Required: true, TokenSecret: "token", TokenKey: "auth_token"}
 	if got, err := m.Credentials(t.Context(), cluster); err != nil || got.Token != "abc" {
 		t.Errorf("token %q, %v", got.Token, err)
@@ -206,6 +212,26 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 	err = client.CoreV1().Pods(s.namespace).Delete(t.Context(), cluster.Workers[0].Pod, metav1.DeleteOptions{})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("deleting a pod: %v, want it to be forbidden", err)
+	}
+}
+
+// readCeilings asks for what pools' autoscalers tell. Neither is installed here, which is another answer than that it may not be read.
+func (s *scene) readCeilings(config *rest.Config) {
+	s.Helper()
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		s.Fatal(err)
+	}
+	untyped, err := dynamic.NewForConfig(config)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if _, err := typed.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(s.Context(), "cluster-autoscaler-status", metav1.GetOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		s.Errorf("reading the Cluster Autoscaler's status: %v", err)
+	}
+	nodePools := schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
+	if _, err := untyped.Resource(nodePools).List(s.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+		s.Errorf("listing NodePools: %v", err)
 	}
 }
 
