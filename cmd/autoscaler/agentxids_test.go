@@ -42,9 +42,8 @@ func (b *board) problems(t *testing.T) [][]string {
 func running(t *testing.T, driver *fakeDriver) (*board, string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	if driver.silence == nil {
-		driver.silence = func() error { cancel(); return nil }
-	}
+	defer cancel()
+	driver.silence = func() error { cancel(); return nil }
 	var lines bytes.Buffer
 	a, b := agentOn(driver)
 	a.log = slog.New(slog.NewTextHandler(&lines, nil))
@@ -118,6 +117,7 @@ func TestADriverThatDoesNotTellOfXIDsIsNotAskedAgainBeforeTheNextReading(t *test
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
 			asked := 0
 			driver.silence = func() error { asked++; cancel(); return errors.New("NVML says GPU is lost") }
 			var lines bytes.Buffer

@@ -13,6 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -22,6 +23,10 @@ type doctorFlags struct {
 	kubeconfig string
 	output     string
 	scope      intake.Scope
+	poolLabel  string
+	resources  []string
+	// reader is made of the two.
+	reader nodepool.GPUReader
 }
 
 func newDoctorCommand() *cobra.Command {
@@ -44,6 +49,8 @@ func newDoctorCommand() *cobra.Command {
 	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with objects, YAML or JSON, or - for standard input; more files can follow")
 	cmd.Flags().StringVarP(&flags.scope.Namespace, "namespace", "n", "", "the namespace of the RayClusters; without it all")
 	cmd.Flags().StringVar(&flags.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
+	cmd.Flags().StringVar(&flags.poolLabel, "pool-label", "", poolLabelUsage)
+	cmd.Flags().StringArrayVar(&flags.resources, "resource", nil, resourceUsage())
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", "table or json")
 	return cmd
 }
@@ -62,7 +69,10 @@ func (f *doctorFlags) take(args []string) error {
 	case len(args) == 1:
 		f.scope.Cluster = args[0]
 	}
-	return nil
+	f.reader.PoolLabel = f.poolLabel
+	var err error
+	f.reader.Names.Configured, err = configuredResources(f.resources)
+	return err
 }
 
 // doctorReport is what `doctor -o json` writes.
@@ -104,7 +114,7 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 		}
 		objects = append(objects, found...)
 	}
-	input, err := intake.Input(objects)
+	input, err := intake.Input(objects, f.reader)
 	if err != nil {
 		return input, badInput{fmt.Errorf("reading %s: %w", namesOf(f.files), err)}
 	}
@@ -120,7 +130,7 @@ func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
 	if err != nil {
 		return doctor.Input{}, fmt.Errorf("preparing to list objects: %w", err)
 	}
-	input, err := intake.Live(ctx, client, f.scope)
+	input, err := intake.Live(ctx, client, f.scope, f.reader)
 	if err != nil {
 		return input, err
 	}

@@ -40,6 +40,24 @@ func TestDoctorEndsWithOneForErrorsOnly(t *testing.T) {
 	}
 }
 
+func TestDoctorKnowsResourcesAndPoolLabelsThatItIsTold(t *testing.T) {
+	for _, c := range []struct {
+		code, file string
+		flags      []string
+		found      bool
+	}{
+		{"gpu-name-unknown", ill("gpu-name-unknown"), nil, true},
+		{"gpu-name-unknown", ill("gpu-name-unknown"), []string{"--resource", "tencent.com/qgpu-memory=vgpu"}, false},
+		{"node-maximum-below-ours", ill("node-maximum-below-ours"), nil, true},
+		{"node-maximum-below-ours", ill("node-maximum-below-ours"), []string{"--pool-label", "node.kubernetes.io/instance-type"}, false},
+	} {
+		_, out, errOut := command(t, "", append([]string{"autoscaler", "doctor", "-o", "json", "-f", c.file}, c.flags...)...)
+		if found := strings.Contains(out, `"code": "`+c.code+`"`); found != c.found {
+			t.Errorf("%s with %v: found %v, want %v; %s", c.code, c.flags, found, c.found, errOut)
+		}
+	}
+}
+
 func TestDoctorRefusesBadInputWithTwo(t *testing.T) {
 	for name, c := range map[string]struct {
 		stdin string
@@ -52,6 +70,7 @@ func TestDoctorRefusesBadInputWithTwo(t *testing.T) {
 		"an unknown output":         {"", []string{"-o", "yaml", "-f", well("gpu-limit-differs")}, `--output "yaml": want table or json`},
 		"files and a namespace":     {"", []string{"-n", "ml", "-f", "-"}, "want one of -f"},
 		"a name without namespace":  {"", []string{"llm"}, `RayCluster "llm": want its namespace too`},
+		"a kind that is none":       {"", []string{"--resource", "a/b=huge", "-f", "-"}, `--resource "a/b=huge": want a name such as`},
 		"two names":                 {"", []string{"-n", "ml", "a", "b"}, `unexpected argument "b"`},
 		"a kubeconfig and the file": {"", []string{"--kubeconfig", "x", "-f", "-"}, "want one of -f"},
 	} {

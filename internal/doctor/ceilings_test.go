@@ -1,88 +1,91 @@
-package doctor
+package doctor_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/internal/doctor/intake"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-func TestNodeGroupsAreReadFromBothFormsOfTheStatus(t *testing.T) {
+// status is the ConfigMap of a Cluster Autoscaler, in the form since release 1.30.
+func status(groups string) map[string]any {
+	return map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "cluster-autoscaler-status", "namespace": "kube-system"},
+		"data": map[string]any{"status": groups},
+	}
+}
+
+func karpenterPool(limits map[string]any) map[string]any {
+	return map[string]any{
+		"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": "gpu"},
+		"spec": map[string]any{"limits": limits},
+	}
+}
+
+func findingOf(findings []doctor.Finding, code string) (doctor.Finding, bool) {
+	at := slices.IndexFunc(findings, func(f doctor.Finding) bool { return f.Code == code })
+	if at < 0 {
+		return doctor.Finding{}, false
+	}
+	return findings[at], true
+}
+
+// The manifest has one node with 8 GPUs of a pool, and a group of up to 64 workers with one.
+func TestHowFarAPoolMayGrowIsReadAsThePlannerReadsIt(t *testing.T) {
 	for name, c := range map[string]struct {
-		status string
-		want   []nodeGroup
+		label string
+		says  map[string]any
+		reads nodepool.GPUReader
+		want  string
 	}{
-		// The text of docs for cluster-autoscaler 1.30 and later, shortened.
-		"YAML": {`time: 2026-03-02 08:11:40 +0000 UTC
-autoscalerStatus: Running
-nodeGroups:
-- name: aks-gpua100-31245-vmss
-  health:
-    status: Healthy
-    nodeCounts: {registered: {total: 2, ready: 2}}
-    cloudProviderTarget: 2
-    minSize: 0
-    maxSize: 4
-- name: aks-system-31245-vmss
-  health: {minSize: 1, maxSize: 3}
-`, []nodeGroup{{"aks-gpua100-31245-vmss", 4}, {"aks-system-31245-vmss", 3}}},
-		"the text of older releases": {`Cluster-autoscaler status at 2023-05-04 12:00:00 +0000 UTC:
-Cluster-wide:
-  Health:      Healthy (ready=3 unready=0 registered=3)
-
-NodeGroups:
-  Name:        eks-gpu-a100-3ec1
-  Health:      Healthy (ready=2 unready=0 registered=2 cloudProviderTarget=2 (minSize=0, maxSize=4))
-  ScaleUp:     NoActivity (ready=2 cloudProviderTarget=2)
-
-  Name:        eks-cpu-77aa
-  Health:      Healthy (ready=1 unready=0 cloudProviderTarget=1 (minSize=1, maxSize=10))
-`, []nodeGroup{{"eks-gpu-a100-3ec1", 4}, {"eks-cpu-77aa", 10}}},
-		"nothing":      {"", nil},
-		"another text": {"nodeGroups: many", nil},
+		"Karpenter's limit of GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "24"}), nodepool.GPUReader{},
+			"maxReplicas 64, and room for 24 pods at most: gpu by karpenter (limits)"},
+		"Karpenter's limit of nodes bounds no GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nodes": 3}), nodepool.GPUReader{}, ""},
+		"no limit at all":                {"karpenter.sh/nodepool=gpu", karpenterPool(nil), nodepool.GPUReader{}, ""},
+		"a NodePool that cannot be read": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "many"}), nodepool.GPUReader{}, ""},
+		"the status of an AKS pool": {"kubernetes.azure.com/agentpool=gpua100",
+			status("nodeGroups: [{name: aks-gpua100-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), nodepool.GPUReader{},
+			"maxReplicas 64, and room for 32 pods at most: gpua100 by cluster-autoscaler (4 nodes)"},
+		"a node group of another pool": {"kubernetes.azure.com/agentpool=gpua100",
+			status("nodeGroups: [{name: aks-gpu-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), nodepool.GPUReader{}, ""},
+		"a pool that a label of their own names": {"example.com/pool=gold",
+			status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), nodepool.GPUReader{PoolLabel: "example.com/pool"},
+			"maxReplicas 64, and room for 16 pods at most: gold by cluster-autoscaler (2 nodes)"},
+		"the same label when nobody says so": {"example.com/pool=gold", status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), nodepool.GPUReader{}, ""},
+		"room enough":                        {"kubernetes.azure.com/agentpool=gpua100", status("nodeGroups: [{name: gpua100, health: {maxSize: 8}}]"), nodepool.GPUReader{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, groupsOfStatus(c.status), cmp.AllowUnexported(nodeGroup{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+			all := objects(t, "testdata/shows/node-maximum-below-ours.yaml")[:2]
+			key, value, _ := strings.Cut(c.label, "=")
+			field(t, all[1], "/metadata/labels/eks.amazonaws.com~1nodegroup", nil)
+			field(t, all[1], "/metadata/labels/"+strings.ReplaceAll(key, "/", "~1"), value)
+			input, err := intake.Input(append(all, c.says), c.reads)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := findingOf(doctor.Examine(input), "node-maximum-below-ours"); got.Seen != c.want {
+				t.Errorf("seen %q, want %q", got.Seen, c.want)
 			}
 		})
 	}
 }
 
-func TestAPoolIsNamedByANodeGroupAsAWord(t *testing.T) {
-	for _, c := range []struct {
-		group, pool string
-		want        bool
-	}{
-		{"aks-gpua100-31245-vmss", "gpua100", true},
-		{"https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroups/gke-prod-gpu-pool-7d1f-grp", "gpu-pool", true},
-		{"aks-gpua100-31245-vmss", "gpu", false},
-		{"eks-GPU-3ec1", "gpu", true},
-		{"eks-gpu-3ec1", "gpu.*", false},
-	} {
-		if got := namesPool(c.group, c.pool); got != c.want {
-			t.Errorf("%s names %s: %t", c.group, c.pool, got)
-		}
+func TestAResourceThatIsConfiguredIsNoUnknownName(t *testing.T) {
+	all := objects(t, "testdata/shows/gpu-name-unknown.yaml")
+	before, _ := findingOf(examine(t, all), "gpu-name-unknown")
+	if want := "autoscaler doctor --resource tencent.com/qgpu-memory=whole  #"; !strings.HasPrefix(before.Fix, want) {
+		t.Errorf("the fix is %s, want %s", before.Fix, want)
 	}
-}
-
-func TestASentenceOfTheAPIServerNamesWhoWasRefused(t *testing.T) {
-	for message, want := range map[string]string{
-		`User "system:serviceaccount:ray:autoscaler" cannot list`: "--serviceaccount=ray:autoscaler",
-		`User "jane doe" cannot list`:                             "--user='jane doe'",
-		`no`:                                                      "--serviceaccount=heliostat:heliostat  # with the account that doctor runs as",
-	} {
-		if got := subject(message); got != want {
-			t.Errorf("%s: got %s, want %s", message, got, want)
-		}
+	reader := nodepool.GPUReader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "tencent.com/qgpu-memory", Kind: gpuinfo.Whole, Role: gpuinfo.Devices}}}}
+	input, err := intake.Input(all, reader)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestPlacesAreWrittenForPeopleAndForPatches(t *testing.T) {
-	at := place{"spec", "workerGroupSpecs", 1, "limits", "nvidia.com/gpu", "a~b"}
-	if got := at.String(); got != `spec.workerGroupSpecs[1].limits["nvidia.com/gpu"].a~b` {
-		t.Errorf("got %s", got)
-	}
-	if got := at.pointer(); got != "/spec/workerGroupSpecs/1/limits/nvidia.com~1gpu/a~0b" {
-		t.Errorf("got %s", got)
+	if got, found := findingOf(doctor.Examine(input), "gpu-name-unknown"); found {
+		t.Errorf("found %+v", got)
 	}
 }

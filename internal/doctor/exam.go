@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -38,9 +39,9 @@ func newExam(input Input) *exam {
 		switch {
 		case o.Cluster != nil:
 			x.clusters = append(x.clusters, o)
-			x.groups = append(x.groups, groupsOf(o)...)
+			x.groups = append(x.groups, groupsOf(o, input.Reader.Names)...)
 		case o.Node != nil:
-			x.nodes = append(x.nodes, examNode{o, nodepool.GPUReader{}.Read(o.Node.GPUs)})
+			x.nodes = append(x.nodes, examNode{o, input.Reader.Read(o.Node.GPUs)})
 		case o.Kind == "Pod":
 			x.pods = append(x.pods, o)
 		}
@@ -53,6 +54,7 @@ func (x *exam) landingNodes() []nodepool.Node {
 	nodes := make([]nodepool.Node, len(x.nodes))
 	for i, n := range x.nodes {
 		nodes[i] = n.Node.Landing
+		nodes[i].Pool = x.input.Reader.PoolOf(n.Node.GPUs)
 	}
 	return nodes
 }
@@ -88,17 +90,19 @@ type group struct {
 	name string
 	// workers is what Heliostat reads in a worker group; nil for the head.
 	workers *nodepool.WorkerGroup
+	// gpuNames say what resources are.
+	gpuNames gpuinfo.Names
 }
 
-func groupsOf(o *Object) []group {
+func groupsOf(o *Object, names gpuinfo.Names) []group {
 	head := o.spec().get("headGroupSpec")
 	var groups []group
 	if head.has() {
-		groups = append(groups, group{value: head, of: o, name: "headgroup"})
+		groups = append(groups, group{value: head, of: o, name: "headgroup", gpuNames: names})
 	}
 	for i, v := range o.spec().get("workerGroupSpecs").items() {
 		if i < len(o.Cluster.Groups) {
-			groups = append(groups, group{value: v, of: o, name: o.Cluster.Groups[i].Name, workers: &o.Cluster.Groups[i]})
+			groups = append(groups, group{value: v, of: o, name: o.Cluster.Groups[i].Name, workers: &o.Cluster.Groups[i], gpuNames: names})
 		}
 	}
 	return groups

@@ -61,7 +61,7 @@ var gpuAmounts = []Check{
 			first := c.ray().get("resources", "limits", c.name)
 			// An init container may well look at the GPU that the Ray container gets after it.
 			lent := first.has() && strings.Contains(c.limit.at.String(), ".initContainers[")
-			if ok && limit.Sign() > 0 && c.container.at.String() != c.ray().at.String() && isDevices(c.name) && !lent {
+			if ok && limit.Sign() > 0 && c.container.at.String() != c.ray().at.String() && c.isDevices(c.name) && !lent {
 				c.tell(tell, c.limit, c.patch(c.of.set(first.at, c.limit.raw), remove(c.limit.at)))
 			}
 		}),
@@ -100,7 +100,7 @@ func (g group) asks() []gpuAsk {
 			}
 		}
 		for _, name := range names {
-			if isGPU(name) {
+			if isGPU(g.gpuNames, name) {
 				asks = append(asks, gpuAsk{group: g, container: c, name: name, limit: limits.get(name), request: requests.get(name)})
 			}
 		}
@@ -109,13 +109,13 @@ func (g group) asks() []gpuAsk {
 }
 
 // isGPU reports whether the name speaks of a GPU, known or not.
-func isGPU(name string) bool {
-	_, err := gpuinfo.Names{}.Resource(name)
+func isGPU(names gpuinfo.Names, name string) bool {
+	_, err := names.Resource(name)
 	return err == nil || errors.Is(err, gpuinfo.ErrUnknownResource)
 }
 
 // isDevices reports whether units of the resource are devices: cards, instances or shares.
-func isDevices(name string) bool {
-	r, err := gpuinfo.Names{}.Resource(name)
+func (g group) isDevices(name string) bool {
+	r, err := g.gpuNames.Resource(name)
 	return err == nil && r.Role == gpuinfo.Devices
 }

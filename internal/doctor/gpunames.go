@@ -67,10 +67,10 @@ var gpuNames = []Check{
 		Code: "gpu-name-unknown", Severity: raydemand.Warning,
 		Why: "the name speaks of GPUs and stands in no table, so nobody knows what a unit of it is",
 		look: perGPU(func(c gpuAsk, tell func(sight)) {
-			_, err := gpuinfo.Names{}.Resource(c.name)
+			_, err := c.gpuNames.Resource(c.name)
 			_, shares := countedShares[c.name]
 			if errors.Is(err, gpuinfo.ErrUnknownResource) && misspeltMIG(c.name) == "" && !strings.HasPrefix(c.name, migPrefix) && !shares {
-				c.tellName(tell, "autoscaler nodepools --resource "+quote(c.name+"=whole")+comment("with the kind that it is; or mend the name"))
+				c.tellName(tell, "autoscaler doctor --resource "+quote(c.name+"=whole")+comment("with the kind that it is, and so for nodepools; or mend the name"))
 			}
 		}),
 	},

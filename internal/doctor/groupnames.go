@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -16,7 +17,7 @@ var groupNames = []Check{
 			"a dozen pods a second",
 		look: perCluster(func(x *exam, o *Object, tell func(sight)) {
 			names := map[string]int{}
-			for _, g := range groupsOf(o) {
+			for _, g := range groupsOf(o, gpuinfo.Names{}) {
 				if g.workers == nil || g.name == "" {
 					continue
 				}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -84,7 +85,7 @@ func (o *Object) version2() bool {
 
 // versionEnv is the head's variable RAY_enable_autoscaler_v2 as 1, 0, or empty where it is not set.
 func (o *Object) versionEnv() string {
-	for _, g := range groupsOf(o) {
+	for _, g := range groupsOf(o, gpuinfo.Names{}) {
 		if g.workers != nil {
 			continue
 		}

@@ -11,6 +11,10 @@ type Input struct {
 	Objects []Object
 	// Forbidden is what the reader was not allowed to list.
 	Forbidden []Forbidden
+	// Reader says what resources mean that are not built in, and which label names a node's pool.
+	Reader nodepool.GPUReader
+	// Ceilings are how far pools of nodes may grow, by the Cluster Autoscaler's status and Karpenter's NodePools.
+	Ceilings []nodepool.Ceiling
 	// Annotations are the annotations of a RayCluster that Heliostat reads, with the prefix heliostat.dev/.
 	Annotations []string
 }

@@ -64,12 +64,12 @@ var nodeStates = []Check{
 	{
 		Code: "gpu-lost-after-upgrade", Severity: raydemand.Error,
 		Why: "the driver is updated and no GPU came back: the device plugin has not found the new driver",
-		look: perNode(func(_ *exam, n *examNode, tell func(sight)) {
+		look: perNode(func(x *exam, n *examNode, tell func(sight)) {
 			if n.Node.GPUs.Labels[driverState] != upgradeDone || n.Node.GPUs.Allocatable == nil || n.Node.GPUs.Labels["nvidia.com/gpu.present"] == "false" {
 				return
 			}
 			for name, units := range n.Node.GPUs.Allocatable {
-				if units > 0 && isGPU(name) {
+				if units > 0 && isGPU(x.input.Reader.Names, name) {
 					return
 				}
 			}

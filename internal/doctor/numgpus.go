@@ -24,7 +24,7 @@ var numGPUs = []Check{
 			}
 			for _, c := range g.asks() {
 				q, ok := c.limit.quantity()
-				r, err := gpuinfo.Names{}.Resource(c.name)
+				r, err := c.gpuNames.Resource(c.name)
 				if c.container.at.String() != g.ray().at.String() || !ok || q.Sign() <= 0 || err != nil || r.Role == gpuinfo.Cores || r.Role == gpuinfo.Information {
 					continue
 				}
@@ -101,7 +101,7 @@ var numGPUs = []Check{
 				return
 			}
 			for _, c := range g.asks() {
-				if q, ok := c.limit.quantity(); ok && q.Sign() > 0 && isDevices(c.name) && len(g.of.Cluster.Groups) > 0 {
+				if q, ok := c.limit.quantity(); ok && q.Sign() > 0 && c.isDevices(c.name) && len(g.of.Cluster.Groups) > 0 {
 					ops := []op{remove(c.limit.at)}
 					if c.request.has() {
 						ops = append(ops, remove(c.request.at))

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -22,7 +23,7 @@ var read = []Check{
 	passed("quantity-ignored", raydemand.Warning, "the operator skips an entry of the group's resources that is no quantity", edited),
 	passed("pods-refused", raydemand.Error, "the API server refuses every pod of the group", edited),
 	passed("ray-start-fails", raydemand.Error, "every pod of the group ends at once, and is started again for ever", func(o *Object, f raydemand.Finding) string {
-		for _, g := range groupsOf(o) {
+		for _, g := range groupsOf(o, gpuinfo.Names{}) {
 			v := g.get("rayStartParams", "resources")
 			if plain, ok := unquoted(v.text()); ok && v.text() != "'"+plain+"'" && g.at.String() == o.path(f.Field) {
 				return g.requote(v)
@@ -56,7 +57,7 @@ var read = []Check{
 	}),
 	passed("replica-unnamed", raydemand.Warning, "pods from before numOfHosts was above 1 are neither counted nor deleted", func(o *Object, f raydemand.Finding) string {
 		name := ""
-		for _, g := range groupsOf(o) {
+		for _, g := range groupsOf(o, gpuinfo.Names{}) {
 			if strings.HasPrefix(o.path(f.Field), g.at.String()+".") {
 				name = g.name
 			}
@@ -85,7 +86,7 @@ func saidBetter(f raydemand.Finding) bool {
 		return true
 	case f.Code == "pods-refused":
 		_, name, _ := strings.Cut(f.Field, "resources.limits.")
-		return isGPU(name)
+		return isGPU(gpuinfo.Names{}, name)
 	}
 	return false
 }

@@ -138,8 +138,42 @@ func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
 		}, false},
 		"the node group of the pool": {"node-maximum-below-ours", func(t *testing.T, all []map[string]any) {
 			field(t, all[1], "/metadata/labels/eks.amazonaws.com~1nodegroup", "a100")
-			field(t, all[2], "/spec/template/spec/containers/0/command", []any{"--nodes=0:99:eks-cpu-1", "--nodes=0:7:eks-a100-1"})
+			field(t, all[2], "/spec/template/spec/containers/0/command", []any{"--nodes=0:7:eks-a100-3ec1f8b2-7d5e-4a61-9c0b-2f6d1e8a9b47"})
 		}, true},
+		"a group that lands on nodes of others too": {"mps-inside-ray", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/nodeSelector/nvidia.com~1gpu.sharing-strategy", "none")
+		}, false},
+		"a volume of its own at /dev/shm": {"mps-inside-ray", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/volumeMounts", []any{map[string]any{"name": "shm", "mountPath": "/dev/shm"}})
+		}, false},
+		"no GPU is asked of MPS": {"mps-inside-ray", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/limits/nvidia.com~1gpu", nil)
+			field(t, all[0], worker+"/containers/0/resources/requests/nvidia.com~1gpu", nil)
+		}, false},
+		"several shares, and a node without MPS": {"mps-shares-several", func(t *testing.T, all []map[string]any) {
+			other := nodeLike(t, all[1])
+			field(t, other, "/metadata/labels/nvidia.com~1gpu.sharing-strategy", "time-slicing")
+			all[2] = other
+		}, false},
+		"a claim of a network card": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/spec/spec/devices/requests/0/exactly/deviceClassName", "rdma.example.com")
+		}, false},
+		"a claim that is not among the objects": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/metadata/name", "another")
+		}, false},
+		"a claim whose name speaks of GPUs": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/metadata/name", "another")
+			field(t, all[0], worker+"/resourceClaims/0/resourceClaimTemplateName", "one-gpu")
+		}, true},
+		"the form before v1": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/spec/spec/devices/requests", []any{map[string]any{"name": "a", "deviceClassName": "mig.nvidia.com"}})
+		}, true},
+		"the first of several classes": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[1], "/spec/spec/devices/requests", []any{map[string]any{"name": "a", "firstAvailable": []any{map[string]any{"deviceClassName": "gpu.nvidia.com"}}}})
+		}, true},
+		"a claim that the Ray container does not use": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/claims", []any{})
+		}, false},
 		"nine clusters are few": {"operator-concurrency", func(t *testing.T, all []map[string]any) {
 			all[10] = all[0]
 		}, false},

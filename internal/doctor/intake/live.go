@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // Scope says which RayClusters are looked at.
@@ -39,12 +40,15 @@ var sources = []source{
 	{schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, "Node", false, "", false},
 	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment", false, "", false},
 	{schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}, "HorizontalPodAutoscaler", true, "", false},
+	{schema.GroupVersionResource{Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaims"}, "ResourceClaim", true, "", false},
+	{schema.GroupVersionResource{Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaimtemplates"}, "ResourceClaimTemplate", true, "", false},
+	{schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}, "NodePool", false, "", false},
 	{schema.GroupVersionResource{Group: "keda.sh", Version: "v1alpha1", Resource: "scaledobjects"}, "ScaledObject", true, "", false},
 }
 
 // Live lists the objects of an API server, and gets the status of the Cluster Autoscaler. What it may not list is told in the input; a kind
 // that the API server does not know is left out.
-func Live(ctx context.Context, client dynamic.Interface, scope Scope) (doctor.Input, error) {
+func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader nodepool.GPUReader) (doctor.Input, error) {
 	var objects []map[string]any
 	var forbidden []doctor.Forbidden
 	for _, s := range sources {
@@ -67,7 +71,7 @@ func Live(ctx context.Context, client dynamic.Interface, scope Scope) (doctor.In
 	if err == nil {
 		objects = append(objects, status.Object)
 	} // most clusters have none, and to many it is not to be read: then its maximum is not known
-	input, err := Input(objects)
+	input, err := Input(objects, reader)
 	input.Forbidden = forbidden
 	return input, err
 }

@@ -16,6 +16,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // server is an API server with the objects of a manifest.
@@ -86,7 +87,7 @@ func TestALiveServerIsListedWithinTheScopeAndNeverWrittenTo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := server(t, llm)
-			input, err := Live(context.Background(), client, c.scope)
+			input, err := Live(context.Background(), client, c.scope, nodepool.GPUReader{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +115,7 @@ func TestMissingRightsAreToldAndTheRestIsExamined(t *testing.T) {
 	client.PrependReactor("list", "scaledobjects", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewNotFound(schema.GroupResource{Group: "keda.sh", Resource: "scaledobjects"}, "")
 	})
-	input, err := Live(context.Background(), client, Scope{Namespace: "ml"})
+	input, err := Live(context.Background(), client, Scope{Namespace: "ml"}, nodepool.GPUReader{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestWithoutTheRightToListRayClustersThereIsNothingToSay(t *testing.T) {
 	client.PrependReactor("list", "rayclusters", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "", errors.New("no"))
 	})
-	if _, err := Live(context.Background(), client, Scope{}); err == nil || !strings.Contains(err.Error(), "listing rayclusters") {
+	if _, err := Live(context.Background(), client, Scope{}, nodepool.GPUReader{}); err == nil || !strings.Contains(err.Error(), "listing rayclusters") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
 
@@ -95,8 +96,8 @@ var specs = map[string][]string{
 
 // Input sorts objects and reads RayClusters, with their pods, and nodes. Objects of kinds that no check knows are kept and harmless. The error
 // names the object and the field that cannot be read.
-func Input(objects []map[string]any) (doctor.Input, error) {
-	input := doctor.Input{Annotations: kube.KnownAnnotations()}
+func Input(objects []map[string]any, reader nodepool.GPUReader) (doctor.Input, error) {
+	input := doctor.Input{Annotations: kube.KnownAnnotations(), Reader: reader, Ceilings: ceilingsIn(objects)}
 	pods, err := podsIn(objects)
 	if err != nil {
 		return input, err
@@ -109,6 +110,21 @@ func Input(objects []map[string]any) (doctor.Input, error) {
 		input.Objects = append(input.Objects, object)
 	}
 	return input, nil
+}
+
+// ceilingsIn reads how far pools of nodes may grow. An object that cannot be read tells of no ceiling, as if it were not there: what is not known may
+// grow.
+func ceilingsIn(objects []map[string]any) []nodepool.Ceiling {
+	var set kube.NodeSet
+	for _, fields := range objects {
+		if fields["kind"] != "ConfigMap" && fields["kind"] != "NodePool" {
+			continue
+		}
+		if text, err := json.Marshal(fields); err == nil {
+			_ = set.Read(bytes.NewReader(text))
+		}
+	}
+	return set.Ceilings
 }
 
 func describe(fields map[string]any, pods []*corev1.Pod) (doctor.Object, error) {
