@@ -168,6 +168,7 @@ func BenchmarkCompute(b *testing.B) {
 		{"50 shapes × 50, 50 groups", wideFleet(50), raydemand.Demand{Requests: randomShapes(50, 50)}},
 		{"50 shapes × 50, 100 half-full nodes", halfFull(fleet(), 100), raydemand.Demand{Requests: randomShapes(50, 50)}},
 		{"1000 shapes × 10, 50 groups", wideFleet(50), raydemand.Demand{Requests: randomShapes(1000, 10)}},
+		{"100000 shapes × 1, 20 groups", wideFleet(20), raydemand.Demand{Requests: randomShapes(100_000, 1)}},
 		{"1000 shapes × 10, 100 groups", wideFleet(100), raydemand.Demand{Requests: randomShapes(1000, 10)}},
 	} {
 		s := scenario.snapshot

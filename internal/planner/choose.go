@@ -27,6 +27,7 @@ func (b *batch) fill(free vector, labels int, left []int64, quota int64) ([]port
 	for k := range b.items {
 		i := b.at(k)
 		it := b.items[i]
+		b.looks++
 		if left[i] == 0 || it.rank[labels] == noMatch {
 			continue
 		}

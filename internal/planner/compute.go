@@ -22,6 +22,7 @@ func decide(s *Snapshot, policy Policy) (p *planning, given []int64, out outcome
 	p = newPlanning(r, s, policy)
 	given, out = p.wave(p.settle(make([]int64, len(p.groups))))
 	out.share()
+	p.refine(&out)
 	r.stopIdle(out.used, given)
 	return p, given, out
 }
@@ -44,6 +45,8 @@ type planning struct {
 	topologies   map[string]*topology
 	// steps counts the work on covering programs so far.
 	steps int
+	// looks counts how often a bundle was tried on a node.
+	looks int64
 	// whole is what a plan launches in all while a wave of it is cut, nil otherwise; held is what the wave holds back, nil where
 	// there is none.
 	whole, held []int64
@@ -56,9 +59,9 @@ type claim struct {
 }
 
 func newPlanning(r *roster, s *Snapshot, policy Policy) *planning {
-	p := &planning{roster: r, policy: policy, requests: r.items(s.Requests), gangs: r.newGangs(s.Gangs)}
+	p := &planning{roster: r, policy: policy, requests: r.coarsen(r.items(s.Requests)), gangs: r.newGangs(s.Gangs)}
 	for _, requests := range [][]raydemand.Request{s.Constraint, s.KeptResources} {
-		if items := r.items(requests); len(items) > 0 {
+		if items := r.coarsen(r.items(requests)); len(items) > 0 {
 			p.claims = append(p.claims, claim{"request_resources", items})
 		}
 	}

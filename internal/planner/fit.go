@@ -18,6 +18,7 @@ type batch struct {
 	order   []int
 	memory  bool // some bundle asks for memory, so memory left over counts as waste
 	scratch []int64
+	looks   int64
 }
 
 func (c *catalog) newBatch(purpose string, items []*item, how strategy) *batch {
@@ -75,6 +76,7 @@ func (b *batch) quota(l *lot) int64 {
 // place serves a batch: on nodes that run or already take demand, then on those on their way, then on new ones.
 // Before new ones are launched, what is there is tried once more with all of the batch looked at together.
 func (p *planning) place(l *ledger, b *batch) {
+	defer func() { p.looks += b.looks }()
 	if l.how.raysOrder() {
 		p.placeAsRay(l, b)
 		return
@@ -145,6 +147,7 @@ func (l *ledger) useLots(b *batch, i, choice int, wanted func(*lot) bool) {
 	it := b.items[i]
 	for at := 0; at < len(l.lots) && b.left[i] > 0; at++ {
 		lot := &l.lots[at]
+		b.looks++
 		if lot.hidden || lot.phase == onTheWay && !lot.touched {
 			continue
 		}

@@ -23,6 +23,9 @@ type item struct {
 	worth        float64
 	key          string
 	slice        sliceNeed
+	// members are the items that this one stands for, nil if for itself; deferred ones are too many to be planned for now.
+	members  []*item
+	deferred bool
 }
 
 const noMatch = -1

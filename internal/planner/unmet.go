@@ -13,6 +13,9 @@ import (
 // group that could takes no launches now. Capped: a limit stands in the way.
 func (p *planning) unmetReason(items []*item, given []int64, topology string) Reason {
 	for _, it := range items {
+		if it.deferred {
+			return Reason{Capped, fmt.Sprintf("demand of more than %d shapes is planned for by and by: this has its turn when others are served", p.maxShapes())}
+		}
 		if !p.possible(it) {
 			return Reason{Impossible, p.nearestMiss(it)}
 		}

@@ -1,0 +1,173 @@
+package planner
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// manyShapes are no two alike.
+func manyShapes(count int) []raydemand.Request {
+	random := rand.New(rand.NewPCG(5, 6))
+	requests := make([]raydemand.Request, count)
+	for i := range requests {
+		requests[i] = raydemand.Request{Count: 1 + random.Int64N(3), Bundle: raydemand.Bundle{
+			"CPU": raydemand.Amount(1 + random.Int64N(160_000)), "memory": raydemand.Whole(int64(i) + random.Int64N(32<<30)),
+		}}
+		if random.IntN(4) == 0 {
+			requests[i].Bundle["GPU"] = raydemand.One * raydemand.Amount(1+random.IntN(30_000)) / 10_000
+		}
+	}
+	return requests
+}
+
+// planningFor is the plan of a snapshot with all that it was made from.
+func planningFor(s Snapshot) (*planning, []int64, outcome) { return decide(&s, Policy{}) }
+
+// TestWorkIsBoundedHoweverManyShapesWait counts looks of a bundle at a node: time depends on the machine. One look takes some nanoseconds.
+func TestWorkIsBoundedHoweverManyShapesWait(t *testing.T) {
+	const most = 1_000_000_000
+	for name, s := range map[string]Snapshot{
+		"one group": {Groups: []Group{{Name: "g", Resources: bundle(64, 8, 256), Max: 100_000, NumOfHosts: 1}}}, "twenty groups": fleet(),
+		"a hundred groups": wideFleet(100), "a thousand nodes": halfFull(fleet(), 1000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.LaunchConfigCheckDisabled = true
+			s.Requests = manyShapes(20_000)
+			if name == "twenty groups" {
+				s.Requests = manyShapes(100_000)
+			}
+			p, _, _ := planningFor(s)
+			if p.looks > most {
+				t.Errorf("%d looks, want at most %d", p.looks, most)
+			}
+			s.Constraint, s.Requests = s.Requests, nil
+			if p, _, _ = planningFor(s); p.looks > most {
+				t.Errorf("%d looks for request_resources, want at most %d", p.looks, most)
+			}
+		})
+	}
+}
+
+func TestOfVeryManyShapesEachIsAccountedFor(t *testing.T) {
+	s := halfFull(fleet(), 500)
+	s.LaunchConfigCheckDisabled = true
+	for i := range s.Groups {
+		s.Groups[i].Max = 100
+	}
+	s.Requests = manyShapes(5000)
+	for i := range s.Requests {
+		switch i % 100 {
+		case 0:
+			s.Requests[i].Selectors = []raydemand.Selector{parse("zone", fmt.Sprint(i))}
+		case 1:
+			s.Requests[i].Bundle["CPU"] = raydemand.Whole(1000)
+		}
+	}
+	plan := Compute(s, Policy{})
+	asked, unmet := byKind(s.Requests), unmetByKind(plan)
+	told, left := map[string]int64{}, map[string]int64{}
+	var impossible int64
+	for _, d := range plan.Summary {
+		if all := d.Served + d.Waiting + d.Launching + d.Impossible + d.Capped + d.Closed + d.CoolingDown; all != d.Asked || d.Served < 0 {
+			t.Errorf("%+v adds up to %d", d, all)
+		}
+		kind := Describe(raydemand.Request{Bundle: d.Resources, Selectors: d.Selectors})
+		told[kind] += d.Asked
+		if n := d.Impossible + d.Capped; n > 0 {
+			left[kind] += n
+		}
+		impossible += d.Impossible
+	}
+	if diff := cmp.Diff(asked, told); diff != "" {
+		t.Errorf("asked (-want +got): %s", diff)
+	}
+	if diff := cmp.Diff(unmet, left); diff != "" {
+		t.Errorf("unmet (-want +got): %s", diff)
+	}
+	var want int64
+	for i, r := range s.Requests {
+		if i%100 < 2 {
+			want += r.Count
+		}
+	}
+	if impossible != want {
+		t.Errorf("%d are impossible, want the %d that are", impossible, want)
+	}
+}
+
+func TestAPlanForVeryManyShapesIsAFixedPoint(t *testing.T) {
+	s := halfFull(fleet(), 100)
+	s.LaunchConfigCheckDisabled = true
+	s.Requests = manyShapes(5000)
+	plan := Compute(s, Policy{})
+	if len(plan.Launch) == 0 {
+		t.Fatal("nothing is launched")
+	}
+	for _, row := range plan.Groups {
+		if row.Desired > row.Max {
+			t.Errorf("group %s would have %d of at most %d", row.Name, row.Desired, row.Max)
+		}
+	}
+	if again := Compute(applied(s, plan, 0), Policy{}); len(again.Launch) > 0 {
+		t.Errorf("launches %v, then %v", plan.Launch, again.Launch)
+	}
+}
+
+func TestVeryManyShapesThatNothingJoinsAreServedByAndBy(t *testing.T) {
+	s := Snapshot{LaunchConfigCheckDisabled: true, Groups: []Group{{Name: "g", Max: 1, NumOfHosts: 1, Resources: raydemand.Bundle{"CPU": raydemand.Whole(8)}}}}
+	const shapes = mostShapes + 500
+	for i := range shapes {
+		name := fmt.Sprintf("custom-%04d", i)
+		s.Groups[0].Resources[name] = raydemand.One
+		s.Requests = append(s.Requests, raydemand.Request{Count: 1, Bundle: raydemand.Bundle{name: raydemand.One}})
+	}
+	plan := Compute(s, Policy{})
+	if got := unmet(plan); got != 500 {
+		t.Errorf("%d are unmet, want the 500 that are too many", got)
+	}
+	for _, u := range plan.InfeasibleRequests {
+		if diff := cmp.Diff(Reason{Capped, "demand of more than 2000 shapes is planned for by and by: this has its turn when others are served"}, u.Reason); diff != "" {
+			t.Fatalf("why (-want +got): %s", diff)
+		}
+	}
+	s.Requests = slices.Delete(s.Requests, 0, 600)
+	if got := unmet(Compute(s, Policy{})); got != 0 {
+		t.Errorf("%d are unmet when others are served, want none", got)
+	}
+}
+
+// TestAMemberFitsWhereverItsClassDoes holds what all else rests on.
+func TestAMemberFitsWhereverItsClassDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		r := newRoster(&s)
+		items := r.items(s.Requests)
+		parts := rapid.Int64Range(0, 4).Draw(t, "parts")
+		members := 0
+		for _, class := range r.classes(items, r.cuts(), parts, 0) {
+			members += len(class.members)
+			for _, it := range class.members {
+				for i := range r.groups {
+					if suits := it.suits(r.groups[i].shape); suits != class.suits(r.groups[i].shape) {
+						t.Errorf("group %s suits %s: %v, and its class %s: %v", r.groups[i].Name, Describe(it.request), suits, Describe(class.request), !suits)
+					}
+				}
+				for k, need := range it.need {
+					if class.need[k].resource != need.resource || class.need[k].amount < need.amount {
+						t.Errorf("%s is in the class of %s", Describe(it.request), Describe(class.request))
+					}
+				}
+			}
+		}
+		if parts == 0 && members != len(items) {
+			t.Errorf("%d members of %d items", members, len(items))
+		}
+	})
+}
