@@ -1,0 +1,189 @@
+package kube
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/devcluster/kit"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// clinic is where the program looks at the dev cluster, and where a shell with kubectl runs what it prints.
+type clinic struct {
+	*scene
+	program, path string
+}
+
+func (s *scene) clinic() clinic {
+	s.Helper()
+	dir := s.TempDir()
+	program, err := rig.Build(s.Context(), dir)
+	if err != nil {
+		s.Fatal(err)
+	}
+	built, err := kit.Ensure(s.Context(), devcluster.Needs{Parts: []devcluster.Part{kit.Kubectl}}, os.Stderr)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := os.Symlink(built.Bin(kit.Kubectl), filepath.Join(dir, "kubectl")); err != nil {
+		s.Fatal(err)
+	}
+	return clinic{s, program, dir + ":" + os.Getenv("PATH")}
+}
+
+// seen is what is compared of a finding.
+type seen struct {
+	Code, Severity, Object, Field, Fix string
+}
+
+// examined runs `autoscaler doctor` and returns its findings, by code, and how it ended.
+func (c clinic) examined(kubeconfig string, arguments ...string) (map[string]seen, int) {
+	c.Helper()
+	var out, errOut bytes.Buffer
+	cmd := exec.CommandContext(c.Context(), c.program, append([]string{"doctor", "--kubeconfig", kubeconfig, "-o", "json"}, arguments...)...)
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	var ended *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
+		c.Fatal(err)
+	}
+	var report struct{ Findings []seen }
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		c.Fatalf("%v: %s%s", err, out.String(), errOut.String())
+	}
+	byCode := map[string]seen{}
+	for _, f := range report.Findings {
+		byCode[f.Code] = f
+	}
+	return byCode, cmd.ProcessState.ExitCode()
+}
+
+// run has a shell run a printed fix as somebody who may do all.
+func (c clinic) run(fix string) {
+	c.Helper()
+	cmd := exec.CommandContext(c.Context(), "sh", "-c", fix)
+	cmd.Env = []string{"PATH=" + c.path, "KUBECONFIG=" + lab.Kubeconfig(), "HOME=" + c.TempDir()}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		c.Errorf("%s: %v: %s", fix, err, out)
+	}
+}
+
+// ill is a RayCluster with three faults.
+func ill(namespace string) *unstructured.Unstructured {
+	cluster := rig.Cluster{Namespace: namespace, Name: "llm", Groups: []rig.Group{{Name: "gpu", Min: 3, Max: 1, Devices: map[string]int64{"nvidia.com/gpu": 1}}}}.Manifest()
+	group := cluster.Object["spec"].(map[string]any)["workerGroupSpecs"].([]any)[0].(map[string]any)
+	container := group["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
+	container["env"] = []any{map[string]any{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}}
+	container["resources"].(map[string]any)["requests"] = map[string]any{"nvidia.com/gpu": "2"}
+	return cluster
+}
+
+// A finding is worth its fix: what is printed is run, and the finding is gone.
+func TestDoctorFindsPlantedFaultsAndItsFixesMendThem(t *testing.T) {
+	s := stage(t, "doctor")
+	c := s.clinic()
+	s.gpuNode("doctor-1")
+	s.createAs(ill(s.namespace))
+	found, ended := c.examined(lab.Kubeconfig(), "-n", s.namespace, "llm")
+	if ended != 1 {
+		t.Errorf("exit %d, want 1: there are errors", ended)
+	}
+	planted := map[string]string{
+		"min-above-max":     "spec.workerGroupSpecs[0].minReplicas",
+		"gpu-limit-differs": `spec.workerGroupSpecs[0].template.spec.containers[0].resources.requests["nvidia.com/gpu"]`,
+		"gpu-visible-all":   "spec.workerGroupSpecs[0].template.spec.containers[0].env[0].value",
+	}
+	for code, field := range planted {
+		f, there := found[code]
+		if !there || f.Object != "RayCluster/"+s.namespace+"/llm" || f.Field != field {
+			t.Errorf("%s: got %+v, want it at %s; found %v", code, f, field, found)
+			continue
+		}
+		c.run(f.Fix)
+	}
+	found, ended = c.examined(lab.Kubeconfig(), "-n", s.namespace, "llm")
+	for code := range planted {
+		if f, there := found[code]; there {
+			t.Errorf("after its fix: %+v", f)
+		}
+	}
+	for _, f := range found {
+		if f.Severity == "error" && !strings.HasPrefix(f.Object, "Node/") {
+			t.Errorf("a mended RayCluster has %+v", f)
+		}
+	}
+	severe := slices.ContainsFunc(slices.Collect(maps.Values(found)), func(f seen) bool { return f.Severity == "error" })
+	if severe != (ended == 1) {
+		t.Errorf("exit %d with %v", ended, found)
+	}
+}
+
+// viewer is the kubeconfig of an account that may list RayClusters of the namespace, and nothing else.
+func (s *scene) viewer() string {
+	s.Helper()
+	meta := metav1.ObjectMeta{Name: "viewer", Namespace: s.namespace}
+	client := lab.Client()
+	_, errAccount := client.CoreV1().ServiceAccounts(s.namespace).Create(s.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
+	_, errRole := client.RbacV1().Roles(s.namespace).Create(s.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"ray.io"}, Resources: []string{"rayclusters"}, Verbs: []string{"get", "list"}},
+	}}, metav1.CreateOptions{})
+	_, errBinding := client.RbacV1().RoleBindings(s.namespace).Create(s.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: meta.Name, Namespace: s.namespace}},
+	}, metav1.CreateOptions{})
+	reply, errToken := client.CoreV1().ServiceAccounts(s.namespace).CreateToken(s.Context(), meta.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err := errors.Join(errAccount, errRole, errBinding, errToken); err != nil {
+		s.Fatal(err)
+	}
+	server := lab.RESTConfig()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["lab"] = &clientcmdapi.Cluster{Server: server.Host, CertificateAuthorityData: server.CAData, CertificateAuthority: server.CAFile}
+	config.AuthInfos["viewer"] = &clientcmdapi.AuthInfo{Token: reply.Status.Token}
+	config.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "viewer"}
+	config.CurrentContext = "lab"
+	path := filepath.Join(s.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		s.Fatal(err)
+	}
+	return path
+}
+
+func TestDoctorSaysWhichRightsItLacksAndHowToGrantThem(t *testing.T) {
+	s := stage(t, "doctor-rights")
+	c := s.clinic()
+	s.createAs(ill(s.namespace))
+	viewer := s.viewer()
+	found, _ := c.examined(viewer, "-n", s.namespace)
+	nodes, there := found["nodes-forbidden"]
+	if !there || nodes.Object != "Node" {
+		t.Fatalf("found %v, want nodes-forbidden", found)
+	}
+	if _, planted := found["gpu-limit-differs"]; !planted {
+		t.Errorf("what may be read is not examined: found %v", found)
+	}
+	if f := found["list-forbidden"]; f.Fix == "" {
+		t.Errorf("no word of the other kinds: found %v", found)
+	}
+	c.run(nodes.Fix)
+	s.until("the right to list nodes", func() bool {
+		found, _ = c.examined(viewer, "-n", s.namespace)
+		_, there = found["nodes-forbidden"]
+		return !there
+	})
+}
