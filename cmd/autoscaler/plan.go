@@ -11,7 +11,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -61,7 +60,7 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if !ok {
 		return badInput{fmt.Errorf("--output %q: want json or text", f.output)}
 	}
-	snapshot, findings, err := readSnapshot(f.snapshot, cmd)
+	snapshot, cluster, findings, err := readSnapshotWithCluster(f.snapshot, cmd)
 	if err != nil {
 		return badInput{err}
 	}
@@ -71,6 +70,9 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	}
 	p := planned{snapshot: snapshot, policy: policy, plan: planner.Compute(snapshot, policy)}
 	p.plan.Findings = append(findings, p.plan.Findings...)
+	if cluster != nil {
+		numGPUs(&p.plan, cluster)
+	}
 	if err := write(cmd.OutOrStdout(), p); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
@@ -95,31 +97,37 @@ func policyFor(flag string, s planner.Snapshot) (planner.Policy, error) {
 // readSnapshot reads a snapshot and what is to be said about it: about keys that are not read, which is a warning on
 // standard error too, and about the RayCluster in it.
 func readSnapshot(file string, cmd *cobra.Command) (planner.Snapshot, []raydemand.Finding, error) {
+	snapshot, _, findings, err := readSnapshotWithCluster(file, cmd)
+	return snapshot, findings, err
+}
+
+// readSnapshotWithCluster returns the RayCluster too, nil where the groups are the file's own.
+func readSnapshotWithCluster(file string, cmd *cobra.Command) (planner.Snapshot, *nodepool.Cluster, []raydemand.Finding, error) {
 	if file == "" {
-		return planner.Snapshot{}, nil, errors.New("--snapshot is missing: want a file, or - for standard input")
+		return planner.Snapshot{}, nil, nil, errors.New("--snapshot is missing: want a file, or - for standard input")
 	}
 	in, name := cmd.InOrStdin(), "standard input"
 	if file != "-" {
 		opened, err := os.Open(file)
 		if err != nil {
-			return planner.Snapshot{}, nil, fmt.Errorf("opening snapshot: %w", err)
+			return planner.Snapshot{}, nil, nil, fmt.Errorf("opening snapshot: %w", err)
 		}
 		defer opened.Close() //nolint:errcheck // it was only read
 		in, name = opened, file
 	}
 	doc, err := planner.ReadDocument(in, name)
 	if err != nil {
-		return planner.Snapshot{}, nil, err
+		return planner.Snapshot{}, nil, nil, err
 	}
 	warn(cmd, doc.Findings)
 	if doc.RayCluster == nil {
-		return doc.Snapshot, doc.Findings, nil
+		return doc.Snapshot, nil, doc.Findings, nil
 	}
-	cluster, err := kube.DecodeCluster(doc.RayCluster)
+	cluster, err := clusterOf(doc)
 	if err != nil {
-		return planner.Snapshot{}, nil, fmt.Errorf("%s: rayCluster: %w: want the manifest of a RayCluster", name, err)
+		return planner.Snapshot{}, nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return withCluster(doc.Snapshot, cluster), append(doc.Findings, cluster.Findings...), nil
+	return withCluster(doc.Snapshot, cluster), &cluster, append(doc.Findings, cluster.Findings...), nil
 }
 
 // warn tells on standard error what the plan goes on in spite of.
@@ -132,6 +140,7 @@ func warn(cmd *cobra.Command, findings []raydemand.Finding) {
 // withCluster fills in from the RayCluster what the file itself leaves open.
 func withCluster(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot {
 	own := planner.SnapshotOf(cluster)
+	s.Isolation = cmp.Or(s.Isolation, own.Isolation)
 	s.Groups, s.LaunchConfigCheckDisabled = own.Groups, own.LaunchConfigCheckDisabled
 	s.Name, s.UpscalingMode = cmp.Or(s.Name, own.Name), cmp.Or(s.UpscalingMode, own.UpscalingMode)
 	if s.IdleTimeoutSeconds == nil {

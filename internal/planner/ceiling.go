@@ -30,7 +30,7 @@ func poolsOf(g nodepool.WorkerGroup) []GroupPool {
 	_, named := g.Pod.Selector["kubernetes.azure.com/agentpool"]
 	var pools []GroupPool
 	for _, pods := range g.PoolPods {
-		pool := GroupPool{Name: pods.Pool, Resource: resource, Units: units, ProfileFixed: named}
+		pool := GroupPool{Name: pods.Pool, Resource: resource, Units: units, ProfileFixed: named || pods.ProfileFixed}
 		if most, bounded := pods.Most(); bounded {
 			pool.MaxPods = &most
 		}

@@ -156,3 +156,12 @@ func TestPoolsOfAGroupAreReadFromAFile(t *testing.T) {
 		t.Errorf("two pools of one name: %v", err)
 	}
 }
+
+func TestLaunchesChosenJointlyStayWithinAPoolThatGroupsShare(t *testing.T) {
+	s := Snapshot{Groups: []Group{pooled("one", 1, onPool("a", 4, 1)), pooled("two", 2, onPool("a", 2, 2))}}
+	s.Requests = []raydemand.Request{gpuRequests(2, 2).Requests[0], gpuRequests(1, 4).Requests[0]}
+	launch := Compute(s, Policy{}).Launch
+	if units := launch["one"] + 2*launch["two"]; units != 4 {
+		t.Errorf("launches %v: %d GPUs of 4", launch, units)
+	}
+}

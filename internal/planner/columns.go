@@ -75,8 +75,11 @@ func (p *planning) launchJointly(l *ledger, b *batch) {
 	for _, f := range found.fillings {
 		g := &p.groups[groups[f.bin]]
 		n := min(f.count, min(l.room[g.shape.group], l.spare)/g.hosts)
+		if n <= 0 {
+			continue // launches of another group have filled a pool of nodes that both can land on
+		}
 		portions := w.inBatch(f.uses, b, g.hosts*n)
-		if n == 0 || len(portions) == 0 {
+		if len(portions) == 0 {
 			continue
 		}
 		lot := l.launch(g, n*g.hosts)

@@ -64,6 +64,16 @@ type GroupPlan struct {
 	Reasons   []Reason         `json:"reasons"`
 	// Slice is what one GPU of the group is; nil where nothing is known of it.
 	Slice *Slice `json:"slice,omitempty"`
+	// NumGPUs is there where the group was read from a RayCluster's manifest.
+	NumGPUs *NumGPUs `json:"numGpus,omitempty"`
+}
+
+// NumGPUs are what the spec of a group says about the GPUs of one worker, what is passed to `ray start`, and what the nodes report. Compute knows
+// nothing of it; who reads manifests fills it in. nil is not known.
+type NumGPUs struct {
+	Declared *raydemand.Amount `json:"declared"`
+	Derived  *raydemand.Amount `json:"derived"`
+	Reported *raydemand.Amount `json:"reported"`
 }
 
 // Size writes the row's numbers as a person would: 1 → 3 pods (min 0, no max).

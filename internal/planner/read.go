@@ -26,6 +26,8 @@ type Document struct {
 	Snapshot
 	// RayCluster is the manifest as it stands in the file, nil when groups are given.
 	RayCluster json.RawMessage
+	// KubeNodes and Pools stand beside it: Node objects, and the description of pools; nil when they are not there.
+	KubeNodes, Pools json.RawMessage
 	// Findings tell of keys that are not read.
 	Findings []raydemand.Finding
 }
@@ -110,14 +112,22 @@ func (in input) document() Document {
 	s.Gangs = field("pendingGangRequests").gangs()
 	s.Constraint = field("requestResources").requests()
 	doc := Document{Snapshot: s}
-	cluster, groups := field("rayCluster"), field("groups")
+	cluster, groups, nodes, pools := field("rayCluster"), field("groups"), field("kubeNodes"), field("pools")
 	switch {
 	case !cluster.absent() && !groups.absent():
 		cluster.fail("either groups or rayCluster, not both")
+	case cluster.absent() && !(nodes.absent() && pools.absent()):
+		cluster.fail("a RayCluster manifest beside kubeNodes or pools; groups say slice and pools themselves")
 	case len(cluster.raw) > mostManifest:
 		cluster.fail(fmt.Sprintf("a manifest of at most %d MiB, more than an API server stores", mostManifest>>20))
 	case !cluster.absent():
 		doc.RayCluster = cluster.raw
+		if !nodes.absent() {
+			doc.KubeNodes = nodes.raw
+		}
+		if !pools.absent() {
+			doc.Pools = pools.raw
+		}
 	case len(groups.raw) == 0:
 		groups.fail("a list of worker groups, or rayCluster: {…} in its place")
 	}

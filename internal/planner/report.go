@@ -96,6 +96,7 @@ func (p *planning) unmetReasons(given []int64, out *outcome) unmetReasons {
 	for i, n := range out.unserved {
 		if n > 0 {
 			unmet.requests[i] = p.unmetReason([]*item{p.requests[i]}, given, "")
+			unmet.requests[i].Message = sentences(unmet.requests[i].Message, p.advice(p.requests[i], given, n))
 		}
 	}
 	for _, g := range out.gangs {
@@ -103,7 +104,11 @@ func (p *planning) unmetReasons(given []int64, out *outcome) unmetReasons {
 		unmet.gangs[g.number] = &reason
 	}
 	for _, i := range out.claims {
-		unmet.claims[i] = p.unmetReason(p.claims[i].items, given, "")
+		reason := p.unmetReason(p.claims[i].items, given, "")
+		for _, it := range p.claims[i].items {
+			reason.Message = sentences(reason.Message, p.advice(it, given, it.request.Count))
+		}
+		unmet.claims[i] = reason
 	}
 	return unmet
 }

@@ -73,7 +73,16 @@ func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 		}
 		least = lesserSlice(least, each)
 	}
+	if least.blank() {
+		return nil
+	}
 	return least
+}
+
+// blank reports whether nothing at all is known.
+func (s *Slice) blank() bool {
+	kind := s.Kind == "" || s.Kind == gpuinfo.UnknownKind
+	return kind && isolationRank(s.Isolation) == 0 && s.Isolation != gpuinfo.NoIsolation && s.MemoryMiB == nil && s.ComputeFraction == nil && s.Profile+s.Product == ""
 }
 
 // oneOf is one GPU of a slice. Several devices behind one GPU are still told by one of them: no task can have the memory of two in one
@@ -86,7 +95,7 @@ func oneOf(s nodepool.Slice, numGPUs raydemand.Amount, cards int64) *Slice {
 	} else if numGPUs < raydemand.Whole(s.UnitsPerPod) {
 		numGPUs = raydemand.Whole(s.UnitsPerPod)
 	}
-	each := &Slice{Kind: s.Kind, Isolation: s.Isolation}
+	each := &Slice{Kind: s.Kind, Isolation: s.Isolation, Blocks: s.Blocks}
 	each.MemoryMiB, each.ComputeFraction = s.Each(numGPUs)
 	if s.Profile != nil {
 		each.Profile = *s.Profile

@@ -40,6 +40,8 @@ type PoolPods struct {
 	// MayAddNodes is the pool's; MayAddPods is how many nodes that may still be added would hold together. nil: unknown, so it may add.
 	MayAddNodes *int64 `json:"mayAddNodes"`
 	MayAddPods  *int64 `json:"mayAddPods"`
+	// ProfileFixed: the pool's MIG profile was chosen when it was made and cannot be changed, as on AKS.
+	ProfileFixed bool `json:"profileFixed,omitempty"`
 }
 
 // Most is how many pods of the group the pool can have in total, those that it has counted in; false where nothing bounds it.

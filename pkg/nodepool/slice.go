@@ -27,6 +27,8 @@ type Slice struct {
 	// Profile is the MIG profile, Product the model of the card as nodes name it.
 	Profile *string `json:"profile"`
 	Product *string `json:"product"`
+	// Blocks is how many places for larger MIG instances one more of it takes away, on the card that is best for it; nil where no card tells.
+	Blocks *int64 `json:"blocks,omitempty"`
 }
 
 // Each returns the memory and the part of a card's compute that one Ray GPU stands for when a pod with this slice announces numGPUs of them:
@@ -65,6 +67,7 @@ func (g GPUReader) SlicesOf(shape *PodShape, nodes []Node) []SliceAnswer {
 	answers := make([]SliceAnswer, len(wants))
 	for i, want := range wants {
 		answers[i] = want.least(read)
+		answers[i].Blocks = want.blocks(read)
 	}
 	return answers
 }

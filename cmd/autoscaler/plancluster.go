@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// clusterOf reads the RayCluster of a snapshot file, and what the nodes and pools beside it say about its groups. Errors name the key.
+func clusterOf(doc planner.Document) (nodepool.Cluster, error) {
+	cluster, err := kube.DecodeCluster(doc.RayCluster)
+	if err != nil {
+		return cluster, fmt.Errorf("rayCluster: %w: want the manifest of a RayCluster", err)
+	}
+	placed, err := placesOf(doc)
+	if err != nil {
+		return cluster, err
+	}
+	for i := range cluster.Groups {
+		placed.tell(&cluster, &cluster.Groups[i])
+	}
+	return cluster, nil
+}
+
+// places are the nodes and the declared shapes of pools that a snapshot file has.
+type places struct {
+	reader nodepool.GPUReader
+	nodes  []nodepool.Node
+	rooms  []nodepool.PoolRoom
+	// known: the file has nodes. fixed are the pools whose MIG profile was chosen when they were made.
+	known bool
+	fixed map[string]bool
+}
+
+func placesOf(doc planner.Document) (places, error) {
+	p := places{known: doc.KubeNodes != nil, fixed: map[string]bool{}}
+	var objects []nodepool.NodeObject
+	items, err := itemsOf(doc.KubeNodes)
+	if err != nil {
+		return p, err
+	}
+	for i, item := range items {
+		object, node, err := kube.ReadNode(item)
+		if err != nil {
+			return p, fmt.Errorf("kubeNodes[%d]: %w: want a Node as the API prints it", i, err)
+		}
+		read := p.reader.Read(object)
+		node.GPUs, node.Pool = &read, p.reader.PoolOf(object)
+		objects, p.nodes = append(objects, object), append(p.nodes, node)
+	}
+	config, err := poolsIn(doc.Pools)
+	if err != nil {
+		return p, err
+	}
+	p.rooms = nodepool.PoolRooms(p.nodes, config, nil)
+	p.nodes = append(p.nodes, config.Shapes(p.reader)...)
+	p.known = p.known || len(p.nodes) > 0
+	for _, pool := range p.reader.Pools(objects) {
+		if pool.Provider == "aks" {
+			p.fixed[pool.Name] = true
+		}
+	}
+	return p, nil
+}
+
+// itemsOf are the objects of a list of Nodes: an array, an object with items as kubectl prints it, or one Node.
+func itemsOf(raw json.RawMessage) ([]map[string]any, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	const want = "want Node objects as the API prints them: a list, or an object with items"
+	list := struct {
+		Kind  string           `json:"kind"`
+		Items []map[string]any `json:"items"`
+	}{}
+	decoder := func(into any) error { return json.NewDecoder(bytes.NewReader(raw)).Decode(into) }
+	if err := decoder(&list.Items); err != nil {
+		if err := decoder(&list); err != nil {
+			return nil, fmt.Errorf("kubeNodes: %w: %s", err, want)
+		}
+		if list.Kind == "Node" {
+			one := map[string]any{}
+			return []map[string]any{one}, decoder(&one)
+		}
+	}
+	for i, item := range list.Items {
+		if kind := item["kind"]; item == nil || kind != nil && kind != "Node" {
+			return nil, fmt.Errorf("kubeNodes[%d]: kind is %v: %s", i, kind, want)
+		}
+	}
+	return list.Items, nil
+}
+
+// poolsIn reads the description of pools, in the form of the file of --pools.
+func poolsIn(raw json.RawMessage) (nodepool.PoolsConfig, error) {
+	if raw == nil {
+		return nodepool.PoolsConfig{}, nil
+	}
+	config, err := kube.ReadPools(bytes.NewReader(slices.Concat([]byte(`{"pools": `), raw, []byte("}"))))
+	if err != nil {
+		return config, fmt.Errorf("%w: want a list such as [{\"name\": \"a100\", \"maxNodes\": 4}]", err)
+	}
+	return config, nil
+}
+
+// tell fills in what the places say about a group, as far as they are known.
+func (p places) tell(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
+	g.Slices = p.reader.SlicesOf(&g.Pod, p.nodes)
+	if !p.known {
+		return
+	}
+	landing := g.Pod.Land(p.nodes)
+	g.Landing, g.Reported = &landing, p.reader.Reported(g, p.nodes)
+	g.PoolPods = g.Pod.PoolPods(p.rooms, p.nodes)
+	add := func(f raydemand.Finding) {
+		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())
+		cluster.Findings = append(cluster.Findings, f)
+	}
+	for _, f := range g.NumGPUsFindings(g.NumGPUs(nodepool.RayGPUs{})) {
+		add(f)
+	}
+	for _, s := range g.Slices {
+		if f, differ := s.DifferFinding(); differ {
+			f.Field = fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec: %s", g.Index, f.Field)
+			add(f)
+		}
+	}
+	if landing.Nowhere() && g.Max > 0 && !g.Suspended && !g.Broken {
+		add(raydemand.Finding{Code: kube.GroupNoNode, Severity: raydemand.Info, Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", g.Index), Seen: landing.Why,
+			Why: "no node, were it empty, could hold a pod of group " + g.Name, Fix: "add such a node, or mend requests, nodeSelector, affinity or tolerations"})
+	}
+	for k := range g.PoolPods {
+		if p.fixed[g.PoolPods[k].Pool] {
+			g.PoolPods[k].ProfileFixed = true
+		}
+	}
+}
+
+// numGPUs adds what a RayCluster's groups declare, derive and report to the rows of a plan.
+func numGPUs(plan *planner.Plan, cluster *nodepool.Cluster) {
+	for i := range plan.Groups {
+		if g, known := cluster.Group(plan.Groups[i].Name); known {
+			n := g.NumGPUs(nodepool.RayGPUs{})
+			plan.Groups[i].NumGPUs = &planner.NumGPUs{Declared: n.Declared, Derived: n.Derived, Reported: n.Reported}
+		}
+	}
+}
