@@ -126,28 +126,31 @@ func (o *engineOptions) run(ctx context.Context, errOut io.Writer) error {
 	if err != nil {
 		return badInput{err}
 	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector())
+	told, err := telemetry.Start(ctx, telemetry.Config{Registerer: registry, Getenv: os.Getenv, Version: version(), Log: log})
+	if err != nil {
+		return badInput{err}
+	}
+	defer endTelemetry(told, log)
+	config.Wrap(told.APICalls)
 	manager, err := kube.NewManager(config, o.kube)
 	if err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector())
-	metrics, err := telemetry.New(registry)
-	if err != nil {
-		return err
-	}
-	o.loop.Published = func(d *controller.Decision) { metrics.Observe(measured(d)) }
-	o.loop.Forgotten = func(key nodepool.ClusterKey) { metrics.Forget(key.Namespace, key.Name) }
+	o.loop.Published = func(d *controller.Decision) { told.Observe(measured(d)) }
+	o.loop.Forgotten = func(key nodepool.ClusterKey) { told.Forget(key.Namespace, key.Name) }
 	loop, err := controller.New(manager, o.dialer(manager), o.loop)
 	if err != nil {
 		return badInput{err}
 	}
 	defer loop.Close()
-	return o.serve(ctx, log, manager, loop, registry)
+	return o.serve(ctx, log, manager, loop, told.Tracer, registry)
 }
 
 // serve runs the REST server and the loop; the end of either ends both.
-func (o *engineOptions) serve(ctx context.Context, log *slog.Logger, manager *kube.Manager, loop *controller.Controller, registry *prometheus.Registry) error {
+func (o *engineOptions) serve(ctx context.Context, log *slog.Logger, manager *kube.Manager,
+	loop *controller.Controller, tracer *telemetry.Tracer, registry *prometheus.Registry) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	rest, err := o.startREST(cancel, log, manager, loop, registry)
@@ -155,7 +158,7 @@ func (o *engineOptions) serve(ctx context.Context, log *slog.Logger, manager *ku
 		return badInput{err}
 	}
 	log.Info("serving", "form", string(o.loop.Form), "listen", o.listen)
-	err = manager.Start(ctx, loop.Cycle)
+	err = manager.Start(ctx, traced(loop, tracer))
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
@@ -165,6 +168,15 @@ func (o *engineOptions) serve(ctx context.Context, log *slog.Logger, manager *ku
 		err = errors.Join(err, rest.Shutdown(grace))
 	}
 	return err
+}
+
+// endTelemetry exports what is left. A collector that is gone is no reason to fail.
+func endTelemetry(told *telemetry.Telemetry, log *slog.Logger) {
+	grace, done := context.WithTimeout(context.Background(), shutdownGrace)
+	defer done()
+	if err := told.Shutdown(grace); err != nil {
+		log.Warn("telemetry", "err", err)
+	}
 }
 
 // startREST listens before it returns, so that a port in use is told at once; nil when --listen is empty.

@@ -10,7 +10,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/planner"
-	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -88,18 +87,5 @@ func TestAViewShowsTheLatestChangesFirst(t *testing.T) {
 	}
 	if !v.Frozen || v.Paused == "" || v.Error != "the head does not answer" || v.ModeReason == "" || len(v.Requested) != 1 {
 		t.Errorf("view = %+v", v)
-	}
-}
-
-func TestADecisionIsMeasured(t *testing.T) {
-	got := measured(decision())
-	want := telemetry.Cycle{
-		Namespace: "ml", Cluster: "llm", Managed: true, RayFailed: true, Took: 3 * time.Millisecond,
-		DataAge: 2*time.Second + 3*time.Millisecond,
-		Groups:  []telemetry.Group{{Name: "gpu", Current: 1, Desired: 2, Max: 4}},
-		Unmet:   map[string]int64{"capped": 6},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("measured (-want +got):\n%s", diff)
 	}
 }

@@ -39,3 +39,11 @@ func versionLine(info *debug.BuildInfo) string {
 	}
 	return line + ", " + info.GoVersion
 }
+
+// version is the program's version, or "(devel)" where it is not known.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

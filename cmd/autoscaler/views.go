@@ -2,14 +2,11 @@ package main
 
 import (
 	"slices"
-	"time"
 
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/planner"
-	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // fleet shows the loop's decisions to the REST server.
@@ -72,37 +69,4 @@ func actionName(a controller.Action) string {
 		return "replace"
 	}
 	return "clear"
-}
-
-// measured turns a decision into the values that are measured.
-func measured(d *controller.Decision) telemetry.Cycle {
-	c := telemetry.Cycle{
-		Namespace: d.Cluster.Namespace, Cluster: d.Cluster.Name,
-		Managed: d.Mode == nodepool.Managed, Failed: d.Err != "", RayFailed: d.RayErr != "" && d.Mode != nodepool.Off,
-		Took: d.Took, SeenToPatched: d.SeenToPatched, DataAge: d.Age(d.At.Add(d.Took)),
-		Unmet: map[string]int64{},
-	}
-	for _, g := range d.Plan.Groups {
-		group := telemetry.Group{Name: g.Name, Current: g.Current, Desired: g.Desired, Min: g.Min, Max: g.Max}
-		if n, known := d.NumGPUs[g.Name]; known {
-			group.NumGPUsMismatch = n.Mismatch
-			group.NumGPUs = map[string]float64{}
-			for column, amount := range map[string]*raydemand.Amount{"declared": n.Declared, "derived": n.Derived, "reported": n.Reported, "ray": n.Ray} {
-				if amount != nil {
-					group.NumGPUs[column] = amount.Float()
-				}
-			}
-		}
-		c.Groups = append(c.Groups, group)
-	}
-	for _, a := range d.Actions {
-		c.Actions = append(c.Actions, telemetry.Action{Kind: a.Kind, Result: a.Result, Took: max(a.Took, time.Duration(0))})
-	}
-	for _, u := range slices.Concat(d.Plan.InfeasibleRequests, d.Plan.InfeasibleRequestResources) {
-		c.Unmet[u.Reason.Code] += u.Count
-	}
-	for _, u := range d.Plan.InfeasibleGangRequests {
-		c.Unmet[u.Reason.Code]++
-	}
-	return c
 }

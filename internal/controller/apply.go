@@ -40,7 +40,7 @@ func (c *Controller) apply(ctx context.Context, r *record, v view, wanted intent
 	r.conditions.begin()
 	defer r.conditions.end()
 	c.confirm(ctx, r, &o)
-	c.tellStates(r, o)
+	c.tellStates(ctx, r, o)
 	if o.view.mode != nodepool.Managed {
 		r.wantedAt = time.Time{}
 		c.syncNumGPUs(ctx, r, &o)
@@ -156,7 +156,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		o.seenToPatched = c.config.Now().Sub(r.wantedAt)
 		r.wantedAt = time.Time{}
 	}
-	c.tellPatched(o, targets, started, took)
+	c.tellPatched(ctx, o, targets, started, took)
 }
 
 // growthWanted keeps since when a larger goal has been wanted.
@@ -191,7 +191,7 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 		}
 		action := c.ask(ctx, r, w)
 		o.actions = append(o.actions, action)
-		c.tellDrain(o, w, action)
+		c.tellDrain(ctx, o, w, action)
 		switch action.Result {
 		case ResultRefused:
 			refused[w.replica] = true

@@ -55,13 +55,16 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 		return 0
 	}
 	if err != nil {
-		return c.stumble(r, key, err)
+		return c.stumble(ctx, r, key, err)
 	}
+	observed := c.config.Now()
+	v.observed = observed.Sub(now)
 	r.remember(&v, c.config)
 	wanted := r.decide(v, c.config)
+	v.planned = c.config.Now().Sub(observed)
 	outcome := c.apply(ctx, r, v, wanted)
 	next := c.pace(r, outcome)
-	c.publish(r, outcome, next)
+	c.publish(ctx, r, outcome, next)
 	return next
 }
 
@@ -95,15 +98,16 @@ func (c *Controller) observe(ctx context.Context, r *record, key nodepool.Cluste
 var errOff = errors.New("mode is off")
 
 // stumble keeps the last decision and tells that this cycle could not even look.
-func (c *Controller) stumble(r *record, key nodepool.ClusterKey, err error) time.Duration {
+func (c *Controller) stumble(ctx context.Context, r *record, key nodepool.ClusterKey, err error) time.Duration {
 	const pause = time.Second
 	d := Decision{Cluster: key, At: c.config.Now()}
 	if last := r.decision.Load(); last != nil {
 		d = *last
 	}
 	d.Err, d.Actions, d.SeenToPatched, d.Next = err.Error(), nil, 0, pause
+	d.Stumbled = true
 	r.decision.Store(&d)
-	c.config.Log.Warn("cannot observe", "cluster", key.String(), "err", err)
+	c.config.Log.WarnContext(ctx, "cannot observe", "cluster", key.String(), "err", err)
 	if c.config.Published != nil {
 		c.config.Published(&d)
 	}

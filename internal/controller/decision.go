@@ -17,9 +17,15 @@ type Decision struct {
 	// At is when the cycle began, Took how long it lasted, calls included.
 	At   time.Time
 	Took time.Duration
+	// Observed and Planned are the parts of Took that reading both sides and the first plan took; the rest was spent carrying it out.
+	Observed, Planned time.Duration
+	// Stumbled: not even the RayCluster could be read, so all but Err and Next is the decision before.
+	Stumbled bool
 	// Mode is what Heliostat may do with the cluster now, Why says so in words.
 	Mode nodepool.Mode
 	Why  planner.Reason
+	// Session is Ray's session, empty while Ray does not answer.
+	Session string
 
 	// Kube is the RayCluster and its pods as this decision saw them.
 	Kube     nodepool.Cluster

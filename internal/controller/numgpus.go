@@ -70,7 +70,7 @@ func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 	if len(due) > 0 {
 		c.writeNumGPUs(ctx, r, o, due)
 	}
-	c.tellNumGPUs(r, *o)
+	c.tellNumGPUs(ctx, r, *o)
 }
 
 // rayGPUs is what the living Ray nodes announce, by group.
@@ -192,7 +192,7 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 		switch result {
 		case ResultOK:
 			r.syncs.wrote(target, v.now)
-			c.config.Log.Info("num-gpus written", "cluster", v.cluster.Key.String(), "group", target.Group, "to", target.GPUs.String())
+			c.config.Log.InfoContext(ctx, "num-gpus written", "cluster", v.cluster.Key.String(), "group", target.Group, "to", target.GPUs.String())
 			c.kube.Event(v.cluster, false, EventNumGPUsWritten, message)
 		case ResultRefused:
 			r.syncs.refuse(target.Group, refusal, v.now)
@@ -227,10 +227,10 @@ var quietSyncs = []string{
 }
 
 // tellNumGPUs raises an Event for each group whose number should be written and must not be.
-func (c *Controller) tellNumGPUs(r *record, o outcome) {
+func (c *Controller) tellNumGPUs(ctx context.Context, r *record, o outcome) {
 	for _, group := range sortedKeys(o.numGPUs) {
 		if numbers := o.numGPUs[group]; !slices.Contains(quietSyncs, numbers.Code) {
-			c.raise(r, o.view, true, EventNumGPUsRefused, fmt.Sprintf("group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why))
+			c.raise(ctx, r, o.view, true, EventNumGPUsRefused, fmt.Sprintf("group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -9,11 +10,12 @@ import (
 )
 
 // publish makes the cycle's decision readable for everybody else.
-func (c *Controller) publish(r *record, o outcome, next time.Duration) {
+func (c *Controller) publish(ctx context.Context, r *record, o outcome, next time.Duration) {
 	d := &Decision{
 		Cluster: o.view.cluster.Key, UID: o.view.cluster.UID,
 		At: o.view.now, Took: c.config.Now().Sub(o.view.now),
-		Mode: o.view.mode, Why: o.view.why,
+		Observed: o.view.observed, Planned: o.view.planned,
+		Mode: o.view.mode, Why: o.view.why, Session: o.view.state.Session,
 		Kube: o.view.cluster, Snapshot: o.intent.snapshot, Plan: o.intent.plan,
 		Findings: findings(r, o),
 		ReadAt:   o.view.readAt,
@@ -30,7 +32,7 @@ func (c *Controller) publish(r *record, o outcome, next time.Duration) {
 	}
 	if o.err != nil {
 		d.Err = o.err.Error()
-		c.config.Log.Error("cannot apply", "cluster", d.Cluster.String(), "err", o.err)
+		c.config.Log.ErrorContext(ctx, "cannot apply", "cluster", d.Cluster.String(), "err", o.err)
 	}
 	r.decision.Store(d)
 	if c.config.Published != nil {

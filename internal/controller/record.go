@@ -208,7 +208,10 @@ func (p *patchBackoff) resting(now time.Time) bool { return now.Before(p.retryAt
 
 // view is one observation of one cluster.
 type view struct {
-	now     time.Time
+	now time.Time
+	// observed is how long both sides took to read, planned how long the first decision took.
+	observed, planned time.Duration
+
 	cluster nodepool.Cluster
 	members []member
 	mode    nodepool.Mode

@@ -33,51 +33,51 @@ const (
 )
 
 // tellStates tells the states that last, each once when it begins.
-func (c *Controller) tellStates(r *record, o outcome) {
+func (c *Controller) tellStates(ctx context.Context, r *record, o outcome) {
 	v := o.view
 	if v.mode == nodepool.Off {
 		return
 	}
 	if v.mode == nodepool.Shadow && v.why.Code != AsAsked {
-		c.raise(r, v, v.why.Code == SidecarAlive, v.why.Code, v.why.Message)
+		c.raise(ctx, r, v, v.why.Code == SidecarAlive, v.why.Code, v.why.Message)
 	}
 	if r.line.failures > 3 && v.cluster.Head.Ready {
-		c.raise(r, v, true, EventGCSUnavailable, fmt.Sprintf("no scaling while Ray's GCS does not answer: %v", r.line.lastErr))
+		c.raise(ctx, r, v, true, EventGCSUnavailable, fmt.Sprintf("no scaling while Ray's GCS does not answer: %v", r.line.lastErr))
 	}
 	if v.mode != nodepool.Managed {
 		return
 	}
 	if o.paused != "" && r.guard.doubts() {
-		c.raise(r, v, true, EventReductionsPaused, o.paused)
+		c.raise(ctx, r, v, true, EventReductionsPaused, o.paused)
 	}
 	for _, entry := range r.drains.resumed() {
-		c.raise(r, v, false, EventDraining, fmt.Sprintf("%s: its node drains already, and its group is above its maximum: it has until %s",
+		c.raise(ctx, r, v, false, EventDraining, fmt.Sprintf("%s: its node drains already, and its group is above its maximum: it has until %s",
 			entry.pod, entry.deadline.UTC().Format(time.TimeOnly)))
 	}
 	if r.looks.failures > 0 {
-		c.raise(r, v, true, EventReductionsPaused, fmt.Sprintf("the second look failed: %v", r.lookErr))
+		c.raise(ctx, r, v, true, EventReductionsPaused, fmt.Sprintf("the second look failed: %v", r.lookErr))
 	}
 	for _, u := range o.intent.plan.InfeasibleRequests {
-		c.raiseUnmet(r, v, planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice}), u.Reason)
+		c.raiseUnmet(ctx, r, v, planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice}), u.Reason)
 	}
 	for _, u := range o.intent.plan.InfeasibleGangRequests {
-		c.raiseUnmet(r, v, "gang "+u.ID, u.Reason)
+		c.raiseUnmet(ctx, r, v, "gang "+u.ID, u.Reason)
 	}
 	for _, u := range o.intent.plan.InfeasibleRequestResources {
-		c.raiseUnmet(r, v, "request_resources "+planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice}), u.Reason)
+		c.raiseUnmet(ctx, r, v, "request_resources "+planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice}), u.Reason)
 	}
 	for _, group := range sortedKeys(o.intent.held) {
-		c.raise(r, v, false, EventInFlightCap, fmt.Sprintf("group %s: %d pods wait for earlier ones to join", group, o.intent.held[group]))
+		c.raise(ctx, r, v, false, EventInFlightCap, fmt.Sprintf("group %s: %d pods wait for earlier ones to join", group, o.intent.held[group]))
 	}
 	for _, g := range v.cluster.Groups {
 		if r.breakers.open(g.Name, v.now) {
 			b := r.breakers[g.Name]
-			c.raise(r, v, true, EventGroupFailing, fmt.Sprintf("group %s: %s; no launches until %s", g.Name, b.reason, b.openUntil.UTC().Format(time.TimeOnly)))
+			c.raise(ctx, r, v, true, EventGroupFailing, fmt.Sprintf("group %s: %s; no launches until %s", g.Name, b.reason, b.openUntil.UTC().Format(time.TimeOnly)))
 		}
 	}
 }
 
-func (c *Controller) raiseUnmet(r *record, v view, what string, reason planner.Reason) {
+func (c *Controller) raiseUnmet(ctx context.Context, r *record, v view, what string, reason planner.Reason) {
 	event, warning := EventCapped, false
 	switch reason.Code {
 	case planner.Impossible:
@@ -86,12 +86,12 @@ func (c *Controller) raiseUnmet(r *record, v view, what string, reason planner.R
 		// The sentence counts seconds down and would be news every minute; GroupFailing tells of the group.
 		reason.Message = "a group that could serve it failed lately and takes no launches for a while"
 	}
-	c.raise(r, v, warning, event, what+": "+reason.Message)
+	c.raise(ctx, r, v, warning, event, what+": "+reason.Message)
 }
 
 // raise emits a lasting state's Event when it is news. The key is the reason with the message's subject, so that two
 // groups do not hide each other.
-func (c *Controller) raise(r *record, v view, warning bool, reason, message string) {
+func (c *Controller) raise(ctx context.Context, r *record, v view, warning bool, reason, message string) {
 	subject, _, _ := strings.Cut(message, ":")
 	if !r.conditions.raise(v.now, reason+"/"+subject, message) {
 		return
@@ -100,12 +100,12 @@ func (c *Controller) raise(r *record, v view, warning bool, reason, message stri
 	if warning {
 		level = slog.LevelWarn
 	}
-	c.config.Log.Log(context.Background(), level, "state", "cluster", v.cluster.Key.String(), "reason", reason, "message", message)
+	c.config.Log.Log(ctx, level, "state", "cluster", v.cluster.Key.String(), "reason", reason, "message", message)
 	c.kube.Event(v.cluster, warning, reason, message)
 }
 
 // tellPatched records a patch: one action, one log line and one Event per group.
-func (c *Controller) tellPatched(o *outcome, targets []nodepool.Target, at time.Time, took time.Duration) {
+func (c *Controller) tellPatched(ctx context.Context, o *outcome, targets []nodepool.Target, at time.Time, took time.Duration) {
 	for _, t := range targets {
 		pods, leaving := o.intent.leavingText(t.Group)
 		event, message := EventScaledUp, fmt.Sprintf("group %s: replicas %d → %d: %s", t.Group, t.From, t.Replicas, o.intent.reasonOf(t.Group))
@@ -121,7 +121,7 @@ func (c *Controller) tellPatched(o *outcome, targets []nodepool.Target, at time.
 		}
 		o.actions = append(o.actions, Action{At: at, Kind: ActionPatch, Result: ResultOK, Group: t.Group,
 			From: t.From, To: t.Replicas, Pods: pods, Message: message, Took: took})
-		c.config.Log.Info("patched", "cluster", o.view.cluster.Key.String(), "group", t.Group,
+		c.config.Log.InfoContext(ctx, "patched", "cluster", o.view.cluster.Key.String(), "group", t.Group,
 			"from", t.From, "to", t.Replicas, "pods", pods, "reason", message)
 		if event != "" {
 			c.kube.Event(o.view.cluster, false, event, message)
@@ -129,7 +129,7 @@ func (c *Controller) tellPatched(o *outcome, targets []nodepool.Target, at time.
 	}
 }
 
-func (c *Controller) tellDrain(o *outcome, w wish, action Action) {
+func (c *Controller) tellDrain(ctx context.Context, o *outcome, w wish, action Action) {
 	event, warning := EventDraining, false
 	switch action.Result {
 	case ResultRefused:
@@ -142,7 +142,7 @@ func (c *Controller) tellDrain(o *outcome, w wish, action Action) {
 		kind = "until " + w.deadline.UTC().Format(time.TimeOnly)
 	}
 	message := fmt.Sprintf("group %s: %s (%s): %s", w.group, w.pod, kind, action.Message)
-	c.config.Log.Info("drain", "cluster", o.view.cluster.Key.String(), "group", w.group, "pod", w.pod,
+	c.config.Log.InfoContext(ctx, "drain", "cluster", o.view.cluster.Key.String(), "group", w.group, "pod", w.pod,
 		"result", action.Result, "reason", action.Message)
 	c.kube.Event(o.view.cluster, warning, event, message)
 }

@@ -1,176 +1,281 @@
 package telemetry
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
-func TestGroupsAndClustersThatAreGoneLeaveNoSeries(t *testing.T) {
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// start returns telemetry that nobody but Prometheus listens to.
+func start(t testing.TB, limits Limits) (*Telemetry, *prometheus.Registry) {
+	t.Helper()
 	registry := prometheus.NewRegistry()
-	m, err := New(registry)
+	told, err := Start(t.Context(), Config{Registerer: registry, Limits: limits})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cycle := Cycle{Namespace: "ml", Cluster: "llm", Managed: true, RayFailed: true, Took: time.Millisecond, SeenToPatched: time.Millisecond,
-		Groups:  []Group{{Name: "gpu", Current: 1, Desired: 2, Max: 4}, {Name: "cpu"}},
-		Unmet:   map[string]int64{"capped": 3},
-		Actions: []Action{{Kind: "patch", Result: "ok", Took: time.Millisecond}}}
-	m.Observe(cycle)
-	if got := gauge(t, registry, "heliostat_group_workers", "gpu", "desired"); got != 2 {
-		t.Errorf("desired workers = %v, want 2", got)
-	}
-	cycle.Groups, cycle.Unmet = cycle.Groups[:1], nil
-	m.Observe(cycle)
-	if got := countSeries(m.workers); got != 4 {
-		t.Errorf("%d series of workers, want the 4 of the group that is left", got)
-	}
-	if got := countSeries(m.unmet); got != 0 {
-		t.Errorf("%d series of unmet demand, want none once it is served", got)
-	}
-	m.Forget("ml", "llm")
-	left, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range left {
-		for _, metric := range family.Metric {
-			for _, label := range metric.Label {
-				if label.GetValue() == "llm" {
-					t.Errorf("%s still has a series of the cluster", family.GetName())
-				}
-			}
-		}
-	}
+	return told, registry
 }
 
-func TestNumbersOfGPUsThatAreNotKnownHaveNoSeries(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	m, err := New(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cycle := Cycle{Namespace: "ml", Cluster: "llm", Groups: []Group{
-		{Name: "slices", NumGPUs: map[string]float64{"derived": 2, "reported": 3}, NumGPUsMismatch: true}, {Name: "cpu"}}}
-	m.Observe(cycle)
-	if got := gauge(t, registry, "heliostat_group_num_gpus", "slices", "reported"); got != 3 {
-		t.Errorf("reported = %v, want 3", got)
-	}
-	if got := gauge(t, registry, "heliostat_group_num_gpus_mismatch", "slices"); got != 1 {
-		t.Errorf("mismatch = %v, want 1", got)
-	}
-	if columns, groups := countSeries(m.numGPUs), countSeries(m.mismatch); columns != 2 || groups != 2 {
-		t.Errorf("%d columns and %d groups, want 2 of each", columns, groups)
-	}
-	cycle.Groups[0].NumGPUs = map[string]float64{"derived": 3}
-	m.Observe(cycle)
-	if got := countSeries(m.numGPUs); got != 1 {
-		t.Errorf("%d columns, want 1 once no node proves a number", got)
-	}
-	cycle.Groups = cycle.Groups[1:]
-	m.Observe(cycle)
-	if columns, groups := countSeries(m.numGPUs), countSeries(m.mismatch); columns != 0 || groups != 1 {
-		t.Errorf("%d columns and %d groups once the group is gone, want 0 and 1", columns, groups)
-	}
-	cycle.Groups = []Group{{Name: "slices", NumGPUs: map[string]float64{"derived": 2}}}
-	m.Observe(cycle)
-	m.Forget("ml", "llm")
-	if columns, groups := countSeries(m.numGPUs), countSeries(m.mismatch); columns+groups != 0 {
-		t.Errorf("%d columns and %d groups once the RayCluster is gone", columns, groups)
-	}
-}
-
-// Dropping a cluster's series to set them anew means a search through those of all clusters.
-func TestSeriesThatStayAreNotMadeAnew(t *testing.T) {
-	m, err := New(prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cycle := Cycle{Namespace: "ml", Cluster: "llm", Groups: []Group{{Name: "gpu", Desired: 1}}, Unmet: map[string]int64{"capped": 1}}
-	m.Observe(cycle)
-	workers, unmet := m.workers.WithLabelValues("ml", "llm", "gpu", "desired"), m.unmet.WithLabelValues("ml", "llm", "capped")
-	m.Observe(cycle)
-	if workers != m.workers.WithLabelValues("ml", "llm", "gpu", "desired") || unmet != m.unmet.WithLabelValues("ml", "llm", "capped") {
-		t.Error("the series were dropped and made anew")
-	}
-}
-
-func BenchmarkObserveAmongAThousandClusters(b *testing.B) {
-	m, err := New(prometheus.NewRegistry())
-	if err != nil {
-		b.Fatal(err)
-	}
-	cycles := make([]Cycle, 1000)
-	for i := range cycles {
-		cycles[i] = Cycle{Namespace: "ml", Cluster: fmt.Sprint("llm-", i), Groups: []Group{{Name: "cpu"}, {Name: "gpu"}}, Unmet: map[string]int64{"capped": 1}}
-		m.Observe(cycles[i])
-	}
-	for i := 0; b.Loop(); i++ {
-		m.Observe(cycles[i%len(cycles)])
-	}
-}
-
-// gauge finds the value of the series that has all of these label values.
-func gauge(t *testing.T, registry *prometheus.Registry, name string, labels ...string) float64 {
+// scrape returns all series as Prometheus sees them, `name{label=value,…}`; a histogram by the number of its values.
+func scrape(t testing.TB, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
+	found := map[string]float64{}
 	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			found := 0
-			for _, label := range metric.GetLabel() {
-				if slices.Contains(labels, label.GetValue()) {
-					found++
-				}
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, label := range m.GetLabel() {
+				labels = append(labels, label.GetName()+"="+label.GetValue())
 			}
-			if family.GetName() == name && found == len(labels) {
-				return metric.GetGauge().GetValue()
-			}
+			found[family.GetName()+"{"+strings.Join(labels, ",")+"}"] = valueOf(m)
 		}
 	}
-	t.Fatalf("no series of %s with labels %v", name, labels)
-	return 0
+	return found
 }
 
-func countSeries(c prometheus.Collector) int {
-	all := make(chan prometheus.Metric, 100)
-	c.Collect(all)
-	return len(all)
-}
-
-func TestRegisteringTwiceIsAnError(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	if _, err := New(registry); err != nil {
-		t.Fatal(err)
+func valueOf(m *dto.Metric) float64 {
+	if h := m.GetHistogram(); h != nil {
+		return float64(h.GetSampleCount())
 	}
-	if _, err := New(registry); err == nil {
-		t.Error("want an error")
-	}
+	return m.GetGauge().GetValue() + m.GetCounter().GetValue()
 }
 
-func TestLoggerFormats(t *testing.T) {
-	for format, want := range map[string]string{"text": "reason=idle", "json": `"reason":"idle"`} {
-		var out bytes.Buffer
-		log, err := NewLogger(&out, format, "warn")
-		if err != nil {
-			t.Fatal(err)
-		}
-		log.Info("hidden")
-		log.Warn("shown", "reason", "idle")
-		if got := out.String(); !strings.Contains(got, want) || strings.Contains(got, "hidden") {
-			t.Errorf("%s: %q", format, got)
+// of returns the series of one instrument by their labels.
+func of(all map[string]float64, name string) map[string]float64 {
+	found := map[string]float64{}
+	for series, value := range all {
+		if labels, ok := strings.CutPrefix(series, name+"{"); ok {
+			found[strings.TrimSuffix(labels, "}")] = value
 		}
 	}
-	for _, bad := range [][2]string{{"xml", "info"}, {"text", "loud"}} {
-		if _, err := NewLogger(&bytes.Buffer{}, bad[0], bad[1]); err == nil {
-			t.Errorf("format %q and level %q: want an error", bad[0], bad[1])
+	return found
+}
+
+// cycleWith is a cycle after which state is so.
+func cycleWith(state State) Cycle {
+	return Cycle{Namespace: "ml", Cluster: "llm", At: noon, Took: time.Millisecond, State: func() State { return state }}
+}
+
+func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
+	told, registry := start(t, Limits{})
+	cycle := cycleWith(State{
+		Managed: true, DataAge: time.Second, Unmet: map[string]int64{"capped": 3},
+		Demand: map[string]map[string]float64{"GPU": {"waiting": 2}}, Requested: map[string]int64{"served": 4},
+		Groups: []Group{{Name: "gpu", Current: 1, Desired: 2, Ready: 1, Max: 4, Cooldown: time.Minute, NumGPUs: map[string]float64{"ray": 8}}},
+		Ray: Ray{Session: "session-1", Nodes: map[string]NodeCounts{"gpu": {Active: 1, Pending: 2, Failed: 3}},
+			ClusterResources: map[string]float64{"GPU": 8}, PendingResources: map[string]float64{"GPU": 16}},
+	})
+	cycle.Planned, cycle.SeenToPatched, cycle.RayFailed = time.Millisecond, time.Millisecond, true
+	cycle.Actions = []Action{{Kind: "patch", Result: "ok", Decision: "scale-up", Reason: "launch", Took: time.Millisecond, Grown: "gpu"}}
+	told.Observe(cycle)
+	told.exportFailures.Add(t.Context(), 1, told.labelled("signal", "traces"))
+	apiCalls{metrics: told.Metrics}.count("PATCH", "409")
+	own, rays := "cluster=llm,", ",namespace=ml,ray_io_cluster=llm"
+	want := map[string]float64{
+		"heliostat_cycles_total{result=ok}":                                                1,
+		"heliostat_cycle_seconds{}":                                                        1,
+		"heliostat_planner_seconds{}":                                                      1,
+		"heliostat_actions_total{kind=patch,result=ok}":                                    1,
+		"heliostat_action_seconds{kind=patch}":                                             1,
+		"heliostat_decisions_total{decision=scale-up,reason=launch}":                       1,
+		"heliostat_seen_to_patched_seconds{}":                                              1,
+		"heliostat_stage_seconds{stage=seen_to_patched}":                                   1,
+		"heliostat_api_errors_total{code=409,method=PATCH}":                                1,
+		"heliostat_export_failures_total{signal=traces}":                                   1,
+		"heliostat_clusters{}":                                                             1,
+		"heliostat_dropped_series{}":                                                       0,
+		"heliostat_cluster_managed{" + own + "namespace=ml}":                               1,
+		"heliostat_data_age_seconds{" + own + "namespace=ml}":                              1,
+		"heliostat_gcs_errors_total{" + own + "namespace=ml}":                              1,
+		"heliostat_idle_gpu_hours_total{" + own + "namespace=ml}":                          0,
+		"heliostat_unmet_demand{" + own + "namespace=ml,reason=capped}":                    3,
+		"heliostat_demand{" + own + "namespace=ml,resource=GPU,state=waiting}":             2,
+		"heliostat_requested_bundles{" + own + "namespace=ml,status=served}":               4,
+		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=current}":            1,
+		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=desired}":            2,
+		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=ready}":              1,
+		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=min}":                0,
+		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=max}":                4,
+		"heliostat_group_cooldown_seconds{" + own + "group=gpu,namespace=ml}":              60,
+		"heliostat_group_num_gpus{" + own + "column=ray,group=gpu,namespace=ml}":           8,
+		"heliostat_group_num_gpus_mismatch{" + own + "group=gpu,namespace=ml}":             0,
+		"autoscaler_active_nodes{NodeType=gpu,SessionName=session-1" + rays + "}":          1,
+		"autoscaler_pending_nodes{NodeType=gpu,SessionName=session-1" + rays + "}":         2,
+		"autoscaler_recently_failed_nodes{NodeType=gpu,SessionName=session-1" + rays + "}": 3,
+		"autoscaler_cluster_resources{SessionName=session-1" + rays + ",resource=GPU}":     8,
+		"autoscaler_pending_resources{SessionName=session-1" + rays + ",resource=GPU}":     16,
+	}
+	if diff := cmp.Diff(want, scrape(t, registry)); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
+	}
+}
+
+func TestGroupsAndClustersThatAreGoneLeaveNoSeries(t *testing.T) {
+	told, registry := start(t, Limits{})
+	state := State{Groups: []Group{{Name: "gpu", Desired: 2, NumGPUs: map[string]float64{"ray": 8, "derived": 2}}, {Name: "cpu"}}, Unmet: map[string]int64{"capped": 3}}
+	cycle := cycleWith(state)
+	cycle.RayFailed = true
+	told.Observe(cycle)
+	if got := of(scrape(t, registry), "heliostat_group_workers"); len(got) != 10 {
+		t.Errorf("%d series of workers, want five of each group", len(got))
+	}
+	told.Observe(cycleWith(State{Groups: []Group{{Name: "gpu", NumGPUs: map[string]float64{"derived": 2}}}}))
+	all := scrape(t, registry)
+	if got := of(all, "heliostat_group_workers"); len(got) != 5 {
+		t.Errorf("%d series of workers, want the five of the group that is left", len(got))
+	}
+	if got := of(all, "heliostat_group_num_gpus"); len(got) != 1 {
+		t.Errorf("columns are %v, want no more than the one that is known", got)
+	}
+	if got := of(all, "heliostat_unmet_demand"); len(got) != 0 {
+		t.Errorf("unmet demand is %v, want none once it is served", got)
+	}
+	told.Forget("ml", "llm")
+	for series := range scrape(t, registry) {
+		if strings.Contains(series, "llm") {
+			t.Errorf("%s is still there", series)
+		}
+	}
+}
+
+func TestIdleGPUHoursAddUpWhileSomebodyLooks(t *testing.T) {
+	told, registry := start(t, Limits{})
+	look := func(after time.Duration, idle float64, failed bool) {
+		cycle := cycleWith(State{})
+		cycle.At, cycle.IdleGPUs, cycle.RayFailed = noon.Add(after), idle, failed
+		told.Observe(cycle)
+	}
+	look(0, 8, false)
+	look(30*time.Second, 4, false)              // 8 for 30 s
+	look(60*time.Second, 4, true)               // 4 for 30 s
+	look(90*time.Second, 4, false)              // nothing is known of these
+	look(2*time.Hour+90*time.Second, 0, false)  // 4, of which the first minute counts
+	look(2*time.Hour+120*time.Second, 0, false) // none
+	want := (8*30 + 4*30 + 4*60) / 3600.0
+	got := of(scrape(t, registry), "heliostat_idle_gpu_hours_total")["cluster=llm,namespace=ml"]
+	if got < want-1e-9 || got > want+1e-9 {
+		t.Errorf("%v GPU hours, want %v", got, want)
+	}
+}
+
+// fleet observes clusters as they are found in the field: two groups and three kinds of demand each.
+func fleet(told *Telemetry, clusters int) {
+	for i := range clusters {
+		c := cycleWith(State{
+			Managed: true, DataAge: time.Second, Unmet: map[string]int64{"capped": 1},
+			Demand:    map[string]map[string]float64{"CPU": {"served": 1, "waiting": 1}, "GPU": {"launching": 1}, "memory": {"served": 1}},
+			Requested: map[string]int64{"served": 1},
+			Groups:    []Group{{Name: "cpu"}, {Name: "gpu", NumGPUs: map[string]float64{"declared": 1, "derived": 1, "reported": 1, "ray": 1}}},
+			Ray: Ray{Session: fmt.Sprint("session-", i), Nodes: map[string]NodeCounts{"headgroup": {}, "cpu": {}, "gpu": {}},
+				ClusterResources: map[string]float64{"CPU": 1, "GPU": 1, "memory": 1}, PendingResources: map[string]float64{"GPU": 1}},
+		})
+		c.Cluster = fmt.Sprintf("llm-%04d", i)
+		told.Observe(c)
+	}
+}
+
+func TestAThousandClustersHaveABoundedNumberOfSeriesAndNoneIsDropped(t *testing.T) {
+	told, registry := start(t, Limits{})
+	before := len(scrape(t, registry))
+	fleet(told, 1000)
+	all := scrape(t, registry)
+	const most = 48 // of such a cluster
+	if each := (len(all) - before) / 1000; each > most {
+		t.Errorf("%d series for each cluster, want at most %d", each, most)
+	}
+	if dropped := all["heliostat_dropped_series{}"]; dropped != 0 {
+		t.Errorf("%v series are dropped, want none", dropped)
+	}
+	for i := range 1000 {
+		told.Forget("ml", fmt.Sprintf("llm-%04d", i))
+	}
+	// A cycle was observed, so its count and its duration are there beside what was there before.
+	if after := len(scrape(t, registry)); after != before+2 {
+		t.Errorf("%d series are left, want %d", after, before+2)
+	}
+}
+
+func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
+	const clusters, names, limit = 1000, 500, 20_000
+	told, registry := start(t, Limits{Series: limit, SeriesOfCluster: 100})
+	state := State{Managed: true, DataAge: time.Second, Demand: map[string]map[string]float64{}}
+	for i := range names {
+		state.Groups = append(state.Groups, Group{Name: fmt.Sprint("group-", i)})
+		state.Demand[fmt.Sprint("resource-", i)] = map[string]float64{"waiting": 1}
+	}
+	state.Demand["GPU"] = map[string]float64{"waiting": 7}
+	for i := range clusters {
+		cycle := cycleWith(state)
+		cycle.Cluster = fmt.Sprintf("llm-%04d", i)
+		told.Observe(cycle)
+	}
+	all := scrape(t, registry)
+	own := 0
+	for series := range all {
+		if strings.Contains(series, "cluster=") {
+			own++
+		}
+	}
+	if own != limit {
+		t.Errorf("%d series of clusters, want %d", own, limit)
+	}
+	// Idle hours, managed, age, one for each resource, six for each group.
+	if got, want := all["heliostat_dropped_series{}"], float64(clusters*(3+names+1+6*names)-limit); got != want {
+		t.Errorf("%v series are said to be dropped, want %v", got, want)
+	}
+	for _, series := range []string{
+		"heliostat_cluster_managed{cluster=llm-0000,namespace=ml}",
+		"heliostat_demand{cluster=llm-0000,namespace=ml,resource=GPU,state=waiting}",
+	} {
+		if _, there := all[series]; !there {
+			t.Errorf("%s is dropped; what matters most of the cluster known longest is to stay", series)
+		}
+	}
+	again := scrape(t, registry)
+	for series := range all {
+		if _, there := again[series]; !there {
+			t.Fatalf("%s is told once and dropped the next time", series)
+		}
+	}
+}
+
+func TestResourcesBeyondTheLimitAreDroppedLeastKnownFirst(t *testing.T) {
+	told, left := bounded(map[string]int{"a": 1, "memory": 1, "GPU": 1, "b": 1, "CPU": 1}, 4)
+	if !slices.Equal(told, []string{"CPU", "GPU", "memory", "a"}) || !slices.Equal(left, []string{"b"}) {
+		t.Errorf("told %v, left %v", told, left)
+	}
+}
+
+func BenchmarkObserveAmongAThousandClusters(b *testing.B) {
+	told, _ := start(b, Limits{})
+	fleet(told, 1000)
+	cycle := cycleWith(State{})
+	cycle.Planned = time.Millisecond
+	b.ReportAllocs()
+	for b.Loop() {
+		told.Observe(cycle)
+	}
+}
+
+func BenchmarkScrapeOfAThousandClusters(b *testing.B) {
+	told, registry := start(b, Limits{})
+	fleet(told, 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := registry.Gather(); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

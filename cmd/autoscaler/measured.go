@@ -1,0 +1,119 @@
+package main
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/telemetry"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// resourceGPU is Ray's name of whole GPUs and of shares of them.
+const resourceGPU = "GPU"
+
+// measured turns a decision into the values that are measured.
+func measured(d *controller.Decision) telemetry.Cycle {
+	c := telemetry.Cycle{
+		Namespace: d.Cluster.Namespace, Cluster: d.Cluster.Name,
+		At: d.At, Failed: d.Err != "", RayFailed: rayFailed(d),
+		SeenToPatched: d.SeenToPatched,
+		State:         func() telemetry.State { return stateOf(d) },
+	}
+	if d.Stumbled {
+		return c
+	}
+	c.Took, c.Planned = d.Took, d.Planned
+	for _, a := range d.Actions {
+		c.Actions = append(c.Actions, actionOf(d, a))
+	}
+	if d.RayErr == "" {
+		c.IdleGPUs, c.Pods, c.Moments = idleGPUs(d.Snapshot), podsOf(d), momentsOf(d)
+	}
+	return c
+}
+
+// rayFailed reports whether the GCS was asked in this cycle and did not answer.
+func rayFailed(d *controller.Decision) bool {
+	return d.RayErr != "" && d.Mode != nodepool.Off && !d.Stumbled
+}
+
+// actionOf adds to an action that was carried out what it was and why.
+func actionOf(d *controller.Decision, a controller.Action) telemetry.Action {
+	measured := telemetry.Action{Kind: a.Kind, Result: a.Result, At: a.At, Took: max(a.Took, time.Duration(0))}
+	if a.Result != controller.ResultOK {
+		return measured
+	}
+	measured.Decision, measured.Reason = actionName(a), reasonOf(d, a)
+	if a.Kind == controller.ActionPatch && a.To > a.From {
+		measured.Grown = a.Group
+	}
+	return measured
+}
+
+// reasonOf is the code of why an action was taken: why its first pod leaves, else why the group has its size.
+func reasonOf(d *controller.Decision, a controller.Action) string {
+	if a.Kind == controller.ActionSync {
+		return "num_gpus"
+	}
+	for _, t := range d.Plan.Terminate {
+		if slices.Contains(a.Pods, t.Pod) {
+			return t.Reason
+		}
+	}
+	for _, g := range d.Plan.Groups {
+		if g.Name == a.Group && len(g.Reasons) > 0 {
+			return g.Reasons[0].Code
+		}
+	}
+	return "none"
+}
+
+// alive reports whether a node has joined Ray and stays.
+func alive(n *planner.Node) bool { return n.State == planner.Running || n.State == planner.Idle }
+
+// idleGPUs counts the GPUs of living workers that no task or actor holds.
+func idleGPUs(s planner.Snapshot) float64 {
+	var free raydemand.Amount
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; alive(n) {
+			free = free.Plus(n.Available[resourceGPU])
+		}
+	}
+	return free.Float()
+}
+
+// podsOf lists the pods on their way and those whose Ray node lives. Those that leave are neither.
+func podsOf(d *controller.Decision) iter.Seq[telemetry.Pod] {
+	return func(yield func(telemetry.Pod) bool) {
+		for i := range d.Snapshot.Nodes {
+			n := &d.Snapshot.Nodes[i]
+			if n.Expected || n.State == planner.Leaving {
+				continue
+			}
+			if !yield(telemetry.Pod{Name: n.Pod, Group: n.Group, Alive: alive(n)}) {
+				return
+			}
+		}
+	}
+}
+
+// momentsOf finds pods by name. Most cycles ask about none.
+func momentsOf(d *controller.Decision) func(string) (created, scheduled time.Time) {
+	var workers map[string]*nodepool.Worker
+	return func(pod string) (created, scheduled time.Time) {
+		if workers == nil {
+			workers = make(map[string]*nodepool.Worker, len(d.Kube.Workers))
+			for i := range d.Kube.Workers {
+				workers[d.Kube.Workers[i].Pod] = &d.Kube.Workers[i]
+			}
+		}
+		if w := workers[pod]; w != nil {
+			return w.CreatedAt, w.ScheduledAt
+		}
+		return time.Time{}, time.Time{}
+	}
+}

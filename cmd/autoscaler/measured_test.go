@@ -1,0 +1,128 @@
+package main
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/telemetry"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// functions are the parts of a cycle that are asked for later.
+var functions = cmpopts.IgnoreFields(telemetry.Cycle{}, "State", "Pods", "Moments")
+
+// busy is a decision about a cluster with an idle worker, one that leaves, one on its way and one that is only expected.
+func busy() *controller.Decision {
+	d := decision()
+	d.RayErr, d.Session, d.Planned = "", "session-1", time.Millisecond
+	d.SeenToPatched = 5 * time.Millisecond
+	gpus := func(total, free int64) (raydemand.Bundle, raydemand.Bundle) {
+		return raydemand.Bundle{"GPU": raydemand.Whole(total)}, raydemand.Bundle{"GPU": raydemand.Whole(free)}
+	}
+	node := func(pod string, state planner.NodeState, total, free int64) planner.Node {
+		n := planner.Node{Pod: pod, Group: "gpu", State: state}
+		n.Total, n.Available = gpus(total, free)
+		return n
+	}
+	d.Snapshot.Groups = []planner.Group{{Name: "gpu", CoolingSeconds: 30}}
+	d.Snapshot.Head = &planner.Node{Pod: "head", Group: "headgroup", State: planner.Running, Total: raydemand.Bundle{"CPU": raydemand.Whole(2)}}
+	d.Snapshot.Nodes = []planner.Node{
+		node("busy", planner.Running, 8, 3), node("idle", planner.Idle, 8, 8), node("going", planner.Leaving, 8, 8),
+		node("coming", planner.Pending, 8, 8), node("expected", planner.Pending, 8, 8),
+	}
+	d.Snapshot.Nodes[4].Expected = true
+	d.Kube.Workers = []nodepool.Worker{{Pod: "coming", CreatedAt: d.At.Add(-time.Minute), ScheduledAt: d.At.Add(-time.Second)}}
+	d.Plan.Groups[0].Reasons = []planner.Reason{{Code: planner.CodeLaunch}}
+	d.Plan.Terminate = []planner.Termination{{Pod: "a", Reason: "idle"}}
+	d.Plan.Summary = []planner.DemandSummary{
+		{Kind: planner.KindRequest, Resources: raydemand.Bundle{"GPU": raydemand.One / 2}, Asked: 5, Served: 2, Capped: 3},
+		{Kind: planner.KindGang, Gang: &raydemand.Gang{Bundles: []raydemand.Bundle{{"GPU": raydemand.One}, {"GPU": raydemand.One}}}, Asked: 1, Launching: 1},
+		{Kind: planner.KindRequestResources, Resources: raydemand.Bundle{"GPU": raydemand.One}, Asked: 4, Served: 3, CoolingDown: 1},
+	}
+	d.Actions = slices.Clone(d.Recent)
+	return d
+}
+
+func TestADecisionIsMeasured(t *testing.T) {
+	d := busy()
+	action := func(kind, result, decision, reason, grown string) telemetry.Action {
+		return telemetry.Action{At: d.At, Kind: kind, Result: result, Decision: decision, Reason: reason, Grown: grown}
+	}
+	want := telemetry.Cycle{
+		Namespace: "ml", Cluster: "llm", At: d.At, Took: 3 * time.Millisecond, Planned: time.Millisecond,
+		SeenToPatched: 5 * time.Millisecond, IdleGPUs: 11,
+		Actions: []telemetry.Action{
+			action("patch", "ok", "scale-up", "launch", "gpu"),
+			action("drain", "refused", "", "", ""),
+			action("patch", "ok", "scale-down", "idle", ""),
+			action("patch", "ok", "replace", "launch", ""),
+		},
+	}
+	got := measured(d)
+	if diff := cmp.Diff(want, got, functions); diff != "" {
+		t.Errorf("measured (-want +got):\n%s", diff)
+	}
+	var pods []telemetry.Pod
+	for p := range got.Pods {
+		pods = append(pods, p)
+	}
+	if diff := cmp.Diff([]telemetry.Pod{{Name: "busy", Group: "gpu", Alive: true}, {Name: "idle", Group: "gpu", Alive: true}, {Name: "coming", Group: "gpu"}}, pods); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+	if created, scheduled := got.Moments("coming"); !created.Equal(d.At.Add(-time.Minute)) || !scheduled.Equal(d.At.Add(-time.Second)) {
+		t.Errorf("coming was created at %v and scheduled at %v", created, scheduled)
+	}
+	if created, scheduled := got.Moments("unheard-of"); !created.IsZero() || !scheduled.IsZero() {
+		t.Errorf("a pod that nobody knows was created at %v and scheduled at %v", created, scheduled)
+	}
+}
+
+func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
+	d := busy()
+	d.NumGPUs = map[string]controller.GroupNumGPUs{}
+	two := raydemand.Whole(2)
+	numbers := controller.GroupNumGPUs{}
+	numbers.Derived, numbers.Mismatch = &two, true
+	d.NumGPUs["gpu"] = numbers
+	want := telemetry.State{
+		Managed: true, DataAge: 2*time.Second + 3*time.Millisecond,
+		Unmet:     map[string]int64{"capped": 6},
+		Demand:    map[string]map[string]float64{"GPU": {"served": 1, "capped": 1.5, "launching": 2}},
+		Requested: map[string]int64{"served": 3, "cooling_down": 1},
+		Groups: []telemetry.Group{{Name: "gpu", Current: 1, Desired: 2, Ready: 2, Max: 4, Cooldown: 30 * time.Second,
+			NumGPUs: map[string]float64{"derived": 2}, NumGPUsMismatch: true}},
+		Ray: telemetry.Ray{Session: "session-1",
+			Nodes:            map[string]telemetry.NodeCounts{"headgroup": {Active: 1}, "gpu": {Active: 2, Pending: 2, Failed: 1}},
+			ClusterResources: map[string]float64{"CPU": 2, "GPU": 16}, PendingResources: map[string]float64{"GPU": 16}},
+	}
+	if diff := cmp.Diff(want, measured(d).State()); diff != "" {
+		t.Errorf("state (-want +got):\n%s", diff)
+	}
+}
+
+func TestACycleThatSawNothingMeasuresNothingOfTheOneBefore(t *testing.T) {
+	d := busy()
+	d.Stumbled, d.Err, d.Actions, d.SeenToPatched = true, "observing: forbidden", nil, 0
+	if diff := cmp.Diff(telemetry.Cycle{Namespace: "ml", Cluster: "llm", At: d.At, Failed: true}, measured(d), functions); diff != "" {
+		t.Errorf("measured (-want +got):\n%s", diff)
+	}
+	if measured(d).Pods != nil {
+		t.Error("pods are told that nobody saw")
+	}
+	blind := busy()
+	blind.RayErr = "the head does not answer"
+	if c := measured(blind); !c.RayFailed || c.IdleGPUs != 0 || c.Pods != nil {
+		t.Errorf("without Ray %v GPUs idle, Ray failed: %v", c.IdleGPUs, c.RayFailed)
+	}
+	blind.Mode = nodepool.Off
+	if measured(blind).RayFailed {
+		t.Error("a GCS that nobody asked has failed")
+	}
+}

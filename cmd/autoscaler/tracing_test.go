@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+
+	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/simray"
+	"heliostat.dev/heliostat/internal/telemetry"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+)
+
+func TestOnlyCyclesThatDidSomethingOrFailedAreTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*controller.Decision)
+		want   bool
+	}{
+		"at rest":                   {func(*controller.Decision) {}, false},
+		"a patch":                   {func(d *controller.Decision) { d.Actions = d.Recent }, true},
+		"a patch that failed":       {func(d *controller.Decision) { d.Err = "patching RayCluster: timeout" }, true},
+		"a head that is silent":     {func(d *controller.Decision) { d.RayErr = "deadline exceeded" }, true},
+		"a head that nobody called": {func(d *controller.Decision) { d.RayErr, d.Mode = "mode is off", nodepool.Off }, false},
+	} {
+		d := decision()
+		d.RayErr = ""
+		c.change(d)
+		if got := worthTelling(d); got != c.want {
+			t.Errorf("%s: told %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestASpanTellsThePartsOfItsCycle(t *testing.T) {
+	d := busy()
+	d.Observed, d.Planned = time.Millisecond, 500*time.Microsecond
+	want := telemetry.Told{
+		At: d.At, Observed: time.Millisecond, Planned: 500 * time.Microsecond, Applied: 1500 * time.Microsecond, Mode: "managed",
+		Actions: []string{"patch-ok", "drain-refused", "patch-ok", "patch-ok"}, Reasons: []string{"idle", "launch"},
+	}
+	if diff := cmp.Diff(want, toldOf(d, d.At, d.At)); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	d.Stumbled, d.Err, d.Actions = true, "observing: forbidden", nil
+	begun := d.At.Add(time.Minute)
+	want = telemetry.Told{At: begun, Observed: time.Second, Mode: "managed", Err: "observing: forbidden"}
+	if diff := cmp.Diff(want, toldOf(d, begun, begun.Add(time.Second))); diff != "" {
+		t.Errorf("told of a cycle that saw nothing (-want +got):\n%s", diff)
+	}
+}
+
+// stillKube is one RayCluster that never changes, or cannot be read.
+type stillKube struct {
+	cluster nodepool.Cluster
+	err     error
+}
+
+func (k *stillKube) Cluster(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
+	return k.cluster, k.err
+}
+func (k *stillKube) Fresh(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
+	return k.cluster, k.err
+}
+func (k *stillKube) Leading() bool                                         { return true }
+func (k *stillKube) Apply(context.Context, nodepool.Change) (int64, error) { return 1, nil }
+func (k *stillKube) Event(nodepool.Cluster, bool, string, string)          {}
+func (k *stillKube) SyncNumGPUs(context.Context, nodepool.NumGPUsChange) (int64, error) {
+	return 1, nil
+}
+
+// atRest is a cluster of eight workers with a simulated head that answers over the true wire.
+func atRest(t testing.TB) (*stillKube, *simray.Head) {
+	t.Helper()
+	head, err := simray.Start(simray.Options{Head: simray.Node{Instance: "llm-head", Group: "headgroup"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(head.Close)
+	resources := raydemand.Bundle{"CPU": raydemand.Whole(8), "GPU": raydemand.Whole(1)}
+	cluster := nodepool.Cluster{
+		Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "uid-1", Generation: 1, ObservedGeneration: 1,
+		InTreeAutoscaling: true, IdleTimeout: time.Hour,
+		Head:   nodepool.Head{Pod: "llm-head", PodUID: "head-uid", IP: "127.0.0.1", Ready: true},
+		Groups: []nodepool.WorkerGroup{{Name: "gpu", Resources: resources, Replicas: 8, Min: 8, Max: 12, NumOfHosts: 1}},
+	}
+	for _, pod := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		cluster.Workers = append(cluster.Workers, nodepool.Worker{Pod: pod, UID: pod, Group: "gpu", Node: "node", Running: true, Ready: true})
+		head.AddNode(simray.Node{Instance: pod, Group: "gpu", Resources: resources})
+	}
+	return &stillKube{cluster: cluster}, head
+}
+
+func loopOf(t testing.TB, k *stillKube, head *simray.Head, config controller.Config) *controller.Controller {
+	t.Helper()
+	config.ReadsPerSecond = 1e6
+	loop, err := controller.New(k, func(context.Context, nodepool.Cluster) (controller.Ray, error) {
+		return gcs.Dial(gcs.Config{Address: head.Addr()})
+	}, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(loop.Close)
+	return loop
+}
+
+// toNobody starts telemetry with all that can be on, towards a collector that is not there.
+func toNobody(t testing.TB) *telemetry.Telemetry {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+listener.Addr().String())
+	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "100")
+	told, err := telemetry.Start(t.Context(), telemetry.Config{Registerer: prometheus.NewRegistry(), Getenv: os.Getenv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { told.Shutdown(context.Background()) })
+	return told
+}
+
+func TestWhatACycleLogsNamesItsTrace(t *testing.T) {
+	k, head := atRest(t)
+	k.err = errors.New("forbidden")
+	out := &records{}
+	loop := loopOf(t, k, head, controller.Config{Log: slog.New(out)})
+	traced(loop, toNobody(t).Tracer)(t.Context(), k.cluster.Key)
+	if len(out.traced) != 1 || !out.traced[0] {
+		t.Errorf("records with a trace: %v, want one", out.traced)
+	}
+}
+
+// BenchmarkTelemetryOfACycleAtRest tells by how much metrics and traces together lengthen a cycle at rest: both kinds of
+// cycle take turns, and their middle times are compared.
+func BenchmarkTelemetryOfACycleAtRest(b *testing.B) {
+	k, head := atRest(b)
+	told := toNobody(b)
+	plain := kube.Reconcile(loopOf(b, k, head, controller.Config{}).Cycle)
+	with := traced(loopOf(b, k, head, controller.Config{Published: func(d *controller.Decision) { told.Observe(measured(d)) }}), told.Tracer)
+	var without, telling []time.Duration
+	timed := func(cycle kube.Reconcile) time.Duration {
+		begun := time.Now()
+		cycle(b.Context(), k.cluster.Key)
+		return time.Since(begun)
+	}
+	for b.Loop() {
+		without, telling = append(without, timed(plain)), append(telling, timed(with))
+	}
+	slices.Sort(without)
+	slices.Sort(telling)
+	before, after := without[len(without)/2], telling[len(telling)/2]
+	b.ReportMetric(float64(before.Nanoseconds()), "ns/plain")
+	b.ReportMetric(float64(after.Nanoseconds()), "ns/told")
+	b.ReportMetric(100*(float64(after)/float64(before)-1), "%more")
+}
+
+// records notes of each record whether its context has a span that is sampled.
+type records struct{ traced []bool }
+
+func (r *records) Enabled(context.Context, slog.Level) bool { return true }
+func (r *records) WithAttrs([]slog.Attr) slog.Handler       { return r }
+func (r *records) WithGroup(string) slog.Handler            { return r }
+func (r *records) Handle(ctx context.Context, _ slog.Record) error {
+	r.traced = append(r.traced, trace.SpanContextFromContext(ctx).IsSampled())
+	return nil
+}

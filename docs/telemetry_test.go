@@ -1,0 +1,53 @@
+package docs
+
+import (
+	"go/ast"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// metricName is a name by which Prometheus knows an instrument.
+var metricName = regexp.MustCompile(`\b(?:heliostat|autoscaler)_[a-z_]+\b`)
+
+// instruments are the names of all instruments.
+func instruments(t *testing.T) []string {
+	t.Helper()
+	found := map[string]bool{}
+	for _, file := range goFiles(t, "internal/telemetry/instruments.go", false) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if literal, ok := n.(*ast.BasicLit); ok {
+				if text, err := strconv.Unquote(literal.Value); err == nil && metricName.FindString(text) == text && text != "" {
+					found[text] = true
+				}
+			}
+			return true
+		})
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func TestTelemetryListsEveryInstrumentAndNoOther(t *testing.T) {
+	listed := map[string]bool{}
+	for _, name := range metricName.FindAllString(read(t, "docs/reference/telemetry.md"), -1) {
+		listed[name] = true
+	}
+	if diff := cmp.Diff(instruments(t), slices.Sorted(maps.Keys(listed))); diff != "" {
+		t.Errorf("instruments (-source +docs):\n%s", diff)
+	}
+}
+
+func TestPagesNameNoInstrumentThatIsNotThere(t *testing.T) {
+	known := instruments(t)
+	for _, path := range []string{"README.md", "docs/running.md", "docs/reference/num-gpus.md"} {
+		for _, name := range metricName.FindAllString(read(t, path), -1) {
+			if !slices.Contains(known, name) {
+				t.Errorf("%s names %s, which is no instrument", path, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// health tells when exports begin to fail and when they work again, each once, and counts the failures.
+type health struct {
+	log *slog.Logger
+
+	mu      sync.Mutex // guards what follows
+	metrics *Metrics
+	failing map[string]bool
+	// last is the SDK's last complaint.
+	last string
+}
+
+func newHealth(log *slog.Logger) *health { return &health{log: log, failing: map[string]bool{}} }
+
+// count makes failures count from here on.
+func (h *health) count(metrics *Metrics) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.metrics = metrics
+}
+
+// exported takes in how an export ended.
+func (h *health) exported(signal string, err error) {
+	h.mu.Lock()
+	before := h.failing[signal]
+	h.failing[signal] = err != nil
+	metrics := h.metrics
+	h.mu.Unlock()
+	if err != nil && metrics != nil {
+		metrics.exportFailures.Add(context.Background(), 1, metrics.labelled("signal", signal))
+	}
+	switch {
+	case err != nil && !before:
+		h.log.Warn("the OTLP collector does not take what is exported; it is dropped and not told again", "signal", signal, "err", err)
+	case err == nil && before:
+		h.log.Info("the OTLP collector takes exports again", "signal", signal)
+	}
+}
+
+// complaint logs what the SDK complains about, when it is not what it said last.
+func (h *health) complaint(err error) {
+	h.mu.Lock()
+	again := h.last == err.Error()
+	h.last = err.Error()
+	h.mu.Unlock()
+	if !again {
+		h.log.Warn("telemetry", "err", err)
+	}
+}
+
+// watchedSpans and watchedMetrics hand what is exported on and tell health how it went. The error ends here: the SDK
+// would do no more than complain of it each time.
+type watchedSpans struct {
+	sdktrace.SpanExporter
+	health *health
+}
+
+func (w watchedSpans) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	w.health.exported("traces", w.SpanExporter.ExportSpans(ctx, spans))
+	return nil
+}
+
+type watchedMetrics struct {
+	sdkmetric.Exporter
+	health *health
+}
+
+func (w watchedMetrics) Export(ctx context.Context, metrics *metricdata.ResourceMetrics) error {
+	w.health.exported("metrics", w.Exporter.Export(ctx, metrics))
+	return nil
+}

@@ -1,0 +1,161 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// instruments are all that Heliostat measures: one list, exported to Prometheus and over OTLP under the same names
+// (docs/reference/telemetry.md). Names and labels are stable, since alerts and dashboards hold on to them.
+//
+// Instruments of events take values as they happen and have no label of a cluster. Those of a cluster's state are
+// observable: they are filled at a collection from the clusters that exist then, so a cluster that is gone has no series.
+type instruments struct {
+	events
+	states
+	raysOwn
+}
+
+// events happen; their labels are codes only.
+type events struct {
+	cycles         metric.Int64Counter
+	cycleSeconds   metric.Float64Histogram
+	plannerSeconds metric.Float64Histogram
+	actions        metric.Int64Counter
+	actionSeconds  metric.Float64Histogram
+	decisions      metric.Int64Counter
+	seenToPatched  metric.Float64Histogram
+	stageSeconds   metric.Float64Histogram
+	apiErrors      metric.Int64Counter
+	exportFailures metric.Int64Counter
+}
+
+// states are what is so now, of each cluster.
+type states struct {
+	managed       metric.Float64ObservableGauge
+	dataAge       metric.Float64ObservableGauge
+	gcsErrors     metric.Float64ObservableCounter
+	idleGPUHours  metric.Float64ObservableCounter
+	unmet         metric.Float64ObservableGauge
+	demand        metric.Float64ObservableGauge
+	requested     metric.Float64ObservableGauge
+	workers       metric.Float64ObservableGauge
+	cooldown      metric.Float64ObservableGauge
+	numGPUs       metric.Float64ObservableGauge
+	mismatch      metric.Float64ObservableGauge
+	clusters      metric.Float64ObservableGauge
+	droppedSeries metric.Float64ObservableGauge
+}
+
+// raysOwn repeat what Ray's autoscaler exports and Ray's dashboards draw, by Ray's names and labels
+// (docs/reference/facts.md#metrics-of-rays-autoscaler).
+type raysOwn struct {
+	activeNodes         metric.Float64ObservableGauge
+	pendingNodes        metric.Float64ObservableGauge
+	recentlyFailedNodes metric.Float64ObservableGauge
+	clusterResources    metric.Float64ObservableGauge
+	pendingResources    metric.Float64ObservableGauge
+}
+
+// Bounds of buckets in seconds. A cycle takes about a millisecond; a patch and the API server behind it some ten; a node of
+// a cloud minutes, and a large image on it as long again.
+var (
+	cycleBounds   = []float64{0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048, 8.192}
+	plannerBounds = []float64{0.0001, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.512, 2.048}
+	actionBounds  = []float64{0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096}
+	patchedBounds = []float64{0.002, 0.005, 0.0125, 0.03125, 0.078125, 0.1953125, 0.48828125, 1.220703125, 3.0517578125}
+	stageBounds   = []float64{0.01, 0.05, 0.25, 1, 2, 5, 10, 20, 45, 90, 180, 300, 600, 1200}
+)
+
+// newInstruments makes all of them.
+func newInstruments(meter metric.Meter) (*instruments, error) {
+	m := maker{meter: meter}
+	all := &instruments{
+		events: events{
+			cycles:         m.counter("heliostat_cycles_total", "{cycle}", "Cycles by result: ok or error."),
+			cycleSeconds:   m.histogram("heliostat_cycle_seconds", "How long a cycle took, calls included.", cycleBounds),
+			plannerSeconds: m.histogram("heliostat_planner_seconds", "How long the planner took to decide.", plannerBounds),
+			actions:        m.counter("heliostat_actions_total", "{action}", "Patches of RayClusters, drains of Ray nodes and failed reports, by result."),
+			actionSeconds:  m.histogram("heliostat_action_seconds", "How long a patch or drain took.", actionBounds),
+			decisions:      m.counter("heliostat_decisions_total", "{decision}", "Decisions carried out, by what was done and the code of its reason."),
+			seenToPatched:  m.histogram("heliostat_seen_to_patched_seconds", "From growth first wanted to replicas patched.", patchedBounds),
+			stageSeconds:   m.histogram("heliostat_stage_seconds", "How long each stage of a scale-up took: seen_to_patched, patched_to_scheduled, scheduled_to_alive, and seen_to_alive for all of them.", stageBounds),
+			apiErrors:      m.counter("heliostat_api_errors_total", "{error}", "Calls to the Kubernetes API that failed, by method and status code; code none without an answer."),
+			exportFailures: m.counter("heliostat_export_failures_total", "{export}", "Batches that the OTLP collector did not take, by signal."),
+		},
+		states: states{
+			managed:       m.gauge("heliostat_cluster_managed", "", "1 while Heliostat may write to the RayCluster."),
+			dataAge:       m.gauge("heliostat_data_age_seconds", "s", "Age of the Ray data that the last cycle used."),
+			gcsErrors:     m.total("heliostat_gcs_errors_total", "{error}", "Cycles in which the GCS did not answer."),
+			idleGPUHours:  m.total("heliostat_idle_gpu_hours_total", "h", "GPUs of living Ray workers that no task or actor held, times hours."),
+			unmet:         m.gauge("heliostat_unmet_demand", "{request}", "Requests and gangs that the last plan does not serve, by reason."),
+			demand:        m.gauge("heliostat_demand", "", "What tasks, actors and gangs wait for, by Ray resource and by state: served, waiting, launching or a reason why not."),
+			requested:     m.gauge("heliostat_requested_bundles", "{bundle}", "Bundles of request_resources by status: served, waiting, launching or a reason why not."),
+			workers:       m.gauge("heliostat_group_workers", "{pod}", "Pods of a worker group: current, desired, ready (alive in Ray), min and max."),
+			cooldown:      m.gauge("heliostat_group_cooldown_seconds", "s", "For how long a group that failed takes no launches yet; absent while it takes them."),
+			numGPUs:       m.gauge("heliostat_group_num_gpus", "{gpu}", "GPUs of one worker of a group: declared in the spec, derived for ray start, reported by the device plugin, announced by the newest Ray node (ray). Absent where not known."),
+			mismatch:      m.gauge("heliostat_group_num_gpus_mismatch", "", "1 while a new worker of the group announces another number of GPUs than the device plugin gives it."),
+			clusters:      m.gauge("heliostat_clusters", "{cluster}", "RayClusters that are looked after."),
+			droppedSeries: m.gauge("heliostat_dropped_series", "{series}", "Series of clusters that this collection left out because there are too many."),
+		},
+		raysOwn: raysOwn{
+			activeNodes:         m.gauge("autoscaler_active_nodes", "{node}", "Ray nodes that are alive, by node type."),
+			pendingNodes:        m.gauge("autoscaler_pending_nodes", "{node}", "Ray nodes on their way, by node type."),
+			recentlyFailedNodes: m.gauge("autoscaler_recently_failed_nodes", "{node}", "Ray nodes that are leaving, by node type."),
+			clusterResources:    m.gauge("autoscaler_cluster_resources", "", "Logical resources of the nodes that are alive."),
+			pendingResources:    m.gauge("autoscaler_pending_resources", "", "Logical resources of the nodes on their way."),
+		},
+	}
+	if err := errors.Join(m.errs...); err != nil {
+		return nil, fmt.Errorf("making instruments: %w", err)
+	}
+	return all, nil
+}
+
+// observables are the instruments that a collection fills.
+func (i *instruments) observables() []metric.Observable {
+	return []metric.Observable{
+		i.managed, i.dataAge, i.gcsErrors, i.idleGPUHours, i.unmet, i.demand, i.requested, i.workers, i.cooldown, i.numGPUs, i.mismatch,
+		i.clusters, i.droppedSeries,
+		i.activeNodes, i.pendingNodes, i.recentlyFailedNodes, i.clusterResources, i.pendingResources,
+	}
+}
+
+// maker makes instruments and keeps what went wrong.
+type maker struct {
+	meter metric.Meter
+	errs  []error
+}
+
+func (m *maker) counter(name, unit, help string) metric.Int64Counter {
+	made, err := m.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(help))
+	m.keep(err)
+	return made
+}
+
+func (m *maker) histogram(name, help string, bounds []float64) metric.Float64Histogram {
+	made, err := m.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(help), metric.WithExplicitBucketBoundaries(bounds...))
+	m.keep(err)
+	return made
+}
+
+func (m *maker) gauge(name, unit, help string) metric.Float64ObservableGauge {
+	made, err := m.meter.Float64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(help))
+	m.keep(err)
+	return made
+}
+
+// total is a counter that keeps its sum outside the instrument.
+func (m *maker) total(name, unit, help string) metric.Float64ObservableCounter {
+	made, err := m.meter.Float64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(help))
+	m.keep(err)
+	return made
+}
+
+func (m *maker) keep(err error) {
+	if err != nil {
+		m.errs = append(m.errs, err)
+	}
+}

@@ -1,0 +1,81 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// The protocols of OTLP that are spoken, as OTEL_EXPORTER_OTLP_PROTOCOL names them. HTTP is what OpenTelemetry wants without it.
+const (
+	overGRPC = "grpc"
+	overHTTP = "http/protobuf"
+)
+
+// exportOver says by which protocol a signal, TRACES or METRICS, is exported; "" when it is not. The exporters read all else
+// from the environment themselves: endpoint, headers, certificates, timeouts.
+func exportOver(signal string, getenv func(string) string) (string, error) {
+	set := func(suffix string) string {
+		return cmp.Or(getenv("OTEL_EXPORTER_OTLP_"+signal+"_"+suffix), getenv("OTEL_EXPORTER_OTLP_"+suffix))
+	}
+	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || set("ENDPOINT") == "" {
+		return "", nil
+	}
+	switch exporter := getenv("OTEL_" + signal + "_EXPORTER"); exporter {
+	case "", "otlp":
+	case "none":
+		return "", nil
+	default:
+		return "", fmt.Errorf("reading OTEL_%s_EXPORTER: %q is not known, want otlp or none", signal, exporter)
+	}
+	switch protocol := cmp.Or(set("PROTOCOL"), overHTTP); protocol {
+	case overGRPC, overHTTP:
+		return protocol, nil
+	default:
+		return "", fmt.Errorf("reading OTEL_EXPORTER_OTLP_PROTOCOL: %q is not spoken, want %s or %s", protocol, overGRPC, overHTTP)
+	}
+}
+
+// metricExporter returns nil where metrics are not exported.
+func metricExporter(ctx context.Context, getenv func(string) string) (sdkmetric.Exporter, error) {
+	protocol, err := exportOver("METRICS", getenv)
+	if protocol == "" {
+		return nil, err
+	}
+	var exporter sdkmetric.Exporter
+	if protocol == overGRPC {
+		exporter, err = otlpmetricgrpc.New(ctx)
+	} else {
+		exporter, err = otlpmetrichttp.New(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("setting up the export of metrics: %w", err)
+	}
+	return exporter, nil
+}
+
+// spanExporter returns nil where spans are not exported.
+func spanExporter(ctx context.Context, getenv func(string) string) (sdktrace.SpanExporter, error) {
+	protocol, err := exportOver("TRACES", getenv)
+	if protocol == "" {
+		return nil, err
+	}
+	var exporter sdktrace.SpanExporter
+	if protocol == overGRPC {
+		exporter, err = otlptracegrpc.New(ctx)
+	} else {
+		exporter, err = otlptracehttp.New(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("setting up the export of traces: %w", err)
+	}
+	return exporter, nil
+}

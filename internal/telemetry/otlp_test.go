@@ -1,0 +1,261 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	collectormetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	collectortrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// collector is an OTLP collector that keeps the names of what it receives.
+type collector struct {
+	collectortrace.UnimplementedTraceServiceServer
+
+	mu      sync.Mutex // guards what follows
+	spans   map[string]int
+	metrics map[string]int
+	service string
+	refuse  bool
+}
+
+func (c *collector) Export(_ context.Context, request *collectortrace.ExportTraceServiceRequest) (*collectortrace.ExportTraceServiceResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refuse {
+		return nil, status.Error(codes.InvalidArgument, "no")
+	}
+	for _, resource := range request.GetResourceSpans() {
+		for _, a := range resource.GetResource().GetAttributes() {
+			if a.GetKey() == "service.name" {
+				c.service = a.GetValue().GetStringValue()
+			}
+		}
+		for _, scope := range resource.GetScopeSpans() {
+			for _, span := range scope.GetSpans() {
+				c.spans[span.GetName()]++
+			}
+		}
+	}
+	return &collectortrace.ExportTraceServiceResponse{}, nil
+}
+
+// metricsService is the collector's other service, whose method has the same name.
+type metricsService struct {
+	collectormetrics.UnimplementedMetricsServiceServer
+	*collector
+}
+
+func (m metricsService) Export(_ context.Context, request *collectormetrics.ExportMetricsServiceRequest) (*collectormetrics.ExportMetricsServiceResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, resource := range request.GetResourceMetrics() {
+		for _, scope := range resource.GetScopeMetrics() {
+			for _, metric := range scope.GetMetrics() {
+				m.metrics[metric.GetName()]++
+			}
+		}
+	}
+	return &collectormetrics.ExportMetricsServiceResponse{}, nil
+}
+
+func newCollector() *collector {
+	return &collector{spans: map[string]int{}, metrics: map[string]int{}}
+}
+
+// overGRPCNow starts the collector and points the environment at it.
+func (c *collector) overGRPCNow(t *testing.T) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	collectortrace.RegisterTraceServiceServer(server, c)
+	collectormetrics.RegisterMetricsServiceServer(server, metricsService{collector: c})
+	go server.Serve(listener)
+	t.Cleanup(server.Stop)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+listener.Addr().String())
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+}
+
+// overHTTPNow does the same by the other protocol.
+func (c *collector) overHTTPNow(t *testing.T) {
+	t.Helper()
+	receive := func(request proto.Message, export func()) http.HandlerFunc {
+		return func(_ http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err == nil {
+				err = proto.Unmarshal(body, request)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			export()
+		}
+	}
+	mux := http.NewServeMux()
+	spans, metrics := &collectortrace.ExportTraceServiceRequest{}, &collectormetrics.ExportMetricsServiceRequest{}
+	mux.HandleFunc("POST /v1/traces", receive(spans, func() { c.Export(t.Context(), spans) }))
+	mux.HandleFunc("POST /v1/metrics", receive(metrics, func() { metricsService{collector: c}.Export(t.Context(), metrics) }))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+}
+
+// lines is a log that may be written from anywhere.
+type lines struct {
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(p)
+}
+
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.out.String(), text)
+}
+
+// exporting starts telemetry as the environment says.
+func exporting(t *testing.T) (*Telemetry, *lines) {
+	t.Helper()
+	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "200")
+	out := &lines{}
+	told, err := Start(t.Context(), Config{Getenv: os.Getenv, Version: "v1", Log: slog.New(slog.NewTextHandler(out, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return told, out
+}
+
+func tell(told *Telemetry) {
+	told.Observe(cycleWith(State{Managed: true}))
+	_, span := told.Begin(context.Background(), "ml", "llm", noon)
+	span.End(Told{At: noon, Observed: time.Second})
+}
+
+func TestACollectorReceivesMetricsAndSpans(t *testing.T) {
+	for name, begin := range map[string]func(*collector, *testing.T){"over gRPC": (*collector).overGRPCNow, "over HTTP": (*collector).overHTTPNow} {
+		t.Run(name, func(t *testing.T) {
+			c := newCollector()
+			begin(c, t)
+			told, out := exporting(t)
+			tell(told)
+			if err := told.Shutdown(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, span := range []string{"cycle", "observe", "plan", "apply"} {
+				if c.spans[span] != 1 {
+					t.Errorf("%d spans %s, want 1", c.spans[span], span)
+				}
+			}
+			for _, metric := range []string{"heliostat_cycles_total", "heliostat_cycle_seconds", "heliostat_cluster_managed"} {
+				if c.metrics[metric] != 1 {
+					t.Errorf("%s came %d times, want once", metric, c.metrics[metric])
+				}
+			}
+			if c.service != "heliostat" || out.count("collector") != 0 {
+				t.Errorf("service %q, log %q", c.service, out.out.String())
+			}
+		})
+	}
+}
+
+func TestADeadCollectorDelaysNothingFillsNoMemoryAndIsToldOnce(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+listener.Addr().String())
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+	told, out := exporting(t)
+	heap := func() uint64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	tell(told)
+	before, begun := heap(), time.Now()
+	const cycles = 20_000
+	for range cycles {
+		tell(told)
+	}
+	if each := time.Since(begun) / cycles; each > time.Millisecond {
+		t.Errorf("a cycle is told in %v, want far less than a cycle takes", each)
+	}
+	if grown := int64(heap()) - int64(before); grown > 8<<20 {
+		t.Errorf("%d spans that nobody takes hold %d KiB", 4*cycles, grown>>10)
+	}
+	if err := told.Shutdown(t.Context()); err != nil {
+		t.Errorf("ending: %v", err)
+	}
+	if got := out.count("does not take"); got != 2 {
+		t.Errorf("told %d times, want once for each signal: %s", got, out.out.String())
+	}
+}
+
+func TestACollectorThatComesBackIsToldToo(t *testing.T) {
+	out := &lines{}
+	h := newHealth(slog.New(slog.NewTextHandler(out, nil)))
+	failed := io.ErrUnexpectedEOF
+	for _, err := range []error{nil, failed, failed, nil, nil, failed} {
+		h.exported("traces", err)
+	}
+	h.exported("metrics", nil)
+	if bad, good := out.count("does not take"), out.count("takes exports again"); bad != 2 || good != 1 {
+		t.Errorf("told %d failures and %d recoveries, want 2 and 1", bad, good)
+	}
+	for range 3 {
+		h.complaint(failed)
+	}
+	if got := out.count("msg=telemetry"); got != 1 {
+		t.Errorf("the same complaint is logged %d times", got)
+	}
+}
+
+func TestTheEnvironmentSaysWhetherAndHowToExport(t *testing.T) {
+	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	for name, c := range map[string]struct {
+		env  map[string]string
+		want string
+		bad  bool
+	}{
+		"nothing is set":              {},
+		"an endpoint":                 {env: map[string]string{endpoint: "http://c"}, want: overHTTP},
+		"one for the other signal":    {env: map[string]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://c"}},
+		"one for this signal":         {env: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c"}, want: overHTTP},
+		"gRPC":                        {env: map[string]string{endpoint: "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, want: overGRPC},
+		"a protocol for this signal":  {env: map[string]string{endpoint: "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": overHTTP}, want: overHTTP},
+		"the SDK is disabled":         {env: map[string]string{endpoint: "http://c", "OTEL_SDK_DISABLED": "true"}},
+		"no exporter for this signal": {env: map[string]string{endpoint: "http://c", "OTEL_TRACES_EXPORTER": "none"}},
+		"a protocol that is unknown":  {env: map[string]string{endpoint: "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, bad: true},
+		"an exporter that is unknown": {env: map[string]string{endpoint: "http://c", "OTEL_TRACES_EXPORTER": "zipkin"}, bad: true},
+	} {
+		got, err := exportOver("TRACES", func(key string) string { return c.env[key] })
+		if got != c.want || (err != nil) != c.bad {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
+		}
+	}
+}
