@@ -131,20 +131,23 @@ func (a SliceAnswer) DifferFinding() (raydemand.Finding, bool) {
 	}, len(a.Differ) > 0
 }
 
-// SeesGPUs returns the nodes on which a pod of this shape could see cards that it did not ask for: it asks for none, its Ray container does not
-// hide them, and the node has some of NVIDIA's. Where the NVIDIA runtime is the default one, images that set NVIDIA_VISIBLE_DEVICES=all, as
-// CUDA's do, see every card of the node (NVIDIA device plugin, README). GKE's nodes do not have that runtime.
-func (g GPUReader) SeesGPUs(shape *PodShape, nodes []Node) []string {
+// SeesGPUs returns the first of the nodes, and how many there are, on which a pod of this shape could see cards that it did not ask for: it asks
+// for none, its Ray container does not hide them, and the node has some of NVIDIA's. Where the NVIDIA runtime is the default one, images that set
+// NVIDIA_VISIBLE_DEVICES=all, as CUDA's do, see every card of the node (NVIDIA device plugin, README). GKE's nodes do not have that runtime.
+func (g GPUReader) SeesGPUs(shape *PodShape, nodes []Node) (first string, count int) {
 	if shape.HidesGPUs || shape.Claims || len(g.wants(shape)) > 0 {
-		return nil
+		return "", 0
 	}
-	var names []string
 	for _, node := range shape.landing(nodes) {
-		if !onGKE(node) && g.of(node).hasNVIDIA() {
-			names = append(names, node.Name)
+		if node.Declared || onGKE(node) || !g.of(node).hasNVIDIA() {
+			continue
 		}
+		if count == 0 {
+			first = node.Name
+		}
+		count += 1 + node.Alike
 	}
-	return names
+	return first, count
 }
 
 func (n NodeGPUs) hasNVIDIA() bool {
@@ -157,11 +160,11 @@ func (n NodeGPUs) hasNVIDIA() bool {
 	return false
 }
 
-// VisibleFinding is about the nodes that SeesGPUs returned.
-func VisibleFinding(nodes []string) raydemand.Finding {
-	seen := nodes[0]
-	if len(nodes) > 1 {
-		seen += fmt.Sprintf(", one of %d nodes", len(nodes))
+// VisibleFinding is about the nodes that SeesGPUs found.
+func VisibleFinding(first string, count int) raydemand.Finding {
+	seen := first
+	if count > 1 {
+		seen += fmt.Sprintf(", one of %d nodes", count)
 	}
 	return raydemand.Finding{
 		Code: GPUsVisible, Severity: raydemand.Warning, Field: "NVIDIA_VISIBLE_DEVICES", Seen: seen,

@@ -191,14 +191,16 @@ func (k gpuKind) String() string {
 
 // countOf counts nodes, and apart from them the pools without a node of which only their declaration tells.
 func countOf(nodes []*Node) string {
-	declared := 0
+	declared, n := 0, 0
 	for _, node := range nodes {
 		if node.Declared {
 			declared++
+			continue
 		}
+		n += 1 + node.Alike
 	}
 	var parts []string
-	if n := len(nodes) - declared; n > 0 {
+	if n > 0 {
 		parts = append(parts, plural(n, "node"))
 	}
 	if declared > 0 {

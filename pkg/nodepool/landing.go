@@ -53,7 +53,7 @@ func (l *Landing) add(node *Node) {
 		l.Pools = append(l.Pools, node.Name)
 		return
 	}
-	l.Nodes++
+	l.Nodes += 1 + node.Alike
 }
 
 // missKind is one way in which a node cannot take a pod.
@@ -166,10 +166,18 @@ func (p *PodShape) why(nodes []Node, closest *Node, nearest []miss) string {
 	if closest.Declared {
 		text = "pool " + closest.Name + ", as it is declared, " + strings.Join(words, " and ")
 	}
-	if len(nodes) > 1 {
-		text = fmt.Sprintf("the nearest of %d nodes: %s", len(nodes), text)
+	if n := countAll(nodes); n > 1 {
+		text = fmt.Sprintf("the nearest of %d nodes: %s", n, text)
 	}
 	return text
+}
+
+func countAll(nodes []Node) int {
+	n := len(nodes)
+	for i := range nodes {
+		n += nodes[i].Alike
+	}
+	return n
 }
 
 // unannounced tells the requests that no node has at all, which no change of labels or taints would help.

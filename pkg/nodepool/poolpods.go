@@ -30,7 +30,7 @@ func (p *PodShape) PoolPods(rooms []PoolRoom, places []Node) []PoolPods {
 		n := p.PodsOn(place)
 		count.known, count.perNode = true, max(count.perNode, n)
 		if len(misses) == 0 && !place.Declared {
-			count.holds += n
+			count.holds += product(n, 1+int64(place.Alike))
 		}
 	}
 	var list []PoolPods

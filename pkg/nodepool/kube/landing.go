@@ -38,7 +38,13 @@ type landed struct {
 	// pools are what each group could have in each pool, Bound left open.
 	pools [][]nodepool.PoolPods
 	// visible are the nodes on which each group's pods could see GPUs that they did not ask for.
-	visible [][]string
+	visible []visibleOn
+}
+
+// visibleOn is the first of some nodes, and how many there are.
+type visibleOn struct {
+	first string
+	count int
 }
 
 func newLandings() landings { return landings{byKey: map[nodepool.ClusterKey]landed{}} }
@@ -51,13 +57,15 @@ func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) landed {
 		return known
 	}
 	now := landed{uid: cluster.UID, generation: cluster.Generation, view: view}
-	places := slices.Concat(view.nodes, view.declared)
 	for i := range cluster.Groups {
-		now.list = append(now.list, cluster.Groups[i].Pod.Land(places))
-		now.gpus = append(now.gpus, l.reader.Reported(&cluster.Groups[i], places))
-		now.slices = append(now.slices, l.reader.SlicesOf(&cluster.Groups[i].Pod, places))
-		now.visible = append(now.visible, l.reader.SeesGPUs(&cluster.Groups[i].Pod, view.nodes))
-		now.pools = append(now.pools, cluster.Groups[i].Pod.PoolPods(view.rooms, places))
+		group := &cluster.Groups[i]
+		places := view.places.For(&group.Pod)
+		now.list = append(now.list, group.Pod.Land(places))
+		now.gpus = append(now.gpus, l.reader.Reported(group, places))
+		now.slices = append(now.slices, l.reader.SlicesOf(&group.Pod, places))
+		now.pools = append(now.pools, group.Pod.PoolPods(view.rooms, places))
+		first, count := l.reader.SeesGPUs(&group.Pod, places)
+		now.visible = append(now.visible, visibleOn{first, count})
 	}
 	l.byKey[cluster.Key] = now
 	return now
@@ -71,10 +79,12 @@ func (l *landings) drop(key nodepool.ClusterKey) {
 
 // addTo tells a cluster that was just read what the nodes say about it. Without a view it says nothing.
 func (n *nodes) addTo(cluster *nodepool.Cluster) {
-	for i := range cluster.Groups {
-		cluster.Groups[i].Slices = n.landings.reader.SlicesOf(&cluster.Groups[i].Pod, nil)
-	}
 	view := n.view.Load()
+	if view == nil || !view.known {
+		for i := range cluster.Groups {
+			cluster.Groups[i].Slices = n.landings.reader.SlicesOf(&cluster.Groups[i].Pod, nil)
+		}
+	}
 	if view == nil {
 		return
 	}
@@ -93,32 +103,9 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 			reportSlices(report, group, known.visible[i])
 			group.PoolPods = slices.Clone(known.pools[i])
 		}
-		countBound(cluster, view)
-		reportLost(report, cluster, view)
+		lookAtWorkers(report, cluster, view)
 	}
 	cluster.Findings = append(cluster.Findings, report.list...)
-}
-
-// countBound counts each group's pods on the nodes of each pool. On a node that takes no pod now, for it is cordoned or not ready, they are what it holds.
-func countBound(cluster *nodepool.Cluster, view *nodeView) {
-	for _, w := range cluster.Workers {
-		if w.Node == "" || w.Failed || w.Terminating {
-			continue
-		}
-		node, there := view.find(w.Node)
-		group, known := cluster.Group(w.Group)
-		if !there || !known {
-			continue
-		}
-		for i := range group.PoolPods {
-			if pods := &group.PoolPods[i]; pods.Pool == node.Pool {
-				pods.Bound++
-				if node.Unschedulable || !node.Ready {
-					pods.Holds++
-				}
-			}
-		}
-	}
 }
 
 // reportLanding tells that no node could hold the group's pods. It is no more than a hint: a node autoscaler may add one.
@@ -132,14 +119,14 @@ func reportLanding(report *findings, group *nodepool.WorkerGroup) {
 }
 
 // reportSlices tells where the nodes make different things of a resource, and where pods could see GPUs that are not theirs.
-func reportSlices(report *findings, group *nodepool.WorkerGroup, visible []string) {
+func reportSlices(report *findings, group *nodepool.WorkerGroup, visible visibleOn) {
 	for _, slice := range group.Slices {
 		if finding, differ := slice.DifferFinding(); differ {
 			reportGPUs(report, group, finding)
 		}
 	}
-	if len(visible) > 0 && group.Max > 0 && !group.Suspended {
-		reportGPUs(report, group, nodepool.VisibleFinding(visible))
+	if visible.count > 0 && group.Max > 0 && !group.Suspended {
+		reportGPUs(report, group, nodepool.VisibleFinding(visible.first, visible.count))
 	}
 }
 
@@ -150,25 +137,49 @@ func reportGPUs(report *findings, group *nodepool.WorkerGroup, list ...raydemand
 	}
 }
 
-// reportLost tells which workers stand on a node that is gone or not ready. Those that are being deleted are told too:
-// without its kubelet a pod does not end.
-func reportLost(report *findings, cluster *nodepool.Cluster, view *nodeView) {
-	for _, w := range cluster.Workers {
+// lookAtWorkers tells which workers stand on a node that is gone or not ready, and counts each group's pods on the nodes of each pool.
+func lookAtWorkers(report *findings, cluster *nodepool.Cluster, view *nodeView) {
+	groups := make(map[string]*nodepool.WorkerGroup, len(cluster.Groups))
+	for i := range cluster.Groups {
+		groups[cluster.Groups[i].Name] = &cluster.Groups[i]
+	}
+	for i := range cluster.Workers {
+		w := &cluster.Workers[i]
 		if w.Node == "" || w.Failed {
 			continue
 		}
-		state := "is gone"
-		if node, there := view.find(w.Node); there {
-			if node.Ready {
-				continue
-			}
-			state = "is not ready"
+		node, there := view.find(w.Node)
+		if !there || !node.Ready {
+			report.list = append(report.list, lost(cluster.Key, w, there))
 		}
-		report.list = append(report.list, raydemand.Finding{
-			Code: WorkerNodeLost, Severity: raydemand.Warning, Object: "Pod " + cluster.Key.Namespace + "/" + w.Pod,
-			Field: "spec.nodeName", Seen: w.Node,
-			Why: fmt.Sprintf("the node %s, so the worker of group %s may be lost with its work, and its pod cannot end by itself", state, w.Group),
-			Fix: "look at the node; delete its Node object if it will not come back, and Kubernetes removes its pods",
-		})
+		if group := groups[w.Group]; there && group != nil && !w.Terminating {
+			countBound(group, node)
+		}
+	}
+}
+
+// countBound counts a pod on a node. On one that takes no pod now, for it is cordoned or not ready, it is what the node holds.
+func countBound(group *nodepool.WorkerGroup, node *nodepool.Node) {
+	for i := range group.PoolPods {
+		if pods := &group.PoolPods[i]; pods.Pool == node.Pool {
+			pods.Bound++
+			if node.Unschedulable || !node.Ready {
+				pods.Holds++
+			}
+		}
+	}
+}
+
+// lost tells of a worker on a node that is gone or not ready. One that is being deleted is told too: without its kubelet a pod does not end.
+func lost(key nodepool.ClusterKey, w *nodepool.Worker, there bool) raydemand.Finding {
+	state := "is gone"
+	if there {
+		state = "is not ready"
+	}
+	return raydemand.Finding{
+		Code: WorkerNodeLost, Severity: raydemand.Warning, Object: "Pod " + key.Namespace + "/" + w.Pod,
+		Field: "spec.nodeName", Seen: w.Node,
+		Why: fmt.Sprintf("the node %s, so the worker of group %s may be lost with its work, and its pod cannot end by itself", state, w.Group),
+		Fix: "look at the node; delete its Node object if it will not come back, and Kubernetes removes its pods",
 	}
 }

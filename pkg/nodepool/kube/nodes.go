@@ -33,7 +33,7 @@ type nodes struct {
 
 	mu sync.Mutex
 	// Guarded by mu. byName is nil until a list was read, and again after the right to read one was lost.
-	byName    map[string]nodepool.Node
+	byName    map[string]keptNode
 	forbidden bool
 	ceilings  []nodepool.Ceiling
 
@@ -44,13 +44,21 @@ type nodes struct {
 	landings landings
 }
 
+// keptNode is a node with its kind, which takes longer to tell than all else.
+type keptNode struct {
+	nodepool.Node
+	kind nodepool.NodeKind
+}
+
+func kept(node nodepool.Node) keptNode { return keptNode{node, nodepool.KindOf(&node)} }
+
 // nodeView is what was known at one moment; nobody changes it.
 type nodeView struct {
 	// nodes is sorted by name; it says nothing unless known.
 	nodes []nodepool.Node
 	known bool
-	// declared are shapes of pools that could get a node.
-	declared []nodepool.Node
+	// places are the nodes by lots, and the shapes of pools that could get one; nil unless known.
+	places *nodepool.Lots
 	// rooms are all pools, and what they may still add.
 	rooms []nodepool.PoolRoom
 	// forbidden: this process may not read nodes.
@@ -105,20 +113,30 @@ func (n *nodes) publish(ctx context.Context) {
 			return
 		case <-n.dirty:
 		}
-		n.mu.Lock()
-		view := &nodeView{known: n.byName != nil, forbidden: n.forbidden, declared: n.declared}
-		view.nodes = slices.SortedFunc(maps.Values(n.byName), func(a, b nodepool.Node) int { return strings.Compare(a.Name, b.Name) })
-		ceilings := n.ceilings
-		n.mu.Unlock()
-		if view.known {
-			view.rooms = nodepool.PoolRooms(view.nodes, n.pools, ceilings)
-		}
-		n.view.Store(view)
+		n.view.Store(n.viewNow())
 		n.changed()
 		if !sleep(ctx, nodesPause) {
 			return
 		}
 	}
+}
+
+// viewNow is what is known now. It walks all nodes, once for all RayClusters.
+func (n *nodes) viewNow() *nodeView {
+	n.mu.Lock()
+	known, forbidden, ceilings := n.byName != nil, n.forbidden, n.ceilings
+	sorted := slices.SortedFunc(maps.Values(n.byName), func(a, b keptNode) int { return strings.Compare(a.Name, b.Name) })
+	n.mu.Unlock()
+	if !known {
+		return &nodeView{forbidden: forbidden}
+	}
+	view := &nodeView{known: true, nodes: make([]nodepool.Node, len(sorted))}
+	for i := range sorted {
+		view.nodes[i] = sorted[i].Node
+	}
+	view.places = nodepool.LotsOf(view.nodes, func(i int) nodepool.NodeKind { return sorted[i].kind }, n.declared)
+	view.rooms = nodepool.PoolRooms(view.nodes, n.pools, ceilings)
+	return view
 }
 
 func (n *nodes) touch() {
@@ -145,13 +163,13 @@ func (n *nodes) Update(object any) error {
 	now := nodeBy(n.landings.reader, node)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if before, known := n.byName[now.Name]; known && before.Equal(now) {
+	if before, known := n.byName[now.Name]; known && before.Node.Equal(now) {
 		return nil
 	}
 	if n.byName == nil {
-		n.byName = map[string]nodepool.Node{}
+		n.byName = map[string]keptNode{}
 	}
-	n.byName[now.Name] = now
+	n.byName[now.Name] = kept(now)
 	n.touch()
 	return nil
 }
@@ -173,15 +191,15 @@ func (n *nodes) Delete(object any) error {
 
 // Replace takes a whole list, the first one or the one after a broken watch.
 func (n *nodes) Replace(list []any, _ string) error {
-	fresh := make(map[string]nodepool.Node, len(list))
+	fresh := make(map[string]keptNode, len(list))
 	for _, object := range list {
 		if node, ok := object.(*corev1.Node); ok {
-			fresh[node.Name] = nodeBy(n.landings.reader, node)
+			fresh[node.Name] = kept(nodeBy(n.landings.reader, node))
 		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.byName != nil && maps.EqualFunc(n.byName, fresh, nodepool.Node.Equal) {
+	if n.byName != nil && maps.EqualFunc(n.byName, fresh, func(a, b keptNode) bool { return a.Node.Equal(b.Node) }) {
 		return nil
 	}
 	n.byName, n.forbidden = fresh, false

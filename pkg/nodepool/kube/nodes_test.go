@@ -177,9 +177,9 @@ func TestFindingsTellWhatTheNodesMean(t *testing.T) {
 	if len(untouched.Findings) > 0 {
 		t.Errorf("findings %v before nodes are known", untouched.Findings)
 	}
-	n.view.Store(&nodeView{known: true, nodes: []nodepool.Node{
+	n.view.Store(viewOf([]nodepool.Node{
 		nodeOf(kubeNode("a", "4", corev1.ConditionTrue)), nodeOf(kubeNode("b", "4", corev1.ConditionUnknown)),
-	}})
+	}))
 	n.addTo(&cluster)
 	if got := cluster.Groups[0].Landing; got.Nodes != 1 || got.Why != "" {
 		t.Errorf("group one: %+v, want one node", got)
@@ -208,17 +208,23 @@ func TestLandingsFollowTheSpecAndTheNodes(t *testing.T) {
 		n.addTo(&cluster)
 		return cluster.Groups[0].Landing.Nodes
 	}
-	n.view.Store(&nodeView{known: true, nodes: []nodepool.Node{nodeOf(kubeNode("a", "4", corev1.ConditionTrue))}})
+	n.view.Store(viewOf([]nodepool.Node{nodeOf(kubeNode("a", "4", corev1.ConditionTrue))}))
 	if read(1, 8) != 0 {
 		t.Error("8 GPUs land on a node of 4")
 	}
 	if read(2, 4) != 1 {
 		t.Error("a new spec is judged by the old one")
 	}
-	n.view.Store(&nodeView{known: true})
+	n.view.Store(viewOf(nil))
 	if read(2, 4) != 0 {
 		t.Error("a node that is gone still counts")
 	}
+}
+
+// viewOf is a view of these nodes, in the order of their names, and of declared shapes.
+func viewOf(nodes []nodepool.Node, declared ...nodepool.Node) *nodeView {
+	kind := func(i int) nodepool.NodeKind { return nodepool.KindOf(&nodes[i]) }
+	return &nodeView{known: true, nodes: nodes, places: nodepool.LotsOf(nodes, kind, declared)}
 }
 
 func amountsOf(gpus string) corev1.ResourceList {
@@ -245,7 +251,7 @@ func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
 	if got := read(); len(got.Groups[0].Slices) != 1 || got.Groups[0].Slices[0].Kind != gpuinfo.UnknownKind || got.Groups[1].Slices != nil {
 		t.Errorf("before nodes are known: %+v, %+v", got.Groups[0].Slices, got.Groups[1].Slices)
 	}
-	n.view.Store(&nodeView{known: true, nodes: []nodepool.Node{nodeOf(whole), nodeOf(shares)}})
+	n.view.Store(viewOf([]nodepool.Node{nodeOf(whole), nodeOf(shares)}))
 	got := read()
 	if slice := got.Groups[0].Slices[0]; slice.Kind != gpuinfo.TimeSliced || slice.Isolation != gpuinfo.NoIsolation || slice.MemoryMiB != nil {
 		t.Errorf("the least of whole and shared cards is %+v", slice)
@@ -285,7 +291,7 @@ func TestTheDeclaredShapeOfAPoolWithoutNodesIsAPlaceToLand(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
-	n.view.Store(&nodeView{known: true, declared: config.Shapes(nodepool.GPUReader{})})
+	n.view.Store(viewOf(nil, config.Shapes(nodepool.GPUReader{})...))
 	cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{
 		{Index: 0, Name: "small", Max: 1, Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/mig-1g.5gb": raydemand.One}}},
 		{Index: 1, Name: "large", Max: 1, Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/mig-3g.20gb": raydemand.One}}},

@@ -162,7 +162,7 @@ func TestWhatIsReportedCountsPoolsWithoutANode(t *testing.T) {
 	pool := nodepool.Node{Name: "slices", Ready: true, Declared: true, Allocatable: nodepool.Quantities{
 		"cpu": raydemand.Whole(16), "memory": raydemand.Whole(64 << 30), "nvidia.com/mig-1g.10gb": raydemand.Whole(7)}}
 	known := newLandings()
-	got := known.of(&cluster, &nodeView{known: true, declared: []nodepool.Node{pool}}).gpus[0]
+	got := known.of(&cluster, viewOf(nil, pool)).gpus[0]
 	if got.Value == nil || *got.Value != raydemand.One || !strings.Contains(got.Source, "1 declared pool") {
 		t.Errorf("reported %v from %q, want 1 from the pool", got.Value, got.Source)
 	}

@@ -1,0 +1,88 @@
+package kube
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// largeFleet is 10,000 nodes in 20 pools, half of them with GPUs, and a cluster with 50 groups, each for one of the pools, and 1,000 workers.
+func largeFleet() (*nodes, nodepool.Cluster) {
+	const count, pools, groups, workers = 10_000, 20, 50, 1_000
+	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
+	n.byName = make(map[string]keptNode, count)
+	most := int64(count)
+	for i := range count {
+		pool := i % pools
+		node := kubeNode(fmt.Sprintf("node-%05d", i), "8", corev1.ConditionTrue)
+		node.Labels = map[string]string{
+			"kubernetes.azure.com/agentpool": fmt.Sprintf("pool%d", pool), "kubernetes.io/hostname": node.Name, "kubernetes.io/arch": "amd64",
+			"topology.kubernetes.io/zone": fmt.Sprint(i % 3), "node.kubernetes.io/instance-type": "Standard_ND96asr_v4",
+		}
+		if pool%2 == 0 {
+			node.Labels["nvidia.com/gpu.product"], node.Labels["nvidia.com/gpu.count"] = "NVIDIA-A100-SXM4-40GB", "8"
+		} else {
+			delete(node.Status.Allocatable, "nvidia.com/gpu")
+		}
+		node.Status.Allocatable["cpu"], node.Status.Allocatable["memory"] = resource.MustParse("96"), resource.MustParse("880Gi")
+		n.byName[node.Name] = kept(nodeOf(node))
+	}
+	for pool := range pools {
+		n.ceilings = append(n.ceilings, nodepool.Ceiling{Group: fmt.Sprintf("aks-pool%d-1-vmss", pool), MaxNodes: &most, Source: clusterAutoscaler})
+	}
+	cluster := nodepool.Cluster{Key: llm, UID: "u", Generation: 1}
+	for i := range groups {
+		shape := nodepool.PodShape{
+			Requests: nodepool.Quantities{"cpu": raydemand.Whole(4), "memory": raydemand.Whole(16 << 30)},
+			Selector: map[string]string{"kubernetes.azure.com/agentpool": fmt.Sprintf("pool%d", i%pools)},
+		}
+		if i%2 == 0 {
+			shape.Requests["nvidia.com/gpu"] = raydemand.One
+		}
+		cluster.Groups = append(cluster.Groups, nodepool.WorkerGroup{Index: i, Name: fmt.Sprint(i), Max: 100, Pod: shape, GPUs: nodepool.GPUSpec{Limits: shape.Requests}})
+	}
+	for i := range workers {
+		cluster.Workers = append(cluster.Workers, nodepool.Worker{Pod: fmt.Sprint(i), Group: fmt.Sprint(i % groups), Node: fmt.Sprintf("node-%05d", i)})
+	}
+	return n, cluster
+}
+
+// BenchmarkAddNodes is what nodes cost: in a cycle in which none has changed, in one after a node has changed, and the making of the view itself,
+// once for all RayClusters.
+func BenchmarkAddNodes(b *testing.B) {
+	n, cluster := largeFleet()
+	read := func() {
+		now := cluster
+		now.Groups = append([]nodepool.WorkerGroup(nil), cluster.Groups...)
+		n.addTo(&now)
+	}
+	b.Run("nothing changed", func(b *testing.B) {
+		n.view.Store(n.viewNow())
+		read()
+		b.ReportAllocs()
+		for b.Loop() {
+			read()
+		}
+	})
+	b.Run("a node changed", func(b *testing.B) {
+		view := n.viewNow()
+		b.ReportAllocs()
+		for b.Loop() {
+			again := *view
+			n.view.Store(&again)
+			read()
+		}
+	})
+	b.Run("view", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			n.viewNow()
+		}
+	})
+}
