@@ -93,6 +93,7 @@ func headNode(s sight) *planner.Node {
 // complete adds what the RayCluster does not say of a group: what its nodes show, and why it takes no launches.
 func (s sight) complete(group *planner.Group, g nodepool.WorkerGroup) {
 	group.Resources = s.shapes.of(g)
+	group.Slice = planner.SliceOf(g, group.Resources[raydemand.GPU])
 	if group.Closed == "" && s.cluster.Refused {
 		group.Closed = "the operator refuses the RayCluster's spec; see findings"
 	}

@@ -1,9 +1,11 @@
 package planner
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -47,7 +49,46 @@ func exportableGroup(g Group) Group {
 		g.IdleTimeoutSeconds = within(*g.IdleTimeoutSeconds)
 	}
 	g.Resources = exportableBundle(g.Resources, raydemand.MaxAmount)
+	g.Slice = exportableSlice(g.Slice)
+	g.Pools = slices.Clone(g.Pools)
+	for i := range g.Pools {
+		pool := &g.Pools[i]
+		pool.Units = min(max(pool.Units, 0), math.MaxInt32)
+		pool.MaxPods = withinCount(pool.MaxPods, maxCount)
+	}
 	return g
+}
+
+func withinCount(n *int64, most int64) *int64 {
+	if n == nil {
+		return nil
+	}
+	bounded := min(max(*n, 0), most)
+	return &bounded
+}
+
+// exportableSlice leaves out the product where it is not known to have the profile: then one of the two was misread.
+func exportableSlice(s *Slice) *Slice {
+	if s == nil {
+		return nil
+	}
+	made := *s
+	made.MemoryMiB, made.Blocks = withinCount(s.MemoryMiB, mostSliceMiB), withinCount(s.Blocks, maxCount)
+	if s.ComputeFraction != nil {
+		part := min(max(*s.ComputeFraction, 0), 1)
+		made.ComputeFraction = &part
+	}
+	made.Kind, made.Isolation = cmp.Or(s.Kind, gpuinfo.UnknownKind), cmp.Or(s.Isolation, gpuinfo.UnknownIsolation)
+	if made.Profile != "" {
+		profile, err := gpuinfo.ParseProfile(made.Profile)
+		switch product, known := gpuinfo.ProductOf(made.Product); {
+		case err != nil:
+			made.Profile = ""
+		case known && !product.Has(profile):
+			made.Product = ""
+		}
+	}
+	return &made
 }
 
 func exportableRequests(requests []raydemand.Request) []raydemand.Request {

@@ -65,13 +65,12 @@ func (in input) slice() *Slice {
 		field("isolation").fail("hardware, limit, none or unknown")
 	}
 	if s.Profile != "" {
-		if _, err := gpuinfo.ParseProfile(s.Profile); err != nil {
+		profile, err := gpuinfo.ParseProfile(s.Profile)
+		if err != nil {
 			field("profile").fail("a MIG profile such as 1g.10gb")
 		}
-		if product, known := gpuinfo.ProductOf(s.Product); known {
-			if _, has := product.Profile(s.Profile); !has {
-				field("profile").fail("a profile that " + product.Name + " has: " + strings.Join(plainProfiles(product), ", "))
-			}
+		if product, known := gpuinfo.ProductOf(s.Product); known && !product.Has(profile) {
+			field("profile").fail("a profile that " + product.Name + " has: " + strings.Join(plainProfiles(product), ", "))
 		}
 	}
 	return s

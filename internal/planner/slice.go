@@ -201,39 +201,58 @@ func wishes(s *Snapshot) bool {
 	return false
 }
 
+// shortfall is in what a slice is not enough.
+type shortfall uint8
+
+const (
+	enough shortfall = iota
+	tooOpen
+	tooLittleMemory
+	tooLittleCompute
+)
+
 // allows reports whether a GPU of this slice gives what is needed; nil is one of which nothing is known.
-func (n sliceNeed) allows(s *Slice) bool {
-	_, missed := n.miss(s)
-	return !missed
+func (n sliceNeed) allows(s *Slice) bool { return n.gpu == 0 || n.shortfall(s) == enough }
+
+// shortfall looks at isolation, memory and compute in this order. What is not known is not enough.
+func (n sliceNeed) shortfall(s *Slice) shortfall {
+	if s == nil {
+		s = &Slice{}
+	}
+	const rounding = 1e-9
+	switch {
+	case demanding(n.isolation) && !n.isolation.Allows(s.Isolation):
+		return tooOpen
+	case n.memory > 0 && (s.MemoryMiB == nil || n.share(*s.MemoryMiB<<20) < n.memory):
+		return tooLittleMemory
+	case n.compute > 0 && (s.ComputeFraction == nil || *s.ComputeFraction*n.gpu.Float()+rounding < n.compute):
+		return tooLittleCompute
+	}
+	return enough
 }
 
-// miss says in what a slice falls short: isolation, memory and compute in this order.
+// miss says in what a slice falls short.
 func (n sliceNeed) miss(s *Slice) (Reason, bool) {
-	if n.gpu == 0 {
+	if n.allows(s) {
 		return Reason{}, false
 	}
 	if s == nil {
 		s = &Slice{}
 	}
-	if demanding(n.isolation) && !n.isolation.Allows(s.Isolation) {
+	switch n.shortfall(s) {
+	case tooOpen:
 		return n.isolationMiss(s), true
-	}
-	switch {
-	case n.memory == 0:
-	case s.MemoryMiB == nil:
-		return Reason{CodeSliceUnknown, fmt.Sprintf("the memory of its %s is not known, needs %s", s.name(), memoryText(n.memory))}, true
-	case n.share(*s.MemoryMiB<<20) < n.memory:
+	case tooLittleMemory:
+		if s.MemoryMiB == nil {
+			return Reason{CodeSliceUnknown, fmt.Sprintf("the memory of its %s is not known, needs %s", s.name(), memoryText(n.memory))}, true
+		}
 		return Reason{CodeSliceTooSmall, fmt.Sprintf("%s%s has %s, needs %s", n.partOf(), s.name(), memoryText(n.share(*s.MemoryMiB<<20)), memoryText(n.memory))}, true
 	}
-	const rounding = 1e-9
-	switch {
-	case n.compute == 0:
-	case s.ComputeFraction == nil:
+	if s.ComputeFraction == nil {
 		return Reason{CodeSliceUnknown, fmt.Sprintf("the compute of its %s is not known, needs %s of a card", s.name(), fraction(n.compute))}, true
-	case *s.ComputeFraction*n.gpu.Float()+rounding < n.compute:
-		return Reason{CodeSliceTooSmall, fmt.Sprintf("%s%s has %s of a card's compute, needs %s", n.partOf(), s.name(), fraction(*s.ComputeFraction*n.gpu.Float()), fraction(n.compute))}, true
 	}
-	return Reason{}, false
+	return Reason{CodeSliceTooSmall, fmt.Sprintf("%s%s has %s of a card's compute, needs %s",
+		n.partOf(), s.name(), fraction(*s.ComputeFraction*n.gpu.Float()), fraction(n.compute))}, true
 }
 
 func (n sliceNeed) isolationMiss(s *Slice) Reason {

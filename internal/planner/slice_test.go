@@ -334,3 +334,32 @@ func TestOneGPUOfAGroupIsWhatItsDevicesAre(t *testing.T) {
 		})
 	}
 }
+
+func TestADrawnSnapshotWithSlicesIsPlannedAlikeOnceItWasWrittenAndRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSliced(t)
+		for i := range s.Groups {
+			if rapid.Bool().Draw(t, "pools") {
+				s.Groups[i].Pools = []GroupPool{onPool("a", rapid.Int64Range(-1, 1<<50).Draw(t, "most"), rapid.Int64Range(-1, 1<<50).Draw(t, "units"))}
+			}
+			if slice := s.Groups[i].Slice; slice != nil && rapid.Bool().Draw(t, "odd") {
+				odd := *slice
+				odd.Product, odd.ComputeFraction, odd.MemoryMiB = "NVIDIA-H100-80GB-HBM3", ptr(1.5), ptr(int64(1<<60))
+				odd.Kind, odd.Isolation = "", ""
+				s.Groups[i].Slice = &odd
+			}
+		}
+		s = Exportable(s)
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ReadSnapshot(strings.NewReader(string(text)), "s.json")
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		if diff := cmp.Diff(asText(t, Compute(s, Policy{})), asText(t, Compute(again, Policy{}))); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}

@@ -136,7 +136,7 @@ func decodeRequests(text string) (requests []raydemand.Request, problems []strin
 	for i, entry := range entries {
 		var request raydemand.Request
 		err := json.Unmarshal(entry, &request)
-		if err == nil {
+		if request = request.Sliced(); err == nil {
 			err = checkRequest(request)
 		}
 		if err != nil {
