@@ -38,7 +38,7 @@ func randomNodes(r *rand.Rand) []nodepool.Node {
 			announces("nvidia.com/gpu", int64(1+r.IntN(2)))(&n)
 		}
 		for _, change := range []func(*nodepool.Node){isCordoned, isNotReady, taintedBy("sku", "gpu", nodepool.NoSchedule), labelled("nvidia.com/gpu.product", "Tesla-T4"),
-			labelled("nvidia.com/gpu.sharing-strategy", "time-slicing"), labelled("nvidia.com/gpu.replicas", "4")} {
+			labelled("nvidia.com/gpu.sharing-strategy", "time-slicing"), labelled("node.kubernetes.io/instance-type", "t4"), labelled("nvidia.com/gpu.replicas", "4")} {
 			if r.IntN(5) == 0 {
 				change(&n)
 			}

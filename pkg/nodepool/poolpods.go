@@ -22,16 +22,7 @@ func (p *PodShape) PoolPods(rooms []PoolRoom, places []Node) []PoolPods {
 			continue
 		}
 		misses = p.misses(place, misses[:0])
-		count.known = count.known || !place.Declared
-		if slices.ContainsFunc(misses, func(m miss) bool { return m.kind != notReady && m.kind != cordoned }) {
-			count.known = true
-			continue
-		}
-		n := p.PodsOn(place)
-		count.known, count.perNode = true, max(count.perNode, n)
-		if len(misses) == 0 && !place.Declared {
-			count.holds += product(n, 1+int64(place.Alike))
-		}
+		count.add(p, place, misses)
 	}
 	var list []PoolPods
 	for i := range rooms {
@@ -54,11 +45,52 @@ type poolCount struct {
 	// known: there is a node or a shape.
 	known          bool
 	perNode, holds int64
+	// byType is what a node of an instance type holds. coming are nodes that have not come up.
+	byType map[string]int64
+	coming []*Node
 }
+
+func (c *poolCount) add(p *PodShape, place *Node, misses []miss) {
+	c.known = true
+	switch {
+	case allOf(misses, notReady, cordoned):
+		n := p.PodsOn(place)
+		c.perNode = max(c.perNode, n)
+		if c.byType == nil {
+			c.byType = map[string]int64{}
+		}
+		kind := instanceType(place)
+		c.byType[kind] = max(c.byType[kind], n)
+		if !place.Unschedulable && !place.Declared {
+			c.holds += product(n, 1+int64(place.Alike))
+		}
+	case allOf(misses, notReady, absent, tainted) && !allOf(misses, tainted):
+		c.coming = append(c.coming, place)
+	}
+}
+
+// allHold counts nodes that have not come up as if they had: it takes minutes until a new one is ready, its device plugin announces devices, and
+// the taints of its start are gone, and meanwhile it is one of those that its autoscaler counts. Such a one is of the same instance type as
+// one that could hold a pod.
+func (c *poolCount) allHold() int64 {
+	holds := c.holds
+	for _, node := range c.coming {
+		if kind := instanceType(node); kind != "" {
+			holds += product(c.byType[kind], 1+int64(node.Alike))
+		}
+	}
+	return holds
+}
+
+func allOf(misses []miss, kinds ...missKind) bool {
+	return !slices.ContainsFunc(misses, func(m miss) bool { return !slices.Contains(kinds, m.kind) })
+}
+
+func instanceType(node *Node) string { return node.Labels["node.kubernetes.io/instance-type"] }
 
 // of is false where the pool can take no pod and never will.
 func (c *poolCount) of(room *PoolRoom, p *PodShape) (PoolPods, bool) {
-	pods := PoolPods{Pool: room.Pool, PerNode: c.perNode, Holds: c.holds, MayAddNodes: room.MayAddNodes}
+	pods := PoolPods{Pool: room.Pool, PerNode: c.perNode, Holds: c.allHold(), MayAddNodes: room.MayAddNodes}
 	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refuses(p)
 	switch {
 	case c.perNode > 0:

@@ -45,6 +45,7 @@ func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 	gpu := func(pool string, change ...func(*nodepool.Node)) nodepool.Node {
 		return inPool(pool, node("n", append([]func(*nodepool.Node){announces("nvidia.com/gpu", 4)}, change...)...))
 	}
+	typed := labelled("node.kubernetes.io/instance-type", "Standard_ND96asr_v4")
 	declared := gpuNode("a", quantities("nvidia.com/gpu", 8), "")
 	declared.Declared = true
 	selecting := func(key, value string) nodepool.PodShape {
@@ -73,8 +74,14 @@ func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 		{"a pool that is full", asks("nvidia.com/gpu", 2), []nodepool.Node{gpu("a"), gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 1)}, "a 2/4 +0 +0"},
 		{"the configuration goes before the autoscaler", asks("nvidia.com/gpu", 2), []nodepool.Node{gpu("a")}, []nodepool.PoolSpec{{Name: "a", MaxNodes: new(int64(3))}},
 			[]nodepool.Ceiling{ceiling("a", 0, 5)}, "a 2/2 +2 +4"},
-		{"what is cordoned or not ready holds nothing now, and tells what a new node holds", asks("nvidia.com/gpu", 1),
-			[]nodepool.Node{gpu("a", isCordoned), gpu("a", isNotReady)}, nil, []nodepool.Ceiling{ceiling("a", 0, 3)}, "a 4/0 +1 +4"},
+		{"what is cordoned holds nothing now, and tells what a new node holds; what is not ready is to be", asks("nvidia.com/gpu", 1),
+			[]nodepool.Node{gpu("a", isCordoned), gpu("a", isNotReady)}, nil, []nodepool.Ceiling{ceiling("a", 0, 3)}, "a 4/4 +1 +4"},
+		{"a node of the same type that comes up, without devices and with a taint", asks("nvidia.com/gpu", 1),
+			[]nodepool.Node{gpu("a", typed), inPool("a", node("new", typed, isNotReady, taintedBy("cni", "", nodepool.NoSchedule)))}, nil, nil, "a 4/8 +? +?"},
+		{"one without devices is of another type", asks("nvidia.com/gpu", 1),
+			[]nodepool.Node{gpu("a", typed), inPool("a", node("cpu")), inPool("a", node("cpu", labelled("node.kubernetes.io/instance-type", "cpus")))}, nil, nil, "a 4/4 +? +?"},
+		{"a taint alone stays", asks("nvidia.com/gpu", 1), []nodepool.Node{gpu("a", typed), gpu("a", typed, taintedBy("mine", "", nodepool.NoSchedule))}, nil, nil, "a 4/4 +? +?"},
+		{"a cordoned one that came up badly holds nothing", asks("nvidia.com/gpu", 1), []nodepool.Node{gpu("a", typed), inPool("a", node("new", typed, isCordoned))}, nil, nil, "a 4/4 +? +?"},
 		{"a pool with other nodes", asks("amd.com/gpu", 1), []nodepool.Node{gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 3)}, ""},
 		{"the scarcest resource decides", asking(quantities("nvidia.com/gpu", 1, "cpu", 3)), []nodepool.Node{gpu("a")}, nil, nil, "a 2/2 +? +?"},
 		{"so do the pods that a node takes", asks("cpu", 1), []nodepool.Node{gpu("a", announces("pods", 5))}, nil, nil, "a 5/5 +? +?"},

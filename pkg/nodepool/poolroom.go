@@ -30,8 +30,8 @@ type PoolPods struct {
 	// PerNode is how many an empty node of the pool holds, by its largest node or its declared shape: requests against what the node announces for
 	// pods, and parts of cards card by card. What DaemonSets take is not known. 0: there is neither a node nor a shape to tell.
 	PerNode int64 `json:"perNode"`
-	// Holds is how many all nodes that are there would hold, were they empty; nodes that take no pod now, for they are cordoned or not ready, hold
-	// what of the group is bound to them.
+	// Holds is how many all nodes that are there would hold, were they empty and had they come up; nodes that are cordoned hold what of the group is
+	// bound to them.
 	Holds int64 `json:"holds"`
 	// Bound are the pods of this group that are bound to a node of the pool and neither failed nor leaving.
 	Bound int64 `json:"bound"`

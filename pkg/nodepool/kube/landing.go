@@ -158,12 +158,12 @@ func lookAtWorkers(report *findings, cluster *nodepool.Cluster, view *nodeView) 
 	}
 }
 
-// countBound counts a pod on a node. On one that takes no pod now, for it is cordoned or not ready, it is what the node holds.
+// countBound counts a pod on a node. On one that is cordoned it is what the node holds.
 func countBound(group *nodepool.WorkerGroup, node *nodepool.Node) {
 	for i := range group.PoolPods {
 		if pods := &group.PoolPods[i]; pods.Pool == node.Pool {
 			pods.Bound++
-			if node.Unschedulable || !node.Ready {
+			if node.Unschedulable {
 				pods.Holds++
 			}
 		}
