@@ -45,7 +45,7 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 type sheet struct {
 	observer            metric.Observer
 	limits              Limits
-	own                 []attribute.KeyValue
+	own, labels         []attribute.KeyValue
 	room, told, dropped int
 }
 
@@ -56,11 +56,11 @@ func (s *sheet) tell(instrument metric.Float64Observable, value float64, names .
 		return
 	}
 	s.told++
-	labels := slices.Clip(s.own)
+	s.labels = append(s.labels[:0], s.own...)
 	for i := 0; i < len(names); i += 2 {
-		labels = append(labels, attribute.String(names[i], names[i+1]))
+		s.labels = append(s.labels, attribute.String(names[i], names[i+1]))
 	}
-	s.observer.ObserveFloat64(instrument, value, metric.WithAttributes(labels...))
+	s.observer.ObserveFloat64(instrument, value, metric.WithAttributeSet(attribute.NewSet(s.labels...)))
 }
 
 // fill tells one cluster, what matters most first.

@@ -50,7 +50,7 @@ type states struct {
 }
 
 // raysOwn repeat what Ray's autoscaler exports and Ray's dashboards draw, by Ray's names and labels
-// (docs/reference/facts.md#metrics-of-rays-autoscaler).
+// (docs/reference/facts.md#autoscaler-metrics).
 type raysOwn struct {
 	activeNodes         metric.Float64ObservableGauge
 	pendingNodes        metric.Float64ObservableGauge

@@ -122,6 +122,29 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 	}
 }
 
+func TestHistogramsHaveTheirOwnBuckets(t *testing.T) {
+	told, registry := start(t, Limits{})
+	told.Observe(cycleWith(State{}))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "heliostat_cycle_seconds" {
+			continue
+		}
+		var bounds []float64
+		for _, bucket := range family.GetMetric()[0].GetHistogram().GetBucket() {
+			bounds = append(bounds, bucket.GetUpperBound())
+		}
+		if !slices.Equal(bounds[:len(cycleBounds)], cycleBounds) {
+			t.Errorf("bounds are %v, want %v", bounds, cycleBounds)
+		}
+		return
+	}
+	t.Error("no cycle was timed")
+}
+
 func TestGroupsAndClustersThatAreGoneLeaveNoSeries(t *testing.T) {
 	told, registry := start(t, Limits{})
 	state := State{Groups: []Group{{Name: "gpu", Desired: 2, NumGPUs: map[string]float64{"ray": 8, "derived": 2}}, {Name: "cpu"}}, Unmet: map[string]int64{"capped": 3}}
