@@ -106,7 +106,8 @@ func (c *poolCount) of(room *PoolRoom, p *PodShape) (PoolPods, bool) {
 }
 
 // mayAddPods is how many pods the nodes hold that may still be added; nil where nothing bounds them. Where nodes may be of any size only the limits
-// on resources tell: no node is added once they would be passed, and a pod takes no more of a node than the node has.
+// on resources tell: no node is added once they would be passed (docs/reference/facts.md#limits-of-a-nodepool), and a pod takes no more of a node than
+// the node has.
 func (r *PoolRoom) mayAddPods(p *PodShape, perNode int64) *int64 {
 	most, bounded := int64(math.MaxInt64), false
 	lower := func(n int64) { most, bounded = min(most, n), true }

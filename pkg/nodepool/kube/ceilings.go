@@ -56,8 +56,8 @@ func autoscalerCeilings(status string) ([]nodepool.Ceiling, error) {
 // statusHead is how the old form begins.
 var statusHead = regexp.MustCompile(`^Cluster-autoscaler status at |(?m)^Cluster-wide:`)
 
-// statusUpdated is the annotation by which both forms of the status tell when it was written, and statusFormat how (kubernetes/autoscaler,
-// clusterstate/utils: ConfigMapLastUpdatedKey, ConfigMapLastUpdateFormat). Both texts carry the time too.
+// statusUpdated is the annotation by which both forms of the status tell when it was written, and statusFormat how
+// (docs/reference/facts.md#status-of-the-cluster-autoscaler). Both texts carry the time too.
 const (
 	statusUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
 	statusFormat  = "2006-01-02 15:04:05.999999999 -0700 MST"
