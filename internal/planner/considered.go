@@ -94,9 +94,10 @@ func labelMiss(selectors []raydemand.Selector, labels map[string]string) string 
 func (p *planning) passedOver(i int, given []int64, out *outcome) (Reason, bool) {
 	var nearest *candidate
 	misses := 0
-	for _, c := range p.candidates(out) {
-		if n := p.misses(c.item, p.groups[i].shape); nearest == nil || n < misses {
-			nearest, misses = &c, n
+	all := p.candidates(out)
+	for k := range all {
+		if n := p.misses(all[k].item, p.groups[i].shape); nearest == nil || n < misses {
+			nearest, misses = &all[k], n
 		}
 	}
 	if nearest == nil {
@@ -119,27 +120,37 @@ type candidate struct {
 	taken int
 }
 
-// candidates lists what is not served, then what is launched for.
+// candidates lists what is not served, then what is launched for, each item once. Every group asks for them, so they are kept.
 func (p *planning) candidates(out *outcome) []candidate {
-	var all []candidate
+	if out.candidates != nil {
+		return out.candidates
+	}
+	all, known := []candidate{}, map[*item]bool{}
+	add := func(it *item, taken int) {
+		if !known[it] {
+			known[it] = true
+			all = append(all, candidate{it, taken})
+		}
+	}
 	for at, n := range out.unserved {
 		if n > 0 {
-			all = append(all, candidate{p.requests[at], -1})
+			add(p.requests[at], -1)
 		}
 	}
 	for _, g := range out.gangs {
 		for _, it := range g.items() {
-			all = append(all, candidate{it, -1})
+			add(it, -1)
 		}
 	}
 	for _, i := range out.claims {
 		for _, it := range p.claims[i].items {
-			all = append(all, candidate{it, -1})
+			add(it, -1)
 		}
 	}
 	for _, e := range out.log {
-		all = append(all, candidate{e.item, e.group})
+		add(e.item, e.group)
 	}
+	out.candidates = all
 	return all
 }
 

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // reasonOf is the first reason of each group's row.
@@ -108,5 +110,25 @@ func TestDemandThatOnlyACoolingGroupCouldServeIsCoolingDown(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestReasonsOfEqualGangsAreFoundOnce counts allocations: time depends on the machine.
+func TestReasonsOfEqualGangsAreFoundOnce(t *testing.T) {
+	allocations := func(count int) float64 {
+		s := wideFleet(200)
+		s.LaunchConfigCheckDisabled = true
+		s.Gangs = gangsOf(count, 4)
+		for i := range s.Gangs {
+			s.Gangs[i].Strategy = raydemand.StrictPack
+			for k := range s.Gangs[i].Bundles {
+				s.Gangs[i].Bundles[k] = bundle(100, 1, 0)
+			}
+		}
+		return testing.AllocsPerRun(3, func() { Compute(s, Policy{}) })
+	}
+	const few, many, each = 10, 110, 10
+	if more := (allocations(many) - allocations(few)) / (many - few); more > each {
+		t.Errorf("%.0f allocations for each gang that is not served, want at most %d", more, each)
 	}
 }

@@ -161,6 +161,16 @@ func (r *roster) holders(gangs []*gang) [][]int {
 	return placed
 }
 
+// suits reports whether a fresh node of this shape could serve a bundle of some option.
+func (g *gang) suits(s *shape) bool {
+	for _, o := range g.options {
+		if suitsAny(o.items, s) {
+			return true
+		}
+	}
+	return false
+}
+
 // placeOption places equal gangs, all of them, by one of their options wherever they may lie: in one domain after the other where a gang
 // wants to share a label. The one whose launches are best by the objective is taken; nothing is better than no launch, so the first
 // that needs none ends the search.

@@ -110,7 +110,7 @@ func (p *planning) release(l *ledger) {
 // openLedger lists the nodes that stay and the pods that were asked for. With totals set, work in progress is
 // ignored: that is how request_resources counts. Equal nodes become one lot before anything is sorted.
 func (r *roster) openLedger(totals bool, placed [][]int) []lot {
-	var lots []lot
+	lots := make([]lot, 0, min(len(r.nodes)+len(r.groups), 256))
 	kinds := make(map[string]int)
 	var key []byte
 	for i := range r.nodes {
@@ -145,8 +145,7 @@ func (r *roster) openLedger(totals bool, placed [][]int) []lot {
 	for i := range lots {
 		r.busyLastFirst(lots[i].members)
 	}
-	slices.SortFunc(lots, r.soonestFirst)
-	return lots
+	return r.inOrder(lots)
 }
 
 // appendKey writes what makes two lots of nodes equal.
@@ -177,9 +176,23 @@ func (r *roster) freshLot(g *group, count int64, planned bool) lot {
 	return lot{shape: g.shape, phase: onTheWay, free: g.shape.total, size: r.sizeOn(g.shape, g.shape.total), count: count, planned: planned}
 }
 
+// inOrder sorts lots. They are large, so it is their places that are moved about.
+func (r *roster) inOrder(lots []lot) []lot {
+	order := make([]*lot, len(lots))
+	for i := range lots {
+		order[i] = &lots[i]
+	}
+	slices.SortFunc(order, r.soonestFirst)
+	sorted := make([]lot, len(lots), len(lots)+len(lots)/4+len(r.groups))
+	for i, l := range order {
+		sorted[i] = *l
+	}
+	return sorted
+}
+
 // soonestFirst orders lots by when they can serve, then tightest first, which leaves large gaps whole; idle nodes
 // that were busy last come before those that are about to leave.
-func (r *roster) soonestFirst(a, b lot) int {
+func (r *roster) soonestFirst(a, b *lot) int {
 	if c := cmp.Compare(a.phase, b.phase); c != 0 {
 		return c
 	}
@@ -197,7 +210,7 @@ func (r *roster) soonestFirst(a, b lot) int {
 	)
 }
 
-func (r *roster) idleFor(l lot) float64 {
+func (r *roster) idleFor(l *lot) float64 {
 	if len(l.members) == 0 {
 		return math.Inf(1)
 	}

@@ -69,9 +69,7 @@ func (p *planning) serves(s *shape) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(p.gangs, func(g *gang) bool {
-		return slices.ContainsFunc(g.options, func(o option) bool { return suitsAny(o.items, s) })
-	})
+	return slices.ContainsFunc(p.gangs, func(g *gang) bool { return g.suits(s) })
 }
 
 // holding is what a node has that is scarce, as one number.

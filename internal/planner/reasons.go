@@ -152,7 +152,7 @@ func (p *planning) wanted(i int, out *outcome) bool {
 		}
 	}
 	for _, g := range out.gangs {
-		if suitsAny(g.items(), s) {
+		if g.suits(s) {
 			return true
 		}
 	}

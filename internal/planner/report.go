@@ -99,9 +99,17 @@ func (p *planning) unmetReasons(given []int64, out *outcome) unmetReasons {
 			unmet.requests[i].Message = sentences(unmet.requests[i].Message, p.advice(p.requests[i], given, n))
 		}
 	}
+	alike := map[string]*Reason{} // gangs that hold no nodes yet
 	for _, g := range out.gangs {
+		if known := alike[g.key]; known != nil && !g.held {
+			unmet.gangs[g.number] = known
+			continue
+		}
 		reason := p.gangReason(g, given)
 		unmet.gangs[g.number] = &reason
+		if !g.held {
+			alike[g.key] = &reason
+		}
 	}
 	for _, i := range out.claims {
 		reason := p.unmetReason(p.claims[i].items, given, "")

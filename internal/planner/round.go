@@ -19,7 +19,9 @@ type outcome struct {
 	runs      []run
 	lots      int // what the ledger held in the end: kinds of nodes, those that the plan launches among them
 	log       []entry
-	waits     []wait
+	// candidates are what groups are considered for, once that was asked.
+	candidates []candidate
+	waits      []wait
 }
 
 // round places all demand, with pods already planned by group, and launches what is missing in the given way.
@@ -64,7 +66,7 @@ func (p *planning) open(lots []lot, given []int64) *ledger {
 		l.room = append(l.room, g.room(given[i]))
 		if given[i] > 0 {
 			planned := p.freshLot(g, given[i], true)
-			at, _ := slices.BinarySearchFunc(l.lots, planned, p.soonestFirst)
+			at, _ := slices.BinarySearchFunc(l.lots, planned, func(a, b lot) int { return p.soonestFirst(&a, &b) })
 			l.lots = slices.Insert(l.lots, at, planned)
 		}
 	}

@@ -149,7 +149,7 @@ func (l *ledger) recap() {
 func (l *ledger) holds(p *planning, gang *gang) bool {
 	return slices.ContainsFunc(p.groups, func(g group) bool {
 		i := g.shape.group
-		return (l.cut[i] > 0 || l.cutAll > 0 && l.room[i] > 0) && suitsAny(gang.items(), g.shape)
+		return (l.cut[i] > 0 || l.cutAll > 0 && l.room[i] > 0) && gang.suits(g.shape)
 	})
 }
 
