@@ -99,6 +99,9 @@ func (p *page) groups(groups []planner.GroupPlan) {
 	}
 	for _, g := range groups {
 		p.line("  ", fmt.Sprintf("%s: %s, each %s", g.Name, g.Size(), planner.Describe(raydemand.Request{Bundle: g.Resources})))
+		if g.Slice != nil {
+			p.line("    ", "one GPU is a "+g.Slice.String())
+		}
 		for _, r := range g.Reasons {
 			p.line("    ", r.Message)
 		}

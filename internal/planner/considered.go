@@ -168,6 +168,8 @@ func (p *planning) advantage(taken, other int) string {
 		return fmt.Sprintf(": it recovers from failed launches, score %s < %s", decimal(standingOf(b.RecoverableScore)), decimal(standingOf(a.RecoverableScore)))
 	case p.size(b.shape.total) > p.size(a.shape.total):
 		return ": its pods are smaller"
+	case p.sliced && p.memoryShare(b.Slice) > p.memoryShare(a.Slice):
+		return fmt.Sprintf(": less memory is wasted, %s against %s", a.Slice.name(), b.Slice.nameOr("GPUs of unknown memory"))
 	}
 	if a.offersAs(b) {
 		return ": it offers the same and comes first by name"

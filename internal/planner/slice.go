@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -46,9 +47,36 @@ func (s *Slice) name() string {
 	return string(s.Kind) + " share"
 }
 
+// String tells what is known: "slice 1g.10gb: 9.5 GiB, 0.143 of a card's compute, isolation hardware".
+func (s *Slice) String() string {
+	text := s.name()
+	if s.Product != "" {
+		text += " of " + s.Product
+	}
+	var parts []string
+	if s.MemoryMiB != nil {
+		parts = append(parts, memoryText(*s.MemoryMiB<<20))
+	}
+	if s.ComputeFraction != nil {
+		parts = append(parts, fraction(*s.ComputeFraction)+" of a card's compute")
+	}
+	if s.Isolation != "" {
+		parts = append(parts, "isolation "+string(s.Isolation))
+	}
+	return text + ": " + strings.Join(parts, ", ")
+}
+
 // key tells slices apart where it matters to a wish.
 func (s *Slice) key() string {
 	return fmt.Sprintf("%s %v %v %s %s", s.Kind, amountOr(s.MemoryMiB, -1), amountOr(s.ComputeFraction, -1), s.Isolation, s.Profile)
+}
+
+// nameOr is the name, or what to say where nothing is known.
+func (s *Slice) nameOr(otherwise string) string {
+	if s == nil {
+		return otherwise
+	}
+	return s.name()
 }
 
 // SliceOf is what one GPU of a group is when a pod announces so many of them to Ray; nil where the group has none, or nothing tells.

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -154,6 +155,15 @@ func TestAPriceGoesBeforeWhatASliceWastes(t *testing.T) {
 	}
 }
 
+func TestAGroupPassedOverForItsWasteSaysSo(t *testing.T) {
+	s := Snapshot{Groups: []Group{sliced("a-whole", wholeCard), sliced("b-1g", mig("1g.10gb", 9728, 1.0/7))}}
+	s.Requests = []raydemand.Request{wishing(raydemand.One, raydemand.SliceWish{Memory: 1 << 30})}
+	want := Reason{CodeNotChosen, "{GPU 1} of 1 GiB: group b-1g was taken: less memory is wasted, slice 1g.10gb against whole card"}
+	if diff := cmp.Diff(want, Compute(s, Policy{}).Groups[0].Reasons[0]); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestOfTwoAlikeTheOneThatLeavesLargeInstancesPossibleIsTaken(t *testing.T) {
 	fragmenting, sparing := mig("1g.10gb", 9728, 1.0/7), mig("1g.10gb", 9728, 1.0/7)
 	fragmenting.Blocks, sparing.Blocks = ptr(int64(2)), ptr(int64(0))
@@ -206,9 +216,9 @@ func TestNoWishLandsOnLess(t *testing.T) {
 	})
 }
 
-func TestLimitsHoldAndAPlanIsFoundAgainWithSlices(t *testing.T) {
+func TestLimitsHoldAndAPlanIsFoundAgainWithSlicesAndPools(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSliced(t)
+		s := drawPooled(t)
 		plan := Compute(s, Policy{})
 		for _, g := range plan.Groups {
 			if launched := plan.Launch[g.Name]; launched > 0 && g.Current+launched > g.Max {
@@ -220,7 +230,43 @@ func TestLimitsHoldAndAPlanIsFoundAgainWithSlices(t *testing.T) {
 				t.Fatalf("counts do not add up: %+v", d)
 			}
 		}
+		if len(plan.Terminate) > 0 {
+			return
+		}
+		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch)+len(next.Terminate) > 0 {
+			t.Fatalf("the next plan launches %v and stops %v after one that launched %v\n%s", next.Launch, next.Terminate, plan.Launch, compact(s))
+		}
 	})
+}
+
+func TestWithoutAnyOneReplicaLaunchedForWishesSomethingIsMissing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawPooled(t)
+		plan := Compute(s, Policy{})
+		for i := range s.Groups {
+			name, hosts := s.Groups[i].Name, s.Groups[i].NumOfHosts
+			if plan.Launch[name] == 0 {
+				continue
+			}
+			less := plan
+			less.Launch, less.Terminate = maps.Clone(plan.Launch), nil
+			less.Launch[name] -= hosts
+			if again := Compute(applied(s, less, 0), Policy{}); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
+				t.Fatalf("launches %v, and one replica of %s less serves as much\n%s", plan.Launch, name, compact(s))
+			}
+		}
+	})
+}
+
+// drawPooled is a drawn snapshot with slices, and pools of which groups share some.
+func drawPooled(t *rapid.T) Snapshot {
+	s := drawSliced(t)
+	for i := range s.Groups {
+		for _, name := range []string{"a", "b"}[:rapid.IntRange(0, 2).Draw(t, "pools")] {
+			s.Groups[i].Pools = append(s.Groups[i].Pools, onPool(name, rapid.Int64Range(0, 6).Draw(t, "most"), rapid.Int64Range(1, 3).Draw(t, "units")))
+		}
+	}
+	return s
 }
 
 func TestSlicesChangeNothingWhereNobodyWishes(t *testing.T) {

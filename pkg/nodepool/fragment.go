@@ -21,12 +21,33 @@ func (w want) blocks(nodes []NodeGPUs) *int64 {
 			continue
 		}
 		for _, card := range node.PerCard {
-			if n, ok := card.blocks(product, profile); ok && (least == nil || n < *least) {
+			if n, ok := node.withUse(card).blocks(product, profile); ok && (least == nil || n < *least) {
 				least = &n
 			}
 		}
 	}
 	return least
+}
+
+// withUse fills in which instances of a card are in use where the node's units tell: of a profile of which all are free, or none is.
+func (n NodeGPUs) withUse(c Card) Card {
+	c.Instances = slices.Clone(c.Instances)
+	for i := range c.Instances {
+		instance := &c.Instances[i]
+		name, err := gpuinfo.ParseProfile(instance.Profile)
+		if instance.Free != nil || err != nil {
+			continue
+		}
+		resource := gpuinfo.ResourceName(name, false)
+		if n.Profile != nil {
+			resource = gpuinfo.NvidiaGPU
+		}
+		if free, told := n.Free[resource]; told && (free == 0 || free == n.Units[resource]) {
+			all := free > 0
+			instance.Free = &all
+		}
+	}
+	return c
 }
 
 // blocks is what one more instance of a profile takes away on one card; false where there is no room for it, or it is not known what is in use.

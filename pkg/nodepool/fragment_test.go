@@ -1,6 +1,7 @@
 package nodepool
 
 import (
+	"fmt"
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -34,5 +35,27 @@ func TestAnInstanceBlocksWhatLargerOnesCouldNoMoreLie(t *testing.T) {
 	}
 	if _, ok := (Card{Instances: []CardInstance{{Profile: "1g.5gb"}}}).blocks(product, "1g.5gb"); ok {
 		t.Error("a card that does not tell what is in use has room")
+	}
+}
+
+// The reading of an agent says how cards are cut, and the pods on the node what of it is in use.
+func TestThePoolWhoseCardsAreInUseAlreadyIsToldFromAnEmptyOne(t *testing.T) {
+	const agent = `{"cards":[{"index":0,"uuid":"GPU-a","product":"NVIDIA A100-SXM4-40GB","memoryMiB":40960,"freeMiB":null,"healthy":true,"problem":"","mig":{"enabled":true,"instances":[%s]}}]}`
+	node := func(instances string, units map[string]int64, pods []PodObject) NodeGPUs {
+		return GPUReader{}.Read(NodeObject{
+			Name: "n", Allocatable: units, Capacity: units, Pods: pods, Annotations: map[string]string{AgentAnnotation: fmt.Sprintf(agent, instances)},
+			Labels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/mig.strategy": "mixed", "nvidia.com/gpu.count": "1"},
+		})
+	}
+	w := want{resource: gpuinfo.Resource{Name: "nvidia.com/mig-1g.5gb", Kind: gpuinfo.MIG, Profile: "1g.5gb", Role: gpuinfo.Devices}, units: 1}
+	const cut = `{"profile":"3g.20gb","start":0},{"profile":"1g.5gb","start":6}`
+	units := map[string]int64{"nvidia.com/mig-1g.5gb": 1, "nvidia.com/mig-3g.20gb": 1}
+	busy := []PodObject{{Name: "p", Node: "n", Requests: map[string]int64{"nvidia.com/mig-1g.5gb": 1}}}
+	empty, started := w.blocks([]NodeGPUs{node(cut, units, []PodObject{})}), w.blocks([]NodeGPUs{node(cut, units, busy)})
+	if empty == nil || started == nil || *started >= *empty {
+		t.Errorf("blocks %v where nothing is in use, %v beside an instance that is", empty, started)
+	}
+	if n := w.blocks([]NodeGPUs{node(cut, units, nil)}); n != nil {
+		t.Errorf("blocks %d where pods are not known", *n)
 	}
 }

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
+	const cluster = `"rayCluster": {"kind": "RayCluster", "spec": {"workerGroupSpecs": []}}`
+	for text, want := range map[string]string{
+		cluster + `, "kubeNodes": 7`:                                                                  `standard input: kubeNodes: `,
+		cluster + `, "kubeNodes": [{"kind": "Pod"}]`:                                                  `standard input: kubeNodes[0]: kind is Pod: want Node objects`,
+		cluster + `, "kubeNodes": [null]`:                                                             `standard input: kubeNodes[0]: kind is <nil>: want Node objects`,
+		cluster + `, "kubeNodes": [{"status": {"allocatable": {"nvidia.com/gpu": "1GB"}}}]`:           `standard input: kubeNodes[0]: reading node: `,
+		cluster + `, "pools": [{"name": "a", "maxNodes": -1}]`:                                        `standard input: pools[0] "a": maxNodes -1: want 0 or more: want a list such as`,
+		cluster + `, "pools": [{"name": "a", "shape": {"allocatable": {"cpu": "4 cores"}}}]`:          `standard input: pools[0] "a": shape: allocatable: `,
+		cluster + `, "pools": {}`:                                                                     `standard input: want pools and instanceTypes: `,
+		`"groups": [], "kubeNodes": []`:                                                               `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes or pools`,
+		`"groups": [], "pools": [{"name": "a"}]`:                                                      `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes or pools`,
+		cluster + `, "pendingRequests": [{"resources": {}, "count": 1, "slice": {"memory": "10GB"}}]`: `standard input: pendingRequests[0].slice.memory: "10GB": want a Kubernetes quantity`,
+	} {
+		var out, errOut bytes.Buffer
+		code := run(t.Context(), []string{"autoscaler", "plan", "--snapshot", "-"}, strings.NewReader("{"+text+"}"), &out, &errOut)
+		if code != exitBadInput || !strings.Contains(errOut.String(), want) {
+			t.Errorf("{%s}\nexit %d: %s\nwant … %s", text, code, errOut.String(), want)
+		}
+	}
+}
+
+func TestNodesAreReadAsKubectlPrintsThem(t *testing.T) {
+	const node = `{"kind": "Node", "metadata": {"name": "n"}}`
+	for _, text := range []string{`[` + node + `]`, `{"kind": "List", "items": [` + node + `]}`, `{"kind": "NodeList", "items": [{"metadata": {"name": "n"}}]}`, node} {
+		items, err := itemsOf([]byte(text))
+		if err != nil || len(items) != 1 {
+			t.Errorf("%s: %v, %v", text, items, err)
+		}
+	}
+}
