@@ -70,6 +70,7 @@ func newServeCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringSliceVar(&o.kube.Namespaces, "namespaces", nil, "serve only RayClusters of these namespaces (default all)")
 	f.StringVar(&pools, "pools", "", "a file that describes pools of nodes, above all those that have none now (docs/reference/gpus.md)")
+	f.StringVar(&o.kube.StatusNamespace, "cluster-autoscaler-namespace", "kube-system", "where the Cluster Autoscaler writes its ConfigMap cluster-autoscaler-status")
 	f.StringVar(&o.kube.KubernetesTokenFile, "gcs-kubernetes-token-file", "",
 		"token of a ServiceAccount that may do ray:write on RayClusters and nothing else, sent to heads with enableK8sTokenAuth, which all see it (default: such heads are not called)")
 	f.StringVar(&mode, "mode", mode, "mode of RayClusters without the annotation heliostat.dev/mode: managed, shadow or off")

@@ -211,6 +211,6 @@ func (c *ceilings) addTo(cluster *nodepool.Cluster) {
 	}
 	report := &findings{object: "RayCluster " + cluster.Key.String()}
 	report.add(raydemand.Info, CeilingsUnknown, "", unknown, "how far pools of nodes may grow is not known, so groups are scaled as if they could grow without end, and pods may stay pending",
-		"grant get on the ConfigMap kube-system/"+statusConfigMap+" and list on nodepools.karpenter.sh as deploy/rbac.yaml does, or tell sizes by --pools")
+		"grant get on the ConfigMap "+statusConfigMap+" and list on nodepools.karpenter.sh as deploy/rbac.yaml does, or tell sizes by --pools")
 	cluster.Findings = append(cluster.Findings, report.list...)
 }

@@ -27,6 +27,8 @@ type Options struct {
 	KubernetesTokenFile string
 	// Pools are what is configured about the pools of nodes; their declared shapes are places to land.
 	Pools nodepool.PoolsConfig
+	// StatusNamespace is where the Cluster Autoscaler writes its status; empty means kube-system.
+	StatusNamespace string
 	// GPUs says how nodes are read: what resources mean that are not built in, and which label names a node's pool.
 	GPUs nodepool.GPUReader
 	// Logger is required.
@@ -52,6 +54,11 @@ func (o Options) Validate() error {
 	for _, namespace := range o.Namespaces {
 		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
 			return fmt.Errorf("options: namespace %q: %s", namespace, wrong[0])
+		}
+	}
+	if o.StatusNamespace != "" {
+		if wrong := validation.IsDNS1123Label(o.StatusNamespace); len(wrong) > 0 {
+			return fmt.Errorf("options: StatusNamespace %q: %s", o.StatusNamespace, wrong[0])
 		}
 	}
 	if o.LeaderElection {

@@ -67,7 +67,7 @@ func TestCeilingsOfTheClusterAutoscalerBoundPoolsForWhoMayReadThem(t *testing.T)
 	t.Parallel()
 	s := stage(t, "ceilings")
 	s.addNode("ceilings-0", "ceilings")
-	status := lab.Client().CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	status := lab.Client().CoreV1().ConfigMaps(s.namespace)
 	_, err := status.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        "cluster-autoscaler-status",
@@ -102,7 +102,7 @@ func TestCeilingsOfTheClusterAutoscalerBoundPoolsForWhoMayReadThem(t *testing.T)
 		}
 		return "no such pool"
 	}
-	m := s.manager(kube.Options{})
+	m := s.manager(kube.Options{StatusNamespace: s.namespace})
 	s.until("the room of the pool", func() bool { return pool(s.read(m, "llm")) == "2 nodes, 2 pods" })
 	if finding(s.read(m, "llm"), kube.CeilingsUnknown) {
 		t.Error("something is unknown although all may be read")
@@ -113,7 +113,7 @@ func TestCeilingsOfTheClusterAutoscalerBoundPoolsForWhoMayReadThem(t *testing.T)
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: []string{"get", "list", "watch"}})
 	config := rest.CopyConfig(lab.RESTConfig())
 	config.Impersonate.UserName = "ceilings-blind"
-	blind, _ := s.managerAs(config, kube.Options{}, nil)
+	blind, _ := s.managerAs(config, kube.Options{StatusNamespace: s.namespace}, nil)
 	s.until("the pool without a ceiling", func() bool { return pool(s.read(blind, "llm")) == "unknown" })
 	if !finding(s.read(blind, "llm"), kube.CeilingsUnknown) {
 		t.Error("nobody is told that ceilings may not be read")
