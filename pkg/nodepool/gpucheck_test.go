@@ -68,7 +68,9 @@ func TestPodsWithoutGPUsCouldSeeThoseOfTheNode(t *testing.T) {
 	onGKE := gpuNode("gke-0", quantities("nvidia.com/gpu", 1), "cloud.google.com/gke-accelerator=nvidia-l4")
 	tainted := gpuNode("gpu-1", quantities("nvidia.com/gpu", 1), "")
 	taintedBy("nvidia.com/gpu", "", nodepool.NoSchedule)(&tainted)
-	nodes := []nodepool.Node{node("cpu-0"), gpus, onGKE, tainted}
+	declared := gpuNode("pool", quantities("nvidia.com/gpu", 1), "") // no container runs there yet
+	declared.Declared = true
+	nodes := []nodepool.Node{node("cpu-0"), gpus, onGKE, tainted, declared}
 	tests := []struct {
 		name  string
 		shape nodepool.PodShape
