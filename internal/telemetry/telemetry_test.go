@@ -231,7 +231,7 @@ func TestAThousandClustersHaveABoundedNumberOfSeriesAndNoneIsDropped(t *testing.
 }
 
 func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
-	const clusters, names, limit = 1000, 500, 20_000
+	const clusters, names, limit = 100, 100, 2_000
 	told, registry := start(t, Limits{Series: limit, SeriesOfCluster: 100})
 	state := State{Managed: true, DataAge: time.Second, Demand: map[string]map[string]float64{}}
 	for i := range names {
