@@ -409,3 +409,20 @@ func TestADrawnSnapshotWithSlicesIsPlannedAlikeOnceItWasWrittenAndRead(t *testin
 		}
 	})
 }
+
+func TestLargerWishesGoFirstAndSmallerSlicesAreUsedFirst(t *testing.T) {
+	s := Snapshot{Groups: []Group{sliced("a-whole", wholeCard), sliced("b-1g", mig("1g.10gb", 9728, 1.0/7))}}
+	for _, g := range s.Groups {
+		s.Nodes = append(s.Nodes, Node{Pod: g.Name + "-1", Group: g.Name, State: Idle, Total: g.Resources, Available: g.Resources})
+	}
+	small, large := wishing(raydemand.One, raydemand.SliceWish{Memory: 8 << 30}), wishing(raydemand.One, raydemand.SliceWish{Memory: 40 << 30})
+	small.Bundle["CPU"] = raydemand.One // more kinds of resources alone would put it first
+	s.Requests = []raydemand.Request{small, large}
+	r := newRoster(&s)
+	if items := r.items(s.Requests); items[0].request.Slice.Memory != 40<<30 {
+		t.Errorf("%s goes first", Describe(items[0].request))
+	}
+	if lots := r.openLedger(false, nil); r.groups[lots[0].shape.group].Name != "b-1g" {
+		t.Errorf("nodes of group %s are used first", r.groups[lots[0].shape.group].Name)
+	}
+}
