@@ -44,7 +44,7 @@ func newExplainCommand() *cobra.Command {
 }
 
 func (f explainFlags) run(cmd *cobra.Command) error {
-	write, ok := map[string]func(io.Writer, planner.Explanation) error{"text": writeExplanation, "json": writeJSON[planner.Explanation]}[f.output]
+	write, ok := map[string]func(io.Writer, planner.Explanation) error{"text": writeExplanation, "table": writeExplanation, "json": writeJSON[planner.Explanation]}[f.output]
 	if !ok {
 		return badInput{fmt.Errorf("--output %q: want text or json", f.output)}
 	}

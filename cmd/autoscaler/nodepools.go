@@ -36,7 +36,8 @@ func newNodepoolsCommand() *cobra.Command {
 		Long: "Reads nodes from the API server, or from manifests as `kubectl get nodes -o yaml` prints them, and says of each how its GPUs are\n" +
 			"handed out: kind, cards, units, memory behind a unit, isolation and problems. Pods, ResourceSlices and ResourceClaims beside them\n" +
 			"tell what is free on each card; the Cluster Autoscaler's status and Karpenter's NodePools how far pools may grow. What is not\n" +
-			"proven is left open.\n\n" +
+			"proven is left open. In the table - is what is not known, or not there; FREE PER CARD has an entry for each card, in MiB, in\n" +
+			"units (1u), or ? where nothing is known of that card.\n\n" +
 			"  kubectl get nodes,pods -A -o json | autoscaler nodepools -f -",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,7 +66,7 @@ type nodepoolsReport struct {
 }
 
 func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, ok := map[string]func(io.Writer, nodepoolsReport) error{"table": writeNodepools, "json": writeJSON[nodepoolsReport]}[f.output]
+	write, ok := map[string]func(io.Writer, nodepoolsReport) error{"table": writeNodepools, "text": writeNodepools, "json": writeJSON[nodepoolsReport]}[f.output]
 	if !ok {
 		return badInput{fmt.Errorf("--output %q: want table or json", f.output)}
 	}
@@ -83,6 +84,9 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 		return err
 	}
 	nodes := set.Nodes()
+	if len(nodes) == 0 && len(f.files) > 0 && f.pools == "" {
+		return badInput{fmt.Errorf("no node in %s: want what `kubectl get nodes -o yaml` prints", strings.Join(f.files, ", "))}
+	}
 	slices.SortStableFunc(nodes, func(a, b nodepool.NodeObject) int { return strings.Compare(a.Name, b.Name) })
 	report := nodepoolsReport{
 		Nodes: make([]nodepool.NodeGPUs, 0, len(nodes)), Pools: reader.PoolsWith(nodes, config, set.Ceilings), Notes: append([]string{}, set.Notes...),
@@ -101,7 +105,7 @@ func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*kube.NodeSet,
 	if len(f.files) == 0 {
 		config, err := kubectlConfig(f.kubeconfig)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w, or nodes with -f", err)
 		}
 		return kube.ListNodes(ctx, config)
 	}
@@ -159,7 +163,7 @@ func kubectlConfig(file string) (*rest.Config, error) {
 	rules.ExplicitPath = file
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the API server: %w; give --kubeconfig, or nodes with -f", err)
+		return nil, fmt.Errorf("finding the API server: %w; give --kubeconfig", err)
 	}
 	return config, nil
 }

@@ -85,13 +85,18 @@ func nodePrice(value *float64) string {
 
 func writeProblems(out io.Writer, nodes []nodepool.NodeGPUs) error {
 	var text strings.Builder
+	unknown := false
 	for _, n := range nodes {
 		for _, problem := range n.Problems {
 			fmt.Fprintf(&text, "%s: %s\n", n.Name, problem)
+			unknown = unknown || problem.Code == nodepool.ResourceNotKnown
 		}
 	}
 	if text.Len() == 0 {
 		return nil
+	}
+	if unknown {
+		text.WriteString("--resource NAME=KIND says what a resource is that is not known; KIND is " + strings.Join(configurable(), ", ") + "\n")
 	}
 	_, err := io.WriteString(out, "\nPROBLEMS\n"+text.String())
 	return err

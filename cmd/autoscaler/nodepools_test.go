@@ -102,6 +102,17 @@ func TestNodepoolsTakesListsFromStandardInputAndWhatIsConfigured(t *testing.T) {
 	}
 }
 
+func TestNodepoolsSaysWhichFlagTellsOfAResourceThatIsNotKnown(t *testing.T) {
+	const node = `{"kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"corp.example/half-gpu": "4"}, "conditions": [{"type": "Ready", "status": "False"}]}}`
+	code, out, errOut := command(t, node, "autoscaler", "nodepools", "-f", "-", "-o", "text")
+	_, problems, _ := strings.Cut(out, "\nPROBLEMS\n")
+	lines := strings.Split(problems, "\n")
+	if code != exitOK || len(lines) != 4 || !strings.HasPrefix(lines[0], "n1: resource-not-known: ") || lines[1] != "n1: not-ready: Ready is False" ||
+		!strings.HasPrefix(lines[2], "--resource NAME=KIND ") {
+		t.Errorf("exit %d %s:\n%s", code, errOut, out)
+	}
+}
+
 func TestNodepoolsAsksTheAPIServerPageByPage(t *testing.T) {
 	const node = `{"metadata": {"name": %q}, "status": {"allocatable": {"nvidia.com/gpu": "1"}}}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -139,6 +150,8 @@ func TestNodepoolsNamesTheFileAndTheNodeThatCannotBeRead(t *testing.T) {
 		argv  []string
 		want  string
 	}{
+		"no node":      {"kind: ConfigMap\n", []string{"-f", "-"}, "autoscaler: no node in -: want what `kubectl get nodes -o yaml` prints"},
+		"nothing":      {"", []string{"-f", "-"}, "autoscaler: no node in -: "},
 		"output":       {"", []string{"-o", "yaml"}, `autoscaler: --output "yaml": want table or json`},
 		"file":         {"", []string{"-f", "no/such.yaml"}, "autoscaler: opening nodes: open no/such.yaml: no such file or directory"},
 		"argument":     {"", []string{"nodes.yaml"}, `autoscaler: unexpected argument "nodes.yaml"; files follow -f`},
@@ -264,7 +277,16 @@ func TestNodepoolsGoesOnWithoutTheRightToReadPods(t *testing.T) {
 
 func TestNodepoolsNamesWhatIsWrongInTheDescriptionOfPools(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"unknown field": {"pools: [{name: a, maxnode: 3}]", `unknown field "maxnode"`},
+		"unknown field": {"pools: [{name: a, maxnode: 3}]", `pools[0] "a": unknown field "maxnode": want maxNodes`},
+		"field of none": {"pools: [{name: a}, {name: b, size: 3}]", `pools[1] "b": unknown field "size": want one of maxNodes, minNodes, name, price, shape, spot, tags`},
+		"field of all":  {"pool: []", `unknown field "pool": want pools`},
+		"of a shape":    {"pools: [{name: a, shape: {label: {}}}]", `pools[0] "a": shape: unknown field "label": want labels`},
+		"of a taint":    {"pools: [{name: a, shape: {taints: [{key: sku, efect: NoSchedule}]}}]", `pools[0] "a": shape: taints[0]: unknown field "efect"`},
+		"price as text": {`pools: [{name: a, price: "27.2"}]`, `pools[0] "a": price: "27.2": want a number without quotes`},
+		"half a node":   {"pools: [{maxNodes: 1.5, name: a}]", `pools[0] "a": maxNodes: 1.5: want a whole number without quotes`},
+		"wrapped":       {"pools: {pools: [{name: a}]}", `pools: {"pools":[{"name":"a"}]}: want a list`},
+		"no object":     {"pools: [a100]", `pools[0] "": "a100": want an object with maxNodes, minNodes, name, price, shape, spot, tags`},
+		"of prices":     {`instanceTypes: {p4d.24xlarge: "32"}`, `instanceTypes: {"p4d.24xlarge":"32"}: want an object, each value of which is a number without quotes`},
 		"no name":       {"pools: [{maxNodes: 3}]", `pools[0] "": name: it is missing`},
 		"twice":         {"pools: [{name: a}, {name: a}]", `pools[1] "a": name: it stands twice`},
 		"sizes":         {"pools: [{name: a, minNodes: 4, maxNodes: 3}]", `pools[0] "a": minNodes 4 is above maxNodes 3`},

@@ -56,7 +56,7 @@ func newPlanCommand() *cobra.Command {
 }
 
 func (f planFlags) run(cmd *cobra.Command) error {
-	write, ok := map[string]func(io.Writer, planned) error{"json": writePlanJSON, "text": writePlanText}[f.output]
+	write, ok := map[string]func(io.Writer, planned) error{"json": writePlanJSON, "text": writePlanText, "table": writePlanText}[f.output]
 	if !ok {
 		return badInput{fmt.Errorf("--output %q: want json or text", f.output)}
 	}

@@ -103,11 +103,7 @@ func poolsIn(raw json.RawMessage) (nodepool.PoolsConfig, error) {
 	if raw == nil {
 		return nodepool.PoolsConfig{}, nil
 	}
-	config, err := kube.ReadPools(bytes.NewReader(slices.Concat([]byte(`{"pools": `), raw, []byte("}"))))
-	if err != nil {
-		return config, fmt.Errorf("%w: want a list such as [{\"name\": \"a100\", \"maxNodes\": 4}]", err)
-	}
-	return config, nil
+	return kube.ReadPools(bytes.NewReader(slices.Concat([]byte(`{"pools": `), raw, []byte("}"))))
 }
 
 // tell fills in what the places say about a group, as far as they are known.

@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/httpapi"
@@ -84,7 +83,7 @@ func newServeCommand() *cobra.Command {
 // addFlags adds the flags that both forms have. A zero takes the loop's own default.
 func (o *engineOptions) addFlags(c *cobra.Command) {
 	f, l := c.Flags(), &o.loop
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the pod's service account)")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: as kubectl finds it, or the pod's service account; a sidecar takes that alone)")
 	f.StringVar(&o.listen, "listen", httpapi.DefaultListen, "address of the REST API, metrics and page; empty for none")
 	f.BoolVar(&o.listenAnywhere, "insecure-listen-anywhere", false, "allow --listen beyond loopback, where something else guards the port")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
@@ -127,6 +126,7 @@ func (o *engineOptions) run(ctx context.Context, errOut io.Writer) error {
 	if err != nil {
 		return badInput{err}
 	}
+	log.Info("API server found", "host", config.Host)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector())
 	told, err := telemetry.Start(ctx, telemetry.Config{Registerer: registry, Getenv: os.Getenv, Version: version(), Log: log})
@@ -221,17 +221,15 @@ func readiness(manager *kube.Manager) func() error {
 	}
 }
 
+// restConfig finds the API server as kubectl does. The environment of a sidecar is that of somebody's Ray: what it names may be another
+// API server, so there only the flag and the pod's own account count.
 func (o *engineOptions) restConfig() (*rest.Config, error) {
-	if o.kubeconfig == "" {
-		config, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, fmt.Errorf("finding the API server: %w; outside a pod, give --kubeconfig", err)
-		}
-		return config, nil
+	if o.kubeconfig != "" || o.loop.Form == controller.Fleet {
+		return kubectlConfig(o.kubeconfig)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	config, err := rest.InClusterConfig()
 	if err != nil {
-		return nil, fmt.Errorf("reading kubeconfig %s: %w", o.kubeconfig, err)
+		return nil, fmt.Errorf("finding the API server: %w; outside a pod, give --kubeconfig", err)
 	}
 	return config, nil
 }

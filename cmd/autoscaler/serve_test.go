@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +17,14 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestServeNamesBadFlagsBeforeAnythingStarts(t *testing.T) {
+// outsidePods takes away what would name an API server.
+func outsidePods(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+}
+
+func TestServeNamesBadFlagsBeforeAnythingStarts(t *testing.T) {
+	outsidePods(t)
 	t.Setenv("RAY_CLUSTER_NAME", "")
 	t.Setenv("RAY_CLUSTER_NAMESPACE", "")
 	for _, c := range []struct {
@@ -47,12 +56,43 @@ func TestServeNamesBadFlagsBeforeAnythingStarts(t *testing.T) {
 
 // Newer operators may pass flags that only Ray's own autoscaler knows.
 func TestTheSidecarAcceptsFlagsOfRaysOwn(t *testing.T) {
-	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	outsidePods(t)
 	var out, errOut bytes.Buffer
 	args := []string{"ray", "kuberay-autoscaler", "--cluster-name", "llm", "--cluster-namespace", "ml", "--some-new-flag", "5", "--another"}
 	code := run(t.Context(), args, strings.NewReader(""), &out, &errOut)
 	if code != exitBadInput || !strings.Contains(errOut.String(), "finding the API server") {
 		t.Errorf("exit %d, %q; want it to get as far as looking for the API server", code, errOut.String())
+	}
+}
+
+func TestServeFindsTheAPIServerAsKubectlDoesAndASidecarOnlyItsPods(t *testing.T) {
+	outsidePods(t)
+	const kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: s, cluster: {server: https://named.example}}]\ncontexts: [{name: c, context: {cluster: s}}]\n"
+	named := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(named, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		env, flag string
+		form      controller.Form
+		want      string
+	}{
+		{named, "", controller.Fleet, "https://named.example"},
+		{"", named, controller.Fleet, "https://named.example"},
+		{"", named, controller.Sidecar, "https://named.example"},
+		{named, "", controller.Sidecar, "finding the API server: "},
+		{"/does/not/exist", "", controller.Fleet, "finding the API server: "},
+	} {
+		t.Setenv("KUBECONFIG", c.env)
+		o := engineOptions{kubeconfig: c.flag, loop: controller.Config{Form: c.form}}
+		config, err := o.restConfig()
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = config.Host
+		}
+		if !strings.HasPrefix(got, c.want) {
+			t.Errorf("KUBECONFIG=%q --kubeconfig=%q %v: %s, want %s", c.env, c.flag, c.form, got, c.want)
+		}
 	}
 }
 

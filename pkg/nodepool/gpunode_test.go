@@ -2,6 +2,7 @@ package nodepool_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -110,6 +111,18 @@ func TestAConfiguredResourceIsReadAsToldAndAnUnknownOneIsAProblem(t *testing.T) 
 	reader := nodepool.GPUReader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "corp.example/half-gpu", Kind: gpuinfo.TimeSliced, Role: gpuinfo.Devices}}}}
 	if got := summary(reader.Read(node)); got != "time-sliced none ? null" {
 		t.Errorf("configured: %s", got)
+	}
+}
+
+func TestNodesThatAreNotReadySayIt(t *testing.T) {
+	for ready, want := range map[string]string{"True": "[]", "False": "[not-ready: Ready is False]", "Unknown": "[not-ready: Ready is Unknown]", "": "[]"} {
+		conditions := map[string]string{"Ready": ready}
+		if ready == "" {
+			delete(conditions, "Ready") // an excerpt of a node, which shows no conditions
+		}
+		if got := fmt.Sprint(nodepool.GPUReader{}.Read(nodepool.NodeObject{Conditions: conditions}).Problems); got != want {
+			t.Errorf("Ready %q: %s, want %s", ready, got, want)
+		}
 	}
 }
 

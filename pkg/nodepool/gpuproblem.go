@@ -28,6 +28,8 @@ type ProblemCode string
 const (
 	// Cordoned: no pod is scheduled there.
 	Cordoned ProblemCode = "cordoned"
+	// NotReady: the node's condition Ready is not True, so no pod is scheduled there.
+	NotReady ProblemCode = "not-ready"
 	// DevicesMissing: fewer devices can be had than there are, none of them for a healthy reason.
 	DevicesMissing ProblemCode = "devices-missing"
 	// NothingAnnounced: there are GPUs and no resource for them.
@@ -78,6 +80,9 @@ func (r *gpuReading) readProblems() {
 	r.missingDevices()
 	r.nothingAnnounced()
 	r.tooManyUnits()
+	if ready := r.node.Conditions["Ready"]; ready != "" && ready != "True" {
+		r.problem(NotReady, "Ready is "+ready)
+	}
 }
 
 // gpuConditions are node conditions about GPUs with the status that means trouble. Most name the trouble; EKS names the health.

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,28 +14,23 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// poolsFile is the form of the file that describes pools.
-type poolsFile struct {
-	Pools         []poolEntry        `json:"pools"`
-	InstanceTypes map[string]float64 `json:"instanceTypes"`
-}
-
+// poolEntry is one pool of the file that describes pools.
 type poolEntry struct {
-	Name     string            `json:"name"`
-	MinNodes *int64            `json:"minNodes"`
-	MaxNodes *int64            `json:"maxNodes"`
-	Price    *float64          `json:"price"`
-	Spot     *bool             `json:"spot"`
-	Shape    *shapeEntry       `json:"shape"`
-	Tags     map[string]string `json:"tags"`
+	Name     string
+	MinNodes *int64
+	MaxNodes *int64
+	Price    *float64
+	Spot     *bool
+	Shape    *shapeEntry
+	Tags     map[string]string
 }
 
 type shapeEntry struct {
 	// Allocatable are quantities, as text or number.
-	Allocatable map[string]any    `json:"allocatable"`
-	Labels      map[string]string `json:"labels"`
+	Allocatable map[string]any
+	Labels      map[string]string
 	// Taints are key=value:effect or objects with these fields.
-	Taints []json.RawMessage `json:"taints"`
+	Taints []json.RawMessage
 }
 
 // ReadPools reads the configuration of pools, YAML or JSON: pools with name, minNodes, maxNodes, price, spot, and as what a new node comes either
@@ -50,20 +44,23 @@ func ReadPools(in io.Reader) (nodepool.PoolsConfig, error) {
 	if err != nil {
 		return nodepool.PoolsConfig{}, err
 	}
-	var file poolsFile
-	decoder := json.NewDecoder(bytes.NewReader(object))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&file); err != nil {
-		return nodepool.PoolsConfig{}, fmt.Errorf("want pools and instanceTypes: %w", err)
+	var pools []json.RawMessage
+	var prices map[string]float64
+	if err := readMembers(object, members{"pools": &pools, "instanceTypes": &prices}); err != nil {
+		return nodepool.PoolsConfig{}, err
 	}
-	config := nodepool.PoolsConfig{InstancePrices: file.InstanceTypes}
-	for _, name := range slices.Sorted(maps.Keys(file.InstanceTypes)) {
-		if err := checkPrice(file.InstanceTypes[name]); err != nil {
+	config := nodepool.PoolsConfig{InstancePrices: prices}
+	for _, name := range slices.Sorted(maps.Keys(prices)) {
+		if err := checkPrice(prices[name]); err != nil {
 			return nodepool.PoolsConfig{}, fmt.Errorf("instanceTypes.%s: %w", name, err)
 		}
 	}
-	for i, entry := range file.Pools {
-		spec, err := entry.spec()
+	for i, raw := range pools {
+		entry, err := readPool(raw)
+		var spec nodepool.PoolSpec
+		if err == nil {
+			spec, err = entry.spec()
+		}
 		if err == nil && slices.ContainsFunc(config.Pools, func(p nodepool.PoolSpec) bool { return p.Name == spec.Name }) {
 			err = fmt.Errorf("name: it stands twice")
 		}
@@ -73,6 +70,24 @@ func ReadPools(in io.Reader) (nodepool.PoolsConfig, error) {
 		config.Pools = append(config.Pools, spec)
 	}
 	return config, nil
+}
+
+// readPool reads one pool; the name is there even where another field is wrong, for the error.
+func readPool(raw json.RawMessage) (poolEntry, error) {
+	var e poolEntry
+	var shape json.RawMessage
+	err := readMembers(raw, members{
+		"name": &e.Name, "minNodes": &e.MinNodes, "maxNodes": &e.MaxNodes, "price": &e.Price, "spot": &e.Spot, "shape": &shape, "tags": &e.Tags,
+	})
+	if err != nil || shape == nil || string(shape) == "null" {
+		return e, err
+	}
+	e.Shape = &shapeEntry{}
+	err = readMembers(shape, members{"allocatable": &e.Shape.Allocatable, "labels": &e.Shape.Labels, "taints": &e.Shape.Taints})
+	if err != nil {
+		return e, fmt.Errorf("shape: %w", err)
+	}
+	return e, nil
 }
 
 func checkPrice(price float64) error {
@@ -125,13 +140,12 @@ func (n *nodeTemplate) readShape(shape shapeEntry) error {
 		n.label(key, value)
 	}
 	for i, raw := range shape.Taints {
-		var text string
-		var taint struct{ Key, Value, Effect string }
+		var text, key, value, effect string
 		err := json.Unmarshal(raw, &text)
 		if err == nil {
 			err = n.taintText(text)
-		} else if err = json.Unmarshal(raw, &taint); err == nil {
-			err = n.taint(taint.Key, taint.Value, taint.Effect)
+		} else if err = readMembers(raw, members{"key": &key, "value": &value, "effect": &effect}); err == nil {
+			err = n.taint(key, value, effect)
 		}
 		if err != nil {
 			return fmt.Errorf("taints[%d]: %w", i, err)

@@ -1,0 +1,84 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// members are the fields that an object of a configuration file may have, each with where its value goes.
+type members map[string]any
+
+// readMembers reads an object all of whose fields must be known. All that can be read is read, and the error is about the first field
+// that cannot: it names the field, its value and what would be right.
+func readMembers(object json.RawMessage, known members) error {
+	var found map[string]json.RawMessage
+	if err := json.Unmarshal(object, &found); err != nil {
+		return fmt.Errorf("%s: want an object with %s", excerpt(object), known)
+	}
+	var first error
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		into, ok := known[name]
+		var err error
+		if !ok {
+			err = fmt.Errorf("unknown field %q: want %s", name, known.near(name))
+		} else if json.Unmarshal(found[name], into) != nil {
+			err = fmt.Errorf("%s: %s: want %s", name, excerpt(found[name]), wanted(reflect.TypeOf(into).Elem()))
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// String lists the names.
+func (m members) String() string { return strings.Join(slices.Sorted(maps.Keys(m)), ", ") }
+
+// near is the field that was probably meant: one that differs in case alone, that the name begins, or that begins it. Without such a one it is
+// all of them.
+func (m members) near(name string) string {
+	written := strings.ToLower(name)
+	for _, candidate := range slices.Sorted(maps.Keys(m)) {
+		meant := strings.ToLower(candidate)
+		if name != "" && (strings.HasPrefix(meant, written) || strings.HasPrefix(written, meant)) {
+			return candidate
+		}
+	}
+	return "one of " + m.String()
+}
+
+// wanted says in words what a field of a Go type takes.
+func wanted(of reflect.Type) string {
+	switch of.Kind() {
+	case reflect.Pointer:
+		return wanted(of.Elem())
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int64:
+		return "a whole number without quotes"
+	case reflect.Float64:
+		return "a number without quotes"
+	case reflect.Slice:
+		return "a list"
+	}
+	if of.Kind() == reflect.Map && of.Elem().Kind() != reflect.Interface {
+		return "an object, each value of which is " + wanted(of.Elem())
+	}
+	return "an object"
+}
+
+// excerpt is the beginning of a value, for errors.
+func excerpt(value json.RawMessage) string {
+	const most = 60
+	text := []rune(string(value))
+	if len(text) > most {
+		return string(text[:most]) + "…"
+	}
+	return string(text)
+}
