@@ -29,7 +29,7 @@ var annotations = []Check{
 				}
 				nearest := x.nearestAnnotation(key)
 				s := sight{of: o, at: all.get(key).at, seen: all.get(key).String(), more: "the nearest that is read is " + nearest,
-					fix: o.patch(remove(all.get(key).at)) + comment("the others are "+strings.Join(x.knownAnnotations(), ", "))}
+					fix: o.patch(remove(all.get(key).at)).hint("the others are " + strings.Join(x.knownAnnotations(), ", "))}
 				if distance(key, nearest) <= 3 && !all.get(nearest).has() {
 					s.fix = o.patch(move(all.get(key).at, all.get(nearest).at))
 				}
@@ -43,7 +43,7 @@ var annotations = []Check{
 		look: perCluster(func(_ *exam, o *Object, tell func(sight)) {
 			v := o.root().get("metadata", "annotations", syncAnnotation)
 			if v.has() && !slices.Contains(syncModes, v.text()) {
-				tell(sight{of: o, at: v.at, seen: v.String(), fix: o.patch(op{Op: "replace", Path: v.at.pointer(), Value: "report"})})
+				tell(sight{of: o, at: v.at, seen: v.String(), fix: o.patch(op{Op: "replace", At: v.at, Value: "report"})})
 			}
 		}),
 	},
@@ -56,7 +56,7 @@ var annotations = []Check{
 			sync := o.root().get("metadata", "annotations", syncAnnotation)
 			if strategy.text() == "Recreate" && (sync.text() == "enforce" || sync.text() == "when-empty") {
 				tell(sight{of: o, at: strategy.at, seen: "Recreate, and " + syncAnnotation + ": " + sync.text(),
-					fix: o.patch(op{Op: "replace", Path: strategy.at.pointer(), Value: "None"}) + comment("or let num-gpus-sync report")})
+					fix: o.patch(op{Op: "replace", At: strategy.at, Value: "None"}).hint("or let num-gpus-sync report")})
 			}
 		}),
 	},

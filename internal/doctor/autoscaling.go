@@ -18,8 +18,8 @@ var autoscaling = []Check{
 			head := x.head(o)
 			if o.Cluster.Head.Sidecar == nodepool.RaySidecar && head != nil && mode.text() == string(nodepool.Managed) {
 				tell(sight{of: o, at: mode.at, seen: "managed, and a container autoscaler in pod " + head.Name,
-					fix: o.patch(o.set(o.spec().get("enableInTreeAutoscaling").at, false)) + " && " + head.kubectl("delete") +
-						comment("the head starts anew, which ends its jobs; or annotate "+modeAnnotation+"=shadow")})
+					fix: o.patch(o.set(o.spec().get("enableInTreeAutoscaling").at, false)).then(head.kubectl("delete")).
+						hint("the head starts anew, which ends its jobs; or annotate " + modeAnnotation + "=shadow")})
 			}
 		}),
 	},
@@ -32,7 +32,7 @@ var autoscaling = []Check{
 				return
 			}
 			tell(sight{of: o, at: v.at, seen: "true, and no container autoscaler in pod " + head.Name,
-				fix: head.kubectl("delete") + comment("the head starts anew, which ends its jobs")})
+				fix: run(head.kubectl("delete")).hint("the head starts anew, which ends its jobs")})
 		}),
 	},
 	{
@@ -41,7 +41,7 @@ var autoscaling = []Check{
 		look: perCluster(func(x *exam, o *Object, tell func(sight)) {
 			if head := x.head(o); head != nil && !o.Cluster.InTreeAutoscaling && o.Cluster.Head.Sidecar == nodepool.RaySidecar {
 				tell(sight{of: o, at: o.spec().get("enableInTreeAutoscaling").at, seen: "off, and a container autoscaler in pod " + head.Name,
-					fix: head.kubectl("delete") + comment("the head starts anew, which ends its jobs")})
+					fix: run(head.kubectl("delete")).hint("the head starts anew, which ends its jobs")})
 			}
 		}),
 	},
@@ -67,8 +67,8 @@ var autoscaling = []Check{
 		look: perCluster(func(x *exam, o *Object, tell func(sight)) {
 			v := o.spec().get("enableInTreeAutoscaling")
 			if mode := o.root().get("metadata", "annotations", modeAnnotation).text(); mode == string(nodepool.Managed) && !v.flag() {
-				tell(sight{of: o, at: v.at, seen: orNothing(v.String()), fix: o.kubectl("get", "--show-managed-fields", "-o", "yaml") +
-					comment("let nobody but Heliostat, which names the pods, lower replicas")})
+				tell(sight{of: o, at: v.at, seen: orNothing(v.String()), fix: run(o.kubectl("get", "--show-managed-fields", "-o", "yaml")).
+					hint("let nobody but Heliostat, which names the pods, lower replicas")})
 			}
 		}),
 	},

@@ -34,7 +34,7 @@ var bounds = []Check{
 			}
 			v := g.get("replicas")
 			tell(sight{of: g.of, at: v.at, seen: fmt.Sprintf("replicas %d, minReplicas %d, maxReplicas %d", replicas, least, most),
-				fix: g.patch(op{Op: "replace", Path: v.at.pointer(), Value: min(most, max(least, replicas))})})
+				fix: g.patch(op{Op: "replace", At: v.at, Value: min(most, max(least, replicas))})})
 		}),
 	},
 	{
@@ -45,7 +45,7 @@ var bounds = []Check{
 			for _, field := range []string{"replicas", "minReplicas", "maxReplicas", "numOfHosts", "idleTimeoutSeconds", "priority"} {
 				v := g.get(field)
 				if n, isFloat := v.raw.(float64); isFloat && math.Abs(n) > math.MaxInt32 || tooLarge(v) {
-					tell(sight{of: g.of, at: v.at, seen: v.String(), fix: g.patch(op{Op: "replace", Path: v.at.pointer(), Value: g.instead(field)})})
+					tell(sight{of: g.of, at: v.at, seen: v.String(), fix: g.patch(op{Op: "replace", At: v.at, Value: g.instead(field)})})
 				}
 			}
 		}),

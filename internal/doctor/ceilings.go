@@ -24,7 +24,7 @@ var ceilings = []Check{
 			}
 			v := g.get("maxReplicas")
 			tell(sight{of: g.of, at: v.at, seen: fmt.Sprintf("maxReplicas %d, and room for %d pods at most: %s", g.workers.Max, most, strings.Join(pools, ", ")),
-				fix: g.patch(g.of.set(v.at, max(int64(g.workers.Min), most/int64(hosts)))) + comment("or raise the maximum of the pool of nodes")})
+				fix: g.patch(g.of.set(v.at, max(int64(g.workers.Min), most/int64(hosts)))).hint("or raise the maximum of the pool of nodes")})
 		}),
 	},
 }

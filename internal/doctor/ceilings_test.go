@@ -77,8 +77,8 @@ func TestHowFarAPoolMayGrowIsReadAsThePlannerReadsIt(t *testing.T) {
 func TestAResourceThatIsConfiguredIsNoUnknownName(t *testing.T) {
 	all := objects(t, "testdata/shows/gpu-name-unknown.yaml")
 	before, _ := findingOf(examine(t, all), "gpu-name-unknown")
-	if want := "autoscaler doctor --resource tencent.com/qgpu-memory=whole  #"; !strings.HasPrefix(before.Fix, want) {
-		t.Errorf("the fix is %s, want %s", before.Fix, want)
+	if want := "--resource tencent.com/qgpu-memory=KIND"; !strings.HasSuffix(before.Fix, want) || strings.Contains(before.Fix, "whole") {
+		t.Errorf("the fix is %s, want %s and no kind that is guessed", before.Fix, want)
 	}
 	reader := nodepool.GPUReader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "tencent.com/qgpu-memory", Kind: gpuinfo.Whole, Role: gpuinfo.Devices}}}}
 	input, err := intake.Input(all, reader)

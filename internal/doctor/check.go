@@ -19,14 +19,16 @@ type Check struct {
 
 // sight is one occurrence of what a check looks for.
 type sight struct {
-	of *Object
+	// check is whose it is.
+	check Check
+	of    *Object
 	// at is the field; path is used instead where it comes as text.
 	at   place
 	path string
 	seen string
 	// more goes on where the check's Why ends; why stands instead of it, where the occurrence is known better than the kind.
 	more, why string
-	fix       string
+	fix       remedy
 }
 
 func (s sight) field() string {

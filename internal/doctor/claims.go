@@ -23,8 +23,8 @@ var claims = []Check{
 						continue
 					}
 					if devices, isGPU := x.claimed(g.of.Namespace, claim); isGPU {
-						tell(sight{of: g.of, at: used.at, seen: "claim " + used.get("name").text(), fix: g.declare(strconv.FormatInt(devices, 10)) +
-							comment("as many as the claim gets")})
+						tell(sight{of: g.of, at: used.at, seen: "claim " + used.get("name").text(), fix: g.declare(strconv.FormatInt(devices, 10)).
+							hint("as many as the claim gets")})
 						return
 					}
 				}

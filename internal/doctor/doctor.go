@@ -37,24 +37,38 @@ const docsPage = "docs/reference/doctor.md#"
 // Examine makes every check. Findings are sorted: by object, errors first, then by code and field.
 func Examine(input Input) []Finding {
 	x := newExam(input)
-	found := []Finding{}
+	var seen []sight
+	var remedies []mended
 	for _, check := range Checks() {
 		check.look(x, func(s sight) {
-			why := cmp.Or(s.why, check.Why)
-			if s.more != "" {
-				why += "; " + s.more
-			}
-			found = append(found, Finding{
-				Code: check.Code, Severity: check.Severity, Object: s.of.String(), Field: s.field(), Seen: short(s.seen), Why: why, Fix: s.fix,
-				Docs: docsPage + check.Code,
-			})
+			s.check = check
+			seen = append(seen, s)
 		})
+	}
+	for i := range seen {
+		remedies = append(remedies, mended{seen[i].check.Code, &seen[i].fix})
+	}
+	compose(remedies)
+	found := []Finding{}
+	for _, s := range seen {
+		found = append(found, s.finding())
 	}
 	slices.SortStableFunc(found, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.Object, b.Object), cmp.Compare(rank(a.Severity), rank(b.Severity)),
 			strings.Compare(a.Code, b.Code), strings.Compare(a.Field, b.Field))
 	})
 	return slices.Compact(found)
+}
+
+func (s sight) finding() Finding {
+	why := cmp.Or(s.why, s.check.Why)
+	if s.more != "" {
+		why += "; " + s.more
+	}
+	return Finding{
+		Code: s.check.Code, Severity: s.check.Severity, Object: s.of.String(), Field: s.field(), Seen: short(s.seen), Why: why, Fix: s.fix.String(),
+		Docs: docsPage + s.check.Code,
+	}
 }
 
 func rank(severity raydemand.Severity) int {

@@ -123,13 +123,8 @@ func (g group) ray() value {
 	return value{at: g.template().at.then("containers", 0)}
 }
 
-// patch is the command that changes the group. It does nothing when another group stands in its place.
-func (g group) patch(ops ...op) string {
-	if g.workers != nil && g.name != "" {
-		ops = append([]op{{Op: "test", Path: g.at.then("groupName").pointer(), Value: g.name}}, ops...)
-	}
-	return g.of.patch(ops...)
-}
+// patch changes the group.
+func (g group) patch(ops ...op) remedy { return g.of.patch(ops...) }
 
 // env is a variable of a container; the last of a name counts. ok is false where there is none, or its value comes from elsewhere.
 func env(container value, name string) (v value, ok bool) {

@@ -3,21 +3,44 @@ package doctor
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 )
 
 // op is one operation of a JSON patch (RFC 6902).
 type op struct {
-	Op    string `json:"op"`
-	From  string `json:"from,omitempty"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+	Op    string
+	From  place
+	At    place
+	Value any
 }
 
-func remove(at place) op { return op{Op: "remove", Path: at.pointer()} }
+// MarshalJSON writes a value of null, too: to test for it is to test that nothing is there.
+func (o op) MarshalJSON() ([]byte, error) {
+	path := plainJSON(o.At.pointer())
+	switch o.Op {
+	case "remove":
+		return fmt.Appendf(nil, `{"op":"remove","path":%s}`, path), nil
+	case "move":
+		return fmt.Appendf(nil, `{"op":"move","from":%s,"path":%s}`, plainJSON(o.From.pointer()), path), nil
+	default:
+		return fmt.Appendf(nil, `{"op":%q,"path":%s,"value":%s}`, o.Op, path, plainJSON(o.Value)), nil
+	}
+}
 
-func move(from, to place) op { return op{Op: "move", From: from.pointer(), Path: to.pointer()} }
+// plainJSON leaves the signs of HTML as they are.
+func plainJSON(value any) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value) // all values come from JSON
+	return strings.TrimSpace(text.String())
+}
+
+func remove(at place) op { return op{Op: "remove", At: at} }
+
+func move(from, to place) op { return op{Op: "move", From: from, At: to} }
 
 // set writes a value, with the objects above it where they are missing.
 func (o *Object) set(at place, to any) op {
@@ -27,7 +50,7 @@ func (o *Object) set(at place, to any) op {
 		if index, isIndex := step.(int); isIndex {
 			list, _ := above.([]any)
 			if index >= len(list) {
-				return op{Op: "add", Path: at[:i].then("-").pointer(), Value: nested(at[i+1:], to)}
+				return op{Op: "add", At: at[:i].then("-"), Value: nested(at[i+1:], to)}
 			}
 			above = list[index]
 			continue
@@ -37,9 +60,9 @@ func (o *Object) set(at place, to any) op {
 			above = below
 			continue
 		}
-		return op{Op: "add", Path: at[:i+1].pointer(), Value: nested(at[i+1:], to)}
+		return op{Op: "add", At: at[:i+1], Value: nested(at[i+1:], to)}
 	}
-	return op{Op: "replace", Path: at.pointer(), Value: to}
+	return op{Op: "replace", At: at, Value: to}
 }
 
 // nested wraps a value in the objects that lead to it.
@@ -58,20 +81,6 @@ func nested(steps place, inner any) any {
 func (o *Object) add(list value, item any) op {
 	return o.set(list.at.then(len(list.items())), item)
 }
-
-// patch is the command that carries the operations out.
-func (o *Object) patch(ops ...op) string {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(ops); err != nil { // only what JSON cannot say, and all values come from JSON
-		return o.edit(err.Error())
-	}
-	return o.kubectl("patch") + " --type=json -p " + quote(strings.TrimSpace(text.String()))
-}
-
-// edit opens the object in an editor, for what only a person can decide; hint says what.
-func (o *Object) edit(hint string) string { return o.kubectl("edit") + comment(hint) }
 
 // kubectl begins a command about the object.
 func (o *Object) kubectl(verb string, arguments ...string) string {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"heliostat.dev/heliostat/internal/doctor"
@@ -91,53 +92,50 @@ func TestAPatchOfAGroupTestsItsName(t *testing.T) {
 	}
 }
 
-// applied carries the patch out on a copy of the one object.
+// applied carries the patch out on a copy of the one object, as the API server does.
 func applied(t *testing.T, all []map[string]any, object, patch string) []map[string]any {
 	t.Helper()
-	var ops []struct {
-		Op    string `json:"op"`
-		From  string `json:"from"`
-		Path  string `json:"path"`
-		Value any    `json:"value"`
-	}
-	if err := utiljson.Unmarshal([]byte(patch), &ops); err != nil {
+	mended, err := patched(t, all, object, patch)
+	if err != nil {
 		t.Fatalf("%s: %v", patch, err)
 	}
-	text, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var copied []any
-	if err := utiljson.Unmarshal(text, &copied); err != nil {
-		t.Fatal(err)
-	}
-	var mended []map[string]any
-	for _, raw := range copied {
-		fields := raw.(map[string]any)
-		metadata := fields["metadata"].(map[string]any)
-		name := fmt.Sprint(fields["kind"], "/", metadata["namespace"], "/", metadata["name"])
-		if metadata["namespace"] == nil {
-			name = fmt.Sprint(fields["kind"], "/", metadata["name"])
-		}
-		if name == object {
-			for _, op := range ops {
-				value := op.Value
-				if op.Op == "move" {
-					value = must(t, fields, op.From)
-					fields = edit(t, fields, steps(op.From), "remove", nil).(map[string]any)
-				}
-				if op.Op == "test" {
-					if got := must(t, fields, op.Path); got != value {
-						t.Fatalf("test of %s: %v is not %v", op.Path, got, value)
-					}
-					continue
-				}
-				fields = edit(t, fields, steps(op.Path), op.Op, value).(map[string]any)
-			}
-		}
-		mended = append(mended, fields)
-	}
 	return mended
+}
+
+// patched is as applied, with the API server's refusal.
+func patched(t *testing.T, all []map[string]any, object, patch string) ([]map[string]any, error) {
+	t.Helper()
+	operations, err := jsonpatch.DecodePatch([]byte(patch))
+	if err != nil {
+		t.Fatalf("%s: %v", patch, err)
+	}
+	mended := slices.Clone(all)
+	for i, fields := range all {
+		if nameOf(fields) != object {
+			continue
+		}
+		text, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err = operations.Apply(text); err != nil {
+			return all, fmt.Errorf("patching %s: %w", object, err)
+		}
+		mended[i] = map[string]any{}
+		if err := utiljson.Unmarshal(text, &mended[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return mended, nil
+}
+
+// nameOf is Kind/namespace/name.
+func nameOf(fields map[string]any) string {
+	metadata := fields["metadata"].(map[string]any)
+	if metadata["namespace"] == nil {
+		return fmt.Sprint(fields["kind"], "/", metadata["name"])
+	}
+	return fmt.Sprint(fields["kind"], "/", metadata["namespace"], "/", metadata["name"])
 }
 
 func steps(pointer string) []string {
@@ -146,23 +144,6 @@ func steps(pointer string) []string {
 		parts[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
 	}
 	return parts
-}
-
-func must(t *testing.T, value any, pointer string) any {
-	t.Helper()
-	for _, step := range steps(pointer) {
-		switch v := value.(type) {
-		case map[string]any:
-			value = v[step]
-		case []any:
-			i, err := strconv.Atoi(step)
-			if err != nil || i >= len(v) {
-				t.Fatalf("%s: there is no %s", pointer, step)
-			}
-			value = v[i]
-		}
-	}
-	return value
 }
 
 // edit is one operation of RFC 6902, as strict as an API server: what is removed or replaced must be there, and so must what it stands in.

@@ -28,7 +28,7 @@ var gpuAmounts = []Check{
 			limit, limited := c.limit.quantity()
 			if requested && limited && request.Cmp(limit) != 0 {
 				tell(sight{of: c.of, at: c.request.at, seen: "request " + c.request.String() + ", limit " + c.limit.String(),
-					fix: c.patch(op{Op: "replace", Path: c.request.at.pointer(), Value: c.limit.raw})})
+					fix: c.patch(op{Op: "replace", At: c.request.at, Value: c.limit.raw})})
 			}
 		}),
 	},
@@ -46,9 +46,9 @@ var gpuAmounts = []Check{
 				limit.RoundUp(0)
 				to = limit.String()
 			}
-			ops := []op{{Op: "replace", Path: c.limit.at.pointer(), Value: to}}
+			ops := []op{{Op: "replace", At: c.limit.at, Value: to}}
 			if c.request.has() {
-				ops = append(ops, op{Op: "replace", Path: c.request.at.pointer(), Value: to})
+				ops = append(ops, op{Op: "replace", At: c.request.at, Value: to})
 			}
 			c.tell(tell, c.limit, c.patch(ops...))
 		}),
@@ -62,7 +62,11 @@ var gpuAmounts = []Check{
 			// An init container may well look at the GPU that the Ray container gets after it.
 			lent := first.has() && strings.Contains(c.limit.at.String(), ".initContainers[")
 			if ok && limit.Sign() > 0 && c.container.at.String() != c.ray().at.String() && c.isDevices(c.name) && !lent {
-				c.tell(tell, c.limit, c.patch(c.of.set(first.at, c.limit.raw), remove(c.limit.at)))
+				ops := []op{c.of.set(first.at, c.limit.raw), remove(c.limit.at)}
+				if c.request.has() {
+					ops = append(ops, remove(c.request.at))
+				}
+				c.tell(tell, c.limit, c.patch(ops...))
 			}
 		}),
 	},
@@ -76,7 +80,7 @@ type gpuAsk struct {
 	limit, request value
 }
 
-func (c gpuAsk) tell(tell func(sight), v value, fix string) {
+func (c gpuAsk) tell(tell func(sight), v value, fix remedy) {
 	tell(sight{of: c.of, at: v.at, seen: v.String(), fix: fix})
 }
 

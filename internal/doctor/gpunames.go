@@ -46,7 +46,7 @@ var gpuNames = []Check{
 					if request := c.get("resources", "requests", profiles[1]); request.has() {
 						ops = append(ops, remove(request.at))
 					}
-					tell(sight{of: g.of, at: limits.at, seen: strings.Join(profiles, ", "), fix: g.patch(ops...) + comment("or give each profile a group of its own")})
+					tell(sight{of: g.of, at: limits.at, seen: strings.Join(profiles, ", "), fix: g.patch(ops...).hint("or give each profile a group of its own")})
 				}
 			}
 		}),
@@ -70,13 +70,13 @@ var gpuNames = []Check{
 			_, err := c.gpuNames.Resource(c.name)
 			_, shares := countedShares[c.name]
 			if errors.Is(err, gpuinfo.ErrUnknownResource) && misspeltMIG(c.name) == "" && !strings.HasPrefix(c.name, migPrefix) && !shares {
-				c.tellName(tell, "autoscaler doctor --resource "+quote(c.name+"=whole")+comment("with the kind that it is, and so for nodepools; or mend the name"))
+				c.tellName(tell, c.of.edit("mend the name, or tell doctor, nodepools and serve what it is: --resource "+quote(c.name)+"=KIND"))
 			}
 		}),
 	},
 }
 
-func (c gpuAsk) tellName(tell func(sight), fix string) {
+func (c gpuAsk) tellName(tell func(sight), fix remedy) {
 	at := c.limit.at
 	if !c.limit.has() {
 		at = c.request.at
@@ -85,7 +85,7 @@ func (c gpuAsk) tellName(tell func(sight), fix string) {
 }
 
 // rename is the command that gives the resource another name, in limits and requests.
-func (c gpuAsk) rename(to string) string {
+func (c gpuAsk) rename(to string) remedy {
 	var ops []op
 	for _, v := range []value{c.limit, c.request} {
 		if v.has() {
@@ -186,8 +186,8 @@ func (c gpuAsk) tellStrategy(tell func(sight), seen string) {
 		at = c.request.at
 	}
 	tell(sight{of: c.of, at: at, seen: seen,
-		fix: `kubectl patch clusterpolicies.nvidia.com/cluster-policy --type=merge -p '{"spec":{"mig":{"strategy":"mixed"}}}'` +
-			comment("with the GPU operator; otherwise set MIG_STRATEGY=mixed on the device plugin, or ask for nvidia.com/gpu")})
+		fix: run(`kubectl patch clusterpolicies.nvidia.com/cluster-policy --type=merge -p '{"spec":{"mig":{"strategy":"mixed"}}}'`).
+			hint("with the GPU operator; otherwise set MIG_STRATEGY=mixed on the device plugin, or ask for nvidia.com/gpu")})
 }
 
 // distance is the number of letters to insert, remove or change between two words (Levenshtein).

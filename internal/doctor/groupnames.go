@@ -23,7 +23,7 @@ var groupNames = []Check{
 				}
 				if names[g.name]++; names[g.name] > 1 {
 					v := g.get("groupName")
-					tell(sight{of: o, at: v.at, seen: g.name, fix: o.patch(op{Op: "replace", Path: v.at.pointer(), Value: fmt.Sprintf("%s-%d", g.name, names[g.name])})})
+					tell(sight{of: o, at: v.at, seen: g.name, fix: o.patch(op{Op: "replace", At: v.at, Value: fmt.Sprintf("%s-%d", g.name, names[g.name])})})
 				}
 			}
 		}),
@@ -35,7 +35,7 @@ var groupNames = []Check{
 		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
 			if g.name != "" && (!suitableName.MatchString(g.name) || len(g.name) > 63) {
 				v := g.get("groupName")
-				tell(sight{of: g.of, at: v.at, seen: g.name, fix: g.patch(op{Op: "replace", Path: v.at.pointer(), Value: suitable(g.name)})})
+				tell(sight{of: g.of, at: v.at, seen: g.name, fix: g.patch(op{Op: "replace", At: v.at, Value: suitable(g.name)})})
 			}
 		}),
 	},
@@ -44,7 +44,7 @@ var groupNames = []Check{
 		Why: "headgroup is what KubeRay calls the head, so Ray's nodes and pods of this group cannot be told from it",
 		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
 			if v := g.get("groupName"); g.name == "headgroup" {
-				tell(sight{of: g.of, at: v.at, seen: g.name, fix: g.patch(op{Op: "replace", Path: v.at.pointer(), Value: "workers"})})
+				tell(sight{of: g.of, at: v.at, seen: g.name, fix: g.patch(op{Op: "replace", At: v.at, Value: "workers"})})
 			}
 		}),
 	},

@@ -45,7 +45,7 @@ var idleness = []Check{
 		look: perGroup(func(_ *exam, g group, tell func(sight)) {
 			v := g.template().get("restartPolicy")
 			if g.of.version2() && v.has() && v.text() != "Never" && (g.of.Cluster.InTreeAutoscaling || g.of.spec().get("autoscalerOptions", "version").text() == "v2") {
-				tell(sight{of: g.of, at: v.at, seen: v.String(), fix: g.patch(op{Op: "replace", Path: v.at.pointer(), Value: "Never"})})
+				tell(sight{of: g.of, at: v.at, seen: v.String(), fix: g.patch(op{Op: "replace", At: v.at, Value: "Never"})})
 			}
 		}),
 	},
@@ -55,11 +55,11 @@ var idleness = []Check{
 type timeout struct {
 	value
 	of    *Object
-	patch func(...op) string
+	patch func(...op) remedy
 }
 
 func (t timeout) sight() sight {
-	return sight{of: t.of, at: t.at, seen: t.String(), fix: t.patch(op{Op: "replace", Path: t.at.pointer(), Value: defaultIdleTimeout})}
+	return sight{of: t.of, at: t.at, seen: t.String(), fix: t.patch(op{Op: "replace", At: t.at, Value: defaultIdleTimeout})}
 }
 
 // defaultIdleTimeout is Ray's own, in seconds.

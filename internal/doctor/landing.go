@@ -24,11 +24,11 @@ var landing = []Check{
 				entry := map[string]any{"key": taint.Key, "operator": "Exists", "effect": taint.Effect}
 				switch {
 				case list.has():
-					ops = append(ops, op{Op: "add", Path: list.at.then("-").pointer(), Value: entry})
+					ops = append(ops, op{Op: "add", At: list.at.then("-"), Value: entry})
 				case i == 0:
-					ops = append(ops, op{Op: "add", Path: list.at.pointer(), Value: []any{entry}})
+					ops = append(ops, op{Op: "add", At: list.at, Value: []any{entry}})
 				default:
-					ops = append(ops, op{Op: "add", Path: list.at.then("-").pointer(), Value: entry})
+					ops = append(ops, op{Op: "add", At: list.at.then("-"), Value: entry})
 				}
 			}
 			tell(sight{of: g.of, at: list.at, seen: fmt.Sprintf("taint %s on node %s", taints[0], node), fix: g.patch(ops...)})
@@ -42,7 +42,7 @@ var landing = []Check{
 				return
 			}
 			if landed := g.workers.Pod.Land(x.landingNodes()); landed.Nodes == 0 {
-				tell(sight{of: g.of, at: g.template().at, seen: landed.Why, fix: "autoscaler nodepools" + comment("shows what there is; add such a node, or mend the template")})
+				tell(sight{of: g.of, at: g.template().at, seen: landed.Why, fix: g.of.edit("mend the template, or add a node that can hold it; autoscaler nodepools shows what there is")})
 			}
 		}),
 	},

@@ -26,7 +26,7 @@ var mps = []Check{
 			}
 			selector := g.template().get("nodeSelector", sharingStrategy)
 			tell(sight{of: g.of, at: selector.at, seen: fmt.Sprintf("node %s shares its GPUs by MPS", node),
-				fix: g.patch(g.of.set(selector.at, "none")) + comment("or share by time-slicing; leave it where CUDA was seen to start")})
+				fix: g.patch(g.of.set(selector.at, "none")).hint("or share by time-slicing; leave it where CUDA was seen to start")})
 		}),
 	},
 	{
@@ -40,9 +40,9 @@ var mps = []Check{
 				if !only || !ok || q.Value() < 2 || !c.isDevices(c.name) {
 					continue
 				}
-				ops := []op{{Op: "replace", Path: c.limit.at.pointer(), Value: "1"}}
+				ops := []op{{Op: "replace", At: c.limit.at, Value: "1"}}
 				if c.request.has() {
-					ops = append(ops, op{Op: "replace", Path: c.request.at.pointer(), Value: "1"})
+					ops = append(ops, op{Op: "replace", At: c.request.at, Value: "1"})
 				}
 				tell(sight{of: g.of, at: c.limit.at, seen: fmt.Sprintf("%s of a GPU that node %s shares by MPS", c.limit, node), fix: c.patch(ops...)})
 			}

@@ -38,7 +38,7 @@ var nodeProblems = []Check{
 		return n.kubectl("get", "-o", "yaml") + comment("and mend what writes the label")
 	}),
 	problem(nodepool.ResourceNotKnown, raydemand.Warning, "the name speaks of GPUs and stands in no table, so nobody knows what a unit of it is", func(n *examNode) string {
-		return "autoscaler nodepools --help" + comment("flag --resource says what it is")
+		return n.kubectl("get", "-o", "yaml") + comment("shows who announces it; tell doctor, nodepools and serve what it is with --resource NAME=KIND")
 	}),
 }
 
@@ -46,7 +46,7 @@ func problem(code nodepool.ProblemCode, severity raydemand.Severity, why string,
 	return Check{Code: string(code), Severity: severity, Why: why, look: perNode(func(_ *exam, n *examNode, tell func(sight)) {
 		for _, p := range n.gpus.Problems {
 			if p.Code == code {
-				tell(sight{of: n.Object, at: problemField[code], seen: p.Message, fix: fix(n)})
+				tell(sight{of: n.Object, at: problemField[code], seen: p.Message, fix: run(fix(n))})
 			}
 		}
 	})}

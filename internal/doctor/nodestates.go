@@ -37,7 +37,7 @@ var nodeStates = []Check{
 			}
 			if first != nil {
 				tell(sight{of: first, at: place{"spec", "unschedulable"}, seen: fmt.Sprintf("true on %d of %d nodes with GPUs", len(names), len(names)),
-					fix: "kubectl uncordon " + strings.Join(names, " ")})
+					fix: run("kubectl uncordon " + strings.Join(names, " "))})
 			}
 		},
 	},
@@ -46,8 +46,8 @@ var nodeStates = []Check{
 		Why: "the node's GPUs go and come while its driver is updated: capacity of 0 says nothing there",
 		look: perNode(func(_ *exam, n *examNode, tell func(sight)) {
 			if state := n.Node.GPUs.Labels[driverState]; state != "" && state != upgradeDone && state != "upgrade-failed" {
-				tell(sight{of: n.Object, at: place{"metadata", "labels", driverState}, seen: state, fix: n.kubectl("get", "-L", driverState, "-w") +
-					comment("wait for "+upgradeDone)})
+				tell(sight{of: n.Object, at: place{"metadata", "labels", driverState}, seen: state, fix: run(n.kubectl("get", "-L", driverState, "-w")).
+					hint("wait for " + upgradeDone)})
 			}
 		}),
 	},
@@ -57,7 +57,7 @@ var nodeStates = []Check{
 		look: perNode(func(_ *exam, n *examNode, tell func(sight)) {
 			if state := n.Node.GPUs.Labels[driverState]; state == "upgrade-failed" {
 				tell(sight{of: n.Object, at: place{"metadata", "labels", driverState}, seen: state,
-					fix: "kubectl delete pod -A -l app=nvidia-driver-daemonset --field-selector " + quote("spec.nodeName="+n.Name)})
+					fix: run("kubectl delete pod -A -l app=nvidia-driver-daemonset --field-selector " + quote("spec.nodeName="+n.Name))})
 			}
 		}),
 	},
@@ -73,7 +73,7 @@ var nodeStates = []Check{
 					return
 				}
 			}
-			tell(sight{of: n.Object, at: place{"status", "allocatable"}, seen: driverState + "=" + upgradeDone + ", no GPU allocatable", fix: restartPlugin(n)})
+			tell(sight{of: n.Object, at: place{"status", "allocatable"}, seen: driverState + "=" + upgradeDone + ", no GPU allocatable", fix: run(restartPlugin(n))})
 		}),
 	},
 }

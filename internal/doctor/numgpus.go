@@ -67,7 +67,7 @@ var numGPUs = []Check{
 			if ok && name != "" && declared >= 0 && declared != derived {
 				to := any(strconv.FormatInt(derived, 10))
 				tell(sight{of: g.of, at: at, seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
-					fix: g.patch(op{Op: "replace", Path: at.pointer(), Value: to})})
+					fix: g.patch(op{Op: "replace", At: at, Value: to})})
 			}
 		}),
 	},
@@ -88,7 +88,7 @@ var numGPUs = []Check{
 				then := startedWith.FindStringSubmatch(command.text())
 				if then != nil && then[1] != now.String() {
 					tell(sight{of: pod, path: "spec.containers[0].env.KUBERAY_GEN_RAY_START_CMD", seen: "--num-gpus=" + then[1] + ", and " + now.String() + " in the spec",
-						fix: pod.kubectl("delete") + comment("once it is idle; the operator makes a new one")})
+						fix: run(pod.kubectl("delete")).hint("once it is idle; the operator makes a new one")})
 				}
 			}
 		}),
@@ -106,14 +106,14 @@ var numGPUs = []Check{
 					if c.request.has() {
 						ops = append(ops, remove(c.request.at))
 					}
-					tell(sight{of: g.of, at: c.limit.at, seen: c.limit.String(), fix: g.patch(ops...) + comment("if no work needs to run on the head")})
+					tell(sight{of: g.of, at: c.limit.at, seen: c.limit.String(), fix: g.patch(ops...).hint("if no work needs to run on the head")})
 					return
 				}
 			}
 			declared, at, ok := g.declaredGPUs()
 			if name, _ := g.wholeGPUs(); ok && declared > 0 && name == "" {
 				tell(sight{of: g.of, at: at, seen: fmt.Sprint(declared), more: "and its pod has none",
-					fix: g.patch(op{Op: "replace", Path: at.pointer(), Value: "0"})})
+					fix: g.patch(op{Op: "replace", At: at, Value: "0"})})
 			}
 		}),
 	},
@@ -141,7 +141,7 @@ func (g group) declaresGPUs() bool {
 }
 
 // declare is the command that says how many GPUs a worker has, where the group says such things already.
-func (g group) declare(count string) string {
+func (g group) declare(count string) remedy {
 	if len(g.get("resources").keys()) > 0 {
 		return g.patch(g.of.set(g.get("resources", raydemand.GPU).at, count))
 	}

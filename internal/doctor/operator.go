@@ -27,7 +27,7 @@ var operator = []Check{
 				var change op
 				args := at.get("args")
 				if i := slices.IndexFunc(args.items(), func(v value) bool { return strings.HasPrefix(strings.TrimLeft(v.text(), "-"), concurrencyFlag) }); i >= 0 {
-					change = op{Op: "replace", Path: args.at.then(i).pointer(), Value: "--" + concurrencyFlag + "=4"}
+					change = op{Op: "replace", At: args.at.then(i), Value: "--" + concurrencyFlag + "=4"}
 				} else {
 					change = o.add(args, "--"+concurrencyFlag+"=4")
 				}

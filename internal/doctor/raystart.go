@@ -39,7 +39,7 @@ var rayStart = []Check{
 			for _, name := range g.get("resources").keys() {
 				right := rayName(name)
 				if v := g.get("resources", name); right != name && !g.get("resources", right).has() {
-					tell(sight{of: g.of, at: v.at, seen: name, fix: g.patch(move(v.at, g.get("resources", right).at)) + comment("or call it something that does not end with gpu")})
+					tell(sight{of: g.of, at: v.at, seen: name, fix: g.patch(move(v.at, g.get("resources", right).at)).hint("or call it something that does not end with gpu")})
 				}
 			}
 		}),
@@ -57,7 +57,7 @@ var rayStart = []Check{
 				tell(sight{of: g.of, at: limit.at, seen: "request " + request.String() + ", no limit", fix: g.patch(g.of.set(limit.at, request.raw))})
 				return
 			}
-			tell(sight{of: g.of, at: limit.at, fix: g.patch(g.of.set(limit.at, "8Gi")) + comment("with what the pod needs")})
+			tell(sight{of: g.of, at: limit.at, fix: g.patch(g.of.set(limit.at, "8Gi")).hint("with what the pod needs")})
 		}),
 	},
 	{
@@ -71,7 +71,7 @@ var rayStart = []Check{
 				return
 			}
 			at := c.get("resources", "requests", "cpu").at
-			tell(sight{of: g.of, at: at, fix: g.patch(g.of.set(at, "4")) + comment("with what the pod needs")})
+			tell(sight{of: g.of, at: at, fix: g.patch(g.of.set(at, "4")).hint("with what the pod needs")})
 		}),
 	},
 	{
@@ -138,9 +138,9 @@ func unquoted(text string) (string, bool) {
 }
 
 // requote is the command that writes the string so that the operator and the shell both read it.
-func (g group) requote(v value) string {
+func (g group) requote(v value) remedy {
 	if plain, ok := unquoted(v.text()); ok {
-		return g.patch(op{Op: "replace", Path: v.at.pointer(), Value: "'" + plain + "'"})
+		return g.patch(op{Op: "replace", At: v.at, Value: "'" + plain + "'"})
 	}
 	return g.of.edit(`write JSON in single quotes: '{"name": 1}'`)
 }

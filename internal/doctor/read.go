@@ -14,7 +14,7 @@ import (
 // are those of docs/reference/reasons.md. What a check of another family says better is left to it.
 var read = []Check{
 	passed("field-unreadable", raydemand.Error, "the operator cannot decode the object", edited),
-	passed("group-unnamed", raydemand.Error, "a group without a name has no pods that could be found", func(o *Object, f raydemand.Finding) string {
+	passed("group-unnamed", raydemand.Error, "a group without a name has no pods that could be found", func(o *Object, f raydemand.Finding) remedy {
 		if at, ok := placeOf(o.path(f.Field)); ok {
 			return o.patch(o.set(at, "workers"))
 		}
@@ -22,7 +22,7 @@ var read = []Check{
 	}),
 	passed("quantity-ignored", raydemand.Warning, "the operator skips an entry of the group's resources that is no quantity", edited),
 	passed("pods-refused", raydemand.Error, "the API server refuses every pod of the group", edited),
-	passed("ray-start-fails", raydemand.Error, "every pod of the group ends at once, and is started again for ever", func(o *Object, f raydemand.Finding) string {
+	passed("ray-start-fails", raydemand.Error, "every pod of the group ends at once, and is started again for ever", func(o *Object, f raydemand.Finding) remedy {
 		for _, g := range groupsOf(o, gpuinfo.Names{}) {
 			v := g.get("rayStartParams", "resources")
 			if plain, ok := unquoted(v.text()); ok && v.text() != "'"+plain+"'" && g.at.String() == o.path(f.Field) {
@@ -33,7 +33,7 @@ var read = []Check{
 	}),
 	passed("start-command-unknown", raydemand.Warning, "what the group's pods announce is unknown until one of them has joined Ray", edited),
 	passed(nodepool.SpecRefused, raydemand.Error, "the operator refuses the spec and carries nothing out for any group (docs/reference/facts.md#refused-spec)",
-		func(o *Object, f raydemand.Finding) string {
+		func(o *Object, f raydemand.Finding) remedy {
 			at, ok := placeOf(o.path(f.Field))
 			if ok && (strings.Contains(f.Field, ".rayStartParams.") || strings.HasSuffix(f.Field, ".suspend")) {
 				return o.patch(remove(at))
@@ -41,34 +41,34 @@ var read = []Check{
 			return edited(o, f)
 		}),
 	passed("annotation-unreadable", raydemand.Error, "Heliostat cannot read it, and takes it in the sense that changes least", edited),
-	passed("delete-list-foreign", raydemand.Error, "the operator deletes whatever the list names, and an empty name stops the group for ever", func(o *Object, f raydemand.Finding) string {
+	passed("delete-list-foreign", raydemand.Error, "the operator deletes whatever the list names, and an empty name stops the group for ever", func(o *Object, f raydemand.Finding) remedy {
 		if at, ok := placeOf(o.path(f.Field)); ok {
-			return o.patch(op{Op: "replace", Path: at.pointer(), Value: []string{}})
+			return o.patch(op{Op: "replace", At: at, Value: []string{}})
 		}
 		return edited(o, f)
 	}),
-	passed("worker-pods-fail", raydemand.Error, "the operator works through the groups in order and stops at this one; those behind it get no pods", func(o *Object, _ raydemand.Finding) string {
-		return "kubectl get events -n " + quote(o.Namespace) + " --field-selector involvedObject.name=" + quote(o.Name) + comment("they say what to mend")
+	passed("worker-pods-fail", raydemand.Error, "the operator works through the groups in order and stops at this one; those behind it get no pods", func(o *Object, _ raydemand.Finding) remedy {
+		return run("kubectl get events -n " + quote(o.Namespace) + " --field-selector involvedObject.name=" + quote(o.Name)).hint("they say what to mend")
 	}),
-	passed("group-removed", raydemand.Warning, "nobody deletes pods of a group that is gone from the spec: they hold their GPUs", func(o *Object, f raydemand.Finding) string {
+	passed("group-removed", raydemand.Warning, "nobody deletes pods of a group that is gone from the spec: they hold their GPUs", func(o *Object, f raydemand.Finding) remedy {
 		name, _, _ := strings.Cut(f.Seen, ":")
-		return "kubectl delete pod -n " + quote(o.Namespace) + " -l " + quote("ray.io/cluster="+o.Name+",ray.io/group="+name) +
-			comment("once they have no work; or add the group again")
+		return run("kubectl delete pod -n " + quote(o.Namespace) + " -l " + quote("ray.io/cluster="+o.Name+",ray.io/group="+name)).
+			hint("once they have no work; or add the group again")
 	}),
-	passed("replica-unnamed", raydemand.Warning, "pods from before numOfHosts was above 1 are neither counted nor deleted", func(o *Object, f raydemand.Finding) string {
+	passed("replica-unnamed", raydemand.Warning, "pods from before numOfHosts was above 1 are neither counted nor deleted", func(o *Object, f raydemand.Finding) remedy {
 		name := ""
 		for _, g := range groupsOf(o, gpuinfo.Names{}) {
 			if strings.HasPrefix(o.path(f.Field), g.at.String()+".") {
 				name = g.name
 			}
 		}
-		return "kubectl delete pod -n " + quote(o.Namespace) + " -l " +
-			quote("ray.io/cluster="+o.Name+",ray.io/group="+name+",!ray.io/worker-group-replica-name") + comment("once they have no work")
+		return run("kubectl delete pod -n " + quote(o.Namespace) + " -l " +
+			quote("ray.io/cluster="+o.Name+",ray.io/group="+name+",!ray.io/worker-group-replica-name")).hint("once they have no work")
 	}),
 }
 
 // passed tells what reading the object has found under a code.
-func passed(code string, severity raydemand.Severity, why string, fix func(*Object, raydemand.Finding) string) Check {
+func passed(code string, severity raydemand.Severity, why string, fix func(*Object, raydemand.Finding) remedy) Check {
 	return Check{Code: code, Severity: severity, Why: why, look: perCluster(func(_ *exam, o *Object, tell func(sight)) {
 		for _, f := range o.Cluster.Findings {
 			if f.Code == code && !saidBetter(f) {
@@ -105,7 +105,7 @@ func (o *Object) path(field string) string {
 	return field
 }
 
-func edited(o *Object, f raydemand.Finding) string { return o.edit(f.Fix) }
+func edited(o *Object, f raydemand.Finding) remedy { return o.edit(f.Fix) }
 
 // placeOf reads a path of keys and indexes. ok is false where a key could have a dot of its own.
 func placeOf(path string) (at place, ok bool) {

@@ -14,8 +14,8 @@ var rights = []Check{
 		look: func(x *exam, tell func(sight)) {
 			for _, f := range x.input.Forbidden {
 				if f.Resource == "nodes" {
-					tell(sight{of: &Object{Kind: "Node"}, seen: f.Message, fix: "kubectl create clusterrole heliostat-nodes --verb=get,list,watch --resource=nodes" +
-						" && kubectl create clusterrolebinding heliostat-nodes --clusterrole=heliostat-nodes " + subject(f.Message)})
+					tell(sight{of: &Object{Kind: "Node"}, seen: f.Message, fix: run("kubectl create clusterrole heliostat-nodes --verb=get,list,watch --resource=nodes" +
+						" && kubectl create clusterrolebinding heliostat-nodes --clusterrole=heliostat-nodes " + subject(f.Message))})
 				}
 			}
 		},
@@ -38,8 +38,8 @@ var rights = []Check{
 				}
 				name := "heliostat-" + f.Resource
 				tell(sight{of: &Object{Kind: resource, Namespace: f.Namespace}, seen: f.Message,
-					fix: "kubectl create " + role + " " + name + scope + " --verb=get,list --resource=" + resource +
-						" && kubectl create " + binding + " " + name + scope + " --" + role + "=" + name + " " + subject(f.Message)})
+					fix: run("kubectl create " + role + " " + name + scope + " --verb=get,list --resource=" + resource +
+						" && kubectl create " + binding + " " + name + scope + " --" + role + "=" + name + " " + subject(f.Message))})
 			}
 		},
 	},

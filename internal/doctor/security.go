@@ -39,7 +39,7 @@ var security = []Check{
 					if entry.get("name").text() == visibleDevices && entry.get("value").text() == "all" {
 						fix := g.patch(remove(c.get("env").at.then(i)))
 						if !g.asksForGPU() {
-							fix = g.patch(op{Op: "replace", Path: entry.get("value").at.pointer(), Value: "void"})
+							fix = g.patch(op{Op: "replace", At: entry.get("value").at, Value: "void"})
 						}
 						tell(sight{of: g.of, at: entry.get("value").at, seen: "all", fix: fix})
 					}
@@ -53,7 +53,7 @@ var security = []Check{
 		look: perGroup(func(_ *exam, g group, tell func(sight)) {
 			for _, c := range g.containers() {
 				if v := c.get("securityContext", "privileged"); v.flag() && g.asksForGPU() {
-					tell(sight{of: g.of, at: v.at, seen: "true", fix: g.patch(op{Op: "replace", Path: v.at.pointer(), Value: false})})
+					tell(sight{of: g.of, at: v.at, seen: "true", fix: g.patch(op{Op: "replace", At: v.at, Value: false})})
 				}
 			}
 		}),

@@ -26,9 +26,9 @@ var sharedGPUs = []Check{
 			n := cores.Value()
 			if err := (gpuinfo.ACKShared{Memory: 1, Cores: int(min(max(n, -1), 1000))}).Check(); err != nil || n == 0 {
 				right := fmt.Sprint(min(100, max(5, (n+4)/5*5)))
-				ops := []op{{Op: "replace", Path: c.limit.at.pointer(), Value: right}}
+				ops := []op{{Op: "replace", At: c.limit.at, Value: right}}
 				if c.request.has() {
-					ops = append(ops, op{Op: "replace", Path: c.request.at.pointer(), Value: right})
+					ops = append(ops, op{Op: "replace", At: c.request.at, Value: right})
 				}
 				c.tell(tell, c.limit, c.patch(ops...))
 			}
@@ -40,7 +40,7 @@ var sharedGPUs = []Check{
 		look: perGPU(func(c gpuAsk, tell func(sight)) {
 			memory := c.container.get("resources", "limits", gpuinfo.AliyunMemory)
 			if c.name == gpuinfo.AliyunCores && c.limit.has() && !memory.has() {
-				c.tell(tell, c.limit, c.patch(c.of.set(memory.at, "4"))+comment("with the GiB that a worker needs"))
+				c.tell(tell, c.limit, c.patch(c.of.set(memory.at, "4")).hint("with the GiB that a worker needs"))
 			}
 		}),
 	},
@@ -86,9 +86,9 @@ func (x *exam) lookForMemory(tell func(sight)) {
 			if c.name != gpuinfo.AliyunMemory || !ok || q.Value() <= largest {
 				continue
 			}
-			ops := []op{{Op: "replace", Path: c.limit.at.pointer(), Value: fmt.Sprint(largest)}}
+			ops := []op{{Op: "replace", At: c.limit.at, Value: fmt.Sprint(largest)}}
 			if c.request.has() {
-				ops = append(ops, op{Op: "replace", Path: c.request.at.pointer(), Value: fmt.Sprint(largest)})
+				ops = append(ops, op{Op: "replace", At: c.request.at, Value: fmt.Sprint(largest)})
 			}
 			tell(sight{of: g.of, at: c.limit.at, seen: c.limit.String(), more: fmt.Sprintf("the largest card, on node %s, has %d", where, largest),
 				fix: c.patch(ops...)})

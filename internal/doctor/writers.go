@@ -25,8 +25,8 @@ var writers = []Check{
 					continue
 				}
 				tell(sight{of: o, at: entry.at, seen: fmt.Sprintf("manager %s, operation %s, at %s", manager, operation, orNothing(entry.get("time").text())),
-					fix: o.kubectl("get", "--show-managed-fields", "-o", "yaml") +
-						comment("leave replicas out of what "+manager+" applies: Argo CD ignoreDifferences with RespectIgnoreDifferences, Flux or Helm without the field")})
+					fix: run(o.kubectl("get", "--show-managed-fields", "-o", "yaml")).
+						hint("leave replicas out of what " + manager + " applies: Argo CD ignoreDifferences with RespectIgnoreDifferences, Flux or Helm without the field")})
 			}
 		}),
 	},
@@ -37,7 +37,7 @@ var writers = []Check{
 			for _, kind := range []string{"HorizontalPodAutoscaler", "ScaledObject"} {
 				for _, o := range x.byKind[kind] {
 					if target := o.root().get("spec", "scaleTargetRef"); target.get("kind").text() == "RayCluster" {
-						tell(sight{of: o, at: target.at, seen: kind + " for RayCluster " + target.get("name").text(), fix: o.kubectl("delete")})
+						tell(sight{of: o, at: target.at, seen: kind + " for RayCluster " + target.get("name").text(), fix: run(o.kubectl("delete"))})
 					}
 				}
 			}

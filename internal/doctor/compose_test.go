@@ -1,0 +1,202 @@
+package doctor_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"heliostat.dev/heliostat/internal/doctor"
+)
+
+// printed is a finding with the patch that its fix prints.
+type printed struct {
+	doctor.Finding
+	patch string
+}
+
+// printedPatches are the findings that a patch alone mends. Patches with a command after it are left out: that deletes the head.
+func printedPatches(t *testing.T, all []map[string]any) []printed {
+	t.Helper()
+	var found []printed
+	for _, f := range examine(t, all) {
+		if _, after, _ := strings.Cut(f.Fix, " && "); after != "" || !strings.HasPrefix(f.Fix, "kubectl patch ") {
+			continue
+		}
+		if patch := jsonPatch(shellArguments(t, f.Fix)); patch != "" {
+			found = append(found, printed{f, patch})
+		}
+	}
+	return found
+}
+
+// Fixes are run in any order, and some are not run at all. Whatever is run, nothing changes but what the patches name, what a patch was taken for is gone,
+// and asking again ends with nothing to mend.
+func TestFixesComposeInAnyOrderAndCombination(t *testing.T) {
+	files, err := filepath.Glob("testdata/shows/*.yaml")
+	if err != nil || len(files) < 50 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range append(files, "testdata/together.yaml") {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			original := objects(t, file)
+			first := printedPatches(t, original)
+			for seed := range uint64(8) {
+				random := rand.New(rand.NewPCG(seed, 7))
+				all := original
+				for range 4 {
+					all = composed(t, random, all)
+				}
+				if seed > 1 {
+					continue
+				}
+				if left := rounds(t, random, all); len(left) > 0 && len(first) > 0 {
+					t.Errorf("seed %d leaves %s of %s: %s", seed, left[0].Code, left[0].Object, left[0].Fix)
+				}
+			}
+		})
+	}
+}
+
+// rounds runs all fixes until there are none, and returns those that never end.
+func rounds(t *testing.T, random *rand.Rand, all []map[string]any) []printed {
+	t.Helper()
+	for range 4 {
+		patches := printedPatches(t, all)
+		if len(patches) == 0 {
+			return nil
+		}
+		random.Shuffle(len(patches), func(i, j int) { patches[i], patches[j] = patches[j], patches[i] })
+		for _, p := range patches {
+			all, _ = patched(t, all, p.Object, p.patch)
+		}
+	}
+	return printedPatches(t, all)
+}
+
+// composed runs a random part of the fixes in a random order.
+func composed(t *testing.T, random *rand.Rand, all []map[string]any) []map[string]any {
+	t.Helper()
+	patches := printedPatches(t, all)
+	random.Shuffle(len(patches), func(i, j int) { patches[i], patches[j] = patches[j], patches[i] })
+	patches = patches[:random.IntN(len(patches)+1)]
+	mended := all
+	var taken []printed
+	for _, p := range patches {
+		next, err := patched(t, mended, p.Object, p.patch)
+		if err == nil {
+			taken = append(taken, p)
+		}
+		mended = next
+	}
+	for i, before := range all {
+		named := namedBy(t, before, taken)
+		for _, path := range changed(leaves(before), leaves(mended[i])) {
+			if !slices.ContainsFunc(named, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
+				t.Errorf("%s changed, which none of %q names", path, named)
+			}
+		}
+	}
+	after := examine(t, mended)
+	for _, p := range taken {
+		if at := slices.IndexFunc(after, func(f doctor.Finding) bool {
+			return f.Code == p.Code && f.Object == p.Object && f.Field == p.Field && f.Seen == p.Seen
+		}); at >= 0 {
+			t.Errorf("%s was taken and leaves %+v", p.Fix, after[at])
+		}
+	}
+	return mended
+}
+
+// namedBy are the paths that the patches of an object write to, with the names of list entries for their places.
+func namedBy(t *testing.T, object map[string]any, taken []printed) []string {
+	t.Helper()
+	var named []string
+	for _, p := range taken {
+		if p.Object != nameOf(object) {
+			continue
+		}
+		var ops []struct{ Op, Path, From string }
+		if err := json.Unmarshal([]byte(p.patch), &ops); err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range ops {
+			if op.Op == "test" {
+				continue
+			}
+			for _, path := range []string{op.Path, op.From} {
+				if path != "" {
+					named = append(named, byName(object, steps(path)))
+				}
+			}
+		}
+	}
+	return named
+}
+
+// byName writes a path with the names of the entries of lists.
+func byName(value any, path []string) string {
+	if len(path) == 0 {
+		return ""
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		return "/" + path[0] + byName(v[path[0]], path[1:])
+	case []any:
+		var i int
+		if _, err := fmt.Sscan(path[0], &i); err == nil && i < len(v) {
+			return "/" + entryName(v, i) + byName(v[i], path[1:])
+		}
+	}
+	return ""
+}
+
+// entryName is the name of an entry of a list, else its place. Groups go by their place: their names are what some patches change.
+func entryName(list []any, at int) string {
+	fields, _ := list[at].(map[string]any)
+	if name, ok := fields["name"].(string); ok {
+		return name
+	}
+	return fmt.Sprint(at)
+}
+
+// leaves are all values of an object by path.
+func leaves(value any) map[string]string {
+	all := map[string]string{}
+	var walk func(path string, value any)
+	walk = func(path string, value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			for key, inner := range v {
+				walk(path+"/"+key, inner)
+			}
+		case []any:
+			for i, inner := range v {
+				walk(path+"/"+entryName(v, i), inner)
+			}
+		default:
+			all[path] += fmt.Sprint(v)
+		}
+	}
+	walk("", value)
+	return all
+}
+
+func changed(before, after map[string]string) []string {
+	var paths []string
+	for path, value := range before {
+		if now, there := after[path]; !there || now != value {
+			paths = append(paths, path)
+		}
+	}
+	for path := range after {
+		if _, there := before[path]; !there {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
