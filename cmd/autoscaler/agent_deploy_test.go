@@ -16,10 +16,10 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// deployed reads the object of a kind from deploy/agent.yaml; a field that the kind has not is an error.
-func deployed[T any](t *testing.T, kind string) T {
+// deployed reads the first object of a kind from a file of deploy; a field that the kind has not is an error.
+func deployed[T any](t *testing.T, file, kind string) T {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/agent.yaml")
+	text, err := os.ReadFile("../../deploy/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,18 +37,18 @@ func deployed[T any](t *testing.T, kind string) T {
 		}
 		return object
 	}
-	t.Fatalf("no %s in deploy/agent.yaml", kind)
+	t.Fatalf("no %s in deploy/%s", kind, file)
 	return object
 }
 
 func TestTheAgentIsDeployedWithTheRightsItNeedsAndNoOther(t *testing.T) {
 	want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"}}}
-	if diff := cmp.Diff(want, deployed[rbacv1.ClusterRole](t, "ClusterRole").Rules); diff != "" {
+	if diff := cmp.Diff(want, deployed[rbacv1.ClusterRole](t, "agent.yaml", "ClusterRole").Rules); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
-	set := deployed[appsv1.DaemonSet](t, "DaemonSet")
+	set := deployed[appsv1.DaemonSet](t, "agent.yaml", "DaemonSet")
 	account := "system:serviceaccount:" + set.Namespace + ":" + set.Spec.Template.Spec.ServiceAccountName
-	policy := deployed[admissionv1.ValidatingAdmissionPolicy](t, "ValidatingAdmissionPolicy")
+	policy := deployed[admissionv1.ValidatingAdmissionPolicy](t, "agent.yaml", "ValidatingAdmissionPolicy")
 	if got := policy.Spec.MatchConditions[0].Expression; !strings.Contains(got, `"`+account+`"`) {
 		t.Errorf("the policy binds %s, the DaemonSet runs as %s", got, account)
 	}
@@ -57,13 +57,13 @@ func TestTheAgentIsDeployedWithTheRightsItNeedsAndNoOther(t *testing.T) {
 	}) {
 		t.Errorf("the policy does not name %s", nodepool.AgentAnnotation)
 	}
-	if bound := deployed[admissionv1.ValidatingAdmissionPolicyBinding](t, "ValidatingAdmissionPolicyBinding").Spec.PolicyName; bound != policy.Name {
+	if bound := deployed[admissionv1.ValidatingAdmissionPolicyBinding](t, "agent.yaml", "ValidatingAdmissionPolicyBinding").Spec.PolicyName; bound != policy.Name {
 		t.Errorf("the binding is for %s", bound)
 	}
 }
 
 func TestTheDeployedAgentHasACommandLineThatIsUnderstood(t *testing.T) {
-	container := deployed[appsv1.DaemonSet](t, "DaemonSet").Spec.Template.Spec.Containers[0]
+	container := deployed[appsv1.DaemonSet](t, "agent.yaml", "DaemonSet").Spec.Template.Spec.Containers[0]
 	if container.Args[0] != "agent" {
 		t.Fatalf("it runs %v", container.Args)
 	}

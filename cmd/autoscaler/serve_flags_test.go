@@ -1,0 +1,29 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+func TestRunningListsEveryFlagOfServeWithItsDefault(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "")
+	page, err := os.ReadFile("../../docs/running.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "### Flags\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	want, got := map[string]string{}, map[string]string{}
+	newServeCommand().Flags().VisitAll(func(f *pflag.Flag) { want[f.Name] = strings.Trim(f.DefValue, "[]") })
+	for _, row := range regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\| ([^|]*)\\|").FindAllStringSubmatch(table, -1) {
+		got[row[1]] = strings.TrimSpace(row[2])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("flags and defaults (-source +docs):\n%s", diff)
+	}
+}
