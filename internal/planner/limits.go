@@ -43,18 +43,13 @@ func (g *group) contradictory() bool { return g.min > g.max }
 // standing counts the pods that stay: joined, on their way, or asked for.
 func (g *group) standing() int64 { return g.live + g.missing - g.stopping }
 
-// room returns how many pods may be launched beside those given, in whole replicas. Nodes that are being stopped
-// still fill the group: they exist until they have been drained.
+// room returns how many pods may be launched beside those given, in whole replicas, however many may be on their way at
+// once. Nodes that are being stopped still fill the group: they exist until they have been drained.
 func (g *group) room(given int64) int64 {
 	if g.shut.Code != "" {
 		return 0
 	}
-	pending := g.live - g.joined + g.missing + given
-	step := max(g.inFlight-pending, 0)
-	if pending == 0 {
-		step = max(step, g.hosts)
-	}
-	n := max(0, min(g.max-g.current-given, step))
+	n := max(0, g.max-g.current-given)
 	return n - n%g.hosts
 }
 

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -80,25 +81,51 @@ func TestAProposalThatIsNoFixedPointRanksLast(t *testing.T) {
 	}
 }
 
-// TestWhatUpscalingModeTakesAwayIsTakenWhole has five pods to launch at most: the gang of four has them, that of three has nothing, and
-// a request takes what is left.
+// TestUpscalingModeHoldsLaunchesUpAndForbidsNone lets five pods be on their way at once.
+func TestUpscalingModeHoldsLaunchesUpAndForbidsNone(t *testing.T) {
+	const group = `{"upscalingMode": "Conservative", "groups": [{"name": "g", "resources": {"GPU": 1}, "maxReplicas": 20}]`
+	gang := func(strategy string, n int) string {
+		return eachOf(strategy, strings.TrimSuffix(strings.Repeat(`{"GPU": 1},`, n), ","), 1)
+	}
+	for name, c := range map[string]struct {
+		snapshot     string
+		launch, held int
+	}{
+		"a packed gang that is larger goes alone":           {`, "pendingGangRequests": [` + gang("PACK", 8) + `]}`, 8, 0},
+		"a spread gang that is larger goes before requests": {`, "pendingGangRequests": [` + gang("STRICT_SPREAD", 8) + `], "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}]}`, 8, 3},
+		"one that waits for what is on its way is not overtaken": {`, "nodes": [{"pod": "coming", "group": "g", "state": "PENDING", "available": {"GPU": 0}, "total": {"GPU": 1}}],
+			"pendingGangRequests": [` + gang("STRICT_SPREAD", 8) + `], "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}]}`, 0, 10},
+		"request_resources that is larger comes in part": {`, "requestResources": [{"resources": {"GPU": 1}, "count": 8}]}`, 5, 3},
+		"and not at all where it cannot be had in full":  {`, "requestResources": [{"resources": {"GPU": 1}, "count": 21}]}`, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Compute(read(t, group+c.snapshot), Policy{})
+			if plan.Launch["g"] != c.launch || plan.Groups[0].Held != c.held {
+				t.Errorf("launches %d and holds %d back, want %d and %d", plan.Launch["g"], plan.Groups[0].Held, c.launch, c.held)
+			}
+		})
+	}
+}
+
+// TestWhatUpscalingModeTakesAwayIsTakenWhole has five pods to launch at most: the gang of four has them, that of three waits, and
+// nothing that comes later overtakes it.
 func TestWhatUpscalingModeTakesAwayIsTakenWhole(t *testing.T) {
 	plan := Compute(read(t, `{"upscalingMode": "Conservative", "groups": [{"name": "g", "resources": {"GPU": 1}, "maxReplicas": 99}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 2}],
 		"pendingGangRequests": [{"id": "three", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}]},
 			{"id": "four", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}]}`), Policy{})
-	if diff := cmp.Diff(map[string]int{"g": 5}, plan.Launch); diff != "" {
+	if diff := cmp.Diff(map[string]int{"g": 4}, plan.Launch); diff != "" {
 		t.Errorf("launched (-want +got): %s", diff)
 	}
 	if len(plan.InfeasibleGangRequests) != 1 || len(plan.InfeasibleRequests) != 1 {
 		t.Fatalf("%d gangs and %d requests are not served, want one of each", len(plan.InfeasibleGangRequests), len(plan.InfeasibleRequests))
 	}
-	const limit = "upscalingMode Conservative lets group g have 5 on the way at once"
+	const limit = "group g has 4 on the way; what comes first waits until more fit under upscalingMode Conservative"
 	gang, request := plan.InfeasibleGangRequests[0], plan.InfeasibleRequests[0]
 	if gang.ID != "three" || gang.Reason != (Reason{Capped, "needs all 3 bundles at once: " + limit}) {
 		t.Errorf("gang %s is not served: %+v", gang.ID, gang.Reason)
 	}
-	if request.Count != 1 || request.Reason != (Reason{Capped, limit}) {
+	if request.Count != 2 || request.Reason != (Reason{Capped, limit}) {
 		t.Errorf("%d requests are not served: %+v", request.Count, request.Reason)
 	}
 }

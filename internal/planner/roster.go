@@ -42,7 +42,7 @@ type group struct {
 	stopping int64
 	shape    *shape
 	timeout  *float64
-	// inFlight bounds how many pods may be on their way at once.
+	// inFlight is how many pods upscalingMode lets be on their way at once.
 	inFlight int64
 	// shut says why the group takes no launches whatever its limits; its Code is empty when it is open.
 	shut Reason

@@ -3,10 +3,11 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// A plan that has more pods on their way than Policy.MaxInFlight and MaxInFlightPerGroup allow is carried out in waves. Which
-// pods are launched in all is decided with no regard to these caps: they hold launches up and shall not make them dearer. A
+// A plan that has more pods on their way than Policy.MaxInFlight, MaxInFlightPerGroup and upscalingMode Conservative allow is
+// carried out in waves. Which pods are launched in all is decided with no regard to these caps: they hold launches up and shall not make them dearer. A
 // wave then places all demand once more, in the order of planning, with those pods to choose from and the caps as limits:
 //
 //	minima, requests        as many as the caps allow
@@ -18,8 +19,18 @@ import (
 // little enough for a next one only where several caps bind, or a cap is no multiple of a replica.
 const maxWaves = 8
 
+// conservativeMode names the cap that is not the policy's.
+const conservativeMode = "upscalingMode Conservative"
+
 // capped reports whether there is any cap on pods on their way.
-func (p *planning) capped() bool { return p.policy.MaxInFlight > 0 || p.policy.MaxInFlightPerGroup > 0 }
+func (p *planning) capped() bool {
+	return p.policy.MaxInFlight > 0 || slices.ContainsFunc(p.groups, func(g group) bool { return p.mostInFlight(&g) < maxCount })
+}
+
+// mostInFlight is how many pods of a group may be on their way at once.
+func (p *planning) mostInFlight(g *group) int64 {
+	return min(orUnbounded(p.policy.MaxInFlightPerGroup), g.inFlight)
+}
 
 func orUnbounded(most int) int64 {
 	if most <= 0 {
@@ -38,7 +49,7 @@ func (p *planning) exceedsCaps(given []int64) bool {
 	for i, n := range given {
 		asked := p.groups[i].pending() + n
 		all += asked
-		exceeds = exceeds || n > 0 && asked > orUnbounded(p.policy.MaxInFlightPerGroup)
+		exceeds = exceeds || n > 0 && asked > p.mostInFlight(&p.groups[i])
 	}
 	return exceeds || sum(given) > 0 && all > orUnbounded(p.policy.MaxInFlight)
 }
@@ -106,7 +117,7 @@ func (p *planning) capLedger(l *ledger, given []int64) {
 		l.asked[i] = g.pending() + given[i]
 		all += l.asked[i]
 		l.room[i] = min(l.room[i], p.whole[i]-given[i])
-		room := max(orUnbounded(p.policy.MaxInFlightPerGroup)-l.asked[i], 0)
+		room := max(p.mostInFlight(g)-l.asked[i], 0)
 		if l.asked[i] == 0 {
 			room = max(room, g.hosts)
 		}
@@ -219,27 +230,36 @@ func (p *planning) inFlightLimit(i int, given []int64) (Reason, bool) {
 	for k := range p.groups {
 		all += p.groups[k].pending() + given[k]
 	}
-	own, perGroup, most := g.pending()+given[i], p.policy.MaxInFlightPerGroup, p.policy.MaxInFlight
+	own, most := g.pending()+given[i], p.policy.MaxInFlight
 	switch {
-	case own+g.hosts > orUnbounded(perGroup):
-		return Reason{CodeInFlight, fmt.Sprintf("maxInFlightPerGroup lets group %s have %d on the way at once (has %d)", g.Name, perGroup, own)}, true
+	case own+g.hosts > p.mostInFlight(g):
+		code, setting := CodeInFlight, "maxInFlightPerGroup"
+		if g.inFlight == p.mostInFlight(g) {
+			code, setting = CodeConservative, conservativeMode
+		}
+		return Reason{code, fmt.Sprintf("%s lets group %s have %d on the way at once (has %d)", setting, g.Name, p.mostInFlight(g), own)}, true
 	case all+g.hosts > orUnbounded(most):
 		return Reason{CodeInFlight, fmt.Sprintf("maxInFlight lets all groups together have %d on the way at once (have %d)", most, all)}, true
 	case p.held[i] > 0:
-		return Reason{CodeInFlight, fmt.Sprintf("group %s has %d on the way; what comes first waits until more fit under %s", g.Name, own, p.capNames())}, true
+		return Reason{CodeInFlight, fmt.Sprintf("group %s has %d on the way; what comes first waits until more fit under %s", g.Name, own, p.capNames(g))}, true
 	}
 	return Reason{}, false
 }
 
-func (p *planning) capNames() string {
-	perGroup, all := p.policy.MaxInFlightPerGroup, p.policy.MaxInFlight
-	switch {
-	case all == 0:
-		return fmt.Sprintf("maxInFlightPerGroup %d", perGroup)
-	case perGroup == 0:
-		return fmt.Sprintf("maxInFlight %d", all)
+// capNames names the caps that a group is under.
+func (p *planning) capNames(g *group) string {
+	var names []string
+	if p.policy.MaxInFlight > 0 {
+		names = append(names, fmt.Sprintf("maxInFlight %d", p.policy.MaxInFlight))
 	}
-	return fmt.Sprintf("maxInFlight %d and maxInFlightPerGroup %d", all, perGroup)
+	switch most := p.mostInFlight(g); {
+	case most == maxCount:
+	case most == g.inFlight:
+		names = append(names, conservativeMode)
+	default:
+		names = append(names, fmt.Sprintf("maxInFlightPerGroup %d", most))
+	}
+	return strings.Join(names, " and ")
 }
 
 // uncapped returns a copy of a ledger without caps, or nil where there are none.
@@ -281,7 +301,7 @@ func (p *planning) heldOf(i int) int64 {
 // following says how many pods of a group follow a launch.
 func (p *planning) following(i int) string {
 	if n := p.heldOf(i); n > 0 {
-		return fmt.Sprintf("; %d more when earlier ones have joined, because of %s", n, p.capNames())
+		return fmt.Sprintf("; %d more when earlier ones have joined, because of %s", n, p.capNames(&p.groups[i]))
 	}
 	return ""
 }

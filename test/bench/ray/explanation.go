@@ -41,6 +41,7 @@ var explanations = []explanation{
 	{name: "gang-fallbacks", without: plainly(withoutFallbacks)},
 	{name: "multi-host-replicas", without: plainly(withoutReplicas)},
 	{name: "group-priority", without: plainly(withoutPriorities)},
+	{name: "launches-in-waves", without: plainly(withoutWaves), of: []aspect{servesLess, stops}},
 	{name: "running-before-coming", without: plainly(withoutComing), of: []aspect{stops}},
 	{name: "unmet-constraint-keeps-nodes", without: withoutUnmetConstraint},
 	{name: "other-of-equal-victims", without: withoutVictims},
@@ -230,6 +231,13 @@ func withoutPriorities(v *view) bool {
 	}
 	edit(&v.ray.Groups, equal)
 	return edit(&v.us.Groups, equal)
+}
+
+// withoutWaves lets any number of pods be on their way at once, as Ray's planner does whatever upscalingMode says.
+func withoutWaves(v *view) bool {
+	had := v.us.UpscalingMode == "Conservative"
+	v.us.UpscalingMode = ""
+	return had
 }
 
 // withoutComing leaves only the nodes that are there: nothing is on its way, nothing comes. Demand goes to nodes that are

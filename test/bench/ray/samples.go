@@ -61,6 +61,9 @@ func (d dice) snapshot() planner.Snapshot {
 		s.Constraint = d.requests(1+d.IntN(2), 4)
 	}
 	d.spoil(&s)
+	if d.one(8) {
+		s.UpscalingMode = "Conservative"
+	}
 	return s
 }
 
