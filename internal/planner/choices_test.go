@@ -38,7 +38,7 @@ func TestEveryChoiceOfAGangIsToldInOrder(t *testing.T) {
 		"fallbackBundles": [[{"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}], [{"GPU": 2}]]}]}`)
 	plan := Compute(s, Policy{})
 	want := Reason{Capped, "choice 1 of 3: needs 1 TPU; no group has any; " +
-		"choice 2 of 3: needs 5 different nodes at once: group a is at its maximum of 0 (has 0); group b: has room for 4 pods more, which is not enough; " +
+		"choice 2 of 3: needs 5 different nodes at once: group a is at its maximum of 0 (has 0); group b may have only 4 pods more: its maximum is 4 (has 0); " +
 		"group small: too small: needs 1 GPU, has 0; choice 3 of 3: needs 2 GPU; the largest group has 1 (a)"}
 	if len(plan.InfeasibleGangRequests) != 1 {
 		t.Fatalf("%d gangs are not served, want 1", len(plan.InfeasibleGangRequests))
@@ -47,7 +47,7 @@ func TestEveryChoiceOfAGangIsToldInOrder(t *testing.T) {
 		t.Error(diff)
 	}
 	// A fallback that only it could serve in part speaks for a group.
-	if diff := cmp.Diff(Reason{CodeNotInFull, "what waits cannot be had in full, so nothing is launched for it"}, reasonsOf(plan)["b"]); diff != "" {
+	if diff := cmp.Diff(Reason{CodeNotInFull, "what waits cannot be had in full, so nothing is launched for it; group b may have only 4 pods more: its maximum is 4 (has 0)"}, reasonsOf(plan)["b"]); diff != "" {
 		t.Error(diff)
 	}
 	explained, _ := ExplainGroup(s, Policy{}, "b")

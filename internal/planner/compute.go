@@ -47,6 +47,8 @@ type planning struct {
 	steps int
 	// looks counts how often a bundle was tried on a node.
 	looks int64
+	// owners are the gangs of items, once that was asked.
+	owners map[*item]ownedBy
 	// whole is what a plan launches in all while a wave of it is cut, nil otherwise; held is what the wave holds back, nil where
 	// there is none.
 	whole, held []int64

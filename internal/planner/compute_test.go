@@ -225,7 +225,7 @@ func TestUnmetDemandSaysWhatWasMissing(t *testing.T) {
 		"maximum in all": {`"maxWorkers": 1, "pendingRequests": [{"resources": {"GPU": 1}, "count": 5}]`, Capped,
 			"all groups together are at their maximum of 1; group b: too small: needs 1 GPU, has 0"},
 		"a gang of different nodes": {`"pendingGangRequests": [{"strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}]`, Capped,
-			"needs 3 different nodes at once: group a: has room for 2 pods more, which is not enough; group b: too small: needs 1 GPU, has 0"},
+			"needs 3 different nodes at once: group a may have only 2 pods more: its maximum is 2 (has 0); group b: too small: needs 1 GPU, has 0"},
 		"a fallback that a limit stands in the way of": {`"maxWorkers": 0, "pendingGangRequests": [{"strategy": "PACK", "bundles": [{"GPU": 9}], "fallbackBundles": [[{"GPU": 1}]]}]`, Capped,
 			"choice 1 of 2: needs 9 GPU; the largest group has 1 (a); choice 2 of 2: all groups together are at their maximum of 0; group b: too small: needs 1 GPU, has 0"},
 		"a gang on one node": {`"pendingGangRequests": [{"strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}]`, Impossible,

@@ -16,6 +16,11 @@ func (p *planning) obstacle(i int, it *item, given []int64) (Reason, bool) {
 	if reason, ok := p.mismatch(it, p.groups[i].shape, p.groups[i].Labels); ok {
 		return reason, true
 	}
+	if owner, ok := p.owner(it); ok {
+		if reason, ok := p.groups[i].unlabelled(owner.gang.TopologyLabel); ok {
+			return reason, true
+		}
+	}
 	return p.limit(i, given)
 }
 
@@ -111,7 +116,9 @@ func (p *planning) passedOver(i int, given []int64, out *outcome) (Reason, bool)
 	if nearest.taken < 0 {
 		return Reason{}, false
 	}
-	return Reason{CodeNotChosen, what + "group " + p.groups[nearest.taken].Name + " was taken" + p.advantage(nearest.taken, i)}, true
+	reason := p.preferred(*nearest, i, given, out)
+	reason.Message = what + reason.Message
+	return reason, true
 }
 
 // candidate is demand that speaks for launching; taken is the group that is launched for it, or below 0.
@@ -154,29 +161,6 @@ func (p *planning) candidates(out *outcome) []candidate {
 	return all
 }
 
-// advantage says what speaks for one group against another that could serve as well.
-func (p *planning) advantage(taken, other int) string {
-	a, b := &p.groups[taken], &p.groups[other]
-	switch {
-	case a.Priority > b.Priority:
-		return fmt.Sprintf(": priority %d < %d", b.Priority, a.Priority)
-	case b.shape.accelerated && !a.shape.accelerated:
-		return ": it has no accelerator to tie up"
-	case a.Price != nil && b.Price != nil && *b.Price > *a.Price:
-		return fmt.Sprintf(": price %s > %s", decimal(*b.Price), decimal(*a.Price))
-	case standingOf(a.RecoverableScore) > standingOf(b.RecoverableScore):
-		return fmt.Sprintf(": it recovers from failed launches, score %s < %s", decimal(standingOf(b.RecoverableScore)), decimal(standingOf(a.RecoverableScore)))
-	case p.size(b.shape.total) > p.size(a.shape.total):
-		return ": its pods are smaller"
-	case p.sliced && p.memoryShare(b.Slice) > p.memoryShare(a.Slice):
-		return fmt.Sprintf(": less memory is wasted, %s against %s", a.Slice.name(), b.Slice.nameOr("GPUs of unknown memory"))
-	}
-	if a.offersAs(b) {
-		return ": it offers the same and comes first by name"
-	}
-	return ": all that waits together is served with less"
-}
-
 // offersAs reports whether nothing but the name tells two groups apart.
 func (g *group) offersAs(other *group) bool {
 	samePrice := g.Price == other.Price || g.Price != nil && other.Price != nil && *g.Price == *other.Price
@@ -193,8 +177,8 @@ func standingOf(score *float64) float64 {
 func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // considered says of each group why it does not serve the items: first those whose pods could, then those that come
-// nearest. topology is the label that a gang wants to share, or empty.
-func (p *planning) considered(items []*item, given []int64, topology string) []string {
+// nearest. topology is the label that a gang wants to share, or empty; open are its values that will do, where not all do.
+func (p *planning) considered(items []*item, given []int64, topology string, open ...domain) []string {
 	type verdict struct {
 		Reason
 		group, misses int
@@ -210,9 +194,13 @@ func (p *planning) considered(items []*item, given []int64, topology string) []s
 			cannot = append(cannot, verdict{Reason{CodeLabels, "it has no label " + topology}, i, 1})
 			continue
 		}
+		if len(open) > 0 && !slices.ContainsFunc(open, func(d domain) bool { return d.admits(p.groups[i].shape.labels) }) {
+			cannot = append(cannot, verdict{Reason{CodeLabels, "label " + topology + " is " + p.groups[i].Labels[topology]}, i, 1})
+			continue
+		}
 		limit, ok := p.limit(i, given)
 		if !ok {
-			limit.Message = fmt.Sprintf("has room for %s more, which is not enough", podCount(min(p.groups[i].room(given[i]), p.spare(given), p.poolRoom(i, given))))
+			limit = p.roomFor(i, given, bundlesOf(items))
 		}
 		could = append(could, verdict{limit, i, 0})
 	}

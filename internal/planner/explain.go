@@ -213,7 +213,7 @@ func (p *planning) groupVerdict(i int, it *item, given []int64, out *outcome) Re
 		return reason
 	}
 	if others > 0 {
-		return Reason{CodeNotChosen, "group " + p.groups[by].Name + " was taken" + p.advantage(by, i)}
+		return p.preferred(candidate{it, by}, i, given, out)
 	}
 	if p.waitsStill(it, out) {
 		return Reason{CodeNotInFull, "it " + notInFull}
@@ -335,7 +335,7 @@ func (p *planning) podReason(at int, out *outcome) Reason {
 	n := &p.nodes[at]
 	switch {
 	case n.stop != "" && n.State == Running:
-		return Reason{n.stop, n.stopMessage + "; it has work and leaves only by a drain with a deadline"}
+		return Reason{n.stop, n.stopMessage + Termination{Reason: n.stop, Busy: true}.Parting()}
 	case n.stop != "":
 		return Reason{n.stop, n.stopMessage}
 	case n.group == headGroup:

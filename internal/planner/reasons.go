@@ -99,7 +99,22 @@ func (p *planning) launchReason(i int, given []int64, out *outcome) Reason {
 	if limit, ok := p.limit(i, given); ok {
 		return limit
 	}
-	return Reason{CodeNotInFull, "what waits " + notInFull}
+	return Reason{CodeNotInFull, sentences("what waits "+notInFull, p.shortOf(i, given, out))}
+}
+
+// shortOf says which limit of a group is too low for a gang or a call of request_resources that is not had in full, if one is.
+func (p *planning) shortOf(i int, given []int64, out *outcome) string {
+	reason, room := p.tightest(i, given)
+	short := func(items []*item) bool { return suitsAny(items, p.groups[i].shape) && room < bundlesOf(items) }
+	for _, g := range out.gangs {
+		if p.groups[i].carries(g.TopologyLabel) && slices.ContainsFunc(g.options, func(o option) bool { return short(o.items) }) {
+			return reason.Message
+		}
+	}
+	if slices.ContainsFunc(out.claims, func(c int) bool { return short(p.claims[c].items) }) {
+		return reason.Message
+	}
+	return ""
 }
 
 // notInFull is said of a gang, or of a call of request_resources, that a group could serve in part.
@@ -127,10 +142,6 @@ func (p *planning) limit(i int, given []int64) (Reason, bool) {
 	}
 	if reason, ok := p.poolLimit(i, given); ok {
 		return reason, true
-	}
-	switch {
-	case g.room(given[i]) < g.hosts:
-		return Reason{CodeConservative, fmt.Sprintf("upscalingMode Conservative lets group %s have %d on the way at once", g.Name, g.inFlight)}, true
 	}
 	return p.inFlightLimit(i, given)
 }

@@ -81,7 +81,7 @@ func (p *planning) topologyReason(g *gang, o option, bundles int, given []int64,
 	label := g.TopologyLabel
 	open := p.domains(&ledger{lots: p.base}, g)
 	all := p.topology(label).domains(func(int) bool { return true })
-	reasons := listed(p.considered(o.items, given, label))
+	reasons := listed(p.considered(o.items, given, label, open...))
 	switch {
 	case len(all) == 0:
 		return Reason{Impossible, fmt.Sprintf("no node and no group has the label %s that the gang wants to share", label)}
@@ -92,7 +92,7 @@ func (p *planning) topologyReason(g *gang, o option, bundles int, given []int64,
 	case !p.possibleWithin(o, open):
 		return Reason{Capped, fmt.Sprintf("its other bundles lie on %s, where no node and no group could hold the rest: %s", p.valuesOf(open, label), reasons)}
 	case g.held:
-		return Reason{p.codeWithin(o, given, open), fmt.Sprintf("its other bundles lie on %s, which has no room for the other %d: %s", p.valuesOf(open, label), bundles, reason.Message)}
+		return Reason{p.codeWithin(o, given, open), fmt.Sprintf("its other bundles lie on %s, which has no room for the other %d: %s", p.valuesOf(open, label), bundles, reasons)}
 	}
 	reason.Message = fmt.Sprintf("no value of the label %s has room for all %d bundles: %s", label, bundles, reason.Message)
 	return reason

@@ -1,0 +1,52 @@
+package planner
+
+import "fmt"
+
+// tightest says how many more pods a group may have, and by which of its limits: the bound and what counts under it.
+func (p *planning) tightest(i int, given []int64) (Reason, int64) {
+	g := &p.groups[i]
+	if reason, ok := p.limit(i, given); ok {
+		return reason, 0
+	}
+	room := max(g.max-g.current-given[i], 0)
+	reason := Reason{CodeAtMax, fmt.Sprintf("its maximum is %d (%s)", g.max, p.having(i, given[i]))}
+	if n := p.spare(given); n < room {
+		room, reason = n, Reason{CodeMaxWorkers, fmt.Sprintf("all groups together may have %d (%s)", p.bound, p.havingAll(given))}
+	}
+	if n := p.poolRoom(i, given); n < room {
+		room, reason = n, Reason{CodePoolCeiling, fmt.Sprintf("its pools of nodes hold at most %d of it without others (%s)", p.ceilings.most[i], p.having(i, given[i]))}
+	}
+	room -= room % g.hosts
+	reason.Message = fmt.Sprintf("group %s may have only %s more: %s", g.Name, podCount(room), reason.Message)
+	return reason, room
+}
+
+// roomFor says what a group that is at none of its limits can do for bundles that are not served together.
+func (p *planning) roomFor(i int, given []int64, bundles int64) Reason {
+	reason, room := p.tightest(i, given)
+	if room >= bundles {
+		return Reason{CodeNotInFull, "has room for its part"}
+	}
+	return reason
+}
+
+// havingAll writes what all groups have together.
+func (p *planning) havingAll(given []int64) string {
+	var have int64
+	for i := range p.groups {
+		have += p.groups[i].current
+	}
+	text := fmt.Sprintf("have %d", have)
+	if launching := sum(given); launching > 0 {
+		text += fmt.Sprintf(", launching %d", launching)
+	}
+	return text
+}
+
+// bundlesOf counts the bundles of items; no more pods than that are needed for them.
+func bundlesOf(items []*item) (bundles int64) {
+	for _, it := range items {
+		bundles = min(bundles+it.request.Count, maxCount)
+	}
+	return bundles
+}
