@@ -147,19 +147,12 @@ func (p *page) stops(all []planner.Termination) {
 		who, why := pods[alike(t)], t.Message
 		switch {
 		case len(who) <= mostStops:
-			p.line("  ", fmt.Sprintf("stop %s of %s (%s): %s%s", t.Pod, t.Group, t.Reason, why, onlyDrained(t.Busy)))
+			p.line("  ", fmt.Sprintf("stop %s of %s (%s): %s%s", t.Pod, t.Group, t.Reason, why, t.Parting()))
 		case who[0] == t.Pod:
 			p.line("  ", fmt.Sprintf("stop %d × %s (%s): %s and %d more; %s: %s%s", len(who), t.Group, t.Reason,
-				strings.Join(who[:mostStops], ", "), len(who)-mostStops, t.Pod, why, onlyDrained(t.Busy)))
+				strings.Join(who[:mostStops], ", "), len(who)-mostStops, t.Pod, why, t.Parting()))
 		}
 	}
-}
-
-func onlyDrained(busy bool) string {
-	if busy {
-		return "; it has work and leaves only by a drain with a deadline"
-	}
-	return ""
 }
 
 // price writes a sum of prices without what adding them up in binary leaves at its end.

@@ -46,9 +46,21 @@ type Termination struct {
 	Pod    string `json:"pod"`
 	Group  string `json:"group"`
 	Reason string `json:"reason"`
-	// Busy: the pod has work, so it may leave only by a drain with a deadline.
+	// Busy: the pod has work; Parting says how it may leave.
 	Busy    bool   `json:"busy,omitempty"`
 	Message string `json:"message,omitempty"`
+}
+
+// Parting says how a pod that has work leaves, and nothing of one that has none. Only above its group's maximum is it drained with a
+// deadline.
+func (t Termination) Parting() string {
+	switch {
+	case !t.Busy:
+		return ""
+	case t.Reason == maxGroup:
+		return "; it has work and leaves only by a drain with a deadline"
+	}
+	return "; it has work and leaves once that is done"
 }
 
 // GroupPlan is one group's row. Current, Desired, Min, Max and Held count pods.

@@ -272,11 +272,11 @@ func (r *roster) overstated(n *Node, name string, available, total raydemand.Amo
 func (r *roster) stranger(n *Node, checkDisabled bool) {
 	if !checkDisabled && n.State != Leaving && n.State != AllocationTimeout {
 		r.nodes = append(r.nodes, node{Node: n, group: unknownGroup, stop: outdated,
-			stopMessage: fmt.Sprintf("its worker group %q was removed from the RayCluster", n.Group)})
+			stopMessage: fmt.Sprintf("its worker group %q was removed from the RayCluster; the operator deletes none of its pods, so somebody has to", n.Group)})
 	}
 	r.findings = append(r.findings, raydemand.Finding{
 		Code: FindingGroupRemoved, Severity: raydemand.Warning, Object: "pod " + n.Pod, Field: "group", Seen: n.Group,
-		Why: "the RayCluster lists no worker group of this name, so the pod is left out of the plan: no demand is placed on it, and no limit counts it",
+		Why: "the RayCluster lists no worker group of this name, so no demand is placed on the pod, no limit counts it, and nobody deletes it",
 		Fix: "delete the pod once its work is done, or bring the worker group back",
 	})
 }

@@ -1,0 +1,48 @@
+package planner
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWorkHasADeadlineOnlyAboveTheMaximumOfItsGroup(t *testing.T) {
+	plan := Compute(read(t, `{"groups": [{"name": "a", "resources": {"CPU": 1}, "maxReplicas": 1, "launchConfigHash": "new"}],
+		"nodes": [
+			{"pod": "a0", "group": "a", "state": "RUNNING", "total": {"CPU": 1}},
+			{"pod": "a1", "group": "a", "state": "RUNNING", "total": {"CPU": 1}},
+			{"pod": "old", "group": "a", "state": "RUNNING", "total": {"CPU": 1}, "launchConfigHash": "old"},
+			{"pod": "idle", "group": "a", "state": "IDLE", "total": {"CPU": 1}, "launchConfigHash": "old"},
+			{"pod": "lost", "group": "b", "state": "RUNNING", "total": {"CPU": 1}}]}`), Policy{})
+	parting := map[string]int{}
+	for _, stop := range plan.Terminate {
+		parting[stop.Reason+stop.Parting()]++
+	}
+	want := map[string]int{
+		"max_group; it has work and leaves only by a drain with a deadline": 1,
+		"outdated; it has work and leaves once that is done":                2,
+		"outdated": 1,
+	}
+	for text, n := range want {
+		if parting[text] != n || len(parting) != len(want) {
+			t.Errorf("%q stands %d times, want %d: %v", text, parting[text], n, parting)
+		}
+	}
+}
+
+// The operator deletes no pod of a group that it does not know, and the loop names none; whatever is said of one says so.
+func TestThePodOfARemovedGroupIsSomebodysToDelete(t *testing.T) {
+	const snapshot = `{"groups": [], "nodes": [{"pod": "lost", "group": "b", "state": "RUNNING", "total": {"CPU": 1}}]`
+	plan := Compute(read(t, snapshot+`}`), Policy{})
+	if len(plan.Terminate) != 1 || !strings.Contains(plan.Terminate[0].Message, "the operator deletes none of its pods, so somebody has to") {
+		t.Errorf("stops: %+v", plan.Terminate)
+	}
+	kept := Compute(read(t, snapshot+`, "launchConfigCheckDisabled": true}`), Policy{})
+	if len(kept.Terminate) > 0 {
+		t.Errorf("on KubeRay it is not stopped: %+v", kept.Terminate)
+	}
+	for _, p := range []Plan{plan, kept} {
+		if len(p.Findings) != 1 || !strings.Contains(p.Findings[0].Why, "nobody deletes it") || !strings.HasPrefix(p.Findings[0].Fix, "delete the pod once its work is done") {
+			t.Errorf("findings: %+v", p.Findings)
+		}
+	}
+}
