@@ -201,9 +201,21 @@ func (p *page) unmet(plan planner.Plan) {
 	for _, u := range plan.InfeasibleRequestResources {
 		p.line("  ", fmt.Sprintf("request_resources %s: %s: %s", counted(u.Request), u.Reason.Code, u.Reason.Message))
 	}
-	if len(plan.InfeasibleRequests)+len(plan.InfeasibleGangRequests)+len(plan.InfeasibleRequestResources) == 0 {
+	short := p.minimums(plan.Groups)
+	if len(plan.InfeasibleRequests)+len(plan.InfeasibleGangRequests)+len(plan.InfeasibleRequestResources)+short == 0 {
 		p.line("  ", "nothing: all demand is served or on its way")
 	}
+}
+
+// minimums lists the groups that a limit keeps below their minimum, and counts them.
+func (p *page) minimums(groups []planner.GroupPlan) (short int) {
+	for _, g := range groups {
+		if g.BelowMin > 0 {
+			short++
+			p.line("  ", fmt.Sprintf("minimum of group %s: %d of %d missing", g.Name, g.BelowMin, g.Min))
+		}
+	}
+	return short
 }
 
 func (p *page) findings(findings []raydemand.Finding) {

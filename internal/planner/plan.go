@@ -71,7 +71,9 @@ type GroupPlan struct {
 	Min     int    `json:"min"`
 	Max     int    `json:"max"`
 	// Held is what would be launched too, and is held back by the policy's caps on pods on their way.
-	Held      int              `json:"held,omitempty"`
+	Held int `json:"held,omitempty"`
+	// BelowMin is how many pods a limit keeps the group below its minimum, those launched counted as there.
+	BelowMin  int              `json:"belowMin,omitempty"`
 	Resources raydemand.Bundle `json:"resources"`
 	Reasons   []Reason         `json:"reasons"`
 	// Slice is what one GPU of the group is; nil where nothing is known of it.

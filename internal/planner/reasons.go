@@ -56,6 +56,9 @@ const (
 func (p *planning) reasons(i int, given []int64, out *outcome) []Reason {
 	reasons := []Reason{p.launchReason(i, given, out)}
 	g := &p.groups[i]
+	if short, ok := p.minimumReason(i, given); ok && given[i] > 0 && p.heldOf(i) == 0 {
+		reasons = append(reasons, short)
+	}
 	if n := g.live - g.joined + g.missing; n > 0 {
 		reasons = append(reasons, Reason{CodeOnTheWay, fmt.Sprintf("%s asked for earlier %s not joined Ray yet%s", podCount(n), has(n), p.oldest(i))})
 	}
@@ -90,6 +93,9 @@ func (p *planning) launchReason(i int, given []int64, out *outcome) Reason {
 	if g.shut.Code != "" {
 		return g.shut
 	}
+	if short, ok := p.minimumReason(i, given); ok {
+		return short
+	}
 	if !p.wanted(i, out) {
 		if reason, ok := p.passedOver(i, given, out); ok {
 			return reason
@@ -120,6 +126,29 @@ func (p *planning) shortOf(i int, given []int64, out *outcome) string {
 // notInFull is said of a gang, or of a call of request_resources, that a group could serve in part.
 const notInFull = "cannot be had in full, so nothing is launched for it"
 
+// belowMinimum counts the pods that a group has less than its minimum, those that the plan launches counted.
+func (p *planning) belowMinimum(i int, given []int64) int64 {
+	g := &p.groups[i]
+	if g.contradictory() {
+		return 0
+	}
+	return max(0, g.min-g.standing()-given[i])
+}
+
+// minimumReason says which limit keeps a group below its minimum.
+func (p *planning) minimumReason(i int, given []int64) (Reason, bool) {
+	short := p.belowMinimum(i, given)
+	if short == 0 {
+		return Reason{}, false
+	}
+	g := &p.groups[i]
+	text := fmt.Sprintf("%s short of its minimum of %d", podCount(short), g.min)
+	if limit, ok := p.limit(i, given); ok {
+		return Reason{limit.Code, text + ": " + limit.Message}, true
+	}
+	return Reason{CodeStop, text + " until those that leave are gone"}, true
+}
+
 // notNeeded says why a group that nothing waits for has the pods that it has.
 func (g *group) notNeeded() Reason {
 	if g.min > 0 && g.current <= g.min {
@@ -138,12 +167,20 @@ func (p *planning) limit(i int, given []int64) (Reason, bool) {
 	case pods+g.hosts > g.max:
 		return Reason{CodeAtMax, fmt.Sprintf("group %s is at its maximum of %d (%s)", g.Name, g.max, p.having(i, given[i]))}, true
 	case p.spare(given) < g.hosts:
-		return Reason{CodeMaxWorkers, fmt.Sprintf("all groups together are at their maximum of %d", p.bound)}, true
+		return p.workersLimit(g, given), true
 	}
 	if reason, ok := p.poolLimit(i, given); ok {
 		return reason, true
 	}
 	return p.inFlightLimit(i, given)
+}
+
+// workersLimit tells of the bound of all groups: reached, or with room for a part of a replica.
+func (p *planning) workersLimit(g *group, given []int64) Reason {
+	if n := p.spare(given); n > 0 {
+		return Reason{CodeMaxWorkers, fmt.Sprintf("all groups together may have %d (%s), and a replica of group %s is %s", p.bound, p.havingAll(given), g.Name, podCount(g.hosts))}
+	}
+	return Reason{CodeMaxWorkers, fmt.Sprintf("all groups together are at their maximum of %d", p.bound)}
 }
 
 func (p *planning) having(i int, given int64) string {

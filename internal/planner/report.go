@@ -50,7 +50,7 @@ func (p *planning) row(i int, given []int64, out *outcome) GroupPlan {
 	return GroupPlan{
 		Name: g.Name, Current: int(g.current), Desired: int(max(0, g.current+given[i]-p.stoppedPods(i))),
 		Min: int(g.min), Max: int(g.max), Held: int(p.heldOf(i)), Resources: g.Resources.Clone(), Reasons: p.reasons(i, given, out),
-		Slice: g.Slice,
+		BelowMin: int(p.belowMinimum(i, given)), Slice: g.Slice,
 	}
 }
 
