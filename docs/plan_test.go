@@ -79,3 +79,30 @@ func TestThePageOfPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 		t.Errorf("keys and types (-source +docs) of %v:\n%s", slices.Sorted(maps.Keys(want)), diff)
 	}
 }
+
+func TestThePageOfPlanTranslatesCodesThatThereAre(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "docs/reference/plan.md"), "\n## One fault, two codes\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	findings, doctor, code := findingCodes(t), read(t, "docs/reference/doctor.md"), regexp.MustCompile("`([a-z-]+)`")
+	rows := 0
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || !strings.Contains(cells[3], "-") || strings.HasPrefix(cells[1], "---") {
+			continue
+		}
+		rows++
+		for _, of := range code.FindAllStringSubmatch(cells[2], -1) {
+			if !slices.Contains(findings, of[1]) {
+				t.Errorf("no finding has the code %s", of[1])
+			}
+		}
+		for _, of := range code.FindAllStringSubmatch(cells[3], -1) {
+			if !strings.Contains(doctor, "\n### "+of[1]+"\n") {
+				t.Errorf("doctor finds no %s", of[1])
+			}
+		}
+	}
+	if rows != 4 {
+		t.Errorf("%d rows, want 4", rows)
+	}
+}
