@@ -68,6 +68,7 @@ func newPlanning(r *roster, s *Snapshot, policy Policy) *planning {
 		}
 	}
 	p.yard = p.newYardstick()
+	p.findings = append(p.findings, p.unpricedFindings()...)
 	if len(p.requests)+len(p.claims)+len(p.gangs) == 0 {
 		return p // nothing is asked for, so nobody asks what is free
 	}

@@ -8,8 +8,9 @@ import (
 
 // yardstick says what launching costs, so that plans can be compared.
 type yardstick struct {
-	// cost is what one replica of each group costs: its price where every group that could serve has one, else what
-	// it holds that is scarce.
+	rivals
+	// cost is what one replica of each group costs: its price where it and all its rivals have one, else what it holds that is
+	// scarce.
 	cost []float64
 	// class is the rank of each group by its own standing, 0 for those to be launched first. Price counts only within
 	// a class.
@@ -30,25 +31,14 @@ func (c *catalog) scarcity(resource int, amount float64) float64 {
 	return amount
 }
 
-// newYardstick looks at the groups that are open and could serve some of what waits.
+// newYardstick rates the groups.
 func (p *planning) newYardstick() yardstick {
-	y := yardstick{cost: make([]float64, len(p.groups)), class: make([]int, len(p.groups))}
-	priced := true
+	y := yardstick{rivals: p.newRivals(), class: make([]int, len(p.groups))}
+	y.cost = p.costs(&y.rivals)
+	standings := make([]standing, len(p.groups))
 	for i := range p.groups {
-		g := &p.groups[i]
-		priced = priced && (g.Price != nil || g.shut.Code != "" || g.max < g.hosts || !p.serves(g.shape))
+		standings[i] = p.groups[i].standingOf()
 	}
-	var standings []standing
-	for i := range p.groups {
-		g := &p.groups[i]
-		if priced && g.Price != nil {
-			y.cost[i] = *g.Price * float64(g.hosts)
-		} else {
-			y.cost[i] = p.holding(g.shape.total) * float64(g.hosts)
-		}
-		standings = append(standings, g.standingOf())
-	}
-	p.weigh(y.cost, priced)
 	order := slices.Clone(standings)
 	slices.SortFunc(order, func(a, b standing) int { return b.compare(a) })
 	order = slices.Compact(order)
@@ -57,19 +47,6 @@ func (p *planning) newYardstick() yardstick {
 	}
 	y.classes = len(order)
 	return y
-}
-
-// serves reports whether a fresh node of this shape could serve something that is asked for.
-func (p *planning) serves(s *shape) bool {
-	if suitsAny(p.requests, s) {
-		return true
-	}
-	for _, c := range p.claims {
-		if suitsAny(c.items, s) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(p.gangs, func(g *gang) bool { return g.suits(s) })
 }
 
 // holding is what a node has that is scarce, as one number.

@@ -17,9 +17,17 @@ func (p *planning) gpusOf(i int) float64 {
 	return g.Resources.Has(raydemand.GPU).Float() * float64(g.hosts)
 }
 
-// weigh adds to the costs of groups what speaks against their slices. Where prices are unknown a GPU is worth what its memory is of the
-// largest: a seventh of a card does not cost what a card does.
-func (p *planning) weigh(cost []float64, priced bool) {
+// lesser is what one replica is worth less because its GPUs are slices. Where prices are unknown a GPU is worth what its memory is of
+// the largest: a seventh of a card does not cost what a card does.
+func (p *planning) lesser(i int) float64 {
+	if !p.sliced {
+		return 0
+	}
+	return acceleratorWorth * p.gpusOf(i) * (1 - p.memoryShare(p.groups[i].Slice))
+}
+
+// weigh adds to the costs of groups what speaks against their slices.
+func (p *planning) weigh(cost []float64) {
 	if !p.sliced {
 		return
 	}
@@ -29,11 +37,6 @@ func (p *planning) weigh(cost []float64, priced bool) {
 			memory = max(memory, amountOr(s.MemoryMiB, 0)*p.gpusOf(i))
 			compute = max(compute, amountOr(s.ComputeFraction, 0)*p.gpusOf(i))
 			blocks = max(blocks, amountOr(s.Blocks, 0)*p.gpusOf(i))
-		}
-	}
-	if !priced {
-		for i := range p.groups {
-			cost[i] -= acceleratorWorth * p.gpusOf(i) * (1 - p.memoryShare(p.groups[i].Slice))
 		}
 	}
 	scale := 0.0

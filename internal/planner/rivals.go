@@ -1,0 +1,149 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// FindingUnpriced is the code of a finding: a group without a price could serve the same work as groups with one, whose prices do
+// not count therefore.
+const FindingUnpriced = "price-missing"
+
+// rivals are sets of groups: two that could serve the same work are in one, and so are two that share a rival. Prices decide
+// within a set if all of it have one. A group that nothing waits for is alone.
+type rivals struct {
+	// of is each group's set, by the number of the first group in it.
+	of []int
+	// priced says of that group whether all of its set have a price.
+	priced []bool
+}
+
+// newRivals finds which groups could be launched for the same work, where some have a price and others none.
+func (p *planning) newRivals() rivals {
+	r := rivals{of: make([]int, len(p.groups)), priced: make([]bool, len(p.groups))}
+	priced := 0
+	for i := range p.groups {
+		r.of[i], r.priced[i] = i, p.groups[i].Price != nil
+		if r.priced[i] {
+			priced++
+		}
+	}
+	if priced == 0 || priced == len(p.groups) {
+		return r
+	}
+	p.joinRivals(&r)
+	for i := range r.of {
+		r.of[i] = r.first(i)
+		r.priced[r.of[i]] = r.priced[r.of[i]] && r.priced[i]
+	}
+	return r
+}
+
+func (p *planning) joinRivals(r *rivals) {
+	for _, it := range p.requests {
+		r.join(p.fitFor(it))
+	}
+	for _, c := range p.claims {
+		for _, it := range c.items {
+			r.join(p.fitFor(it))
+		}
+	}
+	for k, g := range p.gangs {
+		if k > 0 && g.key == p.gangs[k-1].key {
+			continue
+		}
+		for _, o := range g.options {
+			for _, it := range o.items {
+				r.join(p.fitFor(it))
+			}
+		}
+	}
+}
+
+// fitFor lists the open groups that could be launched for an item. Work that needs no accelerator is no business of groups with some
+// while a group without could serve it, unless the policy says so.
+func (p *planning) fitFor(it *item) []int {
+	var plain, accelerated []int
+	for i := range p.groups {
+		g := &p.groups[i]
+		switch {
+		case g.shut.Code != "" || g.max < g.hosts || !it.suits(g.shape):
+		case g.shape.accelerated:
+			accelerated = append(accelerated, i)
+		default:
+			plain = append(plain, i)
+		}
+	}
+	if len(plain) > 0 && !it.accelerator && !p.policy.GPUForCPU {
+		return plain
+	}
+	return append(plain, accelerated...)
+}
+
+func (r *rivals) first(i int) int {
+	for r.of[i] != i {
+		i = r.of[i]
+	}
+	return i
+}
+
+func (r *rivals) join(groups []int) {
+	for _, i := range groups {
+		a, b := r.first(groups[0]), r.first(i)
+		r.of[max(a, b)] = min(a, b)
+	}
+}
+
+// costs says what one replica of each group costs. What has no price is worth what the same amount of scarce goods costs where
+// that is cheapest, so that a plan can weigh one kind of work against another.
+func (p *planning) costs(r *rivals) []float64 {
+	cost := make([]float64, len(p.groups))
+	rate := 0.0
+	for i := range p.groups {
+		g := &p.groups[i]
+		cost[i] = p.holding(g.shape.total)*float64(g.hosts) - p.lesser(i)
+		if !r.priced[r.of[i]] {
+			continue
+		}
+		price := *g.Price * float64(g.hosts)
+		if each := price / max(cost[i], 1e-9); each > 0 && (rate == 0 || each < rate) {
+			rate = each
+		}
+		cost[i] = price
+	}
+	for i := range cost {
+		if rate > 0 && !r.priced[r.of[i]] {
+			cost[i] *= rate
+		}
+	}
+	p.weigh(cost)
+	return cost
+}
+
+// unpricedFindings tells of groups without a price that keep those of their rivals from counting.
+func (p *planning) unpricedFindings() []raydemand.Finding {
+	var all []raydemand.Finding
+	r := &p.yard.rivals
+	for i := range p.groups {
+		if p.groups[i].Price != nil {
+			continue
+		}
+		var names []string
+		for k := range p.groups {
+			if r.of[k] == r.of[i] && p.groups[k].Price != nil {
+				names = append(names, p.groups[k].Name)
+			}
+		}
+		if len(names) > 0 {
+			all = append(all, raydemand.Finding{
+				Code: FindingUnpriced, Severity: raydemand.Info, Object: "group " + p.groups[i].Name, Field: "price",
+				Why: fmt.Sprintf("%s could serve the same work and %s a price; as this group has none, they are all told apart by accelerators, CPUs and memory",
+					strings.Join(names, ", "), has(int64(len(names)))),
+				Fix: "give the group a price",
+			})
+		}
+	}
+	return all
+}
