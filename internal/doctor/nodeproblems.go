@@ -37,6 +37,9 @@ var nodeProblems = []Check{
 	problem(nodepool.LabelUnreadable, raydemand.Warning, "what the label should tell is not known", func(n *examNode) string {
 		return n.kubectl("get", "-o", "yaml") + comment("and mend what writes the label")
 	}),
+	problem(nodepool.AmountUnreadable, raydemand.Error, "pods that ask for it cannot be placed by it, and it is planned as not announced", func(n *examNode) string {
+		return n.kubectl("get", "-o", "yaml") + comment("and mend what announces it: a device plugin, or who patched the status by hand")
+	}),
 	problem(nodepool.ResourceNotKnown, raydemand.Warning, "the name speaks of GPUs and stands in no table, so nobody knows what a unit of it is", func(n *examNode) string {
 		return n.kubectl("get", "-o", "yaml") + comment("shows who announces it; tell doctor, nodepools and serve what it is with --resource NAME=KIND")
 	}),
@@ -59,6 +62,7 @@ var problemField = map[nodepool.ProblemCode]place{
 	nodepool.TooManyUnits:     {"status", "allocatable"},
 	nodepool.MemoryMissing:    {"status", "allocatable"},
 	nodepool.ResourceNotKnown: {"status", "allocatable"},
+	nodepool.AmountUnreadable: {"status", "allocatable"},
 	nodepool.ProfileUnknown:   {"status", "allocatable"},
 	nodepool.ConditionBad:     {"status", "conditions"},
 	nodepool.MIGChanging:      {"metadata", "labels", "nvidia.com/mig.config.state"},

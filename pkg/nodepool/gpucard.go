@@ -93,7 +93,7 @@ func (r *gpuReading) freeUnits() {
 func (r *gpuReading) wholeCards() []Card {
 	name, others := r.cardUnits()
 	units, free := r.gpus.Units[name], r.gpus.Free[name]
-	if r.gpus.Kind != gpuinfo.Whole || others || units == 0 || r.gpus.Free == nil || r.gpus.Cards != nil && *r.gpus.Cards < units {
+	if r.gpus.Kind != gpuinfo.Whole || others || units <= 0 || units > mostCards || r.gpus.Free == nil || r.gpus.Cards != nil && *r.gpus.Cards < units {
 		return nil
 	}
 	cards := make([]Card, units)

@@ -1,6 +1,7 @@
 package nodepool
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -71,6 +72,7 @@ func (g GPUReader) Read(node NodeObject) NodeGPUs {
 	if pool, _, ok := g.poolOf(node); ok {
 		r.gpus.Pool = &pool
 	}
+	r.node.Allocatable, r.node.Capacity = r.plausible("allocatable", node.Allocatable), r.plausible("capacity", node.Capacity)
 	r.readUnits()
 	r.readProduct()
 	r.readCards()
@@ -204,8 +206,14 @@ func (r *gpuReading) readCards() {
 		if key == labelCount && strings.Contains(r.label(labelProduct), "-MIG-") {
 			continue // there it counts MIG devices
 		}
-		if n, ok := r.number(key); ok && n > 0 {
+		switch n, ok := r.number(key); {
+		case !ok || n == 0:
+		case n > mostCards:
+			r.problem(LabelUnreadable, fmt.Sprintf("%s=%d: want at most %d cards", key, n, mostCards))
+		default:
 			r.cards(n)
+		}
+		if r.gpus.Cards != nil {
 			break
 		}
 	}
@@ -223,7 +231,12 @@ func (r *gpuReading) readCards() {
 	}
 }
 
-func (r *gpuReading) cards(n int64) { r.gpus.Cards = &n }
+// cards takes a number of cards, and none that no machine has.
+func (r *gpuReading) cards(n int64) {
+	if n >= 0 && n <= mostCards {
+		r.gpus.Cards = &n
+	}
+}
 
 // intelCards adds up feature discovery's counts by PCI device.
 func (r *gpuReading) intelCards() {

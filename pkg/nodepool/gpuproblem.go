@@ -55,6 +55,8 @@ const (
 	ConditionBad ProblemCode = "condition-bad"
 	// LabelUnreadable: a label or annotation is not what its key promises.
 	LabelUnreadable ProblemCode = "label-unreadable"
+	// AmountUnreadable: the amount of a resource is none that a node can have.
+	AmountUnreadable ProblemCode = "amount-unreadable"
 	// ResourceNotKnown: a resource speaks of GPUs and stands in no table.
 	ResourceNotKnown ProblemCode = "resource-not-known"
 )

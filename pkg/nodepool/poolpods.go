@@ -170,12 +170,12 @@ func (p *PodShape) PodsOn(node *Node) int64 {
 	if ask.memory == 0 && p.Requests[gpuinfo.HAMiMemoryPercentage] > 0 {
 		return n
 	}
-	return min(n, podsOver(ask.emptyRooms(gpus), ask.cards))
+	return min(n, podsOverAlike(*gpus.Cards, ask.emptyRoom(gpus), ask.cards))
 }
 
-// emptyRooms is how often the card's part of a pod fits on each card of a node, were all of them empty and well. What is not known of cards bounds
-// nothing.
-func (a cardAsk) emptyRooms(gpus NodeGPUs) []int64 {
+// emptyRoom is how often the card's part of a pod fits on one card of a node, were it empty and well; cards of a node are alike. What is not known of
+// cards bounds nothing.
+func (a cardAsk) emptyRoom(gpus NodeGPUs) int64 {
 	times := int64(boundless)
 	switch largest, known := gpus.largestCard(a.resource); {
 	case a.memory == 0:
@@ -186,9 +186,16 @@ func (a cardAsk) emptyRooms(gpus NodeGPUs) []int64 {
 	if a.cores > 0 {
 		times = min(times, 100/a.cores)
 	}
-	rooms := make([]int64, *gpus.Cards)
-	for i := range rooms {
-		rooms[i] = times
+	return times
+}
+
+// podsOverAlike is podsOver for so many cards with the same room each, without a list of them: a label that counts cards is no bound on memory.
+func podsOverAlike(count, room, cards int64) int64 {
+	switch {
+	case count < cards:
+		return 0
+	case room >= boundless:
+		return boundless
 	}
-	return rooms
+	return product(count, room) / cards
 }

@@ -1,0 +1,58 @@
+package nodepool_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// A label is written by anybody, and a list as long as it says would be all of the memory there is.
+func TestALabelThatCountsMoreCardsThanAnyMachineHasIsUnreadable(t *testing.T) {
+	for _, label := range []string{"aliyun.accelerator/nvidia_count", "nvidia.com/gpu.count", "karpenter.k8s.aws/instance-gpu-count"} {
+		for _, count := range []string{"17", "2000000000", "100000000000000000"} {
+			n := gpuNode("n", quantities("aliyun.com/gpu-mem", 60), label+"="+count)
+			gpus := nodepool.GPUReader{}.Read(nodepool.NodeObject{Labels: n.Labels, Allocatable: quantities("aliyun.com/gpu-mem", 60)})
+			if len(gpus.Problems) != 1 || gpus.Problems[0].Code != nodepool.LabelUnreadable || !strings.Contains(gpus.Problems[0].Message, label+"="+count) {
+				t.Errorf("%s=%s: problems %v", label, count, gpus.Problems)
+			}
+			if gpus.Cards != nil {
+				t.Errorf("%s=%s: %d cards, want none known", label, count, *gpus.Cards)
+			}
+			shape := asks("aliyun.com/gpu-mem", 4)
+			if got := shape.PodsOn(&n); got != 15 {
+				t.Errorf("%s=%s: %d pods, want 15", label, count, got)
+			}
+		}
+	}
+}
+
+// Who counts cards elsewhere is trusted as little.
+func TestPodsOverCardsAreCountedWithoutAListOfThem(t *testing.T) {
+	cards := int64(math.MaxInt64)
+	n := node("n", announces("aliyun.com/gpu-mem", 60))
+	n.GPUs = &nodepool.NodeGPUs{Kind: gpuinfo.GPUMemory, Cards: &cards, UnitsPerCard: map[string]int64{"aliyun.com/gpu-mem": 15}}
+	shape := asks("aliyun.com/gpu-mem", 4)
+	if got := shape.PodsOn(&n); got != 15 {
+		t.Errorf("%d pods, want 15", got)
+	}
+}
+
+func TestAnAmountThatNoNodeCanHaveIsAProblemAndNotAnnounced(t *testing.T) {
+	for name, amount := range map[string]int64{
+		"nvidia.com/gpu": -1, "aliyun.com/gpu-mem": -8, "nvidia.com/mig-1g.5gb": 10_000_000_000, "volcano.sh/vgpu-memory": -1, "gpu.intel.com/memory.max": math.MaxInt64,
+	} {
+		gpus := nodepool.GPUReader{}.Read(nodepool.NodeObject{
+			Name: "n", Labels: labels("n/gpu.product=NVIDIA-A100-SXM4-40GB n/gpu.memory=40960"), Pods: []nodepool.PodObject{pod(quantities(name, 1))},
+			Allocatable: map[string]int64{name: amount}, Capacity: map[string]int64{name: amount},
+		})
+		if _, announced := gpus.Units[name]; announced || len(gpus.PerCard) > 0 {
+			t.Errorf("%s %d: units %v, cards %v", name, amount, gpus.Units, gpus.PerCard)
+		}
+		if len(gpus.Problems) != 2 || gpus.Problems[0].Code != nodepool.AmountUnreadable || !strings.Contains(gpus.Problems[0].Message, "status.allocatable["+name+"]") {
+			t.Errorf("%s %d: problems %v", name, amount, gpus.Problems)
+		}
+	}
+}
