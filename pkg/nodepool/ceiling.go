@@ -34,15 +34,9 @@ type NodeTemplate struct {
 
 // refuses reports whether no node of the template takes a pod of this shape. What the template leaves open refuses nothing.
 func (t *NodeTemplate) refuses(p *PodShape) bool {
-	for key, value := range p.Selector {
-		if own, set := t.Labels[key]; set && own != value {
-			return true
-		}
-		for _, r := range t.Requirements {
-			if r.Key == key && !r.matches(value, true) {
-				return true
-			}
-		}
+	refused := func(r Requirement) bool { return !t.allows(r) }
+	if !slices.ContainsFunc(p.wants(), func(all []Requirement) bool { return !slices.ContainsFunc(all, refused) }) {
+		return true
 	}
 	made := &Node{Labels: t.Labels}
 	return slices.ContainsFunc(t.Taints, func(taint Taint) bool { return !p.tolerates(made, taint) })

@@ -12,7 +12,7 @@ import (
 func (p *PodShape) PoolPods(rooms []PoolRoom, places []Node) []PoolPods {
 	byName := make(map[string]*poolCount, len(rooms))
 	for i := range rooms {
-		byName[rooms[i].Pool] = &poolCount{}
+		byName[rooms[i].Pool] = &poolCount{room: &rooms[i]}
 	}
 	var misses []miss
 	for i := range places {
@@ -42,6 +42,9 @@ func (n *Node) pool() string {
 
 // poolCount is what the nodes and the declared shape of one pool tell about a shape of pods.
 type poolCount struct {
+	room *PoolRoom
+	// unlike: a node of Karpenter's shows that none which is added takes the pods; like: one does not.
+	unlike, like bool
 	// known: there is a node or a shape.
 	known          bool
 	perNode, holds int64
@@ -52,6 +55,10 @@ type poolCount struct {
 
 func (c *poolCount) add(p *PodShape, place *Node, misses []miss) {
 	c.known = true
+	if c.room.Mixed && !place.Declared {
+		unlike := p.unlike(place, c.room.Template)
+		c.unlike, c.like = c.unlike || unlike, c.like || !unlike
+	}
 	switch {
 	case allOf(misses, notReady, cordoned):
 		n := p.PodsOn(place)
@@ -91,7 +98,7 @@ func instanceType(node *Node) string { return node.Labels["node.kubernetes.io/in
 // of is false where the pool can take no pod and never will.
 func (c *poolCount) of(room *PoolRoom, p *PodShape) (PoolPods, bool) {
 	pods := PoolPods{Pool: room.Pool, PerNode: c.perNode, Holds: c.allHold(), MayAddNodes: room.MayAddNodes}
-	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refuses(p)
+	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refuses(p) || c.unlike && !c.like
 	switch {
 	case c.perNode > 0:
 		pods.MayAddPods = room.mayAddPods(p, c.perNode)

@@ -53,6 +53,11 @@ func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 		shape.Selector = map[string]string{key: value}
 		return shape
 	}
+	affine := func(key, operator string, values ...string) nodepool.PodShape {
+		shape := asks("nvidia.com/gpu", 1)
+		shape.Affinity = []nodepool.NodeTerm{{Labels: []nodepool.Requirement{{Key: key, Operator: operator, Values: values}}}}
+		return shape
+	}
 	template := nodepool.Ceiling{Group: "k", Source: nodepool.FromKarpenter, Template: &nodepool.NodeTemplate{
 		Labels:       map[string]string{"team": "blue"},
 		Requirements: []nodepool.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
@@ -120,6 +125,17 @@ func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 		{"one with another label", selecting("team", "red"), nil, nil, []nodepool.Ceiling{template}, ""},
 		{"one that requires another value", selecting("karpenter.sh/capacity-type", "on-demand"), nil, nil, []nodepool.Ceiling{template}, ""},
 		{"another NodePool is selected", selecting("karpenter.sh/nodepool", "other"), nil, nil, []nodepool.Ceiling{template}, ""},
+		{"a node group is selected, and Karpenter's nodes are in none", selecting("eks.amazonaws.com/nodegroup", "a100"),
+			[]nodepool.Node{gpu("a100", labelled("eks.amazonaws.com/nodegroup", "a100")), ofKarpenter("general", 4)}, nil, []nodepool.Ceiling{ceiling("a100", 0, 1)}, "a100 4/4 +0 +0"},
+		{"nor is one that a NodePool makes", selecting("cloud.google.com/gke-nodepool", "a"), nil, nil, []nodepool.Ceiling{template}, ""},
+		{"a label that no node of Karpenter's has", selecting("team", "blue"), []nodepool.Node{ofKarpenter("k", 4)}, nil, nil, ""},
+		{"one that Karpenter knows by itself", selecting("node.kubernetes.io/instance-type", "p4d.24xlarge"), []nodepool.Node{ofKarpenter("k", 4)}, nil, nil, "k 0/0 +? +?"},
+		{"a device that Karpenter knows no instance type by", asks("nvidia.com/mig-1g.5gb", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil, nil, ""},
+		{"a taint of Karpenter's nodes", asks("amd.com/gpu", 1), []nodepool.Node{inPool("k", node("k-x", labelled("karpenter.sh/nodepool", "k"), taintedBy("sku", "gpu", nodepool.NoSchedule)))}, nil, nil, ""},
+		{"a label that the template does not have", selecting("color", "red"), nil, nil, []nodepool.Ceiling{template}, ""},
+		{"one that it may have and Karpenter knows", selecting("topology.kubernetes.io/zone", "z"), nil, nil, []nodepool.Ceiling{template}, "k 0/0 +? +?"},
+		{"an affinity that the template cannot meet", affine("karpenter.sh/capacity-type", "In", "on-demand"), nil, nil, []nodepool.Ceiling{template}, ""},
+		{"one that it meets", affine("karpenter.sh/capacity-type", "NotIn", "on-demand"), nil, nil, []nodepool.Ceiling{template}, "k 0/0 +? +?"},
 		{"a taint of the template", asks("nvidia.com/gpu", 1), nil, nil, []nodepool.Ceiling{tainted}, ""},
 		{"that is tolerated", tolerating(asks("nvidia.com/gpu", 1), nodepool.Toleration{Key: "sku", Operator: "Exists"}), nil, nil, []nodepool.Ceiling{tainted}, "k 0/0 +? +?"},
 	}

@@ -1,0 +1,99 @@
+package nodepool
+
+import (
+	"slices"
+	"strings"
+)
+
+// karpenterKnows are labels that Karpenter and its providers set on nodes by themselves, by their beginning: a pod may select by them though no
+// NodePool names them (docs/reference/facts.md#what-karpenter-adds-nodes-for).
+var karpenterKnows = []string{
+	"kubernetes.io/", "beta.kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/", "failure-domain.beta.kubernetes.io/", "topology.k8s.aws/", "topology.ebs.csi.aws.com/",
+	"karpenter.sh/", "karpenter.k8s.aws/", "karpenter.azure.com/", "karpenter.k8s.gcp/", "eks.amazonaws.com/instance-", "eks.amazonaws.com/compute-type", "kubernetes.azure.com/",
+}
+
+// karpenterProvides are the extended resources, by their beginning, that Karpenter's providers know instance types by. It adds no node for a pod that
+// asks for another one.
+var karpenterProvides = []string{"nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi", "vpc.amazonaws.com/"}
+
+func beginsWithOne(name string, beginnings []string) bool {
+	return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(name, b) })
+}
+
+// ofAnotherPool: the label names a pool of node groups, which no node that Karpenter adds is in.
+func ofAnotherPool(label string) bool {
+	return label != karpenterPool && slices.ContainsFunc(poolLabels, func(row poolLabel) bool { return row.key == label && row.provider != "karpenter" })
+}
+
+// provided: the label may be on a node though neither its NodePool nor any of its nodes shows it.
+func provided(label string) bool {
+	return beginsWithOne(label, karpenterKnows) && !ofAnotherPool(label)
+}
+
+// allows reports whether a node of the template can satisfy a requirement on a label. What the template leaves open allows it.
+func (t *NodeTemplate) allows(r Requirement) bool {
+	if own, set := t.Labels[r.Key]; set {
+		return r.matches(own, true)
+	}
+	named := false
+	for _, own := range t.Requirements {
+		if own.Key != r.Key {
+			continue
+		}
+		named = true
+		if own.Operator == "DoesNotExist" && !r.matches("", false) {
+			return false
+		}
+		if own.Operator == "In" && !slices.ContainsFunc(own.Values, func(value string) bool { return r.matches(value, true) }) {
+			return false
+		}
+		if r.Operator == "In" && !slices.ContainsFunc(r.Values, func(value string) bool { return own.matches(value, true) }) {
+			return false
+		}
+	}
+	return named || provided(r.Key) || r.matches("", false)
+}
+
+// wants are the alternatives of what the pod asks of a node's labels, of which one must be met.
+func (p *PodShape) wants() [][]Requirement {
+	var always []Requirement
+	for key, value := range p.Selector {
+		always = append(always, Requirement{Key: key, Operator: "In", Values: []string{value}})
+	}
+	if len(p.Affinity) == 0 {
+		return [][]Requirement{always}
+	}
+	var all [][]Requirement
+	for _, term := range p.Affinity {
+		if len(term.Labels)+len(term.Fields) > 0 { // an empty term matches nothing
+			all = append(all, slices.Concat(always, term.Labels))
+		}
+	}
+	return all
+}
+
+// unlike reports whether a node that Karpenter made shows that no other of its NodePool takes the pods: it lacks a label that only the NodePool
+// could give, has a taint, or lacks a device that Karpenter knows no instance type by. Another value of a label shows nothing, for a NodePool may
+// allow several.
+func (p *PodShape) unlike(node *Node, template *NodeTemplate) bool {
+	for name, want := range p.Requests {
+		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides) && !checkedElsewhere[name]
+		if foreign && want > 0 && node.Allocatable[name] <= 0 {
+			return true
+		}
+	}
+	if template != nil {
+		return false // it says more of labels and taints than a node does
+	}
+	lacks := func(r Requirement) bool {
+		_, set := node.Labels[r.Key]
+		return !set && !provided(r.Key) && !r.matches("", false)
+	}
+	if !slices.ContainsFunc(p.wants(), func(all []Requirement) bool { return !slices.ContainsFunc(all, lacks) }) {
+		return true
+	}
+	return node.Ready && slices.ContainsFunc(node.Taints, func(taint Taint) bool {
+		passing := strings.HasPrefix(taint.Key, "node.kubernetes.io/") || strings.HasPrefix(taint.Key, "karpenter.sh/") || strings.Contains(taint.Key, "cloudprovider.kubernetes.io/")
+		return !passing && !p.tolerates(node, taint)
+	})
+}
