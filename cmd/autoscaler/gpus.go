@@ -63,7 +63,7 @@ type gpusReport struct {
 }
 
 func (g gpusCommand) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, ok := map[string]func(io.Writer, gpusReport) error{"table": writeGPUs, "json": writeJSON[gpusReport]}[g.output]
+	write, ok := map[string]func(io.Writer, gpusReport) error{"table": writeGPUs, "text": writeGPUs, "json": writeJSON[gpusReport]}[g.output]
 	switch {
 	case !ok:
 		return badInput{fmt.Errorf("--output %q: want table or json", g.output)}
