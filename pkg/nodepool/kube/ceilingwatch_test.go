@@ -164,6 +164,19 @@ func TestWhatWasReadHoldsWhileTheAPIServerDoesNotAnswer(t *testing.T) {
 	})
 }
 
+func TestWhatMayNotBeReadAnyMoreDoesNotHoldOnWhenTheAPIServerStopsAnswering(t *testing.T) {
+	status := &fakeStatus{most: 4}
+	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, told *[]string) {
+		for _, err := range []error{errForbidden, errors.New("connection refused")} {
+			status.err = err
+			time.Sleep(2 * ceilingsPause)
+			if bound := (*told)[len(*told)-1]; bound != "" || unknownOf(c) == "" {
+				t.Errorf("after %v: bounds %q, unknown %q; what was read before the right was withdrawn is not what holds", err, bound, unknownOf(c))
+			}
+		}
+	})
+}
+
 func TestNodePoolsTellLimitsAndWhatTheirNodesWillBe(t *testing.T) {
 	const gpu = `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"gpu"},"spec":{"limits":{"nvidia.com/gpu":16},"template":{
 		"metadata":{"labels":{"team":"blue"}},
