@@ -69,6 +69,8 @@ func newServeCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringSliceVar(&o.kube.Namespaces, "namespaces", nil, "serve only RayClusters of these namespaces (default all)")
 	f.StringVar(&pools, "pools", "", "a file that describes pools of nodes, above all those that have none now (docs/reference/gpus.md)")
+	f.StringArrayVar(&o.kube.NodeAutoscalers, "node-autoscaler", nil,
+		"source of a further node autoscaler's Events, as kubectl describe shows it under From (repeatable; those of docs/running.md are known)")
 	f.StringVar(&o.kube.StatusNamespace, "cluster-autoscaler-namespace", "kube-system", "where the Cluster Autoscaler writes its ConfigMap cluster-autoscaler-status")
 	f.StringVar(&o.kube.KubernetesTokenFile, "gcs-kubernetes-token-file", "",
 		"token of a ServiceAccount that may do ray:write on RayClusters and nothing else, sent to heads with enableK8sTokenAuth, which all see it (default: such heads are not called)")
@@ -97,7 +99,7 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	f.IntVar(&l.MaxInFlight, "max-in-flight", 1000, "most pods of one RayCluster that may be on their way at once, so that no single call of a driver fills the API server")
 	f.IntVar(&l.MaxInFlightPerGroup, "max-in-flight-per-group", 0, "the same for one worker group; 0 for no bound of its own")
 	f.DurationVar(&l.AllocationTimeout, "allocation-timeout", 5*time.Minute, "how long a group's pods may fail to join Ray before the group is broken off for a while")
-	f.DurationVar(&l.UnschedulableGrace, "unschedulable-grace", 20*time.Second, "how long a pod may have no node and no promise of one before its group counts as out of stock")
+	f.DurationVar(&l.UnschedulableGrace, "unschedulable-grace", time.Minute, "how long a node autoscaler that has spoken before may say nothing of a pod without a node before its group counts as out of stock")
 	f.DurationVar(&l.BreakerCooldown, "breaker-cooldown", 5*time.Minute, "how long a group that failed takes no launches at first; doubles up to an hour")
 	f.DurationVar(&l.DrainDeadline, "drain-deadline", 10*time.Minute, "how long work may go on on a worker above a lowered maximum")
 }

@@ -40,6 +40,7 @@ func TestServeNamesBadFlagsBeforeAnythingStarts(t *testing.T) {
 		{[]string{"autoscaler", "serve"}, "--kubeconfig"},
 		{[]string{"autoscaler", "serve", "now"}, "now"},
 		{[]string{"autoscaler", "serve", "--cluster-autoscaler-namespace", "Kube System"}, "Kube System"},
+		{[]string{"autoscaler", "serve", "--node-autoscaler", "in-house/compute", "--node-autoscaler", "default-scheduler"}, "default-scheduler"},
 		{[]string{"autoscaler", "serve", "--resource", "example.com/gpu=large"}, "example.com/gpu=large"},
 		{[]string{"autoscaler", "serve", "--resource", "example.com/gpu=mps", "--pool-label", "example.com/pool"}, "--kubeconfig"},
 		{[]string{"ray", "kuberay-autoscaler", "--cluster-name", "llm", "--cluster-namespace", "ml", "--resource", "gpu=mps"}, "gpu=mps"},

@@ -46,8 +46,9 @@ type Config struct {
 	// AllocationTimeout is how long a pod may take to join Ray before its group counts as failing. 5 min.
 	AllocationTimeout time.Duration
 	// UnschedulableGrace is how long a pod may have no node, with no node autoscaler saying that one comes, before that
-	// proves that its group is out of stock; it counts only where node autoscalers' Events can be read. 20 s, two looks of
-	// the Cluster Autoscaler.
+	// proves that its group is out of stock; it counts only where node autoscalers' Events are read and one has spoken
+	// before. 60 s, the most that the Cluster Autoscaler takes to act on a pod in a big cluster
+	// (docs/reference/facts.md#how-soon-node-autoscalers-act).
 	UnschedulableGrace time.Duration
 	// BreakerCooldown is how long a failing group takes no launches at first; it doubles up to one hour. 5 min.
 	BreakerCooldown time.Duration
@@ -87,7 +88,7 @@ func (c Config) withDefaults() Config {
 	orDuration(&c.GCSTimeout, 3*time.Second)
 	orDuration(&c.GCSBackoff, 10*time.Second)
 	orDuration(&c.AllocationTimeout, 5*time.Minute)
-	orDuration(&c.UnschedulableGrace, 20*time.Second)
+	orDuration(&c.UnschedulableGrace, time.Minute)
 	orDuration(&c.BreakerCooldown, 5*time.Minute)
 	orDuration(&c.DrainDeadline, 10*time.Minute)
 	orDuration(&c.DrainTimeout, time.Minute)

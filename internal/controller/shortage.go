@@ -19,9 +19,11 @@ const refusalSettles = 5 * time.Second
 //	a node autoscaler refuses one                   after refusalSettles
 //	a node autoscaler promises one                  never; AllocationTimeout decides
 //	nothing is heard, and would be                  after UnschedulableGrace
-//	nothing is heard, and could not be              never; AllocationTimeout decides
+//	nothing is heard, and might not be              never; AllocationTimeout decides
 //
-// A promise takes minutes to come true, and taking it for silence would launch everything twice.
+// A promise takes minutes to come true, and taking it for silence would launch everything twice. So would taking the
+// silence of a node autoscaler that is not recognised for its word: it would be heard only once one has spoken before
+// (Cluster.ProvisionersSeen).
 type shortages struct {
 	refused, silent map[string]time.Time // pod → first seen so
 }

@@ -53,7 +53,7 @@ func TestTheNextGroupServesSoonAfterProofThatTheFirstIsOutOfStock(t *testing.T) 
 		from, until time.Duration
 	}{
 		"a node autoscaler refuses": {func(p *nodepool.Worker) { p.NodeRefused = "1 in backoff after failed scale-up" }, refusalSettles, 10 * time.Second},
-		"nobody adds a node":        {func(*nodepool.Worker) {}, 20 * time.Second, 25 * time.Second},
+		"nobody adds a node":        {func(*nodepool.Worker) {}, time.Minute, 65 * time.Second},
 		"a node is promised":        {func(p *nodepool.Worker) { p.NodePromised = true }, 5 * time.Minute, 5*time.Minute + 5*time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

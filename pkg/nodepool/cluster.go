@@ -125,8 +125,9 @@ type Cluster struct {
 	Findings       []raydemand.Finding
 	// Unreadable says that the object could not be understood well enough to write to it.
 	Unreadable bool
-	// ProvisionersSeen says that the Events of node autoscalers are read, so that silence about a pod means that none is
-	// going to add a node for it.
+	// ProvisionersSeen says that the Events of node autoscalers are read and that one has spoken of some pod before, so that
+	// lasting silence about a pod means that none is going to add a node for it. One whose Events nobody recognises is silent
+	// too.
 	ProvisionersSeen bool
 	// Pools are the pools of nodes of the whole Kubernetes cluster, by name; nil while nodes are not known. It is shared: nobody changes it.
 	Pools []PoolRoom

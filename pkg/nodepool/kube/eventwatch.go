@@ -19,16 +19,19 @@ type eventClient interface {
 // feed is the Events of one component in one namespace, chosen by the API server: a busy cluster writes thousands of
 // others. Its methods make it the store of a reflector.
 type feed struct {
-	p      *provisioners
-	client eventClient
-	source string
+	p         *provisioners
+	client    eventClient
+	source    string
+	namespace string
+	// claims: only Events about NodeClaims, which have no namespace and whose Events are kept in "default".
+	claims bool
 	// own are the Events that it brought in; guarded by p.mu.
 	own map[string]*corev1.Event
 }
 
 // read follows the Events of its source.
 func (f *feed) read(ctx context.Context) {
-	selector := fieldselector.OneTermEqualSelector("source", f.source).String()
+	selector := f.selector()
 	followed{
 		name: "events of " + f.source, kind: &corev1.Event{},
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -44,12 +47,22 @@ func (f *feed) read(ctx context.Context) {
 	}.into(ctx, f)
 }
 
+func (f *feed) selector() string {
+	selector := fieldselector.OneTermEqualSelector("source", f.source)
+	if f.claims {
+		selector = fieldselector.AndSelectors(selector, fieldselector.OneTermEqualSelector("involvedObject.kind", nodeClaim))
+	}
+	return selector.String()
+}
+
+// forbid drops what a feed brought in: what may not be read any more may not hold any more.
 func (p *provisioners) forbid(f *feed, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.feeds[f] != forbidden {
 		p.log.Info("events are not read", "source", f.source, "reason", err)
 	}
+	f.forget()
 	p.feeds[f] = forbidden
 }
 
@@ -68,7 +81,7 @@ func (f *feed) Update(object any) error {
 
 // keep is called with p.mu held.
 func (f *feed) keep(event *corev1.Event) {
-	if source(event) != f.source {
+	if source(event) != f.source || f.claims && event.InvolvedObject.Kind != nodeClaim {
 		return
 	}
 	if f.own == nil {
@@ -96,10 +109,7 @@ func (f *feed) Delete(object any) error {
 func (f *feed) Replace(list []any, _ string) error {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
-	for _, event := range f.own {
-		f.p.unhear(event)
-	}
-	f.own = nil
+	f.forget()
 	for _, object := range list {
 		if event, ok := object.(*corev1.Event); ok {
 			f.keep(event)
@@ -107,6 +117,14 @@ func (f *feed) Replace(list []any, _ string) error {
 	}
 	f.p.feeds[f] = heard
 	return nil
+}
+
+// forget is called with p.mu held.
+func (f *feed) forget() {
+	for _, event := range f.own {
+		f.p.unhear(event)
+	}
+	f.own = nil
 }
 
 // Resync has nothing to do: what is kept is always whole.

@@ -152,7 +152,7 @@ func (m *Manager) wire() error {
 	m.nodes = newNodes(m.core.Nodes(), m.options.Logger, m.enqueueAll)
 	m.nodes.configure(m.options.GPUs, m.options.Pools)
 	m.ceilings = newCeilings(m.core.ConfigMaps(cmp.Or(m.options.StatusNamespace, metav1.NamespaceSystem)), m.nodePools, m.options.Logger, m.nodes.setCeilings)
-	m.provisioners = newProvisioners(func(namespace string) eventClient { return m.core.Events(namespace) }, m.options.Namespaces, m.options.Logger)
+	m.provisioners = newProvisioners(func(namespace string) eventClient { return m.core.Events(namespace) }, m.options.Namespaces, m.options.NodeAutoscalers, m.options.Logger)
 	m.namespaces = newNamespaces(m.core.Namespaces(), m.options.Logger, m.enqueueAll)
 	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.ceilings), m.manager.Add(m.provisioners), m.manager.Add(m.namespaces))
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -27,6 +28,8 @@ type Options struct {
 	KubernetesTokenFile string
 	// Pools are what is configured about the pools of nodes; their declared shapes are places to land.
 	Pools nodepool.PoolsConfig
+	// NodeAutoscalers are the components that further node autoscalers write Events as, beside those that are known.
+	NodeAutoscalers []string
 	// StatusNamespace is where the Cluster Autoscaler writes its status; empty means kube-system.
 	StatusNamespace string
 	// GPUs says how nodes are read: what resources mean that are not built in, and which label names a node's pool.
@@ -54,6 +57,11 @@ func (o Options) Validate() error {
 	for _, namespace := range o.Namespaces {
 		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
 			return fmt.Errorf("options: namespace %q: %s", namespace, wrong[0])
+		}
+	}
+	for _, name := range o.NodeAutoscalers {
+		if name == "" || name == corev1.DefaultSchedulerName {
+			return fmt.Errorf("options: node autoscaler %q: want the source of a node autoscaler's Events, as kubectl describe shows it under From", name)
 		}
 	}
 	if o.StatusNamespace != "" {

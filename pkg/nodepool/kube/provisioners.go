@@ -19,17 +19,54 @@ import (
 // EventsForbidden says that this process may not read Events, so it does not know what node autoscalers say about pods.
 const EventsForbidden = "events-forbidden"
 
-// The node autoscalers whose Events are read, by the component that writes them.
+// The components that the Cluster Autoscaler and Karpenter write Events as, where nobody has renamed them.
 const (
 	clusterAutoscaler = "cluster-autoscaler"
 	karpenter         = "karpenter"
 )
 
-// What node autoscalers say about a pod, or Karpenter about a NodeClaim; true where it says that a node is being added
-// (docs/reference/facts.md#events-of-node-autoscalers).
-var words = map[string]map[string]bool{
-	clusterAutoscaler: {"TriggeredScaleUp": true, "NotTriggerScaleUp": false},
-	karpenter:         {"Nominated": true, "FailedScheduling": false, "InsufficientCapacityError": false, "NodeClassNotReady": false},
+// nodeClaim is Karpenter's kind for a node to come.
+const nodeClaim = "NodeClaim"
+
+// vocabulary is what a node autoscaler says about a pod, or Karpenter about a NodeClaim: reasons of Events, true where one
+// says that a node is being added. FailedScaleUp of the Cluster Autoscaler is left out: it tries its other node groups
+// next, and says NotTriggerScaleUp once none is left.
+type vocabulary map[string]bool
+
+// claims reports whether NodeClaims are spoken of.
+func (v vocabulary) claims() bool {
+	_, spoken := v["InsufficientCapacityError"]
+	return spoken
+}
+
+var (
+	ofClusterAutoscaler = vocabulary{"TriggeredScaleUp": true, "NotTriggerScaleUp": false}
+	ofKarpenter         = vocabulary{"Nominated": true, "FailedScheduling": false, "InsufficientCapacityError": false, "NodeClassNotReady": false}
+	ofGOATScaler        = vocabulary{"ProvisionNode": true, "ProvisionNodeFailed": false, "NotTriggerScaleUp": false}
+)
+
+// nodeAutoscalers are the node autoscalers whose Events are read, by the component that writes them
+// (docs/reference/facts.md#events-of-node-autoscalers, docs/reference/facts.md#names-of-node-autoscalers).
+var nodeAutoscalers = map[string]vocabulary{
+	clusterAutoscaler:       ofClusterAutoscaler,
+	karpenter:               ofKarpenter,
+	"karpenter-events":      ofKarpenter, // AKS node auto-provisioning
+	"eks-auto-mode/compute": ofKarpenter, // EKS Auto Mode
+	"goatscaler":            ofGOATScaler,
+}
+
+// listenedTo are the known node autoscalers and those that are configured, which may use anybody's words.
+func listenedTo(configured []string) map[string]vocabulary {
+	all, anybodys := maps.Clone(nodeAutoscalers), vocabulary{}
+	for _, known := range nodeAutoscalers {
+		maps.Copy(anybodys, known)
+	}
+	for _, name := range configured {
+		if all[name] == nil {
+			all[name] = anybodys
+		}
+	}
+	return all
 }
 
 // provisioners holds the latest words of node autoscalers. Like nodes it does not belong to the caches that the manager
@@ -37,12 +74,15 @@ var words = map[string]map[string]bool{
 type provisioners struct {
 	client     func(namespace string) eventClient
 	namespaces []string
+	words      map[string]vocabulary // by source
 	log        *slog.Logger
 
 	mu sync.Mutex
-	// Guarded by mu. said is by what it is said about, then by Event.
+	// Guarded by mu. said is by what it is said about, then by Event. spoke: some node autoscaler has said something about
+	// some pod. Until then it is not known that one runs whose Events are read.
 	feeds map[*feed]hearing
 	said  map[spoken]map[types.NamespacedName]word
+	spoke bool
 }
 
 // hearing is how well a feed is heard.
@@ -67,28 +107,43 @@ type word struct {
 	claim string
 }
 
-func newProvisioners(client func(namespace string) eventClient, namespaces []string, log *slog.Logger) *provisioners {
+func newProvisioners(client func(namespace string) eventClient, namespaces, configured []string, log *slog.Logger) *provisioners {
 	if len(namespaces) == 0 {
 		namespaces = []string{corev1.NamespaceAll}
 	}
-	return &provisioners{client: client, namespaces: namespaces, log: log,
+	return &provisioners{client: client, namespaces: namespaces, words: listenedTo(configured), log: log,
 		feeds: map[*feed]hearing{}, said: map[spoken]map[types.NamespacedName]word{}}
 }
 
 // Start reads Events until ctx ends.
 func (p *provisioners) Start(ctx context.Context) error {
+	feeds := p.sources()
+	p.mu.Lock()
+	for _, f := range feeds {
+		p.feeds[f] = unheard
+	}
+	p.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, namespace := range p.namespaces {
-		for _, source := range []string{clusterAutoscaler, karpenter} {
-			f := &feed{p: p, client: p.client(namespace), source: source}
-			p.mu.Lock()
-			p.feeds[f] = unheard
-			p.mu.Unlock()
-			wg.Go(func() { f.read(ctx) })
-		}
+	for _, f := range feeds {
+		wg.Go(func() { f.read(ctx) })
 	}
 	wg.Wait()
 	return nil
+}
+
+// sources are the feeds to read: each node autoscaler in each namespace and, where those do not hold it, the namespace in
+// which Events about NodeClaims are kept.
+func (p *provisioners) sources() (feeds []*feed) {
+	everywhere := slices.Contains(p.namespaces, corev1.NamespaceAll) || slices.Contains(p.namespaces, corev1.NamespaceDefault)
+	for source, words := range p.words {
+		for _, namespace := range p.namespaces {
+			feeds = append(feeds, &feed{p: p, client: p.client(namespace), source: source, namespace: namespace})
+		}
+		if words.claims() && !everywhere {
+			feeds = append(feeds, &feed{p: p, client: p.client(corev1.NamespaceDefault), source: source, namespace: corev1.NamespaceDefault, claims: true})
+		}
+	}
+	return feeds
 }
 
 // NeedLeaderElection says that a candidate for leadership listens too.
@@ -96,11 +151,12 @@ func (p *provisioners) NeedLeaderElection() bool { return false }
 
 // hear keeps an Event that says something. It is called with mu held.
 func (p *provisioners) hear(event *corev1.Event) {
-	promise, known := words[source(event)][event.Reason]
+	promise, known := p.words[source(event)][event.Reason]
 	if !known {
 		return
 	}
 	about := aboutOf(event)
+	p.spoke = p.spoke || about.kind == "Pod"
 	if p.said[about] == nil {
 		p.said[about] = map[types.NamespacedName]word{}
 	}
@@ -122,7 +178,7 @@ func (p *provisioners) unhear(event *corev1.Event) {
 
 func aboutOf(event *corev1.Event) spoken {
 	about := spoken{event.InvolvedObject.Kind, event.InvolvedObject.Namespace, event.InvolvedObject.Name}
-	if about.kind == "NodeClaim" {
+	if about.kind == nodeClaim {
 		about.namespace = ""
 	}
 	return about
@@ -167,13 +223,19 @@ func (p *provisioners) latest(about spoken, uid types.UID) (newest word, said bo
 	return newest, said
 }
 
-// hearing is forbidden when any feed is, else that of the worst; unheard before Start. It is called with mu held.
-func (p *provisioners) hearing() hearing {
-	if len(p.feeds) == 0 {
-		return unheard
+// hearing is how well a namespace's pods are heard of: forbidden when any of its feeds is, else as the worst of them;
+// unheard before Start. It is called with mu held.
+func (p *provisioners) hearing(namespace string) hearing {
+	var all []hearing
+	for f, h := range p.feeds {
+		if f.namespace == namespace || f.namespace == corev1.NamespaceAll {
+			all = append(all, h)
+		}
 	}
-	all := slices.Collect(maps.Values(p.feeds))
-	if slices.Contains(all, forbidden) {
+	switch {
+	case len(all) == 0:
+		return unheard
+	case slices.Contains(all, forbidden):
 		return forbidden
 	}
 	return slices.Min(all)
@@ -183,15 +245,14 @@ func (p *provisioners) hearing() hearing {
 func (p *provisioners) addTo(cluster *nodepool.Cluster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	worst := p.hearing()
+	worst := p.hearing(cluster.Key.Namespace)
 	if worst == forbidden {
 		report := &findings{object: "RayCluster " + cluster.Key.String()}
 		report.add(raydemand.Info, EventsForbidden, "", "", "this process may not list and watch Events, so it learns that a group's nodes are out of stock only by the allocation timeout",
 			"grant it list and watch on events, if that is wanted")
 		cluster.Findings = append(cluster.Findings, report.list...)
-		return
 	}
-	cluster.ProvisionersSeen = worst == heard
+	cluster.ProvisionersSeen = worst == heard && p.spoke
 	for i := range cluster.Workers {
 		w := &cluster.Workers[i]
 		if w.Unschedulable == "" || w.Node != "" {
@@ -203,7 +264,7 @@ func (p *provisioners) addTo(cluster *nodepool.Cluster) {
 		}
 		if latest.claim != "" {
 			// What Karpenter launches for the pod may fail after it was promised.
-			if claim, failed := p.latest(spoken{"NodeClaim", "", latest.claim}, ""); failed {
+			if claim, failed := p.latest(spoken{nodeClaim, "", latest.claim}, ""); failed {
 				latest.promise, latest.message = false, claim.message
 			}
 		}

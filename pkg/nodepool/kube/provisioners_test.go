@@ -49,6 +49,9 @@ func (f *fakeEvents) Watch(_ context.Context, options metav1.ListOptions) (watch
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
+// noNode is what the scheduler says of a pod.
+const noNode = "0/3 nodes are available"
+
 // said is an Event that a component wrote about a pod or a NodeClaim at a time after noon.
 func said(after time.Duration, component, reason, kind, name, message string) *corev1.Event {
 	return &corev1.Event{
@@ -61,8 +64,8 @@ func said(after time.Duration, component, reason, kind, name, message string) *c
 
 // listening keeps Events without an API server.
 func listening(events ...*corev1.Event) *provisioners {
-	p := newProvisioners(nil, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	for _, source := range []string{clusterAutoscaler, karpenter} {
+	p := newProvisioners(nil, nil, []string{"in-house"}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	for source := range p.words {
 		f := &feed{p: p, source: source}
 		list := make([]any, len(events))
 		for i := range events {
@@ -76,7 +79,7 @@ func listening(events ...*corev1.Event) *provisioners {
 // heardOf is what a cluster with one unschedulable pod "w" is told.
 func heardOf(p *provisioners) (refused string, promised, seen bool) {
 	cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"},
-		Workers: []nodepool.Worker{{Pod: "w", UID: "w-uid", Unschedulable: "0/3 nodes are available"}, {Pod: "placed", UID: "placed-uid", Node: "n"}}}
+		Workers: []nodepool.Worker{{Pod: "w", UID: "w-uid", Unschedulable: noNode}, {Pod: "placed", UID: "placed-uid", Node: "n"}}}
 	p.addTo(&cluster)
 	return cluster.Workers[0].NodeRefused, cluster.Workers[0].NodePromised, cluster.ProvisionersSeen
 }
@@ -97,6 +100,11 @@ func TestTheLatestWordOfANodeAutoscalerCounts(t *testing.T) {
 		promised bool
 	}{
 		"silence":                        {nil, "", false},
+		"nominated by EKS Auto Mode":     {[]*corev1.Event{said(0, "eks-auto-mode/compute", "Nominated", "Pod", "w", "Pod should schedule on: nodeclaim/gpu-inf-kqkq6")}, "", true},
+		"refused by EKS Auto Mode":       {[]*corev1.Event{said(0, "eks-auto-mode/compute", "FailedScheduling", "Pod", "w", incompatible)}, incompatible, false},
+		"refused in AKS":                 {[]*corev1.Event{said(0, "karpenter-events", "FailedScheduling", "Pod", "w", incompatible)}, incompatible, false},
+		"provisioned in ACK":             {[]*corev1.Event{said(0, "goatscaler", "ProvisionNode", "Pod", "w", "provision node")}, "", true},
+		"one that is configured":         {[]*corev1.Event{said(0, "in-house", "TriggeredScaleUp", "Pod", "w", "up")}, "", true},
 		"a node is on its way":           {[]*corev1.Event{triggered}, "", true},
 		"refused":                        {[]*corev1.Event{said(0, clusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)}, backoff, false},
 		"promised, then refused":         {[]*corev1.Event{triggered, said(9*time.Second, clusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)}, backoff, false},
@@ -111,8 +119,9 @@ func TestTheLatestWordOfANodeAutoscalerCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused, promised, seen := heardOf(listening(c.events...))
-			if refused != c.refused || promised != c.promised || !seen {
-				t.Errorf("refused %q, promised %v, seen %v; want %q, %v", refused, promised, seen, c.refused, c.promised)
+			spoken := c.promised || c.refused != ""
+			if refused != c.refused || promised != c.promised || seen != spoken {
+				t.Errorf("refused %q, promised %v, seen %v; want %q, %v, %v", refused, promised, seen, c.refused, c.promised, spoken)
 			}
 		})
 	}
@@ -123,7 +132,7 @@ func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) 
 		client := &fakeEvents{selectors: make(chan string, 100), stream: watch.NewBroadcaster(100, watch.WaitIfChannelFull)}
 		client.forbidden.Store(true)
 		ctx, cancel := context.WithCancel(t.Context())
-		p := newProvisioners(func(string) eventClient { return client }, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		p := newProvisioners(func(string) eventClient { return client }, nil, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
 		ended := make(chan error)
 		go func() { ended <- p.Start(ctx) }()
 		synctest.Wait()
@@ -160,7 +169,10 @@ func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) 
 		for len(client.selectors) > 0 {
 			got[<-client.selectors] = true
 		}
-		if diff := cmp.Diff(map[string]bool{"source=cluster-autoscaler": true, "source=karpenter": true}, got); diff != "" {
+		if diff := cmp.Diff(map[string]bool{
+			"source=cluster-autoscaler": true, "source=karpenter": true, "source=karpenter-events": true,
+			"source=eks-auto-mode/compute": true, "source=goatscaler": true,
+		}, got); diff != "" {
 			t.Errorf("field selectors: %s", diff)
 		}
 		cancel()
@@ -169,4 +181,122 @@ func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) 
 			t.Error(err)
 		}
 	})
+}
+
+// An autoscaler that nobody recognises is silent for ever, and so is one that was never heard; one that spoke once is known
+// to speak.
+func TestSilenceTellsNothingUntilANodeAutoscalerHasSpokenOfSomePod(t *testing.T) {
+	elsewhere := said(0, clusterAutoscaler, "TriggeredScaleUp", "Pod", "another", "up")
+	for name, c := range map[string]struct {
+		events []*corev1.Event
+		seen   bool
+	}{
+		"nobody has spoken":      {nil, false},
+		"one of an unknown name": {[]*corev1.Event{said(0, "unheard-of", "TriggeredScaleUp", "Pod", "another", "up")}, false},
+		"words of other things":  {[]*corev1.Event{said(0, karpenter, "Unconsolidatable", "Pod", "another", "-"), said(0, karpenter, "InsufficientCapacityError", "NodeClaim", "c", "none")}, false},
+		"of another pod":         {[]*corev1.Event{elsewhere}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := listening(c.events...)
+			if _, _, seen := heardOf(p); seen != c.seen {
+				t.Errorf("silence is proof: %v, want %v", seen, c.seen)
+			}
+			for f := range p.feeds {
+				_ = f.Replace(nil, "") // the Events expire
+			}
+			if _, _, seen := heardOf(p); seen != c.seen {
+				t.Errorf("silence is proof after the Events have expired: %v, want %v", seen, c.seen)
+			}
+		})
+	}
+}
+
+// besideEvents runs test beside the reading of Events, in synctest's time.
+func besideEvents(t *testing.T, namespaces []string, clients map[string]*fakeEvents, test func(p *provisioners)) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, client := range clients {
+			client.selectors, client.stream = make(chan string, 100), watch.NewBroadcaster(100, watch.WaitIfChannelFull)
+			defer client.stream.Shutdown()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		p := newProvisioners(func(namespace string) eventClient { return clients[namespace] }, namespaces, nil, slog.New(slog.DiscardHandler))
+		ended := make(chan error)
+		go func() { ended <- p.Start(ctx) }()
+		synctest.Wait()
+		test(p)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func forbiddenEvents() *fakeEvents {
+	f := &fakeEvents{}
+	f.forbidden.Store(true)
+	return f
+}
+
+func TestANamespaceWhoseEventsAreForbiddenSilencesNoOther(t *testing.T) {
+	ml := &fakeEvents{list: []corev1.Event{*said(0, clusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "max node group size reached")}}
+	clients := map[string]*fakeEvents{"ml": ml, "closed": forbiddenEvents(), "default": forbiddenEvents()}
+	besideEvents(t, []string{"ml", "closed"}, clients, func(p *provisioners) {
+		for namespace, want := range map[string]struct {
+			refused string
+			seen    bool
+			codes   int
+		}{"ml": {"max node group size reached", true, 0}, "closed": {"", false, 1}} {
+			cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: namespace, Name: "llm"}, Workers: []nodepool.Worker{{Pod: "w", UID: "w-uid", Unschedulable: noNode}}}
+			p.addTo(&cluster)
+			if cluster.Workers[0].NodeRefused != want.refused || cluster.ProvisionersSeen != want.seen || len(cluster.Findings) != want.codes {
+				t.Errorf("namespace %s: refused %q, seen %v, findings %+v; want %+v", namespace, cluster.Workers[0].NodeRefused, cluster.ProvisionersSeen, cluster.Findings, want)
+			}
+		}
+		ml.forbidden.Store(true)
+		ml.stream.Shutdown() // what was read is read again, and may not be
+		time.Sleep(2 * forbiddenPause)
+		synctest.Wait()
+		if refused, _, seen := heardOf(p); refused != "" || seen {
+			t.Errorf("after the right was withdrawn: refused %q, seen %v", refused, seen)
+		}
+	})
+}
+
+func TestWhatFailsOfANodeClaimIsHeardInTheNamespaceDefault(t *testing.T) {
+	const none = "NodeClaim gpu-x7f2k event: out of p5.48xlarge"
+	failed := said(5*time.Second, karpenter, "InsufficientCapacityError", "NodeClaim", "gpu-x7f2k", none)
+	failed.Namespace, failed.InvolvedObject.Namespace = "default", ""
+	foreign := said(0, karpenter, "FailedScheduling", "Pod", "not-ours", "-")
+	foreign.Namespace = "default"
+	clients := map[string]*fakeEvents{
+		"ml":      {list: []corev1.Event{*said(0, karpenter, "Nominated", "Pod", "w", "Pod should schedule on: nodeclaim/gpu-x7f2k")}},
+		"default": {list: []corev1.Event{*failed, *foreign}},
+	}
+	besideEvents(t, []string{"ml"}, clients, func(p *provisioners) {
+		if refused, promised, seen := heardOf(p); refused != none || promised || !seen {
+			t.Errorf("refused %q, promised %v, seen %v; want what was said of the claim", refused, promised, seen)
+		}
+		if len(p.said) != 2 {
+			t.Errorf("kept %v, want the pod and the claim alone", p.said)
+		}
+		got := map[string]bool{}
+		for len(clients["default"].selectors) > 0 {
+			got[<-clients["default"].selectors] = true
+		}
+		want := map[string]bool{"source=karpenter,involvedObject.kind=NodeClaim": true, "source=karpenter-events,involvedObject.kind=NodeClaim": true, "source=eks-auto-mode/compute,involvedObject.kind=NodeClaim": true}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("field selectors in default: %s", diff)
+		}
+	})
+}
+
+func TestNoNodeAutoscalerIsTakenForTheScheduler(t *testing.T) {
+	for _, name := range []string{"", "default-scheduler"} {
+		if err := (Options{Logger: slog.New(slog.DiscardHandler), NodeAutoscalers: []string{name}}).Validate(); err == nil {
+			t.Errorf("%q is taken for a node autoscaler", name)
+		}
+	}
+	if err := (Options{Logger: slog.New(slog.DiscardHandler), NodeAutoscalers: []string{"in-house/compute"}}).Validate(); err != nil {
+		t.Error(err)
+	}
 }

@@ -184,6 +184,7 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 		t.Error(err)
 	}
 	s.until("two workers in its cache", func() bool { return len(s.read(m, "llm").Workers) == 2 })
+	s.say("cluster-autoscaler", "TriggeredScaleUp", "pod triggered scale-up: [{gpu 0->1 (max: 1)}]", nodepool.Worker{Pod: "another"})
 	s.until("the Events of node autoscalers to be read", func() bool { return s.read(m, "llm").ProvisionersSeen })
 	cluster := s.read(m, "llm")
 	if cluster.Groups[0].Landing == nil {
