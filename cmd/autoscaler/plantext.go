@@ -34,59 +34,6 @@ func writePlanText(out io.Writer, planned planned) error {
 	return err
 }
 
-// demand lists what is asked for, and below each what becomes of it.
-func (p *page) demand(all []planner.DemandSummary) {
-	p.line("", "Demand")
-	for _, d := range all {
-		asked := raydemand.Request{Bundle: d.Resources, Count: d.Asked, Selectors: d.Selectors, Slice: d.Slice}
-		switch d.Kind {
-		case planner.KindGang:
-			p.line("  ", describeGang(*d.Gang))
-		case planner.KindRequestResources:
-			p.line("  ", "request_resources "+counted(asked))
-		default:
-			p.line("  ", counted(asked))
-		}
-		p.line("    ", d.Tally())
-	}
-	if len(all) == 0 {
-		p.line("  ", "nothing is asked for")
-	}
-}
-
-func counted(r raydemand.Request) string {
-	return fmt.Sprintf("%d × %s", r.Count, planner.Describe(r))
-}
-
-// describeGang writes all that a gang asks for: gang 3f2a PACK 2 × {GPU 1} on nodes of one zone, else 4 × {CPU 1}.
-func describeGang(g raydemand.Gang) string {
-	text := strings.Join(nonEmpty("gang", g.ID, string(g.Strategy), describeBundles(g.Bundles, g.BundleSelectors)), " ")
-	if g.TopologyLabel != "" {
-		text += " on nodes of one " + g.TopologyLabel
-	}
-	for i, bundles := range g.Fallbacks {
-		text += ", else " + describeBundles(bundles, g.SelectorsOf(i))
-	}
-	return text
-}
-
-// describeBundles writes equal bundles that follow one another once, with their count.
-func describeBundles(bundles []raydemand.Bundle, selectors []raydemand.Selector) string {
-	var parts []string
-	for i := 0; i < len(bundles); {
-		r := raydemand.Request{Bundle: bundles[i], Count: 1}
-		if i < len(selectors) {
-			r.Selectors = selectors[i : i+1]
-		}
-		text := planner.Describe(r)
-		for i++; i < len(bundles) && len(selectors) == 0 && bundles[i].Equal(r.Bundle); i++ {
-			r.Count++
-		}
-		parts = append(parts, fmt.Sprintf("%d × %s", r.Count, text))
-	}
-	return strings.Join(parts, ", ")
-}
-
 func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 }
@@ -187,24 +134,6 @@ func brief(plan planner.Plan) string {
 		return "nothing to do"
 	}
 	return strings.Join(parts, ", ")
-}
-
-func (p *page) unmet(plan planner.Plan) {
-	p.line("", "")
-	p.line("", "Unmet")
-	for _, u := range plan.InfeasibleRequests {
-		p.line("  ", fmt.Sprintf("%s: %s: %s", counted(u.Request), u.Reason.Code, u.Reason.Message))
-	}
-	for _, u := range plan.InfeasibleGangRequests {
-		p.line("  ", fmt.Sprintf("%s: %s: %s", describeGang(u.Gang), u.Reason.Code, u.Reason.Message))
-	}
-	for _, u := range plan.InfeasibleRequestResources {
-		p.line("  ", fmt.Sprintf("request_resources %s: %s: %s", counted(u.Request), u.Reason.Code, u.Reason.Message))
-	}
-	short := p.minimums(plan.Groups)
-	if len(plan.InfeasibleRequests)+len(plan.InfeasibleGangRequests)+len(plan.InfeasibleRequestResources)+short == 0 {
-		p.line("  ", "nothing: all demand is served or on its way")
-	}
 }
 
 // minimums lists the groups that a limit keeps below their minimum, and counts them.

@@ -54,6 +54,9 @@ type planning struct {
 	whole, held []int64
 }
 
+// overREST is the purpose of a call that was not made from within Ray.
+const overREST = "request_resources over REST"
+
 // claim is one standing call of request_resources: the cluster keeps at least this much in total.
 type claim struct {
 	purpose string
@@ -62,9 +65,12 @@ type claim struct {
 
 func newPlanning(r *roster, s *Snapshot, policy Policy) *planning {
 	p := &planning{roster: r, policy: policy, requests: r.coarsen(r.items(s.Requests)), gangs: r.newGangs(s.Gangs)}
-	for _, requests := range [][]raydemand.Request{s.Constraint, s.KeptResources} {
-		if items := r.coarsen(r.items(requests)); len(items) > 0 {
-			p.claims = append(p.claims, claim{"request_resources", items})
+	for _, call := range []struct {
+		purpose  string
+		requests []raydemand.Request
+	}{{"request_resources", s.Constraint}, {overREST, s.KeptResources}} {
+		if items := r.coarsen(r.items(call.requests)); len(items) > 0 {
+			p.claims = append(p.claims, claim{call.purpose, items})
 		}
 	}
 	p.yard = p.newYardstick()

@@ -91,7 +91,7 @@ func (p *planning) explainRequests(same func(raydemand.Request) bool, given []in
 		if first == nil {
 			first = it
 		}
-		all.join(summaryOf(KindRequest, it, fates[it], out.unserved[i], unmet.requests[i].Code))
+		all.Join(summaryOf(KindRequest, it, fates[it], out.unserved[i], unmet.requests[i].Code))
 		if e.Message == "" {
 			e.Message = unmet.requests[i].Message
 		}
@@ -105,8 +105,8 @@ func (p *planning) explainRequests(same func(raydemand.Request) bool, given []in
 	return e
 }
 
-// join adds up the entries of requests that differ in their selectors only.
-func (d *DemandSummary) join(other DemandSummary) {
+// Join adds up the counts of entries; what they ask for is left as it is.
+func (d *DemandSummary) Join(other DemandSummary) {
 	d.Asked += other.Asked
 	d.Served += other.Served
 	d.Waiting += other.Waiting

@@ -221,46 +221,6 @@ func suitsAny(items []*item, s *shape) bool {
 	return false
 }
 
-// namedPurposes is how many kinds of demand a sentence names before it says how many more there are.
-const namedPurposes = 3
-
-// purposes says what the planned pods of a group are for.
-func (p *planning) purposes(i int, given int64, out *outcome) string {
-	var parts []string
-	g := &p.groups[i]
-	if short := g.min - g.standing(); short > 0 {
-		parts = append(parts, fmt.Sprintf("the minimum of %d", g.min))
-	}
-	type asked struct {
-		purpose string
-		item    *item
-	}
-	counts := map[asked]int64{}
-	var order []asked
-	for _, e := range out.log {
-		if e.group != i {
-			continue
-		}
-		a := asked{e.purpose, e.item}
-		if counts[a] == 0 {
-			order = append(order, a)
-		}
-		counts[a] += e.count
-	}
-	for _, a := range order {
-		text := fmt.Sprintf("%d × %s%s", counts[a], Describe(a.item.request), g.part(a.item))
-		parts = append(parts, strings.TrimSpace(a.purpose+" "+text))
-	}
-	if more := len(parts) - namedPurposes; more > 0 {
-		parts = append(parts[:namedPurposes], fmt.Sprintf("%d more kinds of demand", more))
-	}
-	text := "for " + strings.Join(parts, ", ")
-	if g.hosts > 1 {
-		text += fmt.Sprintf(" (%d hosts to a replica)", g.hosts)
-	}
-	return text
-}
-
 func (p *planning) stopReason(i int) (Reason, bool) {
 	var stopped int64
 	var first string

@@ -27,6 +27,9 @@ type DemandSummary struct {
 	Slice *raydemand.SliceWish `json:"slice,omitempty"`
 	Gang  *raydemand.Gang      `json:"gang,omitempty"`
 
+	// OverREST: the call of request_resources was made over REST, and not from within Ray.
+	OverREST bool `json:"overREST,omitempty"`
+
 	Asked int64 `json:"asked"`
 	// Served fits on what runs now; Ray places it by itself.
 	Served int64 `json:"served"`
@@ -95,7 +98,9 @@ func (p *planning) summarize(out *outcome, unmet *unmetReasons) []DemandSummary 
 		reason := unmet.claims[i]
 		left := out.leftOf(i, c)
 		for k, it := range c.items {
-			all = append(all, summaryOf(KindRequestResources, it, fates[it], left[k], reason.Code))
+			d := summaryOf(KindRequestResources, it, fates[it], left[k], reason.Code)
+			d.OverREST = c.purpose == overREST
+			all = append(all, d)
 		}
 	}
 	return all

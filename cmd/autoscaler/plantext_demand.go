@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// mostKinds is how many kinds of demand a list names one by one; namedGangs is how many of several equal gangs.
+const (
+	mostKinds  = 40
+	namedGangs = 3
+)
+
+// demand lists what is asked for, and below each what becomes of it. Gangs that ask for the same are one entry.
+func (p *page) demand(all []planner.DemandSummary) {
+	p.line("", "Demand")
+	var rest planner.DemandSummary
+	kinds := foldDemand(all)
+	for i, k := range kinds {
+		if i >= mostKinds {
+			rest.Join(k.DemandSummary)
+			continue
+		}
+		p.line("  ", k.text())
+		p.line("    ", k.Tally())
+	}
+	if more := len(kinds) - mostKinds; more > 0 {
+		p.line("  ", fmt.Sprintf("and %s of demand, %d asked", moreKinds(more), rest.Asked))
+		p.line("    ", rest.Tally())
+	}
+	if len(all) == 0 {
+		p.line("  ", "nothing is asked for")
+	}
+}
+
+func moreKinds(n int) string {
+	if n == 1 {
+		return "1 more kind"
+	}
+	return fmt.Sprintf("%d more kinds", n)
+}
+
+// foldedDemand is one entry of a summary, or those of gangs that ask for the same.
+type foldedDemand struct {
+	planner.DemandSummary
+	gangs []raydemand.Gang
+}
+
+func foldDemand(all []planner.DemandSummary) []*foldedDemand {
+	var kinds []*foldedDemand
+	known := map[string]*foldedDemand{}
+	for _, d := range all {
+		if d.Kind != planner.KindGang {
+			kinds = append(kinds, &foldedDemand{DemandSummary: d})
+			continue
+		}
+		words := gangWords(*d.Gang)
+		k := known[words]
+		if k == nil {
+			k = &foldedDemand{DemandSummary: d}
+			known[words] = k
+			kinds = append(kinds, k)
+		} else {
+			k.Join(d)
+		}
+		k.gangs = append(k.gangs, *d.Gang)
+	}
+	return kinds
+}
+
+func (k *foldedDemand) text() string {
+	asked := raydemand.Request{Bundle: k.Resources, Count: k.Asked, Selectors: k.Selectors, Slice: k.Slice}
+	switch {
+	case len(k.gangs) > 0:
+		return describeGangs(k.gangs)
+	case k.OverREST:
+		return "request_resources over REST " + counted(asked)
+	case k.Kind == planner.KindRequestResources:
+		return "request_resources " + counted(asked)
+	}
+	return counted(asked)
+}
+
+func counted(r raydemand.Request) string {
+	return fmt.Sprintf("%d × %s", r.Count, planner.Describe(r))
+}
+
+// describeGangs writes gangs that ask for the same: gang 3f2a PACK 2 × {GPU 1}, or 300 gangs 3f2a, 40b1, 51c7 … PACK 2 × {GPU 1}.
+func describeGangs(gangs []raydemand.Gang) string {
+	if len(gangs) == 1 {
+		return describeGang(gangs[0])
+	}
+	var ids []string
+	for _, g := range gangs {
+		ids = append(ids, g.ID)
+	}
+	named := strings.Join(nonEmpty(ids...), ", ")
+	if len(ids) > namedGangs {
+		named = strings.Join(nonEmpty(ids[:namedGangs]...), ", ") + ", …"
+	}
+	if ids[0] == "" {
+		named = ""
+	}
+	return strings.Join(nonEmpty(fmt.Sprintf("%d gangs", len(gangs)), named, "each", gangWords(gangs[0])), " ")
+}
+
+func describeGang(g raydemand.Gang) string {
+	return strings.Join(nonEmpty("gang", g.ID, gangWords(g)), " ")
+}
+
+// gangWords writes all that a gang asks for: PACK 2 × {GPU 1} on nodes of one zone, else 4 × {CPU 1}.
+func gangWords(g raydemand.Gang) string {
+	text := strings.Join(nonEmpty(string(g.Strategy), describeBundles(g.Bundles, g.BundleSelectors)), " ")
+	if g.TopologyLabel != "" {
+		text += " on nodes of one " + g.TopologyLabel
+	}
+	for i, bundles := range g.Fallbacks {
+		text += ", else " + describeBundles(bundles, g.SelectorsOf(i))
+	}
+	return text
+}
+
+// describeBundles writes equal bundles that follow one another once, with their count.
+func describeBundles(bundles []raydemand.Bundle, selectors []raydemand.Selector) string {
+	text := func(i int) string {
+		r := raydemand.Request{Bundle: bundles[i]}
+		if i < len(selectors) {
+			r.Selectors = selectors[i : i+1]
+		}
+		return planner.Describe(r)
+	}
+	var parts []string
+	for i := 0; i < len(bundles); {
+		own, n := text(i), 1
+		for i++; i < len(bundles) && text(i) == own; i++ {
+			n++
+		}
+		parts = append(parts, fmt.Sprintf("%d × %s", n, own))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// unmet lists what is not served. What is left for the same reason is told of together.
+func (p *page) unmet(plan planner.Plan) {
+	p.line("", "")
+	p.line("", "Unmet")
+	var list unmetList
+	for _, u := range plan.InfeasibleRequests {
+		list.add(counted(u.Request), u.Reason)
+	}
+	var kinds []string
+	gangs, reasons := map[string][]raydemand.Gang{}, map[string]planner.Reason{}
+	for _, u := range plan.InfeasibleGangRequests {
+		kind := gangWords(u.Gang) + "\x00" + u.Reason.Code + u.Reason.Message
+		if gangs[kind] == nil {
+			kinds = append(kinds, kind)
+		}
+		gangs[kind], reasons[kind] = append(gangs[kind], u.Gang), u.Reason
+	}
+	for _, kind := range kinds {
+		list.add(describeGangs(gangs[kind]), reasons[kind])
+	}
+	for _, u := range plan.InfeasibleRequestResources {
+		list.add("request_resources "+counted(u.Request), u.Reason)
+	}
+	list.write(p)
+	if short := p.minimums(plan.Groups); len(list.order)+short == 0 {
+		p.line("  ", "nothing: all demand is served or on its way")
+	}
+}
+
+// unmetList is what is not served by its reason, in order.
+type unmetList struct {
+	order []planner.Reason
+	what  map[planner.Reason][]string
+}
+
+func (l *unmetList) add(what string, reason planner.Reason) {
+	if l.what == nil {
+		l.what = map[planner.Reason][]string{}
+	}
+	if l.what[reason] == nil {
+		l.order = append(l.order, reason)
+	}
+	l.what[reason] = append(l.what[reason], what)
+}
+
+func (l *unmetList) write(p *page) {
+	const named = 3 // of one reason
+	for i, reason := range l.order {
+		if i == mostKinds {
+			p.line("  ", fmt.Sprintf("and %s of demand for other reasons; autoscaler explain --demand says why", moreKinds(len(l.order)-mostKinds)))
+			return
+		}
+		what := l.what[reason]
+		text := strings.Join(what[:min(len(what), named)], ", ")
+		if more := len(what) - named; more > 0 {
+			text += " and " + moreKinds(more)
+		}
+		p.line("  ", fmt.Sprintf("%s: %s: %s", text, reason.Code, reason.Message))
+	}
+}

@@ -1,0 +1,105 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// namedPurposes is how many kinds of demand a sentence names before it says how many more there are, and namedGangs how many of
+// several gangs that ask for the same.
+const (
+	namedPurposes = 3
+	namedGangs    = 2
+)
+
+// purpose is demand of one kind that pods are launched for: that of gangs that ask for the same counts together.
+type purpose struct {
+	bundles int64
+	what    string
+	of      string // what is not a gang and not a pending request
+	gangs   []*gang
+}
+
+// purposes says what the planned pods of a group are for.
+func (p *planning) purposes(i int, given int64, out *outcome) string {
+	var parts []string
+	g := &p.groups[i]
+	if short := g.min - g.standing(); short > 0 {
+		parts = append(parts, fmt.Sprintf("the minimum of %d", g.min))
+	}
+	for _, kind := range p.purposesOf(i, out) {
+		parts = append(parts, kind.String())
+	}
+	switch more := len(parts) - namedPurposes; {
+	case more == 1:
+		parts = append(parts[:namedPurposes], "1 more kind of demand")
+	case more > 1:
+		parts = append(parts[:namedPurposes], fmt.Sprintf("%d more kinds of demand", more))
+	}
+	text := "for " + strings.Join(parts, ", ")
+	if g.hosts > 1 {
+		text += fmt.Sprintf(" (%d hosts to a replica)", g.hosts)
+	}
+	return text
+}
+
+// purposesOf lists what pods of a group are launched for, in the order of planning.
+func (p *planning) purposesOf(i int, out *outcome) []*purpose {
+	type kind struct{ of, gangs, what string }
+	type member struct {
+		kind *purpose
+		gang *gang
+	}
+	known, counted := map[kind]*purpose{}, map[member]bool{}
+	var all []*purpose
+	for _, e := range out.log {
+		if e.group != i {
+			continue
+		}
+		owner, ofGang := p.owner(e.item)
+		k := kind{of: e.purpose, what: Describe(e.item.request) + p.groups[i].part(e.item)}
+		if ofGang {
+			k.gangs = owner.gang.key
+		}
+		if known[k] == nil {
+			known[k] = &purpose{what: k.what, of: e.purpose}
+			all = append(all, known[k])
+		}
+		known[k].bundles += e.count
+		if of := (member{known[k], owner.gang}); ofGang && !counted[of] {
+			counted[of] = true
+			known[k].gangs = append(known[k].gangs, owner.gang)
+		}
+	}
+	for _, kind := range all {
+		slices.SortFunc(kind.gangs, func(a, b *gang) int { return a.number - b.number })
+	}
+	return all
+}
+
+// String writes gangs 3f and 40: 6 × {GPU 1}.
+func (k *purpose) String() string {
+	text := fmt.Sprintf("%d × %s", k.bundles, k.what)
+	if len(k.gangs) == 0 {
+		return strings.TrimSpace(k.of + " " + text)
+	}
+	var ids []string
+	for _, g := range k.gangs {
+		if g.ID != "" {
+			ids = append(ids, g.ID)
+		}
+	}
+	n := len(k.gangs)
+	switch {
+	case n == 1 && len(ids) == 1:
+		return "gang " + ids[0] + ": " + text
+	case n == 1:
+		return "gang " + text
+	case len(ids) < n:
+		return fmt.Sprintf("%d gangs: %s", n, text)
+	case n == 2:
+		return fmt.Sprintf("gangs %s and %s: %s", ids[0], ids[1], text)
+	}
+	return fmt.Sprintf("gangs %s and %d more: %s", strings.Join(ids[:namedGangs], ", "), n-namedGangs, text)
+}
