@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/dynamic"
@@ -25,6 +26,7 @@ type doctorFlags struct {
 	scope      intake.Scope
 	poolLabel  string
 	resources  []string
+	pools      string
 	// reader is made of the two.
 	reader nodepool.GPUReader
 }
@@ -51,6 +53,7 @@ func newDoctorCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
 	cmd.Flags().StringVar(&flags.poolLabel, "pool-label", "", poolLabelUsage)
 	cmd.Flags().StringArrayVar(&flags.resources, "resource", nil, resourceUsage())
+	cmd.Flags().StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, and what a node of a pool without nodes would be")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", "table or json")
 	return cmd
 }
@@ -91,6 +94,9 @@ func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) erro
 	if err != nil {
 		return err
 	}
+	if input.Pools, err = poolsOfFile(f.pools); err != nil {
+		return badInput{err}
+	}
 	report := doctorReport{Findings: doctor.Examine(input), examined: input}
 	if err := write(out, report); err != nil {
 		return fmt.Errorf("writing the findings: %w", err)
@@ -117,6 +123,9 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 	input, err := intake.Input(objects, f.reader)
 	if err != nil {
 		return input, badInput{fmt.Errorf("reading %s: %w", namesOf(f.files), err)}
+	}
+	if !slices.ContainsFunc(input.Objects, doctor.Object.Examined) {
+		return input, badInput{fmt.Errorf("reading %s: there is nothing to look at; want %s", namesOf(f.files), strings.Join(doctor.Kinds(), ", "))}
 	}
 	return input, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -58,6 +59,24 @@ func TestDoctorKnowsResourcesAndPoolLabelsThatItIsTold(t *testing.T) {
 	}
 }
 
+// A group that lands on a declared pool alone waits for nothing.
+func TestDoctorCountsDeclaredPools(t *testing.T) {
+	pools := filepath.Join(t.TempDir(), "pools.yaml")
+	shape := `pools: [{name: a100, maxNodes: 2, shape: {allocatable: {cpu: "96", memory: 900Gi, pods: "110", nvidia.com/gpu: "16"}, labels: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB}}}]`
+	if err := os.WriteFile(pools, []byte(shape), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		flags []string
+		found bool
+	}{{nil, true}, {[]string{"--pools", pools}, false}} {
+		_, out, errOut := command(t, "", append([]string{"autoscaler", "doctor", "-o", "json", "-f", ill("group-no-node")}, c.flags...)...)
+		if found := strings.Contains(out, `"code": "group-no-node"`); found != c.found {
+			t.Errorf("with %v: found %v, want %v; %s%s", c.flags, found, c.found, out, errOut)
+		}
+	}
+}
+
 func TestDoctorRefusesBadInputWithTwo(t *testing.T) {
 	for name, c := range map[string]struct {
 		stdin string
@@ -65,6 +84,9 @@ func TestDoctorRefusesBadInputWithTwo(t *testing.T) {
 		want  string
 	}{
 		"no such file":              {"", []string{"-f", "gone.yaml"}, "opening manifests: open gone.yaml"},
+		"nothing to look at":        {`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}`, []string{"-f", "-"}, "reading -: there is nothing to look at; want RayCluster"},
+		"an empty file":             {"", []string{"-f", "-"}, "there is nothing to look at"},
+		"pools that are none":       {"", []string{"--pools", "gone.yaml", "-f", well("gpu-limit-differs")}, "opening pools: open gone.yaml"},
 		"not YAML":                  {"a: [", []string{"-f", "-"}, "reading manifests from -: reading document 1"},
 		"a spec of another type":    {`{"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "llm"}, "spec": 7}`, []string{"-f", "-"}, "reading -: RayCluster/llm: spec is 7"},
 		"an unknown output":         {"", []string{"-o", "yaml", "-f", well("gpu-limit-differs")}, `--output "yaml": want table or json`},
@@ -94,6 +116,8 @@ func TestDoctorWritesAllKeysOfEachFinding(t *testing.T) {
 		"field": `spec.workerGroupSpecs[0].template.spec.containers[0].resources.requests["nvidia.com/gpu"]`, "seen": "request 1, limit 2",
 		"why": "GPUs cannot be overcommitted, so request and limit must be equal; the API server refuses every pod of the group",
 		"fix": `kubectl patch raycluster llm -n ml --type=json -p '[{"op":"test","path":"/spec/workerGroupSpecs/0/groupName","value":"a100"},` +
+			`{"op":"test","path":"/spec/workerGroupSpecs/0/template/spec/containers/0/name","value":"ray-worker"},` +
+			`{"op":"test","path":"/spec/workerGroupSpecs/0/template/spec/containers/0/resources/requests/nvidia.com~1gpu","value":"1"},` +
 			`{"op":"replace","path":"/spec/workerGroupSpecs/0/template/spec/containers/0/resources/requests/nvidia.com~1gpu","value":"2"}]'`,
 		"docs": "docs/reference/doctor.md#gpu-limit-differs",
 	}
@@ -123,7 +147,8 @@ RayCluster/ml/llm
            a worker goes as soon as it is idle, and the next task waits for a new pod, on a GPU node
            perhaps for a new node
            kubectl patch raycluster llm -n ml --type=json -p \
-             '[{"op":"replace","path":"/spec/autoscalerOptions/idleTimeoutSeconds","value":60}]'
+             '[{"op":"test","path":"/spec/autoscalerOptions/idleTimeoutSeconds","value":0},
+    {"op":"replace","path":"/spec/autoscalerOptions/idleTimeoutSeconds","value":60}]'
 
 1 error, 1 warning. Looked at 1 Node, 1 RayCluster.
 `

@@ -36,7 +36,7 @@ const immense = 100_000
 // It is false where one of them is not bounded: a pool of which no ceiling is known may grow.
 func (x *exam) mostPods(g group) (most int64, pools []string, known bool) {
 	nodes := x.landingNodes()
-	rooms := nodepool.PoolRooms(nodes, nodepool.PoolsConfig{}, x.ceilings())
+	rooms := nodepool.PoolRooms(nodes, x.input.Pools, x.ceilings())
 	for _, pool := range g.workers.Pod.PoolPods(rooms, nodes) {
 		room, bounded := pool.Most()
 		if !bounded {

@@ -41,9 +41,9 @@ func (s sight) field() string {
 // Checks returns all checks, in the order of their families.
 func Checks() []Check {
 	return slices.Concat(
-		gpuAmounts, gpuNames, sharedGPUs, mps, // what containers ask for
+		gpuAmounts, gpuNames, gpuKinds, sharedGPUs, mps, // what containers ask for
 		rayStart, numGPUs, claims, // what Ray makes of it
-		bounds, groupNames, idleness, annotations, read, // the RayCluster itself
+		bounds, spelling, groupNames, idleness, annotations, read, // the RayCluster itself
 		autoscaling, writers, // who else scales
 		nodeProblems, nodeStates, landing, ceilings, operator, rights, // what is under it
 		security,

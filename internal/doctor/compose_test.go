@@ -44,13 +44,17 @@ func TestFixesComposeInAnyOrderAndCombination(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			original := objects(t, file)
 			first := printedPatches(t, original)
-			for seed := range uint64(8) {
+			seeds := uint64(3)
+			if file == "testdata/together.yaml" {
+				seeds = 12
+			}
+			for seed := range seeds {
 				random := rand.New(rand.NewPCG(seed, 7))
 				all := original
-				for range 4 {
+				for range 2 {
 					all = composed(t, random, all)
 				}
-				if seed > 1 {
+				if seed > 0 {
 					continue
 				}
 				if left := rounds(t, random, all); len(left) > 0 && len(first) > 0 {

@@ -45,6 +45,7 @@ func Examine(input Input) []Finding {
 			seen = append(seen, s)
 		})
 	}
+	seen = slices.DeleteFunc(seen, func(s sight) bool { return saidOfGroup(seen, s) })
 	for i := range seen {
 		remedies = append(remedies, mended{seen[i].check.Code, &seen[i].fix})
 	}

@@ -56,7 +56,7 @@ func (x *exam) landingNodes() []nodepool.Node {
 		nodes[i] = n.Node.Landing
 		nodes[i].Pool = x.input.Reader.PoolOf(n.Node.GPUs)
 	}
-	return nodes
+	return append(nodes, x.input.Pools.Shapes(x.input.Reader)...)
 }
 
 // podsOf are the pods of a RayCluster, of one group where it is named. Pods of a RayJob or RayService carry the name of their RayCluster, so

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -15,6 +16,8 @@ type Input struct {
 	Reader nodepool.GPUReader
 	// Ceilings are how far pools of nodes may grow, by the Cluster Autoscaler's status and Karpenter's NodePools.
 	Ceilings []nodepool.Ceiling
+	// Pools are what somebody configured about pools of nodes; a group can land on what a pool without nodes would have.
+	Pools nodepool.PoolsConfig
 	// Annotations are the annotations of a RayCluster that Heliostat reads, with the prefix heliostat.dev/.
 	Annotations []string
 }
@@ -29,6 +32,17 @@ type Object struct {
 	Spec    []string
 	// Node is set for nodes.
 	Node *Node
+}
+
+// Kinds are the kinds of objects that checks look at.
+func Kinds() []string {
+	return []string{"RayCluster", "RayJob", "RayService", "Node", "Pod", "Deployment", "HorizontalPodAutoscaler", "ScaledObject", "ResourceClaim",
+		"ResourceClaimTemplate", "NodePool"}
+}
+
+// Examined reports whether checks look at objects of this kind. The Cluster Autoscaler's status is a ConfigMap of one name.
+func (o Object) Examined() bool {
+	return slices.Contains(Kinds(), o.Kind) || o.Kind == "ConfigMap" && o.Name == "cluster-autoscaler-status"
 }
 
 // String writes Kind/namespace/name, without the parts that are empty.

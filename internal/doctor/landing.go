@@ -38,10 +38,10 @@ var landing = []Check{
 		Code: "group-no-node", Severity: raydemand.Info,
 		Why: "no node, were it empty, could hold a pod of the group; its pods wait until one is added or changed",
 		look: perWorkers(func(x *exam, g group, tell func(sight)) {
-			if taints, _ := x.inTheWay(g); len(taints) > 0 && g.asksForGPU() || len(x.nodes) == 0 || g.workers.Broken || g.workers.Max <= 0 || g.workers.Suspended {
+			if taints, _ := x.inTheWay(g); len(taints) > 0 && g.asksForGPU() || len(x.landingNodes()) == 0 || g.workers.Broken || g.workers.Max <= 0 || g.workers.Suspended {
 				return
 			}
-			if landed := g.workers.Pod.Land(x.landingNodes()); landed.Nodes == 0 {
+			if landed := g.workers.Pod.Land(x.landingNodes()); landed.Nowhere() {
 				tell(sight{of: g.of, at: g.template().at, seen: landed.Why, fix: g.of.edit("mend the template, or add a node that can hold it; autoscaler nodepools shows what there is")})
 			}
 		}),
@@ -52,18 +52,18 @@ var landing = []Check{
 // tolerates was added by an admission plugin and is not in the way.
 func (x *exam) inTheWay(g group) (taints []nodepool.Taint, on string) {
 	shape, nodes := g.workers.Pod, x.landingNodes()
-	if g.workers.Suspended || shape.Land(nodes).Nodes > 0 {
+	if g.workers.Suspended || !shape.Land(nodes).Nowhere() {
 		return nil, ""
 	}
 	for _, node := range nodes {
 		bare := node
 		bare.Taints = nil
-		if shape.Land([]nodepool.Node{bare}).Nodes == 0 {
+		if shape.Land([]nodepool.Node{bare}).Nowhere() {
 			continue
 		}
 		for _, taint := range node.Taints {
 			bare.Taints = []nodepool.Taint{taint}
-			if shape.Land([]nodepool.Node{bare}).Nodes == 0 && !x.podsTolerate(g, taint) {
+			if shape.Land([]nodepool.Node{bare}).Nowhere() && !x.podsTolerate(g, taint) {
 				taints = append(taints, taint)
 			}
 		}

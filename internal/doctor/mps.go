@@ -17,8 +17,8 @@ const sharingStrategy = "nvidia.com/gpu.sharing-strategy"
 var mps = []Check{
 	{
 		Code: "mps-inside-ray", Severity: raydemand.Warning,
-		Why: "with MPS of NVIDIA's device plugin, nvidia-smi shows the GPU inside a pod of KubeRay and CUDA does not start there, as is reported and open " +
-			"(kuberay #3634): MPS talks by way of /dev/shm, where the operator mounts a volume of its own",
+		Why: "it is reported that, with MPS of NVIDIA's device plugin, nvidia-smi shows the GPU inside a pod of KubeRay and CUDA does not start there " +
+			"(kuberay #3634, open; not tried); the report suspects /dev/shm, where the operator mounts a volume of its own",
 		look: perWorkers(func(x *exam, g group, tell func(sight)) {
 			node, _ := x.mpsNodes(g)
 			if node == "" || g.mountsShm() {

@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"encoding/json"
+	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -33,13 +35,13 @@ var rayStart = []Check{
 	},
 	{
 		Code: "resource-name-taken", Severity: raydemand.Warning,
-		Why: "the operator does not mind the case of names in resources and takes what ends with gpu for GPU; Ray's own autoscaler takes it for a resource " +
-			"of that very name, which no node ever announces",
+		Why: "the operator does not mind the case of cpu and memory in resources, and takes what ends with gpu for GPU; Ray's own autoscaler takes the name for " +
+			"a resource of that very name, which no node ever announces",
 		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
 			for _, name := range g.get("resources").keys() {
 				right := rayName(name)
 				if v := g.get("resources", name); right != name && !g.get("resources", right).has() {
-					tell(sight{of: g.of, at: v.at, seen: name, fix: g.patch(move(v.at, g.get("resources", right).at)).hint("or call it something that does not end with gpu")})
+					tell(sight{of: g.of, at: v.at, seen: name, fix: g.patch(move(v.at, g.get("resources", right).at)).hint("or call it what it is, if it is a resource of its own")})
 				}
 			}
 		}),
@@ -108,12 +110,15 @@ func (g group) field(name string) bool {
 	return slices.ContainsFunc(g.get("resources").keys(), func(key string) bool { return strings.EqualFold(key, name) })
 }
 
+// plainMIG are the profiles that the operator counts; one with an attribute such as .me it does not.
+var plainMIG = regexp.MustCompile(`^nvidia\.com/mig-\d+g\.\d+gb$`)
+
 // accelerated reports whether the Ray container has a limit that the operator would turn into a flag of `ray start`.
 func (g group) accelerated() bool {
 	limits := g.ray().get("resources", "limits")
 	for _, name := range limits.keys() {
 		q, ok := limits.get(name).quantity()
-		if ok && q.Sign() > 0 && (strings.HasSuffix(name, "gpu") || strings.HasPrefix(name, migPrefix) || name == "google.com/tpu" || name == "aws.amazon.com/neuroncore") {
+		if ok && q.Sign() > 0 && (strings.HasSuffix(name, "gpu") || plainMIG.MatchString(name) || name == "google.com/tpu" || name == "aws.amazon.com/neuroncore") {
 			return true
 		}
 	}
@@ -136,6 +141,38 @@ func unquoted(text string) (string, bool) {
 	plain, err := json.Marshal(amounts)
 	return string(plain), err == nil
 }
+
+// startable writes the string so that `ray start` takes it: without the names that have flags of their own, and in whole numbers. ok is false where that
+// changes nothing.
+func (g group) startable(v value) (right remedy, ok bool) {
+	plain, readable := unquoted(v.text())
+	var amounts map[string]float64
+	if !readable || json.Unmarshal([]byte(plain), &amounts) != nil {
+		return right, false
+	}
+	whole := map[string]int64{}
+	for name, amount := range amounts {
+		if !slices.Contains(ownFlags, name) && amount >= 0 && amount < 1<<53 {
+			whole[name] = int64(math.Ceil(amount))
+		}
+	}
+	text := "'" + plainJSON(whole) + "'"
+	switch {
+	case text == v.text():
+		return right, false
+	case len(whole) == 0:
+		right = g.patch(remove(v.at))
+	default:
+		right = g.patch(op{Op: "replace", At: v.at, Value: text})
+	}
+	if len(whole) < len(amounts) {
+		right = right.hint("CPU, GPU and memory follow from the limits, else num-cpus, num-gpus and memory say them")
+	}
+	return right, true
+}
+
+// ownFlags are resources that `ray start` refuses in its flag --resources.
+var ownFlags = []string{raydemand.CPU, raydemand.GPU, raydemand.Memory, "object_store_memory"}
 
 // requote is the command that writes the string so that the operator and the shell both read it.
 func (g group) requote(v value) remedy {

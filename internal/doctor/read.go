@@ -25,8 +25,10 @@ var read = []Check{
 	passed("ray-start-fails", raydemand.Error, "every pod of the group ends at once, and is started again for ever", func(o *Object, f raydemand.Finding) remedy {
 		for _, g := range groupsOf(o, gpuinfo.Names{}) {
 			v := g.get("rayStartParams", "resources")
-			if plain, ok := unquoted(v.text()); ok && v.text() != "'"+plain+"'" && g.at.String() == o.path(f.Field) {
-				return g.requote(v)
+			if g.at.String() == o.path(f.Field) && v.has() {
+				if right, ok := g.startable(v); ok {
+					return right
+				}
 			}
 		}
 		return edited(o, f)
@@ -83,6 +85,8 @@ func saidBetter(f raydemand.Finding) bool {
 	switch {
 	case f.Code == nodepool.SpecRefused && (strings.HasSuffix(f.Field, ".restartPolicy") || strings.HasSuffix(f.Field, ".idleTimeoutSeconds") ||
 		f.Field == "spec.headGroupSpec.template" && strings.Contains(f.Seen, "RAY_enable_autoscaler_v2")):
+		return true
+	case f.Code == "annotation-unreadable" && strings.HasSuffix(f.Field, syncAnnotation):
 		return true
 	case f.Code == "pods-refused":
 		_, name, _ := strings.Cut(f.Field, "resources.limits.")

@@ -7,42 +7,42 @@ type XID struct {
 	Number uint64
 	// Meaning in a few words; empty where only the verdict is known.
 	Meaning string
-	// Fatal: the card is not to be used before it was reset or replaced. Else the application is at fault, or the card goes on working.
+	// Fatal: Source has it in a list of those after which the card is not to be used.
 	Fatal bool
 	// Source says who judges so.
 	Source string
 }
 
-// Who judges XIDs. Where the two differ NVIDIA's own word counts.
+// Who judges XIDs. Where the two differ NVIDIA's own word counts. What they mean is from the same lists where nothing else is said; most say nothing.
 const (
 	pluginIgnores = "NVIDIA device plugin, health checks: an error of the application, after which the card is healthy"
 	eksFatal      = "EKS node monitoring agent, list of fatal XIDs"
-	xidGuide      = "NVIDIA, XID Errors"
+	remappedRows  = "NVML, nvmlDeviceGetRemappedRows: a pending remapping does not affect future work on the GPU"
+	unlisted      = "neither in the EKS node monitoring agent's list of fatal XIDs nor ignored by the device plugin: told, and the card is left as it is"
 )
 
 // xids are those that somebody judged. What stands in no row is not called fatal: the device plugin, which takes every XID but a few for
 // fatal, withdraws the card then, and allocatable below capacity tells.
 var xids = []XID{
-	{13, "graphics engine exception", false, pluginIgnores},
-	{31, "memory page fault", false, pluginIgnores},
-	{43, "the driver stopped the work of an application", false, pluginIgnores},
-	{45, "preemptive cleanup after an earlier error", false, pluginIgnores},
-	{46, "the card stopped processing", true, eksFatal},
+	{13, "graphics engine exception", false, pluginIgnores}, // meaning: NVIDIA's Xid catalog
+	{31, "", false, pluginIgnores},
+	{43, "", false, pluginIgnores},
+	{45, "", false, pluginIgnores},
+	{46, "the card stopped processing", true, eksFatal}, // meaning: NVIDIA's Health Validation, Xid checks
 	{48, "double-bit memory error", true, eksFatal},
-	{54, "auxiliary power is not connected", true, eksFatal},
-	{62, "internal micro-controller halt", true, eksFatal},
-	// EKS has 63 among the fatal ones. The row is replaced at the next reset, which may wait; RemappedRows.Pending tells it as long.
-	{63, "a memory row or page is to be replaced", false, xidGuide},
+	{54, "", true, eksFatal},
+	{62, "", true, eksFatal},
+	// EKS has added 63 to the fatal ones of its own accord. NVML's manual says that the reset may wait.
+	{63, "a memory row is to be replaced", false, remappedRows},
 	{64, "a memory row or page could not be replaced", true, eksFatal},
-	{68, "video decoder exception", false, pluginIgnores},
+	{68, "", false, pluginIgnores},
 	{74, "NVLink error", true, eksFatal},
 	{79, "the card has fallen off the bus", true, eksFatal},
-	// The driver ended the work that met the error, and offlined the page.
-	{94, "contained memory error", false, xidGuide},
+	{94, "contained memory error", false, unlisted},
 	{95, "uncontained memory error", true, eksFatal},
 	// EKS has 109 among the fatal ones.
-	{109, "context switch timeout", false, pluginIgnores},
-	{110, "security fault", true, eksFatal},
+	{109, "", false, pluginIgnores},
+	{110, "", true, eksFatal},
 	{119, "the GPU system processor does not answer", true, eksFatal},
 	{120, "error of the GPU system processor", true, eksFatal},
 	{136, "", true, eksFatal},
@@ -50,8 +50,7 @@ var xids = []XID{
 	{142, "", true, eksFatal},
 	{143, "", true, eksFatal},
 	{151, "", true, eksFatal},
-	// 154 comes with another XID, and carries what the driver recommends.
-	{154, "the recommended recovery action changed", false, xidGuide},
+	{154, "carries the recommended recovery action", false, unlisted},
 	{155, "", true, eksFatal},
 	{156, "", true, eksFatal},
 	{158, "", true, eksFatal},

@@ -36,7 +36,7 @@ func TestAnXIDIsWrittenWithItsMeaningAndInstance(t *testing.T) {
 		"XID 158: fatal": xidEvent(158, nil),
 		"XID 199":        xidEvent(199, nil),
 		"XID 13 in GPU instance 3: graphics engine exception": xidEvent(13, &instance),
-		"XID 154: the recommended recovery action changed":    xidEvent(154, nil),
+		"XID 154: carries the recommended recovery action":    xidEvent(154, nil),
 	} {
 		if got := event.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)

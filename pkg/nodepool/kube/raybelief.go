@@ -27,7 +27,7 @@ func reportRayBelief(group fields, g *nodepool.WorkerGroup) {
 	}
 	group.report.add(raydemand.Info, RayAutoscalerDiffers, group.at(g.GPUs.Field), fmt.Sprintf("announced %s, Ray's autoscaler plans with %s", announced, believed),
 		"Ray's own autoscaler reads the spec by other rules than the operator, so there it would start this group for the wrong demand or for none; Heliostat plans with what is announced",
-		fmt.Sprintf("declare it, %s: %q, and both agree", rayField(group), announced.String()))
+		fmt.Sprintf("declare in %s how many GPUs a worker gets, and both agree: %s, as announced, or the number of %s where that is told", rayField(group), announced, nodepool.NumGPUsMismatch))
 }
 
 // rayBelief is the number of GPUs that Ray's own autoscaler plans a group with (Ray 2.60.0,
