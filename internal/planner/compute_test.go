@@ -263,7 +263,7 @@ func TestEveryGroupSaysWhy(t *testing.T) {
 	want := map[string][]Reason{
 		"full": {{CodeAtMax, "group full is at its maximum of 1 (has 1)"}, {CodeOnTheWay, "1 pod asked for earlier has not joined Ray yet, the oldest for 45 s"}},
 		"idle": {{CodeTooSmall, "{GPU 1}: too small: needs 1 GPU, has 0"},
-			{CodeStop, "stopping 1 pod: idle-0 because idle for 90 s, longer than 60 s"}, {CodeIdle, "1 of 2 idle, longest 34 s of 60 s"}},
+			{CodeStop, "stopping 1 pod: idle-0 because idle for 90 s, longer than 60 s"}, {CodeIdle, "1 of 1 idle, longest 34 s of 60 s"}},
 		"shut": {{CodeClosed, "closed: cooling down for 40 s"}},
 		"up":   {{CodeLaunch, "launching 2 pods for the minimum of 1, 2 × {CPU 8, memory 1 GiB}"}},
 	}

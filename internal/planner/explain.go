@@ -91,6 +91,7 @@ func (p *planning) explainRequests(same func(raydemand.Request) bool, given []in
 		if first == nil {
 			first = it
 		}
+		all.Kind, all.Resources, all.Selectors = KindRequest, it.request.Bundle, slices.Concat(all.Selectors, it.request.Selectors)
 		all.Join(summaryOf(KindRequest, it, fates[it], out.unserved[i], unmet.requests[i].Code))
 		if e.Message == "" {
 			e.Message = unmet.requests[i].Message
@@ -156,7 +157,11 @@ func (d *DemandSummary) tally(waitingFor string) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, many))
 		}
 	}
-	add(d.Served, "is served by what runs now", "are served by what runs now")
+	if d.asksForNothing() {
+		add(d.Served, "asks for nothing, so any node will do", "ask for nothing, so any node will do")
+	} else {
+		add(d.Served, "is served by what runs now", "are served by what runs now")
+	}
 	add(d.Waiting, "waits for pods on their way"+waitingFor, "wait for pods on their way"+waitingFor)
 	add(d.Launching, "gets a place on pods launched now", "get places on pods launched now")
 	add(d.Impossible, "is impossible", "are impossible")
@@ -164,6 +169,11 @@ func (d *DemandSummary) tally(waitingFor string) string {
 	add(d.Closed, "has only closed groups", "have only closed groups")
 	add(d.CoolingDown, "has to wait until a group has cooled down", "have to wait until a group has cooled down")
 	return strings.Join(parts, ", ")
+}
+
+// asksForNothing reports whether a request has its place on any node, and is served therefore even where none runs yet.
+func (d *DemandSummary) asksForNothing() bool {
+	return d.Kind != KindGang && d.Resources.IsZero() && !slices.ContainsFunc(d.Selectors, func(s raydemand.Selector) bool { return len(s) > 0 })
 }
 
 func (p *planning) tally(d *DemandSummary) string {

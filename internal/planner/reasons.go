@@ -255,7 +255,7 @@ func (p *planning) idleReason(i int, out *outcome) (Reason, bool) {
 	if at < 0 {
 		return Reason{}, false
 	}
-	return Reason{CodeIdle, fmt.Sprintf("%d of %d idle, longest %s%s", count, g.live, seconds(longest), p.staysIdle(at, out))}, true
+	return Reason{CodeIdle, fmt.Sprintf("%d of %d idle, longest %s%s", count, g.live-g.stopping, seconds(longest), p.staysIdle(at, out))}, true
 }
 
 // staysIdle says why an idle worker is not stopped.

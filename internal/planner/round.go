@@ -1,6 +1,9 @@
 package planner
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // outcome is what one round of placing all demand comes to.
 type outcome struct {
@@ -58,7 +61,7 @@ func (p *planning) roundIn(given []int64, in order) outcome {
 }
 
 // open starts a ledger on which the given pods are on their way. They stand where the next snapshot's pods will
-// stand, so that the next plan finds the same places.
+// stand, so that the next plan finds the same places, after equal ones that were asked for earlier.
 func (p *planning) open(lots []lot, given []int64) *ledger {
 	l := &ledger{lots: slices.Clone(lots), launched: make([]int64, len(p.groups)), spare: p.spare(given)}
 	for i := range p.groups {
@@ -66,7 +69,7 @@ func (p *planning) open(lots []lot, given []int64) *ledger {
 		l.room = append(l.room, g.room(given[i]))
 		if given[i] > 0 {
 			planned := p.freshLot(g, given[i], true)
-			at, _ := slices.BinarySearchFunc(l.lots, planned, func(a, b lot) int { return p.soonestFirst(&a, &b) })
+			at, _ := slices.BinarySearchFunc(l.lots, planned, func(a, b lot) int { return cmp.Or(p.soonestFirst(&a, &b), -1) })
 			l.lots = slices.Insert(l.lots, at, planned)
 		}
 	}

@@ -98,3 +98,32 @@ func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 		}
 	})
 }
+
+// TestALostHostIsWaitedForAndNotLaunched has three hosts of a replica up, the fourth on its way, and launches a replica for the rest.
+func TestALostHostIsWaitedForAndNotLaunched(t *testing.T) {
+	plan := Compute(read(t, `{"groups": [{"name": "m", "resources": {"TPU": 4}, "numOfHosts": 4, "minReplicas": 1, "maxReplicas": 2}],
+		"nodes": [{"pod": "r0-0", "group": "m", "state": "RUNNING", "total": {"TPU": 4}, "available": {"TPU": 4}, "replica": "r0"},
+			{"pod": "r0-1", "group": "m", "state": "RUNNING", "total": {"TPU": 4}, "available": {"TPU": 4}, "replica": "r0"},
+			{"pod": "r0-2", "group": "m", "state": "RUNNING", "total": {"TPU": 4}, "available": {"TPU": 4}, "replica": "r0"}],
+		"pendingRequests": [{"resources": {"TPU": 4}, "count": 5}]}`), Policy{})
+	if d := plan.Summary[0]; d.Served != 3 || d.Waiting != 1 || d.Launching != 1 {
+		t.Errorf("%d are served, %d wait and for %d there are launches, want 3, 1 and 1", d.Served, d.Waiting, d.Launching)
+	}
+}
+
+func TestIdlePodsAreCountedAmongThoseThatStay(t *testing.T) {
+	plan := Compute(read(t, `{"groups": [{"name": "g", "resources": {"CPU": 4}, "maxReplicas": 2}],
+		"nodes": [{"pod": "a", "group": "g", "state": "RUNNING", "total": {"CPU": 4}, "available": {"CPU": 0}},
+			{"pod": "b", "group": "g", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 5}, {"pod": "c", "group": "g", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 6}]}`), Policy{})
+	reasons := plan.Groups[0].Reasons
+	if diff := cmp.Diff(Reason{CodeIdle, "1 of 2 idle, longest 5 s; no idle timeout is set"}, reasons[len(reasons)-1]); diff != "" {
+		t.Errorf("of three pods one is stopped (-want +got): %s", diff)
+	}
+}
+
+func TestWhatAsksForNothingIsNotSaidToBeServedByWhatRuns(t *testing.T) {
+	d := Compute(read(t, `{"groups": [{"name": "g", "resources": {"CPU": 4}}], "pendingRequests": [{"resources": {}, "count": 3}]}`), Policy{}).Summary[0]
+	if got, want := d.Tally(), "3 ask for nothing, so any node will do"; d.Served != 3 || got != want {
+		t.Errorf("%d are served: %q, want 3: %q", d.Served, got, want)
+	}
+}

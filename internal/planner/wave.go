@@ -237,13 +237,22 @@ func (p *planning) inFlightLimit(i int, given []int64) (Reason, bool) {
 		if g.inFlight == p.mostInFlight(g) {
 			code, setting = CodeConservative, conservativeMode
 		}
-		return Reason{code, fmt.Sprintf("%s lets group %s have %d on the way at once (has %d)", setting, g.Name, p.mostInFlight(g), own)}, true
+		return Reason{code, fmt.Sprintf("%s lets group %s have %d on the way at once%s", setting, g.Name, p.mostInFlight(g),
+			onTheWayNow("has", own, given[i], p.mostInFlight(g)))}, true
 	case all+g.hosts > orUnbounded(most):
-		return Reason{CodeInFlight, fmt.Sprintf("maxInFlight lets all groups together have %d on the way at once (have %d)", most, all)}, true
+		return Reason{CodeInFlight, fmt.Sprintf("maxInFlight lets all groups together have %d on the way at once%s", most, onTheWayNow("have", all, sum(given), int64(most)))}, true
 	case p.held[i] > 0:
 		return Reason{CodeInFlight, fmt.Sprintf("group %s has %d on the way; what comes first waits until more fit under %s", g.Name, own, p.capNames(g))}, true
 	}
 	return Reason{}, false
+}
+
+// onTheWayNow says how many are, and why a plan launches more than a cap allows.
+func onTheWayNow(have string, now, given, most int64) string {
+	if now > most && given > 0 {
+		return fmt.Sprintf("; %s launched now, since a gang or a replica that is larger goes whole, alone", podCount(given))
+	}
+	return fmt.Sprintf(" (%s %d)", have, now)
 }
 
 // capNames names the caps that a group is under.

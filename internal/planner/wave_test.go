@@ -238,3 +238,12 @@ func TestACapIsNamedWithItsNumber(t *testing.T) {
 		}
 	}
 }
+
+func TestAGangThatGoesBeyondACapIsNamedAsTheReason(t *testing.T) {
+	plan := Compute(read(t, `{"groups": [{"name": "g", "resources": {"GPU": 1}, "maxReplicas": 50}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 1}],
+		"pendingGangRequests": [`+eachOf("STRICT_SPREAD", `{"GPU": 1}, {"GPU": 1}, {"GPU": 1}`, 1)+`]}`), Policy{MaxInFlight: 2})
+	want := Reason{Capped, "maxInFlight lets all groups together have 2 on the way at once; 3 pods launched now, since a gang or a replica that is larger goes whole, alone"}
+	if len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Reason != want {
+		t.Errorf("unmet are %+v, want one: %+v", plan.InfeasibleRequests, want)
+	}
+}
