@@ -44,6 +44,8 @@ const CodePoolCeiling = "pool_ceiling"
 const (
 	// FindingOverstated: a node tells of more free than it has in total.
 	FindingOverstated = "available-over-total"
+	// FindingUnreported: a node that has joined says nothing of what it has; it counts as what its group brings.
+	FindingUnreported = "resources-unreported"
 	// FindingGroupRemoved: a pod of a group that the RayCluster does not list any more.
 	FindingGroupRemoved = "group-removed"
 	// FindingMinAboveMax: a group's minReplicas is above its maxReplicas. The reader of RayClusters tells of it by the same

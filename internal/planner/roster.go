@@ -212,7 +212,8 @@ func (r *roster) newNode(n *Node, g int) node {
 	if len(total) == 0 {
 		total = n.Resources
 	}
-	if n.State == Pending && g != headGroup {
+	unknown := g != headGroup && n.State != Pending && n.Total == nil && n.Resources == nil && n.Available == nil
+	if g != headGroup && (n.State == Pending || unknown) {
 		if len(total) == 0 {
 			total = r.groups[g].Resources
 		}
@@ -222,6 +223,9 @@ func (r *roster) newNode(n *Node, g int) node {
 	}
 	made := node{Node: n, group: g, shape: r.shapeOf(g, total, labels)}
 	made.free = r.free(n, made.shape.total)
+	if unknown {
+		made.free = r.unreported(n, made.shape.total)
+	}
 	return made
 }
 
@@ -258,12 +262,25 @@ func (r *roster) free(n *Node, total vector) vector {
 	return v
 }
 
+// unreported is what is free on a node that says nothing of what it has: all where it is idle, nothing where it has work.
+func (r *roster) unreported(n *Node, total vector) vector {
+	r.findings = append(r.findings, raydemand.Finding{
+		Code: FindingUnreported, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "total",
+		Why: "the node says nothing of what it has, so it counts as what its group brings: all of it free where it is idle, none where it has work",
+		Fix: "give it total and available as Ray reports them",
+	})
+	if n.State == Running {
+		return make(vector, len(total))
+	}
+	return total
+}
+
 func (r *roster) overstated(n *Node, name string, available, total raydemand.Amount) {
 	free, all := pair(name, available, total)
 	r.findings = append(r.findings, raydemand.Finding{
 		Code: FindingOverstated, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "available." + name,
-		Seen: free, Why: fmt.Sprintf("the node has %s in total; more cannot be free, so %s is counted", all, all),
-		Fix: "none needed here; Ray's own autoscaler stops planning in this state",
+		Seen: free, Why: fmt.Sprintf("the node has %s in total and more cannot be free, so %s counts as free; Ray's own autoscaler stops planning in this state", all, all),
+		Fix: "nothing has to be done here",
 	})
 }
 
