@@ -160,8 +160,8 @@ func TestNodepoolsNamesTheFileAndTheNodeThatCannotBeRead(t *testing.T) {
 			`autoscaler: --resource "gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, vgpu`},
 		"no object": {"- 1\n", []string{"-f", "-"}, "autoscaler: reading nodes from -: reading document 1: want a Kubernetes object: "},
 		"no kind":   {"kind: Node\n---\n{}\n", []string{"-f", "-"}, "autoscaler: reading nodes from -: reading document 2: kind is missing: want a Kubernetes object"},
-		"quantity": {"kind: NodeList\nitems:\n- kind: Node\n- {kind: Node, metadata: {name: n7}, status: {allocatable: {nvidia.com/gpu: eight}}}\n", []string{"-f", "-"},
-			"autoscaler: reading nodes from -: reading document 1: items[1]: node n7: quantities must match the regular expression"},
+		"taints": {"kind: NodeList\nitems:\n- kind: Node\n- {kind: Node, metadata: {name: n7}, spec: {taints: 3}}\n", []string{"-f", "-"},
+			"autoscaler: reading nodes from -: reading document 1: items[1]: node n7: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, c.stdin, append([]string{"autoscaler", "nodepools"}, c.argv...)...)

@@ -23,6 +23,7 @@ func clusterOf(doc planner.Document) (nodepool.Cluster, error) {
 	if err != nil {
 		return cluster, err
 	}
+	cluster.Findings = append(cluster.Findings, placed.unreadable...)
 	for i := range cluster.Groups {
 		placed.tell(&cluster, &cluster.Groups[i])
 	}
@@ -37,6 +38,8 @@ type places struct {
 	// known: the file has nodes. fixed are the pools whose MIG profile was chosen when they were made.
 	known bool
 	fixed map[string]bool
+	// unreadable are amounts of nodes that count as not announced.
+	unreadable []raydemand.Finding
 }
 
 func placesOf(doc planner.Document) (places, error) {
@@ -47,10 +50,11 @@ func placesOf(doc planner.Document) (places, error) {
 		return p, err
 	}
 	for i, item := range items {
-		object, node, err := kube.ReadNode(item)
+		object, node, err := kube.ReadNodeBy(p.reader, item)
 		if err != nil {
 			return p, fmt.Errorf("kubeNodes[%d]: %w: want a Node as the API prints it", i, err)
 		}
+		p.unreadable = append(p.unreadable, unreadableAmounts(object)...)
 		read := p.reader.Read(object)
 		node.GPUs, node.Pool = &read, p.reader.PoolOf(object)
 		objects, p.nodes = append(objects, object), append(p.nodes, node)
@@ -68,6 +72,14 @@ func placesOf(doc planner.Document) (places, error) {
 		}
 	}
 	return p, nil
+}
+
+func unreadableAmounts(node nodepool.NodeObject) (list []raydemand.Finding) {
+	for _, text := range node.Unreadable {
+		list = append(list, raydemand.Finding{Code: string(nodepool.AmountUnreadable), Severity: raydemand.Error, Object: "Node " + node.Name, Field: "status",
+			Seen: text, Why: "pods that ask for it cannot be placed by it, and it is planned as not announced", Fix: "correct the amount"})
+	}
+	return list
 }
 
 // itemsOf are the objects of a list of Nodes: an array, an object with items as kubectl prints it, or one Node.

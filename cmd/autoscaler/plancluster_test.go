@@ -12,7 +12,7 @@ func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
 		cluster + `, "kubeNodes": 7`:                                                                  `standard input: kubeNodes: `,
 		cluster + `, "kubeNodes": [{"kind": "Pod"}]`:                                                  `standard input: kubeNodes[0]: kind is Pod: want Node objects`,
 		cluster + `, "kubeNodes": [null]`:                                                             `standard input: kubeNodes[0]: kind is <nil>: want Node objects`,
-		cluster + `, "kubeNodes": [{"status": {"allocatable": {"nvidia.com/gpu": "1GB"}}}]`:           `standard input: kubeNodes[0]: reading node: `,
+		cluster + `, "kubeNodes": [{"status": {"allocatable": "nvidia.com/gpu"}}]`:                    `standard input: kubeNodes[0]: reading node: `,
 		cluster + `, "pools": [{"name": "a", "maxNodes": -1}]`:                                        `standard input: pools[0] "a": maxNodes -1: want 0 or more`,
 		cluster + `, "pools": [{"name": "a", "shape": {"allocatable": {"cpu": "4 cores"}}}]`:          `standard input: pools[0] "a": shape: allocatable: `,
 		cluster + `, "pools": {}`:                                                                     `standard input: pools: {}: want a list`,
@@ -35,5 +35,15 @@ func TestNodesAreReadAsKubectlPrintsThem(t *testing.T) {
 		if err != nil || len(items) != 1 {
 			t.Errorf("%s: %v, %v", text, items, err)
 		}
+	}
+}
+
+// One bad amount would otherwise refuse everything, and name neither field nor value.
+func TestAnAmountOfANodeThatIsNoneIsToldByPlanAndTheRestIsPlanned(t *testing.T) {
+	const text = `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {"workerGroupSpecs": []}},
+		"kubeNodes": [{"metadata": {"name": "bad"}, "status": {"allocatable": {"nvidia.com/gpu": "eight"}}}]}`
+	code, out, errOut := command(t, text, "autoscaler", "plan", "--snapshot", "-")
+	if want := `status.allocatable[nvidia.com/gpu] is \"eight\": want a Kubernetes quantity`; code != exitOK || !strings.Contains(out, want) {
+		t.Errorf("exit %d: %s\n%s\nwant %s", code, errOut, out, want)
 	}
 }

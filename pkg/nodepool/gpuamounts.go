@@ -15,17 +15,31 @@ const (
 	mostAmount  = 1 << 50
 )
 
+// most is the most units of a resource that a node can announce; false where the name is none of a GPU.
+func (g GPUReader) most(name string) (units int64, isGPU bool) {
+	switch resource, err := g.Names.Resource(name); {
+	case err == nil && resource.Role == gpuinfo.Devices:
+		return mostDevices, true
+	case err == nil || isUnknownGPU(err):
+		return mostAmount, true
+	}
+	return 0, false
+}
+
+// CanAnnounce reports whether the node shows a readable amount of an extended resource as allocatable, and one that a node can have.
+func (g GPUReader) CanAnnounce(node NodeObject, name string) bool {
+	n, shown := node.Allocatable[name]
+	most, isGPU := g.most(name)
+	return shown && n >= 0 && (!isGPU || n <= most)
+}
+
 // plausible leaves out the amounts of GPU resources that no node can have, and tells them: they would be taken for cards, and added up.
 func (r *gpuReading) plausible(field string, shown map[string]int64) map[string]int64 {
 	var kept map[string]int64
 	for _, name := range slices.Sorted(maps.Keys(shown)) {
 		n := shown[name]
-		most := int64(mostAmount)
-		resource, err := r.names.Resource(name)
-		if err == nil && resource.Role == gpuinfo.Devices {
-			most = mostDevices
-		}
-		if n >= 0 && n <= most || err != nil && !isUnknownGPU(err) {
+		most, isGPU := GPUReader{Names: r.names}.most(name)
+		if !isGPU || n >= 0 && n <= most {
 			continue
 		}
 		r.problem(AmountUnreadable, fmt.Sprintf("status.%s[%s] is %d: want 0 to %d; it counts as not announced", field, name, n, most))

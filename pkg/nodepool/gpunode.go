@@ -19,6 +19,8 @@ type NodeObject struct {
 	Unschedulable       bool
 	// Capacity and Allocatable have the extended resources, those with zero too; nil where the object does not show them.
 	Capacity, Allocatable map[string]int64
+	// Unreadable says of each amount in the object that is none, and is therefore in neither, what it is and what would be right.
+	Unreadable []string
 	// Conditions are statuses (True, False, Unknown) by type.
 	Conditions map[string]string
 	// Pods are those on the node that have not ended; nil where pods are not known, which is not the same as none.
@@ -71,6 +73,9 @@ func (g GPUReader) Read(node NodeObject) NodeGPUs {
 	}}
 	if pool, _, ok := g.poolOf(node); ok {
 		r.gpus.Pool = &pool
+	}
+	for _, text := range node.Unreadable {
+		r.problem(AmountUnreadable, text)
 	}
 	r.node.Allocatable, r.node.Capacity = r.plausible("allocatable", node.Allocatable), r.plausible("capacity", node.Capacity)
 	r.readUnits()

@@ -23,7 +23,11 @@ func nodeBy(reader nodepool.GPUReader, node *corev1.Node) nodepool.Node {
 	for key, value := range node.Labels {
 		n.Labels[shared(key)] = shared(value)
 	}
+	object := nodeObjectOf(node)
 	for name, quantity := range node.Status.Allocatable {
+		if extended(string(name)) && !reader.CanAnnounce(object, string(name)) {
+			continue
+		}
 		if amount := amountOf(quantity); amount > 0 {
 			n.Allocatable[shared(string(name))] = amount
 		}
@@ -34,7 +38,6 @@ func nodeBy(reader nodepool.GPUReader, node *corev1.Node) nodepool.Node {
 			n.Ready = c.Status == corev1.ConditionTrue
 		}
 	}
-	object := nodeObjectOf(node)
 	n.Pool, n.GPUs = shared(reader.PoolOf(object)), gpusOf(reader, object)
 	if node.Labels[karpenterPool] != "" {
 		n.Capacity = make(nodepool.Quantities, len(node.Status.Capacity))

@@ -3,7 +3,6 @@ package kube
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,37 +14,50 @@ import (
 func nodeObjectOf(node *corev1.Node) nodepool.NodeObject {
 	o := nodepool.NodeObject{
 		Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, Taints: taintsOf(node),
-		Unschedulable: node.Spec.Unschedulable, Capacity: extendedResources(node.Status.Capacity), Allocatable: extendedResources(node.Status.Allocatable),
-		Conditions: make(map[string]string, len(node.Status.Conditions)),
+		Unschedulable: node.Spec.Unschedulable, Conditions: make(map[string]string, len(node.Status.Conditions)),
 	}
+	var ofCapacity []string
+	o.Capacity, ofCapacity = extendedResources("capacity", node.Status.Capacity)
+	o.Allocatable, o.Unreadable = extendedResources("allocatable", node.Status.Allocatable)
+	o.Unreadable = append(o.Unreadable, ofCapacity...)
 	for _, c := range node.Status.Conditions {
 		o.Conditions[string(c.Type)] = string(c.Status)
 	}
 	return o
 }
 
-// extendedResources leaves the resources of a domain, which come in whole units; nil stays nil.
-func extendedResources(list corev1.ResourceList) map[string]int64 {
-	if list == nil {
-		return nil
-	}
-	found := map[string]int64{}
-	for name, quantity := range list {
-		if strings.Contains(string(name), "/") {
-			found[string(name)] = quantity.Value()
-		}
-	}
-	return found
+// ReadNode reads a Node object as the API prints it, in both views: what it tells of its GPUs, and what decides over landing. An amount that cannot be
+// read is left out and told as a problem; of anything else the error names the field.
+func ReadNode(object map[string]any) (nodepool.NodeObject, nodepool.Node, error) {
+	return ReadNodeBy(nodepool.GPUReader{}, object)
 }
 
-// ReadNode reads a Node object as the API prints it, in both views: what it tells of its GPUs, and what decides over landing. The error names
-// the field that cannot be read.
-func ReadNode(object map[string]any) (nodepool.NodeObject, nodepool.Node, error) {
-	var node corev1.Node
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &node); err != nil {
+// ReadNodeBy is ReadNode where names of resources, or a label for pools, are configured.
+func ReadNodeBy(reader nodepool.GPUReader, object map[string]any) (nodepool.NodeObject, nodepool.Node, error) {
+	node, unreadable, err := nodeIn(object)
+	if err != nil {
 		return nodepool.NodeObject{}, nodepool.Node{}, fmt.Errorf("reading node: %w", err)
 	}
-	return nodeObjectOf(&node), nodeOf(&node), nil
+	told := nodeObjectOf(node)
+	told.Unreadable = append(told.Unreadable, unreadable...)
+	view := nodeBy(reader, node)
+	if len(unreadable) > 0 {
+		view.GPUs = gpusOf(reader, told)
+	}
+	return told, view, nil
+}
+
+func nodeIn(object map[string]any) (node *corev1.Node, unreadable []string, err error) {
+	node = &corev1.Node{}
+	if err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, node); err == nil {
+		return node, nil, nil
+	}
+	readable, unreadable := withoutUnreadable(object)
+	if len(unreadable) == 0 {
+		return nil, nil, err
+	}
+	node = &corev1.Node{}
+	return node, unreadable, runtime.DefaultUnstructuredConverter.FromUnstructured(readable, node)
 }
 
 // nameIn is the name of an object that does not decode otherwise.

@@ -85,7 +85,7 @@ func (s *NodeSet) add(document json.RawMessage) error {
 	group, _, _ := strings.Cut(head.APIVersion, "/")
 	switch {
 	case head.Kind == "Node":
-		return decodeInto(document, "node", func(node *corev1.Node) error { s.nodes = append(s.nodes, nodeObjectOf(node)); return nil })
+		return s.addNode(document)
 	case head.Kind == "Pod":
 		return decodeInto(document, "pod", s.addPod)
 	case head.Kind == "ConfigMap":
@@ -120,6 +120,19 @@ func decodeInto[T any](document json.RawMessage, kind string, add func(*T) error
 		return fmt.Errorf("%s %s: %w", kind, nameIn(document), err)
 	}
 	return add(object)
+}
+
+func (s *NodeSet) addNode(document json.RawMessage) error {
+	var fields map[string]any
+	err := json.Unmarshal(document, &fields)
+	if err == nil {
+		var node nodepool.NodeObject
+		if node, _, err = ReadNode(fields); err == nil {
+			s.nodes = append(s.nodes, node)
+			return nil
+		}
+	}
+	return fmt.Errorf("node %s: %w", nameIn(document), err)
 }
 
 // addPod keeps what a pod holds. Pods that have ended hold nothing.

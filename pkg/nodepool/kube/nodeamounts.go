@@ -1,0 +1,78 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// amountFields are where a node tells amounts of resources.
+var amountFields = []string{"capacity", "allocatable"}
+
+// withoutUnreadable leaves out the amounts of a node that are no quantities, one of which would have the whole node refused, and says which. The
+// object is not changed.
+func withoutUnreadable(object map[string]any) (readable map[string]any, unreadable []string) {
+	status, isObject := object["status"].(map[string]any)
+	if !isObject {
+		return object, nil
+	}
+	kept := maps.Clone(status)
+	for _, field := range amountFields {
+		amounts, isObject := status[field].(map[string]any)
+		if !isObject {
+			continue
+		}
+		amounts = maps.Clone(amounts)
+		for _, name := range slices.Sorted(maps.Keys(amounts)) {
+			if value := amounts[name]; !isQuantity(value) {
+				unreadable = append(unreadable, amountText(field, name, fmt.Sprintf("%#v", value), "a Kubernetes quantity"))
+				delete(amounts, name)
+			}
+		}
+		kept[field] = amounts
+	}
+	readable = maps.Clone(object)
+	readable["status"] = kept
+	return readable, unreadable
+}
+
+// isQuantity: null is none, and is read as 0.
+func isQuantity(value any) bool {
+	if value == nil {
+		return true
+	}
+	switch value.(type) {
+	case string, int64, float64:
+		_, err := resource.ParseQuantity(fmt.Sprint(value))
+		return err == nil
+	}
+	return false
+}
+
+func amountText(field, name, seen, want string) string {
+	return short(fmt.Sprintf("status.%s[%s] is %s", field, name, seen)) + ": want " + want + "; it counts as not announced"
+}
+
+// extendedResources leaves the resources of a domain, which come in whole units; nil stays nil. What does not come in units of 64 bits is told instead.
+func extendedResources(field string, list corev1.ResourceList) (found map[string]int64, unreadable []string) {
+	if list == nil {
+		return nil, nil
+	}
+	found = map[string]int64{}
+	for name, quantity := range list {
+		if !extended(string(name)) {
+			continue
+		}
+		n := quantity.Value()
+		if quantity.Cmp(*resource.NewQuantity(n, resource.DecimalSI)) != 0 {
+			unreadable = append(unreadable, amountText(field, string(name), quantity.String(), "a whole number of units"))
+			continue
+		}
+		found[string(name)] = n
+	}
+	slices.Sort(unreadable)
+	return found, unreadable
+}
