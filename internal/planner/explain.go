@@ -228,7 +228,17 @@ func (p *planning) groupVerdict(i int, it *item, given []int64, out *outcome) Re
 	if p.waitsStill(it, out) {
 		return Reason{CodeNotInFull, "it " + notInFull}
 	}
+	if reason, short := p.tightest(i, given); p.fellBack(it, out) && short < bundlesOf([]*item{it}) {
+		reason.Message = "the gang goes by a later choice: " + reason.Message
+		return reason
+	}
 	return Reason{CodeNotNeeded, "its pods would do, and none is needed for it"}
+}
+
+// fellBack reports whether the gang that an item is of was placed by a later choice.
+func (p *planning) fellBack(it *item, out *outcome) bool {
+	owner, ok := p.owner(it)
+	return ok && slices.ContainsFunc(out.runs, func(r run) bool { return r.option > owner.option && slices.Contains(r.gangs, owner.gang) })
 }
 
 // waitsStill reports whether some of an item, or of the gang or the call that it is part of, is not served.

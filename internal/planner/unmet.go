@@ -33,7 +33,7 @@ func (p *planning) unmetReason(items []*item, given []int64, topology string) Re
 	reasons := listed(p.considered(items, given, topology))
 	switch {
 	case !able:
-		return Reason{Capped, "only nodes that are there already could serve it, and what they have is taken"}
+		return Reason{Capped, "only nodes that are there already could serve it, and they have no room for all of it"}
 	case cooling:
 		return Reason{CoolingDown, reasons}
 	case closed:
