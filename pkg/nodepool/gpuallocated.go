@@ -51,7 +51,7 @@ func (r *gpuReading) hamiCards() []Card {
 	if err != nil || r.gpus.Kind != gpuinfo.VGPU {
 		return nil
 	}
-	return r.vgpuCards("hami", devices, r.vgpuHoldings(gpuinfo.NvidiaGPU, gpuinfo.HAMiMemory, gpuinfo.HAMiCores, hamiAllocated, hamiToAllocate))
+	return r.vgpuCards("hami", devices, r.vgpuHoldings(devices, gpuinfo.NvidiaGPU, gpuinfo.HAMiMemory, gpuinfo.HAMiCores, hamiAllocated, hamiToAllocate))
 }
 
 // volcanoCards are the cards of Volcano's register: UUID,count,memory,type,health,mode for each, ending in a colon
@@ -73,7 +73,7 @@ func (r *gpuReading) volcanoCards() []Card {
 		}
 		devices = append(devices, device)
 	}
-	return r.vgpuCards("volcano", devices, r.vgpuHoldings(gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, gpuinfo.VolcanoCores, volcanoIDs))
+	return r.vgpuCards("volcano", devices, r.vgpuHoldings(devices, gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, gpuinfo.VolcanoCores, volcanoIDs))
 }
 
 func volcanoDevice(entry string, index int) (device hamiDevice, err error) {
@@ -90,7 +90,7 @@ func volcanoDevice(entry string, index int) (device hamiDevice, err error) {
 	if device.Health, err = strconv.ParseBool(fields[4]); err != nil {
 		return device, fmt.Errorf("field 5: %w", err)
 	}
-	return device, nil
+	return device, device.check()
 }
 
 // vgpuCards subtracts what is held. On cards that are cut into MIG instances what is left is no amount of memory.
@@ -121,16 +121,24 @@ func (r *gpuReading) vgpuCards(source string, devices []hamiDevice, held *holdin
 
 // vgpuHoldings adds up what the node's pods were given, as UUID,type,MiB,cores for each card, a colon behind each and a semicolon between
 // containers. Without a record a pod holds what it asks for, and all of a card where it asks for no memory. It is nil while pods are not known.
-func (r *gpuReading) vgpuHoldings(count, memory, cores string, annotations ...string) *holdings[string] {
+func (r *gpuReading) vgpuHoldings(devices []hamiDevice, count, memory, cores string, annotations ...string) *holdings[string] {
 	if r.node.Pods == nil {
 		return nil
+	}
+	known := map[string]bool{}
+	for i := range devices {
+		known[devices[i].UUID] = true
 	}
 	held := &holdings[string]{}
 	for _, pod := range r.node.Pods {
 		if pod.Requests[count] == 0 && pod.Requests[memory] == 0 {
 			continue
 		}
-		if !addVGPU(held, pod, annotations) {
+		record, told := vgpuRecord(pod, annotations, known)
+		for card, g := range record {
+			held.add(card, g)
+		}
+		if !told {
 			const allOfACard = 1 << 40
 			asked := grant{shares: 1, memory: pod.Requests[memory], cores: pod.Requests[cores]}
 			if asked.memory == 0 {
@@ -142,29 +150,41 @@ func (r *gpuReading) vgpuHoldings(count, memory, cores string, annotations ...st
 	return held
 }
 
-func addVGPU(held *holdings[string], pod PodObject, annotations []string) (recorded bool) {
+// vgpuRecord is what a pod was given of each card. Whoever makes a pod can write its annotations, so a record that cannot be true is none: an amount below
+// 0 would make room for others, and a card that the node does not have would hold the pod nowhere.
+func vgpuRecord(pod PodObject, annotations []string, known map[string]bool) (record map[string]grant, told bool) {
 	for _, key := range annotations {
+		record = map[string]grant{}
 		for entry := range strings.FieldsFuncSeq(pod.Annotations[key], func(c rune) bool { return c == ':' || c == ';' }) {
-			fields := strings.Split(entry, ",")
-			if len(fields) < 4 {
-				continue
+			card, g, ok := vgpuGrant(entry)
+			if !ok || !known[card] {
+				return nil, false
 			}
-			memory, err := strconv.ParseInt(fields[2], 10, 64)
-			if err != nil {
-				continue
-			}
-			cores, err := strconv.ParseInt(fields[3], 10, 64)
-			if err != nil {
-				continue
-			}
-			held.add(fields[0], grant{shares: 1, memory: memory, cores: cores})
-			recorded = true
+			record[card] = record[card].plus(g)
 		}
-		if recorded {
-			return true
+		if len(record) > 0 {
+			return record, true
 		}
 	}
-	return false
+	return nil, false
+}
+
+// vgpuGrant reads UUID,type,MiB,cores. Of a card that HAMi cuts into instances the UUID is followed by the instance in brackets.
+func vgpuGrant(entry string) (card string, g grant, ok bool) {
+	fields := strings.Split(entry, ",")
+	if len(fields) < 4 {
+		return "", grant{}, false
+	}
+	memory, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil {
+		return "", grant{}, false
+	}
+	cores, err := strconv.ParseInt(fields[3], 10, 64)
+	if err != nil || min(memory, cores) < 0 || max(memory, cores) > mostAmount {
+		return "", grant{}, false
+	}
+	card, _, _ = strings.Cut(fields[0], "[")
+	return card, grant{shares: 1, memory: memory, cores: cores}, true
 }
 
 // gpuMemoryCards are the cards of a node that hands out memory by ACK or gpushare. Cards of a node are alike.
@@ -198,9 +218,10 @@ func (r *gpuReading) gpuMemoryHoldings() *holdings[int] {
 		if asked.memory == 0 {
 			continue
 		}
-		memory, cores := ackCards(pod.Annotations[ackAllocation]), ackCards(pod.Annotations[ackCores])
-		if index, err := strconv.Atoi(pod.Annotations[gpushareCard]); err == nil && index >= 0 && memory == nil {
-			if n, err := strconv.ParseInt(pod.Annotations[gpushareAmount], 10, 64); err == nil && n > 0 {
+		count := int(*r.gpus.Cards)
+		memory, cores := ackCards(pod.Annotations[ackAllocation], count), ackCards(pod.Annotations[ackCores], count)
+		if index, err := strconv.Atoi(pod.Annotations[gpushareCard]); err == nil && index >= 0 && index < count && memory == nil {
+			if n, err := strconv.ParseInt(pod.Annotations[gpushareAmount], 10, 64); err == nil && n > 0 && n <= mostAmount {
 				asked.memory = n
 			}
 			memory = map[int]int64{index: asked.memory}
@@ -222,8 +243,9 @@ func (r *gpuReading) gpuMemoryHoldings() *holdings[int] {
 	return held
 }
 
-// ackCards reads {"container": {"card": amount}} and adds up over containers; nil where nothing is recorded.
-func ackCards(text string) map[int]int64 {
+// ackCards reads {"container": {"card": amount}} and adds up over containers; nil where nothing is recorded, or what cannot be true of a node with so
+// many cards (see vgpuRecord).
+func ackCards(text string, count int) map[int]int64 {
 	var byContainer map[string]map[string]int64
 	if text == "" || json.Unmarshal([]byte(text), &byContainer) != nil {
 		return nil
@@ -232,7 +254,7 @@ func ackCards(text string) map[int]int64 {
 	for _, cards := range byContainer {
 		for card, amount := range cards {
 			index, err := strconv.Atoi(card)
-			if err != nil {
+			if err != nil || index < 0 || index >= count || amount < 0 || amount > mostAmount {
 				return nil
 			}
 			sums[index] += amount

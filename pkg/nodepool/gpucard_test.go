@@ -69,6 +69,11 @@ func TestFreeMemoryOfSharedCardsIsKnownCardByCard(t *testing.T) {
 			mem(60), ack, "0 15/15360/?, 1 15/15360/?, 2 6/6144/?, 3 15/15360/?"},
 		{"a pod without a record may be on any card", []nodepool.PodObject{pod(mem(5))}, mem(60), ack, "0 10/10240/?, 1 10/10240/?, 2 10/10240/?, 3 10/10240/?"},
 		{"a card index of -1 is no record", []nodepool.PodObject{pod(mem(5), "ALIYUN_COM_GPU_MEM_IDX", "-1")}, mem(30), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 10/10240/?, 1 10/10240/?"},
+		{"an amount below 0 is no record", []nodepool.PodObject{pod(mem(5), "scheduler.framework.gpushare.allocation", `{"0":{"0":-700}}`)}, mem(30),
+			"ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 10/10240/?, 1 10/10240/?"},
+		{"nor is a card that is not there", []nodepool.PodObject{
+			pod(mem(5), "scheduler.framework.gpushare.allocation", `{"0":{"99":5}}`), pod(mem(3), "ALIYUN_COM_GPU_MEM_IDX", "2", "ALIYUN_COM_GPU_MEM_POD", "1"),
+		}, mem(30), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 7/7168/?, 1 7/7168/?"},
 		{"memory and cores", []nodepool.PodObject{pod(quantities("aliyun.com/gpu-mem", 4, "aliyun.com/gpu-core.percentage", 20),
 			"scheduler.framework.gpushare.allocation", `{"0":{"1":4}}`, "gpushare.alibabacloud.com/core-percentage", `{"0":{"1":20}}`)},
 			quantities("aliyun.com/gpu-mem", 30, "aliyun.com/gpu-core.percentage", 200), "ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=2", "0 15/15360/100, 1 11/11264/80"},
@@ -108,6 +113,12 @@ func TestFreeSharesOfVGPUsAreTheRegisterLessWhatPodsWereGiven(t *testing.T) {
 		{"a pod that is being bound has it under another key", hami, lines, gpu,
 			[]nodepool.PodObject{pod(quantities("nvidia.com/gpu", 1), "hami.io/vgpu-devices-to-allocate", "GPU-a,NVIDIA,24576,100:;")}, "0 9/0/0, 1 10/24576/100"},
 		{"a pod without a record may be on any card, with all of its memory", hami, lines, gpu, []nodepool.PodObject{pod(quantities("nvidia.com/gpu", 1))}, "0 9/0/100, 1 9/0/100"},
+		{"a record below 0 makes no room", hami, lines, gpu,
+			[]nodepool.PodObject{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 4000), given, "GPU-a,NVIDIA,-999999,-50:;")}, "0 9/20576/100, 1 9/20576/100"},
+		{"nor does one of a card that is not there", hami, lines, gpu,
+			[]nodepool.PodObject{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 4000), given, "GPU-z,NVIDIA,1,0:;")}, "0 9/20576/100, 1 9/20576/100"},
+		{"an instance lies on the card before its brackets", hami, lines, gpu,
+			[]nodepool.PodObject{pod(quantities("nvidia.com/gpu", 1), given, "GPU-b[0-1],NVIDIA,4864,0:;")}, "0 10/24576/100, 1 9/19712/100"},
 		{"while pods are not known nothing is free", hami, lines, gpu, nil, "0 ?/?/?, 1 ?/?/?"},
 		{"cards that are cut have instances, not memory", hami, strings.ReplaceAll(lines, "hami-core", "mig"), gpu, []nodepool.PodObject{}, "0 10/?/100, 1 10/?/100"},
 		{"Volcano", volcano, "GPU-a,10,24576,NVIDIA-A10,true,hami-core:GPU-b,10,24576,NVIDIA-A10,true,hami-core:", vgpu,
@@ -120,6 +131,10 @@ func TestFreeSharesOfVGPUsAreTheRegisterLessWhatPodsWereGiven(t *testing.T) {
 				t.Errorf("cards (-want +got):\n%s\n%v", diff, got.Problems)
 			}
 		})
+	}
+	below := nodepool.GPUReader{}.Read(nodepool.NodeObject{Annotations: map[string]string{hami: strings.Replace(lines, "24576", "-24576", 1)}, Allocatable: gpu})
+	if len(below.PerCard) != 0 || len(below.Problems) != 1 || !strings.Contains(below.Problems[0].Message, "memory -24576") {
+		t.Errorf("a register with memory below 0: %v, %v", below.PerCard, below.Problems)
 	}
 	broken := nodepool.GPUReader{}.Read(nodepool.NodeObject{Annotations: map[string]string{volcano: "GPU-a,ten,24576,A10,true,x:"}, Allocatable: vgpu})
 	if len(broken.PerCard) != 0 || len(broken.Problems) != 1 || !strings.Contains(broken.Problems[0].Message, "field 2") {

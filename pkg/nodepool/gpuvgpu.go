@@ -36,6 +36,11 @@ func hamiDevices(register string) ([]hamiDevice, error) {
 		if err := json.Unmarshal([]byte(register), &devices); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", hamiRegister, err)
 		}
+		for i := range devices {
+			if err := devices[i].check(); err != nil {
+				return nil, fmt.Errorf("reading %s: [%d]: %w", hamiRegister, i, err)
+			}
+		}
 		return devices, nil
 	}
 	var devices []hamiDevice
@@ -74,7 +79,19 @@ func hamiLine(fields []string, position int) (device hamiDevice, err error) {
 	if len(fields) > 8 {
 		device.Mode = fields[8]
 	}
-	return device, nil
+	return device, device.check()
+}
+
+func (d *hamiDevice) check() error {
+	for _, amount := range []struct {
+		what string
+		n    int64
+	}{{"shares", d.Count}, {"memory", d.Memory}, {"cores", d.Cores}, {"index", int64(d.Index)}} {
+		if amount.n < 0 || amount.n > mostAmount {
+			return fmt.Errorf("%s %d: want 0 or more", amount.what, amount.n)
+		}
+	}
+	return nil
 }
 
 // hamiModel is the model of the first card. Releases before 2.9 put NVIDIA- before a name that begins with NVIDIA.
