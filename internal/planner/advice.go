@@ -6,43 +6,74 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// advice says which cut of the cards would serve what waits of an item, where no group has slices that do, or the pools of those that have
-// are full: from what to what, on which pool, on how many cards. It is empty where no other cut helps, or it is not known what the cards are.
+// advice says what would serve what waits of an item, where no group has slices that do, or the pools of those that have are full: fewer GPUs
+// announced for the same devices, or another cut of cards that are there, from what to what, on which pool, on how many cards. It is empty where
+// neither helps, or it is not known what the cards are.
 func (p *planning) advice(it *item, given []int64, count int64) string {
-	if it.request.Slice == nil || it.slice.memory == 0 && it.slice.compute == 0 || !p.onlyACutHelps(it, given) {
+	if it.request.Slice == nil || it.slice.memory == 0 && it.slice.compute == 0 || !p.onlyACutHelps(it, given) || p.rounded(it) {
 		return ""
 	}
 	var told []string
 	seen := map[string]bool{}
 	for i := range p.groups {
 		g := &p.groups[i]
-		if g.Slice == nil || len(g.Pools) == 0 {
+		if text := g.overAnnounced(it); text != "" {
+			told = append(told, text)
 			continue
 		}
-		product, known := gpuinfo.ProductOf(g.Slice.Product)
-		if !known || !isolated(g.Slice) {
-			continue
-		}
-		to, found := it.slice.cut(product, g.Slice)
-		if !found {
-			continue
-		}
-		for _, pool := range g.Pools {
-			if text := pool.recut(g.Slice, product, to, it, count); text != "" && !seen[text] {
-				seen[text] = true
-				told = append(told, text)
+		for k := range g.Pools {
+			for _, cards := range g.Pools[k].Cards {
+				r := recut{pool: &g.Pools[k], cards: cards, slice: g.Slice, need: it.slice}
+				// Groups that ask for other instances of the same cards are told of them once.
+				if text := r.text(int64(math.Ceil(float64(count) * it.request.Bundle[raydemand.GPU].Float()))); text != "" && !seen[r.now(cards.Count)+r.pool.Name] {
+					seen[r.now(cards.Count)+r.pool.Name] = true
+					told = append(told, text)
+				}
 			}
 		}
 	}
 	return listed(told)
 }
 
-// isolated: cards that are whole or cut with MIG can be cut otherwise.
-func isolated(s *Slice) bool {
-	return s.Kind == gpuinfo.Whole || s.Kind == gpuinfo.MIG && s.Profile != ""
+// rounded reports whether a group falls short only by what was lost in writing a part of a card in decimals: no cut is needed then.
+func (p *planning) rounded(it *item) bool {
+	const written = 0.001
+	need := it.slice
+	need.compute = max(need.compute-written, 0)
+	for i := range p.groups {
+		if s := p.groups[i].Slice; s != nil && need.allows(s) && !it.slice.allows(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// overAnnounced tells where a group's pods announce more GPUs than they have devices, and one device would do.
+func (g *group) overAnnounced(it *item) string {
+	if g.Slice == nil || len(g.Pools) == 0 || g.Slice.Kind != gpuinfo.Whole && g.Slice.Kind != gpuinfo.MIG || it.slice.allows(g.Slice) {
+		return ""
+	}
+	devices, gpus := g.Pools[0].Units, g.Resources[raydemand.GPU]
+	if devices <= 0 || gpus <= raydemand.Whole(devices) {
+		return ""
+	}
+	times, device := gpus.Float()/float64(devices), *g.Slice
+	if g.Slice.MemoryMiB != nil {
+		memory := int64(float64(*g.Slice.MemoryMiB) * times)
+		device.MemoryMiB = &memory
+	}
+	if g.Slice.ComputeFraction != nil {
+		compute := *g.Slice.ComputeFraction * times
+		device.ComputeFraction = &compute
+	}
+	if !it.slice.allows(&device) {
+		return ""
+	}
+	return fmt.Sprintf("group %s announces %s GPUs for %d × %s: with num-gpus %d one of them would be a whole device and do", g.Name, gpus, devices, g.Pools[0].Resource, devices)
 }
 
 // onlyACutHelps reports whether no group could serve the item by its slices, or all that could are kept from it by their pools.
@@ -65,52 +96,134 @@ func (p *planning) onlyACutHelps(it *item, given []int64) bool {
 	return short
 }
 
-// cut is the smallest profile of the product that gives what is needed, and that the cards are not cut into already.
-func (n sliceNeed) cut(product gpuinfo.Product, now *Slice) (gpuinfo.Profile, bool) {
+// cut is the smallest profile of the product that gives what is needed.
+func (n sliceNeed) cut(product gpuinfo.Product) (gpuinfo.Profile, bool) {
 	for i := len(product.Profiles) - 1; i >= 0; i-- {
-		profile := product.Profiles[i]
-		if !profile.Plain() || profile.Memory == 0 {
-			continue
-		}
-		memory, compute := int64(profile.Memory), float64(profile.Slices)/float64(product.Slices)
-		made := &Slice{Kind: gpuinfo.MIG, MemoryMiB: &memory, ComputeFraction: &compute, Isolation: gpuinfo.Hardware, Profile: profile.Name}
-		if n.allows(made) {
-			return profile, profile.Name != now.Profile
+		if profile := product.Profiles[i]; profile.Plain() && profile.Max > 0 && profile.Memory > 0 && n.allows(instance(product, profile)) {
+			return profile, true
 		}
 	}
 	return gpuinfo.Profile{}, false
 }
 
-// recut tells what to do with a pool whose cards are cut as now, so that they hold so many of what waits.
-func (pool *GroupPool) recut(now *Slice, product gpuinfo.Product, to gpuinfo.Profile, it *item, count int64) string {
-	if to.Max == 0 {
+// instance is what one instance of a profile gives.
+func instance(product gpuinfo.Product, profile gpuinfo.Profile) *Slice {
+	made := &Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: profile.Name}
+	compute := float64(profile.Slices) / float64(product.Slices)
+	made.ComputeFraction = &compute
+	if memory := int64(profile.Memory); memory > 0 {
+		made.MemoryMiB = &memory
+	}
+	return made
+}
+
+// recut is a change of the layout of cards that a pool has.
+type recut struct {
+	pool  *GroupPool
+	cards nodepool.PoolCards
+	// slice is what one GPU of the group is, need what is asked of it.
+	slice *Slice
+	need  sliceNeed
+}
+
+// text tells what to do with the cards so that they hold so many more instances that will do; empty where no cut holds more of them than the cards
+// do now.
+func (r recut) text(instances int64) string {
+	product, known := gpuinfo.ProductNamed(r.cards.Product)
+	if !known {
 		return ""
 	}
-	instances := int64(math.Ceil(float64(count) * it.request.Bundle[raydemand.GPU].Float()))
-	cards := roundUp(instances, int64(to.Max)) / int64(to.Max)
-	perCard := int64(1)
-	from := "whole"
-	if now.Kind == gpuinfo.MIG {
-		profile, has := product.Profile(now.Profile)
-		if !has {
-			return ""
+	to, found := r.need.cut(product)
+	if !found {
+		return ""
+	}
+	gain := int64(to.Max) - r.enoughNow(product)
+	if gain <= 0 {
+		return ""
+	}
+	if r.pool.ProfileFixed && len(r.cards.Cut) > 0 {
+		return fmt.Sprintf("the profile of %s is fixed: add a pool with profile %s, %s of %s for %d",
+			r.where(), to.Name, cardCount(roundUp(instances, int64(to.Max))/int64(to.Max)), product.Name, instances)
+	}
+	idle := r.cards.Count
+	if r.cards.Busy != nil {
+		idle = max(idle-*r.cards.Busy, 0)
+	}
+	if idle == 0 {
+		return fmt.Sprintf("the %s of %s, %s, %s in use: once idle, one cut into %d × %s would serve %d of it",
+			cardCount(r.cards.Count), r.where(), r.now(r.cards.Count), verb(r.cards.Count, "is", "are all"), to.Max, to.Name, min(gain, instances))
+	}
+	cards := min(roundUp(instances, gain)/gain, idle)
+	return fmt.Sprintf("cutting %s of %s, %s, into %d × %s%s would serve %d of it, for a group that asks for them; %s",
+		cardCount(cards), r.where(), r.now(cards), to.Max, to.Name, verb(cards, "", " each"), min(instances, cards*gain), r.inUse())
+}
+
+// enoughNow is how many instances of one card would do as it is.
+func (r recut) enoughNow(product gpuinfo.Product) int64 {
+	if len(r.cards.Cut) == 0 {
+		if r.need.allows(r.slice) {
+			return 1
 		}
-		perCard, from = int64(profile.Max), fmt.Sprintf("%d × %s", profile.Max, now.Profile)
+		return 0
 	}
-	if now.Kind == gpuinfo.Whole && it.slice.allows(now) && to.Max <= 1 {
-		return "" // a card for a card
+	var n int64
+	for _, cut := range r.cards.Cut {
+		if profile, has := product.Profile(cut.Profile); has && r.need.allows(instance(product, profile)) {
+			n += cut.Count
+		}
 	}
-	if pool.ProfileFixed && now.Kind == gpuinfo.MIG {
-		return fmt.Sprintf("the profile of pool %s is fixed: add a pool with profile %s, %s of %s for %d", pool.Name, to.Name, cardCount(cards), product.Name, instances)
+	return roundUp(n, r.cards.Count) / r.cards.Count
+}
+
+func (r recut) where() string {
+	if r.pool.Name == "" {
+		return "the nodes without a pool"
 	}
-	if pool.MaxPods != nil {
-		cards = min(cards, timesUpTo(*pool.MaxPods, max(pool.Units, 1))/perCard)
+	return "pool " + r.pool.Name
+}
+
+// now tells what so many of the cards are. What several cards are cut into together does not tell what one of them is, unless all are alike.
+func (r recut) now(cards int64) string {
+	if len(r.cards.Cut) == 0 {
+		return verb(cards, "now whole", "each now whole")
 	}
-	if cards == 0 {
-		return ""
+	each := r.cards.Count == 1 || len(r.cards.Cut) == 1 && r.cards.Cut[0].Count == r.cards.Count*r.mostOf(r.cards.Cut[0].Profile)
+	parts := make([]string, len(r.cards.Cut))
+	for i, cut := range r.cards.Cut {
+		n := cut.Count
+		if each {
+			n /= r.cards.Count
+		}
+		parts[i] = fmt.Sprintf("%d × %s", n, cut.Profile)
 	}
-	return fmt.Sprintf("cutting %s of pool %s, now %s, into %d × %s would serve %d of it, for a group that asks for them",
-		cardCount(cards), strings.TrimSpace(pool.Name), from, to.Max, to.Name, min(instances, cards*int64(to.Max)))
+	list := strings.Join(parts, " + ")
+	if each {
+		return verb(cards, "now ", "each now ") + list
+	}
+	return fmt.Sprintf("whose %d together are now %s", r.cards.Count, list)
+}
+
+func (r recut) mostOf(profile string) int64 {
+	product, _ := gpuinfo.ProductNamed(r.cards.Product)
+	p, _ := product.Profile(profile)
+	return int64(p.Max)
+}
+
+func (r recut) inUse() string {
+	switch {
+	case r.cards.Busy == nil && r.cards.Count == 1:
+		return "whether it is in use is not known"
+	case r.cards.Busy == nil:
+		return fmt.Sprintf("which of the %d there are in use is not known", r.cards.Count)
+	}
+	return fmt.Sprintf("%d of the %d there %s in use", *r.cards.Busy, r.cards.Count, verb(*r.cards.Busy, "is", "are"))
+}
+
+func verb(n int64, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 func cardCount(n int64) string {

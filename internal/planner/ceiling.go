@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -22,6 +23,18 @@ type GroupPool struct {
 	Units    int64  `json:"units,omitempty"`
 	// ProfileFixed: the MIG profile of the pool was chosen when it was made and cannot be changed, as on AKS.
 	ProfileFixed bool `json:"profileFixed,omitempty"`
+	// Shares are all that a pod takes of the pool's nodes, of which the pool's whole is known.
+	Shares []PoolShare `json:"shares,omitempty"`
+	// Cards are those of the nodes that hold pods of the group, as they are cut now.
+	Cards []nodepool.PoolCards `json:"cards,omitempty"`
+}
+
+// PoolShare is what one pod takes of a resource of a pool, and what all nodes that are there and may be added have of it: CPU in thousandths,
+// memory in MiB, all else as Kubernetes counts it.
+type PoolShare struct {
+	Resource string `json:"resource"`
+	Units    int64  `json:"units"`
+	Capacity int64  `json:"capacity"`
 }
 
 // poolsOf are the pools of a group, where all of them are known.
@@ -30,9 +43,9 @@ func poolsOf(g nodepool.WorkerGroup) []GroupPool {
 	_, named := g.Pod.Selector["kubernetes.azure.com/agentpool"]
 	var pools []GroupPool
 	for _, pods := range g.PoolPods {
-		pool := GroupPool{Name: pods.Pool, Resource: resource, Units: units, ProfileFixed: named || pods.ProfileFixed}
+		pool := GroupPool{Name: pods.Pool, Resource: resource, Units: units, ProfileFixed: named || pods.ProfileFixed, Cards: pods.Cards}
 		if most, bounded := pods.Most(); bounded {
-			pool.MaxPods = &most
+			pool.MaxPods, pool.Shares = &most, sharesOf(g.Pod.Requests, pods.Has)
 		}
 		pools = append(pools, pool)
 	}
@@ -51,6 +64,26 @@ func contended(g nodepool.WorkerGroup) (resource string, units int64) {
 	return "pods", 1
 }
 
+// sharesOf rounds what a pod takes down and what the pool has up, so that no place is lost by it.
+func sharesOf(takes, has nodepool.Quantities) []PoolShare {
+	var shares []PoolShare
+	for _, name := range slices.Sorted(maps.Keys(has)) {
+		unit, want := raydemand.One, takes[name]
+		switch {
+		case name == "pods":
+			want = raydemand.One
+		case name == "cpu":
+			unit /= 1000
+		case name == "memory":
+			unit <<= 20
+		}
+		if units := int64(want / unit); units > 0 && units <= math.MaxInt32 {
+			shares = append(shares, PoolShare{name, units, roundUp(int64(has[name]), int64(unit)) / int64(unit)})
+		}
+	}
+	return shares
+}
+
 // ceilings are the pools that bound groups; nil where none does.
 type ceilings struct {
 	// capacity is what each pool has of each resource that groups compete for, in units.
@@ -59,31 +92,46 @@ type ceilings struct {
 	most     []int64     // pods of each group on all of its pools, beside nobody
 }
 
-// poolUse is one place where a group's pods take units.
-type poolUse struct {
+// poolUse is one place where a group's pods take units, of each class so many.
+type poolUse []classUse
+
+type classUse struct {
 	class int
 	units int64
 }
 
-// newCeilings finds the groups all of whose pools are bounded. A pool has as much of a resource as that group could use which could use most.
+// newCeilings finds the groups all of whose pools are bounded. Where it is not told what a pool has of a resource, it has as much as that group
+// could use which could use most.
 func newCeilings(groups []group) *ceilings {
 	c := &ceilings{uses: make([][]poolUse, len(groups)), most: make([]int64, len(groups))}
 	classes := map[[2]string]int{}
+	class := func(pool, resource string, capacity int64) int {
+		id := [2]string{pool, resource}
+		n, known := classes[id]
+		if !known {
+			n = len(c.capacity)
+			classes[id] = n
+			c.capacity = append(c.capacity, 0)
+		}
+		c.capacity[n] = max(c.capacity[n], capacity)
+		return n
+	}
 	for i := range groups {
 		if !groups[i].bounded() {
 			continue
 		}
 		for _, pool := range groups[i].Pools {
-			id := [2]string{pool.Name, pool.Resource}
-			class, known := classes[id]
-			if !known {
-				class = len(c.capacity)
-				classes[id] = class
-				c.capacity = append(c.capacity, 0)
-			}
 			most, units := min(max(*pool.MaxPods, 0), maxCount), min(max(pool.Units, 1), math.MaxInt32)
-			c.capacity[class] = max(c.capacity[class], timesUpTo(most, units))
-			c.uses[i] = append(c.uses[i], poolUse{class, units})
+			use := poolUse{{class(pool.Name, "pods of group "+groups[i].Name, most), 1}}
+			told := false
+			for _, share := range pool.Shares {
+				use = append(use, classUse{class(pool.Name, share.Resource, share.Capacity), max(share.Units, 1)})
+				told = told || share.Resource == pool.Resource
+			}
+			if !told {
+				use = append(use, classUse{class(pool.Name, pool.Resource, timesUpTo(most, units)), units})
+			}
+			c.uses[i] = append(c.uses[i], use)
 			c.most[i] = min(c.most[i]+most, maxCount)
 		}
 	}
@@ -122,11 +170,22 @@ func (p *planning) occupied(given []int64) []int64 {
 	return taken
 }
 
+// fits is how many pods the place has left.
+func (c *ceilings) fits(taken []int64, use poolUse) int64 {
+	n := int64(maxCount)
+	for _, u := range use {
+		n = min(n, max(c.capacity[u.class]-taken[u.class], 0)/u.units)
+	}
+	return n
+}
+
 // occupy books pods of a group on its pools, one after the other. What is there and finds no place by this account bounds nobody further.
 func (c *ceilings) occupy(taken []int64, i int, pods int64) {
 	for _, use := range c.uses[i] {
-		n := min(pods, max(c.capacity[use.class]-taken[use.class], 0)/use.units)
-		taken[use.class] += n * use.units
+		n := min(pods, c.fits(taken, use))
+		for _, u := range use {
+			taken[u.class] += n * u.units
+		}
 		pods -= n
 	}
 }
@@ -138,7 +197,7 @@ func (c *ceilings) room(taken []int64, i int, pods int64) int64 {
 	}
 	var n int64
 	for _, use := range c.uses[i] {
-		n += max(c.capacity[use.class]-taken[use.class], 0) / use.units
+		n = min(n+c.fits(taken, use), maxCount)
 	}
 	return max(min(n, c.most[i]-pods), 0)
 }

@@ -60,6 +60,21 @@ func TestGroupsThatTakeTheSameResourceOfAPoolShareIt(t *testing.T) {
 	}
 }
 
+func TestGroupsOfAPoolShareItsCPUs(t *testing.T) {
+	s := Snapshot{Groups: []Group{pooled("g", 1, onPool("a", 2, 1)), pooled("c", 0, onPool("a", 2, 1))}}
+	for i := range s.Groups {
+		s.Groups[i].Resources["CPU"] = raydemand.Whole(32)
+		s.Groups[i].Pools[0].Shares = []PoolShare{{Resource: "cpu", Units: 32000, Capacity: 64000}}
+	}
+	s.Groups[1].Pools[0].Resource = "cpu"
+	s.Groups[1].Pools[0].Units = 32000
+	s.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 1}, {Bundle: raydemand.Bundle{"CPU": raydemand.Whole(32)}, Count: 2}}
+	launch := Compute(s, Policy{}).Launch
+	if got := launch["g"] + launch["c"]; got != 2 || launch["g"] < 1 {
+		t.Errorf("launches %v: 32 CPU each of 64", launch)
+	}
+}
+
 func TestAGangThatThePoolCannotHoldIsCapped(t *testing.T) {
 	s := Snapshot{Groups: []Group{pooled("g", 1, onPool("a", 3, 1))}}
 	bundle := raydemand.Bundle{"GPU": raydemand.One}
@@ -92,19 +107,24 @@ func TestNoPlanGoesBeyondThePools(t *testing.T) {
 			}
 		}
 		// What the launches take finds a place beside what was there.
-		var least int64
+		var least, room int64
 		for i, n := range given {
 			if uses := p.ceilings.uses[i]; len(uses) > 0 {
-				units := uses[0].units
+				units := uses[0][1].units
 				for _, use := range uses {
-					units = min(units, use.units)
+					units = min(units, use[1].units)
 				}
 				least += n * units
 			}
 		}
-		var room int64
-		for class, capacity := range p.ceilings.capacity {
-			room += capacity - before[class]
+		classes := map[int]bool{}
+		for _, uses := range p.ceilings.uses {
+			for _, use := range uses {
+				classes[use[1].class] = true
+			}
+		}
+		for class := range classes {
+			room += p.ceilings.capacity[class] - before[class]
 		}
 		if least > room {
 			t.Fatalf("launches take %d units at least, the pools have %d: %v", least, room, given)

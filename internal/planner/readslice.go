@@ -84,12 +84,51 @@ func (in input) groupPools() []GroupPool {
 		pool := GroupPool{
 			Name: field("name").text(), MaxPods: field("maxPods").optionalAmount(maxCount), Resource: field("resource").text(),
 			Units: field("units").count(0, math.MaxInt32, 0), ProfileFixed: field("profileFixed").boolean(),
+			Shares: field("shares").poolShares(), Cards: field("cards").poolCards(),
 		}
 		field("name").unique(seen, pool.Name, i, in.path)
 		done()
 		pools = append(pools, pool)
 	}
 	return pools
+}
+
+func (in input) poolShares() []PoolShare {
+	var shares []PoolShare
+	seen := map[string]int{}
+	for i, each := range in.list() {
+		field, done := each.fields()
+		share := PoolShare{Resource: field("resource").text(), Units: field("units").count(1, math.MaxInt32, 1), Capacity: field("capacity").count(0, math.MaxInt64/4, 0)}
+		field("resource").unique(seen, share.Resource, i, in.path)
+		done()
+		shares = append(shares, share)
+	}
+	return shares
+}
+
+// poolCards reads cards of a pool. A product that has no such profile, or none at all, is refused.
+func (in input) poolCards() []nodepool.PoolCards {
+	var all []nodepool.PoolCards
+	for _, each := range in.list() {
+		field, done := each.fields()
+		cards := nodepool.PoolCards{Product: field("product").text(), Count: field("count").count(1, maxCount, 1), Busy: field("busy").optionalAmount(maxCount)}
+		product, known := gpuinfo.ProductNamed(cards.Product)
+		if !known {
+			field("product").fail("a product that can be cut with MIG, such as A100 40GB")
+		}
+		for _, one := range field("cut").list() {
+			cut, cutDone := one.fields()
+			of := nodepool.CardCut{Profile: cut("profile").text(), Count: cut("count").count(1, maxCount, 1)}
+			if _, has := product.Profile(of.Profile); known && !has {
+				cut("profile").fail("a profile that " + product.Name + " has: " + strings.Join(plainProfiles(product), ", "))
+			}
+			cutDone()
+			cards.Cut = append(cards.Cut, of)
+		}
+		done()
+		all = append(all, cards)
+	}
+	return all
 }
 
 // plainProfiles are the names of a product's profiles without attributes.

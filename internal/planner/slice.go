@@ -279,8 +279,8 @@ func (n sliceNeed) miss(s *Slice) (Reason, bool) {
 	if s.ComputeFraction == nil {
 		return Reason{CodeSliceUnknown, fmt.Sprintf("the compute of its %s is not known, needs %s of a card", s.name(), fraction(n.compute))}, true
 	}
-	return Reason{CodeSliceTooSmall, fmt.Sprintf("%s%s has %s of a card's compute, needs %s",
-		n.partOf(), s.name(), fraction(*s.ComputeFraction*n.gpu.Float()), fraction(n.compute))}, true
+	has, needs := fractions(*s.ComputeFraction*n.gpu.Float(), n.compute)
+	return Reason{CodeSliceTooSmall, fmt.Sprintf("%s%s has %s of a card's compute, needs %s", n.partOf(), s.name(), has, needs)}, true
 }
 
 func (n sliceNeed) isolationMiss(s *Slice) Reason {
@@ -309,6 +309,17 @@ func (n sliceNeed) partOf() string {
 }
 
 func memoryText(bytes int64) string { return quantity(raydemand.Memory, raydemand.Whole(bytes)) }
+
+// fractions writes two numbers that differ with as many digits as it takes to see it.
+func fractions(a, b float64) (string, string) {
+	for digits := 3; digits < 9; digits++ {
+		x, y := strconv.FormatFloat(a, 'g', digits, 64), strconv.FormatFloat(b, 'g', digits, 64)
+		if x != y {
+			return x, y
+		}
+	}
+	return fraction(a), fraction(b)
+}
 
 func fraction(f float64) string { return strconv.FormatFloat(f, 'g', 3, 64) }
 

@@ -48,6 +48,9 @@ type poolCount struct {
 	// known: there is a node or a shape.
 	known          bool
 	perNode, holds int64
+	// has adds up what the nodes have of what a pod takes, and perHas is the most that one has.
+	has, perHas Quantities
+	cards       []PoolCards
 	// byType is what a node of an instance type holds. coming are nodes that have not come up.
 	byType map[string]int64
 	coming []*Node
@@ -55,6 +58,7 @@ type poolCount struct {
 
 func (c *poolCount) add(p *PodShape, place *Node, misses []miss) {
 	c.known = true
+	c.count(p, place)
 	if c.room.Mixed && !place.Declared {
 		unlike := p.unlike(place, c.room.Template)
 		c.unlike, c.like = c.unlike || unlike, c.like || !unlike
@@ -62,6 +66,9 @@ func (c *poolCount) add(p *PodShape, place *Node, misses []miss) {
 	switch {
 	case allOf(misses, notReady, cordoned):
 		n := p.PodsOn(place)
+		if !place.Declared && n > 0 {
+			c.addCards(place)
+		}
 		c.perNode = max(c.perNode, n)
 		if c.byType == nil {
 			c.byType = map[string]int64{}
@@ -105,10 +112,12 @@ func (c *poolCount) of(room *PoolRoom, p *PodShape) (PoolPods, bool) {
 	case c.known && !room.Mixed || refuses:
 		return pods, false
 	default:
+		c.cards = nil
 		if pods.MayAddPods = room.mayAddPods(p, 0); pods.MayAddPods != nil && *pods.MayAddPods == 0 {
 			return pods, false
 		}
 	}
+	pods.Has, pods.Cards = c.allHave(room), c.cards
 	return pods, true
 }
 

@@ -40,6 +40,11 @@ type PoolPods struct {
 	// MayAddNodes is the pool's; MayAddPods is how many nodes that may still be added would hold together. nil: unknown, so it may add.
 	MayAddNodes *int64 `json:"mayAddNodes"`
 	MayAddPods  *int64 `json:"mayAddPods"`
+	// Has is what all nodes of the pool, those that are there and those that may be added, have of each resource that a pod takes, as if they had come
+	// up; resources that nothing bounds are not in it.
+	Has Quantities `json:"has,omitempty"`
+	// Cards are those of the nodes that could hold a pod of the group, of known product and cut.
+	Cards []PoolCards `json:"cards,omitempty"`
 	// ProfileFixed: the pool's MIG profile was chosen when it was made and cannot be changed, as on AKS.
 	ProfileFixed bool `json:"profileFixed,omitempty"`
 }

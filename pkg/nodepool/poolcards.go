@@ -1,0 +1,163 @@
+package nodepool
+
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// PoolCards are physical cards of one product that are whole or cut with MIG, on one node or on nodes alike.
+type PoolCards struct {
+	// Product is NVIDIA's name as gpuinfo has it.
+	Product string `json:"product"`
+	// Count is how many cards there are.
+	Count int64 `json:"count"`
+	// Cut is what all of them together are cut into; none: they are whole.
+	Cut []CardCut `json:"cut,omitempty"`
+	// Busy is how many of them pods hold something of; nil where that is not known.
+	Busy *int64 `json:"busy"`
+}
+
+// CardCut is so many MIG instances of a profile.
+type CardCut struct {
+	Profile string `json:"profile"`
+	Count   int64  `json:"count"`
+}
+
+// PoolCards are the cards of a node; false where their product, their number or their cut is not known, or they are handed out otherwise than whole
+// or by MIG instances.
+func (n *NodeGPUs) PoolCards() (PoolCards, bool) {
+	if n.Product == nil {
+		return PoolCards{}, false
+	}
+	product, known := gpuinfo.ProductOf(*n.Product)
+	if !known {
+		return PoolCards{}, false
+	}
+	cards := PoolCards{Product: product.Name}
+	switch n.Kind {
+	case gpuinfo.Whole:
+		cards.Count = n.Units[gpuinfo.NvidiaGPU]
+		if n.Cards != nil {
+			cards.Count = *n.Cards
+		}
+		if free, told := n.Free[gpuinfo.NvidiaGPU]; told && cards.Count == n.Units[gpuinfo.NvidiaGPU] {
+			busy := cards.Count - free
+			cards.Busy = &busy
+		}
+	case gpuinfo.MIG:
+		if !n.cut(product, &cards) {
+			return PoolCards{}, false
+		}
+	}
+	return cards, cards.Count > 0
+}
+
+// cut reads instances: under names of their own, or under the name of whole cards where all are alike.
+func (n *NodeGPUs) cut(product gpuinfo.Product, cards *PoolCards) bool {
+	counts, held, told := map[string]int64{}, int64(0), n.Free != nil
+	for resource, units := range n.Units {
+		name := ""
+		if read, err := (gpuinfo.Names{}).Resource(resource); err == nil && read.Profile != "" {
+			name = read.Profile
+		} else if resource == gpuinfo.NvidiaGPU && n.Profile != nil {
+			name = *n.Profile
+		}
+		if name == "" || units <= 0 {
+			continue
+		}
+		profile, has := product.Profile(name)
+		if !has {
+			return false
+		}
+		counts[profile.Name] += units
+		held += units - n.Free[resource]
+	}
+	if len(counts) == 0 || n.Replicas != nil && *n.Replicas > 1 {
+		return false
+	}
+	full := len(counts) == 1
+	for _, profile := range product.Profiles {
+		if units := counts[profile.Name]; units > 0 {
+			cards.Cut = append(cards.Cut, CardCut{profile.Name, units})
+			full = full && units%int64(profile.Max) == 0
+			if n.Cards == nil && full {
+				cards.Count = units / int64(profile.Max)
+			}
+		}
+	}
+	if n.Cards != nil {
+		cards.Count = *n.Cards
+	}
+	if told {
+		cards.Busy = n.busyCards(cards.Count, held)
+	}
+	return true
+}
+
+// busyCards is how many cards hold something that a pod has; nil where the sum over cards does not tell which.
+func (n *NodeGPUs) busyCards(count, held int64) *int64 {
+	busy := int64(0)
+	switch {
+	case held == 0:
+	case count == 1:
+		busy = 1
+	case int64(len(n.PerCard)) != count:
+		return nil
+	default:
+		for _, card := range n.PerCard {
+			card = n.withUse(card)
+			if card.Instances == nil || slices.ContainsFunc(card.Instances, func(i CardInstance) bool { return i.Free == nil }) {
+				return nil
+			}
+			if slices.ContainsFunc(card.Instances, func(i CardInstance) bool { return !*i.Free }) {
+				busy++
+			}
+		}
+	}
+	return &busy
+}
+
+// addCards counts the cards of a node, and of those that it stands for, with others that are cut alike.
+func (c *poolCount) addCards(place *Node) {
+	gpus := GPUReader{}.of(place)
+	more, known := gpus.PoolCards()
+	if !known {
+		return
+	}
+	times := 1 + int64(place.Alike)
+	more.Count = product(more.Count, times)
+	if more.Busy != nil {
+		busy := product(*more.Busy, times)
+		more.Busy = &busy
+	}
+	more.Cut = slices.Clone(more.Cut)
+	for i := range more.Cut {
+		more.Cut[i].Count = product(more.Cut[i].Count, times)
+	}
+	for i := range c.cards {
+		if c.cards[i].alike(more) {
+			c.cards[i].add(more)
+			return
+		}
+	}
+	c.cards = append(c.cards, more)
+}
+
+// alike: a card of one is cut as a card of the other is, on average.
+func (p *PoolCards) alike(other PoolCards) bool {
+	return p.Product == other.Product && (p.Busy == nil) == (other.Busy == nil) && slices.EqualFunc(p.Cut, other.Cut, func(a, b CardCut) bool {
+		return a.Profile == b.Profile && a.Count*other.Count == b.Count*p.Count
+	})
+}
+
+func (p *PoolCards) add(more PoolCards) {
+	p.Count += more.Count
+	for i := range p.Cut {
+		p.Cut[i].Count += more.Cut[i].Count
+	}
+	if p.Busy != nil {
+		busy := *p.Busy + *more.Busy
+		p.Busy = &busy
+	}
+}
