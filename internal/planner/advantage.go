@@ -89,15 +89,8 @@ func (p *planning) costsMore(taken, other int, given []int64, out *outcome) stri
 	return ""
 }
 
-// byPrice reports whether it is a group's price that counts. What slices waste weighs little beside prices.
-func (p *planning) byPrice(i int) bool {
-	g := &p.groups[i]
-	if g.Price == nil {
-		return false
-	}
-	price := *g.Price * float64(g.hosts)
-	return math.Abs(p.yard.cost[i]-price) <= price/1000
-}
+// byPrice reports whether it is a group's price that counts.
+func (p *planning) byPrice(i int) bool { return p.yard.priced[p.yard.of[i]] }
 
 // leastPods is the least number of pods of another group, whole replicas, that hold what is launched for on one. It reports false where
 // some of that could not be served by the other, or by pods that are told to share a label with it.
