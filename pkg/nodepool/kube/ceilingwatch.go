@@ -118,11 +118,12 @@ func inShort(err error) string {
 	case errors.As(err, &old):
 		return old.Error()
 	}
-	return "cannot be read: " + err.Error()
+	return "cannot be read: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
 // newest reads once. Where there is nothing to read nobody bounds anything, and that is no error. When the API server does not answer, what it said
-// last holds for a while.
+// last holds for a while. What was found can stand
+// beside an error about the rest.
 func (s *ceilingSource) newest(ctx context.Context) ([]nodepool.Ceiling, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -133,6 +134,7 @@ func (s *ceilingSource) newest(ctx context.Context) ([]nodepool.Ceiling, error) 
 		return found, nil
 	case certain(err):
 		s.last = nil
+		return found, err
 	case time.Since(s.readAt) <= ceilingsLast && s.last != nil:
 		return s.last, nil
 	}
@@ -173,12 +175,13 @@ func readStatus(ctx context.Context, client configMapClient, now time.Time) ([]n
 	return found, nil
 }
 
-// readNodePools leaves out a NodePool that it cannot read, and then says so: the others are known.
+// readNodePools takes a NodePool that it cannot read as one without limits, and says so: the limits of the others are known.
 func readNodePools(ctx context.Context, client nodePoolClient) (found []nodepool.Ceiling, err error) {
 	list, err := client.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
+	var problems []error
 	for _, item := range list.Items {
 		var pool nodePool
 		text, err := json.Marshal(item.Object)
@@ -186,16 +189,19 @@ func readNodePools(ctx context.Context, client nodePoolClient) (found []nodepool
 			err = json.Unmarshal(text, &pool)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: reading NodePool %s: %w", errCeilings, item.GetName(), err)
+			problems = append(problems, fmt.Errorf("%w: reading NodePool %s: %w", errCeilings, item.GetName(), err))
+			found = append(found, nodepool.Ceiling{Group: item.GetName(), Source: karpenter})
+			continue
 		}
 		ceiling, _, err := nodePoolCeiling(pool)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errCeilings, err)
+			problems = append(problems, fmt.Errorf("%w: %w", errCeilings, err))
+			ceiling.MaxNodes, ceiling.Limits = nil, nil
 		}
 		ceiling.Template = pool.template()
 		found = append(found, ceiling)
 	}
-	return found, nil
+	return found, errors.Join(problems...)
 }
 
 // addTo tells a cluster that was just read what is not known of ceilings, in one finding. Where nodes are not known nothing is missed.

@@ -195,9 +195,17 @@ func TestNodePoolsTellLimitsAndWhatTheirNodesWillBe(t *testing.T) {
 	if diff := cmp.Diff(want, found[0].Template); diff != "" {
 		t.Errorf("template (-want +got):\n%s", diff)
 	}
+	bad := strings.NewReplacer("16", `"many"`, `"gpu"}`, `"bad"}`).Replace(gpu)
 	_, err = readNodePools(t.Context(), &fakeNodePools{text: open + "," + strings.Replace(gpu, "16", `"many"`, 1)})
 	if !errors.Is(err, errCeilings) || !strings.Contains(err.Error(), "NodePool gpu: spec.limits.nvidia.com/gpu many") {
 		t.Errorf("a limit that is no quantity: %v", err)
+	}
+	source := &ceilingSource{read: func(ctx context.Context) ([]nodepool.Ceiling, error) {
+		return readNodePools(ctx, &fakeNodePools{text: bad + "," + gpu})
+	}}
+	found, err = source.newest(t.Context())
+	if got, want := bounds(found), `bad ?-?, gpu ?-? {"nvidia.com/gpu":16}`; got != want || !errors.Is(err, errCeilings) {
+		t.Errorf("one bad limit beside a good one: ceilings %s, %v; want %s", got, err, want)
 	}
 }
 
@@ -246,7 +254,8 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 		for range 2 { // what one cycle counts must not stay for the next
 			cluster, got := read()
 			// Two on node a were it empty, the one on the cordoned node, and two on a third node.
-			want := nodepool.PoolPods{Pool: "gpu", PerNode: 2, Holds: 3, Bound: 2, MayAddNodes: new(int64(1)), MayAddPods: new(int64(2))}
+			want := nodepool.PoolPods{Pool: "gpu", PerNode: 2, Holds: 3, Bound: 2, MayAddNodes: new(int64(1)), MayAddPods: new(int64(2)),
+				Has: nodepool.Quantities{"nvidia.com/gpu": raydemand.Whole(12)}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("room (-want +got):\n%s", diff)
 			}

@@ -43,7 +43,7 @@ func (s *NodeSet) Nodes() []nodepool.NodeObject {
 
 // Read adds objects as `kubectl get -o yaml` or `-o json` prints them: documents of kind Node, Pod, ResourceSlice, ResourceClaim, NodePool and the
 // Cluster Autoscaler's ConfigMap, or lists of objects. Objects of other kinds are passed over; a document that is no object, or an object of those
-// kinds that cannot be read, is an error that says which one.
+// kinds that cannot be read, is an error that says which one. A status or NodePool that cannot be read is a note.
 func (s *NodeSet) Read(in io.Reader) error {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
 	for number := 1; ; number++ {
@@ -89,13 +89,15 @@ func (s *NodeSet) add(document json.RawMessage) error {
 	case head.Kind == "Pod":
 		return decodeInto(document, "pod", s.addPod)
 	case head.Kind == "ConfigMap":
-		return decodeInto(document, "configmap", s.addStatus)
+		s.note(decodeInto(document, "configmap", s.addStatus))
+		return nil
 	case head.Kind == "ResourceSlice" && hasDevices(head.APIVersion):
 		return decodeInto(document, "resourceslice", func(slice *resourcev1.ResourceSlice) error { s.devices.offer(slice); return nil })
 	case head.Kind == "ResourceClaim" && hasDevices(head.APIVersion):
 		return decodeInto(document, "resourceclaim", func(claim *resourcev1.ResourceClaim) error { s.devices.claim(claim); return nil })
 	case head.Kind == "NodePool" && group == "karpenter.sh":
-		return decodeInto(document, "nodepool", s.addNodePool)
+		s.note(decodeInto(document, "nodepool", s.addNodePool))
+		return nil
 	case strings.HasSuffix(head.Kind, "List"):
 		for i, item := range head.Items {
 			if err := s.add(item); err != nil {
@@ -107,6 +109,13 @@ func (s *NodeSet) add(document json.RawMessage) error {
 		return errors.New("kind is missing: want a Kubernetes object")
 	}
 	return nil
+}
+
+// note keeps what could not be read of how far pools may grow: the nodes are known without it.
+func (s *NodeSet) note(err error) {
+	if err != nil {
+		s.Notes = append(s.Notes, err.Error())
+	}
 }
 
 // hasDevices: v1 and v1beta2 have one form; in v1beta1 a device's attributes stood elsewhere.

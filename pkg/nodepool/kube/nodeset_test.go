@@ -94,9 +94,16 @@ items:
 	if want := `gpu ?-3 {"cpu":100,"nvidia.com/gpu":16}`; err != nil || bounds(set.Ceilings) != want {
 		t.Errorf("ceilings %s, %v; want %s", bounds(set.Ceilings), err, want)
 	}
-	err = (&NodeSet{}).Read(strings.NewReader(`{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: gpu}, spec: {limits: {cpu: many}}}`))
-	if err == nil || !strings.Contains(err.Error(), "reading NodePool gpu: spec.limits.cpu many") {
-		t.Errorf("a limit that is no quantity: %v", err)
+	var bad NodeSet
+	err = bad.Read(strings.NewReader(`
+{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: gpu}, spec: {limits: {cpu: many}}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: cluster-autoscaler-status}, data: {status: "nodeGroups: ["}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: gpu-0}}
+`))
+	if len(bad.Notes) != 2 || !strings.Contains(bad.Notes[0], "reading NodePool gpu: spec.limits.cpu many") || !strings.Contains(bad.Notes[1], "status") || len(bad.Nodes()) != 1 || err != nil {
+		t.Errorf("what cannot be read of ceilings: notes %q, %d nodes, %v", bad.Notes, len(bad.Nodes()), err)
 	}
 }
 
