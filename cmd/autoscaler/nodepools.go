@@ -171,7 +171,8 @@ func kubectlConfig(file string) (*rest.Config, error) {
 const poolLabelUsage = "a node label that names the pool and goes before those of the clouds"
 
 func resourceUsage() string {
-	return "NAME=KIND: what a resource name means that is not built in, or means something else here; KIND is " + strings.Join(configurable(), ", ")
+	return "NAME=KIND: what a resource name means that is not built in, or means something else here; KIND is " + strings.Join(configurable(), ", ") +
+		"; mig can be followed by the profile, mig:1g.5gb"
 }
 
 // configurable are the kinds that a name can be given.
@@ -188,10 +189,19 @@ func configuredResources(pairs []string) ([]gpuinfo.Resource, error) {
 	var resources []gpuinfo.Resource
 	for _, pair := range pairs {
 		name, kind, _ := strings.Cut(pair, "=")
-		if !strings.Contains(name, "/") || !slices.Contains(configurable(), kind) {
+		kind, profile, withProfile := strings.Cut(kind, ":")
+		if !strings.Contains(name, "/") || !slices.Contains(configurable(), kind) || withProfile && kind != string(gpuinfo.MIG) {
 			return nil, fmt.Errorf("--resource %q: want a name such as example.com/gpu, =, and one of %s", pair, strings.Join(configurable(), ", "))
 		}
-		resources = append(resources, gpuinfo.Resource{Name: name, Kind: gpuinfo.Kind(kind), Role: gpuinfo.Devices, Source: "configuration"})
+		resource := gpuinfo.Resource{Name: name, Kind: gpuinfo.Kind(kind), Role: gpuinfo.Devices, Source: "configuration"}
+		if withProfile {
+			parsed, err := gpuinfo.ParseProfile(profile)
+			if err != nil {
+				return nil, fmt.Errorf("--resource %q: %w", pair, err)
+			}
+			resource.Profile = parsed.String()
+		}
+		resources = append(resources, resource)
 	}
 	return resources, nil
 }

@@ -158,6 +158,7 @@ func TestNodepoolsNamesTheFileAndTheNodeThatCannotBeRead(t *testing.T) {
 		"both sources": {"", []string{"-f", "-", "--kubeconfig", "x"}, "autoscaler: want one of -f and --kubeconfig"},
 		"resource": {"", []string{"-f", "-", "--resource", "gpu=whole"},
 			`autoscaler: --resource "gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, vgpu`},
+		"profile":   {"", []string{"-f", "-", "--resource", "nvidia.com/mig-small=mig:small"}, `autoscaler: --resource "nvidia.com/mig-small=mig:small": `},
 		"no object": {"- 1\n", []string{"-f", "-"}, "autoscaler: reading nodes from -: reading document 1: want a Kubernetes object: "},
 		"no kind":   {"kind: Node\n---\n{}\n", []string{"-f", "-"}, "autoscaler: reading nodes from -: reading document 2: kind is missing: want a Kubernetes object"},
 		"taints": {"kind: NodeList\nitems:\n- kind: Node\n- {kind: Node, metadata: {name: n7}, spec: {taints: 3}}\n", []string{"-f", "-"},

@@ -39,6 +39,7 @@ type Resource struct {
 
 const (
 	nvidia = "nvidia.com/"
+	amd    = "amd.com"
 	// shared is what NVIDIA's plugin appends with renameByDefault (NDP, internal/rm).
 	shared = ".shared"
 	mig    = nvidia + "mig-"
@@ -141,13 +142,14 @@ func (n Names) Resource(name string) (Resource, error) {
 	return Resource{}, fmt.Errorf("%s: %w", name, ErrNotGPU)
 }
 
-// speaksOfGPU: a domain's resource (cpu and memory are none) with gpu in its name, or of a vendor who announces nothing else.
+// speaksOfGPU: a domain's resource (cpu and memory are none) with gpu or vcuda in its name, or of a vendor who announces little else.
 func speaksOfGPU(name string) bool {
 	domain, resource, isExtended := strings.Cut(name, "/")
-	if !isExtended || strings.HasPrefix(name, nvidia+"hostdev") {
+	if !isExtended || strings.HasPrefix(name, nvidia+"hostdev") || domain == amd && (strings.HasSuffix(resource, "nic") || strings.HasPrefix(resource, "xilinx")) {
 		return false
 	}
-	return strings.Contains(strings.ToLower(resource), "gpu") || domain == "gpu.intel.com" || domain+"/" == nvidia
+	lower := strings.ToLower(resource)
+	return strings.Contains(lower, "gpu") || strings.Contains(lower, "vcuda") || domain == "gpu.intel.com" || domain == amd || domain+"/" == nvidia
 }
 
 func migResource(name, suffix string) (Resource, error) {

@@ -56,3 +56,25 @@ func TestAnAmountThatNoNodeCanHaveIsAProblemAndNotAnnounced(t *testing.T) {
 		}
 	}
 }
+
+// Plugins can rename what they announce, and other vendors cut cards too.
+func TestDevicesUnderAnUnknownNameAreNoWholeCards(t *testing.T) {
+	marks := labels("n/gpu.product=NVIDIA-A100-SXM4-40GB n/gpu.memory=40960 n/gpu.count=1")
+	for _, name := range []string{"nvidia.com/mig-small", "amd.com/cpx_nps4", "tencent.com/vcuda-core"} {
+		gpus := nodepool.GPUReader{}.Read(nodepool.NodeObject{Labels: marks, Allocatable: quantities(name, 8)})
+		if gpus.Kind != gpuinfo.UnknownKind || len(gpus.MemoryMiB) > 0 || len(gpus.Problems) != 1 || gpus.Problems[0].Code != nodepool.ResourceNotKnown {
+			t.Errorf("%s: kind %s, memory %v, problems %v", name, gpus.Kind, gpus.MemoryMiB, gpus.Problems)
+		}
+	}
+	for _, other := range []string{"amd.com/nic", "amd.com/vnic", "amd.com/xilinx_u250"} {
+		if gpus := (nodepool.GPUReader{}).Read(nodepool.NodeObject{Allocatable: quantities(other, 8)}); len(gpus.Problems) > 0 {
+			t.Errorf("%s: problems %v", other, gpus.Problems)
+		}
+	}
+	reader := nodepool.GPUReader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "nvidia.com/mig-small", Kind: gpuinfo.MIG, Role: gpuinfo.Devices, Profile: "1g.5gb"}}}}
+	marks["nvidia.com/mig-1g.5gb.memory"] = "4864"
+	gpus := reader.Read(nodepool.NodeObject{Labels: marks, Allocatable: quantities("nvidia.com/mig-small", 7)})
+	if gpus.Kind != gpuinfo.MIG || gpus.MemoryMiB["nvidia.com/mig-small"] != 4864 || len(gpus.Problems) > 0 {
+		t.Errorf("configured: kind %s, memory %v, problems %v", gpus.Kind, gpus.MemoryMiB, gpus.Problems)
+	}
+}

@@ -99,6 +99,8 @@ type gpuReading struct {
 	// devices are the resources that are handed out as devices, most that the node ever announced of them: a broken one still tells
 	// its kind.
 	devices map[string]int64
+	// unknown: something that speaks of GPUs is announced, and nobody knows what it is.
+	unknown bool
 	// product is what the model means where MIG is possible.
 	product      gpuinfo.Product
 	productKnown bool
@@ -156,6 +158,7 @@ func (r *gpuReading) readUnits() {
 				r.gpus.Units[name] = shown[name]
 			}
 			if shown[name] > 0 {
+				r.unknown = true
 				r.problem(ResourceNotKnown, err.Error())
 			}
 		}

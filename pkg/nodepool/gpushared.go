@@ -112,6 +112,8 @@ func (r *gpuReading) readWhole() bool {
 	switch {
 	case others || units == "" && r.gpus.Units != nil && len(r.announced()) > 0:
 		return false
+	case units == "" && r.unknown:
+		return false // what is handed out goes under a name that nobody knows
 	case units == "" && r.label(labelProduct) == "" && r.label(labelGKEAccelerator) == "":
 		return false
 	case counted && replicas == 0 && r.label(labelStrategy) == string(gpuinfo.Mixed):
