@@ -78,3 +78,19 @@ func TestDevicesUnderAnUnknownNameAreNoWholeCards(t *testing.T) {
 		t.Errorf("configured: kind %s, memory %v, problems %v", gpus.Kind, gpus.MemoryMiB, gpus.Problems)
 	}
 }
+
+func TestALayoutThatNoCardCanHaveIsNotTakenFromTheAnnotation(t *testing.T) {
+	read := func(instances string) nodepool.NodeGPUs {
+		report := `{"cards":[{"index":0,"product":"NVIDIA A100-SXM4-40GB","memoryMiB":40960,"healthy":true,"mig":{"enabled":true,"instances":[` + instances + `]}}]}`
+		return nodepool.GPUReader{}.Read(nodepool.NodeObject{Annotations: map[string]string{nodepool.AgentAnnotation: report}})
+	}
+	for _, impossible := range []string{`{"profile":"9g.99gb","start":77}`, `{"profile":"3g.20gb","start":4},{"profile":"7g.40gb","start":0}`} {
+		gpus := read(impossible)
+		if len(gpus.PerCard) != 1 || len(gpus.PerCard[0].Instances) > 0 || len(gpus.Problems) != 1 || gpus.Problems[0].Code != nodepool.LabelUnreadable {
+			t.Errorf("%s: cards %s, problems %v", impossible, cardText(gpus.PerCard), gpus.Problems)
+		}
+	}
+	if gpus := read(`{"profile":"3g.20gb","start":4},{"profile":"1g.5gb","start":0}`); len(gpus.PerCard[0].Instances) != 2 || len(gpus.Problems) > 0 {
+		t.Errorf("a layout that can be: cards %s, problems %v", cardText(gpus.PerCard), gpus.Problems)
+	}
+}

@@ -122,6 +122,7 @@ func (r *gpuReading) joinAgent() {
 		r.problem(LabelUnreadable, err.Error())
 		return
 	}
+	r.withoutImpossible(&report)
 	known := r.gpus.PerCard
 	if len(known) == 0 || known[0].Index == nil && known[0].UUID == nil {
 		r.gpus.PerCard = r.agentCards(report, known)
@@ -133,6 +134,26 @@ func (r *gpuReading) joinAgent() {
 				known[i].join(seen)
 				r.agentHealth(seen)
 			}
+		}
+	}
+}
+
+// withoutImpossible takes the layout off cards whose instances lie as the product's placement tables say that they cannot: the annotation is written by
+// whoever may change the node.
+func (r *gpuReading) withoutImpossible(report *AgentReport) {
+	for i := range report.Cards {
+		card := &report.Cards[i]
+		product, known := gpuinfo.ProductOf(card.Product)
+		if !known {
+			continue
+		}
+		layout := make([]gpuinfo.Instance, 0, len(card.MIG.Instances))
+		for _, instance := range card.MIG.Instances {
+			layout = append(layout, gpuinfo.Instance{Profile: instance.Profile, Start: instance.Start})
+		}
+		if err := product.Check(layout); err != nil {
+			r.problem(LabelUnreadable, fmt.Sprintf("%s: card %d, a %s, cannot have these instances: %v", AgentAnnotation, card.Index, product.Name, err))
+			card.MIG.Instances = nil
 		}
 	}
 }
