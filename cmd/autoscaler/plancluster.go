@@ -27,7 +27,20 @@ func clusterOf(doc planner.Document) (nodepool.Cluster, error) {
 	for i := range cluster.Groups {
 		placed.tell(&cluster, &cluster.Groups[i])
 	}
+	cluster.Findings = append(cluster.Findings, placed.strangers...)
 	return cluster, nil
+}
+
+// strangersOf finds pools that say nothing of the nodes, most often for a misspelt name.
+func strangersOf(config nodepool.PoolsConfig, nodes []nodepool.Node) (list []raydemand.Finding) {
+	for i, spec := range config.Pools {
+		if spec.Shape == nil && len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n nodepool.Node) bool { return n.Pool == spec.Name }) {
+			list = append(list, raydemand.Finding{Code: planner.FindingPoolWithoutNodes, Severity: raydemand.Warning, Object: "snapshot", Field: fmt.Sprintf("pools[%d].name", i), Seen: spec.Name,
+				Why: "no node is of this pool and it has no shape, so it bounds no other pool, and while it may add nodes they could be anything",
+				Fix: "give the name that the nodes' labels have, or a shape"})
+		}
+	}
+	return list
 }
 
 // places are the nodes and the declared shapes of pools that a snapshot file has.
@@ -38,6 +51,8 @@ type places struct {
 	// known: the file has nodes. fixed are the pools whose MIG profile was chosen when they were made.
 	known bool
 	fixed map[string]bool
+	// strangers are pools that are of no node.
+	strangers []raydemand.Finding
 	// unreadable are amounts of nodes that count as not announced.
 	unreadable []raydemand.Finding
 }
@@ -63,7 +78,7 @@ func placesOf(doc planner.Document) (places, error) {
 	if err != nil {
 		return p, err
 	}
-	p.rooms = nodepool.PoolRooms(p.nodes, config, nil)
+	p.rooms, p.strangers = nodepool.PoolRooms(p.nodes, config, nil), strangersOf(config, p.nodes)
 	p.nodes = append(p.nodes, config.Shapes(p.reader)...)
 	p.known = p.known || len(p.nodes) > 0
 	for _, pool := range p.reader.Pools(objects) {

@@ -47,3 +47,15 @@ func TestAnAmountOfANodeThatIsNoneIsToldByPlanAndTheRestIsPlanned(t *testing.T) 
 		t.Errorf("exit %d: %s\n%s\nwant %s", code, errOut, out, want)
 	}
 }
+
+func TestAPoolThatIsOfNoNodeIsFound(t *testing.T) {
+	const file = `{"rayCluster": {"kind": "RayCluster", "spec": {"workerGroupSpecs": []}}, "pools": [{"name": "npp", "maxNodes": 1}],
+		"kubeNodes": [{"metadata": {"name": "n", "labels": {"cloud.google.com/gke-nodepool": "POOL"}}}]}`
+	for pool, want := range map[string]bool{"np": true, "npp": false} {
+		var out, errOut bytes.Buffer
+		run(t.Context(), []string{"autoscaler", "plan", "--snapshot", "-"}, strings.NewReader(strings.Replace(file, "POOL", pool, 1)), &out, &errOut)
+		if got := strings.Contains(out.String(), "pool-without-nodes"); got != want {
+			t.Errorf("nodes of pool %s: found %t, want %t\n%s%s", pool, got, want, out.String(), errOut.String())
+		}
+	}
+}

@@ -12,6 +12,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
+// FindingPoolWithoutNodes: a pool of a snapshot is of none of the nodes beside it, and has no shape.
+const FindingPoolWithoutNodes = "pool-without-nodes"
+
 // GroupPool is a pool of Kubernetes nodes that a group's pods can land on.
 type GroupPool struct {
 	Name string `json:"name"`
