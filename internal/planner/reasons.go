@@ -37,7 +37,7 @@ const (
 	CodeIsolation     = "isolation"       // they are not kept apart from others as what waits needs it
 )
 
-// CodePoolCeiling: demand waits, and the pools of nodes that the group can land on have no room for more of its pods, grown as far as they may.
+// CodePoolCeiling says that demand waits, and the pools of nodes that the group can land on have no room for more of its pods, grown as far as they may.
 const CodePoolCeiling = "pool_ceiling"
 
 // Codes of the findings in a plan.

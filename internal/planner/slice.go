@@ -353,7 +353,7 @@ func (g *group) part(it *item) string {
 	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.name(), memoryText(n.share(*g.Slice.MemoryMiB<<20)))
 }
 
-// FindingSlicesUnknown: demand asks for memory, compute or isolation of its GPUs, and of no group it is known what they are.
+// FindingSlicesUnknown says that demand asks for memory, compute or isolation of its GPUs, and of no group it is known what they are.
 const FindingSlicesUnknown = "slices-unknown"
 
 // sliceFindings tells once that wishes cannot be weighed.
