@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// FindingPoolWithoutNodes: a pool of a snapshot is of none of the nodes beside it, and has no shape.
+// FindingPoolWithoutNodes says that a pool of a snapshot is of none of the nodes beside it, and has no shape.
 const FindingPoolWithoutNodes = "pool-without-nodes"
 
 // GroupPool is a pool of Kubernetes nodes that a group's pods can land on.
