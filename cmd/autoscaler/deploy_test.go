@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -66,10 +67,11 @@ func TestTheProbeOfTheDeploymentTellsReadyFromNot(t *testing.T) {
 		t.Skip("no bash")
 	}
 	_, c := served(t)
-	status, path := 0, ""
+	var status atomic.Int64
+	var path atomic.Value
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path = r.Host + r.URL.Path
-		w.WriteHeader(status)
+		path.Store(r.Host + r.URL.Path)
+		w.WriteHeader(int(status.Load()))
 	}))
 	defer server.Close()
 	probe := func() error {
@@ -82,9 +84,10 @@ func TestTheProbeOfTheDeploymentTellsReadyFromNot(t *testing.T) {
 		command[last] = strings.Replace(command[last], dev, strings.Replace(server.Listener.Addr().String(), ":", "/", 1), 1)
 		return exec.CommandContext(t.Context(), command[0], command[1:]...).Run()
 	}
-	for _, status = range []int{http.StatusOK, http.StatusServiceUnavailable} {
-		if err := probe(); (err == nil) != (status == http.StatusOK) || path != "localhost/readyz" {
-			t.Errorf("status %d of %s: the probe says %v", status, path, err)
+	for _, answer := range []int64{http.StatusOK, http.StatusServiceUnavailable} {
+		status.Store(answer)
+		if err := probe(); (err == nil) != (answer == http.StatusOK) || path.Load() != "localhost/readyz" {
+			t.Errorf("status %d of %v: the probe says %v", answer, path.Load(), err)
 		}
 	}
 	server.Close()
