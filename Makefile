@@ -105,7 +105,7 @@ cluster:
 
 loop:
 	@cd test
-	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" go test -vet=off -count=1 -timeout 20m -parallel 4 ./...
+	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" go test -vet=off -count=1 -timeout 30m -parallel 4 ./...
 
 .PHONY: lint lint-root
 lint: lint-root

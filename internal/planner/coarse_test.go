@@ -30,8 +30,17 @@ func manyShapes(count int) []raydemand.Request {
 // planningFor is the plan of a snapshot with all that it was made from.
 func planningFor(s Snapshot) (*planning, []int64, outcome) { return decide(&s, Policy{}) }
 
+// notShort leaves out what takes long under the race detector; it runs without.
+func notShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("so many shapes take long under the race detector")
+	}
+}
+
 // TestWorkIsBoundedHoweverManyShapesWait counts looks of a bundle at a node: time depends on the machine. One look takes some nanoseconds.
 func TestWorkIsBoundedHoweverManyShapesWait(t *testing.T) {
+	notShort(t)
 	const most = 1_000_000_000
 	for name, s := range map[string]Snapshot{
 		"one group": {Groups: []Group{{Name: "g", Resources: bundle(64, 8, 256), Max: 100_000, NumOfHosts: 1}}}, "twenty groups": fleet(),
@@ -56,6 +65,7 @@ func TestWorkIsBoundedHoweverManyShapesWait(t *testing.T) {
 }
 
 func TestOfVeryManyShapesEachIsAccountedFor(t *testing.T) {
+	notShort(t)
 	s := halfFull(fleet(), 500)
 	s.LaunchConfigCheckDisabled = true
 	for i := range s.Groups {
@@ -103,6 +113,7 @@ func TestOfVeryManyShapesEachIsAccountedFor(t *testing.T) {
 }
 
 func TestAPlanForVeryManyShapesIsAFixedPoint(t *testing.T) {
+	notShort(t)
 	s := halfFull(fleet(), 100)
 	s.LaunchConfigCheckDisabled = true
 	s.Requests = manyShapes(5000)
@@ -121,6 +132,7 @@ func TestAPlanForVeryManyShapesIsAFixedPoint(t *testing.T) {
 }
 
 func TestVeryManyShapesThatNothingJoinsAreServedByAndBy(t *testing.T) {
+	notShort(t)
 	s := Snapshot{LaunchConfigCheckDisabled: true, Groups: []Group{{Name: "g", Max: 1, NumOfHosts: 1, Resources: raydemand.Bundle{"CPU": raydemand.Whole(8)}}}}
 	const shapes = mostShapes + 500
 	for i := range shapes {

@@ -21,7 +21,7 @@ import (
 
 // patience bounds each wait. On a quiet machine none takes 20 s; several Ray nodes that start at once on two busy cores
 // take a minute.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // scene is one RayCluster under test with everything that watches it.
 type scene struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -24,6 +25,17 @@ import (
 
 var errNotThere = apierrors.NewNotFound(schema.GroupResource{Resource: "nodepools"}, "")
 
+// turn is held by a test while it looks at what the reader of ceilings shares with it, and given up while time passes.
+var turn sync.Mutex
+
+// pass lets so much of synctest's time pass.
+func pass(d time.Duration) {
+	turn.Unlock()
+	defer turn.Lock()
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // fakeStatus is a Cluster Autoscaler that lets it run with a maximum of one node group. It writes whenever it is asked, unless it stopped.
 type fakeStatus struct {
 	most    int
@@ -33,6 +45,8 @@ type fakeStatus struct {
 }
 
 func (f *fakeStatus) Get(context.Context, string, metav1.GetOptions) (*corev1.ConfigMap, error) {
+	turn.Lock()
+	defer turn.Unlock()
 	f.calls++
 	if f.err != nil {
 		return nil, f.err
@@ -53,6 +67,8 @@ type fakeNodePools struct {
 }
 
 func (f *fakeNodePools) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	turn.Lock()
+	defer turn.Unlock()
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -68,11 +84,17 @@ func besideCeilings(t *testing.T, status *fakeStatus, pools *fakeNodePools, test
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var told []string
-		c := newCeilings(status, pools, slog.New(slog.DiscardHandler), func(all []nodepool.Ceiling) { told = append(told, bounds(all)) })
+		c := newCeilings(status, pools, slog.New(slog.DiscardHandler), func(all []nodepool.Ceiling) {
+			turn.Lock()
+			defer turn.Unlock()
+			told = append(told, bounds(all))
+		})
 		ended := make(chan error)
 		go func() { ended <- c.Start(ctx) }()
 		synctest.Wait()
+		turn.Lock()
 		test(t, c, &told)
+		turn.Unlock()
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -94,12 +116,12 @@ func unknownOf(c *ceilings) string {
 func TestCeilingsAreReadFourTimesAMinuteAndToldWhenTheyChange(t *testing.T) {
 	status := &fakeStatus{most: 4}
 	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, told *[]string) {
-		time.Sleep(10 * time.Minute)
+		pass(10 * time.Minute)
 		if status.calls < 35 || status.calls > 45 {
 			t.Errorf("%d calls within ten minutes, want some 40", status.calls)
 		}
 		status.most = 5
-		time.Sleep(2 * ceilingsPause)
+		pass(2 * ceilingsPause)
 		if diff := cmp.Diff([]string{"aks-gpu-1-vmss 0-4", "aks-gpu-1-vmss 0-5"}, *told); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
@@ -113,17 +135,17 @@ func TestAnAutoscalerThatStoppedBoundsNothing(t *testing.T) {
 	status := &fakeStatus{most: 4}
 	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, told *[]string) {
 		status.stopped = time.Now()
-		time.Sleep(ceilingsLast - time.Second)
+		pass(ceilingsLast - time.Second)
 		if len(*told) != 1 || unknownOf(c) != "" {
 			t.Errorf("told %q, unknown %q before five minutes are over", *told, unknownOf(c))
 		}
-		time.Sleep(2 * ceilingsPause)
+		pass(2 * ceilingsPause)
 		want := "ceilings-unknown: the Cluster Autoscaler's status is not written since 2000-01-01T00:00:00Z"
 		if diff := cmp.Diff(want, unknownOf(c)); diff != "" || len(*told) != 2 || (*told)[1] != "" {
 			t.Errorf("told %q; finding (-want +got):\n%s", *told, diff)
 		}
 		status.stopped = time.Time{}
-		time.Sleep(2 * ceilingsPause)
+		pass(2 * ceilingsPause)
 		if len(*told) != 3 || unknownOf(c) != "" {
 			t.Errorf("told %q, unknown %q although it runs again", *told, unknownOf(c))
 		}
@@ -142,7 +164,7 @@ func TestWhatMayNotBeReadIsOneFindingAndBoundsNothing(t *testing.T) {
 			t.Errorf("findings %v where nodes are not known either", noNodes.Findings)
 		}
 		status.err, pools.err, status.most = nil, nil, 2
-		time.Sleep(2 * ceilingsPause)
+		pass(2 * ceilingsPause)
 		if got := unknownOf(c); got != "" || len(*told) != 1 {
 			t.Errorf("told %q, unknown %q although the right was granted", *told, got)
 		}
@@ -153,11 +175,11 @@ func TestWhatWasReadHoldsWhileTheAPIServerDoesNotAnswer(t *testing.T) {
 	status := &fakeStatus{most: 4}
 	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, told *[]string) {
 		status.err = errors.New("connection refused")
-		time.Sleep(ceilingsLast - time.Second)
+		pass(ceilingsLast - time.Second)
 		if len(*told) != 1 || unknownOf(c) != "" {
 			t.Errorf("told %q, unknown %q before five minutes are over", *told, unknownOf(c))
 		}
-		time.Sleep(2 * ceilingsPause)
+		pass(2 * ceilingsPause)
 		if len(*told) != 2 || !strings.Contains(unknownOf(c), "connection refused") {
 			t.Errorf("told %q, unknown %q", *told, unknownOf(c))
 		}
@@ -169,7 +191,7 @@ func TestWhatMayNotBeReadAnyMoreDoesNotHoldOnWhenTheAPIServerStopsAnswering(t *t
 	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilings, told *[]string) {
 		for _, err := range []error{errForbidden, errors.New("connection refused")} {
 			status.err = err
-			time.Sleep(2 * ceilingsPause)
+			pass(2 * ceilingsPause)
 			if bound := (*told)[len(*told)-1]; bound != "" || unknownOf(c) == "" {
 				t.Errorf("after %v: bounds %q, unknown %q; what was read before the right was withdrawn is not what holds", err, bound, unknownOf(c))
 			}
