@@ -15,8 +15,10 @@ type knapsack struct {
 	kinds []kind
 	free  vector
 	// densest[i*len(free)+r] is the most that a unit of resource r brings when spent on kinds from i on.
-	densest  []float64
-	nodes    int
+	densest []float64
+	nodes   int
+	// looks is how many branches may still be looked at, those included that a bound cuts off at once.
+	looks    int
 	counts   []int64
 	best     []int64
 	bestSum  float64
@@ -33,13 +35,17 @@ type kind struct {
 	native  bool // justifies the bin; others only ride along
 }
 
+// looksPerNode bounds the branches that are cut off at once beside those that are followed: of a bundle that fits a million times there
+// are as many.
+const looksPerNode = 64
+
 // solve fills what is free by looking at no more than nodes branches, and returns what the best filling is worth.
 func (k *knapsack) solve(free vector, nodes int) float64 {
 	k.order(free)
 	k.free = append(k.free[:0], free...)
 	k.counts = append(k.counts[:0], make([]int64, len(k.kinds))...)
 	k.best = append(k.best[:0], make([]int64, len(k.kinds))...)
-	k.nodes, k.bestSum, k.complete = nodes, 0, true
+	k.nodes, k.looks, k.bestSum, k.complete = nodes, looksPerNode*nodes, 0, true
 	k.branch(0, 0)
 	return k.bestSum
 }
@@ -107,7 +113,10 @@ func (k *knapsack) branch(i int, sum float64) {
 	for ; ; n-- {
 		k.counts[i] = n
 		k.branch(i+1, sum+float64(float64(n)*kd.value))
-		if n == 0 || k.nodes < 0 {
+		if k.looks--; k.looks < 0 {
+			k.complete = false
+		}
+		if n == 0 || k.nodes < 0 || k.looks < 0 {
 			break
 		}
 		k.free.subtract(kd.need, -1)
