@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -12,7 +13,7 @@ import (
 
 // advice says what would serve what waits of an item, where no group has slices that do, or the pools of those that have are full: fewer GPUs
 // announced for the same devices, or another cut of cards that are there, from what to what, on which pool, on how many cards. It is empty where
-// neither helps, or it is not known what the cards are.
+// neither helps, because something else is short too or first, or it is not known what the cards are.
 func (p *planning) advice(it *item, given []int64, count int64) string {
 	if it.request.Slice == nil || it.slice.memory == 0 && it.slice.compute == 0 || !p.onlyACutHelps(it, given) || p.rounded(it) {
 		return ""
@@ -21,15 +22,20 @@ func (p *planning) advice(it *item, given []int64, count int64) string {
 	seen := map[string]bool{}
 	for i := range p.groups {
 		g := &p.groups[i]
-		if text := g.overAnnounced(it); text != "" {
+		if text := p.overAnnounced(i, it); text != "" {
 			told = append(told, text)
 			continue
 		}
 		for k := range g.Pools {
+			bundles := p.servedByCut(it, i, k, given, count)
+			if bundles == 0 {
+				continue
+			}
+			instances := int64(math.Ceil(float64(bundles) * it.request.Bundle[raydemand.GPU].Float()))
 			for _, cards := range g.Pools[k].Cards {
 				r := recut{pool: &g.Pools[k], cards: cards, slice: g.Slice, need: it.slice}
 				// Groups that ask for other instances of the same cards are told of them once.
-				if text := r.text(int64(math.Ceil(float64(count) * it.request.Bundle[raydemand.GPU].Float()))); text != "" && !seen[r.now(cards.Count)+r.pool.Name] {
+				if text := r.text(instances); text != "" && !seen[r.now(cards.Count)+r.pool.Name] {
 					seen[r.now(cards.Count)+r.pool.Name] = true
 					told = append(told, text)
 				}
@@ -52,13 +58,34 @@ func (p *planning) rounded(it *item) bool {
 	return false
 }
 
+// suitsButSlice reports whether a fresh node of some group with these amounts could serve one bundle if only each of its GPUs were enough.
+func (p *planning) suitsButSlice(it *item, g *group, total vector) bool {
+	return firstMatch(it.request.Selectors, g.Labels) != noMatch && total.times(it.need, 1) == 1
+}
+
+// servedByCut is how many of count bundles pods of a group on its k-th pool could serve, were the cards there cut as it takes: none where the pods
+// lack something else, the bound on all workers is reached, or what is short on the pool is something else, such as CPU.
+func (p *planning) servedByCut(it *item, i, k int, given []int64, count int64) int64 {
+	g := &p.groups[i]
+	if !p.suitsButSlice(it, g, g.shape.total) || p.spare(given) < g.hosts {
+		return 0
+	}
+	return min(count, timesUpTo(p.roomBesideCards(i, k, given), g.shape.total.times(it.need, count)))
+}
+
 // overAnnounced tells where a group's pods announce more GPUs than they have devices, and one device would do.
-func (g *group) overAnnounced(it *item) string {
+func (p *planning) overAnnounced(i int, it *item) string {
+	g := &p.groups[i]
 	if g.Slice == nil || len(g.Pools) == 0 || g.Slice.Kind != gpuinfo.Whole && g.Slice.Kind != gpuinfo.MIG || it.slice.allows(g.Slice) {
 		return ""
 	}
 	devices, gpus := g.Pools[0].Units, g.Resources[raydemand.GPU]
 	if devices <= 0 || gpus <= raydemand.Whole(devices) {
+		return ""
+	}
+	announced := slices.Clone(g.shape.total)
+	announced[p.index[raydemand.GPU]] = raydemand.Whole(devices)
+	if !p.suitsButSlice(it, g, announced) {
 		return ""
 	}
 	times, device := gpus.Float()/float64(devices), *g.Slice

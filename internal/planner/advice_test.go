@@ -52,6 +52,84 @@ func TestAnotherCutIsAdvisedOfCardsThatAreThere(t *testing.T) {
 	}
 }
 
+// TestNoCutIsAdvisedWhereSomethingElseIsShort: each change makes something else than the slices too little for all of nine bundles, or for some.
+func TestNoCutIsAdvisedWhereSomethingElseIsShort(t *testing.T) {
+	const cut = "cutting 3 cards of pool a, each now 7 × 1g.5gb, into 4 × 1g.10gb each would serve 9 of it"
+	cpuOfPool := func(capacity int64) func(s *Snapshot) {
+		return func(s *Snapshot) {
+			s.Groups[0].Pools[0].Shares = []PoolShare{{"cpu", 4000, capacity}, {"nvidia.com/gpu", 1, 21}}
+		}
+	}
+	fewest := 0
+	tests := []struct {
+		name   string
+		change func(s *Snapshot)
+		want   string
+	}{
+		{"nothing else", func(*Snapshot) {}, cut},
+		{"CPU of a pod", func(s *Snapshot) { s.Requests[0].Bundle["CPU"] = raydemand.Whole(5) }, ""},
+		{"GPUs of a pod", func(s *Snapshot) { s.Requests[0].Bundle["GPU"] = raydemand.Whole(2) }, ""},
+		{"another resource", func(s *Snapshot) { s.Requests[0].Bundle["tpu"] = raydemand.One }, ""},
+		{"a label", func(s *Snapshot) { s.Requests[0].Selectors = []raydemand.Selector{parse("zone", "b")} }, ""},
+		{"CPU of the pool", cpuOfPool(3999), ""},
+		{"CPU of the pool for some", cpuOfPool(5*4000 + 3999), "cutting 2 cards of pool a, each now 7 × 1g.5gb, into 4 × 1g.10gb each would serve 5 of it"},
+		{"CPU of the pool, enough", cpuOfPool(9 * 4000), cut},
+		{"the bound on all workers", func(s *Snapshot) { s.MaxWorkers = &fewest }, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := cutPool(9, cutCards(3, nil, nodepool.CardCut{Profile: "1g.5gb", Count: 21}))
+			s.Groups[0].Labels = map[string]string{"zone": "a"}
+			test.change(&s)
+			message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
+			if strings.Contains(message, "cutting") != (test.want != "") || !strings.Contains(message, test.want) {
+				t.Errorf("%s\nwant … %s", message, test.want)
+			}
+		})
+	}
+}
+
+// TestAnotherPoolIsAdvisedAlone: only that of two groups is told of whose pods have all else.
+func TestAnotherPoolIsAdvisedAlone(t *testing.T) {
+	s := cutPool(4, cutCards(1, nil, nodepool.CardCut{Profile: "1g.5gb", Count: 7}))
+	small := s.Groups[0]
+	small.Name, small.Resources, small.Pools = "small", raydemand.Bundle{"CPU": raydemand.One, "GPU": raydemand.One}, []GroupPool{onPool("b", 7, 1)}
+	small.Pools[0].Cards = s.Groups[0].Pools[0].Cards
+	s.Groups = append(s.Groups, small)
+	s.Requests[0].Bundle["CPU"] = raydemand.Whole(4)
+	message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
+	if !strings.Contains(message, "cutting 1 card of pool a") || strings.Contains(message, "pool b") {
+		t.Error(message)
+	}
+}
+
+// TestFewerGPUsAreAdvisedWhereOneDeviceWouldDo, and only where the pod has all else then.
+func TestFewerGPUsAreAdvisedWhereOneDeviceWouldDo(t *testing.T) {
+	const advice = "group g announces 4 GPUs for 2 × nvidia.com/gpu: with num-gpus 2 one of them would be a whole device and do"
+	for name, test := range map[string]struct {
+		gpus, cpus int64
+		told       bool
+	}{
+		"one":              {1, 4, true},
+		"both":             {2, 4, true},
+		"more than it has": {3, 4, false},
+		"too little CPU":   {1, 5, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory, compute := int64(20<<10), 0.5
+			g := pooled("g", 4, onPool("a", 7, 2))
+			g.Slice = &Slice{Kind: gpuinfo.Whole, Isolation: gpuinfo.Hardware, MemoryMiB: &memory, ComputeFraction: &compute}
+			s := Snapshot{Groups: []Group{g}, Demand: gpuRequests(test.gpus, 1)}
+			s.Requests[0].Bundle["CPU"] = raydemand.Whole(test.cpus)
+			s.Requests[0].Slice = &raydemand.SliceWish{Memory: 30 << 30}
+			message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
+			if strings.Contains(message, advice) != test.told || strings.Contains(message, "num-gpus") != test.told {
+				t.Error(message)
+			}
+		})
+	}
+}
+
 func TestAWishThatWasRoundedGetsNoAdvice(t *testing.T) {
 	s := cutPool(1, cutCards(1, nil, nodepool.CardCut{Profile: "1g.5gb", Count: 7}))
 	s.Requests[0].Slice = &raydemand.SliceWish{ComputeFraction: 0.143}

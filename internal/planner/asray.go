@@ -118,10 +118,10 @@ func (b *batch) named(uses []portion) (names nameSet) {
 func (p *planning) credit(pat *pattern, b *batch, lot *lot) {
 	pat.score.kinds = 0
 	names := lot.named | b.named(pat.uses)
-	for i, amount := range lot.shape.total {
+	for i, amount := range p.named(lot.shape.total) {
 		if amount > 0 && names&(1<<i) != 0 {
 			pat.score.kinds++
-			pat.score.sparing = pat.score.sparing || accelerators[p.names[i]]
+			pat.score.sparing = pat.score.sparing || raydemand.IsUnitInstance(p.names[i])
 		}
 	}
 }

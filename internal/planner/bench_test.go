@@ -122,6 +122,18 @@ func gangsOf(count, size int) []raydemand.Gang {
 	return gangs
 }
 
+// differentGangs makes gangs no two of which ask for the same.
+func differentGangs(count int) []raydemand.Gang {
+	gangs := gangsOf(count, 2)
+	for i := range gangs {
+		gangs[i].Strategy = raydemand.Pack
+		for k := range gangs[i].Bundles {
+			gangs[i].Bundles[k]["CPU"] += raydemand.Amount(i)
+		}
+	}
+	return gangs
+}
+
 // sharing makes gangs that want to lie within one value of a label.
 func sharing(label string, gangs []raydemand.Gang) []raydemand.Gang {
 	for i := range gangs {
@@ -161,6 +173,9 @@ func BenchmarkCompute(b *testing.B) {
 			raydemand.Demand{Requests: labelledRequests, Gangs: gangsOf(20, 4)}},
 		{"13315 tasks, 1337 busy nodes", busy(halfFull(fleet(), 1337)), raydemand.Demand{Requests: tasks(13_315)}},
 		{"500 gangs of 4, 200 half-full nodes", halfFull(fleet(), 200), raydemand.Demand{Gangs: gangsOf(500, 4)}},
+		{"10000 different gangs of 2, 200 half-full nodes", halfFull(fleet(), 200), raydemand.Demand{Gangs: differentGangs(10_000)}},
+		{"10000 bundles of 0.4 GPU and 5000 of 0.6, 1000 half-full nodes", halfFull(fleet(), 1000), raydemand.Demand{Requests: []raydemand.Request{
+			{Bundle: raydemand.Bundle{"GPU": 4000}, Count: 10_000}, {Bundle: raydemand.Bundle{"GPU": 6000}, Count: 5000}}}},
 		{"50 gangs of 2 on a node each, 2000 half-full nodes", halfFull(fleet(), 2000), raydemand.Demand{Gangs: sharing("ray.io/node-id", gangsOf(50, 2))}},
 		{"50 gangs of 9 on a node each, 2000 half-full nodes", halfFull(fleet(), 2000), raydemand.Demand{Gangs: sharing("ray.io/node-id", gangsOf(50, 9))}},
 		{"no demand, 1000 half-full nodes", halfFull(fleet(), 1000), raydemand.Demand{}},

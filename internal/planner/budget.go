@@ -44,8 +44,8 @@ func (c *covering) use(b int, n int64) {
 
 // accelerators is how much of all accelerators together a node has.
 func (c *catalog) accelerators(v vector) (all raydemand.Amount) {
-	for i, amount := range v {
-		if accelerators[c.names[i]] {
+	for i, amount := range c.named(v) {
+		if raydemand.IsUnitInstance(c.names[i]) {
 			all += amount
 		}
 	}

@@ -23,15 +23,21 @@ type catalog struct {
 	sliced    bool
 	slices    []*Slice
 	isolation nodepool.RequiredIsolation
+	// cards are the resources that are told by the card, cardsOf the same by resource; width is how long a vector is.
+	cards   []*cards
+	cardsOf []*cards
+	width   int
 }
 
-// vector holds an amount for each name of the catalog. Vectors are shared; whoever changes one clones it first.
+// vector holds an amount for each name of the catalog, and behind them what is free on single cards (cards.go). Vectors are shared;
+// whoever changes one clones it first.
 type vector []raydemand.Amount
 
-// term is one amount of a bundle; zero amounts have no term.
+// term is one amount of a bundle; zero amounts have no term. pieces say how it lies on cards, nil where amounts are added up.
 type term struct {
 	resource int
 	amount   raydemand.Amount
+	pieces   *pieces
 }
 
 func newCatalog(s *Snapshot) *catalog {
@@ -49,7 +55,7 @@ func newCatalog(s *Snapshot) *catalog {
 			}
 		}
 	}
-	for _, requests := range [][]raydemand.Request{s.Requests, s.Constraint, s.KeptResources} {
+	for _, requests := range s.requestLists() {
 		for i := range requests {
 			mention(requests[i].Bundle)
 			mentionKeys(keys, requests[i].Selectors)
@@ -66,6 +72,7 @@ func newCatalog(s *Snapshot) *catalog {
 		c.index[name] = i
 	}
 	c.keys = slices.Sorted(maps.Keys(keys))
+	c.newCards(s)
 	return c
 }
 
@@ -77,7 +84,7 @@ func announced(name string) bool {
 
 // mentionAccelerators adds those that the head has: work that needs none stays off it even where nothing asks for them.
 func mentionAccelerators(names map[string]bool, head *Node) {
-	for name := range accelerators {
+	for _, name := range raydemand.UnitInstances() {
 		if head.Total.Has(name) > 0 || head.Resources.Has(name) > 0 {
 			names[name] = true
 		}
@@ -112,9 +119,12 @@ func mentionKeys(keys map[string]bool, selectors []raydemand.Selector) {
 
 // vector reads a node's amounts. Negative ones count as nothing.
 func (c *catalog) vector(b raydemand.Bundle) vector {
-	v := make(vector, len(c.names))
+	v := make(vector, c.width)
 	for i, name := range c.names {
 		v[i] = max(b.Has(name), 0)
+	}
+	for _, k := range c.cards {
+		v.partly(k)[0] = v[k.resource] % raydemand.One
 	}
 	return v
 }
@@ -124,11 +134,19 @@ func (c *catalog) need(b raydemand.Bundle) []term {
 	terms := make([]term, 0, len(b))
 	for name, amount := range b {
 		if amount > 0 {
-			terms = append(terms, term{c.index[name], amount})
+			terms = append(terms, c.term(c.index[name], amount))
 		}
 	}
 	slices.SortFunc(terms, func(a, b term) int { return a.resource - b.resource })
 	return terms
+}
+
+func (c *catalog) term(resource int, amount raydemand.Amount) term {
+	t := term{resource: resource, amount: amount}
+	if k := c.cardsOf[resource]; k != nil {
+		t.pieces = k.piecesOf(amount)
+	}
+	return t
 }
 
 // labelSet returns the number of a label set, reduced to the keys that matter, on nodes whose GPUs are such a slice. Slices matter where
@@ -156,8 +174,43 @@ func (c *catalog) labelSet(labels map[string]string, slice *Slice) int {
 	return set
 }
 
+// has reports whether there is as much as one bundle asks for.
+func (v vector) has(t term) bool { return v.times([]term{t}, 1) == 1 }
+
 // times returns how many bundles fit into v; a bundle that asks for nothing fits without end.
 func (v vector) times(need []term, limit int64) int64 {
+	for _, t := range need {
+		if t.pieces != nil {
+			limit = min(limit, v.timesOnCards(t.pieces, limit))
+			if limit == 0 {
+				return 0
+			}
+			continue
+		}
+		if n := int64(v[t.resource] / t.amount); n < limit {
+			if n == 0 {
+				return 0
+			}
+			limit = n
+		}
+	}
+	return limit
+}
+
+// subtract takes n bundles, which the caller knows to fit, from a vector that nobody else holds. Only what asks for no part of a card can be
+// given back, as fewer than none.
+func (v vector) subtract(need []term, n int64) {
+	for _, t := range need {
+		if t.pieces != nil {
+			v.takeFromCards(t.pieces, n)
+			continue
+		}
+		v[t.resource] -= t.amount * raydemand.Amount(n)
+	}
+}
+
+// timesAdded and subtractAdded are the same for needs no term of which lies on cards; the search of a knapsack spends its time on them.
+func (v vector) timesAdded(need []term, limit int64) int64 {
 	for _, t := range need {
 		if n := int64(v[t.resource] / t.amount); n < limit {
 			if n == 0 {
@@ -169,21 +222,16 @@ func (v vector) times(need []term, limit int64) int64 {
 	return limit
 }
 
-// subtract takes n bundles, which the caller knows to fit, from a vector that nobody else holds.
-func (v vector) subtract(need []term, n int64) {
+func (v vector) subtractAdded(need []term, n int64) {
 	for _, t := range need {
 		v[t.resource] -= t.amount * raydemand.Amount(n)
 	}
 }
 
-// accelerators are the resources that CPU-only work must not tie up: Ray's accelerator managers announce these.
-// Ray itself protects GPU alone (ray #43079).
-var accelerators = map[string]bool{raydemand.GPU: true, "TPU": true, "HPU": true, "NPU": true, "neuron_cores": true}
-
-// accelerated reports whether v has some of an accelerator.
+// accelerated reports whether v has some of an accelerator, which work on CPUs alone must not tie up. Ray itself protects GPU alone (ray #43079).
 func (c *catalog) accelerated(v vector) bool {
-	for i, amount := range v {
-		if amount > 0 && accelerators[c.names[i]] {
+	for i, amount := range c.named(v) {
+		if amount > 0 && raydemand.IsUnitInstance(c.names[i]) {
 			return true
 		}
 	}

@@ -252,6 +252,22 @@ func (p *planning) poolRoom(i int, given []int64) int64 {
 	return p.ceilings.room(p.occupied(given), i, p.groups[i].current+given[i])
 }
 
+// roomBesideCards is how many more pods of a group its k-th pool holds by what they take beside their devices: CPU, memory, places for pods.
+// Where nothing tells, it is maxCount.
+func (p *planning) roomBesideCards(i, k int, given []int64) int64 {
+	room := int64(maxCount)
+	if p.ceilings == nil || len(p.ceilings.uses[i]) == 0 {
+		return room
+	}
+	taken, pool := p.occupied(given), &p.groups[i].Pools[k]
+	for n, share := range pool.Shares {
+		if u := p.ceilings.uses[i][k][1+n]; share.Resource != pool.Resource { // the first use is that of the group's own places
+			room = min(room, p.ceilings.fits(taken, poolUse{u}))
+		}
+	}
+	return room
+}
+
 // poolLimit says that a group's pools hold no more replicas of it.
 func (p *planning) poolLimit(i int, given []int64) (Reason, bool) {
 	if p.poolRoom(i, given) >= p.groups[i].hosts {

@@ -85,18 +85,13 @@ func (p *planning) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []
 	var details []Detail
 	more := 0
 	for _, g := range p.gangs {
-		n := 0
-		for _, own := range g.Bundles {
-			if own.Equal(b) {
-				n++
-			}
-		}
+		asks := g.asksFor(b)
 		switch summary := gangSummary(g, fates, unmet.gangs[g.number]); {
-		case n == 0:
+		case asks == "":
 		case len(details) == mostElsewhere:
 			more++
 		default:
-			text := fmt.Sprintf("%d of its bundles ask for this, beside the tasks; %s", n, p.tally(&summary))
+			text := fmt.Sprintf("%s, beside the tasks; %s", asks, p.tally(&summary))
 			if reason := unmet.gangs[g.number]; reason != nil {
 				text += ": " + reason.Message
 			}
@@ -107,17 +102,43 @@ func (p *planning) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []
 		details = append(details, Detail{"gangs", Reason{FateWaiting, fmt.Sprintf("%d more ask for this", more)}})
 	}
 	for i, c := range p.claims {
-		reason := unmet.claims[i]
 		left := out.leftOf(i, c)
 		for k, it := range c.items {
 			if !it.request.Bundle.Equal(b) {
 				continue
 			}
+			reason := reasonAt(unmet.claims[i], k)
 			summary := summaryOf(KindRequestResources, it, fates[it], left[k], reason.Code)
 			details = append(details, Detail{c.purpose, Reason{summary.verdict(), strings.TrimSuffix(p.tally(&summary)+": "+reason.Message, ": ")}})
 		}
 	}
 	return details
+}
+
+// asksFor says how a gang asks for a bundle: by how many of its own, in which choice; or by all together where they share a node. It is
+// empty where it does not.
+func (g *gang) asksFor(b raydemand.Bundle) string {
+	all := g.alternatives()
+	for k, bundles := range all {
+		n, whole := 0, raydemand.Bundle{}
+		for _, own := range bundles {
+			whole.Add(own)
+			if own.Equal(b) {
+				n++
+			}
+		}
+		of := "its bundles"
+		if k > 0 {
+			of = "the bundles of its " + choiceOf(k, len(all))
+		}
+		switch {
+		case g.Strategy == raydemand.StrictPack && whole.Equal(b) && len(bundles) > 1:
+			return fmt.Sprintf("%s, which share a node, ask for this together", of)
+		case n > 0:
+			return fmt.Sprintf("%d of %s ask for this", n, of)
+		}
+	}
+	return ""
 }
 
 // items are the bundles of all choices.

@@ -46,6 +46,7 @@ func (b *batch) fill(free vector, labels int, left []int64, quota int64) ([]port
 
 // newPattern fills hosts nodes of a shape one after the other, each with at most quota bundles. Equal hosts are filled at once.
 func (p *planning) newPattern(b *batch, s *shape, free vector, hosts, quota int64) (pattern, bool) {
+	p.breakOff()
 	var pat pattern
 	left := append(b.scratch[:0], b.left...)
 	b.scratch = left
@@ -136,9 +137,9 @@ func betterForRay(a, b score) int {
 // score rates a replica with the bundles placed on it. A resource used to the share u of its total t counts t·u³,
 // so large nodes filled well win over small ones, and half-empty ones lose.
 func (p *planning) score(b *batch, s *shape, free vector, hosts int64, uses []portion) score {
-	used := make([]float64, len(free))
-	named := make([]bool, len(free))
-	for i := range free {
+	used := make([]float64, len(p.names))
+	named := make([]bool, len(p.names))
+	for i := range used {
 		used[i] = p.worth(i, s.total[i]-free[i]) * float64(hosts)
 	}
 	sc := score{sparing: p.policy.GPUForCPU || !s.accelerated}
@@ -162,7 +163,7 @@ func (p *planning) score(b *batch, s *shape, free vector, hosts int64, uses []po
 func (p *planning) scoreUse(sc *score, b *batch, total vector, hosts int64, used []float64, named []bool) {
 	var sum, shares, least float64
 	terms := 0
-	for i, amount := range total {
+	for i, amount := range p.named(total) {
 		if amount <= 0 {
 			continue
 		}

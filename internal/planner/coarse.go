@@ -115,7 +115,8 @@ func (r *roster) classes(items []*item, cuts [][]raydemand.Amount, parts int64, 
 func (it *item) settleClass(c *catalog) {
 	it.worth = 0
 	it.request.Bundle = make(raydemand.Bundle, len(it.need))
-	for _, t := range it.need {
+	for i, t := range it.need {
+		it.need[i] = c.term(t.resource, t.amount)
 		it.worth += c.worth(t.resource, t.amount)
 		it.request.Bundle[c.names[t.resource]] = t.amount
 	}

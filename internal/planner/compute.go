@@ -15,14 +15,24 @@ func Compute(s Snapshot, policy Policy) Plan {
 
 // decide is all of Compute but the words: the planning as it ended, the pods to launch by group, and what they serve.
 func decide(s *Snapshot, policy Policy) (p *planning, given []int64, out outcome) {
-	r := newRoster(s)
+	return decideUntil(nil, s, policy)
+}
+
+// decideUntil is decide, which panics with brokenOff soon after stop is closed; nil never is.
+func decideUntil(stop <-chan struct{}, s *Snapshot, policy Policy) (p *planning, given []int64, out outcome) {
+	within, beyond := withinBounds(s)
+	r := newRoster(within)
+	r.broken = stop
 	r.stopOutdated(s.LaunchConfigCheckDisabled)
 	r.stopOverMaximum()
 
-	p = newPlanning(r, s, policy)
-	given, out = p.wave(p.settle(make([]int64, len(p.groups))))
+	p = newPlanning(r, within, policy)
+	p.beyond = beyond
+	given, out = p.wave(p.settleShares())
+	p.addUnplaceable(&out)
 	out.share()
 	p.refine(&out)
+	p.keepUntilReplaced(&out)
 	r.stopIdle(out.used, given)
 	return p, given, out
 }
@@ -34,6 +44,16 @@ type planning struct {
 	requests []*item
 	claims   []claim
 	gangs    []*gang
+	// placeable are the gangs that are planned for; of the others some bundle has no place at all.
+	placeable []*gang
+	// shares are the requests over REST in the order in which they are served, shareClaim the place of the claim for them.
+	shares     []share
+	shareClaim int
+	// beyond are requests of owners that are too many; ownedCount and ownedShapes count those that are not.
+	beyond                  []raydemand.Owned
+	ownedCount, ownedShapes int
+	// kinds are the different bundles that shares ask for.
+	kinds []*item
 	// crowds counts the gangs, equal ones that are placed together once.
 	crowds int
 	// overdueNodes would leave as idle, by number.
@@ -61,25 +81,34 @@ const overREST = "request_resources over REST"
 type claim struct {
 	purpose string
 	items   []*item
+	// refused: a limit stands in its way, so it is not planned for.
+	refused bool
+	// keeps are further bundles that nodes are kept for and none is launched for.
+	keeps []*item
 }
 
 func newPlanning(r *roster, s *Snapshot, policy Policy) *planning {
 	p := &planning{roster: r, policy: policy, requests: r.coarsen(r.items(s.Requests)), gangs: r.newGangs(s.Gangs)}
-	for _, call := range []struct {
-		purpose  string
-		requests []raydemand.Request
-	}{{"request_resources", s.Constraint}, {overREST, s.KeptResources}} {
-		if items := r.coarsen(r.items(call.requests)); len(items) > 0 {
-			p.claims = append(p.claims, claim{call.purpose, items})
+	p.shares = r.newShares(s)
+	p.ownedCount, p.ownedShapes = len(s.OwnedRequests), shapesOf(s.OwnedRequests)
+	p.settleKinds()
+	for _, call := range []claim{{purpose: "request_resources", items: r.items(s.Constraint)}, {purpose: overREST, items: p.shareItems()}} {
+		if call.items = r.coarsen(call.items); len(call.items) > 0 {
+			p.shareClaim = len(p.claims)
+			p.claims = append(p.claims, call)
 		}
+	}
+	waiting := len(p.requests)+len(p.claims)+len(p.gangs) > 0
+	if waiting {
+		p.base = r.openLedger(false, r.holders(p.gangs))
+		p.placeable = p.gangsWithPlaces()
+		p.crowds = crowds(p.placeable)
 	}
 	p.yard = p.newYardstick()
 	p.findings = append(p.findings, p.unpricedFindings()...)
-	if len(p.requests)+len(p.claims)+len(p.gangs) == 0 {
-		return p // nothing is asked for, so nobody asks what is free
+	if !waiting {
+		return p // nobody asks what is free
 	}
-	p.base = r.openLedger(false, r.holders(p.gangs))
-	p.crowds = crowds(p.gangs)
 	for i := range p.base {
 		if p.base[i].phase == overdue {
 			p.overdueNodes = append(p.overdueNodes, p.base[i].members...)

@@ -28,8 +28,11 @@ func (p *planning) obstacle(i int, it *item, given []int64) (Reason, bool) {
 func (p *planning) mismatch(it *item, s *shape, labels map[string]string) (Reason, bool) {
 	var lacks []string
 	for _, t := range it.need {
-		if name := p.names[t.resource]; s.total[t.resource] < t.amount {
+		switch name := p.names[t.resource]; {
+		case s.total[t.resource] < t.amount:
 			lacks = append(lacks, needsHas(name, t.amount, s.total[t.resource]))
+		case !s.total.has(t):
+			lacks = append(lacks, t.pieces.needs(name)+", has "+s.total[t.resource].String())
 		}
 	}
 	unlike := ""
@@ -62,7 +65,7 @@ func sentences(all ...string) string {
 // misses counts what keeps a shape from serving an item.
 func (p *planning) misses(it *item, s *shape) (n int) {
 	for _, t := range it.need {
-		if s.total[t.resource] < t.amount {
+		if !s.total.has(t) {
 			n++
 		}
 	}

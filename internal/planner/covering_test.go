@@ -18,11 +18,11 @@ func drawCovering(t *rapid.T) *covering {
 		it := &item{alternatives: 1, rank: []int{0}}
 		for r := range resources {
 			if n := rapid.Int64Range(0, 4).Draw(t, "need"); n > 0 {
-				it.need = append(it.need, term{r, raydemand.Amount(n)})
+				it.need = append(it.need, term{resource: r, amount: raydemand.Amount(n)})
 			}
 		}
 		if len(it.need) == 0 {
-			it.need = []term{{0, 1}}
+			it.need = []term{{amount: 1}}
 		}
 		items, left = append(items, it), append(left, rapid.Int64Range(1, 3).Draw(t, "count"))
 	}

@@ -147,9 +147,13 @@ func (o *outcome) share() {
 func (o *outcome) deal(r run, i int, it *item) {
 	each := it.request.Count
 	left := each * int64(len(r.gangs)) // bundles from the last one on that nobody has yet
-	owner := func() (*item, int64) {
-		g := (left - 1) / each
-		return r.gangs[g].options[r.option].items[i], left - g*each
+	deal := func(n int64, to func(own *item, n int64)) {
+		for n > 0 && left > 0 {
+			g := (left - 1) / each
+			part := min(n, left-g*each)
+			to(r.gangs[g].options[r.option].items[i], part)
+			n, left = n-part, left-part
+		}
 	}
 	var log []entry
 	for _, e := range o.log {
@@ -157,12 +161,7 @@ func (o *outcome) deal(r run, i int, it *item) {
 			log = append(log, e)
 			continue
 		}
-		for rest := e.count; rest > 0 && left > 0; {
-			own, open := owner()
-			n := min(rest, open)
-			log = append(log, entry{e.group, e.purpose, own, n})
-			rest, left = rest-n, left-n
-		}
+		deal(e.count, func(own *item, n int64) { log = append(log, entry{e.group, e.purpose, own, n}) })
 	}
 	var waits []wait
 	for _, w := range o.waits {
@@ -170,12 +169,7 @@ func (o *outcome) deal(r run, i int, it *item) {
 			waits = append(waits, w)
 			continue
 		}
-		for rest := w.count; rest > 0 && left > 0; {
-			own, open := owner()
-			n := min(rest, open)
-			waits = append(waits, wait{own, n, w.since})
-			rest, left = rest-n, left-n
-		}
+		deal(w.count, func(own *item, n int64) { waits = append(waits, wait{own, n, w.since}) })
 	}
 	o.log, o.waits = log, waits
 }

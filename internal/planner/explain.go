@@ -42,9 +42,19 @@ const (
 	PodRoom    = "room"       // has this much room now
 )
 
-// ExplainDemand explains what becomes of a request: all pending ones with these resources, and with these selectors if it
+// asking is how a question is answered: by which policy, until nobody waits for the answer any more; a nil stop never is closed.
+type asking struct {
+	policy Policy
+	stop   <-chan struct{}
+}
+
+func (a asking) decide(s *Snapshot) (p *planning, given []int64, out outcome) {
+	return decideUntil(a.stop, s, a.policy)
+}
+
+// demand explains what becomes of a request: all pending ones with these resources, and with these selectors if it
 // has any. Where fewer wait in the snapshot than the request counts, it is planned as if so many did.
-func ExplainDemand(s Snapshot, policy Policy, r raydemand.Request) Explanation {
+func (a asking) demand(s Snapshot, r raydemand.Request) Explanation {
 	r.Count = max(r.Count, 1)
 	same := func(other raydemand.Request) bool {
 		return other.Bundle.Equal(r.Bundle) && other.Slice.Equal(r.Slice) && (len(r.Selectors) == 0 || slices.EqualFunc(other.Selectors, r.Selectors,
@@ -61,7 +71,7 @@ func ExplainDemand(s Snapshot, policy Policy, r raydemand.Request) Explanation {
 		added.Count = more
 		s.Requests = append(slices.Clone(s.Requests), added)
 	}
-	p, given, out := decide(&s, policy)
+	p, given, out := a.decide(&s)
 	e := p.explainRequests(same, given, &out)
 	e.About = "demand " + Describe(r)
 	switch {
@@ -142,7 +152,7 @@ func (d *DemandSummary) verdict() string {
 func (d *DemandSummary) Tally() string {
 	since := ""
 	if !d.WaitingSince.IsZero() {
-		since = " since " + d.WaitingSince.UTC().Format(time.DateTime)
+		since = " since " + d.WaitingSince.UTC().Format(time.RFC3339)
 	}
 	return d.tally(since)
 }
@@ -205,6 +215,7 @@ func (p *planning) groupDetails(i int, it *item, given []int64, out *outcome) []
 }
 
 func (p *planning) groupVerdict(i int, it *item, given []int64, out *outcome) Reason {
+	p.breakOff()
 	var own, others int64
 	by := -1
 	for _, e := range out.log {
@@ -257,10 +268,10 @@ func areLaunched(n int64) string {
 	return fmt.Sprintf("%d pods are", n)
 }
 
-// ExplainGroup explains one group's size: its reasons, its pods, and what each demand finds in it. It reports false when
+// group explains one group's size: its reasons, its pods, and what each demand finds in it. It reports false when
 // the snapshot has no such group.
-func ExplainGroup(s Snapshot, policy Policy, name string) (Explanation, bool) {
-	p, given, out := decide(&s, policy)
+func (a asking) group(s Snapshot, name string) (Explanation, bool) {
+	p, given, out := a.decide(&s)
 	i := slices.IndexFunc(p.groups, func(g group) bool { return g.Name == name })
 	if i < 0 {
 		return Explanation{}, false
@@ -326,9 +337,9 @@ func (p *planning) podStates(i int) []Detail {
 	return details
 }
 
-// ExplainPod explains why one pod stays or goes. It reports false when the snapshot has no such pod.
-func ExplainPod(s Snapshot, policy Policy, name string) (Explanation, bool) {
-	p, _, out := decide(&s, policy)
+// pod explains why one pod stays or goes. It reports false when the snapshot has no such pod.
+func (a asking) pod(s Snapshot, name string) (Explanation, bool) {
+	p, _, out := a.decide(&s)
 	e := Explanation{About: "pod " + name, Details: []Detail{}}
 	if at := slices.IndexFunc(p.nodes, func(n node) bool { return n.Pod == name }); at >= 0 {
 		e.Reason = p.podReason(at, &out)
@@ -366,6 +377,8 @@ func (p *planning) podReason(at int, out *outcome) Reason {
 			text += ", for " + duration(p.takenAt.Sub(n.Since).Seconds())
 		}
 		return Reason{PodPending, text + "; it counts as what its group brings"}
+	case out.isHeldOver(at):
+		return Reason{CodeHeldOver, fmt.Sprintf("idle for %s%s", seconds(n.IdleSeconds), p.staysIdle(at, out))}
 	case n.State == Idle:
 		return Reason{PodIdle, fmt.Sprintf("idle for %s%s", seconds(n.IdleSeconds), p.staysIdle(at, out))}
 	}
@@ -378,13 +391,15 @@ func (p *planning) podDetails(at int, out *outcome) []Detail {
 	if n.group == unknownGroup {
 		return nil
 	}
-	for r, total := range n.shape.total {
+	for r, total := range p.named(n.shape.total) {
 		if total > 0 && !strings.HasPrefix(p.names[r], raydemand.ImplicitPrefix) {
 			details = append(details, Detail{p.names[r], Reason{PodRoom,
 				freeOf(p.names[r], n.free[r], total)}})
 		}
 	}
-	if out.used[at] {
+	if out.isHeldOver(at) {
+		details = append(details, Detail{"demand", Reason{FateServed, "requests over REST have their place here until then"}})
+	} else if out.used[at] {
 		details = append(details, Detail{"demand", Reason{FateServed, "some of what waits has its place here"}})
 	}
 	return details

@@ -58,7 +58,7 @@ func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
 			}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := ExplainDemand(s, Policy{}, raydemand.Request{Bundle: c.bundle})
+			got := asking{}.demand(s, raydemand.Request{Bundle: c.bundle})
 			got.Details = slices.DeleteFunc(got.Details, func(d Detail) bool { return d.About == "pods of group late" })
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
@@ -79,18 +79,18 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 		"unused": {idleStop, "idle for 90 s, longer than 60 s"},
 		"head":   {PodHead, "it is the head: it serves demand and is never launched or stopped"},
 	} {
-		got, ok := ExplainPod(s, Policy{}, pod)
+		got, ok := asking{}.pod(s, pod)
 		if diff := cmp.Diff(want, got.Reason); !ok || diff != "" {
 			t.Errorf("%s: known %v: %s", pod, ok, diff)
 		}
 	}
-	if _, ok := ExplainPod(s, Policy{}, "nobody"); ok {
+	if _, ok := (asking{}).pod(s, "nobody"); ok {
 		t.Error("a pod that the snapshot does not have was explained")
 	}
 }
 
 func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
-	got, ok := ExplainGroup(read(t, explained), Policy{}, "gpu")
+	got, ok := asking{}.group(read(t, explained), "gpu")
 	want := Explanation{"group gpu", Reason{CodeLaunch, "launching 1 pod for 1 × {GPU 1}"}, []Detail{
 		{"size", Reason{CodeLaunch, "4 → 5 pods (min 0, max 6), each {CPU 4, GPU 1}"}},
 		{"pods", Reason{CodeOnTheWay, "1 pod asked for earlier has not joined Ray yet, the oldest for 30 s"}},
@@ -103,7 +103,7 @@ func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("known %v: %s", ok, diff)
 	}
-	if _, ok := ExplainGroup(read(t, explained), Policy{}, "nobody"); ok {
+	if _, ok := (asking{}).group(read(t, explained), "nobody"); ok {
 		t.Error("a group that the snapshot does not have was explained")
 	}
 }
@@ -117,18 +117,18 @@ func TestWhatIsExplainedIsWhatIsPlanned(t *testing.T) {
 			stops[stop.Pod] = stop.Reason
 		}
 		for _, n := range s.Nodes {
-			e, ok := ExplainPod(s, Policy{}, n.Pod)
+			e, ok := asking{}.pod(s, n.Pod)
 			if reason, goes := stops[n.Pod]; !ok || goes && e.Code != reason {
 				t.Errorf("%s is stopped for %q and explained as %+v", n.Pod, reason, e)
 			}
 		}
 		for _, row := range plan.Groups {
-			if e, ok := ExplainGroup(s, Policy{}, row.Name); !ok || e.Reason != row.Reasons[0] {
+			if e, ok := (asking{}).group(s, row.Name); !ok || e.Reason != row.Reasons[0] {
 				t.Errorf("group %s is %+v and explained as %+v", row.Name, row.Reasons[0], e.Reason)
 			}
 		}
 		for _, u := range plan.InfeasibleRequests {
-			if e := ExplainDemand(s, Policy{}, u.Request); len(u.Selectors) > 0 && e.Code != u.Reason.Code {
+			if e := (asking{}).demand(s, u.Request); len(u.Selectors) > 0 && e.Code != u.Reason.Code {
 				t.Errorf("%s is %s and explained as %s", Describe(u.Request), u.Reason.Code, e.Code)
 			}
 		}

@@ -30,6 +30,10 @@ func Exportable(s Snapshot) Snapshot {
 	}
 	s.Requests, s.Constraint = exportableRequests(s.Requests), exportableRequests(s.Constraint)
 	s.KeptResources, s.Gangs = exportableRequests(s.KeptResources), exportableGangs(s.Gangs)
+	s.OwnedRequests = slices.Clone(s.OwnedRequests)
+	for i := range s.OwnedRequests {
+		s.OwnedRequests[i].Requests = exportableRequests(s.OwnedRequests[i].Requests)
+	}
 	return s
 }
 

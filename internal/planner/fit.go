@@ -76,6 +76,7 @@ func (b *batch) quota(l *lot) int64 {
 // place serves a batch: on nodes that run or already take demand, then on those on their way, then on new ones.
 // Before new ones are launched, what is there is tried once more with all of the batch looked at together.
 func (p *planning) place(l *ledger, b *batch) {
+	p.breakOff()
 	defer func() { p.looks += b.looks }()
 	if l.how.raysOrder() {
 		p.placeAsRay(l, b)
@@ -183,17 +184,21 @@ type portion struct {
 	count int64
 }
 
-// take places the portions on each of count nodes of a lot.
+// take places the portions on each of count nodes of a lot, one after the other. Of parts of cards that were found to fit in another order
+// some may not fit in this one; those wait on.
 func (l *ledger) take(at int, b *batch, count int64, portions []portion) {
 	at = l.split(at, count)
 	lot := &l.lots[at]
 	lot.touched, lot.hidden = true, false
+	lot.free = slices.Clone(lot.free)
+	portions = b.subtract(lot.free, portions)
 	lot.named |= b.named(portions)
 	b.mark(lot, portions)
-	lot.free = slices.Clone(lot.free)
 	for _, p := range portions {
-		lot.free.subtract(b.items[p.item].need, p.count)
 		b.left[p.item] -= p.count * count
+	}
+	if l.tracing {
+		l.trace(b, lot, portions)
 	}
 	switch {
 	case lot.planned:
@@ -203,6 +208,24 @@ func (l *ledger) take(at int, b *batch, count int64, portions []portion) {
 			l.waits = append(l.waits, wait{b.items[p.item], p.count * count, lot.since})
 		}
 	}
+}
+
+// subtract takes portions off what is free and returns those that fitted.
+func (b *batch) subtract(free vector, portions []portion) []portion {
+	for i := 0; i < len(portions); i++ {
+		p := portions[i]
+		need := b.items[p.item].need
+		if n := free.times(need, p.count); n < p.count {
+			portions = slices.Clone(portions)
+			if portions[i].count = n; n == 0 {
+				portions = slices.Delete(portions, i, i+1)
+				i--
+				continue
+			}
+		}
+		free.subtract(need, portions[i].count)
+	}
+	return portions
 }
 
 // mark books the bundles of strictly spread gangs on a node.

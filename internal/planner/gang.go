@@ -20,6 +20,10 @@ type gang struct {
 	// key is equal for gangs that ask for the same; the ID does not matter. weight is the size of the preferred option.
 	key    string
 	weight float64
+	// deferred: too many kinds of gangs come before it to be planned for now.
+	deferred bool
+	// nowhere: by none of its options has every bundle a place.
+	nowhere bool
 }
 
 // option is one way to have the whole gang. A strictly packed one is a single bundle.
@@ -51,15 +55,35 @@ func (r *roster) newGangs(gangs []raydemand.Gang) []*gang {
 	for i := range all {
 		all[i].number = i + 1
 	}
+	r.putOff(all)
 	return all
+}
+
+// Every kind of gang is tried on a copy of all that is free, so their number times that of kinds of nodes bounds the work of a round.
+const (
+	crowdWork   = 10_000_000
+	leastCrowds = 200
+	mostCrowds  = 2000
+)
+
+// putOff leaves for later plans what comes after the kinds of gangs that one plan places.
+func (r *roster) putOff(gangs []*gang) {
+	most := min(max(crowdWork/(len(r.nodes)+len(r.groups)+1), leastCrowds), mostCrowds)
+	for n := 0; len(gangs) > 0; n++ {
+		var front []*gang
+		front, gangs = crowd(gangs)
+		for _, g := range front {
+			g.deferred = n >= most
+		}
+	}
 }
 
 func (r *roster) newGang(g *raydemand.Gang) *gang {
 	made := &gang{Gang: g}
-	made.options = append(made.options, option{r.items(gangRequests(g, g.Bundles, g.BundleSelectors))})
+	made.options = append(made.options, r.newOption(g, g.Bundles, g.BundleSelectors))
 	for i, bundles := range g.Fallbacks {
 		if len(bundles) > 0 {
-			made.options = append(made.options, option{r.items(gangRequests(g, bundles, g.SelectorsOf(i)))})
+			made.options = append(made.options, r.newOption(g, bundles, g.SelectorsOf(i)))
 		}
 	}
 	made.key = made.signature()
@@ -67,6 +91,16 @@ func (r *roster) newGang(g *raydemand.Gang) *gang {
 		made.weight += it.worth * float64(it.request.Count)
 	}
 	return made
+}
+
+func (r *roster) newOption(g *raydemand.Gang, bundles []raydemand.Bundle, selectors []raydemand.Selector) option {
+	items := r.items(gangRequests(g, bundles, selectors))
+	if g.Strategy == raydemand.StrictPack {
+		for _, it := range items {
+			r.strictlyPacked(it, bundles)
+		}
+	}
+	return option{items}
 }
 
 // gangRequests lists the bundles; a strictly packed gang is one bundle as large as all, wherever all selectors hold.

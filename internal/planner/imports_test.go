@@ -16,7 +16,8 @@ var pure = map[string][]string{
 	"pkg/raydemand":    nil,
 	"pkg/gpuinfo":      nil,
 	"pkg/nodepool":     {"pkg/raydemand", "pkg/gpuinfo"},
-	"internal/planner": {"pkg/raydemand", "pkg/nodepool", "pkg/gpuinfo"},
+	"internal/typo":    nil,
+	"internal/planner": {"pkg/raydemand", "pkg/nodepool", "pkg/gpuinfo", "internal/typo"},
 }
 
 // unwelcome are imports from the standard library that would let a decision depend on more than its snapshot.

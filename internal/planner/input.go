@@ -237,7 +237,11 @@ func (in input) amounts(most raydemand.Amount) raydemand.Bundle {
 	for _, each := range all {
 		amount, err := raydemand.ParseAmount(string(each.raw))
 		if err != nil || amount < 0 || amount > most || amount == 0 && !isZero(each.raw) {
-			each.fail(fmt.Sprintf("an amount from 0 to %s, to four decimal places", most))
+			want := fmt.Sprintf("an amount from 0 to %s, to four decimal places", most)
+			if _, err := raydemand.ParseAmount(strings.Trim(string(each.raw), `"`)); err == nil && each.raw[0] == '"' {
+				want += ", without quotes"
+			}
+			each.fail(want)
 		}
 		bundle[each.name] = amount
 	}

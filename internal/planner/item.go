@@ -66,7 +66,7 @@ func (c *catalog) newItem(r raydemand.Request, need []term, key string) *item {
 	}
 	for _, t := range need {
 		it.worth += c.worth(t.resource, t.amount)
-		it.accelerator = it.accelerator || accelerators[c.names[t.resource]]
+		it.accelerator = it.accelerator || raydemand.IsUnitInstance(c.names[t.resource])
 	}
 	it.rank = make([]int, len(c.sets))
 	for set, labels := range c.sets {

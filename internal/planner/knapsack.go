@@ -23,6 +23,7 @@ type knapsack struct {
 	best     []int64
 	bestSum  float64
 	complete bool // the search was not cut short
+	kept     []vector
 }
 
 // kind is one item as the knapsack sees it.
@@ -33,6 +34,9 @@ type kind struct {
 	value   float64
 	density float64
 	native  bool // justifies the bin; others only ride along
+	partly  bool // asks for parts of cards
+	// onCards: some term lies on cards.
+	onCards bool
 }
 
 // looksPerNode bounds the branches that are cut off at once beside those that are followed: of a bundle that fits a million times there
@@ -59,6 +63,8 @@ func (k *knapsack) order(free vector) {
 			share += float64(t.amount) / float64(max(free[t.resource], 1))
 		}
 		kd.density = kd.value / max(share, 1e-12)
+		kd.onCards = slices.ContainsFunc(kd.need, func(t term) bool { return t.pieces != nil })
+		kd.partly = slices.ContainsFunc(kd.need, func(t term) bool { return t.pieces != nil && len(t.pieces.parts) > 0 })
 	}
 	slices.SortFunc(k.kinds, func(a, b kind) int { return cmp.Or(cmp.Compare(b.density, a.density), cmp.Compare(a.item, b.item)) })
 	width := len(free)
@@ -108,8 +114,9 @@ func (k *knapsack) branch(i int, sum float64) {
 		return
 	}
 	kd := &k.kinds[i]
-	n := k.free.times(kd.need, kd.limit)
-	k.free.subtract(kd.need, n)
+	n := k.times(kd)
+	before := k.before(i)
+	k.take(kd, n)
 	for ; ; n-- {
 		k.counts[i] = n
 		k.branch(i+1, sum+float64(float64(n)*kd.value))
@@ -119,10 +126,47 @@ func (k *knapsack) branch(i int, sum float64) {
 		if n == 0 || k.nodes < 0 || k.looks < 0 {
 			break
 		}
-		k.free.subtract(kd.need, -1)
+		if before == nil {
+			k.take(kd, -1)
+			continue
+		}
+		copy(k.free, before)
+		k.take(kd, n-1)
 	}
-	k.free.subtract(kd.need, -n)
+	if before == nil {
+		k.take(kd, -n)
+	} else {
+		copy(k.free, before)
+	}
 	k.counts[i] = 0
+}
+
+func (k *knapsack) times(kd *kind) int64 {
+	if kd.onCards {
+		return k.free.times(kd.need, kd.limit)
+	}
+	return k.free.timesAdded(kd.need, kd.limit)
+}
+
+func (k *knapsack) take(kd *kind, n int64) {
+	if kd.onCards {
+		k.free.subtract(kd.need, n)
+		return
+	}
+	k.free.subtractAdded(kd.need, n)
+}
+
+// before keeps what is free where the i-th kind asks for parts of cards: what those are taken from cannot be told afterwards. nil is for all
+// others, which are given back.
+func (k *knapsack) before(i int) vector {
+	if !k.kinds[i].partly {
+		return nil
+	}
+	for len(k.kept) <= i {
+		k.kept = append(k.kept, nil)
+	}
+	k.kept[i] = append(k.kept[i][:0], k.free...)
+	return k.kept[i]
 }
 
 // filling returns the best filling, by item, and whether something in it justifies the bin.

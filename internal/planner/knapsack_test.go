@@ -8,8 +8,8 @@ import (
 
 func TestAKnapsackIsBoundedHoweverOftenABundleFits(t *testing.T) {
 	k := knapsack{kinds: []kind{
-		{item: 0, need: []term{{0, 3}, {1, 1}}, limit: maxCount, value: 5},
-		{item: 1, need: []term{{0, 2}, {1, 7}}, limit: maxCount, value: 4},
+		{item: 0, need: []term{{resource: 0, amount: 3}, {resource: 1, amount: 1}}, limit: maxCount, value: 5},
+		{item: 1, need: []term{{resource: 0, amount: 2}, {resource: 1, amount: 7}}, limit: maxCount, value: 4},
 	}}
 	const nodes = 100
 	if worth := k.solve(vector{raydemand.Amount(1 << 50), raydemand.Amount(1 << 50)}, nodes); worth <= 0 {

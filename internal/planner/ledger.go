@@ -31,6 +31,9 @@ type ledger struct {
 	taken, pods []int64
 	// runs lists the gangs that were placed.
 	runs []run
+	// traces lists what was placed where, if tracing.
+	traces  []placement
+	tracing bool
 }
 
 // lot is a number of nodes that are equal in all that matters, so that work depends on how many kinds of nodes there
@@ -84,6 +87,7 @@ func (l *ledger) copyFrom(other *ledger) {
 	l.log = append(l.log[:0], other.log...)
 	l.waits = append(l.waits[:0], other.waits...)
 	l.runs = append(l.runs[:0], other.runs...)
+	l.traces, l.tracing = append(l.traces[:0], other.traces...), other.tracing
 	l.ceilings, l.taken, l.pods = other.ceilings, append(l.taken[:0], other.taken...), append(l.pods[:0], other.pods...)
 	l.caps.copyFrom(&other.caps)
 	l.spare, l.how, l.stepwise, l.joinable = other.spare, other.how, other.stepwise, other.joinable
@@ -219,7 +223,7 @@ func (r *roster) idleFor(l *lot) float64 {
 
 func (r *roster) size(v vector) float64 {
 	var sum float64
-	for i, amount := range v {
+	for i, amount := range r.named(v) {
 		sum += r.worth(i, amount)
 	}
 	return sum

@@ -238,7 +238,7 @@ func gentlestFirst(a, b unit) int {
 func (r *roster) usedShare(n *node) float64 {
 	var sum float64
 	var kinds int
-	for i, total := range n.shape.total {
+	for i, total := range r.named(n.shape.total) {
 		if total > 0 {
 			sum += 1 - float64(n.free[i])/float64(total)
 			kinds++

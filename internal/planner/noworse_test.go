@@ -32,6 +32,8 @@ func TestPlansAreNoWorseThanRays(t *testing.T) {
 		"riding-before-an-overdue-node-stays": {Launch: map[string]int{"group-0": 1, "group-2": 2}, Stop: []string{"pod-4"}},
 		// Small bundles of a STRICT_SPREAD gang leave the nodes alone that only the large ones need.
 		"spread-over-what-is-there": {Unserved: 1},
+		// Only requests that go before gangs find the places again for which the pods were launched.
+		"requests-before-gangs": {Launch: map[string]int{"group-0": 1, "group-2": 2, "group-3": 4}, Stop: []string{"pod-0"}},
 		// Ray's order serves one more request under the common bound.
 		"ray-order-under-a-limit": {Launch: map[string]int{"group-1": 1}, Unserved: 6},
 	}

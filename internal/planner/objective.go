@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // yardstick says what launching costs, so that plans can be compared.
@@ -25,7 +27,7 @@ const acceleratorWorth = 14
 
 // scarcity is an amount by what it is worth when no price is known.
 func (c *catalog) scarcity(resource int, amount float64) float64 {
-	if accelerators[c.names[resource]] {
+	if raydemand.IsUnitInstance(c.names[resource]) {
 		return amount * acceleratorWorth
 	}
 	return amount
@@ -51,7 +53,7 @@ func (p *planning) newYardstick() yardstick {
 
 // holding is what a node has that is scarce, as one number.
 func (p *planning) holding(total vector) (sum float64) {
-	for i, amount := range total {
+	for i, amount := range p.named(total) {
 		sum += p.scarcity(i, p.worth(i, amount))
 	}
 	return sum

@@ -10,11 +10,13 @@ type order struct {
 	stepwise bool
 	// accelerated: gangs that need accelerators go before those that do not and may take the CPUs beside them.
 	accelerated bool
+	// requestsFirst: requests go before gangs, and leave them what the gangs can use as well.
+	requestsFirst bool
 }
 
 // orders are tried beside the first where that leaves something to be desired.
 var orders = [...]order{{how: asRay}, {how: fullest, accelerated: true}, {how: fullest, stepwise: true}, {how: thriftiest, stepwise: true},
-	{how: asRay, stepwise: true}, {how: roomiest, stepwise: true}}
+	{how: asRay, stepwise: true}, {how: roomiest, stepwise: true}, {how: fullest, stepwise: true, requestsFirst: true}}
 
 // Other orders are tried for demand that is small: many nodes of many kinds leave room for everything in any order, and each node
 // that is filled may mean another look at all of them.
@@ -26,17 +28,22 @@ const (
 // bestRound is the best of several rounds: the one that uses what is there soonest, and those in other orders where they could
 // serve more or launch less. Ray's own is among them: a plan shall serve no less than Ray's. Both the search
 // for launches and the judgement of them ask here, so whatever order was best, the next plan finds the same. A wave knows
-// one order only, in which nothing overtakes what waits for the caps.
+// one order only, in which nothing overtakes what waits for the caps. Beside requests that are all served, gangs that are not
+// matter where another order serves one.
 func (p *planning) bestRound(given []int64, how strategy) outcome {
 	best := p.round(given, how)
 	if p.whole != nil || best.perfect() || !p.orderMatters(&best) {
 		return best
 	}
 	v := p.verdict(best.launched, &best)
+	alone := len(p.claims) == 0 && len(best.runs) == 0 && sum(best.unserved) == 0
 	for _, o := range orders {
 		other := p.roundIn(given, o)
 		other.reordered = true
-		if w := p.verdict(other.launched, &other); w.compare(&v) < 0 {
+		if o.requestsFirst && other.fallbacks() > best.fallbacks() {
+			continue // requests have what a gang would rather have
+		}
+		if w := p.verdict(other.launched, &other); w.compare(&v) < 0 && (!alone || w.gangs < v.gangs) {
 			if best, v = other, w; best.perfect() {
 				break
 			}
@@ -48,13 +55,23 @@ func (p *planning) bestRound(given []int64, how strategy) outcome {
 // perfect reports whether nothing is left to be desired: all is served, nothing launched for it, and no node kept from leaving.
 func (o *outcome) perfect() bool { return sum(o.launched) == 0 && o.served() && o.kept == 0 }
 
+// fallbacks counts the gangs that go by another choice than their first.
+func (o *outcome) fallbacks() (n int) {
+	for _, r := range o.runs {
+		if r.option > 0 {
+			n += len(r.gangs)
+		}
+	}
+	return n
+}
+
 // orderMatters reports whether other orders can be tried and could be better. Requests alone that are all served are launched
 // for by strategies, for which it is the price that counts.
 func (p *planning) orderMatters(out *outcome) bool {
 	if p.itemCount() > maxOrderedItems || out.lots+len(p.groups) > maxOrderedLots {
 		return false
 	}
-	return len(p.claims)+len(p.gangs) > 0 || !out.served()
+	return len(p.claims)+len(p.placeable) > 0 || !out.served()
 }
 
 // served reports whether nothing waits.
@@ -68,7 +85,7 @@ func (p *planning) itemCount() int {
 	for _, c := range p.claims {
 		items += len(c.items)
 	}
-	for gangs := p.gangs; len(gangs) > 0; {
+	for gangs := p.placeable; len(gangs) > 0; {
 		var front []*gang
 		front, gangs = crowd(gangs)
 		items += len(front[0].options[0].items)

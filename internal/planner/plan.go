@@ -35,6 +35,8 @@ type Plan struct {
 	InfeasibleRequestResources []UnmetRequest `json:"infeasibleRequestResources"`
 	// Summary accounts for all demand: requests largest first, gangs as they were planned, request_resources.
 	Summary []DemandSummary `json:"summary"`
+	// Requests tells of each request over REST, the plain one first, then by id.
+	Requests []RequestPlan `json:"requests,omitempty"`
 	// Price is the price of what is launched, where every launched group has one.
 	Price *float64 `json:"price,omitempty"`
 	// Findings tell what the snapshot says against all sense and how it was planned around.

@@ -170,23 +170,25 @@ func unmet(p Plan) (n int64) {
 	return n + int64(len(p.InfeasibleGangRequests)+len(p.InfeasibleRequestResources))
 }
 
+// settles applies plans and fails when one still changes something after five rounds, or follows one that stopped nothing.
+func settles(t *rapid.T, s Snapshot) {
+	plan := Compute(s, Policy{})
+	for round := range 5 {
+		s = applied(s, plan, round)
+		next := Compute(s, Policy{})
+		// What is stopped makes room, in which what a limit held back may be launched in the round after.
+		if len(plan.Terminate) == 0 && len(next.Launch)+len(next.Terminate) > 0 {
+			t.Fatalf("round %d launches %v and stops %v after a plan that launched %v\n%s", round, next.Launch, next.Terminate, plan.Launch, compact(s))
+		}
+		plan = next
+	}
+	if len(plan.Launch)+len(plan.Terminate) > 0 {
+		t.Fatalf("still launches %v and stops %v after five rounds", plan.Launch, plan.Terminate)
+	}
+}
+
 func TestOnceAPlanIsAppliedTheNextPlanIsEmpty(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
-		plan := Compute(s, Policy{})
-		for round := range 5 {
-			s = applied(s, plan, round)
-			next := Compute(s, Policy{})
-			// What is stopped makes room, in which what a limit held back may be launched in the round after.
-			if len(plan.Terminate) == 0 && len(next.Launch)+len(next.Terminate) > 0 {
-				t.Fatalf("round %d launches %v and stops %v after a plan that launched %v\n%s", round, next.Launch, next.Terminate, plan.Launch, compact(s))
-			}
-			plan = next
-		}
-		if len(plan.Launch)+len(plan.Terminate) > 0 {
-			t.Fatalf("still launches %v and stops %v after five rounds", plan.Launch, plan.Terminate)
-		}
-	})
+	rapid.Check(t, func(t *rapid.T) { settles(t, drawSnapshot(t)) })
 }
 
 func TestWithoutAnyOneLaunchedReplicaSomethingIsMissing(t *testing.T) {
@@ -328,186 +330,6 @@ func TestAGangThatCannotBeHadWholeLaunchesNothing(t *testing.T) {
 			t.Errorf("launches for a gang that is not served: %s", diff)
 		}
 	})
-}
-
-// TestWhatIsCalledServedCanReallyBePlaced looks for a placement by exhaustive search, by rules written down once more.
-func TestWhatIsCalledServedCanReallyBePlaced(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
-		s.Gangs = s.Gangs[:min(len(s.Gangs), 1)]
-		for i := range s.Gangs {
-			s.Gangs[i].Fallbacks = nil
-		}
-		for i := range rapid.IntRange(0, 2*len(s.Gangs)).Draw(t, "equal gangs") {
-			equal := s.Gangs[0]
-			equal.ID = fmt.Sprint("equal", i)
-			s.Gangs = append(s.Gangs, equal)
-		}
-		s.Requests = s.Requests[:min(len(s.Requests), 2)]
-		s.Constraint, s.KeptResources = nil, nil
-		plan := Compute(s, Policy{})
-		search := newSearch(applied(s, plan, 0))
-		for _, g := range s.Gangs {
-			if !slices.ContainsFunc(plan.InfeasibleGangRequests, func(u UnmetGang) bool { return u.ID == g.ID }) {
-				search.gangs = append(search.gangs, g)
-			}
-		}
-		left := map[string]int64{}
-		for _, u := range plan.InfeasibleRequests {
-			left[Describe(u.Request)] += u.Count
-		}
-		for _, r := range s.Requests {
-			key := Describe(r)
-			for range r.Count {
-				if left[key] > 0 {
-					left[key]--
-					continue
-				}
-				search.requests = append(search.requests, r)
-			}
-		}
-		if !search.succeeds() {
-			t.Errorf("no placement exists for what the plan calls served:\n%s\n%s", compact(s), compact(plan))
-		}
-	})
-}
-
-// search places bundles on nodes by trying everything, within a number of steps that random cases do not reach.
-type search struct {
-	free     []raydemand.Bundle
-	labels   []map[string]string
-	placed   []map[string]string
-	gangs    []raydemand.Gang
-	requests []raydemand.Request
-	steps    int
-}
-
-func newSearch(s Snapshot) *search {
-	x := &search{}
-	add := func(available, total raydemand.Bundle, labels, placed map[string]string) {
-		free := raydemand.Bundle{}
-		for name, amount := range available {
-			free[name] = min(amount, total[name])
-		}
-		x.free, x.labels, x.placed = append(x.free, free), append(x.labels, labels), append(x.placed, placed)
-	}
-	if s.Head != nil {
-		add(s.Head.Resources, s.Head.Resources, nil, nil)
-	}
-	known := map[string]bool{}
-	for _, g := range s.Groups {
-		known[g.Name] = true
-	}
-	for _, n := range s.Nodes {
-		if known[n.Group] && (n.State == Running || n.State == Idle || n.State == Pending) {
-			add(n.Available, n.Total, n.Labels, n.PlacedLabels)
-		}
-	}
-	// Hosts that a multi-host replica has lost come back.
-	for _, g := range s.Groups {
-		alive := 0
-		for _, n := range s.Nodes {
-			if n.Group == g.Name && n.State != AllocationTimeout {
-				alive++
-			}
-		}
-		for ; g.Closed == "" && alive%g.NumOfHosts != 0; alive++ {
-			add(g.Resources, g.Resources, g.Labels, nil)
-		}
-	}
-	return x
-}
-
-func (x *search) succeeds() bool {
-	return x.place(make([]int, 0, 8), 0)
-}
-
-const searchSteps = 2_000_000
-
-// place puts bundle i of the gang somewhere, then all requests.
-func (x *search) place(where []int, i int) bool {
-	if x.steps++; x.steps > searchSteps {
-		return true
-	}
-	if len(x.gangs) == 0 {
-		return x.placeRequests(0)
-	}
-	g := x.gangs[0]
-	if i == len(g.Bundles) {
-		x.gangs = x.gangs[1:]
-		found := x.place(make([]int, 0, 8), 0)
-		x.gangs = append([]raydemand.Gang{g}, x.gangs...)
-		return found
-	}
-	for n := range x.free {
-		if !x.allowed(g, where, n) || !x.free[n].Fits(g.Bundles[i]) {
-			continue
-		}
-		before := x.free[n].Clone()
-		x.free[n].Take(g.Bundles[i])
-		if x.place(append(where, n), i+1) {
-			return true
-		}
-		x.free[n] = before
-	}
-	return false
-}
-
-// allowed: a gang that holds nodes already spreads to others, packs onto one of them, and stays within their topology.
-func (x *search) allowed(g raydemand.Gang, where []int, n int) bool {
-	if i := len(where); i < len(g.BundleSelectors) && !g.BundleSelectors[i].Matches(x.labels[n]) {
-		return false
-	}
-	held := x.held(g)
-	if g.TopologyLabel != "" {
-		value, ok := x.labels[n][g.TopologyLabel]
-		shared := func(other int) bool { at, has := x.labels[other][g.TopologyLabel]; return has && at == value }
-		if !ok || len(where) > 0 && !shared(where[0]) || len(held) > 0 && !slices.ContainsFunc(held, shared) {
-			return false
-		}
-	}
-	switch g.Strategy {
-	case raydemand.StrictSpread:
-		return !slices.Contains(where, n) && !slices.Contains(held, n)
-	case raydemand.StrictPack:
-		return (len(where) == 0 || where[0] == n) && (len(held) == 0 || slices.Contains(held, n))
-	}
-	return true
-}
-
-// held are the nodes on which a bundle of the gang lies already.
-func (x *search) held(g raydemand.Gang) (nodes []int) {
-	for n, placed := range x.placed {
-		if _, ok := placed[g.PlacedLabel()]; ok {
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes
-}
-
-func (x *search) placeRequests(i int) bool {
-	if x.steps++; x.steps > searchSteps {
-		return true
-	}
-	if i == len(x.requests) {
-		return true
-	}
-	r := x.requests[i]
-	if r.Bundle.IsZero() && !slices.ContainsFunc(r.Selectors, func(s raydemand.Selector) bool { return len(s) > 0 }) {
-		return x.placeRequests(i + 1)
-	}
-	for n := range x.free {
-		if firstMatch(r.Selectors, x.labels[n]) == noMatch || !x.free[n].Fits(r.Bundle) {
-			continue
-		}
-		before := x.free[n].Clone()
-		x.free[n].Take(r.Bundle)
-		if x.placeRequests(i + 1) {
-			return true
-		}
-		x.free[n] = before
-	}
-	return false
 }
 
 func compact(v any) string {

@@ -52,6 +52,7 @@ func (p *planning) purposesOf(i int, out *outcome) []*purpose {
 		gang *gang
 	}
 	known, counted := map[kind]*purpose{}, map[member]bool{}
+	asking := p.claimants(out)
 	var all []*purpose
 	for _, e := range out.log {
 		if e.group != i {
@@ -63,7 +64,7 @@ func (p *planning) purposesOf(i int, out *outcome) []*purpose {
 			k.gangs = owner.gang.key
 		}
 		if known[k] == nil {
-			known[k] = &purpose{what: k.what, of: e.purpose}
+			known[k] = &purpose{what: k.what, of: asking.purpose(e.purpose, e.item)}
 			all = append(all, known[k])
 		}
 		known[k].bundles += e.count

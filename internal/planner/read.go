@@ -105,6 +105,7 @@ func (in input) document() Document {
 		Head:                      field("head").head(),
 		Nodes:                     field("nodes").nodes(),
 		KeptResources:             field("keptResources").requests(),
+		OwnedRequests:             field("ownedRequests").ownedRequests(),
 		Policy:                    field("policy").policy(),
 		Isolation:                 field("isolation").isolation(),
 	}
@@ -288,7 +289,7 @@ func (in input) node(head bool) (Node, input) {
 		Pod: field("pod").text(), Group: field("group").text(), State: field("state").state(head),
 		Resources: field("resources").capacity(), Total: field("total").capacity(), Available: field("available").capacity(),
 		Labels: field("labels").labels(), PlacedLabels: field("placedLabels").labels(),
-		Since: field("since").moment(), Replica: field("replica").text(), Expected: field("expected").boolean(), IMState: field("imState").text(),
+		Refused: field("refused").bundle(), Since: field("since").moment(), Replica: field("replica").text(), Expected: field("expected").boolean(), IMState: field("imState").text(),
 		LaunchConfigHash: field("launchConfigHash").text(), GroupLaunchConfigHash: field("groupLaunchConfigHash").text(),
 	}
 	if idle := field("idleSeconds").number(mostSeconds); idle != nil {

@@ -35,7 +35,7 @@ func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T
 		"a negative amount":               {`{"groups": [{"name": "a", "resources": {"CPU": -1}}]}`, "s.json: groups[0].resources.CPU: -1: want an amount from 0 to 922337203685477.5807, to four decimal places"},
 		"an amount too small":             {`{"groups": [], "pendingRequests": [{"resources": {"CPU": 0.00001}, "count": 1}]}`, "s.json: pendingRequests[0].resources.CPU: 0.00001: want an amount from 0 to 109951162777600, to four decimal places"},
 		"an amount near zero":             {`{"groups": [{"name": "a", "resources": {"CPU": -1E-9}}]}`, "s.json: groups[0].resources.CPU: -1E-9: want an amount from 0 to 922337203685477.5807, to four decimal places"},
-		"an amount as text":               {`{"groups": [{"name": "a", "resources": {"CPU": "1"}}]}`, `s.json: groups[0].resources.CPU: "1": want an amount from 0 to 922337203685477.5807, to four decimal places`},
+		"an amount as text":               {`{"groups": [{"name": "a", "resources": {"CPU": "1"}}]}`, `s.json: groups[0].resources.CPU: "1": want an amount from 0 to 922337203685477.5807, to four decimal places, without quotes`},
 		"NaN":                             {`{"groups": [{"name": "a", "resources": {"CPU": NaN}}]}`, "s.json: line 1, column 48: invalid character 'N' looking for beginning of value: want a JSON object"},
 		"unknown state":                   {`{"groups": [], "nodes": [{"pod": "p", "group": "g", "state": "BUSY"}]}`, `s.json: nodes[0].state: "BUSY": want RUNNING, IDLE, PENDING, ALLOCATION_TIMEOUT or LEAVING`},
 		"node without a pod":              {`{"groups": [], "nodes": [{"group": "g", "state": "IDLE"}]}`, "s.json: nodes[0].pod: missing: want the pod's name"},
@@ -194,15 +194,15 @@ func TestASnapshotThatWasWrittenIsReadAgainAsTheSame(t *testing.T) {
 
 // explainSome explains the first of each kind.
 func explainSome(s Snapshot) {
-	ExplainDemand(s, Policy{}, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}})
+	asking{}.demand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}})
 	for _, r := range s.Requests[:min(1, len(s.Requests))] {
-		ExplainDemand(s, Policy{}, r)
+		asking{}.demand(s, r)
 	}
 	for _, g := range s.Groups[:min(1, len(s.Groups))] {
-		ExplainGroup(s, Policy{}, g.Name)
+		asking{}.group(s, g.Name)
 	}
 	for _, n := range s.Nodes[:min(3, len(s.Nodes))] {
-		ExplainPod(s, Policy{}, n.Pod)
+		asking{}.pod(s, n.Pod)
 	}
 }
 

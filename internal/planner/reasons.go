@@ -28,6 +28,7 @@ const (
 	CodeNotInFull     = "not_in_full"    // a gang or a call of request_resources cannot be had in full, so nothing is launched for it
 	CodeStop          = "stop"           // pods are stopped, and why
 	CodeIdle          = "idle"           // workers are idle and stay for now, and why
+	CodeHeldOver      = "held_over"      // idle workers serve a request and stay until those that the plan counts on in their stead have joined Ray
 )
 
 // Codes of the reasons why a group's GPUs are not for some demand.
@@ -69,6 +70,9 @@ func (p *planning) reasons(i int, given []int64, out *outcome) []Reason {
 	}
 	if idle, ok := p.idleReason(i, out); ok {
 		reasons = append(reasons, idle)
+	}
+	if held, ok := p.heldOverReason(i, out); ok {
+		reasons = append(reasons, held)
 	}
 	return reasons
 }
@@ -260,6 +264,20 @@ func (p *planning) idleReason(i int, out *outcome) (Reason, bool) {
 	return Reason{CodeIdle, fmt.Sprintf("%d of %d idle, longest %s%s", count, g.live-g.stopping, seconds(longest), p.staysIdle(at, out))}, true
 }
 
+// heldOverReason counts the group's workers that stay until what replaces them has joined.
+func (p *planning) heldOverReason(i int, out *outcome) (Reason, bool) {
+	var held int64
+	for n := range out.heldOver {
+		if out.heldOver[n] && p.nodes[n].group == i {
+			held++
+		}
+	}
+	if held == 0 {
+		return Reason{}, false
+	}
+	return Reason{CodeHeldOver, fmt.Sprintf("%s %s requests over REST until workers that the plan counts on have joined Ray", podCount(held), verb(held, "serves", "serve"))}, true
+}
+
 // staysIdle says why an idle worker is not stopped.
 func (p *planning) staysIdle(at int, out *outcome) string {
 	n := &p.nodes[at]
@@ -271,6 +289,8 @@ func (p *planning) staysIdle(at int, out *outcome) string {
 		return " of " + seconds(*g.timeout)
 	case g.standing() <= g.min:
 		return fmt.Sprintf("; kept for the minimum of %d", g.min)
+	case out.isHeldOver(at):
+		return "; kept until what replaces it has joined Ray"
 	case out.used[at]:
 		return "; kept for demand that counts on it"
 	case g.hosts > 1:

@@ -14,7 +14,7 @@ func (p *planning) report(given []int64, out outcome) Plan {
 	plan := Plan{
 		Launch: map[string]int{}, Terminate: []Termination{}, Groups: []GroupPlan{},
 		InfeasibleRequests: []UnmetRequest{}, InfeasibleGangRequests: []UnmetGang{}, InfeasibleRequestResources: []UnmetRequest{},
-		Findings: slices.Concat(p.findings, p.limitFindings(), p.sliceFindings()),
+		Findings: slices.Concat(p.findings, p.limitFindings(), p.sliceFindings(), p.shareFindings()),
 	}
 	for i := range p.groups {
 		if given[i] > 0 {
@@ -26,6 +26,7 @@ func (p *planning) report(given []int64, out outcome) Plan {
 	unmet := p.unmetReasons(given, &out)
 	p.reportUnmet(&plan, &out, &unmet)
 	plan.Summary = p.summarize(&out, &unmet)
+	plan.Requests = p.requestPlans(given, &out)
 	plan.Price = p.price(given)
 	return plan
 }
@@ -88,11 +89,11 @@ func (p *planning) terminations() []Termination {
 type unmetReasons struct {
 	requests []Reason
 	gangs    map[int]*Reason
-	claims   map[int]Reason
+	claims   map[int][]Reason
 }
 
 func (p *planning) unmetReasons(given []int64, out *outcome) unmetReasons {
-	unmet := unmetReasons{requests: make([]Reason, len(p.requests)), gangs: map[int]*Reason{}, claims: map[int]Reason{}}
+	unmet := unmetReasons{requests: make([]Reason, len(p.requests)), gangs: map[int]*Reason{}, claims: map[int][]Reason{}}
 	for i, n := range out.unserved {
 		if n > 0 {
 			unmet.requests[i] = p.unmetReason([]*item{p.requests[i]}, given, "")
@@ -112,13 +113,36 @@ func (p *planning) unmetReasons(given []int64, out *outcome) unmetReasons {
 		}
 	}
 	for _, i := range out.claims {
-		reason := p.unmetReason(p.claims[i].items, given, "")
-		for _, it := range p.claims[i].items {
-			reason.Message = sentences(reason.Message, p.advice(it, given, it.request.Count))
-		}
-		unmet.claims[i] = reason
+		unmet.claims[i] = p.claimReasons(p.claims[i], given)
 	}
 	return unmet
+}
+
+// claimReasons says of each bundle of a call why it is not served. Each is told its own reason; one that could be had but for others of a call
+// from within Ray, of which Ray has all or nothing, is told which other stands in the way.
+func (p *planning) claimReasons(c claim, given []int64) []Reason {
+	reasons := make([]Reason, len(c.items))
+	blocked := -1
+	for k, it := range c.items {
+		reasons[k] = p.unmetReason([]*item{it}, given, "")
+		if blocked < 0 && reasons[k].Code == Impossible {
+			blocked = k
+		}
+	}
+	whole := p.unmetReason(c.items, given, "")
+	for k, it := range c.items {
+		switch {
+		case c.purpose == overREST || !p.possible(it):
+		case blocked >= 0:
+			reasons[k] = Reason{Impossible, fmt.Sprintf("with %s of the same call, all at once: %s", Describe(c.items[blocked].request), reasons[blocked].Message)}
+		default:
+			reasons[k] = whole
+		}
+	}
+	for k, it := range c.items {
+		reasons[k].Message = sentences(reasons[k].Message, p.advice(it, given, it.request.Count))
+	}
+	return reasons
 }
 
 func (p *planning) reportUnmet(plan *Plan, out *outcome, unmet *unmetReasons) {
@@ -133,12 +157,12 @@ func (p *planning) reportUnmet(plan *Plan, out *outcome, unmet *unmetReasons) {
 		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, UnmetGang{*g.Gang, *unmet.gangs[g.number]})
 	}
 	for i, c := range p.claims {
-		if reason, failed := unmet.claims[i]; failed {
+		if reasons, failed := unmet.claims[i]; failed {
 			left := out.leftOf(i, c)
 			for k, it := range c.items {
 				rest := it.request
 				if rest.Count = left[k]; rest.Count > 0 {
-					plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, UnmetRequest{rest, reason})
+					plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, UnmetRequest{rest, reasons[k]})
 				}
 			}
 		}

@@ -50,8 +50,8 @@ func (p *planning) joinRivals(r *rivals) {
 			r.join(p.fitFor(it))
 		}
 	}
-	for k, g := range p.gangs {
-		if k > 0 && g.key == p.gangs[k-1].key {
+	for k, g := range p.placeable {
+		if k > 0 && g.key == p.placeable[k-1].key {
 			continue
 		}
 		for _, o := range g.options {

@@ -27,6 +27,8 @@ type roster struct {
 	ceilings *ceilings
 	// largestSlice is the most memory behind one GPU of any group, in MiB; 0 where none is known.
 	largestSlice int64
+	// broken is closed when nobody waits for the plan any more; nil never is.
+	broken <-chan struct{}
 }
 
 // group counts pods where its Group counts replicas of hosts pods each.
@@ -253,12 +255,13 @@ func (r *roster) free(n *Node, total vector) vector {
 		return total
 	}
 	v := r.vector(n.Available)
-	for i := range v {
+	for i := range r.named(v) {
 		if v[i] > total[i] {
 			r.overstated(n, r.names[i], v[i], total[i])
 			v[i] = total[i]
 		}
 	}
+	r.presume(v, total, n.Refused)
 	return v
 }
 
@@ -270,7 +273,7 @@ func (r *roster) unreported(n *Node, total vector) vector {
 		Fix: "give it total and available as Ray reports them",
 	})
 	if n.State == Running {
-		return make(vector, len(total))
+		return make(vector, r.width)
 	}
 	return total
 }

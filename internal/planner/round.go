@@ -16,6 +16,7 @@ type outcome struct {
 	claimed  [][]int64 // bundles of each item of those that are left: all, unless a wave launches a part
 	used     []bool    // nodes that demand was placed on
 	kept     int       // those of them that would leave as idle
+	heldOver []bool    // nodes that demand is to leave, and that stay until it has; nil where there are none
 	joinable bool      // some of what it launches could have been chosen jointly
 	// reordered: found in another order than the first, because that is better.
 	reordered bool
@@ -46,9 +47,14 @@ func (p *planning) roundIn(given []int64, in order) outcome {
 			out.claims, out.claimed = append(out.claims, i), append(out.claimed, left)
 		}
 	}
-	l = p.placeGangs(l, in, &out)
 	b := p.newBatch("", p.requests, l.how)
-	p.place(l, b)
+	if in.requestsFirst {
+		p.place(l, b)
+	}
+	l = p.placeGangs(l, in, &out)
+	if !in.requestsFirst {
+		p.place(l, b)
+	}
 	out.unserved, out.launched, out.log, out.lots = b.left, l.launched, l.log, len(l.lots)
 	out.waits, out.runs, out.joinable = l.waits, l.runs, l.joinable
 	out.markUsed(l)
@@ -96,16 +102,10 @@ func (p *planning) launchMinimum(l *ledger, given []int64) {
 // claim cannot be had nothing is launched for it, and the nodes it would use are kept all the same: letting go of
 // half of what was asked for helps nobody. It returns the bundles of each item that are left, nil when none are.
 func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) []int64 {
-	own := p.open(p.totals, given)
-	own.how = l.how
-	for i, n := range l.launched {
-		if n > 0 {
-			own.lots = append(own.lots, p.freshLot(&p.groups[i], n, true))
-		}
+	if c.refused {
+		return c.counts()
 	}
-	own.room, own.spare = slices.Clone(l.room), l.spare
-	own.taken, own.pods = slices.Clone(l.taken), slices.Clone(l.pods)
-	own.caps.copyFrom(&l.caps)
+	own := p.claimOn(l, given)
 	if l.stepwise {
 		own.hide()
 		p.revealMinimum(own)
@@ -114,6 +114,7 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) [
 	b := p.newBatch(c.purpose, c.items, l.how)
 	p.place(own, b)
 	out.markUsed(own)
+	p.keepFor(own, &c, out)
 	l.joinable = l.joinable || own.joinable
 	if !b.served() && !p.servedOn(lifted, c) {
 		return c.counts()
@@ -137,6 +138,21 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) [
 	return b.left
 }
 
+// claimOn opens a claim's own ledger: all that is there, whatever is in use, and the limits as they are left on another.
+func (p *planning) claimOn(l *ledger, given []int64) *ledger {
+	own := p.open(p.totals, given)
+	own.how = l.how
+	for i, n := range l.launched {
+		if n > 0 {
+			own.lots = append(own.lots, p.freshLot(&p.groups[i], n, true))
+		}
+	}
+	own.room, own.spare = slices.Clone(l.room), l.spare
+	own.taken, own.pods = slices.Clone(l.taken), slices.Clone(l.pods)
+	own.caps.copyFrom(&l.caps)
+	return own
+}
+
 // gangRetries is how often gangs are placed in another order when some were not served; maxRetriedCrowds bounds how many
 // kinds of gangs that is worth it for.
 const (
@@ -147,10 +163,10 @@ const (
 // placeGangs places one kind of gangs after the other, those hardest to place first. When some are left, they go first once
 // more: an easy one may have taken what only it could have spared.
 func (p *planning) placeGangs(l *ledger, in order, out *outcome) *ledger {
-	if len(p.gangs) == 0 {
+	if len(p.placeable) == 0 {
 		return l
 	}
-	gangs := p.gangs
+	gangs := p.placeable
 	if l.how.raysOrder() {
 		gangs = gangsAsRay(gangs)
 	}
@@ -188,6 +204,10 @@ func (p *planning) placeInOrder(from *ledger, gangs []*gang) (*ledger, []*gang) 
 	for len(gangs) > 0 {
 		var front []*gang
 		front, gangs = crowd(gangs)
+		if front[0].deferred {
+			left = append(left, front...)
+			continue
+		}
 		served, key := 0, front[0].key
 		if !failed[key] {
 			l, served = p.placeCrowd(l, front)

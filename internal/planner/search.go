@@ -40,14 +40,42 @@ func (p *planning) settle(given []int64) ([]int64, outcome) {
 			best = found
 		}
 	}
-	if len(p.gangs) > 0 {
-		if proposal, ok := p.together(given, &best); ok {
-			if found := p.complete(proposal, p.bestRound(proposal, fullest), fullest); found.before(&best) {
-				best = found
-			}
+	best = p.improve(given, best)
+	return p.drop(given, best.given, best.out)
+}
+
+// improve tries what is packed together: for what the best plan so far serves and the requests that it leaves, and for the gangs that it
+// leaves, where one more of them is served by it. Else those gangs change nothing. Where no gang is served, requests keep the order
+// in which they are served, the hardest to place first: none of them gives way to more of others.
+func (p *planning) improve(given []int64, best contender) contender {
+	try := func(left []*gang) (found contender, ok bool) {
+		proposal, ok := p.together(given, &best, left)
+		if ok {
+			found = p.complete(proposal, p.bestRound(proposal, fullest), fullest)
+		}
+		return found, ok && found.before(&best)
+	}
+	if len(best.out.runs) > 0 || sum(best.out.unserved) > 0 {
+		if found, ok := try(nil); ok && (len(best.out.runs) > 0 || servesAllOf(found.out.unserved, best.out.unserved)) {
+			best = found
 		}
 	}
-	return p.drop(given, best.given, best.out)
+	if len(best.out.gangs) > 0 {
+		if found, ok := try(best.out.gangs); ok && found.gangs < best.gangs {
+			best = found
+		}
+	}
+	return best
+}
+
+// servesAllOf reports whether of no request more is left than before.
+func servesAllOf(left, before []int64) bool {
+	for i := range before {
+		if left[i] > before[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // alternatives lists the strategies worth trying beside the first.

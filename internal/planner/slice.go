@@ -88,34 +88,36 @@ func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 	if numGPUs <= 0 || len(g.Slices) == 0 || len(g.Slices) > 1 && numGPUs != raydemand.Whole(total) {
 		return nil // of several kinds of devices behind one number nobody can say which is meant
 	}
-	var least *Slice
-	for _, s := range g.Slices {
+	var least nodepool.Slice
+	for i, s := range g.Slices {
 		announced := numGPUs
 		if len(g.Slices) > 1 {
 			announced = raydemand.Whole(s.UnitsPerPod)
 		}
 		each := oneOf(s.Slice, announced, g.Pod.CardsAsked)
-		if least == nil {
+		if i == 0 {
 			least = each
 			continue
 		}
-		least = lesserSlice(least, each)
+		least = nodepool.Lesser(least, each)
+		least.Blocks = nil // of several kinds none says how it lies on a card
 	}
-	if least.blank() {
+	made := newSlice(least)
+	if made.blank() {
 		return nil
 	}
-	return least
+	return made
 }
 
 // blank reports whether nothing at all is known.
 func (s *Slice) blank() bool {
 	kind := s.Kind == "" || s.Kind == gpuinfo.UnknownKind
-	return kind && isolationRank(s.Isolation) == 0 && s.Isolation != gpuinfo.NoIsolation && s.MemoryMiB == nil && s.ComputeFraction == nil && s.Profile+s.Product == ""
+	return kind && nodepool.Strength(s.Isolation) == 0 && s.MemoryMiB == nil && s.ComputeFraction == nil && s.Profile+s.Product == ""
 }
 
 // oneOf is one GPU of a slice. Several devices behind one GPU are still told by one of them: no task can have the memory of two in one
 // piece. Units of memory of one card add up.
-func oneOf(s nodepool.Slice, numGPUs raydemand.Amount, cards int64) *Slice {
+func oneOf(s nodepool.Slice, numGPUs raydemand.Amount, cards int64) nodepool.Slice {
 	s.MemoryMiB = measured(s)
 	if s.Kind == gpuinfo.GPUMemory {
 		s.UnitsPerPod /= max(cards, 1)
@@ -123,15 +125,19 @@ func oneOf(s nodepool.Slice, numGPUs raydemand.Amount, cards int64) *Slice {
 	} else if numGPUs < raydemand.Whole(s.UnitsPerPod) {
 		numGPUs = raydemand.Whole(s.UnitsPerPod)
 	}
-	each := &Slice{Kind: s.Kind, Isolation: s.Isolation, Blocks: s.Blocks}
-	each.MemoryMiB, each.ComputeFraction = s.Each(numGPUs)
+	s.MemoryMiB, s.ComputeFraction = s.Each(numGPUs)
+	return s
+}
+
+func newSlice(s nodepool.Slice) *Slice {
+	made := &Slice{Kind: s.Kind, Isolation: s.Isolation, MemoryMiB: s.MemoryMiB, ComputeFraction: s.ComputeFraction, Blocks: s.Blocks}
 	if s.Profile != nil {
-		each.Profile = *s.Profile
+		made.Profile = *s.Profile
 	}
 	if s.Product != nil {
-		each.Product = *s.Product
+		made.Product = *s.Product
 	}
-	return each
+	return made
 }
 
 // measured is the memory behind one unit. The round figure in a profile's name is more than any card gives, so for it stands the least that
@@ -150,39 +156,6 @@ func measured(s nodepool.Slice) *int64 {
 		return nil
 	}
 	return &least
-}
-
-// lesserSlice is what is true of both, and no more of anything than the lesser has.
-func lesserSlice(a, b *Slice) *Slice {
-	least := &Slice{Kind: a.Kind, Isolation: a.Isolation, MemoryMiB: lower(a.MemoryMiB, b.MemoryMiB), ComputeFraction: lower(a.ComputeFraction, b.ComputeFraction)}
-	if isolationRank(b.Isolation) < isolationRank(a.Isolation) {
-		least.Kind, least.Isolation = b.Kind, b.Isolation
-	}
-	if a.Profile == b.Profile {
-		least.Profile = a.Profile
-	}
-	if a.Product == b.Product {
-		least.Product = a.Product
-	}
-	return least
-}
-
-func lower[T int64 | float64](a, b *T) *T {
-	if a == nil || b == nil {
-		return nil
-	}
-	smaller := min(*a, *b)
-	return &smaller
-}
-
-func isolationRank(i gpuinfo.Isolation) int {
-	switch i {
-	case gpuinfo.Hardware:
-		return 2
-	case gpuinfo.Limit:
-		return 1
-	}
-	return 0
 }
 
 // sliceNeed is what an item asks of the GPUs behind it. The zero value asks for nothing.
@@ -219,7 +192,7 @@ func wishes(s *Snapshot) bool {
 	if demanding(s.Isolation) {
 		return true
 	}
-	for _, requests := range [][]raydemand.Request{s.Requests, s.Constraint, s.KeptResources} {
+	for _, requests := range s.requestLists() {
 		for i := range requests {
 			if requests[i].Slice != nil {
 				return true

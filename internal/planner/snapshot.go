@@ -30,6 +30,8 @@ type Snapshot struct {
 	// KeptResources is request_resources made over REST. It holds beside Constraint and is not added to it: the cluster
 	// keeps at least this much in total, and at least Constraint in total, each judged on its own. All or nothing.
 	KeptResources []raydemand.Request `json:"keptResources,omitempty"`
+	// OwnedRequests are those that somebody makes in his own name. They add up, and with KeptResources.
+	OwnedRequests []raydemand.Owned `json:"ownedRequests,omitempty"`
 	// Isolation is the least that all work on GPUs accepts: hardware, limit or any. A request's own goes before it; empty requires nothing
 	// of demand that has no wish.
 	Isolation nodepool.RequiredIsolation `json:"isolation,omitempty"`
@@ -94,6 +96,9 @@ type Node struct {
 	Labels       map[string]string `json:"labels,omitempty"`
 	PlacedLabels map[string]string `json:"placedLabels,omitempty"`
 	IdleSeconds  float64           `json:"idleSeconds"`
+	// Refused are amounts, of what Ray gives out by the card, that have waited for a while beside the node although as much is free on it in
+	// sum: no card has so much free.
+	Refused raydemand.Bundle `json:"refused,omitempty"`
 	// Since is when a pod on its way was asked for or created; zero where that is not known.
 	Since time.Time `json:"since,omitzero"`
 	// Replica joins the hosts of one multi-host replica.

@@ -94,16 +94,34 @@ func (p *planning) summarize(out *outcome, unmet *unmetReasons) []DemandSummary 
 	for _, g := range p.gangs {
 		all = append(all, gangSummary(g, fates, unmet.gangs[g.number]))
 	}
+	known := map[string]int{} // what is admitted of requests over REST, by kind
 	for i, c := range p.claims {
-		reason := unmet.claims[i]
+		reasons := unmet.claims[i]
 		left := out.leftOf(i, c)
 		for k, it := range c.items {
-			d := summaryOf(KindRequestResources, it, fates[it], left[k], reason.Code)
+			code := reasonAt(reasons, k).Code
+			d := summaryOf(KindRequestResources, it, fates[it], left[k], code)
 			d.OverREST = c.purpose == overREST
+			if at, admitted := known[it.key]; c.refused && admitted {
+				all[at].Asked += d.Asked
+				all[at].add(code, d.Asked)
+				continue
+			}
+			if d.OverREST {
+				known[it.key] = len(all)
+			}
 			all = append(all, d)
 		}
 	}
 	return all
+}
+
+// reasonAt is one of the reasons of a claim, which has none when it is served.
+func reasonAt(reasons []Reason, k int) Reason {
+	if reasons == nil {
+		return Reason{}
+	}
+	return reasons[k]
 }
 
 func summaryOf(kind DemandKind, it *item, f *fate, unserved int64, code string) DemandSummary {

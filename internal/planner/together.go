@@ -7,12 +7,12 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// together proposes launches, beside those given, for all that the best plan so far launches for or leaves, gangs and requests in one program: gangs that
-// are placed one after the other may each get a small node where a large one would hold several. Bundles are packed as if each
-// stood alone, those of a strictly packed gang as one. Whether the gangs find room on what is proposed is for the judgement
-// of every proposal to say: a round that is given its launches. It reports false where there is nothing to pack together.
-func (p *planning) together(given []int64, best *contender) ([]int64, bool) {
-	w := p.gather(&best.out)
+// together proposes launches, beside those given, for all that the best plan so far launches for, the requests that it leaves and some
+// gangs that it leaves, in one program: gangs that are placed one after the other may each get a small node where a large one would hold
+// several. Bundles are packed as if each stood alone, those of a strictly packed gang as one. Whether the gangs find room on what is proposed
+// is for the judgement of every proposal to say: a round that is given its launches. It reports false where there is nothing to pack together.
+func (p *planning) together(given []int64, best *contender, left []*gang) ([]int64, bool) {
+	w := p.gather(&best.out, left)
 	if len(w.items) == 0 || len(w.items) > maxProgramItems || p.steps > maxPlanSteps {
 		return nil, false
 	}
@@ -51,9 +51,9 @@ type bundleOf struct {
 	within domain
 }
 
-// gather adds up what a plan's pods are launched for, and what is not served. request_resources is left out: it counts on what is
+// gather adds up what a plan's pods are launched for, the requests that are not served, and those of the gangs that are left. request_resources is left out: it counts on what is
 // in use too.
-func (p *planning) gather(out *outcome) *gathered {
+func (p *planning) gather(out *outcome, left []*gang) *gathered {
 	w := &gathered{index: map[bundleOf]int{}}
 	from := map[*item]run{}
 	for _, r := range out.runs {
@@ -71,7 +71,7 @@ func (p *planning) gather(out *outcome) *gathered {
 	for i, n := range out.unserved {
 		w.add(bundleOf{key: p.requests[i].key}, p.requests[i], n)
 	}
-	for gangs := out.gangs; len(gangs) > 0; {
+	for gangs := left; len(gangs) > 0; {
 		var front []*gang
 		front, gangs = crowd(gangs)
 		for _, it := range front[0].options[0].items {

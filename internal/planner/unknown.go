@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -90,57 +91,13 @@ func (u *unknownKeys) findings(file string) []raydemand.Finding {
 	return all
 }
 
-// nearest returns the known name that a misspelt one is likely to mean, or nothing: one that differs in case and in
-// underscores only, one that it begins or that begins it, or one within an edit for every four letters.
-func nearest(name string, known []string) string {
-	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
-	const longest = 64 // no known key has as many letters
-	if len(name) > longest {
-		return ""
-	}
-	written := plain(name)
-	best, least := "", max(1, len(written)/4)+1
-	for _, candidate := range known {
-		meant := plain(candidate)
-		d := edits(written, meant)
-		if len(written) > 2 && (strings.HasPrefix(meant, written) || strings.HasPrefix(written, meant)) {
-			d = min(d, 1)
-		}
-		if d < least {
-			best, least = candidate, d
-		}
-	}
-	return best
-}
-
-// edits counts the letters to insert, drop or change to make b of a.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
-
 // note tells of the members of an object that are neither known nor remarks.
 func (o *object) note(remarks []string) {
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {
 		if slices.Contains(o.known, name) || slices.Contains(remarks, name) {
 			continue
 		}
-		near := nearest(name, o.known)
+		near := typo.Nearest(name, o.known)
 		o.file.unknown.add(o.member(name), near, o.known)
 		o.hint(name, near)
 	}

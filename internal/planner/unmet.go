@@ -12,6 +12,7 @@ import (
 // and no node could ever serve it. CoolingDown: some group could within its limits once it is tried again. Closed: every
 // group that could takes no launches now. Capped: a limit stands in the way.
 func (p *planning) unmetReason(items []*item, given []int64, topology string) Reason {
+	p.breakOff()
 	for _, it := range items {
 		if it.deferred {
 			return Reason{Capped, fmt.Sprintf("demand of more than %d shapes is planned for by and by: this has its turn when others are served", p.maxShapes())}
@@ -116,20 +117,37 @@ func (p *planning) missedAlone(it *item) string {
 			}
 		}
 		name, has := p.names[t.resource], p.groups[best].shape.total[t.resource]
-		if has >= t.amount {
+		switch {
+		case p.groups[best].shape.total.has(t):
 			continue
+		case has >= t.amount:
+			return fmt.Sprintf("%s; the largest group has %s (%s)", t.pieces.needs(name), has, p.groups[best].Name)
 		}
 		needs, largest := pair(name, t.amount, has)
 		if has == 0 {
-			return fmt.Sprintf("needs %s %s; no group has any", needs, name)
+			return fmt.Sprintf("needs %s %s; no group has any%s", needs, name, p.meantFor(name))
 		}
 		return fmt.Sprintf("needs %s %s; the largest group has %s (%s)", needs, name, largest, p.groups[best].Name)
 	}
 	return ""
 }
 
+// meantFor says which resource of a group has the same name in other case: Ray's are CPU and GPU.
+func (p *planning) meantFor(name string) string {
+	for r, other := range p.names {
+		if other != name && strings.EqualFold(other, name) &&
+			slices.ContainsFunc(p.groups, func(g group) bool { return g.shape.total[r] > 0 }) {
+			return fmt.Sprintf(", and %s is another resource, spelt %s", name, other)
+		}
+	}
+	return ""
+}
+
 // gangReason explains a gang that is not served, choice by choice. The code is that of the first that is possible at all.
 func (p *planning) gangReason(g *gang, given []int64) Reason {
+	if g.deferred {
+		return Reason{Capped, "too many different gangs come before it to be planned at once; it is planned for when those are served"}
+	}
 	bundles := g.alternatives()
 	if len(g.options) == 1 {
 		return p.optionReason(g, g.options[0], len(bundles[0]), given)

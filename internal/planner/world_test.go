@@ -31,6 +31,8 @@ var (
 		{"TPU": raydemand.Whole(4)},
 		{"CPU": raydemand.Whole(40)},
 		{raydemand.ImplicitPrefix + "a": raydemand.One / 2},
+		{"GPU": 2 * raydemand.One / 5},
+		{"TPU": 7 * raydemand.One / 10, "CPU": raydemand.One / 2},
 		{},
 	}
 	zones = []string{"", "a", "b"}

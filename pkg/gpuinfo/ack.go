@@ -66,29 +66,3 @@ const (
 	ACKBinpack ACKPlacement = "binpack"
 	ACKSpread  ACKPlacement = "spread"
 )
-
-// Card returns the index of the card that the request goes to, given what is free on each: all of it must fit on one card, whatever
-// the sum over the cards. Pods with and without cores do not share a node, so the mode must be the request's. ok is false when none fits;
-// the error says what is wrong with the request itself, or with the mode.
-func (s ACKShared) Card(mode ACKMode, placement ACKPlacement, free []ACKShared) (card int, ok bool, err error) {
-	if err := s.Check(); err != nil {
-		return 0, false, err
-	}
-	switch {
-	case mode == ACKCoreMemory && s.Cores == 0:
-		return 0, false, fmt.Errorf("asking a node in mode %s for %s alone: it takes requests with %s only", mode, AliyunMemory, AliyunCores)
-	case mode != ACKCoreMemory && s.Cores != 0:
-		return 0, false, fmt.Errorf("asking a node in mode %s for %s: only mode %s has it", mode, AliyunCores, ACKCoreMemory)
-	case mode != ACKCoreMemory && mode != ACKMemory && mode != ACKShare && mode != ACKMPS:
-		return 0, false, fmt.Errorf("asking a node in mode %s for %s: it hands out whole cards", mode, AliyunMemory)
-	}
-	for i, f := range free {
-		if f.Memory < s.Memory || f.Cores < s.Cores {
-			continue
-		}
-		if !ok || placement == ACKSpread && f.Memory > free[card].Memory || placement != ACKSpread && f.Memory < free[card].Memory {
-			card, ok = i, true
-		}
-	}
-	return card, ok, nil
-}

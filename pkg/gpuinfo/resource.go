@@ -137,7 +137,7 @@ func (n Names) Resource(name string) (Resource, error) {
 		return Resource{}, fmt.Errorf("%w %s: a hyphen is missing, want %s%s", ErrUnknownResource, name, mig, profile)
 	}
 	if speaksOfGPU(name) {
-		return Resource{}, fmt.Errorf("%w %s: it is in no table; say what it is in the configuration", ErrUnknownResource, name)
+		return Resource{}, fmt.Errorf("%w %s: it is in no table; say what it is with --resource %s=KIND", ErrUnknownResource, name, name)
 	}
 	return Resource{}, fmt.Errorf("%s: %w", name, ErrNotGPU)
 }

@@ -54,9 +54,9 @@ func TestUnknownResourcesAreToldFromThoseThatAreNoGPU(t *testing.T) {
 		"nvidia.com/mig-1c.2g.10gb":   "unknown GPU resource nvidia.com/mig-1c.2g.10gb: only instances with all their compute slices are announced, want nvidia.com/mig-2g.10gb",
 		"nvidia.com/mig-2c.2g.10gb":   "unknown GPU resource nvidia.com/mig-2c.2g.10gb: want nvidia.com/mig-<profile>, for example nvidia.com/mig-1g.10gb or nvidia.com/mig-1g.10gb.me",
 		"nvidia.com/mig-1g.5gb.count": "unknown GPU resource nvidia.com/mig-1g.5gb.count: want nvidia.com/mig-<profile>, for example nvidia.com/mig-1g.10gb or nvidia.com/mig-1g.10gb.me",
-		"deepomatic.com/shared-gpu":   "unknown GPU resource deepomatic.com/shared-gpu: it is in no table; say what it is in the configuration",
-		"cerit.io/gpu-mem":            "unknown GPU resource cerit.io/gpu-mem: it is in no table; say what it is in the configuration",
-		"nvidia.com/GA102GL_A10":      "unknown GPU resource nvidia.com/GA102GL_A10: it is in no table; say what it is in the configuration",
+		"deepomatic.com/shared-gpu":   "unknown GPU resource deepomatic.com/shared-gpu: it is in no table; say what it is with --resource deepomatic.com/shared-gpu=KIND",
+		"cerit.io/gpu-mem":            "unknown GPU resource cerit.io/gpu-mem: it is in no table; say what it is with --resource cerit.io/gpu-mem=KIND",
+		"nvidia.com/GA102GL_A10":      "unknown GPU resource nvidia.com/GA102GL_A10: it is in no table; say what it is with --resource nvidia.com/GA102GL_A10=KIND",
 	} {
 		if _, err := (Names{}).Resource(name); !errors.Is(err, ErrUnknownResource) || err.Error() != want {
 			t.Errorf("%s: %v, want %s", name, err, want)
@@ -122,48 +122,6 @@ func TestAKSProfilesAreWhatAKSDocuments(t *testing.T) {
 		if pool, err := AKSInstances(product(t, bad.product), bad.profile, bad.strategy); err == nil {
 			t.Errorf("%v gave %v", bad, pool)
 		}
-	}
-}
-
-func TestARequestOnACKMustFitOneCard(t *testing.T) {
-	free := func(cards ...int) (list []ACKShared) {
-		for _, memory := range cards {
-			list = append(list, ACKShared{memory, 100})
-		}
-		return list
-	}
-	tests := []struct {
-		name      string
-		request   ACKShared
-		mode      ACKMode
-		placement ACKPlacement
-		free      []ACKShared
-		card      int
-		ok        bool
-		err       string
-	}{
-		{"16 GiB fit no card with 15, though the node has 60", ACKShared{16, 0}, ACKMemory, ACKBinpack, free(15, 15, 15, 15), 0, false, ""},
-		{"binpack takes the fullest card that fits", ACKShared{5, 0}, ACKMemory, ACKBinpack, free(15, 4, 6, 9), 2, true, ""},
-		{"and is what holds without a label", ACKShared{5, 0}, ACKShare, "", free(15, 4, 6, 9), 2, true, ""},
-		{"spread takes the emptiest", ACKShared{5, 0}, ACKMPS, ACKSpread, free(6, 4, 15, 9), 2, true, ""},
-		{"cores must be free on the same card", ACKShared{4, 30}, ACKCoreMemory, ACKBinpack, []ACKShared{{4, 20}, {8, 30}}, 1, true, ""},
-		{"memory alone does not go where cores are shared", ACKShared{4, 0}, ACKCoreMemory, ACKBinpack, free(15), 0, false,
-			"asking a node in mode core_mem for aliyun.com/gpu-mem alone: it takes requests with aliyun.com/gpu-core.percentage only"},
-		{"nor cores where memory is", ACKShared{4, 20}, ACKMemory, ACKBinpack, free(15), 0, false,
-			"asking a node in mode cgpu for aliyun.com/gpu-core.percentage: only mode core_mem has it"},
-		{"whole cards are not shared", ACKShared{4, 0}, ACKDefault, ACKBinpack, free(15), 0, false, "asking a node in mode default for aliyun.com/gpu-mem: it hands out whole cards"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			card, ok, err := test.request.Card(test.mode, test.placement, test.free)
-			message := ""
-			if err != nil {
-				message = err.Error()
-			}
-			if card != test.card || ok != test.ok || message != test.err {
-				t.Errorf("card %d, %v, %q; want %d, %v, %q", card, ok, message, test.card, test.ok, test.err)
-			}
-		})
 	}
 }
 

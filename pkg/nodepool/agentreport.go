@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // AgentAnnotation is the node annotation in which `autoscaler agent` publishes what NVML says of the node's cards: an AgentReport as JSON.
@@ -11,7 +12,11 @@ const AgentAnnotation = "heliostat.dev/gpus"
 
 // AgentReport is the value of AgentAnnotation: all cards of one node, in the order of their index.
 type AgentReport struct {
-	Cards []AgentCard `json:"cards"`
+	// At is when the cards were read. BootID is the kernel's number of this start of the machine, as it stands in the node's status.nodeInfo too: a
+	// machine that started anew has no MIG instances of before, and its cards were reset.
+	At     time.Time   `json:"at,omitzero"`
+	BootID string      `json:"bootID,omitempty"`
+	Cards  []AgentCard `json:"cards"`
 }
 
 // AgentCard is one physical card as NVML sees it.
@@ -41,6 +46,30 @@ type AgentMIG struct {
 type AgentInstance struct {
 	Profile string `json:"profile"`
 	Start   int    `json:"start"`
+}
+
+// AgentRefresh is how often an agent writes its report at least, changed or not. A report that is older than agentSilence is nobody's any more: that is
+// two writes that failed, and some time for clocks that disagree.
+const (
+	AgentRefresh = 15 * time.Minute
+	agentSilence = 3 * AgentRefresh
+)
+
+// outdated is why a report is not taken for what is now, empty where it is. Without a time (seen) only another start of the machine outdates it.
+func (r *AgentReport) outdated(node NodeObject, seen time.Time) string {
+	switch {
+	case r.BootID != "" && node.BootID != "" && r.BootID != node.BootID:
+		return "the machine was started anew since it was written"
+	case seen.IsZero():
+		return ""
+	case r.At.IsZero():
+		return "it does not say when it was written"
+	case seen.Sub(r.At) > agentSilence:
+		return fmt.Sprintf("it is older than %.0f minutes, so no agent runs there", agentSilence.Minutes())
+	case r.At.Sub(seen) > agentSilence:
+		return fmt.Sprintf("it is from a time more than %.0f minutes ahead: the machine's clock is wrong", agentSilence.Minutes())
+	}
+	return ""
 }
 
 // Annotation writes the report as the value of AgentAnnotation.

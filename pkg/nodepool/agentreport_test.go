@@ -3,6 +3,7 @@ package nodepool_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -62,6 +63,44 @@ func TestAnAgentReportThatCannotBeNamesTheCardAndTheField(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			if _, err := nodepool.ParseAgentReport(test.text); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestAReportOfAnotherTimeOrAnotherStartOfTheMachineIsNotCounted(t *testing.T) {
+	noon := time.Date(2026, 8, 20, 12, 0, 0, 0, time.UTC)
+	tests := []struct {
+		name, boot string
+		written    time.Time
+		seen       time.Time
+		want       string
+	}{
+		{"just written", "b1", noon, noon, ""},
+		{"two writes were missed", "b1", noon, noon.Add(45 * time.Minute), ""},
+		{"nobody writes any more", "b1", noon, noon.Add(46 * time.Minute), "it is older than 45 minutes, so no agent runs there"},
+		{"the clock of the machine is ahead", "b1", noon.Add(time.Hour), noon, "it is from a time more than 45 minutes ahead: the machine's clock is wrong"},
+		{"of an agent that tells no time", "b1", time.Time{}, noon, "it does not say when it was written"},
+		{"before the machine started anew", "b0", noon, noon, "the machine was started anew since it was written"},
+		{"a node of a file, of any age", "b1", noon, time.Time{}, ""},
+		{"a node of a file, before its start", "b0", noon, time.Time{}, "the machine was started anew since it was written"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			report := nodepool.AgentReport{At: test.written, BootID: test.boot, Cards: []nodepool.AgentCard{{Index: 0, MemoryMiB: 40960, Problem: "XID 79"}}}
+			value, err := report.Annotation()
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := nodepool.GPUReader{At: test.seen}.Read(nodepool.NodeObject{
+				BootID: "b1", Annotations: map[string]string{nodepool.AgentAnnotation: value}, Allocatable: map[string]int64{"nvidia.com/gpu": 1},
+			})
+			want, cards := []nodepool.Problem{{Code: nodepool.AgentOutdated, Message: "heliostat.dev/gpus is not counted: " + test.want}}, 0
+			if test.want == "" {
+				want, cards = []nodepool.Problem{{Code: nodepool.DeviceUnhealthy, Message: "the agent says that card 0 is not well: XID 79"}}, 1
+			}
+			if diff := cmp.Diff(want, read.Problems); diff != "" || len(read.PerCard) != cards || len(read.WellUnits) != cards {
+				t.Errorf("cards %+v, well %v (-want +got):\n%s", read.PerCard, read.WellUnits, diff)
 			}
 		})
 	}

@@ -2,6 +2,8 @@ package nodepool
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
@@ -32,23 +34,41 @@ func (p *PodShape) cardAsk() (cardAsk, bool) {
 	return cardAsk{}, false
 }
 
+// cardAskOn is cardAsk where the node tells of memory that is handed out under a configured name.
+func (p *PodShape) cardAskOn(gpus *NodeGPUs) (cardAsk, bool) {
+	if ask, asks := p.cardAsk(); asks {
+		return ask, true
+	}
+	for _, name := range slices.Sorted(maps.Keys(gpus.UnitsPerCard)) {
+		if units := whole(p.Requests[name]); units > 0 {
+			return cardAsk{resource: name, kind: gpuinfo.GPUMemory, cards: 1, memory: units}, true
+		}
+	}
+	return cardAsk{}, false
+}
+
 // missesOfCards appends why no card of the node could take its part of a pod, were all of them empty. What the node does not tell of its cards
 // is no reason.
 func (p *PodShape) missesOfCards(node *Node, list []miss) []miss {
-	ask, asks := p.cardAsk()
-	if !asks {
+	_, asks := p.cardAsk()
+	if !asks && node.GPUs == nil {
 		return list
 	}
 	gpus := GPUReader{}.of(node)
-	if gpus.Kind != ask.kind {
+	ask, asks := p.cardAskOn(&gpus)
+	if !asks || gpus.Kind != ask.kind {
 		return list
 	}
-	// A node in mode core_mem announces cores, and ACK puts on it only who asks for them (gpuinfo.ACKShared.Card).
+	// A node in mode core_mem announces cores, and ACK puts on it only who asks for them.
 	if ask.resource == gpuinfo.AliyunMemory && ask.cores == 0 && gpus.Units[gpuinfo.AliyunCores] > 0 {
 		list = append(list, miss{kind: otherMode, what: "takes requests for " + gpuinfo.AliyunMemory + " with " + gpuinfo.AliyunCores + " only"})
 	}
-	if gpus.Cards != nil && *gpus.Cards < ask.cards {
+	switch well := gpus.wellCards(); {
+	case well == nil:
+	case *gpus.Cards < ask.cards:
 		list = append(list, miss{kind: cardTooSmall, what: fmt.Sprintf("has %d cards where %d are needed", *gpus.Cards, ask.cards)})
+	case *well < ask.cards:
+		list = append(list, miss{kind: unwell, what: fmt.Sprintf("has %d cards that are well where %d are needed", *well, ask.cards)})
 	}
 	if largest, known := gpus.largestCard(ask.resource); known && largest < ask.memory {
 		list = append(list, miss{kind: cardTooSmall, what: fmt.Sprintf("has cards of %s %d where %d of one card is needed", ask.resource, largest, ask.memory)})
@@ -71,68 +91,4 @@ func (n NodeGPUs) largestCard(resource string) (units int64, known bool) {
 		units, known = max(units, *card.MemoryMiB), true
 	}
 	return units, known
-}
-
-// CardRoom is how many more pods of this shape the node's cards have room for as they are now, by memory, cores and shares of each card: four
-// cards with 15 GiB free have room for none that asks for 16, and for four that ask for 8. It is false where the pod asks for no part of a card, or
-// what is free is not known.
-func (n NodeGPUs) CardRoom(shape *PodShape) (pods int64, known bool) {
-	ask, asks := shape.cardAsk()
-	if !asks || len(n.PerCard) == 0 || n.Kind != ask.kind {
-		return 0, false
-	}
-	rooms := make([]int64, len(n.PerCard))
-	for i, card := range n.PerCard {
-		if rooms[i], known = ask.roomOn(card); !known {
-			return 0, false
-		}
-	}
-	return podsOver(rooms, ask.cards), true
-}
-
-// podsOver is how many pods fit that take a place on so many cards each. The cards of one pod are different ones, so a card serves each pod once
-// at most: with room 5, 1 and 1 two pods of two cards fit, not three.
-func podsOver(rooms []int64, cards int64) int64 {
-	const boundless = 1 << 40
-	for pods := int64(boundless); ; {
-		places := int64(0)
-		for _, room := range rooms {
-			places += min(room, pods)
-		}
-		if places/cards >= pods {
-			return pods
-		}
-		pods = places / cards
-	}
-}
-
-// roomOn is how often the card's part of a pod fits on one card.
-func (a cardAsk) roomOn(card Card) (times int64, known bool) {
-	if !card.usable() {
-		return 0, true
-	}
-	const boundless = 1 << 20
-	times = boundless
-	free := card.FreeMiB
-	if a.kind == gpuinfo.GPUMemory {
-		free = card.FreeUnits
-	} else if card.FreeUnits != nil {
-		times = min(times, *card.FreeUnits)
-	}
-	switch {
-	case free == nil:
-		return 0, false
-	case a.memory > 0:
-		times = min(times, *free/a.memory)
-	case card.MemoryMiB == nil:
-		return 0, false
-	case *free < *card.MemoryMiB:
-		return 0, true // without an amount it is all of the card
-	default:
-		times = min(times, 1)
-	}
-	if a.cores > 0 && card.FreeCores != nil {
-		times = min(times, *card.FreeCores/a.cores)
-	}
-	return times, true
 }

@@ -22,8 +22,11 @@ type Ceiling struct {
 	Template *NodeTemplate `json:"-"`
 }
 
-// FromKarpenter is the Source of a Ceiling that is a Karpenter NodePool. Its nodes may be of any size.
-const FromKarpenter = "karpenter"
+// The Source of a Ceiling. FromKarpenter is a NodePool, whose nodes may be of any size.
+const (
+	FromKarpenter         = "karpenter"
+	FromClusterAutoscaler = "cluster-autoscaler"
+)
 
 // NodeTemplate is what a Karpenter NodePool says of every node that it adds: labels, what other labels can be, and taints.
 type NodeTemplate struct {

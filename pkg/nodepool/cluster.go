@@ -21,15 +21,6 @@ type ClusterKey struct {
 // String writes namespace/name.
 func (k ClusterKey) String() string { return k.Namespace + "/" + k.Name }
 
-// GroupKey names one worker group.
-type GroupKey struct {
-	Cluster ClusterKey
-	Group   string
-}
-
-// String writes namespace/cluster/group.
-func (k GroupKey) String() string { return k.Cluster.String() + "/" + k.Group }
-
 // Mode says what Heliostat may do with a RayCluster (annotation heliostat.dev/mode).
 type Mode string
 
@@ -103,7 +94,9 @@ type Cluster struct {
 	// Suspended, Deleting and ManagedElsewhere (spec.managedBy another controller) each forbid writes.
 	Suspended, Deleting, ManagedElsewhere bool
 	Owner                                 Owner
-	RayVersion                            string
+	// ScaledBy is the field manager that last wrote the worker groups; empty where the object does not tell.
+	ScaledBy   string
+	RayVersion string
 	// UpgradeStrategy is spec.upgradeStrategy.type: Recreate, None, or empty. Under Recreate the operator deletes all pods of the
 	// cluster when anything but scale changes.
 	UpgradeStrategy string
@@ -122,7 +115,11 @@ type Cluster struct {
 	RequestResources []raydemand.Request
 	// RequestedSince is when it was first asked for; zero where that is not known.
 	RequestedSince time.Time
-	Findings       []raydemand.Finding
+	// Owned are the requests of owners for this RayCluster, expired ones included, by name. It is shared: nobody changes it.
+	Owned []OwnedRequest
+	// OwnedUnknown says why it is not known whether Owned is all that owners ask for, or is empty. Nothing may be taken away meanwhile.
+	OwnedUnknown string
+	Findings     []raydemand.Finding
 	// Unreadable says that the object could not be understood well enough to write to it.
 	Unreadable bool
 	// ProvisionersSeen says that the Events of node autoscalers are read and that one has spoken of some pod before, so that
@@ -223,6 +220,8 @@ type Worker struct {
 	FailedWhy string
 	// Unschedulable is the scheduler's message while it cannot place the pod.
 	Unschedulable string
+	// Gated: a scheduling gate holds the pod back, for quota say, so no node is looked for yet.
+	Gated bool
 	// NodeRefused is the latest word of a node autoscaler when it is that no node can be added for the pod. NodePromised
 	// says that its latest word is that one is being added.
 	NodeRefused  string

@@ -169,7 +169,8 @@ func vgpuRecord(pod PodObject, annotations []string, known map[string]bool) (rec
 	return nil, false
 }
 
-// vgpuGrant reads UUID,type,MiB,cores. Of a card that HAMi cuts into instances the UUID is followed by the instance in brackets.
+// vgpuGrant reads UUID,type,MiB,cores. Of a card that HAMi cuts into instances the UUID is followed by the instance in brackets
+// (docs/reference/facts.md#mig-instances-of-hami).
 func vgpuGrant(entry string) (card string, g grant, ok bool) {
 	fields := strings.Split(entry, ",")
 	if len(fields) < 4 {

@@ -18,12 +18,19 @@ const (
 // most is the most units of a resource that a node can announce; false where the name is none of a GPU.
 func (g GPUReader) most(name string) (units int64, isGPU bool) {
 	switch resource, err := g.Names.Resource(name); {
-	case err == nil && resource.Role == gpuinfo.Devices:
-		return mostDevices, true
-	case err == nil || isUnknownGPU(err):
+	case err == nil:
+		return mostUnits(resource), true
+	case isUnknownGPU(err):
 		return mostAmount, true
 	}
 	return 0, false
+}
+
+func mostUnits(resource gpuinfo.Resource) int64 {
+	if resource.Role == gpuinfo.Devices {
+		return mostDevices
+	}
+	return mostAmount
 }
 
 // CanAnnounce reports whether the node shows a readable amount of an extended resource as allocatable, and one that a node can have.

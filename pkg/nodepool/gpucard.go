@@ -26,6 +26,8 @@ type Card struct {
 	FreeCores *int64 `json:"freeCores"`
 	// Instances are the card's MIG instances, empty on a card that has none.
 	Instances []CardInstance `json:"instances"`
+	// MemoryUnits is the length of the card's memory axis, nil where the product has no MIG or is not known.
+	MemoryUnits *int `json:"memoryUnits"`
 	// Healthy is false when work must not go there; Problem says why.
 	Healthy *bool  `json:"healthy"`
 	Problem string `json:"problem,omitempty"`
@@ -33,10 +35,11 @@ type Card struct {
 	Source string `json:"source"`
 }
 
-// CardInstance is a MIG instance on a card. Start is the unit of the card's memory axis where it begins.
+// CardInstance is a MIG instance on a card. Start is the unit of the card's memory axis where it begins, Size how many units it takes.
 type CardInstance struct {
 	Profile string `json:"profile"`
 	Start   *int   `json:"start"`
+	Size    *int   `json:"size"`
 	Free    *bool  `json:"free"`
 }
 
@@ -63,6 +66,7 @@ func (r *gpuReading) readFree() {
 		}
 	}
 	r.joinAgent()
+	r.measureInstances()
 	slices.SortStableFunc(r.gpus.PerCard, func(a, b Card) int {
 		if a.Index == nil || b.Index == nil {
 			return 0
@@ -120,6 +124,10 @@ func (r *gpuReading) joinAgent() {
 	report, err := ParseAgentReport(text)
 	if err != nil {
 		r.problem(LabelUnreadable, err.Error())
+		return
+	}
+	if why := report.outdated(r.node, r.at); why != "" {
+		r.problem(AgentOutdated, AgentAnnotation+" is not counted: "+why)
 		return
 	}
 	r.withoutImpossible(&report)
@@ -197,7 +205,7 @@ func (c Card) is(seen AgentCard) bool {
 // join takes over what only NVML knows. An ill card has no room.
 func (c *Card) join(seen AgentCard) {
 	c.UnusedMiB = seen.FreeMiB
-	if c.Instances == nil {
+	if untold := seen.MIG.Enabled && seen.MIG.Instances == nil; c.Instances == nil && !untold {
 		c.Instances = []CardInstance{}
 		for _, instance := range seen.MIG.Instances {
 			c.Instances = append(c.Instances, CardInstance{Profile: instance.Profile, Start: &instance.Start})

@@ -15,6 +15,8 @@ import (
 const (
 	// GPURequestInvalid: an amount that those who hand out GPUs refuse.
 	GPURequestInvalid = "gpu-request-invalid"
+	// GPUAmountImpossible: an amount that no node can have, or a number of cards that is none.
+	GPUAmountImpossible = "gpu-amount-impossible"
 	// MIGProfileUnknown: no product, or not the one selected, has the MIG profile.
 	MIGProfileUnknown = "mig-profile-unknown"
 	// GPUResourceUnknown: the name speaks of a GPU and stands in no table.
@@ -34,6 +36,10 @@ func (g GPUReader) CheckGPUs(shape *PodShape) []raydemand.Finding {
 			list = append(list, finding)
 		}
 	}
+	if shape.CardsUnread != "" {
+		list = append(list, raydemand.Finding{Code: GPUAmountImpossible, Severity: raydemand.Error, Field: gpuinfo.AliyunCount, Seen: shape.CardsUnread,
+			Why: "the pod label counts the cards over which ACK spreads memory, and this is no number of cards; it is planned as one card", Fix: "say a whole number, at least 1, or leave out the label"})
+	}
 	return append(list, checkACK(shape)...)
 }
 
@@ -47,10 +53,14 @@ func (g GPUReader) checkName(shape *PodShape, name string) (raydemand.Finding, b
 	case err != nil:
 		finding.Code, finding.Severity = GPUResourceUnknown, raydemand.Warning
 		finding.Why = err.Error() + ", so nobody knows what a pod of the group gets"
-		finding.Fix = "correct the name, or say what it is in the configuration"
+		finding.Fix = "correct the name, or say what it is with --resource " + name + "=KIND"
 		return finding, true
 	case amount < 0 || amount%raydemand.One != 0:
 		finding.Code, finding.Why, finding.Fix = GPURequestInvalid, "GPUs and parts of them come in whole units", "ask for a whole number, at least 1"
+		return finding, true
+	case whole(amount) > mostUnits(resource):
+		finding.Code, finding.Why = GPUAmountImpossible, "no node can have so many, so no pod of the group is ever placed"
+		finding.Fix = fmt.Sprintf("ask for what one pod needs, at most %d", mostUnits(resource))
 		return finding, true
 	case resource.Profile != "":
 		return checkProfile(shape, resource, finding)

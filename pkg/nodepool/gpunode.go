@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
@@ -27,6 +28,8 @@ type NodeObject struct {
 	Pods []PodObject
 	// Devices are what ResourceSlices offer on the node.
 	Devices []DRADevice
+	// BootID is the kernel's number of the machine's last start, from status.nodeInfo; empty where it is not shown.
+	BootID string
 }
 
 // NodeGPUs is what is understood of a node's GPUs. What the node cannot prove is left out (nil, or kind and isolation unknown): nothing is
@@ -53,6 +56,8 @@ type NodeGPUs struct {
 	Replicas *int64  `json:"replicas"`
 	// Free counts the units that no pod on the node asks for, by resource; nil while pods are not known.
 	Free map[string]int64 `json:"free"`
+	// WellUnits is what the cards that are well give of a resource, where that is less than its Units; nil while no card is known to be ill.
+	WellUnits map[string]int64 `json:"wellUnits"`
 	// PerCard is what is known of single cards; nil where nothing is.
 	PerCard  []Card    `json:"perCard"`
 	Problems []Problem `json:"problems"`
@@ -64,11 +69,13 @@ type GPUReader struct {
 	Names gpuinfo.Names
 	// PoolLabel is a label that names the pool of a node and goes before those of the clouds.
 	PoolLabel string
+	// At is when the nodes were seen, by which the age of annotations is judged; zero for nodes of a file, which may be of any age.
+	At time.Time
 }
 
 // Read says what is understood of one node.
 func (g GPUReader) Read(node NodeObject) NodeGPUs {
-	r := &gpuReading{node: node, names: g.Names, gpus: NodeGPUs{
+	r := &gpuReading{node: node, names: g.Names, at: g.At, gpus: NodeGPUs{
 		Name: node.Name, Kind: gpuinfo.UnknownKind, Isolation: gpuinfo.UnknownIsolation, Problems: []Problem{},
 	}}
 	if pool, _, ok := g.poolOf(node); ok {
@@ -87,6 +94,7 @@ func (g GPUReader) Read(node NodeObject) NodeGPUs {
 		}
 	}
 	r.readFree()
+	r.readWell()
 	r.readProblems()
 	return r.gpus
 }
@@ -95,6 +103,7 @@ func (g GPUReader) Read(node NodeObject) NodeGPUs {
 type gpuReading struct {
 	node  NodeObject
 	names gpuinfo.Names
+	at    time.Time
 	gpus  NodeGPUs
 	// devices are the resources that are handed out as devices, most that the node ever announced of them: a broken one still tells
 	// its kind.
@@ -121,6 +130,7 @@ var claims = []struct {
 	{"aliyun.com/gpu-mem", (*gpuReading).readGPUMemory},
 	{"nvidia.com/mig-* in resources or labels", (*gpuReading).readMIGMixed},
 	{"GKE's labels for sharing and partitions", (*gpuReading).readGKE},
+	{"labels of feature discovery with values that nobody knows", (*gpuReading).readOdd},
 	{"feature discovery's labels for sharing", (*gpuReading).readSharing},
 	{"feature discovery's labels for the single strategy", (*gpuReading).readMIGSingle},
 	{"devices under a configured name of known kind", (*gpuReading).readConfigured},
@@ -184,6 +194,10 @@ func (r *gpuReading) number(key string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
 		r.problem(LabelUnreadable, key+"="+text+" is no count")
+		return 0, false
+	}
+	if most := mostOf(key); n > most && !slices.Contains(cardCounts, key) {
+		r.problem(LabelUnreadable, fmt.Sprintf("%s=%d: want at most %d", key, n, most))
 		return 0, false
 	}
 	return n, true

@@ -48,8 +48,10 @@ const (
 	// MemoryOvercommitted: more memory is registered than the cards have. MemoryMissing: a memory resource is announced with nothing in it.
 	MemoryOvercommitted ProblemCode = "memory-overcommitted"
 	MemoryMissing       ProblemCode = "memory-missing"
-	// AgentSilent: the node's sharing agent does not answer. DeviceUnhealthy: an agent says that a card is not well.
+	// AgentSilent: the node's sharing agent does not answer. AgentOutdated: what Heliostat's agent wrote is of another time. DeviceUnhealthy: an agent says
+	// that a card is not well.
 	AgentSilent     ProblemCode = "agent-silent"
+	AgentOutdated   ProblemCode = "agent-outdated"
 	DeviceUnhealthy ProblemCode = "device-unhealthy"
 	// ConditionBad: a node condition about GPUs says that something is wrong.
 	ConditionBad ProblemCode = "condition-bad"
@@ -79,6 +81,7 @@ func (r *gpuReading) readProblems() {
 			r.problem(ConditionBad, c.name+" is "+c.bad)
 		}
 	}
+	r.oddValues()
 	r.missingDevices()
 	r.nothingAnnounced()
 	r.tooManyUnits()

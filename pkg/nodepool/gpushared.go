@@ -84,6 +84,13 @@ func (r *gpuReading) gkePartition(partition string) {
 
 // readConfigured takes the kind of a resource that only the configuration knows.
 func (r *gpuReading) readConfigured() bool {
+	for _, resource := range r.names.Configured {
+		if units := r.gpus.Units[resource.Name]; resource.Kind == gpuinfo.GPUMemory && max(units, r.node.Capacity[resource.Name]) > 0 {
+			r.perCard(resource.Name, units)
+			r.memory(resource.Name, int64(resource.Unit))
+			return r.is(gpuinfo.GPUMemory, gpuinfo.UnknownIsolation) // a name does not tell who keeps work apart
+		}
+	}
 	for _, name := range r.announced() {
 		resource, err := r.names.Resource(name)
 		if err != nil || resource.Profile != "" {

@@ -223,6 +223,9 @@ func (r *gpuReading) gpuMemoryUnit(sum int64) int64 {
 		// No card has more GiB, and none that is shared has fewer MiB.
 		mostGiB, leastMiB = 512, 2048
 	)
+	if told, err := r.names.Resource(gpuinfo.AliyunMemory); err == nil && told.Unit > 0 {
+		return int64(told.Unit)
+	}
 	perCard, known := r.gpus.UnitsPerCard[gpuinfo.AliyunMemory]
 	if card := r.gpus.CardMemoryMiB; known && card != nil {
 		for _, unit := range []int64{gib, share, mib} {

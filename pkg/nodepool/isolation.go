@@ -66,8 +66,8 @@ func (r RequiredIsolation) AllowsGroup(group *WorkerGroup) bool {
 	return true
 }
 
-// strength orders isolations, the weakest first. What is not known may be none and is ranked below it: it is the least that can be said.
-func strength(i gpuinfo.Isolation) int {
+// Strength orders isolations, the weakest first. What is not known may be none and is ranked below it: it is the least that can be said.
+func Strength(i gpuinfo.Isolation) int {
 	switch i {
 	case gpuinfo.Hardware:
 		return 3

@@ -69,12 +69,13 @@ const (
 	tooSmall
 	otherMode
 	cardTooSmall
+	unwell
 	absent
 )
 
 // weights order the kinds by how far the node is from taking the pod: a node that lacks a resource altogether, or has
 // other labels, is another kind of node; one that is cordoned is the right one at the wrong time.
-var weights = [...]int{notNamed: 100, notReady: 1, cordoned: 1, tainted: 2, tooSmall: 3, otherMode: 3, cardTooSmall: 3, unselected: 4, unsuited: 4, absent: 5}
+var weights = [...]int{notNamed: 100, notReady: 1, cordoned: 1, tainted: 2, tooSmall: 3, otherMode: 3, cardTooSmall: 3, unwell: 1, unselected: 4, unsuited: 4, absent: 5}
 
 type miss struct {
 	kind missKind
@@ -113,7 +114,9 @@ func (p *PodShape) misses(node *Node, list []miss) []miss {
 	}
 	for name, want := range p.Requests {
 		switch have := node.Allocatable[name]; {
-		case want <= have || want <= 0 || checkedElsewhere[name]:
+		case want <= node.offers(name) || want <= 0 || checkedElsewhere[name]:
+		case want <= have:
+			list = append(list, miss{kind: unwell, what: fmt.Sprintf("has %s %s on cards that are well where %s is needed", name, node.offers(name), want)})
 		case have <= 0:
 			list = append(list, miss{kind: absent, what: name})
 		default:
@@ -207,7 +210,7 @@ func (p *PodShape) tell(node *Node, m miss) string {
 		return fmt.Sprintf("lacks label %s=%s that nodeSelector wants", m.what, p.Selector[m.what])
 	case unsuited:
 		return "does not match the required node affinity"
-	case otherMode, cardTooSmall:
+	case otherMode, cardTooSmall, unwell:
 		return m.what
 	case absent:
 		return fmt.Sprintf("has no %s where %s is needed", m.what, quantity(m.what, p.Requests[m.what]))

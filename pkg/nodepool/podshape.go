@@ -20,6 +20,8 @@ type PodShape struct {
 	Tolerations []Toleration
 	// CardsAsked is over how many cards ACK spreads the GPU memory, by the pod label aliyun.com/gpu-count; 0 is one card.
 	CardsAsked int64
+	// CardsUnread is what that label says where it is no number of cards; else it is empty.
+	CardsUnread string
 	// HidesGPUs: the Ray container's environment hides GPUs that it did not ask for. Claims: a container has DRA claims.
 	HidesGPUs, Claims bool
 }

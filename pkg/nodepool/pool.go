@@ -39,6 +39,12 @@ func (g GPUReader) poolOf(node NodeObject) (name, provider string, ok bool) {
 	return "", "", false
 }
 
+// profileFixed reports whether a node is of AKS, where the MIG profile of a pool is chosen when it is made and never changed after
+// (AKS documentation, gpuInstanceProfile).
+func (n *Node) profileFixed() bool {
+	return slices.ContainsFunc(poolLabels, func(row poolLabel) bool { return row.provider == "aks" && n.Labels[row.key] != "" })
+}
+
 // spotLabels mark nodes that the cloud can take back; the values are compared without regard to case.
 var spotLabels = []struct{ key, value, source string }{
 	{"kubernetes.azure.com/scalesetpriority", "spot", "AKS documentation"},

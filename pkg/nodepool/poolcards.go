@@ -45,6 +45,7 @@ func (n *NodeGPUs) PoolCards() (PoolCards, bool) {
 			busy := cards.Count - free
 			cards.Busy = &busy
 		}
+		cards.leaveOut(n.ill())
 	case gpuinfo.MIG:
 		if !n.cut(product, &cards) {
 			return PoolCards{}, false
@@ -55,7 +56,7 @@ func (n *NodeGPUs) PoolCards() (PoolCards, bool) {
 
 // cut reads instances: under names of their own, or under the name of whole cards where all are alike.
 func (n *NodeGPUs) cut(product gpuinfo.Product, cards *PoolCards) bool {
-	counts, held, told := map[string]int64{}, int64(0), n.Free != nil
+	counts, well, held, told := map[string]int64{}, map[string]int64{}, int64(0), n.Free != nil
 	for resource, units := range n.Units {
 		name := ""
 		if read, err := (gpuinfo.Names{}).Resource(resource); err == nil && read.Profile != "" {
@@ -71,6 +72,7 @@ func (n *NodeGPUs) cut(product gpuinfo.Product, cards *PoolCards) bool {
 			return false
 		}
 		counts[profile.Name] += units
+		well[profile.Name] += n.well(resource)
 		held += units - n.Free[resource]
 	}
 	if len(counts) == 0 || n.Replicas != nil && *n.Replicas > 1 {
@@ -79,7 +81,7 @@ func (n *NodeGPUs) cut(product gpuinfo.Product, cards *PoolCards) bool {
 	full := len(counts) == 1
 	for _, profile := range product.Profiles {
 		if units := counts[profile.Name]; units > 0 {
-			cards.Cut = append(cards.Cut, CardCut{profile.Name, units})
+			cards.Cut = append(cards.Cut, CardCut{profile.Name, well[profile.Name]})
 			full = full && units%int64(profile.Max) == 0
 			if n.Cards == nil && full {
 				cards.Count = units / int64(profile.Max)
@@ -92,7 +94,23 @@ func (n *NodeGPUs) cut(product gpuinfo.Product, cards *PoolCards) bool {
 	if told {
 		cards.Busy = n.busyCards(cards.Count, held)
 	}
+	cards.leaveOut(n.ill())
 	return true
+}
+
+// well is what of a resource's units is on cards that are well.
+func (n *NodeGPUs) well(resource string) int64 {
+	if units, told := n.WellUnits[resource]; told {
+		return units
+	}
+	return n.Units[resource]
+}
+
+// leaveOut takes away cards that are not well: none of them is worth cutting anew. Whether they are among those that pods hold is not known.
+func (p *PoolCards) leaveOut(ill int64) {
+	if ill > 0 {
+		p.Count, p.Busy = max(p.Count-ill, 0), nil
+	}
 }
 
 // busyCards is how many cards hold something that a pod has; nil where the sum over cards does not tell which.

@@ -9,7 +9,7 @@ func (c *poolCount) count(p *PodShape, place *Node) {
 		have := place.Allocatable[name]
 		c.perHas[name] = max(c.perHas[name], have)
 		if !place.Declared {
-			c.has[name] = c.has[name].Plus(have.Times(1 + int64(place.Alike)))
+			c.has[name] = c.has[name].Plus(place.offers(name).Times(1 + int64(place.Alike)))
 		}
 	}
 	for name, want := range p.Requests {

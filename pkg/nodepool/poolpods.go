@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// PoolPods says of each pool that could take a pod of this shape how many it holds and could hold, in the order of rooms; Bound and FreeNow are left
-// open. A pool without nodes and without a declared shape may take any pod, unless its template or its name tells otherwise.
+// PoolPods says of each pool that could take a pod of this shape how many it holds and could hold, in the order of rooms; Bound is left open. A pool without nodes and without a declared shape may take any pod, unless its template or its name tells otherwise.
 func (p *PodShape) PoolPods(rooms []PoolRoom, places []Node) []PoolPods {
 	byName := make(map[string]*poolCount, len(rooms))
 	for i := range rooms {
@@ -45,8 +45,8 @@ type poolCount struct {
 	room *PoolRoom
 	// unlike: a node of Karpenter's shows that none which is added takes the pods; like: one does not.
 	unlike, like bool
-	// known: there is a node or a shape.
-	known          bool
+	// known: there is a node or a shape. fixed: it is of a cloud that fixes the MIG profile of a pool.
+	known, fixed   bool
 	perNode, holds int64
 	// has adds up what the nodes have of what a pod takes, and perHas is the most that one has.
 	has, perHas Quantities
@@ -58,14 +58,16 @@ type poolCount struct {
 
 func (c *poolCount) add(p *PodShape, place *Node, misses []miss) {
 	c.known = true
+	c.fixed = c.fixed || place.profileFixed()
 	c.count(p, place)
 	if c.room.Mixed && !place.Declared {
 		unlike := p.unlike(place, c.room.Template)
 		c.unlike, c.like = c.unlike || unlike, c.like || !unlike
 	}
 	switch {
-	case allOf(misses, notReady, cordoned):
-		n := p.PodsOn(place)
+	case allOf(misses, notReady, cordoned, unwell):
+		// A node that is added has cards that are well.
+		n := p.podsOnNew(place)
 		if !place.Declared && n > 0 {
 			c.addCards(place)
 		}
@@ -76,7 +78,7 @@ func (c *poolCount) add(p *PodShape, place *Node, misses []miss) {
 		kind := instanceType(place)
 		c.byType[kind] = max(c.byType[kind], n)
 		if !place.Unschedulable && !place.Declared {
-			c.holds += product(n, 1+int64(place.Alike))
+			c.holds += product(p.PodsOn(place), 1+int64(place.Alike))
 		}
 	case allOf(misses, notReady, absent, tainted) && !allOf(misses, tainted):
 		c.coming = append(c.coming, place)
@@ -104,7 +106,7 @@ func instanceType(node *Node) string { return node.Labels["node.kubernetes.io/in
 
 // of is false where the pool can take no pod and never will.
 func (c *poolCount) of(room *PoolRoom, p *PodShape) (PoolPods, bool) {
-	pods := PoolPods{Pool: room.Pool, PerNode: c.perNode, Holds: c.allHold(), MayAddNodes: room.MayAddNodes}
+	pods := PoolPods{Pool: room.Pool, ProfileFixed: c.fixed, PerNode: c.perNode, Holds: c.allHold(), MayAddNodes: room.MayAddNodes}
 	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refuses(p) || c.unlike && !c.like
 	switch {
 	case c.perNode > 0:
@@ -163,30 +165,42 @@ func product(a, b int64) int64 {
 	return a * b
 }
 
-// PodsOn is how many pods of this shape the node would hold, were it empty: by what it announces for pods, and of parts of cards card by card. It
-// does not look at whether they may land there.
+// PodsOn is how many pods of this shape the node would hold, were it empty: by what it announces for pods and has on cards that are well, and of parts
+// of cards card by card. It does not look at whether they may land there.
 func (p *PodShape) PodsOn(node *Node) int64 {
+	return p.podsOn(node, node.offers, (*NodeGPUs).wellCards)
+}
+
+// podsOnNew is PodsOn for a node like this one that is added: its cards are well.
+func (p *PodShape) podsOnNew(node *Node) int64 {
+	announced := func(name string) raydemand.Amount { return node.Allocatable[name] }
+	return p.podsOn(node, announced, func(gpus *NodeGPUs) *int64 { return gpus.Cards })
+}
+
+func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount, cardsOf func(*NodeGPUs) *int64) int64 {
 	n := int64(boundless)
 	if pods := node.Allocatable["pods"]; pods > 0 {
 		n = whole(pods)
 	}
 	for name, want := range p.Requests {
 		if want > 0 && !checkedElsewhere[name] {
-			n = min(n, int64(node.Allocatable[name]/want))
+			n = min(n, int64(has(name)/want))
 		}
 	}
-	ask, asks := p.cardAsk()
-	if !asks || n == 0 {
+	_, asks := p.cardAsk()
+	if n == 0 || !asks && node.GPUs == nil {
 		return n
 	}
 	gpus := GPUReader{}.of(node)
-	if gpus.Kind != ask.kind || gpus.Cards == nil {
+	ask, asks := p.cardAskOn(&gpus)
+	cards := cardsOf(&gpus)
+	if !asks || gpus.Kind != ask.kind || cards == nil {
 		return n
 	}
 	if ask.memory == 0 && p.Requests[gpuinfo.HAMiMemoryPercentage] > 0 {
 		return n
 	}
-	return min(n, podsOverAlike(*gpus.Cards, ask.emptyRoom(gpus), ask.cards))
+	return min(n, podsOverAlike(*cards, ask.emptyRoom(gpus), ask.cards))
 }
 
 // emptyRoom is how often the card's part of a pod fits on one card of a node, were it empty and well; cards of a node are alike. What is not known of
@@ -205,7 +219,8 @@ func (a cardAsk) emptyRoom(gpus NodeGPUs) int64 {
 	return times
 }
 
-// podsOverAlike is podsOver for so many cards with the same room each, without a list of them: a label that counts cards is no bound on memory.
+// podsOverAlike is how many pods fit that take a place on so many cards each, of cards with the same room. It makes no list of them: a label that counts
+// cards is no bound on memory.
 func podsOverAlike(count, room, cards int64) int64 {
 	switch {
 	case count < cards:

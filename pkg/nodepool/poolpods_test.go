@@ -187,7 +187,6 @@ func TestTheMostPodsOfAGroupCountNoneTwice(t *testing.T) {
 	}{
 		{"no pool is known", nil, 0, false},
 		{"empty nodes and what may be added", []nodepool.PoolPods{{Pool: "a", Holds: 4, Bound: 3, MayAddPods: number(2)}}, 6, true},
-		{"others take some of the room", []nodepool.PoolPods{{Pool: "a", Holds: 4, Bound: 1, FreeNow: number(1), MayAddPods: number(2)}}, 4, true},
 		{"pods that are there stay, whatever the node is now", []nodepool.PoolPods{{Pool: "a", Holds: 0, Bound: 3, MayAddPods: number(0)}}, 3, true},
 		{"pools add up", []nodepool.PoolPods{{Pool: "a", Holds: 4, MayAddPods: number(0)}, {Pool: "b", MayAddPods: number(5)}}, 9, true},
 		{"one of them has no bound", []nodepool.PoolPods{{Pool: "a", Holds: 4, MayAddPods: number(0)}, {Pool: "b", Holds: 3}}, 0, false},
@@ -199,5 +198,18 @@ func TestTheMostPodsOfAGroupCountNoneTwice(t *testing.T) {
 				t.Errorf("%d pods, bounded %t; want %d, %t", got, bounded, test.want, test.bounded)
 			}
 		})
+	}
+}
+
+func TestTheProfileOfAPoolIsFixedWhereItsCloudFixesIt(t *testing.T) {
+	for label, want := range map[string]bool{
+		"kubernetes.azure.com/agentpool=a": true, "agentpool=a": true, "eks.amazonaws.com/nodegroup=a": false, "karpenter.sh/nodepool=a": false,
+	} {
+		node := inPool("a", gpuNode("n", quantities("nvidia.com/gpu", 7), label))
+		shape := asks("nvidia.com/gpu", 1)
+		rooms := nodepool.PoolRooms([]nodepool.Node{node}, nodepool.PoolsConfig{}, nil)
+		if pods := shape.PoolPods(rooms, []nodepool.Node{node}); len(pods) != 1 || pods[0].ProfileFixed != want {
+			t.Errorf("%s: %+v, want fixed %t", label, pods, want)
+		}
 	}
 }

@@ -23,7 +23,7 @@ type PoolRoom struct {
 	Template *NodeTemplate `json:"-"`
 }
 
-// PoolPods is how many pods of one worker group a pool holds, and how many more it could. All but Bound and FreeNow are numbers for empty nodes,
+// PoolPods is how many pods of one worker group a pool holds, and how many more it could. All but Bound are numbers for empty nodes,
 // so they are what the group can have there in total, and no pod counts twice, whether it runs, is pending, or is yet to be created.
 type PoolPods struct {
 	Pool string `json:"pool"`
@@ -35,8 +35,6 @@ type PoolPods struct {
 	Holds int64 `json:"holds"`
 	// Bound are the pods of this group that are bound to a node of the pool and neither failed nor leaving.
 	Bound int64 `json:"bound"`
-	// FreeNow is how many fit beside all pods that run on the pool's nodes now, of whomever they are; nil where that is not known.
-	FreeNow *int64 `json:"freeNow"`
 	// MayAddNodes is the pool's; MayAddPods is how many nodes that may still be added would hold together. nil: unknown, so it may add.
 	MayAddNodes *int64 `json:"mayAddNodes"`
 	MayAddPods  *int64 `json:"mayAddPods"`
@@ -54,12 +52,8 @@ func (p PoolPods) Most() (pods int64, bounded bool) {
 	if p.MayAddPods == nil {
 		return 0, false
 	}
-	here := p.Holds
-	if p.FreeNow != nil {
-		here = min(here, p.Bound+*p.FreeNow)
-	}
 	// A pod that is there has its place, whatever was read of its node since.
-	return max(here, p.Bound) + *p.MayAddPods, true
+	return max(p.Holds, p.Bound) + *p.MayAddPods, true
 }
 
 // MostPods is how many pods of the group all pools that could take one can have in total, and these pools; pods that run and pods that are pending

@@ -21,7 +21,7 @@ func (w want) least(read []NodeGPUs) SliceAnswer {
 			answer.Slice = s
 			continue
 		}
-		answer.Slice = lesser(answer.Slice, s)
+		answer.Slice = Lesser(answer.Slice, s)
 	}
 	if len(kinds) > 1 {
 		answer.Differ = slices.Sorted(maps.Keys(kinds))
@@ -29,8 +29,10 @@ func (w want) least(read []NodeGPUs) SliceAnswer {
 	return answer
 }
 
-func lesser(a, b Slice) Slice {
-	if strength(b.Isolation) < strength(a.Isolation) {
+// Lesser is what is true of both: the weaker isolation with its kind, and no more of anything than the lesser has. What one of them does not
+// know is not known.
+func Lesser(a, b Slice) Slice {
+	if Strength(b.Isolation) < Strength(a.Isolation) {
 		a, b = b, a
 	}
 	if a.MemoryMiB == nil || b.MemoryMiB == nil {

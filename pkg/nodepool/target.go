@@ -34,4 +34,6 @@ type Change struct {
 	// Generation is that of the spec which the targets were computed from. A change that names pods is refused on any other.
 	Generation int64
 	Targets    []Target
+	// ScaleUpTrace is kept with the change; empty keeps nothing.
+	ScaleUpTrace string
 }

@@ -33,11 +33,14 @@ const (
 // MaxSliceMemory bounds a wish for memory: 100 TiB, far more than any card has.
 const MaxSliceMemory int64 = 100 << 40
 
+// minComputeFraction is the precision of Ray's amounts. No card is cut as small.
+const minComputeFraction = 0.0001
+
 // SliceMemoryWant and its like say what would be right in the fields of a wish.
 const (
 	SliceWant          = `an object with memory, computeFraction or isolation, such as {"memory": "10Gi"}`
 	SliceMemoryWant    = `a Kubernetes quantity such as "10Gi" (1024³) or "10G" (1000³), or whole bytes as a number, from 1 to 100Ti`
-	SliceComputeWant   = "a part of one card's compute, above 0 and at most 1"
+	SliceComputeWant   = "a part of one card's compute, from 0.0001 to 1"
 	SliceIsolationWant = "hardware, limit or any"
 )
 
@@ -97,7 +100,7 @@ func (w *SliceWish) read(name string, value json.RawMessage) error {
 		}
 		w.Memory = memory
 	case "computeFraction":
-		if err := json.Unmarshal(value, &w.ComputeFraction); err != nil || w.ComputeFraction <= 0 || w.ComputeFraction > 1 {
+		if err := json.Unmarshal(value, &w.ComputeFraction); err != nil || w.ComputeFraction < minComputeFraction || w.ComputeFraction > 1 {
 			return refuse(SliceComputeWant)
 		}
 	case "isolation":

@@ -32,7 +32,8 @@ const (
 )
 
 var knownAnnotations = []string{
-	FreezeAnnotation, nodepool.IsolationAnnotation, ModeAnnotation, NumGPUsSyncAnnotation, PriceAnnotation, ResourceRequestsAnnotation, RequestedSinceAnnotation,
+	FreezeAnnotation, nodepool.IsolationAnnotation, ModeAnnotation, NumGPUsSyncAnnotation, PriceAnnotation, RequestTraceAnnotation, ResourceRequestsAnnotation,
+	RequestedSinceAnnotation, ScaleUpTraceAnnotation,
 }
 
 // KnownAnnotations are the annotations of a RayCluster that Heliostat reads.

@@ -79,7 +79,7 @@ func newCached(m *Manager) (*cached, error) {
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { m.Enqueue(keyOfAny(object)) },
-		UpdateFunc: func(_, object any) { m.Enqueue(keyOfAny(object)) },
+		UpdateFunc: func(_, object any) { m.clusterUpdated(object) },
 		DeleteFunc: func(object any) {
 			key := keyOfAny(object)
 			m.forget(key)
@@ -90,6 +90,14 @@ func newCached(m *Manager) (*cached, error) {
 		return nil, fmt.Errorf("watching RayClusters: %w", err)
 	}
 	return c, nil
+}
+
+// clusterUpdated asks for a cycle of a RayCluster that has changed, unless who wrote it has asked for one.
+func (m *Manager) clusterUpdated(object any) {
+	if written, ok := object.(*unstructured.Unstructured); ok && m.floor.wasAsked(written) {
+		return
+	}
+	m.Enqueue(keyOfAny(object))
 }
 
 // watchPods asks for a cycle of the RayCluster of every pod that changes.

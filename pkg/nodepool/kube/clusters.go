@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -34,7 +35,7 @@ func (m *Manager) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepoo
 func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	object, err := m.getRayCluster(ctx, key)
+	object, err := m.getRayCluster(ctx, m.rayClusters, key)
 	if err != nil {
 		return nodepool.Cluster{}, err
 	}
@@ -61,6 +62,7 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 	if cluster := m.memo.decode(object).cluster; cluster.Writable() != nil {
 		return 0, cluster.Writable()
 	}
+	change.ScaleUpTrace = m.scaleUpOf(ctx, change)
 	patch, err := patchFor(object.Object, change)
 	if err != nil {
 		return 0, fmt.Errorf("patching %s: %w", change.Cluster, err)
@@ -75,7 +77,7 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 		inTime, cancel = context.WithTimeout(ctx, m.lease.left())
 		defer cancel()
 	}
-	written, err := m.patch(inTime, change.Cluster, types.JSONPatchType, patch)
+	written, err := m.patch(inTime, m.rayClusters, change.Cluster, types.JSONPatchType, patch)
 	if apierrors.IsInvalid(err) {
 		return 0, m.conflictOrRefusal(ctx, change, patch, err)
 	}
@@ -91,7 +93,7 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 func (m *Manager) conflictOrRefusal(ctx context.Context, change nodepool.Change, patch []byte, invalid error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	object, err := m.getRayCluster(ctx, change.Cluster)
+	object, err := m.getRayCluster(ctx, m.rayClusters, change.Cluster)
 	if err != nil {
 		return invalid
 	}
@@ -105,10 +107,10 @@ func (m *Manager) conflictOrRefusal(ctx context.Context, change nodepool.Change,
 }
 
 // patch sends a patch and remembers the answer as the newest object.
-func (m *Manager) patch(ctx context.Context, key nodepool.ClusterKey, kind types.PatchType, patch []byte) (*unstructured.Unstructured, error) {
+func (m *Manager) patch(ctx context.Context, client dynamic.NamespaceableResourceInterface, key nodepool.ClusterKey, kind types.PatchType, patch []byte) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	written, err := m.rayClusters.Namespace(key.Namespace).Patch(ctx, key.Name, kind, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	written, err := client.Namespace(key.Namespace).Patch(ctx, key.Name, kind, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
 		return nil, fmt.Errorf("patching %s: %w", key, classified(err))
 	}
@@ -132,10 +134,11 @@ func isGone(err error) bool { return errors.Is(err, nodepool.ErrGone) }
 
 func isConflict(err error) bool { return errors.Is(err, nodepool.ErrConflict) }
 
-func (m *Manager) getRayCluster(ctx context.Context, key nodepool.ClusterKey) (*unstructured.Unstructured, error) {
+// getRayCluster reads from the API server, by a client for what callers wait for or for what nobody does.
+func (m *Manager) getRayCluster(ctx context.Context, client dynamic.NamespaceableResourceInterface, key nodepool.ClusterKey) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	object, err := m.rayClusters.Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	object, err := client.Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading RayCluster %s: %w", key, classified(err))
 	}
@@ -159,6 +162,9 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod
 	cluster := join(m.memo.decode(object), pods)
 	m.panics.addTo(&cluster)
 	m.reportToken(&cluster)
+	if m.requests != nil {
+		m.requests.addTo(&cluster)
+	}
 	if m.nodes != nil {
 		m.nodes.addTo(&cluster)
 		m.ceilings.addTo(&cluster)

@@ -77,7 +77,8 @@ func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager 
 		t.Fatal(err)
 	}
 	m := &Manager{
-		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource),
+		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource), askedClusters: client.Resource(rayClusterResource),
+		pool:  newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
 		floor: newFloor(), memo: newMemo(nodepool.GPUReader{}), panics: newPanics(nil),
 	}
 	m.running.Store(true)

@@ -14,13 +14,14 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Decode converts one RayCluster and its pods. It never fails: what cannot be read is a finding of this cluster.
-func Decode(rayCluster *unstructured.Unstructured, pods []*corev1.Pod) nodepool.Cluster {
-	return join(decodeObject(rayCluster), pods)
+// Decode converts one RayCluster and its pods, as a reader of nodes understands names of resources. It never fails: what cannot be read is a finding of
+// this cluster.
+func Decode(reader nodepool.GPUReader, rayCluster *unstructured.Unstructured, pods []*corev1.Pod) nodepool.Cluster {
+	return join(decodeBy(reader, rayCluster), pods)
 }
 
 // DecodeCluster converts a manifest, YAML or JSON, without pods. The error says that it is no RayCluster at all.
-func DecodeCluster(manifest []byte) (nodepool.Cluster, error) {
+func DecodeCluster(reader nodepool.GPUReader, manifest []byte) (nodepool.Cluster, error) {
 	object := map[string]any{}
 	if err := yaml.Unmarshal(manifest, &object); err != nil {
 		return nodepool.Cluster{}, fmt.Errorf("reading RayCluster: %w", err)
@@ -31,7 +32,7 @@ func DecodeCluster(manifest []byte) (nodepool.Cluster, error) {
 	if _, ok := object["spec"].(map[string]any); !ok {
 		return nodepool.Cluster{}, fmt.Errorf("reading RayCluster: spec is missing")
 	}
-	return Decode(&unstructured.Unstructured{Object: object}, nil), nil
+	return Decode(reader, &unstructured.Unstructured{Object: object}, nil), nil
 }
 
 // decoded is what a RayCluster object says by itself. It is kept as long as the object does not change, and never
@@ -60,6 +61,7 @@ func decodeBy(reader nodepool.GPUReader, rayCluster *unstructured.Unstructured) 
 		Deleting:          metadata.has("deletionTimestamp"),
 		ManagedElsewhere:  spec.has("managedBy") && spec.text("managedBy") != "ray.io/kuberay-operator",
 		Owner:             ownerOf(metadata),
+		ScaledBy:          scaledBy(metadata),
 		RayVersion:        spec.text("rayVersion"),
 		UpgradeStrategy:   spec.object("upgradeStrategy").text("type"),
 		InTreeAutoscaling: spec.flag("enableInTreeAutoscaling"),

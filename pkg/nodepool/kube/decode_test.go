@@ -60,7 +60,7 @@ status:
 
 func decodeSample(t *testing.T, replace ...string) nodepool.Cluster {
 	t.Helper()
-	cluster, err := DecodeCluster([]byte(strings.NewReplacer(replace...).Replace(sample)))
+	cluster, err := DecodeCluster(nodepool.GPUReader{}, []byte(strings.NewReplacer(replace...).Replace(sample)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestOneUnreadableRequestDoesNotCostTheOthers(t *testing.T) {
 }
 
 func TestGroupsOfOneNameAreBothBroken(t *testing.T) {
-	cluster := Decode(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workerGroupSpecs": []any{
+	cluster := Decode(nodepool.GPUReader{}, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workerGroupSpecs": []any{
 		map[string]any{"groupName": "a"}, map[string]any{"groupName": "b"}, map[string]any{"groupName": "a"},
 	}}}}, nil)
 	var broken []bool
@@ -197,7 +197,7 @@ func TestGroupsOfOneNameAreBothBroken(t *testing.T) {
 
 func TestAManifestThatIsNoRayClusterIsAnError(t *testing.T) {
 	for _, manifest := range []string{"kind: RayJob\nspec: {}", "kind: RayCluster", "{", "[1]"} {
-		if _, err := DecodeCluster([]byte(manifest)); err == nil {
+		if _, err := DecodeCluster(nodepool.GPUReader{}, []byte(manifest)); err == nil {
 			t.Errorf("%q was accepted", manifest)
 		}
 	}
@@ -209,7 +209,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("spec: {workerGroupSpecs: [7, {replicas: 1e400}, {template: {spec: {containers: [[]]}}}], headGroupSpec: []}"))
 	f.Add([]byte(`{"spec":{"workerGroupSpecs":[{"groupName":"g","rayStartParams":{"resources":"null"},"template":{"spec":{"containers":[{"resources":{"limits":{"google.com/tpu":"4"}}}]}}}]}}`))
 	f.Fuzz(func(t *testing.T, manifest []byte) {
-		cluster, err := DecodeCluster(manifest)
+		cluster, err := DecodeCluster(nodepool.GPUReader{}, manifest)
 		if err != nil {
 			return
 		}
@@ -259,6 +259,9 @@ func TestWorkersTellTheirStage(t *testing.T) {
 		{"unschedulable", pod("w", workerNode, "gpu", func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes"}}
 		}), nodepool.Worker{Unschedulable: "0/3 nodes"}},
+		{"behind a scheduling gate", pod("w", workerNode, "gpu", func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
+		}), nodepool.Worker{Gated: true}},
 		{"running and ready", pod("w", workerNode, "gpu", rayState(running, 0), func(p *corev1.Pod) {
 			p.Status.PodIP = "10.1.1.1"
 			p.Status.Conditions = []corev1.PodCondition{

@@ -14,10 +14,12 @@ import (
 type floor struct {
 	mu     sync.Mutex
 	newest map[nodepool.ClusterKey]*unstructured.Unstructured // guarded by mu
+	// asked are those for which a cycle was asked when they were written, until the watch tells of them. Guarded by mu.
+	asked map[nodepool.ClusterKey]*unstructured.Unstructured
 }
 
 func newFloor() *floor {
-	return &floor{newest: map[nodepool.ClusterKey]*unstructured.Unstructured{}}
+	return &floor{newest: map[nodepool.ClusterKey]*unstructured.Unstructured{}, asked: map[nodepool.ClusterKey]*unstructured.Unstructured{}}
 }
 
 func keyOf(object *unstructured.Unstructured) nodepool.ClusterKey {
@@ -54,6 +56,27 @@ func (f *floor) drop(key nodepool.ClusterKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.newest, key)
+	delete(f.asked, key)
+}
+
+// ask notes that a cycle is asked for of an object that was written, so that the watch need not ask for one more.
+func (f *floor) ask(written *unstructured.Unstructured) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked[keyOf(written)] = written
+}
+
+// wasAsked reports whether a cycle was asked for of an object of which the watch tells, or of one after it.
+func (f *floor) wasAsked(told *unstructured.Unstructured) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := keyOf(told)
+	asked := f.asked[key]
+	if asked == nil || older(told, asked) {
+		return asked != nil
+	}
+	delete(f.asked, key)
+	return asked.GetResourceVersion() == told.GetResourceVersion()
 }
 
 // older compares resource versions, which the API server gives to all objects of a kind from one growing counter, those

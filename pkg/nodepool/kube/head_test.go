@@ -118,7 +118,7 @@ func TestAuthSaysHowTheGCSWantsToBeCalled(t *testing.T) {
 				}
 				pods = append(pods, stripped.(*corev1.Pod))
 			}
-			cluster := Decode(object, pods)
+			cluster := Decode(nodepool.GPUReader{}, object, pods)
 			if diff := cmp.Diff(test.want, cluster.Auth); diff != "" {
 				t.Errorf("auth (-want +got):\n%s", diff)
 			}

@@ -3,7 +3,9 @@ package kube
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,11 +31,15 @@ type lease struct {
 	resourcelock.Interface
 	now func() time.Time
 
-	mu      sync.Mutex
-	renewed time.Time // guarded by mu; zero while another holds the lease
+	mu sync.Mutex
+	// Guarded by mu. renewed is zero while another holds the lease; last is what was read, and changed when that was new.
+	renewed time.Time
+	last    resourcelock.LeaderElectionRecord
+	changed time.Time
 }
 
-func newLease(config *rest.Config, namespace, name string, now func() time.Time) (*lease, error) {
+// newLease prepares the lease; others read in it at which address this process is called, "" for nowhere.
+func newLease(config *rest.Config, namespace, name, address string, now func() time.Time) (*lease, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("naming the lease holder: %w", err)
@@ -49,7 +55,7 @@ func newLease(config *rest.Config, namespace, name string, now func() time.Time)
 		return nil, fmt.Errorf("connecting for lease %s/%s: %w", namespace, name, err)
 	}
 	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, namespace, name, core, coordination,
-		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())})
+		resourcelock.ResourceLockConfig{Identity: identity(host, address)})
 	if err != nil {
 		return nil, fmt.Errorf("making lease %s/%s: %w", namespace, name, err)
 	}
@@ -69,13 +75,55 @@ func (l *lease) left() time.Duration {
 	return max(0, renewDeadline-l.now().Sub(l.renewed))
 }
 
+// identity names a process by its host, a number that no other start has, and the address where it is called.
+func identity(host, address string) string {
+	name := host + "_" + string(uuid.NewUUID())
+	if address != "" {
+		name += "_" + address
+	}
+	return name
+}
+
+// addressIn is the address in an identity; "" where there is none. Only a literal address counts: nobody shall be looked up
+// because of what a lease says.
+func addressIn(identity string) string {
+	last := identity[strings.LastIndexByte(identity, '_')+1:]
+	if _, err := netip.ParseAddrPort(last); err != nil {
+		return ""
+	}
+	return last
+}
+
 // Get notices that another process has taken the lease.
 func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
-	if err == nil && record.HolderIdentity != l.Identity() {
-		l.set(time.Time{})
+	if err == nil {
+		l.read(record)
 	}
 	return record, raw, err
+}
+
+// read remembers the newest record and since when it is as it is: by this process' own clock, as another's may be wrong.
+func (l *lease) read(record *resourcelock.LeaderElectionRecord) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if record.HolderIdentity != l.Identity() {
+		l.renewed = time.Time{}
+	}
+	if record.HolderIdentity != l.last.HolderIdentity || !record.RenewTime.Equal(&l.last.RenewTime) {
+		l.last, l.changed = *record, l.now()
+	}
+}
+
+// leader returns the address of the process that holds the lease, "" for one that cannot be called; false where nobody is
+// known to hold it, because it was given back, ran out, or cannot be read.
+func (l *lease) leader() (address string, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last.HolderIdentity == "" || l.now().Sub(l.changed) >= leaseDuration {
+		return "", false
+	}
+	return addressIn(l.last.HolderIdentity), true
 }
 
 // Create takes a lease that does not exist yet.

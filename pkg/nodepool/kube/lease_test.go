@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -98,4 +99,49 @@ func TestNobodyWritesBetweenTwoHolders(t *testing.T) {
 		t.Errorf("lease %v, deadline %v, retry %v: the old holder must stop before the new one starts, and notice within a second",
 			leaseDuration, renewDeadline, retryPeriod)
 	}
+}
+
+func TestTheLeaderIsWhoRenewedLatelyAndIsCalledAtTheAddressInItsIdentity(t *testing.T) {
+	clock := time.Unix(1_700_000_000, 0)
+	fake := &fakeLock{}
+	l := &lease{Interface: fake, now: func() time.Time { return clock }}
+	renewals := 0
+	held := func(by string) {
+		t.Helper()
+		renewals++
+		fake.record = resourcelock.LeaderElectionRecord{HolderIdentity: by, RenewTime: metav1.NewTime(time.Unix(int64(renewals), 0))}
+		if _, _, err := l.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(when, wantAddress string, want bool) {
+		t.Helper()
+		if address, known := l.leader(); address != wantAddress || known != want {
+			t.Errorf("%s: %q, %v, want %q, %v", when, address, known, wantAddress, want)
+		}
+	}
+	is("before anything is read", "", false)
+	held(identity("heliostat-7d_x", "10.1.2.3:8090"))
+	is("just read", "10.1.2.3:8090", true)
+	clock = clock.Add(leaseDuration - time.Millisecond)
+	is("until it runs out", "10.1.2.3:8090", true)
+	if _, _, err := l.Get(t.Context()); err != nil { // the same record again is no renewal
+		t.Fatal(err)
+	}
+	clock = clock.Add(time.Millisecond)
+	is("run out", "", false)
+	held(identity("other", "[fd00::1]:8090"))
+	is("taken by another", "[fd00::1]:8090", true)
+	fake.err = errors.New("timeout")
+	if _, _, err := l.Get(t.Context()); err == nil {
+		t.Fatal("the fake does not fail")
+	}
+	is("not readable for a moment", "[fd00::1]:8090", true)
+	fake.err = nil
+	held("")
+	is("given back", "", false)
+	held(identity("older", ""))
+	is("an older version, or one on loopback", "", true)
+	held("pod_1_evil.example:80")
+	is("a name, which would be looked up", "", true)
 }

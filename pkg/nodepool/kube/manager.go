@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -42,27 +44,44 @@ type objects interface {
 
 // Manager reads and writes RayClusters, and runs one worker for each.
 type Manager struct {
-	options      Options
-	config       *rest.Config
-	manager      manager.Manager
-	source       objects
-	rayClusters  dynamic.NamespaceableResourceInterface
-	core         corev1client.CoreV1Interface
-	recorder     record.EventRecorder // nil in the single form
-	lease        *lease               // nil without leader election
-	floor        *floor
-	memo         *memo
-	nodePools    dynamic.NamespaceableResourceInterface
-	nodes        *nodes        // nil in the single form
-	ceilings     *ceilings     // nil in the single form
-	provisioners *provisioners // nil in the single form
-	namespaces   *namespaces   // nil in the single form
-	pool         *pool
-	panics       *panics
-	ready        atomic.Bool // the caches are full
-	watchError   atomic.Pointer[error]
-	running      atomic.Bool // the workers run
+	options     Options
+	config      *rest.Config
+	manager     manager.Manager
+	source      objects
+	rayClusters dynamic.NamespaceableResourceInterface
+	// askedClusters are RayClusters too, for what callers have written to them.
+	askedClusters dynamic.NamespaceableResourceInterface
+	requestTurns  turns
+	core          corev1client.CoreV1Interface
+	recorder      record.EventRecorder // nil in the single form
+	lease         *lease               // nil without leader election
+	floor         *floor
+	memo          *memo
+	nodePools     dynamic.NamespaceableResourceInterface
+	nodes         *nodes        // nil in the single form
+	ceilings      *ceilings     // nil in the single form
+	provisioners  *provisioners // nil in the single form
+	namespaces    *namespaces   // nil in the single form
+	// requests and requestWriter are nil in the single form. Callers have ResourceRequests written as askedRequests.
+	requestObjects dynamic.NamespaceableResourceInterface
+	askedRequests  dynamic.NamespaceableResourceInterface
+	discovery      discovery.ServerResourcesInterface
+	requests       *ownedRequests
+	requestWriter  *requestWriter
+	pool           *pool
+	panics         *panics
+	ready          atomic.Bool // the caches are full
+	watchError     atomic.Pointer[error]
+	running        atomic.Bool // the workers run
 }
+
+// DefaultQPS and DefaultBurst bound what one client asks of the API server, a second and at once. What callers of the REST API have written is
+// bounded apart, by askedShare times as much: they wait for it, and must not stand behind what nobody waits for.
+const (
+	DefaultQPS   = 100
+	DefaultBurst = 200
+	askedShare   = 4
+)
 
 // NewManager prepares everything. It asks the API server which resources there are, so it fails when RayClusters or the server
 // itself are not there.
@@ -73,10 +92,10 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 	config = rest.CopyConfig(config)
 	if config.QPS == 0 {
 		// client-go's 5 a second would make a fleet wait; the API server has its own fairness.
-		config.QPS, config.Burst = 100, 200
+		config.QPS, config.Burst = DefaultQPS, DefaultBurst
 	}
 	m := &Manager{options: options, config: config, floor: newFloor(), memo: newMemo(options.GPUs), panics: newPanics(options.Logger)}
-	m.pool = newPool(m.exists, m.panics.record)
+	m.pool = newPool(m.worked, m.panics.record)
 	if err := m.connect(); err != nil {
 		return nil, err
 	}
@@ -92,7 +111,7 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 	// controller-runtime logs through a global of its own and complains, with a stack, while nobody sets it.
 	ctrllog.SetLogger(managerOptions.Logger)
 	if options.LeaderElection {
-		lease, err := newLease(config, options.LeaseNamespace, options.LeaseName, time.Now)
+		lease, err := newLease(config, options.LeaseNamespace, options.LeaseName, options.Address, time.Now)
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +140,18 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	if err != nil {
 		return fmt.Errorf("connecting for RayClusters: %w", err)
 	}
-	m.rayClusters, m.nodePools = all.Resource(rayClusterResource), all.Resource(nodePools)
+	// A client of its own: discovery changes the configuration that it is given.
+	if m.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(rest.CopyConfig(m.config), client); err != nil {
+		return fmt.Errorf("connecting for discovery: %w", err)
+	}
+	m.rayClusters, m.nodePools, m.requestObjects = all.Resource(rayClusterResource), all.Resource(nodePools), all.Resource(v1alpha1.Resource)
+	config := rest.CopyConfig(m.config)
+	config.QPS, config.Burst = askedShare*config.QPS, askedShare*config.Burst
+	asked, err := dynamic.NewForConfigAndClient(config, client)
+	if err != nil {
+		return fmt.Errorf("connecting for what callers ask: %w", err)
+	}
+	m.askedClusters, m.askedRequests = asked.Resource(rayClusterResource), asked.Resource(v1alpha1.Resource)
 	return nil
 }
 
@@ -154,7 +184,10 @@ func (m *Manager) wire() error {
 	m.ceilings = newCeilings(m.core.ConfigMaps(cmp.Or(m.options.StatusNamespace, metav1.NamespaceSystem)), m.nodePools, m.options.Logger, m.nodes.setCeilings)
 	m.provisioners = newProvisioners(func(namespace string) eventClient { return m.core.Events(namespace) }, m.options.Namespaces, m.options.NodeAutoscalers, m.options.Logger)
 	m.namespaces = newNamespaces(m.core.Namespaces(), m.options.Logger, m.enqueueAll)
-	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.ceilings), m.manager.Add(m.provisioners), m.manager.Add(m.namespaces))
+	m.requests = newOwnedRequests(m.askedRequests, knows(m.discovery), m.options.Namespaces, m.options.Logger, m.pool.enqueueAsked, m.pool.enqueueTold)
+	m.requestWriter = newRequestWriter(m.requests, m.requestObjects, m.Leading, m.options.Logger)
+	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.ceilings), m.manager.Add(m.provisioners), m.manager.Add(m.namespaces),
+		m.manager.Add(m.requests), m.manager.Add(m.requestWriter))
 }
 
 // Start fills the caches, waits for the lease where there is one, and runs reconcile for every RayCluster until ctx ends or
@@ -210,6 +243,15 @@ func (m *Manager) Leading() bool {
 	return m.running.Load() && (m.lease == nil || m.lease.held())
 }
 
+// Leader returns the address where the process that holds the lease is called, "" when it cannot be; false where nobody is
+// known to hold it. What it returns may be a second or two old, and is of use only while this process does not lead.
+func (m *Manager) Leader() (address string, known bool) {
+	if m.lease == nil {
+		return "", false
+	}
+	return m.lease.leader()
+}
+
 // Ready reports whether every RayCluster and pod has been seen once; a candidate for leadership is ready too.
 func (m *Manager) Ready() bool { return m.ready.Load() }
 
@@ -232,6 +274,11 @@ func (m *Manager) Keys() ([]nodepool.ClusterKey, error) { return m.source.keys()
 func (m *Manager) exists(key nodepool.ClusterKey) bool {
 	object, err := m.source.rayCluster(key)
 	return err != nil || object != nil
+}
+
+// worked reports whether a RayCluster needs a worker: it is there, or somebody asks for capacity of it and is told that it is not.
+func (m *Manager) worked(key nodepool.ClusterKey) bool {
+	return m.exists(key) || m.requests != nil && m.requests.any(key)
 }
 
 // forget drops what is kept about a RayCluster that is gone.

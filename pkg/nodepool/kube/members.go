@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"heliostat.dev/heliostat/internal/typo"
 )
 
 // members are the fields that an object of a configuration file may have, each with where its value goes.
@@ -38,15 +40,10 @@ func readMembers(object json.RawMessage, known members) error {
 // String lists the names.
 func (m members) String() string { return strings.Join(slices.Sorted(maps.Keys(m)), ", ") }
 
-// near is the field that was probably meant: one that differs in case alone, that the name begins, or that begins it. Without such a one it is
-// all of them.
+// near is the field that was probably meant. Without such a one it is all of them.
 func (m members) near(name string) string {
-	written := strings.ToLower(name)
-	for _, candidate := range slices.Sorted(maps.Keys(m)) {
-		meant := strings.ToLower(candidate)
-		if name != "" && (strings.HasPrefix(meant, written) || strings.HasPrefix(written, meant)) {
-			return candidate
-		}
+	if meant := typo.Nearest(name, slices.Sorted(maps.Keys(m))); meant != "" {
+		return meant
 	}
 	return "one of " + m.String()
 }

@@ -14,7 +14,7 @@ import (
 func nodeObjectOf(node *corev1.Node) nodepool.NodeObject {
 	o := nodepool.NodeObject{
 		Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, Taints: taintsOf(node),
-		Unschedulable: node.Spec.Unschedulable, Conditions: make(map[string]string, len(node.Status.Conditions)),
+		Unschedulable: node.Spec.Unschedulable, BootID: node.Status.NodeInfo.BootID, Conditions: make(map[string]string, len(node.Status.Conditions)),
 	}
 	var ofCapacity []string
 	o.Capacity, ofCapacity = extendedResources("capacity", node.Status.Capacity)
@@ -32,7 +32,8 @@ func ReadNode(object map[string]any) (nodepool.NodeObject, nodepool.Node, error)
 	return ReadNodeBy(nodepool.GPUReader{}, object)
 }
 
-// ReadNodeBy is ReadNode where names of resources, or a label for pools, are configured.
+// ReadNodeBy is ReadNode where names of resources, or a label for pools, are configured. A node that shows no condition Ready is an excerpt of one that
+// may well be ready, and counts as such.
 func ReadNodeBy(reader nodepool.GPUReader, object map[string]any) (nodepool.NodeObject, nodepool.Node, error) {
 	node, unreadable, err := nodeIn(object)
 	if err != nil {
@@ -43,6 +44,9 @@ func ReadNodeBy(reader nodepool.GPUReader, object map[string]any) (nodepool.Node
 	view := nodeBy(reader, node)
 	if len(unreadable) > 0 {
 		view.GPUs = gpusOf(reader, told)
+	}
+	if _, shown := told.Conditions[string(corev1.NodeReady)]; !shown {
+		view.Ready = true
 	}
 	return told, view, nil
 }

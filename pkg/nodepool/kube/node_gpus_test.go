@@ -82,7 +82,7 @@ func (e truth) counts(key string) map[string]int64 {
 func TestRecordedNodesAreUnderstood(t *testing.T) {
 	for name, fixture := range nodeFixtures(t) {
 		t.Run(name, func(t *testing.T) {
-			objects, err := ReadNodeObjects(strings.NewReader(fixture))
+			objects, err := nodesOf(strings.NewReader(fixture))
 			if err != nil || len(objects) != 1 {
 				t.Fatalf("%d nodes, %v", len(objects), err)
 			}
@@ -177,7 +177,7 @@ func readings(t *testing.T) string {
 	var lines strings.Builder
 	fixtures := nodeFixtures(t)
 	for _, name := range slices.Sorted(maps.Keys(fixtures)) {
-		objects, err := ReadNodeObjects(strings.NewReader(fixtures[name]))
+		objects, err := nodesOf(strings.NewReader(fixtures[name]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func FuzzNodesAreReadOrRefused(f *testing.F) {
 		f.Add(string(raw))
 	}
 	f.Fuzz(func(t *testing.T, manifest string) {
-		nodes, err := ReadNodeObjects(strings.NewReader(manifest))
+		nodes, err := nodesOf(strings.NewReader(manifest))
 		if err != nil {
 			return
 		}

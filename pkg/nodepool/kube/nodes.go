@@ -48,9 +48,22 @@ type nodes struct {
 type keptNode struct {
 	nodepool.Node
 	kind nodepool.NodeKind
+	// object is kept of nodes that say something which grows old, and is never changed.
+	object *corev1.Node
 }
 
-func kept(node nodepool.Node) keptNode { return keptNode{node, nodepool.KindOf(&node)} }
+func kept(node nodepool.Node) keptNode { return keptNode{Node: node, kind: nodepool.KindOf(&node)} }
+
+// keep converts a node as it is now.
+func (n *nodes) keep(object *corev1.Node) keptNode {
+	reader := n.landings.reader
+	reader.At = time.Now()
+	node := kept(nodeBy(reader, object))
+	if object.Annotations[nodepool.AgentAnnotation] != "" {
+		node.object = object
+	}
+	return node
+}
 
 // nodeView is what was known at one moment; nobody changes it.
 type nodeView struct {
@@ -97,6 +110,7 @@ func (n *nodes) setCeilings(ceilings []nodepool.Ceiling) {
 func (n *nodes) Start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { n.publish(ctx) })
+	wg.Go(func() { n.age(ctx) })
 	n.read(ctx)
 	wg.Wait()
 	return nil
@@ -160,18 +174,46 @@ func (n *nodes) Update(object any) error {
 	if !ok {
 		return nil
 	}
-	now := nodeBy(n.landings.reader, node)
+	now := n.keep(node)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if before, known := n.byName[now.Name]; known && before.Node.Equal(now) {
-		return nil
-	}
+	n.put(now)
+	return nil
+}
+
+// put keeps a node, and has a new view made where it is another than before. The caller holds mu.
+func (n *nodes) put(now keptNode) {
+	before, known := n.byName[now.Name]
 	if n.byName == nil {
 		n.byName = map[string]keptNode{}
 	}
-	n.byName[now.Name] = kept(now)
-	n.touch()
-	return nil
+	n.byName[now.Name] = now
+	if !known || !before.Node.Equal(now.Node) {
+		n.touch()
+	}
+}
+
+// agePause is how often nodes are looked at again that say something which grows old: when nobody writes there any more, no event comes.
+const agePause = 5 * time.Minute
+
+// age looks again at what grows old until ctx ends.
+func (n *nodes) age(ctx context.Context) {
+	for sleep(ctx, agePause) {
+		n.mu.Lock()
+		old := slices.Collect(maps.Values(n.byName))
+		n.mu.Unlock()
+		for _, before := range old {
+			if before.object == nil {
+				continue
+			}
+			now := n.keep(before.object)
+			n.mu.Lock()
+			if n.byName[now.Name].object == before.object {
+				n.put(now)
+			}
+			n.mu.Unlock()
+		}
+	}
 }
 
 // Delete forgets a node.
@@ -194,16 +236,16 @@ func (n *nodes) Replace(list []any, _ string) error {
 	fresh := make(map[string]keptNode, len(list))
 	for _, object := range list {
 		if node, ok := object.(*corev1.Node); ok {
-			fresh[node.Name] = kept(nodeBy(n.landings.reader, node))
+			fresh[node.Name] = n.keep(node)
 		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.byName != nil && maps.EqualFunc(n.byName, fresh, func(a, b keptNode) bool { return a.Node.Equal(b.Node) }) {
-		return nil
-	}
+	same := n.byName != nil && maps.EqualFunc(n.byName, fresh, func(a, b keptNode) bool { return a.Node.Equal(b.Node) })
 	n.byName, n.forbidden = fresh, false
-	n.touch()
+	if !same {
+		n.touch()
+	}
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -20,7 +21,9 @@ import (
 type NodeSet struct {
 	nodes []nodepool.NodeObject
 	// pods are by node; nil while pods were not read, for a list without pods is not a cluster without pods.
-	pods    map[string][]nodepool.PodObject
+	pods map[string][]nodepool.PodObject
+	// unread are nodes with a pod that cannot be read: what it holds is not known.
+	unread  map[string]bool
 	devices devices
 	// Ceilings are those of the Cluster Autoscaler's status and of Karpenter's NodePools.
 	Ceilings []nodepool.Ceiling
@@ -32,7 +35,7 @@ type NodeSet struct {
 func (s *NodeSet) Nodes() []nodepool.NodeObject {
 	nodes := make([]nodepool.NodeObject, len(s.nodes))
 	for i, node := range s.nodes {
-		if s.pods != nil {
+		if s.pods != nil && !s.unread[node.Name] {
 			node.Pods = append([]nodepool.PodObject{}, s.pods[node.Name]...)
 		}
 		node.Devices = s.devices.of(node.Name)
@@ -43,7 +46,7 @@ func (s *NodeSet) Nodes() []nodepool.NodeObject {
 
 // Read adds objects as `kubectl get -o yaml` or `-o json` prints them: documents of kind Node, Pod, ResourceSlice, ResourceClaim, NodePool and the
 // Cluster Autoscaler's ConfigMap, or lists of objects. Objects of other kinds are passed over; a document that is no object, or an object of those
-// kinds that cannot be read, is an error that says which one. A status or NodePool that cannot be read is a note.
+// kinds that cannot be read, is an error that says which one. A pod, status or NodePool that cannot be read is a note.
 func (s *NodeSet) Read(in io.Reader) error {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
 	for number := 1; ; number++ {
@@ -63,15 +66,6 @@ func (s *NodeSet) Read(in io.Reader) error {
 	}
 }
 
-// ReadNodeObjects reads the nodes of one file, see NodeSet.Read.
-func ReadNodeObjects(in io.Reader) ([]nodepool.NodeObject, error) {
-	var set NodeSet
-	if err := set.Read(in); err != nil {
-		return nil, err
-	}
-	return set.Nodes(), nil
-}
-
 // add takes one object, or the items of a list.
 func (s *NodeSet) add(document json.RawMessage) error {
 	var head struct {
@@ -87,7 +81,7 @@ func (s *NodeSet) add(document json.RawMessage) error {
 	case head.Kind == "Node":
 		return s.addNode(document)
 	case head.Kind == "Pod":
-		return decodeInto(document, "pod", s.addPod)
+		return s.readPod(document)
 	case head.Kind == "ConfigMap":
 		s.note(decodeInto(document, "configmap", s.addStatus))
 		return nil
@@ -142,6 +136,28 @@ func (s *NodeSet) addNode(document json.RawMessage) error {
 		}
 	}
 	return fmt.Errorf("node %s: %w", nameIn(document), err)
+}
+
+// readPod keeps a pod that is read whole. Of another one nobody knows what it holds, so what is free on its node is not known either.
+func (s *NodeSet) readPod(document json.RawMessage) error {
+	var fields map[string]any
+	if err := json.Unmarshal(document, &fields); err != nil {
+		return fmt.Errorf("pod %s: %w", nameIn(document), err)
+	}
+	pod, unreadable, err := ReadPod(fields)
+	if err == nil && len(unreadable) == 0 {
+		return s.addPod(pod)
+	}
+	if err != nil {
+		unreadable = []string{err.Error()}
+	}
+	node, _, _ := unstructured.NestedString(fields, "spec", "nodeName")
+	s.note(fmt.Errorf("pod %s: %s; what is free on its node is not known", nameIn(document), strings.Join(unreadable, "; ")))
+	if s.unread == nil {
+		s.unread = map[string]bool{}
+	}
+	s.unread[node] = true
+	return nil
 }
 
 // addPod keeps what a pod holds. Pods that have ended hold nothing.

@@ -3,6 +3,7 @@ package kube
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -195,7 +196,7 @@ func TestPodsTellWhatTheyHoldUntilTheyEnd(t *testing.T) {
 			pod("f", "nodeName: gpu-1, containers: ["+gpus("1")+"]", "Running") + pod("w", "containers: ["+gpus("1")+"]", "Pending"), 8},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			nodes, err := ReadNodeObjects(strings.NewReader(node + test.pods))
+			nodes, err := nodesOf(strings.NewReader(node + test.pods))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -204,7 +205,7 @@ func TestPodsTellWhatTheyHoldUntilTheyEnd(t *testing.T) {
 			}
 		})
 	}
-	nodes, err := ReadNodeObjects(strings.NewReader(node))
+	nodes, err := nodesOf(strings.NewReader(node))
 	if err != nil || nodes[0].Pods != nil {
 		t.Errorf("a list without pods says that there are none: %v, %v", nodes, err)
 	}
@@ -244,6 +245,35 @@ func TestTagsOfNodeGroupsDeclareAShape(t *testing.T) {
 			want := "mig true map[team_name:ml] [sku=gpu:NoSchedule] 96 56"
 			if text := fmt.Sprint(got.Name, " ", got.Declared, " ", got.Labels, " ", got.Taints, " ", got.Allocatable["cpu"], " ", got.GPUs.Units["nvidia.com/mig-1g.5gb"]); text != want {
 				t.Errorf("shape %s, want %s", text, want)
+			}
+		})
+	}
+}
+
+// nodesOf reads the nodes of one file.
+func nodesOf(in io.Reader) ([]nodepool.NodeObject, error) {
+	var set NodeSet
+	err := set.Read(in)
+	return set.Nodes(), err
+}
+
+// What a pod holds that cannot be read nobody knows: its node's GPUs are neither free nor taken.
+func TestAPodThatCannotBeReadLeavesOpenWhatIsFreeOnItsNodeAlone(t *testing.T) {
+	const nodes = "kind: NodeList\nitems: [{kind: Node, metadata: {name: a}}, {kind: Node, metadata: {name: b}}]\n---\n"
+	for name, c := range map[string]struct{ spec, note string }{
+		"an amount": {"{nodeName: a, containers: [{name: c, resources: {limits: {nvidia.com/gpu: one}}}]}",
+			`pod p: spec.containers[0].resources.limits[nvidia.com/gpu] is "one": want a Kubernetes quantity; what is free on its node is not known`},
+		"a field": {"{nodeName: a, containers: all}", "pod p: reading pod ml/p: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var set NodeSet
+			err := set.Read(strings.NewReader(nodes + "kind: Pod\nmetadata: {name: q, namespace: ml}\nspec: {nodeName: b}\n---\nkind: Pod\nmetadata: {name: p, namespace: ml}\nspec: " + c.spec))
+			read := set.Nodes()
+			if err != nil || len(read) != 2 || read[0].Pods != nil || read[1].Pods == nil {
+				t.Fatalf("%v, %t %t, notes %q", err, read[0].Pods == nil, read[1].Pods == nil, set.Notes)
+			}
+			if len(set.Notes) != 1 || !strings.HasPrefix(set.Notes[0], c.note) {
+				t.Errorf("notes %q, want %q", set.Notes, c.note)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	object, err := m.getRayCluster(ctx, change.Cluster)
+	object, err := m.getRayCluster(ctx, m.rayClusters, change.Cluster)
 	if err != nil {
 		return 0, err
 	}
@@ -42,7 +42,7 @@ func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange
 		ctx, stop = context.WithTimeout(ctx, m.lease.left())
 		defer stop()
 	}
-	written, err := m.patch(ctx, change.Cluster, types.JSONPatchType, patch)
+	written, err := m.patch(ctx, m.rayClusters, change.Cluster, types.JSONPatchType, patch)
 	if apierrors.IsInvalid(err) {
 		return 0, m.numGPUsConflict(ctx, change, object.GetResourceVersion(), err)
 	}
@@ -54,7 +54,7 @@ func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange
 
 // numGPUsConflict tells a failed test from what the API server refuses for good, by the version that was tested.
 func (m *Manager) numGPUsConflict(ctx context.Context, change nodepool.NumGPUsChange, version string, invalid error) error {
-	object, err := m.getRayCluster(ctx, change.Cluster)
+	object, err := m.getRayCluster(ctx, m.rayClusters, change.Cluster)
 	if err != nil || object.GetResourceVersion() != version {
 		return invalid
 	}

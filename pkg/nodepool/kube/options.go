@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,9 @@ type Options struct {
 	// LeaderElection lets several processes run of which one writes. The lease is LeaseNamespace/LeaseName.
 	LeaderElection            bool
 	LeaseNamespace, LeaseName string
+	// Address is where others of the lease call this process while it leads, an IP address and a port; empty for nowhere. It
+	// stands in the lease, as a part of the holder's identity.
+	Address string
 	// Single serves one RayCluster with the verbs that KubeRay's own Role grants (pods: get, list, watch; rayclusters: get,
 	// patch): the RayCluster is polled, there is no lease, and events go to the log. It excludes LeaderElection and Namespaces.
 	Single *nodepool.ClusterKey
@@ -34,6 +38,8 @@ type Options struct {
 	StatusNamespace string
 	// GPUs says how nodes are read: what resources mean that are not built in, and which label names a node's pool.
 	GPUs nodepool.GPUReader
+	// Traces keeps traces beyond the process.
+	Traces Traces
 	// Logger is required.
 	Logger *slog.Logger
 }
@@ -67,6 +73,11 @@ func (o Options) Validate() error {
 	if o.StatusNamespace != "" {
 		if wrong := validation.IsDNS1123Label(o.StatusNamespace); len(wrong) > 0 {
 			return fmt.Errorf("options: StatusNamespace %q: %s", o.StatusNamespace, wrong[0])
+		}
+	}
+	if o.Address != "" {
+		if _, err := netip.ParseAddrPort(o.Address); err != nil {
+			return fmt.Errorf("options: Address %q: want an IP address and a port: %w", o.Address, err)
 		}
 	}
 	if o.LeaderElection {

@@ -30,6 +30,7 @@ type operation struct {
 //	test    /spec/workerGroupSpecs/i/groupName, /replicas, /minReplicas and /maxReplicas      for each target
 //	replace /spec/workerGroupSpecs/i/replicas                     (add where it was absent)
 //	replace /spec/workerGroupSpecs/i/scaleStrategy                (add where it was absent)
+//	add     the annotation scale-up-trace                         where a trace is kept
 func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
 	report := &findings{}
 	root := fields{values: object, report: report}
@@ -64,6 +65,9 @@ func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
 			writes = append(writes, operation{verb(group, "scaleStrategy"), path + "/scaleStrategy",
 				map[string]any{"workersToDelete": target.WorkersToDelete}})
 		}
+	}
+	if change.ScaleUpTrace != "" {
+		writes = append(writes, keeping(root.object("metadata"), change.ScaleUpTrace))
 	}
 	text, err := json.Marshal(append(patch, writes...))
 	if err != nil {

@@ -44,7 +44,7 @@ func (p *polled) run(ctx context.Context) error {
 func (p *polled) poll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	object, err := p.m.getRayCluster(ctx, p.key)
+	object, err := p.m.getRayCluster(ctx, p.m.rayClusters, p.key)
 	switch {
 	case isGone(err):
 		if p.newest.Swap(nil) != nil {

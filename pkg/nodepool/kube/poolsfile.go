@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -33,10 +34,16 @@ type shapeEntry struct {
 	Taints []json.RawMessage
 }
 
+// maxPoolsFile bounds a description of pools, in bytes: some thousand pools.
+const maxPoolsFile = 4 << 20
+
 // ReadPools reads the configuration of pools, YAML or JSON: pools with name, minNodes, maxNodes, price, spot, and as what a new node comes either
 // shape (allocatable, labels, taints) or the Cluster Autoscaler's tags; and instanceTypes, prices by name. The error names pool, field and value.
 func ReadPools(in io.Reader) (nodepool.PoolsConfig, error) {
-	text, err := io.ReadAll(in)
+	text, err := io.ReadAll(io.LimitReader(in, maxPoolsFile+1))
+	if err == nil && len(text) > maxPoolsFile {
+		err = errors.New("larger than 4 MiB: want a list of pools")
+	}
 	if err != nil {
 		return nodepool.PoolsConfig{}, err
 	}

@@ -3,9 +3,11 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
@@ -31,8 +33,9 @@ func (m *Manager) ResourceRequests(_ context.Context, key nodepool.ClusterKey) (
 
 // SetResourceRequests replaces the annotation resource-requests and notes since when it is asked for; nothing removes
 // both. It is what a user asks for, so any process may write it, leading or not, whatever the mode. A frozen RayCluster is
-// not written to, not even one whose freeze no watch has told of yet: it is read from the API server, and written only as
-// it was read. nodepool.ErrTooLarge names the limit.
+// not written to, not even one whose freeze no watch has told of yet: it is written only as it was read, and read from the
+// API server where what was known of it is not the newest. Of callers who meet the last one's requests are written, once for
+// all. nodepool.ErrTooLarge names the limit.
 func (m *Manager) SetResourceRequests(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
 	for i, request := range requests {
 		if err := checkRequest(request); err != nil {
@@ -43,24 +46,39 @@ func (m *Manager) SetResourceRequests(ctx context.Context, key nodepool.ClusterK
 	if err != nil {
 		return fmt.Errorf("requesting resources of %s: %w", key, err)
 	}
-	// The operator writes the status of a cluster that moves several times a second.
-	patience := wait.Backoff{Steps: 8, Duration: 10 * time.Millisecond, Factor: 2, Jitter: 0.5}
-	err = retry.OnError(patience, isConflict, func() error { return m.annotate(ctx, key, annotations) })
-	if err != nil {
-		return err
-	}
-	m.Enqueue(key)
-	return nil
+	annotations = m.withTrace(ctx, annotations, requests)
+	return m.requestTurns.write(ctx, key, annotations, func(ctx context.Context, annotations map[string]any) error {
+		return m.writeRequests(ctx, key, annotations)
+	})
 }
 
-// annotate writes annotations to the RayCluster as it is now; nil removes one.
-func (m *Manager) annotate(ctx context.Context, key nodepool.ClusterKey, annotations map[string]any) error {
-	object, err := m.getRayCluster(ctx, key)
+// writeRequests writes annotations to a RayCluster as it is known, or where that is old as it is.
+func (m *Manager) writeRequests(ctx context.Context, key nodepool.ClusterKey, annotations map[string]any) error {
+	known, err := m.newest(key)
+	if err == nil {
+		err = m.annotate(ctx, known, annotations)
+	}
+	if !isGone(err) && !isConflict(err) && !errors.Is(err, nodepool.ErrReadOnly) {
+		return err
+	}
+	// The operator writes the status of a cluster that moves several times a second.
+	patience := wait.Backoff{Steps: 8, Duration: 10 * time.Millisecond, Factor: 2, Jitter: 0.5}
+	return retry.OnError(patience, isConflict, func() error { return m.annotateFresh(ctx, key, annotations) })
+}
+
+// annotateFresh writes annotations to the RayCluster as the API server has it now.
+func (m *Manager) annotateFresh(ctx context.Context, key nodepool.ClusterKey, annotations map[string]any) error {
+	object, err := m.getRayCluster(ctx, m.askedClusters, key)
 	if err != nil {
 		return err
 	}
 	m.floor.raise(object)
-	cluster := m.memo.decode(object).cluster
+	return m.annotate(ctx, object, annotations)
+}
+
+// annotate writes annotations to a RayCluster, unless it is no longer as it was read, and asks for its cycle; nil removes one.
+func (m *Manager) annotate(ctx context.Context, object *unstructured.Unstructured, annotations map[string]any) error {
+	key, cluster := keyOf(object), m.memo.decode(object).cluster
 	if cluster.Freeze || cluster.Deleting {
 		return fmt.Errorf("annotating %s: %w", key, cluster.Writable())
 	}
@@ -71,8 +89,13 @@ func (m *Manager) annotate(ctx context.Context, key nodepool.ClusterKey, annotat
 	if err != nil {
 		return fmt.Errorf("annotating %s: %w", key, err)
 	}
-	_, err = m.patch(ctx, key, types.MergePatchType, patch)
-	return err
+	written, err := m.patch(ctx, m.askedClusters, key, types.MergePatchType, patch)
+	if err != nil {
+		return err
+	}
+	m.floor.ask(written)
+	m.pool.enqueueAsked(key)
+	return nil
 }
 
 // requestAnnotations are the annotations that keep requests; nil removes one.

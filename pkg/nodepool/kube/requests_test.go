@@ -1,12 +1,20 @@
 package kube
 
 import (
+	"context"
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -34,4 +42,107 @@ func TestRequestsInTheAnnotationMayWishForSlices(t *testing.T) {
 	if diff := cmp.Diff(want, again); diff != "" || len(problems) > 0 {
 		t.Errorf("what was written is read again as another: %s (%v)", diff, problems)
 	}
+}
+
+// conflicting answers the next PATCH with a conflict, and those after it well.
+func conflicting(server *apiServer) {
+	server.patched = metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict,
+	}
+	server.answered = func() { server.patched = metav1.Status{} }
+}
+
+func methods(server *apiServer) (methods []string) {
+	for _, request := range server.requests {
+		methods = append(methods, request.Method)
+	}
+	return methods
+}
+
+func TestAPlainRequestTakesOneCallUnlessWhatIsKnownIsOld(t *testing.T) {
+	frozen := strings.Replace(twoGroups, "heliostat.dev/mode", "heliostat.dev/freeze: 'true', heliostat.dev/mode", 1)
+	ask := []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}, Count: 1}}
+	for _, c := range []struct {
+		name           string
+		stored, cached string
+		conflict       bool
+		want           []string
+		err            error
+	}{
+		{"nothing has changed", twoGroups, twoGroups, false, []string{"PATCH"}, nil},
+		{"something else has changed", twoGroups, twoGroups, true, []string{"PATCH", "GET", "PATCH"}, nil},
+		{"it was frozen a moment ago", frozen, twoGroups, true, []string{"PATCH", "GET"}, nodepool.ErrReadOnly},
+		{"it was unfrozen a moment ago", twoGroups, frozen, false, []string{"GET", "PATCH"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := &apiServer{stored: rayClusterOf(t, c.stored, "9")}
+			if c.conflict {
+				conflicting(server)
+			}
+			m := managerOf(t, server, rayClusterOf(t, c.cached, "8"))
+			err := m.SetResourceRequests(t.Context(), llm, ask, time.Time{})
+			if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
+				t.Errorf("error is %v, want %v", err, c.err)
+			}
+			if diff := cmp.Diff(c.want, methods(server)); diff != "" {
+				t.Errorf("calls (-want +got): %s", diff)
+			}
+			if got := written(t, server); !strings.Contains(got, `"resourceVersion":"`) {
+				t.Errorf("wrote without the version that it was read at: %s", got)
+			}
+		})
+	}
+}
+
+func TestWhatCallersAskDoesNotWaitForWhatNobodyWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
+		m := managerOf(t, server, rayClusterOf(t, twoGroups, "9"))
+		m.config = &rest.Config{Host: "http://api.invalid", Transport: server, QPS: 1, Burst: 1}
+		if err := m.connectDynamic(&http.Client{Transport: server}); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := m.getRayCluster(t.Context(), m.rayClusters, llm); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begun := time.Now()
+		if err := m.SetFreeze(t.Context(), llm, true); err != nil || time.Since(begun) > 0 {
+			t.Errorf("waited %v, %v", time.Since(begun), err)
+		}
+		conflicting(server)
+		if err := m.SetResourceRequests(t.Context(), llm, nil, time.Time{}); err != nil || time.Since(begun) > time.Second/2 {
+			t.Errorf("a request that meets another write waited %v, %v", time.Since(begun), err)
+		}
+	})
+}
+
+func TestAPlainRequestTakesOneCycleThoughItsWatchTellsOfIt(t *testing.T) {
+	inPool(t, never, func(p *pool, j *journal) {
+		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
+		m := managerOf(t, server, rayClusterOf(t, twoGroups, "8"))
+		m.pool = p
+		told := func(version string) {
+			m.clusterUpdated(&unstructured.Unstructured{Object: rayClusterOf(t, twoGroups, version)})
+			time.Sleep(time.Second)
+		}
+		if err := m.SetResourceRequests(context.Background(), llm, nil, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(minPause)
+		told("7") // of before
+		told("9")
+		if err := m.SetFreeze(context.Background(), llm, true); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(minPause)
+		told("9")
+		if n := j.count(llm); n != 2 {
+			t.Errorf("%d cycles for two writes, each of which a watch tells of", n)
+		}
+		if told("10"); j.count(llm) != 3 {
+			t.Errorf("%d cycles, want one for what somebody else wrote", j.count(llm))
+		}
+	})
 }

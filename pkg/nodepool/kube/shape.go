@@ -25,7 +25,10 @@ func podShape(template fields) nodepool.PodShape {
 	}
 	if text, set := template.object("metadata").texts("labels")[cardsAsked]; set {
 		// ACK reads no other text as a number either.
-		shape.CardsAsked, _ = strconv.ParseInt(text, 10, 64)
+		cards, err := strconv.ParseInt(text, 10, 64)
+		if shape.CardsAsked = cards; err != nil || cards <= 0 {
+			shape.CardsAsked, shape.CardsUnread = 0, strconv.Quote(text)
+		}
 	}
 	if containers := spec.objects("containers"); len(containers) > 0 {
 		shape.HidesGPUs = hidesGPUs(containers[0])

@@ -117,3 +117,15 @@ func TestQuantitiesStopAtTheLargestAmount(t *testing.T) {
 		}
 	}
 }
+
+func TestALabelThatIsNoNumberOfCardsIsKeptAsItStands(t *testing.T) {
+	for text, want := range map[string]struct {
+		cards  int64
+		unread string
+	}{"2": {2, ""}, "0": {0, `"0"`}, "-3": {0, `"-3"`}, "x": {0, `"x"`}} {
+		labelled := fields{values: objectOf(t, `{metadata: {labels: {aliyun.com/gpu-count: "`+text+`"}}, spec: {containers: []}}`), report: &findings{}}
+		if shape := podShape(labelled); shape.CardsAsked != want.cards || shape.CardsUnread != want.unread {
+			t.Errorf("%s: %d cards, unread %s", text, shape.CardsAsked, shape.CardsUnread)
+		}
+	}
+}

@@ -14,7 +14,7 @@ import (
 // stripRayCluster drops what nobody here reads before an object enters the cache.
 func stripRayCluster(object any) (any, error) {
 	if u, ok := object.(*unstructured.Unstructured); ok {
-		u.SetManagedFields(nil)
+		keepScaler(u)
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
 	}
 	return object, nil
@@ -111,7 +111,7 @@ func stripNode(object any) (any, error) {
 	stripped := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
 		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
-		Status:     corev1.NodeStatus{Allocatable: node.Status.Allocatable},
+		Status:     corev1.NodeStatus{Allocatable: node.Status.Allocatable, NodeInfo: corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID}},
 	}
 	for name, quantity := range node.Status.Capacity {
 		if extended(string(name)) || node.Labels[karpenterPool] != "" {

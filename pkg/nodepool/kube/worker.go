@@ -56,6 +56,8 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 			w.ScheduledAt = scheduled.LastTransitionTime.Time
 		} else if scheduled.Reason == corev1.PodReasonUnschedulable {
 			w.Unschedulable = scheduled.Message
+		} else {
+			w.Gated = scheduled.Reason == corev1.PodReasonSchedulingGated
 		}
 	}
 	if ready := condition(pod, corev1.PodReady); ready != nil {

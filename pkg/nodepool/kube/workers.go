@@ -38,13 +38,13 @@ type pool struct {
 	ctx      context.Context
 	closed   bool
 	early    map[nodepool.ClusterKey]bool
-	triggers map[nodepool.ClusterKey]chan struct{}
+	triggers map[nodepool.ClusterKey]*trigger
 }
 
 func newPool(exists func(nodepool.ClusterKey) bool, panicked func(nodepool.ClusterKey, any)) *pool {
 	return &pool{
 		exists: exists, panicked: panicked,
-		early: map[nodepool.ClusterKey]bool{}, triggers: map[nodepool.ClusterKey]chan struct{}{},
+		early: map[nodepool.ClusterKey]bool{}, triggers: map[nodepool.ClusterKey]*trigger{},
 	}
 }
 
@@ -60,6 +60,9 @@ func (p *pool) run(ctx context.Context, reconcile Reconcile) {
 	<-ctx.Done()
 	p.mu.Lock()
 	p.closed = true
+	for _, t := range p.triggers {
+		t.disarm()
+	}
 	p.mu.Unlock()
 	p.wg.Wait()
 }
@@ -68,31 +71,28 @@ func (p *pool) run(ctx context.Context, reconcile Reconcile) {
 func (p *pool) enqueue(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ctx == nil {
-		p.early[key] = true
-		return
-	}
 	p.trigger(key)
 }
 
-// trigger is called with mu held.
+// trigger starts the worker where there is none. The caller holds mu.
 func (p *pool) trigger(key nodepool.ClusterKey) {
 	if p.closed {
 		return
 	}
-	trigger, running := p.triggers[key]
-	if !running {
-		trigger = make(chan struct{}, 1)
-		p.triggers[key] = trigger
-		p.wg.Go(func() { p.work(p.ctx, key, trigger) })
+	if p.ctx == nil {
+		p.early[key] = true
+		return
 	}
-	select {
-	case trigger <- struct{}{}:
-	default:
+	t := p.triggers[key]
+	if t == nil {
+		t = newTrigger()
+		p.triggers[key] = t
+		p.wg.Go(func() { p.work(p.ctx, key, t) })
 	}
+	t.fire()
 }
 
-func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, trigger chan struct{}) {
+func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 	panics := 0
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
@@ -100,7 +100,7 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, trigger chan s
 		select {
 		case <-ctx.Done():
 			return
-		case <-trigger:
+		case <-t.fired:
 		case <-due.C:
 		}
 		next, died := p.cycle(ctx, key)
@@ -112,7 +112,7 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, trigger chan s
 		} else {
 			panics = 0
 		}
-		if !p.exists(key) && p.retire(key, trigger) {
+		if !p.exists(key) && p.retire(key, t) {
 			return
 		}
 		if !sleep(ctx, pause) {
@@ -138,11 +138,11 @@ func (p *pool) cycle(ctx context.Context, key nodepool.ClusterKey) (next time.Du
 	return next, false
 }
 
-// retire forgets a worker unless it has been triggered meanwhile.
-func (p *pool) retire(key nodepool.ClusterKey, trigger chan struct{}) bool {
+// retire forgets a worker unless it has been triggered meanwhile, or is to run later.
+func (p *pool) retire(key nodepool.ClusterKey, t *trigger) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(trigger) > 0 {
+	if len(t.fired) > 0 || !t.dueAt.IsZero() {
 		return false
 	}
 	delete(p.triggers, key)

@@ -70,7 +70,6 @@ func dialOptions(config Config, transport credentials.TransportCredentials) []gr
 		// A fleet holds one connection per cluster: small buffers, 4 KiB instead of 2 x 32 KiB each.
 		grpc.WithReadBufferSize(4 << 10),
 		grpc.WithWriteBufferSize(4 << 10),
-		grpc.WithSharedWriteBuffer(true),
 	}
 	if config.Token != nil {
 		options = append(options, grpc.WithPerRPCCredentials(bearer{token: config.Token}))

@@ -118,7 +118,7 @@ func TestTLSHeadThatGoesAwayIsUnavailable(t *testing.T) {
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(authority.ServerTLS(t, authority.Issue(t, tlsName)))))
 	var served sync.WaitGroup
 	served.Go(func() { _ = server.Serve(listener) })
-	client, err := Dial(Config{Address: listener.Addr().String(), TLS: config, Timeout: 5 * time.Second})
+	client, err := Dial(Config{Address: listener.Addr().String(), TLS: config, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

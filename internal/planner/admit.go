@@ -1,0 +1,177 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Bounds on how often it is tried whether requests can be had together. A try places all of them once; work counts looks of one item at one
+// lot, as that of a search does. What is left when they are spent is admitted one by one (admiteach.go).
+const (
+	minAdmissions = 8
+	maxAdmissions = 512
+	admissionWork = 8 * maxWork
+	// lastAdmissions are kept for finding how much of what was admitted one by one can be had together.
+	lastAdmissions = 12
+)
+
+// admitting finds how much of the requests over REST can be had, in the order in which they are served.
+type admitting struct {
+	*planning
+	tries int
+	// full are the kinds of bundles of which not a single one more can be had: there is never more room than before. Nothing is noted of what was
+	// not weighed to its end.
+	full map[string]bool
+	// failed are requests that want all or nothing and cannot be had.
+	failed map[string]bool
+	// eachWork bounds the looks while they are admitted one by one.
+	eachWork int64
+}
+
+func (p *planning) newAdmitting() *admitting {
+	return &admitting{planning: p, tries: p.admissions(), full: map[string]bool{}, failed: map[string]bool{}, eachWork: eachWork}
+}
+
+// admitShares decides how much of each request is planned for:
+//
+//	while all of the next requests can be had, they are
+//	of the first that cannot be had whole: nothing if it wants all or nothing, else as many bundles of each kind as can be had
+//	and so on with those behind it, which may be smaller or ask for something else
+func (a *admitting) admitShares() {
+	a.none()
+	at := 0
+	for ; at < len(a.shares) && a.tries > 0; at++ {
+		if a.hopeless(&a.shares[at]) {
+			continue
+		}
+		at += a.whole(at)
+		if at < len(a.shares) && !a.part(&a.shares[at]) {
+			break // it was not weighed to its end
+		}
+	}
+	if at < len(a.shares) {
+		a.eachFrom(at)
+	}
+	a.claims[a.shareClaim].items = a.coarsen(a.shareItems())
+}
+
+// none plans for nothing of any request.
+func (a *admitting) none() {
+	for i := range a.shares {
+		a.shares[i].none()
+	}
+}
+
+func (p *planning) admissions() int {
+	work := (p.itemCount() + 1) * (len(p.totals) + len(p.groups) + 1)
+	return min(max(admissionWork/work, minAdmissions), maxAdmissions)
+}
+
+// fits reports whether all that is planned for now can be had, placed as a round does.
+func (a *admitting) fits() bool {
+	if a.tries == 0 {
+		return false
+	}
+	a.tries--
+	a.claims[a.shareClaim].items = a.coarsen(a.shareItems())
+	none := make([]int64, len(a.groups))
+	l, out := a.before(none)
+	return a.placeClaim(l, a.claims[a.shareClaim], none, &out) == nil
+}
+
+// before places what comes before the requests, as a round does.
+func (a *admitting) before(none []int64) (*ledger, outcome) {
+	l := a.open(a.base, none)
+	l.how = fullest
+	a.launchMinimum(l, none)
+	out := outcome{used: make([]bool, len(a.nodes))}
+	for _, c := range a.claims[:a.shareClaim] {
+		a.placeClaim(l, c, none, &out)
+	}
+	return l, out
+}
+
+// claimLedger is the ledger that the requests are placed on after that.
+func (a *admitting) claimLedger() *ledger {
+	none := make([]int64, len(a.groups))
+	l, _ := a.before(none)
+	return a.claimOn(l, none)
+}
+
+// whole plans for as many requests as can be had whole, from one on, and returns how many.
+func (a *admitting) whole(from int) int {
+	rest := a.shares[from:]
+	n, growing := 0, true
+	for step := 1; step > 0 && n < len(rest); {
+		more := min(step, len(rest)-n)
+		for i := range more {
+			rest[n+i].all()
+		}
+		if a.fits() {
+			n += more
+		} else {
+			for i := range more {
+				rest[n+i].none()
+			}
+			growing = false
+		}
+		if growing {
+			step *= 2
+		} else {
+			step /= 2
+		}
+	}
+	return n
+}
+
+// part plans for what can be had of a request that cannot be had whole. It returns false where the tries are spent before that is known: what is
+// planned for then can be had, and more of it perhaps.
+func (a *admitting) part(s *share) bool {
+	if a.tries == 0 {
+		return false
+	}
+	if s.AllOrNothing {
+		a.failed[s.key()] = true
+		if len(s.items) == 1 && s.items[0].request.Count == 1 {
+			a.full[s.items[0].key] = true
+		}
+		return true
+	}
+	for i, it := range s.items {
+		if a.full[it.key] {
+			continue
+		}
+		least, most := int64(0), it.request.Count
+		for least < most && a.tries > 0 {
+			s.had[i] = least + (most-least+1)/2
+			if a.fits() {
+				least = s.had[i]
+			} else {
+				most = s.had[i] - 1
+			}
+		}
+		if s.had[i] = least; least < most {
+			return false
+		}
+		a.full[it.key] = least < it.request.Count
+	}
+	return true
+}
+
+// hopeless reports whether it is known already that nothing of a request can be had.
+func (a *admitting) hopeless(s *share) bool {
+	full := func(it *item) bool { return a.full[it.key] }
+	if s.AllOrNothing {
+		return slices.ContainsFunc(s.items, full) || a.failed[s.key()]
+	}
+	return !slices.ContainsFunc(s.items, func(it *item) bool { return !full(it) })
+}
+
+// key is equal for requests that ask for the same.
+func (s *share) key() string {
+	var key []byte
+	for _, it := range s.items {
+		key = fmt.Appendf(key, "%d × %q;", it.request.Count, it.key)
+	}
+	return string(key)
+}

@@ -1,0 +1,98 @@
+package planner
+
+import "slices"
+
+// Where requests are so many that trying all of them together, again and again, would take too long, the rest is admitted one by one: each as far as
+// it finds room beside those before it, which are not moved any more. That takes one look at each. How much of it can be had when all is placed
+// together, as a plan does, is found last.
+
+// eachWork bounds the looks of one item at one lot while requests are admitted one by one.
+const eachWork = 4 * admissionWork
+
+// eachFrom admits the requests from one on, one by one, beside what is planned for already: a part of the first may be. Those that the bound leaves are
+// told that they were not weighed.
+func (a *admitting) eachFrom(from int) {
+	rest := a.shares[from:]
+	before := countsOf(rest)
+	l := a.claimLedger()
+	a.place(l, a.newBatch(overREST, a.shareItems(), fullest))
+	end := a.looks + a.eachWork
+	for i := range rest {
+		a.breakOff()
+		s := &rest[i]
+		if s.unweighed = a.looks > end; s.unweighed || a.hopeless(s) {
+			continue
+		}
+		l = a.one(l, s)
+	}
+	a.confirm(rest, before)
+}
+
+// countsOf copies how many bundles of each request are planned for.
+func countsOf(shares []share) [][]int64 {
+	counts := make([][]int64, len(shares))
+	for i := range shares {
+		counts[i] = slices.Clone(shares[i].had)
+	}
+	return counts
+}
+
+// one admits as much more of a request as finds room on a ledger, and returns the ledger with it.
+func (a *admitting) one(l *ledger, s *share) *ledger {
+	trial := a.trial(l)
+	b := a.newBatch(overREST, s.items, fullest)
+	for i, it := range s.items {
+		switch {
+		case it.trivial():
+			s.had[i] = it.request.Count
+		case a.full[it.key]:
+			b.left[i] = 0
+		default:
+			b.left[i] = it.request.Count - s.had[i]
+			s.had[i] = it.request.Count
+		}
+	}
+	a.place(trial, b)
+	for i, it := range s.items {
+		s.had[i] -= b.left[i]
+		a.full[it.key] = a.full[it.key] || b.left[i] > 0 && !s.AllOrNothing
+	}
+	if s.AllOrNothing && !b.served() {
+		s.none()
+		a.failed[s.key()] = true
+		a.release(trial)
+		return l
+	}
+	a.release(l)
+	return trial
+}
+
+// confirm keeps of what was admitted one by one the first requests that can be had together, and of the others what was planned for before.
+func (a *admitting) confirm(rest []share, before [][]int64) {
+	a.tries = lastAdmissions
+	if a.fits() {
+		return
+	}
+	found := countsOf(rest)
+	keep := func(n int) {
+		for i := range rest {
+			if copy(rest[i].had, before[i]); i < n {
+				copy(rest[i].had, found[i])
+			}
+		}
+	}
+	least, most := 0, len(rest)
+	for least < most {
+		middle := least + (most-least+1)/2
+		if keep(middle); a.fits() {
+			least = middle
+		} else {
+			most = middle - 1
+		}
+	}
+	keep(least)
+	for i := range rest {
+		s := &rest[i]
+		s.unweighed = s.unweighed || !slices.Equal(s.had, found[i])
+	}
+}

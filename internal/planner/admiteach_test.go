@@ -1,0 +1,156 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestWhatIsAdmittedOneByOneCanBeHadTogether(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawOwned(t)
+		s.KeptResources = nil
+		p := newPlanning(newRoster(&s), &s, Policy{})
+		if len(p.shares) == 0 {
+			return
+		}
+		a := p.newAdmitting()
+		a.none()
+		a.eachFrom(0)
+		if a.tries = 1; !a.fits() {
+			t.Errorf("what is admitted cannot be had: %s", compact(s))
+		}
+		for i := range p.shares {
+			of := &p.shares[i]
+			if n := len(of.refused()); of.AllOrNothing && n > 0 && n < len(of.items) {
+				t.Errorf("%s has a part: %v of %s", of.ID, of.had, compact(s))
+			}
+			if of.unweighed && len(of.refused()) == 0 {
+				t.Errorf("%s has all and was not weighed", of.ID)
+			}
+		}
+	})
+}
+
+// TestOneByOneAdmitsAsMuchOfOneKind: where all ask for the same, no other way has more of it.
+func TestOneByOneAdmitsAsMuchOfOneKind(t *testing.T) {
+	s := read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "nodes": [], "ownedRequests": [
+		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 3}]}, {"id": "b", "owner": "bob", "allOrNothing": true, "requests": [{"resources": {"GPU": 1}, "count": 2}]},
+		{"id": "c", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]}]}`)
+	p := newPlanning(newRoster(&s), &s, Policy{})
+	a := p.newAdmitting()
+	a.none()
+	a.eachFrom(0)
+	if got, want := fmt.Sprint(p.shares[0].had, p.shares[1].had, p.shares[2].had), "[3] [0] [1]"; got != want {
+		t.Errorf("admits %s, want %s", got, want)
+	}
+}
+
+// TestWeighingOneByOneIsCutShort: with the tries spent and the looks bounded, the last is told that it was not weighed, whatever room is left.
+func TestWeighingOneByOneIsCutShort(t *testing.T) {
+	s := read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}, {"name": "cpu", "resources": {"CPU": 1}, "maxReplicas": 9}], "nodes": [], "ownedRequests": [
+		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 3}]}, {"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]},
+		{"id": "c", "owner": "cat", "requests": [{"resources": {"CPU": 1}, "count": 2}]}]}`)
+	for name, test := range map[string]struct {
+		looks int64
+		fates string
+	}{
+		"enough looks": {eachWork, "a=Waiting 0+3/3 (launch), b=Capped 0+1/2 (capped), c=Waiting 0+2/2 (launch)"},
+		"too few":      {0, "a=Waiting 0+3/3 (launch), b=Capped 0+0/2 (too_many), c=Capped 0+0/2 (too_many)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlanning(newRoster(&s), &s, Policy{})
+			a := p.newAdmitting()
+			a.tries, a.eachWork = 0, test.looks
+			given, out := p.settleWith(a)
+			plan := p.report(given, out)
+			if got := fateOf(plan); got != test.fates {
+				t.Errorf("becomes %s, want %s", got, test.fates)
+			}
+			const sentence = "weighing them was cut short"
+			if got := plan.Requests[1].Reason.Message; strings.Contains(got, sentence) != (test.looks == 0) {
+				t.Errorf("b is told: %s", got)
+			}
+		})
+	}
+}
+
+// drawRivals are requests of one kind each, each kind with a group of its own: what one request has depends on those of its kind alone.
+func drawRivals(t *rapid.T) Snapshot {
+	var s Snapshot
+	for i := range 3 {
+		of := raydemand.Bundle{fmt.Sprintf("r%d", i): 10 * raydemand.One}
+		s.Groups = append(s.Groups, Group{Name: fmt.Sprintf("g%d", i), Resources: of, Max: rapid.IntRange(0, 3).Draw(t, "maximum"), NumOfHosts: 1})
+	}
+	for i := range rapid.IntRange(1, 12).Draw(t, "requests") {
+		kind := raydemand.Bundle{fmt.Sprintf("r%d", rapid.IntRange(0, 2).Draw(t, "kind")): raydemand.One}
+		s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{ID: fmt.Sprintf("q%02d", i), Owner: "o", AllOrNothing: rapid.IntRange(0, 3).Draw(t, "whole") == 0,
+			Requests: []raydemand.Request{{Bundle: kind, Count: rapid.Int64Range(1, 40).Draw(t, "count")}}})
+	}
+	return s
+}
+
+func TestWhoeverTheTriesEndWithHasNoLess(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawRivals(t)
+		p := newPlanning(newRoster(&s), &s, Policy{})
+		alone := p.newAdmitting()
+		alone.none()
+		alone.eachFrom(0)
+		want := countsOf(p.shares)
+		a := p.newAdmitting()
+		a.tries = rapid.IntRange(0, 60).Draw(t, "tries")
+		tries := a.tries
+		a.admitShares()
+		if diff := cmp.Diff(want, countsOf(p.shares)); diff != "" {
+			t.Errorf("with %d tries (-one by one +has): %s of %s", tries, diff, compact(s))
+		}
+	})
+}
+
+func TestWhatWasFoundBeforeTheTriesEndedIsKept(t *testing.T) {
+	s := read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 600}], "nodes": [], "ownedRequests": [
+		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 1000}]}]}`)
+	p := newPlanning(newRoster(&s), &s, Policy{})
+	for tries, want := range map[int]int64{1: 0, 2: 500, 3: 500, 4: 500, 5: 562} {
+		a := p.newAdmitting()
+		a.none()
+		a.tries = tries
+		if a.whole(0); a.part(&p.shares[0]) || p.shares[0].had[0] != want || len(a.full) > 0 {
+			t.Errorf("%d tries: has %d, want %d; full are %v", tries, p.shares[0].had[0], want, a.full)
+		}
+	}
+}
+
+// TestAStreamOfLargeRequestsIsServedToTheLast spends all tries: each of the requests takes a search of its own.
+func TestAStreamOfLargeRequestsIsServedToTheLast(t *testing.T) {
+	var s Snapshot
+	for i := range 60 {
+		name := fmt.Sprintf("r%02d", i)
+		s.Groups = append(s.Groups, Group{Name: name, Resources: raydemand.Bundle{name: 100 * raydemand.One}, Max: 1, NumOfHosts: 1})
+		s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{ID: name, Owner: "o", Requests: []raydemand.Request{{Bundle: raydemand.Bundle{name: raydemand.One}, Count: 10_000}}})
+	}
+	for _, r := range Compute(s, Policy{}).Requests {
+		if r.Waiting != 100 || r.State != raydemand.RequestCapped || r.Reason.Code != Capped {
+			t.Errorf("%s is %s (%s) and has %d of the 100 that its group can hold", r.ID, r.State, r.Reason.Code, r.Waiting)
+		}
+	}
+}
+
+func TestWhatNoGroupCouldServeIsToldSoThoughItWasNotWeighed(t *testing.T) {
+	s := read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "nodes": [], "ownedRequests": [
+		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]},
+		{"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 2}, "count": 1}]}]}`)
+	p := newPlanning(newRoster(&s), &s, Policy{})
+	a := p.newAdmitting()
+	a.tries, a.eachWork = 0, 0
+	plan := p.report(p.settleWith(a))
+	if got, want := fateOf(plan), "a=Capped 0+4/5 (capped), b=Impossible 0+0/1 (impossible)"; got != want {
+		t.Errorf("becomes %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,89 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+)
+
+// namedOwned is how many requests of owners a sentence names before it says how many more there are, namedLetters how much of an owner's name.
+const (
+	namedOwned   = 2
+	namedLetters = 40
+)
+
+// claimants knows who has what is launched for requests over REST, by kind of bundle.
+type claimants map[string][]*share
+
+// claimants deals out what each kind has without a launch, as requestPlans does: in the order in which requests are served. Those who are left
+// with bundles are launched for.
+func (p *planning) claimants(out *outcome) claimants {
+	launched := map[string]int64{}
+	for _, e := range out.log {
+		if e.purpose == overREST {
+			launched[e.item.key] += e.count
+		}
+	}
+	if len(launched) == 0 || !p.owned() {
+		return nil
+	}
+	there := map[string]int64{} // without a launch
+	for key, n := range launched {
+		there[key] -= n
+	}
+	each := func(visit func(s *share, key string, n int64)) {
+		for i := range p.shares {
+			for k, it := range p.shares[i].items {
+				if n := p.shares[i].had[k]; n > 0 && launched[it.key] > 0 {
+					visit(&p.shares[i], it.key, n)
+				}
+			}
+		}
+	}
+	each(func(_ *share, key string, n int64) { there[key] += n })
+	all := claimants{}
+	each(func(s *share, key string, n int64) {
+		if there[key] -= n; there[key] < 0 {
+			all[key] = append(all[key], s)
+		}
+	})
+	return all
+}
+
+// purpose names a claim: that of requests over REST by those whose it is.
+func (c claimants) purpose(of string, it *item) string {
+	if of != overREST || len(c[it.key]) == 0 {
+		return of
+	}
+	var names []string
+	plain := false
+	for _, s := range c[it.key] {
+		if s.plain {
+			plain = true
+			continue
+		}
+		names = append(names, s.ID+" of "+shortened(s.Owner))
+	}
+	text := ""
+	switch n := len(names); {
+	case n == 0:
+		return of
+	case n == 1:
+		text = "request " + names[0] + ":"
+	case n == namedOwned:
+		text = "requests " + strings.Join(names, " and ") + ":"
+	default:
+		text = fmt.Sprintf("requests %s and %d more:", strings.Join(names[:namedOwned], ", "), n-namedOwned)
+	}
+	if plain {
+		return of + " and " + text
+	}
+	return text
+}
+
+// shortened keeps the end of a long name: that of a ServiceAccount begins with what all have.
+func shortened(name string) string {
+	if letters := []rune(name); len(letters) > namedLetters {
+		return "…" + string(letters[len(letters)-namedLetters+1:])
+	}
+	return name
+}

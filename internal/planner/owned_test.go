@@ -1,0 +1,253 @@
+package planner
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// fateOf writes what becomes of each request: a=Capped 1+2/5 (capped) has one bundle served and two waiting of five.
+func fateOf(plan Plan) string {
+	var all []string
+	for _, r := range plan.Requests {
+		name := r.ID
+		if r.Plain {
+			name = "plain"
+		}
+		all = append(all, fmt.Sprintf("%s=%s %d+%d/%d (%s)", name, r.State, r.Served, r.Waiting, r.Asked, r.Reason.Code))
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestRequestsOfSeveralOwners(t *testing.T) {
+	const gpus = `"groups": [{"name": "gpu", "resources": {"GPU": 1, "CPU": 8}, "maxReplicas": 4}]`
+	running := func(n int) string {
+		var nodes []string
+		for i := range n {
+			nodes = append(nodes, fmt.Sprintf(`{"pod": "gpu-%d", "group": "gpu", "state": "IDLE", "total": {"GPU": 1, "CPU": 8}, "available": {"GPU": 1, "CPU": 8}, "idleSeconds": 600}`, i))
+		}
+		return `"idleTimeoutSeconds": 60, "nodes": [` + strings.Join(nodes, ",") + `]`
+	}
+	for name, test := range map[string]struct{ snapshot, launch, fates string }{
+		"requests of two owners add up": {
+			`{` + gpus + `, "nodes": [], "ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 2}]},
+			{"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 1}]}]}`,
+			"map[gpu:3]", "a=Waiting 0+2/2 (launch), b=Waiting 0+1/1 (launch)",
+		},
+		"shapes that fit onto one worker together are merged": {
+			`{` + gpus + `, "nodes": [], "ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"CPU": 4}, "count": 1}]},
+			{"id": "b", "owner": "bob", "requests": [{"resources": {"CPU": 4}, "count": 1}]}]}`,
+			"map[gpu:1]", "a=Waiting 0+1/1 (launch), b=Waiting 0+1/1 (launch)",
+		},
+		"the plain request adds up with owned ones, and Ray's own stands beside": {
+			`{` + gpus + `, "nodes": [], "requestResources": [{"resources": {"GPU": 1}, "count": 2}], "keptResources": [{"resources": {"GPU": 1}, "count": 1}],
+			"ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 2}]}]}`,
+			"map[gpu:3]", "plain=Waiting 0+1/1 (launch), a=Waiting 0+2/2 (launch)",
+		},
+		"the higher priority is served first where a group is at its maximum": {
+			`{` + gpus + `, "nodes": [], "ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 3}]},
+			{"id": "b", "owner": "bob", "priority": 5, "requests": [{"resources": {"GPU": 1}, "count": 3}]}]}`,
+			"map[gpu:4]", "a=Capped 0+1/3 (capped), b=Waiting 0+3/3 (launch)",
+		},
+		"of equal priorities the older one is served first": {
+			`{` + gpus + `, "nodes": [], "ownedRequests": [{"id": "a", "owner": "ann", "since": "2026-01-02T00:00:00Z", "requests": [{"resources": {"GPU": 1}, "count": 3}]},
+			{"id": "b", "owner": "bob", "since": "2026-01-01T00:00:00Z", "requests": [{"resources": {"GPU": 1}, "count": 3}]}]}`,
+			"map[gpu:4]", "a=Capped 0+1/3 (capped), b=Waiting 0+3/3 (launch)",
+		},
+		"all or nothing launches nothing where not all can be had, and what comes after it gets the room": {
+			`{` + gpus + `, "nodes": [], "ownedRequests": [{"id": "a", "owner": "ann", "priority": 9, "allOrNothing": true, "requests": [{"resources": {"GPU": 1}, "count": 5}]},
+			{"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]}]}`,
+			"map[gpu:2]", "a=Capped 0+0/5 (capped), b=Waiting 0+2/2 (launch)",
+		},
+		"what no group could serve is impossible and keeps nobody else from anything": {
+			`{` + gpus + `, "nodes": [], "ownedRequests": [{"id": "a", "owner": "ann", "priority": 9, "requests": [{"resources": {"GPU": 2}, "count": 1}, {"resources": {"GPU": 1}, "count": 1}]},
+			{"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]}]}`,
+			"map[gpu:3]", "a=Impossible 0+1/2 (impossible), b=Waiting 0+2/2 (launch)",
+		},
+		"an idle worker that a request holds is kept": {
+			`{` + gpus + `, ` + running(2) + `, "ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 2}]}]}`,
+			"map[]", "a=Satisfied 2+0/2 (satisfied)",
+		},
+		"workers that would serve a part of what is all or nothing are kept while it is capped": {
+			`{` + gpus + `, ` + running(2) + `, "ownedRequests": [{"id": "a", "owner": "ann", "allOrNothing": true, "requests": [{"resources": {"GPU": 1}, "count": 5}]}]}`,
+			"map[]", "a=Capped 0+0/5 (capped)",
+		},
+		"pods on their way are told from those that have joined": {
+			`{` + gpus + `, "nodes": [{"pod": "gpu-0", "group": "gpu", "state": "RUNNING", "total": {"GPU": 1, "CPU": 8}, "available": {}},
+			{"pod": "gpu-1", "group": "gpu", "state": "PENDING", "since": "2026-01-01T00:00:00Z"}], "ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 2}]}]}`,
+			"map[]", "a=Waiting 1+1/2 (on_the_way)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Compute(read(t, test.snapshot), Policy{})
+			if got := fmt.Sprint(plan.Launch); got != test.launch || len(plan.Terminate) > 0 {
+				t.Errorf("launches %s and stops %v, want %s", got, plan.Terminate, test.launch)
+			}
+			if diff := cmp.Diff(test.fates, fateOf(plan)); diff != "" {
+				t.Errorf("requests (-want +got): %s", diff)
+			}
+		})
+	}
+}
+
+func TestARequestIsServedByGroupsAndPodsThatAreNamed(t *testing.T) {
+	plan := Compute(read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1, "CPU": 8}, "maxReplicas": 4}], "nodes": [
+		{"pod": "gpu-b", "group": "gpu", "state": "RUNNING", "total": {"GPU": 1, "CPU": 8}, "available": {}},
+		{"pod": "gpu-a", "group": "gpu", "state": "IDLE", "total": {"GPU": 1, "CPU": 8}, "available": {"GPU": 1, "CPU": 8}, "idleSeconds": 3},
+		{"pod": "gpu-c", "group": "gpu", "state": "PENDING", "since": "2026-01-01T00:00:00Z"}],
+		"ownedRequests": [{"id": "first", "owner": "ann", "priority": 1, "requests": [{"resources": {"GPU": 1}, "count": 1}]},
+		{"id": "second", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 3}]}]}`), Policy{})
+	want := []RequestPlan{
+		{ID: "first", Owner: "ann", Priority: 1, State: raydemand.RequestSatisfied, Reason: Reason{"satisfied", "workers that have joined Ray have room for all of it"},
+			Asked: 1, Served: 1, Groups: []RequestGroup{{Name: "gpu", Pods: 1}}, Pods: []string{"gpu-a"}},
+		{ID: "second", Owner: "bob", State: raydemand.RequestWaiting, Reason: Reason{"launch", "pods are launched for 1 of 3 bundles"},
+			Asked: 3, Served: 1, Waiting: 2, Pods: []string{"gpu-b", "gpu-c"},
+			Groups: []RequestGroup{{Name: "gpu", Pods: 3, Waiting: 2, Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}}},
+	}
+	if diff := cmp.Diff(want, plan.Requests); diff != "" {
+		t.Errorf("requests (-want +got): %s", diff)
+	}
+}
+
+func TestWavesLetARequestWaitForItsTurn(t *testing.T) {
+	s := read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 9}], "nodes": [],
+		"ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]}]}`)
+	plan := Compute(s, Policy{MaxInFlight: 2})
+	if got, want := fmt.Sprint(plan.Launch, " ", fateOf(plan)), "map[gpu:2] a=Waiting 0+5/5 (in_flight)"; got != want {
+		t.Errorf("plan is %s, want %s", got, want)
+	}
+}
+
+// drawOwned gives a snapshot requests of owners.
+func drawOwned(t *rapid.T) Snapshot {
+	s := drawSnapshot(t)
+	for i := range rapid.IntRange(1, 5).Draw(t, "owners") {
+		s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{
+			ID: fmt.Sprintf("r%d", i), Owner: "o", Priority: int32(rapid.IntRange(0, 2).Draw(t, "priority")), AllOrNothing: rapid.Bool().Draw(t, "allOrNothing"),
+			Since: time.Unix(int64(rapid.IntRange(1, 3).Draw(t, "since")), 0).UTC(), Requests: drawRequests(t, "of owner", 3),
+		})
+	}
+	return s
+}
+
+func restSummary(plan Plan) map[string]int64 {
+	asked := map[string]int64{}
+	for _, d := range plan.Summary {
+		if d.OverREST {
+			asked[Describe(raydemand.Request{Bundle: d.Resources, Selectors: d.Selectors, Slice: d.Slice})] += d.Asked
+			if sum := d.Served + d.Waiting + d.Launching + d.Impossible + d.Capped + d.Closed + d.CoolingDown; sum != d.Asked {
+				asked["not accounted for"] += d.Asked - sum
+			}
+		}
+	}
+	return asked
+}
+
+func TestNothingThatAnOwnerAsksForIsLost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawOwned(t)
+		plan := Compute(s, Policy{})
+		var all []raydemand.Request
+		for i, list := range s.requestLists() {
+			if i >= 2 {
+				all = append(all, list...)
+			}
+		}
+		if diff := cmp.Diff(byKind(all), restSummary(plan)); diff != "" {
+			t.Errorf("asked and told (-want +got): %s", diff)
+		}
+		for _, r := range plan.Requests {
+			if left := r.Asked - r.Served - r.Waiting; left < 0 || left > 0 == (r.State == raydemand.RequestSatisfied || r.State == raydemand.RequestWaiting) {
+				t.Errorf("%s: %+v", compact(s), r)
+			}
+		}
+	})
+}
+
+func TestTheOrderOfOwnersDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawOwned(t)
+		shuffled := s
+		shuffled.OwnedRequests = rapid.Permutation(s.OwnedRequests).Draw(t, "order")
+		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestOwnersTogetherLaunchWhatOneWouldThatAsksForAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawOwned(t)
+		plan := Compute(s, Policy{})
+		if slices.ContainsFunc(plan.Requests, func(r RequestPlan) bool {
+			return r.State != raydemand.RequestSatisfied && r.State != raydemand.RequestWaiting
+		}) {
+			return
+		}
+		one := s
+		for _, of := range s.OwnedRequests {
+			one.KeptResources = append(slices.Clone(one.KeptResources), of.Requests...)
+		}
+		one.OwnedRequests = nil
+		if diff := cmp.Diff(plan.Launch, Compute(one, Policy{}).Launch); diff != "" {
+			t.Errorf("launches (-owners +one): %s\n%s", diff, compact(s))
+		}
+	})
+}
+
+func TestAllOrNothingIsAllOrNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawOwned(t)
+		for _, r := range Compute(s, Policy{}).Requests {
+			whole := r.Plain || slices.ContainsFunc(s.OwnedRequests, func(of raydemand.Owned) bool { return of.ID == r.ID && of.AllOrNothing })
+			if had := r.Served + r.Waiting; whole && had != 0 && had != r.Asked {
+				t.Errorf("%s has %d of %d", r.ID, had, r.Asked)
+			}
+		}
+	})
+}
+
+func TestOnceAPlanForOwnersIsAppliedTheNextPlanIsEmpty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { settles(t, drawOwned(t)) })
+}
+
+// had counts by request what is served or on its way.
+func had(plan Plan) map[string]int64 {
+	counts := map[string]int64{}
+	for _, r := range plan.Requests {
+		counts[r.ID] = r.Served + r.Waiting
+	}
+	return counts
+}
+
+// TestWhoLeavesTakesNothingFromOthers holds where one kind of worker serves all, and nobody wants all or nothing: who goes may make room for such a
+// one, which then goes before others.
+func TestWhoLeavesTakesNothingFromOthers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawOwned(t)
+		s.Groups = s.Groups[:min(len(s.Groups), 1)]
+		for i := range s.OwnedRequests {
+			of := &s.OwnedRequests[i]
+			of.AllOrNothing, of.Requests = false, []raydemand.Request{{Bundle: bundles[0], Count: rapid.Int64Range(1, 20).Draw(t, "count")}}
+		}
+		s.Constraint, s.KeptResources = nil, nil
+		before := had(Compute(s, Policy{}))
+		gone := rapid.IntRange(0, len(s.OwnedRequests)-1).Draw(t, "gone")
+		less := s
+		less.OwnedRequests = slices.Delete(slices.Clone(s.OwnedRequests), gone, gone+1)
+		after := had(Compute(less, Policy{}))
+		for _, id := range slices.Sorted(maps.Keys(after)) {
+			if after[id] < before[id] {
+				t.Errorf("%s had %d, and %d after %s is gone: %s", id, before[id], after[id], s.OwnedRequests[gone].ID, compact(s))
+			}
+		}
+	})
+}

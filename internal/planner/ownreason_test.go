@@ -1,0 +1,43 @@
+package planner
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestEachRequestOverRESTIsToldItsOwnReason(t *testing.T) {
+	plan := Compute(read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
+		"keptResources": [{"resources": {"gpu": 1}, "count": 1}],
+		"ownedRequests": [{"id": "train-7", "owner": "a", "priority": 10, "allOrNothing": true, "requests": [{"resources": {"CPU": 8, "GPU": 1}, "count": 4}]},
+		{"id": "wide", "owner": "b", "requests": [{"resources": {"GPU": 1}, "count": 9}]}]}`), Policy{})
+	want := map[string]string{
+		"{gpu 1}":        "impossible: needs 1 gpu; no group has any",
+		"{CPU 8, GPU 1}": "impossible: needs 8 CPU; the largest group has 2",
+		"{GPU 1}":        "capped: group gpu is at its maximum of 6",
+	}
+	for _, unmet := range plan.InfeasibleRequestResources {
+		about := Describe(unmet.Request)
+		if got := unmet.Reason.Code + ": " + unmet.Reason.Message; want[about] == "" || !strings.HasPrefix(got, want[about]) {
+			t.Errorf("%s is told %q, want %q", about, got, want[about])
+		}
+		delete(want, about)
+	}
+	for about := range want {
+		t.Errorf("nothing is told of %s", about)
+	}
+}
+
+// Ray has all of a call of request_resources or nothing of it.
+func TestABundleOfACallFromWithinRayIsToldWhichOtherStandsInTheWay(t *testing.T) {
+	plan := Compute(read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
+		"requestResources": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"CPU": 8}, "count": 1}]}`), Policy{})
+	for _, unmet := range plan.InfeasibleRequestResources {
+		want := map[string]string{"{CPU 8}": "needs 8 CPU", "{GPU 1}": "with {CPU 8} of the same call, all at once: needs 8 CPU"}[Describe(unmet.Request)]
+		if unmet.Reason.Code != Impossible || !strings.HasPrefix(unmet.Reason.Message, want) {
+			t.Errorf("%s is told %+v, want %q", Describe(unmet.Request), unmet.Reason, want)
+		}
+	}
+	if len(plan.InfeasibleRequestResources) != 2 {
+		t.Errorf("%d entries", len(plan.InfeasibleRequestResources))
+	}
+}

@@ -1,0 +1,167 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+const questioned = `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2}],
+	"nodes": [{"pod": "gpu-1", "group": "gpu", "state": "RUNNING", "total": {"CPU": 4, "GPU": 1}, "available": {"CPU": 4}}],
+	"pendingGangRequests": [{"id": "3f2a", "strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}]}, {"id": "77", "strategy": "PACK", "bundles": [{"CPU": 2}]}],
+	"requestResources": [{"resources": {"CPU": 4}, "count": 2}], "keptResources": [{"resources": {"GPU": 1}, "count": 3}]}`
+
+func TestEachThingThatMayBeAskedIsAnsweredByCode(t *testing.T) {
+	s := read(t, questioned)
+	for name, c := range map[string]struct {
+		question Question
+		want     string
+	}{
+		"a gang that has no room":   {Question{Gang: "3f2a"}, "gang 3f2a: capped: 1 asked, 1 is capped: needs 2 different nodes at once"},
+		"a gang that is served now": {Question{Gang: "77"}, "gang 77: served: 1 asked, 1 is served by what runs now"},
+		"calls without an owner":    {Question{Request: PlainRequest}, "request request_resources: capped: 5 asked"},
+		"a group":                   {Question{Group: "gpu"}, "group gpu: "},
+		"a pod":                     {Question{Pod: "gpu-1"}, "pod gpu-1: busy: "},
+		"a demand":                  {Question{Demand: &raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}}}, "demand {GPU 1}: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := Explain(nil, s, s.Policy, c.question)
+			if got := fmt.Sprintf("%s: %s: %s", e.About, e.Code, e.Message); err != nil || !strings.HasPrefix(got, c.want) {
+				t.Errorf("%v: got %q, want it to begin with %q", err, got, c.want)
+			}
+			if e.Details == nil {
+				t.Error("details are null in JSON")
+			}
+		})
+	}
+	e, _ := Explain(nil, s, s.Policy, Question{Gang: "3f2a"})
+	var got []string
+	for _, d := range e.Details {
+		got = append(got, d.About+": "+d.Code)
+	}
+	want := []string{"2 × {GPU 1}: group cpu: " + CodeTooSmall, "2 × {GPU 1}: group gpu: " + CodeNotInFull}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("details of the gang (-want +got):\n%s", diff)
+	}
+}
+
+func TestARequestOfAnOwnerIsExplainedByWhatItsStatusSays(t *testing.T) {
+	s := read(t, `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2}],
+		"ownedRequests": [{"id": "train", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 4}]}, {"id": "serve", "owner": "bob", "priority": 5, "requests": [{"resources": {"GPU": 1}, "count": 1}]}]}`)
+	for id, want := range map[string]string{"train": "request train: ", "serve": "request serve: "} {
+		e, err := Explain(nil, s, s.Policy, Question{Request: id})
+		row := slices.IndexFunc(Compute(s, s.Policy).Requests, func(r RequestPlan) bool { return r.ID == id })
+		status := Compute(s, s.Policy).Requests[row]
+		if err != nil || e.Code != status.Reason.Code || !strings.HasPrefix(e.About+": ", want) || !strings.HasPrefix(e.Message, string(status.State)+": ") {
+			t.Errorf("%v: %+v, and the plan says %+v", err, e, status)
+		}
+		if !slices.ContainsFunc(e.Details, func(d Detail) bool { return strings.HasSuffix(d.About, "group cpu") && d.Code == CodeTooSmall }) {
+			t.Errorf("%s: a group that cannot serve it is not told: %+v", id, e.Details)
+		}
+	}
+	if _, err := Explain(nil, s, s.Policy, Question{Request: "other"}); err == nil || !strings.Contains(err.Error(), "serve, train") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWhatIsNotThereIsNamedWithWhatIs(t *testing.T) {
+	s := read(t, questioned)
+	for want, q := range map[string]Question{
+		`group: "tpu": want one that the snapshot has: cpu, gpu`:                 {Group: "tpu"},
+		`pod: "x": want one that the snapshot has: gpu-1`:                        {Pod: "x"},
+		`gang: "9": want one that the snapshot has: 3f2a, 77`:                    {Gang: "9"},
+		`request: "training": want one that the snapshot has: request_resources`: {Request: "training"},
+	} {
+		_, err := Explain(nil, s, s.Policy, q)
+		var unknown *UnknownError
+		if !errors.As(err, &unknown) || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	for _, q := range []Question{{}, {Group: "gpu", Pod: "gpu-1"}} {
+		if _, err := Explain(nil, s, s.Policy, q); !errors.Is(err, ErrQuestion) {
+			t.Errorf("%+v: %v, want ErrQuestion", q, err)
+		}
+	}
+}
+
+func TestAnAnswerOfManyDetailsIsCutAndSaysSo(t *testing.T) {
+	e := Explanation{Details: make([]Detail, mostDetails+5)}.shortened()
+	if len(e.Details) != mostDetails || !strings.Contains(e.Message, "first 1000 of 1005") {
+		t.Errorf("%d details: %s", len(e.Details), e.Message)
+	}
+}
+
+func TestWhatIsSupposedIsPlannedAndThePresentStaysAsItIs(t *testing.T) {
+	s := read(t, questioned)
+	before := fmt.Sprintf("%+v", s)
+	supposed, err := Suppose(s, []byte(`{"groups": [{"name": "gpu", "maxReplicas": 4, "closed": ""}, {"name": "cpu", "remove": true}, {"name": "big", "resources": {"CPU": 64}, "slice": null}],
+		"pendingRequests": [{"resources": {"CPU": 64}, "count": 1}], "policy": {"gpuForCPU": true}, "maxWorkers": 9}`), "what-if")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := fmt.Sprintf("%+v", s); after != before {
+		t.Error("the snapshot itself was changed")
+	}
+	d := Compare(Compute(s, s.Policy), Compute(supposed, supposed.Policy))
+	want := []GroupDifference{{"big", 0, 1}, {"gpu", 1, 3}}
+	got := slices.DeleteFunc(slices.Clone(d.Groups), func(g GroupDifference) bool { return g.Name == "cpu" })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
+	}
+	if d.Launch["big"] != 1 || *supposed.MaxWorkers != 9 || !supposed.Policy.GPUForCPU {
+		t.Errorf("launch %v, supposed %+v", d.Launch, supposed)
+	}
+	at := slices.IndexFunc(d.Demand, func(d DemandDifference) bool { return strings.HasPrefix(d.About, "gang 3f2a") })
+	if at < 0 || !strings.Contains(d.Demand[at].From, "is capped") || !strings.Contains(d.Demand[at].To, "launched now") {
+		t.Errorf("what becomes of the gang: %+v", d.Demand)
+	}
+}
+
+func TestNothingSupposedMakesNoDifference(t *testing.T) {
+	s := read(t, questioned)
+	supposed, err := Suppose(s, []byte(`{}`), "what-if")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := Compare(Compute(s, s.Policy), Compute(supposed, supposed.Policy))
+	zero := 0.0
+	want := Difference{Launch: map[string]int{}, Stopped: []Termination{}, Spared: []Termination{}, Groups: []GroupDifference{}, Demand: []DemandDifference{}}
+	if d.Price != nil {
+		want.Price = &zero
+	}
+	if diff := cmp.Diff(want, d); diff != "" {
+		t.Errorf("difference (-want +got):\n%s", diff)
+	}
+}
+
+func TestASuppositionThatCannotBeMeantNamesTheField(t *testing.T) {
+	s := read(t, questioned)
+	for text, want := range map[string]string{
+		`[]`:                               "not a JSON object",
+		`{"group": []}`:                    "what-if: group: unknown key: want groups",
+		`{"groups": [{"maxReplicas": 1}]}`: "what-if: groups[0].name: missing: want the worker group's name",
+		`{"groups": [{"name": "tpu"}]}`:    `what-if: groups[0].resources: missing: want what one pod of the new group "tpu" brings`,
+		`{"groups": [{"name": "tpu", "remove": true}]}`:                                        `groups[0].name: "tpu": want one that the snapshot has: cpu, gpu`,
+		`{"groups": [{"name": "gpu", "maxReplicas": -1}]}`:                                     "groups[0].maxReplicas: -1: want a whole number",
+		`{"groups": [{"name": "gpu", "maxWorkers": 1}]}`:                                       "groups[0].maxWorkers: unknown key",
+		`{"groups": [{"name": "gpu"}, {"name": "gpu"}]}`:                                       "a name of its own",
+		`{"pendingGangRequests": [{"id": "77", "strategy": "PACK", "bundles": [{"CPU": 1}]}]}`: "pendingGangRequests[0].id: \"77\": want an id of its own",
+		`{"pendingRequests": [{"resources": {"GPU": 1}}]}`:                                     "pendingRequests[0].count: missing",
+		`{"groups": null}`: "what-if: groups: null: want a value, or no such key",
+		`{"pendingRequests": [{"resources": {"GPU": 1}, "count": 1, "slice": null}]}`: "pendingRequests[0].slice: null: want a value",
+		`{"policy": {"bold": true}}`: "policy.bold: unknown key",
+	} {
+		_, err := Suppose(s, []byte(text), "what-if")
+		var input *InputError
+		if !errors.As(err, &input) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}

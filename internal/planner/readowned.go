@@ -1,0 +1,26 @@
+package planner
+
+import (
+	"math"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// ownedRequests reads the requests of owners, each of an id of its own.
+func (in input) ownedRequests() []raydemand.Owned {
+	seen := map[string]int{}
+	var all []raydemand.Owned
+	for i, each := range in.list() {
+		field, done := each.fields()
+		of := raydemand.Owned{
+			ID: field("id").name("the request's name"), Owner: field("owner").text(),
+			Priority:     int32(field("priority").count(math.MinInt32, math.MaxInt32, 0)),
+			AllOrNothing: field("allOrNothing").boolean(), Since: field("since").moment(),
+			SatisfiedSince: field("satisfiedSince").moment(), Requests: field("requests").requests(),
+		}
+		field("id").unique(seen, of.ID, i, "ownedRequests")
+		done()
+		all = append(all, of)
+	}
+	return all
+}

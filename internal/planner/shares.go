@@ -1,0 +1,187 @@
+package planner
+
+import (
+	"cmp"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// What is requested over REST adds up: the plain request, which is nobody's, and those of owners. It is planned as one claim, equal shapes
+// merged, so a plan costs the same whoever asks. Only where a limit keeps that claim from being had does it matter whose it is: then it is
+// admitted request by request, in the order of SortOwned (admit.go), and what is not admitted is a claim of its own that launches nothing.
+
+// share is one request over REST.
+type share struct {
+	raydemand.Owned
+	// plain: the one without an owner; it is all or nothing, as Ray's is.
+	plain bool
+	items []*item
+	// had counts the bundles of each item that are planned for; kinds are the items' places in planning.kinds.
+	had   []int64
+	kinds []int
+	// unweighed: weighing it was cut short, so what it does not have it might have had.
+	unweighed bool
+}
+
+// all plans for everything, none for nothing.
+func (s *share) all() {
+	for i, it := range s.items {
+		s.had[i] = it.request.Count
+	}
+}
+
+func (s *share) none() { clear(s.had) }
+
+// refused lists the bundles that are not planned for.
+func (s *share) refused() []raydemand.Request {
+	var rest []raydemand.Request
+	for i, it := range s.items {
+		request := it.request
+		if request.Count -= s.had[i]; request.Count > 0 {
+			rest = append(rest, request)
+		}
+	}
+	return rest
+}
+
+// requestLists are all lists of requests that a snapshot has, those that wait and those that stand.
+func (s *Snapshot) requestLists() [][]raydemand.Request {
+	lists := [][]raydemand.Request{s.Requests, s.Constraint, s.KeptResources}
+	for i := range s.OwnedRequests {
+		lists = append(lists, s.OwnedRequests[i].Requests)
+	}
+	return lists
+}
+
+// newShares lists the requests over REST in the order in which they are served.
+func (r *roster) newShares(s *Snapshot) (all []share) {
+	add := func(of raydemand.Owned, plain bool) {
+		made := share{Owned: of, plain: plain, items: r.items(of.Requests)}
+		if len(made.items) > 0 {
+			made.had = make([]int64, len(made.items))
+			made.all()
+			all = append(all, made)
+		}
+	}
+	if len(s.KeptResources) > 0 {
+		add(raydemand.Owned{AllOrNothing: true, Requests: s.KeptResources}, true)
+	}
+	owned := slices.Clone(s.OwnedRequests)
+	raydemand.SortOwned(owned)
+	for _, of := range owned {
+		add(of, false)
+	}
+	// The plain request has no age: it goes before all of its priority.
+	slices.SortStableFunc(all, func(a, b share) int { return cmp.Compare(b.Priority, a.Priority) })
+	return all
+}
+
+// settleKinds lists the different bundles that requests over REST ask for, largest first. They are read once: trials add up counts of them alone.
+func (p *planning) settleKinds() {
+	var requests []raydemand.Request
+	for i := range p.shares {
+		requests = append(requests, p.shares[i].Requests...)
+	}
+	p.kinds = p.items(requests)
+	places := make(map[string]int, len(p.kinds))
+	for i, it := range p.kinds {
+		places[it.key] = i
+	}
+	for i := range p.shares {
+		s := &p.shares[i]
+		s.kinds = make([]int, len(s.items))
+		for k, it := range s.items {
+			s.kinds[k] = places[it.key]
+		}
+	}
+}
+
+// addTo adds what is planned for of a share to the counts of kinds.
+func (s *share) addTo(counts []int64) {
+	for k, had := range s.had {
+		at := s.kinds[k]
+		counts[at] = min(counts[at]+had, maxCount)
+	}
+}
+
+// ofKinds makes an item of each kind that is counted.
+func (p *planning) ofKinds(counts []int64) []*item {
+	made := make([]item, 0, len(counts))
+	var all []*item
+	for i, n := range counts {
+		if n > 0 {
+			made = append(made, *p.kinds[i])
+			it := &made[len(made)-1]
+			it.request.Count = n
+			all = append(all, it)
+		}
+	}
+	return all
+}
+
+// shareItems merges what is planned for of all shares.
+func (p *planning) shareItems() []*item {
+	counts := make([]int64, len(p.kinds))
+	for i := range p.shares {
+		p.shares[i].addTo(counts)
+	}
+	return p.ofKinds(counts)
+}
+
+// owned reports whether anybody asks in his own name.
+func (p *planning) owned() bool {
+	return slices.ContainsFunc(p.shares, func(s share) bool { return !s.plain })
+}
+
+// settleShares settles everything, with all that is requested over REST where that can be had, and else with what is admitted of it.
+func (p *planning) settleShares() ([]int64, outcome) {
+	none := make([]int64, len(p.groups))
+	given, out := p.settle(none)
+	if !p.owned() || !slices.Contains(out.claims, p.shareClaim) {
+		return given, out
+	}
+	return p.settleWith(p.newAdmitting())
+}
+
+// settleWith settles everything with what is admitted of all that is requested over REST.
+func (p *planning) settleWith(a *admitting) ([]int64, outcome) {
+	p.steps = 0
+	a.admitShares()
+	p.refuse()
+	return p.settle(make([]int64, len(p.groups)))
+}
+
+// refuse makes claims of what is not admitted: what no group could ever serve is told apart from what a limit keeps.
+func (p *planning) refuse() {
+	var capped, impossible []raydemand.Request
+	for i := range p.shares {
+		for _, request := range p.shares[i].refused() {
+			if it := p.items([]raydemand.Request{request}); len(it) == 1 && !p.possible(it[0]) {
+				impossible = append(impossible, request)
+			} else {
+				capped = append(capped, request)
+			}
+		}
+	}
+	p.claims[p.shareClaim].keeps = p.coarsen(p.items(capped))
+	for _, requests := range [][]raydemand.Request{capped, impossible} {
+		if items := p.items(requests); len(items) > 0 {
+			p.claims = append(p.claims, claim{purpose: overREST, items: items, refused: true})
+		}
+	}
+}
+
+// keepFor keeps the nodes that would serve what is not admitted, if they were enough: they are there, and letting go of half of what was
+// asked for helps nobody. Nothing is launched for it.
+func (p *planning) keepFor(own *ledger, c *claim, out *outcome) {
+	if len(c.keeps) == 0 {
+		return
+	}
+	kept := p.trial(own)
+	clear(kept.room)
+	kept.spare = 0
+	p.place(kept, p.newBatch(c.purpose, c.keeps, kept.how))
+	out.markUsed(kept)
+	p.release(kept)
+}

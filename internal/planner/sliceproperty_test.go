@@ -1,0 +1,152 @@
+package planner
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// drawSlice draws what a group's GPUs are, sometimes unknown in part.
+func drawSlice(t *rapid.T) *Slice {
+	s := rapid.SampledFrom([]*Slice{
+		nil, wholeCard, timeSlice, capped10, mig("1g.10gb", 9728, 1.0/7), mig("3g.40gb", 40192, 3.0/7),
+		{Kind: gpuinfo.GPUMemory, MemoryMiB: ptr(int64(4096)), Isolation: gpuinfo.Limit}, {Kind: gpuinfo.Whole, Isolation: gpuinfo.Hardware},
+	}).Draw(t, "slice")
+	return s
+}
+
+func drawWish(t *rapid.T) *raydemand.SliceWish {
+	return rapid.SampledFrom([]*raydemand.SliceWish{
+		nil, nil, {Memory: 4 << 30}, {Memory: 9 << 30, Isolation: "hardware"}, {Memory: 20 << 30}, {ComputeFraction: 0.25}, {Isolation: "any"}, {Isolation: "limit"},
+	}).Draw(t, "wish")
+}
+
+func drawSliced(t *rapid.T) Snapshot {
+	s := drawSnapshot(t)
+	for i := range s.Groups {
+		s.Groups[i].Slice = drawSlice(t)
+	}
+	for i := range s.Requests {
+		if wish := drawWish(t); wish != nil {
+			s.Requests[i].Slice = wish
+			s.Requests[i] = s.Requests[i].Sliced()
+		}
+	}
+	s.Isolation = rapid.SampledFrom([]nodepool.RequiredIsolation{"", "", nodepool.RequireLimit, nodepool.RequireHardware, nodepool.AnyIsolation}).Draw(t, "isolation")
+	return s
+}
+
+func TestNoWishLandsOnLess(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSliced(t)
+		p, _, out := decide(&s, Policy{})
+		for _, e := range out.log {
+			if reason, short := e.item.slice.miss(p.groups[e.group].Slice); short {
+				t.Fatalf("%s is launched for on group %s: %s", Describe(e.item.request), p.groups[e.group].Name, reason.Message)
+			}
+		}
+	})
+}
+
+func TestLimitsHoldAndAPlanIsFoundAgainWithSlicesAndPools(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawPooled(t)
+		plan := Compute(s, Policy{})
+		for _, g := range plan.Groups {
+			if launched := plan.Launch[g.Name]; launched > 0 && g.Current+launched > g.Max {
+				t.Fatalf("group %s: %d + %d of at most %d", g.Name, g.Current, launched, g.Max)
+			}
+		}
+		for _, d := range plan.Summary {
+			if d.Asked != d.Served+d.Waiting+d.Launching+d.Impossible+d.Capped+d.Closed+d.CoolingDown {
+				t.Fatalf("counts do not add up: %+v", d)
+			}
+		}
+		if len(plan.Terminate) > 0 {
+			return
+		}
+		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch)+len(next.Terminate) > 0 {
+			t.Fatalf("the next plan launches %v and stops %v after one that launched %v\n%s", next.Launch, next.Terminate, plan.Launch, compact(s))
+		}
+	})
+}
+
+func TestWithoutAnyOneReplicaLaunchedForWishesSomethingIsMissing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawPooled(t)
+		plan := Compute(s, Policy{})
+		for i := range s.Groups {
+			name, hosts := s.Groups[i].Name, s.Groups[i].NumOfHosts
+			if plan.Launch[name] == 0 {
+				continue
+			}
+			less := plan
+			less.Launch, less.Terminate = maps.Clone(plan.Launch), nil
+			less.Launch[name] -= hosts
+			if again := Compute(applied(s, less, 0), Policy{}); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
+				t.Fatalf("launches %v, and one replica of %s less serves as much\n%s", plan.Launch, name, compact(s))
+			}
+		}
+	})
+}
+
+// drawPooled is a drawn snapshot with slices, and pools of which groups share some.
+func drawPooled(t *rapid.T) Snapshot {
+	s := drawSliced(t)
+	for i := range s.Groups {
+		for _, name := range []string{"a", "b"}[:rapid.IntRange(0, 2).Draw(t, "pools")] {
+			s.Groups[i].Pools = append(s.Groups[i].Pools, onPool(name, rapid.Int64Range(0, 6).Draw(t, "most"), rapid.Int64Range(1, 3).Draw(t, "units")))
+		}
+	}
+	return s
+}
+
+func TestSlicesChangeNothingWhereNobodyWishes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		bare := Compute(s, Policy{})
+		for i := range s.Groups {
+			s.Groups[i].Slice = drawSlice(t)
+		}
+		with := Compute(s, Policy{})
+		for i := range with.Groups {
+			with.Groups[i].Slice = nil
+			for k := range with.Groups[i].Reasons {
+				with.Groups[i].Reasons[k].Message = withoutParts(with.Groups[i].Reasons[k].Message)
+			}
+		}
+		if diff := cmp.Diff(asText(t, bare), asText(t, with)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// withoutParts takes out what a fraction of a GPU comes to, which is told where the slice is known.
+func withoutParts(message string) string {
+	for {
+		before, rest, found := strings.Cut(message, " (0.5 of a ")
+		if !found {
+			if before, rest, found = strings.Cut(message, " (0.4 of a "); !found {
+				return message
+			}
+		}
+		_, after, _ := strings.Cut(rest, ")")
+		message = before + after
+	}
+}
+
+func asText(t *rapid.T, plan Plan) string {
+	text, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

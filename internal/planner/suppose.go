@@ -1,0 +1,169 @@
+package planner
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// What may be supposed at once. Planning takes time with shapes times groups, and whoever may look at a cluster may suppose; api/openapi.yaml
+// repeats the limits.
+const (
+	MostSupposedGroups = 100
+	MostSupposedShapes = 500
+	MostSupposedGangs  = 100
+)
+
+// Suppose reads what shall be otherwise in a snapshot, a JSON object, and returns the snapshot as it would be. The keys are those
+// of a snapshot: groups are changed by name (those not named stay, a new name is a new group, "remove": true takes one away),
+// pendingRequests, pendingGangRequests and requestResources are added to what is there, policy and maxWorkers replace. Errors are
+// *InputErrors with name in the place of the file; an unknown key is one. s itself stays as it is.
+func Suppose(s Snapshot, text []byte, name string) (Snapshot, error) {
+	if err := checkSyntax(text, name); err != nil {
+		return s, err
+	}
+	in := input{file: &inputFile{name: name}, raw: bytes.TrimSpace(text)}
+	in.refuseNulls()
+	field, done := in.fields()
+	for _, part := range []struct {
+		name string
+		most int
+	}{{"groups", MostSupposedGroups}, {"pendingRequests", MostSupposedShapes}, {"pendingGangRequests", MostSupposedGangs}, {"requestResources", MostSupposedShapes}} {
+		field(part.name).atMost(part.most)
+	}
+	if groups := field("groups"); !groups.absent() {
+		s.Groups = groups.changed(s.Groups)
+	}
+	s.Requests = slices.Concat(s.Requests, field("pendingRequests").requests())
+	s.Gangs = slices.Concat(s.Gangs, field("pendingGangRequests").gangsBeside(s.Gangs))
+	s.Constraint = slices.Concat(s.Constraint, field("requestResources").requests())
+	if policy := field("policy"); !policy.absent() {
+		s.Policy = policy.policy()
+	}
+	if most := field("maxWorkers"); !most.absent() {
+		s.MaxWorkers = most.optionalCount(0, math.MaxInt32)
+	}
+	done()
+	return s, in.file.strict()
+}
+
+// refuseNulls refuses what says nothing: in a snapshot null is what is not known, and here it could mean no change or none at all. What is taken
+// over from a snapshot as it is may have it.
+func (in input) refuseNulls() {
+	switch raw := bytes.TrimSpace(in.raw); {
+	case string(raw) == "null":
+		if in.file.err == nil {
+			in.file.err = &InputError{in.file.name, in.path, "null", "a value, or no such key"}
+		}
+	case len(raw) > 0 && raw[0] == '[':
+		for _, each := range in.list() {
+			each.refuseNulls()
+		}
+	case len(raw) > 0 && raw[0] == '{':
+		o := in.object()
+		for _, name := range slices.Sorted(maps.Keys(o.members)) {
+			if taken := strings.HasPrefix(in.path, "groups[") && (name == "slice" || name == "pools"); !taken {
+				o.member(name).refuseNulls()
+			}
+		}
+	}
+}
+
+// atMost refuses longer lists.
+func (in input) atMost(most int) {
+	if n := len(in.list()); n > most {
+		in.fail(fmt.Sprintf("at most %d of them, there are %d", most, n))
+	}
+}
+
+// gangsBeside reads gangs none of which has the id of one that is there.
+func (in input) gangsBeside(there []raydemand.Gang) []raydemand.Gang {
+	gangs := in.gangs()
+	for i, each := range in.list() {
+		if id := gangs[i].ID; id != "" && slices.ContainsFunc(there, func(g raydemand.Gang) bool { return g.ID == id }) {
+			each.object().member("id").fail("an id of its own, or none: the snapshot has a gang with this one")
+		}
+	}
+	return gangs
+}
+
+// changed reads changes of groups.
+func (in input) changed(groups []Group) []Group {
+	groups = slices.Clone(groups)
+	seen := map[string]int{}
+	for i, each := range in.list() {
+		pick, done := each.fields()
+		field := picker(pick)
+		name := field("name").name("the worker group's name")
+		field("name").unique(seen, name, i, "groups")
+		at := slices.IndexFunc(groups, func(g Group) bool { return g.Name == name })
+		switch {
+		case field("remove").boolean():
+			if at < 0 {
+				field("name").fail(oneOfNames(groupNames(groups)))
+				break
+			}
+			groups = slices.Delete(groups, at, at+1)
+		case at < 0:
+			groups = append(groups, field.newGroup(name))
+		default:
+			field.change(&groups[at])
+		}
+		if in.file.err == nil {
+			done()
+		}
+	}
+	return groups
+}
+
+func groupNames(groups []Group) []string {
+	names := make([]string, len(groups))
+	for i := range groups {
+		names[i] = groups[i].Name
+	}
+	slices.Sort(names)
+	return names
+}
+
+// newGroup is a group without pods; what is not said of it is as in a snapshot.
+func (field picker) newGroup(name string) Group {
+	g := Group{Name: name, Max: math.MaxInt32, NumOfHosts: 1, Replicas: new(int)}
+	if field("resources").absent() {
+		field("resources").fail(fmt.Sprintf("what one pod of the new group %q brings, such as {\"CPU\": 8, \"GPU\": 1}", name))
+	}
+	field.change(&g)
+	return g
+}
+
+// picker picks members of an object.
+type picker func(name string) input
+
+// change sets what is said and leaves the rest.
+func (field picker) change(g *Group) {
+	set := func(name string, read func(input)) {
+		if in := field(name); !in.absent() {
+			read(in)
+		}
+	}
+	set("resources", func(in input) { g.Resources = in.capacity() })
+	set("labels", func(in input) { g.Labels = in.labels() })
+	set("minReplicas", func(in input) { g.Min = int(in.count(0, math.MaxInt32, 0)) })
+	set("maxReplicas", func(in input) { g.Max = int(in.count(0, math.MaxInt32, 0)) })
+	set("numOfHosts", func(in input) { g.NumOfHosts = int(in.count(1, mostHosts, 1)) })
+	set("idleTimeoutSeconds", func(in input) { g.IdleTimeoutSeconds = in.number(mostSeconds) })
+	set("priority", func(in input) { g.Priority = int(in.count(math.MinInt32, math.MaxInt32, 0)) })
+	set("price", func(in input) { g.Price = in.number(1e9) })
+	set("slice", func(in input) { g.Slice = in.slice() })
+	set("pools", func(in input) { g.Pools = in.groupPools() })
+	// Whoever supposes that a group is open supposes that it does not cool down either.
+	set("closed", func(in input) {
+		if g.Closed = in.text(); g.Closed == "" {
+			g.CoolingSeconds = 0
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// gpuOwned asks for two GPUs, in so many shapes of which all but the first ask for none of them.
+func gpuOwned(id string, priority int32, shapes int) raydemand.Owned {
+	of := raydemand.Owned{ID: id, Priority: priority, Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 2}}}
+	for range shapes - 1 {
+		of.Requests = append(of.Requests, raydemand.Request{Bundle: raydemand.Bundle{}, Count: 0})
+	}
+	return of
+}
+
+func gpuWorld(owned ...raydemand.Owned) Snapshot {
+	return Snapshot{Groups: []Group{{Name: "gpu", Resources: raydemand.Bundle{"GPU": raydemand.One}, Max: 5000, NumOfHosts: 1}}, OwnedRequests: owned}
+}
+
+func TestRequestsBeyondTheBoundAreTold(t *testing.T) {
+	s := gpuWorld()
+	for i := range MaxOwned + 1 {
+		s.OwnedRequests = append(s.OwnedRequests, gpuOwned(fmt.Sprintf("r%04d", i), int32(min(i, 1)), 1))
+	}
+	plan := Compute(s, Policy{})
+	if first := plan.Requests[0]; first.ID != "r0000" || first.State != raydemand.RequestCapped || first.Reason.Code != raydemand.CodeTooMany || first.Asked != 2 {
+		t.Errorf("the one of the lowest priority: %+v", first)
+	}
+	if got := plan.Launch["gpu"]; got != 2*MaxOwned || len(plan.Requests) != MaxOwned+1 {
+		t.Errorf("launches %d for %d requests", got, len(plan.Requests))
+	}
+	if len(plan.Findings) != 1 || plan.Findings[0].Code != FindingTooManyRequests || plan.Findings[0].Seen != "1001 with 1001 shapes" {
+		t.Errorf("findings %v", plan.Findings)
+	}
+}
+
+// TestShapesBeyondTheBoundAreTold: what is too large to be taken in keeps nobody behind it out.
+func TestShapesBeyondTheBoundAreTold(t *testing.T) {
+	plan := Compute(gpuWorld(
+		gpuOwned("a-huge", 9, MaxOwnedShapes+1), gpuOwned("b-most", 8, MaxOwnedShapes-1), gpuOwned("c-two", 7, 2), gpuOwned("d-one", 6, 1), gpuOwned("e-one", 5, 1)), Policy{})
+	want := "a-huge=Capped 0+0/2 (too_many), b-most=Waiting 0+2/2 (launch), c-two=Capped 0+0/2 (too_many), d-one=Waiting 0+2/2 (launch), e-one=Capped 0+0/2 (too_many)"
+	if got := fateOf(plan); got != want {
+		t.Errorf("becomes %s, want %s", got, want)
+	}
+	if plan.Launch["gpu"] != 4 {
+		t.Errorf("launches %v", plan.Launch)
+	}
+	if got := plan.Requests[2].Reason.Message; !strings.Contains(got, "20000 shapes together; this one, of 2 shapes") {
+		t.Errorf("c-two is told: %s", got)
+	}
+	if len(plan.Findings) != 1 || plan.Findings[0].Seen != "5 with 40004 shapes" || !strings.Contains(plan.Findings[0].Why, "; 3 do not count") {
+		t.Errorf("findings %v", plan.Findings)
+	}
+}
+
+// TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound, however many that are older come to have its priority; a higher one goes before it.
+func TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	satisfied := gpuOwned("z-satisfied", 1, MaxOwnedShapes/2)
+	satisfied.Since, satisfied.SatisfiedSince = now, now
+	older := gpuOwned("older", 1, MaxOwnedShapes/2+1)
+	higher := older
+	higher.ID, higher.Priority, higher.Since = "higher", 2, now.Add(time.Hour)
+	for want, owned := range map[string][]raydemand.Owned{
+		"older=Capped 0+0/2 (too_many), z-satisfied=Waiting 0+2/2 (launch)":  {older, satisfied},
+		"higher=Waiting 0+2/2 (launch), z-satisfied=Capped 0+0/2 (too_many)": {higher, satisfied},
+	} {
+		if got := fateOf(Compute(gpuWorld(owned...), Policy{})); got != want {
+			t.Errorf("becomes %s, want %s", got, want)
+		}
+	}
+}

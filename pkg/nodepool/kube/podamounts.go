@@ -1,0 +1,53 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ReadPod reads a Pod as the API prints it. Amounts of its containers that are no quantities, one of which would have the whole pod refused, are left
+// out and told with field and value. Of anything else that cannot be read the error names the pod.
+func ReadPod(object map[string]any) (pod *corev1.Pod, unreadable []string, err error) {
+	pod = &corev1.Pod{}
+	if err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, pod); err == nil {
+		return pod, nil, nil
+	}
+	readable := runtime.DeepCopyJSON(object)
+	if unreadable = dropUnreadable(readable); len(unreadable) > 0 {
+		pod = &corev1.Pod{}
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(readable, pod)
+	}
+	if err != nil {
+		at := unstructured.Unstructured{Object: object}
+		return nil, nil, fmt.Errorf("reading pod %s/%s: %w", at.GetNamespace(), at.GetName(), err)
+	}
+	return pod, unreadable, nil
+}
+
+// dropUnreadable takes out of a pod the amounts that are no quantities, and says which.
+func dropUnreadable(object map[string]any) (unreadable []string) {
+	for _, list := range []string{"containers", "initContainers"} {
+		containers, _, _ := unstructured.NestedFieldNoCopy(object, "spec", list)
+		items, _ := containers.([]any)
+		for i, item := range items {
+			container, _ := item.(map[string]any)
+			for _, section := range []string{"requests", "limits"} {
+				found, _, _ := unstructured.NestedFieldNoCopy(container, "resources", section)
+				amounts, _ := found.(map[string]any)
+				for _, name := range slices.Sorted(maps.Keys(amounts)) {
+					if isQuantity(amounts[name]) {
+						continue
+					}
+					unreadable = append(unreadable, short(fmt.Sprintf("spec.%s[%d].resources.%s[%s] is %#v", list, i, section, name, amounts[name]))+": want a Kubernetes quantity")
+					delete(amounts, name)
+				}
+			}
+		}
+	}
+	return unreadable
+}

@@ -1,0 +1,231 @@
+package kube
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/api/v1alpha1"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// specForm is the spec of a ResourceRequest as it is read and written. Its bundles are read exactly.
+type specForm struct {
+	RayCluster       string              `json:"rayCluster"`
+	Owner            string              `json:"owner"`
+	Priority         int32               `json:"priority,omitempty"`
+	LeaseSeconds     *int32              `json:"leaseSeconds,omitempty"`
+	HoldUntilDeleted bool                `json:"holdUntilDeleted,omitempty"`
+	RenewTime        *metav1.MicroTime   `json:"renewTime,omitempty"`
+	AllOrNothing     bool                `json:"allOrNothing,omitempty"`
+	Bundles          []raydemand.Request `json:"bundles"`
+}
+
+// requestObject is a request that is being read.
+type requestObject struct{ *nodepool.OwnedRequest }
+
+// rayClusterKind is the kind of a request's owner.
+const rayClusterKind = "RayCluster"
+
+// decodeRequest reads one object. What cannot be understood is said in Unreadable: one bad object never keeps others from being read.
+func decodeRequest(object *unstructured.Unstructured) *nodepool.OwnedRequest {
+	r := requestObject{&nodepool.OwnedRequest{
+		UID: string(object.GetUID()), ResourceVersion: object.GetResourceVersion(), Generation: object.GetGeneration(),
+		Deleting: object.GetDeletionTimestamp() != nil,
+	}}
+	r.ID, r.Since = object.GetName(), object.GetCreationTimestamp().UTC()
+	r.Cluster.Namespace, r.RenewedAt = object.GetNamespace(), r.Since
+	r.Trace, _, _ = unstructured.NestedString(object.Object, "metadata", "annotations", TraceAnnotation)
+	for _, owner := range object.GetOwnerReferences() {
+		if owner.Kind == rayClusterKind {
+			r.ClusterUID = string(owner.UID)
+		}
+	}
+	// Whose it is, where for and for how long is known even of one whose rest is not: its owner can then replace it, and it ends.
+	r.readWho(object)
+	if status, err := readPart[v1alpha1.ResourceRequestStatus](object, "status"); err == nil {
+		r.Status = statusOf(&status)
+	}
+	spec, err := readPart[specForm](object, "spec")
+	if err != nil {
+		r.Unreadable = short(err.Error())
+		return r.OwnedRequest
+	}
+	r.Priority, r.AllOrNothing = spec.Priority, spec.AllOrNothing
+	for i, request := range spec.Bundles {
+		request.Count = max(request.Count, 1)
+		request = request.Sliced()
+		if err := checkRequest(request); err != nil {
+			r.Unreadable = fmt.Sprintf("spec.bundles[%d]: %v", i, err)
+			return r.OwnedRequest
+		}
+		r.Requests = append(r.Requests, request)
+	}
+	return r.OwnedRequest
+}
+
+// readWho reads single fields, each for itself.
+func (r requestObject) readWho(object *unstructured.Unstructured) {
+	r.Cluster.Name, _, _ = unstructured.NestedString(object.Object, "spec", "rayCluster")
+	r.Owner, _, _ = unstructured.NestedString(object.Object, "spec", "owner")
+	hold, _, _ := unstructured.NestedBool(object.Object, "spec", "holdUntilDeleted")
+	if lease, _, err := unstructured.NestedInt64(object.Object, "spec", "leaseSeconds"); err == nil && !hold {
+		r.LeaseSeconds = int32(min(max(lease, 0), math.MaxInt32))
+	}
+	if r.LeaseSeconds == 0 {
+		return
+	}
+	r.RenewedAt = leaseGiven(object, r.Since)
+	text, _, _ := unstructured.NestedString(object.Object, "spec", "renewTime")
+	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		r.RenewTime = at.UTC()
+		r.RenewedAt = latest(r.RenewTime, r.Since) // nobody renews what is not there yet
+	}
+}
+
+// leaseGiven is when leaseSeconds was last written, by what the API server notes of who wrote what, and otherwise when the object was made. A request
+// that held until it was deleted may have become one with a lease since.
+func leaseGiven(object *unstructured.Unstructured, made time.Time) time.Time {
+	for _, entry := range object.GetManagedFields() {
+		if entry.Time != nil && entry.Subresource == "" && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:leaseSeconds"`)) {
+			made = latest(made, entry.Time.UTC())
+		}
+	}
+	return made
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// readPart reads the spec or the status of an object exactly, without passing through floats.
+func readPart[T any](object *unstructured.Unstructured, name string) (part T, err error) {
+	text, err := json.Marshal(object.Object[name])
+	if err == nil {
+		err = json.Unmarshal(text, &part)
+	}
+	return part, err
+}
+
+func statusOf(form *v1alpha1.ResourceRequestStatus) nodepool.OwnedStatus {
+	s := nodepool.OwnedStatus{
+		ObservedRequest: form.ObservedRequest, ObservedGeneration: form.ObservedGeneration, State: raydemand.RequestState(form.State),
+		Pods: form.Pods, Since: timeOf(form.Since), ExpectedAt: timeOf(form.ExpectedAt),
+	}
+	if form.Reason != nil {
+		s.Code, s.Message = form.Reason.Code, form.Reason.Message
+	}
+	for _, g := range form.Groups {
+		s.Groups = append(s.Groups, nodepool.OwnedGroup{Name: g.Name, Pods: g.Pods})
+	}
+	for _, condition := range form.Conditions {
+		switch at := timeOf(&condition.LastTransitionTime); condition.Type {
+		case v1alpha1.ConditionSatisfied:
+			s.SatisfiedSince = at
+		case v1alpha1.ConditionExpired:
+			s.ExpiredSince = at
+		}
+	}
+	return s
+}
+
+// timeOf is zero for a time that cannot be written again: anybody who may write the status may write the last hour of the year 9999 of his time zone.
+func timeOf(at *metav1.Time) time.Time {
+	if at == nil || at.UTC().Year() > 9999 || at.UTC().Year() < 1 {
+		return time.Time{}
+	}
+	return at.UTC()
+}
+
+// statusPatch is a merge patch of the whole status: what is absent is removed. The uid guards against another object of the same name.
+func statusPatch(uid string, s *nodepool.OwnedStatus) ([]byte, error) {
+	form := map[string]any{
+		"observedGeneration": s.ObservedGeneration, "observedRequest": s.ObservedRequest, "state": string(s.State),
+		"since": timeForm(s.Since), "expectedAt": timeForm(s.ExpectedAt), "groups": nil, "pods": nil,
+		"reason": v1alpha1.Reason{Code: s.Code, Message: s.Message}, "conditions": conditionsOf(s),
+	}
+	if len(s.Groups) > 0 {
+		groups := make([]v1alpha1.GroupPods, len(s.Groups))
+		for i, g := range s.Groups {
+			groups[i] = v1alpha1.GroupPods{Name: g.Name, Pods: g.Pods}
+		}
+		form["groups"] = groups
+	}
+	if len(s.Pods) > 0 {
+		form["pods"] = s.Pods
+	}
+	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid}, "status": form})
+}
+
+func conditionsOf(s *nodepool.OwnedStatus) []metav1.Condition {
+	condition := func(kind string, holds bool, since time.Time) metav1.Condition {
+		status := metav1.ConditionFalse
+		if holds {
+			status = metav1.ConditionTrue
+		}
+		return metav1.Condition{Type: kind, Status: status, Reason: string(s.State), Message: s.Message,
+			LastTransitionTime: metav1.NewTime(since), ObservedGeneration: s.ObservedGeneration}
+	}
+	return []metav1.Condition{
+		condition(v1alpha1.ConditionSatisfied, s.State == raydemand.RequestSatisfied, s.SatisfiedSince),
+		condition(v1alpha1.ConditionExpired, s.State == raydemand.RequestExpired, s.ExpiredSince),
+	}
+}
+
+// timeForm is a time as the API server keeps it; nil removes one.
+func timeForm(at time.Time) any {
+	if at.IsZero() {
+		return nil
+	}
+	return metav1.NewTime(at)
+}
+
+// encodeRequest is a new object with what is asked for.
+func encodeRequest(r *nodepool.OwnedRequest) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetAPIVersion(v1alpha1.GroupVersion.String())
+	object.SetKind(v1alpha1.Kind)
+	object.SetNamespace(r.Cluster.Namespace)
+	object.SetName(r.ID)
+	if r.Trace != "" {
+		object.SetAnnotations(map[string]string{TraceAnnotation: r.Trace})
+	}
+	return object, encodeSpec(object, r)
+}
+
+// encodeSpec replaces the spec of an object.
+func encodeSpec(object *unstructured.Unstructured, r *nodepool.OwnedRequest) error {
+	var form specForm
+	form.RayCluster, form.Owner, form.Priority = r.Cluster.Name, r.Owner, r.Priority
+	form.AllOrNothing, form.HoldUntilDeleted, form.Bundles = r.AllOrNothing, r.LeaseSeconds <= 0, r.Requests
+	if r.LeaseSeconds > 0 {
+		renewed := metav1.NewMicroTime(r.RenewedAt)
+		form.LeaseSeconds, form.RenewTime = &r.LeaseSeconds, &renewed
+	}
+	text, err := json.Marshal(form)
+	if err != nil {
+		return err
+	}
+	var spec map[string]any
+	if err := json.Unmarshal(text, &spec); err != nil {
+		return err
+	}
+	object.Object["spec"] = spec
+	return nil
+}
+
+// own makes a RayCluster the owner of an object: it goes with it.
+func own(object *unstructured.Unstructured, cluster nodepool.ClusterReference) {
+	object.SetOwnerReferences(append(object.GetOwnerReferences(), metav1.OwnerReference{
+		APIVersion: rayClusterResource.GroupVersion().String(), Kind: rayClusterKind, Name: cluster.Name, UID: uid(cluster.UID),
+	}))
+}

@@ -1,0 +1,362 @@
+package kube
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"heliostat.dev/heliostat/api/v1alpha1"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// allNamespaces stands for the watch of all namespaces at once.
+const allNamespaces = metav1.NamespaceAll
+
+func uid(text string) types.UID { return types.UID(text) }
+
+// ownedRequests holds the ResourceRequests of all RayClusters as they are watched, or as this process wrote them where that is newer. It does not
+// belong to the caches that the manager waits for: their CRD may not be installed, and then there are no such requests.
+type ownedRequests struct {
+	client dynamic.NamespaceableResourceInterface
+	// known asks discovery whether there are ResourceRequests; nil is no answer.
+	known func(context.Context) *bool
+	now   func() time.Time
+	// uptime is for how long there has been a process, whatever its clock was set to meanwhile.
+	uptime     func() time.Duration
+	namespaces []string // watched one by one; none is all at once
+	log        *slog.Logger
+	// changed is called after a request of a RayCluster has changed, told after nothing but what became of one has.
+	changed, told func(nodepool.ClusterKey)
+	// underway counts writes that callers wait for.
+	underway atomic.Int64
+
+	mu sync.Mutex
+	// Guarded by mu. objects is by namespace and name, names lists those of each RayCluster.
+	objects map[requestKey]*nodepool.OwnedRequest
+	names   map[nodepool.ClusterKey]map[string]bool
+	// next is closed when a request changes, for those that somebody waits for.
+	next map[requestKey]chan struct{}
+	// gone has the UIDs of those that this process deleted and that watches may still tell of.
+	gone map[string]time.Time
+	// readings is what each watch knows, by namespace.
+	readings map[string]*reading
+}
+
+type requestKey struct{ namespace, name string }
+
+func newOwnedRequests(client dynamic.NamespaceableResourceInterface, known func(context.Context) *bool, namespaces []string, log *slog.Logger, changed, told func(nodepool.ClusterKey)) *ownedRequests {
+	begun := time.Now()
+	s := &ownedRequests{
+		client: client, known: known, now: time.Now, uptime: func() time.Duration { return time.Since(begun) }, namespaces: namespaces, log: log, changed: changed, told: told, next: map[requestKey]chan struct{}{},
+		objects: map[requestKey]*nodepool.OwnedRequest{}, names: map[nodepool.ClusterKey]map[string]bool{},
+		gone: map[string]time.Time{}, readings: map[string]*reading{},
+	}
+	if len(s.namespaces) == 0 {
+		s.namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range s.namespaces {
+		s.readings[namespace] = &reading{why: notReadYet}
+	}
+	return s
+}
+
+// Start watches until ctx ends.
+func (s *ownedRequests) Start(ctx context.Context) error {
+	var watches sync.WaitGroup
+	for _, namespace := range s.namespaces {
+		watches.Go(func() { s.follow(ctx, namespace) })
+	}
+	watches.Wait()
+	return nil
+}
+
+// NeedLeaderElection says that a candidate for leadership answers calls too.
+func (s *ownedRequests) NeedLeaderElection() bool { return false }
+
+// follow keeps what the API server has in one namespace. Where it finds no ResourceRequests, or forbids them, it is asked again soon.
+func (s *ownedRequests) follow(ctx context.Context, namespace string) {
+	quiet := logr.NewContext(ctx, logr.Discard())
+	for {
+		attempt, stop := context.WithCancel(quiet)
+		heard := func(ctx context.Context, err error) {
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+			s.miss(ctx, namespace, err)
+			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+				stop()
+			}
+		}
+		client := s.client.Namespace(namespace)
+		source := &toolscache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				list, err := client.List(ctx, options)
+				heard(ctx, err)
+				return list, err
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				stream, err := client.Watch(ctx, options)
+				heard(ctx, err)
+				if err == nil && options.SendInitialEvents == nil {
+					s.resume(namespace)
+				}
+				return stream, err
+			},
+		}
+		kind := &unstructured.Unstructured{}
+		kind.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
+		toolscache.NewReflectorWithOptions(source, kind, &watchedRequests{s, namespace}, toolscache.ReflectorOptions{Name: "resourcerequests"}).RunWithContext(attempt)
+		stop()
+		if !sleep(ctx, jittered(s.pauseOf(namespace))) {
+			return
+		}
+	}
+}
+
+func (s *ownedRequests) pauseOf(namespace string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.readings[namespace].pause()
+}
+
+// miss notes that a namespace could not be read. What is known of it stays, unless it is proven that there is nothing.
+func (s *ownedRequests) miss(ctx context.Context, namespace string, err error) {
+	var known *bool
+	if apierrors.IsNotFound(err) {
+		known = s.known(ctx)
+	}
+	s.mu.Lock()
+	r := s.readings[namespace]
+	before, settled := r.why, r.settled
+	r.fail(s.now(), err, known)
+	why := r.why
+	var lost []nodepool.ClusterKey
+	for key, kept := range s.objects {
+		if mine := namespace == allNamespaces || key.namespace == namespace; !mine {
+			continue
+		}
+		lost = append(lost, kept.Cluster)
+		if why == notInstalled {
+			s.remove(key)
+		}
+	}
+	news := before != why || settled != r.settled
+	settled = r.settled
+	s.mu.Unlock()
+	if !news {
+		return
+	}
+	s.log.Info("requests of owners are not read", "namespace", namespace, "reason", why, "nothingIsTakenAway", !settled)
+	s.tell(lost)
+}
+
+// resume notes that a watch goes on from where it broke off, so that nothing was missed.
+func (s *ownedRequests) resume(namespace string) {
+	s.mu.Lock()
+	r := s.readings[namespace]
+	late := r.read && r.succeed(s.uptime())
+	s.mu.Unlock()
+	if late {
+		s.log.Info("requests of owners are read", "namespace", namespace)
+	}
+}
+
+// available returns nil, or nodepool.ErrNoRequests with the reason why requests in a namespace cannot be kept. What is known may be told and
+// changed while no news of it comes.
+func (s *ownedRequests) available(namespace string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if namespace != allNamespaces || s.readings[allNamespaces] != nil {
+		return s.readingOf(namespace).unavailable()
+	}
+	var err error
+	for _, r := range s.readings {
+		if err = r.unavailable(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// of lists the requests for one RayCluster by name.
+func (s *ownedRequests) of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := s.names[key]
+	if len(names) == 0 {
+		return nil
+	}
+	all := make([]nodepool.OwnedRequest, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		all = append(all, s.graced(*s.objects[requestKey{key.Namespace, name}]))
+	}
+	return all
+}
+
+// any reports whether there is a request for a RayCluster.
+func (s *ownedRequests) any(key nodepool.ClusterKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.names[key]) > 0
+}
+
+// all lists every request by namespace and name.
+func (s *ownedRequests) all() []nodepool.OwnedRequest {
+	s.mu.Lock()
+	all := make([]nodepool.OwnedRequest, 0, len(s.objects))
+	for _, r := range s.objects {
+		all = append(all, s.graced(*r))
+	}
+	s.mu.Unlock()
+	slices.SortFunc(all, func(a, b nodepool.OwnedRequest) int {
+		return strings.Compare(a.Cluster.Namespace+"/"+a.ID, b.Cluster.Namespace+"/"+b.ID)
+	})
+	return all
+}
+
+func (s *ownedRequests) get(namespace, name string) (nodepool.OwnedRequest, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.objects[requestKey{namespace, name}]; r != nil {
+		return s.graced(*r), true
+	}
+	return nodepool.OwnedRequest{}, false
+}
+
+// changes is closed when one request changes or goes; nil where there is none.
+func (s *ownedRequests) changes(namespace, name string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := requestKey{namespace, name}
+	if s.objects[key] == nil {
+		return nil
+	}
+	if s.next[key] == nil {
+		s.next[key] = make(chan struct{})
+	}
+	return s.next[key]
+}
+
+// wake lets those look again who wait for a request. The caller holds mu.
+func (s *ownedRequests) wake(key requestKey) {
+	if next := s.next[key]; next != nil {
+		close(next)
+		delete(s.next, key)
+	}
+}
+
+// knows reports whether an object is kept as it is, since this process wrote it: then there is nothing to decode, and no news.
+func (s *ownedRequests) knows(object *unstructured.Unstructured) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.objects[requestKey{object.GetNamespace(), object.GetName()}]
+	return known != nil && known.UID == string(object.GetUID()) && known.ResourceVersion == object.GetResourceVersion()
+}
+
+// set keeps a request unless a newer one is known. Watches lag behind what this process wrote.
+func (s *ownedRequests) set(r *nodepool.OwnedRequest) {
+	key := requestKey{r.Cluster.Namespace, r.ID}
+	s.mu.Lock()
+	known := s.objects[key]
+	s.sight(r, known)
+	_, deleted := s.gone[r.UID]
+	if deleted && !r.Deleting || known != nil && olderVersion(r.ResourceVersion, known.ResourceVersion) {
+		s.mu.Unlock()
+		return
+	}
+	var of []nodepool.ClusterKey
+	if known != nil && known.Cluster != r.Cluster {
+		of = append(of, known.Cluster)
+		delete(s.names[known.Cluster], r.ID)
+	}
+	s.objects[key] = r
+	if s.names[r.Cluster] == nil {
+		s.names[r.Cluster] = map[string]bool{}
+	}
+	s.names[r.Cluster][r.ID] = true
+	s.wake(key)
+	s.mu.Unlock()
+	if known != nil && statusAlone(known, r) {
+		s.told(r.Cluster)
+		return
+	}
+	s.tell(append(of, r.Cluster))
+}
+
+// keep sets what the API server answered, and returns it as get does.
+func (s *ownedRequests) keep(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
+	s.set(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.graced(*r)
+}
+
+// statusAlone reports whether two readings of one object differ in nothing that is planned by: the API server gives a new generation to each new
+// spec, and to an object that is to be deleted.
+func statusAlone(before, now *nodepool.OwnedRequest) bool {
+	return before.UID == now.UID && now.Generation != 0 && before.Generation == now.Generation && before.Deleting == now.Deleting &&
+		before.Cluster == now.Cluster && before.ClusterUID == now.ClusterUID && before.Trace == now.Trace
+}
+
+// drop forgets one object; an object of the same name that is another one stays.
+func (s *ownedRequests) drop(namespace, name, uid string) {
+	key := requestKey{namespace, name}
+	s.mu.Lock()
+	known := s.objects[key]
+	if known == nil || known.UID != uid {
+		s.mu.Unlock()
+		return
+	}
+	s.remove(key)
+	s.mu.Unlock()
+	s.tell([]nodepool.ClusterKey{known.Cluster})
+}
+
+// deleted forgets one that this process has deleted, whatever watches still tell of it for a while.
+func (s *ownedRequests) deleted(r *nodepool.OwnedRequest) {
+	s.mu.Lock()
+	now := time.Now()
+	maps.DeleteFunc(s.gone, func(_ string, at time.Time) bool { return now.Sub(at) > time.Minute })
+	s.gone[r.UID] = now
+	s.mu.Unlock()
+	s.drop(r.Cluster.Namespace, r.ID, r.UID)
+}
+
+// remove forgets an object. The caller holds mu.
+func (s *ownedRequests) remove(key requestKey) {
+	of := s.objects[key].Cluster
+	delete(s.objects, key)
+	s.wake(key)
+	if delete(s.names[of], key.name); len(s.names[of]) == 0 {
+		delete(s.names, of)
+	}
+}
+
+// tell lets the RayClusters be looked at.
+func (s *ownedRequests) tell(clusters []nodepool.ClusterKey) {
+	for _, key := range clusters {
+		s.changed(key)
+	}
+}
+
+// olderVersion compares resource versions; where they are not numbers nothing is older.
+func olderVersion(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}

@@ -1,0 +1,209 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// storedRequest is a ResourceRequest as a watch tells of it.
+func storedRequest(name, version, cluster string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"rayCluster": cluster, "owner": "ann", "holdUntilDeleted": true,
+		"bundles": []any{map[string]any{"resources": map[string]any{"GPU": 0.5}, "count": int64(2)}},
+	}}}
+	object.SetNamespace("ml")
+	object.SetName(name)
+	object.SetUID(types.UID("uid-" + name))
+	object.SetResourceVersion(version)
+	return object
+}
+
+// requestStore is the store of a watch of all namespaces, and the RayClusters that it told to be looked at.
+func requestStore() (*watchedRequests, map[string]int) {
+	looked := map[string]int{}
+	s := newOwnedRequests(nil, nil, nil, slog.New(slog.DiscardHandler), func(key nodepool.ClusterKey) { looked[key.Name]++ },
+		func(key nodepool.ClusterKey) { looked["told of "+key.Name]++ })
+	return &watchedRequests{s, ""}, looked
+}
+
+// versions are those of the requests for a RayCluster, by name.
+func (s *ownedRequests) versions(cluster string) map[string]string {
+	versions := map[string]string{}
+	for _, r := range s.of(nodepool.ClusterKey{Namespace: "ml", Name: cluster}) {
+		versions[r.ID] = r.ResourceVersion
+	}
+	return versions
+}
+
+func TestWhatThisProcessWroteIsNotForgottenForAWatchThatLags(t *testing.T) {
+	s, looked := requestStore()
+	if err := s.available("ml"); !errors.Is(err, nodepool.ErrRequestsPaused) {
+		t.Errorf("before anything was read: %v", err)
+	}
+	check := func(what string, want map[string]string) {
+		t.Helper()
+		if diff := cmp.Diff(want, s.versions("llm")); diff != "" {
+			t.Errorf("%s (-want +got): %s", what, diff)
+		}
+	}
+	_ = s.Replace([]any{storedRequest("a", "5", "llm"), storedRequest("b", "6", "llm")}, "6")
+	check("after the first list", map[string]string{"a": "5", "b": "6"})
+	if err := s.available("ml"); err != nil || looked["llm"] == 0 {
+		t.Errorf("available %v, looked at %v", err, looked)
+	}
+	s.set(decodeRequest(storedRequest("a", "9", "llm")))
+	s.set(decodeRequest(storedRequest("c", "10", "llm")))
+	_ = s.Update(storedRequest("a", "7", "llm"))
+	check("after older news", map[string]string{"a": "9", "b": "6", "c": "10"})
+	_ = s.Replace([]any{storedRequest("a", "7", "llm")}, "8")
+	check("after an older list", map[string]string{"a": "9", "c": "10"})
+	_ = s.Replace([]any{storedRequest("a", "9", "llm")}, "11")
+	check("after a newer list", map[string]string{"a": "9"})
+
+	gone := decodeRequest(storedRequest("a", "9", "llm"))
+	s.deleted(gone)
+	_ = s.Update(storedRequest("a", "9", "llm"))
+	check("what was deleted comes back by no watch that lags", map[string]string{})
+}
+
+func TestARequestIsFoundUnderItsClusterAlone(t *testing.T) {
+	s, looked := requestStore()
+	_ = s.Add(storedRequest("a", "5", "llm"))
+	_ = s.Update(storedRequest("a", "6", "other"))
+	if len(s.versions("llm")) != 0 || len(s.versions("other")) != 1 {
+		t.Errorf("llm has %v, other %v", s.versions("llm"), s.versions("other"))
+	}
+	if diff := cmp.Diff([]string{"llm", "other"}, slices.Sorted(maps.Keys(looked))); diff != "" {
+		t.Errorf("looked at: %s", diff)
+	}
+	_ = s.Delete(storedRequest("a", "7", "other"))
+	if len(s.all()) != 0 {
+		t.Errorf("left %v", s.all())
+	}
+}
+
+func TestAnObjectThatCannotBeReadIsToldByName(t *testing.T) {
+	bad := storedRequest("a", "5", "llm")
+	bad.Object["spec"].(map[string]any)["bundles"] = "none"
+	if r := decodeRequest(bad); r.Unreadable == "" || r.Cluster.Name != "llm" || r.ID != "a" {
+		t.Errorf("read as %+v", r)
+	}
+	nothing := storedRequest("b", "5", "llm")
+	nothing.Object["spec"].(map[string]any)["bundles"] = []any{map[string]any{"resources": map[string]any{"GPU": 0}}}
+	if r := decodeRequest(nothing); r.Unreadable != "spec.bundles[0]: resources ask for nothing" {
+		t.Errorf("read as %q", r.Unreadable)
+	}
+}
+
+func TestNewsOfOneRequestWaitOnceAndOnlyTheLeaderWritesThem(t *testing.T) {
+	s, _ := requestStore()
+	w := newRequestWriter(s.ownedRequests, nil, func() bool { return false }, slog.New(slog.DiscardHandler))
+	first, second := nodepool.OwnedStatus{Code: "first"}, nodepool.OwnedStatus{Code: "second"}
+	w.Tell([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &first}, {Namespace: "ml", Name: "b", Status: &first}})
+	w.Tell([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &second}})
+	for _, want := range []string{"a second", "b first"} {
+		u, there := w.take()
+		if got := u.Name + " "; !there || got+u.Status.Code != want {
+			t.Errorf("took %+v, want %s", u, want)
+		}
+		w.done(requestKey{u.Namespace, u.Name})
+	}
+	if u, there := w.take(); there {
+		t.Errorf("took %+v twice", u)
+	}
+	// Without a client a write would panic: a process that does not lead comes to none.
+	w.Tell([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &first}})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- w.Start(ctx) }()
+	for patience := time.Now().Add(20 * time.Second); ; {
+		if time.Now().After(patience) {
+			t.Fatal("what was told is never taken")
+		}
+		w.mu.Lock()
+		left := len(w.queue)
+		w.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatIsKnownAlreadyIsNoNews(t *testing.T) {
+	s, looked := requestStore()
+	_ = s.Add(storedRequest("a", "5", "llm"))
+	s.set(decodeRequest(storedRequest("a", "6", "llm")))
+	_ = s.Update(storedRequest("a", "6", "llm"))
+	_ = s.Replace([]any{storedRequest("a", "6", "llm")}, "6")
+	if diff := cmp.Diff(map[string]int{"llm": 2}, looked); diff != "" {
+		t.Errorf("a watch tells of what this process wrote (-want +got): %s", diff)
+	}
+}
+
+func TestAStatusIsShownAndNotPlanned(t *testing.T) {
+	s, looked := requestStore()
+	version := func(version string, generation int64, state string) *unstructured.Unstructured {
+		object := storedRequest("a", version, "llm")
+		object.SetGeneration(generation)
+		object.Object["status"] = map[string]any{"state": state}
+		return object
+	}
+	_ = s.Add(version("5", 1, ""))
+	_ = s.Update(version("6", 1, "Waiting"))
+	_ = s.Update(version("7", 1, "Satisfied"))
+	if diff := cmp.Diff(map[string]int{"llm": 1, "told of llm": 2}, looked); diff != "" {
+		t.Errorf("after two statuses (-want +got): %s", diff)
+	}
+	_ = s.Update(version("8", 2, "Satisfied"))
+	if looked["llm"] != 2 {
+		t.Error("a new spec is not planned")
+	}
+	if r, _ := s.get("ml", "a"); r.ResourceVersion != "8" || r.Status.State != "Satisfied" {
+		t.Errorf("kept is %+v", r)
+	}
+}
+
+func TestWhoWaitsIsWokenByHisRequestAlone(t *testing.T) {
+	s, _ := requestStore()
+	_ = s.Replace([]any{storedRequest("a", "5", "llm"), storedRequest("b", "6", "llm")}, "6")
+	if s.changes("ml", "c") != nil {
+		t.Error("nobody can wait for a request that is not there")
+	}
+	woken := func(changes <-chan struct{}) bool {
+		select {
+		case <-changes:
+			return true
+		default:
+			return false
+		}
+	}
+	a, b := s.changes("ml", "a"), s.changes("ml", "b")
+	_ = s.Update(storedRequest("a", "7", "llm"))
+	if !woken(a) || woken(b) {
+		t.Errorf("a has changed: woken %v, and for b %v", woken(a), woken(b))
+	}
+	if woken(s.changes("ml", "a")) {
+		t.Error("the next wait does not wait")
+	}
+	_ = s.Delete(storedRequest("b", "8", "llm"))
+	if !woken(b) {
+		t.Error("b is gone, and who waits for it is not told")
+	}
+}

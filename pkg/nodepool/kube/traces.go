@@ -1,0 +1,102 @@
+package kube
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// The annotations of a RayCluster that keep traces, so that they go on in another process. Both are W3C traceparents;
+// ScaleUpTraceAnnotation also tells when its patch was written. Nothing is decided by either.
+const (
+	ScaleUpTraceAnnotation = annotationPrefix + "scale-up-trace"
+	// RequestTraceAnnotation is the call that asked for what stands in resource-requests.
+	RequestTraceAnnotation = annotationPrefix + "resource-requests-trace"
+)
+
+// TraceAnnotation of a ResourceRequest keeps the call that asked for it, as nodepool.OwnedRequest has it.
+const TraceAnnotation = annotationPrefix + "trace"
+
+// Traces writes traces down in annotations. Either function may be nil, and keeps nothing by "".
+type Traces struct {
+	// Call is the traceparent of a call that asks for resources.
+	Call func(context.Context) string
+	// ScaleUp is what is kept of a patch that makes worker groups larger at that time.
+	ScaleUp func(ctx context.Context, at time.Time) string
+}
+
+// Kept returns what the RayCluster and the ResourceRequests for it keep of the last call that asked for resources, when that was, and
+// of the last scale-up; empty where there is nothing.
+func (m *Manager) Kept(key nodepool.ClusterKey) (call string, calledAt time.Time, scaleUp string) {
+	object, err := m.newest(key)
+	if err != nil {
+		return "", time.Time{}, ""
+	}
+	metadata := fields{values: object.Object, report: &findings{}}.object("metadata")
+	annotations := metadata.object("annotations")
+	call, scaleUp = annotations.text(RequestTraceAnnotation), annotations.text(ScaleUpTraceAnnotation)
+	if call != "" {
+		calledAt, _ = time.Parse(time.RFC3339, annotations.text(RequestedSinceAnnotation))
+	}
+	if m.requests == nil {
+		return call, calledAt, scaleUp
+	}
+	for _, request := range m.requests.of(key) {
+		owned, moment, _ := strings.Cut(request.Trace, " ")
+		if at, err := time.Parse(time.RFC3339, moment); err == nil && at.After(calledAt) {
+			call, calledAt = owned, at
+		}
+	}
+	return call, calledAt, scaleUp
+}
+
+// callTrace is what a ResourceRequest keeps of the call that asks for it.
+func (m *Manager) callTrace(ctx context.Context, now time.Time) string {
+	if m.options.Traces.Call == nil {
+		return ""
+	}
+	if call := m.options.Traces.Call(ctx); call != "" {
+		return call + " " + now.UTC().Format(time.RFC3339)
+	}
+	return ""
+}
+
+// requestTrace are the annotations of a ResourceRequest that keep its call; a call that has no trace removes that of the one before.
+func requestTrace(r *nodepool.OwnedRequest) map[string]any {
+	if r.Trace == "" {
+		return map[string]any{TraceAnnotation: nil}
+	}
+	return map[string]any{TraceAnnotation: r.Trace}
+}
+
+// scaleUpOf is what a change shall keep of its trace.
+func (m *Manager) scaleUpOf(ctx context.Context, change nodepool.Change) string {
+	grows := slices.ContainsFunc(change.Targets, func(t nodepool.Target) bool { return t.Replicas > t.From })
+	if !grows || m.options.Traces.ScaleUp == nil {
+		return ""
+	}
+	return m.options.Traces.ScaleUp(ctx, time.Now())
+}
+
+// withTrace adds the trace of the call that asks for resources to what is written for it; what is cleared keeps none.
+func (m *Manager) withTrace(ctx context.Context, annotations map[string]any, requests []raydemand.Request) map[string]any {
+	annotations[RequestTraceAnnotation] = nil
+	if call := m.options.Traces.Call; call != nil && len(requests) > 0 {
+		if trace := call(ctx); trace != "" {
+			annotations[RequestTraceAnnotation] = trace
+		}
+	}
+	return annotations
+}
+
+// keeping is the step of a patch that keeps the trace of a scale-up.
+func keeping(metadata fields, scaleUp string) operation {
+	if !metadata.has("annotations") {
+		return operation{"add", "/metadata/annotations", map[string]any{ScaleUpTraceAnnotation: scaleUp}}
+	}
+	return operation{"add", "/metadata/annotations/" + escape(ScaleUpTraceAnnotation), scaleUp}
+}

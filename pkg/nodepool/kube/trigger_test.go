@@ -1,0 +1,128 @@
+package kube
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+func never(*journal, nodepool.ClusterKey) time.Duration { return 0 }
+
+func TestAStreamOfRequestsIsPlannedInSteps(t *testing.T) {
+	inPool(t, never, func(p *pool, j *journal) {
+		p.enqueue(llm)
+		time.Sleep(time.Second)
+		for range 100 { // ten requests every 100 ms, for a second
+			p.enqueueAsked(llm)
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		times := j.at(llm)
+		if len(times) < 11 || len(times) > 12 {
+			t.Errorf("%d cycles, want the first, and one every %v", len(times), askedPause)
+		}
+		if last := times[len(times)-1]; last < 1990*time.Millisecond {
+			t.Errorf("the last cycle, %v after the start, came before the last request", last)
+		}
+	})
+}
+
+func TestASingleRequestIsPlannedAtOnce(t *testing.T) {
+	inPool(t, never, func(p *pool, j *journal) {
+		p.enqueueAsked(llm) // also starts the worker
+		time.Sleep(time.Second)
+		p.enqueueAsked(llm)
+		synctest.Wait()
+		if diff := cmp.Diff([]time.Duration{0, time.Second}, j.at(llm)); diff != "" {
+			t.Errorf("cycles (-want +got): %s", diff)
+		}
+	})
+}
+
+func TestAPodDoesNotWaitForRequests(t *testing.T) {
+	inPool(t, never, func(p *pool, j *journal) {
+		p.enqueue(llm)
+		time.Sleep(time.Second)
+		p.enqueueAsked(llm)
+		time.Sleep(minPause + time.Millisecond)
+		p.enqueueAsked(llm)
+		p.enqueue(llm)
+		synctest.Wait()
+		want := []time.Duration{0, time.Second, time.Second + minPause + time.Millisecond}
+		time.Sleep(10 * time.Second) // what was to come later has come already
+		if diff := cmp.Diff(want, j.at(llm)); diff != "" {
+			t.Errorf("cycles (-want +got): %s", diff)
+		}
+	})
+}
+
+func TestWhatIsOnlyShownIsShownWithinASecond(t *testing.T) {
+	inPool(t, never, func(p *pool, j *journal) {
+		p.enqueueTold(llm) // of a cluster that has no worker there is nothing to show
+		p.enqueue(llm)
+		time.Sleep(10 * time.Second)
+		for range 5 {
+			p.enqueueTold(llm)
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		p.enqueueTold(llm)
+		p.enqueueAsked(llm) // comes earlier, and shows it too
+		time.Sleep(5 * time.Second)
+		times := j.at(llm)
+		want := []time.Duration{0, 10*time.Second + toldPause, 15*time.Second + 50*time.Millisecond}
+		if !slices.Equal(want, times) {
+			t.Errorf("cycles at %v, want %v", times, want)
+		}
+	})
+}
+
+func TestWhatIsShownDoesNotDelayTheNextRequest(t *testing.T) {
+	inPool(t, never, func(p *pool, j *journal) {
+		p.enqueue(llm)
+		time.Sleep(time.Second)
+		p.enqueueTold(llm)
+		time.Sleep(toldPause + askedPause/2)
+		p.enqueueAsked(llm)
+		time.Sleep(time.Minute)
+		want := []time.Duration{0, time.Second + toldPause, time.Second + toldPause + askedPause/2}
+		if diff := cmp.Diff(want, j.at(llm)); diff != "" {
+			t.Errorf("cycles (-want +got): %s", diff)
+		}
+	})
+}
+
+func TestTheRequestThatStartsAWorkerBeginsTheSteps(t *testing.T) {
+	inPool(t, never, func(p *pool, j *journal) {
+		p.enqueueAsked(llm)
+		time.Sleep(askedPause / 2)
+		p.enqueueAsked(llm)
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff([]time.Duration{0, askedPause}, j.at(llm)); diff != "" {
+			t.Errorf("cycles (-want +got): %s", diff)
+		}
+	})
+}
+
+// Between a worker's last look and its end somebody may ask for what is not there: he is told so.
+func TestAWorkerThatIsToRunLaterDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(func(nodepool.ClusterKey) bool { return false }, func(nodepool.ClusterKey, any) {})
+		worker := newTrigger()
+		worker.askedAt = time.Now()
+		p.ctx, p.triggers[llm] = t.Context(), worker
+		p.enqueueAsked(llm)
+		if p.retire(llm, worker) || p.triggers[llm] == nil {
+			t.Error("the worker has ended, and the cycle that was asked for with it")
+		}
+		worker.disarm()
+		if !p.retire(llm, worker) {
+			t.Error("a worker of what is gone stays for nothing")
+		}
+	})
+}

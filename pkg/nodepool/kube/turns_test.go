@@ -1,0 +1,101 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// slowWrites takes a second for each write, and refuses one text.
+type slowWrites struct {
+	mu      sync.Mutex
+	written []string
+}
+
+func (s *slowWrites) write(ctx context.Context, annotations map[string]any) error {
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := annotations["a"].(string)
+	s.written = append(s.written, text)
+	if text == "bad" {
+		return nodepool.ErrTooLarge
+	}
+	return nil
+}
+
+func TestCallersWhoMeetAreServedByTheWriteOfTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all turns
+		var s slowWrites
+		var calls sync.WaitGroup
+		begun := time.Now()
+		ask := func(cluster, text string, after time.Duration, want error) {
+			key := nodepool.ClusterKey{Namespace: "ml", Name: cluster}
+			calls.Go(func() {
+				if err := all.write(t.Context(), key, map[string]any{"a": text}, s.write); !errors.Is(err, want) || time.Since(begun) != after {
+					t.Errorf("%s of %s: %v after %v, want %v after %v", text, cluster, err, time.Since(begun), want, after)
+				}
+			})
+			synctest.Wait()
+		}
+		ask("llm", "first", time.Second, nil)
+		ask("other", "alone", time.Second, nil)
+		for i := range 5 {
+			ask("llm", fmt.Sprint(i), 2*time.Second, nil)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		ask("llm", "late", 3*time.Second, nodepool.ErrTooLarge)
+		ask("llm", "bad", 3*time.Second, nodepool.ErrTooLarge)
+		calls.Wait()
+		synctest.Wait()
+		slices.Sort(s.written)
+		if want := []string{"4", "alone", "bad", "first"}; !slices.Equal(s.written, want) {
+			t.Errorf("wrote %q, want %q", s.written, want)
+		}
+		if len(all.running)+len(all.waiting) > 0 {
+			t.Errorf("%d and %d turns are left", len(all.running), len(all.waiting))
+		}
+	})
+}
+
+func TestACallerWhoGoesDoesNotBreakOffTheWriteOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all turns
+		var s slowWrites
+		key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		if err := all.write(impatient, key, map[string]any{"a": "one"}, s.write); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who does not wait is told %v", err)
+		}
+		err := all.write(t.Context(), key, map[string]any{"a": "two"}, s.write)
+		if synctest.Wait(); err != nil || !slices.Equal(s.written, []string{"one", "two"}) {
+			t.Errorf("%v, wrote %q", err, s.written)
+		}
+	})
+}
+
+func TestAWriteThatHangsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all turns
+		err := all.write(t.Context(), nodepool.ClusterKey{Name: "llm"}, nil, func(ctx context.Context, _ map[string]any) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
