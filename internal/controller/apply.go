@@ -30,6 +30,7 @@ type outcome struct {
 	// withheld: the patch was not written, so nothing else is done either; again: look again at once.
 	withheld, again bool
 	seenToPatched   time.Duration
+	growthWanted    time.Time
 	numGPUs         map[string]GroupNumGPUs
 }
 
@@ -113,6 +114,7 @@ func (c *Controller) redecide(r *record, o *outcome, fresh nodepool.Cluster, loo
 // patch writes all targets of the cycle at once, or nothing.
 func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	key := o.view.cluster.Key
+	o.growthWanted = r.wantedAt
 	if r.patches.resting(o.view.now) {
 		return
 	}
@@ -126,6 +128,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	r.growthWanted(o.view, targets)
+	o.growthWanted = r.wantedAt
 	if len(targets) == 0 {
 		r.patches.conflicts = 0
 		return
@@ -216,10 +219,10 @@ func drainRound(wishes []wish) []wish {
 	return wishes
 }
 
-// stillManaged reports whether the cache still shows the RayCluster as one that may be written to.
+// stillManaged reports whether the cache still shows the RayCluster as one that may be written to, of which it is known what owners ask for.
 func (c *Controller) stillManaged(ctx context.Context, before nodepool.Cluster) bool {
 	now, err := c.kube.Cluster(ctx, before.Key)
-	if err != nil || now.UID != before.UID || now.Writable() != nil {
+	if err != nil || now.UID != before.UID || now.Writable() != nil || now.OwnedUnknown != "" {
 		return false
 	}
 	mode, _ := effectiveMode(now, c.config.Form, c.config.DefaultMode)

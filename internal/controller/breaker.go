@@ -173,6 +173,7 @@ func sightings(cluster nodepool.Cluster, members []member) map[string]sighting {
 			switch {
 			case m.joined():
 				s.joined[m.UID] = true
+			case m.Gated: // waits for quota, which says nothing about the group's nodes
 			case !m.dead():
 				s.waiting++
 			}

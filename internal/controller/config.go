@@ -70,7 +70,9 @@ type Config struct {
 	Jitter func() float64
 	// Log gets one line per change. Discarded by default.
 	Log *slog.Logger
-	// Published, when set, is called with every decision after it was carried out, Forgotten when a RayCluster is gone.
+	// Owned hears what becomes of requests of owners; nil is nobody.
+	Owned OwnedRequests
+	// Published, when set, is called with every decision after it was carried out, Forgotten when a RayCluster is gone that one was made for.
 	// Neither may block.
 	Published func(*Decision)
 	Forgotten func(nodepool.ClusterKey)

@@ -52,7 +52,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	v, err := c.observe(ctx, r, key, now)
 	if errors.Is(err, nodepool.ErrGone) {
 		c.forget(key, r)
-		return 0
+		return c.tellStranded(key, now)
 	}
 	if err != nil {
 		return c.stumble(ctx, r, key, err)
@@ -65,6 +65,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	outcome := c.apply(ctx, r, v, wanted)
 	next := c.pace(r, outcome)
 	c.publish(ctx, r, outcome, next)
+	c.tellOwners(ctx, r, outcome)
 	return next
 }
 
@@ -104,7 +105,7 @@ func (c *Controller) stumble(ctx context.Context, r *record, key nodepool.Cluste
 	if last := r.decision.Load(); last != nil {
 		d = *last
 	}
-	d.Err, d.Actions, d.SeenToPatched, d.Next = err.Error(), nil, 0, pause
+	d.Err, d.Actions, d.SeenToPatched, d.GrowthWanted, d.Next = err.Error(), nil, 0, time.Time{}, pause
 	d.Stumbled = true
 	r.decision.Store(&d)
 	c.config.Log.WarnContext(ctx, "cannot observe", "cluster", key.String(), "err", err)
@@ -125,13 +126,13 @@ func (c *Controller) record(key nodepool.ClusterKey) *record {
 	return r
 }
 
-// forget drops a cluster that is gone, its line included.
+// forget drops a cluster that is gone, its line included. Of one that never was nobody was told.
 func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 	r.line.close()
 	c.mu.Lock()
 	delete(c.records, key)
 	c.mu.Unlock()
-	if c.config.Forgotten != nil {
+	if c.config.Forgotten != nil && r.decision.Load() != nil {
 		c.config.Forgotten(key)
 	}
 }

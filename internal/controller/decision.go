@@ -46,6 +46,8 @@ type Decision struct {
 	Recent  []Action
 	// SeenToPatched is how long growth took from first wanted to patched, when this cycle patched it.
 	SeenToPatched time.Duration
+	// GrowthWanted is since when the growth has been wanted that this cycle wants, patched or not; zero where it wants none.
+	GrowthWanted time.Time
 	// Next is the pause until the next reading.
 	Next time.Duration
 	// NumGPUs is how many GPUs a worker has, by group.

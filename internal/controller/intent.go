@@ -86,6 +86,8 @@ func (r *record) mayReduce(v view, config Config) string {
 	switch {
 	case !v.live():
 		return "Ray's state could not be read"
+	case v.cluster.OwnedUnknown != "":
+		return "it is not known what owners ask for: " + v.cluster.OwnedUnknown
 	case v.head == nil:
 		return "the GCS does not list its own head, so its list of nodes is not complete"
 	case r.guard.doubts():

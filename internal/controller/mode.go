@@ -45,7 +45,7 @@ func effectiveMode(cluster nodepool.Cluster, form Form, fallback nodepool.Mode) 
 	case cluster.Suspended:
 		return shadow(Suspended, "spec.suspend is true")
 	case cluster.Freeze:
-		return shadow(Frozen, "annotation heliostat.dev/freeze forbids all writes; remove it to go on")
+		return shadow(Frozen, "frozen by the annotation heliostat.dev/freeze; `autoscaler unfreeze "+cluster.Key.String()+"` lets it be scaled again")
 	case cluster.Head.Sidecar == nodepool.RaySidecar:
 		return shadow(SidecarAlive, "Ray's own autoscaler runs in head pod "+cluster.Head.Pod+
 			"; set spec.enableInTreeAutoscaling: false and recreate that pod, or keep heliostat.dev/mode: shadow")

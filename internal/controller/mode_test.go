@@ -320,3 +320,20 @@ func TestAProcessThatLostTheLeadDrainsNothing(t *testing.T) {
 	}
 	w.nothingWritten("another process leads")
 }
+
+// Where Heliostat manages it names the pods that go, so nobody needs the warning.
+func TestRandomDeletesAreToldWhereHeliostatDoesNotScale(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	w.kube.cluster.InTreeAutoscaling = false
+	if d := w.cycle(); d.Mode != nodepool.Managed || hasFinding(d, FindingRandomDeletes) {
+		t.Errorf("mode %s: findings = %+v", d.Mode, d.Findings)
+	}
+	w.kube.cluster.Mode = nodepool.Shadow
+	if d := w.cycle(); !hasFinding(d, FindingRandomDeletes) {
+		t.Errorf("mode %s: findings = %+v, want %s", d.Mode, d.Findings, FindingRandomDeletes)
+	}
+	w.kube.cluster.InTreeAutoscaling = true
+	if d := w.cycle(); hasFinding(d, FindingRandomDeletes) {
+		t.Errorf("with in-tree autoscaling: findings = %+v", d.Findings)
+	}
+}

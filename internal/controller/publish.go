@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -21,7 +22,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 		ReadAt:   o.view.readAt,
 		Paused:   o.paused,
 		Actions:  o.actions, Recent: slices.Clone(r.recent),
-		SeenToPatched: o.seenToPatched, Next: next,
+		SeenToPatched: o.seenToPatched, GrowthWanted: o.growthWanted, Next: next,
 		NumGPUs: o.numGPUs,
 	}
 	if o.view.stateErr != nil {
@@ -42,8 +43,8 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 
 // Codes of the loop's own findings.
 const (
-	// FindingRandomDeletes: without in-tree autoscaling the operator deletes any surplus pod, busy ones too
-	// (docs/reference/facts.md#operator-surplus).
+	// FindingRandomDeletes: without in-tree autoscaling the operator deletes any surplus pod, busy ones too, where it is not Heliostat that lowers
+	// replicas and names the pods (docs/reference/facts.md#operator-surplus).
 	FindingRandomDeletes = "surplus-deleted-at-random"
 	// FindingStranger: a living Ray node is found in no pod, neither by instance id nor by address.
 	FindingStranger = "ray-node-without-pod"
@@ -51,6 +52,8 @@ const (
 	FindingTruncated = "demand-truncated"
 	// FindingHeadMissing: the GCS does not list its own head.
 	FindingHeadMissing = "head-not-listed"
+	// FindingGated: scheduling gates hold pods back.
+	FindingGated = "pods-gated"
 )
 
 // findings gathers what all sides found.
@@ -63,6 +66,7 @@ func findings(r *record, o outcome) []raydemand.Finding {
 			Why: "a raylet reports at most 100 different shapes, so more may be waiting than is seen",
 			Fix: "round memory and custom resources of tasks to few different shapes"})
 	}
+	all = append(all, gatedFindings(v)...)
 	if v.live() {
 		all = append(all, strangerFindings(v)...)
 	}
@@ -71,11 +75,31 @@ func findings(r *record, o outcome) []raydemand.Finding {
 			Why: "the list of Ray nodes is not complete, so nothing is taken away",
 			Fix: "wait for the head's raylet, or look at its log"})
 	}
-	if !v.cluster.InTreeAutoscaling && !v.cluster.Unreadable {
+	if v.mode != nodepool.Managed && !v.cluster.InTreeAutoscaling && !v.cluster.Unreadable {
 		all = append(all, raydemand.Finding{Code: FindingRandomDeletes, Severity: raydemand.Info, Object: object,
 			Field: "spec.enableInTreeAutoscaling", Seen: "false",
-			Why: "whenever there are more pods than replicas, after somebody else's edit say, the operator deletes any of them, busy ones too",
-			Fix: "set it to true and give autoscalerOptions.image the Heliostat image; that sidecar parks itself"})
+			Why: "whenever there are more pods than replicas the operator deletes any of them, busy ones too, and Heliostat, which names pods, does not scale here",
+			Fix: "let nobody lower replicas or maxReplicas without workersToDelete, or let Heliostat manage the RayCluster"})
+	}
+	return all
+}
+
+// gatedFindings tells of groups whose pods wait behind scheduling gates. They count as on their way, and their group is
+// not broken off however long that takes.
+func gatedFindings(v view) []raydemand.Finding {
+	gated := map[string]int{}
+	for _, m := range v.members {
+		if m.Gated && m.counted() {
+			gated[m.Group]++
+		}
+	}
+	var all []raydemand.Finding
+	for _, group := range sortedKeys(gated) {
+		all = append(all, raydemand.Finding{Code: FindingGated, Severity: raydemand.Info,
+			Object: fmt.Sprintf("worker group %s of RayCluster %s", group, v.cluster.Key), Field: "spec.schedulingGates",
+			Seen: fmt.Sprintf("%d pods", gated[group]),
+			Why:  "a scheduling gate holds them back, as Kueue does until there is quota; demand that counts on them waits",
+			Fix:  "free quota, or lower the group's maxReplicas to what the quota allows"})
 	}
 	return all
 }

@@ -26,6 +26,9 @@ type record struct {
 	breakers breakers
 	shortage shortages
 	waits    waits
+	refusals refusals
+	starts   startTimes
+	owned    ownedNews
 	guard    dropGuard
 	// shapes outlive the nodes they were learned from, so that a group scaled to zero keeps its real shape.
 	shapes shapes
@@ -76,6 +79,7 @@ func (r *record) recreated(uid string) {
 // voidRay forgets what was observed of a Ray session that is over. The guard stays: that its nodes are gone is news.
 func (r *record) voidRay() {
 	r.idle, r.fresh, r.lag, r.gangs, r.waits, r.shortage = idleClock{}, newcomers{}, lag{}, gangs{}, waits{}, shortages{}
+	r.refusals = refusals{}
 	r.drains = drains{}
 	r.reports, r.account = reports{}, nil
 }
@@ -85,6 +89,7 @@ func (r *record) remember(v *view, config Config) {
 	if !v.live() {
 		r.drains.keepDeadlines(*v, config.DrainDeadline)
 		r.waits.pause()
+		r.refusals = refusals{}
 		r.breakers.pause(v.now)
 		r.shortage = shortages{}
 		return
@@ -95,9 +100,11 @@ func (r *record) remember(v *view, config Config) {
 	v.demand = v.state.Demand
 	v.demand.Requests = r.lag.settle(v.now, v.state)
 	r.gangs.observe(v.now, v.state.Demand.Gangs)
+	r.refusals.observe(v.now, v.state.Nodes, v.demand)
 	r.drains.observe(v.now, v.state.Nodes, config.DrainTimeout)
 	r.drains.keepDeadlines(*v, config.DrainDeadline)
-	r.waits.observe(v.now, v.members, v.state.Demand, v.cluster.RequestResources)
+	r.waits.observe(v.now, v.members, v.state.Demand, len(v.cluster.RequestResources)+len(countedRequests(&v.cluster, v.now)) > 0)
+	r.starts.observe(v.now, v.members)
 	r.breakers.observe(v.now, v.cluster, v.members, r.shortage.observe(v.now, v.cluster, v.members, config), config)
 	r.guard.observe(v.now, v.cluster, v.members, v.state.Nodes, r.drains.leaving)
 	r.drains.prune(v.members)
@@ -111,20 +118,25 @@ func (r *record) sight(v view, config Config) sight {
 		now: v.now, cluster: v.cluster, members: v.members, head: v.head, demand: v.demand,
 		idle:     map[raydemand.NodeID]time.Duration{},
 		leaving:  map[raydemand.NodeID]bool{},
+		refused:  map[raydemand.NodeID]raydemand.Bundle{},
 		crashed:  map[string]bool{},
 		breakers: r.breakers,
 		since:    r.reports.since,
 		shapes:   r.shapes,
 	}
 	if v.live() {
-		s.kept = v.cluster.RequestResources
+		s.kept, s.owned = v.cluster.RequestResources, countedRequests(&v.cluster, v.now)
 	} else {
 		s.blind, s.members = unknownDemand(v.stateErr), roster(v.cluster, r.account)
+	}
+	if s.head != nil {
+		s.refused[s.head.ID] = r.refusals.of(s.head, v.now)
 	}
 	for _, m := range s.members {
 		if m.Node != nil {
 			s.idle[m.Node.ID] = r.fresh.bound(v.now, m.Node.ID, max(m.Node.Idle, r.idle.idle(m.Node.ID)))
 			s.leaving[m.Node.ID] = r.drains.leaving(m.Node.ID)
+			s.refused[m.Node.ID] = r.refusals.of(m.Node, v.now)
 		}
 		s.crashed[m.Pod] = m.dead() && r.waits.deadFor(m.Pod, v.now) >= config.DeadGrace
 	}

@@ -22,10 +22,14 @@ type sight struct {
 	demand  raydemand.Demand
 	// kept is the REST request_resources; nil, like the demand, while Ray does not answer.
 	kept []raydemand.Request
+	// owned are the requests of owners that hold; nil while Ray does not answer.
+	owned []raydemand.Owned
 	// idle is how long a node has had no use.
 	idle map[raydemand.NodeID]time.Duration
 	// leaving holds nodes that were asked to go and may not show it yet.
 	leaving map[raydemand.NodeID]bool
+	// refused holds what has waited beside a node although as much is free there in sum.
+	refused map[raydemand.NodeID]raydemand.Bundle
 	// crashed holds pods whose Ray node died and whose grace is over.
 	crashed  map[string]bool
 	breakers breakers
@@ -57,7 +61,8 @@ const maxExpected = 4096
 // can be exported, so that any decision can be replayed.
 func assemble(s sight) planner.Snapshot {
 	snapshot := planner.SnapshotOf(s.cluster)
-	snapshot.TakenAt, snapshot.Head, snapshot.Demand, snapshot.KeptResources = s.now, headNode(s), s.demand, s.kept
+	snapshot.TakenAt, snapshot.Head, snapshot.Demand = s.now, headNode(s), s.demand
+	snapshot.KeptResources, snapshot.OwnedRequests = s.kept, s.owned
 	room := maxExpected
 	for i := range snapshot.Groups {
 		group := &snapshot.Groups[i]
@@ -87,6 +92,7 @@ func headNode(s sight) *planner.Node {
 		Available:    s.head.Available,
 		Labels:       s.head.Labels,
 		PlacedLabels: s.head.PlacedLabels,
+		Refused:      s.refused[s.head.ID],
 	}
 }
 
@@ -118,6 +124,7 @@ func (s sight) nodes(g nodepool.WorkerGroup, group *planner.Group) []planner.Nod
 		if m.joined() {
 			node.Total, node.Available = m.Node.Total, m.Node.Available
 			node.Labels, node.PlacedLabels = m.Node.Labels, m.Node.PlacedLabels
+			node.Refused = s.refused[m.Node.ID]
 		} else {
 			node.Total, node.Available = group.Resources, group.Resources
 			node.Labels = group.Labels

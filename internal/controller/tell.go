@@ -30,6 +30,7 @@ const (
 	EventReductionsPaused = "ReductionsPaused"
 	EventNumGPUsWritten   = "NumGPUsWritten"
 	EventNumGPUsRefused   = "NumGPUsRefused"
+	EventRequestExpired   = "RequestExpired"
 )
 
 // tellStates tells the states that last, each once when it begins.

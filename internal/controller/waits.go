@@ -14,8 +14,8 @@ type waits struct {
 	quiet time.Time
 }
 
-// observe takes one complete reading in.
-func (w *waits) observe(now time.Time, members []member, demand raydemand.Demand, kept []raydemand.Request) {
+// observe takes one complete reading in. kept says whether anything is requested over REST.
+func (w *waits) observe(now time.Time, members []member, demand raydemand.Demand, kept bool) {
 	unjoined, dead := make(map[string]time.Time), make(map[string]time.Time)
 	for _, m := range members {
 		switch {
@@ -27,7 +27,7 @@ func (w *waits) observe(now time.Time, members []member, demand raydemand.Demand
 	}
 	w.unjoined, w.dead = unjoined, dead
 	switch {
-	case len(demand.Requests)+len(demand.Gangs)+len(demand.Constraint)+len(kept) > 0:
+	case kept || len(demand.Requests)+len(demand.Gangs)+len(demand.Constraint) > 0:
 		w.quiet = time.Time{}
 	case w.quiet.IsZero():
 		w.quiet = now

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -30,7 +31,7 @@ var annotations = []Check{
 				nearest := x.nearestAnnotation(key)
 				s := sight{of: o, at: all.get(key).at, seen: all.get(key).String(), more: "the nearest that is read is " + nearest,
 					fix: o.patch(remove(all.get(key).at)).hint("the others are " + strings.Join(x.knownAnnotations(), ", "))}
-				if distance(key, nearest) <= 3 && !all.get(nearest).has() {
+				if typo.Distance(key, nearest) <= 3 && !all.get(nearest).has() {
 					s.fix = o.patch(move(all.get(key).at, all.get(nearest).at))
 				}
 				tell(s)
@@ -69,5 +70,5 @@ func (x *exam) knownAnnotations() []string {
 }
 
 func (x *exam) nearestAnnotation(key string) string {
-	return slices.MinFunc(x.knownAnnotations(), func(a, b string) int { return distance(key, a) - distance(key, b) })
+	return slices.MinFunc(x.knownAnnotations(), func(a, b string) int { return typo.Distance(key, a) - typo.Distance(key, b) })
 }

@@ -63,12 +63,13 @@ var autoscaling = []Check{
 	{
 		Code: "surplus-deleted-at-random", Severity: raydemand.Info,
 		Why: "without in-tree autoscaling the operator deletes pods beyond replicas of its own choice, busy or not, whenever somebody lowers the number " +
-			"without naming pods (docs/reference/facts.md#operator-surplus)",
-		look: perCluster(func(x *exam, o *Object, tell func(sight)) {
-			v := o.spec().get("enableInTreeAutoscaling")
-			if mode := o.root().get("metadata", "annotations", modeAnnotation).text(); mode == string(nodepool.Managed) && !v.flag() {
-				tell(sight{of: o, at: v.at, seen: orNothing(v.String()), fix: run(o.kubectl("get", "--show-managed-fields", "-o", "yaml")).
-					hint("let nobody but Heliostat, which names the pods, lower replicas")})
+			"without naming pods, and Heliostat, which names them, does not scale this one (docs/reference/facts.md#operator-surplus)",
+		look: perCluster(func(_ *exam, o *Object, tell func(sight)) {
+			v, mode := o.spec().get("enableInTreeAutoscaling"), o.root().get("metadata", "annotations", modeAnnotation).text()
+			if handsOff := mode == string(nodepool.Shadow) || mode == string(nodepool.Off); handsOff && !v.flag() {
+				tell(sight{of: o, at: v.at, seen: orNothing(v.String()) + ", and " + modeAnnotation + " is " + mode,
+					fix: run(o.kubectl("annotate", "--overwrite", modeAnnotation+"="+string(nodepool.Managed))).
+						hint("or let nobody lower replicas without workersToDelete")})
 			}
 		}),
 	},

@@ -35,9 +35,8 @@ const immense = 100_000
 // mostPods is how many pods of the group all pools that could take one may ever have room for, were they empty of others, and which pools these are.
 // It is false where one of them is not bounded: a pool of which no ceiling is known may grow.
 func (x *exam) mostPods(g group) (most int64, pools []string, known bool) {
-	nodes := x.landingNodes()
-	rooms := nodepool.PoolRooms(nodes, x.input.Pools, x.ceilings())
-	for _, pool := range g.workers.Pod.PoolPods(rooms, nodes) {
+	rooms := x.ground.rooms
+	for _, pool := range g.workers.Pod.PoolPods(rooms, x.placesFor(g)) {
 		room, bounded := pool.Most()
 		if !bounded {
 			return 0, nil, false
@@ -56,12 +55,13 @@ func saysWho(room nodepool.PoolRoom) string {
 	return room.Source + " (limits)"
 }
 
-// ceilings are those that were read, and where there are none those that a Cluster Autoscaler's Deployment has in arguments --nodes=min:max:name.
+// ceilings are those that were read, and where the Cluster Autoscaler's status is not among them those that its Deployment has in arguments
+// --nodes=min:max:name.
 func (x *exam) ceilings() []nodepool.Ceiling {
-	if len(x.input.Ceilings) > 0 {
+	if slices.ContainsFunc(x.input.Ceilings, func(c nodepool.Ceiling) bool { return c.Source == nodepool.FromClusterAutoscaler }) {
 		return x.input.Ceilings
 	}
-	var found []nodepool.Ceiling
+	found := slices.Clone(x.input.Ceilings)
 	for _, o := range x.byKind["Deployment"] {
 		for _, word := range o.arguments("cluster-autoscaler") {
 			spec, isNodes := strings.CutPrefix(word, "--nodes=")
@@ -72,7 +72,7 @@ func (x *exam) ceilings() []nodepool.Ceiling {
 			least, errLeast := strconv.ParseInt(parts[0], 10, 64)
 			most, errMost := strconv.ParseInt(parts[1], 10, 64)
 			if errLeast == nil && errMost == nil {
-				found = append(found, nodepool.Ceiling{Group: parts[2], MinNodes: &least, MaxNodes: &most, Source: "cluster-autoscaler"})
+				found = append(found, nodepool.Ceiling{Group: parts[2], MinNodes: &least, MaxNodes: &most, Source: nodepool.FromClusterAutoscaler})
 			}
 		}
 	}

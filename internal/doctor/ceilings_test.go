@@ -89,3 +89,20 @@ func TestAResourceThatIsConfiguredIsNoUnknownName(t *testing.T) {
 		t.Errorf("found %+v", got)
 	}
 }
+
+// The manifest's Deployment has --nodes=0:4:eks-gpu-a100-…. A NodePool beside it says nothing of that pool.
+func TestTheArgumentsOfTheClusterAutoscalerHoldBesideKarpenter(t *testing.T) {
+	all := objects(t, "testdata/shows/node-maximum-below-ours.yaml")
+	other := karpenterPool(map[string]any{"nvidia.com/gpu": "24"})
+	other["metadata"] = map[string]any{"name": "general"}
+	other["spec"].(map[string]any)["template"] = map[string]any{"spec": map[string]any{"taints": []any{map[string]any{"key": "team", "value": "web", "effect": "NoSchedule"}}}}
+	for name, beside := range map[string][]map[string]any{"alone": all, "beside a NodePool": append(slices.Clone(all), other)} {
+		input, err := intake.Input(beside, nodepool.GPUReader{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, found := findingOf(doctor.Examine(input), "node-maximum-below-ours"); !found {
+			t.Errorf("%s: the maximum of the node group is not told", name)
+		}
+	}
+}

@@ -37,10 +37,8 @@ var claims = []Check{
 // of the claim speaks of GPUs. A claim may as well be of a network card.
 func (x *exam) claimed(namespace string, claim value) (devices int64, isGPU bool) {
 	for kind, key := range map[string]string{"ResourceClaim": "resourceClaimName", "ResourceClaimTemplate": "resourceClaimTemplateName"} {
-		for _, o := range x.byKind[kind] {
-			if o.Namespace == namespace && o.Name == claim.get(key).text() {
-				return gpusRequested(o.root().get("spec"))
-			}
+		if o := x.claims[claimKey{kind, namespace, claim.get(key).text()}]; o != nil {
+			return gpusRequested(o.root().get("spec"))
 		}
 	}
 	for _, name := range []string{"name", "resourceClaimName", "resourceClaimTemplateName"} {

@@ -45,7 +45,11 @@ func Examine(input Input) []Finding {
 			seen = append(seen, s)
 		})
 	}
-	seen = slices.DeleteFunc(seen, func(s sight) bool { return saidOfGroup(seen, s) })
+	byObject := map[*Object][]sight{}
+	for _, s := range seen {
+		byObject[s.of] = append(byObject[s.of], s)
+	}
+	seen = slices.DeleteFunc(seen, func(s sight) bool { return saidOfGroup(byObject[s.of], s) })
 	for i := range seen {
 		remedies = append(remedies, mended{seen[i].check.Code, &seen[i].fix})
 	}

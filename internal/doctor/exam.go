@@ -11,9 +11,16 @@ type exam struct {
 	clusters []*Object
 	groups   []group
 	nodes    []examNode
-	pods     []*Object
 	byKind   map[string][]*Object
+	// pods are by namespace and name of their RayCluster; claims are ResourceClaims and their templates.
+	pods   map[nodepool.ClusterKey][]*Object
+	claims map[claimKey]*Object
+	ground ground
+	// strategies are, by the name of a MIG resource that somebody asks for, a node whose strategy does not announce it.
+	strategies map[string]*examNode
 }
+
+type claimKey struct{ kind, namespace, name string }
 
 // examNode is a node and what is understood of its GPUs.
 type examNode struct {
@@ -32,7 +39,7 @@ func (n *examNode) hasGPUs() bool {
 }
 
 func newExam(input Input) *exam {
-	x := &exam{input: input, byKind: map[string][]*Object{}}
+	x := &exam{input: input, byKind: map[string][]*Object{}, pods: map[nodepool.ClusterKey][]*Object{}, claims: map[claimKey]*Object{}, strategies: map[string]*examNode{}}
 	for i := range input.Objects {
 		o := &input.Objects[i]
 		x.byKind[o.Kind] = append(x.byKind[o.Kind], o)
@@ -43,30 +50,29 @@ func newExam(input Input) *exam {
 		case o.Node != nil:
 			x.nodes = append(x.nodes, examNode{o, input.Reader.Read(o.Node.GPUs)})
 		case o.Kind == "Pod":
-			x.pods = append(x.pods, o)
+			key := nodepool.ClusterKey{Namespace: o.Namespace, Name: o.root().get("metadata", "labels", "ray.io/cluster").text()}
+			x.pods[key] = append(x.pods[key], o)
+		case o.Kind == "ResourceClaim" || o.Kind == "ResourceClaimTemplate":
+			x.claims[claimKey{o.Kind, o.Namespace, o.Name}] = o
 		}
 	}
+	x.survey()
 	return x
-}
-
-// landingNodes are the nodes as landing sees them.
-func (x *exam) landingNodes() []nodepool.Node {
-	nodes := make([]nodepool.Node, len(x.nodes))
-	for i, n := range x.nodes {
-		nodes[i] = n.Node.Landing
-		nodes[i].Pool = x.input.Reader.PoolOf(n.Node.GPUs)
-	}
-	return append(nodes, x.input.Pools.Shapes(x.input.Reader)...)
 }
 
 // podsOf are the pods of a RayCluster, of one group where it is named. Pods of a RayJob or RayService carry the name of their RayCluster, so
 // they are found by that.
 func (x *exam) podsOf(o *Object, group string) []*Object {
+	if o.Kind != "RayCluster" || o.Name == "" {
+		return nil
+	}
+	all := x.pods[nodepool.ClusterKey{Namespace: o.Namespace, Name: o.Name}]
+	if group == "" {
+		return all
+	}
 	var pods []*Object
-	for _, pod := range x.pods {
-		labels := pod.root().get("metadata", "labels")
-		if o.Kind == "RayCluster" && pod.Namespace == o.Namespace && labels.get("ray.io/cluster").text() == o.Name &&
-			(group == "" || labels.get("ray.io/group").text() == group) {
+	for _, pod := range all {
+		if pod.root().get("metadata", "labels", "ray.io/group").text() == group {
 			pods = append(pods, pod)
 		}
 	}

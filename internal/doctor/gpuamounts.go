@@ -5,12 +5,29 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // gpuAmounts are checks of how many GPUs a container asks for. The API server's rules for extended resources are in its
 // ValidateContainerResources: whole numbers, and no request that differs from the limit.
 var gpuAmounts = []Check{
+	{
+		Code: nodepool.GPUAmountImpossible, Severity: raydemand.Error,
+		Why: "no node can have so many, so no pod of the group is ever placed",
+		look: perWorkers(func(x *exam, g group, tell func(sight)) {
+			for _, f := range x.input.Reader.CheckGPUs(&g.workers.Pod) {
+				if f.Code != nodepool.GPUAmountImpossible {
+					continue
+				}
+				at := g.ray().get("resources", "limits", f.Field).at
+				if label := g.get("template", "metadata", "labels", f.Field); label.has() {
+					at = label.at
+				}
+				tell(sight{of: g.of, at: at, seen: f.Seen, why: f.Why, fix: g.of.edit(f.Fix)})
+			}
+		}),
+	},
 	{
 		Code: "gpu-requests-only", Severity: raydemand.Error,
 		Why: "a GPU needs a limit, so the API server refuses every pod of the group, and the operator stops at the first such group",

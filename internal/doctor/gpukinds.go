@@ -57,7 +57,7 @@ var gpuKinds = []Check{
 			if g.workers.Pod.Claims || len(x.nodes) == 0 {
 				return
 			}
-			for _, answer := range x.input.Reader.SlicesOf(&g.workers.Pod, x.gpuNodes()) {
+			for _, answer := range x.input.Reader.SlicesOf(&g.workers.Pod, x.placesFor(g)) {
 				if f, differ := answer.DifferFinding(); differ {
 					tell(sight{of: g.of, at: g.ray().get("resources", "limits", answer.Resource).at, seen: f.Seen, why: f.Why, fix: g.of.edit(f.Fix)})
 				}
@@ -73,7 +73,7 @@ func perReported(code string) func(*exam, func(sight)) {
 			return
 		}
 		workers := *g.workers
-		workers.Reported = x.input.Reader.Reported(&workers, x.gpuNodes())
+		workers.Reported = x.input.Reader.Reported(&workers, x.placesFor(g))
 		for _, f := range workers.NumGPUsFindings(workers.NumGPUs(nodepool.RayGPUs{})) {
 			if f.Code != code {
 				continue
@@ -91,26 +91,16 @@ func perReported(code string) func(*exam, func(sight)) {
 	})
 }
 
-// gpuNodes are the nodes as landing sees them, with what is understood of their GPUs.
-func (x *exam) gpuNodes() []nodepool.Node {
-	nodes := x.landingNodes()
-	for i := range x.nodes {
-		gpus := x.nodes[i].gpus
-		nodes[i].GPUs = &gpus
-	}
-	return nodes
-}
-
-// saidOfGroup reports whether one of these tells of the same wrong number by the spec alone, with what is wrong in it.
-func saidOfGroup(all []sight, s sight) bool {
+// saidOfGroup reports whether one of these of the same object tells of the same wrong number by the spec alone, with what is wrong in it.
+func saidOfGroup(ofObject []sight, s sight) bool {
 	if s.check.Code != nodepool.NumGPUsMismatch {
 		return false
 	}
-	for _, other := range all {
+	for _, other := range ofObject {
 		switch other.check.Code {
 		case "num-gpus-differs", "gpu-uncounted", "gpu-shares-counted", "claim-uncounted", "mig-two-profiles", "gpu-two-resources", "gpu-outside-ray-container",
 			"resources-not-parsed", "gpu-name-unknown", nodepool.GPUSharesSeveral, "gpu-not-whole":
-			if other.of == s.of && strings.HasPrefix(other.at.String()+".", s.at[:len(s.at)-2].String()+".") {
+			if strings.HasPrefix(other.at.String()+".", s.at[:len(s.at)-2].String()+".") {
 				return true
 			}
 		}

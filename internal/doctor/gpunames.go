@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -145,7 +146,7 @@ func nearestProfile(products []gpuinfo.Product, suffix string) (string, bool) {
 			if !profile.Plain() {
 				continue
 			}
-			far := distance(suffix, profile.Name)
+			far := typo.Distance(suffix, profile.Name)
 			if suffix[:min(len(suffix), 1)] != profile.Name[:1] {
 				far += 10
 			}
@@ -162,22 +163,31 @@ func (x *exam) lookForStrategy(c gpuAsk, tell func(sight)) {
 	if !strings.HasPrefix(c.name, migPrefix) {
 		return
 	}
-	var guilty *examNode
-	for i := range x.nodes {
-		n := &x.nodes[i]
-		labels := n.Node.GPUs.Labels
-		if n.Node.GPUs.Capacity[c.name] > 0 || n.Node.GPUs.Allocatable[c.name] > 0 || labels[c.name+".count"] != "" || labels["nvidia.com/mig.strategy"] == "mixed" {
-			return
-		}
-		if strategy := labels["nvidia.com/mig.strategy"]; guilty == nil && (strategy == "none" || strategy == "single") {
-			guilty = n
-		}
+	guilty, known := x.strategies[c.name]
+	if !known {
+		guilty = x.otherStrategy(c.name)
+		x.strategies[c.name] = guilty
 	}
 	if guilty == nil {
 		return
 	}
 	seen := fmt.Sprintf("%s, and nvidia.com/mig.strategy=%s on node %s", c.name, guilty.Node.GPUs.Labels["nvidia.com/mig.strategy"], guilty.Name)
 	c.tellStrategy(tell, seen)
+}
+
+// otherStrategy is the first node whose strategy does not announce the name; nil where another one announces it, or may.
+func (x *exam) otherStrategy(name string) (guilty *examNode) {
+	for i := range x.nodes {
+		n := &x.nodes[i]
+		labels := n.Node.GPUs.Labels
+		if n.Node.GPUs.Capacity[name] > 0 || n.Node.GPUs.Allocatable[name] > 0 || labels[name+".count"] != "" || labels["nvidia.com/mig.strategy"] == "mixed" {
+			return nil
+		}
+		if strategy := labels["nvidia.com/mig.strategy"]; guilty == nil && (strategy == "none" || strategy == "single") {
+			guilty = n
+		}
+	}
+	return guilty
 }
 
 func (c gpuAsk) tellStrategy(tell func(sight), seen string) {
@@ -188,25 +198,4 @@ func (c gpuAsk) tellStrategy(tell func(sight), seen string) {
 	tell(sight{of: c.of, at: at, seen: seen,
 		fix: run(`kubectl patch clusterpolicies.nvidia.com/cluster-policy --type=merge -p '{"spec":{"mig":{"strategy":"mixed"}}}'`).
 			hint("with the GPU operator; otherwise set MIG_STRATEGY=mixed on the device plugin, or ask for nvidia.com/gpu")})
-}
-
-// distance is the number of letters to insert, remove or change between two words (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -32,6 +32,8 @@ type Object struct {
 	Spec    []string
 	// Node is set for nodes.
 	Node *Node
+	// Unreadable says what of the object cannot be read, with field and value where these are known.
+	Unreadable []string
 }
 
 // Kinds are the kinds of objects that checks look at.

@@ -38,10 +38,10 @@ var landing = []Check{
 		Code: "group-no-node", Severity: raydemand.Info,
 		Why: "no node, were it empty, could hold a pod of the group; its pods wait until one is added or changed",
 		look: perWorkers(func(x *exam, g group, tell func(sight)) {
-			if taints, _ := x.inTheWay(g); len(taints) > 0 && g.asksForGPU() || len(x.landingNodes()) == 0 || g.workers.Broken || g.workers.Max <= 0 || g.workers.Suspended {
+			if taints, _ := x.inTheWay(g); len(taints) > 0 && g.asksForGPU() || len(x.ground.nodes) == 0 || g.workers.Broken || g.workers.Max <= 0 || g.workers.Suspended {
 				return
 			}
-			if landed := g.workers.Pod.Land(x.landingNodes()); landed.Nowhere() {
+			if landed := g.workers.Pod.Land(x.placesFor(g)); landed.Nowhere() {
 				tell(sight{of: g.of, at: g.template().at, seen: landed.Why, fix: g.of.edit("mend the template, or add a node that can hold it; autoscaler nodepools shows what there is")})
 			}
 		}),
@@ -51,7 +51,16 @@ var landing = []Check{
 // inTheWay are the taints that alone keep the group off a node, of the first such node, when it can land nowhere. What a live pod of the group
 // tolerates was added by an admission plugin and is not in the way.
 func (x *exam) inTheWay(g group) (taints []nodepool.Taint, on string) {
-	shape, nodes := g.workers.Pod, x.landingNodes()
+	found, known := x.ground.obstacles[g.workers]
+	if !known {
+		found.taints, found.node = x.lookInTheWay(g)
+		x.ground.obstacles[g.workers] = found
+	}
+	return found.taints, found.node
+}
+
+func (x *exam) lookInTheWay(g group) (taints []nodepool.Taint, on string) {
+	shape, nodes := g.workers.Pod, x.placesFor(g)
 	if g.workers.Suspended || !shape.Land(nodes).Nowhere() {
 		return nil, ""
 	}

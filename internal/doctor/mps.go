@@ -56,7 +56,7 @@ func (x *exam) mpsNodes(g group) (one string, only bool) {
 		return "", false
 	}
 	only = true
-	for _, n := range x.nodes {
+	x.examNodes(x.placesFor(g), func(n *examNode) bool {
 		switch {
 		case g.workers.Pod.Land([]nodepool.Node{n.Node.Landing}).Nodes == 0:
 		case n.gpus.Kind != gpuinfo.MPS:
@@ -64,7 +64,8 @@ func (x *exam) mpsNodes(g group) (one string, only bool) {
 		case one == "":
 			one = n.Name
 		}
-	}
+		return true
+	})
 	return one, only && one != ""
 }
 

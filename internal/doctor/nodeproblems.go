@@ -32,8 +32,15 @@ var nodeProblems = []Check{
 	problem(nodepool.AgentSilent, raydemand.Error, "the scheduler takes the node's devices for gone", func(n *examNode) string {
 		return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-device-plugin --field-selector " + quote("spec.nodeName="+n.Name)
 	}),
+	problem(nodepool.AgentOutdated, raydemand.Warning, "the cards' layout and health are planned as if no agent had told them", func(n *examNode) string {
+		return "kubectl get pod -A -o wide -l app=heliostat-agent --field-selector " + quote("spec.nodeName="+n.Name) +
+			comment("shows the agent; without one: kubectl annotate node "+quote(n.Name)+" heliostat.dev/gpus-")
+	}),
 	problem(nodepool.DeviceUnhealthy, raydemand.Error, "no share of the card is handed out", (*examNode).cordon),
 	problem(nodepool.ConditionBad, raydemand.Error, "the agent that watches the hardware says that work there fails", (*examNode).cordon),
+	problem(nodepool.NotReady, raydemand.Warning, "no pod is scheduled there, and pods on it may be lost", func(n *examNode) string {
+		return "kubectl describe node " + quote(n.Name) + comment("its conditions say what is wrong")
+	}),
 	problem(nodepool.LabelUnreadable, raydemand.Warning, "what the label should tell is not known", func(n *examNode) string {
 		return n.kubectl("get", "-o", "yaml") + comment("and mend what writes the label")
 	}),
@@ -65,11 +72,13 @@ var problemField = map[nodepool.ProblemCode]place{
 	nodepool.AmountUnreadable: {"status", "allocatable"},
 	nodepool.ProfileUnknown:   {"status", "allocatable"},
 	nodepool.ConditionBad:     {"status", "conditions"},
+	nodepool.NotReady:         {"status", "conditions"},
 	nodepool.MIGChanging:      {"metadata", "labels", "nvidia.com/mig.config.state"},
 	nodepool.MIGInvalid:       {"metadata", "labels", "nvidia.com/gpu.product"},
 	nodepool.ProfileMismatch:  {"metadata", "labels"},
 	nodepool.NoDevicePlugin:   {"metadata", "labels", "nvidia.com/gpu.deploy.device-plugin"},
 	nodepool.LabelUnreadable:  {"metadata", "labels"},
+	nodepool.AgentOutdated:    {"metadata", "annotations", nodepool.AgentAnnotation},
 }
 
 // restartPlugin makes NVIDIA's device plugin look at the devices anew.

@@ -17,6 +17,18 @@ const (
 // nodeStates are checks of nodes that stand in the way for a while: cordons, updates of the driver.
 var nodeStates = []Check{
 	{
+		Code: "object-unreadable", Severity: raydemand.Warning,
+		Why: "what it would tell is not known, and the rest is looked at as if it were not there",
+		look: func(x *exam, tell func(sight)) {
+			for i := range x.input.Objects {
+				o := &x.input.Objects[i]
+				for _, text := range o.Unreadable {
+					tell(sight{of: o, seen: text, fix: run(o.kubectl("get", "-o", "yaml")).hint("and mend what is named")})
+				}
+			}
+		},
+	},
+	{
 		Code: "gpu-nodes-cordoned", Severity: raydemand.Error,
 		Why: "no pod that asks for a GPU can be scheduled, however many are launched",
 		look: func(x *exam, tell func(sight)) {

@@ -64,20 +64,22 @@ func (g group) asksForGPU() bool { return len(g.asks()) > 0 }
 
 // gpuNodeFor is a node with NVIDIA's GPUs on which a pod of the group could land, or "". The head's template is not read for landing, so of the
 // head only selector and taints count.
-func (x *exam) gpuNodeFor(g group) string {
-	for i := range x.nodes {
-		n := &x.nodes[i]
-		if !n.hasGPUs() || !slices.ContainsFunc(n.gpuNames(), isNVIDIA) {
-			continue
-		}
-		if g.workers != nil && g.workers.Pod.Land([]nodepool.Node{n.Node.Landing}).Nodes > 0 {
-			return n.Name
-		}
-		if g.workers == nil && headLands(g, n.Node.Landing) {
-			return n.Name
-		}
+func (x *exam) gpuNodeFor(g group) (name string) {
+	shape := &nodepool.PodShape{}
+	if g.workers != nil {
+		shape = &g.workers.Pod
+	} else if g.template().get("affinity", "nodeAffinity").has() {
+		return ""
+	} else {
+		shape = headShape(g)
 	}
-	return ""
+	x.examNodes(x.ground.lots.For(shape), func(n *examNode) bool {
+		if n.hasGPUs() && slices.ContainsFunc(n.gpuNames(), isNVIDIA) && shape.Land([]nodepool.Node{n.Node.Landing}).Nodes > 0 {
+			name = n.Name
+		}
+		return name == ""
+	})
+	return name
 }
 
 func (n *examNode) gpuNames() []string {
@@ -90,8 +92,8 @@ func (n *examNode) gpuNames() []string {
 
 func isNVIDIA(name string) bool { return len(name) > 11 && name[:11] == "nvidia.com/" }
 
-func headLands(g group, node nodepool.Node) bool {
-	shape := nodepool.PodShape{Selector: map[string]string{}}
+func headShape(g group) *nodepool.PodShape {
+	shape := &nodepool.PodShape{Selector: map[string]string{}}
 	selector := g.template().get("nodeSelector")
 	for _, key := range selector.keys() {
 		shape.Selector[key] = selector.get(key).text()
@@ -101,5 +103,5 @@ func headLands(g group, node nodepool.Node) bool {
 			Key: t.get("key").text(), Operator: t.get("operator").text(), Value: t.get("value").text(), Effect: t.get("effect").text(),
 		})
 	}
-	return !g.template().get("affinity", "nodeAffinity").has() && shape.Land([]nodepool.Node{node}).Nodes > 0
+	return shape
 }

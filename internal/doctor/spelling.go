@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -36,7 +37,7 @@ var spelling = []Check{
 		Why: "a group without maxReplicas may grow to 2147483647 workers, which is what the CRD puts there: one wrong request for resources orders GPUs without end",
 		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
 			v := g.get("maxReplicas")
-			slip := slices.ContainsFunc(g.keys(), func(key string) bool { return slipOf(key, groupFields) == "maxReplicas" })
+			slip := slices.ContainsFunc(g.keys(), func(key string) bool { return typo.Slip(key, groupFields) == "maxReplicas" })
 			if !v.has() && !slip && g.asksForGPU() {
 				tell(sight{of: g.of, at: v.at, fix: g.patch(g.of.set(v.at, max(g.smallBound("minReplicas"), g.smallBound("replicas"), 1))).hint("with as many as it may have")})
 			}
@@ -57,7 +58,7 @@ var (
 
 func lookForSlips(o *Object, v value, known []string, tell func(sight)) {
 	for _, key := range v.keys() {
-		right := slipOf(key, known)
+		right := typo.Slip(key, known)
 		if right == "" {
 			continue
 		}
@@ -67,17 +68,4 @@ func lookForSlips(o *Object, v value, known []string, tell func(sight)) {
 		}
 		tell(s)
 	}
-}
-
-// slipOf is the known name that was meant by one that differs in case or in two letters at most, and "" where there is none.
-func slipOf(key string, known []string) string {
-	if slices.Contains(known, key) {
-		return ""
-	}
-	for _, name := range known {
-		if strings.EqualFold(key, name) || len(name) > 5 && distance(strings.ToLower(key), strings.ToLower(name)) <= 2 {
-			return name
-		}
-	}
-	return ""
 }

@@ -7,12 +7,44 @@ import (
 	"net/http"
 	"time"
 
+	"encoding/json"
+
 	"github.com/gin-gonic/gin"
 	"github.com/oapi-codegen/runtime"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
+
+// Defines values for ShadowDifferenceOutcome.
+const (
+	Differs         ShadowDifferenceOutcome = "differs"
+	OursFirst       ShadowDifferenceOutcome = "ours_first"
+	OursWithdrawn   ShadowDifferenceOutcome = "ours_withdrawn"
+	Settled         ShadowDifferenceOutcome = "settled"
+	TheirsFirst     ShadowDifferenceOutcome = "theirs_first"
+	TheirsWithdrawn ShadowDifferenceOutcome = "theirs_withdrawn"
+)
+
+// Valid indicates whether the value is a known member of the ShadowDifferenceOutcome enum.
+func (e ShadowDifferenceOutcome) Valid() bool {
+	switch e {
+	case Differs:
+		return true
+	case OursFirst:
+		return true
+	case OursWithdrawn:
+		return true
+	case Settled:
+		return true
+	case TheirsFirst:
+		return true
+	case TheirsWithdrawn:
+		return true
+	default:
+		return false
+	}
+}
 
 // Defines values for UnmetKind.
 const (
@@ -33,6 +65,42 @@ func (e UnmetKind) Valid() bool {
 	default:
 		return false
 	}
+}
+
+// Defines values for KeepRequestParamsIfNoneMatch.
+const (
+	Asterisk KeepRequestParamsIfNoneMatch = "*"
+)
+
+// Valid indicates whether the value is a known member of the KeepRequestParamsIfNoneMatch enum.
+func (e KeepRequestParamsIfNoneMatch) Valid() bool {
+	switch e {
+	case Asterisk:
+		return true
+	default:
+		return false
+	}
+}
+
+// Build What a program says of its own build. What the build did not record is left out.
+type Build struct {
+	// Go The release of Go.
+	Go string `json:"go"`
+
+	// Modified True when the sources differed from those of the revision.
+	Modified bool `json:"modified"`
+
+	// Platform Operating system and architecture, as `linux/amd64`.
+	Platform string `json:"platform"`
+
+	// Revision The commit that it was built from.
+	Revision string `json:"revision,omitempty"`
+
+	// RevisionTime When the revision was committed, RFC 3339.
+	RevisionTime string `json:"revisionTime,omitempty"`
+
+	// Version The release, which is the chart's appVersion.
+	Version string `json:"version,omitempty"`
 }
 
 // Bundle Resource amounts by Ray resource name. A missing name means zero; `memory` is in bytes.
@@ -168,6 +236,12 @@ type Demand struct {
 // DemandSummary What becomes of one demand. `asked` is the sum of the counts behind it; a gang counts as one.
 type DemandSummary = planner.DemandSummary
 
+// Difference What one plan does otherwise than another.
+type Difference = planner.Difference
+
+// Explanation What becomes of one thing, and why.
+type Explanation = planner.Explanation
+
 // FieldError One bad field.
 type FieldError struct {
 	Expected string `json:"expected"`
@@ -181,6 +255,12 @@ type FieldError struct {
 
 // Finding Something that a person should know and can mend.
 type Finding = raydemand.Finding
+
+// Freeze Whether Heliostat may write to a RayCluster.
+type Freeze struct {
+	// Frozen True when it writes nothing.
+	Frozen bool `json:"frozen"`
+}
 
 // Gang A placement group, or the unplaced rest of one. All of its bundles are placed or none.
 type Gang = raydemand.Gang
@@ -221,6 +301,40 @@ type Group struct {
 	Starting int `json:"starting"`
 }
 
+// HistoryEntry A decision of the past. Its snapshot and its plan are at `history/{id}`.
+type HistoryEntry struct {
+	At time.Time `json:"at"`
+
+	// Decisions What was changed, or would have been in shadow mode.
+	Decisions []Decision `json:"decisions"`
+
+	// Error Why it was not carried out; empty when it was.
+	Error  string         `json:"error"`
+	Groups []HistoryGroup `json:"groups"`
+
+	// ID A number that grows from one decision about a RayCluster to the next.
+	ID string `json:"id"`
+
+	// Mode `managed` plans and writes, `shadow` plans and reports only, `off` does neither.
+	Mode Mode `json:"mode"`
+
+	// Unmet Entries of demand that were not served.
+	Unmet int `json:"unmet"`
+}
+
+// HistoryGroup What a worker group had and should have, and why.
+type HistoryGroup struct {
+	Current int      `json:"current"`
+	Desired int      `json:"desired"`
+	Name    string   `json:"name"`
+	Reasons []Reason `json:"reasons"`
+}
+
+// HistoryList Decisions of the past, newest first.
+type HistoryList struct {
+	Items []HistoryEntry `json:"items"`
+}
+
 // LabelSelector Ray's form, label key to expression (`v`, `!v`, `in(a,b)` or `!in(a,b)`). All must hold.
 //
 // Example: {"zone":"in(us-1,us-2)"}
@@ -228,6 +342,9 @@ type LabelSelector = raydemand.Selector
 
 // Mode `managed` plans and writes, `shadow` plans and reports only, `off` does neither.
 type Mode = nodepool.Mode
+
+// Nodepools What is understood of nodes and pools; null is what is not known. docs/reference/gpus.md says what each field means.
+type Nodepools = NodepoolsReport
 
 // NumGPUs How many GPUs one worker has, by all who say so. Null is what nobody knows; `sources` says where each number comes from, or
 // why there is none.
@@ -263,6 +380,62 @@ type NumGPUs struct {
 	} `json:"sync"`
 }
 
+// OwnedBundle A number of equal bundles, in `resources` or, where one GPU is meant, in `slice` alone.
+type OwnedBundle = raydemand.Request
+
+// OwnedRequest A request for capacity, and what became of it.
+type OwnedRequest struct {
+	AllOrNothing bool              `json:"allOrNothing"`
+	Bundles      []ResourceRequest `json:"bundles"`
+	Cluster      string            `json:"cluster"`
+	CreatedAt    *time.Time        `json:"createdAt,omitempty"`
+
+	// ExpectedAt When the last pod that it waits for is expected to have joined Ray, by how long others of its group took.
+	ExpectedAt *time.Time `json:"expectedAt,omitempty"`
+
+	// ExpiresAt When the lease is over.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+
+	// Groups The worker groups that serve it; others may be served by the same pods.
+	Groups           []ServingGroup `json:"groups,omitempty"`
+	HoldUntilDeleted bool           `json:"holdUntilDeleted,omitempty"`
+
+	// ID Empty for the plain request.
+	ID           string `json:"id"`
+	LeaseSeconds int32  `json:"leaseSeconds,omitempty"`
+
+	// MoreBundles How many bundles a list leaves out. It shows the first eight at most, and fewer where they are large; the request itself is shown whole.
+	MoreBundles int    `json:"moreBundles,omitempty"`
+	Namespace   string `json:"namespace"`
+
+	// NotScaled Why the RayCluster is not scaled now, such as a freeze; absent where it is. Lists do not say it.
+	NotScaled string `json:"notScaled,omitempty"`
+
+	// Owner Empty for the plain request.
+	Owner string `json:"owner"`
+
+	// Plain The request without an owner, as Ray makes it: one for each RayCluster, replaced by the next.
+	Plain bool `json:"plain,omitempty"`
+
+	// Pods Pods that serve it, at most 100 of them.
+	Pods     []string `json:"pods,omitempty"`
+	Priority int32    `json:"priority"`
+
+	// Reason A stable code with a sentence for people.
+	Reason    Reason     `json:"reason"`
+	RenewedAt *time.Time `json:"renewedAt,omitempty"`
+
+	// Since When the state began.
+	Since *time.Time `json:"since,omitempty"`
+
+	// State `Waiting`: workers that serve it are on their way, or no plan has taken it in yet. `Satisfied`: workers that have joined Ray have room for
+	// all of it. `Capped`: a limit stands in the way of a part of it. `Impossible`: no group could ever serve a part of it. `Expired`: its lease is over.
+	State RequestState `json:"state"`
+}
+
+// Plan A plan as `autoscaler plan` prints it.
+type Plan = planner.Plan
+
 // Problem A problem document (RFC 9457).
 type Problem struct {
 	Detail string `json:"detail"`
@@ -282,6 +455,11 @@ type Problem struct {
 // Reason A stable code with a sentence for people.
 type Reason = planner.Reason
 
+// RequestList defines model for RequestList.
+type RequestList struct {
+	Items []OwnedRequest `json:"items"`
+}
+
 // RequestResources The arguments of Ray's `request_resources`. `null` means the same as leaving a field out.
 type RequestResources struct {
 	// BundleLabelSelectors Parallel to `bundles`; an empty selector means any node.
@@ -291,6 +469,29 @@ type RequestResources struct {
 	// NumCPUs That many bundles `{"CPU": 1}`; together with `bundles` at most 1000000.
 	NumCPUs int64 `json:"num_cpus,omitempty"`
 }
+
+// RequestSpec What an owner asks for, and for how long. One of `leaseSeconds` and `holdUntilDeleted` is given.
+type RequestSpec struct {
+	// AllOrNothing Launch workers only where all bundles can be had.
+	AllOrNothing bool `json:"allOrNothing,omitempty"`
+
+	// Bundles What is asked for; all counts together are at most 10000.
+	Bundles []OwnedBundle `json:"bundles"`
+
+	// HoldUntilDeleted It holds until it is deleted.
+	HoldUntilDeleted bool `json:"holdUntilDeleted,omitempty"`
+
+	// LeaseSeconds For how long it holds after it was last put or renewed.
+	LeaseSeconds int32 `json:"leaseSeconds,omitempty"`
+
+	// Priority Where a limit stands in the way of all, the higher one is served, among equals the older one. Beyond 1000, or below -1000, it takes the
+	// right to `patch` the RayCluster (403 otherwise).
+	Priority int32 `json:"priority,omitempty"`
+}
+
+// RequestState `Waiting`: workers that serve it are on their way, or no plan has taken it in yet. `Satisfied`: workers that have joined Ray have room for
+// all of it. `Capped`: a limit stands in the way of a part of it. `Impossible`: no group could ever serve a part of it. `Expired`: its lease is over.
+type RequestState = raydemand.RequestState
 
 // Requested The request that is kept.
 type Requested struct {
@@ -309,6 +510,102 @@ type RequestedBundle = AskedBundle
 // ResourceRequest A number of equal bundles.
 type ResourceRequest = raydemand.Request
 
+// Series How demand and capacity of one RayCluster went.
+type Series struct {
+	Points []SeriesPoint `json:"points"`
+}
+
+// SeriesPoint A moment; it holds until the next point.
+type SeriesPoint struct {
+	At time.Time `json:"at"`
+
+	// Capacity What the joined nodes have, the head included.
+	Capacity raydemand.Bundle `json:"capacity"`
+
+	// Desired The capacity once every group has its desired workers.
+	Desired raydemand.Bundle `json:"desired"`
+
+	// Used The part of it that is taken.
+	Used raydemand.Bundle `json:"used"`
+
+	// Waiting What pending tasks, actors and placement groups ask for.
+	Waiting raydemand.Bundle `json:"waiting"`
+}
+
+// ServingGroup defines model for ServingGroup.
+type ServingGroup struct {
+	Name string `json:"name"`
+	Pods int32  `json:"pods"`
+}
+
+// ShadowComparison What Heliostat would have of a RayCluster that somebody else scales, beside what that one asks for.
+type ShadowComparison struct {
+	// Agreement The part of that time in which all groups were the same; absent while there was none.
+	Agreement *float64 `json:"agreement,omitempty"`
+
+	// ComparedSeconds How long both sides were known since then.
+	ComparedSeconds float64            `json:"comparedSeconds"`
+	Differences     []ShadowDifference `json:"differences"`
+	Groups          []ShadowGroup      `json:"groups"`
+
+	// MedianLeadSeconds By how much Heliostat was earlier in the middle one of those differences; negative when it was later, absent where there was none.
+	MedianLeadSeconds *float64 `json:"medianLeadSeconds,omitempty"`
+
+	// OursFirst How many of the differences ended when the other side wanted what Heliostat had wanted before.
+	OursFirst int `json:"oursFirst"`
+
+	// Since When comparing began; absent where nothing is compared.
+	Since *time.Time `json:"since,omitempty"`
+
+	// TheirsFirst The same the other way round.
+	TheirsFirst int `json:"theirsFirst"`
+
+	// Writer The field manager that last wrote the worker groups; empty where that is not known.
+	Writer string `json:"writer"`
+}
+
+// ShadowDifference A time in which the two sides wanted different numbers of pods of a worker group.
+type ShadowDifference struct {
+	At    time.Time `json:"at"`
+	Group string    `json:"group"`
+
+	// LeadSeconds How much earlier Heliostat wanted what both came to; negative when later. With `ours_first` and `theirs_first` alone.
+	LeadSeconds *float64 `json:"leadSeconds,omitempty"`
+
+	// Ours What Heliostat wanted last before both agreed.
+	Ours int `json:"ours"`
+
+	// Outcome `differs` while it lasts. `ours_first` and `theirs_first`: one side wanted first what the other wanted later.
+	// `ours_withdrawn` and `theirs_withdrawn`: one side went back to what both had wanted before. `settled`: who was first was
+	// not seen.
+	Outcome ShadowDifferenceOutcome `json:"outcome"`
+
+	// Reason A stable code with a sentence for people.
+	Reason Reason `json:"reason"`
+	Theirs int    `json:"theirs"`
+
+	// Until Absent while it lasts.
+	Until *time.Time `json:"until,omitempty"`
+
+	// Writer Who had last written the worker groups.
+	Writer string `json:"writer"`
+}
+
+// ShadowDifferenceOutcome `differs` while it lasts. `ours_first` and `theirs_first`: one side wanted first what the other wanted later.
+// `ours_withdrawn` and `theirs_withdrawn`: one side went back to what both had wanted before. `settled`: who was first was
+// not seen.
+type ShadowDifferenceOutcome string
+
+// ShadowGroup How many pods of a worker group both sides want now, and Heliostat's reason.
+type ShadowGroup struct {
+	Name string `json:"name"`
+	Ours int    `json:"ours"`
+
+	// Reason A stable code with a sentence for people.
+	Reason Reason `json:"reason"`
+	Theirs int    `json:"theirs"`
+}
+
 // SliceWish What is asked of each GPU, or of the fraction of one that is asked for, beyond their number. At least one of the fields.
 //
 // Example: {"isolation":"hardware","memory":"10Gi"}
@@ -316,6 +613,12 @@ type SliceWish = raydemand.SliceWish
 
 // Snapshot The input of one decision, as `autoscaler plan --snapshot` takes it.
 type Snapshot = planner.Snapshot
+
+// SupposedPlan A plan of what is supposed, and what it does otherwise than the present one.
+type SupposedPlan = SupposingAnswer
+
+// Supposition What shall be otherwise than in the last snapshot, in its words. Groups are changed by name; a name that is not there is a new group and needs `resources`. Demand is added to what is there.
+type Supposition = json.RawMessage
 
 // Unmet Demand that the last decision does not serve.
 type Unmet struct {
@@ -343,14 +646,26 @@ type Unmet struct {
 // UnmetKind A pending `request`, a `gang`, or `requestResources`.
 type UnmetKind string
 
+// DecisionID defines model for decisionID.
+type DecisionID = string
+
+// IfMatch defines model for ifMatch.
+type IfMatch = string
+
 // Name defines model for name.
 type Name = string
 
 // Namespace defines model for namespace.
 type Namespace = string
 
+// RequestID defines model for requestID.
+type RequestID = string
+
 // Conflict A problem document (RFC 9457).
 type Conflict = Problem
+
+// Forbidden A problem document (RFC 9457).
+type Forbidden = Problem
 
 // Invalid A problem document (RFC 9457).
 type Invalid = Problem
@@ -358,8 +673,23 @@ type Invalid = Problem
 // MediaType A problem document (RFC 9457).
 type MediaType = Problem
 
+// PreconditionFailed A problem document (RFC 9457).
+type PreconditionFailed = Problem
+
+// RequestRefused A problem document (RFC 9457).
+type RequestRefused = Problem
+
+// RequestsUnavailable A problem document (RFC 9457).
+type RequestsUnavailable = Problem
+
+// Throttled A problem document (RFC 9457).
+type Throttled = Problem
+
 // TooLarge A problem document (RFC 9457).
 type TooLarge = Problem
+
+// Unauthenticated A problem document (RFC 9457).
+type Unauthenticated = Problem
 
 // Unavailable A problem document (RFC 9457).
 type Unavailable = Problem
@@ -367,11 +697,74 @@ type Unavailable = Problem
 // UnknownCluster A problem document (RFC 9457).
 type UnknownCluster = Problem
 
+// UnknownRequest A problem document (RFC 9457).
+type UnknownRequest = Problem
+
+// ExplainParams defines parameters for Explain.
+type ExplainParams struct {
+	// Group A worker group's name.
+	Group string `form:"group,omitempty" json:"group,omitempty"`
+
+	// Pod The name of a worker's pod, or the head's.
+	Pod string `form:"pod,omitempty" json:"pod,omitempty"`
+
+	// Gang The id of a placement group that waits, in hex.
+	Gang string `form:"gang,omitempty" json:"gang,omitempty"`
+
+	// Bundle What one task asks for, as JSON: amounts such as `{"GPU": 1}`, or an object with `resources`, `count`, `labelSelectors` and `slice`. Where fewer tasks wait for it than it counts, the answer says what would happen if so many did.
+	Bundle string `form:"bundle,omitempty" json:"bundle,omitempty"`
+
+	// Request The id of an owned request, or `request_resources` for what has no owner.
+	Request string `form:"request,omitempty" json:"request,omitempty"`
+}
+
 // RequestResourcesJSONBody defines parameters for RequestResources.
 type RequestResourcesJSONBody = RequestResources
 
+// DeleteRequestParams defines parameters for DeleteRequest.
+type DeleteRequestParams struct {
+	// IfMatch The ETag that the request must have still; without it any will do. What becomes of the request, and renewals, do not change it.
+	IfMatch IfMatch `json:"If-Match,omitempty"`
+}
+
+// GetRequestParams defines parameters for GetRequest.
+type GetRequestParams struct {
+	// Wait Seconds to wait at most, such as `30s`; 60 s at most.
+	Wait string `form:"wait,omitempty" json:"wait,omitempty"`
+}
+
+// KeepRequestParams defines parameters for KeepRequest.
+type KeepRequestParams struct {
+	// IfMatch The ETag that the request must have still; without it any will do. What becomes of the request, and renewals, do not change it.
+	IfMatch IfMatch `json:"If-Match,omitempty"`
+
+	// IfNoneMatch With `*` the request is made only if there is none.
+	IfNoneMatch KeepRequestParamsIfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// KeepRequestParamsIfNoneMatch defines parameters for KeepRequest.
+type KeepRequestParamsIfNoneMatch string
+
+// ListRequestsParams defines parameters for ListRequests.
+type ListRequestsParams struct {
+	// Namespace Only those of this namespace.
+	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Owner Only those of this owner.
+	Owner string `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// State Only those in this state.
+	State RequestState `form:"state,omitempty" json:"state,omitempty"`
+}
+
+// PlanClusterJSONRequestBody defines body for PlanCluster for application/json ContentType.
+type PlanClusterJSONRequestBody = Supposition
+
 // RequestResourcesJSONRequestBody defines body for RequestResources for application/json ContentType.
 type RequestResourcesJSONRequestBody = RequestResourcesJSONBody
+
+// KeepRequestJSONRequestBody defines body for KeepRequest for application/json ContentType.
+type KeepRequestJSONRequestBody = RequestSpec
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -390,12 +783,39 @@ type ServerInterface interface {
 	// Readyz Tell whether Heliostat has seen the fleet
 	// (GET /readyz)
 	Readyz(c *gin.Context)
+	// FollowFleet Follow all RayClusters by server-sent events
+	// (GET /v1/events)
+	FollowFleet(c *gin.Context)
 	// ListNamespaceClusters List the RayClusters of one namespace
 	// (GET /v1/namespaces/{namespace}/rayclusters)
 	ListNamespaceClusters(c *gin.Context, namespace Namespace)
 	// GetCluster Show one RayCluster with demand, groups and reasons
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name})
 	GetCluster(c *gin.Context, namespace Namespace, name Name)
+	// FollowCluster Follow one RayCluster by server-sent events
+	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/events)
+	FollowCluster(c *gin.Context, namespace Namespace, name Name)
+	// Explain Say why a group, a pod, a gang, a bundle or a request is as it is
+	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/explain)
+	Explain(c *gin.Context, namespace Namespace, name Name, params ExplainParams)
+	// UnfreezeCluster Unfreeze the RayCluster
+	// (DELETE /v1/namespaces/{namespace}/rayclusters/{name}/freeze)
+	UnfreezeCluster(c *gin.Context, namespace Namespace, name Name)
+	// FreezeCluster Freeze the RayCluster
+	// (PUT /v1/namespaces/{namespace}/rayclusters/{name}/freeze)
+	FreezeCluster(c *gin.Context, namespace Namespace, name Name)
+	// ListHistory List the last decisions
+	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/history)
+	ListHistory(c *gin.Context, namespace Namespace, name Name)
+	// GetHistory Export what a decision of the past was made from
+	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/history/{id})
+	GetHistory(c *gin.Context, namespace Namespace, name Name, id DecisionID)
+	// GetHistoryPlan Show a plan of the past
+	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/history/{id}/plan)
+	GetHistoryPlan(c *gin.Context, namespace Namespace, name Name, id DecisionID)
+	// PlanCluster Plan what would be if groups, demand or policy were otherwise
+	// (POST /v1/namespaces/{namespace}/rayclusters/{name}/plan)
+	PlanCluster(c *gin.Context, namespace Namespace, name Name)
 	// ClearRequestedResources Clear the request
 	// (DELETE /v1/namespaces/{namespace}/rayclusters/{name}/request_resources)
 	ClearRequestedResources(c *gin.Context, namespace Namespace, name Name)
@@ -405,12 +825,42 @@ type ServerInterface interface {
 	// RequestResources Request that the cluster keeps at least this much
 	// (POST /v1/namespaces/{namespace}/rayclusters/{name}/request_resources)
 	RequestResources(c *gin.Context, namespace Namespace, name Name)
+	// DeleteRequest End a request
+	// (DELETE /v1/namespaces/{namespace}/rayclusters/{name}/request_resources/{id})
+	DeleteRequest(c *gin.Context, namespace Namespace, name Name, id RequestID, params DeleteRequestParams)
+	// GetRequest Show a request and what became of it
+	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/request_resources/{id})
+	GetRequest(c *gin.Context, namespace Namespace, name Name, id RequestID, params GetRequestParams)
+	// KeepRequest Make a request, or replace it
+	// (PUT /v1/namespaces/{namespace}/rayclusters/{name}/request_resources/{id})
+	KeepRequest(c *gin.Context, namespace Namespace, name Name, id RequestID, params KeepRequestParams)
+	// RenewRequest Renew the lease of a request
+	// (POST /v1/namespaces/{namespace}/rayclusters/{name}/request_resources/{id}/renew)
+	RenewRequest(c *gin.Context, namespace Namespace, name Name, id RequestID)
+	// ListClusterRequests List the requests of a RayCluster
+	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/requests)
+	ListClusterRequests(c *gin.Context, namespace Namespace, name Name)
+	// GetSeries Show how demand and capacity went during the last two hours
+	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/series)
+	GetSeries(c *gin.Context, namespace Namespace, name Name)
+	// GetShadow Compare ours with theirs
+	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/shadow)
+	GetShadow(c *gin.Context, namespace Namespace, name Name)
 	// GetSnapshot Export what the last decision was made from
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/snapshot)
 	GetSnapshot(c *gin.Context, namespace Namespace, name Name)
+	// ListNodepools Show what is understood of the nodes' GPUs, and of the pools they are in
+	// (GET /v1/nodepools)
+	ListNodepools(c *gin.Context)
 	// ListClusters List all RayClusters that Heliostat looks after
 	// (GET /v1/rayclusters)
 	ListClusters(c *gin.Context)
+	// ListRequests List the requests of all RayClusters
+	// (GET /v1/requests)
+	ListRequests(c *gin.Context, params ListRequestsParams)
+	// GetVersion Which build answers
+	// (GET /version)
+	GetVersion(c *gin.Context)
 }
 
 // ServerInterfaceWrapper converts contexts to parameters.
@@ -487,6 +937,19 @@ func (siw *ServerInterfaceWrapper) Readyz(c *gin.Context) {
 	siw.Handler.Readyz(c)
 }
 
+// FollowFleet operation middleware
+func (siw *ServerInterfaceWrapper) FollowFleet(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.FollowFleet(c)
+}
+
 // ListNamespaceClusters operation middleware
 func (siw *ServerInterfaceWrapper) ListNamespaceClusters(c *gin.Context) {
 
@@ -544,6 +1007,339 @@ func (siw *ServerInterfaceWrapper) GetCluster(c *gin.Context) {
 	}
 
 	siw.Handler.GetCluster(c, namespace, name)
+}
+
+// FollowCluster operation middleware
+func (siw *ServerInterfaceWrapper) FollowCluster(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.FollowCluster(c, namespace, name)
+}
+
+// Explain operation middleware
+func (siw *ServerInterfaceWrapper) Explain(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ExplainParams
+
+	// ------------- Optional query parameter "group" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "group", c.Request.URL.Query(), &params.Group, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter group: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "pod" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pod", c.Request.URL.Query(), &params.Pod, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter pod: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "gang" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "gang", c.Request.URL.Query(), &params.Gang, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter gang: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "bundle" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "bundle", c.Request.URL.Query(), &params.Bundle, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter bundle: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "request" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "request", c.Request.URL.Query(), &params.Request, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter request: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.Explain(c, namespace, name, params)
+}
+
+// UnfreezeCluster operation middleware
+func (siw *ServerInterfaceWrapper) UnfreezeCluster(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.UnfreezeCluster(c, namespace, name)
+}
+
+// FreezeCluster operation middleware
+func (siw *ServerInterfaceWrapper) FreezeCluster(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.FreezeCluster(c, namespace, name)
+}
+
+// ListHistory operation middleware
+func (siw *ServerInterfaceWrapper) ListHistory(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListHistory(c, namespace, name)
+}
+
+// GetHistory operation middleware
+func (siw *ServerInterfaceWrapper) GetHistory(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id DecisionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetHistory(c, namespace, name, id)
+}
+
+// GetHistoryPlan operation middleware
+func (siw *ServerInterfaceWrapper) GetHistoryPlan(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id DecisionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetHistoryPlan(c, namespace, name, id)
+}
+
+// PlanCluster operation middleware
+func (siw *ServerInterfaceWrapper) PlanCluster(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PlanCluster(c, namespace, name)
 }
 
 // ClearRequestedResources operation middleware
@@ -648,6 +1444,358 @@ func (siw *ServerInterfaceWrapper) RequestResources(c *gin.Context) {
 	siw.Handler.RequestResources(c, namespace, name)
 }
 
+// DeleteRequest operation middleware
+func (siw *ServerInterfaceWrapper) DeleteRequest(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id RequestID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteRequestParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for If-Match, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter If-Match: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IfMatch = IfMatch
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.DeleteRequest(c, namespace, name, id, params)
+}
+
+// GetRequest operation middleware
+func (siw *ServerInterfaceWrapper) GetRequest(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id RequestID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetRequestParams
+
+	// ------------- Optional query parameter "wait" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "wait", c.Request.URL.Query(), &params.Wait, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter wait: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetRequest(c, namespace, name, id, params)
+}
+
+// KeepRequest operation middleware
+func (siw *ServerInterfaceWrapper) KeepRequest(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id RequestID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params KeepRequestParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for If-Match, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter If-Match: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IfMatch = IfMatch
+
+	}
+
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch KeepRequestParamsIfNoneMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for If-None-Match, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter If-None-Match: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IfNoneMatch = IfNoneMatch
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.KeepRequest(c, namespace, name, id, params)
+}
+
+// RenewRequest operation middleware
+func (siw *ServerInterfaceWrapper) RenewRequest(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id RequestID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.RenewRequest(c, namespace, name, id)
+}
+
+// ListClusterRequests operation middleware
+func (siw *ServerInterfaceWrapper) ListClusterRequests(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListClusterRequests(c, namespace, name)
+}
+
+// GetSeries operation middleware
+func (siw *ServerInterfaceWrapper) GetSeries(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetSeries(c, namespace, name)
+}
+
+// GetShadow operation middleware
+func (siw *ServerInterfaceWrapper) GetShadow(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetShadow(c, namespace, name)
+}
+
 // GetSnapshot operation middleware
 func (siw *ServerInterfaceWrapper) GetSnapshot(c *gin.Context) {
 
@@ -682,6 +1830,19 @@ func (siw *ServerInterfaceWrapper) GetSnapshot(c *gin.Context) {
 	siw.Handler.GetSnapshot(c, namespace, name)
 }
 
+// ListNodepools operation middleware
+func (siw *ServerInterfaceWrapper) ListNodepools(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListNodepools(c)
+}
+
 // ListClusters operation middleware
 func (siw *ServerInterfaceWrapper) ListClusters(c *gin.Context) {
 
@@ -693,6 +1854,62 @@ func (siw *ServerInterfaceWrapper) ListClusters(c *gin.Context) {
 	}
 
 	siw.Handler.ListClusters(c)
+}
+
+// ListRequests operation middleware
+func (siw *ServerInterfaceWrapper) ListRequests(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListRequestsParams
+
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", c.Request.URL.Query(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "owner" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", c.Request.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter owner: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", c.Request.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter state: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListRequests(c, params)
+}
+
+// GetVersion operation middleware
+func (siw *ServerInterfaceWrapper) GetVersion(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetVersion(c)
 }
 
 // GinServerOptions provides options for the Gin server.
@@ -726,12 +1943,31 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters", wrapper.ListNamespaceClusters)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name", wrapper.GetCluster)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/snapshot", wrapper.GetSnapshot)
+	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/series", wrapper.GetSeries)
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources", wrapper.ClearRequestedResources)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources", wrapper.GetRequestedResources)
 	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources", wrapper.RequestResources)
+	router.GET(options.BaseURL+"/v1/requests", wrapper.ListRequests)
+	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/requests", wrapper.ListClusterRequests)
+	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id", wrapper.DeleteRequest)
+	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id", wrapper.GetRequest)
+	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id", wrapper.KeepRequest)
+	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id/renew", wrapper.RenewRequest)
+	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/freeze", wrapper.UnfreezeCluster)
+	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/freeze", wrapper.FreezeCluster)
+	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/explain", wrapper.Explain)
+	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/plan", wrapper.PlanCluster)
+	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/shadow", wrapper.GetShadow)
+	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history", wrapper.ListHistory)
+	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history/:id", wrapper.GetHistory)
+	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history/:id/plan", wrapper.GetHistoryPlan)
+	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/events", wrapper.FollowCluster)
+	router.GET(options.BaseURL+"/v1/events", wrapper.FollowFleet)
+	router.GET(options.BaseURL+"/v1/nodepools", wrapper.ListNodepools)
 	router.GET(options.BaseURL+"/healthz", wrapper.Healthz)
 	router.GET(options.BaseURL+"/readyz", wrapper.Readyz)
 	router.GET(options.BaseURL+"/metrics", wrapper.Metrics)
+	router.GET(options.BaseURL+"/version", wrapper.GetVersion)
 	router.GET(options.BaseURL+"/openapi.yaml", wrapper.Openapi)
 	router.GET(options.BaseURL+"/", wrapper.Page)
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,8 +25,11 @@ type Client struct {
 }
 
 // NewClient returns a client of the server at address, for example http://127.0.0.1:8090. With httpClient nil, calls end
-// after 30 seconds.
+// after 30 seconds. What the server cannot answer now, after a start or while another replica takes over, is asked again for some seconds.
 func NewClient(address string, httpClient *http.Client) (*Client, error) {
+	if !strings.Contains(address, "://") { // net/url has no clear words for it
+		return nil, fmt.Errorf("reading server address %q: write https://host:port, or http:// where there is no TLS", address)
+	}
 	base, err := url.Parse(strings.TrimSuffix(address, "/"))
 	if err != nil {
 		return nil, fmt.Errorf("reading server address %q: %w", address, err)
@@ -36,7 +40,9 @@ func NewClient(address string, httpClient *http.Client) (*Client, error) {
 	if httpClient == nil {
 		httpClient = &http.Client{Timeout: writeTimeout}
 	}
-	return &Client{base: base, http: httpClient}, nil
+	waiting := *httpClient
+	waiting.Transport = patient{next: cmp.Or(waiting.Transport, http.DefaultTransport), patience: clientPatience}
+	return &Client{base: base, http: &waiting}, nil
 }
 
 // Clusters lists the fleet, or one namespace when it is not empty.
@@ -154,6 +160,11 @@ func readProblem(response *http.Response, text []byte) error {
 	var problem Problem
 	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/problem+json") && json.Unmarshal(text, &problem) == nil {
 		return &problem
+	}
+	// The API server tells in a Status of its own what it refuses to pass on.
+	var status struct{ Kind, Message string }
+	if json.Unmarshal(text, &status) == nil && status.Kind == "Status" && status.Message != "" {
+		return fmt.Errorf("the API server answered %s: %s", response.Status, status.Message)
 	}
 	return fmt.Errorf("the server answered %s", response.Status)
 }

@@ -114,3 +114,11 @@ func TestClientSaysWhatAnsweredInstead(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAddressWithoutASchemeIsToldHowToWriteIt(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:8090", "localhost:8090", "heliostat"} {
+		if _, err := NewClient(address, nil); err == nil || !strings.Contains(err.Error(), "write https://host:port") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

@@ -25,10 +25,12 @@ type decoder struct {
 	tokens *json.Decoder
 	body   []byte
 	faults []FieldError
+	// maxResources bounds the names in one bundle, maxLabels the labels in one selector.
+	maxResources, maxLabels int
 }
 
 func newDecoder(body []byte) *decoder {
-	d := &decoder{tokens: json.NewDecoder(bytes.NewReader(body)), body: body}
+	d := &decoder{tokens: json.NewDecoder(bytes.NewReader(body)), body: body, maxResources: maxResources, maxLabels: maxResources}
 	d.tokens.UseNumber()
 	return d
 }

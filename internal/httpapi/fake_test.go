@@ -65,6 +65,7 @@ func (f *fakeRequests) Set(_ context.Context, key nodepool.ClusterKey, requests 
 type world struct {
 	fleet    fakeFleet
 	requests *fakeRequests
+	frozen   *fakeFreezer
 	now      time.Time
 	handler  http.Handler
 }
@@ -76,7 +77,8 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 		known: w.fleet,
 		kept:  map[nodepool.ClusterKey][]raydemand.Request{}, since: map[nodepool.ClusterKey]time.Time{},
 	}
-	config := Config{Fleet: w.fleet, Requests: w.requests, Now: func() time.Time { return w.now }}
+	w.frozen = &fakeFreezer{known: w.fleet, frozen: map[nodepool.ClusterKey]bool{}}
+	config := Config{Fleet: w.fleet, Requests: w.requests, Freezer: w.frozen, Now: func() time.Time { return w.now }}
 	for _, f := range change {
 		f(&config)
 	}

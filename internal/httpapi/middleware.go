@@ -3,10 +3,8 @@ package httpapi
 import (
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"runtime/debug"
-	"strings"
 
 	"github.com/gin-gonic/gin"
 )
@@ -35,26 +33,19 @@ func (s *server) recoverPanics(c *gin.Context) {
 	c.Next()
 }
 
-// guardHost refuses names that are not loopback while the server listens on loopback: a web page whose name was pointed
-// at 127.0.0.1 (DNS rebinding) would otherwise speak to it from the user's own browser.
-func (s *server) guardHost(c *gin.Context) {
-	if s.InsecureListenAnywhere {
-		return
-	}
-	host := c.Request.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if !isLoopback(strings.Trim(host, "[]")) {
-		s.fail(c, &problem{kind: foreignHost, detail: fmt.Sprintf("Host is %q; call this server by a loopback address or localhost", shorten(host))})
-	}
-}
-
-// setHeaders sets what holds for every answer: always fresh, never guessed at, never framed.
+// setHeaders sets what holds for every answer: always fresh, never guessed at, never framed, never run. The page has a
+// policy of its own.
 func setHeaders(c *gin.Context) {
 	header := c.Writer.Header()
 	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("X-Frame-Options", "DENY")
-	header.Set("Referrer-Policy", "no-referrer")
+	if c.Request.TLS != nil {
+		header.Set("Strict-Transport-Security", "max-age=31536000")
+	}
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,7 +17,9 @@ const (
 	maxCPUs      = 1_000_000
 	maxBundles   = 10_000
 	maxResources = 100 // names in one bundle, labels in one selector
-	maxName      = 256
+	// Characters of a name, and of a label's expression.
+	maxName       = 256
+	maxExpression = 1024
 )
 
 // decodeRequest reads a body: an object, or a bare array of bundles. Nothing at all is a request for nothing.
@@ -116,14 +119,14 @@ func (d *decoder) bundle(path string) (raydemand.Bundle, error) {
 func (d *decoder) bundleWith(path string, special func(name string) (bool, error)) (raydemand.Bundle, error) {
 	bundle, names := raydemand.Bundle{}, 0
 	err := d.object(path, func(name string) error {
+		if names++; names == d.maxResources+1 {
+			d.fault(path, "more", fmt.Sprintf("at most %d resources", d.maxResources))
+		}
+		if names > d.maxResources {
+			return d.skip()
+		}
 		if read, err := special(name); read || err != nil {
 			return err
-		}
-		if names++; names == maxResources+1 {
-			d.fault(path, "more", fmt.Sprintf("at most %d resources", maxResources))
-		}
-		if names > maxResources {
-			return d.skip()
 		}
 		if !isName(name) {
 			d.fault(path, fmt.Sprintf("%q", shorten(name)), fmt.Sprintf("a resource name: 1 to %d printable characters, no space around it", maxName))
@@ -137,6 +140,11 @@ func (d *decoder) bundleWith(path string, special func(name string) (bool, error
 	})
 	return bundle, err
 }
+
+// maxAmount is the most that a plan counts of one resource; more would be told as another figure than was asked for.
+const maxAmount = 100 << 40 * raydemand.One
+
+var amountWant = "a number of at most " + maxAmount.String()
 
 // amount reads a quantity. One that Ray's precision would make 0 is refused: it would be a request for nothing.
 func (d *decoder) amount(path string) (raydemand.Amount, error) {
@@ -152,15 +160,23 @@ func (d *decoder) amount(path string) (raydemand.Amount, error) {
 	amount, err := raydemand.ParseAmount(text)
 	switch {
 	case err != nil:
-		d.fault(path, text, "a number that Ray can hold, at most "+raydemand.MaxAmount.String())
+		d.fault(path, text, amountWant)
+	case amount > maxAmount:
+		d.fault(path, text, amountWant)
 	case amount < 0 || strings.HasPrefix(text, "-") && isPositiveDigits(text[1:]):
 		d.fault(path, text, "a number of at least 0")
-	case amount == 0 && isPositiveDigits(text):
+	case isPositiveDigits(text) && !atLeastPrecision(text):
 		d.fault(path, text, "0, or at least 0.0001, the precision of Ray's amounts")
 	default:
 		return amount, nil
 	}
 	return 0, nil
+}
+
+// atLeastPrecision compares before anything is rounded, as the CRD does.
+func atLeastPrecision(text string) bool {
+	f, err := strconv.ParseFloat(text, 64)
+	return err == nil && f >= raydemand.Amount(1).Float()
 }
 
 // isPositiveDigits reports whether the mantissa of a JSON number without sign has a digit other than 0.
@@ -172,10 +188,10 @@ func isPositiveDigits(text string) bool {
 func (d *decoder) selector(path string) (raydemand.Selector, error) {
 	expressions, labels := map[string]string{}, 0
 	err := d.object(path, func(key string) error {
-		if labels++; labels == maxResources+1 {
-			d.fault(path, "more", fmt.Sprintf("at most %d labels", maxResources))
+		if labels++; labels == d.maxLabels+1 {
+			d.fault(path, "more", fmt.Sprintf("at most %d labels", d.maxLabels))
 		}
-		if labels > maxResources {
+		if labels > d.maxLabels {
 			return d.skip()
 		}
 		if !isName(key) {
@@ -190,7 +206,8 @@ func (d *decoder) selector(path string) (raydemand.Selector, error) {
 		if !ok {
 			return d.unexpected(join(path, key), token, "an expression: v, !v, in(a,b) or !in(a,b)")
 		}
-		if _, err := raydemand.ParseSelector(map[string]string{key: expression}); err != nil {
+		_, err = raydemand.ParseSelector(map[string]string{key: expression})
+		if err != nil || utf8.RuneCountInString(expression) > maxExpression || !isPrintable(expression) {
 			d.fault(join(path, key), fmt.Sprintf("%q", shorten(expression)), "an expression: v, !v, in(a,b) or !in(a,b)")
 			return nil
 		}
@@ -208,10 +225,20 @@ func (d *decoder) selector(path string) (raydemand.Selector, error) {
 }
 
 func isName(name string) bool {
-	if name == "" || len(name) > maxName || strings.TrimSpace(name) != name {
-		return false
+	return name != "" && utf8.RuneCountInString(name) <= maxName && strings.TrimSpace(name) == name && isPrintable(name)
+}
+
+func isPrintable(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
+
+// bundles are the amounts of each bundle.
+func (r RequestResources) bundles() []raydemand.Bundle {
+	bundles := make([]raydemand.Bundle, len(r.Bundles))
+	for i, asked := range r.Bundles {
+		bundles[i] = asked.Bundle
 	}
-	return strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+	return bundles
 }
 
 // Merged returns what the call asks for: num_cpus first, then the bundles in order of first appearance, equal ones of

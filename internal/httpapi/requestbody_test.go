@@ -44,7 +44,7 @@ func TestBadBodiesGetAProblemThatNamesTheField(t *testing.T) {
 		"amount as array":           {`{"bundles":[{"GPU":[1,{"a":2}]}]}`, []FieldError{{notNegative, "bundles[0].GPU", "an array"}}},
 		"amount too small for Ray":  {`[{"GPU":0.00004}]`, []FieldError{{"0, or at least 0.0001, the precision of Ray's amounts", "bundles[0].GPU", "0.00004"}}},
 		"amount next to nothing":    {`[{"GPU":1e-999999999}]`, []FieldError{{"0, or at least 0.0001, the precision of Ray's amounts", "bundles[0].GPU", "1e-999999999"}}},
-		"amount too large for Ray":  {`[{"memory":1e15}]`, []FieldError{{"a number that Ray can hold, at most 922337203685477.5807", "bundles[0].memory", "1e15"}}},
+		"amount too large for Ray":  {`[{"memory":1e15}]`, []FieldError{{"a number of at most 109951162777600", "bundles[0].memory", "1e15"}}},
 		"empty resource name":       {`[{"":1}]`, []FieldError{{"a resource name: 1 to 256 printable characters, no space around it", "bundles[0]", `""`}}},
 		"resource name with space":  {`[{" GPU":1}]`, []FieldError{{"a resource name: 1 to 256 printable characters, no space around it", "bundles[0]", `" GPU"`}}},
 		"resource name with NUL":    {`[{"G\u0000":1}]`, []FieldError{{"a resource name: 1 to 256 printable characters, no space around it", "bundles[0]", `"G\x00"`}}},

@@ -129,6 +129,11 @@ func (s spec) checkKeyword(path, keyword string, rules object, value any) []stri
 		if ok && (keyword == "minimum" && number < rule.(float64) || keyword == "maximum" && number > rule.(float64)) {
 			return fault("%v is beyond %s %v", number, keyword, rule)
 		}
+	case "default": // what holds where the value is absent
+	case "minItems":
+		if items, ok := value.([]any); ok && float64(len(items)) < rule.(float64) {
+			return fault("has %d items, want at least %v", len(items), rule)
+		}
 	case "maxItems":
 		if items, ok := value.([]any); ok && float64(len(items)) > rule.(float64) {
 			return fault("has %d items, want at most %v", len(items), rule)

@@ -2,13 +2,9 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"mime"
 	"net/http"
-	"regexp"
 	"slices"
 	"time"
 
@@ -19,46 +15,52 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Limits of a connection. A client that sends slower than this holds a connection, not the server.
-const (
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 15 * time.Second
-	writeTimeout      = 30 * time.Second
-	idleTimeout       = 60 * time.Second
-	maxHeader         = 16 << 10
-	// kubernetesTimeout bounds what a call may wait for Kubernetes; it ends well before writeTimeout.
-	kubernetesTimeout = 10 * time.Second
-)
-
 // NewServer returns the REST server, ready for ListenAndServe. It starts nothing.
 func NewServer(config Config) (*http.Server, error) {
-	handler, err := NewHandler(config)
+	running, _, err := newServer(config)
+	return running, err
+}
+
+func newServer(config Config) (*http.Server, *server, error) {
+	handler, s, err := build(config)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &http.Server{
+	running := &http.Server{
 		Addr:              config.listen(),
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(newServerState(config).log.Handler(), slog.LevelDebug),
-	}, nil
+		MaxHeaderBytes:    maxHeaderRead,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		TLSConfig:         config.TLS,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	running.RegisterOnShutdown(s.relay.close)
+	if config.Hub != nil {
+		running.RegisterOnShutdown(config.Hub.Close)
+	}
+	return running, s, nil
 }
 
 // NewHandler returns what NewServer serves, without the limits of a connection.
 func NewHandler(config Config) (http.Handler, error) {
+	handler, _, err := build(config)
+	return handler, err
+}
+
+func build(config Config) (http.Handler, *server, error) {
 	if err := config.Validate(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s := newServerState(config)
 	gin.SetMode(gin.ReleaseMode) // otherwise gin prints its routes
 	engine := gin.New()
 	engine.HandleMethodNotAllowed = true
 	engine.RedirectTrailingSlash = false
-	engine.Use(s.logCalls, s.recoverPanics, s.guardHost, setHeaders)
+	engine.Use(s.logCalls, setHeaders, s.countAnswers, s.recoverPanics, s.limitHeader, s.guardHost, s.guardOrigin, traceContext, s.tellWrites, s.guard, s.checkQuery, s.passOn)
 	engine.NoRoute(func(c *gin.Context) {
 		s.fail(c, &problem{kind: unknownPath, detail: "there is nothing here; /openapi.yaml lists every path"})
 	})
@@ -66,28 +68,44 @@ func NewHandler(config Config) (http.Handler, error) {
 		s.fail(c, &problem{kind: unknownMethod, detail: c.Request.Method + " is not possible here; Allow names what is"})
 	})
 	RegisterHandlersWithOptions(engine, s, GinServerOptions{
-		Middlewares: []MiddlewareFunc{s.checkNames},
 		ErrorHandler: func(c *gin.Context, err error, _ int) {
 			s.fail(c, &problem{kind: invalidRequest, detail: err.Error()})
 		},
 	})
-	return engine, nil
+	var err error
+	if s.rules, err = rulesOf(engine.Routes()); err != nil {
+		return nil, nil, err
+	}
+	return engine, s, nil
 }
 
 // server implements the generated ServerInterface.
 type server struct {
 	Config
-	log *slog.Logger
-	now func() time.Time
+	log     *slog.Logger
+	plans   *planRoom
+	relay   *relay
+	now     func() time.Time
+	rules   map[string]rule // by method and route
+	pacer   *pacer
+	answers *answers
+	origins *http.CrossOriginProtection
 }
 
 func newServerState(config Config) *server {
-	s := &server{Config: config, log: config.Log, now: config.Now}
+	s := &server{
+		Config: config, log: config.Log, now: config.Now,
+		plans: newPlanRoom(plansAtOnce), relay: newRelay(config.Peers),
+		pacer: newPacer(config.RequestsPerSecond), answers: newAnswers(), origins: http.NewCrossOriginProtection(),
+	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.Hub != nil {
+		s.Hub.fleet = s.Fleet
 	}
 	return s
 }
@@ -103,14 +121,31 @@ func (s *server) ListNamespaceClusters(c *gin.Context, namespace Namespace) {
 }
 
 func (s *server) writeList(c *gin.Context, wanted func(View) bool) {
+	if err := s.notWhole(); err != nil {
+		s.fail(c, err)
+		return
+	}
 	views := slices.SortedFunc(slices.Values(s.Fleet.Views()), byKey)
+	seen, err := s.visible(c, namespacesOf(views))
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
 	answer, now := ClusterList{Items: []ClusterSummary{}}, s.now()
 	for _, view := range views {
-		if wanted(view) {
+		if seen[view.Key.Namespace] && wanted(view) {
 			answer.Items = append(answer.Items, view.summary(now))
 		}
 	}
 	write(c, http.StatusOK, "application/json", answer)
+}
+
+func namespacesOf(views []View) []string {
+	namespaces := make([]string, 0, len(views))
+	for _, view := range views {
+		namespaces = append(namespaces, view.Key.Namespace)
+	}
+	return namespaces
 }
 
 // GetCluster serves GET …/rayclusters/{name}.
@@ -125,10 +160,7 @@ func (s *server) GetCluster(c *gin.Context, namespace Namespace, name Name) {
 
 // GetSnapshot serves GET …/rayclusters/{name}/snapshot.
 func (s *server) GetSnapshot(c *gin.Context, namespace Namespace, name Name) {
-	view, err := s.view(namespace, name)
-	if err == nil && view.CycleAt.IsZero() {
-		err = &problem{kind: unavailable, detail: fmt.Sprintf("no decision about %s was made yet", view.Key)}
-	}
+	view, err := s.decided(namespace, name)
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -136,9 +168,21 @@ func (s *server) GetSnapshot(c *gin.Context, namespace Namespace, name Name) {
 	write(c, http.StatusOK, "application/json", view.Snapshot)
 }
 
+// decided is the view of a cluster about which there is a decision.
+func (s *server) decided(namespace, name string) (View, error) {
+	view, err := s.view(namespace, name)
+	if err == nil && view.CycleAt.IsZero() {
+		err = &problem{kind: unavailable, detail: fmt.Sprintf("no decision about %s was made yet", view.Key)}
+	}
+	return view, err
+}
+
 func (s *server) view(namespace, name string) (View, error) {
 	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
 	view, ok := s.Fleet.View(key)
+	if !ok && s.notWhole() != nil {
+		return View{}, s.notWhole()
+	}
 	if !ok {
 		return View{}, &problem{
 			kind:   unknownCluster,
@@ -173,8 +217,13 @@ func (s *server) RequestResources(c *gin.Context, namespace Namespace, name Name
 		s.fail(c, err)
 		return
 	}
+	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
+	if err := s.checkSpelling(key, read.bundles()); err != nil {
+		s.fail(c, err)
+		return
+	}
 	requests := read.Merged()
-	since, err := s.keep(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, requests)
+	since, err := s.keep(c, key, requests)
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -220,50 +269,6 @@ func equalRequests(a, b []raydemand.Request) bool {
 		})
 		return a.Count == b.Count && a.Bundle.Equal(b.Bundle) && a.Slice.Equal(b.Slice) && sameSelectors
 	})
-}
-
-// readBody reads a JSON body within the limit. Without a body there need not be a content type.
-func readBody(c *gin.Context) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
-	var over *http.MaxBytesError
-	switch {
-	case errors.As(err, &over):
-		return nil, &problem{kind: tooLarge, detail: fmt.Sprintf("the body is larger than %d bytes", over.Limit)}
-	case err != nil:
-		return nil, &problem{kind: invalidRequest, detail: "the body ended early: " + err.Error()}
-	}
-	if declared := c.GetHeader("Content-Type"); len(body) > 0 || declared != "" {
-		// Insisting on the type also keeps out forms that a foreign web page could send without asking first.
-		if got, _, err := mime.ParseMediaType(declared); err != nil || got != "application/json" {
-			return nil, &problem{kind: mediaType, detail: fmt.Sprintf("Content-Type is %q, want application/json", shorten(declared))}
-		}
-	}
-	return body, nil
-}
-
-// namePattern is a DNS name; api/openapi.yaml repeats it.
-var namePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
-
-// checkNames refuses path parameters that cannot name an object, before they are put into a Kubernetes path.
-func (s *server) checkNames(c *gin.Context) {
-	limits := []struct {
-		param, expected string
-		length          int
-	}{
-		{"namespace", "a DNS label of at most 63 characters", 63},
-		{"name", "a DNS name of at most 253 characters", 253},
-	}
-	var faults []FieldError
-	for _, limit := range limits {
-		value, given := c.Params.Get(limit.param)
-		dotted := limit.param == "namespace" && slices.Contains([]byte(value), '.')
-		if given && (len(value) > limit.length || dotted || !namePattern.MatchString(value)) {
-			faults = append(faults, FieldError{Field: limit.param, Value: shorten(value), Expected: limit.expected})
-		}
-	}
-	if len(faults) > 0 {
-		s.fail(c, invalid(faults))
-	}
 }
 
 // Healthz serves GET /healthz.

@@ -109,24 +109,25 @@ func TestPageMetricsAndSpecAreServed(t *testing.T) {
 	}
 }
 
-func TestOnlyLoopbackNamesAreAnswered(t *testing.T) {
+func TestOnlyLoopbackNamesAreAnsweredWhereNobodyIsAsked(t *testing.T) {
 	w := newWorld(t)
-	open := newWorld(t, func(c *Config) { c.Listen, c.InsecureListenAnywhere = ":8090", true })
+	guarded := newWorld(t, func(c *Config) { c.Listen, c.Access = ":8090", &fakeAccess{} })
 	for host, want := range map[string]int{
 		"127.0.0.1:8090": 200, "localhost": 200, "localhost:1": 200, "[::1]:8090": 200, "[::1]": 200, "127.3.2.1": 200,
 		"evil.example": 421, "evil.example:8090": 421, "10.0.0.1:8090": 421, "localhost.evil.example": 421, "": 421,
 	} {
 		request := httptest.NewRequest(http.MethodGet, "/v1/rayclusters", nil)
 		request.Host = host
+		request.Header.Set("Authorization", "Bearer alice")
 		recorder := httptest.NewRecorder()
 		w.handler.ServeHTTP(recorder, request)
 		if recorder.Code != want {
 			t.Errorf("Host %q: %d, want %d", host, recorder.Code, want)
 		}
 		recorder = httptest.NewRecorder()
-		open.handler.ServeHTTP(recorder, request)
+		guarded.handler.ServeHTTP(recorder, request)
 		if recorder.Code != http.StatusOK {
-			t.Errorf("Host %q where anybody may call: %d", host, recorder.Code)
+			t.Errorf("Host %q where callers are known: %d", host, recorder.Code)
 		}
 	}
 }
@@ -146,11 +147,11 @@ func TestAPanicIsAnInternalErrorWhoseDetailsStayInTheLog(t *testing.T) {
 	}
 }
 
-func TestConfigAllowsOnlyLoopbackUnlessToldOtherwise(t *testing.T) {
+func TestConfigWithoutAccessAllowsOnlyLoopback(t *testing.T) {
 	for listen, want := range map[string]string{
 		"": "", "127.0.0.1:8090": "", "localhost:0": "", "[::1]:8090": "", "127.9.9.9:1": "", "[::ffff:127.0.0.1]:1": "",
-		":8090": "no authentication", "0.0.0.0:8090": "no authentication", "10.1.2.3:8090": "no authentication",
-		"[::]:8090": "no authentication", "myhost:8090": "no authentication",
+		":8090": "without authentication", "0.0.0.0:8090": "without authentication", "10.1.2.3:8090": "without authentication",
+		"[::]:8090": "without authentication", "myhost:8090": "without authentication",
 		"8090": "write host:port", "127.0.0.1:http": "not a number", "127.0.0.1:70000": "not a number",
 	} {
 		config := Config{Fleet: fakeFleet{}, Requests: &fakeRequests{}, Listen: listen}
@@ -158,9 +159,9 @@ func TestConfigAllowsOnlyLoopbackUnlessToldOtherwise(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("Listen %q: %v, want %q", listen, err, want)
 		}
-		config.InsecureListenAnywhere = true
-		if err := config.Validate(); want == "no authentication" && err != nil {
-			t.Errorf("Listen %q anywhere: %v", listen, err)
+		config.Access = &fakeAccess{}
+		if err := config.Validate(); want == "without authentication" && err != nil {
+			t.Errorf("Listen %q with authentication: %v", listen, err)
 		}
 	}
 	if _, err := NewServer(Config{}); err == nil {

@@ -34,7 +34,9 @@ type View struct {
 	Plan     planner.Plan
 	// Requested is what the annotation keeps, known even before the first decision.
 	Requested []raydemand.Request
-	Findings  []raydemand.Finding
+	// Owned are the requests of owners with what they were told, as the decision saw them. Nobody changes it.
+	Owned    []nodepool.OwnedRequest
+	Findings []raydemand.Finding
 	// Changes are the last changes, newest first. Only the first 50 are shown.
 	Changes []Decision
 	// NumGPUs is how many GPUs a worker has, by group; a group that is not in it is shown without a number.

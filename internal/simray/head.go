@@ -64,8 +64,8 @@ func (h *Head) serve(kept *cluster) error {
 	}
 	h.server = grpc.NewServer(
 		grpc.Creds(transport), grpc.UnaryInterceptor(h.intercept), grpc.ForceServerCodec(rawCodec{}), grpc.MaxSendMsgSize(1<<30),
-		// Small and shared buffers: tests run a thousand heads in one process.
-		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10), grpc.SharedWriteBuffer(true),
+		// Small buffers: tests run a thousand heads in one process.
+		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10),
 	)
 	server := h.server
 	autoscalerpb.RegisterAutoscalerStateServiceServer(server, autoscalerService{head: h})

@@ -86,6 +86,9 @@ func (m *Metrics) fill(s *sheet, known *cluster) {
 	for _, status := range sorted(state.Requested) {
 		s.tell(m.requested, float64(state.Requested[status]), "status", status)
 	}
+	for _, status := range sorted(state.Requests) {
+		s.tell(m.requests, float64(state.Requests[status]), "status", status)
+	}
 	m.fillDemand(s, state.Demand)
 	for _, g := range state.Groups {
 		m.fillGroup(s, g)
@@ -108,6 +111,7 @@ func (m *Metrics) fillDemand(s *sheet, demand map[string]map[string]float64) {
 func (m *Metrics) fillGroup(s *sheet, g Group) {
 	s.tell(m.workers, float64(g.Current), "group", g.Name, "of", "current")
 	s.tell(m.workers, float64(g.Desired), "group", g.Name, "of", "desired")
+	s.tell(m.workers, float64(g.Asked), "group", g.Name, "of", "asked")
 	s.tell(m.workers, float64(g.Ready), "group", g.Name, "of", "ready")
 	s.tell(m.workers, float64(g.Min), "group", g.Name, "of", "min")
 	s.tell(m.workers, float64(g.Max), "group", g.Name, "of", "max")
@@ -117,6 +121,31 @@ func (m *Metrics) fillGroup(s *sheet, g Group) {
 	s.tell(m.mismatch, choose(g.NumGPUsMismatch, 1.0, 0.0), "group", g.Name)
 	if g.Cooldown > 0 {
 		s.tell(m.cooldown, g.Cooldown.Seconds(), "group", g.Name)
+	}
+	if slice := g.Slice; slice != nil && slice.MemoryBytes != nil {
+		s.tell(m.sliceMemory, *slice.MemoryBytes, "group", g.Name, "kind", slice.Kind, "profile", slice.Profile, "isolation", slice.Isolation)
+	}
+	if slice := g.Slice; slice != nil && slice.Compute != nil {
+		s.tell(m.sliceCompute, *slice.Compute, "group", g.Name)
+	}
+	for _, pool := range g.Pools {
+		m.fillPool(s, g.Name, pool)
+	}
+}
+
+func (m *Metrics) fillPool(s *sheet, group string, pool Pool) {
+	if pool.Limit != nil {
+		s.tell(m.poolLimit, float64(*pool.Limit), "group", group, "pool", pool.Name)
+	}
+	for _, cards := range pool.Cards {
+		tell := func(of string, count int64) {
+			s.tell(m.cards, float64(count), "group", group, "pool", pool.Name, "product", cards.Product, "of", of)
+		}
+		tell("all", cards.All)
+		tell("cut", cards.Cut)
+		if cards.Busy != nil {
+			tell("busy", *cards.Busy)
+		}
 	}
 }
 

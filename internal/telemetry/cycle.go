@@ -35,8 +35,10 @@ type Action struct {
 	Took         time.Duration
 	// Decision says in a word what a carried-out action was, and Reason is the code of why; both are empty where nothing was decided.
 	Decision, Reason string
-	// Grown names the group that a patch made larger, or is empty.
-	Grown string
+	// Group is the worker group that a patch changed, and Pods by how many pods it is larger; fewer than none where it is
+	// smaller. Grown repeats the name of a group that became larger, or is empty.
+	Group, Grown string
+	Pods         int
 }
 
 // Pod is one worker pod. Alive: its Ray node lives.
@@ -56,20 +58,50 @@ type State struct {
 	// Demand is what waits, in Ray's units, by resource and then by state; Requested counts the bundles of request_resources by status.
 	Demand    map[string]map[string]float64
 	Requested map[string]int64
-	Groups    []Group
-	Ray       Ray
+	// Requests counts the requests of owners by status.
+	Requests map[string]int64
+	Groups   []Group
+	Ray      Ray
 }
 
 // Group is one worker group's numbers of pods and of GPUs.
 type Group struct {
 	Name                              string
 	Current, Desired, Ready, Min, Max int
+	// Asked is what replicas asks for; another autoscaler's wish where Heliostat only looks.
+	Asked int
 	// Cooldown is for how long it takes no launches yet; 0 while it takes them.
 	Cooldown time.Duration
 	// NumGPUs is how many GPUs one worker has, by column: declared, derived, reported, ray. What is not known is absent.
 	NumGPUs map[string]float64
 	// NumGPUsMismatch: a new pod announces another number than the device plugin gives it.
 	NumGPUsMismatch bool
+	// Slice is what one of its GPUs is; nil where that is not known.
+	Slice *Slice
+	// Pools are those that it can land on, where they are known.
+	Pools []Pool
+}
+
+// Slice is what one GPU of a worker is. Amounts that are not known are nil.
+type Slice struct {
+	// Kind, Profile and Isolation are codes; Profile is empty where the GPU is no MIG instance.
+	Kind, Profile, Isolation string
+	MemoryBytes, Compute     *float64
+}
+
+// Pool is a pool of nodes as a group sees it. Limit is how many of its pods the pool can ever have; nil where nothing bounds it.
+type Pool struct {
+	Name  string
+	Limit *int64
+	Cards []Cards
+}
+
+// Cards count physical cards of one product: all of them, those cut with MIG, and those that pods hold something of, which is nil
+// where it is not known.
+type Cards struct {
+	Product  string
+	All, Cut int64
+	Busy     *int64
 }
 
 // Ray is what Ray's own autoscaler would export. Session is Ray's session, Nodes go by node type (worker group, or headgroup).

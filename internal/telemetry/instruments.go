@@ -41,10 +41,15 @@ type states struct {
 	unmet         metric.Float64ObservableGauge
 	demand        metric.Float64ObservableGauge
 	requested     metric.Float64ObservableGauge
+	requests      metric.Float64ObservableGauge
 	workers       metric.Float64ObservableGauge
 	cooldown      metric.Float64ObservableGauge
 	numGPUs       metric.Float64ObservableGauge
 	mismatch      metric.Float64ObservableGauge
+	sliceMemory   metric.Float64ObservableGauge
+	sliceCompute  metric.Float64ObservableGauge
+	poolLimit     metric.Float64ObservableGauge
+	cards         metric.Float64ObservableGauge
 	clusters      metric.Float64ObservableGauge
 	droppedSeries metric.Float64ObservableGauge
 }
@@ -93,10 +98,15 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 			unmet:         m.gauge("heliostat_unmet_demand", "{request}", "Requests and gangs that the last plan does not serve, by reason."),
 			demand:        m.gauge("heliostat_demand", "", "What tasks, actors and gangs wait for, by Ray resource and by state: served, waiting, launching or a reason why not."),
 			requested:     m.gauge("heliostat_requested_bundles", "{bundle}", "Bundles of request_resources by status: served, waiting, launching or a reason why not."),
-			workers:       m.gauge("heliostat_group_workers", "{pod}", "Pods of a worker group: current, desired, ready (alive in Ray), min and max."),
+			requests:      m.gauge("heliostat_requests", "{request}", "Requests that owners have made in their own names, by status: waiting, satisfied, capped, impossible or expired."),
+			workers:       m.gauge("heliostat_group_workers", "{pod}", "Pods of a worker group: current, desired, asked (by replicas), ready (alive in Ray), min and max."),
 			cooldown:      m.gauge("heliostat_group_cooldown_seconds", "s", "For how long a group that failed takes no launches yet; absent while it takes them."),
 			numGPUs:       m.gauge("heliostat_group_num_gpus", "{gpu}", "GPUs of one worker of a group: declared in the spec, derived for ray start, reported by the device plugin, announced by the newest Ray node (ray). Absent where not known."),
 			mismatch:      m.gauge("heliostat_group_num_gpus_mismatch", "", "1 while a new worker of the group announces another number of GPUs than the device plugin gives it."),
+			sliceMemory:   m.gauge("heliostat_group_slice_memory_bytes", "By", "Memory behind one GPU of a worker of the group, by what the GPU is: kind, MIG profile and isolation. Absent where not known."),
+			sliceCompute:  m.gauge("heliostat_group_slice_compute_ratio", "1", "Part of a physical card's compute that one GPU of a worker of the group is sure of."),
+			poolLimit:     m.gauge("heliostat_group_pool_limit", "{pod}", "Pods of the group that a pool of nodes can ever have, on nodes that are there and nodes that it may add; absent where nothing bounds it."),
+			cards:         m.gauge("heliostat_group_cards", "{card}", "Physical cards of the nodes of a pool that hold pods of the group: all, cut with MIG, and busy."),
 			clusters:      m.gauge("heliostat_clusters", "{cluster}", "RayClusters that are looked after."),
 			droppedSeries: m.gauge("heliostat_dropped_series", "{series}", "Series of clusters that this collection left out because there are too many."),
 		},
@@ -117,7 +127,8 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 // observables are the instruments that a collection fills.
 func (i *instruments) observables() []metric.Observable {
 	return []metric.Observable{
-		i.managed, i.dataAge, i.gcsErrors, i.idleGPUHours, i.unmet, i.demand, i.requested, i.workers, i.cooldown, i.numGPUs, i.mismatch,
+		i.managed, i.dataAge, i.gcsErrors, i.idleGPUHours, i.unmet, i.demand, i.requested, i.requests, i.workers, i.cooldown, i.numGPUs, i.mismatch,
+		i.sliceMemory, i.sliceCompute, i.poolLimit, i.cards,
 		i.clusters, i.droppedSeries,
 		i.activeNodes, i.pendingNodes, i.recentlyFailedNodes, i.clusterResources, i.pendingResources,
 	}

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 
 	"go.opentelemetry.io/otel/trace"
 )
 
 // NewLogger returns a logger that writes to w in the given format, text or json, from the given level on: debug, info,
-// warn or error. Records written with the context of a span carry its trace_id and span_id.
+// warn or error. Records written with the context of a span carry its trace_id and span_id, those of a cycle its cluster too.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var threshold slog.Level
 	if err := threshold.UnmarshalText([]byte(level)); err != nil {
@@ -19,24 +20,50 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: threshold}
 	switch format {
 	case "text":
-		return slog.New(traced{slog.NewTextHandler(w, options)}), nil
+		return slog.New(traced{Handler: slog.NewTextHandler(w, options)}), nil
 	case "json":
-		return slog.New(traced{slog.NewJSONHandler(w, options)}), nil
+		return slog.New(traced{Handler: slog.NewJSONHandler(w, options)}), nil
 	}
 	return nil, fmt.Errorf("reading log format %q: want text or json", format)
 }
 
-// traced adds the ids of the span that a record was written in.
-type traced struct{ slog.Handler }
+// traced adds the ids of the span that a record was written in, and the RayCluster of its cycle.
+type traced struct {
+	slog.Handler
+	// named: the logger itself names a RayCluster.
+	named bool
+}
 
 func (t traced) Handle(ctx context.Context, record slog.Record) error {
-	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		record = record.Clone()
 		record.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
+		if s, cycle := ctx.Value(current{}).(*Span); cycle && !t.named && !names(record, clusterKey) {
+			record.AddAttrs(slog.String(clusterKey, s.key()))
+		}
 	}
 	return t.Handler.Handle(ctx, record)
 }
 
-func (t traced) WithAttrs(attrs []slog.Attr) slog.Handler { return traced{t.Handler.WithAttrs(attrs)} }
+// clusterKey is the attribute that names the RayCluster, as namespace/name.
+const clusterKey = "cluster"
 
-func (t traced) WithGroup(name string) slog.Handler { return traced{t.Handler.WithGroup(name)} }
+// names reports whether a record has an attribute of that name.
+func names(record slog.Record, key string) (found bool) {
+	record.Attrs(func(a slog.Attr) bool {
+		found = a.Key == key
+		return !found
+	})
+	return found
+}
+
+// WithAttrs returns the handler with attributes of its own.
+func (t traced) WithAttrs(attrs []slog.Attr) slog.Handler {
+	named := t.named || slices.ContainsFunc(attrs, func(a slog.Attr) bool { return a.Key == clusterKey })
+	return traced{t.Handler.WithAttrs(attrs), named}
+}
+
+// WithGroup returns the handler within a group.
+func (t traced) WithGroup(name string) slog.Handler {
+	return traced{t.Handler.WithGroup(name), t.named}
+}

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -36,9 +37,9 @@ func TestRecordsOfASpanCarryItsIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	spans := tracetest.NewInMemoryExporter()
-	ctx, span := tracerTo(sdktrace.WithSyncer(spans)).Begin(t.Context(), "ml", "llm", noon)
-	log.With("cluster", "ml/llm").InfoContext(ctx, "patched")
-	span.End(Told{At: noon})
+	ctx, span := tracerTo(sdktrace.WithSyncer(spans)).Begin(t.Context(), "ml", "llm", noon, Kept{})
+	log.InfoContext(ctx, "patched")
+	span.End(Told{At: noon, Worth: true})
 	told := spans.GetSpans()[len(spans.GetSpans())-1].SpanContext
 	for _, want := range []string{told.TraceID().String(), told.SpanID().String(), "ml/llm"} {
 		if !strings.Contains(out.String(), want) {
@@ -47,15 +48,43 @@ func TestRecordsOfASpanCarryItsIDs(t *testing.T) {
 	}
 }
 
-func TestRecordsOfASpanThatIsNotSampledPointNowhere(t *testing.T) {
-	var out bytes.Buffer
-	log, err := NewLogger(&out, "json", "info")
+func TestEveryRecordOfACycleNamesItsTraceAndItsClusterOnce(t *testing.T) {
+	silent, err := newTracer(t.Context(), Config{Getenv: func(string) string { return "" }}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, _ := tracerTo(sdktrace.WithSampler(sdktrace.NeverSample())).Begin(t.Context(), "ml", "llm", noon)
-	log.InfoContext(ctx, "patched")
-	if strings.Contains(out.String(), "trace_id") {
-		t.Errorf("%q names a trace that is not exported", out.String())
+	for name, tracer := range map[string]*Tracer{
+		"without a collector": silent,
+		"not sampled":         tracerTo(sdktrace.WithSampler(sdktrace.NeverSample())),
+	} {
+		var out bytes.Buffer
+		log, err := NewLogger(&out, "json", "info")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, _ := tracer.Begin(t.Context(), "ml", "llm", noon, Kept{})
+		log.InfoContext(ctx, "one")
+		log.InfoContext(ctx, "two", "cluster", "ml/llm")
+		log.With("cluster", "ml/llm").WithGroup("g").InfoContext(ctx, "three")
+		traces := map[string]bool{}
+		for line := range strings.Lines(out.String()) {
+			var record struct {
+				Cluster string
+				TraceID string `json:"trace_id"`
+				G       struct {
+					TraceID string `json:"trace_id"`
+				}
+			}
+			if err := json.Unmarshal([]byte(line), &record); err != nil {
+				t.Fatal(err)
+			}
+			traces[record.TraceID+record.G.TraceID] = true
+			if record.Cluster != "ml/llm" || strings.Count(line, `"cluster"`) != 1 {
+				t.Errorf("%s: %s does not name its cluster once", name, line)
+			}
+		}
+		if len(traces) != 1 || traces[""] {
+			t.Errorf("%s: records name the traces %v, want one", name, traces)
+		}
 	}
 }

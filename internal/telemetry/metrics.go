@@ -82,7 +82,7 @@ func (m *Metrics) Observe(c Cycle) {
 		known.gcsErrors++
 	}
 	known.idle(c)
-	known.stages.observe(c, m.stage)
+	known.stages.observe(c, hearers{stage: m.stage})
 }
 
 // longestIdle bounds what one pause between two cycles adds to idle hours: beyond it nobody looked.

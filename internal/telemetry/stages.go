@@ -25,20 +25,27 @@ type growth struct{ seen, patched time.Time }
 // journey is one pod on its way. Its growth is zero where no patch is known to have asked for it.
 type journey struct {
 	growth
-	scheduled time.Time
+	group string
+	// scheduled and alive are when it got a node and when its Ray node was first seen to live.
+	scheduled, alive time.Time
 	// last is the cycle that saw it last.
 	last time.Time
 }
 
-// observe takes a cycle in and calls tell for each stage that has ended. Kubernetes tells moments in whole seconds, so a
-// stage is as exact as that, and one that seems to end before it began took no time.
-func (s *stages) observe(c Cycle, tell func(stage string, took time.Duration)) {
+// hearers are told what happens to pods on their way.
+type hearers struct {
+	// stage ends.
+	stage func(name string, took time.Duration)
+	// arrived: the Ray node of a pod lives. lost: a pod is gone before that. Both may be nil.
+	arrived, lost func(pod string, j *journey)
+}
+
+// observe takes a cycle in and tells what has ended. Kubernetes tells moments in whole seconds, so a stage is as exact as
+// that, and one that seems to end before it began took no time.
+func (s *stages) observe(c Cycle, tell hearers) {
 	for _, a := range c.Actions {
 		if a.Grown != "" {
-			if s.growth == nil {
-				s.growth = map[string]growth{}
-			}
-			s.growth[a.Grown] = growth{seen: a.At.Add(-c.SeenToPatched), patched: a.At}
+			s.grew(a.Grown, growth{seen: a.At.Add(-c.SeenToPatched), patched: a.At})
 		}
 	}
 	if c.Pods == nil {
@@ -54,12 +61,23 @@ func (s *stages) observe(c Cycle, tell func(stage string, took time.Duration)) {
 	for name, j := range s.coming {
 		if !j.last.Equal(c.At) {
 			delete(s.coming, name)
+			if tell.lost != nil {
+				tell.lost(name, j)
+			}
 		}
 	}
 }
 
+// grew notes which growth asks for the pods of a group that are made from now on.
+func (s *stages) grew(group string, g growth) {
+	if s.growth == nil {
+		s.growth = map[string]growth{}
+	}
+	s.growth[group] = g
+}
+
 // follow notes a pod on its way.
-func (s *stages) follow(p Pod, c Cycle, tell func(string, time.Duration)) {
+func (s *stages) follow(p Pod, c Cycle, tell hearers) {
 	j := s.coming[p.Name]
 	if j == nil {
 		j = s.begin(p, c)
@@ -69,7 +87,7 @@ func (s *stages) follow(p Pod, c Cycle, tell func(string, time.Duration)) {
 }
 
 func (s *stages) begin(p Pod, c Cycle) *journey {
-	j := &journey{}
+	j := &journey{group: p.Group}
 	created, _ := c.Moments(p.Name)
 	// A whole second may have been cut off the moment of creation.
 	if g := s.growth[p.Group]; !g.patched.IsZero() && created.After(g.patched.Add(-time.Second)) {
@@ -83,18 +101,18 @@ func (s *stages) begin(p Pod, c Cycle) *journey {
 }
 
 // schedule ends the stage before a node, once.
-func (j *journey) schedule(p Pod, c Cycle, tell func(string, time.Duration)) {
+func (j *journey) schedule(p Pod, c Cycle, tell hearers) {
 	if !j.scheduled.IsZero() {
 		return
 	}
 	_, j.scheduled = c.Moments(p.Name)
 	if !j.scheduled.IsZero() && !j.patched.IsZero() {
-		tell(patchedToScheduled, max(0, j.scheduled.Sub(j.patched)))
+		tell.stage(patchedToScheduled, max(0, j.scheduled.Sub(j.patched)))
 	}
 }
 
 // arrive ends the way of a pod whose Ray node lives.
-func (s *stages) arrive(p Pod, c Cycle, tell func(string, time.Duration)) {
+func (s *stages) arrive(p Pod, c Cycle, tell hearers) {
 	j := s.coming[p.Name]
 	if j == nil {
 		return
@@ -102,9 +120,13 @@ func (s *stages) arrive(p Pod, c Cycle, tell func(string, time.Duration)) {
 	delete(s.coming, p.Name)
 	j.schedule(p, c, tell)
 	if !j.scheduled.IsZero() {
-		tell(scheduledToAlive, max(0, c.At.Sub(j.scheduled)))
+		tell.stage(scheduledToAlive, max(0, c.At.Sub(j.scheduled)))
 	}
 	if !j.seen.IsZero() {
-		tell(seenToAlive, max(0, c.At.Sub(j.seen)))
+		tell.stage(seenToAlive, max(0, c.At.Sub(j.seen)))
+	}
+	j.alive = c.At
+	if tell.arrived != nil {
+		tell.arrived(p.Name, j)
 	}
 }

@@ -13,7 +13,7 @@ func walk(cycles ...Cycle) []string {
 	var s stages
 	var told []string
 	for _, c := range cycles {
-		s.observe(c, func(stage string, took time.Duration) { told = append(told, stage+" "+took.String()) })
+		s.observe(c, hearers{stage: func(stage string, took time.Duration) { told = append(told, stage+" "+took.String()) }})
 	}
 	return told
 }
@@ -96,8 +96,8 @@ func TestPodsAliveWhenFirstSeenAndPodsThatGoAreNotMeasured(t *testing.T) {
 		t.Errorf("told %v", got)
 	}
 	var s stages
-	s.observe(with(at(10, Pod{Name: "a"}), moments(1, 0)), func(string, time.Duration) {})
-	s.observe(at(11), func(string, time.Duration) {})
+	s.observe(with(at(10, Pod{Name: "a"}), moments(1, 0)), hearers{stage: func(string, time.Duration) {}})
+	s.observe(at(11), hearers{})
 	if len(s.coming) != 0 {
 		t.Errorf("%d pods are still waited for", len(s.coming))
 	}

@@ -72,8 +72,10 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 	told, registry := start(t, Limits{})
 	cycle := cycleWith(State{
 		Managed: true, DataAge: time.Second, Unmet: map[string]int64{"capped": 3},
-		Demand: map[string]map[string]float64{"GPU": {"waiting": 2}}, Requested: map[string]int64{"served": 4},
-		Groups: []Group{{Name: "gpu", Current: 1, Desired: 2, Ready: 1, Max: 4, Cooldown: time.Minute, NumGPUs: map[string]float64{"ray": 8}}},
+		Demand: map[string]map[string]float64{"GPU": {"waiting": 2}}, Requested: map[string]int64{"served": 4}, Requests: map[string]int64{"capped": 2},
+		Groups: []Group{{Name: "gpu", Current: 1, Desired: 2, Asked: 3, Ready: 1, Max: 4, Cooldown: time.Minute, NumGPUs: map[string]float64{"ray": 8},
+			Slice: &Slice{Kind: "mig", Profile: "1g.10gb", Isolation: "hardware", MemoryBytes: new(10.0), Compute: new(0.5)},
+			Pools: []Pool{{Name: "a100", Limit: new(int64(7)), Cards: []Cards{{Product: "A100", All: 4, Cut: 3, Busy: new(int64(2))}}}}}},
 		Ray: Ray{Session: "session-1", Nodes: map[string]NodeCounts{"gpu": {Active: 1, Pending: 2, Failed: 3}},
 			ClusterResources: map[string]float64{"GPU": 8}, PendingResources: map[string]float64{"GPU": 16}},
 	})
@@ -84,38 +86,46 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 	apiCalls{metrics: told.Metrics}.count("PATCH", "409")
 	own, rays := "cluster=llm,", ",namespace=ml,ray_io_cluster=llm"
 	want := map[string]float64{
-		"heliostat_cycles_total{result=ok}":                                                1,
-		"heliostat_cycle_seconds{}":                                                        1,
-		"heliostat_planner_seconds{}":                                                      1,
-		"heliostat_actions_total{kind=patch,result=ok}":                                    1,
-		"heliostat_action_seconds{kind=patch}":                                             1,
-		"heliostat_decisions_total{decision=scale-up,reason=launch}":                       1,
-		"heliostat_seen_to_patched_seconds{}":                                              1,
-		"heliostat_stage_seconds{stage=seen_to_patched}":                                   1,
-		"heliostat_api_errors_total{code=409,method=PATCH}":                                1,
-		"heliostat_export_failures_total{signal=traces}":                                   1,
-		"heliostat_clusters{}":                                                             1,
-		"heliostat_dropped_series{}":                                                       0,
-		"heliostat_cluster_managed{" + own + "namespace=ml}":                               1,
-		"heliostat_data_age_seconds{" + own + "namespace=ml}":                              1,
-		"heliostat_gcs_errors_total{" + own + "namespace=ml}":                              1,
-		"heliostat_idle_gpu_hours_total{" + own + "namespace=ml}":                          0,
-		"heliostat_unmet_demand{" + own + "namespace=ml,reason=capped}":                    3,
-		"heliostat_demand{" + own + "namespace=ml,resource=GPU,state=waiting}":             2,
-		"heliostat_requested_bundles{" + own + "namespace=ml,status=served}":               4,
-		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=current}":            1,
-		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=desired}":            2,
-		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=ready}":              1,
-		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=min}":                0,
-		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=max}":                4,
-		"heliostat_group_cooldown_seconds{" + own + "group=gpu,namespace=ml}":              60,
-		"heliostat_group_num_gpus{" + own + "column=ray,group=gpu,namespace=ml}":           8,
-		"heliostat_group_num_gpus_mismatch{" + own + "group=gpu,namespace=ml}":             0,
-		"autoscaler_active_nodes{NodeType=gpu,SessionName=session-1" + rays + "}":          1,
-		"autoscaler_pending_nodes{NodeType=gpu,SessionName=session-1" + rays + "}":         2,
-		"autoscaler_recently_failed_nodes{NodeType=gpu,SessionName=session-1" + rays + "}": 3,
-		"autoscaler_cluster_resources{SessionName=session-1" + rays + ",resource=GPU}":     8,
-		"autoscaler_pending_resources{SessionName=session-1" + rays + ",resource=GPU}":     16,
+		"heliostat_cycles_total{result=ok}":                                                                                 1,
+		"heliostat_cycle_seconds{}":                                                                                         1,
+		"heliostat_planner_seconds{}":                                                                                       1,
+		"heliostat_actions_total{kind=patch,result=ok}":                                                                     1,
+		"heliostat_action_seconds{kind=patch}":                                                                              1,
+		"heliostat_decisions_total{decision=scale-up,reason=launch}":                                                        1,
+		"heliostat_seen_to_patched_seconds{}":                                                                               1,
+		"heliostat_stage_seconds{stage=seen_to_patched}":                                                                    1,
+		"heliostat_api_errors_total{code=409,method=PATCH}":                                                                 1,
+		"heliostat_export_failures_total{signal=traces}":                                                                    1,
+		"heliostat_clusters{}":                                                                                              1,
+		"heliostat_dropped_series{}":                                                                                        0,
+		"heliostat_cluster_managed{" + own + "namespace=ml}":                                                                1,
+		"heliostat_data_age_seconds{" + own + "namespace=ml}":                                                               1,
+		"heliostat_gcs_errors_total{" + own + "namespace=ml}":                                                               1,
+		"heliostat_idle_gpu_hours_total{" + own + "namespace=ml}":                                                           0,
+		"heliostat_unmet_demand{" + own + "namespace=ml,reason=capped}":                                                     3,
+		"heliostat_demand{" + own + "namespace=ml,resource=GPU,state=waiting}":                                              2,
+		"heliostat_requested_bundles{" + own + "namespace=ml,status=served}":                                                4,
+		"heliostat_requests{" + own + "namespace=ml,status=capped}":                                                         2,
+		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=current}":                                             1,
+		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=desired}":                                             2,
+		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=asked}":                                               3,
+		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=ready}":                                               1,
+		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=min}":                                                 0,
+		"heliostat_group_workers{" + own + "group=gpu,namespace=ml,of=max}":                                                 4,
+		"heliostat_group_cooldown_seconds{" + own + "group=gpu,namespace=ml}":                                               60,
+		"heliostat_group_num_gpus{" + own + "column=ray,group=gpu,namespace=ml}":                                            8,
+		"heliostat_group_num_gpus_mismatch{" + own + "group=gpu,namespace=ml}":                                              0,
+		"heliostat_group_slice_memory_bytes{" + own + "group=gpu,isolation=hardware,kind=mig,namespace=ml,profile=1g.10gb}": 10,
+		"heliostat_group_slice_compute_ratio{" + own + "group=gpu,namespace=ml}":                                            0.5,
+		"heliostat_group_pool_limit{" + own + "group=gpu,namespace=ml,pool=a100}":                                           7,
+		"heliostat_group_cards{" + own + "group=gpu,namespace=ml,of=all,pool=a100,product=A100}":                            4,
+		"heliostat_group_cards{" + own + "group=gpu,namespace=ml,of=cut,pool=a100,product=A100}":                            3,
+		"heliostat_group_cards{" + own + "group=gpu,namespace=ml,of=busy,pool=a100,product=A100}":                           2,
+		"autoscaler_active_nodes{NodeType=gpu,SessionName=session-1" + rays + "}":                                           1,
+		"autoscaler_pending_nodes{NodeType=gpu,SessionName=session-1" + rays + "}":                                          2,
+		"autoscaler_recently_failed_nodes{NodeType=gpu,SessionName=session-1" + rays + "}":                                  3,
+		"autoscaler_cluster_resources{SessionName=session-1" + rays + ",resource=GPU}":                                      8,
+		"autoscaler_pending_resources{SessionName=session-1" + rays + ",resource=GPU}":                                      16,
 	}
 	if diff := cmp.Diff(want, scrape(t, registry)); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
@@ -151,12 +161,12 @@ func TestGroupsAndClustersThatAreGoneLeaveNoSeries(t *testing.T) {
 	cycle := cycleWith(state)
 	cycle.RayFailed = true
 	told.Observe(cycle)
-	if got := of(scrape(t, registry), "heliostat_group_workers"); len(got) != 10 {
+	if got := of(scrape(t, registry), "heliostat_group_workers"); len(got) != 12 {
 		t.Errorf("%d series of workers, want five of each group", len(got))
 	}
 	told.Observe(cycleWith(State{Groups: []Group{{Name: "gpu", NumGPUs: map[string]float64{"derived": 2}}}}))
 	all := scrape(t, registry)
-	if got := of(all, "heliostat_group_workers"); len(got) != 5 {
+	if got := of(all, "heliostat_group_workers"); len(got) != 6 {
 		t.Errorf("%d series of workers, want the five of the group that is left", len(got))
 	}
 	if got := of(all, "heliostat_group_num_gpus"); len(got) != 1 {
@@ -199,8 +209,10 @@ func fleet(told *Telemetry, clusters int) {
 		c := cycleWith(State{
 			Managed: true, DataAge: time.Second, Unmet: map[string]int64{"capped": 1},
 			Demand:    map[string]map[string]float64{"CPU": {"served": 1, "waiting": 1}, "GPU": {"launching": 1}, "memory": {"served": 1}},
-			Requested: map[string]int64{"served": 1},
-			Groups:    []Group{{Name: "cpu"}, {Name: "gpu", NumGPUs: map[string]float64{"declared": 1, "derived": 1, "reported": 1, "ray": 1}}},
+			Requested: map[string]int64{"served": 1}, Requests: map[string]int64{"satisfied": 1, "waiting": 1},
+			Groups: []Group{{Name: "cpu"}, {Name: "gpu", NumGPUs: map[string]float64{"declared": 1, "derived": 1, "reported": 1, "ray": 1},
+				Slice: &Slice{Kind: "mig", MemoryBytes: new(1.0), Compute: new(1.0)},
+				Pools: []Pool{{Name: "a100", Limit: new(int64(4)), Cards: []Cards{{Product: "A100", Busy: new(int64)}}}}}},
 			Ray: Ray{Session: fmt.Sprint("session-", i), Nodes: map[string]NodeCounts{"headgroup": {}, "cpu": {}, "gpu": {}},
 				ClusterResources: map[string]float64{"CPU": 1, "GPU": 1, "memory": 1}, PendingResources: map[string]float64{"GPU": 1}},
 		})
@@ -214,7 +226,7 @@ func TestAThousandClustersHaveABoundedNumberOfSeriesAndNoneIsDropped(t *testing.
 	before := len(scrape(t, registry))
 	fleet(told, 1000)
 	all := scrape(t, registry)
-	const most = 48 // of such a cluster
+	const most = 56 // of such a cluster
 	if each := (len(all) - before) / 1000; each > most {
 		t.Errorf("%d series for each cluster, want at most %d", each, most)
 	}
@@ -254,8 +266,8 @@ func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
 	if own != limit {
 		t.Errorf("%d series of clusters, want %d", own, limit)
 	}
-	// Idle hours, managed, age, one for each resource, six for each group.
-	if got, want := all["heliostat_dropped_series{}"], float64(clusters*(3+names+1+6*names)-limit); got != want {
+	// Idle hours, managed, age, one for each resource, seven for each group.
+	if got, want := all["heliostat_dropped_series{}"], float64(clusters*(3+names+1+7*names)-limit); got != want {
 		t.Errorf("%v series are said to be dropped, want %v", got, want)
 	}
 	for _, series := range []string{

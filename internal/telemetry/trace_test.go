@@ -13,8 +13,8 @@ import (
 func TestASpanHasAChildForEachPartOfTheCycle(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tracer := tracerTo(sdktrace.WithSyncer(spans))
-	_, span := tracer.Begin(t.Context(), "ml", "llm", noon)
-	span.End(Told{At: noon, Observed: time.Second, Planned: 2 * time.Second, Applied: 3 * time.Second,
+	_, span := tracer.Begin(t.Context(), "ml", "llm", noon, Kept{})
+	span.End(Told{At: noon, Worth: true, Observed: time.Second, Planned: 2 * time.Second, Applied: 3 * time.Second,
 		Mode: "managed", Actions: []string{"patch-error"}, Reasons: []string{"launch"}, Err: "patching RayCluster: conflict"})
 	type part struct {
 		Name       string
@@ -35,7 +35,7 @@ func TestASpanHasAChildForEachPartOfTheCycle(t *testing.T) {
 	}
 	attributes := map[string]string{}
 	for _, a := range root.Attributes {
-		attributes[string(a.Key)] = a.Value.Emit()
+		attributes[string(a.Key)] = a.Value.String()
 	}
 	if diff := cmp.Diff(map[string]string{"k8s.namespace.name": "ml", "ray.cluster": "llm", "heliostat.mode": "managed",
 		"heliostat.actions": `["patch-error"]`, "heliostat.reasons": `["launch"]`}, attributes); diff != "" {
@@ -49,7 +49,7 @@ func TestASpanHasAChildForEachPartOfTheCycle(t *testing.T) {
 func TestASpanThatIsNotToldIsNotExported(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tracer := tracerTo(sdktrace.WithSyncer(spans))
-	tracer.Begin(t.Context(), "ml", "llm", noon)
+	tracer.Begin(t.Context(), "ml", "llm", noon, Kept{})
 	if err := tracer.shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,25 +1,45 @@
 // Package webui is the status page: one document for people, embedded in the program. It loads nothing from elsewhere
-// and knows nothing but the REST API, which it polls. It decides nothing and writes nothing.
+// and knows nothing but the REST API, which it reads and whose events it follows. It decides nothing and writes nothing.
 package webui
 
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed" // for the parts of the page
+	"embed"
 	"encoding/base64"
 	"fmt"
 	"net/http"
 	"time"
 )
 
-//go:embed page.html
-var layout []byte
+//go:embed page
+var files embed.FS
 
-//go:embed page.css
-var style []byte
+// scripts are the parts of the script, in an order in which each uses only what stands before it while it loads.
+var scripts = []string{"dom.js", "words.js", "server.js", "groups.js", "chart.js", "cards.js", "fleet.js", "cluster.js", "timeline.js", "page.js"}
 
-//go:embed page.js
-var script []byte
+var (
+	layout = part("page.html")
+	style  = part("page.css")
+	script = joined(scripts)
+)
+
+func part(name string) []byte {
+	text, err := files.ReadFile("page/" + name)
+	if err != nil {
+		panic(err) // the name is of a file that is not embedded
+	}
+	return text
+}
+
+// joined makes one script of its parts, whose names nobody outside sees.
+func joined(names []string) []byte {
+	text := []byte("'use strict';\n(() => {\n")
+	for _, name := range names {
+		text = append(append(text, part(name)...), '\n')
+	}
+	return append(text, "})();\n"...)
+}
 
 // Handler serves the page. Its content security policy allows the page's own script and style, by their hashes, and
 // calls to the server it came from; nothing else.

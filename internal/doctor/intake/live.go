@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +72,7 @@ func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader nod
 	if err == nil {
 		objects = append(objects, status.Object)
 	} // most clusters have none, and to many it is not to be read: then its maximum is not known
+	reader.At = time.Now()
 	input, err := Input(objects, reader)
 	input.Forbidden = forbidden
 	return input, err

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
@@ -97,15 +96,18 @@ var specs = map[string][]string{
 // Input sorts objects and reads RayClusters, with their pods, and nodes. Objects of kinds that no check knows are kept and harmless. The error
 // names the object and the field that cannot be read.
 func Input(objects []map[string]any, reader nodepool.GPUReader) (doctor.Input, error) {
-	input := doctor.Input{Annotations: kube.KnownAnnotations(), Reader: reader, Ceilings: ceilingsIn(objects)}
-	pods, err := podsIn(objects)
-	if err != nil {
-		return input, err
-	}
-	for _, fields := range objects {
-		object, err := describe(fields, pods)
+	input := doctor.Input{Annotations: kube.KnownAnnotations(), Reader: reader}
+	pods, unreadable := podsIn(objects)
+	for i, fields := range objects {
+		object, err := describe(fields, pods, reader)
 		if err != nil {
 			return input, err
+		}
+		object.Unreadable = unreadable[i]
+		if object.Kind == "ConfigMap" || object.Kind == "NodePool" {
+			var ceilings []nodepool.Ceiling
+			ceilings, object.Unreadable = ceilingsIn(fields)
+			input.Ceilings = append(input.Ceilings, ceilings...)
 		}
 		input.Objects = append(input.Objects, object)
 	}
@@ -114,20 +116,19 @@ func Input(objects []map[string]any, reader nodepool.GPUReader) (doctor.Input, e
 
 // ceilingsIn reads how far pools of nodes may grow. An object that cannot be read tells of no ceiling, as if it were not there: what is not known may
 // grow.
-func ceilingsIn(objects []map[string]any) []nodepool.Ceiling {
+func ceilingsIn(fields map[string]any) (ceilings []nodepool.Ceiling, unreadable []string) {
 	var set kube.NodeSet
-	for _, fields := range objects {
-		if fields["kind"] != "ConfigMap" && fields["kind"] != "NodePool" {
-			continue
-		}
-		if text, err := json.Marshal(fields); err == nil {
-			_ = set.Read(bytes.NewReader(text))
-		}
+	text, err := json.Marshal(fields)
+	if err == nil {
+		err = set.Read(bytes.NewReader(text))
 	}
-	return set.Ceilings
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	return set.Ceilings, set.Notes
 }
 
-func describe(fields map[string]any, pods []*corev1.Pod) (doctor.Object, error) {
+func describe(fields map[string]any, pods clusterPods, reader nodepool.GPUReader) (doctor.Object, error) {
 	at := unstructured.Unstructured{Object: fields}
 	object := doctor.Object{Kind: at.GetKind(), Namespace: at.GetNamespace(), Name: at.GetName(), Fields: fields}
 	if object.Name == "" {
@@ -144,17 +145,13 @@ func describe(fields map[string]any, pods []*corev1.Pod) (doctor.Object, error) 
 		case !isObject:
 			return object, fmt.Errorf("%s: %s is %v: want the spec of a RayCluster", object.String(), strings.Join(path, "."), spec)
 		}
-		cluster := kube.Decode(&unstructured.Unstructured{Object: asCluster(fields, inner)}, podsOf(object, pods))
+		cluster := kube.Decode(reader, &unstructured.Unstructured{Object: asCluster(fields, inner)}, pods.of(object))
 		object.Cluster, object.Spec = &cluster, path
 	}
 	if object.Kind == "Node" {
-		gpus, landing, err := kube.ReadNode(fields)
+		gpus, landing, err := kube.ReadNodeBy(reader, fields)
 		if err != nil {
 			return object, fmt.Errorf("%s: %w", object.String(), err)
-		}
-		// A node that shows no conditions may well be ready.
-		if _, told := gpus.Conditions[string(corev1.NodeReady)]; !told {
-			landing.Ready = true
 		}
 		object.Node = &doctor.Node{GPUs: gpus, Landing: landing}
 	}
@@ -169,29 +166,32 @@ func asCluster(fields, spec map[string]any) map[string]any {
 	return map[string]any{"apiVersion": fields["apiVersion"], "kind": "RayCluster", "metadata": fields["metadata"], "spec": spec}
 }
 
-func podsOf(cluster doctor.Object, pods []*corev1.Pod) []*corev1.Pod {
-	var own []*corev1.Pod
-	for _, pod := range pods {
-		if cluster.Kind == "RayCluster" && pod.Namespace == cluster.Namespace && pod.Labels["ray.io/cluster"] == cluster.Name {
-			own = append(own, pod)
-		}
+// clusterPods are the pods of each RayCluster.
+type clusterPods map[nodepool.ClusterKey][]*corev1.Pod
+
+func (p clusterPods) of(cluster doctor.Object) []*corev1.Pod {
+	if cluster.Kind != "RayCluster" {
+		return nil
 	}
-	return own
+	return p[nodepool.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name}]
 }
 
-// podsIn reads the pods among the objects.
-func podsIn(objects []map[string]any) ([]*corev1.Pod, error) {
-	var pods []*corev1.Pod
-	for _, fields := range objects {
+// podsIn reads the pods among the objects, and tells by the number of an object what of it cannot be read.
+func podsIn(objects []map[string]any) (pods clusterPods, unreadable map[int][]string) {
+	pods, unreadable = clusterPods{}, map[int][]string{}
+	for i, fields := range objects {
 		if fields["kind"] != "Pod" {
 			continue
 		}
-		pod := &corev1.Pod{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, pod); err != nil {
-			at := unstructured.Unstructured{Object: fields}
-			return nil, fmt.Errorf("Pod/%s/%s: %w", at.GetNamespace(), at.GetName(), err)
+		pod, left, err := kube.ReadPod(fields)
+		if err != nil {
+			unreadable[i] = []string{err.Error()}
+			continue
 		}
-		pods = append(pods, pod)
+		if unreadable[i] = left; pod.Labels["ray.io/cluster"] != "" {
+			key := nodepool.ClusterKey{Namespace: pod.Namespace, Name: pod.Labels["ray.io/cluster"]}
+			pods[key] = append(pods[key], pod)
+		}
 	}
-	return pods, nil
+	return pods, unreadable
 }

@@ -41,7 +41,6 @@ func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 		"a RayService with spec a word":  {"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: a}\nspec: {rayClusterConfig: big}\n", "spec.rayClusterConfig is big"},
 		"a node with capacity a word":    {"kind: Node\nmetadata: {name: a}\nstatus: {capacity: many}\n", "Node/a: reading node"},
 		"a node with taints of a number": {"kind: Node\nmetadata: {name: a}\nspec: {taints: 3}\n", "Node/a: reading node"},
-		"a pod with containers a word":   {"kind: Pod\nmetadata: {name: a, namespace: ml}\nspec: {containers: all}\n", "Pod/ml/a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := Read(strings.NewReader(c.text))
@@ -128,4 +127,30 @@ func FuzzManifests(f *testing.F) {
 			t.Error("an error that says nothing")
 		}
 	})
+}
+
+// One word in one object would otherwise have everything refused.
+func TestWhatCannotBeReadOfAPodOrACeilingIsToldAndTheRestIsRead(t *testing.T) {
+	const pod = "kind: Pod\nmetadata: {name: a, namespace: ml, labels: {ray.io/cluster: llm}}\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"an amount of a pod":    {pod + "spec: {initContainers: [{name: i, resources: {requests: {memory: lots}}}]}\n", `spec.initContainers[0].resources.requests[memory] is "lots": want a Kubernetes quantity`},
+		"a field of a pod":      {pod + "spec: {containers: all}\n", "reading pod ml/a: "},
+		"limits of a NodePool":  {"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: {limits: {cpu: lots}}\n", "lots"},
+		"an autoscaler's words": {"kind: ConfigMap\napiVersion: v1\nmetadata: {name: cluster-autoscaler-status, namespace: kube-system}\ndata: {status: 'nodeGroups: 7'}\n", "neither YAML nor the text of releases before 1.30"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := Read(strings.NewReader(c.text + "---\n" + pod))
+			if err != nil {
+				t.Fatal(err)
+			}
+			input, err := Input(objects, nodepool.GPUReader{})
+			if err != nil || len(input.Objects) != 2 || len(input.Objects[1].Unreadable) != 0 {
+				t.Fatalf("%v, %+v", err, input.Objects)
+			}
+			found := doctor.Examine(input)
+			if len(found) != 1 || found[0].Code != "object-unreadable" || !strings.Contains(found[0].Seen, c.want) {
+				t.Errorf("found %+v, want %s", found, c.want)
+			}
+		})
+	}
 }

@@ -1,0 +1,9 @@
+// Package v1alpha1 has the Kubernetes objects of Heliostat: ResourceRequest, by which somebody asks for capacity of one
+// RayCluster in his own name. It depends on apimachinery alone, so that other programs can use it.
+//
+// +kubebuilder:object:generate=true
+// +groupName=heliostat.dev
+package v1alpha1
+
+//go:generate go tool -modfile=../../tools/go.mod controller-gen object paths=.
+//go:generate go tool -modfile=../../tools/go.mod controller-gen crd:allowDangerousTypes=true paths=. output:crd:dir=../../deploy/chart/crds

@@ -1,0 +1,119 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// digest is what answers are kept under: secrets and long lists of groups are not kept.
+type digest = [sha256.Size]byte
+
+// cache remembers answers for as long as they say. Questions that are asked at the same time are asked once; an error is
+// told to those who wait for it and not remembered.
+type cache[V any] struct {
+	now func() time.Time
+
+	// mu guards what is below.
+	mu      sync.Mutex
+	kept    recent[digest, answer[V]]
+	waiting map[digest]*question[V]
+}
+
+type answer[V any] struct {
+	value V
+	until time.Time
+}
+
+// question is one that is being asked; value and err count once done is closed.
+type question[V any] struct {
+	done  chan struct{}
+	value V
+	err   error
+}
+
+// newCache returns a cache of at most limit answers.
+func newCache[V any](limit int, now func() time.Time) *cache[V] {
+	return &cache[V]{now: now, kept: newRecent[digest, answer[V]](limit), waiting: map[digest]*question[V]{}}
+}
+
+// get returns what is remembered under key, or asks. The asking has a time of its own: the end of one caller's call does
+// not take the answer from the others who wait for it.
+func (c *cache[V]) get(ctx context.Context, key digest, ask func(context.Context) (V, time.Duration, error)) (V, error) {
+	c.mu.Lock()
+	if found, ok := c.kept.get(key); ok && c.now().Before(found.until) {
+		c.mu.Unlock()
+		return found.value, nil
+	}
+	q, asked := c.waiting[key]
+	if !asked {
+		q = &question[V]{done: make(chan struct{})}
+		c.waiting[key] = q
+		go c.answer(context.WithoutCancel(ctx), key, q, ask)
+	}
+	c.mu.Unlock()
+	select {
+	case <-q.done:
+		return q.value, q.err
+	case <-ctx.Done():
+		var none V
+		return none, fmt.Errorf("waiting for a review: %w", ctx.Err())
+	}
+}
+
+// last returns what was remembered last under key, even where it no longer counts, and until when it did.
+func (c *cache[V]) last(key digest) (value V, until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found, _ := c.kept.get(key)
+	return found.value, found.until
+}
+
+// answer asks and tells everybody who waits. It ends within reviewTimeout, so nobody waits for it when the process ends.
+func (c *cache[V]) answer(ctx context.Context, key digest, q *question[V], ask func(context.Context) (V, time.Duration, error)) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	var keep time.Duration
+	q.value, keep, q.err = ask(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q.err == nil {
+		c.kept.put(key, answer[V]{q.value, c.now().Add(keep)})
+	}
+	delete(c.waiting, key)
+	close(q.done)
+}
+
+// recent is a map of at most limit entries that forgets those that were not used for longest, by halves: what is used
+// moves to the young half, and when that is full the old one is dropped.
+type recent[K comparable, V any] struct {
+	half       int
+	young, old map[K]V
+}
+
+func newRecent[K comparable, V any](limit int) recent[K, V] {
+	return recent[K, V]{half: max(1, limit/2), young: map[K]V{}}
+}
+
+func (r *recent[K, V]) get(key K) (V, bool) {
+	value, ok := r.young[key]
+	if ok {
+		return value, true
+	}
+	if value, ok = r.old[key]; ok {
+		r.put(key, value)
+	}
+	return value, ok
+}
+
+func (r *recent[K, V]) put(key K, value V) {
+	if _, there := r.young[key]; !there && len(r.young) >= r.half {
+		r.old, r.young = r.young, make(map[K]V, len(r.young))
+	}
+	delete(r.old, key)
+	r.young[key] = value
+}
+
+func (r *recent[K, V]) size() int { return len(r.young) + len(r.old) }

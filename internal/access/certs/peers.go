@@ -1,0 +1,47 @@
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+)
+
+// Peers is how this server calls another replica of its own at an IP address, which is in no certificate. The other one must
+// have the key of the very certificate that this one shows, or, as while a certificate is renewed, one of the same
+// authorities for the same name.
+func (s *Store) Peers() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		// The files are read again while the server runs, and RootCAs are not: VerifyConnection does it all.
+		InsecureSkipVerify: true,
+		VerifyConnection:   func(state tls.ConnectionState) error { return s.held.Load().verifyPeer(state.PeerCertificates) },
+	}
+}
+
+func (h *held) verifyPeer(chain []*x509.Certificate) error {
+	if len(chain) == 0 {
+		return errors.New("the other replica shows no certificate")
+	}
+	own, other := h.shown.Leaf, chain[0]
+	if other.Equal(own) {
+		return nil
+	}
+	name := ""
+	switch {
+	case len(own.DNSNames) > 0:
+		name = own.DNSNames[0]
+	case len(own.IPAddresses) > 0:
+		name = own.IPAddresses[0].String()
+	default:
+		return errors.New("the other replica shows another certificate, and the own one has no name by which to check it")
+	}
+	between := x509.NewCertPool()
+	for _, certificate := range chain[1:] {
+		between.AddCert(certificate)
+	}
+	if _, err := other.Verify(x509.VerifyOptions{Roots: h.roots, Intermediates: between, DNSName: name}); err != nil {
+		return fmt.Errorf("the other replica shows another certificate: %w", err)
+	}
+	return nil
+}

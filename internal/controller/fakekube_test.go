@@ -1,0 +1,125 @@
+package controller
+
+import (
+	"context"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// fakeKube keeps one RayCluster and carries patches out, guarded as the real adapter does.
+type fakeKube struct {
+	cluster nodepool.Cluster
+	// cached, when set, is what the cache still shows; fresh what a fresh read shows.
+	cached, fresh *nodepool.Cluster
+	nextErr       error
+	applyErr      error // fails every patch
+	clusterErr    error
+	freshErr      error
+	freshReads    int
+	looking       func() // runs during each fresh read
+	telling       func() // runs during each Event
+	deposed       bool   // another process leads
+	changes       []nodepool.Change
+	syncErr       error // fails every write of num-gpus
+	synced        []nodepool.NumGPUsChange
+	events        []string
+}
+
+func (k *fakeKube) Cluster(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
+	if k.cached != nil {
+		return clone(*k.cached), k.clusterErr
+	}
+	return clone(k.cluster), k.clusterErr
+}
+
+func (k *fakeKube) Fresh(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
+	k.freshReads++
+	if k.looking != nil {
+		k.looking()
+	}
+	if k.freshErr != nil {
+		return nodepool.Cluster{}, k.freshErr
+	}
+	if k.fresh != nil {
+		return clone(*k.fresh), nil
+	}
+	return clone(k.cluster), nil
+}
+
+func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, error) {
+	if err := k.nextErr; err != nil {
+		k.nextErr = nil
+		return 0, err
+	}
+	if k.applyErr != nil {
+		return 0, k.applyErr
+	}
+	if k.deposed {
+		return 0, nodepool.ErrNotLeading
+	}
+	k.changes = append(k.changes, change)
+	names := slices.ContainsFunc(change.Targets, func(t nodepool.Target) bool { return len(t.WorkersToDelete) > 0 })
+	if names && change.Generation != k.cluster.Generation {
+		return 0, nodepool.ErrConflict
+	}
+	for _, t := range change.Targets {
+		g := &k.cluster.Groups[t.Index]
+		if g.Name != t.Group || g.Replicas != t.From || change.UID != k.cluster.UID {
+			return 0, nodepool.ErrConflict
+		}
+		g.Replicas = t.Replicas
+		if t.WorkersToDelete != nil {
+			g.WorkersToDelete, g.HasScaleStrategy = slices.Clone(t.WorkersToDelete), true
+		}
+	}
+	k.cluster.Generation++
+	return k.cluster.Generation, nil
+}
+
+// SyncNumGPUs writes the numbers as the operator would pass them on: a pod made later announces them.
+func (k *fakeKube) SyncNumGPUs(_ context.Context, change nodepool.NumGPUsChange) (int64, error) {
+	if k.syncErr != nil {
+		return 0, k.syncErr
+	}
+	if change.UID != k.cluster.UID || change.Generation != k.cluster.Generation {
+		return 0, nodepool.ErrConflict
+	}
+	k.synced = append(k.synced, change)
+	for _, t := range change.Targets {
+		g := &k.cluster.Groups[t.Index]
+		g.Resources = g.Resources.Clone()
+		g.Resources[raydemand.GPU] = t.GPUs
+		g.GPUs.Declared, g.GPUs.Derived = &t.GPUs, &t.GPUs
+	}
+	k.cluster.Generation++
+	return k.cluster.Generation, nil
+}
+
+func (k *fakeKube) Leading() bool { return !k.deposed }
+
+func (k *fakeKube) Event(_ nodepool.Cluster, _ bool, reason, _ string) {
+	k.events = append(k.events, reason)
+	if k.telling != nil {
+		k.telling()
+	}
+}
+
+func (k *fakeKube) told(reason string) int {
+	count := 0
+	for _, e := range k.events {
+		if e == reason {
+			count++
+		}
+	}
+	return count
+}
+
+func clone(c nodepool.Cluster) nodepool.Cluster {
+	c.Groups, c.Workers = slices.Clone(c.Groups), slices.Clone(c.Workers)
+	for i := range c.Groups {
+		c.Groups[i].WorkersToDelete = slices.Clone(c.Groups[i].WorkersToDelete)
+	}
+	return c
+}

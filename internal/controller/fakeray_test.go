@@ -1,0 +1,81 @@
+package controller
+
+import (
+	"context"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// fakeRay is a head. An accepted idle drain ends the node at the next reading, as a raylet does.
+type fakeRay struct {
+	session   string
+	version   int64
+	nodes     []raydemand.Node
+	demand    raydemand.Demand
+	stateErr  error
+	drainErr  error
+	reportErr error
+	reads     int
+	reading   func() // runs during each reading
+	draining  func() // runs during each drain
+	refuse    map[string]bool
+	immortal  bool // accepted drains end nothing
+	drains    []raydemand.Drain
+	reports   []raydemand.Report
+	closed    int
+}
+
+func (r *fakeRay) State(context.Context) (raydemand.State, error) {
+	r.reads++
+	r.version++
+	if r.reading != nil {
+		r.reading()
+	}
+	if r.stateErr != nil {
+		return raydemand.State{}, r.stateErr
+	}
+	nodes := slices.Clone(r.nodes)
+	for i := range nodes {
+		nodes[i].Available = nodes[i].Available.Clone()
+	}
+	return raydemand.State{Session: r.session, Version: r.version, Nodes: nodes, Demand: r.demand}, nil
+}
+
+func (r *fakeRay) Drain(_ context.Context, d raydemand.Drain) (raydemand.DrainReply, error) {
+	r.drains = append(r.drains, d)
+	if r.draining != nil {
+		r.draining()
+	}
+	if r.drainErr != nil {
+		return raydemand.DrainReply{}, r.drainErr
+	}
+	if r.refuse[d.Node.Instance] {
+		return raydemand.DrainReply{Message: "The node to be idle terminated is no longer idle."}, nil
+	}
+	for i := range r.nodes {
+		if n := &r.nodes[i]; n.ID == d.Node.ID && !r.immortal {
+			if n.Status == raydemand.Idle {
+				n.Status = raydemand.Dead
+			} else {
+				n.Status = raydemand.Draining
+			}
+		}
+	}
+	return raydemand.DrainReply{Accepted: true}, nil
+}
+
+func (r *fakeRay) drained() []string {
+	var pods []string
+	for _, d := range r.drains {
+		pods = append(pods, d.Node.Instance)
+	}
+	return pods
+}
+
+func (r *fakeRay) Report(_ context.Context, report raydemand.Report) error {
+	r.reports = append(r.reports, report)
+	return r.reportErr
+}
+
+func (r *fakeRay) Close() error { r.closed++; return nil }

@@ -1,0 +1,240 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// OwnedRequests tells owners what becomes of their requests.
+type OwnedRequests interface {
+	// Of lists the requests for a RayCluster, whether it is there or not.
+	Of(key nodepool.ClusterKey) []nodepool.OwnedRequest
+	// Tell writes the updates soon and waits for nothing. What cannot be written is dropped: it is found missing, and told again.
+	Tell(updates []nodepool.OwnedUpdate)
+}
+
+const (
+	// newsPause separates two writes of one request's status that differ in counts and sentences alone.
+	newsPause = 5 * time.Second
+	// expectedSlack is by how much an expectation may be off before it is written anew.
+	expectedSlack = 10 * time.Second
+)
+
+// ownedNews remembers what was told of requests. It only saves writes and repeated Events.
+type ownedNews struct {
+	// toldAt is when a status was last told, expired which requests an Event was recorded of, both by UID.
+	toldAt  map[string]time.Time
+	expired map[string]bool
+}
+
+// countedRequests are the requests of owners that hold now.
+func countedRequests(cluster *nodepool.Cluster, now time.Time) []raydemand.Owned {
+	var owned []raydemand.Owned
+	for i := range cluster.Owned {
+		if r := &cluster.Owned[i]; r.Counts(cluster.UID, now) {
+			made := r.Owned
+			made.SatisfiedSince = r.SatisfiedSince()
+			owned = append(owned, made)
+		}
+	}
+	return owned
+}
+
+// tellOwners tells every owner what becomes of his request, adopts objects that nobody owns, and lets those go whose lease has long been over.
+// It does so in every mode that the RayCluster itself asks for: only scaling stops, and owners shall see that. While Ray does not answer nothing is
+// known, and only leases run on.
+func (c *Controller) tellOwners(ctx context.Context, r *record, o outcome) {
+	v := &o.view
+	if c.config.Owned == nil || v.cluster.Deleting || v.byDefault() || len(v.cluster.Owned) == 0 {
+		r.owned = ownedNews{}
+		return
+	}
+	plans := map[string]*planner.RequestPlan{}
+	for i := range o.intent.plan.Requests {
+		if plan := &o.intent.plan.Requests[i]; !plan.Plain && v.live() {
+			plans[plan.ID] = plan
+		}
+	}
+	news := ownedNews{toldAt: map[string]time.Time{}, expired: map[string]bool{}}
+	var updates []nodepool.OwnedUpdate
+	for i := range v.cluster.Owned {
+		request := &v.cluster.Owned[i]
+		if request.Deleting || request.ClusterUID != "" && request.ClusterUID != v.cluster.UID {
+			continue
+		}
+		news.toldAt[request.UID], news.expired[request.UID] = r.owned.toldAt[request.UID], r.owned.expired[request.UID]
+		if update, any := c.update(ctx, r, &news, v, request, plans[request.ID]); any {
+			updates = append(updates, update)
+		}
+	}
+	r.owned = news
+	if len(updates) > 0 {
+		c.config.Owned.Tell(updates)
+	}
+}
+
+// update is what is to be written to one request, if anything is.
+func (c *Controller) update(ctx context.Context, r *record, news *ownedNews, v *view, request *nodepool.OwnedRequest, plan *planner.RequestPlan) (nodepool.OwnedUpdate, bool) {
+	u := nodepool.OwnedUpdate{Namespace: request.Cluster.Namespace, Name: request.ID, UID: request.UID, ResourceVersion: request.ResourceVersion}
+	if request.ClusterUID == "" {
+		u.Adopt = &nodepool.ClusterReference{Name: v.cluster.Key.Name, UID: v.cluster.UID}
+	}
+	news.expired[request.UID] = news.expired[request.UID] && request.Expired(v.now) // a renewed one may expire once more
+	var status nodepool.OwnedStatus
+	switch {
+	case request.Unreadable != "":
+		status = unreadable(request)
+	case request.Expired(v.now):
+		if goes := request.GoesAt(); !goes.IsZero() && !v.now.Before(goes) {
+			u.Delete = true
+			return u, true
+		}
+		c.tellExpired(ctx, news, v, request)
+		status = leaseOver(request)
+	case v.mode == nodepool.Managed && plan != nil:
+		status = statusOf(plan, r.starts.expected(plan, v.now))
+	case v.mode != nodepool.Managed && (plan != nil || v.mode == nodepool.Off):
+		status = notScaled(plan, v)
+	default:
+		return u, u.Adopt != nil
+	}
+	complete(&status, request, v.now)
+	if !request.Status.Equal(status, expectedSlack) && (!request.Status.SameNews(status) || v.now.Sub(news.toldAt[request.UID]) >= newsPause) {
+		news.toldAt[request.UID] = v.now
+		u.Status = &status
+	}
+	return u, u.Adopt != nil || u.Status != nil
+}
+
+// byDefault reports whether it is this process alone that does not manage the cluster. Another Heliostat may, and it is the one that writes to
+// requests: what this one knows of a lease depends on its own clock and on how long it has run, and two minds would write against each other.
+func (v *view) byDefault() bool {
+	return v.mode != nodepool.Managed && v.cluster.Mode == "" && v.why.Code == AsAsked
+}
+
+// notScaled is what a plan that is not carried out says of a request, nil where there is none: nothing is on its way.
+func notScaled(plan *planner.RequestPlan, v *view) nodepool.OwnedStatus {
+	if plan != nil && plan.State != raydemand.RequestWaiting {
+		return statusOf(plan, time.Time{})
+	}
+	return nodepool.OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeNotScaled,
+		Message: "nothing is launched for it, because the RayCluster is not scaled now: " + v.why.Message}
+}
+
+func unreadable(request *nodepool.OwnedRequest) nodepool.OwnedStatus {
+	return nodepool.OwnedStatus{State: raydemand.RequestImpossible, Code: raydemand.CodeUnreadable, Message: request.Unreadable}
+}
+
+func leaseOver(request *nodepool.OwnedRequest) nodepool.OwnedStatus {
+	return nodepool.OwnedStatus{State: raydemand.RequestExpired, Code: raydemand.CodeLeaseOver,
+		Message: fmt.Sprintf("its lease of %d s was over at %s; it does not count until it is renewed", request.LeaseSeconds, request.ExpiresAt().UTC().Format(time.RFC3339))}
+}
+
+func (c *Controller) tellExpired(ctx context.Context, news *ownedNews, v *view, request *nodepool.OwnedRequest) {
+	known := request.Status.State == raydemand.RequestExpired && request.Status.ObservedRequest == request.Fingerprint()
+	if known || news.expired[request.UID] {
+		news.expired[request.UID] = true
+		return
+	}
+	news.expired[request.UID] = true
+	message := fmt.Sprintf("request %s of %s: its lease of %d s is over, so what only it held is released", request.ID, request.Owner, request.LeaseSeconds)
+	c.config.Log.InfoContext(ctx, "request expired", "cluster", v.cluster.Key.String(), "request", request.ID, "owner", request.Owner)
+	c.kube.Event(v.cluster, true, EventRequestExpired, message)
+}
+
+// complete adds what a status says of the object that it is about, and since when.
+func complete(s *nodepool.OwnedStatus, request *nodepool.OwnedRequest, now time.Time) {
+	now = now.UTC().Truncate(time.Second) // the precision that the API server keeps
+	before := &request.Status
+	s.ObservedRequest, s.ObservedGeneration = request.Fingerprint(), request.Generation
+	since := func(known time.Time, same bool) time.Time {
+		if same && !known.IsZero() {
+			return known
+		}
+		return now
+	}
+	anew := s.State == raydemand.RequestExpired && !request.ToldExpired() // it may have been renewed between two looks
+	s.Since = since(before.Since, before.State == s.State && before.ObservedRequest == s.ObservedRequest && !anew)
+	is := func(state raydemand.RequestState) bool { return (before.State == state) == (s.State == state) }
+	s.SatisfiedSince = since(before.SatisfiedSince, is(raydemand.RequestSatisfied))
+	s.ExpiredSince = since(before.ExpiredSince, is(raydemand.RequestExpired))
+	s.ExpectedAt = s.ExpectedAt.UTC().Truncate(time.Second)
+}
+
+// statusOf is what a plan says of a request.
+func statusOf(plan *planner.RequestPlan, expected time.Time) nodepool.OwnedStatus {
+	s := nodepool.OwnedStatus{State: plan.State, Code: plan.Reason.Code, Message: plan.Reason.Message, Pods: plan.Pods, ExpectedAt: expected}
+	for _, g := range plan.Groups {
+		if g.Name != "" { // the head is no group's
+			s.Groups = append(s.Groups, nodepool.OwnedGroup{Name: g.Name, Pods: int32(g.Pods)})
+		}
+	}
+	return s
+}
+
+// mostStarts is how many starts of pods are remembered for each group.
+const mostStarts = 20
+
+// startTimes remembers how long pods took from their creation until they had joined Ray, the latest of each group last.
+type startTimes struct {
+	took map[string][]time.Duration
+	// waits are the pods that have not joined yet, by UID, and joined those that have: in a new session of Ray they join anew.
+	waits, joined map[string]bool
+}
+
+// observe takes one complete reading in.
+func (s *startTimes) observe(now time.Time, members []member) {
+	waits, joined := map[string]bool{}, map[string]bool{}
+	for _, m := range members {
+		joined[m.UID] = s.joined[m.UID] || m.joined()
+		switch {
+		case !m.joined():
+			waits[m.UID] = !joined[m.UID]
+		case s.waits[m.UID] && !m.CreatedAt.IsZero():
+			if s.took == nil {
+				s.took = map[string][]time.Duration{}
+			}
+			took := append(s.took[m.Group], now.Sub(m.CreatedAt))
+			s.took[m.Group] = slices.Clone(took[max(0, len(took)-mostStarts):])
+		}
+	}
+	s.waits, s.joined = waits, joined
+}
+
+// expected is when the last pod that a request waits for may have joined: as long after it was asked for as half of the group's last pods took, or, if
+// that is over, as the slowest of them took. Zero where that is not known, or over too.
+func (s *startTimes) expected(plan *planner.RequestPlan, now time.Time) (at time.Time) {
+	if plan.State != raydemand.RequestWaiting {
+		return time.Time{}
+	}
+	for _, g := range plan.Groups {
+		if g.Waiting == 0 {
+			continue
+		}
+		took := slices.Sorted(slices.Values(s.took[g.Name]))
+		if len(took) == 0 {
+			return time.Time{}
+		}
+		asked := g.Since
+		if asked.IsZero() {
+			asked = now
+		}
+		joined := asked.Add(took[len(took)/2])
+		if joined.Before(now) {
+			joined = asked.Add(took[len(took)-1])
+		}
+		if joined.Before(now) {
+			return time.Time{}
+		}
+		if joined.After(at) {
+			at = joined
+		}
+	}
+	return at
+}

@@ -1,0 +1,283 @@
+package controller
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// fakeOwned writes what it is told into the fake cluster, as the API server would.
+type fakeOwned struct {
+	w       *world
+	updates []nodepool.OwnedUpdate
+}
+
+func (f *fakeOwned) Of(nodepool.ClusterKey) []nodepool.OwnedRequest { return f.w.kube.cluster.Owned }
+
+func (f *fakeOwned) Tell(updates []nodepool.OwnedUpdate) {
+	f.updates = append(f.updates, updates...)
+	for _, u := range updates {
+		owned := slices.Clone(f.w.kube.cluster.Owned)
+		i := slices.IndexFunc(owned, func(r nodepool.OwnedRequest) bool { return r.UID == u.UID })
+		switch {
+		case u.Delete:
+			owned = slices.Delete(owned, i, i+1)
+		default:
+			if u.Adopt != nil {
+				owned[i].ClusterUID = u.Adopt.UID
+			}
+			if u.Status != nil {
+				owned[i].Status = *u.Status
+			}
+		}
+		f.w.kube.cluster.Owned = owned
+	}
+}
+
+// newOwnedWorld has a group of GPUs and no workers.
+func newOwnedWorld(t *testing.T, workers int) (*world, *fakeOwned) {
+	told := &fakeOwned{}
+	w := newWorld(t, Config{Owned: told}, gpuGroup("gpu", workers, 0, 4))
+	told.w = w
+	return w, told
+}
+
+func (w *world) ask(id string, gpus int64, lease time.Duration) *nodepool.OwnedRequest {
+	w.kube.cluster.Owned = append(slices.Clone(w.kube.cluster.Owned), nodepool.OwnedRequest{
+		Owned:   raydemand.Owned{ID: id, Owner: "owner of " + id, Since: w.now, Requests: []raydemand.Request{{Bundle: gpu(1), Count: gpus}}},
+		Cluster: key, UID: "uid of " + id, ResourceVersion: "1", Generation: 1, LeaseSeconds: int32(lease.Seconds()), RenewedAt: w.now,
+	})
+	return w.request(id)
+}
+
+func (w *world) request(id string) *nodepool.OwnedRequest {
+	i := slices.IndexFunc(w.kube.cluster.Owned, func(r nodepool.OwnedRequest) bool { return r.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &w.kube.cluster.Owned[i]
+}
+
+// states are the states by id, of those that are there.
+func (w *world) states() map[string]raydemand.RequestState {
+	states := map[string]raydemand.RequestState{}
+	for _, r := range w.kube.cluster.Owned {
+		states[r.ID] = r.Status.State
+	}
+	return states
+}
+
+func (w *world) wantStates(want map[string]raydemand.RequestState) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.states()); diff != "" {
+		w.t.Errorf("states of requests (-want +got): %s", diff)
+	}
+}
+
+func TestALeaseThatIsOverReleasesItsWorkersAndNobodyElses(t *testing.T) {
+	w, told := newOwnedWorld(t, 0)
+	w.ask("short", 2, 10*time.Minute)
+	w.ask("long", 1, 0)
+	w.cycle()
+	w.wantStates(map[string]raydemand.RequestState{"short": raydemand.RequestWaiting, "long": raydemand.RequestWaiting})
+	if w.group("gpu").Replicas != 3 || w.request("short").ClusterUID != "uid-1" {
+		t.Fatalf("replicas %d for two owners, adopted by %q", w.group("gpu").Replicas, w.request("short").ClusterUID)
+	}
+	w.operate()
+	w.joinAll()
+	w.after(time.Second)
+	w.wantStates(map[string]raydemand.RequestState{"short": raydemand.RequestSatisfied, "long": raydemand.RequestSatisfied})
+	if pods := w.request("short").Status.Pods; len(pods) != 2 {
+		t.Errorf("served by %v", pods)
+	}
+
+	before := len(told.updates)
+	for range 20 {
+		w.after(10 * time.Second)
+	}
+	if len(told.updates) != before {
+		t.Errorf("%d writes while nothing changes: %+v", len(told.updates)-before, told.updates[before:])
+	}
+	if got := w.group("gpu").Replicas; got != 3 {
+		t.Errorf("replicas %d while both requests hold idle workers", got)
+	}
+
+	w.after(7 * time.Minute)
+	w.wantStates(map[string]raydemand.RequestState{"short": raydemand.RequestExpired, "long": raydemand.RequestSatisfied})
+	for range 10 {
+		w.after(10 * time.Second)
+		w.operate()
+	}
+	if got := w.group("gpu").Replicas; got != 1 {
+		t.Errorf("replicas %d after one of two requests has expired, want 1", got)
+	}
+	if n := w.kube.told(EventRequestExpired); n != 1 {
+		t.Errorf("%d Events of the one expiry", n)
+	}
+
+	w.pass(time.Hour)
+	w.cycle()
+	w.wantStates(map[string]raydemand.RequestState{"long": raydemand.RequestSatisfied})
+}
+
+func TestARenewedRequestCountsAgain(t *testing.T) {
+	w, _ := newOwnedWorld(t, 0)
+	w.ask("a", 1, 30*time.Second)
+	w.after(time.Minute)
+	w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestExpired})
+	if w.group("gpu").Replicas != 0 {
+		t.Fatal("an expired request launches workers")
+	}
+	w.request("a").RenewedAt = w.now
+	w.after(time.Second)
+	w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestWaiting})
+	if w.group("gpu").Replicas != 1 {
+		t.Error("a renewed request launches nothing")
+	}
+	w.after(time.Minute)
+	if n := w.kube.told(EventRequestExpired); n != 2 {
+		t.Errorf("%d Events of two expiries", n)
+	}
+}
+
+func TestWhileRayDoesNotAnswerLeasesRunOnAndNothingElseIsTold(t *testing.T) {
+	w, _ := newOwnedWorld(t, 2)
+	w.ask("held", 2, 0)
+	w.ask("leased", 1, 5*time.Minute)
+	w.after(time.Minute)
+	satisfied := map[string]raydemand.RequestState{"held": raydemand.RequestSatisfied, "leased": raydemand.RequestWaiting}
+	w.wantStates(satisfied)
+	w.kube.cluster.Head.Ready, w.kube.cluster.Head.IP = false, ""
+	replicas := w.group("gpu").Replicas
+	w.after(2 * time.Minute)
+	w.wantStates(satisfied)
+	w.after(3 * time.Minute)
+	w.wantStates(map[string]raydemand.RequestState{"held": raydemand.RequestSatisfied, "leased": raydemand.RequestExpired})
+	if w.group("gpu").Replicas != replicas {
+		t.Errorf("replicas %d → %d without a word of Ray", replicas, w.group("gpu").Replicas)
+	}
+}
+
+func TestARequestForAClusterOfTheSameNameThatIsGoneDoesNotCount(t *testing.T) {
+	w, told := newOwnedWorld(t, 0)
+	w.ask("old", 2, 0).ClusterUID = "uid-0"
+	w.cycle()
+	if w.group("gpu").Replicas != 0 || len(told.updates) != 0 {
+		t.Errorf("replicas %d, told %+v", w.group("gpu").Replicas, told.updates)
+	}
+}
+
+func TestAnUnreadableRequestIsToldAndDoesNotCount(t *testing.T) {
+	w, _ := newOwnedWorld(t, 0)
+	w.ask("bad", 2, 0).Unreadable = "spec.bundles[0]: resources ask for nothing"
+	w.cycle()
+	if got := w.request("bad").Status; got.State != raydemand.RequestImpossible || got.Code != raydemand.CodeUnreadable || w.group("gpu").Replicas != 0 {
+		t.Errorf("status %+v, replicas %d", got, w.group("gpu").Replicas)
+	}
+}
+
+func TestInEveryModeOwnersAreToldAndOnlyAManagedClusterIsScaled(t *testing.T) {
+	for name, change := range map[string]func(*nodepool.Cluster){
+		"shadow": func(c *nodepool.Cluster) { c.Mode = nodepool.Shadow },
+		"off":    func(c *nodepool.Cluster) { c.Mode = nodepool.Off },
+		"frozen": func(c *nodepool.Cluster) { c.Freeze = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := newOwnedWorld(t, 0)
+			change(&w.kube.cluster)
+			w.ask("a", 2, 10*time.Minute)
+			w.cycle()
+			if got := w.request("a"); got.Status.State != raydemand.RequestWaiting || got.Status.Code != raydemand.CodeNotScaled || got.ClusterUID != "uid-1" {
+				t.Errorf("told %+v, adopted by %q", got.Status, got.ClusterUID)
+			}
+			w.after(11 * time.Minute)
+			w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestExpired})
+			w.after(nodepool.ExpiredKept)
+			w.wantStates(map[string]raydemand.RequestState{})
+			w.nothingWritten("the cluster is not managed")
+		})
+	}
+}
+
+// Two Heliostats may stand beside each other, one of which manages what says so and one the rest. What they know of a lease differs: by their clocks,
+// and because only one of them may have seen it renewed.
+func TestBesideAHeliostatThatManagesOneInShadowWritesNothingToRequests(t *testing.T) {
+	w, told := newOwnedWorld(t, 0)
+	beside := func(mode nodepool.Mode) {
+		t.Helper()
+		manager, before := w.c, len(told.updates)
+		w.restart(Config{Owned: told, DefaultMode: mode})
+		w.after(10 * time.Minute)
+		w.after(nodepool.ExpiredKept)
+		if updates := told.updates[before:]; len(updates) > 0 || w.kube.told(EventRequestExpired) > 0 {
+			t.Errorf("one whose clock is ahead and whose mode is %s told %+v and %d Events", mode, updates, w.kube.told(EventRequestExpired))
+		}
+		w.c = manager
+		w.pass(-nodepool.ExpiredKept - 10*time.Minute)
+	}
+	w.ask("leased", 2, 5*time.Minute)
+	w.ask("bad", 2, 0).Unreadable = "spec.bundles[0]: resources ask for nothing"
+	beside(nodepool.Shadow) // nobody has adopted them yet
+	beside(nodepool.Off)
+	w.cycle()
+	waiting := map[string]raydemand.RequestState{"leased": raydemand.RequestWaiting, "bad": raydemand.RequestImpossible}
+	w.wantStates(waiting)
+	beside(nodepool.Shadow)
+	w.wantStates(waiting)
+	w.after(5 * time.Minute)
+	w.wantStates(map[string]raydemand.RequestState{"leased": raydemand.RequestExpired, "bad": raydemand.RequestImpossible})
+	w.kube.events = nil
+	beside(nodepool.Shadow) // it would let the expired one go
+}
+
+func TestAPodIsExpectedWhenOthersOfItsGroupJoined(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var s startTimes
+	joins := func(uid string, took time.Duration) {
+		m := member{Worker: nodepool.Worker{Pod: uid, UID: uid, Group: "gpu", CreatedAt: now}}
+		s.observe(now, []member{m})
+		m.Node = &raydemand.Node{Status: raydemand.Idle}
+		s.observe(now.Add(took), []member{m})
+	}
+	for i, seconds := range []int{10, 20, 60} {
+		joins(string(rune('a'+i)), time.Duration(seconds)*time.Second)
+	}
+	plan := &planner.RequestPlan{State: raydemand.RequestWaiting, Groups: []planner.RequestGroup{{Name: "gpu", Waiting: 1, Since: now}}}
+	for after, want := range map[time.Duration]time.Duration{0: 20 * time.Second, 30 * time.Second: time.Minute} {
+		if got := s.expected(plan, now.Add(after)); !got.Equal(now.Add(want)) {
+			t.Errorf("after %v it is expected at %v, want %v", after, got.Sub(now), want)
+		}
+	}
+	if got := s.expected(plan, now.Add(2*time.Minute)); !got.IsZero() {
+		t.Errorf("what took longer than any before is expected at %v", got)
+	}
+	plan.Groups[0].Name = "cpu"
+	if got := s.expected(plan, now); !got.IsZero() {
+		t.Errorf("a group of which nothing is known is expected at %v", got)
+	}
+}
+
+func TestTheSnapshotSaysSinceWhenARequestIsSatisfied(t *testing.T) {
+	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	told := func(state raydemand.RequestState, of string) nodepool.OwnedRequest {
+		r := nodepool.OwnedRequest{Owned: raydemand.Owned{ID: of, Owner: "ann", Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 2}}}}
+		r.Status = nodepool.OwnedStatus{State: state, Since: since, ObservedRequest: r.Fingerprint()}
+		return r
+	}
+	grown := told(raydemand.RequestSatisfied, "grown")
+	grown.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 3}}
+	cluster := &nodepool.Cluster{Owned: []nodepool.OwnedRequest{told(raydemand.RequestSatisfied, "satisfied"), told(raydemand.RequestWaiting, "waiting"), grown}}
+	got := map[string]time.Time{}
+	for _, of := range countedRequests(cluster, since) {
+		got[of.ID] = of.SatisfiedSince
+	}
+	if diff := cmp.Diff(map[string]time.Time{"satisfied": since, "waiting": {}, "grown": {}}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"fmt"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// strandedPause is when what was told of requests for a RayCluster that is not there is looked at again: it may not have been written.
+const strandedPause = 5 * time.Second
+
+// tellStranded tells owners of requests for a RayCluster that is not there, and lets those go whose lease has long been over. It returns the pause
+// until there is more to tell; 0 is: when something happens. Where clusters are not managed unless they say so, it says nothing: somebody else
+// may look after that one once it comes.
+func (c *Controller) tellStranded(key nodepool.ClusterKey, now time.Time) (next time.Duration) {
+	if c.config.Owned == nil || c.config.Form != Fleet || c.config.DefaultMode != nodepool.Managed {
+		return 0
+	}
+	var updates []nodepool.OwnedUpdate
+	for _, request := range c.config.Owned.Of(key) {
+		if request.Deleting || request.ClusterUID != "" {
+			continue // Kubernetes deletes what a RayCluster owned
+		}
+		update, until := stranded(&request, now)
+		if update != nil {
+			updates, until = append(updates, *update), strandedPause
+		}
+		if until > 0 && (next == 0 || until < next) {
+			next = until
+		}
+	}
+	if len(updates) > 0 {
+		c.config.Owned.Tell(updates)
+	}
+	return next
+}
+
+// stranded is what is to be written to one request, nil for nothing, and how long that stays true; 0 is for good.
+func stranded(request *nodepool.OwnedRequest, now time.Time) (u *nodepool.OwnedUpdate, until time.Duration) {
+	u = &nodepool.OwnedUpdate{Namespace: request.Cluster.Namespace, Name: request.ID, UID: request.UID, ResourceVersion: request.ResourceVersion}
+	var status nodepool.OwnedStatus
+	switch {
+	case request.Unreadable != "":
+		status = unreadable(request)
+	case request.Expired(now):
+		if goes := request.GoesAt(); !goes.IsZero() {
+			if until = goes.Sub(now); until <= 0 {
+				u.Delete = true
+				return u, 0
+			}
+		}
+		status = leaseOver(request)
+	default:
+		status = nodepool.OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeUnknownCluster,
+			Message: fmt.Sprintf("there is no RayCluster %s among those that Heliostat looks after", request.Cluster)}
+		if request.LeaseSeconds > 0 {
+			until = request.ExpiresAt().Sub(now)
+		}
+	}
+	complete(&status, request, now)
+	if request.Status.Equal(status, expectedSlack) {
+		return nil, until
+	}
+	u.Status = &status
+	return u, until
+}

@@ -1,0 +1,58 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Requests lists the requests of a cluster, the plain one first, or where the key is zero those with owners of all clusters.
+func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) ([]OwnedRequest, error) {
+	target := c.base.JoinPath("v1", "requests")
+	if key != (nodepool.ClusterKey{}) {
+		target = c.path(key, "requests")
+	}
+	var answer RequestList
+	err := c.call(ctx, http.MethodGet, target, nil, &answer)
+	return answer.Items, err
+}
+
+// Request shows one request. With wait above 0 the answer comes when it is no longer waiting, or after that time, whole seconds of which
+// 60 are the most.
+func (c *Client) Request(ctx context.Context, key nodepool.ClusterKey, id string, wait time.Duration) (OwnedRequest, error) {
+	target := c.request(key, id)
+	if wait > 0 {
+		target.RawQuery = "wait=" + strconv.Itoa(int(wait/time.Second)) + "s"
+	}
+	var answer OwnedRequest
+	err := c.call(ctx, http.MethodGet, target, nil, &answer)
+	return answer, err
+}
+
+// KeepRequest makes a request in the caller's name, or replaces it. spec is a RequestSpec as JSON.
+func (c *Client) KeepRequest(ctx context.Context, key nodepool.ClusterKey, id string, spec json.RawMessage) (OwnedRequest, error) {
+	var answer OwnedRequest
+	err := c.call(ctx, http.MethodPut, c.request(key, id), spec, &answer)
+	return answer, err
+}
+
+// RenewRequest renews the lease of a request.
+func (c *Client) RenewRequest(ctx context.Context, key nodepool.ClusterKey, id string) (OwnedRequest, error) {
+	var answer OwnedRequest
+	err := c.call(ctx, http.MethodPost, c.request(key, id, "renew"), nil, &answer)
+	return answer, err
+}
+
+// DeleteRequest ends a request.
+func (c *Client) DeleteRequest(ctx context.Context, key nodepool.ClusterKey, id string) error {
+	return c.call(ctx, http.MethodDelete, c.request(key, id), nil, nil)
+}
+
+func (c *Client) request(key nodepool.ClusterKey, id string, rest ...string) *url.URL {
+	return c.path(key, append([]string{"request_resources", url.PathEscape(id)}, rest...)...)
+}

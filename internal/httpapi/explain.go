@@ -1,0 +1,96 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"heliostat.dev/heliostat/internal/planner"
+)
+
+// unknownName is the kind of problem of a thing that a RayCluster, which is there, has not.
+var unknownName = kind{"unknown-name", "Unknown name", http.StatusNotFound}
+
+// Explain serves GET …/rayclusters/{name}/explain.
+func (s *server) Explain(c *gin.Context, namespace Namespace, name Name, params ExplainParams) {
+	question, err := params.question()
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	view, err := s.decided(namespace, name)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	type answer struct {
+		explanation planner.Explanation
+		err         error
+	}
+	got, err := inTime(c.Request.Context(), s.plans, callerOf(c).Name, func(stop <-chan struct{}) (answer, bool) {
+		explanation, err := planner.Explain(stop, view.Snapshot, view.Snapshot.Policy, question)
+		return answer{explanation, err}, !errors.Is(err, planner.ErrBrokenOff)
+	})
+	if err == nil {
+		err = unanswered(got.err)
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	write(c, http.StatusOK, "application/json", got.explanation)
+}
+
+// unanswered makes a problem of what planner.Explain refuses.
+func unanswered(err error) error {
+	var unknown *planner.UnknownError
+	if errors.As(err, &unknown) {
+		return &problem{kind: unknownName, detail: unknown.Error()}
+	}
+	return err
+}
+
+// mostAsked bounds the parameters of a question; the contract repeats it.
+var mostAsked = map[string]int{"group": 253, "pod": 253, "gang": 253, "bundle": 4096, "request": 253}
+
+// question reads the parameters, of which there is exactly one.
+func (p ExplainParams) question() (planner.Question, error) {
+	q := planner.Question{Group: p.Group, Pod: p.Pod, Gang: p.Gang, Request: p.Request}
+	var faults []FieldError
+	asked := 0
+	for _, given := range []struct{ name, value string }{
+		{"group", p.Group}, {"pod", p.Pod}, {"gang", p.Gang}, {"bundle", p.Bundle}, {"request", p.Request},
+	} {
+		if given.value != "" {
+			asked++
+		}
+		if len(given.value) > mostAsked[given.name] {
+			faults = append(faults, FieldError{Field: given.name, Value: shorten(given.value), Expected: fmt.Sprintf("at most %d characters", mostAsked[given.name])})
+		}
+	}
+	if asked != 1 {
+		return q, &problem{kind: invalidRequest, detail: "want exactly one of the parameters group, pod, gang, bundle and request"}
+	}
+	if len(faults) > 0 {
+		return q, invalid(faults)
+	}
+	if p.Bundle != "" {
+		demand, err := planner.ReadRequest(p.Bundle, "bundle")
+		if err != nil {
+			return q, invalidInput(err)
+		}
+		q.Demand = &demand
+	}
+	return q, nil
+}
+
+// invalidInput makes a problem of what the planner's readers refuse.
+func invalidInput(err error) error {
+	var input *planner.InputError
+	if !errors.As(err, &input) {
+		return err
+	}
+	return &problem{kind: invalidRequest, detail: input.Error(), errors: []FieldError{{Field: input.Field, Value: input.Value, Expected: input.Want}}}
+}

@@ -1,0 +1,353 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/trace"
+
+	"heliostat.dev/heliostat/api"
+	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// as sends a call with a token; none when it is empty.
+func (w *world) as(token, method, path string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(method, path, strings.NewReader("{}"))
+	request.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, request)
+	return recorder
+}
+
+// filled is a path of the spec with values in the place of its parameters.
+func filled(path, name string) string {
+	path = strings.NewReplacer("{namespace}", "ml", "{name}", name).Replace(path)
+	return parameter.ReplaceAllString(path, "one")
+}
+
+// guarded calls visit with every operation that is not open.
+func (s spec) guarded(visit func(path, method string, operation object)) {
+	s.operations(func(path, method string, operation object) {
+		if operation["x-required-right"] != "none" {
+			visit(path, strings.ToUpper(method), operation)
+		}
+	})
+}
+
+// The rights of the operations that there are, so that a change of one is seen. What is new is not listed here and must
+// keep to the rules below.
+func TestRightsOfOperationsAreThese(t *testing.T) {
+	want := map[string]string{
+		"listClusters": "list rayclusters.ray.io, per namespace", "listNamespaceClusters": "list rayclusters.ray.io",
+		"getCluster": "get rayclusters.ray.io", "getSnapshot": "get rayclusters.ray.io", "getSeries": "get rayclusters.ray.io",
+		"getRequestedResources": "get rayclusters.ray.io", "requestResources": "request rayclusters.ray.io", "clearRequestedResources": "request rayclusters.ray.io",
+		"freezeCluster": "patch rayclusters.ray.io", "unfreezeCluster": "patch rayclusters.ray.io",
+		"healthz": "open", "readyz": "open", "openapi": "open", "page": "open", "metrics": "get /metrics", "getVersion": "get /version",
+	}
+	rules, err := contract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for route, rule := range rules {
+		text := rule.right.String()
+		switch {
+		case rule.open:
+			text = "open"
+		case rule.perNamespace:
+			text += ", per namespace"
+		}
+		if _, known := want[rule.operation]; known {
+			got[rule.operation] = text
+			continue
+		}
+		allowed := []string{"get rayclusters.ray.io", "request rayclusters.ray.io", "list rayclusters.ray.io", "list rayclusters.ray.io, per namespace", "list nodes"}
+		if !slices.Contains(allowed, text) {
+			t.Errorf("%s: %q is a new kind of right: list it here", route, text)
+		}
+		if method, _, _ := strings.Cut(route, " "); (method == "PUT" || method == "DELETE" || method == "PATCH") && text != "request rayclusters.ray.io" {
+			t.Errorf("%s writes, and needs no more than to %s", route, text)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rights (-want +spec):\n%s", diff)
+	}
+}
+
+func TestAnOperationThatNamesNoRightKeepsTheServerFromBeingMade(t *testing.T) {
+	base := "paths:\n  /v1/namespaces/{namespace}/rayclusters/{name}:\n    get:\n      operationId: a\n"
+	for want, text := range map[string]string{
+		"":                           base + "      x-required-right: {verb: get, resource: rayclusters.ray.io}\n",
+		"x-required-right is miss":   base,
+		"needs a verb":               base + "      x-required-right: {resource: rayclusters.ray.io}\n",
+		"or a path":                  base + "      x-required-right: {verb: get}\n",
+		"x-required-right: json":     base + "      x-required-right: get\n",
+		`needs "security: []" too`:   base + "      x-required-right: none\n",
+		"x-required-right: none\" t": base + "      security: []\n      x-required-right: {verb: get, resource: rayclusters.ray.io}\n",
+		"perNamespace is for lists":  base + "      x-required-right: {verb: list, resource: rayclusters.ray.io, perNamespace: true}\n",
+		"is a right on":              base + "      x-required-right: {verb: list, resource: nodes}\n",
+	} {
+		_, err := readRules([]byte(text))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	if _, err := rulesOf(gin.RoutesInfo{{Method: "GET", Path: "/v1/unheard"}}); err == nil {
+		t.Error("a route that is not in the contract is served")
+	}
+	if _, err := readRules(api.Spec); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEveryGuardedOperationAsksForItsRightBeforeItLooksAtAnything(t *testing.T) {
+	w, s := newWorld(t), loadSpec(t)
+	deny := &fakeAccess{allowed: func(access.Caller, access.Right) bool { return false }}
+	closed := newWorld(t, func(c *Config) { c.Access = deny })
+	s.guarded(func(path, method string, operation object) {
+		if got := closed.as("", method, filled(path, "llm")); got.Code != http.StatusUnauthorized || got.Header().Get("WWW-Authenticate") != `Bearer realm="heliostat"` {
+			t.Errorf("%s %s without a token: %d, WWW-Authenticate %q", method, path, got.Code, got.Header().Get("WWW-Authenticate"))
+		}
+		if asked := deny.take(); asked != nil {
+			t.Errorf("%s %s without a token asks for %q", method, path, asked)
+		}
+		if operation["x-required-right"].(object)["perNamespace"] == true {
+			return // TestNoOperationOverTheFleetLeaksANamespace
+		}
+		there, notThere := closed.as("eve", method, filled(path, "llm")), closed.as("eve", method, filled(path, "xyz"))
+		if there.Code != http.StatusForbidden || notThere.Code != http.StatusForbidden {
+			t.Errorf("%s %s without the right: %d, and %d for what does not exist", method, path, there.Code, notThere.Code)
+		}
+		if a, b := there.Body.String(), strings.ReplaceAll(notThere.Body.String(), "xyz", "llm"); a != b {
+			t.Errorf("%s %s tells what exists from what does not:\n%s%s", method, path, a, b)
+		}
+		if asked := deny.take(); len(asked) != 2 {
+			t.Errorf("%s %s asks for %q, want its right once a call", method, path, asked)
+		}
+		s.mustMatch("Problem", there.Body.Bytes())
+	})
+	if closed.requests.sets != 0 || closed.frozen.calls != 0 {
+		t.Error("something was written for a caller who may not")
+	}
+	if got := w.call(http.MethodGet, "/v1/rayclusters", ""); got.Code != http.StatusOK {
+		t.Errorf("where nobody is asked: %d", got.Code)
+	}
+}
+
+func TestOpenOperationsNeedNoCaller(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.Access = &fakeAccess{NextErr: errors.New("was asked")} })
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/openapi.yaml": 200, "/": 404, "/nowhere": 404} {
+		if got := w.as("", http.MethodGet, path); got.Code != want {
+			t.Errorf("GET %s: %d, want %d", path, got.Code, want)
+		}
+	}
+}
+
+func TestTheFleetShowsOnlyNamespacesThatTheCallerMayList(t *testing.T) {
+	secret := nodepool.ClusterKey{Namespace: "secret", Name: "hidden"}
+	may := func(namespaces ...string) *fakeAccess {
+		return &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool {
+			return right.Verb == "list" && slices.Contains(namespaces, right.Namespace)
+		}}
+	}
+	for name, test := range map[string]struct {
+		access *fakeAccess
+		want   []string
+	}{
+		"all of them": {may(""), []string{"ml/llm", "secret/hidden"}},
+		"one of two":  {may("ml"), []string{"ml/llm"}},
+		"none":        {may(), nil},
+	} {
+		w := newWorld(t, func(c *Config) { c.Access = test.access })
+		w.fleet[secret] = View{Key: secret}
+		answer := w.as("alice", http.MethodGet, "/v1/rayclusters")
+		list := readAnswer[ClusterList](t, answer)
+		var got []string
+		for _, item := range list.Items {
+			got = append(got, item.Namespace+"/"+item.Name)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" || answer.Code != http.StatusOK {
+			t.Errorf("%s: %d (-want +got):\n%s", name, answer.Code, diff)
+		}
+	}
+	many := may("ml")
+	w := newWorld(t, func(c *Config) { c.Access = many })
+	for i := range 40 {
+		for _, name := range []string{"a", "b", "c"} {
+			key := nodepool.ClusterKey{Namespace: fmt.Sprintf("n%d", i), Name: name}
+			w.fleet[key] = View{Key: key}
+		}
+	}
+	w.as("alice", http.MethodGet, "/v1/rayclusters")
+	if asked := many.take(); len(asked) != 42 {
+		t.Errorf("%d rights were asked for, want one for all and one for each of 41 namespaces", len(asked))
+	}
+}
+
+// Operations over the fleet must show nothing of a namespace that the caller may not list. Streams end with their call.
+func TestNoOperationOverTheFleetLeaksANamespace(t *testing.T) {
+	hidden := nodepool.ClusterKey{Namespace: "hidden-namespace", Name: "hidden-cluster"}
+	only := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return right.Namespace == "ml" }}
+	w := newWorld(t, func(c *Config) { c.Access = only })
+	w.fleet[hidden] = View{Key: hidden, Error: "hidden-error"}
+	rules, err := contract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, route := range slices.Sorted(maps.Keys(rules)) {
+		if !rules[route].perNamespace || strings.Contains(route, "events") {
+			continue
+		}
+		method, path, _ := strings.Cut(route, " ")
+		answer := w.as("alice", method, path)
+		if text := answer.Body.String(); strings.Contains(text, "hidden") {
+			t.Errorf("%s: %s", route, text)
+		}
+		if asked := only.take(); len(asked) == 0 {
+			t.Errorf("%s asks for no right", route)
+		}
+	}
+}
+
+func TestTheRightIsAskedForTheClusterOfTheCall(t *testing.T) {
+	all := &fakeAccess{}
+	w := newWorld(t, func(c *Config) { c.Access = all })
+	for call, want := range map[string]string{
+		"GET " + llmPath:                         `get rayclusters.ray.io "llm" in namespace "ml"`,
+		"POST " + llmPath + "/request_resources": `request rayclusters.ray.io "llm" in namespace "ml"`,
+		"PUT " + llmPath + "/freeze":             `patch rayclusters.ray.io "llm" in namespace "ml"`,
+		"GET /v1/namespaces/ml/rayclusters":      `list rayclusters.ray.io in namespace "ml"`,
+		"GET /metrics":                           `get /metrics`,
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		w.as("alice", method, path)
+		asked := all.take()
+		if len(asked) == 0 || !slices.Contains(asked, want) {
+			t.Errorf("%s asks for %q, want %q", call, asked, want)
+		}
+	}
+	if got := w.as("alice", http.MethodGet, "/v1/namespaces/ml/rayclusters/..%2f..%2fkube-system"); got.Code == http.StatusOK || len(all.take()) > 0 {
+		t.Errorf("a path in a name: %d", got.Code)
+	}
+}
+
+func TestFailuresToAskAreToldAndNobodyIsLetIn(t *testing.T) {
+	var log bytes.Buffer
+	fake := &fakeAccess{}
+	w := newWorld(t, func(c *Config) { c.Access, c.Log = fake, slog.New(slog.NewTextHandler(&log, nil)) })
+	for name, test := range map[string]struct {
+		err        error
+		status     int
+		retryAfter string
+	}{
+		"the API server does not answer": {fmt.Errorf("%w: dial tcp 10.0.0.1:443: connection refused", access.ErrUnavailable), 503, "1"},
+		"too many guesses":               {&access.ThrottledError{After: 2500 * time.Millisecond, Why: "too many"}, 429, "3"},
+		"what nobody foresaw":            {errors.New("secret of the house"), 500, ""},
+	} {
+		fake.NextErr = test.err
+		got := w.as("alice", http.MethodGet, llmPath)
+		if got.Code != test.status || got.Header().Get("Retry-After") != test.retryAfter {
+			t.Errorf("%s: %d, Retry-After %q", name, got.Code, got.Header().Get("Retry-After"))
+		}
+		if text := got.Body.String(); strings.Contains(text, "10.0.0.1") || strings.Contains(text, "secret") {
+			t.Errorf("%s: the caller is told %s", name, text)
+		}
+	}
+	if !strings.Contains(log.String(), "10.0.0.1") || !strings.Contains(log.String(), "secret of the house") {
+		t.Errorf("log:\n%s", log.String())
+	}
+}
+
+func TestForeignWebPagesMayNotWrite(t *testing.T) {
+	w := newWorld(t)
+	for name, test := range map[string]struct {
+		header map[string]string
+		status int
+	}{
+		"a program":                   {nil, 200},
+		"the page itself":             {map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8090"}, 200},
+		"a page from elsewhere":       {map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, 403},
+		"a page of another port":      {map[string]string{"Sec-Fetch-Site": "same-site", "Origin": "http://127.0.0.1:3000"}, 403},
+		"an old browser's, elsewhere": {map[string]string{"Origin": "https://evil.example"}, 403},
+	} {
+		request := httptest.NewRequest(http.MethodDelete, "http://127.0.0.1:8090"+llmPath+"/freeze", nil)
+		for key, value := range test.header {
+			request.Header.Set(key, value)
+		}
+		recorder := httptest.NewRecorder()
+		w.handler.ServeHTTP(recorder, request)
+		if recorder.Code != test.status {
+			t.Errorf("%s: %d, want %d", name, recorder.Code, test.status)
+		}
+	}
+}
+
+func TestWritesAreToldInTheLogAndTokensAreNot(t *testing.T) {
+	var log bytes.Buffer
+	w := newWorld(t, func(c *Config) {
+		c.Access = &fakeAccess{allowed: func(caller access.Caller, _ access.Right) bool { return caller.Name == "alice" }}
+		c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	w.as("alice", http.MethodPut, llmPath+"/freeze")
+	w.as("eve", http.MethodPut, llmPath+"/freeze")
+	for _, want := range []string{`caller=alice operation=freezeCluster namespace=ml name=llm status=200`, `caller=eve operation=freezeCluster namespace=ml name=llm status=403`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log.String())
+		}
+	}
+	if strings.Contains(log.String(), "Bearer") {
+		t.Errorf("a token is in the log:\n%s", log.String())
+	}
+}
+
+func TestTheTraceContextOfACallIsThatOfItsWork(t *testing.T) {
+	var got trace.SpanContext
+	w := newWorld(t)
+	w.frozen.seen = func(r trace.SpanContext) { got = r }
+	request := httptest.NewRequest(http.MethodPut, llmPath+"/freeze", nil)
+	request.Host = "localhost"
+	request.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	w.handler.ServeHTTP(httptest.NewRecorder(), request)
+	if got.TraceID().String() != "0af7651916cd43dd8448eb211c80319c" || got.SpanID().String() != "b7ad6b7169203331" || !got.IsRemote() || !got.IsSampled() {
+		t.Errorf("span context %+v", got)
+	}
+}
+
+func TestAnswersCarryTheHeadersOfSafety(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.Access = &fakeAccess{} })
+	want := map[string]string{
+		"Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
+		"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+	}
+	for _, answer := range []*httptest.ResponseRecorder{w.as("alice", "GET", llmPath), w.as("", "GET", llmPath), w.as("", "GET", "/nowhere"), w.as("", "GET", "/healthz")} {
+		for key, value := range want {
+			if got := answer.Header().Get(key); got != value {
+				t.Errorf("%d: %s is %q, want %q", answer.Code, key, got, value)
+			}
+		}
+		if answer.Header().Get("Access-Control-Allow-Origin") != "" || answer.Header().Get("Strict-Transport-Security") != "" {
+			t.Errorf("headers %v", answer.Header())
+		}
+	}
+	secure := httptest.NewRequest(http.MethodGet, "https://heliostat/healthz", nil)
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, secure)
+	if recorder.Header().Get("Strict-Transport-Security") == "" {
+		t.Error("TLS without Strict-Transport-Security")
+	}
+}

@@ -1,0 +1,171 @@
+package httpapi
+
+import (
+	"hash/maphash"
+	"strconv"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// subject is what each event begins with.
+type subject struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// DemandEvent is what an event of kind demand holds.
+type DemandEvent struct {
+	Namespace string              `json:"namespace"`
+	Name      string              `json:"name"`
+	Demand    Demand              `json:"demand"`
+	Requested []raydemand.Request `json:"requested"`
+}
+
+// PlanEvent is what an event of kind plan holds: of a cluster's document what the last decision says.
+type PlanEvent struct {
+	Namespace string                  `json:"namespace"`
+	Name      string                  `json:"name"`
+	LastCycle *time.Time              `json:"lastCycle"`
+	Groups    []Group                 `json:"groups"`
+	Summary   []planner.DemandSummary `json:"summary"`
+	Unmet     []Unmet                 `json:"unmet"`
+	Findings  []raydemand.Finding     `json:"findings"`
+	Decisions []Decision              `json:"decisions"`
+}
+
+// state is a cluster as the hub tells of it. The sums are equal while there is nothing new to tell: ages, and the seconds that
+// sentences name, change with every decision and are no news.
+type state struct {
+	summary            ClusterSummary
+	demandSum, planSum uint64
+	demand             DemandEvent
+	plan               PlanEvent
+}
+
+// remembered is what is needed of a state to tell it from the next.
+func (s state) remembered() state {
+	s.demand, s.plan = DemandEvent{}, PlanEvent{}
+	return s
+}
+
+func stateOf(v View, now time.Time) state {
+	cluster := v.cluster(now)
+	s := state{
+		summary: v.summary(now),
+		demand:  DemandEvent{v.Key.Namespace, v.Key.Name, cluster.Demand, cluster.Requested},
+		plan: PlanEvent{v.Key.Namespace, v.Key.Name, cluster.LastCycle, cluster.Groups, cluster.Summary, cluster.Unmet,
+			cluster.Findings, cluster.Decisions},
+	}
+	s.summary.LastCycle, s.summary.DataAgeSeconds = nil, nil
+	s.demandSum, s.planSum = sumOfDemand(s.demand), sumOfPlan(s.plan, v)
+	return s
+}
+
+// seed makes sums of this process alone comparable.
+var seed = maphash.MakeSeed()
+
+// digest adds up what is new when it changes.
+type digest struct{ maphash.Hash }
+
+func newDigest() *digest {
+	d := &digest{}
+	d.SetSeed(seed)
+	return d
+}
+
+func (d *digest) add(parts ...string) {
+	for _, part := range parts {
+		_, _ = d.WriteString(part) // never fails
+		_ = d.WriteByte(0)
+	}
+}
+
+func (d *digest) count(numbers ...int64) {
+	for _, n := range numbers {
+		d.add(strconv.FormatInt(n, 10))
+	}
+}
+
+func (d *digest) requests(requests []raydemand.Request) {
+	d.count(int64(len(requests)))
+	for _, r := range requests {
+		d.shape(r.Bundle, r.Selectors, r.Slice)
+		d.count(r.Count)
+	}
+}
+
+// shape adds what one bundle asks for, exactly.
+func (d *digest) shape(bundle raydemand.Bundle, selectors []raydemand.Selector, slice *raydemand.SliceWish) {
+	d.add(bundle.String())
+	d.count(int64(len(selectors)))
+	for _, selector := range selectors {
+		d.add(selector.String())
+	}
+	if slice != nil {
+		d.add(slice.String())
+	}
+}
+
+func (d *digest) reasons(reasons ...planner.Reason) {
+	for _, r := range reasons {
+		d.add(r.Code)
+	}
+}
+
+func sumOfDemand(e DemandEvent) uint64 {
+	d := newDigest()
+	d.requests(e.Demand.Requests)
+	d.requests(e.Demand.RequestResources)
+	d.requests(e.Requested)
+	for _, g := range e.Demand.Gangs {
+		d.add(g.ID, string(g.Strategy))
+		d.count(int64(len(g.Bundles)))
+	}
+	return d.Sum64()
+}
+
+// outcomes adds what became of requests: what the plan says of them, and what their owners were told, which comes later. A lease that is
+// renewed is no news.
+func (d *digest) outcomes(v View) {
+	d.count(int64(len(v.Plan.Requests)), int64(len(v.Owned)))
+	for _, r := range v.Plan.Requests {
+		d.add(r.ID, r.Owner, string(r.State), r.Reason.Code)
+	}
+	for i := range v.Owned {
+		r := &v.Owned[i]
+		d.add(r.ID, r.Owner, r.Status.ObservedRequest, string(r.Status.State), r.Status.Code)
+		d.count(int64(r.Priority), int64(len(r.Status.Pods)))
+	}
+}
+
+func sumOfPlan(e PlanEvent, v View) uint64 {
+	d := newDigest()
+	d.outcomes(v)
+	for _, g := range e.Groups {
+		d.add(g.Name, strconv.FormatBool(g.Closed == ""), g.NumGpus.Sync.Code)
+		d.count(int64(g.Current), int64(g.Desired), int64(g.Min), int64(g.Max), int64(g.Ready), int64(g.Starting), int64(g.Leaving))
+		d.reasons(g.Reasons...)
+	}
+	for _, s := range e.Summary {
+		d.add(string(s.Kind), strconv.FormatBool(s.OverREST))
+		d.shape(s.Resources, s.Selectors, s.Slice)
+		if s.Gang != nil {
+			d.add(s.Gang.ID, string(s.Gang.Strategy))
+		}
+		d.count(s.Asked, s.Served, s.Waiting, s.Launching, s.Impossible, s.Capped, s.Closed, s.CoolingDown)
+	}
+	for _, u := range e.Unmet {
+		d.count(u.Count)
+		d.reasons(u.Reason)
+	}
+	for _, f := range e.Findings {
+		d.add(f.Code, f.Object, f.Field)
+	}
+	d.count(int64(len(e.Decisions)))
+	if len(e.Decisions) > 0 {
+		d.add(e.Decisions[0].At.Format(time.RFC3339Nano), e.Decisions[0].Action, e.Decisions[0].Group)
+	}
+	return d.Sum64()
+}

@@ -1,0 +1,128 @@
+package httpapi
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// oldLeader and newLeader are where replicas are called on a wire, which leads to one place whatever the address.
+const (
+	oldLeader = "10.0.0.1:8090"
+	newLeader = "10.0.0.2:8090"
+)
+
+// wiredBehind is a replica on a wire that passes calls on over another one.
+func wiredBehind(t *testing.T, leader *wire, change ...func(*Config)) (*wire, *fakeLeadership) {
+	t.Helper()
+	standing := &fakeLeadership{address: oldLeader, known: true}
+	w, s := wiredServer(t, func(c *Config) {
+		c.Leadership = standing
+		for _, f := range change {
+			f(c)
+		}
+	})
+	s.relay.transport.(*http.Transport).DialContext = leader.dial
+	return w, standing
+}
+
+// refused makes a call and checks the problem that comes back.
+func refused(t *testing.T, what string, follower *wire, status int, says string) {
+	t.Helper()
+	response := aliceGets(t, follower.transport(t, nil), "http://127.0.0.1"+llmPath)
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != status || !strings.Contains(string(body), says) {
+		t.Errorf("%s: %s, %s, %v; want %d that says %q", what, response.Status, body, err, status, says)
+	}
+}
+
+func TestALeaderThatIsGoneIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leader := newWire()
+		leader.Close()
+		follower, _ := wiredBehind(t, leader)
+		refused(t, "a leader that is gone", follower, http.StatusServiceUnavailable, "cannot be reached now")
+	})
+}
+
+func TestACallDoesNotWaitForALeaderThatHangsAndLosesTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		arrived := make(chan struct{})
+		follower, standing := wiredBehind(t, handling(t, func(_ http.ResponseWriter, r *http.Request) {
+			close(arrived)
+			<-r.Context().Done()
+		}))
+		go func() {
+			<-arrived
+			standing.becomes("", false) // its lease runs out
+		}()
+		begun := time.Now()
+		refused(t, "it hangs", follower, http.StatusServiceUnavailable, "does not decide any more; what was asked may still have happened")
+		if took := time.Since(begun); took > leaderWatch {
+			t.Errorf("it is told after %v, want within %v", took, leaderWatch)
+		}
+	})
+}
+
+func TestALeaderThatIsSlowIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		follower, _ := wiredBehind(t, handling(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+		begun := time.Now()
+		refused(t, "it is slow", follower, http.StatusGatewayTimeout, "does not answer; what was asked may still have happened")
+		if took := time.Since(begun); took != writeTimeout {
+			t.Errorf("it is told after %v, want %v", took, writeTimeout)
+		}
+	})
+}
+
+func TestACallWaitsForTheLeaderAsLongAsItsOwnParameterSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		follower, _ := wiredBehind(t, handling(t, func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-time.After(writeTimeout + 20*time.Second):
+				fmt.Fprint(w, "{}")
+			case <-r.Context().Done():
+			}
+		}))
+		response := aliceGets(t, follower.transport(t, nil), "http://127.0.0.1"+llmPath+"/request_resources/one?wait=30s")
+		if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK || string(body) != "{}" {
+			t.Errorf("a long poll: %s, %s, %v", response.Status, body, err)
+		}
+	})
+}
+
+func TestStreamsArePassedOnAsTheyComeAndEndWithTheLeader(t *testing.T) {
+	bothWays(t, func(t *testing.T, url string, ours, theirs *tls.Config) {
+		hub := NewHub()
+		t.Cleanup(hub.Close)
+		leader, _ := wiredServer(t, func(c *Config) {
+			c.Fleet, c.Hub, c.Leadership = fakeFleet{llm: busyView()}, hub, &fakeLeadership{leads: true}
+		})
+		follower, standing := wiredBehind(t, leader, func(c *Config) { c.TLS = ours })
+		begun := time.Now()
+		lines := bufio.NewReader(aliceGets(t, follower.transport(t, theirs), url+llmPath+"/events").Body)
+		first, err := lines.ReadString('\n')
+		if err != nil || !strings.HasPrefix(first, "id: ") || time.Since(begun) > 0 {
+			t.Fatalf("after %v the stream begins with %q, %v", time.Since(begun), first, err)
+		}
+		for time.Since(begun) < 3*writeTimeout { // an ordinary answer would have ended
+			if _, err := lines.ReadString('\n'); err != nil {
+				t.Fatalf("the stream ended after %v: %v", time.Since(begun), err)
+			}
+		}
+		standing.becomes(newLeader, true)
+		changed := time.Now()
+		if _, err := io.Copy(io.Discard, lines); err == nil {
+			t.Error("a stream that was cut off looks as if it had ended in order")
+		}
+		if took := time.Since(changed); took > leaderWatch {
+			t.Errorf("it is cut off %v after another replica leads, want within %v", took, leaderWatch)
+		}
+	})
+}

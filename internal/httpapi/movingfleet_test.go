@@ -1,0 +1,55 @@
+package httpapi
+
+import (
+	"sync"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// movingFleet is a fleet of one cluster that changes while others look at it.
+type movingFleet struct {
+	mu   sync.Mutex
+	view View
+}
+
+func (f *movingFleet) set(view View) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.view = view
+}
+
+func (f *movingFleet) Views() []View {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return []View{f.view}
+}
+
+func (f *movingFleet) View(key nodepool.ClusterKey) (View, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.view, f.view.Key == key
+}
+
+// growingFleet is a fleet that clusters are added to while others look at it.
+type growingFleet struct {
+	mu    sync.Mutex
+	views fakeFleet
+}
+
+func (f *growingFleet) add(view View) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.views[view.Key] = view
+}
+
+func (f *growingFleet) Views() []View {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.views.Views()
+}
+
+func (f *growingFleet) View(key nodepool.ClusterKey) (View, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.views.View(key)
+}

@@ -1,0 +1,61 @@
+package httpapi
+
+import (
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// becameOf is what a status says, and what is known without one: that a lease is over, or that the object is being deleted.
+func (s *server) becameOf(r *nodepool.OwnedRequest) nodepool.OwnedStatus {
+	if r.Deleting {
+		return nodepool.OwnedStatus{State: raydemand.RequestExpired, Code: raydemand.CodeDeleting,
+			Message: "it is being deleted and does not count any more; a finalizer keeps the object"}
+	}
+	status := r.Current()
+	if r.Expired(s.now()) && status.State != raydemand.RequestExpired {
+		status = nodepool.OwnedStatus{State: raydemand.RequestExpired, Since: r.ExpiresAt(), Code: raydemand.CodeLeaseOver, Message: "its lease is over"}
+	}
+	return status
+}
+
+// requestShown is a request as callers see it. What became of it is what its status says: the same that kubectl shows, whoever of several
+// servers is asked.
+func (s *server) requestShown(r *nodepool.OwnedRequest) OwnedRequest {
+	status := s.becameOf(r)
+	shown := OwnedRequest{
+		ID: r.ID, Namespace: r.Cluster.Namespace, Cluster: r.Cluster.Name, Owner: r.Owner, Priority: r.Priority, AllOrNothing: r.AllOrNothing,
+		LeaseSeconds: r.LeaseSeconds, HoldUntilDeleted: r.LeaseSeconds == 0, CreatedAt: moment(r.Since), ExpiresAt: moment(r.ExpiresAt()),
+		Bundles: list(r.Requests), State: status.State, Since: moment(status.Since), Reason: Reason{Code: status.Code, Message: status.Message},
+		Pods: status.Pods, ExpectedAt: moment(status.ExpectedAt),
+	}
+	if r.LeaseSeconds > 0 {
+		shown.RenewedAt = moment(r.RenewedAt)
+	}
+	for _, g := range status.Groups {
+		shown.Groups = append(shown.Groups, ServingGroup{Name: g.Name, Pods: g.Pods})
+	}
+	return shown
+}
+
+// plainShown is the request without an owner, with what the last plan says of it.
+func (s *server) plainShown(key nodepool.ClusterKey, kept []raydemand.Request, since time.Time) OwnedRequest {
+	shown := OwnedRequest{
+		Namespace: key.Namespace, Cluster: key.Name, Plain: true, AllOrNothing: true, HoldUntilDeleted: true, CreatedAt: moment(since),
+		Bundles: kept, State: raydemand.RequestWaiting, Reason: Reason{Code: raydemand.CodeNotLookedAt, Message: "no plan has taken it in yet"},
+	}
+	view, _ := s.Fleet.View(key)
+	for _, plan := range view.Plan.Requests {
+		if !plan.Plain {
+			continue
+		}
+		shown.State, shown.Reason, shown.Pods = plan.State, plan.Reason, plan.Pods
+		for _, g := range plan.Groups {
+			if g.Name != "" {
+				shown.Groups = append(shown.Groups, ServingGroup{Name: g.Name, Pods: int32(g.Pods)})
+			}
+		}
+	}
+	return shown
+}

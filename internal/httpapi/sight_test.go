@@ -1,0 +1,126 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// fleetStream follows a fleet that grows, as a caller with these rights.
+func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Right) bool, views ...View) (*growingFleet, *Hub, <-chan Event) {
+	t.Helper()
+	fleet := &growingFleet{views: fakeFleet{}}
+	for _, view := range views {
+		fleet.add(view)
+	}
+	hub := NewHub()
+	hub.pause, hub.heartbeat = 0, heartbeat
+	rights := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return allowed(right) }}
+	w := newWorld(t)
+	server, err := NewServer(Config{Fleet: fleet, Requests: w.requests, Access: rights, Hub: hub})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := httptest.NewUnstartedServer(nil)
+	running.Config = server
+	running.Start()
+	t.Cleanup(running.Close)
+	t.Cleanup(hub.Close)
+	client, err := NewClient(running.URL, &http.Client{Transport: bearer{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, _ := heard(t, client, nodepool.ClusterKey{})
+	return fleet, hub, events
+}
+
+// bearer shows the token ada.
+type bearer struct{}
+
+func (bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer ada")
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func viewOf(namespace, name string) View {
+	view := busyView()
+	view.Key = nodepool.ClusterKey{Namespace: namespace, Name: name}
+	return view
+}
+
+func subjectOf(t *testing.T, event Event) string {
+	t.Helper()
+	var of subject
+	if err := json.Unmarshal(event.Data, &of); err != nil {
+		t.Fatal(err)
+	}
+	return event.Kind + " " + of.Namespace + "/" + of.Name
+}
+
+func TestAStreamOfTheFleetHearsOfNamespacesThatComeAfterItBegan(t *testing.T) {
+	for name, allowed := range map[string]func(access.Right) bool{
+		"who may list everywhere":         func(access.Right) bool { return true },
+		"who may list the new namespace":  func(right access.Right) bool { return slices.Contains([]string{"ml", "new"}, right.Namespace) },
+		"who may list it by its own name": func(right access.Right) bool { return right.Namespace != "" && right.Namespace != "hidden" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			fleet, hub, events := fleetStream(t, time.Hour, allowed, viewOf("ml", "llm"))
+			if got := subjectOf(t, next(t, events)); got != "status ml/llm" {
+				t.Fatalf("it begins with %s", got)
+			}
+			fleet.add(viewOf("new", "young"))
+			hub.Changed(nodepool.ClusterKey{Namespace: "new", Name: "young"})
+			if got := subjectOf(t, next(t, events)); got != "status new/young" {
+				t.Errorf("of the new namespace %s is heard", got)
+			}
+		})
+	}
+}
+
+func TestAStreamOfTheFleetNeverHearsOfANamespaceThatMayNotBeListed(t *testing.T) {
+	fleet, hub, events := fleetStream(t, time.Hour, func(right access.Right) bool { return right.Namespace == "ml" }, viewOf("ml", "llm"))
+	next(t, events)
+	fleet.add(viewOf("hidden", "secret"))
+	hub.Changed(nodepool.ClusterKey{Namespace: "hidden", Name: "secret"})
+	fleet.add(viewOf("ml", "second"))
+	hub.Changed(nodepool.ClusterKey{Namespace: "ml", Name: "second"})
+	if got := subjectOf(t, next(t, events)); got != "status ml/second" {
+		t.Errorf("%s is heard", got)
+	}
+}
+
+// The heartbeat comes often here, so that the test need not wait; what was taken away is not heard of once it came.
+func TestARightThatIsTakenAwayEndsWhatAStreamOfTheFleetHears(t *testing.T) {
+	var revoked atomic.Bool
+	asked := make(chan struct{}, 1)
+	allowed := func(right access.Right) bool {
+		if revoked.Load() && right.Namespace == "ml" {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+		}
+		return right.Namespace == "other" || right.Namespace == "ml" && !revoked.Load()
+	}
+	_, hub, events := fleetStream(t, time.Millisecond, allowed, viewOf("ml", "llm"), viewOf("other", "llm"))
+	next(t, events)
+	next(t, events)
+	revoked.Store(true)
+	<-asked // a heartbeat that asks
+	<-asked // and the next one: the answer of the first is known
+	hub.Changed(llm)
+	hub.Changed(nodepool.ClusterKey{Namespace: "other", Name: "llm"})
+	for range 3 {
+		if got := subjectOf(t, next(t, events)); got[len(got)-len("other/llm"):] != "other/llm" {
+			t.Errorf("%s is heard after the right was taken away", got)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// plannedView is a view whose plan is that of its snapshot.
+func plannedView(t *testing.T) View {
+	t.Helper()
+	s, err := planner.ReadSnapshot(strings.NewReader(`{"name": "ml/llm", "groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2}],
+		"nodes": [{"pod": "gpu-1", "group": "gpu", "state": "RUNNING", "total": {"CPU": 4, "GPU": 1}, "available": {"CPU": 4}}],
+		"pendingRequests": [{"resources": {"GPU": 1}, "count": 4}],
+		"pendingGangRequests": [{"id": "3f2a", "strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}]}],
+		"keptResources": [{"resources": {"GPU": 1}, "count": 3}]}`), "snapshot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return View{Key: llm, Mode: nodepool.Managed, CycleAt: noon, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
+}
+
+func plannedWorld(t *testing.T, change ...func(*Config)) *world {
+	w := newWorld(t, change...)
+	w.fleet[llm] = plannedView(t)
+	return w
+}
+
+func TestTheServerExplainsWhatThePlannerExplains(t *testing.T) {
+	w, ctx := plannedWorld(t), context.Background()
+	client, s := dial(t, w.handler), w.fleet[llm].Snapshot
+	for _, question := range []planner.Question{
+		{Group: "gpu"}, {Pod: "gpu-1"}, {Gang: "3f2a"}, {Request: planner.PlainRequest},
+		{Demand: &raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One / 2}, Count: 3}},
+	} {
+		want, err := planner.Explain(nil, s, s.Policy, question)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := client.Explain(ctx, llm, question)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%+v: %v (-planner +server):\n%s", question, err, diff)
+		}
+	}
+}
+
+func TestAQuestionThatCannotBeAnsweredIsAProblem(t *testing.T) {
+	w := plannedWorld(t)
+	w.fleet[otherKey] = View{Key: otherKey}
+	for query, want := range map[string]string{
+		"":                     "400 want exactly one of the parameters",
+		"?group=gpu&pod=gpu-1": "400 want exactly one of the parameters",
+		"?group=tpu":           `404 group: "tpu": want one that the snapshot has: cpu, gpu`,
+		"?gang=0":              `404 gang: "0": want one that the snapshot has: 3f2a`,
+		"?bundle=GPU":          "400 bundle: GPU: want an object of amounts",
+		"?bundle=" + url.QueryEscape(`{"resources": {"GPU": 1}, "kount": 2}`): "400 bundle: kount: unknown key: want count",
+		"?pod=" + strings.Repeat("x", 254):                                    "400 ",
+	} {
+		answer := w.call(http.MethodGet, llmPath+"/explain"+query, "")
+		var problem Problem
+		if err := json.Unmarshal(answer.Body.Bytes(), &problem); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(answer.Code, " ", problem.Detail); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	if answer := w.call(http.MethodGet, "/v1/namespaces/ml/rayclusters/quiet/explain?group=gpu", ""); answer.Code != http.StatusServiceUnavailable {
+		t.Errorf("without a decision: %d", answer.Code)
+	}
+}
+
+func TestASuppositionIsPlannedComparedAndNothingIsWritten(t *testing.T) {
+	w := plannedWorld(t)
+	client, before := dial(t, w.handler), fmt.Sprintf("%+v", w.fleet[llm])
+	answer, err := client.Plan(context.Background(), llm, json.RawMessage(`{"groups": [{"name": "gpu", "maxReplicas": 8}], "pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]planner.GroupDifference{{Name: "gpu", From: 2, To: 7}}, answer.Difference.Groups); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
+	}
+	s, err := planner.Suppose(w.fleet[llm].Snapshot, []byte(`{"groups": [{"name": "gpu", "maxReplicas": 8}], "pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(planner.Compute(s, s.Policy), answer.Plan); diff != "" {
+		t.Errorf("plan (-planner +server):\n%s", diff)
+	}
+	if after := fmt.Sprintf("%+v", w.fleet[llm]); after != before || w.requests.sets != 0 {
+		t.Errorf("%d requests were written, and the view is\n%s\nafter\n%s", w.requests.sets, after, before)
+	}
+}
+
+func TestWhatCannotBeSupposedNamesTheField(t *testing.T) {
+	w := plannedWorld(t)
+	for body, want := range map[string]string{
+		`{"groups": [{"name": "gpu", "maxReplicas": -1}]}`: "groups[0].maxReplicas",
+		`{"policy": {"bold": 1}}`:                          "policy.bold",
+		`{"groups": [}`:                                    "line 1, column 13",
+		``:                                                 "line 1, column 0",
+	} {
+		answer := w.call(http.MethodPost, llmPath+"/plan", body)
+		var problem Problem
+		if err := json.Unmarshal(answer.Body.Bytes(), &problem); err != nil || answer.Code != http.StatusBadRequest {
+			t.Fatalf("%s: %d %v", body, answer.Code, err)
+		}
+		if len(problem.Errors) != 1 || problem.Errors[0].Field != want {
+			t.Errorf("%s: %+v, want field %q", body, problem.Errors, want)
+		}
+	}
+}
+
+// fakeHistory remembers one decision.
+type fakeHistory struct{}
+
+func (fakeHistory) Entries(key nodepool.ClusterKey) []HistoryEntry {
+	if key != llm {
+		return nil
+	}
+	return []HistoryEntry{{ID: "1772366400000", At: noon, Mode: nodepool.Managed, Decisions: busyView().changes(),
+		Groups: []HistoryGroup{{Name: "a100", Current: 2, Desired: 4, Reasons: []planner.Reason{{Code: "launch", Message: "m"}}}}, Unmet: 1}}
+}
+
+func (fakeHistory) Past(key nodepool.ClusterKey, id string) (snapshot, plan json.RawMessage, known bool, err error) {
+	return json.RawMessage(`{"groups":[]}`), json.RawMessage(`{"launch":{}}`), key == llm && id == "1772366400000", nil
+}
+
+func TestHistoryIsListedAndEachDecisionExported(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.History = fakeHistory{} })
+	client, ctx := dial(t, w.handler), context.Background()
+	entries, err := client.History(ctx, llm)
+	if diff := cmp.Diff(fakeHistory{}.Entries(llm), entries); err != nil || diff != "" {
+		t.Errorf("%v (-remembered +read):\n%s", err, diff)
+	}
+	snapshot, err := client.PastSnapshot(ctx, llm, "1772366400000")
+	if err != nil || strings.TrimSpace(string(snapshot)) != `{"groups":[]}` {
+		t.Errorf("snapshot %s, %v", snapshot, err)
+	}
+	if plan, err := client.PastPlan(ctx, llm, "1772366400000"); err != nil || plan.Launch == nil {
+		t.Errorf("plan %+v, %v", plan, err)
+	}
+	for path, want := range map[string]int{"/history/1": 404, "/history/x": 400, "/history/00000000000000000001": 400, "/history/1/plan": 404} {
+		if answer := w.call(http.MethodGet, llmPath+path, ""); answer.Code != want {
+			t.Errorf("%s: %d, want %d: %s", path, answer.Code, want, answer.Body)
+		}
+	}
+	if answer := newWorld(t).call(http.MethodGet, llmPath+"/history", ""); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), `"items":[]`) {
+		t.Errorf("where nothing is remembered: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// fakeNodes has one node.
+type fakeNodes struct{ err error }
+
+func (f fakeNodes) Nodepools(context.Context) (NodepoolsReport, error) {
+	return NodepoolsReport{Nodes: []nodepool.NodeGPUs{{Name: "n1"}}}, f.err
+}
+
+func TestNodepoolsAreThoseOfTheReader(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.Nodepools = fakeNodes{} })
+	report, err := dial(t, w.handler).Nodepools(context.Background())
+	if err != nil || len(report.Nodes) != 1 || report.Nodes[0].Name != "n1" || report.Pools == nil || report.Notes == nil {
+		t.Errorf("%+v, %v", report, err)
+	}
+	w = newWorld(t, func(c *Config) { c.Nodepools = fakeNodes{ErrUnavailable} })
+	if answer := w.call(http.MethodGet, "/v1/nodepools", ""); answer.Code != http.StatusServiceUnavailable {
+		t.Errorf("Kubernetes cannot be asked: %d", answer.Code)
+	}
+	if answer := newWorld(t).call(http.MethodGet, "/v1/nodepools", ""); answer.Code != http.StatusServiceUnavailable {
+		t.Errorf("a process that reads no nodes: %d", answer.Code)
+	}
+}
+
+func TestTheViewsAreWhatTheSpecSays(t *testing.T) {
+	s := loadSpec(t)
+	w := plannedWorld(t, func(c *Config) { c.History, c.Nodepools, c.Shadow = fakeHistory{}, fakeNodes{}, fakeShadow{} })
+	for path, schema := range map[string]string{
+		llmPath + "/explain?group=gpu": "Explanation",
+		llmPath + "/explain?group=x":   "Problem",
+		llmPath + "/history":           "HistoryList",
+		llmPath + "/shadow":            "ShadowComparison",
+		"/v1/nodepools":                "Nodepools",
+	} {
+		s.mustMatch(schema, w.call(http.MethodGet, path, "").Body.Bytes())
+	}
+	s.mustMatch("SupposedPlan", w.call(http.MethodPost, llmPath+"/plan", `{"groups": [{"name": "gpu", "maxReplicas": 8}, {"name": "cpu", "price": 1}]}`).Body.Bytes())
+	s.mustMatch("Plan", w.call(http.MethodPost, llmPath+"/plan", `{}`).Body.Bytes())
+	limits := map[string]float64{}
+	for _, parameter := range s.at(s.root, "paths", "/v1/namespaces/{namespace}/rayclusters/{name}/explain", "get")["parameters"].([]any) {
+		limits[s.at(parameter)["name"].(string)] = s.at(parameter, "schema")["maxLength"].(float64)
+	}
+	for name, most := range mostAsked {
+		if limits[name] != float64(most) {
+			t.Errorf("%s has at most %d characters, and %v by the contract", name, most, limits[name])
+		}
+	}
+}

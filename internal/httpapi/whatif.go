@@ -1,0 +1,46 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"heliostat.dev/heliostat/internal/planner"
+)
+
+// SupposingAnswer is the plan of what is supposed, and what it does otherwise than the present one.
+type SupposingAnswer struct {
+	planner.Plan
+	Difference planner.Difference `json:"difference"`
+}
+
+// PlanCluster serves POST …/rayclusters/{name}/plan. It works on a copy of the last snapshot, and nobody but the caller hears of it.
+func (s *server) PlanCluster(c *gin.Context, namespace Namespace, name Name) {
+	body, err := readBody(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	view, err := s.decided(namespace, name)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	supposed, err := planner.Suppose(view.Snapshot, body, "body")
+	if err != nil {
+		s.fail(c, invalidInput(err))
+		return
+	}
+	answer, err := inTime(c.Request.Context(), s.plans, callerOf(c).Name, func(stop <-chan struct{}) (SupposingAnswer, bool) {
+		plan, made := planner.ComputeUntil(stop, supposed, supposed.Policy)
+		if !made {
+			return SupposingAnswer{}, false
+		}
+		return SupposingAnswer{Plan: plan, Difference: planner.Compare(view.Plan, plan)}, true
+	})
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	write(c, http.StatusOK, "application/json", answer)
+}

@@ -1,0 +1,190 @@
+// Package series remembers, for a while, how much each Ray cluster asked for and had: what the page draws. It is fed with
+// every decision, decides nothing, and is empty after a restart.
+package series
+
+import (
+	"sync"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Span is how far back a series reaches.
+const Span = 2 * time.Hour
+
+// maxPoints bounds one cluster's series: at 72 bytes each a thousand clusters keep at most 17 MB. A series that would be
+// longer is made coarser: see Line.thin.
+const maxPoints = 240
+
+// Resources are what is remembered. Others, custom resources say, would make the bound on memory depend on users.
+var Resources = [...]string{raydemand.GPU, raydemand.CPU}
+
+// Amounts are parallel to Resources.
+type Amounts [len(Resources)]raydemand.Amount
+
+// Bundle returns the amounts under their names, zeros too.
+func (a Amounts) Bundle() raydemand.Bundle {
+	bundle := make(raydemand.Bundle, len(Resources))
+	for i, name := range Resources {
+		bundle[name] = a[i]
+	}
+	return bundle
+}
+
+func (a *Amounts) add(bundle raydemand.Bundle, times int64) {
+	for i, name := range Resources {
+		a[i] = a[i].Plus(bundle[name].Times(times))
+	}
+}
+
+// Point is a cluster at one moment. It holds until the next point.
+type Point struct {
+	At time.Time
+	// Capacity is what the joined nodes have, the head's included; Used is the part of it that is taken.
+	Capacity, Used Amounts
+	// Waiting is what pending tasks, actors and placement groups ask for.
+	Waiting Amounts
+	// Desired is the capacity once every group has its desired workers.
+	Desired Amounts
+}
+
+// same reports whether nothing but the time differs.
+func (p Point) same(q Point) bool {
+	q.At = p.At
+	return p == q
+}
+
+// PointOf sums up one decision.
+func PointOf(at time.Time, snapshot planner.Snapshot, plan planner.Plan) Point {
+	p := Point{At: at}
+	if head := snapshot.Head; head != nil {
+		p.addNode(*head)
+		total := head.Total
+		if total == nil {
+			total = head.Resources
+		}
+		p.Desired.add(total, 1)
+	}
+	for _, node := range snapshot.Nodes {
+		if node.State == planner.Running || node.State == planner.Idle {
+			p.addNode(node)
+		}
+	}
+	for _, group := range plan.Groups {
+		p.Desired.add(group.Resources, int64(group.Desired))
+	}
+	for _, request := range snapshot.Requests {
+		p.Waiting.add(request.Bundle, request.Count)
+	}
+	for _, gang := range snapshot.Gangs {
+		for _, bundle := range gang.Bundles {
+			p.Waiting.add(bundle, 1)
+		}
+	}
+	return p
+}
+
+func (p *Point) addNode(node planner.Node) {
+	total, available := node.Total, node.Available
+	if total == nil {
+		total, available = node.Resources, node.Resources
+	}
+	p.Capacity.add(total, 1)
+	p.Used.add(total, 1)
+	p.Used.add(available, -1)
+}
+
+// Line is one cluster's series, oldest first.
+type Line struct {
+	points []Point
+	// step is the least time between two points; it grows when the line gets too long.
+	step time.Duration
+}
+
+// Add puts a point at the end unless it tells nothing new. Points closer to each other than the step become one.
+func (l *Line) Add(p Point) {
+	for len(l.points) > 1 && p.At.Sub(l.points[1].At) >= Span {
+		l.points = l.points[1:]
+	}
+	if n := len(l.points); n > 0 {
+		switch last := &l.points[n-1]; {
+		case last.same(p):
+			return
+		case p.At.Sub(last.At) < l.step:
+			*last = join(*last, p)
+			return
+		}
+	}
+	l.points = append(l.points, p)
+	if len(l.points) > maxPoints {
+		l.thin()
+	}
+}
+
+// thin halves the line: neighbours become one point. What is lost is when within two steps something was so, not that it
+// was: a peak of demand stays in the picture.
+func (l *Line) thin() {
+	thinned := make([]Point, 0, maxPoints+1)
+	for i := 0; i+1 < len(l.points); i += 2 {
+		thinned = append(thinned, join(l.points[i], l.points[i+1]))
+	}
+	if len(l.points)%2 == 1 {
+		thinned = append(thinned, l.points[len(l.points)-1])
+	}
+	l.points = thinned
+	l.step = max(2*time.Second, 2*l.step)
+}
+
+// join keeps the earlier time, the higher demand and the later capacity.
+func join(earlier, later Point) Point {
+	joined := later
+	joined.At = earlier.At
+	for i := range Resources {
+		joined.Waiting[i] = max(earlier.Waiting[i], later.Waiting[i])
+		joined.Used[i] = max(earlier.Used[i], later.Used[i])
+	}
+	return joined
+}
+
+// Points returns a copy of the line.
+func (l *Line) Points() []Point { return append([]Point(nil), l.points...) }
+
+// Fleet keeps a line for each cluster. The zero value is ready; all methods may be called at any time.
+type Fleet struct {
+	mu    sync.Mutex
+	lines map[nodepool.ClusterKey]*Line
+}
+
+// Add puts a point at the end of the cluster's line.
+func (f *Fleet) Add(key nodepool.ClusterKey, p Point) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lines == nil {
+		f.lines = map[nodepool.ClusterKey]*Line{}
+	}
+	line := f.lines[key]
+	if line == nil {
+		line = &Line{}
+		f.lines[key] = line
+	}
+	line.Add(p)
+}
+
+// Forget drops the line of a cluster that is gone.
+func (f *Fleet) Forget(key nodepool.ClusterKey) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.lines, key)
+}
+
+// Points returns the cluster's line, oldest first; none where nothing was seen yet.
+func (f *Fleet) Points(key nodepool.ClusterKey) []Point {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if line := f.lines[key]; line != nil {
+		return line.Points()
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+// One cluster: what it asks for, what it has and shall have, and why.
+
+const kinds = {request: 'tasks and actors', gang: 'placement group', requestResources: 'request_resources'};
+
+// fate says in words what becomes of a demand: the counts that are not zero.
+function fate(d) {
+  const parts = [[d.served, 'on what runs'], [d.waiting, 'wait for pods on their way' + (d.waitingSince ? ' since ' + hours(d.waitingSince) : '')],
+    [d.launching, 'on pods launched now'], [d.coolingDown, 'wait for a group to cool down'], [d.capped, 'capped'], [d.closed, 'closed'],
+    [d.impossible, 'impossible']];
+  return parts.filter(([n]) => n).map(([n, text]) => `${n} ${text}`).join(', ');
+}
+
+const shapeOf = d => code((d.gang ? gang(d.gang) : bundle(d.resources)) + (d.slice ? ' ' + wish(d.slice) : ''));
+
+// wish says what is asked of each GPU beyond their number.
+function wish(slice) {
+  const parts = [];
+  if (slice.memory !== undefined) parts.push(`${typeof slice.memory === 'number' ? amount('memory', slice.memory) : 'memory ' + slice.memory}`);
+  if (slice.computeFraction) parts.push(`${slice.computeFraction} of a card’s compute`);
+  if (slice.isolation) parts.push('isolation ' + slice.isolation);
+  return parts.length ? `with ${parts.join(', ')} each` : '';
+}
+
+// demandRows lists all demand with its fate. Before the first decision there is none.
+function demandRows(cluster) {
+  if (!cluster.summary.length) return askedRows(cluster).map(row => [...row, '']);
+  return cluster.summary.map(d => [kinds[d.kind] || d.kind, shapeOf(d), String(d.asked), selectors(d.labelSelectors), fate(d)]);
+}
+
+function askedRows(cluster) {
+  const shape = (what, request) => [what, shapeOf(request), String(request.count), selectors(request.labelSelectors)];
+  return [
+    ...cluster.demand.requests.map(r => shape('tasks and actors', r)),
+    ...cluster.demand.gangs.map(g => ['placement group', code(gang(g)), '1', '']),
+    ...cluster.demand.requestResources.map(r => shape('request_resources (Ray)', r)),
+    ...cluster.requested.map(r => shape('request_resources (REST)', r)),
+  ];
+}
+
+function unmetRows(cluster) {
+  return cluster.unmet.map(u => [kinds[u.kind] || u.kind, shapeOf(u), String(u.count),
+    element('span', {}, tag(u.reason.code, 'bad'), u.reason.message)]);
+}
+
+function findingView(f) {
+  const where = [f.object, f.field].filter(Boolean).join(' ');
+  return element('li', {class: 'finding'}, tag(f.severity, f.severity), tag(f.code), code(where + (f.seen ? ': ' + f.seen : '')),
+    element('div', {text: f.why || ''}), f.fix ? element('div', {}, element('strong', {text: 'Fix: '}), f.fix) : null);
+}
+
+function topView(cluster) {
+  const path = clusterPath(cluster.namespace, cluster.name);
+  const age = cluster.dataAgeSeconds;
+  const total = what => cluster.groups.reduce((sum, group) => sum + group[what], 0);
+  return element('div', {class: 'top'},
+    element('h2', {text: cluster.name}),
+    element('p', {class: 'where'}, `namespace ${cluster.namespace} · `, jsonLink(path, 'JSON', `${cluster.name}.json`), ' · ',
+      jsonLink(path + '/snapshot', 'snapshot', `${cluster.name}-snapshot.json`)),
+    element('dl', {class: 'facts-list'},
+      fact('Mode', cluster.frozen ? 'frozen' : cluster.mode, cluster.modeReason),
+      fact('Workers', `${total('current')}${total('desired') === total('current') ? '' : ' → ' + total('desired')}`, `${total('ready')} ready`),
+      fact('Last decision', cluster.lastCycle ? clock(cluster.lastCycle) : 'none yet', cluster.lastCycle ? `took ${(cluster.cycleSeconds * 1000).toFixed(1)} ms` : ''),
+      fact('Ray’s account', age === null ? 'never read' : duration(age) + ' old')),
+    cluster.frozen ? element('p', {class: 'banner warning', text: 'Frozen: nothing is written until the annotation heliostat.dev/freeze is removed.'}) : null,
+    cluster.paused ? element('p', {class: 'banner warning', text: 'Nothing is taken away at present: ' + cluster.paused}) : null,
+    cluster.error ? element('p', {class: 'banner', text: cluster.error}) : null);
+}
+
+function unmetView(cluster) {
+  const rows = unmetRows(cluster);
+  return rows.length ? section('Not served', rows.length, table('Demand that is not served',
+    [{title: 'What'}, {title: 'Shape'}, {title: 'Count', class: 'number'}, {title: 'Why'}], rows)) : null;
+}
+
+function groupsView(cluster) {
+  return section('Worker groups', cluster.groups.length,
+    ...(cluster.groups.length ? [key(), ...cluster.groups.map(groupView)] : [nothing('No worker groups.')]));
+}
+
+function demandView(cluster) {
+  const rows = demandRows(cluster);
+  return section('Demand', rows.length || null, rows.length ? table('Demand',
+    [{title: 'What'}, {title: 'Shape'}, {title: 'Count', class: 'number'}, {title: 'Labels'}, {title: 'What becomes of it'}], rows) : nothing('Nothing waits.'));
+}
+
+function findingsView(cluster) {
+  return cluster.findings.length ? section('Findings', cluster.findings.length, element('ul', {}, ...cluster.findings.map(findingView))) : null;
+}

@@ -1,0 +1,61 @@
+const byId = id => document.getElementById(id);
+
+// element makes a DOM node. Everything the server says goes through textContent, so that no name can become markup.
+function element(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+// drawing makes a node of a picture.
+function drawing(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
+}
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined) continue;
+    if (name === 'text') node.textContent = value;
+    else node.setAttribute(name, value);
+  }
+  node.append(...children.filter(child => child !== null && child !== undefined));
+  return node;
+}
+
+const tag = (text, kind = '') => element('span', {class: ('tag ' + kind).trim(), text});
+const code = text => element('span', {class: 'code', text});
+const nothing = text => element('p', {class: 'note', text});
+
+function table(caption, columns, rows) {
+  return element('div', {class: 'scroll'},
+    element('table', {class: 'stack', 'aria-label': caption},
+      element('thead', {}, element('tr', {}, ...columns.map(c => element('th', {scope: 'col', class: c.class, text: c.title})))),
+      element('tbody', {}, ...rows.map(cells => element('tr', {}, ...cells.map((cell, i) =>
+        element('td', {class: columns[i].class, 'data-label': columns[i].title}, cell)))))));
+}
+
+function section(title, count, ...content) {
+  const id = 'section-' + title.replace(/\W+/g, '-').toLowerCase();
+  return element('section', {'aria-labelledby': id},
+    element('h2', {id}, title + ' ', element('span', {class: 'quiet', text: count === null ? '' : String(count)})), ...content);
+}
+
+function fact(title, value, note) {
+  return element('div', {}, element('dt', {text: title}), element('dd', {}, value, note ? element('span', {class: 'quiet', text: note}) : ''));
+}
+
+// show puts parts into a place. Only those that changed are replaced: a text selection, a scroll position or a reader's
+// place in the others stays; the focus and what was opened stay in all.
+function show(place, parts) {
+  for (const opened of place.querySelectorAll('details[open][data-key]')) {
+    for (const part of parts) part.querySelector(`details[data-key="${CSS.escape(opened.dataset.key)}"]`)?.setAttribute('open', '');
+  }
+  const focused = place.contains(document.activeElement) && document.activeElement.getAttribute('data-key');
+  parts.forEach((part, i) => {
+    const old = place.children[i];
+    if (!old) place.append(part);
+    else if (!old.isEqualNode(part)) old.replaceWith(part);
+  });
+  while (place.children.length > parts.length) place.lastChild.remove();
+  if (focused && !place.contains(document.activeElement)) {
+    place.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({preventScroll: true});
+  }
+}

@@ -1,0 +1,57 @@
+// What was decided and by whom it was asked: the timeline, the requests and the difference to another autoscaler.
+
+// drawnDecisions bounds the timeline; the server remembers more.
+const drawnDecisions = 60;
+
+// decided lists the changes, newest first, each with the id by which it can be replayed where that is remembered.
+function decided(cluster, history) {
+  const remembered = history.items.flatMap(item => item.decisions.map(d => ({...d, id: item.id})));
+  return (remembered.length ? remembered : cluster.decisions).slice(0, drawnDecisions);
+}
+
+function decisionsView(cluster, history) {
+  const path = clusterPath(cluster.namespace, cluster.name);
+  const items = decided(cluster, history).map(d => {
+    const sizes = d.from === d.to ? '' : ` ${d.from} → ${d.to}`;
+    const id = d.id;
+    return element('li', {class: 'event ' + d.action}, clock(d.at),
+      element('div', {}, tag(d.action), element('strong', {text: d.group + sizes + ' '}),
+        id === undefined ? null : jsonLink(`${path}/history/${encodeURIComponent(id)}`, 'replay', `${cluster.name}-${id}.json`),
+        element('p', {text: d.reason.message}), d.pods.length ? element('p', {class: 'quiet', text: d.pods.join(', ')}) : null));
+  });
+  return section('Decisions', null, items.length ? element('ol', {class: 'timeline'}, ...items) : nothing('Nothing has changed since Heliostat started.'));
+}
+
+const states = {Waiting: '', Satisfied: 'good', Capped: 'warning', Impossible: 'bad', Expired: ''};
+
+// requestsView lists who asked the cluster to keep what; null where nobody did.
+function requestsView(requests) {
+  if (!requests.items.length) return null;
+  return section('Requests', requests.items.length, table('Requests for capacity',
+    [{title: 'Id'}, {title: 'Owner'}, {title: 'Priority', class: 'number'}, {title: 'Bundles'}, {title: 'State'}, {title: 'Why'}],
+    requests.items.map(r => [r.plain ? 'plain' : r.id, r.owner || '–', String(r.priority),
+      code(r.bundles.map(b => `${b.count} × ${bundle(b.resources)}${b.slice ? ' ' + wish(b.slice) : ''}`).join(', ')),
+      element('span', {}, tag(r.state, states[r.state]), r.since ? element('span', {class: 'quiet'}, ' since ', clock(r.since)) : null),
+      element('span', {}, r.reason.message, r.expiresAt ? element('span', {class: 'quiet'}, ' lease until ', clock(r.expiresAt)) : null, r.expectedAt ? element('span', {class: 'quiet'}, ' expected ', clock(r.expectedAt)) : null)])));
+}
+
+const outcomes = {differs: 'differs still', ours_first: 'ours was first', theirs_first: 'theirs was first', ours_withdrawn: 'we went back',
+  theirs_withdrawn: 'they went back', settled: 'settled'};
+
+// shadowView compares what Heliostat would do with what another autoscaler does; null where nothing is compared.
+function shadowView(shadow) {
+  if (!shadow || !shadow.groups.length) return null;
+  const groups = shadow.groups.map(g => [g.name, String(g.ours), String(g.theirs),
+    g.ours === g.theirs ? tag('same', 'good') : tag('differs', 'warning'), element('span', {}, tag(g.reason.code), g.reason.message)]);
+  const differences = shadow.differences.slice(0, drawnDecisions).map(d => [clock(d.at), d.group, String(d.ours), String(d.theirs),
+    element('span', {}, (outcomes[d.outcome] || d.outcome) + (d.leadSeconds ? ` by ${duration(Math.abs(d.leadSeconds))}` : ''), element('span', {class: 'quiet', text: ' ' + d.reason.message})) ]);
+  return section('Beside another autoscaler', null,
+    element('dl', {class: 'facts-list'},
+      fact('They write as', shadow.writer || 'not known'),
+      fact('Same', shadow.agreement === undefined ? '–' : `${(100 * shadow.agreement).toFixed(1)} %`, `of ${duration(shadow.comparedSeconds)}`),
+      fact('First', `ours ${shadow.oursFirst}, theirs ${shadow.theirsFirst}`,
+        shadow.medianLeadSeconds === undefined ? '' : `median ${duration(Math.abs(shadow.medianLeadSeconds))} ${shadow.medianLeadSeconds < 0 ? 'later' : 'earlier'}`)),
+    table('Desired pods, ours and theirs', [{title: 'Group'}, {title: 'Ours', class: 'number'}, {title: 'Theirs', class: 'number'}, {title: ''}, {title: 'Our reason'}], groups),
+    differences.length ? table('Differences, newest first', [{title: 'Time', class: 'time'}, {title: 'Group'}, {title: 'Ours', class: 'number'},
+      {title: 'Theirs', class: 'number'}, {title: 'How it ended'}], differences) : nothing('No difference yet.'));
+}
