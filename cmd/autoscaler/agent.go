@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,7 +64,7 @@ func (f agentFlags) run(ctx context.Context, open func() (gpuDriver, error), err
 	if err != nil {
 		return err
 	}
-	a := &agent{driver: driver, publish: node.Publish, log: log.With("node", f.node)}
+	a := &agent{driver: driver, publish: node.Publish, log: log.With("node", f.node), boot: bootID(proc())}
 	if f.once {
 		return a.step(ctx, time.Now())
 	}
@@ -74,6 +76,7 @@ type agent struct {
 	driver  gpuDriver
 	publish func(ctx context.Context, value string) (written bool, err error)
 	log     *slog.Logger
+	boot    string // the kernel's number of this start of the machine, empty where it does not tell
 	// published is the report that the node has, since confirmed; nil before the first.
 	published *nodepool.AgentReport
 	confirmed time.Time
@@ -110,8 +113,14 @@ type publishError struct{ error }
 
 func (p publishError) Unwrap() error { return p.error }
 
-// refresh is how often a report is written, or found written, although nothing changed: somebody may have removed it.
-const refresh = time.Hour
+// bootID is the kernel's number of this start of the machine, from where kubelet takes the node's too (docs/reference/facts.md#boot-id-of-a-node).
+func bootID(processes fs.FS) string {
+	text, err := fs.ReadFile(processes, "sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
 
 // step reads the cards once and publishes what changed.
 func (a *agent) step(ctx context.Context, now time.Time) error {
@@ -124,7 +133,8 @@ func (a *agent) step(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if a.published != nil && now.Sub(a.confirmed) < refresh && same(*a.published, report) {
+	report.At, report.BootID = now.UTC().Truncate(time.Second), a.boot
+	if a.published != nil && now.Sub(a.confirmed) < nodepool.AgentRefresh && same(*a.published, report) {
 		return nil
 	}
 	value, err := report.Annotation()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -63,7 +64,7 @@ func TestAnAgentTellsWhatNodepoolReads(t *testing.T) {
 	}}})
 	step(t, a, 0)
 	free := int64(40442)
-	want := nodepool.AgentReport{Cards: []nodepool.AgentCard{
+	want := nodepool.AgentReport{At: noon, Cards: []nodepool.AgentCard{
 		{Index: 0, UUID: "GPU-a", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, FreeMiB: &free, Healthy: true,
 			MIG: nodepool.AgentMIG{Enabled: true, Instances: []nodepool.AgentInstance{{Profile: "3g.20gb"}, {Profile: "1g.5gb+me", Start: 4}}}},
 		{Index: 1, UUID: "GPU-b", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, FreeMiB: &free, Problem: "the card must be reset",
@@ -74,7 +75,7 @@ func TestAnAgentTellsWhatNodepoolReads(t *testing.T) {
 	}
 }
 
-func TestAnAgentWritesOnChangeAndHourlyOnly(t *testing.T) {
+func TestAnAgentWritesOnChangeAndEachQuarterOfAnHour(t *testing.T) {
 	driver := &fakeDriver{inventory: gpuinfo.Inventory{Cards: []gpuinfo.Card{a100Card(0)}}}
 	a, b := agentOn(driver)
 	free := func(n gpuinfo.MiB) { driver.inventory.Cards[0].Free = &n }
@@ -92,8 +93,8 @@ func TestAnAgentWritesOnChangeAndHourlyOnly(t *testing.T) {
 		{4 * time.Minute, func() { driver.inventory.Cards[0] = cutA100(0) }, 4, "MIG was enabled"},
 		{5 * time.Minute, func() { driver.inventory.Cards[0] = cutA100(0, gpuinfo.Instance{Profile: "1g.5gb", Start: 3}) }, 5, "an instance was made"},
 		{6 * time.Minute, func() { driver.inventory.Cards[0] = cutA100(0, gpuinfo.Instance{Profile: "1g.5gb", Start: 2}) }, 6, "it moved"},
-		{64 * time.Minute, func() {}, 6, "an hour after the first is not an hour after the last"},
-		{66 * time.Minute, func() {}, 7, "an hour passed"},
+		{19 * time.Minute, func() {}, 6, "a quarter after the first is not a quarter after the last"},
+		{21 * time.Minute, func() {}, 7, "a quarter of an hour passed: an older report counts as nobody's"},
 	} {
 		moment.change()
 		step(t, a, moment.after)
@@ -109,7 +110,7 @@ func TestAnAgentRemembersWhoALostCardWas(t *testing.T) {
 	step(t, a, 0)
 	driver.inventory.Cards = []gpuinfo.Card{{Index: 0, Problem: "lost"}, {Index: 1, Problem: "lost"}}
 	step(t, a, time.Minute)
-	want := nodepool.AgentReport{Cards: []nodepool.AgentCard{
+	want := nodepool.AgentReport{At: noon.Add(time.Minute), Cards: []nodepool.AgentCard{
 		{Index: 0, UUID: "GPU-a", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, Problem: "lost", MIG: nodepool.AgentMIG{Instances: []nodepool.AgentInstance{}}},
 		{Index: 1, Problem: "lost", MIG: nodepool.AgentMIG{Instances: []nodepool.AgentInstance{}}},
 	}}
@@ -153,5 +154,24 @@ func TestAnAgentEndsWhenTheDriverDoesNotAnswer(t *testing.T) {
 	driver.err, driver.inventory = nil, gpuinfo.Inventory{Cards: []gpuinfo.Card{}}
 	if err := a.loop(ended, time.Hour); err != nil {
 		t.Errorf("asked to end: %v", err)
+	}
+}
+
+func TestAReportNamesTheStartOfTheMachine(t *testing.T) {
+	for name, c := range map[string]struct {
+		files fstest.MapFS
+		want  string
+	}{
+		"as the kernel tells it": {fstest.MapFS{"sys/kernel/random/boot_id": {Data: []byte("8c1f0a52\n")}}, "8c1f0a52"},
+		"where it does not":      {fstest.MapFS{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := agentOn(&fakeDriver{inventory: gpuinfo.Inventory{Cards: []gpuinfo.Card{a100Card(0)}}})
+			a.boot = bootID(c.files)
+			step(t, a, 0)
+			if got := b.last(t).BootID; got != c.want {
+				t.Errorf("start %q, want %q", got, c.want)
+			}
+		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -119,25 +120,27 @@ func TestADriverThatDoesNotTellOfXIDsIsNotAskedAgainBeforeTheNextReading(t *test
 		"waiting fails":            {nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			asked := 0
-			driver := &fakeDriver{deaf: c.deaf, silence: func() error {
-				if asked++; asked > c.asks {
-					cancel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				asked := 0
+				driver := &fakeDriver{deaf: c.deaf, silence: func() error {
+					if asked++; asked > c.asks {
+						cancel()
+					}
+					return errors.New("NVML says GPU is lost")
+				}}
+				var lines bytes.Buffer
+				a, _ := agentOn(driver)
+				a.log = slog.New(slog.NewTextHandler(&lines, nil))
+				a.watch()
+				if due := a.wait(ctx, time.Minute); !due || asked != c.asks {
+					t.Errorf("due %v, asked %d times, want %d", due, asked, c.asks)
 				}
-				return errors.New("NVML says GPU is lost")
-			}}
-			var lines bytes.Buffer
-			a, _ := agentOn(driver)
-			a.log = slog.New(slog.NewTextHandler(&lines, nil))
-			a.watch()
-			if due := a.wait(ctx, 10*time.Millisecond); !due || asked != c.asks {
-				t.Errorf("due %v, asked %d times, want %d", due, asked, c.asks)
-			}
-			if !strings.Contains(lines.String(), "NVML says") {
-				t.Errorf("the log says nothing of it:\n%s", lines.String())
-			}
+				if !strings.Contains(lines.String(), "NVML says") {
+					t.Errorf("the log says nothing of it:\n%s", lines.String())
+				}
+			})
 		})
 	}
 }

@@ -1,19 +1,17 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-
-	"heliostat.dev/heliostat/internal/httpapi"
 )
 
 // served is the container of deploy/heliostat.yaml, with the Deployment around it.
@@ -50,10 +48,8 @@ func TestTheDeploymentHasTheAccountAndTheLeaseThatTheRightsAreFor(t *testing.T) 
 	if s := binding.Subjects[0]; s.Name != d.Spec.Template.Spec.ServiceAccountName || s.Namespace != d.Namespace {
 		t.Errorf("rights are those of %s/%s, the pods run as %s/%s", s.Namespace, s.Name, d.Namespace, d.Spec.Template.Spec.ServiceAccountName)
 	}
-	if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
-		return e.Name == "POD_NAMESPACE" && e.ValueFrom.FieldRef.FieldPath == "metadata.namespace"
-	}) {
-		t.Errorf("the lease would be in namespace default: %v", c.Env)
+	if got := argument(t, c, "lease-namespace"); got != "$(POD_NAMESPACE)" {
+		t.Errorf("the lease is in namespace %s, the rights on it in that of the pod", got)
 	}
 	for key, value := range d.Spec.Selector.MatchLabels {
 		if d.Spec.Template.Labels[key] != value {
@@ -62,36 +58,44 @@ func TestTheDeploymentHasTheAccountAndTheLeaseThatTheRightsAreFor(t *testing.T) 
 	}
 }
 
-func TestTheProbeOfTheDeploymentTellsReadyFromNot(t *testing.T) {
-	if _, err := exec.LookPath("bash"); err != nil {
-		t.Skip("no bash")
+// argument is the value of a flag in the container's command line.
+func argument(t *testing.T, c corev1.Container, flag string) string {
+	t.Helper()
+	for _, arg := range c.Args {
+		if value, ok := strings.CutPrefix(arg, "--"+flag+"="); ok {
+			return value
+		}
 	}
+	t.Fatalf("no --%s in %v", flag, c.Args)
+	return ""
+}
+
+func TestTheProbesOfTheDeploymentAskWhereItAnswersThem(t *testing.T) {
 	_, c := served(t)
-	var status atomic.Int64
-	var path atomic.Value
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path.Store(r.Host + r.URL.Path)
-		w.WriteHeader(int(status.Load()))
-	}))
-	defer server.Close()
-	probe := func() error {
-		command := slices.Clone(c.ReadinessProbe.Exec.Command)
-		last := len(command) - 1
-		dev := strings.Replace(httpapi.DefaultListen, ":", "/", 1)
-		if !strings.Contains(command[last], "/dev/tcp/"+dev) {
-			t.Fatalf("the probe does not ask %s: %s", httpapi.DefaultListen, command[last])
-		}
-		command[last] = strings.Replace(command[last], dev, strings.Replace(server.Listener.Addr().String(), ":", "/", 1), 1)
-		return exec.CommandContext(t.Context(), command[0], command[1:]...).Run()
+	ports := map[string]string{}
+	for _, port := range c.Ports {
+		ports[port.Name] = fmt.Sprintf(":%d", port.ContainerPort)
 	}
-	for _, answer := range []int64{http.StatusOK, http.StatusServiceUnavailable} {
-		status.Store(answer)
-		if err := probe(); (err == nil) != (answer == http.StatusOK) || path.Load() != "localhost/readyz" {
-			t.Errorf("status %d of %v: the probe says %v", answer, path.Load(), err)
-		}
+	if got, want := ports["metrics"], argument(t, c, "metrics-bind-address"); got != want {
+		t.Errorf("the port of metrics is %s, --metrics-bind-address is %s", got, want)
 	}
-	server.Close()
-	if probe() == nil {
-		t.Error("nobody listens, and the probe says ready")
+	var ready error
+	answers := probes(func() error { return ready })
+	for name, probe := range map[string]*corev1.Probe{"liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
+		if got, want := ports[probe.HTTPGet.Port.String()], argument(t, c, "health-probe-bind-address"); got != want {
+			t.Errorf("the %s probe asks %s, --health-probe-bind-address is %s", name, got, want)
+		}
+		handler, ok := answers[probe.HTTPGet.Path]
+		if !ok {
+			t.Fatalf("nobody answers %s", probe.HTTPGet.Path)
+		}
+		for _, ready = range []error{nil, errors.New("not yet")} {
+			got := httptest.NewRecorder()
+			handler.ServeHTTP(got, httptest.NewRequest(http.MethodGet, probe.HTTPGet.Path, nil))
+			want := ready == nil || name == "liveness"
+			if (got.Code == http.StatusOK) != want {
+				t.Errorf("%s probe while readiness is %v: status %d", name, ready, got.Code)
+			}
+		}
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/internal/doctor"
@@ -24,21 +27,22 @@ type doctorFlags struct {
 	kubeconfig string
 	output     string
 	scope      intake.Scope
-	poolLabel  string
-	resources  []string
+	told       readerFlags
 	pools      string
-	// reader is made of the two.
+	// reader is made of what is told.
 	reader nodepool.GPUReader
 }
 
 func newDoctorCommand() *cobra.Command {
 	var flags doctorFlags
 	cmd := &cobra.Command{
-		Use:   "doctor [-n NAMESPACE] [CLUSTER] | doctor -f FILE...",
+		Use:   "doctor [RAYCLUSTER] [-n NAMESPACE] | doctor -f FILE...",
 		Short: "Says what is wrong with RayClusters and the nodes under them, why it matters, and which command mends it",
 		Long: "Looks at a live API server, which it only gets and lists, or at manifests as `kubectl get -o yaml` or `-o json` prints them: RayClusters,\n" +
-			"RayServices, RayJobs, nodes, pods, Deployments. Exit 0 without a finding of level error, 1 with one, 2 for bad input.\n\n" +
+			"RayServices, RayJobs, nodes, pods, Deployments. RAYCLUSTER is NAMESPACE/NAME, or NAME beside -n; without either all are looked at. Exit 0\n" +
+			"without a finding of level error, 1 with one or when the API server cannot be read, 2 for bad input.\n\n" +
 			"  autoscaler doctor -n ml\n" +
+			"  autoscaler doctor ml/llm\n" +
 			"  kubectl get raycluster,pod,node -A -o json | autoscaler doctor -f -",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,10 +55,9 @@ func newDoctorCommand() *cobra.Command {
 	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with objects, YAML or JSON, or - for standard input; more files can follow")
 	cmd.Flags().StringVarP(&flags.scope.Namespace, "namespace", "n", "", "the namespace of the RayClusters; without it all")
 	cmd.Flags().StringVar(&flags.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
-	cmd.Flags().StringVar(&flags.poolLabel, "pool-label", "", poolLabelUsage)
-	cmd.Flags().StringArrayVar(&flags.resources, "resource", nil, resourceUsage())
+	flags.told.addTo(cmd.Flags())
 	cmd.Flags().StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, and what a node of a pool without nodes would be")
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", "table or json")
+	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
 	return cmd
 }
 
@@ -67,14 +70,18 @@ func (f *doctorFlags) take(args []string) error {
 		f.files = append(f.files, args...)
 	case len(args) > 1:
 		return fmt.Errorf("unexpected argument %q: want the name of one RayCluster; files follow -f", args[1])
-	case len(args) == 1 && f.scope.Namespace == "":
-		return fmt.Errorf("RayCluster %q: want its namespace too, with -n", args[0])
 	case len(args) == 1:
-		f.scope.Cluster = args[0]
+		key, err := clusterNamed(args[0], f.scope.Namespace)
+		if err == nil && key.Namespace == "" {
+			err = fmt.Errorf("RayCluster %q: want NAMESPACE/NAME, or its namespace with -n; files follow -f", args[0])
+		}
+		if err != nil {
+			return err
+		}
+		f.scope.Namespace, f.scope.Cluster = key.Namespace, key.Name
 	}
-	f.reader.PoolLabel = f.poolLabel
 	var err error
-	f.reader.Names.Configured, err = configuredResources(f.resources)
+	f.reader, err = f.told.reader()
 	return err
 }
 
@@ -83,12 +90,14 @@ type doctorReport struct {
 	Findings []doctor.Finding `json:"findings"`
 
 	examined doctor.Input
+	// note says what was not there to be looked at; empty where something was.
+	note string
 }
 
 func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, ok := map[string]func(io.Writer, doctorReport) error{"table": writeDoctor, "json": writeJSON[doctorReport]}[f.output]
-	if !ok {
-		return badInput{fmt.Errorf("--output %q: want table or json", f.output)}
+	write, err := writerOf(f.output, writeDoctor)
+	if err != nil {
+		return err
 	}
 	input, err := f.input(ctx, in)
 	if err != nil {
@@ -97,7 +106,7 @@ func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) erro
 	if input.Pools, err = poolsOfFile(f.pools); err != nil {
 		return badInput{err}
 	}
-	report := doctorReport{Findings: doctor.Examine(input), examined: input}
+	report := doctorReport{Findings: doctor.Examine(input), examined: input, note: f.missing(input)}
 	if err := write(out, report); err != nil {
 		return fmt.Errorf("writing the findings: %w", err)
 	}
@@ -105,6 +114,20 @@ func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) erro
 		return fmt.Errorf("%d %s of level error", n, plural(n, "finding"))
 	}
 	return nil
+}
+
+// missing says that an API server, or a namespace of it, has nothing that Heliostat could scale.
+func (f *doctorFlags) missing(input doctor.Input) string {
+	ofRay := func(o doctor.Object) bool {
+		return slices.Contains([]string{"RayCluster", "RayService", "RayJob"}, o.Kind)
+	}
+	if len(f.files) > 0 || slices.ContainsFunc(input.Objects, ofRay) {
+		return ""
+	}
+	if f.scope.Namespace == "" {
+		return "There is no RayCluster."
+	}
+	return "There is no RayCluster in namespace " + f.scope.Namespace + "."
 }
 
 // input reads the files, or asks the API server when there are none.
@@ -143,11 +166,26 @@ func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
 	if err != nil {
 		return input, err
 	}
+	if err := f.namespaceThere(ctx, client, input); err != nil {
+		return input, err
+	}
 	named := func(o doctor.Object) bool { return o.Kind == "RayCluster" }
 	if f.scope.Cluster != "" && !slices.ContainsFunc(input.Objects, named) {
 		return input, badInput{fmt.Errorf("there is no RayCluster %s in namespace %s", f.scope.Cluster, f.scope.Namespace)}
 	}
 	return input, nil
+}
+
+// namespaceThere refuses a namespace that does not exist, which lists as an empty one. Who may not get it is not told.
+func (f *doctorFlags) namespaceThere(ctx context.Context, client dynamic.Interface, input doctor.Input) error {
+	if f.missing(input) == "" || f.scope.Namespace == "" {
+		return nil
+	}
+	_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, f.scope.Namespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return badInput{fmt.Errorf("there is no namespace %s", f.scope.Namespace)}
+	}
+	return nil
 }
 
 func objectsOfFile(name string, in io.Reader) ([]map[string]any, error) {

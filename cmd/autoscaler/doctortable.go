@@ -18,7 +18,7 @@ const columns = 100
 func writeDoctor(out io.Writer, report doctorReport) error {
 	var text strings.Builder
 	if len(report.Findings) == 0 {
-		text.WriteString("Nothing found. Looked at " + examined(report.examined) + ".\n")
+		text.WriteString(strings.TrimSpace("Nothing found. Looked at "+examined(report.examined)+". "+report.note) + "\n")
 		_, err := io.WriteString(out, text.String())
 		return err
 	}
@@ -46,7 +46,7 @@ func writeDoctor(out io.Writer, report doctorReport) error {
 			counts = append(counts, fmt.Sprintf("%d %s", n, plural(n, noun[severity])))
 		}
 	}
-	text.WriteString(strings.Join(counts, ", ") + ". Looked at " + examined(report.examined) + ".\n")
+	text.WriteString(strings.TrimSpace(strings.Join(counts, ", ")+". Looked at "+examined(report.examined)+". "+report.note) + "\n")
 	_, err := io.WriteString(out, text.String())
 	return err
 }

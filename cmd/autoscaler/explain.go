@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,53 +13,59 @@ import (
 
 // explainFlags are what `explain` is asked.
 type explainFlags struct {
-	snapshot, output, policy string
-	demand, group, pod       string
+	server                             serverFlags
+	snapshot, output, policy           string
+	demand, group, pod, gang, requests string
+	told                               readerFlags
 }
 
 func newExplainCommand() *cobra.Command {
 	var flags explainFlags
 	cmd := &cobra.Command{
-		Use:   "explain --snapshot FILE|- (--demand JSON | --group NAME | --pod NAME)",
+		Use:   "explain (RAYCLUSTER | --snapshot FILE|-) (--demand JSON | --group NAME | --pod NAME | --gang ID | --request ID)",
 		Short: "Says why a demand waits, a group has its size, or a pod stays or goes",
-		Long: "Plans a snapshot offline, as `autoscaler plan` does, and says of one demand, one group or one pod what the plan does with\n" +
-			"it, which groups were considered, and why each was taken or not. Where fewer tasks wait for a demand than it counts,\n" +
-			"it is planned as if so many did: it answers what would happen.",
+		Long: "Plans the last snapshot of a RayCluster, or offline one of a file, as `autoscaler plan` does, and says of one demand, group, pod,\n" +
+			"placement group or request what the plan does with it, which groups were considered, and why each was taken or not. Where\n" +
+			"fewer tasks wait for a demand than it counts, it is planned as if so many did: it answers what would happen.\n\n" + connectHelp,
 		Example: exampleSnapshot + `  autoscaler explain --snapshot s.json --demand '{"GPU": 1}'
   autoscaler explain --snapshot s.json --demand '{"resources": {"GPU": 1}, "count": 4, "labelSelectors": [{"zone": "in(a,b)"}]}'
   autoscaler explain --snapshot s.json --group gpu
   autoscaler explain --snapshot - --pod gpu-7 -o json < s.json`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
+		Args: atMostOne,
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
-	cmd.Flags().StringVar(&flags.snapshot, "snapshot", "", "the snapshot file, or - for standard input")
-	cmd.Flags().StringVar(&flags.demand, "demand", "", "what one task or bundle asks for, a JSON object")
+	flags.server.addTo(cmd)
+	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "a snapshot file, or - for standard input, in the place of a RayCluster")
+	cmd.Flags().StringVar(&flags.demand, "demand", "", "what one task, bundle or placement group asks for, a JSON object")
 	cmd.Flags().StringVar(&flags.group, "group", "", "the worker group's name")
 	cmd.Flags().StringVar(&flags.pod, "pod", "", "the pod's name")
-	cmd.Flags().StringVar(&flags.policy, "policy", "", policyHelp)
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "text", "text or json")
+	cmd.Flags().StringVar(&flags.gang, "gang", "", "the id of a placement group that waits")
+	cmd.Flags().StringVar(&flags.requests, "request", "", "the id of an owned request, or request_resources for what has no owner")
+	cmd.Flags().StringVar(&flags.policy, "policy", "", "with --snapshot: "+policyHelp)
+	flags.told.addTo(cmd.Flags())
+	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
+	cmd.ValidArgsFunction = flags.server.completeCluster
 	return cmd
 }
 
-func (f explainFlags) run(cmd *cobra.Command) error {
-	write, ok := map[string]func(io.Writer, planner.Explanation) error{"text": writeExplanation, "table": writeExplanation, "json": writeJSON[planner.Explanation]}[f.output]
-	if !ok {
-		return badInput{fmt.Errorf("--output %q: want text or json", f.output)}
+func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
+	write, err := writerOf(f.output, writeExplanation)
+	if err != nil {
+		return err
 	}
-	if len(nonEmpty(f.demand, f.group, f.pod)) != 1 {
-		return badInput{errors.New("want exactly one of --demand, --group and --pod")}
-	}
-	snapshot, _, err := readSnapshot(f.snapshot, cmd)
+	question, err := f.question()
 	if err != nil {
 		return badInput{err}
 	}
-	policy, err := policyFor(f.policy, snapshot)
-	if err != nil {
-		return badInput{err}
+	explain := f.offline
+	if len(args) == 1 {
+		explain = func(cmd *cobra.Command, q planner.Question) (planner.Explanation, error) {
+			return f.online(cmd, args[0], q)
+		}
 	}
-	explanation, err := f.explain(snapshot, policy)
+	explanation, err := explain(cmd, question)
 	if err != nil {
-		return badInput{err}
+		return err
 	}
 	if err := write(cmd.OutOrStdout(), explanation); err != nil {
 		return fmt.Errorf("writing the explanation: %w", err)
@@ -69,43 +73,58 @@ func (f explainFlags) run(cmd *cobra.Command) error {
 	return nil
 }
 
-func (f explainFlags) explain(s planner.Snapshot, policy planner.Policy) (planner.Explanation, error) {
-	if f.demand != "" {
-		request, err := planner.ReadRequest(f.demand, "--demand")
-		if err != nil {
-			return planner.Explanation{}, err
-		}
-		return planner.ExplainDemand(s, policy, request), nil
+func (f *explainFlags) question() (planner.Question, error) {
+	q := planner.Question{Group: f.group, Pod: f.pod, Gang: f.gang, Request: f.requests}
+	if len(nonEmpty(f.demand, f.group, f.pod, f.gang, f.requests)) != 1 {
+		return q, errors.New("want exactly one of --demand, --group, --pod, --gang and --request")
 	}
-	flag, name, known := "--group", f.group, make([]string, 0, len(s.Groups))
-	explain := planner.ExplainGroup
-	for _, g := range s.Groups {
-		known = append(known, g.Name)
+	if f.demand == "" {
+		return q, nil
 	}
-	if f.pod != "" {
-		flag, name, known, explain = "--pod", f.pod, known[:0], planner.ExplainPod
-		for _, n := range s.Nodes {
-			known = append(known, n.Pod)
-		}
-	}
-	explanation, ok := explain(s, policy, name)
-	if !ok {
-		return explanation, fmt.Errorf("%s: %q: want %s", flag, name, oneOf(known))
-	}
-	return explanation, nil
+	return planner.ReadDemand(f.demand, "--demand")
 }
 
-// oneOf lists the first of the names that would do.
-func oneOf(names []string) string {
-	const most = 8
-	slices.Sort(names)
+func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Question) (planner.Explanation, error) {
 	switch {
-	case len(names) == 0:
-		return "one that the snapshot has; it has none"
-	case len(names) > most:
-		return fmt.Sprintf("one that the snapshot has: %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	case f.snapshot != "" || f.policy != "":
+		return planner.Explanation{}, badInput{errors.New("--snapshot and --policy have no place beside a RayCluster")}
+	case f.told.given():
+		return planner.Explanation{}, badInput{errToldServer}
+	case q.AskedGang != nil:
+		return planner.Explanation{}, badInput{errors.New("a gang in --demand needs --snapshot; one that waits is asked for by --gang")}
 	}
-	return "one that the snapshot has: " + strings.Join(names, ", ")
+	key, client, err := f.server.target(cluster)
+	if err != nil {
+		return planner.Explanation{}, err
+	}
+	return client.Explain(cmd.Context(), key, q)
+}
+
+func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.Explanation, error) {
+	if f.snapshot == "" {
+		return planner.Explanation{}, badInput{errNothingToPlan}
+	}
+	if err := f.server.noServer(); err != nil {
+		return planner.Explanation{}, err
+	}
+	reader, err := f.told.reader()
+	if err != nil {
+		return planner.Explanation{}, err
+	}
+	snapshot, _, _, err := readSnapshotBy(reader, f.snapshot, cmd)
+	if err != nil {
+		return planner.Explanation{}, badInput{err}
+	}
+	policy, err := policyFor(f.policy, snapshot)
+	if err != nil {
+		return planner.Explanation{}, badInput{err}
+	}
+	explanation, err := planner.Explain(cmd.Context().Done(), snapshot, policy, q)
+	var unknown *planner.UnknownError
+	if errors.As(err, &unknown) {
+		err = badInput{fmt.Errorf("--%w", err)}
+	}
+	return explanation, err
 }
 
 func writeExplanation(out io.Writer, e planner.Explanation) error {

@@ -1,17 +1,19 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/planner"
 )
@@ -68,15 +70,15 @@ func TestWhatCannotBeExplainedEndsWithExitTwoAndWhatWouldBeRight(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		"nothing asked":           {nil, "want exactly one of --demand, --group and --pod"},
-		"two things asked":        {[]string{"--group", "cpu", "--pod", "p"}, "want exactly one of --demand, --group and --pod"},
+		"nothing asked":           {nil, "want exactly one of --demand, --group, --pod, --gang and --request"},
+		"two things asked":        {[]string{"--group", "cpu", "--pod", "p"}, "want exactly one of --demand, --group, --pod, --gang and --request"},
 		"unknown group":           {[]string{"--group", "tpu"}, `--group: "tpu": want one that the snapshot has: cpu, gpu`},
 		"unknown pod":             {[]string{"--pod", "w"}, `--pod: "w": want one that the snapshot has: worker-7`},
 		"no JSON":                 {[]string{"--demand", "GPU"}, `--demand: GPU: want an object of amounts such as {"CPU": 4, "GPU": 0.5}`},
 		"no amount":               {[]string{"--demand", `{"GPU": "one"}`}, `--demand: GPU: "one": want an amount from 0 to 109951162777600, to four decimal places`},
 		"negative count":          {[]string{"--demand", `{"resources": {"GPU": 1}, "count": -1}`}, "--demand: count: -1: want a whole number from 1 to 1099511627776"},
 		"a list":                  {[]string{"--demand", `[1]`}, `--demand: [1]: want an object {…}`},
-		"unknown output":          {[]string{"--group", "cpu", "-o", "yaml"}, `--output "yaml": want text or json`},
+		"unknown output":          {[]string{"--group", "cpu", "-o", "xml"}, `--output "xml": want table, wide, json or yaml`},
 		"unknown policy":          {[]string{"--group", "cpu", "--policy", `{"bold": true}`}, `--policy: bold: unknown key: want one of gpuForCPU, maxInFlight, maxInFlightPerGroup`},
 		"policy in other letters": {[]string{"--group", "cpu", "--policy", `{"GPUForCPU": true}`}, `--policy: GPUForCPU: unknown key: want gpuForCPU`},
 		"policy said twice":       {[]string{"--group", "cpu", "--policy", `{"gpuForCPU": true, "gpuForCPU": false}`}, `--policy: gpuForCPU: the key is there twice: want each key of an object once`},
@@ -90,7 +92,7 @@ func TestWhatCannotBeExplainedEndsWithExitTwoAndWhatWouldBeRight(t *testing.T) {
 			}
 		})
 	}
-	if code, _, errOut := command(t, "", "autoscaler", "explain", "--group", "g"); code != exitBadInput || !strings.Contains(errOut, "--snapshot is missing") {
+	if code, _, errOut := command(t, "", "autoscaler", "explain", "--group", "g"); code != exitBadInput || !strings.Contains(errOut, "want a RayCluster, or --snapshot with a file") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 }
@@ -105,34 +107,57 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The examples run as they are printed, in an empty directory.
+// The examples run as they are printed, in an empty directory, against a server that has what they name.
 func TestTheExamplesOfTheHelpRun(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sub := range []*cobra.Command{newPlanCommand(), newExplainCommand()} {
-		path := t.TempDir()
-		program := fmt.Sprintf("#!/bin/sh\n%s=1 exec '%s' \"$@\"\n", asAutoscaler, self)
-		if err := os.WriteFile(filepath.Join(path, "autoscaler"), []byte(program), 0o700); err != nil { //nolint:gosec // it is run
-			t.Fatal(err)
-		}
-		shell := exec.CommandContext(t.Context(), "sh", "-e")
-		shell.Dir, shell.Stdin = t.TempDir(), strings.NewReader(sub.Example+"\n")
-		shell.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
-		out, err := shell.CombinedOutput()
-		if err != nil {
-			t.Errorf("%s: %v\n%s", sub.Name(), err, out)
-		}
-		for _, want := range map[string][]string{
-			"plan":    {"launch 1 × gpu price of what is launched: 4.473 an hour", "by the snapshot's own policy: launch 1 × cpu, launch 1 × gpu, leave 1 kind of demand unserved, price 4.473", `"infeasibleRequests": [`},
-			"explain": {"demand {GPU 1}: capped: 4 asked", "where zone=in(a,b): capped: no task waits for it", "group gpu: launch: launching 1 pod", `"about": "pod gpu-7"`},
-		}[sub.Name()] {
-			if !strings.Contains(strings.Join(strings.Fields(string(out)), " "), want) {
-				t.Errorf("%s: want in it %q, got\n%s", sub.Name(), want, out)
-			}
-		}
+	newRemote(t).holding()
+	wanted := map[string][]string{
+		"plan": {"launch 1 × gpu price of what is launched: 4.473 an hour", "by the snapshot's own policy: launch 1 × cpu, launch 1 × gpu, leave 1 kind of demand unserved, price 4.473", `"infeasibleRequests": [`,
+			"Otherwise than the present plan group gpu shall have 5 pods, and not 2 launch +3 × gpu"},
+		"explain":    {"demand {GPU 1}: capped: 4 asked", "where zone=in(a,b): capped: no task waits for it", "group gpu: launch: launching 1 pod", `"about": "pod gpu-7"`},
+		"status":     {"NAMESPACE NAME MODE", "ml/llm: managed", "name: llm"},
+		"request":    {"4 × {CPU 1} 2 × {GPU 1}", "3 × {CPU 2, GPU 1}", "Nothing is requested.", "train-7 anonymous 4 × {GPU 1} Waiting", "request train-7 of ml/llm is ended"},
+		"requests":   {"RAYCLUSTER ID OWNER", "ml/llm serve ann", `"id": "serve"`},
+		"freeze":     {"ml/llm is frozen", "ml/llm is not frozen"},
+		"unfreeze":   {"ml/llm is not frozen"},
+		"completion": {""},
 	}
+	for _, sub := range commands() {
+		name := sub.Name()
+		if wanted[name] == nil {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			out := runExample(t, self, sub.Example)
+			for _, want := range wanted[name] {
+				if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+					t.Errorf("want in it %q, got\n%s", want, out)
+				}
+			}
+		})
+	}
+}
+
+// runExample runs the lines of a help; those that watch would not end.
+func runExample(t *testing.T, self, example string) string {
+	t.Helper()
+	path := t.TempDir()
+	program := fmt.Sprintf("#!/bin/sh\n%s=1 exec '%s' \"$@\"\n", asAutoscaler, self)
+	if err := os.WriteFile(filepath.Join(path, "autoscaler"), []byte(program), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	example = regexp.MustCompile(`(?m)^.* -w$`).ReplaceAllString(example, "")
+	shell := exec.CommandContext(t.Context(), "sh", "-e")
+	shell.Dir, shell.Stdin = t.TempDir(), strings.NewReader(example+"\n")
+	shell.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return string(out)
 }
 
 func TestAnotherPolicyIsShownBesideTheSnapshotsOwn(t *testing.T) {
@@ -162,5 +187,20 @@ func TestAnExplanationFitsThePage(t *testing.T) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > pageWidth || code != exitOK {
 			t.Errorf("exit %d, %d columns: %s", code, n, line)
 		}
+	}
+}
+
+func TestAnExplanationEndsWithTheCommand(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	file := filepath.Join(t.TempDir(), "s.json")
+	if err := os.WriteFile(file, []byte(explainable), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := newExplainCommand()
+	cmd.SetContext(ctx)
+	cmd.SetArgs([]string{"--snapshot", file, "--group", "gpu"})
+	if err := cmd.Execute(); !errors.Is(err, planner.ErrBrokenOff) {
+		t.Errorf("it ends with %v", err)
 	}
 }

@@ -48,7 +48,7 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 			return g.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVarP(&g.output, "output", "o", "table", "table or json")
+	cmd.Flags().StringVarP(&g.output, "output", "o", "table", outputUsage)
 	cmd.Flags().StringVar(&g.node, "node", "", "compare with this node of the API server")
 	cmd.Flags().StringVar(&g.nodeFile, "node-file", "", "compare with the node in this file, YAML or JSON, or - for standard input")
 	cmd.Flags().StringVar(&g.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
@@ -63,10 +63,10 @@ type gpusReport struct {
 }
 
 func (g gpusCommand) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, ok := map[string]func(io.Writer, gpusReport) error{"table": writeGPUs, "text": writeGPUs, "json": writeJSON[gpusReport]}[g.output]
+	write, err := writerOf(g.output, writeGPUs)
 	switch {
-	case !ok:
-		return badInput{fmt.Errorf("--output %q: want table or json", g.output)}
+	case err != nil:
+		return err
 	case g.node != "" && g.nodeFile != "":
 		return badInput{errors.New("want one of --node and --node-file")}
 	case g.kubeconfig != "" && g.node == "":

@@ -223,13 +223,13 @@ func TestGPUsSaysInOneLineWhatIsMissing(t *testing.T) {
 
 func TestGPUsAndAgentRefuseFlagsThatDoNotGoTogether(t *testing.T) {
 	for want, argv := range map[string][]string{
-		"want one of --node and --node-file":          {"gpus", "--node", "a", "--node-file", "b"},
-		"--kubeconfig: want --node with it":           {"gpus", "--kubeconfig", "a"},
-		`--output "xml": want table or json`:          {"gpus", "-o", "xml"},
-		"--node is missing":                           {"agent"},
-		"--interval 1ms: want at least 1s":            {"agent", "--node", "a", "--interval", "1ms"},
-		`unknown command "now" for "autoscaler gpus"`: {"gpus", "now"},
-		`log format "xml"`:                            {"agent", "--node", "a", "--log-format", "xml"},
+		"want one of --node and --node-file":                                      {"gpus", "--node", "a", "--node-file", "b"},
+		"--kubeconfig: want --node with it":                                       {"gpus", "--kubeconfig", "a"},
+		`--output "xml": want table, wide, json or yaml`:                          {"gpus", "-o", "xml"},
+		"--node is missing":                                                       {"agent"},
+		"--interval 1ms: want at least 1s":                                        {"agent", "--node", "a", "--interval", "1ms"},
+		`unexpected argument "now": want flags alone; see autoscaler gpus --help`: {"gpus", "now"},
+		`log format "xml"`:                                                        {"agent", "--node", "a", "--log-format", "xml"},
 	} {
 		if code, _, errOut := command(t, "", append([]string{"autoscaler"}, argv...)...); code != exitBadInput || !strings.Contains(errOut, want) {
 			t.Errorf("%v: exit %d, %s, want %s", argv, code, errOut, want)

@@ -3,17 +3,23 @@
 // Under the name `ray` it stands in for Ray's own autoscaler in the head pod.
 package main
 
+//go:generate go test . -run TestTheReferenceOfCommandsIsWhatTheySay -update-commands
+
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/internal/httpapi"
 )
 
 func main() {
@@ -49,7 +55,8 @@ func run(ctx context.Context, argv []string, in io.Reader, out, errOut io.Writer
 	}
 	fmt.Fprintf(errOut, "%s: %v\n", root.Name(), err)
 	var bad badInput
-	if errors.As(err, &bad) {
+	var problem *httpapi.Problem
+	if errors.As(err, &bad) || errors.As(err, &problem) && problem.Status == http.StatusBadRequest {
 		return exitBadInput
 	}
 	return exitFailed
@@ -58,25 +65,41 @@ func run(ctx context.Context, argv []string, in io.Reader, out, errOut io.Writer
 // rayName is the name under which KubeRay starts the autoscaler container.
 const rayName = "ray"
 
+// pluginName is the name under which kubectl finds the program as `kubectl heliostat`; kubectl.exe adds .exe.
+const pluginName = "kubectl-heliostat"
+
 // newRoot assembles the command for the name the program was called by.
 func newRoot(name string) *cobra.Command {
 	if name == rayName {
 		return group(rayName, "Heliostat in the place of Ray's own autoscaler", rayCommands())
 	}
-	return group("autoscaler", "Scales Ray clusters on Kubernetes to what Ray asks for", commands())
+	const short = "Scales Ray clusters on Kubernetes to what Ray asks for"
+	if strings.HasPrefix(name, pluginName) {
+		root := group(pluginName, short, commands())
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl heliostat"}
+		return root
+	}
+	return group("autoscaler", short, commands())
 }
 
 // commands are the subcommands of `autoscaler`, one file each.
 func commands() []*cobra.Command {
 	return []*cobra.Command{
-		newPlanCommand(),
+		newStatusCommand(),
 		newExplainCommand(),
+		newRequestCommand(),
+		newRequestsCommand(),
+		newFreezeCommand(),
+		newUnfreezeCommand(),
+		newShadowCommand(),
+		newPlanCommand(),
 		newNodepoolsCommand(),
 		newGPUsCommand(askNVML, proc()),
 		newAgentCommand(askNVML),
 		newDoctorCommand(),
 		newServeCommand(),
 		newVersionCommand(),
+		newCompletionCommand(),
 	}
 }
 
@@ -94,25 +117,10 @@ func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use: name, Short: short, SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return badInput{fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:              unknownCommand,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return badInput{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
-	})
+	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(subcommands...)
 	return root
-}
-
-// noArguments refuses arguments that are not flags.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if err := cobra.NoArgs(cmd, args); err != nil {
-		return badInput{err}
-	}
-	return nil
 }

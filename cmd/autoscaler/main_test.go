@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -18,7 +18,19 @@ func command(t *testing.T, stdin string, argv ...string) (code int, out, errOut 
 	t.Helper()
 	var o, e bytes.Buffer
 	code = run(t.Context(), argv, strings.NewReader(stdin), &o, &e)
+	if tabular(argv) {
+		fitsThePage(t, o.String())
+	}
 	return code, o.String(), e.String()
+}
+
+// tabular reports whether a command line asks for tables of at most pageWidth columns. What has no such table of its own is left out.
+func tabular(argv []string) bool {
+	if len(argv) < 2 || slices.Contains([]string{"completion", "__complete", "serve", "agent", "plan"}, argv[1]) || slices.Contains(argv, "--help") {
+		return false
+	}
+	at := slices.Index(argv, "-o")
+	return at < 0 || at+1 < len(argv) && slices.Contains([]string{"table", "text"}, argv[at+1])
 }
 
 func TestBadInputEndsWithExitTwoAndASentence(t *testing.T) {
@@ -28,16 +40,16 @@ func TestBadInputEndsWithExitTwoAndASentence(t *testing.T) {
 		want  string
 	}{
 		"unknown command": {"", []string{"autoscaler", "plna"}, "autoscaler: unknown command \"plna\"; see autoscaler --help\n"},
-		"unknown flag":    {"", []string{"autoscaler", "plan", "--snap"}, "autoscaler: unknown flag: --snap; see autoscaler plan --help\n"},
-		"no snapshot":     {"", []string{"autoscaler", "plan"}, "autoscaler: --snapshot is missing: want a file, or - for standard input\n"},
-		"unknown output":  {"", []string{"autoscaler", "plan", "--snapshot", "-", "-o", "xml"}, "autoscaler: --output \"xml\": want json or text\n"},
+		"unknown flag":    {"", []string{"autoscaler", "plan", "--snap"}, "autoscaler: unknown flag --snap: want --snapshot; see autoscaler plan --help\n"},
+		"no snapshot":     {"", []string{"autoscaler", "plan"}, "autoscaler: want a RayCluster, or --snapshot with a file, or - for standard input\n"},
+		"unknown output":  {"", []string{"autoscaler", "plan", "--snapshot", "-", "-o", "xml"}, "autoscaler: --output \"xml\": want table, wide, json or yaml\n"},
 		"no such file": {"", []string{"autoscaler", "plan", "--snapshot", "no/such.json"},
 			"autoscaler: opening snapshot: open no/such.json: no such file or directory\n"},
 		"bad value": {`{"groups": [{"name": "a", "minReplicas": -1}]}`, []string{"autoscaler", "plan", "--snapshot", "-"},
 			"autoscaler: standard input: groups[0].minReplicas: -1: want a whole number from 0 to 2147483647\n"},
 		"no RayCluster": {`{"rayCluster": {"kind": "Pod"}}`, []string{"autoscaler", "plan", "--snapshot", "-"},
 			"autoscaler: standard input: rayCluster: reading RayCluster: kind is Pod: want the manifest of a RayCluster\n"},
-		"arguments": {"", []string{"autoscaler", "version", "now"}, "autoscaler: unknown command \"now\" for \"autoscaler version\"\n"},
+		"arguments": {"", []string{"autoscaler", "version", "now"}, "autoscaler: unexpected argument \"now\": want flags alone; see autoscaler version --help\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, c.stdin, c.argv...)
@@ -162,17 +174,6 @@ func TestNamesCannotMoveTheTerminalsCursor(t *testing.T) {
 	_, out, _ := command(t, `{"groups": [{"name": "a\u001b[2Jb"}]}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
 	if strings.Contains(out, "\x1b") || !strings.Contains(out, "a?[2Jb") {
 		t.Errorf("got %q", out)
-	}
-}
-
-func TestTheVersionNamesModuleRevisionAndGo(t *testing.T) {
-	info := &debug.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Version: "v1.2.3"},
-		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}
-	if got, want := versionLine(info), "heliostat v1.2.3, revision abc (modified), go1.26.0"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if code, out, _ := command(t, "", "autoscaler", "version"); code != exitOK || !strings.HasPrefix(out, "heliostat") {
-		t.Errorf("exit %d: %q", code, out)
 	}
 }
 

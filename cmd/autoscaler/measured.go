@@ -48,10 +48,22 @@ func actionOf(d *controller.Decision, a controller.Action) telemetry.Action {
 		return measured
 	}
 	measured.Decision, measured.Reason = actionName(a), reasonOf(d, a)
-	if a.Kind == controller.ActionPatch && a.To > a.From {
+	if a.Kind == controller.ActionPatch {
+		measured.Group, measured.Pods = a.Group, (a.To-a.From)*hostsOf(d, a.Group)
+	}
+	if measured.Pods > 0 {
 		measured.Grown = a.Group
 	}
 	return measured
+}
+
+// hostsOf is how many pods a replica of a group has.
+func hostsOf(d *controller.Decision, group string) int {
+	g, _ := d.Kube.Group(group)
+	if g == nil {
+		return 1
+	}
+	return max(1, g.NumOfHosts)
 }
 
 // reasonOf is the code of why an action was taken: why its first pod leaves, else why the group has its size.

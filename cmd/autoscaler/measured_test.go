@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -52,17 +53,24 @@ func busy() *controller.Decision {
 
 func TestADecisionIsMeasured(t *testing.T) {
 	d := busy()
-	action := func(kind, result, decision, reason, grown string) telemetry.Action {
-		return telemetry.Action{At: d.At, Kind: kind, Result: result, Decision: decision, Reason: reason, Grown: grown}
+	action := func(kind, result, decision, reason string, pods int) telemetry.Action {
+		a := telemetry.Action{At: d.At, Kind: kind, Result: result, Decision: decision, Reason: reason, Pods: pods}
+		if decision != "" {
+			a.Group = "gpu"
+		}
+		if pods > 0 {
+			a.Grown = "gpu"
+		}
+		return a
 	}
 	want := telemetry.Cycle{
 		Namespace: "ml", Cluster: "llm", At: d.At, Took: 3 * time.Millisecond, Planned: time.Millisecond,
 		SeenToPatched: 5 * time.Millisecond, IdleGPUs: 11,
 		Actions: []telemetry.Action{
-			action("patch", "ok", "scale-up", "launch", "gpu"),
-			action("drain", "refused", "", "", ""),
-			action("patch", "ok", "scale-down", "idle", ""),
-			action("patch", "ok", "replace", "launch", ""),
+			action("patch", "ok", "scale-up", "launch", 1),
+			action("drain", "refused", "", "", 0),
+			action("patch", "ok", "scale-down", "idle", -1),
+			action("patch", "ok", "replace", "launch", 0),
 		},
 	}
 	got := measured(d)
@@ -91,19 +99,40 @@ func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 	numbers := controller.GroupNumGPUs{}
 	numbers.Derived, numbers.Mismatch = &two, true
 	d.NumGPUs["gpu"] = numbers
+	d.Plan.Requests = []planner.RequestPlan{{ID: "a", State: raydemand.RequestCapped}, {ID: "b", State: raydemand.RequestCapped}, {Plain: true, State: raydemand.RequestWaiting}}
+	over := nodepool.OwnedRequest{LeaseSeconds: 60, RenewedAt: d.At.Add(-time.Hour), ClusterUID: d.UID}
+	d.Kube.Owned = []nodepool.OwnedRequest{over, {Deleting: true}}
+	card := func(count int64, busy *int64, cut ...nodepool.CardCut) nodepool.PoolCards {
+		return nodepool.PoolCards{Product: "A100", Count: count, Busy: busy, Cut: cut}
+	}
+	d.Snapshot.Groups[0].Slice = &planner.Slice{Kind: gpuinfo.MIG, Profile: "1g.10gb", Isolation: gpuinfo.Hardware, MemoryMiB: new(int64(10))}
+	d.Snapshot.Groups[0].Pools = []planner.GroupPool{
+		{Name: "a", MaxPods: new(int64(7)), Cards: []nodepool.PoolCards{card(2, new(int64(1))), card(3, new(int64(2)), nodepool.CardCut{Profile: "1g.10gb", Count: 21})}},
+		{Name: "b", Cards: []nodepool.PoolCards{card(1, nil)}},
+	}
+	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "gpu", Replicas: 3, Max: 4, NumOfHosts: 2}}
 	want := telemetry.State{
 		Managed: true, DataAge: 2*time.Second + 3*time.Millisecond,
 		Unmet:     map[string]int64{"capped": 6},
 		Demand:    map[string]map[string]float64{"GPU": {"served": 1, "capped": 1.5, "launching": 2}},
-		Requested: map[string]int64{"served": 3, "cooling_down": 1},
-		Groups: []telemetry.Group{{Name: "gpu", Current: 1, Desired: 2, Ready: 2, Max: 4, Cooldown: 30 * time.Second,
-			NumGPUs: map[string]float64{"derived": 2}, NumGPUsMismatch: true}},
+		Requested: map[string]int64{"served": 3, "cooling_down": 1}, Requests: map[string]int64{"capped": 2, "expired": 1},
+		Groups: []telemetry.Group{{Name: "gpu", Current: 1, Desired: 2, Asked: 6, Ready: 2, Max: 4, Cooldown: 30 * time.Second,
+			NumGPUs: map[string]float64{"derived": 2}, NumGPUsMismatch: true,
+			Slice: &telemetry.Slice{Kind: "mig", Profile: "1g.10gb", Isolation: "hardware", MemoryBytes: new(10.0 * (1 << 20))},
+			Pools: []telemetry.Pool{
+				{Name: "a", Limit: new(int64(7)), Cards: []telemetry.Cards{{Product: "A100", All: 5, Cut: 3, Busy: new(int64(3))}}},
+				{Name: "b", Cards: []telemetry.Cards{{Product: "A100", All: 1}}},
+			}}},
 		Ray: telemetry.Ray{Session: "session-1",
 			Nodes:            map[string]telemetry.NodeCounts{"headgroup": {Active: 1}, "gpu": {Active: 2, Pending: 2, Failed: 1}},
 			ClusterResources: map[string]float64{"CPU": 2, "GPU": 16}, PendingResources: map[string]float64{"GPU": 16}},
 	}
 	if diff := cmp.Diff(want, measured(d).State()); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
+	}
+	d.Mode = nodepool.Off
+	if age := measured(d).State().DataAge; age >= 0 {
+		t.Errorf("the data of a RayCluster that nobody looks at is %v old", age)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller"
@@ -17,24 +18,79 @@ func stateOf(d *controller.Decision) telemetry.State {
 		Managed: d.Mode == nodepool.Managed, DataAge: d.Age(d.At.Add(d.Took)),
 		Unmet: unmetOf(d.Plan), Ray: raysOwn(d),
 	}
+	if d.Mode == nodepool.Off {
+		s.DataAge = -1 // nobody looks
+	}
 	s.Demand, s.Requested = demandOf(d.Plan.Summary)
-	ready, cooling := map[string]int{}, map[string]time.Duration{}
+	s.Requests = requestsOf(d)
+	ready, known := map[string]int{}, map[string]*planner.Group{}
 	for i := range d.Snapshot.Nodes {
 		if n := &d.Snapshot.Nodes[i]; alive(n) {
 			ready[n.Group]++
 		}
 	}
-	for _, g := range d.Snapshot.Groups {
-		cooling[g.Name] = time.Duration(g.CoolingSeconds * float64(time.Second))
+	for i := range d.Snapshot.Groups {
+		known[d.Snapshot.Groups[i].Name] = &d.Snapshot.Groups[i]
 	}
 	for _, g := range d.Plan.Groups {
-		group := telemetry.Group{Name: g.Name, Current: g.Current, Desired: g.Desired, Ready: ready[g.Name], Min: g.Min, Max: g.Max, Cooldown: cooling[g.Name]}
-		if n, known := d.NumGPUs[g.Name]; known {
+		group := telemetry.Group{Name: g.Name, Current: g.Current, Desired: g.Desired, Ready: ready[g.Name], Min: g.Min, Max: g.Max}
+		if asked, there := d.Kube.Group(g.Name); there {
+			group.Asked = asked.Goal() * asked.NumOfHosts
+		}
+		if n, synced := d.NumGPUs[g.Name]; synced {
 			group.NumGPUsMismatch, group.NumGPUs = n.Mismatch, columnsOf(n)
+		}
+		if g := known[g.Name]; g != nil {
+			group.Cooldown = time.Duration(g.CoolingSeconds * float64(time.Second))
+			group.Slice, group.Pools = sliceOf(g.Slice), poolsOf(g.Pools)
 		}
 		s.Groups = append(s.Groups, group)
 	}
 	return s
+}
+
+// sliceOf is what one GPU of a group is.
+func sliceOf(slice *planner.Slice) *telemetry.Slice {
+	if slice == nil {
+		return nil
+	}
+	told := &telemetry.Slice{Kind: string(slice.Kind), Profile: slice.Profile, Isolation: string(slice.Isolation), Compute: slice.ComputeFraction}
+	if slice.MemoryMiB != nil {
+		told.MemoryBytes = new(float64(*slice.MemoryMiB) * (1 << 20))
+	}
+	return told
+}
+
+// poolsOf are the pools that a group can land on.
+func poolsOf(pools []planner.GroupPool) []telemetry.Pool {
+	var told []telemetry.Pool
+	for _, pool := range pools {
+		one := telemetry.Pool{Name: pool.Name, Limit: pool.MaxPods}
+		for _, cards := range pool.Cards {
+			one.Cards = addCards(one.Cards, cards)
+		}
+		told = append(told, one)
+	}
+	return told
+}
+
+// addCards adds to the cards of the same product.
+func addCards(all []telemetry.Cards, cards nodepool.PoolCards) []telemetry.Cards {
+	at := slices.IndexFunc(all, func(c telemetry.Cards) bool { return c.Product == cards.Product })
+	if at < 0 {
+		at, all = len(all), append(all, telemetry.Cards{Product: cards.Product, Busy: new(int64)})
+	}
+	of := &all[at]
+	of.All += cards.Count
+	if len(cards.Cut) > 0 {
+		of.Cut += cards.Count
+	}
+	if of.Busy == nil || cards.Busy == nil {
+		of.Busy = nil
+	} else {
+		*of.Busy += *cards.Busy
+	}
+	return all
 }
 
 // columnsOf are the numbers of GPUs that are known.
@@ -79,6 +135,22 @@ func demandOf(summary []planner.DemandSummary) (demand map[string]map[string]flo
 		}
 	}
 	return demand, requested
+}
+
+// requestsOf counts the requests of owners by what became of them. Those whose lease is over are in no plan.
+func requestsOf(d *controller.Decision) map[string]int64 {
+	requests := map[string]int64{}
+	for i := range d.Plan.Requests {
+		if r := &d.Plan.Requests[i]; !r.Plain {
+			requests[strings.ToLower(string(r.State))]++
+		}
+	}
+	for i := range d.Kube.Owned {
+		if r := &d.Kube.Owned[i]; !r.Deleting && r.Unreadable == "" && !r.Counts(d.UID, d.At) {
+			requests[strings.ToLower(string(raydemand.RequestExpired))]++
+		}
+	}
+	return requests
 }
 
 // fatesOf counts what becomes of one demand.

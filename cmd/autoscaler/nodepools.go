@@ -8,12 +8,10 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
-	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
@@ -23,8 +21,7 @@ type nodepoolsFlags struct {
 	files      []string
 	kubeconfig string
 	output     string
-	poolLabel  string
-	resources  []string
+	told       readerFlags
 	pools      string
 }
 
@@ -36,7 +33,8 @@ func newNodepoolsCommand() *cobra.Command {
 		Long: "Reads nodes from the API server, or from manifests as `kubectl get nodes -o yaml` prints them, and says of each how its GPUs are\n" +
 			"handed out: kind, cards, units, memory behind a unit, isolation and problems. Pods, ResourceSlices and ResourceClaims beside them\n" +
 			"tell what is free on each card; the Cluster Autoscaler's status and Karpenter's NodePools how far pools may grow. What is not\n" +
-			"proven is left open. In the table - is what is not known, or not there; FREE PER CARD has an entry for each card, in MiB, in\n" +
+			"proven is left open. In the table - is what is not known, or not there, and FREE/UNITS is how many units of a resource no pod\n" +
+			"asks for, of how many there are. With -o wide there are more columns; FREE PER CARD has an entry for each card, in MiB, in\n" +
 			"units (1u), or ? where nothing is known of that card.\n\n" +
 			"  kubectl get nodes,pods -A -o json | autoscaler nodepools -f -",
 		Args: cobra.ArbitraryArgs,
@@ -50,10 +48,9 @@ func newNodepoolsCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with nodes, YAML or JSON, or - for standard input; more files can follow")
 	cmd.Flags().StringVar(&flags.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
-	cmd.Flags().StringVar(&flags.poolLabel, "pool-label", "", poolLabelUsage)
-	cmd.Flags().StringArrayVar(&flags.resources, "resource", nil, resourceUsage())
+	flags.told.addTo(cmd.Flags())
 	cmd.Flags().StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, prices, and what a node of a pool without nodes would be")
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", "table or json")
+	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
 	return cmd
 }
 
@@ -66,14 +63,16 @@ type nodepoolsReport struct {
 }
 
 func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, ok := map[string]func(io.Writer, nodepoolsReport) error{"table": writeNodepools, "text": writeNodepools, "json": writeJSON[nodepoolsReport]}[f.output]
-	if !ok {
-		return badInput{fmt.Errorf("--output %q: want table or json", f.output)}
+	write, err := writerOf(f.output, writeNodepools(lookOf(out, f.output)))
+	if err != nil {
+		return err
 	}
-	reader := nodepool.GPUReader{PoolLabel: f.poolLabel}
-	var err error
-	if reader.Names.Configured, err = configuredResources(f.resources); err != nil {
-		return badInput{err}
+	reader, err := f.told.reader()
+	if err != nil {
+		return err
+	}
+	if len(f.files) == 0 {
+		reader.At = time.Now()
 	}
 	config, err := poolsOfFile(f.pools)
 	if err != nil {
@@ -105,7 +104,7 @@ func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*kube.NodeSet,
 	if len(f.files) == 0 {
 		config, err := kubectlConfig(f.kubeconfig)
 		if err != nil {
-			return nil, fmt.Errorf("%w, or nodes with -f", err)
+			return nil, badInput{fmt.Errorf("%w, or nodes with -f", err)}
 		}
 		return kube.ListNodes(ctx, config)
 	}
@@ -155,53 +154,4 @@ func readFile(name, what string, stdin io.Reader, read func(io.Reader) error) er
 		return fmt.Errorf("reading %s from %s: %w", what, name, err)
 	}
 	return nil
-}
-
-// kubectlConfig finds the API server as kubectl does: the file named, KUBECONFIG, the file at home, or the account of the pod.
-func kubectlConfig(file string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = file
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("finding the API server: %w; give --kubeconfig", err)
-	}
-	return config, nil
-}
-
-const poolLabelUsage = "a node label that names the pool and goes before those of the clouds"
-
-func resourceUsage() string {
-	return "NAME=KIND: what a resource name means that is not built in, or means something else here; KIND is " + strings.Join(configurable(), ", ") +
-		"; mig can be followed by the profile, mig:1g.5gb"
-}
-
-// configurable are the kinds that a name can be given.
-func configurable() []string {
-	kinds := []gpuinfo.Kind{gpuinfo.Whole, gpuinfo.MIG, gpuinfo.TimeSliced, gpuinfo.MPS, gpuinfo.VGPU}
-	names := make([]string, len(kinds))
-	for i, kind := range kinds {
-		names[i] = string(kind)
-	}
-	return names
-}
-
-func configuredResources(pairs []string) ([]gpuinfo.Resource, error) {
-	var resources []gpuinfo.Resource
-	for _, pair := range pairs {
-		name, kind, _ := strings.Cut(pair, "=")
-		kind, profile, withProfile := strings.Cut(kind, ":")
-		if !strings.Contains(name, "/") || !slices.Contains(configurable(), kind) || withProfile && kind != string(gpuinfo.MIG) {
-			return nil, fmt.Errorf("--resource %q: want a name such as example.com/gpu, =, and one of %s", pair, strings.Join(configurable(), ", "))
-		}
-		resource := gpuinfo.Resource{Name: name, Kind: gpuinfo.Kind(kind), Role: gpuinfo.Devices, Source: "configuration"}
-		if withProfile {
-			parsed, err := gpuinfo.ParseProfile(profile)
-			if err != nil {
-				return nil, fmt.Errorf("--resource %q: %w", pair, err)
-			}
-			resource.Profile = parsed.String()
-		}
-		resources = append(resources, resource)
-	}
-	return resources, nil
 }

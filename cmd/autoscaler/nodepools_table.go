@@ -7,42 +7,89 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // writeNodepools writes nodes, pools, problems and notes, each where there are any.
-func writeNodepools(out io.Writer, report nodepoolsReport) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NODE\tPOOL\tKIND\tPRODUCT\tCARDS\tUNITS\tFREE\tMIB PER UNIT\tFREE PER CARD\tISOLATION")
-	for _, n := range report.Nodes {
-		fmt.Fprintln(table, strings.Join([]string{
-			n.Name, orDash(n.Pool), string(n.Kind), orDash(n.Product), count(n.Cards), amounts(n.Units), amounts(n.Free), amounts(n.MemoryMiB), perCard(n.PerCard), string(n.Isolation),
-		}, "\t"))
-	}
-	if len(report.Pools) > 0 {
-		fmt.Fprintln(table, "\nPOOL\tPROVIDER\tNODES\tMIN\tMAX\tKIND\tPRODUCT\tCARDS\tUNITS\tFREE\tISOLATION\tPRICE\tSPOT\tTAINTS")
-	}
-	for _, p := range report.Pools {
-		least, most := bounds(p.Ceiling)
-		fmt.Fprintln(table, strings.Join([]string{
-			p.Name, p.Provider, strconv.Itoa(p.Nodes), least, most, string(p.Kind), orDash(p.Product), count(p.Cards), amounts(p.Units), amounts(p.Free),
-			string(p.Isolation), nodePrice(p.Price), strconv.FormatBool(p.Spot), orNone(strings.Join(p.Taints, ",")),
-		}, "\t"))
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	if err := writeProblems(out, report.Nodes); err != nil {
-		return err
-	}
-	for _, note := range report.Notes {
-		if _, err := fmt.Fprintf(out, "\nNote: %s\n", note); err != nil {
-			return err
+func writeNodepools(as look) func(io.Writer, nodepoolsReport) error {
+	return func(out io.Writer, report nodepoolsReport) error {
+		var p page
+		if len(report.Nodes) == 0 {
+			p.line("", "There are no nodes.")
+		} else {
+			p.nodes(report.Nodes, as)
 		}
+		if len(report.Pools) > 0 {
+			p.line("", "")
+			p.pools(report.Pools, as)
+		}
+		p.problems(report.Nodes)
+		for _, note := range report.Notes {
+			p.line("", "")
+			p.line("", "Note: "+note)
+		}
+		_, err := io.WriteString(out, p.String())
+		return err
 	}
-	return nil
+}
+
+func (p *page) nodes(nodes []nodepool.NodeGPUs, as look) {
+	t := table{look: as, columns: []column{{"NODE", asName}, {"POOL", asName}, {"KIND", asText}, {"PRODUCT", asText}, {"CARDS", asNumber},
+		{"ISOLATION", asText}, {"FREE/UNITS", asProse}, {"MIB PER UNIT", wideOnly}, {"FREE PER CARD", wideOnly}}}
+	for _, n := range nodes {
+		t.add(cells(n.Name, orDash(n.Pool), string(n.Kind), as.product(n.Product), count(n.Cards), string(n.Isolation),
+			as.freeOf(n.Free, n.Units), amounts(n.MemoryMiB), perCard(n.PerCard))...)
+	}
+	t.write(p)
+}
+
+func (p *page) pools(pools []nodepool.GPUPool, as look) {
+	t := table{look: as, columns: []column{{"POOL", asName}, {"NODES", asNumber}, {"MIN", asNumber}, {"MAX", asNumber}, {"KIND", asText},
+		{"PRODUCT", asText}, {"CARDS", asNumber}, {"PRICE", asNumber}, {"SPOT", asText}, {"FREE/UNITS", asProse},
+		{"PROVIDER", wideOnly}, {"ISOLATION", wideOnly}, {"TAINTS", wideOnly}}}
+	for _, pool := range pools {
+		least, most := as.bounds(pool.Ceiling)
+		t.add(cells(pool.Name, strconv.Itoa(pool.Nodes), least, most, string(pool.Kind), as.product(pool.Product), count(pool.Cards),
+			nodePrice(pool.Price), map[bool]string{true: "yes", false: "no"}[pool.Spot], as.freeOf(pool.Free, pool.Units),
+			pool.Provider, string(pool.Isolation), orNone(strings.Join(pool.Taints, ",")))...)
+	}
+	t.write(p)
+}
+
+// product is a model's name. The vendor's is left out but for a wide table: the longest names would not fit otherwise.
+func (l look) product(product *string) string {
+	if product == nil || l.wide {
+		return orDash(product)
+	}
+	return strings.TrimPrefix(*product, "NVIDIA-")
+}
+
+// freeOf writes for each resource how many units are free of how many there are: mig-1g.5gb 3/8, and -/8 where the first is not known.
+func (l look) freeOf(free, units map[string]int64) string {
+	names := slices.Sorted(maps.Keys(units))
+	shown := l.resources(names)
+	parts := make([]string, len(names))
+	for i, resource := range names {
+		left := unknownCell
+		if n, known := free[resource]; known {
+			left = strconv.FormatInt(n, 10)
+		}
+		parts[i] = fmt.Sprintf("%s %s/%d", shown[i], left, units[resource])
+	}
+	return orNone(strings.Join(parts, ", "))
+}
+
+// resources are names without their domains, unless two would be the same, or the table is wide.
+func (l look) resources(names []string) []string {
+	short := make([]string, len(names))
+	for i, resource := range names {
+		short[i] = resource[strings.LastIndex(resource, "/")+1:]
+	}
+	if l.wide || len(slices.Compact(slices.Sorted(slices.Values(short)))) < len(names) {
+		return names
+	}
+	return short
 }
 
 // perCard is what is free on each card, in MiB, or in units where memory is not known (1u).
@@ -62,7 +109,7 @@ func perCard(cards []nodepool.Card) string {
 }
 
 // bounds are a pool's least and most nodes; limits on resources stand beside the most.
-func bounds(ceiling *nodepool.Ceiling) (least, most string) {
+func (l look) bounds(ceiling *nodepool.Ceiling) (least, most string) {
 	if ceiling == nil {
 		return unknownCell, unknownCell
 	}
@@ -70,8 +117,9 @@ func bounds(ceiling *nodepool.Ceiling) (least, most string) {
 	if ceiling.MaxNodes != nil {
 		parts = append(parts, count(ceiling.MaxNodes))
 	}
-	for _, name := range slices.Sorted(maps.Keys(ceiling.Limits)) {
-		parts = append(parts, name+"="+ceiling.Limits[name].String())
+	names := slices.Sorted(maps.Keys(ceiling.Limits))
+	for i, shown := range l.resources(names) {
+		parts = append(parts, shown+"="+ceiling.Limits[names[i]].String())
 	}
 	return count(ceiling.MinNodes), orNone(strings.Join(parts, ","))
 }
@@ -83,23 +131,22 @@ func nodePrice(value *float64) string {
 	return strconv.FormatFloat(*value, 'f', -1, 64)
 }
 
-func writeProblems(out io.Writer, nodes []nodepool.NodeGPUs) error {
-	var text strings.Builder
-	unknown := false
+// problems lists what is wrong with nodes, and the flag that tells of a resource that is not known.
+func (p *page) problems(nodes []nodepool.NodeGPUs) {
+	titled, unknown := false, false
 	for _, n := range nodes {
 		for _, problem := range n.Problems {
-			fmt.Fprintf(&text, "%s: %s\n", n.Name, problem)
-			unknown = unknown || problem.Code == nodepool.ResourceNotKnown
+			if !titled {
+				p.line("", "")
+				p.line("", "PROBLEMS")
+			}
+			p.line("", n.Name+": "+problem.String())
+			titled, unknown = true, unknown || problem.Code == nodepool.ResourceNotKnown
 		}
 	}
-	if text.Len() == 0 {
-		return nil
-	}
 	if unknown {
-		text.WriteString("--resource NAME=KIND says what a resource is that is not known; KIND is " + strings.Join(configurable(), ", ") + "\n")
+		p.line("", "--resource NAME=KIND says what a resource is that is not known; KIND is "+strings.Join(configurable(), ", "))
 	}
-	_, err := io.WriteString(out, "\nPROBLEMS\n"+text.String())
-	return err
 }
 
 const unknownCell = "-"

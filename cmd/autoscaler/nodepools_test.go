@@ -54,20 +54,37 @@ func TestNodepoolsWritesEveryRecordedNodeWithAllKeys(t *testing.T) {
 
 func TestNodepoolsShowsNodesPoolsAndProblemsAsTables(t *testing.T) {
 	code, out, errOut := command(t, "", "autoscaler", "nodepools", "-f", nodeFile("eks-karpenter-p4d"), nodeFile("mps-eight-cards"), "-f", nodeFile("ack-p4-cordoned"))
-	want := `NODE                                           POOL                               KIND   PRODUCT   CARDS  UNITS              FREE  MIB PER UNIT         FREE PER CARD  ISOLATION
-alihn1-qas-k8s-w31212                          np496f712af36a449db6e3e148a9308190  whole  Tesla-P4  1      nvidia.com/gpu=1   -     nvidia.com/gpu=7611  -              hardware
-ip-10-0-5-152.ap-northeast-2.compute.internal  gpu                                whole  a100      8      nvidia.com/gpu=8   -     -                    -              hardware
-miaohua-a-79                                   -                                  mps    -         8      nvidia.com/gpu=32  -     -                    -              limit
+	want := `NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS
+alihn1-qas-k8s-w31212 np496f712af36…e148a9308190 whole Tesla-P4 1 hardware gpu -/1
+ip-10-0-5-15…ute.internal gpu whole a100 8 hardware gpu -/8
+miaohua-a-79 - mps - 8 limit gpu -/32
 
-POOL                               PROVIDER   NODES  MIN  MAX  KIND   PRODUCT   CARDS  UNITS             FREE  ISOLATION  PRICE  SPOT   TAINTS
-gpu                                karpenter  1      -    -    whole  a100      8      nvidia.com/gpu=8  -     hardware   -      true   nvidia.com/gpu=present:NoSchedule
-np496f712af36a449db6e3e148a9308190  ack        1      -    -    whole  Tesla-P4  1      nvidia.com/gpu=1  -     hardware   -      false  -
+POOL NODES MIN MAX KIND PRODUCT CARDS PRICE SPOT FREE/UNITS
+gpu 1 - - whole a100 8 - yes gpu -/8
+np496f712af36a449db6e3e148a9308190 1 - - whole Tesla-P4 1 - no gpu -/1
 
 PROBLEMS
 alihn1-qas-k8s-w31212: cordoned: spec.unschedulable is set
 `
 	if diff := cmp.Diff(squeezed(want), squeezed(out)); code != exitOK || diff != "" {
 		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
+	}
+	_, wide, _ := command(t, "", "autoscaler", "nodepools", "-o", "wide", "-f", nodeFile("eks-karpenter-p4d"), nodeFile("ack-p4-cordoned"))
+	for _, want := range []string{
+		"NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS MIB PER UNIT FREE PER CARD\nalihn1-qas-k8s-w31212 np496f712af36a449db6e3e148a9308190 whole",
+		"1 hardware nvidia.com/gpu -/1 nvidia.com/gpu=7611 -\n",
+		"PRICE SPOT FREE/UNITS PROVIDER ISOLATION TAINTS\ngpu 1 - - whole a100 8 - yes nvidia.com/gpu -/8 karpenter hardware nvidia.com/gpu=present:NoSchedule\n",
+	} {
+		if !strings.Contains(squeezed(wide)+"\n", want) {
+			t.Errorf("-o wide: want in it %q, got\n%s", want, wide)
+		}
+	}
+}
+
+func TestResourcesOfOneNameKeepTheirDomains(t *testing.T) {
+	units := map[string]int64{"nvidia.com/gpu": 4, "amd.com/gpu": 2}
+	if got := (look{}).freeOf(map[string]int64{"amd.com/gpu": 1}, units); got != "amd.com/gpu 1/2, nvidia.com/gpu -/4" {
+		t.Error(got)
 	}
 }
 
@@ -107,8 +124,8 @@ func TestNodepoolsSaysWhichFlagTellsOfAResourceThatIsNotKnown(t *testing.T) {
 	code, out, errOut := command(t, node, "autoscaler", "nodepools", "-f", "-", "-o", "text")
 	_, problems, _ := strings.Cut(out, "\nPROBLEMS\n")
 	lines := strings.Split(problems, "\n")
-	if code != exitOK || len(lines) != 4 || !strings.HasPrefix(lines[0], "n1: resource-not-known: ") || lines[1] != "n1: not-ready: Ready is False" ||
-		!strings.HasPrefix(lines[2], "--resource NAME=KIND ") {
+	if code != exitOK || len(lines) != 6 || !strings.HasPrefix(lines[0], "n1: resource-not-known: ") || lines[2] != "n1: not-ready: Ready is False" ||
+		!strings.HasPrefix(lines[3], "--resource NAME=KIND ") {
 		t.Errorf("exit %d %s:\n%s", code, errOut, out)
 	}
 }
@@ -134,7 +151,7 @@ func TestNodepoolsAsksTheAPIServerPageByPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut := command(t, "", "autoscaler", "nodepools", "--kubeconfig", kubeconfig)
-	want := "NODE POOL KIND PRODUCT CARDS UNITS FREE MIB PER UNIT FREE PER CARD ISOLATION\nfirst - whole - 1 nvidia.com/gpu=1 - - - hardware\nsecond - whole - 1 nvidia.com/gpu=1 - - - hardware"
+	want := "NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS\nfirst - whole - 1 hardware gpu -/1\nsecond - whole - 1 hardware gpu -/1"
 	if diff := cmp.Diff(want, squeezed(out)); code != exitOK || diff != "" {
 		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
 	}
@@ -152,12 +169,12 @@ func TestNodepoolsNamesTheFileAndTheNodeThatCannotBeRead(t *testing.T) {
 	}{
 		"no node":      {"kind: ConfigMap\n", []string{"-f", "-"}, "autoscaler: no node in -: want what `kubectl get nodes -o yaml` prints"},
 		"nothing":      {"", []string{"-f", "-"}, "autoscaler: no node in -: "},
-		"output":       {"", []string{"-o", "yaml"}, `autoscaler: --output "yaml": want table or json`},
+		"output":       {"", []string{"-o", "xml"}, `autoscaler: --output "xml": want table, wide, json or yaml`},
 		"file":         {"", []string{"-f", "no/such.yaml"}, "autoscaler: opening nodes: open no/such.yaml: no such file or directory"},
 		"argument":     {"", []string{"nodes.yaml"}, `autoscaler: unexpected argument "nodes.yaml"; files follow -f`},
 		"both sources": {"", []string{"-f", "-", "--kubeconfig", "x"}, "autoscaler: want one of -f and --kubeconfig"},
 		"resource": {"", []string{"-f", "-", "--resource", "gpu=whole"},
-			`autoscaler: --resource "gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, vgpu`},
+			`autoscaler: --resource "gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu`},
 		"profile":   {"", []string{"-f", "-", "--resource", "nvidia.com/mig-small=mig:small"}, `autoscaler: --resource "nvidia.com/mig-small=mig:small": `},
 		"no object": {"- 1\n", []string{"-f", "-"}, "autoscaler: reading nodes from -: reading document 1: want a Kubernetes object: "},
 		"no kind":   {"kind: Node\n---\n{}\n", []string{"-f", "-"}, "autoscaler: reading nodes from -: reading document 2: kind is missing: want a Kubernetes object"},
@@ -216,13 +233,13 @@ func TestNodepoolsShowsWhatIsFreeOnEachCardAndHowFarPoolsMayGrow(t *testing.T) {
 	if err := os.WriteFile(pools, []byte(poolsManifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errOut := command(t, freeManifest, "autoscaler", "nodepools", "-f", "-", "--pools", pools)
-	want := `NODE POOL KIND PRODUCT CARDS UNITS FREE MIB PER UNIT FREE PER CARD ISOLATION
-gpu-0 shared gpu-mem - 4 aliyun.com/gpu-mem=60 aliyun.com/gpu-mem=51 aliyun.com/gpu-mem=1024 15360MiB,6144MiB,15360MiB,15360MiB limit
+	code, out, errOut := command(t, freeManifest, "autoscaler", "nodepools", "-o", "wide", "-f", "-", "--pools", pools)
+	want := `NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS MIB PER UNIT FREE PER CARD
+gpu-0 shared gpu-mem - 4 limit aliyun.com/gpu-mem 51/60 aliyun.com/gpu-mem=1024 15360MiB,6144MiB,15360MiB,15360MiB
 
-POOL PROVIDER NODES MIN MAX KIND PRODUCT CARDS UNITS FREE ISOLATION PRICE SPOT TAINTS
-a100 configured 0 0 2 mig NVIDIA-A100-SXM4-40GB 0 - - hardware - true sku=gpu:NoSchedule
-shared gke 1 0 6 gpu-mem - 4 aliyun.com/gpu-mem=60 aliyun.com/gpu-mem=51 limit 1.2 false -`
+POOL NODES MIN MAX KIND PRODUCT CARDS PRICE SPOT FREE/UNITS PROVIDER ISOLATION TAINTS
+a100 0 0 2 mig NVIDIA-A100-SXM4-40GB 0 - yes - configured hardware sku=gpu:NoSchedule
+shared 1 0 6 gpu-mem - 4 1.2 no aliyun.com/gpu-mem 51/60 gke limit -`
 	if diff := cmp.Diff(want, squeezed(out)); code != exitOK || diff != "" {
 		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
 	}
@@ -326,7 +343,7 @@ func TestTheExampleOfADescriptionOfPoolsIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut := command(t, "", "autoscaler", "nodepools", "-f", "-", "--pools", pools)
-	for _, want := range []string{"\na100-mig configured 0 0 4 mig NVIDIA-A100-SXM4-40GB 0 - - hardware 27.2 false sku=gpu:NoSchedule\n", "\nt4 configured 0 - - whole "} {
+	for _, want := range []string{"\na100-mig 0 0 4 mig A100-SXM4-40GB 0 27.2 no -\n", "\nt4 0 - - whole "} {
 		if code != exitOK || !strings.Contains(squeezed(out), want) {
 			t.Errorf("exit %d %s: want %q in\n%s", code, errOut, want, squeezed(out))
 		}

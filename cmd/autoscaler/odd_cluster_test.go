@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -34,7 +35,7 @@ func TestTheExportOfAnOddRayClusterReadsBackAndPlansToTheSameBytes(t *testing.T)
 		"an unknown upscaling mode":       {`{"upscalingMode": "Turbo"}`, oddGroup("gpu", ``)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster, err := kube.DecodeCluster([]byte(fmt.Sprintf(
+			cluster, err := kube.DecodeCluster(nodepool.GPUReader{}, []byte(fmt.Sprintf(
 				`{"kind": "RayCluster", "metadata": {"name": "odd", "namespace": "ml"}, "spec": {"autoscalerOptions": %s, "workerGroupSpecs": [%s]}}`, c.settings, c.groups)))
 			if err != nil {
 				t.Fatal(err)

@@ -16,8 +16,14 @@ import (
 
 // planFlags are what `plan` is asked.
 type planFlags struct {
+	server                   serverFlags
+	whatIf                   string
 	snapshot, output, policy string
+	told                     readerFlags
 }
+
+// errNothingToPlan refuses a command line that names neither a RayCluster nor a file.
+var errNothingToPlan = errors.New("want a RayCluster, or --snapshot with a file, or - for standard input")
 
 // policyHelp describes the flag that plan and explain share.
 const policyHelp = `plan by this policy instead of the snapshot's own, a JSON object such as {"gpuForCPU": true}`
@@ -35,32 +41,56 @@ const exampleSnapshot = `  echo '{"groups": [
 func newPlanCommand() *cobra.Command {
 	var flags planFlags
 	cmd := &cobra.Command{
-		Use:   "plan --snapshot FILE|-",
-		Short: "Shows what would be decided for a snapshot, and why",
+		Use:   "plan (--snapshot FILE|- | RAYCLUSTER [--what-if FILE|-])",
+		Short: "Shows what would be decided for a snapshot, or for a RayCluster if things were otherwise, and why",
 		Long: "Plans offline: reads a snapshot (a JSON file, or - for standard input), plans it as the live autoscaler does, by the\n" +
 			"policy that it says, and prints the plan. The groups may come from a RayCluster manifest under the key rayCluster.\n" +
 			"With --policy it shows what another policy would do; the text then says also what the snapshot's own does. All keys of a\n" +
 			"snapshot are listed in docs/reference/plan.md.\n\n" +
 			"What the live autoscaler carries out of a plan can be less for a while: its bounds on pods on their way come after the\n" +
-			"plan, and so does the moment that it gives a placement group just seen; every drain may be refused.",
+			"plan, and so does the moment that it gives a placement group just seen; every drain may be refused.\n\n" +
+			"With a RayCluster in the place of a file the server plans its last snapshot; --what-if says what shall be otherwise (changed\n" +
+			"groups, more demand, another policy), and the difference to the present plan is told too. Nothing is written.\n\n" + connectHelp,
 		Example: exampleSnapshot + `  autoscaler plan --snapshot s.json -o text
   autoscaler plan --snapshot s.json -o text --policy '{"gpuForCPU": true}'
-  autoscaler plan --snapshot - < s.json`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
+  autoscaler plan --snapshot - < s.json
+  echo '{"groups": [{"name": "gpu", "maxReplicas": 8}]}' | autoscaler plan ml/llm --what-if - -o table`,
+		Args: atMostOne,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return flags.runLive(cmd, args[0])
+			}
+			if flags.whatIf != "" {
+				return badInput{errors.New("--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside it, or --snapshot in its place")}
+			}
+			return flags.run(cmd)
+		},
 	}
-	cmd.Flags().StringVar(&flags.snapshot, "snapshot", "", "the snapshot file, or - for standard input")
+	flags.server.addTo(cmd)
+	cmd.Flags().StringVar(&flags.whatIf, "what-if", "", "with a RayCluster: a file with what shall be otherwise, in the words of a snapshot, or - for standard input")
+	cmd.ValidArgsFunction = flags.server.completeCluster
+	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "the snapshot file, or - for standard input")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", policyHelp)
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "json", "json or text")
+	flags.told.addTo(cmd.Flags())
+	cmd.Flags().StringVarP(&flags.output, "output", "o", "json", outputUsage)
 	return cmd
 }
 
 func (f planFlags) run(cmd *cobra.Command) error {
-	write, ok := map[string]func(io.Writer, planned) error{"json": writePlanJSON, "text": writePlanText, "table": writePlanText}[f.output]
-	if !ok {
-		return badInput{fmt.Errorf("--output %q: want json or text", f.output)}
+	if f.snapshot == "" {
+		return badInput{errNothingToPlan}
 	}
-	snapshot, cluster, findings, err := readSnapshotWithCluster(f.snapshot, cmd)
+	if _, err := writerOf(f.output, writePlanText); err != nil {
+		return err
+	}
+	if err := f.server.noServer(); err != nil {
+		return err
+	}
+	reader, err := f.told.reader()
+	if err != nil {
+		return err
+	}
+	snapshot, cluster, findings, err := readSnapshotBy(reader, f.snapshot, cmd)
 	if err != nil {
 		return badInput{err}
 	}
@@ -73,7 +103,7 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if cluster != nil {
 		numGPUs(&p.plan, cluster)
 	}
-	if err := write(cmd.OutOrStdout(), p); err != nil {
+	if err := p.write(cmd.OutOrStdout(), f.output); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
 	return nil
@@ -94,18 +124,9 @@ func policyFor(flag string, s planner.Snapshot) (planner.Policy, error) {
 	return planner.ReadPolicy(flag, "--policy")
 }
 
-// readSnapshot reads a snapshot and what is to be said about it: about keys that are not read, which is a warning on
-// standard error too, and about the RayCluster in it.
-func readSnapshot(file string, cmd *cobra.Command) (planner.Snapshot, []raydemand.Finding, error) {
-	snapshot, _, findings, err := readSnapshotWithCluster(file, cmd)
-	return snapshot, findings, err
-}
-
-// readSnapshotWithCluster returns the RayCluster too, nil where the groups are the file's own.
-func readSnapshotWithCluster(file string, cmd *cobra.Command) (planner.Snapshot, *nodepool.Cluster, []raydemand.Finding, error) {
-	if file == "" {
-		return planner.Snapshot{}, nil, nil, errors.New("--snapshot is missing: want a file, or - for standard input")
-	}
+// readSnapshotBy reads a snapshot and what is to be said about it: about keys that are not read, which is a warning on standard error too, and
+// about the RayCluster in it, which it returns, nil where the groups are the file's own. Nodes in the file are read as the reader is told.
+func readSnapshotBy(reader nodepool.GPUReader, file string, cmd *cobra.Command) (planner.Snapshot, *nodepool.Cluster, []raydemand.Finding, error) {
 	in, name := cmd.InOrStdin(), "standard input"
 	if file != "-" {
 		opened, err := os.Open(file)
@@ -123,7 +144,7 @@ func readSnapshotWithCluster(file string, cmd *cobra.Command) (planner.Snapshot,
 	if doc.RayCluster == nil {
 		return doc.Snapshot, nil, doc.Findings, nil
 	}
-	cluster, err := clusterOf(doc)
+	cluster, err := clusterOf(reader, doc)
 	if err != nil {
 		return planner.Snapshot{}, nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -152,4 +173,11 @@ func withCluster(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot 
 	return planner.Exportable(s)
 }
 
-func writePlanJSON(out io.Writer, p planned) error { return writeJSON(out, p.plan) }
+// write writes for people the plan with what it was made of, and for programs the plan.
+func (p planned) write(out io.Writer, output string) error {
+	write, err := writerOf(output, func(out io.Writer, _ planner.Plan) error { return writePlanText(out, p) })
+	if err != nil {
+		return err
+	}
+	return write(out, p.plan)
+}

@@ -14,12 +14,12 @@ import (
 )
 
 // clusterOf reads the RayCluster of a snapshot file, and what the nodes and pools beside it say about its groups. Errors name the key.
-func clusterOf(doc planner.Document) (nodepool.Cluster, error) {
-	cluster, err := kube.DecodeCluster(doc.RayCluster)
+func clusterOf(reader nodepool.GPUReader, doc planner.Document) (nodepool.Cluster, error) {
+	cluster, err := kube.DecodeCluster(reader, doc.RayCluster)
 	if err != nil {
 		return cluster, fmt.Errorf("rayCluster: %w: want the manifest of a RayCluster", err)
 	}
-	placed, err := placesOf(doc)
+	placed, err := placesOf(reader, doc)
 	if err != nil {
 		return cluster, err
 	}
@@ -48,18 +48,16 @@ type places struct {
 	reader nodepool.GPUReader
 	nodes  []nodepool.Node
 	rooms  []nodepool.PoolRoom
-	// known: the file has nodes. fixed are the pools whose MIG profile was chosen when they were made.
+	// known: the file has nodes.
 	known bool
-	fixed map[string]bool
 	// strangers are pools that are of no node.
 	strangers []raydemand.Finding
 	// unreadable are amounts of nodes that count as not announced.
 	unreadable []raydemand.Finding
 }
 
-func placesOf(doc planner.Document) (places, error) {
-	p := places{known: doc.KubeNodes != nil, fixed: map[string]bool{}}
-	var objects []nodepool.NodeObject
+func placesOf(reader nodepool.GPUReader, doc planner.Document) (places, error) {
+	p := places{reader: reader, known: doc.KubeNodes != nil}
 	items, err := itemsOf(doc.KubeNodes)
 	if err != nil {
 		return p, err
@@ -72,7 +70,7 @@ func placesOf(doc planner.Document) (places, error) {
 		p.unreadable = append(p.unreadable, unreadableAmounts(object)...)
 		read := p.reader.Read(object)
 		node.GPUs, node.Pool = &read, p.reader.PoolOf(object)
-		objects, p.nodes = append(objects, object), append(p.nodes, node)
+		p.nodes = append(p.nodes, node)
 	}
 	config, err := poolsIn(doc.Pools)
 	if err != nil {
@@ -81,11 +79,6 @@ func placesOf(doc planner.Document) (places, error) {
 	p.rooms, p.strangers = nodepool.PoolRooms(p.nodes, config, nil), strangersOf(config, p.nodes)
 	p.nodes = append(p.nodes, config.Shapes(p.reader)...)
 	p.known = p.known || len(p.nodes) > 0
-	for _, pool := range p.reader.Pools(objects) {
-		if pool.Provider == "aks" {
-			p.fixed[pool.Name] = true
-		}
-	}
 	return p, nil
 }
 
@@ -149,20 +142,21 @@ func (p places) tell(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	for _, f := range g.NumGPUsFindings(g.NumGPUs(nodepool.RayGPUs{})) {
 		add(f)
 	}
+	ofTemplate := func(f raydemand.Finding) {
+		f.Field = fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec: %s", g.Index, f.Field)
+		add(f)
+	}
 	for _, s := range g.Slices {
 		if f, differ := s.DifferFinding(); differ {
-			f.Field = fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec: %s", g.Index, f.Field)
-			add(f)
+			ofTemplate(f)
 		}
+	}
+	if first, count := p.reader.SeesGPUs(&g.Pod, p.nodes); count > 0 && g.Max > 0 && !g.Suspended {
+		ofTemplate(nodepool.VisibleFinding(first, count))
 	}
 	if landing.Nowhere() && g.Max > 0 && !g.Suspended && !g.Broken {
 		add(raydemand.Finding{Code: kube.GroupNoNode, Severity: raydemand.Info, Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", g.Index), Seen: landing.Why,
 			Why: "no node, were it empty, could hold a pod of group " + g.Name, Fix: "add such a node, or mend requests, nodeSelector, affinity or tolerations"})
-	}
-	for k := range g.PoolPods {
-		if p.fixed[g.PoolPods[k].Pool] {
-			g.PoolPods[k].ProfileFixed = true
-		}
 	}
 }
 

@@ -59,3 +59,67 @@ func TestAPoolThatIsOfNoNodeIsFound(t *testing.T) {
 		}
 	}
 }
+
+// oneGroup is a snapshot of a RayCluster with one group and one node, of which a template's limits and the node's labels and allocatable are told.
+func oneGroup(limits, labels, allocatable, more string) string {
+	return `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {
+		"headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "ray"}]}}},
+		"workerGroupSpecs": [{"groupName": "g", "replicas": 0, "minReplicas": 0, "maxReplicas": 9, "rayStartParams": {"num-gpus": "1"}, "template": {"spec": {"containers": [{"name": "ray", "resources": {"limits": ` + limits + `}}]}}}]}},
+		"kubeNodes": [{"metadata": {"name": "n1", "labels": ` + labels + `}, "status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": ` + allocatable + `}}]` +
+		more + `}`
+}
+
+func TestAPlanReadsResourcesAndPoolsAsItIsTold(t *testing.T) {
+	const two = `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 9}]`
+	renamed := oneGroup(`{"cpu": "1", "memory": "1Gi", "acme.com/gpu": "1"}`, `{}`, `{"cpu": "64", "memory": "64Gi", "pods": "110", "acme.com/gpu": "8"}`, two)
+	memory := oneGroup(`{"cpu": "1", "memory": "1Gi", "acme.com/gpu-vram": "10"}`, `{"nvidia.com/gpu.count": "4", "team/pool": "p"}`, `{"cpu": "64", "memory": "64Gi", "pods": "110", "acme.com/gpu-vram": "60"}`,
+		`, "pools": [{"name": "p", "maxNodes": 1}], "pendingRequests": [{"resources": {}, "slice": {"memory": "2Gi", "isolation": "any"}, "count": 9}]`)
+	pooled := oneGroup(`{"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}`, `{"team/pool": "p"}`, `{"cpu": "64", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "2"}`,
+		`, "pools": [{"name": "p", "maxNodes": 1}]`+two)
+	for name, c := range map[string]struct {
+		file     string
+		flags    []string
+		has, not string
+	}{
+		"a name that stands in no table":                {renamed, nil, `"code": "gpu-resource-unknown"`, `"reported": 1`},
+		"and that it is told":                           {renamed, []string{"--resource", "acme.com/gpu=whole"}, `"reported": 1`, `"code": "gpu-resource-unknown"`},
+		"units of memory that nobody knows":             {memory, nil, `"code": "gpu-resource-unknown"`, `"desired": 4`},
+		"units of 256 MiB, ten of a pod and 15 of card": {memory, []string{"--resource", "acme.com/gpu-vram=gpu-mem:256", "--pool-label", "team/pool"}, `"desired": 4`, `"code": "gpu-resource-unknown"`},
+		"a pool that no cloud labels":                   {pooled, nil, `"code": "pool-without-nodes"`, `"desired": 2`},
+		"by the label that is told, and its ceiling":    {pooled, []string{"--pool-label", "team/pool"}, `"desired": 2`, `"code": "pool-without-nodes"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := command(t, c.file, append([]string{"autoscaler", "plan", "--snapshot", "-"}, c.flags...)...)
+			if code != exitOK || !strings.Contains(out, c.has) || strings.Contains(out, c.not) {
+				t.Errorf("exit %d, want %s and no %s: %s\n%s", code, c.has, c.not, errOut, out)
+			}
+		})
+	}
+}
+
+func TestAPlanTellsOfCardsThatPodsWithoutGPUsCouldSee(t *testing.T) {
+	const limits, labels, allocatable = `{"cpu": "1", "memory": "1Gi"}`, `{"nvidia.com/gpu.product": "Tesla-T4"}`, `{"cpu": "64", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "1"}`
+	seen := oneGroup(limits, labels, allocatable, "")
+	hidden := strings.Replace(seen, `[{"name": "ray", "resources"`, `[{"name": "ray", "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}], "resources"`, -1)
+	for _, c := range []struct {
+		file  string
+		found bool
+	}{{seen, true}, {hidden, false}} {
+		code, out, errOut := command(t, c.file, "autoscaler", "plan", "--snapshot", "-")
+		if found := strings.Contains(out, `"field": "spec.workerGroupSpecs[0].template.spec: NVIDIA_VISIBLE_DEVICES"`); code != exitOK || found != c.found {
+			t.Errorf("exit %d, found %t, want %t: %s%s", code, found, c.found, errOut, out)
+		}
+	}
+}
+
+// An excerpt of a node without conditions is what people paste; doctor lets groups land there too.
+func TestANodeThatShowsNoConditionsIsAPlaceToLandInAPlan(t *testing.T) {
+	const ready = `"conditions": [{"type": "Ready", "status": "True"}], `
+	file := oneGroup(`{"nvidia.com/gpu": "1"}`, `{}`, `{"nvidia.com/gpu": "1", "pods": "110"}`, "")
+	for conditions, landed := range map[string]bool{ready: true, "": true, strings.Replace(ready, `"True"`, `"False"`, 1): false} {
+		_, out, _ := command(t, strings.Replace(file, ready, conditions, 1), "autoscaler", "plan", "--snapshot", "-")
+		if got := !strings.Contains(out, `"code": "group-no-node"`); got != landed {
+			t.Errorf("with %q a group lands: %t, want %t\n%s", conditions, got, landed, out)
+		}
+	}
+}

@@ -8,19 +8,18 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/internal/webui"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -39,13 +38,19 @@ const shutdownGrace = 3 * time.Second
 type engineOptions struct {
 	loop                controller.Config
 	kubeconfig          string
-	listen              string
-	listenAnywhere      bool
+	rest                listenOptions
 	logFormat, logLevel string
 	gpuForCPU           bool
 	kube                kube.Options
 	gcsAddress          string
-	resources           []string
+	told                readerFlags
+	// apiQPS and apiBurst bound requests to the API server; 0 is Manager's own bound.
+	apiQPS   float32
+	apiBurst int
+	// lines are what the page draws.
+	lines series.Fleet
+	// after is what decisions leave behind for callers.
+	after *aftermath
 }
 
 func newServeCommand() *cobra.Command {
@@ -74,25 +79,27 @@ func newServeCommand() *cobra.Command {
 	f.StringVar(&o.kube.StatusNamespace, "cluster-autoscaler-namespace", "kube-system", "where the Cluster Autoscaler writes its ConfigMap cluster-autoscaler-status")
 	f.StringVar(&o.kube.KubernetesTokenFile, "gcs-kubernetes-token-file", "",
 		"token of a ServiceAccount that may do ray:write on RayClusters and nothing else, sent to heads with enableK8sTokenAuth, which all see it (default: such heads are not called)")
-	f.StringVar(&mode, "mode", mode, "mode of RayClusters without the annotation heliostat.dev/mode: managed, shadow or off")
+	f.Var(&choice{&mode, "managed, shadow or off", func(word string) bool { return nodepool.Mode(word).Valid() }}, "mode", "mode of RayClusters without the annotation heliostat.dev/mode: managed, shadow or off")
+	f.Float32Var(&o.apiQPS, "kube-api-qps", kube.DefaultQPS, "requests to the API server, a second on average; what callers of the REST API have written has four times that for itself, reviews of callers a bound of their own")
+	f.IntVar(&o.apiBurst, "kube-api-burst", kube.DefaultBurst, "requests to the API server at once")
 	f.BoolVar(&o.kube.LeaderElection, "leader-elect", false, "let several copies run, of which one decides")
 	f.StringVar(&o.kube.LeaseNamespace, "lease-namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "default"), "namespace of the leader lease")
 	f.StringVar(&o.kube.LeaseName, "lease-name", "heliostat", "name of the leader lease")
+	f.StringVar(&o.rest.advertised, "advertise-address", os.Getenv("POD_IP"), "IP address at which other copies call this one's REST API, on the port of --listen, while it decides; empty for none")
 	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 200, "bound on readings of Ray heads, all clusters together; pauses stretch beyond it")
-	return c
+	return addSettings(c)
 }
 
 // addFlags adds the flags that both forms have. A zero takes the loop's own default.
 func (o *engineOptions) addFlags(c *cobra.Command) {
 	f, l := c.Flags(), &o.loop
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: as kubectl finds it, or the pod's service account; a sidecar takes that alone)")
-	f.StringVar(&o.listen, "listen", httpapi.DefaultListen, "address of the REST API, metrics and page; empty for none")
-	f.BoolVar(&o.listenAnywhere, "insecure-listen-anywhere", false, "allow --listen beyond loopback, where something else guards the port")
-	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
-	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	o.rest.addFlags(f)
+	o.logFormat, o.logLevel = "json", "info"
+	f.Var(&choice{&o.logFormat, "json or text", isLogFormat}, "log-format", "json or text")
+	f.Var(&choice{&o.logLevel, "debug, info, warn or error", isLogLevel}, "log-level", "debug, info, warn or error")
 	f.BoolVar(&o.gpuForCPU, "gpu-for-cpu", false, "let CPU-only work launch GPU groups even where a CPU group could serve it")
-	f.StringVar(&o.kube.GPUs.PoolLabel, "pool-label", "", poolLabelUsage)
-	f.StringArrayVar(&o.resources, "resource", nil, resourceUsage())
+	o.told.addTo(f)
 	f.DurationVar(&l.FastPoll, "poll-fast", 100*time.Millisecond, "pause between readings of a Ray head while anything moves")
 	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "the same at rest, jittered by a fifth")
 	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "deadline of each call to a Ray head")
@@ -104,6 +111,16 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	f.DurationVar(&l.DrainDeadline, "drain-deadline", 10*time.Minute, "how long work may go on on a worker above a lowered maximum")
 }
 
+func isLogFormat(word string) bool {
+	_, err := telemetry.NewLogger(io.Discard, word, "info")
+	return err == nil
+}
+
+func isLogLevel(word string) bool {
+	_, err := telemetry.NewLogger(io.Discard, "json", word)
+	return err == nil
+}
+
 // run serves until ctx ends. What is wrong with the flags is told before anything starts.
 func (o *engineOptions) run(ctx context.Context, errOut io.Writer) error {
 	if os.Getenv("GOGC") == "" {
@@ -113,13 +130,23 @@ func (o *engineOptions) run(ctx context.Context, errOut io.Writer) error {
 	if err != nil {
 		return badInput{err}
 	}
+	if err := o.checkAPIBounds(); err != nil {
+		return badInput{err}
+	}
+	telemetry.AdoptLibraries(log)
 	o.loop.Log, o.loop.Policy.GPUForCPU = log, o.gpuForCPU
 	if err := o.loop.Validate(); err != nil {
 		return badInput{err}
 	}
-	o.kube.Logger = log
-	if o.kube.GPUs.Names.Configured, err = configuredResources(o.resources); err != nil {
+	if err := o.rest.validate(); err != nil {
 		return badInput{err}
+	}
+	o.kube.Logger = log
+	if o.kube.LeaderElection {
+		o.kube.Address = o.rest.address()
+	}
+	if o.kube.GPUs, err = o.told.reader(); err != nil {
+		return err
 	}
 	if err := o.kube.Validate(); err != nil {
 		return badInput{err}
@@ -128,6 +155,7 @@ func (o *engineOptions) run(ctx context.Context, errOut io.Writer) error {
 	if err != nil {
 		return badInput{err}
 	}
+	config.QPS, config.Burst = o.apiQPS, o.apiBurst
 	log.Info("API server found", "host", config.Host)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector())
@@ -137,40 +165,49 @@ func (o *engineOptions) run(ctx context.Context, errOut io.Writer) error {
 	}
 	defer endTelemetry(told, log)
 	config.Wrap(told.APICalls)
+	o.kube.Traces = kube.Traces{Call: telemetry.Traceparent, ScaleUp: telemetry.Growing}
 	manager, err := kube.NewManager(config, o.kube)
 	if err != nil {
 		return err
 	}
-	o.loop.Published = func(d *controller.Decision) { told.Observe(measured(d)) }
-	o.loop.Forgotten = func(key nodepool.ClusterKey) { told.Forget(key.Namespace, key.Name) }
+	o.after = newAftermath(log)
+	o.loop.Published = func(d *controller.Decision) {
+		told.Observe(measured(d))
+		o.after.published(d)
+		if !d.Stumbled {
+			o.lines.Add(d.Cluster, series.PointOf(d.At, d.Snapshot, d.Plan))
+		}
+	}
+	o.loop.Owned = kube.OwnedRequests{Manager: manager}
+	o.loop.Forgotten = func(key nodepool.ClusterKey) {
+		told.Forget(key.Namespace, key.Name)
+		told.Gone(key.Namespace, key.Name, time.Now())
+		o.lines.Forget(key)
+		o.after.forgotten(key)
+	}
 	loop, err := controller.New(manager, o.dialer(manager), o.loop)
 	if err != nil {
 		return badInput{err}
 	}
 	defer loop.Close()
-	return o.serve(ctx, log, manager, loop, told.Tracer, registry)
+	return o.serve(ctx, log, config, manager, loop, told.Tracer, registry)
 }
 
-// serve runs the REST server and the loop; the end of either ends both.
-func (o *engineOptions) serve(ctx context.Context, log *slog.Logger, manager *kube.Manager,
+// serve runs the servers and the loop; the end of any ends all.
+func (o *engineOptions) serve(ctx context.Context, log *slog.Logger, config *rest.Config, manager *kube.Manager,
 	loop *controller.Controller, tracer *telemetry.Tracer, registry *prometheus.Registry) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	rest, err := o.startREST(cancel, log, manager, loop, registry)
-	if err != nil {
-		return badInput{err}
+	listening := &servers{fail: cancel}
+	if err := o.listen(ctx, listening, log, config, manager, loop, tracer, registry); err != nil {
+		return errors.Join(badInput{err}, listening.shutdown())
 	}
-	log.Info("serving", "form", string(o.loop.Form), "listen", o.listen)
-	err = manager.Start(ctx, traced(loop, tracer))
+	log.Info("serving", "form", string(o.loop.Form), "listen", o.rest.listen)
+	err := manager.Start(ctx, traced(loop, tracer, keptBy(manager)))
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
-	if rest != nil {
-		grace, done := context.WithTimeout(context.Background(), shutdownGrace)
-		defer done()
-		err = errors.Join(err, rest.Shutdown(grace))
-	}
-	return err
+	return errors.Join(err, listening.shutdown())
 }
 
 // endTelemetry exports what is left. A collector that is gone is no reason to fail.
@@ -182,31 +219,35 @@ func endTelemetry(told *telemetry.Telemetry, log *slog.Logger) {
 	}
 }
 
-// startREST listens before it returns, so that a port in use is told at once; nil when --listen is empty.
-func (o *engineOptions) startREST(cancel context.CancelCauseFunc, log *slog.Logger, manager *kube.Manager,
-	loop *controller.Controller, registry *prometheus.Registry) (*http.Server, error) {
-	if o.listen == "" {
-		return nil, nil
-	}
-	server, err := httpapi.NewServer(httpapi.Config{
-		Listen: o.listen, InsecureListenAnywhere: o.listenAnywhere,
-		Fleet: fleet{loop}, Requests: kube.Requests{Manager: manager},
-		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Page: webui.Handler(),
-		Ready: readiness(manager), Log: log,
-	})
-	if err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", o.listen)
-	if err != nil {
-		return nil, fmt.Errorf("listening on %s: %w", o.listen, err)
-	}
-	go func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			cancel(fmt.Errorf("serving REST on %s: %w", o.listen, err))
+// listen starts what the flags ask for: the REST API, and metrics and probes on ports of their own.
+func (o *engineOptions) listen(ctx context.Context, listening *servers, log *slog.Logger, config *rest.Config, manager *kube.Manager,
+	loop *controller.Controller, tracer *telemetry.Tracer, registry *prometheus.Registry) error {
+	ready := readiness(manager)
+	if o.rest.listen != "" {
+		api := httpapi.Config{
+			Fleet: fleet{loop}, Series: &o.lines, Requests: tracedRequests{kube.Requests{Manager: manager}, tracer},
+			Owned: tracedOwned{kube.OwnedRequests{Manager: manager}, tracer}, Freezer: manager, Page: webui.Handler(), Ready: ready, Log: log,
+			Leadership: newLeadership(manager, loop),
 		}
-	}()
-	return server, nil
+		api.History, api.Hub, api.Shadow = o.after, o.after.hub, o.after
+		if o.kube.Single == nil {
+			api.Nodepools = newNodepoolsView(config, o.kube)
+		}
+		if o.rest.metrics == "" {
+			api.Metrics = metricsOf(registry)
+		}
+		if err := o.rest.secure(ctx, &api, config); err != nil {
+			return err
+		}
+		server, err := httpapi.NewServer(api)
+		if err != nil {
+			return err
+		}
+		if err := listening.start("REST", server, maxConnections); err != nil {
+			return err
+		}
+	}
+	return o.rest.listenAside(listening, metricsOf(registry), ready, log)
 }
 
 // readiness says not ready until every RayCluster and pod has been seen once. A copy that waits for the lease is ready:
@@ -263,4 +304,16 @@ func (o *engineOptions) dialer(manager *kube.Manager) controller.Dialer {
 		}
 		return gcs.Dial(config)
 	}
+}
+
+// checkAPIBounds refuses bounds on calls of the API server by which none could be made, or any number: client-go takes less than 0 for no bound.
+func (o *engineOptions) checkAPIBounds() error {
+	const least, most = 0.1, 100_000
+	switch qps, burst := o.apiQPS, o.apiBurst; {
+	case qps != 0 && !(qps >= least && qps <= most): // not a number is neither
+		return fmt.Errorf("--kube-api-qps %v: want a number from %v to %v; 0 is %v", qps, least, most, kube.DefaultQPS)
+	case burst < 0 || burst > most:
+		return fmt.Errorf("--kube-api-burst %d: want a whole number from 1 to %d; 0 is %d", burst, most, kube.DefaultBurst)
+	}
+	return nil
 }

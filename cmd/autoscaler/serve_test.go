@@ -32,7 +32,7 @@ func TestServeNamesBadFlagsBeforeAnythingStarts(t *testing.T) {
 		want string
 	}{
 		{[]string{"autoscaler", "serve", "--mode", "sometimes"}, "mode"},
-		{[]string{"autoscaler", "serve", "--log-format", "xml"}, "log format"},
+		{[]string{"autoscaler", "serve", "--log-format", "xml"}, "--log-format"},
 		{[]string{"autoscaler", "serve", "--poll-fast", "-1s"}, "fast poll"},
 		{[]string{"autoscaler", "serve", "--poll-fast", "soon"}, "poll-fast"},
 		{[]string{"autoscaler", "serve", "--max-in-flight", "-1"}, "in-flight"},

@@ -10,6 +10,10 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
+// raysMetrics is where Ray's own autoscaler serves metrics, the port that RayClusters and PodMonitors call as-metrics
+// (docs/reference/facts.md#autoscaler-metrics). Where heads share a node's network it can be in use.
+const raysMetrics = ":44217"
+
 // newSidecarCommand is what KubeRay starts in the head pod: `ray kuberay-autoscaler --cluster-name … --cluster-namespace …`.
 // It is the same engine for one RayCluster, with the Role that KubeRay grants. Flags that only Ray's own autoscaler knows
 // are accepted and ignored, so that newer operators do not break it.
@@ -26,6 +30,7 @@ func newSidecarCommand() *cobra.Command {
 				return badInput{errors.New("--cluster-name and --cluster-namespace are required")}
 			}
 			o.kube.Single = &key
+			o.rest.metricsIfFree = !c.Flags().Changed("metrics-bind-address")
 			return o.run(c.Context(), c.ErrOrStderr())
 		},
 	}
@@ -34,8 +39,8 @@ func newSidecarCommand() *cobra.Command {
 	f.StringVar(&key.Name, "cluster-name", key.Name, "name of the RayCluster")
 	f.StringVar(&key.Namespace, "cluster-namespace", key.Namespace, "namespace of the RayCluster")
 	f.StringVar(&o.gcsAddress, "gcs-address", "", "host:port of the GCS (default: the head pod's address)")
-	// The head pod's ports belong to Ray and its users.
-	f.Lookup("listen").DefValue = ""
-	o.listen = ""
-	return c
+	// The head pod's ports belong to Ray and its users, but for that of the autoscaler in whose place it stands.
+	o.rest.listen, o.rest.metrics = "", raysMetrics
+	f.Lookup("listen").DefValue, f.Lookup("metrics-bind-address").DefValue = "", raysMetrics
+	return addSettings(c)
 }

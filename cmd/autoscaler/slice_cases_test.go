@@ -15,7 +15,7 @@ import (
 )
 
 // sliceCases holds snapshots with RayClusters, nodes and pools, and what the plan must be.
-const sliceCases = "../../internal/planner/testdata/slices"
+const sliceCases = "../../test/cases/slices"
 
 // sliceExpectation is what of a plan such a case asserts. Findings are codes; "*" stands for any.
 type sliceExpectation struct {

@@ -9,21 +9,63 @@ import (
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // traced runs cycles in spans. What a cycle logs carries its span's ids; the span itself is told only where the cycle
-// changed something or failed: a fleet at rest makes five cycles a second for each cluster.
-func traced(loop *controller.Controller, tracer *telemetry.Tracer) kube.Reconcile {
+// changed something, failed, or belongs to a scale-up: a fleet at rest makes five cycles a second for each cluster.
+func traced(loop *controller.Controller, tracer *telemetry.Tracer, kept func(nodepool.ClusterKey) telemetry.Kept) kube.Reconcile {
 	return func(ctx context.Context, key nodepool.ClusterKey) time.Duration {
 		before, _ := loop.Decision(key)
 		begun := time.Now()
-		ctx, span := tracer.Begin(ctx, key.Namespace, key.Name, begun)
+		var annotated telemetry.Kept
+		if tracer.Exports() {
+			annotated = kept(key)
+		}
+		ctx, span := tracer.Begin(ctx, key.Namespace, key.Name, begun, annotated)
 		next := loop.Cycle(ctx, key)
-		if d, known := loop.Decision(key); known && d != before && worthTelling(d) {
+		if d, known := loop.Decision(key); known && d != before && (worthTelling(d) || span.Follows()) {
 			span.End(toldOf(d, begun, time.Now()))
 		}
 		return next
 	}
+}
+
+// keptBy reads what RayClusters keep of traces.
+func keptBy(manager *kube.Manager) func(nodepool.ClusterKey) telemetry.Kept {
+	return func(key nodepool.ClusterKey) (kept telemetry.Kept) {
+		kept.Call, kept.CalledAt, kept.ScaleUp = manager.Kept(key)
+		return kept
+	}
+}
+
+// tracedRequests makes a span of each call that asks for resources, in the caller's own trace where it has one.
+type tracedRequests struct {
+	kube.Requests
+	tracer *telemetry.Tracer
+}
+
+// Set keeps the span with what is asked for, so that the scale-up which serves it is part of the same trace.
+func (r tracedRequests) Set(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
+	ctx, end := r.tracer.Called(ctx, "request_resources", key.Namespace, key.Name)
+	err := r.Requests.Set(ctx, key, requests, since)
+	end(err)
+	return err
+}
+
+// tracedOwned does the same for requests of owners.
+type tracedOwned struct {
+	kube.OwnedRequests
+	tracer *telemetry.Tracer
+}
+
+// Put keeps the span with the request.
+func (r tracedOwned) Put(ctx context.Context, wanted nodepool.OwnedRequest,
+	may func(*nodepool.OwnedRequest) error) (nodepool.OwnedRequest, bool, error) {
+	ctx, end := r.tracer.Called(ctx, "request_resources", wanted.Cluster.Namespace, wanted.Cluster.Name)
+	kept, created, err := r.OwnedRequests.Put(ctx, wanted, may)
+	end(err)
+	return kept, created, err
 }
 
 // worthTelling reports whether a cycle did something, or could not.
@@ -34,7 +76,7 @@ func worthTelling(d *controller.Decision) bool {
 // toldOf is what the span of a decision tells, of a cycle that lasted from begun to ended. Where the RayCluster could not be
 // read the decision is that of an earlier cycle, and observing is all that this one did.
 func toldOf(d *controller.Decision, begun, ended time.Time) telemetry.Told {
-	t := telemetry.Told{At: d.At, Observed: d.Observed, Planned: d.Planned, Mode: string(d.Mode), Err: d.Err}
+	t := telemetry.Told{Cycle: measured(d), Worth: worthTelling(d), At: d.At, GrowthWanted: d.GrowthWanted, Observed: d.Observed, Planned: d.Planned, Mode: string(d.Mode), Err: d.Err}
 	if d.Stumbled {
 		t.At, t.Observed, t.Planned = begun, ended.Sub(begun), 0
 		return t
@@ -42,6 +84,14 @@ func toldOf(d *controller.Decision, begun, ended time.Time) telemetry.Told {
 	t.Applied = max(0, d.Took-d.Observed-d.Planned)
 	if t.Err == "" && rayFailed(d) {
 		t.Err = d.RayErr
+	}
+	for _, g := range d.Snapshot.Groups {
+		if g.CoolingSeconds > 0 {
+			if t.Cooling == nil {
+				t.Cooling = map[string]string{}
+			}
+			t.Cooling[g.Name] = g.Closed
+		}
 	}
 	for _, a := range d.Actions {
 		t.Actions = append(t.Actions, a.Kind+"-"+a.Result)

@@ -1,49 +1,114 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
-	"runtime/debug"
+	"io"
+	"os"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/internal/httpapi"
 )
 
-func newVersionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Prints the version, the revision and the Go release it was built with", Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			info, ok := debug.ReadBuildInfo()
-			if !ok {
-				return fmt.Errorf("reading build information: the binary carries none")
-			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine(info))
-			return err
-		},
-	}
+// lookForServer bounds how long a server that nobody named is looked for.
+const lookForServer = 2 * time.Second
+
+// versions are those of the two ends. Server is nil where none answered.
+type versions struct {
+	Client httpapi.Build  `json:"client"`
+	Server *httpapi.Build `json:"server,omitempty"`
 }
 
-// versionLine writes "heliostat VERSION, revision REVISION (modified), go RELEASE"; what is unknown is left out.
-func versionLine(info *debug.BuildInfo) string {
+// versionFlags are what `version` is asked.
+type versionFlags struct {
+	server serverFlags
+	output string
+	client bool
+}
+
+func newVersionCommand() *cobra.Command {
+	var flags versionFlags
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Prints version, revision and Go release of this program and of the server",
+		Long: "Prints version, revision and Go release of this program and of the server that it finds. Where none was named and none answers within\n" +
+			lookForServer.String() + ", that is noted on standard error.\n\n" + connectHelp,
+		Example: `  autoscaler version
+  autoscaler version --client -o yaml`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
+	}
+	flags.server.addTo(cmd)
+	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
+	cmd.Flags().BoolVar(&flags.client, "client", false, "ask no server")
+	return cmd
+}
+
+func (f *versionFlags) run(cmd *cobra.Command) error {
+	write, err := writerOf(f.output, writeVersions)
+	if err != nil {
+		return err
+	}
+	both := versions{Client: httpapi.ThisBuild()}
+	if !f.client {
+		both.Server, err = f.ask(cmd.Context())
+		if err != nil && !f.server.named() {
+			fmt.Fprintf(cmd.ErrOrStderr(), "no server: %v\n", err)
+			err = nil
+		}
+	}
+	return errors.Join(write(cmd.OutOrStdout(), both), err)
+}
+
+// ask asks the server, one that nobody named only for a moment.
+func (f *versionFlags) ask(ctx context.Context) (*httpapi.Build, error) {
+	client, err := f.server.client()
+	if err != nil {
+		return nil, err
+	}
+	if !f.server.named() {
+		var done context.CancelFunc
+		ctx, done = context.WithTimeout(ctx, lookForServer)
+		defer done()
+	}
+	build, err := client.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &build, nil
+}
+
+// named reports whether somebody said which server is meant.
+func (f *serverFlags) named() bool {
+	return cmp.Or(f.server, os.Getenv(serverEnv), f.kubeconfig, f.context) != "" || f.service != defaultService
+}
+
+func writeVersions(out io.Writer, both versions) error {
+	if _, err := fmt.Fprintln(out, "client: "+lineOf(both.Client)); err != nil || both.Server == nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "server: "+lineOf(*both.Server))
+	return err
+}
+
+// lineOf writes "heliostat VERSION, revision REVISION (modified), go RELEASE".
+func lineOf(b httpapi.Build) string {
 	line := "heliostat"
-	if info.Main.Version != "" {
-		line += " " + info.Main.Version
+	if b.Version != "" {
+		line += " " + b.Version
 	}
-	settings := map[string]string{}
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
+	if b.Revision != "" {
+		line += ", revision " + b.Revision
 	}
-	if revision := settings["vcs.revision"]; revision != "" {
-		line += ", revision " + revision
-	}
-	if settings["vcs.modified"] == "true" {
+	if b.Modified {
 		line += " (modified)"
 	}
-	return line + ", " + info.GoVersion
+	return line + ", " + b.Go
 }
 
-// version is the program's version, or "(devel)" where it is not known.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
+// version is the program's release.
+func version() string { return httpapi.Release }

@@ -34,7 +34,7 @@ func viewOf(d *controller.Decision) httpapi.View {
 	v := httpapi.View{
 		Key: d.Cluster, Mode: d.Mode, ModeReason: d.Why.Message, Frozen: d.Kube.Freeze, Paused: d.Paused,
 		CycleAt: d.At, CycleTook: d.Took, StateAt: d.ReadAt, Error: d.Err,
-		Snapshot: d.Snapshot, Plan: d.Plan, Requested: d.Kube.RequestResources, Findings: d.Findings,
+		Snapshot: d.Snapshot, Plan: d.Plan, Requested: d.Kube.RequestResources, Owned: d.Kube.Owned, Findings: d.Findings,
 	}
 	if v.Error == "" {
 		v.Error = d.RayErr
@@ -44,12 +44,17 @@ func viewOf(d *controller.Decision) httpapi.View {
 		v.NumGPUs[group] = httpapi.GroupNumGPUs(n)
 	}
 	for _, a := range slices.Backward(d.Recent) {
-		v.Changes = append(v.Changes, httpapi.Decision{
-			At: a.At, Action: actionName(a), Group: a.Group, From: a.From, To: a.To, Pods: a.Pods,
-			Reason: planner.Reason{Code: a.Kind + "-" + a.Result, Message: a.Message},
-		})
+		v.Changes = append(v.Changes, changeOf(a))
 	}
 	return v
+}
+
+// changeOf is an action as the API tells it.
+func changeOf(a controller.Action) httpapi.Decision {
+	return httpapi.Decision{
+		At: a.At, Action: actionName(a), Group: a.Group, From: a.From, To: a.To, Pods: append([]string{}, a.Pods...),
+		Reason: planner.Reason{Code: a.Kind + "-" + a.Result, Message: a.Message},
+	}
 }
 
 // actionName says in a word what was done.

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var updateCommands = flag.Bool("update-commands", false, "rewrite docs/reference/commands.md")
+
+const commandsPage = "../../docs/reference/commands.md"
+
+const commandsHead = `# Commands
+
+` + "`autoscaler COMMAND --help`" + ` says the same. Under the name ` + "`kubectl-heliostat`" + ` in the PATH the program is ` + "`kubectl heliostat`" + `; under the name
+` + "`ray`" + ` it takes the place of Ray's own autoscaler in a head pod (` + "[Running it](../running.md)" + `).
+
+All commands end with 0 when they did what was asked, with 1 when that failed, and with 2 when the arguments, a file or the body of a
+request cannot be meant; the message on standard error names what and what would be right. ` + "`doctor`" + ` ends with 1 where it finds an error too.
+` + "`-o`" + ` takes ` + "`table`, `wide`, `json` or `yaml`" + `; a table has at most 100 columns, for which names may be cut, ` + "`wide`" + ` is the same with all
+columns and uncut, and colours are on a terminal alone, unless ` + "`NO_COLOR`" + ` is set. Tables tell how long ago something was, ` + "`wide`" + ` when.
+
+`
+
+const connectDocs = `## Finding the server
+
+%s call a Heliostat server, in one of two ways:
+
+- ` + "`--server`" + `, or the variable ` + "`" + serverEnv + "`" + `, is its address. ` + "`--token-file`" + ` holds the bearer token of who calls; it is read again for each
+  call, and never sent without TLS to another machine. ` + "`--client-certificate` and `--client-key`" + ` stand for it.
+- Without an address the kubeconfig says where the API server is, which passes calls on to the Service of the Helm chart
+  (` + "`services/proxy`" + `; ` + "`--service`" + ` names another). The API server keeps the header ` + "`Authorization`" + ` for itself, so the same token is sent a second time,
+  as ` + "`X-Heliostat-Authorization`" + `, and Heliostat asks Kubernetes whose it is: the right to use the proxy alone opens nothing. A kubeconfig
+  with a client certificate has no token that could be passed on; then give ` + "`--token-file`" + `, for example with what
+  ` + "`kubectl create token NAME`" + ` prints.
+`
+
+// The page is made from the commands themselves.
+func TestTheReferenceOfCommandsIsWhatTheySay(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "")
+	var page strings.Builder
+	page.WriteString(commandsHead + "| command | what it does |\n|---|---|\n")
+	all := newRoot("autoscaler").Commands()
+	slices.SortFunc(all, func(a, b *cobra.Command) int { return cmp.Compare(a.Name(), b.Name()) })
+	for _, c := range all {
+		fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", c.Name(), c.Name(), c.Short)
+	}
+	fmt.Fprintf(&page, "\n"+connectDocs, calling(all))
+	shared := sharedFlags()
+	writeFlags(&page, shared, nil)
+	for _, c := range all {
+		writeCommand(&page, c, shared)
+	}
+	if *updateCommands {
+		if err := os.WriteFile(commandsPage, []byte(page.String()), 0o644); err != nil { //nolint:gosec // a page for everybody
+			t.Fatal(err)
+		}
+	}
+	written, err := os.ReadFile(commandsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(string(written), page.String()); diff != "" {
+		t.Errorf("go test ./cmd/autoscaler -run TestTheReferenceOfCommands -update-commands writes it (-page +commands):\n%s", diff)
+	}
+}
+
+// calling names the commands that call a server.
+func calling(all []*cobra.Command) string {
+	var names []string
+	for _, c := range all {
+		if c.Flags().Lookup("service") != nil {
+			names = append(names, "`"+c.Name()+"`")
+		}
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// sharedFlags are those of serverFlags.
+func sharedFlags() *pflag.FlagSet {
+	c := &cobra.Command{}
+	(&serverFlags{}).addTo(c)
+	return c.Flags()
+}
+
+func writeCommand(page *strings.Builder, c *cobra.Command, shared *pflag.FlagSet) {
+	fmt.Fprintf(page, "\n## %s\n\n%s.\n\n```\n%s\n```\n", c.Name(), c.Short, c.UseLine())
+	if long := strings.TrimSpace(strings.TrimSuffix(c.Long, connectHelp)); long != "" {
+		fmt.Fprintf(page, "\n%s\n", strings.ReplaceAll(long, "\n\n  ", "\n\n    "))
+	}
+	if c.Example != "" {
+		fmt.Fprintf(page, "\n```sh\n%s\n```\n", strings.TrimRight(c.Example, "\n"))
+	}
+	connects := c.Flags().Lookup("service") != nil
+	if connects {
+		page.WriteString("\nFlags, beside those of [finding the server](#finding-the-server):\n")
+	} else {
+		shared = nil
+	}
+	writeFlags(page, c.Flags(), shared)
+}
+
+// writeFlags writes a table of the flags that without does not have.
+func writeFlags(page *strings.Builder, flags, without *pflag.FlagSet) {
+	var rows strings.Builder
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name == "help" || f.Hidden || without != nil && without.Lookup(f.Name) != nil {
+			return
+		}
+		name := "`--" + f.Name + "`"
+		if f.Shorthand != "" {
+			name = "`-" + f.Shorthand + "`, " + name
+		}
+		kind, usage := pflag.UnquoteUsage(f)
+		fmt.Fprintf(&rows, "| %s | %s | %s | %s |\n", name, kind, asCode(f.DefValue), strings.ReplaceAll(strings.ReplaceAll(usage, "|", `\|`), "\n", " "))
+	})
+	if rows.Len() > 0 {
+		page.WriteString("\n| flag | value | default | what it is |\n|---|---|---|---|\n" + rows.String())
+	}
+}
+
+func asCode(value string) string {
+	if value == "" || value == "[]" || value == "false" {
+		return ""
+	}
+	return "`" + value + "`"
+}

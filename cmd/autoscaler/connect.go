@@ -1,0 +1,261 @@
+package main
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// callTimeout ends every call but those that follow events; the server's own limits are shorter.
+const callTimeout = 90 * time.Second
+
+// defaultService is where the Helm chart puts the API, in the form of the API server's own proxy.
+const defaultService = "heliostat/https:heliostat:8090"
+
+// serverEnv names the variable that stands for --server.
+const serverEnv = "HELIOSTAT_SERVER"
+
+// serverFlags say where a command finds a Heliostat server, who calls, and of which namespace it speaks.
+type serverFlags struct {
+	server, tokenFile, authority, certificate, key string
+	kubeconfig, context, service, audience         string
+	namespace                                      string
+	// all are these flags as a command has them.
+	all *pflag.FlagSet
+}
+
+// connectHelp describes in the help of commands how they find the server.
+const connectHelp = `Without --server (or ` + serverEnv + `) the server is reached as kubectl would: by the kubeconfig, through the API server's proxy to
+the Service of the Helm chart. What the kubeconfig has for the API server is not sent on: where its user is a ServiceAccount that may
+create tokens of its own, a short one for Heliostat alone is; else give --token-file.`
+
+func (f *serverFlags) addTo(cmd *cobra.Command) {
+	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
+	f.all = flags
+	flags.StringVar(&f.server, "server", "", "address of a Heliostat server, for example http://127.0.0.1:8090 (default: $"+serverEnv+", or by the kubeconfig)")
+	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the bearer token of who calls")
+	flags.StringVar(&f.authority, "certificate-authority", "", "with --server: a PEM file of authorities that the server's certificate may be of")
+	flags.StringVar(&f.certificate, "client-certificate", "", "with --server: a PEM file with the certificate of who calls")
+	flags.StringVar(&f.key, "client-key", "", "with --server: a PEM file with its private key")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
+	flags.StringVar(&f.context, "context", "", "a context of the kubeconfig other than the current one")
+	flags.StringVar(&f.service, "service", defaultService, "the Service that the kubeconfig's API server passes calls to: NAMESPACE/[https:]NAME[:PORT]")
+	flags.StringVar(&f.audience, "token-audience", access.Audience, "for whom the token is that the kubeconfig's ServiceAccount asks for; one of the server's --token-audiences")
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
+	cmd.Flags().AddFlagSet(flags)
+}
+
+// noServer refuses these flags beside a file, which no server is asked about. The environment may name a server all the same.
+func (f *serverFlags) noServer() error {
+	var given []string
+	f.all.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed {
+			given = append(given, "--"+flag.Name)
+		}
+	})
+	if len(given) == 0 {
+		return nil
+	}
+	return badInput{fmt.Errorf("%s: --snapshot is planned here, and no server asked: want a RayCluster in its place, or --snapshot without these flags", strings.Join(given, ", "))}
+}
+
+// client calls the server that the flags name.
+func (f *serverFlags) client() (*httpapi.Client, error) {
+	address := cmp.Or(f.server, os.Getenv(serverEnv))
+	if address != "" {
+		transport, err := f.direct(address)
+		if err != nil {
+			return nil, badInput{err}
+		}
+		client, err := clientOf(address, transport)
+		if err != nil && f.server == "" {
+			err = badInput{fmt.Errorf("$%s: %w", serverEnv, err)}
+		} else if err != nil {
+			err = badInput{fmt.Errorf("--server: %w", err)}
+		}
+		return client, err
+	}
+	if f.authority != "" || f.certificate != "" || f.key != "" {
+		return nil, badInput{errors.New("--certificate-authority, --client-certificate and --client-key are for --server; the kubeconfig says its own")}
+	}
+	config, err := f.kubernetes().ClientConfig()
+	if err != nil {
+		return nil, badInput{fmt.Errorf("finding the server: %w; give --server or --kubeconfig", unusable(f.kubeconfig, f.context, err))}
+	}
+	return f.proxied(config)
+}
+
+func clientOf(address string, transport http.RoundTripper) (*httpapi.Client, error) {
+	client, err := httpapi.NewClient(address, &http.Client{Transport: transport, Timeout: callTimeout})
+	if err != nil {
+		return nil, badInput{err}
+	}
+	return client, nil
+}
+
+// direct connects to the server itself.
+func (f *serverFlags) direct(address string) (http.RoundTripper, error) {
+	if f.context != "" || f.service != defaultService {
+		return nil, errors.New("--context and --service are for the way by the kubeconfig, not for --server")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.authority != "" {
+		pem, err := os.ReadFile(f.authority)
+		if err != nil {
+			return nil, fmt.Errorf("reading --certificate-authority: %w", err)
+		}
+		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("reading --certificate-authority: no certificate in %s", f.authority)
+		}
+	}
+	if (f.certificate == "") != (f.key == "") {
+		return nil, errors.New("--client-certificate and --client-key: want both, or neither")
+	}
+	if f.certificate != "" {
+		pair, err := tls.LoadX509KeyPair(f.certificate, f.key)
+		if err != nil {
+			return nil, fmt.Errorf("reading --client-certificate and --client-key: %w", err)
+		}
+		transport.TLSClientConfig.Certificates = []tls.Certificate{pair}
+	}
+	if f.tokenFile == "" {
+		return transport, nil
+	}
+	if _, err := readToken(f.tokenFile); err != nil {
+		return nil, err
+	}
+	if target, err := url.Parse(address); err == nil && target.Scheme == "http" && !isLoopbackHost(target.Hostname()) {
+		return nil, fmt.Errorf("--token-file: %s has no TLS, so everybody on the way would read the token; use https, or a loopback address", address)
+	}
+	return bearing{file: f.tokenFile, header: "Authorization", next: transport}, nil
+}
+
+// proxied connects through the API server that config names.
+func (f *serverFlags) proxied(config *rest.Config) (*httpapi.Client, error) {
+	namespace, service, found := strings.Cut(f.service, "/")
+	if !found || namespace == "" || service == "" || strings.Contains(service, "/") {
+		return nil, badInput{fmt.Errorf("--service %q: want NAMESPACE/[https:]NAME[:PORT], for example %s", f.service, defaultService)}
+	}
+	if f.tokenFile != "" {
+		if _, err := readToken(f.tokenFile); err != nil {
+			return nil, badInput{err}
+		}
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, badInput{fmt.Errorf("reading the API server's address: %w", err)}
+	}
+	tokens, err := newTokenLender(config, f.audience)
+	if err != nil {
+		return nil, badInput{err}
+	}
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		if f.tokenFile != "" {
+			return bearing{file: f.tokenFile, header: access.ForwardedHeader, next: next}
+		}
+		return lending{tokens, next}
+	})
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, badInput{fmt.Errorf("preparing to call the API server: %w", err)}
+	}
+	return clientOf(base.JoinPath("api", "v1", "namespaces", namespace, "services", service, "proxy").String(), transport)
+}
+
+// kubernetes reads the kubeconfig that the flags name.
+func (f *serverFlags) kubernetes() clientcmd.ClientConfig { return kubeconfig(f.kubeconfig, f.context) }
+
+// target is the RayCluster that an argument names, and the client of the server that knows it.
+func (f *serverFlags) target(argument string) (nodepool.ClusterKey, *httpapi.Client, error) {
+	key, err := f.cluster(argument)
+	if err != nil {
+		return key, nil, err
+	}
+	client, err := f.client()
+	return key, client, err
+}
+
+// cluster is the RayCluster that an argument names: NAME in the namespace of the flags, or NAMESPACE/NAME.
+func (f *serverFlags) cluster(argument string) (nodepool.ClusterKey, error) {
+	key, err := clusterNamed(argument, f.namespace)
+	if err == nil && key.Namespace == "" {
+		key.Namespace = f.contextNamespace()
+	}
+	return key, err
+}
+
+// clusterNamed is the RayCluster that NAME or NAMESPACE/NAME means beside --namespace. Its namespace is empty where neither says one.
+func clusterNamed(argument, namespace string) (nodepool.ClusterKey, error) {
+	first, name, qualified := strings.Cut(argument, "/")
+	if !qualified {
+		first, name = namespace, argument
+	}
+	switch {
+	case name == "" || strings.Contains(name, "/") || qualified && first == "":
+		return nodepool.ClusterKey{}, badInput{fmt.Errorf("RayCluster %q: want NAME or NAMESPACE/NAME", argument)}
+	case qualified && namespace != "" && namespace != first:
+		return nodepool.ClusterKey{}, badInput{fmt.Errorf("RayCluster %q is not in --namespace %s: want one of the two, or the same namespace", argument, namespace)}
+	}
+	return nodepool.ClusterKey{Namespace: first, Name: name}, nil
+}
+
+// contextNamespace is the namespace of the kubeconfig's context, or default.
+func (f *serverFlags) contextNamespace() string {
+	if namespace, _, err := f.kubernetes().Namespace(); err == nil && namespace != "" {
+		return namespace
+	}
+	return "default"
+}
+
+// bearing sends the token of a file, read for each call: tokens of pods change every hour.
+type bearing struct {
+	file, header string
+	next         http.RoundTripper
+}
+
+// RoundTrip sends the call with the token.
+func (b bearing) RoundTrip(request *http.Request) (*http.Response, error) {
+	token, err := readToken(b.file)
+	if err != nil {
+		return nil, err
+	}
+	request = request.Clone(request.Context())
+	request.Header.Set(b.header, "Bearer "+token)
+	return b.next.RoundTrip(request)
+}
+
+func readToken(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("reading --token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("reading --token-file: %s holds no token", file)
+	}
+	return token, nil
+}
+
+// isLoopbackHost reports whether a host can only mean this machine.
+func isLoopbackHost(host string) bool {
+	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+}

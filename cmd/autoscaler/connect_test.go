@@ -1,0 +1,194 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestATokenIsSentToTheServerItself(t *testing.T) {
+	r := newRemote(t)
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("t0ken\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errOut := command(t, "", "autoscaler", "status", "--token-file", file); code != exitOK || r.seen.Get("Authorization") != "Bearer t0ken" {
+		t.Errorf("exit %d %s: Authorization %q", code, errOut, r.seen.Get("Authorization"))
+	}
+}
+
+// proxy is an API server that says who the caller is, gives tokens, and passes calls on as services/proxy does: without Authorization.
+type proxy struct {
+	*testing.T
+	to, user string
+	refuses  bool
+
+	mu sync.Mutex // guards what follows
+	// tokens counts what was given, audiences says for whom.
+	tokens    int
+	audiences string
+	// passed is all that went through the proxy, headers included.
+	passed []string
+}
+
+// lentAsProtobuf is a TokenRequest's audiences [heliostat] and expirationSeconds 600.
+const lentAsProtobuf = "\n\theliostat \xd8\x04"
+
+const proxyPrefix = "/api/v1/namespaces/heliostat/services/https:heliostat:8090/proxy"
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	path, proxied := strings.CutPrefix(r.URL.Path, proxyPrefix)
+	switch {
+	case proxied:
+		p.pass(w, r, path)
+	case r.URL.Path == "/apis/authentication.k8s.io/v1/selfsubjectreviews":
+		p.answer(w, http.StatusCreated, map[string]any{"status": map[string]any{"userInfo": map[string]any{"username": p.user}}})
+	case r.URL.Path == "/api/v1/namespaces/ml/serviceaccounts/driver/token" && !p.refuses:
+		p.tokens++
+		body, _ := io.ReadAll(r.Body)
+		p.audiences = string(body)
+		until := time.Now().Add(lentLife).UTC().Format(time.RFC3339)
+		p.answer(w, http.StatusCreated, map[string]any{"status": map[string]any{"token": "lent", "expirationTimestamp": until}})
+	case p.refuses:
+		p.answer(w, http.StatusForbidden, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "serviceaccounts is forbidden"})
+	default:
+		p.answer(w, http.StatusNotFound, map[string]any{"kind": "Status", "message": `services "elsewhere" not found`})
+	}
+}
+
+func (p *proxy) answer(w http.ResponseWriter, code int, document map[string]any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(document); err != nil {
+		p.Error(err)
+	}
+}
+
+func (p *proxy) pass(w http.ResponseWriter, r *http.Request, path string) {
+	passed, err := http.NewRequestWithContext(r.Context(), r.Method, p.to+path, nil)
+	if err != nil {
+		p.Error(err)
+		return
+	}
+	passed.Header = r.Header.Clone()
+	passed.Header.Del("Authorization")
+	p.passed = append(p.passed, fmt.Sprint(passed.Header))
+	answer, err := http.DefaultClient.Do(passed)
+	if err != nil {
+		p.Error(err)
+		return
+	}
+	defer answer.Body.Close()
+	w.WriteHeader(answer.StatusCode)
+	_, _ = io.Copy(w, answer.Body) // the client says what it read
+}
+
+// newProxy starts the API server before the server that commands would call, and returns how a kubeconfig of its own is made.
+func newProxy(t *testing.T, user string) (p *proxy, kubeconfig func(user string) string, r *remote) {
+	t.Helper()
+	r = newRemote(t)
+	t.Setenv(serverEnv, "")
+	p = &proxy{T: t, to: r.address, user: user}
+	server := httptest.NewTLSServer(p)
+	t.Cleanup(server.Close)
+	authority := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	return p, func(user string) string {
+		text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: s, cluster: {server: %q, certificate-authority-data: %s}}]\n"+
+			"contexts: [{name: c, context: {cluster: s, user: u, namespace: ml}}]\nusers: [{name: u, user: {%s}}]\n", server.URL, authority, user)
+		return fileOf(t, text)
+	}, r
+}
+
+func fileOf(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// The proxy passes calls to whatever has the Service's name, so nothing may pass that opens the API server.
+func TestThroughTheAPIServersProxyGoTokensForHeliostatAlone(t *testing.T) {
+	plugin := `exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: sh, args: [-c, "echo '{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCredential\", \"status\": {\"token\": \"cluster-secret\"}}'"]}`
+	const account = "system:serviceaccount:ml:driver"
+	for _, c := range []struct {
+		name, who, user, want string
+		tokenFile, refuses    bool
+		wrong                 string
+	}{
+		{name: "a ServiceAccount's token", who: account, user: "token: cluster-secret", want: "Bearer lent"},
+		{name: "a ServiceAccount's token out of a plugin", who: account, user: plugin, want: "Bearer lent"},
+		{name: "a token of a file", who: account, user: "token: cluster-secret", tokenFile: true, want: "Bearer another"},
+		{name: "a ServiceAccount that may create no token", who: account, user: "token: cluster-secret", refuses: true, wrong: "kubectl -n ml create token driver --audience heliostat"},
+		{name: "a person's token", who: "ann", user: "token: cluster-secret", wrong: "it is not sent through the API server's proxy; give --token-file"},
+		{name: "a person's token out of a plugin", who: "ann", user: plugin, wrong: "give --token-file"},
+		{name: "a password", who: "ann", user: "username: u, password: cluster-secret", wrong: "give --token-file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, kubeconfig, r := newProxy(t, c.who)
+			p.refuses = c.refuses
+			argv := []string{"autoscaler", "status", "llm", "--kubeconfig", kubeconfig(c.user)}
+			if c.tokenFile {
+				argv = append(argv, "--token-file", fileOf(t, "another"))
+			}
+			code, out, errOut := command(t, "", argv...)
+			if c.wrong != "" {
+				if code != exitFailed || !strings.Contains(errOut, c.wrong) || len(p.passed) > 0 {
+					t.Errorf("exit %d %s, passed %v; want %q", code, errOut, p.passed, c.wrong)
+				}
+				return
+			}
+			if code != exitOK || !strings.HasPrefix(out, "ml/llm: managed") {
+				t.Errorf("exit %d %s: %s", code, errOut, out)
+			}
+			if got := r.seen.Get("X-Heliostat-Authorization"); got != c.want || strings.Contains(fmt.Sprint(p.passed), "cluster-secret") {
+				t.Errorf("the server was told %q, want %q; passed: %v", got, c.want, p.passed)
+			}
+			if c.want == "Bearer lent" && (p.tokens != 1 || !strings.Contains(p.audiences, lentAsProtobuf)) {
+				t.Errorf("%d tokens, asked for as %s", p.tokens, p.audiences)
+			}
+		})
+	}
+}
+
+func TestALentTokenIsAskedForAgainBeforeItEnds(t *testing.T) {
+	p, kubeconfig, _ := newProxy(t, "system:serviceaccount:ml:driver")
+	config, err := (&serverFlags{kubeconfig: kubeconfig("token: cluster-secret")}).kubernetes().ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lender, err := newTokenLender(config, "heliostat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for _, at := range []struct {
+		after time.Duration
+		given int
+	}{{0, 1}, {8 * time.Minute, 1}, {9*time.Minute + time.Second, 2}} {
+		if _, err := lender.token(t.Context(), now.Add(at.after)); err != nil || p.tokens != at.given {
+			t.Errorf("after %v %d tokens were asked for, want %d: %v", at.after, p.tokens, at.given, err)
+		}
+	}
+}
+
+func TestAServiceThatIsNotThereIsTold(t *testing.T) {
+	_, kubeconfig, _ := newProxy(t, "system:serviceaccount:ml:driver")
+	code, _, errOut := command(t, "", "autoscaler", "status", "--kubeconfig", kubeconfig("token: t"), "--service", "heliostat/elsewhere")
+	if code != exitFailed || !strings.Contains(errOut, `the API server answered 404 Not Found: services "elsewhere" not found`) {
+		t.Errorf("exit %d %s", code, errOut)
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic/fake"
+
+	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/internal/doctor/intake"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestDoctorTellsAnEmptyNamespaceFromOneThatDoesNotExist(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	client := fake.NewSimpleDynamicClient(scheme, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}})
+	input := doctor.Input{Objects: []doctor.Object{{Kind: "Node"}}}
+	there := doctorFlags{scope: intake.Scope{Namespace: "ml"}}
+	if err := there.namespaceThere(context.Background(), client, input); err != nil {
+		t.Errorf("a namespace without RayClusters: %v", err)
+	}
+	if got := there.missing(input); got != "There is no RayCluster in namespace ml." {
+		t.Errorf("it is said %q", got)
+	}
+	nowhere := doctorFlags{scope: intake.Scope{Namespace: "nope"}}
+	if err := nowhere.namespaceThere(context.Background(), client, input); !errors.As(err, new(badInput)) || err.Error() != "there is no namespace nope" {
+		t.Errorf("a namespace that does not exist: %v", err)
+	}
+	input.Objects = append(input.Objects, doctor.Object{Kind: "RayCluster"})
+	if got := there.missing(input); got != "" {
+		t.Errorf("with a RayCluster it is said %q", got)
+	}
+	var text strings.Builder
+	if err := writeDoctor(&text, doctorReport{examined: doctor.Input{Objects: []doctor.Object{{Kind: "Node"}}}, note: "There is no RayCluster."}); err != nil {
+		t.Fatal(err)
+	}
+	if got := text.String(); got != "Nothing found. Looked at 1 Node. There is no RayCluster.\n" {
+		t.Errorf("the table says %q", got)
+	}
+}
+
+func TestStatusTellsFindingsByTheirCodes(t *testing.T) {
+	var p page
+	p.clusterFindings([]raydemand.Finding{{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Field: "spec", Seen: "x", Why: "more may wait", Fix: "ask for fewer shapes"}})
+	want := "\nFindings\n  warning  demand-truncated\n           RayCluster ml/llm\n           spec: x\n           more may wait\n           ask for fewer shapes\n"
+	if p.String() != want {
+		t.Errorf("%q\nwant\n%q", p.String(), want)
+	}
+}

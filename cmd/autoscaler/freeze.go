@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// frozen is the answer of freeze and unfreeze.
+type frozen struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Frozen    bool   `json:"frozen"`
+}
+
+func newFreezeCommand() *cobra.Command {
+	return freezeCommand(true, &cobra.Command{
+		Use:   "freeze RAYCLUSTER",
+		Short: "Lets Heliostat write nothing to a RayCluster until it is unfrozen",
+		Long: "From within a second on Heliostat neither launches nor takes away workers of the RayCluster, and takes no requests for it. It\n" +
+			"goes on planning and showing. What Ray and KubeRay do by themselves goes on. It needs the right to patch the RayCluster.\n\n" + connectHelp,
+		Example: "  autoscaler freeze ml/llm\n  autoscaler unfreeze ml/llm",
+	})
+}
+
+func newUnfreezeCommand() *cobra.Command {
+	return freezeCommand(false, &cobra.Command{
+		Use:     "unfreeze RAYCLUSTER",
+		Short:   "Lets Heliostat write to a frozen RayCluster again",
+		Long:    "Heliostat scales the RayCluster again, as its mode says. It needs the right to patch the RayCluster.\n\n" + connectHelp,
+		Example: "  autoscaler unfreeze ml/llm",
+	})
+}
+
+func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
+	var server serverFlags
+	output := "table"
+	cmd.Args = exactlyOne
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		write, err := writerOf(output, writeFrozen)
+		if err != nil {
+			return err
+		}
+		key, client, err := server.target(args[0])
+		if err != nil {
+			return err
+		}
+		now, err := client.SetFreeze(cmd.Context(), key, freeze)
+		if err != nil {
+			return err
+		}
+		return write(cmd.OutOrStdout(), frozen{key.Namespace, key.Name, now})
+	}
+	server.addTo(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", output, outputUsage)
+	cmd.ValidArgsFunction = server.completeCluster
+	return cmd
+}
+
+func writeFrozen(out io.Writer, f frozen) error {
+	state := "frozen: nothing is written to it"
+	if !f.Frozen {
+		state = "not frozen"
+	}
+	_, err := fmt.Fprintf(out, "%s/%s is %s\n", f.Namespace, f.Name, state)
+	return err
+}

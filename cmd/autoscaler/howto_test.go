@@ -1,0 +1,101 @@
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+var updateHowto = flag.Bool("update-howto", false, "write what the commands of docs/howto print into the pages")
+
+// A page's block ```yaml or ```json whose first line is "# NAME" is the file NAME. Lines "$ autoscaler …" of a ```console
+// block are run beside these files; what follows them is what they print, with "exit N" at the end where N is not 0.
+var (
+	howtoBlock = regexp.MustCompile("(?ms)^```(yaml|json|console)\n(.*?)^```$")
+	howtoFile  = regexp.MustCompile(`^# (\S+)\n`)
+)
+
+func TestCommandsOfTheHowtoPagesPrintWhatThePagesShow(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/howto/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			path, err := filepath.Abs(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runHowto(t, path)
+		})
+	}
+}
+
+func runHowto(t *testing.T, path string) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	commands := 0
+	got := howtoBlock.ReplaceAllStringFunc(string(text), func(block string) string {
+		parts := howtoBlock.FindStringSubmatch(block)
+		if parts[1] != "console" {
+			if name := howtoFile.FindStringSubmatch(parts[2]); name != nil {
+				writeHowtoFile(t, name[1], parts[1], parts[2])
+			}
+			return block
+		}
+		var b strings.Builder
+		b.WriteString("```console\n")
+		for line := range strings.Lines(parts[2]) {
+			if asked, ok := strings.CutPrefix(line, "$ "); ok {
+				commands++
+				b.WriteString(line + runHowtoLine(t, strings.TrimSpace(asked)))
+			}
+		}
+		return b.String() + "```"
+	})
+	if commands == 0 {
+		t.Error("the page runs nothing")
+	}
+	if *updateHowto {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := gocmp.Diff(string(text), got); diff != "" {
+		t.Errorf("go test ./cmd/autoscaler -run Howto -update-howto renews what is printed (-page +printed):\n%s", diff)
+	}
+}
+
+// writeHowtoFile leaves the first line out of JSON, which has no comments.
+func writeHowtoFile(t *testing.T, name, kind, text string) {
+	if kind == "json" {
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	if err := os.WriteFile(filepath.Base(name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runHowtoLine(t *testing.T, line string) string {
+	argv := strings.Fields(line)
+	if argv[0] != "autoscaler" || strings.ContainsAny(line, `'"|>\`) {
+		t.Fatalf("%s: only plain calls of autoscaler are run; others belong into a block ```sh", line)
+	}
+	code, out, errOut := command(t, "", argv...)
+	printed := cmp.Or(out, errOut)
+	if code != exitOK {
+		printed += fmt.Sprintf("exit %d\n", code)
+	}
+	return printed
+}

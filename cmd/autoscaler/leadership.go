@@ -1,0 +1,54 @@
+package main
+
+import (
+	"sync/atomic"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+)
+
+// settlePatience is how long a RayCluster without a first decision may keep lists back: one that cannot be looked at must not
+// hide the others.
+const settlePatience = 15 * time.Second
+
+// leadership says of this process whether it decides, and knows what there is.
+type leadership struct {
+	*kube.Manager
+	keys    func() ([]nodepool.ClusterKey, error)
+	decided func(nodepool.ClusterKey) bool
+	now     func() time.Time
+	settled atomic.Bool
+	asked   atomic.Int64 // when it was first asked while it led, in nanoseconds; 0 before
+}
+
+func newLeadership(manager *kube.Manager, loop *controller.Controller) *leadership {
+	return &leadership{Manager: manager, keys: manager.Keys, now: time.Now, decided: func(key nodepool.ClusterKey) bool {
+		_, known := loop.Decision(key)
+		return known
+	}}
+}
+
+// Leads reports whether this process decides.
+func (l *leadership) Leads() bool { return l.Leading() }
+
+// Settled reports whether there is a decision about every RayCluster, and stays true then: a new one is missing for a moment,
+// as everywhere.
+func (l *leadership) Settled() bool {
+	if l.settled.Load() {
+		return true
+	}
+	keys, err := l.keys()
+	if err != nil {
+		return false
+	}
+	l.asked.CompareAndSwap(0, l.now().UnixNano())
+	for _, key := range keys {
+		if !l.decided(key) {
+			return l.now().Sub(time.Unix(0, l.asked.Load())) >= settlePatience
+		}
+	}
+	l.settled.Store(true)
+	return true
+}

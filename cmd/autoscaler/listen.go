@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/pflag"
+	"golang.org/x/net/netutil"
+	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/access/certs"
+	reviews "heliostat.dev/heliostat/internal/access/kube"
+	"heliostat.dev/heliostat/internal/httpapi"
+)
+
+// listenOptions say where the process answers, and whom.
+type listenOptions struct {
+	listen, metrics, probes, pprof string
+	// metricsIfFree: a port for metrics that is in use is told, and nothing else. It is so where nobody chose the port.
+	metricsIfFree bool
+	// advertised is the IP address at which other replicas call this one; "" for none.
+	advertised string
+	noAuth     bool
+	certs      certs.Files
+	audiences  []string
+	perSecond  float64
+}
+
+func (o *listenOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.listen, "listen", httpapi.DefaultListen, "address of the REST API and the page; empty for none")
+	f.StringVar(&o.metrics, "metrics-bind-address", "", "address of /metrics alone, for everybody who reaches it (default: the REST API has it, for who may get the path /metrics)")
+	f.StringVar(&o.probes, "health-probe-bind-address", "", "address of /healthz and /readyz alone, for a kubelet's probes; the REST API has both too")
+	f.StringVar(&o.pprof, "pprof-bind-address", "", "loopback address of /debug/pprof/, Go's profiles of this process; empty for none")
+	f.StringVar(&o.certs.Cert, "tls-cert-file", "", "PEM file of the REST API's certificate, read again when it changes (default: no TLS)")
+	f.StringVar(&o.certs.Key, "tls-key-file", "", "PEM file of its private key")
+	f.StringVar(&o.certs.ClientCA, "client-ca-file", "", "PEM file of authorities: who shows a client certificate of theirs is its common name, in the groups of its organizations")
+	f.StringVar(&o.certs.CA, "tls-ca-file", "", "PEM file of the authorities of that certificate, which need not be there; by them another replica is known while the certificate is renewed (default: the system's)")
+	f.StringSliceVar(&o.audiences, "token-audiences", nil, "a bearer token must be made for one of these (default: for the API server, or for "+access.Audience+")")
+	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "ask nobody who they are; only on a loopback address")
+	f.Float64Var(&o.perSecond, "requests-per-second", httpapi.DefaultRequestsPerSecond, "REST calls that one caller may make; 0 for no limit")
+}
+
+func (o *listenOptions) validate() error {
+	if err := o.certs.Validate(); err != nil {
+		return err
+	}
+	if _, err := netip.ParseAddr(o.advertised); o.advertised != "" && err != nil {
+		return fmt.Errorf("--advertise-address %q: want an IP address: %w", o.advertised, err)
+	}
+	if o.noAuth && o.listen != "" && !httpapi.OnLoopback(o.listen) {
+		return fmt.Errorf("--insecure-no-auth would let anybody who reaches %s scale clusters: use a loopback address such as %s", o.listen, httpapi.DefaultListen)
+	}
+	if o.pprof != "" && !httpapi.OnLoopback(o.pprof) {
+		return fmt.Errorf("--pprof-bind-address %q: profiles show memory and arguments to whoever asks: use a loopback address such as localhost:6060", o.pprof)
+	}
+	if o.noAuth && (o.certs.ClientCA != "" || len(o.audiences) > 0) {
+		return errors.New("--insecure-no-auth asks nobody who they are: --client-ca-file and --token-audiences have no place beside it")
+	}
+	return nil
+}
+
+// address is where other replicas call this one, with what listens; "" where they cannot, as on loopback.
+func (o *listenOptions) address() string {
+	host, port, err := net.SplitHostPort(o.listen)
+	if err != nil || o.noAuth || o.advertised == "" || port == "0" {
+		return ""
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && (ip.IsUnspecified() || host == o.advertised) {
+		return net.JoinHostPort(o.advertised, port)
+	}
+	return ""
+}
+
+// secure adds to config who may call and what TLS shows. The certificates are read again until ctx ends.
+func (o *listenOptions) secure(ctx context.Context, config *httpapi.Config, kubernetes *rest.Config) error {
+	config.Listen, config.RequestsPerSecond = o.listen, o.perSecond
+	gate := access.Config{}
+	if o.certs.Given() {
+		store, err := certs.Load(o.certs, config.Log)
+		if err != nil {
+			return err
+		}
+		go store.Run(ctx)
+		config.TLS, config.Peers = store.TLS(), store.Peers()
+		if o.certs.ClientCA != "" {
+			gate.ClientCAs = store.ClientCAs
+		}
+	}
+	if o.noAuth {
+		return nil
+	}
+	asked, err := reviews.New(kubernetes, o.audiences)
+	if err != nil {
+		return err
+	}
+	gate.Tokens, gate.Rights = asked, asked
+	guard, err := access.New(gate)
+	if err != nil {
+		return err
+	}
+	config.Access = guard
+	o.warn(config.Log)
+	return nil
+}
+
+// warn says what the network between could read.
+func (o *listenOptions) warn(log *slog.Logger) {
+	if !o.certs.Given() && !httpapi.OnLoopback(o.listen) {
+		log.Warn("tokens of callers are sent in clear text: give --tls-cert-file and --tls-key-file unless a service mesh encrypts", "listen", o.listen)
+	}
+}
+
+// servers are those that run, by what they serve.
+type servers struct {
+	fail    context.CancelCauseFunc
+	running []*http.Server
+}
+
+// Connections at the same time. Further ones wait until one ends, in the kernel's queue at first; one on which nothing is asked
+// for ends within seconds.
+const (
+	maxConnections      = 2000 // of the REST API: a stream has one of its own over HTTP/1.1
+	maxConnectionsAside = 100  // of a port of its own for scrapers or kubelets
+)
+
+// start listens before it returns, so that a port in use is told at once. The end of a server ends the process.
+func (s *servers) start(what string, server *http.Server, connections int) error {
+	listener, err := net.Listen("tcp", server.Addr)
+	if err != nil {
+		return fmt.Errorf("listening for %s on %s: %w", what, server.Addr, err)
+	}
+	s.serve(what, server, listener, connections)
+	return nil
+}
+
+func (s *servers) serve(what string, server *http.Server, listener net.Listener, connections int) {
+	listener = netutil.LimitListener(listener, connections)
+	s.running = append(s.running, server)
+	go func() {
+		err := serveOn(listener, server)
+		if !errors.Is(err, http.ErrServerClosed) {
+			s.fail(fmt.Errorf("serving %s on %s: %w", what, server.Addr, err))
+		}
+	}()
+}
+
+func serveOn(listener net.Listener, server *http.Server) error {
+	if server.TLSConfig != nil {
+		return server.ServeTLS(listener, "", "") // the certificates are those of TLSConfig
+	}
+	return server.Serve(listener)
+}
+
+// listenAside starts what has ports of its own: metrics, probes and profiles.
+func (o *listenOptions) listenAside(listening *servers, metrics http.Handler, ready func() error, log *slog.Logger) error {
+	for _, port := range []struct {
+		what   string
+		server *http.Server
+	}{
+		{"metrics", aside(o.metrics, map[string]http.Handler{"/metrics": metrics})},
+		{"probes", aside(o.probes, probes(ready))},
+		{"profiles", profiles(o.pprof)},
+	} {
+		if port.server.Addr == "" {
+			continue
+		}
+		err := listening.start(port.what, port.server, maxConnectionsAside)
+		if err != nil && port.what == "metrics" && o.metricsIfFree {
+			log.Warn("no metrics are served, since the port is in use: give another by --metrics-bind-address", "err", err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shutdown gives calls under way a moment to end.
+func (s *servers) shutdown() error {
+	grace, done := context.WithTimeout(context.Background(), shutdownGrace)
+	defer done()
+	var errs []error
+	for _, server := range s.running {
+		errs = append(errs, server.Shutdown(grace))
+	}
+	return errors.Join(errs...)
+}
+
+// metricsOf is /metrics in the text format of Prometheus.
+func metricsOf(registry *prometheus.Registry) http.Handler {
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}
+
+// aside is a server of a few paths for scrapers and kubelets. They send no body and wait for one answer.
+func aside(address string, paths map[string]http.Handler) *http.Server {
+	mux := http.NewServeMux()
+	for path, handler := range paths {
+		mux.Handle("GET "+path, handler)
+	}
+	const patience = 10 * time.Second
+	return &http.Server{
+		Addr: address, Handler: mux, ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: 3 * patience,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
+}
+
+// profiles is Go's /debug/pprof/. A profile takes as long as its caller asks for, so an answer has no deadline.
+func profiles(address string) *http.Server {
+	server := aside(address, map[string]http.Handler{
+		"/debug/pprof/": http.HandlerFunc(pprof.Index), "/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
+		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile), "/debug/pprof/symbol": http.HandlerFunc(pprof.Symbol),
+		"/debug/pprof/trace": http.HandlerFunc(pprof.Trace),
+	})
+	server.WriteTimeout = 0
+	return server
+}
+
+// probes answers a kubelet.
+func probes(ready func() error) map[string]http.Handler {
+	answer := func(check func() error) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if err := check(); err != nil {
+				http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			fmt.Fprintln(w, "ok")
+		})
+	}
+	return map[string]http.Handler{"/healthz": answer(func() error { return nil }), "/readyz": answer(ready)}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+)
+
+// Bounds of reading nodes for callers: a list of all pods of a large cluster takes seconds.
+const (
+	nodepoolsAge     = 30 * time.Second
+	nodepoolsTimeout = time.Minute
+)
+
+// nodepoolsView reads nodes and pools for callers of the REST API, all of whom share one reading.
+type nodepoolsView struct {
+	list   func(context.Context) (*kube.NodeSet, error)
+	reader nodepool.GPUReader
+	pools  nodepool.PoolsConfig
+	now    func() time.Time
+
+	mu      sync.Mutex // guards what follows
+	reading *nodepoolsReading
+}
+
+// nodepoolsReading is one reading, under way until done is closed. What follows done is set by then.
+type nodepoolsReading struct {
+	done   chan struct{}
+	at     time.Time
+	report httpapi.NodepoolsReport
+	err    error
+}
+
+func newNodepoolsView(config *rest.Config, options kube.Options) *nodepoolsView {
+	return &nodepoolsView{
+		list:   func(ctx context.Context) (*kube.NodeSet, error) { return kube.ListNodes(ctx, config) },
+		reader: options.GPUs, pools: options.Pools, now: time.Now,
+	}
+}
+
+// Nodepools returns the last reading while it is young, and waits for the next one otherwise.
+func (v *nodepoolsView) Nodepools(ctx context.Context) (httpapi.NodepoolsReport, error) {
+	reading := v.current()
+	select {
+	case <-reading.done:
+		return reading.report, reading.err
+	case <-ctx.Done():
+		return httpapi.NodepoolsReport{}, fmt.Errorf("%w: nodes are still being read", httpapi.ErrUnavailable)
+	}
+}
+
+// current is the reading to wait for. A failed one is not kept.
+func (v *nodepoolsView) current() *nodepoolsReading {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if r := v.reading; r != nil {
+		select {
+		case <-r.done:
+			if r.err == nil && v.now().Sub(r.at) < nodepoolsAge {
+				return r
+			}
+		default:
+			return r
+		}
+	}
+	v.reading = &nodepoolsReading{done: make(chan struct{}), at: v.now()}
+	go v.read(v.reading)
+	return v.reading
+}
+
+// read goes on when the caller that began it gives up: others wait for it.
+func (v *nodepoolsView) read(r *nodepoolsReading) {
+	defer close(r.done)
+	ctx, cancel := context.WithTimeout(context.Background(), nodepoolsTimeout)
+	defer cancel()
+	set, err := v.list(ctx)
+	switch {
+	case err == nil:
+		r.report = nodepoolsReportOf(set, v.readerAt(r.at), v.pools)
+	case apierrors.IsForbidden(err):
+		r.report.Notes = []string{"nodes may not be read, so nothing is known of them: " + err.Error()}
+	default:
+		r.err = errors.Join(httpapi.ErrUnavailable, err)
+	}
+}
+
+func (v *nodepoolsView) readerAt(now time.Time) nodepool.GPUReader {
+	reader := v.reader
+	reader.At = now
+	return reader
+}
+
+// nodepoolsReportOf says what is understood of nodes and pools.
+func nodepoolsReportOf(set *kube.NodeSet, reader nodepool.GPUReader, pools nodepool.PoolsConfig) httpapi.NodepoolsReport {
+	nodes := set.Nodes()
+	slices.SortStableFunc(nodes, func(a, b nodepool.NodeObject) int { return strings.Compare(a.Name, b.Name) })
+	report := httpapi.NodepoolsReport{Pools: reader.PoolsWith(nodes, pools, set.Ceilings), Notes: append([]string{}, set.Notes...)}
+	for _, node := range nodes {
+		report.Nodes = append(report.Nodes, reader.Read(node))
+	}
+	return report
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/planner"
+)
+
+// runLive asks the server for the plan of a RayCluster as it is, or as it would be with what --what-if says.
+func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
+	switch {
+	case f.snapshot != "" || f.policy != "":
+		return badInput{errors.New("--snapshot and --policy have no place beside a RayCluster; --what-if can say a policy")}
+	case f.told.given():
+		return badInput{errToldServer}
+	}
+	write, err := writerOf(f.output, writeSupposed)
+	if err != nil {
+		return err
+	}
+	supposition, err := f.supposition(cmd.InOrStdin())
+	if err != nil {
+		return badInput{err}
+	}
+	key, client, err := f.server.target(argument)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Plan(cmd.Context(), key, supposition)
+	if err != nil {
+		return err
+	}
+	return write(cmd.OutOrStdout(), answer)
+}
+
+// supposition is the body of the call; nothing supposed is the present plan.
+func (f planFlags) supposition(stdin io.Reader) (json.RawMessage, error) {
+	if f.whatIf == "" {
+		return json.RawMessage("{}"), nil
+	}
+	return bodyOfFile(f.whatIf, "what is supposed", stdin)
+}
+
+// bodyOfFile reads the body of a call, JSON or YAML; what says what it is.
+func bodyOfFile(name, what string, stdin io.Reader) (body json.RawMessage, err error) {
+	err = readFile(name, what, stdin, func(in io.Reader) error {
+		text, err := io.ReadAll(in)
+		if err == nil {
+			body, err = yaml.YAMLToJSONStrict(text)
+		}
+		return err
+	})
+	return body, err
+}
+
+// writeSupposed writes a plan for a person, and what it does otherwise than the present one.
+func writeSupposed(out io.Writer, answer httpapi.SupposingAnswer) error {
+	if err := writePlanText(out, planned{plan: answer.Plan}); err != nil {
+		return err
+	}
+	var p page
+	p.difference(answer.Difference)
+	_, err := io.WriteString(out, p.String())
+	return err
+}
+
+func (p *page) difference(d planner.Difference) {
+	p.line("", "")
+	p.line("", "Otherwise than the present plan")
+	for _, g := range d.Groups {
+		p.line("  ", fmt.Sprintf("group %s shall have %d pods, and not %d", g.Name, g.To, g.From))
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Launch)) {
+		p.line("  ", fmt.Sprintf("launch %+d × %s", d.Launch[name], name))
+	}
+	for _, t := range d.Stopped {
+		p.line("  ", fmt.Sprintf("%s of %s goes (%s)", t.Pod, t.Group, t.Reason))
+	}
+	for _, t := range d.Spared {
+		p.line("  ", fmt.Sprintf("%s of %s stays", t.Pod, t.Group))
+	}
+	for _, demand := range d.Demand {
+		p.line("  ", fmt.Sprintf("%s: %s; now: %s", demand.About, orNone(demand.To), orNone(demand.From)))
+	}
+	if len(d.Groups)+len(d.Launch)+len(d.Stopped)+len(d.Spared)+len(d.Demand) == 0 {
+		p.line("  ", "nothing")
+	}
+	if d.Price != nil && *d.Price != 0 {
+		p.line("  ", fmt.Sprintf("price of what is launched: %+g an hour", *d.Price))
+	}
+}

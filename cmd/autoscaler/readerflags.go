@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// readerFlags are what each command that reads nodes can be told of them.
+type readerFlags struct {
+	poolLabel string
+	resources []string
+}
+
+func (f *readerFlags) addTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.poolLabel, "pool-label", "", "a node label that names the pool and goes before those of the clouds")
+	flags.StringArrayVar(&f.resources, "resource", nil, "NAME=KIND: what a resource name means that is not built in, or means something else here; KIND is "+
+		strings.Join(configurable(), ", ")+"; mig can be followed by the profile, mig:1g.5gb, and gpu-mem is followed by the MiB of a unit, gpu-mem:1024")
+}
+
+// errToldServer refuses what only matters where nodes are read here.
+var errToldServer = errors.New("--resource and --pool-label are for files: the server has read the RayCluster's nodes by its own")
+
+// given reports whether anything is told.
+func (f *readerFlags) given() bool { return f.poolLabel != "" || len(f.resources) > 0 }
+
+// reader is what the flags say.
+func (f *readerFlags) reader() (reader nodepool.GPUReader, err error) {
+	reader.PoolLabel = f.poolLabel
+	if reader.Names.Configured, err = configuredResources(f.resources); err != nil {
+		return reader, badInput{err}
+	}
+	return reader, nil
+}
+
+// configuredResources are what the flags --resource say.
+func configuredResources(pairs []string) (resources []gpuinfo.Resource, err error) {
+	for _, pair := range pairs {
+		resource, err := configuredResource(pair)
+		if err != nil {
+			return nil, fmt.Errorf("--resource %q: %w", pair, err)
+		}
+		resources = append(resources, resource)
+	}
+	return resources, nil
+}
+
+// configurable are the kinds that a name can be given.
+func configurable() []string {
+	kinds := []gpuinfo.Kind{gpuinfo.Whole, gpuinfo.MIG, gpuinfo.TimeSliced, gpuinfo.MPS, gpuinfo.GPUMemory, gpuinfo.VGPU}
+	names := make([]string, len(kinds))
+	for i, kind := range kinds {
+		names[i] = string(kind)
+	}
+	return names
+}
+
+// configuredResource reads NAME=KIND, mig:PROFILE and gpu-mem:MIB.
+func configuredResource(pair string) (resource gpuinfo.Resource, err error) {
+	name, kind, _ := strings.Cut(pair, "=")
+	kind, more, followed := strings.Cut(kind, ":")
+	resource = gpuinfo.Resource{Name: name, Kind: gpuinfo.Kind(kind), Role: gpuinfo.Devices, Source: "--resource"}
+	domain, rest, _ := strings.Cut(name, "/")
+	switch {
+	case domain == "" || rest == "" || !slices.Contains(configurable(), kind):
+		return resource, fmt.Errorf("want a name such as example.com/gpu, =, and one of %s", strings.Join(configurable(), ", "))
+	case resource.Kind == gpuinfo.GPUMemory:
+		// Without it nobody knows how much memory a pod gets; names that people give count GiB, MiB or pages of 128 MiB.
+		mib, err := strconv.ParseUint(more, 10, 32)
+		if err != nil || mib == 0 {
+			return resource, fmt.Errorf("the MiB of a unit are %q: want %s=gpu-mem:1024 for units of 1 GiB", more, name)
+		}
+		resource.Role, resource.Unit = gpuinfo.Memory, gpuinfo.MiB(mib)
+	case followed && resource.Kind == gpuinfo.MIG:
+		profile, err := gpuinfo.ParseProfile(more)
+		if err != nil {
+			return resource, err
+		}
+		resource.Profile = profile.String()
+	case followed:
+		return resource, fmt.Errorf("%q follows %s: want it behind mig or gpu-mem alone", more, kind)
+	}
+	return resource, nil
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+func TestAResourceIsToldByKindProfileOrMemory(t *testing.T) {
+	for pair, want := range map[string]struct {
+		resource gpuinfo.Resource
+		err      string
+	}{
+		"acme.com/gpu=whole":                   {resource: gpuinfo.Resource{Name: "acme.com/gpu", Kind: gpuinfo.Whole, Role: gpuinfo.Devices}},
+		"nvidia.com/mig-small=mig:1g.5gb":      {resource: gpuinfo.Resource{Name: "nvidia.com/mig-small", Kind: gpuinfo.MIG, Role: gpuinfo.Devices, Profile: "1g.5gb"}},
+		"acme.com/vram=gpu-mem:256":            {resource: gpuinfo.Resource{Name: "acme.com/vram", Kind: gpuinfo.GPUMemory, Role: gpuinfo.Memory, Unit: 256}},
+		"acme.com/vram=gpu-mem":                {err: `--resource "acme.com/vram=gpu-mem": the MiB of a unit are "": want acme.com/vram=gpu-mem:1024 for units of 1 GiB`},
+		"acme.com/vram=gpu-mem:1Gi":            {err: `--resource "acme.com/vram=gpu-mem:1Gi": the MiB of a unit are "1Gi": want acme.com/vram=gpu-mem:1024 for units of 1 GiB`},
+		"acme.com/vram=gpu-mem:0":              {err: `--resource "acme.com/vram=gpu-mem:0": the MiB of a unit are "0": want acme.com/vram=gpu-mem:1024 for units of 1 GiB`},
+		"acme.com/gpu=whole:2":                 {err: `--resource "acme.com/gpu=whole:2": "2" follows whole: want it behind mig or gpu-mem alone`},
+		"gpu=whole":                            {err: `--resource "gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu`},
+		"/gpu=whole":                           {err: `--resource "/gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu`},
+		"acme.com/gpu=half":                    {err: `--resource "acme.com/gpu=half": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu`},
+		"nvidia.com/mig-small=mig:8g.5gb-wide": {err: `--resource "nvidia.com/mig-small=mig:8g.5gb-wide": reading MIG profile "8g.5gb-wide": want a name like 1g.10gb, 1g.10gb+me or 1c.2g.20gb`},
+	} {
+		resources, err := configuredResources([]string{pair})
+		if want.err != "" {
+			if err == nil || err.Error() != want.err {
+				t.Errorf("%s: %v\nwant %s", pair, err, want.err)
+			}
+			continue
+		}
+		want.resource.Source = "--resource"
+		if diff := cmp.Diff([]gpuinfo.Resource{want.resource}, resources); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", pair, err, diff)
+		}
+	}
+}

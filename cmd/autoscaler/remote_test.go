@@ -1,0 +1,357 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+var llmKey = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+
+// remote is a Heliostat server of one cluster, ml/llm, for commands to call.
+type remote struct {
+	address string
+	hub     *httpapi.Hub
+
+	mu    sync.Mutex // guards what follows
+	view  httpapi.View
+	kept  []raydemand.Request
+	since time.Time
+	// seen are the headers of the last call.
+	seen http.Header
+	// owned are requests of owners by id.
+	owned map[string]nodepool.OwnedRequest
+}
+
+func newRemote(t *testing.T) *remote {
+	t.Helper()
+	s, err := planner.ReadSnapshot(strings.NewReader(explainable), "snapshot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Name, s.TakenAt = "ml/llm", time.Now()
+	one := raydemand.One
+	r := &remote{hub: httpapi.NewHub(), owned: map[string]nodepool.OwnedRequest{}, view: httpapi.View{
+		Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by the default", CycleAt: s.TakenAt, StateAt: s.TakenAt, CycleTook: 3 * time.Millisecond,
+		Snapshot: s, Plan: planner.Compute(s, s.Policy),
+		Findings: []raydemand.Finding{{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Why: "more may wait", Fix: "ask for fewer shapes"}},
+		Changes: []httpapi.Decision{{At: s.TakenAt, Action: "scale-up", Group: "gpu", From: 1, To: 2,
+			Reason: planner.Reason{Code: "patch-ok", Message: "group gpu: replicas 1 → 2"}}},
+		NumGPUs: map[string]httpapi.GroupNumGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &one, Reported: &one}}},
+	}}
+	handler, err := httpapi.NewHandler(httpapi.Config{Fleet: r, Requests: r, Freezer: r, Hub: r.hub, Nodepools: r, Owned: owners{r}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		r.mu.Lock()
+		r.seen = request.Header.Clone()
+		r.mu.Unlock()
+		handler.ServeHTTP(w, request)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(r.hub.Close)
+	r.address = server.URL
+	t.Setenv(serverEnv, r.address)
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	return r
+}
+
+func (r *remote) Views() []httpapi.View {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return []httpapi.View{r.view}
+}
+
+func (r *remote) View(key nodepool.ClusterKey) (httpapi.View, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.view, key == llmKey
+}
+
+func (r *remote) Get(_ context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
+	if key != llmKey {
+		return nil, time.Time{}, nodepool.ErrGone
+	}
+	return r.kept, r.since, nil
+}
+
+func (r *remote) Set(_ context.Context, _ nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
+	r.kept, r.since = requests, since
+	return nil
+}
+
+func (r *remote) SetFreeze(_ context.Context, key nodepool.ClusterKey, frozen bool) error {
+	if key != llmKey {
+		return nodepool.ErrGone
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.view.Frozen = frozen
+	return nil
+}
+
+func (r *remote) Nodepools(context.Context) (httpapi.NodepoolsReport, error) {
+	return httpapi.NodepoolsReport{Nodes: []nodepool.NodeGPUs{{Name: "n1"}}}, nil
+}
+
+func TestTheFleetAndAClusterAreShownInTables(t *testing.T) {
+	newRemote(t)
+	code, out, errOut := command(t, "", "autoscaler", "status")
+	want := `NAMESPACE  NAME  MODE     WORKERS  WAITING  UNMET  FINDINGS  DATA  STATE
+ml         llm   managed      1/2        4      1         1  0.0s  demand is not served
+`
+	out = regexp.MustCompile(`\d\.\ds`).ReplaceAllString(out, "0.0s")
+	if diff := cmp.Diff(want, out); code != exitOK || diff != "" {
+		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
+	}
+	code, out, errOut = command(t, "", "autoscaler", "status", "ml/llm")
+	for _, want := range []string{
+		"ml/llm: managed (managed by the default)\n",
+		"GROUP  HAS  WANTS  MIN   MAX  READY  STARTING  LEAVING  WHY\n",
+		"gpu      1      2    0     2      1         0        0  ",
+		"GPUS OF A WORKER  DECLARED  DERIVED  REPORTED  RAY  NOTE\ngpu                      -        1         1    -\n",
+		"Demand\n  4 × {GPU 1}\n", "Unmet\n  3 × {GPU 1}: capped", "  warning  demand-truncated\n           RayCluster ml/llm\n           more may wait\n           ask for fewer shapes\n",
+		"scale-up  gpu    1 → 2     group gpu: replicas 1 → 2\n",
+	} {
+		if code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("exit %d %s: want in it %q, got\n%s", code, errOut, want, out)
+		}
+	}
+	fitsThePage(t, out)
+}
+
+// fitsThePage lets words that cannot be broken stand alone, such as fields with long paths.
+func fitsThePage(t *testing.T, out string) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		if len(strings.Fields(line)) == 1 {
+			continue
+		}
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > pageWidth || strings.Contains(line, "\x1b") {
+			t.Errorf("%d columns: %q", n, line)
+		}
+	}
+}
+
+func TestLongNamesAndReasonsFitThePage(t *testing.T) {
+	r := newRemote(t)
+	long := strings.Repeat("a-name-that-goes-on-", 12)
+	r.view.Key.Name, r.view.ModeReason, r.view.Error = long[:200], long, "reading Ray's state: "+long
+	r.view.Plan.Groups[0].Name, r.view.Plan.Groups[0].Reasons[0].Message = long, strings.Repeat("a sentence that goes on ", 20)
+	for _, argv := range [][]string{{"autoscaler", "status"}, {"autoscaler", "status", "ml/llm"}} {
+		code, out, errOut := command(t, "", argv...)
+		if code != exitOK || !strings.Contains(out, "…") {
+			t.Errorf("%v: exit %d %s: nothing is cut:\n%s", argv, code, errOut, out)
+		}
+		fitsThePage(t, out)
+	}
+}
+
+func TestJSONAndYAMLHoldWhatTheAPISays(t *testing.T) {
+	newRemote(t)
+	for _, argv := range [][]string{
+		{"status"}, {"status", "ml/llm"}, {"explain", "ml/llm", "--group", "gpu"}, {"request", "ml/llm"}, {"freeze", "ml/llm"}, {"version"},
+	} {
+		argv = append([]string{"autoscaler"}, argv...)
+		code, asJSON, errOut := command(t, "", append(argv, "-o", "json")...)
+		yamlCode, asYAML, _ := command(t, "", append(argv, "-o", "yaml")...)
+		if code != exitOK || yamlCode != exitOK || !json.Valid([]byte(asJSON)) {
+			t.Fatalf("%v: exit %d and %d %s: %s", argv, code, yamlCode, errOut, asJSON)
+		}
+		converted, err := yaml.YAMLToJSON([]byte(asYAML))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(steady(t, []byte(asJSON)), steady(t, converted)); diff != "" {
+			t.Errorf("%v (-json +yaml):\n%s", argv, diff)
+		}
+		if code, _, errOut := command(t, "", append(argv, "-o", "xml")...); code != exitBadInput || !strings.Contains(errOut, `--output "xml"`) {
+			t.Errorf("%v -o xml: exit %d %s", argv, code, errOut)
+		}
+	}
+}
+
+// steady decodes a document without what differs between two calls.
+func steady(t *testing.T, text []byte) (value any) {
+	t.Helper()
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatal(err)
+	}
+	drop := func(v any) {
+		if object, ok := v.(map[string]any); ok {
+			delete(object, "dataAgeSeconds")
+		}
+	}
+	drop(value)
+	if object, ok := value.(map[string]any); ok {
+		items, _ := object["items"].([]any)
+		for _, item := range items {
+			drop(item)
+		}
+	}
+	return value
+}
+
+func TestACommandExplainsALiveClusterAsItsSnapshot(t *testing.T) {
+	newRemote(t)
+	for _, what := range [][]string{{"--group", "gpu"}, {"--pod", "worker-7"}, {"--demand", `{"resources": {"GPU": 1}, "count": 6}`}} {
+		_, offline, _ := command(t, explainable, append([]string{"autoscaler", "explain", "--snapshot", "-"}, what...)...)
+		code, online, errOut := command(t, "", append([]string{"autoscaler", "explain", "ml/llm"}, what...)...)
+		if diff := cmp.Diff(offline, online); code != exitOK || diff != "" || online == "" {
+			t.Errorf("%v: exit %d %s (-offline +online):\n%s", what, code, errOut, diff)
+		}
+	}
+	if code, _, errOut := command(t, "", "autoscaler", "explain", "ml/llm", "--group", "tpu"); code != exitFailed || !strings.Contains(errOut, `group: "tpu": want one`) {
+		t.Errorf("exit %d %s", code, errOut)
+	}
+}
+
+func TestCapacityIsRequestedShownAndCleared(t *testing.T) {
+	newRemote(t)
+	body := filepath.Join(t.TempDir(), "body.yaml")
+	if err := os.WriteFile(body, []byte("bundles:\n- {GPU: 1}\n- {CPU: 3}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		argv []string
+		want string
+	}{
+		{nil, "Nothing is requested.\n"},
+		{[]string{"--cpus", "2", "--bundle", `{"GPU": 1}`, "--bundle", `{"resources": {"CPU": 2}, "slice": {"memory": "10Gi"}, "count": 3}`},
+			"  2 × {CPU 1}\n  1 × {GPU 1}\n  3 × {CPU 2, GPU 1}"},
+		{nil, "  2 × {CPU 1}\n"},
+		{[]string{"-f", body}, "  1 × {GPU 1}\n  1 × {CPU 3}\n"},
+		{[]string{"--clear"}, "Nothing is requested.\n"},
+		{nil, "Nothing is requested.\n"},
+	} {
+		code, out, errOut := command(t, "", append([]string{"autoscaler", "request", "ml/llm"}, c.argv...)...)
+		if code != exitOK || !strings.Contains(out, c.want) {
+			t.Errorf("%v: exit %d %s: want in it %q, got %q", c.argv, code, errOut, c.want, out)
+		}
+	}
+}
+
+func TestAClusterIsFrozenAndUnfrozen(t *testing.T) {
+	r := newRemote(t)
+	for name, want := range map[string]string{"freeze": "ml/llm is frozen: nothing is written to it\n", "unfreeze": "ml/llm is not frozen\n"} {
+		code, out, errOut := command(t, "", "autoscaler", name, "llm", "-n", "ml")
+		if code != exitOK || out != want || r.view.Frozen != (name == "freeze") {
+			t.Errorf("%s: exit %d %s: %q, frozen %v", name, code, errOut, out, r.view.Frozen)
+		}
+	}
+}
+
+func TestWhatACommandCannotDoEndsWithItsExitCode(t *testing.T) {
+	newRemote(t)
+	token, empty := filepath.Join(t.TempDir(), "token"), filepath.Join(t.TempDir(), "empty")
+	for file, text := range map[string]string{token: "t0ken\n", empty: "\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		argv []string
+		code int
+		want string
+	}{
+		{[]string{"status", "ml/other"}, exitFailed, "there is no RayCluster ml/other"},
+		{[]string{"status", "ml/llm", "more"}, exitBadInput, `unexpected argument "more": want one RayCluster at most, NAME or NAMESPACE/NAME`},
+		{[]string{"status", "a/b/c"}, exitBadInput, "want NAME or NAMESPACE/NAME"},
+		{[]string{"status", "ml/llm", "-n", "dev"}, exitBadInput, "is not in --namespace dev"},
+		{[]string{"status", "Bad_Name", "-n", "ml"}, exitBadInput, "want a DNS name"},
+		{[]string{"freeze"}, exitBadInput, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME"},
+		{[]string{"request", "ml/llm", "--bundle", "GPU"}, exitBadInput, "--bundle GPU: want a JSON object"},
+		{[]string{"request", "ml/llm", "--bundle", `{"GPU": -1}`}, exitBadInput, "bundles[0].GPU: want a number of at least 0"},
+		{[]string{"request", "ml/llm", "--cpus", "-1"}, exitBadInput, "--cpus -1"},
+		{[]string{"request", "ml/llm", "--clear", "--cpus", "1"}, exitBadInput, "want one of --clear"},
+		{[]string{"explain", "ml/llm"}, exitBadInput, "want exactly one of"},
+		{[]string{"explain", "--group", "gpu"}, exitBadInput, "want a RayCluster, or --snapshot"},
+		{[]string{"explain", "ml/llm", "--group", "gpu", "--snapshot", "s.json"}, exitBadInput, "no place beside a RayCluster"},
+		{[]string{"status", "--server", "http://heliostat.example", "--token-file", token}, exitBadInput, "has no TLS"},
+		{[]string{"status", "--server", "heliostat.example"}, exitBadInput, "write https://host:port"},
+		{[]string{"status", "--token-file", empty}, exitBadInput, "holds no token"},
+		{[]string{"status", "--certificate-authority", token}, exitBadInput, "no certificate in"},
+		{[]string{"status", "--context", "c"}, exitBadInput, "not for --server"},
+		{[]string{"plan", "ml/llm", "--snapshot", "s.json"}, exitBadInput, "no place beside a RayCluster"},
+		{[]string{"plan", "--what-if", "w.json"}, exitBadInput, "--what-if is for a RayCluster"},
+		{[]string{"completion", "tcsh"}, exitBadInput, `shell "tcsh": want one of bash`},
+	} {
+		code, out, errOut := command(t, "", append([]string{"autoscaler"}, c.argv...)...)
+		if code != c.code || out != "" || !strings.Contains(errOut, c.want) {
+			t.Errorf("%v: exit %d %q %q, want exit %d and %q", c.argv, code, out, errOut, c.code, c.want)
+		}
+	}
+	t.Setenv(serverEnv, "")
+	if code, _, errOut := command(t, "", "autoscaler", "status"); code != exitBadInput || !strings.Contains(errOut, "give --server or --kubeconfig") {
+		t.Errorf("without any way to a server: exit %d %s", code, errOut)
+	}
+}
+
+func TestNamesOfClustersAreCompleted(t *testing.T) {
+	newRemote(t)
+	for _, c := range []struct {
+		argv []string
+		want string
+	}{
+		{[]string{"status", ""}, "ml/llm\n:4\n"}, {[]string{"status", "dev"}, ":4\n"}, {[]string{"freeze", "-n", "ml", "l"}, "llm\n:4\n"}, {[]string{"request", "ml/llm", ""}, ":4\n"},
+	} {
+		code, out, _ := command(t, "", append([]string{"autoscaler", "__complete"}, c.argv...)...)
+		if code != exitOK || out != c.want {
+			t.Errorf("%v: exit %d %q, want %q", c.argv, code, out, c.want)
+		}
+	}
+	for shell := range shells {
+		if code, out, errOut := command(t, "", "autoscaler", "completion", shell); code != exitOK || !strings.Contains(out, "autoscaler") {
+			t.Errorf("%s: exit %d %s", shell, code, errOut)
+		}
+	}
+}
+
+func TestKubectlFindsTheProgramAsAPlugin(t *testing.T) {
+	newRemote(t)
+	code, out, errOut := command(t, "", "/usr/local/bin/kubectl-heliostat", "status", "--help")
+	if code != exitOK || !strings.Contains(out, "kubectl heliostat status [RAYCLUSTER]") {
+		t.Errorf("exit %d %s: %s", code, errOut, out)
+	}
+	if code, out, errOut := command(t, "", "kubectl-heliostat", "status"); code != exitOK || !strings.Contains(out, "llm") {
+		t.Errorf("exit %d %s: %s", code, errOut, out)
+	}
+}
+
+func TestColoursStandOutOnlyWhereTheyAreWanted(t *testing.T) {
+	draw := func(colour bool) string {
+		var p page
+		t := table{columns: []column{{"A", asText}, {"B", asText}}, look: look{colour: colour}}
+		t.add(cell{"x", bad}, cell{"y", plain})
+		t.write(&p)
+		return p.String()
+	}
+	if got := draw(false); got != "A  B\nx  y\n" {
+		t.Errorf("without colours: %q", got)
+	}
+	if got := draw(true); got != "\x1b[1mA\x1b[0m  \x1b[1mB\x1b[0m\n\x1b[31mx\x1b[0m  y\n" {
+		t.Errorf("with colours: %q", got)
+	}
+	if coloured(&bytes.Buffer{}) {
+		t.Error("a file gets colours")
+	}
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// requestFlags are what `request` is asked.
+type requestFlags struct {
+	server  serverFlags
+	output  string
+	cpus    int64
+	bundles []string
+	file    string
+	clear   bool
+	owned   ownedFlags
+}
+
+func newRequestCommand() *cobra.Command {
+	var flags requestFlags
+	cmd := &cobra.Command{
+		Use:   "request RAYCLUSTER [--id ID] [--cpus N] [--bundle JSON]... [-f FILE|-]",
+		Short: "Requests that a RayCluster keeps at least this much capacity, or shows what it keeps",
+		Long: "Replaces what the RayCluster keeps, whatever is in use, as `ray.autoscaler.sdk.request_resources` does; without flags it\n" +
+			"shows it. With --id it is a request in your own name, which adds up with those of others and holds for --lease, or\n" +
+			"with --hold until --delete. It needs the right `request` on the RayCluster.\n\n" + connectHelp,
+		Example: `  autoscaler request ml/llm --cpus 4 --bundle '{"GPU": 1}' --bundle '{"GPU": 1}'
+  autoscaler request ml/llm --bundle '{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": "hardware"}, "count": 3}'
+  autoscaler request ml/llm
+  autoscaler request ml/llm --clear
+  autoscaler request ml/llm --id train-7 --bundle '{"GPU": 1, "count": 4}' --lease 10m --priority 10
+  autoscaler request ml/llm --id train-7 --renew
+  autoscaler request ml/llm --id train-7 --delete`,
+		Args: exactlyOne,
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0]) },
+	}
+	flags.server.addTo(cmd)
+	flags.owned.addTo(cmd)
+	cmd.Flags().Int64Var(&flags.cpus, "cpus", 0, "that many bundles of one CPU")
+	cmd.Flags().StringArrayVar(&flags.bundles, "bundle", nil, "a bundle, a JSON object of amounts, or of resources, slice and count (repeatable)")
+	cmd.Flags().StringVarP(&flags.file, "filename", "f", "", "a file with the body of a REST call, or - for standard input")
+	cmd.Flags().BoolVar(&flags.clear, "clear", false, "keep nothing any more")
+	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
+	cmd.ValidArgsFunction = flags.server.completeCluster
+	return cmd
+}
+
+func (f *requestFlags) run(cmd *cobra.Command, argument string) error {
+	write, err := writerOf(f.output, writeRequested)
+	if err != nil {
+		return err
+	}
+	if err := f.owned.misplaced(); err != nil {
+		return badInput{err}
+	}
+	read := f.asked
+	if f.owned.id != "" {
+		read = f.spec
+	}
+	asked, err := read(cmd.InOrStdin())
+	if err != nil {
+		return badInput{err}
+	}
+	key, client, err := f.server.target(argument)
+	if err != nil {
+		return err
+	}
+	if f.owned.id != "" {
+		return f.runOwned(cmd, client, key, asked)
+	}
+	requested, err := f.call(cmd, client, key, asked)
+	if err != nil {
+		return err
+	}
+	return write(cmd.OutOrStdout(), requested)
+}
+
+func (f *requestFlags) call(cmd *cobra.Command, client *httpapi.Client, key nodepool.ClusterKey, asked json.RawMessage) (httpapi.Requested, error) {
+	if asked == nil {
+		return client.Requested(cmd.Context(), key)
+	}
+	return client.RequestBody(cmd.Context(), key, asked)
+}
+
+// asked is the body of the call; nil asks what is kept. What its bundles say is for the server to judge.
+func (f *requestFlags) asked(stdin io.Reader) (json.RawMessage, error) {
+	given := f.cpus != 0 || len(f.bundles) > 0
+	switch {
+	case f.clear && (given || f.file != "") || f.file != "" && given:
+		return nil, errors.New("want one of --clear, -f, and --cpus with --bundle: each says all that is requested")
+	case f.clear:
+		return json.RawMessage("{}"), nil
+	case f.file != "":
+		return bodyOfFile(f.file, "a request", stdin)
+	case !given:
+		return nil, nil
+	case f.cpus < 0:
+		return nil, fmt.Errorf("--cpus %d: want a number of at least 0", f.cpus)
+	}
+	body := struct {
+		CPUs    int64             `json:"num_cpus,omitempty"`
+		Bundles []json.RawMessage `json:"bundles,omitempty"`
+	}{CPUs: f.cpus}
+	for _, text := range f.bundles {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+			return nil, fmt.Errorf("--bundle %s: want a JSON object such as {\"GPU\": 1}", text)
+		}
+		body.Bundles = append(body.Bundles, json.RawMessage(text))
+	}
+	return json.Marshal(body)
+}
+
+func writeRequested(out io.Writer, r httpapi.Requested) error {
+	var p page
+	if len(r.Requested) == 0 {
+		p.line("", "Nothing is requested.")
+	} else {
+		since := ""
+		if r.Since != nil {
+			since = ", since " + r.Since.UTC().Format(time.RFC3339)
+		}
+		p.line("", "Requested"+since)
+	}
+	for _, request := range r.Requested {
+		p.line("  ", fmt.Sprintf("%d × %s", request.Count, planner.Describe(request)))
+	}
+	_, err := io.WriteString(out, p.String())
+	return err
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// ownedFlags are those of `request` with --id: a request in the caller's own name.
+type ownedFlags struct {
+	id             string
+	priority       int32
+	lease, wait    time.Duration
+	hold, allOrNot bool
+	renew, deletes bool
+}
+
+func (f *ownedFlags) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.id, "id", "", "a request in your own name, which adds up with those of others, in the place of the plain one")
+	flags.Int32Var(&f.priority, "priority", 0, "with --id: the higher one is served where a limit stands in the way of all")
+	flags.DurationVar(&f.lease, "lease", 0, "with --id: for how long it holds unless it is renewed, whole seconds")
+	flags.BoolVar(&f.hold, "hold", false, "with --id: it holds until it is deleted")
+	flags.BoolVar(&f.allOrNot, "all-or-nothing", false, "with --id: launch workers only where all bundles can be had")
+	flags.DurationVar(&f.wait, "wait", 0, "with --id: how long to wait for workers, renewing the lease meanwhile; it fails where the request is not satisfied then")
+	flags.BoolVar(&f.renew, "renew", false, "with --id: renew the lease")
+	flags.BoolVar(&f.deletes, "delete", false, "with --id: end the request")
+}
+
+// misplaced says which flag has no place without --id.
+func (f *ownedFlags) misplaced() error {
+	if f.id == "" && (f.says() || f.wait != 0 || f.renew || f.deletes) {
+		return errors.New("--priority, --lease, --hold, --all-or-nothing, --wait, --renew and --delete are for a request in your own name: give --id")
+	}
+	return nil
+}
+
+// says reports whether a flag says something of the request itself.
+func (f *ownedFlags) says() bool { return f.priority != 0 || f.lease != 0 || f.hold || f.allOrNot }
+
+// spec is the body that makes or replaces a request; nil where none is made.
+func (f *requestFlags) spec(stdin io.Reader) (json.RawMessage, error) {
+	given := f.cpus != 0 || len(f.bundles) > 0 || f.file != ""
+	switch own := &f.owned; {
+	case f.clear:
+		return nil, errors.New("--clear is for the plain request; want --delete")
+	case own.renew && own.deletes || (own.renew || own.deletes) && given:
+		return nil, errors.New("want one of --renew, --delete, and bundles")
+	case own.lease < 0 || own.lease%time.Second != 0:
+		return nil, fmt.Errorf("--lease %v: want whole seconds above 0", own.lease)
+	case own.wait < 0 || own.wait%time.Second != 0:
+		return nil, fmt.Errorf("--wait %v: want whole seconds above 0", own.wait)
+	case !given && own.says():
+		return nil, errors.New("--priority, --lease, --hold and --all-or-nothing are of a request that is made or replaced: give --bundle, --cpus or -f")
+	case !given:
+		return nil, nil
+	case f.file != "" && (f.cpus != 0 || len(f.bundles) > 0 || own.says()):
+		return nil, errors.New("want -f, which says all of the request, or --cpus, --bundle, --priority, --lease, --hold and --all-or-nothing")
+	case f.file != "":
+		return bodyOfFile(f.file, "a request", stdin)
+	case (own.lease > 0) == own.hold:
+		return nil, errors.New("want one of --lease and --hold")
+	}
+	body := map[string]any{"priority": f.owned.priority, "allOrNothing": f.owned.allOrNot}
+	if f.owned.hold {
+		body["holdUntilDeleted"] = true
+	} else {
+		body["leaseSeconds"] = int64(f.owned.lease / time.Second)
+	}
+	bundles, err := f.ownedBundles()
+	if err != nil {
+		return nil, err
+	}
+	body["bundles"] = bundles
+	return json.Marshal(body)
+}
+
+// ownedBundles writes bundles of amounts alone, as the plain request takes them, in the form of requests with owners.
+func (f *requestFlags) ownedBundles() ([]map[string]any, error) {
+	var bundles []map[string]any
+	if f.cpus < 0 {
+		return nil, fmt.Errorf("--cpus %d: want a number of at least 0", f.cpus)
+	}
+	if f.cpus > 0 {
+		bundles = append(bundles, map[string]any{"resources": map[string]int{"CPU": 1}, "count": f.cpus})
+	}
+	for _, text := range f.bundles {
+		var given map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(text), &given); err != nil {
+			return nil, fmt.Errorf("--bundle %s: want a JSON object such as {\"GPU\": 1}", text)
+		}
+		bundle, amounts := map[string]any{}, map[string]json.RawMessage{}
+		for name, value := range given {
+			object := strings.HasPrefix(strings.TrimSpace(string(value)), "{")
+			switch {
+			case name == "resources" && object || name == "slice" && object || name == "labelSelectors" || name == "count":
+				bundle[name] = value
+			default:
+				amounts[name] = value
+			}
+		}
+		if len(amounts) > 0 {
+			if bundle["resources"] != nil {
+				return nil, fmt.Errorf("--bundle %s: want amounts in resources, or beside slice and count, not both", text)
+			}
+			bundle["resources"] = amounts
+		}
+		bundles = append(bundles, bundle)
+	}
+	return bundles, nil
+}
+
+// mostWait is what the server waits for one answer.
+const mostWait = time.Minute
+
+// runOwned carries out what the flags say of a request in the caller's own name.
+func (f *requestFlags) runOwned(cmd *cobra.Command, client *httpapi.Client, key nodepool.ClusterKey, spec json.RawMessage) error {
+	write, err := writerOf(f.output, func(out io.Writer, r httpapi.OwnedRequest) error {
+		return writeRequests(false, lookOf(cmd.OutOrStdout(), f.output), time.Now)(out, httpapi.RequestList{Items: []httpapi.OwnedRequest{r}})
+	})
+	if err != nil {
+		return err
+	}
+	if f.owned.deletes {
+		if err := client.DeleteRequest(cmd.Context(), key, f.owned.id); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(cmd.ErrOrStderr(), "request %s of %s is ended\n", f.owned.id, key)
+		return err
+	}
+	request, err := f.ownedNow(cmd, client, key, spec)
+	if err != nil {
+		return err
+	}
+	if err := write(cmd.OutOrStdout(), request); err != nil {
+		return err
+	}
+	if f.owned.wait > 0 && request.State != raydemand.RequestSatisfied {
+		return fmt.Errorf("request %s of %s is not satisfied: %s: %s", request.ID, key, request.State, request.Reason.Message)
+	}
+	return nil
+}
+
+// ownedNow makes, renews or looks at the request, and waits for it where that is asked.
+func (f *requestFlags) ownedNow(cmd *cobra.Command, client *httpapi.Client, key nodepool.ClusterKey, spec json.RawMessage) (request httpapi.OwnedRequest, err error) {
+	ctx := cmd.Context()
+	switch {
+	case spec != nil:
+		request, err = client.KeepRequest(ctx, key, f.owned.id, spec)
+	case f.owned.renew:
+		request, err = client.RenewRequest(ctx, key, f.owned.id)
+	default:
+		request, err = client.Request(ctx, key, f.owned.id, 0)
+	}
+	if err != nil {
+		return request, err
+	}
+	return f.awaited(ctx, client, key, request, spec != nil || f.owned.renew)
+}
+
+// awaited waits until the request is no longer waiting, --wait at most. Who keeps it renews its lease meanwhile, whenever a third of it is
+// over, so that two renewals may fail before it ends; who only looks leaves that to its owner.
+func (f *requestFlags) awaited(ctx context.Context, client *httpapi.Client, key nodepool.ClusterKey, request httpapi.OwnedRequest, keeps bool) (httpapi.OwnedRequest, error) {
+	var err error
+	third := max(time.Duration(request.LeaseSeconds)*time.Second/3, time.Second).Truncate(time.Second)
+	unrenewed := time.Duration(0)
+	for left := f.owned.wait; left > 0 && err == nil && request.State == raydemand.RequestWaiting; {
+		step := min(left, mostWait)
+		if keeps && request.LeaseSeconds > 0 {
+			step = min(step, third-unrenewed)
+		}
+		request, err = client.Request(ctx, key, f.owned.id, step)
+		left, unrenewed = left-step, unrenewed+step
+		if err == nil && keeps && request.LeaseSeconds > 0 && unrenewed >= third && request.State == raydemand.RequestWaiting {
+			request, err = client.RenewRequest(ctx, key, f.owned.id)
+			unrenewed = 0
+		}
+	}
+	return request, err
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func newRequestsCommand() *cobra.Command {
+	var server serverFlags
+	output, watch := "table", false
+	cmd := &cobra.Command{
+		Use:   "requests [RAYCLUSTER]",
+		Short: "Lists who requests how much capacity, and what became of it",
+		Long: "Lists the requests with owners of all RayClusters that you may see, or those of one with the plain request first. With -w it\n" +
+			"lists them again whenever something changes.\n\n" + connectHelp,
+		Example: "  autoscaler requests\n  autoscaler requests ml/llm\n  autoscaler requests ml/llm -o json",
+		Args:    atMostOne,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		write, err := writerOf(output, writeRequests(len(args) == 0, lookOf(cmd.OutOrStdout(), output), time.Now))
+		if err != nil {
+			return err
+		}
+		var key nodepool.ClusterKey
+		if len(args) == 1 {
+			if key, err = server.cluster(args[0]); err != nil {
+				return err
+			}
+		}
+		client, err := server.client()
+		if err != nil {
+			return err
+		}
+		return shown(cmd, watch, client, key, func(ctx context.Context, out io.Writer) error {
+			requests, err := client.Requests(ctx, key)
+			if err != nil {
+				return err
+			}
+			return write(out, httpapi.RequestList{Items: ofNamespace(requests, server.namespace)})
+		})
+	}
+	server.addTo(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", output, outputUsage)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "list them again whenever something changes")
+	cmd.ValidArgsFunction = server.completeCluster
+	return cmd
+}
+
+// ofNamespace keeps the requests of a namespace, or all where it is empty.
+func ofNamespace(requests []httpapi.OwnedRequest, namespace string) []httpapi.OwnedRequest {
+	kept := []httpapi.OwnedRequest{}
+	for _, r := range requests {
+		if namespace == "" || r.Namespace == namespace {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+func writeRequests(fleet bool, as look, now func() time.Time) func(io.Writer, httpapi.RequestList) error {
+	return func(out io.Writer, list httpapi.RequestList) error {
+		if len(list.Items) == 0 {
+			_, err := io.WriteString(out, "Nothing is requested.\n")
+			return err
+		}
+		t := table{look: as, columns: []column{{"ID", asName}, {"OWNER", asName}, {"PRIORITY", asNumber | wideOnly}, {"BUNDLES", asProse},
+			{"STATE", asText}, {"SINCE", asNumber}, {"LEASE", asNumber}, {"WHY", asNote}, {"SERVED BY", wideOnly}}}
+		if fleet {
+			t.columns = append([]column{{"RAYCLUSTER", asName}}, t.columns...)
+		}
+		for _, r := range list.Items {
+			row := requestRow(r, as, now())
+			if fleet {
+				row = append(cells(r.Namespace+"/"+r.Cluster), row...)
+			}
+			t.add(row...)
+		}
+		var p page
+		t.write(&p)
+		_, err := io.WriteString(out, p.String())
+		return err
+	}
+}
+
+// requestStyles say which states stand out.
+var requestStyles = map[raydemand.RequestState]style{
+	raydemand.RequestSatisfied: good, raydemand.RequestCapped: doubt, raydemand.RequestImpossible: bad, raydemand.RequestExpired: doubt,
+}
+
+func requestRow(r httpapi.OwnedRequest, as look, now time.Time) []cell {
+	id, owner := r.ID, as.owner(r.Owner)
+	if r.Plain {
+		id, owner = "(plain)", unknownCell
+	}
+	lease, since := unknownCell, unknownCell
+	if r.ExpiresAt != nil {
+		lease = duration.HumanDuration(max(0, r.ExpiresAt.Sub(now)))
+	}
+	if r.Since != nil {
+		since = duration.HumanDuration(max(0, now.Sub(*r.Since)))
+	}
+	why := r.Reason.Message
+	if r.ExpectedAt != nil && r.State == raydemand.RequestWaiting {
+		why += "; expected in " + duration.HumanDuration(max(0, r.ExpectedAt.Sub(now)))
+	}
+	return []cell{{text: id}, {text: owner}, {text: strconv.Itoa(int(r.Priority))}, {text: bundlesOf(r.Bundles, r.MoreBundles)},
+		{string(r.State), requestStyles[r.State]}, {text: since}, {text: lease}, {text: why}, {text: servedBy(r.Groups)}}
+}
+
+// owner is who asks. What all ServiceAccounts' names begin with is left out but for a wide table.
+func (l look) owner(owner string) string {
+	if l.wide {
+		return owner
+	}
+	return strings.TrimPrefix(owner, "system:serviceaccount:")
+}
+
+// servedBy names the groups whose pods serve a request.
+func servedBy(groups []httpapi.ServingGroup) string {
+	texts := make([]string, len(groups))
+	for i, g := range groups {
+		texts[i] = fmt.Sprintf("%d × %s", g.Pods, g.Name)
+	}
+	return orNone(strings.Join(texts, ", "))
+}
+
+// bundlesOf names bundles, and how many more there are.
+func bundlesOf(requests []raydemand.Request, more int) string {
+	texts := make([]string, len(requests))
+	for i, r := range requests {
+		texts[i] = fmt.Sprintf("%d × %s", r.Count, planner.Describe(r))
+	}
+	if more > 0 {
+		texts = append(texts, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestTheTableOfRequestsSaysWholeWhyOneWaits(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	since, expires, expected := now.Add(-3*time.Minute), now.Add(7*time.Minute), now.Add(90*time.Second)
+	const reason = "pods that were asked for have not joined Ray yet, for 4 × {CPU 8, GPU 1} where zone=in(us-1,us-2)"
+	gpu := raydemand.Bundle{raydemand.GPU: raydemand.One, raydemand.CPU: raydemand.Whole(8)}
+	list := httpapi.RequestList{Items: []httpapi.OwnedRequest{{
+		ID: "nightly-training", Namespace: "research", Cluster: "language-models", Owner: "system:serviceaccount:research:trainer", Priority: 10,
+		Bundles: []raydemand.Request{{Bundle: gpu, Count: 4}, {Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 16}}, MoreBundles: 2,
+		State: raydemand.RequestWaiting, Since: &since, ExpiresAt: &expires, ExpectedAt: &expected,
+		Reason: httpapi.Reason{Code: "on_the_way", Message: reason}, Groups: []httpapi.ServingGroup{{Name: "a100", Pods: 4}},
+	}}}
+	for _, c := range []struct {
+		as   look
+		want []string
+	}{
+		{look{}, []string{"research:trainer", "nightly-training", "3m", "7m", "; expected in 90s"}},
+		{look{wide: true}, []string{"system:serviceaccount:research:trainer", "PRIORITY", " 10 ", reason + "; expected in 90s", "4 × a100"}},
+	} {
+		var out strings.Builder
+		if err := writeRequests(true, c.as, func() time.Time { return now })(&out, list); err != nil {
+			t.Fatal(err)
+		}
+		// Words of a cell that goes on in further lines stand apart, so each is looked for.
+		for _, want := range append(c.want, strings.Fields(reason)...) {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%+v: want in it %q, got\n%s", c.as, want, out.String())
+			}
+		}
+		if !c.as.wide {
+			fitsThePage(t, out.String())
+		}
+	}
+}
+
+func TestWhatDoesNotFitIsCutInTheMiddleOfNamesAndWrappedInProse(t *testing.T) {
+	columns := []column{{"NODE", asName}, {"KIND", asText}, {"N", asNumber}, {"WHY", asProse}, {"MORE", wideOnly}}
+	draw := func(as look) string {
+		var p page
+		t := table{look: as, columns: columns}
+		t.add(cells("gke-"+strings.Repeat("p", 60)+"-x7k2", "whole", "12", strings.Repeat("word ", 12)+"end", "more")...)
+		t.write(&p)
+		return p.String()
+	}
+	want := "NODE                                                             KIND    N  WHY\n" +
+		"gke-" + strings.Repeat("p", 27) + "…" + strings.Repeat("p", 26) + "-x7k2  whole  12  word word word word word\n"
+	got := draw(look{})
+	if !strings.HasPrefix(got, want) || strings.Count(got, "word") != 12 || strings.Contains(got, "MORE") {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	fitsThePage(t, got)
+	if wide := draw(look{wide: true}); strings.Count(wide, "\n") != 2 || !strings.Contains(wide, strings.Repeat("p", 60)) || !strings.Contains(wide, "MORE") {
+		t.Errorf("wide:\n%s", wide)
+	}
+}

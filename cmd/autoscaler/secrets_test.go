@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/internal/access"
+	reviews "heliostat.dev/heliostat/internal/access/kube"
+	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/simray"
+	"heliostat.dev/heliostat/internal/telemetry"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/pkg/raydemand/gcs"
+)
+
+// secret is a part of every token in TestNoTokenIsInAnyLogSpanMetricOrSnapshot.
+const secret = "s3cret"
+
+// safe takes in what is written from anywhere.
+type safe struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (s *safe) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all.Write(p)
+}
+
+func (s *safe) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all.String()
+}
+
+// keepsRequests keeps nothing, and fails.
+type keepsRequests struct{}
+
+func (keepsRequests) Get(context.Context, nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
+	return nil, time.Time{}, httpapi.ErrUnavailable
+}
+func (keepsRequests) Set(context.Context, nodepool.ClusterKey, []raydemand.Request, time.Time) error {
+	return httpapi.ErrUnavailable
+}
+
+// exporter is an OTLP collector that keeps the bodies of what it gets, and refuses metrics.
+func exporter(t *testing.T) *safe {
+	bodies := &safe{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(bodies, r.Body); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(r.Header.Get("Authorization"), secret) {
+			t.Errorf("the collector is called with %q", r.Header.Get("Authorization"))
+		}
+		if strings.HasSuffix(r.URL.Path, "metrics") {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer "+secret+"-collector")
+	return bodies
+}
+
+// TestNoTokenIsInAnyLogSpanMetricOrSnapshot uses a token for each party that has one, where it is taken and where it is refused, and looks
+// for all of them in what is told.
+func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
+	bodies, log, registry := exporter(t), &safe{}, prometheus.NewRegistry()
+	logger, err := telemetry.NewLogger(log, "json", "debug")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := telemetry.Start(t.Context(), telemetry.Config{Registerer: registry, Getenv: os.Getenv, Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// A head that takes the token, and one that refuses it.
+	for _, demanded := range []string{secret + "-ray", secret + "-other"} {
+		k, head := atRest(t)
+		guarded, err := simray.Start(simray.Options{Token: demanded, Head: simray.Node{Instance: "llm-head", Group: "headgroup"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(guarded.Close)
+		head.Close()
+		k.cluster.Key.Name = strings.TrimPrefix(demanded, secret+"-")
+		k.cluster.Auth = nodepool.Auth{Token: secret + "-ray", Required: true}
+		loop, err := controller.New(k, func(context.Context, nodepool.Cluster) (controller.Ray, error) {
+			return gcs.Dial(gcs.Config{Address: guarded.Addr(), Token: func(context.Context) (string, error) { return secret + "-ray", nil }})
+		}, controller.Config{Log: logger, Published: func(d *controller.Decision) { told.Observe(measured(d)) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(loop.Close)
+		traced(loop, told.Tracer, keepsNothing)(t.Context(), k.cluster.Key)
+		d, known := loop.Decision(k.cluster.Key)
+		if !known || (d.RayErr == "") != (demanded == secret+"-ray") {
+			t.Fatalf("with a head that demands %s: %+v", demanded, d)
+		}
+		snapshot, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		absent(t, "the decision", string(snapshot))
+	}
+
+	// Callers of the REST API, while the API server that reviews them fails.
+	apiServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	t.Cleanup(apiServer.Close)
+	config := &rest.Config{Host: apiServer.URL, BearerToken: secret + "-kubernetes"}
+	config.Wrap(told.APICalls)
+	asked, err := reviews.New(config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, err := access.New(access.Config{Tokens: asked, Rights: asked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, head := atRest(t)
+	api, err := httpapi.NewHandler(httpapi.Config{Fleet: fleet{loopOf(t, k, head, controller.Config{Log: logger})}, Requests: keepsRequests{}, Access: gate, Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		request := httptest.NewRequest(method, "http://localhost/v1/namespaces/ml/rayclusters/llm/request_resources", strings.NewReader(`{"num_cpus": 1}`))
+		request.Header.Set("Authorization", "Bearer "+secret+"-caller")
+		answer := httptest.NewRecorder()
+		api.ServeHTTP(answer, request)
+		if answer.Code < http.StatusBadRequest {
+			t.Errorf("%s is answered by %d", method, answer.Code)
+		}
+		absent(t, "an answer", answer.Body.String())
+	}
+
+	metrics := httptest.NewRecorder()
+	metricsOf(registry).ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	told.Shutdown(t.Context()) // fails, for the collector refuses metrics
+	for what, text := range map[string]string{"the log": log.String(), "what was exported": bodies.String(), "/metrics": metrics.Body.String()} {
+		if len(text) < 100 {
+			t.Errorf("%s is %q, too little to be looked at", what, text)
+		}
+		absent(t, what, text)
+	}
+}
+
+func absent(t *testing.T, what, text string) {
+	t.Helper()
+	if at := strings.Index(text, secret); at >= 0 {
+		t.Errorf("%s has a token: …%s", what, text[max(0, at-200):min(len(text), at+40)])
+	}
+}

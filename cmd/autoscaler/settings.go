@@ -1,0 +1,214 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+)
+
+// envPrefix begins the names of variables that stand for flags.
+const envPrefix = "HELIOSTAT_"
+
+// configFlag is the flag that names the file of settings.
+const configFlag = "config"
+
+// settingsHelp describes in the help of commands where their flags' values may come from.
+const settingsHelp = `Each flag can be set in three ways; the first of them that has it counts:
+- by the file of --config, YAML with the flags' names as keys: log-level, or logLevel
+- on the command line: --log-level=debug
+- by a variable, HELIOSTAT_ and the name in capitals with _ for -: HELIOSTAT_LOG_LEVEL=debug`
+
+// addSettings lets a file and the environment set the flags of c, which are all there by now. The file wins over the command line, as with KubeRay
+// and Kueue, and that over the environment.
+func addSettings(c *cobra.Command) *cobra.Command {
+	c.Long = strings.TrimSpace(c.Long + "\n\n" + settingsHelp)
+	file := c.Flags().String(configFlag, "", "a YAML file with values of flags, which win over those given here")
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		if err := setByEnvironment(c.Flags(), os.LookupEnv); err != nil {
+			return badInput{err}
+		}
+		if *file == "" {
+			return nil
+		}
+		if err := setByFile(c.Flags(), *file); err != nil {
+			return badInput{err}
+		}
+		return nil
+	}
+	return c
+}
+
+// settable reports whether a flag may be set by something else than the command line.
+func settable(f *pflag.Flag) bool { return f.Name != "help" }
+
+// variable is the name of the variable that stands for a flag.
+func variable(f *pflag.Flag) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+}
+
+// setByEnvironment sets the flags that the command line does not have. A variable that is empty sets nothing: that is how a Deployment takes away
+// one that its base has.
+func setByEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		value, _ := lookup(variable(f))
+		if value == "" || f.Changed || !settable(f) {
+			return
+		}
+		var err error
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			err = list.Replace(strings.Split(value, ","))
+		} else {
+			err = flags.Set(f.Name, value)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s=%q: want %s", variable(f), value, wanted(f)))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// maxSettings bounds a file of settings, in bytes: a ConfigMap holds no more.
+const maxSettings = 1 << 20
+
+func readSettings(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxSettings+1))
+	if err == nil && len(text) > maxSettings {
+		err = fmt.Errorf("%s is larger than 1 MiB: want names of flags with their values", name)
+	}
+	return text, err
+}
+
+// documents counts those of a YAML text that hold anything.
+func documents(text []byte) (count int) {
+	for _, part := range regexp.MustCompile(`(?m)^---(\s|$)`).Split(string(text), -1) {
+		if strings.TrimSpace(part) != "" {
+			count++
+		}
+	}
+	return count
+}
+
+// setByFile sets the flags that a file names. All mistakes are told at once, each with the file, the key, the value and what would be right.
+func setByFile(flags *pflag.FlagSet, file string) error {
+	text, err := readSettings(file)
+	if err != nil {
+		return fmt.Errorf("reading --%s: %w", configFlag, err)
+	}
+	if parts := documents(text); parts > 1 {
+		return fmt.Errorf("--%s %s: has %d YAML documents: want one", configFlag, file, parts)
+	}
+	settings := map[string]any{}
+	if err := yaml.UnmarshalStrict(text, &settings); err != nil {
+		return fmt.Errorf("--%s %s: want names of flags with their values, such as log-level: debug: %w", configFlag, file, err)
+	}
+	var errs []error
+	keys := map[string]string{} // by the flag that they set
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		f := flagOfKey(flags, key)
+		switch {
+		case f == nil:
+			errs = append(errs, fmt.Errorf("%s: %s: no flag has this name%s", file, key, cmp.Or(meant(key, keysOf(flags), ""), ": want one that --help lists")))
+			continue
+		case keys[f.Name] != "":
+			errs = append(errs, fmt.Errorf("%s: %s and %s are the same flag: want one of them", file, keys[f.Name], key))
+			continue
+		}
+		keys[f.Name] = key
+		if !setByValue(flags, f, settings[key]) {
+			errs = append(errs, fmt.Errorf("%s: %s: %s: want %s", file, key, asJSON(settings[key]), wanted(f)+quoted(f, settings[key])))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// flagOfKey is the flag whose name a key is, kube-api-qps, or whose name in one word, kubeApiQps or kubeAPIQPS; nil where there is none.
+func flagOfKey(flags *pflag.FlagSet, key string) (found *pflag.Flag) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != configFlag && settable(f) && (key == f.Name || strings.EqualFold(key, strings.ReplaceAll(f.Name, "-", ""))) {
+			found = f
+		}
+	})
+	return found
+}
+
+// keysOf are the names that a file may have.
+func keysOf(flags *pflag.FlagSet) (names []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != configFlag && settable(f) {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// setByValue sets a flag to what a file has, and reports whether it could.
+func setByValue(flags *pflag.FlagSet, f *pflag.Flag, value any) bool {
+	switch value := value.(type) {
+	case []any:
+		list, ok := f.Value.(pflag.SliceValue)
+		items, all := stringsOf(value)
+		return ok && all && list.Replace(items) == nil
+	case string:
+		kind := f.Value.Type()
+		return (kind == "string" || kind == "duration") && flags.Set(f.Name, value) == nil
+	case bool:
+		return f.Value.Type() == "bool" && flags.Set(f.Name, strconv.FormatBool(value)) == nil
+	case float64:
+		return isNumber(f) && flags.Set(f.Name, strconv.FormatFloat(value, 'f', -1, 64)) == nil
+	}
+	return false
+}
+
+func isNumber(f *pflag.Flag) bool {
+	kind := f.Value.Type()
+	return kind == "int" || strings.HasPrefix(kind, "float")
+}
+
+// stringsOf are the items of a list, and whether they are all strings.
+func stringsOf(list []any) (items []string, ok bool) {
+	for _, item := range list {
+		text, ok := item.(string)
+		if !ok {
+			return nil, false
+		}
+		items = append(items, text)
+	}
+	return items, true
+}
+
+// quoted is what to do where YAML has taken a word for something else: off is false, and 5 a number.
+func quoted(f *pflag.Flag, value any) string {
+	_, truth := value.(bool)
+	_, number := value.(float64)
+	if f.Value.Type() == "string" && (truth || number) {
+		return `, in quotes where YAML would take it for something else, as "off"`
+	}
+	return ""
+}
+
+// asJSON shows a value of a file, the string "5" apart from the number 5.
+func asJSON(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(text)
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+)
+
+func newShadowCommand() *cobra.Command {
+	var server serverFlags
+	output, watch := "table", false
+	cmd := &cobra.Command{
+		Use:   "shadow RAYCLUSTER",
+		Short: "Compares what Heliostat would have of a RayCluster with what somebody else asks for",
+		Long: "For a RayCluster that Heliostat only looks at: the pods of each group as Heliostat would have them and as they are asked for,\n" +
+			"how long both agreed, and the latest differences, newest first: who wanted first what both came to, and by how many seconds.\n\n" + connectHelp,
+		Example: "  autoscaler shadow llm -n ml\n  autoscaler shadow ml/llm -w",
+		Args:    exactlyOne,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			write, err := writerOf(output, writeShadow(lookOf(cmd.OutOrStdout(), output), time.Now))
+			if err != nil {
+				return err
+			}
+			key, client, err := server.target(args[0])
+			if err != nil {
+				return err
+			}
+			return shown(cmd, watch, client, key, func(ctx context.Context, out io.Writer) error {
+				compared, err := client.Shadow(ctx, key)
+				if err != nil {
+					return err
+				}
+				return write(out, compared)
+			})
+		},
+	}
+	server.addTo(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", output, outputUsage)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever something changes")
+	cmd.ValidArgsFunction = server.completeCluster
+	return cmd
+}
+
+// writeShadow writes a comparison for a person.
+func writeShadow(as look, now func() time.Time) func(io.Writer, httpapi.ShadowComparison) error {
+	return func(out io.Writer, c httpapi.ShadowComparison) error {
+		var p page
+		if len(c.Groups) == 0 {
+			p.line("", "Nothing is compared: Heliostat scales this RayCluster itself, leaves it alone, or has not seen it decided yet.")
+		} else {
+			p.shadowHead(c)
+			p.shadowGroups(c.Groups, as)
+			p.shadowDifferences(c.Differences, as, now())
+		}
+		_, err := io.WriteString(out, p.String())
+		return err
+	}
+}
+
+func (p *page) shadowHead(c httpapi.ShadowComparison) {
+	writer := "somebody whom the object does not name"
+	if c.Writer != "" {
+		writer = c.Writer
+	}
+	p.line("", "The worker groups were last written by "+writer+".")
+	if c.Agreement != nil {
+		p.line("", fmt.Sprintf("Both agreed %.1f %% of the %v in which both were known.", 100**c.Agreement, seconds(c.ComparedSeconds)))
+	}
+	if c.MedianLeadSeconds != nil {
+		p.line("", fmt.Sprintf("Heliostat was first %s, the other side %s; in the middle Heliostat was %s.",
+			times(c.OursFirst), times(c.TheirsFirst), leadText(*c.MedianLeadSeconds)))
+	}
+}
+
+func (p *page) shadowGroups(groups []httpapi.ShadowGroup, as look) {
+	p.line("", "")
+	t := table{look: as, columns: []column{{"GROUP", asName}, {"OURS", asNumber}, {"THEIRS", asNumber}, {"WHY OURS", asProse}}}
+	for _, g := range groups {
+		ours := numberCell(g.Ours)
+		if g.Ours != g.Theirs {
+			ours.style = doubt
+		}
+		t.add(cell{text: g.Name}, ours, numberCell(g.Theirs), cell{text: g.Reason.Message})
+	}
+	t.write(p)
+}
+
+func (p *page) shadowDifferences(all []httpapi.ShadowDifference, as look, now time.Time) {
+	if len(all) == 0 {
+		return
+	}
+	p.line("", "")
+	t := table{look: as, columns: []column{{"DIFFERED", asNumber}, {"GROUP", asName}, {"OURS", asNumber}, {"THEIRS", asNumber}, {"OUTCOME", asText}, {"WHY OURS", asProse}}}
+	for _, d := range all {
+		t.add(cell{text: as.moment(d.At, now)}, cell{text: d.Group}, numberCell(d.Ours), numberCell(d.Theirs),
+			outcomeCell(d), cell{text: d.Reason.Message})
+	}
+	t.write(p)
+}
+
+func outcomeCell(d httpapi.ShadowDifference) cell {
+	switch d.Outcome {
+	case httpapi.OursFirst, httpapi.TheirsFirst:
+		style := good
+		if d.Outcome == httpapi.TheirsFirst {
+			style = doubt
+		}
+		return cell{leadText(*d.LeadSeconds), style}
+	case httpapi.OursWithdrawn:
+		return cell{text: "ours taken back"}
+	case httpapi.TheirsWithdrawn:
+		return cell{text: "theirs taken back"}
+	case httpapi.Differs:
+		return cell{"differs", doubt}
+	}
+	return cell{text: string(d.Outcome)}
+}
+
+// leadText says by how much Heliostat was earlier.
+func leadText(lead float64) string {
+	if lead < 0 {
+		return fmt.Sprintf("%.1f s later", -lead)
+	}
+	return fmt.Sprintf("%.1f s earlier", lead)
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.Itoa(n) + " times"
+}
+
+// seconds rounds to what a person reads.
+func seconds(s float64) time.Duration {
+	return (time.Duration(s * float64(time.Second))).Round(time.Second)
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Comparison returns what was compared of a cluster in shadow.
+func (a *aftermath) Comparison(key nodepool.ClusterKey) httpapi.ShadowComparison {
+	c, known := a.shadow.Comparison(key)
+	if !known {
+		return httpapi.ShadowComparison{}
+	}
+	return comparisonOf(c)
+}
+
+func comparisonOf(c controller.Comparison) httpapi.ShadowComparison {
+	since := c.Since.UTC()
+	answer := httpapi.ShadowComparison{Writer: c.Writer, Since: &since, ComparedSeconds: c.Compared.Seconds()}
+	if c.Compared > 0 {
+		agreement := c.Agreed.Seconds() / c.Compared.Seconds()
+		answer.Agreement = &agreement
+	}
+	for _, g := range c.Groups {
+		answer.Groups = append(answer.Groups, httpapi.ShadowGroup{Name: g.Name, Ours: g.Ours, Theirs: g.Theirs, Reason: g.Reason})
+	}
+	var leads []time.Duration
+	for _, d := range c.Differences {
+		answer.Differences = append(answer.Differences, differenceOf(d))
+		switch d.Outcome {
+		case controller.OursFirst:
+			answer.OursFirst++
+			leads = append(leads, d.Lead)
+		case controller.TheirsFirst:
+			answer.TheirsFirst++
+			leads = append(leads, d.Lead)
+		}
+	}
+	if len(leads) > 0 {
+		slices.Sort(leads)
+		median := leads[len(leads)/2].Seconds()
+		answer.MedianLeadSeconds = &median
+	}
+	return answer
+}
+
+func differenceOf(d controller.Difference) httpapi.ShadowDifference {
+	answer := httpapi.ShadowDifference{At: d.At.UTC(), Group: d.Group, Ours: d.Ours, Theirs: d.Theirs,
+		Outcome: httpapi.ShadowDifferenceOutcome(d.Outcome), Reason: d.Reason, Writer: d.Writer}
+	if !d.Until.IsZero() {
+		until := d.Until.UTC()
+		answer.Until = &until
+	}
+	if d.Outcome == controller.OursFirst || d.Outcome == controller.TheirsFirst {
+		lead := d.Lead.Seconds()
+		answer.LeadSeconds = &lead
+	}
+	return answer
+}

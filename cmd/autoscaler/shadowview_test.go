@@ -1,0 +1,92 @@
+package main
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+func TestAComparisonTellsHowOftenBothAgreeAndWhoIsFirst(t *testing.T) {
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	reason := planner.Reason{Code: "launch", Message: "for work"}
+	ended := func(outcome controller.Outcome, lead time.Duration) controller.Difference {
+		return controller.Difference{Group: "gpu", At: start, Until: start.Add(time.Minute), Ours: 2, Theirs: 1, Outcome: outcome, Lead: lead, Reason: reason, Writer: "w"}
+	}
+	open := ended(controller.StillDiffers, 0)
+	open.Until = time.Time{}
+	got := comparisonOf(controller.Comparison{Since: start, Compared: 40 * time.Second, Agreed: 30 * time.Second, Writer: "w",
+		Groups: []controller.ComparedGroup{{Name: "gpu", Ours: 2, Theirs: 1, Reason: reason}},
+		Differences: []controller.Difference{open, ended(controller.OursFirst, 8*time.Second), ended(controller.TheirsFirst, -time.Second),
+			ended(controller.OursFirst, 3*time.Second), ended(controller.OursWithdrawn, 0)}})
+	agreement, median := 0.75, 3.0
+	until := start.Add(time.Minute)
+	difference := func(outcome httpapi.ShadowDifferenceOutcome, until *time.Time, lead *float64) httpapi.ShadowDifference {
+		return httpapi.ShadowDifference{At: start, Until: until, Group: "gpu", Ours: 2, Theirs: 1, Outcome: outcome, LeadSeconds: lead, Reason: reason, Writer: "w"}
+	}
+	eight, minusOne, three := 8.0, -1.0, 3.0
+	want := httpapi.ShadowComparison{Writer: "w", Since: &start, ComparedSeconds: 40, Agreement: &agreement, OursFirst: 2, TheirsFirst: 1, MedianLeadSeconds: &median,
+		Groups: []httpapi.ShadowGroup{{Name: "gpu", Ours: 2, Theirs: 1, Reason: reason}},
+		Differences: []httpapi.ShadowDifference{difference(httpapi.Differs, nil, nil), difference(httpapi.OursFirst, &until, &eight),
+			difference(httpapi.TheirsFirst, &until, &minusOne), difference(httpapi.OursFirst, &until, &three), difference(httpapi.OursWithdrawn, &until, nil)}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, outcome := range []controller.Outcome{controller.StillDiffers, controller.OursFirst, controller.TheirsFirst,
+		controller.OursWithdrawn, controller.TheirsWithdrawn, controller.Settled} {
+		if !httpapi.ShadowDifferenceOutcome(outcome).Valid() {
+			t.Errorf("the contract has no outcome %q", outcome)
+		}
+	}
+}
+
+func TestPublishedDecisionsInShadowAreComparedUntilTheClusterIsGone(t *testing.T) {
+	a := newAftermath(slog.New(slog.DiscardHandler))
+	d := decision()
+	d.Mode, d.RayErr, d.Stumbled = nodepool.Shadow, "", false
+	a.published(d)
+	if c := a.Comparison(d.Cluster); c.Since == nil || !c.Since.Equal(d.At) {
+		t.Errorf("got %+v", c)
+	}
+	a.forgotten(d.Cluster)
+	if c := a.Comparison(d.Cluster); c.Since != nil {
+		t.Errorf("gone, and still %+v", c)
+	}
+}
+
+func TestTheTableOfAComparisonTellsBothSidesAndTheLead(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	agreement, lead := 0.975, 8.1
+	reason := planner.Reason{Code: "launch", Message: "launching 2 pods for 2 × {GPU 1}"}
+	now := func() time.Time { return at.Add(5 * time.Minute) }
+	var out strings.Builder
+	err := writeShadow(look{}, now)(&out, httpapi.ShadowComparison{Writer: "python-requests", Since: &at, ComparedSeconds: 3600, Agreement: &agreement,
+		OursFirst: 1, MedianLeadSeconds: &lead, Groups: []httpapi.ShadowGroup{{Name: "gpu", Ours: 4, Theirs: 2, Reason: reason}},
+		Differences: []httpapi.ShadowDifference{{At: at, Group: "gpu", Ours: 4, Theirs: 2, Outcome: httpapi.Differs, Reason: reason},
+			{At: at, Until: &at, Group: "gpu", Ours: 2, Theirs: 0, Outcome: httpapi.OursFirst, LeadSeconds: &lead, Reason: reason}}})
+	want := `The worker groups were last written by python-requests.
+Both agreed 97.5 % of the 1h0m0s in which both were known.
+Heliostat was first once, the other side 0 times; in the middle Heliostat was 8.1 s earlier.
+
+GROUP  OURS  THEIRS  WHY OURS
+gpu       4       2  launching 2 pods for 2 × {GPU 1}
+
+DIFFERED  GROUP  OURS  THEIRS  OUTCOME        WHY OURS
+  5m ago  gpu       4       2  differs        launching 2 pods for 2 × {GPU 1}
+  5m ago  gpu       2       0  8.1 s earlier  launching 2 pods for 2 × {GPU 1}
+`
+	if diff := cmp.Diff(want, out.String()); err != nil || diff != "" {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+	out.Reset()
+	if err := writeShadow(look{}, time.Now)(&out, httpapi.ShadowComparison{}); err != nil || !strings.HasPrefix(out.String(), "Nothing is compared") {
+		t.Errorf("%v: %q", err, out.String())
+	}
+}

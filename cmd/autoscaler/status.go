@@ -1,0 +1,320 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// statusFlags are what `status` is asked.
+type statusFlags struct {
+	server serverFlags
+	output string
+	watch  bool
+}
+
+func newStatusCommand() *cobra.Command {
+	var flags statusFlags
+	cmd := &cobra.Command{
+		Use:   "status [RAYCLUSTER]",
+		Short: "Shows the RayClusters, or one with its groups, demand, reasons and last changes",
+		Long: "Shows what Heliostat sees and decided: all RayClusters in a line each, or one as a whole. With -w it shows it again whenever\n" +
+			"something changes. In tables - is what is not known.\n\n" + connectHelp,
+		Example: `  autoscaler status
+  autoscaler status llm -n ml
+  autoscaler status ml/llm -o yaml
+  autoscaler status ml/llm -w`,
+		Args: atMostOne,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return flags.fleet(cmd)
+			}
+			return flags.cluster(cmd, args[0])
+		},
+	}
+	flags.server.addTo(cmd)
+	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
+	cmd.Flags().BoolVarP(&flags.watch, "watch", "w", false, "show it again whenever something changes")
+	cmd.ValidArgsFunction = flags.server.completeCluster
+	return cmd
+}
+
+func (f *statusFlags) fleet(cmd *cobra.Command) error {
+	write, err := writerOf(f.output, writeFleet(lookOf(cmd.OutOrStdout(), f.output)))
+	if err != nil {
+		return err
+	}
+	client, err := f.server.client()
+	if err != nil {
+		return err
+	}
+	return shown(cmd, f.watch, client, nodepool.ClusterKey{}, func(ctx context.Context, out io.Writer) error {
+		clusters, err := client.Clusters(ctx, f.server.namespace)
+		if err != nil {
+			return err
+		}
+		return write(out, httpapi.ClusterList{Items: append([]httpapi.ClusterSummary{}, clusters...)})
+	})
+}
+
+func (f *statusFlags) cluster(cmd *cobra.Command, argument string) error {
+	write, err := writerOf(f.output, writeCluster(lookOf(cmd.OutOrStdout(), f.output), time.Now))
+	if err != nil {
+		return err
+	}
+	key, client, err := f.server.target(argument)
+	if err != nil {
+		return err
+	}
+	return shown(cmd, f.watch, client, key, func(ctx context.Context, out io.Writer) error {
+		cluster, err := client.Status(ctx, key)
+		if err != nil {
+			return err
+		}
+		return write(out, cluster)
+	})
+}
+
+func writeFleet(as look) func(io.Writer, httpapi.ClusterList) error {
+	return func(out io.Writer, list httpapi.ClusterList) error {
+		if len(list.Items) == 0 {
+			_, err := io.WriteString(out, "There are no RayClusters that you may see.\n")
+			return err
+		}
+		t := table{look: as, columns: []column{{"NAMESPACE", asName}, {"NAME", asName}, {"MODE", asText}, {"WORKERS", asNumber}, {"WAITING", asNumber},
+			{"UNMET", asNumber}, {"FINDINGS", asNumber}, {"DATA", asNumber}, {"STATE", asProse}}}
+		for _, c := range list.Items {
+			waiting, unmet := cell{text: strconv.FormatInt(c.Waiting, 10)}, countCell(c.Unmet, bad)
+			if c.DataAgeSeconds == nil { // Ray has never told
+				waiting, unmet = cell{text: unknownCell}, cell{text: unknownCell}
+			}
+			t.add(cell{text: c.Namespace}, cell{text: c.Name}, cell{text: modeText(c.Mode, c.Frozen)},
+				cell{text: fmt.Sprintf("%d/%d", c.Workers.Ready, c.Workers.Desired)}, waiting,
+				unmet, countCell(c.Findings, doubt), cell{text: ageText(c.DataAgeSeconds)}, stateOfSummary(c))
+		}
+		var p page
+		t.write(&p)
+		_, err := io.WriteString(out, p.String())
+		return err
+	}
+}
+
+// modeText is what a RayCluster's mode comes to: a freeze goes before every mode.
+func modeText(mode httpapi.Mode, frozen bool) string {
+	if frozen {
+		return "frozen"
+	}
+	return string(mode)
+}
+
+// countCell stands out unless it is 0.
+func countCell(n int, s style) cell {
+	if n == 0 {
+		s = plain
+	}
+	return cell{strconv.Itoa(n), s}
+}
+
+func stateOfSummary(c httpapi.ClusterSummary) cell {
+	switch {
+	case c.Error != "":
+		return cell{c.Error, bad}
+	case c.LastCycle == nil:
+		return cell{"no decision yet", doubt}
+	case c.Frozen:
+		return cell{"frozen", doubt}
+	case c.Unmet > 0:
+		return cell{"demand is not served", doubt}
+	}
+	return cell{"well", good}
+}
+
+// ageText writes how old something is; - is unknown.
+func ageText(seconds *float64) string {
+	if seconds == nil {
+		return unknownCell
+	}
+	if *seconds < 10 {
+		return strconv.FormatFloat(*seconds, 'f', 1, 64) + "s"
+	}
+	return duration.HumanDuration(time.Duration(*seconds * float64(time.Second)))
+}
+
+// writeCluster writes one cluster for a person: what holds it, groups, GPUs, demand, findings, changes.
+func writeCluster(as look, now func() time.Time) func(io.Writer, httpapi.Cluster) error {
+	return func(out io.Writer, c httpapi.Cluster) error {
+		var p page
+		p.clusterHead(c, now())
+		p.clusterGroups(c.Groups, as)
+		p.clusterGPUs(c.Groups, as)
+		p.line("", "")
+		if c.DataAgeSeconds == nil {
+			p.line("", "Demand: not known: Ray has not told it yet")
+		} else {
+			p.demand(c.Summary)
+			p.unmet(unmetPlan(c.Unmet))
+		}
+		p.clusterFindings(c.Findings)
+		p.clusterChanges(c.Decisions, as, now())
+		_, err := io.WriteString(out, p.String())
+		return err
+	}
+}
+
+func (p *page) clusterHead(c httpapi.Cluster, now time.Time) {
+	p.line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
+	last := "no decision was made yet"
+	if c.LastCycle != nil {
+		age := max(0, now.Sub(*c.LastCycle).Seconds())
+		last = fmt.Sprintf("last decision %s ago, which took %.0f ms", ageText(&age), 1000*c.CycleSeconds)
+	}
+	p.line("  ", last+"; Ray's own account is "+map[bool]string{true: "not known", false: ageText(c.DataAgeSeconds) + " old"}[c.DataAgeSeconds == nil])
+	for _, note := range []struct{ what, text string }{
+		{"frozen", map[bool]string{true: "nothing is written until it is unfrozen"}[c.Frozen]}, {"paused", c.Paused}, {"error", c.Error},
+	} {
+		if note.text != "" {
+			p.line("  ", note.what+": "+note.text)
+		}
+	}
+}
+
+func (p *page) clusterGroups(groups []httpapi.Group, as look) {
+	p.line("", "")
+	if len(groups) == 0 {
+		p.line("", "There are no worker groups.")
+		return
+	}
+	t := table{look: as, columns: []column{{"GROUP", asName}, {"HAS", asNumber}, {"WANTS", asNumber}, {"MIN", asNumber}, {"MAX", asNumber},
+		{"READY", asNumber}, {"STARTING", asNumber}, {"LEAVING", asNumber}, {"WHY", asProse}}}
+	for _, g := range groups {
+		wants := cell{text: strconv.Itoa(g.Desired)}
+		if g.Desired != g.Current {
+			wants.style = good
+		}
+		why := cell{text: reasonsOf(g)}
+		if g.Closed != "" {
+			why = cell{"closed: " + g.Closed, doubt}
+		}
+		t.add(cell{text: g.Name}, numberCell(g.Current), wants, numberCell(g.Min), most(g.Max), numberCell(g.Ready), numberCell(g.Starting), numberCell(g.Leaving), why)
+	}
+	t.write(p)
+}
+
+func numberCell(n int) cell { return cell{text: strconv.Itoa(n)} }
+
+// most is a maximum; KubeRay writes the largest number for none.
+func most(n int) cell {
+	if n >= 1<<31-1 {
+		return cell{text: "none"}
+	}
+	return numberCell(n)
+}
+
+func reasonsOf(g httpapi.Group) string {
+	texts := make([]string, 0, len(g.Reasons))
+	for _, r := range g.Reasons {
+		texts = append(texts, r.Message)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// clusterGPUs shows how many GPUs a worker has by all who say so, where anybody says any.
+func (p *page) clusterGPUs(groups []httpapi.Group, as look) {
+	t := table{look: as, columns: []column{{"GPUS OF A WORKER", asName}, {"DECLARED", asNumber}, {"DERIVED", asNumber}, {"REPORTED", asNumber},
+		{"RAY", asNumber}, {"NOTE", asProse}}}
+	for _, g := range groups {
+		n := g.NumGpus
+		if !positive(n.Declared, n.Derived, n.Reported, n.Ray) {
+			continue
+		}
+		note := cell{text: n.Sync.Why}
+		if n.Mismatch {
+			note = cell{strings.TrimSpace("mismatch; " + n.Sync.Why), doubt}
+		}
+		t.add(cell{text: g.Name}, amountCell(n.Declared), amountCell(n.Derived), amountCell(n.Reported), amountCell(n.Ray), note)
+	}
+	if len(t.rows) > 0 {
+		p.line("", "")
+		t.write(p)
+	}
+}
+
+func positive(amounts ...*raydemand.Amount) bool {
+	for _, a := range amounts {
+		if a != nil && *a > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func amountCell(a *raydemand.Amount) cell {
+	if a == nil {
+		return cell{text: unknownCell}
+	}
+	return cell{text: a.String()}
+}
+
+// unmetPlan is what of a plan says what is not served.
+func unmetPlan(all []httpapi.Unmet) planner.Plan {
+	var plan planner.Plan
+	for _, u := range all {
+		request := planner.UnmetRequest{Request: raydemand.Request{Bundle: u.Resources, Count: u.Count, Selectors: u.LabelSelectors, Slice: u.Slice}, Reason: u.Reason}
+		switch {
+		case u.Gang != nil:
+			plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, planner.UnmetGang{Gang: *u.Gang, Reason: u.Reason})
+		case u.Kind == httpapi.UnmetKindRequestResources:
+			plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, request)
+		default:
+			plan.InfeasibleRequests = append(plan.InfeasibleRequests, request)
+		}
+	}
+	return plan
+}
+
+// clusterFindings lists findings by their codes, which docs/reference/reasons.md and alerts know, as `doctor` does.
+func (p *page) clusterFindings(findings []raydemand.Finding) {
+	if len(findings) == 0 {
+		return
+	}
+	p.line("", "")
+	p.line("", "Findings")
+	for _, f := range findings {
+		p.line("  ", fmt.Sprintf("%-7s  %s", f.Severity, f.Code))
+		for _, text := range []string{f.Object, strings.Join(nonEmpty(f.Field, f.Seen), ": "), f.Why, f.Fix} {
+			if text != "" {
+				p.line("           ", text)
+			}
+		}
+	}
+}
+
+// mostShownChanges is how many changes are told.
+const mostShownChanges = 10
+
+func (p *page) clusterChanges(changes []httpapi.Decision, as look, now time.Time) {
+	if len(changes) == 0 {
+		return
+	}
+	p.line("", "")
+	t := table{look: as, columns: []column{{"LAST CHANGES", asNumber}, {"ACTION", asText}, {"GROUP", asName}, {"REPLICAS", asText}, {"WHY", asProse}}}
+	for _, c := range changes[:min(len(changes), mostShownChanges)] {
+		replicas := ""
+		if c.From != c.To {
+			replicas = fmt.Sprintf("%d → %d", c.From, c.To)
+		}
+		t.add(cells(as.moment(c.At, now), c.Action, c.Group, replicas, c.Reason.Message)...)
+	}
+	t.write(p)
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"heliostat.dev/heliostat/internal/typo"
+)
+
+// unknownCommand refuses the first argument of a command that only has subcommands, and says which was probably meant.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var known []string
+	for _, sub := range cmd.Commands() {
+		known = append(known, sub.Name())
+	}
+	return badInput{fmt.Errorf("unknown command %q%s; see %s --help", args[0], meant(args[0], known, ""), cmd.CommandPath())}
+}
+
+// meant is ": want NAME" where a misspelt name is near to a known one, else nothing.
+func meant(name string, known []string, prefix string) string {
+	near := cmp.Or(typo.Nearest(name, known), typo.Slip(name, known))
+	if near == "" {
+		return ""
+	}
+	return ": want " + prefix + near
+}
+
+// wrongFlag says of a flag that cannot be meant which one or what value would be right.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	help := "; see " + cmd.CommandPath() + " --help"
+	var invalid *pflag.InvalidValueError
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &invalid):
+		flag := invalid.GetFlag()
+		return badInput{fmt.Errorf("--%s %q: want %s%s", flag.Name, invalid.GetValue(), wanted(flag), help)}
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		name := unknown.GetSpecifiedName()
+		return badInput{fmt.Errorf("unknown flag --%s%s%s", name, meant(name, known, "--"), help)}
+	}
+	return badInput{fmt.Errorf("%w%s", err, help)}
+}
+
+// wanted says what values a flag takes, wherever they come from.
+func wanted(f *pflag.Flag) string {
+	if chosen, ok := f.Value.(*choice); ok {
+		return chosen.want
+	}
+	switch f.Value.Type() {
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "a duration such as 300ms, 90s or 1h30m"
+	case "float32", "float64":
+		return "a number"
+	case "int", "int64":
+		return "a whole number"
+	case "int32":
+		return "a whole number from -2147483648 to 2147483647"
+	case "stringSlice", "stringArray":
+		return "a list of strings"
+	}
+	return "a string"
+}
+
+// noArguments refuses arguments that are not flags.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return badInput{fmt.Errorf("unexpected argument %q: want flags alone; see %s --help", args[0], cmd.CommandPath())}
+	}
+	return nil
+}
+
+// atMostOne refuses a second argument. The first is a RayCluster.
+func atMostOne(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return badInput{fmt.Errorf("unexpected argument %q: want one RayCluster at most, NAME or NAMESPACE/NAME; see %s --help", args[1], cmd.CommandPath())}
+	}
+	return nil
+}
+
+// exactlyOne refuses all but one argument, which is a RayCluster.
+func exactlyOne(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 1:
+		return nil
+	case 0:
+		return badInput{fmt.Errorf("the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see %s --help", cmd.CommandPath())}
+	}
+	return badInput{fmt.Errorf("unexpected arguments %s: want one RayCluster, NAME or NAMESPACE/NAME; see %s --help", strings.Join(args[1:], " "), cmd.CommandPath())}
+}

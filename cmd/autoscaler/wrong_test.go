@@ -1,0 +1,91 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// What cannot be meant is told in one line on standard error: what, which value, and what would be right.
+func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
+	newRemote(t)
+	snapshot := fileOf(t, explainable)
+	key := fileOf(t, "key")
+	const bundle = `{"GPU": 1}`
+	for _, c := range []struct {
+		argv []string
+		want string
+	}{
+		{[]string{"statsu"}, `unknown command "statsu": want status; see autoscaler --help`},
+		{[]string{"frobnicate"}, `unknown command "frobnicate"; see autoscaler --help`},
+		{[]string{"status", "--outptu", "json"}, "unknown flag --outptu: want --output; see autoscaler status --help"},
+		{[]string{"status", "--frobnicate"}, "unknown flag --frobnicate; see autoscaler status --help"},
+		{[]string{"status", "-x"}, "unknown shorthand flag: 'x' in -x; see autoscaler status --help"},
+		{[]string{"status", "-n"}, "flag needs an argument: 'n' in -n; see autoscaler status --help"},
+		{[]string{"status", "-o", "xml"}, `--output "xml": want table, wide, json or yaml`},
+		{[]string{"status", "a", "b"}, `unexpected argument "b": want one RayCluster at most, NAME or NAMESPACE/NAME; see autoscaler status --help`},
+		{[]string{"status", "ml/"}, `RayCluster "ml/": want NAME or NAMESPACE/NAME`},
+		{[]string{"status", "ml/llm", "-n", "dev"}, `RayCluster "ml/llm" is not in --namespace dev: want one of the two, or the same namespace`},
+		{[]string{"status", "--server", "nowhere"}, `--server: reading server address "nowhere": write https://host:port, or http:// where there is no TLS`},
+		{[]string{"status", "--server", "ftp://x"}, `--server: reading server address "ftp://x": write http://host:port`},
+		{[]string{"status", "--client-key", key}, "--client-certificate and --client-key: want both, or neither"},
+		{[]string{"status", "--token-file", "no/such"}, "reading --token-file: open no/such: no such file or directory"},
+		{[]string{"status", "--watch=perhaps"}, `--watch "perhaps": want true or false; see autoscaler status --help`},
+		{[]string{"requests", "a", "b"}, `unexpected argument "b": want one RayCluster at most, NAME or NAMESPACE/NAME; see autoscaler requests --help`},
+		{[]string{"freeze"}, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
+		{[]string{"freeze", "a", "b"}, "unexpected arguments b: want one RayCluster, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
+		{[]string{"version", "now"}, `unexpected argument "now": want flags alone; see autoscaler version --help`},
+		{[]string{"completion"}, `shell "": want one of bash, zsh, fish and powershell`},
+		{[]string{"request", "ml/llm", "--cpus", "two"}, `--cpus "two": want a whole number; see autoscaler request --help`},
+		{[]string{"request", "ml/llm", "--cpus", "-1"}, "--cpus -1: want a number of at least 0"},
+		{[]string{"request", "ml/llm", "--bundle", "[1]"}, `--bundle [1]: want a JSON object such as {"GPU": 1}`},
+		{[]string{"request", "ml/llm", "--bundle", "null"}, `--bundle null: want a JSON object such as {"GPU": 1}`},
+		{[]string{"request", "ml/llm", "--bundle", `{"gpu": 1}`}, `bundles[0]: want GPU; nothing of ml/llm has a resource gpu, is "gpu"`},
+		{[]string{"request", "ml/llm", "--id", "a", "--hold", "--bundle", `{"gpu": 1}`}, `bundles[0]: want GPU; nothing of ml/llm has a resource gpu, is "gpu"`},
+		{[]string{"request", "ml/llm", "--id", "A_B", "--hold", "--bundle", bundle}, "id: want a DNS name of at most 63 characters, is A_B"},
+		{[]string{"request", "ml/llm", "--id", "a", "--bundle", bundle}, "want one of --lease and --hold"},
+		{[]string{"request", "ml/llm", "--id", "a", "--lease", "soon", "--bundle", bundle}, `--lease "soon": want a duration such as 300ms, 90s or 1h30m; see autoscaler request --help`},
+		{[]string{"request", "ml/llm", "--id", "a", "--priority", "9999999999"}, `--priority "9999999999": want a whole number from -2147483648 to 2147483647; see autoscaler request --help`},
+		{[]string{"request", "ml/llm", "-f", "no/such"}, "opening a request: open no/such: no such file or directory"},
+		{[]string{"request", "ml/llm", "--clear", "--cpus", "1"}, "want one of --clear, -f, and --cpus with --bundle: each says all that is requested"},
+		{[]string{"explain", "ml/llm"}, "want exactly one of --demand, --group, --pod, --gang and --request"},
+		{[]string{"explain", "-f", snapshot, "--group", "gpus"}, `--group: "gpus": want one that the snapshot has: cpu, gpu`},
+		{[]string{"explain", "ml/llm", "--group", "gpu", "--pool-label", "x"}, "--resource and --pool-label are for files: the server has read the RayCluster's nodes by its own"},
+		{[]string{"explain", "-f", snapshot, "--group", "gpu", "--resource", "x"}, `--resource "x": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu`},
+		{[]string{"plan"}, "want a RayCluster, or --snapshot with a file, or - for standard input"},
+		{[]string{"plan", "-n", "ml"}, "want a RayCluster, or --snapshot with a file, or - for standard input"},
+		{[]string{"plan", "-f", snapshot, "--server", "http://127.0.0.1:1"}, "--server: --snapshot is planned here, and no server asked: want a RayCluster in its place, or --snapshot without these flags"},
+		{[]string{"explain", "-f", snapshot, "--group", "gpu", "-n", "ml", "--context", "dev"}, "--context, --namespace: --snapshot is planned here, and no server asked: want a RayCluster in its place, or --snapshot without these flags"},
+		{[]string{"plan", "ml/llm", "--resource", "a/b=whole"}, "--resource and --pool-label are for files: the server has read the RayCluster's nodes by its own"},
+		{[]string{"plan", "--what-if", "w.json"}, "--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside it, or --snapshot in its place"},
+		{[]string{"plan", "-f", snapshot, "--policy", "fast"}, `--policy: fast: want a policy such as {"gpuForCPU": true}`},
+		{[]string{"serve", "--kube-api-qps=abc"}, `--kube-api-qps "abc": want a number; see autoscaler serve --help`},
+		{[]string{"serve", "--mode=managd"}, `--mode "managd": want managed, shadow or off; see autoscaler serve --help`},
+		{[]string{"serve", "--mode="}, `--mode "": want managed, shadow or off; see autoscaler serve --help`},
+		{[]string{"serve", "--log-level=loud"}, `--log-level "loud": want debug, info, warn or error; see autoscaler serve --help`},
+		{[]string{"serve", "--log-format=xml"}, `--log-format "xml": want json or text; see autoscaler serve --help`},
+		{[]string{"doctor", "a", "b"}, `unexpected argument "b": want the name of one RayCluster; files follow -f`},
+		{[]string{"doctor", "llm"}, `RayCluster "llm": want NAMESPACE/NAME, or its namespace with -n; files follow -f`},
+		{[]string{"nodepools", "nodes.yaml"}, `unexpected argument "nodes.yaml"; files follow -f`},
+		{[]string{"gpus", "--node", "a", "--node-file", "b"}, "want one of --node and --node-file"},
+	} {
+		code, out, errOut := command(t, "", append([]string{"autoscaler"}, c.argv...)...)
+		if code != exitBadInput || out != "" || !strings.HasSuffix(errOut, c.want+"\n") || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("%v: exit %d %q: got\n%swant\nautoscaler: %s", c.argv, code, out, errOut, c.want)
+		}
+	}
+}
+
+// Offline as online, what is told of resources and pools decides what a group of a manifest is.
+func TestExplainReadsNodesAsItIsTold(t *testing.T) {
+	const file = `{"rayCluster": {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "llm", "namespace": "ml"}, "spec": {
+		"headGroupSpec": {"template": {"spec": {"containers": [{"name": "h", "image": "r"}]}}},
+		"workerGroupSpecs": [{"groupName": "half", "replicas": 0, "minReplicas": 0, "maxReplicas": 2, "rayStartParams": {"num-gpus": "1"}, "template": {"spec": {"containers": [
+			{"name": "w", "image": "r", "resources": {"limits": {"cpu": "1", "memory": "1Gi", "corp.example/half": "1"}}}]}}}]}},
+		"pendingRequests": [{"count": 1, "resources": {"GPU": 1}, "slice": {"isolation": "hardware"}}]}`
+	asked := []string{"autoscaler", "explain", "-f", "-", "--demand", `{"resources": {"GPU": 1}, "slice": {"isolation": "hardware"}}`}
+	_, untold, _ := command(t, file, asked...)
+	code, told, errOut := command(t, file, append(asked, "--resource", "corp.example/half=whole")...)
+	if code != exitOK || told == untold || !strings.Contains(told, "group half: launch") {
+		t.Errorf("exit %d %s: told\n%suntold\n%s", code, errOut, told, untold)
+	}
+}

@@ -1,0 +1,172 @@
+{{- define "heliostat.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "heliostat.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := include "heliostat.name" . -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Names of objects without a namespace are shared by all releases of a cluster. */ -}}
+{{- define "heliostat.clusterName" -}}
+{{- if .Values.singleNamespaceInstall -}}
+{{- printf "%s-%s" (include "heliostat.fullname" .) .Release.Namespace -}}
+{{- else -}}
+{{- include "heliostat.fullname" . -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "heliostat.selector" -}}
+app.kubernetes.io/name: {{ include "heliostat.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: controller
+{{- end -}}
+
+{{- define "heliostat.agentSelector" -}}
+app.kubernetes.io/name: {{ include "heliostat.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: agent
+{{- end -}}
+
+{{- define "heliostat.labels" -}}
+app.kubernetes.io/name: {{ include "heliostat.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/part-of: heliostat
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "heliostat.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "heliostat.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "heliostat.image" -}}
+{{- $image := index . 0 -}}{{- $chart := index . 1 -}}
+{{- if $image.digest -}}
+{{- printf "%s@%s" $image.repository $image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $image.repository (default $chart.AppVersion $image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The namespaces that are served, as JSON; [] for all. */ -}}
+{{- define "heliostat.namespaces" -}}
+{{- if .Values.watchNamespace -}}
+{{- .Values.watchNamespace | uniq | toJson -}}
+{{- else if .Values.singleNamespaceInstall -}}
+{{- list .Release.Namespace | toJson -}}
+{{- else -}}
+[]
+{{- end -}}
+{{- end -}}
+
+{{- define "heliostat.tlsSecret" -}}
+{{- if eq .Values.api.tls.source "existingSecret" -}}
+{{- required "api.tls.source is existingSecret: set api.tls.existingSecret to a Secret of type kubernetes.io/tls" .Values.api.tls.existingSecret -}}
+{{- else -}}
+{{- include "heliostat.fullname" . }}-tls
+{{- end -}}
+{{- end -}}
+
+{{- /* DNS names of the API, as JSON. */ -}}
+{{- define "heliostat.dnsNames" -}}
+{{- $name := include "heliostat.fullname" . -}}{{- $namespace := .Release.Namespace -}}
+{{- concat (list $name (printf "%s.%s" $name $namespace) (printf "%s.%s.svc" $name $namespace) (printf "%s.%s.svc.cluster.local" $name $namespace) "localhost") .Values.api.tls.dnsNames | toJson -}}
+{{- end -}}
+
+{{- define "heliostat.monitorEndpoint" -}}
+port: metrics
+path: /metrics
+{{- with .interval }}
+interval: {{ . }}
+{{- end }}
+{{- with .scrapeTimeout }}
+scrapeTimeout: {{ . }}
+{{- end }}
+{{- with .relabelings }}
+relabelings:
+{{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .metricRelabelings }}
+metricRelabelings:
+{{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- /* The settings that follow from other values, which ports, volumes and rights follow too; and those values. */ -}}
+{{- define "heliostat.owned" -}}
+mode: mode
+namespaces: watchNamespace
+leaderelect: leaderElectionEnabled
+leasename: fullnameOverride
+leasenamespace: helm's --namespace
+clusterautoscalernamespace: clusterAutoscalerNamespace
+logformat: logging.format
+loglevel: logging.level
+listen: api.exposure and api.port
+insecurenoauth: api.exposure
+advertiseaddress: api.exposure
+tlscertfile: api.tls
+tlskeyfile: api.tls
+tlscafile: api.tls
+clientcafile: api.tls.clientCA
+tokenaudiences: api.tokenAudiences
+requestspersecond: api.requestsPerSecond
+metricsbindaddress: metrics.enabled and metrics.port
+healthprobebindaddress: health.port
+kubeapiqps: kubeClient.qps
+kubeapiburst: kubeClient.burst
+pools: pools
+config: config
+{{- end -}}
+
+{{- /* What values.schema.json cannot say. */ -}}
+{{- define "heliostat.check" -}}
+{{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElectionEnabled) -}}
+{{- fail "replicas: several pods without leaderElectionEnabled would all decide; set replicas: 1" -}}
+{{- end -}}
+{{- $ports := list (int .Values.health.port) -}}
+{{- if .Values.metrics.enabled -}}{{- $ports = append $ports (int .Values.metrics.port) -}}{{- end -}}
+{{- if ne .Values.api.exposure "none" -}}{{- $ports = append $ports (int .Values.api.port) -}}{{- end -}}
+{{- if ne (len $ports) (len (uniq $ports)) -}}
+{{- fail (printf "api.port, metrics.port and health.port: %v; want ports that differ" $ports) -}}
+{{- end -}}
+{{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
+{{- fail "metrics: serviceMonitor and podMonitor together would count everything twice" -}}
+{{- end -}}
+{{- $owned := include "heliostat.owned" . | fromYaml -}}
+{{- range $key := keys .Values.config -}}
+{{- with get $owned (lower $key | replace "-" "") -}}
+{{- fail (printf "config.%s: it would win over what the chart sets; set %s" $key .) -}}
+{{- end -}}
+{{- end -}}
+{{- range $arg := .Values.extraArgs -}}
+{{- with get $owned (splitList "=" $arg | first | replace "-" "") -}}
+{{- fail (printf "extraArgs: %s: it would win over what the chart sets; set %s" $arg .) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.env -}}
+{{- if hasPrefix "HELIOSTAT_" .name -}}
+{{- $name := .name -}}
+{{- with get $owned (trimPrefix "HELIOSTAT_" $name | lower | replace "_" "") -}}
+{{- fail (printf "env: %s: what it is for is a value of the chart; set %s" $name .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

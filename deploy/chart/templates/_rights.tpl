@@ -1,0 +1,50 @@
+{{- /* What is done in the namespaces that are served. A test holds this list to what the API server is really asked for. */ -}}
+{{- define "heliostat.namespacedRules" -}}
+- apiGroups: [ray.io]
+  resources: [rayclusters]
+  verbs: [get, list, watch, patch] # patch: replicas, workersToDelete and the annotations of requests
+- apiGroups: [heliostat.dev]
+  resources: [resourcerequests]
+  verbs: [get, list, watch, create, patch, delete] # what REST does for callers who may; expired ones are deleted
+- apiGroups: [heliostat.dev]
+  resources: [resourcerequests/status]
+  verbs: [patch] # what becomes of each
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch] # pods are taken away by the KubeRay operator alone
+- apiGroups: [""]
+  resources: [events]
+  verbs: [list, watch, create, patch] # read: what node autoscalers say of pods that wait
+{{- if .Values.rayClusterSecretsRbacEnable }}
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get] # optional: tokens and certificates of RayClusters that ask for them
+{{- end }}
+{{- end -}}
+
+{{- /* What has no namespace. */ -}}
+{{- define "heliostat.clusterRules" -}}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list, watch] # optional: without it nothing is said of where pods can land
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [list, watch] # optional: without it no namespace has a default of heliostat.dev/isolation
+- apiGroups: [karpenter.sh]
+  resources: [nodepools]
+  verbs: [list] # optional: without it nothing bounds what Karpenter may add; no harm where it is not installed
+{{- if eq .Values.api.exposure "network" }}
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews]
+  verbs: [create] # who calls the REST API
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create] # what a caller may do
+{{- end }}
+{{- end -}}
+
+{{- define "heliostat.subjects" -}}
+- kind: ServiceAccount
+  name: {{ include "heliostat.serviceAccount" . }}
+  namespace: {{ .Release.Namespace | quote }}
+{{- end -}}
