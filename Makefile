@@ -46,18 +46,21 @@ help: ## list the targets
 demo: ## the whole loop on a real Ray, told live; DEMO_EXIT=1 ends by itself
 	@$(call run,demo)
 
-# Real Ray leaves much of two cores idle, so the compiler works beside it, at the lowest priority.
+# Real Ray leaves much of two cores idle, so the compiler works beside it, at the lowest priority. One dev cluster runs at a time: a
+# raylet gives up where its agents, which are Python, do not start within half a minute.
 .PHONY: test
 test: ## everything that CI runs
 	@.ci/preflight go python
+	.ci/debian prometheus promtool chromium > /dev/null
 	$(call kit)
 	$(MAKE) verify
-	$(MAKE) -j 4 quiet heads cluster loop
+	$(MAKE) -j 2 quiet e2e
 
 .PHONY: quiet
 quiet:
 	@nice -n 19 $(MAKE) lint
 	nice -n 19 $(MAKE) unit
+	nice -n 19 $(MAKE) image-test
 
 .PHONY: check
 check: ## the fast part of test: lint and unit tests without the race detector
@@ -89,11 +92,34 @@ agent: ## the program that can ask NVIDIA's driver, for `gpus` and `agent`; it r
 	$(call nvml,build) -o "$(BIN)/agent/autoscaler" ./cmd/autoscaler
 	echo "$(BIN)/agent/autoscaler"
 
+.PHONY: image
+image: ## the OCI image for amd64 and arm64 as a layout; IMAGE=REPOSITORY:TAG pushes it too
+	@rm -rf "$(BIN)/image"
+	cd tools
+	go run ./image -source .. -out "$(BIN)/image" $(if $(IMAGE),-push "$(IMAGE)")
+
+.PHONY: plugin
+plugin: ## archives of kubectl-heliostat for krew (.krew.yaml)
+	@for arch in amd64 arm64; do
+		folder="$(BIN)/plugin/$$arch"
+		GOOS=linux GOARCH=$$arch go build -ldflags='-s -w' -o "$$folder/kubectl-heliostat" ./cmd/autoscaler
+		archive="$(BIN)/plugin/kubectl-heliostat_linux_$$arch.tar.gz"
+		tar -C "$$folder" -czf "$$archive" kubectl-heliostat
+		sha256sum "$$archive"
+	done
+
+.PHONY: image-test
+image-test: ## the image: built twice, pushed, pulled, unpacked and run; and known vulnerabilities of the program
+	@(cd tools && go test -vet=off -timeout 20m ./image/...)
+	mkdir -p "$(BIN)"
+	go build -o "$(BIN)/autoscaler" ./cmd/autoscaler
+	.ci/vulnerabilities "$(BIN)/autoscaler"
+
 .PHONY: e2e
 e2e: ## the real Ray head's conformance, tests of the dev cluster, and the whole loop on it
 	@.ci/preflight go python
 	$(call kit)
-	$(MAKE) heads cluster loop
+	for part in heads cluster loop; do $(MAKE) -j 1 $$part; done
 
 .PHONY: heads cluster loop
 heads:
@@ -101,11 +127,11 @@ heads:
 
 cluster:
 	@cd test/devcluster
-	go test -vet=off -count=1 -timeout 20m ./...
+	go test -vet=off -count=1 -timeout 20m -p 1 ./...
 
 loop:
 	@cd test
-	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" go test -vet=off -count=1 -timeout 30m -parallel 4 ./...
+	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" go test -vet=off -count=1 -timeout 30m -p 1 -parallel 3 ./...
 
 .PHONY: lint lint-root
 lint: lint-root
@@ -128,12 +154,13 @@ lint-root:
 	$(TOOL) staticcheck ./...
 
 .PHONY: generate
-generate: ## make the generated code again
+generate: ## make the generated code and manifests again
 	@(cd tools && go run ./protogen -source ../api/proto -out .. -module heliostat.dev/heliostat)
 	go generate ./...
+	(cd test && go run ./chart/generate ../deploy)
 
 .PHONY: verify
-verify: ## fail when generated code is not what generate makes
+verify: ## fail when what is generated is not what generate makes
 	@echo "verify generated code"
 	before=$$(.ci/generated)
 	$(MAKE) generate
@@ -149,6 +176,10 @@ bench: ## Go benchmarks of a decision and of a cycle
 .PHONY: bench-loop
 bench-loop: ## how long from .remote() to the patch, on a real Ray; SIDECAR=1 adds Ray's own autoscaler
 	@$(call run,bench/loop)
+
+.PHONY: bench-rest
+bench-rest: ## the REST API under 200 requests a second, and 10,000 requests of owners over 1,000 RayClusters
+	@$(call run,bench/rest)
 
 # planners becomes the program that compares Heliostat's planner with Ray's; it gets the Ray that it needs from the kit.
 define planners
@@ -182,15 +213,23 @@ conformance: ## one list of assertions against the simulated Ray and against rea
 	@.ci/preflight go python
 	$(call conform,2.40.0 2.52.0 2.60.0)
 
+# Several may run; each has a name.
+DEVCLUSTER ?= default
+
 .PHONY: devcluster-up devcluster-down
-devcluster-up: ## start a dev cluster for daily work
+devcluster-up: ## start a dev cluster for daily work, of the name DEVCLUSTER
 	@.ci/preflight go python
 	cd test/devcluster
-	go run ./cmd/devcluster up
+	go run ./cmd/devcluster up --name="$(DEVCLUSTER)"
 
 devcluster-down: ## end it
 	@cd test/devcluster
-	go run ./cmd/devcluster down
+	go run ./cmd/devcluster down --name="$(DEVCLUSTER)"
+
+.PHONY: screenshots
+screenshots: ## pictures of the page for the documentation, taken in a real browser
+	@cd test
+	go test -vet=off -count=1 ./page -run Screenshots -args -screenshots "$(CURDIR)/docs/images"
 
 .PHONY: clean
 clean: ## remove what make built, all of it in $HELIOSTAT_CACHE

@@ -84,7 +84,7 @@ func (d *demo) play(ctx context.Context, exit bool) error {
 		return err
 	}
 	d.tell.table()
-	d.tell.further(d.rig.Cluster.Kubeconfig(), d.heliostat.URL, exit)
+	d.tell.further(d.rig.Cluster.Kubeconfig(), d.heliostat.URL, d.rig.Program, exit)
 	return nil
 }
 

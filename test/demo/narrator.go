@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -148,25 +149,31 @@ func (n *narrator) table() {
 	n.line(n.paint(faint, "idle → drained: the idle time-out of 10 s is part of it. Every step above was checked.", 0))
 }
 
-// further says how to look around.
-func (n *narrator) further(kubeconfig, url string, ends bool) {
+// further says how to look around: by commands that run as they are printed, in the root of the repository, while this program runs.
+func (n *narrator) further(kubeconfig, url, program string, ends bool) {
 	fmt.Fprintln(n.out)
-	title := "Look further while this runs"
 	if ends {
-		title = "Look further: without DEMO_EXIT the cluster stays, and these work until Ctrl-C"
+		n.line(n.paint(bold, "Look further", 0) + ": `make demo` without DEMO_EXIT keeps all this until Ctrl-C, and says here by which commands.")
+		return
 	}
-	n.line(n.paint(bold, title, 0))
+	n.line(n.paint(bold, "Look further while this runs", 0) + ": the page is " + url + "/, and in another terminal")
 	fmt.Fprintln(n.out)
+	cluster := namespace + "/" + name
 	for _, hint := range [][2]string{
-		{"status page", url + "/"},
-		{"demand, groups, reasons", "curl -s " + url + "/v1/namespaces/" + namespace + "/rayclusters/" + name},
-		{"ask for workers", `curl -s -X POST -H 'Content-Type: application/json' -d '{"bundles": [{"GPU": 1}]}' ` + url + rig.RequestPath(namespace, name)},
-		{"let them go again", "curl -s -X DELETE " + url + rig.RequestPath(namespace, name)},
-		{"metrics", "curl -s " + url + "/metrics"},
-		{"kubeconfig", "export KUBECONFIG=" + kubeconfig},
-		{"Kubernetes", "(cd test/devcluster && go run ./cmd/devcluster kubectl --name " + clusterName() + " get pods -n " + namespace + ")"},
+		{`export PATH="` + filepath.Dir(program) + `:$PATH" HELIOSTAT_SERVER=` + url, ""},
+		{"autoscaler status " + cluster, "groups, demand, reasons"},
+		{"autoscaler explain " + cluster + " --group gpu", "why it has its size"},
+		{"autoscaler request " + cluster + ` --bundle '{"GPU": 1}'`, "asks for a worker"},
+		{"autoscaler request " + cluster + " --clear", "lets it go again"},
+		{"curl -s " + url + "/metrics", ""},
+		{"export KUBECONFIG=" + kubeconfig, ""},
+		{"(cd test/devcluster && go run ./cmd/devcluster kubectl --name " + clusterName() + " get pods -n " + namespace + ")", ""},
 	} {
-		n.line(n.paint(plain, hint[0], 26) + n.paint(faint, hint[1], 0))
+		command := hint[0]
+		if hint[1] != "" {
+			command = fmt.Sprintf("%-48s # %s", command, hint[1])
+		}
+		n.line("  " + n.paint(faint, command, 0))
 	}
 }
 

@@ -115,7 +115,7 @@ func (c *Cluster) prepare() error {
 		}
 	}
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.Dir(), "TMPDIR=" + tmp, markVariable + "=" + c.Dir()}
-	if c.plane, err = newControlPlane(c.claim, c.kit, env, c.options.OperatorEnv); err != nil {
+	if c.plane, err = newControlPlane(c.claim, c.kit, env, c.options); err != nil {
 		return err
 	}
 	if c.config, err = restConfig(c.Kubeconfig()); err != nil {

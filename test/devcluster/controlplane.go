@@ -21,6 +21,8 @@ type controlPlane struct {
 	env []string
 	// operatorEnv is added to the operator's.
 	operatorEnv []string
+	// audited are users whose requests to the API server are recorded.
+	audited []string
 }
 
 // usualPorts are the ports that the parts are known for.
@@ -29,12 +31,12 @@ var usualPorts = map[string]int{
 }
 
 // newControlPlane chooses the ports and makes keys, certificates and kubeconfigs.
-func newControlPlane(c *claim, built *kit.Kit, env, operatorEnv []string) (*controlPlane, error) {
+func newControlPlane(c *claim, built *kit.Kit, env []string, options Options) (*controlPlane, error) {
 	pki, err := newAuthority(filepath.Join(c.dir, "pki"))
 	if err != nil {
 		return nil, err
 	}
-	cp := &controlPlane{dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env, operatorEnv: operatorEnv}
+	cp := &controlPlane{dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env, operatorEnv: options.OperatorEnv, audited: options.Audit}
 	for name, usual := range usualPorts {
 		if cp.ports[name], err = c.block.port(usual); err != nil {
 			return nil, err
@@ -96,7 +98,11 @@ func (cp *controlPlane) command(part Part) (command, error) {
 	case Etcd:
 		c.args = cp.etcd()
 	case APIServer:
-		c.args = cp.apiServer()
+		audit, err := cp.audit()
+		if err != nil {
+			return command{}, err
+		}
+		c.args = append(cp.apiServer(), audit...)
 	case Scheduler:
 		c.args = []string{"--kubeconfig=" + cp.kubeconfigOf(Scheduler), "--leader-elect=false", "--secure-port=0"}
 	case ControllerManager:

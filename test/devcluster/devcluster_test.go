@@ -125,10 +125,10 @@ func processesOf(dir string) []string {
 	return found
 }
 
-// within waits for a condition that must come true.
-func within(t *testing.T, limit time.Duration, check func(context.Context) error) {
+// within waits for a condition that must come true; a busy machine takes its time.
+func within(t *testing.T, check func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := poll(ctx, 50*time.Millisecond, check); err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestEveryPartCanBeKilledAndComesBackOnTheSameData(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%s is back after %s", part, time.Since(began).Round(time.Millisecond))
-		within(t, time.Minute, func(ctx context.Context) error {
+		within(t, func(ctx context.Context) error {
 			_, err := c.Client().CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{})
 			return err
 		})
@@ -220,7 +220,7 @@ func TestAPartThatDiesUnaskedIsReported(t *testing.T) {
 		if death.Part != Scheduler || !strings.Contains(death.Err.Error(), "killed") {
 			t.Errorf("reported: %s: %v", death.Part, death.Err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("nothing is reported")
 	}
 }
@@ -239,7 +239,7 @@ func TestTheOperatorMakesPodsForARayClusterAndTheSchedulerBindsThem(t *testing.T
 	if _, err := c.Dynamic().Resource(rayClusters).Namespace("default").Create(t.Context(), rayCluster, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 30*time.Second, func(ctx context.Context) error {
+	within(t, func(ctx context.Context) error {
 		pods, err := c.Client().CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "ray.io/cluster=r"})
 		if err != nil {
 			return err
@@ -252,7 +252,7 @@ func TestTheOperatorMakesPodsForARayClusterAndTheSchedulerBindsThem(t *testing.T
 	if err := c.Dynamic().Resource(rayClusters).Namespace("default").Delete(t.Context(), "r", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 30*time.Second, func(ctx context.Context) error {
+	within(t, func(ctx context.Context) error {
 		pods, err := c.Client().CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
 		if err != nil || len(pods.Items) == 0 {
 			return err
@@ -272,7 +272,7 @@ func TestKwokPlaysNodesWhosePodsRunNothing(t *testing.T) {
 	if _, err := c.Client().CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 30*time.Second, func(ctx context.Context) error { return podRuns(ctx, c, "pretender") })
+	within(t, func(ctx context.Context) error { return podRuns(ctx, c, "pretender") })
 }
 
 func TestACanceledStartLeavesNothing(t *testing.T) {
@@ -313,7 +313,7 @@ func TestAKilledHolderLeavesNoProcessAndNoDirectory(t *testing.T) {
 	if err := cmd.Wait(); scanErr != nil {
 		t.Fatalf("the holder started no cluster: %v: %s", err, stderr.String())
 	}
-	within(t, 20*time.Second, func(context.Context) error {
+	within(t, func(context.Context) error {
 		if left := processesOf(dir); len(left) > 0 {
 			return fmt.Errorf("processes are left: %v", left)
 		}

@@ -28,6 +28,8 @@ type Options struct {
 	NoOperator bool
 	// OperatorEnv are variables of the operator, as KEY=value.
 	OperatorEnv []string
+	// Audit are users whose requests to the API server are recorded, for Audited.
+	Audit []string
 	// KeepLogs keeps Logs when the cluster is stopped or killed.
 	KeepLogs bool
 	// Out gets the progress of builds and the news of parts that die. Nil means nobody listens.

@@ -63,7 +63,7 @@ func (r *Rig) headAlive(ctx context.Context, namespace, name string) error {
 		return err
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	state, err := client.State(ctx)
 	if err != nil {

@@ -56,7 +56,7 @@ func Build(ctx context.Context, dir string) (string, error) {
 
 // Serve starts `autoscaler serve` and returns when it is ready. Arguments are added to those it needs.
 func (r *Rig) Serve(ctx context.Context, arguments ...string) (*Heliostat, error) {
-	address, err := freeAddress(r.Cluster.Host())
+	address, err := FreeAddress(r.Cluster.Host())
 	if err != nil {
 		return nil, fmt.Errorf("starting Heliostat: %w", err)
 	}
@@ -65,10 +65,10 @@ func (r *Rig) Serve(ctx context.Context, arguments ...string) (*Heliostat, error
 	if err != nil {
 		return nil, fmt.Errorf("starting Heliostat: %w", err)
 	}
-	arguments = append([]string{"serve", "--kubeconfig", r.Cluster.Kubeconfig(), "--listen", address}, arguments...)
+	arguments = append([]string{"serve", "--kubeconfig", r.Cluster.Kubeconfig(), "--listen", address, "--insecure-no-auth"}, arguments...)
 	h.cmd = exec.Command(r.Program, arguments...)
 	h.cmd.Stdout, h.cmd.Stderr = log, log
-	h.cmd.Env = []string{"HOME=" + r.Dir, "TMPDIR=" + r.Dir, "PATH=" + os.Getenv("PATH")}
+	h.cmd.Env = append([]string{"HOME=" + r.Dir, "TMPDIR=" + r.Dir, "PATH=" + os.Getenv("PATH")}, r.HeliostatEnv...)
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := start(h.cmd); err != nil {
 		return nil, fmt.Errorf("starting Heliostat: %w", errors.Join(err, log.Close()))
@@ -104,7 +104,7 @@ func (h *Heliostat) ready(ctx context.Context) error {
 
 // Call sends a request to Heliostat's REST API, with a JSON body unless that is empty, and returns status and body.
 func (h *Heliostat) Call(ctx context.Context, method, path, body string) (int, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // longer than the server takes for any answer
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, h.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -155,8 +155,8 @@ func (h *Heliostat) Kill() {
 // signal reaches nothing when the process has just ended by itself, and need not.
 func (h *Heliostat) signal(s syscall.Signal) { _ = h.cmd.Process.Signal(s) }
 
-// freeAddress returns a host:port nobody listens on.
-func freeAddress(host string) (string, error) {
+// FreeAddress returns a host:port nobody listens on.
+func FreeAddress(host string) (string, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return "", fmt.Errorf("finding a free port: %w", err)

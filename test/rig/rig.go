@@ -41,6 +41,8 @@ type Rig struct {
 	Dynamic dynamic.Interface
 	// Program is the path of the autoscaler program, Dir a directory that is removed with the rig.
 	Program, Dir string
+	// HeliostatEnv are further variables that Heliostat is started with, as KEY=value.
+	HeliostatEnv []string
 }
 
 // Start builds what is missing and starts a dev cluster. Stop ends it.

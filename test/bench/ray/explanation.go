@@ -45,6 +45,7 @@ var explanations = []explanation{
 	{name: "running-before-coming", without: plainly(withoutComing), of: []aspect{stops}},
 	{name: "unmet-constraint-keeps-nodes", without: withoutUnmetConstraint},
 	{name: "other-of-equal-victims", without: withoutVictims},
+	{name: "parts-on-one-card", without: plainly(withoutCards)},
 	{name: "most-under-a-limit", without: withoutLimits, of: []aspect{servesLess, stops}},
 }
 

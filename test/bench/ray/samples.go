@@ -143,7 +143,7 @@ func (d dice) requests(shapes int, most int64) []raydemand.Request {
 func (d dice) bundle() raydemand.Bundle {
 	b := raydemand.Bundle{raydemand.CPU: raydemand.Whole(pick[int64](d.Rand, 1, 1, 1, 2, 2, 4, 8))}
 	if d.one(2) {
-		gpu := pick(d.Rand, 0.2, 0.5, 1, 1, 1, 2, 4)
+		gpu := pick(d.Rand, 0.2, 0.4, 0.5, 0.6, 1, 1, 1, 2, 4)
 		b[raydemand.GPU] = raydemand.Amount(gpu * float64(raydemand.One))
 	}
 	if d.one(12) {

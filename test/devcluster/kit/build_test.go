@@ -126,7 +126,7 @@ func TestMakingARayEnvironmentLeavesNothingInPipsCache(t *testing.T) {
 	if err := os.WriteFile(python, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	env := rayEnv{python: python, lock: filepath.Join(dir, "ray.lock"), dir: filepath.Join(dir, "env")}
+	env := venv{python: python, lock: filepath.Join(dir, "ray.lock"), dir: filepath.Join(dir, "env")}
 	if err := env.build(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -103,6 +103,7 @@ func (c *container) backOff(ctx context.Context, pause time.Duration, code int32
 	case <-time.After(pause):
 		c.pod.mu.Lock()
 		c.restarts++
+		c.previousLog = c.log // whoever is told of the restart finds it
 		c.pod.mu.Unlock()
 		return true
 	}
@@ -179,10 +180,7 @@ func (c *container) spawn(argv []string, env environment, workdir string, log *o
 	if err != nil {
 		return nil, &waitingError{"RunContainerError", err}
 	}
-	if c.log != log.Name() {
-		c.previousLog, c.log = c.log, log.Name()
-	}
-	c.process, c.env, c.workdir = proc, env, workdir
+	c.process, c.log, c.env, c.workdir = proc, log.Name(), env, workdir
 	return proc, nil
 }
 

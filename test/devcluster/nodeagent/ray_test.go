@@ -188,6 +188,12 @@ func TestARayWorkerWhoseRayletCrashesRunsAgain(t *testing.T) {
 	w.until(&worker, "ready", func(p *corev1.Pod) bool {
 		return len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].Ready
 	})
+	// The probe may find the raylet before `ray start` has seen it: killed then, it would be another failure.
+	for deadline := time.Now().Add(3 * time.Minute); !strings.Contains(w.logs(&worker, &corev1.PodLogOptions{}), "Ray runtime started"); time.Sleep(time.Second) {
+		if time.Now().After(deadline) {
+			t.Fatal("ray start has not come to its end")
+		}
+	}
 	if _, err := w.exec(&worker, "bash", "-c", "kill -9 $(pgrep -x raylet)"); err != nil {
 		t.Fatal(err)
 	}

@@ -113,15 +113,15 @@ func (s *scene) workers(cluster, group string) []string {
 	return names
 }
 
-// until waits for what the cluster does by itself.
+// until waits for what the cluster does by itself; a busy machine takes its time.
 func (s *scene) until(what string, holds func() bool) {
 	s.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if holds() {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.Fatalf("waited 30 s for: %s", what)
+			s.Fatalf("waited 2 min for: %s", what)
 		}
 	}
 }

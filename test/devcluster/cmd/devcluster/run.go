@@ -139,7 +139,11 @@ func describe(out io.Writer, name, kubeconfig string, took time.Duration) {
 	}
 	fmt.Fprintf(out, ". From the root of the repository:\n  export KUBECONFIG=%s\n", kubeconfig)
 	fmt.Fprintf(out, "  kubectl get nodes,rayclusters -A    # without kubectl: (cd test/devcluster && go run ./cmd/devcluster kubectl --name=%s get nodes)\n", name)
-	fmt.Fprintf(out, "  kubectl apply -f test/demo/raycluster.yaml    # a RayCluster; its namespace must be there: kubectl create namespace ray\n")
-	fmt.Fprintf(out, "  go run ./cmd/autoscaler serve --kubeconfig \"$KUBECONFIG\"    # Heliostat for it\n")
+	fmt.Fprintf(out, "  kubectl apply --server-side -f deploy/chart/crds    # requests of owners\n")
+	fmt.Fprintf(out, "  kubectl create namespace ray\n")
+	fmt.Fprintf(out, "  kubectl apply -f test/demo/raycluster.yaml    # a RayCluster\n")
+	fmt.Fprintf(out, "  export CGO_ENABLED=0 GOFLAGS=-trimpath    # as make builds, so nothing is compiled twice\n")
+	fmt.Fprintf(out, "  go run ./cmd/autoscaler serve --insecure-no-auth    # Heliostat for it; the page is at http://127.0.0.1:8090/\n")
+	fmt.Fprintf(out, "  go run ./cmd/autoscaler status --server http://127.0.0.1:8090    # in a second terminal\n")
 	fmt.Fprintf(out, "  (cd test/devcluster && go run ./cmd/devcluster down --name=%s)\n", name)
 }

@@ -1,0 +1,246 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// heliostat is `autoscaler serve` over TLS, with ports of their own for metrics and probes.
+type heliostat struct {
+	dir                    string
+	url, metrics, probes   string
+	cert, key, ca, clients string
+	server                 *authority // of the certificate that it shows
+	cmd                    *exec.Cmd
+	done                   chan struct{}
+}
+
+// startHeliostat starts it as who has the token, and returns when it is ready.
+func startHeliostat(ctx context.Context, dir, token string) (*heliostat, error) {
+	h := &heliostat{dir: dir, done: make(chan struct{})}
+	h.cert, h.key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	h.ca, h.clients = filepath.Join(dir, "server-ca.crt"), filepath.Join(dir, "client-ca.crt")
+	ports := make([]string, 3)
+	for i := range ports {
+		address, err := rig.FreeAddress(lab.Host())
+		if err != nil {
+			return nil, err
+		}
+		ports[i] = address
+	}
+	h.url, h.metrics, h.probes = "https://"+ports[0], "http://"+ports[1], "http://"+ports[2]
+	kubeconfig, err := h.kubeconfig(token)
+	err = errors.Join(err, h.renew("first"), os.WriteFile(h.clients, issuer.pem, 0o600))
+	if err != nil {
+		return nil, err
+	}
+	program, err := rig.Build(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(h.log())
+	if err != nil {
+		return nil, err
+	}
+	h.cmd = exec.Command(program, "serve", "--kubeconfig", kubeconfig, "--listen", ports[0], "--tls-cert-file", h.cert, "--tls-key-file", h.key,
+		"--client-ca-file", h.clients, "--metrics-bind-address", ports[1], "--health-probe-bind-address", ports[2], "--requests-per-second", "2000")
+	h.cmd.Stdout, h.cmd.Stderr = log, log
+	h.cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
+	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := h.cmd.Start(); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	go func() {
+		h.cmd.Wait() // an end that nobody asked for shows as an API that does not answer
+		log.Close()
+		close(h.done)
+	}()
+	if err := h.ready(ctx); err != nil {
+		h.stop()
+		return nil, fmt.Errorf("starting Heliostat: %w; its log:\n%s", err, h.logged())
+	}
+	return h, nil
+}
+
+func (h *heliostat) log() string { return filepath.Join(h.dir, "heliostat.log") }
+
+func (h *heliostat) logged() string {
+	text, err := os.ReadFile(h.log())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// kubeconfig leads to the API server as who has the token, and no more.
+func (h *heliostat) kubeconfig(token string) (string, error) {
+	admin := lab.RESTConfig()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["lab"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData, CertificateAuthority: admin.CAFile}
+	config.AuthInfos["heliostat"] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "heliostat"}
+	config.CurrentContext = "lab"
+	path := filepath.Join(h.dir, "kubeconfig")
+	return path, clientcmd.WriteToFile(*config, path)
+}
+
+// renew gives Heliostat a certificate of a new authority of that name.
+func (h *heliostat) renew(name string) error {
+	server, err := newAuthority(name)
+	if err != nil {
+		return err
+	}
+	shown, err := server.server(lab.Host())
+	if err != nil {
+		return err
+	}
+	h.server = server
+	return errors.Join(os.WriteFile(h.ca, server.pem, 0o600), os.WriteFile(h.cert, shown.cert, 0o600), os.WriteFile(h.key, shown.key, 0o600))
+}
+
+// ready waits for the probes' port.
+func (h *heliostat) ready(ctx context.Context) error {
+	for {
+		response, err := http.Get(h.probes + "/readyz")
+		if err == nil {
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-h.done:
+			return fmt.Errorf("it ended: %s", h.cmd.ProcessState)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (h *heliostat) stop() {
+	_ = h.cmd.Process.Signal(syscall.SIGTERM) // one that ended before needs none
+	select {
+	case <-h.done:
+	case <-time.After(10 * time.Second):
+		_ = h.cmd.Process.Kill()
+		<-h.done
+	}
+}
+
+// caller is somebody who calls Heliostat over connections of its own.
+type caller struct {
+	*testing.T
+	token  string
+	client *http.Client
+}
+
+// call is for a test: a caller with a token and a client certificate, either or none.
+func callerWith(t *testing.T, token string, shown ...identity) *caller {
+	t.Helper()
+	config := &tls.Config{RootCAs: x509.NewCertPool()}
+	config.RootCAs.AddCert(fleet.server.certificate)
+	for _, one := range shown {
+		pair, err := tls.X509KeyPair(one.cert, one.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Shown whatever authorities the server names: a stranger's must be refused by the server.
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+	}
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &caller{T: t, token: token, client: &http.Client{Transport: transport, Timeout: time.Minute}}
+}
+
+// call returns status and body.
+func (c *caller) call(method, path, body string) (int, string) {
+	c.Helper()
+	request, err := http.NewRequestWithContext(c.Context(), method, fleet.url+path, strings.NewReader(body))
+	if err != nil {
+		c.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// want checks the status of a call, written METHOD PATH.
+func (c *caller) want(status int, call, body string) string {
+	c.Helper()
+	method, path, _ := strings.Cut(call, " ")
+	got, text := c.call(method, path, body)
+	if got != status {
+		c.Errorf("%s: %d, want %d: %s", call, got, status, text)
+	}
+	return text
+}
+
+// until waits for something that happens within seconds where the machine is not busy.
+func until(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waiting for %s: it did not happen; the log ends with:\n%s", what, last(fleet.logged(), 2000))
+		}
+	}
+}
+
+func last(text string, n int) string { return text[max(0, len(text)-n):] }
+
+// applyFile creates the objects of a manifest.
+func applyFile(ctx context.Context, path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for _, document := range bytes.Split(text, []byte("\n---\n")) {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+			return fmt.Errorf("reading %s: %w", path, err)
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+		if _, err := lab.Dynamic().Resource(resource).Namespace(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package chart
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// The two installs look at the same cluster, so they come one after the other.
+
+// TestTheFleetIsInstalledUpgradedAndRolledBackWithExactlyItsRights installs as it comes, into a namespace that enforces
+// the restricted Pod Security Standard, and lets a real Ray be scaled.
+func TestTheFleetIsInstalledUpgradedAndRolledBackWithExactlyItsRights(t *testing.T) {
+	namespace(t, "heliostat", nil)
+	enforce(t, "heliostat")
+	namespace(t, "ml", nil)
+	r := newRelease(t, "heliostat", "heliostat")
+	r.install("extraArgs: [--max-in-flight=200]")
+	api := r.rest()
+	certificate := r.certificate()
+
+	s := newScene(t, "ml", "llm")
+	viewer, editor, stranger := user(t, "ml", "viewer", "view"), user(t, "ml", "editor", "edit"), user(t, "ml", "stranger", "")
+	s.callersMay(api, viewer, editor, stranger)
+	s.scales(api, editor)
+	if text := r.scrape(8080, "/metrics"); !strings.Contains(text, "\nheliostat_cluster_managed{") {
+		t.Errorf("metrics are:\n%s", text)
+	}
+
+	s.answersOnAll(api, 2, viewer)
+	s.outlivesItsLeader(api, viewer)
+	s.answersOnAll(api, 2, viewer)
+
+	r.upgrade("replicas: 3\nlogging: {level: debug}\n")
+	s.answersOnAll(api, 3, viewer)
+	budget, err := lab.Client().PolicyV1().PodDisruptionBudgets("heliostat").Get(t.Context(), "heliostat", metav1.GetOptions{})
+	if err != nil || budget.Spec.MaxUnavailable.String() != "1" {
+		t.Errorf("the budget: %v, %v", budget.Spec.MaxUnavailable, err)
+	}
+	if !slices.Contains(r.deployment().Spec.Template.Spec.Containers[0].Args, "--max-in-flight=200") {
+		t.Error("the upgrade has lost a value")
+	}
+	if !bytes.Equal(certificate, r.certificate()) {
+		t.Error("the upgrade made another certificate, which nobody trusts")
+	}
+
+	r.rollback(1)
+	s.answersOnAll(api, 2, viewer)
+	r.upgrade("replicas: 1\n")
+	if _, err := lab.Client().PolicyV1().PodDisruptionBudgets("heliostat").Get(t.Context(), "heliostat", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the budget is still there: %v", err)
+	}
+	s.answersOnAll(api, 1, viewer)
+	exactly(t, "heliostat", "heliostat", spared(""))
+
+	r.uninstall()
+	if left := r.remains(); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	s.remove()
+}
+
+// TestAnInstallForOneNamespaceLivesWithRolesThere looks at its own namespace alone.
+func TestAnInstallForOneNamespaceLivesWithRolesThere(t *testing.T) {
+	namespace(t, "team", nil)
+	namespace(t, "others", nil)
+	elsewhere := newScene(t, "others", "hidden")
+	r := newRelease(t, "scaler", "team")
+	r.install("singleNamespaceInstall: true")
+	api := r.rest()
+
+	s := newScene(t, "team", "llm")
+	viewer, editor, stranger := user(t, "team", "viewer", "view"), user(t, "team", "editor", "edit"), user(t, "team", "stranger", "")
+	s.callersMay(api, viewer, editor, stranger)
+	s.scales(api, editor)
+	if all := names(t, api.want(http.StatusOK, viewer, http.MethodGet, "/v1/namespaces/team/rayclusters", "")); !slices.Equal(all, []string{"team/llm"}) {
+		t.Errorf("it knows %v", all)
+	}
+	exactly(t, "team", "scaler-heliostat", spared("team"))
+	elsewhere.remove()
+	s.remove()
+}
+
+// spared are rights that these tests do not use, in a cluster or, where its Roles are, in one namespace.
+func spared(namespace string) map[right]excuse {
+	lists := excuse{why: "caches list before they watch where the API server does not stream lists to them"}
+	rights := map[right]excuse{
+		{"patch", "events", namespace}:                        {why: "an Event that happens again is counted up; within minutes none may", mayBeUsed: true},
+		{"list", "events", namespace}:                         lists,
+		{"list", "rayclusters.ray.io", namespace}:             lists,
+		{"list", "resourcerequests.heliostat.dev", namespace}: lists,
+		{"list", "namespaces", ""}:                            lists,
+		{"list", "nodes", ""}:                                 lists,
+	}
+	if namespace != "" {
+		rights[right{"list", "events", "default"}] = lists
+	}
+	return rights
+}
+
+// enforce lets a namespace take pods only that fit the restricted standard.
+func enforce(t *testing.T, name string) {
+	t.Helper()
+	client := lab.Client().CoreV1().Namespaces()
+	object, err := client.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metav1.SetMetaDataLabel(&object.ObjectMeta, "pod-security.kubernetes.io/enforce", "restricted")
+	if _, err := client.Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// certificate is what the API shows.
+func (r *release) certificate() []byte {
+	r.Helper()
+	secret, err := lab.Client().CoreV1().Secrets(r.namespace).Get(r.Context(), r.deployment().Name+"-tls", metav1.GetOptions{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return secret.Data[corev1.TLSCertKey]
+}
+
+var resourceRequests = schema.GroupVersionResource{Group: "heliostat.dev", Version: "v1alpha1", Resource: "resourcerequests"}
+
+// scene is one RayCluster of a real Ray, whose head takes only calls with its token.
+type scene struct {
+	*testing.T
+	namespace, name string
+}
+
+func newScene(t *testing.T, namespace, name string) *scene {
+	t.Helper()
+	manifest := rig.Cluster{Namespace: namespace, Name: name, IdleSeconds: 5, Groups: []rig.Group{{Name: "cpu", Max: 3}}}.Manifest()
+	if err := unstructured.SetNestedField(manifest.Object, "token", "spec", "authOptions", "mode"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lab.Dynamic().Resource(rig.RayClusters).Namespace(namespace).Create(t.Context(), manifest, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return &scene{t, namespace, name}
+}
+
+// remove deletes the RayCluster and waits for its pods to go.
+func (s *scene) remove() {
+	s.Helper()
+	if err := lab.Dynamic().Resource(rig.RayClusters).Namespace(s.namespace).Delete(s.Context(), s.name, metav1.DeleteOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	until(s.T, "the pods of "+s.name+" to go", func() bool { return s.pods("") == 0 })
+}
+
+func (s *scene) path() string {
+	return "/v1/namespaces/" + s.namespace + "/rayclusters/" + s.name
+}
+
+// pods counts the pods of a kind, "" for all.
+func (s *scene) pods(kind string) int {
+	s.Helper()
+	selector := "ray.io/cluster=" + s.name
+	if kind != "" {
+		selector += ",ray.io/node-type=" + kind
+	}
+	list, err := lab.Client().CoreV1().Pods(s.namespace).List(s.Context(), metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return len(list.Items)
+}
+
+// callersMay asserts what the roles of the chart add to Kubernetes' own: who may view may look, who may edit may request.
+func (s *scene) callersMay(api caller, viewer, editor, stranger string) {
+	s.Helper()
+	const nothing = `{}`
+	api.want(http.StatusOK, viewer, http.MethodGet, s.path(), "")
+	api.want(http.StatusUnauthorized, "", http.MethodGet, s.path(), "")
+	api.want(http.StatusForbidden, stranger, http.MethodGet, s.path(), "")
+	api.want(http.StatusForbidden, viewer, http.MethodPost, s.path()+"/request_resources", nothing)
+	if status, answer := api.call(editor, http.MethodPost, s.path()+"/request_resources", nothing); status >= http.StatusMultipleChoices {
+		s.Errorf("who may edit may not request: status %d, %s", status, answer)
+	}
+	api.want(http.StatusForbidden, editor, http.MethodPut, s.path()+"/freeze", "")
+}
+
+// scales asks for two workers in each of the ways there are, and for none again.
+func (s *scene) scales(api caller, editor string) {
+	s.Helper()
+	api.want(http.StatusOK, editor, http.MethodPost, s.path()+"/request_resources", `{"num_cpus":2}`)
+	s.workers(api, editor, 2)
+	api.want(http.StatusNoContent, editor, http.MethodDelete, s.path()+"/request_resources", "")
+	s.workers(api, editor, 0)
+
+	request := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "heliostat.dev/v1alpha1", "kind": "ResourceRequest", "metadata": map[string]any{"name": "kubectl"},
+		"spec": map[string]any{
+			"rayCluster": s.name, "owner": "somebody", "holdUntilDeleted": true,
+			"bundles": []any{map[string]any{"resources": map[string]any{"CPU": int64(1)}, "count": int64(2)}},
+		},
+	}}
+	client := lab.Dynamic().Resource(resourceRequests).Namespace(s.namespace)
+	if _, err := client.Create(s.Context(), request, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	until(s.T, "the request to be satisfied", func() bool {
+		now, err := client.Get(s.Context(), "kubectl", metav1.GetOptions{})
+		if err != nil {
+			s.Fatal(err)
+		}
+		state, _, _ := unstructured.NestedString(now.Object, "status", "state")
+		return state == "Satisfied" && len(now.GetOwnerReferences()) == 1
+	})
+	if err := client.Delete(s.Context(), "kubectl", metav1.DeleteOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	mine := s.path() + "/request_resources/mine"
+	api.want(http.StatusCreated, editor, http.MethodPut, mine, `{"leaseSeconds":60,"bundles":[{"resources":{"CPU":1}}]}`)
+	api.want(http.StatusOK, editor, http.MethodPost, mine+"/renew", "")
+	api.want(http.StatusNoContent, editor, http.MethodDelete, mine, "")
+	s.workers(api, editor, 0)
+}
+
+// workers waits until there are so many.
+func (s *scene) workers(api caller, token string, want int) {
+	s.Helper()
+	for deadline := time.Now().Add(3 * time.Minute); s.pods("worker") != want; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			_, told := api.call(token, http.MethodGet, s.path(), "")
+			s.Fatalf("there are %d workers, want %d; it says %s\n%s", s.pods("worker"), want, told, api.release.state())
+		}
+	}
+}

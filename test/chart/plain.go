@@ -1,0 +1,155 @@
+package chart
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	helm "helm.sh/helm/v3/pkg/chart"
+)
+
+// plainFile is a manifest for those who do not use Helm.
+type plainFile struct {
+	name   string
+	header string
+	values Values
+	// templates are those that it is made of.
+	templates []string
+}
+
+// plain names things as those do who install one Heliostat in its own namespace. The API needs no certificate there: it listens
+// inside the pod, for a port-forward.
+var plain = []plainFile{
+	{
+		name: "rbac.yaml",
+		header: `What Heliostat may do, as Helm renders it from deploy/chart: one ServiceAccount for all namespaces, and the roles by which users may
+look at it and request capacity. To serve a few namespaces only, render the chart with singleNamespaceInstall.`,
+		templates: []string{"serviceaccount.yaml", "rbac.yaml", "aggregatedroles.yaml"},
+	},
+	{
+		name: "heliostat.yaml",
+		header: "`autoscaler serve` for all RayClusters, with the rights of deploy/rbac.yaml, as Helm renders it from deploy/chart. The API listens inside\n" +
+			"the pod alone; the chart can serve it over TLS.\n\n" +
+			"  kubectl create namespace heliostat\n" +
+			"  kubectl apply --server-side -f deploy/chart/crds -f deploy/rbac.yaml -f deploy/heliostat.yaml",
+		templates: []string{"service.yaml", "deployment.yaml"},
+	},
+	{
+		name: "agent.yaml",
+		header: `Optional: tells of each GPU node's cards (free memory, MIG layout, health) in the node's annotation heliostat.dev/gpus, which
+Heliostat reads. Without it everything works, with what nodes announce anyway. The image is the product of ` + "`make agent`" + ` on
+a base with glibc; the program for ` + "`autoscaler serve`" + ` cannot ask a driver. Helm renders this from deploy/chart.
+
+  kubectl apply -f deploy/agent.yaml
+
+To be rid of it: delete it, then ` + "`kubectl annotate nodes --all heliostat.dev/gpus-`.",
+		values:    Values{"agent": Values{"enabled": true}},
+		templates: []string{"agent.yaml"},
+	},
+	{
+		name:      "kustomize/default/heliostat.yaml",
+		header:    "deploy/rbac.yaml and deploy/heliostat.yaml in one, as Helm renders them from deploy/chart.",
+		templates: whole,
+	},
+	{
+		name: "kustomize/namespaced/heliostat.yaml",
+		header: `autoscaler serve for the RayClusters of its own namespace, with Roles there and no right beyond, as Helm renders it from deploy/chart. In another
+namespace: a kustomization of your own with this folder as a resource and that namespace.`,
+		values:    Values{"singleNamespaceInstall": true, "clusterScopedRbacEnable": false, "aggregatedRoles": Values{"enabled": false}},
+		templates: whole,
+	},
+}
+
+// whole are the templates of which an install consists, without the agent.
+var whole = []string{"serviceaccount.yaml", "rbac.yaml", "aggregatedroles.yaml", "service.yaml", "deployment.yaml"}
+
+// carried are the files of deploy that are there twice, since neither Helm nor kustomize reads any outside of its own folder.
+var carried = []struct{ from, pattern, to string }{
+	{"dashboards", "*.json", "chart/files/dashboards"},
+	{"alerts", "*.yaml", "chart/files/alerts"},
+	{"chart/crds", "*.yaml", "kustomize/crd/bases"},
+}
+
+// helmsOwn are the labels that say that Helm keeps an object.
+var helmsOwn = regexp.MustCompile(`(?m)^ +(helm\.sh/chart|app\.kubernetes\.io/managed-by): .*\n`)
+
+// all are the values that the file is rendered with.
+func (p plainFile) all() Values {
+	values := Values{"api": Values{"exposure": "loopback"}, "replicas": 1} // on loopback no replica reaches another
+	maps.Copy(values, p.values)
+	return values
+}
+
+// render returns the file's text.
+func (p plainFile) render(c *helm.Chart) (string, error) {
+	manifests, _, err := Render(c, Release{Name: "heliostat", Namespace: "heliostat"}, p.all())
+	if err != nil {
+		return "", fmt.Errorf("making %s: %w", p.name, err)
+	}
+	var documents []string
+	for _, m := range of(manifests, p.templates...) {
+		documents = append(documents, strings.TrimSpace(helmsOwn.ReplaceAllString(m.Text+"\n", "")))
+	}
+	header := "# " + strings.ReplaceAll(p.header, "\n", "\n# ")
+	header = strings.ReplaceAll(header, "# \n", "#\n")
+	return header + "\n" + strings.Join(documents, "\n---\n") + "\n", nil
+}
+
+// Generate writes into the directory deploy what is made from its chart: the files that are there twice, the chart's README, the plain manifests and
+// the resources of deploy/kustomize, whose kustomizations are written by hand.
+func Generate(deploy string) error {
+	dir := filepath.Join(deploy, "chart")
+	for _, c := range carried {
+		if err := carry(filepath.Join(deploy, c.from), c.pattern, filepath.Join(deploy, c.to)); err != nil {
+			return err
+		}
+	}
+	c, err := Load(dir)
+	if err != nil {
+		return err
+	}
+	if err := writeReadme(dir, c); err != nil {
+		return err
+	}
+	for _, file := range plain {
+		text, err := file.render(c)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(deploy, file.name), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("writing a manifest: %w", err)
+		}
+	}
+	return nil
+}
+
+// carry makes the files of a directory that fit a pattern all that another one has.
+func carry(from, pattern, to string) error {
+	files, err := filepath.Glob(filepath.Join(from, pattern))
+	if err != nil {
+		return fmt.Errorf("looking for %s in %s: %w", pattern, from, err)
+	}
+	if err := os.RemoveAll(to); err != nil {
+		return fmt.Errorf("emptying %s: %w", to, err)
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return fmt.Errorf("making %s: %w", to, err)
+	}
+	for _, file := range slices.Sorted(slices.Values(files)) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("carrying %s: %w", file, err)
+		}
+		if err := os.WriteFile(filepath.Join(to, filepath.Base(file)), text, 0o644); err != nil {
+			return fmt.Errorf("carrying %s: %w", file, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package chart
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// takeover is how long nobody may decide after the leader was killed: its lease runs out after 6 s, another tries every two,
+// and has to look at each RayCluster. What is beyond is for busy cores.
+const takeover = 25 * time.Second
+
+// leader is the pod that is called at the address in the release's Lease; nil while none is. All pods have the host's name here.
+func (r *release) leader() *corev1.Pod {
+	r.Helper()
+	lease, err := lab.Client().CoordinationV1().Leases(r.namespace).Get(r.Context(), r.deployment().Name, metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return nil
+	}
+	for _, pod := range r.pods() {
+		if pod.Status.PodIP != "" && strings.HasSuffix(*lease.Spec.HolderIdentity, "_"+pod.Status.PodIP+":8090") {
+			return &pod
+		}
+	}
+	return nil
+}
+
+// ready are the pods that a Service would choose among.
+func (r *release) ready() []corev1.Pod {
+	return slices.DeleteFunc(r.pods(), func(pod corev1.Pod) bool {
+		return !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+	})
+}
+
+// sees reports whether the pod lists the scene's RayCluster. It must list it or say that it cannot: a list without it is a lie.
+func (s *scene) sees(api caller, pod *corev1.Pod, token string) bool {
+	s.Helper()
+	status, list := api.callAt(pod, token, http.MethodGet, "/v1/namespaces/"+s.namespace+"/rayclusters", "")
+	if status == http.StatusOK && !slices.Contains(names(s.T, list), s.namespace+"/"+s.name) {
+		s.Errorf("pod %s lists %s", pod.Name, list)
+	}
+	if status != http.StatusOK && status != http.StatusServiceUnavailable && status != 0 {
+		s.Errorf("pod %s answers %d: %s", pod.Name, status, list)
+	}
+	return status == http.StatusOK
+}
+
+// answersOnAll waits until each of so many pods answers as the leader does, the events of a stream too.
+func (s *scene) answersOnAll(api caller, pods int, token string) {
+	s.Helper()
+	until(s.T, "all pods to answer", func() bool {
+		ready := api.release.ready()
+		return len(ready) == pods && !slices.ContainsFunc(ready, func(pod corev1.Pod) bool { return !s.sees(api, &pod, token) })
+	})
+	for _, pod := range api.release.ready() {
+		ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+pod.Status.PodIP+":8090"+s.path()+"/events", nil)
+		if err != nil {
+			s.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		response, err := api.client.Do(request)
+		if err != nil {
+			s.Fatalf("a stream of pod %s: %v", pod.Name, err)
+		}
+		line, err := bufio.NewReader(response.Body).ReadString('\n')
+		if err != nil || response.StatusCode != http.StatusOK {
+			s.Errorf("a stream of pod %s: %s, %q, %v", pod.Name, response.Status, line, err)
+		}
+		response.Body.Close()
+		cancel()
+	}
+}
+
+// outlivesItsLeader kills the pod that decides, and calls the other one until it does.
+func (s *scene) outlivesItsLeader(api caller, token string) {
+	s.Helper()
+	r := api.release
+	old := r.leader()
+	others := slices.DeleteFunc(r.ready(), func(pod corev1.Pod) bool { return old == nil || pod.Name == old.Name })
+	if len(others) != 1 {
+		s.Fatalf("%d pods beside the leader %v", len(others), old)
+	}
+	if err := lab.Client().CoreV1().Pods(r.namespace).Delete(s.Context(), old.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+		s.Fatal(err)
+	}
+	begin, refused := time.Now(), 0
+	for last := begin; ; last = time.Now() {
+		if s.sees(api, &others[0], token) {
+			if now := r.leader(); now != nil && now.Name != old.Name {
+				break
+			}
+		} else {
+			refused++
+		}
+		if last.Sub(begin) > takeover {
+			s.Fatalf("nobody decides %v after the leader was killed\n%s", takeover, r.state())
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	s.Logf("another pod decided %v after the leader was killed; %d calls got 503 meanwhile", time.Since(begin).Round(time.Millisecond), refused)
+}

@@ -1,0 +1,174 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// right is one verb on one resource; namespace is where a Role grants it, "" where a ClusterRole does for all.
+type right struct{ verb, resource, namespace string }
+
+// String is the right as RBAC is spoken of.
+func (r right) String() string {
+	if r.namespace == "" {
+		return r.verb + " " + r.resource
+	}
+	return r.verb + " " + r.resource + " in " + r.namespace
+}
+
+// granted are the rights that the bindings of a ServiceAccount give it.
+func granted(t *testing.T, namespace, account string) map[right]bool {
+	t.Helper()
+	all, rbac := map[right]bool{}, lab.Client().RbacV1()
+	is := func(s rbacv1.Subject) bool { return s.Namespace == namespace && s.Name == account }
+	roles, err := rbac.RoleBindings("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, binding := range roles.Items {
+		if slices.ContainsFunc(binding.Subjects, is) {
+			role, err := rbac.Roles(binding.Namespace).Get(t.Context(), binding.RoleRef.Name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			expand(all, role.Rules, binding.Namespace)
+		}
+	}
+	clusterRoles, err := rbac.ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, binding := range clusterRoles.Items {
+		if slices.ContainsFunc(binding.Subjects, is) {
+			role, err := rbac.ClusterRoles().Get(t.Context(), binding.RoleRef.Name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			expand(all, role.Rules, "")
+		}
+	}
+	return all
+}
+
+func expand(all map[right]bool, rules []rbacv1.PolicyRule, namespace string) {
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					all[right{verb, qualified(resource, group), namespace}] = true
+				}
+			}
+		}
+	}
+}
+
+func qualified(resource, group string) string {
+	if group == "" {
+		return resource
+	}
+	return resource + "." + group
+}
+
+// allowedBy finds in the authorizer's words the namespace of the binding that allowed a request.
+var allowedBy = regexp.MustCompile(`^RBAC: allowed by (?:ClusterRoleBinding "[^"]+"|RoleBinding "[^"/]+/([^"]+)") of`)
+
+// used returns what a user asked the API server for, and what was refused.
+func used(t *testing.T, user string) (rights map[right]bool, refused []string) {
+	t.Helper()
+	events, err := lab.Audited()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rights = map[right]bool{}
+	for _, e := range events {
+		if e.User.Username != user || e.ObjectRef == nil {
+			continue // paths such as /api are open to everybody
+		}
+		resource := e.ObjectRef.Resource
+		if e.ObjectRef.Subresource != "" {
+			resource += "/" + e.ObjectRef.Subresource
+		}
+		resource = qualified(resource, e.ObjectRef.APIGroup)
+		if e.Annotations["authorization.k8s.io/decision"] != "allow" {
+			refused = append(refused, fmt.Sprintf("%s %s in %q", e.Verb, resource, e.ObjectRef.Namespace))
+			continue
+		}
+		if by := allowedBy.FindStringSubmatch(e.Annotations["authorization.k8s.io/reason"]); by != nil {
+			rights[right{e.Verb, resource, by[1]}] = true
+		}
+	}
+	slices.Sort(refused)
+	return rights, slices.Compact(refused)
+}
+
+// excuse says why a right is there that the tests do not use.
+type excuse struct {
+	why string
+	// mayBeUsed: it depends on luck.
+	mayBeUsed bool
+}
+
+// exactly asserts that a ServiceAccount has the rights that it used, and no other but the spared ones, each with its reason.
+func exactly(t *testing.T, namespace, account string, spared map[right]excuse) {
+	t.Helper()
+	has := granted(t, namespace, account)
+	asked, refused := used(t, "system:serviceaccount:"+namespace+":"+account)
+	for _, what := range refused {
+		t.Errorf("%s/%s was refused: %s", namespace, account, what)
+	}
+	byName := func(a, b right) int { return slices.Compare([]string{a.String()}, []string{b.String()}) }
+	for _, r := range slices.SortedFunc(maps.Keys(has), byName) {
+		switch excuse, spare := spared[r]; {
+		case !asked[r] && !spare:
+			t.Errorf("%s/%s has a right that it did not use: %s", namespace, account, r)
+		case asked[r] && spare && !excuse.mayBeUsed:
+			t.Errorf("%s/%s used %s: it needs no excuse any more", namespace, account, r)
+		}
+	}
+	for r, excuse := range spared {
+		if !has[r] {
+			t.Errorf("%s is excused (%s) and not granted", r, excuse.why)
+		}
+	}
+	t.Logf("%s/%s: %d rights granted, %d of them used", namespace, account, len(has), len(has)-len(spared))
+}
+
+// remains lists the objects of a release.
+func (r *release) remains() []string {
+	var found []string
+	options := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + r.name}
+	client := lab.Client()
+	add := func(kind string, list []metav1.ObjectMeta, err error) {
+		if err != nil {
+			r.Error(err)
+		}
+		for _, object := range list {
+			found = append(found, kind+" "+object.Name)
+		}
+	}
+	ctx := context.Background()
+	clusterRoles, err := client.RbacV1().ClusterRoles().List(ctx, options)
+	add("ClusterRole", metas(clusterRoles.Items, func(o rbacv1.ClusterRole) metav1.ObjectMeta { return o.ObjectMeta }), err)
+	clusterBindings, err := client.RbacV1().ClusterRoleBindings().List(ctx, options)
+	add("ClusterRoleBinding", metas(clusterBindings.Items, func(o rbacv1.ClusterRoleBinding) metav1.ObjectMeta { return o.ObjectMeta }), err)
+	roles, err := client.RbacV1().Roles("").List(ctx, options)
+	add("Role", metas(roles.Items, func(o rbacv1.Role) metav1.ObjectMeta { return o.ObjectMeta }), err)
+	bindings, err := client.RbacV1().RoleBindings("").List(ctx, options)
+	add("RoleBinding", metas(bindings.Items, func(o rbacv1.RoleBinding) metav1.ObjectMeta { return o.ObjectMeta }), err)
+	return found
+}
+
+func metas[T any](items []T, of func(T) metav1.ObjectMeta) []metav1.ObjectMeta {
+	var all []metav1.ObjectMeta
+	for _, item := range items {
+		all = append(all, of(item))
+	}
+	return all
+}

@@ -1,0 +1,320 @@
+package chart
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	helm "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const dir = "../../deploy/chart"
+
+func loaded(t *testing.T) *helm.Chart {
+	t.Helper()
+	c, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// valuesOf reads values as a user writes them.
+func valuesOf(t *testing.T, text string) Values {
+	t.Helper()
+	values := Values{}
+	if err := yaml.UnmarshalStrict([]byte(text), &values); err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+// installs are the ways to install that differ most.
+var installs = map[string]string{
+	"as it comes": ``,
+	"one namespace": `
+singleNamespaceInstall: true
+`,
+	"a few namespaces": `
+singleNamespaceInstall: true
+watchNamespace: [ml, research]
+`,
+	"nothing without a namespace": `
+singleNamespaceInstall: true
+clusterScopedRbacEnable: false
+aggregatedRoles: {enabled: false}
+api: {exposure: loopback}
+`,
+	"everything off": `
+replicas: 1
+leaderElectionEnabled: false
+rbacEnable: false
+aggregatedRoles: {enabled: false}
+serviceAccount: {create: false}
+rayClusterSecretsRbacEnable: false
+api: {exposure: none}
+metrics: {enabled: false}
+podDisruptionBudget: {enabled: false}
+resources: {}
+podSecurityContext: {}
+securityContext: {}
+topologySpreadConstraints: []
+`,
+	"everything on": `
+nameOverride: suns
+fullnameOverride: the-heliostat
+commonLabels: {team: platform}
+image: {tag: v9, digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", pullPolicy: Always}
+imagePullSecrets: [{name: pull}]
+replicas: 3
+mode: shadow
+watchNamespace: [ml]
+serviceAccount: {name: sun, annotations: {example.com/role: scaler}}
+pools:
+  pools: [{name: a100, minNodes: 0, maxNodes: 8}]
+  instanceTypes: {p4d.24xlarge: 32.77}
+config: {max-in-flight: 100, gpuForCpu: true}
+extraArgs: [--max-in-flight=200]
+env: [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: "http://collector:4317"}]
+envFrom: [{configMapRef: {name: more, optional: true}}]
+logging: {format: text, level: debug}
+kubeClient: {qps: 50, burst: 100}
+api:
+  requestsPerSecond: 20
+  tokenAudiences: [heliostat]
+  service: {type: LoadBalancer, annotations: {example.com/internal: "true"}}
+  tls: {dnsNames: [heliostat.example.com], clientCA: {name: clients, kind: ConfigMap}}
+metrics:
+  service: {annotations: {prometheus.io/scrape: "true"}}
+  serviceMonitor: {enabled: true, namespace: monitoring, interval: 15s, scrapeTimeout: 10s, additionalLabels: {release: prometheus}, relabelings: [{action: labeldrop, regex: pod}], metricRelabelings: [{action: drop, sourceLabels: [__name__], regex: go_.*}]}
+  prometheusRule: {enabled: true, namespace: monitoring, additionalLabels: {release: prometheus}}
+dashboards: {enabled: true, namespace: monitoring}
+networkPolicy:
+  enabled: true
+  apiFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ml}}}]
+  metricsFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]
+  egress: {enabled: true, apiServerCIDRs: [10.96.0.1/32], extra: [{ports: [{port: 4317}]}]}
+podLabels: {sidecar.istio.io/inject: "false"}
+podAnnotations: {example.com/a: b}
+labels: {example.com/c: d}
+annotations: {example.com/e: f}
+priorityClassName: system-cluster-critical
+nodeSelector: {kubernetes.io/os: linux}
+tolerations: [{operator: Exists}]
+affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}]}]}}}
+updateStrategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
+extraVolumes: [{name: more, emptyDir: {}}]
+extraVolumeMounts: [{name: more, mountPath: /more}]
+agent: {enabled: true, runtimeClassName: "", priorityClassName: system-node-critical}
+`,
+	"a certificate of cert-manager's own issuer": `
+api: {tls: {source: certManager}}
+metrics: {podMonitor: {enabled: true, interval: 30s}}
+`,
+	"a certificate of an issuer": `
+api: {tls: {source: certManager, certManager: {issuerRef: {name: corporate, kind: ClusterIssuer}}}}
+`,
+	"a certificate that is there": `
+api: {tls: {source: existingSecret, existingSecret: corporate, clientCA: {name: clients}}}
+agent: {enabled: true, mig: false}
+`,
+	"the network policy for one namespace": `
+singleNamespaceInstall: true
+networkPolicy: {enabled: true, egress: {enabled: true}}
+`,
+}
+
+func TestHelmLintFindsNothing(t *testing.T) {
+	for name, text := range installs {
+		result := lint.AllWithKubeVersion(dir, valuesOf(t, text), "heliostat", nil)
+		for _, m := range result.Messages {
+			// An icon is for catalogues that show one.
+			if m.Severity > support.InfoSev {
+				t.Errorf("%s: %s", name, m)
+			}
+		}
+	}
+}
+
+func TestValuesThatCannotWorkAreRefused(t *testing.T) {
+	for _, c := range []struct{ name, values, says string }{
+		{"a misspelt value", `replica: 2`, "replica"},
+		{"a misspelt value below another", `api: {expose: network}`, "expose"},
+		{"an unknown mode", `mode: manage`, "mode"},
+		{"a namespace in capitals", `watchNamespace: [ML]`, "watchNamespace"},
+		{"a port that is none", `api: {port: 70000}`, "port"},
+		{"a digest without its kind", `image: {digest: abc}`, "digest"},
+		{"several pods that all decide", `{replicas: 2, leaderElectionEnabled: false}`, "would all decide"},
+		{"two monitors", `metrics: {serviceMonitor: {enabled: true}, podMonitor: {enabled: true}}`, "twice"},
+		{"two ports that are one", `api: {port: 8080}`, "want ports that differ"},
+		{"a name that is none", `nameOverride: UPPER_CASE`, "nameOverride"},
+		{"a name that is a number", `fullnameOverride: "123"`, "fullnameOverride"},
+		{"a label with blanks", `commonLabels: {team: "a b"}`, "commonLabels"},
+		{"a label of two lines", `commonLabels: {team: "a\nb"}`, "commonLabels"},
+		{"more than all pods", `podDisruptionBudget: {maxUnavailable: "200%"}`, "maxUnavailable"},
+		{"an image with blanks", `image: {repository: "a b"}`, "repository"},
+		{"a variable that is a number", `env: [{name: A, value: 1}]`, "env"},
+		{"a setting that is a value", `config: {log-level: debug}`, "config.log-level: it would win over what the chart sets; set logging.level"},
+		{"the same in one word", `config: {logLevel: debug}`, "set logging.level"},
+		{"a flag that is a value", `extraArgs: [--mode=shadow]`, "extraArgs: --mode=shadow: it would win over what the chart sets; set mode"},
+		{"a file of settings by a flag", `extraArgs: [--config=/more/config.yaml]`, "set config"},
+		{"a file of settings by a variable", `env: [{name: HELIOSTAT_CONFIG, value: /more/config.yaml}]`, "env: HELIOSTAT_CONFIG: what it is for is a value of the chart; set config"},
+		{"a setting that is no name", `config: {"log level": debug}`, "log level"},
+		{"a Secret that has no name", `api: {tls: {source: existingSecret}}`, "existingSecret"},
+	} {
+		_, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, c.values))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.says)
+		}
+	}
+}
+
+// What the chart sets by a value can be set in no other way too, which would win and leave ports, volumes and rights as they were.
+func TestSettingsThatOtherValuesMakeAreRefused(t *testing.T) {
+	for name, text := range installs {
+		for _, flag := range flagsOf(t, text) {
+			if flag == "max-in-flight" {
+				continue // an extra of the install itself
+			}
+			variable := "HELIOSTAT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+			for says, values := range map[string]Values{
+				"config." + flag + ": it would win":         {"config": Values{flag: "x"}},
+				"extraArgs: --" + flag + "=x: it would win": {"extraArgs": []any{"--max-in-flight=200", "--" + flag + "=x"}},
+				"extraArgs: --" + flag + ": it would win":   {"extraArgs": []any{"--" + flag}},
+				"env: " + variable + ": what it is for":     {"env": []any{Values{"name": "GOGC", "value": "70"}, Values{"name": variable, "value": "x"}}},
+			} {
+				if _, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, values); err == nil || !strings.Contains(err.Error(), says) {
+					t.Errorf("%s: got %v, want an error with %q", name, err, says)
+				}
+			}
+		}
+	}
+}
+
+// flagsOf are the names of the flags that an install starts `serve` with.
+func flagsOf(t *testing.T, values string) (names []string) {
+	t.Helper()
+	manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range of(manifests, "deployment.yaml") {
+		var deployment appsv1.Deployment
+		if err := yaml.Unmarshal([]byte(m.Text), &deployment); err != nil {
+			t.Fatal(err)
+		}
+		for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args[1:] {
+			name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Variables of others, and further flags in every way that there is, are the user's to set.
+func TestSettingsThatNoOtherValueMakesAreTaken(t *testing.T) {
+	for _, values := range []string{
+		`config: {max-in-flight: 200}`, `extraArgs: ["--max-in-flight=200", "--gpu-for-cpu"]`,
+		`env: [{name: HELIOSTAT_MAX_IN_FLIGHT, value: "200"}, {name: MODE, value: x}, {name: POOLS, value: x}]`,
+	} {
+		if _, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values)); err != nil {
+			t.Errorf("%s: %v", values, err)
+		}
+	}
+}
+
+func TestWithoutLeaderElectionTheOldPodEndsBeforeTheNewOneBegins(t *testing.T) {
+	for values, want := range map[string]string{
+		`{replicas: 1, leaderElectionEnabled: false}`: "Recreate", `{}`: "RollingUpdate",
+	} {
+		manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range manifests {
+			var deployment appsv1.Deployment
+			if m.Template != "deployment.yaml" {
+				continue
+			}
+			if err := yaml.Unmarshal([]byte(m.Text), &deployment); err != nil {
+				t.Fatal(err)
+			}
+			if got := string(deployment.Spec.Strategy.Type); got != want {
+				t.Errorf("%s: the strategy is %q, want %s", values, got, want)
+			}
+		}
+	}
+}
+
+func TestNamesThatYAMLReadsAsSomethingElseStayNames(t *testing.T) {
+	for _, name := range []string{"n", "on", "no", "123", "1e3", "null"} {
+		manifests, _, err := Render(loaded(t), Release{Name: name, Namespace: name}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range manifests {
+			var object metav1.PartialObjectMetadata
+			if err := yaml.Unmarshal([]byte(m.Text), &object); err != nil {
+				t.Errorf("%s in namespace %s: %v", m.Template, name, err)
+			}
+			if got := object.Labels["app.kubernetes.io/instance"]; got != "" && got != name {
+				t.Errorf("%s: the release %s is %q", m.Template, name, got)
+			}
+		}
+	}
+}
+
+func TestTheTableOfValuesLeavesOutNothing(t *testing.T) {
+	for _, c := range []struct{ name, values, says string }{
+		{"a value without comment", "a: 1\n", "a has no comment"},
+		{"one below another", "a:\n  # -- What b is.\n  b: 1\n  c: {}\n", "a.c has no comment"},
+		{"a comment that is another's", "# what a is\na: 1\n", "a has no comment"},
+	} {
+		if _, err := settings([]byte(c.values)); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.says)
+		}
+	}
+	rows, err := settings([]byte("a:\n  # -- What b is,\n  # in two lines.\n  b: {c: <d>}\n"))
+	want := setting{Key: "a.b", Default: `{"c":"<d>"}`, About: "What b is, in two lines."}
+	if err != nil || len(rows) != 1 || rows[0] != want {
+		t.Errorf("got %+v, %v; want %+v", rows, err, want)
+	}
+}
+
+// The files in the repository are those that the chart makes; make verify says so of all generated files, this says which.
+func TestWhatIsMadeFromTheChartIsUpToDate(t *testing.T) {
+	c := loaded(t)
+	for _, file := range plain {
+		want, err := file.render(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(dir, "..", file.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != want {
+			t.Errorf("deploy/%s is not what the chart makes: run make generate", file.name)
+		}
+	}
+}
+
+func TestNotesNameWhatIsInstalled(t *testing.T) {
+	for name, text := range installs {
+		values := valuesOf(t, text)
+		_, notes, err := Render(loaded(t), Release{Name: "sun", Namespace: "space"}, values)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if strings.Contains(notes, "<no value>") || strings.Contains(notes, "%!") || !strings.Contains(notes, "kubectl -n space rollout status deployment/") {
+			t.Errorf("%s: the notes are\n%s", name, notes)
+		}
+	}
+}

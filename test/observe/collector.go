@@ -1,0 +1,105 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+)
+
+// collector is the OpenTelemetry collector's own OTLP receiver, which keeps what it gets.
+type collector struct {
+	traces    consumertest.TracesSink
+	metrics   consumertest.MetricsSink
+	receivers []component.Component
+}
+
+// startCollector listens for spans over HTTP and for metrics over gRPC.
+func startCollector(ctx context.Context, http, grpc string) (*collector, error) {
+	c := &collector{}
+	factory := otlpreceiver.NewFactory()
+	config := factory.CreateDefaultConfig().(*otlpreceiver.Config)
+	config.Protocols.HTTP.GetOrInsertDefault().ServerConfig.NetAddr.Endpoint = http
+	config.Protocols.GRPC.GetOrInsertDefault().NetAddr.Endpoint = grpc
+	settings := receivertest.NewNopSettings(factory.Type())
+	traces, err := factory.CreateTraces(ctx, settings, config, &c.traces)
+	if err != nil {
+		return nil, fmt.Errorf("making the receiver of traces: %w", err)
+	}
+	metrics, err := factory.CreateMetrics(ctx, settings, config, &c.metrics)
+	if err != nil {
+		return nil, fmt.Errorf("making the receiver of metrics: %w", err)
+	}
+	for _, receiver := range []component.Component{traces, metrics} {
+		if err := receiver.Start(ctx, componenttest.NewNopHost()); err != nil {
+			return nil, fmt.Errorf("starting the collector: %w", err)
+		}
+		c.receivers = append(c.receivers, receiver)
+	}
+	return c, nil
+}
+
+func (c *collector) stop(ctx context.Context) {
+	for _, receiver := range c.receivers {
+		receiver.Shutdown(ctx)
+	}
+}
+
+// names are the metrics that came.
+func (c *collector) names() map[string]bool {
+	names := map[string]bool{}
+	for _, batch := range c.metrics.AllMetrics() {
+		for _, resource := range batch.ResourceMetrics().All() {
+			for _, scope := range resource.ScopeMetrics().All() {
+				for _, metric := range scope.Metrics().All() {
+					names[metric.Name()] = true
+				}
+			}
+		}
+	}
+	return names
+}
+
+// span is what a test looks at.
+type span struct {
+	trace, id, parent, name string
+	from, to                time.Time
+	attributes              map[string]any
+	links                   []string
+	failed                  bool
+}
+
+// spans are all that came.
+func (c *collector) spans() (all []span) {
+	for _, batch := range c.traces.AllTraces() {
+		for _, resource := range batch.ResourceSpans().All() {
+			for _, scope := range resource.ScopeSpans().All() {
+				for _, s := range scope.Spans().All() {
+					all = append(all, spanOf(s))
+				}
+			}
+		}
+	}
+	return all
+}
+
+func spanOf(s ptrace.Span) span {
+	told := span{
+		trace: s.TraceID().String(), id: s.SpanID().String(), parent: s.ParentSpanID().String(), name: s.Name(),
+		from: moment(s.StartTimestamp()), to: moment(s.EndTimestamp()),
+		attributes: s.Attributes().AsRaw(), failed: s.Status().Code() == ptrace.StatusCodeError,
+	}
+	for _, link := range s.Links().All() {
+		told.links = append(told.links, link.TraceID().String())
+	}
+	return told
+}
+
+func moment(t pcommon.Timestamp) time.Time { return t.AsTime() }

@@ -1,0 +1,100 @@
+package observe
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// alertsFile is where the rules of all alerts are.
+var alertsFile = filepath.Join(root, "deploy/alerts/heliostat.yaml")
+
+// expression is one question to Prometheus that people's screens or pagers ask.
+type expression struct {
+	// where names it: `alert NAME`, or `FILE: PANEL, A` with the letter of its query.
+	where, text string
+}
+
+// panel is what a test needs to know of a Grafana panel.
+type panel struct {
+	Title, Type, Description string
+	Datasource               struct{ UID string }
+	Targets                  []struct{ Expr, RefID string }
+	FieldConfig              struct{ Defaults struct{ NoValue string } }
+	Panels                   []panel
+}
+
+// dashboard is what a test needs to know of a Grafana dashboard.
+type dashboard struct {
+	UID, Title string
+	Panels     []panel
+	Templating struct {
+		List []struct{ Name, Type, Definition string }
+	}
+}
+
+// dashboards are those of deploy/dashboards, by file name.
+func dashboards() (map[string]dashboard, error) {
+	files, err := filepath.Glob(filepath.Join(root, "deploy/dashboards/*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("finding dashboards: %w", err)
+	}
+	all := map[string]dashboard{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading a dashboard: %w", err)
+		}
+		var d dashboard
+		if err := json.Unmarshal(text, &d); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", file, err)
+		}
+		all[filepath.Base(file)] = d
+	}
+	return all, nil
+}
+
+// expressions are those of all dashboards and alerts, with the variables of dashboards filled in.
+func expressions(namespace, cluster string) ([]expression, error) {
+	boards, err := dashboards()
+	if err != nil {
+		return nil, err
+	}
+	var all []expression
+	fill := strings.NewReplacer("$namespace", namespace, "$cluster", cluster)
+	for file, board := range boards {
+		for _, panel := range board.Panels {
+			for _, target := range panel.Targets {
+				all = append(all, expression{fmt.Sprintf("%s: %s, %s", file, panel.Title, target.RefID), fill.Replace(target.Expr)})
+			}
+		}
+	}
+	alerts, err := alertExpressions()
+	return append(all, alerts...), err
+}
+
+func alertExpressions() ([]expression, error) {
+	text, err := os.ReadFile(alertsFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading alerts: %w", err)
+	}
+	var file struct {
+		Groups []struct {
+			Rules []struct{ Alert, Expr string }
+		}
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", alertsFile, err)
+	}
+	var all []expression
+	for _, group := range file.Groups {
+		for _, rule := range group.Rules {
+			all = append(all, expression{"alert " + rule.Alert, rule.Expr})
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,391 @@
+package observe
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"heliostat.dev/heliostat/test/rig"
+)
+
+const (
+	namespace, name = "watched", "llm"
+	patience        = 4 * time.Minute
+)
+
+// The call's own trace, as W3C's standard has it for an example.
+const (
+	callersTrace = "0af7651916cd43dd8448eb211c80319c"
+	callersSpan  = "b7ad6b7169203331"
+)
+
+// empty are the expressions that have no data in this test, and why none is right.
+var empty = map[string]string{
+	"alert HeliostatDown":                            "Heliostat is scraped",
+	"alert HeliostatStandsStill":                     "it makes cycles",
+	"alert HeliostatCyclesFail":                      "hardly a cycle fails",
+	"alert HeliostatForbidden":                       "it has all rights",
+	"alert HeliostatPatchesFail":                     "every patch is taken",
+	"alert HeliostatPlannerSlow":                     "the plans are small",
+	"alert HeliostatReactsSlowly":                    "patches take milliseconds",
+	"alert HeliostatSeriesDropped":                   "one RayCluster has few series",
+	"alert HeliostatExportFails":                     "the collector takes everything",
+	"alert RayClusterNotRead":                        "the head answers",
+	"alert RayDemandCapped":                          "no maximum is reached",
+	"alert RayGroupCoolingDown":                      "no launch fails",
+	"alert RayWorkersDoNotJoin":                      "all workers have joined",
+	"alert RayScaleUpSlow":                           "the pods take seconds",
+	"alert RayNumGPUsMismatch":                       "all groups announce what their nodes have",
+	"slices.json: Part of the cards that is busy, A": "what pods hold of single cards is not known without the agent",
+	"alert RayGPUsIdle":                              "fewer GPUs are there",
+}
+
+// stage is a dev cluster with a Heliostat that a Prometheus and a collector watch.
+type stage struct {
+	*testing.T
+	ctx        context.Context
+	lab        *rig.Rig
+	fleet      *rig.Heliostat
+	collector  *collector
+	prometheus *prometheus
+	journal    *rig.Journal
+}
+
+func (s *stage) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// free is an address on loopback that nobody listens on.
+func (s *stage) free() string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	s.must(err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func set(t *testing.T) *stage {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	s := &stage{T: t, ctx: ctx, journal: rig.NewJournal(func(f rig.Fact) { t.Log(f.Stage, f.Group, f.Pod, f.Detail) })}
+	var err error
+	spans, metrics := s.free(), s.free()
+	s.collector, err = startCollector(ctx, spans, metrics)
+	s.must(err)
+	t.Cleanup(func() { s.collector.stop(context.Background()) })
+	starting, done := context.WithTimeout(ctx, patience)
+	defer done()
+	s.prometheus, err = startPrometheus(starting, t.TempDir(), s.free())
+	s.must(err)
+	t.Cleanup(s.prometheus.stop)
+	rig.Quiet()
+	s.lab, err = rig.Start(ctx, rig.Options{Out: os.Stderr})
+	s.must(err)
+	t.Cleanup(func() {
+		ending, done := context.WithTimeout(context.Background(), time.Minute)
+		defer done()
+		if s.fleet != nil {
+			s.fleet.Stop(ending)
+		}
+		if s.Failed() && s.fleet != nil {
+			s.Logf("Heliostat's last lines:\n%s", s.fleet.LastLines(30))
+		}
+		if err := s.lab.Stop(ending); err != nil {
+			t.Error(err)
+		}
+	})
+	s.lab.HeliostatEnv = []string{
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://" + spans + "/v1/traces", "OTEL_BSP_SCHEDULE_DELAY=200",
+		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://" + metrics, "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=grpc", "OTEL_METRIC_EXPORT_INTERVAL=1000",
+	}
+	s.serve()
+	return s
+}
+
+// serve starts Heliostat and lets Prometheus scrape it.
+func (s *stage) serve() {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	var err error
+	s.fleet, err = s.lab.Serve(ctx, "--pool-label", "topology.kubernetes.io/zone", "--pools", "testdata/pools.yaml")
+	s.must(err)
+	s.must(s.prometheus.scrape(s.fleet.URL))
+}
+
+// until waits for what becomes true, and says what it waits for.
+func (s *stage) until(what string, done func() bool) {
+	s.Helper()
+	for begun := time.Now(); !done(); time.Sleep(100 * time.Millisecond) {
+		if time.Since(begun) > patience {
+			s.Fatalf("waiting until %s", what)
+		}
+	}
+}
+
+func (s *stage) workers(group string, n int) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	s.must(s.journal.Wait(ctx, fmt.Sprintf("%d living workers of group %s", n, group), func(facts []rig.Fact) bool {
+		alive := 0
+		for _, pod := range rig.Living(facts, group) {
+			if _, joined := rig.OfPod(facts, pod, rig.NodeAlive); joined {
+				alive++
+			}
+		}
+		return alive == n
+	}))
+}
+
+// call asks for resources as a caller does that has a trace of its own.
+func (s *stage) call(body string) {
+	s.Helper()
+	s.until("the REST API takes the call", func() bool {
+		request, err := http.NewRequestWithContext(s.ctx, http.MethodPost, s.fleet.URL+rig.RequestPath(namespace, name), strings.NewReader(body))
+		s.must(err)
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Traceparent", "00-"+callersTrace+"-"+callersSpan+"-01")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false
+		}
+		response.Body.Close()
+		return response.StatusCode < http.StatusMultipleChoices
+	})
+}
+
+// cordon keeps new pods from all nodes, or lets them come again.
+func (s *stage) cordon(closed bool) {
+	s.Helper()
+	nodes, err := s.lab.Kube.CoreV1().Nodes().List(s.ctx, metav1.ListOptions{})
+	s.must(err)
+	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, closed)
+	for _, node := range nodes.Items {
+		_, err := s.lab.Kube.CoreV1().Nodes().Patch(s.ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		s.must(err)
+	}
+}
+
+// roots are the scale-ups that have ended.
+func (s *stage) roots() (roots []span) {
+	for _, told := range s.collector.spans() {
+		if told.name == "scale-up" {
+			roots = append(roots, told)
+		}
+	}
+	return roots
+}
+
+// TestAScaleUpIsWatchedByPrometheusAndACollector lets one RayCluster grow by a traced call, by work, and across a crash of
+// Heliostat, and asks for every expression and every span.
+func TestAScaleUpIsWatchedByPrometheusAndACollector(t *testing.T) {
+	s := set(t)
+	cluster := rig.Cluster{Namespace: namespace, Name: name, IdleSeconds: 120, Groups: []rig.Group{
+		{Name: "cpu", Max: 2, CPU: "2"},
+		{Name: "gpu", Max: 2, Devices: map[string]int64{"nvidia.com/gpu": 1}},
+		{Name: "mig", Max: 2, Devices: map[string]int64{"nvidia.com/mig-1g.10gb": 1}, Labels: map[string]string{"gpu-slice": "mig-1g.10gb"}},
+	}}
+	s.lab.Observe(s.ctx, namespace, name, s.journal)
+	s.must(s.lab.Create(s.ctx, cluster.Manifest()))
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	s.must(s.lab.HeadAlive(ctx, namespace, name))
+
+	s.call(`{"bundles": [{"GPU": 1}]}`)
+	s.workers("gpu", 1)
+	s.until("the scale-up of the call has ended", func() bool { return len(s.roots()) == 1 })
+	s.complete(s.roots()[0], 1)
+	s.belongsToTheCall(s.roots()[0])
+
+	driver, err := s.lab.Driver(ctx, namespace, name, "driver")
+	s.must(err)
+	t.Cleanup(func() { driver.Kill() })
+	slice := rig.Command{Do: "actor", ID: "slice", GPUs: 1, Labels: map[string]string{"gpu-slice": "mig-1g.10gb"}}
+	for _, command := range []rig.Command{slice, {Do: "task", ID: "too-big", GPUs: 5}} {
+		s.must(driver.Do(command))
+	}
+	s.workers("mig", 1)
+	s.until("the scale-up of the slice has ended", func() bool { return len(s.roots()) == 2 })
+	s.complete(s.roots()[1], 1)
+	if s.roots()[1].trace == callersTrace {
+		t.Error("what the driver asked for is told as the caller's")
+	}
+
+	s.crash(driver)
+	s.everyExpressionHasData()
+	s.everyInstrumentWasExported()
+}
+
+// complete asserts that a scale-up of so many pods has all its parts, each below the right one and none after its end.
+func (s *stage) complete(root span, pods int) {
+	s.Helper()
+	var all []span
+	for _, told := range s.collector.spans() {
+		if told.trace == root.trace {
+			all = append(all, told)
+		}
+	}
+	below := func(parent span) map[string]int {
+		count := map[string]int{}
+		for _, told := range all {
+			if told.parent == parent.id {
+				count[told.name]++
+				if told.name != "cycle" && (told.from.Before(parent.from) || told.to.After(parent.to)) {
+					s.Errorf("%s lasts from %v to %v, outside of %s", told.name, told.from, told.to, parent.name)
+				}
+			}
+		}
+		return count
+	}
+	parts := below(root)
+	if parts["cycle"] == 0 {
+		s.Error("no cycle is told")
+	}
+	delete(parts, "cycle")
+	if diff := cmp.Diff(map[string]int{"seen_to_patched": 1, "pod": pods}, parts); diff != "" {
+		s.Errorf("parts of the scale-up (-want +got):\n%s", diff)
+	}
+	for _, told := range all {
+		switch {
+		case told.name == "cycle":
+			if diff := cmp.Diff(map[string]int{"observe": 1, "plan": 1, "apply": 1}, below(told)); diff != "" {
+				s.Errorf("parts of a cycle (-want +got):\n%s", diff)
+			}
+		case told.name == "pod":
+			if diff := cmp.Diff(map[string]int{"patched_to_scheduled": 1, "scheduled_to_alive": 1}, below(told)); diff != "" {
+				s.Errorf("parts of a pod (-want +got):\n%s", diff)
+			}
+		}
+		if told.parent != "" && told.parent != callersSpan && !slices.ContainsFunc(all, func(other span) bool { return other.id == told.parent }) {
+			s.Errorf("%s is below a span that never came", told.name)
+		}
+	}
+	if root.failed || root.attributes["heliostat.outcome"] != "alive" || root.attributes["heliostat.pods.alive"] != int64(pods) {
+		s.Errorf("the scale-up ended as %v", root.attributes)
+	}
+}
+
+// belongsToTheCall asserts that a scale-up is below the call that asked for it.
+func (s *stage) belongsToTheCall(root span) {
+	s.Helper()
+	for _, told := range s.collector.spans() {
+		if told.id == root.parent && told.name == "request_resources" && told.parent == callersSpan && told.trace == callersTrace {
+			return
+		}
+	}
+	s.Errorf("the scale-up in trace %s is below %q, want the caller's request_resources", root.trace, root.parent)
+}
+
+// crash kills Heliostat while a pod is on its way: the rest of the scale-up is told by the next process, with a link.
+func (s *stage) crash(driver *rig.Driver) {
+	s.Helper()
+	s.cordon(true)
+	s.must(driver.Do(rig.Command{Do: "task", ID: "two-cpus", CPUs: 2}))
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	s.must(s.journal.Wait(ctx, "a pod of group cpu", func(facts []rig.Fact) bool { return len(rig.Pods(facts, "cpu")) == 1 }))
+	object, err := s.lab.Dynamic.Resource(rig.RayClusters).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	s.must(err)
+	kept := strings.Split(object.GetAnnotations()["heliostat.dev/scale-up-trace"], "-")
+	if len(kept) < 4 {
+		s.Fatalf("the RayCluster keeps no trace: %v", object.GetAnnotations())
+	}
+	s.fleet.Kill()
+	s.serve()
+	s.until("the new process has looked", func() bool {
+		status, _, err := s.fleet.Call(s.ctx, http.MethodGet, "/v1/namespaces/"+namespace+"/rayclusters/"+name+"/snapshot", "")
+		return err == nil && status == http.StatusOK
+	})
+	s.cordon(false)
+	s.workers("cpu", 1)
+	s.until("the rest of the scale-up has ended", func() bool { return len(s.roots()) == 3 })
+	rest := s.roots()[2]
+	if rest.trace == kept[1] || !slices.Equal(rest.links, []string{kept[1]}) || rest.attributes["heliostat.resumed"] != true {
+		s.Errorf("trace %s links to %v, want one link to %s: %v", rest.trace, rest.links, kept[1], rest.attributes)
+	}
+	if rest.attributes["heliostat.outcome"] != "alive" || rest.attributes["heliostat.pods.alive"] != int64(1) {
+		s.Errorf("the rest ended as %v", rest.attributes)
+	}
+}
+
+// everyExpressionHasData runs all of them until each has what is right for it.
+func (s *stage) everyExpressionHasData() {
+	s.Helper()
+	all, err := expressions(namespace, name)
+	s.must(err)
+	wrong := map[string]string{}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
+		clear(wrong)
+		for _, e := range all {
+			series, err := s.prometheus.ask(s.ctx, e.text)
+			s.must(err)
+			reason, mayBeEmpty := empty[e.where]
+			switch {
+			case series == 0 && !mayBeEmpty:
+				wrong[e.where] = "has no data: " + e.text
+			case series > 0 && mayBeEmpty:
+				wrong[e.where] = "is said to have no data, since " + reason + ", and has some: " + e.text
+			}
+		}
+		if len(wrong) == 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	for _, where := range slices.Sorted(maps.Keys(wrong)) {
+		s.Errorf("%s %s", where, wrong[where])
+	}
+	for where := range empty {
+		if !slices.ContainsFunc(all, func(e expression) bool { return e.where == where }) {
+			s.Errorf("%s is said to have no data, and is no expression", where)
+		}
+	}
+	bad, err := s.prometheus.unhealthy(s.ctx)
+	s.must(err)
+	if len(bad) > 0 {
+		s.Errorf("rules that Prometheus cannot evaluate: %v", bad)
+	}
+}
+
+// rare are the instruments of what does not happen in this test.
+var rare = []string{"heliostat_export_failures_total", "heliostat_group_cooldown_seconds", "heliostat_requests"}
+
+// everyInstrumentWasExported asserts that the collector got what /metrics has.
+func (s *stage) everyInstrumentWasExported() {
+	s.Helper()
+	source, err := os.ReadFile(filepath.Join(root, "internal/telemetry/instruments.go"))
+	s.must(err)
+	names := s.collector.names()
+	found := 0
+	for _, match := range regexp.MustCompile(`"((?:heliostat|autoscaler)_[a-z_]+)"`).FindAllSubmatch(source, -1) {
+		found++
+		if name := string(match[1]); names[name] == slices.Contains(rare, name) {
+			s.Errorf("%s: exported %v", name, names[name])
+		}
+	}
+	if found < 30 {
+		s.Errorf("only %d instruments were found", found)
+	}
+	_, metrics, err := s.fleet.Call(s.ctx, http.MethodGet, "/metrics", "")
+	s.must(err)
+	if !bytes.Contains(metrics, []byte("heliostat_clusters 1")) {
+		s.Error("/metrics does not tell of the one RayCluster")
+	}
+}

@@ -1,0 +1,298 @@
+package page
+
+import (
+	_ "embed" // what is asked of the page
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+var (
+	//go:embed contrast.js
+	contrast string
+	//go:embed nameless.js
+	nameless string
+)
+
+func withLines(c *httpapi.Config) { c.Series, c.Nodepools = lines(time.Now()), cards{} }
+
+func newBusyFleet() *fleet {
+	f := &fleet{}
+	f.set(busy(time.Now()), quiet(1), quiet(2))
+	return f
+}
+
+func TestABusyClusterIsShownWithAllItsReasons(t *testing.T) {
+	server := newServer(t, newBusyFleet(), withLines, nil)
+	b := open(t, desktop, server.URL+"/#ml/llm")
+	for _, text := range []string{"Live", "Not served", "Demand against capacity", "Worker groups", "a100", "desired", "STRICT_SPREAD", "Findings",
+		"surplus-deleted-at-random", "Decisions", "replicas 2 → 3"} {
+		b.shows(text)
+	}
+	if label := ask[string](b, `document.querySelector('.chart').getAttribute('aria-label')`); !strings.Contains(label, "GPU during the last 60 min: at most 26 asked for, at most 16 there") {
+		t.Errorf("the chart is %q", label)
+	}
+	b.do(chromedp.Click(`[data-chart=CPU]`))
+	b.until("chart of CPUs", `document.querySelector('.chart').getAttribute('aria-label').startsWith('CPU ')`)
+	b.unharmed()
+}
+
+func TestNothingOnThePageIsHardToReadOrNameless(t *testing.T) {
+	server := newServer(t, newBusyFleet(), withLines, nil)
+	for _, s := range []screen{desktop, phone, {width: 1280, height: 900, dark: true}, {width: 390, height: 844, dark: true}} {
+		t.Run(fmt.Sprintf("%d pixels, dark %t", s.width, s.dark), func(t *testing.T) {
+			b := open(t, s, server.URL+"/#ml/llm")
+			b.shows("Decisions")
+			for _, fault := range ask[[]string](b, contrast) {
+				t.Error("too little contrast:", fault)
+			}
+			for _, fault := range ask[[]string](b, nameless) {
+				t.Error(fault)
+			}
+			if ask[bool](b, `document.documentElement.scrollWidth > innerWidth`) {
+				t.Error("the page is wider than the screen")
+			}
+			b.unharmed()
+		})
+	}
+}
+
+func TestThePageIsUsedByKeyboard(t *testing.T) {
+	server := newServer(t, newBusyFleet(), withLines, nil)
+	b := open(t, desktop, server.URL+"/#ml/llm")
+	b.shows("Decisions")
+	b.do(chromedp.KeyEvent(kb.Tab))
+	if got := ask[string](b, `document.activeElement.textContent`); got != "Skip to the cluster" {
+		t.Fatalf("the first stop is %q", got)
+	}
+	for range 20 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		if ask[bool](b, `document.activeElement.textContent.includes('cluster-0001')`) {
+			break
+		}
+	}
+	if !ask[bool](b, `getComputedStyle(document.activeElement).outlineStyle !== 'none'`) {
+		t.Error("one does not see where the focus is")
+	}
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.until("other cluster", `document.querySelector('main h2').textContent === 'cluster-0001'`)
+	// What is read again meanwhile takes nobody's focus away.
+	b.until("focus on the cluster", `document.activeElement.id === 'cluster'`)
+	b.unharmed()
+}
+
+func TestAnEmptyFleetSaysWhatToDo(t *testing.T) {
+	b := open(t, desktop, newServer(t, &fleet{}, nil, nil).URL)
+	b.shows("No RayCluster is in sight.")
+	b.unharmed()
+}
+
+func TestAServerThatFailsIsToldAndComesBack(t *testing.T) {
+	var broken atomic.Bool
+	server := newServer(t, newBusyFleet(), withLines, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if broken.Load() {
+				panic(http.ErrAbortHandler)
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	b := open(t, desktop, server.URL+"/#ml/llm")
+	b.shows("Decisions")
+	broken.Store(true)
+	server.CloseClientConnections()
+	b.shows("No answer from Heliostat.")
+	b.shows("Decisions")
+	broken.Store(false)
+	b.shows("Live")
+	b.unharmed()
+}
+
+func TestWhatFailsInOneClusterIsShownThere(t *testing.T) {
+	f := newBusyFleet()
+	view := busy(time.Now())
+	view.Error, view.Frozen, view.Paused = "reading Ray's state: deadline exceeded", true, "Ray's account is 12 s old"
+	f.set(view)
+	b := open(t, desktop, newServer(t, f, nil, nil).URL+"/#ml/llm")
+	for _, text := range []string{"deadline exceeded", "Frozen: nothing is written", "Nothing is taken away at present: Ray's account is 12 s old"} {
+		b.shows(text)
+	}
+	b.do(chromedp.Evaluate(`location.hash = '#ml/nobody'`, nil))
+	b.shows("there is no RayCluster ml/nobody")
+	b.unharmed()
+}
+
+func TestAThousandClustersAreListedAndFiltered(t *testing.T) {
+	f := &fleet{}
+	for number := range 1000 {
+		f.set(quiet(number))
+	}
+	b := open(t, desktop, newServer(t, f, nil, nil).URL)
+	b.until("thousand links", `document.querySelectorAll('#fleet a').length === 1000`)
+	b.do(chromedp.Evaluate(`document.getElementById('filter').focus()`, nil), chromedp.KeyEvent("cluster-077"))
+	b.until("ten links", `document.querySelectorAll('#fleet a').length === 10`)
+	b.shows("10 of 1000")
+	b.unharmed()
+}
+
+// changed is the busy cluster with one more decision.
+func changed() httpapi.View {
+	view := busy(time.Now())
+	view.Changes = append([]httpapi.Decision{{At: time.Now(), Action: "scale-up", Group: "cpu", From: 1, To: 7, Pods: []string{},
+		Reason: planner.Reason{Code: "patch-ok", Message: "a change nobody reloaded the page for"}}}, view.Changes...)
+	view.Plan.Groups[1].Desired = 7
+	return view
+}
+
+func TestANewDecisionAppearsByItselfWhereTheServerSendsNoEvents(t *testing.T) {
+	f := newBusyFleet()
+	b := open(t, desktop, newServer(t, f, nil, nil).URL+"/#ml/llm")
+	b.shows("Decisions")
+	f.set(changed())
+	b.shows("a change nobody reloaded the page for")
+	b.unharmed()
+}
+
+func TestEventsBringNewDecisionsWithoutPolling(t *testing.T) {
+	f, hub := newBusyFleet(), httpapi.NewHub()
+	t.Cleanup(hub.Close)
+	var asked atomic.Int64
+	server := newServer(t, f, func(c *httpapi.Config) { c.Hub = hub }, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v1/rayclusters" {
+				asked.Add(1)
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	b := open(t, desktop, server.URL+"/#ml/llm")
+	b.shows("Decisions")
+	b.until("stream", `performance.getEntriesByType('resource').some(entry => entry.name.endsWith('/v1/events')) || document.getElementById('link').className === 'up'`)
+	before := int64(-1)
+	for deadline := time.Now().Add(patience); asked.Load() != before && time.Now().Before(deadline); time.Sleep(2 * time.Second) {
+		before = asked.Load() // what the page reads when it begins comes late on a busy machine
+	}
+	time.Sleep(4 * time.Second)
+	if polls := asked.Load() - before; polls > 1 {
+		t.Errorf("%d readings within 4 s in which nothing happened", polls)
+	}
+	f.set(changed())
+	hub.Changed(llm)
+	b.shows("a change nobody reloaded the page for")
+	b.unharmed()
+}
+
+func TestADecisionOfTheHistoryCanBeReplayed(t *testing.T) {
+	b := open(t, desktop, newServer(t, newBusyFleet(), func(c *httpapi.Config) { c.History = past{} }, nil).URL+"/#ml/llm")
+	b.shows("remembered for long")
+	if link := ask[string](b, `document.querySelector('.timeline a').getAttribute('href')`); link != "/v1/namespaces/ml/rayclusters/llm/history/1772366398000" {
+		t.Errorf("it is replayed from %s", link)
+	}
+	if got := ask[float64](b, `fetch(document.querySelector('.timeline a').href).then(answer => answer.json()).then(body => body.groups.length)`); got != 1 {
+		t.Errorf("the snapshot has %g groups, want 1", got)
+	}
+	b.unharmed()
+}
+
+func TestRequestsAreShownWithTheirOwnersAndWhatBecameOfThem(t *testing.T) {
+	b := open(t, desktop, newServer(t, newBusyFleet(), func(c *httpapi.Config) { c.Owned = owned{} }, nil).URL+"/#ml/llm")
+	for _, text := range []string{"Requests", "train-7", "system:serviceaccount:ml:trainer", "4 × {CPU 8, GPU 1} with memory 40Gi, isolation hardware each",
+		"Capped", "group a100 is at its maximum of 6"} {
+		b.shows(text)
+	}
+	b.unharmed()
+}
+
+func TestWhatAnotherAutoscalerDoesIsComparedOnThePage(t *testing.T) {
+	b := open(t, phone, newServer(t, newBusyFleet(), func(c *httpapi.Config) { c.Shadow = theirs{} }, nil).URL+"/#ml/llm")
+	for _, text := range []string{"Beside another autoscaler", "97.0 %", "median 8.1 s earlier", "ours was first by 8.1 s", "python-requests"} {
+		b.shows(text)
+	}
+	for _, fault := range append(ask[[]string](b, contrast), ask[[]string](b, nameless)...) {
+		t.Error(fault)
+	}
+	b.unharmed()
+}
+
+func TestCardsAreDrawnAsTheyAreCut(t *testing.T) {
+	for _, s := range []screen{desktop, phone} {
+		b := open(t, s, newServer(t, newBusyFleet(), withLines, nil).URL+"/#nodes")
+		b.shows("2 nodes in 1 pool")
+		b.do(chromedp.Evaluate(`document.querySelectorAll('summary').forEach(summary => summary.click())`, nil))
+		b.shows("mig-node")
+		places := ask[[]string](b, `[...document.querySelectorAll('.mig:first-of-type .instance')].map(cell => cell.textContent + ' ' + getComputedStyle(cell).gridColumn)`)
+		if diff := cmp.Diff([]string{"3g.20gb 5 / span 4", "1g 1 / span 1", "1g 2 / span 1", " 3", " 4"}, places); diff != "" {
+			t.Errorf("instances on the card's memory axis (-want +got):\n%s", diff)
+		}
+		label := ask[string](b, `document.querySelector('.card [role=img]').getAttribute('aria-label')`)
+		if label != "card 0: 3g.20gb taken, 1g.5gb taken, 1g.5gb free" {
+			t.Errorf("a screen reader says %q", label)
+		}
+		b.shows("not healthy: XID 79")
+		for _, fault := range append(ask[[]string](b, contrast), ask[[]string](b, nameless)...) {
+			t.Error(fault)
+		}
+		if ask[bool](b, `document.documentElement.scrollWidth > innerWidth`) {
+			t.Error("the page is wider than the screen")
+		}
+		b.until("details that stay open", `document.querySelectorAll('details[open]').length === 2`)
+		b.unharmed()
+	}
+}
+
+func TestNamesNeverBecomeMarkup(t *testing.T) {
+	const hostile = `<img src=x onerror="document.title='harmed'"><script>document.title='harmed'</script>`
+	f := newBusyFleet()
+	view := busy(time.Now())
+	view.Error = hostile
+	view.Plan.Groups[0].Name, view.Plan.Groups[0].Reasons = hostile, []planner.Reason{{Code: hostile, Message: hostile}}
+	view.Snapshot.Requests = append(view.Snapshot.Requests, raydemand.Request{Bundle: raydemand.Bundle{hostile: raydemand.One}, Count: 1})
+	f.set(view)
+	b := open(t, desktop, newServer(t, f, nil, nil).URL+"/#ml/llm")
+	b.shows(hostile)
+	if title := ask[string](b, `document.title`); title != "llm · Heliostat" || ask[bool](b, `!!document.querySelector('main img')`) {
+		t.Errorf("text became markup; the title is %q", title)
+	}
+	b.unharmed()
+}
+
+func TestAPersonSignsInWithAToken(t *testing.T) {
+	const right = "a-right-token"
+	server := newServer(t, newBusyFleet(), nil, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, "/v1/") && r.Header.Get("Authorization") != "Bearer "+right {
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(http.StatusUnauthorized)
+				fmt.Fprint(w, `{"status":401,"title":"Unauthorized","detail":"the token is not valid"}`)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	b := open(t, phone, server.URL)
+	b.shows("kubectl create token")
+	for _, fault := range append(ask[[]string](b, contrast), ask[[]string](b, nameless)...) {
+		t.Error(fault)
+	}
+	b.do(chromedp.SendKeys("#token", "a-wrong-token"+kb.Enter))
+	b.shows("the token is not valid")
+	b.do(chromedp.SendKeys("#token", right+kb.Enter))
+	b.shows("llm")
+	b.until("form that went away", `document.getElementById('sign-in').hidden`)
+	kept := ask[string](b, `JSON.stringify([location.href, document.cookie, {...localStorage}, {...sessionStorage}, document.body.outerHTML])`)
+	if strings.Contains(kept, right) {
+		t.Error("the token is kept where a script or the next visitor finds it")
+	}
+	b.unharmed()
+}

@@ -1,0 +1,267 @@
+// Package requestrules has no code: its test holds REST and the CustomResourceDefinition of ResourceRequests to the same rules.
+package requestrules
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubejson "k8s.io/apimachinery/pkg/util/json"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+
+// definition is the CustomResourceDefinition as the API server has it.
+type definition struct {
+	structural *schema.Structural
+	values     validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+func readDefinition(t *testing.T) definition {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/chart/crds/heliostat.dev_resourcerequests.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(text, &written); err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	scheme.Default(&written)
+	written.Status.StoredVersions = []string{"v1alpha1"}
+	var crd apiextensions.CustomResourceDefinition
+	if err := scheme.Convert(&written, &crd, nil); err != nil {
+		t.Fatal(err)
+	}
+	// What the API server checks of a definition includes what its rules may cost.
+	if faults := crdvalidation.ValidateCustomResourceDefinition(t.Context(), &crd); len(faults) > 0 {
+		t.Fatal(faults.ToAggregate())
+	}
+	var d definition
+	values := crd.Spec.Validation
+	if values == nil {
+		values = crd.Spec.Versions[0].Schema
+	}
+	if d.structural, err = schema.NewStructural(values.OpenAPIV3Schema); err != nil {
+		t.Fatal(err)
+	}
+	if d.values, _, err = validation.NewSchemaValidator(values.OpenAPIV3Schema); err != nil {
+		t.Fatal(err)
+	}
+	d.rules = cel.NewValidator(d.structural, true, celconfig.PerCallLimit)
+	return d
+}
+
+// takes reports whether the API server accepts a spec as strictly as kubectl asks it to, and why not.
+func (d definition) takes(t *testing.T, spec map[string]any) (bool, string) {
+	object := map[string]any{
+		"apiVersion": "heliostat.dev/v1alpha1", "kind": "ResourceRequest", "metadata": map[string]any{"name": "a", "namespace": "ml"}, "spec": spec,
+	}
+	if unknown := pruning.PruneWithOptions(object, d.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}); len(unknown) > 0 {
+		return false, "unknown " + strings.Join(unknown, ", ")
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, d.structural)
+	defaulting.Default(object, d.structural)
+	if faults := validation.ValidateCustomResource(nil, object, d.values); len(faults) > 0 {
+		return false, faults.ToAggregate().Error()
+	}
+	faults, _ := d.rules.Validate(t.Context(), nil, d.structural, object, nil, celconfig.RuntimeCELCostBudget)
+	if len(faults) > 0 {
+		return false, faults.ToAggregate().Error()
+	}
+	return true, ""
+}
+
+// store takes every request.
+type store struct{ httpapi.OwnedRequests }
+
+func (store) List(nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) { return nil, nil }
+
+func (store) Put(_ context.Context, wanted nodepool.OwnedRequest, may func(*nodepool.OwnedRequest) error) (nodepool.OwnedRequest, bool, error) {
+	return wanted, true, may(nil)
+}
+
+type fleet struct{}
+
+func (fleet) Views() []httpapi.View                              { return nil }
+func (fleet) View(nodepool.ClusterKey) (v httpapi.View, is bool) { return v, false }
+
+func rest(t *testing.T) http.Handler {
+	t.Helper()
+	handler, err := httpapi.NewHandler(httpapi.Config{Fleet: fleet{}, Requests: struct{ httpapi.Requests }{}, Owned: store{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return handler
+}
+
+func put(handler http.Handler, body string) (bool, string) {
+	call := httptest.NewRequest(http.MethodPut, "/v1/namespaces/ml/rayclusters/llm/request_resources/a", strings.NewReader(body))
+	call.Host = "127.0.0.1:8090"
+	call.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, call)
+	return answer.Code < 300, answer.Body.String()
+}
+
+// bundle is a body with one bundle of these fields.
+func bundle(fields string) string { return `{"holdUntilDeleted": true, "bundles": [{` + fields + `}]}` }
+
+func selector(label, expression string) string {
+	text, _ := json.Marshal([]map[string]string{{label: expression}})
+	return bundle(`"resources": {"GPU": 1}, "labelSelectors": ` + string(text))
+}
+
+func resource(name, amount string) string {
+	text, _ := json.Marshal(name)
+	return bundle(`"resources": {"CPU": 1, ` + string(text) + `: ` + amount + `}`)
+}
+
+// many are n members of an object with different names.
+func many(n int, value string) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = `"n` + strings.Repeat("x", i) + `": ` + value
+	}
+	return "{" + strings.Join(names, ", ") + "}"
+}
+
+// Three things differ, and shall: REST takes 2.0 for a whole number, the API server drops a null as if nothing were there, and a memory that no card
+// has, such as -1Gi or 1Pi, is told as unreadable where kubectl wrote it.
+func TestRESTAndTheDefinitionTakeTheSame(t *testing.T) {
+	const gpu = `"bundles": [{"resources": {"GPU": 1}}]`
+	d, handler := readDefinition(t), rest(t)
+	for body, want := range map[string]bool{
+		`{"leaseSeconds": 60, ` + gpu + `}`:                            true,
+		`{"leaseSeconds": 60, "holdUntilDeleted": false, ` + gpu + `}`: true,
+		`{"leaseSeconds": 60, "holdUntilDeleted": true, ` + gpu + `}`:  false,
+		`{` + gpu + `}`:                                                    false,
+		`{"leaseSeconds": 0, ` + gpu + `}`:                                 false,
+		`{"leaseSeconds": 31536000, ` + gpu + `}`:                          true,
+		`{"leaseSeconds": 31536001, ` + gpu + `}`:                          false,
+		`{"leaseSeconds": 1.5, ` + gpu + `}`:                               false,
+		`{"holdUntilDeleted": "true", ` + gpu + `}`:                        false,
+		`{"holdUntilDeleted": true, "allOrNothing": 1, ` + gpu + `}`:       false,
+		`{"holdUntilDeleted": true, "color": 1, ` + gpu + `}`:              false,
+		`{"holdUntilDeleted": true, "bundles": []}`:                        false,
+		`{"holdUntilDeleted": true}`:                                       false,
+		`{"holdUntilDeleted": true, "priority": 2147483647, ` + gpu + `}`:  true,
+		`{"holdUntilDeleted": true, "priority": 2147483648, ` + gpu + `}`:  false,
+		`{"holdUntilDeleted": true, "priority": -2147483649, ` + gpu + `}`: false,
+		`{"holdUntilDeleted": true, "priority": "1", ` + gpu + `}`:         false,
+		bundle(``):                        false,
+		bundle(`"resources": {}`):         false,
+		bundle(`"resources": {"GPU": 0}`): false,
+		bundle(`"resources": {"GPU": 0}, "slice": {"isolation": "any"}`):         true,
+		bundle(`"resources": {"GPU": 1}, "count": 0`):                            false,
+		bundle(`"resources": {"GPU": 1}, "count": 10000`):                        true,
+		bundle(`"resources": {"GPU": 1}, "count": 10001`):                        false,
+		resource("GPU", "-1"):                                                    false,
+		resource("GPU", `"1"`):                                                   false,
+		resource("GPU", "0"):                                                     true,
+		resource("GPU", "-0"):                                                    true,
+		resource("GPU", "0.0001"):                                                true,
+		resource("GPU", "1e-4"):                                                  true,
+		resource("GPU", "0.00009"):                                               false,
+		resource("GPU", "1e-5"):                                                  false,
+		resource("GPU", "1e-300"):                                                false,
+		resource("memory", "109951162777600"):                                    true,
+		resource("memory", "109951162777601"):                                    false,
+		resource("memory", "900000000000000"):                                    false,
+		resource("", "1"):                                                        false,
+		resource(" GPU", "1"):                                                    false,
+		resource("GPU ", "1"):                                                    false,
+		resource("a GPU", "1"):                                                   true,
+		resource("a\nGPU", "1"):                                                  false,
+		resource("GPU\u0000", "1"):                                               false,
+		resource("GPU\u200b", "1"):                                               false,
+		resource("Gerät", "1"):                                                   true,
+		resource("日本", "1"):                                                      true,
+		resource(strings.Repeat("ä", 256), "1"):                                  true,
+		resource(strings.Repeat("a", 257), "1"):                                  false,
+		bundle(`"resources": ` + many(32, "1")):                                  true,
+		bundle(`"resources": ` + many(33, "1")):                                  false,
+		selector("zone", "us-1"):                                                 true,
+		selector("zone", ""):                                                     true,
+		selector("zone", "  "):                                                   true,
+		selector("zone", "!us-1"):                                                true,
+		selector("zone", "! in( a , b )"):                                        true,
+		selector("zone", "!in(a,b) "):                                            true,
+		selector("zone", "!"):                                                    false,
+		selector("zone", "!!a"):                                                  false,
+		selector("zone", "in()"):                                                 false,
+		selector("zone", "in(a,)"):                                               false,
+		selector("zone", "in(a"):                                                 false,
+		selector("zone", "in (a)"):                                               false,
+		selector("zone", "a b"):                                                  false,
+		selector("zone", "-a"):                                                   false,
+		selector("zone", "\ta"):                                                  false,
+		selector("zone", "a\n"):                                                  false,
+		selector("zone", "in(a,\u00a0b)"):                                        false,
+		selector("zone", strings.Repeat("a", 63)):                                true,
+		selector("zone", strings.Repeat("a", 64)):                                false,
+		selector("zone", "in("+strings.Repeat("a,", 509)+"ab)"):                  true,
+		selector("zone", "in("+strings.Repeat("a,", 509)+"abc)"):                 false,
+		selector("", "a"):                                                        false,
+		selector("zone\u0007", "a"):                                              false,
+		selector(strings.Repeat("z", 257), "a"):                                  false,
+		bundle(`"resources": {"GPU": 1}, "labelSelectors": []`):                  true,
+		bundle(`"resources": {"GPU": 1}, "labelSelectors": [{}]`):                true,
+		bundle(`"resources": {"GPU": 1}, "labelSelectors": [{"zone": "a"}, {}]`): true,
+		bundle(`"resources": {"GPU": 1}, "labelSelectors": [{"zone": 1}]`):       false,
+		bundle(`"resources": {"GPU": 1}, "labelSelectors": [` + strings.Repeat("{}, ", 8) + `{}]`): false,
+		bundle(`"resources": {"GPU": 1}, "labelSelectors": [` + many(16, `"a"`) + `]`):             true,
+		bundle(`"resources": {"GPU": 1}, "labelSelectors": [` + many(17, `"a"`) + `]`):             false,
+		bundle(`"slice": {}`):                           false,
+		bundle(`"slice": {"memory": "10Gi"}`):           true,
+		bundle(`"slice": {"memory": 1073741824}`):       true,
+		bundle(`"slice": {"memory": "10GB"}`):           false,
+		bundle(`"slice": {"computeFraction": 1}`):       true,
+		bundle(`"slice": {"computeFraction": 1.01}`):    false,
+		bundle(`"slice": {"computeFraction": 0}`):       false,
+		bundle(`"slice": {"computeFraction": 0.0001}`):  true,
+		bundle(`"slice": {"computeFraction": 0.00009}`): false,
+		bundle(`"slice": {"isolation": ""}`):            false,
+		bundle(`"slice": {"isolation": "none"}`):        false,
+		bundle(`"slice": {"cores": 1}`):                 false,
+	} {
+		shown := body[:min(len(body), 150)]
+		takes, why := put(handler, body)
+		if strings.Contains(why, "it takes patch") {
+			takes = true // the right is asked for once the body is read
+		}
+		if takes != want {
+			t.Errorf("REST takes it: %v, want %v: %s: %.200s", takes, want, shown, why)
+		}
+		var spec map[string]any
+		if err := kubejson.Unmarshal([]byte(body), &spec); err != nil {
+			t.Fatal(err)
+		}
+		spec["rayCluster"], spec["owner"] = llm.Name, "ann"
+		if takes, why := d.takes(t, spec); takes != want {
+			t.Errorf("the definition takes it: %v, want %v: %s: %.300s", takes, want, shown, why)
+		}
+	}
+}

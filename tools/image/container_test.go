@@ -1,0 +1,203 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/pem"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// container is the image's root directory, unpacked, in which programs are started as a container runtime does, with the
+// image's user and environment. Of a container's fences it has the root directory and the user.
+type container struct {
+	root string
+	env  []string
+}
+
+func newContainer(t *testing.T) container {
+	t.Helper()
+	image := imageFor(t, wholeImage(t).index, "amd64")
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range unpacked(t, image) {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		switch f.header.Typeflag {
+		case tar.TypeDir:
+			err = os.MkdirAll(path, f.header.FileInfo().Mode().Perm())
+		case tar.TypeSymlink:
+			err = os.Symlink(f.header.Linkname, path)
+		default:
+			err = os.WriteFile(path, f.data, f.header.FileInfo().Mode().Perm())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return container{root: root, env: config.Config.Env}
+}
+
+// command is a process of the container. Without root a user namespace gives what chroot needs.
+func (c container) command(t *testing.T, env []string, argv ...string) *exec.Cmd {
+	t.Helper()
+	const nobody = 65532
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd.Path, cmd.Err = argv[0], nil // it is found in the image, not here
+	cmd.Dir, cmd.Env = "/", append(append([]string{}, c.env...), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.root}
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	} else {
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: nobody, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: nobody, HostID: os.Getgid(), Size: 1}}
+	}
+	return cmd
+}
+
+func TestTheEntryPointRunsInTheUnpackedImage(t *testing.T) {
+	c := newContainer(t)
+	out, err := c.command(t, nil, "/"+autoscaler.path, "version", "-o", "yaml").CombinedOutput()
+	release, chartErr := releaseOf(checkout)
+	if err = errors.Join(err, chartErr); err != nil || !strings.Contains(string(out), "platform: linux/amd64") || !strings.Contains(string(out), "version: "+release+"\n") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// sidecar is what KubeRay's operator wrote into a head pod, as recorded for the adapter that reads RayClusters.
+func sidecar(t *testing.T) (argv []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(checkout, "pkg/nodepool/kube/testdata/rayclusters/head-intree-v2.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded struct {
+		Operator struct {
+			Sidecar struct{ Command, Args []string }
+		}
+	}
+	if err := yaml.Unmarshal(text, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	s := recorded.Operator.Sidecar
+	return append(s.Command, s.Args...)
+}
+
+// discovery is as much of an API server as a client needs to find pods.
+var discovery = map[string]string{
+	"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
+	"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+		{"name": "pods", "kind": "Pod", "namespaced": true, "verbs": ["get", "list", "watch"]}]}`,
+	"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`,
+}
+
+// apiServer answers 403 to all but discovery, as to a ServiceAccount without rights, and tells of the first call for
+// pods, which the sidecar needs before all else.
+func apiServer(t *testing.T) (server *httptest.Server, asked chan *http.Request) {
+	asked = make(chan *http.Request, 1)
+	var first sync.Once
+	server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if answer, ok := discovery[r.URL.Path]; ok {
+			_, _ = w.Write([]byte(answer))
+			return
+		}
+		if strings.HasSuffix(r.URL.Path, "/pods") {
+			first.Do(func() { asked <- r })
+		}
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}`))
+	}))
+	t.Cleanup(server.Close)
+	return server, asked
+}
+
+// TestTheLineThatKubeRayWritesStartsTheSidecarInTheUnpackedImage goes as far as the sidecar's first call to the API server,
+// for which it needs the shell, the name `ray`, the user's rights on its files and the pod's ServiceAccount.
+func TestTheLineThatKubeRayWritesStartsTheSidecarInTheUnpackedImage(t *testing.T) {
+	c := newContainer(t)
+	server, asked := apiServer(t)
+	account := filepath.Join(c.root, "var/run/secrets/kubernetes.io/serviceaccount")
+	if err := os.MkdirAll(account, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for name, data := range map[string][]byte{"token": []byte("of-the-pod"), "ca.crt": authority, "namespace": []byte("ml")} {
+		if err := os.WriteFile(filepath.Join(account, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, err := net.SplitHostPort(at.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	argv := sidecar(t)
+	if want := []string{"/bin/bash", "-c", "--"}; strings.Join(argv[:3], " ") != strings.Join(want, " ") {
+		t.Fatalf("KubeRay's line is %q", argv)
+	}
+	// The kubelet puts variables into args.
+	argv[3] = strings.NewReplacer("$(RAY_CLUSTER_NAME)", "llm", "$(RAY_CLUSTER_NAMESPACE)", "ml").Replace(argv[3])
+	var said bytes.Buffer
+	cmd := c.command(t, []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "RAY_CLUSTER_NAME=llm",
+		"RAY_CLUSTER_NAMESPACE=ml", "KUBERAY_CRD_VER=v1"}, argv...)
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case r := <-asked:
+		if r.URL.Path != "/api/v1/namespaces/ml/pods" || r.FormValue("labelSelector") != "ray.io/cluster=llm" || r.Header.Get("Authorization") != "Bearer of-the-pod" {
+			t.Errorf("asked %s as %q", r.URL, r.Header.Get("Authorization"))
+		}
+	case err := <-ended:
+		t.Fatalf("ended at once: %v\n%s", err, &said)
+	case <-time.After(time.Minute):
+		_ = cmd.Process.Kill()
+		<-ended
+		t.Fatalf("pods were not asked for\n%s", &said)
+	}
+	if name, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "exe")); err == nil && !strings.HasSuffix(name, autoscaler.path) {
+		t.Errorf("the container's process is %s, so the shell keeps the kubelet's signals from the autoscaler", name)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("ended by SIGTERM with %v, want exit code 0\n%s", err, &said)
+		}
+	case <-time.After(30 * time.Second):
+		_ = cmd.Process.Kill()
+		t.Error("SIGTERM did not end it")
+	}
+}

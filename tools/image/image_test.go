@@ -1,0 +1,143 @@
+package main
+
+import (
+	"crypto/x509"
+	"debug/buildinfo"
+	"encoding/pem"
+	"io"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+func TestTheImageRunsAsNobodyAndStartsTheAutoscaler(t *testing.T) {
+	for _, arch := range platforms {
+		config, err := imageFor(t, wholeImage(t).index, arch).ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if config.OS != "linux" || config.Architecture != arch {
+			t.Errorf("the image for %s says %s/%s", arch, config.OS, config.Architecture)
+		}
+		if diff := cmp.Diff([]string{"/usr/local/bin/autoscaler"}, config.Config.Entrypoint); diff != "" || config.Config.User != "65532:65532" {
+			t.Errorf("runs as %s, entry point -want +got:\n%s", config.Config.User, diff)
+		}
+	}
+}
+
+func TestTheCertificatesAreAuthoritiesThatGoReads(t *testing.T) {
+	text := unpacked(t, imageFor(t, wholeImage(t).index, "amd64"))[certificates].data
+	if pool := x509.NewCertPool(); !pool.AppendCertsFromPEM(text) {
+		t.Fatal("no certificate can be read")
+	}
+	count := 0
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if c, err := x509.ParseCertificate(block.Bytes); err != nil || !c.IsCA {
+			t.Errorf("certificate %d: %v, an authority: %v", count, err, c != nil && c.IsCA)
+		}
+		count++
+	}
+	if count < 100 {
+		t.Errorf("%d authorities, Mozilla has well over 100", count)
+	}
+}
+
+func TestAnnotationsTellVersionRevisionAndItsTime(t *testing.T) {
+	stamped := compiled{release: "1.2.3", info: &buildinfo.BuildInfo{Main: debug.Module{Version: "v0.0.0-20260102030405-abcdefabcdef"}, Settings: []debug.BuildSetting{
+		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}}}}
+	want := map[string]string{
+		"org.opencontainers.image.title":       "Heliostat",
+		"org.opencontainers.image.description": "Scales Ray clusters on Kubernetes to what Ray asks for",
+		"org.opencontainers.image.version":     "1.2.3",
+		"org.opencontainers.image.revision":    "abc",
+		"org.opencontainers.image.created":     "2026-01-02T03:04:05Z",
+	}
+	if diff := cmp.Diff(want, annotations(stamped)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	delete(want, "org.opencontainers.image.revision")
+	release, err := releaseOf(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want["org.opencontainers.image.version"] = release
+	want["org.opencontainers.image.created"] = time.Unix(0, 0).UTC().Format(time.RFC3339)
+	index, err := wholeImage(t).index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, index.Annotations); diff != "" {
+		t.Errorf("of the index, -want +got:\n%s", diff)
+	}
+	config, err := imageFor(t, wholeImage(t).index, "arm64").ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, config.Config.Labels); diff != "" {
+		t.Errorf("labels, -want +got:\n%s", diff)
+	}
+}
+
+// listed is the text of a bill of materials.
+func listed(t *testing.T, list v1.Image) string {
+	t.Helper()
+	layers, err := list.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d layers: %v", len(layers), err)
+	}
+	r, err := layers[0].Compressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestTheBillOfMaterialsNamesWhatTheProgramsWereLinkedFrom reads the modules from the programs in the image again.
+func TestTheBillOfMaterialsNamesWhatTheProgramsWereLinkedFrom(t *testing.T) {
+	whole := wholeImage(t)
+	for i, arch := range platforms {
+		var bom cdx.BOM
+		if err := cdx.NewBOMDecoder(strings.NewReader(listed(t, whole.lists[i])), cdx.BOMFileFormatJSON).Decode(&bom); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]bool{}
+		for _, c := range *bom.Components {
+			for _, o := range *c.Evidence.Occurrences {
+				got[c.Name+" "+c.Version+" in "+o.Location] = true
+			}
+		}
+		want := map[string]bool{}
+		files := unpacked(t, imageFor(t, whole.index, arch))
+		for _, p := range []program{autoscaler, bash} {
+			info, err := buildinfo.Read(strings.NewReader(string(files[p.path].data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want["stdlib "+strings.TrimPrefix(info.GoVersion, "go")+" in /"+p.path] = true
+			for _, m := range info.Deps {
+				want[m.Path+" "+m.Version+" in /"+p.path] = true
+			}
+		}
+		version, err := rootsVersion()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[rootsModule+" "+version+" in /"+certificates] = true
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", arch, diff)
+		}
+		if len(want) < 50 {
+			t.Errorf("%s: only %d modules", arch, len(want))
+		}
+	}
+}
