@@ -52,8 +52,11 @@ func goFiles(t *testing.T, path string, tests bool) []*ast.File {
 	return files
 }
 
-// constants returns the values of the untyped string constants, by name. Typed ones are no codes.
-func constants(t *testing.T, path string) map[string]string {
+// constants returns the values of the untyped string constants, by name.
+func constants(t *testing.T, path string) map[string]string { return constantsOf(t, path, "") }
+
+// constantsOf returns the values of the string constants of a type, by name; no type is untyped.
+func constantsOf(t *testing.T, path, typed string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, file := range goFiles(t, path, false) {
@@ -64,8 +67,12 @@ func constants(t *testing.T, path string) map[string]string {
 			}
 			for _, spec := range group.Specs {
 				value := spec.(*ast.ValueSpec)
+				kind, _ := value.Type.(*ast.Ident)
+				if (kind == nil) != (typed == "") || kind != nil && kind.Name != typed {
+					continue
+				}
 				for i := range value.Values {
-					if literal, ok := value.Values[i].(*ast.BasicLit); ok && value.Type == nil && literal.Kind == token.STRING {
+					if literal, ok := value.Values[i].(*ast.BasicLit); ok && literal.Kind == token.STRING {
 						found[value.Names[i].Name], _ = strconv.Unquote(literal.Value)
 					}
 				}
@@ -84,13 +91,13 @@ func codes(t *testing.T, path, names string) []string {
 }
 
 // findingCodes are the codes of all findings: exported, of several words joined by hyphens. Those that begin with Sync say why a number
-// of GPUs is not written.
+// of GPUs is not written, those with From who says how far a pool may grow.
 func findingCodes(t *testing.T) []string {
 	t.Helper()
 	found := map[string]bool{}
 	for _, path := range []string{"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/kube", "internal/planner", "internal/controller"} {
 		for name, value := range constants(t, path) {
-			if ast.IsExported(name) && !strings.HasPrefix(name, "Sync") && regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(value) {
+			if ast.IsExported(name) && !strings.HasPrefix(name, "Sync") && !strings.HasPrefix(name, "From") && regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(value) {
 				found[value] = true
 			}
 		}
@@ -102,22 +109,39 @@ func findingCodes(t *testing.T) []string {
 func listed(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
-	heading := ""
-	for line := range strings.Lines(read(t, "docs/reference/reasons.md")) {
-		if title, ok := strings.CutPrefix(line, "## "); ok {
-			heading = strings.TrimSpace(title)
+	for section := range strings.SplitSeq(read(t, "docs/reference/reasons.md"), "\n## ") {
+		title, _, _ := strings.Cut(section, "\n")
+		if all := firstColumn(section); len(all) > 0 {
+			found[title] = all
 		}
+	}
+	return found
+}
+
+// firstColumn returns the codes in the first column of the tables of a text, sorted.
+func firstColumn(text string) []string {
+	var found []string
+	for line := range strings.Lines(text) {
 		if row, ok := strings.CutPrefix(line, "| `"); ok {
 			cell, _, _ := strings.Cut("`"+row, " |")
 			for _, code := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
-				found[heading] = append(found[heading], code[1])
+				found = append(found, code[1])
 			}
 		}
 	}
-	for _, all := range found {
-		slices.Sort(all)
-	}
+	slices.Sort(found)
 	return found
+}
+
+// between is what stands on a page behind one text and before the next.
+func between(t *testing.T, page, from, until string) string {
+	t.Helper()
+	_, text, found := strings.Cut(read(t, page), from)
+	text, _, ends := strings.Cut(text, until)
+	if !found || !ends {
+		t.Fatalf("%s has no %q before %q", page, from, until)
+	}
+	return text
 }
 
 // changes are the codes that an action and its result can make.
@@ -142,6 +166,7 @@ func TestReasonsListsEveryCodeAndNoOther(t *testing.T) {
 		"Why a RayCluster is not managed": codes(t, "internal/controller/mode.go", "."),
 		"Events on the RayCluster":        codes(t, "internal/controller/tell.go", "^Event"),
 		"Why num-gpus is not written":     codes(t, "pkg/nodepool/numgpussync.go", "^Sync"),
+		"Why a request is in its state":   codes(t, "pkg/raydemand/owned.go", "^Code"),
 		"Findings":                        findingCodes(t),
 		"What was changed":                got["What was changed"], // see below
 	}
@@ -265,14 +290,14 @@ func TestLinksLeadSomewhereAndEveryPageIsLinked(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
 				t.Errorf("%s links to %s, which is not there", page, link[1])
 			}
-			if page == "docs/README.md" || page == "README.md" {
+			if filepath.Base(page) == "README.md" {
 				linked[target] = true
 			}
 		}
 	}
 	for _, page := range pages {
 		if !linked[page] {
-			t.Errorf("neither README.md nor docs/README.md links to %s", page)
+			t.Errorf("no README.md links to %s", page)
 		}
 	}
 }

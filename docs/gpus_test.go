@@ -1,43 +1,21 @@
 package docs
 
 import (
-	"go/ast"
-	"go/token"
+	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestGPUsListsEveryProblemAndNoOther(t *testing.T) {
-	var want, got []string
-	for _, file := range goFiles(t, "pkg/nodepool/gpuproblem.go", false) {
-		ast.Inspect(file, func(node ast.Node) bool {
-			value, ok := node.(*ast.ValueSpec)
-			if !ok || len(value.Values) != 1 {
-				return true
-			}
-			kind, _ := value.Type.(*ast.Ident)
-			if literal, ok := value.Values[0].(*ast.BasicLit); ok && literal.Kind == token.STRING && kind != nil && kind.Name == "ProblemCode" {
-				code, _ := strconv.Unquote(literal.Value)
-				want = append(want, code)
-			}
-			return true
-		})
-	}
-	_, table, _ := strings.Cut(read(t, "docs/reference/gpus.md"), "## Problems")
-	table, _, _ = strings.Cut(table, "\n## ")
-	for line := range strings.Lines(table) {
-		if row, ok := strings.CutPrefix(line, "| `"); ok {
-			code, _, _ := strings.Cut(row, "`")
-			got = append(got, code)
+func TestGPUsListsEveryCodeOfNodesAndCardsAndNoOther(t *testing.T) {
+	for typed, c := range map[string]struct{ source, from, until string }{
+		"ProblemCode": {"pkg/nodepool/gpuproblem.go", "## Problems", "\n## "},
+		"CardCode":    {"pkg/nodepool/cards.go", "| finding |", "\n\n"},
+	} {
+		want := slices.Sorted(maps.Values(constantsOf(t, c.source, typed)))
+		if diff := cmp.Diff(want, firstColumn(between(t, "docs/reference/gpus.md", c.from, c.until))); len(want) == 0 || diff != "" {
+			t.Errorf("codes of type %s (-source +docs):\n%s", typed, diff)
 		}
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); len(want) == 0 || diff != "" {
-		t.Errorf("codes (-source +docs):\n%s", diff)
 	}
 }

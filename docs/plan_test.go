@@ -34,7 +34,7 @@ func written(of reflect.Type) string {
 		return "text"
 	case reflect.Bool:
 		return "yes or no"
-	case reflect.Int, reflect.Int64:
+	case reflect.Int, reflect.Int32, reflect.Int64:
 		return "whole number"
 	case reflect.Float64:
 		return "number"
@@ -59,7 +59,7 @@ func TestThePageOfPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 	snapshot["kubeNodes"], snapshot["pools"] = "list", "list"
 	want := map[string]map[string]string{
 		"The snapshot": snapshot, "A group": keysOf(reflect.TypeFor[planner.Group]()), "A node": keysOf(reflect.TypeFor[planner.Node]()),
-		"A request": keysOf(reflect.TypeFor[raydemand.Request]()), "A gang": keysOf(reflect.TypeFor[raydemand.Gang]()),
+		"A request": keysOf(reflect.TypeFor[raydemand.Request]()), "A request of an owner": keysOf(reflect.TypeFor[raydemand.Owned]()), "A gang": keysOf(reflect.TypeFor[raydemand.Gang]()),
 		"A pool of a group": keysOf(reflect.TypeFor[planner.GroupPool]()), "A slice": keysOf(reflect.TypeFor[planner.Slice]()), "The policy": keysOf(reflect.TypeFor[planner.Policy]()),
 	}
 	row := regexp.MustCompile("^\\| `(\\w+)` \\| ([^|]+) \\|([^|]*)\\|([^|]*)\\| ([^|]+) \\|$")

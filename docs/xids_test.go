@@ -14,8 +14,7 @@ import (
 
 func TestGPUsListsTheXIDsThatAreJudgedAsTheyAre(t *testing.T) {
 	got := map[bool][]uint64{}
-	_, table, _ := strings.Cut(read(t, "docs/reference/gpus.md"), "| XIDs | are |")
-	table, _, _ = strings.Cut(table, "\n\n")
+	table := between(t, "docs/reference/gpus.md", "| XIDs | are |", "\n\n")
 	for _, row := range regexp.MustCompile(`(?m)^\| ([\d, ]+) \| (\w+)`).FindAllStringSubmatch(table, -1) {
 		for number := range strings.SplitSeq(row[1], ", ") {
 			n, err := strconv.ParseUint(number, 10, 64)

@@ -1,0 +1,18 @@
+package docs
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+)
+
+func TestRunningListsEveryAnnotationOfARayClusterAndNoOther(t *testing.T) {
+	want := kube.KnownAnnotations()
+	slices.Sort(want)
+	if diff := cmp.Diff(want, firstColumn(between(t, "docs/running.md", "## Annotations on a RayCluster\n", "\n## "))); diff != "" {
+		t.Errorf("annotations (-source +docs):\n%s", diff)
+	}
+}

@@ -1,0 +1,35 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Who looks for a thing looks into the table of README first: every folder below those that hold folders is there.
+func TestTheReadmeSaysWhereEverythingIs(t *testing.T) {
+	var listed []string
+	for _, path := range firstColumn(between(t, "README.md", "## Where things are\n", "\n## ")) {
+		if strings.Contains(path, "*") {
+			continue
+		}
+		listed = append(listed, path)
+		if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+			t.Errorf("README names %s: %v", path, err)
+		}
+	}
+	for _, parent := range []string{"cmd", "pkg", "internal", "api", "deploy", "examples", "test"} {
+		entries, err := os.ReadDir(filepath.Join(root, parent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			path := parent + "/" + entry.Name()
+			if entry.IsDir() && path != "api/proto" && !slices.Contains(listed, path) {
+				t.Errorf("README does not say what is in %s", path)
+			}
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package docs
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const why = "docs/why-not-scaling.md"
+
+// A code that a person meets when a RayCluster is not scaled must lead to what can be done.
+func TestWhyNotScalingSaysWhatToDoAboutEveryCode(t *testing.T) {
+	for from, want := range map[string]struct {
+		section string
+		codes   []string
+	}{
+		"reasons of groups":   {"## A group takes no more", codes(t, "internal/planner/reasons.go", "^Code")},
+		"demand not served":   {"## The work cannot be served", codes(t, "internal/planner/plan.go", ".")},
+		"modes":               {"## It may not write", append(codes(t, "internal/controller/mode.go", "."), "PatchFailed")},
+		"states of a request": {"## A request is not satisfied", append(codes(t, "pkg/raydemand/owned.go", "^Code"), "RequestExpired")},
+	} {
+		t.Run(from, func(t *testing.T) {
+			slices.Sort(want.codes)
+			if diff := cmp.Diff(want.codes, firstColumn(between(t, why, want.section+"\n", "\n## "))); diff != "" {
+				t.Errorf("codes (-source +page):\n%s", diff)
+			}
+		})
+	}
+}
+
+// ordinary are Events of what goes as it should, and num-gpus, whose codes have a page of their own.
+var ordinary = []string{"Capped", "Draining", "Impossible", "NumGPUsRefused", "NumGPUsWritten", "ScaledDown", "ScaledUp", "WorkersReplaced"}
+
+func TestWhyNotScalingTellsOfEveryEventThatIsNews(t *testing.T) {
+	page := read(t, why)
+	for _, event := range codes(t, "internal/controller/tell.go", "^Event") {
+		if named := strings.Contains(page, "`"+event+"`"); named == slices.Contains(ordinary, event) {
+			t.Errorf("Event %s: named %t", event, named)
+		}
+	}
+}
+
+func TestWhyNotScalingNamesNoCodeThatIsNotListed(t *testing.T) {
+	var known []string
+	for _, all := range listed(t) {
+		known = append(known, all...)
+	}
+	page := read(t, why)
+	for _, code := range firstColumn(page) {
+		if !slices.Contains(known, code) {
+			t.Errorf("%s is no code", code)
+		}
+	}
+	for _, reason := range regexp.MustCompile(`reason=(\w+)`).FindAllStringSubmatch(page, -1) {
+		if !slices.Contains(known, reason[1]) {
+			t.Errorf("no Event has the reason %s", reason[1])
+		}
+	}
+}
