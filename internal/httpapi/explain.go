@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -52,29 +51,17 @@ func unanswered(err error) error {
 	return err
 }
 
-// mostAsked bounds the parameters of a question; the contract repeats it.
-var mostAsked = map[string]int{"group": 253, "pod": 253, "gang": 253, "bundle": 4096, "request": 253}
-
 // question reads the parameters, of which there is exactly one.
 func (p ExplainParams) question() (planner.Question, error) {
 	q := planner.Question{Group: p.Group, Pod: p.Pod, Gang: p.Gang, Request: p.Request}
-	var faults []FieldError
 	asked := 0
-	for _, given := range []struct{ name, value string }{
-		{"group", p.Group}, {"pod", p.Pod}, {"gang", p.Gang}, {"bundle", p.Bundle}, {"request", p.Request},
-	} {
-		if given.value != "" {
+	for _, given := range []string{p.Group, p.Pod, p.Gang, p.Bundle, p.Request} {
+		if given != "" {
 			asked++
-		}
-		if len(given.value) > mostAsked[given.name] {
-			faults = append(faults, FieldError{Field: given.name, Value: shorten(given.value), Expected: fmt.Sprintf("at most %d characters", mostAsked[given.name])})
 		}
 	}
 	if asked != 1 {
 		return q, &problem{kind: invalidRequest, detail: "want exactly one of the parameters group, pod, gang, bundle and request"}
-	}
-	if len(faults) > 0 {
-		return q, invalid(faults)
 	}
 	if p.Bundle != "" {
 		demand, err := planner.ReadRequest(p.Bundle, "bundle")

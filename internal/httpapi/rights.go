@@ -29,8 +29,8 @@ type rule struct {
 	right access.Right
 	// perNamespace leaves it to the handler to show only what the caller may list; see visible.
 	perNamespace bool
-	// query names the parameters that the operation has in the query.
-	query []string
+	// query has the parameters that the operation reads from the query, by name.
+	query map[string]queryRule
 }
 
 // declared is x-required-right: the word none, or an object.
@@ -50,9 +50,7 @@ var parameter = regexp.MustCompile(`\{(\w+)\}`)
 func readRules(spec []byte) (map[string]rule, error) {
 	var document struct {
 		Paths      map[string]map[string]json.RawMessage `json:"paths"`
-		Components struct {
-			Parameters map[string]declaredParameter `json:"parameters"`
-		} `json:"components"`
+		Components declaredComponents                    `json:"components"`
 	}
 	if err := yaml.Unmarshal(spec, &document); err != nil {
 		return nil, fmt.Errorf("reading the contract: %w", err)
@@ -65,7 +63,7 @@ func readRules(spec []byte) (map[string]rule, error) {
 			}
 			read, err := readRule(path, text)
 			if err == nil {
-				read.query, err = readQuery(members["parameters"], text, document.Components.Parameters)
+				read.query, err = readQuery(members["parameters"], text, document.Components)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("reading the contract: %s %s: %w", method, path, err)

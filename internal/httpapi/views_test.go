@@ -196,13 +196,32 @@ func TestTheViewsAreWhatTheSpecSays(t *testing.T) {
 	}
 	s.mustMatch("SupposedPlan", w.call(http.MethodPost, llmPath+"/plan", `{"groups": [{"name": "gpu", "maxReplicas": 8}, {"name": "cpu", "price": 1}]}`).Body.Bytes())
 	s.mustMatch("Plan", w.call(http.MethodPost, llmPath+"/plan", `{}`).Body.Bytes())
-	limits := map[string]float64{}
-	for _, parameter := range s.at(s.root, "paths", "/v1/namespaces/{namespace}/rayclusters/{name}/explain", "get")["parameters"].([]any) {
-		limits[s.at(parameter)["name"].(string)] = s.at(parameter, "schema")["maxLength"].(float64)
-	}
-	for name, most := range mostAsked {
-		if limits[name] != float64(most) {
-			t.Errorf("%s has at most %d characters, and %v by the contract", name, most, limits[name])
+}
+
+func TestASupposedGroupTakesTheNumbersOfTheContractAndNoOthers(t *testing.T) {
+	s := loadSpec(t)
+	w := plannedWorld(t)
+	group := s.at(s.root, "components", "schemas", "Supposition", "properties", "groups", "items", "properties")
+	numbers := 0
+	for name := range group {
+		bounds := s.at(group, name)
+		least, most := bounds["minimum"], bounds["maximum"]
+		if least == nil || most == nil {
+			continue
 		}
+		numbers++
+		for value, want := range map[float64]int{least.(float64): http.StatusOK, most.(float64): http.StatusOK,
+			least.(float64) - 1: http.StatusBadRequest, most.(float64) + 1: http.StatusBadRequest} {
+			body := fmt.Sprintf(`{"groups": [{"name": "new", "resources": {"CPU": 1}, "maxReplicas": 2147483647, %q: %.0f}]}`, name, value)
+			if name == "maxReplicas" {
+				body = fmt.Sprintf(`{"groups": [{"name": "new", "resources": {"CPU": 1}, %q: %.0f}]}`, name, value)
+			}
+			if answer := w.call(http.MethodPost, llmPath+"/plan", body); answer.Code != want {
+				t.Errorf("%s: %d, want %d: %.300s", body, answer.Code, want, answer.Body)
+			}
+		}
+	}
+	if numbers < 6 {
+		t.Errorf("the contract bounds %d numbers", numbers)
 	}
 }
