@@ -31,8 +31,8 @@ import (
 // in the environment overrides it.
 const gcPercent = 50
 
-// shutdownGrace is how long REST calls under way may take when the process ends.
-const shutdownGrace = 3 * time.Second
+// shutdownGrace is how long what is under way may take when the process ends: REST calls are answered a moment before.
+const shutdownGrace = httpapi.FinishWithin + time.Second
 
 // engineOptions are the flags that `serve` and the sidecar share.
 type engineOptions struct {

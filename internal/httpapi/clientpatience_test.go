@@ -1,11 +1,15 @@
 package httpapi
 
 import (
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -57,4 +61,82 @@ func TestAClientAsksAgainWhereTheServerCannotAnswerYet(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAClientComesBackToAServerThatItHasMet(t *testing.T) {
+	for name, c := range map[string]struct {
+		method string
+		// met: the server answers once, 503, before it goes; else it cuts the call off.
+		met, wantAnswer bool
+	}{
+		"GET that is cut off":   {http.MethodGet, false, true},
+		"PUT that is cut off":   {http.MethodPut, false, true},
+		"PUT answered 503":      {http.MethodPut, true, true},
+		"POST that is cut off":  {http.MethodPost, false, false},
+		"DELETE of one cut off": {http.MethodDelete, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				w := handling(t, func(w http.ResponseWriter, r *http.Request) {
+					calls++
+					if body, err := io.ReadAll(r.Body); err != nil || string(body) != "what" {
+						t.Errorf("call %d has the body %q, %v", calls, body, err)
+					}
+					switch {
+					case calls > 1:
+					case c.met:
+						w.Header().Set("Retry-After", "1")
+						w.Header().Set("Connection", "close")
+						w.WriteHeader(http.StatusServiceUnavailable)
+					default:
+						panic(http.ErrAbortHandler)
+					}
+				})
+				transport, dials := w.transport(t, nil), 0
+				transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+					if dials++; dials > 1 && dials < 4 { // it starts anew
+						return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+					}
+					return w.dial(ctx, network, address)
+				}
+				request, err := http.NewRequestWithContext(t.Context(), c.method, "http://127.0.0.1/", strings.NewReader("what"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				begun := time.Now()
+				response, err := patient{transport, clientPatience}.RoundTrip(request)
+				if !c.wantAnswer {
+					if err == nil || calls != 1 {
+						t.Fatalf("%v after %d calls, want an error after 1", response, calls)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				response.Body.Close()
+				if took := time.Since(begun); response.StatusCode != http.StatusOK || calls != 2 || took != 3*time.Second {
+					t.Errorf("%s after %d calls and %v, want 200 after 2 and 3s", response.Status, calls, took)
+				}
+			})
+		})
+	}
+}
+
+func TestAClientIsToldAtOnceThatNobodyListens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dials := 0
+		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			dials++
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		}}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response, err := (patient{transport, clientPatience}).RoundTrip(request); err == nil || dials != 1 {
+			t.Errorf("%v, %v after %d tries, want an error after 1", response, err, dials)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/gin-gonic/gin"
 )
@@ -34,6 +36,8 @@ func readBody(c *gin.Context) ([]byte, error) {
 
 // readAll reads a body of any kind within the limit.
 func readAll(c *gin.Context) ([]byte, error) {
+	reading := http.NewResponseController(c.Writer)
+	defer context.AfterFunc(c.Request.Context(), func() { _ = reading.SetReadDeadline(time.Now()) })() // a call that is given up waits for no body
 	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
 	var over *http.MaxBytesError
 	switch {

@@ -193,9 +193,10 @@ func (s *server) failRelay(c *gin.Context, ctx context.Context, address string, 
 	const perhaps = "; what was asked may still have happened"
 	cause := context.Cause(ctx)
 	switch {
+	case ending(c):
+		s.fail(c, errEnding)
 	case c.Request.Context().Err() != nil:
 		c.Abort() // nobody waits for an answer
-		return
 	case errors.Is(cause, errLeaderSlow):
 		s.fail(c, &problem{kind: timedOut, detail: cause.Error() + perhaps})
 	case errors.Is(cause, errLeaderGone):

@@ -164,7 +164,7 @@ func (s *server) settled(c *gin.Context, key nodepool.ClusterKey, id string, wai
 		}
 		select {
 		case <-ctx.Done():
-			return found, nil
+			return found, c.Request.Context().Err() // none where it is the time to wait that is over
 		case <-changes:
 		}
 	}

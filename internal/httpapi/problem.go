@@ -122,6 +122,9 @@ func classify(err error) *problem {
 // fail writes err as a problem document and ends the call.
 func (s *server) fail(c *gin.Context, err error) {
 	p := classify(err)
+	if p.leftOpen() && ending(c) {
+		p, err = errEnding, errEnding
+	}
 	if p.kind == internalError && !errors.Is(err, context.Canceled) {
 		s.log.Error("REST call failed", "method", c.Request.Method, "path", c.Request.URL.Path, "error", err)
 	}

@@ -38,6 +38,7 @@ func newServer(config Config) (*http.Server, *server, error) {
 		TLSConfig:         config.TLS,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+	endCalls(running)
 	running.RegisterOnShutdown(s.relay.close)
 	if config.Hub != nil {
 		running.RegisterOnShutdown(config.Hub.Close)

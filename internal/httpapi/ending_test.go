@@ -1,0 +1,96 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// hangingOwned keeps requests where nobody answers.
+type hangingOwned struct{ *fakeOwned }
+
+func (hangingOwned) Put(ctx context.Context, _ nodepool.OwnedRequest, _ func(*nodepool.OwnedRequest) error) (nodepool.OwnedRequest, bool, error) {
+	<-ctx.Done()
+	return nodepool.OwnedRequest{}, false, fmt.Errorf("client rate limiter Wait returned an error: %w", ctx.Err())
+}
+
+func TestCallsThatCannotBeFinishedAreToldSoBeforeTheServerEnds(t *testing.T) {
+	asks := func(*testing.T) io.Reader {
+		return strings.NewReader(`{"bundles":[{"resources":{"CPU":1}}],"holdUntilDeleted":true}`)
+	}
+	neverComes := func(t *testing.T) io.Reader {
+		body, rest := io.Pipe()
+		t.Cleanup(func() { rest.Close() })
+		return body
+	}
+	for name, c := range map[string]struct {
+		method, path string
+		body         func(*testing.T) io.Reader
+		// follows: the call is passed on to a replica that does not answer.
+		follows bool
+	}{
+		"Kubernetes does not answer":         {method: http.MethodPut, path: llmPath + "/request_resources/one", body: asks},
+		"the replica that decides is silent": {method: http.MethodPut, path: llmPath + "/request_resources/one", body: asks, follows: true},
+		"the request still waits":            {method: http.MethodGet, path: llmPath + "/request_resources/kept?wait=60s", body: func(*testing.T) io.Reader { return nil }},
+		"the body does not come":             {method: http.MethodPut, path: llmPath + "/request_resources/one", body: neverComes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, url string, ours, theirs *tls.Config) {
+				owned := hangingOwned{newFakeOwned()}
+				kept := nodepool.OwnedRequest{}
+				kept.Cluster, kept.ID = llm, "kept"
+				owned.keep(kept)
+				config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{llm: busyView()}, Requests: newWorld(t).requests, Owned: owned, TLS: ours}
+				if c.follows {
+					config.Leadership = &fakeLeadership{address: oldLeader, known: true}
+				}
+				running, s, err := newServer(config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				silent := handling(t, func(_ http.ResponseWriter, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body) // until then nobody notices that the caller is gone
+					<-r.Context().Done()
+				})
+				s.relay.transport.(*http.Transport).DialContext = silent.dial
+				w := newWire()
+				w.serve(t, running)
+
+				begun, ended := time.Now(), make(chan error, 1)
+				time.AfterFunc(time.Second, func() {
+					grace, done := context.WithTimeout(context.Background(), FinishWithin+time.Second)
+					defer done()
+					ended <- running.Shutdown(grace)
+				})
+				request, err := http.NewRequestWithContext(t.Context(), c.method, url+c.path, c.body(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				request.Header.Set("Authorization", "Bearer alice")
+				request.Header.Set("Content-Type", "application/json")
+				response, err := w.transport(t, theirs).RoundTrip(request)
+				if err != nil {
+					t.Fatalf("no answer: %v", err)
+				}
+				text, err := io.ReadAll(response.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				wantUnavailable(t, name, response, string(text), "this process ends before it could answer")
+				if took := time.Since(begun); took != time.Second+FinishWithin {
+					t.Errorf("answered after %v, want it %v after the end began", took, FinishWithin)
+				}
+				if err := <-ended; err != nil {
+					t.Errorf("the server ends: %v", err)
+				}
+			})
+		})
+	}
+}
