@@ -79,7 +79,7 @@ func newCached(m *Manager) (*cached, error) {
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { m.Enqueue(keyOfAny(object)) },
-		UpdateFunc: func(_, object any) { m.clusterUpdated(object) },
+		UpdateFunc: m.clusterUpdated,
 		DeleteFunc: func(object any) {
 			key := keyOfAny(object)
 			m.forget(key)
@@ -92,12 +92,18 @@ func newCached(m *Manager) (*cached, error) {
 	return c, nil
 }
 
-// clusterUpdated asks for a cycle of a RayCluster that has changed, unless who wrote it has asked for one.
-func (m *Manager) clusterUpdated(object any) {
-	if written, ok := object.(*unstructured.Unstructured); ok && m.floor.wasAsked(written) {
-		return
+// clusterUpdated asks for a cycle of a RayCluster that has changed, unless who wrote it has asked for one. What is asked for in its annotation is
+// planned in steps, whoever wrote it.
+func (m *Manager) clusterUpdated(before, now any) {
+	old, isObject := before.(*unstructured.Unstructured)
+	written, areObjects := now.(*unstructured.Unstructured)
+	switch {
+	case areObjects && m.floor.wasAsked(written):
+	case isObject && areObjects && old.GetAnnotations()[ResourceRequestsAnnotation] != written.GetAnnotations()[ResourceRequestsAnnotation]:
+		m.pool.enqueueAsked(keyOf(written))
+	default:
+		m.Enqueue(keyOfAny(now))
 	}
-	m.Enqueue(keyOfAny(object))
 }
 
 // watchPods asks for a cycle of the RayCluster of every pod that changes.

@@ -14,12 +14,14 @@ import (
 type floor struct {
 	mu     sync.Mutex
 	newest map[nodepool.ClusterKey]*unstructured.Unstructured // guarded by mu
-	// asked are those for which a cycle was asked when they were written, until the watch tells of them. Guarded by mu.
-	asked map[nodepool.ClusterKey]*unstructured.Unstructured
+	// asked are those for which a cycle was asked when they were written, until the watch tells of them; told are those of which it told last. Guarded
+	// by mu.
+	asked, told map[nodepool.ClusterKey]*unstructured.Unstructured
 }
 
 func newFloor() *floor {
-	return &floor{newest: map[nodepool.ClusterKey]*unstructured.Unstructured{}, asked: map[nodepool.ClusterKey]*unstructured.Unstructured{}}
+	byKey := func() map[nodepool.ClusterKey]*unstructured.Unstructured { return map[nodepool.ClusterKey]*unstructured.Unstructured{} }
+	return &floor{newest: byKey(), asked: byKey(), told: byKey()}
 }
 
 func keyOf(object *unstructured.Unstructured) nodepool.ClusterKey {
@@ -57,13 +59,20 @@ func (f *floor) drop(key nodepool.ClusterKey) {
 	defer f.mu.Unlock()
 	delete(f.newest, key)
 	delete(f.asked, key)
+	delete(f.told, key)
 }
 
-// ask notes that a cycle is asked for of an object that was written, so that the watch need not ask for one more.
-func (f *floor) ask(written *unstructured.Unstructured) {
+// ask reports whether a cycle is to be asked for of an object that was written, and notes that, so that the watch need not ask for one more. None is
+// where the watch was quicker than the answer to the write.
+func (f *floor) ask(written *unstructured.Unstructured) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked[keyOf(written)] = written
+	key := keyOf(written)
+	if told := f.told[key]; told != nil && (told.GetResourceVersion() == written.GetResourceVersion() || older(written, told)) {
+		return false
+	}
+	f.asked[key] = written
+	return true
 }
 
 // wasAsked reports whether a cycle was asked for of an object of which the watch tells, or of one after it.
@@ -71,6 +80,7 @@ func (f *floor) wasAsked(told *unstructured.Unstructured) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := keyOf(told)
+	f.told[key] = told
 	asked := f.asked[key]
 	if asked == nil || older(told, asked) {
 		return asked != nil

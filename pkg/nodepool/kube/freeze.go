@@ -29,8 +29,9 @@ func (m *Manager) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", doing, key, err)
 	}
-	m.floor.ask(written)
-	m.Enqueue(key)
+	if m.floor.ask(written) {
+		m.Enqueue(key)
+	}
 	return nil
 }
 

@@ -93,8 +93,9 @@ func (m *Manager) annotate(ctx context.Context, object *unstructured.Unstructure
 	if err != nil {
 		return err
 	}
-	m.floor.ask(written)
-	m.pool.enqueueAsked(key)
+	if m.floor.ask(written) {
+		m.pool.enqueueAsked(key)
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -124,7 +125,7 @@ func TestAPlainRequestTakesOneCycleThoughItsWatchTellsOfIt(t *testing.T) {
 		m := managerOf(t, server, rayClusterOf(t, twoGroups, "8"))
 		m.pool = p
 		told := func(version string) {
-			m.clusterUpdated(&unstructured.Unstructured{Object: rayClusterOf(t, twoGroups, version)})
+			m.clusterUpdated(nil, &unstructured.Unstructured{Object: rayClusterOf(t, twoGroups, version)})
 			time.Sleep(time.Second)
 		}
 		if err := m.SetResourceRequests(context.Background(), llm, nil, time.Time{}); err != nil {
@@ -143,6 +144,57 @@ func TestAPlainRequestTakesOneCycleThoughItsWatchTellsOfIt(t *testing.T) {
 		}
 		if told("10"); j.count(llm) != 3 {
 			t.Errorf("%d cycles, want one for what somebody else wrote", j.count(llm))
+		}
+	})
+}
+
+func TestAWatchThatIsQuickerThanTheAnswerTakesNoSecondCycle(t *testing.T) {
+	inPool(t, never, func(p *pool, j *journal) {
+		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
+		m := managerOf(t, server, rayClusterOf(t, twoGroups, "8"))
+		m.pool = p
+		server.answered = func() {
+			m.clusterUpdated(nil, &unstructured.Unstructured{Object: server.stored})
+			time.Sleep(minPause)
+		}
+		ask := func(call func() error) {
+			if err := call(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		ask(func() error { return m.SetResourceRequests(context.Background(), llm, nil, time.Time{}) })
+		server.stored = rayClusterOf(t, twoGroups, "10")
+		ask(func() error { return m.SetFreeze(context.Background(), llm, true) })
+		if n := j.count(llm); n != 2 {
+			t.Errorf("%d cycles for two writes, of each of which a watch tells before it is answered", n)
+		}
+	})
+}
+
+func TestRequestsThatAWatchTellsOfArePlannedInSteps(t *testing.T) {
+	inPool(t, never, func(p *pool, j *journal) {
+		m := managerOf(t, &apiServer{}, rayClusterOf(t, twoGroups, "8"))
+		m.pool = p
+		last := &unstructured.Unstructured{Object: rayClusterOf(t, twoGroups, "9")}
+		for i := range 100 {
+			now := last.DeepCopy()
+			now.SetResourceVersion(strconv.Itoa(10 + i))
+			now.SetAnnotations(map[string]string{ResourceRequestsAnnotation: strconv.Itoa(i)})
+			m.clusterUpdated(last, now)
+			last = now
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		if n := j.count(llm); n < 10 || n > 11 {
+			t.Errorf("%d cycles in a second of another process's writes, want one every %v", n, askedPause)
+		}
+		before := j.count(llm)
+		frozen := last.DeepCopy()
+		frozen.SetResourceVersion("999")
+		m.clusterUpdated(last, frozen)
+		if synctest.Wait(); j.count(llm) != before+1 {
+			t.Error("what else has changed waits")
 		}
 	})
 }

@@ -276,7 +276,7 @@ func (s *ownedRequests) set(r *nodepool.OwnedRequest) {
 	known := s.objects[key]
 	s.sight(r, known)
 	_, deleted := s.gone[r.UID]
-	if deleted && !r.Deleting || known != nil && olderVersion(r.ResourceVersion, known.ResourceVersion) {
+	if deleted && !r.Deleting || known != nil && (sameReading(known, r) || olderVersion(r.ResourceVersion, known.ResourceVersion)) {
 		s.mu.Unlock()
 		return
 	}
@@ -305,6 +305,11 @@ func (s *ownedRequests) keep(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.graced(*r)
+}
+
+// sameReading reports whether both are one object at one moment, as its watch and the answer to its write tell of it.
+func sameReading(a, b *nodepool.OwnedRequest) bool {
+	return a.ResourceVersion != "" && a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 }
 
 // statusAlone reports whether two readings of one object differ in nothing that is planned by: the API server gives a new generation to each new

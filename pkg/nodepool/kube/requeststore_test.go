@@ -207,3 +207,14 @@ func TestWhoWaitsIsWokenByHisRequestAlone(t *testing.T) {
 		t.Error("b is gone, and who waits for it is not told")
 	}
 }
+
+func TestWhatAWatchHasToldOfIsNoNewsInTheAnswerToItsWrite(t *testing.T) {
+	s, looked := requestStore()
+	_ = s.Add(storedRequest("a", "5", "llm"))
+	if got := s.keep(decodeRequest(storedRequest("a", "5", "llm"))); got.ResourceVersion != "5" {
+		t.Errorf("the answer is %+v", got)
+	}
+	if diff := cmp.Diff(map[string]int{"llm": 1}, looked); diff != "" {
+		t.Errorf("looks (-want +got): %s", diff)
+	}
+}
