@@ -26,20 +26,33 @@ const (
 	expectedSlack = 10 * time.Second
 )
 
-// ownedNews remembers what was told of requests. It only saves writes and repeated Events.
-type ownedNews struct {
-	// toldAt is when a status was last told, expired which requests an Event was recorded of, both by UID.
-	toldAt  map[string]time.Time
-	expired map[string]bool
+// ownedNews remembers what was told of requests, by UID. It saves writes and repeated Events, and is ahead of what the objects say: a status is written
+// after the cycle, and watches lag.
+type ownedNews map[string]requestNews
+
+type requestNews struct {
+	// status is what was found last, at is when a status was last told; expired: an Event was recorded.
+	status  nodepool.OwnedStatus
+	at      time.Time
+	expired bool
+}
+
+// of is a request with the status that was found of it last, the object's own where this process has found none.
+func (n ownedNews) of(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
+	known := *r
+	if status := n[r.UID].status; status.State != "" {
+		known.Status = status
+	}
+	return known
 }
 
 // countedRequests are the requests of owners that hold now.
-func countedRequests(cluster *nodepool.Cluster, now time.Time) []raydemand.Owned {
+func countedRequests(cluster *nodepool.Cluster, news ownedNews, now time.Time) []raydemand.Owned {
 	var owned []raydemand.Owned
 	for i := range cluster.Owned {
 		if r := &cluster.Owned[i]; r.Counts(cluster.UID, now) {
-			made := r.Owned
-			made.SatisfiedSince = r.SatisfiedSince()
+			made, known := r.Owned, news.of(r)
+			made.SatisfiedSince = known.SatisfiedSince()
 			owned = append(owned, made)
 		}
 	}
@@ -52,7 +65,7 @@ func countedRequests(cluster *nodepool.Cluster, now time.Time) []raydemand.Owned
 func (c *Controller) tellOwners(ctx context.Context, r *record, o outcome) {
 	v := &o.view
 	if c.config.Owned == nil || v.cluster.Deleting || v.byDefault() || len(v.cluster.Owned) == 0 {
-		r.owned = ownedNews{}
+		r.owned = nil
 		return
 	}
 	plans := map[string]*planner.RequestPlan{}
@@ -61,17 +74,18 @@ func (c *Controller) tellOwners(ctx context.Context, r *record, o outcome) {
 			plans[plan.ID] = plan
 		}
 	}
-	news := ownedNews{toldAt: map[string]time.Time{}, expired: map[string]bool{}}
+	news := ownedNews{}
 	var updates []nodepool.OwnedUpdate
 	for i := range v.cluster.Owned {
 		request := &v.cluster.Owned[i]
 		if request.Deleting || request.ClusterUID != "" && request.ClusterUID != v.cluster.UID {
 			continue
 		}
-		news.toldAt[request.UID], news.expired[request.UID] = r.owned.toldAt[request.UID], r.owned.expired[request.UID]
-		if update, any := c.update(ctx, r, &news, v, request, plans[request.ID]); any {
+		told := r.owned[request.UID]
+		if update, any := c.update(ctx, r, &told, v, request, plans[request.ID]); any {
 			updates = append(updates, update)
 		}
+		news[request.UID] = told
 	}
 	r.owned = news
 	if len(updates) > 0 {
@@ -80,12 +94,12 @@ func (c *Controller) tellOwners(ctx context.Context, r *record, o outcome) {
 }
 
 // update is what is to be written to one request, if anything is.
-func (c *Controller) update(ctx context.Context, r *record, news *ownedNews, v *view, request *nodepool.OwnedRequest, plan *planner.RequestPlan) (nodepool.OwnedUpdate, bool) {
+func (c *Controller) update(ctx context.Context, r *record, told *requestNews, v *view, request *nodepool.OwnedRequest, plan *planner.RequestPlan) (nodepool.OwnedUpdate, bool) {
 	u := nodepool.OwnedUpdate{Namespace: request.Cluster.Namespace, Name: request.ID, UID: request.UID, ResourceVersion: request.ResourceVersion}
 	if request.ClusterUID == "" {
 		u.Adopt = &nodepool.ClusterReference{Name: v.cluster.Key.Name, UID: v.cluster.UID}
 	}
-	news.expired[request.UID] = news.expired[request.UID] && request.Expired(v.now) // a renewed one may expire once more
+	told.expired = told.expired && request.Expired(v.now) // a renewed one may expire once more
 	var status nodepool.OwnedStatus
 	switch {
 	case request.Unreadable != "":
@@ -95,7 +109,7 @@ func (c *Controller) update(ctx context.Context, r *record, news *ownedNews, v *
 			u.Delete = true
 			return u, true
 		}
-		c.tellExpired(ctx, news, v, request)
+		c.tellExpired(ctx, told, v, request)
 		status = leaseOver(request)
 	case v.mode == nodepool.Managed && plan != nil:
 		status = statusOf(plan, r.starts.expected(plan, v.now))
@@ -104,9 +118,11 @@ func (c *Controller) update(ctx context.Context, r *record, news *ownedNews, v *
 	default:
 		return u, u.Adopt != nil
 	}
-	complete(&status, request, v.now)
-	if !request.Status.Equal(status, expectedSlack) && (!request.Status.SameNews(status) || v.now.Sub(news.toldAt[request.UID]) >= newsPause) {
-		news.toldAt[request.UID] = v.now
+	known := r.owned.of(request)
+	complete(&status, request, &known.Status, v.now)
+	told.status = status
+	if !request.Status.Equal(status, expectedSlack) && (!request.Status.SameNews(status) || v.now.Sub(told.at) >= newsPause) {
+		told.at = v.now
 		u.Status = &status
 	}
 	return u, u.Adopt != nil || u.Status != nil
@@ -136,22 +152,21 @@ func leaseOver(request *nodepool.OwnedRequest) nodepool.OwnedStatus {
 		Message: fmt.Sprintf("its lease of %d s was over at %s; it does not count until it is renewed", request.LeaseSeconds, request.ExpiresAt().UTC().Format(time.RFC3339))}
 }
 
-func (c *Controller) tellExpired(ctx context.Context, news *ownedNews, v *view, request *nodepool.OwnedRequest) {
+func (c *Controller) tellExpired(ctx context.Context, told *requestNews, v *view, request *nodepool.OwnedRequest) {
 	known := request.Status.State == raydemand.RequestExpired && request.Status.ObservedRequest == request.Fingerprint()
-	if known || news.expired[request.UID] {
-		news.expired[request.UID] = true
+	before := told.expired
+	told.expired = true
+	if known || before {
 		return
 	}
-	news.expired[request.UID] = true
 	message := fmt.Sprintf("request %s of %s: its lease of %d s is over, so what only it held is released", request.ID, request.Owner, request.LeaseSeconds)
 	c.config.Log.InfoContext(ctx, "request expired", "cluster", v.cluster.Key.String(), "request", request.ID, "owner", request.Owner)
 	c.kube.Event(v.cluster, true, EventRequestExpired, message)
 }
 
-// complete adds what a status says of the object that it is about, and since when.
-func complete(s *nodepool.OwnedStatus, request *nodepool.OwnedRequest, now time.Time) {
+// complete adds what a status says of the object that it is about, and since when: since before where that said the same.
+func complete(s *nodepool.OwnedStatus, request *nodepool.OwnedRequest, before *nodepool.OwnedStatus, now time.Time) {
 	now = now.UTC().Truncate(time.Second) // the precision that the API server keeps
-	before := &request.Status
 	s.ObservedRequest, s.ObservedGeneration = request.Fingerprint(), request.Generation
 	since := func(known time.Time, same bool) time.Time {
 		if same && !known.IsZero() {

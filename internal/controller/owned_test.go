@@ -16,12 +16,16 @@ import (
 type fakeOwned struct {
 	w       *world
 	updates []nodepool.OwnedUpdate
+	lost    bool // nothing that it is told is written
 }
 
 func (f *fakeOwned) Of(nodepool.ClusterKey) []nodepool.OwnedRequest { return f.w.kube.cluster.Owned }
 
 func (f *fakeOwned) Tell(updates []nodepool.OwnedUpdate) {
 	f.updates = append(f.updates, updates...)
+	if f.lost {
+		return
+	}
 	for _, u := range updates {
 		owned := slices.Clone(f.w.kube.cluster.Owned)
 		i := slices.IndexFunc(owned, func(r nodepool.OwnedRequest) bool { return r.UID == u.UID })
@@ -274,10 +278,47 @@ func TestTheSnapshotSaysSinceWhenARequestIsSatisfied(t *testing.T) {
 	grown.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 3}}
 	cluster := &nodepool.Cluster{Owned: []nodepool.OwnedRequest{told(raydemand.RequestSatisfied, "satisfied"), told(raydemand.RequestWaiting, "waiting"), grown}}
 	got := map[string]time.Time{}
-	for _, of := range countedRequests(cluster, since) {
+	for _, of := range countedRequests(cluster, nil, since) {
 		got[of.ID] = of.SatisfiedSince
 	}
 	if diff := cmp.Diff(map[string]time.Time{"satisfied": since, "waiting": {}, "grown": {}}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestARequestStaysSatisfiedSinceThenThoughItsStatusIsNotWritten(t *testing.T) {
+	w, told := newOwnedWorld(t, 2)
+	told.lost = true
+	since, id := w.now, w.ask("a", 2, 0).UID
+	w.cycle()
+	for range 3 {
+		d := w.after(time.Minute)
+		if got := d.Snapshot.OwnedRequests[0].SatisfiedSince; !got.Equal(since) {
+			t.Errorf("it is planned as satisfied since %v, want %v", got, since)
+		}
+		if last := told.updates[len(told.updates)-1]; last.UID != id || !last.Status.Since.Equal(since) || !last.Status.SatisfiedSince.Equal(since) {
+			t.Errorf("its owner is told %+v, want that it is satisfied since %v", last.Status, since)
+		}
+	}
+	w.request("a").Requests = []raydemand.Request{{Bundle: gpu(1), Count: 1}}
+	if d := w.after(time.Minute); !d.Snapshot.OwnedRequests[0].SatisfiedSince.IsZero() {
+		t.Error("what it asks for now was never satisfied")
+	}
+}
+
+// An object that a lagging watch shows as satisfied still is not planned as that once it was found to have lost what it had.
+func TestWhatWasFoundOfARequestCountsBeforeWhatItsObjectStillSays(t *testing.T) {
+	w, told := newOwnedWorld(t, 2)
+	w.ask("a", 2, 0)
+	w.cycle()
+	told.lost = true
+	w.kube.cluster.Workers, w.ray.nodes = w.kube.cluster.Workers[:1], w.ray.nodes[:2]
+	w.after(time.Second)
+	d := w.after(time.Second)
+	if got := w.request("a").Status.State; got != raydemand.RequestSatisfied {
+		t.Fatalf("the object says %s", got)
+	}
+	if got := d.Snapshot.OwnedRequests[0].SatisfiedSince; !got.IsZero() {
+		t.Errorf("it is planned as satisfied since %v", got)
 	}
 }

@@ -103,7 +103,7 @@ func (r *record) remember(v *view, config Config) {
 	r.refusals.observe(v.now, v.state.Nodes, v.demand)
 	r.drains.observe(v.now, v.state.Nodes, config.DrainTimeout)
 	r.drains.keepDeadlines(*v, config.DrainDeadline)
-	r.waits.observe(v.now, v.members, v.state.Demand, len(v.cluster.RequestResources)+len(countedRequests(&v.cluster, v.now)) > 0)
+	r.waits.observe(v.now, v.members, v.state.Demand, len(v.cluster.RequestResources)+len(countedRequests(&v.cluster, r.owned, v.now)) > 0)
 	r.starts.observe(v.now, v.members)
 	r.breakers.observe(v.now, v.cluster, v.members, r.shortage.observe(v.now, v.cluster, v.members, config), config)
 	r.guard.observe(v.now, v.cluster, v.members, v.state.Nodes, r.drains.leaving)
@@ -125,7 +125,7 @@ func (r *record) sight(v view, config Config) sight {
 		shapes:   r.shapes,
 	}
 	if v.live() {
-		s.kept, s.owned = v.cluster.RequestResources, countedRequests(&v.cluster, v.now)
+		s.kept, s.owned = v.cluster.RequestResources, countedRequests(&v.cluster, r.owned, v.now)
 	} else {
 		s.blind, s.members = unknownDemand(v.stateErr), roster(v.cluster, r.account)
 	}
