@@ -66,7 +66,7 @@ func newServeCommand() *cobra.Command {
 			if err != nil {
 				return badInput{err}
 			}
-			o.kube.Pools = config
+			o.kube.Pools, o.kube.ReadOnly = config, o.loop.ReadOnly
 			return o.run(c.Context(), c.ErrOrStderr())
 		},
 	}
@@ -80,6 +80,7 @@ func newServeCommand() *cobra.Command {
 	f.StringVar(&o.kube.KubernetesTokenFile, "gcs-kubernetes-token-file", "",
 		"token of a ServiceAccount that may do ray:write on RayClusters and nothing else, sent to heads with enableK8sTokenAuth, which all see it (default: such heads are not called)")
 	f.Var(&choice{&mode, "managed, shadow or off", func(word string) bool { return nodepool.Mode(word).Valid() }}, "mode", "mode of RayClusters without the annotation heliostat.dev/mode: managed, shadow or off")
+	f.BoolVar(&o.loop.ReadOnly, "read-only", false, "write to no RayCluster and to no ResourceRequest, whatever an annotation or a caller says; what --mode would manage is shadowed")
 	f.Float32Var(&o.apiQPS, "kube-api-qps", kube.DefaultQPS, "requests to the API server, a second on average; what callers of the REST API have written has four times that for itself, reviews of callers a bound of their own")
 	f.IntVar(&o.apiBurst, "kube-api-burst", kube.DefaultBurst, "requests to the API server at once")
 	f.BoolVar(&o.kube.LeaderElection, "leader-elect", false, "let several copies run, of which one decides")

@@ -96,7 +96,7 @@ func (c *Controller) redecide(r *record, o *outcome, fresh nodepool.Cluster, loo
 	}
 	o.view.cluster = fresh
 	o.view.members = roster(fresh, o.view.state.Nodes)
-	o.view.mode, o.view.why = effectiveMode(fresh, c.config.Form, c.config.DefaultMode)
+	o.view.mode, o.view.why = c.config.effectiveMode(fresh)
 	r.drains.keepDeadlines(o.view, c.config.DrainDeadline)
 	r.guard.observe(o.view.now, fresh, o.view.members, o.view.state.Nodes, r.drains.leaving)
 	if looking && r.guard.wantsLook(o.view.now) {
@@ -225,7 +225,7 @@ func (c *Controller) stillManaged(ctx context.Context, before nodepool.Cluster) 
 	if err != nil || now.UID != before.UID || now.Writable() != nil || now.OwnedUnknown != "" {
 		return false
 	}
-	mode, _ := effectiveMode(now, c.config.Form, c.config.DefaultMode)
+	mode, _ := c.config.effectiveMode(now)
 	return mode == nodepool.Managed
 }
 

@@ -26,6 +26,8 @@ type Config struct {
 	Form Form // Fleet
 	// DefaultMode applies to RayClusters without the annotation heliostat.dev/mode. Managed.
 	DefaultMode nodepool.Mode
+	// ReadOnly manages no RayCluster, whatever its annotation says, and writes nothing to requests of owners either.
+	ReadOnly bool
 	// Policy is what plans are made by; its caps on pods on their way are those named below.
 	Policy planner.Policy
 

@@ -77,7 +77,7 @@ func (c *Controller) observe(ctx context.Context, r *record, key nodepool.Cluste
 		return v, fmt.Errorf("observing %s: %w", key, err)
 	}
 	r.recreated(v.cluster.UID)
-	v.mode, v.why = effectiveMode(v.cluster, c.config.Form, c.config.DefaultMode)
+	v.mode, v.why = c.config.effectiveMode(v.cluster)
 	if v.mode == nodepool.Off {
 		r.line.close()
 		v.stateErr = errOff

@@ -8,6 +8,7 @@ import (
 // Why a cluster is not managed: stable codes of Decision.Why and of Events.
 const (
 	AsAsked          = "AsAsked"
+	ReadOnly         = "ReadOnly"
 	Frozen           = "Frozen"
 	Suspended        = "Suspended"
 	BeingDeleted     = "BeingDeleted"
@@ -23,10 +24,10 @@ const (
 // The annotation heliostat.dev/mode speaks to the fleet. So a sidecar of ours manages its cluster exactly while the
 // annotation is absent, and the fleet leaves a cluster with such a sidecar alone exactly then: both read the same
 // object, and no handshake can be missed.
-func effectiveMode(cluster nodepool.Cluster, form Form, fallback nodepool.Mode) (nodepool.Mode, planner.Reason) {
+func (c Config) effectiveMode(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 	asked, from := cluster.Mode, "annotation heliostat.dev/mode"
 	if asked == "" {
-		asked, from = fallback, "the default"
+		asked, from = c.DefaultMode, "the default"
 	}
 	shadow := func(code, message string) (nodepool.Mode, planner.Reason) {
 		return nodepool.Shadow, planner.Reason{Code: code, Message: message}
@@ -38,6 +39,8 @@ func effectiveMode(cluster nodepool.Cluster, form Form, fallback nodepool.Mode) 
 		return nodepool.Off, planner.Reason{Code: BeingDeleted, Message: "the RayCluster is being deleted"}
 	case asked == nodepool.Shadow:
 		return shadow(AsAsked, "shadow by "+from)
+	case c.ReadOnly:
+		return shadow(ReadOnly, "this Heliostat runs with --read-only and writes to nothing, whatever an annotation says")
 	case cluster.Unreadable:
 		return shadow(Unreadable, "the RayCluster cannot be read well enough to write to it; see findings")
 	case cluster.ManagedElsewhere:
@@ -49,9 +52,9 @@ func effectiveMode(cluster nodepool.Cluster, form Form, fallback nodepool.Mode) 
 	case cluster.Head.Sidecar == nodepool.RaySidecar:
 		return shadow(SidecarAlive, "Ray's own autoscaler runs in head pod "+cluster.Head.Pod+
 			"; set spec.enableInTreeAutoscaling: false and recreate that pod, or keep heliostat.dev/mode: shadow")
-	case form == Sidecar && cluster.Mode == nodepool.Managed:
+	case c.Form == Sidecar && cluster.Mode == nodepool.Managed:
 		return shadow(Parked, "annotation heliostat.dev/mode: managed hands this cluster to the fleet; remove it to let the sidecar manage")
-	case form == Fleet && cluster.Mode == "" && cluster.Head.Sidecar == nodepool.OurSidecar:
+	case c.Form == Fleet && cluster.Mode == "" && cluster.Head.Sidecar == nodepool.OurSidecar:
 		return shadow(SidecarManages, "the Heliostat sidecar in head pod "+cluster.Head.Pod+
 			" manages it; annotate heliostat.dev/mode: managed to hand it to the fleet")
 	}

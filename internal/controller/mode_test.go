@@ -16,12 +16,15 @@ func TestEffectiveMode(t *testing.T) {
 		change   func(*nodepool.Cluster)
 		form     Form
 		fallback nodepool.Mode
+		readOnly bool
 		want     nodepool.Mode
 		why      string
 	}{
 		"the default counts without an annotation":     {fallback: nodepool.Managed, want: nodepool.Managed, why: AsAsked},
 		"a default of shadow writes nothing":           {fallback: nodepool.Shadow, want: nodepool.Shadow, why: AsAsked},
 		"the annotation overrides the default":         {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Managed }, fallback: nodepool.Off, want: nodepool.Managed, why: AsAsked},
+		"read-only goes before an annotation":          {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Managed }, readOnly: true, want: nodepool.Shadow, why: ReadOnly},
+		"read-only looks at nothing that is off":       {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Off }, readOnly: true, want: nodepool.Off, why: AsAsked},
 		"off is off":                                   {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Off }, want: nodepool.Off, why: AsAsked},
 		"a live Python sidecar is never fought":        {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.RaySidecar }, want: nodepool.Shadow, why: SidecarAlive},
 		"not even when management was asked for":       {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.RaySidecar }, want: nodepool.Shadow, why: SidecarAlive},
@@ -47,7 +50,7 @@ func TestEffectiveMode(t *testing.T) {
 			if c.fallback == "" {
 				c.fallback = nodepool.Managed
 			}
-			mode, why := effectiveMode(cluster, c.form, c.fallback)
+			mode, why := Config{Form: c.form, DefaultMode: c.fallback, ReadOnly: c.readOnly}.effectiveMode(cluster)
 			if mode != c.want || why.Code != c.why || why.Message == "" {
 				t.Errorf("mode = %v because %+v, want %v because %v", mode, why, c.want, c.why)
 			}
@@ -58,8 +61,8 @@ func TestEffectiveMode(t *testing.T) {
 func TestExactlyOneOfFleetAndSidecarManagesACluster(t *testing.T) {
 	for _, mode := range []nodepool.Mode{"", nodepool.Managed} {
 		cluster := nodepool.Cluster{Key: key, Mode: mode, Head: nodepool.Head{Sidecar: nodepool.OurSidecar}}
-		fleet, _ := effectiveMode(cluster, Fleet, nodepool.Managed)
-		sidecar, _ := effectiveMode(cluster, Sidecar, nodepool.Managed)
+		fleet, _ := Config{Form: Fleet, DefaultMode: nodepool.Managed}.effectiveMode(cluster)
+		sidecar, _ := Config{Form: Sidecar, DefaultMode: nodepool.Managed}.effectiveMode(cluster)
 		if (fleet == nodepool.Managed) == (sidecar == nodepool.Managed) {
 			t.Errorf("annotation %q: fleet %v, sidecar %v", mode, fleet, sidecar)
 		}

@@ -64,7 +64,7 @@ func countedRequests(cluster *nodepool.Cluster, news ownedNews, now time.Time) [
 // known, and only leases run on.
 func (c *Controller) tellOwners(ctx context.Context, r *record, o outcome) {
 	v := &o.view
-	if c.config.Owned == nil || v.cluster.Deleting || v.byDefault() || len(v.cluster.Owned) == 0 {
+	if c.config.Owned == nil || c.config.ReadOnly || v.cluster.Deleting || v.byDefault() || len(v.cluster.Owned) == 0 {
 		r.owned = nil
 		return
 	}

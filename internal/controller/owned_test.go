@@ -240,6 +240,23 @@ func TestBesideAHeliostatThatManagesOneInShadowWritesNothingToRequests(t *testin
 	beside(nodepool.Shadow) // it would let the expired one go
 }
 
+func TestWhoOnlyReadsTellsOwnersNothing(t *testing.T) {
+	w, told := newOwnedWorld(t, 0)
+	w.restart(Config{Owned: told, ReadOnly: true})
+	w.kube.cluster.Mode = nodepool.Managed
+	w.ask("leased", 2, 5*time.Minute)
+	w.cycle()
+	w.after(10 * time.Minute)
+	w.after(nodepool.ExpiredKept)
+	if len(told.updates)+len(w.kube.events) > 0 {
+		t.Errorf("told %+v, and Events %v", told.updates, w.kube.events)
+	}
+	w.nothingWritten("whatever the annotation says")
+	if c := w.c; c.tellStranded(key, w.now) != 0 || len(told.updates) > 0 {
+		t.Errorf("told %+v of a RayCluster that is not there", told.updates)
+	}
+}
+
 func TestAPodIsExpectedWhenOthersOfItsGroupJoined(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	var s startTimes

@@ -15,7 +15,7 @@ const strandedPause = 5 * time.Second
 // until there is more to tell; 0 is: when something happens. Where clusters are not managed unless they say so, it says nothing: somebody else
 // may look after that one once it comes.
 func (c *Controller) tellStranded(key nodepool.ClusterKey, now time.Time) (next time.Duration) {
-	if c.config.Owned == nil || c.config.Form != Fleet || c.config.DefaultMode != nodepool.Managed {
+	if c.config.Owned == nil || c.config.ReadOnly || c.config.Form != Fleet || c.config.DefaultMode != nodepool.Managed {
 		return 0
 	}
 	var updates []nodepool.OwnedUpdate

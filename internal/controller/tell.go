@@ -39,7 +39,7 @@ func (c *Controller) tellStates(ctx context.Context, r *record, o outcome) {
 	if v.mode == nodepool.Off {
 		return
 	}
-	if v.mode == nodepool.Shadow && v.why.Code != AsAsked {
+	if v.mode == nodepool.Shadow && v.why.Code != AsAsked && v.why.Code != ReadOnly {
 		c.raise(ctx, r, v, v.why.Code == SidecarAlive, v.why.Code, v.why.Message)
 	}
 	if r.line.failures > 3 && v.cluster.Head.Ready {

@@ -6,7 +6,7 @@ import "errors"
 var ErrConflict = errors.New("RayCluster changed since it was read")
 
 // ErrReadOnly says that the RayCluster must not be written to now: it is frozen, suspended, being deleted or managed by
-// another controller. The error that wraps it tells which.
+// another controller, or this process only reads. The error that wraps it tells which.
 var ErrReadOnly = errors.New("RayCluster must not be written to")
 
 // ErrNotLeading says that another process has, or may have, the right to write.

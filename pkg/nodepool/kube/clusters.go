@@ -108,6 +108,9 @@ func (m *Manager) conflictOrRefusal(ctx context.Context, change nodepool.Change,
 
 // patch sends a patch and remembers the answer as the newest object.
 func (m *Manager) patch(ctx context.Context, client dynamic.NamespaceableResourceInterface, key nodepool.ClusterKey, kind types.PatchType, patch []byte) (*unstructured.Unstructured, error) {
+	if err := m.options.writable(); err != nil {
+		return nil, fmt.Errorf("patching %s: %w", key, err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	written, err := client.Namespace(key.Namespace).Patch(ctx, key.Name, kind, patch, metav1.PatchOptions{FieldManager: fieldManager})

@@ -155,3 +155,36 @@ func TestAWriteEndsWithTheRightToWrite(t *testing.T) {
 func leaseOf(renewed time.Time, age time.Duration) *lease {
 	return &lease{renewed: renewed, now: func() time.Time { return renewed.Add(age) }}
 }
+
+func TestWhoOnlyReadsWritesNothingWhoeverAsks(t *testing.T) {
+	server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
+	m := managerOf(t, server, server.stored)
+	m.options.ReadOnly = true
+	may := func(*nodepool.OwnedRequest) error { return nil }
+	requests := OwnedRequests{m}
+	for what, write := range map[string]func() error{
+		"a target": func() error { _, err := m.Apply(t.Context(), oneMore); return err },
+		"num-gpus": func() error {
+			server.stored = rayClusterOf(t, synced, "9")
+			_, err := m.SyncNumGPUs(t.Context(), oneGPU)
+			return err
+		},
+		"a freeze":        func() error { return m.SetFreeze(t.Context(), llm, true) },
+		"a plain request": func() error { return m.SetResourceRequests(t.Context(), llm, nil, time.Time{}) },
+		"a request": func() error {
+			_, _, err := requests.Put(t.Context(), nodepool.OwnedRequest{Cluster: llm}, may)
+			return err
+		},
+		"a renewal":           func() error { _, err := requests.Renew(t.Context(), llm, "a", time.Time{}, may); return err },
+		"a request that ends": func() error { return requests.Delete(t.Context(), llm, "a", may) },
+	} {
+		if err := write(); !errors.Is(err, nodepool.ErrReadOnly) || !strings.Contains(err.Error(), "--read-only") {
+			t.Errorf("%s: answered %v", what, err)
+		}
+	}
+	for _, method := range server.methods() {
+		if method != http.MethodGet {
+			t.Errorf("the API server was sent a %s", method)
+		}
+	}
+}

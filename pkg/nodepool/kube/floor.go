@@ -20,7 +20,9 @@ type floor struct {
 }
 
 func newFloor() *floor {
-	byKey := func() map[nodepool.ClusterKey]*unstructured.Unstructured { return map[nodepool.ClusterKey]*unstructured.Unstructured{} }
+	byKey := func() map[nodepool.ClusterKey]*unstructured.Unstructured {
+		return map[nodepool.ClusterKey]*unstructured.Unstructured{}
+	}
 	return &floor{newest: byKey(), asked: byKey(), told: byKey()}
 }
 

@@ -40,12 +40,22 @@ type Options struct {
 	GPUs nodepool.GPUReader
 	// Traces keeps traces beyond the process.
 	Traces Traces
+	// ReadOnly refuses every write to RayClusters and ResourceRequests with nodepool.ErrReadOnly, those that callers ask for included.
+	ReadOnly bool
 	// Logger is required.
 	Logger *slog.Logger
 }
 
 // DefaultPoll keeps freeze's promise, no writes within a second, where a RayCluster cannot be watched.
 const DefaultPoll = 500 * time.Millisecond
+
+// writable returns nil, or why nothing may be written.
+func (o *Options) writable() error {
+	if o.ReadOnly {
+		return fmt.Errorf("%w: this Heliostat runs with --read-only", nodepool.ErrReadOnly)
+	}
+	return nil
+}
 
 // Validate names the first choice that does not work.
 func (o Options) Validate() error {

@@ -100,6 +100,9 @@ const (
 // it is renewed.
 func (o OwnedRequests) Put(ctx context.Context, wanted nodepool.OwnedRequest, may func(known *nodepool.OwnedRequest) error) (made nodepool.OwnedRequest, created bool, err error) {
 	defer func() { err = o.about("keeping", wanted.ID, wanted.Cluster, err) }()
+	if err := o.Manager.options.writable(); err != nil {
+		return made, false, err
+	}
 	cluster, err := o.clusterOf(wanted.Cluster)
 	if err != nil {
 		return made, false, err
@@ -194,6 +197,9 @@ func (o OwnedRequests) patch(ctx context.Context, wanted *nodepool.OwnedRequest,
 // Renew renews the lease of a request. One that holds until it is deleted stays as it is.
 func (o OwnedRequests) Renew(ctx context.Context, key nodepool.ClusterKey, id string, now time.Time, may func(known *nodepool.OwnedRequest) error) (made nodepool.OwnedRequest, err error) {
 	defer func() { err = o.about("renewing", id, key, err) }()
+	if err := o.Manager.options.writable(); err != nil {
+		return made, err
+	}
 	known, err := o.found(ctx, key, id)
 	if err == nil && (known.Deleting || known.LeaseSeconds == 0) { // it may be another one by now, or have a lease
 		known, err = o.foundFresh(ctx, key, id)
@@ -227,6 +233,9 @@ func (o OwnedRequests) Renew(ctx context.Context, key nodepool.ClusterKey, id st
 // Delete ends a request.
 func (o OwnedRequests) Delete(ctx context.Context, key nodepool.ClusterKey, id string, may func(known *nodepool.OwnedRequest) error) (err error) {
 	defer func() { err = o.about("deleting", id, key, err) }()
+	if err := o.Manager.options.writable(); err != nil {
+		return err
+	}
 	known, err := o.found(ctx, key, id)
 	if err != nil {
 		return err

@@ -53,13 +53,6 @@ func conflicting(server *apiServer) {
 	server.answered = func() { server.patched = metav1.Status{} }
 }
 
-func methods(server *apiServer) (methods []string) {
-	for _, request := range server.requests {
-		methods = append(methods, request.Method)
-	}
-	return methods
-}
-
 func TestAPlainRequestTakesOneCallUnlessWhatIsKnownIsOld(t *testing.T) {
 	frozen := strings.Replace(twoGroups, "heliostat.dev/mode", "heliostat.dev/freeze: 'true', heliostat.dev/mode", 1)
 	ask := []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}, Count: 1}}
@@ -85,7 +78,7 @@ func TestAPlainRequestTakesOneCallUnlessWhatIsKnownIsOld(t *testing.T) {
 			if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
 				t.Errorf("error is %v, want %v", err, c.err)
 			}
-			if diff := cmp.Diff(c.want, methods(server)); diff != "" {
+			if diff := cmp.Diff(c.want, server.methods()); diff != "" {
 				t.Errorf("calls (-want +got): %s", diff)
 			}
 			if got := written(t, server); !strings.Contains(got, `"resourceVersion":"`) {
