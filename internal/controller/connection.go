@@ -81,6 +81,28 @@ func (c *connection) fail(now time.Time, err error, longest time.Duration) {
 	c.close()
 }
 
+// plainly is why Ray is not read, in a sentence for people. What a failure of a head that is not ready is likely to mean is not told: it is most
+// often just starting.
+func plainly(err error, head nodepool.Head) string {
+	var failure *raydemand.Failure
+	switch {
+	case !errors.As(err, &failure):
+		return err.Error()
+	case !head.Ready:
+		return "the head pod is not ready yet: " + failure.Happened
+	}
+	return "the head does not answer: " + failure.Error()
+}
+
+// inFull is why Ray is not read with all that the transport said, for the log.
+func inFull(err error) string {
+	var failure *raydemand.Failure
+	if errors.As(err, &failure) {
+		return err.Error() + ": " + failure.Detail
+	}
+	return err.Error()
+}
+
 // close drops the line; the identity and the back-off stay.
 func (c *connection) close() {
 	if c.ray != nil {

@@ -1,8 +1,11 @@
 package controller
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestARestartedGCSOfTheSameSessionIsWatchedBeforeAnythingIsTakenAway(t *testing.T) {
@@ -16,5 +19,25 @@ func TestARestartedGCSOfTheSameSessionIsWatchedBeforeAnythingIsTakenAway(t *test
 	w.after(newcomerPause)
 	if drained := w.ray.drained(); len(drained) != 2 {
 		t.Errorf("drained %v after the pause, want both idle workers", drained)
+	}
+}
+
+func TestAHeadThatIsNotReadyIsToldWithoutAGuessAtWhatItsSilenceMeans(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	w.ray.stateErr = fmt.Errorf("calling State: %w", &raydemand.Failure{Kind: raydemand.ErrUnavailable, Happened: "10.0.0.1:6379 ended the connection",
+		Advice: "a head with RAY_USE_TLS=1 does so", Detail: "rpc error: code = Unavailable"})
+	for ready, want := range map[bool]string{
+		true:  "the head does not answer: 10.0.0.1:6379 ended the connection: a head with RAY_USE_TLS=1 does so",
+		false: "the head pod is not ready yet: 10.0.0.1:6379 ended the connection",
+	} {
+		w.kube.cluster.Head.Ready = ready
+		w.after(20 * time.Second)
+		if d, _ := w.c.Decision(key); d.RayErr != want {
+			t.Errorf("ready %v: told %q, want %q", ready, d.RayErr, want)
+		}
+		w.after(time.Millisecond) // within the pause before the next try
+		if d, _ := w.c.Decision(key); d.RayErr != want {
+			t.Errorf("ready %v: while it is left alone told %q, want %q", ready, d.RayErr, want)
+		}
 	}
 }

@@ -82,7 +82,11 @@ func (c *Controller) observe(ctx context.Context, r *record, key nodepool.Cluste
 		r.line.close()
 		v.stateErr = errOff
 	} else {
+		before := r.line.failures
 		v.state, v.stateErr = r.line.state(ctx, c.dial, v.cluster, v.now, c.config)
+		if before == 0 && r.line.failures > 0 { // once, until it answers again
+			c.config.Log.InfoContext(ctx, "the head does not answer", "cluster", key.String(), "err", inFull(v.stateErr))
+		}
 	}
 	if v.live() {
 		v.readAt = c.config.Now()

@@ -26,7 +26,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 		NumGPUs: o.numGPUs,
 	}
 	if o.view.stateErr != nil {
-		d.RayErr = o.view.stateErr.Error()
+		d.RayErr = plainly(o.view.stateErr, o.view.cluster.Head)
 		if last := r.decision.Load(); last != nil {
 			d.ReadAt = last.ReadAt
 		}

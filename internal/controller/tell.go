@@ -43,7 +43,7 @@ func (c *Controller) tellStates(ctx context.Context, r *record, o outcome) {
 		c.raise(ctx, r, v, v.why.Code == SidecarAlive, v.why.Code, v.why.Message)
 	}
 	if r.line.failures > 3 && v.cluster.Head.Ready {
-		c.raise(ctx, r, v, true, EventGCSUnavailable, fmt.Sprintf("no scaling while Ray's GCS does not answer: %v", r.line.lastErr))
+		c.raise(ctx, r, v, true, EventGCSUnavailable, "no scaling while Ray's GCS is not read: "+plainly(r.line.lastErr, v.cluster.Head))
 	}
 	if v.mode != nodepool.Managed {
 		return

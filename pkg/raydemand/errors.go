@@ -27,3 +27,25 @@ var (
 	// node's actors as preempted.
 	ErrNotIdle = errors.New("node was not seen idle")
 )
+
+// Failure is a call that did not reach a Ray head, in one sentence that a person can act on.
+type Failure struct {
+	// Kind is one of the sentinels, which errors.Is finds.
+	Kind error
+	// Happened says who was called and what happened. Advice is what that most likely means and what to do; it holds of a head that
+	// has been ready, and not of one that is just starting.
+	Happened, Advice string
+	// Detail is all that the transport said, for logs.
+	Detail string
+}
+
+// Error is what happened, and the advice.
+func (f *Failure) Error() string {
+	if f.Advice == "" {
+		return f.Happened
+	}
+	return f.Happened + ": " + f.Advice
+}
+
+// Unwrap returns the sentinel.
+func (f *Failure) Unwrap() error { return f.Kind }

@@ -41,14 +41,17 @@ func call[Q, R any](
 		return reply, fmt.Errorf("calling %s: %w", name, context.Cause(ctx))
 	}
 	if fault := c.handshake.faultIn(err.Error()); fault != nil {
-		return reply, fmt.Errorf("calling %s: %w", name, fault.err())
+		return reply, fmt.Errorf("calling %s: %w", name, fault.err(c.config.Address, err))
+	}
+	if s, ok := status.FromError(err); ok && (s.Code() == codes.Unavailable || s.Code() == codes.DeadlineExceeded) {
+		return reply, fmt.Errorf("calling %s: %w", name, c.unreached(s, timeout))
 	}
 	return reply, fmt.Errorf("calling %s: %w", name, classify(err, strings.Join(trailer.Get(rayTextTrailer), " ")))
 }
 
-// classify maps a gRPC status to a sentinel. The table's source are the error replies recorded from live heads:
+// classify maps a gRPC status to a sentinel. UNAVAILABLE and DEADLINE_EXCEEDED are told apart before. The table's source
+// are the error replies recorded from live heads:
 //
-//	UNAVAILABLE, DEADLINE_EXCEEDED                     ErrUnavailable (a failed TLS handshake is told apart before)
 //	UNAUTHENTICATED "WrongClusterID: …" (since 2.52)   ErrWrongCluster
 //	UNAUTHENTICATED otherwise, PERMISSION_DENIED       ErrAuth
 //	ABORTED "AuthError" with "WrongClusterID" (2.40)   ErrWrongCluster
@@ -75,8 +78,6 @@ func classify(err error, text string) error {
 
 func sentinelOf(code codes.Code, message, text string) error {
 	switch code {
-	case codes.Unavailable, codes.DeadlineExceeded:
-		return raydemand.ErrUnavailable
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return authSentinel(message)
 	case codes.Unimplemented:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -29,11 +28,11 @@ type handshake struct {
 	last *atomic.Pointer[handshakeFault]
 }
 
-// handshakeFault is what a failure means. cause is its text, which a status quotes. tls is unset on a plain connection,
-// where it may mean something else.
+// handshakeFault is what a failure means, as raydemand.Failure has it; happened has %s for the address. cause is its text, which a status quotes.
+// tls is unset on a plain connection, where it may mean something else.
 type handshakeFault struct {
-	text, cause string
-	tls         bool
+	happened, advice, cause string
+	tls                     bool
 }
 
 // ends are the ways in which a connection's end shows. gRPC's writer may meet one of them, and quote it, before its
@@ -81,18 +80,19 @@ func faultOf(err error, speaksTLS bool) *handshakeFault {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
 		return nil
 	case errors.As(err, &certificate):
-		fault.text = "we do not accept the head's certificate: " + err.Error()
+		fault.happened = "we do not accept the certificate of %s: " + err.Error()
 	case errors.As(err, &record):
-		fault.text = "the head does not speak TLS (RAY_USE_TLS=1): " + err.Error()
+		fault.happened, fault.advice = "%s answers without TLS: "+err.Error(), "the head does not speak TLS (RAY_USE_TLS=1)"
 	case errors.As(err, &alert) && alert.Op == "remote error": // how crypto/tls marks the other side's alert
-		fault.text = "the head refuses our certificate or version: " + err.Error()
+		fault.happened = "%s refuses our certificate or version: " + err.Error()
+	case isEnd(err) && speaksTLS:
+		fault.happened = "%s ended the connection in the handshake"
+		fault.advice = "Ray does so when our certificate is missing, expired or not signed by its CA, or when it does not speak TLS (RAY_USE_TLS=1)"
 	case isEnd(err):
-		fault.text = "the head ended the connection in the handshake, as Ray does when our certificate is missing, expired or not signed by its CA, or when it does not speak TLS (RAY_USE_TLS=1): " + err.Error()
-		if !speaksTLS {
-			fault.text = "the head ended the connection before its first word, as one with RAY_USE_TLS=1 does when a client speaks plain text: " + err.Error()
-		}
+		fault.happened = "%s ended the connection before its first word"
+		fault.advice = "a head with RAY_USE_TLS=1 does so when a client speaks plain text"
 	default:
-		fault.text = err.Error()
+		fault.happened = "the connection with %s failed: " + err.Error()
 	}
 	return fault
 }
@@ -116,12 +116,14 @@ func (h handshake) faultIn(message string) *handshakeFault {
 	return nil
 }
 
-func (f *handshakeFault) err() error {
+// err tells of a call to an address that failed with err.
+func (f *handshakeFault) err(address string, err error) error {
 	sentinel := raydemand.ErrUnavailable
 	if f.tls {
 		sentinel = raydemand.ErrTLS
 	}
-	return fmt.Errorf("%w: %s", sentinel, shortenedTo(400, f.text))
+	happened := strings.Replace(f.happened, "%s", address, 1)
+	return &raydemand.Failure{Kind: sentinel, Happened: shortenedTo(400, happened), Advice: f.advice, Detail: err.Error()}
 }
 
 // silentConn is a connection on which the head has not yet said a word: with TLS 1.3 our side of the handshake is

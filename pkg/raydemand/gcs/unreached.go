@@ -1,0 +1,46 @@
+package gcs
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// unreachedBy are the ways in which a head is not reached: what the status of a call quotes, what it means of an address, and what to do.
+// The first that is quoted counts.
+var unreachedBy = []struct{ quote, happened, advice string }{
+	{syscall.ECONNREFUSED.Error(), "nothing listens at %s", "look at the head pod's log, whether its GCS has ended or has another port"},
+	{"no such host", "the name of %s is not known", "look at the cluster's DNS, and at the head's Service"},
+	{"no route to host", "there is no way to %s", lookAtTheNetwork},
+	{"network is unreachable", "there is no way to %s", lookAtTheNetwork},
+	{"i/o timeout", "%s takes no connection", lookAtTheNetwork},
+	{"EOF", "%s ended the connection", "look at the head pod's log, whether its GCS has ended"},
+	{"connection reset", "%s ended the connection", "look at the head pod's log, whether its GCS has ended"},
+}
+
+const lookAtTheNetwork = "look whether the head pod lives, and whether a NetworkPolicy closes its GCS port to Heliostat"
+
+// unreached tells of a call that the head did not answer. gRPC quotes in its status what the connection met, each layer in the quotes of the
+// next; only its innermost part means anything to who looks after Ray.
+func (c *Client) unreached(s *status.Status, timeout time.Duration) error {
+	failure := &raydemand.Failure{Kind: raydemand.ErrUnavailable, Detail: s.String()}
+	if s.Code() == codes.DeadlineExceeded {
+		failure.Happened = fmt.Sprintf("%s did not answer within %s", c.config.Address, timeout)
+		failure.Advice = lookAtTheNetwork
+		return failure
+	}
+	for _, way := range unreachedBy {
+		if strings.Contains(s.Message(), way.quote) {
+			failure.Happened, failure.Advice = fmt.Sprintf(way.happened, c.config.Address), way.advice
+			return failure
+		}
+	}
+	failure.Happened = fmt.Sprintf("%s cannot be called: %s", c.config.Address, quoted(s.Message()))
+	return failure
+}

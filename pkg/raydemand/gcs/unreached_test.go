@@ -1,0 +1,71 @@
+package gcs
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// failureOf is how a call failed, which must be told without the words of the transport.
+func failureOf(t *testing.T, err error) *raydemand.Failure {
+	t.Helper()
+	var failure *raydemand.Failure
+	if !errors.As(err, &failure) {
+		t.Fatalf("%v is no failure that is told in a sentence", err)
+	}
+	for _, word := range []string{"rpc error", "desc =", "transport:", `\"`} {
+		if strings.Contains(failure.Error(), word) {
+			t.Errorf("%q is in the words of the transport: %s", failure.Error(), word)
+		}
+	}
+	return failure
+}
+
+func TestAnUnreachedHeadIsToldInASentenceAndInFullForTheLog(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = readFrom(t, addr, nil, time.Minute)
+	failure := failureOf(t, err)
+	if failure.Happened != "nothing listens at "+addr || !strings.Contains(failure.Advice, "head pod") || !strings.Contains(failure.Detail, "dial tcp "+addr) {
+		t.Errorf("%+v", failure)
+	}
+	if !errors.Is(err, raydemand.ErrUnavailable) {
+		t.Errorf("%v is not ErrUnavailable", err)
+	}
+}
+
+func TestAHeadThatEndsAPlainConnectionIsToldApartFromWhatThatMayMean(t *testing.T) {
+	addr := serveTCP(t, func(net.Conn) {})
+	_, err := readFrom(t, addr, nil, time.Minute)
+	failure := failureOf(t, err)
+	if strings.Contains(failure.Happened, "TLS") || !strings.Contains(failure.Advice, "RAY_USE_TLS") {
+		t.Errorf("%+v: want the guess about TLS in the advice alone", failure)
+	}
+}
+
+func TestAHeadThatIsSilentOrSaysThatItIsUnavailableIsTold(t *testing.T) {
+	silent := serveTCP(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	_, err := readFrom(t, silent, nil, 100*time.Millisecond)
+	if failure := failureOf(t, err); failure.Happened != silent+" did not answer within 100ms" {
+		t.Errorf("%+v", failure)
+	}
+	r := newReplay(t)
+	r.set("GetClusterResourceState", answer{code: codes.Unavailable, message: "shutting down"})
+	_, err = dial(t, r).State(t.Context())
+	if failure := failureOf(t, err); !strings.Contains(failure.Happened, `cannot be called: "shutting down"`) {
+		t.Errorf("%+v", failure)
+	}
+}
