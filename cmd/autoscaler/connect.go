@@ -59,6 +59,7 @@ func (f *serverFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.audience, "token-audience", access.Audience, "for whom the token is that the kubeconfig's ServiceAccount asks for; one of the server's --token-audiences")
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
 	cmd.Flags().AddFlagSet(flags)
+	f.sayMeant(cmd)
 }
 
 // noServer refuses these flags beside a file, which no server is asked about. The environment may name a server all the same.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/planner"
 )
 
@@ -97,7 +99,12 @@ func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Ques
 	if err != nil {
 		return planner.Explanation{}, err
 	}
-	return client.Explain(cmd.Context(), key, q)
+	explanation, err := client.Explain(cmd.Context(), key, q)
+	var problem *httpapi.Problem
+	if err == nil || errors.As(err, &problem) && problem.Status == http.StatusNotFound { // what was asked about may lack for that reason
+		tellUnread(cmd, client, key)
+	}
+	return explanation, err
 }
 
 func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.Explanation, error) {

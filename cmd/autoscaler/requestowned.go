@@ -146,6 +146,7 @@ func (f *requestFlags) runOwned(cmd *cobra.Command, client *httpapi.Client, key 
 		return err
 	}
 	if f.owned.wait > 0 && request.State != raydemand.RequestSatisfied {
+		tellUnread(cmd, client, key)
 		return fmt.Errorf("request %s of %s is not satisfied: %s: %s", request.ID, key, request.State, request.Reason.Message)
 	}
 	return nil
@@ -164,6 +165,9 @@ func (f *requestFlags) ownedNow(cmd *cobra.Command, client *httpapi.Client, key 
 	}
 	if err != nil {
 		return request, err
+	}
+	if f.owned.wait > 0 && request.State == raydemand.RequestWaiting {
+		tellUnread(cmd, client, key)
 	}
 	return f.awaited(ctx, client, key, request, spec != nil || f.owned.renew)
 }

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAnAnswerThatRayHasNoPartInSaysSo(t *testing.T) {
+	r := newRemote(t)
+	r.holding()
+	asks := [][]string{
+		{"explain", "ml/llm", "--request", "serve"},
+		{"explain", "ml/llm", "--demand", `{"GPU": 1}`},
+		{"request", "ml/llm", "--id", "serve", "--wait", "1s"},
+	}
+	for name, test := range map[string]struct {
+		at        time.Time
+		err, want string
+	}{
+		"never read": {time.Time{}, "the head pod is not ready yet", "autoscaler: note: Ray of ml/llm has not been read yet, so nothing is decided by what it says: the head pod is not ready yet\n"},
+		"not read now": {time.Now().Add(-9*24*time.Hour - time.Hour), "the head does not answer",
+			"autoscaler: note: Ray of ml/llm was last read 9d ago, and the answer is as old: the head does not answer\n"},
+		"read": {time.Now(), "", ""},
+	} {
+		r.mu.Lock()
+		r.view.StateAt, r.view.Error = test.at, test.err
+		r.mu.Unlock()
+		for _, args := range asks {
+			_, _, errOut := command(t, "", append([]string{"autoscaler"}, args...)...)
+			if test.want == "" && strings.Contains(errOut, "note:") || !strings.Contains(errOut, test.want) {
+				t.Errorf("%s: %q tells %q, want %q", name, args, errOut, test.want)
+			}
+		}
+	}
+}
