@@ -112,13 +112,13 @@ func applyOverride(b raydemand.Bundle, override envVar) string {
 	}
 	values := map[string]float64{}
 	if err := json.Unmarshal([]byte(override.value), &values); err != nil {
-		return fmt.Sprintf("RAY_OVERRIDE_RESOURCES=%s is not a JSON object of numbers", override.value)
+		return fmt.Sprintf("%s=%s is not a JSON object of numbers", overrideResources, override.value)
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if name == "object_store_memory" {
 			continue
 		}
-		amount, failure := customAmount("RAY_OVERRIDE_RESOURCES", name, values[name])
+		amount, failure := customAmount(overrideResources, name, values[name])
 		if failure != "" {
 			return failure
 		}

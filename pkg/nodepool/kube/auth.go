@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -30,7 +31,31 @@ func describeAuth(spec fields, name string, head *corev1.Pod) nodepool.Auth {
 	}
 	auth := tokenAuth(spec, name, ray)
 	auth.TLSSecret = tlsSecret(spec, name, ray, volumes)
+	if !auth.Required {
+		reportEnvironment(spec, ray, "RAY_AUTH_MODE", "a token")
+	}
+	if auth.TLSSecret == "" {
+		reportEnvironment(spec, ray, "RAY_USE_TLS", "mutual TLS")
+	}
 	return auth
+}
+
+// reportEnvironment tells that a variable by which the GCS would want something more comes, or may come, from where Heliostat does not read. The
+// head is called without.
+func reportEnvironment(spec fields, ray corev1.Container, variable, wants string) {
+	severity, seen := raydemand.Warning, variable+" by valueFrom"
+	if v := env(ray, variable); v == nil {
+		i := slices.IndexFunc(ray.EnvFrom, func(source corev1.EnvFromSource) bool { return strings.HasPrefix(variable, source.Prefix) })
+		if i < 0 {
+			return
+		}
+		severity, seen = raydemand.Info, variable+" perhaps by envFrom"
+	} else if v.ValueFrom == nil {
+		return
+	}
+	spec.report.add(severity, EnvironmentUnknown, spec.at("headGroupSpec.template"), seen,
+		"its value is not read; where it makes the GCS want "+wants+", no call of Heliostat is answered",
+		"give "+variable+" as a value in env of the head's Ray container, where it wins over envFrom, or say it in spec.authOptions or spec.tlsOptions")
 }
 
 func tokenAuth(spec fields, name string, ray corev1.Container) nodepool.Auth {

@@ -18,14 +18,31 @@ const PodsRefused = "pods-refused"
 type container struct {
 	command, args    []string
 	env              map[string]envVar
+	envFrom          []envSource
 	limits, requests map[string]resource.Quantity
 	claims           int
 }
 
-// envVar is a variable's literal value, or the fact that it comes from elsewhere.
+// envVar is a variable's literal value, or where it comes from; maybe: it comes from there or is not set.
 type envVar struct {
-	value string
-	from  bool
+	value, from string
+	maybe       bool
+}
+
+// envSource is a ConfigMap or Secret, which is not read; its keys with the prefix are variables.
+type envSource struct{ prefix, name string }
+
+// variable is what a variable is set to. Kubernetes lets env win over envFrom.
+func (c container) variable(name string) envVar {
+	if v, set := c.env[name]; set {
+		return v
+	}
+	for _, source := range c.envFrom {
+		if strings.HasPrefix(name, source.prefix) {
+			return envVar{from: source.name, maybe: true}
+		}
+	}
+	return envVar{}
 }
 
 func decodeContainer(f fields) container {
@@ -37,7 +54,18 @@ func decodeContainer(f fields) container {
 	}
 	for _, v := range f.objects("env") {
 		// A name that stands twice: Kubernetes lets the last one win.
-		c.env[v.text("name")] = envVar{value: v.text("value"), from: v.has("valueFrom")}
+		read := envVar{value: v.text("value")}
+		if v.has("valueFrom") {
+			read.from = "valueFrom"
+		}
+		c.env[v.text("name")] = read
+	}
+	for _, source := range f.objects("envFrom") {
+		name := "ConfigMap " + source.object("configMapRef").text("name")
+		if source.has("secretRef") {
+			name = "Secret " + source.object("secretRef").text("name")
+		}
+		c.envFrom = append(c.envFrom, envSource{source.text("prefix"), name})
 	}
 	return c
 }

@@ -14,9 +14,14 @@ const (
 	ResourceUnknown = "resource-unknown"
 	// StartCommandUnknown: the container's own command does not show how it starts Ray.
 	StartCommandUnknown = "start-command-unknown"
+	// EnvironmentUnknown: a variable that decides comes, or may come, from a ConfigMap or a Secret.
+	EnvironmentUnknown = "environment-unknown"
 )
 
-const overwriteAnnotation = "ray.io/overwrite-container-cmd"
+const (
+	overwriteAnnotation = "ray.io/overwrite-container-cmd"
+	overrideResources   = "RAY_OVERRIDE_RESOURCES"
+)
 
 // effectiveResources derives what a new pod of a group announces: what the operator passes to `ray start`, or what the
 // container's own command does, and what Ray makes of it. A resource that nothing names is absent, and a finding
@@ -41,7 +46,12 @@ func effectiveResources(group fields, ownCommand bool) raydemand.Bundle {
 			"start Ray with $KUBERAY_GEN_RAY_START_CMD or a plain `ray start`")
 		return raydemand.Bundle{}
 	}
-	said := announce(words, c.env["RAY_OVERRIDE_RESOURCES"])
+	override := c.variable(overrideResources)
+	reportOverride(containers[0], override)
+	if override.from != "" && !override.maybe {
+		return raydemand.Bundle{}
+	}
+	said := announce(words, override)
 	if said.failure != "" {
 		group.report.add(raydemand.Error, RayStartFails, group.path, strings.Join(words, " "),
 			"`ray start` ends with an error: "+said.failure, "mend rayStartParams, the group's resources or its command")
@@ -72,6 +82,20 @@ func startWords(c container, params map[string]string, ownCommand bool) (words [
 		return shellWords(startScript(params)), true
 	}
 	return nil, false
+}
+
+// reportOverride tells that resources come from where Heliostat does not read. What envFrom may bring is planned without: most such sources
+// have other variables, and the first worker that joins shows what it has.
+func reportOverride(container fields, override envVar) {
+	switch {
+	case override.maybe:
+		container.report.add(raydemand.Info, EnvironmentUnknown, container.at("envFrom"), override.from,
+			"it is not read, and may set "+overrideResources+", which goes before all that says what a worker has",
+			"if it does not, set "+overrideResources+` to "" in env, which wins over envFrom, or give envFrom a prefix; if it does, move it to env`)
+	case override.from != "":
+		container.report.add(raydemand.Warning, EnvironmentUnknown, container.at("env"), overrideResources+" by "+override.from,
+			"its value is not read, so what a worker has is unknown until a node of the group has joined", "give "+overrideResources+" as a value")
+	}
 }
 
 // reportUnknown tells which amounts Ray will detect. GPU is only worth a word where the pod may hold one.

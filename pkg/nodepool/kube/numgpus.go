@@ -43,8 +43,8 @@ func gpuSpec(group fields, ownCommand bool) nodepool.GPUSpec {
 			spec.DerivedBy = ""
 		}
 	}
-	if overridesGPU(c.env["RAY_OVERRIDE_RESOURCES"]) {
-		spec.Fixed = "the container's variable RAY_OVERRIDE_RESOURCES decides: change GPU there"
+	if overridesGPU(c.env[overrideResources]) {
+		spec.Fixed = "the container's variable " + overrideResources + " decides: change GPU there"
 	}
 	return spec
 }
@@ -114,5 +114,5 @@ func derivedBy(spec nodepool.GPUSpec, c container) string {
 }
 
 func overridesGPU(override envVar) bool {
-	return strings.Contains(override.value, strconv.Quote(raydemand.GPU))
+	return override.from != "" || strings.Contains(override.value, strconv.Quote(raydemand.GPU))
 }

@@ -52,7 +52,7 @@ func podShape(template fields) nodepool.PodShape {
 func hidesGPUs(container fields) bool {
 	silent := fields{values: container.values, report: &findings{}} // told where the container's resources are read
 	visible, set := decodeContainer(silent).env["NVIDIA_VISIBLE_DEVICES"]
-	return set && !visible.from && slices.Contains([]string{"void", "none", ""}, visible.value)
+	return set && visible.from == "" && slices.Contains([]string{"void", "none", ""}, visible.value)
 }
 
 func requirements(term fields, name string) []nodepool.Requirement {

@@ -80,7 +80,7 @@ func stripHead(stripped, pod *corev1.Pod) {
 	for i, c := range pod.Spec.Containers {
 		kept := corev1.Container{Name: c.Name, Image: c.Image}
 		if i == 0 {
-			kept.Ports, kept.VolumeMounts = c.Ports, c.VolumeMounts
+			kept.Ports, kept.VolumeMounts, kept.EnvFrom = c.Ports, c.VolumeMounts, c.EnvFrom
 		}
 		if c.Name == autoscalerContainer {
 			kept.Command, kept.Args = c.Command, c.Args
