@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/planner"
 )
 
 // plain makes a plan that takes no heed of its end.
@@ -131,6 +133,21 @@ func TestASuppositionIsBounded(t *testing.T) {
 		}
 		if len(problem.Errors) != 1 || problem.Errors[0].Field != field || !strings.Contains(problem.Errors[0].Expected, "there are 501") {
 			t.Errorf("%s: %+v", field, problem.Errors)
+		}
+	}
+}
+
+func TestASupposedBundleHasAsManyNamesAsTheContractAllows(t *testing.T) {
+	w := plannedWorld(t)
+	names := make([]string, planner.MostSupposedNames+1)
+	for i := range names {
+		names[i] = fmt.Sprintf(`"r%d": 1`, i)
+	}
+	for n, want := range map[int]int{maxResources: http.StatusOK, maxResources + 1: http.StatusBadRequest} {
+		body := `{"pendingGangRequests": [{"strategy": "PACK", "bundles": [{` + strings.Join(names[:n], ", ") + `}]}]}`
+		answer := w.call(http.MethodPost, llmPath+"/plan", body)
+		if answer.Code != want || want == http.StatusBadRequest && !strings.Contains(answer.Body.String(), "at most 100 names, there are 101") {
+			t.Errorf("%d names: %d, %.300s", n, answer.Code, answer.Body)
 		}
 	}
 }

@@ -17,6 +17,8 @@ const (
 	MostSupposedGroups = 100
 	MostSupposedShapes = 500
 	MostSupposedGangs  = 100
+	// MostSupposedNames bounds the resources of a bundle and the labels of a selector.
+	MostSupposedNames = 100
 )
 
 // Suppose reads what shall be otherwise in a snapshot, a JSON object, and returns the snapshot as it would be. The keys are those
@@ -28,7 +30,7 @@ func Suppose(s Snapshot, text []byte, name string) (Snapshot, error) {
 		return s, err
 	}
 	in := input{file: &inputFile{name: name}, raw: bytes.TrimSpace(text)}
-	in.refuseNulls()
+	in.checkSupposed()
 	field, done := in.fields()
 	for _, part := range []struct {
 		name string
@@ -52,9 +54,9 @@ func Suppose(s Snapshot, text []byte, name string) (Snapshot, error) {
 	return s, in.file.strict()
 }
 
-// refuseNulls refuses what says nothing: in a snapshot null is what is not known, and here it could mean no change or none at all. What is taken
-// over from a snapshot as it is may have it.
-func (in input) refuseNulls() {
+// checkSupposed refuses what says nothing, and objects of very many names: in a snapshot null is what is not known, and here it could mean no
+// change or none at all. What is taken over from a snapshot as it is may have both.
+func (in input) checkSupposed() {
 	switch raw := bytes.TrimSpace(in.raw); {
 	case string(raw) == "null":
 		if in.file.err == nil {
@@ -62,13 +64,16 @@ func (in input) refuseNulls() {
 		}
 	case len(raw) > 0 && raw[0] == '[':
 		for _, each := range in.list() {
-			each.refuseNulls()
+			each.checkSupposed()
 		}
 	case len(raw) > 0 && raw[0] == '{':
 		o := in.object()
+		if n := len(o.members); n > MostSupposedNames {
+			in.fail(fmt.Sprintf("at most %d names, there are %d", MostSupposedNames, n))
+		}
 		for _, name := range slices.Sorted(maps.Keys(o.members)) {
 			if taken := strings.HasPrefix(in.path, "groups[") && (name == "slice" || name == "pools"); !taken {
-				o.member(name).refuseNulls()
+				o.member(name).checkSupposed()
 			}
 		}
 	}
