@@ -1,6 +1,9 @@
 package planner
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -163,4 +166,82 @@ func gangSummary(g *gang, fates map[*item]*fate, unmet *Reason) DemandSummary {
 		d.Served = 1
 	}
 	return d
+}
+
+// Join adds up the counts of entries; what they ask for is left as it is.
+func (d *DemandSummary) Join(other DemandSummary) {
+	d.Asked += other.Asked
+	d.Served += other.Served
+	d.Waiting += other.Waiting
+	d.WaitingSince = earliest(d.WaitingSince, other.WaitingSince)
+	d.Launching += other.Launching
+	d.Impossible += other.Impossible
+	d.Capped += other.Capped
+	d.Closed += other.Closed
+	d.CoolingDown += other.CoolingDown
+}
+
+// verdict is the worst that becomes of any of it.
+func (d *DemandSummary) verdict() string {
+	switch {
+	case d.Impossible > 0:
+		return Impossible
+	case d.Closed > 0:
+		return Closed
+	case d.CoolingDown > 0:
+		return CoolingDown
+	case d.Capped > 0:
+		return Capped
+	case d.Launching > 0:
+		return FateLaunching
+	case d.Waiting > 0:
+		return FateWaiting
+	}
+	return FateServed
+}
+
+// Tally writes the counts that are not zero as a person would: 1 is served by what runs now, 2 wait for pods on their way.
+func (d *DemandSummary) Tally() string {
+	since := ""
+	if !d.WaitingSince.IsZero() {
+		since = " since " + d.WaitingSince.UTC().Format(time.RFC3339)
+	}
+	return d.tally(since)
+}
+
+func (d *DemandSummary) tally(waitingFor string) string {
+	var parts []string
+	add := func(n int64, one, many string) {
+		switch {
+		case n == 1:
+			parts = append(parts, "1 "+one)
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", n, many))
+		}
+	}
+	if d.asksForNothing() {
+		add(d.Served, "asks for nothing, so any node will do", "ask for nothing, so any node will do")
+	} else {
+		add(d.Served, "is served by what runs now", "are served by what runs now")
+	}
+	add(d.Waiting, "waits for pods on their way"+waitingFor, "wait for pods on their way"+waitingFor)
+	add(d.Launching, "gets a place on pods launched now", "get places on pods launched now")
+	add(d.Impossible, "is impossible", "are impossible")
+	add(d.Capped, "is capped", "are capped")
+	add(d.Closed, "has only closed groups", "have only closed groups")
+	add(d.CoolingDown, "has to wait until a group has cooled down", "have to wait until a group has cooled down")
+	return strings.Join(parts, ", ")
+}
+
+// asksForNothing reports whether a request has its place on any node, and is served therefore even where none runs yet.
+func (d *DemandSummary) asksForNothing() bool {
+	return d.Kind != KindGang && d.Resources.IsZero() && !slices.ContainsFunc(d.Selectors, func(s raydemand.Selector) bool { return len(s) > 0 })
+}
+
+func (p *planning) tally(d *DemandSummary) string {
+	waitingFor := ""
+	if !d.WaitingSince.IsZero() && d.WaitingSince.Before(p.takenAt) {
+		waitingFor = ", the oldest for " + duration(p.takenAt.Sub(d.WaitingSince).Seconds())
+	}
+	return fmt.Sprintf("%d asked, %s", d.Asked, d.tally(waitingFor))
 }

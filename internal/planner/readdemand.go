@@ -1,0 +1,101 @@
+package planner
+
+import (
+	"strconv"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func (in input) requests() []raydemand.Request {
+	var requests []raydemand.Request
+	for _, each := range in.list() {
+		requests = append(requests, each.request())
+	}
+	return requests
+}
+
+func (in input) request() raydemand.Request {
+	field, done := in.fields()
+	defer done()
+	r := raydemand.Request{
+		Bundle:    field("resources").bundle(),
+		Count:     field("count").count(1, maxCount, 0),
+		Selectors: field("labelSelectors").selectors(),
+		Slice:     field("slice").wish(),
+	}
+	if r.Bundle == nil {
+		field("resources").fail(`an object of amounts such as {"CPU": 1}`)
+	}
+	if r.Count == 0 {
+		field("count").fail("how many of it wait, at least 1")
+	}
+	return r.Sliced()
+}
+
+func (in input) gangs() []raydemand.Gang {
+	seen := map[string]int{}
+	var gangs []raydemand.Gang
+	for i, each := range in.list() {
+		g, id := each.gang()
+		gangs = append(gangs, g)
+		if g.ID != "" {
+			id.unique(seen, g.ID, i, "pendingGangRequests")
+		}
+	}
+	return gangs
+}
+
+func (in input) gang() (raydemand.Gang, input) {
+	field, done := in.fields()
+	defer done()
+	g := raydemand.Gang{
+		ID:              field("id").text(),
+		Strategy:        raydemand.Strategy(field("strategy").text()),
+		Bundles:         field("bundles").bundles(),
+		BundleSelectors: field("bundleLabelSelectors").selectors(),
+		TopologyLabel:   field("topologyLabel").text(),
+	}
+	for _, each := range field("fallbackBundles").list() {
+		g.Fallbacks = append(g.Fallbacks, each.bundles())
+	}
+	g.FallbackSelectors = field("fallbackBundleLabelSelectors").fallbackSelectors(g.Fallbacks)
+	if !g.Strategy.Valid() {
+		field("strategy").fail("PACK, SPREAD, STRICT_PACK or STRICT_SPREAD")
+	}
+	if len(g.BundleSelectors) != 0 && len(g.BundleSelectors) != len(g.Bundles) {
+		field("bundleLabelSelectors").fail("one selector for each of the " + strconv.Itoa(len(g.Bundles)) + " bundles, or none at all")
+	}
+	return g, field("id")
+}
+
+// fallbackSelectors reads one list for each alternative, each empty or parallel to its bundles.
+func (in input) fallbackSelectors(alternatives [][]raydemand.Bundle) [][]raydemand.Selector {
+	var all [][]raydemand.Selector
+	for i, each := range in.list() {
+		selectors := each.selectors()
+		if i < len(alternatives) && len(selectors) != 0 && len(selectors) != len(alternatives[i]) {
+			each.fail("one selector for each of the " + strconv.Itoa(len(alternatives[i])) + " bundles of the alternative, or none at all")
+		}
+		all = append(all, selectors)
+	}
+	if len(all) != 0 && len(all) != len(alternatives) {
+		in.fail("one list of selectors for each of the " + strconv.Itoa(len(alternatives)) + " alternatives, or none at all")
+	}
+	return all
+}
+
+// bundles reads a gang's bundles, at least one.
+func (in input) bundles() []raydemand.Bundle {
+	var bundles []raydemand.Bundle
+	for _, each := range in.list() {
+		b := each.bundle()
+		if b == nil {
+			each.fail(`an object of amounts such as {"GPU": 1}`)
+		}
+		bundles = append(bundles, b)
+	}
+	if len(bundles) == 0 {
+		in.fail("at least one bundle")
+	}
+	return bundles
+}
