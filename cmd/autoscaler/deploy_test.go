@@ -30,10 +30,14 @@ func TestTheDeploymentHasACommandLineThatIsUnderstood(t *testing.T) {
 		t.Fatalf("it runs %v %v", c.Command, c.Args)
 	}
 	command := newServeCommand()
-	if err := command.ParseFlags(c.Args[1:]); err != nil {
+	var args []string
+	for _, arg := range c.Args[1:] { // as the kubelet does
+		args = append(args, strings.NewReplacer("$(POD_NAMESPACE)", "heliostat", "$(POD_IP)", "10.0.0.1").Replace(arg))
+	}
+	if err := command.ParseFlags(args); err != nil {
 		t.Error(err)
 	}
-	if args := command.Flags().Args(); len(args) > 0 {
+	if args = command.Flags().Args(); len(args) > 0 {
 		t.Errorf("arguments beside flags: %v", args)
 	}
 	elects, err := command.Flags().GetBool("leader-elect")

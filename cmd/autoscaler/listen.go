@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,11 +50,17 @@ func (o *listenOptions) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.audiences, "token-audiences", nil, "a bearer token must be made for one of these (default: for the API server, or for "+access.Audience+")")
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "ask nobody who they are; only on a loopback address")
 	f.Float64Var(&o.perSecond, "requests-per-second", httpapi.DefaultRequestsPerSecond, "REST calls that one caller may make; 0 for no limit")
+	checkAddress(f, "listen", &o.listen)
+	checkAddress(f, "metrics-bind-address", &o.metrics)
+	checkAddress(f, "health-probe-bind-address", &o.probes)
+	checkAddress(f, "pprof-bind-address", &o.pprof)
+	check(f, "requests-per-second", "a number of 0 or more", within(&o.perSecond, 0, math.MaxFloat64))
+	check(f, "token-audiences", "a list of strings, each an audience", func() bool { return !slices.Contains(o.audiences, "") })
 }
 
 func (o *listenOptions) validate() error {
 	if err := o.certs.Validate(); err != nil {
-		return err
+		return fmt.Errorf("--tls-cert-file %q, --tls-key-file %q, --client-ca-file %q: %w", o.certs.Cert, o.certs.Key, o.certs.ClientCA, err)
 	}
 	if _, err := netip.ParseAddr(o.advertised); o.advertised != "" && err != nil {
 		return fmt.Errorf("--advertise-address %q: want an IP address: %w", o.advertised, err)
@@ -164,12 +172,12 @@ func serveOn(listener net.Listener, server *http.Server) error {
 // listenAside starts what has ports of its own: metrics, probes and profiles.
 func (o *listenOptions) listenAside(listening *servers, metrics http.Handler, ready func() error, log *slog.Logger) error {
 	for _, port := range []struct {
-		what   string
-		server *http.Server
+		what, flag string
+		server     *http.Server
 	}{
-		{"metrics", aside(o.metrics, map[string]http.Handler{"/metrics": metrics})},
-		{"probes", aside(o.probes, probes(ready))},
-		{"profiles", profiles(o.pprof)},
+		{"metrics", "metrics-bind-address", aside(o.metrics, map[string]http.Handler{"/metrics": metrics})},
+		{"probes", "health-probe-bind-address", aside(o.probes, probes(ready))},
+		{"profiles", "pprof-bind-address", profiles(o.pprof)},
 	} {
 		if port.server.Addr == "" {
 			continue
@@ -180,7 +188,7 @@ func (o *listenOptions) listenAside(listening *servers, metrics http.Handler, re
 			continue
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("--%s: %w", port.flag, err)
 		}
 	}
 	return nil

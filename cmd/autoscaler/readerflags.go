@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -21,6 +22,9 @@ type readerFlags struct {
 
 func (f *readerFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.poolLabel, "pool-label", "", "a node label that names the pool and goes before those of the clouds")
+	checkWord(flags, "pool-label", &f.poolLabel, "a string, a label's name such as example.com/pool", func(name string) bool {
+		return name == "" || len(validation.IsQualifiedName(name)) == 0
+	})
 	flags.StringArrayVar(&f.resources, "resource", nil, "NAME=KIND: what a resource name means that is not built in, or means something else here; KIND is "+
 		strings.Join(configurable(), ", ")+"; mig can be followed by the profile, mig:1g.5gb, and gpu-mem is followed by the MiB of a unit, gpu-mem:1024")
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -67,7 +66,7 @@ func newServeCommand() *cobra.Command {
 				return badInput{err}
 			}
 			o.kube.Pools, o.kube.ReadOnly = config, o.loop.ReadOnly
-			return o.run(c.Context(), c.ErrOrStderr())
+			return o.run(c)
 		},
 	}
 	o.addFlags(c)
@@ -79,7 +78,7 @@ func newServeCommand() *cobra.Command {
 	f.StringVar(&o.kube.StatusNamespace, "cluster-autoscaler-namespace", "kube-system", "where the Cluster Autoscaler writes its ConfigMap cluster-autoscaler-status")
 	f.StringVar(&o.kube.KubernetesTokenFile, "gcs-kubernetes-token-file", "",
 		"token of a ServiceAccount that may do ray:write on RayClusters and nothing else, sent to heads with enableK8sTokenAuth, which all see it (default: such heads are not called)")
-	f.Var(&choice{&mode, "managed, shadow or off", func(word string) bool { return nodepool.Mode(word).Valid() }}, "mode", "mode of RayClusters without the annotation heliostat.dev/mode: managed, shadow or off")
+	f.StringVar(&mode, "mode", mode, "mode of RayClusters without the annotation heliostat.dev/mode: managed, shadow or off")
 	f.BoolVar(&o.loop.ReadOnly, "read-only", false, "write to no RayCluster and to no ResourceRequest, whatever an annotation or a caller says; what --mode would manage is shadowed")
 	f.Float32Var(&o.apiQPS, "kube-api-qps", kube.DefaultQPS, "requests to the API server, a second on average; what callers of the REST API have written has four times that for itself, reviews of callers a bound of their own")
 	f.IntVar(&o.apiBurst, "kube-api-burst", kube.DefaultBurst, "requests to the API server at once")
@@ -88,53 +87,23 @@ func newServeCommand() *cobra.Command {
 	f.StringVar(&o.kube.LeaseName, "lease-name", "heliostat", "name of the leader lease")
 	f.StringVar(&o.rest.advertised, "advertise-address", os.Getenv("POD_IP"), "IP address at which other copies call this one's REST API, on the port of --listen, while it decides; empty for none")
 	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 200, "bound on readings of Ray heads, all clusters together; pauses stretch beyond it")
+	checkWord(f, "mode", &mode, "managed, shadow or off", func(word string) bool { return nodepool.Mode(word).Valid() })
+	o.checkFleet(f)
 	return addSettings(c)
 }
 
-// addFlags adds the flags that both forms have. A zero takes the loop's own default.
-func (o *engineOptions) addFlags(c *cobra.Command) {
-	f, l := c.Flags(), &o.loop
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: as kubectl finds it, or the pod's service account; a sidecar takes that alone)")
-	o.rest.addFlags(f)
-	o.logFormat, o.logLevel = "json", "info"
-	f.Var(&choice{&o.logFormat, "json or text", isLogFormat}, "log-format", "json or text")
-	f.Var(&choice{&o.logLevel, "debug, info, warn or error", isLogLevel}, "log-level", "debug, info, warn or error")
-	f.BoolVar(&o.gpuForCPU, "gpu-for-cpu", false, "let CPU-only work launch GPU groups even where a CPU group could serve it")
-	o.told.addTo(f)
-	f.DurationVar(&l.FastPoll, "poll-fast", 100*time.Millisecond, "pause between readings of a Ray head while anything moves")
-	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "the same at rest, jittered by a fifth")
-	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "deadline of each call to a Ray head")
-	f.IntVar(&l.MaxInFlight, "max-in-flight", 1000, "most pods of one RayCluster that may be on their way at once, so that no single call of a driver fills the API server")
-	f.IntVar(&l.MaxInFlightPerGroup, "max-in-flight-per-group", 0, "the same for one worker group; 0 for no bound of its own")
-	f.DurationVar(&l.AllocationTimeout, "allocation-timeout", 5*time.Minute, "how long a group's pods may fail to join Ray before the group is broken off for a while")
-	f.DurationVar(&l.UnschedulableGrace, "unschedulable-grace", time.Minute, "how long a node autoscaler that has spoken before may say nothing of a pod without a node before its group counts as out of stock")
-	f.DurationVar(&l.BreakerCooldown, "breaker-cooldown", 5*time.Minute, "how long a group that failed takes no launches at first; doubles up to an hour")
-	f.DurationVar(&l.DrainDeadline, "drain-deadline", 10*time.Minute, "how long work may go on on a worker above a lowered maximum")
-}
-
-func isLogFormat(word string) bool {
-	_, err := telemetry.NewLogger(io.Discard, word, "info")
-	return err == nil
-}
-
-func isLogLevel(word string) bool {
-	_, err := telemetry.NewLogger(io.Discard, "json", word)
-	return err == nil
-}
-
 // run serves until ctx ends. What is wrong with the flags is told before anything starts.
-func (o *engineOptions) run(ctx context.Context, errOut io.Writer) error {
+func (o *engineOptions) run(c *cobra.Command) error {
+	ctx := c.Context()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	log, err := telemetry.NewLogger(errOut, o.logFormat, o.logLevel)
+	log, err := telemetry.NewLogger(c.ErrOrStderr(), o.logFormat, o.logLevel)
 	if err != nil {
 		return badInput{err}
 	}
-	if err := o.checkAPIBounds(); err != nil {
-		return badInput{err}
-	}
 	telemetry.AdoptLibraries(log)
+	tellStray(variables(c.Flags()), os.Environ(), log)
 	o.loop.Log, o.loop.Policy.GPUForCPU = log, o.gpuForCPU
 	if err := o.loop.Validate(); err != nil {
 		return badInput{err}
@@ -245,7 +214,7 @@ func (o *engineOptions) listen(ctx context.Context, listening *servers, log *slo
 			return err
 		}
 		if err := listening.start("REST", server, maxConnections); err != nil {
-			return err
+			return fmt.Errorf("--listen: %w", err)
 		}
 	}
 	return o.rest.listenAside(listening, metricsOf(registry), ready, log)
@@ -305,16 +274,4 @@ func (o *engineOptions) dialer(manager *kube.Manager) controller.Dialer {
 		}
 		return gcs.Dial(config)
 	}
-}
-
-// checkAPIBounds refuses bounds on calls of the API server by which none could be made, or any number: client-go takes less than 0 for no bound.
-func (o *engineOptions) checkAPIBounds() error {
-	const least, most = 0.1, 100_000
-	switch qps, burst := o.apiQPS, o.apiBurst; {
-	case qps != 0 && !(qps >= least && qps <= most): // not a number is neither
-		return fmt.Errorf("--kube-api-qps %v: want a number from %v to %v; 0 is %v", qps, least, most, kube.DefaultQPS)
-	case burst < 0 || burst > most:
-		return fmt.Errorf("--kube-api-burst %d: want a whole number from 1 to %d; 0 is %d", burst, most, kube.DefaultBurst)
-	}
-	return nil
 }

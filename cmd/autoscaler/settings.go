@@ -18,9 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// envPrefix begins the names of variables that stand for flags.
-const envPrefix = "HELIOSTAT_"
-
 // configFlag is the flag that names the file of settings.
 const configFlag = "config"
 
@@ -36,7 +33,7 @@ func addSettings(c *cobra.Command) *cobra.Command {
 	c.Long = strings.TrimSpace(c.Long + "\n\n" + settingsHelp)
 	file := c.Flags().String(configFlag, "", "a YAML file with values of flags, which win over those given here")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		if err := setByEnvironment(c.Flags(), os.LookupEnv); err != nil {
+		if err := errors.Join(setByEnvironment(c.Flags(), os.LookupEnv), refuseSlips(variables(c.Flags()), os.Environ())); err != nil {
 			return badInput{err}
 		}
 		if *file == "" {
@@ -52,33 +49,6 @@ func addSettings(c *cobra.Command) *cobra.Command {
 
 // settable reports whether a flag may be set by something else than the command line.
 func settable(f *pflag.Flag) bool { return f.Name != "help" }
-
-// variable is the name of the variable that stands for a flag.
-func variable(f *pflag.Flag) string {
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-}
-
-// setByEnvironment sets the flags that the command line does not have. A variable that is empty sets nothing: that is how a Deployment takes away
-// one that its base has.
-func setByEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
-	var errs []error
-	flags.VisitAll(func(f *pflag.Flag) {
-		value, _ := lookup(variable(f))
-		if value == "" || f.Changed || !settable(f) {
-			return
-		}
-		var err error
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			err = list.Replace(strings.Split(value, ","))
-		} else {
-			err = flags.Set(f.Name, value)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s=%q: want %s", variable(f), value, wanted(f)))
-		}
-	})
-	return errors.Join(errs...)
-}
 
 // maxSettings bounds a file of settings, in bytes: a ConfigMap holds no more.
 const maxSettings = 1 << 20

@@ -31,7 +31,7 @@ func newSidecarCommand() *cobra.Command {
 			}
 			o.kube.Single = &key
 			o.rest.metricsIfFree = !c.Flags().Changed("metrics-bind-address")
-			return o.run(c.Context(), c.ErrOrStderr())
+			return o.run(c)
 		},
 	}
 	o.addFlags(c)
@@ -39,6 +39,7 @@ func newSidecarCommand() *cobra.Command {
 	f.StringVar(&key.Name, "cluster-name", key.Name, "name of the RayCluster")
 	f.StringVar(&key.Namespace, "cluster-namespace", key.Namespace, "namespace of the RayCluster")
 	f.StringVar(&o.gcsAddress, "gcs-address", "", "host:port of the GCS (default: the head pod's address)")
+	checkAddress(f, "gcs-address", &o.gcsAddress)
 	// The head pod's ports belong to Ray and its users, but for that of the autoscaler in whose place it stands.
 	o.rest.listen, o.rest.metrics = "", raysMetrics
 	f.Lookup("listen").DefValue, f.Lookup("metrics-bind-address").DefValue = "", raysMetrics

@@ -53,8 +53,8 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 
 // wanted says what values a flag takes, wherever they come from.
 func wanted(f *pflag.Flag) string {
-	if chosen, ok := f.Value.(*choice); ok {
-		return chosen.want
+	if checked, ok := f.Value.(interface{ wants() string }); ok {
+		return checked.wants()
 	}
 	switch f.Value.Type() {
 	case "bool":

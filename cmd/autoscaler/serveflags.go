@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"heliostat.dev/heliostat/internal/telemetry"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
+)
+
+// day is what bounds of durations are counted in.
+const day = 24 * time.Hour
+
+// addFlags adds the flags that both forms have.
+func (o *engineOptions) addFlags(c *cobra.Command) {
+	f, l := c.Flags(), &o.loop
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: as kubectl finds it, or the pod's service account; a sidecar takes that alone)")
+	o.rest.addFlags(f)
+	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
+	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.BoolVar(&o.gpuForCPU, "gpu-for-cpu", false, "let CPU-only work launch GPU groups even where a CPU group could serve it")
+	o.told.addTo(f)
+	f.DurationVar(&l.FastPoll, "poll-fast", 100*time.Millisecond, "pause between readings of a Ray head while anything moves")
+	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "the same at rest, jittered by a fifth")
+	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "deadline of each call to a Ray head")
+	f.IntVar(&l.MaxInFlight, "max-in-flight", 1000, "most pods of one RayCluster that may be on their way at once, so that no single call of a driver fills the API server")
+	f.IntVar(&l.MaxInFlightPerGroup, "max-in-flight-per-group", 0, "the same for one worker group; 0 for no bound of its own")
+	f.DurationVar(&l.AllocationTimeout, "allocation-timeout", 5*time.Minute, "how long a group's pods may fail to join Ray before the group is broken off for a while")
+	f.DurationVar(&l.UnschedulableGrace, "unschedulable-grace", time.Minute, "how long a node autoscaler that has spoken before may say nothing of a pod without a node before its group counts as out of stock")
+	f.DurationVar(&l.BreakerCooldown, "breaker-cooldown", 5*time.Minute, "how long a group that failed takes no launches at first; doubles up to an hour")
+	f.DurationVar(&l.DrainDeadline, "drain-deadline", 10*time.Minute, "how long work may go on on a worker above a lowered maximum")
+	o.check(f)
+}
+
+// check lets the flags that both forms have refuse what makes no sense.
+func (o *engineOptions) check(f *pflag.FlagSet) {
+	l := &o.loop
+	checkWord(f, "log-format", &o.logFormat, "json or text", isLogFormat)
+	checkWord(f, "log-level", &o.logLevel, "debug, info, warn or error", isLogLevel)
+	checkDuration(f, "poll-fast", &l.FastPoll, 10*time.Millisecond, time.Hour)
+	checkDuration(f, "poll-rest", &l.RestPoll, 10*time.Millisecond, time.Hour)
+	checkDuration(f, "gcs-timeout", &l.GCSTimeout, 10*time.Millisecond, 5*time.Minute)
+	checkDuration(f, "allocation-timeout", &l.AllocationTimeout, time.Second, day)
+	checkDuration(f, "unschedulable-grace", &l.UnschedulableGrace, time.Second, day)
+	checkDuration(f, "breaker-cooldown", &l.BreakerCooldown, time.Second, time.Hour)
+	checkDuration(f, "drain-deadline", &l.DrainDeadline, time.Second, 365*day)
+	check(f, "max-in-flight", fmt.Sprintf("a whole number from 1 to %d", math.MaxInt32), within(&l.MaxInFlight, 1, math.MaxInt32))
+	check(f, "max-in-flight-per-group", fmt.Sprintf("a whole number from 1 to %d, or 0 for no bound", math.MaxInt32), within(&l.MaxInFlightPerGroup, 0, math.MaxInt32))
+}
+
+func isLogFormat(word string) bool {
+	_, err := telemetry.NewLogger(io.Discard, word, "info")
+	return err == nil
+}
+
+func isLogLevel(word string) bool {
+	_, err := telemetry.NewLogger(io.Discard, "json", word)
+	return err == nil
+}
+
+// checkFleet lets the flags that only `serve` has refuse what makes no sense.
+func (o *engineOptions) checkFleet(f *pflag.FlagSet) {
+	check(f, "namespaces", "a list of strings, each the name of a namespace", func() bool {
+		return !slices.ContainsFunc(o.kube.Namespaces, func(name string) bool { return !isNamespace(name) })
+	})
+	check(f, "node-autoscaler", "a list of strings, each the source of a node autoscaler's Events, as kubectl describe shows it under From", func() bool {
+		return !slices.ContainsFunc(o.kube.NodeAutoscalers, func(name string) bool { return name == "" || name == corev1.DefaultSchedulerName })
+	})
+	checkWord(f, "cluster-autoscaler-namespace", &o.kube.StatusNamespace, wantNamespace, isNamespace)
+	checkWord(f, "lease-namespace", &o.kube.LeaseNamespace, wantNamespace, isNamespace)
+	checkWord(f, "lease-name", &o.kube.LeaseName, "a string, the name of a Lease: at most 253 of a to z, 0 to 9, - and .", func(name string) bool {
+		return len(validation.IsDNS1123Subdomain(name)) == 0
+	})
+	const leastQPS, most = 0.1, 100_000 // client-go takes less than 0 for no bound
+	check(f, "kube-api-qps", fmt.Sprintf("a number from %v to %v; 0 is %v", leastQPS, most, kube.DefaultQPS), func() bool {
+		return o.apiQPS == 0 || within(&o.apiQPS, leastQPS, most)()
+	})
+	check(f, "kube-api-burst", fmt.Sprintf("a whole number from 1 to %d; 0 is %d", most, kube.DefaultBurst), within(&o.apiBurst, 0, most))
+	check(f, "reads-per-second", "a number from 0.001 to 1000000", within(&o.loop.ReadsPerSecond, 0.001, 1_000_000))
+}
