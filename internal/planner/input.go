@@ -57,7 +57,7 @@ const missingValue = "missing"
 // value writes the value in a line. Long ones are cut: the message is for a person.
 func (in input) value() string {
 	const longest = 60
-	if in.absent() {
+	if len(in.raw) == 0 {
 		return missingValue
 	}
 	var line bytes.Buffer
@@ -161,6 +161,17 @@ func (in input) list() []input {
 		inputs[i] = input{in.file, in.path + "[" + strconv.Itoa(i) + "]", raw}
 	}
 	return inputs
+}
+
+// objects is a list none of whose elements is null.
+func (in input) objects() []input {
+	all := in.list()
+	for _, each := range all {
+		if each.absent() {
+			each.fail("an object {…}")
+		}
+	}
+	return all
 }
 
 func (in input) text() (s string) {

@@ -156,7 +156,9 @@ func TestASuppositionThatCannotBeMeantNamesTheField(t *testing.T) {
 		`{"pendingRequests": [{"resources": {"GPU": 1}}]}`:                                     "pendingRequests[0].count: missing",
 		`{"groups": null}`: "what-if: groups: null: want a value, or no such key",
 		`{"pendingRequests": [{"resources": {"GPU": 1}, "count": 1, "slice": null}]}`: "pendingRequests[0].slice: null: want a value",
-		`{"policy": {"bold": true}}`: "policy.bold: unknown key",
+		`{"policy": {"bold": true}}`:                                               "policy.bold: unknown key",
+		`{"groups": [{"name": "gpu", "pools": [null]}]}`:                           "groups[0].pools[0]: null: want an object",
+		`{"groups": [{"name": "gpu", "pools": [{"name": "p", "cards": [null]}]}]}`: "groups[0].pools[0].cards[0]: null: want an object",
 	} {
 		_, err := Suppose(s, []byte(text), "what-if")
 		var input *InputError

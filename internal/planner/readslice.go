@@ -79,7 +79,7 @@ func (in input) slice() *Slice {
 func (in input) groupPools() []GroupPool {
 	seen := map[string]int{}
 	var pools []GroupPool
-	for i, each := range in.list() {
+	for i, each := range in.objects() {
 		field, done := each.fields()
 		pool := GroupPool{
 			Name: field("name").text(), MaxPods: field("maxPods").optionalAmount(maxCount), Resource: field("resource").text(),
@@ -96,7 +96,7 @@ func (in input) groupPools() []GroupPool {
 func (in input) poolShares() []PoolShare {
 	var shares []PoolShare
 	seen := map[string]int{}
-	for i, each := range in.list() {
+	for i, each := range in.objects() {
 		field, done := each.fields()
 		share := PoolShare{Resource: field("resource").text(), Units: field("units").count(1, math.MaxInt32, 1), Capacity: field("capacity").count(0, math.MaxInt64/4, 0)}
 		field("resource").unique(seen, share.Resource, i, in.path)
@@ -109,14 +109,14 @@ func (in input) poolShares() []PoolShare {
 // poolCards reads cards of a pool. A product that has no such profile, or none at all, is refused.
 func (in input) poolCards() []nodepool.PoolCards {
 	var all []nodepool.PoolCards
-	for _, each := range in.list() {
+	for _, each := range in.objects() {
 		field, done := each.fields()
 		cards := nodepool.PoolCards{Product: field("product").text(), Count: field("count").count(1, maxCount, 1), Busy: field("busy").optionalAmount(maxCount)}
 		product, known := gpuinfo.ProductNamed(cards.Product)
 		if !known {
 			field("product").fail("a product that can be cut with MIG, such as A100 40GB")
 		}
-		for _, one := range field("cut").list() {
+		for _, one := range field("cut").objects() {
 			cut, cutDone := one.fields()
 			of := nodepool.CardCut{Profile: cut("profile").text(), Count: cut("count").count(1, maxCount, 1)}
 			if _, has := product.Profile(of.Profile); known && !has {

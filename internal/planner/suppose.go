@@ -59,9 +59,7 @@ func Suppose(s Snapshot, text []byte, name string) (Snapshot, error) {
 func (in input) checkSupposed() {
 	switch raw := bytes.TrimSpace(in.raw); {
 	case string(raw) == "null":
-		if in.file.err == nil {
-			in.file.err = &InputError{in.file.name, in.path, "null", "a value, or no such key"}
-		}
+		in.fail("a value, or no such key")
 	case len(raw) > 0 && raw[0] == '[':
 		for _, each := range in.list() {
 			each.checkSupposed()
