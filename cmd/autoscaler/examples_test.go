@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Who tries the product sees the examples on the nodes of the dev cluster first, and should not be told at once what is wrong with them.
+func TestDoctorFindsNothingInTheExamplesOnTheNodesOfTheDevCluster(t *testing.T) {
+	nodes := fileOf(t, devClusterNodes(t))
+	examples, err := filepath.Glob("../../deploy/examples/*.yaml")
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("%d examples, %v", len(examples), err)
+	}
+	for _, example := range append(examples, "../../test/demo/raycluster.yaml") {
+		code, out, errOut := command(t, "", "autoscaler", "doctor", "-f", example, "-f", nodes)
+		if want := "Nothing found. Looked at 6 Nodes, 1 RayCluster.\n"; code != exitOK || out != want {
+			t.Errorf("%s: exit %d\n%s%s", example, code, out, errOut)
+		}
+	}
+}
+
+// devClusterNodes are the nodes of a dev cluster as kubectl prints them.
+func devClusterNodes(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../test/devcluster/nodes.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var specs []struct {
+		Name     string            `json:"name"`
+		Labels   map[string]string `json:"labels"`
+		Taints   []any             `json:"taints"`
+		Capacity map[string]string `json:"capacity"`
+	}
+	if err := yaml.Unmarshal(text, &specs); err != nil {
+		t.Fatal(err)
+	}
+	var items []any
+	for _, s := range specs {
+		capacity := map[string]string{"pods": "110"}
+		for name, amount := range s.Capacity {
+			capacity[name] = amount
+		}
+		items = append(items, map[string]any{
+			"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": s.Name, "labels": s.Labels},
+			"spec": map[string]any{"taints": s.Taints},
+			"status": map[string]any{"capacity": capacity, "allocatable": capacity,
+				"conditions": []any{map[string]string{"type": "Ready", "status": "True"}}},
+		})
+	}
+	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(list)
+}
