@@ -47,8 +47,8 @@ func TestDoctorKnowsResourcesAndPoolLabelsThatItIsTold(t *testing.T) {
 		flags      []string
 		found      bool
 	}{
-		{"gpu-name-unknown", ill("gpu-name-unknown"), nil, true},
-		{"gpu-name-unknown", ill("gpu-name-unknown"), []string{"--resource", "tencent.com/qgpu-memory=vgpu"}, false},
+		{"gpu-resource-unknown", ill("gpu-resource-unknown"), nil, true},
+		{"gpu-resource-unknown", ill("gpu-resource-unknown"), []string{"--resource", "tencent.com/qgpu-memory=vgpu"}, false},
 		{"node-maximum-below-ours", ill("node-maximum-below-ours"), nil, true},
 		{"node-maximum-below-ours", ill("node-maximum-below-ours"), []string{"--pool-label", "node.kubernetes.io/instance-type"}, false},
 	} {

@@ -14,9 +14,6 @@ const (
 	syncAnnotation = prefix + "num-gpus-sync"
 )
 
-// syncModes are what num-gpus-sync can say.
-var syncModes = []string{"report", "when-empty", "enforce"}
-
 // annotations are checks of what a RayCluster tells Heliostat. Values other than that of num-gpus-sync are read with the object.
 var annotations = []Check{
 	{
@@ -35,16 +32,6 @@ var annotations = []Check{
 					s.fix = o.patch(move(all.get(key).at, all.get(nearest).at))
 				}
 				tell(s)
-			}
-		}),
-	},
-	{
-		Code: "sync-mode-unknown", Severity: raydemand.Error,
-		Why: "it is none of " + strings.Join(syncModes, ", ") + ", so num-gpus is only reported",
-		look: perCluster(func(_ *exam, o *Object, tell func(sight)) {
-			v := o.root().get("metadata", "annotations", syncAnnotation)
-			if v.has() && !slices.Contains(syncModes, v.text()) {
-				tell(sight{of: o, at: v.at, seen: v.String(), fix: o.patch(op{Op: "replace", At: v.at, Value: "report"})})
 			}
 		}),
 	},

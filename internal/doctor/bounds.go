@@ -38,7 +38,7 @@ var bounds = []Check{
 		}),
 	},
 	{
-		Code: "number-undecodable", Severity: raydemand.Error,
+		Code: "field-out-of-range", Severity: raydemand.Error,
 		Why: "the API server stores it, and the operator's list then fails for the RayClusters of all namespaces: none of them follows its spec " +
 			"(docs/reference/facts.md#undecodable-object)",
 		look: perWorkers(func(_ *exam, g group, tell func(sight)) {

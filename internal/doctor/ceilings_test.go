@@ -75,8 +75,8 @@ func TestHowFarAPoolMayGrowIsReadAsThePlannerReadsIt(t *testing.T) {
 }
 
 func TestAResourceThatIsConfiguredIsNoUnknownName(t *testing.T) {
-	all := objects(t, "testdata/shows/gpu-name-unknown.yaml")
-	before, _ := findingOf(examine(t, all), "gpu-name-unknown")
+	all := objects(t, "testdata/shows/gpu-resource-unknown.yaml")
+	before, _ := findingOf(examine(t, all), "gpu-resource-unknown")
 	if want := "--resource tencent.com/qgpu-memory=KIND"; !strings.HasSuffix(before.Fix, want) || strings.Contains(before.Fix, "whole") {
 		t.Errorf("the fix is %s, want %s and no kind that is guessed", before.Fix, want)
 	}
@@ -85,7 +85,7 @@ func TestAResourceThatIsConfiguredIsNoUnknownName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, found := findingOf(doctor.Examine(input), "gpu-name-unknown"); found {
+	if got, found := findingOf(doctor.Examine(input), "gpu-resource-unknown"); found {
 		t.Errorf("found %+v", got)
 	}
 }

@@ -99,7 +99,7 @@ func saidOfGroup(ofObject []sight, s sight) bool {
 	for _, other := range ofObject {
 		switch other.check.Code {
 		case "num-gpus-differs", "gpu-uncounted", "gpu-shares-counted", "claim-uncounted", "mig-two-profiles", "gpu-two-resources", "gpu-outside-ray-container",
-			"resources-not-parsed", "gpu-name-unknown", nodepool.GPUSharesSeveral, "gpu-not-whole":
+			"resources-not-parsed", "gpu-resource-unknown", nodepool.GPUSharesSeveral, "gpu-not-whole":
 			if strings.HasPrefix(other.at.String()+".", s.at[:len(s.at)-2].String()+".") {
 				return true
 			}

@@ -65,7 +65,7 @@ var gpuNames = []Check{
 		},
 	},
 	{
-		Code: "gpu-name-unknown", Severity: raydemand.Warning,
+		Code: "gpu-resource-unknown", Severity: raydemand.Warning,
 		Why: "the name speaks of GPUs and stands in no table, so nobody knows what a unit of it is",
 		look: perGPU(func(c gpuAsk, tell func(sight)) {
 			_, err := c.gpuNames.Resource(c.name)

@@ -38,7 +38,7 @@ var numGPUs = []Check{
 		}),
 	},
 	{
-		Code: "mig-unseen-by-ray", Severity: raydemand.Warning,
+		Code: "ray-autoscaler-differs", Severity: raydemand.Warning,
 		Why: "the operator counts this MIG profile as GPUs, Ray's own autoscaler does not: it never starts the group for what asks for a GPU",
 		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
 			image := g.of.spec().get("autoscalerOptions", "image").text()
@@ -72,7 +72,7 @@ var numGPUs = []Check{
 		}),
 	},
 	{
-		Code: "num-gpus-of-pods-differ", Severity: raydemand.Info,
+		Code: "num-gpus-running-differs", Severity: raydemand.Info,
 		Why: "pods that are older than the change announce what they were started with until they are replaced, so a group holds both kinds",
 		look: perWorkers(func(x *exam, g group, tell func(sight)) {
 			now, known := g.workers.Resources[raydemand.GPU]

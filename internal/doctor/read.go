@@ -42,7 +42,12 @@ var read = []Check{
 			}
 			return edited(o, f)
 		}),
-	passed("annotation-unreadable", raydemand.Error, "Heliostat cannot read it, and takes it in the sense that changes least", edited),
+	passed("annotation-unreadable", raydemand.Error, "Heliostat cannot read it, and takes it in the sense that changes least", func(o *Object, f raydemand.Finding) remedy {
+		if v := o.root().get("metadata", "annotations", syncAnnotation); v.has() && strings.HasSuffix(f.Field, syncAnnotation) {
+			return o.patch(op{Op: "replace", At: v.at, Value: "report"})
+		}
+		return edited(o, f)
+	}),
 	passed("delete-list-foreign", raydemand.Error, "the operator deletes whatever the list names, and an empty name stops the group for ever", func(o *Object, f raydemand.Finding) remedy {
 		if at, ok := placeOf(o.path(f.Field)); ok {
 			return o.patch(op{Op: "replace", At: at, Value: []string{}})
@@ -85,8 +90,6 @@ func saidBetter(f raydemand.Finding) bool {
 	switch {
 	case f.Code == nodepool.SpecRefused && (strings.HasSuffix(f.Field, ".restartPolicy") || strings.HasSuffix(f.Field, ".idleTimeoutSeconds") ||
 		f.Field == "spec.headGroupSpec.template" && strings.Contains(f.Seen, "RAY_enable_autoscaler_v2")):
-		return true
-	case f.Code == "annotation-unreadable" && strings.HasSuffix(f.Field, syncAnnotation):
 		return true
 	case f.Code == "pods-refused":
 		_, name, _ := strings.Cut(f.Field, "resources.limits.")

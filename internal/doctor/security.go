@@ -13,7 +13,7 @@ const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 // node, then shows all GPUs to a container that asked for none.
 var security = []Check{
 	{
-		Code: "gpu-void-missing", Severity: raydemand.Warning,
+		Code: "gpus-visible", Severity: raydemand.Warning,
 		Why: "the group asks for no GPU and can land on a node with some: an image that sets NVIDIA_VISIBLE_DEVICES=all sees and uses them all, past the " +
 			"scheduler, and holds up every change of MIG layout",
 		look: perGroup(func(x *exam, g group, tell func(sight)) {

@@ -94,7 +94,10 @@ func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
 		"the resources declare the GPU": {"gpu-uncounted", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/workerGroupSpecs/0/resources", map[string]any{"GPU": "1"})
 		}, false},
-		"Ray's autoscaler is off": {"mig-unseen-by-ray", func(t *testing.T, all []map[string]any) {
+		"a mode that is none": {"annotation-unreadable", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/metadata/annotations", map[string]any{"heliostat.dev/mode": "manage"})
+		}, true},
+		"Ray's autoscaler is off": {"ray-autoscaler-differs", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/enableInTreeAutoscaling", false)
 		}, false},
 		"a variable instead of the field asks for v2": {"restart-policy", func(t *testing.T, all []map[string]any) {
@@ -199,10 +202,10 @@ func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
 		"a ScaledObject of KEDA": {"scaled-by-hpa", func(t *testing.T, all []map[string]any) {
 			all[1]["kind"], all[1]["apiVersion"] = "ScaledObject", "keda.sh/v1alpha1"
 		}, true},
-		"none shows no GPU": {"gpu-void-missing", func(t *testing.T, all []map[string]any) {
+		"none shows no GPU": {"gpus-visible", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/env", []any{map[string]any{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}})
 		}, false},
-		"the node keeps the group away": {"gpu-void-missing", func(t *testing.T, all []map[string]any) {
+		"the node keeps the group away": {"gpus-visible", func(t *testing.T, all []map[string]any) {
 			field(t, all[1], "/spec/taints", []any{map[string]any{"key": "nvidia.com/gpu", "effect": "NoSchedule"}})
 		}, false},
 		"the sidecar is Heliostat's": {"sidecar-beside-us", func(t *testing.T, all []map[string]any) {
