@@ -95,7 +95,7 @@ func sharedFlags() *pflag.FlagSet {
 func writeCommand(page *strings.Builder, c *cobra.Command, shared *pflag.FlagSet) {
 	fmt.Fprintf(page, "\n## %s\n\n%s.\n\n```\n%s\n```\n", c.Name(), c.Short, c.UseLine())
 	if long := strings.TrimSpace(strings.TrimSuffix(c.Long, connectHelp)); long != "" {
-		fmt.Fprintf(page, "\n%s\n", strings.ReplaceAll(long, "\n\n  ", "\n\n    "))
+		fmt.Fprintf(page, "\n%s\n", long)
 	}
 	if c.Example != "" {
 		fmt.Fprintf(page, "\n```sh\n%s\n```\n", strings.TrimRight(c.Example, "\n"))
@@ -109,8 +109,18 @@ func writeCommand(page *strings.Builder, c *cobra.Command, shared *pflag.FlagSet
 	writeFlags(page, c.Flags(), shared)
 }
 
-// writeFlags writes a table of the flags that without does not have.
+// writeFlags writes a table of the flags that without does not have for each of their subjects.
 func writeFlags(page *strings.Builder, flags, without *pflag.FlagSet) {
+	for _, s := range sectionsOf(flags) {
+		title := ""
+		if s.title != "" && s.title != findingTheServer {
+			title = "\n### " + s.title + "\n"
+		}
+		writeTable(page, title, s.flags, without)
+	}
+}
+
+func writeTable(page *strings.Builder, title string, flags, without *pflag.FlagSet) {
 	var rows strings.Builder
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name == "help" || f.Hidden || without != nil && without.Lookup(f.Name) != nil {
@@ -124,7 +134,7 @@ func writeFlags(page *strings.Builder, flags, without *pflag.FlagSet) {
 		fmt.Fprintf(&rows, "| %s | %s | %s | %s |\n", name, kind, asCode(f.DefValue), strings.ReplaceAll(strings.ReplaceAll(usage, "|", `\|`), "\n", " "))
 	})
 	if rows.Len() > 0 {
-		page.WriteString("\n| flag | value | default | what it is |\n|---|---|---|---|\n" + rows.String())
+		page.WriteString(title + "\n| flag | value | default | what it is |\n|---|---|---|---|\n" + rows.String())
 	}
 }
 

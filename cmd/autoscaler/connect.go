@@ -58,6 +58,7 @@ func (f *serverFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.service, "service", defaultService, "the Service that the kubeconfig's API server passes calls to: NAMESPACE/[https:]NAME[:PORT]")
 	flags.StringVar(&f.audience, "token-audience", access.Audience, "for whom the token is that the kubeconfig's ServiceAccount asks for; one of the server's --token-audiences")
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
+	flags.VisitAll(func(f *pflag.Flag) { setSubject(f, findingTheServer) })
 	cmd.Flags().AddFlagSet(flags)
 	f.sayMeant(cmd)
 }

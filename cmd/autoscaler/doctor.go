@@ -40,10 +40,10 @@ func newDoctorCommand() *cobra.Command {
 		Short: "Says what is wrong with RayClusters and the nodes under them, why it matters, and which command mends it",
 		Long: "Looks at a live API server, which it only gets and lists, or at manifests as `kubectl get -o yaml` or `-o json` prints them: RayClusters,\n" +
 			"RayServices, RayJobs, nodes, pods, Deployments. RAYCLUSTER is NAMESPACE/NAME, or NAME beside -n; without either all are looked at. Exit 0\n" +
-			"without a finding of level error, 1 with one or when the API server cannot be read, 2 for bad input.\n\n" +
-			"  autoscaler doctor -n ml\n" +
-			"  autoscaler doctor ml/llm\n" +
-			"  kubectl get raycluster,pod,node -A -o json | autoscaler doctor -f -",
+			"without a finding of level error, 1 with one or when the API server cannot be read, 2 for bad input.",
+		Example: `  autoscaler doctor -n ml
+  autoscaler doctor ml/llm
+  kubectl get raycluster,pod,node -A -o json | autoscaler doctor -f -`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.take(args); err != nil {

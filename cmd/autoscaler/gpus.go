@@ -41,9 +41,9 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 		Short: "Shows the GPUs of this machine as its driver sees them, and what its node announces otherwise",
 		Long: "Asks NVIDIA's driver for cards, memory, MIG instances, processes and health. With a node, from the API server or from a file, it says where\n" +
 			"the node announces something else. It is one look: XIDs are seen only by who is there when they happen, as `agent` is. Exit 1 where there\n" +
-			"is no driver.\n\n" +
-			"  autoscaler gpus --node-file <(kubectl get node gpu-1 -o yaml)",
-		Args: noArguments,
+			"is no driver.",
+		Example: "  autoscaler gpus --node-file <(kubectl get node gpu-1 -o yaml)",
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return g.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},

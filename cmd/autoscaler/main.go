@@ -121,6 +121,7 @@ func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(wrongFlag)
+	root.SetUsageFunc(writeUsage)
 	root.AddCommand(subcommands...)
 	return root
 }

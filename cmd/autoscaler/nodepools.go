@@ -35,9 +35,9 @@ func newNodepoolsCommand() *cobra.Command {
 			"tell what is free on each card; the Cluster Autoscaler's status and Karpenter's NodePools how far pools may grow. What is not\n" +
 			"proven is left open. In the table - is what is not known, or not there, and FREE/UNITS is how many units of a resource no pod\n" +
 			"asks for, of how many there are. With -o wide there are more columns; FREE PER CARD has an entry for each card, in MiB, in\n" +
-			"units (1u), or ? where nothing is known of that card.\n\n" +
-			"  kubectl get nodes,pods -A -o json | autoscaler nodepools -f -",
-		Args: cobra.ArbitraryArgs,
+			"units (1u), or ? where nothing is known of that card.",
+		Example: "  kubectl get nodes,pods -A -o json | autoscaler nodepools -f -",
+		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && len(flags.files) == 0 {
 				return badInput{fmt.Errorf("unexpected argument %q; files follow -f", args[0])}

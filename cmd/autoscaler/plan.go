@@ -72,7 +72,7 @@ func newPlanCommand() *cobra.Command {
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "the snapshot file, or - for standard input")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", policyHelp)
 	flags.told.addTo(cmd.Flags())
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "json", outputUsage)
+	cmd.Flags().StringVarP(&flags.output, "output", "o", "json", outputUsage+"; text is another name of table")
 	return cmd
 }
 

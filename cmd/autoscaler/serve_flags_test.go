@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -25,5 +26,25 @@ func TestRunningListsEveryFlagOfServeWithItsDefault(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("flags and defaults (-source +docs):\n%s", diff)
+	}
+}
+
+func TestEveryFlagOfServeAndOfTheSidecarHasASubject(t *testing.T) {
+	for _, c := range []*cobra.Command{newServeCommand(), newSidecarCommand()} {
+		for _, s := range sectionsOf(c.Flags()) {
+			if s.title == "" {
+				s.flags.VisitAll(func(f *pflag.Flag) {
+					if f.Name != configFlag {
+						t.Errorf("%s: --%s is in none of serveSubjects", c.Name(), f.Name)
+					}
+				})
+			}
+		}
+	}
+	_, out, _ := command(t, "", "autoscaler", "serve", "--help")
+	for _, s := range serveSubjects {
+		if !strings.Contains(out, "\n\n"+s.title+":\n") {
+			t.Errorf("the help has no %s", s.title)
+		}
 	}
 }

@@ -32,6 +32,7 @@ const settingsHelp = `Each flag can be set in three ways; the first of them that
 func addSettings(c *cobra.Command) *cobra.Command {
 	c.Long = strings.TrimSpace(c.Long + "\n\n" + settingsHelp)
 	file := c.Flags().String(configFlag, "", "a YAML file with values of flags, which win over those given here")
+	addSubjects(c.Flags())
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		if err := errors.Join(setByEnvironment(c.Flags(), os.LookupEnv), refuseSlips(variables(c.Flags()), os.Environ())); err != nil {
 			return badInput{err}

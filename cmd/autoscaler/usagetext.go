@@ -1,0 +1,101 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// subjectKey is the annotation of a flag that says under which subject it is listed.
+const subjectKey = "heliostat.dev/subject"
+
+// findingTheServer is the subject of serverFlags.
+const findingTheServer = "Finding the server"
+
+// serveSubjects are the subjects of the flags of `serve` and of the sidecar.
+var serveSubjects = []struct {
+	title string
+	flags []string
+}{
+	{"What it scales, and whether", []string{"mode", "read-only", "namespaces", "cluster-name", "cluster-namespace", "gpu-for-cpu"}},
+	{"How fast, and when it gives up", []string{"max-in-flight", "max-in-flight-per-group", "allocation-timeout", "unschedulable-grace", "breaker-cooldown", "drain-deadline"}},
+	{"Nodes and their GPUs", []string{"pools", "pool-label", "resource", "node-autoscaler", "cluster-autoscaler-namespace"}},
+	{"Reading Ray", []string{"gcs-address", "gcs-timeout", "gcs-kubernetes-token-file", "poll-fast", "poll-rest", "reads-per-second"}},
+	{"Kubernetes", []string{"kubeconfig", "kube-api-qps", "kube-api-burst"}},
+	{"Several replicas", []string{"leader-elect", "lease-name", "lease-namespace", "advertise-address"}},
+	{"The REST API and the page", []string{"listen", "insecure-no-auth", "token-audiences", "client-ca-file", "tls-cert-file", "tls-key-file", "tls-ca-file", "requests-per-second"}},
+	{"Probes, metrics and logs", []string{"health-probe-bind-address", "metrics-bind-address", "pprof-bind-address", "log-format", "log-level"}},
+}
+
+// addSubjects says of the flags of `serve` and of the sidecar where they belong.
+func addSubjects(flags *pflag.FlagSet) {
+	for _, s := range serveSubjects {
+		for _, name := range s.flags {
+			if f := flags.Lookup(name); f != nil {
+				setSubject(f, s.title)
+			}
+		}
+	}
+}
+
+func setSubject(f *pflag.Flag, title string) {
+	if f.Annotations == nil {
+		f.Annotations = map[string][]string{}
+	}
+	f.Annotations[subjectKey] = []string{title}
+}
+
+// flagSection is the flags of one subject, those that are hidden left out. The first section of a command has no title.
+type flagSection struct {
+	title string
+	flags *pflag.FlagSet
+}
+
+// sectionsOf are a command's flags by subject: those without one, those of the server that it calls, and those of serveSubjects in their order.
+func sectionsOf(flags *pflag.FlagSet) []flagSection {
+	sections := []flagSection{{}, {title: findingTheServer}}
+	for _, s := range serveSubjects {
+		sections = append(sections, flagSection{title: s.title})
+	}
+	for i, s := range sections {
+		sections[i].flags = pflag.NewFlagSet(s.title, pflag.ContinueOnError)
+		flags.VisitAll(func(f *pflag.Flag) {
+			if title := strings.Join(f.Annotations[subjectKey], ""); title == s.title {
+				sections[i].flags.AddFlag(f)
+			}
+		})
+	}
+	return slices.DeleteFunc(sections, func(s flagSection) bool { return !s.flags.HasAvailableFlags() })
+}
+
+// writeUsage writes how a command is called: as cobra does, but with the flags of a subject together.
+func writeUsage(c *cobra.Command) error {
+	var p strings.Builder
+	p.WriteString("Usage:")
+	if c.Runnable() {
+		fmt.Fprintf(&p, "\n  %s", c.UseLine())
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(&p, "\n  %s [command]\n\nAvailable Commands:", c.CommandPath())
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() || sub.Name() == "help" {
+				fmt.Fprintf(&p, "\n  %-*s %s", sub.NamePadding(), sub.Name(), sub.Short)
+			}
+		}
+	}
+	if c.HasExample() {
+		p.WriteString("\n\nExamples:\n" + c.Example)
+	}
+	for _, s := range sectionsOf(c.LocalFlags()) {
+		fmt.Fprintf(&p, "\n\n%s:\n%s", cmp.Or(s.title, "Flags"), strings.TrimRight(s.flags.FlagUsages(), " \n"))
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(&p, "\n\nUse \"%s [command] --help\" for more information about a command.", c.CommandPath())
+	}
+	_, err := fmt.Fprintln(c.OutOrStderr(), p.String())
+	return err
+}
