@@ -29,14 +29,20 @@ func main() {
 
 // run tells the story and cleans up. It returns the exit status.
 func run(ctx context.Context, exit bool) int {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	tell := newNarrator(os.Stdout)
-	d := &demo{tell: tell}
+	d := &demo{tell: tell, abort: end}
 	err := d.play(ctx, exit)
 	if err == nil && !exit {
 		tell.waiting()
 		<-ctx.Done()
 	}
-	interrupted := errors.Is(ctx.Err(), context.Canceled)
+	died := errors.Is(context.Cause(ctx), errDied)
+	if died {
+		err = context.Cause(ctx)
+	}
+	interrupted := ctx.Err() != nil && !died
 	if err != nil && !interrupted {
 		tell.failed(err, d.logs())
 	}
@@ -63,7 +69,20 @@ type demo struct {
 	heliostat *rig.Heliostat
 	driver    *rig.Driver
 	journal   *rig.Journal
-	stop      context.CancelFunc // ends the observers
+	stop      context.CancelFunc      // ends the observers
+	abort     context.CancelCauseFunc // ends the story
+}
+
+// errDied says that a part of the dev cluster has ended, so that there is nothing to wait for any more.
+var errDied = errors.New("the dev cluster cannot go on")
+
+// endWithTheCluster ends the story when a part of the dev cluster ends unasked.
+func (d *demo) endWithTheCluster(ctx context.Context) {
+	select {
+	case death := <-d.rig.Cluster.Deaths():
+		d.abort(fmt.Errorf("%w: %w", errDied, death.Err))
+	case <-ctx.Done():
+	}
 }
 
 // play prepares everything and lets the chapters happen one after the other.
@@ -95,8 +114,12 @@ func (d *demo) prepare(ctx context.Context) error {
 	if d.rig, err = rig.Start(ctx, rig.Options{Out: os.Stdout, Name: clusterName()}); err != nil {
 		return err
 	}
+	go d.endWithTheCluster(ctx)
 	d.tell.ready("dev cluster", "Kubernetes, KubeRay operator, nodes with GPUs that only pretend")
 
+	if err := rig.InstallCRDs(ctx, d.rig.Dynamic); err != nil {
+		return err
+	}
 	if d.heliostat, err = d.rig.Serve(ctx); err != nil {
 		return err
 	}

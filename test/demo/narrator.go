@@ -165,6 +165,8 @@ func (n *narrator) further(kubeconfig, url, program string, ends bool) {
 		{"autoscaler explain " + cluster + " --group gpu", "why it has its size"},
 		{"autoscaler request " + cluster + ` --bundle '{"GPU": 1}'`, "asks for a worker"},
 		{"autoscaler request " + cluster + " --clear", "lets it go again"},
+		{"autoscaler request " + cluster + ` --id mine --cpus 2 --lease 1m`, "in your own name"},
+		{"autoscaler requests", "who requests how much"},
 		{"curl -s " + url + "/metrics", ""},
 		{"export KUBECONFIG=" + kubeconfig, ""},
 		{"(cd test/devcluster && go run ./cmd/devcluster kubectl --name " + clusterName() + " get pods -n " + namespace + ")", ""},

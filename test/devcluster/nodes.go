@@ -49,6 +49,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 		}
 		log = slog.New(slog.NewTextHandler(c.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
+	defer c.Awaiting("the nodes to be ready")()
 	agent, err := nodeagent.Start(ctx, nodeagent.Config{
 		REST: c.RESTConfig(), Kubeconfig: c.Kubeconfig(), Nodes: c.options.Nodes, Images: c.options.images(c.kit),
 		Dir: c.Dir(), PodCIDR: c.claim.block.podCIDR(),

@@ -30,6 +30,7 @@ func (c *Cluster) ready(ctx context.Context, part Part) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
+	defer c.Awaiting(string(part))()
 	if err := poll(ctx, 50*time.Millisecond, check); err != nil {
 		return fmt.Errorf("waiting for %s: %w", part, err)
 	}

@@ -3,8 +3,10 @@ package devcluster
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -30,6 +32,36 @@ func poll(ctx context.Context, every time.Duration, ready func(context.Context) 
 		if ended := sleep(ctx, every); ended != nil {
 			return fmt.Errorf("%w (last seen: %w)", ended, err)
 		}
+	}
+}
+
+// awaitingPause is how often somebody who waits is told for what.
+const awaitingPause = 15 * time.Second
+
+// AwaitingPrefix begins every line of Awaiting.
+const AwaitingPrefix = "waiting for "
+
+// Awaiting says every 15 s, where the options say that builds are told, that something is still awaited, until the function that it returns is called.
+func (c *Cluster) Awaiting(what string) (done func()) { return awaiting(c.options.Out, what) }
+
+func awaiting(out io.Writer, what string) (done func()) {
+	ended, began := make(chan struct{}), time.Now()
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		ticker := time.NewTicker(awaitingPause)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-ticker.C:
+				fmt.Fprintf(out, "%s%s, %.0f s so far\n", AwaitingPrefix, what, time.Since(began).Seconds())
+			}
+		}
+	})
+	return func() {
+		close(ended)
+		telling.Wait()
 	}
 }
 

@@ -45,6 +45,7 @@ func (r *Rig) Head(ctx context.Context, namespace, name string) (string, error) 
 
 // HeadAlive waits until the GCS of a RayCluster lists its head node as alive.
 func (r *Rig) HeadAlive(ctx context.Context, namespace, name string) error {
+	defer r.Cluster.Awaiting("the Ray head of " + namespace + "/" + name + " to start")()
 	for {
 		err := r.headAlive(ctx, namespace, name)
 		if err == nil {

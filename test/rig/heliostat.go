@@ -78,6 +78,7 @@ func (r *Rig) Serve(ctx context.Context, arguments ...string) (*Heliostat, error
 		log.Close()
 		close(h.done)
 	}()
+	defer r.Cluster.Awaiting("Heliostat to be ready")()
 	if err := h.ready(ctx); err != nil {
 		h.Kill()
 		return nil, fmt.Errorf("starting Heliostat: %w; its log ends with:\n%s", err, tail(h.Log, 5))

@@ -133,5 +133,6 @@ func (r *Rig) Driver(ctx context.Context, namespace, name, label string) (*Drive
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("starting driver %s: %w", label, err)
 	}
+	defer r.Cluster.Awaiting("Ray to accept a driver")()
 	return StartDriver(ctx, r.Python(), address, dir)
 }

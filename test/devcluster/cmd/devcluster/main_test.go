@@ -1,11 +1,15 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -73,6 +77,50 @@ func TestUpStatusAndDownOfANamedCluster(t *testing.T) {
 	if left, _ := filepath.Glob(dir + "*"); len(left) > 0 {
 		t.Errorf("left after down: %v", left)
 	}
+}
+
+func TestAClusterWhoseAPIServerDiesEndsAndSaysWhy(t *testing.T) {
+	nodes := filepath.Join(t.TempDir(), "nodes.yaml")
+	if err := os.WriteFile(nodes, []byte("- {name: n, capacity: {cpu: '1', memory: 1Gi}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	options, err := (&clusterFlags{name: "command-dies", nodes: nodes, ray: []string{}, noOperator: true}).options(io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = runCluster(t.Context(), options, func(c *devcluster.Cluster, _ time.Duration) {
+		for _, pid := range processesOf(t, options.Dir, "kube-apiserver") {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "cannot go on without kube-apiserver") || devcluster.Owner(options.Dir) != 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+// processesOf are the processes of a program that have a cluster's directory on their command line.
+func processesOf(t *testing.T, dir, program string) (pids []int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		line, err := os.ReadFile(file)
+		if first, rest, _ := strings.Cut(string(line), "\x00"); err == nil && filepath.Base(first) == program && strings.Contains(rest, dir) {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) == 0 {
+		t.Errorf("there is no %s of %s", program, dir)
+	}
+	return pids
 }
 
 func TestUpReportsWhyAClusterDoesNotStart(t *testing.T) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -116,7 +117,7 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
-// runCluster holds a cluster until ctx ends.
+// runCluster holds a cluster until ctx ends, or a part of it has, which nobody would start again.
 func runCluster(ctx context.Context, options devcluster.Options, ready func(*devcluster.Cluster, time.Duration)) error {
 	began := time.Now()
 	cluster, err := devcluster.Start(ctx, options)
@@ -124,11 +125,16 @@ func runCluster(ctx context.Context, options devcluster.Options, ready func(*dev
 		return err
 	}
 	ready(cluster, time.Since(began))
-	<-ctx.Done()
+	var ended error
+	select {
+	case <-ctx.Done():
+	case death := <-cluster.Deaths():
+		ended = fmt.Errorf("the cluster is stopped, because it cannot go on without %s; start it again", death.Part)
+	}
 	// A second interrupt must not leave processes behind, so stopping has its own time.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	return cluster.Stop(ending)
+	return errors.Join(ended, cluster.Stop(ending))
 }
 
 // describe says how to use a running cluster.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -53,7 +55,7 @@ func up(ctx context.Context, out io.Writer, flags *clusterFlags) error {
 		return err
 	}
 	began := time.Now()
-	if err := startInBackground(ctx, options.Dir, flags); err != nil {
+	if err := startInBackground(ctx, out, options.Dir, flags); err != nil {
 		return err
 	}
 	describe(out, flags.name, kubeconfig, time.Since(began))
@@ -63,8 +65,9 @@ func up(ctx context.Context, out io.Writer, flags *clusterFlags) error {
 // outputFile collects what the background process of a cluster prints. It lies beside the cluster's directory.
 func outputFile(dir string) string { return dir + ".out" }
 
-// startInBackground starts `run` in a session of its own and waits until its cluster is ready.
-func startInBackground(ctx context.Context, dir string, flags *clusterFlags) error {
+// startInBackground starts `run` in a session of its own and waits until its cluster is ready, telling
+// on out what it waits for.
+func startInBackground(ctx context.Context, out io.Writer, dir string, flags *clusterFlags) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("starting in the background: %w", err)
@@ -92,6 +95,7 @@ func startInBackground(ctx context.Context, dir string, flags *clusterFlags) err
 	}
 	// An interrupt ends the start: the background process has its own session and would not see it.
 	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })() // gone already is as good
+	defer repeatWaits(out, outputFile(dir))()
 	said, err := io.ReadAll(report)
 	if err != nil {
 		return fmt.Errorf("waiting for the cluster: %w", err)
@@ -103,6 +107,35 @@ func startInBackground(ctx context.Context, dir string, flags *clusterFlags) err
 		return fmt.Errorf("the cluster's process ended; it said: %s", tail(outputFile(dir)))
 	}
 	return nil
+}
+
+// repeatWaits repeats on out what the background process says that it waits for, until the function that it returns is called.
+func repeatWaits(out io.Writer, path string) (done func()) {
+	ended := make(chan struct{})
+	var repeating sync.WaitGroup
+	repeating.Go(func() {
+		for told := 0; ; {
+			select {
+			case <-ended:
+				return
+			case <-time.After(time.Second):
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				continue // it is told by the next look, or the process has ended and cleaned up
+			}
+			for line := range strings.Lines(string(text[min(told, len(text)):])) {
+				if strings.HasPrefix(line, devcluster.AwaitingPrefix) && strings.HasSuffix(line, "\n") {
+					fmt.Fprint(out, line)
+				}
+			}
+			told = bytes.LastIndexByte(text, '\n') + 1
+		}
+	})
+	return func() {
+		close(ended)
+		repeating.Wait()
+	}
 }
 
 // tail returns the end of a file, as far as a person wants to read it.
