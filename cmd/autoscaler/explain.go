@@ -136,9 +136,9 @@ func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.
 
 func writeExplanation(out io.Writer, e planner.Explanation) error {
 	var p page
-	p.line("", fmt.Sprintf("%s: %s: %s", e.About, e.Code, e.Message))
+	p.line("", e.About+": "+told(e.Code, e.Message))
 	for _, d := range e.Details {
-		p.line("  ", fmt.Sprintf("%s: %s: %s", d.About, d.Code, d.Message))
+		p.line("  ", d.About+": "+told(d.Code, d.Message))
 	}
 	_, err := io.WriteString(out, p.String())
 	return err

@@ -29,7 +29,7 @@ func TestADemandAGroupAndAPodAreExplained(t *testing.T) {
 	}{
 		"a demand": {[]string{"--demand", `{"GPU": 1}`}, `demand {GPU 1}: capped: 4 asked, 1 gets a place on pods launched now, 3 are capped: group gpu is at
     its maximum of 2 (has 1, launching 1); group cpu: too small: needs 1 GPU, has 0
-  group cpu: too_small: too small: needs 1 GPU, has 0
+  group cpu: too_small: needs 1 GPU, has 0
   group gpu: launch: 1 pod is launched, with places for 1 of it
   pods of group gpu: room: 0 of the 1 that have joined have room for one now
 `},
@@ -37,13 +37,13 @@ func TestADemandAGroupAndAPodAreExplained(t *testing.T) {
 			`demand {GPU 1} where zone=a: impossible: no task waits for it in the snapshot; if 2 did: 2 asked, 2
     are impossible: no group has all of {GPU 1} where zone=a: group gpu: label zone is b, which must
     be a; group cpu: too small: needs 1 GPU, has 0; it has no label zone, which must be a
-  group cpu: too_small: too small: needs 1 GPU, has 0; it has no label zone, which must be a
+  group cpu: too_small: needs 1 GPU, has 0; it has no label zone, which must be a
   group gpu: labels: label zone is b, which must be a
   pods of group gpu: room: 0 of the 1 that have joined have room for one now
 `},
 		"a group": {[]string{"--group", "cpu"}, `group cpu: too_small: {GPU 1}: too small: needs 1 GPU, has 0
   size: too_small: 0 pods (min 0, no max), each {CPU 4}
-  demand 4 × {GPU 1}: too_small: too small: needs 1 GPU, has 0
+  demand 4 × {GPU 1}: too_small: needs 1 GPU, has 0
 `},
 		"a pod": {[]string{"--pod", "worker-7"}, `pod worker-7: busy: it has work, so it is not idle
   CPU: room: 8 of 8 free

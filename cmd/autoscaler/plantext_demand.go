@@ -200,6 +200,16 @@ func (l *unmetList) write(p *page) {
 		if more := len(what) - named; more > 0 {
 			text += " and " + moreKinds(more)
 		}
-		p.line("  ", fmt.Sprintf("%s: %s: %s", text, reason.Code, reason.Message))
+		p.line("  ", text+": "+told(reason.Code, reason.Message))
 	}
+}
+
+// told is a reason with its code, by which docs/reference/reasons.md explains it. A sentence that begins with the words of the code does not say them
+// a second time.
+func told(code, message string) string {
+	rest, again := strings.CutPrefix(message, strings.ReplaceAll(code, "_", " "))
+	if again && (strings.HasPrefix(rest, ": ") || strings.HasPrefix(rest, " for ")) {
+		message = strings.TrimLeft(rest, ": ")
+	}
+	return code + ": " + message
 }

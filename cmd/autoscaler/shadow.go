@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 func newShadowCommand() *cobra.Command {
@@ -23,11 +24,12 @@ func newShadowCommand() *cobra.Command {
 		Example: "  autoscaler shadow llm -n ml\n  autoscaler shadow ml/llm -w",
 		Args:    exactlyOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			write, err := writerOf(output, writeShadow(lookOf(cmd.OutOrStdout(), output), time.Now))
+			key, client, err := server.target(args[0])
 			if err != nil {
 				return err
 			}
-			key, client, err := server.target(args[0])
+			cluster := func() (httpapi.Cluster, error) { return client.Status(cmd.Context(), key) }
+			write, err := writerOf(output, writeShadow(lookOf(cmd.OutOrStdout(), output), time.Now, cluster))
 			if err != nil {
 				return err
 			}
@@ -47,12 +49,16 @@ func newShadowCommand() *cobra.Command {
 	return cmd
 }
 
-// writeShadow writes a comparison for a person.
-func writeShadow(as look, now func() time.Time) func(io.Writer, httpapi.ShadowComparison) error {
+// writeShadow writes a comparison for a person. The RayCluster is asked for where nothing is compared, to say why.
+func writeShadow(as look, now func() time.Time, cluster func() (httpapi.Cluster, error)) func(io.Writer, httpapi.ShadowComparison) error {
 	return func(out io.Writer, c httpapi.ShadowComparison) error {
 		var p page
 		if len(c.Groups) == 0 {
-			p.line("", "Nothing is compared: Heliostat scales this RayCluster itself, leaves it alone, or has not seen it decided yet.")
+			now, err := cluster()
+			if err != nil {
+				return err
+			}
+			p.line("", "Nothing is compared: "+whyNotCompared(now))
 		} else {
 			p.shadowHead(c)
 			p.shadowGroups(c.Groups, as)
@@ -61,6 +67,20 @@ func writeShadow(as look, now func() time.Time) func(io.Writer, httpapi.ShadowCo
 		_, err := io.WriteString(out, p.String())
 		return err
 	}
+}
+
+// whyNotCompared says of a RayCluster of which nothing is compared why that is.
+func whyNotCompared(c httpapi.Cluster) string {
+	switch {
+	case c.Mode == nodepool.Managed:
+		return "Heliostat scales this RayCluster itself (" + c.ModeReason + "). The annotation heliostat.dev/mode: shadow lets it look on."
+	case c.Mode == nodepool.Off:
+		return "Heliostat leaves this RayCluster alone (" + c.ModeReason + "). The annotation heliostat.dev/mode: shadow lets it look on."
+	}
+	if note := unread(c); note != "" {
+		return note + "."
+	}
+	return "Heliostat looks on since a moment ago, and has made no plan beside the other side's yet."
 }
 
 func (p *page) shadowHead(c httpapi.ShadowComparison) {

@@ -67,7 +67,7 @@ func TestTheTableOfAComparisonTellsBothSidesAndTheLead(t *testing.T) {
 	reason := planner.Reason{Code: "launch", Message: "launching 2 pods for 2 × {GPU 1}"}
 	now := func() time.Time { return at.Add(5 * time.Minute) }
 	var out strings.Builder
-	err := writeShadow(look{}, now)(&out, httpapi.ShadowComparison{Writer: "python-requests", Since: &at, ComparedSeconds: 3600, Agreement: &agreement,
+	err := writeShadow(look{}, now, nil)(&out, httpapi.ShadowComparison{Writer: "python-requests", Since: &at, ComparedSeconds: 3600, Agreement: &agreement,
 		OursFirst: 1, MedianLeadSeconds: &lead, Groups: []httpapi.ShadowGroup{{Name: "gpu", Ours: 4, Theirs: 2, Reason: reason}},
 		Differences: []httpapi.ShadowDifference{{At: at, Group: "gpu", Ours: 4, Theirs: 2, Outcome: httpapi.Differs, Reason: reason},
 			{At: at, Until: &at, Group: "gpu", Ours: 2, Theirs: 0, Outcome: httpapi.OursFirst, LeadSeconds: &lead, Reason: reason}}})
@@ -85,8 +85,21 @@ DIFFERED  GROUP  OURS  THEIRS  OUTCOME        WHY OURS
 	if diff := cmp.Diff(want, out.String()); err != nil || diff != "" {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}
-	out.Reset()
-	if err := writeShadow(look{}, time.Now)(&out, httpapi.ShadowComparison{}); err != nil || !strings.HasPrefix(out.String(), "Nothing is compared") {
-		t.Errorf("%v: %q", err, out.String())
+}
+
+func TestWhyNothingIsComparedIsTold(t *testing.T) {
+	age := 0.1
+	for want, c := range map[string]httpapi.Cluster{
+		"Heliostat scales this RayCluster itself (managed by the default)":   {Mode: nodepool.Managed, ModeReason: "managed by the default", DataAgeSeconds: &age},
+		"Heliostat leaves this RayCluster alone (off by the annotation)":     {Mode: nodepool.Off, ModeReason: "off by the annotation", DataAgeSeconds: &age},
+		"Ray of ml/llm has not been read yet":                                {Namespace: "ml", Name: "llm", Mode: nodepool.Shadow},
+		"Heliostat looks on since a moment ago, and has made no plan beside": {Mode: nodepool.Shadow, DataAgeSeconds: &age},
+	} {
+		var out strings.Builder
+		err := writeShadow(look{}, time.Now, func() (httpapi.Cluster, error) { return c, nil })(&out, httpapi.ShadowComparison{})
+		text := strings.Join(strings.Fields(out.String()), " ")
+		if err != nil || !strings.HasPrefix(text, "Nothing is compared: "+want) {
+			t.Errorf("%v: %q, want %s", err, text, want)
+		}
 	}
 }
