@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -107,7 +108,10 @@ func (c *Client) exchange(ctx context.Context, method string, target *url.URL, b
 		return err
 	}
 	response, err := c.http.Do(request)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("nothing listens there: want a server that has been started, or another address (%w)", withoutURL(err))
+	case err != nil:
 		return withoutURL(err)
 	}
 	defer response.Body.Close()

@@ -122,3 +122,15 @@ func TestAnAddressWithoutASchemeIsToldHowToWriteIt(t *testing.T) {
 		}
 	}
 }
+
+func TestAServerThatIsNotStartedIsToldFromOneThatFails(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	client, err := NewClient(server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Clusters(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "nothing listens there: want a server that has been started") {
+		t.Errorf("%v", err)
+	}
+}
