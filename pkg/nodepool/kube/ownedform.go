@@ -17,14 +17,8 @@ import (
 
 // specForm is the spec of a ResourceRequest as it is read and written. Its bundles are read exactly.
 type specForm struct {
-	RayCluster       string              `json:"rayCluster"`
-	Owner            string              `json:"owner"`
-	Priority         int32               `json:"priority,omitempty"`
-	LeaseSeconds     *int32              `json:"leaseSeconds,omitempty"`
-	HoldUntilDeleted bool                `json:"holdUntilDeleted,omitempty"`
-	RenewTime        *metav1.MicroTime   `json:"renewTime,omitempty"`
-	AllOrNothing     bool                `json:"allOrNothing,omitempty"`
-	Bundles          []raydemand.Request `json:"bundles"`
+	v1alpha1.ResourceRequestSpec
+	Bundles []raydemand.Request `json:"bundles"` // in the place of the other one
 }
 
 // requestObject is a request that is being read.
