@@ -70,6 +70,31 @@ func TestALeaseForAClusterThatIsNotThereRunsOnAndItsRequestGoes(t *testing.T) {
 	}
 }
 
+// Whatever the order of the requests, and whether or not some hold for good.
+func TestOfSeveralLeasesForAClusterThatIsNotThereTheFirstThatEndsCounts(t *testing.T) {
+	for _, leases := range [][]time.Duration{{10 * time.Minute, 5 * time.Minute, 0}, {0, 5 * time.Minute, 10 * time.Minute}, {5 * time.Minute, 0, 5 * time.Minute}} {
+		w, told := newStrandedWorld(t, Config{})
+		for i, lease := range leases {
+			w.ask(string(rune('a'+i)), 1, lease)
+		}
+		w.look()
+		if next := w.look(); next != 5*time.Minute || len(told.updates) != len(leases) {
+			t.Errorf("leases %v: looked at again in %v after %d writes", leases, next, len(told.updates))
+		}
+	}
+}
+
+func TestWhatIsWrongWithARequestForAClusterThatIsNotThereIsToldFirst(t *testing.T) {
+	w, _ := newStrandedWorld(t, Config{})
+	w.ask("bad", 1, time.Minute).Unreadable = "spec.bundles[0]: resources ask for nothing"
+	w.look()
+	w.pass(time.Hour)
+	w.look()
+	if got := w.request("bad").Status; got.State != raydemand.RequestImpossible || got.Code != raydemand.CodeUnreadable {
+		t.Errorf("told %+v", got)
+	}
+}
+
 func TestNothingIsToldOfWhatGoesWithItsClusterOrMayBeAnothers(t *testing.T) {
 	w, told := newStrandedWorld(t, Config{})
 	w.ask("owned", 1, 0).ClusterUID = "uid-0"
