@@ -18,8 +18,7 @@ import (
 )
 
 func newRequestsCommand() *cobra.Command {
-	var server serverFlags
-	output, watch := "table", false
+	var flags watchFlags
 	cmd := &cobra.Command{
 		Use:   "requests [RAYCLUSTER]",
 		Short: "Lists who requests how much capacity, and what became of it",
@@ -29,32 +28,29 @@ func newRequestsCommand() *cobra.Command {
 		Args:    atMostOne,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write, err := writerOf(output, writeRequests(len(args) == 0, lookOf(cmd.OutOrStdout(), output), time.Now))
+		write, err := writerOf(flags.output, writeRequests(len(args) == 0, lookOf(cmd.OutOrStdout(), flags.output), time.Now))
 		if err != nil {
 			return err
 		}
 		var key nodepool.ClusterKey
 		if len(args) == 1 {
-			if key, err = server.cluster(args[0]); err != nil {
+			if key, err = flags.server.cluster(args[0]); err != nil {
 				return err
 			}
 		}
-		client, err := server.client()
+		client, err := flags.server.client()
 		if err != nil {
 			return err
 		}
-		return shown(cmd, watch, client, key, func(ctx context.Context, out io.Writer) error {
+		return shown(cmd, flags.watch, client, key, func(ctx context.Context, out io.Writer) error {
 			requests, err := client.Requests(ctx, key)
 			if err != nil {
 				return err
 			}
-			return write(out, httpapi.RequestList{Items: ofNamespace(requests, server.namespace)})
+			return write(out, httpapi.RequestList{Items: ofNamespace(requests, flags.server.namespace)})
 		})
 	}
-	server.addTo(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", output, outputUsage)
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "list them again whenever something changes")
-	cmd.ValidArgsFunction = server.completeCluster
+	flags.addTo(cmd)
 	return cmd
 }
 

@@ -14,8 +14,7 @@ import (
 )
 
 func newShadowCommand() *cobra.Command {
-	var server serverFlags
-	output, watch := "table", false
+	var flags watchFlags
 	cmd := &cobra.Command{
 		Use:   "shadow RAYCLUSTER",
 		Short: "Compares what Heliostat would have of a RayCluster with what somebody else asks for",
@@ -24,16 +23,16 @@ func newShadowCommand() *cobra.Command {
 		Example: "  autoscaler shadow llm -n ml\n  autoscaler shadow ml/llm -w",
 		Args:    exactlyOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, client, err := server.target(args[0])
+			key, client, err := flags.server.target(args[0])
 			if err != nil {
 				return err
 			}
 			cluster := func() (httpapi.Cluster, error) { return client.Status(cmd.Context(), key) }
-			write, err := writerOf(output, writeShadow(lookOf(cmd.OutOrStdout(), output), time.Now, cluster))
+			write, err := writerOf(flags.output, writeShadow(lookOf(cmd.OutOrStdout(), flags.output), time.Now, cluster))
 			if err != nil {
 				return err
 			}
-			return shown(cmd, watch, client, key, func(ctx context.Context, out io.Writer) error {
+			return shown(cmd, flags.watch, client, key, func(ctx context.Context, out io.Writer) error {
 				compared, err := client.Shadow(ctx, key)
 				if err != nil {
 					return err
@@ -42,10 +41,7 @@ func newShadowCommand() *cobra.Command {
 			})
 		},
 	}
-	server.addTo(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", output, outputUsage)
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever something changes")
-	cmd.ValidArgsFunction = server.completeCluster
+	flags.addTo(cmd)
 	return cmd
 }
 

@@ -17,15 +17,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// statusFlags are what `status` is asked.
-type statusFlags struct {
-	server serverFlags
-	output string
-	watch  bool
-}
-
 func newStatusCommand() *cobra.Command {
-	var flags statusFlags
+	var flags watchFlags
 	cmd := &cobra.Command{
 		Use:   "status [RAYCLUSTER]",
 		Short: "Shows the RayClusters, or one with its groups, demand, reasons and last changes",
@@ -43,14 +36,11 @@ func newStatusCommand() *cobra.Command {
 			return flags.cluster(cmd, args[0])
 		},
 	}
-	flags.server.addTo(cmd)
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
-	cmd.Flags().BoolVarP(&flags.watch, "watch", "w", false, "show it again whenever something changes")
-	cmd.ValidArgsFunction = flags.server.completeCluster
+	flags.addTo(cmd)
 	return cmd
 }
 
-func (f *statusFlags) fleet(cmd *cobra.Command) error {
+func (f *watchFlags) fleet(cmd *cobra.Command) error {
 	write, err := writerOf(f.output, writeFleet(lookOf(cmd.OutOrStdout(), f.output)))
 	if err != nil {
 		return err
@@ -68,7 +58,7 @@ func (f *statusFlags) fleet(cmd *cobra.Command) error {
 	})
 }
 
-func (f *statusFlags) cluster(cmd *cobra.Command, argument string) error {
+func (f *watchFlags) cluster(cmd *cobra.Command, argument string) error {
 	write, err := writerOf(f.output, writeCluster(lookOf(cmd.OutOrStdout(), f.output), time.Now))
 	if err != nil {
 		return err

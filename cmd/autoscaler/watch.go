@@ -20,6 +20,20 @@ const (
 	watchRetry = time.Second
 )
 
+// watchFlags are those of commands that show what a server knows, of all RayClusters or of one.
+type watchFlags struct {
+	server serverFlags
+	output string
+	watch  bool
+}
+
+func (f *watchFlags) addTo(cmd *cobra.Command) {
+	f.server.addTo(cmd)
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", outputUsage)
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "show it again whenever something changes")
+	cmd.ValidArgsFunction = f.server.completeCluster
+}
+
 // picture writes what is there now.
 type picture func(ctx context.Context, out io.Writer) error
 

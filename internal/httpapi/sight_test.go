@@ -124,3 +124,15 @@ func TestARightThatIsTakenAwayEndsWhatAStreamOfTheFleetHears(t *testing.T) {
 		}
 	}
 }
+
+func TestRightsAreLookedUpOnceForANamespaceThatIsHeardOfAgain(t *testing.T) {
+	v := &sight{unsure: make(chan struct{}, 1), known: map[string]bool{"ml": true, "hidden": false}, unheard: map[string]bool{}}
+	for namespace, hears := range map[string]bool{"ml": true, "hidden": false} {
+		if got := v.hears(nodepool.ClusterKey{Namespace: namespace, Name: "llm"}); got != hears {
+			t.Errorf("hears of %s: %t, want %t", namespace, got, hears)
+		}
+	}
+	if len(v.unheard) > 0 || len(v.unsure) > 0 {
+		t.Errorf("%v are looked up again", v.unheard)
+	}
+}
