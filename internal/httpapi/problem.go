@@ -108,7 +108,7 @@ func classify(err error) *problem {
 		return &problem{kind: readOnly, detail: err.Error()}
 	case errors.Is(err, nodepool.ErrTooLarge):
 		return &problem{kind: tooLarge, detail: err.Error()}
-	case errors.Is(err, ErrUnavailable), errors.Is(err, nodepool.ErrNotLeading), errors.Is(err, nodepool.ErrRequestsPaused):
+	case errors.Is(err, ErrUnavailable), errors.Is(err, nodepool.ErrNotLeading), errors.Is(err, nodepool.ErrRequestsPaused), errors.Is(err, nodepool.ErrDenied):
 		return &problem{kind: unavailable, detail: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &problem{kind: timedOut, detail: "Kubernetes did not answer in time; what was asked may still have happened"}

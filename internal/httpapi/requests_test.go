@@ -124,6 +124,7 @@ func TestErrorsOfTheKeeperHaveTheirStatus(t *testing.T) {
 		{nodepool.ErrConflict, 409, "conflict"},
 		{nodepool.ErrReadOnly, 409, "read-only"},
 		{nodepool.ErrTooLarge, 413, "too-large"},
+		{fmt.Errorf("%w: rayclusters are forbidden", nodepool.ErrDenied), 503, "unavailable"},
 		{nodepool.ErrNotLeading, 503, "unavailable"},
 		{ErrUnavailable, 503, "unavailable"},
 		{context.DeadlineExceeded, 504, "timeout"},

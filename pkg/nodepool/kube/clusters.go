@@ -129,6 +129,8 @@ func classified(err error) error {
 		return fmt.Errorf("%w: %w", nodepool.ErrGone, err)
 	case apierrors.IsConflict(err), apierrors.IsInvalid(err):
 		return fmt.Errorf("%w: %w", nodepool.ErrConflict, err)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w: %w", nodepool.ErrDenied, err)
 	}
 	return err
 }

@@ -128,6 +128,9 @@ func (o OwnedRequests) Put(ctx context.Context, wanted nodepool.OwnedRequest, ma
 		if err == nil {
 			return o.Manager.requests.keep(decodeRequest(written)), !there, nil
 		}
+		if !there && apierrors.IsNotFound(err) {
+			return made, false, fmt.Errorf("%w: %s", nodepool.ErrRequestsPaused, notFound)
+		}
 		overtaken := apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 		if !overtaken && (attempt > 0 || !isRefusedAsKnown(err)) {
 			return made, false, err

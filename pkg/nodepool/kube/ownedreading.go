@@ -108,11 +108,11 @@ func (r *reading) pause() time.Duration {
 	return doubtPause
 }
 
-// unavailable is nil once requests were read. Until then it is nodepool.ErrRequestsPaused while that may still come, and
-// nodepool.ErrNoRequests where it will not.
-func (r *reading) unavailable() error {
+// unavailable is nil once requests were read; but that none are known means nothing while their kind is not found. Until then it is
+// nodepool.ErrRequestsPaused while that may still come, and nodepool.ErrNoRequests where it will not.
+func (r *reading) unavailable(known int) error {
 	switch {
-	case r.read || r.why == "":
+	case r.why == "", r.read && (known > 0 || r.why != notFound):
 		return nil
 	case !r.settled && !r.foreign:
 		return fmt.Errorf("%w: %s", nodepool.ErrRequestsPaused, r.why)

@@ -183,11 +183,11 @@ func (s *ownedRequests) available(namespace string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if namespace != allNamespaces || s.readings[allNamespaces] != nil {
-		return s.readingOf(namespace).unavailable()
+		return s.readingOf(namespace).unavailable(len(s.objects))
 	}
 	var err error
 	for _, r := range s.readings {
-		if err = r.unavailable(); err == nil {
+		if err = r.unavailable(len(s.objects)); err == nil {
 			return nil
 		}
 	}

@@ -1,0 +1,76 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"heliostat.dev/heliostat/api/v1alpha1"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// kindless is an API server without ResourceRequests.
+type kindless struct {
+	dynamic.NamespaceableResourceInterface
+}
+
+var errKindless = apierrors.NewNotFound(v1alpha1.Resource.GroupResource(), "")
+
+func (k kindless) Namespace(string) dynamic.ResourceInterface { return k }
+
+func (kindless) Create(context.Context, *unstructured.Unstructured, metav1.CreateOptions, ...string) (*unstructured.Unstructured, error) {
+	return nil, errKindless
+}
+
+// Deleting their definition deletes all requests first. That there are none is then no news of what anybody asks for.
+func TestAllCallsSayTheSameWhileTheKindIsNotFound(t *testing.T) {
+	absent := false
+	requests := newOwnedRequests(kindless{}, func(context.Context) *bool { return &absent }, nil, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {})
+	watched := &watchedRequests{requests, ""}
+	_ = watched.Replace([]any{storedRequest("a", "5", "llm")}, "5")
+	o := OwnedRequests{&Manager{requests: requests, source: one{}, floor: newFloor()}}
+	llm := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+	calls := map[string]func() error{
+		"All":  func() error { _, err := o.All(); return err },
+		"List": func() error { _, err := o.List(llm); return err },
+		"Get":  func() error { _, err := o.Get(llm, "a"); return err },
+		"Put": func() error {
+			wanted := nodepool.OwnedRequest{Cluster: llm}
+			wanted.ID = "b"
+			_, _, err := o.Put(t.Context(), wanted, anybody)
+			return err
+		},
+	}
+	requests.miss(t.Context(), "", errKindless)
+	for name, call := range calls {
+		if err := call(); name != "Put" && err != nil || name == "Put" && !errors.Is(err, nodepool.ErrRequestsPaused) {
+			t.Errorf("%s while one is known and the kind is not found: %v", name, err)
+		}
+	}
+	_ = watched.Delete(storedRequest("a", "6", "llm"))
+	for name, call := range calls {
+		if err := call(); !errors.Is(err, nodepool.ErrRequestsPaused) {
+			t.Errorf("%s while none is known and the kind is not found: %v", name, err)
+		}
+	}
+	requests.readings[""].proofAt = requests.readings[""].proofAt.Add(-doubtPause)
+	requests.miss(t.Context(), "", errKindless)
+	for name, call := range calls {
+		if err := call(); !errors.Is(err, nodepool.ErrNoRequests) {
+			t.Errorf("%s once the kind is proven to be gone: %v", name, err)
+		}
+	}
+}
+
+func TestARefusalOfKubernetesIsToldFromAMistakeOfOurs(t *testing.T) {
+	forbidden := apierrors.NewForbidden(rayClusterResource.GroupResource(), "llm", errors.New("cannot patch"))
+	if err := classified(forbidden); !errors.Is(err, nodepool.ErrDenied) || !apierrors.IsForbidden(err) {
+		t.Errorf("%v", err)
+	}
+}
