@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -135,11 +136,54 @@ func (o *engineOptions) run(c *cobra.Command) error {
 	}
 	defer endTelemetry(told, log)
 	config.Wrap(told.APICalls)
+	return o.serve(ctx, log, config, told, registry)
+}
+
+// serve runs the servers and the loop; the end of any ends all.
+func (o *engineOptions) serve(ctx context.Context, log *slog.Logger, config *rest.Config, told *telemetry.Telemetry, registry *prometheus.Registry) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	listening := &servers{fail: cancel}
+	err := o.work(ctx, listening, log, config, told, registry)
+	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	return errors.Join(err, listening.shutdown())
+}
+
+// work waits for the API server, and then runs the loop until ctx ends. Probes are answered from the beginning: a kubelet must not end a process
+// that waits.
+func (o *engineOptions) work(ctx context.Context, listening *servers, log *slog.Logger, config *rest.Config, told *telemetry.Telemetry, registry *prometheus.Registry) error {
+	ready := &readiness{}
+	if err := o.rest.listenAside(listening, metricsOf(registry), ready.check, log); err != nil {
+		return badInput{err}
+	}
+	if err := kube.Await(ctx, config, log); err != nil {
+		if ctx.Err() != nil {
+			return nil // serve has the cause
+		}
+		return err
+	}
 	o.kube.Traces = kube.Traces{Call: telemetry.Traceparent, ScaleUp: telemetry.Growing}
 	manager, err := kube.NewManager(config, o.kube)
 	if err != nil {
 		return err
 	}
+	ready.manager.Store(manager)
+	loop, err := o.newLoop(log, manager, told)
+	if err != nil {
+		return badInput{err}
+	}
+	defer loop.Close()
+	if err := o.listen(ctx, listening, log, config, manager, loop, told.Tracer, registry, ready.check); err != nil {
+		return badInput{err}
+	}
+	log.Info("serving", "form", string(o.loop.Form), "listen", o.rest.listen)
+	return manager.Start(ctx, traced(loop, told.Tracer, keptBy(manager)))
+}
+
+// newLoop is the loop, whose decisions are told to all who follow them.
+func (o *engineOptions) newLoop(log *slog.Logger, manager *kube.Manager, told *telemetry.Telemetry) (*controller.Controller, error) {
 	o.after = newAftermath(log)
 	o.loop.Published = func(d *controller.Decision) {
 		told.Observe(measured(d))
@@ -155,29 +199,7 @@ func (o *engineOptions) run(c *cobra.Command) error {
 		o.lines.Forget(key)
 		o.after.forgotten(key)
 	}
-	loop, err := controller.New(manager, o.dialer(manager), o.loop)
-	if err != nil {
-		return badInput{err}
-	}
-	defer loop.Close()
-	return o.serve(ctx, log, config, manager, loop, told.Tracer, registry)
-}
-
-// serve runs the servers and the loop; the end of any ends all.
-func (o *engineOptions) serve(ctx context.Context, log *slog.Logger, config *rest.Config, manager *kube.Manager,
-	loop *controller.Controller, tracer *telemetry.Tracer, registry *prometheus.Registry) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	listening := &servers{fail: cancel}
-	if err := o.listen(ctx, listening, log, config, manager, loop, tracer, registry); err != nil {
-		return errors.Join(badInput{err}, listening.shutdown())
-	}
-	log.Info("serving", "form", string(o.loop.Form), "listen", o.rest.listen)
-	err := manager.Start(ctx, traced(loop, tracer, keptBy(manager)))
-	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
-		err = cause
-	}
-	return errors.Join(err, listening.shutdown())
+	return controller.New(manager, o.dialer(manager), o.loop)
 }
 
 // endTelemetry exports what is left. A collector that is gone is no reason to fail.
@@ -189,49 +211,53 @@ func endTelemetry(told *telemetry.Telemetry, log *slog.Logger) {
 	}
 }
 
-// listen starts what the flags ask for: the REST API, and metrics and probes on ports of their own.
+// listen starts the REST API where the flags ask for it.
 func (o *engineOptions) listen(ctx context.Context, listening *servers, log *slog.Logger, config *rest.Config, manager *kube.Manager,
-	loop *controller.Controller, tracer *telemetry.Tracer, registry *prometheus.Registry) error {
-	ready := readiness(manager)
-	if o.rest.listen != "" {
-		api := httpapi.Config{
-			Fleet: fleet{loop}, Series: &o.lines, Requests: tracedRequests{kube.Requests{Manager: manager}, tracer},
-			Owned: tracedOwned{kube.OwnedRequests{Manager: manager}, tracer}, Freezer: manager, Page: webui.Handler(), Ready: ready, Log: log,
-			Leadership: newLeadership(manager, loop),
-		}
-		api.History, api.Hub, api.Shadow = o.after, o.after.hub, o.after
-		if o.kube.Single == nil {
-			api.Nodepools = newNodepoolsView(config, o.kube)
-		}
-		if o.rest.metrics == "" {
-			api.Metrics = metricsOf(registry)
-		}
-		if err := o.rest.secure(ctx, &api, config); err != nil {
-			return err
-		}
-		server, err := httpapi.NewServer(api)
-		if err != nil {
-			return err
-		}
-		if err := listening.start("REST", server, maxConnections); err != nil {
-			return fmt.Errorf("--listen: %w", err)
-		}
+	loop *controller.Controller, tracer *telemetry.Tracer, registry *prometheus.Registry, ready func() error) error {
+	if o.rest.listen == "" {
+		return nil
 	}
-	return o.rest.listenAside(listening, metricsOf(registry), ready, log)
+	api := httpapi.Config{
+		Fleet: fleet{loop}, Series: &o.lines, Requests: tracedRequests{kube.Requests{Manager: manager}, tracer},
+		Owned: tracedOwned{kube.OwnedRequests{Manager: manager}, tracer}, Freezer: manager, Page: webui.Handler(), Ready: ready, Log: log,
+		Leadership: newLeadership(manager, loop),
+	}
+	api.History, api.Hub, api.Shadow = o.after, o.after.hub, o.after
+	if o.kube.Single == nil {
+		api.Nodepools = newNodepoolsView(config, o.kube)
+	}
+	if o.rest.metrics == "" {
+		api.Metrics = metricsOf(registry)
+	}
+	if err := o.rest.secure(ctx, &api, config); err != nil {
+		return err
+	}
+	server, err := httpapi.NewServer(api)
+	if err != nil {
+		return err
+	}
+	if err := listening.start("REST", server, maxConnections); err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	return nil
 }
 
 // readiness says not ready until every RayCluster and pod has been seen once. A copy that waits for the lease is ready:
 // it can take over.
-func readiness(manager *kube.Manager) func() error {
-	return func() error {
-		if manager.Ready() {
-			return nil
-		}
-		if err := manager.WatchError(); err != nil {
-			return fmt.Errorf("the caches of RayClusters and pods are not filled: %w", err)
-		}
-		return errors.New("the caches of RayClusters and pods are not filled yet")
+type readiness struct{ manager atomic.Pointer[kube.Manager] } // nil until the API server has answered
+
+func (r *readiness) check() error {
+	manager := r.manager.Load()
+	if manager == nil {
+		return errors.New("the API server has not answered yet")
 	}
+	if manager.Ready() {
+		return nil
+	}
+	if err := manager.WatchError(); err != nil {
+		return fmt.Errorf("the caches of RayClusters and pods are not filled: %w", err)
+	}
+	return errors.New("the caches of RayClusters and pods are not filled yet")
 }
 
 // restConfig finds the API server as kubectl does. The environment of a sidecar is that of somebody's Ray: what it names may be another

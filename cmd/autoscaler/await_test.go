@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// silentServer listens and never answers, as an API server does that was stopped.
+func silentServer(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	return listener.Addr().String()
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func TestServeWaitsForAnAPIServerAndAnswersProbesMeanwhile(t *testing.T) {
+	outsidePods(t)
+	config := filepath.Join(t.TempDir(), "config")
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: s, cluster: {server: http://%s}}]\ncontexts: [{name: c, context: {cluster: s}}]\n", silentServer(t))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	probes := freeAddress(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan int, 1)
+	var errOut bytes.Buffer
+	go func() {
+		ended <- run(ctx, []string{"autoscaler", "serve", "--kubeconfig", config, "--health-probe-bind-address", probes}, strings.NewReader(""), io.Discard, &errOut)
+	}()
+	for path, want := range map[string]struct {
+		status int
+		says   string
+	}{"/healthz": {http.StatusOK, "ok"}, "/readyz": {http.StatusServiceUnavailable, "the API server has not answered yet"}} {
+		response, err := http.Get("http://" + probes + path)
+		for i := 0; err != nil && i < 1000; i++ { // it starts
+			time.Sleep(10 * time.Millisecond)
+			response, err = http.Get("http://" + probes + path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != want.status || !strings.Contains(string(body), want.says) {
+			t.Errorf("%s: %s, %q, %v; want %d that says %q", path, response.Status, body, err, want.status, want.says)
+		}
+	}
+	cancel()
+	if code := <-ended; code != exitOK {
+		t.Errorf("it ends with %d when it is told to: %s", code, errOut.String())
+	}
+}

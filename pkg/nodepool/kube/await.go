@@ -1,0 +1,58 @@
+package kube
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// awaitPause is between two tries to reach the API server.
+const awaitPause = 2 * time.Second
+
+// Await returns nil when the API server answers, whatever it says: a process that ended because it cannot be reached would be started later and later by
+// its kubelet, and be away when it is back. The error is that of ctx, or says that whoever answers is not the API server of config.
+func Await(ctx context.Context, config *rest.Config, log *slog.Logger) error {
+	client, err := discovery.NewDiscoveryClientForConfig(rest.CopyConfig(config))
+	if err != nil {
+		return fmt.Errorf("connecting to the API server: %w", err)
+	}
+	for {
+		err := ask(ctx, client)
+		if stranger := new(tls.CertificateVerificationError); errors.As(err, &stranger) {
+			return fmt.Errorf("reaching the API server at %s: %w", config.Host, err)
+		}
+		if !silent(err) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		log.Warn("the API server does not answer; it is tried again", "host", config.Host, "err", err)
+		if !sleep(ctx, jittered(awaitPause)) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func ask(ctx context.Context, client discovery.DiscoveryInterface) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return client.RESTClient().Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
+}
+
+// silent reports whether an error means that there was no answer, or none of a server that can give one now.
+func silent(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err != nil
+	}
+	code := status.Status().Code
+	return code >= 500 || code == 429
+}
