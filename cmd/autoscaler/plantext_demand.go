@@ -207,9 +207,12 @@ func (l *unmetList) write(p *page) {
 // told is a reason with its code, by which docs/reference/reasons.md explains it. A sentence that begins with the words of the code does not say them
 // a second time.
 func told(code, message string) string {
-	rest, again := strings.CutPrefix(message, strings.ReplaceAll(code, "_", " "))
-	if again && (strings.HasPrefix(rest, ": ") || strings.HasPrefix(rest, " for ")) {
-		message = strings.TrimLeft(rest, ": ")
+	words := strings.ReplaceAll(code, "_", " ")
+	if len(message) > len(words) && strings.EqualFold(message[:len(words)], words) {
+		rest := message[len(words):]
+		if strings.HasPrefix(rest, ": ") || strings.HasPrefix(rest, " for ") {
+			message = strings.TrimLeft(rest, ": ")
+		}
 	}
 	return code + ": " + message
 }
