@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/internal/planner"
 )
 
 // Who tries the product sees the examples on the nodes of the dev cluster first, and should not be told at once what is wrong with them.
-func TestDoctorFindsNothingInTheExamplesOnTheNodesOfTheDevCluster(t *testing.T) {
+func TestNothingIsFoundInTheExamplesOnTheNodesOfTheDevCluster(t *testing.T) {
 	nodes := fileOf(t, devClusterNodes(t))
 	examples, err := filepath.Glob("../../deploy/examples/*.yaml")
 	if err != nil || len(examples) == 0 {
@@ -20,6 +22,20 @@ func TestDoctorFindsNothingInTheExamplesOnTheNodesOfTheDevCluster(t *testing.T) 
 		code, out, errOut := command(t, "", "autoscaler", "doctor", "-f", example, "-f", nodes)
 		if want := "Nothing found. Looked at 6 Nodes, 1 RayCluster.\n"; code != exitOK || out != want {
 			t.Errorf("%s: exit %d\n%s%s", example, code, out, errOut)
+		}
+		text, err := os.ReadFile(example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifest, err := yaml.YAMLToJSON(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// What reading it alone finds, status shows too.
+		_, out, _ = command(t, `{"rayCluster": `+string(manifest)+`}`, "autoscaler", "plan", "--snapshot", "-")
+		var plan planner.Plan
+		if err := json.Unmarshal([]byte(out), &plan); err != nil || len(plan.Findings) > 0 {
+			t.Errorf("%s: %v, findings %+v", example, err, plan.Findings)
 		}
 	}
 }

@@ -173,7 +173,7 @@ func (n *narrator) further(kubeconfig, url, program string, ends bool) {
 	} {
 		command := hint[0]
 		if hint[1] != "" {
-			command = fmt.Sprintf("%-48s # %s", command, hint[1])
+			command = fmt.Sprintf("%-58s # %s", command, hint[1])
 		}
 		n.line("  " + n.paint(faint, command, 0))
 	}
