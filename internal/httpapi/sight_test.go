@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gin-gonic/gin"
+
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -126,13 +128,32 @@ func TestARightThatIsTakenAwayEndsWhatAStreamOfTheFleetHears(t *testing.T) {
 }
 
 func TestRightsAreLookedUpOnceForANamespaceThatIsHeardOfAgain(t *testing.T) {
-	v := &sight{unsure: make(chan struct{}, 1), known: map[string]bool{"ml": true, "hidden": false}, unheard: map[string]bool{}}
-	for namespace, hears := range map[string]bool{"ml": true, "hidden": false} {
-		if got := v.hears(nodepool.ClusterKey{Namespace: namespace, Name: "llm"}); got != hears {
-			t.Errorf("hears of %s: %t, want %t", namespace, got, hears)
+	rights := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return right.Namespace == "ml" }}
+	call, _ := gin.CreateTestContext(httptest.NewRecorder())
+	call.Request = httptest.NewRequest(http.MethodGet, "/v1/events", nil)
+	v := &sight{server: &server{Config: Config{Access: rights}}, call: call, unsure: make(chan struct{}, 1), known: map[string]bool{}, unheard: map[string]bool{}}
+	for round, gains := range [][]string{{"ml"}, nil, nil} {
+		for namespace, hears := range map[string]bool{"ml": round > 0, "hidden": false} {
+			if got := v.hears(nodepool.ClusterKey{Namespace: namespace, Name: "llm"}); got != hears {
+				t.Errorf("round %d: hears of %s: %t, want %t", round, namespace, got, hears)
+			}
+		}
+		if waits := len(v.unsure) > 0; waits != (round == 0) {
+			t.Errorf("round %d: a namespace waits to be looked up: %t", round, waits)
+		}
+		if gained, err := v.learn(); err != nil || !slices.Equal(gained, gains) {
+			t.Errorf("round %d: may now hear of %v, %v; want %v", round, gained, err, gains)
+		}
+		select {
+		case <-v.unsure:
+		default:
 		}
 	}
-	if len(v.unheard) > 0 || len(v.unsure) > 0 {
-		t.Errorf("%v are looked up again", v.unheard)
+	counts := map[string]int{}
+	for _, right := range rights.asked {
+		counts[right.Namespace]++
+	}
+	if counts["ml"] != 1 || counts["hidden"] != 1 {
+		t.Errorf("looked up so often: %v", counts)
 	}
 }
