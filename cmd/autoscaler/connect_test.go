@@ -32,6 +32,7 @@ type proxy struct {
 	*testing.T
 	to, user string
 	refuses  bool
+	lent     string // the token that it gives
 
 	mu sync.Mutex // guards what follows
 	// tokens counts what was given, audiences says for whom.
@@ -53,14 +54,14 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case proxied:
 		p.pass(w, r, path)
-	case r.URL.Path == "/apis/authentication.k8s.io/v1/selfsubjectreviews":
+	case r.URL.Path == "/apis/authentication.k8s.io/v1/selfsubjectreviews" && p.user != "":
 		p.answer(w, http.StatusCreated, map[string]any{"status": map[string]any{"userInfo": map[string]any{"username": p.user}}})
 	case r.URL.Path == "/api/v1/namespaces/ml/serviceaccounts/driver/token" && !p.refuses:
 		p.tokens++
 		body, _ := io.ReadAll(r.Body)
 		p.audiences = string(body)
 		until := time.Now().Add(lentLife).UTC().Format(time.RFC3339)
-		p.answer(w, http.StatusCreated, map[string]any{"status": map[string]any{"token": "lent", "expirationTimestamp": until}})
+		p.answer(w, http.StatusCreated, map[string]any{"status": map[string]any{"token": p.lent, "expirationTimestamp": until}})
 	case p.refuses:
 		p.answer(w, http.StatusForbidden, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "serviceaccounts is forbidden"})
 	default:
@@ -100,7 +101,7 @@ func newProxy(t *testing.T, user string) (p *proxy, kubeconfig func(user string)
 	t.Helper()
 	r = newRemote(t)
 	t.Setenv(serverEnv, "")
-	p = &proxy{T: t, to: r.address, user: user}
+	p = &proxy{T: t, to: r.address, user: user, lent: "lent"}
 	server := httptest.NewTLSServer(p)
 	t.Cleanup(server.Close)
 	authority := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
@@ -127,6 +128,7 @@ func TestThroughTheAPIServersProxyGoTokensForHeliostatAlone(t *testing.T) {
 	for _, c := range []struct {
 		name, who, user, want string
 		tokenFile, refuses    bool
+		silent                bool // no token is given, nor is it said who calls
 		wrong                 string
 	}{
 		{name: "a ServiceAccount's token", who: account, user: "token: cluster-secret", want: "Bearer lent"},
@@ -135,11 +137,17 @@ func TestThroughTheAPIServersProxyGoTokensForHeliostatAlone(t *testing.T) {
 		{name: "a ServiceAccount that may create no token", who: account, user: "token: cluster-secret", refuses: true, wrong: "kubectl -n ml create token driver --audience heliostat"},
 		{name: "a person's token", who: "ann", user: "token: cluster-secret", wrong: "it is not sent through the API server's proxy; give --token-file"},
 		{name: "a person's token out of a plugin", who: "ann", user: plugin, wrong: "give --token-file"},
+		{name: "a ServiceAccount without a namespace", who: "system:serviceaccount:driver", user: "token: cluster-secret", wrong: "the kubeconfig's user is no ServiceAccount"},
+		{name: "a person of a name like a ServiceAccount's", who: "ml:driver", user: "token: cluster-secret", wrong: "the kubeconfig's user is no ServiceAccount"},
+		{name: "an API server that gives no token", who: account, user: "token: cluster-secret", silent: true, wrong: "ServiceAccount ml/driver: the API server answered without one"},
+		{name: "an API server that does not say who calls", user: "token: cluster-secret", silent: true, wrong: "who the kubeconfig's user is"},
 		{name: "a password", who: "ann", user: "username: u, password: cluster-secret", wrong: "give --token-file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, kubeconfig, r := newProxy(t, c.who)
-			p.refuses = c.refuses
+			if p.refuses = c.refuses; c.silent {
+				p.lent = ""
+			}
 			argv := []string{"autoscaler", "status", "llm", "--kubeconfig", kubeconfig(c.user)}
 			if c.tokenFile {
 				argv = append(argv, "--token-file", fileOf(t, "another"))

@@ -118,6 +118,12 @@ func TestOnlyWhatHasWaitedBesideUnchangedCardsIsRefused(t *testing.T) {
 		"the least of several": {want: gpus(7), demand: func(time.Duration) raydemand.Demand {
 			return ask(raydemand.Request{Bundle: gpus(9), Count: 1}, raydemand.Request{Bundle: gpus(7), Count: 1}, raydemand.Request{Bundle: gpus(8), Count: 1})
 		}},
+		"each kind of card for itself": {want: raydemand.Bundle{"GPU": tenths(8), "TPU": tenths(7), "NPU": tenths(9)}, node: func(n *raydemand.Node, _ time.Duration) {
+			n.Total = raydemand.Bundle{"GPU": tenths(20), "TPU": tenths(20), "NPU": tenths(20)}
+			n.Available = raydemand.Bundle{"GPU": tenths(14), "TPU": tenths(14), "NPU": tenths(14)}
+		}, demand: func(time.Duration) raydemand.Demand {
+			return ask(raydemand.Request{Bundle: gpus(8), Count: 1}, raydemand.Request{Bundle: raydemand.Bundle{"TPU": tenths(7), "NPU": tenths(9)}, Count: 1})
+		}},
 		"a bundle of a gang is wanted elsewhere": {demand: func(time.Duration) raydemand.Demand {
 			return raydemand.Demand{Gangs: []raydemand.Gang{{ID: "g", Bundles: []raydemand.Bundle{gpus(8)}, BundleSelectors: []raydemand.Selector{onZone("b")}}}}
 		}},
