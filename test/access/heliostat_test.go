@@ -10,10 +10,8 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -29,17 +27,16 @@ import (
 
 // heliostat is `autoscaler serve` over TLS, with ports of their own for metrics and probes.
 type heliostat struct {
-	dir                    string
+	*rig.Process
+	program, dir           string
 	url, metrics, probes   string
 	cert, key, ca, clients string
 	server                 *authority // of the certificate that it shows
-	cmd                    *exec.Cmd
-	done                   chan struct{}
 }
 
 // startHeliostat starts it as who has the token, and returns when it is ready.
 func startHeliostat(ctx context.Context, dir, token string) (*heliostat, error) {
-	h := &heliostat{dir: dir, done: make(chan struct{})}
+	h := &heliostat{dir: dir}
 	h.cert, h.key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	h.ca, h.clients = filepath.Join(dir, "server-ca.crt"), filepath.Join(dir, "client-ca.crt")
 	ports := make([]string, 3)
@@ -60,34 +57,15 @@ func startHeliostat(ctx context.Context, dir, token string) (*heliostat, error) 
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.Create(h.log())
-	if err != nil {
-		return nil, err
-	}
-	h.cmd = exec.Command(program, "serve", "--kubeconfig", kubeconfig, "--listen", ports[0], "--tls-cert-file", h.cert, "--tls-key-file", h.key,
-		"--client-ca-file", h.clients, "--metrics-bind-address", ports[1], "--health-probe-bind-address", ports[2], "--requests-per-second", "2000")
-	h.cmd.Stdout, h.cmd.Stderr = log, log
-	h.cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
-	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := h.cmd.Start(); err != nil {
-		return nil, errors.Join(err, log.Close())
-	}
-	go func() {
-		h.cmd.Wait() // an end that nobody asked for shows as an API that does not answer
-		log.Close()
-		close(h.done)
-	}()
-	if err := h.ready(ctx); err != nil {
-		h.stop()
-		return nil, fmt.Errorf("starting Heliostat: %w; its log:\n%s", err, h.logged())
-	}
-	return h, nil
+	h.program = program
+	h.Process, err = rig.Launch(ctx, program, dir, h.probes+"/readyz", nil, "--kubeconfig", kubeconfig, "--listen", ports[0], "--tls-cert-file", h.cert,
+		"--tls-key-file", h.key, "--client-ca-file", h.clients, "--metrics-bind-address", ports[1], "--health-probe-bind-address", ports[2],
+		"--requests-per-second", "2000")
+	return h, err
 }
 
-func (h *heliostat) log() string { return filepath.Join(h.dir, "heliostat.log") }
-
 func (h *heliostat) logged() string {
-	text, err := os.ReadFile(h.log())
+	text, err := os.ReadFile(h.Log)
 	if err != nil {
 		return err.Error()
 	}
@@ -120,34 +98,10 @@ func (h *heliostat) renew(name string) error {
 	return errors.Join(os.WriteFile(h.ca, server.pem, 0o600), os.WriteFile(h.cert, shown.cert, 0o600), os.WriteFile(h.key, shown.key, 0o600))
 }
 
-// ready waits for the probes' port.
-func (h *heliostat) ready(ctx context.Context) error {
-	for {
-		response, err := http.Get(h.probes + "/readyz")
-		if err == nil {
-			response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		select {
-		case <-h.done:
-			return fmt.Errorf("it ended: %s", h.cmd.ProcessState)
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
 func (h *heliostat) stop() {
-	_ = h.cmd.Process.Signal(syscall.SIGTERM) // one that ended before needs none
-	select {
-	case <-h.done:
-	case <-time.After(10 * time.Second):
-		_ = h.cmd.Process.Kill()
-		<-h.done
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	h.Stop(ctx)
 }
 
 // caller is somebody who calls Heliostat over connections of its own.

@@ -128,7 +128,7 @@ func newCommandLine(t *testing.T, token string) *commandLine {
 }
 
 func (c *commandLine) command(ctx context.Context, arguments string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, fleet.cmd.Path, strings.Fields(arguments)...)
+	cmd := exec.CommandContext(ctx, fleet.program, strings.Fields(arguments)...)
 	cmd.Env = c.environment
 	return cmd
 }

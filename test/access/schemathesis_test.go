@@ -77,7 +77,7 @@ func TestEveryOperationKeepsToTheContractWhateverItIsSent(t *testing.T) {
 		t.Errorf("the server made a mistake; its log ends with:\n%s", last(log, 4000))
 	}
 	select {
-	case <-fleet.done:
+	case <-fleet.Ended():
 		t.Error("the server ended")
 	default:
 	}

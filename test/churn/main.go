@@ -14,9 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
-	"syscall"
 	"time"
 
 	"heliostat.dev/heliostat/test/rig"
@@ -29,15 +27,7 @@ const (
 	goneWithin  = 10 * time.Second
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	rig.Quiet()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { rig.Main(run) }
 
 func run(ctx context.Context) (err error) {
 	duration, seed, err := settings()

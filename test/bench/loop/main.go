@@ -10,10 +10,8 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	"heliostat.dev/heliostat/test/rig"
@@ -40,15 +38,7 @@ esac
 // sleeperImage is the image of the workers.
 const sleeperImage = "bench/sleeper:dev"
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	rig.Quiet()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { rig.Main(run) }
 
 func run(ctx context.Context) (err error) {
 	r, err := rig.Start(ctx, rig.Options{Out: os.Stdout})

@@ -7,11 +7,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
-	"syscall"
 	"time"
 
 	"heliostat.dev/heliostat/test/devcluster"
@@ -19,15 +16,7 @@ import (
 	"heliostat.dev/heliostat/test/rig"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	rig.Quiet()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { rig.Main(run) }
 
 // number reads a count from the environment.
 func number(name string, otherwise int) int {

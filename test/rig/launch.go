@@ -1,0 +1,118 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Main is the main function of a program on a rig: run ends with the first Ctrl-C, the program with the second, and what it started with it.
+func Main(run func(context.Context) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	Quiet()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// Process is a running `autoscaler serve`.
+type Process struct {
+	// Log is the file with all that it says.
+	Log  string
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// Launch starts `autoscaler serve` and returns when its probe answers well. It writes its log into dir, which is its HOME.
+func Launch(ctx context.Context, program, dir, probe string, env []string, arguments ...string) (*Process, error) {
+	p := &Process{Log: filepath.Join(dir, "heliostat.log"), done: make(chan struct{})}
+	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("starting Heliostat: %w", err)
+	}
+	p.cmd = exec.Command(program, append([]string{"serve"}, arguments...)...)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.Env = append([]string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}, env...)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := start(p.cmd); err != nil {
+		return nil, fmt.Errorf("starting Heliostat: %w", errors.Join(err, log.Close()))
+	}
+	go func() {
+		p.cmd.Wait() // an end that nobody asked for shows as an API that does not answer
+		log.Close()
+		close(p.done)
+	}()
+	if err := p.ready(ctx, probe); err != nil {
+		p.Kill()
+		return nil, fmt.Errorf("starting Heliostat: %w; its log ends with:\n%s", err, p.LastLines(5))
+	}
+	return p, nil
+}
+
+// ready waits until the process says that it is.
+func (p *Process) ready(ctx context.Context, probe string) error {
+	for {
+		response, err := http.Get(probe)
+		if err == nil {
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("it ended: %s", p.cmd.ProcessState)
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", probe, context.Cause(ctx))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// PID is the process's id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Ended is closed when the process has ended.
+func (p *Process) Ended() <-chan struct{} { return p.done }
+
+// Stop asks the process to end, and kills it when it does not within the time of ctx.
+func (p *Process) Stop(ctx context.Context) {
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		p.Kill()
+	}
+}
+
+// Kill ends the process as a crash would and waits for its end.
+func (p *Process) Kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.done
+}
+
+// signal reaches nothing when the process has just ended by itself, and need not.
+func (p *Process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// LastLines returns the last n lines of the log.
+func (p *Process) LastLines(n int) string { return tail(p.Log, n) }
+
+// tail returns the last n lines of a file, "" when it cannot be read.
+func tail(path string, n int) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
