@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"heliostat.dev/heliostat/internal/access"
 )
 
 func TestATokenIsSentToTheServerItself(t *testing.T) {
@@ -190,6 +192,25 @@ func TestALentTokenIsAskedForAgainBeforeItEnds(t *testing.T) {
 		if _, err := lender.token(t.Context(), now.Add(at.after)); err != nil || p.tokens != at.given {
 			t.Errorf("after %v %d tokens were asked for, want %d: %v", at.after, p.tokens, at.given, err)
 		}
+	}
+}
+
+// A transport leaves the request as it is: a client that tries again sends the same one.
+func TestALentTokenIsNotLeftInTheRequest(t *testing.T) {
+	var sent string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { sent = r.Header.Get(access.ForwardedHeader) }))
+	defer server.Close()
+	request, err := http.NewRequest(http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := (lending{&tokenLender{lent: "lent", until: time.Now().Add(time.Hour)}, http.DefaultTransport}).RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if sent != "Bearer lent" || len(request.Header) > 0 {
+		t.Errorf("sent %q, and the request has %v", sent, request.Header)
 	}
 }
 

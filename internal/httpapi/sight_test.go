@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -127,6 +129,13 @@ func TestARightThatIsTakenAwayEndsWhatAStreamOfTheFleetHears(t *testing.T) {
 	}
 }
 
+// brokenAccess cannot say who may do what.
+type brokenAccess struct{ *fakeAccess }
+
+func (brokenAccess) Authorize(context.Context, access.Caller, access.Right) error {
+	return errors.New("connection refused")
+}
+
 func TestRightsAreLookedUpOnceForANamespaceThatIsHeardOfAgain(t *testing.T) {
 	rights := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return right.Namespace == "ml" }}
 	call, _ := gin.CreateTestContext(httptest.NewRecorder())
@@ -148,6 +157,11 @@ func TestRightsAreLookedUpOnceForANamespaceThatIsHeardOfAgain(t *testing.T) {
 		case <-v.unsure:
 		default:
 		}
+	}
+	v.server = &server{Config: Config{Access: brokenAccess{rights}}}
+	v.hears(nodepool.ClusterKey{Namespace: "new", Name: "llm"})
+	if gained, err := v.learn(); err == nil || len(gained) > 0 || !v.hears(llm) {
+		t.Errorf("where rights cannot be looked up: %v gained, %v", gained, err)
 	}
 	counts := map[string]int{}
 	for _, right := range rights.asked {
