@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -167,6 +168,35 @@ func TestHistoryStaysWithinItsBounds(t *testing.T) {
 	observe(t, tiny, decided(t, waitingFor(2), historyStart.Add(time.Second)))
 	if pasts := tiny.Pasts(historyKey); len(pasts) != 1 || pasts[0].ID != "1772366401000" {
 		t.Errorf("%+v, want the latest decision alone", pasts)
+	}
+}
+
+func TestOfEachClusterTheLatestDecisionsAreKept(t *testing.T) {
+	h := NewHistory(2, 0)
+	for i := range 5 {
+		observe(t, h, decided(t, waitingFor(1+i), historyStart.Add(time.Duration(i)*time.Second)))
+	}
+	pasts := h.Pasts(historyKey)
+	if len(pasts) != 2 || pasts[0].ID != "1772366404000" || pasts[1].ID != "1772366403000" {
+		t.Errorf("%+v, want the two latest decisions", pasts)
+	}
+}
+
+func TestADecisionThatCannotBeRememberedIsAnError(t *testing.T) {
+	h := NewHistory(0, 0)
+	for what, spoil := range map[string]func(*Decision){
+		"the decision":              func(d *Decision) { d.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, // no JSON has such a year
+		"what it was made from":     func(d *Decision) { d.Snapshot.Groups[0].Price = new(math.NaN()) },
+		"what it was made from too": func(d *Decision) { d.Plan.Price = new(math.NaN()) },
+	} {
+		d := decided(t, waitingFor(1), historyStart)
+		spoil(d)
+		if err := h.Observe(d); err == nil || !strings.Contains(err.Error(), "remembering a decision about ml/llm") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if len(h.Pasts(historyKey)) > 0 || h.used > 0 {
+		t.Errorf("%d decisions are kept", len(h.Pasts(historyKey)))
 	}
 }
 
