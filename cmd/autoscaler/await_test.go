@@ -25,9 +25,10 @@ func silentServer(t *testing.T) string {
 	return listener.Addr().String()
 }
 
+// freeAddress is one that nobody else takes meanwhile: no other test listens on this host.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.83.7.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
