@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -75,6 +76,17 @@ func (c *Cluster) KillPart(part Part) error {
 		return fmt.Errorf("killing %s: this cluster has none", part)
 	}
 	return p.kill()
+}
+
+// HoldPart stops a part where it is, so that it answers nobody and no connection ends, until it is let go on.
+func (c *Cluster) HoldPart(part Part) (letGo func() error, err error) {
+	c.mu.Lock()
+	p := c.processes[part]
+	c.mu.Unlock()
+	if p == nil {
+		return nil, fmt.Errorf("holding %s: this cluster has none", part)
+	}
+	return func() error { return p.signal(syscall.SIGCONT) }, p.signal(syscall.SIGSTOP)
 }
 
 // RestartPart starts a part again after its end, on the same ports and data, and returns when it is ready. A part that

@@ -93,10 +93,18 @@ func (p *process) kill() error {
 	p.mu.Lock()
 	p.ending = true
 	p.mu.Unlock()
-	if err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("killing %s: %w", p.part, err)
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
 	}
 	<-p.exited
+	return nil
+}
+
+// signal reaches nothing where the process has ended.
+func (p *process) signal(s syscall.Signal) error {
+	if err := syscall.Kill(-p.cmd.Process.Pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("sending %s to %s: %w", s, p.part, err)
+	}
 	return nil
 }
 

@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// TestALeaderMayLoseAnAPIServerThatIsSilent stops the API server where it is. The leader cannot renew its lease: it tells who waits for an answer, and
+// ends. The process that is started then waits, and goes on from what it finds: what is busy or asked for stands, and new work is served.
+func TestALeaderMayLoseAnAPIServerThatIsSilent(t *testing.T) {
+	s := stage(t, rig.Cluster{Name: "silent", IdleSeconds: 5, Groups: []rig.Group{cpu, gpu}})
+	s.must(rig.InstallCRDs(s.ctx, lab.Dynamic))
+	driver := s.drive()
+	s.do(driver, actor("witness", 1))
+	const ask = `{"holdUntilDeleted": true, "bundles": [{"resources": {"CPU": 2}}]}`
+	s.until("the request to be taken", func() bool { return s.keeps("ann", ask) == http.StatusCreated })
+	s.see(driver, "witness", "running")
+	s.workers("cpu", 1)
+	s.elects()
+
+	letGo, err := lab.Cluster.HoldPart(devcluster.APIServer)
+	s.must(err)
+	t.Cleanup(func() { _ = letGo() })                                                                          // a second time, where all went well
+	status, answer, err := fleet.Call(s.ctx, http.MethodPut, rig.RequestPath(s.namespace, s.name)+"/ann", ask) // it may still happen, and changes nothing
+	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(string(answer), "this process ends before it could answer") {
+		t.Fatalf("a call under way when the lease is lost: %d, %v: %s", status, err, answer)
+	}
+	ctx, cancel := s.patient()
+	defer cancel()
+	select {
+	case <-fleet.Ended():
+	case <-ctx.Done():
+		t.Fatal("the leader does not end")
+	}
+	next, failed := make(chan *rig.Heliostat, 1), make(chan error, 1)
+	go func() {
+		started, err := lab.Serve(ctx, "--leader-elect")
+		if err != nil {
+			failed <- err
+			return
+		}
+		next <- started
+	}()
+	select {
+	case err := <-failed:
+		t.Fatalf("it does not wait for the API server: %v", err)
+	case started := <-next:
+		fleet = started
+		t.Fatal("it is ready without an API server")
+	case <-time.After(7 * time.Second): // more than a call to the API server may take
+	}
+	s.must(letGo())
+	select {
+	case err := <-failed:
+		t.Fatal(err)
+	case fleet = <-next:
+	}
+
+	s.do(driver, task("after", 1))
+	s.see(driver, "after", "running")
+	s.do(driver, rig.Command{Do: "ask", ID: "witness"})
+	s.see(driver, "witness", "answered")
+	if got := s.waitFor("ann"); got.State != "Satisfied" {
+		t.Errorf("the request that stood is %+v", got)
+	}
+	s.created("gpu", 2)
+	s.created("cpu", 1)
+	if lost := driver.Lost(); len(lost) > 0 {
+		t.Errorf("work was lost: %+v", lost)
+	}
+}
+
+// elects lets a Heliostat that elects a leader stand in for the shared one until the test ends.
+func (s *scene) elects() {
+	s.Helper()
+	exchange := func(arguments ...string) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		fleet.Stop(ctx)
+		started, err := lab.Serve(ctx, arguments...)
+		s.must(err)
+		fleet = started
+	}
+	s.Cleanup(func() { exchange() })
+	exchange("--leader-elect")
+	s.rest(http.MethodGet, "", "") // answered once it leads
+}
