@@ -43,22 +43,26 @@ func TestServeWaitsForAnAPIServerAndAnswersProbesMeanwhile(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	probes := freeAddress(t)
+	probes, metrics := freeAddress(t), freeAddress(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan int, 1)
 	var errOut bytes.Buffer
 	go func() {
-		ended <- run(ctx, []string{"autoscaler", "serve", "--kubeconfig", config, "--health-probe-bind-address", probes}, strings.NewReader(""), io.Discard, &errOut)
+		ended <- run(ctx, []string{"autoscaler", "serve", "--kubeconfig", config, "--health-probe-bind-address", probes, "--metrics-bind-address", metrics}, strings.NewReader(""), io.Discard, &errOut)
 	}()
-	for path, want := range map[string]struct {
+	for url, want := range map[string]struct {
 		status int
 		says   string
-	}{"/healthz": {http.StatusOK, "ok"}, "/readyz": {http.StatusServiceUnavailable, "the API server has not answered yet"}} {
-		response, err := http.Get("http://" + probes + path)
+	}{
+		probes + "/healthz":  {http.StatusOK, "ok"},
+		probes + "/readyz":   {http.StatusServiceUnavailable, "the API server has not answered yet"},
+		metrics + "/metrics": {http.StatusOK, "\nheliostat_leading 0\n"},
+	} {
+		response, err := http.Get("http://" + url)
 		for i := 0; err != nil && i < 1000; i++ { // it starts
 			time.Sleep(10 * time.Millisecond)
-			response, err = http.Get("http://" + probes + path)
+			response, err = http.Get("http://" + url)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -66,7 +70,7 @@ func TestServeWaitsForAnAPIServerAndAnswersProbesMeanwhile(t *testing.T) {
 		body, err := io.ReadAll(response.Body)
 		response.Body.Close()
 		if err != nil || response.StatusCode != want.status || !strings.Contains(string(body), want.says) {
-			t.Errorf("%s: %s, %q, %v; want %d that says %q", path, response.Status, body, err, want.status, want.says)
+			t.Errorf("%s: %s, %q, %v; want %d that says %q", url, response.Status, body, err, want.status, want.says)
 		}
 	}
 	cancel()

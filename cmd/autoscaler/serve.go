@@ -49,6 +49,8 @@ type engineOptions struct {
 	apiBurst int
 	// lines are what the page draws.
 	lines series.Fleet
+	// ready is how far the start has come.
+	ready readiness
 	// after is what decisions leave behind for callers.
 	after *aftermath
 }
@@ -130,7 +132,7 @@ func (o *engineOptions) run(c *cobra.Command) error {
 	log.Info("API server found", "host", config.Host)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector())
-	told, err := telemetry.Start(ctx, telemetry.Config{Registerer: registry, Getenv: os.Getenv, Version: version(), Log: log})
+	told, err := telemetry.Start(ctx, telemetry.Config{Registerer: registry, Getenv: os.Getenv, Version: version(), Log: log, Leads: o.ready.leads})
 	if err != nil {
 		return badInput{err}
 	}
@@ -154,8 +156,7 @@ func (o *engineOptions) serve(ctx context.Context, log *slog.Logger, config *res
 // work waits for the API server, and then runs the loop until ctx ends. Probes are answered from the beginning: a kubelet must not end a process
 // that waits.
 func (o *engineOptions) work(ctx context.Context, listening *servers, log *slog.Logger, config *rest.Config, told *telemetry.Telemetry, registry *prometheus.Registry) error {
-	ready := &readiness{}
-	if err := o.rest.listenAside(listening, metricsOf(registry), ready.check, log); err != nil {
+	if err := o.rest.listenAside(listening, metricsOf(registry), o.ready.check, log); err != nil {
 		return badInput{err}
 	}
 	if err := kube.Await(ctx, config, log); err != nil {
@@ -169,13 +170,13 @@ func (o *engineOptions) work(ctx context.Context, listening *servers, log *slog.
 	if err != nil {
 		return err
 	}
-	ready.manager.Store(manager)
+	o.ready.manager.Store(manager)
 	loop, err := o.newLoop(log, manager, told)
 	if err != nil {
 		return badInput{err}
 	}
 	defer loop.Close()
-	if err := o.listen(ctx, listening, log, config, manager, loop, told.Tracer, registry, ready.check); err != nil {
+	if err := o.listen(ctx, listening, log, config, manager, loop, told.Tracer, registry, o.ready.check); err != nil {
 		return badInput{err}
 	}
 	log.Info("serving", "form", string(o.loop.Form), "listen", o.rest.listen)
@@ -258,6 +259,12 @@ func (r *readiness) check() error {
 		return fmt.Errorf("the caches of RayClusters and pods are not filled: %w", err)
 	}
 	return errors.New("the caches of RayClusters and pods are not filled yet")
+}
+
+// leads reports whether this process decides now.
+func (r *readiness) leads() bool {
+	manager := r.manager.Load()
+	return manager != nil && manager.Leading()
 }
 
 // restConfig finds the API server as kubectl does. The environment of a sidecar is that of somebody's Ray: what it names may be another

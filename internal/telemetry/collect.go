@@ -37,6 +37,7 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 		dropped += s.dropped
 	}
 	observer.ObserveFloat64(m.clusters, float64(len(all)))
+	observer.ObserveFloat64(m.leading, choose(m.leads != nil && m.leads(), 1.0, 0.0))
 	observer.ObserveFloat64(m.droppedSeries, float64(dropped))
 	return nil
 }

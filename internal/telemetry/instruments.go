@@ -51,6 +51,7 @@ type states struct {
 	poolLimit     metric.Float64ObservableGauge
 	cards         metric.Float64ObservableGauge
 	clusters      metric.Float64ObservableGauge
+	leading       metric.Float64ObservableGauge
 	droppedSeries metric.Float64ObservableGauge
 }
 
@@ -107,7 +108,8 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 			sliceCompute:  m.gauge("heliostat_group_slice_compute_ratio", "1", "Part of a physical card's compute that one GPU of a worker of the group is sure of."),
 			poolLimit:     m.gauge("heliostat_group_pool_limit", "{pod}", "Pods of the group that a pool of nodes can ever have, on nodes that are there and nodes that it may add; absent where nothing bounds it."),
 			cards:         m.gauge("heliostat_group_cards", "{card}", "Physical cards of the nodes of a pool that hold pods of the group: all, cut with MIG, and busy."),
-			clusters:      m.gauge("heliostat_clusters", "{cluster}", "RayClusters that are looked after."),
+			clusters:      m.gauge("heliostat_clusters", "{cluster}", "RayClusters that this process looks after; none before it decides."),
+			leading:       m.gauge("heliostat_leading", "", "1 while this process decides and may write; 0 while it waits: for the API server, for its caches, or for the lease that another holds."),
 			droppedSeries: m.gauge("heliostat_dropped_series", "{series}", "Series of clusters that this collection left out because there are too many."),
 		},
 		raysOwn: raysOwn{
@@ -129,7 +131,7 @@ func (i *instruments) observables() []metric.Observable {
 	return []metric.Observable{
 		i.managed, i.dataAge, i.gcsErrors, i.idleGPUHours, i.unmet, i.demand, i.requested, i.requests, i.workers, i.cooldown, i.numGPUs, i.mismatch,
 		i.sliceMemory, i.sliceCompute, i.poolLimit, i.cards,
-		i.clusters, i.droppedSeries,
+		i.clusters, i.leading, i.droppedSeries,
 		i.activeNodes, i.pendingNodes, i.recentlyFailedNodes, i.clusterResources, i.pendingResources,
 	}
 }

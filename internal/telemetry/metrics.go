@@ -16,6 +16,8 @@ import (
 type Metrics struct {
 	*instruments
 	limits Limits
+	// leads reports whether this process decides; nil where it never does.
+	leads func() bool
 	// labels are the label sets of events, made once: a set costs more than the count that carries it.
 	labels sync.Map
 
@@ -41,12 +43,12 @@ type cluster struct {
 }
 
 // newMetrics makes the instruments on a meter.
-func newMetrics(meter metric.Meter, limits Limits) (*Metrics, error) {
+func newMetrics(meter metric.Meter, limits Limits, leads func() bool) (*Metrics, error) {
 	made, err := newInstruments(meter)
 	if err != nil {
 		return nil, err
 	}
-	m := &Metrics{instruments: made, limits: limits.withDefaults(), known: map[string]*cluster{}}
+	m := &Metrics{instruments: made, limits: limits.withDefaults(), leads: leads, known: map[string]*cluster{}}
 	if _, err := meter.RegisterCallback(m.collect, made.observables()...); err != nil {
 		return nil, fmt.Errorf("registering the collection of metrics: %w", err)
 	}

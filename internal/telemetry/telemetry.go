@@ -34,6 +34,8 @@ type Config struct {
 	// Log is told once when a collector does not answer, and once when it does again.
 	Log    *slog.Logger
 	Limits Limits
+	// Leads reports whether this process decides now, and may write; nil for one that never does.
+	Leads func() bool
 }
 
 // Telemetry is a running telemetry. Its instruments and spans are in Metrics and Tracer.
@@ -68,7 +70,7 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	}
 	provider := sdkmetric.NewMeterProvider(options...)
 	t := &Telemetry{shutdown: []func(context.Context) error{provider.Shutdown}}
-	if t.Metrics, err = newMetrics(provider.Meter(scope), config.Limits); err != nil {
+	if t.Metrics, err = newMetrics(provider.Meter(scope), config.Limits, config.Leads); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
 	health.count(t.Metrics)

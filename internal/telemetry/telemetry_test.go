@@ -18,7 +18,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func start(t testing.TB, limits Limits) (*Telemetry, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	told, err := Start(t.Context(), Config{Registerer: registry, Limits: limits})
+	told, err := Start(t.Context(), Config{Registerer: registry, Limits: limits, Leads: func() bool { return true }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +97,7 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 		"heliostat_api_errors_total{code=409,method=PATCH}":                                                                 1,
 		"heliostat_export_failures_total{signal=traces}":                                                                    1,
 		"heliostat_clusters{}":                                                                                              1,
+		"heliostat_leading{}":                                                                                               1,
 		"heliostat_dropped_series{}":                                                                                        0,
 		"heliostat_cluster_managed{" + own + "namespace=ml}":                                                                1,
 		"heliostat_data_age_seconds{" + own + "namespace=ml}":                                                               1,

@@ -385,7 +385,9 @@ func (s *stage) everyInstrumentWasExported() {
 	}
 	_, metrics, err := s.fleet.Call(s.ctx, http.MethodGet, "/metrics", "")
 	s.must(err)
-	if !bytes.Contains(metrics, []byte("heliostat_clusters 1")) {
-		s.Error("/metrics does not tell of the one RayCluster")
+	for _, want := range []string{"heliostat_clusters 1\n", "heliostat_leading 1\n"} {
+		if !bytes.Contains(metrics, []byte(want)) {
+			s.Errorf("/metrics has no line %q", want)
+		}
 	}
 }
