@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 
 	"heliostat.dev/heliostat/internal/controller"
@@ -33,11 +34,9 @@ func (f fleet) View(key nodepool.ClusterKey) (httpapi.View, bool) {
 func viewOf(d *controller.Decision) httpapi.View {
 	v := httpapi.View{
 		Key: d.Cluster, Mode: d.Mode, ModeReason: d.Why.Message, Frozen: d.Kube.Freeze, Paused: d.Paused,
-		CycleAt: d.At, CycleTook: d.Took, StateAt: d.ReadAt, Error: d.Err,
+		CycleAt: d.At, CycleTook: d.Took, StateAt: d.ReadAt, Unwritten: d.Unwritten,
+		Error:    cmp.Or(d.Err, d.Unwritten, d.RayErr),
 		Snapshot: d.Snapshot, Plan: d.Plan, Requested: d.Kube.RequestResources, Owned: d.Kube.Owned, Findings: d.Findings,
-	}
-	if v.Error == "" {
-		v.Error = d.RayErr
 	}
 	v.NumGPUs = make(map[string]httpapi.GroupNumGPUs, len(d.NumGPUs))
 	for group, n := range d.NumGPUs {

@@ -130,7 +130,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	r.growthWanted(o.view, targets)
 	o.growthWanted = r.wantedAt
 	if len(targets) == 0 {
-		r.patches.conflicts = 0
+		r.patches.conflicts, r.unwritten = 0, nil
 		return
 	}
 	started := c.config.Now()
@@ -146,6 +146,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		return
 	case err != nil:
 		r.patches.fail(o.view.now)
+		r.unwritten = err
 		if r.patches.failures == 1 {
 			c.kube.Event(o.view.cluster, true, EventPatchFailed, err.Error())
 		}
@@ -153,7 +154,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		o.actions = append(o.actions, Action{At: started, Kind: ActionPatch, Result: ResultError, Took: took, Message: err.Error()})
 		return
 	}
-	r.patches, r.generation = patchBackoff{}, generation
+	r.patches, r.unwritten, r.generation = patchBackoff{}, nil, generation
 	r.noteNamed(o.intent.removals)
 	if !r.wantedAt.IsZero() {
 		o.seenToPatched = c.config.Now().Sub(r.wantedAt)

@@ -38,6 +38,8 @@ type Decision struct {
 	RayErr string
 	// Paused says why nothing is taken away at present, or is empty.
 	Paused string
+	// Unwritten says why the last patch failed, until one succeeds or nothing is to be written; empty otherwise.
+	Unwritten string
 	// Err is what went wrong while observing or applying.
 	Err string
 

@@ -113,14 +113,16 @@ func TestAPatchThatFailsIsRetriedWithPauses(t *testing.T) {
 			t.Error("the error is not told")
 		}
 	}
-	w.after(100 * time.Millisecond)
+	if d := w.after(100 * time.Millisecond); d.Unwritten != "forbidden" {
+		t.Errorf("while the next try is awaited it is told as %q", d.Unwritten)
+	}
 	w.nothingWritten("the pause after an error is not over")
 	if w.kube.told(EventPatchFailed) != 1 {
 		t.Errorf("events = %v, want PatchFailed once", w.kube.events)
 	}
-	w.after(time.Second)
-	if got := w.lastChange(); got.Replicas != 1 {
-		t.Errorf("target = %+v, want replicas 1", got)
+	d := w.after(time.Second)
+	if got := w.lastChange(); got.Replicas != 1 || d.Unwritten != "" {
+		t.Errorf("target = %+v, want replicas 1, and nothing unwritten: %q", got, d.Unwritten)
 	}
 }
 

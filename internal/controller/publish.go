@@ -31,6 +31,9 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 			d.ReadAt = last.ReadAt
 		}
 	}
+	if r.unwritten != nil {
+		d.Unwritten = r.unwritten.Error()
+	}
 	if o.err != nil {
 		d.Err = o.err.Error()
 		c.config.Log.ErrorContext(ctx, "cannot apply", "cluster", d.Cluster.String(), "err", o.err)

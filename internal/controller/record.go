@@ -42,8 +42,10 @@ type record struct {
 	// generation is that of our last patch; zero when there was none.
 	generation int64
 	patches    patchBackoff
-	syncs      syncs
-	named      map[string]bool // pods that we named while no living node was in them
+	// unwritten is why the last patch failed; nil once one succeeded or nothing is to be written.
+	unwritten error
+	syncs     syncs
+	named     map[string]bool // pods that we named while no living node was in them
 	// looks slows the second look down after one that failed; lookErr is why it did.
 	looks   patchBackoff
 	lookErr error

@@ -3,10 +3,13 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // unknownName is the kind of problem of a thing that a RayCluster, which is there, has not.
@@ -39,7 +42,26 @@ func (s *server) Explain(c *gin.Context, namespace Namespace, name Name, params 
 		s.fail(c, err)
 		return
 	}
-	write(c, http.StatusOK, "application/json", got.explanation)
+	explanation := got.explanation
+	if why := view.unscaled(); why != "" {
+		explanation.Details = slices.Insert(explanation.Details, 0, planner.Detail{
+			About: "RayCluster " + view.Key.String(), Reason: planner.Reason{Code: raydemand.CodeNotScaled, Message: why},
+		})
+	}
+	write(c, http.StatusOK, "application/json", explanation)
+}
+
+// unscaled says why what the plan launches and stops does not come about; empty where it does.
+func (v *View) unscaled() string {
+	switch {
+	case v.Frozen:
+		return "this is what would be: it is frozen, and nothing is written"
+	case v.Mode == nodepool.Shadow || v.Mode == nodepool.Off:
+		return "this is what would be: " + v.ModeReason
+	case v.Unwritten != "":
+		return "the last plan could not be written, and is tried again: " + v.Unwritten
+	}
+	return ""
 }
 
 // unanswered makes a problem of what planner.Explain refuses.

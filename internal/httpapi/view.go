@@ -29,6 +29,8 @@ type View struct {
 	StateAt time.Time
 	// Error says why the last cycle failed; empty when it did not.
 	Error string
+	// Unwritten says why the last plan could not be written, or not all of it; empty when it could.
+	Unwritten string
 	// Snapshot is what the decision was made from, Plan the decision.
 	Snapshot planner.Snapshot
 	Plan     planner.Plan

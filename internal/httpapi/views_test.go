@@ -54,6 +54,29 @@ func TestTheServerExplainsWhatThePlannerExplains(t *testing.T) {
 	}
 }
 
+func TestAnExplanationSaysFirstWhyThePlanDoesNotComeAbout(t *testing.T) {
+	w := plannedWorld(t)
+	client, managed := dial(t, w.handler), w.fleet[llm]
+	for want, change := range map[string]func(*View){
+		"":                                    func(*View) {},
+		"this is what would be: it is frozen": func(v *View) { v.Frozen = true },
+		"this is what would be: the mode of serve": func(v *View) { v.Mode, v.ModeReason = nodepool.Shadow, "the mode of serve" },
+		"tried again: forbidden":                   func(v *View) { v.Unwritten = "forbidden" },
+	} {
+		view := managed
+		change(&view)
+		w.fleet[llm] = view
+		got, err := client.Explain(t.Context(), llm, planner.Question{Group: "gpu"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := got.Details[0]
+		if told := first.Code == raydemand.CodeNotScaled; told != (want != "") || told && !strings.Contains(first.Message, want) {
+			t.Errorf("%q: %+v", want, first)
+		}
+	}
+}
+
 func TestAQuestionThatCannotBeAnsweredIsAProblem(t *testing.T) {
 	w := plannedWorld(t)
 	w.fleet[otherKey] = View{Key: otherKey}
