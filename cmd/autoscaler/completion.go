@@ -38,6 +38,17 @@ func newCompletionCommand() *cobra.Command {
 	}
 }
 
+// completeOutput completes -o of a command that has it, for which a shell would offer files.
+func completeOutput(cmd *cobra.Command) {
+	if cmd.Flags().Lookup("output") == nil {
+		return
+	}
+	forms := cobra.FixedCompletions([]string{"table", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("output", forms); err != nil {
+		panic(err) // it is registered a second time
+	}
+}
+
 // completeCluster completes a RayCluster: NAME in the namespace of the flags, NAMESPACE/NAME without one.
 func (f *serverFlags) completeCluster(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {

@@ -18,8 +18,9 @@ func newFreezeCommand() *cobra.Command {
 	return freezeCommand(true, &cobra.Command{
 		Use:   "freeze RAYCLUSTER",
 		Short: "Lets Heliostat write nothing to a RayCluster until it is unfrozen",
-		Long: "From within a second on Heliostat neither launches nor takes away workers of the RayCluster, and takes no requests for it. It\n" +
-			"goes on planning and showing. What Ray and KubeRay do by themselves goes on. It needs the right to patch the RayCluster.\n\n" + connectHelp,
+		Long: "From within a second on Heliostat neither launches nor takes away workers of the RayCluster, and refuses its plain request. Requests with\n" +
+			"an id are taken, but served by the workers that are there alone. It goes on planning and showing. What Ray and KubeRay do by themselves\n" +
+			"goes on. It needs the right to patch the RayCluster.\n\n" + connectHelp,
 		Example: "  autoscaler freeze ml/llm\n  autoscaler unfreeze ml/llm",
 	})
 }

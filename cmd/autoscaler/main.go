@@ -123,5 +123,12 @@ func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 	root.SetFlagErrorFunc(wrongFlag)
 	root.SetUsageFunc(writeUsage)
 	root.AddCommand(subcommands...)
+	root.InitDefaultHelpCmd()
+	for _, sub := range root.Commands() {
+		completeOutput(sub)
+		if sub.Name() == "help" {
+			sub.Args = helpTopic
+		}
+	}
 	return root
 }

@@ -313,6 +313,7 @@ func TestNamesOfClustersAreCompleted(t *testing.T) {
 		want string
 	}{
 		{[]string{"status", ""}, "ml/llm\n:4\n"}, {[]string{"status", "dev"}, ":4\n"}, {[]string{"freeze", "-n", "ml", "l"}, "llm\n:4\n"}, {[]string{"request", "ml/llm", ""}, ":4\n"},
+		{[]string{"status", "-o", ""}, "table\nwide\njson\nyaml\n:4\n"},
 	} {
 		code, out, _ := command(t, "", append([]string{"autoscaler", "__complete"}, c.argv...)...)
 		if code != exitOK || out != c.want {
@@ -329,7 +330,8 @@ func TestNamesOfClustersAreCompleted(t *testing.T) {
 func TestKubectlFindsTheProgramAsAPlugin(t *testing.T) {
 	newRemote(t)
 	code, out, errOut := command(t, "", "/usr/local/bin/kubectl-heliostat", "status", "--help")
-	if code != exitOK || !strings.Contains(out, "kubectl heliostat status [RAYCLUSTER]") {
+	if code != exitOK || !strings.Contains(out, "kubectl heliostat status [RAYCLUSTER]") || !strings.Contains(out, "  kubectl heliostat status ml/llm -w\n") ||
+		strings.Contains(out, "autoscaler status") {
 		t.Errorf("exit %d %s: %s", code, errOut, out)
 	}
 	if code, out, errOut := command(t, "", "kubectl-heliostat", "status"); code != exitOK || !strings.Contains(out, "llm") {

@@ -39,8 +39,17 @@ func (f *ownedFlags) addTo(cmd *cobra.Command) {
 
 // misplaced says which flag has no place without --id.
 func (f *ownedFlags) misplaced() error {
-	if f.id == "" && (f.says() || f.wait != 0 || f.renew || f.deletes) {
-		return errors.New("--priority, --lease, --hold, --all-or-nothing, --wait, --renew and --delete are for a request in your own name: give --id")
+	if f.id != "" {
+		return nil
+	}
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{{"priority", f.priority != 0}, {"lease", f.lease != 0}, {"hold", f.hold}, {"all-or-nothing", f.allOrNot}, {"wait", f.wait != 0},
+		{"renew", f.renew}, {"delete", f.deletes}} {
+		if flag.given {
+			return fmt.Errorf("--%s is for a request in your own name: give --id", flag.name)
+		}
 	}
 	return nil
 }

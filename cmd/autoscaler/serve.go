@@ -60,7 +60,7 @@ func newServeCommand() *cobra.Command {
 	mode, pools := string(nodepool.Managed), ""
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Scale the RayClusters of this Kubernetes cluster, and answer REST calls",
+		Short: "Scales the RayClusters of this Kubernetes cluster, and answers REST calls",
 		Args:  noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.loop.DefaultMode = nodepool.Mode(mode)

@@ -42,6 +42,9 @@ func TestEveryFlagOfServeAndOfTheSidecarHasASubject(t *testing.T) {
 		}
 	}
 	_, out, _ := command(t, "", "autoscaler", "serve", "--help")
+	if strings.Contains(out, "(default [])") {
+		t.Error("the help tells of empty lists as defaults")
+	}
 	for _, s := range serveSubjects {
 		if !strings.Contains(out, "\n\n"+s.title+":\n") {
 			t.Errorf("the help has no %s", s.title)

@@ -24,6 +24,15 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return badInput{fmt.Errorf("unknown command %q%s; see %s --help", args[0], meant(args[0], known, ""), cmd.CommandPath())}
 }
 
+// helpTopic refuses to help with a command that is not there; cobra would show the help of all instead.
+func helpTopic(help *cobra.Command, args []string) error {
+	topic, rest, err := help.Root().Find(args)
+	if err != nil {
+		return badInput{err}
+	}
+	return unknownCommand(topic, rest)
+}
+
 // meant is ": want NAME" where a misspelt name is near to a known one, else nothing.
 func meant(name string, known []string, prefix string) string {
 	near := cmp.Or(typo.Nearest(name, known), typo.Slip(name, known))

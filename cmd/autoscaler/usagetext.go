@@ -65,7 +65,9 @@ func sectionsOf(flags *pflag.FlagSet) []flagSection {
 		sections[i].flags = pflag.NewFlagSet(s.title, pflag.ContinueOnError)
 		flags.VisitAll(func(f *pflag.Flag) {
 			if title := strings.Join(f.Annotations[subjectKey], ""); title == s.title {
-				sections[i].flags.AddFlag(f)
+				shown := *f
+				shown.DefValue = strings.TrimPrefix(f.DefValue, "[]") // an empty list is no default to tell
+				sections[i].flags.AddFlag(&shown)
 			}
 		})
 	}
@@ -88,7 +90,7 @@ func writeUsage(c *cobra.Command) error {
 		}
 	}
 	if c.HasExample() {
-		p.WriteString("\n\nExamples:\n" + c.Example)
+		p.WriteString("\n\nExamples:\n" + strings.ReplaceAll(c.Example, "autoscaler ", c.Root().CommandPath()+" "))
 	}
 	for _, s := range sectionsOf(c.LocalFlags()) {
 		fmt.Fprintf(&p, "\n\n%s:\n%s", cmp.Or(s.title, "Flags"), strings.TrimRight(s.flags.FlagUsages(), " \n"))

@@ -17,6 +17,8 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 	}{
 		{[]string{"statsu"}, `unknown command "statsu": want status; see autoscaler --help`},
 		{[]string{"frobnicate"}, `unknown command "frobnicate"; see autoscaler --help`},
+		{[]string{"help", "statsu"}, `unknown command "statsu": want status; see autoscaler --help`},
+		{[]string{"help", "status", "now"}, `unknown command "now"; see autoscaler status --help`},
 		{[]string{"status", "--outptu", "json"}, "unknown flag --outptu: want --output; see autoscaler status --help"},
 		{[]string{"status", "--frobnicate"}, "unknown flag --frobnicate; see autoscaler status --help"},
 		{[]string{"status", "-x"}, "unknown shorthand flag: 'x' in -x; see autoscaler status --help"},
@@ -45,6 +47,8 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"request", "ml/llm", "--id", "a", "--bundle", bundle}, "want one of --lease and --hold"},
 		{[]string{"request", "ml/llm", "--id", "a", "--lease", "soon", "--bundle", bundle}, `--lease "soon": want a duration such as 300ms, 90s or 1h30m; see autoscaler request --help`},
 		{[]string{"request", "ml/llm", "--id", "a", "--priority", "9999999999"}, `--priority "9999999999": want a whole number from -2147483648 to 2147483647; see autoscaler request --help`},
+		{[]string{"request", "ml/llm", "--lease", "1m"}, "--lease is for a request in your own name: give --id"},
+		{[]string{"request", "ml/llm", "--delete"}, "--delete is for a request in your own name: give --id"},
 		{[]string{"request", "ml/llm", "-f", "no/such"}, "opening a request: open no/such: no such file or directory"},
 		{[]string{"request", "ml/llm", "--clear", "--cpus", "1"}, "want one of --clear, -f, and --cpus with --bundle: each says all that is requested"},
 		{[]string{"explain", "ml/llm"}, "want exactly one of --demand, --group, --pod, --gang and --request"},

@@ -8,7 +8,8 @@ import "strings"
 const longest = 64
 
 // Nearest returns the known name that a misspelt one is likely to mean, or nothing: one that differs in case, underscores and
-// hyphens only, one that it begins or that begins it, or one within an edit for every four letters. Of several it is the nearest, of
+// hyphens only, one that it begins or that begins it, one with two neighbouring letters exchanged, or one within an edit for every
+// four letters. Of several it is the nearest, of
 // those the first.
 func Nearest(name string, known []string) string {
 	if len(name) > longest {
@@ -19,7 +20,7 @@ func Nearest(name string, known []string) string {
 	for _, candidate := range known {
 		meant := plain(candidate)
 		d := Distance(written, meant)
-		if len(written) > 2 && (strings.HasPrefix(meant, written) || strings.HasPrefix(written, meant)) {
+		if len(written) > 2 && (strings.HasPrefix(meant, written) || strings.HasPrefix(written, meant) || exchanged(written, meant)) {
 			d = min(d, 1)
 		}
 		if d < least {
@@ -27,6 +28,16 @@ func Nearest(name string, known []string) string {
 		}
 	}
 	return best
+}
+
+// exchanged reports whether two neighbouring letters of a stand the other way round in b, and nothing else is different.
+func exchanged(a, b string) bool {
+	for i := 0; i+1 < len(a) && len(a) == len(b); i++ {
+		if a[i] != b[i] {
+			return a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+		}
+	}
+	return false
 }
 
 // plain is a name without what is easily mistaken.

@@ -16,6 +16,8 @@ func TestTheNearestKnownNameIsFound(t *testing.T) {
 		"node":                  "nodes",
 		"pendingGang":           "pendingGangRequests",
 		"maxWorkres":            "maxWorkers",
+		"ndoes":                 "nodes",
+		"sedon":                 "",
 		"comment":               "",
 		"":                      "",
 		strings.Repeat("g", 99): "",
