@@ -77,7 +77,7 @@ func (k *foldedDemand) text() string {
 	case len(k.gangs) > 0:
 		return describeGangs(k.gangs)
 	case k.OverREST:
-		return "request_resources over REST " + counted(asked)
+		return "requests over REST " + counted(asked) // those of owners are among them
 	case k.Kind == planner.KindRequestResources:
 		return "request_resources " + counted(asked)
 	}

@@ -50,7 +50,7 @@ func TestALaunchNamesTheGangAndTheCall(t *testing.T) {
 		"requestResources": [{"resources": {"CPU": 1}, "count": 8}], "keptResources": [{"resources": {"CPU": 1}, "count": 12}], "pendingRequests": [{"resources": {"CPU": 3}, "count": 4}]}`)), " ")
 	for _, want := range []string{
 		"pods for request_resources 8 × {CPU 1}, request_resources over REST 12 × {CPU 1}, gang 3f: 1 × {CPU 4}, 1 more kind of demand",
-		" request_resources over REST 12 × {CPU 1} 12 get places",
+		" requests over REST 12 × {CPU 1} 12 get places",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("want in it %q, got %s", want, got)

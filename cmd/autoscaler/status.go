@@ -304,7 +304,11 @@ func (p *page) clusterChanges(changes []httpapi.Decision, as look, now time.Time
 		if c.From != c.To {
 			replicas = fmt.Sprintf("%d → %d", c.From, c.To)
 		}
-		t.add(cells(as.moment(c.At, now), c.Action, c.Group, replicas, c.Reason.Message)...)
+		why := c.Reason.Message
+		if c.Action == "drain" && len(c.Pods) > 0 {
+			why = strings.Join(c.Pods, ", ") + ": " + why // all other changes name their pods themselves
+		}
+		t.add(cells(as.moment(c.At, now), c.Action, c.Group, replicas, why)...)
 	}
 	t.write(p)
 }

@@ -33,3 +33,14 @@ func TestAFreezeIsToldInThePlaceOfTheMode(t *testing.T) {
 		}
 	}
 }
+
+func TestADrainNamesItsPod(t *testing.T) {
+	var out strings.Builder
+	drain := httpapi.Decision{Action: "drain", Group: "gpu", Pods: []string{"gpu-7"}, Reason: planner.Reason{Message: "Heliostat: idle for 61 s, longer than 60 s"}}
+	if err := writeCluster(look{wide: true}, time.Now)(&out, httpapi.Cluster{Decisions: []httpapi.Decision{drain}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "gpu-7: Heliostat: idle for 61 s, longer than 60 s\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("want %q at the end of\n%s", want, out.String())
+	}
+}

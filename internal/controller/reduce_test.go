@@ -23,8 +23,8 @@ func TestAnIdleWorkerIsDrainedThenNamedInOnePatchThenForgotten(t *testing.T) {
 	if diff := cmp.Diff([]string{idle}, w.ray.drained()); diff != "" {
 		t.Fatalf("drained (-want +got):\n%s", diff)
 	}
-	if d := w.ray.drains[0]; d.Reason != raydemand.DrainIdle || !d.Deadline.IsZero() {
-		t.Errorf("drain = %+v, want reason idle without a deadline", d)
+	if d := w.ray.drains[0]; d.Reason != raydemand.DrainIdle || !d.Deadline.IsZero() || d.Message != "Heliostat: idle for 61 s, longer than 60 s" {
+		t.Errorf("drain = %+v, want reason idle, told once and without a deadline", d)
 	}
 	if len(w.kube.changes) != 0 {
 		t.Errorf("patched %+v before the drain was confirmed", w.kube.changes)

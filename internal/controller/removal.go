@@ -271,7 +271,7 @@ func (r *record) wishes(v view, plan planner.Plan, config Config) []wish {
 		switch {
 		case m.Node.Status == raydemand.Idle:
 			w.reason = raydemand.DrainIdle
-			w.message = fmt.Sprintf("Heliostat: %s, %s", t.Reason, t.Message)
+			w.message = "Heliostat: " + t.Message
 		case t.Busy && m.Node.Status == raydemand.Running && overGroupMax(v.cluster, v.members, m.Group):
 			w.reason, w.deadline = raydemand.DrainPreemption, v.now.Add(config.DrainDeadline)
 			w.message = fmt.Sprintf("Heliostat: group %s is above its maximum", m.Group)

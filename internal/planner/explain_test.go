@@ -2,6 +2,7 @@ package planner
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -102,6 +103,11 @@ func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("known %v: %s", ok, diff)
+	}
+	kept := read(t, explained)
+	kept.OwnedRequests = []raydemand.Owned{{ID: "a", Owner: "ann", Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(1)}, Count: 1}}}}
+	if got, _ := (asking{}).group(kept, "gpu"); !strings.HasPrefix(got.Details[len(got.Details)-1].About, "requests over REST 1 ×") {
+		t.Errorf("what ann requests is called %q", got.Details[len(got.Details)-1].About)
 	}
 	if _, ok := (asking{}).group(read(t, explained), "nobody"); ok {
 		t.Error("a group that the snapshot does not have was explained")

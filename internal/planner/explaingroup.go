@@ -39,8 +39,12 @@ func (a asking) group(s Snapshot, name string) (Explanation, bool) {
 		}
 	}
 	for _, c := range p.claims {
+		about := c.purpose
+		if about == overREST {
+			about = "requests over REST" // those of owners are among them
+		}
 		for _, it := range c.items {
-			e.Details = append(e.Details, Detail{c.purpose + " " + counted(it), p.groupVerdict(i, it, given, &out)})
+			e.Details = append(e.Details, Detail{about + " " + counted(it), p.groupVerdict(i, it, given, &out)})
 		}
 	}
 	return e, true

@@ -40,8 +40,11 @@ func TestABusyClusterIsShownWithAllItsReasons(t *testing.T) {
 		"surplus-deleted-at-random", "Decisions", "replicas 2 → 3"} {
 		b.shows(text)
 	}
-	if label := ask[string](b, `document.querySelector('.chart').getAttribute('aria-label')`); !strings.Contains(label, "GPU during the last 60 min: at most 26 asked for, at most 16 there") {
+	if label := ask[string](b, `document.querySelector('.chart').getAttribute('aria-label')`); !strings.Contains(label, "GPU during the last 60 min: at most 26 asked for by work, at most 16 there") {
 		t.Errorf("the chart is %q", label)
+	}
+	if least := ask[float64](b, `Math.min(...[...document.querySelectorAll('td:not(.number)')].map(cell => cell.getBoundingClientRect().width))`); least < 90 {
+		t.Errorf("a column of text has %.0f pixels, in which short names break", least)
 	}
 	b.do(chromedp.Click(`[data-chart=CPU]`))
 	b.until("chart of CPUs", `document.querySelector('.chart').getAttribute('aria-label').startsWith('CPU ')`)

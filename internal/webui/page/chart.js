@@ -30,12 +30,12 @@ function chartView(points, now) {
 }
 
 const chartKey = () => element('p', {class: 'key', 'aria-hidden': 'true'},
-  ...[['has', 'has'], ['used', 'used'], ['asked', 'asked for'], ['wanted-line', 'desired']].map(([kind, text]) =>
+  ...[['has', 'has'], ['used', 'used'], ['asked', 'asked for by work'], ['wanted-line', 'desired']].map(([kind, text]) =>
     element('span', {}, element('i', {class: kind}), text)));
 
 function latestView(name, point) {
   const of = what => point[what][name];
-  return element('p', {class: 'note', text: `${name} now: has ${of('capacity')}, used ${of('used')}, waiting for ${of('waiting')}, desired ${of('desired')}.`});
+  return element('p', {class: 'note', text: `${name} now: has ${of('capacity')}, used ${of('used')}, work waits for ${of('waiting')}, desired ${of('desired')}.`});
 }
 
 function chart(name, points, now) {
@@ -48,7 +48,7 @@ function chart(name, points, now) {
   const line = (kind, list) => drawing('polyline', {class: kind, points: stepsOf(times, list, x, y, end).join(' ')});
   const area = (kind, list) => drawing('polygon', {class: kind,
     points: [[x(times[0]), y(0)], ...stepsOf(times, list, x, y, end), [x(end), y(0)]].join(' ')});
-  const label = `${name} during the last ${duration((end - begin) / 1000)}: at most ${Math.max(...asked)} asked for, at most ${Math.max(...values('capacity'))} there`;
+  const label = `${name} during the last ${duration((end - begin) / 1000)}: at most ${Math.max(...asked)} asked for by work, at most ${Math.max(...values('capacity'))} there`;
   return drawing('svg', {class: 'chart', viewBox: `0 0 ${chartWidth} ${chartHeight}`, role: 'img', 'aria-label': label},
     ...[0, top / 2, top].flatMap(value => [
       drawing('line', {class: 'grid', x1: chartLeft, x2: chartWidth, y1: y(value), y2: y(value)}),

@@ -24,7 +24,7 @@ function wish(slice) {
 // demandRows lists all demand with its fate. Before the first decision there is none.
 function demandRows(cluster) {
   if (!cluster.summary.length) return askedRows(cluster).map(row => [...row, '']);
-  return cluster.summary.map(d => [kinds[d.kind] || d.kind, shapeOf(d), String(d.asked), selectors(d.labelSelectors), fate(d)]);
+  return cluster.summary.map(d => [d.overREST ? 'requests over REST' : kinds[d.kind] || d.kind, shapeOf(d), String(d.asked), selectors(d.labelSelectors), fate(d)]);
 }
 
 function askedRows(cluster) {
