@@ -41,3 +41,27 @@ func TestAHeadThatIsNotReadyIsToldWithoutAGuessAtWhatItsSilenceMeans(t *testing.
 		}
 	}
 }
+
+func TestAnEndWhileACycleRunsWaitsForItAndBothEnd(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
+	closed := make(chan struct{})
+	w.ray.reading = func() {
+		go func() { w.c.Close(); close(closed) }()
+		for range 100 { // until Close waits with the lock of all records, if it does, or waits for this cycle
+			time.Sleep(time.Millisecond)
+			if !w.c.mu.TryLock() {
+				return
+			}
+			w.c.mu.Unlock()
+		}
+	}
+	go w.c.Cycle(t.Context(), key)
+	select {
+	case <-closed:
+	case <-time.After(20 * time.Second):
+		t.Fatal("Close and the cycle wait for each other")
+	}
+	if w.ray.closed != 1 {
+		t.Errorf("the line to Ray was closed %d times, want once", w.ray.closed)
+	}
+}

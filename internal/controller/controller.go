@@ -24,7 +24,7 @@ type Controller struct {
 
 	readings readings
 
-	mu      sync.Mutex // guards records, and moving of each
+	mu      sync.Mutex // guards records, and moving of each; a cycle takes it while it holds its record, so nobody waits for a record under it
 	records map[nodepool.ClusterKey]*record
 }
 
@@ -130,6 +130,13 @@ func (c *Controller) record(key nodepool.ClusterKey) *record {
 	return r
 }
 
+// all returns the records of all clusters, in no order.
+func (c *Controller) all() []*record {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.records))
+}
+
 // forget drops a cluster that is gone, its line included. Of one that never was nobody was told.
 func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 	r.line.close()
@@ -141,11 +148,9 @@ func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 	}
 }
 
-// Close drops all lines to Ray. No cycle may run any more.
+// Close drops all lines to Ray. It waits for the cycles that run, so their context must have ended; none may begin any more.
 func (c *Controller) Close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, r := range c.records {
+	for _, r := range c.all() {
 		r.mu.Lock()
 		r.line.close()
 		r.mu.Unlock()

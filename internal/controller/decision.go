@@ -109,14 +109,8 @@ func (c *Controller) Decision(key nodepool.ClusterKey) (*Decision, bool) {
 
 // Decisions returns the latest decision about every cluster, sorted by namespace and name.
 func (c *Controller) Decisions() []*Decision {
-	c.mu.Lock()
-	records := make([]*record, 0, len(c.records))
-	for _, r := range c.records {
-		records = append(records, r)
-	}
-	c.mu.Unlock()
 	var all []*Decision
-	for _, r := range records {
+	for _, r := range c.all() {
 		if d := r.decision.Load(); d != nil {
 			all = append(all, d)
 		}
