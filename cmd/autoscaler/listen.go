@@ -11,6 +11,7 @@ import (
 	"net/http/pprof"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -194,14 +195,21 @@ func (o *listenOptions) listenAside(listening *servers, metrics http.Handler, re
 	return nil
 }
 
-// shutdown gives calls under way a moment to end.
-func (s *servers) shutdown() error {
-	grace, done := context.WithTimeout(context.Background(), shutdownGrace)
+// shutdown ends all servers at once, so that none takes the time of another: net/http waits for seconds for a connection on which nothing was asked
+// yet. What is under way after grace is cut off.
+func (s *servers) shutdown(grace time.Duration) error {
+	ctx, done := context.WithTimeout(context.Background(), grace)
 	defer done()
-	var errs []error
-	for _, server := range s.running {
-		errs = append(errs, server.Shutdown(grace))
+	errs := make([]error, len(s.running))
+	var all sync.WaitGroup
+	for i, server := range s.running {
+		all.Go(func() {
+			if errs[i] = server.Shutdown(ctx); ctx.Err() != nil {
+				errs[i] = server.Close()
+			}
+		})
 	}
+	all.Wait()
 	return errors.Join(errs...)
 }
 

@@ -109,7 +109,7 @@ func TestAPortInUseIsToldAtOnceAndAServerThatEndsEndsTheProcess(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	response.Body.Close()
-	if err := s.shutdown(); err != nil || ctx.Err() != nil {
+	if err := s.shutdown(shutdownGrace); err != nil || ctx.Err() != nil {
 		t.Errorf("an orderly end: %v, %v", err, context.Cause(ctx))
 	}
 }
@@ -159,10 +159,55 @@ func probesOn(t *testing.T, s *servers, connections int) string {
 	return listener.Addr().String()
 }
 
+func TestAConnectionThatAsksNothingTakesNoTimeFromCallsUnderWay(t *testing.T) {
+	s := &servers{fail: func(err error) { t.Error(err) }}
+	address := probesOn(t, s, 2)
+	silent, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if response, err := http.Get("http://" + address + "/healthz"); err != nil { // answered after the silent one was taken
+		t.Fatal(err)
+	} else {
+		response.Body.Close()
+	}
+	begun, ends := make(chan struct{}), make(chan struct{})
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(begun)
+		<-ends
+		io.WriteString(w, "done")
+	})}
+	server.RegisterOnShutdown(func() { close(ends) })
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.serve("calls", server, listener, 2)
+	answered := make(chan string, 1)
+	go func() {
+		response, err := http.Get("http://" + listener.Addr().String())
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		defer response.Body.Close()
+		text, _ := io.ReadAll(response.Body)
+		answered <- string(text)
+	}()
+	<-begun
+	if err := s.shutdown(2 * time.Second); err != nil {
+		t.Errorf("an end within its grace: %v", err)
+	}
+	if got := <-answered; got != "done" {
+		t.Errorf("the call was answered %q", got)
+	}
+}
+
 func TestFurtherConnectionsThanThereMayBeWaitForTheEndOfOne(t *testing.T) {
 	s := &servers{fail: func(err error) { t.Error(err) }}
 	address := probesOn(t, s, 2)
-	defer func() { _ = s.shutdown() }() // one that waits is cut off
+	defer func() { _ = s.shutdown(shutdownGrace) }() // one that waits is cut off
 	var held []net.Conn
 	answered := make(chan int, 3)
 	for i := range 3 {

@@ -150,7 +150,7 @@ func (o *engineOptions) serve(ctx context.Context, log *slog.Logger, config *res
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
-	return errors.Join(err, listening.shutdown())
+	return errors.Join(err, listening.shutdown(shutdownGrace))
 }
 
 // work waits for the API server, and then runs the loop until ctx ends. Probes are answered from the beginning: a kubelet must not end a process
