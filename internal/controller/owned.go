@@ -119,7 +119,7 @@ func (c *Controller) update(ctx context.Context, r *record, told *requestNews, v
 		return u, u.Adopt != nil
 	}
 	known := r.owned.of(request)
-	complete(&status, request, &known.Status, v.now)
+	complete(&status, &known, v.now)
 	told.status = status
 	if !request.Status.Equal(status, expectedSlack) && (!request.Status.SameNews(status) || v.now.Sub(told.at) >= newsPause) {
 		told.at = v.now
@@ -164,8 +164,9 @@ func (c *Controller) tellExpired(ctx context.Context, told *requestNews, v *view
 	c.kube.Event(v.cluster, true, EventRequestExpired, message)
 }
 
-// complete adds what a status says of the object that it is about, and since when: since before where that said the same.
-func complete(s *nodepool.OwnedStatus, request *nodepool.OwnedRequest, before *nodepool.OwnedStatus, now time.Time) {
+// complete adds what a status says of the request that it is about, and since when: since before where the request's own said the same.
+func complete(s *nodepool.OwnedStatus, request *nodepool.OwnedRequest, now time.Time) {
+	before := &request.Status
 	now = now.UTC().Truncate(time.Second) // the precision that the API server keeps
 	s.ObservedRequest, s.ObservedGeneration = request.Fingerprint(), request.Generation
 	since := func(known time.Time, same bool) time.Time {

@@ -323,6 +323,27 @@ func TestARequestStaysSatisfiedSinceThenThoughItsStatusIsNotWritten(t *testing.T
 	}
 }
 
+func TestARequestStaysExpiredSinceThenThoughItsStatusIsNotWritten(t *testing.T) {
+	w, told := newOwnedWorld(t, 0)
+	w.ask("a", 1, 30*time.Second)
+	w.cycle()
+	told.lost = true
+	last := func() nodepool.OwnedStatus { return *told.updates[len(told.updates)-1].Status }
+	w.after(time.Minute)
+	since := w.now
+	for range 3 {
+		if got := last(); got.State != raydemand.RequestExpired || !got.Since.Equal(since) || !got.ExpiredSince.Equal(since) {
+			t.Errorf("its owner is told %+v, want that it is expired since %v", got, since)
+		}
+		w.after(time.Minute)
+	}
+	w.request("a").RenewedAt = w.now
+	w.after(time.Minute)
+	if got := last(); got.State != raydemand.RequestExpired || !got.Since.Equal(w.now) {
+		t.Errorf("its owner is told %+v of a lease that was renewed and is over again, want since %v", got, w.now)
+	}
+}
+
 // An object that a lagging watch shows as satisfied still is not planned as that once it was found to have lost what it had.
 func TestWhatWasFoundOfARequestCountsBeforeWhatItsObjectStillSays(t *testing.T) {
 	w, told := newOwnedWorld(t, 2)

@@ -59,7 +59,7 @@ func stranded(request *nodepool.OwnedRequest, now time.Time) (u *nodepool.OwnedU
 			until = request.ExpiresAt().Sub(now)
 		}
 	}
-	complete(&status, request, &request.Status, now)
+	complete(&status, request, now)
 	if request.Status.Equal(status, expectedSlack) {
 		return nil, until
 	}
