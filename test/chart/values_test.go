@@ -229,25 +229,42 @@ func TestSettingsThatNoOtherValueMakesAreTaken(t *testing.T) {
 	}
 }
 
+// deploymentOf is the Deployment that the chart makes of values.
+func deploymentOf(t *testing.T, values string) appsv1.Deployment {
+	t.Helper()
+	manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deployment appsv1.Deployment
+	for _, m := range of(manifests, "deployment.yaml") {
+		if err := yaml.UnmarshalStrict([]byte(m.Text), &deployment); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return deployment
+}
+
 func TestWithoutLeaderElectionTheOldPodEndsBeforeTheNewOneBegins(t *testing.T) {
 	for values, want := range map[string]string{
 		`{replicas: 1, leaderElectionEnabled: false}`: "Recreate", `{}`: "RollingUpdate",
 	} {
-		manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
-		if err != nil {
-			t.Fatal(err)
+		if got := string(deploymentOf(t, values).Spec.Strategy.Type); got != want {
+			t.Errorf("%s: the strategy is %q, want %s", values, got, want)
 		}
-		for _, m := range manifests {
-			var deployment appsv1.Deployment
-			if m.Template != "deployment.yaml" {
-				continue
-			}
-			if err := yaml.Unmarshal([]byte(m.Text), &deployment); err != nil {
-				t.Fatal(err)
-			}
-			if got := string(deployment.Spec.Strategy.Type); got != want {
-				t.Errorf("%s: the strategy is %q, want %s", values, got, want)
-			}
+	}
+}
+
+func TestAPodThatServicesLeadToGoesOnUntilTheyHaveForgottenIt(t *testing.T) {
+	for values, want := range map[string]int64{
+		`{}`: 3, `{terminationGracePeriodSeconds: 8}`: 3, `{terminationGracePeriodSeconds: 7}`: 0, `{api: {exposure: loopback}}`: 0, `{api: {exposure: none}}`: 0,
+	} {
+		var got int64
+		if l := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Lifecycle; l != nil {
+			got = l.PreStop.Sleep.Seconds
+		}
+		if got != want {
+			t.Errorf("%s: it goes on for %d s, want %d", values, got, want)
 		}
 	}
 }
