@@ -117,12 +117,26 @@ func (d *decoder) elements(path string, limit int, element func(path string) err
 	return err
 }
 
-// array reads an array, or null, which is the same as leaving the field out.
+// array reads an array.
 func (d *decoder) array(path string, limit int, element func(path string) error) error {
+	token, err := d.token()
+	if err != nil {
+		return err
+	}
+	return d.arrayFrom(token, path, limit, element)
+}
+
+// arrayOrNull reads an array, or null, which is the same as leaving the field out.
+func (d *decoder) arrayOrNull(path string, limit int, element func(path string) error) error {
 	token, err := d.token()
 	if err != nil || token == nil {
 		return err
 	}
+	return d.arrayFrom(token, path, limit, element)
+}
+
+// arrayFrom reads an array whose first token has been read.
+func (d *decoder) arrayFrom(token json.Token, path string, limit int, element func(path string) error) error {
 	if token != json.Delim('[') {
 		return d.unexpected(path, token, "an array")
 	}

@@ -111,7 +111,7 @@ func (d *decoder) ownedBundle(path string) (raydemand.Request, error) {
 			})
 		case "slice":
 			var raw json.RawMessage
-			if raw, err = d.raw(); err == nil && string(raw) != "null" {
+			if raw, err = d.raw(); err == nil {
 				request.Slice = d.wish(at, raw)
 			}
 		default:

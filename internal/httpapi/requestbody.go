@@ -76,9 +76,9 @@ func (d *decoder) requestBody(read *RequestResources, selectorsGiven *bool) erro
 		case "num_cpus":
 			return d.cpus(&read.NumCPUs)
 		case "bundles":
-			return d.array(name, maxBundles, bundle)
+			return d.arrayOrNull(name, maxBundles, bundle)
 		case "bundle_label_selectors":
-			return d.array(name, maxBundles, func(path string) error {
+			return d.arrayOrNull(name, maxBundles, func(path string) error {
 				*selectorsGiven = true
 				s, err := d.selector(path)
 				read.BundleLabelSelectors = append(read.BundleLabelSelectors, s)

@@ -19,6 +19,8 @@ const (
 	MostSupposedGangs  = 100
 	// MostSupposedNames bounds the resources of a bundle and the labels of a selector.
 	MostSupposedNames = 100
+	// MostSupposedName bounds the name of a group, in bytes.
+	MostSupposedName = 253
 )
 
 // Suppose reads what shall be otherwise in a snapshot, a JSON object, and returns the snapshot as it would be. The keys are those
@@ -103,6 +105,9 @@ func (in input) changed(groups []Group) []Group {
 		pick, done := each.fields()
 		field := picker(pick)
 		name := field("name").name("the worker group's name")
+		if len(name) > MostSupposedName {
+			field("name").fail(fmt.Sprintf("at most %d characters", MostSupposedName))
+		}
 		field("name").unique(seen, name, i, "groups")
 		at := slices.IndexFunc(groups, func(g Group) bool { return g.Name == name })
 		switch {

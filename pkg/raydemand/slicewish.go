@@ -88,9 +88,6 @@ func ParseSliceWish(text []byte) (*SliceWish, error) {
 }
 
 func (w *SliceWish) read(name string, value json.RawMessage) error {
-	if string(value) == "null" {
-		return nil
-	}
 	refuse := func(want string) error { return &WishError{name, shown(value), want} }
 	switch name {
 	case "memory":
@@ -153,6 +150,9 @@ func parseMemory(value json.RawMessage) (int64, error) {
 		}
 	}
 	bytes, ok := timesUnit(text, unit)
+	if f, err := strconv.ParseFloat(string(value), 64); err == nil && f != math.Trunc(f) { // bytes as a number are whole
+		ok = false
+	}
 	if !ok || bytes < 1 || bytes > MaxSliceMemory {
 		return 0, fmt.Errorf("%s", SliceMemoryWant)
 	}

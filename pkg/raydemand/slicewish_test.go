@@ -10,15 +10,14 @@ import (
 
 func TestAWishIsReadAndWrittenAgainAsTheSame(t *testing.T) {
 	for text, want := range map[string]SliceWish{
-		`{"memory": "10Gi"}`:                        {Memory: 10 << 30},
-		`{"memory": "10G"}`:                         {Memory: 10_000_000_000},
-		`{"memory": "4.75Gi"}`:                      {Memory: 4864 << 20},
-		`{"memory": 1500}`:                          {Memory: 1500},
-		`{"memory": "1e9"}`:                         {Memory: 1_000_000_000},
-		`{"memory": "0.5"}`:                         {Memory: 1},
-		`{"memory": "100Ti"}`:                       {Memory: MaxSliceMemory},
-		`{"computeFraction": 0.14}`:                 {ComputeFraction: 0.14},
-		`{"memory": null, "isolation": "hardware"}`: {Isolation: IsolationHardware},
+		`{"memory": "10Gi"}`:        {Memory: 10 << 30},
+		`{"memory": "10G"}`:         {Memory: 10_000_000_000},
+		`{"memory": "4.75Gi"}`:      {Memory: 4864 << 20},
+		`{"memory": 1500}`:          {Memory: 1500},
+		`{"memory": "1e9"}`:         {Memory: 1_000_000_000},
+		`{"memory": "0.5"}`:         {Memory: 1},
+		`{"memory": "100Ti"}`:       {Memory: MaxSliceMemory},
+		`{"computeFraction": 0.14}`: {ComputeFraction: 0.14},
 	} {
 		var read, again SliceWish
 		if err := json.Unmarshal([]byte(text), &read); err != nil {
@@ -40,25 +39,28 @@ func TestAWishIsReadAndWrittenAgainAsTheSame(t *testing.T) {
 
 func TestABadWishIsRefusedByFieldValueAndWhatWouldBeRight(t *testing.T) {
 	for text, want := range map[string]string{
-		`{}`:                                  `slice: {}: want ` + SliceWant,
-		`[]`:                                  `slice: []: want ` + SliceWant,
-		`"10Gi"`:                              `slice: "10Gi": want ` + SliceWant,
-		`{"memory": "10GB"}`:                  `slice.memory: "10GB": want ` + SliceMemoryWant + `; 10G is written without B`,
-		`{"memory": "10GiB"}`:                 `slice.memory: "10GiB": want ` + SliceMemoryWant + `; 10Gi is written without B`,
-		`{"memory": "-1Gi"}`:                  `slice.memory: "-1Gi": want ` + SliceMemoryWant,
-		`{"memory": -1}`:                      `slice.memory: -1: want ` + SliceMemoryWant,
-		`{"memory": 0}`:                       `slice.memory: 0: want ` + SliceMemoryWant,
-		`{"memory": ""}`:                      `slice.memory: "": want ` + SliceMemoryWant,
-		`{"memory": "0x10Gi"}`:                `slice.memory: "0x10Gi": want ` + SliceMemoryWant,
-		`{"memory": "NaN"}`:                   `slice.memory: "NaN": want ` + SliceMemoryWant,
-		`{"memory": "101Ti"}`:                 `slice.memory: "101Ti": want ` + SliceMemoryWant,
-		`{"memory": "9223372036854775807Ti"}`: `slice.memory: "9223372036854775807Ti": want ` + SliceMemoryWant,
-		`{"computeFraction": 14}`:             `slice.computeFraction: 14: want ` + SliceComputeWant,
-		`{"computeFraction": 0}`:              `slice.computeFraction: 0: want ` + SliceComputeWant,
-		`{"computeFraction": "7%"}`:           `slice.computeFraction: "7%": want ` + SliceComputeWant,
-		`{"isolation": "none"}`:               `slice.isolation: "none": want ` + SliceIsolationWant,
-		`{"memroy": "1Gi"}`:                   `slice.memroy: "1Gi": want one of the keys memory, computeFraction, isolation`,
-		`{"memory": 1, "memory": 2}`:          `slice.memory: it is there twice: want each key once`,
+		`{}`:                                   `slice: {}: want ` + SliceWant,
+		`[]`:                                   `slice: []: want ` + SliceWant,
+		`"10Gi"`:                               `slice: "10Gi": want ` + SliceWant,
+		`{"memory": "10GB"}`:                   `slice.memory: "10GB": want ` + SliceMemoryWant + `; 10G is written without B`,
+		`{"memory": "10GiB"}`:                  `slice.memory: "10GiB": want ` + SliceMemoryWant + `; 10Gi is written without B`,
+		`{"memory": "-1Gi"}`:                   `slice.memory: "-1Gi": want ` + SliceMemoryWant,
+		`{"memory": -1}`:                       `slice.memory: -1: want ` + SliceMemoryWant,
+		`{"memory": 0}`:                        `slice.memory: 0: want ` + SliceMemoryWant,
+		`{"memory": 0.5}`:                      `slice.memory: 0.5: want ` + SliceMemoryWant,
+		`{"memory": null, "isolation": "any"}`: `slice.memory: null: want ` + SliceMemoryWant,
+		`{"isolation": null}`:                  `slice.isolation: null: want ` + SliceIsolationWant,
+		`{"memory": ""}`:                       `slice.memory: "": want ` + SliceMemoryWant,
+		`{"memory": "0x10Gi"}`:                 `slice.memory: "0x10Gi": want ` + SliceMemoryWant,
+		`{"memory": "NaN"}`:                    `slice.memory: "NaN": want ` + SliceMemoryWant,
+		`{"memory": "101Ti"}`:                  `slice.memory: "101Ti": want ` + SliceMemoryWant,
+		`{"memory": "9223372036854775807Ti"}`:  `slice.memory: "9223372036854775807Ti": want ` + SliceMemoryWant,
+		`{"computeFraction": 14}`:              `slice.computeFraction: 14: want ` + SliceComputeWant,
+		`{"computeFraction": 0}`:               `slice.computeFraction: 0: want ` + SliceComputeWant,
+		`{"computeFraction": "7%"}`:            `slice.computeFraction: "7%": want ` + SliceComputeWant,
+		`{"isolation": "none"}`:                `slice.isolation: "none": want ` + SliceIsolationWant,
+		`{"memroy": "1Gi"}`:                    `slice.memroy: "1Gi": want one of the keys memory, computeFraction, isolation`,
+		`{"memory": 1, "memory": 2}`:           `slice.memory: it is there twice: want each key once`,
 	} {
 		_, err := ParseSliceWish([]byte(text))
 		var refused *WishError
