@@ -235,13 +235,13 @@ func TestCapacityIsRequestedShownAndCleared(t *testing.T) {
 		argv []string
 		want string
 	}{
-		{nil, "Nothing is requested.\n"},
+		{nil, "Nothing is requested without an id; `autoscaler requests` lists what has one.\n"},
 		{[]string{"--cpus", "2", "--bundle", `{"GPU": 1}`, "--bundle", `{"resources": {"CPU": 2}, "slice": {"memory": "10Gi"}, "count": 3}`},
 			"  2 × {CPU 1}\n  1 × {GPU 1}\n  3 × {CPU 2, GPU 1}"},
 		{nil, "  2 × {CPU 1}\n"},
 		{[]string{"-f", body}, "  1 × {GPU 1}\n  1 × {CPU 3}\n"},
-		{[]string{"--clear"}, "Nothing is requested.\n"},
-		{nil, "Nothing is requested.\n"},
+		{[]string{"--clear"}, "Nothing is requested without an id; `autoscaler requests` lists what has one.\n"},
+		{nil, "Nothing is requested without an id; `autoscaler requests` lists what has one.\n"},
 	} {
 		code, out, errOut := command(t, "", append([]string{"autoscaler", "request", "ml/llm"}, c.argv...)...)
 		if code != exitOK || !strings.Contains(out, c.want) {

@@ -123,7 +123,7 @@ func (f *requestFlags) asked(stdin io.Reader) (json.RawMessage, error) {
 func writeRequested(out io.Writer, r httpapi.Requested) error {
 	var p page
 	if len(r.Requested) == 0 {
-		p.line("", "Nothing is requested.")
+		p.line("", "Nothing is requested without an id; `autoscaler requests` lists what has one.")
 	} else {
 		since := ""
 		if r.Since != nil {

@@ -85,6 +85,10 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 			t.Errorf("%s: known %v: %s", pod, ok, diff)
 		}
 	}
+	s.Nodes[0].Available = s.Nodes[0].Total
+	if got, _ := (asking{}).pod(s, "busy"); got.Reason != (Reason{PodBusy, "all that it has is free, but Ray does not call it idle"}) {
+		t.Errorf("of a pod that has just joined it is told %v", got.Reason)
+	}
 	if _, ok := (asking{}).pod(s, "nobody"); ok {
 		t.Error("a pod that the snapshot does not have was explained")
 	}

@@ -125,6 +125,8 @@ func (p *planning) podReason(at int, out *outcome) Reason {
 		return Reason{CodeHeldOver, fmt.Sprintf("idle for %s%s", seconds(n.IdleSeconds), p.staysIdle(at, out))}
 	case n.State == Idle:
 		return Reason{PodIdle, fmt.Sprintf("idle for %s%s", seconds(n.IdleSeconds), p.staysIdle(at, out))}
+	case slices.Equal(n.free, n.shape.total): // one that has just joined, or work that asks for nothing
+		return Reason{PodBusy, "all that it has is free, but Ray does not call it idle"}
 	}
 	return Reason{PodBusy, "it has work, so it is not idle"}
 }
