@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,10 +25,22 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
+	context.AfterFunc(ctx, func() { endWithin(endsWithin, stop, os.Stderr, os.Exit) })
 	code := run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// endsWithin is how long after a signal the program ends whatever it does: before the kubelet kills it, by the chart's grace of 10 s.
+const endsWithin = 9 * time.Second
+
+// endWithin lets a second signal end the program at once, and ends it after limit where a command has not: one that reads a pipe into which nobody writes
+// hears of no signal. Where the program has ended by then, nobody is left to hear of it.
+func endWithin(limit time.Duration, stop func(), errOut io.Writer, exit func(code int)) {
+	stop()
+	time.Sleep(limit)
+	fmt.Fprintf(errOut, "autoscaler: it did not end within %v of a signal, and is ended: what it was doing is left as it is\n", limit)
+	exit(exitFailed)
 }
 
 // Exit codes of all commands.

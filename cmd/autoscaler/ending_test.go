@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestACommandThatHearsOfNoSignalIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, stopped, code := time.Now(), false, -1
+		var said bytes.Buffer
+		endWithin(endsWithin, func() { stopped = time.Since(begun) == 0 }, &said, func(c int) { code = c })
+		if !stopped {
+			t.Error("a second signal does not end the program at once")
+		}
+		if took := time.Since(begun); code != exitFailed || took != endsWithin || !strings.Contains(said.String(), "9s") {
+			t.Errorf("ended with %d after %v, saying %q; want %d after %v, with the time in the sentence", code, took, said.String(), exitFailed, endsWithin)
+		}
+	})
+}
+
+// asProgram is set where this test is the program itself, which reads a pipe.
+const asProgram = "HELIOSTAT_TEST_AS_PROGRAM"
+
+func TestAProgramThatReadsAPipeWithoutEndIsEndedByASignal(t *testing.T) {
+	if os.Getenv(asProgram) != "" {
+		os.Args = []string{"autoscaler", "plan", "--snapshot", "-"}
+		main()
+	}
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := exec.Command(self, "-test.run=^"+t.Name()+"$")
+	program.Env = append(os.Environ(), asProgram+"=yes")
+	pipe, err := program.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	program.Stderr = &said
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- program.Wait() }()
+	// More than a pipe holds: once it is written, the program has begun to read.
+	if _, err := pipe.Write(bytes.Repeat([]byte(" "), 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+		if code := program.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(said.String(), "did not end within 9s") {
+			t.Errorf("it ended with %d, saying %q", code, said.String())
+		}
+	case <-time.After(time.Minute):
+		program.Process.Kill()
+		t.Error("a minute after SIGTERM it still runs")
+	}
+}
