@@ -50,12 +50,22 @@ func (f planFlags) supposition(stdin io.Reader) (json.RawMessage, error) {
 	return bodyOfFile(f.whatIf, "what is supposed", stdin)
 }
 
+// mostBody bounds a file with the body of a call, in bytes: YAML with room for comments around as much JSON as a server takes.
+const mostBody = 4 << 20
+
 // bodyOfFile reads the body of a call, JSON or YAML; what says what it is.
 func bodyOfFile(name, what string, stdin io.Reader) (body json.RawMessage, err error) {
 	err = readFile(name, what, stdin, func(in io.Reader) error {
-		text, err := io.ReadAll(in)
-		if err == nil {
-			body, err = yaml.YAMLToJSONStrict(text)
+		text, err := io.ReadAll(io.LimitReader(in, mostBody+1))
+		switch {
+		case err != nil:
+			return err
+		case len(text) > mostBody:
+			return errors.New("it is larger than 4 MiB: want the body of one call")
+		}
+		body, err = yaml.YAMLToJSONStrict(text)
+		if err == nil && string(body) == "null" {
+			err = errors.New("it holds nothing: want the body of a call, as JSON or YAML")
 		}
 		return err
 	})

@@ -9,7 +9,7 @@ import (
 func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 	newRemote(t)
 	snapshot := fileOf(t, explainable)
-	key := fileOf(t, "key")
+	key, empty, large := fileOf(t, "key"), fileOf(t, "# nothing\n"), fileOf(t, strings.Repeat(" ", mostBody+1))
 	const bundle = `{"GPU": 1}`
 	for _, c := range []struct {
 		argv []string
@@ -50,6 +50,8 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"request", "ml/llm", "--lease", "1m"}, "--lease is for a request in your own name: give --id"},
 		{[]string{"request", "ml/llm", "--delete"}, "--delete is for a request in your own name: give --id"},
 		{[]string{"request", "ml/llm", "-f", "no/such"}, "opening a request: open no/such: no such file or directory"},
+		{[]string{"request", "ml/llm", "-f", empty}, "reading a request from " + empty + ": it holds nothing: want the body of a call, as JSON or YAML"},
+		{[]string{"request", "ml/llm", "-f", large}, "reading a request from " + large + ": it is larger than 4 MiB: want the body of one call"},
 		{[]string{"request", "ml/llm", "--clear", "--cpus", "1"}, "want one of --clear, -f, and --cpus with --bundle: each says all that is requested"},
 		{[]string{"explain", "ml/llm"}, "want exactly one of --demand, --group, --pod, --gang and --request"},
 		{[]string{"explain", "-f", snapshot, "--group", "gpus"}, `--group: "gpus": want one that the snapshot has: cpu, gpu`},

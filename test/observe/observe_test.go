@@ -36,6 +36,7 @@ const (
 // empty are the expressions that have no data in this test, and why none is right.
 var empty = map[string]string{
 	"alert HeliostatDown":                            "Heliostat is scraped",
+	"alert HeliostatNobodyDecides":                   "it leads",
 	"alert HeliostatStandsStill":                     "it makes cycles",
 	"alert HeliostatCyclesFail":                      "hardly a cycle fails",
 	"alert HeliostatForbidden":                       "it has all rights",
