@@ -141,6 +141,15 @@ func TestNothingSupposedMakesNoDifference(t *testing.T) {
 	}
 }
 
+func TestANameIsAsLongAsItsCharacters(t *testing.T) {
+	for n, refused := range map[int]bool{MostSupposedName: false, MostSupposedName + 1: true} {
+		_, err := Suppose(Snapshot{}, []byte(`{"groups": [{"name": "`+strings.Repeat("ü", n)+`", "resources": {"CPU": 1}}]}`), "what-if")
+		if refused != (err != nil) || refused && !strings.HasSuffix(err.Error(), "want at most 253 characters") {
+			t.Errorf("%d characters: %v", n, err)
+		}
+	}
+}
+
 func TestASuppositionThatCannotBeMeantNamesTheField(t *testing.T) {
 	s := read(t, questioned)
 	for text, want := range map[string]string{

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -19,7 +20,7 @@ const (
 	MostSupposedGangs  = 100
 	// MostSupposedNames bounds the resources of a bundle and the labels of a selector.
 	MostSupposedNames = 100
-	// MostSupposedName bounds the name of a group, in bytes.
+	// MostSupposedName bounds the name of a group, in characters.
 	MostSupposedName = 253
 )
 
@@ -105,7 +106,7 @@ func (in input) changed(groups []Group) []Group {
 		pick, done := each.fields()
 		field := picker(pick)
 		name := field("name").name("the worker group's name")
-		if len(name) > MostSupposedName {
+		if utf8.RuneCountInString(name) > MostSupposedName {
 			field("name").fail(fmt.Sprintf("at most %d characters", MostSupposedName))
 		}
 		field("name").unique(seen, name, i, "groups")
