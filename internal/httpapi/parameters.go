@@ -123,8 +123,7 @@ func readQuery(ofPath, operation []byte, components declaredComponents) (map[str
 }
 
 // checkQuery refuses what an operation of /v1 does not read, or not with this value: a misspelt filter would otherwise show too
-// much. Probes, metrics and the
-// page take anything: load balancers, scrapers and links add parameters of their own.
+// much. Probes, metrics and the page take anything: load balancers, scrapers and links add parameters of their own.
 func (s *server) checkQuery(c *gin.Context) {
 	if c.Request.URL.RawQuery == "" || !strings.HasPrefix(c.FullPath(), "/v1/") {
 		return
