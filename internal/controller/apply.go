@@ -137,6 +137,9 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.cluster.UID, Generation: o.view.cluster.Generation, Targets: targets})
 	took := c.config.Now().Sub(started)
 	switch {
+	case err != nil && ctx.Err() != nil: // an end that was asked for: who goes on sees whether it was written
+		o.withheld = true
+		return
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
 		if o.again = errors.Is(err, nodepool.ErrConflict); o.again {
 			r.patches.conflicts++

@@ -45,9 +45,12 @@ func (c *connection) state(ctx context.Context, dial Dialer, cluster nodepool.Cl
 	if now.Before(c.retryAt) {
 		return raydemand.State{}, fmt.Errorf("%w: %w", errResting, c.lastErr)
 	}
-	ctx, cancel := context.WithTimeout(ctx, config.GCSTimeout)
+	limited, cancel := context.WithTimeout(ctx, config.GCSTimeout)
 	defer cancel()
-	state, err := c.read(ctx, dial, cluster)
+	state, err := c.read(limited, dial, cluster)
+	if ctx.Err() != nil {
+		return raydemand.State{}, ctx.Err() // an end that was asked for says nothing of the head
+	}
 	if err != nil {
 		c.fail(now, err, config.GCSBackoff)
 		return raydemand.State{}, err

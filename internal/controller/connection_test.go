@@ -1,7 +1,11 @@
 package controller
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +43,33 @@ func TestAHeadThatIsNotReadyIsToldWithoutAGuessAtWhatItsSilenceMeans(t *testing.
 		if d, _ := w.c.Decision(key); d.RayErr != want {
 			t.Errorf("ready %v: while it is left alone told %q, want %q", ready, d.RayErr, want)
 		}
+	}
+}
+
+func TestAnEndThatIsAskedForIsNoErrorOfTheHeadOrOfAWrite(t *testing.T) {
+	for name, hook := range map[string]func(w *world, end func()){
+		"while Ray is read": func(w *world, end func()) {
+			w.ray.reading = func() { end(); w.ray.stateErr = context.Canceled }
+		},
+		"while the RayCluster is written": func(w *world, end func()) {
+			w.ray.demand.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}, Count: 2}}
+			w.kube.writing = func() { end(); w.kube.applyErr = context.Canceled }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said bytes.Buffer
+			w := newWorld(t, Config{Log: slog.New(slog.NewTextHandler(&said, nil))}, gpuGroup("gpu", 1, 0, 4))
+			before := w.c.record(key).line.failures
+			said.Reset()
+			ctx, end := context.WithCancel(t.Context())
+			hook(w, end)
+			w.now = w.now.Add(time.Second)
+			w.c.Cycle(ctx, key)
+			d, _ := w.c.Decision(key)
+			if ctx.Err() == nil || strings.Contains(said.String(), "cancel") || d.RayErr != "" || d.Err != "" || d.Unwritten != "" || w.kube.told(EventPatchFailed) > 0 || w.c.record(key).line.failures != before {
+				t.Errorf("ended: %v; told %q and %q, logged %s", ctx.Err(), d.RayErr, d.Err, said.String())
+			}
+		})
 	}
 }
 

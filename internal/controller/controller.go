@@ -50,6 +50,9 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 		return wait
 	}
 	v, err := c.observe(ctx, r, key, now)
+	if ctx.Err() != nil {
+		return 0 // what an end that was asked for broke off is not decided on
+	}
 	if errors.Is(err, nodepool.ErrGone) {
 		c.forget(key, r)
 		return c.tellStranded(key, now)

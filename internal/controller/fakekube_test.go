@@ -20,6 +20,7 @@ type fakeKube struct {
 	freshReads    int
 	looking       func() // runs during each fresh read
 	telling       func() // runs during each Event
+	writing       func() // runs during each Apply
 	deposed       bool   // another process leads
 	changes       []nodepool.Change
 	syncErr       error // fails every write of num-gpus
@@ -49,6 +50,9 @@ func (k *fakeKube) Fresh(context.Context, nodepool.ClusterKey) (nodepool.Cluster
 }
 
 func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, error) {
+	if k.writing != nil {
+		k.writing()
+	}
 	if err := k.nextErr; err != nil {
 		k.nextErr = nil
 		return 0, err

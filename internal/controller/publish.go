@@ -34,7 +34,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 	if r.unwritten != nil {
 		d.Unwritten = r.unwritten.Error()
 	}
-	if o.err != nil {
+	if o.err != nil && ctx.Err() == nil { // an end that was asked for is no error
 		d.Err = o.err.Error()
 		c.config.Log.ErrorContext(ctx, "cannot apply", "cluster", d.Cluster.String(), "err", o.err)
 	}
