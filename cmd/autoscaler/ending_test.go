@@ -2,6 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -23,6 +27,20 @@ func TestACommandThatHearsOfNoSignalIsEnded(t *testing.T) {
 			t.Errorf("ended with %d after %v, saying %q; want %d after %v, with the time in the sentence", code, took, said.String(), exitFailed, endsWithin)
 		}
 	})
+}
+
+func TestACommandThatIsBrokenOffIsInterruptedAndNoErrorOfTheServer(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, call *http.Request) {
+		end()
+		<-call.Context().Done()
+	}))
+	defer server.Close()
+	var errOut bytes.Buffer
+	code := run(ctx, []string{"autoscaler", "status", "--server", server.URL}, strings.NewReader(""), io.Discard, &errOut)
+	if want := "autoscaler: interrupted; what it had asked for may still happen\n"; code != exitFailed || errOut.String() != want {
+		t.Errorf("exit %d, told %q, want %q", code, errOut.String(), want)
+	}
 }
 
 // asProgram is set where this test is the program itself, which reads a pipe.

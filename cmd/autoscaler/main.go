@@ -50,6 +50,9 @@ const (
 	exitBadInput = 2
 )
 
+// errInterrupted is what is told of a command that a signal broke off.
+var errInterrupted = errors.New("interrupted; what it had asked for may still happen")
+
 // badInput marks an error that the caller's arguments or files cause.
 type badInput struct{ error }
 
@@ -65,6 +68,9 @@ func run(ctx context.Context, argv []string, in io.Reader, out, errOut io.Writer
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errInterrupted
 	}
 	fmt.Fprintf(errOut, "%s: %v\n", root.Name(), err)
 	var bad badInput
@@ -133,6 +139,9 @@ func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 		Args:              unknownCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.Version = lineOf(httpapi.ThisBuild())
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version of this program; the command version has the server's too")
 	root.SetFlagErrorFunc(wrongFlag)
 	root.SetUsageFunc(writeUsage)
 	root.AddCommand(subcommands...)

@@ -261,7 +261,7 @@ func TestAClusterIsFrozenAndUnfrozen(t *testing.T) {
 }
 
 func TestWhatACommandCannotDoEndsWithItsExitCode(t *testing.T) {
-	newRemote(t)
+	r := newRemote(t)
 	token, empty := filepath.Join(t.TempDir(), "token"), filepath.Join(t.TempDir(), "empty")
 	for file, text := range map[string]string{token: "t0ken\n", empty: "\n"} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -273,7 +273,12 @@ func TestWhatACommandCannotDoEndsWithItsExitCode(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"status", "ml/other"}, exitFailed, "there is no RayCluster ml/other"},
+		{[]string{"status", "ml/other"}, exitFailed, "autoscaler: " + r.address + " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
+		{[]string{"requests", "ml/other"}, exitFailed, " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
+		{[]string{"freeze", "ml/other"}, exitFailed, " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
+		{[]string{"status", "ml/other", "-w"}, exitFailed, "autoscaler: " + r.address + " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
+		{[]string{"request", "ml/llm", "--id", "train-7"}, exitFailed, " answers 404: RayCluster ml/llm has no request train-7\n"},
+		{[]string{"request", "ml/llm", "--id", "train-7", "--delete"}, exitFailed, " answers 404: RayCluster ml/llm has no request train-7\n"},
 		{[]string{"status", "ml/llm", "more"}, exitBadInput, `unexpected argument "more": want one RayCluster at most, NAME or NAMESPACE/NAME`},
 		{[]string{"status", "a/b/c"}, exitBadInput, "want NAME or NAMESPACE/NAME"},
 		{[]string{"status", "ml/llm", "-n", "dev"}, exitBadInput, "is not in --namespace dev"},

@@ -30,6 +30,15 @@ func TestTheVersionNamesModuleRevisionAndGo(t *testing.T) {
 	}
 }
 
+func TestTheVersionIsAFlagToo(t *testing.T) {
+	for _, name := range []string{"autoscaler", "kubectl-heliostat", "ray"} {
+		code, out, errOut := command(t, "", name, "--version")
+		if want := lineOf(httpapi.ThisBuild()) + "\n"; code != exitOK || errOut != "" || out != want {
+			t.Errorf("%s: exit %d %q: %q, want %q", name, code, errOut, out, want)
+		}
+	}
+}
+
 func TestTheVersionOfTheServerStandsBesideThatOfTheClient(t *testing.T) {
 	newRemote(t)
 	code, out, errOut := command(t, "", "autoscaler", "version")

@@ -96,10 +96,18 @@ func (c *Client) path(key nodepool.ClusterKey, rest ...string) *url.URL {
 }
 
 func (c *Client) call(ctx context.Context, method string, target *url.URL, body, into any) error {
-	if err := c.exchange(ctx, method, target, body, into); err != nil {
-		return fmt.Errorf("calling %s %s: %w", method, target.Redacted(), err)
+	return c.told("calling "+method, target, c.exchange(ctx, method, target, body, into))
+}
+
+// told says of an error which call it is of. A problem says that itself, but not who answered.
+func (c *Client) told(doing string, target *url.URL, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, new(*Problem)):
+		return fmt.Errorf("%s answers %w", c.base.Redacted(), err)
 	}
-	return nil
+	return fmt.Errorf("%s %s: %w", doing, target.Redacted(), err)
 }
 
 func (c *Client) exchange(ctx context.Context, method string, target *url.URL, body, into any) error {

@@ -108,10 +108,7 @@ func (c *Client) Follow(ctx context.Context, key nodepool.ClusterKey, hear func(
 	if key != (nodepool.ClusterKey{}) {
 		target = c.path(key, "events")
 	}
-	if err := c.follow(ctx, target, hear); err != nil {
-		return fmt.Errorf("following %s: %w", target.Redacted(), err)
-	}
-	return nil
+	return c.told("following", target, c.follow(ctx, target, hear))
 }
 
 func (c *Client) follow(ctx context.Context, target *url.URL, hear func(Event) error) error {

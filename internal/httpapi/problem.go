@@ -21,7 +21,7 @@ const problemBase = "https://heliostat.dev/problems/"
 
 // Error makes a Problem an error, so that the client can return it as it came.
 func (p *Problem) Error() string {
-	return fmt.Sprintf("%s (%d): %s", p.Title, p.Status, p.Detail)
+	return fmt.Sprintf("%d: %s", p.Status, cmp.Or(p.Detail, p.Title))
 }
 
 // kind is one sort of problem: a slug that never changes and what goes with it.
@@ -121,7 +121,7 @@ func classify(err error) *problem {
 
 // fail writes err as a problem document and ends the call.
 func (s *server) fail(c *gin.Context, err error) {
-	p := classify(err)
+	p := named(classify(err), c.Param)
 	if p.leftOpen() && ending(c) {
 		p, err = errEnding, errEnding
 	}
@@ -140,6 +140,18 @@ func (s *server) fail(c *gin.Context, err error) {
 		c.Header("WWW-Authenticate", `Bearer realm="heliostat"`)
 	}
 	writeProblem(c, p)
+}
+
+// named says which RayCluster, or request of one, is not there, in the same words wherever that was found out.
+func named(p *problem, param func(string) string) *problem {
+	key := nodepool.ClusterKey{Namespace: param("namespace"), Name: param("name")}
+	switch p.kind {
+	case unknownCluster:
+		return &problem{kind: p.kind, detail: fmt.Sprintf("there is no RayCluster %s among those that Heliostat looks after", key)}
+	case unknownRequest:
+		return &problem{kind: p.kind, detail: fmt.Sprintf("RayCluster %s has no request %s", key, param("id"))}
+	}
+	return p
 }
 
 // seconds writes a pause as Retry-After has it: whole seconds, at least one.

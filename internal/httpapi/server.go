@@ -185,10 +185,7 @@ func (s *server) view(namespace, name string) (View, error) {
 		return View{}, s.notWhole()
 	}
 	if !ok {
-		return View{}, &problem{
-			kind:   unknownCluster,
-			detail: fmt.Sprintf("there is no RayCluster %s among those that Heliostat looks after", key),
-		}
+		return View{}, nodepool.ErrGone
 	}
 	return view, nil
 }
