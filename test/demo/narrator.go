@@ -20,8 +20,9 @@ type narrator struct {
 
 	mu       sync.Mutex // guards all below: facts come from several observers
 	begin    time.Time
-	previous time.Time // when the last preparation was ready
-	number   int       // of the last chapter
+	previous time.Time  // when the last preparation was ready
+	number   int        // of the last chapter
+	held     []rig.Fact // what followed from a demand that is not told yet
 	clock    *clock
 	took     map[rig.Stage][]time.Duration
 }
@@ -110,10 +111,32 @@ func (n *narrator) released(at time.Time) {
 	n.event(at, "", bold, "released", "", "nothing is asked for any more; workers may be idle for 10 s")
 }
 
-// fact tells what the journal has noted.
+// fact tells what the journal has noted, in the order in which it happened. The observer reads Ray every 50 ms, and Heliostat may have read a demand
+// before it: a patch waits for the demand that it serves, which was there when the patch was made.
 func (n *narrator) fact(f rig.Fact) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	switch {
+	case f.Stage == rig.DemandSeen && len(n.held) > 0:
+		f.At = earlier(f.At, n.held[0].At)
+	case len(n.held) > 0 || n.clock.ahead(f):
+		n.held = append(n.held, f)
+		return
+	}
+	n.tell(f)
+	n.release()
+}
+
+// release tells what was held back.
+func (n *narrator) release() {
+	for _, f := range n.held {
+		n.tell(f)
+	}
+	n.held = nil
+}
+
+// tell writes a fact as the next line.
+func (n *narrator) tell(f rig.Fact) {
 	since, part := n.clock.since(f)
 	if !part {
 		return
@@ -201,6 +224,7 @@ func (n *narrator) cleaning() {
 func (n *narrator) failed(err error, log string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.release()
 	fmt.Fprintln(n.out)
 	n.line(n.paint(bad, "This did not happen as it should", 0))
 	for line := range strings.Lines(err.Error()) {

@@ -3,7 +3,46 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/test/rig"
 )
+
+func TestADemandIsToldBeforeWhatFollowedFromIt(t *testing.T) {
+	var out strings.Builder
+	n := &narrator{out: &out, begin: at(0), clock: newClock(), took: map[rig.Stage][]time.Duration{}}
+	n.asked(at(0), "task, {GPU 1}")
+	for _, f := range []rig.Fact{
+		{At: at(0.78), Stage: rig.GroupPatched, Group: "gpu", From: 0, To: 1, Detail: "0 → 1"},
+		{At: at(0.79), Stage: rig.PodCreated, Group: "gpu", Pod: "demo-a"},
+		{At: at(0.81), Stage: rig.DemandSeen, Detail: "1 × {GPU 1}"}, // read later than by who patched
+		{At: at(0.82), Stage: rig.Scheduled, Group: "gpu", Pod: "demo-a"},
+	} {
+		n.fact(f)
+	}
+	want := `      0.00s             asked                                task, {GPU 1}
+      0.78s     +0.78s  demand seen                          1 × {GPU 1}
+      0.78s     +0.00s  group patched    gpu                 0 → 1
+      0.79s     +0.01s  pod created      a
+      0.82s     +0.03s  scheduled        a
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatWaitedForADemandIsToldBeforeAFailure(t *testing.T) {
+	var out strings.Builder
+	n := &narrator{out: &out, begin: at(0), clock: newClock(), took: map[rig.Stage][]time.Duration{}}
+	n.asked(at(0), "task, {GPU 1}")
+	n.fact(rig.Fact{At: at(1), Stage: rig.GroupPatched, Group: "gpu", From: 0, To: 1})
+	n.failed(errDied, "")
+	if got := out.String(); strings.Index(got, "group patched") < 0 || strings.Index(got, "group patched") > strings.Index(got, "did not happen") {
+		t.Errorf("told\n%s", got)
+	}
+}
 
 func TestTheLastLinesAreCommandsThatRunAsPrinted(t *testing.T) {
 	var out strings.Builder

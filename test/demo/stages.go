@@ -65,6 +65,11 @@ func (c *clock) since(f rig.Fact) (time.Duration, bool) {
 	return 0, false
 }
 
+// ahead reports whether a group grew although nobody has seen yet what was asked for.
+func (c *clock) ahead(f rig.Fact) bool {
+	return f.Stage == rig.GroupPatched && f.To > f.From && !c.live && c.demand.Before(c.asked)
+}
+
 // step makes f the last stage of its pod and returns the time since before.
 func (c *clock) step(f rig.Fact, before time.Time) time.Duration {
 	c.pods[f.Pod] = f.At
@@ -74,6 +79,14 @@ func (c *clock) step(f rig.Fact, before time.Time) time.Duration {
 // later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// earlier returns the earlier of two times.
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
 		return a
 	}
 	return b
