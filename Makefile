@@ -220,7 +220,8 @@ DEVCLUSTER ?= default
 devcluster-up: ## start a dev cluster for daily work, of the name DEVCLUSTER
 	@.ci/preflight go python
 	cd test/devcluster
-	go run ./cmd/devcluster up --name="$(DEVCLUSTER)"
+	go run ./cmd/kit "the dev cluster's command=.:./cmd/devcluster:$(BIN)/devcluster"
+	exec "$(BIN)/devcluster" up --name="$(DEVCLUSTER)"
 
 devcluster-down: ## end it
 	@cd test/devcluster

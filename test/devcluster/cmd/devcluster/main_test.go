@@ -55,6 +55,9 @@ func TestUpStatusAndDownOfANamedCluster(t *testing.T) {
 			t.Errorf("down: %v: %s", err, out)
 		}
 	})
+	if !strings.Contains(out, "Starting dev cluster \"command-test\": control plane and nodes;") {
+		t.Errorf("up does not say what it waits for: %s", out)
+	}
 	if !strings.Contains(out, "export KUBECONFIG=") || !strings.Contains(out, " is ready after ") {
 		t.Errorf("up printed: %s", out)
 	}

@@ -55,11 +55,20 @@ func up(ctx context.Context, out io.Writer, flags *clusterFlags) error {
 		return err
 	}
 	began := time.Now()
+	fmt.Fprintf(out, "Starting dev cluster %q: %s; most often it takes 10 to 30 s.\n", flags.name, starts(options))
 	if err := startInBackground(ctx, out, options.Dir, flags); err != nil {
 		return err
 	}
 	describe(out, flags.name, kubeconfig, time.Since(began))
 	return nil
+}
+
+// starts names what a start waits for.
+func starts(options devcluster.Options) string {
+	if options.NoOperator {
+		return "control plane and nodes"
+	}
+	return "control plane, KubeRay operator and nodes"
 }
 
 // outputFile collects what the background process of a cluster prints. It lies beside the cluster's directory.
