@@ -171,6 +171,31 @@ func TestARecreatedClusterStartsWithAnEmptyMemory(t *testing.T) {
 	}
 }
 
+func TestARecreatedClusterDoesNotWaitForWhatFailedBefore(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
+	w.want(1, gpu(1))
+	w.kube.applyErr = errors.New("refused by a policy")
+	for range 60 {
+		w.after(time.Second)
+	}
+	if r := w.c.records[key]; !r.patches.resting(w.now.Add(2 * time.Second)) {
+		t.Fatal("nothing waits for the next try")
+	}
+	w.kube.applyErr = nil
+	w.kube.cluster.UID, w.kube.cluster.Head.PodUID = "uid-2", "head-uid-2"
+	w.ray.session = "session-2"
+	w.after(time.Second)
+	d := w.after(time.Second)
+	if got := w.lastChange(); got.Replicas != 1 {
+		t.Errorf("target = %+v, want the worker at once", got)
+	}
+	for _, a := range d.Recent {
+		if a.Result == ResultError {
+			t.Errorf("%+v is told of a RayCluster that it did not happen to", a)
+		}
+	}
+}
+
 func TestAnotherUIDInTheFreshObjectStopsTheCycle(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 9))
 	w.cycle()

@@ -14,7 +14,18 @@ import (
 // record is what the process keeps of one RayCluster between cycles. All of it is an optimisation or a safety delay: the
 // goal is computed from what is seen, and what must survive is in the Kubernetes API.
 type record struct {
-	mu   sync.Mutex // one cycle at a time; guards everything but decision
+	mu sync.Mutex // one cycle at a time; guards memory and turnAt
+	memory
+
+	moving bool // guarded by Controller.mu
+	// turnAt is when this cluster may be read next while too many want to be; else zero.
+	turnAt time.Time
+
+	decision atomic.Pointer[Decision]
+}
+
+// memory is what is known of one RayCluster, and of none that had its name before.
+type memory struct {
 	uid  string
 	line connection
 
@@ -54,26 +65,19 @@ type record struct {
 	// seen and movedAt tell when the cluster last changed, for the pace.
 	seen    fingerprint
 	movedAt time.Time
-	moving  bool // guarded by Controller.mu
-	// turnAt is when this cluster may be read next while too many want to be; else zero.
-	turnAt time.Time
-
-	decision atomic.Pointer[Decision]
 }
 
-func newRecord() *record {
-	return &record{drains: drains{}, breakers: breakers{}, shapes: shapes{}}
+func newRecord() *record { return &record{memory: newMemory("")} }
+
+func newMemory(uid string) memory {
+	return memory{uid: uid, drains: drains{}, breakers: breakers{}, shapes: shapes{}}
 }
 
 // recreated voids everything when the RayCluster was deleted and created anew under the same name.
 func (r *record) recreated(uid string) {
 	if r.uid != "" && r.uid != uid {
 		r.line.close()
-		r.line = connection{}
-		r.voidRay()
-		r.breakers, r.shapes = breakers{}, shapes{}
-		r.generation, r.conditions, r.syncs = 0, conditions{}, syncs{}
-		r.guard = dropGuard{}
+		r.memory = newMemory(uid)
 	}
 	r.uid = uid
 }

@@ -168,6 +168,9 @@ func (m *Manager) connectCore(client *http.Client) error {
 
 // wire gives the manager its source of objects. The single form has no rights for events and nodes.
 func (m *Manager) wire() error {
+	if err := m.manager.Add(newRewind(m.core, m.options)); err != nil {
+		return err
+	}
 	if m.options.Single != nil {
 		source, err := newPolled(m)
 		m.source = source

@@ -84,7 +84,7 @@ func (m *Manager) annotate(ctx context.Context, object *unstructured.Unstructure
 	}
 	// A merge patch works whether or not there are annotations.
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": object.GetResourceVersion(), "annotations": annotations,
+		"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "annotations": annotations,
 	}})
 	if err != nil {
 		return fmt.Errorf("annotating %s: %w", key, err)

@@ -1,0 +1,74 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// rewindPause is between two looks at how far the API server's storage is.
+const rewindPause = 5 * time.Second
+
+// rewind ends the process when the API server's storage has gone back, because it was lost or restored from a backup. Watches go on
+// from the version that they know and are told nothing until the storage is there again, so that what is cached stays as it was, and
+// nobody notices (docs/reference/facts.md#watches-after-a-restore). A process that starts reads everything anew.
+type rewind struct {
+	// version reads how far the storage is, as of now.
+	version func(context.Context) (string, error)
+	newest  string
+}
+
+// newRewind asks by pods, which every form may list, for one of a name in a namespace: however many there are, none is read.
+func newRewind(pods corev1client.PodsGetter, o Options) *rewind {
+	namespace := metav1.NamespaceDefault
+	switch {
+	case o.Single != nil:
+		namespace = o.Single.Namespace
+	case len(o.Namespaces) > 0:
+		namespace = o.Namespaces[0]
+	}
+	return &rewind{version: func(ctx context.Context) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		list, err := pods.Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=heliostat"})
+		if err != nil {
+			return "", fmt.Errorf("reading how far the API server's storage is: %w", err)
+		}
+		return list.ResourceVersion, nil
+	}}
+}
+
+// Start looks again and again until ctx ends or the storage has gone back.
+func (r *rewind) Start(ctx context.Context) error {
+	for {
+		if err := r.look(ctx); err != nil {
+			return err
+		}
+		if !sleep(ctx, jittered(rewindPause)) {
+			return nil
+		}
+	}
+}
+
+// NeedLeaderElection says that a candidate for leadership looks too: its caches would be as old.
+func (r *rewind) NeedLeaderElection() bool { return false }
+
+// look returns an error when two answers in a row are older than one before. What cannot be read tells nothing.
+func (r *rewind) look(ctx context.Context) error {
+	var now string
+	for range 2 {
+		var err error
+		if now, err = r.version(ctx); err != nil {
+			return nil
+		}
+		if !olderVersion(now, cmp.Or(r.newest, now)) {
+			r.newest = now
+			return nil
+		}
+	}
+	return fmt.Errorf("the API server's storage went back from version %s to %s: it was lost or restored, and what was read of it is void", r.newest, now)
+}
