@@ -126,8 +126,8 @@ ml         llm   managed      1/2        4      1         1  0.0s  demand is not
 	code, out, errOut = command(t, "", "autoscaler", "status", "ml/llm")
 	for _, want := range []string{
 		"ml/llm: managed (managed by the default)\n",
-		"GROUP  HAS  WANTS  MIN   MAX  READY  STARTING  LEAVING  WHY\n",
-		"gpu      1      2    0     2      1         0        0  ",
+		"GROUP  HAS  WANTS  MIN   MAX  READY  IDLE  STARTING  LEAVING  WHY\n",
+		"gpu      1      2    0     2      1     0         0        0  ",
 		"GPUS OF A WORKER  DECLARED  DERIVED  REPORTED  RAY  NOTE\ngpu                      -        1         1    -\n",
 		"Demand\n  4 × {GPU 1}\n", "Unmet\n  3 × {GPU 1}: capped", "  warning  demand-truncated\n           RayCluster ml/llm\n           more may wait\n           ask for fewer shapes\n",
 		"scale-up  gpu    1 → 2     group gpu: replicas 1 → 2\n",

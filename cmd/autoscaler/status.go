@@ -186,7 +186,7 @@ func (p *page) clusterGroups(groups []httpapi.Group, as look) {
 		return
 	}
 	t := table{look: as, columns: []column{{"GROUP", asName}, {"HAS", asNumber}, {"WANTS", asNumber}, {"MIN", asNumber}, {"MAX", asNumber},
-		{"READY", asNumber}, {"STARTING", asNumber}, {"LEAVING", asNumber}, {"WHY", asProse}}}
+		{"READY", asNumber}, {"IDLE", asNumber}, {"STARTING", asNumber}, {"LEAVING", asNumber}, {"WHY", asProse}}}
 	for _, g := range groups {
 		wants := cell{text: strconv.Itoa(g.Desired)}
 		if g.Desired != g.Current {
@@ -196,7 +196,7 @@ func (p *page) clusterGroups(groups []httpapi.Group, as look) {
 		if g.Closed != "" {
 			why = cell{"closed: " + g.Closed, doubt}
 		}
-		t.add(cell{text: g.Name}, numberCell(g.Current), wants, numberCell(g.Min), most(g.Max), numberCell(g.Ready), numberCell(g.Starting), numberCell(g.Leaving), why)
+		t.add(cell{text: g.Name}, numberCell(g.Current), wants, numberCell(g.Min), most(g.Max), numberCell(g.Ready), numberCell(g.Idle), numberCell(g.Starting), numberCell(g.Leaving), why)
 	}
 	t.write(p)
 }

@@ -276,6 +276,9 @@ type Group struct {
 	// Desired What it shall have.
 	Desired int `json:"desired"`
 
+	// Idle Of the ready ones, those that Ray calls idle.
+	Idle int `json:"idle"`
+
 	// Leaving Drained or being deleted.
 	Leaving int    `json:"leaving"`
 	Max     int    `json:"max"`

@@ -145,7 +145,7 @@ func sumOfPlan(e PlanEvent, v View) uint64 {
 	d.outcomes(v)
 	for _, g := range e.Groups {
 		d.add(g.Name, strconv.FormatBool(g.Closed == ""), g.NumGpus.Sync.Code)
-		d.count(int64(g.Current), int64(g.Desired), int64(g.Min), int64(g.Max), int64(g.Ready), int64(g.Starting), int64(g.Leaving))
+		d.count(int64(g.Current), int64(g.Desired), int64(g.Min), int64(g.Max), int64(g.Ready), int64(g.Idle), int64(g.Starting), int64(g.Leaving))
 		d.reasons(g.Reasons...)
 	}
 	for _, s := range e.Summary {

@@ -116,7 +116,7 @@ func (v View) groups() []Group {
 		if group.Resources == nil {
 			group.Resources = Bundle{}
 		}
-		group.Ready, group.Starting, group.Leaving = v.count(planned.Name)
+		group.Ready, group.Idle, group.Starting, group.Leaving = v.count(planned.Name)
 		groups = append(groups, group)
 	}
 	return groups
@@ -131,19 +131,22 @@ func (v View) closed(group string) string {
 	return ""
 }
 
-func (v View) count(group string) (ready, starting, leaving int) {
+func (v View) count(group string) (ready, idle, starting, leaving int) {
 	for _, node := range v.Snapshot.Nodes {
 		switch {
 		case node.Group != group:
 		case joined(node):
 			ready++
+			if node.State == planner.Idle {
+				idle++
+			}
 		case node.State == planner.Pending:
 			starting++
 		case node.State == planner.Leaving:
 			leaving++
 		}
 	}
-	return ready, starting, leaving
+	return ready, idle, starting, leaving
 }
 
 func joined(node planner.Node) bool {

@@ -90,14 +90,21 @@ func open(t *testing.T, s screen, address string) *tab {
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx}
 	chromedp.ListenTarget(ctx, b.hear)
+	b.do(log.Enable())
+	b.resize(s)
+	b.do(chromedp.Navigate(address))
+	return b
+}
+
+// resize makes the window that of a screen.
+func (b *tab) resize(s screen) {
+	b.t.Helper()
 	scheme := "light"
 	if s.dark {
 		scheme = "dark"
 	}
-	b.do(chromedp.EmulateViewport(s.width, s.height), log.Enable(),
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-		chromedp.Navigate(address))
-	return b
+	b.do(chromedp.EmulateViewport(s.width, s.height),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 }
 
 func (b *tab) hear(event any) {

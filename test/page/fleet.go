@@ -89,6 +89,7 @@ func busy(now time.Time) httpapi.View {
 			node("llm-a100-x3", "a100", planner.Pending, whole(8, 96), whole(8, 96)),
 			node("llm-cpu-k1", "cpu", planner.Running, raydemand.Bundle{raydemand.CPU: raydemand.Whole(16)}, raydemand.Bundle{raydemand.CPU: raydemand.Whole(2)}),
 			node("llm-mig-m1", "mig-1g", planner.Running, whole(1, 4), whole(0, 3)),
+			node("llm-mig-m3", "mig-1g", planner.Idle, whole(1, 4), whole(1, 4)),
 			node("llm-mig-m2", "mig-1g", planner.Leaving, whole(1, 4), whole(1, 4)),
 		},
 		Demand: raydemand.Demand{

@@ -18,12 +18,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-var (
-	//go:embed contrast.js
-	contrast string
-	//go:embed nameless.js
-	nameless string
-)
+//go:embed contrast.js
+var contrast string
 
 func withLines(c *httpapi.Config) { c.Series, c.Nodepools = lines(time.Now()), cards{} }
 
@@ -43,32 +39,18 @@ func TestABusyClusterIsShownWithAllItsReasons(t *testing.T) {
 	if label := ask[string](b, `document.querySelector('.chart').getAttribute('aria-label')`); !strings.Contains(label, "GPU during the last 60 min: at most 26 asked for by work, at most 16 there") {
 		t.Errorf("the chart is %q", label)
 	}
+	if bar := ask[string](b, `[...document.querySelectorAll('.bar')].map(bar => bar.getAttribute('aria-label')).find(label => label.startsWith('mig-1g'))`); !strings.HasPrefix(bar, "mig-1g: 2 ready, 1 of them idle, 0 starting, 1 leaving; desired ") {
+		t.Errorf("a group's bar is %q", bar)
+	}
+	if !ask[bool](b, `[...document.querySelectorAll('.bar .idle')].some(part => part.getBoundingClientRect().width > 10)`) {
+		t.Error("no bar shows that a worker is idle")
+	}
 	if least := ask[float64](b, `Math.min(...[...document.querySelectorAll('td:not(.number)')].map(cell => cell.getBoundingClientRect().width))`); least < 90 {
 		t.Errorf("a column of text has %.0f pixels, in which short names break", least)
 	}
 	b.do(chromedp.Click(`[data-chart=CPU]`))
 	b.until("chart of CPUs", `document.querySelector('.chart').getAttribute('aria-label').startsWith('CPU ')`)
 	b.unharmed()
-}
-
-func TestNothingOnThePageIsHardToReadOrNameless(t *testing.T) {
-	server := newServer(t, newBusyFleet(), withLines, nil)
-	for _, s := range []screen{desktop, phone, {width: 1280, height: 900, dark: true}, {width: 390, height: 844, dark: true}} {
-		t.Run(fmt.Sprintf("%d pixels, dark %t", s.width, s.dark), func(t *testing.T) {
-			b := open(t, s, server.URL+"/#ml/llm")
-			b.shows("Decisions")
-			for _, fault := range ask[[]string](b, contrast) {
-				t.Error("too little contrast:", fault)
-			}
-			for _, fault := range ask[[]string](b, nameless) {
-				t.Error(fault)
-			}
-			if ask[bool](b, `document.documentElement.scrollWidth > innerWidth`) {
-				t.Error("the page is wider than the screen")
-			}
-			b.unharmed()
-		})
-	}
 }
 
 func TestThePageIsUsedByKeyboard(t *testing.T) {
@@ -89,7 +71,7 @@ func TestThePageIsUsedByKeyboard(t *testing.T) {
 		t.Error("one does not see where the focus is")
 	}
 	b.do(chromedp.KeyEvent(kb.Enter))
-	b.until("other cluster", `document.querySelector('main h2').textContent === 'cluster-0001'`)
+	b.until("other cluster", `document.querySelector('#cluster h2').textContent === 'cluster-0001'`)
 	// What is read again meanwhile takes nobody's focus away.
 	b.until("focus on the cluster", `document.activeElement.id === 'cluster'`)
 	b.unharmed()
@@ -222,9 +204,6 @@ func TestWhatAnotherAutoscalerDoesIsComparedOnThePage(t *testing.T) {
 	for _, text := range []string{"Beside another autoscaler", "97.0 %", "median 8.1 s earlier", "ours was first by 8.1 s", "python-requests"} {
 		b.shows(text)
 	}
-	for _, fault := range append(ask[[]string](b, contrast), ask[[]string](b, nameless)...) {
-		t.Error(fault)
-	}
 	b.unharmed()
 }
 
@@ -243,12 +222,8 @@ func TestCardsAreDrawnAsTheyAreCut(t *testing.T) {
 			t.Errorf("a screen reader says %q", label)
 		}
 		b.shows("not healthy: XID 79")
-		for _, fault := range append(ask[[]string](b, contrast), ask[[]string](b, nameless)...) {
-			t.Error(fault)
-		}
-		if ask[bool](b, `document.documentElement.scrollWidth > innerWidth`) {
-			t.Error("the page is wider than the screen")
-		}
+		b.shows("no instance") // what the looks of the pictures' parts mean
+		b.accessible()
 		b.until("details that stay open", `document.querySelectorAll('details[open]').length === 2`)
 		b.unharmed()
 	}
@@ -270,9 +245,9 @@ func TestNamesNeverBecomeMarkup(t *testing.T) {
 	b.unharmed()
 }
 
-func TestAPersonSignsInWithAToken(t *testing.T) {
-	const right = "a-right-token"
-	server := newServer(t, newBusyFleet(), nil, func(next http.Handler) http.Handler {
+// withToken lets calls of the API pass that bring a token.
+func withToken(right string) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path, "/v1/") && r.Header.Get("Authorization") != "Bearer "+right {
 				w.Header().Set("Content-Type", "application/problem+json")
@@ -282,12 +257,14 @@ func TestAPersonSignsInWithAToken(t *testing.T) {
 			}
 			next.ServeHTTP(w, r)
 		})
-	})
+	}
+}
+
+func TestAPersonSignsInWithAToken(t *testing.T) {
+	const right = "a-right-token"
+	server := newServer(t, newBusyFleet(), nil, withToken(right))
 	b := open(t, phone, server.URL)
 	b.shows("kubectl create token")
-	for _, fault := range append(ask[[]string](b, contrast), ask[[]string](b, nameless)...) {
-		t.Error(fault)
-	}
 	b.do(chromedp.SendKeys("#token", "a-wrong-token"+kb.Enter))
 	b.shows("the token is not valid")
 	b.do(chromedp.SendKeys("#token", right+kb.Enter))

@@ -16,6 +16,9 @@ function nodepoolsView(nodepools) {
     const nodes = (pools.get(name) || []).filter(gpus);
     if (nodes.length || known.has(name)) parts.push(poolView(name, known.get(name), nodes));
   }
+  if (parts.some(part => part.querySelector('.card [role=img]'))) {
+    parts[0].append(keyOf([['taken', 'taken'], ['free', 'free'], ['none', 'no instance']]));
+  }
   if (parts.length === 1) parts.push(element('section', {}, nothing('No node with a GPU is in sight. Without access to Nodes, Heliostat plans by what the RayClusters declare.')));
   return parts;
 }

@@ -26,12 +26,10 @@ function chartView(points, now) {
   const choice = resources.length < 2 ? null : element('p', {class: 'choice', role: 'group', 'aria-label': 'Resource of the chart'},
     ...resources.map(resource => element('button', {type: 'button', 'data-chart': resource, 'data-key': 'chart-' + resource,
       'aria-pressed': String(resource === name), text: resource})));
-  return section('Demand against capacity', null, choice, chartKey(), chart(name, points, now), latestView(name, points.at(-1)));
+  return section('Demand against capacity', null, choice, keyOf(chartKeys), chart(name, points, now), latestView(name, points.at(-1)));
 }
 
-const chartKey = () => element('p', {class: 'key', 'aria-hidden': 'true'},
-  ...[['has', 'has'], ['used', 'used'], ['asked', 'asked for by work'], ['wanted-line', 'desired']].map(([kind, text]) =>
-    element('span', {}, element('i', {class: kind}), text)));
+const chartKeys = [['has', 'has'], ['used', 'used'], ['asked', 'asked for by work'], ['wanted-line', 'desired']];
 
 function latestView(name, point) {
   const of = what => point[what][name];

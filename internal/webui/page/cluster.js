@@ -74,7 +74,7 @@ function unmetView(cluster) {
 
 function groupsView(cluster) {
   return section('Worker groups', cluster.groups.length,
-    ...(cluster.groups.length ? [key(), ...cluster.groups.map(groupView)] : [nothing('No worker groups.')]));
+    ...(cluster.groups.length ? [keyOf(barKey), ...cluster.groups.map(groupView)] : [nothing('No worker groups.')]));
 }
 
 function demandView(cluster) {

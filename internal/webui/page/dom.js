@@ -38,6 +38,10 @@ function section(title, count, ...content) {
     element('h2', {id}, title + ' ', element('span', {class: 'quiet', text: count === null ? '' : String(count)})), ...content);
 }
 
+// keyOf says what the looks of a picture's parts mean. Pictures have words of their own, so it is for the eye alone.
+const keyOf = parts => element('p', {class: 'key', 'aria-hidden': 'true'},
+  ...parts.map(([kind, text]) => element('span', {}, element('i', {class: kind}), text)));
+
 function fact(title, value, note) {
   return element('div', {}, element('dt', {text: title}), element('dd', {}, value, note ? element('span', {class: 'quiet', text: note}) : ''));
 }

@@ -6,6 +6,8 @@ function scaleOf(group) {
   return Math.max(used, Math.min(group.max, Math.max(shortest, 4 * used)));
 }
 
+const barKey = [['busy', 'at work'], ['idle', 'idle'], ['starting', 'starting'], ['leaving', 'leaving'], ['wanted', 'desired']];
+
 const unlimited = 2147483647; // maxReplicas that nobody set
 const maximum = n => n >= unlimited ? 'no max' : `max ${n}`;
 
@@ -26,10 +28,10 @@ function bar(group) {
   const far = group.max > scale;
   const marks = group.min === group.max ? [mark('', group.max, `min = max ${group.max}`)] :
     [mark('', group.min, `min ${group.min}`), mark('', far ? scale : group.max, maximum(group.max) + (far ? ' →' : ''))];
-  const label = `${group.name}: ${group.ready} ready, ${group.starting} starting, ${group.leaving} leaving; ` +
+  const label = `${group.name}: ${group.ready} ready, ${group.idle} of them idle, ${group.starting} starting, ${group.leaving} leaving; ` +
     `desired ${group.desired}, min ${group.min}, ${maximum(group.max)}`;
   return element('div', {class: 'bar', role: 'img', 'aria-label': label},
-    element('div', {class: 'fill'}, part('ready', group.ready), part('starting', group.starting), part('leaving', group.leaving)),
+    element('div', {class: 'fill'}, part('busy', group.ready - group.idle), part('idle', group.idle), part('starting', group.starting), part('leaving', group.leaving)),
     ...marks, mark('desired', group.desired, `desired ${group.desired}`));
 }
 
@@ -51,7 +53,7 @@ function numGPUsView(n) {
 function groupView(group) {
   const sizes = [`${group.current} now`];
   if (group.desired !== group.current) sizes.push(`→ ${group.desired}`);
-  sizes.push(`· ${group.ready} ready`);
+  sizes.push(`· ${group.ready} ready` + (group.idle ? `, ${group.idle} idle` : ''));
   if (group.starting) sizes.push(`· ${group.starting} starting`);
   if (group.leaving) sizes.push(`· ${group.leaving} leaving`);
   return element('div', {class: 'group'},
@@ -63,10 +65,4 @@ function groupView(group) {
     element('ul', {class: 'reasons'},
       ...(group.closed && !group.reasons.some(reason => reason.code === 'closed') ? [element('li', {}, tag('closed', 'warning'), group.closed)] : []),
       ...group.reasons.map(reason => element('li', {}, tag(reason.code), reason.message))));
-}
-
-function key() {
-  const entry = (kind, text) => element('span', {}, element('i', {class: kind}), text);
-  return element('p', {class: 'key', 'aria-hidden': 'true'},
-    entry('ready', 'ready'), entry('starting', 'starting'), entry('leaving', 'leaving'), entry('wanted', 'desired'));
 }

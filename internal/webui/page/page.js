@@ -12,10 +12,14 @@ function showLink(up, text) {
   if (link.textContent !== text) link.textContent = text; // a change only, for it is read aloud
 }
 
+function showSignIn(shown) {
+  byId('sign-in').hidden = !shown;
+  byId('columns').hidden = byId('skip').hidden = shown;
+}
+
 // signIn asks for a token; the page shows nothing else until there is one that the server takes.
 function signIn(wrong) {
-  byId('sign-in').hidden = false;
-  byId('columns').hidden = true;
+  showSignIn(true);
   byId('sign-in-error').textContent = wrong;
   showLink(false, 'Sign in to see the fleet.');
 }
@@ -45,8 +49,7 @@ async function readAll() {
     pick = fleet[0];
     history.replaceState(null, '', hashOf(pick));
   }
-  byId('sign-in').hidden = true;
-  byId('columns').hidden = false;
+  showSignIn(false);
   showFleet();
   const asked = location.hash;
   const parts = pick || asked === nodesHash ? await readChosen(pick) : [];
@@ -122,7 +125,7 @@ byId('sign-in').addEventListener('submit', event => {
   run().then(listen);
 });
 // The skip link moves the focus only: the address after # names the chosen cluster.
-document.querySelector('.skip').addEventListener('click', event => { event.preventDefault(); byId('cluster').focus(); });
+byId('skip').addEventListener('click', event => { event.preventDefault(); byId('cluster').focus(); });
 byId('filter').addEventListener('input', showFleet);
 byId('cluster').addEventListener('click', event => {
   const resource = event.target.getAttribute('data-chart');

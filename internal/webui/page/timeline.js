@@ -51,7 +51,7 @@ function shadowView(shadow) {
       fact('Same', shadow.agreement === undefined ? '–' : `${(100 * shadow.agreement).toFixed(1)} %`, `of ${duration(shadow.comparedSeconds)}`),
       fact('First', `ours ${shadow.oursFirst}, theirs ${shadow.theirsFirst}`,
         shadow.medianLeadSeconds === undefined ? '' : `median ${duration(Math.abs(shadow.medianLeadSeconds))} ${shadow.medianLeadSeconds < 0 ? 'later' : 'earlier'}`)),
-    table('Desired pods, ours and theirs', [{title: 'Group'}, {title: 'Ours', class: 'number'}, {title: 'Theirs', class: 'number'}, {title: ''}, {title: 'Our reason'}], groups),
+    table('Desired pods, ours and theirs', [{title: 'Group'}, {title: 'Ours', class: 'number'}, {title: 'Theirs', class: 'number'}, {title: 'Agreement'}, {title: 'Our reason'}], groups),
     differences.length ? table('Differences, newest first', [{title: 'Time', class: 'time'}, {title: 'Group'}, {title: 'Ours', class: 'number'},
       {title: 'Theirs', class: 'number'}, {title: 'How it ended'}], differences) : nothing('No difference yet.'));
 }
