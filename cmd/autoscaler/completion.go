@@ -4,10 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // completeTimeout bounds what a shell waits for names: a person is typing.
@@ -24,8 +30,8 @@ var shells = map[string]func(*cobra.Command, io.Writer) error{
 func newCompletionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
-		Short: "Writes what a shell needs to complete commands, flags and names of RayClusters",
-		Long: "Writes a script for the shell. Names of RayClusters are asked of the server while you type.\n" +
+		Short: "Writes what a shell needs to complete commands, flags, and names of RayClusters and of what they have",
+		Long: "Writes a script for the shell. Names of RayClusters, and of their groups, pods and requests, are asked of the server while you type.\n" +
 			"For kubectl, put an executable file kubectl_complete-heliostat into the PATH that runs: kubectl-heliostat __complete \"$@\"",
 		Example:   "  autoscaler completion bash > autoscaler.bash",
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
@@ -38,41 +44,108 @@ func newCompletionCommand() *cobra.Command {
 	}
 }
 
-// completeOutput completes -o of a command that has it, for which a shell would offer files.
-func completeOutput(cmd *cobra.Command) {
-	if cmd.Flags().Lookup("output") == nil {
-		return
+// fileFlags are the flags whose values are names of files.
+var fileFlags = []string{"certificate-authority", "client-ca-file", "client-certificate", "client-key", "config", "filename", "gcs-kubernetes-token-file",
+	"kubeconfig", "node-file", "pools", "snapshot", "tls-ca-file", "tls-cert-file", "tls-key-file", "token-file", "what-if"}
+
+// fixedFlags are those with few values.
+var fixedFlags = map[string][]string{
+	"output": {"table", "wide", "json", "yaml"}, "mode": {"managed", "shadow", "off"}, "log-level": {"debug", "info", "warn", "error"}, "log-format": {"json", "text"},
+}
+
+// completeRest completes what a command has said nothing of, for which a shell would offer files: fixed values by themselves, files by files, and all
+// else by nothing.
+func completeRest(cmd *cobra.Command) {
+	if cmd.ValidArgsFunction == nil && cmd.ValidArgs == nil {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
-	forms := cobra.FixedCompletions([]string{"table", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)
-	if err := cmd.RegisterFlagCompletionFunc("output", forms); err != nil {
-		panic(err) // it is registered a second time
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, said := cmd.GetFlagCompletionFunc(f.Name); said || slices.Contains(fileFlags, f.Name) {
+			return
+		}
+		completeFlag(cmd, f.Name, cobra.FixedCompletions(fixedFlags[f.Name], cobra.ShellCompDirectiveNoFileComp))
+	})
+}
+
+func completeFlag(cmd *cobra.Command, name string, by cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(name, by); err != nil {
+		panic(err) // there is no such flag, or it is registered a second time
 	}
 }
 
-// completeCluster completes a RayCluster: NAME in the namespace of the flags, NAMESPACE/NAME without one.
-func (f *serverFlags) completeCluster(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// filesBehindF completes arguments by files where -f is given, which more of them may follow, and by nothing elsewhere.
+func filesBehindF(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if cmd.Flags().Changed("filename") {
+		return nil, cobra.ShellCompDirectiveDefault
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completeTimeout)
-	defer cancel()
-	client, err := f.client()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	clusters, err := client.Clusters(ctx, f.namespace)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var names []string
-	for _, c := range clusters {
-		name := c.Namespace + "/" + c.Name
-		if f.namespace != "" {
-			name = c.Name
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// namesOf completes by names that a server has, within the time that a person waits for them.
+func (f *serverFlags) namesOf(ask func(ctx context.Context, client *httpapi.Client, args []string) ([]string, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completeTimeout)
+		defer cancel()
+		client, err := f.client()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
 		}
-		if strings.HasPrefix(name, typed) {
+		names, err := ask(ctx, client, args)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, typed) })
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeCluster lets a command complete its RayCluster: NAME in the namespace of the flags, NAMESPACE/NAME without one.
+func (f *serverFlags) completeCluster(cmd *cobra.Command) {
+	cmd.ValidArgsFunction = f.namesOf(func(ctx context.Context, client *httpapi.Client, args []string) (names []string, err error) {
+		if len(args) > 0 {
+			return nil, nil
+		}
+		clusters, err := client.Clusters(ctx, f.namespace)
+		for _, c := range clusters {
+			name := c.Namespace + "/" + c.Name
+			if f.namespace != "" {
+				name = c.Name
+			}
 			names = append(names, name)
 		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+		return names, err
+	})
+}
+
+// completeOwn completes --namespace by the namespaces of RayClusters, and --context by those of the kubeconfig.
+func (f *serverFlags) completeOwn(cmd *cobra.Command) {
+	completeFlag(cmd, "namespace", f.namesOf(func(ctx context.Context, client *httpapi.Client, _ []string) (names []string, err error) {
+		clusters, err := client.Clusters(ctx, "")
+		for _, c := range clusters {
+			names = append(names, c.Namespace)
+		}
+		slices.Sort(names)
+		return slices.Compact(names), err
+	}))
+	completeFlag(cmd, "context", func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		config, err := f.kubernetes().RawConfig()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// completeOf completes a flag by names that a RayCluster has, which is the first argument. Without one there are none.
+func (f *serverFlags) completeOf(cmd *cobra.Command, flag string, ask func(ctx context.Context, client *httpapi.Client, key nodepool.ClusterKey) ([]string, error)) {
+	completeFlag(cmd, flag, f.namesOf(func(ctx context.Context, client *httpapi.Client, args []string) ([]string, error) {
+		if len(args) == 0 {
+			return nil, nil
+		}
+		key, err := f.cluster(args[0])
+		if err != nil {
+			return nil, err
+		}
+		return ask(ctx, client, key)
+	}))
 }

@@ -60,6 +60,7 @@ func (f *serverFlags) addTo(cmd *cobra.Command) {
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
 	flags.VisitAll(func(f *pflag.Flag) { setSubject(f, findingTheServer) })
 	cmd.Flags().AddFlagSet(flags)
+	f.completeOwn(cmd)
 	f.sayMeant(cmd)
 }
 

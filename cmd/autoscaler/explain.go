@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // explainFlags are what `explain` is asked.
@@ -46,7 +49,17 @@ func newExplainCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.policy, "policy", "", "with --snapshot: "+policyHelp)
 	flags.told.addTo(cmd.Flags())
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
-	cmd.ValidArgsFunction = flags.server.completeCluster
+	flags.server.completeCluster(cmd)
+	for flag, question := range map[string]planner.Question{"group": {Group: "any"}, "pod": {Pod: "any"}, "gang": {Gang: "any"}, "request": {Request: "any"}} {
+		flags.server.completeOf(cmd, flag, func(ctx context.Context, client *httpapi.Client, key nodepool.ClusterKey) ([]string, error) {
+			text, err := client.Snapshot(ctx, key)
+			if err != nil {
+				return nil, err
+			}
+			snapshot, err := planner.ReadSnapshot(bytes.NewReader(text), "the snapshot of "+key.String())
+			return question.Known(&snapshot), err
+		})
+	}
 	return cmd
 }
 

@@ -55,7 +55,7 @@ func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
 	}
 	server.addTo(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", output, outputUsage)
-	cmd.ValidArgsFunction = server.completeCluster
+	server.completeCluster(cmd)
 	return cmd
 }
 

@@ -147,7 +147,7 @@ func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 	root.AddCommand(subcommands...)
 	root.InitDefaultHelpCmd()
 	for _, sub := range root.Commands() {
-		completeOutput(sub)
+		completeRest(sub)
 		if sub.Name() == "help" {
 			sub.Args = helpTopic
 		}

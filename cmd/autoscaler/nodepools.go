@@ -51,6 +51,7 @@ func newNodepoolsCommand() *cobra.Command {
 	flags.told.addTo(cmd.Flags())
 	cmd.Flags().StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, prices, and what a node of a pool without nodes would be")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
+	cmd.ValidArgsFunction = filesBehindF
 	return cmd
 }
 

@@ -68,7 +68,7 @@ func newPlanCommand() *cobra.Command {
 	}
 	flags.server.addTo(cmd)
 	cmd.Flags().StringVar(&flags.whatIf, "what-if", "", "with a RayCluster: a file with what shall be otherwise, in the words of a snapshot, or - for standard input")
-	cmd.ValidArgsFunction = flags.server.completeCluster
+	flags.server.completeCluster(cmd)
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "the snapshot file, or - for standard input")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", policyHelp)
 	flags.told.addTo(cmd.Flags())

@@ -260,6 +260,21 @@ func TestAClusterIsFrozenAndUnfrozen(t *testing.T) {
 	}
 }
 
+func TestANamespaceInWhichNothingIsIsNamed(t *testing.T) {
+	newRemote(t)
+	for what, want := range map[string]string{
+		"status":   "There is no RayCluster that you may see in namespace nope; without -n all namespaces are shown.\n",
+		"requests": "Nothing is requested in namespace nope; without -n all namespaces are shown.\n",
+	} {
+		if code, out, errOut := command(t, "", "autoscaler", what, "-n", "nope"); code != exitOK || out != want {
+			t.Errorf("%s: exit %d %s: %q, want %q", what, code, errOut, out, want)
+		}
+	}
+	if code, out, _ := command(t, "", "autoscaler", "requests"); code != exitOK || out != "Nothing is requested.\n" {
+		t.Errorf("in all namespaces: exit %d %q", code, out)
+	}
+}
+
 func TestWhatACommandCannotDoEndsWithItsExitCode(t *testing.T) {
 	r := newRemote(t)
 	token, empty := filepath.Join(t.TempDir(), "token"), filepath.Join(t.TempDir(), "empty")
@@ -282,6 +297,7 @@ func TestWhatACommandCannotDoEndsWithItsExitCode(t *testing.T) {
 		{[]string{"status", "ml/llm", "more"}, exitBadInput, `unexpected argument "more": want one RayCluster at most, NAME or NAMESPACE/NAME`},
 		{[]string{"status", "a/b/c"}, exitBadInput, "want NAME or NAMESPACE/NAME"},
 		{[]string{"status", "ml/llm", "-n", "dev"}, exitBadInput, "is not in --namespace dev"},
+		{[]string{"status", "-A"}, exitBadInput, "autoscaler: unknown shorthand flag: 'A' in -A: without -n all namespaces are looked at already; see autoscaler status --help\n"},
 		{[]string{"status", "Bad_Name", "-n", "ml"}, exitBadInput, "want a DNS name"},
 		{[]string{"freeze"}, exitBadInput, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME"},
 		{[]string{"request", "ml/llm", "--bundle", "GPU"}, exitBadInput, "--bundle GPU: want a JSON object"},
@@ -308,27 +324,6 @@ func TestWhatACommandCannotDoEndsWithItsExitCode(t *testing.T) {
 	t.Setenv(serverEnv, "")
 	if code, _, errOut := command(t, "", "autoscaler", "status"); code != exitBadInput || !strings.Contains(errOut, "give --server or --kubeconfig") {
 		t.Errorf("without any way to a server: exit %d %s", code, errOut)
-	}
-}
-
-func TestNamesOfClustersAreCompleted(t *testing.T) {
-	newRemote(t)
-	for _, c := range []struct {
-		argv []string
-		want string
-	}{
-		{[]string{"status", ""}, "ml/llm\n:4\n"}, {[]string{"status", "dev"}, ":4\n"}, {[]string{"freeze", "-n", "ml", "l"}, "llm\n:4\n"}, {[]string{"request", "ml/llm", ""}, ":4\n"},
-		{[]string{"status", "-o", ""}, "table\nwide\njson\nyaml\n:4\n"},
-	} {
-		code, out, _ := command(t, "", append([]string{"autoscaler", "__complete"}, c.argv...)...)
-		if code != exitOK || out != c.want {
-			t.Errorf("%v: exit %d %q, want %q", c.argv, code, out, c.want)
-		}
-	}
-	for shell := range shells {
-		if code, out, errOut := command(t, "", "autoscaler", "completion", shell); code != exitOK || !strings.Contains(out, "autoscaler") {
-			t.Errorf("%s: exit %d %s", shell, code, errOut)
-		}
 	}
 }
 

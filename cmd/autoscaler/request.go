@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,7 +51,16 @@ func newRequestCommand() *cobra.Command {
 	cmd.Flags().StringVarP(&flags.file, "filename", "f", "", "a file with the body of a REST call, or - for standard input")
 	cmd.Flags().BoolVar(&flags.clear, "clear", false, "keep nothing any more")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
-	cmd.ValidArgsFunction = flags.server.completeCluster
+	flags.server.completeCluster(cmd)
+	flags.server.completeOf(cmd, "id", func(ctx context.Context, client *httpapi.Client, key nodepool.ClusterKey) (ids []string, err error) {
+		requests, err := client.Requests(ctx, key)
+		for _, r := range requests {
+			if !r.Plain {
+				ids = append(ids, r.ID)
+			}
+		}
+		return ids, err
+	})
 	return cmd
 }
 

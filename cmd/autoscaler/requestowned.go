@@ -135,7 +135,7 @@ const mostWait = time.Minute
 // runOwned carries out what the flags say of a request in the caller's own name.
 func (f *requestFlags) runOwned(cmd *cobra.Command, client *httpapi.Client, key nodepool.ClusterKey, spec json.RawMessage) error {
 	write, err := writerOf(f.output, func(out io.Writer, r httpapi.OwnedRequest) error {
-		return writeRequests(false, lookOf(cmd.OutOrStdout(), f.output), time.Now)(out, httpapi.RequestList{Items: []httpapi.OwnedRequest{r}})
+		return writeRequests(false, "", lookOf(cmd.OutOrStdout(), f.output), time.Now)(out, httpapi.RequestList{Items: []httpapi.OwnedRequest{r}})
 	})
 	if err != nil {
 		return err

@@ -91,7 +91,7 @@ func TestRequestsOfOwnersAreMadeListedRenewedAndEnded(t *testing.T) {
 			"train-7  anonymous  2 × {CPU 1}, 4 × {GPU 1}  Waiting"},
 		{[]string{"requests", "ml/llm"}, exitOK, "(plain)  -"},
 		{[]string{"requests"}, exitOK, "ml/llm      train-7  anonymous"},
-		{[]string{"requests", "-n", "dev"}, exitOK, "Nothing is requested."},
+		{[]string{"requests", "-n", "dev"}, exitOK, "Nothing is requested in namespace dev; without -n all namespaces are shown.\n"},
 		{[]string{"request", "ml/llm", "--id", "train-7", "--renew"}, exitOK, "Capped"},
 		{[]string{"request", "ml/llm", "--id", "train-7", "--wait", "1s"}, exitFailed, "is not satisfied: Capped: group gpu is at its maximum of 2"},
 		{[]string{"request", "ml/llm", "--id", "hold", "--bundle", `{"resources": {"CPU": 2}, "slice": {"memory": "10Gi"}}`, "--hold", "-o", "json"}, exitOK, `"holdUntilDeleted": true`},

@@ -28,7 +28,7 @@ func newRequestsCommand() *cobra.Command {
 		Args:    atMostOne,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write, err := writerOf(flags.output, writeRequests(len(args) == 0, lookOf(cmd.OutOrStdout(), flags.output), time.Now))
+		write, err := writerOf(flags.output, writeRequests(len(args) == 0, flags.server.namespace, lookOf(cmd.OutOrStdout(), flags.output), time.Now))
 		if err != nil {
 			return err
 		}
@@ -65,10 +65,14 @@ func ofNamespace(requests []httpapi.OwnedRequest, namespace string) []httpapi.Ow
 	return kept
 }
 
-func writeRequests(fleet bool, as look, now func() time.Time) func(io.Writer, httpapi.RequestList) error {
+// writeRequests writes a line for each request of a RayCluster, or of the fleet: of a namespace, or of all where it is empty.
+func writeRequests(fleet bool, namespace string, as look, now func() time.Time) func(io.Writer, httpapi.RequestList) error {
+	if !fleet {
+		namespace = "" // the RayCluster was named
+	}
 	return func(out io.Writer, list httpapi.RequestList) error {
 		if len(list.Items) == 0 {
-			_, err := io.WriteString(out, "Nothing is requested.\n")
+			_, err := io.WriteString(out, "Nothing is requested"+onlyIn(namespace))
 			return err
 		}
 		t := table{look: as, columns: []column{{"ID", asName}, {"OWNER", asName}, {"PRIORITY", asNumber | wideOnly}, {"BUNDLES", asProse},

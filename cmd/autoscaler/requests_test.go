@@ -28,7 +28,7 @@ func TestTheTableOfRequestsSaysWholeWhyOneWaits(t *testing.T) {
 		{look{wide: true}, []string{"system:serviceaccount:research:trainer", "PRIORITY", " 10 ", reason + "; expected in 90s", "4 × a100"}},
 	} {
 		var out strings.Builder
-		if err := writeRequests(true, c.as, func() time.Time { return now })(&out, list); err != nil {
+		if err := writeRequests(true, "", c.as, func() time.Time { return now })(&out, list); err != nil {
 			t.Fatal(err)
 		}
 		// Words of a cell that goes on in further lines stand apart, so each is looked for.

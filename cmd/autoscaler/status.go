@@ -41,7 +41,7 @@ func newStatusCommand() *cobra.Command {
 }
 
 func (f *watchFlags) fleet(cmd *cobra.Command) error {
-	write, err := writerOf(f.output, writeFleet(lookOf(cmd.OutOrStdout(), f.output)))
+	write, err := writerOf(f.output, writeFleet(f.server.namespace, lookOf(cmd.OutOrStdout(), f.output)))
 	if err != nil {
 		return err
 	}
@@ -76,10 +76,11 @@ func (f *watchFlags) cluster(cmd *cobra.Command, argument string) error {
 	})
 }
 
-func writeFleet(as look) func(io.Writer, httpapi.ClusterList) error {
+// writeFleet writes a line for each RayCluster, of a namespace or of all where it is empty.
+func writeFleet(namespace string, as look) func(io.Writer, httpapi.ClusterList) error {
 	return func(out io.Writer, list httpapi.ClusterList) error {
 		if len(list.Items) == 0 {
-			_, err := io.WriteString(out, "There are no RayClusters that you may see.\n")
+			_, err := io.WriteString(out, "There is no RayCluster that you may see"+onlyIn(namespace))
 			return err
 		}
 		t := table{look: as, columns: []column{{"NAMESPACE", asName}, {"NAME", asName}, {"MODE", asText}, {"WORKERS", asNumber}, {"WAITING", asNumber},
@@ -98,6 +99,14 @@ func writeFleet(as look) func(io.Writer, httpapi.ClusterList) error {
 		_, err := io.WriteString(out, p.String())
 		return err
 	}
+}
+
+// onlyIn ends a sentence that says what is not there: in which namespace alone it was looked for, if in one.
+func onlyIn(namespace string) string {
+	if namespace == "" {
+		return ".\n"
+	}
+	return " in namespace " + namespace + "; without -n all namespaces are shown.\n"
 }
 
 // modeText is what a RayCluster's mode comes to: a freeze goes before every mode.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,6 +52,8 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	case errors.As(err, &invalid):
 		flag := invalid.GetFlag()
 		return badInput{fmt.Errorf("--%s %q: want %s%s", flag.Name, invalid.GetValue(), wanted(flag), help)}
+	case errors.As(err, &unknown) && strings.Contains(cmd.Use, "[RAYCLUSTER]") && slices.Contains([]string{"A", "all-namespaces"}, unknown.GetSpecifiedName()):
+		return badInput{fmt.Errorf("%w: without -n all namespaces are looked at already%s", err, help)}
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })

@@ -31,7 +31,7 @@ func (f *watchFlags) addTo(cmd *cobra.Command) {
 	f.server.addTo(cmd)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", outputUsage)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "show it again whenever something changes")
-	cmd.ValidArgsFunction = f.server.completeCluster
+	f.server.completeCluster(cmd)
 }
 
 // picture writes what is there now.

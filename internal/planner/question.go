@@ -83,7 +83,7 @@ func (a asking) answer(s Snapshot, q Question) (Explanation, error) {
 	about := q.named(&s)
 	e, known := about.explain(a, s, about.Name)
 	if !known {
-		slices.Sort(about.Known)
+		about.Known = q.Known(&s)
 		return Explanation{}, &about.UnknownError
 	}
 	return e.shortened(), nil
@@ -99,6 +99,9 @@ func (e Explanation) shortened() Explanation {
 	}
 	return e
 }
+
+// Known are the names, sorted, that a snapshot has of what a question names, be it a group, a pod, a gang or a request.
+func (q Question) Known(s *Snapshot) []string { return slices.Sorted(slices.Values(q.named(s).Known)) }
 
 // named is something with a name that can be explained.
 type named struct {

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+func TestNamesAreCompletedByWhatTheServerHas(t *testing.T) {
+	r := newRemote(t)
+	kept := nodepool.OwnedRequest{Cluster: llmKey}
+	kept.ID = "train-7"
+	r.owned[kept.ID] = kept
+	for _, c := range []struct {
+		argv []string
+		want string
+	}{
+		{[]string{"status", ""}, "ml/llm\n:4\n"}, {[]string{"status", "dev"}, ":4\n"}, {[]string{"freeze", "-n", "ml", "l"}, "llm\n:4\n"}, {[]string{"request", "ml/llm", ""}, ":4\n"},
+		{[]string{"status", "-o", ""}, "table\nwide\njson\nyaml\n:4\n"}, {[]string{"status", "-n", ""}, "ml\n:4\n"},
+		{[]string{"explain", "ml/llm", "--group", ""}, "cpu\ngpu\n:4\n"}, {[]string{"explain", "ml/llm", "--group", "g"}, "gpu\n:4\n"},
+		{[]string{"explain", "ml/llm", "--pod", ""}, "worker-7\n:4\n"}, {[]string{"explain", "--group", ""}, ":4\n"}, {[]string{"explain", "ml/other", "--group", ""}, ":1\n"},
+		{[]string{"request", "ml/llm", "--id", ""}, "train-7\n:4\n"}, {[]string{"serve", "--mode", ""}, "managed\nshadow\noff\n:4\n"},
+		{[]string{"request", "ml/llm", "-f", ""}, ":0\n"}, {[]string{"doctor", ""}, ":4\n"}, {[]string{"doctor", "-f", "a", ""}, ":0\n"}, {[]string{"version", ""}, ":4\n"},
+	} {
+		code, out, _ := command(t, "", append([]string{"autoscaler", "__complete"}, c.argv...)...)
+		if code != exitOK || out != c.want {
+			t.Errorf("%v: exit %d %q, want %q", c.argv, code, out, c.want)
+		}
+	}
+}
+
+// What a flag says of itself tells whether its value is the name of a file.
+func TestFilesAreCompletedWhereTheyAreMeant(t *testing.T) {
+	for _, command := range slices.Concat(newRoot("autoscaler").Commands(), newRoot(rayName).Commands()) {
+		command.Flags().VisitAll(func(f *pflag.Flag) {
+			words := strings.FieldsFunc(f.Usage, func(r rune) bool { return strings.ContainsRune(" ,:;", r) })
+			names := strings.HasSuffix(f.Name, "-file") || slices.Contains(words, "file")
+			_, completed := command.GetFlagCompletionFunc(f.Name)
+			if completed == names {
+				t.Errorf("%s --%s, %q: files are completed: %v", command.Name(), f.Name, f.Usage, !completed)
+			}
+		})
+		if command.ValidArgsFunction == nil && command.ValidArgs == nil {
+			t.Errorf("%s completes its arguments by files", command.Name())
+		}
+	}
+}
+
+func TestEveryShellGetsAScript(t *testing.T) {
+	for shell := range shells {
+		if code, out, errOut := command(t, "", "autoscaler", "completion", shell); code != exitOK || !strings.Contains(out, "autoscaler") {
+			t.Errorf("%s: exit %d %s", shell, code, errOut)
+		}
+	}
+}
