@@ -19,10 +19,11 @@ import (
 
 // agentFlags are the flags of `agent`.
 type agentFlags struct {
-	node, kubeconfig string
-	interval         time.Duration
-	once             bool
-	logFormat        string
+	node      string
+	kube      kubeFlags
+	interval  time.Duration
+	once      bool
+	logFormat string
 }
 
 func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
@@ -33,13 +34,15 @@ func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
 		Long: "Asks NVIDIA's driver for each card's free memory, MIG layout and health, and writes them into the node's annotation " + nodepool.AgentAnnotation + "\n" +
 			"when they change. A fatal XID makes a card unhealthy until the agent is started anew. It changes no card. deploy/agent.yaml runs it on\n" +
 			"each GPU node.",
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), open, cmd.ErrOrStderr()) },
+		Example: "  autoscaler agent --node gpu-1 --once",
+		Args:    noArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), open, cmd.ErrOrStderr()) },
 	}
 	cmd.Flags().StringVar(&f.node, "node", "", "the node that this machine is")
 	cmd.Flags().DurationVar(&f.interval, "interval", 30*time.Second, "pause between readings")
 	cmd.Flags().BoolVar(&f.once, "once", false, "read and write once, then end")
-	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
+	f.kube.addTo(cmd.Flags())
+	f.kube.completeOwn(cmd)
 	cmd.Flags().StringVar(&f.logFormat, "log-format", "text", "text or json")
 	return cmd
 }
@@ -60,7 +63,7 @@ func (f agentFlags) run(ctx context.Context, open func() (gpuDriver, error), err
 		return err
 	}
 	defer func() { err = errors.Join(err, driver.Close()) }()
-	node, err := agentNode(f.kubeconfig, f.node)
+	node, err := agentNode(f.kube, f.node)
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,11 +35,7 @@ func freeAddress(t *testing.T) string {
 
 func TestServeWaitsForAnAPIServerAndAnswersProbesMeanwhile(t *testing.T) {
 	outsidePods(t)
-	config := filepath.Join(t.TempDir(), "config")
-	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: s, cluster: {server: http://%s}}]\ncontexts: [{name: c, context: {cluster: s}}]\n", silentServer(t))
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := kubeconfigOf(t, "http://"+silentServer(t))
 	probes, metrics := freeAddress(t), freeAddress(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

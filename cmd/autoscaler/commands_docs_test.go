@@ -73,6 +73,15 @@ func TestTheReferenceOfCommandsIsWhatTheySay(t *testing.T) {
 	}
 }
 
+func TestNoHelpTellsADefaultThatIsNone(t *testing.T) {
+	for _, c := range commands() {
+		_, out, _ := command(t, "", "autoscaler", c.Name(), "--help")
+		if !strings.Contains(out, "Examples:\n") || strings.Contains(out, "(default )") || strings.Contains(out, "(default [])") {
+			t.Errorf("%s --help:\n%s", c.Name(), out)
+		}
+	}
+}
+
 // calling names the commands that call a server.
 func calling(all []*cobra.Command) string {
 	var names []string
@@ -139,7 +148,7 @@ func writeTable(page *strings.Builder, title string, flags, without *pflag.FlagS
 }
 
 func asCode(value string) string {
-	if value == "" || value == "false" {
+	if value == "" || value == "false" || value == "[]" {
 		return ""
 	}
 	return "`" + value + "`"

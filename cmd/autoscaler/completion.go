@@ -117,7 +117,7 @@ func (f *serverFlags) completeCluster(cmd *cobra.Command) {
 	})
 }
 
-// completeOwn completes --namespace by the namespaces of RayClusters, and --context by those of the kubeconfig.
+// completeOwn completes --namespace by the namespaces of RayClusters, and the flags of the kubeconfig.
 func (f *serverFlags) completeOwn(cmd *cobra.Command) {
 	completeFlag(cmd, "namespace", f.namesOf(func(ctx context.Context, client *httpapi.Client, _ []string) (names []string, err error) {
 		clusters, err := client.Clusters(ctx, "")
@@ -127,8 +127,13 @@ func (f *serverFlags) completeOwn(cmd *cobra.Command) {
 		slices.Sort(names)
 		return slices.Compact(names), err
 	}))
+	f.kube.completeOwn(cmd)
+}
+
+// completeOwn completes --context by those of the kubeconfig.
+func (f *kubeFlags) completeOwn(cmd *cobra.Command) {
 	completeFlag(cmd, "context", func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		config, err := f.kubernetes().RawConfig()
+		config, err := f.client().RawConfig()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

@@ -33,6 +33,16 @@ func TestNamesAreCompletedByWhatTheServerHas(t *testing.T) {
 	}
 }
 
+func TestContextsAreCompletedFromTheKubeconfig(t *testing.T) {
+	withoutAnyServer(t)
+	t.Setenv("KUBECONFIG", kubeconfigOf(t, "http://127.0.0.1:1"))
+	for _, name := range []string{"status", "doctor", "nodepools", "gpus", "agent"} {
+		if code, out, _ := command(t, "", "autoscaler", "__complete", name, "--context", ""); code != exitOK || out != "c\n:4\n" {
+			t.Errorf("%s --context: exit %d %q", name, code, out)
+		}
+	}
+}
+
 // What a flag says of itself tells whether its value is the name of a file.
 func TestFilesAreCompletedWhereTheyAreMeant(t *testing.T) {
 	for _, command := range slices.Concat(newRoot("autoscaler").Commands(), newRoot(rayName).Commands()) {

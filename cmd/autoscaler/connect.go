@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/httpapi"
@@ -34,8 +33,8 @@ const serverEnv = "HELIOSTAT_SERVER"
 // serverFlags say where a command finds a Heliostat server, who calls, and of which namespace it speaks.
 type serverFlags struct {
 	server, tokenFile, authority, certificate, key string
-	kubeconfig, context, service, audience         string
-	namespace                                      string
+	service, audience, namespace                   string
+	kube                                           kubeFlags
 	// all are these flags as a command has them.
 	all *pflag.FlagSet
 }
@@ -53,8 +52,7 @@ func (f *serverFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.authority, "certificate-authority", "", "with --server: a PEM file of authorities that the server's certificate may be of")
 	flags.StringVar(&f.certificate, "client-certificate", "", "with --server: a PEM file with the certificate of who calls")
 	flags.StringVar(&f.key, "client-key", "", "with --server: a PEM file with its private key")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
-	flags.StringVar(&f.context, "context", "", "a context of the kubeconfig other than the current one")
+	f.kube.addTo(flags)
 	flags.StringVar(&f.service, "service", defaultService, "the Service that the kubeconfig's API server passes calls to: NAMESPACE/[https:]NAME[:PORT]")
 	flags.StringVar(&f.audience, "token-audience", access.Audience, "for whom the token is that the kubeconfig's ServiceAccount asks for; one of the server's --token-audiences")
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
@@ -97,9 +95,9 @@ func (f *serverFlags) client() (*httpapi.Client, error) {
 	if f.authority != "" || f.certificate != "" || f.key != "" {
 		return nil, badInput{errors.New("--certificate-authority, --client-certificate and --client-key are for --server; the kubeconfig says its own")}
 	}
-	config, err := f.kubernetes().ClientConfig()
+	config, err := f.kube.client().ClientConfig()
 	if err != nil {
-		return nil, badInput{fmt.Errorf("finding the server: %w; give --server or --kubeconfig", unusable(f.kubeconfig, f.context, err))}
+		return nil, badInput{fmt.Errorf("finding the server: %w; give --server or --kubeconfig", unusable(f.kube.kubeconfig, f.kube.context, err))}
 	}
 	return f.proxied(config)
 }
@@ -114,7 +112,7 @@ func clientOf(address string, transport http.RoundTripper) (*httpapi.Client, err
 
 // direct connects to the server itself.
 func (f *serverFlags) direct(address string) (http.RoundTripper, error) {
-	if f.context != "" || f.service != defaultService {
+	if f.kube.context != "" || f.service != defaultService {
 		return nil, errors.New("--context and --service are for the way by the kubeconfig, not for --server")
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -184,9 +182,6 @@ func (f *serverFlags) proxied(config *rest.Config) (*httpapi.Client, error) {
 	return clientOf(base.JoinPath("api", "v1", "namespaces", namespace, "services", service, "proxy").String(), transport)
 }
 
-// kubernetes reads the kubeconfig that the flags name.
-func (f *serverFlags) kubernetes() clientcmd.ClientConfig { return kubeconfig(f.kubeconfig, f.context) }
-
 // target is the RayCluster that an argument names, and the client of the server that knows it.
 func (f *serverFlags) target(argument string) (nodepool.ClusterKey, *httpapi.Client, error) {
 	key, err := f.cluster(argument)
@@ -223,7 +218,7 @@ func clusterNamed(argument, namespace string) (nodepool.ClusterKey, error) {
 
 // contextNamespace is the namespace of the kubeconfig's context, or default.
 func (f *serverFlags) contextNamespace() string {
-	if namespace, _, err := f.kubernetes().Namespace(); err == nil && namespace != "" {
+	if namespace, _, err := f.kube.client().Namespace(); err == nil && namespace != "" {
 		return namespace
 	}
 	return "default"

@@ -176,7 +176,7 @@ func TestThroughTheAPIServersProxyGoTokensForHeliostatAlone(t *testing.T) {
 
 func TestALentTokenIsAskedForAgainBeforeItEnds(t *testing.T) {
 	p, kubeconfig, _ := newProxy(t, "system:serviceaccount:ml:driver")
-	config, err := (&serverFlags{kubeconfig: kubeconfig("token: cluster-secret")}).kubernetes().ClientConfig()
+	config, err := kubeFlags{kubeconfig: kubeconfig("token: cluster-secret")}.client().ClientConfig()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,12 +23,12 @@ import (
 
 // doctorFlags are where `doctor` finds objects, and how it writes findings.
 type doctorFlags struct {
-	files      []string
-	kubeconfig string
-	output     string
-	scope      intake.Scope
-	told       readerFlags
-	pools      string
+	files  []string
+	kube   kubeFlags
+	output string
+	scope  intake.Scope
+	told   readerFlags
+	pools  string
 	// reader is made of what is told.
 	reader nodepool.GPUReader
 }
@@ -54,7 +54,8 @@ func newDoctorCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with objects, YAML or JSON, or - for standard input; more files can follow")
 	cmd.Flags().StringVarP(&flags.scope.Namespace, "namespace", "n", "", "the namespace of the RayClusters; without it all")
-	cmd.Flags().StringVar(&flags.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
+	flags.kube.addTo(cmd.Flags())
+	flags.kube.completeOwn(cmd)
 	flags.told.addTo(cmd.Flags())
 	cmd.Flags().StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, and what a node of a pool without nodes would be")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
@@ -65,8 +66,8 @@ func newDoctorCommand() *cobra.Command {
 // take sorts the arguments: files behind -f, else the name of one RayCluster.
 func (f *doctorFlags) take(args []string) error {
 	switch {
-	case len(f.files) > 0 && (f.kubeconfig != "" || f.scope.Namespace != ""):
-		return errors.New("want one of -f and an API server with --kubeconfig or --namespace")
+	case len(f.files) > 0 && (f.kube.given() || f.scope.Namespace != ""):
+		return errors.New("want one of -f and an API server with --kubeconfig, --context or --namespace")
 	case len(f.files) > 0:
 		f.files = append(f.files, args...)
 	case len(args) > 1:
@@ -155,7 +156,7 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 }
 
 func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
-	config, err := kubectlConfig(f.kubeconfig)
+	config, err := f.kube.config()
 	if err != nil {
 		return doctor.Input{}, err
 	}

@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -95,69 +92,6 @@ func TestWhatCannotBeExplainedEndsWithExitTwoAndWhatWouldBeRight(t *testing.T) {
 	if code, _, errOut := command(t, "", "autoscaler", "explain", "--group", "g"); code != exitBadInput || !strings.Contains(errOut, "want a RayCluster, or --snapshot with a file") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
-}
-
-// asAutoscaler, when set in the environment, makes the test binary the program itself.
-const asAutoscaler = "RUN_AS_AUTOSCALER"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asAutoscaler) != "" {
-		main()
-	}
-	os.Exit(m.Run())
-}
-
-// The examples run as they are printed, in an empty directory, against a server that has what they name.
-func TestTheExamplesOfTheHelpRun(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	newRemote(t).holding()
-	wanted := map[string][]string{
-		"plan": {"launch 1 × gpu price of what is launched: 4.473 an hour", "by the snapshot's own policy: launch 1 × cpu, launch 1 × gpu, leave 1 kind of demand unserved, price 4.473", `"infeasibleRequests": [`,
-			"Otherwise than the present plan group gpu shall have 5 pods, and not 2 launch +3 × gpu"},
-		"explain":    {"demand {GPU 1}: capped: 4 asked", "where zone=in(a,b): capped: no task waits for it", "group gpu: launch: launching 1 pod", `"about": "pod gpu-7"`},
-		"status":     {"NAMESPACE NAME MODE", "ml/llm: managed", "name: llm"},
-		"request":    {"4 × {CPU 1} 2 × {GPU 1}", "3 × {CPU 2, GPU 1}", "Nothing is requested without an id; `autoscaler requests` lists what has one.", "train-7 anonymous 4 × {GPU 1} Waiting", "request train-7 of ml/llm is ended"},
-		"requests":   {"RAYCLUSTER ID OWNER", "ml/llm serve ann", `"id": "serve"`},
-		"freeze":     {"ml/llm is frozen", "ml/llm is not frozen"},
-		"unfreeze":   {"ml/llm is not frozen"},
-		"completion": {""},
-	}
-	for _, sub := range commands() {
-		name := sub.Name()
-		if wanted[name] == nil {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			out := runExample(t, self, sub.Example)
-			for _, want := range wanted[name] {
-				if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
-					t.Errorf("want in it %q, got\n%s", want, out)
-				}
-			}
-		})
-	}
-}
-
-// runExample runs the lines of a help; those that watch would not end.
-func runExample(t *testing.T, self, example string) string {
-	t.Helper()
-	path := t.TempDir()
-	program := fmt.Sprintf("#!/bin/sh\n%s=1 exec '%s' \"$@\"\n", asAutoscaler, self)
-	if err := os.WriteFile(filepath.Join(path, "autoscaler"), []byte(program), 0o700); err != nil { //nolint:gosec // it is run
-		t.Fatal(err)
-	}
-	example = regexp.MustCompile(`(?m)^.* -w$`).ReplaceAllString(example, "")
-	shell := exec.CommandContext(t.Context(), "sh", "-e")
-	shell.Dir, shell.Stdin = t.TempDir(), strings.NewReader(example+"\n")
-	shell.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
-	out, err := shell.CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	return string(out)
 }
 
 func TestAnotherPolicyIsShownBesideTheSnapshotsOwn(t *testing.T) {

@@ -25,12 +25,12 @@ type gpuDriver interface {
 
 // gpusCommand is `gpus` with its flags, the driver it asks and the processes it looks up.
 type gpusCommand struct {
-	open       func() (gpuDriver, error)
-	processes  fs.FS
-	output     string
-	node       string
-	nodeFile   string
-	kubeconfig string
+	open      func() (gpuDriver, error)
+	processes fs.FS
+	output    string
+	node      string
+	nodeFile  string
+	kube      kubeFlags
 }
 
 // newGPUsCommand takes how the driver is started, and /proc.
@@ -42,8 +42,9 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 		Long: "Asks NVIDIA's driver for cards, memory, MIG instances, processes and health. With a node, from the API server or from a file, it says where\n" +
 			"the node announces something else. It is one look: XIDs are seen only by who is there when they happen, as `agent` is. Exit 1 where there\n" +
 			"is no driver.",
-		Example: "  autoscaler gpus --node-file <(kubectl get node gpu-1 -o yaml)",
-		Args:    noArguments,
+		Example: `  autoscaler gpus
+  kubectl get node gpu-1 -o yaml | autoscaler gpus --node-file -`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return g.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
@@ -51,7 +52,8 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 	cmd.Flags().StringVarP(&g.output, "output", "o", "table", outputUsage)
 	cmd.Flags().StringVar(&g.node, "node", "", "compare with this node of the API server")
 	cmd.Flags().StringVar(&g.nodeFile, "node-file", "", "compare with the node in this file, YAML or JSON, or - for standard input")
-	cmd.Flags().StringVar(&g.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
+	g.kube.addTo(cmd.Flags())
+	g.kube.completeOwn(cmd)
 	return cmd
 }
 
@@ -69,8 +71,8 @@ func (g gpusCommand) run(ctx context.Context, in io.Reader, out io.Writer) error
 		return err
 	case g.node != "" && g.nodeFile != "":
 		return badInput{errors.New("want one of --node and --node-file")}
-	case g.kubeconfig != "" && g.node == "":
-		return badInput{errors.New("--kubeconfig: want --node with it")}
+	case g.kube.given() && g.node == "":
+		return badInput{errors.New("--kubeconfig and --context: want --node with them")}
 	}
 	report, err := g.report(ctx, in)
 	if err != nil {
@@ -114,7 +116,7 @@ func inventoryOf(open func() (gpuDriver, error)) (inventory gpuinfo.Inventory, e
 
 func (g gpusCommand) nodeObject(ctx context.Context, in io.Reader) (nodepool.NodeObject, error) {
 	if g.node != "" {
-		node, err := agentNode(g.kubeconfig, g.node)
+		node, err := agentNode(g.kube, g.node)
 		if err != nil {
 			return nodepool.NodeObject{}, err
 		}
@@ -130,8 +132,8 @@ func (g gpusCommand) nodeObject(ctx context.Context, in io.Reader) (nodepool.Nod
 	return nodes[0], nil
 }
 
-func agentNode(kubeconfig, name string) (*kube.AgentNode, error) {
-	config, err := kubectlConfig(kubeconfig)
+func agentNode(server kubeFlags, name string) (*kube.AgentNode, error) {
+	config, err := server.config()
 	if err != nil {
 		return nil, err
 	}

@@ -224,7 +224,7 @@ func TestGPUsSaysInOneLineWhatIsMissing(t *testing.T) {
 func TestGPUsAndAgentRefuseFlagsThatDoNotGoTogether(t *testing.T) {
 	for want, argv := range map[string][]string{
 		"want one of --node and --node-file":                                      {"gpus", "--node", "a", "--node-file", "b"},
-		"--kubeconfig: want --node with it":                                       {"gpus", "--kubeconfig", "a"},
+		"--kubeconfig and --context: want --node with them":                       {"gpus", "--kubeconfig", "a"},
 		`--output "xml": want table, wide, json or yaml`:                          {"gpus", "-o", "xml"},
 		"--node is missing":                                                       {"agent"},
 		"--interval 1ms: want at least 1s":                                        {"agent", "--node", "a", "--interval", "1ms"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -18,11 +19,25 @@ func kubeconfig(file, context string) clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
 }
 
-// kubectlConfig finds the API server as kubectl does. Its error is the caller's to mend: bad input.
-func kubectlConfig(file string) (*rest.Config, error) {
-	config, err := kubeconfig(file, "").ClientConfig()
+// kubeFlags say which API server a command asks, in the words of kubectl.
+type kubeFlags struct{ kubeconfig, context string }
+
+func (f *kubeFlags) addTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
+	flags.StringVar(&f.context, "context", "", "a context of the kubeconfig other than the current one")
+}
+
+// given reports whether any of them is.
+func (f kubeFlags) given() bool { return f != kubeFlags{} }
+
+// client reads the kubeconfig that they name.
+func (f kubeFlags) client() clientcmd.ClientConfig { return kubeconfig(f.kubeconfig, f.context) }
+
+// config finds the API server as kubectl does. Its error is the caller's to mend: bad input.
+func (f kubeFlags) config() (*rest.Config, error) {
+	config, err := f.client().ClientConfig()
 	if err != nil {
-		return nil, badInput{fmt.Errorf("finding the API server: %w; give --kubeconfig", unusable(file, "", err))}
+		return nil, badInput{fmt.Errorf("finding the API server: %w; give --kubeconfig", unusable(f.kubeconfig, f.context, err))}
 	}
 	return config, nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,12 @@ func withoutAnyServer(t *testing.T) {
 	t.Setenv(serverEnv, "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+}
+
+// kubeconfigOf is a file that names an API server and nobody who calls it.
+func kubeconfigOf(t *testing.T, server string) string {
+	t.Helper()
+	return fileOf(t, fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: s, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: s}}]}", server))
 }
 
 func TestAKubeconfigThatIsNoneIsBadInputForEveryCommand(t *testing.T) {
@@ -41,8 +46,11 @@ func TestAKubeconfigThatIsNoneIsBadInputForEveryCommand(t *testing.T) {
 			}
 		}
 	}
-	if code, _, errOut := command(t, "", "autoscaler", "status", "--kubeconfig", noContext, "--context", "other"); code != exitBadInput || !strings.Contains(errOut, `context "other" does not exist`) {
-		t.Errorf("exit %d: %s", code, errOut)
+	for _, argv := range commands {
+		argv = slices.Concat([]string{"autoscaler"}, argv, []string{"--kubeconfig", noContext, "--context", "other"})
+		if code, _, errOut := command(t, "", argv...); code != exitBadInput || !strings.Contains(errOut, `context "other" does not exist`) {
+			t.Errorf("%v: exit %d: %s", argv, code, errOut)
+		}
 	}
 }
 
@@ -68,11 +76,7 @@ func TestDoctorLooksAtOneRayClusterByNamespaceAndName(t *testing.T) {
 		fmt.Fprintf(w, `{"apiVersion": "ray.io/v1", "kind": "RayClusterList", "items": [`+cluster+`, `+cluster+`]}`, "llm", "other")
 	}))
 	defer server.Close()
-	file := filepath.Join(t.TempDir(), "config")
-	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: s, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: s}}]}", server.URL)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := kubeconfigOf(t, server.URL)
 	for _, argv := range [][]string{{"ml/llm"}, {"llm", "-n", "ml"}, {"ml/llm", "-n", "ml"}} {
 		clear(asked)
 		code, out, errOut := command(t, "", append([]string{"autoscaler", "doctor", "--kubeconfig", file}, argv...)...)

@@ -13,6 +13,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// asAutoscaler, when set in the environment, makes the test binary the program itself.
+const asAutoscaler = "RUN_AS_AUTOSCALER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asAutoscaler) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
 // command runs one command line with what it reads and returns what it says.
 func command(t *testing.T, stdin string, argv ...string) (code int, out, errOut string) {
 	t.Helper()

@@ -18,11 +18,11 @@ import (
 
 // nodepoolsFlags are where `nodepools` finds nodes, and how it reads them.
 type nodepoolsFlags struct {
-	files      []string
-	kubeconfig string
-	output     string
-	told       readerFlags
-	pools      string
+	files  []string
+	kube   kubeFlags
+	output string
+	told   readerFlags
+	pools  string
 }
 
 func newNodepoolsCommand() *cobra.Command {
@@ -36,8 +36,9 @@ func newNodepoolsCommand() *cobra.Command {
 			"proven is left open. In the table - is what is not known, or not there, and FREE/UNITS is how many units of a resource no pod\n" +
 			"asks for, of how many there are. With -o wide there are more columns; FREE PER CARD has an entry for each card, in MiB, in\n" +
 			"units (1u), or ? where nothing is known of that card.",
-		Example: "  kubectl get nodes,pods -A -o json | autoscaler nodepools -f -",
-		Args:    cobra.ArbitraryArgs,
+		Example: `  autoscaler nodepools -o wide
+  kubectl get nodes,pods -A -o json | autoscaler nodepools -f -`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && len(flags.files) == 0 {
 				return badInput{fmt.Errorf("unexpected argument %q; files follow -f", args[0])}
@@ -47,7 +48,8 @@ func newNodepoolsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with nodes, YAML or JSON, or - for standard input; more files can follow")
-	cmd.Flags().StringVar(&flags.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
+	flags.kube.addTo(cmd.Flags())
+	flags.kube.completeOwn(cmd)
 	flags.told.addTo(cmd.Flags())
 	cmd.Flags().StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, prices, and what a node of a pool without nodes would be")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
@@ -103,14 +105,14 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 // nodes reads the files, or asks the API server when there are none.
 func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*kube.NodeSet, error) {
 	if len(f.files) == 0 {
-		config, err := kubectlConfig(f.kubeconfig)
+		config, err := f.kube.config()
 		if err != nil {
 			return nil, badInput{fmt.Errorf("%w, or nodes with -f", err)}
 		}
 		return kube.ListNodes(ctx, config)
 	}
-	if f.kubeconfig != "" {
-		return nil, badInput{errors.New("want one of -f and --kubeconfig")}
+	if f.kube.given() {
+		return nil, badInput{errors.New("want one of -f and an API server with --kubeconfig or --context")}
 	}
 	set := &kube.NodeSet{}
 	for _, name := range f.files {

@@ -145,11 +145,7 @@ func TestNodepoolsAsksTheAPIServerPageByPage(t *testing.T) {
 		fmt.Fprintf(w, `{"kind": "NodeList", "apiVersion": "v1", "metadata": {"continue": %q}, "items": [`+node+`]}`, next, name)
 	}))
 	defer server.Close()
-	kubeconfig := filepath.Join(t.TempDir(), "config")
-	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: s, cluster: {server: %s}}]\ncontexts: [{name: c, context: {cluster: s}}]\n", server.URL)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := kubeconfigOf(t, server.URL)
 	code, out, errOut := command(t, "", "autoscaler", "nodepools", "--kubeconfig", kubeconfig)
 	want := "NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS\nfirst - whole - 1 hardware gpu -/1\nsecond - whole - 1 hardware gpu -/1"
 	if diff := cmp.Diff(want, squeezed(out)); code != exitOK || diff != "" {
@@ -172,7 +168,7 @@ func TestNodepoolsNamesTheFileAndTheNodeThatCannotBeRead(t *testing.T) {
 		"output":       {"", []string{"-o", "xml"}, `autoscaler: --output "xml": want table, wide, json or yaml`},
 		"file":         {"", []string{"-f", "no/such.yaml"}, "autoscaler: opening nodes: open no/such.yaml: no such file or directory"},
 		"argument":     {"", []string{"nodes.yaml"}, `autoscaler: unexpected argument "nodes.yaml"; files follow -f`},
-		"both sources": {"", []string{"-f", "-", "--kubeconfig", "x"}, "autoscaler: want one of -f and --kubeconfig"},
+		"both sources": {"", []string{"-f", "-", "--kubeconfig", "x"}, "autoscaler: want one of -f and an API server with --kubeconfig or --context"},
 		"resource": {"", []string{"-f", "-", "--resource", "gpu=whole"},
 			`autoscaler: --resource "gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu`},
 		"profile":   {"", []string{"-f", "-", "--resource", "nvidia.com/mig-small=mig:small"}, `autoscaler: --resource "nvidia.com/mig-small=mig:small": `},
@@ -282,11 +278,7 @@ func TestNodepoolsGoesOnWithoutTheRightToReadPods(t *testing.T) {
 		fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "no", "code": 403}`)
 	}))
 	defer server.Close()
-	kubeconfig := filepath.Join(t.TempDir(), "config")
-	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: s, cluster: {server: %s}}]\ncontexts: [{name: c, context: {cluster: s}}]\n", server.URL)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := kubeconfigOf(t, server.URL)
 	code, out, errOut := command(t, "", "autoscaler", "nodepools", "--kubeconfig", kubeconfig)
 	if code != exitOK || !strings.Contains(out, "Note: pods may not be read, so what of the GPUs is free is not known: no\n") {
 		t.Errorf("exit %d, %s\n%s", code, errOut, out)

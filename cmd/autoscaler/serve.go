@@ -61,7 +61,9 @@ func newServeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Scales the RayClusters of this Kubernetes cluster, and answers REST calls",
-		Args:  noArguments,
+		Example: `  autoscaler serve --mode shadow --insecure-no-auth
+  HELIOSTAT_LOG_FORMAT=text autoscaler serve --namespaces ml,research`,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.loop.DefaultMode = nodepool.Mode(mode)
 			config, err := poolsOfFile(pools)
@@ -271,7 +273,7 @@ func (r *readiness) leads() bool {
 // API server, so there only the flag and the pod's own account count.
 func (o *engineOptions) restConfig() (*rest.Config, error) {
 	if o.kubeconfig != "" || o.loop.Form == controller.Fleet {
-		return kubectlConfig(o.kubeconfig)
+		return kubeFlags{kubeconfig: o.kubeconfig}.config()
 	}
 	config, err := rest.InClusterConfig()
 	if err != nil {

@@ -65,9 +65,7 @@ func sectionsOf(flags *pflag.FlagSet) []flagSection {
 		sections[i].flags = pflag.NewFlagSet(s.title, pflag.ContinueOnError)
 		flags.VisitAll(func(f *pflag.Flag) {
 			if title := strings.Join(f.Annotations[subjectKey], ""); title == s.title {
-				shown := *f
-				shown.DefValue = strings.TrimPrefix(f.DefValue, "[]") // an empty list is no default to tell
-				sections[i].flags.AddFlag(&shown)
+				sections[i].flags.AddFlag(f)
 			}
 		})
 	}
@@ -93,7 +91,8 @@ func writeUsage(c *cobra.Command) error {
 		p.WriteString("\n\nExamples:\n" + strings.ReplaceAll(c.Example, "autoscaler ", c.Root().CommandPath()+" "))
 	}
 	for _, s := range sectionsOf(c.LocalFlags()) {
-		fmt.Fprintf(&p, "\n\n%s:\n%s", cmp.Or(s.title, "Flags"), strings.TrimRight(s.flags.FlagUsages(), " \n"))
+		usages := strings.ReplaceAll(s.flags.FlagUsages(), " (default [])", "") // an empty list is no default to tell
+		fmt.Fprintf(&p, "\n\n%s:\n%s", cmp.Or(s.title, "Flags"), strings.TrimRight(usages, " \n"))
 	}
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&p, "\n\nUse \"%s [command] --help\" for more information about a command.", c.CommandPath())

@@ -84,7 +84,7 @@ func (f *versionFlags) ask(ctx context.Context) (*httpapi.Build, error) {
 
 // named reports whether somebody said which server is meant.
 func (f *serverFlags) named() bool {
-	return cmp.Or(f.server, os.Getenv(serverEnv), f.kubeconfig, f.context) != "" || f.service != defaultService
+	return cmp.Or(f.server, os.Getenv(serverEnv), f.kube.kubeconfig, f.kube.context) != "" || f.service != defaultService
 }
 
 func writeVersions(out io.Writer, both versions) error {
