@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"errors"
 	"slices"
 	"testing"
@@ -62,6 +63,20 @@ func TestReplicasNeverLeaveTheirLimits(t *testing.T) {
 	}
 	if w.kube.told(EventCapped) != 1 {
 		t.Errorf("events = %v, want Capped once", w.kube.events)
+	}
+}
+
+func TestThousandsOfUnservedDemandsAreNotToldOneByOne(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 3))
+	for i := range 3000 {
+		w.ray.demand.Requests = append(w.ray.demand.Requests, raydemand.Request{
+			Bundle: raydemand.Bundle{fmt.Sprintf("nobody-has-%d", i): raydemand.Whole(1)}, Count: 1})
+	}
+	for range 5 {
+		w.after(time.Second)
+	}
+	if got := w.kube.told(EventImpossible); got != mostUnmetTold+1 {
+		t.Errorf("%d Events, want the first %d demands and one that counts the others", got, mostUnmetTold)
 	}
 }
 

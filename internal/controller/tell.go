@@ -58,15 +58,7 @@ func (c *Controller) tellStates(ctx context.Context, r *record, o outcome) {
 	if r.looks.failures > 0 {
 		c.raise(ctx, r, v, true, EventReductionsPaused, fmt.Sprintf("the second look failed: %v", r.lookErr))
 	}
-	for _, u := range o.intent.plan.InfeasibleRequests {
-		c.raiseUnmet(ctx, r, v, planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice}), u.Reason)
-	}
-	for _, u := range o.intent.plan.InfeasibleGangRequests {
-		c.raiseUnmet(ctx, r, v, "gang "+u.ID, u.Reason)
-	}
-	for _, u := range o.intent.plan.InfeasibleRequestResources {
-		c.raiseUnmet(ctx, r, v, "request_resources "+planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice}), u.Reason)
-	}
+	c.tellUnmet(ctx, r, v, o.intent.plan)
 	for _, group := range sortedKeys(o.intent.held) {
 		c.raise(ctx, r, v, false, EventInFlightCap, fmt.Sprintf("group %s: %d pods wait for earlier ones to join", group, o.intent.held[group]))
 	}
@@ -78,16 +70,39 @@ func (c *Controller) tellStates(ctx context.Context, r *record, o outcome) {
 	}
 }
 
-func (c *Controller) raiseUnmet(ctx context.Context, r *record, v view, what string, reason planner.Reason) {
-	event, warning := EventCapped, false
-	switch reason.Code {
-	case planner.Impossible:
-		event, warning = EventImpossible, true
-	case planner.CoolingDown:
-		// The sentence counts seconds down and would be news every minute; GroupFailing tells of the group.
-		reason.Message = "a group that could serve it failed lately and takes no launches for a while"
+// mostUnmetTold bounds the demands that are told one by one: each is an Event and a line, and there may be as many as there are shapes.
+const mostUnmetTold = 20
+
+// tellUnmet tells the first demands that are not served, and how many more there are.
+func (c *Controller) tellUnmet(ctx context.Context, r *record, v view, plan planner.Plan) {
+	told, further := 0, map[string]int{}
+	tell := func(what string, reason planner.Reason) {
+		event, warning := EventCapped, false
+		switch reason.Code {
+		case planner.Impossible:
+			event, warning = EventImpossible, true
+		case planner.CoolingDown:
+			// The sentence counts seconds down and would be news every minute; GroupFailing tells of the group.
+			reason.Message = "a group that could serve it failed lately and takes no launches for a while"
+		}
+		if told++; told > mostUnmetTold {
+			further[event]++
+			return
+		}
+		c.raise(ctx, r, v, warning, event, what+": "+reason.Message)
 	}
-	c.raise(ctx, r, v, warning, event, what+": "+reason.Message)
+	for _, u := range plan.InfeasibleRequests {
+		tell(planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice}), u.Reason)
+	}
+	for _, u := range plan.InfeasibleGangRequests {
+		tell("gang "+u.ID, u.Reason)
+	}
+	for _, u := range plan.InfeasibleRequestResources {
+		tell("request_resources "+planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice}), u.Reason)
+	}
+	for _, event := range sortedKeys(further) {
+		c.raise(ctx, r, v, event == EventImpossible, event, fmt.Sprintf("further demands: %d more; `autoscaler explain` says why of each", further[event]))
+	}
 }
 
 // raise emits a lasting state's Event when it is news. The key is the reason with the message's subject, so that two
