@@ -268,36 +268,3 @@ func TestEveryRuleOfSafetyNamesATestThatExists(t *testing.T) {
 		t.Errorf("only %d rules were found", len(named))
 	}
 }
-
-func TestLinksLeadSomewhereAndEveryPageIsLinked(t *testing.T) {
-	pages := []string{"README.md"}
-	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ os.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, ".md") {
-			pages = append(pages, strings.TrimPrefix(path, root+"/"))
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	linked := map[string]bool{"README.md": true}
-	for _, page := range pages {
-		for _, link := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(read(t, page), -1) {
-			if strings.Contains(link[1], "://") {
-				continue
-			}
-			target := filepath.Join(filepath.Dir(page), link[1])
-			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, link[1])
-			}
-			if filepath.Base(page) == "README.md" {
-				linked[target] = true
-			}
-		}
-	}
-	for _, page := range pages {
-		if !linked[page] {
-			t.Errorf("no README.md links to %s", page)
-		}
-	}
-}

@@ -68,7 +68,9 @@ func cycleWith(state State) Cycle {
 	return Cycle{Namespace: "ml", Cluster: "llm", At: noon, Took: time.Millisecond, State: func() State { return state }}
 }
 
-func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
+// everything is a registry in which every instrument has told something.
+func everything(t *testing.T) *prometheus.Registry {
+	t.Helper()
 	told, registry := start(t, Limits{})
 	cycle := cycleWith(State{
 		Managed: true, DataAge: time.Second, Unmet: map[string]int64{"capped": 3},
@@ -84,6 +86,10 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 	told.Observe(cycle)
 	told.exportFailures.Add(t.Context(), 1, told.labelled("signal", "traces"))
 	apiCalls{metrics: told.Metrics}.count("PATCH", "409")
+	return registry
+}
+
+func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 	own, rays := "cluster=llm,", ",namespace=ml,ray_io_cluster=llm"
 	want := map[string]float64{
 		"heliostat_cycles_total{result=ok}":                                                                                 1,
@@ -128,7 +134,7 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 		"autoscaler_cluster_resources{SessionName=session-1" + rays + ",resource=GPU}":                                      8,
 		"autoscaler_pending_resources{SessionName=session-1" + rays + ",resource=GPU}":                                      16,
 	}
-	if diff := cmp.Diff(want, scrape(t, registry)); diff != "" {
+	if diff := cmp.Diff(want, scrape(t, everything(t))); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
 }

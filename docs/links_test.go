@@ -1,0 +1,58 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	linkTo     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading    = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	linkText   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	notInSlugs = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// slugs are the anchors of a page's headings, as GitHub makes them: lower case, a hyphen for each space, no other signs.
+func slugs(page string) map[string]bool {
+	found := map[string]bool{}
+	for _, title := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
+		plain := strings.ToLower(linkText.ReplaceAllString(title[1], "$1"))
+		found[strings.ReplaceAll(notInSlugs.ReplaceAllString(plain, ""), " ", "-")] = true
+	}
+	return found
+}
+
+func TestLinksLeadToPagesAndHeadingsThatAreThereAndEveryPageIsLinked(t *testing.T) {
+	all := append(pages(t), "docs/reference/commands.md", "deploy/chart/README.md")
+	linked := map[string]bool{"README.md": true}
+	for _, page := range all {
+		for _, link := range linkTo.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, page), ""), -1) {
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(link[1], "#")
+			target := page
+			if file != "" {
+				target = filepath.Join(filepath.Dir(page), file)
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, link[1])
+				continue
+			}
+			if anchor != "" && !slugs(read(t, target))[anchor] {
+				t.Errorf("%s links to %s, which has no such heading", page, link[1])
+			}
+			if filepath.Base(page) == "README.md" {
+				linked[target] = true
+			}
+		}
+	}
+	for _, page := range all {
+		if !linked[page] {
+			t.Errorf("no README.md links to %s", page)
+		}
+	}
+}
