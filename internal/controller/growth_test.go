@@ -1,8 +1,8 @@
 package controller
 
 import (
-	"fmt"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
