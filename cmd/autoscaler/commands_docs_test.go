@@ -26,7 +26,7 @@ const commandsHead = `# Commands
 All commands end with 0 when they did what was asked, with 1 when that failed, and with 2 when the arguments, a file or the body of a
 request cannot be meant; the message on standard error names what and what would be right. ` + "`doctor`" + ` ends with 1 where it finds an error too.
 ` + "`-o`" + ` takes ` + "`table`, `wide`, `json` or `yaml`" + `; a table has at most 100 columns, for which names may be cut, ` + "`wide`" + ` is the same with all
-columns and uncut, and colours are on a terminal alone, unless ` + "`NO_COLOR`" + ` is set. Tables tell how long ago something was, ` + "`wide`" + ` when.
+columns and uncut, and colours are on a terminal alone, unless ` + "`NO_COLOR`" + ` is set. Tables tell how long ago something was, all else when.
 
 `
 

@@ -203,8 +203,7 @@ func TestManyPodsThatGoForOneReasonAreToldInALine(t *testing.T) {
 	_, out, _ := command(t, `{"idleTimeoutSeconds": 60, "groups": [{"name": "a", "resources": {"CPU": 1}}, {"name": "b", "resources": {"CPU": 1}, "maxReplicas": 0}],
 		"nodes": [`+strings.Join(nodes, ",")+`]}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
 	want := `Decision
-  stop 40 × a (idle): w-00, w-01, w-02, w-03, w-04 and 35 more; w-00: idle for 90 s, longer than 60
-      s
+  stop 40 × a (idle): w-00, w-01, w-02, w-03, w-04 and 35 more; w-00: idle for 90s, longer than 60s
   stop solo of b (max_group): group b has 1 of at most 0; it has work and leaves only by a drain
       with a deadline
 `

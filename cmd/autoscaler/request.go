@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -137,7 +136,7 @@ func writeRequested(out io.Writer, r httpapi.Requested) error {
 	} else {
 		since := ""
 		if r.Since != nil {
-			since = ", since " + r.Since.UTC().Format(time.RFC3339)
+			since = ", since " + moment(*r.Since)
 		}
 		p.line("", "Requested"+since)
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/planner"
@@ -106,14 +105,14 @@ func requestRow(r httpapi.OwnedRequest, as look, now time.Time) []cell {
 	}
 	lease, since := unknownCell, unknownCell
 	if r.ExpiresAt != nil {
-		lease = duration.HumanDuration(max(0, r.ExpiresAt.Sub(now)))
+		lease = planner.Span(r.ExpiresAt.Sub(now).Seconds())
 	}
 	if r.Since != nil {
-		since = duration.HumanDuration(max(0, now.Sub(*r.Since)))
+		since = planner.Span(now.Sub(*r.Since).Seconds())
 	}
 	why := r.Reason.Message
 	if r.ExpectedAt != nil && r.State == raydemand.RequestWaiting {
-		why += "; expected in " + duration.HumanDuration(max(0, r.ExpectedAt.Sub(now)))
+		why += "; expected in " + planner.Span(r.ExpectedAt.Sub(now).Seconds())
 	}
 	return []cell{{text: id}, {text: owner}, {text: strconv.Itoa(int(r.Priority))}, {text: bundlesOf(r.Bundles, r.MoreBundles)},
 		{string(r.State), requestStyles[r.State]}, {text: since}, {text: lease}, {text: why}, {text: servedBy(r.Groups)}}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -86,7 +87,7 @@ func (p *page) shadowHead(c httpapi.ShadowComparison) {
 	}
 	p.line("", "The worker groups were last written by "+writer+".")
 	if c.Agreement != nil {
-		p.line("", fmt.Sprintf("Both agreed %.1f %% of the %v in which both were known.", 100**c.Agreement, seconds(c.ComparedSeconds)))
+		p.line("", fmt.Sprintf("Both agreed %.1f %% of the %s in which both were known.", 100**c.Agreement, planner.Span(c.ComparedSeconds)))
 	}
 	if c.MedianLeadSeconds != nil {
 		p.line("", fmt.Sprintf("Heliostat was first %s, the other side %s; in the middle Heliostat was %s.",
@@ -114,7 +115,7 @@ func (p *page) shadowDifferences(all []httpapi.ShadowDifference, as look, now ti
 	p.line("", "")
 	t := table{look: as, columns: []column{{"DIFFERED", asNumber}, {"GROUP", asName}, {"OURS", asNumber}, {"THEIRS", asNumber}, {"OUTCOME", asText}, {"WHY OURS", asProse}}}
 	for _, d := range all {
-		t.add(cell{text: as.moment(d.At, now)}, cell{text: d.Group}, numberCell(d.Ours), numberCell(d.Theirs),
+		t.add(cell{text: ago(d.At, now)}, cell{text: d.Group}, numberCell(d.Ours), numberCell(d.Theirs),
 			outcomeCell(d), cell{text: d.Reason.Message})
 	}
 	t.write(p)
@@ -141,9 +142,9 @@ func outcomeCell(d httpapi.ShadowDifference) cell {
 // leadText says by how much Heliostat was earlier.
 func leadText(lead float64) string {
 	if lead < 0 {
-		return fmt.Sprintf("%.1f s later", -lead)
+		return planner.Span(-lead) + " later"
 	}
-	return fmt.Sprintf("%.1f s earlier", lead)
+	return planner.Span(lead) + " earlier"
 }
 
 func times(n int) string {
@@ -151,9 +152,4 @@ func times(n int) string {
 		return "once"
 	}
 	return strconv.Itoa(n) + " times"
-}
-
-// seconds rounds to what a person reads.
-func seconds(s float64) time.Duration {
-	return (time.Duration(s * float64(time.Second))).Round(time.Second)
 }

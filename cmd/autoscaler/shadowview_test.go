@@ -72,15 +72,15 @@ func TestTheTableOfAComparisonTellsBothSidesAndTheLead(t *testing.T) {
 		Differences: []httpapi.ShadowDifference{{At: at, Group: "gpu", Ours: 4, Theirs: 2, Outcome: httpapi.Differs, Reason: reason},
 			{At: at, Until: &at, Group: "gpu", Ours: 2, Theirs: 0, Outcome: httpapi.OursFirst, LeadSeconds: &lead, Reason: reason}}})
 	want := `The worker groups were last written by python-requests.
-Both agreed 97.5 % of the 1h0m0s in which both were known.
-Heliostat was first once, the other side 0 times; in the middle Heliostat was 8.1 s earlier.
+Both agreed 97.5 % of the 60m in which both were known.
+Heliostat was first once, the other side 0 times; in the middle Heliostat was 8.1s earlier.
 
 GROUP  OURS  THEIRS  WHY OURS
 gpu       4       2  launching 2 pods for 2 × {GPU 1}
 
-DIFFERED  GROUP  OURS  THEIRS  OUTCOME        WHY OURS
-  5m ago  gpu       4       2  differs        launching 2 pods for 2 × {GPU 1}
-  5m ago  gpu       2       0  8.1 s earlier  launching 2 pods for 2 × {GPU 1}
+DIFFERED  GROUP  OURS  THEIRS  OUTCOME       WHY OURS
+  5m ago  gpu       4       2  differs       launching 2 pods for 2 × {GPU 1}
+  5m ago  gpu       2       0  8.1s earlier  launching 2 pods for 2 × {GPU 1}
 `
 	if diff := cmp.Diff(want, out.String()); err != nil || diff != "" {
 		t.Errorf("%v, -want +got:\n%s", err, diff)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/planner"
@@ -139,22 +138,19 @@ func stateOfSummary(c httpapi.ClusterSummary) cell {
 	return cell{"well", good}
 }
 
-// ageText writes how old something is; - is unknown.
+// ageText writes how old something is, in seconds; - is unknown.
 func ageText(seconds *float64) string {
 	if seconds == nil {
 		return unknownCell
 	}
-	if *seconds < 10 {
-		return strconv.FormatFloat(*seconds, 'f', 1, 64) + "s"
-	}
-	return duration.HumanDuration(time.Duration(*seconds * float64(time.Second)))
+	return planner.Span(*seconds)
 }
 
 // writeCluster writes one cluster for a person: what holds it, groups, GPUs, demand, findings, changes.
 func writeCluster(as look, now func() time.Time) func(io.Writer, httpapi.Cluster) error {
 	return func(out io.Writer, c httpapi.Cluster) error {
 		var p page
-		p.clusterHead(c, now())
+		p.clusterHead(c)
 		p.clusterGroups(c.Groups, as)
 		p.clusterGPUs(c.Groups, as)
 		p.line("", "")
@@ -171,12 +167,11 @@ func writeCluster(as look, now func() time.Time) func(io.Writer, httpapi.Cluster
 	}
 }
 
-func (p *page) clusterHead(c httpapi.Cluster, now time.Time) {
+func (p *page) clusterHead(c httpapi.Cluster) {
 	p.line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
 	last := "no decision was made yet"
 	if c.LastCycle != nil {
-		age := max(0, now.Sub(*c.LastCycle).Seconds())
-		last = fmt.Sprintf("last decision %s ago, which took %.0f ms", ageText(&age), 1000*c.CycleSeconds)
+		last = fmt.Sprintf("last decision %s, which took %s", moment(*c.LastCycle), planner.Span(c.CycleSeconds))
 	}
 	p.line("  ", last+"; Ray's own account is "+map[bool]string{true: "not known", false: ageText(c.DataAgeSeconds) + " old"}[c.DataAgeSeconds == nil])
 	for _, note := range []struct{ what, text string }{
@@ -317,7 +312,7 @@ func (p *page) clusterChanges(changes []httpapi.Decision, as look, now time.Time
 		if c.Action == "drain" && len(c.Pods) > 0 {
 			why = strings.Join(c.Pods, ", ") + ": " + why // all other changes name their pods themselves
 		}
-		t.add(cells(as.moment(c.At, now), c.Action, c.Group, replicas, why)...)
+		t.add(cells(ago(c.At, now), c.Action, c.Group, replicas, why)...)
 	}
 	t.write(p)
 }

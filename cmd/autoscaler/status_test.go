@@ -34,13 +34,32 @@ func TestAFreezeIsToldInThePlaceOfTheMode(t *testing.T) {
 	}
 }
 
+func TestTablesHaveAgesAndWhatDescribesOneThingTheTime(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	cycle := now.Add(-98 * time.Millisecond)
+	age := 0.0978
+	c := httpapi.Cluster{Namespace: "ml", Name: "llm", LastCycle: &cycle, CycleSeconds: 0.0034, DataAgeSeconds: &age,
+		Decisions: []httpapi.Decision{{At: now.Add(-200 * time.Second), Action: "scale-up", Group: "gpu", From: 1, To: 2}}}
+	for _, as := range []look{{}, {wide: true}} {
+		var out strings.Builder
+		if err := writeCluster(as, func() time.Time { return now })(&out, c); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"  last decision 2026-11-20T11:59:59Z, which took 3ms; Ray's own account is 98ms old\n", "LAST CHANGES  ACTION    GROUP  REPLICAS  WHY\n   3m20s ago  scale-up  gpu    1 → 2\n"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%+v: want in it %q, got\n%s", as, want, out.String())
+			}
+		}
+	}
+}
+
 func TestADrainNamesItsPod(t *testing.T) {
 	var out strings.Builder
-	drain := httpapi.Decision{Action: "drain", Group: "gpu", Pods: []string{"gpu-7"}, Reason: planner.Reason{Message: "Heliostat: idle for 61 s, longer than 60 s"}}
+	drain := httpapi.Decision{Action: "drain", Group: "gpu", Pods: []string{"gpu-7"}, Reason: planner.Reason{Message: "Heliostat: idle for 61s, longer than 60s"}}
 	if err := writeCluster(look{wide: true}, time.Now)(&out, httpapi.Cluster{Decisions: []httpapi.Decision{drain}}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "gpu-7: Heliostat: idle for 61 s, longer than 60 s\n"; !strings.HasSuffix(out.String(), want) {
+	if want := "gpu-7: Heliostat: idle for 61s, longer than 60s\n"; !strings.HasSuffix(out.String(), want) {
 		t.Errorf("want %q at the end of\n%s", want, out.String())
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
-	"k8s.io/apimachinery/pkg/util/duration"
+
+	"heliostat.dev/heliostat/internal/planner"
 )
 
 // style is how a cell stands out on a terminal.
@@ -265,10 +266,7 @@ func coloured(out io.Writer) bool {
 	return isTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// moment says how long ago something was, or in a wide table when, so that it can be found in logs.
-func (l look) moment(at, now time.Time) string {
-	if l.wide {
-		return at.UTC().Format(time.RFC3339)
-	}
-	return duration.HumanDuration(max(0, now.Sub(at))) + " ago"
-}
+// moment says when something was, and ago how long ago. As in kubectl tables have ages, and whatever describes one thing the time itself.
+func moment(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+func ago(at, now time.Time) string { return planner.Span(now.Sub(at).Seconds()) + " ago" }

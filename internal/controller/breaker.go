@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -73,7 +74,7 @@ func (b *breaker) observe(now time.Time, s sighting, config Config) {
 		b.trip(now, config, proof)
 		b.shortage = s.proof != ""
 	case !b.stalledSince.IsZero() && now.Sub(b.stalledSince) >= config.AllocationTimeout:
-		b.trip(now, config, fmt.Sprintf("no pod joined Ray within %v: %s", config.AllocationTimeout, s.why))
+		b.trip(now, config, fmt.Sprintf("no pod joined Ray within %s: %s", planner.Span(config.AllocationTimeout.Seconds()), s.why))
 	}
 }
 

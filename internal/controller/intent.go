@@ -101,7 +101,7 @@ func (r *record) mayReduce(v view, config Config) string {
 		return "this Ray session was first seen a moment ago, and its nodes may not all be back yet"
 	}
 	if age := config.Now().Sub(v.readAt); age > config.MaxDataAge {
-		return fmt.Sprintf("Ray's state is %v old", age.Round(100*time.Millisecond))
+		return fmt.Sprintf("Ray's state is %s old", planner.Span(age.Seconds()))
 	}
 	return ""
 }

@@ -149,7 +149,7 @@ func unreadable(request *nodepool.OwnedRequest) nodepool.OwnedStatus {
 
 func leaseOver(request *nodepool.OwnedRequest) nodepool.OwnedStatus {
 	return nodepool.OwnedStatus{State: raydemand.RequestExpired, Code: raydemand.CodeLeaseOver,
-		Message: fmt.Sprintf("its lease of %d s was over at %s; it does not count until it is renewed", request.LeaseSeconds, request.ExpiresAt().UTC().Format(time.RFC3339))}
+		Message: fmt.Sprintf("its lease of %s was over at %s; it does not count until it is renewed", planner.Span(float64(request.LeaseSeconds)), request.ExpiresAt().UTC().Format(time.RFC3339))}
 }
 
 func (c *Controller) tellExpired(ctx context.Context, told *requestNews, v *view, request *nodepool.OwnedRequest) {

@@ -23,7 +23,7 @@ func TestAnIdleWorkerIsDrainedThenNamedInOnePatchThenForgotten(t *testing.T) {
 	if diff := cmp.Diff([]string{idle}, w.ray.drained()); diff != "" {
 		t.Fatalf("drained (-want +got):\n%s", diff)
 	}
-	if d := w.ray.drains[0]; d.Reason != raydemand.DrainIdle || !d.Deadline.IsZero() || d.Message != "Heliostat: idle for 61 s, longer than 60 s" {
+	if d := w.ray.drains[0]; d.Reason != raydemand.DrainIdle || !d.Deadline.IsZero() || d.Message != "Heliostat: idle for 61s, longer than 60s" {
 		t.Errorf("drain = %+v, want reason idle, told once and without a deadline", d)
 	}
 	if len(w.kube.changes) != 0 {

@@ -253,7 +253,7 @@ func TestEveryGroupSaysWhy(t *testing.T) {
 	s := read(t, `{"takenAt": "2026-01-31T12:00:45Z", "idleTimeoutSeconds": 60, "groups": [
 		{"name": "full", "resources": {"GPU": 1}, "maxReplicas": 1},
 		{"name": "idle", "resources": {"CPU": 1}, "minReplicas": 1, "maxReplicas": 4},
-		{"name": "shut", "resources": {"CPU": 9}, "maxReplicas": 4, "closed": "cooling down for 40 s"},
+		{"name": "shut", "resources": {"CPU": 9}, "maxReplicas": 4, "closed": "cooling down for 40s"},
 		{"name": "up", "resources": {"CPU": 8, "memory": 17179869184}, "minReplicas": 1, "maxReplicas": 4}],
 		"nodes": [
 		{"pod": "full-0", "group": "full", "state": "PENDING", "since": "2026-01-31T12:00:00Z"},
@@ -261,10 +261,10 @@ func TestEveryGroupSaysWhy(t *testing.T) {
 		{"pod": "idle-1", "group": "idle", "state": "IDLE", "total": {"CPU": 1}, "available": {"CPU": 1}, "idleSeconds": 34}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"CPU": 8, "memory": 1073741824}, "count": 2}]}`)
 	want := map[string][]Reason{
-		"full": {{CodeAtMax, "group full is at its maximum of 1 (has 1)"}, {CodeOnTheWay, "1 pod asked for earlier has not joined Ray yet, the oldest for 45 s"}},
+		"full": {{CodeAtMax, "group full is at its maximum of 1 (has 1)"}, {CodeOnTheWay, "1 pod asked for earlier has not joined Ray yet, the oldest for 45s"}},
 		"idle": {{CodeTooSmall, "{GPU 1}: too small: needs 1 GPU, has 0"},
-			{CodeStop, "stopping 1 pod: idle-0 because idle for 90 s, longer than 60 s"}, {CodeIdle, "1 of 1 idle, longest 34 s of 60 s"}},
-		"shut": {{CodeClosed, "closed: cooling down for 40 s"}},
+			{CodeStop, "stopping 1 pod: idle-0 because idle for 90s, longer than 60s"}, {CodeIdle, "1 of 1 idle, longest 34s of 60s"}},
+		"shut": {{CodeClosed, "closed: cooling down for 40s"}},
 		"up":   {{CodeLaunch, "launching 2 pods for the minimum of 1, 2 × {CPU 8, memory 1 GiB}"}},
 	}
 	got := map[string][]Reason{}

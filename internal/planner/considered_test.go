@@ -35,7 +35,7 @@ func TestEveryGroupThatWasNotTakenSaysWhyWithTheNumbers(t *testing.T) {
 			 "pendingRequests": [{"resources": {"GPU": 2}, "count": 1, "labelSelectors": [{"region": "us"}]}]}`,
 			map[string]Reason{
 				"cheap":      {CodeLaunch, "launching 1 pod for 1 × {GPU 2} where region=us"},
-				"cooling":    {CodeCoolingDown, "cooling down for 40 s: 2 pods are unschedulable"},
+				"cooling":    {CodeCoolingDown, "cooling down for 40s: 2 pods are unschedulable"},
 				"dear":       {CodeNotChosen, "{GPU 2} where region=us: group cheap was taken: price 3.2 > 1.1"},
 				"far":        {CodeLabels, "{GPU 2} where region=us: label region is eu, which must be us"},
 				"full":       {CodeAtMax, "{GPU 2} where region=us: group full is at its maximum of 0 (has 0)"},
@@ -93,11 +93,11 @@ func TestDemandThatOnlyACoolingGroupCouldServeIsCoolingDown(t *testing.T) {
 		want     Reason
 	}{
 		"alone": {`{"groups": [` + cooling + `}]` + asked,
-			Reason{CoolingDown, "group a: cooling down for 3 min: no pod joined Ray within 5m0s"}},
+			Reason{CoolingDown, "group a: cooling down for 2m30s: no pod joined Ray within 5m0s"}},
 		"beside a full one": {`{"groups": [` + cooling + `}, {"name": "b", "resources": {"GPU": 1}, "maxReplicas": 0}]` + asked,
-			Reason{CoolingDown, "group a: cooling down for 3 min: no pod joined Ray within 5m0s; group b is at its maximum of 0 (has 0)"}},
+			Reason{CoolingDown, "group a: cooling down for 2m30s: no pod joined Ray within 5m0s; group b is at its maximum of 0 (has 0)"}},
 		"full itself": {`{"groups": [` + cooling + `, "maxReplicas": 0}]` + asked,
-			Reason{Capped, "group a: cooling down for 3 min: no pod joined Ray within 5m0s"}},
+			Reason{Capped, "group a: cooling down for 2m30s: no pod joined Ray within 5m0s"}},
 		"closed for good": {`{"groups": [{"name": "a", "resources": {"GPU": 1}, "closed": "the group is suspended"}]` + asked,
 			Reason{Closed, "group a: closed: the group is suspended"}},
 	} {

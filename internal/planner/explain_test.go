@@ -33,7 +33,7 @@ func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
 		want   Explanation
 	}{
 		"launched for": {raydemand.Bundle{raydemand.GPU: raydemand.One}, Explanation{"demand {GPU 1}",
-			Reason{FateLaunching, "3 asked, 1 is served by what runs now, 1 waits for pods on their way, the oldest for 30 s, 1 gets a place on pods launched now"},
+			Reason{FateLaunching, "3 asked, 1 is served by what runs now, 1 waits for pods on their way, the oldest for 30s, 1 gets a place on pods launched now"},
 			[]Detail{
 				{"group cool", Reason{CodeTooSmall, "too small: needs 1 GPU, has 0"}},
 				{"group gpu", Reason{CodeLaunch, "1 pod is launched, with places for 1 of it"}},
@@ -41,10 +41,10 @@ func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
 				{"group late", Reason{CodeNotChosen, "group gpu was taken: price 3.2 > 1.1"}},
 			}}},
 		"cooling down": {raydemand.Bundle{"TPU": raydemand.Whole(4)}, Explanation{"demand {TPU 4}",
-			Reason{CoolingDown, "2 asked, 2 have to wait until a group has cooled down: group cool: cooling down for 40 s: 3 pods are unschedulable; " +
+			Reason{CoolingDown, "2 asked, 2 have to wait until a group has cooled down: group cool: cooling down for 40s: 3 pods are unschedulable; " +
 				"group gpu: too small: needs 4 TPU, has 0; group late: too small: needs 4 TPU, has 0"},
 			[]Detail{
-				{"group cool", Reason{CodeCoolingDown, "cooling down for 40 s: 3 pods are unschedulable"}},
+				{"group cool", Reason{CodeCoolingDown, "cooling down for 40s: 3 pods are unschedulable"}},
 				{"group gpu", Reason{CodeTooSmall, "too small: needs 4 TPU, has 0"}},
 				{"pods of group gpu", Reason{PodRoom, "0 of the 2 that have joined have room for one now"}},
 				{"group late", Reason{CodeTooSmall, "too small: needs 4 TPU, has 0"}},
@@ -72,12 +72,12 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 	s := read(t, explained)
 	for pod, want := range map[string]Reason{
 		"busy":   {PodBusy, "it has work, so it is not idle"},
-		"coming": {PodPending, "it has not joined Ray yet, for 30 s; it counts as what its group brings"},
-		"free":   {PodIdle, "idle for 90 s; kept for demand that counts on it"},
+		"coming": {PodPending, "it has not joined Ray yet, for 30s; it counts as what its group brings"},
+		"free":   {PodIdle, "idle for 90s; kept for demand that counts on it"},
 		"going":  {PodLeaving, "it is drained or being deleted; it serves nothing and fills its group until it is gone"},
 		"lost":   {PodGivenUp, "it did not join Ray in time and counts for nothing; others serve the demand"},
 		"old":    {PodRemoved, `the snapshot has no worker group "gone", so the pod is left out of the plan: no demand is placed on it, and it is not stopped`},
-		"unused": {idleStop, "idle for 90 s, longer than 60 s"},
+		"unused": {idleStop, "idle for 90s, longer than 60s"},
 		"head":   {PodHead, "it is the head: it serves demand and is never launched or stopped"},
 	} {
 		got, ok := asking{}.pod(s, pod)
@@ -98,8 +98,8 @@ func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
 	got, ok := asking{}.group(read(t, explained), "gpu")
 	want := Explanation{"group gpu", Reason{CodeLaunch, "launching 1 pod for 1 × {GPU 1}"}, []Detail{
 		{"size", Reason{CodeLaunch, "4 → 5 pods (min 0, max 6), each {CPU 4, GPU 1}"}},
-		{"pods", Reason{CodeOnTheWay, "1 pod asked for earlier has not joined Ray yet, the oldest for 30 s"}},
-		{"pods", Reason{CodeIdle, "1 of 3 idle, longest 90 s; kept for demand that counts on it"}},
+		{"pods", Reason{CodeOnTheWay, "1 pod asked for earlier has not joined Ray yet, the oldest for 30s"}},
+		{"pods", Reason{CodeIdle, "1 of 3 idle, longest 90s; kept for demand that counts on it"}},
 		{"pods", Reason{PodBusy, "1 with work"}}, {"pods", Reason{PodIdle, "1 idle"}}, {"pods", Reason{PodPending, "1 on their way"}},
 		{"pods", Reason{PodLeaving, "1 leaving"}}, {"pods", Reason{PodGivenUp, "1 given up"}},
 		{"demand 2 × {TPU 4}", Reason{CodeTooSmall, "too small: needs 4 TPU, has 0"}},

@@ -118,13 +118,13 @@ func (p *planning) podReason(at int, out *outcome) Reason {
 	case n.State == Pending:
 		text := "it has not joined Ray yet"
 		if !n.Since.IsZero() && n.Since.Before(p.takenAt) {
-			text += ", for " + duration(p.takenAt.Sub(n.Since).Seconds())
+			text += ", for " + Span(p.takenAt.Sub(n.Since).Seconds())
 		}
 		return Reason{PodPending, text + "; it counts as what its group brings"}
 	case out.isHeldOver(at):
-		return Reason{CodeHeldOver, fmt.Sprintf("idle for %s%s", seconds(n.IdleSeconds), p.staysIdle(at, out))}
+		return Reason{CodeHeldOver, fmt.Sprintf("idle for %s%s", Span(n.IdleSeconds), p.staysIdle(at, out))}
 	case n.State == Idle:
-		return Reason{PodIdle, fmt.Sprintf("idle for %s%s", seconds(n.IdleSeconds), p.staysIdle(at, out))}
+		return Reason{PodIdle, fmt.Sprintf("idle for %s%s", Span(n.IdleSeconds), p.staysIdle(at, out))}
 	case slices.Equal(n.free, n.shape.total): // one that has just joined, or work that asks for nothing
 		return Reason{PodBusy, "all that it has is free, but Ray does not call it idle"}
 	}

@@ -14,7 +14,11 @@ func (r *roster) stopIdle(used []bool, given []int64) {
 			continue
 		}
 		r.stopUnit(&u, idleStop, func(n *node) string {
-			return fmt.Sprintf("idle for %s, longer than %s", seconds(n.IdleSeconds), seconds(*g.timeout))
+			idle, limit := Span(n.IdleSeconds), Span(*g.timeout)
+			if idle == limit {
+				return "idle for longer than " + limit
+			}
+			return fmt.Sprintf("idle for %s, longer than %s", idle, limit)
 		})
 	}
 }

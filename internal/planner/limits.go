@@ -23,7 +23,7 @@ const conservativeStep = 5
 func (g *group) shutFor(mode string) {
 	switch {
 	case g.CoolingSeconds > 0:
-		g.shut = Reason{CodeCoolingDown, strings.TrimSuffix("cooling down for "+duration(g.CoolingSeconds)+": "+g.Closed, ": ")}
+		g.shut = Reason{CodeCoolingDown, strings.TrimSuffix("cooling down for "+Span(g.CoolingSeconds)+": "+g.Closed, ": ")}
 	case g.Closed != "":
 		g.shut = Reason{CodeClosed, "closed: " + g.Closed}
 	case g.contradictory():

@@ -88,7 +88,7 @@ func (p *planning) oldest(i int) string {
 	if since.IsZero() || !since.Before(p.takenAt) {
 		return ""
 	}
-	return ", the oldest for " + duration(p.takenAt.Sub(since).Seconds())
+	return ", the oldest for " + Span(p.takenAt.Sub(since).Seconds())
 }
 
 func (p *planning) launchReason(i int, given []int64, out *outcome) Reason {
@@ -261,7 +261,7 @@ func (p *planning) idleReason(i int, out *outcome) (Reason, bool) {
 	if at < 0 {
 		return Reason{}, false
 	}
-	return Reason{CodeIdle, fmt.Sprintf("%d of %d idle, longest %s%s", count, g.live-g.stopping, seconds(longest), p.staysIdle(at, out))}, true
+	return Reason{CodeIdle, fmt.Sprintf("%d of %d idle, longest %s%s", count, g.live-g.stopping, Span(longest), p.staysIdle(at, out))}, true
 }
 
 // heldOverReason counts the group's workers that stay until what replaces them has joined.
@@ -286,7 +286,7 @@ func (p *planning) staysIdle(at int, out *outcome) string {
 	case g.timeout == nil:
 		return "; no idle timeout is set"
 	case n.IdleSeconds <= *g.timeout:
-		return " of " + seconds(*g.timeout)
+		return " of " + Span(*g.timeout)
 	case g.standing() <= g.min:
 		return fmt.Sprintf("; kept for the minimum of %d", g.min)
 	case out.isHeldOver(at):
@@ -329,21 +329,6 @@ func Describe(r raydemand.Request) string {
 		s.WriteString(selector.String())
 	}
 	return s.String()
-}
-
-func seconds(s float64) string {
-	if s >= 1000 {
-		return fmt.Sprintf("%.0f s", s)
-	}
-	return fmt.Sprintf("%.3g s", s)
-}
-
-// duration writes a length of time: seconds up to two minutes, then minutes, rounded up.
-func duration(s float64) string {
-	if s <= 120 {
-		return fmt.Sprintf("%.0f s", math.Ceil(s))
-	}
-	return fmt.Sprintf("%.0f min", math.Ceil(s/60))
 }
 
 func podCount(n int64) string {

@@ -241,7 +241,7 @@ func (d *DemandSummary) asksForNothing() bool {
 func (p *planning) tally(d *DemandSummary) string {
 	waitingFor := ""
 	if !d.WaitingSince.IsZero() && d.WaitingSince.Before(p.takenAt) {
-		waitingFor = ", the oldest for " + duration(p.takenAt.Sub(d.WaitingSince).Seconds())
+		waitingFor = ", the oldest for " + Span(p.takenAt.Sub(d.WaitingSince).Seconds())
 	}
 	return fmt.Sprintf("%d asked, %s", d.Asked, d.tally(waitingFor))
 }

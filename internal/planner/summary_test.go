@@ -116,7 +116,7 @@ func TestIdlePodsAreCountedAmongThoseThatStay(t *testing.T) {
 		"nodes": [{"pod": "a", "group": "g", "state": "RUNNING", "total": {"CPU": 4}, "available": {"CPU": 0}},
 			{"pod": "b", "group": "g", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 5}, {"pod": "c", "group": "g", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 6}]}`), Policy{})
 	reasons := plan.Groups[0].Reasons
-	if diff := cmp.Diff(Reason{CodeIdle, "1 of 2 idle, longest 5 s; no idle timeout is set"}, reasons[len(reasons)-1]); diff != "" {
+	if diff := cmp.Diff(Reason{CodeIdle, "1 of 2 idle, longest 5s; no idle timeout is set"}, reasons[len(reasons)-1]); diff != "" {
 		t.Errorf("of three pods one is stopped (-want +got): %s", diff)
 	}
 }

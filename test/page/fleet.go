@@ -112,7 +112,7 @@ func busy(now time.Time) httpapi.View {
 			{At: now.Add(-4 * time.Second), Action: "scale-up", Group: "a100", From: 2, To: 3, Pods: []string{},
 				Reason: planner.Reason{Code: "patch-ok", Message: "group a100: replicas 2 → 3: launching 1 pod for 8 × {CPU 1, GPU 1}"}},
 			{At: now.Add(-65 * time.Second), Action: "drain", Group: "mig-1g", From: 2, To: 2, Pods: []string{"llm-mig-m2"},
-				Reason: planner.Reason{Code: "drain-ok", Message: "idle for 61 s, Ray agreed"}},
+				Reason: planner.Reason{Code: "drain-ok", Message: "idle for 61s, Ray agreed"}},
 		},
 	}
 }

@@ -94,7 +94,7 @@ func drainBusy(t *testing.T, h head) {
 
 func drainIdle(t *testing.T, h head) {
 	idle := h.node(t, gpuWorker.Instance, raydemand.Idle)
-	reply, err := h.ours.Drain(t.Context(), raydemand.Drain{Node: idle, Reason: raydemand.DrainIdle, Message: "idle for 60 s"})
+	reply, err := h.ours.Drain(t.Context(), raydemand.Drain{Node: idle, Reason: raydemand.DrainIdle, Message: "idle for 60s"})
 	if err != nil || !reply.Accepted {
 		t.Fatalf("drain of an idle node: %+v, %v", reply, err)
 	}
