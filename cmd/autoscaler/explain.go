@@ -22,6 +22,7 @@ type explainFlags struct {
 	snapshot, output, policy           string
 	demand, group, pod, gang, requests string
 	told                               readerFlags
+	watch                              bool
 }
 
 func newExplainCommand() *cobra.Command {
@@ -35,7 +36,8 @@ func newExplainCommand() *cobra.Command {
 		Example: exampleSnapshot + `  autoscaler explain --snapshot s.json --demand '{"GPU": 1}'
   autoscaler explain --snapshot s.json --demand '{"resources": {"GPU": 1}, "count": 4, "labelSelectors": [{"zone": "in(a,b)"}]}'
   autoscaler explain --snapshot s.json --group gpu
-  autoscaler explain --snapshot - --pod gpu-7 -o json < s.json`,
+  autoscaler explain --snapshot - --pod gpu-7 -o json < s.json
+  autoscaler explain ml/llm --group gpu -w`,
 		Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
@@ -49,6 +51,7 @@ func newExplainCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.policy, "policy", "", "with --snapshot: "+policyHelp)
 	flags.told.addTo(cmd.Flags())
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
+	cmd.Flags().BoolVarP(&flags.watch, "watch", "w", false, "with a RayCluster: "+watchUsage)
 	flags.server.completeCluster(cmd)
 	for flag, question := range map[string]planner.Question{"group": {Group: "any"}, "pod": {Pod: "any"}, "gang": {Gang: "any"}, "request": {Request: "any"}} {
 		flags.server.completeOf(cmd, flag, func(ctx context.Context, client *httpapi.Client, key nodepool.ClusterKey) ([]string, error) {
@@ -72,20 +75,17 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return badInput{err}
 	}
-	explain := f.offline
-	if len(args) == 1 {
-		explain = func(cmd *cobra.Command, q planner.Question) (planner.Explanation, error) {
-			return f.online(cmd, args[0], q)
-		}
+	switch {
+	case len(args) == 1:
+		return f.online(cmd, args[0], question, write)
+	case f.watch:
+		return badInput{errors.New("--watch: want a RayCluster with it; a snapshot stays as it is")}
 	}
-	explanation, err := explain(cmd, question)
+	explanation, err := f.offline(cmd, question)
 	if err != nil {
 		return err
 	}
-	if err := write(cmd.OutOrStdout(), explanation); err != nil {
-		return fmt.Errorf("writing the explanation: %w", err)
-	}
-	return nil
+	return write(cmd.OutOrStdout(), explanation)
 }
 
 func (f *explainFlags) question() (planner.Question, error) {
@@ -99,25 +99,33 @@ func (f *explainFlags) question() (planner.Question, error) {
 	return planner.ReadDemand(f.demand, "--demand")
 }
 
-func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Question) (planner.Explanation, error) {
+func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Question, write func(io.Writer, planner.Explanation) error) error {
 	switch {
 	case f.snapshot != "" || f.policy != "":
-		return planner.Explanation{}, badInput{errors.New("--snapshot and --policy have no place beside a RayCluster")}
+		return badInput{errors.New("--snapshot and --policy have no place beside a RayCluster")}
 	case f.told.given():
-		return planner.Explanation{}, badInput{errToldServer}
+		return badInput{errToldServer}
 	case q.AskedGang != nil:
-		return planner.Explanation{}, badInput{errors.New("a gang in --demand needs --snapshot; one that waits is asked for by --gang")}
+		return badInput{errors.New("a gang in --demand needs --snapshot; one that waits is asked for by --gang")}
 	}
 	key, client, err := f.server.target(cluster)
 	if err != nil {
-		return planner.Explanation{}, err
+		return err
 	}
-	explanation, err := client.Explain(cmd.Context(), key, q)
-	var problem *httpapi.Problem
-	if err == nil || errors.As(err, &problem) && problem.Status == http.StatusNotFound { // what was asked about may lack for that reason
-		tellUnread(cmd, client, key)
-	}
-	return explanation, err
+	begun := false
+	return shown(cmd, f.watch, client, key, func(ctx context.Context, out io.Writer) error {
+		explanation, err := client.Explain(ctx, key, q)
+		var problem *httpapi.Problem
+		// What was asked about may lack for that reason.
+		if tell := err == nil || errors.As(err, &problem) && problem.Status == http.StatusNotFound; tell && !begun {
+			tellUnread(cmd, client, key)
+		}
+		if err != nil {
+			return err
+		}
+		begun = true
+		return write(out, explanation)
+	})
 }
 
 func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.Explanation, error) {

@@ -20,6 +20,9 @@ const (
 	watchRetry = time.Second
 )
 
+// watchUsage describes -w of every command that has one.
+const watchUsage = "show it again whenever something changes"
+
 // watchFlags are those of commands that show what a server knows, of all RayClusters or of one.
 type watchFlags struct {
 	server serverFlags
@@ -30,7 +33,7 @@ type watchFlags struct {
 func (f *watchFlags) addTo(cmd *cobra.Command) {
 	f.server.addTo(cmd)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", outputUsage)
-	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "show it again whenever something changes")
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, watchUsage)
 	f.server.completeCluster(cmd)
 }
 

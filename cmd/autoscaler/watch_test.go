@@ -63,6 +63,28 @@ func TestAWatchShowsWhatChangedUntilTheCallerHasSeenEnough(t *testing.T) {
 	}
 }
 
+func TestAWatchExplainsAnewWhatChanged(t *testing.T) {
+	r := newRemote(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	out, code := &lockedBuffer{more: make(chan struct{}, 1)}, make(chan int)
+	go func() {
+		code <- run(ctx, []string{"autoscaler", "explain", "ml/llm", "--group", "gpu", "-w"}, strings.NewReader(""), out, io.Discard)
+	}()
+	out.until(t, "group gpu: launch: launching 1 pod")
+	r.mu.Lock()
+	r.view.Snapshot.Requests = nil
+	r.mu.Unlock()
+	r.hub.Changed(llmKey)
+	out.until(t, "nothing that waits needs another pod")
+	cancel()
+	if got := <-code; got != exitOK {
+		t.Errorf("exit %d", got)
+	}
+	if got, _, errOut := command(t, "{}", "autoscaler", "explain", "--snapshot", "-", "--group", "gpu", "-w"); got != exitBadInput || !strings.Contains(errOut, "want a RayCluster with it") {
+		t.Errorf("of a file: exit %d %s", got, errOut)
+	}
+}
+
 func TestAWatchOfAClusterThatIsNotThereFails(t *testing.T) {
 	newRemote(t)
 	if code, _, errOut := command(t, "", "autoscaler", "status", "ml/other", "-w"); code != exitFailed || !strings.Contains(errOut, "no RayCluster ml/other") {
