@@ -18,11 +18,10 @@ import (
 
 // explainFlags are what `explain` is asked.
 type explainFlags struct {
-	server                             serverFlags
-	snapshot, output, policy           string
+	watchFlags
+	snapshot, policy                   string
 	demand, group, pod, gang, requests string
 	told                               readerFlags
-	watch                              bool
 }
 
 func newExplainCommand() *cobra.Command {
@@ -41,7 +40,9 @@ func newExplainCommand() *cobra.Command {
 		Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
-	flags.server.addTo(cmd)
+	flags.addTo(cmd)
+	watch := cmd.Flags().Lookup("watch")
+	watch.Usage = "with a RayCluster: " + watch.Usage
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "a snapshot file, or - for standard input, in the place of a RayCluster")
 	cmd.Flags().StringVar(&flags.demand, "demand", "", "what one task, bundle or placement group asks for, a JSON object")
 	cmd.Flags().StringVar(&flags.group, "group", "", "the worker group's name")
@@ -50,9 +51,6 @@ func newExplainCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.requests, "request", "", "the id of an owned request, or request_resources for what has no owner")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", "with --snapshot: "+policyHelp)
 	flags.told.addTo(cmd.Flags())
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
-	cmd.Flags().BoolVarP(&flags.watch, "watch", "w", false, "with a RayCluster: "+watchUsage)
-	flags.server.completeCluster(cmd)
 	for flag, question := range map[string]planner.Question{"group": {Group: "any"}, "pod": {Pod: "any"}, "gang": {Gang: "any"}, "request": {Request: "any"}} {
 		flags.server.completeOf(cmd, flag, func(ctx context.Context, client *httpapi.Client, key nodepool.ClusterKey) ([]string, error) {
 			text, err := client.Snapshot(ctx, key)
@@ -113,7 +111,7 @@ func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Ques
 		return err
 	}
 	begun := false
-	return shown(cmd, f.watch, client, key, func(ctx context.Context, out io.Writer) error {
+	return f.shown(cmd, look{}, client, key, func(ctx context.Context, out io.Writer) error {
 		explanation, err := client.Explain(ctx, key, q)
 		var problem *httpapi.Problem
 		// What was asked about may lack for that reason.

@@ -27,7 +27,8 @@ func newRequestsCommand() *cobra.Command {
 		Args:    atMostOne,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write, err := writerOf(flags.output, writeRequests(len(args) == 0, flags.server.namespace, lookOf(cmd.OutOrStdout(), flags.output), time.Now))
+		as := flags.look(cmd.OutOrStdout(), true)
+		write, err := writerOf(flags.output, writeRequests(len(args) == 0, flags.server.namespace, as, time.Now))
 		if err != nil {
 			return err
 		}
@@ -41,7 +42,7 @@ func newRequestsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return shown(cmd, flags.watch, client, key, func(ctx context.Context, out io.Writer) error {
+		return flags.shown(cmd, as, client, key, func(ctx context.Context, out io.Writer) error {
 			requests, err := client.Requests(ctx, key)
 			if err != nil {
 				return err
@@ -70,7 +71,7 @@ func writeRequests(fleet bool, namespace string, as look, now func() time.Time) 
 		namespace = "" // the RayCluster was named
 	}
 	return func(out io.Writer, list httpapi.RequestList) error {
-		if len(list.Items) == 0 {
+		if len(list.Items) == 0 && !as.told.begun() {
 			_, err := io.WriteString(out, "Nothing is requested"+onlyIn(namespace))
 			return err
 		}

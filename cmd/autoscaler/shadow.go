@@ -29,11 +29,12 @@ func newShadowCommand() *cobra.Command {
 				return err
 			}
 			cluster := func() (httpapi.Cluster, error) { return client.Status(cmd.Context(), key) }
-			write, err := writerOf(flags.output, writeShadow(lookOf(cmd.OutOrStdout(), flags.output), time.Now, cluster))
+			as := flags.look(cmd.OutOrStdout(), false)
+			write, err := writerOf(flags.output, writeShadow(as, time.Now, cluster))
 			if err != nil {
 				return err
 			}
-			return shown(cmd, flags.watch, client, key, func(ctx context.Context, out io.Writer) error {
+			return flags.shown(cmd, as, client, key, func(ctx context.Context, out io.Writer) error {
 				compared, err := client.Shadow(ctx, key)
 				if err != nil {
 					return err

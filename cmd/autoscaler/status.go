@@ -40,7 +40,8 @@ func newStatusCommand() *cobra.Command {
 }
 
 func (f *watchFlags) fleet(cmd *cobra.Command) error {
-	write, err := writerOf(f.output, writeFleet(f.server.namespace, lookOf(cmd.OutOrStdout(), f.output)))
+	as := f.look(cmd.OutOrStdout(), true)
+	write, err := writerOf(f.output, writeFleet(f.server.namespace, as))
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (f *watchFlags) fleet(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return shown(cmd, f.watch, client, nodepool.ClusterKey{}, func(ctx context.Context, out io.Writer) error {
+	return f.shown(cmd, as, client, nodepool.ClusterKey{}, func(ctx context.Context, out io.Writer) error {
 		clusters, err := client.Clusters(ctx, f.server.namespace)
 		if err != nil {
 			return err
@@ -58,7 +59,8 @@ func (f *watchFlags) fleet(cmd *cobra.Command) error {
 }
 
 func (f *watchFlags) cluster(cmd *cobra.Command, argument string) error {
-	write, err := writerOf(f.output, writeCluster(lookOf(cmd.OutOrStdout(), f.output), time.Now))
+	as := f.look(cmd.OutOrStdout(), false)
+	write, err := writerOf(f.output, writeCluster(as, time.Now))
 	if err != nil {
 		return err
 	}
@@ -66,7 +68,7 @@ func (f *watchFlags) cluster(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return err
 	}
-	return shown(cmd, f.watch, client, key, func(ctx context.Context, out io.Writer) error {
+	return f.shown(cmd, as, client, key, func(ctx context.Context, out io.Writer) error {
 		cluster, err := client.Status(ctx, key)
 		if err != nil {
 			return err
@@ -78,7 +80,7 @@ func (f *watchFlags) cluster(cmd *cobra.Command, argument string) error {
 // writeFleet writes a line for each RayCluster, of a namespace or of all where it is empty.
 func writeFleet(namespace string, as look) func(io.Writer, httpapi.ClusterList) error {
 	return func(out io.Writer, list httpapi.ClusterList) error {
-		if len(list.Items) == 0 {
+		if len(list.Items) == 0 && !as.told.begun() {
 			_, err := io.WriteString(out, "There is no RayCluster that you may see"+onlyIn(namespace))
 			return err
 		}

@@ -67,7 +67,11 @@ type column struct {
 func (c column) is(kind columnKind) bool { return c.kind&kind != 0 }
 
 // look is how a table is written: with colours, and wider than a page, so that nothing is cut and no column left out.
-type look struct{ colour, wide bool }
+type look struct {
+	colour, wide bool
+	// told, where it is not nil, makes of several tables one that goes on.
+	told *toldRows
+}
 
 // lookOf is how the output that -o names is written to out.
 func lookOf(out io.Writer, output string) look {
@@ -100,14 +104,23 @@ func (t *table) add(row ...cell) {
 
 // write appends the table's lines to the page.
 func (t *table) write(p *page) {
+	goesOn := t.told.begun()
+	if t.told != nil {
+		t.told.news(t)
+	}
 	shown := t.shown()
 	notes := shown.notesBelow()
 	widths := shown.widths()
+	if t.told != nil {
+		widths = t.told.widen(widths)
+	}
 	titles := make([]cell, len(shown.columns))
 	for i, c := range shown.columns {
 		titles[i] = cell{c.title, strong}
 	}
-	shown.line(p, widths, titles)
+	if !goesOn {
+		shown.line(p, widths, titles)
+	}
 	for i, row := range shown.rows {
 		shown.line(p, widths, row)
 		if notes != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,9 +21,6 @@ const (
 	watchRetry = time.Second
 )
 
-// watchUsage describes -w of every command that has one.
-const watchUsage = "show it again whenever something changes"
-
 // watchFlags are those of commands that show what a server knows, of all RayClusters or of one.
 type watchFlags struct {
 	server serverFlags
@@ -33,24 +31,35 @@ type watchFlags struct {
 func (f *watchFlags) addTo(cmd *cobra.Command) {
 	f.server.addTo(cmd)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", outputUsage)
-	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, watchUsage)
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "show it again whenever something changes; into a file or pipe, only what changed")
 	f.server.completeCluster(cmd)
+}
+
+// look is how the output is written. A list that is watched into a file or pipe is one table that goes on, as kubectl's is.
+func (f *watchFlags) look(out io.Writer, list bool) look {
+	as := lookOf(out, f.output)
+	if f.watch && list && betweenFrames[f.output] == emptyLine && !isTerminal(out) {
+		as.told = &toldRows{}
+	}
+	return as
 }
 
 // picture writes what is there now.
 type picture func(ctx context.Context, out io.Writer) error
 
-// shown writes one picture, or with watch one whenever something changes about the cluster (or the fleet where the key is zero),
-// until the caller ends it.
-func shown(cmd *cobra.Command, watch bool, client *httpapi.Client, key nodepool.ClusterKey, draw picture) error {
-	if !watch {
+// shown writes one picture, or with -w one whenever something changes about the cluster (or the fleet where the key is zero), until the caller ends it.
+func (f *watchFlags) shown(cmd *cobra.Command, as look, client *httpapi.Client, key nodepool.ClusterKey, draw picture) error {
+	if !f.watch {
 		return draw(cmd.Context(), cmd.OutOrStdout())
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	changed, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() { ended <- followed(ctx, cmd.ErrOrStderr(), client, key, changed) }()
-	frames := frames{out: cmd.OutOrStdout(), clear: isTerminal(cmd.OutOrStdout())}
+	frames := frames{out: cmd.OutOrStdout(), clear: isTerminal(cmd.OutOrStdout()), between: betweenFrames[f.output]}
+	if as.told != nil {
+		frames.between = "" // one table
+	}
 	for {
 		select {
 		case <-changed:
@@ -103,26 +112,41 @@ func followed(ctx context.Context, errOut io.Writer, client *httpapi.Client, key
 	}
 }
 
-// frames writes pictures one over the other on a terminal, and one after the other elsewhere.
+// betweenFrames stands between two pictures in a file or pipe: what separates documents, so that programs read one after the other, or an empty line.
+var betweenFrames = map[string]string{"json": "", "yaml": "---\n", "table": emptyLine, "text": emptyLine, "wide": emptyLine}
+
+const emptyLine = "\n"
+
+// frames writes pictures one over the other on a terminal. Elsewhere it writes one after the other, and none that tells nothing new.
 type frames struct {
 	out          io.Writer
 	clear, begun bool
+	between      string
+	// last is the picture before, without what passes.
+	last string
 }
 
 // clearScreen moves a terminal's cursor home and clears what is below.
 const clearScreen = "\x1b[H\x1b[2J\x1b[3J"
 
+// passing is what changes by the passing of time alone: lengths of time as planner.Span writes them, times, and fields of these.
+var passing = regexp.MustCompile(`(^|[\s(])\d+(\.\d)?(ms|[smhdy])(\d+[smhd])?\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z|"?\b(dataAgeSeconds|cycleSeconds|comparedSeconds|agreement)"?: .*`)
+
 func (f *frames) draw(ctx context.Context, draw picture) error {
 	var text bytes.Buffer
-	if f.clear {
-		text.WriteString(clearScreen)
-	} else if f.begun {
-		text.WriteString("---\n")
-	}
 	if err := draw(ctx, &text); err != nil {
 		return err
 	}
-	f.begun = true
+	lasting := passing.ReplaceAllString(text.String(), "")
+	switch {
+	case f.clear:
+		text = *bytes.NewBufferString(clearScreen + text.String())
+	case f.begun && (lasting == f.last || text.Len() == 0):
+		return nil
+	case f.begun:
+		text = *bytes.NewBufferString(f.between + text.String())
+	}
+	f.begun, f.last = true, lasting
 	_, err := f.out.Write(text.Bytes())
 	return err
 }

@@ -3,11 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // lockedBuffer is written by a command while a test reads.
@@ -82,6 +86,131 @@ func TestAWatchExplainsAnewWhatChanged(t *testing.T) {
 	}
 	if got, _, errOut := command(t, "{}", "autoscaler", "explain", "--snapshot", "-", "--group", "gpu", "-w"); got != exitBadInput || !strings.Contains(errOut, "want a RayCluster with it") {
 		t.Errorf("of a file: exit %d %s", got, errOut)
+	}
+}
+
+// watched runs a command with -w into a file, lets change happen one after the other, each when the last is told, and returns what was written.
+func watched(t *testing.T, r *remote, argv []string, first string, changes ...func() (want string)) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out, ended := &lockedBuffer{more: make(chan struct{}, 1)}, make(chan int)
+	go func() {
+		ended <- run(ctx, append([]string{"autoscaler"}, argv...), strings.NewReader(""), out, io.Discard)
+	}()
+	out.until(t, first)
+	for _, change := range changes {
+		r.mu.Lock()
+		want := change()
+		r.mu.Unlock()
+		r.hub.Changed(llmKey)
+		out.until(t, want)
+	}
+	cancel()
+	if code := <-ended; code != exitOK {
+		t.Errorf("%v: exit %d", argv, code)
+	}
+	return out.text.String()
+}
+
+func TestAWatchIntoAFileTellsEachChangeOnce(t *testing.T) {
+	freeze := func(r *remote, frozen bool, want string) func() string {
+		return func() string {
+			r.view.Frozen, r.view.CycleAt, r.view.CycleTook = frozen, r.view.CycleAt.Add(time.Second), r.view.CycleTook+time.Millisecond
+			return want
+		}
+	}
+	for _, c := range []struct {
+		argv                []string
+		first, frozen, once string
+		check               func(out string) bool
+	}{
+		{[]string{"status", "-w"}, "  managed ", "  frozen ", "NAMESPACE  NAME", func(out string) bool {
+			lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+			return len(lines) == 3 && strings.HasPrefix(lines[1], "ml         llm   managed ") && strings.HasPrefix(lines[2], "ml         llm   frozen  ")
+		}},
+		{[]string{"status", "ml/llm", "-w"}, "ml/llm: managed", "ml/llm: frozen", "ml/llm: managed", func(out string) bool {
+			return strings.Contains(out, "\n\nml/llm: frozen") && strings.Count(out, "ml/llm: ") == 2
+		}},
+		{[]string{"status", "ml/llm", "-w", "-o", "json"}, `"frozen": false`, `"frozen": true`, `"frozen": false`, func(out string) bool {
+			documents := json.NewDecoder(strings.NewReader(out))
+			for range 2 {
+				if documents.Decode(new(httpapi.Cluster)) != nil {
+					return false
+				}
+			}
+			return !documents.More()
+		}},
+		{[]string{"status", "ml/llm", "-w", "-o", "yaml"}, "\nfrozen: false", "\nfrozen: true", "\nfrozen: false", func(out string) bool {
+			return strings.Count(out, "\n---\n") == 1
+		}},
+	} {
+		r := newRemote(t)
+		out := watched(t, r, c.argv, c.first, freeze(r, false, c.first), freeze(r, true, c.frozen))
+		if strings.Contains(out, "\x1b") || strings.Count(out, c.once) != 1 || !c.check(out) {
+			t.Errorf("%v: got\n%s", c.argv, out)
+		}
+	}
+}
+
+func TestWhatPassesIsNoNewsInAFile(t *testing.T) {
+	draw := func(f *frames, text string) {
+		if err := f.draw(t.Context(), func(_ context.Context, out io.Writer) error {
+			_, err := io.WriteString(out, text)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct{ first, older, other string }{
+		"ages":             {"2 idle, longest 9.3s of 60s\n", "2 idle, longest 2m30s of 60s\n", "1 idle, longest 2m30s of 60s\n"},
+		"times":            {"last decision 2026-11-20T12:00:00Z\n", "last decision 2026-11-20T12:00:01.5Z\n", "no decision\n"},
+		"fields":           {"{\n  \"dataAgeSeconds\": 0.1,\n  \"a\": 1\n}\n", "{\n  \"dataAgeSeconds\": 12,\n  \"a\": 1\n}\n", "{\n  \"dataAgeSeconds\": 12,\n  \"a\": 2\n}\n"},
+		"what is like one": {"pod a-3d goes\n", "pod a-3d goes\n", "pod a-4d goes\n"},
+	} {
+		var out strings.Builder
+		file := frames{out: &out, between: "\n"}
+		draw(&file, c.first)
+		draw(&file, c.older)
+		draw(&file, c.other)
+		if want := c.first + "\n" + c.other; out.String() != want {
+			t.Errorf("%s: wrote %q, want %q", name, out.String(), want)
+		}
+	}
+}
+
+func TestATableThatGoesOnTellsWhatChangedAndWhatIsGone(t *testing.T) {
+	as := look{told: &toldRows{}}
+	tell := func(items ...httpapi.ClusterSummary) string {
+		var out strings.Builder
+		if err := writeFleet("", as)(&out, httpapi.ClusterList{Items: items}); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	young, old := 0.1, 300.0
+	one := httpapi.ClusterSummary{Namespace: "ml", Name: "a-long-name", Mode: nodepool.Managed, DataAgeSeconds: &young, LastCycle: new(time.Time)}
+	two := httpapi.ClusterSummary{Namespace: "ml", Name: "b", Mode: nodepool.Managed, DataAgeSeconds: &young, LastCycle: new(time.Time)}
+	older, grown := one, two
+	older.DataAgeSeconds, grown.Workers.Desired = &old, 3
+	for i, step := range []struct {
+		now  []httpapi.ClusterSummary
+		want string
+	}{
+		{nil, "There is no RayCluster that you may see.\n"},
+		{[]httpapi.ClusterSummary{one, two}, `NAMESPACE  NAME         MODE     WORKERS  WAITING  UNMET  FINDINGS   DATA  STATE
+ml         a-long-name  managed      0/0        0      0         0  100ms  well
+ml         b            managed      0/0        0      0         0  100ms  well
+`},
+		{[]httpapi.ClusterSummary{older, two}, ""},
+		{[]httpapi.ClusterSummary{older, grown}, "ml         b            managed      0/3        0      0         0  100ms  well\n"},
+		{[]httpapi.ClusterSummary{grown}, "ml         a-long-name  gone\n"},
+		{nil, "ml         b            gone\n"},
+		{[]httpapi.ClusterSummary{two}, "ml         b            managed      0/0        0      0         0  100ms  well\n"},
+	} {
+		if got := tell(step.now...); got != step.want {
+			t.Errorf("step %d: told\n%s, want\n%s", i, got, step.want)
+		}
 	}
 }
 
