@@ -147,6 +147,7 @@ func (p *page) minimums(groups []planner.GroupPlan) (short int) {
 	return short
 }
 
+// findings lists findings by their codes, which docs/reference/reasons.md and alerts know, as `doctor` does.
 func (p *page) findings(findings []raydemand.Finding) {
 	if len(findings) == 0 {
 		return
@@ -154,7 +155,12 @@ func (p *page) findings(findings []raydemand.Finding) {
 	p.line("", "")
 	p.line("", "Findings")
 	for _, f := range findings {
-		p.line("  ", fmt.Sprintf("%s: %s", f.Severity, describeFinding(f)))
+		p.line("  ", fmt.Sprintf("%-7s  %s", f.Severity, f.Code))
+		for _, text := range []string{f.Object, strings.Join(nonEmpty(f.Field, f.Seen), ": "), f.Why, f.Fix} {
+			if text != "" {
+				p.line("           ", text)
+			}
+		}
 	}
 }
 

@@ -162,7 +162,7 @@ func writeCluster(as look, now func() time.Time) func(io.Writer, httpapi.Cluster
 			p.demand(c.Summary)
 			p.unmet(unmetPlan(c.Unmet))
 		}
-		p.clusterFindings(c.Findings)
+		p.findings(c.Findings)
 		p.clusterChanges(c.Decisions, as, now())
 		_, err := io.WriteString(out, p.String())
 		return err
@@ -277,23 +277,6 @@ func unmetPlan(all []httpapi.Unmet) planner.Plan {
 		}
 	}
 	return plan
-}
-
-// clusterFindings lists findings by their codes, which docs/reference/reasons.md and alerts know, as `doctor` does.
-func (p *page) clusterFindings(findings []raydemand.Finding) {
-	if len(findings) == 0 {
-		return
-	}
-	p.line("", "")
-	p.line("", "Findings")
-	for _, f := range findings {
-		p.line("  ", fmt.Sprintf("%-7s  %s", f.Severity, f.Code))
-		for _, text := range []string{f.Object, strings.Join(nonEmpty(f.Field, f.Seen), ": "), f.Why, f.Fix} {
-			if text != "" {
-				p.line("           ", text)
-			}
-		}
-	}
 }
 
 // mostShownChanges is how many changes are told.

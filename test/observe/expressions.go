@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -58,7 +59,10 @@ func dashboards() (map[string]dashboard, error) {
 	return all, nil
 }
 
-// expressions are those of all dashboards and alerts, with the variables of dashboards filled in.
+// labelValues is how Grafana asks for the values of a variable.
+var labelValues = regexp.MustCompile(`^label_values\((.+), [a-z_]+\)$`)
+
+// expressions are those of all dashboards, their variables included, and of all alerts, with the variables filled in.
 func expressions(namespace, cluster string) ([]expression, error) {
 	boards, err := dashboards()
 	if err != nil {
@@ -67,6 +71,16 @@ func expressions(namespace, cluster string) ([]expression, error) {
 	var all []expression
 	fill := strings.NewReplacer("$namespace", namespace, "$cluster", cluster)
 	for file, board := range boards {
+		for _, v := range board.Templating.List {
+			if v.Type != "query" {
+				continue
+			}
+			asked := labelValues.FindStringSubmatch(v.Definition)
+			if asked == nil {
+				return nil, fmt.Errorf("%s: variable %s: %q is no label_values(SELECTOR, LABEL)", file, v.Name, v.Definition)
+			}
+			all = append(all, expression{fmt.Sprintf("%s: variable %s", file, v.Name), fill.Replace(asked[1])})
+		}
 		for _, panel := range board.Panels {
 			for _, target := range panel.Targets {
 				all = append(all, expression{fmt.Sprintf("%s: %s, %s", file, panel.Title, target.RefID), fill.Replace(target.Expr)})

@@ -79,6 +79,9 @@ func TestDashboardsWorkWithAnyDataSourceAndSayWhatTheyShow(t *testing.T) {
 			t.Errorf("%s has no variable for its data source", file)
 		}
 		for _, p := range board.Panels {
+			if len(p.Panels) > 0 {
+				t.Errorf("%s: panels stand in the row %s, where no test looks: want them beside it", file, p.Title)
+			}
 			if p.Type == "row" {
 				continue
 			}
