@@ -26,6 +26,8 @@ type sight struct {
 	at   place
 	path string
 	seen string
+	// severity is that of the occurrence, where it is not the check's.
+	severity raydemand.Severity
 	// more goes on where the check's Why ends; why stands instead of it, where the occurrence is known better than the kind.
 	more, why string
 	fix       remedy

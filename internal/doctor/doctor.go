@@ -71,7 +71,7 @@ func (s sight) finding() Finding {
 		why += "; " + s.more
 	}
 	return Finding{
-		Code: s.check.Code, Severity: s.check.Severity, Object: s.of.String(), Field: s.field(), Seen: short(s.seen), Why: why, Fix: s.fix.String(),
+		Code: s.check.Code, Severity: cmp.Or(s.severity, s.check.Severity), Object: s.of.String(), Field: s.field(), Seen: short(s.seen), Why: why, Fix: s.fix.String(),
 		Docs: docsPage + s.check.Code,
 	}
 }

@@ -34,6 +34,7 @@ var read = []Check{
 		return edited(o, f)
 	}),
 	passed("start-command-unknown", raydemand.Warning, "what the group's pods announce is unknown until one of them has joined Ray", edited),
+	passed("environment-unknown", raydemand.Warning, "a variable that decides comes from where Heliostat does not read", edited),
 	passed(nodepool.SpecRefused, raydemand.Error, "the operator refuses the spec and carries nothing out for any group (docs/reference/facts.md#refused-spec)",
 		func(o *Object, f raydemand.Finding) remedy {
 			at, ok := placeOf(o.path(f.Field))
@@ -79,7 +80,7 @@ func passed(code string, severity raydemand.Severity, why string, fix func(*Obje
 	return Check{Code: code, Severity: severity, Why: why, look: perCluster(func(_ *exam, o *Object, tell func(sight)) {
 		for _, f := range o.Cluster.Findings {
 			if f.Code == code && !saidBetter(f) {
-				tell(sight{of: o, path: o.path(f.Field), seen: f.Seen, why: f.Why, fix: fix(o, f)})
+				tell(sight{of: o, path: o.path(f.Field), severity: f.Severity, seen: f.Seen, why: f.Why, fix: fix(o, f)})
 			}
 		}
 	})}
