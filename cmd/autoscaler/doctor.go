@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -190,20 +189,12 @@ func (f *doctorFlags) namespaceThere(ctx context.Context, client dynamic.Interfa
 	return nil
 }
 
-func objectsOfFile(name string, in io.Reader) ([]map[string]any, error) {
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("opening manifests: %w", err)
-		}
-		defer file.Close()
-		in = file
-	}
-	objects, err := intake.Read(in)
-	if err != nil {
-		return nil, fmt.Errorf("reading manifests from %s: %w", name, err)
-	}
-	return objects, nil
+func objectsOfFile(name string, in io.Reader) (objects []map[string]any, err error) {
+	err = readFile(name, "manifests", in, mostManifests, func(in io.Reader) error {
+		objects, err = intake.Read(in)
+		return err
+	})
+	return objects, err
 }
 
 func namesOf(files []string) string {

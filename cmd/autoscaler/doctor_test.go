@@ -87,7 +87,7 @@ func TestDoctorRefusesBadInputWithTwo(t *testing.T) {
 		"nothing to look at":        {`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}`, []string{"-f", "-"}, "reading -: there is nothing to look at; want RayCluster"},
 		"an empty file":             {"", []string{"-f", "-"}, "there is nothing to look at"},
 		"pools that are none":       {"", []string{"--pools", "gone.yaml", "-f", well("gpu-limit-differs")}, "opening pools: open gone.yaml"},
-		"not YAML":                  {"a: [", []string{"-f", "-"}, "reading manifests from -: reading document 1"},
+		"not YAML":                  {"a: [", []string{"-f", "-"}, "reading manifests from standard input: reading document 1"},
 		"a spec of another type":    {`{"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "llm"}, "spec": 7}`, []string{"-f", "-"}, "reading -: RayCluster/llm: spec is 7"},
 		"an unknown output":         {"", []string{"-o", "xml", "-f", well("gpu-limit-differs")}, `--output "xml": want table, wide, json or yaml`},
 		"files and a namespace":     {"", []string{"-n", "ml", "-f", "-"}, "want one of -f"},

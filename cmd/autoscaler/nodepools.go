@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -116,7 +115,7 @@ func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*kube.NodeSet,
 	}
 	set := &kube.NodeSet{}
 	for _, name := range f.files {
-		if err := readFile(name, "nodes", in, set.Read); err != nil {
+		if err := readFile(name, "nodes", in, mostManifests, set.Read); err != nil {
 			return nil, badInput{err}
 		}
 	}
@@ -126,7 +125,7 @@ func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*kube.NodeSet,
 // nodesOfFile reads the nodes of one file.
 func nodesOfFile(name string, in io.Reader) ([]nodepool.NodeObject, error) {
 	var set kube.NodeSet
-	err := readFile(name, "nodes", in, set.Read)
+	err := readFile(name, "nodes", in, mostManifests, set.Read)
 	return set.Nodes(), err
 }
 
@@ -135,26 +134,9 @@ func poolsOfFile(name string) (config nodepool.PoolsConfig, err error) {
 	if name == "" {
 		return config, nil
 	}
-	err = readFile(name, "pools", nil, func(in io.Reader) (err error) {
+	err = readFile(name, "pools", nil, mostManifests, func(in io.Reader) (err error) {
 		config, err = kube.ReadPools(in)
 		return err
 	})
 	return config, err
-}
-
-// readFile opens what is named, or takes standard input for -, and reads it; what is what it has, for errors.
-func readFile(name, what string, stdin io.Reader, read func(io.Reader) error) error {
-	in := stdin
-	if name != "-" || stdin == nil {
-		file, err := os.Open(name)
-		if err != nil {
-			return fmt.Errorf("opening %s: %w", what, err)
-		}
-		defer file.Close()
-		in = file
-	}
-	if err := read(in); err != nil {
-		return fmt.Errorf("reading %s from %s: %w", what, name, err)
-	}
-	return nil
 }

@@ -172,10 +172,10 @@ func TestNodepoolsNamesTheFileAndTheNodeThatCannotBeRead(t *testing.T) {
 		"resource": {"", []string{"-f", "-", "--resource", "gpu=whole"},
 			`autoscaler: --resource "gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem, vgpu`},
 		"profile":   {"", []string{"-f", "-", "--resource", "nvidia.com/mig-small=mig:small"}, `autoscaler: --resource "nvidia.com/mig-small=mig:small": `},
-		"no object": {"- 1\n", []string{"-f", "-"}, "autoscaler: reading nodes from -: reading document 1: want a Kubernetes object: "},
-		"no kind":   {"kind: Node\n---\n{}\n", []string{"-f", "-"}, "autoscaler: reading nodes from -: reading document 2: kind is missing: want a Kubernetes object"},
+		"no object": {"- 1\n", []string{"-f", "-"}, "autoscaler: reading nodes from standard input: reading document 1: want a Kubernetes object: "},
+		"no kind":   {"kind: Node\n---\n{}\n", []string{"-f", "-"}, "autoscaler: reading nodes from standard input: reading document 2: kind is missing: want a Kubernetes object"},
 		"taints": {"kind: NodeList\nitems:\n- kind: Node\n- {kind: Node, metadata: {name: n7}, spec: {taints: 3}}\n", []string{"-f", "-"},
-			"autoscaler: reading nodes from -: reading document 1: items[1]: node n7: "},
+			"autoscaler: reading nodes from standard input: reading document 1: items[1]: node n7: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, c.stdin, append([]string{"autoscaler", "nodepools"}, c.argv...)...)

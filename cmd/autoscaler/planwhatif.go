@@ -55,13 +55,10 @@ const mostBody = 4 << 20
 
 // bodyOfFile reads the body of a call, JSON or YAML; what says what it is.
 func bodyOfFile(name, what string, stdin io.Reader) (body json.RawMessage, err error) {
-	err = readFile(name, what, stdin, func(in io.Reader) error {
-		text, err := io.ReadAll(io.LimitReader(in, mostBody+1))
-		switch {
-		case err != nil:
+	err = readFile(name, what, stdin, mostBody, func(in io.Reader) error {
+		text, err := io.ReadAll(in)
+		if err != nil {
 			return err
-		case len(text) > mostBody:
-			return errors.New("it is larger than 4 MiB: want the body of one call")
 		}
 		body, err = yaml.YAMLToJSONStrict(text)
 		if err == nil && string(body) == "null" {

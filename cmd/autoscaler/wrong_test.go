@@ -51,7 +51,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"request", "ml/llm", "--delete"}, "--delete is for a request in your own name: give --id"},
 		{[]string{"request", "ml/llm", "-f", "no/such"}, "opening a request: open no/such: no such file or directory"},
 		{[]string{"request", "ml/llm", "-f", empty}, "reading a request from " + empty + ": it holds nothing: want the body of a call, as JSON or YAML"},
-		{[]string{"request", "ml/llm", "-f", large}, "reading a request from " + large + ": it is larger than 4 MiB: want the body of one call"},
+		{[]string{"request", "ml/llm", "-f", large}, large + " has 4194305 bytes, and at most 4194304 are read"},
 		{[]string{"request", "ml/llm", "--clear", "--cpus", "1"}, "want one of --clear, -f, and --cpus with --bundle: each says all that is requested"},
 		{[]string{"explain", "ml/llm"}, "want exactly one of --demand, --group, --pod, --gang and --request"},
 		{[]string{"explain", "-f", snapshot, "--group", "gpus"}, `--group: "gpus": want one that the snapshot has: cpu, gpu`},
