@@ -164,12 +164,20 @@ func (p *page) unmet(plan planner.Plan) {
 		list.add(describeGangs(gangs[kind]), reasons[kind])
 	}
 	for _, u := range plan.InfeasibleRequestResources {
-		list.add("request_resources "+counted(u.Request), u.Reason)
+		list.add("request_resources "+counted(u.Request)+inBrackets(u.AskedBy), u.Reason)
 	}
 	list.write(p)
 	if short := p.minimums(plan.Groups); len(list.order)+short == 0 {
 		p.line("  ", "nothing: all demand is served or on its way")
 	}
+}
+
+// inBrackets adds who asks, where that is known.
+func inBrackets(who string) string {
+	if who == "" {
+		return ""
+	}
+	return " (" + who + ")"
 }
 
 // unmetList is what is not served by its reason, in order.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/planner"
 )
 
 // text plans a snapshot for a person.
@@ -55,6 +57,24 @@ func TestALaunchNamesTheGangAndTheCall(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("want in it %q, got %s", want, got)
 		}
+	}
+}
+
+func TestWhatIsNotServedOfARequestNamesItsIDAndOwner(t *testing.T) {
+	const snapshot = `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 1}],
+		"ownedRequests": [{"id": "train-7", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 3}]}]}`
+	const want = "  request_resources 2 × {GPU 1} (request train-7 of ann): capped: "
+	if got := text(t, snapshot); !strings.Contains(got, want) {
+		t.Errorf("want in it %q, got %s", want, got)
+	}
+	r := newRemote(t)
+	s, err := planner.ReadSnapshot(strings.NewReader(snapshot), "snapshot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.view.Snapshot, r.view.Plan = s, planner.Compute(s, s.Policy)
+	if _, got, _ := command(t, "", "autoscaler", "status", "ml/llm"); !strings.Contains(got, want) {
+		t.Errorf("of a live cluster: want in it %q, got %s", want, got)
 	}
 }
 

@@ -266,7 +266,7 @@ func amountCell(a *raydemand.Amount) cell {
 func unmetPlan(all []httpapi.Unmet) planner.Plan {
 	var plan planner.Plan
 	for _, u := range all {
-		request := planner.UnmetRequest{Request: raydemand.Request{Bundle: u.Resources, Count: u.Count, Selectors: u.LabelSelectors, Slice: u.Slice}, Reason: u.Reason}
+		request := planner.UnmetRequest{Request: raydemand.Request{Bundle: u.Resources, Count: u.Count, Selectors: u.LabelSelectors, Slice: u.Slice}, AskedBy: u.AskedBy, Reason: u.Reason}
 		switch {
 		case u.Gang != nil:
 			plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, planner.UnmetGang{Gang: *u.Gang, Reason: u.Reason})

@@ -1,7 +1,10 @@
 package controller
 
 import (
+	"bytes"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,6 +131,18 @@ func TestALeaseThatIsOverReleasesItsWorkersAndNobodyElses(t *testing.T) {
 	w.pass(time.Hour)
 	w.cycle()
 	w.wantStates(map[string]raydemand.RequestState{"long": raydemand.RequestSatisfied})
+}
+
+func TestAnEventOfWhatIsNotServedNamesTheRequestAndItsOwner(t *testing.T) {
+	var said bytes.Buffer
+	told := &fakeOwned{}
+	w := newWorld(t, Config{Owned: told, Log: slog.New(slog.NewTextHandler(&said, nil))}, gpuGroup("gpu", 0, 0, 2))
+	told.w = w
+	w.ask("train-7", 3, 0)
+	w.after(time.Second)
+	if want := "request_resources {GPU 1} (request train-7 of owner of train-7): group gpu is at its maximum of 2"; !strings.Contains(said.String(), want) {
+		t.Errorf("want in it %q, got %s", want, said.String())
+	}
 }
 
 func TestARenewedRequestCountsAgain(t *testing.T) {

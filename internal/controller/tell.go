@@ -98,7 +98,11 @@ func (c *Controller) tellUnmet(ctx context.Context, r *record, v view, plan plan
 		tell("gang "+u.ID, u.Reason)
 	}
 	for _, u := range plan.InfeasibleRequestResources {
-		tell("request_resources "+planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice}), u.Reason)
+		what := "request_resources " + planner.Describe(raydemand.Request{Bundle: u.Bundle, Slice: u.Slice})
+		if u.AskedBy != "" {
+			what += " (" + u.AskedBy + ")"
+		}
+		tell(what, u.Reason)
 	}
 	for _, event := range sortedKeys(further) {
 		c.raise(ctx, r, v, event == EventImpossible, event, fmt.Sprintf("further demands: %d more; `autoscaler explain` says why of each", further[event]))

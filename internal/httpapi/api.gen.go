@@ -625,7 +625,9 @@ type Supposition = json.RawMessage
 
 // Unmet Demand that the last decision does not serve.
 type Unmet struct {
-	Count int64 `json:"count"`
+	// AskedBy Whose it is, by id and owner, where it is of requests with owners: `request train-7 of ann`.
+	AskedBy string `json:"askedBy,omitempty"`
+	Count   int64  `json:"count"`
 
 	// Gang The placement group, where kind is `gang`.
 	Gang *raydemand.Gang `json:"gang,omitempty"`

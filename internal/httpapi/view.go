@@ -168,7 +168,7 @@ func (v View) unmet() []Unmet {
 }
 
 func unmetRequest(kind UnmetKind, r planner.UnmetRequest) Unmet {
-	return Unmet{Kind: kind, Count: r.Count, Resources: r.Bundle, LabelSelectors: r.Selectors, Slice: r.Slice, Reason: r.Reason}
+	return Unmet{Kind: kind, AskedBy: r.AskedBy, Count: r.Count, Resources: r.Bundle, LabelSelectors: r.Selectors, Slice: r.Slice, Reason: r.Reason}
 }
 
 func (v View) changes() []Decision {

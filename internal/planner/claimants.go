@@ -51,11 +51,19 @@ func (p *planning) claimants(out *outcome) claimants {
 
 // purpose names a claim: that of requests over REST by those whose it is.
 func (c claimants) purpose(of string, it *item) string {
-	if of != overREST || len(c[it.key]) == 0 {
+	switch names, plain := c.names(it); {
+	case of != overREST || names == "":
 		return of
+	case plain:
+		return of + " and " + names + ":"
+	default:
+		return names + ":"
 	}
+}
+
+// names are the requests of owners whose a bundle is, if any, and whether it is of the plain request too.
+func (c claimants) names(it *item) (text string, plain bool) {
 	var names []string
-	plain := false
 	for _, s := range c[it.key] {
 		if s.plain {
 			plain = true
@@ -63,21 +71,39 @@ func (c claimants) purpose(of string, it *item) string {
 		}
 		names = append(names, s.ID+" of "+shortened(s.Owner))
 	}
-	text := ""
 	switch n := len(names); {
 	case n == 0:
-		return of
+		return "", plain
 	case n == 1:
-		text = "request " + names[0] + ":"
+		return "request " + names[0], plain
 	case n == namedOwned:
-		text = "requests " + strings.Join(names, " and ") + ":"
+		return "requests " + strings.Join(names, " and "), plain
 	default:
-		text = fmt.Sprintf("requests %s and %d more:", strings.Join(names[:namedOwned], ", "), n-namedOwned)
+		return fmt.Sprintf("requests %s and %d more", strings.Join(names[:namedOwned], ", "), n-namedOwned), plain
 	}
-	if plain {
-		return of + " and " + text
+}
+
+// askedBy names whose a bundle is, or nobody where it is of the plain request alone.
+func (c claimants) askedBy(it *item) string {
+	names, plain := c.names(it)
+	if plain && names != "" {
+		return "the plain request and " + names
 	}
-	return text
+	return names
+}
+
+// refusedClaimants knows who has what is not planned for of requests over REST, by kind of bundle.
+func (p *planning) refusedClaimants() claimants {
+	all := claimants{}
+	for i := range p.shares {
+		s := &p.shares[i]
+		for k, it := range s.items {
+			if s.had[k] < it.request.Count {
+				all[it.key] = append(all[it.key], s)
+			}
+		}
+	}
+	return all
 }
 
 // shortened keeps the end of a long name: that of a ServiceAccount begins with what all have.

@@ -108,7 +108,9 @@ func (g GroupPlan) Size() string {
 // UnmetRequest is a request, or the rest of one, that this plan does not serve.
 type UnmetRequest struct {
 	raydemand.Request
-	Reason Reason `json:"reason"`
+	// AskedBy names the requests of owners that it is of, those that are served first first; empty for what nobody asks in his own name.
+	AskedBy string `json:"askedBy,omitempty"`
+	Reason  Reason `json:"reason"`
 }
 
 // UnmetGang is a gang that this plan does not serve.

@@ -150,19 +150,24 @@ func (p *planning) reportUnmet(plan *Plan, out *outcome, unmet *unmetReasons) {
 		if n > 0 {
 			rest := p.requests[i].request
 			rest.Count = n
-			plan.InfeasibleRequests = append(plan.InfeasibleRequests, UnmetRequest{rest, unmet.requests[i]})
+			plan.InfeasibleRequests = append(plan.InfeasibleRequests, UnmetRequest{Request: rest, Reason: unmet.requests[i]})
 		}
 	}
 	for _, g := range out.gangs {
 		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, UnmetGang{*g.Gang, *unmet.gangs[g.number]})
 	}
+	refused := p.refusedClaimants()
 	for i, c := range p.claims {
 		if reasons, failed := unmet.claims[i]; failed {
 			left := out.leftOf(i, c)
 			for k, it := range c.items {
 				rest := it.request
 				if rest.Count = left[k]; rest.Count > 0 {
-					plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, UnmetRequest{rest, reasons[k]})
+					unserved := UnmetRequest{Request: rest, Reason: reasons[k]}
+					if c.refused {
+						unserved.AskedBy = refused.askedBy(it)
+					}
+					plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, unserved)
 				}
 			}
 		}

@@ -191,8 +191,13 @@ func TestADecisionOfTheHistoryCanBeReplayed(t *testing.T) {
 }
 
 func TestRequestsAreShownWithTheirOwnersAndWhatBecameOfThem(t *testing.T) {
-	b := open(t, desktop, newServer(t, newBusyFleet(), func(c *httpapi.Config) { c.Owned = owned{} }, nil).URL+"/#ml/llm")
-	for _, text := range []string{"Requests", "train-7", "system:serviceaccount:ml:trainer", "4 × {CPU 8, GPU 1} with memory 40Gi, isolation hardware each",
+	f, view := &fleet{}, busy(time.Now())
+	view.Plan.InfeasibleRequestResources = append(view.Plan.InfeasibleRequestResources, planner.UnmetRequest{
+		Request: raydemand.Request{Bundle: whole(1, 8), Count: 4}, AskedBy: "request train-7 of ann", Reason: planner.Reason{Code: planner.Capped, Message: "group a100 is at its maximum of 6"},
+	})
+	f.set(view)
+	b := open(t, desktop, newServer(t, f, func(c *httpapi.Config) { c.Owned = owned{} }, nil).URL+"/#ml/llm")
+	for _, text := range []string{"Requests", "train-7", "request train-7 of ann", "system:serviceaccount:ml:trainer", "4 × {CPU 8, GPU 1} with memory 40Gi, isolation hardware each",
 		"Capped", "group a100 is at its maximum of 6"} {
 		b.shows(text)
 	}

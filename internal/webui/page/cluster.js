@@ -38,7 +38,7 @@ function askedRows(cluster) {
 }
 
 function unmetRows(cluster) {
-  return cluster.unmet.map(u => [kinds[u.kind] || u.kind, shapeOf(u), String(u.count),
+  return cluster.unmet.map(u => [u.askedBy || kinds[u.kind] || u.kind, shapeOf(u), String(u.count),
     element('span', {}, tag(u.reason.code, 'bad'), u.reason.message)]);
 }
 
