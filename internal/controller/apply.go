@@ -121,7 +121,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 	if len(o.intent.removals) > 0 {
 		o.intent = o.intent.recentEnough(o.view.members, c.config.Now().Sub(o.lookedAt), c.config.MaxDataAge)
 	}
-	targets, findings, err := nodepool.Targets(r.withReturned(o.view), o.intent.launch, podsOf(o.intent.removals))
+	targets, findings, err := nodepool.Targets(r.withReturned(o.view, c.config), o.intent.launch, podsOf(o.intent.removals))
 	o.findings = append(o.findings, findings...)
 	if err != nil {
 		o.err = err

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -34,6 +35,45 @@ func TestANamedPodThatComesBackToLifeIsTakenOffTheList(t *testing.T) {
 		w.after(100 * time.Millisecond)
 		w.lastNothing("it is taken back once")
 	}
+}
+
+func TestANamedPodIsTakenOffTheListWhenItsContainerRunsAtLast(t *testing.T) {
+	w := newWorld(t, Config{AllocationTimeout: 5 * time.Minute}, gpuGroup("gpu", 0, 0, 4))
+	w.want(1, gpu(1))
+	w.cycle()
+	w.lastChange()
+	w.operate()
+	w.want(0, nil)
+	w.after(time.Second)
+	w.after(61 * time.Second)
+	if got := w.lastChange(); got.Replicas != 0 || len(got.WorkersToDelete) != 1 {
+		t.Fatalf("target = %+v, want the pod gone whose container does not run", got)
+	}
+	w.start(0) // its image is there, and an earlier group holds the operator up
+	w.after(100 * time.Millisecond)
+	if got := w.lastChange(); got.Replicas != 1 || len(got.WorkersToDelete) != 0 {
+		t.Fatalf("target = %+v, want the name taken back: Ray may give it work as soon as it joins", got)
+	}
+	w.joinAll()
+	w.busy(w.pod(0))
+	w.after(2 * time.Minute)
+	w.lastNothing("it has work")
+}
+
+func TestADrainedPodWhoseContainerStartsAnewStillGoes(t *testing.T) {
+	w := newWorld(t, Config{AllocationTimeout: 5 * time.Minute}, gpuGroup("gpu", 2, 0, 5))
+	w.busy(w.pod(1))
+	w.after(61 * time.Second)
+	w.after(100 * time.Millisecond)
+	if got := w.lastChange(); got.Replicas != 1 {
+		t.Fatalf("target = %+v, want the drained worker gone by name", got)
+	}
+	w.start(0) // its kubelet restarts what has ended
+	w.after(100 * time.Millisecond)
+	w.lastNothing("its node is dead")
+	w.ray.nodes = slices.DeleteFunc(w.ray.nodes, func(n raydemand.Node) bool { return n.Instance == w.pod(0) })
+	w.after(100 * time.Millisecond)
+	w.lastNothing("Ray let it go, and has forgotten it")
 }
 
 func TestALivingPodThatSomebodyElseNamedIsLeftToTheOperator(t *testing.T) {

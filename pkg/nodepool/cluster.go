@@ -214,7 +214,7 @@ type Worker struct {
 	Terminating, Failed bool
 	// Running: the Ray container runs. Ready: the pod is ready.
 	Running, Ready bool
-	// Returned: workersToDelete names the pod, and a Ray node has come to life in it since, so its name is to be taken back.
+	// Returned: workersToDelete names the pod, and a Ray node has come to life in it since or starts, so its name is to be taken back.
 	Returned bool
 	// FailedWhy is what Kubernetes says of a failed pod, for example UnexpectedAdmissionError.
 	FailedWhy string

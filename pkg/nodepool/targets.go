@@ -143,7 +143,7 @@ func (a *arithmetic) names(group *WorkerGroup, leaving []Worker, returned map[st
 }
 
 // returned names the replicas whose names are taken back: the operator has not deleted the pod, and its Ray node lives
-// again. Where the maximum leaves no room for one, the name stays unless in-tree autoscaling keeps the operator from
+// or starts. Where the maximum leaves no room for one, the name stays unless in-tree autoscaling keeps the operator from
 // deleting any surplus pod in its stead.
 func (a *arithmetic) returned(group *WorkerGroup, hosts int) map[string]bool {
 	returned := map[string]bool{}
@@ -155,7 +155,7 @@ func (a *arithmetic) returned(group *WorkerGroup, hosts int) map[string]bool {
 		if a.cluster.InTreeAutoscaling || len(returned) < room {
 			returned[replicaOf(w)] = true
 			a.report(NameTakenBack, groupField(group)+".scaleStrategy.workersToDelete", w.Pod,
-				"the operator did not delete the pod, and a Ray node has come to life in it, which may have work", "look why the operator is behind: an earlier group's pods may be refused")
+				"the operator did not delete the pod, and Ray has come to life in it or is about to, so that it may have work", "look why the operator is behind: an earlier group's pods may be refused")
 		}
 	}
 	return returned
