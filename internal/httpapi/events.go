@@ -153,7 +153,7 @@ func (s *server) renewed(c *gin.Context, who audience) ([]frame, error) {
 // endFrame is the last event of a stream.
 func endFrame(reason string) frame {
 	text, _ := json.Marshal(map[string]string{"reason": reason}) // text can be encoded
-	return frame{kind: eventEnd, text: []byte("event: " + eventEnd + "\ndata: " + string(text) + "\n\n")}
+	return frame{about: about{kind: eventEnd}, text: []byte("event: " + eventEnd + "\ndata: " + string(text) + "\n\n")}
 }
 
 // stream writes events to one connection.

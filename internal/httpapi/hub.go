@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -235,10 +234,15 @@ func (h *Hub) present(view View, kinds ...string) []frame {
 	return frames
 }
 
-// frame is one event as it goes over the wire.
-type frame struct {
+// about is what an event is about: each is the whole state of it, so only the newest is worth reading.
+type about struct {
 	key  nodepool.ClusterKey
 	kind string
+}
+
+// frame is one event as it goes over the wire.
+type frame struct {
+	about
 	text []byte
 }
 
@@ -251,69 +255,5 @@ func (h *Hub) frame(key nodepool.ClusterKey, kind string, data any) frame {
 	b.WriteString("id: " + strconv.FormatUint(h.ids.Add(1), 10) + "\nevent: " + kind + "\ndata: ")
 	b.Write(text)
 	b.WriteString("\n\n")
-	return frame{key, kind, b.Bytes()}
-}
-
-// listener is one reader of a stream.
-type listener struct {
-	hears func(nodepool.ClusterKey) bool
-	// wake has a token while something waits.
-	wake chan struct{}
-
-	mu      sync.Mutex // guards what follows
-	waiting []frame
-	bytes   int
-	// ended says why nothing more comes; empty while more may.
-	ended string
-}
-
-func newListener(hears func(nodepool.ClusterKey) bool) *listener {
-	return &listener{hears: hears, wake: make(chan struct{}, 1)}
-}
-
-// put lets frames wait. A newer event about a cluster takes the place of an older one of its kind: each is the whole state.
-func (l *listener) put(frames ...frame) {
-	l.mu.Lock()
-	for _, f := range frames {
-		if at := slices.IndexFunc(l.waiting, func(w frame) bool { return w.key == f.key && w.kind == f.kind }); at >= 0 {
-			l.bytes += len(f.text) - len(l.waiting[at].text)
-			l.waiting = append(slices.Delete(l.waiting, at, at+1), f)
-		} else {
-			l.bytes += len(f.text)
-			l.waiting = append(l.waiting, f)
-		}
-	}
-	if l.bytes > maxPending && l.ended == "" {
-		l.ended, l.waiting, l.bytes = "too slow: more than "+strconv.Itoa(maxPending>>20)+" MiB wait", nil, 0
-	}
-	if l.ended != "" {
-		l.waiting, l.bytes = nil, 0
-	}
-	l.mu.Unlock()
-	l.rouse()
-}
-
-// end lets nothing more come; the first reason stays.
-func (l *listener) end(why string) {
-	l.mu.Lock()
-	if l.ended == "" {
-		l.ended = strings.TrimSpace(why)
-	}
-	l.mu.Unlock()
-	l.rouse()
-}
-
-func (l *listener) rouse() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take returns what waits, and why nothing more comes.
-func (l *listener) take() (frames []frame, ended string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	frames, l.waiting, l.bytes = l.waiting, nil, 0
-	return frames, l.ended
+	return frame{about{key, kind}, b.Bytes()}
 }

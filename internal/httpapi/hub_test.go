@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -213,34 +212,6 @@ func TestTheServerEndsWithoutWaitingForListeners(t *testing.T) {
 	var problem *Problem
 	if !errors.As(err, &problem) || problem.Status != http.StatusServiceUnavailable {
 		t.Errorf("a stream of a server that ends: %v", err)
-	}
-}
-
-func TestANewerEventTakesThePlaceOfTheOneThatWaits(t *testing.T) {
-	l := newListener(nil)
-	other := nodepool.ClusterKey{Name: "other"}
-	l.put(frame{llm, "plan", []byte("1")}, frame{llm, "status", []byte("2")}, frame{other, "plan", []byte("3")}, frame{llm, "plan", []byte("44")})
-	frames, ended := l.take()
-	var texts []string
-	for _, f := range frames {
-		texts = append(texts, string(f.text))
-	}
-	if want := []string{"2", "3", "44"}; !slices.Equal(texts, want) || ended != "" || l.bytes != 0 {
-		t.Errorf("%v %q, %d bytes; want %v", texts, ended, l.bytes, want)
-	}
-}
-
-func TestAReaderThatIsTooSlowIsToldSoAndKeepsNothing(t *testing.T) {
-	l := newListener(nil)
-	large := make([]byte, maxPending/4)
-	for i := range 6 {
-		l.put(frame{nodepool.ClusterKey{Name: fmt.Sprint(i)}, "plan", large})
-	}
-	if frames, ended := l.take(); len(frames) != 0 || ended != "too slow: more than 4 MiB wait" || l.bytes != 0 {
-		t.Errorf("%d frames and %d bytes wait: %q", len(frames), l.bytes, ended)
-	}
-	if text := string(endFrame("too slow").text); text != "event: end\ndata: {\"reason\":\"too slow\"}\n\n" {
-		t.Errorf("the last event is %q", text)
 	}
 }
 
