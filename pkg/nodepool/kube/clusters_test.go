@@ -79,7 +79,7 @@ func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager 
 	m := &Manager{
 		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource), askedClusters: client.Resource(rayClusterResource),
 		pool:  newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
-		floor: newFloor(), memo: newMemo(nodepool.GPUReader{}), panics: newPanics(nil),
+		floor: newFloor(), memo: newMemo(nodepool.GPUReader{}), panics: newPanics(nil), requestTurns: newTurns(),
 	}
 	m.running.Store(true)
 	return m

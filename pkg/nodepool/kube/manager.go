@@ -51,7 +51,7 @@ type Manager struct {
 	rayClusters dynamic.NamespaceableResourceInterface
 	// askedClusters are RayClusters too, for what callers have written to them.
 	askedClusters dynamic.NamespaceableResourceInterface
-	requestTurns  turns
+	requestTurns  *turns
 	core          corev1client.CoreV1Interface
 	recorder      record.EventRecorder // nil in the single form
 	lease         *lease               // nil without leader election
@@ -94,7 +94,7 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		// client-go's 5 a second would make a fleet wait; the API server has its own fairness.
 		config.QPS, config.Burst = DefaultQPS, DefaultBurst
 	}
-	m := &Manager{options: options, config: config, floor: newFloor(), memo: newMemo(options.GPUs), panics: newPanics(options.Logger)}
+	m := &Manager{options: options, config: config, floor: newFloor(), memo: newMemo(options.GPUs), panics: newPanics(options.Logger), requestTurns: newTurns()}
 	m.pool = newPool(m.worked, m.panics.record)
 	if err := m.connect(); err != nil {
 		return nil, err

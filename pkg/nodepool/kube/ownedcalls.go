@@ -107,7 +107,11 @@ func (o OwnedRequests) Put(ctx context.Context, wanted nodepool.OwnedRequest, ma
 	if err != nil {
 		return made, false, err
 	}
-	defer o.Manager.requests.awaited()()
+	leave, err := o.turn(ctx, wanted.Cluster, wanted.ID)
+	if err != nil {
+		return made, false, err
+	}
+	defer leave()
 	wanted.Trace = o.Manager.callTrace(ctx, time.Now())
 	known, there := o.Manager.requests.get(wanted.Cluster.Namespace, wanted.ID)
 	for attempt := range writeAttempts {
@@ -203,6 +207,11 @@ func (o OwnedRequests) Renew(ctx context.Context, key nodepool.ClusterKey, id st
 	if err := o.Manager.options.writable(); err != nil {
 		return made, err
 	}
+	leave, err := o.turn(ctx, key, id)
+	if err != nil {
+		return made, err
+	}
+	defer leave()
 	known, err := o.found(ctx, key, id)
 	if err == nil && (known.Deleting || known.LeaseSeconds == 0) { // it may be another one by now, or have a lease
 		known, err = o.foundFresh(ctx, key, id)
@@ -219,7 +228,6 @@ func (o OwnedRequests) Renew(ctx context.Context, key nodepool.ClusterKey, id st
 	if known.LeaseSeconds == 0 {
 		return known, nil
 	}
-	defer o.Manager.requests.awaited()()
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": known.UID}, "spec": map[string]any{"renewTime": metav1.NewMicroTime(now)},
 	})
@@ -239,11 +247,15 @@ func (o OwnedRequests) Delete(ctx context.Context, key nodepool.ClusterKey, id s
 	if err := o.Manager.options.writable(); err != nil {
 		return err
 	}
+	leave, err := o.turn(ctx, key, id)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	known, err := o.found(ctx, key, id)
 	if err != nil {
 		return err
 	}
-	defer o.Manager.requests.awaited()()
 	for attempt := range writeAttempts {
 		if attempt > 0 && !sleep(ctx, jittered(conflictPause<<(attempt-1))) {
 			return ctx.Err()
@@ -264,6 +276,14 @@ func (o OwnedRequests) Delete(ctx context.Context, key nodepool.ClusterKey, id s
 		}
 	}
 	return nodepool.ErrRequestConflict
+}
+
+// turn waits until nobody of this process writes to a request; leave ends the turn.
+func (o OwnedRequests) turn(ctx context.Context, key nodepool.ClusterKey, id string) (leave func(), err error) {
+	if err := o.Available(key.Namespace); err != nil {
+		return nil, err
+	}
+	return o.Manager.requests.turns.call(ctx, requestKey{key.Namespace, id})
 }
 
 func (o OwnedRequests) client(namespace string) requestClient {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -43,8 +42,7 @@ type ownedRequests struct {
 	log        *slog.Logger
 	// changed is called after a request of a RayCluster has changed, told after nothing but what became of one has.
 	changed, told func(nodepool.ClusterKey)
-	// underway counts writes that callers wait for.
-	underway atomic.Int64
+	turns         *ownedTurns
 
 	mu sync.Mutex
 	// Guarded by mu. objects is by namespace and name, names lists those of each RayCluster.
@@ -63,7 +61,7 @@ type requestKey struct{ namespace, name string }
 func newOwnedRequests(client dynamic.NamespaceableResourceInterface, known func(context.Context) *bool, namespaces []string, log *slog.Logger, changed, told func(nodepool.ClusterKey)) *ownedRequests {
 	begun := time.Now()
 	s := &ownedRequests{
-		client: client, known: known, now: time.Now, uptime: func() time.Duration { return time.Since(begun) }, namespaces: namespaces, log: log, changed: changed, told: told, next: map[requestKey]chan struct{}{},
+		client: client, known: known, now: time.Now, uptime: func() time.Duration { return time.Since(begun) }, namespaces: namespaces, log: log, changed: changed, told: told, turns: newOwnedTurns(), next: map[requestKey]chan struct{}{},
 		objects: map[requestKey]*nodepool.OwnedRequest{}, names: map[nodepool.ClusterKey]map[string]bool{},
 		gone: map[string]time.Time{}, readings: map[string]*reading{},
 	}

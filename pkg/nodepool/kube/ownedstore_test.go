@@ -114,14 +114,14 @@ func TestNewsOfOneRequestWaitOnceAndOnlyTheLeaderWritesThem(t *testing.T) {
 	w.Tell([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &first}, {Namespace: "ml", Name: "b", Status: &first}})
 	w.Tell([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &second}})
 	for _, want := range []string{"a second", "b first"} {
-		u, there := w.take()
-		if got := u.Name + " "; !there || got+u.Status.Code != want {
-			t.Errorf("took %+v, want %s", u, want)
+		u, leave, _ := w.take()
+		if leave == nil || u.Name+" "+u.Status.Code != want {
+			t.Fatalf("took %+v, want %s", u, want)
 		}
-		w.done(requestKey{u.Namespace, u.Name})
+		leave()
 	}
-	if u, there := w.take(); there {
-		t.Errorf("took %+v twice", u)
+	if u, leave, later := w.take(); leave != nil || later {
+		t.Errorf("took %+v twice, or is to look again: %v", u, later)
 	}
 	// Without a client a write would panic: a process that does not lead comes to none.
 	w.Tell([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &first}})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,18 +28,12 @@ const (
 	requestWriteBurst  = 100
 	requestWriters     = 4
 	requestWritesPause = 5 * time.Second // after one that failed
-	// yieldLongest is how long a write waits while more than one caller waits for a write of his own; the calls are looked at every yieldStep.
-	yieldLongest = 250 * time.Millisecond
-	yieldStep    = 10 * time.Millisecond
-	// yieldWhile ends the yield once the oldest update has waited so long: what is planned depends on what was told of requests.
-	yieldWhile = time.Second
+	// While callers write more than fewCalls a second, what is told without being pressing is told unpressing times a second: each status costs the
+	// API server as much as what a caller waits for.
+	fewCalls, unpressing = 20, 10
+	// lookAgain is the pause before another look for one that may be taken, where none may be.
+	lookAgain = 20 * time.Millisecond
 )
-
-// awaited counts a write that a caller waits for, until done.
-func (s *ownedRequests) awaited() (done func()) {
-	s.underway.Add(1)
-	return func() { s.underway.Add(-1) }
-}
 
 // requestWriter writes what becomes of requests, in the background and only while this process leads.
 type requestWriter struct {
@@ -47,29 +42,29 @@ type requestWriter struct {
 	client  dynamic.NamespaceableResourceInterface
 	leading func() bool
 	log     *slog.Logger
-	limit   flowcontrol.RateLimiter
-	wake    chan struct{}
+	// limit is for all that is written, besideCalls for what is not pressing while callers write much.
+	limit, besideCalls flowcontrol.RateLimiter
+	wake               chan struct{}
 
 	mu sync.Mutex // guards the rest
-	// waiting is by object, queue lists those of them that may be taken, in the order in which they came.
+	// waiting is by object, queue lists them in the order in which they came.
 	waiting map[requestKey]waitingUpdate
 	queue   []requestKey
-	// writing are objects that are written to: two writes of one could overtake each other.
-	writing map[requestKey]bool
 	// restsUntil holds those whose last write failed in the last requestWritesPause.
 	restsUntil map[requestKey]time.Time
 }
 
-// waitingUpdate is the newest of those that came since one was to be written.
+// waitingUpdate is the newest of those that came since one was to be written. What is pressing changes what users wait for: the state of a request, or
+// whether it is there.
 type waitingUpdate struct {
 	nodepool.OwnedUpdate
-	since time.Time
+	pressing bool
 }
 
 func newRequestWriter(requests *ownedRequests, client dynamic.NamespaceableResourceInterface, leading func() bool, log *slog.Logger) *requestWriter {
 	return &requestWriter{
 		requests: requests, client: client, leading: leading, log: log, limit: flowcontrol.NewTokenBucketRateLimiter(requestWrites, requestWriteBurst),
-		wake: make(chan struct{}, 1), waiting: map[requestKey]waitingUpdate{}, writing: map[requestKey]bool{},
+		besideCalls: flowcontrol.NewTokenBucketRateLimiter(unpressing, 1), wake: make(chan struct{}, 1), waiting: map[requestKey]waitingUpdate{},
 		restsUntil: map[requestKey]time.Time{},
 	}
 }
@@ -84,14 +79,10 @@ func (w *requestWriter) Tell(updates []nodepool.OwnedUpdate) {
 			continue
 		}
 		delete(w.restsUntil, key)
-		before, there := w.waiting[key]
-		if !there {
-			before.since = now
-		}
-		if !there && !w.writing[key] {
+		if _, there := w.waiting[key]; !there {
 			w.queue = append(w.queue, key)
 		}
-		w.waiting[key] = waitingUpdate{u, before.since}
+		w.waiting[key] = waitingUpdate{u, w.presses(&u)}
 	}
 	w.mu.Unlock()
 	w.look()
@@ -105,6 +96,12 @@ func (w *requestWriter) look() {
 	}
 }
 
+// presses reports whether an update tells more than that a request is as it was, though what is asked for may have changed.
+func (w *requestWriter) presses(u *nodepool.OwnedUpdate) bool {
+	known, there := w.requests.get(u.Namespace, u.Name)
+	return !there || u.Status == nil || u.Adopt != nil || u.Status.State != known.Status.State || u.Status.Code != known.Status.Code
+}
+
 // Start writes until ctx ends.
 func (w *requestWriter) Start(ctx context.Context) error {
 	var writes sync.WaitGroup
@@ -112,61 +109,76 @@ func (w *requestWriter) Start(ctx context.Context) error {
 	places := make(chan struct{}, requestWriters)
 	for {
 		places <- struct{}{} // a write has a bound of its own, so one is free soon
-		update, ok := w.next(ctx)
-		if !ok {
+		update, leave := w.next(ctx)
+		if leave == nil {
 			return nil
 		}
 		writes.Go(func() {
 			w.carryOut(ctx, update)
+			leave()
+			w.look()
 			<-places
 		})
 	}
 }
 
-// next waits until an update may be written, and takes it as it is then: what is newer replaces it until the last moment. False says that ctx has
-// ended.
-func (w *requestWriter) next(ctx context.Context) (nodepool.OwnedUpdate, bool) {
-	for !w.waits() {
+// next waits until an update may be written, and takes it as it is then: what is newer replaces it until the last moment. leave must follow; nil says
+// that ctx has ended.
+func (w *requestWriter) next(ctx context.Context) (update nodepool.OwnedUpdate, leave func()) {
+	if w.limit.Wait(ctx) != nil {
+		return update, nil
+	}
+	for {
+		update, leave, later := w.take()
+		if leave != nil {
+			return update, leave
+		}
+		var again <-chan time.Time
+		if later {
+			again = time.After(lookAgain)
+		}
 		select {
 		case <-ctx.Done():
-			return nodepool.OwnedUpdate{}, false
+			return update, nil
 		case <-w.wake:
+		case <-again:
 		}
 	}
-	if w.limit.Wait(ctx) != nil || !w.yield(ctx) {
-		return nodepool.OwnedUpdate{}, false
-	}
-	return w.take()
 }
 
-// waits reports whether there is an update to take.
-func (w *requestWriter) waits() bool {
+// take takes the oldest pressing update of those whose requests nobody writes to, and otherwise the oldest. later says that there is one that may not
+// be taken yet.
+func (w *requestWriter) take() (update nodepool.OwnedUpdate, leave func(), later bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.queue) > 0
+	for _, pressing := range []bool{true, false} {
+		for i, key := range w.queue {
+			if w.waiting[key].pressing != pressing {
+				continue
+			}
+			if !pressing && w.requests.turns.much() && !w.besideCalls.TryAccept() {
+				return update, nil, true
+			}
+			if leave, _ = w.requests.turns.begin(key); leave == nil {
+				continue
+			}
+			update = w.waiting[key].OwnedUpdate
+			delete(w.waiting, key)
+			w.queue = slices.Delete(w.queue, i, i+1)
+			return update, leave, false
+		}
+	}
+	return update, nil, len(w.queue) > 0
 }
 
 // carryOut writes an update that was taken, if this process leads.
 func (w *requestWriter) carryOut(ctx context.Context, update nodepool.OwnedUpdate) {
-	key := requestKey{update.Namespace, update.Name}
-	defer w.done(key)
 	if !w.leading() {
 		return
 	}
 	if err := w.write(ctx, update); err != nil && !apierrors.IsNotFound(err) {
 		w.log.Warn("cannot write what becomes of a request", "namespace", update.Namespace, "request", update.Name, "err", err)
-		w.rest(key, time.Now())
-	}
-}
-
-// done lets the next update of an object be taken, which may have come meanwhile.
-func (w *requestWriter) done(key requestKey) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.writing, key)
-	if _, there := w.waiting[key]; there {
-		w.queue = append(w.queue, key)
-		w.look()
+		w.rest(requestKey{update.Namespace, update.Name}, time.Now())
 	}
 }
 
@@ -176,47 +188,6 @@ func (w *requestWriter) rest(key requestKey, now time.Time) {
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.restsUntil, func(_ requestKey, until time.Time) bool { return !now.Before(until) })
 	w.restsUntil[key] = now.Add(requestWritesPause)
-}
-
-// yield lets writes go first that callers wait for, as long as the API server is behind with them and the oldest update is not old; false says that
-// ctx has ended.
-func (w *requestWriter) yield(ctx context.Context) bool {
-	for range yieldLongest / yieldStep {
-		if w.requests.underway.Load() <= 1 || w.oldest(time.Now()) >= yieldWhile {
-			break
-		}
-		if !sleep(ctx, yieldStep) {
-			return false
-		}
-	}
-	return ctx.Err() == nil
-}
-
-// oldest is for how long the next update to be taken has waited.
-func (w *requestWriter) oldest(now time.Time) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.queue) == 0 {
-		return 0
-	}
-	return now.Sub(w.waiting[w.queue[0]].since)
-}
-
-// take takes the oldest update of those whose objects nobody writes to; done must follow.
-func (w *requestWriter) take() (nodepool.OwnedUpdate, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.queue) == 0 {
-		return nodepool.OwnedUpdate{}, false
-	}
-	key := w.queue[0]
-	if w.queue = w.queue[1:]; len(w.queue) == 0 {
-		w.queue = nil
-	}
-	update := w.waiting[key]
-	delete(w.waiting, key)
-	w.writing[key] = true
-	return update.OwnedUpdate, true
 }
 
 func (w *requestWriter) write(ctx context.Context, u nodepool.OwnedUpdate) error {

@@ -211,33 +211,6 @@ func TestARequestThatIsBeingDeletedTakesNoNewSpec(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyWaitsForLetsCallersGoFirst(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		others int
-		want   time.Duration
-	}{
-		{"one caller alone has his answer soon", 1, 0},
-		{"while the API server is behind with callers' writes", 5, yieldLongest},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			_, writer := newOneRequest()
-			for range c.others {
-				defer writer.requests.awaited()()
-			}
-			begun := time.Now()
-			if goes := writer.yield(t.Context()); !goes || time.Since(begun) != c.want {
-				t.Errorf("%s: goes %v after %v, want %v", c.name, goes, time.Since(begun), c.want)
-			}
-		})
-	}
-	_, writer := newOneRequest()
-	writer.requests.awaited()()
-	if left := writer.requests.underway.Load(); left != 0 {
-		t.Errorf("%d writes are awaited after they are done", left)
-	}
-}
-
 // slowRequests takes its time for each status, and notes which are written when.
 type slowRequests struct {
 	oneRequest
@@ -289,14 +262,16 @@ func inWriter(t *testing.T, test func(tell func(name, code string), w *requestWr
 // What is older must never be the last that is written, or who waits for his request sees it go back.
 func TestANewerStatusIsWrittenLastAndReplacesWhatWaits(t *testing.T) {
 	inWriter(t, func(tell func(name, code string), w *requestWriter, s *slowRequests) {
-		calls := []func(){w.requests.awaited(), w.requests.awaited()}
-		tell("a", "old")
-		time.Sleep(yieldLongest / 2)
-		tell("a", "first")
-		time.Sleep(yieldLongest / 2)
-		for _, done := range calls {
-			done()
+		leave, err := w.requests.turns.call(context.Background(), requestKey{"ml", "a"})
+		if err != nil {
+			t.Fatal(err)
 		}
+		tell("a", "old")
+		time.Sleep(time.Second)
+		tell("a", "first")
+		tell("b", "not held up")
+		leave()
+		time.Sleep(lookAgain)
 		synctest.Wait()
 		tell("a", "second")
 		tell("b", "beside")
@@ -304,30 +279,89 @@ func TestANewerStatusIsWrittenLastAndReplacesWhatWaits(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		want := []string{"a first after 250ms", "b beside after 250ms", "a third after 1.25s"}
+		want := []string{"b not held up after 1s", "a first after 1.02s", "b beside after 2s", "a third after 2.02s"}
 		if diff := cmp.Diff(want, s.written); diff != "" {
 			t.Errorf("writes (-want +got): %s", diff)
 		}
 	})
 }
 
-// While callers write without end what becomes of requests is still told, a second late.
-func TestStatusesDoNotStarveWhileCallersCome(t *testing.T) {
+// While callers write without end what becomes of requests is still told: what is pressing at once, the rest by and by.
+func TestWhatIsNotPressingIsToldSlowlyWhileCallersWriteMuch(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		calls  int // in every tenth of a second
+		number int
+		want   time.Duration
+	}{
+		{"callers write little", 1, 20, 0},
+		{"callers write much", 10, 20, 20 * time.Second / unpressing},
+	} {
+		inWriter(t, func(tell func(name, code string), w *requestWriter, s *slowRequests) {
+			s.takes = time.Millisecond
+			tenth := func() {
+				for i := range c.calls {
+					leave, err := w.requests.turns.call(context.Background(), requestKey{"ml", "call-" + strconv.Itoa(i)})
+					if err != nil {
+						t.Fatal(err)
+					}
+					leave()
+				}
+				time.Sleep(time.Second / 10)
+			}
+			for range 10 {
+				tenth()
+			}
+			begun := time.Now()
+			for i := range c.number {
+				known := storedRequest(strconv.Itoa(i), "5", "llm")
+				w.requests.set(decodeRequest(known))
+				tell(strconv.Itoa(i), "")
+			}
+			tell("new", "pressing")
+			for written := 0; written <= c.number; {
+				tenth()
+				s.mu.Lock()
+				written = len(s.written)
+				s.mu.Unlock()
+				if time.Since(begun) > time.Minute {
+					t.Fatalf("%s: %d are written after a minute", c.name, written)
+				}
+			}
+			if took := time.Since(begun); took < c.want-time.Second/2 || took > c.want+time.Second/2 {
+				t.Errorf("%s: written after %v, want about %v", c.name, took, c.want)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if at := slices.IndexFunc(s.written, func(w string) bool { return strings.HasPrefix(w, "new ") }); c.want > 0 && at > 1 {
+				t.Errorf("%s: what is pressing is written after %d others", c.name, at)
+			}
+		})
+	}
+}
+
+// Of two writes of one request that meet at the API server it refuses one, so a caller waits for a status that is being written, and for other callers.
+func TestWritesOfOneRequestFollowEachOther(t *testing.T) {
 	inWriter(t, func(tell func(name, code string), w *requestWriter, s *slowRequests) {
-		defer w.requests.awaited()()
-		defer w.requests.awaited()()
-		s.takes = time.Millisecond
-		for i := range 20 {
-			tell(strconv.Itoa(i), "new")
+		begun := time.Now()
+		tell("a", "told")
+		leave, err := w.requests.turns.call(context.Background(), requestKey{"ml", "a"})
+		if err != nil || time.Since(begun) != s.takes {
+			t.Fatalf("a caller's turn came after %v, want after that of the status, which takes %v; %v", time.Since(begun), s.takes, err)
 		}
-		time.Sleep(yieldWhile + 100*time.Millisecond)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if len(s.written) < 20 {
-			t.Errorf("%d of 20 are written: %v", len(s.written), s.written)
+		impatient, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if _, err := w.requests.turns.call(impatient, requestKey{"ml", "a"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who does not wait longer is told %v", err)
 		}
-		if early := slices.IndexFunc(s.written, func(w string) bool { return strings.HasSuffix(w, "new after 0s") }); early >= 0 {
-			t.Errorf("%s did not let callers go first", s.written[early])
+		leave()
+		if leave, err := w.requests.turns.call(context.Background(), requestKey{"ml", "a"}); err != nil {
+			t.Errorf("after the turn: %v", err)
+		} else {
+			leave()
+		}
+		if left := len(w.requests.turns.writing); left != 0 {
+			t.Errorf("%d turns are left", left)
 		}
 	})
 }

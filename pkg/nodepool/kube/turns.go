@@ -11,14 +11,28 @@ import (
 // writePatience ends a write that several callers wait for, of whom none can break it off for the others.
 const writePatience = 10 * time.Second
 
-// turns lets one write of a RayCluster's annotations be under way at a time. Of those that come meanwhile each replaces the one before, as if
-// they had come one after the other, and the last is written for all: callers who ask many times a second take no more writes than the API
-// server can make one after the other.
+// writesAtOnce bounds the writes of annotations that are under way. A RayCluster is dear to write, for its definition is large: callers who wait for a
+// place join in one write, where more writes at once would only delay each other. A place is waited for placePatience at most, so that no RayCluster
+// waits for the writes of others that hang.
+const (
+	writesAtOnce  = 8
+	placePatience = 500 * time.Millisecond
+)
+
+// turns lets one write of a RayCluster's annotations be under way at a time, and writesAtOnce of all. Of those that come meanwhile each replaces the one
+// before, as if they had come one after the other, and the last is written for all: callers who ask many times a second take no more writes than the
+// API server can make one after the other.
 type turns struct {
+	places chan struct{}
+
 	mu sync.Mutex
-	// Guarded by mu. running has those who are writing, waiting the next of each RayCluster.
-	running map[nodepool.ClusterKey]*writeTurn
+	// Guarded by mu. waiting is the next write of each RayCluster, running has those for which somebody takes one turn after the other.
+	running map[nodepool.ClusterKey]bool
 	waiting map[nodepool.ClusterKey]*writeTurn
+}
+
+func newTurns() *turns {
+	return &turns{places: make(chan struct{}, writesAtOnce), running: map[nodepool.ClusterKey]bool{}, waiting: map[nodepool.ClusterKey]*writeTurn{}}
 }
 
 // writeTurn is one write.
@@ -50,27 +64,35 @@ func (t *turns) join(ctx context.Context, key nodepool.ClusterKey, annotations m
 		return next
 	}
 	mine := &writeTurn{ctx: ctx, annotations: annotations, done: make(chan struct{})}
-	if t.running == nil {
-		t.running, t.waiting = map[nodepool.ClusterKey]*writeTurn{}, map[nodepool.ClusterKey]*writeTurn{}
+	t.waiting[key] = mine
+	if !t.running[key] {
+		t.running[key] = true
+		go t.run(key, by)
 	}
-	if t.running[key] != nil {
-		t.waiting[key] = mine
-		return mine
-	}
-	t.running[key] = mine
-	go t.run(key, mine, by)
 	return mine
 }
 
-// run writes one turn after the other, until nobody waits.
-func (t *turns) run(key nodepool.ClusterKey, now *writeTurn, by func(context.Context, map[string]any) error) {
-	for now != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(now.ctx), writePatience)
-		now.err = by(ctx, now.annotations)
-		cancel()
-		close(now.done)
-		now = t.next(key)
+// run writes one turn after the other, each once there is a place for it, until nobody waits.
+func (t *turns) run(key nodepool.ClusterKey, by func(context.Context, map[string]any) error) {
+	for t.runNext(key, by) {
 	}
+}
+
+func (t *turns) runNext(key nodepool.ClusterKey, by func(context.Context, map[string]any) error) bool {
+	select {
+	case t.places <- struct{}{}:
+		defer func() { <-t.places }()
+	case <-time.After(placePatience):
+	}
+	now := t.next(key)
+	if now == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(now.ctx), writePatience)
+	defer cancel()
+	now.err = by(ctx, now.annotations)
+	close(now.done)
+	return true
 }
 
 // next begins the turn that waits, nil where there is none.
@@ -81,8 +103,6 @@ func (t *turns) next(key nodepool.ClusterKey) *writeTurn {
 	delete(t.waiting, key)
 	if next == nil {
 		delete(t.running, key)
-		return nil
 	}
-	t.running[key] = next
 	return next
 }

@@ -37,7 +37,7 @@ func (s *slowWrites) write(ctx context.Context, annotations map[string]any) erro
 
 func TestCallersWhoMeetAreServedByTheWriteOfTheLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all turns
+		all := newTurns()
 		var s slowWrites
 		var calls sync.WaitGroup
 		begun := time.Now()
@@ -72,7 +72,7 @@ func TestCallersWhoMeetAreServedByTheWriteOfTheLast(t *testing.T) {
 
 func TestACallerWhoGoesDoesNotBreakOffTheWriteOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all turns
+		all := newTurns()
 		var s slowWrites
 		key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second/2)
@@ -89,7 +89,7 @@ func TestACallerWhoGoesDoesNotBreakOffTheWriteOfOthers(t *testing.T) {
 
 func TestAWriteThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all turns
+		all := newTurns()
 		err := all.write(t.Context(), nodepool.ClusterKey{Name: "llm"}, nil, func(ctx context.Context, _ map[string]any) error {
 			<-ctx.Done()
 			return ctx.Err()
@@ -97,5 +97,63 @@ func TestAWriteThatHangsIsGivenUp(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
+	})
+}
+
+// More writes at once than the API server can make delay each other; callers who wait for a place join in one write.
+func TestWritesOfManyRayClustersAreAFewAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newTurns()
+		var calls sync.WaitGroup
+		var mu sync.Mutex
+		now, most, writes := 0, 0, 0
+		write := func(context.Context, map[string]any) error {
+			mu.Lock()
+			now, writes = now+1, writes+1
+			most = max(most, now)
+			mu.Unlock()
+			time.Sleep(100 * time.Millisecond)
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return nil
+		}
+		const clusters = 2 * writesAtOnce
+		for range 3 {
+			for i := range clusters {
+				calls.Go(func() {
+					if err := all.write(t.Context(), nodepool.ClusterKey{Name: fmt.Sprint(i)}, nil, write); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			synctest.Wait()
+		}
+		calls.Wait()
+		// Those who had a place at once wrote once more for the two who came then.
+		if most != writesAtOnce || writes != clusters+writesAtOnce {
+			t.Errorf("%d writes, %d at once; want %d and %d", writes, most, clusters+writesAtOnce, writesAtOnce)
+		}
+	})
+}
+
+func TestNoRayClusterWaitsForWritesOfOthersThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newTurns()
+		for i := range 2 * writesAtOnce {
+			go func() {
+				_ = all.write(t.Context(), nodepool.ClusterKey{Name: fmt.Sprint(i)}, nil, func(ctx context.Context, _ map[string]any) error {
+					<-ctx.Done()
+					return ctx.Err()
+				})
+			}()
+		}
+		synctest.Wait()
+		begun := time.Now()
+		err := all.write(t.Context(), nodepool.ClusterKey{Name: "other"}, nil, func(context.Context, map[string]any) error { return nil })
+		if err != nil || time.Since(begun) != placePatience {
+			t.Errorf("%v after %v, want an end after %v", err, time.Since(begun), placePatience)
+		}
+		time.Sleep(2 * writePatience)
 	})
 }
