@@ -28,6 +28,7 @@ type ResourceRequest struct {
 
 	Spec ResourceRequestSpec `json:"spec"`
 	// +optional
+	// +structType=atomic
 	Status ResourceRequestStatus `json:"status,omitempty"`
 }
 
