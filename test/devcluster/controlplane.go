@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,7 +103,7 @@ func (cp *controlPlane) command(part Part) (command, error) {
 		if err != nil {
 			return command{}, err
 		}
-		c.args = append(cp.apiServer(), audit...)
+		c.args, c.env = append(cp.apiServer(), audit...), append(slices.Clone(cp.env), apiServerMemory)
 	case Scheduler:
 		c.args = []string{"--kubeconfig=" + cp.kubeconfigOf(Scheduler), "--leader-elect=false", "--secure-port=0"}
 	case ControllerManager:
@@ -131,6 +132,10 @@ func (cp *controlPlane) etcd() []string {
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=devcluster=" + peer,
 	}
 }
+
+// apiServerMemory lets the API server's heap grow to five times what it holds before garbage is collected. With Go's own two times it spends up to half
+// of its time on that under writes of RayClusters, whose definition is large, and here all parts share two cores (seen with make bench-rest).
+const apiServerMemory = "GOGC=400"
 
 // apiServer leaves out the taint that only a node lifecycle controller would take off new nodes again, and the
 // endpoints of the kubernetes Service, which may not be loopback addresses.

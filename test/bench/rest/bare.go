@@ -64,7 +64,7 @@ func served(err error) error {
 	return err
 }
 
-// removeRequests takes away what the bare client asked for, so that Heliostat begins without it.
+// removeRequests takes away all that was asked for.
 func (f *fleet) removeRequests(ctx context.Context) error {
 	for _, key := range f.keys {
 		if err := f.patchNothing(ctx, key); err != nil {

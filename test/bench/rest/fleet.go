@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,6 +25,9 @@ import (
 )
 
 const namespace = "bench"
+
+// room is how many CPUs each RayCluster's worker has: more than all that is asked of it at once.
+const room = 100_000_000
 
 // fleet is Heliostat at work on many RayClusters, each with a simulated head and one worker that has room for everything:
 // nothing is launched, so that the API and the loop are measured and not the API server under patches.
@@ -109,8 +113,8 @@ func (f *fleet) add(ctx context.Context, kube kubernetes.Interface, i int) error
 	}
 	f.keys[i], f.heads[i] = key, head
 	worker := key.Name + "-worker"
-	head.AddNode(simray.Node{Instance: worker, Group: "cpu", IP: "10.0.0.1", Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(1_000_000)}})
-	manifest := rig.Cluster{Namespace: namespace, Name: key.Name, Groups: []rig.Group{{Name: "cpu", Replicas: 1, Min: 1, Max: 10, CPU: "1000000"}}}.Manifest()
+	head.AddNode(simray.Node{Instance: worker, Group: "cpu", IP: "10.0.0.1", Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(room)}})
+	manifest := rig.Cluster{Namespace: namespace, Name: key.Name, Groups: []rig.Group{{Name: "cpu", Replicas: 1, Min: 1, Max: 10, CPU: strconv.Itoa(room)}}}.Manifest()
 	made, err := f.objects.Resource(rig.RayClusters).Namespace(namespace).Create(ctx, manifest, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("making RayCluster %s: %w", key, err)

@@ -44,6 +44,9 @@ func requestName(key nodepool.ClusterKey, slot int) string {
 	return fmt.Sprintf("%s-load-%d", key.Name, slot)
 }
 
+// afterwards is how long everything has to come to rest after a measurement.
+const afterwards = 3 * time.Second
+
 // markEvery is how many requests there are to one that is looked for in plans: to look costs the machine more than to ask. It shares no
 // factor with the number of slots, so that all of them are looked for.
 const markEvery = 19
@@ -117,12 +120,16 @@ func (f *fleet) measureBare(ctx context.Context, rate int, long time.Duration) e
 	return f.removeRequests(ctx)
 }
 
-// measure measures both faces of Heliostat, one after the other.
+// measure measures both faces of Heliostat, one after the other, each without what was asked for by the one before.
 func (f *fleet) measure(ctx context.Context, rate int, long time.Duration) error {
 	for i, by := range f.faces() {
 		if err := f.measureFace(ctx, by, (i+1)*100_000, rate, long); err != nil {
 			return fmt.Errorf("%s: %w", by.name, err)
 		}
+		if err := f.removeRequests(ctx); err != nil {
+			return fmt.Errorf("%s: %w", by.name, err)
+		}
+		time.Sleep(afterwards)
 	}
 	return nil
 }
