@@ -20,8 +20,8 @@ func (s *server) becameOf(r *nodepool.OwnedRequest) nodepool.OwnedStatus {
 	return status
 }
 
-// requestShown is a request as callers see it. What became of it is what its status says: the same that kubectl shows, whoever of several
-// servers is asked.
+// requestShown is a request as callers see it. What became of it is what was decided last, which its status says soon: all replicas pass calls on to the
+// one that decides.
 func (s *server) requestShown(r *nodepool.OwnedRequest) OwnedRequest {
 	status := s.becameOf(r)
 	shown := OwnedRequest{

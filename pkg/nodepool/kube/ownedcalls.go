@@ -30,7 +30,8 @@ func (o OwnedRequests) Tell(updates []nodepool.OwnedUpdate) {
 	}
 }
 
-// Of lists the requests for a RayCluster, whether it is there or not.
+// Of lists the requests for a RayCluster as they are written, whether it is there or not. All other methods show what was decided of requests before it
+// is written.
 func (o OwnedRequests) Of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	if o.Manager.requests == nil {
 		return nil
@@ -62,7 +63,7 @@ func (o OwnedRequests) List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, e
 	if _, err := o.Manager.newest(key); err != nil {
 		return nil, err
 	}
-	return o.Manager.requests.of(key), nil
+	return o.Manager.requests.shownOf(key), nil
 }
 
 // Get returns one request.

@@ -50,6 +50,8 @@ type ownedRequests struct {
 	names   map[nodepool.ClusterKey]map[string]bool
 	// next is closed when a request changes, for those that somebody waits for.
 	next map[requestKey]chan struct{}
+	// decided is what was decided of requests and is still to be written: callers are told it before the API server is.
+	decided map[requestKey]decidedStatus
 	// gone has the UIDs of those that this process deleted and that watches may still tell of.
 	gone map[string]time.Time
 	// readings is what each watch knows, by namespace.
@@ -58,12 +60,17 @@ type ownedRequests struct {
 
 type requestKey struct{ namespace, name string }
 
+type decidedStatus struct {
+	uid    string
+	status *nodepool.OwnedStatus
+}
+
 func newOwnedRequests(client dynamic.NamespaceableResourceInterface, known func(context.Context) *bool, namespaces []string, log *slog.Logger, changed, told func(nodepool.ClusterKey)) *ownedRequests {
 	begun := time.Now()
 	s := &ownedRequests{
 		client: client, known: known, now: time.Now, uptime: func() time.Duration { return time.Since(begun) }, namespaces: namespaces, log: log, changed: changed, told: told, turns: newOwnedTurns(), next: map[requestKey]chan struct{}{},
 		objects: map[requestKey]*nodepool.OwnedRequest{}, names: map[nodepool.ClusterKey]map[string]bool{},
-		gone: map[string]time.Time{}, readings: map[string]*reading{},
+		decided: map[requestKey]decidedStatus{}, gone: map[string]time.Time{}, readings: map[string]*reading{},
 	}
 	if len(s.namespaces) == 0 {
 		s.namespaces = []string{metav1.NamespaceAll}
@@ -192,8 +199,17 @@ func (s *ownedRequests) available(namespace string) error {
 	return err
 }
 
-// of lists the requests for one RayCluster by name.
+// of lists the requests for one RayCluster by name, as they are written.
 func (s *ownedRequests) of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
+	return s.list(key, s.graced)
+}
+
+// shownOf lists them with what was decided of them.
+func (s *ownedRequests) shownOf(key nodepool.ClusterKey) []nodepool.OwnedRequest {
+	return s.list(key, s.shown)
+}
+
+func (s *ownedRequests) list(key nodepool.ClusterKey, as func(nodepool.OwnedRequest) nodepool.OwnedRequest) []nodepool.OwnedRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := s.names[key]
@@ -202,7 +218,7 @@ func (s *ownedRequests) of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	}
 	all := make([]nodepool.OwnedRequest, 0, len(names))
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		all = append(all, s.graced(*s.objects[requestKey{key.Namespace, name}]))
+		all = append(all, as(*s.objects[requestKey{key.Namespace, name}]))
 	}
 	return all
 }
@@ -219,7 +235,7 @@ func (s *ownedRequests) all() []nodepool.OwnedRequest {
 	s.mu.Lock()
 	all := make([]nodepool.OwnedRequest, 0, len(s.objects))
 	for _, r := range s.objects {
-		all = append(all, s.graced(*r))
+		all = append(all, s.shown(*r))
 	}
 	s.mu.Unlock()
 	slices.SortFunc(all, func(a, b nodepool.OwnedRequest) int {
@@ -232,7 +248,7 @@ func (s *ownedRequests) get(namespace, name string) (nodepool.OwnedRequest, bool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.objects[requestKey{namespace, name}]; r != nil {
-		return s.graced(*r), true
+		return s.shown(*r), true
 	}
 	return nodepool.OwnedRequest{}, false
 }
@@ -302,7 +318,39 @@ func (s *ownedRequests) keep(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
 	s.set(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.graced(*r)
+	return s.shown(*r)
+}
+
+// shown is a request with what was decided of it, written or not. The caller holds mu.
+func (s *ownedRequests) shown(r nodepool.OwnedRequest) nodepool.OwnedRequest {
+	if decided, is := s.decided[requestKey{r.Cluster.Namespace, r.ID}]; is && decided.uid == r.UID {
+		r.Status = *decided.status
+	}
+	return s.graced(r)
+}
+
+// decide notes what was decided of a request until settle, and lets those look who wait for it; nil is that it shall be as it is written. It reports
+// whether that changes more than what a status says of a request whose state, and why it is in it, stay.
+func (s *ownedRequests) decide(key requestKey, uid string, status *nodepool.OwnedStatus) (changes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if status == nil {
+		delete(s.decided, key)
+		return true
+	}
+	s.decided[key] = decidedStatus{uid, status}
+	s.wake(key)
+	known := s.objects[key]
+	return known == nil || known.Status.State != status.State || known.Status.Code != status.Code
+}
+
+// settle forgets what was decided, since it is written or given up, unless something else has been decided since.
+func (s *ownedRequests) settle(key requestKey, status *nodepool.OwnedStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.decided[key].status == status {
+		delete(s.decided, key)
+	}
 }
 
 // sameReading reports whether both are one object at one moment, as its watch and the answer to its write tell of it.
@@ -345,6 +393,7 @@ func (s *ownedRequests) deleted(r *nodepool.OwnedRequest) {
 func (s *ownedRequests) remove(key requestKey) {
 	of := s.objects[key].Cluster
 	delete(s.objects, key)
+	delete(s.decided, key)
 	s.wake(key)
 	if delete(s.names[of], key.name); len(s.names[of]) == 0 {
 		delete(s.names, of)

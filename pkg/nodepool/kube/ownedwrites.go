@@ -82,7 +82,8 @@ func (w *requestWriter) Tell(updates []nodepool.OwnedUpdate) {
 		if _, there := w.waiting[key]; !there {
 			w.queue = append(w.queue, key)
 		}
-		w.waiting[key] = waitingUpdate{u, w.presses(&u)}
+		changes := w.requests.decide(key, u.UID, u.Status)
+		w.waiting[key] = waitingUpdate{u, changes || u.Adopt != nil}
 	}
 	w.mu.Unlock()
 	w.look()
@@ -173,12 +174,14 @@ func (w *requestWriter) take() (update nodepool.OwnedUpdate, leave func(), later
 
 // carryOut writes an update that was taken, if this process leads.
 func (w *requestWriter) carryOut(ctx context.Context, update nodepool.OwnedUpdate) {
+	key := requestKey{update.Namespace, update.Name}
+	defer w.requests.settle(key, update.Status)
 	if !w.leading() {
 		return
 	}
 	if err := w.write(ctx, update); err != nil && !apierrors.IsNotFound(err) {
 		w.log.Warn("cannot write what becomes of a request", "namespace", update.Namespace, "request", update.Name, "err", err)
-		w.rest(requestKey{update.Namespace, update.Name}, time.Now())
+		w.rest(key, time.Now())
 	}
 }
 

@@ -365,3 +365,39 @@ func TestWritesOfOneRequestFollowEachOther(t *testing.T) {
 		}
 	})
 }
+
+// A status may wait for seconds to be written. Callers are not to wait for it, and the loop is to tell it again where it could not be written.
+func TestCallersAreToldWhatIsDecidedBeforeItIsWritten(t *testing.T) {
+	inWriter(t, func(tell func(name, code string), w *requestWriter, s *slowRequests) {
+		w.requests.set(decodeRequest(storedRequest("a", "5", "llm")))
+		looks := func(when, shown, written string) {
+			t.Helper()
+			known, _ := w.requests.get("ml", "a")
+			key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+			listed, kept := w.requests.shownOf(key)[0], w.requests.of(key)[0]
+			if known.Status.Code != shown || listed.Status.Code != shown || kept.Status.Code != written {
+				t.Errorf("%s: got as %q, listed as %q, want %q; written as %q, want %q", when, known.Status.Code, listed.Status.Code, shown, kept.Status.Code, written)
+			}
+		}
+		changed := w.requests.changes("ml", "a")
+		tell("a", "decided")
+		looks("while it is being written", "decided", "")
+		select {
+		case <-changed:
+		default:
+			t.Error("who waits for the request is not woken")
+		}
+		w.Tell([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", UID: "another's", Status: &nodepool.OwnedStatus{Code: "of another"}}})
+		looks("where one of that name before it is told something", "", "")
+		tell("a", "newer")
+		time.Sleep(s.takes)
+		synctest.Wait()
+		looks("when the first is written and a newer one waits", "newer", "")
+		time.Sleep(s.takes + lookAgain)
+		synctest.Wait()
+		looks("after all writes, which the answers of this API server do not show", "", "")
+		if left := len(w.requests.decided); left != 0 {
+			t.Errorf("%d are still to be written", left)
+		}
+	})
+}
