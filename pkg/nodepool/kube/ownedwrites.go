@@ -97,12 +97,6 @@ func (w *requestWriter) look() {
 	}
 }
 
-// presses reports whether an update tells more than that a request is as it was, though what is asked for may have changed.
-func (w *requestWriter) presses(u *nodepool.OwnedUpdate) bool {
-	known, there := w.requests.get(u.Namespace, u.Name)
-	return !there || u.Status == nil || u.Adopt != nil || u.Status.State != known.Status.State || u.Status.Code != known.Status.Code
-}
-
 // Start writes until ctx ends.
 func (w *requestWriter) Start(ctx context.Context) error {
 	var writes sync.WaitGroup
