@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -19,6 +20,12 @@ import (
 type specForm struct {
 	v1alpha1.ResourceRequestSpec
 	Bundles []raydemand.Request `json:"bundles"` // in the place of the other one
+}
+
+// readForm is the spec as it is read, but for renewTime: the API server takes times that MicroTime does not.
+type readForm struct {
+	specForm
+	RenewTime json.RawMessage `json:"renewTime"` // in the place of the other one
 }
 
 // requestObject is a request that is being read.
@@ -46,7 +53,7 @@ func decodeRequest(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 	if status, err := readPart[v1alpha1.ResourceRequestStatus](object, "status"); err == nil {
 		r.Status = statusOf(&status)
 	}
-	spec, err := readPart[specForm](object, "spec")
+	spec, err := readPart[readForm](object, "spec")
 	if err != nil {
 		r.Unreadable = short(err.Error())
 		return r.OwnedRequest
@@ -77,8 +84,8 @@ func (r requestObject) readWho(object *unstructured.Unstructured) {
 	}
 	r.RenewedAt = leaseGiven(object, r.Since)
 	text, _, _ := unstructured.NestedString(object.Object, "spec", "renewTime")
-	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		r.RenewTime = at.UTC()
+	if at, err := strfmt.ParseDateTime(text); err == nil && text != "" { // as the API server reads a date-time
+		r.RenewTime = time.Time(at).UTC()
 		r.RenewedAt = latest(r.RenewTime, r.Since) // nobody renews what is not there yet
 	}
 }

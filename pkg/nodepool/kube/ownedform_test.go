@@ -43,6 +43,17 @@ func TestALeaseWithoutRenewalBeginsWhenItWasGiven(t *testing.T) {
 	}
 }
 
+func TestARenewTimeIsReadInEveryFormThatTheAPIServerTakes(t *testing.T) {
+	want := time.Date(2026, 11, 22, 20, 30, 5, 0, time.UTC)
+	for _, text := range []string{"2026-11-22T20:30:05Z", "2026-11-22T20:30:05.000Z", "2026-11-22T20:30:05.000000Z", "2026-11-22T22:30:05+02:00", "2026-11-22T20:30:05.000000000Z",
+		"2026-11-22T20:30:05"} {
+		r := decodeRequest(leasedRequest("5", want.Add(-time.Hour), 600, text))
+		if r.Unreadable != "" || !r.RenewedAt.Equal(want) {
+			t.Errorf("%s: renewed at %v, %s", text, r.RenewedAt, r.Unreadable)
+		}
+	}
+}
+
 func TestOfARequestThatCannotBeReadItsOwnerLeaseAndStatusAre(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, spoil := range map[string]func(spec map[string]any){
