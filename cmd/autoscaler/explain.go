@@ -40,9 +40,7 @@ func newExplainCommand() *cobra.Command {
 		Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
-	flags.addTo(cmd)
-	watch := cmd.Flags().Lookup("watch")
-	watch.Usage = "with a RayCluster: " + watch.Usage
+	flags.addBesideFileTo(cmd)
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "a snapshot file, or - for standard input, in the place of a RayCluster")
 	cmd.Flags().StringVar(&flags.demand, "demand", "", "what one task, bundle or placement group asks for, a JSON object")
 	cmd.Flags().StringVar(&flags.group, "group", "", "the worker group's name")
@@ -77,7 +75,7 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	case len(args) == 1:
 		return f.online(cmd, args[0], question, write)
 	case f.watch:
-		return badInput{errors.New("--watch: want a RayCluster with it; a snapshot stays as it is")}
+		return badInput{errWatchedFile}
 	}
 	explanation, err := f.offline(cmd, question)
 	if err != nil {

@@ -16,9 +16,8 @@ import (
 
 // planFlags are what `plan` is asked.
 type planFlags struct {
-	server                   serverFlags
-	whatIf                   string
-	snapshot, output, policy string
+	watchFlags
+	whatIf, snapshot, policy string
 	told                     readerFlags
 }
 
@@ -63,16 +62,19 @@ func newPlanCommand() *cobra.Command {
 			if flags.whatIf != "" {
 				return badInput{errors.New("--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside it, or --snapshot in its place")}
 			}
+			if flags.watch {
+				return badInput{errWatchedFile}
+			}
 			return flags.run(cmd)
 		},
 	}
-	flags.server.addTo(cmd)
+	flags.addBesideFileTo(cmd)
 	cmd.Flags().StringVar(&flags.whatIf, "what-if", "", "with a RayCluster: a file with what shall be otherwise, in the words of a snapshot, or - for standard input")
-	flags.server.completeCluster(cmd)
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "the snapshot file, or - for standard input")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", policyHelp)
 	flags.told.addTo(cmd.Flags())
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "json", outputUsage+"; text is another name of table")
+	output := cmd.Flags().Lookup("output")
+	flags.output, output.DefValue, output.Usage = "json", "json", outputUsage+"; text is another name of table"
 	return cmd
 }
 

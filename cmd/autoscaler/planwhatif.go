@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,11 +36,13 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := client.Plan(cmd.Context(), key, supposition)
-	if err != nil {
-		return err
-	}
-	return write(cmd.OutOrStdout(), answer)
+	return f.shown(cmd, look{}, client, key, func(ctx context.Context, out io.Writer) error {
+		answer, err := client.Plan(ctx, key, supposition)
+		if err != nil {
+			return err
+		}
+		return write(out, answer)
+	})
 }
 
 // supposition is the body of the call; nothing supposed is the present plan.

@@ -35,6 +35,16 @@ func (f *watchFlags) addTo(cmd *cobra.Command) {
 	f.server.completeCluster(cmd)
 }
 
+// addBesideFileTo adds them to a command that reads a file too, which is not watched.
+func (f *watchFlags) addBesideFileTo(cmd *cobra.Command) {
+	f.addTo(cmd)
+	watch := cmd.Flags().Lookup("watch")
+	watch.Usage = "with a RayCluster: " + watch.Usage
+}
+
+// errWatchedFile refuses -w beside a file.
+var errWatchedFile = errors.New("--watch: want a RayCluster with it; a snapshot stays as it is")
+
 // look is how the output is written. A list that is watched into a file or pipe is one table that goes on, as kubectl's is.
 func (f *watchFlags) look(out io.Writer, list bool) look {
 	as := lookOf(out, f.output)

@@ -67,25 +67,23 @@ func TestAWatchShowsWhatChangedUntilTheCallerHasSeenEnough(t *testing.T) {
 	}
 }
 
-func TestAWatchExplainsAnewWhatChanged(t *testing.T) {
-	r := newRemote(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	out, code := &lockedBuffer{more: make(chan struct{}, 1)}, make(chan int)
-	go func() {
-		code <- run(ctx, []string{"autoscaler", "explain", "ml/llm", "--group", "gpu", "-w"}, strings.NewReader(""), out, io.Discard)
-	}()
-	out.until(t, "group gpu: launch: launching 1 pod")
-	r.mu.Lock()
-	r.view.Snapshot.Requests = nil
-	r.mu.Unlock()
-	r.hub.Changed(llmKey)
-	out.until(t, "nothing that waits needs another pod")
-	cancel()
-	if got := <-code; got != exitOK {
-		t.Errorf("exit %d", got)
-	}
-	if got, _, errOut := command(t, "{}", "autoscaler", "explain", "--snapshot", "-", "--group", "gpu", "-w"); got != exitBadInput || !strings.Contains(errOut, "want a RayCluster with it") {
-		t.Errorf("of a file: exit %d %s", got, errOut)
+func TestAWatchPlansAndExplainsAnewWhatChanged(t *testing.T) {
+	for name, c := range map[string]struct {
+		argv   []string
+		before string
+	}{
+		"explain": {[]string{"--group", "gpu", "-w"}, "group gpu: launch: launching 1 pod"},
+		"plan":    {[]string{"-o", "table", "-w"}, "launch 1 × gpu"},
+	} {
+		r := newRemote(t)
+		watched(t, r, append([]string{name, "ml/llm"}, c.argv...), c.before, func() string {
+			r.view.Snapshot.Requests = nil
+			return "nothing that waits needs another pod"
+		})
+		code, _, errOut := command(t, "{}", append([]string{"autoscaler", name, "--snapshot", "-"}, c.argv...)...)
+		if code != exitBadInput || !strings.Contains(errOut, "want a RayCluster with it") {
+			t.Errorf("%s of a file: exit %d %s", name, code, errOut)
+		}
 	}
 }
 

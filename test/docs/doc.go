@@ -1,3 +1,4 @@
-// Package docs types the commands of documentation pages as a reader would: from the page, in a clean shell with an empty home, in a copy
-// of the source without anything built. What the pages show as printed must be printed.
+// Package docs types the commands of documentation pages as a reader would: those of the quick start in a clean shell with an empty home, in
+// a copy of the source without anything built, where what the page shows as printed must be printed; those of other pages on a RayCluster
+// that is there, where they must succeed.
 package docs
