@@ -69,6 +69,8 @@ type planning struct {
 	looks int64
 	// owners are the gangs of items, once that was asked.
 	owners map[*item]ownedBy
+	// existing are the names of resources that a group or node has, once that was asked.
+	existing []string
 	// whole is what a plan launches in all while a wave of it is cut, nil otherwise; held is what the wave holds back, nil where
 	// there is none.
 	whole, held []int64

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestEachRequestOverRESTIsToldItsOwnReason(t *testing.T) {
@@ -43,6 +45,23 @@ func TestWhatIsNotServedNamesTheRequestsWhoseItIs(t *testing.T) {
 	want := map[string]string{"{GPU 1}": "requests slow of cid and wide of bob", "{TPU 1}": "the plain request and request slow of cid", "{FPGA 1}": "", "{NPU 1}": ""}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("asked by (-want +got):\n%s", diff)
+	}
+}
+
+func TestAMisspeltResourceIsToldWhichWasProbablyMeant(t *testing.T) {
+	for name, want := range map[string]string{
+		"GPUS":    "needs 1 GPUS; no group has any; did you mean GPU?",
+		"gpu":     "needs 1 gpu; no group has any, and gpu is another resource, spelt GPU",
+		"TPU":     "needs 1 TPU; no group has any",
+		"licence": "needs 1 licence; no group has any; did you mean license?", // which the head has
+	} {
+		s := read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
+			"head": {"pod": "h", "state": "RUNNING", "total": {"license": 2}, "available": {"license": 2}}}`)
+		demand := raydemand.Request{Bundle: raydemand.Bundle{name: raydemand.One}, Count: 1}
+		s.Requests = []raydemand.Request{demand}
+		if got := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message; got != want {
+			t.Errorf("told %q, want %q", got, want)
+		}
 	}
 }
 

@@ -2,9 +2,11 @@ package planner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -132,15 +134,43 @@ func (p *planning) missedAlone(it *item) string {
 	return ""
 }
 
-// meantFor says which resource of a group has the same name in other case: Ray's are CPU and GPU.
+// meantFor says of a resource that no group has which one was probably meant: one of the same name in other case, Ray's being CPU and GPU, or one that a
+// group or node has and that is nearly called so.
 func (p *planning) meantFor(name string) string {
-	for r, other := range p.names {
-		if other != name && strings.EqualFold(other, name) &&
-			slices.ContainsFunc(p.groups, func(g group) bool { return g.shape.total[r] > 0 }) {
-			return fmt.Sprintf(", and %s is another resource, spelt %s", name, other)
-		}
+	known := p.resourcesThere()
+	if slices.Contains(known, name) {
+		return ""
+	}
+	if other := typo.OtherCase(name, known); other != "" {
+		return fmt.Sprintf(", and %s is another resource, spelt %s", name, other)
+	}
+	if near := typo.Likely(name, known); near != "" {
+		return fmt.Sprintf("; did you mean %s?", near)
 	}
 	return ""
+}
+
+// resourcesThere are the names of resources that a group or node has, but for those that Ray makes up.
+func (p *planning) resourcesThere() []string {
+	if p.existing != nil {
+		return p.existing
+	}
+	names := map[string]bool{}
+	see := func(b raydemand.Bundle) {
+		for name, amount := range b {
+			if amount > 0 && !announced(name) {
+				names[name] = true
+			}
+		}
+	}
+	for i := range p.groups {
+		see(p.groups[i].Resources)
+	}
+	for i := range p.nodes {
+		see(p.nodes[i].Total)
+	}
+	p.existing = slices.Sorted(maps.Keys(names))
+	return p.existing
 }
 
 // gangReason explains a gang that is not served, choice by choice. The code is that of the first that is possible at all.

@@ -67,6 +67,31 @@ func Slip(name string, known []string) string {
 	return best
 }
 
+// Likely is Nearest for names that others invent, such as resources: those that differ in digits alone (A10 and A100) mean different things, and so do
+// short ones of which a letter differs (TPU and GPU).
+func Likely(name string, known []string) string {
+	const short = 4
+	written := plain(name)
+	var may []string
+	for _, candidate := range known {
+		meant := plain(candidate)
+		alike := strings.HasPrefix(meant, written) || strings.HasPrefix(written, meant) || exchanged(written, meant)
+		if undigited(written) != undigited(meant) && (alike || min(len(written), len(meant)) > short) {
+			may = append(may, candidate)
+		}
+	}
+	return Nearest(name, may)
+}
+
+func undigited(name string) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, name)
+}
+
 // Distance is how many letters have to be inserted, dropped or changed to make b of a (Levenshtein).
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)

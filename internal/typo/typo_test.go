@@ -45,6 +45,27 @@ func TestASlipIsBeyondDoubt(t *testing.T) {
 	}
 }
 
+func TestNamesThatOthersInventAreGuessedWithCare(t *testing.T) {
+	known := []string{"CPU", "GPU", "memory", "accelerator_type:A10", "license"}
+	for name, want := range map[string]string{
+		"GPUS":                  "GPU",
+		"GPUs":                  "GPU",
+		"GUP":                   "GPU",
+		"memroy":                "memory",
+		"licence":               "license",
+		"TPU":                   "",
+		"NPU":                   "",
+		"GPU2":                  "",
+		"accelerator_type:A100": "",
+		"fpga":                  "",
+		"":                      "",
+	} {
+		if got := Likely(name, known); got != want {
+			t.Errorf("%q likely means %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestADistanceIsAMetric(t *testing.T) {
 	word := rapid.StringMatching(`[ab]{0,6}`)
 	rapid.Check(t, func(t *rapid.T) {
