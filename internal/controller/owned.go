@@ -19,12 +19,8 @@ type OwnedRequests interface {
 	Tell(updates []nodepool.OwnedUpdate)
 }
 
-const (
-	// newsPause separates two writes of one request's status that differ in counts and sentences alone.
-	newsPause = 5 * time.Second
-	// expectedSlack is by how much an expectation may be off before it is written anew.
-	expectedSlack = 10 * time.Second
-)
+// newsPause separates two writes of one request's status that differ in counts and sentences alone.
+const newsPause = 5 * time.Second
 
 // ownedNews remembers what was told of requests, by UID. It saves writes and repeated Events, and is ahead of what the objects say: a status is written
 // after the cycle, and watches lag.
@@ -121,7 +117,9 @@ func (c *Controller) update(ctx context.Context, r *record, told *requestNews, v
 	known := r.owned.of(request)
 	complete(&status, &known, v.now)
 	told.status = status
-	if !request.Status.Equal(status, expectedSlack) && (!request.Status.SameNews(status) || v.now.Sub(told.at) >= newsPause) {
+	// What was found before may wait to be written still.
+	again := !known.Status.SameNews(status)
+	if again || !request.Status.SameNews(status) || !request.Status.Equal(status) && v.now.Sub(told.at) >= newsPause {
 		told.at = v.now
 		u.Status = &status
 	}

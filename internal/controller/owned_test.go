@@ -375,3 +375,25 @@ func TestWhatWasFoundOfARequestCountsBeforeWhatItsObjectStillSays(t *testing.T) 
 		t.Errorf("it is planned as satisfied since %v", got)
 	}
 }
+
+// A status waits to be written for a while. One that is no longer so must not be written after all.
+func TestWhatIsAsItsObjectSaysAgainIsToldOnce(t *testing.T) {
+	w, told := newOwnedWorld(t, 2)
+	w.ask("a", 2, 0)
+	w.cycle()
+	told.lost = true
+	workers, nodes := w.kube.cluster.Workers, w.ray.nodes
+	w.kube.cluster.Workers, w.ray.nodes = workers[:1], nodes[:2]
+	w.after(time.Second)
+	if last := told.updates[len(told.updates)-1]; last.Status.State != raydemand.RequestWaiting {
+		t.Fatalf("its owner is told %+v", last.Status)
+	}
+	w.kube.cluster.Workers, w.ray.nodes = workers, nodes
+	before := len(told.updates)
+	for range 3 {
+		w.after(time.Second)
+	}
+	if now := told.updates[before:]; len(now) != 1 || now[0].Status.State != raydemand.RequestSatisfied {
+		t.Errorf("its owner is told %+v, want once that it is satisfied", now)
+	}
+}

@@ -60,7 +60,7 @@ func stranded(request *nodepool.OwnedRequest, now time.Time) (u *nodepool.OwnedU
 		}
 	}
 	complete(&status, request, now)
-	if request.Status.Equal(status, expectedSlack) {
+	if request.Status.Equal(status) {
 		return nil, until
 	}
 	u.Status = &status

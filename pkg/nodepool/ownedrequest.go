@@ -174,9 +174,12 @@ func (s OwnedStatus) SameNews(other OwnedStatus) bool {
 	return s.State == other.State && s.Code == other.Code && s.ObservedRequest == other.ObservedRequest
 }
 
-// Equal reports whether two statuses say the same. Generations, and expectations that differ by no more than slack, do not count.
-func (s OwnedStatus) Equal(other OwnedStatus, slack time.Duration) bool {
-	near := func(a, b time.Time) bool { return a.IsZero() == b.IsZero() && a.Sub(b).Abs() <= slack }
+// expectedSlack is by how much an expectation may be off before it is told anew.
+const expectedSlack = 10 * time.Second
+
+// Equal reports whether two statuses say the same. Generations, and expectations that differ by no more than expectedSlack, do not count.
+func (s OwnedStatus) Equal(other OwnedStatus) bool {
+	near := func(a, b time.Time) bool { return a.IsZero() == b.IsZero() && a.Sub(b).Abs() <= expectedSlack }
 	return s.SameNews(other) && s.Message == other.Message && slices.Equal(s.Groups, other.Groups) && slices.Equal(s.Pods, other.Pods) &&
 		near(s.ExpectedAt, other.ExpectedAt)
 }

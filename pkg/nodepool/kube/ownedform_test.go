@@ -76,7 +76,7 @@ func TestOfARequestThatCannotBeReadItsOwnerLeaseAndStatusAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := decodeRequest(object)
-		if r.Unreadable == "" || r.Owner != "ann" || r.LeaseSeconds != 600 || !r.RenewedAt.Equal(now.Add(time.Minute)) || !r.Status.Equal(told, 0) {
+		if r.Unreadable == "" || r.Owner != "ann" || r.LeaseSeconds != 600 || !r.RenewedAt.Equal(now.Add(time.Minute)) || !r.Status.Equal(told) {
 			t.Errorf("%s: read as %+v", name, r)
 		}
 	}

@@ -329,19 +329,24 @@ func (s *ownedRequests) shown(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 	return s.graced(r)
 }
 
-// decide notes what was decided of a request until settle, and lets those look who wait for it; nil is that it shall be as it is written. It reports
-// whether that changes more than what a status says of a request whose state, and why it is in it, stay.
-func (s *ownedRequests) decide(key requestKey, uid string, status *nodepool.OwnedStatus) (changes bool) {
+// decide notes what was decided of a request until settle, and lets those look who wait for it; nil is that it shall be as it is written. news reports
+// whether it is to be written, and was not before; pressing, whether it changes more than what a status says of a request whose state, and why it is in
+// it, stay.
+func (s *ownedRequests) decide(key requestKey, uid string, status *nodepool.OwnedStatus) (news, pressing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if status == nil {
+	before, is := s.decided[key]
+	switch {
+	case status == nil:
 		delete(s.decided, key)
-		return true
+		return true, true
+	case is && before.uid == uid && before.status.Equal(*status):
+		return false, false
 	}
 	s.decided[key] = decidedStatus{uid, status}
 	s.wake(key)
 	known := s.objects[key]
-	return known == nil || known.Status.State != status.State || known.Status.Code != status.Code
+	return true, known == nil || known.Status.State != status.State || known.Status.Code != status.Code
 }
 
 // settle forgets what was decided, since it is written or given up, unless something else has been decided since.

@@ -79,11 +79,14 @@ func (w *requestWriter) Tell(updates []nodepool.OwnedUpdate) {
 			continue
 		}
 		delete(w.restsUntil, key)
+		news, pressing := w.requests.decide(key, u.UID, u.Status)
+		if !news && u.Adopt == nil {
+			continue // it waits, or is being written
+		}
 		if _, there := w.waiting[key]; !there {
 			w.queue = append(w.queue, key)
 		}
-		changes := w.requests.decide(key, u.UID, u.Status)
-		w.waiting[key] = waitingUpdate{u, changes || u.Adopt != nil}
+		w.waiting[key] = waitingUpdate{u, pressing || u.Adopt != nil}
 	}
 	w.mu.Unlock()
 	w.look()

@@ -401,3 +401,19 @@ func TestCallersAreToldWhatIsDecidedBeforeItIsWritten(t *testing.T) {
 		}
 	})
 }
+
+// The loop tells what it finds with each cycle until the object says so.
+func TestWhatWaitsOrIsBeingWrittenIsNotWrittenAgain(t *testing.T) {
+	inWriter(t, func(tell func(name, code string), w *requestWriter, s *slowRequests) {
+		for range 3 {
+			tell("a", "same")
+			time.Sleep(s.takes / 4)
+		}
+		time.Sleep(10 * s.takes)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if diff := cmp.Diff([]string{"a same after 0s"}, s.written); diff != "" {
+			t.Errorf("writes (-want +got): %s", diff)
+		}
+	})
+}
