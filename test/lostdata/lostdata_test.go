@@ -102,7 +102,7 @@ func (l *lab) make() {
 	ctx, cancel := context.WithTimeout(l.Context(), patience)
 	defer cancel()
 	l.must(l.Create(ctx, rig.Cluster{Namespace: namespace, Name: name, Groups: []rig.Group{{Name: "cpu", Max: 9}}}.Manifest()))
-	l.must(l.StandInHead(ctx, l.cluster(), headIP))
+	l.must(rig.StandInHead(ctx, l.Kube, l.cluster(), headIP))
 }
 
 func (l *lab) cluster() *unstructured.Unstructured {

@@ -119,42 +119,10 @@ func (f *fleet) add(ctx context.Context, kube kubernetes.Interface, i int) error
 	if err != nil {
 		return fmt.Errorf("making RayCluster %s: %w", key, err)
 	}
-	if err := makePod(ctx, kube, made, key.Name+"-head", "head", "headgroup", "ray-head", ip); err != nil {
+	if err := rig.StandInHead(ctx, kube, made, ip); err != nil {
 		return err
 	}
-	return makePod(ctx, kube, made, worker, "worker", "cpu", "ray-worker", "10.0.0.1")
-}
-
-func makePod(ctx context.Context, kube kubernetes.Interface, owner *unstructured.Unstructured, name, kind, group, container, ip string) error {
-	controls := true
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: namespace,
-			Labels:          map[string]string{"ray.io/cluster": owner.GetName(), "ray.io/node-type": kind, "ray.io/group": group, "ray.io/is-ray-node": "yes"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: owner.GetName(), UID: owner.GetUID(), Controller: &controls}},
-		},
-		Spec: corev1.PodSpec{NodeName: "nowhere", RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: container, Image: rig.Image}}},
-	}
-	pods := kube.CoreV1().Pods(namespace)
-	made, err := pods.Create(ctx, pod, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("making pod %s: %w", name, err)
-	}
-	now := metav1.Now()
-	made.Status = corev1.PodStatus{
-		Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
-		Conditions: []corev1.PodCondition{
-			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now},
-			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now},
-		},
-		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: container, Ready: true, Image: rig.Image, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
-		}},
-	}
-	if _, err := pods.UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("starting pod %s: %w", name, err)
-	}
-	return nil
+	return rig.StandInWorker(ctx, kube, made, "cpu", worker, "10.0.0.1")
 }
 
 func (f *fleet) close() {
