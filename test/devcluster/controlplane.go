@@ -20,8 +20,8 @@ type controlPlane struct {
 	kit   *kit.Kit
 	// env is the environment of every part.
 	env []string
-	// operatorEnv is added to the operator's.
-	operatorEnv []string
+	// operatorEnv is added to the operator's environment, apiServerEnv to the API server's; what stands last counts.
+	operatorEnv, apiServerEnv []string
 	// audited are users whose requests to the API server are recorded.
 	audited []string
 }
@@ -37,7 +37,10 @@ func newControlPlane(c *claim, built *kit.Kit, env []string, options Options) (*
 	if err != nil {
 		return nil, err
 	}
-	cp := &controlPlane{dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env, operatorEnv: options.OperatorEnv, audited: options.Audit}
+	cp := &controlPlane{
+		dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env, audited: options.Audit,
+		operatorEnv: options.OperatorEnv, apiServerEnv: append([]string{apiServerMemory}, options.APIServerEnv...),
+	}
 	for name, usual := range usualPorts {
 		if cp.ports[name], err = c.block.port(usual); err != nil {
 			return nil, err
@@ -103,7 +106,7 @@ func (cp *controlPlane) command(part Part) (command, error) {
 		if err != nil {
 			return command{}, err
 		}
-		c.args, c.env = append(cp.apiServer(), audit...), append(slices.Clone(cp.env), apiServerMemory)
+		c.args, c.env = append(cp.apiServer(), audit...), append(slices.Clone(cp.env), cp.apiServerEnv...)
 	case Scheduler:
 		c.args = []string{"--kubeconfig=" + cp.kubeconfigOf(Scheduler), "--leader-elect=false", "--secure-port=0"}
 	case ControllerManager:

@@ -26,6 +26,8 @@ type Options struct {
 	Kwok bool
 	// NoOperator leaves the KubeRay operator out. Its resource definitions are installed all the same.
 	NoOperator bool
+	// APIServerEnv are further variables of the API server, as KEY=value.
+	APIServerEnv []string
 	// OperatorEnv are variables of the operator, as KEY=value.
 	OperatorEnv []string
 	// Audit are users whose requests to the API server are recorded, for Audited.

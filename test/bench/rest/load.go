@@ -101,11 +101,22 @@ func (f *fleet) warm(ctx context.Context, by face, first int) error {
 	return group.Wait()
 }
 
+// collect lets the API server collect garbage before it is measured, and not meanwhile.
+func (f *fleet) collect(ctx context.Context) error {
+	if err := f.Kube.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/heap").Param("gc", "1").Do(ctx).Error(); err != nil {
+		return fmt.Errorf("letting the API server collect garbage: %w", err)
+	}
+	return nil
+}
+
 // measureBare measures the API server without Heliostat.
 func (f *fleet) measureBare(ctx context.Context, rate int, long time.Duration) error {
 	for _, by := range f.bare() {
 		if err := f.warm(ctx, by, 1); err != nil {
 			return fmt.Errorf("%s: %w", by.name, err)
+		}
+		if err := f.collect(ctx); err != nil {
+			return err
 		}
 		before, begun := f.usage(), time.Now()
 		acks, refused, err := f.load(ctx, by, 1000, rate, long, nil)
@@ -142,6 +153,9 @@ func (f *fleet) measureFace(ctx context.Context, by face, first, rate int, long 
 		go f.follow(following, key, m)
 	}
 	if err := f.warm(ctx, by, first); err != nil {
+		return err
+	}
+	if err := f.collect(ctx); err != nil {
 		return err
 	}
 	before, begun := f.usage(), time.Now()
