@@ -39,7 +39,7 @@ func TestWhatWaitedForADemandIsToldBeforeAFailure(t *testing.T) {
 	n.asked(at(0), "task, {GPU 1}")
 	n.fact(rig.Fact{At: at(1), Stage: rig.GroupPatched, Group: "gpu", From: 0, To: 1})
 	n.failed(errDied, "")
-	if got := out.String(); strings.Index(got, "group patched") < 0 || strings.Index(got, "group patched") > strings.Index(got, "did not happen") {
+	if got := out.String(); !strings.Contains(got, "group patched") || strings.Index(got, "group patched") > strings.Index(got, "did not happen") {
 		t.Errorf("told\n%s", got)
 	}
 }

@@ -72,7 +72,7 @@ func TestShadowTellsWhatWouldHaveBeenDecidedBesideRaysOwnSidecar(t *testing.T) {
 	})
 	table, err := exec.CommandContext(s.ctx, lab.Program, "shadow", "--server", looker.URL, s.namespace+"/"+s.name).CombinedOutput()
 	t.Logf("autoscaler shadow:\n%s", table)
-	if err != nil || !strings.Contains(string(table), "last written by "+down.Writer) || !strings.Contains(string(table), " s earlier") {
+	if err != nil || !strings.Contains(string(table), "last written by "+down.Writer) || !strings.Contains(string(table), "s earlier") {
 		s.Errorf("autoscaler shadow ends with %v and does not tell writer and lead", err)
 	}
 	if managers := writers(); slices.Contains(managers, "heliostat") || len(managers) < 2 {
