@@ -2,6 +2,7 @@ package gcs
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"syscall"
 	"time"
@@ -30,7 +31,8 @@ const lookAtTheNetwork = "look whether the head pod lives, and whether a Network
 // next; only its innermost part means anything to who looks after Ray.
 func (c *Client) unreached(s *status.Status, timeout time.Duration) error {
 	failure := &raydemand.Failure{Kind: raydemand.ErrUnavailable, Detail: s.String()}
-	if s.Code() == codes.DeadlineExceeded {
+	// gRPC itself closes a connection on which nothing came in time, and may tell of that before it tells that the time is over.
+	if s.Code() == codes.DeadlineExceeded || strings.Contains(s.Message(), net.ErrClosed.Error()) {
 		failure.Happened = fmt.Sprintf("%s did not answer within %s", c.config.Address, timeout)
 		failure.Advice = lookAtTheNetwork
 		return failure
