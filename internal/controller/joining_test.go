@@ -14,7 +14,8 @@ func (w *world) start(i int) {
 	p.Running, p.ScheduledAt, p.StartedAt = true, w.now, w.now
 }
 
-func TestAPodWhoseRayIsStartingIsLetJoinAndThenDrained(t *testing.T) {
+// newUnneededPod has one pod whose container does not run yet, asked for by work that is gone.
+func newUnneededPod(t *testing.T) *world {
 	w := newWorld(t, Config{AllocationTimeout: 5 * time.Minute}, gpuGroup("gpu", 0, 0, 4))
 	w.want(1, gpu(1))
 	w.cycle()
@@ -22,6 +23,11 @@ func TestAPodWhoseRayIsStartingIsLetJoinAndThenDrained(t *testing.T) {
 	w.operate()
 	w.want(0, nil)
 	w.after(time.Second)
+	return w
+}
+
+func TestAPodWhoseRayIsStartingIsLetJoinAndThenDrained(t *testing.T) {
+	w := newUnneededPod(t)
 	w.after(55 * time.Second)
 	w.start(0)
 	for range 30 {

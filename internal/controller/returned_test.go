@@ -38,13 +38,7 @@ func TestANamedPodThatComesBackToLifeIsTakenOffTheList(t *testing.T) {
 }
 
 func TestANamedPodIsTakenOffTheListWhenItsContainerRunsAtLast(t *testing.T) {
-	w := newWorld(t, Config{AllocationTimeout: 5 * time.Minute}, gpuGroup("gpu", 0, 0, 4))
-	w.want(1, gpu(1))
-	w.cycle()
-	w.lastChange()
-	w.operate()
-	w.want(0, nil)
-	w.after(time.Second)
+	w := newUnneededPod(t)
 	w.after(61 * time.Second)
 	if got := w.lastChange(); got.Replicas != 0 || len(got.WorkersToDelete) != 1 {
 		t.Fatalf("target = %+v, want the pod gone whose container does not run", got)
