@@ -91,6 +91,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	logger = told.Log
 
 	// A head that takes the token, and one that refuses it.
 	for _, demanded := range []string{secret + "-ray", secret + "-other"} {
@@ -154,6 +155,11 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 	metrics := httptest.NewRecorder()
 	metricsOf(registry).ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	told.Shutdown(t.Context()) // fails, for the collector refuses metrics
+	for _, line := range []string{"the head does not answer", "REST call"} {
+		if !strings.Contains(bodies.String(), line) {
+			t.Errorf("no log record %q was exported", line)
+		}
+	}
 	for what, text := range map[string]string{"the log": log.String(), "what was exported": bodies.String(), "/metrics": metrics.Body.String()} {
 		if len(text) < 100 {
 			t.Errorf("%s is %q, too little to be looked at", what, text)

@@ -103,20 +103,20 @@ func (o *engineOptions) run(c *cobra.Command) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	log, err := telemetry.NewLogger(c.ErrOrStderr(), o.logFormat, o.logLevel)
+	local, err := telemetry.NewLogger(c.ErrOrStderr(), o.logFormat, o.logLevel)
 	if err != nil {
 		return badInput{err}
 	}
-	telemetry.AdoptLibraries(log)
-	tellStray(variables(c.Flags()), os.Environ(), log)
-	o.loop.Log, o.loop.Policy.GPUForCPU = log, o.gpuForCPU
+	telemetry.AdoptGRPC(local)
+	telemetry.AdoptLibraries(local)
+	tellStray(variables(c.Flags()), os.Environ(), local)
+	o.kube.Logger, o.loop.Policy.GPUForCPU = local, o.gpuForCPU
 	if err := o.loop.Validate(); err != nil {
 		return badInput{err}
 	}
 	if err := o.rest.validate(); err != nil {
 		return badInput{err}
 	}
-	o.kube.Logger = log
 	if o.kube.LeaderElection {
 		o.kube.Address = o.rest.address()
 	}
@@ -131,16 +131,19 @@ func (o *engineOptions) run(c *cobra.Command) error {
 		return badInput{err}
 	}
 	config.QPS, config.Burst = o.apiQPS, o.apiBurst
-	log.Info("API server found", "host", config.Host)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector())
-	told, err := telemetry.Start(ctx, telemetry.Config{Registerer: registry, Getenv: os.Getenv, Version: version(), Log: log, Leads: o.ready.leads})
+	told, err := telemetry.Start(ctx, telemetry.Config{Registerer: registry, Getenv: os.Getenv, Version: version(), Log: local, Leads: o.ready.leads})
 	if err != nil {
 		return badInput{err}
 	}
-	defer endTelemetry(told, log)
+	defer endTelemetry(told, local)
+	// From here on what is logged is exported too.
+	telemetry.AdoptLibraries(told.Log)
+	o.loop.Log, o.kube.Logger = told.Log, told.Log
+	told.Log.Info("API server found", "host", config.Host)
 	config.Wrap(told.APICalls)
-	return o.serve(ctx, log, config, told, registry)
+	return o.serve(ctx, told.Log, config, told, registry)
 }
 
 // serve runs the servers and the loop; the end of any ends all.

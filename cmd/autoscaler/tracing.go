@@ -23,6 +23,11 @@ func traced(loop *controller.Controller, tracer *telemetry.Tracer, kept func(nod
 			annotated = kept(key)
 		}
 		ctx, span := tracer.Begin(ctx, key.Namespace, key.Name, begun, annotated)
+		defer func() {
+			if cause := recover(); cause != nil {
+				panic(kube.Panic{Context: ctx, Cause: cause}) // the stack of the first panic is still there
+			}
+		}()
 		next := loop.Cycle(ctx, key)
 		if d, known := loop.Decision(key); known && d != before && (worthTelling(d) || span.Follows()) {
 			span.End(toldOf(d, begun, time.Now()))

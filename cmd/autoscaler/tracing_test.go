@@ -5,7 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,13 +67,17 @@ func TestASpanTellsThePartsOfItsCycle(t *testing.T) {
 	}
 }
 
-// stillKube is one RayCluster that never changes, or cannot be read.
+// stillKube is one RayCluster that never changes, cannot be read, or makes its reader panic.
 type stillKube struct {
 	cluster nodepool.Cluster
 	err     error
+	panics  string
 }
 
 func (k *stillKube) Cluster(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
+	if k.panics != "" {
+		panic(k.panics)
+	}
 	return k.cluster, k.err
 }
 func (k *stillKube) Fresh(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
@@ -141,6 +147,22 @@ func TestWhatACycleLogsNamesItsTrace(t *testing.T) {
 	if len(out.traced) != 1 || !out.traced[0] {
 		t.Errorf("records with a trace: %v, want one", out.traced)
 	}
+}
+
+func TestAPanicOfACycleNamesItsTrace(t *testing.T) {
+	k, head := atRest(t)
+	k.panics = "index out of range"
+	cycle := traced(loopOf(t, k, head, controller.Config{}), toNobody(t).Tracer, keepsNothing)
+	defer func() {
+		got, named := recover().(kube.Panic)
+		if !named || got.Cause != k.panics || !trace.SpanContextFromContext(got.Context).IsValid() {
+			t.Errorf("the cycle panics with %+v, want %q in the context of its span", got, k.panics)
+		}
+		if stack := string(debug.Stack()); !strings.Contains(stack, "(*stillKube).Cluster") {
+			t.Errorf("the stack does not show where the panic began: %s", stack)
+		}
+	}()
+	cycle(t.Context(), k.cluster.Key)
 }
 
 // keepsNothing is a RayCluster whose annotations keep no trace.

@@ -5,12 +5,14 @@ import (
 	"log/slog"
 	"sync"
 
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// health tells when exports begin to fail and when they work again, each once, and counts the failures.
+// health logs when exports begin to fail and when they work again, each once, and counts the failures. Its logger must not export: a failed
+// export of logs would otherwise cause the next one.
 type health struct {
 	log *slog.Logger
 
@@ -59,7 +61,7 @@ func (h *health) complaint(err error) {
 	}
 }
 
-// watchedSpans and watchedMetrics hand what is exported on and tell health how it went. The error ends here: the SDK
+// watchedSpans, watchedMetrics and watchedLogs pass on what is exported and report to health how it went. The error ends here: the SDK
 // would do no more than complain of it each time.
 type watchedSpans struct {
 	sdktrace.SpanExporter
@@ -78,5 +80,15 @@ type watchedMetrics struct {
 
 func (w watchedMetrics) Export(ctx context.Context, metrics *metricdata.ResourceMetrics) error {
 	w.health.exported("metrics", w.Exporter.Export(ctx, metrics))
+	return nil
+}
+
+type watchedLogs struct {
+	sdklog.Exporter
+	health *health
+}
+
+func (w watchedLogs) Export(ctx context.Context, records []sdklog.Record) error {
+	w.health.exported("logs", w.Exporter.Export(ctx, records))
 	return nil
 }

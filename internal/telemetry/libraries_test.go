@@ -17,7 +17,7 @@ import (
 func keepGlobals(t *testing.T) {
 	before, flags := slog.Default(), log.Flags()
 	t.Cleanup(func() {
-		AdoptLibraries(slog.New(slog.DiscardHandler))
+		AdoptGRPC(slog.New(slog.DiscardHandler))
 		klog.ClearLogger()
 		slog.SetDefault(before)
 		log.SetOutput(os.Stderr)
@@ -42,6 +42,7 @@ func TestLinesOfLibrariesAreLinesOfTheLog(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			AdoptGRPC(logger)
 			AdoptLibraries(logger)
 			c.say()
 			got := map[string]any{}
@@ -64,6 +65,7 @@ func TestDetailsOfLibrariesAreNotTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	AdoptGRPC(logger)
 	AdoptLibraries(logger)
 	klog.V(2).Info("a detail of client-go")
 	grpclog.Warning("a connection failed")

@@ -27,20 +27,28 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("reading log format %q: want text or json", format)
 }
 
-// traced adds the ids of the span that a record was written in, and the RayCluster of its cycle.
+// traced adds to a record the RayCluster of its cycle and, unless the handler takes them from the context itself, the ids of the span that it
+// was written in.
 type traced struct {
 	slog.Handler
 	// named: the logger itself names a RayCluster.
 	named bool
+	// native: the handler's format has fields for the ids of a span.
+	native bool
 }
 
+// Handle passes the record on with what its context adds.
 func (t traced) Handle(ctx context.Context, record slog.Record) error {
-	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
-		record = record.Clone()
+	span := trace.SpanContextFromContext(ctx)
+	if !span.IsValid() {
+		return t.Handler.Handle(ctx, record)
+	}
+	record = record.Clone()
+	if !t.native {
 		record.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
-		if s, cycle := ctx.Value(current{}).(*Span); cycle && !t.named && !names(record, clusterKey) {
-			record.AddAttrs(slog.String(clusterKey, s.key()))
-		}
+	}
+	if s, cycle := ctx.Value(current{}).(*Span); cycle && !t.named && !names(record, clusterKey) {
+		record.AddAttrs(slog.String(clusterKey, s.key()))
 	}
 	return t.Handler.Handle(ctx, record)
 }
@@ -60,10 +68,10 @@ func names(record slog.Record, key string) (found bool) {
 // WithAttrs returns the handler with attributes of its own.
 func (t traced) WithAttrs(attrs []slog.Attr) slog.Handler {
 	named := t.named || slices.ContainsFunc(attrs, func(a slog.Attr) bool { return a.Key == clusterKey })
-	return traced{t.Handler.WithAttrs(attrs), named}
+	return traced{t.Handler.WithAttrs(attrs), named, t.native}
 }
 
 // WithGroup returns the handler within a group.
 func (t traced) WithGroup(name string) slog.Handler {
-	return traced{t.Handler.WithGroup(name), t.named}
+	return traced{t.Handler.WithGroup(name), t.named, t.native}
 }

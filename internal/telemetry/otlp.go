@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"strings"
 
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploggrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
@@ -20,7 +23,7 @@ const (
 	overHTTP = "http/protobuf"
 )
 
-// exportOver says by which protocol a signal, TRACES or METRICS, is exported; "" when it is not. The exporters read all else
+// exportOver says by which protocol a signal, TRACES, METRICS or LOGS, is exported; "" when it is not. The exporters read all else
 // from the environment themselves: endpoint, headers, certificates, timeouts.
 func exportOver(signal string, getenv func(string) string) (string, error) {
 	set := func(suffix string) string {
@@ -76,6 +79,24 @@ func spanExporter(ctx context.Context, getenv func(string) string) (sdktrace.Spa
 	}
 	if err != nil {
 		return nil, fmt.Errorf("setting up the export of traces: %w", err)
+	}
+	return exporter, nil
+}
+
+// logExporter returns nil where log records are not exported.
+func logExporter(ctx context.Context, getenv func(string) string) (sdklog.Exporter, error) {
+	protocol, err := exportOver("LOGS", getenv)
+	if protocol == "" {
+		return nil, err
+	}
+	var exporter sdklog.Exporter
+	if protocol == overGRPC {
+		exporter, err = otlploggrpc.New(ctx)
+	} else {
+		exporter, err = otlploghttp.New(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("setting up the export of logs: %w", err)
 	}
 	return exporter, nil
 }

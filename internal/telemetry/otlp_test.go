@@ -12,32 +12,58 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	collectorlogs "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	collectormetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collectortrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	logsv1 "go.opentelemetry.io/proto/otlp/logs/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
-// collector is an OTLP collector that keeps the names of what it receives.
+// collector is an OTLP collector that keeps the names of what it receives, and whole log records.
 type collector struct {
 	collectortrace.UnimplementedTraceServiceServer
 
 	mu      sync.Mutex // guards what follows
 	spans   map[string]int
 	metrics map[string]int
+	records []*logsv1.LogRecord
 	service string
 
 	// held keeps every export waiting until it is closed, and refuses it then; nil takes exports.
 	held chan struct{}
+	// calls counts exports, refused ones too; came has room for one sign that log records came.
+	calls atomic.Int32
+	came  chan struct{}
+}
+
+// await waits until so many log records have come.
+func (c *collector) await(ctx context.Context, t *testing.T, records int) {
+	t.Helper()
+	for {
+		c.mu.Lock()
+		got := len(c.records)
+		c.mu.Unlock()
+		if got >= records {
+			return
+		}
+		select {
+		case <-c.came:
+		case <-ctx.Done():
+			t.Fatalf("%d log records came, want %d", got, records)
+		}
+	}
 }
 
 // refuses waits as long as exports are held.
 func (c *collector) refuses() error {
+	c.calls.Add(1)
 	if c.held == nil {
 		return nil
 	}
@@ -88,8 +114,32 @@ func (m metricsService) Export(_ context.Context, request *collectormetrics.Expo
 	return &collectormetrics.ExportMetricsServiceResponse{}, nil
 }
 
+// logsService is the third one.
+type logsService struct {
+	collectorlogs.UnimplementedLogsServiceServer
+	*collector
+}
+
+func (l logsService) Export(_ context.Context, request *collectorlogs.ExportLogsServiceRequest) (*collectorlogs.ExportLogsServiceResponse, error) {
+	if err := l.refuses(); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, resource := range request.GetResourceLogs() {
+		for _, scope := range resource.GetScopeLogs() {
+			l.records = append(l.records, scope.GetLogRecords()...)
+		}
+	}
+	select {
+	case l.came <- struct{}{}:
+	default:
+	}
+	return &collectorlogs.ExportLogsServiceResponse{}, nil
+}
+
 func newCollector() *collector {
-	return &collector{spans: map[string]int{}, metrics: map[string]int{}}
+	return &collector{spans: map[string]int{}, metrics: map[string]int{}, came: make(chan struct{}, 1)}
 }
 
 // overGRPCNow starts the collector and points the environment at it.
@@ -102,6 +152,7 @@ func (c *collector) overGRPCNow(t *testing.T) {
 	server := grpc.NewServer()
 	collectortrace.RegisterTraceServiceServer(server, c)
 	collectormetrics.RegisterMetricsServiceServer(server, metricsService{collector: c})
+	collectorlogs.RegisterLogsServiceServer(server, logsService{collector: c})
 	go server.Serve(listener)
 	t.Cleanup(server.Stop)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+listener.Addr().String())
@@ -127,6 +178,8 @@ func (c *collector) overHTTPNow(t *testing.T) {
 	spans, metrics := &collectortrace.ExportTraceServiceRequest{}, &collectormetrics.ExportMetricsServiceRequest{}
 	mux.HandleFunc("POST /v1/traces", receive(spans, func() { c.Export(t.Context(), spans) }))
 	mux.HandleFunc("POST /v1/metrics", receive(metrics, func() { metricsService{collector: c}.Export(t.Context(), metrics) }))
+	records := &collectorlogs.ExportLogsServiceRequest{}
+	mux.HandleFunc("POST /v1/logs", receive(records, func() { logsService{collector: c}.Export(t.Context(), records) }))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
@@ -163,11 +216,12 @@ func exporting(t *testing.T) (*Telemetry, *lines) {
 
 func tell(told *Telemetry) {
 	told.Observe(cycleWith(State{Managed: true}))
-	_, span := told.Begin(context.Background(), "ml", "llm", noon, Kept{})
+	ctx, span := told.Begin(context.Background(), "ml", "llm", noon, Kept{})
+	told.Log.InfoContext(ctx, "patched", "group", "gpu")
 	span.End(Told{At: noon, Worth: true, Observed: time.Second})
 }
 
-func TestACollectorReceivesMetricsAndSpans(t *testing.T) {
+func TestACollectorReceivesMetricsSpansAndLogs(t *testing.T) {
 	for name, begin := range map[string]func(*collector, *testing.T){"over gRPC": (*collector).overGRPCNow, "over HTTP": (*collector).overHTTPNow} {
 		t.Run(name, func(t *testing.T) {
 			c := newCollector()
@@ -176,6 +230,9 @@ func TestACollectorReceivesMetricsAndSpans(t *testing.T) {
 			tell(told)
 			if err := told.Shutdown(t.Context()); err != nil {
 				t.Fatal(err)
+			}
+			if len(c.records) != 1 || c.records[0].GetBody().GetStringValue() != "patched" {
+				t.Errorf("log records %v, want one", c.records)
 			}
 			for _, span := range []string{"cycle", "observe", "plan", "apply"} {
 				if c.spans[span] != 1 {
@@ -224,14 +281,14 @@ func TestASilentCollectorDelaysNothingFillsNoMemoryAndIsToldOnce(t *testing.T) {
 		release()
 		t.Fatal("cycles wait for the collector")
 	}
-	if grown := int64(heap()) - int64(before); grown > 4<<20 {
-		t.Errorf("%d spans that nobody takes hold %d KiB", 4*cycles, grown>>10)
+	if grown := int64(heap()) - int64(before); grown > 6<<20 {
+		t.Errorf("%d spans and %d log records that nobody takes hold %d KiB", 4*cycles, cycles, grown>>10)
 	}
 	release()
 	if err := told.Shutdown(t.Context()); err != nil {
 		t.Errorf("ending: %v", err)
 	}
-	if got := out.count("does not take"); got != 2 {
+	if got := out.count("does not take"); got != 3 {
 		t.Errorf("told %d times, want once for each signal: %s", got, out.out.String())
 	}
 }

@@ -1,6 +1,6 @@
-// Package telemetry is how Heliostat tells about itself: the logger, the instruments for Prometheus and OTLP, and one span
+// Package telemetry reports what Heliostat does: the logger, the instruments for Prometheus and OTLP, and one span
 // for each cycle that changed something or failed. It knows plain values only; what they mean is decided where they are
-// measured. Telling never holds a cycle up: what a collector does not take in time is dropped and counted.
+// measured. It never holds a cycle up: what a collector does not take in time is dropped and counted.
 package telemetry
 
 import (
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,7 +32,7 @@ type Config struct {
 	Getenv func(string) string
 	// Version is the program's.
 	Version string
-	// Log is told once when a collector does not answer, and once when it does again.
+	// Log writes locally. It gets one line when a collector does not answer, and one when it does again; Telemetry.Log extends it.
 	Log    *slog.Logger
 	Limits Limits
 	// Leads reports whether this process decides now, and may write; nil for one that never does.
@@ -42,6 +43,8 @@ type Config struct {
 type Telemetry struct {
 	*Metrics
 	*Tracer
+	// Log writes what Config.Log writes, and exports the same records where the environment names a collector.
+	Log      *slog.Logger
 	shutdown []func(context.Context) error
 }
 
@@ -78,17 +81,23 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
 	t.shutdown = append(t.shutdown, t.Tracer.shutdown)
+	if err := t.exportLogs(ctx, config, resources, health); err != nil {
+		return nil, errors.Join(err, t.Shutdown(ctx))
+	}
 	// What the SDK itself complains about has no other way out, and would be printed line by line.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(health.complaint))
 	return t, nil
 }
 
-// Shutdown exports what is left, for as long as ctx lasts.
+// Shutdown exports what is left, for as long as ctx lasts. The signals end side by side: each may have a collector of its own, and one that does
+// not answer must not use up the time of the others.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
-	var errs []error
-	for _, end := range t.shutdown {
-		errs = append(errs, end(ctx))
+	errs := make([]error, len(t.shutdown))
+	var ending sync.WaitGroup
+	for i, end := range t.shutdown {
+		ending.Go(func() { errs[i] = end(ctx) })
 	}
+	ending.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("ending telemetry: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
@@ -18,10 +19,11 @@ import (
 type collector struct {
 	traces    consumertest.TracesSink
 	metrics   consumertest.MetricsSink
+	logs      consumertest.LogsSink
 	receivers []component.Component
 }
 
-// startCollector listens for spans over HTTP and for metrics over gRPC.
+// startCollector listens for all signals at both addresses, one of HTTP and one of gRPC.
 func startCollector(ctx context.Context, http, grpc string) (*collector, error) {
 	c := &collector{}
 	factory := otlpreceiver.NewFactory()
@@ -37,7 +39,11 @@ func startCollector(ctx context.Context, http, grpc string) (*collector, error) 
 	if err != nil {
 		return nil, fmt.Errorf("making the receiver of metrics: %w", err)
 	}
-	for _, receiver := range []component.Component{traces, metrics} {
+	logs, err := factory.CreateLogs(ctx, settings, config, &c.logs)
+	if err != nil {
+		return nil, fmt.Errorf("making the receiver of logs: %w", err)
+	}
+	for _, receiver := range []component.Component{traces, metrics, logs} {
 		if err := receiver.Start(ctx, componenttest.NewNopHost()); err != nil {
 			return nil, fmt.Errorf("starting the collector: %w", err)
 		}
@@ -100,6 +106,35 @@ func spanOf(s ptrace.Span) span {
 		told.links = append(told.links, link.TraceID().String())
 	}
 	return told
+}
+
+// record is what a test looks at in a log record.
+type record struct {
+	service, severity, message string
+	trace, span                string
+	attributes                 map[string]any
+}
+
+// records are all that came.
+func (c *collector) records() (all []record) {
+	for _, batch := range c.logs.AllLogs() {
+		for _, resource := range batch.ResourceLogs().All() {
+			service, _ := resource.Resource().Attributes().Get("service.name")
+			for _, scope := range resource.ScopeLogs().All() {
+				for _, r := range scope.LogRecords().All() {
+					all = append(all, recordOf(service.AsString(), r))
+				}
+			}
+		}
+	}
+	return all
+}
+
+func recordOf(service string, r plog.LogRecord) record {
+	return record{
+		service: service, severity: r.SeverityText(), message: r.Body().AsString(),
+		trace: r.TraceID().String(), span: r.SpanID().String(), attributes: r.Attributes().AsRaw(),
+	}
 }
 
 func moment(t pcommon.Timestamp) time.Time { return t.AsTime() }

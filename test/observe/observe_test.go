@@ -2,7 +2,9 @@ package observe
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net"
@@ -15,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -64,6 +66,8 @@ type stage struct {
 	collector  *collector
 	prometheus *prometheus
 	journal    *rig.Journal
+	// http is where the collector listens for OTLP over HTTP.
+	http string
 }
 
 func (s *stage) must(err error) {
@@ -87,8 +91,9 @@ func set(t *testing.T) *stage {
 	t.Cleanup(cancel)
 	s := &stage{T: t, ctx: ctx, journal: rig.NewJournal(func(f rig.Fact) { t.Log(f.Stage, f.Group, f.Pod, f.Detail) })}
 	var err error
-	spans, metrics := s.free(), s.free()
-	s.collector, err = startCollector(ctx, spans, metrics)
+	http, grpc := s.free(), s.free()
+	s.http = http
+	s.collector, err = startCollector(ctx, http, grpc)
 	s.must(err)
 	t.Cleanup(func() { s.collector.stop(context.Background()) })
 	starting, done := context.WithTimeout(ctx, patience)
@@ -113,8 +118,9 @@ func set(t *testing.T) *stage {
 		}
 	})
 	s.lab.HeliostatEnv = []string{
-		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://" + spans + "/v1/traces", "OTEL_BSP_SCHEDULE_DELAY=200",
-		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://" + metrics, "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=grpc", "OTEL_METRIC_EXPORT_INTERVAL=1000",
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://" + http + "/v1/traces", "OTEL_BSP_SCHEDULE_DELAY=200",
+		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://" + grpc, "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=grpc", "OTEL_METRIC_EXPORT_INTERVAL=1000",
+		"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=http://" + grpc, "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL=grpc", "OTEL_BLRP_SCHEDULE_DELAY=200",
 	}
 	s.serve()
 	return s
@@ -215,6 +221,7 @@ func TestAScaleUpIsWatchedByPrometheusAndACollector(t *testing.T) {
 	s.until("the scale-up of the call has ended", func() bool { return len(s.roots()) == 1 })
 	s.complete(s.roots()[0], 1)
 	s.belongsToTheCall(s.roots()[0])
+	s.patchIsLoggedIn(s.roots()[0], "gpu")
 
 	driver, err := s.lab.Driver(ctx, namespace, name, "driver")
 	s.must(err)
@@ -233,6 +240,7 @@ func TestAScaleUpIsWatchedByPrometheusAndACollector(t *testing.T) {
 	s.crash(driver)
 	s.everyExpressionHasData()
 	s.everyInstrumentWasExported()
+	s.everyLineWasExported()
 }
 
 // complete asserts that a scale-up of so many pods has all its parts, each below the right one and none after its end.
@@ -261,17 +269,17 @@ func (s *stage) complete(root span, pods int) {
 		s.Error("no cycle is told")
 	}
 	delete(parts, "cycle")
-	if diff := cmp.Diff(map[string]int{"seen_to_patched": 1, "pod": pods}, parts); diff != "" {
+	if diff := gocmp.Diff(map[string]int{"seen_to_patched": 1, "pod": pods}, parts); diff != "" {
 		s.Errorf("parts of the scale-up (-want +got):\n%s", diff)
 	}
 	for _, told := range all {
 		switch {
 		case told.name == "cycle":
-			if diff := cmp.Diff(map[string]int{"observe": 1, "plan": 1, "apply": 1}, below(told)); diff != "" {
+			if diff := gocmp.Diff(map[string]int{"observe": 1, "plan": 1, "apply": 1}, below(told)); diff != "" {
 				s.Errorf("parts of a cycle (-want +got):\n%s", diff)
 			}
 		case told.name == "pod":
-			if diff := cmp.Diff(map[string]int{"patched_to_scheduled": 1, "scheduled_to_alive": 1}, below(told)); diff != "" {
+			if diff := gocmp.Diff(map[string]int{"patched_to_scheduled": 1, "scheduled_to_alive": 1}, below(told)); diff != "" {
 				s.Errorf("parts of a pod (-want +got):\n%s", diff)
 			}
 		}
@@ -295,6 +303,72 @@ func (s *stage) belongsToTheCall(root span) {
 	s.Errorf("the scale-up in trace %s is below %q, want the caller's request_resources", root.trace, root.parent)
 }
 
+// patchIsLoggedIn asserts that the log record of a group's patch came, in the trace of the scale-up and in the span of the cycle that patched.
+func (s *stage) patchIsLoggedIn(root span, group string) {
+	s.Helper()
+	var patched []record
+	s.until("the patch's log record has come", func() bool {
+		patched = slices.DeleteFunc(s.collector.records(), func(r record) bool { return r.message != "patched" || r.attributes["group"] != group })
+		return len(patched) > 0
+	})
+	got := patched[0]
+	if got.trace != root.trace || got.severity != "INFO" || got.service != "heliostat" || got.attributes["cluster"] != namespace+"/"+name {
+		s.Errorf("the patch is logged as %+v, want it in trace %s", got, root.trace)
+	}
+	if !slices.ContainsFunc(s.collector.spans(), func(told span) bool { return told.id == got.span && told.name == "cycle" && told.trace == root.trace }) {
+		s.Errorf("the patch is logged in span %s, which is no cycle of the scale-up", got.span)
+	}
+	s.Logf("log record of the patch: %+v", got)
+}
+
+// logLine is what a line of the log and its exported record have in common.
+type logLine struct {
+	Message string `json:"msg"`
+	Level   string `json:"level"`
+	Trace   string `json:"trace_id"`
+}
+
+// ofLastProcess are the lines from the last start on, sorted: what two goroutines log at once may be exported in either order.
+func ofLastProcess(lines []logLine) []logLine {
+	for i, l := range slices.Backward(lines) {
+		if l.Message == "API server found" { // the first line that is exported
+			return slices.SortedFunc(slices.Values(lines[i:]), func(a, b logLine) int {
+				return cmp.Or(strings.Compare(a.Message, b.Message), strings.Compare(a.Trace, b.Trace))
+			})
+		}
+	}
+	return nil
+}
+
+// everyLineWasExported ends Heliostat and asserts that the collector has each line of its log.
+func (s *stage) everyLineWasExported() {
+	s.Helper()
+	ending, done := context.WithTimeout(s.ctx, time.Minute)
+	defer done()
+	s.fleet.Stop(ending)
+	text, err := os.ReadFile(s.fleet.Log)
+	s.must(err)
+	var written, exported []logLine
+	for line := range strings.Lines(string(text)) {
+		var l logLine
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			s.Fatalf("%q is no line of the log: %v", line, err)
+		}
+		written = append(written, l)
+	}
+	for _, r := range s.collector.records() {
+		exported = append(exported, logLine{r.message, r.severity, r.trace})
+	}
+	written, exported = ofLastProcess(written), ofLastProcess(exported)
+	if len(written) < 5 {
+		s.Errorf("the log has only %d lines of the last process", len(written))
+	}
+	if diff := gocmp.Diff(written, exported); diff != "" {
+		s.Errorf("lines of the log and exported records (-log +exported):\n%s", diff)
+	}
+	s.Logf("%d lines of the last process, and %d exported records", len(written), len(exported))
+}
+
 // crash kills Heliostat while a pod is on its way: the rest of the scale-up is told by the next process, with a link.
 func (s *stage) crash(driver *rig.Driver) {
 	s.Helper()
@@ -310,6 +384,8 @@ func (s *stage) crash(driver *rig.Driver) {
 		s.Fatalf("the RayCluster keeps no trace: %v", object.GetAnnotations())
 	}
 	s.fleet.Kill()
+	// The next process exports its log by the other protocol.
+	s.lab.HeliostatEnv = append(s.lab.HeliostatEnv, "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=http://"+s.http+"/v1/logs", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL=http/protobuf")
 	s.serve()
 	s.until("the new process has looked", func() bool {
 		status, _, err := s.fleet.Call(s.ctx, http.MethodGet, "/v1/namespaces/"+namespace+"/rayclusters/"+name+"/snapshot", "")

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -25,13 +26,23 @@ func newPanics(log *slog.Logger) *panics {
 	return &panics{log: log, byKey: map[nodepool.ClusterKey]string{}}
 }
 
-// record is told what a cycle died of, or nil when it did not.
+// Panic is what a Reconcile panics with to name the context that the cycle ran in, which names its trace. Cause is what the cycle panicked with.
+type Panic struct {
+	Context context.Context
+	Cause   any
+}
+
+// record takes what a cycle panicked with, or nil when it did not.
 func (p *panics) record(key nodepool.ClusterKey, cause any) {
 	if cause == nil {
 		p.drop(key)
 		return
 	}
-	p.log.Error("cycle panicked", "cluster", key.String(), "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	ctx := context.Background()
+	if in, named := cause.(Panic); named {
+		ctx, cause = in.Context, in.Cause
+	}
+	p.log.ErrorContext(ctx, "cycle panicked", "cluster", key.String(), "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.byKey[key] = fmt.Sprint(cause)
