@@ -83,6 +83,7 @@ func (k *stillKube) Cluster(context.Context, nodepool.ClusterKey) (nodepool.Clus
 func (k *stillKube) Fresh(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
 	return k.cluster, k.err
 }
+func (k *stillKube) NamespaceMode(string) (nodepool.Mode, string)          { return "", "" }
 func (k *stillKube) Leading() bool                                         { return true }
 func (k *stillKube) Apply(context.Context, nodepool.Change) (int64, error) { return 1, nil }
 func (k *stillKube) Event(nodepool.Cluster, bool, string, string)          {}
@@ -100,7 +101,7 @@ func atRest(t testing.TB) (*stillKube, *simray.Head) {
 	t.Cleanup(head.Close)
 	resources := raydemand.Bundle{"CPU": raydemand.Whole(8), "GPU": raydemand.Whole(1)}
 	cluster := nodepool.Cluster{
-		Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "uid-1", Generation: 1, ObservedGeneration: 1,
+		Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "uid-1", Generation: 1, ObservedGeneration: 1, Mode: nodepool.Managed,
 		InTreeAutoscaling: true, IdleTimeout: time.Hour,
 		Head:   nodepool.Head{Pod: "llm-head", PodUID: "head-uid", IP: "127.0.0.1", Ready: true},
 		Groups: []nodepool.WorkerGroup{{Name: "gpu", Resources: resources, Replicas: 8, Min: 8, Max: 12, NumOfHosts: 1}},

@@ -133,6 +133,10 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		r.patches.conflicts, r.unwritten = 0, nil
 		return
 	}
+	if !c.stillManaged(ctx, o.view.cluster) {
+		o.withheld, o.again = true, true
+		return
+	}
 	started := c.config.Now()
 	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.cluster.UID, Generation: o.view.cluster.Generation, Targets: targets})
 	took := c.config.Now().Sub(started)
@@ -193,7 +197,7 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 		if w.replica != "" && refused[w.replica] {
 			continue
 		}
-		if !c.kube.Leading() || c.config.Now().Sub(o.lookedAt) > raySight || !c.stillManaged(ctx, o.view.cluster) {
+		if !c.kube.Leading() || c.config.Now().Sub(o.lookedAt) > raySight || !c.mayStillTakeAway(ctx, o.view.cluster) {
 			return
 		}
 		action := c.ask(ctx, r, w)
@@ -223,10 +227,21 @@ func drainRound(wishes []wish) []wish {
 	return wishes
 }
 
-// stillManaged reports whether the cache still shows the RayCluster as one that may be written to, of which it is known what owners ask for.
+// stillManaged reports whether the caches still show the RayCluster as one that may be written to. It is asked right before each write: a patch
+// tests the RayCluster's own annotations by itself, and cannot test those of the namespace.
 func (c *Controller) stillManaged(ctx context.Context, before nodepool.Cluster) bool {
 	now, err := c.kube.Cluster(ctx, before.Key)
-	if err != nil || now.UID != before.UID || now.Writable() != nil || now.OwnedUnknown != "" {
+	return err == nil && c.manages(before, now)
+}
+
+// mayStillTakeAway reports the same, and whether it is still known what owners ask for.
+func (c *Controller) mayStillTakeAway(ctx context.Context, before nodepool.Cluster) bool {
+	now, err := c.kube.Cluster(ctx, before.Key)
+	return err == nil && c.manages(before, now) && now.OwnedUnknown == ""
+}
+
+func (c *Controller) manages(before, now nodepool.Cluster) bool {
+	if now.UID != before.UID || now.Writable() != nil {
 		return false
 	}
 	mode, _ := c.config.effectiveMode(now)

@@ -62,6 +62,7 @@ func newChurn(t *testing.T, seed uint64, config Config, groups ...nodepool.Worke
 		joins: map[string]time.Time{}, nodes: map[string]raydemand.NodeID{}}
 	config.Now, config.Jitter = clock.Now, func() float64 { return 0.5 }
 	config.Published = c.check
+	config.DefaultMode = nodepool.Managed
 	if w.c, err = New(w.kube, c.dial, config); err != nil {
 		t.Fatal(err)
 	}

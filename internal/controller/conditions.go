@@ -9,6 +9,9 @@ const repeatAfter = time.Minute
 type conditions struct {
 	told   map[string]toldCondition
 	raised map[string]bool
+	// since is when a condition began that is reported only once it has lasted; held are those that this cycle found.
+	since map[string]time.Time
+	held  map[string]bool
 }
 
 type toldCondition struct {
@@ -17,7 +20,7 @@ type toldCondition struct {
 }
 
 // begin starts a cycle's account.
-func (c *conditions) begin() { c.raised = map[string]bool{} }
+func (c *conditions) begin() { c.raised, c.held = map[string]bool{}, map[string]bool{} }
 
 // raise notes that the condition holds now and reports whether it is news.
 func (c *conditions) raise(now time.Time, key, message string) bool {
@@ -33,11 +36,29 @@ func (c *conditions) raise(now time.Time, key, message string) bool {
 	return true
 }
 
+// lasted notes that the condition holds now and reports whether it has for that long, without a cycle that did not find it.
+func (c *conditions) lasted(now time.Time, key string, least time.Duration) bool {
+	c.held[key] = true
+	begun, known := c.since[key]
+	if !known {
+		if c.since == nil {
+			c.since = map[string]time.Time{}
+		}
+		begun, c.since[key] = now, now
+	}
+	return now.Sub(begun) >= least
+}
+
 // end forgets the conditions that this cycle did not raise, so that they are told when they come back.
 func (c *conditions) end() {
 	for key := range c.told {
 		if !c.raised[key] {
 			delete(c.told, key)
+		}
+	}
+	for key := range c.since {
+		if !c.held[key] {
+			delete(c.since, key)
 		}
 	}
 }

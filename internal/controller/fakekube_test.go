@@ -23,12 +23,19 @@ type fakeKube struct {
 	writing       func() // runs during each Apply
 	deposed       bool   // another process leads
 	changes       []nodepool.Change
+	reading       func() // runs before each read of the caches
+	namespaceMode nodepool.Mode
 	syncErr       error // fails every write of num-gpus
 	synced        []nodepool.NumGPUsChange
 	events        []string
 }
 
+func (k *fakeKube) NamespaceMode(string) (nodepool.Mode, string) { return k.namespaceMode, "" }
+
 func (k *fakeKube) Cluster(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
+	if k.reading != nil {
+		k.reading()
+	}
 	if k.cached != nil {
 		return clone(*k.cached), k.clusterErr
 	}

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"cmp"
+
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -8,6 +10,8 @@ import (
 // Why a cluster is not managed: stable codes of Decision.Why and of Events.
 const (
 	AsAsked          = "AsAsked"
+	NotAsked         = "NotAsked"
+	NamespaceUnknown = "NamespaceUnknown"
 	ReadOnly         = "ReadOnly"
 	Frozen           = "Frozen"
 	Suspended        = "Suspended"
@@ -20,43 +24,95 @@ const (
 )
 
 // effectiveMode says what may be done with the cluster now, and why. It only ever takes away from what was asked.
-//
-// The annotation heliostat.dev/mode speaks to the fleet. So a sidecar of ours manages its cluster exactly while the
-// annotation is absent, and the fleet leaves a cluster with such a sidecar alone exactly then: both read the same
-// object, and no handshake can be missed.
 func (c Config) effectiveMode(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
-	asked, from := cluster.Mode, "annotation heliostat.dev/mode"
-	if asked == "" {
-		asked, from = c.DefaultMode, "the default"
-	}
-	shadow := func(code, message string) (nodepool.Mode, planner.Reason) {
-		return nodepool.Shadow, planner.Reason{Code: code, Message: message}
-	}
+	asked, why := c.askedMode(cluster)
 	switch {
 	case asked == nodepool.Off:
-		return nodepool.Off, planner.Reason{Code: AsAsked, Message: "off by " + from}
+		return nodepool.Off, why
 	case cluster.Deleting:
 		return nodepool.Off, planner.Reason{Code: BeingDeleted, Message: "the RayCluster is being deleted"}
+	case asked == nodepool.Shadow && c.leftToSidecar(cluster):
+		return nodepool.Shadow, sidecarManages(cluster)
 	case asked == nodepool.Shadow:
-		return shadow(AsAsked, "shadow by "+from)
+		return nodepool.Shadow, why
+	}
+	if obstacle := c.obstacle(cluster); obstacle.Code != "" {
+		return nodepool.Shadow, obstacle
+	}
+	return nodepool.Managed, why
+}
+
+// askedMode is the mode that somebody asked for, and who: the annotation of the RayCluster, that of its namespace, --mode, the default. The first
+// that there is counts. A namespace speaks to the fleet alone: whoever puts the sidecar into a head pod asked for it there. While it is not known
+// what the namespace says, nothing is written: it may say shadow or off.
+func (c Config) askedMode(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
+	asked := func(mode nodepool.Mode, by string) (nodepool.Mode, planner.Reason) {
+		return mode, planner.Reason{Code: AsAsked, Message: string(mode) + " by " + by}
+	}
+	fleet := c.Form != Sidecar
+	switch {
+	case cluster.Mode != "":
+		return asked(cluster.Mode, "the annotation heliostat.dev/mode of the RayCluster")
+	case !fleet:
+		return asked(cmp.Or(c.DefaultMode, nodepool.Managed), "default: this is the sidecar of the RayCluster")
+	case cluster.NamespaceUnknown != "":
+		return nodepool.Shadow, planner.Reason{Code: NamespaceUnknown, Message: cluster.NamespaceUnknown +
+			", so the mode that it sets is not known; annotate the RayCluster with heliostat.dev/mode, or grant get, list and watch on namespaces"}
+	case cluster.NamespaceMode != "":
+		return asked(cluster.NamespaceMode, "the annotation heliostat.dev/mode of Namespace "+cluster.Key.Namespace)
+	case c.DefaultMode == "" || c.DefaultMode == nodepool.Shadow:
+		by := "default"
+		if c.DefaultMode != "" {
+			by = "--mode"
+		}
+		return nodepool.Shadow, planner.Reason{Code: NotAsked,
+			Message: "shadow by " + by + ": neither the RayCluster nor its namespace has the annotation heliostat.dev/mode"}
+	}
+	return asked(c.DefaultMode, "--mode")
+}
+
+// obstacle is what keeps a cluster from being written to although it is asked for; its code is empty where nothing does. Each sentence says the
+// way out.
+//
+// The annotation heliostat.dev/mode of the RayCluster speaks to the fleet. So a sidecar of ours manages its cluster exactly while that annotation
+// is absent, and the fleet leaves a cluster with such a sidecar alone exactly then: both read the same object, and no handshake can be missed.
+func (c Config) obstacle(cluster nodepool.Cluster) planner.Reason {
+	because := func(code, message string) planner.Reason { return planner.Reason{Code: code, Message: message} }
+	switch {
 	case c.ReadOnly:
-		return shadow(ReadOnly, "this Heliostat runs with --read-only and writes to nothing, whatever an annotation says")
+		return because(ReadOnly, "this Heliostat runs with --read-only and writes to nothing, whatever an annotation says")
 	case cluster.Unreadable:
-		return shadow(Unreadable, "the RayCluster cannot be read well enough to write to it; see findings")
+		return because(Unreadable, "the RayCluster cannot be read well enough to write to it; see findings")
 	case cluster.ManagedElsewhere:
-		return shadow(ManagedElsewhere, "spec.managedBy names another controller")
+		return because(ManagedElsewhere, "spec.managedBy names another controller")
 	case cluster.Suspended:
-		return shadow(Suspended, "spec.suspend is true")
+		return because(Suspended, "spec.suspend is true; set it to false to let the RayCluster be scaled")
 	case cluster.Freeze:
-		return shadow(Frozen, "frozen by the annotation heliostat.dev/freeze; `autoscaler unfreeze "+cluster.Key.String()+"` lets it be scaled again")
+		return because(Frozen, "frozen by the annotation heliostat.dev/freeze; `autoscaler unfreeze "+cluster.Key.String()+"` lets it be scaled again")
 	case cluster.Head.Sidecar == nodepool.RaySidecar:
-		return shadow(SidecarAlive, "Ray's own autoscaler runs in head pod "+cluster.Head.Pod+
+		return because(SidecarAlive, "Ray's own autoscaler runs in head pod "+cluster.Head.Pod+
 			"; set spec.enableInTreeAutoscaling: false and recreate that pod, or keep heliostat.dev/mode: shadow")
 	case c.Form == Sidecar && cluster.Mode == nodepool.Managed:
-		return shadow(Parked, "annotation heliostat.dev/mode: managed hands this cluster to the fleet; remove it to let the sidecar manage")
-	case c.Form == Fleet && cluster.Mode == "" && cluster.Head.Sidecar == nodepool.OurSidecar:
-		return shadow(SidecarManages, "the Heliostat sidecar in head pod "+cluster.Head.Pod+
-			" manages it; annotate heliostat.dev/mode: managed to hand it to the fleet")
+		return because(Parked, "annotation heliostat.dev/mode: managed hands this cluster to the fleet; remove it to let the sidecar manage")
+	case c.leftToSidecar(cluster):
+		return sidecarManages(cluster)
 	}
-	return nodepool.Managed, planner.Reason{Code: AsAsked, Message: "managed by " + from}
+	return planner.Reason{}
+}
+
+// leftToSidecar reports whether a sidecar of ours manages the cluster, so that the fleet does not.
+func (c Config) leftToSidecar(cluster nodepool.Cluster) bool {
+	return c.Form != Sidecar && cluster.Mode == "" && cluster.Head.Sidecar == nodepool.OurSidecar
+}
+
+func sidecarManages(cluster nodepool.Cluster) planner.Reason {
+	return planner.Reason{Code: SidecarManages, Message: "the Heliostat sidecar in head pod " + cluster.Head.Pod +
+		" manages it; annotate heliostat.dev/mode: managed to hand it to the fleet"}
+}
+
+// onOptIn is what would still keep the cluster from being written to if the RayCluster were annotated heliostat.dev/mode: managed; its code is
+// empty where nothing would.
+func (c Config) onOptIn(cluster nodepool.Cluster) planner.Reason {
+	cluster.Mode = nodepool.Managed
+	return c.obstacle(cluster)
 }

@@ -17,11 +17,13 @@ func TestEffectiveMode(t *testing.T) {
 		form     Form
 		fallback nodepool.Mode
 		readOnly bool
-		want     nodepool.Mode
-		why      string
+		// noFallback leaves out --mode.
+		noFallback bool
+		want       nodepool.Mode
+		why        string
 	}{
 		"the default counts without an annotation":     {fallback: nodepool.Managed, want: nodepool.Managed, why: AsAsked},
-		"a default of shadow writes nothing":           {fallback: nodepool.Shadow, want: nodepool.Shadow, why: AsAsked},
+		"a default of shadow writes nothing":           {fallback: nodepool.Shadow, want: nodepool.Shadow, why: NotAsked},
 		"the annotation overrides the default":         {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Managed }, fallback: nodepool.Off, want: nodepool.Managed, why: AsAsked},
 		"read-only goes before an annotation":          {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Managed }, readOnly: true, want: nodepool.Shadow, why: ReadOnly},
 		"read-only looks at nothing that is off":       {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Off }, readOnly: true, want: nodepool.Off, why: AsAsked},
@@ -37,6 +39,16 @@ func TestEffectiveMode(t *testing.T) {
 		"the fleet leaves a cluster to our sidecar":    {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, want: nodepool.Shadow, why: SidecarManages},
 		"until the annotation hands it to the fleet":   {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.OurSidecar }, want: nodepool.Managed, why: AsAsked},
 		"our sidecar manages without an annotation":    {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, form: Sidecar, want: nodepool.Managed, why: AsAsked},
+		"a fleet scales nothing that nobody asked for": {noFallback: true, want: nodepool.Shadow, why: NotAsked},
+		"the namespace asks for its clusters":          {change: func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Managed }, noFallback: true, want: nodepool.Managed, why: AsAsked},
+		"the namespace goes before --mode":             {change: func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Off }, want: nodepool.Off, why: AsAsked},
+		"its own annotation before the namespace's":    {change: func(c *nodepool.Cluster) { c.Mode, c.NamespaceMode = nodepool.Shadow, nodepool.Managed }, want: nodepool.Shadow, why: AsAsked},
+		"what the namespace says is not known":         {change: unknownNamespace, want: nodepool.Shadow, why: NamespaceUnknown},
+		"and need not be":                              {change: func(c *nodepool.Cluster) { unknownNamespace(c); c.Mode = nodepool.Managed }, want: nodepool.Managed, why: AsAsked},
+		"a sidecar manages unless asked otherwise":     {form: Sidecar, noFallback: true, want: nodepool.Managed, why: AsAsked},
+		"a namespace does not speak to a sidecar":      {change: func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Off }, form: Sidecar, noFallback: true, want: nodepool.Managed, why: AsAsked},
+		"our sidecar manages what nobody else asked":   {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, noFallback: true, want: nodepool.Shadow, why: SidecarManages},
+		"even in a managed namespace":                  {change: func(c *nodepool.Cluster) { c.NamespaceMode, c.Head.Sidecar = nodepool.Managed, nodepool.OurSidecar }, noFallback: true, want: nodepool.Shadow, why: SidecarManages},
 		"and parks when the annotation says the fleet": {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.OurSidecar }, form: Sidecar, want: nodepool.Shadow, why: Parked},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +59,7 @@ func TestEffectiveMode(t *testing.T) {
 			if c.form == "" {
 				c.form = Fleet
 			}
-			if c.fallback == "" {
+			if c.fallback == "" && !c.noFallback {
 				c.fallback = nodepool.Managed
 			}
 			mode, why := Config{Form: c.form, DefaultMode: c.fallback, ReadOnly: c.readOnly}.effectiveMode(cluster)
@@ -58,14 +70,89 @@ func TestEffectiveMode(t *testing.T) {
 	}
 }
 
+func unknownNamespace(c *nodepool.Cluster) {
+	c.NamespaceUnknown = "this process may not read Namespace ml"
+}
+
+func TestTheModeSaysWhoAskedForIt(t *testing.T) {
+	for want, c := range map[string]struct {
+		cluster  nodepool.Cluster
+		fallback nodepool.Mode
+	}{
+		"managed by the annotation heliostat.dev/mode of the RayCluster": {nodepool.Cluster{Mode: nodepool.Managed}, nodepool.Off},
+		"off by the annotation heliostat.dev/mode of Namespace ml":       {nodepool.Cluster{NamespaceMode: nodepool.Off}, nodepool.Managed},
+		"managed by --mode": {nodepool.Cluster{}, nodepool.Managed},
+		"off by --mode":     {nodepool.Cluster{}, nodepool.Off},
+		"shadow by --mode: neither the RayCluster nor its namespace has the annotation heliostat.dev/mode":  {nodepool.Cluster{}, nodepool.Shadow},
+		"shadow by default: neither the RayCluster nor its namespace has the annotation heliostat.dev/mode": {nodepool.Cluster{}, ""},
+		"the Heliostat sidecar in head pod  manages it; annotate heliostat.dev/mode: managed to hand it to the fleet": {
+			nodepool.Cluster{Head: nodepool.Head{Sidecar: nodepool.OurSidecar}}, ""},
+	} {
+		c.cluster.Key = key
+		if _, why := (Config{DefaultMode: c.fallback}).effectiveMode(c.cluster); why.Message != want {
+			t.Errorf("%+v: %q, want %q", c, why.Message, want)
+		}
+	}
+}
+
 func TestExactlyOneOfFleetAndSidecarManagesACluster(t *testing.T) {
 	for _, mode := range []nodepool.Mode{"", nodepool.Managed} {
-		cluster := nodepool.Cluster{Key: key, Mode: mode, Head: nodepool.Head{Sidecar: nodepool.OurSidecar}}
-		fleet, _ := Config{Form: Fleet, DefaultMode: nodepool.Managed}.effectiveMode(cluster)
-		sidecar, _ := Config{Form: Sidecar, DefaultMode: nodepool.Managed}.effectiveMode(cluster)
-		if (fleet == nodepool.Managed) == (sidecar == nodepool.Managed) {
-			t.Errorf("annotation %q: fleet %v, sidecar %v", mode, fleet, sidecar)
+		for _, namespace := range []nodepool.Mode{"", nodepool.Managed, nodepool.Shadow, nodepool.Off} {
+			for _, fallback := range []nodepool.Mode{"", nodepool.Managed} {
+				cluster := nodepool.Cluster{Key: key, Mode: mode, NamespaceMode: namespace, Head: nodepool.Head{Sidecar: nodepool.OurSidecar}}
+				fleet, _ := Config{Form: Fleet, DefaultMode: fallback}.effectiveMode(cluster)
+				sidecar, _ := Config{Form: Sidecar}.effectiveMode(cluster)
+				if (fleet == nodepool.Managed) == (sidecar == nodepool.Managed) {
+					t.Errorf("annotation %q, namespace %q, --mode %q: fleet %v, sidecar %v", mode, namespace, fallback, fleet, sidecar)
+				}
+			}
 		}
+	}
+}
+
+// The namespace's annotation changes between the plan and the patch, which cannot test it.
+func TestAModeThatTheNamespaceTakesBackStopsThePatch(t *testing.T) {
+	for name, take := range map[string]func(*nodepool.Cluster){
+		"it says shadow":     func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Shadow },
+		"it says nothing":    func(c *nodepool.Cluster) { c.NamespaceMode = "" },
+		"it cannot be read":  unknownNamespace,
+		"the cluster is off": func(c *nodepool.Cluster) { c.Mode = nodepool.Off },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, gpuGroup("gpu", 0, 0, 9))
+			w.kube.cluster.NamespaceMode = nodepool.Managed
+			w.want(2, gpu(1))
+			reads := 0
+			w.kube.reading = func() {
+				if reads++; reads == 2 {
+					take(&w.kube.cluster)
+				}
+			}
+			if d := w.cycle(); d.Mode != nodepool.Managed || reads < 2 {
+				t.Fatalf("mode %s after %d reads, want a managed cycle with a second look", d.Mode, reads)
+			}
+			w.nothingWritten("the mode was taken back before the patch")
+			if d := w.cycle(); d.Mode == nodepool.Managed {
+				t.Errorf("mode %s in the next cycle", d.Mode)
+			}
+		})
+	}
+}
+
+func TestAnUnknownNamespaceIsReportedOnceItLasts(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
+	unknownNamespace(&w.kube.cluster)
+	w.want(2, gpu(1))
+	w.cycle()
+	if w.kube.told(NamespaceUnknown) != 0 {
+		t.Errorf("events = %v: that of a new namespace is unknown for a moment", w.kube.events)
+	}
+	for range 10 {
+		w.after(time.Second)
+	}
+	w.nothingWritten("it is not known whether the namespace says off")
+	if w.kube.told(NamespaceUnknown) != 1 {
+		t.Errorf("events = %v, want %s once", w.kube.events, NamespaceUnknown)
 	}
 }
 

@@ -165,6 +165,10 @@ func (s *syncs) refuses(group string, gpus raydemand.Amount, now time.Time) *nod
 // writeNumGPUs writes all numbers that are due, or none.
 func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, due []nodepool.NumGPUsTarget) {
 	v := o.view
+	if !c.stillManaged(ctx, v.cluster) {
+		o.again = true
+		return
+	}
 	started := c.config.Now()
 	generation, err := c.kube.SyncNumGPUs(ctx, nodepool.NumGPUsChange{
 		Cluster: v.cluster.Key, UID: v.cluster.UID, Generation: v.cluster.Generation, Targets: due})

@@ -60,7 +60,7 @@ func countedRequests(cluster *nodepool.Cluster, news ownedNews, now time.Time) [
 // known, and only leases run on.
 func (c *Controller) tellOwners(ctx context.Context, r *record, o outcome) {
 	v := &o.view
-	if c.config.Owned == nil || c.config.ReadOnly || v.cluster.Deleting || v.byDefault() || len(v.cluster.Owned) == 0 {
+	if c.config.Owned == nil || c.config.ReadOnly || v.cluster.Deleting || c.byDefault(v) || len(v.cluster.Owned) == 0 {
 		r.owned = nil
 		return
 	}
@@ -128,8 +128,12 @@ func (c *Controller) update(ctx context.Context, r *record, told *requestNews, v
 
 // byDefault reports whether it is this process alone that does not manage the cluster. Another Heliostat may, and it is the one that writes to
 // requests: what this one knows of a lease depends on its own clock and on how long it has run, and two minds would write against each other.
-func (v *view) byDefault() bool {
-	return v.mode != nodepool.Managed && v.cluster.Mode == "" && v.why.Code == AsAsked
+func (c *Controller) byDefault(v *view) bool {
+	if v.mode == nodepool.Managed || v.cluster.Mode != "" || v.cluster.NamespaceMode != "" {
+		return false
+	}
+	asked, _ := c.config.askedMode(v.cluster)
+	return asked != nodepool.Managed
 }
 
 // notScaled is what a plan that is not carried out says of a request, nil where there is none: nothing is on its way.

@@ -13,6 +13,8 @@ type Kube interface {
 	Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error)
 	// Fresh reads the same from the API server itself. It is asked before anything is taken away.
 	Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error)
+	// NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is not known, empty where it is.
+	NamespaceMode(namespace string) (mode nodepool.Mode, unknown string)
 	// Leading reports whether this process may write now. It is asked right before every drain, which no API server guards.
 	Leading() bool
 	// Apply writes one guarded patch and returns the cluster's new generation. nodepool.ErrConflict and

@@ -12,10 +12,10 @@ import (
 const strandedPause = 5 * time.Second
 
 // tellStranded tells owners of requests for a RayCluster that is not there, and lets those go whose lease has long been over. It returns the pause
-// until there is more to tell; 0 is: when something happens. Where clusters are not managed unless they say so, it says nothing: somebody else
-// may look after that one once it comes.
+// until there is more to tell; 0 is: when something happens. Where neither --mode nor the namespace says that clusters are managed, it says nothing:
+// somebody else may look after that one once it comes.
 func (c *Controller) tellStranded(key nodepool.ClusterKey, now time.Time) (next time.Duration) {
-	if c.config.Owned == nil || c.config.ReadOnly || c.config.Form != Fleet || c.config.DefaultMode != nodepool.Managed {
+	if c.config.Owned == nil || c.config.ReadOnly || c.config.Form != Fleet || !c.asked(key) {
 		return 0
 	}
 	var updates []nodepool.OwnedUpdate
@@ -35,6 +35,13 @@ func (c *Controller) tellStranded(key nodepool.ClusterKey, now time.Time) (next 
 		c.config.Owned.Tell(updates)
 	}
 	return next
+}
+
+// asked reports whether a RayCluster of that name would be managed, were it there, without an annotation of its own.
+func (c *Controller) asked(key nodepool.ClusterKey) bool {
+	mode, unknown := c.kube.NamespaceMode(key.Namespace)
+	asked, _ := c.config.askedMode(nodepool.Cluster{Key: key, NamespaceMode: mode, NamespaceUnknown: unknown})
+	return asked == nodepool.Managed
 }
 
 // stranded is what is to be written to one request, nil for nothing, and how long that stays true; 0 is for good.

@@ -39,9 +39,7 @@ func (c *Controller) tellStates(ctx context.Context, r *record, o outcome) {
 	if v.mode == nodepool.Off {
 		return
 	}
-	if v.mode == nodepool.Shadow && v.why.Code != AsAsked && v.why.Code != ReadOnly {
-		c.raise(ctx, r, v, v.why.Code == SidecarAlive, v.why.Code, v.why.Message)
-	}
+	c.tellMode(ctx, r, v)
 	if r.line.failures > 3 && v.cluster.Head.Ready {
 		c.raise(ctx, r, v, true, EventGCSUnavailable, "no scaling while Ray's GCS is not read: "+plainly(r.line.lastErr, v.cluster.Head))
 	}
@@ -67,6 +65,19 @@ func (c *Controller) tellStates(ctx context.Context, r *record, o outcome) {
 			b := r.breakers[g.Name]
 			c.raise(ctx, r, v, true, EventGroupFailing, fmt.Sprintf("group %s: %s; no launches until %s", g.Name, b.reason, b.openUntil.UTC().Format(time.TimeOnly)))
 		}
+	}
+}
+
+// namespaceGrace is how long the mode that a namespace sets may be unknown before an Event says so: that of a new namespace is, for a moment.
+const namespaceGrace = 5 * time.Second
+
+// tellMode reports why a cluster is not managed, where that is not what somebody asked for or did not ask for.
+func (c *Controller) tellMode(ctx context.Context, r *record, v view) {
+	switch code := v.why.Code; {
+	case v.mode != nodepool.Shadow || code == AsAsked || code == NotAsked || code == ReadOnly:
+	case code == NamespaceUnknown && !r.conditions.lasted(v.now, code, namespaceGrace):
+	default:
+		c.raise(ctx, r, v, code == SidecarAlive || code == NamespaceUnknown, code, v.why.Message)
 	}
 }
 

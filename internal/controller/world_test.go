@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -64,6 +65,7 @@ func (w *world) restart(config Config) {
 	w.t.Helper()
 	config.Now = func() time.Time { return w.now }
 	config.Jitter = func() float64 { return 0.5 }
+	config.DefaultMode = cmp.Or(config.DefaultMode, nodepool.Managed) // most tests are about what is managed
 	c, err := New(w.kube, func(context.Context, nodepool.Cluster) (Ray, error) {
 		w.dials++
 		return w.ray, w.dialErr

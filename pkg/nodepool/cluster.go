@@ -21,7 +21,7 @@ type ClusterKey struct {
 // String writes namespace/name.
 func (k ClusterKey) String() string { return k.Namespace + "/" + k.Name }
 
-// Mode says what Heliostat may do with a RayCluster (annotation heliostat.dev/mode).
+// Mode says what Heliostat may do with a RayCluster (annotation heliostat.dev/mode of the RayCluster or of its namespace).
 type Mode string
 
 // Managed plans and writes; Shadow plans and reports only; Off does neither.
@@ -86,9 +86,12 @@ type Cluster struct {
 	ResourceVersion                string
 	Generation, ObservedGeneration int64
 
-	// Mode is the annotation's value, or empty where there is none.
-	Mode   Mode
-	Freeze bool
+	// Mode is the annotation's value, or empty where there is none. NamespaceMode is that of the namespace, empty where there is none; it is
+	// read only where Mode is empty.
+	Mode, NamespaceMode Mode
+	// NamespaceUnknown says why it is not known which mode the namespace sets; empty where it is known, or Mode is set.
+	NamespaceUnknown string
+	Freeze           bool
 	// Isolation is what must keep the cluster's work on GPUs apart, by its own annotation or its namespace's; empty is any.
 	Isolation RequiredIsolation
 	// Suspended, Deleting and ManagedElsewhere (spec.managedBy another controller) each forbid writes.

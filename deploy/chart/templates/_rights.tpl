@@ -29,7 +29,7 @@
   verbs: [list, watch] # optional: without it nothing is said of where pods can land
 - apiGroups: [""]
   resources: [namespaces]
-  verbs: [list, watch] # optional: without it no namespace has a default of heliostat.dev/isolation
+  verbs: [get, list, watch] # optional: without it namespaces are polled by name, where singleNamespaceInstall grants that
 - apiGroups: [karpenter.sh]
   resources: [nodepools]
   verbs: [list] # optional: without it nothing bounds what Karpenter may add; no harm where it is not installed

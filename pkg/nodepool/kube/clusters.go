@@ -31,7 +31,7 @@ func (m *Manager) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepoo
 	return m.describe(object, pods), nil
 }
 
-// Fresh reads the same from the API server itself, as of now.
+// Fresh reads the same from the API server itself, as of now; the namespace too, where that sets the mode.
 func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -44,7 +44,21 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 		return nodepool.Cluster{}, fmt.Errorf("listing pods of %s: %w", key, err)
 	}
 	m.floor.raise(object)
+	if _, own := object.GetAnnotations()[ModeAnnotation]; !own && m.namespaces != nil {
+		m.namespaces.refresh(ctx, key.Namespace)
+	}
 	return m.describe(object, pointers(list.Items)), nil
+}
+
+// NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is not known, empty where it is. The
+// single form knows none.
+func (m *Manager) NamespaceMode(namespace string) (mode nodepool.Mode, unknown string) {
+	if m.namespaces == nil {
+		return "", ""
+	}
+	cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: namespace}}
+	m.namespaces.addTo(&cluster)
+	return cluster.NamespaceMode, cluster.NamespaceUnknown
 }
 
 // Apply writes one guarded JSON patch, all targets or none, and returns the RayCluster's new generation.

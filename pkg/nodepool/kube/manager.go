@@ -186,7 +186,7 @@ func (m *Manager) wire() error {
 	m.nodes.configure(m.options.GPUs, m.options.Pools)
 	m.ceilings = newCeilings(m.core.ConfigMaps(cmp.Or(m.options.StatusNamespace, metav1.NamespaceSystem)), m.nodePools, m.options.Logger, m.nodes.setCeilings)
 	m.provisioners = newProvisioners(func(namespace string) eventClient { return m.core.Events(namespace) }, m.options.Namespaces, m.options.NodeAutoscalers, m.options.Logger)
-	m.namespaces = newNamespaces(m.core.Namespaces(), m.options.Logger, m.enqueueAll)
+	m.namespaces = newNamespaces(m.core.Namespaces(), m.options.Namespaces, m.options.Logger, m.enqueueNamespace)
 	m.requests = newOwnedRequests(m.askedRequests, knows(m.discovery), m.options.Namespaces, m.options.Logger, m.pool.enqueueAsked, m.pool.enqueueTold)
 	m.requestWriter = newRequestWriter(m.requests, m.requestObjects, m.Leading, m.options.Logger)
 	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.ceilings), m.manager.Add(m.provisioners), m.manager.Add(m.namespaces),
@@ -197,6 +197,9 @@ func (m *Manager) wire() error {
 // the lease is lost. A lost lease is an error: the process shall end, and start anew as a candidate.
 func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
 	workers := manager.RunnableFunc(func(ctx context.Context) error {
+		if m.namespaces != nil {
+			m.namespaces.await(ctx) // the first cycles then know the modes that namespaces set
+		}
 		m.running.Store(true)
 		defer m.running.Store(false)
 		m.pool.run(ctx, reconcile)
@@ -261,13 +264,18 @@ func (m *Manager) Ready() bool { return m.ready.Load() }
 // Enqueue asks for a cycle of one RayCluster soon.
 func (m *Manager) Enqueue(key nodepool.ClusterKey) { m.pool.enqueue(key) }
 
-func (m *Manager) enqueueAll() {
+func (m *Manager) enqueueAll() { m.enqueueNamespace("") }
+
+// enqueueNamespace asks for a cycle of each RayCluster in a namespace, or of all where it is empty.
+func (m *Manager) enqueueNamespace(namespace string) {
 	keys, err := m.Keys()
 	if err != nil {
-		m.options.Logger.Error("a change of nodes waits for the next cycles", "error", err)
+		m.options.Logger.Error("a change of nodes or namespaces waits for the next cycles", "error", err)
 	}
 	for _, key := range keys {
-		m.Enqueue(key)
+		if namespace == "" || key.Namespace == namespace {
+			m.Enqueue(key)
+		}
 	}
 }
 

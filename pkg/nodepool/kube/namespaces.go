@@ -2,11 +2,15 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -18,33 +22,56 @@ import (
 
 // namespaceClient is what is needed to follow namespaces.
 type namespaceClient interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Namespace, error)
 	List(ctx context.Context, options metav1.ListOptions) (*corev1.NamespaceList, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// namespaces holds what namespaces say about isolation. Like nodes it does not belong to the caches that the manager waits for: without the
-// right to read namespaces there are no such defaults, and a RayCluster's own annotation still holds.
+// namespaces holds the settings that namespaces have for their RayClusters: the mode and the isolation. Like nodes it does not belong to the
+// caches that the manager waits for, since a deployment may lack the right to list and watch namespaces. Then it polls those that it serves by
+// name, which a Role in each namespace can grant. Where that is forbidden too, the mode that a namespace sets is unknown, and a RayCluster that
+// has none of its own is not written to.
 type namespaces struct {
 	client namespaceClient
-	log    *slog.Logger
-	// changed is called after a default is another one.
-	changed func()
+	// named are the namespaces that are served; empty means all.
+	named []string
+	log   *slog.Logger
+	// changed is called after the settings of a namespace changed, with "" after those of several did.
+	changed func(namespace string)
+	// answered is closed once the API server has listed namespaces, or has refused to and the named ones have been polled.
+	answered   chan struct{}
+	answerOnce sync.Once
 
 	mu sync.Mutex
-	// Guarded by mu. isolation has those with the annotation alone. What was read holds on when the right to read is lost.
-	isolation map[string]string
+	// Guarded by mu. What was read of isolation holds on when the right to read is lost, since it only restricts.
+	settings  map[string]namespaceSettings
 	forbidden bool
+	// getForbiddenUntil is when a single namespace is asked for again, by name.
+	getForbiddenUntil map[string]time.Time
 }
 
-// NamespacesForbidden says that this process may not read namespaces, so it does not know what isolation they require by default.
+// namespaceSettings are the annotations of one namespace that apply to its RayClusters. Empty means none.
+type namespaceSettings struct {
+	isolation, mode string
+	// unknown says why mode may be out of date; empty while it is not.
+	unknown string
+}
+
+// NamespacesForbidden says that this process may not read namespaces, so it knows neither the mode nor the isolation that they set.
 const NamespacesForbidden = "namespaces-forbidden"
 
-func newNamespaces(client namespaceClient, log *slog.Logger, changed func()) *namespaces {
-	return &namespaces{client: client, log: log, changed: changed, isolation: map[string]string{}}
+func newNamespaces(client namespaceClient, named []string, log *slog.Logger, changed func(namespace string)) *namespaces {
+	return &namespaces{
+		client: client, named: named, log: log, changed: changed, answered: make(chan struct{}),
+		settings: map[string]namespaceSettings{}, getForbiddenUntil: map[string]time.Time{},
+	}
 }
 
 // Start reads namespaces until ctx ends.
 func (n *namespaces) Start(ctx context.Context) error {
+	var polling sync.WaitGroup
+	polling.Go(func() { n.poll(ctx) })
+	defer polling.Wait()
 	followed{
 		name: "namespaces", kind: &corev1.Namespace{}, watch: n.client.Watch,
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -56,48 +83,170 @@ func (n *namespaces) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection says that a candidate for leadership knows the defaults too.
+// NeedLeaderElection says that a candidate for leadership knows the settings too.
 func (n *namespaces) NeedLeaderElection() bool { return false }
 
+// await returns when the API server has answered once, or after a while.
+func (n *namespaces) await(ctx context.Context) {
+	select {
+	case <-n.answered:
+	case <-ctx.Done():
+	case <-time.After(requestTimeout):
+	}
+}
+
+func (n *namespaces) answer() { n.answerOnce.Do(func() { close(n.answered) }) }
+
+// forbid notes that namespaces may not be listed and watched, so a change of a mode would go unnoticed.
 func (n *namespaces) forbid(err error) {
 	n.mu.Lock()
 	before := n.forbidden
 	n.forbidden = true
-	n.mu.Unlock()
 	if !before {
-		n.log.Info("namespaces are not read, so they have no default of isolation", "reason", err)
-		n.changed()
+		for name, known := range n.settings {
+			known.unknown = mayNotRead(name)
+			n.settings[name] = known
+		}
+	}
+	n.mu.Unlock()
+	if len(n.named) == 0 {
+		n.answer()
+	}
+	if !before {
+		n.log.Info("namespaces may not be listed and watched; those that are served by name are polled", "reason", err)
+		n.changed("")
 	}
 }
 
-// addTo gives a cluster without an isolation of its own the default of its namespace. One that cannot be read requires hardware. Where
-// namespaces may not be read that is told to clusters with GPUs, which nothing but the default would guard.
+func mayNotRead(namespace string) string { return "this process may not read Namespace " + namespace }
+
+// poll reads the namespaces that are served by name, while they may not be listed. It is as quick as the poll of a sidecar, so that a mode that is
+// taken back stops writes within a second.
+func (n *namespaces) poll(ctx context.Context) {
+	for len(n.named) > 0 && sleep(ctx, DefaultPoll) {
+		n.mu.Lock()
+		forbidden := n.forbidden
+		n.mu.Unlock()
+		if !forbidden {
+			continue
+		}
+		for _, name := range n.named {
+			n.refresh(ctx, name)
+		}
+		n.answer()
+	}
+}
+
+// refresh reads one namespace from the API server, as of now. Without the right to, what is known stays.
+func (n *namespaces) refresh(ctx context.Context, name string) {
+	n.mu.Lock()
+	resting := time.Now().Before(n.getForbiddenUntil[name])
+	n.mu.Unlock()
+	if resting {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	namespace, err := n.client.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		n.set(name, settingsOf(namespace))
+	case apierrors.IsNotFound(err):
+		n.drop(name)
+	case apierrors.IsForbidden(err):
+		n.mu.Lock()
+		n.getForbiddenUntil[name] = time.Now().Add(jittered(forbiddenPause))
+		known, forbidden := n.settings[name], n.forbidden
+		n.mu.Unlock()
+		if forbidden {
+			known.unknown = mayNotRead(name)
+			n.set(name, known)
+		}
+	default:
+		n.log.Debug("a namespace is read again", "namespace", name, "reason", err)
+	}
+}
+
+// addTo gives a cluster the settings of its namespace that it does not have itself.
 func (n *namespaces) addTo(cluster *nodepool.Cluster) {
 	n.mu.Lock()
-	said, forbidden := n.isolation[cluster.Key.Namespace], n.forbidden
+	known, read := n.settings[cluster.Key.Namespace]
+	forbidden := n.forbidden
 	n.mu.Unlock()
-	if cluster.Isolation != "" {
-		return
-	}
-	if said == "" {
-		if forbidden && slices.ContainsFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return len(g.Slices) > 0 }) {
-			cluster.Findings = append(cluster.Findings, raydemand.Finding{
-				Code: NamespacesForbidden, Severity: raydemand.Warning, Object: "RayCluster " + cluster.Key.String(),
-				Why: "this process may not list and watch namespaces, so an isolation of GPUs that the namespace requires by default is not kept",
-				Fix: "grant it list and watch on namespaces by a ClusterRole, or annotate the RayCluster with " + nodepool.IsolationAnnotation,
-			})
+	if !read {
+		known.unknown = "Namespace " + cluster.Key.Namespace + " has not been read yet"
+		if forbidden {
+			known.unknown = mayNotRead(cluster.Key.Namespace)
 		}
+	}
+	addMode(cluster, known)
+	addIsolation(cluster, known)
+	if forbidden && known.unknown != "" {
+		addForbidden(cluster)
+	}
+}
+
+// addMode gives a cluster the mode of its namespace. One that cannot be read is shadow, so it never means managed.
+func addMode(cluster *nodepool.Cluster, namespace namespaceSettings) {
+	if cluster.Mode != "" {
 		return
 	}
-	required, err := nodepool.IsolationOf("", said)
+	if cluster.NamespaceUnknown = namespace.unknown; namespace.unknown != "" || namespace.mode == "" {
+		return
+	}
+	cluster.NamespaceMode = nodepool.Mode(namespace.mode)
+	if !cluster.NamespaceMode.Valid() {
+		cluster.NamespaceMode = nodepool.Shadow
+		cluster.Findings = append(cluster.Findings, unreadableSetting(cluster, ModeAnnotation, namespace.mode,
+			"it is no mode; RayClusters of the namespace that have none of their own are planned and reported, and nothing is written",
+			"write managed, shadow or off"))
+	}
+}
+
+// addIsolation gives a cluster the isolation that its namespace requires. One that cannot be read requires hardware.
+func addIsolation(cluster *nodepool.Cluster, namespace namespaceSettings) {
+	if cluster.Isolation != "" || namespace.isolation == "" {
+		return
+	}
+	required, err := nodepool.IsolationOf("", namespace.isolation)
 	cluster.Isolation = required
 	if err != nil {
-		cluster.Findings = append(cluster.Findings, raydemand.Finding{
-			Code: AnnotationUnreadable, Severity: raydemand.Error, Object: "Namespace " + cluster.Key.Namespace,
-			Field: "metadata.annotations." + nodepool.IsolationAnnotation, Seen: short(said),
-			Why: "it is no isolation, so GPUs are used only where hardware keeps them apart", Fix: "write hardware, limit or any",
-		})
+		cluster.Findings = append(cluster.Findings, unreadableSetting(cluster, nodepool.IsolationAnnotation, namespace.isolation,
+			"it is no isolation, so GPUs are used only where hardware keeps them apart", "write hardware, limit or any"))
 	}
+}
+
+func unreadableSetting(cluster *nodepool.Cluster, annotation, seen, why, fix string) raydemand.Finding {
+	return raydemand.Finding{
+		Code: AnnotationUnreadable, Severity: raydemand.Error, Object: "Namespace " + cluster.Key.Namespace,
+		Field: "metadata.annotations." + annotation, Seen: short(seen), Why: why, Fix: fix,
+	}
+}
+
+// addForbidden reports that the settings of the namespace are unknown, where they would matter: to a cluster without a mode of its own, and to one
+// with GPUs and without an isolation, which nothing but the namespace's would guard.
+func addForbidden(cluster *nodepool.Cluster) {
+	gpus := slices.ContainsFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return len(g.Slices) > 0 })
+	unguarded := cluster.Isolation == "" && gpus
+	var why, fix string
+	switch {
+	case cluster.Mode == "" && unguarded:
+		why, fix = "neither a mode nor an isolation of GPUs that the namespace sets is known, and the RayCluster is not written to without knowing its mode",
+			ModeAnnotation+" and "+nodepool.IsolationAnnotation
+	case cluster.Mode == "":
+		why, fix = "a mode that the namespace sets is not known, and the RayCluster is not written to without knowing it", ModeAnnotation
+	case unguarded:
+		why, fix = "an isolation of GPUs that the namespace requires by default is not kept", nodepool.IsolationAnnotation
+	default:
+		return
+	}
+	namespace := cluster.Key.Namespace
+	cluster.Findings = append(cluster.Findings, raydemand.Finding{
+		Code: NamespacesForbidden, Severity: raydemand.Warning, Object: "RayCluster " + cluster.Key.String(),
+		Why: fmt.Sprintf("this process may read Namespace %s neither by list and watch nor by get: %s", namespace, why),
+		Fix: fmt.Sprintf("grant it get, list and watch on namespaces by a ClusterRole, or get on namespaces by a Role in %s; or annotate the RayCluster with %s",
+			namespace, fix),
+	})
 }
 
 // The methods below make it the store of a reflector.
@@ -111,7 +260,7 @@ func (n *namespaces) Add(object any) error { return n.Update(object) }
 // Update keeps what a namespace says now.
 func (n *namespaces) Update(object any) error {
 	if namespace, ok := object.(*corev1.Namespace); ok {
-		n.set(namespace.Name, namespace.Annotations[nodepool.IsolationAnnotation])
+		n.set(namespace.Name, settingsOf(namespace))
 	}
 	return nil
 }
@@ -119,37 +268,26 @@ func (n *namespaces) Update(object any) error {
 // Delete forgets a namespace.
 func (n *namespaces) Delete(object any) error {
 	if namespace, ok := underTombstone(object).(*corev1.Namespace); ok {
-		n.set(namespace.Name, "")
+		n.drop(namespace.Name)
 	}
 	return nil
 }
 
 // Replace takes a whole list, the first one or the one after a broken watch.
 func (n *namespaces) Replace(list []any, _ string) error {
-	said := map[string]string{}
+	read := make(map[string]namespaceSettings, len(list))
 	for _, object := range list {
 		if namespace, ok := object.(*corev1.Namespace); ok {
-			said[namespace.Name] = namespace.Annotations[nodepool.IsolationAnnotation]
+			read[namespace.Name] = settingsOf(namespace)
 		}
 	}
 	n.mu.Lock()
-	readAgain := n.forbidden
-	n.forbidden = false
-	known := make([]string, 0, len(n.isolation))
-	for name := range n.isolation {
-		known = append(known, name)
-	}
+	news := n.forbidden || !maps.Equal(n.settings, read)
+	n.settings, n.forbidden = read, false
 	n.mu.Unlock()
-	for _, name := range known {
-		if _, there := said[name]; !there {
-			n.set(name, "")
-		}
-	}
-	for name, isolation := range said {
-		n.set(name, isolation)
-	}
-	if readAgain {
-		n.changed()
+	n.answer()
+	if news {
+		n.changed("")
 	}
 	return nil
 }
@@ -157,16 +295,33 @@ func (n *namespaces) Replace(list []any, _ string) error {
 // Resync has nothing to do: what is kept is always whole.
 func (n *namespaces) Resync() error { return nil }
 
-func (n *namespaces) set(namespace, said string) {
-	n.mu.Lock()
-	before := n.isolation[namespace]
-	if said == "" {
-		delete(n.isolation, namespace)
-	} else {
-		n.isolation[namespace] = said
+func settingsOf(namespace *corev1.Namespace) namespaceSettings {
+	mode, set := namespace.Annotations[ModeAnnotation]
+	if set && mode == "" {
+		mode = emptyMode
 	}
+	return namespaceSettings{isolation: namespace.Annotations[nodepool.IsolationAnnotation], mode: mode}
+}
+
+// emptyMode stands for an annotation that is there and empty, which is no mode.
+const emptyMode = `""`
+
+func (n *namespaces) set(namespace string, settings namespaceSettings) {
+	n.mu.Lock()
+	before, known := n.settings[namespace]
+	n.settings[namespace] = settings
 	n.mu.Unlock()
-	if before != said {
-		n.changed()
+	if !known || before != settings {
+		n.changed(namespace)
+	}
+}
+
+func (n *namespaces) drop(namespace string) {
+	n.mu.Lock()
+	_, known := n.settings[namespace]
+	delete(n.settings, namespace)
+	n.mu.Unlock()
+	if known {
+		n.changed(namespace)
 	}
 }
