@@ -21,6 +21,10 @@ const (
 	SidecarAlive     = "SidecarAlive"
 	SidecarManages   = "SidecarManages"
 	Parked           = "Parked"
+	// QueuedByKueue: a change of replicas would restart the RayCluster or leave its quota. ElasticQueuedByKueue: every pod template has
+	// Kueue's gate, so replicas may change, but Heliostat does not know yet what Kueue grants.
+	QueuedByKueue        = "QueuedByKueue"
+	ElasticQueuedByKueue = "ElasticQueuedByKueue"
 )
 
 // effectiveMode says what may be done with the cluster now, and why. It only ever takes away from what was asked.
@@ -31,6 +35,9 @@ func (c Config) effectiveMode(cluster nodepool.Cluster) (nodepool.Mode, planner.
 		return nodepool.Off, why
 	case cluster.Deleting:
 		return nodepool.Off, planner.Reason{Code: BeingDeleted, Message: "the RayCluster is being deleted"}
+	// Before what was asked: nobody should learn from the code that an annotation would be enough to have the RayCluster scaled.
+	case cluster.Queue.Queued():
+		return nodepool.Shadow, queued(cluster)
 	case asked == nodepool.Shadow && c.leftToSidecar(cluster):
 		return nodepool.Shadow, sidecarManages(cluster)
 	case asked == nodepool.Shadow:
@@ -98,6 +105,15 @@ func (c Config) obstacle(cluster nodepool.Cluster) planner.Reason {
 		return sidecarManages(cluster)
 	}
 	return planner.Reason{}
+}
+
+// queued says why a RayCluster in a queue of Kueue is not scaled.
+func queued(cluster nodepool.Cluster) planner.Reason {
+	code := QueuedByKueue
+	if cluster.Queue.Elastic {
+		code = ElasticQueuedByKueue
+	}
+	return planner.Reason{Code: code, Message: cluster.Queue.Refusal()}
 }
 
 // leftToSidecar reports whether a sidecar of ours manages the cluster, so that the fleet does not.

@@ -38,6 +38,14 @@ func TestEffectiveMode(t *testing.T) {
 		"a cluster owned by a RayJob is managed":       {change: func(c *nodepool.Cluster) { c.Owner = nodepool.Owner{Kind: "RayJob", Name: "j"} }, want: nodepool.Managed, why: AsAsked},
 		"the fleet leaves a cluster to our sidecar":    {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, want: nodepool.Shadow, why: SidecarManages},
 		"until the annotation hands it to the fleet":   {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.OurSidecar }, want: nodepool.Managed, why: AsAsked},
+		"a queued cluster is only looked at":           {change: func(c *nodepool.Cluster) { c.Queue.Mark = "label" }, want: nodepool.Shadow, why: QueuedByKueue},
+		"an elastic one has a code of its own":         {change: func(c *nodepool.Cluster) { c.Queue.Mark, c.Queue.Elastic = "label", true }, want: nodepool.Shadow, why: ElasticQueuedByKueue},
+		"not even an annotation has it scaled":         {change: func(c *nodepool.Cluster) { c.Mode, c.Queue.Mark = nodepool.Managed, "label" }, want: nodepool.Shadow, why: QueuedByKueue},
+		"shadow as asked tells of the queue":           {change: func(c *nodepool.Cluster) { c.Mode, c.Queue.Mark = nodepool.Shadow, "label" }, want: nodepool.Shadow, why: QueuedByKueue},
+		"a queue that holds it back tells of itself":   {change: func(c *nodepool.Cluster) { c.Suspended, c.Queue.Mark = true, "label" }, want: nodepool.Shadow, why: QueuedByKueue},
+		"off is off in a queue too":                    {change: func(c *nodepool.Cluster) { c.Mode, c.Queue.Mark = nodepool.Off, "label" }, want: nodepool.Off, why: AsAsked},
+		"a sidecar leaves a queued cluster alone":      {change: func(c *nodepool.Cluster) { c.Head.Sidecar, c.Queue.Mark = nodepool.OurSidecar, "label" }, form: Sidecar, want: nodepool.Shadow, why: QueuedByKueue},
+		"gates without a queue mean nothing":           {change: func(c *nodepool.Cluster) { c.Queue.Elastic = true }, want: nodepool.Managed, why: AsAsked},
 		"our sidecar manages without an annotation":    {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, form: Sidecar, want: nodepool.Managed, why: AsAsked},
 		"a fleet scales nothing that nobody asked for": {noFallback: true, want: nodepool.Shadow, why: NotAsked},
 		"the namespace asks for its clusters":          {change: func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Managed }, noFallback: true, want: nodepool.Managed, why: AsAsked},
@@ -165,6 +173,8 @@ func TestEveryModeButManagedWritesNothingAtAll(t *testing.T) {
 		"deleting":          func(c *nodepool.Cluster) { c.Deleting = true },
 		"managed elsewhere": func(c *nodepool.Cluster) { c.ManagedElsewhere = true },
 		"python sidecar":    func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.RaySidecar },
+		"queued by Kueue":   func(c *nodepool.Cluster) { c.Queue.Mark = "label" },
+		"elastic in Kueue":  func(c *nodepool.Cluster) { c.Queue.Mark, c.Queue.Elastic = "label", true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 9), gpuGroup("full", 0, 0, 9))

@@ -97,6 +97,8 @@ type Cluster struct {
 	// Suspended, Deleting and ManagedElsewhere (spec.managedBy another controller) each forbid writes.
 	Suspended, Deleting, ManagedElsewhere bool
 	Owner                                 Owner
+	// Queue is Kueue's hold on the RayCluster; while it is queued nothing is written to its spec.
+	Queue Queue
 	// ScaledBy is the field manager that last wrote the worker groups; empty where the object does not tell.
 	ScaledBy   string
 	RayVersion string
@@ -147,6 +149,7 @@ func (c *Cluster) Writable() error {
 		{c.Deleting, "it is being deleted"},
 		{c.Suspended, "it is suspended (spec.suspend)"},
 		{c.ManagedElsewhere, "another controller manages it (spec.managedBy)"},
+		{c.Queue.Queued(), c.Queue.Refusal()},
 	} {
 		if reason.holds {
 			return fmt.Errorf("%w: %s: %s", ErrReadOnly, c.Key, reason.why)

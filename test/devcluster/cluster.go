@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -150,7 +151,10 @@ func (c *Cluster) start(ctx context.Context) error {
 			if err := c.installKubeRay(ctx); err != nil {
 				return err
 			}
-			return c.startParts(ctx, cancel, ControllerManager, Operator)
+			if err := c.installKueue(ctx); err != nil {
+				return err
+			}
+			return c.startParts(ctx, cancel, ControllerManager, Operator, Kueue)
 		},
 	}
 	if c.options.Kwok {
@@ -159,11 +163,12 @@ func (c *Cluster) start(ctx context.Context) error {
 	return concurrently(ctx, cancel, steps)
 }
 
-// startParts starts parts at the same time, leaving out the operator where the options say so.
+// startParts starts parts at the same time, leaving out those that the options do not want.
 func (c *Cluster) startParts(ctx context.Context, cancel context.CancelCauseFunc, parts ...Part) error {
 	var steps []func(context.Context) error
+	unwanted := map[Part]bool{Operator: c.options.NoOperator, Kueue: !c.options.Kueue}
 	for _, part := range parts {
-		if part != Operator || !c.options.NoOperator {
+		if !unwanted[part] {
 			steps = append(steps, func(ctx context.Context) error { return c.startPart(ctx, part) })
 		}
 	}
@@ -201,7 +206,8 @@ func (c *Cluster) startPart(ctx context.Context, part Part) error {
 
 // installKubeRay creates KubeRay's resource definitions and the operator's role.
 func (c *Cluster) installKubeRay(ctx context.Context) error {
-	if err := installCRDs(ctx, c.dynamic, c.kit.File(Operator, "config/crd/bases")); err != nil {
+	unchanged := func(*unstructured.Unstructured) error { return nil }
+	if err := installCRDs(ctx, c.dynamic, c.kit.File(Operator, "config/crd/bases"), unchanged); err != nil {
 		return err
 	}
 	return grantOperator(ctx, c.client, c.kit.File(Operator, "config/rbac/role.yaml"))
@@ -255,7 +261,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 // stopParts kills the parts: those that act on what they see before those that would show them the end of the others.
 func (c *Cluster) stopParts() error {
 	var errs []error
-	for _, part := range []Part{Operator, Kwok, ControllerManager, Scheduler, APIServer, Etcd} {
+	for _, part := range []Part{Operator, Kueue, Kwok, ControllerManager, Scheduler, APIServer, Etcd} {
 		c.mu.Lock()
 		p := c.processes[part]
 		c.mu.Unlock()

@@ -22,6 +22,8 @@ type controlPlane struct {
 	env []string
 	// operatorEnv is added to the operator's environment, apiServerEnv to the API server's; what stands last counts.
 	operatorEnv, apiServerEnv []string
+	// kueueGates are Kueue's feature gates.
+	kueueGates []string
 	// audited are users whose requests to the API server are recorded.
 	audited []string
 }
@@ -29,6 +31,7 @@ type controlPlane struct {
 // usualPorts are the ports that the parts are known for.
 var usualPorts = map[string]int{
 	"etcd": 2379, "etcd-peer": 2380, "apiserver": 6443, "operator-metrics": 8080, "operator-health": 8082, "kwok": 10247,
+	"kueue-webhook": 9443, "kueue-health": 8081, "kueue-metrics": 8443,
 }
 
 // newControlPlane chooses the ports and makes keys, certificates and kubeconfigs.
@@ -38,7 +41,7 @@ func newControlPlane(c *claim, built *kit.Kit, env []string, options Options) (*
 		return nil, err
 	}
 	cp := &controlPlane{
-		dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env, audited: options.Audit,
+		dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env, audited: options.Audit, kueueGates: options.KueueFeatureGates,
 		operatorEnv: options.OperatorEnv, apiServerEnv: append([]string{apiServerMemory}, options.APIServerEnv...),
 	}
 	for name, usual := range usualPorts {
@@ -79,6 +82,7 @@ func (cp *controlPlane) makeIdentities() error {
 		{file: cp.kubeconfigOf(ControllerManager), name: "system:kube-controller-manager"},
 		{file: cp.kubeconfigOf(Operator), name: operatorUser},
 		{file: cp.kubeconfigOf(Kwok), name: "kwok", groups: []string{"system:masters"}},
+		{file: cp.kubeconfigOf(Kueue), name: "kueue", groups: []string{"system:masters"}},
 	} {
 		if err := cp.pki.kubeconfig(user.file, "https://"+cp.address("apiserver"), user.name, user.groups...); err != nil {
 			return err
@@ -115,6 +119,12 @@ func (cp *controlPlane) command(part Part) (command, error) {
 		c.args, c.env = cp.operator(), append(append([]string{}, cp.env...), cp.operatorEnv...)
 	case Kwok:
 		c.args = cp.kwok()
+	case Kueue:
+		args, err := cp.kueue()
+		if err != nil {
+			return command{}, err
+		}
+		c.args = args
 	default:
 		return command{}, fmt.Errorf("running %s: it is no part of a cluster", part)
 	}

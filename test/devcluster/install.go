@@ -25,18 +25,21 @@ const operatorUser = "kuberay-operator"
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// installCRDs creates KubeRay's resource definitions and waits until the API server serves them. They are created, not
-// applied: the annotation that apply keeps would be longer than the API allows.
-func installCRDs(ctx context.Context, client dynamic.Interface, dir string) error {
+// installCRDs creates the resource definitions of a directory, each changed before, and waits until the API server serves them. They are
+// created, not applied: the annotation that apply keeps would be longer than the API allows.
+func installCRDs(ctx context.Context, client dynamic.Interface, dir string, change func(*unstructured.Unstructured) error) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil || len(files) == 0 {
-		return fmt.Errorf("installing KubeRay's resource definitions: none in %s", dir)
+		return fmt.Errorf("installing resource definitions: none in %s", dir)
 	}
 	var names []string
 	for _, file := range files {
 		crd, err := readObject(file)
+		if err == nil {
+			err = change(crd)
+		}
 		if err != nil {
-			return fmt.Errorf("installing KubeRay's resource definitions: %w", err)
+			return fmt.Errorf("installing resource definitions: %w", err)
 		}
 		if _, err := client.Resource(crdResource).Create(ctx, crd, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("installing %s: %w", crd.GetName(), err)

@@ -24,6 +24,10 @@ type Options struct {
 	Images nodeagent.Images
 	// Kwok adds kwok, which plays the nodes that AddKwokNodes creates.
 	Kwok bool
+	// Kueue adds Kueue with its webhooks, which then decide on every RayCluster, RayJob, RayService, pod and job.
+	Kueue bool
+	// KueueFeatureGates are gates of Kueue that are not as by default, as NAME=true or NAME=false.
+	KueueFeatureGates []string
 	// NoOperator leaves the KubeRay operator out. Its resource definitions are installed all the same.
 	NoOperator bool
 	// APIServerEnv are further variables of the API server, as KEY=value.
@@ -68,6 +72,9 @@ func (o Options) Needs() (Needs, error) {
 	needs.Ray = nil
 	if o.Kwok {
 		needs.Parts = append(needs.Parts, Kwok)
+	}
+	if o.Kueue {
+		needs.Parts = append(needs.Parts, Kueue)
 	}
 	if len(o.Nodes) > 0 {
 		needs.Ray = o.Ray

@@ -16,6 +16,7 @@ const (
 	ControllerManager = kit.ControllerManager
 	Operator          = kit.Operator
 	Kwok              = kit.Kwok
+	Kueue             = kit.Kueue
 )
 
 // DefaultRay is the version of Ray that pods run unless their image says otherwise.

@@ -73,8 +73,8 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 	if len(change.Targets) == 0 {
 		return object.GetGeneration(), nil
 	}
-	if cluster := m.memo.decode(object).cluster; cluster.Writable() != nil {
-		return 0, cluster.Writable()
+	if err := m.writable(ctx, object); err != nil {
+		return 0, err
 	}
 	change.ScaleUpTrace = m.scaleUpOf(ctx, change)
 	patch, err := patchFor(object.Object, change)
@@ -99,6 +99,22 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 		return 0, err
 	}
 	return written.GetGeneration(), nil
+}
+
+// writable returns nil, or why the RayCluster must be left alone. Of owners it asks the API server each time: nothing in the patch can
+// test their labels, and one that Kueue admits forbids it.
+func (m *Manager) writable(ctx context.Context, object *unstructured.Unstructured) error {
+	from := m.memo.decode(object)
+	cluster := from.cluster
+	if err := cluster.Writable(); err != nil || m.parents == nil || from.lineage.controller == (controller{}) {
+		return err
+	}
+	queue, err := m.parents.read(ctx, cluster.Key, from.lineage)
+	if err != nil {
+		return err
+	}
+	cluster.Queue = queue
+	return cluster.Writable()
 }
 
 // conflictOrRefusal tells a failed test of a patch from a change that an admission policy or the schema refuses, which both
@@ -178,7 +194,9 @@ func (m *Manager) newest(key nodepool.ClusterKey) (*unstructured.Unstructured, e
 }
 
 func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod) nodepool.Cluster {
-	cluster := join(m.memo.decode(object), pods)
+	from := m.memo.decode(object)
+	cluster := join(from, pods)
+	m.parents.addTo(&cluster, from.lineage)
 	m.panics.addTo(&cluster)
 	m.reportToken(&cluster)
 	if m.requests != nil {

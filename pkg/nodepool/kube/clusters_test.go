@@ -102,6 +102,8 @@ func TestARefusedChangeIsNoConflict(t *testing.T) {
 		{"another writer's replicas", strings.Replace(twoGroups, "replicas: 2", "replicas: 4", 1), true},
 		{"a lowered maximum", strings.Replace(twoGroups, "maxReplicas: 5", "maxReplicas: 1", 1), true},
 		{"frozen", strings.Replace(twoGroups, "heliostat.dev/mode", "heliostat.dev/freeze: 'true', heliostat.dev/mode", 1), true},
+		{"queued", strings.Replace(twoGroups, "generation: 7", "generation: 7, labels: {kueue.x-k8s.io/queue-name: research}", 1), true},
+		{"adopted", strings.Replace(twoGroups, "generation: 7", "generation: 7, ownerReferences: [{kind: RayJob, name: j, controller: true}]", 1), true},
 		{"made anew", strings.Replace(twoGroups, "u-1", "u-2", 1), true},
 	}
 	for _, test := range tests {

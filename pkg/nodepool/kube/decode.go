@@ -39,6 +39,7 @@ func DecodeCluster(reader nodepool.GPUReader, manifest []byte) (nodepool.Cluster
 // modified: join works on a copy.
 type decoded struct {
 	cluster  nodepool.Cluster
+	lineage  lineage
 	object   map[string]any
 	findings []raydemand.Finding
 }
@@ -61,6 +62,7 @@ func decodeBy(reader nodepool.GPUReader, rayCluster *unstructured.Unstructured) 
 		Deleting:          metadata.has("deletionTimestamp"),
 		ManagedElsewhere:  spec.has("managedBy") && spec.text("managedBy") != "ray.io/kuberay-operator",
 		Owner:             ownerOf(metadata),
+		Queue:             queueOf(metadata, spec),
 		ScaledBy:          scaledBy(metadata),
 		RayVersion:        spec.text("rayVersion"),
 		UpgradeStrategy:   spec.object("upgradeStrategy").text("type"),
@@ -77,7 +79,7 @@ func decodeBy(reader nodepool.GPUReader, rayCluster *unstructured.Unstructured) 
 		cluster.Refused = reportRefusals(spec, cluster.Groups, cluster.InTreeAutoscaling)
 	}
 	cluster.Unreadable = report.unreadable
-	return decoded{cluster: cluster, object: rayCluster.Object, findings: report.list}
+	return decoded{cluster: cluster, lineage: lineageOf(metadata, spec), object: rayCluster.Object, findings: report.list}
 }
 
 // join adds the pods to a decoded object.

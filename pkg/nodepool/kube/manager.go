@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -62,6 +63,7 @@ type Manager struct {
 	ceilings      *ceilings     // nil in the single form
 	provisioners  *provisioners // nil in the single form
 	namespaces    *namespaces   // nil in the single form
+	parents       *parents
 	// requests and requestWriter are nil in the single form. Callers have ResourceRequests written as askedRequests.
 	requestObjects dynamic.NamespaceableResourceInterface
 	askedRequests  dynamic.NamespaceableResourceInterface
@@ -144,6 +146,11 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	if m.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(rest.CopyConfig(m.config), client); err != nil {
 		return fmt.Errorf("connecting for discovery: %w", err)
 	}
+	owners, err := metadata.NewForConfigAndClient(m.config, client)
+	if err != nil {
+		return fmt.Errorf("connecting for owners of RayClusters: %w", err)
+	}
+	m.parents = newParents(owners, m.discovery, m.options.Logger, m.Enqueue)
 	m.rayClusters, m.nodePools, m.requestObjects = all.Resource(rayClusterResource), all.Resource(nodePools), all.Resource(v1alpha1.Resource)
 	config := rest.CopyConfig(m.config)
 	config.QPS, config.Burst = askedShare*config.QPS, askedShare*config.Burst
@@ -168,7 +175,7 @@ func (m *Manager) connectCore(client *http.Client) error {
 
 // wire gives the manager its source of objects. The single form has no rights for events and nodes.
 func (m *Manager) wire() error {
-	if err := m.manager.Add(newRewind(m.core, m.options)); err != nil {
+	if err := errors.Join(m.manager.Add(newRewind(m.core, m.options)), m.manager.Add(m.parents)); err != nil {
 		return err
 	}
 	if m.options.Single != nil {
@@ -297,6 +304,7 @@ func (m *Manager) forget(key nodepool.ClusterKey) {
 	m.floor.drop(key)
 	m.memo.drop(key)
 	m.panics.drop(key)
+	m.parents.drop(key)
 	if m.nodes != nil {
 		m.nodes.landings.drop(key)
 	}

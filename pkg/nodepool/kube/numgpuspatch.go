@@ -13,6 +13,7 @@ import (
 // is written rarely, so that a conflict with one of the operator's updates of the status costs nothing but another look.
 //
 //	test    /metadata/uid, /metadata/deletionTimestamp, the annotations freeze and mode, /spec/suspend
+//	test    the label kueue.x-k8s.io/queue-name, /metadata/ownerReferences
 //	test    /metadata/resourceVersion, /metadata/generation
 //	test    /spec/upgradeStrategy
 //	test    /spec/workerGroupSpecs/i/groupName, /rayStartParams and /resources          for each target

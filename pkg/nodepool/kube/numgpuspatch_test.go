@@ -32,6 +32,8 @@ func TestNumbersOfGPUsAreOneGuardedPatch(t *testing.T) {
 {"op":"test","path":"/metadata/uid","value":"u-1"},
 {"op":"test","path":"/metadata/deletionTimestamp","value":null},
 {"op":"test","path":"/spec/suspend","value":null},
+{"op":"test","path":"/metadata/labels","value":null},
+{"op":"test","path":"/metadata/ownerReferences","value":null},
 {"op":"test","path":"/metadata/annotations/heliostat.dev~1freeze","value":null},
 {"op":"test","path":"/metadata/annotations/heliostat.dev~1mode","value":null},
 {"op":"test","path":"/metadata/resourceVersion","value":"41"},

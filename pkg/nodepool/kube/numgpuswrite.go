@@ -23,7 +23,7 @@ func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange
 	}
 	m.floor.raise(object)
 	cluster := decodeObject(object).cluster
-	if err := cluster.Writable(); err != nil {
+	if err := m.writable(ctx, object); err != nil {
 		return 0, err
 	}
 	patch, err := numGPUsPatch(object.Object, change)

@@ -17,8 +17,8 @@ type operation struct {
 }
 
 // patchFor writes a change as one JSON patch on the RayCluster as it was read. The tests come first, so that nothing is
-// written to a cluster that was made anew under its name, frozen, given another mode, suspended or marked for deletion
-// meanwhile, to a group that moved to another index, over another writer's replicas or beyond bounds that were moved. The
+// written to a cluster that was made anew under its name, frozen, given another mode, suspended, queued by Kueue, adopted by an owner or
+// marked for deletion meanwhile, to a group that moved to another index, over another writer's replicas or beyond bounds that were moved. The
 // API server refuses the whole patch with 422 when one test fails.
 //
 // Pods are named only in the very spec that they were chosen from: what they are depends on numOfHosts, on the names that
@@ -26,6 +26,7 @@ type operation struct {
 // with each of the operator's status updates, the more often the more pods move. What is annotated is tested by itself.
 //
 //	test    /metadata/uid, /metadata/deletionTimestamp, the annotations freeze and mode, /spec/suspend
+//	test    the label kueue.x-k8s.io/queue-name, /metadata/ownerReferences
 //	test    /metadata/generation                                  where pods are named
 //	test    /spec/workerGroupSpecs/i/groupName, /replicas, /minReplicas and /maxReplicas      for each target
 //	replace /spec/workerGroupSpecs/i/replicas                     (add where it was absent)
@@ -88,6 +89,7 @@ func guards(root fields) []operation {
 		{"test", "/metadata/deletionTimestamp", metadata.values["deletionTimestamp"]},
 		{"test", "/spec/suspend", root.object("spec").values["suspend"]},
 	}
+	tests = append(tests, queueGuards(metadata)...)
 	annotations := metadata.object("annotations")
 	if !metadata.has("annotations") {
 		// A path below an absent map cannot be tested.

@@ -17,6 +17,7 @@ const (
 	ControllerManager Part = "kube-controller-manager"
 	Operator          Part = "kuberay-operator"
 	Kwok              Part = "kwok"
+	Kueue             Part = "kueue"
 	Kubectl           Part = "kubectl"
 )
 
@@ -47,6 +48,8 @@ var recipes = []recipe{
 	{part: Kubectl, moduleDir: "parts", module: "k8s.io/kubernetes", pkg: "k8s.io/kubernetes/cmd/kubectl", estimate: 25 * time.Second},
 	{part: Kwok, moduleDir: "kwok", module: "sigs.k8s.io/kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok",
 		files: []string{"kustomize/stage"}, estimate: 60 * time.Second},
+	{part: Kueue, moduleDir: "kueue", module: "sigs.k8s.io/kueue", pkg: "sigs.k8s.io/kueue/cmd/kueue",
+		files: []string{"config/components/crd/bases", "config/components/webhook"}, estimate: 150 * time.Second},
 }
 
 // Parts returns the names of all parts, in the order in which they are built.

@@ -1,0 +1,288 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+const (
+	// mostParents bounds how far up owners are followed. The longest chain that is known has four: a RayCluster of a RayJob of a
+	// RayCronJob of an AppWrapper.
+	mostParents = 8
+	// parentLasts is how long an answer about owners is believed between patches. Kueue forbids to change the queue of what runs, and
+	// right before each patch owners are read again.
+	parentLasts = 10 * time.Minute
+)
+
+// OwnerUnread says that this process may not read an object that controls the RayCluster, so a queue that only this object names is
+// not known.
+const OwnerUnread = "owner-unread"
+
+// parents knows which RayClusters Kueue queues by an object that controls them, directly or not. It reads metadata alone, once for
+// each RayCluster and again before each patch; at rest it reads nothing for parentLasts.
+type parents struct {
+	client    metadata.Interface
+	discovery discovery.ServerResourcesInterface
+	log       *slog.Logger
+	now       func() time.Time
+	// changed is called after another answer is known.
+	changed func(nodepool.ClusterKey)
+	// wake tells the reader that asked is not empty.
+	wake chan struct{}
+
+	mu sync.Mutex
+	// Guarded by mu. asked are the RayClusters whose owners are to be read.
+	answers   map[nodepool.ClusterKey]parentAnswer
+	asked     map[nodepool.ClusterKey]lineage
+	resources map[schema.GroupVersionKind]parentResource
+}
+
+// lineage is what a RayCluster itself says about its owners.
+type lineage struct {
+	controller controller
+	// elastic and the queue that Kueue wrote into the pod templates, see admittedQueue.
+	elastic  bool
+	queue    string
+	admitted bool
+}
+
+// controller is the ownerReference with controller: true; the zero value is none.
+type controller struct {
+	APIVersion, Kind, Name, UID string
+}
+
+// parentResource is how a kind of owner is read.
+type parentResource struct {
+	schema.GroupVersionResource
+	namespaced bool
+}
+
+// parentAnswer is what was read.
+type parentAnswer struct {
+	of controller
+	at time.Time
+	// queue is what the owners say; unread is the owner that may not be read, and why.
+	queue         nodepool.Queue
+	unread, cause string
+}
+
+func newParents(client metadata.Interface, kinds discovery.ServerResourcesInterface, log *slog.Logger, changed func(nodepool.ClusterKey)) *parents {
+	return &parents{
+		client: client, discovery: kinds, log: log, now: time.Now, changed: changed, wake: make(chan struct{}, 1),
+		answers: map[nodepool.ClusterKey]parentAnswer{}, asked: map[nodepool.ClusterKey]lineage{}, resources: map[schema.GroupVersionKind]parentResource{},
+	}
+}
+
+// lineageOf reads what a RayCluster says about its owners.
+func lineageOf(metadata, spec fields) lineage {
+	l := lineage{controller: controllerOf(metadata), elastic: elastic(spec)}
+	l.queue, l.admitted = admittedQueue(spec)
+	return l
+}
+
+func controllerOf(metadata fields) controller {
+	for _, reference := range metadata.objects("ownerReferences") {
+		if reference.flag("controller") {
+			return controller{reference.text("apiVersion"), reference.text("kind"), reference.text("name"), reference.text("uid")}
+		}
+	}
+	return controller{}
+}
+
+// addTo adds to a cluster what is known of its owners, and has them read where that is not known or old. A label of the RayCluster's
+// own needs no other proof.
+func (p *parents) addTo(cluster *nodepool.Cluster, from lineage) {
+	if p == nil || cluster.Queue.Queued() || from.controller == (controller{}) {
+		return
+	}
+	p.mu.Lock()
+	answer := p.answers[cluster.Key]
+	if answer.of != from.controller || p.now().Sub(answer.at) >= parentLasts {
+		p.asked[cluster.Key] = from
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	}
+	p.mu.Unlock()
+	if answer.of != from.controller {
+		return
+	}
+	cluster.Queue = answer.queue
+	cluster.Queue.Elastic = from.elastic
+	if answer.unread != "" && !answer.queue.Queued() {
+		cluster.Findings = append(cluster.Findings, raydemand.Finding{
+			Code: OwnerUnread, Severity: raydemand.Info, Object: "RayCluster " + cluster.Key.String(),
+			Field: "metadata.ownerReferences", Seen: answer.unread,
+			Why: "this process cannot read the owner (" + answer.cause + "), so a Kueue queue that only the owner names is not known; " +
+				"neither labels nor pod templates of the RayCluster show one",
+			Fix: "grant the verb get on its kind by a ClusterRole, if a queue admits it",
+		})
+	}
+}
+
+// Start reads owners that were asked for until ctx ends, one after the other: nobody waits for them.
+func (p *parents) Start(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.wake:
+		}
+		for key, from := range p.due() {
+			if _, err := p.read(ctx, key, from); err != nil && ctx.Err() == nil {
+				p.log.Debug("owners are read again", "cluster", key.String(), "reason", err)
+			}
+		}
+	}
+}
+
+// NeedLeaderElection says that a candidate for leadership knows owners too.
+func (p *parents) NeedLeaderElection() bool { return false }
+
+func (p *parents) due() map[nodepool.ClusterKey]lineage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	due := p.asked
+	p.asked = map[nodepool.ClusterKey]lineage{}
+	return due
+}
+
+func (p *parents) drop(key nodepool.ClusterKey) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.answers, key)
+	delete(p.asked, key)
+}
+
+// read asks the API server which queue the owners name, now, and remembers the answer. An error means that nothing is known.
+func (p *parents) read(ctx context.Context, key nodepool.ClusterKey, from lineage) (nodepool.Queue, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	answer, err := p.follow(ctx, key.Namespace, from)
+	if err != nil {
+		return nodepool.Queue{}, fmt.Errorf("reading the owners of RayCluster %s: %w", key, err)
+	}
+	p.mu.Lock()
+	before, known := p.answers[key]
+	p.answers[key] = answer
+	p.mu.Unlock()
+	if !known || before.queue != answer.queue || before.unread != answer.unread {
+		p.changed(key)
+	}
+	return answer.queue, nil
+}
+
+// follow goes from controller to controller until one names a queue.
+func (p *parents) follow(ctx context.Context, namespace string, from lineage) (parentAnswer, error) {
+	answer := parentAnswer{of: from.controller, at: p.now(), queue: nodepool.Queue{Elastic: from.elastic}}
+	next := from.controller
+	for range mostParents {
+		if next == (controller{}) {
+			return answer, nil
+		}
+		object, err := p.get(ctx, namespace, next)
+		switch {
+		case apierrors.IsForbidden(err), unserved(err):
+			return answer.withoutOwner(next, err, from), nil
+		case apierrors.IsNotFound(err), err == nil && string(object.UID) != next.UID:
+			return answer, nil // the garbage collector takes the RayCluster soon
+		case err != nil:
+			return answer, err
+		}
+		if queue := object.Labels[nodepool.QueueLabel]; queue != "" {
+			answer.queue.Name = queue
+			answer.queue.Parent = nodepool.Owner{Kind: next.Kind, Name: next.Name}
+			answer.queue.Mark = fmt.Sprintf("label %s on %s %s", nodepool.QueueLabel, next.Kind, next.Name)
+			return answer, nil
+		}
+		next = controllerAbove(object)
+	}
+	return answer.withoutOwner(next, fmt.Errorf("it is the owner number %d", mostParents+1), from), nil
+}
+
+// withoutOwner judges by what Kueue has written into the pod templates, where an owner cannot be read.
+func (a parentAnswer) withoutOwner(owner controller, cause error, from lineage) parentAnswer {
+	a.unread, a.cause = owner.Kind+" "+owner.Name, cause.Error()
+	if from.admitted {
+		a.queue.Name, a.queue.Parent = from.queue, nodepool.Owner{Kind: owner.Kind, Name: owner.Name}
+		a.queue.Mark = fmt.Sprintf("label %s in its pod templates; %s %s cannot be read", podSetLabel, owner.Kind, owner.Name)
+	}
+	return a
+}
+
+func controllerAbove(object *metav1.PartialObjectMetadata) controller {
+	at := slices.IndexFunc(object.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller })
+	if at < 0 {
+		return controller{}
+	}
+	reference := object.OwnerReferences[at]
+	return controller{reference.APIVersion, reference.Kind, reference.Name, string(reference.UID)}
+}
+
+// get reads the metadata of an owner, which is in the namespace of what it owns or in none.
+func (p *parents) get(ctx context.Context, namespace string, owner controller) (*metav1.PartialObjectMetadata, error) {
+	resource, err := p.resource(owner)
+	if err != nil {
+		return nil, err
+	}
+	if resource.namespaced {
+		return p.client.Resource(resource.GroupVersionResource).Namespace(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+	}
+	return p.client.Resource(resource.GroupVersionResource).Get(ctx, owner.Name, metav1.GetOptions{})
+}
+
+// unservedError says that the API server serves no such kind.
+type unservedError struct{ kind schema.GroupVersionKind }
+
+func (e unservedError) Error() string { return "the API server serves no " + e.kind.String() }
+
+func unserved(err error) bool { _, is := err.(unservedError); return is }
+
+// resource finds how a kind is read; what the API server once said holds for good.
+func (p *parents) resource(owner controller) (parentResource, error) {
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil {
+		return parentResource{}, unservedError{schema.GroupVersionKind{Kind: owner.Kind, Version: owner.APIVersion}}
+	}
+	kind := version.WithKind(owner.Kind)
+	p.mu.Lock()
+	known, there := p.resources[kind]
+	p.mu.Unlock()
+	if there {
+		return known, nil
+	}
+	list, err := p.discovery.ServerResourcesForGroupVersion(owner.APIVersion)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return parentResource{}, fmt.Errorf("finding the resource of %s: %w", kind, err)
+	}
+	if list == nil {
+		return parentResource{}, unservedError{kind}
+	}
+	at := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == owner.Kind && !strings.Contains(r.Name, "/") })
+	if at < 0 {
+		return parentResource{}, unservedError{kind}
+	}
+	found := parentResource{version.WithResource(list.APIResources[at].Name), list.APIResources[at].Namespaced}
+	p.mu.Lock()
+	p.resources[kind] = found
+	p.mu.Unlock()
+	return found, nil
+}

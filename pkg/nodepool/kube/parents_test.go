@@ -1,0 +1,291 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// served are the kinds of owners that the stand-in of an API server has.
+type served struct {
+	discovery.ServerResourcesInterface
+}
+
+func (served) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
+	kinds := map[string][]metav1.APIResource{
+		"ray.io/v1":                      {{Name: "rayjobs/status", Kind: "RayJob", Namespaced: true}, {Name: "rayjobs", Kind: "RayJob", Namespaced: true}},
+		"workload.codeflare.dev/v1beta2": {{Name: "appwrappers", Kind: "AppWrapper", Namespaced: true}},
+		"example.com/v1":                 {{Name: "tenants", Kind: "Tenant"}},
+	}[version]
+	if kinds == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, version)
+	}
+	return &metav1.APIResourceList{GroupVersion: version, APIResources: kinds}, nil
+}
+
+// above is an owner, which another one may own.
+func above(version, kind, namespace, name, queue string, owner *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: kind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name)},
+	}
+	if queue != "" {
+		object.Labels = map[string]string{nodepool.QueueLabel: queue}
+	}
+	if owner != nil {
+		object.OwnerReferences = []metav1.OwnerReference{{Kind: "Other", Name: "bystander"}, {
+			APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID, Controller: new(true)}}
+	}
+	return object
+}
+
+// rayJob and its RayCluster.
+func rayJob(queue string, owner *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	return above("ray.io/v1", "RayJob", "ml", "train", queue, owner)
+}
+
+const byTrain = "labels: {a: b}, ownerReferences: [{apiVersion: ray.io/v1, kind: RayJob, name: train, uid: uid-of-train, controller: true}]"
+
+// household is what knows of owners, with the API server that it reads.
+type household struct {
+	*parents
+	client  *metadatafake.FakeMetadataClient
+	changed []nodepool.ClusterKey
+}
+
+func newHousehold(t *testing.T, owners ...*metav1.PartialObjectMetadata) *household {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	h := &household{client: metadatafake.NewSimpleMetadataClient(scheme)}
+	for _, owner := range owners {
+		version, err := schema.ParseGroupVersion(owner.APIVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resource := version.WithResource(strings.ToLower(owner.Kind) + "s")
+		if err := h.client.Tracker().Create(resource, owner, owner.Namespace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.parents = newParents(h.client, served{}, slog.New(slog.DiscardHandler), func(key nodepool.ClusterKey) { h.changed = append(h.changed, key) })
+	return h
+}
+
+// fails has reads of a resource end with the error.
+func (h *household) fails(resource string, err error) {
+	h.client.PrependReactor("get", resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+}
+
+func (h *household) reads() int { return len(h.client.Actions()) }
+
+func noRight(resource string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "train", errors.New("no right to get"))
+}
+
+func TestAQueueIsReadFromTheOwners(t *testing.T) {
+	job := nodepool.Owner{Kind: "RayJob", Name: "train"}
+	wrapper := above("workload.codeflare.dev/v1beta2", "AppWrapper", "ml", "wrapped", "research", nil)
+	tenant := above("example.com/v1", "Tenant", "", "acme", "research", nil)
+	admitted := "{metadata: {labels: {kueue.x-k8s.io/podset: gpu, kueue.x-k8s.io/local-queue-name: research}}}"
+	for name, c := range map[string]struct {
+		owners    []*metav1.PartialObjectMetadata
+		metadata  string
+		templates []string
+		forbidden string
+		want      nodepool.Queue
+		unread    string
+	}{
+		"a RayJob in a queue": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
+			want: nodepool.Queue{Name: "research", Parent: job, Mark: "label kueue.x-k8s.io/queue-name on RayJob train"}},
+		"an elastic one": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)}, templates: []string{gate, gate, gate},
+			want: nodepool.Queue{Name: "research", Parent: job, Mark: "label kueue.x-k8s.io/queue-name on RayJob train", Elastic: true}},
+		"a RayJob in none": {owners: []*metav1.PartialObjectMetadata{rayJob("", nil)}},
+		"the owner of a RayJob": {owners: []*metav1.PartialObjectMetadata{rayJob("", wrapper), wrapper},
+			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "AppWrapper", Name: "wrapped"}, Mark: "label kueue.x-k8s.io/queue-name on AppWrapper wrapped"}},
+		"an owner without a namespace": {owners: []*metav1.PartialObjectMetadata{rayJob("", tenant), tenant},
+			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "Tenant", Name: "acme"}, Mark: "label kueue.x-k8s.io/queue-name on Tenant acme"}},
+		"old marks under an owner in no queue": {owners: []*metav1.PartialObjectMetadata{rayJob("", nil)}, templates: []string{"{}", admitted}},
+		"an owner that is gone":                {},
+		"an owner made anew under its name": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
+			metadata: strings.Replace(byTrain, "uid-of-train", "another", 1)},
+		"an owner that controls nothing": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
+			metadata: strings.Replace(byTrain, "controller: true", "controller: false", 1)},
+		"an owner that may not be read": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)}, forbidden: "rayjobs", unread: "RayJob train"},
+		"but whose pods Kueue has admitted": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)}, forbidden: "rayjobs", templates: []string{"{}", admitted},
+			want: nodepool.Queue{Name: "research", Parent: job, Mark: "label kueue.x-k8s.io/podset in its pod templates; RayJob train cannot be read"}},
+		"a kind that nobody serves": {metadata: strings.Replace(byTrain, "ray.io/v1", "gone.io/v1", 1), unread: "RayJob train"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHousehold(t, c.owners...)
+				if c.forbidden != "" {
+					h.fails(c.forbidden, noRight(c.forbidden))
+				}
+				if c.metadata == "" {
+					c.metadata = byTrain
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				go h.Start(ctx)
+				first := decodeObject(queuedCluster(t, c.metadata, c.templates...))
+				h.addTo(&first.cluster, first.lineage)
+				synctest.Wait()
+				again := decodeObject(queuedCluster(t, c.metadata, c.templates...))
+				h.addTo(&again.cluster, again.lineage)
+				want := c.want
+				want.Elastic = again.lineage.elastic
+				if diff := cmp.Diff(want, again.cluster.Queue); diff != "" {
+					t.Errorf("queue (-want +got):\n%s", diff)
+				}
+				var seen string
+				for _, finding := range again.cluster.Findings {
+					if finding.Code == OwnerUnread {
+						seen = finding.Seen
+					}
+				}
+				if seen != c.unread {
+					t.Errorf("unread owner %q, want %q: %+v", seen, c.unread, again.cluster.Findings)
+				}
+			})
+		})
+	}
+}
+
+func TestOwnersThatOwnEachOtherEndTheSearch(t *testing.T) {
+	circle := rayJob("", nil)
+	circle = rayJob("", circle)
+	h := newHousehold(t, circle)
+	from := decodeObject(queuedCluster(t, byTrain)).lineage
+	queue, err := h.read(t.Context(), llm, from)
+	if err != nil || queue.Queued() || h.reads() != mostParents {
+		t.Errorf("queue %+v, error %v after %d reads, want none after %d", queue, err, h.reads(), mostParents)
+	}
+}
+
+func TestOwnersAreReadOnceAndAgainMuchLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHousehold(t, rayJob("research", nil))
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go h.Start(ctx)
+		look := func() nodepool.Queue {
+			from := decodeObject(queuedCluster(t, byTrain))
+			h.addTo(&from.cluster, from.lineage)
+			synctest.Wait()
+			return from.cluster.Queue
+		}
+		for range 100 {
+			look()
+			time.Sleep(time.Second)
+		}
+		if len(h.changed) != 1 || h.reads() != 1 || !look().Queued() {
+			t.Errorf("%d reads, %d cycles asked for within 100 s, want one of each", h.reads(), len(h.changed))
+		}
+		time.Sleep(parentLasts)
+		if !look().Queued() || h.reads() != 2 || len(h.changed) != 1 {
+			t.Errorf("%d reads, %d cycles asked for after %v, want a second read and no news", h.reads(), len(h.changed), parentLasts)
+		}
+	})
+}
+
+// childManager writes to server, for a RayCluster of the RayJob train.
+func childManager(t *testing.T, server *apiServer, h *household) *Manager {
+	t.Helper()
+	object := queuedCluster(t, byTrain).Object
+	object["apiVersion"], object["kind"] = "ray.io/v1", "RayCluster"
+	server.stored = object
+	m := managerOf(t, server, object)
+	m.parents = h.parents
+	return m
+}
+
+// patches counts the writes that the API server got.
+func (s *apiServer) patches() int {
+	count := 0
+	for _, request := range s.requests {
+		if request.Method == http.MethodPatch {
+			count++
+		}
+	}
+	return count
+}
+
+// What is remembered of an owner may be ten minutes old, so it is read again before a patch.
+func TestNothingIsWrittenBelowAnOwnerThatWasQueuedMeanwhile(t *testing.T) {
+	writes := map[string]func(*Manager) error{
+		"replicas": func(m *Manager) error { _, err := m.Apply(t.Context(), oneMore); return err },
+		"num-gpus": func(m *Manager) error {
+			_, err := m.SyncNumGPUs(t.Context(), nodepool.NumGPUsChange{Cluster: llm, UID: "u-1"})
+			return err
+		},
+	}
+	for name, write := range writes {
+		t.Run(name, func(t *testing.T) {
+			server, h := &apiServer{}, newHousehold(t, rayJob("", nil))
+			m := childManager(t, server, h)
+			if err := write(m); err != nil || server.patches() != 1 {
+				t.Fatalf("below a RayJob in no queue: %v, %d patches, want one", err, server.patches())
+			}
+			if err := h.client.Tracker().Update(schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"}, rayJob("research", nil), "ml"); err != nil {
+				t.Fatal(err)
+			}
+			if err := write(m); !errors.Is(err, nodepool.ErrReadOnly) || !strings.Contains(err.Error(), "RayJob train") {
+				t.Errorf("below a RayJob that was queued: %v, want ErrReadOnly and the RayJob's name", err)
+			}
+			if server.patches() != 1 {
+				t.Errorf("%d patches, want no further one", server.patches())
+			}
+			if len(h.changed) != 2 {
+				t.Errorf("%d cycles asked for, want one for each answer", len(h.changed))
+			}
+		})
+	}
+}
+
+func TestNothingIsWrittenWhileItIsNotKnownWhetherAnOwnerIsQueued(t *testing.T) {
+	server, h := &apiServer{}, newHousehold(t, rayJob("", nil))
+	h.fails("rayjobs", errors.New("the API server does not answer"))
+	m := childManager(t, server, h)
+	_, err := m.Apply(t.Context(), oneMore)
+	if err == nil || errors.Is(err, nodepool.ErrReadOnly) || server.patches() != 0 {
+		t.Errorf("error %v after %d patches, want one to try again after and no patch", err, server.patches())
+	}
+}
+
+func TestAQueuedRayClusterIsNotWrittenTo(t *testing.T) {
+	object := (&unstructured.Unstructured{Object: rayClusterOf(t, twoGroups, "8")}).DeepCopy()
+	object.SetLabels(map[string]string{nodepool.QueueLabel: "research"})
+	server := &apiServer{stored: object.Object}
+	m := managerOf(t, server, object.Object)
+	_, scaled := m.Apply(t.Context(), oneMore)
+	_, synced := m.SyncNumGPUs(t.Context(), nodepool.NumGPUsChange{Cluster: llm, UID: "u-1", Generation: 7})
+	for _, err := range []error{scaled, synced} {
+		if !errors.Is(err, nodepool.ErrReadOnly) || !strings.Contains(err.Error(), "queue research") {
+			t.Errorf("error %v, want ErrReadOnly and the queue's name", err)
+		}
+	}
+	if server.patches() != 0 {
+		t.Errorf("%d patches of a queued RayCluster", server.patches())
+	}
+}
