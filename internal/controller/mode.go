@@ -86,6 +86,8 @@ func (c Config) askedMode(cluster nodepool.Cluster) (nodepool.Mode, planner.Reas
 func (c Config) obstacle(cluster nodepool.Cluster) planner.Reason {
 	because := func(code, message string) planner.Reason { return planner.Reason{Code: code, Message: message} }
 	switch {
+	case cluster.Queue.Queued():
+		return queued(cluster)
 	case c.ReadOnly:
 		return because(ReadOnly, "this Heliostat runs with --read-only and writes to nothing, whatever an annotation says")
 	case cluster.Unreadable:

@@ -46,7 +46,7 @@ func Checks() []Check {
 		gpuAmounts, gpuNames, gpuKinds, sharedGPUs, mps, // what containers ask for
 		rayStart, numGPUs, claims, // what Ray makes of it
 		bounds, spelling, groupNames, idleness, annotations, read, // the RayCluster itself
-		autoscaling, writers, // who else scales
+		autoscaling, writers, queues, // who else scales
 		nodeProblems, nodeStates, landing, ceilings, operator, rights, // what is under it
 		security,
 	)

@@ -3,6 +3,9 @@
 - apiGroups: [ray.io]
   resources: [rayclusters]
   verbs: [get, list, watch, patch] # patch: replicas, workersToDelete and the annotations of requests
+- apiGroups: [ray.io]
+  resources: [rayjobs, rayservices]
+  verbs: [get] # optional: whether Kueue queues the owner of a RayCluster; without it the RayCluster's own labels decide
 - apiGroups: [heliostat.dev]
   resources: [resourcerequests]
   verbs: [get, list, watch, create, patch, delete] # what REST does for callers who may; expired ones are deleted
