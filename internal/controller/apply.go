@@ -44,6 +44,7 @@ func (c *Controller) apply(ctx context.Context, r *record, v view, wanted intent
 	c.tellStates(ctx, r, o)
 	if o.view.mode != nodepool.Managed {
 		r.wantedAt = time.Time{}
+		r.configs.forget()
 		c.syncNumGPUs(ctx, r, &o)
 		return o
 	}
@@ -55,6 +56,7 @@ func (c *Controller) apply(ctx context.Context, r *record, v view, wanted intent
 		c.drain(ctx, r, &o)
 	}
 	c.report(ctx, r, &o)
+	c.reportClusterConfig(ctx, r, &o)
 	r.note(o.actions)
 	return o
 }

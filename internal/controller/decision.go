@@ -71,6 +71,8 @@ const (
 	ActionReport = "report"
 	// ActionSync writes how many GPUs the pods of a group announce; From and To are GPUs.
 	ActionSync = "sync"
+	// ActionClusterConfig reports to Ray which nodes the cluster could have.
+	ActionClusterConfig = "cluster-config"
 )
 
 // The results of actions.
@@ -94,6 +96,9 @@ type Action struct {
 	Message string
 	Took    time.Duration
 }
+
+// reports says whether the action only tells Ray something, and scales nothing.
+func (a Action) reports() bool { return a.Kind == ActionReport || a.Kind == ActionClusterConfig }
 
 // Decision returns the latest decision about a cluster.
 func (c *Controller) Decision(key nodepool.ClusterKey) (*Decision, bool) {

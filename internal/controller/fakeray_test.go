@@ -23,6 +23,9 @@ type fakeRay struct {
 	immortal  bool // accepted drains end nothing
 	drains    []raydemand.Drain
 	reports   []raydemand.Report
+	configErr error
+	reporting func() // runs during each report of a cluster config
+	configs   []raydemand.ClusterConfig
 	closed    int
 }
 
@@ -76,6 +79,14 @@ func (r *fakeRay) drained() []string {
 func (r *fakeRay) Report(_ context.Context, report raydemand.Report) error {
 	r.reports = append(r.reports, report)
 	return r.reportErr
+}
+
+func (r *fakeRay) ReportClusterConfig(_ context.Context, config raydemand.ClusterConfig) error {
+	r.configs = append(r.configs, config)
+	if r.reporting != nil {
+		r.reporting()
+	}
+	return r.configErr
 }
 
 func (r *fakeRay) Close() error { r.closed++; return nil }

@@ -240,5 +240,5 @@ func unmetEntries(p *planner.Plan) int {
 }
 
 func withoutReports(actions []Action) []Action {
-	return slices.DeleteFunc(slices.Clone(actions), func(a Action) bool { return a.Kind == ActionReport })
+	return slices.DeleteFunc(slices.Clone(actions), Action.reports)
 }

@@ -32,6 +32,8 @@ type Ray interface {
 	State(ctx context.Context) (raydemand.State, error)
 	Drain(ctx context.Context, drain raydemand.Drain) (raydemand.DrainReply, error)
 	Report(ctx context.Context, report raydemand.Report) error
+	// ReportClusterConfig replaces the cluster config in the GCS; raydemand.ErrUnsupported where the head is too old for it.
+	ReportClusterConfig(ctx context.Context, config raydemand.ClusterConfig) error
 	Close() error
 }
 

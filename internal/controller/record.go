@@ -48,6 +48,7 @@ type memory struct {
 
 	conditions conditions
 	reports    reports
+	configs    clusterConfigs
 	recent     []Action
 
 	// generation is that of our last patch; zero when there was none.
@@ -87,7 +88,7 @@ func (r *record) voidRay() {
 	r.idle, r.fresh, r.lag, r.gangs, r.waits, r.shortage = idleClock{}, newcomers{}, lag{}, gangs{}, waits{}, shortages{}
 	r.refusals = refusals{}
 	r.drains = drains{}
-	r.reports, r.account = reports{}, nil
+	r.reports, r.configs, r.account = reports{}, clusterConfigs{}, nil
 }
 
 // remember takes a view in, before anything is decided from it.
@@ -172,11 +173,11 @@ func (r *record) noteChange(v *view) {
 	}
 }
 
-// note keeps the latest actions for the page; reports to Ray change nothing, and would push the others out.
+// note keeps the latest actions for the page; reports to Ray scale nothing, and would push the others out.
 func (r *record) note(actions []Action) {
 	const kept = 30
 	for _, a := range actions {
-		if a.Kind != ActionReport {
+		if !a.reports() {
 			r.recent = append(r.recent, a)
 		}
 	}

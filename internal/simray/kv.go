@@ -16,6 +16,9 @@ type kvKey struct{ namespace, key string }
 // sdkKey is where a v1 head keeps request_resources.
 var sdkKey = kvKey{"", "autoscaler_resource_request"}
 
+// clusterConfigKey is where the GCS keeps the cluster config.
+var clusterConfigKey = kvKey{"__autoscaler", "__autoscaler_cluster_config"}
+
 func (c *cluster) startKV() {
 	flag := "1"
 	if c.options.V1 {

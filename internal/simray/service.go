@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/api/proto/raypb"
@@ -67,11 +68,16 @@ func (s autoscalerService) RequestClusterResourceConstraint(_ context.Context, r
 	return &autoscalerpb.RequestClusterResourceConstraintReply{}, nil
 }
 
-// ReportClusterConfig is unknown to 2.40.
-func (s autoscalerService) ReportClusterConfig(context.Context, *autoscalerpb.ReportClusterConfigRequest) (*autoscalerpb.ReportClusterConfigReply, error) {
+// ReportClusterConfig keeps the config in the key-value store, where Ray's libraries read it. It is unknown to 2.40.
+func (s autoscalerService) ReportClusterConfig(_ context.Context, r *autoscalerpb.ReportClusterConfigRequest) (*autoscalerpb.ReportClusterConfigReply, error) {
 	if s.head.options.Version == Ray240 {
 		return nil, status.Error(codes.Unimplemented, "")
 	}
+	value, err := proto.Marshal(r.GetClusterConfig())
+	if err != nil {
+		return nil, fmt.Errorf("marshaling the cluster config: %w", err)
+	}
+	s.head.look(func(c *cluster, _ time.Time) { c.kv[clusterConfigKey] = value })
 	return &autoscalerpb.ReportClusterConfigReply{}, nil
 }
 

@@ -7,6 +7,7 @@ package nodepool
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -235,6 +236,9 @@ type Worker struct {
 	// The moments that are known; zero where they are not.
 	CreatedAt, ScheduledAt, StartedAt time.Time
 }
+
+// NoMaximum is the Max of a group whose spec has none: KubeRay's default for maxReplicas.
+const NoMaximum = math.MaxInt32
 
 // MostHosts bounds NumOfHosts: the largest TPU slices have some thousand hosts. A group of more is Broken.
 const MostHosts = 100_000

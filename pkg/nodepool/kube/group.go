@@ -2,7 +2,6 @@ package kube
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -50,7 +49,7 @@ func decodeGroup(reader nodepool.GPUReader, f fields, index int, ownCommand bool
 		// The CRD's defaults; objects of an older CRD may lack the fields.
 		Replicas:         f.int32("replicas", 0),
 		Min:              f.int32("minReplicas", 0),
-		Max:              f.int32("maxReplicas", math.MaxInt32),
+		Max:              f.int32("maxReplicas", nodepool.NoMaximum),
 		NumOfHosts:       f.int32("numOfHosts", 1),
 		Priority:         f.int32("priority", 0),
 		Suspended:        f.flag("suspend"),
