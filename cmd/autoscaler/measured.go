@@ -44,7 +44,7 @@ func rayFailed(d *controller.Decision) bool {
 // actionOf adds to an action that was carried out what it was and why.
 func actionOf(d *controller.Decision, a controller.Action) telemetry.Action {
 	measured := telemetry.Action{Kind: a.Kind, Result: a.Result, At: a.At, Took: max(a.Took, time.Duration(0))}
-	if a.Result != controller.ResultOK {
+	if a.Result != controller.ResultOK || a.Kind == controller.ActionClusterConfig { // what Ray is told decides nothing
 		return measured
 	}
 	measured.Decision, measured.Reason = actionName(a), reasonOf(d, a)

@@ -155,3 +155,12 @@ func TestACycleThatSawNothingMeasuresNothingOfTheOneBefore(t *testing.T) {
 		t.Error("a GCS that nobody asked has failed")
 	}
 }
+
+func TestAReportOfTheClusterConfigIsAnActionAndNoDecision(t *testing.T) {
+	d := busy()
+	d.Actions = []controller.Action{{At: d.At, Kind: controller.ActionClusterConfig, Result: controller.ResultOK, Took: time.Millisecond}}
+	want := []telemetry.Action{{At: d.At, Kind: "config", Result: "ok", Took: time.Millisecond}}
+	if diff := cmp.Diff(want, measured(d).Actions); diff != "" {
+		t.Errorf("actions (-want +measured):\n%s", diff)
+	}
+}

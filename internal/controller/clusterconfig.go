@@ -25,7 +25,7 @@ type clusterConfigs struct {
 func (k *clusterConfigs) forget() { k.sent = nil }
 
 // reportClusterConfig tells Ray's libraries which nodes the cluster could have, whenever that differs from what this Ray
-// session was told last. Scaling never depends on it: it is the last step of a cycle and its errors stay its own.
+// session was told last. Scaling never depends on it: it is the last step of a cycle, and its errors stay its own.
 func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outcome) {
 	v, known := o.view, &r.configs
 	if !c.kube.Leading() {
@@ -43,24 +43,24 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 	limited, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
 	defer cancel()
 	err := r.line.ray.ReportClusterConfig(limited, config)
+	if err != nil && ctx.Err() != nil {
+		return // an end that was asked for
+	}
 	action := Action{At: started, Kind: ActionClusterConfig, Result: ResultOK, Took: c.config.Now().Sub(started)}
-	key := v.cluster.Key.String()
-	switch {
-	case err != nil && ctx.Err() != nil: // an end that was asked for
-		return
+	switch key := v.cluster.Key.String(); {
+	case err == nil:
+		known.sent, known.sentAt, known.retry = &config, v.now, patchBackoff{}
+		c.config.Log.InfoContext(ctx, "reported the cluster config to Ray", "cluster", key, "groups", len(config.Groups))
 	case errors.Is(err, raydemand.ErrUnsupported):
 		known.unsupported = true
 		c.config.Log.InfoContext(ctx, "the head takes no cluster config; Ray 2.41 and later do", "cluster", key)
 		return
-	case err != nil:
+	default:
 		if known.retry.failures == 0 { // once, until it succeeds
 			c.config.Log.WarnContext(ctx, "cluster config not reported", "cluster", key, "err", err)
 		}
 		known.retry.fail(v.now)
 		action.Result, action.Message = ResultError, err.Error()
-	default:
-		known.sent, known.sentAt, known.retry = &config, v.now, patchBackoff{}
-		c.config.Log.InfoContext(ctx, "reported the cluster config to Ray", "cluster", key, "groups", len(config.Groups))
 	}
 	o.actions = append(o.actions, action)
 }

@@ -72,7 +72,7 @@ const (
 	// ActionSync writes how many GPUs the pods of a group announce; From and To are GPUs.
 	ActionSync = "sync"
 	// ActionClusterConfig reports to Ray which nodes the cluster could have.
-	ActionClusterConfig = "cluster-config"
+	ActionClusterConfig = "config"
 )
 
 // The results of actions.

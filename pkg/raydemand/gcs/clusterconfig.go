@@ -32,7 +32,7 @@ func encodeClusterConfig(config raydemand.ClusterConfig) *autoscalerpb.ClusterCo
 	wire := &autoscalerpb.ClusterConfig{}
 	for _, g := range config.Groups {
 		wire.NodeGroupConfigs = append(wire.NodeGroupConfigs, &autoscalerpb.NodeGroupConfig{
-			Name: g.Name, Resources: encodeNodeResources(g.Resources), MinCount: uint32(min(max(g.Min, 0), math.MaxUint32)), MaxCount: encodeMaxCount(g.Max),
+			Name: g.Name, Resources: encodeNodeResources(g), MinCount: uint32(min(max(g.Min, 0), math.MaxUint32)), MaxCount: encodeMaxCount(g.Max),
 		})
 	}
 	return wire
@@ -49,9 +49,12 @@ func encodeMaxCount(most int) int32 {
 // encodeNodeResources writes whole units, which is all that the message holds. Ray Data asks for nodes with the CPUs, GPUs
 // and memory that stand here, so these are rounded down to what a node can serve. Of other resources Ray Train only tests
 // whether enough could come, so these are rounded up.
-func encodeNodeResources(resources raydemand.Bundle) map[string]uint64 {
-	wire := make(map[string]uint64, len(resources))
-	for name, amount := range resources {
+//
+// A group of a fixed number of nodes keeps its memory as it is: nobody can ask for more of them, and Ray Data knows the head's entry by
+// its exact shape.
+func encodeNodeResources(g raydemand.NodeGroup) map[string]uint64 {
+	wire := make(map[string]uint64, len(g.Resources))
+	for name, amount := range g.Resources {
 		if amount < 0 {
 			continue
 		}
@@ -59,7 +62,9 @@ func encodeNodeResources(resources raydemand.Bundle) map[string]uint64 {
 		switch name {
 		case raydemand.CPU, raydemand.GPU:
 		case raydemand.Memory:
-			units = askableMemory(units)
+			if g.Min != g.Max {
+				units = askableMemory(units)
+			}
 		default:
 			units = uint64((amount-1)/raydemand.One) + 1
 			if amount == 0 {

@@ -20,7 +20,7 @@ func TestClusterConfigOnTheWire(t *testing.T) {
 	r := newReplay(t)
 	r.set("ReportClusterConfig", answer{})
 	err := dial(t, r).ReportClusterConfig(t.Context(), raydemand.ClusterConfig{Groups: []raydemand.NodeGroup{
-		{Name: "headgroup", Resources: raydemand.Bundle{"CPU": 0}, Min: 1, Max: 1},
+		{Name: "headgroup", Resources: raydemand.Bundle{"CPU": 0, "memory": raydemand.Whole(1500 << 20)}, Min: 1, Max: 1},
 		{Name: "gpu", Max: 8, Min: 2, Resources: raydemand.Bundle{
 			"CPU": raydemand.Whole(4) + raydemand.One/2, "GPU": raydemand.One, "memory": raydemand.Whole(16 << 30), "half": raydemand.One / 2, "tpu": raydemand.Whole(4),
 		}},
@@ -40,7 +40,7 @@ func TestClusterConfigOnTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &autoscalerpb.ReportClusterConfigRequest{ClusterConfig: &autoscalerpb.ClusterConfig{NodeGroupConfigs: []*autoscalerpb.NodeGroupConfig{
-		{Name: "headgroup", Resources: map[string]uint64{"CPU": 0}, MinCount: 1, MaxCount: 1},
+		{Name: "headgroup", Resources: map[string]uint64{"CPU": 0, "memory": 1500 << 20}, MinCount: 1, MaxCount: 1},
 		{Name: "gpu", MinCount: 2, MaxCount: 8, Resources: map[string]uint64{"CPU": 4, "GPU": 1, "memory": 16 << 30, "half": 1, "tpu": 4}},
 		{Name: "no limit", MaxCount: -1},
 		{Name: "KubeRay's default", MaxCount: -1},
