@@ -143,6 +143,9 @@ func writeRequested(out io.Writer, r httpapi.Requested) error {
 	for _, request := range r.Requested {
 		p.line("  ", fmt.Sprintf("%d × %s", request.Count, planner.Describe(request)))
 	}
+	if r.NotScaled != "" && len(r.Requested) > 0 {
+		p.line("", "Nothing is launched for it: "+r.NotScaled)
+	}
 	_, err := io.WriteString(out, p.String())
 	return err
 }

@@ -498,6 +498,9 @@ type RequestState = raydemand.RequestState
 
 // Requested The request that is kept.
 type Requested struct {
+	// NotScaled Why the RayCluster is not scaled now, such as a freeze or a queue of Kueue; absent where it is.
+	NotScaled string `json:"notScaled,omitempty"`
+
 	// Requested The bundles, equal ones (by resources, wish and selector) counted. Empty when nothing is requested.
 	Requested []ResourceRequest `json:"requested"`
 

@@ -323,8 +323,6 @@ func etag(r *nodepool.OwnedRequest) string { return strconv.Quote(r.Version()) }
 func (s *server) writeRequest(c *gin.Context, status int, r *nodepool.OwnedRequest) {
 	c.Header("ETag", etag(r))
 	shown := s.requestShown(r)
-	if view, there := s.Fleet.View(r.Cluster); there && view.Mode != nodepool.Managed {
-		shown.NotScaled = view.ModeReason
-	}
+	shown.NotScaled = s.notScaled(r.Cluster)
 	write(c, status, "application/json", shown)
 }

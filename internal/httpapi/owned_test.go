@@ -231,6 +231,25 @@ func TestAnETagTellsWhatIsAskedForAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestThePlainRequestTellsWhyItsClusterIsNotScaled(t *testing.T) {
+	w, ctx := newWorld(t), context.Background()
+	caller := dial(t, w.handler)
+	asked := RequestResources{NumCPUs: 1}
+	if kept, err := caller.RequestResources(ctx, llm, asked); err != nil || kept.NotScaled != "" {
+		t.Errorf("of a managed RayCluster: %q, %v; want nothing", kept.NotScaled, err)
+	}
+	view := w.fleet[llm]
+	view.Mode, view.ModeReason = nodepool.Shadow, "Kueue queues it"
+	w.fleet[llm] = view
+	kept, err := caller.RequestResources(ctx, llm, asked)
+	if err != nil || kept.NotScaled != "Kueue queues it" {
+		t.Errorf("of one in a queue: %q, %v; want the reason", kept.NotScaled, err)
+	}
+	if read, err := caller.Requested(ctx, llm); err != nil || read.NotScaled != kept.NotScaled {
+		t.Errorf("read %q, %v; want the same", read.NotScaled, err)
+	}
+}
+
 func TestARequestTellsWhyItsClusterIsNotScaled(t *testing.T) {
 	w, _ := ownedWorld(t)
 	const path = llmPath + "/request_resources/train"

@@ -200,7 +200,7 @@ func (s *server) GetRequestedResources(c *gin.Context, namespace Namespace, name
 		s.fail(c, fmt.Errorf("reading what is requested for %s: %w", key, err))
 		return
 	}
-	write(c, http.StatusOK, "application/json", requested(kept, since))
+	write(c, http.StatusOK, "application/json", s.requested(key, kept, since))
 }
 
 // RequestResources serves POST …/request_resources.
@@ -226,7 +226,7 @@ func (s *server) RequestResources(c *gin.Context, namespace Namespace, name Name
 		s.fail(c, err)
 		return
 	}
-	write(c, http.StatusOK, "application/json", requested(requests, since))
+	write(c, http.StatusOK, "application/json", s.requested(key, requests, since))
 }
 
 // ClearRequestedResources serves DELETE …/request_resources.
@@ -253,11 +253,19 @@ func (s *server) keep(c *gin.Context, key nodepool.ClusterKey, requests []raydem
 	return since, s.Requests.Set(ctx, key, requests, since)
 }
 
-func requested(requests []raydemand.Request, since time.Time) Requested {
+func (s *server) requested(key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) Requested {
 	if len(requests) == 0 {
 		since = time.Time{}
 	}
-	return Requested{Requested: list(requests), Since: moment(since)}
+	return Requested{Requested: list(requests), Since: moment(since), NotScaled: s.notScaled(key)}
+}
+
+// notScaled says why a RayCluster is not scaled; empty where it is, and where nothing is known of it yet.
+func (s *server) notScaled(key nodepool.ClusterKey) string {
+	if view, there := s.Fleet.View(key); there && view.Mode != nodepool.Managed {
+		return view.ModeReason
+	}
+	return ""
 }
 
 func equalRequests(a, b []raydemand.Request) bool {

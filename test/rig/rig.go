@@ -32,6 +32,9 @@ type Options struct {
 	Nodes []nodeagent.NodeSpec
 	// OperatorEnv are variables of the operator, as KEY=value.
 	OperatorEnv []string
+	// Kueue adds Kueue, with KueueFeatureGates that are not as by default, as NAME=true or NAME=false.
+	Kueue             bool
+	KueueFeatureGates []string
 }
 
 // Rig is a running dev cluster and a built Heliostat.
@@ -70,6 +73,7 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 		KeepLogs:    options.KeepLogs || os.Getenv("HELIOSTAT_KEEP_LOGS") != "",
 		OperatorEnv: options.OperatorEnv,
 		Nodes:       options.Nodes,
+		Kueue:       options.Kueue, KueueFeatureGates: options.KueueFeatureGates,
 	})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

@@ -1,0 +1,569 @@
+package neighbours
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"heliostat.dev/heliostat/test/devcluster/nodeagent"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// demandLasts is for how long work waits in RayClusters that must not change.
+const demandLasts = 5 * time.Minute
+
+// patience bounds each wait for what must happen. Three Ray heads that start at once on two busy cores take minutes.
+const patience = 6 * time.Minute
+
+const (
+	team      = "ml"
+	queueName = "research"
+	queueKey  = "kueue.x-k8s.io/queue-name"
+	elastic   = "kueue.x-k8s.io/elastic-job"
+)
+
+// Kueue's resources.
+var (
+	flavors       = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "resourceflavors"}
+	clusterQueues = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "clusterqueues"}
+	localQueues   = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "localqueues"}
+	workloads     = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "workloads"}
+)
+
+// beside is a dev cluster with Kueue and Heliostat.
+type beside struct {
+	*testing.T
+	lab       *rig.Rig
+	heliostat *rig.Heliostat
+	began     time.Time
+}
+
+// besideKueue starts a dev cluster with a queue, and Heliostat as it is by default.
+func besideKueue(t *testing.T, options rig.Options) *beside {
+	t.Helper()
+	b := &beside{T: t, began: time.Now()}
+	options.Out, options.Kueue = os.Stderr, true
+	var err error
+	if b.lab, err = rig.Start(t.Context(), options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if b.heliostat != nil {
+			if t.Failed() {
+				t.Logf("Heliostat's last lines:\n%s", b.heliostat.LastLines(40))
+			}
+			b.heliostat.Stop(ctx)
+		}
+		if err := b.lab.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	b.makeQueue()
+	if b.heliostat, err = b.lab.Serve(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// say logs with the time since the start.
+func (b *beside) say(format string, args ...any) {
+	b.Helper()
+	b.Logf("%7.2fs %s", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// makeQueue creates a queue with room for all that the tests start. It covers every resource that a pod asks for.
+func (b *beside) makeQueue() {
+	b.Helper()
+	quota := func(name, amount string) any { return map[string]any{"name": name, "nominalQuota": amount} }
+	covered := []any{"cpu", "memory", "nvidia.com/gpu", "nvidia.com/gpu.shared"}
+	for _, made := range []struct {
+		resource  schema.GroupVersionResource
+		namespace string
+		object    map[string]any
+	}{
+		{flavors, "", map[string]any{"kind": "ResourceFlavor", "metadata": map[string]any{"name": "default"}}},
+		{clusterQueues, "", map[string]any{"kind": "ClusterQueue", "metadata": map[string]any{"name": "all"}, "spec": map[string]any{
+			"namespaceSelector": map[string]any{},
+			"resourceGroups": []any{map[string]any{"coveredResources": covered, "flavors": []any{map[string]any{"name": "default", "resources": []any{
+				quota("cpu", "100"), quota("memory", "1000Gi"), quota("nvidia.com/gpu", "8"), quota("nvidia.com/gpu.shared", "8"),
+			}}}}},
+		}}},
+		{localQueues, team, map[string]any{"kind": "LocalQueue", "metadata": map[string]any{"name": queueName, "namespace": team},
+			"spec": map[string]any{"clusterQueue": "all"}}},
+	} {
+		made.object["apiVersion"] = "kueue.x-k8s.io/v1beta2"
+		object := &unstructured.Unstructured{Object: made.object}
+		var err error
+		if made.namespace == "" {
+			_, err = b.lab.Dynamic.Resource(made.resource).Create(b.Context(), object, metav1.CreateOptions{})
+		} else {
+			err = b.lab.CreateAny(b.Context(), made.resource, object)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.until("the queue to be active", func() error {
+		queue, err := b.lab.Dynamic.Resource(localQueues).Namespace(team).Get(b.Context(), queueName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return wantCondition(queue, "Active")
+	})
+}
+
+// wantCondition returns an error unless the condition of an object is True.
+func wantCondition(object *unstructured.Unstructured, kind string) error {
+	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
+	if err != nil {
+		return err
+	}
+	for _, c := range conditions {
+		if condition, ok := c.(map[string]any); ok && condition["type"] == kind && condition["status"] == "True" {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not %s: %v", object.GetName(), kind, conditions)
+}
+
+// until waits for what check no longer returns an error about.
+func (b *beside) until(what string, check func() error) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	for err := check(); err != nil; err = check() {
+		select {
+		case <-ctx.Done():
+			b.Fatalf("waiting for %s: %v", what, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (b *beside) rayCluster(name string) *unstructured.Unstructured {
+	b.Helper()
+	object, err := b.lab.Dynamic.Resource(rig.RayClusters).Namespace(team).Get(b.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return object
+}
+
+// view is what Heliostat's REST API says of a RayCluster.
+type view struct {
+	Mode, ModeReason string
+	Groups           []struct {
+		Name             string
+		Current, Desired int
+		NumGPUs          struct {
+			Declared, Reported *float64
+			Mismatch           bool
+			Sync               struct{ Code, Why string }
+		}
+	}
+	Findings []struct{ Code string }
+}
+
+func (b *beside) view(name string) view {
+	b.Helper()
+	var v view
+	b.call(http.MethodGet, "/v1/namespaces/"+team+"/rayclusters/"+name, "", &v)
+	return v
+}
+
+func (b *beside) call(method, path, body string, answer any) {
+	b.Helper()
+	status, text, err := b.heliostat.Call(b.Context(), method, path, body)
+	if err != nil || status != http.StatusOK {
+		b.Fatalf("%s %s: status %d, %v: %s", method, path, status, err, text)
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// wants returns an error unless Heliostat would have pods of a group that are not there.
+func (v view) wants(group string) error {
+	for _, g := range v.Groups {
+		if g.Name == group && g.Desired > g.Current {
+			return nil
+		}
+	}
+	return fmt.Errorf("no more pods of group %s are wanted: %+v", group, v.Groups)
+}
+
+// event waits for an Event about a RayCluster, and returns what it says.
+func (b *beside) event(name, reason string) string {
+	b.Helper()
+	var message string
+	b.until("Event "+reason+" on RayCluster "+name, func() error {
+		selector := "involvedObject.kind=RayCluster,involvedObject.name=" + name + ",reason=" + reason
+		events, err := b.lab.Kube.CoreV1().Events(team).List(b.Context(), metav1.ListOptions{FieldSelector: selector})
+		if err != nil || len(events.Items) == 0 {
+			return errors.Join(errors.New("there is none"), err)
+		}
+		message = events.Items[0].Message
+		return nil
+	})
+	return message
+}
+
+// admitted waits until Kueue has admitted the Workload of an object.
+func (b *beside) admitted(kind, name string) {
+	b.Helper()
+	b.until("Kueue to admit "+kind+" "+name, func() error {
+		list, err := b.lab.Dynamic.Resource(workloads).Namespace(team).List(b.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			for _, owner := range list.Items[i].GetOwnerReferences() {
+				if owner.Kind == kind && owner.Name == name {
+					return wantCondition(&list.Items[i], "Admitted")
+				}
+			}
+		}
+		return fmt.Errorf("none of %d Workloads is of it", len(list.Items))
+	})
+	b.say("Kueue has admitted %s %s", kind, name)
+}
+
+// queued is a RayCluster with a label of Kueue's.
+func queued(cluster rig.Cluster, annotations map[string]string) *unstructured.Unstructured {
+	cluster.Namespace, cluster.IdleSeconds = team, 600
+	cluster.Annotations = map[string]string{"heliostat.dev/mode": "managed"}
+	for key, value := range annotations {
+		cluster.Annotations[key] = value
+	}
+	object := cluster.Manifest()
+	object.SetLabels(map[string]string{queueKey: queueName})
+	return object
+}
+
+// gpu is a worker group at zero.
+var gpu = rig.Group{Name: "gpu", Max: 2, Devices: map[string]int64{"nvidia.com/gpu": 1}}
+
+// TestNoQueuedRayClusterIsPatched has work wait in three RayClusters of real Ray for five minutes: one that Kueue queues, one with the
+// annotation for elastic ones that Kueue ignores, because its feature gate is off, and the child of a queued RayJob. All are annotated to be
+// managed. In the end a patch by hand shows what one of Heliostat's would have done.
+func TestNoQueuedRayClusterIsPatched(t *testing.T) {
+	t.Parallel()
+	b := besideKueue(t, rig.Options{KueueFeatureGates: []string{"ElasticJobsViaWorkloadSlices=false"}})
+	shared := rig.Group{Name: "shared", Max: 2, Devices: map[string]int64{"nvidia.com/gpu.shared": 1}}
+	floor := rig.Group{Name: "floor", Min: 1, Max: 2}
+	b.create(rig.RayClusters, queued(rig.Cluster{Name: "plain", Groups: []rig.Group{gpu, shared}}, map[string]string{"heliostat.dev/num-gpus-sync": "enforce"}))
+	b.create(rig.RayClusters, queued(rig.Cluster{Name: "annotated", Groups: []rig.Group{gpu, floor}}, map[string]string{elastic: "true"}))
+	b.create(rig.RayJobs, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "ray.io/v1", "kind": "RayJob",
+		"metadata": map[string]any{"namespace": team, "name": "train", "labels": map[string]any{queueKey: queueName},
+			"annotations": map[string]any{"heliostat.dev/mode": "managed"}},
+		"spec": map[string]any{"submissionMode": "InteractiveMode", "shutdownAfterJobFinishes": true,
+			"rayClusterSpec": rig.Cluster{IdleSeconds: 600, Groups: []rig.Group{gpu}}.Spec()},
+	}})
+	b.admitted("RayCluster", "plain")
+	b.admitted("RayCluster", "annotated")
+	b.admitted("RayJob", "train")
+	child := b.childOf("train")
+	b.ownedElsewhere("wrapped")
+
+	still := []*stillness{}
+	for _, name := range []string{"plain", "annotated", child} {
+		still = append(still, b.demand(name))
+	}
+	b.notElastic("annotated")
+	b.asksByREST("plain")
+	b.needsNumGPUs("plain", "shared")
+	b.saysWhy(map[string]string{"plain": "RayCluster plain", "annotated": "RayCluster annotated", child: "RayJob train", "wrapped": "ConfigMap wrapper"})
+
+	b.say("work waits for %v", demandLasts)
+	select {
+	case <-time.After(demandLasts):
+	case <-t.Context().Done():
+		t.Fatal(context.Cause(t.Context()))
+	}
+	for _, s := range still {
+		if err := b.view(s.name).wants("gpu"); err != nil {
+			t.Errorf("RayCluster %s: the demand did not last: %v", s.name, err)
+		}
+		s.end()
+	}
+	b.patchByHand("plain")
+	b.patchByHand("annotated")
+}
+
+func (b *beside) create(resource schema.GroupVersionResource, object *unstructured.Unstructured) {
+	b.Helper()
+	if err := b.lab.CreateAny(b.Context(), resource, object); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// childOf waits for the RayCluster that the operator makes of a RayJob.
+func (b *beside) childOf(job string) (name string) {
+	b.Helper()
+	b.until("the RayCluster of RayJob "+job, func() error {
+		list, err := b.lab.Dynamic.Resource(rig.RayClusters).Namespace(team).List(b.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == "RayJob" && owner.Name == job {
+				name = list.Items[i].GetName()
+				return nil
+			}
+		}
+		return errors.New("there is none")
+	})
+	return name
+}
+
+// ownedElsewhere creates a RayCluster without a label of its own, which an object with the label controls. Kueue knows nothing of such an
+// owner, and no pod runs: what is tested is that Heliostat follows the reference.
+func (b *beside) ownedElsewhere(name string) {
+	b.Helper()
+	owner, err := b.lab.Kube.CoreV1().ConfigMaps(team).Create(b.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "wrapper", Labels: map[string]string{queueKey: queueName}}}, metav1.CreateOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	object := queued(rig.Cluster{Name: name, Groups: []rig.Group{gpu}}, nil)
+	object.SetLabels(nil)
+	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))})
+	if err := unstructured.SetNestedField(object.Object, true, "spec", "suspend"); err != nil {
+		b.Fatal(err)
+	}
+	b.create(rig.RayClusters, object)
+}
+
+// notElastic checks that Kueue took no notice of the annotation.
+func (b *beside) notElastic(name string) {
+	b.Helper()
+	object := b.rayCluster(name)
+	text, err := object.MarshalJSON()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if object.GetAnnotations()[elastic] != "true" || strings.Contains(string(text), "schedulingGates") {
+		b.Fatalf("RayCluster %s: want the annotation and no gate: %s", name, text)
+	}
+}
+
+// stillness watches that a RayCluster does not change while work waits in it.
+type stillness struct {
+	b          *beside
+	name       string
+	generation int64
+	head       types.UID
+	stop       context.CancelFunc
+	done       chan struct{}
+}
+
+// demand has a task wait for a GPU, and watches the RayCluster from before that on.
+func (b *beside) demand(name string) *stillness {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	if err := b.lab.HeadAlive(ctx, team, name); err != nil {
+		b.Fatal(err)
+	}
+	s := b.watch(name)
+	driver, err := b.lab.Driver(ctx, team, name, name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(driver.Kill)
+	if err := driver.Do(rig.Command{Do: "task", ID: "work", GPUs: 1}); err != nil {
+		b.Fatal(err)
+	}
+	b.until("Heliostat to see the demand in "+name, func() error { return b.view(name).wants("gpu") })
+	b.say("RayCluster %s: generation %d, head %s; a task waits for a GPU", name, s.generation, s.head)
+	return s
+}
+
+func (b *beside) watch(name string) *stillness {
+	b.Helper()
+	object := b.rayCluster(name)
+	head, err := b.lab.HeadPod(b.Context(), team, name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := &stillness{b: b, name: name, generation: object.GetGeneration(), head: head.UID, done: make(chan struct{})}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(b.Context())
+	options := metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: object.GetResourceVersion()}
+	stream, err := b.lab.Dynamic.Resource(rig.RayClusters).Namespace(team).Watch(ctx, options)
+	if err != nil {
+		b.Fatal(err)
+	}
+	go func() {
+		defer close(s.done)
+		defer stream.Stop()
+		for {
+			select {
+			case event, open := <-stream.ResultChan():
+				if object, is := event.Object.(*unstructured.Unstructured); open && is {
+					s.check(object)
+				} else if ctx.Err() == nil {
+					b.Errorf("the watch of RayCluster %s ended: %v", name, event)
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return s
+}
+
+func (s *stillness) check(object *unstructured.Unstructured) {
+	suspended, _, err := unstructured.NestedBool(object.Object, "spec", "suspend")
+	if object.GetGeneration() != s.generation || suspended || err != nil {
+		s.b.Errorf("%7.2fs RayCluster %s: generation %d, suspend %t, replicas %v, %v; want generation %d and no suspension",
+			time.Since(s.b.began).Seconds(), s.name, object.GetGeneration(), suspended, rig.Replicas(object), err, s.generation)
+	}
+}
+
+// end checks that nothing has changed.
+func (s *stillness) end() {
+	s.stop()
+	<-s.done
+	object := s.b.rayCluster(s.name)
+	s.check(object)
+	head, err := s.b.lab.HeadPod(s.b.Context(), team, s.name)
+	if err != nil || head.UID != s.head {
+		s.b.Errorf("RayCluster %s: head pod %s, %v; want %s", s.name, head.UID, err, s.head)
+	}
+	s.b.say("RayCluster %s: generation %d, head %s, suspend false", s.name, object.GetGeneration(), head.UID)
+}
+
+// asksByREST requests capacity, which is kept and not launched.
+func (b *beside) asksByREST(name string) {
+	b.Helper()
+	var answer struct {
+		Requested []any
+		NotScaled string
+	}
+	b.call(http.MethodPost, rig.RequestPath(team, name), `{"bundles": [{"GPU": 1}, {"GPU": 1}]}`, &answer)
+	if len(answer.Requested) != 1 || !strings.Contains(answer.NotScaled, "Kueue queues it") {
+		b.Errorf("request_resources answers %+v, want what was requested and why nothing is launched", answer)
+	}
+	b.say("request_resources: %s", answer.NotScaled)
+}
+
+// needsNumGPUs waits until Heliostat sees a number of GPUs that is wrong, and checks why it does not write it.
+func (b *beside) needsNumGPUs(name, group string) {
+	b.Helper()
+	b.until("the number of GPUs of group "+group, func() error {
+		for _, g := range b.view(name).Groups {
+			if g.Name == group && g.NumGPUs.Mismatch {
+				if g.NumGPUs.Sync.Code != "not-managed" || !strings.Contains(g.NumGPUs.Sync.Why, "Kueue queues it") {
+					b.Errorf("num-gpus-sync of group %s: %+v, want not-managed because of Kueue", group, g.NumGPUs.Sync)
+				}
+				return nil
+			}
+		}
+		return errors.New("no mismatch is seen")
+	})
+}
+
+// saysWhy checks what Heliostat says of each RayCluster, and the place of Kueue's mark in it.
+func (b *beside) saysWhy(places map[string]string) {
+	b.Helper()
+	for name, place := range places {
+		b.until("shadow of RayCluster "+name, func() error {
+			v := b.view(name)
+			for _, want := range []string{"queue " + queueName, place, "without the label " + queueKey, elastic} {
+				if v.Mode != "shadow" || !strings.Contains(v.ModeReason, want) {
+					return fmt.Errorf("mode %s because %q, want shadow and %q", v.Mode, v.ModeReason, want)
+				}
+			}
+			return nil
+		})
+		b.say("Event QueuedByKueue on RayCluster %s: %s", name, b.event(name, "QueuedByKueue"))
+	}
+}
+
+// patchByHand grows a group as Heliostat would, and waits until Kueue has suspended the RayCluster and its head is gone.
+func (b *beside) patchByHand(name string) {
+	b.Helper()
+	head, err := b.lab.HeadPod(b.Context(), team, name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	version := b.rayCluster(name).GetResourceVersion()
+	stream, err := b.lab.Dynamic.Resource(rig.RayClusters).Namespace(team).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: version})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer stream.Stop()
+	patched := time.Now()
+	_, err = b.lab.Dynamic.Resource(rig.RayClusters).Namespace(team).Patch(ctx, name, types.JSONPatchType,
+		[]byte(`[{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 1}]`), metav1.PatchOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for event := range stream.ResultChan() {
+		object, is := event.Object.(*unstructured.Unstructured)
+		if !is {
+			b.Fatalf("watching RayCluster %s: %v", name, event.Object)
+		}
+		if suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend"); suspended {
+			b.say("RayCluster %s: patched by hand, and suspended by Kueue %d ms later (generation %d)", name, time.Since(patched).Milliseconds(), object.GetGeneration())
+			b.until("the end of head pod "+head.Name, func() error {
+				pod, err := b.lab.Kube.CoreV1().Pods(team).Get(ctx, head.Name, metav1.GetOptions{})
+				if err == nil && pod.UID == head.UID && pod.DeletionTimestamp == nil {
+					return errors.New("it is still there")
+				}
+				return nil
+			})
+			b.say("RayCluster %s: head %s is deleted %d ms after the patch", name, head.UID, time.Since(patched).Milliseconds())
+			return
+		}
+	}
+	b.Fatalf("RayCluster %s: Kueue did not suspend it after a patch of replicas", name)
+}
+
+// TestAnElasticRayClusterHasItsOwnCode has the real webhook put the gates in, with no node and no Ray.
+func TestAnElasticRayClusterHasItsOwnCode(t *testing.T) {
+	b := besideKueue(t, rig.Options{Nodes: []nodeagent.NodeSpec{}})
+	b.create(rig.RayClusters, queued(rig.Cluster{Name: "elastic", Groups: []rig.Group{gpu}}, map[string]string{elastic: "true"}))
+	b.admitted("RayCluster", "elastic")
+	message := b.event("elastic", "ElasticQueuedByKueue")
+	b.say("Event ElasticQueuedByKueue: %s", message)
+	for _, want := range []string{"queue " + queueName, "does not scale elastic RayClusters yet"} {
+		if !strings.Contains(message, want) {
+			t.Errorf("Event says %q, want %q", message, want)
+		}
+	}
+	generation := b.rayCluster("elastic").GetGeneration()
+	b.asks("elastic")
+	if v := b.view("elastic"); v.Mode != "shadow" || b.rayCluster("elastic").GetGeneration() != generation {
+		t.Errorf("mode %s, generation %d; want shadow and generation %d", v.Mode, b.rayCluster("elastic").GetGeneration(), generation)
+	}
+}
+
+// asks requests capacity.
+func (b *beside) asks(name string) {
+	b.Helper()
+	var answer struct{ NotScaled string }
+	b.call(http.MethodPost, rig.RequestPath(team, name), `{"bundles": [{"GPU": 1}]}`, &answer)
+	if !strings.Contains(answer.NotScaled, "elastic") {
+		b.Errorf("request_resources answers %q, want why nothing is launched", answer.NotScaled)
+	}
+}
