@@ -32,22 +32,43 @@ func (q Queue) Queued() bool { return q.Mark != "" }
 
 // Refusal says why Heliostat does not scale a queued RayCluster, and the ways out.
 func (q Queue) Refusal() string {
-	queue := fmt.Sprintf("queue %s, %s", cmp.Or(q.Name, "of unknown name"), q.Mark)
-	object, consequence := "RayCluster", "any change of replicas restarts the whole RayCluster, head included"
+	it := cmp.Or(q.Parent.Kind, "RayCluster")
+	subject := "it"
 	if q.Parent.Kind != "" {
-		object = q.Parent.Kind
-		consequence = "Kueue does not see replicas of its RayCluster, so further workers run outside the quota"
+		subject = "its " + it
 	}
-	if q.Elastic && q.Parent.Kind != "" {
-		return fmt.Sprintf("Kueue queues its %s as an elastic one (%s); Heliostat does not scale elastic workloads yet, and without "+
-			"enableInTreeAutoscaling new pods stay behind Kueue's gate; to let Heliostat scale it, create the %[1]s again without the label %[3]s",
-			object, queue, QueueLabel)
-	}
+	found := fmt.Sprintf("Kueue queues %s (queue %s, %s)", subject, cmp.Or(q.Name, "of unknown name"), q.Mark)
+	without := fmt.Sprintf("create the %s again without the label %s to have Heliostat scale it", it, QueueLabel)
 	if q.Elastic {
-		return fmt.Sprintf("Kueue queues it as an elastic RayCluster (%s); Heliostat does not scale elastic RayClusters yet; "+
-			"to let Heliostat scale it, create it again without the label %s", queue, QueueLabel)
+		return found + " as an elastic one, and Heliostat does not scale those yet" + q.gated() + "; " + without
 	}
-	return fmt.Sprintf("Kueue queues it (%s) and it is not elastic, so %s; either create the %s again without the label %s, or create it with "+
-		"the annotation %s: \"true\" while Kueue's feature gate ElasticJobsViaWorkloadSlices is on, so that replicas can change without a restart "+
-		"(Heliostat does not scale elastic ones yet)", queue, consequence, object, QueueLabel, ElasticAnnotation)
+	return fmt.Sprintf("%s, and it is not elastic: %s; %s, or with the annotation %s: \"true\" %s", found, q.consequence(), without, ElasticAnnotation, q.elasticWay())
+}
+
+// consequence is what a change of replicas does in Kueue v0.18.
+func (q Queue) consequence() string {
+	if q.Parent.Kind != "" {
+		return "Kueue does not see replicas of the RayCluster, so further workers run outside the quota"
+	}
+	return "when replicas change, Kueue restarts the whole RayCluster, head included"
+}
+
+// elasticWay says what an elastic one needs, and who scales it then.
+func (q Queue) elasticWay() string {
+	const gate = "while Kueue's feature gate ElasticJobsViaWorkloadSlices is on"
+	switch q.Parent.Kind {
+	case "":
+		return gate + ", so that replicas can change without a restart; Heliostat does not do that yet"
+	case "RayJob":
+		return "and enableInTreeAutoscaling: true, " + gate + ", to have Ray's own autoscaler scale it"
+	}
+	return gate + "; Heliostat does not scale elastic ones yet"
+}
+
+// gated warns of what growth by anybody's hand leads to below an elastic parent.
+func (q Queue) gated() string {
+	if q.Parent.Kind == "" {
+		return ""
+	}
+	return " (without enableInTreeAutoscaling new pods stay behind Kueue's gate)"
 }

@@ -14,11 +14,12 @@ func TestARefusalNamesTheQueueItsPlaceAndTheWaysOut(t *testing.T) {
 		queue Queue
 		says  []string
 	}{
-		"a RayCluster": {own, []string{"queue research", own.Mark, "restarts the whole RayCluster, head included", "create the RayCluster again without the label",
+		"a RayCluster": {own, []string{"queue research", own.Mark, "Kueue restarts the whole RayCluster, head included", "create the RayCluster again without the label",
 			ElasticAnnotation + `: "true"`, "ElasticJobsViaWorkloadSlices"}},
-		"a RayJob": {child, []string{"queue research", child.Mark, "outside the quota", "create the RayJob again without the label", ElasticAnnotation + `: "true"`}},
-		"an elastic RayCluster": {elastic(own), []string{"queue research", own.Mark, "does not scale elastic RayClusters yet",
-			"create it again without the label"}},
+		"a RayJob": {child, []string{"queue research", child.Mark, "Kueue queues its RayJob", "outside the quota", "create the RayJob again without the label",
+			ElasticAnnotation + `: "true"`, "enableInTreeAutoscaling: true", "Ray's own autoscaler"}},
+		"an elastic RayCluster": {elastic(own), []string{"queue research", own.Mark, "Heliostat does not scale those yet",
+			"create the RayCluster again without the label"}},
 		"an elastic RayJob": {elastic(child), []string{child.Mark, "behind Kueue's gate", "create the RayJob again without the label"}},
 		"a queue without a name": {Queue{Mark: "label kueue.x-k8s.io/podset in its pod templates"},
 			[]string{"queue of unknown name", "podset in its pod templates"}},

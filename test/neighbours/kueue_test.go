@@ -458,7 +458,7 @@ func (b *beside) asksByREST(name string) {
 		NotScaled string
 	}
 	b.call(http.MethodPost, rig.RequestPath(team, name), `{"bundles": [{"GPU": 1}, {"GPU": 1}]}`, &answer)
-	if len(answer.Requested) != 1 || !strings.Contains(answer.NotScaled, "Kueue queues it") {
+	if len(answer.Requested) != 1 || !strings.Contains(answer.NotScaled, "Kueue queues it (queue "+queueName) {
 		b.Errorf("request_resources answers %+v, want what was requested and why nothing is launched", answer)
 	}
 	b.say("request_resources: %s", answer.NotScaled)
@@ -470,7 +470,7 @@ func (b *beside) needsNumGPUs(name, group string) {
 	b.until("the number of GPUs of group "+group, func() error {
 		for _, g := range b.view(name).Groups {
 			if g.Name == group && g.NumGPUs.Mismatch {
-				if g.NumGPUs.Sync.Code != "not-managed" || !strings.Contains(g.NumGPUs.Sync.Why, "Kueue queues it") {
+				if g.NumGPUs.Sync.Code != "not-managed" || !strings.Contains(g.NumGPUs.Sync.Why, "Kueue queues it (queue "+queueName) {
 					b.Errorf("num-gpus-sync of group %s: %+v, want not-managed because of Kueue", group, g.NumGPUs.Sync)
 				}
 				return nil
@@ -486,7 +486,7 @@ func (b *beside) saysWhy(places map[string]string) {
 	for name, place := range places {
 		b.until("shadow of RayCluster "+name, func() error {
 			v := b.view(name)
-			for _, want := range []string{"queue " + queueName, place, "without the label " + queueKey, elastic} {
+			for _, want := range []string{"queue " + queueName, place, "again without the label " + queueKey, elastic + `: "true"`} {
 				if v.Mode != "shadow" || !strings.Contains(v.ModeReason, want) {
 					return fmt.Errorf("mode %s because %q, want shadow and %q", v.Mode, v.ModeReason, want)
 				}
@@ -546,7 +546,7 @@ func TestAnElasticRayClusterHasItsOwnCode(t *testing.T) {
 	b.admitted("RayCluster", "elastic")
 	message := b.event("elastic", "ElasticQueuedByKueue")
 	b.say("Event ElasticQueuedByKueue: %s", message)
-	for _, want := range []string{"queue " + queueName, "does not scale elastic RayClusters yet"} {
+	for _, want := range []string{"queue " + queueName, "Heliostat does not scale those yet"} {
 		if !strings.Contains(message, want) {
 			t.Errorf("Event says %q, want %q", message, want)
 		}

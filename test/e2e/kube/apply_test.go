@@ -76,6 +76,8 @@ func TestAStaleChangeWritesNothing(t *testing.T) {
 		{"rescaled", types.JSONPatchType, `[{"op":"replace","path":"/spec/workerGroupSpecs/1/replicas","value":5}]`},
 		{"frozen", types.MergePatchType, `{"metadata":{"annotations":{"heliostat.dev/freeze":"true"}}}`},
 		{"suspended", types.MergePatchType, `{"spec":{"suspend":true}}`},
+		{"queued", types.MergePatchType, `{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"research"}}}`},
+		{"adopted", types.MergePatchType, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"b","blockOwnerDeletion":false}]}}`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

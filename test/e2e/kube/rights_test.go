@@ -112,24 +112,27 @@ func TestTheNextOneLeadsSoonAfterAnOrderlyEnd(t *testing.T) {
 	}
 }
 
+// sidecarOf has the rights of a RayCluster's sidecar, once KubeRay has made its ServiceAccount.
+func (s *scene) sidecarOf(cluster string) *rest.Config {
+	s.Helper()
+	config := rest.AnonymousClientConfig(lab.RESTConfig())
+	s.until("the ServiceAccount that KubeRay makes", func() bool {
+		reply, err := lab.Client().CoreV1().ServiceAccounts(s.namespace).CreateToken(s.Context(), cluster, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		if err == nil {
+			config.BearerToken = reply.Status.Token
+		}
+		return err == nil
+	})
+	return config
+}
+
 // The Role that KubeRay makes for a sidecar: pods get, list, watch, patch; rayclusters get, patch. Nothing else is needed.
 func TestTheSidecarFormLivesWithKubeRaysRole(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "sidecar")
 	manifest := rig.Cluster{Namespace: s.namespace, Name: "llm", InTree: true, Groups: []rig.Group{{Name: "gpu", Max: 9}}}.Manifest()
 	s.createAs(manifest)
-	accounts := lab.Client().CoreV1().ServiceAccounts(s.namespace)
-	var token string
-	s.until("the service account that KubeRay makes", func() bool {
-		reply, err := accounts.CreateToken(t.Context(), "llm", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-		if err == nil {
-			token = reply.Status.Token
-		}
-		return err == nil
-	})
-	config := rest.AnonymousClientConfig(lab.RESTConfig())
-	config.BearerToken = token
-	key := s.key("llm")
+	config, key := s.sidecarOf("llm"), s.key("llm")
 	m, err := kube.NewManager(config, kube.Options{Single: &key, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
@@ -198,6 +201,10 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 	}
 	if err := m.SetResourceRequests(t.Context(), s.key("llm"), nil, time.Time{}); err != nil {
 		t.Error(err)
+	}
+	child := s.childOf("train")
+	if _, err := m.Apply(t.Context(), s.targets(s.read(m, child), map[string]int{"cpu": 1})); err != nil || finding(s.read(m, child), kube.OwnerUnread) {
+		t.Errorf("a RayCluster of a RayJob: %v, findings %+v; want the RayJob to be read", err, s.read(m, child).Findings)
 	}
 	m.Event(cluster, true, "Rights", "a limit stands in the way")
 	s.until("the Event", func() bool {
