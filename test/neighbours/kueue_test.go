@@ -63,10 +63,8 @@ func besideKueue(t *testing.T, options rig.Options) *beside {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if b.heliostat != nil {
-			if t.Failed() {
-				t.Logf("Heliostat's last lines:\n%s", b.heliostat.LastLines(40))
-			}
 			b.heliostat.Stop(ctx)
+			t.Logf("Heliostat's log ends with:\n%s", b.heliostat.LastLines(20))
 		}
 		if err := b.lab.Stop(ctx); err != nil {
 			t.Error(err)
