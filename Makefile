@@ -181,6 +181,10 @@ bench-loop: ## how long from .remote() to the patch, on a real Ray; SIDECAR=1 ad
 bench-rest: ## the REST API under 200 requests a second, and 10,000 requests of owners over 1,000 RayClusters
 	@$(call run,bench/rest)
 
+.PHONY: bench-memory
+bench-memory: ## the memory of serve under 2,000 ResourceRequests of 123 KB, beside the requests of an honest owner
+	@$(call run,bench/memory)
+
 # planners becomes the program that compares Heliostat's planner with Ray's; it gets the Ray that it needs from the kit.
 define planners
 	.ci/preflight go python

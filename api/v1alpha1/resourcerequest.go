@@ -218,7 +218,7 @@ type ResourceRequestStatus struct {
 	//
 	// +optional
 	ExpectedAt *metav1.Time `json:"expectedAt,omitempty"`
-	// Conditions are Satisfied and Expired.
+	// Conditions are Satisfied and Expired; and Accepted, which is False, while the budget of memory for requests has no room for this one.
 	//
 	// +listType=map
 	// +listMapKey=type
@@ -243,4 +243,9 @@ type GroupPods struct {
 const (
 	ConditionSatisfied = "Satisfied"
 	ConditionExpired   = "Expired"
+	// ConditionAccepted is there, and False, while Heliostat does not take the request in.
+	ConditionAccepted = "Accepted"
 )
+
+// ReasonOverMemory is the reason of ConditionAccepted where the budget of memory for requests has no room for the request.
+const ReasonOverMemory = "OverMemoryBudget"

@@ -31,6 +31,8 @@ func TestValuesThatMakeNoSenseNameTheFlagTheVariableOrTheKey(t *testing.T) {
 		{"requests-per-second", "Inf", "", "a number of 0 or more"},
 		{"kube-api-qps", "-1", "-1", "a number from 0.1 to 100000; 0 is 100"},
 		{"kube-api-burst", "-1", "-1", "a whole number from 1 to 100000; 0 is 200"},
+		{"request-memory", "lots", "lots", "an amount of memory from 1Mi to 1Ti"},
+		{"request-memory", "0", "0", "an amount of memory from 1Mi to 1Ti"},
 		{"pool-label", "%%", `"%%"`, "a label's name such as example.com/pool"},
 		{"listen", "8090", `"8090"`, "host:port such as 127.0.0.1:8090"},
 		{"listen", ":http", `":http"`, "host:port"},

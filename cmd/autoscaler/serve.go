@@ -57,7 +57,7 @@ type engineOptions struct {
 
 func newServeCommand() *cobra.Command {
 	o := engineOptions{loop: controller.Config{Form: controller.Fleet}}
-	mode, pools := string(nodepool.Managed), ""
+	mode, pools, requestMemory := string(nodepool.Managed), "", "64Mi"
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Scales the RayClusters of this Kubernetes cluster, and answers REST calls",
@@ -70,7 +70,7 @@ func newServeCommand() *cobra.Command {
 			if err != nil {
 				return badInput{err}
 			}
-			o.kube.Pools, o.kube.ReadOnly = config, o.loop.ReadOnly
+			o.kube.Pools, o.kube.ReadOnly, o.kube.RequestMemory = config, o.loop.ReadOnly, bytesOf(requestMemory)
 			return o.run(c)
 		},
 	}
@@ -92,6 +92,11 @@ func newServeCommand() *cobra.Command {
 	f.StringVar(&o.kube.LeaseName, "lease-name", "heliostat", "name of the leader lease")
 	f.StringVar(&o.rest.advertised, "advertise-address", os.Getenv("POD_IP"), "IP address at which other copies call this one's REST API, on the port of --listen, while it decides; empty for none")
 	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 200, "bound on readings of Ray heads, all clusters together; pauses stretch beyond it")
+	f.StringVar(&requestMemory, "request-memory", requestMemory,
+		"memory for the ResourceRequests of all owners, shared fairly by namespaces and owners; those beyond it do not count, and their status says so")
+	checkWord(f, "request-memory", &requestMemory, "an amount of memory from 1Mi to 1Ti", func(text string) bool {
+		return bytesOf(text) >= 1<<20 && bytesOf(text) <= 1<<40
+	})
 	checkWord(f, "mode", &mode, "managed, shadow or off", func(word string) bool { return nodepool.Mode(word).Valid() })
 	o.checkFleet(f)
 	return addSettings(c)
@@ -133,7 +138,9 @@ func (o *engineOptions) run(c *cobra.Command) error {
 	config.QPS, config.Burst = o.apiQPS, o.apiBurst
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector())
-	told, err := telemetry.Start(ctx, telemetry.Config{Registerer: registry, Getenv: os.Getenv, Version: version(), Log: local, Leads: o.ready.leads})
+	told, err := telemetry.Start(ctx, telemetry.Config{
+		Registerer: registry, Getenv: os.Getenv, Version: version(), Log: local, Leads: o.ready.leads, RequestMemory: o.ready.requestMemory,
+	})
 	if err != nil {
 		return badInput{err}
 	}
@@ -270,6 +277,16 @@ func (r *readiness) check() error {
 func (r *readiness) leads() bool {
 	manager := r.manager.Load()
 	return manager != nil && manager.Leading()
+}
+
+// requestMemory is what requests of owners take in memory; nothing before the API server has answered, and in a sidecar.
+func (r *readiness) requestMemory() telemetry.RequestMemory {
+	manager := r.manager.Load()
+	if manager == nil {
+		return telemetry.RequestMemory{}
+	}
+	memory := manager.RequestMemory()
+	return telemetry.RequestMemory{Budget: memory.Budget, Held: memory.Held, Over: memory.Refused}
 }
 
 // restConfig finds the API server as kubectl does. The environment of a sidecar is that of somebody's Ray: what it names may be another

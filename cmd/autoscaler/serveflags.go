@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/internal/telemetry"
@@ -54,6 +55,15 @@ func (o *engineOptions) check(f *pflag.FlagSet) {
 	checkDuration(f, "drain-deadline", &l.DrainDeadline, time.Second, 365*day)
 	check(f, "max-in-flight", fmt.Sprintf("a whole number from 1 to %d", math.MaxInt32), within(&l.MaxInFlight, 1, math.MaxInt32))
 	check(f, "max-in-flight-per-group", fmt.Sprintf("a whole number from 1 to %d, or 0 for no bound", math.MaxInt32), within(&l.MaxInFlightPerGroup, 0, math.MaxInt32))
+}
+
+// bytesOf reads an amount of memory as Kubernetes writes it, 64Mi; 0 is none.
+func bytesOf(text string) int64 {
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil {
+		return 0
+	}
+	return quantity.Value()
 }
 
 func isLogFormat(word string) bool {

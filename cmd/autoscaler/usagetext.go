@@ -25,7 +25,7 @@ var serveSubjects = []struct {
 	{"How fast, and when it gives up", []string{"max-in-flight", "max-in-flight-per-group", "allocation-timeout", "unschedulable-grace", "breaker-cooldown", "drain-deadline"}},
 	{"Nodes and their GPUs", []string{"pools", "pool-label", "resource", "node-autoscaler", "cluster-autoscaler-namespace"}},
 	{"Reading Ray", []string{"gcs-address", "gcs-timeout", "gcs-kubernetes-token-file", "poll-fast", "poll-rest", "reads-per-second"}},
-	{"Kubernetes", []string{"kubeconfig", "kube-api-qps", "kube-api-burst"}},
+	{"Kubernetes", []string{"kubeconfig", "kube-api-qps", "kube-api-burst", "request-memory"}},
 	{"Several replicas", []string{"leader-elect", "lease-name", "lease-namespace", "advertise-address"}},
 	{"The REST API and the page", []string{"listen", "insecure-no-auth", "token-audiences", "client-ca-file", "tls-cert-file", "tls-key-file", "tls-ca-file", "requests-per-second"}},
 	{"Probes, metrics and logs", []string{"health-probe-bind-address", "metrics-bind-address", "pprof-bind-address", "log-format", "log-level"}},

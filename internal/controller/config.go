@@ -79,6 +79,8 @@ type Config struct {
 	// Neither may block.
 	Published func(*Decision)
 	Forgotten func(nodepool.ClusterKey)
+	// turns bounds the plans that take much memory.
+	turns *planTurns
 }
 
 // withDefaults fills what was left out.
@@ -110,6 +112,7 @@ func (c Config) withDefaults() Config {
 	if c.ReadsPerSecond == 0 {
 		c.ReadsPerSecond = 200
 	}
+	c.turns = &planTurns{}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -21,8 +21,8 @@ type intent struct {
 func (r *record) decide(v view, config Config) intent {
 	i := intent{snapshot: assemble(r.sight(v, config))}
 	i.snapshot.Policy = config.Policy
-	i.plan = planner.Compute(i.snapshot, config.Policy)
-	i.launch, i.held = r.gangs.launches(v.now, i.plan, i.snapshot, config.Policy), heldBack(i.plan)
+	i.plan = config.turns.compute(i.snapshot, config.Policy)
+	i.launch, i.held = r.gangs.launches(v.now, i.plan, i.snapshot, config), heldBack(i.plan)
 	if v.live() {
 		i.removals = r.removals(v, i.plan, config)
 		i.wishes = r.wishes(v, i.plan, config)

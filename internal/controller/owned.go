@@ -107,6 +107,8 @@ func (c *Controller) update(ctx context.Context, r *record, told *requestNews, v
 		}
 		c.tellExpired(ctx, told, v, request)
 		status = leaseOver(request)
+	case request.Admission == nodepool.Refused:
+		status = nodepool.OverMemory(request)
 	case v.mode == nodepool.Managed && plan != nil:
 		status = statusOf(plan, r.starts.expected(plan, v.now))
 	case v.mode != nodepool.Managed && (plan != nil || v.mode == nodepool.Off):

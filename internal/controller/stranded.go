@@ -59,6 +59,11 @@ func stranded(request *nodepool.OwnedRequest, now time.Time) (u *nodepool.OwnedU
 			}
 		}
 		status = leaseOver(request)
+	case request.Admission == nodepool.Refused:
+		status = nodepool.OverMemory(request)
+		if request.LeaseSeconds > 0 {
+			until = request.ExpiresAt().Sub(now)
+		}
 	default:
 		status = nodepool.OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeUnknownCluster,
 			Message: fmt.Sprintf("there is no RayCluster %s among those that Heliostat looks after", request.Cluster)}

@@ -407,7 +407,7 @@ type OwnedRequest struct {
 	ID           string `json:"id"`
 	LeaseSeconds int32  `json:"leaseSeconds,omitempty"`
 
-	// MoreBundles How many bundles a list leaves out. It shows the first eight at most, and fewer where they are large; the request itself is shown whole.
+	// MoreBundles How many bundles are not shown. A list shows the first eight at most, and fewer where they are large; the request itself is shown whole, unless its reason is `over_memory_budget`: Heliostat keeps none of its bundles then.
 	MoreBundles int    `json:"moreBundles,omitempty"`
 	Namespace   string `json:"namespace"`
 

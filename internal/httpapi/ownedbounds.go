@@ -75,7 +75,7 @@ func listed(r OwnedRequest) OwnedRequest {
 		}
 		shown++
 	}
-	r.MoreBundles = len(r.Bundles) - shown
+	r.MoreBundles += len(r.Bundles) - shown
 	r.Bundles = r.Bundles[:shown:shown]
 	return r
 }

@@ -33,6 +33,9 @@ func (s *server) requestShown(r *nodepool.OwnedRequest) OwnedRequest {
 	if r.LeaseSeconds > 0 {
 		shown.RenewedAt = moment(r.RenewedAt)
 	}
+	if r.Omitted != nil && len(r.Requests) == 0 {
+		shown.MoreBundles = r.Omitted.Bundles
+	}
 	for _, g := range status.Groups {
 		shown.Groups = append(shown.Groups, ServingGroup{Name: g.Name, Pods: g.Pods})
 	}

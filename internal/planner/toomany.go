@@ -12,7 +12,7 @@ import (
 // requests than that of one RayCluster; objects that are made otherwise nobody counts.
 const (
 	MaxOwned       = 1000
-	MaxOwnedShapes = 20_000
+	MaxOwnedShapes = 5000
 )
 
 // withinBounds is a snapshot with the requests of owners that a plan takes in, and those that are too many. The former are those of the highest

@@ -52,6 +52,8 @@ type states struct {
 	cards         metric.Float64ObservableGauge
 	clusters      metric.Float64ObservableGauge
 	leading       metric.Float64ObservableGauge
+	requestMemory metric.Float64ObservableGauge
+	overMemory    metric.Float64ObservableGauge
 	droppedSeries metric.Float64ObservableGauge
 }
 
@@ -110,6 +112,8 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 			cards:         m.gauge("heliostat_group_cards", "{card}", "Physical cards of the nodes of a pool that hold pods of the group: all, cut with MIG, and busy."),
 			clusters:      m.gauge("heliostat_clusters", "{cluster}", "RayClusters that this process looks after; none before it decides."),
 			leading:       m.gauge("heliostat_leading", "", "1 while this process decides and may write; 0 while it waits: for the API server, for its caches, or for the lease that another holds."),
+			requestMemory: m.gauge("heliostat_request_memory_bytes", "By", "Memory for the requests of owners: budget, and held, what those kept take of it by Heliostat's own estimate."),
+			overMemory:    m.gauge("heliostat_requests_over_memory", "{request}", "Requests of owners that are not kept, because the memory for requests has no room for them."),
 			droppedSeries: m.gauge("heliostat_dropped_series", "{series}", "Series of clusters that this collection left out because there are too many."),
 		},
 		raysOwn: raysOwn{
@@ -131,7 +135,7 @@ func (i *instruments) observables() []metric.Observable {
 	return []metric.Observable{
 		i.managed, i.dataAge, i.gcsErrors, i.idleGPUHours, i.unmet, i.demand, i.requested, i.requests, i.workers, i.cooldown, i.numGPUs, i.mismatch,
 		i.sliceMemory, i.sliceCompute, i.poolLimit, i.cards,
-		i.clusters, i.leading, i.droppedSeries,
+		i.clusters, i.leading, i.requestMemory, i.overMemory, i.droppedSeries,
 		i.activeNodes, i.pendingNodes, i.recentlyFailedNodes, i.clusterResources, i.pendingResources,
 	}
 }

@@ -18,6 +18,8 @@ type Metrics struct {
 	limits Limits
 	// leads reports whether this process decides; nil where it never does.
 	leads func() bool
+	// memory reports what requests of owners take in memory; nil where there are none.
+	memory func() RequestMemory
 	// labels are the label sets of events, made once: a set costs more than the count that carries it.
 	labels sync.Map
 
@@ -42,13 +44,19 @@ type cluster struct {
 	stages    stages
 }
 
+// RequestMemory is what requests of owners take in memory: Budget and Held in bytes, and how many requests are Over the budget and not kept.
+type RequestMemory struct {
+	Budget, Held int64
+	Over         int
+}
+
 // newMetrics makes the instruments on a meter.
-func newMetrics(meter metric.Meter, limits Limits, leads func() bool) (*Metrics, error) {
+func newMetrics(meter metric.Meter, limits Limits, leads func() bool, memory func() RequestMemory) (*Metrics, error) {
 	made, err := newInstruments(meter)
 	if err != nil {
 		return nil, err
 	}
-	m := &Metrics{instruments: made, limits: limits.withDefaults(), leads: leads, known: map[string]*cluster{}}
+	m := &Metrics{instruments: made, limits: limits.withDefaults(), leads: leads, memory: memory, known: map[string]*cluster{}}
 	if _, err := meter.RegisterCallback(m.collect, made.observables()...); err != nil {
 		return nil, fmt.Errorf("registering the collection of metrics: %w", err)
 	}

@@ -37,6 +37,8 @@ type Config struct {
 	Limits Limits
 	// Leads reports whether this process decides now, and may write; nil for one that never does.
 	Leads func() bool
+	// RequestMemory reports what requests of owners take in memory; nil where there are none.
+	RequestMemory func() RequestMemory
 }
 
 // Telemetry is a running telemetry. Its instruments and spans are in Metrics and Tracer.
@@ -73,7 +75,7 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	}
 	provider := sdkmetric.NewMeterProvider(options...)
 	t := &Telemetry{shutdown: []func(context.Context) error{provider.Shutdown}}
-	if t.Metrics, err = newMetrics(provider.Meter(scope), config.Limits, config.Leads); err != nil {
+	if t.Metrics, err = newMetrics(provider.Meter(scope), config.Limits, config.Leads, config.RequestMemory); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
 	health.count(t.Metrics)

@@ -18,7 +18,8 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func start(t testing.TB, limits Limits) (*Telemetry, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	told, err := Start(t.Context(), Config{Registerer: registry, Limits: limits, Leads: func() bool { return true }})
+	told, err := Start(t.Context(), Config{Registerer: registry, Limits: limits, Leads: func() bool { return true },
+		RequestMemory: func() RequestMemory { return RequestMemory{Budget: 64, Held: 32, Over: 3} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +104,9 @@ func TestPrometheusSeesEveryInstrumentUnderItsName(t *testing.T) {
 		"heliostat_api_errors_total{code=409,method=PATCH}":                                                                 1,
 		"heliostat_export_failures_total{signal=traces}":                                                                    1,
 		"heliostat_clusters{}":                                                                                              1,
+		"heliostat_request_memory_bytes{of=budget}":                                                                         64,
+		"heliostat_request_memory_bytes{of=held}":                                                                           32,
+		"heliostat_requests_over_memory{}":                                                                                  3,
 		"heliostat_leading{}":                                                                                               1,
 		"heliostat_dropped_series{}":                                                                                        0,
 		"heliostat_cluster_managed{" + own + "namespace=ml}":                                                                1,

@@ -61,6 +61,11 @@ type OwnedRequest struct {
 	// Trace is the W3C traceparent of the call that asked for it and when that was, `<traceparent> <RFC 3339>`; empty where none is kept.
 	Trace  string
 	Status OwnedStatus
+	// Bytes is the Footprint of the whole request, Admission whether the budget of memory has room for it. Omitted stands for its spec where that is
+	// not kept; nil where it is.
+	Bytes     int64
+	Admission Admission
+	Omitted   *OmittedSpec
 }
 
 // OwnedStatus is what became of a request, as it is kept in its status.
@@ -123,13 +128,16 @@ func (r *OwnedRequest) Expired(now time.Time) bool {
 }
 
 // Counts reports whether the request is one of this RayCluster and holds now. One that was made for a RayCluster of the same name that is gone
-// does not.
+// does not, nor does one that the budget of memory has no room for.
 func (r *OwnedRequest) Counts(clusterUID string, now time.Time) bool {
-	return r.Unreadable == "" && !r.Deleting && !r.Expired(now) && (r.ClusterUID == "" || r.ClusterUID == clusterUID)
+	return r.Admission == Admitted && r.Unreadable == "" && !r.Deleting && !r.Expired(now) && (r.ClusterUID == "" || r.ClusterUID == clusterUID)
 }
 
 // Fingerprint tells what is asked for, and by whom; a renewal does not change it.
 func (r *OwnedRequest) Fingerprint() string {
+	if r.Omitted != nil {
+		return r.Omitted.Fingerprint
+	}
 	hash := fnv.New64a()
 	fmt.Fprintf(hash, "%q %d %v %d\n", r.Owner, r.Priority, r.AllOrNothing, r.LeaseSeconds)
 	for _, request := range r.Requests {
@@ -153,8 +161,16 @@ func (r *OwnedRequest) Version() string {
 	return r.UID + "." + r.Fingerprint()
 }
 
-// Current is the status where it is about what is asked for now; else the request waits to be looked at.
+// Current is the status where it is about what is asked for now; else the request waits to be looked at. One that the budget of memory refuses says
+// so at once.
 func (r *OwnedRequest) Current() OwnedStatus {
+	if r.Admission == Refused && r.Status.State != raydemand.RequestExpired {
+		status := OverMemory(r)
+		if r.Status.Code == status.Code {
+			status.Since = r.Status.Since
+		}
+		return status
+	}
 	if r.Status.State != "" && r.Status.ObservedRequest == r.Fingerprint() {
 		return r.Status
 	}

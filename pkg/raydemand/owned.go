@@ -55,6 +55,8 @@ const (
 	CodeUnreadable  = "unreadable"    // the object cannot be understood
 	// CodeTooMany: so many requests come before it that a plan does not weigh it.
 	CodeTooMany = "too_many"
+	// CodeOverMemory: the budget of memory for requests has no room for it.
+	CodeOverMemory = "over_memory_budget"
 	// CodeUnknownCluster: there is no such RayCluster, or not among those that are looked after.
 	CodeUnknownCluster = "unknown_cluster"
 )

@@ -40,15 +40,27 @@ func Launch(ctx context.Context, program, dir, probe string, env []string, argum
 	if err != nil {
 		return nil, fmt.Errorf("starting Heliostat: %w", err)
 	}
+	memory, err := newMemoryLimit()
+	if err != nil {
+		return nil, fmt.Errorf("starting Heliostat: %w", errors.Join(err, log.Close()))
+	}
 	p.cmd = exec.Command(program, append([]string{"serve"}, arguments...)...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.Env = append([]string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}, env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	memory.apply(p.cmd)
+	if memory != nil {
+		fmt.Fprintln(log, memory)
+	}
 	if err := start(p.cmd); err != nil {
-		return nil, fmt.Errorf("starting Heliostat: %w", errors.Join(err, log.Close()))
+		return nil, fmt.Errorf("starting Heliostat: %w", errors.Join(err, memory.end(), log.Close()))
 	}
 	go func() {
 		p.cmd.Wait() // an end that nobody asked for shows as an API that does not answer
+		if err := memory.end(); err != nil {
+			fmt.Fprintln(log, err)
+			fmt.Fprintln(os.Stderr, err)
+		}
 		log.Close()
 		close(p.done)
 	}()

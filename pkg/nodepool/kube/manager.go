@@ -67,6 +67,7 @@ type Manager struct {
 	// requests and requestWriter are nil in the single form. Callers have ResourceRequests written as askedRequests.
 	requestObjects dynamic.NamespaceableResourceInterface
 	askedRequests  dynamic.NamespaceableResourceInterface
+	requestPages   pageReader
 	discovery      discovery.ServerResourcesInterface
 	requests       *ownedRequests
 	requestWriter  *requestWriter
@@ -158,6 +159,9 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	if err != nil {
 		return fmt.Errorf("connecting for what callers ask: %w", err)
 	}
+	if m.requestPages, err = newPageReader(config, client); err != nil {
+		return err
+	}
 	m.askedClusters, m.askedRequests = asked.Resource(rayClusterResource), asked.Resource(v1alpha1.Resource)
 	return nil
 }
@@ -195,6 +199,8 @@ func (m *Manager) wire() error {
 	m.provisioners = newProvisioners(func(namespace string) eventClient { return m.core.Events(namespace) }, m.options.Namespaces, m.options.NodeAutoscalers, m.options.Logger)
 	m.namespaces = newNamespaces(m.core.Namespaces(), m.options.Namespaces, m.options.Logger, m.enqueueNamespace)
 	m.requests = newOwnedRequests(m.askedRequests, knows(m.discovery), m.options.Namespaces, m.options.Logger, m.pool.enqueueAsked, m.pool.enqueueTold)
+	m.requests.pages = m.requestPages
+	m.requests.budget = newRequestBudget(cmp.Or(m.options.RequestMemory, nodepool.DefaultRequestMemory))
 	m.requestWriter = newRequestWriter(m.requests, m.requestObjects, m.Leading, m.options.Logger)
 	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.ceilings), m.manager.Add(m.provisioners), m.manager.Add(m.namespaces),
 		m.manager.Add(m.requests), m.manager.Add(m.requestWriter))

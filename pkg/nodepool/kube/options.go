@@ -38,6 +38,9 @@ type Options struct {
 	StatusNamespace string
 	// GPUs says how nodes are read: what resources mean that are not built in, and which label names a node's pool.
 	GPUs nodepool.GPUReader
+	// RequestMemory bounds the memory of the specs of all ResourceRequests, in bytes by nodepool.OwnedRequest.Footprint; zero means
+	// nodepool.DefaultRequestMemory.
+	RequestMemory int64
 	// Traces keeps traces beyond the process.
 	Traces Traces
 	// ReadOnly refuses every write to RayClusters and ResourceRequests with nodepool.ErrReadOnly, those that callers ask for included.
@@ -66,6 +69,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("options: LeaderElection needs LeaseNamespace and LeaseName")
 	case o.Single != nil && (o.LeaderElection || len(o.Namespaces) > 0):
 		return fmt.Errorf("options: Single excludes LeaderElection and Namespaces")
+	case o.RequestMemory < 0:
+		return fmt.Errorf("options: RequestMemory is %d, want more than zero", o.RequestMemory)
 	case o.Poll < 0:
 		return fmt.Errorf("options: Poll is %v, want more than zero", o.Poll)
 	}

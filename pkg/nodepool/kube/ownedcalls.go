@@ -36,7 +36,7 @@ func (o OwnedRequests) Of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	if o.Manager.requests == nil {
 		return nil
 	}
-	return o.Manager.requests.of(key)
+	return o.Manager.requests.decidable(key)
 }
 
 // Available returns nil where requests of owners can be kept.

@@ -36,6 +36,12 @@ const rayClusterKind = "RayCluster"
 
 // decodeRequest reads one object. What cannot be understood is said in Unreadable: one bad object never keeps others from being read.
 func decodeRequest(object *unstructured.Unstructured) *nodepool.OwnedRequest {
+	r := decodeWhole(object)
+	r.Bytes = r.Footprint()
+	return r
+}
+
+func decodeWhole(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 	r := requestObject{&nodepool.OwnedRequest{
 		UID: string(object.GetUID()), ResourceVersion: object.GetResourceVersion(), Generation: object.GetGeneration(),
 		Deleting: object.GetDeletionTimestamp() != nil,
@@ -176,10 +182,16 @@ func conditionsOf(s *nodepool.OwnedStatus) []metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: string(s.State), Message: s.Message,
 			LastTransitionTime: metav1.NewTime(since), ObservedGeneration: s.ObservedGeneration}
 	}
-	return []metav1.Condition{
+	all := []metav1.Condition{
 		condition(v1alpha1.ConditionSatisfied, s.State == raydemand.RequestSatisfied, s.SatisfiedSince),
 		condition(v1alpha1.ConditionExpired, s.State == raydemand.RequestExpired, s.ExpiredSince),
 	}
+	if s.Code == raydemand.CodeOverMemory {
+		accepted := condition(v1alpha1.ConditionAccepted, false, s.Since)
+		accepted.Reason = v1alpha1.ReasonOverMemory
+		all = append(all, accepted)
+	}
+	return all
 }
 
 // timeForm is a time as the API server keeps it; nil removes one.

@@ -122,11 +122,12 @@ func (r *reading) unavailable(known int) error {
 
 // addTo gives a cluster that was just read its requests, or says that they are not known.
 func (s *ownedRequests) addTo(cluster *nodepool.Cluster) {
-	cluster.Owned = s.of(cluster.Key)
+	cluster.Owned = s.decidable(cluster.Key)
 	s.mu.Lock()
 	r := *s.readingOf(cluster.Key.Namespace)
 	s.mu.Unlock()
 	cluster.OwnedUnknown = r.doubt()
+	s.addMemory(cluster)
 	if r.settled && r.why == notGranted {
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
 			Code: RequestsForbidden, Severity: raydemand.Warning, Object: "RayCluster " + cluster.Key.String(),
@@ -134,6 +135,18 @@ func (s *ownedRequests) addTo(cluster *nodepool.Cluster) {
 			Fix: "grant it get, list, watch, create, patch and delete on resourcerequests.heliostat.dev, as the chart does",
 		})
 	}
+}
+
+// decidable lists the requests for one RayCluster as they are written, once all of its namespace have been read. Until then they are kept as they come, but
+// neither which have a place nor how long their leases last at least is known.
+func (s *ownedRequests) decidable(key nodepool.ClusterKey) []nodepool.OwnedRequest {
+	s.mu.Lock()
+	read := s.readingOf(key.Namespace).read
+	s.mu.Unlock()
+	if !read {
+		return nil
+	}
+	return s.of(key)
 }
 
 // readingOf is that of the watch that covers a namespace. The caller holds mu.

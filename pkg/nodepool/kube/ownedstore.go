@@ -33,6 +33,8 @@ func uid(text string) types.UID { return types.UID(text) }
 // belong to the caches that the manager waits for: their CRD may not be installed, and then there are no such requests.
 type ownedRequests struct {
 	client dynamic.NamespaceableResourceInterface
+	// pages reads lists of them.
+	pages pageReader
 	// known asks discovery whether there are ResourceRequests; nil is no answer.
 	known func(context.Context) *bool
 	now   func() time.Time
@@ -56,6 +58,8 @@ type ownedRequests struct {
 	gone map[string]time.Time
 	// readings is what each watch knows, by namespace.
 	readings map[string]*reading
+	// budget counts the memory of objects.
+	budget requestBudget
 }
 
 type requestKey struct{ namespace, name string }
@@ -71,6 +75,7 @@ func newOwnedRequests(client dynamic.NamespaceableResourceInterface, known func(
 		client: client, known: known, now: time.Now, uptime: func() time.Duration { return time.Since(begun) }, namespaces: namespaces, log: log, changed: changed, told: told, turns: newOwnedTurns(), next: map[requestKey]chan struct{}{},
 		objects: map[requestKey]*nodepool.OwnedRequest{}, names: map[nodepool.ClusterKey]map[string]bool{},
 		decided: map[requestKey]decidedStatus{}, gone: map[string]time.Time{}, readings: map[string]*reading{},
+		budget: newRequestBudget(nodepool.DefaultRequestMemory),
 	}
 	if len(s.namespaces) == 0 {
 		s.namespaces = []string{metav1.NamespaceAll}
@@ -84,6 +89,7 @@ func newOwnedRequests(client dynamic.NamespaceableResourceInterface, known func(
 // Start watches until ctx ends.
 func (s *ownedRequests) Start(ctx context.Context) error {
 	var watches sync.WaitGroup
+	watches.Go(func() { s.admitAll(ctx) })
 	for _, namespace := range s.namespaces {
 		watches.Go(func() { s.follow(ctx, namespace) })
 	}
@@ -108,10 +114,10 @@ func (s *ownedRequests) follow(ctx context.Context, namespace string) {
 				stop()
 			}
 		}
-		client := s.client.Namespace(namespace)
+		client, store := s.client.Namespace(namespace), &watchedRequests{s, namespace}
 		source := &toolscache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				list, err := client.List(ctx, options)
+			ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+				list, err := store.list(ctx, s.pages)
 				heard(ctx, err)
 				return list, err
 			},
@@ -126,7 +132,7 @@ func (s *ownedRequests) follow(ctx context.Context, namespace string) {
 		}
 		kind := &unstructured.Unstructured{}
 		kind.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
-		toolscache.NewReflectorWithOptions(source, kind, &watchedRequests{s, namespace}, toolscache.ReflectorOptions{Name: "resourcerequests"}).RunWithContext(attempt)
+		toolscache.NewReflectorWithOptions(source, kind, store, toolscache.ReflectorOptions{Name: "resourcerequests"}).RunWithContext(attempt)
 		stop()
 		if !sleep(ctx, jittered(s.pauseOf(namespace))) {
 			return
@@ -163,6 +169,7 @@ func (s *ownedRequests) miss(ctx context.Context, namespace string, err error) {
 	}
 	news := before != why || settled != r.settled
 	settled = r.settled
+	s.budget.look()
 	s.mu.Unlock()
 	if !news {
 		return
@@ -275,7 +282,8 @@ func (s *ownedRequests) wake(key requestKey) {
 	}
 }
 
-// knows reports whether an object is kept as it is, since this process wrote it: then there is nothing to decode, and no news.
+// knows reports whether an object is kept as it is, since this process wrote it: then there is nothing to decode, and no news. One whose spec is not
+// kept for the budget's sake is known too.
 func (s *ownedRequests) knows(object *unstructured.Unstructured) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -299,6 +307,7 @@ func (s *ownedRequests) set(r *nodepool.OwnedRequest) {
 		of = append(of, known.Cluster)
 		delete(s.names[known.Cluster], r.ID)
 	}
+	s.budget.take(r, known, s.readingOf(key.namespace).read)
 	s.objects[key] = r
 	if s.names[r.Cluster] == nil {
 		s.names[r.Cluster] = map[string]bool{}
@@ -306,19 +315,23 @@ func (s *ownedRequests) set(r *nodepool.OwnedRequest) {
 	s.names[r.Cluster][r.ID] = true
 	s.wake(key)
 	s.mu.Unlock()
-	if known != nil && statusAlone(known, r) {
+	if known != nil && statusAlone(known, r) && known.Admission == r.Admission {
 		s.told(r.Cluster)
 		return
 	}
 	s.tell(append(of, r.Cluster))
 }
 
-// keep sets what the API server answered, and returns it as get does.
+// keep sets what the API server answered, and returns it as get does, but whole: the caller has it in hand, whether the budget of memory has room for it
+// or not.
 func (s *ownedRequests) keep(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
+	asked := r.Requests
 	s.set(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.shown(*r)
+	whole := s.shown(*r)
+	whole.Requests = asked
+	return whole
 }
 
 // shown is a request with what was decided of it, written or not. The caller holds mu.
@@ -397,6 +410,7 @@ func (s *ownedRequests) deleted(r *nodepool.OwnedRequest) {
 // remove forgets an object. The caller holds mu.
 func (s *ownedRequests) remove(key requestKey) {
 	of := s.objects[key].Cluster
+	s.budget.release(s.objects[key])
 	delete(s.objects, key)
 	delete(s.decided, key)
 	s.wake(key)

@@ -148,6 +148,7 @@ func TestNewsOfOneRequestWaitOnceAndOnlyTheLeaderWritesThem(t *testing.T) {
 
 func TestWhatIsKnownAlreadyIsNoNews(t *testing.T) {
 	s, looked := requestStore()
+	_ = s.Replace(nil, "4")
 	_ = s.Add(storedRequest("a", "5", "llm"))
 	s.set(decodeRequest(storedRequest("a", "6", "llm")))
 	_ = s.Update(storedRequest("a", "6", "llm"))

@@ -14,16 +14,34 @@ type watchedRequests struct {
 	namespace string
 }
 
-// Transformer keeps an object as it is; it is decoded at once.
-func (w *watchedRequests) Transformer() toolscache.TransformFunc { return nil }
+// Transformer takes each object of a streamed list as it comes. What is left for the reflector to hold until the list is whole is its name.
+func (w *watchedRequests) Transformer() toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		o, ok := object.(*unstructured.Unstructured)
+		if !ok {
+			return object, nil
+		}
+		return w.take(o), nil
+	}
+}
+
+// take keeps an object, as far as the budget of memory has room for it, and returns what is left to say of it.
+func (w *watchedRequests) take(o *unstructured.Unstructured) *takenRequest {
+	if !w.knows(o) {
+		w.set(decodeRequest(o))
+	}
+	taken := &takenRequest{}
+	taken.Namespace, taken.Name, taken.UID, taken.ResourceVersion = o.GetNamespace(), o.GetName(), o.GetUID(), o.GetResourceVersion()
+	return taken
+}
 
 // Add keeps an object that was added.
 func (w *watchedRequests) Add(object any) error { return w.Update(object) }
 
 // Update keeps an object as it is now.
 func (w *watchedRequests) Update(object any) error {
-	if o, ok := object.(*unstructured.Unstructured); ok && !w.knows(o) {
-		w.set(decodeRequest(o))
+	if o, ok := object.(*unstructured.Unstructured); ok {
+		w.take(o)
 	}
 	return nil
 }
@@ -41,27 +59,30 @@ func (w *watchedRequests) Replace(list []any, version string) error {
 	there := map[requestKey]bool{}
 	for _, object := range list {
 		if o, ok := object.(*unstructured.Unstructured); ok {
-			there[requestKey{o.GetNamespace(), o.GetName()}] = true
-			if !w.knows(o) {
-				w.set(decodeRequest(o))
-			}
+			object = w.take(o)
+		}
+		if taken, ok := object.(*takenRequest); ok {
+			there[requestKey{taken.Namespace, taken.Name}] = true
 		}
 	}
 	w.mu.Lock()
 	late := w.readings[w.namespace].succeed(w.uptime())
-	var lost []nodepool.ClusterKey
+	var changed []nodepool.ClusterKey
 	for key, r := range w.objects {
 		mine := w.namespace == metav1.NamespaceAll || key.namespace == w.namespace
 		if mine && !there[key] && !olderVersion(version, r.ResourceVersion) {
-			lost = append(lost, r.Cluster)
+			changed = append(changed, r.Cluster)
 			w.remove(key)
+		} else if mine && late {
+			changed = append(changed, r.Cluster) // nobody looked at it before the list was whole
 		}
 	}
+	w.budget.look()
 	w.mu.Unlock()
 	if late {
 		w.log.Info("requests of owners are read", "namespace", w.namespace, "requests", len(list))
 	}
-	w.tell(lost)
+	w.tell(distinctKeys(changed))
 	return nil
 }
 

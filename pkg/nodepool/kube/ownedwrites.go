@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Bounds on what is written to ResourceRequests beside what owners write: many requests of many clusters may change at one moment, and the API
@@ -31,6 +33,9 @@ const (
 	// While callers write more than fewCalls a second, what is told without being pressing is told unpressing times a second: each status costs the
 	// API server as much as what a caller waits for.
 	fewCalls, unpressing = 20, 10
+	// overWrites is how many statuses of requests without room are written a second, one at a time: there may be thousands, large ones at that, and the
+	// API server validates all of an object with each status.
+	overWrites = 10
 	// lookAgain is the pause before another look for one that may be taken, where none may be.
 	lookAgain = 20 * time.Millisecond
 )
@@ -44,27 +49,54 @@ type requestWriter struct {
 	log     *slog.Logger
 	// limit is for all that is written, besideCalls for what is not pressing while callers write much.
 	limit, besideCalls flowcontrol.RateLimiter
-	wake               chan struct{}
+	// overMemory is for what is told of requests without room.
+	overMemory flowcontrol.RateLimiter
+	wake       chan struct{}
 
 	mu sync.Mutex // guards the rest
 	// waiting is by object, queue lists them in the order in which they came.
 	waiting map[requestKey]waitingUpdate
 	queue   []requestKey
+	// served says of each namespace at which turn something of it was written last. writesOver: what is unserved is being written.
+	served     map[string]int64
+	turn       int64
+	writesOver bool
 	// restsUntil holds those whose last write failed in the last requestWritesPause.
 	restsUntil map[requestKey]time.Time
 }
 
-// waitingUpdate is the newest of those that came since one was to be written. What is pressing changes what users wait for: the state of a request, or
-// whether it is there.
+// urgency orders what waits to be written.
+type urgency int
+
+// What is pressing changes what users wait for: the state of a request, or whether it is there. What is unserved is said of a request that the memory has
+// no room for, and comes last.
+const (
+	pressing urgency = iota
+	ordinary
+	unserved
+)
+
+// waitingUpdate is the newest of those that came since one was to be written.
 type waitingUpdate struct {
 	nodepool.OwnedUpdate
-	pressing bool
+	urgency urgency
+}
+
+// urgencyOf says how soon an update is to be written.
+func urgencyOf(u *nodepool.OwnedUpdate, changes bool) urgency {
+	switch {
+	case u.Status != nil && u.Status.Code == raydemand.CodeOverMemory:
+		return unserved
+	case changes || u.Adopt != nil:
+		return pressing
+	}
+	return ordinary
 }
 
 func newRequestWriter(requests *ownedRequests, client dynamic.NamespaceableResourceInterface, leading func() bool, log *slog.Logger) *requestWriter {
 	return &requestWriter{
 		requests: requests, client: client, leading: leading, log: log, limit: flowcontrol.NewTokenBucketRateLimiter(requestWrites, requestWriteBurst),
-		besideCalls: flowcontrol.NewTokenBucketRateLimiter(unpressing, 1), wake: make(chan struct{}, 1), waiting: map[requestKey]waitingUpdate{},
+		besideCalls: flowcontrol.NewTokenBucketRateLimiter(unpressing, 1), overMemory: flowcontrol.NewTokenBucketRateLimiter(overWrites, 1), wake: make(chan struct{}, 1), waiting: map[requestKey]waitingUpdate{}, served: map[string]int64{},
 		restsUntil: map[requestKey]time.Time{},
 	}
 }
@@ -79,14 +111,14 @@ func (w *requestWriter) Tell(updates []nodepool.OwnedUpdate) {
 			continue
 		}
 		delete(w.restsUntil, key)
-		news, pressing := w.requests.decide(key, u.UID, u.Status)
+		news, changes := w.requests.decide(key, u.UID, u.Status)
 		if !news && u.Adopt == nil {
 			continue // it waits, or is being written
 		}
 		if _, there := w.waiting[key]; !there {
 			w.queue = append(w.queue, key)
 		}
-		w.waiting[key] = waitingUpdate{u, pressing || u.Adopt != nil}
+		w.waiting[key] = waitingUpdate{u, urgencyOf(&u, changes)}
 	}
 	w.mu.Unlock()
 	w.look()
@@ -144,17 +176,15 @@ func (w *requestWriter) next(ctx context.Context) (update nodepool.OwnedUpdate, 
 	}
 }
 
-// take takes the oldest pressing update of those whose requests nobody writes to, and otherwise the oldest. later says that there is one that may not
+// take takes the most urgent update of those whose requests nobody writes to, namespaces in turn, of one namespace the oldest. later says that there is one that may not
 // be taken yet.
 func (w *requestWriter) take() (update nodepool.OwnedUpdate, leave func(), later bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, pressing := range []bool{true, false} {
-		for i, key := range w.queue {
-			if w.waiting[key].pressing != pressing {
-				continue
-			}
-			if !pressing && w.requests.turns.much() && !w.besideCalls.TryAccept() {
+	for _, now := range []urgency{pressing, ordinary, unserved} {
+		for _, i := range w.inTurn(now) {
+			key := w.queue[i]
+			if !w.mayWrite(now) {
 				return update, nil, true
 			}
 			if leave, _ = w.requests.turns.begin(key); leave == nil {
@@ -163,10 +193,58 @@ func (w *requestWriter) take() (update nodepool.OwnedUpdate, leave func(), later
 			update = w.waiting[key].OwnedUpdate
 			delete(w.waiting, key)
 			w.queue = slices.Delete(w.queue, i, i+1)
-			return update, leave, false
+			w.turn++
+			w.served[key.namespace] = w.turn
+			return update, w.until(now, leave), false
 		}
 	}
+	if len(w.queue) == 0 {
+		clear(w.served)
+	}
 	return update, nil, len(w.queue) > 0
+}
+
+// inTurn lists the places in the queue of what is so urgent: the first of each namespace, in the order in which namespaces had something written last, and
+// then all others. One that has much to be written does not keep others waiting.
+func (w *requestWriter) inTurn(now urgency) (places []int) {
+	var others []int
+	seen := map[string]bool{}
+	for i, key := range w.queue {
+		switch {
+		case w.waiting[key].urgency != now:
+		case seen[key.namespace]:
+			others = append(others, i)
+		default:
+			seen[key.namespace] = true
+			places = append(places, i)
+		}
+	}
+	slices.SortStableFunc(places, func(a, b int) int {
+		return cmp.Compare(w.served[w.queue[a].namespace], w.served[w.queue[b].namespace])
+	})
+	return append(places, others...)
+}
+
+// mayWrite reports whether the bounds on what is so urgent let one more be written now.
+func (w *requestWriter) mayWrite(now urgency) bool {
+	if now != pressing && w.requests.turns.much() && !w.besideCalls.TryAccept() {
+		return false
+	}
+	return now != unserved || !w.writesOver && w.overMemory.TryAccept()
+}
+
+// until lets leave end the one write of what is unserved, too. The caller of until holds mu, that of what it returns does not.
+func (w *requestWriter) until(now urgency, leave func()) func() {
+	if now != unserved {
+		return leave
+	}
+	w.writesOver = true
+	return func() {
+		leave()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.writesOver = false
+	}
 }
 
 // carryOut writes an update that was taken, if this process leads.

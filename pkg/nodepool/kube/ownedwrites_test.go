@@ -179,6 +179,7 @@ func TestAWorkerStaysForRequestsOfAClusterThatIsNotThere(t *testing.T) {
 	if m.worked(key) {
 		t.Error("nobody asks for anything")
 	}
+	_ = requests.Replace(nil, "4")
 	_ = requests.Add(storedRequest("a", "5", "llm"))
 	if !m.worked(key) || len((OwnedRequests{m}).Of(key)) != 1 {
 		t.Error("a request waits to be told")

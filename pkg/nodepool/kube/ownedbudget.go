@@ -1,0 +1,308 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heliostat.dev/heliostat/pkg/fairshare"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// RequestsOverMemory is the code of the finding that a RayCluster has requests that the budget of memory has no room for.
+const RequestsOverMemory = "requests-over-memory"
+
+const (
+	// admitPause separates two divisions of the budget: a stream of objects is divided in steps.
+	admitPause = 100 * time.Millisecond
+	// rereadPause is the pause after a request that could not be read.
+	rereadPause = 2 * time.Second
+	// overLogPause separates two lines of the log about requests that are refused.
+	overLogPause = time.Minute
+)
+
+// requestBudget bounds the memory of the specs of all requests. The sum of what is kept never exceeds limit, not even while a list or a stream of objects
+// comes: a spec without room is not kept, and read again once a division of the budget gives it a place. Who has a place is a function of all
+// objects' sizes, owners and ranks alone (see inOrder), whatever the order in which they came. ownedRequests.mu guards it.
+type requestBudget struct {
+	limit int64
+	// held is the sum of what is kept; without counts the requests that are not admitted, those among them that are still to be read.
+	held    int64
+	without int
+	// wake has a token when the budget is to be divided anew.
+	wake chan struct{}
+}
+
+func newRequestBudget(limit int64) requestBudget {
+	return requestBudget{limit: limit, wake: make(chan struct{}, 1)}
+}
+
+// take gives a request its place, in the place of the one known, nil for none. read says whether the first list is whole: before that, everything is
+// kept for which there is room.
+func (b *requestBudget) take(r, known *nodepool.OwnedRequest, read bool) {
+	waits := b.without > 0
+	if known != nil {
+		b.count(known, -1)
+	}
+	same := known != nil && sameRank(known, r)
+	fits := b.held+r.Bytes <= b.limit
+	switch {
+	case same && known.Admission == nodepool.Refused:
+		r.Omit(nodepool.Refused, b.limit)
+	case fits && (!waits || !read || same && known.Admission == nodepool.Admitted):
+		r.Admission = nodepool.Admitted
+	case fits:
+		r.Admission = nodepool.Undecided // and kept, until the budget is divided
+	default:
+		r.Omit(nodepool.Undecided, b.limit)
+	}
+	b.count(r, 1)
+	if !same && b.without > 0 {
+		b.look()
+	}
+}
+
+// release takes the place of a request back.
+func (b *requestBudget) release(r *nodepool.OwnedRequest) {
+	b.count(r, -1)
+	if b.without > 0 {
+		b.look()
+	}
+}
+
+func (b *requestBudget) count(r *nodepool.OwnedRequest, by int) {
+	if r.Omitted == nil {
+		b.held += int64(by) * r.Bytes
+	}
+	if r.Admission != nodepool.Admitted {
+		b.without += by
+	}
+}
+
+// look lets the budget be divided anew.
+func (b *requestBudget) look() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// sameRank reports whether two readings of one request are alike in all that the division depends on.
+func sameRank(a, b *nodepool.OwnedRequest) bool {
+	return a.UID == b.UID && a.Bytes == b.Bytes && a.Owner == b.Owner && inOrder(a, b) == 0
+}
+
+// inOrder is the order in which the requests of one owner have places: those that hold before those whose lease was reported over or that are being deleted,
+// then by priority, age and name, as they are served. All of it stands in the objects, so that a restart finds the same.
+func inOrder(a, b *nodepool.OwnedRequest) int {
+	return cmp.Or(cmp.Compare(over(a), over(b)), cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
+}
+
+func over(r *nodepool.OwnedRequest) int {
+	if r.Deleting || r.Status.State == raydemand.RequestExpired {
+		return 1
+	}
+	return 0
+}
+
+// admitAll divides the budget whenever something has changed while not all requests have a place, and reads those again that have got one.
+func (s *ownedRequests) admitAll(ctx context.Context) {
+	var told time.Time
+	before := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.budget.wake:
+		}
+		if !s.listed() {
+			continue // the end of the first list, or of the wait for it, looks again
+		}
+		toRead, refused := s.divide()
+		if refused != before && (refused == 0 || before == 0 || time.Since(told) >= overLogPause) {
+			s.logOver(refused)
+			before, told = refused, time.Now()
+		}
+		pause := admitPause
+		for _, r := range toRead {
+			if err := s.reread(ctx, r); err != nil && ctx.Err() == nil {
+				s.log.Warn("cannot read a request that the memory has room for", "namespace", r.Cluster.Namespace, "request", r.ID, "err", err)
+				pause = rereadPause
+				s.again()
+				break
+			}
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
+}
+
+// listed reports whether all namespaces whose requests can be read have been read once.
+func (s *ownedRequests) listed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.readings {
+		if !r.read && !r.settled {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *ownedRequests) logOver(refused int) {
+	if refused == 0 {
+		s.log.Info("the memory for requests has room for all of them again")
+		return
+	}
+	s.log.Warn("requests are refused, because their owners' share of the memory for requests is used", "requests", refused, "budgetBytes", s.budget.limit)
+}
+
+func (s *ownedRequests) again() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.budget.look()
+}
+
+// divide gives places to requests and takes them back. It returns those that have a place and are to be read again, and how many are refused.
+func (s *ownedRequests) divide() (toRead []nodepool.OwnedRequest, refused int) {
+	var changed []nodepool.ClusterKey
+	s.mu.Lock()
+	admitted := s.admitted()
+	for key, r := range s.objects {
+		before := r.Admission
+		switch is := admitted[key]; {
+		case !is:
+			refused++
+			s.budget.count(r, -1)
+			r.Omit(nodepool.Refused, s.budget.limit)
+			s.budget.count(r, 1)
+		case r.Omitted == nil:
+			s.budget.count(r, -1)
+			r.Admission = nodepool.Admitted
+			s.budget.count(r, 1)
+		default:
+			r.Admission = nodepool.Undecided
+			toRead = append(toRead, *r)
+		}
+		if r.Admission != before {
+			changed = append(changed, r.Cluster)
+			s.wake(key)
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(toRead, func(a, b nodepool.OwnedRequest) int {
+		return cmp.Or(cmp.Compare(a.Bytes, b.Bytes), cmp.Compare(a.ID, b.ID))
+	})
+	s.tell(distinctKeys(changed))
+	return toRead, refused
+}
+
+func distinctKeys(keys []nodepool.ClusterKey) []nodepool.ClusterKey {
+	set := map[nodepool.ClusterKey]bool{}
+	for _, key := range keys {
+		set[key] = true
+	}
+	return slices.Collect(maps.Keys(set))
+}
+
+// admitted are the requests that the budget has room for. The caller holds mu.
+func (s *ownedRequests) admitted() map[requestKey]bool {
+	all := slices.SortedFunc(maps.Values(s.objects), inOrder)
+	items := make([]fairshare.Item, len(all))
+	for i, r := range all {
+		items[i] = fairshare.Item{Group: r.Cluster.Namespace, Owner: r.Owner, Size: r.Bytes}
+	}
+	places := map[requestKey]bool{}
+	for i, is := range fairshare.Admit(items, s.budget.limit) {
+		if is {
+			places[requestKey{all[i].Cluster.Namespace, all[i].ID}] = true
+		}
+	}
+	return places
+}
+
+// reread reads a request that has a place. What has changed since is for the next division.
+func (s *ownedRequests) reread(ctx context.Context, of nodepool.OwnedRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	object, err := s.client.Namespace(of.Cluster.Namespace).Get(ctx, of.ID, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil // its watch reports that it is gone
+	}
+	if err != nil {
+		return err
+	}
+	r, key := decodeRequest(object), requestKey{of.Cluster.Namespace, of.ID}
+	s.mu.Lock()
+	known := s.objects[key]
+	still := known != nil && known.Omitted != nil && known.Admission == nodepool.Undecided && sameRank(known, r) &&
+		known.ResourceVersion == r.ResourceVersion && s.budget.held+r.Bytes <= s.budget.limit
+	if still {
+		s.sight(r, known)
+		s.budget.count(known, -1)
+		r.Admission = nodepool.Admitted
+		s.budget.count(r, 1)
+		s.objects[key] = r
+		s.wake(key)
+	}
+	s.mu.Unlock()
+	if still {
+		s.tell([]nodepool.ClusterKey{r.Cluster})
+		return nil
+	}
+	s.set(r)
+	s.again()
+	return nil
+}
+
+// addMemory says of a RayCluster which of its requests have no place, and that nothing may be taken away while one with a place is still to be read.
+func (s *ownedRequests) addMemory(cluster *nodepool.Cluster) {
+	refused, undecided, bytes := 0, 0, int64(0)
+	for i := range cluster.Owned {
+		switch r := &cluster.Owned[i]; r.Admission {
+		case nodepool.Refused:
+			refused++
+			bytes += r.Bytes
+		case nodepool.Undecided:
+			undecided++
+		}
+	}
+	if undecided > 0 && cluster.OwnedUnknown == "" {
+		cluster.OwnedUnknown = fmt.Sprintf("%d ResourceRequests are being read", undecided)
+	}
+	if refused > 0 {
+		cluster.Findings = append(cluster.Findings, raydemand.Finding{
+			Code: RequestsOverMemory, Severity: raydemand.Warning, Object: "RayCluster " + cluster.Key.String(),
+			Seen: fmt.Sprintf("%d of %d requests of owners, %d KiB of memory", refused, len(cluster.Owned), bytes>>10),
+			Why: fmt.Sprintf("their owners use their share of the %d KiB of memory for the requests of all namespaces, so these do not count and workers that only they hold are taken away when idle",
+				s.budget.limit>>10),
+			Fix: "delete ResourceRequests that nobody needs, ask for fewer different bundles in them, or raise serve --request-memory",
+		})
+	}
+}
+
+// RequestMemory is what the requests of owners take in memory.
+type RequestMemory struct {
+	// Budget and Held are bytes; Refused counts the requests that the budget has no room for.
+	Budget, Held int64
+	Refused      int
+}
+
+// RequestMemory returns what the requests of owners take now; zero in the sidecar form, which has none.
+func (m *Manager) RequestMemory() RequestMemory {
+	if m.requests == nil {
+		return RequestMemory{}
+	}
+	s := m.requests
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return RequestMemory{Budget: s.budget.limit, Held: s.budget.held, Refused: s.budget.without}
+}

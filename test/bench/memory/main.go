@@ -1,0 +1,116 @@
+// Command memory measures the memory of `autoscaler serve` on a real API server that holds many large ResourceRequests: HOSTILE (2000) objects of
+// OBJECT_KB (123) in NAMESPACES (4) namespaces, each with its RayCluster, beside the small requests of an honest owner in a namespace of its own.
+//
+// It measures twice: while the objects come, through the watch, and after a restart that finds all of them, through the list. For each it prints
+// resident and peak memory, how long a new request of the honest owner waits for its place in a plan, and what the statuses of the objects say.
+// It fails where the peak exceeds AIM_MIB (256; 0 for no aim), where a request of the honest owner is not served, and where a large object has
+// neither a place nor a status that says why.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/devcluster/nodeagent"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+func main() { rig.Main(run) }
+
+// number reads a count from the environment.
+func number(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n >= 0 {
+		return n
+	}
+	return otherwise
+}
+
+func run(ctx context.Context) (err error) {
+	dir, err := os.MkdirTemp("", "heliostat-bench-memory-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	program, err := rig.Build(ctx, dir)
+	if err != nil {
+		return err
+	}
+	options := devcluster.Options{Nodes: []nodeagent.NodeSpec{}, NoOperator: true, Out: os.Stdout}
+	cluster, err := devcluster.Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		err = errors.Join(err, cluster.Stop(ctx))
+	}()
+	r := &rig.Rig{Cluster: cluster, Kube: cluster.Client(), Dynamic: cluster.Dynamic(), Program: program, Dir: dir}
+	if err := rig.InstallCRDs(ctx, r.Dynamic); err != nil {
+		return err
+	}
+	s, err := newScene(ctx, r, number("NAMESPACES", 4))
+	if s != nil {
+		defer s.close()
+	}
+	if err != nil {
+		return err
+	}
+	return s.measure(ctx)
+}
+
+// measure runs both parts, and reports what should not have been once all is printed.
+func (s *scene) measure(ctx context.Context) error {
+	objects, bytes, aim := number("HOSTILE", 2000), number("OBJECT_KB", 123)*1000, int64(number("AIM_MIB", 256))<<20
+	if err := s.serve(ctx); err != nil {
+		return err
+	}
+	if err := s.honest(ctx, "before"); err != nil {
+		return err
+	}
+	s.row("without large objects", "")
+	begun := time.Now()
+	during := s.sample(ctx)
+	if err := s.flood(ctx, objects, bytes); err != nil {
+		return err
+	}
+	fmt.Printf("%d objects of %d bytes in %d namespaces, made in %.0f s\n", objects, bytes, len(s.hostile), time.Since(begun).Seconds())
+	peaks := []int64{s.part(ctx, "while they come", during)}
+	s.restart(ctx)
+	if err := s.serve(ctx); err != nil {
+		return err
+	}
+	after := s.sample(ctx)
+	peaks = append(peaks, s.part(ctx, "after a restart that finds them", after))
+	for _, peak := range peaks {
+		if aim > 0 && peak > aim {
+			s.wrong(fmt.Errorf("serve had %d MiB resident, the aim is at most %d MiB", peak>>20, aim>>20))
+		}
+	}
+	return errors.Join(s.faults...)
+}
+
+// part measures a Heliostat that has the objects before it, and returns the most memory that it had.
+func (s *scene) part(ctx context.Context, name string, samples *samples) int64 {
+	begun := time.Now()
+	if err := s.honest(ctx, "honest-"+strconv.Itoa(s.asked)); err != nil {
+		s.wrong(err)
+	}
+	planned := time.Since(begun)
+	told, err := s.settled(ctx)
+	if err != nil {
+		s.wrong(err)
+	}
+	settled := time.Since(begun)
+	samples.end()
+	peak := s.row(name, fmt.Sprintf("; a new small request is served after %.2f s; all statuses are written after %.0f s:", planned.Seconds(), settled.Seconds()))
+	for _, line := range told {
+		fmt.Println("  " + line)
+	}
+	return peak
+}

@@ -1,0 +1,124 @@
+package rig
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// MemoryVariable names the variable that limits the memory of each `autoscaler serve` that a rig starts, as the chart's `resources.limits.memory`
+// does: a Kubernetes quantity such as 1Gi. The limit is a cgroup's where this process may make one, and GOMEMLIMIT alone elsewhere.
+const MemoryVariable = "HELIOSTAT_TEST_MEMORY"
+
+// memoryLimit is the cgroup of one process.
+type memoryLimit struct {
+	bytes int64
+	// dir is the cgroup's directory; empty where this process may not make one.
+	dir string
+	// refused says why there is no cgroup.
+	refused error
+}
+
+// newMemoryLimit reads MemoryVariable and makes the cgroup; nil is no limit.
+func newMemoryLimit() (*memoryLimit, error) {
+	text := os.Getenv(MemoryVariable)
+	if text == "" {
+		return nil, nil
+	}
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil || quantity.Value() < 16<<20 {
+		return nil, fmt.Errorf("%s is %q, want a quantity of at least 16Mi, such as 1Gi", MemoryVariable, text)
+	}
+	m := &memoryLimit{bytes: quantity.Value()}
+	m.refused = m.create()
+	return m, nil
+}
+
+// create makes a cgroup below the one of this process, of version 1 or 2.
+func (m *memoryLimit) create() error {
+	of, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return err
+	}
+	root, file := "/sys/fs/cgroup", "memory.max"
+	if _, err := os.Stat("/sys/fs/cgroup/memory/memory.limit_in_bytes"); err == nil {
+		root, file = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+	}
+	dir, err := os.MkdirTemp(filepath.Join(root, memoryPath(string(of))), "heliostat-")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, file), []byte(strconv.FormatInt(m.bytes, 10)), 0); err != nil {
+		return errors.Join(err, os.Remove(dir))
+	}
+	m.dir = dir
+	return nil
+}
+
+// memoryPath is the path of a process's memory cgroup, by its /proc/PID/cgroup.
+func memoryPath(text string) string {
+	unified := "/"
+	for line := range strings.Lines(text) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		switch {
+		case len(fields) < 3:
+		case fields[1] == "memory":
+			return fields[2]
+		case fields[1] == "":
+			unified = fields[2]
+		}
+	}
+	return unified
+}
+
+// apply lets a command start inside the cgroup. Where there is none, the Go runtime alone keeps the limit.
+func (m *memoryLimit) apply(cmd *exec.Cmd) {
+	if m == nil {
+		return
+	}
+	if m.dir == "" {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", m.bytes/10*9))
+		return
+	}
+	// The shell enters the cgroup and becomes the program: the process is charged from its first page on.
+	const enter = `echo $$ > "$0/cgroup.procs" && exec "$@"`
+	cmd.Args = append([]string{"sh", "-c", enter, m.dir, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+}
+
+// String says which limit holds, for the log of the process.
+func (m *memoryLimit) String() string {
+	if m.dir == "" {
+		return fmt.Sprintf("rig: GOMEMLIMIT is 90 %% of %d MiB; there is no cgroup: %v", m.bytes>>20, m.refused)
+	}
+	return fmt.Sprintf("rig: the cgroup %s limits the memory to %d MiB", m.dir, m.bytes>>20)
+}
+
+// end removes the cgroup of a process that has ended, and returns an error where the kernel killed it for its memory.
+func (m *memoryLimit) end() error {
+	if m == nil || m.dir == "" {
+		return nil
+	}
+	killed := 0
+	for _, file := range []string{"memory.oom_control", "memory.events"} {
+		text, err := os.ReadFile(filepath.Join(m.dir, file))
+		if err != nil {
+			continue // the other version's
+		}
+		_, rest, _ := strings.Cut(string(text), "oom_kill ")
+		if fields := strings.Fields(rest); len(fields) > 0 {
+			killed, _ = strconv.Atoi(fields[0])
+		}
+	}
+	err := os.Remove(m.dir)
+	if killed > 0 {
+		err = errors.Join(fmt.Errorf("rig: the kernel killed the process for its memory, of which it may have %d MiB", m.bytes>>20), err)
+	}
+	return err
+}
