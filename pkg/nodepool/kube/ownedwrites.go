@@ -57,7 +57,7 @@ type requestWriter struct {
 	// waiting is by object, queue lists them in the order in which they came.
 	waiting map[requestKey]waitingUpdate
 	queue   []requestKey
-	// served says of each namespace at which turn something of it was written last. writesOver: what is unserved is being written.
+	// served says of each namespace at which turn something of it was written last. writesOver: what is unadmitted is being written.
 	served     map[string]int64
 	turn       int64
 	writesOver bool
@@ -68,12 +68,12 @@ type requestWriter struct {
 // urgency orders what waits to be written.
 type urgency int
 
-// What is pressing changes what users wait for: the state of a request, or whether it is there. What is unserved is said of a request that the memory has
+// What is pressing changes what users wait for: the state of a request, or whether it is there. What is unadmitted is said of a request that the memory has
 // no room for, and comes last.
 const (
 	pressing urgency = iota
 	ordinary
-	unserved
+	unadmitted
 )
 
 // waitingUpdate is the newest of those that came since one was to be written.
@@ -86,7 +86,7 @@ type waitingUpdate struct {
 func urgencyOf(u *nodepool.OwnedUpdate, changes bool) urgency {
 	switch {
 	case u.Status != nil && u.Status.Code == raydemand.CodeOverMemory:
-		return unserved
+		return unadmitted
 	case changes || u.Adopt != nil:
 		return pressing
 	}
@@ -181,7 +181,7 @@ func (w *requestWriter) next(ctx context.Context) (update nodepool.OwnedUpdate, 
 func (w *requestWriter) take() (update nodepool.OwnedUpdate, leave func(), later bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, now := range []urgency{pressing, ordinary, unserved} {
+	for _, now := range []urgency{pressing, ordinary, unadmitted} {
 		for _, i := range w.inTurn(now) {
 			key := w.queue[i]
 			if !w.mayWrite(now) {
@@ -230,12 +230,12 @@ func (w *requestWriter) mayWrite(now urgency) bool {
 	if now != pressing && w.requests.turns.much() && !w.besideCalls.TryAccept() {
 		return false
 	}
-	return now != unserved || !w.writesOver && w.overMemory.TryAccept()
+	return now != unadmitted || !w.writesOver && w.overMemory.TryAccept()
 }
 
-// until lets leave end the one write of what is unserved, too. The caller of until holds mu, that of what it returns does not.
+// until lets leave end the one write of what is unadmitted, too. The caller of until holds mu, that of what it returns does not.
 func (w *requestWriter) until(now urgency, leave func()) func() {
-	if now != unserved {
+	if now != unadmitted {
 		return leave
 	}
 	w.writesOver = true

@@ -4,7 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,9 +42,11 @@ type scene struct {
 	heads     []*simray.Head
 	kube      kubernetes.Interface // without a limit of its own, as is objects
 	objects   dynamic.Interface
-	asked     int
-	made      int
-	faults    []error
+	// profile is where serve answers for profiles.
+	profile string
+	asked   int
+	made    int
+	faults  []error
 }
 
 // newScene may return a scene beside an error; it is to be closed then too.
@@ -93,7 +100,10 @@ func (s *scene) cluster(ctx context.Context, namespace string, i int) error {
 }
 
 func (s *scene) serve(ctx context.Context) (err error) {
-	s.heliostat, err = s.Serve(ctx, "--log-level", "info")
+	if s.profile, err = rig.FreeAddress("127.0.0.1"); err != nil {
+		return err
+	}
+	s.heliostat, err = s.Serve(ctx, "--log-level", "info", "--pprof-bind-address", s.profile)
 	return err
 }
 
@@ -118,6 +128,28 @@ func (s *scene) wrong(err error) {
 	}
 }
 
+// keepProfile keeps a profile of the heap in the folder that PROFILES names.
+func (s *scene) keepProfile(ctx context.Context, name string) error {
+	folder := os.Getenv("PROFILES")
+	if folder == "" {
+		return nil
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.profile+"/debug/pprof/heap", nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, strings.ReplaceAll(name, " ", "-")+".pprof"), text, 0o644)
+}
+
 // flood makes large objects, over all hostile namespaces in turn.
 func (s *scene) flood(ctx context.Context, objects, bytes int) error {
 	group, ctx := errgroup.WithContext(ctx)
@@ -130,14 +162,18 @@ func (s *scene) flood(ctx context.Context, objects, bytes int) error {
 	return group.Wait()
 }
 
-// large is so many bytes of bundles, 1000 of them and no two alike: the most that the API server takes.
+// large is so many bytes in BUNDLES (250) bundles, no two alike; the API server takes at most 1000, and needs long for so many.
 func large(seed, bytes int) []any {
-	bundles := make([]any, 1000)
+	bundles := make([]any, number("BUNDLES", 250))
+	names := 1 + bytes/len(bundles)/256 // a name has at most 256 characters
 	for i := range bundles {
-		name := fmt.Sprintf("resource-%06d-%04d-", seed, i)
-		// {"count":1,"resources":{"CPU":1,"…":1}}, and a comma
-		name += fmt.Sprintf("%0*d", max(1, bytes/len(bundles)-42-len(name)), 0)
-		bundles[i] = map[string]any{"count": int64(1), "resources": map[string]any{"CPU": int64(1), name: int64(1)}}
+		resources := map[string]any{}
+		for k := range names {
+			// {"count":1,"resources":{"…":1,"…":1}}, and a comma
+			name := fmt.Sprintf("resource-%06d-%04d-%d-", seed, i, k)
+			resources[name+fmt.Sprintf("%0*d", max(1, (bytes/len(bundles)-27)/names-5-len(name)), 0)] = int64(1)
+		}
+		bundles[i] = map[string]any{"count": int64(1), "resources": resources}
 	}
 	return bundles
 }
