@@ -157,6 +157,9 @@ func (c *Cluster) start(ctx context.Context) error {
 			return c.startParts(ctx, cancel, ControllerManager, Operator, Kueue)
 		},
 	}
+	if c.options.karpenter() {
+		steps = append(steps, c.startKarpenter)
+	}
 	if c.options.Kwok {
 		steps = append(steps, func(ctx context.Context) error { return c.startPart(ctx, Kwok) })
 	}
@@ -261,7 +264,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 // stopParts kills the parts: those that act on what they see before those that would show them the end of the others.
 func (c *Cluster) stopParts() error {
 	var errs []error
-	for _, part := range []Part{Operator, Kueue, Kwok, ControllerManager, Scheduler, APIServer, Etcd} {
+	for _, part := range []Part{Operator, Karpenter, Kueue, Kwok, ControllerManager, Scheduler, APIServer, Etcd} {
 		c.mu.Lock()
 		p := c.processes[part]
 		c.mu.Unlock()

@@ -26,6 +26,8 @@ type controlPlane struct {
 	kueueGates []string
 	// audited are users whose requests to the API server are recorded.
 	audited []string
+	// karpenter says that the cluster has Karpenter.
+	karpenter bool
 }
 
 // usualPorts are the ports that the parts are known for.
@@ -34,6 +36,9 @@ var usualPorts = map[string]int{
 	"kueue-webhook": 9443, "kueue-health": 8081, "kueue-metrics": 8443,
 }
 
+// publicPorts are those of parts that listen on all addresses: no other cluster may have the same.
+var publicPorts = map[string]int{"karpenter-metrics": 24000, "karpenter-health": 26000}
+
 // newControlPlane chooses the ports and makes keys, certificates and kubeconfigs.
 func newControlPlane(c *claim, built *kit.Kit, env []string, options Options) (*controlPlane, error) {
 	pki, err := newAuthority(filepath.Join(c.dir, "pki"))
@@ -41,11 +46,17 @@ func newControlPlane(c *claim, built *kit.Kit, env []string, options Options) (*
 		return nil, err
 	}
 	cp := &controlPlane{
-		dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env, audited: options.Audit, kueueGates: options.KueueFeatureGates,
+		dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env, audited: options.Audit,
+		kueueGates: options.KueueFeatureGates, karpenter: options.karpenter(),
 		operatorEnv: options.OperatorEnv, apiServerEnv: append([]string{apiServerMemory}, options.APIServerEnv...),
 	}
 	for name, usual := range usualPorts {
 		if cp.ports[name], err = c.block.port(usual); err != nil {
+			return nil, err
+		}
+	}
+	for name, usual := range publicPorts {
+		if cp.ports[name], err = c.block.publicPort(usual); err != nil {
 			return nil, err
 		}
 	}
@@ -83,6 +94,7 @@ func (cp *controlPlane) makeIdentities() error {
 		{file: cp.kubeconfigOf(Operator), name: operatorUser},
 		{file: cp.kubeconfigOf(Kwok), name: "kwok", groups: []string{"system:masters"}},
 		{file: cp.kubeconfigOf(Kueue), name: "kueue", groups: []string{"system:masters"}},
+		{file: cp.kubeconfigOf(Karpenter), name: "karpenter", groups: []string{"system:masters"}},
 	} {
 		if err := cp.pki.kubeconfig(user.file, "https://"+cp.address("apiserver"), user.name, user.groups...); err != nil {
 			return err
@@ -117,6 +129,8 @@ func (cp *controlPlane) command(part Part) (command, error) {
 		c.args = cp.controllerManager()
 	case Operator:
 		c.args, c.env = cp.operator(), append(append([]string{}, cp.env...), cp.operatorEnv...)
+	case Karpenter:
+		c.env = append(slices.Clone(cp.env), cp.karpenterEnv()...)
 	case Kwok:
 		c.args = cp.kwok()
 	case Kueue:
@@ -177,7 +191,17 @@ var controllers = []string{
 	"resourcequota-controller", "clusterrole-aggregation-controller",
 }
 
+// nodeControllers are those that Karpenter relies on: they keep the conditions and taints of nodes, and remove the pods of
+// nodes that are gone.
+var nodeControllers = []string{
+	"node-lifecycle-controller", "taint-eviction-controller", "disruption-controller", "pod-garbage-collector-controller",
+}
+
 func (cp *controlPlane) controllerManager() []string {
+	controllers := slices.Clone(controllers)
+	if cp.karpenter {
+		controllers = append(controllers, nodeControllers...)
+	}
 	return []string{
 		"--kubeconfig=" + cp.kubeconfigOf(ControllerManager), "--leader-elect=false", "--secure-port=0",
 		"--use-service-account-credentials=true", "--kube-api-qps=200", "--kube-api-burst=400",

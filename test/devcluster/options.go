@@ -28,6 +28,9 @@ type Options struct {
 	Kueue bool
 	// KueueFeatureGates are gates of Kueue that are not as by default, as NAME=true or NAME=false.
 	KueueFeatureGates []string
+	// InstanceTypes are those that Karpenter launches. Where there are some, the cluster has Karpenter, with a provider whose
+	// nodes kwok plays; it needs Kwok.
+	InstanceTypes []InstanceType
 	// NoOperator leaves the KubeRay operator out. Its resource definitions are installed all the same.
 	NoOperator bool
 	// APIServerEnv are further variables of the API server, as KEY=value.
@@ -76,11 +79,17 @@ func (o Options) Needs() (Needs, error) {
 	if o.Kueue {
 		needs.Parts = append(needs.Parts, Kueue)
 	}
+	if o.karpenter() {
+		needs.Parts = append(needs.Parts, Karpenter)
+	}
 	if len(o.Nodes) > 0 {
 		needs.Ray = o.Ray
 	}
 	return needs, nil
 }
+
+// karpenter says whether the cluster has Karpenter.
+func (o Options) karpenter() bool { return len(o.InstanceTypes) > 0 }
 
 // images returns the table of images: Ray's own, replaced and joined by those of the options.
 func (o Options) images(built *kit.Kit) nodeagent.Images {

@@ -17,6 +17,7 @@ const (
 	Operator          = kit.Operator
 	Kwok              = kit.Kwok
 	Kueue             = kit.Kueue
+	Karpenter         = kit.Karpenter
 )
 
 // DefaultRay is the version of Ray that pods run unless their image says otherwise.

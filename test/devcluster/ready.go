@@ -23,7 +23,10 @@ func (c *Cluster) ready(ctx context.Context, part Part) error {
 			return httpReady(ctx, "http://"+c.plane.address("operator-health")+"/readyz")
 		},
 		Kueue: c.kueueReady,
-		Kwok:  func(ctx context.Context) error { return httpReady(ctx, "http://"+c.plane.address("kwok")+"/readyz") },
+		Karpenter: func(ctx context.Context) error {
+			return httpReady(ctx, "http://"+c.plane.address("karpenter-health")+"/readyz")
+		},
+		Kwok: func(ctx context.Context) error { return httpReady(ctx, "http://"+c.plane.address("kwok")+"/readyz") },
 	}
 	check, ok := checks[part]
 	if !ok { // the scheduler serves nothing; a pod that comes too early waits for it

@@ -91,12 +91,39 @@ func (b *builder) plan(part Part) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
+	own, err := b.ownSource(r)
+	if err != nil {
+		return plan{}, fmt.Errorf("reading the source of %s: %w", part, err)
+	}
 	hash := sha256.New()
-	for _, piece := range []string{string(gomod), string(gosum), release, r.pkg, r.ldflags(version), strings.Join(r.files, " ")} {
+	pieces := []string{string(gomod), string(gosum), release, r.pkg, r.ldflags(version), strings.Join(r.files, " ")}
+	for _, piece := range append(pieces, own...) {
 		fmt.Fprintf(hash, "%d:%s\n", len(piece), piece)
 	}
 	name := string(part) + "-" + hex.EncodeToString(hash.Sum(nil))[:12]
 	return plan{recipe: r, version: version, dir: filepath.Join(b.bin, name)}, nil
+}
+
+// ownSource returns the names and texts of the nested module's own files, in the order of their names.
+func (b *builder) ownSource(r recipe) (pieces []string, err error) {
+	if r.own == "" {
+		return nil, nil
+	}
+	files, err := filepath.Glob(filepath.Join(b.source, r.moduleDir, r.own))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		pieces = append(pieces, filepath.Base(file), string(text))
+	}
+	if len(pieces) == 0 {
+		return nil, fmt.Errorf("no %s in %s", r.own, r.moduleDir)
+	}
+	return pieces, nil
 }
 
 // build makes a part unless it is there. Two processes that want the same part build it once: the second waits.

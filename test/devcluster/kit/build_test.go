@@ -32,6 +32,32 @@ func TestEveryPartIsPinned(t *testing.T) {
 	}
 }
 
+func TestAChangeOfAPartsOwnSourceMakesAnotherProgram(t *testing.T) {
+	source, err := sourceDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "karpenter")
+	if err := copyTree(copied, filepath.Join(source, "karpenter")); err != nil {
+		t.Fatal(err)
+	}
+	b := &builder{source: filepath.Dir(copied), bin: t.TempDir()}
+	before, err := b.plan(Karpenter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(copied, "further.go"), []byte("package main\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	after, err := b.plan(Karpenter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before.dir == after.dir {
+		t.Errorf("both sources build %s", before.dir)
+	}
+}
+
 func TestVersionsAreReadFromGoMod(t *testing.T) {
 	gomod := []byte("module m\n\nrequire a.b/c v1.2.3\n\nrequire (\n\tk8s.io/kubernetes v1.35.4 // indirect\n\tk8s.io/kubernetes-extra v0.1.0\n)\n\nreplace k8s.io/api => k8s.io/api v0.35.4\n")
 	for module, want := range map[string]string{"a.b/c": "v1.2.3", "k8s.io/kubernetes": "v1.35.4", "k8s.io/kubernetes-extra": "v0.1.0"} {

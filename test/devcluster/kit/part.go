@@ -18,6 +18,7 @@ const (
 	Operator          Part = "kuberay-operator"
 	Kwok              Part = "kwok"
 	Kueue             Part = "kueue"
+	Karpenter         Part = "karpenter"
 	Kubectl           Part = "kubectl"
 )
 
@@ -29,6 +30,8 @@ type recipe struct {
 	// module owns pkg; its version in go.mod is the version of the part.
 	module string
 	pkg    string
+	// own are the files of the nested module itself that the program is made of, as a pattern; empty where it has none.
+	own string
 	// files are folders of the module that the part needs beside its program.
 	files []string
 	// estimate is the time of a first build on two cores with nothing cached, in the order of the table: what an
@@ -50,6 +53,8 @@ var recipes = []recipe{
 		files: []string{"kustomize/stage"}, estimate: 60 * time.Second},
 	{part: Kueue, moduleDir: "kueue", module: "sigs.k8s.io/kueue", pkg: "sigs.k8s.io/kueue/cmd/kueue",
 		files: []string{"config/components/crd/bases", "config/components/webhook"}, estimate: 150 * time.Second},
+	{part: Karpenter, moduleDir: "karpenter", module: "sigs.k8s.io/karpenter", pkg: ".", own: "*.go",
+		files: []string{"pkg/apis/crds", "kwok/apis/crds"}, estimate: 130 * time.Second},
 }
 
 // Parts returns the names of all parts, in the order in which they are built.
