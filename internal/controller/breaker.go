@@ -29,6 +29,8 @@ type breaker struct {
 	reason    string
 	// shortage: it was opened by proof that no node comes, so pods that have a node still count.
 	shortage bool
+	// launched is how many machines on their way have been counted at least since then; more are a sign of stock.
+	launched int
 	// failedAt is when it was last opened; zero once a pod has joined since.
 	failedAt time.Time
 	// fell are the pods that failed before they joined, since the last one that joined.
@@ -40,6 +42,8 @@ type sighting struct {
 	// joined are the pods that have joined, there all that exist, by UID; waiting counts those that are waited for.
 	joined, there map[string]bool
 	waiting       int
+	// launched counts those of them that a machine on its way has room for.
+	launched int
 	// why says what the waiting ones seem to wait for; proof, that no node will come for them, or is empty.
 	why, proof string
 	// failed are the pods that failed without having joined, by UID, with what Kubernetes says of them.
@@ -54,6 +58,12 @@ func (b *breaker) observe(now time.Time, s sighting, config Config) {
 	}
 	if progress && s.proof == "" {
 		b.openUntil, b.failedAt = earlierOf(b.openUntil, now), time.Time{}
+	}
+	if b.shortage && b.open(now) {
+		if s.launched > b.launched && s.proof == "" {
+			b.openUntil = now // there is stock again
+		}
+		b.launched = min(b.launched, s.launched)
 	}
 	switch {
 	case s.waiting == 0 || progress:
@@ -72,7 +82,7 @@ func (b *breaker) observe(now time.Time, s sighting, config Config) {
 	case b.open(now):
 	case proof != "":
 		b.trip(now, config, proof)
-		b.shortage = s.proof != ""
+		b.shortage, b.launched = s.proof != "", s.launched
 	case !b.stalledSince.IsZero() && now.Sub(b.stalledSince) >= config.AllocationTimeout:
 		b.trip(now, config, fmt.Sprintf("no pod joined Ray within %s: %s", planner.Span(config.AllocationTimeout.Seconds()), s.why))
 	}
@@ -188,6 +198,7 @@ func sightings(cluster nodepool.Cluster, members []member) map[string]sighting {
 		missing := max(0, goalPods(g)-counted[g.Name])
 		s := seen[g.Name]
 		s.waiting += missing
+		s.launched = g.Coming.Launched
 		s.why = whyStalled(unschedulable[g.Name], missing)
 		seen[g.Name] = s
 	}

@@ -128,6 +128,7 @@ func (r *record) sight(v view, config Config) sight {
 		refused:  map[raydemand.NodeID]raydemand.Bundle{},
 		crashed:  map[string]bool{},
 		breakers: r.breakers,
+		coming:   r.shortage.coming,
 		since:    r.reports.since,
 		shapes:   r.shapes,
 	}

@@ -3,20 +3,32 @@ package controller
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// refusalSettles is how long a node autoscaler's refusal must stand before it is proof: Karpenter tries another kind of
-// machine within seconds, and the Cluster Autoscaler looks every 10 s.
-const refusalSettles = 5 * time.Second
+// How long a node autoscaler's refusal must stand before it is proof (docs/reference/facts.md#karpenter-rounds).
+const (
+	// refusalSettles is for the Cluster Autoscaler and its like, which look every 10 s and say so each time.
+	refusalSettles = 5 * time.Second
+	// karpenterRound is the longest time until Karpenter has looked at its pods again: every 10 s, and then it gathers pods for
+	// up to 10 s. What it refuses or cannot launch now it may launch then, of another NodePool or of the same.
+	karpenterRound = 21 * time.Second
+	// karpenterLooksAgain is the time until it has looked again where it has nothing to gather: 10 s and 1 s, and time to see the
+	// NodeClaims that follow.
+	karpenterLooksAgain = 13 * time.Second
+	// unseenSettles is for Karpenter where its NodeClaims may not be read. It says nothing new of a pod for 2 min.
+	unseenSettles = 2*time.Minute + karpenterRound
+)
 
 // shortages finds proof that no node comes for a group's pods. All clocks are this process's own, from when it first saw
 // the state:
 //
 //	what is seen of a pod without a node            proof
-//	a node autoscaler refuses one                   after refusalSettles
+//	a NodeClaim on its way has room for it          never; AllocationTimeout decides
+//	a node autoscaler refuses it                    after settles
 //	a node autoscaler promises one                  never; AllocationTimeout decides
 //	nothing is heard, and would be                  after UnschedulableGrace
 //	nothing is heard, and might not be              never; AllocationTimeout decides
@@ -24,39 +36,145 @@ const refusalSettles = 5 * time.Second
 // A promise takes minutes to come true, and taking it for silence would launch everything twice. So would taking the
 // silence of a node autoscaler that is not recognised for its word: it would be heard only once one has spoken before
 // (Cluster.ProvisionersSeen).
+//
+// Karpenter's words about a pod are no fate of that pod: it drops most of its Events when there are many, and whichever pod comes
+// first gets a node. So what its NodeClaims hold is counted, and as many pods are taken to have a node coming, whatever
+// was said of them. Where NodeClaims are read a promise that no claim keeps is silence, and where they may not be read silence is
+// no proof.
 type shortages struct {
-	refused, silent map[string]time.Time // pod → first seen so
+	refused map[string]refusal   // pod → how it is refused
+	silent  map[string]time.Time // pod → first seen so
+	// coming are the pods that have a node coming.
+	coming map[string]bool
+}
+
+// refusal is since when a pod is refused while no NodeClaim has room for it, and whether that began with a launch that failed.
+type refusal struct {
+	since        time.Time
+	launchFailed bool
+}
+
+// shortage is the proof about one group: the pods it is about, and what was said.
+type shortage struct {
+	pods []string
+	why  string
 }
 
 // observe takes one reading in and returns the proof by group, where there is one. members are sorted by pod.
 func (s *shortages) observe(now time.Time, cluster nodepool.Cluster, members []member, config Config) map[string]string {
-	refused, silent := map[string]time.Time{}, map[string]time.Time{}
-	short := map[string][]string{}
-	why := map[string]string{}
+	next := shortages{refused: map[string]refusal{}, silent: map[string]time.Time{}, coming: s.podsComing(cluster, members)}
+	short := map[string]*shortage{}
 	for _, m := range members {
-		if !unplaced(m) || m.NodePromised {
+		if !unplaced(m) || next.coming[m.Pod] {
 			continue
 		}
-		switch {
-		case m.NodeRefused != "":
-			refused[m.Pod] = earlier(s.refused, m.Pod, now)
-			if now.Sub(refused[m.Pod]) >= refusalSettles {
-				short[m.Group], why[m.Group] = append(short[m.Group], m.Pod), m.NodeRefused
-			}
-		case cluster.ProvisionersSeen:
-			silent[m.Pod] = earlier(s.silent, m.Pod, now)
-			if now.Sub(silent[m.Pod]) >= config.UnschedulableGrace {
-				short[m.Group] = append(short[m.Group], m.Pod)
-				why[m.Group] = cmp.Or(why[m.Group], "no node autoscaler adds one; "+m.Unschedulable)
-			}
+		why := s.judge(&next, now, cluster, m, config)
+		if why == "" {
+			continue
 		}
+		if short[m.Group] == nil {
+			short[m.Group] = &shortage{}
+		}
+		of := short[m.Group]
+		of.pods, of.why = append(of.pods, m.Pod), cmp.Or(m.NodeRefused, of.why, why)
 	}
-	s.refused, s.silent = refused, silent
+	*s = next
 	proofs := make(map[string]string, len(short))
-	for group, pods := range short {
-		proofs[group] = fmt.Sprintf("no node can be had for %s: %s", podsSuch(pods), why[group])
+	for group, of := range short {
+		proofs[group] = fmt.Sprintf("no node can be had for %s: %s", podsSuch(of.pods), of.why)
 	}
 	return proofs
+}
+
+// judge runs the clock of one pod that nothing is on its way for, and says why no node comes for it once that is proven.
+func (s *shortages) judge(next *shortages, now time.Time, cluster nodepool.Cluster, m member, config Config) (why string) {
+	seen := cluster.NodeClaims == nodepool.NodeClaimsRead
+	switch {
+	case m.NodePromised && !(m.ByKarpenter && seen):
+	case m.NodeRefused != "":
+		known, refused := s.refused[m.Pod]
+		if !refused {
+			known = refusal{since: now, launchFailed: m.LaunchFailed}
+		}
+		next.refused[m.Pod] = known
+		if now.Sub(known.since) >= settles(m, known, seen) {
+			return m.NodeRefused
+		}
+	case cluster.ProvisionersSeen && cluster.NodeClaims != nodepool.NodeClaimsUnread:
+		grace := config.UnschedulableGrace
+		if seen {
+			grace = max(grace, karpenterRound)
+		}
+		next.silent[m.Pod] = earlier(s.silent, m.Pod, now)
+		if now.Sub(next.silent[m.Pod]) >= grace {
+			return "no node autoscaler adds one; " + m.Unschedulable
+		}
+	}
+	return ""
+}
+
+// settles is how long a refusal must stand. That Karpenter refuses the pod after a launch failed is its next round's word.
+func settles(m member, known refusal, seen bool) time.Duration {
+	switch {
+	case !m.ByKarpenter:
+		return refusalSettles
+	case !seen:
+		return unseenSettles
+	case known.launchFailed && !m.LaunchFailed:
+		return karpenterLooksAgain
+	}
+	return karpenterRound
+}
+
+// podsComing chooses as many pods of each group as NodeClaims hold: those that were promised a node first, and last those that have
+// been refused for longest.
+func (s *shortages) podsComing(cluster nodepool.Cluster, members []member) map[string]bool {
+	waiting := map[string][]member{}
+	for _, m := range members {
+		if unplaced(m) {
+			waiting[m.Group] = append(waiting[m.Group], m)
+		}
+	}
+	coming := map[string]bool{}
+	for _, g := range cluster.Groups {
+		pods := waiting[g.Name]
+		slices.SortStableFunc(pods, func(a, b member) int {
+			return cmp.Or(cmp.Compare(rank(a), rank(b)), s.byClock(a, b))
+		})
+		for _, m := range pods[:min(len(pods), g.Coming.Pods())] {
+			coming[m.Pod] = true
+		}
+	}
+	return coming
+}
+
+// clock is since when something has been counted against a pod; zero where nothing is.
+func (s *shortages) clock(pod string) time.Time {
+	if known, refused := s.refused[pod]; refused {
+		return known.since
+	}
+	return s.silent[pod]
+}
+
+// byClock puts pods without a running clock first, then the latest before the earliest, so that the clocks of pods that nothing is on
+// its way for go on.
+func (s *shortages) byClock(a, b member) int {
+	left, right := s.clock(a.Pod), s.clock(b.Pod)
+	if left.IsZero() || right.IsZero() {
+		return left.Compare(right)
+	}
+	return right.Compare(left)
+}
+
+// rank orders pods by what was said of them last.
+func rank(m member) int {
+	switch {
+	case m.NodePromised:
+		return 0
+	case m.NodeRefused == "":
+		return 1
+	}
+	return 2
 }
 
 // unplaced reports whether the scheduler finds no node for a pod that is waited for.

@@ -33,6 +33,8 @@ type sight struct {
 	// crashed holds pods whose Ray node died and whose grace is over.
 	crashed  map[string]bool
 	breakers breakers
+	// coming holds pods for which a node is on its way.
+	coming map[string]bool
 	// since is since when a group has pods that were asked for and do not exist yet.
 	since  map[string]time.Time
 	shapes shapes
@@ -99,6 +101,7 @@ func headNode(s sight) *planner.Node {
 // complete adds what the RayCluster does not say of a group: what its nodes show, and why it takes no launches.
 func (s sight) complete(group *planner.Group, g nodepool.WorkerGroup) {
 	group.Resources = s.shapes.of(g)
+	group.NodesComing = s.nodesComing(g)
 	group.Slice = planner.SliceOf(g, group.Resources[raydemand.GPU])
 	if group.Closed == "" && s.cluster.Refused {
 		group.Closed = "the operator refuses the RayCluster's spec; see findings"
@@ -111,6 +114,17 @@ func (s sight) complete(group *planner.Group, g nodepool.WorkerGroup) {
 	if group.Closed == "" {
 		group.Closed = s.blind
 	}
+}
+
+// nodesComing is how many of the group's pods without a node wait for one that Karpenter has launched.
+func (s sight) nodesComing(g nodepool.WorkerGroup) int {
+	waiting := 0
+	for _, m := range s.members {
+		if m.Group == g.Name && m.counted() && m.Node == nil && !placed(m) {
+			waiting++
+		}
+	}
+	return min(waiting, g.Coming.Launched)
 }
 
 // nodes are the group's pods that exist. A failed one is left out: the operator replaces it, so it is expected.
@@ -153,7 +167,7 @@ func (s sight) state(m member) planner.NodeState {
 		return planner.Running
 	case m.dead() && (s.leaving[m.Node.ID] || s.crashed[m.Pod]):
 		return planner.Leaving
-	case s.breakers.givenUp(m.Group, placed(m), s.now):
+	case s.breakers.givenUp(m.Group, placed(m) || s.coming[m.Pod], s.now):
 		return planner.AllocationTimeout
 	}
 	// Within its grace a dead node's container may come back, or the operator replaces the pod.

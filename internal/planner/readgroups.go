@@ -49,6 +49,7 @@ func (in input) group() (Group, input) {
 		LaunchConfigHash:   field("launchConfigHash").text(),
 		Closed:             field("closed").text(),
 		CoolingSeconds:     *cooling,
+		NodesComing:        int(field("nodesComing").count(0, math.MaxInt32, 0)),
 		Slice:              field("slice").slice(),
 		Pools:              field("pools").groupPools(),
 	}, field("name")

@@ -63,7 +63,7 @@ func (p *planning) reasons(i int, given []int64, out *outcome) []Reason {
 		reasons = append(reasons, short)
 	}
 	if n := g.live - g.joined + g.missing; n > 0 {
-		reasons = append(reasons, Reason{CodeOnTheWay, fmt.Sprintf("%s asked for earlier %s not joined Ray yet%s", podCount(n), has(n), p.oldest(i))})
+		reasons = append(reasons, Reason{CodeOnTheWay, fmt.Sprintf("%s asked for earlier %s not joined Ray yet%s", podCount(n), has(n), p.oldest(i)) + p.nodesComing(i)})
 	}
 	if stop, ok := p.stopReason(i); ok {
 		reasons = append(reasons, stop)
@@ -75,6 +75,14 @@ func (p *planning) reasons(i int, given []int64, out *outcome) []Reason {
 		reasons = append(reasons, held)
 	}
 	return reasons
+}
+
+// nodesComing says for how many pods of a group a node is on its way.
+func (p *planning) nodesComing(i int) string {
+	if n := p.groups[i].NodesComing; n > 0 {
+		return fmt.Sprintf("; Karpenter has launched nodes for %d of them", n)
+	}
+	return ""
 }
 
 // oldest says how long the oldest pod of a group is on its way, where that is known.

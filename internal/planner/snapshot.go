@@ -62,6 +62,8 @@ type Group struct {
 	// CoolingSeconds, when above 0, is for how long the group takes no launches yet because its last ones failed; Closed
 	// then says how they failed.
 	CoolingSeconds float64 `json:"coolingSeconds,omitempty"`
+	// NodesComing is how many of its pods that are on their way wait for a node that Karpenter has launched and that has not registered yet.
+	NodesComing int `json:"nodesComing,omitempty"`
 	// Slice is what one GPU of its pods is; nil where nothing is known of it.
 	Slice *Slice `json:"slice,omitempty"`
 	// Pools are all pools of nodes that its pods can land on; none where they are not known.

@@ -132,12 +132,25 @@ type Cluster struct {
 	// lasting silence about a pod means that none is going to add a node for it. One whose Events nobody recognises is silent
 	// too.
 	ProvisionersSeen bool
+	// NodeClaims says whether Karpenter adds nodes here and whether its NodeClaims are seen.
+	NodeClaims NodeClaimsState
 	// Pools are the pools of nodes of the whole Kubernetes cluster, by name; nil while nodes are not known. It is shared: nobody changes it.
 	Pools []PoolRoom
 	// Refused says that the operator refuses the spec (Event InvalidRayClusterSpec): until it is mended nothing that is
 	// written to any group has an effect. A finding tells why.
 	Refused bool
 }
+
+// NodeClaimsState is what is known of Karpenter's NodeClaims.
+type NodeClaimsState string
+
+// NoNodeClaims: there is no such kind, or nothing is known yet. NodeClaimsRead: all are seen. NodeClaimsUnread: there are, and they
+// may not be read.
+const (
+	NoNodeClaims     NodeClaimsState = ""
+	NodeClaimsRead   NodeClaimsState = "read"
+	NodeClaimsUnread NodeClaimsState = "unread"
+)
 
 // Writable returns nil, or an error wrapping ErrReadOnly that says why the RayCluster must be left alone.
 func (c *Cluster) Writable() error {
@@ -201,6 +214,8 @@ type WorkerGroup struct {
 	Reported *ReportedGPUs
 	// PoolPods are the pools that a pod of the group could land on, by name; nil while nodes are not known.
 	PoolPods []PoolPods
+	// Coming is how many of the group's pods without a node Karpenter's NodeClaims on their way hold.
+	Coming Coming
 	// NumGPUsSync says whether Heliostat may write the number of GPUs that the device plugin reports into the spec
 	// (annotation heliostat.dev/num-gpus-sync).
 	NumGPUsSync SyncMode
@@ -233,6 +248,9 @@ type Worker struct {
 	// says that its latest word is that one is being added.
 	NodeRefused  string
 	NodePromised bool
+	// ByKarpenter: that word is Karpenter's. LaunchFailed: it is that a machine could not be had, after which Karpenter tries
+	// again, perhaps of another NodePool, and says nothing of that to the pod.
+	ByKarpenter, LaunchFailed bool
 	// The moments that are known; zero where they are not.
 	CreatedAt, ScheduledAt, StartedAt time.Time
 }

@@ -31,7 +31,7 @@ func (c *Cluster) startKarpenter(ctx context.Context) error {
 		return errors.New("starting Karpenter: its nodes are played by kwok, so set Kwok too")
 	}
 	for _, dir := range []string{"pkg/apis/crds", "kwok/apis/crds"} {
-		if err := installCRDs(ctx, c.dynamic, c.kit.File(Karpenter, dir), nil); err != nil {
+		if err := installCRDs(ctx, c.dynamic, c.kit.File(Karpenter, dir), unchanged); err != nil {
 			return fmt.Errorf("starting Karpenter: %w", err)
 		}
 	}

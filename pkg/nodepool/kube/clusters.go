@@ -206,6 +206,7 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod
 		m.nodes.addTo(&cluster)
 		m.ceilings.addTo(&cluster)
 		m.provisioners.addTo(&cluster)
+		m.claims.addTo(&cluster, m.provisioners)
 		m.namespaces.addTo(&cluster)
 	} else if m.options.Single != nil {
 		m.withoutNodes(&cluster)

@@ -22,8 +22,9 @@ type followed struct {
 	kind  runtime.Object
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	// forbidden and failed hear of what went wrong.
+	// forbidden and failed hear of what went wrong. absent hears that there is no such kind; nil where there always is.
 	forbidden, failed func(error)
+	absent            func()
 }
 
 // into keeps the store as the API server's objects are until ctx ends. A reflector tries again for ever and logs each failure;
@@ -48,6 +49,9 @@ func (f followed) source(stop func()) toolscache.ListerWatcher {
 		case err == nil || ctx.Err() != nil:
 		case apierrors.IsForbidden(err):
 			f.forbidden(err)
+			stop()
+		case f.absent != nil && apierrors.IsNotFound(err):
+			f.absent()
 			stop()
 		default:
 			f.failed(err)

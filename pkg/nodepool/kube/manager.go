@@ -59,9 +59,11 @@ type Manager struct {
 	floor         *floor
 	memo          *memo
 	nodePools     dynamic.NamespaceableResourceInterface
+	nodeClaims    dynamic.NamespaceableResourceInterface
 	nodes         *nodes        // nil in the single form
 	ceilings      *ceilings     // nil in the single form
 	provisioners  *provisioners // nil in the single form
+	claims        *claimWatch   // nil in the single form
 	namespaces    *namespaces   // nil in the single form
 	parents       *parents
 	// requests and requestWriter are nil in the single form. Callers have ResourceRequests written as askedRequests.
@@ -152,7 +154,8 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 		return fmt.Errorf("connecting for owners of RayClusters: %w", err)
 	}
 	m.parents = newParents(owners, m.discovery, m.options.Logger, m.Enqueue)
-	m.rayClusters, m.nodePools, m.requestObjects = all.Resource(rayClusterResource), all.Resource(nodePools), all.Resource(v1alpha1.Resource)
+	m.rayClusters, m.requestObjects = all.Resource(rayClusterResource), all.Resource(v1alpha1.Resource)
+	m.nodePools, m.nodeClaims = all.Resource(nodePools), all.Resource(nodeClaims)
 	config := rest.CopyConfig(m.config)
 	config.QPS, config.Burst = askedShare*config.QPS, askedShare*config.Burst
 	asked, err := dynamic.NewForConfigAndClient(config, client)
@@ -197,12 +200,13 @@ func (m *Manager) wire() error {
 	m.nodes.configure(m.options.GPUs, m.options.Pools)
 	m.ceilings = newCeilings(m.core.ConfigMaps(cmp.Or(m.options.StatusNamespace, metav1.NamespaceSystem)), m.nodePools, m.options.Logger, m.nodes.setCeilings)
 	m.provisioners = newProvisioners(func(namespace string) eventClient { return m.core.Events(namespace) }, m.options.Namespaces, m.options.NodeAutoscalers, m.options.Logger)
+	m.claims = newClaimWatch(m.nodeClaims, serves(m.discovery, nodeClaims.GroupVersion().String(), nodeClaims.Resource), m.options.Logger)
 	m.namespaces = newNamespaces(m.core.Namespaces(), m.options.Namespaces, m.options.Logger, m.enqueueNamespace)
 	m.requests = newOwnedRequests(m.askedRequests, knows(m.discovery), m.options.Namespaces, m.options.Logger, m.pool.enqueueAsked, m.pool.enqueueTold)
 	m.requests.pages = m.requestPages
 	m.requests.budget = newRequestBudget(cmp.Or(m.options.RequestMemory, nodepool.DefaultRequestMemory))
 	m.requestWriter = newRequestWriter(m.requests, m.requestObjects, m.Leading, m.options.Logger)
-	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.ceilings), m.manager.Add(m.provisioners), m.manager.Add(m.namespaces),
+	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.ceilings), m.manager.Add(m.provisioners), m.manager.Add(m.claims), m.manager.Add(m.namespaces),
 		m.manager.Add(m.requests), m.manager.Add(m.requestWriter))
 }
 
@@ -313,6 +317,7 @@ func (m *Manager) forget(key nodepool.ClusterKey) {
 	m.parents.drop(key)
 	if m.nodes != nil {
 		m.nodes.landings.drop(key)
+		m.claims.forget(key)
 	}
 }
 

@@ -33,6 +33,11 @@ const nodeClaim = "NodeClaim"
 // next, and says NotTriggerScaleUp once none is left.
 type vocabulary map[string]bool
 
+func (v vocabulary) has(reason string) bool {
+	_, known := v[reason]
+	return known
+}
+
 // claims reports whether NodeClaims are spoken of.
 func (v vocabulary) claims() bool {
 	_, spoken := v["InsufficientCapacityError"]
@@ -83,6 +88,8 @@ type provisioners struct {
 	feeds map[*feed]hearing
 	said  map[spoken]map[types.NamespacedName]word
 	spoke bool
+	// karpenter: it was Karpenter.
+	karpenter bool
 }
 
 // hearing is how well a feed is heard.
@@ -102,7 +109,9 @@ type word struct {
 	at      time.Time
 	uid     types.UID
 	promise bool
-	message string
+	// karpenter: it is one of Karpenter's words.
+	karpenter bool
+	message   string
 	// claim is the NodeClaim that Karpenter named.
 	claim string
 }
@@ -157,10 +166,11 @@ func (p *provisioners) hear(event *corev1.Event) {
 	}
 	about := aboutOf(event)
 	p.spoke = p.spoke || about.kind == "Pod"
+	p.karpenter = p.karpenter || about.kind == "Pod" && ofKarpenter.has(event.Reason)
 	if p.said[about] == nil {
 		p.said[about] = map[types.NamespacedName]word{}
 	}
-	w := word{at: saidAt(event), uid: event.InvolvedObject.UID, promise: promise, message: event.Message}
+	w := word{at: saidAt(event), uid: event.InvolvedObject.UID, promise: promise, karpenter: ofKarpenter.has(event.Reason), message: event.Message}
 	if _, claim, ok := strings.Cut(event.Message, "nodeclaim/"); ok && promise {
 		w.claim, _, _ = strings.Cut(claim, ",")
 	}
@@ -241,6 +251,21 @@ func (p *provisioners) hearing(namespace string) hearing {
 	return slices.Min(all)
 }
 
+// karpenterSpoke reports whether Karpenter has said something about some pod.
+func (p *provisioners) karpenterSpoke() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.karpenter
+}
+
+// launchFailed reports whether Karpenter said of a NodeClaim that its machine cannot be had.
+func (p *provisioners) launchFailed(claim string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	said, any := p.latest(spoken{nodeClaim, "", claim}, "")
+	return any && !said.promise
+}
+
 // addTo tells the workers of a cluster that was just read what node autoscalers say of those that have no node.
 func (p *provisioners) addTo(cluster *nodepool.Cluster) {
 	p.mu.Lock()
@@ -265,9 +290,10 @@ func (p *provisioners) addTo(cluster *nodepool.Cluster) {
 		if latest.claim != "" {
 			// What Karpenter launches for the pod may fail after it was promised.
 			if claim, failed := p.latest(spoken{nodeClaim, "", latest.claim}, ""); failed {
-				latest.promise, latest.message = false, claim.message
+				latest.promise, latest.message, w.LaunchFailed = false, claim.message, true
 			}
 		}
+		w.ByKarpenter = latest.karpenter
 		if w.NodePromised = latest.promise; !latest.promise {
 			w.NodeRefused = latest.message
 		}

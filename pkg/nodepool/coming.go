@@ -1,0 +1,157 @@
+package nodepool
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Coming is how many pods of a worker group that have no node yet the NodeClaims on their way hold. It counts places, not
+// pods: Karpenter does not tie a pod to a claim, and the scheduler binds whichever pod comes first
+// (docs/reference/facts.md#karpenter-nodeclaims).
+type Coming struct {
+	// Launched are held by machines that the provider has, Requested by those that Karpenter asked for and may not get.
+	Launched, Requested int
+}
+
+// Pods is how many pods nothing is proven of while the claims are on their way.
+func (c Coming) Pods() int { return c.Launched + c.Requested }
+
+// WaitingPods are pods of one shape that have no node.
+type WaitingPods struct {
+	Shape *PodShape
+	Pods  int
+	// Since is when the oldest of them was created: the scheduler tries it first.
+	Since time.Time
+}
+
+// PlaceOnClaims says of each entry of waiting how many of its pods the claims hold, at a moment. No claim's room counts twice, so all
+// that wait for nodes of one Kubernetes cluster are placed together. bound is what pods take already, by node: the node of a
+// registered claim may hold pods before it is complete.
+//
+// Pods that few claims take are placed first, then those that wait longest: else pods that fit anywhere would fill the only nodes
+// that others can use.
+func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]Quantities, waiting []WaitingPods) []Coming {
+	lots := claimLotsOf(now, claims, bound)
+	order := make([]*placing, len(waiting))
+	for i := range waiting {
+		order[i] = &placing{index: i, wait: &waiting[i], left: waiting[i].Pods}
+		order[i].choose(lots)
+	}
+	slices.SortStableFunc(order, func(a, b *placing) int {
+		return cmp.Or(cmp.Compare(a.choice, b.choice), a.wait.Since.Compare(b.wait.Since))
+	})
+	list := make([]Coming, len(waiting))
+	for _, progress := range []Progress{OnItsWay, Requested} {
+		for _, p := range order {
+			placed := p.place(progress)
+			if progress == OnItsWay {
+				list[p.index].Launched = placed
+			} else {
+				list[p.index].Requested = placed
+			}
+		}
+	}
+	return list
+}
+
+// claimLot is claims of one kind that have come equally far, by name.
+type claimLot struct {
+	progress Progress
+	template *NodeTemplate
+	rooms    []Quantities
+}
+
+// claimLotsOf leaves out the claims of which nothing is to be expected.
+func claimLotsOf(now time.Time, claims []NodeClaim, bound map[string]Quantities) []*claimLot {
+	type key struct {
+		kind     ClaimKind
+		progress Progress
+	}
+	byKey := map[key]*claimLot{}
+	var lots []*claimLot
+	sorted := slices.SortedFunc(slices.Values(claims), func(a, b NodeClaim) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range sorted {
+		claim := &sorted[i]
+		progress := claim.Progress(now)
+		if progress == NotComing {
+			continue
+		}
+		k := key{claim.Kind, progress}
+		if byKey[k] == nil {
+			byKey[k] = &claimLot{progress: progress, template: &claim.Template}
+			lots = append(lots, byKey[k])
+		}
+		byKey[k].rooms = append(byKey[k].rooms, claim.room(bound[claim.Node]))
+	}
+	return lots
+}
+
+// placing is one entry of what waits, with the lots that take its pods and how many claims these have.
+type placing struct {
+	index  int
+	wait   *WaitingPods
+	left   int
+	lots   []*claimLot
+	choice int
+}
+
+func (p *placing) choose(lots []*claimLot) {
+	for _, lot := range lots {
+		if !lot.template.refuses(p.wait.Shape) {
+			p.lots = append(p.lots, lot)
+			p.choice += len(lot.rooms)
+		}
+	}
+}
+
+// place fills the claims that have come so far, and returns how many pods they hold.
+func (p *placing) place(progress Progress) (placed int) {
+	for _, lot := range p.lots {
+		if lot.progress != progress {
+			continue
+		}
+		for _, room := range lot.rooms {
+			if p.left == 0 {
+				return placed
+			}
+			n := int(min(p.wait.Shape.podsIn(room), int64(p.left)))
+			p.wait.Shape.take(room, n)
+			placed, p.left = placed+n, p.left-n
+		}
+	}
+	return placed
+}
+
+// podsIn is how many pods of the shape so much of a node holds. It does not look at single cards: a node that is not there has
+// none to look at.
+func (p *PodShape) podsIn(room Quantities) int64 {
+	n := int64(boundless)
+	if pods, known := room["pods"]; known {
+		n = whole(pods)
+	}
+	for name, want := range p.Requests {
+		if want > 0 && !checkedElsewhere[name] {
+			n = min(n, int64(room[name]/want))
+		}
+	}
+	return n
+}
+
+// take lowers room by n pods, in place.
+func (p *PodShape) take(room Quantities, n int) {
+	for name, want := range p.Requests {
+		if have, known := room[name]; known {
+			room[name] = max(have-want.Times(int64(n)), 0)
+		}
+	}
+	if have, known := room["pods"]; known {
+		room["pods"] = max(have-raydemand.Whole(int64(n)), 0)
+	}
+}
+
+// Plus adds what more pods take to what pods take already.
+func (q Quantities) Plus(more Quantities) Quantities { return maps.Clone(q).plus(more) }

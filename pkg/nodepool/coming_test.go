@@ -1,0 +1,115 @@
+package nodepool
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+var claimNoon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func gpusOf(n int64) Quantities {
+	return Quantities{"nvidia.com/gpu": raydemand.Whole(n), "cpu": raydemand.Whole(4 * n)}
+}
+
+// launchedClaim is of NodePool g1, with so many GPUs.
+func launchedClaim(name string, gpus int64) NodeClaim {
+	claim := NodeClaim{Name: name, Pool: "g1", Launched: true, CreatedAt: claimNoon, LaunchedAt: claimNoon,
+		Requests: gpusOf(1), Allocatable: gpusOf(gpus).Plus(Quantities{"pods": raydemand.Whole(110)}),
+		Template: NodeTemplate{Labels: map[string]string{"karpenter.sh/nodepool": "g1", "pool": "g1", "kubernetes.io/hostname": name}}}
+	claim.Kind = ClaimKindOf(&claim)
+	return claim
+}
+
+func launchedClaims(count int, gpus int64) (claims []NodeClaim) {
+	for i := range count {
+		claims = append(claims, launchedClaim(fmt.Sprintf("g1-%03d", i), gpus))
+	}
+	return claims
+}
+
+func gpuPod(gpus int64, pool string) *PodShape {
+	return &PodShape{Requests: gpusOf(gpus), Selector: map[string]string{"pool": pool}}
+}
+
+func TestNodeClaimsAreCountedByWhatTheyHold(t *testing.T) {
+	deleting, complete := launchedClaim("a", 8), launchedClaim("b", 8)
+	deleting.Deleting, complete.Initialized = true, true
+	requested := launchedClaim("c", 8)
+	requested.Launched, requested.Allocatable = false, nil
+	registered := launchedClaim("d", 4)
+	registered.Node = "node-d"
+	tainted := launchedClaim("e", 8)
+	tainted.Template.Taints = []Taint{{Key: "team", Value: "a", Effect: NoSchedule}}
+	tainted.Kind = ClaimKindOf(&tainted)
+	for name, c := range map[string]struct {
+		claims  []NodeClaim
+		after   time.Duration
+		bound   map[string]Quantities
+		waiting []WaitingPods
+		want    []Coming
+	}{
+		"one pod on each":                        {launchedClaims(20, 1), 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 20}}, []Coming{{Launched: 20}}},
+		"several pods on one":                    {launchedClaims(2, 8), 0, nil, []WaitingPods{{Shape: gpuPod(2, "g1"), Pods: 20}}, []Coming{{Launched: 8}}},
+		"no more than wait":                      {launchedClaims(4, 8), 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{Launched: 3}}},
+		"another pool's":                         {launchedClaims(4, 8), 0, nil, []WaitingPods{{Shape: gpuPod(1, "g2"), Pods: 3}}, []Coming{{}}},
+		"too small for the pod":                  {launchedClaims(4, 1), 0, nil, []WaitingPods{{Shape: gpuPod(2, "g1"), Pods: 3}}, []Coming{{}}},
+		"two groups share claims":                {launchedClaims(3, 2), 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 4}, {Shape: gpuPod(1, "g1"), Pods: 4}}, []Coming{{Launched: 4}, {Launched: 2}}},
+		"going and complete ones bring nothing":  {[]NodeClaim{deleting, complete}, 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{}}},
+		"requested ones hold what they are for":  {[]NodeClaim{requested}, 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{Requested: 1}}},
+		"requested ones give up after 5 minutes": {[]NodeClaim{requested}, 5 * time.Minute, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{}}},
+		"launched ones count for 15 minutes":     {launchedClaims(1, 8), 15*time.Minute - 1, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{Launched: 3}}},
+		"and then no more":                       {launchedClaims(1, 8), 15 * time.Minute, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{}}},
+		"a registered one less what is bound":    {[]NodeClaim{registered}, 0, map[string]Quantities{"node-d": gpusOf(3)}, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{Launched: 1}}},
+		"a taint that is not tolerated":          {[]NodeClaim{tainted}, 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := PlaceOnClaims(claimNoon.Add(c.after), c.claims, c.bound, c.waiting)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("coming (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPodsWithFewClaimsGoBeforePodsThatFitAnywhere(t *testing.T) {
+	claims := launchedClaims(2, 1)
+	for i := range 2 {
+		claim := launchedClaim(fmt.Sprint("cpu-", i), 1)
+		delete(claim.Allocatable, "nvidia.com/gpu")
+		claim.Template.Labels = map[string]string{"pool": "cpu"}
+		claim.Kind = ClaimKindOf(&claim)
+		claims = append(claims, claim)
+	}
+	anywhere := &PodShape{Requests: Quantities{"cpu": raydemand.Whole(4)}}
+	got := PlaceOnClaims(claimNoon, claims, nil, []WaitingPods{{Shape: anywhere, Pods: 2}, {Shape: gpuPod(1, "g1"), Pods: 2}})
+	if diff := cmp.Diff([]Coming{{Launched: 2}, {Launched: 2}}, got); diff != "" {
+		t.Errorf("coming (-want +got):\n%s", diff)
+	}
+}
+
+func TestNodeClaimsThatDifferInNameAloneAreOfOneKind(t *testing.T) {
+	a, b, other := launchedClaim("g1-aaaaa", 1), launchedClaim("g1-bbbbb", 1), launchedClaim("g1-ccccc", 1)
+	other.Template.Labels["topology.kubernetes.io/zone"] = "zone-b"
+	other.Kind = ClaimKindOf(&other)
+	if a.Kind != b.Kind {
+		t.Error("two claims of one pool are of two kinds")
+	}
+	if a.Kind == other.Kind {
+		t.Error("claims of two zones are of one kind")
+	}
+}
+
+func BenchmarkPlaceOnClaims(b *testing.B) {
+	claims, waiting := launchedClaims(2000, 8), []WaitingPods{}
+	for range 200 {
+		waiting = append(waiting, WaitingPods{Shape: gpuPod(1, "g1"), Pods: 50})
+	}
+	for b.Loop() {
+		PlaceOnClaims(claimNoon, claims, nil, waiting)
+	}
+}

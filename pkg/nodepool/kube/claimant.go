@@ -1,0 +1,52 @@
+package kube
+
+import (
+	"cmp"
+	"maps"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// claimantOf is what a cluster's pods want of nodes to come: those without a node wait for one, by group, and those that are bound
+// to one of the nodes that are not complete take their part of it.
+func claimantOf(cluster *nodepool.Cluster, incomplete map[string]bool) claimant {
+	own := claimant{waiting: map[string]nodepool.WaitingPods{}, bound: map[string]nodepool.Quantities{}}
+	for i := range cluster.Workers {
+		w := &cluster.Workers[i]
+		group, known := cluster.Group(w.Group)
+		switch {
+		case !known || w.Terminating || w.Failed || w.Gated:
+		case w.Node == "":
+			own.wait(group, w)
+		case incomplete[w.Node]:
+			takes := own.bound[w.Node].Plus(group.Pod.Requests)
+			own.bound[w.Node] = takes.Plus(nodepool.Quantities{"pods": raydemand.One})
+		}
+	}
+	return own
+}
+
+func (c claimant) wait(group *nodepool.WorkerGroup, w *nodepool.Worker) {
+	pods, begun := c.waiting[group.Name]
+	if !begun {
+		shape := group.Pod
+		pods = nodepool.WaitingPods{Shape: &shape, Since: w.CreatedAt}
+	}
+	pods.Pods++
+	if w.CreatedAt.Before(pods.Since) {
+		pods.Since = w.CreatedAt
+	}
+	c.waiting[group.Name] = pods
+}
+
+// equal reports whether the same is placed. A changed template comes with other pods.
+func (c claimant) equal(other claimant) bool {
+	same := func(a, b nodepool.WaitingPods) bool { return a.Pods == b.Pods && a.Since.Equal(b.Since) }
+	return maps.EqualFunc(c.waiting, other.waiting, same) &&
+		maps.EqualFunc(c.bound, other.bound, func(a, b nodepool.Quantities) bool { return maps.Equal(a, b) })
+}
+
+func compareKeys(a, b nodepool.ClusterKey) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}

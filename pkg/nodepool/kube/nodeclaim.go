@@ -1,0 +1,90 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// nodeClaims are Karpenter's nodes to come, a kind of the whole Kubernetes cluster.
+var nodeClaims = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
+
+// The labels of a NodeClaim, and the conditions that tell how far it has come.
+const (
+	nodePoolLabel    = "karpenter.sh/nodepool"
+	claimLaunched    = "Launched"
+	claimInitialized = "Initialized"
+)
+
+// claimObject is what is read of a NodeClaim (karpenter.sh/v1).
+type claimObject struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Requirements []nodepool.Requirement `json:"requirements"`
+		Taints       []corev1.Taint         `json:"taints"`
+		Resources    struct {
+			Requests corev1.ResourceList `json:"requests"`
+		} `json:"resources"`
+	} `json:"spec"`
+	Status struct {
+		NodeName    string              `json:"nodeName"`
+		Allocatable corev1.ResourceList `json:"allocatable"`
+		Conditions  []metav1.Condition  `json:"conditions"`
+	} `json:"status"`
+}
+
+// readNodeClaim converts a NodeClaim as the API server writes it.
+func readNodeClaim(object *unstructured.Unstructured) (nodepool.NodeClaim, error) {
+	var read claimObject
+	text, err := json.Marshal(object.Object)
+	if err == nil {
+		err = json.Unmarshal(text, &read)
+	}
+	if err != nil {
+		return nodepool.NodeClaim{}, fmt.Errorf("reading NodeClaim %s: %w", object.GetName(), err)
+	}
+	return read.claim(), nil
+}
+
+func (c *claimObject) claim() nodepool.NodeClaim {
+	claim := nodepool.NodeClaim{
+		Name: c.Metadata.Name, Pool: c.Metadata.Labels[nodePoolLabel], Node: c.Status.NodeName,
+		Deleting: c.Metadata.DeletionTimestamp != nil, CreatedAt: c.Metadata.CreationTimestamp.Time,
+		Requests: quantitiesOf(c.Spec.Resources.Requests),
+		Template: nodepool.NodeTemplate{
+			Labels: maps.Clone(c.Metadata.Labels), Requirements: c.Spec.Requirements,
+			Taints: taintsOf(&corev1.Node{Spec: corev1.NodeSpec{Taints: c.Spec.Taints}}),
+		},
+	}
+	for _, condition := range c.Status.Conditions {
+		met := condition.Status == metav1.ConditionTrue
+		switch condition.Type {
+		case claimLaunched:
+			if claim.Launched = met; met {
+				claim.LaunchedAt = condition.LastTransitionTime.Time
+			}
+		case claimInitialized:
+			claim.Initialized = met
+		}
+	}
+	if claim.Launched && len(c.Status.Allocatable) > 0 {
+		claim.Allocatable = quantitiesOf(c.Status.Allocatable)
+	}
+	claim.Kind = nodepool.ClaimKindOf(&claim)
+	return claim
+}
+
+func quantitiesOf(list corev1.ResourceList) nodepool.Quantities {
+	amounts := make(nodepool.Quantities, len(list))
+	for name, quantity := range list {
+		amounts[string(name)] = amountOf(quantity)
+	}
+	return amounts
+}
