@@ -24,7 +24,7 @@ func TestAKeyThatIsNotReadIsToldWithTheOneThatWasMeant(t *testing.T) {
 			fix := "write " + near
 			if near == "" {
 				fix = "leave it out; the keys here are coolingSeconds, name, resources, labels, minReplicas, maxReplicas, replicas, numOfHosts, " +
-					"idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed, slice, pools"
+					"idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed, nodesComing, slice, pools"
 			}
 			want := raydemand.Finding{Code: FindingKeyUnknown, Severity: raydemand.Warning, Object: "s.json", Field: "groups[0]." + key, Seen: "7",
 				Why: "no key of this name is read, so it changes nothing", Fix: fix}

@@ -209,12 +209,14 @@ func (c *Cluster) startPart(ctx context.Context, part Part) error {
 
 // installKubeRay creates KubeRay's resource definitions and the operator's role.
 func (c *Cluster) installKubeRay(ctx context.Context) error {
-	unchanged := func(*unstructured.Unstructured) error { return nil }
 	if err := installCRDs(ctx, c.dynamic, c.kit.File(Operator, "config/crd/bases"), unchanged); err != nil {
 		return err
 	}
 	return grantOperator(ctx, c.client, c.kit.File(Operator, "config/rbac/role.yaml"))
 }
+
+// unchanged leaves a resource definition as it is.
+func unchanged(*unstructured.Unstructured) error { return nil }
 
 // run starts the process of a part.
 func (c *Cluster) run(part Part) error {

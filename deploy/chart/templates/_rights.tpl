@@ -36,6 +36,9 @@
 - apiGroups: [karpenter.sh]
   resources: [nodepools]
   verbs: [list] # optional: without it nothing bounds what Karpenter may add; no harm where it is not installed
+- apiGroups: [karpenter.sh]
+  resources: [nodeclaims]
+  verbs: [list, watch] # optional: without it no node on its way is seen, and it takes longer to find a group out of stock
 {{- if eq .Values.api.exposure "network" }}
 - apiGroups: [authentication.k8s.io]
   resources: [tokenreviews]

@@ -1,0 +1,241 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// fakeClaims is an API server's NodeClaims: a list, and a stream of what changes. err is what it answers instead.
+type fakeClaims struct {
+	err    atomic.Pointer[error]
+	list   []unstructured.Unstructured
+	stream *watch.FakeWatcher
+}
+
+func (f *fakeClaims) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	if err := f.err.Load(); err != nil {
+		return nil, *err
+	}
+	list := &unstructured.UnstructuredList{Items: f.list}
+	list.SetResourceVersion("1")
+	return list, nil
+}
+
+func (f *fakeClaims) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	switch err := f.err.Load(); {
+	case err != nil:
+		return nil, *err
+	case options.SendInitialEvents != nil:
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil)
+	}
+	return f.stream, nil
+}
+
+// nodeClaimOf is a NodeClaim of pool g1 with one GPU, as Karpenter v1.14.1 writes it, with the conditions that are met.
+func nodeClaimOf(name string, met ...string) *unstructured.Unstructured {
+	conditions := []any{}
+	for _, each := range met {
+		conditions = append(conditions, map[string]any{"type": each, "status": "True", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)})
+	}
+	status := map[string]any{"conditions": conditions}
+	if len(met) > 0 {
+		status["allocatable"] = map[string]any{"cpu": "15900m", "nvidia.com/gpu": "1", "pods": "110"}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+		"metadata": map[string]any{"name": name, "resourceVersion": "1", "creationTimestamp": time.Now().UTC().Format(time.RFC3339),
+			"labels": map[string]any{"karpenter.sh/nodepool": "g1"}},
+		"spec": map[string]any{
+			"requirements": []any{map[string]any{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": []any{"l4x1"}}},
+			"resources":    map[string]any{"requests": map[string]any{"cpu": "1", "nvidia.com/gpu": "1", "pods": "1"}},
+		},
+		"status": status,
+	}}
+}
+
+// quiet is a Karpenter of which no Event is heard, or only these.
+type quiet struct {
+	spoke  bool
+	failed string
+}
+
+func (q quiet) karpenterSpoke() bool           { return q.spoke }
+func (q quiet) launchFailed(claim string) bool { return claim == q.failed }
+
+// waitingCluster has so many pods of group gpu that wait for a node, and those that are bound to nodes.
+func waitingCluster(name string, waiting int, nodes ...string) nodepool.Cluster {
+	shape := nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/gpu": raydemand.One}}
+	cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: name}, Groups: []nodepool.WorkerGroup{{Name: "gpu", Pod: shape}}}
+	for i := range waiting {
+		cluster.Workers = append(cluster.Workers, nodepool.Worker{Pod: fmt.Sprint(name, i), Group: "gpu", Unschedulable: noNode, CreatedAt: time.Now()})
+	}
+	for _, node := range nodes {
+		cluster.Workers = append(cluster.Workers, nodepool.Worker{Pod: name + node, Group: "gpu", Node: node})
+	}
+	return cluster
+}
+
+// besideClaims runs test beside the reading of NodeClaims, in synctest's time.
+func besideClaims(t *testing.T, client *fakeClaims, served *bool, test func(t *testing.T, c *claimWatch)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		client.stream = watch.NewFakeWithChanSize(100, false)
+		c := newClaimWatch(client, func(context.Context) *bool { return served }, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		ended := make(chan error)
+		go func() { ended <- c.Start(ctx) }()
+		synctest.Wait()
+		test(t, c)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func comingOf(c *claimWatch, cluster nodepool.Cluster, events karpenterEvents) nodepool.Coming {
+	c.addTo(&cluster, events)
+	return cluster.Groups[0].Coming
+}
+
+func TestNodeClaimsAreFollowedUntilTheirNodesAreComplete(t *testing.T) {
+	client := &fakeClaims{}
+	besideClaims(t, client, new(true), func(t *testing.T, c *claimWatch) {
+		steps := []struct {
+			what   string
+			change func()
+			want   nodepool.Coming
+		}{
+			{"none", func() {}, nodepool.Coming{}},
+			{"requested", func() { client.stream.Add(nodeClaimOf("a")) }, nodepool.Coming{Requested: 1}},
+			{"launched", func() { client.stream.Modify(nodeClaimOf("a", "Launched")) }, nodepool.Coming{Launched: 1}},
+			{"another", func() { client.stream.Add(nodeClaimOf("b", "Launched")) }, nodepool.Coming{Launched: 2}},
+			{"complete", func() { client.stream.Modify(nodeClaimOf("a", "Launched", "Registered", "Initialized")) }, nodepool.Coming{Launched: 1}},
+			{"gone", func() { client.stream.Delete(nodeClaimOf("b")) }, nodepool.Coming{}},
+		}
+		for _, step := range steps {
+			step.change()
+			time.Sleep(placingPause)
+			synctest.Wait()
+			if diff := cmp.Diff(step.want, comingOf(c, waitingCluster("llm", 3), quiet{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", step.what, diff)
+			}
+		}
+		if len(c.coming) != 0 {
+			t.Errorf("%d NodeClaims are kept, want none", len(c.coming))
+		}
+	})
+}
+
+func TestRayClustersShareTheRoomOfNodeClaims(t *testing.T) {
+	client := &fakeClaims{}
+	for _, name := range []string{"a", "b", "c"} {
+		client.list = append(client.list, *nodeClaimOf(name, "Launched"))
+	}
+	besideClaims(t, client, new(true), func(t *testing.T, c *claimWatch) {
+		first, second := waitingCluster("first", 2), waitingCluster("second", 2)
+		for range 2 {
+			if got := comingOf(c, first, quiet{}); got.Launched != 2 {
+				t.Errorf("%d of the first's pods have a node coming, want 2", got.Launched)
+			}
+			comingOf(c, second, quiet{})
+		}
+		if got := comingOf(c, second, quiet{}); got.Launched != 1 {
+			t.Errorf("%d of the second's pods have a node coming, want what the first leaves, 1", got.Launched)
+		}
+		c.forget(first.Key)
+		time.Sleep(placingPause)
+		if got := comingOf(c, second, quiet{}); got.Launched != 2 {
+			t.Errorf("%d of the second's pods have a node coming once the first is gone, want 2", got.Launched)
+		}
+	})
+}
+
+func TestARegisteredNodeHasNoRoomForWhatIsBoundToIt(t *testing.T) {
+	registered := nodeClaimOf("a", "Launched", "Registered")
+	if err := unstructured.SetNestedField(registered.Object, "node-a", "status", "nodeName"); err != nil {
+		t.Fatal(err)
+	}
+	besideClaims(t, &fakeClaims{list: []unstructured.Unstructured{*registered}}, new(true), func(t *testing.T, c *claimWatch) {
+		if got := comingOf(c, waitingCluster("llm", 1), quiet{}); got.Launched != 1 {
+			t.Errorf("%d pods have a node coming that has registered, want 1", got.Launched)
+		}
+		if got := comingOf(c, waitingCluster("llm", 1, "node-a"), quiet{}); got.Launched != 0 {
+			t.Errorf("%d further pods have a node coming that another pod has taken, want none", got.Launched)
+		}
+	})
+}
+
+func TestAClaimWhoseLaunchFailedHoldsNothing(t *testing.T) {
+	besideClaims(t, &fakeClaims{list: []unstructured.Unstructured{*nodeClaimOf("a")}}, new(true), func(t *testing.T, c *claimWatch) {
+		if got := comingOf(c, waitingCluster("llm", 1), quiet{failed: "a"}); got.Pods() != 0 {
+			t.Errorf("%d pods are held by a claim whose machine cannot be had", got.Pods())
+		}
+	})
+}
+
+func TestWhatIsKnownOfNodeClaims(t *testing.T) {
+	forbidden := error(apierrors.NewForbidden(nodeClaims.GroupResource(), "", nil))
+	absent := error(apierrors.NewNotFound(nodeClaims.GroupResource(), ""))
+	for name, c := range map[string]struct {
+		err    error
+		served *bool
+		spoke  bool
+		want   nodepool.NodeClaimsState
+	}{
+		"read":                                 {nil, new(true), true, nodepool.NodeClaimsRead},
+		"forbidden":                            {forbidden, new(true), false, nodepool.NodeClaimsUnread},
+		"forbidden, and there is no Karpenter": {forbidden, new(false), false, nodepool.NoNodeClaims},
+		"forbidden, and the API server is silent": {forbidden, nil, false, nodepool.NodeClaimsUnread},
+		"absent":                       {absent, new(false), false, nodepool.NoNodeClaims},
+		"absent, and Karpenter speaks": {absent, new(false), true, nodepool.NodeClaimsUnread},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := &fakeClaims{}
+			if c.err != nil {
+				client.err.Store(&c.err)
+			}
+			besideClaims(t, client, c.served, func(t *testing.T, w *claimWatch) {
+				cluster := waitingCluster("llm", 1)
+				w.addTo(&cluster, quiet{spoke: c.spoke})
+				if cluster.NodeClaims != c.want {
+					t.Errorf("state = %q, want %q", cluster.NodeClaims, c.want)
+				}
+				told := len(cluster.Findings) == 1 && cluster.Findings[0].Code == NodeClaimsForbidden
+				if told != (c.want == nodepool.NodeClaimsUnread) {
+					t.Errorf("findings = %+v", cluster.Findings)
+				}
+			})
+		})
+	}
+}
+
+func TestNodeClaimsAreReadOnceTheRightIsGranted(t *testing.T) {
+	forbidden := error(apierrors.NewForbidden(nodeClaims.GroupResource(), "", nil))
+	client := &fakeClaims{list: []unstructured.Unstructured{*nodeClaimOf("a", "Launched")}}
+	client.err.Store(&forbidden)
+	besideClaims(t, client, new(true), func(t *testing.T, c *claimWatch) {
+		client.err.Store(nil)
+		time.Sleep(2 * forbiddenPause)
+		synctest.Wait()
+		cluster := waitingCluster("llm", 1)
+		if c.addTo(&cluster, quiet{}); cluster.NodeClaims != nodepool.NodeClaimsRead {
+			t.Errorf("state = %q, want read", cluster.NodeClaims)
+		}
+	})
+}
