@@ -104,7 +104,8 @@ plugin: ## archives of kubectl-heliostat for krew (.krew.yaml)
 		folder="$(BIN)/plugin/$$arch"
 		GOOS=linux GOARCH=$$arch go build -ldflags='-s -w' -o "$$folder/kubectl-heliostat" ./cmd/autoscaler
 		archive="$(BIN)/plugin/kubectl-heliostat_linux_$$arch.tar.gz"
-		tar -C "$$folder" -czf "$$archive" kubectl-heliostat
+		(cd tools && go run ./licenses/check -texts "$$folder/THIRD-PARTY")
+		tar -czf "$$archive" -C "$$folder" kubectl-heliostat THIRD-PARTY -C "$(CURDIR)" LICENSE
 		sha256sum "$$archive"
 	done
 
@@ -134,13 +135,14 @@ loop:
 	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" go test -vet=off -count=1 -timeout 30m -p 1 -parallel 3 ./...
 
 .PHONY: lint lint-root
-lint: lint-root
+lint: lint-root ## vet and staticcheck for all modules, and the licenses of dependencies
 	@export GOGC=$(LAVISH)
 	staticcheck=$$($(TOOL) -n staticcheck)
 	for module in test test/devcluster tools; do
 		echo "lint $$module"
 		(cd $$module && go vet ./... && "$$staticcheck" ./...)
 	done
+	(cd tools && go run ./licenses/check)
 
 lint-root:
 	@echo "lint ."

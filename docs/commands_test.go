@@ -33,7 +33,7 @@ func commandFlags(t *testing.T) map[string][]string {
 // pages are README.md and all pages below docs but the reference of commands.
 func pages(t *testing.T) []string {
 	t.Helper()
-	found := []string{"README.md"}
+	found := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}
 	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ os.DirEntry, err error) error {
 		if page := strings.TrimPrefix(path, root+"/"); err == nil && strings.HasSuffix(page, ".md") && page != "docs/reference/commands.md" {
 			found = append(found, page)

@@ -26,8 +26,8 @@ func slugs(page string) map[string]bool {
 }
 
 func TestLinksLeadToPagesAndHeadingsThatAreThereAndEveryPageIsLinked(t *testing.T) {
-	all := append(pages(t), "docs/reference/commands.md", "deploy/chart/README.md")
-	linked := map[string]bool{"README.md": true}
+	all := append(pages(t), "CHANGELOG.md", "docs/reference/commands.md", "deploy/chart/README.md")
+	linked := map[string]bool{"README.md": true, "CHANGELOG.md": true}
 	for _, page := range all {
 		for _, link := range linkTo.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, page), ""), -1) {
 			if strings.Contains(link[1], "://") {

@@ -14,6 +14,43 @@ var (
 	heliostatInAnExample = regexp.MustCompile(`/heliostat:([\w.]+)|image\.tag=([\w.]+)|newTag: ([\w.]+)`)
 )
 
+// places are where the version stands, beside the examples: each pattern has at least so many matches in the files.
+var places = []struct {
+	files, pattern string
+	least          int
+}{
+	{"deploy/chart/Chart.yaml", `(?m)^(?:version|appVersion): *"?([^\s"]+)`, 2},
+	{"deploy/chart/README.md", `Version (\S+) of the chart|installs Heliostat ([\w.]+\w)`, 2},
+	{"deploy/*.yaml", `app\.kubernetes\.io/version: "([^"]+)"|/heliostat(?:-agent)?:([\w.-]+)`, 10},
+	{"deploy/kustomize/*/heliostat.yaml", `app\.kubernetes\.io/version: "([^"]+)"|/heliostat(?:-agent)?:([\w.-]+)`, 10},
+	{"CHANGELOG.md", `\A(?s:.*?)\n## (\d\S*)`, 1}, // the latest one
+}
+
+// Program, chart, image and manifests have one version. The image's and the plugin's is the chart's: their builders
+// read it from there, or take the tag.
+func TestThereIsOneVersion(t *testing.T) {
+	for _, place := range places {
+		files, err := filepath.Glob(filepath.Join(root, place.files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, file := range files {
+			path := strings.TrimPrefix(file, root+"/")
+			for _, m := range regexp.MustCompile(place.pattern).FindAllStringSubmatch(read(t, path), -1) {
+				found++
+				if version := strings.Join(m[1:], ""); version != httpapi.Release {
+					seen := m[0][max(0, len(m[0])-60):]
+					t.Errorf("%s: version %s, want %s as in internal/httpapi/version.go (%q)", path, version, httpapi.Release, seen)
+				}
+			}
+		}
+		if found < place.least {
+			t.Errorf("%s: %d versions, want at least %d", place.files, found, place.least)
+		}
+	}
+}
+
 // Who puts two examples together has one Ray and one Heliostat: that of the demo, which runs, and that of this source.
 func TestTheExamplesHaveOneRayAndOneHeliostat(t *testing.T) {
 	ray := ""

@@ -11,8 +11,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// health logs when exports begin to fail and when they work again, each once, and counts the failures. Its logger must not export: a failed
-// export of logs would otherwise cause the next one.
+// health logs when exports begin to fail and when they work again, each once, and counts the failures. Its logger must
+// not export: a failed export of logs would otherwise cause the next one.
 type health struct {
 	log *slog.Logger
 
@@ -61,8 +61,8 @@ func (h *health) complaint(err error) {
 	}
 }
 
-// watchedSpans, watchedMetrics and watchedLogs pass on what is exported and report to health how it went. The error ends here: the SDK
-// would do no more than complain of it each time.
+// watchedSpans, watchedMetrics and watchedLogs pass on what is exported and report to health how it went. The error
+// ends here: the SDK would do no more than complain of it each time.
 type watchedSpans struct {
 	sdktrace.SpanExporter
 	health *health

@@ -11,7 +11,8 @@ import (
 )
 
 // NewLogger returns a logger that writes to w in the given format, text or json, from the given level on: debug, info,
-// warn or error. Records written with the context of a span carry its trace_id and span_id, those of a cycle its cluster too.
+// warn or error. Records written with the context of a span carry its trace_id and span_id, those of a cycle its
+// cluster too.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var threshold slog.Level
 	if err := threshold.UnmarshalText([]byte(level)); err != nil {
@@ -27,8 +28,8 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("reading log format %q: want text or json", format)
 }
 
-// traced adds to a record the RayCluster of its cycle and, unless the handler takes them from the context itself, the ids of the span that it
-// was written in.
+// traced adds to a record the RayCluster of its cycle and, unless the handler takes them from the context itself, the
+// ids of the span that it was written in.
 type traced struct {
 	slog.Handler
 	// named: the logger itself names a RayCluster.

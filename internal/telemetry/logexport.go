@@ -9,11 +9,12 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// recordsQueued bounds the log records that wait for the collector, of about a kilobyte each; when it is full, the oldest is dropped for each
-// further one. OTEL_BLRP_MAX_QUEUE_SIZE overrides it.
+// recordsQueued bounds the log records that wait for the collector, of about a kilobyte each; when it is full, the
+// oldest is dropped for each further one. OTEL_BLRP_MAX_QUEUE_SIZE overrides it.
 const recordsQueued = 512
 
-// exportLogs makes t.Log: config.Log alone, or config.Log and a handler that exports over OTLP where the environment asks for that.
+// exportLogs makes t.Log: config.Log alone, or config.Log and a handler that exports over OTLP where the environment
+// asks for that.
 func (t *Telemetry) exportLogs(ctx context.Context, config Config, resources *resource.Resource, health *health) error {
 	t.Log = config.Log
 	exporter, err := logExporter(ctx, config.Getenv)
@@ -31,7 +32,8 @@ func (t *Telemetry) exportLogs(ctx context.Context, config Config, resources *re
 	return nil
 }
 
-// exportHandler returns a handler that exports the records that local writes. The ids of the span and its flags are fields of an exported record.
+// exportHandler returns a handler that exports the records that local writes. The ids of the span and its flags are
+// fields of an exported record.
 func exportHandler(provider *sdklog.LoggerProvider, local slog.Handler) slog.Handler {
 	bridge := otelslog.NewHandler(scope, otelslog.WithLoggerProvider(provider))
 	return leveled{traced{Handler: bridge, native: true}, local}

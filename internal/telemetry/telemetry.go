@@ -32,7 +32,8 @@ type Config struct {
 	Getenv func(string) string
 	// Version is the program's.
 	Version string
-	// Log writes locally. It gets one line when a collector does not answer, and one when it does again; Telemetry.Log extends it.
+	// Log writes locally. It gets one line when a collector does not answer, and one when it does again; Telemetry.Log
+	// extends it.
 	Log    *slog.Logger
 	Limits Limits
 	// Leads reports whether this process decides now, and may write; nil for one that never does.
@@ -91,8 +92,8 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 	return t, nil
 }
 
-// Shutdown exports what is left, for as long as ctx lasts. The signals end side by side: each may have a collector of its own, and one that does
-// not answer must not use up the time of the others.
+// Shutdown exports what is left, for as long as ctx lasts. The signals end side by side: each may have a collector of
+// its own, and one that does not answer must not use up the time of the others.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	errs := make([]error, len(t.shutdown))
 	var ending sync.WaitGroup
@@ -106,8 +107,8 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// plain keeps no exemplars: the spans of most cycles are thrown away, so an example would mostly point nowhere, and the room
-// that the SDK sets aside for them is a third of what a collection costs.
+// plain keeps no exemplars: the spans of most cycles are thrown away, so an example would mostly point nowhere, and
+// the room that the SDK sets aside for them is a third of what a collection costs.
 var plain = sdkmetric.NewView(sdkmetric.Instrument{Name: "*"}, sdkmetric.Stream{
 	ExemplarReservoirProviderSelector: func(sdkmetric.Aggregation) exemplar.ReservoirProvider {
 		return func(attribute.Set) exemplar.Reservoir { return noExemplars{} }

@@ -201,8 +201,8 @@ func (s *stage) roots() (roots []span) {
 	return roots
 }
 
-// TestAScaleUpIsWatchedByPrometheusAndACollector lets one RayCluster grow by a traced call, by work, and across a crash of
-// Heliostat, and asks for every expression and every span.
+// TestAScaleUpIsWatchedByPrometheusAndACollector lets one RayCluster grow by a traced call, by work, and across a
+// crash of Heliostat, and asks for every expression and every span.
 func TestAScaleUpIsWatchedByPrometheusAndACollector(t *testing.T) {
 	s := set(t)
 	cluster := rig.Cluster{Namespace: namespace, Name: name, IdleSeconds: 120, Groups: []rig.Group{
@@ -303,7 +303,8 @@ func (s *stage) belongsToTheCall(root span) {
 	s.Errorf("the scale-up in trace %s is below %q, want the caller's request_resources", root.trace, root.parent)
 }
 
-// patchIsLoggedIn asserts that the log record of a group's patch came, in the trace of the scale-up and in the span of the cycle that patched.
+// patchIsLoggedIn asserts that the log record of a group's patch came, in the trace of the scale-up and in the span of
+// the cycle that patched.
 func (s *stage) patchIsLoggedIn(root span, group string) {
 	s.Helper()
 	var patched []record
@@ -328,7 +329,8 @@ type logLine struct {
 	Trace   string `json:"trace_id"`
 }
 
-// ofLastProcess are the lines from the last start on, sorted: what two goroutines log at once may be exported in either order.
+// ofLastProcess are the lines from the last start on, sorted: what two goroutines log at once may be exported in
+// either order.
 func ofLastProcess(lines []logLine) []logLine {
 	for i, l := range slices.Backward(lines) {
 		if l.Message == "API server found" { // the first line that is exported

@@ -144,7 +144,8 @@ func copySources(t *testing.T, from, to string) {
 
 func TestBothPlatformsCarryTheSameFilesAndOnlyRootMayChangeThem(t *testing.T) {
 	want := []string{"bin", "bin/bash", "etc", "etc/group", "etc/passwd", "etc/ssl", "etc/ssl/certs", "etc/ssl/certs/ca-certificates.crt",
-		"tmp", "usr", "usr/local", "usr/local/bin", "usr/local/bin/autoscaler", "usr/local/bin/ray"}
+		"tmp", "usr", "usr/local", "usr/local/bin", "usr/local/bin/autoscaler", "usr/local/bin/ray",
+		"usr/share", "usr/share/licenses", "usr/share/licenses/heliostat", "usr/share/licenses/heliostat/LICENSE", "usr/share/licenses/heliostat/THIRD-PARTY"}
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 	for _, arch := range platforms {
 		files := unpacked(t, imageFor(t, wholeImage(t).index, arch))

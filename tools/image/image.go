@@ -58,22 +58,26 @@ func buildPart(ctx context.Context, source, work, arch string) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
+	terms, err := termsOf(ctx, source, arch)
+	if err != nil {
+		return part{}, err
+	}
 	p := part{told: annotations(main)}
-	layers, err := layersOf(shell, main)
+	layers, err := layersOf(shell, main, terms)
 	if err != nil {
 		return part{}, err
 	}
 	if p.image, err = assemble(layers, arch, main.created(), p.told); err != nil {
 		return part{}, fmt.Errorf("assembling the image for %s: %w", arch, err)
 	}
-	if p.list, err = listOf(p.image, main, shell); err != nil {
+	if p.list, err = listOf(p.image, terms, main, shell); err != nil {
 		return part{}, fmt.Errorf("listing what is in the image for %s: %w", arch, err)
 	}
 	return p, nil
 }
 
 // layersOf orders layers by how seldom they change.
-func layersOf(shell, main compiled) ([]v1.Layer, error) {
+func layersOf(shell, main compiled, terms terms) ([]v1.Layer, error) {
 	shellEntries, err := programEntries(shell)
 	if err != nil {
 		return nil, err
@@ -83,6 +87,7 @@ func layersOf(shell, main compiled) ([]v1.Layer, error) {
 	if err != nil {
 		return nil, err
 	}
+	mainEntries = append(terms.entries(), mainEntries...)
 	var layers []v1.Layer
 	for _, entries := range [][]entry{base(), shellEntries, mainEntries} {
 		l, err := layerOf(entries)
@@ -127,6 +132,7 @@ func annotations(main compiled) map[string]string {
 		"org.opencontainers.image.title":       title,
 		"org.opencontainers.image.description": "Scales Ray clusters on Kubernetes to what Ray asks for",
 		"org.opencontainers.image.version":     main.release,
+		"org.opencontainers.image.licenses":    license,
 		"org.opencontainers.image.revision":    main.setting("vcs.revision"),
 		"org.opencontainers.image.created":     main.created().Format(time.RFC3339),
 	}

@@ -54,6 +54,7 @@ func TestAnnotationsTellVersionRevisionAndItsTime(t *testing.T) {
 		"org.opencontainers.image.title":       "Heliostat",
 		"org.opencontainers.image.description": "Scales Ray clusters on Kubernetes to what Ray asks for",
 		"org.opencontainers.image.version":     "1.2.3",
+		"org.opencontainers.image.licenses":    "Apache-2.0",
 		"org.opencontainers.image.revision":    "abc",
 		"org.opencontainers.image.created":     "2026-01-02T03:04:05Z",
 	}
@@ -111,7 +112,14 @@ func TestTheBillOfMaterialsNamesWhatTheProgramsWereLinkedFrom(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := map[string]bool{}
+		third := string(unpacked(t, imageFor(t, whole.index, arch))[termsFolder+"THIRD-PARTY"].data)
 		for _, c := range *bom.Components {
+			if c.Licenses == nil || len(*c.Licenses) != 1 {
+				t.Errorf("%s: %s has the licenses %v, want one or one expression", arch, c.Name, c.Licenses)
+			}
+			if !strings.Contains(third, "\n"+c.Name+" "+c.Version+": ") {
+				t.Errorf("%s: the image has no text of a license of %s %s", arch, c.Name, c.Version)
+			}
 			for _, o := range *c.Evidence.Occurrences {
 				got[c.Name+" "+c.Version+" in "+o.Location] = true
 			}
@@ -139,5 +147,25 @@ func TestTheBillOfMaterialsNamesWhatTheProgramsWereLinkedFrom(t *testing.T) {
 		if len(want) < 50 {
 			t.Errorf("%s: only %d modules", arch, len(want))
 		}
+	}
+}
+
+func TestAModuleOfWhichNoLicenseWasReadIsNotListed(t *testing.T) {
+	read := terms{ids: map[string][]string{"example.com/one v1.0.0": {"MIT"}, "example.com/two v1.0.0": {"Apache-2.0", "MIT"}}}
+	for module, want := range map[string]string{"example.com/one": "MIT", "example.com/two": "Apache-2.0 AND MIT"} {
+		got, err := read.of(module, "v1.0.0")
+		if err != nil || len(*got) != 1 {
+			t.Fatalf("%s: %v, %v", module, got, err)
+		}
+		choice, id := (*got)[0], ""
+		if choice.License != nil {
+			id = choice.License.ID
+		}
+		if choice.Expression+id != want {
+			t.Errorf("%s is under %+v, want %s", module, choice, want)
+		}
+	}
+	if _, err := read.of("example.com/one", "v2.0.0"); err == nil || !strings.Contains(err.Error(), "example.com/one v2.0.0") {
+		t.Errorf("%v, want an error that names the module", err)
 	}
 }

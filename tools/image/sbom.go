@@ -27,12 +27,12 @@ const listType types.MediaType = "application/vnd.cyclonedx+json"
 const rootsModule = "golang.org/x/crypto/x509roots/fallback"
 
 // listOf is the bill of materials of an image as an artifact that refers to it.
-func listOf(image v1.Image, programs ...compiled) (v1.Image, error) {
+func listOf(image v1.Image, terms terms, programs ...compiled) (v1.Image, error) {
 	subject, err := partial.Descriptor(image)
 	if err != nil {
 		return nil, err
 	}
-	bom, err := bomOf(subject.Digest, programs)
+	bom, err := bomOf(subject.Digest, terms, programs)
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +45,9 @@ func listOf(image v1.Image, programs ...compiled) (v1.Image, error) {
 	return mutate.Subject(artifact, *subject).(v1.Image), nil
 }
 
-// bomOf writes every module that the programs were linked from, the standard library and the certificates.
-func bomOf(image v1.Hash, programs []compiled) ([]byte, error) {
+// bomOf writes every module that the programs were linked from, the standard library and the certificates, each with
+// its licenses.
+func bomOf(image v1.Hash, terms terms, programs []compiled) ([]byte, error) {
 	main := programs[0]
 	found := map[string]*cdx.Component{}
 	for _, p := range programs {
@@ -65,6 +66,9 @@ func bomOf(image v1.Hash, programs []compiled) ([]byte, error) {
 	add(found, rootsModule, roots, certificates)
 	components := make([]cdx.Component, 0, len(found))
 	for _, c := range found {
+		if c.Licenses, err = terms.of(c.Name, c.Version); err != nil {
+			return nil, err
+		}
 		components = append(components, *c)
 	}
 	slices.SortFunc(components, func(a, b cdx.Component) int { return cmp.Compare(a.BOMRef, b.BOMRef) })
@@ -75,6 +79,7 @@ func bomOf(image v1.Hash, programs []compiled) ([]byte, error) {
 		Timestamp: main.created().Format(time.RFC3339),
 		Component: &cdx.Component{
 			BOMRef: "heliostat", Type: cdx.ComponentTypeContainer, Name: "heliostat", Version: main.release,
+			Licenses:   &cdx.Licenses{{License: &cdx.License{ID: license}}},
 			PackageURL: "pkg:oci/heliostat@" + strings.Replace(image.String(), ":", "%3A", 1),
 		},
 	}

@@ -26,7 +26,8 @@ func newPanics(log *slog.Logger) *panics {
 	return &panics{log: log, byKey: map[nodepool.ClusterKey]string{}}
 }
 
-// Panic is what a Reconcile panics with to name the context that the cycle ran in, which names its trace. Cause is what the cycle panicked with.
+// Panic is what a Reconcile panics with to name the context that the cycle ran in, which names its trace. Cause is
+// what the cycle panicked with.
 type Panic struct {
 	Context context.Context
 	Cause   any

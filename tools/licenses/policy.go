@@ -1,0 +1,127 @@
+package licenses
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	classifier "github.com/google/licenseclassifier/v2"
+	"github.com/google/licenseclassifier/v2/assets"
+)
+
+// allowed are the licenses, by SPDX identifier, that what Heliostat is linked from may have. All of them let a program
+// under the Apache license carry the module, and ask for no more than that its notices go along, which the image does
+// (Texts).
+//
+// MPL-2.0 is not among them: whoever passes the program on would have to offer the source of the module's files too.
+// GPL, LGPL and AGPL would extend to Heliostat itself, since Go links statically. A license that is not here needs a
+// decision, and then a line with its reason.
+var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
+
+// policyFile is where the list is, for messages.
+const policyFile = "tools/licenses/policy.go"
+
+// Checker recognizes licenses.
+type Checker struct {
+	classifier *classifier.Classifier
+	// known has the answers for texts that came before: most modules have the same few.
+	known map[[sha256.Size]byte]recognized
+}
+
+// recognized is what a text is made of.
+type recognized struct {
+	ids []string // SPDX identifiers, sorted
+	// mostly: at least half of its lines are of these licenses.
+	mostly bool
+}
+
+// NewChecker loads the texts of the licenses that there are, within a second.
+func NewChecker() (*Checker, error) {
+	c, err := assets.DefaultClassifier()
+	if err != nil {
+		return nil, fmt.Errorf("loading the texts of licenses: %w", err)
+	}
+	return &Checker{classifier: c, known: map[[sha256.Size]byte]recognized{}}, nil
+}
+
+// recognize finds the licenses in a text. A header that names a license counts as the license.
+func (c *Checker) recognize(text []byte) recognized {
+	sum := sha256.Sum256(text)
+	if r, known := c.known[sum]; known {
+		return r
+	}
+	result := c.classifier.Match(text)
+	ids, lines := map[string]bool{}, map[int]bool{}
+	for _, m := range result.Matches {
+		if m.MatchType != "License" && m.MatchType != "Header" {
+			continue // a line of copyright
+		}
+		ids[m.Name] = true
+		for line := m.StartLine; line <= m.EndLine; line++ {
+			lines[line] = true
+		}
+	}
+	r := recognized{ids: slices.Sorted(maps.Keys(ids)), mostly: 2*len(lines) >= result.TotalInputLines}
+	c.known[sum] = r
+	return r
+}
+
+// IDs returns the SPDX identifiers of all licenses of a module, sorted. Each of them holds for a part of it.
+func (c *Checker) IDs(m Module) []string {
+	var ids []string
+	for _, f := range m.Files {
+		if !f.Notice {
+			ids = append(ids, c.recognize(f.Text).ids...)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// Check returns an error that names each module that has no license, or one that is not allowed.
+func (c *Checker) Check(modules []Module) error {
+	var errs []error
+	for _, m := range modules {
+		errs = append(errs, c.check(m))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Checker) check(m Module) error {
+	var errs []error
+	licensed := false
+	for _, f := range m.Files {
+		if f.Notice {
+			continue
+		}
+		licensed = true
+		if err := c.checkText(f.Text); err != nil {
+			errs = append(errs, fmt.Errorf("module %s %s: %s: %w", m.Path, m.Version, filepath.Join(m.Dir, f.Name), err))
+		}
+	}
+	if !licensed {
+		errs = append(errs, fmt.Errorf("module %s %s: no file LICENSE or COPYING in %s, so nobody may pass it on: replace the module", m.Path, m.Version, m.Dir))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Checker) checkText(text []byte) error {
+	r := c.recognize(text)
+	for _, id := range r.ids {
+		if !slices.Contains(allowed, id) {
+			return fmt.Errorf("%s is not allowed, want %s: replace the module, or add the license in %s with the reason",
+				id, strings.Join(allowed, ", "), policyFile)
+		}
+	}
+	switch {
+	case len(r.ids) == 0:
+		return fmt.Errorf("no known license is in it, want %s: replace the module", strings.Join(allowed, ", "))
+	case !r.mostly:
+		return fmt.Errorf("less than half of it is %s, and the rest is not known: read it, and replace the module", strings.Join(r.ids, ", "))
+	}
+	return nil
+}
