@@ -80,6 +80,11 @@ type parentAnswer struct {
 	unread, cause string
 }
 
+// holds reports whether the answer is about these owners and not old.
+func (a parentAnswer) holds(from lineage, now time.Time) bool {
+	return a.of == from.controller && now.Sub(a.at) < parentLasts
+}
+
 func newParents(client metadata.Interface, kinds discovery.ServerResourcesInterface, log *slog.Logger, changed func(nodepool.ClusterKey)) *parents {
 	return &parents{
 		client: client, discovery: kinds, log: log, now: time.Now, changed: changed, wake: make(chan struct{}, 1),
@@ -111,7 +116,7 @@ func (p *parents) addTo(cluster *nodepool.Cluster, from lineage) {
 	}
 	p.mu.Lock()
 	answer := p.answers[cluster.Key]
-	if answer.of != from.controller || p.now().Sub(answer.at) >= parentLasts {
+	if !answer.holds(from, p.now()) {
 		p.asked[cluster.Key] = from
 		select {
 		case p.wake <- struct{}{}:
@@ -154,11 +159,17 @@ func (p *parents) Start(ctx context.Context) error {
 // NeedLeaderElection says that a candidate for leadership knows owners too.
 func (p *parents) NeedLeaderElection() bool { return false }
 
+// due takes out what was asked for. Cycles ask until there is an answer, which may have come since.
 func (p *parents) due() map[nodepool.ClusterKey]lineage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	due := p.asked
 	p.asked = map[nodepool.ClusterKey]lineage{}
+	for key, from := range due {
+		if p.answers[key].holds(from, p.now()) {
+			delete(due, key)
+		}
+	}
 	return due
 }
 

@@ -195,6 +195,12 @@ func TestOwnersAreReadOnceAndAgainMuchLater(t *testing.T) {
 			synctest.Wait()
 			return from.cluster.Queue
 		}
+		// While the first answer is on its way, cycles ask again.
+		reading := make(chan struct{})
+		h.client.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) { <-reading; return false, nil, nil })
+		look()
+		look()
+		close(reading)
 		for range 100 {
 			look()
 			time.Sleep(time.Second)
