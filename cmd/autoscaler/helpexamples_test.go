@@ -41,6 +41,8 @@ func TestTheExamplesOfTheHelpRun(t *testing.T) {
 		"requests":   {"RAYCLUSTER ID OWNER", "ml/llm serve ann", `"id": "serve"`},
 		"freeze":     {"ml/llm is frozen", "ml/llm is not frozen"},
 		"unfreeze":   {"ml/llm is not frozen"},
+		"manage":     {"ml/llm is annotated heliostat.dev/mode: managed", "ml/llm is annotated heliostat.dev/mode: shadow"},
+		"unmanage":   {"ml/llm is annotated heliostat.dev/mode: shadow"},
 		"completion": {""}, // it goes into a file
 		"shadow":     {"Heliostat scales this RayCluster itself"},
 		"version":    {"client: heliostat", "server: heliostat", "client: "},

@@ -108,6 +108,8 @@ func commands() []*cobra.Command {
 		newExplainCommand(),
 		newRequestCommand(),
 		newRequestsCommand(),
+		newManageCommand(isTerminalIn),
+		newUnmanageCommand(),
 		newFreezeCommand(),
 		newUnfreezeCommand(),
 		newShadowCommand(),

@@ -11,7 +11,7 @@ import (
 func TestTheRayClusterThatWasProbablyMeantIsNamed(t *testing.T) {
 	newRemote(t)
 	for _, args := range [][]string{
-		{"status", "-n", "ml", "llmm"}, {"explain", "-n", "ml", "llmm", "--group", "gpu"}, {"shadow", "-n", "ml", "llmm"}, {"freeze", "-n", "ml", "llmm"},
+		{"status", "-n", "ml", "llmm"}, {"explain", "-n", "ml", "llmm", "--group", "gpu"}, {"shadow", "-n", "ml", "llmm"}, {"freeze", "-n", "ml", "llmm"}, {"manage", "-n", "ml", "llmm"},
 		{"request", "-n", "ml", "llmm"}, {"requests", "-n", "ml", "llmm"}, {"plan", "-n", "ml", "llmm"},
 	} {
 		if code, _, errOut := command(t, "", append([]string{"autoscaler"}, args...)...); code != exitFailed || !strings.Contains(errOut, "; did you mean llm?\n") {

@@ -39,6 +39,8 @@ type remote struct {
 	seen http.Header
 	// owned are requests of owners by id.
 	owned map[string]nodepool.OwnedRequest
+	// set is the mode that was last set.
+	set nodepool.Mode
 }
 
 func newRemote(t *testing.T) *remote {
@@ -50,14 +52,14 @@ func newRemote(t *testing.T) *remote {
 	s.Name, s.TakenAt = "ml/llm", time.Now()
 	one := raydemand.One
 	r := &remote{hub: httpapi.NewHub(), owned: map[string]nodepool.OwnedRequest{}, view: httpapi.View{
-		Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by the default", CycleAt: s.TakenAt, StateAt: s.TakenAt, CycleTook: 3 * time.Millisecond,
+		Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by --mode", CycleAt: s.TakenAt, StateAt: s.TakenAt, CycleTook: 3 * time.Millisecond,
 		Snapshot: s, Plan: planner.Compute(s, s.Policy),
 		Findings: []raydemand.Finding{{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Why: "more may wait", Fix: "ask for fewer shapes"}},
 		Changes: []httpapi.Decision{{At: s.TakenAt, Action: "scale-up", Group: "gpu", From: 1, To: 2,
 			Reason: planner.Reason{Code: "patch-ok", Message: "group gpu: replicas 1 → 2"}}},
 		NumGPUs: map[string]httpapi.GroupNumGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &one, Reported: &one}}},
 	}}
-	handler, err := httpapi.NewHandler(httpapi.Config{Fleet: r, Requests: r, Freezer: r, Hub: r.hub, Nodepools: r, Owned: owners{r}})
+	handler, err := httpapi.NewHandler(httpapi.Config{Fleet: r, Requests: r, Freezer: r, Modes: r, Hub: r.hub, Nodepools: r, Owned: owners{r}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +111,16 @@ func (r *remote) SetFreeze(_ context.Context, key nodepool.ClusterKey, frozen bo
 	return nil
 }
 
+func (r *remote) SetMode(_ context.Context, key nodepool.ClusterKey, mode nodepool.Mode) error {
+	if key != llmKey {
+		return nodepool.ErrGone
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.set = mode
+	return nil
+}
+
 func (r *remote) Nodepools(context.Context) (httpapi.NodepoolsReport, error) {
 	return httpapi.NodepoolsReport{Nodes: []nodepool.NodeGPUs{{Name: "n1"}}}, nil
 }
@@ -125,7 +137,7 @@ ml         llm   managed      1/2        4      1         1    0s  demand is not
 	}
 	code, out, errOut = command(t, "", "autoscaler", "status", "ml/llm")
 	for _, want := range []string{
-		"ml/llm: managed (managed by the default)\n",
+		"ml/llm: managed (managed by --mode)\n",
 		"GROUP  HAS  WANTS  MIN   MAX  READY  IDLE  STARTING  LEAVING  WHY\n",
 		"gpu      1      2    0     2      1     0         0        0  ",
 		"GPUS OF A WORKER  DECLARED  DERIVED  REPORTED  RAY  NOTE\ngpu                      -        1         1    -\n",

@@ -57,15 +57,20 @@ type engineOptions struct {
 
 func newServeCommand() *cobra.Command {
 	o := engineOptions{loop: controller.Config{Form: controller.Fleet}}
-	mode, pools, requestMemory := string(nodepool.Managed), "", "64Mi"
+	mode, pools, requestMemory := string(nodepool.Shadow), "", "64Mi"
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Scales the RayClusters of this Kubernetes cluster, and answers REST calls",
-		Example: `  autoscaler serve --mode shadow --insecure-no-auth
+		Long: "It plans for every RayCluster, and scales those that somebody asks it to scale: by the annotation heliostat.dev/mode: managed on the\n" +
+			"RayCluster or on its namespace (`autoscaler manage`), or, for all that have neither, by --mode managed.",
+		Example: `  autoscaler serve --insecure-no-auth
+  autoscaler serve --mode managed --insecure-no-auth
   HELIOSTAT_LOG_FORMAT=text autoscaler serve --namespaces ml,research`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.loop.DefaultMode = nodepool.Mode(mode)
+			if c.Flags().Changed("mode") {
+				o.loop.DefaultMode = nodepool.Mode(mode)
+			}
 			config, err := poolsOfFile(pools)
 			if err != nil {
 				return badInput{err}
@@ -83,7 +88,7 @@ func newServeCommand() *cobra.Command {
 	f.StringVar(&o.kube.StatusNamespace, "cluster-autoscaler-namespace", "kube-system", "where the Cluster Autoscaler writes its ConfigMap cluster-autoscaler-status")
 	f.StringVar(&o.kube.KubernetesTokenFile, "gcs-kubernetes-token-file", "",
 		"token of a ServiceAccount that may do ray:write on RayClusters and nothing else, sent to heads with enableK8sTokenAuth, which all see it (default: such heads are not called)")
-	f.StringVar(&mode, "mode", mode, "mode of RayClusters without the annotation heliostat.dev/mode: managed, shadow or off")
+	f.StringVar(&mode, "mode", mode, "mode of RayClusters that have no annotation heliostat.dev/mode, and whose namespace has none: managed, shadow or off")
 	f.BoolVar(&o.loop.ReadOnly, "read-only", false, "write to no RayCluster and to no ResourceRequest, whatever an annotation or a caller says; what --mode would manage is shadowed")
 	f.Float32Var(&o.apiQPS, "kube-api-qps", kube.DefaultQPS, "requests to the API server, a second on average; what callers of the REST API have written has four times that for itself, reviews of callers a bound of their own")
 	f.IntVar(&o.apiBurst, "kube-api-burst", kube.DefaultBurst, "requests to the API server at once")
@@ -232,7 +237,7 @@ func (o *engineOptions) listen(ctx context.Context, listening *servers, log *slo
 	}
 	api := httpapi.Config{
 		Fleet: fleet{loop}, Series: &o.lines, Requests: tracedRequests{kube.Requests{Manager: manager}, tracer},
-		Owned: tracedOwned{kube.OwnedRequests{Manager: manager}, tracer}, Freezer: manager, Page: webui.Handler(), Ready: ready, Log: log,
+		Owned: tracedOwned{kube.OwnedRequests{Manager: manager}, tracer}, Freezer: manager, Modes: manager, Page: webui.Handler(), Ready: ready, Log: log,
 		Leadership: newLeadership(manager, loop),
 	}
 	api.History, api.Hub, api.Shadow = o.after, o.after.hub, o.after

@@ -134,6 +134,8 @@ func stateOfSummary(c httpapi.ClusterSummary) cell {
 		return cell{"no decision yet", doubt}
 	case c.Frozen:
 		return cell{"frozen", doubt}
+	case c.WaitingInShadow != "":
+		return cell{c.WaitingInShadow, doubt}
 	case c.Unmet > 0:
 		return cell{"demand is not served", doubt}
 	}
@@ -178,11 +180,20 @@ func (p *page) clusterHead(c httpapi.Cluster) {
 	p.line("  ", last+"; Ray's own account is "+map[bool]string{true: "not known", false: ageText(c.DataAgeSeconds) + " old"}[c.DataAgeSeconds == nil])
 	for _, note := range []struct{ what, text string }{
 		{"frozen", map[bool]string{true: "nothing is written until it is unfrozen"}[c.Frozen]}, {"paused", c.Paused}, {"error", c.Error},
+		{"waiting", waitingInShadow(c.OptIn)},
 	} {
 		if note.text != "" {
 			p.line("  ", note.what+": "+note.text)
 		}
 	}
+}
+
+// waitingInShadow says what Heliostat would launch for demand that waits where it does not scale, and how to let it; empty where nothing is to be said.
+func waitingInShadow(optIn *httpapi.OptIn) string {
+	if optIn == nil || optIn.Waiting == "" {
+		return ""
+	}
+	return optIn.Waiting + "; " + optIn.Allow
 }
 
 func (p *page) clusterGroups(groups []httpapi.Group, as look) {

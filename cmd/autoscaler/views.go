@@ -38,14 +38,31 @@ func viewOf(d *controller.Decision) httpapi.View {
 		Error:    cmp.Or(d.Err, d.Unwritten, d.RayErr),
 		Snapshot: d.Snapshot, Plan: d.Plan, Requested: d.Kube.RequestResources, Owned: d.Kube.Owned, Findings: d.Findings,
 	}
+	v.OptIn = optInOf(d.OptIn)
 	v.NumGPUs = make(map[string]httpapi.GroupNumGPUs, len(d.NumGPUs))
 	for group, n := range d.NumGPUs {
-		v.NumGPUs[group] = httpapi.GroupNumGPUs(n)
+		v.NumGPUs[group] = httpapi.GroupNumGPUs{NumGPUs: n.NumGPUs, Mode: n.Mode, Code: n.Code, Why: n.Why}
 	}
 	for _, a := range slices.Backward(d.Recent) {
 		v.Changes = append(v.Changes, changeOf(a))
 	}
 	return v
+}
+
+func optInOf(known *controller.OptIn) *httpapi.OptIn {
+	if known == nil {
+		return nil
+	}
+	shown := &httpapi.OptIn{Waiting: known.Waiting, Allow: known.Allow, Changes: []httpapi.WouldChange{}}
+	if known.Obstacle.Code != "" {
+		shown.Obstacle = &known.Obstacle
+	}
+	for _, change := range known.Changes {
+		shown.Changes = append(shown.Changes, httpapi.WouldChange{
+			Action: change.Action, Group: change.Group, Count: change.Count, Pods: append([]string{}, change.Pods...), Reason: change.Reason,
+		})
+	}
+	return shown
 }
 
 // changeOf is an action as the API tells it.

@@ -34,6 +34,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"status", "--watch=perhaps"}, `--watch "perhaps": want true or false; see autoscaler status --help`},
 		{[]string{"requests", "a", "b"}, `unexpected argument "b": want one RayCluster at most, NAME or NAMESPACE/NAME; see autoscaler requests --help`},
 		{[]string{"freeze"}, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
+		{[]string{"manage"}, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see autoscaler manage --help"},
 		{[]string{"freeze", "a", "b"}, "unexpected arguments b: want one RayCluster, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
 		{[]string{"version", "now"}, `unexpected argument "now": want flags alone; see autoscaler version --help`},
 		{[]string{"completion"}, `shell "": want one of bash, zsh, fish and powershell`},

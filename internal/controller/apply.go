@@ -32,6 +32,7 @@ type outcome struct {
 	seenToPatched   time.Duration
 	growthWanted    time.Time
 	numGPUs         map[string]GroupNumGPUs
+	optIn           *OptIn
 }
 
 // apply carries an intent out: first the one patch, then the drains, then the report to Ray. Only a managed cluster is
@@ -46,6 +47,8 @@ func (c *Controller) apply(ctx context.Context, r *record, v view, wanted intent
 		r.wantedAt = time.Time{}
 		r.configs.forget()
 		c.syncNumGPUs(ctx, r, &o)
+		o.optIn = c.optIn(&o)
+		c.tellWaiting(ctx, r, o.view, o.optIn)
 		return o
 	}
 	if !o.withheld {

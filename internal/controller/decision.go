@@ -54,6 +54,8 @@ type Decision struct {
 	Next time.Duration
 	// NumGPUs is how many GPUs a worker has, by group.
 	NumGPUs map[string]GroupNumGPUs
+	// OptIn is what Heliostat would do were it allowed to; nil for a RayCluster that is managed.
+	OptIn *OptIn
 }
 
 // Age is how old the Ray data is at now; negative when there never was any.

@@ -18,6 +18,8 @@ type GroupNumGPUs struct {
 	Mode nodepool.SyncMode
 	// Code and Why say why it is not written; both are empty when there is nothing to write or it was written.
 	Code, Why string
+	// IfManaged: it would be written if the RayCluster were managed.
+	IfManaged bool
 }
 
 const (
@@ -62,6 +64,7 @@ func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 		switch refusal := c.syncRefusal(r, *o, g, numbers.NumGPUs); {
 		case refusal != nil:
 			numbers.Code, numbers.Why = refusal.Code, refusal.Why
+			numbers.IfManaged = refusal.Code == nodepool.SyncNotManaged && c.syncObstacle(r, *o, g, numbers.NumGPUs) == nil
 		case numbers.Mismatch:
 			due = append(due, nodepool.NumGPUsTarget{Group: g.Name, Index: g.Index, Field: g.GPUs.Field, GPUs: *numbers.Reported})
 		}
@@ -120,6 +123,13 @@ func (c *Controller) syncRefusal(r *record, o outcome, g *nodepool.WorkerGroup, 
 	case !c.kube.Leading():
 		return because(nodepool.SyncNotLeading, "another process leads")
 	}
+	return c.syncObstacle(r, o, g, n)
+}
+
+// syncObstacle says why a number that may be written is not to be written now, or nil.
+func (c *Controller) syncObstacle(r *record, o outcome, g *nodepool.WorkerGroup, n nodepool.NumGPUs) *nodepool.SyncRefusal {
+	v := o.view
+	because := func(code, why string) *nodepool.SyncRefusal { return &nodepool.SyncRefusal{Code: code, Why: why} }
 	if refusal := v.cluster.SyncRefusal(g); refusal != nil {
 		return refusal
 	}

@@ -23,7 +23,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 		Paused:   o.paused,
 		Actions:  o.actions, Recent: slices.Clone(r.recent),
 		SeenToPatched: o.seenToPatched, GrowthWanted: o.growthWanted, Next: next,
-		NumGPUs: o.numGPUs,
+		NumGPUs: o.numGPUs, OptIn: o.optIn,
 	}
 	if o.view.stateErr != nil {
 		d.RayErr = plainly(o.view.stateErr, o.view.cluster.Head)

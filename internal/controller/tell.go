@@ -31,6 +31,7 @@ const (
 	EventNumGPUsWritten   = "NumGPUsWritten"
 	EventNumGPUsRefused   = "NumGPUsRefused"
 	EventRequestExpired   = "RequestExpired"
+	EventWaitingInShadow  = "WaitingInShadow"
 )
 
 // tellStates tells the states that last, each once when it begins.
@@ -127,6 +128,10 @@ func (c *Controller) raise(ctx context.Context, r *record, v view, warning bool,
 	if !r.conditions.raise(v.now, reason+"/"+subject, message) {
 		return
 	}
+	c.emit(ctx, v, warning, reason, message)
+}
+
+func (c *Controller) emit(ctx context.Context, v view, warning bool, reason, message string) {
 	level := slog.LevelInfo
 	if warning {
 		level = slog.LevelWarn

@@ -143,6 +143,9 @@ type Cluster struct {
 	Name       string `json:"name"`
 	Namespace  string `json:"namespace"`
 
+	// OptIn Absent where Heliostat scales the RayCluster.
+	OptIn *OptIn `json:"optIn,omitempty"`
+
 	// Paused Why nothing is taken away at present; empty when it may be.
 	Paused string `json:"paused"`
 
@@ -189,6 +192,10 @@ type ClusterSummary struct {
 
 	// Waiting Pending tasks and actors, and bundles of pending placement groups.
 	Waiting int64 `json:"waiting"`
+
+	// WaitingInShadow What Heliostat would launch for demand that waits in a RayCluster that it does not scale, and how to let it; absent where it scales the
+	// RayCluster, or nothing waits that it could serve.
+	WaitingInShadow string `json:"waitingInShadow,omitempty"`
 
 	// Workers Worker pods of all groups.
 	Workers Workers `json:"workers"`
@@ -346,6 +353,12 @@ type LabelSelector = raydemand.Selector
 // Mode `managed` plans and writes, `shadow` plans and reports only, `off` does neither.
 type Mode = nodepool.Mode
 
+// ModeSet The annotation `heliostat.dev/mode` of a RayCluster.
+type ModeSet struct {
+	// Mode `managed` plans and writes, `shadow` plans and reports only, `off` does neither.
+	Mode Mode `json:"mode"`
+}
+
 // Nodepools What is understood of nodes and pools; null is what is not known. docs/reference/gpus.md says what each field means.
 type Nodepools = NodepoolsReport
 
@@ -381,6 +394,21 @@ type NumGPUs struct {
 		// Why The same as a sentence.
 		Why string `json:"why"`
 	} `json:"sync"`
+}
+
+// OptIn What Heliostat would do with a RayCluster that it does not scale, and how to let it.
+type OptIn struct {
+	// Allow How to let it.
+	Allow string `json:"allow"`
+
+	// Changes What it would do. Empty while Ray's state is not read.
+	Changes []WouldChange `json:"changes"`
+
+	// Obstacle What would still keep it from scaling the RayCluster if that were annotated `heliostat.dev/mode: managed`; absent where nothing would.
+	Obstacle *planner.Reason `json:"obstacle,omitempty"`
+
+	// Waiting What it would launch for demand that waits, in a sentence; empty where none waits that it could serve.
+	Waiting string `json:"waiting"`
 }
 
 // OwnedBundle A number of equal bundles, in `resources` or, where one GPU is meant, in `slice` alone.
@@ -654,6 +682,21 @@ type Unmet struct {
 // UnmetKind A pending `request`, a `gang`, or `requestResources`.
 type UnmetKind string
 
+// WouldChange One thing that Heliostat would do with a worker group.
+type WouldChange struct {
+	// Action `launch` and `stop` pods at once; write the number of GPUs of a worker, `numGpus`, at once; `shrink`: workers leave once they have been
+	// idle for the group's idle timeout.
+	Action string `json:"action"`
+
+	// Count How many pods, for `shrink` at most; for `numGpus` how many GPUs.
+	Count string `json:"count"`
+	Group string `json:"group"`
+
+	// Pods Their names; empty where they are not known.
+	Pods   []string `json:"pods"`
+	Reason string   `json:"reason"`
+}
+
 // DecisionID defines model for decisionID.
 type DecisionID = string
 
@@ -821,6 +864,12 @@ type ServerInterface interface {
 	// GetHistoryPlan Show a plan of the past
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/history/{id}/plan)
 	GetHistoryPlan(c *gin.Context, namespace Namespace, name Name, id DecisionID)
+	// UnmanageCluster Let Heliostat plan for the RayCluster, and not scale it
+	// (DELETE /v1/namespaces/{namespace}/rayclusters/{name}/manage)
+	UnmanageCluster(c *gin.Context, namespace Namespace, name Name)
+	// ManageCluster Let Heliostat scale the RayCluster
+	// (PUT /v1/namespaces/{namespace}/rayclusters/{name}/manage)
+	ManageCluster(c *gin.Context, namespace Namespace, name Name)
 	// PlanCluster Plan what would be if groups, demand or policy were otherwise
 	// (POST /v1/namespaces/{namespace}/rayclusters/{name}/plan)
 	PlanCluster(c *gin.Context, namespace Namespace, name Name)
@@ -1314,6 +1363,74 @@ func (siw *ServerInterfaceWrapper) GetHistoryPlan(c *gin.Context) {
 	}
 
 	siw.Handler.GetHistoryPlan(c, namespace, name, id)
+}
+
+// UnmanageCluster operation middleware
+func (siw *ServerInterfaceWrapper) UnmanageCluster(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.UnmanageCluster(c, namespace, name)
+}
+
+// ManageCluster operation middleware
+func (siw *ServerInterfaceWrapper) ManageCluster(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name Name
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ManageCluster(c, namespace, name)
 }
 
 // PlanCluster operation middleware
@@ -1961,6 +2078,8 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id", wrapper.GetRequest)
 	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id", wrapper.KeepRequest)
 	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id/renew", wrapper.RenewRequest)
+	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/manage", wrapper.UnmanageCluster)
+	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/manage", wrapper.ManageCluster)
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/freeze", wrapper.UnfreezeCluster)
 	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/freeze", wrapper.FreezeCluster)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/explain", wrapper.Explain)

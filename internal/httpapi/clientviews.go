@@ -49,6 +49,17 @@ func (c *Client) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen 
 	return answer.Frozen, err
 }
 
+// SetManaged lets Heliostat scale a cluster, or only plan for it, and returns what the cluster's annotation says now.
+func (c *Client) SetManaged(ctx context.Context, key nodepool.ClusterKey, managed bool) (nodepool.Mode, error) {
+	method := http.MethodDelete
+	if managed {
+		method = http.MethodPut
+	}
+	var answer ModeSet
+	err := c.call(ctx, method, c.path(key, "manage"), nil, &answer)
+	return answer.Mode, err
+}
+
 // RequestBody is RequestResources with the body as it stands, an object or a list of bundles.
 func (c *Client) RequestBody(ctx context.Context, key nodepool.ClusterKey, body json.RawMessage) (Requested, error) {
 	var answer Requested

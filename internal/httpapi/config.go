@@ -79,6 +79,8 @@ type Config struct {
 	Owned OwnedRequests
 	// Freezer writes freezes; nil serves none.
 	Freezer Freezer
+	// Modes writes modes; nil serves none.
+	Modes ModeSetter
 	// Series is what the page draws; nil serves empty series.
 	Series Lines
 

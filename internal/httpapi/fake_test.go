@@ -66,6 +66,7 @@ type world struct {
 	fleet    fakeFleet
 	requests *fakeRequests
 	frozen   *fakeFreezer
+	modes    *fakeModes
 	now      time.Time
 	handler  http.Handler
 }
@@ -78,7 +79,8 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 		kept:  map[nodepool.ClusterKey][]raydemand.Request{}, since: map[nodepool.ClusterKey]time.Time{},
 	}
 	w.frozen = &fakeFreezer{known: w.fleet, frozen: map[nodepool.ClusterKey]bool{}}
-	config := Config{Fleet: w.fleet, Requests: w.requests, Freezer: w.frozen, Now: func() time.Time { return w.now }}
+	w.modes = &fakeModes{known: w.fleet, set: map[nodepool.ClusterKey]nodepool.Mode{}}
+	config := Config{Fleet: w.fleet, Requests: w.requests, Freezer: w.frozen, Modes: w.modes, Now: func() time.Time { return w.now }}
 	for _, f := range change {
 		f(&config)
 	}

@@ -57,6 +57,7 @@ func TestRightsOfOperationsAreThese(t *testing.T) {
 		"getCluster": "get rayclusters.ray.io", "getSnapshot": "get rayclusters.ray.io", "getSeries": "get rayclusters.ray.io",
 		"getRequestedResources": "get rayclusters.ray.io", "requestResources": "request rayclusters.ray.io", "clearRequestedResources": "request rayclusters.ray.io",
 		"freezeCluster": "patch rayclusters.ray.io", "unfreezeCluster": "patch rayclusters.ray.io",
+		"manageCluster": "patch rayclusters.ray.io", "unmanageCluster": "patch rayclusters.ray.io",
 		"healthz": "open", "readyz": "open", "openapi": "open", "page": "open", "metrics": "get /metrics", "getVersion": "get /version",
 	}
 	rules, err := contract()
@@ -231,6 +232,8 @@ func TestTheRightIsAskedForTheClusterOfTheCall(t *testing.T) {
 		"GET " + llmPath:                         `get rayclusters.ray.io "llm" in namespace "ml"`,
 		"POST " + llmPath + "/request_resources": `request rayclusters.ray.io "llm" in namespace "ml"`,
 		"PUT " + llmPath + "/freeze":             `patch rayclusters.ray.io "llm" in namespace "ml"`,
+		"PUT " + llmPath + "/manage":             `patch rayclusters.ray.io "llm" in namespace "ml"`,
+		"DELETE " + llmPath + "/manage":          `patch rayclusters.ray.io "llm" in namespace "ml"`,
 		"GET /v1/namespaces/ml/rayclusters":      `list rayclusters.ray.io in namespace "ml"`,
 		"GET /metrics":                           `get /metrics`,
 	} {

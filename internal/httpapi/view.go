@@ -20,6 +20,8 @@ type View struct {
 	Mode       nodepool.Mode
 	ModeReason string
 	Frozen     bool
+	// OptIn is what Heliostat would do with a RayCluster that it does not scale; nil for one that it scales.
+	OptIn *OptIn
 	// Paused says why nothing is taken away at present; empty when it may be.
 	Paused string
 	// CycleAt is when the last decision was made, zero before the first; CycleTook is how long the cycle took.
@@ -68,6 +70,9 @@ func (v View) summary(now time.Time) ClusterSummary {
 		LastCycle: moment(v.CycleAt), DataAgeSeconds: age(v.StateAt, now), Error: v.Error,
 		Waiting: waiting(v.Snapshot.Demand), Unmet: len(v.unmet()),
 	}
+	if v.OptIn != nil && v.OptIn.Waiting != "" {
+		s.WaitingInShadow = v.OptIn.Waiting + "; " + v.OptIn.Allow
+	}
 	for _, group := range v.Plan.Groups {
 		s.Workers.Current += group.Current
 		s.Workers.Desired += group.Desired
@@ -88,7 +93,7 @@ func (v View) summary(now time.Time) ClusterSummary {
 // cluster is the cluster with everything there is to say.
 func (v View) cluster(now time.Time) Cluster {
 	return Cluster{
-		Namespace: v.Key.Namespace, Name: v.Key.Name, Mode: v.Mode, ModeReason: v.ModeReason, Frozen: v.Frozen, Paused: v.Paused,
+		Namespace: v.Key.Namespace, Name: v.Key.Name, Mode: v.Mode, ModeReason: v.ModeReason, Frozen: v.Frozen, OptIn: v.OptIn, Paused: v.Paused,
 		LastCycle: moment(v.CycleAt), CycleSeconds: v.CycleTook.Seconds(),
 		DataAgeSeconds: age(v.StateAt, now), Error: v.Error,
 		Groups: v.groups(),

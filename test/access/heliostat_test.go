@@ -60,7 +60,7 @@ func startHeliostat(ctx context.Context, dir, token string) (*heliostat, error) 
 	h.program = program
 	h.Process, err = rig.Launch(ctx, program, dir, h.probes+"/readyz", nil, "--kubeconfig", kubeconfig, "--listen", ports[0], "--tls-cert-file", h.cert,
 		"--tls-key-file", h.key, "--client-ca-file", h.clients, "--metrics-bind-address", ports[1], "--health-probe-bind-address", ports[2],
-		"--requests-per-second", "2000")
+		"--requests-per-second", "2000", "--mode", "managed")
 	return h, err
 }
 

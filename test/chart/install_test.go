@@ -26,7 +26,7 @@ func TestTheFleetIsInstalledUpgradedAndRolledBackWithExactlyItsRights(t *testing
 	enforce(t, "heliostat")
 	namespace(t, "ml", nil)
 	r := newRelease(t, "heliostat", "heliostat")
-	r.install("extraArgs: [--max-in-flight=200]")
+	r.install("{mode: managed, extraArgs: [--max-in-flight=200]}")
 	api := r.rest()
 	certificate := r.certificate()
 
@@ -77,7 +77,7 @@ func TestAnInstallForOneNamespaceLivesWithRolesThere(t *testing.T) {
 	namespace(t, "others", nil)
 	elsewhere := newScene(t, "others", "hidden")
 	r := newRelease(t, "scaler", "team")
-	r.install("singleNamespaceInstall: true")
+	r.install("{mode: managed, singleNamespaceInstall: true}")
 	api := r.rest()
 
 	s := newScene(t, "team", "llm")

@@ -127,8 +127,8 @@ func renamed(t *testing.T, all map[string]unstructured.Unstructured, from, to st
 	return objects(t, texts)
 }
 
-func TestTheShadowKustomizationScalesNothing(t *testing.T) {
-	want, got := built(t, filepath.Join(dir, "../kustomize/default")), built(t, filepath.Join(dir, "../kustomize/shadow"))
+func TestTheManagedKustomizationDiffersInTheModeAlone(t *testing.T) {
+	want, got := built(t, filepath.Join(dir, "../kustomize/default")), built(t, filepath.Join(dir, "../kustomize/managed"))
 	const key = "Deployment heliostat/heliostat"
 	var texts [2]string
 	for i, o := range []unstructured.Unstructured{want[key], got[key]} {
@@ -138,12 +138,12 @@ func TestTheShadowKustomizationScalesNothing(t *testing.T) {
 		}
 		texts[i] = string(text)
 	}
-	if diff := cmp.Diff(strings.Replace(texts[0], "--mode=managed", "--mode=shadow", 1), texts[1]); diff != "" || texts[0] == texts[1] {
+	if diff := cmp.Diff(strings.Replace(texts[0], "--mode=shadow", "--mode=managed", 1), texts[1]); diff != "" || texts[0] == texts[1] {
 		t.Errorf("the Deployment (-want +got):\n%s", diff)
 	}
 	delete(want, key)
 	delete(got, key)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("all else (-default +shadow):\n%s", diff)
+		t.Errorf("all else (-default +managed):\n%s", diff)
 	}
 }

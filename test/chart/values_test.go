@@ -73,7 +73,7 @@ commonLabels: {team: platform}
 image: {tag: v9, digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", pullPolicy: Always}
 imagePullSecrets: [{name: pull}]
 replicas: 3
-mode: shadow
+mode: managed
 watchNamespace: [ml]
 serviceAccount: {name: sun, annotations: {example.com/role: scaler}}
 pools:

@@ -50,8 +50,14 @@ func Build(ctx context.Context, dir string) (string, error) {
 	return program, nil
 }
 
-// Serve starts `autoscaler serve` and returns when it is ready. Arguments are added to those it needs.
+// Serve starts `autoscaler serve`, which scales every RayCluster that says nothing else, and returns when it is ready. Arguments are added to
+// those it needs.
 func (r *Rig) Serve(ctx context.Context, arguments ...string) (*Heliostat, error) {
+	return r.ServeByDefault(ctx, append([]string{"--mode", "managed"}, arguments...)...)
+}
+
+// ServeByDefault does the same with the defaults, by which only RayClusters that ask for it are scaled.
+func (r *Rig) ServeByDefault(ctx context.Context, arguments ...string) (*Heliostat, error) {
 	address, err := FreeAddress(r.Cluster.Host())
 	if err != nil {
 		return nil, fmt.Errorf("starting Heliostat: %w", err)

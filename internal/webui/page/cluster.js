@@ -62,6 +62,7 @@ function topView(cluster) {
       fact('Last decision', cluster.lastCycle ? clock(cluster.lastCycle) : 'none yet', cluster.lastCycle ? `took ${(cluster.cycleSeconds * 1000).toFixed(1)} ms` : ''),
       fact('Ray’s account', age === null ? 'never read' : duration(age) + ' old')),
     cluster.frozen ? element('p', {class: 'banner warning', text: 'Frozen: nothing is written until the annotation heliostat.dev/freeze is removed.'}) : null,
+    cluster.optIn && cluster.optIn.waiting ? element('p', {class: 'banner warning', text: `In shadow, ${cluster.optIn.waiting}; ${cluster.optIn.allow}`}) : null,
     cluster.paused ? element('p', {class: 'banner warning', text: 'Nothing is taken away at present: ' + cluster.paused}) : null,
     cluster.error ? element('p', {class: 'banner', text: cluster.error}) : null);
 }

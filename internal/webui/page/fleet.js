@@ -20,7 +20,7 @@ function fleetLink(cluster) {
     entry = {item: element('li', {}, link), link, shown: ''};
     links.set(id, entry);
   }
-  const shown = JSON.stringify([cluster.mode, cluster.workers, cluster.unmet, cluster.waiting, cluster.findings, cluster.error !== '', cluster.frozen]);
+  const shown = JSON.stringify([cluster.mode, cluster.workers, cluster.unmet, cluster.waiting, cluster.findings, cluster.error !== '', cluster.frozen, cluster.waitingInShadow]);
   if (shown !== entry.shown) {
     entry.shown = shown;
     describe(entry.link, cluster);
@@ -34,6 +34,7 @@ function describe(link, cluster) {
   if (cluster.waiting) facts.push(`${cluster.waiting} waiting`);
   const alarms = [];
   if (cluster.unmet) alarms.push(`${cluster.unmet} not served`);
+  if (cluster.waitingInShadow) alarms.push('demand waits in shadow');
   if (cluster.findings) alarms.push(plural(cluster.findings, 'finding'));
   if (cluster.error) alarms.push('error');
   link.firstChild.replaceChildren(element('span', {class: 'quiet', text: cluster.namespace + '/'}), cluster.name);

@@ -172,6 +172,7 @@ func TestWhoOnlyReadsWritesNothingWhoeverAsks(t *testing.T) {
 			return err
 		},
 		"a freeze":        func() error { return m.SetFreeze(t.Context(), llm, true) },
+		"a mode":          func() error { return m.SetMode(t.Context(), llm, nodepool.Managed) },
 		"a plain request": func() error { return m.SetResourceRequests(t.Context(), llm, nil, time.Time{}) },
 		"a request": func() error {
 			_, _, err := requests.Put(t.Context(), nodepool.OwnedRequest{Cluster: llm}, may)

@@ -14,14 +14,25 @@ import (
 // not, whatever the mode, and whatever else changes the RayCluster at the same time: a freeze must not lose a race.
 // nodepool.ErrGone: no RayCluster that this process looks after.
 func (m *Manager) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen bool) error {
-	doing := "freezing"
-	if !frozen {
-		doing = "unfreezing"
+	doing, value := "unfreezing", any(nil)
+	if frozen {
+		doing, value = "freezing", "true"
 	}
+	return m.setAnnotation(ctx, key, doing, FreezeAnnotation, value)
+}
+
+// SetMode writes the annotation mode, in the same way and for the same reasons as a freeze is written.
+func (m *Manager) SetMode(ctx context.Context, key nodepool.ClusterKey, mode nodepool.Mode) error {
+	return m.setAnnotation(ctx, key, "setting the mode of", ModeAnnotation, string(mode))
+}
+
+// setAnnotation writes one annotation by a merge patch, which works whether or not there are others; a value of nil removes it. Without a
+// resourceVersion the patch conflicts with nothing.
+func (m *Manager) setAnnotation(ctx context.Context, key nodepool.ClusterKey, doing, annotation string, value any) error {
 	if _, err := m.newest(key); err != nil {
 		return fmt.Errorf("%s %s: %w", doing, key, err)
 	}
-	patch, err := json.Marshal(freezePatch(frozen))
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotation: value}}})
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", doing, key, err)
 	}
@@ -33,13 +44,4 @@ func (m *Manager) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen
 		m.Enqueue(key)
 	}
 	return nil
-}
-
-// freezePatch is a merge patch, which works whether or not there are annotations. Without a resourceVersion it conflicts with nothing.
-func freezePatch(frozen bool) map[string]any {
-	annotations := map[string]any{FreezeAnnotation: nil}
-	if frozen {
-		annotations[FreezeAnnotation] = "true"
-	}
-	return map[string]any{"metadata": map[string]any{"annotations": annotations}}
 }

@@ -151,5 +151,6 @@ func describe(out io.Writer, name, kubeconfig string, took time.Duration) {
 	fmt.Fprintf(out, "  export CGO_ENABLED=0 GOFLAGS=-trimpath    # as make builds, so nothing is compiled twice\n")
 	fmt.Fprintf(out, "  go run ./cmd/autoscaler serve --insecure-no-auth    # Heliostat for it; the page is at http://127.0.0.1:8090/\n")
 	fmt.Fprintf(out, "  go run ./cmd/autoscaler status --server http://127.0.0.1:8090    # in a second terminal\n")
+	fmt.Fprintf(out, "  go run ./cmd/autoscaler manage ray/demo --server http://127.0.0.1:8090    # lets it scale that RayCluster\n")
 	fmt.Fprintf(out, "  (cd test/devcluster && go run ./cmd/devcluster down --name=%s)\n", name)
 }

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// modeSet is the answer of manage and unmanage.
+type modeSet struct {
+	Namespace string        `json:"namespace"`
+	Name      string        `json:"name"`
+	Mode      nodepool.Mode `json:"mode"`
+	// Obstacle is what still keeps Heliostat from scaling the RayCluster; nil where nothing does.
+	Obstacle *planner.Reason `json:"obstacle,omitempty"`
+}
+
+// errNobodyConfirms says that manage has nobody to ask.
+var errNobodyConfirms = errors.New("standard input is no terminal, so nobody can confirm this: give --yes to go on without asking")
+
+// errNotConfirmed says that manage asked, and was not told to go on.
+var errNotConfirmed = errors.New("not confirmed: nothing was changed")
+
+// newManageCommand makes the command; asks reports whether a person can be asked at in.
+func newManageCommand(asks func(in io.Reader) bool) *cobra.Command {
+	var server serverFlags
+	output, yes := "table", false
+	cmd := &cobra.Command{
+		Use:   "manage RAYCLUSTER",
+		Short: "Shows what Heliostat would do with a RayCluster, and lets it",
+		Long: "Shows the plan that would follow, asks for confirmation, and sets the annotation heliostat.dev/mode of the RayCluster to managed. It says\n" +
+			"what would still keep Heliostat from scaling the RayCluster, such as a freeze or Ray's own autoscaler beside the head. It needs the right to\n" +
+			"patch the RayCluster. Where manifests come from a repository, put the annotation there.\n\n" + connectHelp,
+		Example: "  autoscaler manage ml/llm --yes\n  autoscaler unmanage ml/llm",
+		Args:    exactlyOne,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		write, err := writerOf(output, writeModeSet)
+		if err != nil {
+			return err
+		}
+		key, client, err := server.target(args[0])
+		if err != nil {
+			return err
+		}
+		cluster, err := client.Status(cmd.Context(), key)
+		if err != nil {
+			return err
+		}
+		out := cmd.OutOrStdout()
+		if output != "table" {
+			out = cmd.ErrOrStderr() // what is asked of a person is no part of the answer to a program
+		}
+		if err := writeOptIn(out, cluster); err != nil {
+			return err
+		}
+		if !yes && cluster.Mode != nodepool.Managed {
+			if err := confirm(cmd.InOrStdin(), out, asks, fmt.Sprintf("Let Heliostat scale %s?", key)); err != nil {
+				return err
+			}
+		}
+		mode, err := client.SetManaged(cmd.Context(), key, true)
+		if err != nil {
+			return err
+		}
+		answer := modeSet{Namespace: key.Namespace, Name: key.Name, Mode: mode}
+		if cluster.OptIn != nil {
+			answer.Obstacle = cluster.OptIn.Obstacle
+		}
+		return write(cmd.OutOrStdout(), answer)
+	}
+	server.addTo(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	cmd.Flags().StringVarP(&output, "output", "o", output, outputUsage)
+	server.completeCluster(cmd)
+	return cmd
+}
+
+func newUnmanageCommand() *cobra.Command {
+	var server serverFlags
+	output := "table"
+	cmd := &cobra.Command{
+		Use:   "unmanage RAYCLUSTER",
+		Short: "Lets Heliostat plan for a RayCluster, and not scale it",
+		Long: "Sets the annotation heliostat.dev/mode of the RayCluster to shadow, which counts whatever its namespace and `serve --mode` say. Within a\n" +
+			"second Heliostat writes nothing more to it. Its workers stay. It needs the right to patch the RayCluster.\n\n" + connectHelp,
+		Example: "  autoscaler unmanage ml/llm",
+		Args:    exactlyOne,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		write, err := writerOf(output, writeModeSet)
+		if err != nil {
+			return err
+		}
+		key, client, err := server.target(args[0])
+		if err != nil {
+			return err
+		}
+		mode, err := client.SetManaged(cmd.Context(), key, false)
+		if err != nil {
+			return err
+		}
+		return write(cmd.OutOrStdout(), modeSet{Namespace: key.Namespace, Name: key.Name, Mode: mode})
+	}
+	server.addTo(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", output, outputUsage)
+	server.completeCluster(cmd)
+	return cmd
+}
+
+// isTerminalIn reports whether a person can answer at in.
+func isTerminalIn(in io.Reader) bool {
+	file, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file descriptor fits
+}
+
+// confirm asks a question that only y or yes answers with yes.
+func confirm(in io.Reader, out io.Writer, asks func(io.Reader) bool, question string) error {
+	if !asks(in) {
+		return badInput{errNobodyConfirms}
+	}
+	if _, err := fmt.Fprint(out, question+" [y/N] "); err != nil {
+		return err
+	}
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errNotConfirmed
+}
+
+// writeOptIn writes what would follow if Heliostat were let to scale a cluster.
+func writeOptIn(out io.Writer, c httpapi.Cluster) error {
+	var p page
+	p.line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
+	switch {
+	case c.OptIn == nil && c.Mode == nodepool.Managed:
+		p.line("", "Heliostat scales it already.")
+	case c.LastCycle == nil:
+		p.line("", "No decision was made about it yet, so it is not known what Heliostat would do.")
+	case c.OptIn != nil:
+		p.optIn(c)
+	}
+	_, err := io.WriteString(out, p.String())
+	return err
+}
+
+func (p *page) optIn(c httpapi.Cluster) {
+	if c.Mode == nodepool.Off || c.Error != "" {
+		p.line("", "It is not known what Heliostat would do: "+cmp.Or(c.Error, "Ray's state is not read while the mode is off; let it plan first with `autoscaler unmanage`")+".")
+	} else {
+		p.line("", "When it is managed, Heliostat will:")
+		for _, change := range c.OptIn.Changes {
+			p.line("  ", changeText(change))
+		}
+		if len(c.OptIn.Changes) == 0 {
+			p.line("  ", "change nothing at present")
+		}
+	}
+	if c.OptIn.Obstacle != nil {
+		p.line("", fmt.Sprintf("The annotation is not enough (%s): %s", c.OptIn.Obstacle.Code, c.OptIn.Obstacle.Message))
+	}
+}
+
+func changeText(change httpapi.WouldChange) string {
+	what := fmt.Sprintf("%s %s × %s", change.Action, change.Count, change.Group)
+	if pods := change.Pods; len(pods) > 0 {
+		names := strings.Join(pods[:min(len(pods), mostStops)], ", ")
+		if more := len(pods) - mostStops; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		what += " (" + names + ")"
+	}
+	switch change.Action {
+	case "numGpus":
+		what = fmt.Sprintf("write num-gpus %s to group %s", change.Count, change.Group)
+	case "shrink":
+		what = fmt.Sprintf("shrink group %s by up to %s", change.Group, change.Count)
+	}
+	return what + ": " + change.Reason
+}
+
+// writeModeSet says what was set, and how the same is done without Heliostat's API.
+func writeModeSet(out io.Writer, m modeSet) error {
+	what := "Heliostat scales it"
+	switch {
+	case m.Mode != nodepool.Managed:
+		what = "Heliostat plans for it, and scales nothing"
+	case m.Obstacle != nil:
+		what = fmt.Sprintf("Heliostat does not scale it yet (%s)", m.Obstacle.Code)
+	}
+	_, err := fmt.Fprintf(out, "%s/%s is annotated heliostat.dev/mode: %s: %s\nThe same by kubectl:\n  kubectl -n %s annotate raycluster %s heliostat.dev/mode=%s --overwrite\n",
+		m.Namespace, m.Name, m.Mode, what, m.Namespace, m.Name, m.Mode)
+	return err
+}

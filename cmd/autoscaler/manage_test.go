@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// inShadow is a RayCluster that nobody asked Heliostat to scale.
+func inShadow(t *testing.T) *remote {
+	t.Helper()
+	r := newRemote(t)
+	r.view.Mode, r.view.ModeReason, r.view.StateAt = nodepool.Shadow, "shadow by default: nobody asked", time.Now()
+	r.view.OptIn = &httpapi.OptIn{
+		Waiting: "demand waits for which Heliostat would launch 2 × gpu", Allow: "to let Heliostat scale it: `autoscaler manage ml/llm`",
+		Changes: []httpapi.WouldChange{
+			{Action: "launch", Group: "gpu", Count: "2", Pods: []string{}, Reason: "launching 2 pods for 2 × {GPU 1}"},
+			{Action: "stop", Group: "cpu", Count: "7", Pods: []string{"a", "b", "c", "d", "e", "f", "g"}, Reason: "idle for 2m"},
+			{Action: "numGpus", Group: "mig", Count: "1", Pods: []string{}, Reason: "the nodes report it"},
+			{Action: "shrink", Group: "cpu", Count: "8", Pods: []string{}, Reason: "workers that stay idle for 1m leave, down to minReplicas: 0 of 8 pods"},
+		},
+	}
+	return r
+}
+
+// asked runs manage as if a person sat at the terminal.
+func asked(t *testing.T, answer string, arguments ...string) (out string, err error) {
+	t.Helper()
+	cmd := newManageCommand(func(io.Reader) bool { return true })
+	var text bytes.Buffer
+	cmd.SetIn(strings.NewReader(answer))
+	cmd.SetOut(&text)
+	cmd.SetErr(io.Discard)
+	cmd.SetArgs(arguments)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	root := &cobra.Command{Use: "autoscaler"}
+	root.AddCommand(cmd)
+	root.SetArgs(append([]string{"manage"}, arguments...))
+	err = root.ExecuteContext(t.Context())
+	return text.String(), err
+}
+
+const plannedInShadow = `ml/llm: shadow (shadow by default: nobody asked)
+When it is managed, Heliostat will:
+  launch 2 × gpu: launching 2 pods for 2 × {GPU 1}
+  stop 7 × cpu (a, b, c, d, e and 2 more): idle for 2m
+  write num-gpus 1 to group mig: the nodes report it
+  shrink group cpu by up to 8: workers that stay idle for 1m leave, down to minReplicas: 0 of 8 pods
+`
+
+func TestManageShowsThePlanAndAsks(t *testing.T) {
+	for _, c := range []struct {
+		answer string
+		goesOn bool
+	}{{"y\n", true}, {"YES\n", true}, {"n\n", false}, {"\n", false}, {"", false}, {"managed\n", false}} {
+		r := inShadow(t)
+		out, err := asked(t, c.answer, "ml/llm")
+		if !strings.HasPrefix(out, plannedInShadow) || !strings.Contains(out, "Let Heliostat scale ml/llm? [y/N] ") {
+			t.Errorf("%q: prints\n%s", c.answer, out)
+		}
+		if (r.set == nodepool.Managed) != c.goesOn || (err == nil) != c.goesOn {
+			t.Errorf("%q: the mode set is %q, %v", c.answer, r.set, err)
+		}
+	}
+}
+
+func TestManageWithoutATerminalWantsYes(t *testing.T) {
+	r := inShadow(t)
+	code, out, errOut := command(t, "y\n", "autoscaler", "manage", "ml/llm")
+	if code != exitBadInput || r.set != "" || !strings.Contains(errOut, "give --yes") || !strings.HasPrefix(out, plannedInShadow) {
+		t.Errorf("exit %d, set %q, %q:\n%s", code, r.set, errOut, out)
+	}
+	code, out, errOut = command(t, "", "autoscaler", "manage", "ml/llm", "--yes")
+	if code != exitOK || r.set != nodepool.Managed || strings.Contains(out, "[y/N]") ||
+		!strings.Contains(out, "ml/llm is annotated heliostat.dev/mode: managed: Heliostat scales it\n") ||
+		!strings.Contains(out, "  kubectl -n ml annotate raycluster llm heliostat.dev/mode=managed --overwrite\n") {
+		t.Errorf("exit %d, set %q, %q:\n%s", code, r.set, errOut, out)
+	}
+	code, out, errOut = command(t, "", "autoscaler", "manage", "ml/llm", "--yes", "-o", "json")
+	if code != exitOK || !strings.HasPrefix(out, "{") || !strings.Contains(out, `"mode": "managed"`) || !strings.HasPrefix(errOut, "ml/llm: shadow") {
+		t.Errorf("exit %d: the answer to a program is\n%s and the plan\n%s", code, out, errOut)
+	}
+	if code, _, errOut = command(t, "", "autoscaler", "manage", "ml/other", "--yes"); code != exitFailed || !strings.Contains(errOut, "there is no RayCluster ml/other") {
+		t.Errorf("exit %d %q", code, errOut)
+	}
+}
+
+func TestManageSaysWhatTheAnnotationDoesNotOvercome(t *testing.T) {
+	r := inShadow(t)
+	r.view.OptIn.Obstacle = &planner.Reason{Code: "SidecarAlive", Message: "Ray's own autoscaler runs in head pod llm-head"}
+	_, out, _ := command(t, "", "autoscaler", "manage", "ml/llm", "--yes")
+	for _, want := range []string{"The annotation is not enough (SidecarAlive): Ray's own autoscaler runs in head pod llm-head\n",
+		"ml/llm is annotated heliostat.dev/mode: managed: Heliostat does not scale it yet (SidecarAlive)\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("want in it %q:\n%s", want, out)
+		}
+	}
+}
+
+func TestManageOfWhatIsManagedOrOffOrUnreadSaysSo(t *testing.T) {
+	r := newRemote(t)
+	if out, err := asked(t, "", "ml/llm"); err != nil || !strings.Contains(out, "Heliostat scales it already.\n") || r.set != nodepool.Managed {
+		t.Errorf("%v, set %q:\n%s", err, r.set, out)
+	}
+	r = inShadow(t)
+	r.view.Mode, r.view.OptIn.Changes = nodepool.Off, nil
+	if out, _ := asked(t, "n\n", "ml/llm"); !strings.Contains(out, "Ray's state is not read while the mode is off") {
+		t.Errorf("off:\n%s", out)
+	}
+	r.view.Mode, r.view.Error = nodepool.Shadow, "the head does not answer"
+	if out, _ := asked(t, "n\n", "ml/llm"); !strings.Contains(out, "It is not known what Heliostat would do: the head does not answer.") {
+		t.Errorf("unread:\n%s", out)
+	}
+}
+
+func TestUnmanageWritesShadow(t *testing.T) {
+	r := newRemote(t)
+	code, out, errOut := command(t, "", "autoscaler", "unmanage", "llm", "-n", "ml")
+	if code != exitOK || r.set != nodepool.Shadow || !strings.HasPrefix(out, "ml/llm is annotated heliostat.dev/mode: shadow: Heliostat plans for it, and scales nothing\n") {
+		t.Errorf("exit %d %s, set %q:\n%s", code, errOut, r.set, out)
+	}
+}
+
+func TestStatusSaysWhatWaitsInShadowAndHowToAllowIt(t *testing.T) {
+	inShadow(t)
+	for _, argv := range [][]string{{"autoscaler", "status", "-o", "wide"}, {"autoscaler", "status", "ml/llm"}} {
+		_, out, _ := command(t, "", argv...)
+		if text := strings.Join(strings.Fields(out), " "); !strings.Contains(text,
+			"demand waits for which Heliostat would launch 2 × gpu; to let Heliostat scale it: `autoscaler manage ml/llm`") {
+			t.Errorf("%v:\n%s", argv, out)
+		}
+	}
+}

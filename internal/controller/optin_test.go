@@ -1,0 +1,120 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// KubeRay writes minReplicas: 0 and no maximum where a person writes neither.
+func TestAnIdleClusterOfFixedSizeThatNobodyAskedToScaleStays(t *testing.T) {
+	w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, gpuGroup("gpu", 8, 0, 1<<31-1))
+	w.kube.cluster.InTreeAutoscaling = false
+	var d *Decision
+	for range 300 {
+		d = w.after(time.Second)
+	}
+	w.nothingWritten("nobody asked Heliostat to scale it")
+	if d.Mode != nodepool.Shadow || d.Why.Code != NotAsked || len(w.kube.events) > 0 {
+		t.Errorf("mode %s because %+v, events %v", d.Mode, d.Why, w.kube.events)
+	}
+	var stops, shrinks []WouldChange
+	for _, change := range d.OptIn.Changes {
+		switch change.Action {
+		case WouldStop:
+			stops = append(stops, change)
+		case WouldShrink:
+			shrinks = append(shrinks, change)
+		default:
+			t.Errorf("unexpected %+v", change)
+		}
+	}
+	if len(stops) != 1 || stops[0].Count != "8" || len(stops[0].Pods) != 8 {
+		t.Errorf("would stop %+v, want all eight idle workers", stops)
+	}
+	if len(shrinks) != 1 || !strings.Contains(shrinks[0].Reason, "idle for 60s leave, down to minReplicas: 0 of 8 pods") {
+		t.Errorf("would shrink %+v, want a warning of the minimum of 0", shrinks)
+	}
+	w.kube.cluster.Mode = nodepool.Managed
+	for range 10 {
+		d = w.after(time.Second)
+	}
+	if len(w.ray.drains) == 0 || d.OptIn != nil {
+		t.Errorf("%d drains, opt-in %+v; want it scaled once somebody asks", len(w.ray.drains), d.OptIn)
+	}
+}
+
+func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*nodepool.Cluster)
+		events int
+		allow  string
+	}{
+		"nobody asked":            {func(*nodepool.Cluster) {}, 1, "to let Heliostat scale it: `autoscaler manage ml/llm`, or annotate it, or Namespace ml, with heliostat.dev/mode: managed"},
+		"shadow was asked for":    {func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Shadow }, 1, "`autoscaler manage ml/llm`"},
+		"frozen":                  {func(c *nodepool.Cluster) { c.Mode, c.Freeze = nodepool.Managed, true }, 1, "`autoscaler unfreeze ml/llm` lets it be scaled again"},
+		"Ray's own scales it":     {func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.RaySidecar }, 1, "`autoscaler manage ml/llm` is not enough: Ray's own autoscaler runs"},
+		"our sidecar scales it":   {func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, 0, "manages it"},
+		"its namespace is hidden": {unknownNamespace, 1, "grant get, list and watch on namespaces"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, gpuGroup("gpu", 0, 0, 9))
+			c.change(&w.kube.cluster)
+			w.want(2, gpu(1))
+			d := w.cycle()
+			if d.OptIn == nil || d.OptIn.Waiting != "demand waits for which Heliostat would launch 2 × gpu" || !strings.Contains(d.OptIn.Allow, c.allow) {
+				t.Fatalf("opt-in = %+v, want two launches and the way out %q", d.OptIn, c.allow)
+			}
+			if w.kube.told(EventWaitingInShadow) != 0 {
+				t.Errorf("events = %v before whoever else scales it could act", w.kube.events)
+			}
+			for i := range 200 {
+				w.want(2+int64(i/10), gpu(1)) // what waits changes, and is still the same condition
+				w.after(time.Second)
+			}
+			if w.kube.told(EventWaitingInShadow) != c.events {
+				t.Errorf("events = %v, want %s %d times", w.kube.events, EventWaitingInShadow, c.events)
+			}
+			w.want(0, nil)
+			if d := w.after(time.Second); d.OptIn.Waiting != "" {
+				t.Errorf("waiting = %q though nothing does", d.OptIn.Waiting)
+			}
+			w.want(1, gpu(1))
+			for range 12 {
+				w.after(time.Second)
+			}
+			if w.kube.told(EventWaitingInShadow) != 2*c.events {
+				t.Errorf("events = %v, want it reported anew after it was over", w.kube.events)
+			}
+			w.nothingWritten("shadow")
+		})
+	}
+}
+
+func TestReadOnlyEmitsNoEventAboutWaitingDemand(t *testing.T) {
+	w := newWorld(t, Config{ReadOnly: true}, gpuGroup("gpu", 0, 0, 9))
+	w.want(2, gpu(1))
+	for range 30 {
+		w.after(time.Second)
+	}
+	if len(w.kube.events) > 0 {
+		t.Errorf("events = %v, want none from a Heliostat that only reads", w.kube.events)
+	}
+}
+
+func TestTheNumberOfGPUsThatWouldBeWrittenIsPartOfThePlan(t *testing.T) {
+	w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, sliceGroup(nodepool.SyncEnforce, 0))
+	changes := w.cycle().OptIn.Changes
+	if len(changes) != 1 || changes[0].Action != WouldNumGPUs || changes[0].Count != "3" {
+		t.Errorf("changes = %+v, want num-gpus 3", changes)
+	}
+	if len(w.kube.synced) > 0 {
+		t.Errorf("wrote %+v in shadow", w.kube.synced)
+	}
+	w.group("slices").NumGPUsSync = nodepool.SyncReport
+	if changes := w.cycle().OptIn.Changes; len(changes) > 0 {
+		t.Errorf("changes = %+v where a number is only reported", changes)
+	}
+}
