@@ -77,7 +77,6 @@ func TestAStaleChangeWritesNothing(t *testing.T) {
 		{"frozen", types.MergePatchType, `{"metadata":{"annotations":{"heliostat.dev/freeze":"true"}}}`},
 		{"suspended", types.MergePatchType, `{"spec":{"suspend":true}}`},
 		{"queued", types.MergePatchType, `{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"research"}}}`},
-		{"adopted", types.MergePatchType, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"b","blockOwnerDeletion":false}]}}`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
