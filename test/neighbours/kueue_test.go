@@ -531,6 +531,7 @@ func (b *beside) patchByHand(name string) {
 				return nil
 			})
 			b.say("RayCluster %s: head %s is deleted %d ms after the patch", name, head.UID, time.Since(patched).Milliseconds())
+			b.say("Kueue's Event on RayCluster %s: Stopped: %s", name, b.event(name, "Stopped"))
 			return
 		}
 	}
