@@ -156,15 +156,19 @@ func TestAtTheEndOneSignalDoesNotWaitForAnother(t *testing.T) {
 	metrics := os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
 	c.overGRPCNow(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", metrics)
+	// Records are exported by the shutdown alone, and metrics wait for longer than the test.
+	for _, wait := range []string{"OTEL_BLRP_SCHEDULE_DELAY", "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "OTEL_METRIC_EXPORT_TIMEOUT"} {
+		t.Setenv(wait, "3600000")
+	}
 	told, _ := exporting(t)
 	told.Log.Info("serving")
 	told.Observe(cycleWith(State{Managed: true}))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- told.Shutdown(ctx) }()
 	c.await(ctx, t, 1)
-	cancel() // the metrics' collector would hold the shutdown for a minute
+	cancel() // the metrics' collector would hold the shutdown until then
 	if err := <-ended; err == nil {
 		t.Error("the end of telemetry reports no error, although metrics were not taken")
 	}
