@@ -6,7 +6,8 @@ import (
 )
 
 // elasticHint is the second way out of a queue that keeps Heliostat away.
-const elasticHint = "that ends its work; or replace the label command by kubectl annotate --local -f - " + nodepool.ElasticAnnotation + "=true -o yaml, " +
+const elasticHint = "that ends its work; or replace the label command by kubectl annotate --local -f - " +
+	nodepool.ElasticAnnotation + "=true -o yaml, " +
 	"with Kueue's feature gate ElasticJobsViaWorkloadSlices on: replicas can then change without a restart, and Heliostat does not scale it yet"
 
 // queues are checks of Kueue's marks (docs/howto/kueue.md).
@@ -32,7 +33,8 @@ var queues = []Check{
 	},
 	{
 		Code: "elastic-without-queue", Severity: raydemand.Warning,
-		Why: "Kueue's webhook gives every pod the scheduling gate " + nodepool.ElasticGate + " for this annotation, and without the label " + nodepool.QueueLabel +
+		Why: "Kueue's webhook gives every pod the scheduling gate " + nodepool.ElasticGate +
+			" for this annotation, and without the label " + nodepool.QueueLabel +
 			" nobody takes the gate away, so no pod ever runs",
 		look: perCluster(func(x *exam, o *Object, tell func(sight)) {
 			v := o.root().get("metadata", "annotations", nodepool.ElasticAnnotation)
@@ -48,7 +50,8 @@ var queues = []Check{
 				}
 				s.fix.ops = ops
 				if o.Kind == "RayCluster" {
-					s.fix = s.fix.then("kubectl delete pod -n " + quote(o.Namespace) + " -l ray.io/cluster=" + quote(o.Name))
+					s.fix = s.fix.then("kubectl delete pod -n " + quote(o.Namespace) + " -l ray.io/cluster=" +
+						quote(o.Name))
 				}
 			}
 			tell(s)
@@ -56,7 +59,8 @@ var queues = []Check{
 	},
 }
 
-// queued tells of the label. Kueue does not let the label of a running RayCluster be changed, so the fix creates it again without.
+// queued tells of the label. Kueue does not let the label of a running RayCluster be changed, so the fix creates it
+// again without.
 func (o *Object) queued(hint string) sight {
 	v := o.root().get("metadata", "labels", nodepool.QueueLabel)
 	s := sight{of: o, at: v.at, seen: v.String()}
@@ -67,14 +71,17 @@ func (o *Object) queued(hint string) sight {
 	again := *o
 	if parent := o.Cluster.Queue.Parent; parent.Kind != "" {
 		again.Kind, again.Name = parent.Kind, parent.Name
-		s.why = "Kueue queues its " + parent.Kind + ", which holds the quota: further workers of the RayCluster would run outside of it, or wait behind a gate, so " +
+		s.why = "Kueue queues its " + parent.Kind +
+			", which holds the quota: further workers of the RayCluster would run outside of it, or wait behind a gate, so " +
 			"Heliostat never patches the RayCluster"
 	}
-	s.fix = run(again.kubectl("get", "-o", "yaml") + " | kubectl label --local -f - " + nodepool.QueueLabel + "- -o yaml | kubectl replace --force -f -").hint(hint)
+	s.fix = run(again.kubectl("get", "-o", "yaml") + " | kubectl label --local -f - " + nodepool.QueueLabel +
+		"- -o yaml | kubectl replace --force -f -").hint(hint)
 	return s
 }
 
-// hasParent reports whether the RayJob or RayService that Kueue queues is among the objects: then the finding is told of that.
+// hasParent reports whether the RayJob or RayService that Kueue queues is among the objects: then the finding is told
+// of that.
 func (x *exam) hasParent(o *Object) bool {
 	parent := o.Cluster.Queue.Parent
 	for _, other := range x.byKind[parent.Kind] {

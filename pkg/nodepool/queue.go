@@ -9,8 +9,9 @@ import (
 const (
 	// QueueLabel names the LocalQueue that admits an object.
 	QueueLabel = "kueue.x-k8s.io/queue-name"
-	// ElasticAnnotation asks Kueue for workload slices, and ElasticGate is what its webhook then puts into every pod template. Kueue ignores
-	// the annotation where its feature gate ElasticJobsViaWorkloadSlices is off, so the gate alone is a proof.
+	// ElasticAnnotation asks Kueue for workload slices, and ElasticGate is what its webhook then puts into every pod
+	// template. Kueue ignores the annotation where its feature gate ElasticJobsViaWorkloadSlices is off, so the gate
+	// alone is a proof.
 	ElasticAnnotation = "kueue.x-k8s.io/elastic-job"
 	ElasticGate       = "kueue.x-k8s.io/elastic-job"
 )
@@ -19,9 +20,11 @@ const (
 type Queue struct {
 	// Name is the LocalQueue; empty where Kueue's mark does not name it.
 	Name string
-	// Mark says where Kueue's mark was found, for example "label kueue.x-k8s.io/queue-name on RayJob train". Empty means not queued.
+	// Mark says where Kueue's mark was found, for example "label kueue.x-k8s.io/queue-name on RayJob train". Empty
+	// means not queued.
 	Mark string
-	// Parent is the owner whose Workload holds the pods of the RayCluster; empty where the RayCluster has a Workload of its own.
+	// Parent is the owner whose Workload holds the pods of the RayCluster; empty where the RayCluster has a Workload
+	// of its own.
 	Parent Owner
 	// Elastic says that every pod template, the head's too, carries ElasticGate.
 	Elastic bool
@@ -42,7 +45,8 @@ func (q Queue) Refusal() string {
 	if q.Elastic {
 		return found + " as an elastic one, and Heliostat does not scale those yet" + q.gated() + "; " + without
 	}
-	return fmt.Sprintf("%s, and it is not elastic: %s; %s, or with the annotation %s: \"true\" %s", found, q.consequence(), without, ElasticAnnotation, q.elasticWay())
+	return fmt.Sprintf("%s, and it is not elastic: %s; %s, or with the annotation %s: \"true\" %s", found,
+		q.consequence(), without, ElasticAnnotation, q.elasticWay())
 }
 
 // consequence is what a change of replicas does in Kueue v0.18.

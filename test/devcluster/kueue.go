@@ -44,16 +44,18 @@ func (cp *controlPlane) kueueDir(names ...string) string {
 	return filepath.Join(append([]string{cp.dir, "kueue"}, names...)...)
 }
 
-// kueue returns Kueue's arguments and writes the configuration that they name. Visibility on demand is off: it would write its
-// certificate to a path of the machine's own.
+// kueue returns Kueue's arguments and writes the configuration that they name. Visibility on demand is off: it would
+// write its certificate to a path of the machine's own.
 func (cp *controlPlane) kueue() ([]string, error) {
 	config := map[string]any{
 		"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "namespace": kueueNamespace,
-		"webhook":        map[string]any{"host": cp.host, "port": cp.ports["kueue-webhook"], "certDir": cp.kueueDir("certs")},
+		"webhook": map[string]any{"host": cp.host, "port": cp.ports["kueue-webhook"],
+			"certDir": cp.kueueDir("certs")},
 		"health":         map[string]any{"healthProbeBindAddress": cp.address("kueue-health")},
 		"metrics":        map[string]any{"bindAddress": cp.address("kueue-metrics")},
 		"leaderElection": map[string]any{"leaderElect": false},
-		"integrations":   map[string]any{"frameworks": []string{"ray.io/raycluster", "ray.io/rayjob", "ray.io/rayservice"}},
+		"integrations": map[string]any{"frameworks": []string{"ray.io/raycluster", "ray.io/rayjob",
+			"ray.io/rayservice"}},
 		// Kueue's default too; tests stand on it.
 		"manageJobsWithoutQueueName": false,
 	}
@@ -68,11 +70,13 @@ func (cp *controlPlane) kueue() ([]string, error) {
 		return nil, fmt.Errorf("writing Kueue's configuration: %w", err)
 	}
 	gates := append([]string{"VisibilityOnDemand=false"}, cp.kueueGates...)
-	return []string{"--config=" + cp.kueueDir("config.yaml"), "--kubeconfig=" + cp.kubeconfigOf(Kueue), "--feature-gates=" + strings.Join(gates, ",")}, nil
+	return []string{"--config=" + cp.kueueDir("config.yaml"), "--kubeconfig=" + cp.kubeconfigOf(Kueue),
+		"--feature-gates=" + strings.Join(gates, ",")}, nil
 }
 
-// installKueue creates Kueue's resource definitions and webhook configurations, and the Service by which the API server finds the
-// webhooks: an external name is dialed as it is, so that the certificate is checked for the Service's own name.
+// installKueue creates Kueue's resource definitions and webhook configurations, and the Service by which the API
+// server finds the webhooks: an external name is dialed as it is, so that the certificate is checked for the Service's
+// own name.
 func (c *Cluster) installKueue(ctx context.Context) error {
 	if !c.options.Kueue {
 		return nil
@@ -81,10 +85,13 @@ func (c *Cluster) installKueue(ctx context.Context) error {
 		return err
 	}
 	objects := []*unstructured.Unstructured{
-		{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": kueueNamespace}}},
-		{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": kueueSecret, "namespace": kueueNamespace}}},
-		{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": kueueService, "namespace": kueueNamespace},
-			"spec": map[string]any{"type": "ExternalName", "externalName": c.plane.host}}},
+		{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
+			"metadata": map[string]any{"name": kueueNamespace}}},
+		{Object: map[string]any{"apiVersion": "v1", "kind": "Secret",
+			"metadata": map[string]any{"name": kueueSecret, "namespace": kueueNamespace}}},
+		{Object: map[string]any{"apiVersion": "v1", "kind": "Service",
+			"metadata": map[string]any{"name": kueueService, "namespace": kueueNamespace},
+			"spec":     map[string]any{"type": "ExternalName", "externalName": c.plane.host}}},
 	}
 	webhooks, err := readObjects(c.kit.File(Kueue, kueueWebhooks))
 	if err != nil {
@@ -120,8 +127,9 @@ func (c *Cluster) convertByWebhook(crd *unstructured.Unstructured) error {
 	}}, "spec", "conversion")
 }
 
-// pointWebhooks names a webhook configuration as Kueue's kustomization does, and points its webhooks at this cluster's Kueue. Those of
-// other kinds than Kueue's own leave the namespaces of the system alone, so that Kueue can be started there.
+// pointWebhooks names a webhook configuration as Kueue's kustomization does, and points its webhooks at this cluster's
+// Kueue. Those of other kinds than Kueue's own leave the namespaces of the system alone, so that Kueue can be started
+// there.
 func (c *Cluster) pointWebhooks(object *unstructured.Unstructured) error {
 	object.SetName(kueuePrefix + object.GetName())
 	webhooks, _, err := unstructured.NestedSlice(object.Object, "webhooks")
@@ -148,8 +156,8 @@ func (c *Cluster) pointWebhooks(object *unstructured.Unstructured) error {
 	return unstructured.SetNestedSlice(object.Object, webhooks, "webhooks")
 }
 
-// kueueReady gives Kueue the certificate of its webhooks, as a kubelet would from the Secret that Kueue fills, and returns an error as
-// long as Kueue does not serve them.
+// kueueReady gives Kueue the certificate of its webhooks, as a kubelet would from the Secret that Kueue fills, and
+// returns an error as long as Kueue does not serve them.
 func (c *Cluster) kueueReady(ctx context.Context) error {
 	secret, err := c.client.CoreV1().Secrets(kueueNamespace).Get(ctx, kueueSecret, metav1.GetOptions{})
 	if err != nil {
@@ -173,11 +181,13 @@ func (c *Cluster) kueueReady(ctx context.Context) error {
 
 // createdResources are the kinds that come with Kueue.
 var createdResources = map[string]schema.GroupVersionResource{
-	"Namespace":                      {Version: "v1", Resource: "namespaces"},
-	"Secret":                         {Version: "v1", Resource: "secrets"},
-	"Service":                        {Version: "v1", Resource: "services"},
-	"MutatingWebhookConfiguration":   {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
-	"ValidatingWebhookConfiguration": {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
+	"Namespace": {Version: "v1", Resource: "namespaces"},
+	"Secret":    {Version: "v1", Resource: "secrets"},
+	"Service":   {Version: "v1", Resource: "services"},
+	"MutatingWebhookConfiguration": {Group: "admissionregistration.k8s.io", Version: "v1",
+		Resource: "mutatingwebhookconfigurations"},
+	"ValidatingWebhookConfiguration": {Group: "admissionregistration.k8s.io", Version: "v1",
+		Resource: "validatingwebhookconfigurations"},
 }
 
 func (c *Cluster) create(ctx context.Context, object *unstructured.Unstructured) error {

@@ -2,11 +2,9 @@ package neighbours
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -36,209 +34,12 @@ const (
 
 // Kueue's resources.
 var (
-	flavors       = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "resourceflavors"}
+	flavors = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2",
+		Resource: "resourceflavors"}
 	clusterQueues = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "clusterqueues"}
 	localQueues   = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "localqueues"}
 	workloads     = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "workloads"}
 )
-
-// beside is a dev cluster with Kueue and Heliostat.
-type beside struct {
-	*testing.T
-	lab       *rig.Rig
-	heliostat *rig.Heliostat
-	began     time.Time
-}
-
-// besideKueue starts a dev cluster with a queue, and Heliostat as it is by default.
-func besideKueue(t *testing.T, options rig.Options) *beside {
-	t.Helper()
-	b := &beside{T: t, began: time.Now()}
-	options.Out, options.Kueue = os.Stderr, true
-	var err error
-	if b.lab, err = rig.Start(t.Context(), options); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if b.heliostat != nil {
-			b.heliostat.Stop(ctx)
-			t.Logf("Heliostat's log ends with:\n%s", b.heliostat.LastLines(20))
-		}
-		if err := b.lab.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	b.makeQueue()
-	if b.heliostat, err = b.lab.Serve(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// say logs with the time since the start.
-func (b *beside) say(format string, args ...any) {
-	b.Helper()
-	b.Logf("%7.2fs %s", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
-}
-
-// makeQueue creates a queue with room for all that the tests start. It covers every resource that a pod asks for.
-func (b *beside) makeQueue() {
-	b.Helper()
-	quota := func(name, amount string) any { return map[string]any{"name": name, "nominalQuota": amount} }
-	covered := []any{"cpu", "memory", "nvidia.com/gpu", "nvidia.com/gpu.shared"}
-	for _, made := range []struct {
-		resource  schema.GroupVersionResource
-		namespace string
-		object    map[string]any
-	}{
-		{flavors, "", map[string]any{"kind": "ResourceFlavor", "metadata": map[string]any{"name": "default"}}},
-		{clusterQueues, "", map[string]any{"kind": "ClusterQueue", "metadata": map[string]any{"name": "all"}, "spec": map[string]any{
-			"namespaceSelector": map[string]any{},
-			"resourceGroups": []any{map[string]any{"coveredResources": covered, "flavors": []any{map[string]any{"name": "default", "resources": []any{
-				quota("cpu", "100"), quota("memory", "1000Gi"), quota("nvidia.com/gpu", "8"), quota("nvidia.com/gpu.shared", "8"),
-			}}}}},
-		}}},
-		{localQueues, team, map[string]any{"kind": "LocalQueue", "metadata": map[string]any{"name": queueName, "namespace": team},
-			"spec": map[string]any{"clusterQueue": "all"}}},
-	} {
-		made.object["apiVersion"] = "kueue.x-k8s.io/v1beta2"
-		object := &unstructured.Unstructured{Object: made.object}
-		var err error
-		if made.namespace == "" {
-			_, err = b.lab.Dynamic.Resource(made.resource).Create(b.Context(), object, metav1.CreateOptions{})
-		} else {
-			err = b.lab.CreateAny(b.Context(), made.resource, object)
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.until("the queue to be active", func() error {
-		queue, err := b.lab.Dynamic.Resource(localQueues).Namespace(team).Get(b.Context(), queueName, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		return wantCondition(queue, "Active")
-	})
-}
-
-// wantCondition returns an error unless the condition of an object is True.
-func wantCondition(object *unstructured.Unstructured, kind string) error {
-	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
-	if err != nil {
-		return err
-	}
-	for _, c := range conditions {
-		if condition, ok := c.(map[string]any); ok && condition["type"] == kind && condition["status"] == "True" {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s is not %s: %v", object.GetName(), kind, conditions)
-}
-
-// until waits for what check no longer returns an error about.
-func (b *beside) until(what string, check func() error) {
-	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
-	defer cancel()
-	for err := check(); err != nil; err = check() {
-		select {
-		case <-ctx.Done():
-			b.Fatalf("waiting for %s: %v", what, err)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
-func (b *beside) rayCluster(name string) *unstructured.Unstructured {
-	b.Helper()
-	object, err := b.lab.Dynamic.Resource(rig.RayClusters).Namespace(team).Get(b.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return object
-}
-
-// view is what Heliostat's REST API says of a RayCluster.
-type view struct {
-	Mode, ModeReason string
-	Groups           []struct {
-		Name             string
-		Current, Desired int
-		NumGPUs          struct {
-			Declared, Reported *float64
-			Mismatch           bool
-			Sync               struct{ Code, Why string }
-		}
-	}
-	Findings []struct{ Code string }
-}
-
-func (b *beside) view(name string) view {
-	b.Helper()
-	var v view
-	b.call(http.MethodGet, "/v1/namespaces/"+team+"/rayclusters/"+name, "", &v)
-	return v
-}
-
-func (b *beside) call(method, path, body string, answer any) {
-	b.Helper()
-	status, text, err := b.heliostat.Call(b.Context(), method, path, body)
-	if err != nil || status != http.StatusOK {
-		b.Fatalf("%s %s: status %d, %v: %s", method, path, status, err, text)
-	}
-	if err := json.Unmarshal(text, answer); err != nil {
-		b.Fatal(err)
-	}
-}
-
-// wants returns an error unless Heliostat would have pods of a group that are not there.
-func (v view) wants(group string) error {
-	for _, g := range v.Groups {
-		if g.Name == group && g.Desired > g.Current {
-			return nil
-		}
-	}
-	return fmt.Errorf("no more pods of group %s are wanted: %+v", group, v.Groups)
-}
-
-// event waits for an Event about a RayCluster, and returns what it says.
-func (b *beside) event(name, reason string) string {
-	b.Helper()
-	var message string
-	b.until("Event "+reason+" on RayCluster "+name, func() error {
-		selector := "involvedObject.kind=RayCluster,involvedObject.name=" + name + ",reason=" + reason
-		events, err := b.lab.Kube.CoreV1().Events(team).List(b.Context(), metav1.ListOptions{FieldSelector: selector})
-		if err != nil || len(events.Items) == 0 {
-			return errors.Join(errors.New("there is none"), err)
-		}
-		message = events.Items[0].Message
-		return nil
-	})
-	return message
-}
-
-// admitted waits until Kueue has admitted the Workload of an object.
-func (b *beside) admitted(kind, name string) {
-	b.Helper()
-	b.until("Kueue to admit "+kind+" "+name, func() error {
-		list, err := b.lab.Dynamic.Resource(workloads).Namespace(team).List(b.Context(), metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		for i := range list.Items {
-			for _, owner := range list.Items[i].GetOwnerReferences() {
-				if owner.Kind == kind && owner.Name == name {
-					return wantCondition(&list.Items[i], "Admitted")
-				}
-			}
-		}
-		return fmt.Errorf("none of %d Workloads is of it", len(list.Items))
-	})
-	b.say("Kueue has admitted %s %s", kind, name)
-}
 
 // queued is a RayCluster with a label of Kueue's.
 func queued(cluster rig.Cluster, annotations map[string]string) *unstructured.Unstructured {
@@ -255,16 +56,19 @@ func queued(cluster rig.Cluster, annotations map[string]string) *unstructured.Un
 // gpu is a worker group at zero.
 var gpu = rig.Group{Name: "gpu", Max: 2, Devices: map[string]int64{"nvidia.com/gpu": 1}}
 
-// TestNoQueuedRayClusterIsPatched has work wait in three RayClusters of real Ray for five minutes: one that Kueue queues, one with the
-// annotation for elastic ones that Kueue ignores, because its feature gate is off, and the child of a queued RayJob. All are annotated to be
-// managed. In the end a patch by hand shows what one of Heliostat's would have done.
+// TestNoQueuedRayClusterIsPatched has work wait in three RayClusters of real Ray for five minutes: one that Kueue
+// queues, one with the annotation for elastic ones that Kueue ignores, because its feature gate is off, and the child
+// of a queued RayJob. All are annotated to be managed. In the end a patch by hand shows what one of Heliostat's would
+// have done.
 func TestNoQueuedRayClusterIsPatched(t *testing.T) {
 	t.Parallel()
 	b := besideKueue(t, rig.Options{KueueFeatureGates: []string{"ElasticJobsViaWorkloadSlices=false"}})
 	shared := rig.Group{Name: "shared", Max: 2, Devices: map[string]int64{"nvidia.com/gpu.shared": 1}}
 	floor := rig.Group{Name: "floor", Min: 1, Max: 2}
-	b.create(rig.RayClusters, queued(rig.Cluster{Name: "plain", Groups: []rig.Group{gpu, shared}}, map[string]string{"heliostat.dev/num-gpus-sync": "enforce"}))
-	b.create(rig.RayClusters, queued(rig.Cluster{Name: "annotated", Groups: []rig.Group{gpu, floor}}, map[string]string{elastic: "true"}))
+	b.create(rig.RayClusters, queued(rig.Cluster{Name: "plain", Groups: []rig.Group{gpu, shared}},
+		map[string]string{"heliostat.dev/num-gpus-sync": "enforce"}))
+	b.create(rig.RayClusters, queued(rig.Cluster{Name: "annotated", Groups: []rig.Group{gpu, floor}},
+		map[string]string{elastic: "true"}))
 	b.create(rig.RayJobs, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "ray.io/v1", "kind": "RayJob",
 		"metadata": map[string]any{"namespace": team, "name": "train", "labels": map[string]any{queueKey: queueName},
@@ -285,7 +89,8 @@ func TestNoQueuedRayClusterIsPatched(t *testing.T) {
 	b.notElastic("annotated")
 	b.asksByREST("plain")
 	b.needsNumGPUs("plain", "shared")
-	b.saysWhy(map[string]string{"plain": "RayCluster plain", "annotated": "RayCluster annotated", child: "RayJob train", "wrapped": "ConfigMap wrapper"})
+	b.saysWhy(map[string]string{"plain": "RayCluster plain", "annotated": "RayCluster annotated",
+		child: "RayJob train", "wrapped": "ConfigMap wrapper"})
 
 	b.say("work waits for %v", demandLasts)
 	select {
@@ -319,7 +124,8 @@ func (b *beside) childOf(job string) (name string) {
 			return err
 		}
 		for i := range list.Items {
-			if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == "RayJob" && owner.Name == job {
+			if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == "RayJob" &&
+				owner.Name == job {
 				name = list.Items[i].GetName()
 				return nil
 			}
@@ -329,18 +135,20 @@ func (b *beside) childOf(job string) (name string) {
 	return name
 }
 
-// ownedElsewhere creates a RayCluster without a label of its own, which an object with the label controls. Kueue knows nothing of such an
-// owner, and no pod runs: what is tested is that Heliostat follows the reference.
+// ownedElsewhere creates a RayCluster without a label of its own, which an object with the label controls. Kueue knows
+// nothing of such an owner, and no pod runs: what is tested is that Heliostat follows the reference.
 func (b *beside) ownedElsewhere(name string) {
 	b.Helper()
 	owner, err := b.lab.Kube.CoreV1().ConfigMaps(team).Create(b.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "wrapper", Labels: map[string]string{queueKey: queueName}}}, metav1.CreateOptions{})
+		ObjectMeta: metav1.ObjectMeta{Name: "wrapper",
+			Labels: map[string]string{queueKey: queueName}}}, metav1.CreateOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	object := queued(rig.Cluster{Name: name, Groups: []rig.Group{gpu}}, nil)
 	object.SetLabels(nil)
-	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))})
+	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner,
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"))})
 	if err := unstructured.SetNestedField(object.Object, true, "spec", "suspend"); err != nil {
 		b.Fatal(err)
 	}
@@ -468,7 +276,8 @@ func (b *beside) needsNumGPUs(name, group string) {
 	b.until("the number of GPUs of group "+group, func() error {
 		for _, g := range b.view(name).Groups {
 			if g.Name == group && g.NumGPUs.Mismatch {
-				if g.NumGPUs.Sync.Code != "not-managed" || !strings.Contains(g.NumGPUs.Sync.Why, "Kueue queues it (queue "+queueName) {
+				if g.NumGPUs.Sync.Code != "not-managed" || !strings.Contains(g.NumGPUs.Sync.Why,
+					"Kueue queues it (queue "+queueName) {
 					b.Errorf("num-gpus-sync of group %s: %+v, want not-managed because of Kueue", group, g.NumGPUs.Sync)
 				}
 				return nil
@@ -484,7 +293,8 @@ func (b *beside) saysWhy(places map[string]string) {
 	for name, place := range places {
 		b.until("shadow of RayCluster "+name, func() error {
 			v := b.view(name)
-			for _, want := range []string{"queue " + queueName, place, "again without the label " + queueKey, elastic + `: "true"`} {
+			for _, want := range []string{"queue " + queueName, place, "again without the label " + queueKey,
+				elastic + `: "true"`} {
 				if v.Mode != "shadow" || !strings.Contains(v.ModeReason, want) {
 					return fmt.Errorf("mode %s because %q, want shadow and %q", v.Mode, v.ModeReason, want)
 				}
@@ -495,7 +305,8 @@ func (b *beside) saysWhy(places map[string]string) {
 	}
 }
 
-// patchByHand grows a group as Heliostat would, and waits until Kueue has suspended the RayCluster and its head is gone.
+// patchByHand grows a group as Heliostat would, and waits until Kueue has suspended the RayCluster and its head is
+// gone.
 func (b *beside) patchByHand(name string) {
 	b.Helper()
 	head, err := b.lab.HeadPod(b.Context(), team, name)
@@ -505,7 +316,8 @@ func (b *beside) patchByHand(name string) {
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
 	version := b.rayCluster(name).GetResourceVersion()
-	stream, err := b.lab.Dynamic.Resource(rig.RayClusters).Namespace(team).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: version})
+	stream, err := b.lab.Dynamic.Resource(rig.RayClusters).Namespace(team).Watch(ctx,
+		metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: version})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -522,7 +334,8 @@ func (b *beside) patchByHand(name string) {
 			b.Fatalf("watching RayCluster %s: %v", name, event.Object)
 		}
 		if suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend"); suspended {
-			b.say("RayCluster %s: patched by hand, and suspended by Kueue %d ms later (generation %d)", name, time.Since(patched).Milliseconds(), object.GetGeneration())
+			b.say("RayCluster %s: patched by hand, and suspended by Kueue %d ms later (generation %d)", name,
+				time.Since(patched).Milliseconds(), object.GetGeneration())
 			b.until("the end of head pod "+head.Name, func() error {
 				pod, err := b.lab.Kube.CoreV1().Pods(team).Get(ctx, head.Name, metav1.GetOptions{})
 				if err == nil && pod.UID == head.UID && pod.DeletionTimestamp == nil {
@@ -530,7 +343,8 @@ func (b *beside) patchByHand(name string) {
 				}
 				return nil
 			})
-			b.say("RayCluster %s: head %s is deleted %d ms after the patch", name, head.UID, time.Since(patched).Milliseconds())
+			b.say("RayCluster %s: head %s is deleted %d ms after the patch", name, head.UID,
+				time.Since(patched).Milliseconds())
 			b.say("Kueue's Event on RayCluster %s: Stopped: %s", name, b.event(name, "Stopped"))
 			return
 		}
@@ -541,7 +355,8 @@ func (b *beside) patchByHand(name string) {
 // TestAnElasticRayClusterHasItsOwnCode has the real webhook put the gates in, with no node and no Ray.
 func TestAnElasticRayClusterHasItsOwnCode(t *testing.T) {
 	b := besideKueue(t, rig.Options{Nodes: []nodeagent.NodeSpec{}})
-	b.create(rig.RayClusters, queued(rig.Cluster{Name: "elastic", Groups: []rig.Group{gpu}}, map[string]string{elastic: "true"}))
+	b.create(rig.RayClusters, queued(rig.Cluster{Name: "elastic", Groups: []rig.Group{gpu}},
+		map[string]string{elastic: "true"}))
 	b.admitted("RayCluster", "elastic")
 	message := b.event("elastic", "ElasticQueuedByKueue")
 	b.say("Event ElasticQueuedByKueue: %s", message)
@@ -553,7 +368,8 @@ func TestAnElasticRayClusterHasItsOwnCode(t *testing.T) {
 	generation := b.rayCluster("elastic").GetGeneration()
 	b.asks("elastic")
 	if v := b.view("elastic"); v.Mode != "shadow" || b.rayCluster("elastic").GetGeneration() != generation {
-		t.Errorf("mode %s, generation %d; want shadow and generation %d", v.Mode, b.rayCluster("elastic").GetGeneration(), generation)
+		t.Errorf("mode %s, generation %d; want shadow and generation %d", v.Mode,
+			b.rayCluster("elastic").GetGeneration(), generation)
 	}
 }
 

@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	// mostParents bounds how far up owners are followed. The longest chain that is known has four: a RayCluster of a RayJob of a
-	// RayCronJob of an AppWrapper.
+	// mostParents bounds how far up owners are followed. The longest chain that is known has four: a RayCluster of a
+	// RayJob of a RayCronJob of an AppWrapper.
 	mostParents = 8
-	// parentLasts is how long an answer about owners is believed between patches. Kueue forbids to change the queue of what runs, and
-	// right before each patch owners are read again.
+	// parentLasts is how long an answer about owners is believed between patches. Kueue forbids to change the queue of
+	// what runs, and right before each patch owners are read again.
 	parentLasts = 10 * time.Minute
 )
 
-// OwnerUnread says that this process may not read an object that controls the RayCluster, so a queue that only this object names is
-// not known.
+// OwnerUnread says that this process may not read an object that controls the RayCluster, so a queue that only this
+// object names is not known.
 const OwnerUnread = "owner-unread"
 
-// parents knows which RayClusters Kueue queues by an object that controls them, directly or not. It reads metadata alone, once for
-// each RayCluster and again before each patch; at rest it reads nothing for parentLasts.
+// parents knows which RayClusters Kueue queues by an object that controls them, directly or not. It reads metadata
+// alone, once for each RayCluster and again before each patch; at rest it reads nothing for parentLasts.
 type parents struct {
 	client    metadata.Interface
 	discovery discovery.ServerResourcesInterface
@@ -85,7 +85,8 @@ func (a parentAnswer) holds(from lineage, now time.Time) bool {
 	return a.of == from.controller && now.Sub(a.at) < parentLasts
 }
 
-func newParents(client metadata.Interface, kinds discovery.ServerResourcesInterface, log *slog.Logger, changed func(nodepool.ClusterKey)) *parents {
+func newParents(client metadata.Interface, kinds discovery.ServerResourcesInterface, log *slog.Logger,
+	changed func(nodepool.ClusterKey)) *parents {
 	return &parents{
 		client: client, discovery: kinds, log: log, now: time.Now, changed: changed, wake: make(chan struct{}, 1),
 		answers: map[nodepool.ClusterKey]parentAnswer{}, asked: map[nodepool.ClusterKey]lineage{}, resources: map[schema.GroupVersionKind]parentResource{},
@@ -102,14 +103,15 @@ func lineageOf(metadata, spec fields) lineage {
 func controllerOf(metadata fields) controller {
 	for _, reference := range metadata.objects("ownerReferences") {
 		if reference.flag("controller") {
-			return controller{reference.text("apiVersion"), reference.text("kind"), reference.text("name"), reference.text("uid")}
+			return controller{reference.text("apiVersion"), reference.text("kind"), reference.text("name"),
+				reference.text("uid")}
 		}
 	}
 	return controller{}
 }
 
-// addTo adds to a cluster what is known of its owners, and has them read where that is not known or old. A label of the RayCluster's
-// own needs no other proof.
+// addTo adds to a cluster what is known of its owners, and has them read where that is not known or old. A label of
+// the RayCluster's own needs no other proof.
 func (p *parents) addTo(cluster *nodepool.Cluster, from lineage) {
 	if p == nil || cluster.Queue.Queued() || from.controller == (controller{}) {
 		return
@@ -133,7 +135,8 @@ func (p *parents) addTo(cluster *nodepool.Cluster, from lineage) {
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
 			Code: OwnerUnread, Severity: raydemand.Info, Object: "RayCluster " + cluster.Key.String(),
 			Field: "metadata.ownerReferences", Seen: answer.unread,
-			Why: "this process cannot read the owner (" + answer.cause + "), so a Kueue queue that only the owner names is not known; " +
+			Why: "this process cannot read the owner (" + answer.cause +
+				"), so a Kueue queue that only the owner names is not known; " +
 				"neither labels nor pod templates of the RayCluster show one",
 			Fix: "grant the verb get on its kind by a ClusterRole, if a queue admits it",
 		})
@@ -183,7 +186,8 @@ func (p *parents) drop(key nodepool.ClusterKey) {
 	delete(p.asked, key)
 }
 
-// read asks the API server which queue the owners name, now, and remembers the answer. An error means that nothing is known.
+// read asks the API server which queue the owners name, now, and remembers the answer. An error means that nothing is
+// known.
 func (p *parents) read(ctx context.Context, key nodepool.ClusterKey, from lineage) (nodepool.Queue, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -234,13 +238,15 @@ func (a parentAnswer) withoutOwner(owner controller, cause error, from lineage) 
 	a.unread, a.cause = owner.Kind+" "+owner.Name, cause.Error()
 	if from.admitted {
 		a.queue.Name, a.queue.Parent = from.queue, nodepool.Owner{Kind: owner.Kind, Name: owner.Name}
-		a.queue.Mark = fmt.Sprintf("label %s in its pod templates; %s %s cannot be read", podSetLabel, owner.Kind, owner.Name)
+		a.queue.Mark = fmt.Sprintf("label %s in its pod templates; %s %s cannot be read", podSetLabel,
+			owner.Kind, owner.Name)
 	}
 	return a
 }
 
 func controllerAbove(object *metav1.PartialObjectMetadata) controller {
-	at := slices.IndexFunc(object.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller })
+	at := slices.IndexFunc(object.OwnerReferences,
+		func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller })
 	if at < 0 {
 		return controller{}
 	}
@@ -255,7 +261,8 @@ func (p *parents) get(ctx context.Context, namespace string, owner controller) (
 		return nil, err
 	}
 	if resource.namespaced {
-		return p.client.Resource(resource.GroupVersionResource).Namespace(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+		return p.client.Resource(resource.GroupVersionResource).Namespace(namespace).Get(ctx, owner.Name,
+			metav1.GetOptions{})
 	}
 	return p.client.Resource(resource.GroupVersionResource).Get(ctx, owner.Name, metav1.GetOptions{})
 }
@@ -287,7 +294,10 @@ func (p *parents) resource(owner controller) (parentResource, error) {
 	if list == nil {
 		return parentResource{}, unservedError{kind}
 	}
-	at := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == owner.Kind && !strings.Contains(r.Name, "/") })
+	at := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool {
+		return r.Kind == owner.Kind &&
+			!strings.Contains(r.Name, "/")
+	})
 	if at < 0 {
 		return parentResource{}, unservedError{kind}
 	}

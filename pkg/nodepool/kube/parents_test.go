@@ -31,7 +31,8 @@ type served struct {
 
 func (served) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
 	kinds := map[string][]metav1.APIResource{
-		"ray.io/v1":                      {{Name: "rayjobs/status", Kind: "RayJob", Namespaced: true}, {Name: "rayjobs", Kind: "RayJob", Namespaced: true}},
+		"ray.io/v1": {{Name: "rayjobs/status", Kind: "RayJob", Namespaced: true},
+			{Name: "rayjobs", Kind: "RayJob", Namespaced: true}},
 		"workload.codeflare.dev/v1beta2": {{Name: "appwrappers", Kind: "AppWrapper", Namespaced: true}},
 		"example.com/v1":                 {{Name: "tenants", Kind: "Tenant"}},
 	}[version]
@@ -42,7 +43,8 @@ func (served) ServerResourcesForGroupVersion(version string) (*metav1.APIResourc
 }
 
 // above is an owner, which another one may own.
-func above(version, kind, namespace, name, queue string, owner *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+func above(version, kind, namespace, name, queue string,
+	owner *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: kind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name)},
@@ -88,13 +90,17 @@ func newHousehold(t *testing.T, owners ...*metav1.PartialObjectMetadata) *househ
 			t.Fatal(err)
 		}
 	}
-	h.parents = newParents(h.client, served{}, slog.New(slog.DiscardHandler), func(key nodepool.ClusterKey) { h.changed = append(h.changed, key) })
+	h.parents = newParents(h.client, served{}, slog.New(slog.DiscardHandler),
+		func(key nodepool.ClusterKey) { h.changed = append(h.changed, key) })
 	return h
 }
 
 // fails has reads of a resource end with the error.
 func (h *household) fails(resource string, err error) {
-	h.client.PrependReactor("get", resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+	h.client.PrependReactor("get", resource, func(clienttesting.Action) (bool, runtime.Object,
+		error) {
+		return true, nil, err
+	})
 }
 
 func (h *household) reads() int { return len(h.client.Actions()) }
@@ -117,24 +123,34 @@ func TestAQueueIsReadFromTheOwners(t *testing.T) {
 		unread    string
 	}{
 		"a RayJob in a queue": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
-			want: nodepool.Queue{Name: "research", Parent: job, Mark: "label kueue.x-k8s.io/queue-name on RayJob train"}},
-		"an elastic one": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)}, templates: []string{gate, gate, gate},
-			want: nodepool.Queue{Name: "research", Parent: job, Mark: "label kueue.x-k8s.io/queue-name on RayJob train", Elastic: true}},
+			want: nodepool.Queue{Name: "research", Parent: job,
+				Mark: "label kueue.x-k8s.io/queue-name on RayJob train"}},
+		"an elastic one": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
+			templates: []string{gate, gate, gate},
+			want: nodepool.Queue{Name: "research", Parent: job,
+				Mark: "label kueue.x-k8s.io/queue-name on RayJob train", Elastic: true}},
 		"a RayJob in none": {owners: []*metav1.PartialObjectMetadata{rayJob("", nil)}},
 		"the owner of a RayJob": {owners: []*metav1.PartialObjectMetadata{rayJob("", wrapper), wrapper},
-			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "AppWrapper", Name: "wrapped"}, Mark: "label kueue.x-k8s.io/queue-name on AppWrapper wrapped"}},
+			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "AppWrapper", Name: "wrapped"},
+				Mark: "label kueue.x-k8s.io/queue-name on AppWrapper wrapped"}},
 		"an owner without a namespace": {owners: []*metav1.PartialObjectMetadata{rayJob("", tenant), tenant},
-			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "Tenant", Name: "acme"}, Mark: "label kueue.x-k8s.io/queue-name on Tenant acme"}},
-		"old marks under an owner in no queue": {owners: []*metav1.PartialObjectMetadata{rayJob("", nil)}, templates: []string{"{}", admitted}},
-		"an owner that is gone":                {},
+			want: nodepool.Queue{Name: "research", Parent: nodepool.Owner{Kind: "Tenant", Name: "acme"},
+				Mark: "label kueue.x-k8s.io/queue-name on Tenant acme"}},
+		"old marks under an owner in no queue": {owners: []*metav1.PartialObjectMetadata{rayJob("", nil)},
+			templates: []string{"{}", admitted}},
+		"an owner that is gone": {},
 		"an owner made anew under its name": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
 			metadata: strings.Replace(byTrain, "uid-of-train", "another", 1)},
 		"an owner that controls nothing": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
 			metadata: strings.Replace(byTrain, "controller: true", "controller: false", 1)},
-		"an owner that may not be read": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)}, forbidden: "rayjobs", unread: "RayJob train"},
-		"but whose pods Kueue has admitted": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)}, forbidden: "rayjobs", templates: []string{"{}", admitted},
-			want: nodepool.Queue{Name: "research", Parent: job, Mark: "label kueue.x-k8s.io/podset in its pod templates; RayJob train cannot be read"}},
-		"a kind that nobody serves": {metadata: strings.Replace(byTrain, "ray.io/v1", "gone.io/v1", 1), unread: "RayJob train"},
+		"an owner that may not be read": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
+			forbidden: "rayjobs", unread: "RayJob train"},
+		"but whose pods Kueue has admitted": {owners: []*metav1.PartialObjectMetadata{rayJob("research", nil)},
+			forbidden: "rayjobs", templates: []string{"{}", admitted},
+			want: nodepool.Queue{Name: "research", Parent: job,
+				Mark: "label kueue.x-k8s.io/podset in its pod templates; RayJob train cannot be read"}},
+		"a kind that nobody serves": {metadata: strings.Replace(byTrain, "ray.io/v1", "gone.io/v1", 1),
+			unread: "RayJob train"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -197,7 +213,11 @@ func TestOwnersAreReadOnceAndAgainMuchLater(t *testing.T) {
 		}
 		// While the first answer is on its way, cycles ask again.
 		reading := make(chan struct{})
-		h.client.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) { <-reading; return false, nil, nil })
+		h.client.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object,
+			error) {
+			<-reading
+			return false, nil, nil
+		})
 		look()
 		look()
 		close(reading)
@@ -210,7 +230,8 @@ func TestOwnersAreReadOnceAndAgainMuchLater(t *testing.T) {
 		}
 		time.Sleep(parentLasts)
 		if !look().Queued() || h.reads() != 2 || len(h.changed) != 1 {
-			t.Errorf("%d reads, %d cycles asked for after %v, want a second read and no news", h.reads(), len(h.changed), parentLasts)
+			t.Errorf("%d reads, %d cycles asked for after %v, want a second read and no news", h.reads(),
+				len(h.changed), parentLasts)
 		}
 	})
 }
@@ -253,10 +274,12 @@ func TestNothingIsWrittenBelowAnOwnerThatWasQueuedMeanwhile(t *testing.T) {
 			if err := write(m); err != nil || server.patches() != 1 {
 				t.Fatalf("below a RayJob in no queue: %v, %d patches, want one", err, server.patches())
 			}
-			if err := h.client.Tracker().Update(schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"}, rayJob("research", nil), "ml"); err != nil {
+			if err := h.client.Tracker().Update(schema.GroupVersionResource{Group: "ray.io", Version: "v1",
+				Resource: "rayjobs"}, rayJob("research", nil), "ml"); err != nil {
 				t.Fatal(err)
 			}
-			if err := write(m); !errors.Is(err, nodepool.ErrReadOnly) || !strings.Contains(err.Error(), "RayJob train") {
+			if err := write(m); !errors.Is(err, nodepool.ErrReadOnly) || !strings.Contains(err.Error(),
+				"RayJob train") {
 				t.Errorf("below a RayJob that was queued: %v, want ErrReadOnly and the RayJob's name", err)
 			}
 			if server.patches() != 1 {

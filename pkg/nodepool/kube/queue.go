@@ -7,15 +7,15 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// What Kueue writes into pod templates when it starts a job, and removes when it stops the job (Kueue v0.18, pkg/constants). Users
-// write neither.
+// What Kueue writes into pod templates when it starts a job, and removes when it stops the job (Kueue v0.18,
+// pkg/constants). Users write neither.
 const (
 	podSetLabel     = "kueue.x-k8s.io/podset"
 	localQueueLabel = "kueue.x-k8s.io/local-queue-name"
 )
 
-// queueOf reads Kueue's hold on a RayCluster from the object itself. KubeRay copies the labels of a RayJob or RayService to its
-// RayCluster, where Kueue admits the parent and not the child.
+// queueOf reads Kueue's hold on a RayCluster from the object itself. KubeRay copies the labels of a RayJob or
+// RayService to its RayCluster, where Kueue admits the parent and not the child.
 func queueOf(metadata, spec fields) nodepool.Queue {
 	queue := nodepool.Queue{Name: metadata.texts("labels")[nodepool.QueueLabel], Elastic: elastic(spec)}
 	if queue.Name == "" {
@@ -29,8 +29,9 @@ func queueOf(metadata, spec fields) nodepool.Queue {
 	return queue
 }
 
-// admittedQueue reads what Kueue has written into the pod templates: whether it did, and the queue, empty where it names none. It is
-// evidence where an owner cannot be read. Where owners can be read it proves nothing: a copied manifest may carry old labels.
+// admittedQueue reads what Kueue has written into the pod templates: whether it did, and the queue, empty where it
+// names none. It is evidence where an owner cannot be read. Where owners can be read it proves nothing: a copied
+// manifest may carry old labels.
 func admittedQueue(spec fields) (queue string, admitted bool) {
 	for _, template := range podTemplates(spec) {
 		labels := template.object("metadata").texts("labels")

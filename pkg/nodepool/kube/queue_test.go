@@ -35,24 +35,28 @@ func TestARayClusterTellsOfItsQueue(t *testing.T) {
 	own := nodepool.Queue{Name: "research", Mark: "label kueue.x-k8s.io/queue-name on RayCluster llm"}
 	elastic := own
 	elastic.Elastic = true
-	child := nodepool.Queue{Name: "research", Mark: "label kueue.x-k8s.io/queue-name on RayCluster llm, which RayJob train made",
+	child := nodepool.Queue{Name: "research",
+		Mark:   "label kueue.x-k8s.io/queue-name on RayCluster llm, which RayJob train made",
 		Parent: nodepool.Owner{Kind: "RayJob", Name: "train"}}
 	for name, c := range map[string]struct {
 		metadata  string
 		templates []string
 		want      nodepool.Queue
 	}{
-		"no label":                             {"labels: {a: b}", nil, nodepool.Queue{}},
-		"an empty label":                       {`labels: {kueue.x-k8s.io/queue-name: ""}`, nil, nodepool.Queue{}},
-		"the label":                            {label, nil, own},
-		"the annotation proves nothing":        {label + annotation, nil, own},
-		"a gate in every template":             {label, []string{gate, gate, gate}, elastic},
-		"no gate at the head":                  {label + annotation, []string{"{}", gate, gate}, own},
-		"no gate in one group":                 {label + annotation, []string{gate, gate, "{}"}, own},
-		"another gate":                         {label, []string{gate, gate, "{spec: {schedulingGates: [{name: elastic-job}]}}"}, own},
-		"gates without a label":                {"labels: {}", []string{gate, gate, gate}, nodepool.Queue{Elastic: true}},
-		"the label that a RayJob passed on":    {label + owner, nil, child},
-		"templates with Kueue's marks, no one": {"labels: {}", []string{"{metadata: {labels: {kueue.x-k8s.io/podset: head}}}"}, nodepool.Queue{}},
+		"no label":                      {"labels: {a: b}", nil, nodepool.Queue{}},
+		"an empty label":                {`labels: {kueue.x-k8s.io/queue-name: ""}`, nil, nodepool.Queue{}},
+		"the label":                     {label, nil, own},
+		"the annotation proves nothing": {label + annotation, nil, own},
+		"a gate in every template":      {label, []string{gate, gate, gate}, elastic},
+		"no gate at the head":           {label + annotation, []string{"{}", gate, gate}, own},
+		"no gate in one group":          {label + annotation, []string{gate, gate, "{}"}, own},
+		"another gate": {label, []string{gate, gate,
+			"{spec: {schedulingGates: [{name: elastic-job}]}}"}, own},
+		"gates without a label": {"labels: {}", []string{gate, gate, gate},
+			nodepool.Queue{Elastic: true}},
+		"the label that a RayJob passed on": {label + owner, nil, child},
+		"templates with Kueue's marks, no one": {"labels: {}",
+			[]string{"{metadata: {labels: {kueue.x-k8s.io/podset: head}}}"}, nodepool.Queue{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decodeObject(queuedCluster(t, c.metadata, c.templates...)).cluster
@@ -71,7 +75,8 @@ func TestAPatchTestsThatNobodyHasQueuedTheRayCluster(t *testing.T) {
 		"ownerReferences: [{kind: RayJob, name: j}]": `{"op":"test","path":"/metadata/ownerReferences","value":[{"kind":"RayJob","name":"j"}]}`,
 	} {
 		object := queuedCluster(t, metadata).Object
-		scale, err := patchFor(object, nodepool.Change{UID: "u-1", Targets: []nodepool.Target{{Group: "cpu", From: 2, Replicas: 3}}})
+		scale, err := patchFor(object, nodepool.Change{UID: "u-1", Targets: []nodepool.Target{{Group: "cpu",
+			From: 2, Replicas: 3}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,21 +19,25 @@ import (
 func (s *scene) childOf(job string) (name string) {
 	s.Helper()
 	spec := rig.Cluster{Groups: []rig.Group{{Name: "cpu", Max: 9}}}.Spec()
-	owner, err := lab.Dynamic().Resource(rig.RayJobs).Namespace(s.namespace).Create(s.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": map[string]any{"namespace": s.namespace, "name": job},
-		"spec": map[string]any{"suspend": true, "submissionMode": "InteractiveMode", "shutdownAfterJobFinishes": true, "rayClusterSpec": spec},
-	}}, metav1.CreateOptions{})
+	owner, err := lab.Dynamic().Resource(rig.RayJobs).Namespace(s.namespace).Create(s.Context(),
+		&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": map[string]any{"namespace": s.namespace, "name": job},
+			"spec": map[string]any{"suspend": true, "submissionMode": "InteractiveMode",
+				"shutdownAfterJobFinishes": true, "rayClusterSpec": spec},
+		}}, metav1.CreateOptions{})
 	if err != nil {
 		s.Fatal(err)
 	}
 	name = job + "-raycluster"
-	child := rig.Cluster{Namespace: s.namespace, Name: name, InTree: true, Groups: []rig.Group{{Name: "cpu", Max: 9}}}.Manifest()
+	child := rig.Cluster{Namespace: s.namespace, Name: name, InTree: true, Groups: []rig.Group{{Name: "cpu",
+		Max: 9}}}.Manifest()
 	child.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, owner.GroupVersionKind())})
 	s.createAs(child)
 	return name
 }
 
-// The caches hold no owners, and what is remembered of one is old when somebody writes: the look right before the patch decides.
+// The caches hold no owners, and what is remembered of one is old when somebody writes: the look right before the
+// patch decides.
 func TestAnOwnerThatWasQueuedMeanwhileStopsAPatch(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "queued-owner")
@@ -43,20 +47,23 @@ func TestAnOwnerThatWasQueuedMeanwhileStopsAPatch(t *testing.T) {
 		t.Fatalf("below a RayJob in no queue: %v", err)
 	}
 	label := []byte(`{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"research"}}}`)
-	if _, err := lab.Dynamic().Resource(rig.RayJobs).Namespace(s.namespace).Patch(t.Context(), "train", types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
+	if _, err := lab.Dynamic().Resource(rig.RayJobs).Namespace(s.namespace).Patch(t.Context(), "train",
+		types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	cluster, before := s.read(m, name), s.get(name).GetGeneration()
 	if cluster.Queue.Queued() {
 		t.Fatalf("queue %+v: nobody has read the owner again", cluster.Queue)
 	}
-	if _, err := m.Apply(t.Context(), s.targets(cluster, map[string]int{"cpu": 1})); !errors.Is(err, nodepool.ErrReadOnly) || !strings.Contains(err.Error(), "RayJob train") {
+	if _, err := m.Apply(t.Context(), s.targets(cluster, map[string]int{"cpu": 1})); !errors.Is(err,
+		nodepool.ErrReadOnly) || !strings.Contains(err.Error(), "RayJob train") {
 		t.Errorf("error is %v, want ErrReadOnly and the RayJob", err)
 	}
 	if after := s.get(name).GetGeneration(); after != before {
 		t.Errorf("generation went from %d to %d: something was written", before, after)
 	}
-	if queue := s.read(m, name).Queue; queue.Name != "research" || queue.Parent != (nodepool.Owner{Kind: "RayJob", Name: "train"}) {
+	if queue := s.read(m, name).Queue; queue.Name != "research" ||
+		queue.Parent != (nodepool.Owner{Kind: "RayJob", Name: "train"}) {
 		t.Errorf("queue %+v after the look, want the RayJob's", queue)
 	}
 }
@@ -74,7 +81,10 @@ func TestAnOwnerThatMayNotBeReadIsReported(t *testing.T) {
 	}
 	stamp := `[{"op":"add","path":"/spec/workerGroupSpecs/0/template/metadata","value":{"labels":{"kueue.x-k8s.io/podset":"cpu","kueue.x-k8s.io/local-queue-name":"research"}}}]`
 	s.patch(name, types.JSONPatchType, stamp)
-	s.until("the poll to see the pod templates", func() bool { return s.read(m, name).Generation == s.get(name).GetGeneration() })
+	s.until("the poll to see the pod templates", func() bool {
+		return s.read(m,
+			name).Generation == s.get(name).GetGeneration()
+	})
 	_, err := m.Apply(t.Context(), s.targets(s.read(m, name), map[string]int{"cpu": 1}))
 	if !errors.Is(err, nodepool.ErrReadOnly) || !strings.Contains(err.Error(), "queue research") {
 		t.Errorf("with Kueue's labels in a pod template: %v, want ErrReadOnly and the queue", err)
