@@ -192,6 +192,19 @@ func TestARequestForAClusterOfTheSameNameThatIsGoneDoesNotCount(t *testing.T) {
 	}
 }
 
+func TestARequestThatTheMemoryHasNoRoomForSaysSoAndDoesNotCount(t *testing.T) {
+	w, _ := newOwnedWorld(t, 0)
+	w.ask("large", 2, 0).Omit(nodepool.Refused, 64<<20)
+	w.cycle()
+	got := w.request("large").Status
+	if got.State != raydemand.RequestCapped || got.Code != raydemand.CodeOverMemory || !strings.Contains(got.Message, "64 MiB") || w.group("gpu").Replicas != 0 {
+		t.Errorf("status %+v, replicas %d", got, w.group("gpu").Replicas)
+	}
+	if got.ObservedRequest != w.request("large").Fingerprint() {
+		t.Errorf("the status is about %q, the request is %q", got.ObservedRequest, w.request("large").Fingerprint())
+	}
+}
+
 func TestAnUnreadableRequestIsToldAndDoesNotCount(t *testing.T) {
 	w, _ := newOwnedWorld(t, 0)
 	w.ask("bad", 2, 0).Unreadable = "spec.bundles[0]: resources ask for nothing"

@@ -66,15 +66,23 @@ func run(ctx context.Context) (err error) {
 
 	fmt.Printf("\n%s of random work, seed %d\n", duration, seed)
 	w := newWork(driver, heliostat, seed)
-	if err := w.churn(ctx, duration); err != nil {
-		return err
-	}
-	ended := time.Now()
-	gone, err := waitGone(ctx, journal, ended)
+	gone, err := w.followed(ctx, journal, duration)
 	if err != nil {
 		return err
 	}
 	return report(w, journal.Facts(), gone)
+}
+
+// followed churns, waits until all workers are gone, and shows progress meanwhile. It returns how long the workers took to go.
+func (w *work) followed(ctx context.Context, journal *rig.Journal, duration time.Duration) (time.Duration, error) {
+	begun := time.Now()
+	following, stop := context.WithCancel(ctx)
+	shown := newReporter(os.Stderr).follow(following, func() progress { return w.progressOf(journal.Facts(), time.Since(begun), duration) })
+	defer func() { stop(); shown.Wait() }()
+	if err := w.churn(ctx, duration); err != nil {
+		return 0, err
+	}
+	return waitGone(ctx, journal, time.Now())
 }
 
 // settings reads DURATION and SEED.

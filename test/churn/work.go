@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"heliostat.dev/heliostat/test/rig"
@@ -29,6 +30,8 @@ type work struct {
 	held      []held
 	asked     map[string]ask
 	requests  []request
+	// begun and released count pieces of work.
+	begun, released atomic.Int64
 }
 
 // held is work that is to be released at a time.
@@ -154,6 +157,7 @@ func (w *work) hold(do, group string, size, items int) error {
 	}
 	w.asked[c.ID] = ask{group: group, size: size, items: items}
 	seconds := time.Duration(2+w.random.IntN(20)) * time.Second
+	w.begun.Add(1)
 	w.held = append(w.held, held{id: c.ID, until: time.Now().Add(seconds), actor: do == "actor"})
 	return w.driver.Do(c)
 }
@@ -190,6 +194,7 @@ func (w *work) release(ctx context.Context, h held) error {
 	}
 	a.released = time.Now()
 	w.asked[h.id] = a
+	w.released.Add(1)
 	return w.driver.Do(rig.Command{Do: "release", ID: h.id})
 }
 

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // oneRequest is an API server with one ResourceRequest, of which no watch tells.
@@ -417,4 +418,35 @@ func TestWhatWaitsOrIsBeingWrittenIsNotWrittenAgain(t *testing.T) {
 			t.Errorf("writes (-want +got): %s", diff)
 		}
 	})
+}
+
+// What one namespace has to be written, or has no room, must not delay what owners of another wait for.
+func TestNamespacesAreWrittenInTurnAndWhatHasNoRoomLast(t *testing.T) {
+	_, w := newOneRequest()
+	told := func(namespace, name, code string) nodepool.OwnedUpdate {
+		return nodepool.OwnedUpdate{Namespace: namespace, Name: name, UID: "uid", Status: &nodepool.OwnedStatus{State: raydemand.RequestCapped, Code: code}}
+	}
+	updates := []nodepool.OwnedUpdate{told("hostile", "x", raydemand.CodeOverMemory), told("hostile", "y", raydemand.CodeOverMemory)}
+	for i := range 4 {
+		updates = append(updates, told("hostile", fmt.Sprint(i), raydemand.CodeTooMany))
+	}
+	w.Tell(append(updates, told("ml", "a", raydemand.CodeSatisfied), told("ml", "b", raydemand.CodeSatisfied)))
+	var order []string
+	for {
+		update, leave, later := w.take()
+		if leave == nil {
+			if !later {
+				t.Error("what waits for the bound on requests without room is forgotten")
+			}
+			break
+		}
+		order = append(order, update.Namespace+"/"+update.Name)
+		if len(order) < 7 {
+			leave()
+		}
+	}
+	want := []string{"hostile/0", "ml/a", "hostile/1", "ml/b", "hostile/2", "hostile/3", "hostile/x"}
+	if diff := cmp.Diff(want, order); diff != "" {
+		t.Errorf("written (-want +got): %s", diff)
+	}
 }

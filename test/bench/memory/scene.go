@@ -216,12 +216,12 @@ func (s *scene) honest(ctx context.Context, name string) error {
 
 // settled waits until each large object has a status, and counts what they say.
 func (s *scene) settled(ctx context.Context) (told []string, err error) {
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(time.Duration(number("STATUS_SECONDS", int(patience.Seconds()))) * time.Second)
 	for {
 		counts, missing, err := s.statuses(ctx)
 		if err != nil || missing == 0 || time.Now().After(deadline) {
 			if err == nil && missing > 0 {
-				err = fmt.Errorf("%d large objects have no status after %s", missing, patience)
+				err = fmt.Errorf("%d large objects have no status yet", missing)
 			}
 			return counts, err
 		}

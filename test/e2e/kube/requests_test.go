@@ -76,6 +76,7 @@ func TestRequestsWithOwnersOnARealAPIServer(t *testing.T) {
 
 	t.Run("what makes no sense is refused by the API server", func(t *testing.T) { refusals(&scene{t, s.namespace}) })
 	t.Run("a request is made, read, replaced, renewed and deleted", func(t *testing.T) { lifetime(&scene{t, s.namespace}, owned) })
+	t.Run("what the memory has no room for is refused and says so, and is read again", func(t *testing.T) { overMemory(&scene{t, s.namespace}) })
 	t.Run("one that kubectl made is adopted and told what becomes of it", func(t *testing.T) { adoption(&scene{t, s.namespace}, manager) })
 
 	if err := rig.RemoveCRDs(t.Context(), lab.Dynamic()); err != nil {
@@ -107,6 +108,75 @@ func refusals(s *scene) {
 		if err := s.apply("bad", spec); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
 			s.Errorf("%s: answered %v, want %q", spec, err, want)
 		}
+	}
+}
+
+// overMemory asks for more than a small budget has room for, beside an honest owner of the same namespace, and tries again with another process.
+func overMemory(s *scene) {
+	names := make([]any, 400)
+	for i := range names {
+		names[i] = fmt.Sprintf(`{"resources": {"hostile-%04d": 1}}`, i)
+	}
+	large := strings.ReplaceAll(strings.Trim(fmt.Sprint(names), "[]"), "} {", "}, {")
+	for i := range 6 {
+		if err := s.apply(fmt.Sprintf("large-%d", i), `{"rayCluster": "llm", "owner": "mallory", "holdUntilDeleted": true, "bundles": [`+large+`]}`); err != nil {
+			s.Fatal(err)
+		}
+	}
+	if err := s.apply("small", `{"rayCluster": "llm", "owner": "ann", "holdUntilDeleted": true, "bundles": [{"resources": {"GPU": 1}}]}`); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		for _, name := range []string{"large-0", "large-1", "large-2", "large-3", "large-4", "large-5", "small"} {
+			_ = lab.Dynamic().Resource(rig.ResourceRequests).Namespace(s.namespace).Delete(context.Background(), name, metav1.DeleteOptions{})
+		}
+	})
+	for range 2 { // a restart finds the same
+		s.admits("of the first", map[string]nodepool.Admission{"large-0": nodepool.Admitted, "large-1": nodepool.Admitted, "large-2": nodepool.Refused,
+			"large-3": nodepool.Refused, "large-4": nodepool.Refused, "large-5": nodepool.Refused, "small": nodepool.Admitted})
+	}
+}
+
+// admits starts a manager with room for two large requests, waits until it has decided, lets it write what is refused, and then makes room for one more.
+func (s *scene) admits(what string, want map[string]nodepool.Admission) {
+	s.Helper()
+	manager := s.manager(kube.Options{RequestMemory: 400 << 10})
+	owned, key := kube.OwnedRequests{Manager: manager}, s.key("llm")
+	admitted := func() map[string]nodepool.Admission {
+		got := map[string]nodepool.Admission{}
+		for _, r := range owned.Of(key) {
+			got[r.ID] = r.Admission
+			if whole := len(r.Requests) > 0; whole != (r.Admission == nodepool.Admitted) && r.Admission != nodepool.Undecided {
+				s.Errorf("%s is admitted as %d and has %d bundles", r.ID, r.Admission, len(r.Requests))
+			}
+		}
+		return got
+	}
+	s.until(what+": who has a place", func() bool { return cmp.Equal(want, admitted()) })
+	if used := manager.RequestMemory(); used.Held > used.Budget || used.Refused != 4 {
+		s.Errorf("%d bytes of %d are held, %d requests have no room", used.Held, used.Budget, used.Refused)
+	}
+	refused, err := owned.Get(key, "large-5")
+	if err != nil {
+		s.Fatal(err)
+	}
+	status := refused.Current()
+	status.ObservedRequest, status.Since = refused.Fingerprint(), time.Now()
+	status.SatisfiedSince, status.ExpiredSince = status.Since, status.Since
+	owned.Tell([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "large-5", UID: refused.UID, Status: &status}})
+	s.until("the status of what is refused", func() bool {
+		object := s.request("large-5")
+		code, _, _ := unstructured.NestedString(object.Object, "status", "reason", "code")
+		conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+		for _, c := range conditions {
+			if c, is := c.(map[string]any); is && c["type"] == "Accepted" && c["status"] == "False" && c["reason"] == "OverMemoryBudget" {
+				return code == raydemand.CodeOverMemory
+			}
+		}
+		return false
+	})
+	if !cmp.Equal(want, admitted()) {
+		s.Errorf("a status moves somebody: %v", admitted())
 	}
 }
 
