@@ -16,7 +16,7 @@ import (
 const (
 	// calmMemory is up to where the Go runtime collects garbage rather than take more memory. What lives is a part of it: a fleet of 100 RayClusters
 	// has 50 MiB, the requests of owners have the 64 MiB of --request-memory at most.
-	calmMemory = 216 << 20
+	calmMemory = 200 << 20
 	// liveRoom is how much more than what lives the runtime may take beyond that, so that it does not collect all the time.
 	liveRoom = 1.5
 	// limitPart is the part of the container's memory that the runtime may take; the rest is for what it does not manage.
@@ -51,7 +51,7 @@ func keepMemory(ctx context.Context, log *slog.Logger) {
 
 // runtimeMemory is what the runtime may take while so much lives, in a container of so much.
 func runtimeMemory(live uint64, container int64) int64 {
-	wanted := max(calmMemory, int64(liveRoom*float64(live))+calmMemory/4)
+	wanted := max(calmMemory, int64(liveRoom*float64(live)))
 	if container == math.MaxInt64 {
 		return wanted
 	}
