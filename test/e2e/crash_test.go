@@ -139,6 +139,7 @@ func TestARayHeadMayDie(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 	}
 	driver := s.drive()
+	s.configured(driver, "after a restart of the head", map[string][2]int{"headgroup": {1, 1}, "cpu": {0, 4}, "gpu": {0, 4}})
 	s.do(driver, task("again", 1))
 	s.see(driver, "again", "running")
 	s.workers("gpu", 1)

@@ -86,12 +86,12 @@ func (s *scene) headAlive() {
 	s.must(lab.HeadAlive(ctx, s.namespace, s.name))
 }
 
-// drive connects a driver, which ends with the test.
-func (s *scene) drive() *rig.Driver {
+// drive connects a driver, which ends with the test. env is added to its environment.
+func (s *scene) drive(env ...string) *rig.Driver {
 	s.Helper()
 	ctx, cancel := s.patient()
 	defer cancel()
-	driver, err := lab.Driver(ctx, s.namespace, s.name, s.namespace)
+	driver, err := lab.Driver(ctx, s.namespace, s.name, s.namespace, env...)
 	s.must(err)
 	following, stop := context.WithCancel(s.ctx)
 	go rig.FollowDriver(following, driver, s.journal)

@@ -57,6 +57,7 @@ func TestShadowTellsWhatWouldHaveBeenDecidedBesideRaysOwnSidecar(t *testing.T) {
 		return len(c.Groups) == 1 && c.Groups[0].Ours == 0 && c.Groups[0].Theirs == 0 && c.Agreement != nil
 	})
 	driver := s.drive()
+	s.configured(driver, "in shadow", nil)
 	s.do(driver, task("work", 1))
 	up := s.compared(looker, "one worker wanted by both, after a difference", func(c comparison) bool {
 		return len(c.Differences) > 0 && c.Differences[0].Until != nil && c.Groups[0].Ours == 1 && c.Groups[0].Theirs == 1

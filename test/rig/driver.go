@@ -36,6 +36,11 @@ type Command struct {
 	Seconds   float64              `json:"seconds,omitempty"`
 	Bundles   []map[string]float64 `json:"bundles,omitempty"`
 	Strategy  string               `json:"strategy,omitempty"`
+	// Batches and Actors are a pipeline's: how many batches it has, and the least and the most actors of its pool.
+	Batches int    `json:"batches,omitempty"`
+	Actors  [2]int `json:"actors,omitzero"`
+	// Workers are those of a training job, each with Resources.
+	Workers int `json:"workers,omitempty"`
 }
 
 // Event is what the driver tells. At is the moment at which it happened, by the clock of this machine.
@@ -48,6 +53,15 @@ type Event struct {
 	Nodes []string
 	// Error says how work was lost.
 	Error string
+	// Groups are the node groups of a cluster config.
+	Groups []NodeGroup
+}
+
+// NodeGroup is a node group as Ray's libraries read it from the cluster config. Max is -1 where there is no limit.
+type NodeGroup struct {
+	Name      string
+	Min, Max  int
+	Resources map[string]uint64
 }
 
 // UnmarshalJSON reads an event as the driver prints it.
@@ -56,12 +70,13 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		ID, Event, Pod, Error string
 		At                    float64
 		Nodes                 json.RawMessage
+		Groups                []NodeGroup
 	}
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
 	whole, fraction := math.Modf(wire.At)
-	*e = Event{ID: wire.ID, Event: wire.Event, Pod: wire.Pod, Error: wire.Error, At: time.Unix(int64(whole), int64(fraction*1e9))}
+	*e = Event{ID: wire.ID, Event: wire.Event, Pod: wire.Pod, Error: wire.Error, At: time.Unix(int64(whole), int64(fraction*1e9)), Groups: wire.Groups}
 	if wire.Event == "placed" {
 		return json.Unmarshal(wire.Nodes, &e.Nodes)
 	}

@@ -7,8 +7,13 @@ Commands   {"do": "task",    "id", "num_cpus", "num_gpus", "resources", "labels"
            {"do": "release", "id"}                                 ends the task, actor or placement group
            {"do": "request_resources", "id", "num_cpus", "bundles"}   Ray's own SDK call
            {"do": "nodes",   "id"}                                 lists the living nodes
+           {"do": "data",    "id", "num_gpus", "batches", "seconds", "actors"}   a Ray Data pipeline; it needs pyarrow
+           {"do": "train",   "id", "workers", "resources"}         whether Ray Train would wait for that many workers; it needs pyarrow
+           {"do": "cluster_config", "id"}          what Ray's libraries know of nodes that the cluster could have
+           {"do": "forget_cluster_config", "id"}   takes that away from them
 Events     {"id", "event", "at", ...}: submitted, running (with pod), placed (with pods), answered (with pod),
-           done, released, lost (with error), requested, nodes, ready, bye
+           done, released, lost (with error), requested, nodes, cluster_config (with groups), forgotten,
+           trains, refused (with error), ready, bye
 
 Times are seconds since the epoch, taken where the thing happens: "running" is stamped inside the worker process.
 Nothing is retried by Ray, so work that a scale-down destroys is told as lost and not quietly done again.
@@ -129,6 +134,66 @@ def release(id):
         tell("released", id)
 
 
+def pipeline(command, address):
+    """Runs a pipeline of batches through a pool of actors; each batch takes its seconds. Tells every actor that starts, and the end."""
+    import ray.data
+
+    id = command["id"]
+
+    class Stage:
+        def __init__(self):
+            say(address, "running", id)
+
+        def __call__(self, batch):
+            time.sleep(command["seconds"])
+            return batch
+
+    least, most = command["actors"]
+    batches = ray.data.range(command["batches"], override_num_blocks=command["batches"])
+    stage = batches.map_batches(
+        Stage,
+        batch_size=1,
+        num_cpus=0,
+        num_gpus=command["num_gpus"],
+        compute=ray.data.ActorPoolStrategy(min_size=least, max_size=most, max_tasks_in_flight_per_actor=2),
+    )
+    rows = stage.take_all()
+    if len(rows) != command["batches"]:
+        raise ValueError(f"{len(rows)} rows came of {command['batches']}")
+    tell("done", id)
+
+
+def train(command):
+    """Asks Ray Train what it asks itself before it starts workers."""
+    from ray.train.v2._internal.exceptions import InsufficientClusterResourcesError
+    from ray.train.v2._internal.execution.worker_group.worker_group import WorkerGroup
+
+    try:
+        WorkerGroup._check_cluster_resources_and_raise_if_insufficient(command["resources"], command["workers"])
+        tell("trains", command["id"])
+    except InsufficientClusterResourcesError as error:
+        tell("refused", command["id"], error=str(error))
+
+
+def in_background(work, command, address):
+    def run():
+        try:
+            work(command, address)
+        except Exception as error:
+            tell("lost", command["id"], error=f"{type(error).__name__}: {error}")
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def cluster_config():
+    """Reads the cluster config as Ray Data and Ray Train do."""
+    config = ray._private.state.state.get_cluster_config()
+    return [
+        {"name": g.name, "min": g.min_count, "max": g.max_count, "resources": dict(g.resources)}
+        for g in (config.node_group_configs if config else [])
+    ]
+
+
 def obey(command, address):
     do, id = command["do"], command.get("id", "")
     if do == "task":
@@ -158,6 +223,19 @@ def obey(command, address):
         tell("requested", id)
     elif do == "nodes":
         tell("nodes", id, nodes=nodes())
+    elif do == "data":
+        begin = time.time()
+        in_background(pipeline, command, address)
+        tell("submitted", id, begin)
+    elif do == "train":
+        train(command)
+    elif do == "cluster_config":
+        tell("cluster_config", id, groups=cluster_config())
+    elif do == "forget_cluster_config":
+        from ray.experimental.internal_kv import _internal_kv_del
+
+        _internal_kv_del("__autoscaler_cluster_config", namespace="__autoscaler")
+        tell("forgotten", id)
     else:
         raise ValueError(f"unknown command {do!r}")
 

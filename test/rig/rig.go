@@ -127,8 +127,9 @@ func (r *Rig) GCS(ctx context.Context, namespace, name string) (*gcs.Client, err
 	return gcs.Dial(gcs.Config{Address: address})
 }
 
-// Driver connects a driver to a RayCluster, which must be alive. Its files go to a directory of that name.
-func (r *Rig) Driver(ctx context.Context, namespace, name, label string) (*Driver, error) {
+// Driver connects a driver to a RayCluster, which must be alive. Its files go to a directory of that name, and env is added to its
+// environment.
+func (r *Rig) Driver(ctx context.Context, namespace, name, label string, env ...string) (*Driver, error) {
 	address, err := r.Head(ctx, namespace, name)
 	if err != nil {
 		return nil, fmt.Errorf("starting driver %s: %w", label, err)
@@ -138,5 +139,5 @@ func (r *Rig) Driver(ctx context.Context, namespace, name, label string) (*Drive
 		return nil, fmt.Errorf("starting driver %s: %w", label, err)
 	}
 	defer r.Cluster.Awaiting("Ray to accept a driver")()
-	return StartDriver(ctx, r.Python(), address, dir)
+	return StartDriver(ctx, r.Python(), address, dir, env...)
 }

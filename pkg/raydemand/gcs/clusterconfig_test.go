@@ -24,7 +24,7 @@ func TestClusterConfigOnTheWire(t *testing.T) {
 		{Name: "gpu", Max: 8, Min: 2, Resources: raydemand.Bundle{
 			"CPU": raydemand.Whole(4) + raydemand.One/2, "GPU": raydemand.One, "memory": raydemand.Whole(16 << 30), "half": raydemand.One / 2, "tpu": raydemand.Whole(4),
 		}},
-		{Name: "no limit", Max: raydemand.Unlimited},
+		{Name: "no limit", Max: raydemand.Unlimited, Resources: raydemand.Bundle{"memory": raydemand.Whole(1500 << 20)}},
 		{Name: "KubeRay's default", Max: math.MaxInt32},
 		{Name: "hosts beyond an int32", Max: 1 << 40},
 	}})
@@ -42,7 +42,7 @@ func TestClusterConfigOnTheWire(t *testing.T) {
 	want := &autoscalerpb.ReportClusterConfigRequest{ClusterConfig: &autoscalerpb.ClusterConfig{NodeGroupConfigs: []*autoscalerpb.NodeGroupConfig{
 		{Name: "headgroup", Resources: map[string]uint64{"CPU": 0, "memory": 1500 << 20}, MinCount: 1, MaxCount: 1},
 		{Name: "gpu", MinCount: 2, MaxCount: 8, Resources: map[string]uint64{"CPU": 4, "GPU": 1, "memory": 16 << 30, "half": 1, "tpu": 4}},
-		{Name: "no limit", MaxCount: -1},
+		{Name: "no limit", MaxCount: -1, Resources: map[string]uint64{"memory": 1_503_238_553}},
 		{Name: "KubeRay's default", MaxCount: -1},
 		{Name: "hosts beyond an int32", MaxCount: -1},
 	}}}

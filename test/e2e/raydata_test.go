@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"heliostat.dev/heliostat/test/devcluster/kit"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+// rayData is what Ray Data needs beside Ray. It is a layer of its own, 90 MB to fetch, which no other test needs.
+var rayData = kit.Tool{Name: "raydata", Version: "26.0.1", Lock: "raydata.lock", MinPython: 10, MaxPython: 14}
+
+// utilization makes Ray Data's autoscaler look at the last 2 s instead of 10 s, and ask every 2 s. V2 asks for nodes by their shapes; it
+// was the default of Ray 2.53 and of some later releases, and is a choice in 2.60.
+var utilization = []string{
+	"RAY_DATA_CLUSTER_AUTOSCALER=V2", "RAY_DATA_CLUSTER_UTIL_AVG_WINDOW_S=2", "RAY_DATA_MIN_GAP_BETWEEN_AUTOSCALING_REQUESTS=2",
+}
+
+// TestRayDataAsksForAGPUGroupAtZero runs a pipeline with GPU actors where the head has a GPU, which the first actor takes. Ray Data starts no
+// second actor before there is a GPU for it, so nothing waits that Heliostat could see. Ray Data asks for one more node of each shape that it
+// knows of: without the cluster config it knows of none, and with it of the group at zero.
+func TestRayDataAsksForAGPUGroupAtZero(t *testing.T) {
+	t.Parallel()
+	layer := rayDataLayer(t)
+	gpu := rig.Group{Name: "gpu", Max: 2, CPU: "2", Devices: map[string]int64{"nvidia.com/gpu": 1}}
+	s := stageData(t, layer, map[string]any{"num-cpus": "1", "num-gpus": "1"}, gpu)
+	driver := s.driveData(layer, utilization...)
+	s.configured(driver, "at the start", map[string][2]int{"headgroup": {1, 1}, "gpu": {0, 2}})
+
+	// As long as nothing changes, Heliostat does not report again, so this pipeline runs without the cluster config.
+	s.do(driver, rig.Command{Do: "forget_cluster_config", ID: "forget"})
+	s.see(driver, "forget", "forgotten")
+	began := time.Now()
+	s.do(driver, pipeline("without", 30, 2))
+	s.see(driver, "without", "done")
+	t.Logf("without the cluster config: 30 batches took %.1f s", time.Since(began).Seconds())
+	if pods := rig.Pods(s.journal.Facts(), "gpu"); len(pods) > 0 {
+		t.Errorf("group gpu had pods %v without a cluster config; then this test proves nothing", pods)
+	}
+	s.configured(driver, "while nothing changes", nil)
+
+	s.setGroup(0, map[string]any{"maxReplicas": 1})
+	s.configured(driver, "after a change of the spec", map[string][2]int{"headgroup": {1, 1}, "gpu": {0, 1}})
+	began = time.Now()
+	s.do(driver, pipeline("with", 10_000, 2)) // it ends with its driver
+	worker := s.workers("gpu", 1)[0]
+	t.Logf("with the cluster config: the group's worker was alive after %.1f s", time.Since(began).Seconds())
+	s.ranOn(driver, "with", worker)
+	t.Logf("with the cluster config: an actor ran in it after %.1f s", time.Since(began).Seconds())
+}
+
+// TestRayDataStartsAGPUGroupAtZeroByItsFirstActor is the case that needs no cluster config: the first actor of a pool waits, and that is
+// ordinary demand. Ray Train reads the cluster config before that, and waits for no workers that can never come.
+func TestRayDataStartsAGPUGroupAtZeroByItsFirstActor(t *testing.T) {
+	t.Parallel()
+	layer := rayDataLayer(t)
+	s := stageData(t, layer, map[string]any{"num-cpus": "2"}, rig.Group{Name: "gpu", Max: 2, Devices: map[string]int64{"nvidia.com/gpu": 1}})
+	driver := s.driveData(layer)
+	s.configured(driver, "at the start", map[string][2]int{"headgroup": {1, 1}, "gpu": {0, 2}})
+	each := map[string]float64{"GPU": 1, "accelerator_type:A100": 0.001}
+	s.do(driver, rig.Command{Do: "train", ID: "two", Workers: 2, Resources: each}, rig.Command{Do: "train", ID: "three", Workers: 3, Resources: each})
+	s.see(driver, "two", "trains")
+	if e := s.see(driver, "three", "refused"); !strings.Contains(e.Error, `{"GPU": 3}`) || !strings.Contains(e.Error, `{"GPU": 2}`) {
+		t.Errorf("Ray Train refuses three workers because %q, want because of 3 GPUs where there may be 2", e.Error)
+	}
+
+	s.do(driver, rig.Command{Do: "forget_cluster_config", ID: "forget"})
+	s.see(driver, "forget", "forgotten")
+	began := time.Now()
+	s.do(driver, pipeline("first", 5, 1))
+	s.ranOn(driver, "first", s.workers("gpu", 1)[0])
+	s.see(driver, "first", "done")
+	t.Logf("without the cluster config, the group at zero, Ray Data's default autoscaler: the pipeline took %.1f s", time.Since(began).Seconds())
+}
+
+// pipeline has batches of a second each, and a pool that grows from one actor with one GPU.
+func pipeline(id string, batches, actors int) rig.Command {
+	return rig.Command{Do: "data", ID: id, GPUs: 1, Seconds: 1, Batches: batches, Actors: [2]int{1, actors}}
+}
+
+// rayDataLayer returns the directory of Ray Data's packages. It belongs to the same Python as Ray's environment.
+func rayDataLayer(t *testing.T) string {
+	t.Helper()
+	bin, err := kit.EnsureTool(t.Context(), rayData)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(bin, "..", "lib", "python3.*", "site-packages"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("packages of %s: %v, %v, want one directory", bin, found, err)
+	}
+	version := filepath.Base(filepath.Dir(found[0]))
+	if _, err := os.Stat(filepath.Join(filepath.Dir(lab.Python()), "..", "lib", version)); err != nil {
+		t.Fatalf("Ray Data's packages are for %s, Ray's environment is not: %v", version, err)
+	}
+	return found[0]
+}
+
+// stageData creates a RayCluster whose pods have Ray Data, and whose head has what the parameters of its Ray say.
+func stageData(t *testing.T, layer string, params map[string]any, groups ...rig.Group) *scene {
+	t.Helper()
+	s := prepare(t, "data")
+	object := rig.Cluster{Namespace: s.namespace, Name: s.name, IdleSeconds: 300, Groups: groups}.Manifest()
+	head, _, err := unstructured.NestedMap(object.Object, "spec", "headGroupSpec")
+	s.must(err)
+	head["rayStartParams"] = params
+	setEnv(head, layer)
+	s.must(unstructured.SetNestedMap(object.Object, head, "spec", "headGroupSpec"))
+	workers, _, err := unstructured.NestedSlice(object.Object, "spec", "workerGroupSpecs")
+	s.must(err)
+	for _, group := range workers {
+		setEnv(group.(map[string]any), layer)
+	}
+	s.must(unstructured.SetNestedSlice(object.Object, workers, "spec", "workerGroupSpecs"))
+	s.must(lab.Create(s.ctx, object))
+	s.headAlive()
+	return s
+}
+
+// setEnv adds the layer to the Python path of a group's Ray container.
+func setEnv(group map[string]any, layer string) {
+	containers, _, _ := unstructured.NestedSlice(group, "template", "spec", "containers")
+	containers[0].(map[string]any)["env"] = []any{map[string]any{"name": "PYTHONPATH", "value": layer}}
+	_ = unstructured.SetNestedSlice(group, containers, "template", "spec", "containers") // the path was just read
+}
+
+// driveData connects a driver that has Ray Data.
+func (s *scene) driveData(layer string, env ...string) *rig.Driver {
+	s.Helper()
+	return s.drive(append([]string{"PYTHONPATH=" + layer}, env...)...)
+}
+
+// configured waits until Ray's libraries read a cluster config with exactly these groups, each with its least and most nodes; nil is none.
+func (s *scene) configured(driver *rig.Driver, when string, want map[string][2]int) {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	for i := 0; ; i++ {
+		id := fmt.Sprintf("config %s %d", when, i)
+		s.must(driver.Do(rig.Command{Do: "cluster_config", ID: id}))
+		e, err := driver.Wait(ctx, id, "cluster_config")
+		s.must(err)
+		got := map[string][2]int{}
+		for _, g := range e.Groups {
+			if _, learned := g.Resources["object_store_memory"]; g.Min > 0 && !learned {
+				continue // its worker joins just now, and what that announces is reported once more
+			}
+			got[g.Name] = [2]int{g.Min, g.Max}
+			if g.Resources["memory"] != 1<<30 || g.Name == "gpu" && g.Resources["GPU"] != 1 {
+				s.Errorf("%s: group %s has %v, want 1 GiB of memory, and 1 GPU in group gpu", when, g.Name, g.Resources)
+			}
+		}
+		if fmt.Sprint(got) == fmt.Sprint(want) {
+			return
+		}
+		if want == nil || ctx.Err() != nil {
+			s.Fatalf("%s the cluster config has %v, want %v", when, got, want)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// ranOn waits until an actor of a pipeline runs in a pod.
+func (s *scene) ranOn(driver *rig.Driver, id, pod string) {
+	s.Helper()
+	ctx, cancel := s.patient()
+	defer cancel()
+	for {
+		events := driver.Events()
+		if slices.ContainsFunc(events, func(e rig.Event) bool { return e.ID == id && e.Event == "running" && e.Pod == pod }) {
+			return
+		}
+		if lost := driver.Lost(); len(lost) > 0 {
+			s.Fatalf("pipeline %s: %s", id, lost[0].Error)
+		}
+		if ctx.Err() != nil {
+			var ran []string
+			for _, e := range events {
+				ran = append(ran, strings.Join([]string{e.ID, e.Event, e.Pod}, " "))
+			}
+			s.Fatalf("no actor of pipeline %s ran in pod %s; events: %s", id, pod, strings.Join(ran, ", "))
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
