@@ -5,10 +5,11 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// elasticHint is the second way out of a queue that keeps Heliostat away.
-const elasticHint = "that ends its work; or replace the label command by kubectl annotate --local -f - " +
-	nodepool.ElasticAnnotation + "=true -o yaml, " +
-	"with Kueue's feature gate ElasticJobsViaWorkloadSlices on: replicas can then change without a restart, and Heliostat does not scale it yet"
+// elasticHint is the second way out of a queue that keeps Heliostat away. A copy of what runs carries Kueue's labels in its pod templates,
+// and Kueue 0.18 then gives up on starting it (Workload Finished, seen).
+const elasticHint = "that ends its work; or create it from your own manifest with the annotation " + nodepool.ElasticAnnotation +
+	": \"true\", with Kueue's feature gate ElasticJobsViaWorkloadSlices on: replicas can then change without a restart, and " +
+	"Heliostat does not scale it yet"
 
 // queues are checks of Kueue's marks (docs/howto/kueue.md).
 var queues = []Check{
