@@ -191,3 +191,23 @@ func TestWhoOnlyReadsWritesNothingWhoeverAsks(t *testing.T) {
 		}
 	}
 }
+
+func TestAModeIsSetByTheAnnotationAlone(t *testing.T) {
+	server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
+	m := managerOf(t, server, server.stored)
+	for _, mode := range []nodepool.Mode{nodepool.Managed, nodepool.Shadow} {
+		if err := m.SetMode(t.Context(), llm, mode); err != nil {
+			t.Fatal(err)
+		}
+		last := server.requests[len(server.requests)-1]
+		body, err := last.GetBody()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(body)
+		want := `{"metadata":{"annotations":{"heliostat.dev/mode":"` + string(mode) + `"}}}`
+		if err != nil || last.Method != http.MethodPatch || string(text) != want {
+			t.Errorf("%v; %s %s, want a patch %s", err, last.Method, text, want)
+		}
+	}
+}
