@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,8 @@ func newNodepoolsCommand() *cobra.Command {
 		Short: "Shows what is understood of the GPUs of each node and pool, and what is wrong with them",
 		Long: "Reads nodes from the API server, or from manifests as `kubectl get nodes -o yaml` prints them, and says of each how its GPUs are\n" +
 			"handed out: kind, cards, units, memory behind a unit, isolation and problems. Pods, ResourceSlices and ResourceClaims beside them\n" +
-			"tell what is free on each card; the Cluster Autoscaler's status and Karpenter's NodePools how far pools may grow. What is not\n" +
+			"tell what is free on each card; the Cluster Autoscaler's status and Karpenter's NodePools how far pools may grow, and its NodeClaims\n" +
+			"how many nodes are on their way (COMING: launched, and +n for those asked for that may still fail). What is not\n" +
 			"proven is left open. In the table - is what is not known, or not there, and FREE/UNITS is how many units of a resource no pod\n" +
 			"asks for, of how many there are. With -o wide there are more columns; FREE PER CARD has an entry for each card, in MiB, in\n" +
 			"units (1u), or ? where nothing is known of that card.",
@@ -92,6 +94,7 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 	report := nodepoolsReport{
 		Nodes: make([]nodepool.NodeGPUs, 0, len(nodes)), Pools: reader.PoolsWith(nodes, config, set.Ceilings), Notes: append([]string{}, set.Notes...),
 	}
+	nodepool.CountClaims(report.Pools, set.Claims, cmp.Or(reader.At, time.Now()))
 	for _, node := range nodes {
 		report.Nodes = append(report.Nodes, reader.Read(node))
 	}

@@ -45,16 +45,35 @@ func (p *page) nodes(nodes []nodepool.NodeGPUs, as look) {
 }
 
 func (p *page) pools(pools []nodepool.GPUPool, as look) {
+	karpenter := slices.ContainsFunc(pools, func(p nodepool.GPUPool) bool { return p.NodeClaims != nil })
 	t := table{look: as, columns: []column{{"POOL", asName}, {"NODES", asNumber}, {"MIN", asNumber}, {"MAX", asNumber}, {"KIND", asText},
 		{"PRODUCT", asText}, {"CARDS", asNumber}, {"PRICE", asNumber}, {"SPOT", asText}, {"FREE/UNITS", asProse},
 		{"PROVIDER", wideOnly}, {"ISOLATION", wideOnly}, {"TAINTS", wideOnly}}}
+	if karpenter {
+		t.columns = slices.Insert(t.columns, 2, column{"COMING", asText})
+	}
 	for _, pool := range pools {
 		least, most := as.bounds(pool.Ceiling)
-		t.add(cells(pool.Name, strconv.Itoa(pool.Nodes), least, most, string(pool.Kind), as.product(pool.Product), count(pool.Cards),
+		row := cells(pool.Name, strconv.Itoa(pool.Nodes), least, most, string(pool.Kind), as.product(pool.Product), count(pool.Cards),
 			nodePrice(pool.Price), map[bool]string{true: "yes", false: "no"}[pool.Spot], as.freeOf(pool.Free, pool.Units),
-			pool.Provider, string(pool.Isolation), orNone(strings.Join(pool.Taints, ",")))...)
+			pool.Provider, string(pool.Isolation), orNone(strings.Join(pool.Taints, ",")))
+		if karpenter {
+			row = slices.Insert(row, 2, cell{text: comingOf(pool.NodeClaims)})
+		}
+		t.add(row...)
 	}
 	t.write(p)
+}
+
+// comingOf is how many NodeClaims of a pool are launched, and behind + how many may still fail.
+func comingOf(claims *nodepool.ClaimCount) string {
+	switch {
+	case claims == nil:
+		return unknownCell
+	case claims.Requested > 0:
+		return fmt.Sprintf("%d+%d", claims.Launched, claims.Requested)
+	}
+	return strconv.Itoa(claims.Launched)
 }
 
 // product is a model's name. The vendor's is left out but for a wide table: the longest names would not fit otherwise.

@@ -106,6 +106,7 @@ func nodepoolsReportOf(set *kube.NodeSet, reader nodepool.GPUReader, pools nodep
 	nodes := set.Nodes()
 	slices.SortStableFunc(nodes, func(a, b nodepool.NodeObject) int { return strings.Compare(a.Name, b.Name) })
 	report := httpapi.NodepoolsReport{Pools: reader.PoolsWith(nodes, pools, set.Ceilings), Notes: append([]string{}, set.Notes...)}
+	nodepool.CountClaims(report.Pools, set.Claims, reader.At)
 	for _, node := range nodes {
 		report.Nodes = append(report.Nodes, reader.Read(node))
 	}

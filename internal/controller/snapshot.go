@@ -155,7 +155,7 @@ func (s sight) nodes(g nodepool.WorkerGroup, group *planner.Group) []planner.Nod
 // state translates a pod and its Ray node into what the planner may count on.
 func (s sight) state(m member) planner.NodeState {
 	switch {
-	case m.Terminating || m.Named:
+	case m.Terminating || m.Named || m.NodeGone:
 		return planner.Leaving
 	case m.joined() && (m.Node.Status == raydemand.Draining || s.leaving[m.Node.ID]):
 		return planner.Leaving

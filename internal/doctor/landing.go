@@ -41,11 +41,17 @@ var landing = []Check{
 			if taints, _ := x.inTheWay(g); len(taints) > 0 && g.asksForGPU() || len(x.ground.nodes) == 0 || g.workers.Broken || g.workers.Max <= 0 || g.workers.Suspended {
 				return
 			}
-			if landed := g.workers.Pod.Land(x.placesFor(g)); landed.Nowhere() {
+			if landed := g.workers.Pod.Land(x.placesFor(g)); landed.Nowhere() && !x.nodePoolFits(g) {
 				tell(sight{of: g.of, at: g.template().at, seen: landed.Why, fix: g.of.edit("mend the template, or add a node that can hold it; autoscaler nodepools shows what there is")})
 			}
 		}),
 	},
+}
+
+// nodePoolFits reports whether Karpenter may add a node for a pod of the group.
+func (x *exam) nodePoolFits(g group) bool {
+	workers := nodepool.WorkerGroup{PoolPods: g.workers.Pod.PoolPods(x.ground.rooms, x.placesFor(g))}
+	return workers.NodePoolFits()
 }
 
 // inTheWay are the taints that alone keep the group off a node, of the first such node, when it can land nowhere. What a live pod of the group

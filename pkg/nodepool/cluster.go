@@ -232,6 +232,8 @@ type Worker struct {
 	IP      string
 	// Node is the name of the node that the pod is bound to; empty until it is scheduled.
 	Node string
+	// NodeGone: the Node object is not there any more, though the pod is bound to it, so its machine is dead.
+	NodeGone bool
 	// Terminating: the pod has a deletionTimestamp. Failed: phase Failed or Succeeded, the operator will replace it.
 	Terminating, Failed bool
 	// Running: the Ray container runs. Ready: the pod is ready.

@@ -106,7 +106,8 @@ func instanceType(node *Node) string { return node.Labels["node.kubernetes.io/in
 
 // of is false where the pool can take no pod and never will.
 func (c *poolCount) of(room *PoolRoom, p *PodShape) (PoolPods, bool) {
-	pods := PoolPods{Pool: room.Pool, ProfileFixed: c.fixed, PerNode: c.perNode, Holds: c.allHold(), MayAddNodes: room.MayAddNodes}
+	pods := PoolPods{Pool: room.Pool, ProfileFixed: c.fixed, PerNode: c.perNode, Holds: c.allHold(), MayAddNodes: room.MayAddNodes,
+		Provisioned: room.Source == FromKarpenter}
 	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refuses(p) || c.unlike && !c.like
 	switch {
 	case c.perNode > 0:
@@ -115,7 +116,8 @@ func (c *poolCount) of(room *PoolRoom, p *PodShape) (PoolPods, bool) {
 		return pods, false
 	default:
 		c.cards = nil
-		if pods.MayAddPods = room.mayAddPods(p, 0); pods.MayAddPods != nil && *pods.MayAddPods == 0 {
+		// A NodePool that fits and is full bounds the group; where nothing tells that the pool fits it is left out.
+		if pods.MayAddPods = room.mayAddPods(p, 0); pods.MayAddPods != nil && *pods.MayAddPods == 0 && room.Template == nil {
 			return pods, false
 		}
 	}

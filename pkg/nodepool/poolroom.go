@@ -43,6 +43,8 @@ type PoolPods struct {
 	Has Quantities `json:"has,omitempty"`
 	// Cards are those of the nodes that could hold a pod of the group, of known product and cut.
 	Cards []PoolCards `json:"cards,omitempty"`
+	// Provisioned: Karpenter adds nodes to the pool, of any size that its NodePool allows.
+	Provisioned bool `json:"provisioned,omitempty"`
 	// ProfileFixed: the pool's MIG profile was chosen when it was made and cannot be changed, as on AKS.
 	ProfileFixed bool `json:"profileFixed,omitempty"`
 }
@@ -54,6 +56,16 @@ func (p PoolPods) Most() (pods int64, bounded bool) {
 	}
 	// A pod that is there has its place, whatever was read of its node since.
 	return max(p.Holds, p.Bound) + *p.MayAddPods, true
+}
+
+// NodePoolFits reports whether a NodePool of Karpenter's may add a node for a pod of the group.
+func (g *WorkerGroup) NodePoolFits() bool {
+	for _, pool := range g.PoolPods {
+		if pool.Provisioned && (pool.MayAddPods == nil || *pool.MayAddPods > 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // MostPods is how many pods of the group all pools that could take one can have in total, and these pools; pods that run and pods that are pending

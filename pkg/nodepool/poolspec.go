@@ -63,6 +63,11 @@ func (g GPUReader) PoolsWith(nodes []NodeObject, config PoolsConfig, ceilings []
 			pools = append(pools, g.empty(spec))
 		}
 	}
+	for _, ceiling := range ceilings {
+		if ceiling.Source == FromKarpenter && !slices.ContainsFunc(pools, func(p GPUPool) bool { return p.Name == ceiling.Group }) {
+			pools = append(pools, g.emptyNodePool(ceiling))
+		}
+	}
 	slices.SortStableFunc(pools, func(a, b GPUPool) int { return strings.Compare(a.Name, b.Name) })
 	names := make([]string, len(pools))
 	for i, pool := range pools {

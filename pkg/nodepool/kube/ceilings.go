@@ -114,6 +114,7 @@ type nodePool struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
 	Spec struct {
+		Replicas *int64         `json:"replicas"`
 		Limits   map[string]any `json:"limits"`
 		Template struct {
 			Metadata struct {
@@ -134,14 +135,14 @@ func (p nodePool) template() *nodepool.NodeTemplate {
 	return &nodepool.NodeTemplate{Labels: own.Metadata.Labels, Requirements: own.Spec.Requirements, Taints: taintsOf(made)}
 }
 
-// nodePoolCeiling reads spec.limits: what all nodes of the pool have together, and with the name nodes their number. Without limits the pool is
-// not bounded, and ok is false.
-func nodePoolCeiling(pool nodePool) (ceiling nodepool.Ceiling, ok bool, err error) {
+// nodePoolCeiling reads spec.replicas, which a static NodePool keeps whatever waits, and spec.limits: what all nodes of the pool have together, and with the name nodes their number. Without limits the pool is
+// not bounded.
+func nodePoolCeiling(pool nodePool) (ceiling nodepool.Ceiling, err error) {
 	ceiling = nodepool.Ceiling{Group: pool.Metadata.Name, Limits: nodepool.Quantities{}, Source: karpenter}
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
 		quantity, err := resource.ParseQuantity(fmt.Sprint(pool.Spec.Limits[name]))
 		if err != nil {
-			return ceiling, false, fmt.Errorf("reading NodePool %s: spec.limits.%s %v: %w", pool.Metadata.Name, name, pool.Spec.Limits[name], err)
+			return ceiling, fmt.Errorf("reading NodePool %s: spec.limits.%s %v: %w", pool.Metadata.Name, name, pool.Spec.Limits[name], err)
 		}
 		if name == "nodes" {
 			most := quantity.Value()
@@ -150,5 +151,8 @@ func nodePoolCeiling(pool nodePool) (ceiling nodepool.Ceiling, ok bool, err erro
 		}
 		ceiling.Limits[name] = amountOf(quantity)
 	}
-	return ceiling, len(pool.Spec.Limits) > 0, nil
+	if static := pool.Spec.Replicas; static != nil {
+		ceiling.MinNodes, ceiling.MaxNodes, ceiling.Replicas = static, static, static
+	}
+	return ceiling, nil
 }

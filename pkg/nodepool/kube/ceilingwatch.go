@@ -44,7 +44,8 @@ type ceilings struct {
 	sources []*ceilingSource
 	log     *slog.Logger
 	// changed takes the ceilings whenever they are others than before.
-	changed func([]nodepool.Ceiling)
+	// nodePools says whether all NodePools there are stand among them.
+	changed func(ceilings []nodepool.Ceiling, nodePools bool)
 
 	mu      sync.Mutex
 	unknown string // guarded by mu; what is not known and why
@@ -57,9 +58,11 @@ type ceilingSource struct {
 
 	last   []nodepool.Ceiling
 	readAt time.Time
+	// whole: what was read last is all there is.
+	whole bool
 }
 
-func newCeilings(status configMapClient, pools nodePoolClient, log *slog.Logger, changed func([]nodepool.Ceiling)) *ceilings {
+func newCeilings(status configMapClient, pools nodePoolClient, log *slog.Logger, changed func([]nodepool.Ceiling, bool)) *ceilings {
 	return &ceilings{log: log, changed: changed, sources: []*ceilingSource{
 		{what: "the Cluster Autoscaler's status", read: func(ctx context.Context) ([]nodepool.Ceiling, error) { return readStatus(ctx, status, time.Now()) }},
 		{what: "Karpenter's NodePools", read: func(ctx context.Context) ([]nodepool.Ceiling, error) { return readNodePools(ctx, pools) }},
@@ -69,11 +72,12 @@ func newCeilings(status configMapClient, pools nodePoolClient, log *slog.Logger,
 // Start reads ceilings until ctx ends.
 func (c *ceilings) Start(ctx context.Context) error {
 	var before []nodepool.Ceiling
+	knownBefore := false
 	for {
 		now := c.readAll(ctx)
-		if !reflect.DeepEqual(before, now) {
-			c.changed(now)
-			before = now
+		if known := c.sources[len(c.sources)-1].whole; known != knownBefore || !reflect.DeepEqual(before, now) {
+			c.changed(now, known)
+			before, knownBefore = now, known
 		}
 		if !sleep(ctx, jittered(ceilingsPause)) {
 			return nil
@@ -130,14 +134,15 @@ func (s *ceilingSource) newest(ctx context.Context) ([]nodepool.Ceiling, error) 
 	found, err := s.read(ctx)
 	switch {
 	case err == nil || apierrors.IsNotFound(err):
-		s.last, s.readAt = found, time.Now()
+		s.last, s.readAt, s.whole = found, time.Now(), err == nil
 		return found, nil
 	case certain(err):
-		s.last = nil
+		s.last, s.whole = nil, false
 		return found, err
 	case time.Since(s.readAt) <= ceilingsLast && s.last != nil:
 		return s.last, nil
 	}
+	s.whole = false
 	return nil, err
 }
 
@@ -193,7 +198,7 @@ func readNodePools(ctx context.Context, client nodePoolClient) (found []nodepool
 			found = append(found, nodepool.Ceiling{Group: item.GetName(), Source: karpenter})
 			continue
 		}
-		ceiling, _, err := nodePoolCeiling(pool)
+		ceiling, err := nodePoolCeiling(pool)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%w: %w", errCeilings, err))
 			ceiling.MaxNodes, ceiling.Limits = nil, nil

@@ -84,7 +84,7 @@ func besideCeilings(t *testing.T, status *fakeStatus, pools *fakeNodePools, test
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var told []string
-		c := newCeilings(status, pools, slog.New(slog.DiscardHandler), func(all []nodepool.Ceiling) {
+		c := newCeilings(status, pools, slog.New(slog.DiscardHandler), func(all []nodepool.Ceiling, _ bool) {
 			turn.Lock()
 			defer turn.Unlock()
 			told = append(told, bounds(all))
@@ -271,7 +271,7 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 			t.Errorf("before ceilings are read: %+v", got)
 		}
 		ceiling := int64(3)
-		n.setCeilings([]nodepool.Ceiling{{Group: "aks-gpu-1-vmss", MaxNodes: &ceiling, Source: clusterAutoscaler}})
+		n.setCeilings([]nodepool.Ceiling{{Group: "aks-gpu-1-vmss", MaxNodes: &ceiling, Source: clusterAutoscaler}}, false)
 		time.Sleep(2 * nodesPause)
 		for range 2 { // what one cycle counts must not stay for the next
 			cluster, got := read()

@@ -63,7 +63,11 @@ func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) landed {
 		now.list = append(now.list, group.Pod.Land(places))
 		now.gpus = append(now.gpus, l.reader.Reported(group, places))
 		now.slices = append(now.slices, l.reader.SlicesOf(&group.Pod, places))
-		now.pools = append(now.pools, group.Pod.PoolPods(view.rooms, places))
+		pools := group.Pod.PoolPods(view.rooms, places)
+		if view.nodePools {
+			pools = group.Pod.WithDeletedPool(pools, view.rooms)
+		}
+		now.pools = append(now.pools, pools)
 		first, count := l.reader.SeesGPUs(&group.Pod, places)
 		now.visible = append(now.visible, visibleOn{first, count})
 	}
@@ -99,18 +103,20 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 		for i, landing := range known.list {
 			group := &cluster.Groups[i]
 			group.Landing, group.Reported, group.Slices = &landing, known.gpus[i], known.slices[i]
+			group.PoolPods = slices.Clone(known.pools[i])
 			reportLanding(report, group)
 			reportSlices(report, group, known.visible[i])
-			group.PoolPods = slices.Clone(known.pools[i])
 		}
+		n.markGone(cluster, view)
 		lookAtWorkers(report, cluster, view)
 	}
 	cluster.Findings = append(cluster.Findings, report.list...)
 }
 
-// reportLanding tells that no node could hold the group's pods. It is no more than a hint: a node autoscaler may add one.
+// reportLanding tells that no node could hold the group's pods, where no NodePool of Karpenter's could add one either. Beside another
+// node autoscaler it is no more than a hint.
 func reportLanding(report *findings, group *nodepool.WorkerGroup) {
-	if !group.Landing.Nowhere() || group.Max <= 0 || group.Suspended || group.Broken {
+	if !group.Landing.Nowhere() || group.NodePoolFits() || group.Coming.Pods() > 0 || group.Max <= 0 || group.Suspended || group.Broken {
 		return
 	}
 	report.add(raydemand.Info, GroupNoNode, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", group.Index), group.Landing.Why,

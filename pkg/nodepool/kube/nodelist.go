@@ -20,7 +20,7 @@ import (
 const pageSize = 500
 
 // ListNodes asks the API server for all nodes, and for what tells of their GPUs beside them: pods, ResourceSlices and ResourceClaims, the Cluster
-// Autoscaler's status and Karpenter's NodePools. Only nodes are a must: what may not be read, or is not there, is a note, and what it would tell is
+// Autoscaler's status, and Karpenter's NodePools and NodeClaims. Only nodes are a must: what may not be read, or is not there, is a note, and what it would tell is
 // unknown.
 func ListNodes(ctx context.Context, config *rest.Config) (*NodeSet, error) {
 	client, err := kubernetes.NewForConfig(config)
@@ -43,6 +43,7 @@ func ListNodes(ctx context.Context, config *rest.Config) (*NodeSet, error) {
 		{"ResourceSlices and ResourceClaims", "GPUs of Dynamic Resource Allocation", func() error { return set.listDevices(ctx, client) }},
 		{"the Cluster Autoscaler's status", "how far its node groups may grow", func() error { return set.readStatus(ctx, client) }},
 		{"Karpenter's NodePools", "how far they may grow", func() error { return set.listNodePools(ctx, untyped) }},
+		{"Karpenter's NodeClaims", "which nodes are on their way", func() error { return set.listNodeClaims(ctx, untyped) }},
 	} {
 		switch err := source.list(); {
 		case err == nil || apierrors.IsNotFound(err):
@@ -166,4 +167,27 @@ func (s *NodeSet) listNodePools(ctx context.Context, client dynamic.Interface) e
 		}
 	}
 	return nil
+}
+
+func (s *NodeSet) listNodeClaims(ctx context.Context, client dynamic.Interface) error {
+	claims := []nodepool.NodeClaim{}
+	err := paged(func(options metav1.ListOptions) (string, error) {
+		list, err := client.Resource(nodeClaims).List(ctx, options)
+		if err != nil {
+			return "", err
+		}
+		for i := range list.Items {
+			claim, err := readNodeClaim(&list.Items[i])
+			if err != nil {
+				s.note(err)
+				continue
+			}
+			claims = append(claims, claim)
+		}
+		return list.GetContinue(), nil
+	})
+	if err == nil {
+		s.Claims = claims
+	}
+	return err
 }

@@ -36,6 +36,11 @@ type nodes struct {
 	byName    map[string]keptNode
 	forbidden bool
 	ceilings  []nodepool.Ceiling
+	// nodePools: all of Karpenter's NodePools stand among the ceilings.
+	nodePools bool
+
+	// gone are nodes that are not there though pods are bound to them.
+	gone goneNodes
 
 	// pools is what is configured about pools, declared are their shapes; nobody changes them.
 	pools    nodepool.PoolsConfig
@@ -74,6 +79,8 @@ type nodeView struct {
 	places *nodepool.Lots
 	// rooms are all pools, and what they may still add.
 	rooms []nodepool.PoolRoom
+	// nodePools: all of Karpenter's NodePools are among them.
+	nodePools bool
 	// forbidden: this process may not read nodes.
 	forbidden bool
 }
@@ -97,10 +104,10 @@ func (n *nodes) configure(reader nodepool.GPUReader, pools nodepool.PoolsConfig)
 }
 
 // setCeilings takes what is known now of how far pools may grow.
-func (n *nodes) setCeilings(ceilings []nodepool.Ceiling) {
+func (n *nodes) setCeilings(ceilings []nodepool.Ceiling, nodePools bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.ceilings = ceilings
+	n.ceilings, n.nodePools = ceilings, nodePools
 	if n.byName != nil {
 		n.touch()
 	}
@@ -138,7 +145,7 @@ func (n *nodes) publish(ctx context.Context) {
 // viewNow is what is known now. It walks all nodes, once for all RayClusters.
 func (n *nodes) viewNow() *nodeView {
 	n.mu.Lock()
-	known, forbidden, ceilings := n.byName != nil, n.forbidden, n.ceilings
+	known, forbidden, ceilings, nodePools := n.byName != nil, n.forbidden, n.ceilings, n.nodePools
 	sorted := slices.SortedFunc(maps.Values(n.byName), func(a, b keptNode) int { return strings.Compare(a.Name, b.Name) })
 	n.mu.Unlock()
 	if !known {
@@ -149,7 +156,10 @@ func (n *nodes) viewNow() *nodeView {
 		view.nodes[i] = sorted[i].Node
 	}
 	view.places = nodepool.LotsOf(view.nodes, func(i int) nodepool.NodeKind { return sorted[i].kind }, n.declared)
-	view.rooms = nodepool.PoolRooms(view.nodes, n.pools, ceilings)
+	view.rooms, view.nodePools = nodepool.PoolRooms(view.nodes, n.pools, ceilings), nodePools
+	if nodePools {
+		nodepool.CloseDeleted(view.rooms)
+	}
 	return view
 }
 
@@ -188,6 +198,7 @@ func (n *nodes) put(now keptNode) {
 		n.byName = map[string]keptNode{}
 	}
 	n.byName[now.Name] = now
+	n.nodeSeen(now.Name)
 	if !known || !before.Node.Equal(now.Node) {
 		n.touch()
 	}
@@ -226,6 +237,7 @@ func (n *nodes) Delete(object any) error {
 	defer n.mu.Unlock()
 	if _, known := n.byName[node.Name]; known {
 		delete(n.byName, node.Name)
+		n.nodeDeleted(node.Name)
 		n.touch()
 	}
 	return nil
@@ -242,6 +254,14 @@ func (n *nodes) Replace(list []any, _ string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	same := n.byName != nil && maps.EqualFunc(n.byName, fresh, func(a, b keptNode) bool { return a.Node.Equal(b.Node) })
+	for name := range n.byName {
+		if _, there := fresh[name]; !there {
+			n.nodeDeleted(name)
+		}
+	}
+	for name := range fresh {
+		n.nodeSeen(name)
+	}
 	n.byName, n.forbidden = fresh, false
 	if !same {
 		n.touch()
@@ -260,6 +280,6 @@ func (n *nodes) forbid(err error) {
 		return
 	}
 	n.log.Info("nodes are not read", "reason", err)
-	n.byName, n.forbidden = nil, true
+	n.byName, n.forbidden, n.gone = nil, true, goneNodes{}
 	n.touch()
 }

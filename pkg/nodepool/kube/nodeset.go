@@ -27,6 +27,8 @@ type NodeSet struct {
 	devices devices
 	// Ceilings are those of the Cluster Autoscaler's status and of Karpenter's NodePools.
 	Ceilings []nodepool.Ceiling
+	// Claims are Karpenter's NodeClaims; nil where there are none or they may not be read.
+	Claims []nodepool.NodeClaim
 	// Notes say what could not be read and is therefore not known.
 	Notes []string
 }
@@ -44,7 +46,7 @@ func (s *NodeSet) Nodes() []nodepool.NodeObject {
 	return nodes
 }
 
-// Read adds objects as `kubectl get -o yaml` or `-o json` prints them: documents of kind Node, Pod, ResourceSlice, ResourceClaim, NodePool and the
+// Read adds objects as `kubectl get -o yaml` or `-o json` prints them: documents of kind Node, Pod, ResourceSlice, ResourceClaim, NodePool, NodeClaim and the
 // Cluster Autoscaler's ConfigMap, or lists of objects. Objects of other kinds are passed over; a document that is no object, or an object of those
 // kinds that cannot be read, is an error that says which one. A pod, status or NodePool that cannot be read is a note.
 func (s *NodeSet) Read(in io.Reader) error {
@@ -91,6 +93,9 @@ func (s *NodeSet) add(document json.RawMessage) error {
 		return decodeInto(document, "resourceclaim", func(claim *resourcev1.ResourceClaim) error { s.devices.claim(claim); return nil })
 	case head.Kind == "NodePool" && group == "karpenter.sh":
 		s.note(decodeInto(document, "nodepool", s.addNodePool))
+		return nil
+	case head.Kind == "NodeClaim" && group == "karpenter.sh":
+		s.note(decodeInto(document, "nodeclaim", func(claim *claimObject) error { s.addNodeClaim(claim); return nil }))
 		return nil
 	case strings.HasSuffix(head.Kind, "List"):
 		for i, item := range head.Items {
@@ -223,9 +228,12 @@ func (s *NodeSet) addStatus(config *corev1.ConfigMap) error {
 	return nil
 }
 
+func (s *NodeSet) addNodeClaim(claim *claimObject) { s.Claims = append(s.Claims, claim.claim()) }
+
 func (s *NodeSet) addNodePool(pool *nodePool) error {
-	ceiling, limited, err := nodePoolCeiling(*pool)
-	if err == nil && limited {
+	ceiling, err := nodePoolCeiling(*pool)
+	if err == nil {
+		ceiling.Template = pool.template()
 		s.Ceilings = append(s.Ceilings, ceiling)
 	}
 	return err

@@ -90,9 +90,10 @@ kind: List
 items:
 - {apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: gpu}, spec: {limits: {cpu: 100, nvidia.com/gpu: "16", nodes: "3"}}}
 - {apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: open}, spec: {}}
+- {apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: static}, spec: {replicas: 2, limits: {nodes: "3"}}}
 - {apiVersion: other.example/v1, kind: NodePool, metadata: {name: foreign}, spec: {limits: {cpu: none}}}
 `))
-	if want := `gpu ?-3 {"cpu":100,"nvidia.com/gpu":16}`; err != nil || bounds(set.Ceilings) != want {
+	if want := `gpu ?-3 {"cpu":100,"nvidia.com/gpu":16}, open ?-?, static 2-2`; err != nil || bounds(set.Ceilings) != want {
 		t.Errorf("ceilings %s, %v; want %s", bounds(set.Ceilings), err, want)
 	}
 	var bad NodeSet

@@ -1,0 +1,54 @@
+package nodepool
+
+import "time"
+
+// ClaimCount counts NodeClaims whose nodes are on their way.
+type ClaimCount struct {
+	// Launched ones have a machine; Requested ones may still fail.
+	Launched  int `json:"launched"`
+	Requested int `json:"requested"`
+}
+
+// CountClaims adds to Karpenter's pools how many of their nodes are on their way at a moment. claims is nil where they were not read.
+func CountClaims(pools []GPUPool, claims []NodeClaim, now time.Time) {
+	if claims == nil {
+		return
+	}
+	for i := range pools {
+		if pool := &pools[i]; pool.Provider == FromKarpenter {
+			pool.NodeClaims = &ClaimCount{}
+			for k := range claims {
+				if claims[k].Pool == pool.Name {
+					pool.NodeClaims.count(&claims[k], now)
+				}
+			}
+		}
+	}
+}
+
+func (c *ClaimCount) count(claim *NodeClaim, now time.Time) {
+	switch claim.Progress(now) {
+	case OnItsWay:
+		c.Launched++
+	case Requested:
+		c.Requested++
+	}
+}
+
+// emptyNodePool is a NodePool of Karpenter's that has no node, known by what its template says.
+func (g GPUReader) emptyNodePool(ceiling Ceiling) GPUPool {
+	pool := g.empty(PoolSpec{Name: ceiling.Group})
+	pool.Provider = FromKarpenter
+	if ceiling.Template == nil {
+		return pool
+	}
+	for _, taint := range ceiling.Template.Taints {
+		pool.Taints = append(pool.Taints, taint.String())
+	}
+	for _, requirement := range ceiling.Template.Requirements {
+		if requirement.Key == "node.kubernetes.io/instance-type" && requirement.Operator == "In" {
+			pool.InstanceTypes = append(pool.InstanceTypes, requirement.Values...)
+		}
+	}
+	return pool
+}
