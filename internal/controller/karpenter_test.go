@@ -165,3 +165,15 @@ func TestARefusalOfAPodThatRunsIsForgotten(t *testing.T) {
 		t.Errorf("the second group was launched after %v although the refused pods run", took)
 	}
 }
+
+func TestAWorkerWhoseNodeIsGoneServesNothing(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("a", 1, 0, 4))
+	w.operate()
+	w.joinAll()
+	w.cycle()
+	w.kube.cluster.Workers[0].NodeGone = true
+	w.want(1, gpu(1))
+	if d := w.after(time.Second); d.Plan.Launch["a"] != 1 {
+		t.Errorf("launches %v, want a worker in place of the one on the dead node", d.Plan.Launch)
+	}
+}

@@ -32,6 +32,8 @@ type Options struct {
 	Nodes []nodeagent.NodeSpec
 	// OperatorEnv are variables of the operator, as KEY=value.
 	OperatorEnv []string
+	// InstanceTypes are those that Karpenter launches; where there are some the rig has Karpenter, whose nodes kwok plays.
+	InstanceTypes []devcluster.InstanceType
 	// Kueue adds Kueue, with KueueFeatureGates that are not as by default, as NAME=true or NAME=false.
 	Kueue             bool
 	KueueFeatureGates []string
@@ -67,13 +69,14 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 		return nil, errors.Join(fmt.Errorf("preparing the sidecar's image: %w", err), os.RemoveAll(dir))
 	}
 	cluster, err := devcluster.Start(ctx, devcluster.Options{
-		Dir:         options.runDir(cache),
-		Images:      nodeagent.Images{SidecarImage: dir},
-		Out:         options.Out,
-		KeepLogs:    options.KeepLogs || os.Getenv("HELIOSTAT_KEEP_LOGS") != "",
-		OperatorEnv: options.OperatorEnv,
-		Nodes:       options.Nodes,
-		Kueue:       options.Kueue, KueueFeatureGates: options.KueueFeatureGates,
+		Dir:           options.runDir(cache),
+		Images:        nodeagent.Images{SidecarImage: dir},
+		Out:           options.Out,
+		KeepLogs:      options.KeepLogs || os.Getenv("HELIOSTAT_KEEP_LOGS") != "",
+		OperatorEnv:   options.OperatorEnv,
+		Nodes:         options.Nodes,
+		InstanceTypes: options.InstanceTypes, Kwok: len(options.InstanceTypes) > 0,
+		Kueue: options.Kueue, KueueFeatureGates: options.KueueFeatureGates,
 	})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

@@ -1,0 +1,67 @@
+package nodepool
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestADeletedNodePoolHoldsWhatItsNodesHold(t *testing.T) {
+	left := Node{Name: "n", Pool: "gone", Ready: true, Labels: map[string]string{"karpenter.sh/nodepool": "gone"},
+		Allocatable: Quantities{"nvidia.com/gpu": raydemand.One}}
+	shape := &PodShape{Requests: Quantities{"nvidia.com/gpu": raydemand.One}, Selector: map[string]string{"karpenter.sh/nodepool": "gone"}}
+	for name, c := range map[string]struct {
+		nodes []Node
+		most  int64
+	}{
+		"a node is left": {[]Node{left}, 1},
+		"nothing is":     {nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rooms := PoolRooms(c.nodes, PoolsConfig{}, nil)
+			CloseDeleted(rooms)
+			group := WorkerGroup{PoolPods: shape.WithDeletedPool(shape.PoolPods(rooms, c.nodes), rooms)}
+			most, pools, bounded := group.MostPods()
+			if most != c.most || !bounded || !cmp.Equal(pools, []string{"gone"}) {
+				t.Errorf("at most %d pods in %v, bounded %t; want %d in gone", most, pools, bounded, c.most)
+			}
+			if group.NodePoolFits() {
+				t.Error("a NodePool that is gone fits")
+			}
+		})
+	}
+}
+
+func TestANodePoolFitsAsLongAsItMayAddANode(t *testing.T) {
+	shape := &PodShape{Requests: Quantities{"nvidia.com/gpu": raydemand.One}, Selector: map[string]string{"team": "a"}}
+	pool := func(team string, change func(*Ceiling)) Ceiling {
+		c := Ceiling{Group: "g1", Source: FromKarpenter, Template: &NodeTemplate{Labels: map[string]string{"team": team}}}
+		if change != nil {
+			change(&c)
+		}
+		return c
+	}
+	for name, c := range map[string]struct {
+		ceiling Ceiling
+		fits    bool
+		most    int64 // -1: nothing bounds it
+	}{
+		"without limits":      {pool("a", nil), true, -1},
+		"of another team":     {pool("b", nil), false, -1},
+		"at its limit":        {pool("a", func(c *Ceiling) { c.Limits = Quantities{"nvidia.com/gpu": 0} }), false, 0},
+		"static, of no nodes": {pool("a", func(c *Ceiling) { c.MaxNodes, c.Replicas = new(int64), new(int64) }), false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rooms := PoolRooms(nil, PoolsConfig{}, []Ceiling{c.ceiling})
+			group := WorkerGroup{PoolPods: shape.PoolPods(rooms, nil)}
+			if got := group.NodePoolFits(); got != c.fits {
+				t.Errorf("fits %t, want %t", got, c.fits)
+			}
+			if most, _, bounded := group.MostPods(); bounded != (c.most >= 0) || bounded && most != c.most {
+				t.Errorf("at most %d pods, bounded %t; want %d", most, bounded, c.most)
+			}
+		})
+	}
+}

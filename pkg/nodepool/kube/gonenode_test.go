@@ -1,0 +1,74 @@
+package kube
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+func TestAWorkerWhoseNodeIsDeletedIsLostAtOnce(t *testing.T) {
+	client := &fakeNodes{list: []corev1.Node{*kubeNode("a", "1", corev1.ConditionTrue), *kubeNode("b", "1", corev1.ConditionTrue)}}
+	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+		gone := func(node string) bool {
+			cluster := nodepool.Cluster{Key: llm, UID: "u", Workers: []nodepool.Worker{{Pod: "w", Node: node, Running: true}}}
+			n.addTo(&cluster)
+			return cluster.Workers[0].NodeGone
+		}
+		if gone("a") {
+			t.Error("a node that is there is gone")
+		}
+		client.stream.Delete(kubeNode("a", "1", corev1.ConditionTrue))
+		time.Sleep(nodesPause)
+		synctest.Wait()
+		if !gone("a") {
+			t.Error("a node that was deleted is there")
+		}
+		client.stream.Add(kubeNode("a", "1", corev1.ConditionTrue))
+		time.Sleep(2 * nodesPause)
+		synctest.Wait()
+		if gone("a") {
+			t.Error("a node that came back is gone")
+		}
+	})
+}
+
+func TestANodeThatWasNeverSeenIsGoneOnlyAfterAWhile(t *testing.T) {
+	client := &fakeNodes{list: []corev1.Node{*kubeNode("a", "1", corev1.ConditionTrue)}}
+	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+		gone := func() bool {
+			cluster := nodepool.Cluster{Key: llm, UID: "u", Workers: []nodepool.Worker{{Pod: "w", Node: "new", Running: true}}}
+			n.addTo(&cluster)
+			return cluster.Workers[0].NodeGone
+		}
+		if gone() {
+			t.Error("a pod bound a moment ago has no node")
+		}
+		time.Sleep(unseenNodes)
+		if !gone() {
+			t.Errorf("a node that is missing for %v is there", unseenNodes)
+		}
+		client.stream.Add(kubeNode("new", "1", corev1.ConditionTrue))
+		synctest.Wait()
+		if gone() {
+			t.Error("a node that has come is gone")
+		}
+	})
+}
+
+func TestWithoutTheRightToReadNodesNoneIsGone(t *testing.T) {
+	client := &fakeNodes{}
+	client.forbidden.Store(true)
+	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+		cluster := nodepool.Cluster{Key: llm, UID: "u", Workers: []nodepool.Worker{{Pod: "w", Node: "a", Running: true}}}
+		n.addTo(&cluster)
+		time.Sleep(2 * unseenNodes)
+		if n.addTo(&cluster); cluster.Workers[0].NodeGone {
+			t.Error("a node that may not be read is gone")
+		}
+	})
+}

@@ -1,0 +1,524 @@
+package neighbours
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/simray"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/test/devcluster"
+	"heliostat.dev/heliostat/test/devcluster/nodeagent"
+	"heliostat.dev/heliostat/test/rig"
+)
+
+var (
+	nodePools   = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
+	nodeClaims  = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
+	nodeClasses = schema.GroupVersionResource{Group: "karpenter.kwok.sh", Version: "v1alpha1", Resource: "kwoknodeclasses"}
+)
+
+// slowStart is how long the machines of pool "slow" take: longer than Heliostat's grace for pods of which nothing is heard.
+const slowStart = "100s"
+
+// karpenterLab is a dev cluster with Karpenter and Heliostat, which all scenarios share. Each has NodePools and instance types of its own.
+type karpenterLab struct {
+	*testing.T
+	*rig.Rig
+	heliostat *rig.Heliostat
+	began     time.Time
+	log       *os.File
+	mu        sync.Mutex // guards log
+}
+
+// gpuType is an instance type with one GPU. Those named in dry are out of stock from the start.
+func gpuType(name string, price float64) devcluster.InstanceType {
+	return devcluster.InstanceType{Name: name, Price: price, Resources: map[string]string{"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "1"}}
+}
+
+func TestBesideKarpenter(t *testing.T) {
+	types := []devcluster.InstanceType{{Name: "cpu", Price: 0.1, Resources: map[string]string{"cpu": "64", "memory": "64Gi"}}}
+	for _, name := range []string{"slow", "spare", "first", "second", "dry1", "dry2", "limited", "static", "deleted", "dies"} {
+		types = append(types, gpuType(name, 1))
+	}
+	k := startKarpenterLab(t, types)
+	for name, scenario := range map[string]func(*karpenterLab){
+		"twenty slow nodes":           twentySlowNodes,
+		"the second pool is in stock": secondPoolInStock,
+		"both pools are out of stock": bothPoolsOut,
+		"a limit":                     limitReached,
+		"a static pool":               staticPool,
+		"a deleted NodePool":          deletedNodePool,
+		"a dead node":                 deadNode,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each := &karpenterLab{T: t, Rig: k.Rig, heliostat: k.heliostat, began: k.began, log: k.log}
+			scenario(each)
+		})
+	}
+}
+
+// startKarpenterLab starts everything, and ends it after the last scenario.
+func startKarpenterLab(t *testing.T, types []devcluster.InstanceType) *karpenterLab {
+	t.Helper()
+	k := &karpenterLab{T: t, began: time.Now()}
+	var err error
+	if k.Rig, err = rig.Start(t.Context(), rig.Options{Out: os.Stderr, Nodes: []nodeagent.NodeSpec{}, InstanceTypes: types}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if k.heliostat != nil {
+			if t.Failed() {
+				t.Logf("Heliostat's last lines:\n%s", k.heliostat.LastLines(60))
+			}
+			k.heliostat.Kill()
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := k.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := k.Cluster.OutOfStock("first", "dry1", "dry2"); err != nil {
+		t.Fatal(err)
+	}
+	if file := os.Getenv("HELIOSTAT_KARPENTER_LOG"); file != "" {
+		if k.log, err = os.Create(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	heads := nodeagent.NodeSpec{Name: "heads", Capacity: map[string]string{"cpu": "64", "memory": "64Gi"}, Labels: map[string]string{"heads": "yes"}}
+	if err := k.Cluster.AddKwokNodes(t.Context(), heads); err != nil {
+		t.Fatal(err)
+	}
+	k.nodeClass("fast", "1s")
+	k.nodeClass("slow", slowStart)
+	if k.heliostat, err = k.Serve(t.Context(), "--mode", "managed", "--log-level", "debug"); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// note writes a line with the time since the start into the log of the run, where one is asked for.
+func (k *karpenterLab) note(format string, arguments ...any) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	line := fmt.Sprintf("%7.2f s  %-45s %s\n", time.Since(k.began).Seconds(), k.Name(), fmt.Sprintf(format, arguments...))
+	if k.log != nil {
+		_, _ = k.log.WriteString(line)
+	}
+}
+
+func (k *karpenterLab) create(resource schema.GroupVersionResource, object map[string]any) {
+	k.Helper()
+	if _, err := k.Dynamic.Resource(resource).Create(k.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{}); err != nil {
+		k.Fatal(err)
+	}
+}
+
+func (k *karpenterLab) nodeClass(name, delay string) {
+	k.Helper()
+	k.create(nodeClasses, map[string]any{"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass",
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"nodeRegistrationDelay": delay}})
+}
+
+// nodePool makes a NodePool of one instance type of the same name, whose nodes pods find by the label team.
+func (k *karpenterLab) nodePool(name, team, class string, further map[string]any) {
+	k.Helper()
+	spec := map[string]any{"template": map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"team": team}},
+		"spec": map[string]any{
+			"nodeClassRef": map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": class},
+			"expireAfter":  "Never",
+			"requirements": []any{
+				map[string]any{"key": "karpenter.sh/capacity-type", "operator": "In", "values": []any{"on-demand"}},
+				map[string]any{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": []any{name}},
+			},
+		}},
+	}
+	if further["replicas"] == nil {
+		spec["disruption"] = map[string]any{"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}
+	}
+	for key, value := range further {
+		spec[key] = value
+	}
+	k.create(nodePools, map[string]any{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": name}, "spec": spec})
+}
+
+// team is one RayCluster in a namespace of its own, with a simulated head that its pods join.
+type rayTeam struct {
+	*karpenterLab
+	key  nodepool.ClusterKey
+	head *simray.Head
+}
+
+// headNumber tells the addresses of heads apart.
+var headNumber struct {
+	sync.Mutex
+	next int
+}
+
+// rayCluster makes a RayCluster whose groups are named by the value of the label that their pods select.
+func (k *karpenterLab) rayCluster(name string, groups ...rig.Group) *rayTeam {
+	k.Helper()
+	headNumber.Lock()
+	headNumber.next++
+	ip := fmt.Sprintf("127.78.0.%d", headNumber.next)
+	headNumber.Unlock()
+	head, err := simray.Start(simray.Options{Address: ip + ":6379", Head: simray.Node{Instance: name + "-head", IP: ip}})
+	if err != nil {
+		k.Fatal(err)
+	}
+	k.Cleanup(head.Close)
+	team := &rayTeam{karpenterLab: k, key: nodepool.ClusterKey{Namespace: name, Name: name}, head: head}
+	manifest := rig.Cluster{Namespace: name, Name: name, Groups: groups}.Manifest()
+	selectNodes(k, manifest, "headGroupSpec", map[string]string{"heads": "yes"})
+	if err := k.Rig.Create(k.Context(), manifest); err != nil {
+		k.Fatal(err)
+	}
+	go team.play(k.Context(), ip)
+	return team
+}
+
+// selectNodes adds node selectors to the templates of a RayCluster: the head's, and by the name of each group the label team.
+func selectNodes(k *karpenterLab, manifest *unstructured.Unstructured, head string, labels map[string]string) {
+	k.Helper()
+	if err := unstructured.SetNestedStringMap(manifest.Object, labels, "spec", head, "template", "spec", "nodeSelector"); err != nil {
+		k.Fatal(err)
+	}
+	groups, _, _ := unstructured.NestedSlice(manifest.Object, "spec", "workerGroupSpecs")
+	for _, each := range groups {
+		group := each.(map[string]any)
+		selector := map[string]any{"team": group["groupName"]}
+		if pool, byName := strings.CutPrefix(group["groupName"].(string), "pool-"); byName {
+			selector = map[string]any{"karpenter.sh/nodepool": pool}
+		}
+		if err := unstructured.SetNestedMap(group, selector, "template", "spec", "nodeSelector"); err != nil {
+			k.Fatal(err)
+		}
+	}
+	if err := unstructured.SetNestedSlice(manifest.Object, groups, "spec", "workerGroupSpecs"); err != nil {
+		k.Fatal(err)
+	}
+}
+
+// play gives the head's pod the address of the simulated head, and has worker pods that run join it.
+func (r *rayTeam) play(ctx context.Context, ip string) {
+	joined := map[string]raydemand.NodeID{}
+	for ctx.Err() == nil {
+		pods, err := r.Kube.CoreV1().Pods(r.key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "ray.io/cluster=" + r.key.Name})
+		if err == nil {
+			r.playPods(ctx, pods.Items, ip, joined)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+func (r *rayTeam) playPods(ctx context.Context, pods []corev1.Pod, ip string, joined map[string]raydemand.NodeID) {
+	there := map[string]bool{}
+	for i := range pods {
+		pod := &pods[i]
+		there[pod.Name] = true
+		if pod.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		if pod.Labels["ray.io/node-type"] == "head" {
+			if pod.Status.PodIP != ip {
+				pod.Status.PodIP, pod.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
+				_, _ = r.Kube.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+			}
+			continue
+		}
+		if _, known := joined[pod.Name]; !known && pod.DeletionTimestamp == nil {
+			joined[pod.Name] = r.head.AddNode(simray.Node{Instance: pod.Name, Group: pod.Labels["ray.io/group"], IP: pod.Status.PodIP,
+				Resources: raydemand.Bundle{raydemand.CPU: raydemand.One, raydemand.GPU: raydemand.One}})
+			r.note("pod %s joined Ray on %s", pod.Name, pod.Spec.NodeName)
+		}
+	}
+	for name, id := range joined {
+		if !there[name] {
+			r.head.KillNode(id)
+			delete(joined, name)
+		}
+	}
+}
+
+func (r *rayTeam) want(count int) {
+	for range count {
+		r.head.Submit(simray.Task{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}})
+	}
+	r.note("%d tasks wait for a GPU each", count)
+}
+
+// status is what `autoscaler status` shows.
+func (r *rayTeam) status() (c httpapi.Cluster) {
+	r.Helper()
+	code, body, err := r.heliostat.Call(r.Context(), http.MethodGet, "/v1/namespaces/"+r.key.Namespace+"/rayclusters/"+r.key.Name, "")
+	if err != nil {
+		r.Fatal(err)
+	}
+	if code != http.StatusOK {
+		return c
+	}
+	if err := json.Unmarshal(body, &c); err != nil {
+		r.Fatal(err)
+	}
+	return c
+}
+
+func groupOf(c httpapi.Cluster, name string) httpapi.Group {
+	i := slices.IndexFunc(c.Groups, func(g httpapi.Group) bool { return g.Name == name })
+	if i < 0 {
+		return httpapi.Group{}
+	}
+	return c.Groups[i]
+}
+
+// until waits for a status, and fails with the last one. always sees each.
+func (r *rayTeam) until(what string, limit time.Duration, holds func(httpapi.Cluster) bool, always func(httpapi.Cluster)) {
+	r.Helper()
+	var last httpapi.Cluster
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		last = r.status()
+		if always != nil {
+			always(last)
+		}
+		if holds(last) {
+			r.note("%s", what)
+			return
+		}
+	}
+	text, _ := json.MarshalIndent(last, "", " ")
+	r.Fatalf("not within %v: %s; the last status is %s", limit, what, text)
+}
+
+// neverClosed fails when a group takes no launches, and notes what is said of it whenever that changes.
+func (r *rayTeam) neverClosed(group string) func(httpapi.Cluster) {
+	before := ""
+	return func(c httpapi.Cluster) {
+		g := groupOf(c, group)
+		if said := fmt.Sprint(g.Closed, reasonsIn(g)); said != before {
+			before = said
+			r.note("%s has %d: %s %v", group, g.Current, g.Closed, reasonsIn(g))
+		}
+		if g.Closed != "" {
+			r.Errorf("group %s is closed: %s", group, g.Closed)
+		}
+		if spare := groupOf(c, "spare"); spare.Desired > 0 {
+			r.Errorf("%d pods of another group are launched while nodes are on their way", spare.Desired)
+		}
+	}
+}
+
+// reasonsIn are the sentences about a group, without times, which change in each cycle.
+func reasonsIn(g httpapi.Group) (texts []string) {
+	for _, reason := range g.Reasons {
+		text, _, _ := strings.Cut(reason.Message, ", the oldest for")
+		if _, rest, found := strings.Cut(reason.Message, "; Karpenter"); found {
+			text += "; Karpenter" + rest
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// gpuWorkers is a group of workers with a GPU each, whose pods select nodes by the group's name.
+func gpuWorkers(name string, most int64) rig.Group {
+	return rig.Group{Name: name, Max: most, Devices: map[string]int64{"nvidia.com/gpu": 1}}
+}
+
+// twentySlowNodes is assertion 1 and 3: no group counts as out of stock while NodeClaims are launched, the status tells how many are on
+// their way, nothing is taken back and nothing launched twice.
+func twentySlowNodes(k *karpenterLab) {
+	k.nodePool("slow", "slow", "slow", nil)
+	r := k.rayCluster("slow", gpuWorkers("slow", 40), gpuWorkers("spare", 40))
+	r.want(20)
+	open := r.neverClosed("slow")
+	r.until("20 pods have a node on their way", 90*time.Second, func(c httpapi.Cluster) bool {
+		return strings.Contains(fmt.Sprint(reasonsIn(groupOf(c, "slow"))), "Karpenter has launched nodes for 20 of them")
+	}, open)
+	r.until("all 20 workers have joined", 4*time.Minute, func(c httpapi.Cluster) bool { return groupOf(c, "slow").Ready == 20 }, func(c httpapi.Cluster) {
+		open(c)
+		if g := groupOf(c, "slow"); g.Desired > 20 || len(g.Name) > 0 && g.Desired < 20 {
+			r.Errorf("the group wants %d workers, want 20 all the time", g.Desired)
+		}
+	})
+	claims, err := r.Dynamic.Resource(nodeClaims).List(r.Context(), metav1.ListOptions{LabelSelector: "karpenter.sh/nodepool=slow"})
+	if err != nil || len(claims.Items) != 20 {
+		r.Errorf("there are %d NodeClaims, %v; want 20", len(claims.Items), err)
+	}
+}
+
+// secondPoolInStock is assertion 2: a stock-out of the first NodePool closes nothing while the second has machines.
+func secondPoolInStock(k *karpenterLab) {
+	k.nodePool("first", "two", "fast", map[string]any{"weight": int64(50)})
+	k.nodePool("second", "two", "fast", map[string]any{"weight": int64(1)})
+	r := k.rayCluster("two", gpuWorkers("two", 4), gpuWorkers("spare", 4))
+	r.want(1)
+	r.until("the worker has joined", 2*time.Minute, func(c httpapi.Cluster) bool { return groupOf(c, "two").Ready == 1 }, r.neverClosed("two"))
+	r.failures("first", 1)
+}
+
+// failures returns when Karpenter wrote that machines of a NodePool cannot be had, of which there must be some.
+func (k *karpenterLab) failures(pool string, least int) (at []time.Time) {
+	k.Helper()
+	events, err := k.Kube.CoreV1().Events(metav1.NamespaceDefault).List(k.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=NodeClaim,reason=InsufficientCapacityError"})
+	if err != nil {
+		k.Fatal(err)
+	}
+	for _, e := range events.Items {
+		if strings.HasPrefix(e.InvolvedObject.Name, pool+"-") {
+			at = append(at, e.LastTimestamp.Time)
+			k.note("%s %s", e.Reason, e.Message)
+		}
+	}
+	if len(at) < least {
+		k.Errorf("%d launches of pool %s failed, want at least %d: nothing is tested", len(at), pool, least)
+	}
+	return at
+}
+
+// bothPoolsOut is the other half of assertion 2: with both out of stock the group is closed soon after Karpenter's next round, and the
+// next group serves.
+func bothPoolsOut(k *karpenterLab) {
+	k.nodePool("dry1", "dry", "fast", map[string]any{"weight": int64(50)})
+	k.nodePool("dry2", "dry", "fast", map[string]any{"weight": int64(1)})
+	r := k.rayCluster("dry", gpuWorkers("dry", 4))
+	r.want(1)
+	var closed time.Time
+	r.until("the group is closed", 2*time.Minute, func(c httpapi.Cluster) bool {
+		closed = time.Now()
+		return groupOf(c, "dry").Closed != ""
+	}, nil)
+	r.note("closed: %s", groupOf(r.status(), "dry").Closed)
+	r.failures("dry1", 1)
+	second := r.failures("dry2", 1)
+	// Events have whole seconds.
+	if took := closed.Sub(second[len(second)-1]); took < 10*time.Second || took > 17*time.Second {
+		r.Errorf("closed %v after the second failure, want after Karpenter's next round and within 15 s", took)
+	}
+}
+
+// capped waits until demand is capped by a named pool while a group has so many workers.
+func (r *rayTeam) capped(group, pool string, workers int) {
+	r.Helper()
+	r.until(fmt.Sprintf("demand is capped by pool %s at %d workers", pool, workers), 90*time.Second, func(c httpapi.Cluster) bool {
+		g := groupOf(c, group)
+		return g.Desired == workers && g.Ready == workers && slices.ContainsFunc(c.Unmet, func(u httpapi.Unmet) bool {
+			return strings.Contains(u.Reason.Message, "pool "+pool+" ")
+		})
+	}, func(c httpapi.Cluster) {
+		if g := groupOf(c, group); g.Desired > workers {
+			r.Errorf("group %s wants %d workers, its pool holds %d", group, g.Desired, workers)
+		}
+	})
+}
+
+// limitReached is assertion 8: limits hold from zero nodes and from some.
+func limitReached(k *karpenterLab) {
+	k.nodePool("limited", "limited", "fast", map[string]any{"limits": map[string]any{"nvidia.com/gpu": "2"}})
+	r := k.rayCluster("limited", gpuWorkers("limited", 9))
+	r.bounded("limited", "limited", 2)
+	r.want(5)
+	r.capped("limited", "limited", 2)
+	r.want(1)
+	r.capped("limited", "limited", 2)
+}
+
+// bounded waits until Heliostat knows that a pool holds so many pods of a group. It reads NodePools every 15 s.
+func (r *rayTeam) bounded(group, pool string, most int64) {
+	r.Helper()
+	path := "/v1/namespaces/" + r.key.Namespace + "/rayclusters/" + r.key.Name + "/snapshot"
+	var body []byte
+	for end := time.Now().Add(90 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		var err error
+		if _, body, err = r.heliostat.Call(r.Context(), http.MethodGet, path, ""); err != nil {
+			r.Fatal(err)
+		}
+		var snapshot planner.Snapshot
+		if json.Unmarshal(body, &snapshot) != nil {
+			continue
+		}
+		for _, g := range snapshot.Groups {
+			if g.Name == group && slices.ContainsFunc(g.Pools, func(p planner.GroupPool) bool { return p.Name == pool && p.MaxPods != nil && *p.MaxPods == most }) {
+				r.note("pool %s holds %d pods of group %s", pool, most, group)
+				return
+			}
+		}
+	}
+	r.Fatalf("pool %s is not known to hold %d pods of group %s: %s", pool, most, group, body)
+}
+
+// staticPool: a static NodePool holds what its replicas hold, and nodepools shows them.
+func staticPool(k *karpenterLab) {
+	k.nodePool("static", "static", "fast", map[string]any{"replicas": int64(2), "limits": map[string]any{"nodes": "3"}})
+	r := k.rayCluster("static", gpuWorkers("static", 9))
+	r.bounded("static", "static", 2)
+	r.want(3)
+	r.capped("static", "static", 2)
+}
+
+// deletedNodePool: a NodePool that is gone holds no pods, and is named.
+func deletedNodePool(k *karpenterLab) {
+	k.nodePool("deleted", "deleted", "fast", nil)
+	r := k.rayCluster("deleted", gpuWorkers("pool-deleted", 9))
+	r.want(1)
+	r.until("a worker has joined", 90*time.Second, func(c httpapi.Cluster) bool { return groupOf(c, "pool-deleted").Ready == 1 }, nil)
+	if slices.ContainsFunc(r.status().Findings, func(f raydemand.Finding) bool { return f.Code == "group-no-node" }) {
+		r.Error("group-no-node is found although a NodePool fits")
+	}
+	policy := metav1.DeletePropagationOrphan
+	if err := r.Dynamic.Resource(nodePools).Delete(r.Context(), "deleted", metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil && !apierrors.IsNotFound(err) {
+		r.Fatal(err)
+	}
+	r.bounded("pool-deleted", "deleted", 1)
+	r.want(2)
+	r.capped("pool-deleted", "deleted", 1)
+}
+
+// deadNode: a worker whose Node object is gone counts as lost at once.
+func deadNode(k *karpenterLab) {
+	k.nodePool("dies", "dies", "fast", nil)
+	r := k.rayCluster("dies", gpuWorkers("dies", 9))
+	r.want(1)
+	r.until("the worker has joined", 90*time.Second, func(c httpapi.Cluster) bool { return groupOf(c, "dies").Ready == 1 }, nil)
+	pods, err := r.Kube.CoreV1().Pods(r.key.Namespace).List(r.Context(), metav1.ListOptions{LabelSelector: "ray.io/node-type=worker"})
+	if err != nil || len(pods.Items) != 1 {
+		r.Fatalf("%d workers, %v", len(pods.Items), err)
+	}
+	node := pods.Items[0].Spec.NodeName
+	// A machine that dies does not end in order: nothing drains its node.
+	patch := []byte(`{"metadata":{"finalizers":null}}`)
+	if _, err := r.Kube.CoreV1().Nodes().Patch(r.Context(), node, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+		r.Fatal(err)
+	}
+	if err := r.Kube.CoreV1().Nodes().Delete(r.Context(), node, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
+		r.Fatal(err)
+	}
+	gone := time.Now()
+	r.note("node %s is gone", node)
+	r.until("the worker counts as lost", 20*time.Second, func(c httpapi.Cluster) bool {
+		g := groupOf(c, "dies")
+		return g.Ready == 0
+	}, nil)
+	if took := time.Since(gone); took > 5*time.Second {
+		r.Errorf("the worker counted as lost after %v", took)
+	}
+}
