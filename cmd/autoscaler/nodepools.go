@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,14 +86,14 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 		return err
 	}
 	nodes := set.Nodes()
-	if len(nodes) == 0 && len(f.files) > 0 && f.pools == "" {
+	if len(nodes)+len(set.Ceilings) == 0 && len(f.files) > 0 && f.pools == "" {
 		return badInput{fmt.Errorf("no node in %s: want what `kubectl get nodes -o yaml` prints", strings.Join(f.files, ", "))}
 	}
 	slices.SortStableFunc(nodes, func(a, b nodepool.NodeObject) int { return strings.Compare(a.Name, b.Name) })
 	report := nodepoolsReport{
 		Nodes: make([]nodepool.NodeGPUs, 0, len(nodes)), Pools: reader.PoolsWith(nodes, config, set.Ceilings), Notes: append([]string{}, set.Notes...),
 	}
-	nodepool.CountClaims(report.Pools, set.Claims, cmp.Or(reader.At, time.Now()))
+	nodepool.CountClaims(report.Pools, set.Claims, reader.At)
 	for _, node := range nodes {
 		report.Nodes = append(report.Nodes, reader.Read(node))
 	}

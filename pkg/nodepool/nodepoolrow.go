@@ -9,7 +9,8 @@ type ClaimCount struct {
 	Requested int `json:"requested"`
 }
 
-// CountClaims adds to Karpenter's pools how many of their nodes are on their way at a moment. claims is nil where they were not read.
+// CountClaims adds to Karpenter's pools how many of their nodes are on their way at a moment; the zero
+// moment, of claims read from files, leaves their age out of account. claims is nil where they were not read.
 func CountClaims(pools []GPUPool, claims []NodeClaim, now time.Time) {
 	if claims == nil {
 		return
