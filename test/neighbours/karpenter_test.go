@@ -54,7 +54,7 @@ func gpuType(name string, price float64) devcluster.InstanceType {
 
 func TestBesideKarpenter(t *testing.T) {
 	types := []devcluster.InstanceType{{Name: "cpu", Price: 0.1, Resources: map[string]string{"cpu": "64", "memory": "64Gi"}}}
-	for _, name := range []string{"slow", "spare", "first", "second", "dry1", "dry2", "limited", "static", "deleted", "dies"} {
+	for _, name := range []string{"slow", "first", "second", "dry1", "dry2", "limited", "static", "deleted", "dies"} {
 		types = append(types, gpuType(name, 1))
 	}
 	k := startKarpenterLab(t, types)
@@ -324,7 +324,7 @@ func (r *rayTeam) neverClosed(group string) func(httpapi.Cluster) {
 		if outOfStock(g) {
 			r.Errorf("group %s is closed: %s", group, g.Closed)
 		}
-		if spare := groupOf(c, "spare"); spare.Desired > 0 {
+		if spare := groupOf(c, "z-spare"); spare.Desired > 0 {
 			r.Errorf("%d pods of another group are launched while nodes are on their way", spare.Desired)
 		}
 	}
@@ -356,7 +356,7 @@ func gpuWorkers(name string, most int64) rig.Group {
 // their way, nothing is taken back and nothing launched twice.
 func twentySlowNodes(k *karpenterLab) {
 	k.nodePool("slow", "slow", "slow", nil)
-	r := k.rayCluster("slow", gpuWorkers("slow", 40), gpuWorkers("spare", 40))
+	r := k.rayCluster("slow", gpuWorkers("slow", 40), gpuWorkers("z-spare", 40))
 	r.want(20)
 	open := r.neverClosed("slow")
 	r.until("20 pods have a node on their way", 90*time.Second, func(c httpapi.Cluster) bool {
@@ -378,7 +378,7 @@ func twentySlowNodes(k *karpenterLab) {
 func secondPoolInStock(k *karpenterLab) {
 	k.nodePool("first", "two", "fast", map[string]any{"weight": int64(50)})
 	k.nodePool("second", "two", "fast", map[string]any{"weight": int64(1)})
-	r := k.rayCluster("two", gpuWorkers("two", 4), gpuWorkers("spare", 4))
+	r := k.rayCluster("two", gpuWorkers("two", 4), gpuWorkers("z-spare", 4))
 	r.want(1)
 	r.until("the worker has joined", 2*time.Minute, func(c httpapi.Cluster) bool { return groupOf(c, "two").Ready == 1 }, r.neverClosed("two"))
 	r.failures("first", 1)
