@@ -55,6 +55,14 @@ type namespaceSettings struct {
 	isolation, mode string
 	// unknown says why mode may be out of date; empty while it is not.
 	unknown string
+	// version is the resourceVersion that they were read at.
+	version string
+}
+
+// equal reports whether two readings say the same.
+func (s namespaceSettings) equal(other namespaceSettings) bool {
+	s.version = other.version
+	return s == other
 }
 
 // NamespacesForbidden says that this process may not read namespaces, so it knows neither the mode nor the isolation that they set.
@@ -282,7 +290,7 @@ func (n *namespaces) Replace(list []any, _ string) error {
 		}
 	}
 	n.mu.Lock()
-	news := n.forbidden || !maps.Equal(n.settings, read)
+	news := n.forbidden || !maps.EqualFunc(n.settings, read, namespaceSettings.equal)
 	n.settings, n.forbidden = read, false
 	n.mu.Unlock()
 	n.answer()
@@ -300,18 +308,25 @@ func settingsOf(namespace *corev1.Namespace) namespaceSettings {
 	if set && mode == "" {
 		mode = emptyMode
 	}
-	return namespaceSettings{isolation: namespace.Annotations[nodepool.IsolationAnnotation], mode: mode}
+	return namespaceSettings{isolation: namespace.Annotations[nodepool.IsolationAnnotation], mode: mode,
+		version: namespace.ResourceVersion}
 }
 
 // emptyMode stands for an annotation that is there and empty, which is no mode.
 const emptyMode = `""`
 
+// set keeps what was read of a namespace. The answer to a read by name may come after the watch has brought a newer
+// object, and would then stand until the next change. Where namespaces are polled the next poll replaces it.
 func (n *namespaces) set(namespace string, settings namespaceSettings) {
 	n.mu.Lock()
 	before, known := n.settings[namespace]
+	if known && !n.forbidden && olderVersion(settings.version, before.version) {
+		n.mu.Unlock()
+		return
+	}
 	n.settings[namespace] = settings
 	n.mu.Unlock()
-	if !known || before != settings {
+	if !known || !before.equal(settings) {
 		n.changed(namespace)
 	}
 }
