@@ -25,6 +25,8 @@ const (
 	// Kueue's gate, so replicas may change, but Heliostat does not know yet what Kueue grants.
 	QueuedByKueue        = "QueuedByKueue"
 	ElasticQueuedByKueue = "ElasticQueuedByKueue"
+	// QueueUnknown: the owner that Kueue may queue has not been read.
+	QueueUnknown = "QueueUnknown"
 )
 
 // effectiveMode says what may be done with the cluster now, and why. It only ever takes away from what was asked.
@@ -88,6 +90,8 @@ func (c Config) obstacle(cluster nodepool.Cluster) planner.Reason {
 	switch {
 	case cluster.Queue.Queued():
 		return queued(cluster)
+	case cluster.Queue.Unknown != "":
+		return because(QueueUnknown, cluster.Queue.Unknown)
 	case c.ReadOnly:
 		return because(ReadOnly, "this Heliostat runs with --read-only and writes to nothing, whatever an annotation says")
 	case cluster.Unreadable:

@@ -43,6 +43,7 @@ func TestEffectiveMode(t *testing.T) {
 		"not even an annotation has it scaled":         {change: func(c *nodepool.Cluster) { c.Mode, c.Queue.Mark = nodepool.Managed, "label" }, want: nodepool.Shadow, why: QueuedByKueue},
 		"shadow as asked tells of the queue":           {change: func(c *nodepool.Cluster) { c.Mode, c.Queue.Mark = nodepool.Shadow, "label" }, want: nodepool.Shadow, why: QueuedByKueue},
 		"a queue that holds it back tells of itself":   {change: func(c *nodepool.Cluster) { c.Suspended, c.Queue.Mark = true, "label" }, want: nodepool.Shadow, why: QueuedByKueue},
+		"an owner that is not read may be queued":      {change: func(c *nodepool.Cluster) { c.Queue.Unknown = "?" }, want: nodepool.Shadow, why: QueueUnknown},
 		"off is off in a queue too":                    {change: func(c *nodepool.Cluster) { c.Mode, c.Queue.Mark = nodepool.Off, "label" }, want: nodepool.Off, why: AsAsked},
 		"a sidecar leaves a queued cluster alone":      {change: func(c *nodepool.Cluster) { c.Head.Sidecar, c.Queue.Mark = nodepool.OurSidecar, "label" }, form: Sidecar, want: nodepool.Shadow, why: QueuedByKueue},
 		"gates without a queue mean nothing":           {change: func(c *nodepool.Cluster) { c.Queue.Elastic = true }, want: nodepool.Managed, why: AsAsked},

@@ -69,16 +69,20 @@ func (c *Controller) tellStates(ctx context.Context, r *record, o outcome) {
 	}
 }
 
-// namespaceGrace is how long the mode that a namespace sets may be unknown before an Event says so: that of a new namespace is, for a moment.
-const namespaceGrace = 5 * time.Second
+// unreadGrace is how long what the mode depends on may be unread before an Event says so: a new namespace or owner is,
+// for a moment.
+const unreadGrace = 5 * time.Second
+
+// unread reports whether a code says that something has not been read that the mode depends on.
+func unread(code string) bool { return code == NamespaceUnknown || code == QueueUnknown }
 
 // tellMode reports why a cluster is not managed, where that is not what somebody asked for or did not ask for.
 func (c *Controller) tellMode(ctx context.Context, r *record, v view) {
 	switch code := v.why.Code; {
 	case v.mode != nodepool.Shadow || code == AsAsked || code == NotAsked || code == ReadOnly:
-	case code == NamespaceUnknown && !r.conditions.lasted(v.now, code, namespaceGrace):
+	case unread(code) && !r.conditions.lasted(v.now, code, unreadGrace):
 	default:
-		c.raise(ctx, r, v, code == SidecarAlive || code == NamespaceUnknown, code, v.why.Message)
+		c.raise(ctx, r, v, code == SidecarAlive || unread(code), code, v.why.Message)
 	}
 }
 

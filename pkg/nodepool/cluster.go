@@ -164,6 +164,7 @@ func (c *Cluster) Writable() error {
 		{c.Suspended, "it is suspended (spec.suspend)"},
 		{c.ManagedElsewhere, "another controller manages it (spec.managedBy)"},
 		{c.Queue.Queued(), c.Queue.Refusal()},
+		{c.Queue.Unknown != "", c.Queue.Unknown},
 	} {
 		if reason.holds {
 			return fmt.Errorf("%w: %s: %s", ErrReadOnly, c.Key, reason.why)

@@ -26,6 +26,8 @@ type Queue struct {
 	// Parent is the owner whose Workload holds the pods of the RayCluster; empty where the RayCluster has a Workload
 	// of its own.
 	Parent Owner
+	// Unknown says why it is not known whether an owner is queued; empty where it is known.
+	Unknown string
 	// Elastic says that every pod template, the head's too, carries ElasticGate.
 	Elastic bool
 }

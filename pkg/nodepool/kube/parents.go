@@ -111,7 +111,7 @@ func controllerOf(metadata fields) controller {
 }
 
 // addTo adds to a cluster what is known of its owners, and has them read where that is not known or old. A label of
-// the RayCluster's own needs no other proof.
+// the RayCluster's own needs no other proof. Until owners are read once, they may be queued, and nothing is written.
 func (p *parents) addTo(cluster *nodepool.Cluster, from lineage) {
 	if p == nil || cluster.Queue.Queued() || from.controller == (controller{}) {
 		return
@@ -127,6 +127,8 @@ func (p *parents) addTo(cluster *nodepool.Cluster, from lineage) {
 	}
 	p.mu.Unlock()
 	if answer.of != from.controller {
+		cluster.Queue.Unknown = fmt.Sprintf("%s %s, which owns it, has not been read, so it is not known whether Kueue "+
+			"queues it", from.controller.Kind, from.controller.Name)
 		return
 	}
 	cluster.Queue = answer.queue

@@ -166,6 +166,10 @@ func TestAQueueIsReadFromTheOwners(t *testing.T) {
 				go h.Start(ctx)
 				first := decodeObject(queuedCluster(t, c.metadata, c.templates...))
 				h.addTo(&first.cluster, first.lineage)
+				owned := first.lineage.controller != (controller{})
+				if err := first.cluster.Writable(); owned != errors.Is(err, nodepool.ErrReadOnly) {
+					t.Errorf("before the owner is read: %v", err)
+				}
 				synctest.Wait()
 				again := decodeObject(queuedCluster(t, c.metadata, c.templates...))
 				h.addTo(&again.cluster, again.lineage)
