@@ -104,6 +104,7 @@ func TestAFailedLaunchThatTheNextRoundRefusesIsProofWithin15Seconds(t *testing.T
 	}
 	for i := range w.kube.cluster.Workers {
 		refusedBy("nodepool requirements filtered out all available instance types")(&w.kube.cluster.Workers[i])
+		w.kube.cluster.Workers[i].RefusedAfterLaunch = true
 	}
 	if took := w.untilServed(time.Minute); took > 4*time.Second {
 		t.Errorf("the second group was launched %v after the next round's word, want at most 15 s after the failure", took)

@@ -42,16 +42,10 @@ const (
 // was said of them. Where NodeClaims are read a promise that no claim keeps is silence, and where they may not be read silence is
 // no proof.
 type shortages struct {
-	refused map[string]refusal   // pod → how it is refused
-	silent  map[string]time.Time // pod → first seen so
+	// refused and silent are since when a pod is so while no NodeClaim has room for it.
+	refused, silent map[string]time.Time
 	// coming are the pods that have a node coming.
 	coming map[string]bool
-}
-
-// refusal is since when a pod is refused while no NodeClaim has room for it, and whether that began with a launch that failed.
-type refusal struct {
-	since        time.Time
-	launchFailed bool
 }
 
 // shortage is the proof about one group: the pods it is about, and what was said.
@@ -62,7 +56,7 @@ type shortage struct {
 
 // observe takes one reading in and returns the proof by group, where there is one. members are sorted by pod.
 func (s *shortages) observe(now time.Time, cluster nodepool.Cluster, members []member, config Config) map[string]string {
-	next := shortages{refused: map[string]refusal{}, silent: map[string]time.Time{}, coming: s.podsComing(cluster, members)}
+	next := shortages{refused: map[string]time.Time{}, silent: map[string]time.Time{}, coming: s.podsComing(cluster, members)}
 	short := map[string]*shortage{}
 	for _, m := range members {
 		if !unplaced(m) || next.coming[m.Pod] {
@@ -92,12 +86,8 @@ func (s *shortages) judge(next *shortages, now time.Time, cluster nodepool.Clust
 	switch {
 	case m.NodePromised && !(m.ByKarpenter && seen):
 	case m.NodeRefused != "":
-		known, refused := s.refused[m.Pod]
-		if !refused {
-			known = refusal{since: now, launchFailed: m.LaunchFailed}
-		}
-		next.refused[m.Pod] = known
-		if now.Sub(known.since) >= settles(m, known, seen) {
+		next.refused[m.Pod] = earlier(s.refused, m.Pod, now)
+		if now.Sub(next.refused[m.Pod]) >= settles(m, seen) {
 			return m.NodeRefused
 		}
 	case cluster.ProvisionersSeen && cluster.NodeClaims != nodepool.NodeClaimsUnread:
@@ -113,14 +103,15 @@ func (s *shortages) judge(next *shortages, now time.Time, cluster nodepool.Clust
 	return ""
 }
 
-// settles is how long a refusal must stand. That Karpenter refuses the pod after a launch failed is its next round's word.
-func settles(m member, known refusal, seen bool) time.Duration {
+// settles is how long a refusal must stand. Karpenter's refusal of a pod for which it asked for a machine before is the word of a later
+// round.
+func settles(m member, seen bool) time.Duration {
 	switch {
 	case !m.ByKarpenter:
 		return refusalSettles
 	case !seen:
 		return unseenSettles
-	case known.launchFailed && !m.LaunchFailed:
+	case m.RefusedAfterLaunch:
 		return karpenterLooksAgain
 	}
 	return karpenterRound
@@ -150,8 +141,8 @@ func (s *shortages) podsComing(cluster nodepool.Cluster, members []member) map[s
 
 // clock is since when something has been counted against a pod; zero where nothing is.
 func (s *shortages) clock(pod string) time.Time {
-	if known, refused := s.refused[pod]; refused {
-		return known.since
+	if since, refused := s.refused[pod]; refused {
+		return since
 	}
 	return s.silent[pod]
 }

@@ -254,6 +254,8 @@ type Worker struct {
 	// ByKarpenter: that word is Karpenter's. LaunchFailed: it is that a machine could not be had, after which Karpenter tries
 	// again, perhaps of another NodePool, and says nothing of that to the pod.
 	ByKarpenter, LaunchFailed bool
+	// RefusedAfterLaunch: Karpenter refuses the pod although it asked for a machine for it before: what it tried since is exhausted.
+	RefusedAfterLaunch bool
 	// The moments that are known; zero where they are not.
 	CreatedAt, ScheduledAt, StartedAt time.Time
 }

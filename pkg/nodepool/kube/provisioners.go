@@ -233,6 +233,16 @@ func (p *provisioners) latest(about spoken, uid types.UID) (newest word, said bo
 	return newest, said
 }
 
+// launchedFor reports whether Karpenter once asked for a machine for a pod. It is called with mu held.
+func (p *provisioners) launchedFor(about spoken, uid types.UID) bool {
+	for _, w := range p.said[about] {
+		if w.claim != "" && (uid == "" || w.uid == "" || w.uid == uid) {
+			return true
+		}
+	}
+	return false
+}
+
 // hearing is how well a namespace's pods are heard of: forbidden when any of its feeds is, else as the worst of them;
 // unheard before Start. It is called with mu held.
 func (p *provisioners) hearing(namespace string) hearing {
@@ -294,6 +304,7 @@ func (p *provisioners) addTo(cluster *nodepool.Cluster) {
 			}
 		}
 		w.ByKarpenter = latest.karpenter
+		w.RefusedAfterLaunch = latest.karpenter && !latest.promise && !w.LaunchFailed && p.launchedFor(spoken{"Pod", cluster.Key.Namespace, w.Pod}, types.UID(w.UID))
 		if w.NodePromised = latest.promise; !latest.promise {
 			w.NodeRefused = latest.message
 		}

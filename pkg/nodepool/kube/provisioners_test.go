@@ -300,3 +300,27 @@ func TestNoNodeAutoscalerIsTakenForTheScheduler(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestARefusalAfterALaunchIsTheWordOfALaterRound(t *testing.T) {
+	const exhausted = "Failed to schedule pod, nodepool requirements filtered out all available instance types"
+	nominated := said(time.Second, karpenter, "Nominated", "Pod", "w", "Pod should schedule on: nodeclaim/dry1-x7f2k")
+	failed := said(2*time.Second, karpenter, "InsufficientCapacityError", nodeClaim, "dry1-x7f2k", "NodeClaim dry1-x7f2k event: insufficient capacity")
+	refused := said(12*time.Second, karpenter, "FailedScheduling", "Pod", "w", exhausted)
+	for name, c := range map[string]struct {
+		events                    []*corev1.Event
+		launchFailed, afterLaunch bool
+	}{
+		"refused at once":            {[]*corev1.Event{refused}, false, false},
+		"the launch failed":          {[]*corev1.Event{nominated, failed}, true, false},
+		"and the next round refuses": {[]*corev1.Event{nominated, failed, refused}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, Workers: []nodepool.Worker{{Pod: "w", UID: "w-uid", Unschedulable: noNode}}}
+			listening(c.events...).addTo(&cluster)
+			w := cluster.Workers[0]
+			if w.LaunchFailed != c.launchFailed || w.RefusedAfterLaunch != c.afterLaunch || !w.ByKarpenter {
+				t.Errorf("launch failed %t, refused after it %t, by Karpenter %t", w.LaunchFailed, w.RefusedAfterLaunch, w.ByKarpenter)
+			}
+		})
+	}
+}
