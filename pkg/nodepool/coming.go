@@ -2,6 +2,7 @@ package nodepool
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -63,6 +64,9 @@ type claimLot struct {
 	progress Progress
 	template *NodeTemplate
 	rooms    []Quantities
+	// full is how many of the first rooms hold no further pod, by what a pod requests. Rooms only shrink, so that stays
+	// true, and a fleet whose groups ask for the same looks at each room once.
+	full map[string]int
 }
 
 // claimLotsOf leaves out the claims of which nothing is to be expected.
@@ -82,7 +86,7 @@ func claimLotsOf(now time.Time, claims []NodeClaim, bound map[string]Quantities)
 		}
 		k := key{claim.Kind, progress}
 		if byKey[k] == nil {
-			byKey[k] = &claimLot{progress: progress, template: &claim.Template}
+			byKey[k] = &claimLot{progress: progress, template: &claim.Template, full: map[string]int{}}
 			lots = append(lots, byKey[k])
 		}
 		byKey[k].rooms = append(byKey[k].rooms, claim.room(bound[claim.Node]))
@@ -111,17 +115,22 @@ func (p *placing) choose(lots []*claimLot) {
 // place fills the claims that have come so far, and returns how many pods they hold.
 func (p *placing) place(progress Progress) (placed int) {
 	for _, lot := range p.lots {
-		if lot.progress != progress {
-			continue
+		if lot.progress == progress {
+			placed += p.placeIn(lot)
 		}
-		for _, room := range lot.rooms {
-			if p.left == 0 {
-				return placed
-			}
-			n := int(min(p.wait.Shape.podsIn(room), int64(p.left)))
-			p.wait.Shape.take(room, n)
-			placed, p.left = placed+n, p.left-n
+	}
+	return placed
+}
+
+func (p *placing) placeIn(lot *claimLot) (placed int) {
+	requests := fmt.Sprint(p.wait.Shape.Requests)
+	for i := lot.full[requests]; i < len(lot.rooms) && p.left > 0; i++ {
+		n := int(min(p.wait.Shape.podsIn(lot.rooms[i]), int64(p.left)))
+		if n == 0 && lot.full[requests] == i {
+			lot.full[requests]++
 		}
+		p.wait.Shape.take(lot.rooms[i], n)
+		placed, p.left = placed+n, p.left-n
 	}
 	return placed
 }
