@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/plans.sha256 with the plans as they are now")
+
+// goldenFile holds one line for each snapshot file: its path and the hashes of its plan as JSON, of its plan as text, and of all
+// explanations of it.
+const goldenFile = "testdata/plans.sha256"
+
+// recorded lists the snapshot files of the repository. Files in ../shared are a contract that is not part of it: their
+// plans are compared where the folder exists.
+func recorded(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	for _, pattern := range []string{
+		"../../internal/planner/testdata/*/*.json", "../../internal/*/testdata/*.json",
+		"../../test/cases/*/*.json", "../../test/bench/ray/testdata/*.json", "../../../shared/cases/*.json",
+	} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatalf("listing %s: %v", pattern, err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
+// TestPlansKeepTheirBytes compares the output of `plan`, and all explanations, of every recorded snapshot with the stored hashes.
+// A change of behavior changes the hashes: rewrite them with -update and say in the commit message why.
+func TestPlansKeepTheirBytes(t *testing.T) {
+	now := map[string]string{}
+	for _, file := range recorded(t) {
+		now[filepath.ToSlash(file)] = fmt.Sprintf("%s %s %s", hash(planOutput(t, file, "json")), hash(planOutput(t, file, "text")), hash(explanations(t, file)))
+	}
+	stored := storedHashes(t)
+	if *update {
+		for file, line := range stored {
+			if _, there := now[file]; !there && strings.HasPrefix(file, "../../../") {
+				now[file] = line
+			}
+		}
+		writeHashes(t, now)
+		return
+	}
+	if len(now) < 170 {
+		t.Errorf("found %d snapshot files, want at least 170", len(now))
+	}
+	for file, line := range now {
+		if stored[file] != line {
+			t.Errorf("%s: plan as JSON, plan as text, explanations are\n%s, stored is\n%s", file, line, stored[file])
+		}
+	}
+}
+
+func hash(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16] }
+
+// planOutput runs the command and returns all that it writes, with its exit code.
+func planOutput(t *testing.T, file, output string) string {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code := run(t.Context(), []string{"autoscaler", "plan", "--snapshot", file, "--output", output}, nil, &out, &errOut)
+	return fmt.Sprintf("%d\n%s\n%s", code, out.String(), errOut.String())
+}
+
+// explanations answers every question that names something in the snapshot, and one for each pending request.
+func explanations(t *testing.T, file string) string {
+	t.Helper()
+	cmd := &cobra.Command{}
+	cmd.SetErr(&bytes.Buffer{})
+	s, _, _, err := readSnapshotBy(nodepool.GPUReader{}, file, cmd)
+	if err != nil {
+		return err.Error()
+	}
+	questions := []planner.Question{{Request: planner.PlainRequest}}
+	for i := range s.Requests {
+		questions = append(questions, planner.Question{Demand: &s.Requests[i]})
+	}
+	for _, g := range s.Groups {
+		questions = append(questions, planner.Question{Group: g.Name})
+	}
+	for _, n := range s.Nodes {
+		questions = append(questions, planner.Question{Pod: n.Pod})
+	}
+	for i, g := range s.Gangs {
+		questions = append(questions, planner.Question{Gang: g.ID}, planner.Question{AskedGang: &s.Gangs[i]})
+	}
+	for _, r := range s.OwnedRequests {
+		questions = append(questions, planner.Question{Request: r.ID})
+	}
+	const most = 60 // an answer is a plan of its own
+	var all strings.Builder
+	for _, q := range questions[:min(len(questions), most)] {
+		e, err := planner.Explain(nil, s, s.Policy, q)
+		raw, marshalErr := json.Marshal(e)
+		if marshalErr != nil {
+			t.Fatalf("%s: %v", file, marshalErr)
+		}
+		fmt.Fprintf(&all, "%s %v\n", raw, err)
+	}
+	return all.String()
+}
+
+func storedHashes(t *testing.T) map[string]string {
+	t.Helper()
+	raw, err := os.ReadFile(goldenFile)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	stored := map[string]string{}
+	for line := range strings.Lines(string(raw)) {
+		file, hashes, _ := strings.Cut(strings.TrimSpace(line), " ")
+		stored[file] = hashes
+	}
+	return stored
+}
+
+func writeHashes(t *testing.T, all map[string]string) {
+	t.Helper()
+	var lines []string
+	for file, line := range all {
+		lines = append(lines, file+" "+line+"\n")
+	}
+	slices.Sort(lines)
+	if err := os.WriteFile(goldenFile, []byte(strings.Join(lines, "")), 0o644); err != nil { //nolint:gosec // a file of the repository
+		t.Fatal(err)
+	}
+}
