@@ -11,38 +11,38 @@ import (
 
 // preferred says why one group was taken for demand that pods of another, within its limits, could serve as well. What is said
 // is true of these two groups; where nothing that is can have decided, it says so.
-func (p *planning) preferred(c candidate, other int, given []int64, out *outcome) Reason {
-	if reason, ok := p.elsewhereBound(c.item, other, out); ok {
+func (w *words) preferred(c candidate, other int, given []int64, out *outcome) Reason {
+	if reason, ok := w.elsewhereBound(c.item, other, out); ok {
 		return reason
 	}
-	return Reason{CodeNotChosen, "group " + p.groups[c.taken].Name + " was taken: " + p.advantage(c, other, given, out)}
+	return Reason{CodeNotChosen, "group " + w.groups[c.taken].Name + " was taken: " + w.advantage(c, other, given, out)}
 }
 
 // advantage says what speaks for the group that was taken for demand, in the order in which plans are compared.
-func (p *planning) advantage(c candidate, other int, given []int64, out *outcome) string {
-	a, b := &p.groups[c.taken], &p.groups[other]
+func (w *words) advantage(c candidate, other int, given []int64, out *outcome) string {
+	a, b := &w.groups[c.taken], &w.groups[other]
 	rank, otherRank := c.item.rank[a.shape.labels], c.item.rank[b.shape.labels]
 	ours, theirs := a.standingOf(), b.standingOf()
 	switch {
 	case rank < otherRank:
 		return fmt.Sprintf("its labels are the demand's choice %d, before choice %d", rank+1, otherRank+1)
-	case p.forMinimum(c.taken, given):
+	case w.forMinimum(c.taken, given):
 		return fmt.Sprintf("its pods for the minimum of %d have room for it", a.min)
 	case ours.recoverable > theirs.recoverable:
 		return fmt.Sprintf("it recovers from failed launches, score %s < %s", decimal(standingOf(b.RecoverableScore)), decimal(standingOf(a.RecoverableScore)))
 	case ours.recoverable == theirs.recoverable && ours.priority > theirs.priority:
 		return fmt.Sprintf("priority %d < %d", b.Priority, a.Priority)
-	case b.shape.accelerated && !a.shape.accelerated && !p.policy.GPUForCPU:
+	case b.shape.accelerated && !a.shape.accelerated && !w.policy.GPUForCPU:
 		return "it has no accelerator to tie up"
 	}
 	if ours == theirs {
-		if text := p.costsMore(c.taken, other, given, out); text != "" {
+		if text := w.costsMore(c.taken, other, given, out); text != "" {
 			return text
 		}
-		if p.sliced && p.memoryShare(b.Slice) > p.memoryShare(a.Slice) {
+		if w.sliced && w.memoryShare(b.Slice) > w.memoryShare(a.Slice) {
 			return fmt.Sprintf("less memory is wasted, %s against %s", a.Slice.name(), b.Slice.nameOr("GPUs of unknown memory"))
 		}
-		if a.offersAs(b) {
+		if offersAs(a, b) {
 			return "it offers the same and comes first by name"
 		}
 	}
@@ -50,26 +50,26 @@ func (p *planning) advantage(c candidate, other int, given []int64, out *outcome
 }
 
 // forMinimum reports whether all that is launched of a group its minimum asks for.
-func (p *planning) forMinimum(i int, given []int64) bool {
-	g := &p.groups[i]
+func (w *words) forMinimum(i int, given []int64) bool {
+	g := &w.groups[i]
 	short := roundUp(max(0, g.min-g.standing()), g.hosts)
 	return short > 0 && given[i] <= short
 }
 
 // costsMore compares what is launched of a group with the least that another would have to launch for the same: the amounts
 // alone, as if they could be divided at will. It says nothing where the other might not be dearer, or could not serve it all.
-func (p *planning) costsMore(taken, other int, given []int64, out *outcome) string {
-	a, b := &p.groups[taken], &p.groups[other]
-	least, able := p.leastPods(taken, other, out)
+func (w *words) costsMore(taken, other int, given []int64, out *outcome) string {
+	a, b := &w.groups[taken], &w.groups[other]
+	least, able := w.leastPods(taken, other, out)
 	if !able || least == 0 || a.min > a.standing() {
 		return ""
 	}
-	own, instead := p.yard.cost[taken]*float64(given[taken]/a.hosts), p.yard.cost[other]*float64(least/b.hosts)
+	own, instead := w.yard.cost[taken]*float64(given[taken]/a.hosts), w.yard.cost[other]*float64(least/b.hosts)
 	if compareNearly(instead, own) <= 0 {
 		return ""
 	}
 	of := fmt.Sprintf(" (%s against %s)", podCount(least), podCount(given[taken]))
-	if p.byPrice(taken) && p.byPrice(other) {
+	if w.yard.byPrice(taken) && w.yard.byPrice(other) {
 		ours, theirs := *a.Price*float64(given[taken]), *b.Price*float64(least)
 		switch {
 		case compareNearly(theirs, ours) <= 0:
@@ -79,7 +79,7 @@ func (p *planning) costsMore(taken, other int, given []int64, out *outcome) stri
 		}
 		return fmt.Sprintf("price %s > %s%s", rounded(theirs), rounded(ours), of)
 	}
-	ours, theirs := p.size(a.shape.total), p.size(b.shape.total)
+	ours, theirs := w.size(a.shape.total), w.size(b.shape.total)
 	switch {
 	case theirs > ours && least >= given[taken]:
 		return "its pods are smaller"
@@ -89,14 +89,11 @@ func (p *planning) costsMore(taken, other int, given []int64, out *outcome) stri
 	return ""
 }
 
-// byPrice reports whether it is a group's price that counts.
-func (p *planning) byPrice(i int) bool { return p.yard.priced[p.yard.of[i]] }
-
 // leastPods is the least number of pods of another group, whole replicas, that hold what is launched for on one. It reports false where
 // some of that could not be served by the other, or by pods that are told to share a label with it.
-func (p *planning) leastPods(taken, other int, out *outcome) (int64, bool) {
-	shape := p.groups[other].shape
-	sum := make([]float64, len(p.names))
+func (w *words) leastPods(taken, other int, out *outcome) (int64, bool) {
+	shape := w.groups[other].shape
+	sum := make([]float64, len(w.names))
 	var least int64
 	for _, e := range out.log {
 		if e.group != taken {
@@ -109,7 +106,7 @@ func (p *planning) leastPods(taken, other int, out *outcome) (int64, bool) {
 			sum[t.resource] += float64(t.amount) * float64(e.count)
 		}
 		least = max(least, 1)
-		if owner, ok := p.owner(e.item); ok && owner.gang.Strategy == raydemand.StrictSpread {
+		if owner, ok := w.owner(e.item); ok && owner.gang.Strategy == raydemand.StrictSpread {
 			least = max(least, e.count)
 		}
 	}
@@ -118,7 +115,7 @@ func (p *planning) leastPods(taken, other int, out *outcome) (int64, bool) {
 			least = max(least, int64(min(math.Ceil(amount/total*(1-1e-12)), maxCount)))
 		}
 	}
-	return roundUp(least, p.groups[other].hosts), true
+	return roundUp(least, w.groups[other].hosts), true
 }
 
 // ownedBy is the gang that an item is of, and by which of its options.
@@ -128,44 +125,44 @@ type ownedBy struct {
 }
 
 // owner finds the gang of an item, if it is of one.
-func (p *planning) owner(it *item) (ownedBy, bool) {
-	if p.owners == nil {
-		p.owners = map[*item]ownedBy{}
-		for _, g := range p.gangs {
+func (w *words) owner(it *item) (ownedBy, bool) {
+	if w.owners == nil {
+		w.owners = map[*item]ownedBy{}
+		for _, g := range w.gangs {
 			for o := range g.options {
 				for _, each := range g.options[o].items {
-					p.owners[each] = ownedBy{g, o}
+					w.owners[each] = ownedBy{g, o}
 				}
 			}
 		}
 	}
-	owner, ok := p.owners[it]
+	owner, ok := w.owners[it]
 	return owner, ok
 }
 
 // elsewhereBound says why a gang that shares a label could not lie where a group is.
-func (p *planning) elsewhereBound(it *item, i int, out *outcome) (Reason, bool) {
-	owner, ok := p.owner(it)
+func (w *words) elsewhereBound(it *item, i int, out *outcome) (Reason, bool) {
+	owner, ok := w.owner(it)
 	if !ok || owner.gang.TopologyLabel == "" {
 		return Reason{}, false
 	}
-	label, g := owner.gang.TopologyLabel, &p.groups[i]
-	if reason, ok := g.unlabelled(label); ok {
+	label, g := owner.gang.TopologyLabel, &w.groups[i]
+	if reason, ok := unlabelled(g, label); ok {
 		return reason, true
 	}
 	at := slices.IndexFunc(out.runs, func(r run) bool { return slices.Contains(r.gangs, owner.gang) })
-	own := domain{p.topology(label), p.topology(label).of[g.shape.labels]}
+	own := domain{w.topology(label), w.topology(label).of[g.shape.labels]}
 	if at < 0 || out.runs[at].within == own {
 		return Reason{}, false
 	}
 	if owner.gang.held {
-		return Reason{CodeLabels, fmt.Sprintf("the gang's other bundles lie on %s", p.valuesOf([]domain{out.runs[at].within}, label))}, true
+		return Reason{CodeLabels, fmt.Sprintf("the gang's other bundles lie on %s", w.valuesOf([]domain{out.runs[at].within}, label))}, true
 	}
-	return p.tooSmallDomain(owner, i, own)
+	return w.tooSmallDomain(owner, i, own)
 }
 
 // unlabelled says that a group's pods lack a label that a gang shares.
-func (g *group) unlabelled(label string) (Reason, bool) {
+func unlabelled(g *group, label string) (Reason, bool) {
 	if g.carries(label) {
 		return Reason{}, false
 	}
@@ -173,26 +170,26 @@ func (g *group) unlabelled(label string) (Reason, bool) {
 }
 
 // tooSmallDomain says that a gang as a whole has no place where a group is, were all of it free for the gang.
-func (p *planning) tooSmallDomain(owner ownedBy, i int, within domain) (Reason, bool) {
+func (w *words) tooSmallDomain(owner ownedBy, i int, within domain) (Reason, bool) {
 	option := owner.gang.options[owner.option]
-	nothing := make([]int64, len(p.groups))
-	l := p.open(p.base, nothing)
-	enough := len(p.roomy(l, []domain{within, within}, option)) > 0 // of one alone it says nothing
+	nothing := make([]int64, len(w.groups))
+	l := w.open(w.base, nothing)
+	enough := len(w.roomy(l, []domain{within, within}, option)) > 0 // of one alone it says nothing
 	needed := int64(len(owner.gang.alternatives()[owner.option]))
-	if enough && (owner.gang.Strategy != raydemand.StrictSpread || p.differentNodes(l, option, within) >= needed) {
+	if enough && (owner.gang.Strategy != raydemand.StrictSpread || w.differentNodes(l, option, within) >= needed) {
 		return Reason{}, false
 	}
-	reason, _ := p.tightest(i, nothing)
+	reason, _ := w.tightest(i, nothing)
 	bundles := fmt.Sprintf("%d bundles", needed)
 	if needed == 1 {
 		bundles = "bundle"
 	}
-	reason.Message = fmt.Sprintf("%s has no room for the gang's %s: %s", p.valuesOf([]domain{within}, owner.gang.TopologyLabel), bundles, reason.Message)
+	reason.Message = fmt.Sprintf("%s has no room for the gang's %s: %s", w.valuesOf([]domain{within}, owner.gang.TopologyLabel), bundles, reason.Message)
 	return reason, true
 }
 
 // differentNodes counts the nodes within a domain that hold a bundle of an option, those that may be launched among them.
-func (p *planning) differentNodes(l *ledger, o option, within domain) (n int64) {
+func (p *Placer) differentNodes(l *ledger, o option, within domain) (n int64) {
 	for k := range l.lots {
 		lot := &l.lots[k]
 		if within.admits(lot.shape.labels) && slices.ContainsFunc(o.items, func(it *item) bool { return lot.free.times(it.need, 1) == 1 }) {

@@ -14,20 +14,20 @@ import (
 // advice says what would serve what waits of an item, where no group has slices that do, or the pools of those that have are full: fewer GPUs
 // announced for the same devices, or another cut of cards that are there, from what to what, on which pool, on how many cards. It is empty where
 // neither helps, because something else is short too or first, or it is not known what the cards are.
-func (p *planning) advice(it *item, given []int64, count int64) string {
-	if it.request.Slice == nil || it.slice.memory == 0 && it.slice.compute == 0 || !p.onlyACutHelps(it, given) || p.rounded(it) {
+func (w *words) advice(it *item, given []int64, count int64) string {
+	if it.request.Slice == nil || it.slice.memory == 0 && it.slice.compute == 0 || !w.onlyACutHelps(it, given) || w.rounded(it) {
 		return ""
 	}
 	var told []string
 	seen := map[string]bool{}
-	for i := range p.groups {
-		g := &p.groups[i]
-		if text := p.overAnnounced(i, it); text != "" {
+	for i := range w.groups {
+		g := &w.groups[i]
+		if text := w.overAnnounced(i, it); text != "" {
 			told = append(told, text)
 			continue
 		}
 		for k := range g.Pools {
-			bundles := p.servedByCut(it, i, k, given, count)
+			bundles := w.servedByCut(it, i, k, given, count)
 			if bundles == 0 {
 				continue
 			}
@@ -46,12 +46,12 @@ func (p *planning) advice(it *item, given []int64, count int64) string {
 }
 
 // rounded reports whether a group falls short only by what was lost in writing a part of a card in decimals: no cut is needed then.
-func (p *planning) rounded(it *item) bool {
+func (w *words) rounded(it *item) bool {
 	const written = 0.001
 	need := it.slice
 	need.compute = max(need.compute-written, 0)
-	for i := range p.groups {
-		if s := p.groups[i].Slice; s != nil && need.allows(s) && !it.slice.allows(s) {
+	for i := range w.groups {
+		if s := w.groups[i].Slice; s != nil && need.allows(s) && !it.slice.allows(s) {
 			return true
 		}
 	}
@@ -59,23 +59,23 @@ func (p *planning) rounded(it *item) bool {
 }
 
 // suitsButSlice reports whether a fresh node of some group with these amounts could serve one bundle if only each of its GPUs were enough.
-func (p *planning) suitsButSlice(it *item, g *group, total vector) bool {
+func (w *words) suitsButSlice(it *item, g *group, total vector) bool {
 	return firstMatch(it.request.Selectors, g.Labels) != noMatch && total.times(it.need, 1) == 1
 }
 
 // servedByCut is how many of count bundles pods of a group on its k-th pool could serve, were the cards there cut as it takes: none where the pods
 // lack something else, the bound on all workers is reached, or what is short on the pool is something else, such as CPU.
-func (p *planning) servedByCut(it *item, i, k int, given []int64, count int64) int64 {
-	g := &p.groups[i]
-	if !p.suitsButSlice(it, g, g.shape.total) || p.spare(given) < g.hosts {
+func (w *words) servedByCut(it *item, i, k int, given []int64, count int64) int64 {
+	g := &w.groups[i]
+	if !w.suitsButSlice(it, g, g.shape.total) || w.spare(given) < g.hosts {
 		return 0
 	}
-	return min(count, timesUpTo(p.roomBesideCards(i, k, given), g.shape.total.times(it.need, count)))
+	return min(count, timesUpTo(w.roomBesideCards(i, k, given), g.shape.total.times(it.need, count)))
 }
 
 // overAnnounced tells where a group's pods announce more GPUs than they have devices, and one device would do.
-func (p *planning) overAnnounced(i int, it *item) string {
-	g := &p.groups[i]
+func (w *words) overAnnounced(i int, it *item) string {
+	g := &w.groups[i]
 	if g.Slice == nil || len(g.Pools) == 0 || g.Slice.Kind != gpuinfo.Whole && g.Slice.Kind != gpuinfo.MIG || it.slice.allows(g.Slice) {
 		return ""
 	}
@@ -84,8 +84,8 @@ func (p *planning) overAnnounced(i int, it *item) string {
 		return ""
 	}
 	announced := slices.Clone(g.shape.total)
-	announced[p.index[raydemand.GPU]] = raydemand.Whole(devices)
-	if !p.suitsButSlice(it, g, announced) {
+	announced[w.index[raydemand.GPU]] = raydemand.Whole(devices)
+	if !w.suitsButSlice(it, g, announced) {
 		return ""
 	}
 	times, device := gpus.Float()/float64(devices), *g.Slice
@@ -104,18 +104,18 @@ func (p *planning) overAnnounced(i int, it *item) string {
 }
 
 // onlyACutHelps reports whether no group could serve the item by its slices, or all that could are kept from it by their pools.
-func (p *planning) onlyACutHelps(it *item, given []int64) bool {
+func (w *words) onlyACutHelps(it *item, given []int64) bool {
 	short := false
-	for i := range p.groups {
-		s := p.groups[i].shape
-		if reason, missed := p.sliceMiss(it, s); missed {
+	for i := range w.groups {
+		s := w.groups[i].shape
+		if reason, missed := w.sliceMiss(it, s); missed {
 			short = short || reason.Code == CodeSliceTooSmall
 			continue
 		}
 		if !it.suits(s) {
 			continue
 		}
-		if reason, ok := p.limit(i, given); !ok || reason.Code != CodePoolCeiling {
+		if reason, ok := w.limit(i, given); !ok || reason.Code != CodePoolCeiling {
 			return false
 		}
 		short = true
@@ -124,7 +124,7 @@ func (p *planning) onlyACutHelps(it *item, given []int64) bool {
 }
 
 // cut is the smallest profile of the product that gives what is needed.
-func (n sliceNeed) cut(product gpuinfo.Product) (gpuinfo.Profile, bool) {
+func smallestCut(n sliceNeed, product gpuinfo.Product) (gpuinfo.Profile, bool) {
 	for i := len(product.Profiles) - 1; i >= 0; i-- {
 		if profile := product.Profiles[i]; profile.Plain() && profile.Max > 0 && profile.Memory > 0 && n.allows(instance(product, profile)) {
 			return profile, true
@@ -160,7 +160,7 @@ func (r recut) text(instances int64) string {
 	if !known {
 		return ""
 	}
-	to, found := r.need.cut(product)
+	to, found := smallestCut(r.need, product)
 	if !found {
 		return ""
 	}

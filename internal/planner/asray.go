@@ -36,13 +36,13 @@ func (it *item) plainSum() (sum float64) {
 func gangsAsRay(gangs []*gang) []*gang {
 	order := slices.Clone(gangs)
 	slices.SortStableFunc(order, func(a, b *gang) int {
-		return cmp.Or(cmp.Compare(b.constraints(), a.constraints()), cmp.Compare(len(b.Bundles), len(a.Bundles)))
+		return cmp.Or(cmp.Compare(boundBundles(b), boundBundles(a)), cmp.Compare(len(b.Bundles), len(a.Bundles)))
 	})
 	return order
 }
 
 // constraints counts bundles that may not be placed without regard to the others.
-func (g *gang) constraints() int {
+func boundBundles(g *gang) int {
 	if g.strict() {
 		return len(g.Bundles)
 	}
@@ -50,7 +50,7 @@ func (g *gang) constraints() int {
 }
 
 // placeAsRay serves a batch in Ray's way: on the nodes there are, then on new ones.
-func (p *planning) placeAsRay(l *ledger, b *batch) {
+func (p *Placer) placeAsRay(l *ledger, b *batch) {
 	p.useFullest(l, b, false)
 	if l.stepwise {
 		p.useFullest(l, b, true)
@@ -66,7 +66,7 @@ type stock struct {
 }
 
 // useFullest fills the node that is filled best, whether it has joined or not, again and again.
-func (p *planning) useFullest(l *ledger, b *batch, hidden bool) {
+func (p *Placer) useFullest(l *ledger, b *batch, hidden bool) {
 	kept := map[stock]*pattern{}
 	for !b.served() {
 		at, pat := p.fullestLot(l, b, kept, hidden)
@@ -77,7 +77,7 @@ func (p *planning) useFullest(l *ledger, b *batch, hidden bool) {
 	}
 }
 
-func (p *planning) fullestLot(l *ledger, b *batch, kept map[stock]*pattern, hidden bool) (int, *pattern) {
+func (p *Placer) fullestLot(l *ledger, b *batch, kept map[stock]*pattern, hidden bool) (int, *pattern) {
 	best, at := (*pattern)(nil), -1
 	for i := range l.lots {
 		lot := &l.lots[i]
@@ -115,7 +115,7 @@ func (b *batch) named(uses []portion) (names nameSet) {
 }
 
 // credit counts in the score what this plan has placed on the node before, as Ray does.
-func (p *planning) credit(pat *pattern, b *batch, lot *lot) {
+func (p *Placer) credit(pat *pattern, b *batch, lot *lot) {
 	pat.score.kinds = 0
 	names := lot.named | b.named(pat.uses)
 	for i, amount := range p.named(lot.shape.total) {

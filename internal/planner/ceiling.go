@@ -81,7 +81,7 @@ func sharesOf(takes, has nodepool.Quantities) []PoolShare {
 			unit <<= 20
 		}
 		if units := int64(want / unit); units > 0 && units <= math.MaxInt32 {
-			shares = append(shares, PoolShare{name, units, roundUp(int64(has[name]), int64(unit)) / int64(unit)})
+			shares = append(shares, PoolShare{name, units, (int64(has[name]) + int64(unit) - 1) / int64(unit)})
 		}
 	}
 	return shares
@@ -157,18 +157,18 @@ func (g *group) bounded() bool {
 }
 
 // occupied is what pods take of each pool: those that groups have, and those given. Groups that have fewest pools to go to come first.
-func (p *planning) occupied(given []int64) []int64 {
-	c := p.ceilings
+func (r *roster) occupied(given []int64) []int64 {
+	c := r.ceilings
 	taken := make([]int64, len(c.capacity))
-	order := make([]int, 0, len(p.groups))
-	for i := range p.groups {
+	order := make([]int, 0, len(r.groups))
+	for i := range r.groups {
 		if len(c.uses[i]) > 0 {
 			order = append(order, i)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(c.uses[a]), len(c.uses[b])) })
 	for _, i := range order {
-		c.occupy(taken, i, p.groups[i].current+given[i])
+		c.occupy(taken, i, r.groups[i].current+given[i])
 	}
 	return taken
 }
@@ -206,7 +206,7 @@ func (c *ceilings) room(taken []int64, i int, pods int64) int64 {
 }
 
 // bindPools lowers the room of groups on a ledger to that of their pools, with the pods given on their way.
-func (p *planning) bindPools(l *ledger, given []int64) {
+func (p *Placer) bindPools(l *ledger, given []int64) {
 	if p.ceilings == nil {
 		return
 	}
@@ -230,50 +230,50 @@ func (l *ledger) occupy(group int, count int64) {
 }
 
 // withinPools takes from a proposal what the pools have no room for, beside what was given before.
-func (p *planning) withinPools(proposal, given []int64) {
-	if p.ceilings == nil {
+func (r *roster) withinPools(proposal, given []int64) {
+	if r.ceilings == nil {
 		return
 	}
-	taken := p.occupied(given)
+	taken := r.occupied(given)
 	for i := range proposal {
-		hosts := p.groups[i].hosts
-		n := min(proposal[i]-given[i], p.ceilings.room(taken, i, p.groups[i].current+given[i]))
+		hosts := r.groups[i].hosts
+		n := min(proposal[i]-given[i], r.ceilings.room(taken, i, r.groups[i].current+given[i]))
 		n -= n % hosts
-		p.ceilings.occupy(taken, i, n)
+		r.ceilings.occupy(taken, i, n)
 		proposal[i] = given[i] + n
 	}
 }
 
 // poolRoom is how many more pods of a group its pools hold.
-func (p *planning) poolRoom(i int, given []int64) int64 {
-	if p.ceilings == nil {
+func (r *roster) poolRoom(i int, given []int64) int64 {
+	if r.ceilings == nil {
 		return maxCount
 	}
-	return p.ceilings.room(p.occupied(given), i, p.groups[i].current+given[i])
+	return r.ceilings.room(r.occupied(given), i, r.groups[i].current+given[i])
 }
 
 // roomBesideCards is how many more pods of a group its k-th pool holds by what they take beside their devices: CPU, memory, places for pods.
 // Where nothing tells, it is maxCount.
-func (p *planning) roomBesideCards(i, k int, given []int64) int64 {
+func (r *roster) roomBesideCards(i, k int, given []int64) int64 {
 	room := int64(maxCount)
-	if p.ceilings == nil || len(p.ceilings.uses[i]) == 0 {
+	if r.ceilings == nil || len(r.ceilings.uses[i]) == 0 {
 		return room
 	}
-	taken, pool := p.occupied(given), &p.groups[i].Pools[k]
+	taken, pool := r.occupied(given), &r.groups[i].Pools[k]
 	for n, share := range pool.Shares {
-		if u := p.ceilings.uses[i][k][1+n]; share.Resource != pool.Resource { // the first use is that of the group's own places
-			room = min(room, p.ceilings.fits(taken, poolUse{u}))
+		if u := r.ceilings.uses[i][k][1+n]; share.Resource != pool.Resource { // the first use is that of the group's own places
+			room = min(room, r.ceilings.fits(taken, poolUse{u}))
 		}
 	}
 	return room
 }
 
 // poolLimit says that a group's pools hold no more replicas of it.
-func (p *planning) poolLimit(i int, given []int64) (Reason, bool) {
-	if p.poolRoom(i, given) >= p.groups[i].hosts {
+func (w *words) poolLimit(i int, given []int64) (Reason, bool) {
+	if w.poolRoom(i, given) >= w.groups[i].hosts {
 		return Reason{}, false
 	}
-	g := &p.groups[i]
+	g := &w.groups[i]
 	names := make([]string, len(g.Pools))
 	for k, pool := range g.Pools {
 		names[k] = cmp.Or(pool.Name, "of nodes without a name")
@@ -283,5 +283,5 @@ func (p *planning) poolLimit(i int, given []int64) (Reason, bool) {
 		word = "pools "
 	}
 	return Reason{CodePoolCeiling, fmt.Sprintf("%s%s can hold no more pods of group %s, at most %d without others (%s)",
-		word, strings.Join(names, ", "), g.Name, p.ceilings.most[i], p.having(i, given[i]))}, true
+		word, strings.Join(names, ", "), g.Name, w.ceilings.most[i], w.having(i, given[i]))}, true
 }

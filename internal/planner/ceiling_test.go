@@ -1,10 +1,13 @@
 package planner
 
 import (
+	"cmp"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -28,7 +31,7 @@ func TestAGroupIsNotScaledBeyondWhatItsPoolsHold(t *testing.T) {
 	s := Snapshot{Groups: []Group{pooled("g", 1, onPool("a100", 3, 1))}, Demand: gpuRequests(1, 5)}
 	s.Nodes = []Node{{Pod: "g-1", Group: "g", State: Running, Total: s.Groups[0].Resources, Available: raydemand.Bundle{}}}
 	plan := Compute(s, Policy{})
-	if diff := cmp.Diff(map[string]int{"g": 2}, plan.Launch); diff != "" {
+	if diff := gocmp.Diff(map[string]int{"g": 2}, plan.Launch); diff != "" {
 		t.Error(diff)
 	}
 	if len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Count != 3 || plan.InfeasibleRequests[0].Reason.Code != Capped {
@@ -55,7 +58,7 @@ func TestGroupsThatTakeTheSameResourceOfAPoolShareIt(t *testing.T) {
 		t.Errorf("launches %v: %d GPUs of 8", launch, units)
 	}
 	s.Groups[1].Pools[0].Resource = "nvidia.com/mig-3g.20gb"
-	if diff := cmp.Diff(map[string]int{"one": 8, "three": 2}, Compute(s, Policy{}).Launch); diff != "" {
+	if diff := gocmp.Diff(map[string]int{"one": 8, "three": 2}, Compute(s, Policy{}).Launch); diff != "" {
 		t.Errorf("groups of different instances of the same nodes: %s", diff)
 	}
 }
@@ -95,39 +98,40 @@ func TestNoPlanGoesBeyondThePools(t *testing.T) {
 				s.Groups[i].Pools = append(s.Groups[i].Pools, GroupPool{Name: name, MaxPods: &most, Units: rapid.Int64Range(1, 3).Draw(t, "units")})
 			}
 		}
-		p, given, _ := decide(&s, Policy{})
-		if p.ceilings == nil {
-			return
-		}
-		before := p.occupied(make([]int64, len(given)))
-		for i, n := range given {
-			g := &p.groups[i]
-			if n > 0 && len(p.ceilings.uses[i]) > 0 && g.current+n > p.ceilings.most[i] {
-				t.Fatalf("group %s: %d and %d more, of at most %d", g.Name, g.current, n, p.ceilings.most[i])
+		plan := Compute(s, Policy{})
+		// current is what pods take of each pool before the plan, those of groups with the fewest pools first; added is the least that the
+		// launches take.
+		current, capacity := map[string]int64{}, map[string]int64{}
+		var added, room int64
+		order := slices.Clone(plan.Groups)
+		poolsOf := map[string][]GroupPool{}
+		for _, g := range s.Groups {
+			poolsOf[g.Name] = g.Pools
+			for _, pool := range g.Pools {
+				capacity[pool.Name] = max(capacity[pool.Name], *pool.MaxPods*pool.Units)
 			}
 		}
-		// What the launches take finds a place beside what was there.
-		var least, room int64
-		for i, n := range given {
-			if uses := p.ceilings.uses[i]; len(uses) > 0 {
-				units := uses[0][1].units
-				for _, use := range uses {
-					units = min(units, use[1].units)
-				}
-				least += n * units
+		slices.SortStableFunc(order, func(a, b GroupPlan) int { return cmp.Compare(len(poolsOf[a.Name]), len(poolsOf[b.Name])) })
+		for _, row := range order {
+			pods, launched, most, units := int64(row.Current), int64(plan.Launch[row.Name]), int64(0), int64(math.MaxInt64)
+			for _, pool := range poolsOf[row.Name] {
+				n := min(pods, *pool.MaxPods, (capacity[pool.Name]-current[pool.Name])/pool.Units)
+				current[pool.Name] += n * pool.Units
+				pods, most, units = pods-n, most+*pool.MaxPods, min(units, pool.Units)
 			}
-		}
-		classes := map[int]bool{}
-		for _, uses := range p.ceilings.uses {
-			for _, use := range uses {
-				classes[use[1].class] = true
+			if len(poolsOf[row.Name]) == 0 {
+				continue
 			}
+			if launched > 0 && int64(row.Current)+launched > most {
+				t.Fatalf("group %s: %d and %d more, of at most %d", row.Name, row.Current, launched, most)
+			}
+			added += launched * units
 		}
-		for class := range classes {
-			room += p.ceilings.capacity[class] - before[class]
+		for pool, units := range capacity {
+			room += units - current[pool]
 		}
-		if least > room {
-			t.Fatalf("launches take %d units at least, the pools have %d: %v", least, room, given)
+		if added > room {
+			t.Fatalf("launches take %d units at least, the pools have %d: %v", added, room, plan.Launch)
 		}
 	})
 }
@@ -139,7 +143,7 @@ func TestPoolsWithoutEndChangeNothing(t *testing.T) {
 		for i := range s.Groups {
 			s.Groups[i].Pools = []GroupPool{{Name: "a", MaxPods: ptr(int64(1 << 30))}, {Name: "b"}}
 		}
-		if diff := cmp.Diff(asText(t, bare), asText(t, Compute(s, Policy{}))); diff != "" {
+		if diff := gocmp.Diff(asText(t, bare), asText(t, Compute(s, Policy{}))); diff != "" {
 			t.Fatal(diff)
 		}
 	})
@@ -154,7 +158,7 @@ func TestThePoolsOfAGroupAreThoseThatItsPodsCanLandOn(t *testing.T) {
 	want := []GroupPool{
 		{Name: "a", MaxPods: ptr(int64(5)), Resource: "nvidia.com/mig-1g.5gb", Units: 2}, {Name: "b", Resource: "nvidia.com/mig-1g.5gb", Units: 2},
 	}
-	if diff := cmp.Diff(want, poolsOf(g)); diff != "" {
+	if diff := gocmp.Diff(want, poolsOf(g)); diff != "" {
 		t.Error(diff)
 	}
 	g.Slices, g.Pod.Requests = nil, nodepool.Quantities{"cpu": raydemand.Whole(4)}
@@ -168,7 +172,7 @@ func TestPoolsOfAGroupAreReadFromAFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]GroupPool{onPool("a", 3, 2), {Name: "b"}}, s.Groups[0].Pools); diff != "" {
+	if diff := gocmp.Diff([]GroupPool{onPool("a", 3, 2), {Name: "b"}}, s.Groups[0].Pools); diff != "" {
 		t.Error(diff)
 	}
 	_, err = ReadSnapshot(strings.NewReader(`{"groups": [{"name": "g", "pools": [{"name": "a"}, {"name": "a"}]}]}`), "s.json")

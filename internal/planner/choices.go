@@ -19,25 +19,25 @@ func choiceOf(i, all int) string {
 
 // choices says of each selector that a request may go by, in order, what it comes to: pods are launched for it, or why
 // no group serves it.
-func (p *planning) choices(it *item, given []int64, out *outcome) []Detail {
+func (r *reporter) choices(it *item, given []int64, out *outcome) []Detail {
 	if it.alternatives < 2 {
 		return nil
 	}
 	var details []Detail
 	for i, selector := range it.request.Selectors {
 		labels := cmp.Or(selector.String(), "any node")
-		details = append(details, Detail{choiceOf(i, it.alternatives) + ", " + labels, p.choice(it, i, given, out)})
+		details = append(details, Detail{choiceOf(i, it.alternatives) + ", " + labels, r.choice(it, i, given, out)})
 	}
 	return details
 }
 
-func (p *planning) choice(it *item, i int, given []int64, out *outcome) Reason {
+func (r *reporter) choice(it *item, i int, given []int64, out *outcome) Reason {
 	var launched int64
 	by := map[string]bool{}
 	for _, e := range out.log {
-		if e.item == it && it.rank[p.groups[e.group].shape.labels] == i {
+		if e.item == it && it.rank[r.groups[e.group].shape.labels] == i {
 			launched += e.count
-			by[p.groups[e.group].Name] = true
+			by[r.groups[e.group].Name] = true
 		}
 	}
 	if launched > 0 {
@@ -50,48 +50,48 @@ func (p *planning) choice(it *item, i int, given []int64, out *outcome) Reason {
 	}
 	alone := it.request
 	alone.Selectors = alone.Selectors[i : i+1]
-	return p.obstacles(p.newItem(alone, it.need, ""), given)
+	return r.obstacles(r.newItem(alone, it.need, ""), given)
 }
 
 // obstacles says why no group serves an item, by the code of the group that comes nearest to it.
-func (p *planning) obstacles(it *item, given []int64) Reason {
-	code, least := CodeNotNeeded, len(p.names)+2
-	for i := range p.groups {
-		reason, stands := p.obstacle(i, it, given)
+func (r *reporter) obstacles(it *item, given []int64) Reason {
+	code, least := CodeNotNeeded, len(r.names)+2
+	for i := range r.groups {
+		reason, stands := r.obstacle(i, it, given)
 		if !stands {
-			return Reason{CodeNotNeeded, "pods of group " + p.groups[i].Name + " would do, and none is needed for it"}
+			return Reason{CodeNotNeeded, "pods of group " + r.groups[i].Name + " would do, and none is needed for it"}
 		}
-		if n := p.misses(it, p.groups[i].shape); n < least {
+		if n := r.misses(it, r.groups[i].shape); n < least {
 			code, least = reason.Code, n
 		}
 	}
-	return Reason{code, listed(p.considered([]*item{it}, given, ""))}
+	return Reason{code, listed(r.considered([]*item{it}, given, ""))}
 }
 
 // byChoice says which of its choices of labels a group is for an item that has several.
-func (p *planning) byChoice(it *item, group int) string {
+func (w *words) byChoice(it *item, group int) string {
 	if it.alternatives < 2 {
 		return ""
 	}
-	return ", " + choiceOf(it.rank[p.groups[group].shape.labels], it.alternatives)
+	return ", " + choiceOf(it.rank[w.groups[group].shape.labels], it.alternatives)
 }
 
 // mostElsewhere is how many gangs are told one by one.
 const mostElsewhere = 10
 
 // elsewhere tells of the gangs and the calls of request_resources that ask for the same bundle as a request.
-func (p *planning) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []Detail {
-	unmet, fates := p.unmetReasons(given, out), out.fates()
+func (r *reporter) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []Detail {
+	unmet, fates := r.unmetReasons(given, out), fatesIn(out)
 	var details []Detail
 	more := 0
-	for _, g := range p.gangs {
-		asks := g.asksFor(b)
+	for _, g := range r.gangs {
+		asks := asksFor(g, b)
 		switch summary := gangSummary(g, fates, unmet.gangs[g.number]); {
 		case asks == "":
 		case len(details) == mostElsewhere:
 			more++
 		default:
-			text := fmt.Sprintf("%s, beside the tasks; %s", asks, p.tally(&summary))
+			text := fmt.Sprintf("%s, beside the tasks; %s", asks, r.tally(&summary))
 			if reason := unmet.gangs[g.number]; reason != nil {
 				text += ": " + reason.Message
 			}
@@ -101,7 +101,7 @@ func (p *planning) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []
 	if more > 0 {
 		details = append(details, Detail{"gangs", Reason{FateWaiting, fmt.Sprintf("%d more ask for this", more)}})
 	}
-	for i, c := range p.claims {
+	for i, c := range r.claims {
 		left := out.leftOf(i, c)
 		for k, it := range c.items {
 			if !it.request.Bundle.Equal(b) {
@@ -109,7 +109,7 @@ func (p *planning) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []
 			}
 			reason := reasonAt(unmet.claims[i], k)
 			summary := summaryOf(KindRequestResources, it, fates[it], left[k], reason.Code)
-			details = append(details, Detail{c.purpose, Reason{summary.verdict(), strings.TrimSuffix(p.tally(&summary)+": "+reason.Message, ": ")}})
+			details = append(details, Detail{c.purpose, Reason{summary.verdict(), strings.TrimSuffix(r.tally(&summary)+": "+reason.Message, ": ")}})
 		}
 	}
 	return details
@@ -117,7 +117,7 @@ func (p *planning) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []
 
 // asksFor says how a gang asks for a bundle: by how many of its own, in which choice; or by all together where they share a node. It is
 // empty where it does not.
-func (g *gang) asksFor(b raydemand.Bundle) string {
+func asksFor(g *gang, b raydemand.Bundle) string {
 	all := g.alternatives()
 	for k, bundles := range all {
 		n, whole := 0, raydemand.Bundle{}

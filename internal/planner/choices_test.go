@@ -16,7 +16,7 @@ const choosy = `{"groups": [
 
 func TestEveryChoiceOfLabelsIsExplainedInOrder(t *testing.T) {
 	s := read(t, choosy+`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 3, "labelSelectors": [{"zone": "c"}, {"zone": "a"}, {"zone": "b"}, {}]}]}`)
-	got := asking{}.demand(s, s.Requests[0])
+	got := explainDemand(s, s.Requests[0])
 	want := []Detail{
 		{"choice 1 of 4, zone=c", Reason{CodeLabels, "group a: label zone is a, which must be c; group b: label zone is b, which must be c; " +
 			"group small: too small: needs 1 GPU, has 0; label zone is d, which must be c"}},
@@ -50,7 +50,7 @@ func TestEveryChoiceOfAGangIsToldInOrder(t *testing.T) {
 	if diff := cmp.Diff(Reason{CodeNotInFull, "what waits cannot be had in full, so nothing is launched for it; group b may have only 4 pods more: its maximum is 4 (has 0)"}, reasonsOf(plan)["b"]); diff != "" {
 		t.Error(diff)
 	}
-	explained, _ := asking{}.group(s, "b")
+	explained, _ := explainGroup(s, "b")
 	details := []Detail{
 		{"size", Reason{CodeNotInFull, "0 pods (min 0, max 4), each {GPU 1}"}},
 		{"gang 7f, choice 1 of 3: 2 × {TPU 1}", Reason{CodeTooSmall, "too small: needs 1 TPU, has 0"}},
@@ -69,7 +69,7 @@ func TestADemandIsPlannedAsIfSoManyWaitedAsItCounts(t *testing.T) {
 		4: "4 asked, 4 get places on pods launched now",
 		6: "4 in the snapshot; if it were 6: 6 asked, 4 get places on pods launched now, 2 are capped: ",
 	} {
-		got := asking{}.demand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}, Count: count})
+		got := explainDemand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}, Count: count})
 		if !strings.HasPrefix(got.Message, want) {
 			t.Errorf("asked for %d: %s, want it to begin with %s", count, got.Message, want)
 		}
@@ -79,7 +79,7 @@ func TestADemandIsPlannedAsIfSoManyWaitedAsItCounts(t *testing.T) {
 func TestADemandTellsOfGangsThatAskForTheSame(t *testing.T) {
 	s := read(t, choosy+`, "pendingGangRequests": [{"id": "7f", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"CPU": 4}]},
 		{"id": "8a", "strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}], "requestResources": [{"resources": {"GPU": 1}, "count": 2}]}`)
-	details := asking{}.demand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}}).Details
+	details := explainDemand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}}).Details
 	want := []Detail{
 		{"gang 8a", Reason{Impossible, "2 of its bundles ask for this, beside the tasks; 1 asked, 1 is impossible: all bundles on one node: needs 2 GPU; the largest group has 1 (a)"}},
 		{"gang 7f", Reason{FateLaunching, "2 of its bundles ask for this, beside the tasks; 1 asked, 1 gets a place on pods launched now"}},

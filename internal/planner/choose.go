@@ -45,7 +45,7 @@ func (b *batch) fill(free vector, labels int, left []int64, quota int64) ([]port
 }
 
 // newPattern fills hosts nodes of a shape one after the other, each with at most quota bundles. Equal hosts are filled at once.
-func (p *planning) newPattern(b *batch, s *shape, free vector, hosts, quota int64) (pattern, bool) {
+func (p *Placer) newPattern(b *batch, s *shape, free vector, hosts, quota int64) (pattern, bool) {
 	p.breakOff()
 	var pat pattern
 	left := append(b.scratch[:0], b.left...)
@@ -136,7 +136,7 @@ func betterForRay(a, b score) int {
 
 // score rates a replica with the bundles placed on it. A resource used to the share u of its total t counts t·u³,
 // so large nodes filled well win over small ones, and half-empty ones lose.
-func (p *planning) score(b *batch, s *shape, free vector, hosts int64, uses []portion) score {
+func (p *Placer) score(b *batch, s *shape, free vector, hosts int64, uses []portion) score {
 	used := make([]float64, len(p.names))
 	named := make([]bool, len(p.names))
 	for i := range used {
@@ -160,7 +160,7 @@ func (p *planning) score(b *batch, s *shape, free vector, hosts int64, uses []po
 	return sc
 }
 
-func (p *planning) scoreUse(sc *score, b *batch, total vector, hosts int64, used []float64, named []bool) {
+func (p *Placer) scoreUse(sc *score, b *batch, total vector, hosts int64, used []float64, named []bool) {
 	var sum, shares, least float64
 	terms := 0
 	for i, amount := range p.named(total) {
@@ -188,7 +188,7 @@ func (p *planning) scoreUse(sc *score, b *batch, total vector, hosts int64, used
 	}
 }
 
-func (p *planning) scoreGroup(sc *score, group int) {
+func (p *Placer) scoreGroup(sc *score, group int) {
 	sc.standing.recoverable, sc.cloud = 1, 1
 	if group < 0 {
 		return
@@ -202,7 +202,7 @@ func (p *planning) scoreGroup(sc *score, group int) {
 
 // useOnTheWay gives what waits to the nodes on their way that it fills best, one kind of node after the other. A
 // pattern is kept as long as filling again would give the same.
-func (p *planning) useOnTheWay(l *ledger, b *batch, hidden bool) {
+func (p *Placer) useOnTheWay(l *ledger, b *batch, hidden bool) {
 	kept := map[*shape]*pattern{}
 	var fair []float64
 	if hidden {
@@ -217,7 +217,7 @@ func (p *planning) useOnTheWay(l *ledger, b *batch, hidden bool) {
 	}
 }
 
-func (p *planning) bestOnTheWay(l *ledger, b *batch, kept map[*shape]*pattern, fair []float64, hidden bool) (int, *pattern) {
+func (p *Placer) bestOnTheWay(l *ledger, b *batch, kept map[*shape]*pattern, fair []float64, hidden bool) (int, *pattern) {
 	best, at := (*pattern)(nil), -1
 	for i := range l.lots {
 		lot := &l.lots[i]

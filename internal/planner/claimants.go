@@ -16,14 +16,14 @@ type claimants map[string][]*share
 
 // claimants deals out what each kind has without a launch, as requestPlans does: in the order in which requests are served. Those who are left
 // with bundles are launched for.
-func (p *planning) claimants(out *outcome) claimants {
+func (w *words) claimants(out *outcome) claimants {
 	launched := map[string]int64{}
 	for _, e := range out.log {
 		if e.purpose == overREST {
 			launched[e.item.key] += e.count
 		}
 	}
-	if len(launched) == 0 || !p.owned() {
+	if len(launched) == 0 || !w.owned() {
 		return nil
 	}
 	there := map[string]int64{} // without a launch
@@ -31,10 +31,10 @@ func (p *planning) claimants(out *outcome) claimants {
 		there[key] -= n
 	}
 	each := func(visit func(s *share, key string, n int64)) {
-		for i := range p.shares {
-			for k, it := range p.shares[i].items {
-				if n := p.shares[i].had[k]; n > 0 && launched[it.key] > 0 {
-					visit(&p.shares[i], it.key, n)
+		for i := range w.shares {
+			for k, it := range w.shares[i].items {
+				if n := w.shares[i].had[k]; n > 0 && launched[it.key] > 0 {
+					visit(&w.shares[i], it.key, n)
 				}
 			}
 		}
@@ -93,10 +93,10 @@ func (c claimants) askedBy(it *item) string {
 }
 
 // refusedClaimants knows who has what is not planned for of requests over REST, by kind of bundle.
-func (p *planning) refusedClaimants() claimants {
+func (w *words) refusedClaimants() claimants {
 	all := claimants{}
-	for i := range p.shares {
-		s := &p.shares[i]
+	for i := range w.shares {
+		s := &w.shares[i]
 		for k, it := range s.items {
 			if s.had[k] < it.request.Count {
 				all[it.key] = append(all[it.key], s)

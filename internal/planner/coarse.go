@@ -86,7 +86,7 @@ func (r *roster) classes(items []*item, cuts [][]raydemand.Amount, parts int64, 
 	var classes []*item
 	var key []byte
 	for _, it := range items {
-		key = it.appendClass(key[:0], cuts, parts)
+		key = appendClass(it, key[:0], cuts, parts)
 		at, known := index[string(key)]
 		if !known {
 			if len(classes) > most && parts > 0 {
@@ -106,13 +106,13 @@ func (r *roster) classes(items []*item, cuts [][]raydemand.Amount, parts int64, 
 		}
 	}
 	for _, class := range classes {
-		class.settleClass(r.catalog)
+		settleClass(class, r.catalog)
 	}
 	return classes
 }
 
 // settleClass completes a class whose members are known.
-func (it *item) settleClass(c *catalog) {
+func settleClass(it *item, c *catalog) {
 	it.worth = 0
 	it.request.Bundle = make(raydemand.Bundle, len(it.need))
 	for i, t := range it.need {
@@ -124,7 +124,7 @@ func (it *item) settleClass(c *catalog) {
 }
 
 // appendClass writes what members of a class have in common.
-func (it *item) appendClass(key []byte, cuts [][]raydemand.Amount, parts int64) []byte {
+func appendClass(it *item, key []byte, cuts [][]raydemand.Amount, parts int64) []byte {
 	for _, t := range it.need {
 		above, _ := slices.BinarySearch(cuts[t.resource], t.amount)
 		key = binary.AppendVarint(key, int64(t.resource))

@@ -11,11 +11,12 @@ const (
 	maxProgramItems = 60
 	maxProgramBins  = 120
 	maxFitBins      = 40
-	// programDives is how many dives are made: more find almost nothing that two have missed.
-	programDives = 2
 	// maxPlanSteps bounds all programs of a plan together.
 	maxPlanSteps = 1_500_000
 )
+
+// programDives is how many dives are made: more find almost nothing that two have missed.
+const programDives = 2
 
 // joinable reports whether a batch can be answered as one program: nothing in it but counts ties bundles together.
 func (b *batch) joinable() bool {
@@ -51,7 +52,7 @@ func (b *batch) part() part {
 }
 
 // inBatch numbers portions by their place in the batch, and leaves out what no longer waits.
-func (w *part) inBatch(uses []portion, b *batch, hosts int64) []portion {
+func inBatch(w *part, uses []portion, b *batch, hosts int64) []portion {
 	var portions []portion
 	for _, u := range uses {
 		if n := min(u.count, b.left[w.at[u.item]]/hosts); n > 0 {
@@ -62,7 +63,7 @@ func (w *part) inBatch(uses []portion, b *batch, hosts int64) []portion {
 }
 
 // launchJointly launches what the covering program over all open groups finds.
-func (p *planning) launchJointly(l *ledger, b *batch) {
+func (p *Placer) launchJointly(l *ledger, b *batch) {
 	if !b.joinable() || b.served() || p.steps > maxPlanSteps {
 		return
 	}
@@ -71,14 +72,15 @@ func (p *planning) launchJointly(l *ledger, b *batch) {
 	if len(bins) == 0 || len(bins) > maxProgramBins {
 		return
 	}
-	found := p.cover(&w, bins, l.spare)
+	found, steps := cover(&w, bins, l.spare)
+	p.steps += steps
 	for _, f := range found.fillings {
 		g := &p.groups[groups[f.bin]]
 		n := min(f.count, min(l.room[g.shape.group], l.spare)/g.hosts)
 		if n <= 0 {
 			continue // launches of another group have filled a pool of nodes that both can land on
 		}
-		portions := w.inBatch(f.uses, b, g.hosts*n)
+		portions := inBatch(&w, f.uses, b, g.hosts*n)
 		if len(portions) == 0 {
 			continue
 		}
@@ -88,9 +90,29 @@ func (p *planning) launchJointly(l *ledger, b *batch) {
 	}
 }
 
-// cover answers the program. Where work that needs no accelerator could ride on nodes with some, those that need one
+// fitInto packs all that waits into bins, whatever they cost. It reports false where not even fractions of fillings would serve
+// everything, and returns the steps of work that it took.
+func fitInto(w *part, bins []bin) (found packing, possible bool, steps int) {
+	c := newCovering(w, bins, budgets{math.MaxInt64, math.MaxInt64})
+	found, possible = c.fit(programDives)
+	return found, possible, c.steps
+}
+
+// lowerBoundOf is the value of the covering program, less than which no packing costs, with at most so many nodes for each knapsack. served
+// is false where not even fractions of fillings serve everything; exact is false where some knapsack was cut short, so that the value is
+// no bound. Tests judge plans by it.
+func lowerBoundOf(w *part, bins []bin, nodes int) (value float64, served, exact bool) {
+	c := newCovering(w, bins, budgets{math.MaxInt64, math.MaxInt64})
+	c.nodes, c.work = nodes, math.MaxInt/2
+	s := newSimplex(c, math.MaxInt)
+	c.solve(s)
+	return s.objective(), !s.leavesOver(), c.exact
+}
+
+// cover answers the program and returns the steps of work that it took. Where work that needs no accelerator could ride on nodes with some, those that need one
 // are packed alone first: all together shall not launch more accelerators than they did.
-func (p *planning) cover(w *part, bins []bin, spare int64) packing {
+func cover(w *part, bins []bin, spare int64) (packing, int) {
+	steps := 0
 	budget := budgets{podBudget: min(spare, maxCount), acceleratorBudget: math.MaxInt64}
 	if alone, bins := w.onAccelerators(bins); len(alone.items) > 0 && len(alone.items) < len(w.items) {
 		c := newCovering(&alone, bins, budget)
@@ -99,12 +121,11 @@ func (p *planning) cover(w *part, bins []bin, spare int64) packing {
 			most += f.count * bins[f.bin].accelerators
 		}
 		budget[acceleratorBudget] = most
-		p.steps += c.steps
+		steps = c.steps
 	}
 	c := newCovering(w, bins, budget)
 	found := c.best(programDives)
-	p.steps += c.steps
-	return found
+	return found, steps + c.steps
 }
 
 // onAccelerators picks the items for which nodes with accelerators are launched, if others could ride on those, and
@@ -141,7 +162,7 @@ func (w *part) onAccelerators(bins []bin) (part, []bin) {
 }
 
 // openBins lists the groups that may launch, as bins, with what each may be launched for.
-func (p *planning) openBins(l *ledger, b *batch, w *part) (groups []int, bins []bin) {
+func (p *Placer) openBins(l *ledger, b *batch, w *part) (groups []int, bins []bin) {
 	for i := range p.groups {
 		g := &p.groups[i]
 		if replicas := min(l.room[i], l.spare) / g.hosts; replicas > 0 && b.admitsLabels(g.shape.labels) {
@@ -167,7 +188,7 @@ type claimOn struct {
 
 // admit decides which groups are launched for an item: those that stand best for it. The others that its first
 // matching selector allows may carry it when they are launched for something else.
-func (p *planning) admit(groups []int, bins []bin, at int, it *item) {
+func (p *Placer) admit(groups []int, bins []bin, at int, it *item) {
 	best := claimOn{rank: len(it.request.Selectors) + 1}
 	stands := make([]claimOn, len(groups))
 	for k, i := range groups {

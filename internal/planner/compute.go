@@ -1,6 +1,10 @@
 package planner
 
-import "heliostat.dev/heliostat/pkg/raydemand"
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
 
 // Compute makes the plan. It never fails: what cannot be served is told in the plan, with the reason, and what a
 // snapshot says against all sense (a node of a removed group, more free than there is, a minimum above the maximum)
@@ -9,38 +13,28 @@ import "heliostat.dev/heliostat/pkg/raydemand"
 // The order is Ray's (docs/reference/facts.md#planning-order): what must go, minima, request_resources, gangs, requests,
 // and last what is idle. Nodes that must go take no demand.
 func Compute(s Snapshot, policy Policy) Plan {
-	p, given, out := decide(&s, policy)
-	return p.report(given, out)
+	p, given, out := decideUntil(nil, &s, policy)
+	return newReporter(p).report(given, out)
 }
 
-// decide is all of Compute but the words: the planning as it ended, the pods to launch by group, and what they serve.
-func decide(s *Snapshot, policy Policy) (p *planning, given []int64, out outcome) {
-	return decideUntil(nil, s, policy)
-}
-
-// decideUntil is decide, which panics with brokenOff soon after stop is closed; nil never is.
+// decideUntil makes the decision: the planning as it ended, the pods to launch by group, and what they serve. It panics with brokenOff
+// soon after stop is closed; nil never is.
 func decideUntil(stop <-chan struct{}, s *Snapshot, policy Policy) (p *planning, given []int64, out outcome) {
 	within, beyond := withinBounds(s)
-	r := newRoster(within)
-	r.broken = stop
-	r.stopOutdated(s.LaunchConfigCheckDisabled)
-	r.stopOverMaximum()
-
-	p = newPlanning(r, within, policy)
-	p.beyond = beyond
+	p = newPlanning(newRoster(within), within, policy)
+	p.stop, p.beyond = stop, beyond
 	given, out = p.wave(p.settleShares())
 	p.addUnplaceable(&out)
 	out.share()
 	p.refine(&out)
 	p.keepUntilReplaced(&out)
-	r.stopIdle(out.used, given)
+	p.roster = p.withoutIdle(out.used, given)
 	return p, given, out
 }
 
-// planning is one snapshot's demand against its roster.
+// planning is the search for a plan: the demand of one snapshot, and the launches that serve it best.
 type planning struct {
-	*roster
-	policy   Policy
+	*Placer
 	requests []*item
 	claims   []claim
 	gangs    []*gang
@@ -60,20 +54,8 @@ type planning struct {
 	overdueNodes []int
 	// base lists what is free now, totals what is there whatever is in use.
 	base, totals []lot
-	yard         yardstick
-	released     []*ledger
-	topologies   map[string]*topology
-	// steps counts the work on covering programs so far.
-	steps int
-	// looks counts how often a bundle was tried on a node.
-	looks int64
-	// owners are the gangs of items, once that was asked.
-	owners map[*item]ownedBy
-	// existing are the names of resources that a group or node has, once that was asked.
-	existing []string
-	// whole is what a plan launches in all while a wave of it is cut, nil otherwise; held is what the wave holds back, nil where
-	// there is none.
-	whole, held []int64
+	// held counts, by group, the launches that the caps on pods in flight hold back; nil where there are none.
+	held []int64
 }
 
 // overREST is the purpose of a call that was not made from within Ray.
@@ -90,8 +72,8 @@ type claim struct {
 }
 
 func newPlanning(r *roster, s *Snapshot, policy Policy) *planning {
-	p := &planning{roster: r, policy: policy, requests: r.coarsen(r.items(s.Requests)), gangs: r.newGangs(s.Gangs)}
-	p.shares = r.newShares(s)
+	p := &planning{Placer: &Placer{roster: r, policy: policy}, requests: r.coarsen(r.items(s.Requests)), gangs: r.newGangs(s.Gangs)}
+	p.shares = newShares(r, s)
 	p.ownedCount, p.ownedShapes = len(s.OwnedRequests), shapesOf(s.OwnedRequests)
 	p.settleKinds()
 	for _, call := range []claim{{purpose: "request_resources", items: r.items(s.Constraint)}, {purpose: overREST, items: p.shareItems()}} {
@@ -102,12 +84,11 @@ func newPlanning(r *roster, s *Snapshot, policy Policy) *planning {
 	}
 	waiting := len(p.requests)+len(p.claims)+len(p.gangs) > 0
 	if waiting {
-		p.base = r.openLedger(false, r.holders(p.gangs))
+		p.base = p.openLedger(false, r.holders(p.gangs))
 		p.placeable = p.gangsWithPlaces()
 		p.crowds = crowds(p.placeable)
 	}
-	p.yard = p.newYardstick()
-	p.findings = append(p.findings, p.unpricedFindings()...)
+	p.yard = newYardstick(r, policy.GPUForCPU, p.eachItem)
 	if !waiting {
 		return p // nobody asks what is free
 	}
@@ -118,7 +99,25 @@ func newPlanning(r *roster, s *Snapshot, policy Policy) *planning {
 	}
 	p.totals = p.base
 	if len(p.claims) > 0 {
-		p.totals = r.openLedger(true, nil)
+		p.totals = p.openLedger(true, nil)
 	}
 	return p
+}
+
+// eachItem calls yield with all that is asked for, equal gangs once.
+func (p *planning) eachItem(yield func(*item) bool) {
+	all := slices.Clone(p.requests)
+	for _, c := range p.claims {
+		all = append(all, c.items...)
+	}
+	for k, g := range p.placeable {
+		if k == 0 || g.key != p.placeable[k-1].key {
+			all = append(all, g.items()...)
+		}
+	}
+	for _, it := range all {
+		if !yield(it) {
+			return
+		}
+	}
 }

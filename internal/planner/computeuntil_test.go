@@ -62,13 +62,13 @@ func TestAnAnswerThatNobodyWaitsForIsBrokenOff(t *testing.T) {
 // A plan may be made in time, and the words for it take longer than anybody waits.
 func TestTheWordsOfAnAnswerAreBrokenOffToo(t *testing.T) {
 	s := read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 4}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 9}, "count": 1}]}`)
-	p, given, out := decide(&s, Policy{})
+	p, given, out := decideUntil(nil, &s, Policy{})
 	stop := make(chan struct{})
 	close(stop)
-	p.broken = stop
+	p.stop = stop
 	for name, words := range map[string]func(){
-		"what a group does":  func() { p.groupVerdict(0, p.requests[0], given, &out) },
-		"what is not served": func() { p.unmetReasons(given, &out) },
+		"what a group does":  func() { newReporter(p).groupVerdict(0, p.requests[0], given, &out) },
+		"what is not served": func() { newReporter(p).unmetReasons(given, &out) },
 	} {
 		if unlessBrokenOff(words) {
 			t.Errorf("%s: told to the end", name)

@@ -12,23 +12,23 @@ import (
 
 // obstacle says why one more replica of group i would not serve an item, with the numbers: what its pods have too little
 // of, the label that does not match, or the limit it is at. It reports false when nothing stands in the way.
-func (p *planning) obstacle(i int, it *item, given []int64) (Reason, bool) {
-	if reason, ok := p.mismatch(it, p.groups[i].shape, p.groups[i].Labels); ok {
+func (w *words) obstacle(i int, it *item, given []int64) (Reason, bool) {
+	if reason, ok := w.mismatch(it, w.groups[i].shape, w.groups[i].Labels); ok {
 		return reason, true
 	}
-	if owner, ok := p.owner(it); ok {
-		if reason, ok := p.groups[i].unlabelled(owner.gang.TopologyLabel); ok {
+	if owner, ok := w.owner(it); ok {
+		if reason, ok := unlabelled(&w.groups[i], owner.gang.TopologyLabel); ok {
 			return reason, true
 		}
 	}
-	return p.limit(i, given)
+	return w.limit(i, given)
 }
 
 // mismatch says what a shape lacks for an item: amounts first, then labels, then what its GPUs are. The code is that of the first.
-func (p *planning) mismatch(it *item, s *shape, labels map[string]string) (Reason, bool) {
+func (w *words) mismatch(it *item, s *shape, labels map[string]string) (Reason, bool) {
 	var lacks []string
 	for _, t := range it.need {
-		switch name := p.names[t.resource]; {
+		switch name := w.names[t.resource]; {
 		case s.total[t.resource] < t.amount:
 			lacks = append(lacks, needsHas(name, t.amount, s.total[t.resource]))
 		case !s.total.has(t):
@@ -39,7 +39,7 @@ func (p *planning) mismatch(it *item, s *shape, labels map[string]string) (Reaso
 	if it.rank[s.labels] == noMatch && firstMatch(it.request.Selectors, labels) == noMatch {
 		unlike = labelMiss(it.request.Selectors, labels)
 	}
-	slice, short := p.sliceMiss(it, s)
+	slice, short := w.sliceMiss(it, s)
 	switch {
 	case len(lacks) > 0:
 		return Reason{CodeTooSmall, sentences("too small: "+strings.Join(lacks, ", "), unlike, slice.Message)}, true
@@ -50,11 +50,11 @@ func (p *planning) mismatch(it *item, s *shape, labels map[string]string) (Reaso
 }
 
 // sliceMiss says in what the GPUs of a shape that has some fall short of what an item asks of them.
-func (p *planning) sliceMiss(it *item, s *shape) (Reason, bool) {
-	if at, known := p.index[raydemand.GPU]; !known || s.total[at] == 0 {
+func (w *words) sliceMiss(it *item, s *shape) (Reason, bool) {
+	if at, known := w.index[raydemand.GPU]; !known || s.total[at] == 0 {
 		return Reason{}, false
 	}
-	return it.slice.miss(p.sliceOf(s))
+	return missedBy(it.slice, w.sliceOf(s))
 }
 
 // sentences joins those that say something.
@@ -63,7 +63,7 @@ func sentences(all ...string) string {
 }
 
 // misses counts what keeps a shape from serving an item.
-func (p *planning) misses(it *item, s *shape) (n int) {
+func (w *words) misses(it *item, s *shape) (n int) {
 	for _, t := range it.need {
 		if !s.total.has(t) {
 			n++
@@ -99,12 +99,12 @@ func labelMiss(selectors []raydemand.Selector, labels map[string]string) string 
 
 // passedOver says why a group without launches of its own was not taken: for that of the demand that is not served, or that
 // pods are launched for, which its pods come nearest to.
-func (p *planning) passedOver(i int, given []int64, out *outcome) (Reason, bool) {
+func (w *words) passedOver(i int, given []int64, out *outcome) (Reason, bool) {
 	var nearest *candidate
 	misses := 0
-	all := p.candidates(out)
+	all := w.candidates(out)
 	for k := range all {
-		if n := p.misses(all[k].item, p.groups[i].shape); nearest == nil || n < misses {
+		if n := w.misses(all[k].item, w.groups[i].shape); nearest == nil || n < misses {
 			nearest, misses = &all[k], n
 		}
 	}
@@ -112,14 +112,14 @@ func (p *planning) passedOver(i int, given []int64, out *outcome) (Reason, bool)
 		return Reason{}, false
 	}
 	what := Describe(nearest.item.request) + ": "
-	if reason, ok := p.obstacle(i, nearest.item, given); ok {
+	if reason, ok := w.obstacle(i, nearest.item, given); ok {
 		reason.Message = what + reason.Message
 		return reason, true
 	}
 	if nearest.taken < 0 {
 		return Reason{}, false
 	}
-	reason := p.preferred(*nearest, i, given, out)
+	reason := w.preferred(*nearest, i, given, out)
 	reason.Message = what + reason.Message
 	return reason, true
 }
@@ -131,9 +131,9 @@ type candidate struct {
 }
 
 // candidates lists what is not served, then what is launched for, each item once. Every group asks for them, so they are kept.
-func (p *planning) candidates(out *outcome) []candidate {
-	if out.candidates != nil {
-		return out.candidates
+func (w *words) candidates(out *outcome) []candidate {
+	if w.considering != nil {
+		return w.considering
 	}
 	all, known := []candidate{}, map[*item]bool{}
 	add := func(it *item, taken int) {
@@ -144,7 +144,7 @@ func (p *planning) candidates(out *outcome) []candidate {
 	}
 	for at, n := range out.unserved {
 		if n > 0 {
-			add(p.requests[at], -1)
+			add(w.requests[at], -1)
 		}
 	}
 	for _, g := range out.gangs {
@@ -153,19 +153,19 @@ func (p *planning) candidates(out *outcome) []candidate {
 		}
 	}
 	for _, i := range out.claims {
-		for _, it := range p.claims[i].items {
+		for _, it := range w.claims[i].items {
 			add(it, -1)
 		}
 	}
 	for _, e := range out.log {
 		add(e.item, e.group)
 	}
-	out.candidates = all
+	w.considering = all
 	return all
 }
 
 // offersAs reports whether nothing but the name tells two groups apart.
-func (g *group) offersAs(other *group) bool {
+func offersAs(g *group, other *group) bool {
 	samePrice := g.Price == other.Price || g.Price != nil && other.Price != nil && *g.Price == *other.Price
 	return samePrice && g.hosts == other.hosts && g.shape.labels == other.shape.labels && slices.Equal(g.shape.total, other.shape.total)
 }
@@ -181,29 +181,29 @@ func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // considered says of each group why it does not serve the items: first those whose pods could, then those that come
 // nearest. topology is the label that a gang wants to share, or empty; open are its values that will do, where not all do.
-func (p *planning) considered(items []*item, given []int64, topology string, open ...domain) []string {
+func (w *words) considered(items []*item, given []int64, topology string, open ...domain) []string {
 	type verdict struct {
 		Reason
 		group, misses int
 	}
 	var could, cannot []verdict
-	for i := range p.groups {
-		if !suitsAny(items, p.groups[i].shape) {
-			reason, _ := p.mismatch(items[0], p.groups[i].shape, p.groups[i].Labels)
-			cannot = append(cannot, verdict{reason, i, p.misses(items[0], p.groups[i].shape)})
+	for i := range w.groups {
+		if !suitsAny(items, w.groups[i].shape) {
+			reason, _ := w.mismatch(items[0], w.groups[i].shape, w.groups[i].Labels)
+			cannot = append(cannot, verdict{reason, i, w.misses(items[0], w.groups[i].shape)})
 			continue
 		}
-		if !p.groups[i].carries(topology) {
+		if !w.groups[i].carries(topology) {
 			cannot = append(cannot, verdict{Reason{CodeLabels, "it has no label " + topology}, i, 1})
 			continue
 		}
-		if len(open) > 0 && !slices.ContainsFunc(open, func(d domain) bool { return d.admits(p.groups[i].shape.labels) }) {
-			cannot = append(cannot, verdict{Reason{CodeLabels, "label " + topology + " is " + p.groups[i].Labels[topology]}, i, 1})
+		if len(open) > 0 && !slices.ContainsFunc(open, func(d domain) bool { return d.admits(w.groups[i].shape.labels) }) {
+			cannot = append(cannot, verdict{Reason{CodeLabels, "label " + topology + " is " + w.groups[i].Labels[topology]}, i, 1})
 			continue
 		}
-		limit, ok := p.limit(i, given)
+		limit, ok := w.limit(i, given)
 		if !ok {
-			limit = p.roomFor(i, given, bundlesOf(items))
+			limit = w.roomFor(i, given, bundlesOf(items))
 		}
 		could = append(could, verdict{limit, i, 0})
 	}
@@ -212,7 +212,7 @@ func (p *planning) considered(items []*item, given []int64, topology string, ope
 	for _, v := range append(could, cannot...) {
 		text := v.Message
 		if v.Code != CodeAtMax && v.Code != CodeMaxWorkers && v.Code != CodePoolCeiling && v.Code != CodeConservative && v.Code != CodeInFlight {
-			text = "group " + p.groups[v.group].Name + ": " + text
+			text = "group " + w.groups[v.group].Name + ": " + text
 		}
 		sentences = append(sentences, text)
 	}

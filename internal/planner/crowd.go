@@ -92,7 +92,7 @@ func crowds(gangs []*gang) (n int) {
 
 // placeCrowd places as many of some equal gangs as it can, each whole, by the first option, then others by the next. It returns the
 // ledger to go on with, and how many are served: those in front.
-func (p *planning) placeCrowd(l *ledger, gangs []*gang) (*ledger, int) {
+func (p *Placer) placeCrowd(l *ledger, gangs []*gang) (*ledger, int) {
 	served := 0
 	for o := range gangs[0].options {
 		rest := gangs[served:]
@@ -109,7 +109,7 @@ func (p *planning) placeCrowd(l *ledger, gangs []*gang) (*ledger, int) {
 }
 
 // placeMost finds how many of the gangs an option serves: all, or else by bisection.
-func (p *planning) placeMost(l *ledger, gangs []*gang, o int) (*ledger, int) {
+func (p *Placer) placeMost(l *ledger, gangs []*gang, o int) (*ledger, int) {
 	best, served := p.placeOption(l, gangs, o)
 	if served {
 		return best, len(gangs)

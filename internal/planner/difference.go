@@ -115,10 +115,10 @@ func compareDemand(from, to []DemandSummary) []DemandDifference {
 		a, b := before[about], after[about]
 		d := DemandDifference{Kind: cmp.Or(a.Kind, b.Kind), About: strings.TrimPrefix(about, string(cmp.Or(a.Kind, b.Kind))+" ")}
 		if a.Asked > 0 {
-			d.From = a.inWords()
+			d.From = inWords(&a)
 		}
 		if b.Asked > 0 {
-			d.To = b.inWords()
+			d.To = inWords(&b)
 		}
 		if d.From != d.To {
 			differences = append(differences, d)
@@ -149,4 +149,4 @@ func (d *DemandSummary) About() string {
 	return strings.TrimSpace(fmt.Sprintf("gang %s of %d bundles, %s", d.Gang.ID, len(d.Gang.Bundles), d.Gang.Strategy))
 }
 
-func (d *DemandSummary) inWords() string { return fmt.Sprintf("%d asked, %s", d.Asked, d.Tally()) }
+func inWords(d *DemandSummary) string { return fmt.Sprintf("%d asked, %s", d.Asked, d.Tally()) }

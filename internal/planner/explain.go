@@ -47,8 +47,9 @@ type asking struct {
 	stop   <-chan struct{}
 }
 
-func (a asking) decide(s *Snapshot) (p *planning, given []int64, out outcome) {
-	return decideUntil(a.stop, s, a.policy)
+func (a asking) decide(s *Snapshot) (r *reporter, given []int64, out outcome) {
+	p, given, out := decideUntil(a.stop, s, a.policy)
+	return newReporter(p), given, out
 }
 
 // demand explains what becomes of a request: all pending ones with these resources, and with these selectors if it
@@ -87,13 +88,13 @@ func (a asking) demand(s Snapshot, r raydemand.Request) Explanation {
 
 // explainRequests says what becomes of the pending requests that are the same as one, and what each of its choices of labels
 // and each group has to do with it.
-func (p *planning) explainRequests(same func(raydemand.Request) bool, given []int64, out *outcome) Explanation {
-	unmet := p.unmetReasons(given, out)
-	fates := out.fates()
+func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []int64, out *outcome) Explanation {
+	unmet := r.unmetReasons(given, out)
+	fates := fatesIn(out)
 	e := Explanation{Details: []Detail{}}
 	var all DemandSummary
 	var first *item
-	for i, it := range p.requests {
+	for i, it := range r.requests {
 		if !same(it.request) {
 			continue
 		}
@@ -107,21 +108,21 @@ func (p *planning) explainRequests(same func(raydemand.Request) bool, given []in
 		}
 	}
 	e.Code = all.verdict()
-	e.Message = strings.TrimSuffix(p.tally(&all)+": "+e.Message, ": ")
-	e.Details = append(e.Details, p.choices(first, given, out)...)
-	for i := range p.groups {
-		e.Details = append(e.Details, p.groupDetails(i, first, given, out)...)
+	e.Message = strings.TrimSuffix(r.tally(&all)+": "+e.Message, ": ")
+	e.Details = append(e.Details, r.choices(first, given, out)...)
+	for i := range r.groups {
+		e.Details = append(e.Details, r.groupDetails(i, first, given, out)...)
 	}
 	return e
 }
 
 // groupDetails says of one group whether its new pods and its present ones could serve an item.
-func (p *planning) groupDetails(i int, it *item, given []int64, out *outcome) []Detail {
-	g := &p.groups[i]
-	details := []Detail{{"group " + g.Name, p.groupVerdict(i, it, given, out)}}
+func (r *reporter) groupDetails(i int, it *item, given []int64, out *outcome) []Detail {
+	g := &r.groups[i]
+	details := []Detail{{"group " + g.Name, r.groupVerdict(i, it, given, out)}}
 	var room, there int
-	for at := range p.nodes {
-		if n := &p.nodes[at]; n.group == i && n.stop == "" && n.State != Pending {
+	for at := range r.nodes {
+		if n := &r.nodes[at]; n.group == i && n.stop == "" && n.State != Pending {
 			there++
 			if it.rank[n.shape.labels] != noMatch && n.free.times(it.need, 1) == 1 {
 				room++
@@ -135,8 +136,8 @@ func (p *planning) groupDetails(i int, it *item, given []int64, out *outcome) []
 	return details
 }
 
-func (p *planning) groupVerdict(i int, it *item, given []int64, out *outcome) Reason {
-	p.breakOff()
+func (r *reporter) groupVerdict(i int, it *item, given []int64, out *outcome) Reason {
+	r.breakOff()
 	var own, others int64
 	by := -1
 	for _, e := range out.log {
@@ -149,18 +150,18 @@ func (p *planning) groupVerdict(i int, it *item, given []int64, out *outcome) Re
 		}
 	}
 	if own > 0 {
-		return Reason{CodeLaunch, fmt.Sprintf("%s launched, with places for %d of it%s", areLaunched(given[i]), own, p.byChoice(it, i))}
+		return Reason{CodeLaunch, fmt.Sprintf("%s launched, with places for %d of it%s", areLaunched(given[i]), own, r.byChoice(it, i))}
 	}
-	if reason, ok := p.obstacle(i, it, given); ok {
+	if reason, ok := r.obstacle(i, it, given); ok {
 		return reason
 	}
 	if others > 0 {
-		return p.preferred(candidate{it, by}, i, given, out)
+		return r.preferred(candidate{it, by}, i, given, out)
 	}
-	if p.waitsStill(it, out) {
+	if r.waitsStill(it, out) {
 		return Reason{CodeNotInFull, "it " + notInFull}
 	}
-	if reason, short := p.tightest(i, given); p.fellBack(it, out) && short < bundlesOf([]*item{it}) {
+	if reason, short := r.tightest(i, given); r.fellBack(it, out) && short < bundlesOf([]*item{it}) {
 		reason.Message = "the gang goes by a later choice: " + reason.Message
 		return reason
 	}
@@ -168,18 +169,18 @@ func (p *planning) groupVerdict(i int, it *item, given []int64, out *outcome) Re
 }
 
 // fellBack reports whether the gang that an item is of was placed by a later choice.
-func (p *planning) fellBack(it *item, out *outcome) bool {
+func (p *reporter) fellBack(it *item, out *outcome) bool {
 	owner, ok := p.owner(it)
 	return ok && slices.ContainsFunc(out.runs, func(r run) bool { return r.option > owner.option && slices.Contains(r.gangs, owner.gang) })
 }
 
 // waitsStill reports whether some of an item, or of the gang or the call that it is part of, is not served.
-func (p *planning) waitsStill(it *item, out *outcome) bool {
-	if at := slices.Index(p.requests, it); at >= 0 {
+func (r *reporter) waitsStill(it *item, out *outcome) bool {
+	if at := slices.Index(r.requests, it); at >= 0 {
 		return out.unserved[at] > 0
 	}
 	return slices.ContainsFunc(out.gangs, func(g *gang) bool { return slices.Contains(g.items(), it) }) ||
-		slices.ContainsFunc(out.claims, func(i int) bool { return slices.Contains(p.claims[i].items, it) })
+		slices.ContainsFunc(out.claims, func(i int) bool { return slices.Contains(r.claims[i].items, it) })
 }
 
 func areLaunched(n int64) string {

@@ -59,7 +59,7 @@ func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
 			}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := asking{}.demand(s, raydemand.Request{Bundle: c.bundle})
+			got := explainDemand(s, raydemand.Request{Bundle: c.bundle})
 			got.Details = slices.DeleteFunc(got.Details, func(d Detail) bool { return d.About == "pods of group late" })
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
@@ -80,22 +80,22 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 		"unused": {idleStop, "idle for 90s, longer than 60s"},
 		"head":   {PodHead, "it is the head: it serves demand and is never launched or stopped"},
 	} {
-		got, ok := asking{}.pod(s, pod)
+		got, ok := explainPod(s, pod)
 		if diff := cmp.Diff(want, got.Reason); !ok || diff != "" {
 			t.Errorf("%s: known %v: %s", pod, ok, diff)
 		}
 	}
 	s.Nodes[0].Available = s.Nodes[0].Total
-	if got, _ := (asking{}).pod(s, "busy"); got.Reason != (Reason{PodBusy, "all that it has is free, but Ray does not call it idle"}) {
+	if got, _ := explainPod(s, "busy"); got.Reason != (Reason{PodBusy, "all that it has is free, but Ray does not call it idle"}) {
 		t.Errorf("of a pod that has just joined it is told %v", got.Reason)
 	}
-	if _, ok := (asking{}).pod(s, "nobody"); ok {
+	if _, ok := explainPod(s, "nobody"); ok {
 		t.Error("a pod that the snapshot does not have was explained")
 	}
 }
 
 func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
-	got, ok := asking{}.group(read(t, explained), "gpu")
+	got, ok := explainGroup(read(t, explained), "gpu")
 	want := Explanation{"group gpu", Reason{CodeLaunch, "launching 1 pod for 1 × {GPU 1}"}, []Detail{
 		{"size", Reason{CodeLaunch, "4 → 5 pods (min 0, max 6), each {CPU 4, GPU 1}"}},
 		{"pods", Reason{CodeOnTheWay, "1 pod asked for earlier has not joined Ray yet, the oldest for 30s"}},
@@ -110,10 +110,10 @@ func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
 	}
 	kept := read(t, explained)
 	kept.OwnedRequests = []raydemand.Owned{{ID: "a", Owner: "ann", Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(1)}, Count: 1}}}}
-	if got, _ := (asking{}).group(kept, "gpu"); !strings.HasPrefix(got.Details[len(got.Details)-1].About, "requests over REST 1 ×") {
+	if got, _ := explainGroup(kept, "gpu"); !strings.HasPrefix(got.Details[len(got.Details)-1].About, "requests over REST 1 ×") {
 		t.Errorf("what ann requests is called %q", got.Details[len(got.Details)-1].About)
 	}
-	if _, ok := (asking{}).group(read(t, explained), "nobody"); ok {
+	if _, ok := explainGroup(read(t, explained), "nobody"); ok {
 		t.Error("a group that the snapshot does not have was explained")
 	}
 }
@@ -127,20 +127,40 @@ func TestWhatIsExplainedIsWhatIsPlanned(t *testing.T) {
 			stops[stop.Pod] = stop.Reason
 		}
 		for _, n := range s.Nodes {
-			e, ok := asking{}.pod(s, n.Pod)
+			e, ok := explainPod(s, n.Pod)
 			if reason, goes := stops[n.Pod]; !ok || goes && e.Code != reason {
 				t.Errorf("%s is stopped for %q and explained as %+v", n.Pod, reason, e)
 			}
 		}
 		for _, row := range plan.Groups {
-			if e, ok := (asking{}).group(s, row.Name); !ok || e.Reason != row.Reasons[0] {
+			if e, ok := explainGroup(s, row.Name); !ok || e.Reason != row.Reasons[0] {
 				t.Errorf("group %s is %+v and explained as %+v", row.Name, row.Reasons[0], e.Reason)
 			}
 		}
 		for _, u := range plan.InfeasibleRequests {
-			if e := (asking{}).demand(s, u.Request); len(u.Selectors) > 0 && e.Code != u.Reason.Code {
+			if e := explainDemand(s, u.Request); len(u.Selectors) > 0 && e.Code != u.Reason.Code {
 				t.Errorf("%s is %s and explained as %s", Describe(u.Request), u.Reason.Code, e.Code)
 			}
 		}
 	})
+}
+
+func explainDemand(s Snapshot, r raydemand.Request) Explanation {
+	e, err := Explain(nil, s, Policy{}, Question{Demand: &r})
+	if err != nil {
+		panic(err) // a demand can always be explained
+	}
+	return e
+}
+
+// explainGroup reports false where the snapshot has no such group.
+func explainGroup(s Snapshot, name string) (Explanation, bool) {
+	e, err := Explain(nil, s, Policy{}, Question{Group: name})
+	return e, err == nil
+}
+
+// explainPod reports false where the snapshot has no such pod.
+func explainPod(s Snapshot, name string) (Explanation, bool) {
+	e, err := Explain(nil, s, Policy{}, Question{Pod: name})
+	return e, err == nil
 }

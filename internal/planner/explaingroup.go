@@ -53,11 +53,11 @@ func (a asking) group(s Snapshot, name string) (Explanation, bool) {
 func counted(it *item) string { return fmt.Sprintf("%d × %s", it.request.Count, Describe(it.request)) }
 
 // podStates counts the group's pods by what they do.
-func (p *planning) podStates(i int) []Detail {
-	g := &p.groups[i]
+func (r *reporter) podStates(i int) []Detail {
+	g := &r.groups[i]
 	var busy, idle int64
-	for at := range p.nodes {
-		switch n := &p.nodes[at]; {
+	for at := range r.nodes {
+		switch n := &r.nodes[at]; {
 		case n.group != i || n.stop != "":
 		case n.State == Running:
 			busy++
@@ -106,8 +106,8 @@ func (a asking) pod(s Snapshot, name string) (Explanation, bool) {
 	return e, true
 }
 
-func (p *planning) podReason(at int, out *outcome) Reason {
-	n := &p.nodes[at]
+func (r *reporter) podReason(at int, out *outcome) Reason {
+	n := &r.nodes[at]
 	switch {
 	case n.stop != "" && n.State == Running:
 		return Reason{n.stop, n.stopMessage + Termination{Reason: n.stop, Busy: true}.Parting()}
@@ -117,21 +117,21 @@ func (p *planning) podReason(at int, out *outcome) Reason {
 		return Reason{PodHead, "it is the head: it serves demand and is never launched or stopped"}
 	case n.State == Pending:
 		text := "it has not joined Ray yet"
-		if !n.Since.IsZero() && n.Since.Before(p.takenAt) {
-			text += ", for " + Span(p.takenAt.Sub(n.Since).Seconds())
+		if !n.Since.IsZero() && n.Since.Before(r.takenAt) {
+			text += ", for " + Span(r.takenAt.Sub(n.Since).Seconds())
 		}
 		return Reason{PodPending, text + "; it counts as what its group brings"}
 	case out.isHeldOver(at):
-		return Reason{CodeHeldOver, fmt.Sprintf("idle for %s%s", Span(n.IdleSeconds), p.staysIdle(at, out))}
+		return Reason{CodeHeldOver, fmt.Sprintf("idle for %s%s", Span(n.IdleSeconds), r.staysIdle(at, out))}
 	case n.State == Idle:
-		return Reason{PodIdle, fmt.Sprintf("idle for %s%s", Span(n.IdleSeconds), p.staysIdle(at, out))}
+		return Reason{PodIdle, fmt.Sprintf("idle for %s%s", Span(n.IdleSeconds), r.staysIdle(at, out))}
 	case slices.Equal(n.free, n.shape.total): // one that has just joined, or work that asks for nothing
 		return Reason{PodBusy, "all that it has is free, but Ray does not call it idle"}
 	}
 	return Reason{PodBusy, "it has work, so it is not idle"}
 }
 
-func (p *planning) podDetails(at int, out *outcome) []Detail {
+func (p *reporter) podDetails(at int, out *outcome) []Detail {
 	n := &p.nodes[at]
 	var details []Detail
 	if n.group == unknownGroup {

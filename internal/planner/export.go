@@ -58,7 +58,7 @@ func exportableGroup(g Group) Group {
 	for i := range g.Pools {
 		pool := &g.Pools[i]
 		pool.Units = min(max(pool.Units, 0), math.MaxInt32)
-		pool.MaxPods = withinCount(pool.MaxPods, maxCount)
+		pool.MaxPods = withinCount(pool.MaxPods, MaxCount)
 	}
 	return g
 }
@@ -77,7 +77,7 @@ func exportableSlice(s *Slice) *Slice {
 		return nil
 	}
 	made := *s
-	made.MemoryMiB, made.Blocks = withinCount(s.MemoryMiB, mostSliceMiB), withinCount(s.Blocks, maxCount)
+	made.MemoryMiB, made.Blocks = withinCount(s.MemoryMiB, mostSliceMiB), withinCount(s.Blocks, MaxCount)
 	if s.ComputeFraction != nil {
 		part := min(max(*s.ComputeFraction, 0), 1)
 		made.ComputeFraction = &part
@@ -99,7 +99,7 @@ func exportableRequests(requests []raydemand.Request) []raydemand.Request {
 	requests = slices.Clone(requests)
 	for i := range requests {
 		requests[i].Bundle = exportableBundle(requests[i].Bundle, mostAmount)
-		requests[i].Count = min(max(requests[i].Count, 1), maxCount)
+		requests[i].Count = min(max(requests[i].Count, 1), MaxCount)
 	}
 	return requests
 }

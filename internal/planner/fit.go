@@ -21,7 +21,7 @@ type batch struct {
 	looks   int64
 }
 
-func (c *catalog) newBatch(purpose string, items []*item, how strategy) *batch {
+func (p *Placer) newBatch(purpose string, items []*item, how strategy) *batch {
 	b := &batch{purpose: purpose, items: items, left: make([]int64, len(items))}
 	if how.raysOrder() {
 		b.order = rayOrder(items)
@@ -31,7 +31,7 @@ func (c *catalog) newBatch(purpose string, items []*item, how strategy) *batch {
 			b.left[i] = it.request.Count
 		}
 		for _, t := range it.need {
-			b.memory = b.memory || isMemory(c.names[t.resource])
+			b.memory = b.memory || isMemory(p.names[t.resource])
 		}
 	}
 	return b
@@ -75,7 +75,7 @@ func (b *batch) quota(l *lot) int64 {
 
 // place serves a batch: on nodes that run or already take demand, then on those on their way, then on new ones.
 // Before new ones are launched, what is there is tried once more with all of the batch looked at together.
-func (p *planning) place(l *ledger, b *batch) {
+func (p *Placer) place(l *ledger, b *batch) {
 	p.breakOff()
 	defer func() { p.looks += b.looks }()
 	if l.how.raysOrder() {
@@ -107,7 +107,7 @@ func (p *planning) place(l *ledger, b *batch) {
 }
 
 // retryable reports whether a batch that does not fit one by one is worth a second look.
-func (p *planning) retryable(l *ledger, b *batch) bool {
+func (p *Placer) retryable(l *ledger, b *batch) bool {
 	return len(l.lots) > 0 && len(l.lots) <= maxProgramBins && b.turn == 0 && p.steps <= maxPlanSteps && b.joinable()
 }
 

@@ -208,7 +208,7 @@ func (g *gang) suits(s *shape) bool {
 // placeOption places equal gangs, all of them, by one of their options wherever they may lie: in one domain after the other where a gang
 // wants to share a label. The one whose launches are best by the objective is taken; nothing is better than no launch, so the first
 // that needs none ends the search.
-func (p *planning) placeOption(l *ledger, gangs []*gang, o int) (best *ledger, ok bool) {
+func (p *Placer) placeOption(l *ledger, gangs []*gang, o int) (best *ledger, ok bool) {
 	g := gangs[0]
 	option := g.options[o]
 	for _, d := range p.roomy(l, p.domains(l, g), option) {

@@ -1,6 +1,18 @@
 package planner
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
+
+// withoutIdle returns the fleet as it is when its idle units have been stopped. used marks the nodes that the plan places demand on,
+// given counts the pods that it launches, by group.
+func (r *roster) withoutIdle(used []bool, given []int64) *roster {
+	left := *r
+	left.groups, left.nodes = slices.Clone(r.groups), slices.Clone(r.nodes)
+	left.stopIdle(used, given)
+	return &left
+}
 
 // stopIdle stops units that have been idle for strictly longer than their group's timeout by Ray's own account, that
 // no demand was placed on, and that the minimum does not hold. A replica of which a host leaves already is lost to the

@@ -30,8 +30,8 @@ type item struct {
 
 const noMatch = -1
 
-// maxCount bounds how many bundles or pods are counted; sums of a few such numbers cannot overflow.
-const maxCount = 1 << 40
+// maxCount bounds how many bundles or pods are counted.
+const maxCount = MaxCount
 
 // items merges equal requests and sorts them largest first: constrained ones, then accelerators, then by size.
 func (c *catalog) items(requests []raydemand.Request) []*item {

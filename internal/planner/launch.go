@@ -23,7 +23,7 @@ func (how strategy) raysOrder() bool { return how >= asRay }
 
 // launchBest launches replica after replica of the group that what waits fills best. A pattern is repeated as often
 // as it lasts, so the work does not depend on the counts.
-func (p *planning) launchBest(l *ledger, b *batch) {
+func (p *Placer) launchBest(l *ledger, b *batch) {
 	if b.join > 0 || b.served() {
 		return
 	}
@@ -58,7 +58,7 @@ func (p *planning) launchBest(l *ledger, b *batch) {
 
 // fairPrices is what one bundle of each item costs on the group that serves it cheapest, filled with nothing
 // else, however few of them wait: the rest of the node serves others.
-func (p *planning) fairPrices(l *ledger, b *batch) []float64 {
+func (p *Placer) fairPrices(l *ledger, b *batch) []float64 {
 	if l.how != thriftiest && l.how != jointly {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (p *planning) fairPrices(l *ledger, b *batch) []float64 {
 }
 
 // rate completes the score of a pattern on hosts of a group by what the strategy looks at.
-func (p *planning) rate(pat *pattern, how strategy, b *batch, group int, hosts int64, fair []float64) {
+func (p *Placer) rate(pat *pattern, how strategy, b *batch, group int, hosts int64, fair []float64) {
 	switch how {
 	case thriftiest, jointly:
 		var worth float64
@@ -100,7 +100,7 @@ func (p *planning) rate(pat *pattern, how strategy, b *batch, group int, hosts i
 	}
 }
 
-func (p *planning) launchPattern(l *ledger, b *batch, g *group, pat *pattern) {
+func (p *Placer) launchPattern(l *ledger, b *batch, g *group, pat *pattern) {
 	replicas := pat.times(b, min(l.room[g.shape.group], l.spare)/g.hosts)
 	for _, f := range pat.hosts {
 		lot := l.launch(g, f.count*replicas)

@@ -95,7 +95,7 @@ func (l *ledger) copyFrom(other *ledger) {
 
 // trial returns a copy of a ledger to try something on. Hundreds of gangs are tried on thousands of lots, so what is
 // released is used again.
-func (p *planning) trial(l *ledger) *ledger {
+func (p *Placer) trial(l *ledger) *ledger {
 	copied := &ledger{}
 	if n := len(p.released); n > 0 {
 		copied, p.released = p.released[n-1], p.released[:n-1]
@@ -105,7 +105,7 @@ func (p *planning) trial(l *ledger) *ledger {
 }
 
 // release gives up a ledger that nobody will look at again. nil is allowed.
-func (p *planning) release(l *ledger) {
+func (p *Placer) release(l *ledger) {
 	if l != nil {
 		p.released = append(p.released, l)
 	}
@@ -113,16 +113,16 @@ func (p *planning) release(l *ledger) {
 
 // openLedger lists the nodes that stay and the pods that were asked for. With totals set, work in progress is
 // ignored: that is how request_resources counts. Equal nodes become one lot before anything is sorted.
-func (r *roster) openLedger(totals bool, placed [][]int) []lot {
-	lots := make([]lot, 0, min(len(r.nodes)+len(r.groups), 256))
+func (p *Placer) openLedger(totals bool, placed [][]int) []lot {
+	lots := make([]lot, 0, min(len(p.nodes)+len(p.groups), 256))
 	kinds := make(map[string]int)
 	var key []byte
-	for i := range r.nodes {
-		n := &r.nodes[i]
+	for i := range p.nodes {
+		n := &p.nodes[i]
 		if n.stop != "" {
 			continue
 		}
-		l := lot{shape: n.shape, phase: r.phaseOf(n), free: n.free, count: 1, members: []int{i}, since: n.Since}
+		l := lot{shape: n.shape, phase: p.phaseOf(n), free: n.free, count: 1, members: []int{i}, since: n.Since}
 		if totals {
 			l.free = n.shape.total
 		}
@@ -133,7 +133,7 @@ func (r *roster) openLedger(totals bool, placed [][]int) []lot {
 		at, known := kinds[string(key)]
 		if !known {
 			kinds[string(key)] = len(lots)
-			l.size = r.sizeOn(l.shape, l.free)
+			l.size = p.sizeOn(l.shape, l.free)
 			lots = append(lots, l)
 			continue
 		}
@@ -141,15 +141,15 @@ func (r *roster) openLedger(totals bool, placed [][]int) []lot {
 		lots[at].members = append(lots[at].members, i)
 		lots[at].since = earliest(lots[at].since, l.since)
 	}
-	for i := range r.groups {
-		if g := &r.groups[i]; g.missing > 0 {
-			lots = append(lots, r.freshLot(g, g.missing, false))
+	for i := range p.groups {
+		if g := &p.groups[i]; g.missing > 0 {
+			lots = append(lots, p.freshLot(g, g.missing, false))
 		}
 	}
 	for i := range lots {
-		r.busyLastFirst(lots[i].members)
+		p.busyLastFirst(lots[i].members)
 	}
-	return r.inOrder(lots)
+	return p.inOrder(lots)
 }
 
 // appendKey writes what makes two lots of nodes equal.
@@ -170,24 +170,24 @@ func (l *lot) appendKey(key []byte) []byte {
 }
 
 // busyLastFirst sorts equal nodes so that those that were busy last are used first, and others may leave.
-func (r *roster) busyLastFirst(nodes []int) {
+func (p *Placer) busyLastFirst(nodes []int) {
 	slices.SortFunc(nodes, func(a, b int) int {
-		return cmp.Or(cmp.Compare(r.nodes[a].IdleSeconds, r.nodes[b].IdleSeconds), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(p.nodes[a].IdleSeconds, p.nodes[b].IdleSeconds), cmp.Compare(a, b))
 	})
 }
 
-func (r *roster) freshLot(g *group, count int64, planned bool) lot {
-	return lot{shape: g.shape, phase: onTheWay, free: g.shape.total, size: r.sizeOn(g.shape, g.shape.total), count: count, planned: planned}
+func (p *Placer) freshLot(g *group, count int64, planned bool) lot {
+	return lot{shape: g.shape, phase: onTheWay, free: g.shape.total, size: p.sizeOn(g.shape, g.shape.total), count: count, planned: planned}
 }
 
 // inOrder sorts lots. They are large, so it is their places that are moved about.
-func (r *roster) inOrder(lots []lot) []lot {
+func (p *Placer) inOrder(lots []lot) []lot {
 	order := make([]*lot, len(lots))
 	for i := range lots {
 		order[i] = &lots[i]
 	}
-	slices.SortFunc(order, r.soonestFirst)
-	sorted := make([]lot, len(lots), len(lots)+len(lots)/4+len(r.groups))
+	slices.SortFunc(order, p.soonestFirst)
+	sorted := make([]lot, len(lots), len(lots)+len(lots)/4+len(p.groups))
 	for i, l := range order {
 		sorted[i] = *l
 	}
@@ -196,7 +196,7 @@ func (r *roster) inOrder(lots []lot) []lot {
 
 // soonestFirst orders lots by when they can serve, then tightest first, which leaves large gaps whole; idle nodes
 // that were busy last come before those that are about to leave.
-func (r *roster) soonestFirst(a, b *lot) int {
+func (p *Placer) soonestFirst(a, b *lot) int {
 	if c := cmp.Compare(a.phase, b.phase); c != 0 {
 		return c
 	}
@@ -210,21 +210,21 @@ func (r *roster) soonestFirst(a, b *lot) int {
 		cmp.Compare(a.shape.labels, b.shape.labels),
 		slices.Compare(a.shape.total, b.shape.total),
 		slices.Compare(a.placed, b.placed),
-		cmp.Compare(r.idleFor(a), r.idleFor(b)),
+		cmp.Compare(p.idleFor(a), p.idleFor(b)),
 	)
 }
 
-func (r *roster) idleFor(l *lot) float64 {
+func (p *Placer) idleFor(l *lot) float64 {
 	if len(l.members) == 0 {
 		return math.Inf(1)
 	}
-	return r.nodes[l.members[0]].IdleSeconds
+	return p.nodes[l.members[0]].IdleSeconds
 }
 
-func (r *roster) size(v vector) float64 {
+func (c *catalog) size(v vector) float64 {
 	var sum float64
-	for i, amount := range r.named(v) {
-		sum += r.worth(i, amount)
+	for i, amount := range c.named(v) {
+		sum += c.worth(i, amount)
 	}
 	return sum
 }

@@ -74,8 +74,8 @@ func TestOfPlansThatCostTheSameTheOneThatLetsIdleNodesGoIsTaken(t *testing.T) {
 }
 
 func TestAProposalThatIsNoFixedPointRanksLast(t *testing.T) {
-	dear := contender{out: outcome{launched: []int64{0}}, verdict: verdict{costs: []float64{9}}}
-	cheap := contender{out: outcome{launched: []int64{1}}, verdict: verdict{costs: []float64{1}}}
+	dear := contender{out: outcome{launched: []int64{0}}, verdict: verdict{bill: bill{costs: []float64{9}}}}
+	cheap := contender{out: outcome{launched: []int64{1}}, verdict: verdict{bill: bill{costs: []float64{1}}}}
 	if cheap.before(&dear) || !dear.before(&cheap) {
 		t.Error("launches that are followed by others are better than launches that are not")
 	}

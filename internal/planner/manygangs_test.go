@@ -11,7 +11,7 @@ import (
 func TestOfVeryManyDifferentGangsTheRestHasItsTurnLater(t *testing.T) {
 	s := fleet()
 	s.LaunchConfigCheckDisabled = true
-	s.Gangs = differentGangs(mostCrowds + 50)
+	s.Gangs = differentGangs(2000 + 50)
 	plan := Compute(s, Policy{})
 	if got := len(plan.InfeasibleGangRequests); got != 50 {
 		t.Fatalf("%d gangs are not served, want 50", got)
@@ -42,7 +42,7 @@ func TestABundleIsFoundInTheChoicesOfGangsAndInTheirSum(t *testing.T) {
 		{"id": "sum", "strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]},
 		{"id": "other", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}]}`)
 	told := map[string]string{}
-	for _, d := range (asking{}).demand(s, raydemand.Request{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(2)}, Count: 1}).Details {
+	for _, d := range explainDemand(s, raydemand.Request{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(2)}, Count: 1}).Details {
 		if id, gang := strings.CutPrefix(d.About, "gang "); gang {
 			told[id] = strings.Split(d.Message, ",")[0]
 		}

@@ -47,7 +47,7 @@ func roomier(t *rapid.T, s Snapshot) Snapshot {
 
 // weightLeft adds up what the requests that a plan leaves ask for that is scarce.
 func weightLeft(s Snapshot, plan Plan) (sum float64) {
-	p := newPlanning(newRoster(&s), &s, Policy{})
+	p := newRoster(&s)
 	for _, u := range plan.InfeasibleRequests {
 		sum += float64(u.Count) * p.needed(p.newItem(u.Request, p.need(u.Request.Bundle), ""))
 	}

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 
@@ -18,6 +19,14 @@ type yardstick struct {
 	// a class.
 	class   []int
 	classes int
+	// hosts counts the pods of one replica, by group.
+	hosts []int64
+}
+
+// rater finds what launching costs.
+type rater struct {
+	*roster
+	gpuForCPU bool
 }
 
 // acceleratorWorth is what one accelerator is worth in CPU cores where prices are unknown: on public clouds a GPU costs
@@ -33,13 +42,15 @@ func (c *catalog) scarcity(resource int, amount float64) float64 {
 	return amount
 }
 
-// newYardstick rates the groups.
-func (p *planning) newYardstick() yardstick {
-	y := yardstick{rivals: p.newRivals(), class: make([]int, len(p.groups))}
+// newYardstick rates the groups of a fleet for all items that are asked for.
+func newYardstick(r *roster, gpuForCPU bool, items iter.Seq[*item]) yardstick {
+	p := rater{r, gpuForCPU}
+	y := yardstick{rivals: p.newRivals(items), class: make([]int, len(p.groups)), hosts: make([]int64, len(p.groups))}
 	y.cost = p.costs(&y.rivals)
 	standings := make([]standing, len(p.groups))
 	for i := range p.groups {
 		standings[i] = p.groups[i].standingOf()
+		y.hosts[i] = p.groups[i].hosts
 	}
 	order := slices.Clone(standings)
 	slices.SortFunc(order, func(a, b standing) int { return b.compare(a) })
@@ -52,9 +63,9 @@ func (p *planning) newYardstick() yardstick {
 }
 
 // holding is what a node has that is scarce, as one number.
-func (p *planning) holding(total vector) (sum float64) {
-	for i, amount := range p.named(total) {
-		sum += p.scarcity(i, p.worth(i, amount))
+func (c *catalog) holding(total vector) (sum float64) {
+	for i, amount := range c.named(total) {
+		sum += c.scarcity(i, c.worth(i, amount))
 	}
 	return sum
 }
@@ -83,31 +94,53 @@ func (g *group) standingOf() standing {
 type verdict struct {
 	claims, gangs int
 	unserved      float64
-	// costs by class of groups, the last class first: what a better class can do no worse one shall.
-	costs []float64
-	pods  int64
+	bill
 	// kept counts the nodes that stay beyond their idle timeout because something is placed on them.
 	kept int
 }
 
 func (p *planning) verdict(given []int64, out *outcome) verdict {
-	v := verdict{claims: len(out.claims), gangs: len(out.gangs), kept: out.kept, costs: make([]float64, p.yard.classes)}
+	v := verdict{claims: len(out.claims), gangs: len(out.gangs), kept: out.kept, bill: p.yard.bill(given)}
 	for i, n := range out.unserved {
 		v.unserved += float64(n) * p.needed(p.requests[i])
-	}
-	for i, n := range given {
-		v.costs[p.yard.classes-1-p.yard.class[i]] += p.yard.cost[i] * float64(n/p.groups[i].hosts)
-		v.pods += n
 	}
 	return v
 }
 
+// bill is what launches cost by class of groups, the last class first, since what a better class can do no worse one shall; and how
+// many pods they are.
+type bill struct {
+	costs []float64
+	pods  int64
+}
+
+// bill adds up what launches cost.
+func (y *yardstick) bill(launched []int64) bill {
+	b := bill{costs: make([]float64, y.classes)}
+	for i, n := range launched {
+		b.costs[y.classes-1-y.class[i]] += y.cost[i] * float64(n/y.hosts[i])
+		b.pods += n
+	}
+	return b
+}
+
+// compare orders bills, the cheaper first: class by class, then by the number of pods.
+func (b *bill) compare(other *bill) (order int) {
+	for i := 0; i < len(b.costs) && order == 0; i++ {
+		order = compareNearly(b.costs[i], other.costs[i])
+	}
+	return cmp.Or(order, cmp.Compare(b.pods, other.pods))
+}
+
+// byPrice reports whether it is a group's price that counts.
+func (y *yardstick) byPrice(group int) bool { return y.priced[y.of[group]] }
+
 // needed is what one bundle asks for that is scarce, as one number; never nothing.
-func (p *planning) needed(it *item) float64 {
+func (c *catalog) needed(it *item) float64 {
 	const least = 1e-3 // a bundle that asks for a label alone
 	sum := least
 	for _, t := range it.need {
-		sum += p.scarcity(t.resource, p.worth(t.resource, t.amount))
+		sum += c.scarcity(t.resource, c.worth(t.resource, t.amount))
 	}
 	return sum
 }
@@ -122,11 +155,7 @@ func (v *verdict) compareService(other *verdict) int {
 }
 
 func (v *verdict) compare(other *verdict) int {
-	order := v.compareService(other)
-	for i := 0; i < len(v.costs) && order == 0; i++ {
-		order = compareNearly(v.costs[i], other.costs[i])
-	}
-	return cmp.Or(order, cmp.Compare(v.pods, other.pods), cmp.Compare(v.kept, other.kept))
+	return cmp.Or(v.compareService(other), v.bill.compare(&other.bill), cmp.Compare(v.kept, other.kept))
 }
 
 // compareNearly takes sums for equal that differ by rounding only.

@@ -126,7 +126,7 @@ func (l *ledger) reveal(group int, n int64) {
 }
 
 // revealMinimum offers what a minimum keeps in any case.
-func (p *planning) revealMinimum(l *ledger) {
+func (p *Placer) revealMinimum(l *ledger) {
 	short := make([]int64, len(p.groups))
 	for i := range p.groups {
 		short[i] = p.groups[i].min

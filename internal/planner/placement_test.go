@@ -177,7 +177,7 @@ func (x *search) placeRequests(i int) bool {
 		return x.placeRequests(i + 1)
 	}
 	for n := range x.free {
-		if firstMatch(r.Selectors, x.labels[n]) == noMatch || !x.free[n].Fits(r.Bundle) {
+		if !matchesAny(r.Selectors, x.labels[n]) || !x.free[n].Fits(r.Bundle) {
 			continue
 		}
 		before := x.free[n].Clone()
@@ -188,4 +188,9 @@ func (x *search) placeRequests(i int) bool {
 		x.free[n] = before
 	}
 	return false
+}
+
+// matchesAny reports whether labels match one of the selectors, if there are any.
+func matchesAny(selectors []raydemand.Selector, labels map[string]string) bool {
+	return len(selectors) == 0 || slices.ContainsFunc(selectors, func(s raydemand.Selector) bool { return s.Matches(labels) })
 }

@@ -22,13 +22,13 @@ type purpose struct {
 }
 
 // purposes says what the planned pods of a group are for.
-func (p *planning) purposes(i int, given int64, out *outcome) string {
+func (w *words) purposes(i int, given int64, out *outcome) string {
 	var parts []string
-	g := &p.groups[i]
+	g := &w.groups[i]
 	if short := g.min - g.standing(); short > 0 {
 		parts = append(parts, fmt.Sprintf("the minimum of %d", g.min))
 	}
-	for _, kind := range p.purposesOf(i, out) {
+	for _, kind := range w.purposesOf(i, out) {
 		parts = append(parts, kind.String())
 	}
 	switch more := len(parts) - namedPurposes; {
@@ -45,21 +45,21 @@ func (p *planning) purposes(i int, given int64, out *outcome) string {
 }
 
 // purposesOf lists what pods of a group are launched for, in the order of planning.
-func (p *planning) purposesOf(i int, out *outcome) []*purpose {
+func (w *words) purposesOf(i int, out *outcome) []*purpose {
 	type kind struct{ of, gangs, what string }
 	type member struct {
 		kind *purpose
 		gang *gang
 	}
 	known, counted := map[kind]*purpose{}, map[member]bool{}
-	asking := p.claimants(out)
+	asking := w.claimants(out)
 	var all []*purpose
 	for _, e := range out.log {
 		if e.group != i {
 			continue
 		}
-		owner, ofGang := p.owner(e.item)
-		k := kind{of: e.purpose, what: Describe(e.item.request) + p.groups[i].part(e.item)}
+		owner, ofGang := w.owner(e.item)
+		k := kind{of: e.purpose, what: Describe(e.item.request) + partOfSlice(&w.groups[i], e.item)}
 		if ofGang {
 			k.gangs = owner.gang.key
 		}

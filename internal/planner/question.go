@@ -75,24 +75,37 @@ func (a asking) answer(s Snapshot, q Question) (Explanation, error) {
 		return Explanation{}, ErrQuestion
 	}
 	if q.Demand != nil {
-		return a.demand(s, *q.Demand).shortened(), nil
+		return cutToMost(a.demand(s, *q.Demand)), nil
 	}
 	if q.AskedGang != nil {
-		return a.gangLike(s, *q.AskedGang).shortened(), nil
+		return cutToMost(a.gangLike(s, *q.AskedGang)), nil
 	}
-	about := q.named(&s)
-	e, known := about.explain(a, s, about.Name)
+	about := q.about(&s)
+	e, known := a.explain(s, about)
 	if !known {
 		about.Known = q.Known(&s)
-		return Explanation{}, &about.UnknownError
+		return Explanation{}, &about
 	}
-	return e.shortened(), nil
+	return cutToMost(e), nil
+}
+
+// explain answers a question by name. It reports false when the snapshot has nothing of that name.
+func (a asking) explain(s Snapshot, about UnknownError) (Explanation, bool) {
+	switch about.Kind {
+	case "group":
+		return a.group(s, about.Name)
+	case "pod":
+		return a.pod(s, about.Name)
+	case "gang":
+		return a.gang(s, about.Name)
+	}
+	return a.request(s, about.Name)
 }
 
 // mostDetails bounds the details of an answer: thousands of shapes times a hundred groups are read by nobody.
 const mostDetails = 1000
 
-func (e Explanation) shortened() Explanation {
+func cutToMost(e Explanation) Explanation {
 	if n := len(e.Details); n > mostDetails {
 		e.Details = e.Details[:mostDetails]
 		e.Message += fmt.Sprintf("; told below of the first %d of %d", mostDetails, n)
@@ -101,38 +114,33 @@ func (e Explanation) shortened() Explanation {
 }
 
 // Known are the names, sorted, that a snapshot has of what a question names, be it a group, a pod, a gang or a request.
-func (q Question) Known(s *Snapshot) []string { return slices.Sorted(slices.Values(q.named(s).Known)) }
+func (q Question) Known(s *Snapshot) []string { return slices.Sorted(slices.Values(q.about(s).Known)) }
 
-// named is something with a name that can be explained.
-type named struct {
-	UnknownError
-	explain func(asking, Snapshot, string) (Explanation, bool)
-}
-
-func (q Question) named(s *Snapshot) named {
+// about is what a question names, with all names of its kind that a snapshot has.
+func (q Question) about(s *Snapshot) UnknownError {
 	switch {
 	case q.Group != "":
-		n := named{UnknownError{Kind: "group", Name: q.Group}, asking.group}
+		e := UnknownError{Kind: "group", Name: q.Group}
 		for i := range s.Groups {
-			n.Known = append(n.Known, s.Groups[i].Name)
+			e.Known = append(e.Known, s.Groups[i].Name)
 		}
-		return n
+		return e
 	case q.Pod != "":
-		n := named{UnknownError{Kind: "pod", Name: q.Pod}, asking.pod}
+		e := UnknownError{Kind: "pod", Name: q.Pod}
 		for i := range s.Nodes {
-			n.Known = append(n.Known, s.Nodes[i].Pod)
+			e.Known = append(e.Known, s.Nodes[i].Pod)
 		}
-		return n
+		return e
 	case q.Gang != "":
-		n := named{UnknownError{Kind: "gang", Name: q.Gang}, asking.gang}
+		e := UnknownError{Kind: "gang", Name: q.Gang}
 		for i := range s.Gangs {
 			if s.Gangs[i].ID != "" {
-				n.Known = append(n.Known, s.Gangs[i].ID)
+				e.Known = append(e.Known, s.Gangs[i].ID)
 			}
 		}
-		return n
+		return e
 	}
-	return named{UnknownError{Kind: "request", Name: q.Request, Known: standingRequests(s)}, asking.request}
+	return UnknownError{Kind: "request", Name: q.Request, Known: standingRequests(s)}
 }
 
 // standingRequests are the names that asking.request knows.
@@ -158,15 +166,15 @@ func (a asking) gang(s Snapshot, id string) (Explanation, bool) {
 	return p.explainGang(p.gangs[at], given, &out), true
 }
 
-func (p *planning) explainGang(g *gang, given []int64, out *outcome) Explanation {
-	unmet := p.unmetReasons(given, out).gangs[g.number]
-	summary := gangSummary(g, out.fates(), unmet)
-	e := Explanation{About: strings.TrimSpace("gang " + g.ID), Reason: Reason{summary.verdict(), p.tally(&summary)}, Details: []Detail{}}
+func (r *reporter) explainGang(g *gang, given []int64, out *outcome) Explanation {
+	unmet := r.unmetReasons(given, out).gangs[g.number]
+	summary := gangSummary(g, fatesIn(out), unmet)
+	e := Explanation{About: strings.TrimSpace("gang " + g.ID), Reason: Reason{summary.verdict(), r.tally(&summary)}, Details: []Detail{}}
 	if unmet != nil {
 		e.Message += ": " + unmet.Message
 	}
 	for k, o := range g.options {
-		e.Details = append(e.Details, p.itemDetails(choiceOf(k, len(g.options)), o.items, given, out)...)
+		e.Details = append(e.Details, r.itemDetails(choiceOf(k, len(g.options)), o.items, given, out)...)
 	}
 	return e
 }
@@ -185,9 +193,9 @@ func (a asking) request(s Snapshot, name string) (Explanation, bool) {
 }
 
 // explainOwned says what becomes of a request as its status does, and why each group serves its bundles or not.
-func (p *planning) explainOwned(owned *raydemand.Owned, given []int64, out *outcome) Explanation {
+func (r *reporter) explainOwned(owned *raydemand.Owned, given []int64, out *outcome) Explanation {
 	e := Explanation{About: "request " + owned.ID, Details: []Detail{}}
-	for _, row := range p.report(given, *out).Requests {
+	for _, row := range r.report(given, *out).Requests {
 		if row.ID == owned.ID && !row.Plain {
 			e.Reason = Reason{row.Reason.Code, fmt.Sprintf("%s: %d of %d bundles are served, %d wait: %s", row.State, row.Served, row.Asked, row.Waiting, row.Reason.Message)}
 			for _, g := range row.Groups {
@@ -195,25 +203,25 @@ func (p *planning) explainOwned(owned *raydemand.Owned, given []int64, out *outc
 			}
 		}
 	}
-	items := p.items(owned.Requests)
+	items := r.items(owned.Requests)
 	for i, it := range items {
-		for _, c := range p.claims {
+		for _, c := range r.claims {
 			if at := slices.IndexFunc(c.items, func(planned *item) bool { return planned.key == it.key }); at >= 0 {
 				items[i] = c.items[at] // what the plan made of it, together with equal bundles of others
 			}
 		}
 	}
-	e.Details = append(e.Details, p.itemDetails("", items, given, out)...)
+	e.Details = append(e.Details, r.itemDetails("", items, given, out)...)
 	return e
 }
 
 // explainPlain explains what has no owner; over REST it is planned together with what owners ask for.
-func (p *planning) explainPlain(given []int64, out *outcome) Explanation {
-	fates, unmet := out.fates(), p.unmetReasons(given, out)
+func (r *reporter) explainPlain(given []int64, out *outcome) Explanation {
+	fates, unmet := fatesIn(out), r.unmetReasons(given, out)
 	var all DemandSummary
 	var why []string
 	e := Explanation{About: "request " + PlainRequest, Details: []Detail{}}
-	for i, c := range p.claims {
+	for i, c := range r.claims {
 		left := out.leftOf(i, c)
 		for k, it := range c.items {
 			reason := reasonAt(unmet.claims[i], k)
@@ -222,9 +230,9 @@ func (p *planning) explainPlain(given []int64, out *outcome) Explanation {
 				why = append(why, c.purpose+": "+reason.Message)
 			}
 		}
-		e.Details = append(e.Details, p.itemDetails(c.purpose, c.items, given, out)...)
+		e.Details = append(e.Details, r.itemDetails(c.purpose, c.items, given, out)...)
 	}
-	e.Code, e.Message = all.verdict(), p.tally(&all)
+	e.Code, e.Message = all.verdict(), r.tally(&all)
 	if text := listed(why); text != "" {
 		e.Message += ": " + text
 	}
@@ -232,12 +240,12 @@ func (p *planning) explainPlain(given []int64, out *outcome) Explanation {
 }
 
 // itemDetails says of each group what it has to do with each item.
-func (p *planning) itemDetails(prefix string, items []*item, given []int64, out *outcome) []Detail {
+func (r *reporter) itemDetails(prefix string, items []*item, given []int64, out *outcome) []Detail {
 	var details []Detail
 	for _, it := range items {
 		about := strings.TrimPrefix(prefix+", "+counted(it), ", ")
-		for i := range p.groups {
-			details = append(details, Detail{about + ": group " + p.groups[i].Name, p.groupVerdict(i, it, given, out)})
+		for i := range r.groups {
+			details = append(details, Detail{about + ": group " + r.groups[i].Name, r.groupVerdict(i, it, given, out)})
 		}
 	}
 	return details

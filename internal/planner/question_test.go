@@ -92,7 +92,7 @@ func TestWhatIsNotThereIsNamedWithWhatIs(t *testing.T) {
 }
 
 func TestAnAnswerOfManyDetailsIsCutAndSaysSo(t *testing.T) {
-	e := Explanation{Details: make([]Detail, mostDetails+5)}.shortened()
+	e := cutToMost(Explanation{Details: make([]Detail, mostDetails+5)})
 	if len(e.Details) != mostDetails || !strings.Contains(e.Message, "first 1000 of 1005") {
 		t.Errorf("%d details: %s", len(e.Details), e.Message)
 	}

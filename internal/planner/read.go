@@ -173,7 +173,7 @@ func ReadRequest(text, name string) (raydemand.Request, error) {
 	field, done := in.fields()
 	if resources := field("resources"); len(resources.raw) > 0 && resources.raw[0] == '{' {
 		request.Bundle, request.Selectors = resources.bundle(), field("labelSelectors").selectors()
-		request.Count, request.Slice = field("count").count(1, maxCount, 1), field("slice").wish()
+		request.Count, request.Slice = field("count").count(1, MaxCount, 1), field("slice").wish()
 		request = request.Sliced()
 		done()
 	} else {

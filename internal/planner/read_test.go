@@ -194,15 +194,15 @@ func TestASnapshotThatWasWrittenIsReadAgainAsTheSame(t *testing.T) {
 
 // explainSome explains the first of each kind.
 func explainSome(s Snapshot) {
-	asking{}.demand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}})
+	explainDemand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}})
 	for _, r := range s.Requests[:min(1, len(s.Requests))] {
-		asking{}.demand(s, r)
+		explainDemand(s, r)
 	}
 	for _, g := range s.Groups[:min(1, len(s.Groups))] {
-		asking{}.group(s, g.Name)
+		explainGroup(s, g.Name)
 	}
 	for _, n := range s.Nodes[:min(3, len(s.Nodes))] {
-		asking{}.pod(s, n.Pod)
+		explainPod(s, n.Pod)
 	}
 }
 

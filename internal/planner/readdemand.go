@@ -19,7 +19,7 @@ func (in input) request() raydemand.Request {
 	defer done()
 	r := raydemand.Request{
 		Bundle:    field("resources").bundle(),
-		Count:     field("count").count(1, maxCount, 0),
+		Count:     field("count").count(1, MaxCount, 0),
 		Selectors: field("labelSelectors").selectors(),
 		Slice:     field("slice").wish(),
 	}

@@ -48,7 +48,7 @@ func (in input) slice() *Slice {
 	s := &Slice{
 		Kind: gpuinfo.Kind(field("kind").text()), MemoryMiB: field("memoryMiB").optionalAmount(mostSliceMiB),
 		ComputeFraction: field("computeFraction").number(1), Isolation: gpuinfo.Isolation(field("isolation").text()),
-		Profile: field("profile").text(), Product: field("product").text(), Blocks: field("blocks").optionalAmount(maxCount),
+		Profile: field("profile").text(), Product: field("product").text(), Blocks: field("blocks").optionalAmount(MaxCount),
 	}
 	switch s.Kind {
 	case "":
@@ -82,7 +82,7 @@ func (in input) groupPools() []GroupPool {
 	for i, each := range in.objects() {
 		field, done := each.fields()
 		pool := GroupPool{
-			Name: field("name").text(), MaxPods: field("maxPods").optionalAmount(maxCount), Resource: field("resource").text(),
+			Name: field("name").text(), MaxPods: field("maxPods").optionalAmount(MaxCount), Resource: field("resource").text(),
 			Units: field("units").count(0, math.MaxInt32, 0), ProfileFixed: field("profileFixed").boolean(),
 			Shares: field("shares").poolShares(), Cards: field("cards").poolCards(),
 		}
@@ -111,14 +111,14 @@ func (in input) poolCards() []nodepool.PoolCards {
 	var all []nodepool.PoolCards
 	for _, each := range in.objects() {
 		field, done := each.fields()
-		cards := nodepool.PoolCards{Product: field("product").text(), Count: field("count").count(1, maxCount, 1), Busy: field("busy").optionalAmount(maxCount)}
+		cards := nodepool.PoolCards{Product: field("product").text(), Count: field("count").count(1, MaxCount, 1), Busy: field("busy").optionalAmount(MaxCount)}
 		product, known := gpuinfo.ProductNamed(cards.Product)
 		if !known {
 			field("product").fail("a product that can be cut with MIG, such as A100 40GB")
 		}
 		for _, one := range field("cut").objects() {
 			cut, cutDone := one.fields()
-			of := nodepool.CardCut{Profile: cut("profile").text(), Count: cut("count").count(1, maxCount, 1)}
+			of := nodepool.CardCut{Profile: cut("profile").text(), Count: cut("count").count(1, MaxCount, 1)}
 			if _, has := product.Profile(of.Profile); known && !has {
 				cut("profile").fail("a profile that " + product.Name + " has: " + strings.Join(plainProfiles(product), ", "))
 			}

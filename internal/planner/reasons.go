@@ -56,82 +56,82 @@ const (
 
 // reasons explains one group's row: first what it launches or why it does not, then what is on its way, what goes,
 // and what idles.
-func (p *planning) reasons(i int, given []int64, out *outcome) []Reason {
-	reasons := []Reason{p.launchReason(i, given, out)}
-	g := &p.groups[i]
-	if short, ok := p.minimumReason(i, given); ok && given[i] > 0 && p.heldOf(i) == 0 {
+func (w *words) reasons(i int, given []int64, out *outcome) []Reason {
+	reasons := []Reason{w.launchReason(i, given, out)}
+	g := &w.groups[i]
+	if short, ok := w.minimumReason(i, given); ok && given[i] > 0 && w.heldOf(i) == 0 {
 		reasons = append(reasons, short)
 	}
 	if n := g.live - g.joined + g.missing; n > 0 {
-		reasons = append(reasons, Reason{CodeOnTheWay, fmt.Sprintf("%s asked for earlier %s not joined Ray yet%s", podCount(n), has(n), p.oldest(i)) + p.nodesComing(i)})
+		reasons = append(reasons, Reason{CodeOnTheWay, fmt.Sprintf("%s asked for earlier %s not joined Ray yet%s", podCount(n), has(n), w.oldest(i)) + w.nodesComing(i)})
 	}
-	if stop, ok := p.stopReason(i); ok {
+	if stop, ok := w.stopReason(i); ok {
 		reasons = append(reasons, stop)
 	}
-	if idle, ok := p.idleReason(i, out); ok {
+	if idle, ok := w.idleReason(i, out); ok {
 		reasons = append(reasons, idle)
 	}
-	if held, ok := p.heldOverReason(i, out); ok {
+	if held, ok := w.heldOverReason(i, out); ok {
 		reasons = append(reasons, held)
 	}
 	return reasons
 }
 
 // nodesComing says for how many pods of a group a node is on its way.
-func (p *planning) nodesComing(i int) string {
-	if n := p.groups[i].NodesComing; n > 0 {
+func (w *words) nodesComing(i int) string {
+	if n := w.groups[i].NodesComing; n > 0 {
 		return fmt.Sprintf("; Karpenter has launched nodes for %d of them", n)
 	}
 	return ""
 }
 
 // oldest says how long the oldest pod of a group is on its way, where that is known.
-func (p *planning) oldest(i int) string {
+func (w *words) oldest(i int) string {
 	var since time.Time
-	for at := range p.nodes {
-		if n := &p.nodes[at]; n.group == i && n.stop == "" && n.State == Pending {
+	for at := range w.nodes {
+		if n := &w.nodes[at]; n.group == i && n.stop == "" && n.State == Pending {
 			since = earliest(since, n.Since)
 		}
 	}
-	if since.IsZero() || !since.Before(p.takenAt) {
+	if since.IsZero() || !since.Before(w.takenAt) {
 		return ""
 	}
-	return ", the oldest for " + Span(p.takenAt.Sub(since).Seconds())
+	return ", the oldest for " + Span(w.takenAt.Sub(since).Seconds())
 }
 
-func (p *planning) launchReason(i int, given []int64, out *outcome) Reason {
-	g := &p.groups[i]
+func (w *words) launchReason(i int, given []int64, out *outcome) Reason {
+	g := &w.groups[i]
 	if given[i] > 0 {
-		return Reason{CodeLaunch, fmt.Sprintf("launching %s %s%s", podCount(given[i]), p.purposes(i, given[i], out), p.following(i))}
+		return Reason{CodeLaunch, fmt.Sprintf("launching %s %s%s", podCount(given[i]), w.purposes(i, given[i], out), w.following(i))}
 	}
 	if g.shut.Code != "" {
 		return g.shut
 	}
-	if short, ok := p.minimumReason(i, given); ok {
+	if short, ok := w.minimumReason(i, given); ok {
 		return short
 	}
-	if !p.wanted(i, out) {
-		if reason, ok := p.passedOver(i, given, out); ok {
+	if !w.wanted(i, out) {
+		if reason, ok := w.passedOver(i, given, out); ok {
 			return reason
 		}
-		return g.notNeeded()
+		return notNeeded(g)
 	}
-	if limit, ok := p.limit(i, given); ok {
+	if limit, ok := w.limit(i, given); ok {
 		return limit
 	}
-	return Reason{CodeNotInFull, sentences("what waits "+notInFull, p.shortOf(i, given, out))}
+	return Reason{CodeNotInFull, sentences("what waits "+notInFull, w.shortOf(i, given, out))}
 }
 
 // shortOf says which limit of a group is too low for a gang or a call of request_resources that is not had in full, if one is.
-func (p *planning) shortOf(i int, given []int64, out *outcome) string {
-	reason, room := p.tightest(i, given)
-	short := func(items []*item) bool { return suitsAny(items, p.groups[i].shape) && room < bundlesOf(items) }
+func (w *words) shortOf(i int, given []int64, out *outcome) string {
+	reason, room := w.tightest(i, given)
+	short := func(items []*item) bool { return suitsAny(items, w.groups[i].shape) && room < bundlesOf(items) }
 	for _, g := range out.gangs {
-		if p.groups[i].carries(g.TopologyLabel) && slices.ContainsFunc(g.options, func(o option) bool { return short(o.items) }) {
+		if w.groups[i].carries(g.TopologyLabel) && slices.ContainsFunc(g.options, func(o option) bool { return short(o.items) }) {
 			return reason.Message
 		}
 	}
-	if slices.ContainsFunc(out.claims, func(c int) bool { return short(p.claims[c].items) }) {
+	if slices.ContainsFunc(out.claims, func(c int) bool { return short(w.claims[c].items) }) {
 		return reason.Message
 	}
 	return ""
@@ -141,8 +141,8 @@ func (p *planning) shortOf(i int, given []int64, out *outcome) string {
 const notInFull = "cannot be had in full, so nothing is launched for it"
 
 // belowMinimum counts the pods that a group has less than its minimum, those that the plan launches counted.
-func (p *planning) belowMinimum(i int, given []int64) int64 {
-	g := &p.groups[i]
+func (w *words) belowMinimum(i int, given []int64) int64 {
+	g := &w.groups[i]
 	if g.contradictory() {
 		return 0
 	}
@@ -150,21 +150,21 @@ func (p *planning) belowMinimum(i int, given []int64) int64 {
 }
 
 // minimumReason says which limit keeps a group below its minimum.
-func (p *planning) minimumReason(i int, given []int64) (Reason, bool) {
-	short := p.belowMinimum(i, given)
+func (w *words) minimumReason(i int, given []int64) (Reason, bool) {
+	short := w.belowMinimum(i, given)
 	if short == 0 {
 		return Reason{}, false
 	}
-	g := &p.groups[i]
+	g := &w.groups[i]
 	text := fmt.Sprintf("%s short of its minimum of %d", podCount(short), g.min)
-	if limit, ok := p.limit(i, given); ok {
+	if limit, ok := w.limit(i, given); ok {
 		return Reason{limit.Code, text + ": " + limit.Message}, true
 	}
 	return Reason{CodeStop, text + " until those that leave are gone"}, true
 }
 
 // notNeeded says why a group that nothing waits for has the pods that it has.
-func (g *group) notNeeded() Reason {
+func notNeeded(g *group) Reason {
 	if g.min > 0 && g.current <= g.min {
 		return Reason{CodeNotNeeded, fmt.Sprintf("kept at its minimum of %d; nothing that waits needs more", g.min)}
 	}
@@ -172,33 +172,33 @@ func (g *group) notNeeded() Reason {
 }
 
 // limit names the limit that keeps a group from launching one more replica.
-func (p *planning) limit(i int, given []int64) (Reason, bool) {
-	g := &p.groups[i]
+func (w *words) limit(i int, given []int64) (Reason, bool) {
+	g := &w.groups[i]
 	pods := g.current + given[i]
 	switch {
 	case g.shut.Code != "":
 		return g.shut, true
 	case pods+g.hosts > g.max:
-		return Reason{CodeAtMax, fmt.Sprintf("group %s is at its maximum of %d (%s)", g.Name, g.max, p.having(i, given[i]))}, true
-	case p.spare(given) < g.hosts:
-		return p.workersLimit(g, given), true
+		return Reason{CodeAtMax, fmt.Sprintf("group %s is at its maximum of %d (%s)", g.Name, g.max, w.having(i, given[i]))}, true
+	case w.spare(given) < g.hosts:
+		return w.workersLimit(g, given), true
 	}
-	if reason, ok := p.poolLimit(i, given); ok {
+	if reason, ok := w.poolLimit(i, given); ok {
 		return reason, true
 	}
-	return p.inFlightLimit(i, given)
+	return w.inFlightLimit(i, given)
 }
 
 // workersLimit tells of the bound of all groups: reached, or with room for a part of a replica.
-func (p *planning) workersLimit(g *group, given []int64) Reason {
-	if n := p.spare(given); n > 0 {
-		return Reason{CodeMaxWorkers, fmt.Sprintf("all groups together may have %d (%s), and a replica of group %s is %s", p.bound, p.havingAll(given), g.Name, podCount(g.hosts))}
+func (w *words) workersLimit(g *group, given []int64) Reason {
+	if n := w.spare(given); n > 0 {
+		return Reason{CodeMaxWorkers, fmt.Sprintf("all groups together may have %d (%s), and a replica of group %s is %s", w.bound, w.havingAll(given), g.Name, podCount(g.hosts))}
 	}
-	return Reason{CodeMaxWorkers, fmt.Sprintf("all groups together are at their maximum of %d", p.bound)}
+	return Reason{CodeMaxWorkers, fmt.Sprintf("all groups together are at their maximum of %d", w.bound)}
 }
 
-func (p *planning) having(i int, given int64) string {
-	text := fmt.Sprintf("has %d", p.groups[i].current)
+func (w *words) having(i int, given int64) string {
+	text := fmt.Sprintf("has %d", w.groups[i].current)
 	if given > 0 {
 		text += fmt.Sprintf(", launching %d", given)
 	}
@@ -206,10 +206,10 @@ func (p *planning) having(i int, given int64) string {
 }
 
 // wanted reports whether some demand that is not served could use this group.
-func (p *planning) wanted(i int, out *outcome) bool {
-	s := p.groups[i].shape
+func (w *words) wanted(i int, out *outcome) bool {
+	s := w.groups[i].shape
 	for at, n := range out.unserved {
-		if n > 0 && p.requests[at].suits(s) {
+		if n > 0 && w.requests[at].suits(s) {
 			return true
 		}
 	}
@@ -218,7 +218,7 @@ func (p *planning) wanted(i int, out *outcome) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(out.claims, func(i int) bool { return suitsAny(p.claims[i].items, s) })
+	return slices.ContainsFunc(out.claims, func(i int) bool { return suitsAny(w.claims[i].items, s) })
 }
 
 // suits reports whether a fresh node of this shape could serve one bundle.
@@ -235,11 +235,11 @@ func suitsAny(items []*item, s *shape) bool {
 	return false
 }
 
-func (p *planning) stopReason(i int) (Reason, bool) {
+func (w *words) stopReason(i int) (Reason, bool) {
 	var stopped int64
 	var first string
-	for at := range p.nodes {
-		if n := &p.nodes[at]; n.group == i && n.stop != "" {
+	for at := range w.nodes {
+		if n := &w.nodes[at]; n.group == i && n.stop != "" {
 			if stopped == 0 {
 				first = n.Pod + " because " + n.stopMessage
 			}
@@ -253,11 +253,11 @@ func (p *planning) stopReason(i int) (Reason, bool) {
 }
 
 // idleReason tells of the idle worker that stays and is nearest to leaving.
-func (p *planning) idleReason(i int, out *outcome) (Reason, bool) {
-	g := &p.groups[i]
+func (w *words) idleReason(i int, out *outcome) (Reason, bool) {
+	g := &w.groups[i]
 	count, longest, at := 0, math.Inf(-1), -1
-	for k := range p.nodes {
-		n := &p.nodes[k]
+	for k := range w.nodes {
+		n := &w.nodes[k]
 		if n.group != i || n.stop != "" || n.State != Idle {
 			continue
 		}
@@ -269,14 +269,14 @@ func (p *planning) idleReason(i int, out *outcome) (Reason, bool) {
 	if at < 0 {
 		return Reason{}, false
 	}
-	return Reason{CodeIdle, fmt.Sprintf("%d of %d idle, longest %s%s", count, g.live-g.stopping, Span(longest), p.staysIdle(at, out))}, true
+	return Reason{CodeIdle, fmt.Sprintf("%d of %d idle, longest %s%s", count, g.live-g.stopping, Span(longest), w.staysIdle(at, out))}, true
 }
 
 // heldOverReason counts the group's workers that stay until what replaces them has joined.
-func (p *planning) heldOverReason(i int, out *outcome) (Reason, bool) {
+func (w *words) heldOverReason(i int, out *outcome) (Reason, bool) {
 	var held int64
 	for n := range out.heldOver {
-		if out.heldOver[n] && p.nodes[n].group == i {
+		if out.heldOver[n] && w.nodes[n].group == i {
 			held++
 		}
 	}
@@ -287,9 +287,9 @@ func (p *planning) heldOverReason(i int, out *outcome) (Reason, bool) {
 }
 
 // staysIdle says why an idle worker is not stopped.
-func (p *planning) staysIdle(at int, out *outcome) string {
-	n := &p.nodes[at]
-	g := &p.groups[n.group]
+func (w *words) staysIdle(at int, out *outcome) string {
+	n := &w.nodes[at]
+	g := &w.groups[n.group]
 	switch {
 	case g.timeout == nil:
 		return "; no idle timeout is set"

@@ -56,16 +56,16 @@ type placement struct {
 }
 
 // requestPlans tells whose request is served by what: each kind's places (seats.go) are dealt out in the order in which requests are seated.
-func (p *planning) requestPlans(given []int64, out *outcome) []RequestPlan {
-	if len(p.shares) == 0 {
+func (r *reporter) requestPlans(given []int64, out *outcome) []RequestPlan {
+	if len(r.shares) == 0 {
 		return nil
 	}
-	d := attribution{planning: p, places: p.sharePlaces(given)}
-	plans := make([]RequestPlan, 0, len(p.shares))
-	for _, s := range p.seatingOrder() {
+	d := attribution{reporter: r, places: r.sharePlaces(given)}
+	plans := make([]RequestPlan, 0, len(r.shares))
+	for _, s := range r.seatingOrder() {
 		plans = append(plans, d.of(s, given, out))
 	}
-	plans = append(plans, p.beyondPlans()...)
+	plans = append(plans, r.beyondPlans()...)
 	slices.SortStableFunc(plans, func(a, b RequestPlan) int {
 		return cmp.Or(compareBool(b.Plain, a.Plain), cmp.Compare(a.ID, b.ID))
 	})
@@ -74,7 +74,7 @@ func (p *planning) requestPlans(given []int64, out *outcome) []RequestPlan {
 
 // attribution deals out places.
 type attribution struct {
-	*planning
+	*reporter
 	places map[string][]placement
 }
 
@@ -105,8 +105,8 @@ func (a *attribution) of(s *share, given []int64, out *outcome) RequestPlan {
 }
 
 // launchable reports whether what is planned for will be launched: now, or when caps on pods on their way allow it.
-func (p *planning) launchable(out *outcome) bool {
-	return p.held != nil || !slices.Contains(out.claims, p.shareClaim)
+func (r *reporter) launchable(out *outcome) bool {
+	return r.held != nil || !slices.Contains(out.claims, r.shareClaim)
 }
 
 func (a *attribution) stateOf(s *share, plan *RequestPlan, t *tally, given []int64) (raydemand.RequestState, Reason) {

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -21,7 +22,7 @@ type rivals struct {
 }
 
 // newRivals finds which groups could be launched for the same work, where some have a price and others none.
-func (p *planning) newRivals() rivals {
+func (p rater) newRivals(items iter.Seq[*item]) rivals {
 	r := rivals{of: make([]int, len(p.groups)), priced: make([]bool, len(p.groups))}
 	priced := 0
 	for i := range p.groups {
@@ -33,7 +34,9 @@ func (p *planning) newRivals() rivals {
 	if priced == 0 || priced == len(p.groups) {
 		return r
 	}
-	p.joinRivals(&r)
+	for it := range items {
+		r.join(p.fitFor(it))
+	}
 	for i := range r.of {
 		r.of[i] = r.first(i)
 		r.priced[r.of[i]] = r.priced[r.of[i]] && r.priced[i]
@@ -41,30 +44,9 @@ func (p *planning) newRivals() rivals {
 	return r
 }
 
-func (p *planning) joinRivals(r *rivals) {
-	for _, it := range p.requests {
-		r.join(p.fitFor(it))
-	}
-	for _, c := range p.claims {
-		for _, it := range c.items {
-			r.join(p.fitFor(it))
-		}
-	}
-	for k, g := range p.placeable {
-		if k > 0 && g.key == p.placeable[k-1].key {
-			continue
-		}
-		for _, o := range g.options {
-			for _, it := range o.items {
-				r.join(p.fitFor(it))
-			}
-		}
-	}
-}
-
 // fitFor lists the open groups that could be launched for an item. Work that needs no accelerator is no business of groups with some
 // while a group without could serve it, unless the policy says so.
-func (p *planning) fitFor(it *item) []int {
+func (p rater) fitFor(it *item) []int {
 	var plain, accelerated []int
 	for i := range p.groups {
 		g := &p.groups[i]
@@ -76,7 +58,7 @@ func (p *planning) fitFor(it *item) []int {
 			plain = append(plain, i)
 		}
 	}
-	if len(plain) > 0 && !it.accelerator && !p.policy.GPUForCPU {
+	if len(plain) > 0 && !it.accelerator && !p.gpuForCPU {
 		return plain
 	}
 	return append(plain, accelerated...)
@@ -98,7 +80,7 @@ func (r *rivals) join(groups []int) {
 
 // costs says what one replica of each group costs. What has no price is worth what the same amount of scarce goods costs where
 // that is cheapest, so that a plan can weigh one kind of work against another.
-func (p *planning) costs(r *rivals) []float64 {
+func (p rater) costs(r *rivals) []float64 {
 	cost := make([]float64, len(p.groups))
 	rate := 0.0
 	for i := range p.groups {
@@ -123,22 +105,22 @@ func (p *planning) costs(r *rivals) []float64 {
 }
 
 // unpricedFindings tells of groups without a price that keep those of their rivals from counting.
-func (p *planning) unpricedFindings() []raydemand.Finding {
+func (w *words) unpricedFindings() []raydemand.Finding {
 	var all []raydemand.Finding
-	r := &p.yard.rivals
-	for i := range p.groups {
-		if p.groups[i].Price != nil {
+	r := &w.yard.rivals
+	for i := range w.groups {
+		if w.groups[i].Price != nil {
 			continue
 		}
 		var names []string
-		for k := range p.groups {
-			if r.of[k] == r.of[i] && p.groups[k].Price != nil {
-				names = append(names, p.groups[k].Name)
+		for k := range w.groups {
+			if r.of[k] == r.of[i] && w.groups[k].Price != nil {
+				names = append(names, w.groups[k].Name)
 			}
 		}
 		if len(names) > 0 {
 			all = append(all, raydemand.Finding{
-				Code: FindingUnpriced, Severity: raydemand.Info, Object: "group " + p.groups[i].Name, Field: "price",
+				Code: FindingUnpriced, Severity: raydemand.Info, Object: "group " + w.groups[i].Name, Field: "price",
 				Why: fmt.Sprintf("%s could serve the same work and %s a price; as this group has none, they are all told apart by accelerators, CPUs and memory",
 					strings.Join(names, ", "), has(int64(len(names)))),
 				Fix: "give the group a price",

@@ -27,8 +27,7 @@ type roster struct {
 	ceilings *ceilings
 	// largestSlice is the most memory behind one GPU of any group, in MiB; 0 where none is known.
 	largestSlice int64
-	// broken is closed when nobody waits for the plan any more; nil never is.
-	broken <-chan struct{}
+	topologies   map[string]*topology
 }
 
 // group counts pods where its Group counts replicas of hosts pods each.
@@ -126,6 +125,9 @@ func newRoster(s *Snapshot) *roster {
 		r.groups[i].shutFor(s.UpscalingMode)
 	}
 	r.ceilings = newCeilings(r.groups)
+	r.numberTopologies(s.Gangs)
+	r.stopOutdated(s.LaunchConfigCheckDisabled)
+	r.stopOverMaximum()
 	return r
 }
 

@@ -23,9 +23,7 @@ type outcome struct {
 	runs      []run
 	lots      int // what the ledger held in the end: kinds of nodes, those that the plan launches among them
 	log       []entry
-	// candidates are what groups are considered for, once that was asked.
-	candidates []candidate
-	waits      []wait
+	waits     []wait
 }
 
 // round places all demand, with pods already planned by group, and launches what is missing in the given way.
@@ -68,7 +66,7 @@ func (p *planning) roundIn(given []int64, in order) outcome {
 
 // open starts a ledger on which the given pods are on their way. They stand where the next snapshot's pods will
 // stand, so that the next plan finds the same places, after equal ones that were asked for earlier.
-func (p *planning) open(lots []lot, given []int64) *ledger {
+func (p *Placer) open(lots []lot, given []int64) *ledger {
 	l := &ledger{lots: slices.Clone(lots), launched: make([]int64, len(p.groups)), spare: p.spare(given)}
 	for i := range p.groups {
 		g := &p.groups[i]
@@ -87,7 +85,7 @@ func (p *planning) open(lots []lot, given []int64) *ledger {
 }
 
 // launchMinimum brings every group to its minimum. These pods then serve demand like any other.
-func (p *planning) launchMinimum(l *ledger, given []int64) {
+func (p *Placer) launchMinimum(l *ledger, given []int64) {
 	for i := range p.groups {
 		g := &p.groups[i]
 		short := roundUp(max(0, g.min-g.standing()-given[i]), g.hosts)

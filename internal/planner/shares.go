@@ -55,7 +55,7 @@ func (s *Snapshot) requestLists() [][]raydemand.Request {
 }
 
 // newShares lists the requests over REST in the order in which they are served.
-func (r *roster) newShares(s *Snapshot) (all []share) {
+func newShares(r *roster, s *Snapshot) (all []share) {
 	add := func(of raydemand.Owned, plain bool) {
 		made := share{Owned: of, plain: plain, items: r.items(of.Requests)}
 		if len(made.items) > 0 {

@@ -233,7 +233,7 @@ func (n sliceNeed) shortfall(s *Slice) shortfall {
 }
 
 // miss says in what a slice falls short.
-func (n sliceNeed) miss(s *Slice) (Reason, bool) {
+func missedBy(n sliceNeed, s *Slice) (Reason, bool) {
 	if n.allows(s) {
 		return Reason{}, false
 	}
@@ -242,21 +242,21 @@ func (n sliceNeed) miss(s *Slice) (Reason, bool) {
 	}
 	switch n.shortfall(s) {
 	case tooOpen:
-		return n.isolationMiss(s), true
+		return isolationMiss(n, s), true
 	case tooLittleMemory:
 		if s.MemoryMiB == nil {
 			return Reason{CodeSliceUnknown, fmt.Sprintf("the memory of its %s is not known, needs %s", s.name(), memoryText(n.memory))}, true
 		}
-		return Reason{CodeSliceTooSmall, fmt.Sprintf("%s%s has %s, needs %s", n.partOf(), s.name(), memoryText(n.share(*s.MemoryMiB<<20)), memoryText(n.memory))}, true
+		return Reason{CodeSliceTooSmall, fmt.Sprintf("%s%s has %s, needs %s", partOf(n), s.name(), memoryText(n.share(*s.MemoryMiB<<20)), memoryText(n.memory))}, true
 	}
 	if s.ComputeFraction == nil {
 		return Reason{CodeSliceUnknown, fmt.Sprintf("the compute of its %s is not known, needs %s of a card", s.name(), fraction(n.compute))}, true
 	}
 	has, needs := fractions(*s.ComputeFraction*n.gpu.Float(), n.compute)
-	return Reason{CodeSliceTooSmall, fmt.Sprintf("%s%s has %s of a card's compute, needs %s", n.partOf(), s.name(), has, needs)}, true
+	return Reason{CodeSliceTooSmall, fmt.Sprintf("%s%s has %s of a card's compute, needs %s", partOf(n), s.name(), has, needs)}, true
 }
 
-func (n sliceNeed) isolationMiss(s *Slice) Reason {
+func isolationMiss(n sliceNeed, s *Slice) Reason {
 	switch s.Isolation {
 	case gpuinfo.Limit:
 		return Reason{CodeIsolation, fmt.Sprintf("its %s is kept apart by a limit in software, needs %s isolation", s.name(), n.isolation)}
@@ -274,7 +274,7 @@ func (n sliceNeed) share(whole int64) int64 {
 	return int64(float64(whole) * n.gpu.Float())
 }
 
-func (n sliceNeed) partOf() string {
+func partOf(n sliceNeed) string {
 	if n.gpu == raydemand.One {
 		return ""
 	}
@@ -317,7 +317,7 @@ func (n sliceNeed) compare(other sliceNeed) int {
 
 // part tells what a fraction of a GPU comes to on a group: " (0.5 of a slice 1g.10gb, 4.75 GiB)"; nothing of whole ones, or where the
 // memory is not known.
-func (g *group) part(it *item) string {
+func partOfSlice(g *group, it *item) string {
 	gpus := it.request.Bundle[raydemand.GPU]
 	if g.Slice == nil || g.Slice.MemoryMiB == nil || gpus <= 0 || gpus >= raydemand.One {
 		return ""
@@ -330,16 +330,16 @@ func (g *group) part(it *item) string {
 const FindingSlicesUnknown = "slices-unknown"
 
 // sliceFindings tells once that wishes cannot be weighed.
-func (p *planning) sliceFindings() []raydemand.Finding {
-	if !p.sliced {
+func (w *words) sliceFindings() []raydemand.Finding {
+	if !w.sliced {
 		return nil
 	}
 	groups := 0
-	for i := range p.groups {
-		if p.groups[i].Slice != nil {
+	for i := range w.groups {
+		if w.groups[i].Slice != nil {
 			return nil
 		}
-		if p.groups[i].Resources.Has(raydemand.GPU) > 0 {
+		if w.groups[i].Resources.Has(raydemand.GPU) > 0 {
 			groups++
 		}
 	}

@@ -283,10 +283,11 @@ func TestLargerWishesGoFirstAndSmallerSlicesAreUsedFirst(t *testing.T) {
 	small.Bundle["CPU"] = raydemand.One // more kinds of resources alone would put it first
 	s.Requests = []raydemand.Request{small, large}
 	r := newRoster(&s)
+	p := &Placer{roster: r}
 	if items := r.items(s.Requests); items[0].request.Slice.Memory != 40<<30 {
 		t.Errorf("%s goes first", Describe(items[0].request))
 	}
-	if lots := r.openLedger(false, nil); r.groups[lots[0].shape.group].Name != "b-1g" {
+	if lots := p.openLedger(false, nil); r.groups[lots[0].shape.group].Name != "b-1g" {
 		t.Errorf("nodes of group %s are used first", r.groups[lots[0].shape.group].Name)
 	}
 }

@@ -73,6 +73,9 @@ type Group struct {
 // closed reports whether the group takes no launches now, for whatever reason but its limits.
 func (g *Group) closed() bool { return g.Closed != "" || g.CoolingSeconds > 0 }
 
+// MaxCount bounds how many bundles or pods are counted; sums of a few such numbers cannot overflow.
+const MaxCount = 1 << 40
+
 // NodeState is a node's state in a snapshot.
 type NodeState string
 

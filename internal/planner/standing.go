@@ -2,21 +2,19 @@ package planner
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
 // fitJointly puts a batch on the nodes that are there or on their way, unless that leaves as much as greedy placing
 // did. Costs only steer it: fillings that are tight for what a node costs leave room elsewhere.
-func (p *planning) fitJointly(l *ledger, b *batch, greedy []int64) bool {
+func (p *Placer) fitJointly(l *ledger, b *batch, greedy []int64) bool {
 	w := b.part()
 	lots, bins := p.standingBins(l, b, &w)
 	if len(bins) == 0 || len(bins) > maxFitBins || !fitsInSum(&w, bins) {
 		return false
 	}
-	c := newCovering(&w, bins, budgets{math.MaxInt64, math.MaxInt64})
-	found, possible := c.fit(programDives)
-	p.steps += c.steps
+	found, possible, steps := fitInto(&w, bins)
+	p.steps += steps
 	if !possible {
 		return false
 	}
@@ -25,7 +23,7 @@ func (p *planning) fitJointly(l *ledger, b *batch, greedy []int64) bool {
 }
 
 // neededFor is what bundles that wait ask for that is scarce, as one number.
-func (p *planning) neededFor(b *batch, left []int64) (sum float64) {
+func (p *Placer) neededFor(b *batch, left []int64) (sum float64) {
 	for i, n := range left {
 		sum += float64(n) * p.needed(b.items[i])
 	}
@@ -52,7 +50,7 @@ func (l *ledger) carryOut(fillings []packed, lots [][]int, b *batch, w *part) {
 	for i := len(perLot) - 1; i >= 0; i-- {
 		at := i
 		for _, f := range perLot[i] {
-			if portions := w.inBatch(f.uses, b, f.count); len(portions) > 0 {
+			if portions := inBatch(w, f.uses, b, f.count); len(portions) > 0 {
 				l.take(at, b, f.count, portions)
 				at++
 			}
@@ -63,7 +61,7 @@ func (l *ledger) carryOut(fillings []packed, lots [][]int, b *batch, w *part) {
 // standingBins lists what the ledger holds, as bins, each with its lots. Nodes that differ in nothing but whether they
 // have joined yet are one bin, and the order does not depend on it: what was found while they were on their way is
 // found again when some have come up.
-func (p *planning) standingBins(l *ledger, b *batch, w *part) (lots [][]int, bins []bin) {
+func (p *Placer) standingBins(l *ledger, b *batch, w *part) (lots [][]int, bins []bin) {
 	order := make([]int, 0, len(l.lots))
 	for i := range l.lots {
 		if b.admits(&l.lots[i]) {
@@ -78,7 +76,7 @@ func (p *planning) standingBins(l *ledger, b *batch, w *part) (lots [][]int, bin
 			bins[n-1].limit += lot.count
 			continue
 		}
-		if admits, useful := w.admittedBy(lot); useful {
+		if admits, useful := admittedBy(w, lot); useful {
 			lots = append(lots, []int{i})
 			bins = append(bins, bin{free: lot.free, cost: p.costOf(lot), hosts: 1, limit: lot.count, there: true, admits: admits})
 		}
@@ -99,7 +97,7 @@ func compareBins(a, b *lot) int {
 }
 
 // admittedBy says which items a node of a lot could take, and whether there are any.
-func (w *part) admittedBy(lot *lot) (admits []admission, useful bool) {
+func admittedBy(w *part, lot *lot) (admits []admission, useful bool) {
 	admits = make([]admission, len(w.items))
 	for at, it := range w.items {
 		if it.rank[lot.shape.labels] != noMatch && lot.free.times(it.need, 1) == 1 {
@@ -110,7 +108,7 @@ func (w *part) admittedBy(lot *lot) (admits []admission, useful bool) {
 }
 
 // costOf is what a node on the ledger would cost to launch again, for the share of it that is free.
-func (p *planning) costOf(lot *lot) float64 {
+func (p *Placer) costOf(lot *lot) float64 {
 	free := p.holding(lot.free)
 	if g := lot.shape.group; g >= 0 {
 		return p.yard.cost[g] / float64(p.groups[g].hosts) * free / max(p.holding(lot.shape.total), 1e-9)

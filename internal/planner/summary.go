@@ -68,7 +68,7 @@ type fate struct {
 	since              time.Time
 }
 
-func (o *outcome) fates() map[*item]*fate {
+func fatesIn(o *outcome) map[*item]*fate {
 	fates := map[*item]*fate{}
 	of := func(it *item) *fate {
 		if fates[it] == nil {
@@ -88,17 +88,17 @@ func (o *outcome) fates() map[*item]*fate {
 }
 
 // summarize accounts for all demand. It is called when the reasons of what is not served are known.
-func (p *planning) summarize(out *outcome, unmet *unmetReasons) []DemandSummary {
-	fates := out.fates()
-	all := make([]DemandSummary, 0, len(p.requests)+len(p.gangs))
-	for i, it := range p.requests {
+func (r *reporter) summarize(out *outcome, unmet *unmetReasons) []DemandSummary {
+	fates := fatesIn(out)
+	all := make([]DemandSummary, 0, len(r.requests)+len(r.gangs))
+	for i, it := range r.requests {
 		all = append(all, summaryOf(KindRequest, it, fates[it], out.unserved[i], unmet.requests[i].Code))
 	}
-	for _, g := range p.gangs {
+	for _, g := range r.gangs {
 		all = append(all, gangSummary(g, fates, unmet.gangs[g.number]))
 	}
 	known := map[string]int{} // what is admitted of requests over REST, by kind
-	for i, c := range p.claims {
+	for i, c := range r.claims {
 		reasons := unmet.claims[i]
 		left := out.leftOf(i, c)
 		for k, it := range c.items {
@@ -238,10 +238,10 @@ func (d *DemandSummary) asksForNothing() bool {
 	return d.Kind != KindGang && d.Resources.IsZero() && !slices.ContainsFunc(d.Selectors, func(s raydemand.Selector) bool { return len(s) > 0 })
 }
 
-func (p *planning) tally(d *DemandSummary) string {
+func (r *reporter) tally(d *DemandSummary) string {
 	waitingFor := ""
-	if !d.WaitingSince.IsZero() && d.WaitingSince.Before(p.takenAt) {
-		waitingFor = ", the oldest for " + Span(p.takenAt.Sub(d.WaitingSince).Seconds())
+	if !d.WaitingSince.IsZero() && d.WaitingSince.Before(r.takenAt) {
+		waitingFor = ", the oldest for " + Span(r.takenAt.Sub(d.WaitingSince).Seconds())
 	}
 	return fmt.Sprintf("%d asked, %s", d.Asked, d.tally(waitingFor))
 }

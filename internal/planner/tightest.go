@@ -3,18 +3,18 @@ package planner
 import "fmt"
 
 // tightest says how many more pods a group may have, and by which of its limits: the bound and what counts under it.
-func (p *planning) tightest(i int, given []int64) (Reason, int64) {
-	g := &p.groups[i]
-	if reason, ok := p.limit(i, given); ok {
+func (w *words) tightest(i int, given []int64) (Reason, int64) {
+	g := &w.groups[i]
+	if reason, ok := w.limit(i, given); ok {
 		return reason, 0
 	}
 	room := max(g.max-g.current-given[i], 0)
-	reason := Reason{CodeAtMax, fmt.Sprintf("its maximum is %d (%s)", g.max, p.having(i, given[i]))}
-	if n := p.spare(given); n < room {
-		room, reason = n, Reason{CodeMaxWorkers, fmt.Sprintf("all groups together may have %d (%s)", p.bound, p.havingAll(given))}
+	reason := Reason{CodeAtMax, fmt.Sprintf("its maximum is %d (%s)", g.max, w.having(i, given[i]))}
+	if n := w.spare(given); n < room {
+		room, reason = n, Reason{CodeMaxWorkers, fmt.Sprintf("all groups together may have %d (%s)", w.bound, w.havingAll(given))}
 	}
-	if n := p.poolRoom(i, given); n < room {
-		room, reason = n, Reason{CodePoolCeiling, fmt.Sprintf("its pools of nodes hold at most %d of it without others (%s)", p.ceilings.most[i], p.having(i, given[i]))}
+	if n := w.poolRoom(i, given); n < room {
+		room, reason = n, Reason{CodePoolCeiling, fmt.Sprintf("its pools of nodes hold at most %d of it without others (%s)", w.ceilings.most[i], w.having(i, given[i]))}
 	}
 	room -= room % g.hosts
 	reason.Message = fmt.Sprintf("group %s may have only %s more: %s", g.Name, podCount(room), reason.Message)
@@ -22,8 +22,8 @@ func (p *planning) tightest(i int, given []int64) (Reason, int64) {
 }
 
 // roomFor says what a group that is at none of its limits can do for bundles that are not served together.
-func (p *planning) roomFor(i int, given []int64, bundles int64) Reason {
-	reason, room := p.tightest(i, given)
+func (w *words) roomFor(i int, given []int64, bundles int64) Reason {
+	reason, room := w.tightest(i, given)
 	if room >= bundles {
 		return Reason{CodeNotInFull, "has room for its part"}
 	}
@@ -31,10 +31,10 @@ func (p *planning) roomFor(i int, given []int64, bundles int64) Reason {
 }
 
 // havingAll writes what all groups have together.
-func (p *planning) havingAll(given []int64) string {
+func (w *words) havingAll(given []int64) string {
 	var have int64
-	for i := range p.groups {
-		have += p.groups[i].current
+	for i := range w.groups {
+		have += w.groups[i].current
 	}
 	text := fmt.Sprintf("have %d", have)
 	if launching := sum(given); launching > 0 {

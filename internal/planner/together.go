@@ -29,7 +29,9 @@ func (p *planning) together(given []int64, best *contender, left []*gang) ([]int
 			bins = append(bins, p.minimumBin(i, n, &w.part))
 		}
 	}
-	for _, f := range p.cover(&w.part, bins, l.spare).fillings {
+	found, steps := cover(&w.part, bins, l.spare)
+	p.steps += steps
+	for _, f := range found.fillings {
 		if f.bin < len(groups) {
 			proposal[groups[f.bin]] += f.count * p.groups[groups[f.bin]].hosts
 		}
@@ -103,13 +105,13 @@ func (w *gathered) add(b bundleOf, it *item, n int64) {
 		if b.apart > 0 {
 			most = b.apart
 		}
-		w.items, w.left, w.at, w.most = append(w.items, it.inside(b.within)), append(w.left, 0), append(w.at, at), append(w.most, most)
+		w.items, w.left, w.at, w.most = append(w.items, inside(it, b.within)), append(w.left, 0), append(w.at, at), append(w.most, most)
 	}
 	w.left[at] = min(w.left[at]+n, maxCount)
 }
 
 // inside is the item with no place outside of a domain.
-func (it *item) inside(d domain) *item {
+func inside(it *item, d domain) *item {
 	if d.topology == nil {
 		return it
 	}
@@ -127,6 +129,6 @@ func (it *item) inside(d domain) *item {
 func (p *planning) minimumBin(group int, pods int64, w *part) bin {
 	const share = 1e-3
 	g := &p.groups[group]
-	admits, _ := w.admittedBy(&lot{shape: g.shape, free: g.shape.total})
+	admits, _ := admittedBy(w, &lot{shape: g.shape, free: g.shape.total})
 	return bin{free: g.shape.total, cost: p.yard.cost[group] / float64(g.hosts) * share, hosts: 1, limit: pods, there: true, admits: admits}
 }

@@ -49,9 +49,9 @@ func shapesOf(owned []raydemand.Owned) (n int) {
 }
 
 // beyondPlans tells of the requests that are too many.
-func (p *planning) beyondPlans() []RequestPlan {
-	plans := make([]RequestPlan, 0, len(p.beyond))
-	for _, of := range p.beyond {
+func (r *reporter) beyondPlans() []RequestPlan {
+	plans := make([]RequestPlan, 0, len(r.beyond))
+	for _, of := range r.beyond {
 		plan := RequestPlan{ID: of.ID, Owner: of.Owner, Priority: of.Priority, State: raydemand.RequestCapped, Reason: Reason{raydemand.CodeTooMany,
 			fmt.Sprintf("a plan takes in %d requests of owners with %d shapes together; this one, of %s, comes after those of a higher priority, those satisfied and those older",
 				MaxOwned, MaxOwnedShapes, counting(int64(len(of.Requests)), "shape"))}}
@@ -66,15 +66,15 @@ func (p *planning) beyondPlans() []RequestPlan {
 // FindingTooManyRequests says that a RayCluster has more requests of owners, or these more shapes, than a plan takes in.
 const FindingTooManyRequests = "too-many-requests"
 
-func (p *planning) shareFindings() []raydemand.Finding {
-	if len(p.beyond) == 0 {
+func (w *words) shareFindings() []raydemand.Finding {
+	if len(w.beyond) == 0 {
 		return nil
 	}
 	return []raydemand.Finding{{
 		Code: FindingTooManyRequests, Severity: raydemand.Warning, Object: "snapshot", Field: "ownedRequests",
-		Seen: fmt.Sprintf("%d with %d shapes", p.ownedCount+len(p.beyond), p.ownedShapes+shapesOf(p.beyond)),
+		Seen: fmt.Sprintf("%d with %d shapes", w.ownedCount+len(w.beyond), w.ownedShapes+shapesOf(w.beyond)),
 		Why: fmt.Sprintf("a plan takes in %d requests of owners with %d shapes together, by priority, the satisfied ones first, then by age; %d do not count",
-			MaxOwned, MaxOwnedShapes, len(p.beyond)),
+			MaxOwned, MaxOwnedShapes, len(w.beyond)),
 		Fix: "delete ResourceRequests that nobody needs, or ask for fewer different bundles in them",
 	}}
 }

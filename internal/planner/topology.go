@@ -24,35 +24,40 @@ type domain struct {
 
 func (d domain) admits(labels int) bool { return d.topology == nil || d.of[labels] == d.value }
 
-// topology numbers the values of a label, once for each label.
-func (p *planning) topology(label string) *topology {
-	if known := p.topologies[label]; known != nil {
-		return known
+// numberTopologies numbers the values of each label that some gang wants to share.
+func (r *roster) numberTopologies(gangs []raydemand.Gang) {
+	r.topologies = map[string]*topology{}
+	for i := range gangs {
+		if label := gangs[i].TopologyLabel; label != "" && r.topologies[label] == nil {
+			r.topologies[label] = r.newTopology(label)
+		}
 	}
+}
+
+// topology returns the numbered values of a label that some gang wants to share.
+func (r *roster) topology(label string) *topology { return r.topologies[label] }
+
+func (r *roster) newTopology(label string) *topology {
 	var values []string
-	for _, labels := range p.sets {
+	for _, labels := range r.sets {
 		if value, ok := labels[label]; ok {
 			values = append(values, value)
 		}
 	}
 	slices.Sort(values)
 	values = slices.Compact(values)
-	made := &topology{of: make([]int, len(p.sets)), values: len(values)}
-	for set, labels := range p.sets {
+	made := &topology{of: make([]int, len(r.sets)), values: len(values)}
+	for set, labels := range r.sets {
 		made.of[set] = -1
 		if value, ok := labels[label]; ok {
 			made.of[set], _ = slices.BinarySearch(values, value)
 		}
 	}
-	if p.topologies == nil {
-		p.topologies = map[string]*topology{}
-	}
-	p.topologies[label] = made
 	return made
 }
 
 // domains lists where a gang may lie, by the values of its topology label, those alone that hold some of it where any does.
-func (p *planning) domains(l *ledger, g *gang) []domain {
+func (p *Placer) domains(l *ledger, g *gang) []domain {
 	if g.TopologyLabel == "" {
 		return []domain{{}}
 	}
@@ -77,47 +82,47 @@ func (t *topology) domains(wanted func(value int) bool) (all []domain) {
 
 // topologyReason explains a choice of a gang that is not served though each of its bundles could be, if they need not share a label. Where the
 // bundles that it holds are in the way nothing is impossible: with those lost the gang could be had elsewhere.
-func (p *planning) topologyReason(g *gang, o option, bundles int, given []int64, reason Reason) Reason {
+func (w *words) topologyReason(g *gang, o option, bundles int, given []int64, reason Reason) Reason {
 	label := g.TopologyLabel
-	open := p.domains(&ledger{lots: p.base}, g)
-	all := p.topology(label).domains(func(int) bool { return true })
-	reasons := listed(p.considered(o.items, given, label, open...))
+	open := w.domains(&ledger{lots: w.base}, g)
+	all := w.topology(label).domains(func(int) bool { return true })
+	reasons := listed(w.considered(o.items, given, label, open...))
 	switch {
 	case len(all) == 0:
 		return Reason{Impossible, fmt.Sprintf("no node and no group has the label %s that the gang wants to share", label)}
-	case !p.possibleWithin(o, all):
+	case !w.possibleWithin(o, all):
 		return Reason{Impossible, fmt.Sprintf("no value of the label %s has nodes or groups for each of the bundles: %s", label, reasons)}
 	case len(open) == 0:
 		return Reason{Capped, fmt.Sprintf("the gang wants to share the label %s, and the nodes that hold its other bundles do not have it", label)}
-	case !p.possibleWithin(o, open):
-		return Reason{Capped, fmt.Sprintf("its other bundles lie on %s, where no node and no group could hold the rest: %s", p.valuesOf(open, label), reasons)}
+	case !w.possibleWithin(o, open):
+		return Reason{Capped, fmt.Sprintf("its other bundles lie on %s, where no node and no group could hold the rest: %s", w.valuesOf(open, label), reasons)}
 	case g.held:
-		return Reason{p.codeWithin(o, given, open), fmt.Sprintf("its other bundles lie on %s, which has no room for the other %d: %s", p.valuesOf(open, label), bundles, reasons)}
+		return Reason{w.codeWithin(o, given, open), fmt.Sprintf("its other bundles lie on %s, which has no room for the other %d: %s", w.valuesOf(open, label), bundles, reasons)}
 	}
 	reason.Message = fmt.Sprintf("no value of the label %s has room for all %d bundles: %s", label, bundles, reason.Message)
 	return reason
 }
 
 // valuesOf writes domains: rack=1.
-func (p *planning) valuesOf(domains []domain, label string) string {
+func (w *words) valuesOf(domains []domain, label string) string {
 	var values []string
 	for _, d := range domains {
 		set := slices.Index(d.of, d.value)
-		values = append(values, label+"="+p.sets[set][label])
+		values = append(values, label+"="+w.sets[set][label])
 	}
 	return strings.Join(values, ", ")
 }
 
 // codeWithin says what stands in the way within domains alone: what another value's groups wait for does not matter.
-func (p *planning) codeWithin(o option, given []int64, domains []domain) string {
+func (w *words) codeWithin(o option, given []int64, domains []domain) string {
 	able, closed := false, true
-	for i := range p.groups {
-		group := &p.groups[i]
+	for i := range w.groups {
+		group := &w.groups[i]
 		inside := slices.ContainsFunc(domains, func(d domain) bool { return d.admits(group.shape.labels) })
 		if !inside || !suitsAny(o.items, group.shape) {
 			continue
 		}
-		if group.shut.Code == CodeCoolingDown && group.current+given[i]+group.hosts <= group.max && p.spare(given) >= group.hosts {
+		if group.shut.Code == CodeCoolingDown && group.current+given[i]+group.hosts <= group.max && w.spare(given) >= group.hosts {
 			return CoolingDown
 		}
 		able, closed = true, closed && group.shut.Code == CodeClosed
@@ -133,7 +138,7 @@ func (p *planning) codeWithin(o option, given []int64, domains []domain) string 
 const maxDomains = 64
 
 // roomy leaves out the domains that have less in sum than the option asks for: on what is there, and on what may be launched.
-func (p *planning) roomy(l *ledger, all []domain, o option) []domain {
+func (p *Placer) roomy(l *ledger, all []domain, o option) []domain {
 	if len(all) < 2 {
 		return all
 	}
@@ -185,8 +190,8 @@ func times(a raydemand.Amount, n int64) raydemand.Amount {
 
 // compareLaunches orders what two domains would launch for one option: without accelerators where it needs none, then by the
 // objective.
-func (p *planning) compareLaunches(o option, a, b []int64) int {
-	x, y := p.verdict(a, &outcome{}), p.verdict(b, &outcome{})
+func (p *Placer) compareLaunches(o option, a, b []int64) int {
+	x, y := p.yard.bill(a), p.yard.bill(b)
 	needs := slices.ContainsFunc(o.items, func(it *item) bool { return it.accelerator })
 	if needs || p.policy.GPUForCPU {
 		return x.compare(&y)
@@ -194,7 +199,7 @@ func (p *planning) compareLaunches(o option, a, b []int64) int {
 	return cmp.Or(cmp.Compare(p.acceleratedPods(a), p.acceleratedPods(b)), x.compare(&y))
 }
 
-func (p *planning) acceleratedPods(launched []int64) (pods int64) {
+func (p *Placer) acceleratedPods(launched []int64) (pods int64) {
 	for i, n := range launched {
 		if p.groups[i].shape.accelerated {
 			pods += n

@@ -112,9 +112,9 @@ func TestATopologyGangLandsWithinOneValueOfItsLabel(t *testing.T) {
 // A label may have a value for each node. Those without room are not tried, so they do not use up what bounds the search.
 func TestAGangIsTriedOnlyWhereItHasRoomInSum(t *testing.T) {
 	var nodes []string
-	for i := range 3 * maxDomains {
+	for i := range 3 * 64 {
 		free := 7 // of 8, so that no node has room for the gang's two bundles of 4 ...
-		if i == 3*maxDomains-1 {
+		if i == 3*64-1 {
 			free = 8 // ... but the last
 		}
 		nodes = append(nodes, fmt.Sprintf(`{"pod": "p%03d", "group": "a", "state": "RUNNING", "labels": {"node": "%03d"}, "total": {"GPU": 8}, "available": {"GPU": %d}}`, i, i, free))

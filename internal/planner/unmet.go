@@ -13,27 +13,27 @@ import (
 // unmetReason says why an item is not served: which groups were considered and why none was taken. Impossible: no group
 // and no node could ever serve it. CoolingDown: some group could within its limits once it is tried again. Closed: every
 // group that could takes no launches now. Capped: a limit stands in the way.
-func (p *planning) unmetReason(items []*item, given []int64, topology string) Reason {
-	p.breakOff()
+func (w *words) unmetReason(items []*item, given []int64, topology string) Reason {
+	w.breakOff()
 	for _, it := range items {
 		if it.deferred {
-			return Reason{Capped, fmt.Sprintf("demand of more than %d shapes is planned for by and by: this has its turn when others are served", p.maxShapes())}
+			return Reason{Capped, fmt.Sprintf("demand of more than %d shapes is planned for by and by: this has its turn when others are served", w.maxShapes())}
 		}
-		if !p.possible(it) {
-			return Reason{Impossible, p.nearestMiss(it)}
+		if !w.possible(it) {
+			return Reason{Impossible, w.nearestMiss(it)}
 		}
 	}
 	able, closed, cooling := false, true, false
-	for i := range p.groups {
-		g := &p.groups[i]
+	for i := range w.groups {
+		g := &w.groups[i]
 		if !suitsAny(items, g.shape) || !g.carries(topology) {
 			continue
 		}
 		able = true
 		closed = closed && g.shut.Code == CodeClosed
-		cooling = cooling || g.shut.Code == CodeCoolingDown && g.current+given[i]+g.hosts <= g.max && p.spare(given) >= g.hosts
+		cooling = cooling || g.shut.Code == CodeCoolingDown && g.current+given[i]+g.hosts <= g.max && w.spare(given) >= g.hosts
 	}
-	reasons := listed(p.considered(items, given, topology))
+	reasons := listed(w.considered(items, given, topology))
 	switch {
 	case !able:
 		return Reason{Capped, "only nodes that are there already could serve it, and they have no room for all of it"}
@@ -85,21 +85,21 @@ func (p *planning) possible(it *item) bool {
 }
 
 // nearestMiss says what the best group lacks.
-func (p *planning) nearestMiss(it *item) string {
-	if len(p.groups) == 0 {
+func (w *words) nearestMiss(it *item) string {
+	if len(w.groups) == 0 {
 		return fmt.Sprintf("needs %s; there is no worker group", Describe(it.request))
 	}
 	if len(it.need) > 0 {
-		if text := p.missedAlone(it); text != "" {
-			return text + p.labelledNowhere(it)
+		if text := w.missedAlone(it); text != "" {
+			return text + w.labelledNowhere(it)
 		}
 	}
-	return fmt.Sprintf("no group has all of %s: %s", Describe(it.request), listed(p.considered([]*item{it}, nil, "")))
+	return fmt.Sprintf("no group has all of %s: %s", Describe(it.request), listed(w.considered([]*item{it}, nil, "")))
 }
 
 // labelledNowhere says so when no group has the labels that an item wants either.
-func (p *planning) labelledNowhere(it *item) string {
-	if slices.ContainsFunc(p.groups, func(g group) bool { return firstMatch(it.request.Selectors, g.Labels) != noMatch }) {
+func (w *words) labelledNowhere(it *item) string {
+	if slices.ContainsFunc(w.groups, func(g group) bool { return firstMatch(it.request.Selectors, g.Labels) != noMatch }) {
 		return ""
 	}
 	wanted := make([]string, len(it.request.Selectors))
@@ -110,34 +110,34 @@ func (p *planning) labelledNowhere(it *item) string {
 }
 
 // missedAlone names a resource of which no group has enough, whatever else is asked for.
-func (p *planning) missedAlone(it *item) string {
+func (w *words) missedAlone(it *item) string {
 	for _, t := range it.need {
 		best := 0
-		for i := range p.groups {
-			if p.groups[i].shape.total[t.resource] > p.groups[best].shape.total[t.resource] {
+		for i := range w.groups {
+			if w.groups[i].shape.total[t.resource] > w.groups[best].shape.total[t.resource] {
 				best = i
 			}
 		}
-		name, has := p.names[t.resource], p.groups[best].shape.total[t.resource]
+		name, has := w.names[t.resource], w.groups[best].shape.total[t.resource]
 		switch {
-		case p.groups[best].shape.total.has(t):
+		case w.groups[best].shape.total.has(t):
 			continue
 		case has >= t.amount:
-			return fmt.Sprintf("%s; the largest group has %s (%s)", t.pieces.needs(name), has, p.groups[best].Name)
+			return fmt.Sprintf("%s; the largest group has %s (%s)", t.pieces.needs(name), has, w.groups[best].Name)
 		}
 		needs, largest := pair(name, t.amount, has)
 		if has == 0 {
-			return fmt.Sprintf("needs %s %s; no group has any%s", needs, name, p.meantFor(name))
+			return fmt.Sprintf("needs %s %s; no group has any%s", needs, name, w.meantFor(name))
 		}
-		return fmt.Sprintf("needs %s %s; the largest group has %s (%s)", needs, name, largest, p.groups[best].Name)
+		return fmt.Sprintf("needs %s %s; the largest group has %s (%s)", needs, name, largest, w.groups[best].Name)
 	}
 	return ""
 }
 
 // meantFor says of a resource that no group has which one was probably meant: one of the same name in other case, Ray's being CPU and GPU, or one that a
 // group or node has and that is nearly called so.
-func (p *planning) meantFor(name string) string {
-	known := p.resourcesThere()
+func (w *words) meantFor(name string) string {
+	known := w.resourcesThere()
 	if slices.Contains(known, name) {
 		return ""
 	}
@@ -151,9 +151,9 @@ func (p *planning) meantFor(name string) string {
 }
 
 // resourcesThere are the names of resources that a group or node has, but for those that Ray makes up.
-func (p *planning) resourcesThere() []string {
-	if p.existing != nil {
-		return p.existing
+func (w *words) resourcesThere() []string {
+	if w.existing != nil {
+		return w.existing
 	}
 	names := map[string]bool{}
 	see := func(b raydemand.Bundle) {
@@ -163,29 +163,29 @@ func (p *planning) resourcesThere() []string {
 			}
 		}
 	}
-	for i := range p.groups {
-		see(p.groups[i].Resources)
+	for i := range w.groups {
+		see(w.groups[i].Resources)
 	}
-	for i := range p.nodes {
-		see(p.nodes[i].Total)
+	for i := range w.nodes {
+		see(w.nodes[i].Total)
 	}
-	p.existing = slices.Sorted(maps.Keys(names))
-	return p.existing
+	w.existing = slices.Sorted(maps.Keys(names))
+	return w.existing
 }
 
 // gangReason explains a gang that is not served, choice by choice. The code is that of the first that is possible at all.
-func (p *planning) gangReason(g *gang, given []int64) Reason {
+func (w *words) gangReason(g *gang, given []int64) Reason {
 	if g.deferred {
 		return Reason{Capped, "too many different gangs come before it to be planned at once; it is planned for when those are served"}
 	}
 	bundles := g.alternatives()
 	if len(g.options) == 1 {
-		return p.optionReason(g, g.options[0], len(bundles[0]), given)
+		return w.optionReason(g, g.options[0], len(bundles[0]), given)
 	}
 	var whole Reason
 	messages := make([]string, len(g.options))
 	for i, o := range g.options {
-		reason := p.optionReason(g, o, len(bundles[i]), given)
+		reason := w.optionReason(g, o, len(bundles[i]), given)
 		if i == 0 || whole.Code == Impossible {
 			whole.Code = reason.Code
 		}
@@ -196,8 +196,8 @@ func (p *planning) gangReason(g *gang, given []int64) Reason {
 }
 
 // optionReason explains why one choice of a gang cannot be had.
-func (p *planning) optionReason(g *gang, o option, bundles int, given []int64) Reason {
-	reason := p.unmetReason(o.items, given, g.TopologyLabel)
+func (w *words) optionReason(g *gang, o option, bundles int, given []int64) Reason {
+	reason := w.unmetReason(o.items, given, g.TopologyLabel)
 	if reason.Code == Impossible {
 		if g.Strategy == raydemand.StrictPack && bundles > 1 {
 			reason.Message = "all bundles on one node: " + reason.Message
@@ -205,7 +205,7 @@ func (p *planning) optionReason(g *gang, o option, bundles int, given []int64) R
 		return reason
 	}
 	if g.TopologyLabel != "" {
-		return p.topologyReason(g, o, bundles, given, reason)
+		return w.topologyReason(g, o, bundles, given, reason)
 	}
 	switch {
 	case g.Strategy == raydemand.StrictSpread:
@@ -217,10 +217,10 @@ func (p *planning) optionReason(g *gang, o option, bundles int, given []int64) R
 }
 
 // possibleWithin reports whether some domain has for each bundle of a choice a group or a node that could ever hold it.
-func (p *planning) possibleWithin(o option, domains []domain) bool {
+func (w *words) possibleWithin(o option, domains []domain) bool {
 	holds := func(it *item, within domain) bool {
-		return slices.ContainsFunc(p.groups, func(g group) bool { return within.admits(g.shape.labels) && it.suits(g.shape) }) ||
-			slices.ContainsFunc(p.base, func(l lot) bool { return within.admits(l.shape.labels) && it.suits(l.shape) })
+		return slices.ContainsFunc(w.groups, func(g group) bool { return within.admits(g.shape.labels) && it.suits(g.shape) }) ||
+			slices.ContainsFunc(w.base, func(l lot) bool { return within.admits(l.shape.labels) && it.suits(l.shape) })
 	}
 	return slices.ContainsFunc(domains, func(within domain) bool {
 		return !slices.ContainsFunc(o.items, func(it *item) bool { return !holds(it, within) })

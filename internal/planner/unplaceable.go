@@ -32,7 +32,7 @@ func (p *planning) gangsWithPlaces() (all []*gang) {
 
 // hasPlaces reports whether each bundle of an option has a place on what is there or may be launched, all of them are not more than
 // there is in sum, and those that no two of may share a node find nodes enough.
-func (p *planning) hasPlaces(l *ledger, g *gang, o option, most []float64) bool {
+func (p *Placer) hasPlaces(l *ledger, g *gang, o option, most []float64) bool {
 	asked := make([]float64, len(p.names))
 	for _, it := range o.items {
 		if !p.hasPlace(l, it) {
@@ -48,7 +48,7 @@ func (p *planning) hasPlaces(l *ledger, g *gang, o option, most []float64) bool 
 }
 
 // hasPlace reports whether one bundle fits on what is there, or on pods that some group may still launch.
-func (p *planning) hasPlace(l *ledger, it *item) bool {
+func (p *Placer) hasPlace(l *ledger, it *item) bool {
 	for i := range p.groups {
 		if g := &p.groups[i]; min(l.room[i], l.spare) >= g.hosts && it.suits(g.shape) {
 			return true
@@ -59,7 +59,7 @@ func (p *planning) hasPlace(l *ledger, it *item) bool {
 
 // mostFree is by resource what is free, and the most that may be launched: all that the groups could, or as many of the largest pods as
 // all groups together may have.
-func (p *planning) mostFree(l *ledger) []float64 {
+func (p *Placer) mostFree(l *ledger) []float64 {
 	most, fresh, largest := make([]float64, len(p.names)), make([]float64, len(p.names)), make([]float64, len(p.names))
 	for i := range l.lots {
 		for r, amount := range p.named(l.lots[i].free) {

@@ -12,14 +12,14 @@ const (
 )
 
 // gpusOf is how many GPUs one replica of a group has.
-func (p *planning) gpusOf(i int) float64 {
+func (p rater) gpusOf(i int) float64 {
 	g := &p.groups[i]
 	return g.Resources.Has(raydemand.GPU).Float() * float64(g.hosts)
 }
 
 // lesser is what one replica is worth less because its GPUs are slices. Where prices are unknown a GPU is worth what its memory is of
 // the largest: a seventh of a card does not cost what a card does.
-func (p *planning) lesser(i int) float64 {
+func (p rater) lesser(i int) float64 {
 	if !p.sliced {
 		return 0
 	}
@@ -27,7 +27,7 @@ func (p *planning) lesser(i int) float64 {
 }
 
 // weigh adds to the costs of groups what speaks against their slices.
-func (p *planning) weigh(cost []float64) {
+func (p rater) weigh(cost []float64) {
 	if !p.sliced {
 		return
 	}
@@ -54,7 +54,7 @@ func (p *planning) weigh(cost []float64) {
 }
 
 // bias of one replica. What is not known counts as the most.
-func (p *planning) bias(i int, memory, compute, blocks float64) (sum float64) {
+func (p rater) bias(i int, memory, compute, blocks float64) (sum float64) {
 	s, gpus := p.groups[i].Slice, p.gpusOf(i)
 	if gpus == 0 {
 		return 0

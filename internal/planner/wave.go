@@ -28,7 +28,7 @@ func (p *planning) capped() bool {
 }
 
 // mostInFlight is how many pods of a group may be on their way at once.
-func (p *planning) mostInFlight(g *group) int64 {
+func (p *Placer) mostInFlight(g *group) int64 {
 	return min(orUnbounded(p.policy.MaxInFlightPerGroup), g.inFlight)
 }
 
@@ -108,7 +108,7 @@ func (c *caps) copyFrom(other *caps) {
 }
 
 // capLedger lowers a ledger's limits to what the wave may launch. A replica that is larger than a cap goes alone.
-func (p *planning) capLedger(l *ledger, given []int64) {
+func (p *Placer) capLedger(l *ledger, given []int64) {
 	var all int64
 	least := int64(maxCount)
 	l.asked, l.cut = make([]int64, len(p.groups)), make([]int64, len(p.groups))
@@ -157,7 +157,7 @@ func (l *ledger) recap() {
 }
 
 // holds reports whether the caps keep some group from launches that an option could use.
-func (l *ledger) holds(p *planning, gang *gang) bool {
+func (l *ledger) holds(p *Placer, gang *gang) bool {
 	return slices.ContainsFunc(p.groups, func(g group) bool {
 		i := g.shape.group
 		return (l.cut[i] > 0 || l.cutAll > 0 && l.room[i] > 0) && gang.suits(g.shape)
@@ -166,7 +166,7 @@ func (l *ledger) holds(p *planning, gang *gang) bool {
 
 // placeCapped places the first of some equal gangs, that found no room under the caps, if it may go beyond them. If it has
 // to wait for the caps alone, what it waits for is kept for it.
-func (p *planning) placeCapped(l *ledger, gangs []*gang) (*ledger, int) {
+func (p *Placer) placeCapped(l *ledger, gangs []*gang) (*ledger, int) {
 	if len(l.cut) == 0 || len(gangs) == 0 || !l.holds(p, gangs[0]) {
 		return l, 0
 	}
@@ -221,28 +221,28 @@ func (l *ledger) reserve(launched []int64) {
 }
 
 // inFlightLimit says which cap keeps a group from one more replica now.
-func (p *planning) inFlightLimit(i int, given []int64) (Reason, bool) {
-	if p.held == nil {
+func (w *words) inFlightLimit(i int, given []int64) (Reason, bool) {
+	if w.held == nil {
 		return Reason{}, false
 	}
-	g := &p.groups[i]
+	g := &w.groups[i]
 	var all int64
-	for k := range p.groups {
-		all += p.groups[k].pending() + given[k]
+	for k := range w.groups {
+		all += w.groups[k].pending() + given[k]
 	}
-	own, most := g.pending()+given[i], p.policy.MaxInFlight
+	own, most := g.pending()+given[i], w.policy.MaxInFlight
 	switch {
-	case own+g.hosts > p.mostInFlight(g):
+	case own+g.hosts > w.mostInFlight(g):
 		code, setting := CodeInFlight, "maxInFlightPerGroup"
-		if g.inFlight == p.mostInFlight(g) {
+		if g.inFlight == w.mostInFlight(g) {
 			code, setting = CodeConservative, conservativeMode
 		}
-		return Reason{code, fmt.Sprintf("%s lets group %s have %d on the way at once%s", setting, g.Name, p.mostInFlight(g),
-			onTheWayNow("has", own, given[i], p.mostInFlight(g)))}, true
+		return Reason{code, fmt.Sprintf("%s lets group %s have %d on the way at once%s", setting, g.Name, w.mostInFlight(g),
+			onTheWayNow("has", own, given[i], w.mostInFlight(g)))}, true
 	case all+g.hosts > orUnbounded(most):
 		return Reason{CodeInFlight, fmt.Sprintf("maxInFlight lets all groups together have %d on the way at once%s", most, onTheWayNow("have", all, sum(given), int64(most)))}, true
-	case p.held[i] > 0:
-		return Reason{CodeInFlight, fmt.Sprintf("group %s has %d on the way; what comes first waits until more fit under %s", g.Name, own, p.capNames(g))}, true
+	case w.held[i] > 0:
+		return Reason{CodeInFlight, fmt.Sprintf("group %s has %d on the way; what comes first waits until more fit under %s", g.Name, own, w.capNames(g))}, true
 	}
 	return Reason{}, false
 }
@@ -256,12 +256,12 @@ func onTheWayNow(have string, now, given, most int64) string {
 }
 
 // capNames names the caps that a group is under.
-func (p *planning) capNames(g *group) string {
+func (w *words) capNames(g *group) string {
 	var names []string
-	if p.policy.MaxInFlight > 0 {
-		names = append(names, fmt.Sprintf("maxInFlight %d", p.policy.MaxInFlight))
+	if w.policy.MaxInFlight > 0 {
+		names = append(names, fmt.Sprintf("maxInFlight %d", w.policy.MaxInFlight))
 	}
-	switch most := p.mostInFlight(g); {
+	switch most := w.mostInFlight(g); {
 	case most == maxCount:
 	case most == g.inFlight:
 		names = append(names, conservativeMode)
@@ -272,7 +272,7 @@ func (p *planning) capNames(g *group) string {
 }
 
 // uncapped returns a copy of a ledger without caps, or nil where there are none.
-func (p *planning) uncapped(l *ledger) *ledger {
+func (p *Placer) uncapped(l *ledger) *ledger {
 	if len(l.cut) == 0 {
 		return nil
 	}
@@ -308,9 +308,9 @@ func (p *planning) heldOf(i int) int64 {
 }
 
 // following says how many pods of a group follow a launch.
-func (p *planning) following(i int) string {
-	if n := p.heldOf(i); n > 0 {
-		return fmt.Sprintf("; %d more when earlier ones have joined, because of %s", n, p.capNames(&p.groups[i]))
+func (w *words) following(i int) string {
+	if n := w.heldOf(i); n > 0 {
+		return fmt.Sprintf("; %d more when earlier ones have joined, because of %s", n, w.capNames(&w.groups[i]))
 	}
 	return ""
 }

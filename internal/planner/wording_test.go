@@ -47,9 +47,9 @@ func TestSentencesAreTrue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			explained, found := asking{}.group(s, test.group)
+			explained, found := explainGroup(s, test.group)
 			if test.pod != "" {
-				explained, found = asking{}.pod(s, test.pod)
+				explained, found = explainPod(s, test.pod)
 			}
 			if text := fmt.Sprint(explained); !found || !strings.Contains(text, test.want) || strings.Contains(text, test.never) {
 				t.Errorf("got %s\nwant %q and never %q", text, test.want, test.never)

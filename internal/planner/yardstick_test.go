@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,9 +59,9 @@ func TestAGroupWithoutAPriceTakesPricesFromItsRivalsAlone(t *testing.T) {
 func TestWorthIsSpokenOfInOneCurrency(t *testing.T) {
 	s := read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 6, "GPU": 1}, "price": 2, "maxReplicas": 9}, {"name": "cpu", "resources": {"CPU": 30}, "maxReplicas": 9}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"CPU": 30}, "count": 1}]}`)
-	p := newPlanning(newRoster(&s), &s, Policy{})
+	r := newRoster(&s)
 	want := []float64{3, 2} // 20 for the GPU group as scarce goods, so each is worth 0.1
-	if diff := cmp.Diff(want, p.yard.cost); diff != "" {
+	if diff := cmp.Diff(want, newYardstick(r, false, slices.Values(r.items(s.Requests))).cost); diff != "" {
 		t.Errorf("costs of cpu and gpu (-want +got): %s", diff)
 	}
 }

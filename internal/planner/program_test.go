@@ -1,0 +1,12 @@
+package planner
+
+import "testing"
+
+// TestWhatAProgramLeavesOverIsLaunchedForOtherwise has as many shapes and groups as one program may have, so that its work is cut short.
+func TestWhatAProgramLeavesOverIsLaunchedForOtherwise(t *testing.T) {
+	s := wideFleet(120)
+	s.Requests = randomShapes(60, 50)
+	if plan := Compute(s, Policy{}); unserved(plan) > 0 {
+		t.Errorf("%d bundles are not served", unserved(plan))
+	}
+}

@@ -1,0 +1,34 @@
+package planner
+
+import (
+	"strings"
+	"testing"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// TestARequestThatWasNotWeighedSaysSo decides, and then takes back what the requests of the second and the third owner have, as if weighing
+// had been cut short before them. What no group could ever serve is called impossible all the same.
+func TestARequestThatWasNotWeighedSaysSo(t *testing.T) {
+	s := read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "nodes": [], "ownedRequests": [
+		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]},
+		{"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]},
+		{"id": "c", "owner": "cat", "requests": [{"resources": {"GPU": 2}, "count": 1}]}]}`)
+	p, given, out := decideUntil(nil, &s, Policy{})
+	for i := range p.shares[1:] {
+		of := &p.shares[1+i]
+		of.none()
+		of.unweighed = true
+	}
+	plans := newReporter(p).requestPlans(given, &out)
+	if got := plans[0]; got.State != raydemand.RequestCapped || got.Reason.Code != Capped {
+		t.Errorf("a is %s (%s), want what could not be had capped", got.State, got.Reason.Code)
+	}
+	const sentence = "weighing them was cut short"
+	if got := plans[1]; got.State != raydemand.RequestCapped || got.Reason.Code != raydemand.CodeTooMany || !strings.Contains(got.Reason.Message, sentence) {
+		t.Errorf("b is %s (%s): %s", got.State, got.Reason.Code, got.Reason.Message)
+	}
+	if got := plans[2]; got.State != raydemand.RequestImpossible || got.Reason.Code != Impossible {
+		t.Errorf("c is %s (%s), want impossible", got.State, got.Reason.Code)
+	}
+}
