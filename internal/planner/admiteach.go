@@ -1,6 +1,8 @@
 package planner
 
-import "slices"
+import (
+	"slices"
+)
 
 // Where requests are so many that trying all of them together, again and again, would take too long, the rest is admitted one by one: each as far as
 // it finds room beside those before it, which are not moved any more. That takes one look at each. How much of it can be had when all is placed

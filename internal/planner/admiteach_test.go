@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -14,7 +15,7 @@ func TestWhatIsAdmittedOneByOneCanBeHadTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawOwned(t)
 		s.KeptResources = nil
-		p := newPlanning(newRoster(&s), &s, Policy{})
+		p := newPlanning(newRoster(&s), &s, model.Policy{})
 		if len(p.shares) == 0 {
 			return
 		}
@@ -41,7 +42,7 @@ func TestOneByOneAdmitsAsMuchOfOneKind(t *testing.T) {
 	s := read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "nodes": [], "ownedRequests": [
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 3}]}, {"id": "b", "owner": "bob", "allOrNothing": true, "requests": [{"resources": {"GPU": 1}, "count": 2}]},
 		{"id": "c", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]}]}`)
-	p := newPlanning(newRoster(&s), &s, Policy{})
+	p := newPlanning(newRoster(&s), &s, model.Policy{})
 	a := p.newAdmitting()
 	a.none()
 	a.eachFrom(0)
@@ -62,7 +63,7 @@ func TestWeighingOneByOneIsCutShort(t *testing.T) {
 		"too few":      {0, "[3] [0] [0]", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlanning(newRoster(&s), &s, Policy{})
+			p := newPlanning(newRoster(&s), &s, model.Policy{})
 			a := p.newAdmitting()
 			a.tries, a.eachWork = 0, test.looks
 			p.settleWith(a)
@@ -82,11 +83,11 @@ const threeOwners = `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxRe
 		{"id": "c", "owner": "cat", "requests": [{"resources": {"CPU": 1}, "count": 2}]}]}`
 
 // drawRivals are requests of one kind each, each kind with a group of its own: what one request has depends on those of its kind alone.
-func drawRivals(t *rapid.T) Snapshot {
-	var s Snapshot
+func drawRivals(t *rapid.T) model.Snapshot {
+	var s model.Snapshot
 	for i := range 3 {
 		of := raydemand.Bundle{fmt.Sprintf("r%d", i): 10 * raydemand.One}
-		s.Groups = append(s.Groups, Group{Name: fmt.Sprintf("g%d", i), Resources: of, Max: rapid.IntRange(0, 3).Draw(t, "maximum"), NumOfHosts: 1})
+		s.Groups = append(s.Groups, model.Group{Name: fmt.Sprintf("g%d", i), Resources: of, Max: rapid.IntRange(0, 3).Draw(t, "maximum"), NumOfHosts: 1})
 	}
 	for i := range rapid.IntRange(1, 12).Draw(t, "requests") {
 		kind := raydemand.Bundle{fmt.Sprintf("r%d", rapid.IntRange(0, 2).Draw(t, "kind")): raydemand.One}
@@ -99,7 +100,7 @@ func drawRivals(t *rapid.T) Snapshot {
 func TestWhoeverTheTriesEndWithHasNoLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawRivals(t)
-		p := newPlanning(newRoster(&s), &s, Policy{})
+		p := newPlanning(newRoster(&s), &s, model.Policy{})
 		alone := p.newAdmitting()
 		alone.none()
 		alone.eachFrom(0)
@@ -117,7 +118,7 @@ func TestWhoeverTheTriesEndWithHasNoLess(t *testing.T) {
 func TestWhatWasFoundBeforeTheTriesEndedIsKept(t *testing.T) {
 	s := read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 600}], "nodes": [], "ownedRequests": [
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 1000}]}]}`)
-	p := newPlanning(newRoster(&s), &s, Policy{})
+	p := newPlanning(newRoster(&s), &s, model.Policy{})
 	for tries, want := range map[int]int64{1: 0, 2: 500, 3: 500, 4: 500, 5: 562} {
 		a := p.newAdmitting()
 		a.none()

@@ -4,18 +4,19 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // preferred says why one group was taken for demand that pods of another, within its limits, could serve as well. What is said
 // is true of these two groups; where nothing that is can have decided, it says so.
-func (w *words) preferred(c candidate, other int, given []int64, out *outcome) Reason {
+func (w *words) preferred(c candidate, other int, given []int64, out *outcome) model.Reason {
 	if reason, ok := w.elsewhereBound(c.item, other, out); ok {
 		return reason
 	}
-	return Reason{CodeNotChosen, "group " + w.groups[c.taken].Name + " was taken: " + w.advantage(c, other, given, out)}
+	return model.Reason{Code: model.CodeNotChosen, Message: "group " + w.groups[c.taken].Name + " was taken: " + w.advantage(c, other, given, out)}
 }
 
 // advantage says what speaks for the group that was taken for demand, in the order in which plans are compared.
@@ -29,7 +30,7 @@ func (w *words) advantage(c candidate, other int, given []int64, out *outcome) s
 	case w.forMinimum(c.taken, given):
 		return fmt.Sprintf("its pods for the minimum of %d have room for it", a.min)
 	case ours.recoverable > theirs.recoverable:
-		return fmt.Sprintf("it recovers from failed launches, score %s < %s", decimal(standingOf(b.RecoverableScore)), decimal(standingOf(a.RecoverableScore)))
+		return fmt.Sprintf("it recovers from failed launches, score %s < %s", phrase.Decimal(standingOf(b.RecoverableScore)), phrase.Decimal(standingOf(a.RecoverableScore)))
 	case ours.recoverable == theirs.recoverable && ours.priority > theirs.priority:
 		return fmt.Sprintf("priority %d < %d", b.Priority, a.Priority)
 	case b.shape.accelerated && !a.shape.accelerated && !w.policy.GPUForCPU:
@@ -40,7 +41,7 @@ func (w *words) advantage(c candidate, other int, given []int64, out *outcome) s
 			return text
 		}
 		if w.sliced && w.memoryShare(b.Slice) > w.memoryShare(a.Slice) {
-			return fmt.Sprintf("less memory is wasted, %s against %s", a.Slice.name(), b.Slice.nameOr("GPUs of unknown memory"))
+			return fmt.Sprintf("less memory is wasted, %s against %s", a.Slice.Name(), b.Slice.NameOr("GPUs of unknown memory"))
 		}
 		if offersAs(a, b) {
 			return "it offers the same and comes first by name"
@@ -68,16 +69,16 @@ func (w *words) costsMore(taken, other int, given []int64, out *outcome) string 
 	if compareNearly(instead, own) <= 0 {
 		return ""
 	}
-	of := fmt.Sprintf(" (%s against %s)", podCount(least), podCount(given[taken]))
+	of := fmt.Sprintf(" (%s against %s)", phrase.Pods(least), phrase.Pods(given[taken]))
 	if w.yard.byPrice(taken) && w.yard.byPrice(other) {
 		ours, theirs := *a.Price*float64(given[taken]), *b.Price*float64(least)
 		switch {
 		case compareNearly(theirs, ours) <= 0:
 			return ""
 		case least == given[taken]:
-			return fmt.Sprintf("price %s > %s", decimal(*b.Price), decimal(*a.Price))
+			return fmt.Sprintf("price %s > %s", phrase.Decimal(*b.Price), phrase.Decimal(*a.Price))
 		}
-		return fmt.Sprintf("price %s > %s%s", rounded(theirs), rounded(ours), of)
+		return fmt.Sprintf("price %s > %s%s", phrase.Rounded(theirs), phrase.Rounded(ours), of)
 	}
 	ours, theirs := w.size(a.shape.total), w.size(b.shape.total)
 	switch {
@@ -141,10 +142,10 @@ func (w *words) owner(it *item) (ownedBy, bool) {
 }
 
 // elsewhereBound says why a gang that shares a label could not lie where a group is.
-func (w *words) elsewhereBound(it *item, i int, out *outcome) (Reason, bool) {
+func (w *words) elsewhereBound(it *item, i int, out *outcome) (model.Reason, bool) {
 	owner, ok := w.owner(it)
 	if !ok || owner.gang.TopologyLabel == "" {
-		return Reason{}, false
+		return model.Reason{}, false
 	}
 	label, g := owner.gang.TopologyLabel, &w.groups[i]
 	if reason, ok := unlabelled(g, label); ok {
@@ -153,31 +154,31 @@ func (w *words) elsewhereBound(it *item, i int, out *outcome) (Reason, bool) {
 	at := slices.IndexFunc(out.runs, func(r run) bool { return slices.Contains(r.gangs, owner.gang) })
 	own := domain{w.topology(label), w.topology(label).of[g.shape.labels]}
 	if at < 0 || out.runs[at].within == own {
-		return Reason{}, false
+		return model.Reason{}, false
 	}
 	if owner.gang.held {
-		return Reason{CodeLabels, fmt.Sprintf("the gang's other bundles lie on %s", w.valuesOf([]domain{out.runs[at].within}, label))}, true
+		return model.Reason{Code: model.CodeLabels, Message: fmt.Sprintf("the gang's other bundles lie on %s", w.valuesOf([]domain{out.runs[at].within}, label))}, true
 	}
 	return w.tooSmallDomain(owner, i, own)
 }
 
 // unlabelled says that a group's pods lack a label that a gang shares.
-func unlabelled(g *group, label string) (Reason, bool) {
+func unlabelled(g *group, label string) (model.Reason, bool) {
 	if g.carries(label) {
-		return Reason{}, false
+		return model.Reason{}, false
 	}
-	return Reason{CodeLabels, fmt.Sprintf("it has no label %s, which the gang wants to share", label)}, true
+	return model.Reason{Code: model.CodeLabels, Message: fmt.Sprintf("it has no label %s, which the gang wants to share", label)}, true
 }
 
 // tooSmallDomain says that a gang as a whole has no place where a group is, were all of it free for the gang.
-func (w *words) tooSmallDomain(owner ownedBy, i int, within domain) (Reason, bool) {
+func (w *words) tooSmallDomain(owner ownedBy, i int, within domain) (model.Reason, bool) {
 	option := owner.gang.options[owner.option]
 	nothing := make([]int64, len(w.groups))
 	l := w.open(w.base, nothing)
 	enough := len(w.roomy(l, []domain{within, within}, option)) > 0 // of one alone it says nothing
 	needed := int64(len(owner.gang.alternatives()[owner.option]))
 	if enough && (owner.gang.Strategy != raydemand.StrictSpread || w.differentNodes(l, option, within) >= needed) {
-		return Reason{}, false
+		return model.Reason{}, false
 	}
 	reason, _ := w.tightest(i, nothing)
 	bundles := fmt.Sprintf("%d bundles", needed)
@@ -203,9 +204,4 @@ func (p *Placer) differentNodes(l *ledger, o option, within domain) (n int64) {
 		}
 	}
 	return n + min(fresh, l.spare)
-}
-
-// rounded writes a sum without what adding up in binary leaves at its end.
-func rounded(sum float64) string {
-	return strconv.FormatFloat(sum, 'g', 12, 64)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -42,7 +44,7 @@ func (w *words) advice(it *item, given []int64, count int64) string {
 			}
 		}
 	}
-	return listed(told)
+	return phrase.List(told)
 }
 
 // rounded reports whether a group falls short only by what was lost in writing a part of a card in decimals: no cut is needed then.
@@ -109,13 +111,13 @@ func (w *words) onlyACutHelps(it *item, given []int64) bool {
 	for i := range w.groups {
 		s := w.groups[i].shape
 		if reason, missed := w.sliceMiss(it, s); missed {
-			short = short || reason.Code == CodeSliceTooSmall
+			short = short || reason.Code == model.CodeSliceTooSmall
 			continue
 		}
 		if !it.suits(s) {
 			continue
 		}
-		if reason, ok := w.limit(i, given); !ok || reason.Code != CodePoolCeiling {
+		if reason, ok := w.limit(i, given); !ok || reason.Code != model.CodePoolCeiling {
 			return false
 		}
 		short = true
@@ -134,8 +136,8 @@ func smallestCut(n sliceNeed, product gpuinfo.Product) (gpuinfo.Profile, bool) {
 }
 
 // instance is what one instance of a profile gives.
-func instance(product gpuinfo.Product, profile gpuinfo.Profile) *Slice {
-	made := &Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: profile.Name}
+func instance(product gpuinfo.Product, profile gpuinfo.Profile) *model.Slice {
+	made := &model.Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: profile.Name}
 	compute := float64(profile.Slices) / float64(product.Slices)
 	made.ComputeFraction = &compute
 	if memory := int64(profile.Memory); memory > 0 {
@@ -146,10 +148,10 @@ func instance(product gpuinfo.Product, profile gpuinfo.Profile) *Slice {
 
 // recut is a change of the layout of cards that a pool has.
 type recut struct {
-	pool  *GroupPool
+	pool  *model.GroupPool
 	cards nodepool.PoolCards
 	// slice is what one GPU of the group is, need what is asked of it.
-	slice *Slice
+	slice *model.Slice
 	need  sliceNeed
 }
 
@@ -170,7 +172,7 @@ func (r recut) text(instances int64) string {
 	}
 	if r.pool.ProfileFixed && len(r.cards.Cut) > 0 {
 		return fmt.Sprintf("the profile of %s is fixed: add a pool with profile %s, %s of %s for %d",
-			r.where(), to.Name, cardCount(roundUp(instances, int64(to.Max))/int64(to.Max)), product.Name, instances)
+			r.where(), to.Name, phrase.Cards(roundUp(instances, int64(to.Max))/int64(to.Max)), product.Name, instances)
 	}
 	idle := r.cards.Count
 	if r.cards.Busy != nil {
@@ -178,11 +180,11 @@ func (r recut) text(instances int64) string {
 	}
 	if idle == 0 {
 		return fmt.Sprintf("the %s of %s, %s, %s in use: once idle, one cut into %d × %s would serve %d of it",
-			cardCount(r.cards.Count), r.where(), r.now(r.cards.Count), verb(r.cards.Count, "is", "are all"), to.Max, to.Name, min(gain, instances))
+			phrase.Cards(r.cards.Count), r.where(), r.now(r.cards.Count), phrase.OneOrMany(r.cards.Count, "is", "are all"), to.Max, to.Name, min(gain, instances))
 	}
 	cards := min(roundUp(instances, gain)/gain, idle)
 	return fmt.Sprintf("cutting %s of %s, %s, into %d × %s%s would serve %d of it, for a group that asks for them; %s",
-		cardCount(cards), r.where(), r.now(cards), to.Max, to.Name, verb(cards, "", " each"), min(instances, cards*gain), r.inUse())
+		phrase.Cards(cards), r.where(), r.now(cards), to.Max, to.Name, phrase.OneOrMany(cards, "", " each"), min(instances, cards*gain), r.inUse())
 }
 
 // enoughNow is how many instances of one card would do as it is.
@@ -212,7 +214,7 @@ func (r recut) where() string {
 // now tells what so many of the cards are. What several cards are cut into together does not tell what one of them is, unless all are alike.
 func (r recut) now(cards int64) string {
 	if len(r.cards.Cut) == 0 {
-		return verb(cards, "now whole", "each now whole")
+		return phrase.OneOrMany(cards, "now whole", "each now whole")
 	}
 	each := r.cards.Count == 1 || len(r.cards.Cut) == 1 && r.cards.Cut[0].Count == r.cards.Count*r.mostOf(r.cards.Cut[0].Profile)
 	parts := make([]string, len(r.cards.Cut))
@@ -225,7 +227,7 @@ func (r recut) now(cards int64) string {
 	}
 	list := strings.Join(parts, " + ")
 	if each {
-		return verb(cards, "now ", "each now ") + list
+		return phrase.OneOrMany(cards, "now ", "each now ") + list
 	}
 	return fmt.Sprintf("whose %d together are now %s", r.cards.Count, list)
 }
@@ -243,19 +245,5 @@ func (r recut) inUse() string {
 	case r.cards.Busy == nil:
 		return fmt.Sprintf("which of the %d there are in use is not known", r.cards.Count)
 	}
-	return fmt.Sprintf("%d of the %d there %s in use", *r.cards.Busy, r.cards.Count, verb(*r.cards.Busy, "is", "are"))
-}
-
-func verb(n int64, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
-
-func cardCount(n int64) string {
-	if n == 1 {
-		return "1 card"
-	}
-	return fmt.Sprintf("%d cards", n)
+	return fmt.Sprintf("%d of the %d there %s in use", *r.cards.Busy, r.cards.Count, phrase.OneOrMany(*r.cards.Busy, "is", "are"))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -25,10 +26,10 @@ func bundle(cpu, gpu, gib int64) raydemand.Bundle {
 }
 
 // fleet has 20 groups of rising size, every second one with GPUs.
-func fleet() Snapshot {
-	var s Snapshot
+func fleet() model.Snapshot {
+	var s model.Snapshot
 	for i := range int64(20) {
-		s.Groups = append(s.Groups, Group{
+		s.Groups = append(s.Groups, model.Group{
 			Name: fmt.Sprintf("group-%02d", i), Resources: bundle(4*(i+1), i%2*(i/4+1), 16*(i+1)), Max: 1000, NumOfHosts: 1,
 		})
 	}
@@ -36,10 +37,10 @@ func fleet() Snapshot {
 }
 
 // wideFleet has many groups of twenty sizes, no two of them alike.
-func wideFleet(groups int64) Snapshot {
-	var s Snapshot
+func wideFleet(groups int64) model.Snapshot {
+	var s model.Snapshot
 	for i := range groups {
-		s.Groups = append(s.Groups, Group{
+		s.Groups = append(s.Groups, model.Group{
 			Name: fmt.Sprintf("group-%03d", i), Resources: bundle(4*(i%20+1), i%2*(i%20/4+1), 16*(i+1)), Max: 1000, NumOfHosts: 1,
 		})
 	}
@@ -48,12 +49,12 @@ func wideFleet(groups int64) Snapshot {
 
 // halfFull adds nodes of the fleet's groups that are in use to a random share, as Ray reports them: with a resource
 // and a label of their own.
-func halfFull(s Snapshot, count int) Snapshot {
+func halfFull(s model.Snapshot, count int) model.Snapshot {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range count {
 		g := s.Groups[i%len(s.Groups)]
-		n := Node{
-			Pod: fmt.Sprintf("pod-%05d", i), Group: g.Name, State: Running, Total: g.Resources.Clone(), Available: g.Resources.Clone(),
+		n := model.Node{
+			Pod: fmt.Sprintf("pod-%05d", i), Group: g.Name, State: model.Running, Total: g.Resources.Clone(), Available: g.Resources.Clone(),
 			Labels: map[string]string{"ray.io/node-id": fmt.Sprint(i), "ray.io/node-group": g.Name},
 		}
 		maps.Copy(n.Labels, g.Labels)
@@ -81,7 +82,7 @@ func randomShapes(count int, each int64) []raydemand.Request {
 }
 
 // selected gives every third request a label to look for, which every fourth group has.
-func selected(s Snapshot, requests []raydemand.Request) (Snapshot, []raydemand.Request) {
+func selected(s model.Snapshot, requests []raydemand.Request) (model.Snapshot, []raydemand.Request) {
 	s.Groups = slices.Clone(s.Groups)
 	for i := range s.Groups {
 		s.Groups[i].Labels = map[string]string{"zone": string(rune('a' + i%4))}
@@ -95,7 +96,7 @@ func selected(s Snapshot, requests []raydemand.Request) (Snapshot, []raydemand.R
 }
 
 // busy takes all that is free but memory.
-func busy(s Snapshot) Snapshot {
+func busy(s model.Snapshot) model.Snapshot {
 	for i := range s.Nodes {
 		s.Nodes[i].Available = raydemand.Bundle{"memory": s.Nodes[i].Total["memory"] / 2}
 	}
@@ -160,7 +161,7 @@ func BenchmarkCompute(b *testing.B) {
 	labelled, labelledRequests := selected(fleet(), randomShapes(200, 50))
 	for _, scenario := range []struct {
 		name     string
-		snapshot Snapshot
+		snapshot model.Snapshot
 		ask      raydemand.Demand
 	}{
 		{"10000 identical bundles, 20 groups", fleet(), raydemand.Demand{Requests: identical}},
@@ -194,7 +195,7 @@ func BenchmarkCompute(b *testing.B) {
 			launched, began := 0, cpuTime()
 			for b.Loop() {
 				launched = 0
-				for _, n := range Compute(s, Policy{}).Launch {
+				for _, n := range Compute(s, model.Policy{}).Launch {
 					launched += n
 				}
 			}

@@ -1,6 +1,8 @@
 package planner
 
-import "heliostat.dev/heliostat/pkg/raydemand"
+import (
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
 
 // budgets are what all bins together may take: pods that are launched, and accelerators on them. The second keeps
 // work that needs none from being what accelerators are launched for.

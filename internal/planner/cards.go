@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -56,9 +57,9 @@ func (p *pieces) single() raydemand.Amount {
 }
 
 // newCards finds what has to be told by the card.
-func (c *catalog) newCards(s *Snapshot) {
+func (c *catalog) newCards(s *model.Snapshot) {
 	sizes := map[string]map[raydemand.Amount]bool{}
-	s.eachBundle(func(b raydemand.Bundle) {
+	s.EachBundle(func(b raydemand.Bundle) {
 		for name, amount := range b {
 			if part := amount % raydemand.One; part > 0 && raydemand.IsUnitInstance(name) {
 				if sizes[name] == nil {
@@ -68,7 +69,7 @@ func (c *catalog) newCards(s *Snapshot) {
 			}
 		}
 	})
-	refused := func(n *Node) {
+	refused := func(n *model.Node) {
 		for name := range n.Refused {
 			if _, known := c.index[name]; known && sizes[name] == nil && raydemand.IsUnitInstance(name) {
 				sizes[name] = map[raydemand.Amount]bool{}
@@ -92,27 +93,8 @@ func (c *catalog) newCards(s *Snapshot) {
 	c.width = width
 }
 
-// eachBundle calls f with every bundle that is asked for.
-func (s *Snapshot) eachBundle(f func(raydemand.Bundle)) {
-	for _, requests := range s.requestLists() {
-		for i := range requests {
-			f(requests[i].Bundle)
-		}
-	}
-	for i := range s.Gangs {
-		for _, b := range s.Gangs[i].Bundles {
-			f(b)
-		}
-		for _, alternative := range s.Gangs[i].Fallbacks {
-			for _, b := range alternative {
-				f(b)
-			}
-		}
-	}
-}
-
 // mostCards is how many cards of a resource one node has at most, from 1 to maxPartial.
-func mostCards(s *Snapshot, name string) int {
+func mostCards(s *model.Snapshot, name string) int {
 	most := raydemand.One
 	for i := range s.Groups {
 		most = max(most, s.Groups[i].Resources.Has(name))

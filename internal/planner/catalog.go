@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -21,7 +23,7 @@ type catalog struct {
 	// sliced: some demand asks more of GPUs than their number. A set of labels then has the slice of its nodes beside it, nil where
 	// that is not known, and isolation is the least that work on GPUs accepts.
 	sliced    bool
-	slices    []*Slice
+	slices    []*model.Slice
 	isolation nodepool.RequiredIsolation
 	// cards are the resources that are told by the card, cardsOf the same by resource; width is how long a vector is.
 	cards   []*cards
@@ -40,7 +42,7 @@ type term struct {
 	pieces   *pieces
 }
 
-func newCatalog(s *Snapshot) *catalog {
+func newCatalog(s *model.Snapshot) *catalog {
 	c := &catalog{index: map[string]int{}, setIndex: map[string]int{}, sliced: wishes(s), isolation: s.Isolation}
 	names, keys := map[string]bool{}, map[string]bool{}
 	mention := func(b raydemand.Bundle) {
@@ -55,7 +57,7 @@ func newCatalog(s *Snapshot) *catalog {
 			}
 		}
 	}
-	for _, requests := range s.requestLists() {
+	for _, requests := range s.RequestLists() {
 		for i := range requests {
 			mention(requests[i].Bundle)
 			mentionKeys(keys, requests[i].Selectors)
@@ -83,7 +85,7 @@ func announced(name string) bool {
 }
 
 // mentionAccelerators adds those that the head has: work that needs none stays off it even where nothing asks for them.
-func mentionAccelerators(names map[string]bool, head *Node) {
+func mentionAccelerators(names map[string]bool, head *model.Node) {
 	for _, name := range raydemand.UnitInstances() {
 		if head.Total.Has(name) > 0 || head.Resources.Has(name) > 0 {
 			names[name] = true
@@ -151,13 +153,13 @@ func (c *catalog) term(resource int, amount raydemand.Amount) term {
 
 // labelSet returns the number of a label set, reduced to the keys that matter, on nodes whose GPUs are such a slice. Slices matter where
 // some demand asks for one.
-func (c *catalog) labelSet(labels map[string]string, slice *Slice) int {
+func (c *catalog) labelSet(labels map[string]string, slice *model.Slice) int {
 	var key strings.Builder
 	if !c.sliced {
 		slice = nil
 	}
 	if slice != nil {
-		key.WriteString(slice.key() + "\x00")
+		key.WriteString(slice.Key() + "\x00")
 	}
 	for _, k := range c.keys {
 		if value, ok := labels[k]; ok {
@@ -244,10 +246,8 @@ const bytesPerCPU = 4 << 30
 
 // worth is an amount in units that may be added over resources.
 func (c *catalog) worth(resource int, amount raydemand.Amount) float64 {
-	if isMemory(c.names[resource]) {
+	if phrase.IsMemory(c.names[resource]) {
 		return amount.Float() / bytesPerCPU
 	}
 	return amount.Float()
 }
-
-func isMemory(name string) bool { return name == raydemand.Memory || name == "object_store_memory" }

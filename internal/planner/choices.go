@@ -6,32 +6,26 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// choiceOf names one of several choices, counted from 1: choice 2 of 3. Of one alone it says nothing.
-func choiceOf(i, all int) string {
-	if all < 2 {
-		return ""
-	}
-	return fmt.Sprintf("choice %d of %d", i+1, all)
-}
-
 // choices says of each selector that a request may go by, in order, what it comes to: pods are launched for it, or why
 // no group serves it.
-func (r *reporter) choices(it *item, given []int64, out *outcome) []Detail {
+func (r *reporter) choices(it *item, given []int64, out *outcome) []model.Detail {
 	if it.alternatives < 2 {
 		return nil
 	}
-	var details []Detail
+	var details []model.Detail
 	for i, selector := range it.request.Selectors {
 		labels := cmp.Or(selector.String(), "any node")
-		details = append(details, Detail{choiceOf(i, it.alternatives) + ", " + labels, r.choice(it, i, given, out)})
+		details = append(details, model.Detail{About: phrase.Choice(i, it.alternatives) + ", " + labels, Reason: r.choice(it, i, given, out)})
 	}
 	return details
 }
 
-func (r *reporter) choice(it *item, i int, given []int64, out *outcome) Reason {
+func (r *reporter) choice(it *item, i int, given []int64, out *outcome) model.Reason {
 	var launched int64
 	by := map[string]bool{}
 	for _, e := range out.log {
@@ -46,7 +40,7 @@ func (r *reporter) choice(it *item, i int, given []int64, out *outcome) Reason {
 			names = append(names, "group "+name)
 		}
 		slices.Sort(names)
-		return Reason{CodeLaunch, fmt.Sprintf("%d of it get places on new pods of %s", launched, strings.Join(names, ", "))}
+		return model.Reason{Code: model.CodeLaunch, Message: fmt.Sprintf("%d of it get places on new pods of %s", launched, strings.Join(names, ", "))}
 	}
 	alone := it.request
 	alone.Selectors = alone.Selectors[i : i+1]
@@ -54,18 +48,18 @@ func (r *reporter) choice(it *item, i int, given []int64, out *outcome) Reason {
 }
 
 // obstacles says why no group serves an item, by the code of the group that comes nearest to it.
-func (r *reporter) obstacles(it *item, given []int64) Reason {
-	code, least := CodeNotNeeded, len(r.names)+2
+func (r *reporter) obstacles(it *item, given []int64) model.Reason {
+	code, least := model.CodeNotNeeded, len(r.names)+2
 	for i := range r.groups {
 		reason, stands := r.obstacle(i, it, given)
 		if !stands {
-			return Reason{CodeNotNeeded, "pods of group " + r.groups[i].Name + " would do, and none is needed for it"}
+			return model.Reason{Code: model.CodeNotNeeded, Message: "pods of group " + r.groups[i].Name + " would do, and none is needed for it"}
 		}
 		if n := r.misses(it, r.groups[i].shape); n < least {
 			code, least = reason.Code, n
 		}
 	}
-	return Reason{code, listed(r.considered([]*item{it}, given, ""))}
+	return model.Reason{Code: code, Message: phrase.List(r.considered([]*item{it}, given, ""))}
 }
 
 // byChoice says which of its choices of labels a group is for an item that has several.
@@ -73,16 +67,16 @@ func (w *words) byChoice(it *item, group int) string {
 	if it.alternatives < 2 {
 		return ""
 	}
-	return ", " + choiceOf(it.rank[w.groups[group].shape.labels], it.alternatives)
+	return ", " + phrase.Choice(it.rank[w.groups[group].shape.labels], it.alternatives)
 }
 
 // mostElsewhere is how many gangs are told one by one.
 const mostElsewhere = 10
 
 // elsewhere tells of the gangs and the calls of request_resources that ask for the same bundle as a request.
-func (r *reporter) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []Detail {
+func (r *reporter) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []model.Detail {
 	unmet, fates := r.unmetReasons(given, out), fatesIn(out)
-	var details []Detail
+	var details []model.Detail
 	more := 0
 	for _, g := range r.gangs {
 		asks := asksFor(g, b)
@@ -95,11 +89,11 @@ func (r *reporter) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []
 			if reason := unmet.gangs[g.number]; reason != nil {
 				text += ": " + reason.Message
 			}
-			details = append(details, Detail{strings.TrimSpace("gang " + g.ID), Reason{summary.verdict(), text}})
+			details = append(details, model.Detail{About: strings.TrimSpace("gang " + g.ID), Reason: model.Reason{Code: summary.Worst(), Message: text}})
 		}
 	}
 	if more > 0 {
-		details = append(details, Detail{"gangs", Reason{FateWaiting, fmt.Sprintf("%d more ask for this", more)}})
+		details = append(details, model.Detail{About: "gangs", Reason: model.Reason{Code: model.FateWaiting, Message: fmt.Sprintf("%d more ask for this", more)}})
 	}
 	for i, c := range r.claims {
 		left := out.leftOf(i, c)
@@ -108,8 +102,8 @@ func (r *reporter) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []
 				continue
 			}
 			reason := reasonAt(unmet.claims[i], k)
-			summary := summaryOf(KindRequestResources, it, fates[it], left[k], reason.Code)
-			details = append(details, Detail{c.purpose, Reason{summary.verdict(), strings.TrimSuffix(r.tally(&summary)+": "+reason.Message, ": ")}})
+			summary := summaryOf(model.KindRequestResources, it, fates[it], left[k], reason.Code)
+			details = append(details, model.Detail{About: c.purpose, Reason: model.Reason{Code: summary.Worst(), Message: strings.TrimSuffix(r.tally(&summary)+": "+reason.Message, ": ")}})
 		}
 	}
 	return details
@@ -129,7 +123,7 @@ func asksFor(g *gang, b raydemand.Bundle) string {
 		}
 		of := "its bundles"
 		if k > 0 {
-			of = "the bundles of its " + choiceOf(k, len(all))
+			of = "the bundles of its " + phrase.Choice(k, len(all))
 		}
 		switch {
 		case g.Strategy == raydemand.StrictPack && whole.Equal(b) && len(bundles) > 1:

@@ -3,6 +3,8 @@ package planner
 import (
 	"cmp"
 	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/phrase"
 )
 
 // pattern is how what waits would fill one new replica of a group, or one node on its way: the unit of choice.
@@ -170,7 +172,7 @@ func (p *Placer) scoreUse(sc *score, b *batch, total vector, hosts int64, used [
 		if named[i] {
 			sc.kinds++
 		}
-		if isMemory(p.names[i]) && !b.memory {
+		if phrase.IsMemory(p.names[i]) && !b.memory {
 			continue // memory is on every node and nobody asked: no waste
 		}
 		whole := p.worth(i, amount) * float64(hosts)

@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -12,14 +13,14 @@ import (
 //
 // The order is Ray's (docs/reference/facts.md#planning-order): what must go, minima, request_resources, gangs, requests,
 // and last what is idle. Nodes that must go take no demand.
-func Compute(s Snapshot, policy Policy) Plan {
+func Compute(s model.Snapshot, policy model.Policy) model.Plan {
 	p, given, out := decideUntil(nil, &s, policy)
 	return newReporter(p).report(given, out)
 }
 
 // decideUntil makes the decision: the planning as it ended, the pods to launch by group, and what they serve. It panics with brokenOff
 // soon after stop is closed; nil never is.
-func decideUntil(stop <-chan struct{}, s *Snapshot, policy Policy) (p *planning, given []int64, out outcome) {
+func decideUntil(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *planning, given []int64, out outcome) {
 	within, beyond := withinBounds(s)
 	p = newPlanning(newRoster(within), within, policy)
 	p.stop, p.beyond = stop, beyond
@@ -71,7 +72,7 @@ type claim struct {
 	keeps []*item
 }
 
-func newPlanning(r *roster, s *Snapshot, policy Policy) *planning {
+func newPlanning(r *roster, s *model.Snapshot, policy model.Policy) *planning {
 	p := &planning{Placer: &Placer{roster: r, policy: policy}, requests: r.coarsen(r.items(s.Requests)), gangs: r.newGangs(s.Gangs)}
 	p.shares = newShares(r, s)
 	p.ownedCount, p.ownedShapes = len(s.OwnedRequests), shapesOf(s.OwnedRequests)

@@ -1,8 +1,12 @@
 package planner
 
+import (
+	"heliostat.dev/heliostat/internal/planner/model"
+)
+
 // ComputeUntil is Compute, and gives up soon after stop is closed: it reports false then, and there is no plan. It is for plans that
 // somebody asked for and may cease to wait for. A nil stop never ends it.
-func ComputeUntil(stop <-chan struct{}, s Snapshot, policy Policy) (plan Plan, done bool) {
+func ComputeUntil(stop <-chan struct{}, s model.Snapshot, policy model.Policy) (plan model.Plan, done bool) {
 	done = unlessBrokenOff(func() {
 		p, given, out := decideUntil(stop, &s, policy)
 		plan = newReporter(p).report(given, out)

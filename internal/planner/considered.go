@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // obstacle says why one more replica of group i would not serve an item, with the numbers: what its pods have too little
 // of, the label that does not match, or the limit it is at. It reports false when nothing stands in the way.
-func (w *words) obstacle(i int, it *item, given []int64) (Reason, bool) {
+func (w *words) obstacle(i int, it *item, given []int64) (model.Reason, bool) {
 	if reason, ok := w.mismatch(it, w.groups[i].shape, w.groups[i].Labels); ok {
 		return reason, true
 	}
@@ -25,12 +26,12 @@ func (w *words) obstacle(i int, it *item, given []int64) (Reason, bool) {
 }
 
 // mismatch says what a shape lacks for an item: amounts first, then labels, then what its GPUs are. The code is that of the first.
-func (w *words) mismatch(it *item, s *shape, labels map[string]string) (Reason, bool) {
+func (w *words) mismatch(it *item, s *shape, labels map[string]string) (model.Reason, bool) {
 	var lacks []string
 	for _, t := range it.need {
 		switch name := w.names[t.resource]; {
 		case s.total[t.resource] < t.amount:
-			lacks = append(lacks, needsHas(name, t.amount, s.total[t.resource]))
+			lacks = append(lacks, phrase.NeedsHas(name, t.amount, s.total[t.resource]))
 		case !s.total.has(t):
 			lacks = append(lacks, t.pieces.needs(name)+", has "+s.total[t.resource].String())
 		}
@@ -42,24 +43,19 @@ func (w *words) mismatch(it *item, s *shape, labels map[string]string) (Reason, 
 	slice, short := w.sliceMiss(it, s)
 	switch {
 	case len(lacks) > 0:
-		return Reason{CodeTooSmall, sentences("too small: "+strings.Join(lacks, ", "), unlike, slice.Message)}, true
+		return model.Reason{Code: model.CodeTooSmall, Message: phrase.Join("too small: "+strings.Join(lacks, ", "), unlike, slice.Message)}, true
 	case unlike != "":
-		return Reason{CodeLabels, sentences(unlike, slice.Message)}, true
+		return model.Reason{Code: model.CodeLabels, Message: phrase.Join(unlike, slice.Message)}, true
 	}
 	return slice, short
 }
 
 // sliceMiss says in what the GPUs of a shape that has some fall short of what an item asks of them.
-func (w *words) sliceMiss(it *item, s *shape) (Reason, bool) {
+func (w *words) sliceMiss(it *item, s *shape) (model.Reason, bool) {
 	if at, known := w.index[raydemand.GPU]; !known || s.total[at] == 0 {
-		return Reason{}, false
+		return model.Reason{}, false
 	}
 	return missedBy(it.slice, w.sliceOf(s))
-}
-
-// sentences joins those that say something.
-func sentences(all ...string) string {
-	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
 }
 
 // misses counts what keeps a shape from serving an item.
@@ -94,12 +90,12 @@ func labelMiss(selectors []raydemand.Selector, labels map[string]string) string 
 			break
 		}
 	}
-	return listed(misses)
+	return phrase.List(misses)
 }
 
 // passedOver says why a group without launches of its own was not taken: for that of the demand that is not served, or that
 // pods are launched for, which its pods come nearest to.
-func (w *words) passedOver(i int, given []int64, out *outcome) (Reason, bool) {
+func (w *words) passedOver(i int, given []int64, out *outcome) (model.Reason, bool) {
 	var nearest *candidate
 	misses := 0
 	all := w.candidates(out)
@@ -109,15 +105,15 @@ func (w *words) passedOver(i int, given []int64, out *outcome) (Reason, bool) {
 		}
 	}
 	if nearest == nil {
-		return Reason{}, false
+		return model.Reason{}, false
 	}
-	what := Describe(nearest.item.request) + ": "
+	what := phrase.Describe(nearest.item.request) + ": "
 	if reason, ok := w.obstacle(i, nearest.item, given); ok {
 		reason.Message = what + reason.Message
 		return reason, true
 	}
 	if nearest.taken < 0 {
-		return Reason{}, false
+		return model.Reason{}, false
 	}
 	reason := w.preferred(*nearest, i, given, out)
 	reason.Message = what + reason.Message
@@ -177,13 +173,11 @@ func standingOf(score *float64) float64 {
 	return *score
 }
 
-func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-
 // considered says of each group why it does not serve the items: first those whose pods could, then those that come
 // nearest. topology is the label that a gang wants to share, or empty; open are its values that will do, where not all do.
 func (w *words) considered(items []*item, given []int64, topology string, open ...domain) []string {
 	type verdict struct {
-		Reason
+		model.Reason
 		group, misses int
 	}
 	var could, cannot []verdict
@@ -194,11 +188,11 @@ func (w *words) considered(items []*item, given []int64, topology string, open .
 			continue
 		}
 		if !w.groups[i].carries(topology) {
-			cannot = append(cannot, verdict{Reason{CodeLabels, "it has no label " + topology}, i, 1})
+			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: "it has no label " + topology}, i, 1})
 			continue
 		}
 		if len(open) > 0 && !slices.ContainsFunc(open, func(d domain) bool { return d.admits(w.groups[i].shape.labels) }) {
-			cannot = append(cannot, verdict{Reason{CodeLabels, "label " + topology + " is " + w.groups[i].Labels[topology]}, i, 1})
+			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: "label " + topology + " is " + w.groups[i].Labels[topology]}, i, 1})
 			continue
 		}
 		limit, ok := w.limit(i, given)
@@ -211,7 +205,7 @@ func (w *words) considered(items []*item, given []int64, topology string, open .
 	var sentences []string
 	for _, v := range append(could, cannot...) {
 		text := v.Message
-		if v.Code != CodeAtMax && v.Code != CodeMaxWorkers && v.Code != CodePoolCeiling && v.Code != CodeConservative && v.Code != CodeInFlight {
+		if v.Code != model.CodeAtMax && v.Code != model.CodeMaxWorkers && v.Code != model.CodePoolCeiling && v.Code != model.CodeConservative && v.Code != model.CodeInFlight {
 			text = "group " + w.groups[v.group].Name + ": " + text
 		}
 		sentences = append(sentences, text)

@@ -5,56 +5,25 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
-)
-
-// Explanation says what a plan does with one demand, one group or one pod, and why.
-type Explanation struct {
-	About string `json:"about"`
-	Reason
-	// Details say it of each group, demand and pod that was considered.
-	Details []Detail `json:"details"`
-}
-
-// Detail is one thing that was considered.
-type Detail struct {
-	About string `json:"about"`
-	Reason
-}
-
-// What becomes of a demand, beside the codes of unmet demand.
-const (
-	FateServed    = "served"    // fits on what runs now
-	FateWaiting   = "waiting"   // counts on pods that were asked for earlier
-	FateLaunching = "launching" // counts on pods that the plan launches
-)
-
-// What a pod is, beside the codes of a termination.
-const (
-	PodBusy    = "busy"       // has work
-	PodIdle    = "idle_stays" // is idle and stays for now
-	PodPending = "on_the_way" // has not joined Ray yet
-	PodLeaving = "leaving"    // is drained or being deleted
-	PodGivenUp = "given_up"   // did not join in time and counts for nothing
-	PodRemoved = "group_gone" // its group is not in the snapshot
-	PodHead    = "head"       // serves demand and is never stopped
-	PodRoom    = "room"       // has this much room now
 )
 
 // asking is how a question is answered: by which policy, until nobody waits for the answer any more; a nil stop never is closed.
 type asking struct {
-	policy Policy
+	policy model.Policy
 	stop   <-chan struct{}
 }
 
-func (a asking) decide(s *Snapshot) (r *reporter, given []int64, out outcome) {
+func (a asking) decide(s *model.Snapshot) (r *reporter, given []int64, out outcome) {
 	p, given, out := decideUntil(a.stop, s, a.policy)
 	return newReporter(p), given, out
 }
 
 // demand explains what becomes of a request: all pending ones with these resources, and with these selectors if it
 // has any. Where fewer wait in the snapshot than the request counts, it is planned as if so many did.
-func (a asking) demand(s Snapshot, r raydemand.Request) Explanation {
+func (a asking) demand(s model.Snapshot, r raydemand.Request) model.Explanation {
 	r.Count = max(r.Count, 1)
 	same := func(other raydemand.Request) bool {
 		return other.Bundle.Equal(r.Bundle) && other.Slice.Equal(r.Slice) && (len(r.Selectors) == 0 || slices.EqualFunc(other.Selectors, r.Selectors,
@@ -73,7 +42,7 @@ func (a asking) demand(s Snapshot, r raydemand.Request) Explanation {
 	}
 	p, given, out := a.decide(&s)
 	e := p.explainRequests(same, given, &out)
-	e.About = "demand " + Describe(r)
+	e.About = "demand " + phrase.Describe(r)
 	switch {
 	case waiting == 0 && r.Count == 1:
 		e.Message = "no task waits for it in the snapshot; if one did: " + e.Message
@@ -88,11 +57,11 @@ func (a asking) demand(s Snapshot, r raydemand.Request) Explanation {
 
 // explainRequests says what becomes of the pending requests that are the same as one, and what each of its choices of labels
 // and each group has to do with it.
-func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []int64, out *outcome) Explanation {
+func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []int64, out *outcome) model.Explanation {
 	unmet := r.unmetReasons(given, out)
 	fates := fatesIn(out)
-	e := Explanation{Details: []Detail{}}
-	var all DemandSummary
+	e := model.Explanation{Details: []model.Detail{}}
+	var all model.DemandSummary
 	var first *item
 	for i, it := range r.requests {
 		if !same(it.request) {
@@ -101,13 +70,13 @@ func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []in
 		if first == nil {
 			first = it
 		}
-		all.Kind, all.Resources, all.Selectors = KindRequest, it.request.Bundle, slices.Concat(all.Selectors, it.request.Selectors)
-		all.Join(summaryOf(KindRequest, it, fates[it], out.unserved[i], unmet.requests[i].Code))
+		all.Kind, all.Resources, all.Selectors = model.KindRequest, it.request.Bundle, slices.Concat(all.Selectors, it.request.Selectors)
+		all.Join(summaryOf(model.KindRequest, it, fates[it], out.unserved[i], unmet.requests[i].Code))
 		if e.Message == "" {
 			e.Message = unmet.requests[i].Message
 		}
 	}
-	e.Code = all.verdict()
+	e.Code = all.Worst()
 	e.Message = strings.TrimSuffix(r.tally(&all)+": "+e.Message, ": ")
 	e.Details = append(e.Details, r.choices(first, given, out)...)
 	for i := range r.groups {
@@ -117,12 +86,12 @@ func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []in
 }
 
 // groupDetails says of one group whether its new pods and its present ones could serve an item.
-func (r *reporter) groupDetails(i int, it *item, given []int64, out *outcome) []Detail {
+func (r *reporter) groupDetails(i int, it *item, given []int64, out *outcome) []model.Detail {
 	g := &r.groups[i]
-	details := []Detail{{"group " + g.Name, r.groupVerdict(i, it, given, out)}}
+	details := []model.Detail{{About: "group " + g.Name, Reason: r.groupVerdict(i, it, given, out)}}
 	var room, there int
 	for at := range r.nodes {
-		if n := &r.nodes[at]; n.group == i && n.stop == "" && n.State != Pending {
+		if n := &r.nodes[at]; n.group == i && n.stop == "" && n.State != model.Pending {
 			there++
 			if it.rank[n.shape.labels] != noMatch && n.free.times(it.need, 1) == 1 {
 				room++
@@ -130,13 +99,13 @@ func (r *reporter) groupDetails(i int, it *item, given []int64, out *outcome) []
 		}
 	}
 	if there > 0 {
-		details = append(details, Detail{"pods of group " + g.Name, Reason{PodRoom,
-			fmt.Sprintf("%d of the %d that have joined have room for one now", room, there)}})
+		details = append(details, model.Detail{About: "pods of group " + g.Name, Reason: model.Reason{Code: model.PodRoom,
+			Message: fmt.Sprintf("%d of the %d that have joined have room for one now", room, there)}})
 	}
 	return details
 }
 
-func (r *reporter) groupVerdict(i int, it *item, given []int64, out *outcome) Reason {
+func (r *reporter) groupVerdict(i int, it *item, given []int64, out *outcome) model.Reason {
 	r.breakOff()
 	var own, others int64
 	by := -1
@@ -150,7 +119,7 @@ func (r *reporter) groupVerdict(i int, it *item, given []int64, out *outcome) Re
 		}
 	}
 	if own > 0 {
-		return Reason{CodeLaunch, fmt.Sprintf("%s launched, with places for %d of it%s", areLaunched(given[i]), own, r.byChoice(it, i))}
+		return model.Reason{Code: model.CodeLaunch, Message: fmt.Sprintf("%s launched, with places for %d of it%s", areLaunched(given[i]), own, r.byChoice(it, i))}
 	}
 	if reason, ok := r.obstacle(i, it, given); ok {
 		return reason
@@ -159,13 +128,13 @@ func (r *reporter) groupVerdict(i int, it *item, given []int64, out *outcome) Re
 		return r.preferred(candidate{it, by}, i, given, out)
 	}
 	if r.waitsStill(it, out) {
-		return Reason{CodeNotInFull, "it " + notInFull}
+		return model.Reason{Code: model.CodeNotInFull, Message: "it " + notInFull}
 	}
 	if reason, short := r.tightest(i, given); r.fellBack(it, out) && short < bundlesOf([]*item{it}) {
 		reason.Message = "the gang goes by a later choice: " + reason.Message
 		return reason
 	}
-	return Reason{CodeNotNeeded, "its pods would do, and none is needed for it"}
+	return model.Reason{Code: model.CodeNotNeeded, Message: "its pods would do, and none is needed for it"}
 }
 
 // fellBack reports whether the gang that an item is of was placed by a later choice.

@@ -5,13 +5,14 @@ import (
 	"math"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Exportable returns s within the bounds of ReadSnapshot. A live cluster holds what nobody would write into a file: a
 // negative or an immense number is one that nothing depends on, so the decision is made, and replayed, on the bound.
-func Exportable(s Snapshot) Snapshot {
+func Exportable(s model.Snapshot) model.Snapshot {
 	if s.IdleTimeoutSeconds != nil {
 		s.IdleTimeoutSeconds = within(*s.IdleTimeoutSeconds)
 	}
@@ -42,7 +43,7 @@ func within(seconds float64) *float64 {
 	return &seconds
 }
 
-func exportableGroup(g Group) Group {
+func exportableGroup(g model.Group) model.Group {
 	count := func(n int) int { return min(max(n, 0), math.MaxInt32) }
 	g.Min, g.Max, g.NumOfHosts = count(g.Min), count(g.Max), min(max(g.NumOfHosts, 1), mostHosts)
 	if g.Replicas != nil {
@@ -58,7 +59,7 @@ func exportableGroup(g Group) Group {
 	for i := range g.Pools {
 		pool := &g.Pools[i]
 		pool.Units = min(max(pool.Units, 0), math.MaxInt32)
-		pool.MaxPods = withinCount(pool.MaxPods, MaxCount)
+		pool.MaxPods = withinCount(pool.MaxPods, model.MaxCount)
 	}
 	return g
 }
@@ -72,12 +73,12 @@ func withinCount(n *int64, most int64) *int64 {
 }
 
 // exportableSlice leaves out the product where it is not known to have the profile: then one of the two was misread.
-func exportableSlice(s *Slice) *Slice {
+func exportableSlice(s *model.Slice) *model.Slice {
 	if s == nil {
 		return nil
 	}
 	made := *s
-	made.MemoryMiB, made.Blocks = withinCount(s.MemoryMiB, mostSliceMiB), withinCount(s.Blocks, MaxCount)
+	made.MemoryMiB, made.Blocks = withinCount(s.MemoryMiB, mostSliceMiB), withinCount(s.Blocks, model.MaxCount)
 	if s.ComputeFraction != nil {
 		part := min(max(*s.ComputeFraction, 0), 1)
 		made.ComputeFraction = &part
@@ -99,7 +100,7 @@ func exportableRequests(requests []raydemand.Request) []raydemand.Request {
 	requests = slices.Clone(requests)
 	for i := range requests {
 		requests[i].Bundle = exportableBundle(requests[i].Bundle, mostAmount)
-		requests[i].Count = min(max(requests[i].Count, 1), MaxCount)
+		requests[i].Count = min(max(requests[i].Count, 1), model.MaxCount)
 	}
 	return requests
 }

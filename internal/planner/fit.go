@@ -1,6 +1,10 @@
 package planner
 
-import "slices"
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/phrase"
+)
 
 // batch is demand that is placed together: the requests, one gang, or one call of request_resources.
 type batch struct {
@@ -31,7 +35,7 @@ func (p *Placer) newBatch(purpose string, items []*item, how strategy) *batch {
 			b.left[i] = it.request.Count
 		}
 		for _, t := range it.need {
-			b.memory = b.memory || isMemory(p.names[t.resource])
+			b.memory = b.memory || phrase.IsMemory(p.names[t.resource])
 		}
 	}
 	return b

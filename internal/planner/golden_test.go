@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/internal/planner/model"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/drawn.sha256 with the plans as they are now")
@@ -17,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite testdata/drawn.sha256 with the 
 func TestPlansOfDrawnSnapshotsKeepTheirBytes(t *testing.T) {
 	kinds := []struct {
 		name string
-		draw func(*rapid.T) Snapshot
+		draw func(*rapid.T) model.Snapshot
 	}{
 		{"plain", drawSnapshot}, {"owned", drawOwned}, {"marked", drawMarked}, {"sliced", drawSliced}, {"pooled", drawPooled}, {"served", drawServed},
 	}
@@ -26,11 +28,11 @@ func TestPlansOfDrawnSnapshotsKeepTheirBytes(t *testing.T) {
 		sum := sha256.New()
 		for seed := range 300 {
 			s := rapid.Custom(kind.draw).Example(seed)
-			for _, policy := range []Policy{{}, {GPUForCPU: true}, {MaxInFlight: 3, MaxInFlightPerGroup: 2}} {
+			for _, policy := range []model.Policy{{}, {GPUForCPU: true}, {MaxInFlight: 3, MaxInFlightPerGroup: 2}} {
 				_ = json.NewEncoder(sum).Encode(Compute(s, policy))
 			}
 			for _, q := range questionsAbout(&s) {
-				e, err := Explain(nil, s, Policy{}, q)
+				e, err := Explain(nil, s, model.Policy{}, q)
 				_ = json.NewEncoder(sum).Encode(e)
 				fmt.Fprintln(sum, err)
 			}
@@ -53,22 +55,22 @@ func TestPlansOfDrawnSnapshotsKeepTheirBytes(t *testing.T) {
 }
 
 // questionsAbout asks for a few of all things that a snapshot names.
-func questionsAbout(s *Snapshot) []Question {
-	questions := []Question{{Request: PlainRequest}}
+func questionsAbout(s *model.Snapshot) []model.Question {
+	questions := []model.Question{{Request: model.PlainRequest}}
 	for i := range s.Requests[:min(len(s.Requests), 2)] {
-		questions = append(questions, Question{Demand: &s.Requests[i]})
+		questions = append(questions, model.Question{Demand: &s.Requests[i]})
 	}
 	for i := range s.Groups[:min(len(s.Groups), 2)] {
-		questions = append(questions, Question{Group: s.Groups[i].Name})
+		questions = append(questions, model.Question{Group: s.Groups[i].Name})
 	}
 	for i := range s.Nodes[:min(len(s.Nodes), 3)] {
-		questions = append(questions, Question{Pod: s.Nodes[i].Pod})
+		questions = append(questions, model.Question{Pod: s.Nodes[i].Pod})
 	}
 	for i := range s.Gangs[:min(len(s.Gangs), 2)] {
-		questions = append(questions, Question{Gang: s.Gangs[i].ID}, Question{AskedGang: &s.Gangs[i]})
+		questions = append(questions, model.Question{Gang: s.Gangs[i].ID}, model.Question{AskedGang: &s.Gangs[i]})
 	}
 	for i := range s.OwnedRequests[:min(len(s.OwnedRequests), 2)] {
-		questions = append(questions, Question{Request: s.OwnedRequests[i].ID})
+		questions = append(questions, model.Question{Request: s.OwnedRequests[i].ID})
 	}
 	return questions
 }

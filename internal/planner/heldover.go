@@ -1,6 +1,10 @@
 package planner
 
-import "slices"
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+)
 
 // keepUntilReplaced keeps idle workers that serve requests over REST now, where the plan counts on others in their stead that have not joined Ray:
 // what grows elsewhere may make another packing the better one, and until that is there nothing shall be taken from anybody.
@@ -31,7 +35,7 @@ func (p *planning) mayLoseIdle(out *outcome) bool {
 	}
 	overdue := p.overdue()
 	for i := range p.nodes {
-		if n := &p.nodes[i]; n.group >= 0 && n.stop == "" && overdue[n.group] && n.State == Idle && !out.used[i] {
+		if n := &p.nodes[i]; n.group >= 0 && n.stop == "" && overdue[n.group] && n.State == model.Idle && !out.used[i] {
 			return true
 		}
 	}

@@ -3,6 +3,9 @@ package planner
 import (
 	"fmt"
 	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 )
 
 // withoutIdle returns the fleet as it is when its idle units have been stopped. used marks the nodes that the plan places demand on,
@@ -25,8 +28,8 @@ func (r *roster) stopIdle(used []bool, given []int64) {
 		if !spare || !r.mayLeave(&u, used) {
 			continue
 		}
-		r.stopUnit(&u, idleStop, func(n *node) string {
-			idle, limit := Span(n.IdleSeconds), Span(*g.timeout)
+		r.stopUnit(&u, model.StopIdle, func(n *node) string {
+			idle, limit := phrase.Span(n.IdleSeconds), phrase.Span(*g.timeout)
 			if idle == limit {
 				return "idle for longer than " + limit
 			}
@@ -39,7 +42,7 @@ func (r *roster) stopIdle(used []bool, given []int64) {
 func (r *roster) overdue() []bool {
 	groups := make([]bool, len(r.groups))
 	for i := range r.nodes {
-		if n := &r.nodes[i]; n.State == Idle && n.group >= 0 {
+		if n := &r.nodes[i]; n.State == model.Idle && n.group >= 0 {
 			g := &r.groups[n.group]
 			groups[n.group] = groups[n.group] || g.timeout != nil && n.IdleSeconds > *g.timeout
 		}
@@ -53,7 +56,7 @@ func (r *roster) mayLeave(u *unit, used []bool) bool {
 		return false
 	}
 	for _, n := range u.nodes {
-		if used[n] || r.nodes[n].State != Idle {
+		if used[n] || r.nodes[n].State != model.Idle {
 			return false
 		}
 	}

@@ -17,7 +17,20 @@ var pure = map[string][]string{
 	"pkg/gpuinfo":      nil,
 	"pkg/nodepool":     {"pkg/raydemand", "pkg/gpuinfo"},
 	"internal/typo":    nil,
-	"internal/planner": {"pkg/raydemand", "pkg/nodepool", "pkg/gpuinfo", "internal/typo"},
+	"internal/planner": planners("phrase", "model"),
+
+	"internal/planner/phrase": {"pkg/raydemand"},
+	"internal/planner/model":  planners("phrase"),
+}
+
+// planners lists what a package of the planner may see: the vocabulary, and the planner's packages below it. Each package comment says
+// what the package must not do; these lists keep it that way.
+func planners(below ...string) []string {
+	all := []string{"pkg/raydemand", "pkg/nodepool", "pkg/gpuinfo", "internal/typo"}
+	for _, name := range below {
+		all = append(all, "internal/planner/"+name)
+	}
+	return all
 }
 
 // unwelcome are imports from the standard library that would let a decision depend on more than its snapshot.

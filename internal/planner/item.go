@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -31,7 +32,7 @@ type item struct {
 const noMatch = -1
 
 // maxCount bounds how many bundles or pods are counted.
-const maxCount = MaxCount
+const maxCount = model.MaxCount
 
 // items merges equal requests and sorts them largest first: constrained ones, then accelerators, then by size.
 func (c *catalog) items(requests []raydemand.Request) []*item {

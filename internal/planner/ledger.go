@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"heliostat.dev/heliostat/internal/planner/model"
 )
 
 // ledger says what is free where, while demand is being placed. A trial works on a clone; dropping the clone undoes it.
@@ -139,7 +141,7 @@ func (p *Placer) openLedger(totals bool, placed [][]int) []lot {
 		}
 		lots[at].count++
 		lots[at].members = append(lots[at].members, i)
-		lots[at].since = earliest(lots[at].since, l.since)
+		lots[at].since = model.Earliest(lots[at].since, l.since)
 	}
 	for i := range p.groups {
 		if g := &p.groups[i]; g.missing > 0 {
@@ -227,14 +229,6 @@ func (c *catalog) size(v vector) float64 {
 		sum += c.worth(i, amount)
 	}
 	return sum
-}
-
-// earliest is the earlier of two moments; a zero one is not known.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // launch books new pods of a group and returns them as a lot that is not on the ledger yet.

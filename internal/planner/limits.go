@@ -5,14 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-)
 
-// Reasons of a Termination.
-const (
-	idleStop   = "idle"
-	maxGroup   = "max_group"
-	maxWorkers = "max_workers"
-	outdated   = "outdated"
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 )
 
 // conservativeStep is the least that upscalingMode Conservative lets a group have on its way at once
@@ -23,11 +18,11 @@ const conservativeStep = 5
 func (g *group) shutFor(mode string) {
 	switch {
 	case g.CoolingSeconds > 0:
-		g.shut = Reason{CodeCoolingDown, strings.TrimSuffix("cooling down for "+Span(g.CoolingSeconds)+": "+g.Closed, ": ")}
+		g.shut = model.Reason{Code: model.CodeCoolingDown, Message: strings.TrimSuffix("cooling down for "+phrase.Span(g.CoolingSeconds)+": "+g.Closed, ": ")}
 	case g.Closed != "":
-		g.shut = Reason{CodeClosed, "closed: " + g.Closed}
+		g.shut = model.Reason{Code: model.CodeClosed, Message: "closed: " + g.Closed}
 	case g.contradictory():
-		g.shut = Reason{CodeInvalidLimits, fmt.Sprintf("minReplicas %d is above maxReplicas %d, with which the operator stops the whole cluster; "+
+		g.shut = model.Reason{Code: model.CodeInvalidLimits, Message: fmt.Sprintf("minReplicas %d is above maxReplicas %d, with which the operator stops the whole cluster; "+
 			"the group is left as it is until that is mended", g.Min, g.Max)}
 	}
 	g.inFlight = maxCount
@@ -74,7 +69,7 @@ func (r *roster) stopOutdated(checkDisabled bool) {
 			continue
 		}
 		first := &r.nodes[u.nodes[at]]
-		r.stopUnit(&u, outdated, func(n *node) string {
+		r.stopUnit(&u, model.StopOutdated, func(n *node) string {
 			return cmp.Or(r.outdated(n), fmt.Sprintf("it leaves with host %s of its replica: %s", first.Pod, r.outdated(first)))
 		})
 	}
@@ -112,7 +107,7 @@ func (r *roster) stopOverMaximum() {
 		if over <= 0 || g.contradictory() {
 			continue
 		}
-		r.stopUnits(units, over, maxGroup, fmt.Sprintf("group %s has %d of at most %d", g.Name, g.live, g.max),
+		r.stopUnits(units, over, model.StopMaxGroup, fmt.Sprintf("group %s has %d of at most %d", g.Name, g.live, g.max),
 			func(u *unit) bool { return u.group == i })
 	}
 	over := -r.bound
@@ -124,11 +119,11 @@ func (r *roster) stopOverMaximum() {
 	}
 	message := fmt.Sprintf("all groups together have %d more than the %d allowed", over, r.bound)
 	// Groups at their minimum lose workers only when nothing else is left to give.
-	over = r.stopUnits(units, over, maxWorkers, message, func(u *unit) bool {
+	over = r.stopUnits(units, over, model.StopMaxWorkers, message, func(u *unit) bool {
 		g := &r.groups[u.group]
 		return !g.contradictory() && g.standing()-r.podsOf(u) >= g.min
 	})
-	r.stopUnits(units, over, maxWorkers, message, func(u *unit) bool { return !r.groups[u.group].contradictory() })
+	r.stopUnits(units, over, model.StopMaxWorkers, message, func(u *unit) bool { return !r.groups[u.group].contradictory() })
 }
 
 // overMaximum reports whether any limit is exceeded at all.
@@ -217,8 +212,8 @@ func (r *roster) units(marked []bool) []unit {
 func (r *roster) join(u *unit, i int) {
 	n := &r.nodes[i]
 	u.nodes = append(u.nodes, i)
-	u.joined = u.joined || n.State != Pending
-	u.busy = u.busy || n.State == Running
+	u.joined = u.joined || n.State != model.Pending
+	u.busy = u.busy || n.State == model.Running
 	u.idleSeconds = min(u.idleSeconds, n.IdleSeconds)
 	u.used += (r.usedShare(n) - u.used) / float64(len(u.nodes))
 }

@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/planner/model"
 )
 
 // stops lists what a plan stops, by pod, with the reason.
-func stops(plan Plan) map[string]string {
+func stops(plan model.Plan) map[string]string {
 	all := map[string]string{}
 	for _, stop := range plan.Terminate {
 		all[stop.Pod] = stop.Reason
@@ -25,15 +27,15 @@ func TestAGroupWhoseLimitsExcludeEachOtherIsLeftAsItIs(t *testing.T) {
 		snapshot string
 		want     map[string]string
 	}{
-		"the bound on all workers takes others": {`"maxWorkers": 3, "launchConfigCheckDisabled": true,`, map[string]string{"b1": maxWorkers}},
-		"and none where there are no others":    {`"maxWorkers": 1, "launchConfigCheckDisabled": true,`, map[string]string{"b0": maxWorkers, "b1": maxWorkers}},
+		"the bound on all workers takes others": {`"maxWorkers": 3, "launchConfigCheckDisabled": true,`, map[string]string{"b1": model.StopMaxWorkers}},
+		"and none where there are no others":    {`"maxWorkers": 1, "launchConfigCheckDisabled": true,`, map[string]string{"b0": model.StopMaxWorkers, "b1": model.StopMaxWorkers}},
 		"its idle and outdated nodes stay":      {`"idleTimeoutSeconds": 5,`, map[string]string{}},
 	} {
 		for _, closed := range []string{"", `"closed": "suspended", `} {
 			t.Run(name+closed, func(t *testing.T) {
 				plan := Compute(read(t, `{`+c.snapshot+`"groups": [
 					{"name": "a", "resources": {"CPU": 4}, `+closed+`"minReplicas": 3, "maxReplicas": 1, "launchConfigHash": "new"},
-					{"name": "b", "resources": {"CPU": 4}, "maxReplicas": 9, "launchConfigHash": "new"}], `+nodes+`}`), Policy{})
+					{"name": "b", "resources": {"CPU": 4}, "maxReplicas": 9, "launchConfigHash": "new"}], `+nodes+`}`), model.Policy{})
 				if diff := cmp.Diff(c.want, stops(plan)); diff != "" {
 					t.Errorf("stopped (-want +got): %s", diff)
 				}
@@ -50,8 +52,8 @@ func TestAReplicaWithAnOutdatedHostGoesWhole(t *testing.T) {
 		"nodes": [{"pod": "a0", "group": "g", "replica": "a", "state": "RUNNING", "total": {"TPU": 4}, "launchConfigHash": "old"},
 			{"pod": "a1", "group": "g", "replica": "a", "state": "IDLE", "total": {"TPU": 4}, "launchConfigHash": "new"},
 			{"pod": "b0", "group": "g", "replica": "b", "state": "IDLE", "total": {"TPU": 4}, "launchConfigHash": "new"},
-			{"pod": "b1", "group": "g", "replica": "b", "state": "IDLE", "total": {"TPU": 4}, "launchConfigHash": "new"}]}`), Policy{})
-	if diff := cmp.Diff(map[string]string{"a0": outdated, "a1": outdated}, stops(plan)); diff != "" {
+			{"pod": "b1", "group": "g", "replica": "b", "state": "IDLE", "total": {"TPU": 4}, "launchConfigHash": "new"}]}`), model.Policy{})
+	if diff := cmp.Diff(map[string]string{"a0": model.StopOutdated, "a1": model.StopOutdated}, stops(plan)); diff != "" {
 		t.Errorf("stopped (-want +got): %s", diff)
 	}
 	const want = "it leaves with host a0 of its replica: its launch configuration old is not the group's new"
@@ -67,8 +69,8 @@ func TestOfPlansThatCostTheSameTheOneThatLetsIdleNodesGoIsTaken(t *testing.T) {
 			{"name": "gpu", "resources": {"CPU": 16, "GPU": 4}, "minReplicas": 1, "maxReplicas": 8}, {"name": "cpu", "resources": {"CPU": 4}, "maxReplicas": 6}],
 		"nodes": [{"pod": "kept", "group": "gpu", "state": "IDLE", "total": {"CPU": 16, "GPU": 4}, "idleSeconds": 45},
 			{"pod": "late", "group": "cpu", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 44}],
-		"pendingGangRequests": [{"id": "a", "strategy": "SPREAD", "bundles": [{"CPU": 1}, {"CPU": 4, "GPU": 1}]}, {"id": "b", "strategy": "PACK", "bundles": [{"CPU": 4}]}]}`), Policy{})
-	if diff := cmp.Diff(map[string]string{"late": idleStop}, stops(plan)); diff != "" {
+		"pendingGangRequests": [{"id": "a", "strategy": "SPREAD", "bundles": [{"CPU": 1}, {"CPU": 4, "GPU": 1}]}, {"id": "b", "strategy": "PACK", "bundles": [{"CPU": 4}]}]}`), model.Policy{})
+	if diff := cmp.Diff(map[string]string{"late": model.StopIdle}, stops(plan)); diff != "" {
 		t.Errorf("stopped (-want +got): %s", diff)
 	}
 }
@@ -99,7 +101,7 @@ func TestUpscalingModeHoldsLaunchesUpAndForbidsNone(t *testing.T) {
 		"and not at all where it cannot be had in full":  {`, "requestResources": [{"resources": {"GPU": 1}, "count": 21}]}`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(read(t, group+c.snapshot), Policy{})
+			plan := Compute(read(t, group+c.snapshot), model.Policy{})
 			if plan.Launch["g"] != c.launch || plan.Groups[0].Held != c.held {
 				t.Errorf("launches %d and holds %d back, want %d and %d", plan.Launch["g"], plan.Groups[0].Held, c.launch, c.held)
 			}
@@ -113,7 +115,7 @@ func TestWhatUpscalingModeTakesAwayIsTakenWhole(t *testing.T) {
 	plan := Compute(read(t, `{"upscalingMode": "Conservative", "groups": [{"name": "g", "resources": {"GPU": 1}, "maxReplicas": 99}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 2}],
 		"pendingGangRequests": [{"id": "three", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}]},
-			{"id": "four", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}]}`), Policy{})
+			{"id": "four", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}]}`), model.Policy{})
 	if diff := cmp.Diff(map[string]int{"g": 4}, plan.Launch); diff != "" {
 		t.Errorf("launched (-want +got): %s", diff)
 	}
@@ -122,10 +124,10 @@ func TestWhatUpscalingModeTakesAwayIsTakenWhole(t *testing.T) {
 	}
 	const limit = "group g has 4 on the way; what comes first waits until more fit under upscalingMode Conservative"
 	gang, request := plan.InfeasibleGangRequests[0], plan.InfeasibleRequests[0]
-	if gang.ID != "three" || gang.Reason != (Reason{Capped, "needs all 3 bundles at once: " + limit}) {
+	if gang.ID != "three" || gang.Reason != (model.Reason{Code: model.Capped, Message: "needs all 3 bundles at once: " + limit}) {
 		t.Errorf("gang %s is not served: %+v", gang.ID, gang.Reason)
 	}
-	if request.Count != 2 || request.Reason != (Reason{Capped, limit}) {
+	if request.Count != 2 || request.Reason != (model.Reason{Code: model.Capped, Message: limit}) {
 		t.Errorf("%d requests are not served: %+v", request.Count, request.Reason)
 	}
 }

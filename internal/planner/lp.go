@@ -1,6 +1,8 @@
 package planner
 
-import "math"
+import (
+	"math"
+)
 
 // column is one way to fill one bin: a variable of the covering program that counts how often it is done.
 type column struct {

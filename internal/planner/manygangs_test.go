@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -12,11 +13,11 @@ func TestOfVeryManyDifferentGangsTheRestHasItsTurnLater(t *testing.T) {
 	s := fleet()
 	s.LaunchConfigCheckDisabled = true
 	s.Gangs = differentGangs(2000 + 50)
-	plan := Compute(s, Policy{})
+	plan := Compute(s, model.Policy{})
 	if got := len(plan.InfeasibleGangRequests); got != 50 {
 		t.Fatalf("%d gangs are not served, want 50", got)
 	}
-	if got := plan.InfeasibleGangRequests[0].Reason; got.Code != Capped || !strings.Contains(got.Message, "too many different gangs") {
+	if got := plan.InfeasibleGangRequests[0].Reason; got.Code != model.Capped || !strings.Contains(got.Message, "too many different gangs") {
 		t.Errorf("the reason is %v", got)
 	}
 	served := map[string]bool{}
@@ -30,7 +31,7 @@ func TestOfVeryManyDifferentGangsTheRestHasItsTurnLater(t *testing.T) {
 		}
 	}
 	s.Gangs = rest
-	if plan := Compute(s, Policy{}); len(plan.InfeasibleGangRequests) > 0 {
+	if plan := Compute(s, model.Policy{}); len(plan.InfeasibleGangRequests) > 0 {
 		t.Errorf("%d gangs are not served when they are alone", len(plan.InfeasibleGangRequests))
 	}
 }
@@ -59,7 +60,7 @@ func TestABundleIsFoundInTheChoicesOfGangsAndInTheirSum(t *testing.T) {
 
 func TestANameInOtherCaseAndAQuotedAmountAreHintedAt(t *testing.T) {
 	plan := Compute(read(t, `{"groups": [{"name": "a", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 9}],
-		"pendingRequests": [{"resources": {"gpu": 1}, "count": 1}]}`), Policy{})
+		"pendingRequests": [{"resources": {"gpu": 1}, "count": 1}]}`), model.Policy{})
 	if got, want := plan.InfeasibleRequests[0].Reason.Message, "needs 1 gpu; no group has any, and gpu is another resource, spelt GPU"; got != want {
 		t.Errorf("the reason is %q, want %q", got, want)
 	}
@@ -81,7 +82,7 @@ func TestAGangIsExplainedByWhatItAsksFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := Explain(nil, s, Policy{}, q)
+		e, err := Explain(nil, s, model.Policy{}, q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,8 @@
 package planner
 
-import "slices"
+import (
+	"slices"
+)
 
 // order is how a round looks for places.
 type order struct {

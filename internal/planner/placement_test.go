@@ -7,6 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -25,19 +27,19 @@ func TestWhatIsCalledServedCanReallyBePlaced(t *testing.T) {
 		}
 		s.Requests = s.Requests[:min(len(s.Requests), 2)]
 		s.Constraint, s.KeptResources = nil, nil
-		plan := Compute(s, Policy{})
+		plan := Compute(s, model.Policy{})
 		search := newSearch(applied(s, plan, 0))
 		for _, g := range s.Gangs {
-			if !slices.ContainsFunc(plan.InfeasibleGangRequests, func(u UnmetGang) bool { return u.ID == g.ID }) {
+			if !slices.ContainsFunc(plan.InfeasibleGangRequests, func(u model.UnmetGang) bool { return u.ID == g.ID }) {
 				search.gangs = append(search.gangs, g)
 			}
 		}
 		left := map[string]int64{}
 		for _, u := range plan.InfeasibleRequests {
-			left[Describe(u.Request)] += u.Count
+			left[phrase.Describe(u.Request)] += u.Count
 		}
 		for _, r := range s.Requests {
-			key := Describe(r)
+			key := phrase.Describe(r)
 			for range r.Count {
 				if left[key] > 0 {
 					left[key]--
@@ -62,7 +64,7 @@ type search struct {
 	steps    int
 }
 
-func newSearch(s Snapshot) *search {
+func newSearch(s model.Snapshot) *search {
 	x := &search{}
 	add := func(available, total raydemand.Bundle, labels, placed map[string]string) {
 		free := raydemand.Bundle{}
@@ -79,7 +81,7 @@ func newSearch(s Snapshot) *search {
 		known[g.Name] = true
 	}
 	for _, n := range s.Nodes {
-		if known[n.Group] && (n.State == Running || n.State == Idle || n.State == Pending) {
+		if known[n.Group] && (n.State == model.Running || n.State == model.Idle || n.State == model.Pending) {
 			add(n.Available, n.Total, n.Labels, n.PlacedLabels)
 		}
 	}
@@ -87,7 +89,7 @@ func newSearch(s Snapshot) *search {
 	for _, g := range s.Groups {
 		alive := 0
 		for _, n := range s.Nodes {
-			if n.Group == g.Name && n.State != AllocationTimeout {
+			if n.Group == g.Name && n.State != model.AllocationTimeout {
 				alive++
 			}
 		}

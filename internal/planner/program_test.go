@@ -1,12 +1,16 @@
 package planner
 
-import "testing"
+import (
+	"testing"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+)
 
 // TestWhatAProgramLeavesOverIsLaunchedForOtherwise has as many shapes and groups as one program may have, so that its work is cut short.
 func TestWhatAProgramLeavesOverIsLaunchedForOtherwise(t *testing.T) {
 	s := wideFleet(120)
 	s.Requests = randomShapes(60, 50)
-	if plan := Compute(s, Policy{}); unserved(plan) > 0 {
+	if plan := Compute(s, model.Policy{}); unserved(plan) > 0 {
 		t.Errorf("%d bundles are not served", unserved(plan))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"heliostat.dev/heliostat/internal/planner/phrase"
 )
 
 // namedPurposes is how many kinds of demand a sentence names before it says how many more there are, and namedGangs how many of
@@ -59,7 +61,7 @@ func (w *words) purposesOf(i int, out *outcome) []*purpose {
 			continue
 		}
 		owner, ofGang := w.owner(e.item)
-		k := kind{of: e.purpose, what: Describe(e.item.request) + partOfSlice(&w.groups[i], e.item)}
+		k := kind{of: e.purpose, what: phrase.Describe(e.item.request) + partOfSlice(&w.groups[i], e.item)}
 		if ofGang {
 			k.gangs = owner.gang.key
 		}

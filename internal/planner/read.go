@@ -10,6 +10,7 @@ import (
 	"math"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -21,7 +22,7 @@ const mostManifest = 4 << 20
 
 // Document is a snapshot file. Its groups may come from a RayCluster manifest instead, which the caller decodes.
 type Document struct {
-	Snapshot
+	model.Snapshot
 	// RayCluster is the manifest as it stands in the file, nil when groups are given.
 	RayCluster json.RawMessage
 	// KubeNodes and Pools stand beside it: Node objects, and the description of pools; nil when they are not there.
@@ -32,13 +33,13 @@ type Document struct {
 
 // ReadSnapshot reads a snapshot file and refuses what cannot be meant: the error is an *InputError that names the
 // file, the field, the value found and what would be right. Unknown keys are ignored; ReadDocument tells of them.
-func ReadSnapshot(r io.Reader, name string) (Snapshot, error) {
+func ReadSnapshot(r io.Reader, name string) (model.Snapshot, error) {
 	doc, err := ReadDocument(r, name)
 	if err != nil {
-		return Snapshot{}, err
+		return model.Snapshot{}, err
 	}
 	if doc.RayCluster != nil {
-		return Snapshot{}, &InputError{name, "rayCluster", "a manifest", "groups, which a reader of manifests has made of it"}
+		return model.Snapshot{}, &InputError{name, "rayCluster", "a manifest", "groups, which a reader of manifests has made of it"}
 	}
 	return doc.Snapshot, nil
 }
@@ -92,7 +93,7 @@ func checkKeys(raw []byte, name string) error {
 func (in input) document() Document {
 	field, done := in.fields()
 	defer done(remarks...)
-	s := Snapshot{
+	s := model.Snapshot{
 		Name:                      field("name").text(),
 		TakenAt:                   field("takenAt").moment(),
 		MaxWorkers:                field("maxWorkers").optionalCount(0, math.MaxInt32),
@@ -135,10 +136,10 @@ func (in input) document() Document {
 
 // ReadPolicy reads a policy from a JSON object. Errors are *InputErrors with name in the place of the file; unlike in a
 // snapshot, an unknown key is one: it was just written by hand.
-func ReadPolicy(text, name string) (Policy, error) {
+func ReadPolicy(text, name string) (model.Policy, error) {
 	in, err := argument(text, name, `a policy such as {"gpuForCPU": true}`)
 	if err != nil {
-		return Policy{}, err
+		return model.Policy{}, err
 	}
 	policy := in.policy()
 	return policy, in.file.strict()
@@ -173,7 +174,7 @@ func ReadRequest(text, name string) (raydemand.Request, error) {
 	field, done := in.fields()
 	if resources := field("resources"); len(resources.raw) > 0 && resources.raw[0] == '{' {
 		request.Bundle, request.Selectors = resources.bundle(), field("labelSelectors").selectors()
-		request.Count, request.Slice = field("count").count(1, MaxCount, 1), field("slice").wish()
+		request.Count, request.Slice = field("count").count(1, model.MaxCount, 1), field("slice").wish()
 		request = request.Sliced()
 		done()
 	} else {
@@ -182,10 +183,10 @@ func ReadRequest(text, name string) (raydemand.Request, error) {
 	return request, in.file.strict()
 }
 
-func (in input) policy() Policy {
+func (in input) policy() model.Policy {
 	field, done := in.fields()
 	defer done()
-	return Policy{
+	return model.Policy{
 		GPUForCPU:           field("gpuForCPU").boolean(),
 		MaxInFlight:         int(field("maxInFlight").count(0, math.MaxInt32, 0)),
 		MaxInFlightPerGroup: int(field("maxInFlightPerGroup").count(0, math.MaxInt32, 0)),

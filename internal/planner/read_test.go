@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -193,7 +194,7 @@ func TestASnapshotThatWasWrittenIsReadAgainAsTheSame(t *testing.T) {
 }
 
 // explainSome explains the first of each kind.
-func explainSome(s Snapshot) {
+func explainSome(s model.Snapshot) {
 	explainDemand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}})
 	for _, r := range s.Requests[:min(1, len(s.Requests))] {
 		explainDemand(s, r)
@@ -223,7 +224,7 @@ func FuzzSnapshotsOfAnyBytesArePlannedOrRefused(f *testing.F) {
 		var bad *InputError
 		switch {
 		case err == nil:
-			asJSON(t, Compute(s, Policy{}))
+			asJSON(t, Compute(s, model.Policy{}))
 			explainSome(s)
 		case !errors.As(err, &bad):
 			t.Errorf("error %v is no *InputError", err)

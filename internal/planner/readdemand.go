@@ -3,6 +3,7 @@ package planner
 import (
 	"strconv"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -19,7 +20,7 @@ func (in input) request() raydemand.Request {
 	defer done()
 	r := raydemand.Request{
 		Bundle:    field("resources").bundle(),
-		Count:     field("count").count(1, MaxCount, 0),
+		Count:     field("count").count(1, model.MaxCount, 0),
 		Selectors: field("labelSelectors").selectors(),
 		Slice:     field("slice").wish(),
 	}

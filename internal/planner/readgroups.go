@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"math"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-func (in input) groups() []Group {
+func (in input) groups() []model.Group {
 	seen := map[string]int{}
-	var groups []Group
+	var groups []model.Group
 	for i, each := range in.list() {
 		g, name := each.group()
 		groups = append(groups, g)
@@ -26,14 +27,14 @@ func (in input) unique(seen map[string]int, name string, i int, list string) {
 	seen[name] = i
 }
 
-func (in input) group() (Group, input) {
+func (in input) group() (model.Group, input) {
 	field, done := in.fields()
 	defer done()
 	cooling := field("coolingSeconds").number(mostSeconds)
 	if cooling == nil {
 		cooling = new(float64)
 	}
-	return Group{
+	return model.Group{
 		Name:               field("name").name("the worker group's name"),
 		Resources:          field("resources").capacity(),
 		Labels:             field("labels").labels(),
@@ -58,7 +59,7 @@ func (in input) group() (Group, input) {
 // mostHosts bounds numOfHosts.
 const mostHosts = nodepool.MostHosts
 
-func (in input) head() *Node {
+func (in input) head() *model.Node {
 	if in.absent() {
 		return nil
 	}
@@ -66,9 +67,9 @@ func (in input) head() *Node {
 	return &n
 }
 
-func (in input) nodes() []Node {
+func (in input) nodes() []model.Node {
 	seen := map[string]int{}
-	var nodes []Node
+	var nodes []model.Node
 	for i, each := range in.list() {
 		n, pod := each.node(false)
 		nodes = append(nodes, n)
@@ -77,10 +78,10 @@ func (in input) nodes() []Node {
 	return nodes
 }
 
-func (in input) node(head bool) (Node, input) {
+func (in input) node(head bool) (model.Node, input) {
 	field, done := in.fields()
 	defer done()
-	n := Node{
+	n := model.Node{
 		Pod: field("pod").text(), Group: field("group").text(), State: field("state").state(head),
 		Resources: field("resources").capacity(), Total: field("total").capacity(), Available: field("available").capacity(),
 		Labels: field("labels").labels(), PlacedLabels: field("placedLabels").labels(),
@@ -97,14 +98,14 @@ func (in input) node(head bool) (Node, input) {
 	return n, field("pod")
 }
 
-func (in input) state(head bool) NodeState {
-	state := NodeState(in.text())
+func (in input) state(head bool) model.NodeState {
+	state := model.NodeState(in.text())
 	switch state {
-	case Running, Idle, Pending, AllocationTimeout, Leaving:
+	case model.Running, model.Idle, model.Pending, model.AllocationTimeout, model.Leaving:
 		return state
 	case "":
 		if head {
-			return Running
+			return model.Running
 		}
 	}
 	in.fail("RUNNING, IDLE, PENDING, ALLOCATION_TIMEOUT or LEAVING")

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -39,16 +40,16 @@ func (in input) isolation() nodepool.RequiredIsolation {
 const mostSliceMiB = raydemand.MaxSliceMemory >> 20
 
 // slice reads what one GPU of a group is; nil where that is not known.
-func (in input) slice() *Slice {
+func (in input) slice() *model.Slice {
 	if in.absent() {
 		return nil
 	}
 	field, done := in.fields()
 	defer done()
-	s := &Slice{
+	s := &model.Slice{
 		Kind: gpuinfo.Kind(field("kind").text()), MemoryMiB: field("memoryMiB").optionalAmount(mostSliceMiB),
 		ComputeFraction: field("computeFraction").number(1), Isolation: gpuinfo.Isolation(field("isolation").text()),
-		Profile: field("profile").text(), Product: field("product").text(), Blocks: field("blocks").optionalAmount(MaxCount),
+		Profile: field("profile").text(), Product: field("product").text(), Blocks: field("blocks").optionalAmount(model.MaxCount),
 	}
 	switch s.Kind {
 	case "":
@@ -76,13 +77,13 @@ func (in input) slice() *Slice {
 	return s
 }
 
-func (in input) groupPools() []GroupPool {
+func (in input) groupPools() []model.GroupPool {
 	seen := map[string]int{}
-	var pools []GroupPool
+	var pools []model.GroupPool
 	for i, each := range in.objects() {
 		field, done := each.fields()
-		pool := GroupPool{
-			Name: field("name").text(), MaxPods: field("maxPods").optionalAmount(MaxCount), Resource: field("resource").text(),
+		pool := model.GroupPool{
+			Name: field("name").text(), MaxPods: field("maxPods").optionalAmount(model.MaxCount), Resource: field("resource").text(),
 			Units: field("units").count(0, math.MaxInt32, 0), ProfileFixed: field("profileFixed").boolean(),
 			Shares: field("shares").poolShares(), Cards: field("cards").poolCards(),
 		}
@@ -93,12 +94,12 @@ func (in input) groupPools() []GroupPool {
 	return pools
 }
 
-func (in input) poolShares() []PoolShare {
-	var shares []PoolShare
+func (in input) poolShares() []model.PoolShare {
+	var shares []model.PoolShare
 	seen := map[string]int{}
 	for i, each := range in.objects() {
 		field, done := each.fields()
-		share := PoolShare{Resource: field("resource").text(), Units: field("units").count(1, math.MaxInt32, 1), Capacity: field("capacity").count(0, math.MaxInt64/4, 0)}
+		share := model.PoolShare{Resource: field("resource").text(), Units: field("units").count(1, math.MaxInt32, 1), Capacity: field("capacity").count(0, math.MaxInt64/4, 0)}
 		field("resource").unique(seen, share.Resource, i, in.path)
 		done()
 		shares = append(shares, share)
@@ -111,14 +112,14 @@ func (in input) poolCards() []nodepool.PoolCards {
 	var all []nodepool.PoolCards
 	for _, each := range in.objects() {
 		field, done := each.fields()
-		cards := nodepool.PoolCards{Product: field("product").text(), Count: field("count").count(1, MaxCount, 1), Busy: field("busy").optionalAmount(MaxCount)}
+		cards := nodepool.PoolCards{Product: field("product").text(), Count: field("count").count(1, model.MaxCount, 1), Busy: field("busy").optionalAmount(model.MaxCount)}
 		product, known := gpuinfo.ProductNamed(cards.Product)
 		if !known {
 			field("product").fail("a product that can be cut with MIG, such as A100 40GB")
 		}
 		for _, one := range field("cut").objects() {
 			cut, cutDone := one.fields()
-			of := nodepool.CardCut{Profile: cut("profile").text(), Count: cut("count").count(1, MaxCount, 1)}
+			of := nodepool.CardCut{Profile: cut("profile").text(), Count: cut("count").count(1, model.MaxCount, 1)}
 			if _, has := product.Profile(of.Profile); known && !has {
 				cut("profile").fail("a profile that " + product.Name + " has: " + strings.Join(plainProfiles(product), ", "))
 			}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -15,10 +17,10 @@ type reporter struct{ *words }
 func newReporter(p *planning) *reporter { return &reporter{newWords(p)} }
 
 // report writes the plan down, sorted: groups by name, terminations by pod, unmet demand as it was planned.
-func (r *reporter) report(given []int64, out outcome) Plan {
-	plan := Plan{
-		Launch: map[string]int{}, Terminate: []Termination{}, Groups: []GroupPlan{},
-		InfeasibleRequests: []UnmetRequest{}, InfeasibleGangRequests: []UnmetGang{}, InfeasibleRequestResources: []UnmetRequest{},
+func (r *reporter) report(given []int64, out outcome) model.Plan {
+	plan := model.Plan{
+		Launch: map[string]int{}, Terminate: []model.Termination{}, Groups: []model.GroupPlan{},
+		InfeasibleRequests: []model.UnmetRequest{}, InfeasibleGangRequests: []model.UnmetGang{}, InfeasibleRequestResources: []model.UnmetRequest{},
 		Findings: slices.Concat(r.findings, r.unpricedFindings(), r.limitFindings(), r.sliceFindings(), r.shareFindings()),
 	}
 	for i := range r.groups {
@@ -40,9 +42,9 @@ func (r *reporter) report(given []int64, out outcome) Plan {
 func (w *words) limitFindings() []raydemand.Finding {
 	var all []raydemand.Finding
 	for i := range w.groups {
-		if g := &w.groups[i]; g.shut.Code == CodeInvalidLimits {
+		if g := &w.groups[i]; g.shut.Code == model.CodeInvalidLimits {
 			all = append(all, raydemand.Finding{
-				Code: FindingMinAboveMax, Severity: raydemand.Error, Object: "group " + g.Name, Field: "minReplicas", Seen: strconv.Itoa(g.Min),
+				Code: model.FindingMinAboveMax, Severity: raydemand.Error, Object: "group " + g.Name, Field: "minReplicas", Seen: strconv.Itoa(g.Min),
 				Why: fmt.Sprintf("above maxReplicas %d, with which the operator stops the whole cluster; the group is left as it is", g.Max),
 				Fix: "lower minReplicas or raise maxReplicas",
 			})
@@ -51,9 +53,9 @@ func (w *words) limitFindings() []raydemand.Finding {
 	return all
 }
 
-func (r *reporter) row(i int, given []int64, out *outcome) GroupPlan {
+func (r *reporter) row(i int, given []int64, out *outcome) model.GroupPlan {
 	g := &r.groups[i]
-	return GroupPlan{
+	return model.GroupPlan{
 		Name: g.Name, Current: int(g.current), Desired: int(max(0, g.current+given[i]-r.stoppedPods(i))),
 		Min: int(g.min), Max: int(g.max), Held: int(r.heldOf(i)), Resources: g.Resources.Clone(), Reasons: r.reasons(i, given, out),
 		BelowMin: int(r.belowMinimum(i, given)), Slice: g.Slice,
@@ -79,33 +81,33 @@ func (r *reporter) stoppedPods(i int) int64 {
 	return stopped
 }
 
-func (r *reporter) terminations() []Termination {
-	stops := []Termination{}
+func (r *reporter) terminations() []model.Termination {
+	stops := []model.Termination{}
 	for i := range r.nodes {
 		if n := &r.nodes[i]; n.stop != "" {
-			stops = append(stops, Termination{Pod: n.Pod, Group: n.Group, Reason: n.stop, Busy: n.State == Running, Message: n.stopMessage})
+			stops = append(stops, model.Termination{Pod: n.Pod, Group: n.Group, Reason: n.stop, Busy: n.State == model.Running, Message: n.stopMessage})
 		}
 	}
-	slices.SortFunc(stops, func(a, b Termination) int { return cmp.Compare(a.Pod, b.Pod) })
+	slices.SortFunc(stops, func(a, b model.Termination) int { return cmp.Compare(a.Pod, b.Pod) })
 	return stops
 }
 
 // unmetReasons says why what is not served is not: requests and claims by their place, gangs by their number.
 type unmetReasons struct {
-	requests []Reason
-	gangs    map[int]*Reason
-	claims   map[int][]Reason
+	requests []model.Reason
+	gangs    map[int]*model.Reason
+	claims   map[int][]model.Reason
 }
 
 func (r *reporter) unmetReasons(given []int64, out *outcome) unmetReasons {
-	unmet := unmetReasons{requests: make([]Reason, len(r.requests)), gangs: map[int]*Reason{}, claims: map[int][]Reason{}}
+	unmet := unmetReasons{requests: make([]model.Reason, len(r.requests)), gangs: map[int]*model.Reason{}, claims: map[int][]model.Reason{}}
 	for i, n := range out.unserved {
 		if n > 0 {
 			unmet.requests[i] = r.unmetReason([]*item{r.requests[i]}, given, "")
-			unmet.requests[i].Message = sentences(unmet.requests[i].Message, r.advice(r.requests[i], given, n))
+			unmet.requests[i].Message = phrase.Join(unmet.requests[i].Message, r.advice(r.requests[i], given, n))
 		}
 	}
-	alike := map[string]*Reason{} // gangs that hold no nodes yet
+	alike := map[string]*model.Reason{} // gangs that hold no nodes yet
 	for _, g := range out.gangs {
 		if known := alike[g.key]; known != nil && !g.held {
 			unmet.gangs[g.number] = known
@@ -125,12 +127,12 @@ func (r *reporter) unmetReasons(given []int64, out *outcome) unmetReasons {
 
 // claimReasons says of each bundle of a call why it is not served. Each is told its own reason; one that could be had but for others of a call
 // from within Ray, of which Ray has all or nothing, is told which other stands in the way.
-func (r *reporter) claimReasons(c claim, given []int64) []Reason {
-	reasons := make([]Reason, len(c.items))
+func (r *reporter) claimReasons(c claim, given []int64) []model.Reason {
+	reasons := make([]model.Reason, len(c.items))
 	blocked := -1
 	for k, it := range c.items {
 		reasons[k] = r.unmetReason([]*item{it}, given, "")
-		if blocked < 0 && reasons[k].Code == Impossible {
+		if blocked < 0 && reasons[k].Code == model.Impossible {
 			blocked = k
 		}
 	}
@@ -139,27 +141,27 @@ func (r *reporter) claimReasons(c claim, given []int64) []Reason {
 		switch {
 		case c.purpose == overREST || !r.possible(it):
 		case blocked >= 0:
-			reasons[k] = Reason{Impossible, fmt.Sprintf("with %s of the same call, all at once: %s", Describe(c.items[blocked].request), reasons[blocked].Message)}
+			reasons[k] = model.Reason{Code: model.Impossible, Message: fmt.Sprintf("with %s of the same call, all at once: %s", phrase.Describe(c.items[blocked].request), reasons[blocked].Message)}
 		default:
 			reasons[k] = whole
 		}
 	}
 	for k, it := range c.items {
-		reasons[k].Message = sentences(reasons[k].Message, r.advice(it, given, it.request.Count))
+		reasons[k].Message = phrase.Join(reasons[k].Message, r.advice(it, given, it.request.Count))
 	}
 	return reasons
 }
 
-func (r *reporter) reportUnmet(plan *Plan, out *outcome, unmet *unmetReasons) {
+func (r *reporter) reportUnmet(plan *model.Plan, out *outcome, unmet *unmetReasons) {
 	for i, n := range out.unserved {
 		if n > 0 {
 			rest := r.requests[i].request
 			rest.Count = n
-			plan.InfeasibleRequests = append(plan.InfeasibleRequests, UnmetRequest{Request: rest, Reason: unmet.requests[i]})
+			plan.InfeasibleRequests = append(plan.InfeasibleRequests, model.UnmetRequest{Request: rest, Reason: unmet.requests[i]})
 		}
 	}
 	for _, g := range out.gangs {
-		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, UnmetGang{*g.Gang, *unmet.gangs[g.number]})
+		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, model.UnmetGang{Gang: *g.Gang, Reason: *unmet.gangs[g.number]})
 	}
 	refused := r.refusedClaimants()
 	for i, c := range r.claims {
@@ -168,7 +170,7 @@ func (r *reporter) reportUnmet(plan *Plan, out *outcome, unmet *unmetReasons) {
 			for k, it := range c.items {
 				rest := it.request
 				if rest.Count = left[k]; rest.Count > 0 {
-					unserved := UnmetRequest{Request: rest, Reason: reasons[k]}
+					unserved := model.UnmetRequest{Request: rest, Reason: reasons[k]}
 					if c.refused {
 						unserved.AskedBy = refused.askedBy(it)
 					}

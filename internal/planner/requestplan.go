@@ -5,41 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// RequestPlan tells what becomes of one request over REST. Asked, Served and Waiting count bundles; what is left of Asked is not planned for.
-type RequestPlan struct {
-	ID    string `json:"id,omitempty"`
-	Owner string `json:"owner,omitempty"`
-	// Plain marks the request without an owner.
-	Plain    bool                   `json:"plain,omitempty"`
-	Priority int32                  `json:"priority,omitempty"`
-	State    raydemand.RequestState `json:"state"`
-	Reason   Reason                 `json:"reason"`
-	Asked    int64                  `json:"asked"`
-	// Served have a place on workers that have joined Ray, Waiting on those that are on their way or that are launched when it is their turn.
-	Served  int64 `json:"served"`
-	Waiting int64 `json:"waiting"`
-	// Groups are the groups of the pods that serve it, by name; the head's has no name.
-	Groups []RequestGroup `json:"groups,omitempty"`
-	// Pods are names of pods that serve it, at most MaxRequestPods.
-	Pods []string `json:"pods,omitempty"`
-}
-
-// RequestGroup counts the pods of a group that serve a request. Others may be served by the same pods.
-type RequestGroup struct {
-	Name string `json:"name"`
-	Pods int64  `json:"pods"`
-	// Waiting are those of the pods that have not joined Ray, the last of them asked for at Since; zero where that is not known.
-	Waiting int64     `json:"waiting,omitempty"`
-	Since   time.Time `json:"since,omitzero"`
-}
-
-// MaxRequestPods bounds how many pods of a request are named.
-const MaxRequestPods = 100
 
 // placement is bundles of one item that were placed on nodes of one kind, each on every one of them.
 type placement struct {
@@ -56,17 +26,17 @@ type placement struct {
 }
 
 // requestPlans tells whose request is served by what: each kind's places (seats.go) are dealt out in the order in which requests are seated.
-func (r *reporter) requestPlans(given []int64, out *outcome) []RequestPlan {
+func (r *reporter) requestPlans(given []int64, out *outcome) []model.RequestPlan {
 	if len(r.shares) == 0 {
 		return nil
 	}
 	d := attribution{reporter: r, places: r.sharePlaces(given)}
-	plans := make([]RequestPlan, 0, len(r.shares))
+	plans := make([]model.RequestPlan, 0, len(r.shares))
 	for _, s := range r.seatingOrder() {
 		plans = append(plans, d.of(s, given, out))
 	}
 	plans = append(plans, r.beyondPlans()...)
-	slices.SortStableFunc(plans, func(a, b RequestPlan) int {
+	slices.SortStableFunc(plans, func(a, b model.RequestPlan) int {
 		return cmp.Or(compareBool(b.Plain, a.Plain), cmp.Compare(a.ID, b.ID))
 	})
 	return plans
@@ -79,9 +49,9 @@ type attribution struct {
 }
 
 // of takes the next places for a request and says what becomes of it.
-func (a *attribution) of(s *share, given []int64, out *outcome) RequestPlan {
-	plan := RequestPlan{ID: s.ID, Owner: s.Owner, Plain: s.plain, Priority: s.Priority}
-	t := tally{planning: a.planning, groups: map[int]*RequestGroup{}, seen: map[int]bool{}}
+func (a *attribution) of(s *share, given []int64, out *outcome) model.RequestPlan {
+	plan := model.RequestPlan{ID: s.ID, Owner: s.Owner, Plain: s.plain, Priority: s.Priority}
+	t := tally{planning: a.planning, groups: map[int]*model.RequestGroup{}, seen: map[int]bool{}}
 	var had int64
 	if s.AllOrNothing && !a.launchable(out) {
 		s.none() // it was to be had, and is not
@@ -109,29 +79,29 @@ func (r *reporter) launchable(out *outcome) bool {
 	return r.held != nil || !slices.Contains(out.claims, r.shareClaim)
 }
 
-func (a *attribution) stateOf(s *share, plan *RequestPlan, t *tally, given []int64) (raydemand.RequestState, Reason) {
+func (a *attribution) stateOf(s *share, plan *model.RequestPlan, t *tally, given []int64) (raydemand.RequestState, model.Reason) {
 	missing := plan.Asked - plan.Served - plan.Waiting
 	if missing > 0 && s.unweighed && !slices.ContainsFunc(a.items(s.refused()), func(it *item) bool { return !a.possible(it) }) {
-		return raydemand.RequestCapped, Reason{raydemand.CodeTooMany,
-			"so many requests come before it that weighing them was cut short; it has its turn when they are fewer or ask for fewer shapes"}
+		return raydemand.RequestCapped, model.Reason{Code: raydemand.CodeTooMany,
+			Message: "so many requests come before it that weighing them was cut short; it has its turn when they are fewer or ask for fewer shapes"}
 	}
 	if missing > 0 {
 		return a.unmetState(s, missing, plan.Asked, given)
 	}
-	on := func(n int64) string { return fmt.Sprintf("%d of %s", n, counting(plan.Asked, "bundle")) }
+	on := func(n int64) string { return fmt.Sprintf("%d of %s", n, phrase.Plural(plan.Asked, "bundle")) }
 	switch {
 	case plan.Waiting == 0:
-		return raydemand.RequestSatisfied, Reason{raydemand.CodeSatisfied, "workers that have joined Ray have room for all of it"}
+		return raydemand.RequestSatisfied, model.Reason{Code: raydemand.CodeSatisfied, Message: "workers that have joined Ray have room for all of it"}
 	case t.waiting < plan.Waiting && a.held != nil:
-		return raydemand.RequestWaiting, Reason{CodeInFlight, on(plan.Waiting-t.waiting) + " follow when earlier pods have joined"}
+		return raydemand.RequestWaiting, model.Reason{Code: model.CodeInFlight, Message: on(plan.Waiting-t.waiting) + " follow when earlier pods have joined"}
 	case t.planned > 0:
-		return raydemand.RequestWaiting, Reason{CodeLaunch, "pods are launched for " + on(t.planned)}
+		return raydemand.RequestWaiting, model.Reason{Code: model.CodeLaunch, Message: "pods are launched for " + on(t.planned)}
 	}
-	return raydemand.RequestWaiting, Reason{CodeOnTheWay, "pods that were asked for have not joined Ray yet, for " + on(plan.Waiting)}
+	return raydemand.RequestWaiting, model.Reason{Code: model.CodeOnTheWay, Message: "pods that were asked for have not joined Ray yet, for " + on(plan.Waiting)}
 }
 
 // unmetState says why bundles of a request are not planned for. The code is that of unmet demand.
-func (a *attribution) unmetState(s *share, missing, asked int64, given []int64) (raydemand.RequestState, Reason) {
+func (a *attribution) unmetState(s *share, missing, asked int64, given []int64) (raydemand.RequestState, model.Reason) {
 	rest := s.refused()
 	if len(rest) == 0 {
 		rest = s.Requests
@@ -140,29 +110,22 @@ func (a *attribution) unmetState(s *share, missing, asked int64, given []int64) 
 	// What is impossible goes first: nobody can wait for it.
 	slices.SortStableFunc(items, func(x, y *item) int { return compareBool(a.possible(x), a.possible(y)) })
 	reason := a.unmetReason(items, given, "")
-	if s.AllOrNothing && asked > 1 && reason.Code != Impossible {
+	if s.AllOrNothing && asked > 1 && reason.Code != model.Impossible {
 		reason.Message = fmt.Sprintf("needs all %d bundles at once: %s", asked, reason.Message)
 	} else if missing < asked {
-		reason.Message = fmt.Sprintf("%d of %s: %s", missing, counting(asked, "bundle"), reason.Message)
+		reason.Message = fmt.Sprintf("%d of %s: %s", missing, phrase.Plural(asked, "bundle"), reason.Message)
 	}
-	if reason.Code == Impossible {
+	if reason.Code == model.Impossible {
 		return raydemand.RequestImpossible, reason
 	}
 	return raydemand.RequestCapped, reason
-}
-
-func counting(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // tally counts what one request takes.
 type tally struct {
 	*planning
 	joined, waiting, planned int64
-	groups                   map[int]*RequestGroup
+	groups                   map[int]*model.RequestGroup
 	seen                     map[int]bool // nodes
 	pods                     []string
 }
@@ -185,7 +148,7 @@ func (t *tally) take(from []placement, n int64) []placement {
 func (t *tally) add(at *placement, first, end, bundles int64) {
 	g := t.groups[at.group]
 	if g == nil {
-		g = &RequestGroup{}
+		g = &model.RequestGroup{}
 		if at.group != headGroup {
 			g.Name = t.roster.groups[at.group].Name
 		}
@@ -227,8 +190,8 @@ func (t *tally) add(at *placement, first, end, bundles int64) {
 
 // rows are the groups by name. Of pods without a name there are no more than are planned and missing: a request with bundles of several kinds
 // meets the same one more than once.
-func (t *tally) rows(given []int64) []RequestGroup {
-	var rows []RequestGroup
+func (t *tally) rows(given []int64) []model.RequestGroup {
+	var rows []model.RequestGroup
 	for i, g := range t.groups {
 		if i != headGroup {
 			named := int64(0)
@@ -243,12 +206,12 @@ func (t *tally) rows(given []int64) []RequestGroup {
 		}
 		rows = append(rows, *g)
 	}
-	slices.SortFunc(rows, func(a, b RequestGroup) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(rows, func(a, b model.RequestGroup) int { return strings.Compare(a.Name, b.Name) })
 	return rows
 }
 
 // names are the first of the pods by name.
 func (t *tally) names() []string {
 	slices.Sort(t.pods)
-	return t.pods[:min(len(t.pods), MaxRequestPods)]
+	return t.pods[:min(len(t.pods), model.MaxRequestPods)]
 }

@@ -5,12 +5,10 @@ import (
 	"iter"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// FindingUnpriced is the code of a finding: a group without a price could serve the same work as groups with one, whose prices do
-// not count therefore.
-const FindingUnpriced = "price-missing"
 
 // rivals are sets of groups: two that could serve the same work are in one, and so are two that share a rival. Prices decide
 // within a set if all of it have one. A group that nothing waits for is alone.
@@ -120,9 +118,9 @@ func (w *words) unpricedFindings() []raydemand.Finding {
 		}
 		if len(names) > 0 {
 			all = append(all, raydemand.Finding{
-				Code: FindingUnpriced, Severity: raydemand.Info, Object: "group " + w.groups[i].Name, Field: "price",
+				Code: model.FindingUnpriced, Severity: raydemand.Info, Object: "group " + w.groups[i].Name, Field: "price",
 				Why: fmt.Sprintf("%s could serve the same work and %s a price; as this group has none, they are all told apart by accelerators, CPUs and memory",
-					strings.Join(names, ", "), has(int64(len(names)))),
+					strings.Join(names, ", "), phrase.HasOrHave(int64(len(names)))),
 				Fix: "give the group a price",
 			})
 		}

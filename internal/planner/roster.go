@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -32,7 +34,7 @@ type roster struct {
 
 // group counts pods where its Group counts replicas of hosts pods each.
 type group struct {
-	*Group
+	*model.Group
 	hosts, min, max int64
 	// current is what the group has or has asked for; live of them have joined or are seen to be on their way,
 	// missing were asked for and are not seen yet.
@@ -46,7 +48,7 @@ type group struct {
 	// inFlight is how many pods upscalingMode lets be on their way at once.
 	inFlight int64
 	// shut says why the group takes no launches whatever its limits; its Code is empty when it is open.
-	shut Reason
+	shut model.Reason
 }
 
 // shape is what all fresh nodes of a group have in common, and what any node is made of.
@@ -59,7 +61,7 @@ type shape struct {
 
 // node is one node that can serve, or would if it did not have to go.
 type node struct {
-	*Node
+	*model.Node
 	group       int
 	shape       *shape
 	free        vector
@@ -80,9 +82,9 @@ const (
 
 func (n *node) phase() phase {
 	switch n.State {
-	case Idle:
+	case model.Idle:
 		return idle
-	case Pending:
+	case model.Pending:
 		return onTheWay
 	}
 	return running
@@ -100,7 +102,7 @@ func (r *roster) phaseOf(n *node) phase {
 	return at
 }
 
-func newRoster(s *Snapshot) *roster {
+func newRoster(s *model.Snapshot) *roster {
 	r := &roster{catalog: newCatalog(s), takenAt: s.TakenAt, bound: math.MaxInt64}
 	if s.MaxWorkers != nil {
 		r.bound = int64(max(*s.MaxWorkers, 0))
@@ -131,7 +133,7 @@ func newRoster(s *Snapshot) *roster {
 	return r
 }
 
-func newGroup(spec *Group, timeout *float64) group {
+func newGroup(spec *model.Group, timeout *float64) group {
 	g := group{Group: spec, hosts: max(int64(spec.NumOfHosts), 1), timeout: timeout}
 	g.min = pods(spec.Min, g.hosts)
 	g.max = pods(spec.Max, g.hosts)
@@ -147,7 +149,7 @@ func pods(replicas int, hosts int64) int64 {
 }
 
 // enrol reads the nodes that count. AllocationTimeout ones were given up; those of an unknown group are left alone.
-func (r *roster) enrol(s *Snapshot, byName map[string]int) {
+func (r *roster) enrol(s *model.Snapshot, byName map[string]int) {
 	if s.Head != nil {
 		r.nodes = append(r.nodes, r.newNode(s.Head, headGroup))
 	}
@@ -159,9 +161,9 @@ func (r *roster) enrol(s *Snapshot, byName map[string]int) {
 			continue
 		}
 		switch n.State {
-		case AllocationTimeout:
+		case model.AllocationTimeout:
 			r.groups[g].timedOut++
-		case Leaving:
+		case model.Leaving:
 			r.groups[g].leave(n)
 		default:
 			r.groups[g].count(n)
@@ -176,14 +178,14 @@ func (r *roster) enrol(s *Snapshot, byName map[string]int) {
 	})
 }
 
-func (g *group) count(n *Node) {
+func (g *group) count(n *model.Node) {
 	g.live++
-	if n.State != Pending {
+	if n.State != model.Pending {
 		g.joined++
 	}
 }
 
-func (g *group) leave(n *Node) {
+func (g *group) leave(n *model.Node) {
 	g.leaving++
 	if g.hosts == 1 || n.Replica == "" {
 		return
@@ -203,7 +205,7 @@ func (g *group) settleCurrent() {
 		whole = max(asked-roundUp(g.timedOut, g.hosts), roundUp(g.live, g.hosts))
 	}
 	g.current = whole
-	if !g.closed() {
+	if !g.Unavailable() {
 		g.missing = max(0, whole-g.live-g.leaving)
 	}
 }
@@ -211,13 +213,13 @@ func (g *group) settleCurrent() {
 func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
 // newNode reads one node's ledger. What a pending node will have is its group's shape, unless it says otherwise.
-func (r *roster) newNode(n *Node, g int) node {
+func (r *roster) newNode(n *model.Node, g int) node {
 	total, labels := n.Total, n.Labels
 	if len(total) == 0 {
 		total = n.Resources
 	}
-	unknown := g != headGroup && n.State != Pending && n.Total == nil && n.Resources == nil && n.Available == nil
-	if g != headGroup && (n.State == Pending || unknown) {
+	unknown := g != headGroup && n.State != model.Pending && n.Total == nil && n.Resources == nil && n.Available == nil
+	if g != headGroup && (n.State == model.Pending || unknown) {
 		if len(total) == 0 {
 			total = r.groups[g].Resources
 		}
@@ -235,7 +237,7 @@ func (r *roster) newNode(n *Node, g int) node {
 
 // shapeOf shares the group's shape with the nodes that have it, so that equal nodes are found equal at once.
 func (r *roster) shapeOf(g int, total raydemand.Bundle, labels map[string]string) *shape {
-	var slice *Slice
+	var slice *model.Slice
 	if g != headGroup {
 		slice = r.groups[g].Slice
 	}
@@ -251,9 +253,9 @@ func (r *roster) shapeOf(g int, total raydemand.Bundle, labels map[string]string
 
 // free returns what can be used now. Ray sometimes reports more available than there is, which kills its own
 // planner; here the total is the bound.
-func (r *roster) free(n *Node, total vector) vector {
-	untouched := n.Available == nil && (n.State != Running || len(n.Total) == 0)
-	if n.State == Pending || untouched {
+func (r *roster) free(n *model.Node, total vector) vector {
+	untouched := n.Available == nil && (n.State != model.Running || len(n.Total) == 0)
+	if n.State == model.Pending || untouched {
 		return total
 	}
 	v := r.vector(n.Available)
@@ -268,22 +270,22 @@ func (r *roster) free(n *Node, total vector) vector {
 }
 
 // unreported is what is free on a node that says nothing of what it has: all where it is idle, nothing where it has work.
-func (r *roster) unreported(n *Node, total vector) vector {
+func (r *roster) unreported(n *model.Node, total vector) vector {
 	r.findings = append(r.findings, raydemand.Finding{
-		Code: FindingUnreported, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "total",
+		Code: model.FindingUnreported, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "total",
 		Why: "the node says nothing of what it has, so it counts as what its group brings: all of it free where it is idle, none where it has work",
 		Fix: "give it total and available as Ray reports them",
 	})
-	if n.State == Running {
+	if n.State == model.Running {
 		return make(vector, r.width)
 	}
 	return total
 }
 
-func (r *roster) overstated(n *Node, name string, available, total raydemand.Amount) {
-	free, all := pair(name, available, total)
+func (r *roster) overstated(n *model.Node, name string, available, total raydemand.Amount) {
+	free, all := phrase.Pair(name, available, total)
 	r.findings = append(r.findings, raydemand.Finding{
-		Code: FindingOverstated, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "available." + name,
+		Code: model.FindingOverstated, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "available." + name,
 		Seen: free, Why: fmt.Sprintf("the node has %s in total and more cannot be free, so %s counts as free; Ray's own autoscaler stops planning in this state", all, all),
 		Fix: "nothing has to be done here",
 	})
@@ -291,13 +293,13 @@ func (r *roster) overstated(n *Node, name string, available, total raydemand.Amo
 
 // stranger handles a node of a group that is not in the snapshot: it was removed from the RayCluster, and the
 // operator leaves its pods behind.
-func (r *roster) stranger(n *Node, checkDisabled bool) {
-	if !checkDisabled && n.State != Leaving && n.State != AllocationTimeout {
-		r.nodes = append(r.nodes, node{Node: n, group: unknownGroup, stop: outdated,
+func (r *roster) stranger(n *model.Node, checkDisabled bool) {
+	if !checkDisabled && n.State != model.Leaving && n.State != model.AllocationTimeout {
+		r.nodes = append(r.nodes, node{Node: n, group: unknownGroup, stop: model.StopOutdated,
 			stopMessage: fmt.Sprintf("its worker group %q was removed from the RayCluster; the operator deletes none of its pods, so somebody has to", n.Group)})
 	}
 	r.findings = append(r.findings, raydemand.Finding{
-		Code: FindingGroupRemoved, Severity: raydemand.Warning, Object: "pod " + n.Pod, Field: "group", Seen: n.Group,
+		Code: model.FindingGroupRemoved, Severity: raydemand.Warning, Object: "pod " + n.Pod, Field: "group", Seen: n.Group,
 		Why: "the RayCluster lists no worker group of this name, so no demand is placed on the pod, no limit counts it, and nobody deletes it",
 		Fix: "delete the pod once its work is done, or bring the worker group back",
 	})

@@ -1,11 +1,15 @@
 package planner
 
-import "testing"
+import (
+	"testing"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+)
 
 func TestTheBudgetOfWorkCountsTheNodesThatThePlanItselfLaunches(t *testing.T) {
 	s := wideFleet(10)
 	s.Requests = randomShapes(200, 10)
-	p := newPlanning(newRoster(&s), &s, Policy{})
+	p := newPlanning(newRoster(&s), &s, model.Policy{})
 	out := p.round(make([]int64, len(p.groups)), fullest)
 	ledgerLooks := len(p.requests) * out.lots
 	if out.lots < 2*len(p.groups) {
@@ -25,7 +29,7 @@ func TestGangsThatWereNotServedGoFirstOnceMore(t *testing.T) {
 		{"id": "easy", "strategy": "STRICT_PACK", "bundles": [{"CPU": 1, "memory": 10737418240}]},
 		{"id": "hard", "strategy": "PACK", "bundles": [{"CPU": 1}, {"CPU": 1, "memory": 10737418240}], "bundleLabelSelectors": [{}, {"zone": "a"}]}],
 		"requestResources": [{"resources": {"CPU": 3}, "count": 2}]}`)
-	p := newPlanning(newRoster(&s), &s, Policy{})
+	p := newPlanning(newRoster(&s), &s, model.Policy{})
 	if out := p.round([]int64{1, 1}, fullest); len(out.gangs) > 0 {
 		t.Errorf("%d gangs are not served on two nodes that hold both", len(out.gangs))
 	}

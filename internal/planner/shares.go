@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -45,17 +46,8 @@ func (s *share) refused() []raydemand.Request {
 	return rest
 }
 
-// requestLists are all lists of requests that a snapshot has, those that wait and those that stand.
-func (s *Snapshot) requestLists() [][]raydemand.Request {
-	lists := [][]raydemand.Request{s.Requests, s.Constraint, s.KeptResources}
-	for i := range s.OwnedRequests {
-		lists = append(lists, s.OwnedRequests[i].Requests)
-	}
-	return lists
-}
-
 // newShares lists the requests over REST in the order in which they are served.
-func newShares(r *roster, s *Snapshot) (all []share) {
+func newShares(r *roster, s *model.Snapshot) (all []share) {
 	add := func(of raydemand.Owned, plain bool) {
 		made := share{Owned: of, plain: plain, items: r.items(of.Requests)}
 		if len(made.items) > 0 {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -28,7 +30,7 @@ const (
 // of a snapshot: groups are changed by name (those not named stay, a new name is a new group, "remove": true takes one away),
 // pendingRequests, pendingGangRequests and requestResources are added to what is there, policy and maxWorkers replace. Errors are
 // *InputErrors with name in the place of the file; an unknown key is one. s itself stays as it is.
-func Suppose(s Snapshot, text []byte, name string) (Snapshot, error) {
+func Suppose(s model.Snapshot, text []byte, name string) (model.Snapshot, error) {
 	if err := checkSyntax(text, name); err != nil {
 		return s, err
 	}
@@ -99,7 +101,7 @@ func (in input) gangsBeside(there []raydemand.Gang) []raydemand.Gang {
 }
 
 // changed reads changes of groups.
-func (in input) changed(groups []Group) []Group {
+func (in input) changed(groups []model.Group) []model.Group {
 	groups = slices.Clone(groups)
 	seen := map[string]int{}
 	for i, each := range in.list() {
@@ -110,11 +112,11 @@ func (in input) changed(groups []Group) []Group {
 			field("name").fail(fmt.Sprintf("at most %d characters", MostSupposedName))
 		}
 		field("name").unique(seen, name, i, "groups")
-		at := slices.IndexFunc(groups, func(g Group) bool { return g.Name == name })
+		at := slices.IndexFunc(groups, func(g model.Group) bool { return g.Name == name })
 		switch {
 		case field("remove").boolean():
 			if at < 0 {
-				field("name").fail(oneOfNames(groupNames(groups)))
+				field("name").fail(phrase.OneOf(groupNames(groups)))
 				break
 			}
 			groups = slices.Delete(groups, at, at+1)
@@ -130,7 +132,7 @@ func (in input) changed(groups []Group) []Group {
 	return groups
 }
 
-func groupNames(groups []Group) []string {
+func groupNames(groups []model.Group) []string {
 	names := make([]string, len(groups))
 	for i := range groups {
 		names[i] = groups[i].Name
@@ -140,8 +142,8 @@ func groupNames(groups []Group) []string {
 }
 
 // newGroup is a group without pods; what is not said of it is as in a snapshot.
-func (field picker) newGroup(name string) Group {
-	g := Group{Name: name, Max: math.MaxInt32, NumOfHosts: 1, Replicas: new(int)}
+func (field picker) newGroup(name string) model.Group {
+	g := model.Group{Name: name, Max: math.MaxInt32, NumOfHosts: 1, Replicas: new(int)}
 	if field("resources").absent() {
 		field("resources").fail(fmt.Sprintf("what one pod of the new group %q brings, such as {\"CPU\": 8, \"GPU\": 1}", name))
 	}
@@ -153,7 +155,7 @@ func (field picker) newGroup(name string) Group {
 type picker func(name string) input
 
 // change sets what is said and leaves the rest.
-func (field picker) change(g *Group) {
+func (field picker) change(g *model.Group) {
 	set := func(name string, read func(input)) {
 		if in := field(name); !in.absent() {
 			read(in)

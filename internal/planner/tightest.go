@@ -1,31 +1,36 @@
 package planner
 
-import "fmt"
+import (
+	"fmt"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
+)
 
 // tightest says how many more pods a group may have, and by which of its limits: the bound and what counts under it.
-func (w *words) tightest(i int, given []int64) (Reason, int64) {
+func (w *words) tightest(i int, given []int64) (model.Reason, int64) {
 	g := &w.groups[i]
 	if reason, ok := w.limit(i, given); ok {
 		return reason, 0
 	}
 	room := max(g.max-g.current-given[i], 0)
-	reason := Reason{CodeAtMax, fmt.Sprintf("its maximum is %d (%s)", g.max, w.having(i, given[i]))}
+	reason := model.Reason{Code: model.CodeAtMax, Message: fmt.Sprintf("its maximum is %d (%s)", g.max, w.having(i, given[i]))}
 	if n := w.spare(given); n < room {
-		room, reason = n, Reason{CodeMaxWorkers, fmt.Sprintf("all groups together may have %d (%s)", w.bound, w.havingAll(given))}
+		room, reason = n, model.Reason{Code: model.CodeMaxWorkers, Message: fmt.Sprintf("all groups together may have %d (%s)", w.bound, w.havingAll(given))}
 	}
 	if n := w.poolRoom(i, given); n < room {
-		room, reason = n, Reason{CodePoolCeiling, fmt.Sprintf("its pools of nodes hold at most %d of it without others (%s)", w.ceilings.most[i], w.having(i, given[i]))}
+		room, reason = n, model.Reason{Code: model.CodePoolCeiling, Message: fmt.Sprintf("its pools of nodes hold at most %d of it without others (%s)", w.ceilings.most[i], w.having(i, given[i]))}
 	}
 	room -= room % g.hosts
-	reason.Message = fmt.Sprintf("group %s may have only %s more: %s", g.Name, podCount(room), reason.Message)
+	reason.Message = fmt.Sprintf("group %s may have only %s more: %s", g.Name, phrase.Pods(room), reason.Message)
 	return reason, room
 }
 
 // roomFor says what a group that is at none of its limits can do for bundles that are not served together.
-func (w *words) roomFor(i int, given []int64, bundles int64) Reason {
+func (w *words) roomFor(i int, given []int64, bundles int64) model.Reason {
 	reason, room := w.tightest(i, given)
 	if room >= bundles {
-		return Reason{CodeNotInFull, "has room for its part"}
+		return model.Reason{Code: model.CodeNotInFull, Message: "has room for its part"}
 	}
 	return reason
 }

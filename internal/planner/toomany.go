@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -18,7 +20,7 @@ const (
 // withinBounds is a snapshot with the requests of owners that a plan takes in, and those that are too many. The former are those of the highest
 // priority; of equal ones those that are satisfied, so that nobody loses what he has to one who comes later; of those the oldest. One that has
 // more shapes than are left is passed over, so that it keeps nobody behind it from being weighed.
-func withinBounds(s *Snapshot) (within *Snapshot, beyond []raydemand.Owned) {
+func withinBounds(s *model.Snapshot) (within *model.Snapshot, beyond []raydemand.Owned) {
 	if len(s.OwnedRequests) <= MaxOwned && shapesOf(s.OwnedRequests) <= MaxOwnedShapes {
 		return s, nil
 	}
@@ -49,12 +51,12 @@ func shapesOf(owned []raydemand.Owned) (n int) {
 }
 
 // beyondPlans tells of the requests that are too many.
-func (r *reporter) beyondPlans() []RequestPlan {
-	plans := make([]RequestPlan, 0, len(r.beyond))
+func (r *reporter) beyondPlans() []model.RequestPlan {
+	plans := make([]model.RequestPlan, 0, len(r.beyond))
 	for _, of := range r.beyond {
-		plan := RequestPlan{ID: of.ID, Owner: of.Owner, Priority: of.Priority, State: raydemand.RequestCapped, Reason: Reason{raydemand.CodeTooMany,
-			fmt.Sprintf("a plan takes in %d requests of owners with %d shapes together; this one, of %s, comes after those of a higher priority, those satisfied and those older",
-				MaxOwned, MaxOwnedShapes, counting(int64(len(of.Requests)), "shape"))}}
+		plan := model.RequestPlan{ID: of.ID, Owner: of.Owner, Priority: of.Priority, State: raydemand.RequestCapped, Reason: model.Reason{Code: raydemand.CodeTooMany,
+			Message: fmt.Sprintf("a plan takes in %d requests of owners with %d shapes together; this one, of %s, comes after those of a higher priority, those satisfied and those older",
+				MaxOwned, MaxOwnedShapes, phrase.Plural(int64(len(of.Requests)), "shape"))}}
 		for _, request := range of.Requests {
 			plan.Asked = min(plan.Asked+max(request.Count, 0), maxCount)
 		}
@@ -63,15 +65,12 @@ func (r *reporter) beyondPlans() []RequestPlan {
 	return plans
 }
 
-// FindingTooManyRequests says that a RayCluster has more requests of owners, or these more shapes, than a plan takes in.
-const FindingTooManyRequests = "too-many-requests"
-
 func (w *words) shareFindings() []raydemand.Finding {
 	if len(w.beyond) == 0 {
 		return nil
 	}
 	return []raydemand.Finding{{
-		Code: FindingTooManyRequests, Severity: raydemand.Warning, Object: "snapshot", Field: "ownedRequests",
+		Code: model.FindingTooManyRequests, Severity: raydemand.Warning, Object: "snapshot", Field: "ownedRequests",
 		Seen: fmt.Sprintf("%d with %d shapes", w.ownedCount+len(w.beyond), w.ownedShapes+shapesOf(w.beyond)),
 		Why: fmt.Sprintf("a plan takes in %d requests of owners with %d shapes together, by priority, the satisfied ones first, then by age; %d do not count",
 			MaxOwned, MaxOwnedShapes, len(w.beyond)),

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -18,8 +19,8 @@ func gpuOwned(id string, priority int32, shapes int) raydemand.Owned {
 	return of
 }
 
-func gpuWorld(owned ...raydemand.Owned) Snapshot {
-	return Snapshot{Groups: []Group{{Name: "gpu", Resources: raydemand.Bundle{"GPU": raydemand.One}, Max: 5000, NumOfHosts: 1}}, OwnedRequests: owned}
+func gpuWorld(owned ...raydemand.Owned) model.Snapshot {
+	return model.Snapshot{Groups: []model.Group{{Name: "gpu", Resources: raydemand.Bundle{"GPU": raydemand.One}, Max: 5000, NumOfHosts: 1}}, OwnedRequests: owned}
 }
 
 func TestRequestsBeyondTheBoundAreTold(t *testing.T) {
@@ -27,14 +28,14 @@ func TestRequestsBeyondTheBoundAreTold(t *testing.T) {
 	for i := range MaxOwned + 1 {
 		s.OwnedRequests = append(s.OwnedRequests, gpuOwned(fmt.Sprintf("r%04d", i), int32(min(i, 1)), 1))
 	}
-	plan := Compute(s, Policy{})
+	plan := Compute(s, model.Policy{})
 	if first := plan.Requests[0]; first.ID != "r0000" || first.State != raydemand.RequestCapped || first.Reason.Code != raydemand.CodeTooMany || first.Asked != 2 {
 		t.Errorf("the one of the lowest priority: %+v", first)
 	}
 	if got := plan.Launch["gpu"]; got != 2*MaxOwned || len(plan.Requests) != MaxOwned+1 {
 		t.Errorf("launches %d for %d requests", got, len(plan.Requests))
 	}
-	if len(plan.Findings) != 1 || plan.Findings[0].Code != FindingTooManyRequests || plan.Findings[0].Seen != "1001 with 1001 shapes" {
+	if len(plan.Findings) != 1 || plan.Findings[0].Code != model.FindingTooManyRequests || plan.Findings[0].Seen != "1001 with 1001 shapes" {
 		t.Errorf("findings %v", plan.Findings)
 	}
 }
@@ -42,7 +43,7 @@ func TestRequestsBeyondTheBoundAreTold(t *testing.T) {
 // TestShapesBeyondTheBoundAreTold: what is too large to be taken in keeps nobody behind it out.
 func TestShapesBeyondTheBoundAreTold(t *testing.T) {
 	plan := Compute(gpuWorld(
-		gpuOwned("a-huge", 9, MaxOwnedShapes+1), gpuOwned("b-most", 8, MaxOwnedShapes-1), gpuOwned("c-two", 7, 2), gpuOwned("d-one", 6, 1), gpuOwned("e-one", 5, 1)), Policy{})
+		gpuOwned("a-huge", 9, MaxOwnedShapes+1), gpuOwned("b-most", 8, MaxOwnedShapes-1), gpuOwned("c-two", 7, 2), gpuOwned("d-one", 6, 1), gpuOwned("e-one", 5, 1)), model.Policy{})
 	want := "a-huge=Capped 0+0/2 (too_many), b-most=Waiting 0+2/2 (launch), c-two=Capped 0+0/2 (too_many), d-one=Waiting 0+2/2 (launch), e-one=Capped 0+0/2 (too_many)"
 	if got := fateOf(plan); got != want {
 		t.Errorf("becomes %s, want %s", got, want)
@@ -70,7 +71,7 @@ func TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound(t *testing.T) {
 		"older=Capped 0+0/2 (too_many), z-satisfied=Waiting 0+2/2 (launch)":  {older, satisfied},
 		"higher=Waiting 0+2/2 (launch), z-satisfied=Capped 0+0/2 (too_many)": {higher, satisfied},
 	} {
-		if got := fateOf(Compute(gpuWorld(owned...), Policy{})); got != want {
+		if got := fateOf(Compute(gpuWorld(owned...), model.Policy{})); got != want {
 			t.Errorf("becomes %s, want %s", got, want)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -82,22 +84,22 @@ func (t *topology) domains(wanted func(value int) bool) (all []domain) {
 
 // topologyReason explains a choice of a gang that is not served though each of its bundles could be, if they need not share a label. Where the
 // bundles that it holds are in the way nothing is impossible: with those lost the gang could be had elsewhere.
-func (w *words) topologyReason(g *gang, o option, bundles int, given []int64, reason Reason) Reason {
+func (w *words) topologyReason(g *gang, o option, bundles int, given []int64, reason model.Reason) model.Reason {
 	label := g.TopologyLabel
 	open := w.domains(&ledger{lots: w.base}, g)
 	all := w.topology(label).domains(func(int) bool { return true })
-	reasons := listed(w.considered(o.items, given, label, open...))
+	reasons := phrase.List(w.considered(o.items, given, label, open...))
 	switch {
 	case len(all) == 0:
-		return Reason{Impossible, fmt.Sprintf("no node and no group has the label %s that the gang wants to share", label)}
+		return model.Reason{Code: model.Impossible, Message: fmt.Sprintf("no node and no group has the label %s that the gang wants to share", label)}
 	case !w.possibleWithin(o, all):
-		return Reason{Impossible, fmt.Sprintf("no value of the label %s has nodes or groups for each of the bundles: %s", label, reasons)}
+		return model.Reason{Code: model.Impossible, Message: fmt.Sprintf("no value of the label %s has nodes or groups for each of the bundles: %s", label, reasons)}
 	case len(open) == 0:
-		return Reason{Capped, fmt.Sprintf("the gang wants to share the label %s, and the nodes that hold its other bundles do not have it", label)}
+		return model.Reason{Code: model.Capped, Message: fmt.Sprintf("the gang wants to share the label %s, and the nodes that hold its other bundles do not have it", label)}
 	case !w.possibleWithin(o, open):
-		return Reason{Capped, fmt.Sprintf("its other bundles lie on %s, where no node and no group could hold the rest: %s", w.valuesOf(open, label), reasons)}
+		return model.Reason{Code: model.Capped, Message: fmt.Sprintf("its other bundles lie on %s, where no node and no group could hold the rest: %s", w.valuesOf(open, label), reasons)}
 	case g.held:
-		return Reason{w.codeWithin(o, given, open), fmt.Sprintf("its other bundles lie on %s, which has no room for the other %d: %s", w.valuesOf(open, label), bundles, reasons)}
+		return model.Reason{Code: w.codeWithin(o, given, open), Message: fmt.Sprintf("its other bundles lie on %s, which has no room for the other %d: %s", w.valuesOf(open, label), bundles, reasons)}
 	}
 	reason.Message = fmt.Sprintf("no value of the label %s has room for all %d bundles: %s", label, bundles, reason.Message)
 	return reason
@@ -122,15 +124,15 @@ func (w *words) codeWithin(o option, given []int64, domains []domain) string {
 		if !inside || !suitsAny(o.items, group.shape) {
 			continue
 		}
-		if group.shut.Code == CodeCoolingDown && group.current+given[i]+group.hosts <= group.max && w.spare(given) >= group.hosts {
-			return CoolingDown
+		if group.shut.Code == model.CodeCoolingDown && group.current+given[i]+group.hosts <= group.max && w.spare(given) >= group.hosts {
+			return model.CoolingDown
 		}
-		able, closed = true, closed && group.shut.Code == CodeClosed
+		able, closed = true, closed && group.shut.Code == model.CodeClosed
 	}
 	if able && closed {
-		return Closed
+		return model.Closed
 	}
-	return Capped
+	return model.Capped
 }
 
 // maxDomains is in how many domains one gang is tried. A label may have a value for each node; those without room in sum

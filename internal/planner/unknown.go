@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// FindingKeyUnknown says that a snapshot file has a key that nobody reads.
-const FindingKeyUnknown = "key-unknown"
 
 // remarks are the keys of a snapshot file that describe it and are not part of it: what a case of
 // testdata/cases expects, where it comes from, and what is to be known about it.
@@ -73,7 +71,7 @@ func (u *unknownKeys) findings(file string) []raydemand.Finding {
 	var all []raydemand.Finding
 	for _, k := range u.kinds {
 		f := raydemand.Finding{
-			Code: FindingKeyUnknown, Severity: raydemand.Warning, Object: file, Field: k.at.path, Seen: k.at.value(),
+			Code: model.FindingKeyUnknown, Severity: raydemand.Warning, Object: file, Field: k.at.path, Seen: k.at.value(),
 			Why: "no key of this name is read, so it changes nothing", Fix: "write " + k.near,
 		}
 		if k.count > 1 {
@@ -85,7 +83,7 @@ func (u *unknownKeys) findings(file string) []raydemand.Finding {
 		all = append(all, f)
 	}
 	if u.more > 0 {
-		all = append(all, raydemand.Finding{Code: FindingKeyUnknown, Severity: raydemand.Warning, Object: file,
+		all = append(all, raydemand.Finding{Code: model.FindingKeyUnknown, Severity: raydemand.Warning, Object: file,
 			Why: fmt.Sprintf("%d more keys are not read", u.more), Fix: "mend those above first"})
 	}
 	return all

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -26,7 +27,7 @@ func TestAKeyThatIsNotReadIsToldWithTheOneThatWasMeant(t *testing.T) {
 				fix = "leave it out; the keys here are coolingSeconds, name, resources, labels, minReplicas, maxReplicas, replicas, numOfHosts, " +
 					"idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed, nodesComing, slice, pools"
 			}
-			want := raydemand.Finding{Code: FindingKeyUnknown, Severity: raydemand.Warning, Object: "s.json", Field: "groups[0]." + key, Seen: "7",
+			want := raydemand.Finding{Code: model.FindingKeyUnknown, Severity: raydemand.Warning, Object: "s.json", Field: "groups[0]." + key, Seen: "7",
 				Why: "no key of this name is read, so it changes nothing", Fix: fix}
 			if diff := cmp.Diff(want, doc.Findings[0]); diff != "" {
 				t.Error(diff)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -13,14 +15,14 @@ import (
 // unmetReason says why an item is not served: which groups were considered and why none was taken. Impossible: no group
 // and no node could ever serve it. CoolingDown: some group could within its limits once it is tried again. Closed: every
 // group that could takes no launches now. Capped: a limit stands in the way.
-func (w *words) unmetReason(items []*item, given []int64, topology string) Reason {
+func (w *words) unmetReason(items []*item, given []int64, topology string) model.Reason {
 	w.breakOff()
 	for _, it := range items {
 		if it.deferred {
-			return Reason{Capped, fmt.Sprintf("demand of more than %d shapes is planned for by and by: this has its turn when others are served", w.maxShapes())}
+			return model.Reason{Code: model.Capped, Message: fmt.Sprintf("demand of more than %d shapes is planned for by and by: this has its turn when others are served", w.maxShapes())}
 		}
 		if !w.possible(it) {
-			return Reason{Impossible, w.nearestMiss(it)}
+			return model.Reason{Code: model.Impossible, Message: w.nearestMiss(it)}
 		}
 	}
 	able, closed, cooling := false, true, false
@@ -30,42 +32,25 @@ func (w *words) unmetReason(items []*item, given []int64, topology string) Reaso
 			continue
 		}
 		able = true
-		closed = closed && g.shut.Code == CodeClosed
-		cooling = cooling || g.shut.Code == CodeCoolingDown && g.current+given[i]+g.hosts <= g.max && w.spare(given) >= g.hosts
+		closed = closed && g.shut.Code == model.CodeClosed
+		cooling = cooling || g.shut.Code == model.CodeCoolingDown && g.current+given[i]+g.hosts <= g.max && w.spare(given) >= g.hosts
 	}
-	reasons := listed(w.considered(items, given, topology))
+	reasons := phrase.List(w.considered(items, given, topology))
 	switch {
 	case !able:
-		return Reason{Capped, "only nodes that are there already could serve it, and they have no room for all of it"}
+		return model.Reason{Code: model.Capped, Message: "only nodes that are there already could serve it, and they have no room for all of it"}
 	case cooling:
-		return Reason{CoolingDown, reasons}
+		return model.Reason{Code: model.CoolingDown, Message: reasons}
 	case closed:
-		return Reason{Closed, reasons}
+		return model.Reason{Code: model.Closed, Message: reasons}
 	}
-	return Reason{Capped, reasons}
+	return model.Reason{Code: model.Capped, Message: reasons}
 }
 
 // carries reports whether the group's pods carry a label that a gang wants to share, if it does.
 func (g *group) carries(topology string) bool {
 	_, has := g.Labels[topology]
 	return topology == "" || has
-}
-
-// listed joins the first sentences and counts the others.
-func listed(sentences []string) string {
-	const most = 4
-	seen := map[string]bool{}
-	var different []string
-	for _, s := range sentences {
-		if !seen[s] {
-			different = append(different, s)
-		}
-		seen[s] = true
-	}
-	if more := len(different) - most; more > 0 {
-		different = append(different[:most], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(different, "; ")
 }
 
 // possible reports whether some group or some node that stays could ever serve one bundle. A maximum of 0 is a limit
@@ -87,14 +72,14 @@ func (p *planning) possible(it *item) bool {
 // nearestMiss says what the best group lacks.
 func (w *words) nearestMiss(it *item) string {
 	if len(w.groups) == 0 {
-		return fmt.Sprintf("needs %s; there is no worker group", Describe(it.request))
+		return fmt.Sprintf("needs %s; there is no worker group", phrase.Describe(it.request))
 	}
 	if len(it.need) > 0 {
 		if text := w.missedAlone(it); text != "" {
 			return text + w.labelledNowhere(it)
 		}
 	}
-	return fmt.Sprintf("no group has all of %s: %s", Describe(it.request), listed(w.considered([]*item{it}, nil, "")))
+	return fmt.Sprintf("no group has all of %s: %s", phrase.Describe(it.request), phrase.List(w.considered([]*item{it}, nil, "")))
 }
 
 // labelledNowhere says so when no group has the labels that an item wants either.
@@ -125,7 +110,7 @@ func (w *words) missedAlone(it *item) string {
 		case has >= t.amount:
 			return fmt.Sprintf("%s; the largest group has %s (%s)", t.pieces.needs(name), has, w.groups[best].Name)
 		}
-		needs, largest := pair(name, t.amount, has)
+		needs, largest := phrase.Pair(name, t.amount, has)
 		if has == 0 {
 			return fmt.Sprintf("needs %s %s; no group has any%s", needs, name, w.meantFor(name))
 		}
@@ -174,31 +159,31 @@ func (w *words) resourcesThere() []string {
 }
 
 // gangReason explains a gang that is not served, choice by choice. The code is that of the first that is possible at all.
-func (w *words) gangReason(g *gang, given []int64) Reason {
+func (w *words) gangReason(g *gang, given []int64) model.Reason {
 	if g.deferred {
-		return Reason{Capped, "too many different gangs come before it to be planned at once; it is planned for when those are served"}
+		return model.Reason{Code: model.Capped, Message: "too many different gangs come before it to be planned at once; it is planned for when those are served"}
 	}
 	bundles := g.alternatives()
 	if len(g.options) == 1 {
 		return w.optionReason(g, g.options[0], len(bundles[0]), given)
 	}
-	var whole Reason
+	var whole model.Reason
 	messages := make([]string, len(g.options))
 	for i, o := range g.options {
 		reason := w.optionReason(g, o, len(bundles[i]), given)
-		if i == 0 || whole.Code == Impossible {
+		if i == 0 || whole.Code == model.Impossible {
 			whole.Code = reason.Code
 		}
-		messages[i] = choiceOf(i, len(g.options)) + ": " + reason.Message
+		messages[i] = phrase.Choice(i, len(g.options)) + ": " + reason.Message
 	}
-	whole.Message = listed(messages)
+	whole.Message = phrase.List(messages)
 	return whole
 }
 
 // optionReason explains why one choice of a gang cannot be had.
-func (w *words) optionReason(g *gang, o option, bundles int, given []int64) Reason {
+func (w *words) optionReason(g *gang, o option, bundles int, given []int64) model.Reason {
 	reason := w.unmetReason(o.items, given, g.TopologyLabel)
-	if reason.Code == Impossible {
+	if reason.Code == model.Impossible {
 		if g.Strategy == raydemand.StrictPack && bundles > 1 {
 			reason.Message = "all bundles on one node: " + reason.Message
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -14,21 +15,21 @@ func TestARequestThatWasNotWeighedSaysSo(t *testing.T) {
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]},
 		{"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]},
 		{"id": "c", "owner": "cat", "requests": [{"resources": {"GPU": 2}, "count": 1}]}]}`)
-	p, given, out := decideUntil(nil, &s, Policy{})
+	p, given, out := decideUntil(nil, &s, model.Policy{})
 	for i := range p.shares[1:] {
 		of := &p.shares[1+i]
 		of.none()
 		of.unweighed = true
 	}
 	plans := newReporter(p).requestPlans(given, &out)
-	if got := plans[0]; got.State != raydemand.RequestCapped || got.Reason.Code != Capped {
+	if got := plans[0]; got.State != raydemand.RequestCapped || got.Reason.Code != model.Capped {
 		t.Errorf("a is %s (%s), want what could not be had capped", got.State, got.Reason.Code)
 	}
 	const sentence = "weighing them was cut short"
 	if got := plans[1]; got.State != raydemand.RequestCapped || got.Reason.Code != raydemand.CodeTooMany || !strings.Contains(got.Reason.Message, sentence) {
 		t.Errorf("b is %s (%s): %s", got.State, got.Reason.Code, got.Reason.Message)
 	}
-	if got := plans[2]; got.State != raydemand.RequestImpossible || got.Reason.Code != Impossible {
+	if got := plans[2]; got.State != raydemand.RequestImpossible || got.Reason.Code != model.Impossible {
 		t.Errorf("c is %s (%s), want impossible", got.State, got.Reason.Code)
 	}
 }

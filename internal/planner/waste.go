@@ -1,6 +1,9 @@
 package planner
 
-import "heliostat.dev/heliostat/pkg/raydemand"
+import (
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
 
 // Where demand has wishes, what serves it with less memory behind its GPUs is the better of two as cheap, then what does with less compute,
 // then what leaves more large instances possible on the cards. It is a bias of the costs, too small to outweigh a price: all of a plan that
@@ -34,9 +37,9 @@ func (p rater) weigh(cost []float64) {
 	var memory, compute, blocks float64 // the most of one replica
 	for i := range p.groups {
 		if s := p.groups[i].Slice; s != nil {
-			memory = max(memory, amountOr(s.MemoryMiB, 0)*p.gpusOf(i))
-			compute = max(compute, amountOr(s.ComputeFraction, 0)*p.gpusOf(i))
-			blocks = max(blocks, amountOr(s.Blocks, 0)*p.gpusOf(i))
+			memory = max(memory, model.AmountOr(s.MemoryMiB, 0)*p.gpusOf(i))
+			compute = max(compute, model.AmountOr(s.ComputeFraction, 0)*p.gpusOf(i))
+			blocks = max(blocks, model.AmountOr(s.Blocks, 0)*p.gpusOf(i))
 		}
 	}
 	scale := 0.0
@@ -60,28 +63,21 @@ func (p rater) bias(i int, memory, compute, blocks float64) (sum float64) {
 		return 0
 	}
 	if s == nil {
-		s = &Slice{}
+		s = &model.Slice{}
 	}
 	add := func(bias, most, has float64) {
 		if most > 0 {
 			sum += bias * has / most
 		}
 	}
-	add(memoryBias, memory, amountOr(s.MemoryMiB, memory/gpus)*gpus)
-	add(computeBias, compute, amountOr(s.ComputeFraction, compute/gpus)*gpus)
-	add(blockBias, blocks, amountOr(s.Blocks, 0)*gpus)
+	add(memoryBias, memory, model.AmountOr(s.MemoryMiB, memory/gpus)*gpus)
+	add(computeBias, compute, model.AmountOr(s.ComputeFraction, compute/gpus)*gpus)
+	add(blockBias, blocks, model.AmountOr(s.Blocks, 0)*gpus)
 	return sum
 }
 
-func amountOr[T int64 | float64](p *T, otherwise float64) float64 {
-	if p == nil {
-		return otherwise
-	}
-	return float64(*p)
-}
-
 // memoryShare is the memory of a slice as a part of the largest of all groups; 1 where it is not known.
-func (r *roster) memoryShare(s *Slice) float64 {
+func (r *roster) memoryShare(s *model.Slice) float64 {
 	if s == nil || s.MemoryMiB == nil || r.largestSlice == 0 {
 		return 1
 	}
@@ -100,4 +96,4 @@ func (r *roster) sizeOn(s *shape, free vector) float64 {
 }
 
 // sliceOf is the slice behind the GPUs of nodes of this shape, nil where it is not known or nothing asks.
-func (c *catalog) sliceOf(s *shape) *Slice { return c.slices[s.labels] }
+func (c *catalog) sliceOf(s *shape) *model.Slice { return c.slices[s.labels] }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
 )
 
 // A plan that has more pods on their way than Policy.MaxInFlight, MaxInFlightPerGroup and upscalingMode Conservative allow is
@@ -221,9 +224,9 @@ func (l *ledger) reserve(launched []int64) {
 }
 
 // inFlightLimit says which cap keeps a group from one more replica now.
-func (w *words) inFlightLimit(i int, given []int64) (Reason, bool) {
+func (w *words) inFlightLimit(i int, given []int64) (model.Reason, bool) {
 	if w.held == nil {
-		return Reason{}, false
+		return model.Reason{}, false
 	}
 	g := &w.groups[i]
 	var all int64
@@ -233,24 +236,24 @@ func (w *words) inFlightLimit(i int, given []int64) (Reason, bool) {
 	own, most := g.pending()+given[i], w.policy.MaxInFlight
 	switch {
 	case own+g.hosts > w.mostInFlight(g):
-		code, setting := CodeInFlight, "maxInFlightPerGroup"
+		code, setting := model.CodeInFlight, "maxInFlightPerGroup"
 		if g.inFlight == w.mostInFlight(g) {
-			code, setting = CodeConservative, conservativeMode
+			code, setting = model.CodeConservative, conservativeMode
 		}
-		return Reason{code, fmt.Sprintf("%s lets group %s have %d on the way at once%s", setting, g.Name, w.mostInFlight(g),
+		return model.Reason{Code: code, Message: fmt.Sprintf("%s lets group %s have %d on the way at once%s", setting, g.Name, w.mostInFlight(g),
 			onTheWayNow("has", own, given[i], w.mostInFlight(g)))}, true
 	case all+g.hosts > orUnbounded(most):
-		return Reason{CodeInFlight, fmt.Sprintf("maxInFlight lets all groups together have %d on the way at once%s", most, onTheWayNow("have", all, sum(given), int64(most)))}, true
+		return model.Reason{Code: model.CodeInFlight, Message: fmt.Sprintf("maxInFlight lets all groups together have %d on the way at once%s", most, onTheWayNow("have", all, sum(given), int64(most)))}, true
 	case w.held[i] > 0:
-		return Reason{CodeInFlight, fmt.Sprintf("group %s has %d on the way; what comes first waits until more fit under %s", g.Name, own, w.capNames(g))}, true
+		return model.Reason{Code: model.CodeInFlight, Message: fmt.Sprintf("group %s has %d on the way; what comes first waits until more fit under %s", g.Name, own, w.capNames(g))}, true
 	}
-	return Reason{}, false
+	return model.Reason{}, false
 }
 
 // onTheWayNow says how many are, and why a plan launches more than a cap allows.
 func onTheWayNow(have string, now, given, most int64) string {
 	if now > most && given > 0 {
-		return fmt.Sprintf("; %s launched now, since a gang or a replica that is larger goes whole, alone", podCount(given))
+		return fmt.Sprintf("; %s launched now, since a gang or a replica that is larger goes whole, alone", phrase.Pods(given))
 	}
 	return fmt.Sprintf(" (%s %d)", have, now)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"heliostat.dev/heliostat/internal/planner/model"
 )
 
 // An amount of 0 asks for nothing, so it must not show which of two equal requests came first.
@@ -14,7 +16,7 @@ func TestAmountsOfZeroLeaveNoTrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := json.Marshal(Compute(s, Policy{}))
+		text, err := json.Marshal(Compute(s, model.Policy{}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -95,9 +96,9 @@ func drawGangs(t *rapid.T) []raydemand.Gang {
 
 // drawSnapshot makes a small cluster that could be real, odd ones included: as somebody writes it by hand, or as
 // the loop exports it.
-func drawSnapshot(t *rapid.T) Snapshot {
+func drawSnapshot(t *rapid.T) model.Snapshot {
 	timeout := 60.0
-	s := Snapshot{IdleTimeoutSeconds: &timeout, LaunchConfigCheckDisabled: rapid.Bool().Draw(t, "checkDisabled"),
+	s := model.Snapshot{IdleTimeoutSeconds: &timeout, LaunchConfigCheckDisabled: rapid.Bool().Draw(t, "checkDisabled"),
 		UpscalingMode: rapid.SampledFrom([]string{"", "", "Default", "Aggressive", "Conservative"}).Draw(t, "upscalingMode")}
 	if rapid.Bool().Draw(t, "bounded") {
 		bound := rapid.IntRange(0, 12).Draw(t, "maxWorkers")
@@ -110,7 +111,7 @@ func drawSnapshot(t *rapid.T) Snapshot {
 		s.Nodes = append(s.Nodes, drawNode(t, i, s.Groups))
 	}
 	if rapid.Bool().Draw(t, "head") {
-		s.Head = &Node{State: Running, Resources: rapid.SampledFrom(shapes).Draw(t, "headShape")}
+		s.Head = &model.Node{State: model.Running, Resources: rapid.SampledFrom(shapes).Draw(t, "headShape")}
 	}
 	s.Requests = drawRequests(t, "requests", 5)
 	s.Constraint = drawRequests(t, "constraint", 2)
@@ -127,12 +128,12 @@ func drawSnapshot(t *rapid.T) Snapshot {
 }
 
 // drawHeld lets some nodes hold bundles of a gang that was placed once and has lost others.
-func drawHeld(t *rapid.T, nodes []Node, g *raydemand.Gang) {
+func drawHeld(t *rapid.T, nodes []model.Node, g *raydemand.Gang) {
 	if rapid.IntRange(0, 3).Draw(t, "held") > 0 {
 		return
 	}
 	for i := range nodes {
-		if nodes[i].State == Running && rapid.IntRange(0, 2).Draw(t, "holds") == 0 {
+		if nodes[i].State == model.Running && rapid.IntRange(0, 2).Draw(t, "holds") == 0 {
 			labels := map[string]string{g.PlacedLabel(): ""}
 			maps.Copy(labels, nodes[i].PlacedLabels)
 			nodes[i].PlacedLabels = labels
@@ -142,12 +143,12 @@ func drawHeld(t *rapid.T, nodes []Node, g *raydemand.Gang) {
 
 // drawExpected gives every group the replicas that the operator keeps, its pods and some more within the limits, and
 // an expected pod for each that is not there.
-func drawExpected(t *rapid.T, s *Snapshot) {
+func drawExpected(t *rapid.T, s *model.Snapshot) {
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		there := 0
 		for _, n := range s.Nodes {
-			if n.Group == g.Name && n.State != Leaving {
+			if n.Group == g.Name && n.State != model.Leaving {
 				there++
 			}
 		}
@@ -155,7 +156,7 @@ func drawExpected(t *rapid.T, s *Snapshot) {
 		replicas = max(g.Min, min(replicas+rapid.IntRange(0, 2).Draw(t, "asked"), g.Max))
 		g.Replicas = &replicas
 		for at := there; at < replicas*g.NumOfHosts && g.Closed == ""; at++ {
-			n := Node{Pod: fmt.Sprintf("%s-expected-%d", g.Name, at), Group: g.Name, State: Pending, Expected: true,
+			n := model.Node{Pod: fmt.Sprintf("%s-expected-%d", g.Name, at), Group: g.Name, State: model.Pending, Expected: true,
 				Total: g.Resources, Available: g.Resources, Labels: g.Labels}
 			if g.NumOfHosts > 1 {
 				n.Replica = fmt.Sprintf("%s-expected-replica-%d", g.Name, at/g.NumOfHosts)
@@ -165,8 +166,8 @@ func drawExpected(t *rapid.T, s *Snapshot) {
 	}
 }
 
-func drawGroup(t *rapid.T, i int) Group {
-	g := Group{
+func drawGroup(t *rapid.T, i int) model.Group {
+	g := model.Group{
 		Name:       fmt.Sprintf("g%d", i),
 		Resources:  rapid.SampledFrom(shapes).Draw(t, "shape"),
 		Labels:     drawLabels(t),
@@ -180,8 +181,8 @@ func drawGroup(t *rapid.T, i int) Group {
 	return g
 }
 
-func drawNode(t *rapid.T, i int, groups []Group) Node {
-	n := Node{Pod: fmt.Sprintf("n%d", i), Group: "removed", Total: shapes[1]}
+func drawNode(t *rapid.T, i int, groups []model.Group) model.Node {
+	n := model.Node{Pod: fmt.Sprintf("n%d", i), Group: "removed", Total: shapes[1]}
 	hosts := 1
 	if len(groups) > 0 && rapid.IntRange(0, 9).Draw(t, "stranger") > 0 {
 		g := rapid.SampledFrom(groups).Draw(t, "group")
@@ -190,12 +191,12 @@ func drawNode(t *rapid.T, i int, groups []Group) Node {
 	if hosts > 1 {
 		n.Replica = fmt.Sprintf("r%d", i/hosts)
 	}
-	n.State = rapid.SampledFrom([]NodeState{Running, Running, Idle, Idle, Pending, Leaving, AllocationTimeout}).Draw(t, "state")
+	n.State = rapid.SampledFrom([]model.NodeState{model.Running, model.Running, model.Idle, model.Idle, model.Pending, model.Leaving, model.AllocationTimeout}).Draw(t, "state")
 	n.Available = n.Total
 	switch n.State {
-	case Idle:
+	case model.Idle:
 		n.IdleSeconds = float64(rapid.IntRange(0, 120).Draw(t, "idle"))
-	case Running:
+	case model.Running:
 		n.Available = n.Total.Clone()
 		for _, name := range n.Total.Names() {
 			n.Available[name] = n.Total[name] * raydemand.Amount(rapid.IntRange(0, 5).Draw(t, "share")) / 4

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/planner/model"
 )
 
 // TestAGroupWithoutAPriceTakesPricesFromItsRivalsAlone has a dear and a cheap group for GPU work, the cheap one with many cores, which
@@ -37,13 +39,13 @@ func TestAGroupWithoutAPriceTakesPricesFromItsRivalsAlone(t *testing.T) {
 			"pendingRequests": [{"resources": {"CPU": 8}, "count": 1}]`, map[string]int{"a": 1}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(read(t, `{`+c.snapshot+`}`), Policy{})
+			plan := Compute(read(t, `{`+c.snapshot+`}`), model.Policy{})
 			if diff := cmp.Diff(c.want, plan.Launch); diff != "" {
 				t.Errorf("launches (-want +got): %s", diff)
 			}
 			var unpriced []string
 			for _, f := range plan.Findings {
-				if f.Code == FindingUnpriced {
+				if f.Code == model.FindingUnpriced {
 					unpriced = append(unpriced, f.Object)
 				}
 			}

@@ -1,9 +1,10 @@
-package planner
+package model
 
 import (
 	"fmt"
 	"math"
 
+	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -59,7 +60,7 @@ func (t Termination) Parting() string {
 	switch {
 	case !t.Busy:
 		return ""
-	case t.Reason == maxGroup:
+	case t.Reason == StopMaxGroup:
 		return "; it has work and leaves only by a drain with a deadline"
 	}
 	return "; it has work and leaves once that is done"
@@ -94,7 +95,7 @@ type NumGPUs struct {
 
 // Size writes the row's numbers as a person would: 1 → 3 pods (min 0, no max).
 func (g GroupPlan) Size() string {
-	pods := podCount(int64(g.Desired))
+	pods := phrase.Pods(int64(g.Desired))
 	if g.Current != g.Desired {
 		pods = fmt.Sprintf("%d → %s", g.Current, pods)
 	}

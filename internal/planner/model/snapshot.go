@@ -1,7 +1,7 @@
-// Package planner makes every scaling decision: Compute turns a Snapshot and a Policy into a Plan. It is pure and
-// deterministic: it touches nothing, asks nobody for the time, and equal input gives equal bytes. Anything that
-// production decided can be replayed with `autoscaler plan --snapshot`.
-package planner
+// Package model holds what goes into a decision and what comes out of it: Snapshot, Policy, Plan, Explanation, and the stable codes
+// in them. Their JSON forms are contracts. The package reads and describes these values; it must not decide anything, and it knows
+// nothing of how decisions are made.
+package model
 
 import (
 	"time"
@@ -70,8 +70,8 @@ type Group struct {
 	Pools []GroupPool `json:"pools,omitempty"`
 }
 
-// closed reports whether the group takes no launches now, for whatever reason but its limits.
-func (g *Group) closed() bool { return g.Closed != "" || g.CoolingSeconds > 0 }
+// Unavailable reports whether the group takes no launches now, for whatever reason but its limits.
+func (g *Group) Unavailable() bool { return g.Closed != "" || g.CoolingSeconds > 0 }
 
 // MaxCount bounds how many bundles or pods are counted; sums of a few such numbers cannot overflow.
 const MaxCount = 1 << 40
@@ -115,4 +115,32 @@ type Node struct {
 	IMState               string `json:"imState,omitempty"`
 	LaunchConfigHash      string `json:"launchConfigHash,omitempty"`
 	GroupLaunchConfigHash string `json:"groupLaunchConfigHash,omitempty"`
+}
+
+// EachBundle calls f with every bundle that is asked for.
+func (s *Snapshot) EachBundle(f func(raydemand.Bundle)) {
+	for _, requests := range s.RequestLists() {
+		for i := range requests {
+			f(requests[i].Bundle)
+		}
+	}
+	for i := range s.Gangs {
+		for _, b := range s.Gangs[i].Bundles {
+			f(b)
+		}
+		for _, alternative := range s.Gangs[i].Fallbacks {
+			for _, b := range alternative {
+				f(b)
+			}
+		}
+	}
+}
+
+// RequestLists are all lists of requests that a snapshot has, those that wait and those that stand.
+func (s *Snapshot) RequestLists() [][]raydemand.Request {
+	lists := [][]raydemand.Request{s.Requests, s.Constraint, s.KeptResources}
+	for i := range s.OwnedRequests {
+		lists = append(lists, s.OwnedRequests[i].Requests)
+	}
+	return lists
 }

@@ -1,0 +1,165 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Slice is what one GPU of a group's pods is, as Ray counts GPUs: a card, a MIG instance, or a share of either. What is not known is nil,
+// empty or unknown, and is never enough for a request that asks for it.
+type Slice struct {
+	Kind gpuinfo.Kind `json:"kind"`
+	// MemoryMiB is the memory behind one GPU, no more than the worst node gives. ComputeFraction is the part of one physical card's
+	// compute that it is sure of, 0 to 1.
+	MemoryMiB       *int64            `json:"memoryMiB"`
+	ComputeFraction *float64          `json:"computeFraction"`
+	Isolation       gpuinfo.Isolation `json:"isolation"`
+	// Profile is the MIG profile, Product the model of the card as nodes name it.
+	Profile string `json:"profile,omitempty"`
+	Product string `json:"product,omitempty"`
+	// Blocks is how many larger instances become impossible on the card that is best for it, as the cards are now, when one more is taken;
+	// nil where no reading of single cards tells.
+	Blocks *int64 `json:"blocks,omitempty"`
+}
+
+// Name is for people: "slice 1g.5gb", "whole card", "time-sliced GPU".
+func (s *Slice) Name() string {
+	switch {
+	case s.Profile != "" && s.Kind == gpuinfo.MIG:
+		return "slice " + s.Profile
+	case s.Profile != "":
+		return string(s.Kind) + " slice " + s.Profile
+	case s.Kind == gpuinfo.Whole:
+		return "whole card"
+	case s.Kind == gpuinfo.MIG:
+		return "MIG slice"
+	case s.Kind == "" || s.Kind == gpuinfo.UnknownKind:
+		return "GPU of unknown kind"
+	case s.Kind == gpuinfo.TimeSliced:
+		return "time-sliced GPU"
+	}
+	return string(s.Kind) + " share"
+}
+
+// String tells what is known: "slice 1g.10gb: 9.5 GiB, 0.143 of a card's compute, isolation hardware".
+func (s *Slice) String() string {
+	text := s.Name()
+	if s.Product != "" {
+		text += " of " + s.Product
+	}
+	var parts []string
+	if s.MemoryMiB != nil {
+		parts = append(parts, phrase.Memory(*s.MemoryMiB<<20))
+	}
+	if s.ComputeFraction != nil {
+		parts = append(parts, phrase.Fraction(*s.ComputeFraction)+" of a card's compute")
+	}
+	if s.Isolation != "" {
+		parts = append(parts, "isolation "+string(s.Isolation))
+	}
+	return text + ": " + strings.Join(parts, ", ")
+}
+
+// Key tells slices apart where it matters to a wish.
+func (s *Slice) Key() string {
+	return fmt.Sprintf("%s %v %v %s %s", s.Kind, AmountOr(s.MemoryMiB, -1), AmountOr(s.ComputeFraction, -1), s.Isolation, s.Profile)
+}
+
+// NameOr is the name, or what to say where nothing is known.
+func (s *Slice) NameOr(otherwise string) string {
+	if s == nil {
+		return otherwise
+	}
+	return s.Name()
+}
+
+// SliceOf is what one GPU of a group is when a pod announces so many of them to Ray; nil where the group has none, or nothing tells.
+func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
+	var total int64
+	for _, s := range g.Slices {
+		total += s.UnitsPerPod
+	}
+	if numGPUs <= 0 || len(g.Slices) == 0 || len(g.Slices) > 1 && numGPUs != raydemand.Whole(total) {
+		return nil // of several kinds of devices behind one number nobody can say which is meant
+	}
+	var least nodepool.Slice
+	for i, s := range g.Slices {
+		announced := numGPUs
+		if len(g.Slices) > 1 {
+			announced = raydemand.Whole(s.UnitsPerPod)
+		}
+		each := oneOf(s.Slice, announced, g.Pod.CardsAsked)
+		if i == 0 {
+			least = each
+			continue
+		}
+		least = nodepool.Lesser(least, each)
+		least.Blocks = nil // of several kinds none says how it lies on a card
+	}
+	made := newSlice(least)
+	if made.blank() {
+		return nil
+	}
+	return made
+}
+
+// blank reports whether nothing at all is known.
+func (s *Slice) blank() bool {
+	kind := s.Kind == "" || s.Kind == gpuinfo.UnknownKind
+	return kind && nodepool.Strength(s.Isolation) == 0 && s.MemoryMiB == nil && s.ComputeFraction == nil && s.Profile+s.Product == ""
+}
+
+// oneOf is one GPU of a slice. Several devices behind one GPU are still told by one of them: no task can have the memory of two in one
+// piece. Units of memory of one card add up.
+func oneOf(s nodepool.Slice, numGPUs raydemand.Amount, cards int64) nodepool.Slice {
+	s.MemoryMiB = measured(s)
+	if s.Kind == gpuinfo.GPUMemory {
+		s.UnitsPerPod /= max(cards, 1)
+		numGPUs = max(numGPUs/raydemand.Amount(max(cards, 1)), raydemand.One)
+	} else if numGPUs < raydemand.Whole(s.UnitsPerPod) {
+		numGPUs = raydemand.Whole(s.UnitsPerPod)
+	}
+	s.MemoryMiB, s.ComputeFraction = s.Each(numGPUs)
+	return s
+}
+
+func newSlice(s nodepool.Slice) *Slice {
+	made := &Slice{Kind: s.Kind, Isolation: s.Isolation, MemoryMiB: s.MemoryMiB, ComputeFraction: s.ComputeFraction, Blocks: s.Blocks}
+	if s.Profile != nil {
+		made.Profile = *s.Profile
+	}
+	if s.Product != nil {
+		made.Product = *s.Product
+	}
+	return made
+}
+
+// measured is the memory behind one unit. The round figure in a profile's name is more than any card gives, so for it stands the least that
+// a known product does.
+func measured(s nodepool.Slice) *int64 {
+	if !s.Nominal || s.Profile == nil {
+		return s.MemoryMiB
+	}
+	var least int64
+	for _, product := range gpuinfo.Products() {
+		if p, has := product.Profile(*s.Profile); has && p.Memory > 0 && (least == 0 || int64(p.Memory) < least) {
+			least = int64(p.Memory)
+		}
+	}
+	if least == 0 {
+		return nil
+	}
+	return &least
+}
+
+func AmountOr[T int64 | float64](p *T, otherwise float64) float64 {
+	if p == nil {
+		return otherwise
+	}
+	return float64(*p)
+}

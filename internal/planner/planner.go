@@ -1,0 +1,103 @@
+// Package planner makes every scaling decision: Compute turns a Snapshot and a Policy into a Plan, Explain answers a question
+// about a plan, and Compare says how two plans differ. It is the only package of the planner that the rest of the program imports;
+// the names below are those of the packages underneath. It decides nothing itself, and nothing underneath it touches the world:
+// no clock, no network, no files. Equal input gives equal bytes, so that you can replay any decision with
+// `autoscaler plan --snapshot`.
+package planner
+
+import (
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// What a decision depends on; see package model.
+type (
+	Snapshot  = model.Snapshot
+	Group     = model.Group
+	GroupPool = model.GroupPool
+	PoolShare = model.PoolShare
+	Slice     = model.Slice
+	Node      = model.Node
+	NodeState = model.NodeState
+	Policy    = model.Policy
+)
+
+// States of a node in a snapshot.
+const (
+	Running           = model.Running
+	Idle              = model.Idle
+	Pending           = model.Pending
+	AllocationTimeout = model.AllocationTimeout
+	Leaving           = model.Leaving
+)
+
+// A decision; see package model.
+type (
+	Plan          = model.Plan
+	Reason        = model.Reason
+	Termination   = model.Termination
+	GroupPlan     = model.GroupPlan
+	NumGPUs       = model.NumGPUs
+	UnmetRequest  = model.UnmetRequest
+	UnmetGang     = model.UnmetGang
+	DemandSummary = model.DemandSummary
+	DemandKind    = model.DemandKind
+	RequestPlan   = model.RequestPlan
+	RequestGroup  = model.RequestGroup
+)
+
+// The kinds of demand in a plan's summary.
+const (
+	KindRequest          = model.KindRequest
+	KindGang             = model.KindGang
+	KindRequestResources = model.KindRequestResources
+)
+
+// Codes of reasons and findings that callers compare with.
+const (
+	Impossible  = model.Impossible
+	Capped      = model.Capped
+	Closed      = model.Closed
+	CoolingDown = model.CoolingDown
+
+	CodeLaunch      = model.CodeLaunch
+	CodeClosed      = model.CodeClosed
+	CodeCoolingDown = model.CodeCoolingDown
+
+	FindingOverstated       = model.FindingOverstated
+	FindingPoolWithoutNodes = model.FindingPoolWithoutNodes
+	FindingKeyUnknown       = model.FindingKeyUnknown
+)
+
+// A question about a plan and its answer; see package model.
+type (
+	Question     = model.Question
+	Explanation  = model.Explanation
+	Detail       = model.Detail
+	UnknownError = model.UnknownError
+)
+
+// PlainRequest is, as Question.Request, what calls of request_resources ask for that have no owner.
+const PlainRequest = model.PlainRequest
+
+// Errors of Explain.
+var (
+	ErrQuestion  = model.ErrQuestion
+	ErrBrokenOff = model.ErrBrokenOff
+)
+
+// SnapshotOf returns what a RayCluster alone says of a snapshot: its settings and its groups.
+func SnapshotOf(cluster nodepool.Cluster) Snapshot { return model.SnapshotOf(cluster) }
+
+// SliceOf returns what one GPU of a group is when a pod announces so many of them to Ray; nil where that is not known.
+func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
+	return model.SliceOf(g, numGPUs)
+}
+
+// Describe writes a request for people: {CPU 1, memory 2 GiB} where zone=a.
+func Describe(r raydemand.Request) string { return phrase.Describe(r) }
+
+// Span writes a duration in seconds for people: 98ms, 45s, 2m30s, 3d4h.
+func Span(seconds float64) string { return phrase.Span(seconds) }
