@@ -13,6 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -55,7 +56,7 @@ func newExplainCommand() *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			snapshot, err := planner.ReadSnapshot(bytes.NewReader(text), "the snapshot of "+key.String())
+			snapshot, err := snapshotfile.ReadSnapshot(bytes.NewReader(text), "the snapshot of "+key.String())
 			return question.Known(&snapshot), err
 		})
 	}
@@ -92,7 +93,7 @@ func (f *explainFlags) question() (planner.Question, error) {
 	if f.demand == "" {
 		return q, nil
 	}
-	return planner.ReadDemand(f.demand, "--demand")
+	return snapshotfile.ReadDemand(f.demand, "--demand")
 }
 
 func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Question, write func(io.Writer, planner.Explanation) error) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -46,7 +47,7 @@ func TestTheExportOfAnOddRayClusterReadsBackAndPlansToTheSameBytes(t *testing.T)
 			if err != nil {
 				t.Fatal(err)
 			}
-			read, err := planner.ReadSnapshot(bytes.NewReader(exported), "exported")
+			read, err := snapshotfile.ReadSnapshot(bytes.NewReader(exported), "exported")
 			if err != nil {
 				t.Fatalf("%v\n%s", err, exported)
 			}

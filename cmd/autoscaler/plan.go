@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -123,7 +124,7 @@ func policyFor(flag string, s planner.Snapshot) (planner.Policy, error) {
 	if flag == "" {
 		return s.Policy, nil
 	}
-	return planner.ReadPolicy(flag, "--policy")
+	return snapshotfile.ReadPolicy(flag, "--policy")
 }
 
 // readSnapshotBy reads a snapshot and what is to be said about it: about keys that are not read, which is a warning on standard error too, and
@@ -138,7 +139,7 @@ func readSnapshotBy(reader nodepool.GPUReader, file string, cmd *cobra.Command) 
 		defer opened.Close() //nolint:errcheck // it was only read
 		in, name = opened, file
 	}
-	doc, err := planner.ReadDocument(in, name)
+	doc, err := snapshotfile.ReadDocument(in, name)
 	if err != nil {
 		return planner.Snapshot{}, nil, nil, err
 	}
@@ -172,7 +173,7 @@ func withCluster(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot 
 	if s.KeptResources == nil {
 		s.KeptResources = own.KeptResources
 	}
-	return planner.Exportable(s)
+	return snapshotfile.Exportable(s)
 }
 
 // write writes for people the plan with what it was made of, and for programs the plan.

@@ -8,13 +8,14 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // clusterOf reads the RayCluster of a snapshot file, and what the nodes and pools beside it say about its groups. Errors name the key.
-func clusterOf(reader nodepool.GPUReader, doc planner.Document) (nodepool.Cluster, error) {
+func clusterOf(reader nodepool.GPUReader, doc snapshotfile.Document) (nodepool.Cluster, error) {
 	cluster, err := kube.DecodeCluster(reader, doc.RayCluster)
 	if err != nil {
 		return cluster, fmt.Errorf("rayCluster: %w: want the manifest of a RayCluster", err)
@@ -56,7 +57,7 @@ type places struct {
 	unreadable []raydemand.Finding
 }
 
-func placesOf(reader nodepool.GPUReader, doc planner.Document) (places, error) {
+func placesOf(reader nodepool.GPUReader, doc snapshotfile.Document) (places, error) {
 	p := places{reader: reader, known: doc.KubeNodes != nil}
 	items, err := itemsOf(doc.KubeNodes)
 	if err != nil {

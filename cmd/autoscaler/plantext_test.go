@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
 // text plans a snapshot for a person.
@@ -68,7 +69,7 @@ func TestWhatIsNotServedOfARequestNamesItsIDAndOwner(t *testing.T) {
 		t.Errorf("want in it %q, got %s", want, got)
 	}
 	r := newRemote(t)
-	s, err := planner.ReadSnapshot(strings.NewReader(snapshot), "snapshot")
+	s, err := snapshotfile.ReadSnapshot(strings.NewReader(snapshot), "snapshot")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -45,7 +46,7 @@ type remote struct {
 
 func newRemote(t *testing.T) *remote {
 	t.Helper()
-	s, err := planner.ReadSnapshot(strings.NewReader(explainable), "snapshot")
+	s, err := snapshotfile.ReadSnapshot(strings.NewReader(explainable), "snapshot")
 	if err != nil {
 		t.Fatal(err)
 	}

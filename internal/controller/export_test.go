@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -26,7 +27,7 @@ func TestWhateverTheLoopCanExportReadsBackAndPlansToTheSameBytes(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		read, err := planner.ReadSnapshot(bytes.NewReader(exported), "exported")
+		read, err := snapshotfile.ReadSnapshot(bytes.NewReader(exported), "exported")
 		if err != nil {
 			rt.Fatalf("%v\n%s", err, exported)
 		}

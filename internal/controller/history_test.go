@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -26,11 +27,11 @@ var historyKey = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 // decided plans a snapshot as a cycle would.
 func decided(t *testing.T, snapshot string, at time.Time, actions ...Action) *Decision {
 	t.Helper()
-	s, err := planner.ReadSnapshot(strings.NewReader(snapshot), "snapshot")
+	s, err := snapshotfile.ReadSnapshot(strings.NewReader(snapshot), "snapshot")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Decision{Cluster: historyKey, At: at, Mode: nodepool.Managed, Snapshot: planner.Exportable(s), Plan: planner.Compute(s, s.Policy), Actions: actions}
+	return &Decision{Cluster: historyKey, At: at, Mode: nodepool.Managed, Snapshot: snapshotfile.Exportable(s), Plan: planner.Compute(s, s.Policy), Actions: actions}
 }
 
 func waitingFor(gpus int) string {
@@ -118,7 +119,7 @@ func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := planner.ReadSnapshot(bytes.NewReader(document.Snapshot), past.ID)
+		again, err := snapshotfile.ReadSnapshot(bytes.NewReader(document.Snapshot), past.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,14 +133,14 @@ func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
 // decidedCase is nil for a case whose groups stand in a manifest.
 func decidedCase(t *testing.T, text []byte, at time.Time) *Decision {
 	t.Helper()
-	doc, err := planner.ReadDocument(bytes.NewReader(text), "case")
+	doc, err := snapshotfile.ReadDocument(bytes.NewReader(text), "case")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if doc.RayCluster != nil {
 		return nil
 	}
-	s := planner.Exportable(doc.Snapshot)
+	s := snapshotfile.Exportable(doc.Snapshot)
 	return &Decision{Cluster: historyKey, At: at, Mode: nodepool.Managed, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
 }
 
@@ -261,7 +262,7 @@ func TestAPastSaysAllThatItsDecisionSaid(t *testing.T) {
 
 func BenchmarkHistoryOfASteadyCluster(b *testing.B) {
 	h := NewHistory(0, 0)
-	s, _ := planner.ReadSnapshot(strings.NewReader(waitingFor(4)), "snapshot")
+	s, _ := snapshotfile.ReadSnapshot(strings.NewReader(waitingFor(4)), "snapshot")
 	d := &Decision{Cluster: historyKey, At: historyStart, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
 	for b.Loop() {
 		if err := h.Observe(d); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -79,7 +80,7 @@ func assemble(s sight) planner.Snapshot {
 		}
 	}
 	slices.SortFunc(snapshot.Nodes, func(a, b planner.Node) int { return strings.Compare(a.Pod, b.Pod) })
-	return planner.Exportable(snapshot)
+	return snapshotfile.Exportable(snapshot)
 }
 
 func headNode(s sight) *planner.Node {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -208,7 +209,7 @@ func replay(t *testing.T, d *Decision) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replayed, err := planner.ReadSnapshot(strings.NewReader(string(text)), "snapshot.json")
+	replayed, err := snapshotfile.ReadSnapshot(strings.NewReader(string(text)), "snapshot.json")
 	if err != nil {
 		t.Fatal(err)
 	}

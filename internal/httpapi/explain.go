@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -86,7 +87,7 @@ func (p ExplainParams) question() (planner.Question, error) {
 		return q, &problem{kind: invalidRequest, detail: "want exactly one of the parameters group, pod, gang, bundle and request"}
 	}
 	if p.Bundle != "" {
-		demand, err := planner.ReadRequest(p.Bundle, "bundle")
+		demand, err := snapshotfile.ReadRequest(p.Bundle, "bundle")
 		if err != nil {
 			return q, invalidInput(err)
 		}
@@ -97,7 +98,7 @@ func (p ExplainParams) question() (planner.Question, error) {
 
 // invalidInput makes a problem of what the planner's readers refuse.
 func invalidInput(err error) error {
-	var input *planner.InputError
+	var input *snapshotfile.InputError
 	if !errors.As(err, &input) {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/access"
-	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
 // plain makes a plan that takes no heed of its end.
@@ -139,7 +139,7 @@ func TestASuppositionIsBounded(t *testing.T) {
 
 func TestASupposedBundleHasAsManyNamesAsTheContractAllows(t *testing.T) {
 	w := plannedWorld(t)
-	names := make([]string, planner.MostSupposedNames+1)
+	names := make([]string, snapshotfile.MostSupposedNames+1)
 	for i := range names {
 		names[i] = fmt.Sprintf(`"r%d": 1`, i)
 	}

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestTheSummaryOfAPlanIsShownAsTheSpecSays(t *testing.T) {
-	s, err := planner.ReadSnapshot(strings.NewReader(`{"takenAt": "2026-01-31T12:01:00Z",
+	s, err := snapshotfile.ReadSnapshot(strings.NewReader(`{"takenAt": "2026-01-31T12:01:00Z",
 		"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 2}],
 		"nodes": [{"pod": "p", "group": "gpu", "state": "PENDING", "since": "2026-01-31T12:00:30Z"}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 4, "labelSelectors": [{"zone": "!a"}]}],

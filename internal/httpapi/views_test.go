@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -19,7 +20,7 @@ import (
 // plannedView is a view whose plan is that of its snapshot.
 func plannedView(t *testing.T) View {
 	t.Helper()
-	s, err := planner.ReadSnapshot(strings.NewReader(`{"name": "ml/llm", "groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2}],
+	s, err := snapshotfile.ReadSnapshot(strings.NewReader(`{"name": "ml/llm", "groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2}],
 		"nodes": [{"pod": "gpu-1", "group": "gpu", "state": "RUNNING", "total": {"CPU": 4, "GPU": 1}, "available": {"CPU": 4}}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 4}],
 		"pendingGangRequests": [{"id": "3f2a", "strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}]}],
@@ -113,7 +114,7 @@ func TestASuppositionIsPlannedComparedAndNothingIsWritten(t *testing.T) {
 	if diff := cmp.Diff([]planner.GroupDifference{{Name: "gpu", From: 2, To: 7}}, answer.Difference.Groups); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
-	s, err := planner.Suppose(w.fleet[llm].Snapshot, []byte(`{"groups": [{"name": "gpu", "maxReplicas": 8}], "pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`), "")
+	s, err := snapshotfile.Suppose(w.fleet[llm].Snapshot, []byte(`{"groups": [{"name": "gpu", "maxReplicas": 8}], "pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`), "")
 	if err != nil {
 		t.Fatal(err)
 	}

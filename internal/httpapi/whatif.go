@@ -6,6 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
 // SupposingAnswer is the plan of what is supposed, and what it does otherwise than the present one.
@@ -26,7 +27,7 @@ func (s *server) PlanCluster(c *gin.Context, namespace Namespace, name Name) {
 		s.fail(c, err)
 		return
 	}
-	supposed, err := planner.Suppose(view.Snapshot, body, "body")
+	supposed, err := snapshotfile.Suppose(view.Snapshot, body, "body")
 	if err != nil {
 		s.fail(c, invalidInput(err))
 		return

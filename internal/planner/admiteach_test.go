@@ -8,12 +8,13 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestWhatIsAdmittedOneByOneCanBeHadTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawOwned(t)
+		s := plannertest.DrawOwned(t)
 		s.KeptResources = nil
 		p := newPlanning(newRoster(&s), &s, model.Policy{})
 		if len(p.shares) == 0 {
@@ -23,12 +24,12 @@ func TestWhatIsAdmittedOneByOneCanBeHadTogether(t *testing.T) {
 		a.none()
 		a.eachFrom(0)
 		if a.tries = 1; !a.fits() {
-			t.Errorf("what is admitted cannot be had: %s", compact(s))
+			t.Errorf("what is admitted cannot be had: %s", plannertest.Compact(s))
 		}
 		for i := range p.shares {
 			of := &p.shares[i]
 			if n := len(of.refused()); of.AllOrNothing && n > 0 && n < len(of.items) {
-				t.Errorf("%s has a part: %v of %s", of.ID, of.had, compact(s))
+				t.Errorf("%s has a part: %v of %s", of.ID, of.had, plannertest.Compact(s))
 			}
 			if of.unweighed && len(of.refused()) == 0 {
 				t.Errorf("%s has all and was not weighed", of.ID)
@@ -39,7 +40,7 @@ func TestWhatIsAdmittedOneByOneCanBeHadTogether(t *testing.T) {
 
 // TestOneByOneAdmitsAsMuchOfOneKind: where all ask for the same, no other way has more of it.
 func TestOneByOneAdmitsAsMuchOfOneKind(t *testing.T) {
-	s := read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "nodes": [], "ownedRequests": [
+	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "nodes": [], "ownedRequests": [
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 3}]}, {"id": "b", "owner": "bob", "allOrNothing": true, "requests": [{"resources": {"GPU": 1}, "count": 2}]},
 		{"id": "c", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]}]}`)
 	p := newPlanning(newRoster(&s), &s, model.Policy{})
@@ -53,7 +54,7 @@ func TestOneByOneAdmitsAsMuchOfOneKind(t *testing.T) {
 
 // TestWeighingOneByOneIsCutShort: with the tries spent and the looks bounded, the last ones are not weighed, whatever room is left.
 func TestWeighingOneByOneIsCutShort(t *testing.T) {
-	s := read(t, threeOwners)
+	s := plannertest.Read(t, threeOwners)
 	for name, test := range map[string]struct {
 		looks     int64
 		had       string
@@ -110,13 +111,13 @@ func TestWhoeverTheTriesEndWithHasNoLess(t *testing.T) {
 		tries := a.tries
 		a.admitShares()
 		if diff := cmp.Diff(want, countsOf(p.shares)); diff != "" {
-			t.Errorf("with %d tries (-one by one +has): %s of %s", tries, diff, compact(s))
+			t.Errorf("with %d tries (-one by one +has): %s of %s", tries, diff, plannertest.Compact(s))
 		}
 	})
 }
 
 func TestWhatWasFoundBeforeTheTriesEndedIsKept(t *testing.T) {
-	s := read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 600}], "nodes": [], "ownedRequests": [
+	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 600}], "nodes": [], "ownedRequests": [
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 1000}]}]}`)
 	p := newPlanning(newRoster(&s), &s, model.Policy{})
 	for tries, want := range map[int]int64{1: 0, 2: 500, 3: 500, 4: 500, 5: 562} {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 // What decided is told, and not what two groups differ in besides.
@@ -54,7 +55,7 @@ func TestWhyAnotherGroupWasTakenIsTrue(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, reasonsOf(Compute(read(t, c.snapshot), model.Policy{}))[c.group]); diff != "" {
+			if diff := cmp.Diff(c.want, reasonsOf(Compute(plannertest.Read(t, c.snapshot), model.Policy{}))[c.group]); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -73,7 +74,7 @@ func TestARowOfWhatCannotBeHadInFullNamesTheLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := model.Reason{Code: model.CodeNotInFull, Message: note + c.want}
-			if diff := cmp.Diff(want, reasonsOf(Compute(read(t, c.snapshot), model.Policy{}))["g"]); diff != "" {
+			if diff := cmp.Diff(want, reasonsOf(Compute(plannertest.Read(t, c.snapshot), model.Policy{}))["g"]); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -71,7 +73,9 @@ func TestNoCutIsAdvisedWhereSomethingElseIsShort(t *testing.T) {
 		{"CPU of a pod", func(s *model.Snapshot) { s.Requests[0].Bundle["CPU"] = raydemand.Whole(5) }, ""},
 		{"GPUs of a pod", func(s *model.Snapshot) { s.Requests[0].Bundle["GPU"] = raydemand.Whole(2) }, ""},
 		{"another resource", func(s *model.Snapshot) { s.Requests[0].Bundle["tpu"] = raydemand.One }, ""},
-		{"a label", func(s *model.Snapshot) { s.Requests[0].Selectors = []raydemand.Selector{parse("zone", "b")} }, ""},
+		{"a label", func(s *model.Snapshot) {
+			s.Requests[0].Selectors = []raydemand.Selector{plannertest.Parse("zone", "b")}
+		}, ""},
 		{"CPU of the pool", cpuOfPool(3999), ""},
 		{"CPU of the pool for some", cpuOfPool(5*4000 + 3999), "cutting 2 cards of pool a, each now 7 × 1g.5gb, into 4 × 1g.10gb each would serve 5 of it"},
 		{"CPU of the pool, enough", cpuOfPool(9 * 4000), cut},
@@ -147,7 +151,7 @@ func TestPoolsWithCardsAndSharesAreReadAsTheyAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := ReadSnapshot(strings.NewReader(string(text)), "s.json")
+	read, err := snapshotfile.ReadSnapshot(strings.NewReader(string(text)), "s.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +159,7 @@ func TestPoolsWithCardsAndSharesAreReadAsTheyAreWritten(t *testing.T) {
 		t.Error(diff)
 	}
 	for from, to := range map[string]string{"A100 40GB": "A1", "3g.20gb": "9g.99gb"} {
-		_, err := ReadSnapshot(strings.NewReader(strings.Replace(string(text), from, to, 1)), "s.json")
+		_, err := snapshotfile.ReadSnapshot(strings.NewReader(strings.Replace(string(text), from, to, 1)), "s.json")
 		if err == nil || !strings.Contains(err.Error(), "groups[0].pools[0].cards[0]") {
 			t.Errorf("%s: %v", to, err)
 		}

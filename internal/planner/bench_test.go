@@ -10,42 +10,9 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// bundle writes a bundle of CPUs, GPUs and GiB of memory.
-func bundle(cpu, gpu, gib int64) raydemand.Bundle {
-	b := raydemand.Bundle{"CPU": raydemand.Whole(cpu)}
-	if gpu > 0 {
-		b["GPU"] = raydemand.Whole(gpu)
-	}
-	if gib > 0 {
-		b["memory"] = raydemand.Whole(gib << 30)
-	}
-	return b
-}
-
-// fleet has 20 groups of rising size, every second one with GPUs.
-func fleet() model.Snapshot {
-	var s model.Snapshot
-	for i := range int64(20) {
-		s.Groups = append(s.Groups, model.Group{
-			Name: fmt.Sprintf("group-%02d", i), Resources: bundle(4*(i+1), i%2*(i/4+1), 16*(i+1)), Max: 1000, NumOfHosts: 1,
-		})
-	}
-	return s
-}
-
-// wideFleet has many groups of twenty sizes, no two of them alike.
-func wideFleet(groups int64) model.Snapshot {
-	var s model.Snapshot
-	for i := range groups {
-		s.Groups = append(s.Groups, model.Group{
-			Name: fmt.Sprintf("group-%03d", i), Resources: bundle(4*(i%20+1), i%2*(i%20/4+1), 16*(i+1)), Max: 1000, NumOfHosts: 1,
-		})
-	}
-	return s
-}
 
 // halfFull adds nodes of the fleet's groups that are in use to a random share, as Ray reports them: with a resource
 // and a label of their own.
@@ -67,20 +34,6 @@ func halfFull(s model.Snapshot, count int) model.Snapshot {
 	return s
 }
 
-func randomShapes(count int, each int64) []raydemand.Request {
-	random := rand.New(rand.NewPCG(3, 4))
-	requests := make([]raydemand.Request, count)
-	for i := range requests {
-		b := bundle(1+random.Int64N(16), 0, 1+random.Int64N(32))
-		b["CPU"] += raydemand.Amount(i) // no two alike
-		if random.IntN(3) == 0 {
-			b["GPU"] = raydemand.Whole(1 + random.Int64N(3))
-		}
-		requests[i] = raydemand.Request{Bundle: b, Count: each}
-	}
-	return requests
-}
-
 // selected gives every third request a label to look for, which every fourth group has.
 func selected(s model.Snapshot, requests []raydemand.Request) (model.Snapshot, []raydemand.Request) {
 	s.Groups = slices.Clone(s.Groups)
@@ -89,7 +42,7 @@ func selected(s model.Snapshot, requests []raydemand.Request) (model.Snapshot, [
 	}
 	for i := range requests {
 		if i%3 == 0 {
-			requests[i].Selectors = []raydemand.Selector{parse("zone", "a"), parse("zone", "!a")}
+			requests[i].Selectors = []raydemand.Selector{plannertest.Parse("zone", "a"), plannertest.Parse("zone", "!a")}
 		}
 	}
 	return s, requests
@@ -106,7 +59,7 @@ func busy(s model.Snapshot) model.Snapshot {
 // tasks are of one to four CPUs each.
 func tasks(count int64) (requests []raydemand.Request) {
 	for cpus := range int64(4) {
-		requests = append(requests, raydemand.Request{Bundle: bundle(cpus+1, 0, 0), Count: (count + cpus) / 4})
+		requests = append(requests, raydemand.Request{Bundle: plannertest.Bundle(cpus+1, 0, 0), Count: (count + cpus) / 4})
 	}
 	return requests
 }
@@ -117,7 +70,7 @@ func gangsOf(count, size int) []raydemand.Gang {
 	for i := range gangs {
 		gangs[i] = raydemand.Gang{ID: fmt.Sprintf("%036x", i), Strategy: strategies[i%4]}
 		for range size {
-			gangs[i].Bundles = append(gangs[i].Bundles, bundle(2, 1, 0))
+			gangs[i].Bundles = append(gangs[i].Bundles, plannertest.Bundle(2, 1, 0))
 		}
 	}
 	return gangs
@@ -153,39 +106,39 @@ func cpuTime() time.Duration {
 }
 
 func BenchmarkCompute(b *testing.B) {
-	identical := []raydemand.Request{{Bundle: bundle(1, 1, 0), Count: 10_000}}
+	identical := []raydemand.Request{{Bundle: plannertest.Bundle(1, 1, 0), Count: 10_000}}
 	single := make([]raydemand.Request, 10_000)
 	for i := range single {
-		single[i] = raydemand.Request{Bundle: bundle(1, 1, 0), Count: 1}
+		single[i] = raydemand.Request{Bundle: plannertest.Bundle(1, 1, 0), Count: 1}
 	}
-	labelled, labelledRequests := selected(fleet(), randomShapes(200, 50))
+	labelled, labelledRequests := selected(plannertest.Fleet(), plannertest.RandomShapes(200, 50))
 	for _, scenario := range []struct {
 		name     string
 		snapshot model.Snapshot
 		ask      raydemand.Demand
 	}{
-		{"10000 identical bundles, 20 groups", fleet(), raydemand.Demand{Requests: identical}},
-		{"10000 identical bundles one by one, 20 groups", fleet(), raydemand.Demand{Requests: single}},
-		{"10000 identical bundles, 1000 half-full nodes", halfFull(fleet(), 1000), raydemand.Demand{Requests: identical}},
-		{"10000 identical bundles, 10000 half-full nodes", halfFull(fleet(), 10_000), raydemand.Demand{Requests: identical}},
-		{"200 shapes × 50, 1000 half-full nodes", halfFull(fleet(), 1000), raydemand.Demand{Requests: randomShapes(200, 50)}},
-		{"200 shapes × 50, 10000 half-full nodes", halfFull(fleet(), 10_000), raydemand.Demand{Requests: randomShapes(200, 50)}},
+		{"10000 identical bundles, 20 groups", plannertest.Fleet(), raydemand.Demand{Requests: identical}},
+		{"10000 identical bundles one by one, 20 groups", plannertest.Fleet(), raydemand.Demand{Requests: single}},
+		{"10000 identical bundles, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000), raydemand.Demand{Requests: identical}},
+		{"10000 identical bundles, 10000 half-full nodes", halfFull(plannertest.Fleet(), 10_000), raydemand.Demand{Requests: identical}},
+		{"200 shapes × 50, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000), raydemand.Demand{Requests: plannertest.RandomShapes(200, 50)}},
+		{"200 shapes × 50, 10000 half-full nodes", halfFull(plannertest.Fleet(), 10_000), raydemand.Demand{Requests: plannertest.RandomShapes(200, 50)}},
 		{"200 shapes × 50 with labels and 20 gangs, 10000 half-full nodes", halfFull(labelled, 10_000),
 			raydemand.Demand{Requests: labelledRequests, Gangs: gangsOf(20, 4)}},
-		{"13315 tasks, 1337 busy nodes", busy(halfFull(fleet(), 1337)), raydemand.Demand{Requests: tasks(13_315)}},
-		{"500 gangs of 4, 200 half-full nodes", halfFull(fleet(), 200), raydemand.Demand{Gangs: gangsOf(500, 4)}},
-		{"10000 different gangs of 2, 200 half-full nodes", halfFull(fleet(), 200), raydemand.Demand{Gangs: differentGangs(10_000)}},
-		{"10000 bundles of 0.4 GPU and 5000 of 0.6, 1000 half-full nodes", halfFull(fleet(), 1000), raydemand.Demand{Requests: []raydemand.Request{
+		{"13315 tasks, 1337 busy nodes", busy(halfFull(plannertest.Fleet(), 1337)), raydemand.Demand{Requests: tasks(13_315)}},
+		{"500 gangs of 4, 200 half-full nodes", halfFull(plannertest.Fleet(), 200), raydemand.Demand{Gangs: gangsOf(500, 4)}},
+		{"10000 different gangs of 2, 200 half-full nodes", halfFull(plannertest.Fleet(), 200), raydemand.Demand{Gangs: differentGangs(10_000)}},
+		{"10000 bundles of 0.4 GPU and 5000 of 0.6, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000), raydemand.Demand{Requests: []raydemand.Request{
 			{Bundle: raydemand.Bundle{"GPU": 4000}, Count: 10_000}, {Bundle: raydemand.Bundle{"GPU": 6000}, Count: 5000}}}},
-		{"50 gangs of 2 on a node each, 2000 half-full nodes", halfFull(fleet(), 2000), raydemand.Demand{Gangs: sharing("ray.io/node-id", gangsOf(50, 2))}},
-		{"50 gangs of 9 on a node each, 2000 half-full nodes", halfFull(fleet(), 2000), raydemand.Demand{Gangs: sharing("ray.io/node-id", gangsOf(50, 9))}},
-		{"no demand, 1000 half-full nodes", halfFull(fleet(), 1000), raydemand.Demand{}},
-		{"demand that is served, 1000 half-full nodes", halfFull(fleet(), 1000), raydemand.Demand{Requests: randomShapes(20, 1)}},
-		{"50 shapes × 50, 50 groups", wideFleet(50), raydemand.Demand{Requests: randomShapes(50, 50)}},
-		{"50 shapes × 50, 100 half-full nodes", halfFull(fleet(), 100), raydemand.Demand{Requests: randomShapes(50, 50)}},
-		{"1000 shapes × 10, 50 groups", wideFleet(50), raydemand.Demand{Requests: randomShapes(1000, 10)}},
-		{"100000 shapes × 1, 20 groups", wideFleet(20), raydemand.Demand{Requests: randomShapes(100_000, 1)}},
-		{"1000 shapes × 10, 100 groups", wideFleet(100), raydemand.Demand{Requests: randomShapes(1000, 10)}},
+		{"50 gangs of 2 on a node each, 2000 half-full nodes", halfFull(plannertest.Fleet(), 2000), raydemand.Demand{Gangs: sharing("ray.io/node-id", gangsOf(50, 2))}},
+		{"50 gangs of 9 on a node each, 2000 half-full nodes", halfFull(plannertest.Fleet(), 2000), raydemand.Demand{Gangs: sharing("ray.io/node-id", gangsOf(50, 9))}},
+		{"no demand, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000), raydemand.Demand{}},
+		{"demand that is served, 1000 half-full nodes", halfFull(plannertest.Fleet(), 1000), raydemand.Demand{Requests: plannertest.RandomShapes(20, 1)}},
+		{"50 shapes × 50, 50 groups", plannertest.WideFleet(50), raydemand.Demand{Requests: plannertest.RandomShapes(50, 50)}},
+		{"50 shapes × 50, 100 half-full nodes", halfFull(plannertest.Fleet(), 100), raydemand.Demand{Requests: plannertest.RandomShapes(50, 50)}},
+		{"1000 shapes × 10, 50 groups", plannertest.WideFleet(50), raydemand.Demand{Requests: plannertest.RandomShapes(1000, 10)}},
+		{"100000 shapes × 1, 20 groups", plannertest.WideFleet(20), raydemand.Demand{Requests: plannertest.RandomShapes(100_000, 1)}},
+		{"1000 shapes × 10, 100 groups", plannertest.WideFleet(100), raydemand.Demand{Requests: plannertest.RandomShapes(1000, 10)}},
 	} {
 		s := scenario.snapshot
 		s.LaunchConfigCheckDisabled = true

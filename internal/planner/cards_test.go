@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -42,7 +43,7 @@ func TestAPartOfAGPULiesOnOneCard(t *testing.T) {
 			"pendingRequests": [{"resources": {"GPU": 0.4}, "count": 8}, {"resources": {"GPU": 0.6}, "count": 4}]}`, launch{"a": 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, Compute(read(t, c.snapshot), model.Policy{}).Launch); diff != "" {
+			if diff := cmp.Diff(c.want, Compute(plannertest.Read(t, c.snapshot), model.Policy{}).Launch); diff != "" {
 				t.Errorf("launches (-want +got): %s", diff)
 			}
 		})
@@ -50,7 +51,7 @@ func TestAPartOfAGPULiesOnOneCard(t *testing.T) {
 }
 
 func TestAGangWhosePartsHaveNoCardIsToldSo(t *testing.T) {
-	plan := Compute(read(t, `{"groups": [{"name": "a", "resources": {"GPU": 2}, "maxReplicas": 9}],
+	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 2}, "maxReplicas": 9}],
 		"pendingGangRequests": [{"id": "x", "strategy": "STRICT_PACK", "bundles": [{"GPU": 0.6}, {"GPU": 0.6}, {"GPU": 0.6}]}]}`), model.Policy{})
 	got := []model.Reason{plan.InfeasibleGangRequests[0].Reason, plan.Groups[0].Reasons[0]}
 	want := []model.Reason{
@@ -83,7 +84,7 @@ func TestWhatIsFreeOnCardsIsPresumed(t *testing.T) {
 				if count == 0 {
 					continue
 				}
-				s := read(t, fmt.Sprintf(`{"groups": [{"name": "a", "resources": {"GPU": %s}, "maxReplicas": 9}],
+				s := plannertest.Read(t, fmt.Sprintf(`{"groups": [{"name": "a", "resources": {"GPU": %s}, "maxReplicas": 9}],
 					"nodes": [{"pod": "p", "group": "a", "state": "RUNNING", "total": {"GPU": %s}, "available": {"GPU": %s}}],
 					"pendingRequests": [{"resources": {"GPU": %s}, "count": %d}]}`, c.total, c.total, c.free, c.ask, count))
 				if got := Compute(s, model.Policy{}).Launch["a"]; got != extra*c.want {
@@ -337,7 +338,7 @@ func refusedBy(n model.Node, requests []raydemand.Request) raydemand.Bundle {
 }
 
 func TestTheMostCardsThatCanBeWrittenAreCounted(t *testing.T) {
-	s := read(t, `{"groups": [{"name": "a", "resources": {}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"GPU": 0.0001}, "count": 5}]}`)
+	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"GPU": 0.0001}, "count": 5}]}`)
 	s.Groups[0].Resources["GPU"] = raydemand.MaxAmount
 	if got := Compute(s, model.Policy{}).Launch["a"]; got != 1 {
 		t.Errorf("launches %d, want 1", got)

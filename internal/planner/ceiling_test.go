@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -51,7 +53,7 @@ func TestGroupsThatTakeTheSameResourceOfAPoolShareIt(t *testing.T) {
 	s.Groups[0].Labels, s.Groups[1].Labels = map[string]string{"g": "one"}, map[string]string{"g": "three"}
 	s.Requests = []raydemand.Request{
 		{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(3)}, Count: 4},
-		{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 8, Selectors: []raydemand.Selector{parse("g", "one")}},
+		{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 8, Selectors: []raydemand.Selector{plannertest.Parse("g", "one")}},
 	}
 	launch := Compute(s, model.Policy{}).Launch
 	if units := launch["one"] + 3*launch["three"]; units > 8 || units < 7 || launch["three"] > 2 {
@@ -91,7 +93,7 @@ func TestAGangThatThePoolCannotHoldIsCapped(t *testing.T) {
 func TestNoPlanGoesBeyondThePools(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		for i := range s.Groups {
 			for _, name := range names[:rapid.IntRange(0, 2).Draw(t, "pools")] {
 				most := rapid.Int64Range(0, 6).Draw(t, "most")
@@ -138,7 +140,7 @@ func TestNoPlanGoesBeyondThePools(t *testing.T) {
 
 func TestPoolsWithoutEndChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		bare := Compute(s, model.Policy{})
 		for i := range s.Groups {
 			s.Groups[i].Pools = []model.GroupPool{{Name: "a", MaxPods: ptr(int64(1 << 30))}, {Name: "b"}}
@@ -150,14 +152,14 @@ func TestPoolsWithoutEndChangeNothing(t *testing.T) {
 }
 
 func TestPoolsOfAGroupAreReadFromAFile(t *testing.T) {
-	s, err := ReadSnapshot(strings.NewReader(`{"groups": [{"name": "g", "pools": [{"name": "a", "maxPods": 3, "units": 2, "resource": "nvidia.com/gpu"}, {"name": "b"}]}]}`), "s.json")
+	s, err := snapshotfile.ReadSnapshot(strings.NewReader(`{"groups": [{"name": "g", "pools": [{"name": "a", "maxPods": 3, "units": 2, "resource": "nvidia.com/gpu"}, {"name": "b"}]}]}`), "s.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := gocmp.Diff([]model.GroupPool{onPool("a", 3, 2), {Name: "b"}}, s.Groups[0].Pools); diff != "" {
 		t.Error(diff)
 	}
-	_, err = ReadSnapshot(strings.NewReader(`{"groups": [{"name": "g", "pools": [{"name": "a"}, {"name": "a"}]}]}`), "s.json")
+	_, err = snapshotfile.ReadSnapshot(strings.NewReader(`{"groups": [{"name": "g", "pools": [{"name": "a"}, {"name": "a"}]}]}`), "s.json")
 	if err == nil || !strings.Contains(err.Error(), "groups[0].pools[1].name") {
 		t.Errorf("two pools of one name: %v", err)
 	}

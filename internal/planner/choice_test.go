@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 func TestLaunchesAreChosenByTheObjective(t *testing.T) {
@@ -133,7 +134,7 @@ func TestLaunchesAreChosenByTheObjective(t *testing.T) {
 			"pendingRequests": [{"resources": {"CPU": 4}, "count": 6}]}`, want: launch{"four": 4, "one": 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, Compute(read(t, c.snapshot), c.policy).Launch); diff != "" {
+			if diff := cmp.Diff(c.want, Compute(plannertest.Read(t, c.snapshot), c.policy).Launch); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -149,20 +150,9 @@ func eachOf(strategy, bundles string, count int) string {
 	return strings.Join(all, ", ")
 }
 
-// drawPriced is a snapshot whose groups have prices and priorities too.
-func drawPriced(t *rapid.T) model.Snapshot {
-	s := drawSnapshot(t)
-	for i := range s.Groups {
-		price := float64(rapid.IntRange(1, 9).Draw(t, "price"))
-		s.Groups[i].Price = &price
-		s.Groups[i].Priority = rapid.IntRange(0, 1).Draw(t, "priority")
-	}
-	return s
-}
-
 func TestNoStrategyAloneDoesBetterThanThePlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawPriced(t)
+		s := plannertest.DrawPriced(t)
 		p := newPlanning(newRoster(&s), &s, model.Policy{})
 		given, out := p.settle(make([]int64, len(p.groups)))
 		plan := p.verdict(given, &out)
@@ -177,7 +167,7 @@ func TestNoStrategyAloneDoesBetterThanThePlan(t *testing.T) {
 
 func TestPricesAndPrioritiesKeepTheProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawPriced(t)
+		s := plannertest.DrawPriced(t)
 		plan := Compute(s, model.Policy{})
 		shuffled := s
 		shuffled.Groups = rapid.Permutation(s.Groups).Draw(t, "groupOrder")
@@ -190,7 +180,7 @@ func TestPricesAndPrioritiesKeepTheProperties(t *testing.T) {
 			return // what is stopped makes room
 		}
 		if next := Compute(applied(s, plan, 0), model.Policy{}); len(next.Launch) > 0 {
-			t.Errorf("launches %v after a plan that launched %v: %s", next.Launch, plan.Launch, compact(s))
+			t.Errorf("launches %v after a plan that launched %v: %s", next.Launch, plan.Launch, plannertest.Compact(s))
 		}
 		for i := range s.Groups {
 			g := &s.Groups[i]

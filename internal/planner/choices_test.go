@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -16,7 +17,7 @@ const choosy = `{"groups": [
 	{"name": "small", "resources": {"CPU": 4}, "labels": {"zone": "d"}}]`
 
 func TestEveryChoiceOfLabelsIsExplainedInOrder(t *testing.T) {
-	s := read(t, choosy+`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 3, "labelSelectors": [{"zone": "c"}, {"zone": "a"}, {"zone": "b"}, {}]}]}`)
+	s := plannertest.Read(t, choosy+`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 3, "labelSelectors": [{"zone": "c"}, {"zone": "a"}, {"zone": "b"}, {}]}]}`)
 	got := explainDemand(s, s.Requests[0])
 	want := []model.Detail{
 		{About: "choice 1 of 4, zone=c", Reason: model.Reason{Code: model.CodeLabels, Message: "group a: label zone is a, which must be c; group b: label zone is b, which must be c; " +
@@ -35,7 +36,7 @@ func TestEveryChoiceOfLabelsIsExplainedInOrder(t *testing.T) {
 }
 
 func TestEveryChoiceOfAGangIsToldInOrder(t *testing.T) {
-	s := read(t, choosy+`, "pendingGangRequests": [{"id": "7f", "strategy": "STRICT_SPREAD", "bundles": [{"TPU": 1}, {"TPU": 1}],
+	s := plannertest.Read(t, choosy+`, "pendingGangRequests": [{"id": "7f", "strategy": "STRICT_SPREAD", "bundles": [{"TPU": 1}, {"TPU": 1}],
 		"fallbackBundles": [[{"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}], [{"GPU": 2}]]}]}`)
 	plan := Compute(s, model.Policy{})
 	want := model.Reason{Code: model.Capped, Message: "choice 1 of 3: needs 1 TPU; no group has any; " +
@@ -64,7 +65,7 @@ func TestEveryChoiceOfAGangIsToldInOrder(t *testing.T) {
 }
 
 func TestADemandIsPlannedAsIfSoManyWaitedAsItCounts(t *testing.T) {
-	s := read(t, choosy+`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 1}, "count": 1, "labelSelectors": [{"zone": "b"}]}]}`)
+	s := plannertest.Read(t, choosy+`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 1}, "count": 1, "labelSelectors": [{"zone": "b"}]}]}`)
 	for count, want := range map[int64]string{
 		1: "4 asked, 4 get places on pods launched now",
 		4: "4 asked, 4 get places on pods launched now",
@@ -78,7 +79,7 @@ func TestADemandIsPlannedAsIfSoManyWaitedAsItCounts(t *testing.T) {
 }
 
 func TestADemandTellsOfGangsThatAskForTheSame(t *testing.T) {
-	s := read(t, choosy+`, "pendingGangRequests": [{"id": "7f", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"CPU": 4}]},
+	s := plannertest.Read(t, choosy+`, "pendingGangRequests": [{"id": "7f", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"CPU": 4}]},
 		{"id": "8a", "strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}], "requestResources": [{"resources": {"GPU": 1}, "count": 2}]}`)
 	details := explainDemand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}}).Details
 	want := []model.Detail{
@@ -92,7 +93,7 @@ func TestADemandTellsOfGangsThatAskForTheSame(t *testing.T) {
 }
 
 func TestAMinimumAboveTheMaximumIsAFinding(t *testing.T) {
-	plan := Compute(read(t, `{"groups": [{"name": "a", "resources": {"GPU": 1}, "minReplicas": 3, "maxReplicas": 2}, {"name": "b", "resources": {"GPU": 1}}],
+	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 1}, "minReplicas": 3, "maxReplicas": 2}, {"name": "b", "resources": {"GPU": 1}}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}]}`), model.Policy{})
 	want := []raydemand.Finding{{Code: model.FindingMinAboveMax, Severity: raydemand.Error, Object: "group a", Field: "minReplicas", Seen: "3",
 		Why: "above maxReplicas 2, with which the operator stops the whole cluster; the group is left as it is", Fix: "lower minReplicas or raise maxReplicas"}}

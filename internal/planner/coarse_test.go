@@ -11,6 +11,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -48,8 +49,8 @@ func TestWorkIsBoundedHoweverManyShapesWait(t *testing.T) {
 	notShort(t)
 	const most = 1_000_000_000
 	for name, s := range map[string]model.Snapshot{
-		"one group": {Groups: []model.Group{{Name: "g", Resources: bundle(64, 8, 256), Max: 100_000, NumOfHosts: 1}}}, "twenty groups": fleet(),
-		"a hundred groups": wideFleet(100), "a thousand nodes": halfFull(fleet(), 1000),
+		"one group": {Groups: []model.Group{{Name: "g", Resources: plannertest.Bundle(64, 8, 256), Max: 100_000, NumOfHosts: 1}}}, "twenty groups": plannertest.Fleet(),
+		"a hundred groups": plannertest.WideFleet(100), "a thousand nodes": halfFull(plannertest.Fleet(), 1000),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.LaunchConfigCheckDisabled = true
@@ -70,7 +71,7 @@ func TestWorkIsBoundedHoweverManyShapesWait(t *testing.T) {
 
 func TestOfVeryManyShapesEachIsAccountedFor(t *testing.T) {
 	notShort(t)
-	s := halfFull(fleet(), 500)
+	s := halfFull(plannertest.Fleet(), 500)
 	s.LaunchConfigCheckDisabled = true
 	for i := range s.Groups {
 		s.Groups[i].Max = 100
@@ -79,7 +80,7 @@ func TestOfVeryManyShapesEachIsAccountedFor(t *testing.T) {
 	for i := range s.Requests {
 		switch i % 100 {
 		case 0:
-			s.Requests[i].Selectors = []raydemand.Selector{parse("zone", fmt.Sprint(i))}
+			s.Requests[i].Selectors = []raydemand.Selector{plannertest.Parse("zone", fmt.Sprint(i))}
 		case 1:
 			s.Requests[i].Bundle["CPU"] = raydemand.Whole(1000)
 		}
@@ -118,7 +119,7 @@ func TestOfVeryManyShapesEachIsAccountedFor(t *testing.T) {
 
 func TestAPlanForVeryManyShapesIsAFixedPoint(t *testing.T) {
 	notShort(t)
-	s := halfFull(fleet(), 100)
+	s := halfFull(plannertest.Fleet(), 100)
 	s.LaunchConfigCheckDisabled = true
 	s.Requests = manyShapes(5000)
 	plan := Compute(s, model.Policy{})
@@ -162,7 +163,7 @@ func TestVeryManyShapesThatNothingJoinsAreServedByAndBy(t *testing.T) {
 // TestAMemberFitsWhereverItsClassDoes holds what all else rests on.
 func TestAMemberFitsWhereverItsClassDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		r := newRoster(&s)
 		items := r.items(s.Requests)
 		parts := rapid.Int64Range(0, 4).Draw(t, "parts")

@@ -1,24 +1,14 @@
 package planner
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// read reads a snapshot written as a person would.
-func read(t *testing.T, text string) model.Snapshot {
-	t.Helper()
-	s, err := ReadSnapshot(strings.NewReader(text), t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 // decision is the part of a plan that changes the world, and what is left.
 type decision struct {
@@ -205,7 +195,7 @@ func TestTheRulesHoldOneByOne(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, decisionOf(Compute(read(t, c.snapshot), model.Policy{}))); diff != "" {
+			if diff := cmp.Diff(c.want, decisionOf(Compute(plannertest.Read(t, c.snapshot), model.Policy{}))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -235,7 +225,7 @@ func TestUnmetDemandSaysWhatWasMissing(t *testing.T) {
 			"no node and no group has the label rack that the gang wants to share"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(read(t, "{"+groups+", "+c.demand+"}"), model.Policy{})
+			plan := Compute(plannertest.Read(t, "{"+groups+", "+c.demand+"}"), model.Policy{})
 			var got []model.Reason
 			for _, u := range plan.InfeasibleRequests {
 				got = append(got, u.Reason)
@@ -251,7 +241,7 @@ func TestUnmetDemandSaysWhatWasMissing(t *testing.T) {
 }
 
 func TestEveryGroupSaysWhy(t *testing.T) {
-	s := read(t, `{"takenAt": "2026-01-31T12:00:45Z", "idleTimeoutSeconds": 60, "groups": [
+	s := plannertest.Read(t, `{"takenAt": "2026-01-31T12:00:45Z", "idleTimeoutSeconds": 60, "groups": [
 		{"name": "full", "resources": {"GPU": 1}, "maxReplicas": 1},
 		{"name": "idle", "resources": {"CPU": 1}, "minReplicas": 1, "maxReplicas": 4},
 		{"name": "shut", "resources": {"CPU": 9}, "maxReplicas": 4, "closed": "cooling down for 40s"},
@@ -278,7 +268,7 @@ func TestEveryGroupSaysWhy(t *testing.T) {
 }
 
 func TestWhatMakesNoSenseIsAFinding(t *testing.T) {
-	s := read(t, `{"launchConfigCheckDisabled": true, "groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 9}],
+	s := plannertest.Read(t, `{"launchConfigCheckDisabled": true, "groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 9}],
 		"nodes": [{"pod": "p", "group": "g", "state": "RUNNING", "total": {"CPU": 1}, "available": {"CPU": 4}},
 		          {"pod": "q", "group": "gone", "state": "RUNNING", "total": {"CPU": 1}, "available": {"CPU": 1}}]}`)
 	var got []string
@@ -292,8 +282,8 @@ func TestWhatMakesNoSenseIsAFinding(t *testing.T) {
 
 func TestThePriceIsToldWhenEveryLaunchedGroupHasOne(t *testing.T) {
 	price := 1.5
-	s := model.Snapshot{Groups: []model.Group{{Name: "g", Resources: bundle(1, 0, 0), Max: 9, NumOfHosts: 1, Price: &price}},
-		Demand: raydemand.Demand{Requests: []raydemand.Request{{Bundle: bundle(1, 0, 0), Count: 2}}}}
+	s := model.Snapshot{Groups: []model.Group{{Name: "g", Resources: plannertest.Bundle(1, 0, 0), Max: 9, NumOfHosts: 1, Price: &price}},
+		Demand: raydemand.Demand{Requests: []raydemand.Request{{Bundle: plannertest.Bundle(1, 0, 0), Count: 2}}}}
 	if got := Compute(s, model.Policy{}).Price; got == nil || *got != 3 {
 		t.Errorf("price %v, want 3", got)
 	}

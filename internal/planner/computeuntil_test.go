@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -40,7 +41,7 @@ func TestAPlanThatNobodyWaitsForIsBrokenOff(t *testing.T) {
 }
 
 func TestAPlanThatIsWaitedForIsThatOfCompute(t *testing.T) {
-	s := read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 4}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}]}`)
+	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 4}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}]}`)
 	for name, stop := range map[string]chan struct{}{"never closed": make(chan struct{}), "nil": nil} {
 		plan, done := ComputeUntil(stop, s, s.Policy)
 		if diff := cmp.Diff(Compute(s, s.Policy), plan); !done || diff != "" {
@@ -62,7 +63,7 @@ func TestAnAnswerThatNobodyWaitsForIsBrokenOff(t *testing.T) {
 
 // A plan may be made in time, and the words for it take longer than anybody waits.
 func TestTheWordsOfAnAnswerAreBrokenOffToo(t *testing.T) {
-	s := read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 4}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 9}, "count": 1}]}`)
+	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 4}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 9}, "count": 1}]}`)
 	p, given, out := decideUntil(nil, &s, model.Policy{})
 	stop := make(chan struct{})
 	close(stop)

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -79,7 +80,7 @@ func TestEveryGroupThatWasNotTakenSaysWhyWithTheNumbers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, reasonsOf(Compute(read(t, c.snapshot), model.Policy{}))); diff != "" {
+			if diff := cmp.Diff(c.want, reasonsOf(Compute(plannertest.Read(t, c.snapshot), model.Policy{}))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -103,7 +104,7 @@ func TestDemandThatOnlyACoolingGroupCouldServeIsCoolingDown(t *testing.T) {
 			model.Reason{Code: model.Closed, Message: "group a: closed: the group is suspended"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(read(t, c.snapshot), model.Policy{})
+			plan := Compute(plannertest.Read(t, c.snapshot), model.Policy{})
 			if len(plan.InfeasibleRequests) != 1 || len(plan.Launch) > 0 {
 				t.Fatalf("launches %v, unmet %+v, want one entry", plan.Launch, plan.InfeasibleRequests)
 			}
@@ -117,13 +118,13 @@ func TestDemandThatOnlyACoolingGroupCouldServeIsCoolingDown(t *testing.T) {
 // TestReasonsOfEqualGangsAreFoundOnce counts allocations: time depends on the machine.
 func TestReasonsOfEqualGangsAreFoundOnce(t *testing.T) {
 	allocations := func(count int) float64 {
-		s := wideFleet(200)
+		s := plannertest.WideFleet(200)
 		s.LaunchConfigCheckDisabled = true
 		s.Gangs = gangsOf(count, 4)
 		for i := range s.Gangs {
 			s.Gangs[i].Strategy = raydemand.StrictPack
 			for k := range s.Gangs[i].Bundles {
-				s.Gangs[i].Bundles[k] = bundle(100, 1, 0)
+				s.Gangs[i].Bundles[k] = plannertest.Bundle(100, 1, 0)
 			}
 		}
 		return testing.AllocsPerRun(3, func() { Compute(s, model.Policy{}) })

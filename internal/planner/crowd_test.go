@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestAnEqualGangMoreCostsNextToNothing(t *testing.T) {
 	for _, strategy := range []raydemand.Strategy{raydemand.Pack, raydemand.Spread, raydemand.StrictPack, raydemand.StrictSpread} {
 		allocations := func(count int) float64 {
-			s := halfFull(fleet(), 200)
+			s := halfFull(plannertest.Fleet(), 200)
 			s.LaunchConfigCheckDisabled = true
 			s.Gangs = gangsOf(count, 4)
 			for i := range s.Gangs {
@@ -33,7 +34,7 @@ func TestAnEqualGangMoreCostsNextToNothing(t *testing.T) {
 // TestOfEqualGangsEachIsToldWhatItWaitsFor has room for some of them on a node that is there, for some on a pod on its way, and for
 // some on one that is launched.
 func TestOfEqualGangsEachIsToldWhatItWaitsFor(t *testing.T) {
-	s := read(t, `{"launchConfigCheckDisabled": true, "groups": [{"name": "g", "resources": {"GPU": 4}, "maxReplicas": 3}],
+	s := plannertest.Read(t, `{"launchConfigCheckDisabled": true, "groups": [{"name": "g", "resources": {"GPU": 4}, "maxReplicas": 3}],
 		"nodes": [{"pod": "here", "group": "g", "state": "RUNNING", "total": {"GPU": 4}, "available": {"GPU": 4}}, {"pod": "coming", "group": "g", "state": "PENDING"}],
 		"pendingGangRequests": [`+eachOf("PACK", `{"GPU": 1}, {"GPU": 1}`, 7)+`]}`)
 	plan := Compute(s, model.Policy{})

@@ -10,6 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -29,7 +30,7 @@ const explained = `{"takenAt": "2026-01-31T12:01:00Z", "idleTimeoutSeconds": 60,
 	"pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"TPU": 4}, "count": 2}]}`
 
 func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
-	s := read(t, explained)
+	s := plannertest.Read(t, explained)
 	for name, c := range map[string]struct {
 		bundle raydemand.Bundle
 		want   model.Explanation
@@ -51,7 +52,7 @@ func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
 				{About: "pods of group gpu", Reason: model.Reason{Code: model.PodRoom, Message: "0 of the 2 that have joined have room for one now"}},
 				{About: "group late", Reason: model.Reason{Code: model.CodeTooSmall, Message: "too small: needs 4 TPU, has 0"}},
 			}}},
-		"not asked for": {bundle(64, 0, 0), model.Explanation{About: "demand {CPU 64}",
+		"not asked for": {plannertest.Bundle(64, 0, 0), model.Explanation{About: "demand {CPU 64}",
 			Reason: model.Reason{Code: model.Impossible, Message: "no task waits for it in the snapshot; if one did: 1 asked, 1 is impossible: needs 64 CPU; the largest group has 4 (gpu)"},
 			Details: []model.Detail{
 				{About: "group cool", Reason: model.Reason{Code: model.CodeTooSmall, Message: "too small: needs 64 CPU, has 0"}},
@@ -71,7 +72,7 @@ func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
 }
 
 func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
-	s := read(t, explained)
+	s := plannertest.Read(t, explained)
 	for pod, want := range map[string]model.Reason{
 		"busy":   {Code: model.PodBusy, Message: "it has work, so it is not idle"},
 		"coming": {Code: model.PodPending, Message: "it has not joined Ray yet, for 30s; it counts as what its group brings"},
@@ -97,7 +98,7 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 }
 
 func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
-	got, ok := explainGroup(read(t, explained), "gpu")
+	got, ok := explainGroup(plannertest.Read(t, explained), "gpu")
 	want := model.Explanation{About: "group gpu", Reason: model.Reason{Code: model.CodeLaunch, Message: "launching 1 pod for 1 × {GPU 1}"}, Details: []model.Detail{
 		{About: "size", Reason: model.Reason{Code: model.CodeLaunch, Message: "4 → 5 pods (min 0, max 6), each {CPU 4, GPU 1}"}},
 		{About: "pods", Reason: model.Reason{Code: model.CodeOnTheWay, Message: "1 pod asked for earlier has not joined Ray yet, the oldest for 30s"}},
@@ -110,19 +111,19 @@ func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("known %v: %s", ok, diff)
 	}
-	kept := read(t, explained)
+	kept := plannertest.Read(t, explained)
 	kept.OwnedRequests = []raydemand.Owned{{ID: "a", Owner: "ann", Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(1)}, Count: 1}}}}
 	if got, _ := explainGroup(kept, "gpu"); !strings.HasPrefix(got.Details[len(got.Details)-1].About, "requests over REST 1 ×") {
 		t.Errorf("what ann requests is called %q", got.Details[len(got.Details)-1].About)
 	}
-	if _, ok := explainGroup(read(t, explained), "nobody"); ok {
+	if _, ok := explainGroup(plannertest.Read(t, explained), "nobody"); ok {
 		t.Error("a group that the snapshot does not have was explained")
 	}
 }
 
 func TestWhatIsExplainedIsWhatIsPlanned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		plan := Compute(s, model.Policy{})
 		stops := map[string]string{}
 		for _, stop := range plan.Terminate {

@@ -8,13 +8,14 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // TestAGangThatIsNotServedChangesNothingThatIsLaunched plans once more without the gangs that were not served.
 func TestAGangThatIsNotServedChangesNothingThatIsLaunched(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		plan := Compute(s, model.Policy{})
 		if len(plan.InfeasibleGangRequests) == 0 {
 			return
@@ -24,7 +25,7 @@ func TestAGangThatIsNotServedChangesNothingThatIsLaunched(t *testing.T) {
 			return slices.ContainsFunc(plan.InfeasibleGangRequests, func(u model.UnmetGang) bool { return u.ID == g.ID })
 		})
 		if diff := cmp.Diff(Compute(without, model.Policy{}).Launch, plan.Launch); diff != "" {
-			t.Errorf("what is launched (-without the gangs that are not served +with them): %s\n%s", diff, compact(s))
+			t.Errorf("what is launched (-without the gangs that are not served +with them): %s\n%s", diff, plannertest.Compact(s))
 		}
 	})
 }
@@ -54,8 +55,8 @@ func TestAGangWithoutAPlaceIsNotMissed(t *testing.T) {
 			`{"id": "gang0", "strategy": "PACK", "bundles": [{"CPU": 4}, {"CPU": 64}, {"CPU": 64}, {"CPU": 64}, {"CPU": 64}]}`, map[string]int{"b": 1}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(read(t, `{`+c.snapshot+`}`), model.Policy{})
-			beside := Compute(read(t, `{`+c.snapshot+`, "pendingGangRequests": [`+c.gang+`]}`), model.Policy{})
+			plan := Compute(plannertest.Read(t, `{`+c.snapshot+`}`), model.Policy{})
+			beside := Compute(plannertest.Read(t, `{`+c.snapshot+`, "pendingGangRequests": [`+c.gang+`]}`), model.Policy{})
 			if diff := cmp.Diff(c.want, plan.Launch); diff != "" {
 				t.Errorf("launches (-want +got): %s", diff)
 			}

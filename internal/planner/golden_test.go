@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/drawn.sha256 with the plans as they are now")
@@ -21,7 +22,7 @@ func TestPlansOfDrawnSnapshotsKeepTheirBytes(t *testing.T) {
 		name string
 		draw func(*rapid.T) model.Snapshot
 	}{
-		{"plain", drawSnapshot}, {"owned", drawOwned}, {"marked", drawMarked}, {"sliced", drawSliced}, {"pooled", drawPooled}, {"served", drawServed},
+		{"plain", plannertest.DrawSnapshot}, {"owned", plannertest.DrawOwned}, {"marked", drawMarked}, {"sliced", drawSliced}, {"pooled", drawPooled}, {"served", drawServed},
 	}
 	var text string
 	for _, kind := range kinds {

@@ -7,13 +7,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // rayCluster has one group of 4-core workers.
 func rayCluster(replicas, least, most int) nodepool.Cluster {
 	return nodepool.Cluster{IdleTimeout: time.Minute, Groups: []nodepool.WorkerGroup{
-		{Name: "cpu", Resources: bundle(4, 0, 0), Replicas: replicas, Min: least, Max: most, NumOfHosts: 1},
+		{Name: "cpu", Resources: plannertest.Bundle(4, 0, 0), Replicas: replicas, Min: least, Max: most, NumOfHosts: 1},
 	}}
 }
 

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -61,7 +62,7 @@ func TestWhatIsSatisfiedStaysSoWhateverGrowsElsewhere(t *testing.T) {
 			plan := Compute(s, model.Policy{})
 			for _, r := range plan.Requests {
 				if stateIn(before, r.ID) == raydemand.RequestSatisfied && r.State == raydemand.RequestWaiting {
-					t.Fatalf("round %d: %s was satisfied and is now %s: %s; stops %v\n%s", round, r.ID, r.State, r.Reason.Message, plan.Terminate, compact(s))
+					t.Fatalf("round %d: %s was satisfied and is now %s: %s; stops %v\n%s", round, r.ID, r.State, r.Reason.Message, plan.Terminate, plannertest.Compact(s))
 				}
 			}
 			before = plan
@@ -87,7 +88,7 @@ func TestAWorkerThatServesARequestStaysUntilWhatReplacesItHasJoined(t *testing.T
 		"who asks later with a higher priority waits for his own": {same, "a=Satisfied 1+0/1 (satisfied), b=Waiting 0+1/1 (launch)", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(read(t, test.snapshot), model.Policy{})
+			plan := Compute(plannertest.Read(t, test.snapshot), model.Policy{})
 			if diff := cmp.Diff(test.fates, fateOf(plan)); diff != "" || len(plan.Terminate) > 0 {
 				t.Errorf("stops %v; requests (-want +got): %s", plan.Terminate, diff)
 			}

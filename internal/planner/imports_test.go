@@ -19,6 +19,8 @@ var pure = map[string][]string{
 	"internal/typo":    nil,
 	"internal/planner": planners("phrase", "model"),
 
+	"internal/snapshotfile": planners("phrase", "model"),
+
 	"internal/planner/phrase": {"pkg/raydemand"},
 	"internal/planner/model":  planners("phrase"),
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 // stops lists what a plan stops, by pod, with the reason.
@@ -33,7 +34,7 @@ func TestAGroupWhoseLimitsExcludeEachOtherIsLeftAsItIs(t *testing.T) {
 	} {
 		for _, closed := range []string{"", `"closed": "suspended", `} {
 			t.Run(name+closed, func(t *testing.T) {
-				plan := Compute(read(t, `{`+c.snapshot+`"groups": [
+				plan := Compute(plannertest.Read(t, `{`+c.snapshot+`"groups": [
 					{"name": "a", "resources": {"CPU": 4}, `+closed+`"minReplicas": 3, "maxReplicas": 1, "launchConfigHash": "new"},
 					{"name": "b", "resources": {"CPU": 4}, "maxReplicas": 9, "launchConfigHash": "new"}], `+nodes+`}`), model.Policy{})
 				if diff := cmp.Diff(c.want, stops(plan)); diff != "" {
@@ -48,7 +49,7 @@ func TestAGroupWhoseLimitsExcludeEachOtherIsLeftAsItIs(t *testing.T) {
 }
 
 func TestAReplicaWithAnOutdatedHostGoesWhole(t *testing.T) {
-	plan := Compute(read(t, `{"groups": [{"name": "g", "resources": {"TPU": 4}, "numOfHosts": 2, "maxReplicas": 9, "launchConfigHash": "new"}],
+	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"TPU": 4}, "numOfHosts": 2, "maxReplicas": 9, "launchConfigHash": "new"}],
 		"nodes": [{"pod": "a0", "group": "g", "replica": "a", "state": "RUNNING", "total": {"TPU": 4}, "launchConfigHash": "old"},
 			{"pod": "a1", "group": "g", "replica": "a", "state": "IDLE", "total": {"TPU": 4}, "launchConfigHash": "new"},
 			{"pod": "b0", "group": "g", "replica": "b", "state": "IDLE", "total": {"TPU": 4}, "launchConfigHash": "new"},
@@ -65,7 +66,7 @@ func TestAReplicaWithAnOutdatedHostGoesWhole(t *testing.T) {
 // TestOfPlansThatCostTheSameTheOneThatLetsIdleNodesGoIsTaken: CPU gangs of no accelerator take nodes without one first, but a node
 // whose time is over does not stay for that.
 func TestOfPlansThatCostTheSameTheOneThatLetsIdleNodesGoIsTaken(t *testing.T) {
-	plan := Compute(read(t, `{"launchConfigCheckDisabled": true, "idleTimeoutSeconds": 30, "groups": [
+	plan := Compute(plannertest.Read(t, `{"launchConfigCheckDisabled": true, "idleTimeoutSeconds": 30, "groups": [
 			{"name": "gpu", "resources": {"CPU": 16, "GPU": 4}, "minReplicas": 1, "maxReplicas": 8}, {"name": "cpu", "resources": {"CPU": 4}, "maxReplicas": 6}],
 		"nodes": [{"pod": "kept", "group": "gpu", "state": "IDLE", "total": {"CPU": 16, "GPU": 4}, "idleSeconds": 45},
 			{"pod": "late", "group": "cpu", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 44}],
@@ -101,7 +102,7 @@ func TestUpscalingModeHoldsLaunchesUpAndForbidsNone(t *testing.T) {
 		"and not at all where it cannot be had in full":  {`, "requestResources": [{"resources": {"GPU": 1}, "count": 21}]}`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(read(t, group+c.snapshot), model.Policy{})
+			plan := Compute(plannertest.Read(t, group+c.snapshot), model.Policy{})
 			if plan.Launch["g"] != c.launch || plan.Groups[0].Held != c.held {
 				t.Errorf("launches %d and holds %d back, want %d and %d", plan.Launch["g"], plan.Groups[0].Held, c.launch, c.held)
 			}
@@ -112,7 +113,7 @@ func TestUpscalingModeHoldsLaunchesUpAndForbidsNone(t *testing.T) {
 // TestWhatUpscalingModeTakesAwayIsTakenWhole has five pods to launch at most: the gang of four has them, that of three waits, and
 // nothing that comes later overtakes it.
 func TestWhatUpscalingModeTakesAwayIsTakenWhole(t *testing.T) {
-	plan := Compute(read(t, `{"upscalingMode": "Conservative", "groups": [{"name": "g", "resources": {"GPU": 1}, "maxReplicas": 99}],
+	plan := Compute(plannertest.Read(t, `{"upscalingMode": "Conservative", "groups": [{"name": "g", "resources": {"GPU": 1}, "maxReplicas": 99}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 2}],
 		"pendingGangRequests": [{"id": "three", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}]},
 			{"id": "four", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}]}`), model.Policy{})

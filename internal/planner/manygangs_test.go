@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestOfVeryManyDifferentGangsTheRestHasItsTurnLater(t *testing.T) {
-	s := fleet()
+	s := plannertest.Fleet()
 	s.LaunchConfigCheckDisabled = true
 	s.Gangs = differentGangs(2000 + 50)
 	plan := Compute(s, model.Policy{})
@@ -37,7 +39,7 @@ func TestOfVeryManyDifferentGangsTheRestHasItsTurnLater(t *testing.T) {
 }
 
 func TestABundleIsFoundInTheChoicesOfGangsAndInTheirSum(t *testing.T) {
-	s := read(t, `{"groups": [{"name": "a", "resources": {"GPU": 4}, "maxReplicas": 9}], "pendingGangRequests": [
+	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 4}, "maxReplicas": 9}], "pendingGangRequests": [
 		{"id": "own", "strategy": "PACK", "bundles": [{"GPU": 2}, {"GPU": 2}]},
 		{"id": "later", "strategy": "PACK", "bundles": [{"GPU": 4}], "fallbackBundles": [[{"GPU": 1}, {"GPU": 2}]]},
 		{"id": "sum", "strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]},
@@ -59,26 +61,26 @@ func TestABundleIsFoundInTheChoicesOfGangsAndInTheirSum(t *testing.T) {
 }
 
 func TestANameInOtherCaseAndAQuotedAmountAreHintedAt(t *testing.T) {
-	plan := Compute(read(t, `{"groups": [{"name": "a", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 9}],
+	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 9}],
 		"pendingRequests": [{"resources": {"gpu": 1}, "count": 1}]}`), model.Policy{})
 	if got, want := plan.InfeasibleRequests[0].Reason.Message, "needs 1 gpu; no group has any, and gpu is another resource, spelt GPU"; got != want {
 		t.Errorf("the reason is %q, want %q", got, want)
 	}
-	_, err := ReadRequest(`{"CPU": "4"}`, "--demand")
+	_, err := snapshotfile.ReadRequest(`{"CPU": "4"}`, "--demand")
 	if err == nil || !strings.HasSuffix(err.Error(), "to four decimal places, without quotes") {
 		t.Errorf("the error is %v", err)
 	}
 }
 
 func TestAGangIsExplainedByWhatItAsksFor(t *testing.T) {
-	s := read(t, `{"groups": [{"name": "a", "resources": {"GPU": 1}, "maxReplicas": 2}],
+	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 1}, "maxReplicas": 2}],
 		"pendingGangRequests": [{"id": "77", "strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}]}]}`)
 	for demand, want := range map[string]string{
 		`{"strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}]}`: "gang 77: launching: 1 asked, 1 gets a place on pods launched now",
 		`{"strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}`: "gang: impossible: no gang waits for it in the snapshot; if one did: 1 asked, 1 is impossible: " +
 			"all bundles on one node: needs 2 GPU; the largest group has 1 (a)",
 	} {
-		q, err := ReadDemand(demand, "--demand")
+		q, err := snapshotfile.ReadDemand(demand, "--demand")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,10 +92,10 @@ func TestAGangIsExplainedByWhatItAsksFor(t *testing.T) {
 			t.Errorf("%s is explained as\n%s, want\n%s", demand, got, want)
 		}
 	}
-	if _, err := ReadDemand(`{"strategy": "LOOSE", "bundles": [{"GPU": 1}]}`, "--demand"); err == nil || !strings.Contains(err.Error(), "PACK, SPREAD") {
+	if _, err := snapshotfile.ReadDemand(`{"strategy": "LOOSE", "bundles": [{"GPU": 1}]}`, "--demand"); err == nil || !strings.Contains(err.Error(), "PACK, SPREAD") {
 		t.Errorf("the error is %v", err)
 	}
-	if q, err := ReadDemand(`{"GPU": 1}`, "--demand"); err != nil || q.Demand == nil || q.AskedGang != nil {
+	if q, err := snapshotfile.ReadDemand(`{"GPU": 1}`, "--demand"); err != nil || q.Demand == nil || q.AskedGang != nil {
 		t.Errorf("amounts alone are read as %+v, %v", q, err)
 	}
 }

@@ -7,12 +7,13 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 // drawMarked makes a small cluster whose groups have, each in part, what operators and the loop know of them: prices, priorities,
 // a memory of failed launches, idle time-outs of their own and pools of nodes that hold so many.
 func drawMarked(t *rapid.T) model.Snapshot {
-	s := drawSnapshot(t)
+	s := plannertest.DrawSnapshot(t)
 	some := func(name string, one int) bool { return rapid.IntRange(1, one).Draw(t, name) == one }
 	for i := range s.Groups {
 		g := &s.Groups[i]
@@ -52,14 +53,14 @@ func TestMarksOfGroupsKeepTheProperties(t *testing.T) {
 		}
 		for _, g := range s.Groups {
 			if n := plan.Launch[g.Name]; n > 0 && (g.CoolingSeconds > 0 || g.Closed != "") {
-				t.Errorf("launches %d of %s, which takes none: %s", n, g.Name, compact(s))
+				t.Errorf("launches %d of %s, which takes none: %s", n, g.Name, plannertest.Compact(s))
 			}
 		}
 		if len(plan.Terminate) > 0 {
 			return // what is stopped makes room
 		}
 		if next := Compute(applied(s, plan, 0), model.Policy{}); len(next.Launch) > 0 {
-			t.Errorf("launches %v after a plan that launched %v: %s", next.Launch, plan.Launch, compact(s))
+			t.Errorf("launches %v after a plan that launched %v: %s", next.Launch, plan.Launch, plannertest.Compact(s))
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 func TestAMinimumThatIsNotReachedNamesTheLimitAndWhatIsMissing(t *testing.T) {
@@ -32,7 +33,7 @@ func TestAMinimumThatIsNotReachedNamesTheLimitAndWhatIsMissing(t *testing.T) {
 			model.Reason{Code: model.CodeInFlight, Message: "2 pods short of its minimum of 2: maxInFlight lets all groups together have 2 on the way at once (have 2)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot := read(t, c.snapshot)
+			snapshot := plannertest.Read(t, c.snapshot)
 			row := rowOf(t, Compute(snapshot, snapshot.Policy), "b")
 			if !slices.Contains(row.Reasons, c.want) || row.BelowMin != c.missing {
 				t.Errorf("%d missing, %+v, want %d missing and %+v", row.BelowMin, row.Reasons, c.missing, c.want)
@@ -42,7 +43,7 @@ func TestAMinimumThatIsNotReachedNamesTheLimitAndWhatIsMissing(t *testing.T) {
 }
 
 func TestABoundThatIsNotReachedIsNotCalledReached(t *testing.T) {
-	plan := Compute(read(t, `{"maxWorkers": 6, "groups": [{"name": "m", "resources": {"TPU": 4}, "numOfHosts": 4}], "pendingRequests": [{"resources": {"TPU": 4}, "count": 8}]}`), model.Policy{})
+	plan := Compute(plannertest.Read(t, `{"maxWorkers": 6, "groups": [{"name": "m", "resources": {"TPU": 4}, "numOfHosts": 4}], "pendingRequests": [{"resources": {"TPU": 4}, "count": 8}]}`), model.Policy{})
 	want := model.Reason{Code: model.Capped, Message: "all groups together may have 6 (have 0, launching 4), and a replica of group m is 4 pods"}
 	if diff := cmp.Diff(want, plan.InfeasibleRequests[0].Reason); diff != "" {
 		t.Error(diff)

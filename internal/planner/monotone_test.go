@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -59,7 +60,7 @@ func weightLeft(s model.Snapshot, plan model.Plan) (sum float64) {
 // of several hosts under a common bound are left out (docs/design/0002-the-planner.md, Limits).
 func TestMoreCapacityNeverServesLessOfSeveralShapes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		s.UpscalingMode, s.Gangs, s.Constraint, s.KeptResources = "", nil, nil, nil
 		for i := range s.Groups {
 			s.Groups[i].Min = 0
@@ -73,7 +74,7 @@ func TestMoreCapacityNeverServesLessOfSeveralShapes(t *testing.T) {
 			return // as below
 		}
 		if a, b := weightLeft(s, before), weightLeft(more, after); compareNearly(b, a) > 0 {
-			t.Errorf("%g is left, %g with more capacity\n%s\n%s", a, b, compact(s), compact(more))
+			t.Errorf("%g is left, %g with more capacity\n%s\n%s", a, b, plannertest.Compact(s), plannertest.Compact(more))
 		}
 	})
 }
@@ -82,7 +83,7 @@ func TestMoreCapacityNeverServesLessOfSeveralShapes(t *testing.T) {
 // before all demand, gangs before requests.
 func TestMoreCapacityNeverServesLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		s.UpscalingMode = ""
 		for i := range s.Groups {
 			s.Groups[i].Min = 0
@@ -101,7 +102,7 @@ func TestMoreCapacityNeverServesLess(t *testing.T) {
 			return // what is stopped is not there to serve, and a higher limit stops others
 		}
 		if a, b := unserved(before), unserved(after); b > a {
-			t.Errorf("%d are left, %d with more capacity\n%s\n%s\n%s", a, b, compact(s), compact(before.Summary), compact(after.Summary))
+			t.Errorf("%d are left, %d with more capacity\n%s\n%s\n%s", a, b, plannertest.Compact(s), plannertest.Compact(before.Summary), plannertest.Compact(after.Summary))
 		}
 	})
 }
@@ -110,7 +111,7 @@ func TestMoreCapacityNeverServesLess(t *testing.T) {
 // by a drain with a deadline; and as long as one that is not busy could go in its place, it stays.
 func TestABusyWorkerIsStoppedOnlyAboveAMaximumAndAfterAllOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		s.LaunchConfigCheckDisabled = true
 		plan := Compute(s, model.Policy{})
 		stops := map[string]model.Termination{}

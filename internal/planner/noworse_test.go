@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
 // TestPlansAreNoWorseThanRays holds what was worse than the plan of Ray 2.60.0 once, one cause each.
@@ -45,7 +47,7 @@ func TestPlansAreNoWorseThanRays(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer raw.Close()
-			s, err := ReadSnapshot(raw, file)
+			s, err := snapshotfile.ReadSnapshot(raw, file)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -89,7 +90,7 @@ func TestRequestsOfSeveralOwners(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(read(t, test.snapshot), model.Policy{})
+			plan := Compute(plannertest.Read(t, test.snapshot), model.Policy{})
 			if got := fmt.Sprint(plan.Launch); got != test.launch || len(plan.Terminate) > 0 {
 				t.Errorf("launches %s and stops %v, want %s", got, plan.Terminate, test.launch)
 			}
@@ -101,7 +102,7 @@ func TestRequestsOfSeveralOwners(t *testing.T) {
 }
 
 func TestARequestIsServedByGroupsAndPodsThatAreNamed(t *testing.T) {
-	plan := Compute(read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1, "CPU": 8}, "maxReplicas": 4}], "nodes": [
+	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1, "CPU": 8}, "maxReplicas": 4}], "nodes": [
 		{"pod": "gpu-b", "group": "gpu", "state": "RUNNING", "total": {"GPU": 1, "CPU": 8}, "available": {}},
 		{"pod": "gpu-a", "group": "gpu", "state": "IDLE", "total": {"GPU": 1, "CPU": 8}, "available": {"GPU": 1, "CPU": 8}, "idleSeconds": 3},
 		{"pod": "gpu-c", "group": "gpu", "state": "PENDING", "since": "2026-01-01T00:00:00Z"}],
@@ -120,24 +121,12 @@ func TestARequestIsServedByGroupsAndPodsThatAreNamed(t *testing.T) {
 }
 
 func TestWavesLetARequestWaitForItsTurn(t *testing.T) {
-	s := read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 9}], "nodes": [],
+	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 9}], "nodes": [],
 		"ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]}]}`)
 	plan := Compute(s, model.Policy{MaxInFlight: 2})
 	if got, want := fmt.Sprint(plan.Launch, " ", fateOf(plan)), "map[gpu:2] a=Waiting 0+5/5 (in_flight)"; got != want {
 		t.Errorf("plan is %s, want %s", got, want)
 	}
-}
-
-// drawOwned gives a snapshot requests of owners.
-func drawOwned(t *rapid.T) model.Snapshot {
-	s := drawSnapshot(t)
-	for i := range rapid.IntRange(1, 5).Draw(t, "owners") {
-		s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{
-			ID: fmt.Sprintf("r%d", i), Owner: "o", Priority: int32(rapid.IntRange(0, 2).Draw(t, "priority")), AllOrNothing: rapid.Bool().Draw(t, "allOrNothing"),
-			Since: time.Unix(int64(rapid.IntRange(1, 3).Draw(t, "since")), 0).UTC(), Requests: drawRequests(t, "of owner", 3),
-		})
-	}
-	return s
 }
 
 func restSummary(plan model.Plan) map[string]int64 {
@@ -155,7 +144,7 @@ func restSummary(plan model.Plan) map[string]int64 {
 
 func TestNothingThatAnOwnerAsksForIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawOwned(t)
+		s := plannertest.DrawOwned(t)
 		plan := Compute(s, model.Policy{})
 		var all []raydemand.Request
 		for i, list := range s.RequestLists() {
@@ -168,7 +157,7 @@ func TestNothingThatAnOwnerAsksForIsLost(t *testing.T) {
 		}
 		for _, r := range plan.Requests {
 			if left := r.Asked - r.Served - r.Waiting; left < 0 || left > 0 == (r.State == raydemand.RequestSatisfied || r.State == raydemand.RequestWaiting) {
-				t.Errorf("%s: %+v", compact(s), r)
+				t.Errorf("%s: %+v", plannertest.Compact(s), r)
 			}
 		}
 	})
@@ -176,7 +165,7 @@ func TestNothingThatAnOwnerAsksForIsLost(t *testing.T) {
 
 func TestTheOrderOfOwnersDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawOwned(t)
+		s := plannertest.DrawOwned(t)
 		shuffled := s
 		shuffled.OwnedRequests = rapid.Permutation(s.OwnedRequests).Draw(t, "order")
 		if diff := cmp.Diff(asJSON(t, Compute(s, model.Policy{})), asJSON(t, Compute(shuffled, model.Policy{}))); diff != "" {
@@ -187,7 +176,7 @@ func TestTheOrderOfOwnersDoesNotMatter(t *testing.T) {
 
 func TestOwnersTogetherLaunchWhatOneWouldThatAsksForAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawOwned(t)
+		s := plannertest.DrawOwned(t)
 		plan := Compute(s, model.Policy{})
 		if slices.ContainsFunc(plan.Requests, func(r model.RequestPlan) bool {
 			return r.State != raydemand.RequestSatisfied && r.State != raydemand.RequestWaiting
@@ -200,14 +189,14 @@ func TestOwnersTogetherLaunchWhatOneWouldThatAsksForAll(t *testing.T) {
 		}
 		one.OwnedRequests = nil
 		if diff := cmp.Diff(plan.Launch, Compute(one, model.Policy{}).Launch); diff != "" {
-			t.Errorf("launches (-owners +one): %s\n%s", diff, compact(s))
+			t.Errorf("launches (-owners +one): %s\n%s", diff, plannertest.Compact(s))
 		}
 	})
 }
 
 func TestAllOrNothingIsAllOrNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawOwned(t)
+		s := plannertest.DrawOwned(t)
 		for _, r := range Compute(s, model.Policy{}).Requests {
 			whole := r.Plain || slices.ContainsFunc(s.OwnedRequests, func(of raydemand.Owned) bool { return of.ID == r.ID && of.AllOrNothing })
 			if had := r.Served + r.Waiting; whole && had != 0 && had != r.Asked {
@@ -218,7 +207,7 @@ func TestAllOrNothingIsAllOrNothing(t *testing.T) {
 }
 
 func TestOnceAPlanForOwnersIsAppliedTheNextPlanIsEmpty(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { settles(t, drawOwned(t)) })
+	rapid.Check(t, func(t *rapid.T) { settles(t, plannertest.DrawOwned(t)) })
 }
 
 // had counts by request what is served or on its way.
@@ -234,11 +223,11 @@ func had(plan model.Plan) map[string]int64 {
 // one, which then goes before others.
 func TestWhoLeavesTakesNothingFromOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawOwned(t)
+		s := plannertest.DrawOwned(t)
 		s.Groups = s.Groups[:min(len(s.Groups), 1)]
 		for i := range s.OwnedRequests {
 			of := &s.OwnedRequests[i]
-			of.AllOrNothing, of.Requests = false, []raydemand.Request{{Bundle: bundles[0], Count: rapid.Int64Range(1, 20).Draw(t, "count")}}
+			of.AllOrNothing, of.Requests = false, []raydemand.Request{{Bundle: plannertest.Bundles[0], Count: rapid.Int64Range(1, 20).Draw(t, "count")}}
 		}
 		s.Constraint, s.KeptResources = nil, nil
 		before := had(Compute(s, model.Policy{}))
@@ -248,7 +237,7 @@ func TestWhoLeavesTakesNothingFromOthers(t *testing.T) {
 		after := had(Compute(less, model.Policy{}))
 		for _, id := range slices.Sorted(maps.Keys(after)) {
 			if after[id] < before[id] {
-				t.Errorf("%s had %d, and %d after %s is gone: %s", id, before[id], after[id], s.OwnedRequests[gone].ID, compact(s))
+				t.Errorf("%s had %d, and %d after %s is gone: %s", id, before[id], after[id], s.OwnedRequests[gone].ID, plannertest.Compact(s))
 			}
 		}
 	})

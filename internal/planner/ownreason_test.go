@@ -8,11 +8,12 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestEachRequestOverRESTIsToldItsOwnReason(t *testing.T) {
-	plan := Compute(read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
+	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
 		"keptResources": [{"resources": {"gpu": 1}, "count": 1}],
 		"ownedRequests": [{"id": "train-7", "owner": "a", "priority": 10, "allOrNothing": true, "requests": [{"resources": {"CPU": 8, "GPU": 1}, "count": 4}]},
 		{"id": "wide", "owner": "b", "requests": [{"resources": {"GPU": 1}, "count": 9}]}]}`), model.Policy{})
@@ -34,7 +35,7 @@ func TestEachRequestOverRESTIsToldItsOwnReason(t *testing.T) {
 }
 
 func TestWhatIsNotServedNamesTheRequestsWhoseItIs(t *testing.T) {
-	plan := Compute(read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 1}],
+	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 1}],
 		"keptResources": [{"resources": {"TPU": 1}, "count": 1}, {"resources": {"FPGA": 1}, "count": 1}],
 		"requestResources": [{"resources": {"NPU": 1}, "count": 1}],
 		"ownedRequests": [{"id": "first", "owner": "ann", "priority": 10, "requests": [{"resources": {"GPU": 1}, "count": 1}]},
@@ -57,7 +58,7 @@ func TestAMisspeltResourceIsToldWhichWasProbablyMeant(t *testing.T) {
 		"TPU":     "needs 1 TPU; no group has any",
 		"licence": "needs 1 licence; no group has any; did you mean license?", // which the head has
 	} {
-		s := read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
+		s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
 			"head": {"pod": "h", "state": "RUNNING", "total": {"license": 2}, "available": {"license": 2}}}`)
 		demand := raydemand.Request{Bundle: raydemand.Bundle{name: raydemand.One}, Count: 1}
 		s.Requests = []raydemand.Request{demand}
@@ -69,7 +70,7 @@ func TestAMisspeltResourceIsToldWhichWasProbablyMeant(t *testing.T) {
 
 // Ray has all of a call of request_resources or nothing of it.
 func TestABundleOfACallFromWithinRayIsToldWhichOtherStandsInTheWay(t *testing.T) {
-	plan := Compute(read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
+	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
 		"requestResources": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"CPU": 8}, "count": 1}]}`), model.Policy{})
 	for _, unmet := range plan.InfeasibleRequestResources {
 		want := map[string]string{"{CPU 8}": "needs 8 CPU", "{GPU 1}": "with {CPU 8} of the same call, all at once: needs 8 CPU"}[phrase.Describe(unmet.Request)]

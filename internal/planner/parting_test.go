@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 func TestWorkHasADeadlineOnlyAboveTheMaximumOfItsGroup(t *testing.T) {
-	plan := Compute(read(t, `{"groups": [{"name": "a", "resources": {"CPU": 1}, "maxReplicas": 1, "launchConfigHash": "new"}],
+	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"CPU": 1}, "maxReplicas": 1, "launchConfigHash": "new"}],
 		"nodes": [
 			{"pod": "a0", "group": "a", "state": "RUNNING", "total": {"CPU": 1}},
 			{"pod": "a1", "group": "a", "state": "RUNNING", "total": {"CPU": 1}},
@@ -34,11 +35,11 @@ func TestWorkHasADeadlineOnlyAboveTheMaximumOfItsGroup(t *testing.T) {
 // The operator deletes no pod of a group that it does not know, and the loop names none; whatever is said of one says so.
 func TestThePodOfARemovedGroupIsSomebodysToDelete(t *testing.T) {
 	const snapshot = `{"groups": [], "nodes": [{"pod": "lost", "group": "b", "state": "RUNNING", "total": {"CPU": 1}}]`
-	plan := Compute(read(t, snapshot+`}`), model.Policy{})
+	plan := Compute(plannertest.Read(t, snapshot+`}`), model.Policy{})
 	if len(plan.Terminate) != 1 || !strings.Contains(plan.Terminate[0].Message, "the operator deletes none of its pods, so somebody has to") {
 		t.Errorf("stops: %+v", plan.Terminate)
 	}
-	kept := Compute(read(t, snapshot+`, "launchConfigCheckDisabled": true}`), model.Policy{})
+	kept := Compute(plannertest.Read(t, snapshot+`, "launchConfigCheckDisabled": true}`), model.Policy{})
 	if len(kept.Terminate) > 0 {
 		t.Errorf("on KubeRay it is not stopped: %+v", kept.Terminate)
 	}

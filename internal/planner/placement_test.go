@@ -9,13 +9,14 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // TestWhatIsCalledServedCanReallyBePlaced looks for a placement by exhaustive search, by rules written down once more.
 func TestWhatIsCalledServedCanReallyBePlaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		s.Gangs = s.Gangs[:min(len(s.Gangs), 1)]
 		for i := range s.Gangs {
 			s.Gangs[i].Fallbacks = nil
@@ -49,7 +50,7 @@ func TestWhatIsCalledServedCanReallyBePlaced(t *testing.T) {
 			}
 		}
 		if !search.succeeds() {
-			t.Errorf("no placement exists for what the plan calls served:\n%s\n%s", compact(s), compact(plan))
+			t.Errorf("no placement exists for what the plan calls served:\n%s\n%s", plannertest.Compact(s), plannertest.Compact(plan))
 		}
 	})
 }

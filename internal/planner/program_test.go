@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 // TestWhatAProgramLeavesOverIsLaunchedForOtherwise has as many shapes and groups as one program may have, so that its work is cut short.
 func TestWhatAProgramLeavesOverIsLaunchedForOtherwise(t *testing.T) {
-	s := wideFleet(120)
-	s.Requests = randomShapes(60, 50)
+	s := plannertest.WideFleet(120)
+	s.Requests = plannertest.RandomShapes(60, 50)
 	if plan := Compute(s, model.Policy{}); unserved(plan) > 0 {
 		t.Errorf("%d bundles are not served", unserved(plan))
 	}

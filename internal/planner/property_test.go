@@ -13,6 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -26,7 +27,7 @@ func asJSON(t rapid.TB, v any) string {
 
 func TestAPlanStaysWithinAllLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		plan := Compute(s, model.Policy{})
 		hosts, joined, pending := map[string]int{}, map[string]int{}, map[string]int{}
 		for _, n := range s.Nodes {
@@ -70,7 +71,7 @@ func TestAPlanStaysWithinAllLimits(t *testing.T) {
 
 func TestOnlyIdleNodesAboveTheMinimumAreStoppedAsIdle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		plan := Compute(s, model.Policy{})
 		state := map[string]model.NodeState{}
 		left := map[string]int{}
@@ -103,7 +104,7 @@ func TestOnlyIdleNodesAboveTheMinimumAreStoppedAsIdle(t *testing.T) {
 
 func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		shuffled := s
 		shuffled.Groups = rapid.Permutation(s.Groups).Draw(t, "groupOrder")
 		shuffled.Nodes = rapid.Permutation(s.Nodes).Draw(t, "nodeOrder")
@@ -119,7 +120,7 @@ func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 
 func TestASnapshotIsNotChangedByPlanning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		before := asJSON(t, s)
 		Compute(s, model.Policy{})
 		if diff := cmp.Diff(before, asJSON(t, s)); diff != "" {
@@ -180,7 +181,7 @@ func settles(t *rapid.T, s model.Snapshot) {
 		next := Compute(s, model.Policy{})
 		// What is stopped makes room, in which what a limit held back may be launched in the round after.
 		if len(plan.Terminate) == 0 && len(next.Launch)+len(next.Terminate) > 0 {
-			t.Fatalf("round %d launches %v and stops %v after a plan that launched %v\n%s", round, next.Launch, next.Terminate, plan.Launch, compact(s))
+			t.Fatalf("round %d launches %v and stops %v after a plan that launched %v\n%s", round, next.Launch, next.Terminate, plan.Launch, plannertest.Compact(s))
 		}
 		plan = next
 	}
@@ -190,12 +191,12 @@ func settles(t *rapid.T, s model.Snapshot) {
 }
 
 func TestOnceAPlanIsAppliedTheNextPlanIsEmpty(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { settles(t, drawSnapshot(t)) })
+	rapid.Check(t, func(t *rapid.T) { settles(t, plannertest.DrawSnapshot(t)) })
 }
 
 func TestWithoutAnyOneLaunchedReplicaSomethingIsMissing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		plan := Compute(s, model.Policy{})
 		hosts := map[string]int{}
 		for _, g := range s.Groups {
@@ -231,7 +232,7 @@ func unmetByKind(p model.Plan) map[string]int64 {
 
 func TestCountsAddUpToTheDemand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		plan := Compute(s, model.Policy{})
 		asked, unmet := byKind(s.Requests), unmetByKind(plan)
 		for kind, n := range unmet {
@@ -261,7 +262,7 @@ func TestCountsAddUpToTheDemand(t *testing.T) {
 
 func TestARequestForManyIsThatManyRequestsForOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		single := s
 		single.Requests = nil
 		for _, r := range s.Requests {
@@ -279,20 +280,20 @@ func TestARequestForManyIsThatManyRequestsForOne(t *testing.T) {
 
 func TestWhatAPlanServesTheNextOneServesToo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		plan := Compute(s, model.Policy{})
 		if len(plan.Terminate) > 0 {
 			return // what is stopped makes room
 		}
 		next := Compute(applied(s, plan, 0), model.Policy{})
 		if diff := cmp.Diff(unmetByKind(plan), unmetByKind(next)); diff != "" {
-			t.Errorf("unmet (-this plan +the next): %s\n%s", diff, compact(s))
+			t.Errorf("unmet (-this plan +the next): %s\n%s", diff, plannertest.Compact(s))
 		}
 		if a, b := len(plan.InfeasibleGangRequests), len(next.InfeasibleGangRequests); a != b {
-			t.Errorf("%d gangs are unmet in this plan, %d in the next: %s", a, b, compact(s))
+			t.Errorf("%d gangs are unmet in this plan, %d in the next: %s", a, b, plannertest.Compact(s))
 		}
 		if a, b := len(plan.InfeasibleRequestResources), len(next.InfeasibleRequestResources); a != b {
-			t.Errorf("%d shapes of request_resources are unmet in this plan, %d in the next: %s", a, b, compact(s))
+			t.Errorf("%d shapes of request_resources are unmet in this plan, %d in the next: %s", a, b, plannertest.Compact(s))
 		}
 	})
 }
@@ -300,7 +301,7 @@ func TestWhatAPlanServesTheNextOneServesToo(t *testing.T) {
 // TestRequestResourcesIsHadInFullOrNotAtAll reads each call by itself: the two are not added.
 func TestRequestResourcesIsHadInFullOrNotAtAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		s.UpscalingMode = "" // which launches it in part
 		var rest []raydemand.Request
 		for _, u := range Compute(s, model.Policy{}).InfeasibleRequestResources {
@@ -319,7 +320,7 @@ func TestRequestResourcesIsHadInFullOrNotAtAll(t *testing.T) {
 
 func TestAGangThatCannotBeHadWholeLaunchesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		s.Requests, s.Constraint, s.KeptResources = nil, nil, nil
 		s.Gangs = s.Gangs[:min(len(s.Gangs), 1)]
 		without := s
@@ -332,12 +333,4 @@ func TestAGangThatCannotBeHadWholeLaunchesNothing(t *testing.T) {
 			t.Errorf("launches for a gang that is not served: %s", diff)
 		}
 	})
-}
-
-func compact(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return err.Error()
-	}
-	return string(raw)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -38,7 +39,7 @@ var (
 )
 
 func (m machine) group(overhead bool) model.Group {
-	g := model.Group{Name: m.name, Resources: bundle(m.cpu, m.gpu, m.gib), Max: 10_000, NumOfHosts: 1, Price: &m.price}
+	g := model.Group{Name: m.name, Resources: plannertest.Bundle(m.cpu, m.gpu, m.gib), Max: 10_000, NumOfHosts: 1, Price: &m.price}
 	if overhead { // what the kubelet and the daemons keep
 		g.Resources["CPU"] = raydemand.Whole(m.cpu) - raydemand.One/4
 		g.Resources["memory"] = raydemand.Whole(m.gib<<30) * 93 / 100

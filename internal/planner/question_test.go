@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -19,7 +21,7 @@ const questioned = `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name
 	"requestResources": [{"resources": {"CPU": 4}, "count": 2}], "keptResources": [{"resources": {"GPU": 1}, "count": 3}]}`
 
 func TestEachThingThatMayBeAskedIsAnsweredByCode(t *testing.T) {
-	s := read(t, questioned)
+	s := plannertest.Read(t, questioned)
 	for name, c := range map[string]struct {
 		question model.Question
 		want     string
@@ -53,7 +55,7 @@ func TestEachThingThatMayBeAskedIsAnsweredByCode(t *testing.T) {
 }
 
 func TestARequestOfAnOwnerIsExplainedByWhatItsStatusSays(t *testing.T) {
-	s := read(t, `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2}],
+	s := plannertest.Read(t, `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2}],
 		"ownedRequests": [{"id": "train", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 4}]}, {"id": "serve", "owner": "bob", "priority": 5, "requests": [{"resources": {"GPU": 1}, "count": 1}]}]}`)
 	for id, want := range map[string]string{"train": "request train: ", "serve": "request serve: "} {
 		e, err := Explain(nil, s, s.Policy, model.Question{Request: id})
@@ -74,7 +76,7 @@ func TestARequestOfAnOwnerIsExplainedByWhatItsStatusSays(t *testing.T) {
 }
 
 func TestWhatIsNotThereIsNamedWithWhatIs(t *testing.T) {
-	s := read(t, questioned)
+	s := plannertest.Read(t, questioned)
 	for want, q := range map[string]model.Question{
 		`group: "tpu": want one that the snapshot has: cpu, gpu`:                 {Group: "tpu"},
 		`pod: "x": want one that the snapshot has: gpu-1`:                        {Pod: "x"},
@@ -102,9 +104,9 @@ func TestAnAnswerOfManyDetailsIsCutAndSaysSo(t *testing.T) {
 }
 
 func TestWhatIsSupposedIsPlannedAndThePresentStaysAsItIs(t *testing.T) {
-	s := read(t, questioned)
+	s := plannertest.Read(t, questioned)
 	before := fmt.Sprintf("%+v", s)
-	supposed, err := Suppose(s, []byte(`{"groups": [{"name": "gpu", "maxReplicas": 4, "closed": ""}, {"name": "cpu", "remove": true}, {"name": "big", "resources": {"CPU": 64}, "slice": null}],
+	supposed, err := snapshotfile.Suppose(s, []byte(`{"groups": [{"name": "gpu", "maxReplicas": 4, "closed": ""}, {"name": "cpu", "remove": true}, {"name": "big", "resources": {"CPU": 64}, "slice": null}],
 		"pendingRequests": [{"resources": {"CPU": 64}, "count": 1}], "policy": {"gpuForCPU": true}, "maxWorkers": 9}`), "what-if")
 	if err != nil {
 		t.Fatal(err)
@@ -128,8 +130,8 @@ func TestWhatIsSupposedIsPlannedAndThePresentStaysAsItIs(t *testing.T) {
 }
 
 func TestNothingSupposedMakesNoDifference(t *testing.T) {
-	s := read(t, questioned)
-	supposed, err := Suppose(s, []byte(`{}`), "what-if")
+	s := plannertest.Read(t, questioned)
+	supposed, err := snapshotfile.Suppose(s, []byte(`{}`), "what-if")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,8 +147,8 @@ func TestNothingSupposedMakesNoDifference(t *testing.T) {
 }
 
 func TestANameIsAsLongAsItsCharacters(t *testing.T) {
-	for n, refused := range map[int]bool{MostSupposedName: false, MostSupposedName + 1: true} {
-		_, err := Suppose(model.Snapshot{}, []byte(`{"groups": [{"name": "`+strings.Repeat("ü", n)+`", "resources": {"CPU": 1}}]}`), "what-if")
+	for n, refused := range map[int]bool{snapshotfile.MostSupposedName: false, snapshotfile.MostSupposedName + 1: true} {
+		_, err := snapshotfile.Suppose(model.Snapshot{}, []byte(`{"groups": [{"name": "`+strings.Repeat("ü", n)+`", "resources": {"CPU": 1}}]}`), "what-if")
 		if refused != (err != nil) || refused && !strings.HasSuffix(err.Error(), "want at most 253 characters") {
 			t.Errorf("%d characters: %v", n, err)
 		}
@@ -154,7 +156,7 @@ func TestANameIsAsLongAsItsCharacters(t *testing.T) {
 }
 
 func TestASuppositionThatCannotBeMeantNamesTheField(t *testing.T) {
-	s := read(t, questioned)
+	s := plannertest.Read(t, questioned)
 	for text, want := range map[string]string{
 		`[]`:                               "not a JSON object",
 		`{"group": []}`:                    "what-if: group: unknown key: want groups",
@@ -172,8 +174,8 @@ func TestASuppositionThatCannotBeMeantNamesTheField(t *testing.T) {
 		`{"groups": [{"name": "gpu", "pools": [null]}]}`:                           "groups[0].pools[0]: null: want an object",
 		`{"groups": [{"name": "gpu", "pools": [{"name": "p", "cards": [null]}]}]}`: "groups[0].pools[0].cards[0]: null: want an object",
 	} {
-		_, err := Suppose(s, []byte(text), "what-if")
-		var input *InputError
+		_, err := snapshotfile.Suppose(s, []byte(text), "what-if")
+		var input *snapshotfile.InputError
 		if !errors.As(err, &input) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}

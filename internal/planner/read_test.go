@@ -13,6 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -82,8 +84,8 @@ func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T
 		"a share above one":               {`{"groups": [{"name": "a", "cloudAvailability": 1.1}]}`, "s.json: groups[0].cloudAvailability: 1.1: want a number from 0 to 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ReadSnapshot(strings.NewReader(c.text), "s.json")
-			var bad *InputError
+			_, err := snapshotfile.ReadSnapshot(strings.NewReader(c.text), "s.json")
+			var bad *snapshotfile.InputError
 			if !errors.As(err, &bad) {
 				t.Fatalf("error %v, want an *InputError", err)
 			}
@@ -96,7 +98,7 @@ func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T
 
 func TestZeroIsReadHoweverItIsWritten(t *testing.T) {
 	for _, zero := range []string{"0", "-0", "0.0", "0e5", "0.00E-7"} {
-		if _, err := ReadSnapshot(strings.NewReader(`{"groups": [{"name": "a", "resources": {"GPU": `+zero+`}}]}`), "s.json"); err != nil {
+		if _, err := snapshotfile.ReadSnapshot(strings.NewReader(`{"groups": [{"name": "a", "resources": {"GPU": `+zero+`}}]}`), "s.json"); err != nil {
 			t.Errorf("%s: %v", zero, err)
 		}
 	}
@@ -112,8 +114,8 @@ func TestADepthBombIsRefusedWhereverItLies(t *testing.T) {
 		"in a key that is unread": `{"groups": [], "note": ` + open + closed + `}`,
 		"of objects":              objects + "1" + strings.Repeat("}", deep),
 	} {
-		_, err := ReadSnapshot(strings.NewReader(bomb), "bomb.json")
-		var bad *InputError
+		_, err := snapshotfile.ReadSnapshot(strings.NewReader(bomb), "bomb.json")
+		var bad *snapshotfile.InputError
 		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), "bomb.json: line 1, column ") || !strings.Contains(err.Error(), "exceeded max depth") {
 			t.Errorf("%s: error %v, want the place at which it is too deep", name, err)
 		}
@@ -138,9 +140,9 @@ func TestAListWithoutEndIsRefusedBeforeItIsRead(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := ReadSnapshot(strings.NewReader(text), "s.json")
+		_, err := snapshotfile.ReadSnapshot(strings.NewReader(text), "s.json")
 		runtime.ReadMemStats(&after)
-		var bad *InputError
+		var bad *snapshotfile.InputError
 		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %.200v, want it to begin with %s", err, want)
 		}
@@ -162,7 +164,7 @@ func (endless) Read(p []byte) (int, error) {
 }
 
 func TestAFileThatIsTooLargeIsRefused(t *testing.T) {
-	_, err := ReadSnapshot(endless{}, "big")
+	_, err := snapshotfile.ReadSnapshot(endless{}, "big")
 	if err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
 		t.Errorf("error %v", err)
 	}
@@ -178,12 +180,12 @@ func TestASnapshotThatWasWrittenIsReadAgainAsTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, err := ReadDocument(strings.NewReader(string(raw)), file)
+		first, err := snapshotfile.ReadDocument(strings.NewReader(string(raw)), file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		written := asJSON(t, first.Snapshot)
-		second, err := ReadDocument(strings.NewReader(written), file)
+		second, err := snapshotfile.ReadDocument(strings.NewReader(written), file)
 		if err != nil {
 			t.Fatalf("reading what was written: %v", err)
 		}
@@ -220,8 +222,8 @@ func FuzzSnapshotsOfAnyBytesArePlannedOrRefused(f *testing.F) {
 	f.Add([]byte(`{"groups":[{"name":"a","numOfHosts":100000,"resources":{"CPU":0.0001}}],"pendingRequests":[{"resources":{"CPU":0.0001},"count":1099511627776}]}`))
 	f.Add([]byte(`{"groups":[{"name":"a","minReplicas":2147483647,"replicas":2147483647,"numOfHosts":100000}],"head":{"available":{"CPU":9}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		s, err := ReadSnapshot(strings.NewReader(string(raw)), "fuzz")
-		var bad *InputError
+		s, err := snapshotfile.ReadSnapshot(strings.NewReader(string(raw)), "fuzz")
+		var bad *snapshotfile.InputError
 		switch {
 		case err == nil:
 			asJSON(t, Compute(s, model.Policy{}))
@@ -234,9 +236,9 @@ func FuzzSnapshotsOfAnyBytesArePlannedOrRefused(f *testing.F) {
 
 func FuzzADrawnSnapshotIsPlannedAlikeOnceItWasWrittenAndRead(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
-		s := Exportable(drawSnapshot(t))
+		s := snapshotfile.Exportable(plannertest.DrawSnapshot(t))
 		s.Policy.GPUForCPU = rapid.Bool().Draw(t, "gpuForCPU")
-		doc, err := ReadDocument(strings.NewReader(asJSON(t, s)), "fuzz")
+		doc, err := snapshotfile.ReadDocument(strings.NewReader(asJSON(t, s)), "fuzz")
 		if err != nil || len(doc.Findings) > 0 {
 			t.Fatalf("%v, findings %v", err, doc.Findings)
 		}

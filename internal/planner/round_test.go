@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 func TestTheBudgetOfWorkCountsTheNodesThatThePlanItselfLaunches(t *testing.T) {
-	s := wideFleet(10)
-	s.Requests = randomShapes(200, 10)
+	s := plannertest.WideFleet(10)
+	s.Requests = plannertest.RandomShapes(200, 10)
 	p := newPlanning(newRoster(&s), &s, model.Policy{})
 	out := p.round(make([]int64, len(p.groups)), fullest)
 	ledgerLooks := len(p.requests) * out.lots
@@ -23,7 +24,7 @@ func TestTheBudgetOfWorkCountsTheNodesThatThePlanItselfLaunches(t *testing.T) {
 // TestGangsThatWereNotServedGoFirstOnceMore: with both nodes on their way the packed gang comes first and would take the one
 // that the other gang's label asks for.
 func TestGangsThatWereNotServedGoFirstOnceMore(t *testing.T) {
-	s := read(t, `{"groups": [{"name": "a", "resources": {"CPU": 8, "memory": 68719476736}, "maxReplicas": 1},
+	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"CPU": 8, "memory": 68719476736}, "maxReplicas": 1},
 		{"name": "b", "resources": {"CPU": 4, "memory": 17179869184}, "labels": {"zone": "a"}, "maxReplicas": 1}],
 		"pendingGangRequests": [
 		{"id": "easy", "strategy": "STRICT_PACK", "bundles": [{"CPU": 1, "memory": 10737418240}]},

@@ -10,6 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -184,7 +185,7 @@ func TestWhatIsWrongWithASliceInAFileIsNamed(t *testing.T) {
 		`"groups": [{"name": "g", "slice": {"memoryMiB": -1}}]`:                                          `s.json: groups[0].slice.memoryMiB: -1: want a whole number from 0 to `,
 		`"groups": [{"name": "g", "slice": {"profile": "2g.10gb", "product": "NVIDIA-H100-80GB-HBM3"}}]`: `s.json: groups[0].slice.profile: "2g.10gb": want a profile that H100 80GB has: `,
 	} {
-		_, err := ReadSnapshot(strings.NewReader(`{`+text+`}`), "s.json")
+		_, err := snapshotfile.ReadSnapshot(strings.NewReader(`{`+text+`}`), "s.json")
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v\nwant %s…", text, err, want)
 		}
@@ -198,7 +199,7 @@ func TestAWishIsReadFromAFileAsItIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := ReadSnapshot(strings.NewReader(string(text)), "s.json")
+	again, err := snapshotfile.ReadSnapshot(strings.NewReader(string(text)), "s.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,12 +262,12 @@ func TestADrawnSnapshotWithSlicesIsPlannedAlikeOnceItWasWrittenAndRead(t *testin
 				s.Groups[i].Slice = &odd
 			}
 		}
-		s = Exportable(s)
+		s = snapshotfile.Exportable(s)
 		text, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := ReadSnapshot(strings.NewReader(string(text)), "s.json")
+		again, err := snapshotfile.ReadSnapshot(strings.NewReader(string(text)), "s.json")
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, text)
 		}

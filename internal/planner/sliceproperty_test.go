@@ -11,6 +11,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -32,7 +33,7 @@ func drawWish(t *rapid.T) *raydemand.SliceWish {
 }
 
 func drawSliced(t *rapid.T) model.Snapshot {
-	s := drawSnapshot(t)
+	s := plannertest.DrawSnapshot(t)
 	for i := range s.Groups {
 		s.Groups[i].Slice = drawSlice(t)
 	}
@@ -76,7 +77,7 @@ func TestLimitsHoldAndAPlanIsFoundAgainWithSlicesAndPools(t *testing.T) {
 			return
 		}
 		if next := Compute(applied(s, plan, 0), model.Policy{}); len(next.Launch)+len(next.Terminate) > 0 {
-			t.Fatalf("the next plan launches %v and stops %v after one that launched %v\n%s", next.Launch, next.Terminate, plan.Launch, compact(s))
+			t.Fatalf("the next plan launches %v and stops %v after one that launched %v\n%s", next.Launch, next.Terminate, plan.Launch, plannertest.Compact(s))
 		}
 	})
 }
@@ -94,7 +95,7 @@ func TestWithoutAnyOneReplicaLaunchedForWishesSomethingIsMissing(t *testing.T) {
 			less.Launch, less.Terminate = maps.Clone(plan.Launch), nil
 			less.Launch[name] -= hosts
 			if again := Compute(applied(s, less, 0), model.Policy{}); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
-				t.Fatalf("launches %v, and one replica of %s less serves as much\n%s", plan.Launch, name, compact(s))
+				t.Fatalf("launches %v, and one replica of %s less serves as much\n%s", plan.Launch, name, plannertest.Compact(s))
 			}
 		}
 	})
@@ -113,7 +114,7 @@ func drawPooled(t *rapid.T) model.Snapshot {
 
 func TestSlicesChangeNothingWhereNobodyWishes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		bare := Compute(s, model.Policy{})
 		for i := range s.Groups {
 			s.Groups[i].Slice = drawSlice(t)

@@ -9,10 +9,11 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 func TestTheSummaryTellsWhatBecomesOfEachDemand(t *testing.T) {
-	s := read(t, `{"takenAt": "2026-01-31T12:01:00Z", "groups": [
+	s := plannertest.Read(t, `{"takenAt": "2026-01-31T12:01:00Z", "groups": [
 		{"name": "cool", "resources": {"TPU": 4}, "coolingSeconds": 40},
 		{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 5},
 		{"name": "shut", "resources": {"NPU": 1}, "closed": "the group is suspended"}],
@@ -47,7 +48,7 @@ func TestTheSummaryTellsWhatBecomesOfEachDemand(t *testing.T) {
 
 func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		plan := Compute(s, model.Policy{})
 		asked, left := map[model.DemandKind]map[string]int64{}, map[model.DemandKind]map[string]int64{}
 		for _, kind := range []model.DemandKind{model.KindRequest, model.KindGang, model.KindRequestResources} {
@@ -56,14 +57,14 @@ func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 		for _, d := range plan.Summary {
 			unmet := d.Impossible + d.Capped + d.Closed + d.CoolingDown
 			if sum := d.Served + d.Waiting + d.Launching + unmet; sum != d.Asked {
-				t.Errorf("%d + %d + %d + %d is not %d: %s", d.Served, d.Waiting, d.Launching, unmet, d.Asked, compact(d))
+				t.Errorf("%d + %d + %d + %d is not %d: %s", d.Served, d.Waiting, d.Launching, unmet, d.Asked, plannertest.Compact(d))
 			}
 			for _, n := range []int64{d.Served, d.Waiting, d.Launching, d.Impossible, d.Capped, d.Closed, d.CoolingDown} {
 				if n < 0 {
-					t.Errorf("a count below zero: %s", compact(d))
+					t.Errorf("a count below zero: %s", plannertest.Compact(d))
 				}
 			}
-			name := compact(d.Resources) + compact(d.Selectors)
+			name := plannertest.Compact(d.Resources) + plannertest.Compact(d.Selectors)
 			if d.Gang != nil {
 				name = d.Gang.ID
 			}
@@ -74,10 +75,10 @@ func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 		}
 		want := map[model.DemandKind]map[string]int64{model.KindRequest: {}, model.KindGang: {}, model.KindRequestResources: {}}
 		for _, r := range s.Requests {
-			want[model.KindRequest][compact(r.Bundle)+compact(r.Selectors)] += r.Count
+			want[model.KindRequest][plannertest.Compact(r.Bundle)+plannertest.Compact(r.Selectors)] += r.Count
 		}
 		for _, r := range append(s.Constraint, s.KeptResources...) {
-			want[model.KindRequestResources][compact(r.Bundle)+compact(r.Selectors)] += r.Count
+			want[model.KindRequestResources][plannertest.Compact(r.Bundle)+plannertest.Compact(r.Selectors)] += r.Count
 		}
 		for _, g := range s.Gangs {
 			want[model.KindGang][g.ID]++
@@ -87,10 +88,10 @@ func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 		}
 		unmet := map[model.DemandKind]map[string]int64{model.KindRequest: {}, model.KindGang: {}, model.KindRequestResources: {}}
 		for _, u := range plan.InfeasibleRequests {
-			unmet[model.KindRequest][compact(u.Bundle)+compact(u.Selectors)] += u.Count
+			unmet[model.KindRequest][plannertest.Compact(u.Bundle)+plannertest.Compact(u.Selectors)] += u.Count
 		}
 		for _, u := range plan.InfeasibleRequestResources {
-			unmet[model.KindRequestResources][compact(u.Bundle)+compact(u.Selectors)] += u.Count
+			unmet[model.KindRequestResources][plannertest.Compact(u.Bundle)+plannertest.Compact(u.Selectors)] += u.Count
 		}
 		for _, u := range plan.InfeasibleGangRequests {
 			unmet[model.KindGang][u.ID]++
@@ -103,7 +104,7 @@ func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 
 // TestALostHostIsWaitedForAndNotLaunched has three hosts of a replica up, the fourth on its way, and launches a replica for the rest.
 func TestALostHostIsWaitedForAndNotLaunched(t *testing.T) {
-	plan := Compute(read(t, `{"groups": [{"name": "m", "resources": {"TPU": 4}, "numOfHosts": 4, "minReplicas": 1, "maxReplicas": 2}],
+	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "m", "resources": {"TPU": 4}, "numOfHosts": 4, "minReplicas": 1, "maxReplicas": 2}],
 		"nodes": [{"pod": "r0-0", "group": "m", "state": "RUNNING", "total": {"TPU": 4}, "available": {"TPU": 4}, "replica": "r0"},
 			{"pod": "r0-1", "group": "m", "state": "RUNNING", "total": {"TPU": 4}, "available": {"TPU": 4}, "replica": "r0"},
 			{"pod": "r0-2", "group": "m", "state": "RUNNING", "total": {"TPU": 4}, "available": {"TPU": 4}, "replica": "r0"}],
@@ -114,7 +115,7 @@ func TestALostHostIsWaitedForAndNotLaunched(t *testing.T) {
 }
 
 func TestIdlePodsAreCountedAmongThoseThatStay(t *testing.T) {
-	plan := Compute(read(t, `{"groups": [{"name": "g", "resources": {"CPU": 4}, "maxReplicas": 2}],
+	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 4}, "maxReplicas": 2}],
 		"nodes": [{"pod": "a", "group": "g", "state": "RUNNING", "total": {"CPU": 4}, "available": {"CPU": 0}},
 			{"pod": "b", "group": "g", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 5}, {"pod": "c", "group": "g", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 6}]}`), model.Policy{})
 	reasons := plan.Groups[0].Reasons
@@ -124,7 +125,7 @@ func TestIdlePodsAreCountedAmongThoseThatStay(t *testing.T) {
 }
 
 func TestWhatAsksForNothingIsNotSaidToBeServedByWhatRuns(t *testing.T) {
-	d := Compute(read(t, `{"groups": [{"name": "g", "resources": {"CPU": 4}}], "pendingRequests": [{"resources": {}, "count": 3}]}`), model.Policy{}).Summary[0]
+	d := Compute(plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 4}}], "pendingRequests": [{"resources": {}, "count": 3}]}`), model.Policy{}).Summary[0]
 	if got, want := d.Tally(), "3 ask for nothing, so any node will do"; d.Served != 3 || got != want {
 		t.Errorf("%d are served: %q, want 3: %q", d.Served, got, want)
 	}

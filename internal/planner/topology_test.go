@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 // racks has three groups of the same pods, one on each of two racks and one that says no rack.
@@ -98,7 +99,7 @@ func TestATopologyGangLandsWithinOneValueOfItsLabel(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(read(t, `{"launchConfigCheckDisabled": true, `+racks+`, "nodes": [`+c.nodes+`], "pendingGangRequests": [`+c.gangs+`]}`), model.Policy{})
+			plan := Compute(plannertest.Read(t, `{"launchConfigCheckDisabled": true, `+racks+`, "nodes": [`+c.nodes+`], "pendingGangRequests": [`+c.gangs+`]}`), model.Policy{})
 			if diff := cmp.Diff(c.want, decisionOf(plan)); diff != "" {
 				t.Error(diff)
 			}
@@ -121,7 +122,7 @@ func TestAGangIsTriedOnlyWhereItHasRoomInSum(t *testing.T) {
 		}
 		nodes = append(nodes, fmt.Sprintf(`{"pod": "p%03d", "group": "a", "state": "RUNNING", "labels": {"node": "%03d"}, "total": {"GPU": 8}, "available": {"GPU": %d}}`, i, i, free))
 	}
-	s := read(t, `{"groups": [{"name": "a", "resources": {"GPU": 8}, "maxReplicas": 999}], "nodes": [`+strings.Join(nodes, ",")+`],
+	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 8}, "maxReplicas": 999}], "nodes": [`+strings.Join(nodes, ",")+`],
 		"pendingGangRequests": [{"id": "g", "strategy": "PACK", "topologyLabel": "node", "bundles": [{"GPU": 4}, {"GPU": 4}]}]}`)
 	if diff := cmp.Diff(decision{Launch: map[string]int{}}, decisionOf(Compute(s, model.Policy{}))); diff != "" {
 		t.Error(diff)
@@ -142,11 +143,11 @@ func TestTheAlternativesOfAGangAreTriedInOrderEachByItsOwnLabels(t *testing.T) {
 		{1, 1, 1, decision{Launch: map[string]int{"c": 1}}},
 		{1, 1, 0, decision{Launch: map[string]int{}, Unmet: []string{model.Capped}}},
 	} {
-		s := read(t, fmt.Sprintf(gang, c.a, c.b, c.c))
+		s := plannertest.Read(t, fmt.Sprintf(gang, c.a, c.b, c.c))
 		if diff := cmp.Diff(c.want, decisionOf(Compute(s, model.Policy{}))); diff != "" {
 			t.Errorf("with maxima %d, %d, %d: %s", c.a, c.b, c.c, diff)
 		}
-		again := read(t, asJSON(t, s))
+		again := plannertest.Read(t, asJSON(t, s))
 		if diff := cmp.Diff(asJSON(t, s), asJSON(t, again)); diff != "" {
 			t.Errorf("written and read again: %s", diff)
 		}
@@ -157,7 +158,7 @@ func TestTheAlternativesOfAGangAreTriedInOrderEachByItsOwnLabels(t *testing.T) {
 // was served must be served there, without another launch.
 func TestATopologyGangThatIsServedFitsWithinOneValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		s.Requests, s.Constraint, s.KeptResources = nil, nil, nil
 		s.Gangs = s.Gangs[:min(len(s.Gangs), 1)]
 		if len(s.Gangs) == 0 || s.Gangs[0].TopologyLabel == "" {
@@ -183,6 +184,6 @@ func TestATopologyGangThatIsServedFitsWithinOneValue(t *testing.T) {
 				return
 			}
 		}
-		t.Errorf("the gang is called served and fits in no zone:\n%s\n%s", compact(s), compact(plan))
+		t.Errorf("the gang is called served and fits in no zone:\n%s\n%s", plannertest.Compact(s), plannertest.Compact(plan))
 	})
 }

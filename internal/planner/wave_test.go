@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -38,7 +39,7 @@ func total(counts map[string]int) (n int) {
 // TestAPlanStaysWithinTheCapsOnPodsOnTheirWay leaves gangs out: of those one may go beyond the caps.
 func TestAPlanStaysWithinTheCapsOnPodsOnTheirWay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, policy := drawSnapshot(t), drawCaps(t)
+		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
 		s.Gangs = nil
 		plan, waiting := Compute(s, policy), onTheWayTo(s)
 		hosts := 1
@@ -58,7 +59,7 @@ func TestAPlanStaysWithinTheCapsOnPodsOnTheirWay(t *testing.T) {
 // TestOnlyAGangOfThatSizeGoesBeyondTheCaps has nothing but gangs. Others may ride on what is launched for it.
 func TestOnlyAGangOfThatSizeGoesBeyondTheCaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, policy := drawSnapshot(t), drawCaps(t)
+		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
 		s.Requests, s.Constraint, s.KeptResources = nil, nil, nil
 		most := policy.MaxInFlight
 		for i := range s.Groups {
@@ -75,28 +76,28 @@ func TestOnlyAGangOfThatSizeGoesBeyondTheCaps(t *testing.T) {
 			return total(Compute(alone, model.Policy{}).Launch) > policy.MaxInFlight
 		})
 		if total(waiting) > 0 || !needs {
-			t.Errorf("launches %v with %v on their way, at most %d may be\n%s", plan.Launch, waiting, policy.MaxInFlight, compact(s))
+			t.Errorf("launches %v with %v on their way, at most %d may be\n%s", plan.Launch, waiting, policy.MaxInFlight, plannertest.Compact(s))
 		}
 	})
 }
 
 func TestOnceAWaveIsAppliedTheNextPlanIsEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, policy := drawSnapshot(t), drawCaps(t)
+		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
 		plan := Compute(s, policy)
 		if len(plan.Terminate) > 0 {
 			return // what is stopped makes room
 		}
 		next := applied(s, plan, 0)
 		if again := Compute(next, policy); len(again.Launch) > 0 {
-			t.Errorf("launches %v, then %v\n%s\n%s", plan.Launch, again.Launch, compact(policy), compact(s))
+			t.Errorf("launches %v, then %v\n%s\n%s", plan.Launch, again.Launch, plannertest.Compact(policy), plannertest.Compact(s))
 		}
 	})
 }
 
 func TestWithoutAnyOneReplicaOfAWaveSomethingIsMissing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, policy := drawSnapshot(t), drawCaps(t)
+		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
 		plan := Compute(s, policy)
 		hosts := map[string]int{}
 		for _, g := range s.Groups {
@@ -107,7 +108,7 @@ func TestWithoutAnyOneReplicaOfAWaveSomethingIsMissing(t *testing.T) {
 			less.Launch, less.Terminate = maps.Clone(plan.Launch), nil
 			less.Launch[name] -= hosts[name]
 			if again := Compute(applied(s, less, 0), policy); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
-				t.Errorf("launches %v, and one replica of %s less serves as much\n%s\n%s", plan.Launch, name, compact(policy), compact(s))
+				t.Errorf("launches %v, and one replica of %s less serves as much\n%s\n%s", plan.Launch, name, plannertest.Compact(policy), plannertest.Compact(s))
 			}
 		}
 	})
@@ -128,7 +129,7 @@ func joined(s model.Snapshot) model.Snapshot {
 // that has joined is another question.
 func TestWavesServeWhatOnePlanServes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, policy := drawSnapshot(t), drawCaps(t)
+		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
 		s.UpscalingMode, s.IdleTimeoutSeconds = "", nil
 		switch s = joined(s); rapid.IntRange(0, 2).Draw(t, "kind of demand") {
 		case 0:
@@ -147,7 +148,7 @@ func TestWavesServeWhatOnePlanServes(t *testing.T) {
 			plan := Compute(s, policy)
 			if len(plan.Launch) == 0 {
 				if unmet(plan) > unmet(want) {
-					t.Errorf("%d waves leave %d, one plan %d\n%s\n%s", wave, unmet(plan), unmet(want), compact(policy), compact(s))
+					t.Errorf("%d waves leave %d, one plan %d\n%s\n%s", wave, unmet(plan), unmet(want), plannertest.Compact(policy), plannertest.Compact(s))
 				}
 				return
 			}
@@ -160,7 +161,7 @@ func TestWavesServeWhatOnePlanServes(t *testing.T) {
 
 func TestCapsTakeNothingFromAPlanThatKeepsToThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawSnapshot(t)
+		s := plannertest.DrawSnapshot(t)
 		s.UpscalingMode = "" // which caps too
 		if diff := cmp.Diff(asJSON(t, Compute(s, model.Policy{})), asJSON(t, Compute(s, model.Policy{MaxInFlight: 1000, MaxInFlightPerGroup: 500}))); diff != "" {
 			t.Error(diff)
@@ -196,7 +197,7 @@ func TestCapsHoldBackWhatComesLast(t *testing.T) {
 		"request_resources that cannot be had in full launches nothing under a cap either": {`, "requestResources": [{"resources": {"CPU": 8}, "count": 1000}]`, model.Policy{MaxInFlight: 4}, map[string]int{}, map[string]int{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(read(t, `{`+groups+c.snapshot+`}`), c.caps)
+			plan := Compute(plannertest.Read(t, `{`+groups+c.snapshot+`}`), c.caps)
 			held := map[string]int{}
 			for _, g := range plan.Groups {
 				if g.Held > 0 {
@@ -219,7 +220,7 @@ func TestCapsHoldBackWhatComesLast(t *testing.T) {
 }
 
 func TestACapIsNamedWithItsNumber(t *testing.T) {
-	s := read(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 100}], "pendingRequests": [{"resources": {"CPU": 1}, "count": 9}],
+	s := plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 100}], "pendingRequests": [{"resources": {"CPU": 1}, "count": 9}],
 		"nodes": [{"pod": "coming", "group": "g", "state": "PENDING", "total": {"CPU": 1}, "available": {"CPU": 0}}]}`)
 	for want, caps := range map[string]model.Policy{
 		"maxInFlight lets all groups together have 4 on the way at once (have 4)": {MaxInFlight: 4},
@@ -241,7 +242,7 @@ func TestACapIsNamedWithItsNumber(t *testing.T) {
 }
 
 func TestAGangThatGoesBeyondACapIsNamedAsTheReason(t *testing.T) {
-	plan := Compute(read(t, `{"groups": [{"name": "g", "resources": {"GPU": 1}, "maxReplicas": 50}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 1}],
+	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"GPU": 1}, "maxReplicas": 50}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 1}],
 		"pendingGangRequests": [`+eachOf("STRICT_SPREAD", `{"GPU": 1}, {"GPU": 1}, {"GPU": 1}`, 1)+`]}`), model.Policy{MaxInFlight: 2})
 	want := model.Reason{Code: model.Capped, Message: "maxInFlight lets all groups together have 2 on the way at once; 3 pods launched now, since a gang or a replica that is larger goes whole, alone"}
 	if len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Reason != want {

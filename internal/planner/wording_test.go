@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
 // An amount of 0 asks for nothing, so it must not show which of two equal requests came first.
 func TestAmountsOfZeroLeaveNoTrace(t *testing.T) {
 	plan := func(requests string) string {
-		s, err := ReadSnapshot(strings.NewReader(`{"groups": [{"name": "a", "resources": {"CPU": 4}, "maxReplicas": 2}], "pendingRequests": `+requests+`}`), "snapshot")
+		s, err := snapshotfile.ReadSnapshot(strings.NewReader(`{"groups": [{"name": "a", "resources": {"CPU": 4}, "maxReplicas": 2}], "pendingRequests": `+requests+`}`), "snapshot")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +46,7 @@ func TestSentencesAreTrue(t *testing.T) {
 		"prices are told apart":            {cheap, "b", "", "price 3.00012 > 3.00011", "3 > 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := ReadSnapshot(strings.NewReader(test.snapshot), "snapshot")
+			s, err := snapshotfile.ReadSnapshot(strings.NewReader(test.snapshot), "snapshot")
 			if err != nil {
 				t.Fatal(err)
 			}

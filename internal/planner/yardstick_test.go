@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 // TestAGroupWithoutAPriceTakesPricesFromItsRivalsAlone has a dear and a cheap group for GPU work, the cheap one with many cores, which
@@ -39,7 +40,7 @@ func TestAGroupWithoutAPriceTakesPricesFromItsRivalsAlone(t *testing.T) {
 			"pendingRequests": [{"resources": {"CPU": 8}, "count": 1}]`, map[string]int{"a": 1}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(read(t, `{`+c.snapshot+`}`), model.Policy{})
+			plan := Compute(plannertest.Read(t, `{`+c.snapshot+`}`), model.Policy{})
 			if diff := cmp.Diff(c.want, plan.Launch); diff != "" {
 				t.Errorf("launches (-want +got): %s", diff)
 			}
@@ -59,7 +60,7 @@ func TestAGroupWithoutAPriceTakesPricesFromItsRivalsAlone(t *testing.T) {
 // TestWorthIsSpokenOfInOneCurrency lets a plan weigh work of a part with prices against work of a part without: a core costs what it
 // costs where it is known.
 func TestWorthIsSpokenOfInOneCurrency(t *testing.T) {
-	s := read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 6, "GPU": 1}, "price": 2, "maxReplicas": 9}, {"name": "cpu", "resources": {"CPU": 30}, "maxReplicas": 9}],
+	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 6, "GPU": 1}, "price": 2, "maxReplicas": 9}, {"name": "cpu", "resources": {"CPU": 30}, "maxReplicas": 9}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"CPU": 30}, "count": 1}]}`)
 	r := newRoster(&s)
 	want := []float64{3, 2} // 20 for the GPU group as scarce goods, so each is worth 0.1

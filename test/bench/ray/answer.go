@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -99,5 +100,5 @@ func clone(s planner.Snapshot) (planner.Snapshot, error) {
 	if err != nil {
 		return planner.Snapshot{}, err
 	}
-	return planner.ReadSnapshot(strings.NewReader(string(raw)), s.Name)
+	return snapshotfile.ReadSnapshot(strings.NewReader(string(raw)), s.Name)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
 // page tells each known cause to a reader.
@@ -38,7 +38,7 @@ func TestEachKnownCauseIsTheCauseInItsExample(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer file.Close()
-			s, err := planner.ReadSnapshot(file, file.Name())
+			s, err := snapshotfile.ReadSnapshot(file, file.Name())
 			if err != nil {
 				t.Fatal(err)
 			}

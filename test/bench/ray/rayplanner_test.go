@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
 // casesDir holds the planning cases derived from the tests of Ray's own autoscaler: Ray's planner must plan them as they say,
@@ -28,7 +28,7 @@ func TestRaysPlannerIsAskedWhatItsOwnTestsAskIt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := planner.ReadSnapshot(strings.NewReader(string(raw)), file)
+			s, err := snapshotfile.ReadSnapshot(strings.NewReader(string(raw)), file)
 			if err != nil {
 				t.Fatal(err)
 			}

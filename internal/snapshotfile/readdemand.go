@@ -1,4 +1,4 @@
-package planner
+package snapshotfile
 
 import (
 	"strconv"
@@ -99,4 +99,19 @@ func (in input) bundles() []raydemand.Bundle {
 		in.fail("at least one bundle")
 	}
 	return bundles
+}
+
+// ReadDemand reads what a task, a bundle or a placement group asks for: an object with bundles is a gang as a snapshot has it, without or with an
+// id; all else is read by ReadRequest. The question then asks for one of the two. Errors are those of ReadPolicy.
+func ReadDemand(text, name string) (model.Question, error) {
+	in, err := argument(text, name, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`)
+	if err != nil {
+		return model.Question{}, err
+	}
+	if bundles := in.object().member("bundles"); in.file.err == nil && len(bundles.raw) > 0 && bundles.raw[0] == '[' {
+		gang, _ := in.gang()
+		return model.Question{AskedGang: &gang}, in.file.strict()
+	}
+	request, err := ReadRequest(text, name)
+	return model.Question{Demand: &request}, err
 }

@@ -1,4 +1,5 @@
-package planner
+// Package plannertest draws snapshots for the tests of the planner's packages. Only tests may import it.
+package plannertest
 
 import (
 	"fmt"
@@ -21,7 +22,7 @@ var (
 		{"CPU": raydemand.Whole(2), "TPU": raydemand.Whole(4)},
 		{},
 	}
-	bundles = []raydemand.Bundle{
+	Bundles = []raydemand.Bundle{
 		{"CPU": raydemand.Whole(1)},
 		{"CPU": raydemand.Whole(3)},
 		{"CPU": raydemand.One / 2},
@@ -42,14 +43,14 @@ var (
 func drawSelectors(t *rapid.T) []raydemand.Selector {
 	choices := [][]raydemand.Selector{
 		nil, nil, nil, {nil},
-		{parse("zone", "a")},
-		{parse("zone", "!a")},
-		{parse("zone", "a"), parse("zone", "in(b,c)")},
+		{Parse("zone", "a")},
+		{Parse("zone", "!a")},
+		{Parse("zone", "a"), Parse("zone", "in(b,c)")},
 	}
 	return rapid.SampledFrom(choices).Draw(t, "selectors")
 }
 
-func parse(key, expression string) raydemand.Selector {
+func Parse(key, expression string) raydemand.Selector {
 	s, err := raydemand.ParseSelector(map[string]string{key: expression})
 	if err != nil {
 		panic(err)
@@ -67,7 +68,7 @@ func drawLabels(t *rapid.T) map[string]string {
 func drawRequests(t *rapid.T, label string, most int) []raydemand.Request {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) raydemand.Request {
 		return raydemand.Request{
-			Bundle:    rapid.SampledFrom(bundles).Draw(t, "bundle"),
+			Bundle:    rapid.SampledFrom(Bundles).Draw(t, "bundle"),
 			Count:     rapid.Int64Range(1, 7).Draw(t, "count"),
 			Selectors: drawSelectors(t),
 		}
@@ -78,25 +79,25 @@ func drawGangs(t *rapid.T) []raydemand.Gang {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) raydemand.Gang {
 		g := raydemand.Gang{
 			Strategy: rapid.SampledFrom([]raydemand.Strategy{raydemand.Pack, raydemand.Spread, raydemand.StrictPack, raydemand.StrictSpread}).Draw(t, "strategy"),
-			Bundles:  rapid.SliceOfN(rapid.SampledFrom(bundles[:8]), 1, 4).Draw(t, "bundles"),
+			Bundles:  rapid.SliceOfN(rapid.SampledFrom(Bundles[:8]), 1, 4).Draw(t, "bundles"),
 		}
 		if rapid.IntRange(0, 3).Draw(t, "selected") == 0 {
-			g.BundleSelectors = rapid.SliceOfN(rapid.SampledFrom([]raydemand.Selector{nil, parse("zone", "a"), parse("zone", "!a")}),
+			g.BundleSelectors = rapid.SliceOfN(rapid.SampledFrom([]raydemand.Selector{nil, Parse("zone", "a"), Parse("zone", "!a")}),
 				len(g.Bundles), len(g.Bundles)).Draw(t, "bundleSelectors")
 		}
 		if rapid.IntRange(0, 3).Draw(t, "topology") == 0 {
 			g.TopologyLabel = "zone"
 		}
 		if rapid.IntRange(0, 3).Draw(t, "fallback") == 0 {
-			g.Fallbacks = [][]raydemand.Bundle{{bundles[0]}}
+			g.Fallbacks = [][]raydemand.Bundle{{Bundles[0]}}
 		}
 		return g
 	}), 0, 3).Draw(t, "gangs")
 }
 
-// drawSnapshot makes a small cluster that could be real, odd ones included: as somebody writes it by hand, or as
+// DrawSnapshot makes a small cluster that could be real, odd ones included: as somebody writes it by hand, or as
 // the loop exports it.
-func drawSnapshot(t *rapid.T) model.Snapshot {
+func DrawSnapshot(t *rapid.T) model.Snapshot {
 	timeout := 60.0
 	s := model.Snapshot{IdleTimeoutSeconds: &timeout, LaunchConfigCheckDisabled: rapid.Bool().Draw(t, "checkDisabled"),
 		UpscalingMode: rapid.SampledFrom([]string{"", "", "Default", "Aggressive", "Conservative"}).Draw(t, "upscalingMode")}

@@ -1,4 +1,7 @@
-package planner
+// Package snapshotfile reads, checks and bounds the JSON form of snapshots: the files of `autoscaler plan`, the policies, demands and
+// suppositions of its command line, and what a live cluster exports. Errors name the file, the field, the value, and what would be
+// right. The package plans nothing: of the planner it sees the model alone.
+package snapshotfile
 
 import (
 	"bytes"
