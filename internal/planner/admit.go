@@ -3,6 +3,8 @@ package planner
 import (
 	"fmt"
 	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // Bounds on how often it is tried whether requests can be had together. A try places all of them once; work counts looks of one item at one
@@ -132,16 +134,16 @@ func (a *admitting) part(s *share) bool {
 	}
 	if s.AllOrNothing {
 		a.failed[s.key()] = true
-		if len(s.items) == 1 && s.items[0].request.Count == 1 {
-			a.full[s.items[0].key] = true
+		if len(s.items) == 1 && s.items[0].Request.Count == 1 {
+			a.full[s.items[0].Key] = true
 		}
 		return true
 	}
 	for i, it := range s.items {
-		if a.full[it.key] {
+		if a.full[it.Key] {
 			continue
 		}
-		least, most := int64(0), it.request.Count
+		least, most := int64(0), it.Request.Count
 		for least < most && a.tries > 0 {
 			s.had[i] = least + (most-least+1)/2
 			if a.fits() {
@@ -153,25 +155,25 @@ func (a *admitting) part(s *share) bool {
 		if s.had[i] = least; least < most {
 			return false
 		}
-		a.full[it.key] = least < it.request.Count
+		a.full[it.Key] = least < it.Request.Count
 	}
 	return true
 }
 
 // hopeless reports whether it is known already that nothing of a request can be had.
 func (a *admitting) hopeless(s *share) bool {
-	full := func(it *item) bool { return a.full[it.key] }
+	full := func(it *vector.Item) bool { return a.full[it.Key] }
 	if s.AllOrNothing {
 		return slices.ContainsFunc(s.items, full) || a.failed[s.key()]
 	}
-	return !slices.ContainsFunc(s.items, func(it *item) bool { return !full(it) })
+	return !slices.ContainsFunc(s.items, func(it *vector.Item) bool { return !full(it) })
 }
 
 // key is equal for requests that ask for the same.
 func (s *share) key() string {
 	var key []byte
 	for _, it := range s.items {
-		key = fmt.Appendf(key, "%d × %q;", it.request.Count, it.key)
+		key = fmt.Appendf(key, "%d × %q;", it.Request.Count, it.Key)
 	}
 	return string(key)
 }

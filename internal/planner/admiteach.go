@@ -45,19 +45,19 @@ func (a *admitting) one(l *ledger, s *share) *ledger {
 	b := a.newBatch(overREST, s.items, fullest)
 	for i, it := range s.items {
 		switch {
-		case it.trivial():
-			s.had[i] = it.request.Count
-		case a.full[it.key]:
+		case it.Trivial():
+			s.had[i] = it.Request.Count
+		case a.full[it.Key]:
 			b.left[i] = 0
 		default:
-			b.left[i] = it.request.Count - s.had[i]
-			s.had[i] = it.request.Count
+			b.left[i] = it.Request.Count - s.had[i]
+			s.had[i] = it.Request.Count
 		}
 	}
 	a.place(trial, b)
 	for i, it := range s.items {
 		s.had[i] -= b.left[i]
-		a.full[it.key] = a.full[it.key] || b.left[i] > 0 && !s.AllOrNothing
+		a.full[it.Key] = a.full[it.Key] || b.left[i] > 0 && !s.AllOrNothing
 	}
 	if s.AllOrNothing && !b.served() {
 		s.none()

@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -22,7 +23,7 @@ func (w *words) preferred(c candidate, other int, given []int64, out *outcome) m
 // advantage says what speaks for the group that was taken for demand, in the order in which plans are compared.
 func (w *words) advantage(c candidate, other int, given []int64, out *outcome) string {
 	a, b := &w.groups[c.taken], &w.groups[other]
-	rank, otherRank := c.item.rank[a.shape.labels], c.item.rank[b.shape.labels]
+	rank, otherRank := c.item.Rank[a.shape.Labels], c.item.Rank[b.shape.Labels]
 	ours, theirs := a.standingOf(), b.standingOf()
 	switch {
 	case rank < otherRank:
@@ -33,14 +34,14 @@ func (w *words) advantage(c candidate, other int, given []int64, out *outcome) s
 		return fmt.Sprintf("it recovers from failed launches, score %s < %s", phrase.Decimal(standingOf(b.RecoverableScore)), phrase.Decimal(standingOf(a.RecoverableScore)))
 	case ours.recoverable == theirs.recoverable && ours.priority > theirs.priority:
 		return fmt.Sprintf("priority %d < %d", b.Priority, a.Priority)
-	case b.shape.accelerated && !a.shape.accelerated && !w.policy.GPUForCPU:
+	case b.shape.Accelerated && !a.shape.Accelerated && !w.policy.GPUForCPU:
 		return "it has no accelerator to tie up"
 	}
 	if ours == theirs {
 		if text := w.costsMore(c.taken, other, given, out); text != "" {
 			return text
 		}
-		if w.sliced && w.memoryShare(b.Slice) > w.memoryShare(a.Slice) {
+		if w.Sliced && w.memoryShare(b.Slice) > w.memoryShare(a.Slice) {
 			return fmt.Sprintf("less memory is wasted, %s against %s", a.Slice.Name(), b.Slice.NameOr("GPUs of unknown memory"))
 		}
 		if offersAs(a, b) {
@@ -53,7 +54,7 @@ func (w *words) advantage(c candidate, other int, given []int64, out *outcome) s
 // forMinimum reports whether all that is launched of a group its minimum asks for.
 func (w *words) forMinimum(i int, given []int64) bool {
 	g := &w.groups[i]
-	short := roundUp(max(0, g.min-g.standing()), g.hosts)
+	short := vector.RoundUp(max(0, g.min-g.standing()), g.hosts)
 	return short > 0 && given[i] <= short
 }
 
@@ -80,7 +81,7 @@ func (w *words) costsMore(taken, other int, given []int64, out *outcome) string 
 		}
 		return fmt.Sprintf("price %s > %s%s", phrase.Rounded(theirs), phrase.Rounded(ours), of)
 	}
-	ours, theirs := w.size(a.shape.total), w.size(b.shape.total)
+	ours, theirs := w.Size(a.shape.Total), w.Size(b.shape.Total)
 	switch {
 	case theirs > ours && least >= given[taken]:
 		return "its pods are smaller"
@@ -94,17 +95,17 @@ func (w *words) costsMore(taken, other int, given []int64, out *outcome) string 
 // some of that could not be served by the other, or by pods that are told to share a label with it.
 func (w *words) leastPods(taken, other int, out *outcome) (int64, bool) {
 	shape := w.groups[other].shape
-	sum := make([]float64, len(w.names))
+	sum := make([]float64, len(w.Names))
 	var least int64
 	for _, e := range out.log {
 		if e.group != taken {
 			continue
 		}
-		if !e.item.suits(shape) {
+		if !e.item.Suits(shape) {
 			return 0, false
 		}
-		for _, t := range e.item.need {
-			sum[t.resource] += float64(t.amount) * float64(e.count)
+		for _, t := range e.item.Need {
+			sum[t.Resource] += float64(t.Amount) * float64(e.count)
 		}
 		least = max(least, 1)
 		if owner, ok := w.owner(e.item); ok && owner.gang.Strategy == raydemand.StrictSpread {
@@ -112,11 +113,11 @@ func (w *words) leastPods(taken, other int, out *outcome) (int64, bool) {
 		}
 	}
 	for r, amount := range sum {
-		if total := float64(shape.total[r]); amount > 0 && total > 0 {
-			least = max(least, int64(min(math.Ceil(amount/total*(1-1e-12)), maxCount)))
+		if total := float64(shape.Total[r]); amount > 0 && total > 0 {
+			least = max(least, int64(min(math.Ceil(amount/total*(1-1e-12)), vector.MaxCount)))
 		}
 	}
-	return roundUp(least, w.groups[other].hosts), true
+	return vector.RoundUp(least, w.groups[other].hosts), true
 }
 
 // ownedBy is the gang that an item is of, and by which of its options.
@@ -126,9 +127,9 @@ type ownedBy struct {
 }
 
 // owner finds the gang of an item, if it is of one.
-func (w *words) owner(it *item) (ownedBy, bool) {
+func (w *words) owner(it *vector.Item) (ownedBy, bool) {
 	if w.owners == nil {
-		w.owners = map[*item]ownedBy{}
+		w.owners = map[*vector.Item]ownedBy{}
 		for _, g := range w.gangs {
 			for o := range g.options {
 				for _, each := range g.options[o].items {
@@ -142,7 +143,7 @@ func (w *words) owner(it *item) (ownedBy, bool) {
 }
 
 // elsewhereBound says why a gang that shares a label could not lie where a group is.
-func (w *words) elsewhereBound(it *item, i int, out *outcome) (model.Reason, bool) {
+func (w *words) elsewhereBound(it *vector.Item, i int, out *outcome) (model.Reason, bool) {
 	owner, ok := w.owner(it)
 	if !ok || owner.gang.TopologyLabel == "" {
 		return model.Reason{}, false
@@ -152,7 +153,7 @@ func (w *words) elsewhereBound(it *item, i int, out *outcome) (model.Reason, boo
 		return reason, true
 	}
 	at := slices.IndexFunc(out.runs, func(r run) bool { return slices.Contains(r.gangs, owner.gang) })
-	own := domain{w.topology(label), w.topology(label).of[g.shape.labels]}
+	own := domain{w.topology(label), w.topology(label).of[g.shape.Labels]}
 	if at < 0 || out.runs[at].within == own {
 		return model.Reason{}, false
 	}
@@ -193,14 +194,14 @@ func (w *words) tooSmallDomain(owner ownedBy, i int, within domain) (model.Reaso
 func (p *Placer) differentNodes(l *ledger, o option, within domain) (n int64) {
 	for k := range l.lots {
 		lot := &l.lots[k]
-		if within.admits(lot.shape.labels) && slices.ContainsFunc(o.items, func(it *item) bool { return lot.free.times(it.need, 1) == 1 }) {
+		if within.admits(lot.shape.Labels) && slices.ContainsFunc(o.items, func(it *vector.Item) bool { return lot.free.Times(it.Need, 1) == 1 }) {
 			n += lot.count
 		}
 	}
 	var fresh int64
 	for i := range p.groups {
-		if s := p.groups[i].shape; within.admits(s.labels) && suitsAny(o.items, s) {
-			fresh = min(fresh+l.room[i], maxCount)
+		if s := p.groups[i].shape; within.admits(s.Labels) && vector.SuitsAny(o.items, s) {
+			fresh = min(fresh+l.room[i], vector.MaxCount)
 		}
 	}
 	return n + min(fresh, l.spare)

@@ -8,6 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -16,8 +17,8 @@ import (
 // advice says what would serve what waits of an item, where no group has slices that do, or the pools of those that have are full: fewer GPUs
 // announced for the same devices, or another cut of cards that are there, from what to what, on which pool, on how many cards. It is empty where
 // neither helps, because something else is short too or first, or it is not known what the cards are.
-func (w *words) advice(it *item, given []int64, count int64) string {
-	if it.request.Slice == nil || it.slice.memory == 0 && it.slice.compute == 0 || !w.onlyACutHelps(it, given) || w.rounded(it) {
+func (w *words) advice(it *vector.Item, given []int64, count int64) string {
+	if it.Request.Slice == nil || it.Slice.Memory == 0 && it.Slice.Compute == 0 || !w.onlyACutHelps(it, given) || w.rounded(it) {
 		return ""
 	}
 	var told []string
@@ -33,9 +34,9 @@ func (w *words) advice(it *item, given []int64, count int64) string {
 			if bundles == 0 {
 				continue
 			}
-			instances := int64(math.Ceil(float64(bundles) * it.request.Bundle[raydemand.GPU].Float()))
+			instances := int64(math.Ceil(float64(bundles) * it.Request.Bundle[raydemand.GPU].Float()))
 			for _, cards := range g.Pools[k].Cards {
-				r := recut{pool: &g.Pools[k], cards: cards, slice: g.Slice, need: it.slice}
+				r := recut{pool: &g.Pools[k], cards: cards, slice: g.Slice, need: it.Slice}
 				// Groups that ask for other instances of the same cards are told of them once.
 				if text := r.text(instances); text != "" && !seen[r.now(cards.Count)+r.pool.Name] {
 					seen[r.now(cards.Count)+r.pool.Name] = true
@@ -48,12 +49,12 @@ func (w *words) advice(it *item, given []int64, count int64) string {
 }
 
 // rounded reports whether a group falls short only by what was lost in writing a part of a card in decimals: no cut is needed then.
-func (w *words) rounded(it *item) bool {
+func (w *words) rounded(it *vector.Item) bool {
 	const written = 0.001
-	need := it.slice
-	need.compute = max(need.compute-written, 0)
+	need := it.Slice
+	need.Compute = max(need.Compute-written, 0)
 	for i := range w.groups {
-		if s := w.groups[i].Slice; s != nil && need.allows(s) && !it.slice.allows(s) {
+		if s := w.groups[i].Slice; s != nil && need.Allows(s) && !it.Slice.Allows(s) {
 			return true
 		}
 	}
@@ -61,32 +62,32 @@ func (w *words) rounded(it *item) bool {
 }
 
 // suitsButSlice reports whether a fresh node of some group with these amounts could serve one bundle if only each of its GPUs were enough.
-func (w *words) suitsButSlice(it *item, g *group, total vector) bool {
-	return firstMatch(it.request.Selectors, g.Labels) != noMatch && total.times(it.need, 1) == 1
+func (w *words) suitsButSlice(it *vector.Item, g *group, total vector.Vector) bool {
+	return vector.FirstMatch(it.Request.Selectors, g.Labels) != vector.NoMatch && total.Times(it.Need, 1) == 1
 }
 
 // servedByCut is how many of count bundles pods of a group on its k-th pool could serve, were the cards there cut as it takes: none where the pods
 // lack something else, the bound on all workers is reached, or what is short on the pool is something else, such as CPU.
-func (w *words) servedByCut(it *item, i, k int, given []int64, count int64) int64 {
+func (w *words) servedByCut(it *vector.Item, i, k int, given []int64, count int64) int64 {
 	g := &w.groups[i]
-	if !w.suitsButSlice(it, g, g.shape.total) || w.spare(given) < g.hosts {
+	if !w.suitsButSlice(it, g, g.shape.Total) || w.spare(given) < g.hosts {
 		return 0
 	}
-	return min(count, timesUpTo(w.roomBesideCards(i, k, given), g.shape.total.times(it.need, count)))
+	return min(count, vector.TimesAtMost(w.roomBesideCards(i, k, given), g.shape.Total.Times(it.Need, count)))
 }
 
 // overAnnounced tells where a group's pods announce more GPUs than they have devices, and one device would do.
-func (w *words) overAnnounced(i int, it *item) string {
+func (w *words) overAnnounced(i int, it *vector.Item) string {
 	g := &w.groups[i]
-	if g.Slice == nil || len(g.Pools) == 0 || g.Slice.Kind != gpuinfo.Whole && g.Slice.Kind != gpuinfo.MIG || it.slice.allows(g.Slice) {
+	if g.Slice == nil || len(g.Pools) == 0 || g.Slice.Kind != gpuinfo.Whole && g.Slice.Kind != gpuinfo.MIG || it.Slice.Allows(g.Slice) {
 		return ""
 	}
 	devices, gpus := g.Pools[0].Units, g.Resources[raydemand.GPU]
 	if devices <= 0 || gpus <= raydemand.Whole(devices) {
 		return ""
 	}
-	announced := slices.Clone(g.shape.total)
-	announced[w.index[raydemand.GPU]] = raydemand.Whole(devices)
+	announced := slices.Clone(g.shape.Total)
+	announced[w.Index[raydemand.GPU]] = raydemand.Whole(devices)
 	if !w.suitsButSlice(it, g, announced) {
 		return ""
 	}
@@ -99,14 +100,14 @@ func (w *words) overAnnounced(i int, it *item) string {
 		compute := *g.Slice.ComputeFraction * times
 		device.ComputeFraction = &compute
 	}
-	if !it.slice.allows(&device) {
+	if !it.Slice.Allows(&device) {
 		return ""
 	}
 	return fmt.Sprintf("group %s announces %s GPUs for %d × %s: with num-gpus %d one of them would be a whole device and do", g.Name, gpus, devices, g.Pools[0].Resource, devices)
 }
 
 // onlyACutHelps reports whether no group could serve the item by its slices, or all that could are kept from it by their pools.
-func (w *words) onlyACutHelps(it *item, given []int64) bool {
+func (w *words) onlyACutHelps(it *vector.Item, given []int64) bool {
 	short := false
 	for i := range w.groups {
 		s := w.groups[i].shape
@@ -114,7 +115,7 @@ func (w *words) onlyACutHelps(it *item, given []int64) bool {
 			short = short || reason.Code == model.CodeSliceTooSmall
 			continue
 		}
-		if !it.suits(s) {
+		if !it.Suits(s) {
 			continue
 		}
 		if reason, ok := w.limit(i, given); !ok || reason.Code != model.CodePoolCeiling {
@@ -126,9 +127,9 @@ func (w *words) onlyACutHelps(it *item, given []int64) bool {
 }
 
 // cut is the smallest profile of the product that gives what is needed.
-func smallestCut(n sliceNeed, product gpuinfo.Product) (gpuinfo.Profile, bool) {
+func smallestCut(n vector.SliceRequirement, product gpuinfo.Product) (gpuinfo.Profile, bool) {
 	for i := len(product.Profiles) - 1; i >= 0; i-- {
-		if profile := product.Profiles[i]; profile.Plain() && profile.Max > 0 && profile.Memory > 0 && n.allows(instance(product, profile)) {
+		if profile := product.Profiles[i]; profile.Plain() && profile.Max > 0 && profile.Memory > 0 && n.Allows(instance(product, profile)) {
 			return profile, true
 		}
 	}
@@ -152,7 +153,7 @@ type recut struct {
 	cards nodepool.PoolCards
 	// slice is what one GPU of the group is, need what is asked of it.
 	slice *model.Slice
-	need  sliceNeed
+	need  vector.SliceRequirement
 }
 
 // text tells what to do with the cards so that they hold so many more instances that will do; empty where no cut holds more of them than the cards
@@ -172,7 +173,7 @@ func (r recut) text(instances int64) string {
 	}
 	if r.pool.ProfileFixed && len(r.cards.Cut) > 0 {
 		return fmt.Sprintf("the profile of %s is fixed: add a pool with profile %s, %s of %s for %d",
-			r.where(), to.Name, phrase.Cards(roundUp(instances, int64(to.Max))/int64(to.Max)), product.Name, instances)
+			r.where(), to.Name, phrase.Cards(vector.RoundUp(instances, int64(to.Max))/int64(to.Max)), product.Name, instances)
 	}
 	idle := r.cards.Count
 	if r.cards.Busy != nil {
@@ -182,7 +183,7 @@ func (r recut) text(instances int64) string {
 		return fmt.Sprintf("the %s of %s, %s, %s in use: once idle, one cut into %d × %s would serve %d of it",
 			phrase.Cards(r.cards.Count), r.where(), r.now(r.cards.Count), phrase.OneOrMany(r.cards.Count, "is", "are all"), to.Max, to.Name, min(gain, instances))
 	}
-	cards := min(roundUp(instances, gain)/gain, idle)
+	cards := min(vector.RoundUp(instances, gain)/gain, idle)
 	return fmt.Sprintf("cutting %s of %s, %s, into %d × %s%s would serve %d of it, for a group that asks for them; %s",
 		phrase.Cards(cards), r.where(), r.now(cards), to.Max, to.Name, phrase.OneOrMany(cards, "", " each"), min(instances, cards*gain), r.inUse())
 }
@@ -190,18 +191,18 @@ func (r recut) text(instances int64) string {
 // enoughNow is how many instances of one card would do as it is.
 func (r recut) enoughNow(product gpuinfo.Product) int64 {
 	if len(r.cards.Cut) == 0 {
-		if r.need.allows(r.slice) {
+		if r.need.Allows(r.slice) {
 			return 1
 		}
 		return 0
 	}
 	var n int64
 	for _, cut := range r.cards.Cut {
-		if profile, has := product.Profile(cut.Profile); has && r.need.allows(instance(product, profile)) {
+		if profile, has := product.Profile(cut.Profile); has && r.need.Allows(instance(product, profile)) {
 			n += cut.Count
 		}
 	}
-	return roundUp(n, r.cards.Count) / r.cards.Count
+	return vector.RoundUp(n, r.cards.Count) / r.cards.Count
 }
 
 func (r recut) where() string {

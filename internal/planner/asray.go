@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // rayOrder numbers items in the order in which Ray places them (ray scheduler.py, _sort_resource_request).
-func rayOrder(items []*item) []int {
+func rayOrder(items []*vector.Item) []int {
 	order := make([]int, len(items))
 	for i := range order {
 		order[i] = i
@@ -16,20 +17,12 @@ func rayOrder(items []*item) []int {
 	slices.SortStableFunc(order, func(x, y int) int {
 		a, b := items[x], items[y]
 		return cmp.Or(
-			cmp.Compare(b.constraints, a.constraints),
-			cmp.Compare(len(b.need), len(a.need)),
-			cmp.Compare(b.plainSum(), a.plainSum()),
+			cmp.Compare(b.Constraints, a.Constraints),
+			cmp.Compare(len(b.Need), len(a.Need)),
+			cmp.Compare(b.PlainSum(), a.PlainSum()),
 		)
 	})
 	return order
-}
-
-// plainSum adds amounts of all resources, bytes of memory among them, as Ray does.
-func (it *item) plainSum() (sum float64) {
-	for _, t := range it.need {
-		sum += t.amount.Float()
-	}
-	return sum
 }
 
 // gangsAsRay orders gangs as Ray does: those with most placement constraints first, then those with most bundles.
@@ -60,7 +53,7 @@ func (p *Placer) placeAsRay(l *ledger, b *batch) {
 
 // stock is what a pattern depends on.
 type stock struct {
-	shape *shape
+	shape *vector.Shape
 	named nameSet
 	free  *raydemand.Amount
 }
@@ -90,12 +83,12 @@ func (p *Placer) fullestLot(l *ledger, b *batch, kept map[stock]*pattern, hidden
 			made, _ := p.newPattern(b, lot.shape, lot.free, 1, b.quota(lot))
 			p.credit(&made, b, lot)
 			if l.how == roomiest && b.turn > 0 {
-				made.score.room = p.holding(lot.free)
+				made.score.room = p.Holding(lot.free)
 			}
 			pat = &made
 			kept[key] = pat
 		}
-		if len(pat.uses) > 0 && (at < 0 || l.how.prefers(pat, lot.shape.group, best, l.lots[at].shape.group)) {
+		if len(pat.uses) > 0 && (at < 0 || l.how.prefers(pat, lot.shape.Group, best, l.lots[at].shape.Group)) {
 			best, at = pat, i
 		}
 	}
@@ -107,8 +100,8 @@ type nameSet uint64
 
 func (b *batch) named(uses []portion) (names nameSet) {
 	for _, u := range uses {
-		for _, t := range b.items[u.item].need {
-			names |= 1 << t.resource
+		for _, t := range b.items[u.item].Need {
+			names |= 1 << t.Resource
 		}
 	}
 	return names
@@ -118,10 +111,10 @@ func (b *batch) named(uses []portion) (names nameSet) {
 func (p *Placer) credit(pat *pattern, b *batch, lot *lot) {
 	pat.score.kinds = 0
 	names := lot.named | b.named(pat.uses)
-	for i, amount := range p.named(lot.shape.total) {
+	for i, amount := range p.Named(lot.shape.Total) {
 		if amount > 0 && names&(1<<i) != 0 {
 			pat.score.kinds++
-			pat.score.sparing = pat.score.sparing || raydemand.IsUnitInstance(p.names[i])
+			pat.score.sparing = pat.score.sparing || raydemand.IsUnitInstance(p.Names[i])
 		}
 	}
 }

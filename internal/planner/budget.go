@@ -1,9 +1,5 @@
 package planner
 
-import (
-	"heliostat.dev/heliostat/pkg/raydemand"
-)
-
 // budgets are what all bins together may take: pods that are launched, and accelerators on them. The second keeps
 // work that needs none from being what accelerators are launched for.
 type budgets [2]int64
@@ -42,14 +38,4 @@ func (c *covering) use(b int, n int64) {
 	for budget := range c.budget {
 		c.budget[budget] -= n * c.takes(b, budget)
 	}
-}
-
-// accelerators is how much of all accelerators together a node has.
-func (c *catalog) accelerators(v vector) (all raydemand.Amount) {
-	for i, amount := range c.named(v) {
-		if raydemand.IsUnitInstance(c.names[i]) {
-			all += amount
-		}
-	}
-	return all
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // ceilings are the pools that bound groups; nil where none does.
@@ -47,7 +48,7 @@ func newCeilings(groups []group) *ceilings {
 			continue
 		}
 		for _, pool := range groups[i].Pools {
-			most, units := min(max(*pool.MaxPods, 0), maxCount), min(max(pool.Units, 1), math.MaxInt32)
+			most, units := min(max(*pool.MaxPods, 0), vector.MaxCount), min(max(pool.Units, 1), math.MaxInt32)
 			use := poolUse{{class(pool.Name, "pods of group "+groups[i].Name, most), 1}}
 			told := false
 			for _, share := range pool.Shares {
@@ -55,23 +56,16 @@ func newCeilings(groups []group) *ceilings {
 				told = told || share.Resource == pool.Resource
 			}
 			if !told {
-				use = append(use, classUse{class(pool.Name, pool.Resource, timesUpTo(most, units)), units})
+				use = append(use, classUse{class(pool.Name, pool.Resource, vector.TimesAtMost(most, units)), units})
 			}
 			c.uses[i] = append(c.uses[i], use)
-			c.most[i] = min(c.most[i]+most, maxCount)
+			c.most[i] = min(c.most[i]+most, vector.MaxCount)
 		}
 	}
 	if len(classes) == 0 {
 		return nil
 	}
 	return c
-}
-
-func timesUpTo(a, b int64) int64 {
-	if a > math.MaxInt64/4/b {
-		return math.MaxInt64 / 4
-	}
-	return a * b
 }
 
 // bounded reports whether the group can land on pools of known ends alone.
@@ -98,7 +92,7 @@ func (r *roster) occupied(given []int64) []int64 {
 
 // fits is how many pods the place has left.
 func (c *ceilings) fits(taken []int64, use poolUse) int64 {
-	n := int64(maxCount)
+	n := int64(vector.MaxCount)
 	for _, u := range use {
 		n = min(n, max(c.capacity[u.class]-taken[u.class], 0)/u.units)
 	}
@@ -119,11 +113,11 @@ func (c *ceilings) occupy(taken []int64, i int, pods int64) {
 // room is how many more pods of a group that has so many its pools can take.
 func (c *ceilings) room(taken []int64, i int, pods int64) int64 {
 	if c == nil || len(c.uses[i]) == 0 {
-		return maxCount
+		return vector.MaxCount
 	}
 	var n int64
 	for _, use := range c.uses[i] {
-		n = min(n+c.fits(taken, use), maxCount)
+		n = min(n+c.fits(taken, use), vector.MaxCount)
 	}
 	return max(min(n, c.most[i]-pods), 0)
 }
@@ -170,7 +164,7 @@ func (r *roster) withinPools(proposal, given []int64) {
 // poolRoom is how many more pods of a group its pools hold.
 func (r *roster) poolRoom(i int, given []int64) int64 {
 	if r.ceilings == nil {
-		return maxCount
+		return vector.MaxCount
 	}
 	return r.ceilings.room(r.occupied(given), i, r.groups[i].current+given[i])
 }
@@ -178,7 +172,7 @@ func (r *roster) poolRoom(i int, given []int64) int64 {
 // roomBesideCards is how many more pods of a group its k-th pool holds by what they take beside their devices: CPU, memory, places for pods.
 // Where nothing tells, it is maxCount.
 func (r *roster) roomBesideCards(i, k int, given []int64) int64 {
-	room := int64(maxCount)
+	room := int64(vector.MaxCount)
 	if r.ceilings == nil || len(r.ceilings.uses[i]) == 0 {
 		return room
 	}

@@ -8,28 +8,29 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // choices says of each selector that a request may go by, in order, what it comes to: pods are launched for it, or why
 // no group serves it.
-func (r *reporter) choices(it *item, given []int64, out *outcome) []model.Detail {
-	if it.alternatives < 2 {
+func (r *reporter) choices(it *vector.Item, given []int64, out *outcome) []model.Detail {
+	if it.Alternatives < 2 {
 		return nil
 	}
 	var details []model.Detail
-	for i, selector := range it.request.Selectors {
+	for i, selector := range it.Request.Selectors {
 		labels := cmp.Or(selector.String(), "any node")
-		details = append(details, model.Detail{About: phrase.Choice(i, it.alternatives) + ", " + labels, Reason: r.choice(it, i, given, out)})
+		details = append(details, model.Detail{About: phrase.Choice(i, it.Alternatives) + ", " + labels, Reason: r.choice(it, i, given, out)})
 	}
 	return details
 }
 
-func (r *reporter) choice(it *item, i int, given []int64, out *outcome) model.Reason {
+func (r *reporter) choice(it *vector.Item, i int, given []int64, out *outcome) model.Reason {
 	var launched int64
 	by := map[string]bool{}
 	for _, e := range out.log {
-		if e.item == it && it.rank[r.groups[e.group].shape.labels] == i {
+		if e.item == it && it.Rank[r.groups[e.group].shape.Labels] == i {
 			launched += e.count
 			by[r.groups[e.group].Name] = true
 		}
@@ -42,14 +43,14 @@ func (r *reporter) choice(it *item, i int, given []int64, out *outcome) model.Re
 		slices.Sort(names)
 		return model.Reason{Code: model.CodeLaunch, Message: fmt.Sprintf("%d of it get places on new pods of %s", launched, strings.Join(names, ", "))}
 	}
-	alone := it.request
+	alone := it.Request
 	alone.Selectors = alone.Selectors[i : i+1]
-	return r.obstacles(r.newItem(alone, it.need, ""), given)
+	return r.obstacles(r.NewItem(alone, it.Need, ""), given)
 }
 
 // obstacles says why no group serves an item, by the code of the group that comes nearest to it.
-func (r *reporter) obstacles(it *item, given []int64) model.Reason {
-	code, least := model.CodeNotNeeded, len(r.names)+2
+func (r *reporter) obstacles(it *vector.Item, given []int64) model.Reason {
+	code, least := model.CodeNotNeeded, len(r.Names)+2
 	for i := range r.groups {
 		reason, stands := r.obstacle(i, it, given)
 		if !stands {
@@ -59,15 +60,15 @@ func (r *reporter) obstacles(it *item, given []int64) model.Reason {
 			code, least = reason.Code, n
 		}
 	}
-	return model.Reason{Code: code, Message: phrase.List(r.considered([]*item{it}, given, ""))}
+	return model.Reason{Code: code, Message: phrase.List(r.considered([]*vector.Item{it}, given, ""))}
 }
 
 // byChoice says which of its choices of labels a group is for an item that has several.
-func (w *words) byChoice(it *item, group int) string {
-	if it.alternatives < 2 {
+func (w *words) byChoice(it *vector.Item, group int) string {
+	if it.Alternatives < 2 {
 		return ""
 	}
-	return ", " + phrase.Choice(it.rank[w.groups[group].shape.labels], it.alternatives)
+	return ", " + phrase.Choice(it.Rank[w.groups[group].shape.Labels], it.Alternatives)
 }
 
 // mostElsewhere is how many gangs are told one by one.
@@ -98,7 +99,7 @@ func (r *reporter) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []
 	for i, c := range r.claims {
 		left := out.leftOf(i, c)
 		for k, it := range c.items {
-			if !it.request.Bundle.Equal(b) {
+			if !it.Request.Bundle.Equal(b) {
 				continue
 			}
 			reason := reasonAt(unmet.claims[i], k)
@@ -136,8 +137,8 @@ func asksFor(g *gang, b raydemand.Bundle) string {
 }
 
 // items are the bundles of all choices.
-func (g *gang) items() []*item {
-	var all []*item
+func (g *gang) items() []*vector.Item {
+	var all []*vector.Item
 	for _, o := range g.options {
 		all = append(all, o.items...)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // pattern is how what waits would fill one new replica of a group, or one node on its way: the unit of choice.
@@ -19,26 +20,26 @@ type pattern struct {
 type filled struct {
 	count int64
 	take  []portion
-	after vector
+	after vector.Vector
 }
 
 // fill packs what waits onto one node, largest first, at most quota bundles.
-func (b *batch) fill(free vector, labels int, left []int64, quota int64) ([]portion, vector) {
+func (b *batch) fill(free vector.Vector, labels int, left []int64, quota int64) ([]portion, vector.Vector) {
 	var take []portion
 	free = slices.Clone(free)
 	for k := range b.items {
 		i := b.at(k)
 		it := b.items[i]
 		b.looks++
-		if left[i] == 0 || it.rank[labels] == noMatch {
+		if left[i] == 0 || it.Rank[labels] == vector.NoMatch {
 			continue
 		}
-		n := free.times(it.need, min(left[i], quota))
+		n := free.Times(it.Need, min(left[i], quota))
 		if n == 0 {
 			continue
 		}
 		take = append(take, portion{i, n})
-		free.subtract(it.need, n)
+		free.Subtract(it.Need, n)
 		if quota -= n; quota == 0 {
 			break
 		}
@@ -47,13 +48,13 @@ func (b *batch) fill(free vector, labels int, left []int64, quota int64) ([]port
 }
 
 // newPattern fills hosts nodes of a shape one after the other, each with at most quota bundles. Equal hosts are filled at once.
-func (p *Placer) newPattern(b *batch, s *shape, free vector, hosts, quota int64) (pattern, bool) {
+func (p *Placer) newPattern(b *batch, s *vector.Shape, free vector.Vector, hosts, quota int64) (pattern, bool) {
 	p.breakOff()
 	var pat pattern
 	left := append(b.scratch[:0], b.left...)
 	b.scratch = left
 	for rest := hosts; rest > 0; {
-		take, after := b.fill(free, s.labels, left, quota)
+		take, after := b.fill(free, s.Labels, left, quota)
 		count := rest
 		for _, t := range take {
 			count = min(count, left[t.item]/t.count)
@@ -111,7 +112,7 @@ func better(a, b score) int {
 		cmp.Compare(a.most, b.most),
 		cmp.Compare(a.whole, b.whole),
 		cmp.Compare(a.rank, b.rank),
-		compareBool(a.sparing, b.sparing),
+		vector.CompareBool(a.sparing, b.sparing),
 		a.standing.compare(b.standing),
 		compareNearly(a.thrift, b.thrift),
 		cmp.Compare(a.kinds, b.kinds),
@@ -126,7 +127,7 @@ func better(a, b score) int {
 func betterForRay(a, b score) int {
 	return cmp.Or(
 		cmp.Compare(a.rank, b.rank),
-		compareBool(a.sparing, b.sparing),
+		vector.CompareBool(a.sparing, b.sparing),
 		cmp.Compare(a.room, b.room),
 		cmp.Compare(a.kinds, b.kinds),
 		cmp.Compare(a.least, b.least),
@@ -138,44 +139,44 @@ func betterForRay(a, b score) int {
 
 // score rates a replica with the bundles placed on it. A resource used to the share u of its total t counts t·u³,
 // so large nodes filled well win over small ones, and half-empty ones lose.
-func (p *Placer) score(b *batch, s *shape, free vector, hosts int64, uses []portion) score {
-	used := make([]float64, len(p.names))
-	named := make([]bool, len(p.names))
+func (p *Placer) score(b *batch, s *vector.Shape, free vector.Vector, hosts int64, uses []portion) score {
+	used := make([]float64, len(p.Names))
+	named := make([]bool, len(p.Names))
 	for i := range used {
-		used[i] = p.worth(i, s.total[i]-free[i]) * float64(hosts)
+		used[i] = p.Worth(i, s.Total[i]-free[i]) * float64(hosts)
 	}
-	sc := score{sparing: p.policy.GPUForCPU || !s.accelerated}
+	sc := score{sparing: p.policy.GPUForCPU || !s.Accelerated}
 	for _, u := range uses {
 		it := b.items[u.item]
-		sc.sparing = sc.sparing || it.accelerator
-		for _, t := range it.need {
-			used[t.resource] += p.worth(t.resource, t.amount) * float64(u.count)
-			named[t.resource] = true
+		sc.sparing = sc.sparing || it.Accelerator
+		for _, t := range it.Need {
+			used[t.Resource] += p.Worth(t.Resource, t.Amount) * float64(u.count)
+			named[t.Resource] = true
 		}
 	}
 	first := b.items[uses[0].item]
-	if len(first.request.Selectors) > 0 {
-		sc.rank = first.alternatives - first.rank[s.labels]
+	if len(first.Request.Selectors) > 0 {
+		sc.rank = first.Alternatives - first.Rank[s.Labels]
 	}
-	p.scoreUse(&sc, b, s.total, hosts, used, named)
-	p.scoreGroup(&sc, s.group)
+	p.scoreUse(&sc, b, s.Total, hosts, used, named)
+	p.scoreGroup(&sc, s.Group)
 	return sc
 }
 
-func (p *Placer) scoreUse(sc *score, b *batch, total vector, hosts int64, used []float64, named []bool) {
+func (p *Placer) scoreUse(sc *score, b *batch, total vector.Vector, hosts int64, used []float64, named []bool) {
 	var sum, shares, least float64
 	terms := 0
-	for i, amount := range p.named(total) {
+	for i, amount := range p.Named(total) {
 		if amount <= 0 {
 			continue
 		}
 		if named[i] {
 			sc.kinds++
 		}
-		if phrase.IsMemory(p.names[i]) && !b.memory {
+		if phrase.IsMemory(p.Names[i]) && !b.memory {
 			continue // memory is on every node and nobody asked: no waste
 		}
-		whole := p.worth(i, amount) * float64(hosts)
+		whole := p.Worth(i, amount) * float64(hosts)
 		share := used[i] / whole
 		value := whole * share * share * share
 		if terms == 0 || value < least {
@@ -205,7 +206,7 @@ func (p *Placer) scoreGroup(sc *score, group int) {
 // useOnTheWay gives what waits to the nodes on their way that it fills best, one kind of node after the other. A
 // pattern is kept as long as filling again would give the same.
 func (p *Placer) useOnTheWay(l *ledger, b *batch, hidden bool) {
-	kept := map[*shape]*pattern{}
+	kept := map[*vector.Shape]*pattern{}
 	var fair []float64
 	if hidden {
 		fair = p.fairPrices(l, b)
@@ -219,7 +220,7 @@ func (p *Placer) useOnTheWay(l *ledger, b *batch, hidden bool) {
 	}
 }
 
-func (p *Placer) bestOnTheWay(l *ledger, b *batch, kept map[*shape]*pattern, fair []float64, hidden bool) (int, *pattern) {
+func (p *Placer) bestOnTheWay(l *ledger, b *batch, kept map[*vector.Shape]*pattern, fair []float64, hidden bool) (int, *pattern) {
 	best, at := (*pattern)(nil), -1
 	for i := range l.lots {
 		lot := &l.lots[i]
@@ -227,15 +228,15 @@ func (p *Placer) bestOnTheWay(l *ledger, b *batch, kept map[*shape]*pattern, fai
 			continue
 		}
 		pat := kept[lot.shape]
-		if pat == nil || !pat.holds(b) || !slices.Equal(lot.free, lot.shape.total) {
+		if pat == nil || !pat.holds(b) || !slices.Equal(lot.free, lot.shape.Total) {
 			made, _ := p.newPattern(b, lot.shape, lot.free, 1, b.quota(lot))
 			if hidden {
-				p.rate(&made, l.how, b, lot.shape.group, 1, fair)
+				p.rate(&made, l.how, b, lot.shape.Group, 1, fair)
 			}
 			pat = &made
 			kept[lot.shape] = pat
 		}
-		if len(pat.uses) > 0 && (at < 0 || l.how.prefers(pat, lot.shape.group, best, l.lots[at].shape.group)) {
+		if len(pat.uses) > 0 && (at < 0 || l.how.prefers(pat, lot.shape.Group, best, l.lots[at].shape.Group)) {
 			best, at = pat, i
 		}
 	}

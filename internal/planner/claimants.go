@@ -3,6 +3,8 @@ package planner
 import (
 	"fmt"
 	"strings"
+
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // namedOwned is how many requests of owners a sentence names before it says how many more there are, namedLetters how much of an owner's name.
@@ -20,7 +22,7 @@ func (w *words) claimants(out *outcome) claimants {
 	launched := map[string]int64{}
 	for _, e := range out.log {
 		if e.purpose == overREST {
-			launched[e.item.key] += e.count
+			launched[e.item.Key] += e.count
 		}
 	}
 	if len(launched) == 0 || !w.owned() {
@@ -33,8 +35,8 @@ func (w *words) claimants(out *outcome) claimants {
 	each := func(visit func(s *share, key string, n int64)) {
 		for i := range w.shares {
 			for k, it := range w.shares[i].items {
-				if n := w.shares[i].had[k]; n > 0 && launched[it.key] > 0 {
-					visit(&w.shares[i], it.key, n)
+				if n := w.shares[i].had[k]; n > 0 && launched[it.Key] > 0 {
+					visit(&w.shares[i], it.Key, n)
 				}
 			}
 		}
@@ -50,7 +52,7 @@ func (w *words) claimants(out *outcome) claimants {
 }
 
 // purpose names a claim: that of requests over REST by those whose it is.
-func (c claimants) purpose(of string, it *item) string {
+func (c claimants) purpose(of string, it *vector.Item) string {
 	switch names, plain := c.names(it); {
 	case of != overREST || names == "":
 		return of
@@ -62,9 +64,9 @@ func (c claimants) purpose(of string, it *item) string {
 }
 
 // names are the requests of owners whose a bundle is, if any, and whether it is of the plain request too.
-func (c claimants) names(it *item) (text string, plain bool) {
+func (c claimants) names(it *vector.Item) (text string, plain bool) {
 	var names []string
-	for _, s := range c[it.key] {
+	for _, s := range c[it.Key] {
 		if s.plain {
 			plain = true
 			continue
@@ -84,7 +86,7 @@ func (c claimants) names(it *item) (text string, plain bool) {
 }
 
 // askedBy names whose a bundle is, or nobody where it is of the plain request alone.
-func (c claimants) askedBy(it *item) string {
+func (c claimants) askedBy(it *vector.Item) string {
 	names, plain := c.names(it)
 	if plain && names != "" {
 		return "the plain request and " + names
@@ -98,8 +100,8 @@ func (w *words) refusedClaimants() claimants {
 	for i := range w.shares {
 		s := &w.shares[i]
 		for k, it := range s.items {
-			if s.had[k] < it.request.Count {
-				all[it.key] = append(all[it.key], s)
+			if s.had[k] < it.Request.Count {
+				all[it.Key] = append(all[it.Key], s)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -35,19 +36,19 @@ func (r *roster) maxShapes() int {
 
 // coarsen returns the items themselves where they are few, or else classes of them. The classes depend on the demand and on the
 // sizes of groups and nodes alone, so the next plan makes the same.
-func (r *roster) coarsen(items []*item) []*item {
+func (r *roster) coarsen(items []*vector.Item) []*vector.Item {
 	most := r.maxShapes()
 	if len(items) <= most {
 		return items
 	}
 	cuts := r.cuts()
-	var classes []*item
+	var classes []*vector.Item
 	for parts := int64(finest); ; parts = parts * 4 / 5 {
 		if classes = r.classes(items, cuts, parts, most); len(classes) <= most || parts == 0 {
 			break
 		}
 	}
-	slices.SortFunc(classes, largestFirst)
+	slices.SortFunc(classes, vector.LargestFirst)
 	if len(classes) > most {
 		put := r.deferred(classes[most:])
 		classes = append(classes[:most:most], put)
@@ -58,15 +59,15 @@ func (r *roster) coarsen(items []*item) []*item {
 // cuts lists by resource the amounts that groups' pods and nodes have in total. No class has members on both sides of one, so a
 // class fits into an empty node if its members do.
 func (r *roster) cuts() [][]raydemand.Amount {
-	cuts := make([][]raydemand.Amount, len(r.names))
+	cuts := make([][]raydemand.Amount, len(r.Names))
 	for resource := range cuts {
 		var own, others []raydemand.Amount
 		for i := range r.groups {
-			own = append(own, r.groups[i].shape.total[resource])
+			own = append(own, r.groups[i].shape.Total[resource])
 		}
 		for i := range r.nodes {
 			if n := &r.nodes[i]; n.shape != nil && (n.group < 0 || n.shape != r.groups[n.group].shape) {
-				others = append(others, n.shape.total[resource])
+				others = append(others, n.shape.Total[resource])
 			}
 		}
 		slices.Sort(others)
@@ -81,9 +82,9 @@ func (r *roster) cuts() [][]raydemand.Amount {
 
 // classes joins items that may go to the same places and ask for the same resources, of each nearly as much. It ends early, with
 // too many, unless there are no parts to join any more.
-func (r *roster) classes(items []*item, cuts [][]raydemand.Amount, parts int64, most int) []*item {
+func (r *roster) classes(items []*vector.Item, cuts [][]raydemand.Amount, parts int64, most int) []*vector.Item {
 	index := map[string]int{}
-	var classes []*item
+	var classes []*vector.Item
 	var key []byte
 	for _, it := range items {
 		key = appendClass(it, key[:0], cuts, parts)
@@ -94,50 +95,50 @@ func (r *roster) classes(items []*item, cuts [][]raydemand.Amount, parts int64, 
 			}
 			index[string(key)] = len(classes)
 			class := *it
-			class.need, class.members = slices.Clone(it.need), []*item{it}
+			class.Need, class.Members = slices.Clone(it.Need), []*vector.Item{it}
 			classes = append(classes, &class)
 			continue
 		}
 		class := classes[at]
-		class.members = append(class.members, it)
-		class.request.Count = min(class.request.Count+it.request.Count, maxCount)
-		for i, t := range it.need {
-			class.need[i].amount = max(class.need[i].amount, t.amount)
+		class.Members = append(class.Members, it)
+		class.Request.Count = min(class.Request.Count+it.Request.Count, vector.MaxCount)
+		for i, t := range it.Need {
+			class.Need[i].Amount = max(class.Need[i].Amount, t.Amount)
 		}
 	}
 	for _, class := range classes {
-		settleClass(class, r.catalog)
+		settleClass(class, r.Catalog)
 	}
 	return classes
 }
 
 // settleClass completes a class whose members are known.
-func settleClass(it *item, c *catalog) {
-	it.worth = 0
-	it.request.Bundle = make(raydemand.Bundle, len(it.need))
-	for i, t := range it.need {
-		it.need[i] = c.term(t.resource, t.amount)
-		it.worth += c.worth(t.resource, t.amount)
-		it.request.Bundle[c.names[t.resource]] = t.amount
+func settleClass(it *vector.Item, c *vector.Catalog) {
+	it.Worth = 0
+	it.Request.Bundle = make(raydemand.Bundle, len(it.Need))
+	for i, t := range it.Need {
+		it.Need[i] = c.Term(t.Resource, t.Amount)
+		it.Worth += c.Worth(t.Resource, t.Amount)
+		it.Request.Bundle[c.Names[t.Resource]] = t.Amount
 	}
-	it.key = string(appendKey(nil, it.need, it.request.Selectors, it.request.Slice))
+	it.Key = string(vector.AppendKey(nil, it.Need, it.Request.Selectors, it.Request.Slice))
 }
 
 // appendClass writes what members of a class have in common.
-func appendClass(it *item, key []byte, cuts [][]raydemand.Amount, parts int64) []byte {
-	for _, t := range it.need {
-		above, _ := slices.BinarySearch(cuts[t.resource], t.amount)
-		key = binary.AppendVarint(key, int64(t.resource))
+func appendClass(it *vector.Item, key []byte, cuts [][]raydemand.Amount, parts int64) []byte {
+	for _, t := range it.Need {
+		above, _ := slices.BinarySearch(cuts[t.Resource], t.Amount)
+		key = binary.AppendVarint(key, int64(t.Resource))
 		key = binary.AppendVarint(key, int64(above))
-		key = appendPart(key, int64(t.amount), parts)
+		key = appendPart(key, int64(t.Amount), parts)
 	}
 	key = append(key, 0xff, 0xff)
-	for _, rank := range it.rank {
+	for _, rank := range it.Rank {
 		key = binary.AppendVarint(key, int64(rank))
 	}
-	key = binary.AppendVarint(key, int64(it.alternatives))
-	key = binary.AppendVarint(key, int64(it.constraints))
-	return fmt.Appendf(key, "%v %v", it.trivial(), it.slice)
+	key = binary.AppendVarint(key, int64(it.Alternatives))
+	key = binary.AppendVarint(key, int64(it.Constraints))
+	return fmt.Appendf(key, "%v %v", it.Trivial(), it.Slice)
 }
 
 // appendPart writes in which part an amount lies: its power of two, and the part of the way to the next. Of no parts there is one for
@@ -155,18 +156,18 @@ func appendPart(key []byte, amount, parts int64) []byte {
 }
 
 // deferred puts off what is of too many kinds even so: it is planned for when others are served.
-func (r *roster) deferred(classes []*item) *item {
+func (r *roster) deferred(classes []*vector.Item) *vector.Item {
 	put := *classes[0]
-	put.members, put.rank = nil, make([]int, len(r.sets))
-	for set := range put.rank {
-		put.rank[set] = noMatch
+	put.Members, put.Rank = nil, make([]int, len(r.Sets))
+	for set := range put.Rank {
+		put.Rank[set] = vector.NoMatch
 	}
-	put.request.Count = 0
+	put.Request.Count = 0
 	for _, class := range classes {
-		put.request.Count = min(put.request.Count+class.request.Count, maxCount)
-		for _, it := range class.members {
-			it.deferred = true
-			put.members = append(put.members, it)
+		put.Request.Count = min(put.Request.Count+class.Request.Count, vector.MaxCount)
+		for _, it := range class.Members {
+			it.Deferred = true
+			put.Members = append(put.Members, it)
 		}
 	}
 	return &put
@@ -175,7 +176,7 @@ func (r *roster) deferred(classes []*item) *item {
 // refine deals out to the members of classes what was planned for the classes. Of what is not served the smallest members have
 // most; of the rest those in front are served soonest.
 func (p *planning) refine(out *outcome) {
-	dealers := map[*item]*dealer{}
+	dealers := map[*vector.Item]*dealer{}
 	p.requests, out.unserved = dealOut(dealers, p.requests, out.unserved)
 	for i := range p.claims {
 		left := out.leftOf(i, p.claims[i])
@@ -190,7 +191,7 @@ func (p *planning) refine(out *outcome) {
 	var waits []wait
 	for _, w := range out.waits {
 		if d := dealers[w.item]; d != nil {
-			d.deal(w.count, func(it *item, n int64) { waits = append(waits, wait{it, n, w.since}) })
+			d.deal(w.count, func(it *vector.Item, n int64) { waits = append(waits, wait{it, n, w.since}) })
 			continue
 		}
 		waits = append(waits, w)
@@ -198,7 +199,7 @@ func (p *planning) refine(out *outcome) {
 	var log []entry
 	for _, e := range out.log {
 		if d := dealers[e.item]; d != nil {
-			d.deal(e.count, func(it *item, n int64) { log = append(log, entry{e.group, e.purpose, it, n}) })
+			d.deal(e.count, func(it *vector.Item, n int64) { log = append(log, entry{e.group, e.purpose, it, n}) })
 			continue
 		}
 		log = append(log, e)
@@ -208,11 +209,11 @@ func (p *planning) refine(out *outcome) {
 
 // dealer deals the bundles of a class to its members, from the last one on.
 type dealer struct {
-	members []*item
+	members []*vector.Item
 	left    int64 // of the last of them
 }
 
-func (d *dealer) deal(n int64, to func(*item, int64)) {
+func (d *dealer) deal(n int64, to func(*vector.Item, int64)) {
 	for n > 0 && len(d.members) > 0 {
 		last := d.members[len(d.members)-1]
 		own := min(n, d.left)
@@ -222,36 +223,36 @@ func (d *dealer) deal(n int64, to func(*item, int64)) {
 		n -= own
 		if d.left -= own; d.left == 0 {
 			if d.members = d.members[:len(d.members)-1]; len(d.members) > 0 {
-				d.left = d.members[len(d.members)-1].request.Count
+				d.left = d.members[len(d.members)-1].Request.Count
 			}
 		}
 	}
 }
 
 // dealOut lists the members in the place of classes, with what of each is not served.
-func dealOut(dealers map[*item]*dealer, items []*item, unserved []int64) ([]*item, []int64) {
-	if !slices.ContainsFunc(items, func(it *item) bool { return it.members != nil }) {
+func dealOut(dealers map[*vector.Item]*dealer, items []*vector.Item, unserved []int64) ([]*vector.Item, []int64) {
+	if !slices.ContainsFunc(items, func(it *vector.Item) bool { return it.Members != nil }) {
 		return items, unserved
 	}
-	left := map[*item]int64{}
-	var all []*item
+	left := map[*vector.Item]int64{}
+	var all []*vector.Item
 	for i, it := range items {
-		if it.members == nil {
+		if it.Members == nil {
 			all, left[it] = append(all, it), unserved[i]
 			continue
 		}
-		members := slices.Clone(it.members)
-		slices.SortFunc(members, largestFirst)
+		members := slices.Clone(it.Members)
+		slices.SortFunc(members, vector.LargestFirst)
 		all = append(all, members...)
-		d := &dealer{members, members[len(members)-1].request.Count}
+		d := &dealer{members, members[len(members)-1].Request.Count}
 		var more int64 // beyond what a class can count
 		for _, member := range members {
-			more += member.request.Count
+			more += member.Request.Count
 		}
-		d.deal(more-it.request.Count+unserved[i], func(it *item, n int64) { left[it] = n })
+		d.deal(more-it.Request.Count+unserved[i], func(it *vector.Item, n int64) { left[it] = n })
 		dealers[it] = d
 	}
-	slices.SortFunc(all, largestFirst)
+	slices.SortFunc(all, vector.LargestFirst)
 	rest := make([]int64, len(all))
 	for i, it := range all {
 		rest[i] = left[it]

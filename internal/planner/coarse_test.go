@@ -165,20 +165,20 @@ func TestAMemberFitsWhereverItsClassDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
 		r := newRoster(&s)
-		items := r.items(s.Requests)
+		items := r.Items(s.Requests)
 		parts := rapid.Int64Range(0, 4).Draw(t, "parts")
 		members := 0
 		for _, class := range r.classes(items, r.cuts(), parts, 0) {
-			members += len(class.members)
-			for _, it := range class.members {
+			members += len(class.Members)
+			for _, it := range class.Members {
 				for i := range r.groups {
-					if suits := it.suits(r.groups[i].shape); suits != class.suits(r.groups[i].shape) {
-						t.Errorf("group %s suits %s: %v, and its class %s: %v", r.groups[i].Name, phrase.Describe(it.request), suits, phrase.Describe(class.request), !suits)
+					if suits := it.Suits(r.groups[i].shape); suits != class.Suits(r.groups[i].shape) {
+						t.Errorf("group %s suits %s: %v, and its class %s: %v", r.groups[i].Name, phrase.Describe(it.Request), suits, phrase.Describe(class.Request), !suits)
 					}
 				}
-				for k, need := range it.need {
-					if class.need[k].resource != need.resource || class.need[k].amount < need.amount {
-						t.Errorf("%s is in the class of %s", phrase.Describe(it.request), phrase.Describe(class.request))
+				for k, need := range it.Need {
+					if class.Need[k].Resource != need.Resource || class.Need[k].Amount < need.Amount {
+						t.Errorf("%s is in the class of %s", phrase.Describe(it.Request), phrase.Describe(class.Request))
 					}
 				}
 			}

@@ -3,6 +3,8 @@ package planner
 import (
 	"math"
 	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // Limits of what is answered jointly. Beyond them the greedy strategies answer alone: a program grows with the square
@@ -34,7 +36,7 @@ func waiting(left []int64) (kinds int) {
 
 // part is what of a batch waits: the items with their places in it.
 type part struct {
-	items []*item
+	items []*vector.Item
 	left  []int64
 	at    []int
 	// most is how many bundles of each item one node may take; nil is as many as fit.
@@ -76,7 +78,7 @@ func (p *Placer) launchJointly(l *ledger, b *batch) {
 	p.steps += steps
 	for _, f := range found.fillings {
 		g := &p.groups[groups[f.bin]]
-		n := min(f.count, min(l.room[g.shape.group], l.spare)/g.hosts)
+		n := min(f.count, min(l.room[g.shape.Group], l.spare)/g.hosts)
 		if n <= 0 {
 			continue // launches of another group have filled a pool of nodes that both can land on
 		}
@@ -113,7 +115,7 @@ func lowerBoundOf(w *part, bins []bin, nodes int) (value float64, served, exact 
 // are packed alone first: all together shall not launch more accelerators than they did.
 func cover(w *part, bins []bin, spare int64) (packing, int) {
 	steps := 0
-	budget := budgets{podBudget: min(spare, maxCount), acceleratorBudget: math.MaxInt64}
+	budget := budgets{podBudget: min(spare, vector.MaxCount), acceleratorBudget: math.MaxInt64}
 	if alone, bins := w.onAccelerators(bins); len(alone.items) > 0 && len(alone.items) < len(w.items) {
 		c := newCovering(&alone, bins, budget)
 		var most int64
@@ -165,10 +167,10 @@ func (w *part) onAccelerators(bins []bin) (part, []bin) {
 func (p *Placer) openBins(l *ledger, b *batch, w *part) (groups []int, bins []bin) {
 	for i := range p.groups {
 		g := &p.groups[i]
-		if replicas := min(l.room[i], l.spare) / g.hosts; replicas > 0 && b.admitsLabels(g.shape.labels) {
+		if replicas := min(l.room[i], l.spare) / g.hosts; replicas > 0 && b.admitsLabels(g.shape.Labels) {
 			groups = append(groups, i)
-			bins = append(bins, bin{free: g.shape.total, cost: p.yard.cost[i], hosts: g.hosts, limit: replicas,
-				accelerators: int64(p.accelerators(g.shape.total)) * g.hosts})
+			bins = append(bins, bin{free: g.shape.Total, cost: p.yard.cost[i], hosts: g.hosts, limit: replicas,
+				accelerators: int64(p.Accelerators(g.shape.Total)) * g.hosts})
 		}
 	}
 	for i := range bins {
@@ -188,17 +190,17 @@ type claimOn struct {
 
 // admit decides which groups are launched for an item: those that stand best for it. The others that its first
 // matching selector allows may carry it when they are launched for something else.
-func (p *Placer) admit(groups []int, bins []bin, at int, it *item) {
-	best := claimOn{rank: len(it.request.Selectors) + 1}
+func (p *Placer) admit(groups []int, bins []bin, at int, it *vector.Item) {
+	best := claimOn{rank: len(it.Request.Selectors) + 1}
 	stands := make([]claimOn, len(groups))
 	for k, i := range groups {
 		g := &p.groups[i]
-		stands[k] = claimOn{rank: noMatch}
-		if !it.suits(g.shape) {
+		stands[k] = claimOn{rank: vector.NoMatch}
+		if !it.Suits(g.shape) {
 			continue
 		}
-		stands[k] = claimOn{rank: it.rank[g.shape.labels], class: p.yard.class[i]}
-		if g.shape.accelerated && !it.accelerator && !p.policy.GPUForCPU {
+		stands[k] = claimOn{rank: it.Rank[g.shape.Labels], class: p.yard.class[i]}
+		if g.shape.Accelerated && !it.Accelerator && !p.policy.GPUForCPU {
 			stands[k].tied = 1
 		}
 		if stands[k].before(best) {
@@ -207,7 +209,7 @@ func (p *Placer) admit(groups []int, bins []bin, at int, it *item) {
 	}
 	for k, s := range stands {
 		switch {
-		case s == best && s.rank != noMatch:
+		case s == best && s.rank != vector.NoMatch:
 			bins[k].admits[at] = native
 		case s.rank == best.rank:
 			bins[k].admits[at] = rides

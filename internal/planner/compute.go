@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -36,7 +37,7 @@ func decideUntil(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (
 // planning is the search for a plan: the demand of one snapshot, and the launches that serve it best.
 type planning struct {
 	*Placer
-	requests []*item
+	requests []*vector.Item
 	claims   []claim
 	gangs    []*gang
 	// placeable are the gangs that are planned for; of the others some bundle has no place at all.
@@ -48,7 +49,7 @@ type planning struct {
 	beyond                  []raydemand.Owned
 	ownedCount, ownedShapes int
 	// kinds are the different bundles that shares ask for.
-	kinds []*item
+	kinds []*vector.Item
 	// crowds counts the gangs, equal ones that are placed together once.
 	crowds int
 	// overdueNodes would leave as idle, by number.
@@ -65,19 +66,19 @@ const overREST = "request_resources over REST"
 // claim is one standing call of request_resources: the cluster keeps at least this much in total.
 type claim struct {
 	purpose string
-	items   []*item
+	items   []*vector.Item
 	// refused: a limit stands in its way, so it is not planned for.
 	refused bool
 	// keeps are further bundles that nodes are kept for and none is launched for.
-	keeps []*item
+	keeps []*vector.Item
 }
 
 func newPlanning(r *roster, s *model.Snapshot, policy model.Policy) *planning {
-	p := &planning{Placer: &Placer{roster: r, policy: policy}, requests: r.coarsen(r.items(s.Requests)), gangs: r.newGangs(s.Gangs)}
+	p := &planning{Placer: &Placer{roster: r, policy: policy}, requests: r.coarsen(r.Items(s.Requests)), gangs: r.newGangs(s.Gangs)}
 	p.shares = newShares(r, s)
 	p.ownedCount, p.ownedShapes = len(s.OwnedRequests), shapesOf(s.OwnedRequests)
 	p.settleKinds()
-	for _, call := range []claim{{purpose: "request_resources", items: r.items(s.Constraint)}, {purpose: overREST, items: p.shareItems()}} {
+	for _, call := range []claim{{purpose: "request_resources", items: r.Items(s.Constraint)}, {purpose: overREST, items: p.shareItems()}} {
 		if call.items = r.coarsen(call.items); len(call.items) > 0 {
 			p.shareClaim = len(p.claims)
 			p.claims = append(p.claims, call)
@@ -106,7 +107,7 @@ func newPlanning(r *roster, s *model.Snapshot, policy model.Policy) *planning {
 }
 
 // eachItem calls yield with all that is asked for, equal gangs once.
-func (p *planning) eachItem(yield func(*item) bool) {
+func (p *planning) eachItem(yield func(*vector.Item) bool) {
 	all := slices.Clone(p.requests)
 	for _, c := range p.claims {
 		all = append(all, c.items...)

@@ -8,12 +8,13 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // obstacle says why one more replica of group i would not serve an item, with the numbers: what its pods have too little
 // of, the label that does not match, or the limit it is at. It reports false when nothing stands in the way.
-func (w *words) obstacle(i int, it *item, given []int64) (model.Reason, bool) {
+func (w *words) obstacle(i int, it *vector.Item, given []int64) (model.Reason, bool) {
 	if reason, ok := w.mismatch(it, w.groups[i].shape, w.groups[i].Labels); ok {
 		return reason, true
 	}
@@ -26,19 +27,19 @@ func (w *words) obstacle(i int, it *item, given []int64) (model.Reason, bool) {
 }
 
 // mismatch says what a shape lacks for an item: amounts first, then labels, then what its GPUs are. The code is that of the first.
-func (w *words) mismatch(it *item, s *shape, labels map[string]string) (model.Reason, bool) {
+func (w *words) mismatch(it *vector.Item, s *vector.Shape, labels map[string]string) (model.Reason, bool) {
 	var lacks []string
-	for _, t := range it.need {
-		switch name := w.names[t.resource]; {
-		case s.total[t.resource] < t.amount:
-			lacks = append(lacks, phrase.NeedsHas(name, t.amount, s.total[t.resource]))
-		case !s.total.has(t):
-			lacks = append(lacks, t.pieces.needs(name)+", has "+s.total[t.resource].String())
+	for _, t := range it.Need {
+		switch name := w.Names[t.Resource]; {
+		case s.Total[t.Resource] < t.Amount:
+			lacks = append(lacks, phrase.NeedsHas(name, t.Amount, s.Total[t.Resource]))
+		case !s.Total.Has(t):
+			lacks = append(lacks, t.Pieces.Needs(name)+", has "+s.Total[t.Resource].String())
 		}
 	}
 	unlike := ""
-	if it.rank[s.labels] == noMatch && firstMatch(it.request.Selectors, labels) == noMatch {
-		unlike = labelMiss(it.request.Selectors, labels)
+	if it.Rank[s.Labels] == vector.NoMatch && vector.FirstMatch(it.Request.Selectors, labels) == vector.NoMatch {
+		unlike = labelMiss(it.Request.Selectors, labels)
 	}
 	slice, short := w.sliceMiss(it, s)
 	switch {
@@ -51,21 +52,21 @@ func (w *words) mismatch(it *item, s *shape, labels map[string]string) (model.Re
 }
 
 // sliceMiss says in what the GPUs of a shape that has some fall short of what an item asks of them.
-func (w *words) sliceMiss(it *item, s *shape) (model.Reason, bool) {
-	if at, known := w.index[raydemand.GPU]; !known || s.total[at] == 0 {
+func (w *words) sliceMiss(it *vector.Item, s *vector.Shape) (model.Reason, bool) {
+	if at, known := w.Index[raydemand.GPU]; !known || s.Total[at] == 0 {
 		return model.Reason{}, false
 	}
-	return missedBy(it.slice, w.sliceOf(s))
+	return missedBy(it.Slice, w.SliceOf(s))
 }
 
 // misses counts what keeps a shape from serving an item.
-func (w *words) misses(it *item, s *shape) (n int) {
-	for _, t := range it.need {
-		if !s.total.has(t) {
+func (w *words) misses(it *vector.Item, s *vector.Shape) (n int) {
+	for _, t := range it.Need {
+		if !s.Total.Has(t) {
 			n++
 		}
 	}
-	if it.rank[s.labels] == noMatch {
+	if it.Rank[s.Labels] == vector.NoMatch {
 		n++
 	}
 	return n
@@ -107,7 +108,7 @@ func (w *words) passedOver(i int, given []int64, out *outcome) (model.Reason, bo
 	if nearest == nil {
 		return model.Reason{}, false
 	}
-	what := phrase.Describe(nearest.item.request) + ": "
+	what := phrase.Describe(nearest.item.Request) + ": "
 	if reason, ok := w.obstacle(i, nearest.item, given); ok {
 		reason.Message = what + reason.Message
 		return reason, true
@@ -122,7 +123,7 @@ func (w *words) passedOver(i int, given []int64, out *outcome) (model.Reason, bo
 
 // candidate is demand that speaks for launching; taken is the group that is launched for it, or below 0.
 type candidate struct {
-	item  *item
+	item  *vector.Item
 	taken int
 }
 
@@ -131,8 +132,8 @@ func (w *words) candidates(out *outcome) []candidate {
 	if w.considering != nil {
 		return w.considering
 	}
-	all, known := []candidate{}, map[*item]bool{}
-	add := func(it *item, taken int) {
+	all, known := []candidate{}, map[*vector.Item]bool{}
+	add := func(it *vector.Item, taken int) {
 		if !known[it] {
 			known[it] = true
 			all = append(all, candidate{it, taken})
@@ -163,7 +164,7 @@ func (w *words) candidates(out *outcome) []candidate {
 // offersAs reports whether nothing but the name tells two groups apart.
 func offersAs(g *group, other *group) bool {
 	samePrice := g.Price == other.Price || g.Price != nil && other.Price != nil && *g.Price == *other.Price
-	return samePrice && g.hosts == other.hosts && g.shape.labels == other.shape.labels && slices.Equal(g.shape.total, other.shape.total)
+	return samePrice && g.hosts == other.hosts && g.shape.Labels == other.shape.Labels && slices.Equal(g.shape.Total, other.shape.Total)
 }
 
 func standingOf(score *float64) float64 {
@@ -175,14 +176,14 @@ func standingOf(score *float64) float64 {
 
 // considered says of each group why it does not serve the items: first those whose pods could, then those that come
 // nearest. topology is the label that a gang wants to share, or empty; open are its values that will do, where not all do.
-func (w *words) considered(items []*item, given []int64, topology string, open ...domain) []string {
+func (w *words) considered(items []*vector.Item, given []int64, topology string, open ...domain) []string {
 	type verdict struct {
 		model.Reason
 		group, misses int
 	}
 	var could, cannot []verdict
 	for i := range w.groups {
-		if !suitsAny(items, w.groups[i].shape) {
+		if !vector.SuitsAny(items, w.groups[i].shape) {
 			reason, _ := w.mismatch(items[0], w.groups[i].shape, w.groups[i].Labels)
 			cannot = append(cannot, verdict{reason, i, w.misses(items[0], w.groups[i].shape)})
 			continue
@@ -191,13 +192,13 @@ func (w *words) considered(items []*item, given []int64, topology string, open .
 			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: "it has no label " + topology}, i, 1})
 			continue
 		}
-		if len(open) > 0 && !slices.ContainsFunc(open, func(d domain) bool { return d.admits(w.groups[i].shape.labels) }) {
+		if len(open) > 0 && !slices.ContainsFunc(open, func(d domain) bool { return d.admits(w.groups[i].shape.Labels) }) {
 			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: "label " + topology + " is " + w.groups[i].Labels[topology]}, i, 1})
 			continue
 		}
 		limit, ok := w.limit(i, given)
 		if !ok {
-			limit = w.roomFor(i, given, bundlesOf(items))
+			limit = w.roomFor(i, given, vector.BundlesOf(items))
 		}
 		could = append(could, verdict{limit, i, 0})
 	}

@@ -2,6 +2,8 @@ package planner
 
 import (
 	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // covering is a packing question in numbers: which bins, filled how, take all bundles at least cost. It is answered by
@@ -9,7 +11,7 @@ import (
 // bin finds fillings worth more than they cost, until there are none; then whole numbers are fixed one filling after
 // the other (docs/design/0002-the-planner.md).
 type covering struct {
-	items []*item
+	items []*vector.Item
 	// left counts the bundles of each item that wait, limit how often each bin may still be used.
 	left, limit []int64
 	// most is how many bundles of each item one host may take; nil is as many as fit.
@@ -32,7 +34,7 @@ type covering struct {
 
 // bin is a kind of node that may be filled, or a replica of equal hosts.
 type bin struct {
-	free  vector
+	free  vector.Vector
 	cost  float64
 	hosts int64
 	limit int64
@@ -104,7 +106,7 @@ func (c *covering) useful(i int) (most int64) {
 func (c *covering) seed() {
 	for b := range c.bins {
 		for i, a := range c.bins[b].admits {
-			if n := c.bins[b].free.times(c.items[i].need, c.perHost(b, i)); a == native && n > 0 {
+			if n := c.bins[b].free.Times(c.items[i].Need, c.perHost(b, i)); a == native && n > 0 {
 				c.pool = append(c.pool, column{b, c.bins[b].cost, []portion{{i, n}}})
 			}
 		}
@@ -162,7 +164,7 @@ func (c *covering) generate(s *simplex, b int) (column, bool) {
 		if a == never || c.left[i] == 0 || s.dual[i] <= 0 && !(mixed && a == native) {
 			continue
 		}
-		c.sack.kinds = append(c.sack.kinds, kind{item: i, need: c.items[i].need, limit: c.perHost(b, i), value: max(s.dual[i], 0) * hosts, native: a == native})
+		c.sack.kinds = append(c.sack.kinds, kind{item: i, need: c.items[i].Need, limit: c.perHost(b, i), value: max(s.dual[i], 0) * hosts, native: a == native})
 	}
 	least := cost + tolerance*c.dearest
 	value := c.search(bin.free)
@@ -180,7 +182,7 @@ func (c *covering) generate(s *simplex, b int) (column, bool) {
 }
 
 // search fills a bin from the kinds laid out in the knapsack.
-func (c *covering) search(free vector) float64 {
+func (c *covering) search(free vector.Vector) float64 {
 	value := c.sack.solve(free, c.nodes)
 	c.steps += c.nodes - max(c.sack.nodes, 0)
 	c.exact = c.exact && c.sack.complete
@@ -193,10 +195,10 @@ func (c *covering) forceNative(b int, least float64) (best []portion, most float
 	most = least
 	for _, must := range kinds {
 		free := slices.Clone(c.bins[b].free)
-		if c.spent() || !must.native || free.times(must.need, must.limit) == 0 {
+		if c.spent() || !must.native || free.Times(must.need, must.limit) == 0 {
 			continue
 		}
-		free.subtract(must.need, 1)
+		free.Subtract(must.need, 1)
 		c.sack.kinds = append(c.sack.kinds[:0], kinds...)
 		for i := range c.sack.kinds {
 			if c.sack.kinds[i].item == must.item {

@@ -7,23 +7,24 @@ import (
 
 	"pgregory.net/rapid"
 
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // drawCovering makes a packing question small enough to be answered by trying everything.
 func drawCovering(t *rapid.T) *covering {
 	const resources = 2
-	var items []*item
+	var items []*vector.Item
 	var left []int64
 	for range rapid.IntRange(1, 3).Draw(t, "items") {
-		it := &item{alternatives: 1, rank: []int{0}}
+		it := &vector.Item{Alternatives: 1, Rank: []int{0}}
 		for r := range resources {
 			if n := rapid.Int64Range(0, 4).Draw(t, "need"); n > 0 {
-				it.need = append(it.need, term{resource: r, amount: raydemand.Amount(n)})
+				it.Need = append(it.Need, vector.Term{Resource: r, Amount: raydemand.Amount(n)})
 			}
 		}
-		if len(it.need) == 0 {
-			it.need = []term{{amount: 1}}
+		if len(it.Need) == 0 {
+			it.Need = []vector.Term{{Amount: 1}}
 		}
 		items, left = append(items, it), append(left, rapid.Int64Range(1, 3).Draw(t, "count"))
 	}
@@ -48,13 +49,13 @@ func checkPacking(t *rapid.T, c *covering, asked []int64, budget budgets, p pack
 	times := make([]int64, len(c.bins))
 	for _, f := range p.fillings {
 		b := &c.bins[f.bin]
-		free, meant := vector(nil), false
+		free, meant := vector.Vector(nil), false
 		free = append(free, b.free...)
 		for _, u := range f.uses {
-			if b.admits[u.item] == never || free.times(c.items[u.item].need, u.count) < u.count {
+			if b.admits[u.item] == never || free.Times(c.items[u.item].Need, u.count) < u.count {
 				t.Fatalf("bin %d does not take %v", f.bin, f.uses)
 			}
-			free.subtract(c.items[u.item].need, u.count)
+			free.Subtract(c.items[u.item].Need, u.count)
 			served[u.item] += u.count * f.count
 			meant = meant || b.admits[u.item] == native
 		}
@@ -91,19 +92,19 @@ type cheapest struct {
 }
 
 func (x *cheapest) from(b int, cost float64) {
-	if left := sum(x.left); left < x.unserved || left == x.unserved && cost < x.cost {
+	if left := vector.Sum(x.left); left < x.unserved || left == x.unserved && cost < x.cost {
 		x.unserved, x.cost = left, cost
 	}
 	for ; b < len(x.bins); b++ {
 		if x.affordable(b) > 0 {
-			free := append(vector(nil), x.bins[b].free...)
+			free := append(vector.Vector(nil), x.bins[b].free...)
 			x.fill(b, 0, free, false, cost+x.bins[b].cost)
 		}
 	}
 }
 
 // fill tries every number of each item, then goes on with the same bin or a later one.
-func (x *cheapest) fill(b, i int, free vector, meant bool, cost float64) {
+func (x *cheapest) fill(b, i int, free vector.Vector, meant bool, cost float64) {
 	if i == len(x.items) {
 		if meant {
 			x.use(b, 1)
@@ -116,12 +117,12 @@ func (x *cheapest) fill(b, i int, free vector, meant bool, cost float64) {
 	if x.bins[b].admits[i] == never {
 		return
 	}
-	for n := int64(1); n <= x.left[i] && free.times(x.items[i].need, n) >= n; n++ {
-		free.subtract(x.items[i].need, n)
+	for n := int64(1); n <= x.left[i] && free.Times(x.items[i].Need, n) >= n; n++ {
+		free.Subtract(x.items[i].Need, n)
 		x.left[i] -= n
 		x.fill(b, i+1, free, meant || x.bins[b].admits[i] == native, cost)
 		x.left[i] += n
-		free.subtract(x.items[i].need, -n)
+		free.Subtract(x.items[i].Need, -n)
 	}
 }
 
@@ -155,17 +156,17 @@ func TestAKnapsackSearchedToTheEndFindsTheMostValuableFilling(t *testing.T) {
 		c := drawCovering(t)
 		var k knapsack
 		for i, it := range c.items {
-			k.kinds = append(k.kinds, kind{item: i, need: it.need, limit: c.left[i], value: float64(rapid.IntRange(0, 9).Draw(t, "value"))})
+			k.kinds = append(k.kinds, kind{item: i, need: it.Need, limit: c.left[i], value: float64(rapid.IntRange(0, 9).Draw(t, "value"))})
 		}
 		kinds := append([]kind(nil), k.kinds...)
-		var most func(i int, free vector) float64
-		most = func(i int, free vector) (best float64) {
+		var most func(i int, free vector.Vector) float64
+		most = func(i int, free vector.Vector) (best float64) {
 			if i == len(kinds) {
 				return 0
 			}
-			for n := int64(0); n <= kinds[i].limit && free.times(kinds[i].need, n) >= n; n++ {
-				rest := append(vector(nil), free...)
-				rest.subtract(kinds[i].need, n)
+			for n := int64(0); n <= kinds[i].limit && free.Times(kinds[i].need, n) >= n; n++ {
+				rest := append(vector.Vector(nil), free...)
+				rest.Subtract(kinds[i].need, n)
 				best = max(best, float64(n)*kinds[i].value+most(i+1, rest))
 			}
 			return best
@@ -187,9 +188,9 @@ func TestTheWorkOnOneProgramIsBounded(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	w := part{}
 	for range items {
-		it := &item{alternatives: 1, rank: []int{0}}
+		it := &vector.Item{Alternatives: 1, Rank: []int{0}}
 		for r := range resources {
-			it.need = append(it.need, term{resource: r, amount: raydemand.Amount(1 + random.Int64N(40))})
+			it.Need = append(it.Need, vector.Term{Resource: r, Amount: raydemand.Amount(1 + random.Int64N(40))})
 		}
 		w.items, w.left = append(w.items, it), append(w.left, 50)
 	}
@@ -203,7 +204,7 @@ func TestTheWorkOnOneProgramIsBounded(t *testing.T) {
 			bins[i].admits = append(bins[i].admits, native)
 		}
 	}
-	c := newCovering(&w, bins, budgets{maxCount, maxCount})
+	c := newCovering(&w, bins, budgets{vector.MaxCount, vector.MaxCount})
 	c.best(programDives)
 	if most := 2*maxSteps + kinds*pricingNodes + items*pricingNodes; c.steps > most {
 		t.Errorf("the program takes %d steps, at most %d are allowed", c.steps, most)

@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -56,8 +57,8 @@ func asksAs(a, b *raydemand.Gang) bool {
 func (g *gang) twin(of *raydemand.Gang) *gang {
 	made := &gang{Gang: of, key: g.key, weight: g.weight, options: make([]option, len(g.options))}
 	for o := range g.options {
-		items := make([]item, len(g.options[o].items))
-		pointers := make([]*item, len(items))
+		items := make([]vector.Item, len(g.options[o].items))
+		pointers := make([]*vector.Item, len(items))
 		for i, it := range g.options[o].items {
 			items[i] = *it
 			pointers[i] = &items[i]
@@ -144,10 +145,10 @@ func (o *outcome) share() {
 	}
 }
 
-func (o *outcome) deal(r run, i int, it *item) {
-	each := it.request.Count
+func (o *outcome) deal(r run, i int, it *vector.Item) {
+	each := it.Request.Count
 	left := each * int64(len(r.gangs)) // bundles from the last one on that nobody has yet
-	deal := func(n int64, to func(own *item, n int64)) {
+	deal := func(n int64, to func(own *vector.Item, n int64)) {
 		for n > 0 && left > 0 {
 			g := (left - 1) / each
 			part := min(n, left-g*each)
@@ -161,7 +162,7 @@ func (o *outcome) deal(r run, i int, it *item) {
 			log = append(log, e)
 			continue
 		}
-		deal(e.count, func(own *item, n int64) { log = append(log, entry{e.group, e.purpose, own, n}) })
+		deal(e.count, func(own *vector.Item, n int64) { log = append(log, entry{e.group, e.purpose, own, n}) })
 	}
 	var waits []wait
 	for _, w := range o.waits {
@@ -169,7 +170,7 @@ func (o *outcome) deal(r run, i int, it *item) {
 			waits = append(waits, w)
 			continue
 		}
-		deal(w.count, func(own *item, n int64) { waits = append(waits, wait{own, n, w.since}) })
+		deal(w.count, func(own *vector.Item, n int64) { waits = append(waits, wait{own, n, w.since}) })
 	}
 	o.log, o.waits = log, waits
 }

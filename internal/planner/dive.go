@@ -3,6 +3,8 @@ package planner
 import (
 	"cmp"
 	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // roundingSlack is how far from a whole number counts as one; it covers what perturbation moves.
@@ -28,13 +30,13 @@ func (c *covering) dive(s *simplex, choice int) []packed {
 			choice = 0
 			c.fix(&c.pool[cols[at]], 1, &chosen)
 		}
-		if sum(c.left) == 0 || c.tired() || c.costOf(chosen) >= best.cost && best.unserved == 0 {
+		if vector.Sum(c.left) == 0 || c.tired() || c.costOf(chosen) >= best.cost && best.unserved == 0 {
 			break
 		}
 		s.restart()
 		c.solve(s)
 	}
-	if sum(c.left) > 0 && c.tired() {
+	if vector.Sum(c.left) > 0 && c.tired() {
 		best.keep(c.finished(s.dual, chosen))
 	}
 	best.keep(c.attempt(chosen))
@@ -186,7 +188,7 @@ func (c *covering) explore(s *simplex, dives int, bound float64) packing {
 			c.solve(s)
 		}
 		fillings := c.dive(s, choice)
-		found := packing{fillings, sum(c.left), c.costOf(fillings), bound}
+		found := packing{fillings, vector.Sum(c.left), c.costOf(fillings), bound}
 		if found.unserved < best.unserved || found.unserved == best.unserved && found.cost < best.cost*(1-1e-9) {
 			best = found
 		}

@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -32,7 +33,7 @@ func (a asking) demand(s model.Snapshot, r raydemand.Request) model.Explanation 
 	var waiting int64
 	for _, other := range s.Requests {
 		if same(other) {
-			waiting = min(waiting+max(other.Count, 0), maxCount)
+			waiting = min(waiting+max(other.Count, 0), vector.MaxCount)
 		}
 	}
 	if more := r.Count - waiting; more > 0 {
@@ -62,15 +63,15 @@ func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []in
 	fates := fatesIn(out)
 	e := model.Explanation{Details: []model.Detail{}}
 	var all model.DemandSummary
-	var first *item
+	var first *vector.Item
 	for i, it := range r.requests {
-		if !same(it.request) {
+		if !same(it.Request) {
 			continue
 		}
 		if first == nil {
 			first = it
 		}
-		all.Kind, all.Resources, all.Selectors = model.KindRequest, it.request.Bundle, slices.Concat(all.Selectors, it.request.Selectors)
+		all.Kind, all.Resources, all.Selectors = model.KindRequest, it.Request.Bundle, slices.Concat(all.Selectors, it.Request.Selectors)
 		all.Join(summaryOf(model.KindRequest, it, fates[it], out.unserved[i], unmet.requests[i].Code))
 		if e.Message == "" {
 			e.Message = unmet.requests[i].Message
@@ -86,14 +87,14 @@ func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []in
 }
 
 // groupDetails says of one group whether its new pods and its present ones could serve an item.
-func (r *reporter) groupDetails(i int, it *item, given []int64, out *outcome) []model.Detail {
+func (r *reporter) groupDetails(i int, it *vector.Item, given []int64, out *outcome) []model.Detail {
 	g := &r.groups[i]
 	details := []model.Detail{{About: "group " + g.Name, Reason: r.groupVerdict(i, it, given, out)}}
 	var room, there int
 	for at := range r.nodes {
 		if n := &r.nodes[at]; n.group == i && n.stop == "" && n.State != model.Pending {
 			there++
-			if it.rank[n.shape.labels] != noMatch && n.free.times(it.need, 1) == 1 {
+			if it.Rank[n.shape.Labels] != vector.NoMatch && n.free.Times(it.Need, 1) == 1 {
 				room++
 			}
 		}
@@ -105,7 +106,7 @@ func (r *reporter) groupDetails(i int, it *item, given []int64, out *outcome) []
 	return details
 }
 
-func (r *reporter) groupVerdict(i int, it *item, given []int64, out *outcome) model.Reason {
+func (r *reporter) groupVerdict(i int, it *vector.Item, given []int64, out *outcome) model.Reason {
 	r.breakOff()
 	var own, others int64
 	by := -1
@@ -130,7 +131,7 @@ func (r *reporter) groupVerdict(i int, it *item, given []int64, out *outcome) mo
 	if r.waitsStill(it, out) {
 		return model.Reason{Code: model.CodeNotInFull, Message: "it " + notInFull}
 	}
-	if reason, short := r.tightest(i, given); r.fellBack(it, out) && short < bundlesOf([]*item{it}) {
+	if reason, short := r.tightest(i, given); r.fellBack(it, out) && short < vector.BundlesOf([]*vector.Item{it}) {
 		reason.Message = "the gang goes by a later choice: " + reason.Message
 		return reason
 	}
@@ -138,13 +139,13 @@ func (r *reporter) groupVerdict(i int, it *item, given []int64, out *outcome) mo
 }
 
 // fellBack reports whether the gang that an item is of was placed by a later choice.
-func (p *reporter) fellBack(it *item, out *outcome) bool {
+func (p *reporter) fellBack(it *vector.Item, out *outcome) bool {
 	owner, ok := p.owner(it)
 	return ok && slices.ContainsFunc(out.runs, func(r run) bool { return r.option > owner.option && slices.Contains(r.gangs, owner.gang) })
 }
 
 // waitsStill reports whether some of an item, or of the gang or the call that it is part of, is not served.
-func (r *reporter) waitsStill(it *item, out *outcome) bool {
+func (r *reporter) waitsStill(it *vector.Item, out *outcome) bool {
 	if at := slices.Index(r.requests, it); at >= 0 {
 		return out.unserved[at] > 0
 	}

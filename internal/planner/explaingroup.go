@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -52,8 +53,8 @@ func (a asking) group(s model.Snapshot, name string) (model.Explanation, bool) {
 	return e, true
 }
 
-func counted(it *item) string {
-	return fmt.Sprintf("%d × %s", it.request.Count, phrase.Describe(it.request))
+func counted(it *vector.Item) string {
+	return fmt.Sprintf("%d × %s", it.Request.Count, phrase.Describe(it.Request))
 }
 
 // podStates counts the group's pods by what they do.
@@ -129,7 +130,7 @@ func (r *reporter) podReason(at int, out *outcome) model.Reason {
 		return model.Reason{Code: model.CodeHeldOver, Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.staysIdle(at, out))}
 	case n.State == model.Idle:
 		return model.Reason{Code: model.PodIdle, Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.staysIdle(at, out))}
-	case slices.Equal(n.free, n.shape.total): // one that has just joined, or work that asks for nothing
+	case slices.Equal(n.free, n.shape.Total): // one that has just joined, or work that asks for nothing
 		return model.Reason{Code: model.PodBusy, Message: "all that it has is free, but Ray does not call it idle"}
 	}
 	return model.Reason{Code: model.PodBusy, Message: "it has work, so it is not idle"}
@@ -141,10 +142,10 @@ func (p *reporter) podDetails(at int, out *outcome) []model.Detail {
 	if n.group == unknownGroup {
 		return nil
 	}
-	for r, total := range p.named(n.shape.total) {
-		if total > 0 && !strings.HasPrefix(p.names[r], raydemand.ImplicitPrefix) {
-			details = append(details, model.Detail{About: p.names[r], Reason: model.Reason{Code: model.PodRoom,
-				Message: phrase.FreeOf(p.names[r], n.free[r], total)}})
+	for r, total := range p.Named(n.shape.Total) {
+		if total > 0 && !strings.HasPrefix(p.Names[r], raydemand.ImplicitPrefix) {
+			details = append(details, model.Detail{About: p.Names[r], Reason: model.Reason{Code: model.PodRoom,
+				Message: phrase.FreeOf(p.Names[r], n.free[r], total)}})
 		}
 	}
 	if out.isHeldOver(at) {

@@ -3,6 +3,8 @@ package planner
 import (
 	"math"
 	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // attempt is a packing with what it leaves.
@@ -17,7 +19,7 @@ type attempt struct {
 func (c *covering) nothing() attempt { return attempt{unserved: math.MaxInt64} }
 
 func (c *covering) attempt(fillings []packed) attempt {
-	return attempt{slices.Clone(fillings), slices.Clone(c.left), sum(c.left), c.costOf(fillings)}
+	return attempt{slices.Clone(fillings), slices.Clone(c.left), vector.Sum(c.left), c.costOf(fillings)}
 }
 
 // keep takes the other attempt if it serves more, or as much for less.
@@ -32,7 +34,7 @@ func (a *attempt) keep(other attempt) {
 func (c *covering) finished(dual []float64, chosen []packed) attempt {
 	left, limit, budget := slices.Clone(c.left), slices.Clone(c.limit), c.budget
 	all := slices.Clone(chosen)
-	for sum(c.left) > 0 && !c.spent() {
+	for vector.Sum(c.left) > 0 && !c.spent() {
 		best, most := column{bin: -1}, 0.0
 		for b := range c.bins {
 			if c.affordable(b) == 0 {
@@ -56,7 +58,7 @@ func (c *covering) finished(dual []float64, chosen []packed) attempt {
 
 // repeats is how often a filling is needed in full, at least once.
 func (c *covering) repeats(col *column) int64 {
-	times := int64(maxCount)
+	times := int64(vector.MaxCount)
 	for _, u := range col.uses {
 		times = min(times, c.left[u.item]/(u.count*c.bins[col.bin].hosts))
 	}
@@ -78,7 +80,7 @@ func (c *covering) fullest(b int, dual []float64) ([]portion, float64) {
 			continue
 		}
 		value := max(dual[i], least*c.dearest) * hosts
-		c.sack.kinds = append(c.sack.kinds, kind{item: i, need: c.items[i].need, limit: c.perHost(b, i), value: value, native: a == native})
+		c.sack.kinds = append(c.sack.kinds, kind{item: i, need: c.items[i].Need, limit: c.perHost(b, i), value: value, native: a == native})
 	}
 	value := c.search(bin.free)
 	uses, fit := c.sack.filling()

@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // batch is demand that is placed together: the requests, one gang, or one call of request_resources.
 type batch struct {
 	purpose string // for the log; empty for plain requests
-	items   []*item
+	items   []*vector.Item
 	left    []int64 // bundles of each item that wait
 	// apart is how many bundles one node may take, 0 for as many as fit: of that many strictly spread gangs one each. turn
 	// tells the gangs' own nodes from others.
@@ -25,17 +26,17 @@ type batch struct {
 	looks   int64
 }
 
-func (p *Placer) newBatch(purpose string, items []*item, how strategy) *batch {
+func (p *Placer) newBatch(purpose string, items []*vector.Item, how strategy) *batch {
 	b := &batch{purpose: purpose, items: items, left: make([]int64, len(items))}
 	if how.raysOrder() {
 		b.order = rayOrder(items)
 	}
 	for i, it := range items {
-		if !it.trivial() {
-			b.left[i] = it.request.Count
+		if !it.Trivial() {
+			b.left[i] = it.Request.Count
 		}
-		for _, t := range it.need {
-			b.memory = b.memory || phrase.IsMemory(p.names[t.resource])
+		for _, t := range it.Need {
+			b.memory = b.memory || phrase.IsMemory(p.Names[t.Resource])
 		}
 	}
 	return b
@@ -61,7 +62,7 @@ func (b *batch) admits(l *lot) bool {
 		b.join > 0 && !slices.Contains(l.placed, b.join):
 		return false
 	}
-	return b.admitsLabels(l.shape.labels)
+	return b.admitsLabels(l.shape.Labels)
 }
 
 func (b *batch) admitsLabels(set int) bool { return b.within.admits(set) }
@@ -70,7 +71,7 @@ func (b *batch) admitsLabels(set int) bool { return b.within.admits(set) }
 func (b *batch) quota(l *lot) int64 {
 	switch {
 	case b.apart == 0:
-		return maxCount
+		return vector.MaxCount
 	case l.gang == b.turn:
 		return b.apart - l.taken
 	}
@@ -121,17 +122,17 @@ func (p *Placer) retryable(l *ledger, b *batch) bool {
 func (l *ledger) useStanding(b *batch) {
 	ride := b.purpose == "" && l.anyOverdue()
 	for i, it := range b.items {
-		for choice := 0; choice < it.alternatives && b.left[i] > 0; choice++ {
-			if it.accelerator {
+		for choice := 0; choice < it.Alternatives && b.left[i] > 0; choice++ {
+			if it.Accelerator {
 				l.useLots(b, i, choice, func(*lot) bool { return true })
 				continue
 			}
 			if ride {
-				l.useLots(b, i, choice, func(lot *lot) bool { return !lot.shape.accelerated && lot.stays() })
-				l.useLots(b, i, choice, func(lot *lot) bool { return lot.shape.accelerated && (lot.phase == running || lot.touched) })
+				l.useLots(b, i, choice, func(lot *lot) bool { return !lot.shape.Accelerated && lot.stays() })
+				l.useLots(b, i, choice, func(lot *lot) bool { return lot.shape.Accelerated && (lot.phase == running || lot.touched) })
 			}
-			l.useLots(b, i, choice, func(lot *lot) bool { return !lot.shape.accelerated })
-			l.useLots(b, i, choice, func(lot *lot) bool { return lot.shape.accelerated })
+			l.useLots(b, i, choice, func(lot *lot) bool { return !lot.shape.Accelerated })
+			l.useLots(b, i, choice, func(lot *lot) bool { return lot.shape.Accelerated })
 		}
 	}
 }
@@ -156,7 +157,7 @@ func (l *ledger) useLots(b *batch, i, choice int, wanted func(*lot) bool) {
 		if lot.hidden || lot.phase == onTheWay && !lot.touched {
 			continue
 		}
-		if it.rank[lot.shape.labels] == choice && wanted(lot) && b.admits(lot) {
+		if it.Rank[lot.shape.Labels] == choice && wanted(lot) && b.admits(lot) {
 			at += l.useLot(at, b, i)
 		}
 	}
@@ -165,7 +166,7 @@ func (l *ledger) useLots(b *batch, i, choice int, wanted func(*lot) bool) {
 // useLot fills as many nodes of a lot as the item needs, the last one perhaps in part. It returns how many lots
 // were split off in front of what is left.
 func (l *ledger) useLot(at int, b *batch, i int) int {
-	each := l.lots[at].free.times(b.items[i].need, min(b.left[i], b.quota(&l.lots[at])))
+	each := l.lots[at].free.Times(b.items[i].Need, min(b.left[i], b.quota(&l.lots[at])))
 	if each == 0 {
 		return 0
 	}
@@ -206,7 +207,7 @@ func (l *ledger) take(at int, b *batch, count int64, portions []portion) {
 	}
 	switch {
 	case lot.planned:
-		l.record(b, lot.shape.group, count, portions)
+		l.record(b, lot.shape.Group, count, portions)
 	case lot.phase == onTheWay:
 		for _, p := range portions {
 			l.waits = append(l.waits, wait{b.items[p.item], p.count * count, lot.since})
@@ -215,11 +216,11 @@ func (l *ledger) take(at int, b *batch, count int64, portions []portion) {
 }
 
 // subtract takes portions off what is free and returns those that fitted.
-func (b *batch) subtract(free vector, portions []portion) []portion {
+func (b *batch) subtract(free vector.Vector, portions []portion) []portion {
 	for i := 0; i < len(portions); i++ {
 		p := portions[i]
-		need := b.items[p.item].need
-		if n := free.times(need, p.count); n < p.count {
+		need := b.items[p.item].Need
+		if n := free.Times(need, p.count); n < p.count {
 			portions = slices.Clone(portions)
 			if portions[i].count = n; n == 0 {
 				portions = slices.Delete(portions, i, i+1)
@@ -227,7 +228,7 @@ func (b *batch) subtract(free vector, portions []portion) []portion {
 				continue
 			}
 		}
-		free.subtract(need, portions[i].count)
+		free.Subtract(need, portions[i].count)
 	}
 	return portions
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -28,7 +29,7 @@ type gang struct {
 
 // option is one way to have the whole gang. A strictly packed one is a single bundle.
 type option struct {
-	items []*item
+	items []*vector.Item
 }
 
 // newGangs sorts the gangs so that those hardest to place come first; two gangs then never hold half of what both
@@ -88,16 +89,16 @@ func (r *roster) newGang(g *raydemand.Gang) *gang {
 	}
 	made.key = made.signature()
 	for _, it := range made.options[0].items {
-		made.weight += it.worth * float64(it.request.Count)
+		made.weight += it.Worth * float64(it.Request.Count)
 	}
 	return made
 }
 
 func (r *roster) newOption(g *raydemand.Gang, bundles []raydemand.Bundle, selectors []raydemand.Selector) option {
-	items := r.items(gangRequests(g, bundles, selectors))
+	items := r.Items(gangRequests(g, bundles, selectors))
 	if g.Strategy == raydemand.StrictPack {
 		for _, it := range items {
-			r.strictlyPacked(it, bundles)
+			r.StrictlyPacked(it, bundles)
 		}
 	}
 	return option{items}
@@ -135,8 +136,8 @@ func (g *gang) signature() string {
 	s.WriteString(string(g.Strategy) + "\x00" + g.TopologyLabel + "\x00")
 	for _, o := range g.options {
 		for _, it := range o.items {
-			s.WriteString(it.key)
-			s.WriteString(raydemand.Whole(it.request.Count).String() + "\x00")
+			s.WriteString(it.Key)
+			s.WriteString(raydemand.Whole(it.Request.Count).String() + "\x00")
 		}
 		s.WriteByte('\x01')
 	}
@@ -145,7 +146,7 @@ func (g *gang) signature() string {
 
 func hardestFirst(a, b *gang) int {
 	if order := cmp.Or(
-		compareBool(b.bound(), a.bound()),
+		vector.CompareBool(b.bound(), a.bound()),
 		cmp.Compare(b.weight, a.weight),
 		cmp.Compare(a.key, b.key),
 		cmp.Compare(a.ID, b.ID),
@@ -168,7 +169,7 @@ func (g *gang) strict() bool {
 
 // accelerated reports whether some bundle of the preferred option needs an accelerator.
 func (g *gang) accelerated() bool {
-	return slices.ContainsFunc(g.options[0].items, func(it *item) bool { return it.accelerator })
+	return slices.ContainsFunc(g.options[0].items, func(it *vector.Item) bool { return it.Accelerator })
 }
 
 // holders lists for each node which gangs hold a bundle there already, by the gang's number.
@@ -196,9 +197,9 @@ func (r *roster) holders(gangs []*gang) [][]int {
 }
 
 // suits reports whether a fresh node of this shape could serve a bundle of some option.
-func (g *gang) suits(s *shape) bool {
+func (g *gang) suits(s *vector.Shape) bool {
 	for _, o := range g.options {
-		if suitsAny(o.items, s) {
+		if vector.SuitsAny(o.items, s) {
 			return true
 		}
 	}
@@ -214,7 +215,7 @@ func (p *Placer) placeOption(l *ledger, gangs []*gang, o int) (best *ledger, ok 
 	for _, d := range p.roomy(l, p.domains(l, g), option) {
 		b := p.newBatch("gang", option.items, l.how)
 		for i := range b.left {
-			b.left[i] = min(b.left[i]*int64(len(gangs)), maxCount)
+			b.left[i] = min(b.left[i]*int64(len(gangs)), vector.MaxCount)
 		}
 		b.turn, b.within = g.number, d
 		switch {
@@ -230,16 +231,9 @@ func (p *Placer) placeOption(l *ledger, gangs []*gang, o int) (best *ledger, ok 
 			best, trial = trial, best
 		}
 		p.release(trial)
-		if best != nil && sum(best.launched) == sum(l.launched) {
+		if best != nil && vector.Sum(best.launched) == vector.Sum(l.launched) {
 			break
 		}
 	}
 	return best, best != nil
-}
-
-func sum(counts []int64) (total int64) {
-	for _, n := range counts {
-		total += n
-	}
-	return total
 }

@@ -23,6 +23,7 @@ var pure = map[string][]string{
 
 	"internal/planner/phrase": {"pkg/raydemand"},
 	"internal/planner/model":  planners("phrase"),
+	"internal/planner/vector": planners("phrase", "model"),
 }
 
 // planners lists what a package of the planner may see: the vocabulary, and the planner's packages below it. Each package comment says

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -13,7 +14,7 @@ import (
 // taking the bundles in that order.
 type knapsack struct {
 	kinds []kind
-	free  vector
+	free  vector.Vector
 	// densest[i*len(free)+r] is the most that a unit of resource r brings when spent on kinds from i on.
 	densest []float64
 	nodes   int
@@ -23,13 +24,13 @@ type knapsack struct {
 	best     []int64
 	bestSum  float64
 	complete bool // the search was not cut short
-	kept     []vector
+	kept     []vector.Vector
 }
 
 // kind is one item as the knapsack sees it.
 type kind struct {
 	item    int
-	need    []term
+	need    []vector.Term
 	limit   int64
 	value   float64
 	density float64
@@ -44,7 +45,7 @@ type kind struct {
 const looksPerNode = 64
 
 // solve fills what is free by looking at no more than nodes branches, and returns what the best filling is worth.
-func (k *knapsack) solve(free vector, nodes int) float64 {
+func (k *knapsack) solve(free vector.Vector, nodes int) float64 {
 	k.order(free)
 	k.free = append(k.free[:0], free...)
 	k.counts = append(k.counts[:0], make([]int64, len(k.kinds))...)
@@ -55,16 +56,16 @@ func (k *knapsack) solve(free vector, nodes int) float64 {
 }
 
 // order sorts the kinds by value for the share of the bin that they take, and prepares the bounds.
-func (k *knapsack) order(free vector) {
+func (k *knapsack) order(free vector.Vector) {
 	for i := range k.kinds {
 		kd := &k.kinds[i]
 		var share float64
 		for _, t := range kd.need {
-			share += float64(t.amount) / float64(max(free[t.resource], 1))
+			share += float64(t.Amount) / float64(max(free[t.Resource], 1))
 		}
 		kd.density = kd.value / max(share, 1e-12)
-		kd.onCards = slices.ContainsFunc(kd.need, func(t term) bool { return t.pieces != nil })
-		kd.partly = slices.ContainsFunc(kd.need, func(t term) bool { return t.pieces != nil && len(t.pieces.parts) > 0 })
+		kd.onCards = slices.ContainsFunc(kd.need, func(t vector.Term) bool { return t.Pieces != nil })
+		kd.partly = slices.ContainsFunc(kd.need, func(t vector.Term) bool { return t.Pieces != nil && len(t.Pieces.Parts) > 0 })
 	}
 	slices.SortFunc(k.kinds, func(a, b kind) int { return cmp.Or(cmp.Compare(b.density, a.density), cmp.Compare(a.item, b.item)) })
 	width := len(free)
@@ -81,10 +82,10 @@ func (k *knapsack) order(free vector) {
 	}
 }
 
-func amountOf(need []term, resource int) raydemand.Amount {
+func amountOf(need []vector.Term, resource int) raydemand.Amount {
 	for _, t := range need {
-		if t.resource == resource {
-			return t.amount
+		if t.Resource == resource {
+			return t.Amount
 		}
 	}
 	return 0
@@ -143,22 +144,22 @@ func (k *knapsack) branch(i int, sum float64) {
 
 func (k *knapsack) times(kd *kind) int64 {
 	if kd.onCards {
-		return k.free.times(kd.need, kd.limit)
+		return k.free.Times(kd.need, kd.limit)
 	}
-	return k.free.timesAdded(kd.need, kd.limit)
+	return k.free.TimesAdded(kd.need, kd.limit)
 }
 
 func (k *knapsack) take(kd *kind, n int64) {
 	if kd.onCards {
-		k.free.subtract(kd.need, n)
+		k.free.Subtract(kd.need, n)
 		return
 	}
-	k.free.subtractAdded(kd.need, n)
+	k.free.SubtractAdded(kd.need, n)
 }
 
 // before keeps what is free where the i-th kind asks for parts of cards: what those are taken from cannot be told afterwards. nil is for all
 // others, which are given back.
-func (k *knapsack) before(i int) vector {
+func (k *knapsack) before(i int) vector.Vector {
 	if !k.kinds[i].partly {
 		return nil
 	}

@@ -3,16 +3,17 @@ package planner
 import (
 	"testing"
 
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestAKnapsackIsBoundedHoweverOftenABundleFits(t *testing.T) {
 	k := knapsack{kinds: []kind{
-		{item: 0, need: []term{{resource: 0, amount: 3}, {resource: 1, amount: 1}}, limit: maxCount, value: 5},
-		{item: 1, need: []term{{resource: 0, amount: 2}, {resource: 1, amount: 7}}, limit: maxCount, value: 4},
+		{item: 0, need: []vector.Term{{Resource: 0, Amount: 3}, {Resource: 1, Amount: 1}}, limit: vector.MaxCount, value: 5},
+		{item: 1, need: []vector.Term{{Resource: 0, Amount: 2}, {Resource: 1, Amount: 7}}, limit: vector.MaxCount, value: 4},
 	}}
 	const nodes = 100
-	if worth := k.solve(vector{raydemand.Amount(1 << 50), raydemand.Amount(1 << 50)}, nodes); worth <= 0 {
+	if worth := k.solve(vector.Vector{raydemand.Amount(1 << 50), raydemand.Amount(1 << 50)}, nodes); worth <= 0 {
 		t.Errorf("the filling is worth %v", worth)
 	}
 	if k.complete || k.looks < -nodes {

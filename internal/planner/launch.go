@@ -1,5 +1,9 @@
 package planner
 
+import (
+	"heliostat.dev/heliostat/internal/planner/vector"
+)
+
 // strategy says by what new nodes are chosen. None is best for every demand, so a plan tries several.
 type strategy int
 
@@ -37,11 +41,11 @@ func (p *Placer) launchBest(l *ledger, b *batch) {
 		best := -1
 		for i := range p.groups {
 			g := &p.groups[i]
-			if min(l.room[i], l.spare) < g.hosts || !b.admitsLabels(g.shape.labels) {
+			if min(l.room[i], l.spare) < g.hosts || !b.admitsLabels(g.shape.Labels) {
 				continue
 			}
 			if patterns[i] == nil || !patterns[i].holds(b) {
-				pat, _ := p.newPattern(b, g.shape, g.shape.total, g.hosts, b.quota(&lot{}))
+				pat, _ := p.newPattern(b, g.shape, g.shape.Total, g.hosts, b.quota(&lot{}))
 				p.rate(&pat, l.how, b, i, g.hosts, fair)
 				patterns[i] = &pat
 			}
@@ -62,17 +66,17 @@ func (p *Placer) fairPrices(l *ledger, b *batch) []float64 {
 	if l.how != thriftiest && l.how != jointly {
 		return nil
 	}
-	fair, most := make([]float64, len(b.items)), int64(maxCount)
+	fair, most := make([]float64, len(b.items)), int64(vector.MaxCount)
 	if b.apart > 0 {
 		most = b.apart
 	}
 	for at, it := range b.items {
 		for i := range p.groups {
 			g := &p.groups[i]
-			if b.left[at] == 0 || l.room[i] < g.hosts && !l.holdsBack(i) || it.rank[g.shape.labels] == noMatch {
+			if b.left[at] == 0 || l.room[i] < g.hosts && !l.holdsBack(i) || it.Rank[g.shape.Labels] == vector.NoMatch {
 				continue
 			}
-			if n := g.shape.total.times(it.need, most); n > 0 {
+			if n := g.shape.Total.Times(it.Need, most); n > 0 {
 				if each := p.yard.cost[i] / float64(n*g.hosts); fair[at] == 0 || each < fair[at] {
 					fair[at] = each
 				}
@@ -94,14 +98,14 @@ func (p *Placer) rate(pat *pattern, how strategy, b *batch, group int, hosts int
 		pat.score.thrift = worth / max(p.yard.cost[group]*share, 1e-9)
 	case fewest:
 		for _, u := range pat.uses {
-			pat.score.whole += float64(u.count) * p.needed(b.items[u.item])
+			pat.score.whole += float64(u.count) * p.Needed(b.items[u.item])
 		}
 		pat.score.most = pat.score.whole / float64(hosts)
 	}
 }
 
 func (p *Placer) launchPattern(l *ledger, b *batch, g *group, pat *pattern) {
-	replicas := pat.times(b, min(l.room[g.shape.group], l.spare)/g.hosts)
+	replicas := pat.times(b, min(l.room[g.shape.Group], l.spare)/g.hosts)
 	for _, f := range pat.hosts {
 		lot := l.launch(g, f.count*replicas)
 		if len(f.take) > 0 {
@@ -110,7 +114,7 @@ func (p *Placer) launchPattern(l *ledger, b *batch, g *group, pat *pattern) {
 		}
 		b.mark(&lot, f.take)
 		l.lots = append(l.lots, lot)
-		l.record(b, g.shape.group, lot.count, f.take)
+		l.record(b, g.shape.Group, lot.count, f.take)
 	}
 	for _, u := range pat.uses {
 		b.left[u.item] -= u.count * replicas

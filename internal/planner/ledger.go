@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // ledger says what is free where, while demand is being placed. A trial works on a clone; dropping the clone undoes it.
@@ -41,9 +42,9 @@ type ledger struct {
 // lot is a number of nodes that are equal in all that matters, so that work depends on how many kinds of nodes there
 // are and not on how many nodes.
 type lot struct {
-	shape *shape
+	shape *vector.Shape
 	phase phase
-	free  vector
+	free  vector.Vector
 	// size is free as one number when the ledger was opened; it only orders lots.
 	size  float64
 	count int64
@@ -70,13 +71,13 @@ type lot struct {
 type entry struct {
 	group   int
 	purpose string
-	item    *item
+	item    *vector.Item
 	count   int64
 }
 
 // wait records demand placed on pods that were asked for before this plan.
 type wait struct {
-	item  *item
+	item  *vector.Item
 	count int64
 	since time.Time
 }
@@ -126,7 +127,7 @@ func (p *Placer) openLedger(totals bool, placed [][]int) []lot {
 		}
 		l := lot{shape: n.shape, phase: p.phaseOf(n), free: n.free, count: 1, members: []int{i}, since: n.Since}
 		if totals {
-			l.free = n.shape.total
+			l.free = n.shape.Total
 		}
 		if placed != nil {
 			l.placed = placed[i]
@@ -157,12 +158,12 @@ func (p *Placer) openLedger(totals bool, placed [][]int) []lot {
 // appendKey writes what makes two lots of nodes equal.
 func (l *lot) appendKey(key []byte) []byte {
 	key = binary.AppendVarint(key, int64(l.phase))
-	key = binary.AppendVarint(key, int64(l.shape.group))
-	key = binary.AppendVarint(key, int64(l.shape.labels))
+	key = binary.AppendVarint(key, int64(l.shape.Group))
+	key = binary.AppendVarint(key, int64(l.shape.Labels))
 	for _, amount := range l.free {
 		key = binary.AppendVarint(key, int64(amount))
 	}
-	for _, amount := range l.shape.total {
+	for _, amount := range l.shape.Total {
 		key = binary.AppendVarint(key, int64(amount))
 	}
 	for _, gang := range l.placed {
@@ -179,7 +180,7 @@ func (p *Placer) busyLastFirst(nodes []int) {
 }
 
 func (p *Placer) freshLot(g *group, count int64, planned bool) lot {
-	return lot{shape: g.shape, phase: onTheWay, free: g.shape.total, size: p.sizeOn(g.shape, g.shape.total), count: count, planned: planned}
+	return lot{shape: g.shape, phase: onTheWay, free: g.shape.Total, size: p.sizeOn(g.shape, g.shape.Total), count: count, planned: planned}
 }
 
 // inOrder sorts lots. They are large, so it is their places that are moved about.
@@ -208,9 +209,9 @@ func (p *Placer) soonestFirst(a, b *lot) int {
 	// The rest decides between lots of one size alone.
 	return cmp.Or(
 		slices.Compare(a.free, b.free),
-		cmp.Compare(a.shape.group, b.shape.group),
-		cmp.Compare(a.shape.labels, b.shape.labels),
-		slices.Compare(a.shape.total, b.shape.total),
+		cmp.Compare(a.shape.Group, b.shape.Group),
+		cmp.Compare(a.shape.Labels, b.shape.Labels),
+		slices.Compare(a.shape.Total, b.shape.Total),
 		slices.Compare(a.placed, b.placed),
 		cmp.Compare(p.idleFor(a), p.idleFor(b)),
 	)
@@ -223,22 +224,14 @@ func (p *Placer) idleFor(l *lot) float64 {
 	return p.nodes[l.members[0]].IdleSeconds
 }
 
-func (c *catalog) size(v vector) float64 {
-	var sum float64
-	for i, amount := range c.named(v) {
-		sum += c.worth(i, amount)
-	}
-	return sum
-}
-
 // launch books new pods of a group and returns them as a lot that is not on the ledger yet.
 func (l *ledger) launch(g *group, count int64) lot {
-	i := g.shape.group
+	i := g.shape.Group
 	l.room[i] -= count
 	l.spare -= count
 	l.launched[i] += count
 	l.occupy(i, count)
-	return lot{shape: g.shape, phase: onTheWay, free: g.shape.total, count: count, planned: true}
+	return lot{shape: g.shape, phase: onTheWay, free: g.shape.Total, count: count, planned: true}
 }
 
 // split takes count nodes from lot i and returns where they stand: in front of the rest, so that nodes in use are

@@ -8,6 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // conservativeStep is the least that upscalingMode Conservative lets a group have on its way at once
@@ -25,7 +26,7 @@ func (g *group) shutFor(mode string) {
 		g.shut = model.Reason{Code: model.CodeInvalidLimits, Message: fmt.Sprintf("minReplicas %d is above maxReplicas %d, with which the operator stops the whole cluster; "+
 			"the group is left as it is until that is mended", g.Min, g.Max)}
 	}
-	g.inFlight = maxCount
+	g.inFlight = vector.MaxCount
 	if mode == "Conservative" {
 		g.inFlight = max(conservativeStep, g.joined)
 	}
@@ -165,7 +166,9 @@ func (r *roster) stopUnit(u *unit, reason string, message func(*node) string) {
 }
 
 // podsOf counts the pods that a unit has when it is complete.
-func (r *roster) podsOf(u *unit) int64 { return roundUp(int64(len(u.nodes)), r.groups[u.group].hosts) }
+func (r *roster) podsOf(u *unit) int64 {
+	return vector.RoundUp(int64(len(u.nodes)), r.groups[u.group].hosts)
+}
 
 // unit is what can only be stopped together: one node, or all hosts of a multi-host replica. Hosts that do not say
 // which replica they belong to form one unit, because taking some would break up replicas at random.
@@ -220,8 +223,8 @@ func (r *roster) join(u *unit, i int) {
 
 func gentlestFirst(a, b unit) int {
 	return cmp.Or(
-		compareBool(a.joined, b.joined),
-		compareBool(a.busy, b.busy),
+		vector.CompareBool(a.joined, b.joined),
+		vector.CompareBool(a.busy, b.busy),
 		cmp.Compare(b.idleSeconds, a.idleSeconds),
 		cmp.Compare(a.used, b.used),
 		cmp.Compare(a.group, b.group),
@@ -233,7 +236,7 @@ func gentlestFirst(a, b unit) int {
 func (r *roster) usedShare(n *node) float64 {
 	var sum float64
 	var kinds int
-	for i, total := range r.named(n.shape.total) {
+	for i, total := range r.Named(n.shape.Total) {
 		if total > 0 {
 			sum += 1 - float64(n.free[i])/float64(total)
 			kinds++

@@ -2,6 +2,8 @@ package planner
 
 import (
 	"math"
+
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // column is one way to fill one bin: a variable of the covering program that counts how often it is done.
@@ -87,7 +89,7 @@ func (c *covering) layRows() {
 			c.rows++
 		}
 	}
-	all := sum(c.left)
+	all := vector.Sum(c.left)
 	for budget := range c.budgetRow {
 		c.budgetRow[budget] = none
 		var most int64

@@ -51,7 +51,7 @@ func roomier(t *rapid.T, s model.Snapshot) model.Snapshot {
 func weightLeft(s model.Snapshot, plan model.Plan) (sum float64) {
 	p := newRoster(&s)
 	for _, u := range plan.InfeasibleRequests {
-		sum += float64(u.Count) * p.needed(p.newItem(u.Request, p.need(u.Request.Bundle), ""))
+		sum += float64(u.Count) * p.Needed(p.NewItem(u.Request, p.NeedOf(u.Request.Bundle), ""))
 	}
 	return sum
 }

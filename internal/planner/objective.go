@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // yardstick says what launching costs, so that plans can be compared.
@@ -29,21 +29,8 @@ type rater struct {
 	gpuForCPU bool
 }
 
-// acceleratorWorth is what one accelerator is worth in CPU cores where prices are unknown: on public clouds a GPU costs
-// about as much as fourteen cores. A weight and not an order: six nodes of one GPU and sixteen cores each waste more
-// than one of eight GPUs and thirty-two cores.
-const acceleratorWorth = 14
-
-// scarcity is an amount by what it is worth when no price is known.
-func (c *catalog) scarcity(resource int, amount float64) float64 {
-	if raydemand.IsUnitInstance(c.names[resource]) {
-		return amount * acceleratorWorth
-	}
-	return amount
-}
-
 // newYardstick rates the groups of a fleet for all items that are asked for.
-func newYardstick(r *roster, gpuForCPU bool, items iter.Seq[*item]) yardstick {
+func newYardstick(r *roster, gpuForCPU bool, items iter.Seq[*vector.Item]) yardstick {
 	p := rater{r, gpuForCPU}
 	y := yardstick{rivals: p.newRivals(items), class: make([]int, len(p.groups)), hosts: make([]int64, len(p.groups))}
 	y.cost = p.costs(&y.rivals)
@@ -60,14 +47,6 @@ func newYardstick(r *roster, gpuForCPU bool, items iter.Seq[*item]) yardstick {
 	}
 	y.classes = len(order)
 	return y
-}
-
-// holding is what a node has that is scarce, as one number.
-func (c *catalog) holding(total vector) (sum float64) {
-	for i, amount := range c.named(total) {
-		sum += c.scarcity(i, c.worth(i, amount))
-	}
-	return sum
 }
 
 // standing is a group's own: its chance of being had, in halves, and its priority. Finer steps would let a group that failed
@@ -102,7 +81,7 @@ type verdict struct {
 func (p *planning) verdict(given []int64, out *outcome) verdict {
 	v := verdict{claims: len(out.claims), gangs: len(out.gangs), kept: out.kept, bill: p.yard.bill(given)}
 	for i, n := range out.unserved {
-		v.unserved += float64(n) * p.needed(p.requests[i])
+		v.unserved += float64(n) * p.Needed(p.requests[i])
 	}
 	return v
 }
@@ -134,16 +113,6 @@ func (b *bill) compare(other *bill) (order int) {
 
 // byPrice reports whether it is a group's price that counts.
 func (y *yardstick) byPrice(group int) bool { return y.priced[y.of[group]] }
-
-// needed is what one bundle asks for that is scarce, as one number; never nothing.
-func (c *catalog) needed(it *item) float64 {
-	const least = 1e-3 // a bundle that asks for a label alone
-	sum := least
-	for _, t := range it.need {
-		sum += c.scarcity(t.resource, c.worth(t.resource, t.amount))
-	}
-	return sum
-}
 
 // compareService orders by what is left unserved.
 func (v *verdict) compareService(other *verdict) int {

@@ -2,6 +2,8 @@ package planner
 
 import (
 	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // order is how a round looks for places.
@@ -38,7 +40,7 @@ func (p *planning) bestRound(given []int64, how strategy) outcome {
 		return best
 	}
 	v := p.verdict(best.launched, &best)
-	alone := len(p.claims) == 0 && len(best.runs) == 0 && sum(best.unserved) == 0
+	alone := len(p.claims) == 0 && len(best.runs) == 0 && vector.Sum(best.unserved) == 0
 	for _, o := range orders {
 		other := p.roundIn(given, o)
 		other.reordered = true
@@ -55,7 +57,7 @@ func (p *planning) bestRound(given []int64, how strategy) outcome {
 }
 
 // perfect reports whether nothing is left to be desired: all is served, nothing launched for it, and no node kept from leaving.
-func (o *outcome) perfect() bool { return sum(o.launched) == 0 && o.served() && o.kept == 0 }
+func (o *outcome) perfect() bool { return vector.Sum(o.launched) == 0 && o.served() && o.kept == 0 }
 
 // fallbacks counts the gangs that go by another choice than their first.
 func (o *outcome) fallbacks() (n int) {
@@ -78,7 +80,7 @@ func (p *planning) orderMatters(out *outcome) bool {
 
 // served reports whether nothing waits.
 func (o *outcome) served() bool {
-	return sum(o.unserved) == 0 && len(o.gangs)+len(o.claims) == 0
+	return vector.Sum(o.unserved) == 0 && len(o.gangs)+len(o.claims) == 0
 }
 
 // itemCount counts what is placed one by one.
@@ -100,7 +102,7 @@ func (l *ledger) hide() {
 	l.stepwise = true
 	for i := range l.lots {
 		lot := &l.lots[i]
-		lot.hidden = lot.phase != running && lot.shape.group != headGroup && !lot.touched && slices.Equal(lot.free, lot.shape.total)
+		lot.hidden = lot.phase != running && lot.shape.Group != headGroup && !lot.touched && slices.Equal(lot.free, lot.shape.Total)
 	}
 }
 
@@ -109,7 +111,7 @@ func (l *ledger) hiddenOf(groups int) []int64 {
 	counts := make([]int64, groups)
 	for i := range l.lots {
 		if lot := &l.lots[i]; lot.hidden {
-			counts[lot.shape.group] += lot.count
+			counts[lot.shape.Group] += lot.count
 		}
 	}
 	return counts
@@ -118,7 +120,7 @@ func (l *ledger) hiddenOf(groups int) []int64 {
 // reveal offers n more nodes of a group to all that is placed from now on.
 func (l *ledger) reveal(group int, n int64) {
 	for i := 0; i < len(l.lots) && n > 0; i++ {
-		if !l.lots[i].hidden || l.lots[i].shape.group != group {
+		if !l.lots[i].hidden || l.lots[i].shape.Group != group {
 			continue
 		}
 		count := min(n, l.lots[i].count)
@@ -134,8 +136,8 @@ func (p *Placer) revealMinimum(l *ledger) {
 		short[i] = p.groups[i].min
 	}
 	for i := range l.lots {
-		if lot := &l.lots[i]; lot.shape.group != headGroup && !lot.hidden {
-			short[lot.shape.group] -= lot.count
+		if lot := &l.lots[i]; lot.shape.Group != headGroup && !lot.hidden {
+			short[lot.shape.Group] -= lot.count
 		}
 	}
 	for i, n := range short {
@@ -145,5 +147,5 @@ func (p *Placer) revealMinimum(l *ledger) {
 
 // holdsBack reports whether nodes of a group are hidden.
 func (l *ledger) holdsBack(group int) bool {
-	return l.stepwise && slices.ContainsFunc(l.lots, func(lot lot) bool { return lot.hidden && lot.shape.group == group })
+	return l.stepwise && slices.ContainsFunc(l.lots, func(lot lot) bool { return lot.hidden && lot.shape.Group == group })
 }

@@ -61,7 +61,7 @@ func (w *words) purposesOf(i int, out *outcome) []*purpose {
 			continue
 		}
 		owner, ofGang := w.owner(e.item)
-		k := kind{of: e.purpose, what: phrase.Describe(e.item.request) + partOfSlice(&w.groups[i], e.item)}
+		k := kind{of: e.purpose, what: phrase.Describe(e.item.Request) + partOfSlice(&w.groups[i], e.item)}
 		if ofGang {
 			k.gangs = owner.gang.key
 		}

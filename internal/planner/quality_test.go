@@ -107,11 +107,11 @@ const boundNodes = 3000
 // reports false where the search would take too long.
 func lowerBound(t testing.TB, s model.Snapshot) (float64, bool) {
 	r := newRoster(&s)
-	items := r.items(s.Requests)
+	items := r.Items(s.Requests)
 	p := &Placer{roster: r, yard: newYardstick(r, false, slices.Values(items))}
 	w := part{items: items}
 	for at, it := range items {
-		w.left, w.at = append(w.left, it.request.Count), append(w.at, at)
+		w.left, w.at = append(w.left, it.Request.Count), append(w.at, at)
 	}
 	l := p.open(p.openLedger(false, nil), make([]int64, len(r.groups)))
 	_, bins := p.openBins(l, p.newBatch("", items, fullest), &w)

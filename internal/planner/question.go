@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -116,10 +117,10 @@ func (r *reporter) explainOwned(owned *raydemand.Owned, given []int64, out *outc
 			}
 		}
 	}
-	items := r.items(owned.Requests)
+	items := r.Items(owned.Requests)
 	for i, it := range items {
 		for _, c := range r.claims {
-			if at := slices.IndexFunc(c.items, func(planned *item) bool { return planned.key == it.key }); at >= 0 {
+			if at := slices.IndexFunc(c.items, func(planned *vector.Item) bool { return planned.Key == it.Key }); at >= 0 {
 				items[i] = c.items[at] // what the plan made of it, together with equal bundles of others
 			}
 		}
@@ -153,7 +154,7 @@ func (r *reporter) explainPlain(given []int64, out *outcome) model.Explanation {
 }
 
 // itemDetails says of each group what it has to do with each item.
-func (r *reporter) itemDetails(prefix string, items []*item, given []int64, out *outcome) []model.Detail {
+func (r *reporter) itemDetails(prefix string, items []*vector.Item, given []int64, out *outcome) []model.Detail {
 	var details []model.Detail
 	for _, it := range items {
 		about := strings.TrimPrefix(prefix+", "+counted(it), ", ")

@@ -8,6 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // reasons explains one group's row: first what it launches or why it does not, then what is on its way, what goes,
@@ -81,7 +82,9 @@ func (w *words) launchReason(i int, given []int64, out *outcome) model.Reason {
 // shortOf says which limit of a group is too low for a gang or a call of request_resources that is not had in full, if one is.
 func (w *words) shortOf(i int, given []int64, out *outcome) string {
 	reason, room := w.tightest(i, given)
-	short := func(items []*item) bool { return suitsAny(items, w.groups[i].shape) && room < bundlesOf(items) }
+	short := func(items []*vector.Item) bool {
+		return vector.SuitsAny(items, w.groups[i].shape) && room < vector.BundlesOf(items)
+	}
 	for _, g := range out.gangs {
 		if w.groups[i].carries(g.TopologyLabel) && slices.ContainsFunc(g.options, func(o option) bool { return short(o.items) }) {
 			return reason.Message
@@ -165,7 +168,7 @@ func (w *words) having(i int, given int64) string {
 func (w *words) wanted(i int, out *outcome) bool {
 	s := w.groups[i].shape
 	for at, n := range out.unserved {
-		if n > 0 && w.requests[at].suits(s) {
+		if n > 0 && w.requests[at].Suits(s) {
 			return true
 		}
 	}
@@ -174,21 +177,7 @@ func (w *words) wanted(i int, out *outcome) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(out.claims, func(i int) bool { return suitsAny(w.claims[i].items, s) })
-}
-
-// suits reports whether a fresh node of this shape could serve one bundle.
-func (it *item) suits(s *shape) bool {
-	return it.rank[s.labels] != noMatch && s.total.times(it.need, 1) == 1
-}
-
-func suitsAny(items []*item, s *shape) bool {
-	for _, it := range items {
-		if it.suits(s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(out.claims, func(i int) bool { return vector.SuitsAny(w.claims[i].items, s) })
 }
 
 func (w *words) stopReason(i int) (model.Reason, bool) {

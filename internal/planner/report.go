@@ -8,6 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -76,7 +77,7 @@ func (r *reporter) stoppedPods(i int) int64 {
 	}
 	var stopped int64
 	for _, n := range byReplica {
-		stopped += roundUp(n, hosts)
+		stopped += vector.RoundUp(n, hosts)
 	}
 	return stopped
 }
@@ -103,7 +104,7 @@ func (r *reporter) unmetReasons(given []int64, out *outcome) unmetReasons {
 	unmet := unmetReasons{requests: make([]model.Reason, len(r.requests)), gangs: map[int]*model.Reason{}, claims: map[int][]model.Reason{}}
 	for i, n := range out.unserved {
 		if n > 0 {
-			unmet.requests[i] = r.unmetReason([]*item{r.requests[i]}, given, "")
+			unmet.requests[i] = r.unmetReason([]*vector.Item{r.requests[i]}, given, "")
 			unmet.requests[i].Message = phrase.Join(unmet.requests[i].Message, r.advice(r.requests[i], given, n))
 		}
 	}
@@ -131,7 +132,7 @@ func (r *reporter) claimReasons(c claim, given []int64) []model.Reason {
 	reasons := make([]model.Reason, len(c.items))
 	blocked := -1
 	for k, it := range c.items {
-		reasons[k] = r.unmetReason([]*item{it}, given, "")
+		reasons[k] = r.unmetReason([]*vector.Item{it}, given, "")
 		if blocked < 0 && reasons[k].Code == model.Impossible {
 			blocked = k
 		}
@@ -141,13 +142,13 @@ func (r *reporter) claimReasons(c claim, given []int64) []model.Reason {
 		switch {
 		case c.purpose == overREST || !r.possible(it):
 		case blocked >= 0:
-			reasons[k] = model.Reason{Code: model.Impossible, Message: fmt.Sprintf("with %s of the same call, all at once: %s", phrase.Describe(c.items[blocked].request), reasons[blocked].Message)}
+			reasons[k] = model.Reason{Code: model.Impossible, Message: fmt.Sprintf("with %s of the same call, all at once: %s", phrase.Describe(c.items[blocked].Request), reasons[blocked].Message)}
 		default:
 			reasons[k] = whole
 		}
 	}
 	for k, it := range c.items {
-		reasons[k].Message = phrase.Join(reasons[k].Message, r.advice(it, given, it.request.Count))
+		reasons[k].Message = phrase.Join(reasons[k].Message, r.advice(it, given, it.Request.Count))
 	}
 	return reasons
 }
@@ -155,7 +156,7 @@ func (r *reporter) claimReasons(c claim, given []int64) []model.Reason {
 func (r *reporter) reportUnmet(plan *model.Plan, out *outcome, unmet *unmetReasons) {
 	for i, n := range out.unserved {
 		if n > 0 {
-			rest := r.requests[i].request
+			rest := r.requests[i].Request
 			rest.Count = n
 			plan.InfeasibleRequests = append(plan.InfeasibleRequests, model.UnmetRequest{Request: rest, Reason: unmet.requests[i]})
 		}
@@ -168,7 +169,7 @@ func (r *reporter) reportUnmet(plan *model.Plan, out *outcome, unmet *unmetReaso
 		if reasons, failed := unmet.claims[i]; failed {
 			left := out.leftOf(i, c)
 			for k, it := range c.items {
-				rest := it.request
+				rest := it.Request
 				if rest.Count = left[k]; rest.Count > 0 {
 					unserved := model.UnmetRequest{Request: rest, Reason: reasons[k]}
 					if c.refused {

@@ -8,12 +8,13 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // placement is bundles of one item that were placed on nodes of one kind, each on every one of them.
 type placement struct {
-	item    *item
+	item    *vector.Item
 	each    int64
 	count   int64
 	group   int
@@ -37,7 +38,7 @@ func (r *reporter) requestPlans(given []int64, out *outcome) []model.RequestPlan
 	}
 	plans = append(plans, r.beyondPlans()...)
 	slices.SortStableFunc(plans, func(a, b model.RequestPlan) int {
-		return cmp.Or(compareBool(b.Plain, a.Plain), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(vector.CompareBool(b.Plain, a.Plain), cmp.Compare(a.ID, b.ID))
 	})
 	return plans
 }
@@ -57,13 +58,13 @@ func (a *attribution) of(s *share, given []int64, out *outcome) model.RequestPla
 		s.none() // it was to be had, and is not
 	}
 	for i, it := range s.items {
-		plan.Asked += it.request.Count
+		plan.Asked += it.Request.Count
 		had += s.had[i]
-		if it.trivial() {
+		if it.Trivial() {
 			t.joined += s.had[i]
 			continue
 		}
-		a.places[it.key] = t.take(a.places[it.key], s.had[i])
+		a.places[it.Key] = t.take(a.places[it.Key], s.had[i])
 	}
 	plan.Served, plan.Waiting = t.joined, had-t.joined
 	if !a.launchable(out) {
@@ -81,7 +82,7 @@ func (r *reporter) launchable(out *outcome) bool {
 
 func (a *attribution) stateOf(s *share, plan *model.RequestPlan, t *tally, given []int64) (raydemand.RequestState, model.Reason) {
 	missing := plan.Asked - plan.Served - plan.Waiting
-	if missing > 0 && s.unweighed && !slices.ContainsFunc(a.items(s.refused()), func(it *item) bool { return !a.possible(it) }) {
+	if missing > 0 && s.unweighed && !slices.ContainsFunc(a.Items(s.refused()), func(it *vector.Item) bool { return !a.possible(it) }) {
 		return raydemand.RequestCapped, model.Reason{Code: raydemand.CodeTooMany,
 			Message: "so many requests come before it that weighing them was cut short; it has its turn when they are fewer or ask for fewer shapes"}
 	}
@@ -106,9 +107,9 @@ func (a *attribution) unmetState(s *share, missing, asked int64, given []int64) 
 	if len(rest) == 0 {
 		rest = s.Requests
 	}
-	items := a.items(rest)
+	items := a.Items(rest)
 	// What is impossible goes first: nobody can wait for it.
-	slices.SortStableFunc(items, func(x, y *item) int { return compareBool(a.possible(x), a.possible(y)) })
+	slices.SortStableFunc(items, func(x, y *vector.Item) int { return vector.CompareBool(a.possible(x), a.possible(y)) })
 	reason := a.unmetReason(items, given, "")
 	if s.AllOrNothing && asked > 1 && reason.Code != model.Impossible {
 		reason.Message = fmt.Sprintf("needs all %d bundles at once: %s", asked, reason.Message)

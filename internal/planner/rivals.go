@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -20,7 +21,7 @@ type rivals struct {
 }
 
 // newRivals finds which groups could be launched for the same work, where some have a price and others none.
-func (p rater) newRivals(items iter.Seq[*item]) rivals {
+func (p rater) newRivals(items iter.Seq[*vector.Item]) rivals {
 	r := rivals{of: make([]int, len(p.groups)), priced: make([]bool, len(p.groups))}
 	priced := 0
 	for i := range p.groups {
@@ -44,19 +45,19 @@ func (p rater) newRivals(items iter.Seq[*item]) rivals {
 
 // fitFor lists the open groups that could be launched for an item. Work that needs no accelerator is no business of groups with some
 // while a group without could serve it, unless the policy says so.
-func (p rater) fitFor(it *item) []int {
+func (p rater) fitFor(it *vector.Item) []int {
 	var plain, accelerated []int
 	for i := range p.groups {
 		g := &p.groups[i]
 		switch {
-		case g.shut.Code != "" || g.max < g.hosts || !it.suits(g.shape):
-		case g.shape.accelerated:
+		case g.shut.Code != "" || g.max < g.hosts || !it.Suits(g.shape):
+		case g.shape.Accelerated:
 			accelerated = append(accelerated, i)
 		default:
 			plain = append(plain, i)
 		}
 	}
-	if len(plain) > 0 && !it.accelerator && !p.gpuForCPU {
+	if len(plain) > 0 && !it.Accelerator && !p.gpuForCPU {
 		return plain
 	}
 	return append(plain, accelerated...)
@@ -83,7 +84,7 @@ func (p rater) costs(r *rivals) []float64 {
 	rate := 0.0
 	for i := range p.groups {
 		g := &p.groups[i]
-		cost[i] = p.holding(g.shape.total)*float64(g.hosts) - p.lesser(i)
+		cost[i] = p.Holding(g.shape.Total)*float64(g.hosts) - p.lesser(i)
 		if !r.priced[r.of[i]] {
 			continue
 		}

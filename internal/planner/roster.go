@@ -9,6 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -18,7 +19,7 @@ const headGroup = -1
 // roster is a snapshot made ready for planning: who is there, what each group may still do. Groups are sorted by
 // name and nodes by pod, so that nothing depends on the order of the input.
 type roster struct {
-	*catalog
+	*vector.Catalog
 	groups  []group
 	nodes   []node
 	takenAt time.Time
@@ -43,7 +44,7 @@ type group struct {
 	leavingOf map[string]int64
 	// stopping counts live nodes that this plan stops.
 	stopping int64
-	shape    *shape
+	shape    *vector.Shape
 	timeout  *float64
 	// inFlight is how many pods upscalingMode lets be on their way at once.
 	inFlight int64
@@ -51,20 +52,12 @@ type group struct {
 	shut model.Reason
 }
 
-// shape is what all fresh nodes of a group have in common, and what any node is made of.
-type shape struct {
-	group       int
-	total       vector
-	labels      int
-	accelerated bool
-}
-
 // node is one node that can serve, or would if it did not have to go.
 type node struct {
 	*model.Node
 	group       int
-	shape       *shape
-	free        vector
+	shape       *vector.Shape
+	free        vector.Vector
 	stop        string // reason of its termination, empty while it stays
 	stopMessage string
 }
@@ -103,7 +96,7 @@ func (r *roster) phaseOf(n *node) phase {
 }
 
 func newRoster(s *model.Snapshot) *roster {
-	r := &roster{catalog: newCatalog(s), takenAt: s.TakenAt, bound: math.MaxInt64}
+	r := &roster{Catalog: vector.NewCatalog(s), takenAt: s.TakenAt, bound: math.MaxInt64}
 	if s.MaxWorkers != nil {
 		r.bound = int64(max(*s.MaxWorkers, 0))
 	}
@@ -115,8 +108,8 @@ func newRoster(s *model.Snapshot) *roster {
 	for i := range r.groups {
 		g := &r.groups[i]
 		byName[g.Name] = i
-		total := r.vector(g.Resources)
-		g.shape = &shape{i, total, r.labelSet(g.Labels, g.Slice), r.accelerated(total)}
+		total := r.VectorOf(g.Resources)
+		g.shape = &vector.Shape{Group: i, Total: total, Labels: r.LabelSet(g.Labels, g.Slice), Accelerated: r.Accelerated(total)}
 		if s := g.Slice; s != nil && s.MemoryMiB != nil {
 			r.largestSlice = max(r.largestSlice, *s.MemoryMiB)
 		}
@@ -145,7 +138,7 @@ func newGroup(spec *model.Group, timeout *float64) group {
 
 // pods converts replicas. maxReplicas is often 2147483647, so the product is kept within maxCount.
 func pods(replicas int, hosts int64) int64 {
-	return min(int64(max(replicas, 0)), maxCount/hosts) * hosts
+	return min(int64(max(replicas, 0)), vector.MaxCount/hosts) * hosts
 }
 
 // enrol reads the nodes that count. AllocationTimeout ones were given up; those of an unknown group are left alone.
@@ -171,7 +164,7 @@ func (r *roster) enrol(s *model.Snapshot, byName map[string]int) {
 		}
 	}
 	slices.SortStableFunc(r.nodes, func(a, b node) int {
-		return cmp.Or(compareBool(b.group == headGroup, a.group == headGroup), cmp.Compare(a.Pod, b.Pod))
+		return cmp.Or(vector.CompareBool(b.group == headGroup, a.group == headGroup), cmp.Compare(a.Pod, b.Pod))
 	})
 	slices.SortFunc(r.findings, func(a, b raydemand.Finding) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field))
@@ -199,18 +192,16 @@ func (g *group) leave(n *model.Node) {
 // settleCurrent finds what the group has or has asked for. The operator runs at most maxReplicas whatever replicas
 // says, and brings back hosts that a replica has lost.
 func (g *group) settleCurrent() {
-	whole := roundUp(g.live+g.leaving, g.hosts)
+	whole := vector.RoundUp(g.live+g.leaving, g.hosts)
 	if g.Replicas != nil {
 		asked := min(pods(*g.Replicas, g.hosts), g.max)
-		whole = max(asked-roundUp(g.timedOut, g.hosts), roundUp(g.live, g.hosts))
+		whole = max(asked-vector.RoundUp(g.timedOut, g.hosts), vector.RoundUp(g.live, g.hosts))
 	}
 	g.current = whole
 	if !g.Unavailable() {
 		g.missing = max(0, whole-g.live-g.leaving)
 	}
 }
-
-func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
 // newNode reads one node's ledger. What a pending node will have is its group's shape, unless it says otherwise.
 func (r *roster) newNode(n *model.Node, g int) node {
@@ -228,56 +219,56 @@ func (r *roster) newNode(n *model.Node, g int) node {
 		}
 	}
 	made := node{Node: n, group: g, shape: r.shapeOf(g, total, labels)}
-	made.free = r.free(n, made.shape.total)
+	made.free = r.free(n, made.shape.Total)
 	if unknown {
-		made.free = r.unreported(n, made.shape.total)
+		made.free = r.unreported(n, made.shape.Total)
 	}
 	return made
 }
 
 // shapeOf shares the group's shape with the nodes that have it, so that equal nodes are found equal at once.
-func (r *roster) shapeOf(g int, total raydemand.Bundle, labels map[string]string) *shape {
+func (r *roster) shapeOf(g int, total raydemand.Bundle, labels map[string]string) *vector.Shape {
 	var slice *model.Slice
 	if g != headGroup {
 		slice = r.groups[g].Slice
 	}
-	v, set := r.vector(total), r.labelSet(labels, slice)
+	v, set := r.VectorOf(total), r.LabelSet(labels, slice)
 	if g != headGroup {
 		own := r.groups[g].shape
-		if own.labels == set && slices.Equal(own.total, v) {
+		if own.Labels == set && slices.Equal(own.Total, v) {
 			return own
 		}
 	}
-	return &shape{g, v, set, r.accelerated(v)}
+	return &vector.Shape{Group: g, Total: v, Labels: set, Accelerated: r.Accelerated(v)}
 }
 
 // free returns what can be used now. Ray sometimes reports more available than there is, which kills its own
 // planner; here the total is the bound.
-func (r *roster) free(n *model.Node, total vector) vector {
+func (r *roster) free(n *model.Node, total vector.Vector) vector.Vector {
 	untouched := n.Available == nil && (n.State != model.Running || len(n.Total) == 0)
 	if n.State == model.Pending || untouched {
 		return total
 	}
-	v := r.vector(n.Available)
-	for i := range r.named(v) {
+	v := r.VectorOf(n.Available)
+	for i := range r.Named(v) {
 		if v[i] > total[i] {
-			r.overstated(n, r.names[i], v[i], total[i])
+			r.overstated(n, r.Names[i], v[i], total[i])
 			v[i] = total[i]
 		}
 	}
-	r.presume(v, total, n.Refused)
+	r.AssumeLayout(v, total, n.Refused)
 	return v
 }
 
 // unreported is what is free on a node that says nothing of what it has: all where it is idle, nothing where it has work.
-func (r *roster) unreported(n *model.Node, total vector) vector {
+func (r *roster) unreported(n *model.Node, total vector.Vector) vector.Vector {
 	r.findings = append(r.findings, raydemand.Finding{
 		Code: model.FindingUnreported, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "total",
 		Why: "the node says nothing of what it has, so it counts as what its group brings: all of it free where it is idle, none where it has work",
 		Fix: "give it total and available as Ray reports them",
 	})
 	if n.State == model.Running {
-		return make(vector, r.width)
+		return make(vector.Vector, r.Width)
 	}
 	return total
 }

@@ -3,6 +3,8 @@ package planner
 import (
 	"cmp"
 	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // outcome is what one round of placing all demand comes to.
@@ -88,7 +90,7 @@ func (p *Placer) open(lots []lot, given []int64) *ledger {
 func (p *Placer) launchMinimum(l *ledger, given []int64) {
 	for i := range p.groups {
 		g := &p.groups[i]
-		short := roundUp(max(0, g.min-g.standing()-given[i]), g.hosts)
+		short := vector.RoundUp(max(0, g.min-g.standing()-given[i]), g.hosts)
 		n := min(short, l.room[i], l.spare)
 		if n -= n % g.hosts; n > 0 {
 			l.lots = append(l.lots, l.launch(g, n))
@@ -170,7 +172,7 @@ func (p *planning) placeGangs(l *ledger, in order, out *outcome) *ledger {
 	}
 	if in.accelerated {
 		gangs = slices.Clone(gangs)
-		slices.SortStableFunc(gangs, func(a, b *gang) int { return compareBool(b.accelerated(), a.accelerated()) })
+		slices.SortStableFunc(gangs, func(a, b *gang) int { return vector.CompareBool(b.accelerated(), a.accelerated()) })
 	}
 	best, failed := p.placeInOrder(l, gangs)
 	for retry := 0; retry < gangRetries && len(failed) > 0 && p.crowds <= maxRetriedCrowds; retry++ {

@@ -3,6 +3,8 @@ package planner
 import (
 	"cmp"
 	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // contender is a number of launches by group, with what a round that is given them comes to.
@@ -14,7 +16,7 @@ type contender struct {
 
 // settled reports whether the round that is given the launches launches no more. One that does is a proposal still: the next
 // plan would launch again.
-func (c *contender) settled() bool { return sum(c.out.launched) == 0 }
+func (c *contender) settled() bool { return vector.Sum(c.out.launched) == 0 }
 
 // before reports whether c is the better one of two.
 func (c *contender) before(other *contender) bool {
@@ -27,7 +29,7 @@ func (c *contender) before(other *contender) bool {
 // settle finds the launches beside those given: those of the strategy that does best, less what turns out not to be needed.
 func (p *planning) settle(given []int64) ([]int64, outcome) {
 	first := p.bestRound(given, fullest)
-	if sum(first.launched) == 0 {
+	if vector.Sum(first.launched) == 0 {
 		return given, first
 	}
 	best := p.complete(given, first, fullest)
@@ -55,7 +57,7 @@ func (p *planning) improve(given []int64, best contender) contender {
 		}
 		return found, ok && found.before(&best)
 	}
-	if len(best.out.runs) > 0 || sum(best.out.unserved) > 0 {
+	if len(best.out.runs) > 0 || vector.Sum(best.out.unserved) > 0 {
 		if found, ok := try(nil); ok && (len(best.out.runs) > 0 || servesAllOf(found.out.unserved, best.out.unserved)) {
 			best = found
 		}
@@ -118,7 +120,7 @@ func (p *planning) complete(given []int64, out outcome, how strategy) contender 
 		rounds = maxFullestRounds
 	}
 	for ; rounds > 0; rounds-- {
-		if sum(out.launched) == 0 {
+		if vector.Sum(out.launched) == 0 {
 			if how == fullest || !out.reordered && len(out.gangs)+len(out.claims) == 0 {
 				break
 			}
@@ -157,7 +159,7 @@ func (p *planning) trials(last *outcome) int {
 // drop takes back every replica beyond the first ones without which all is served as well. In a cluster so large that the
 // budget ends first, some may stay.
 func (p *planning) drop(first, given []int64, out outcome) ([]int64, outcome) {
-	if sum(given) == sum(first) {
+	if vector.Sum(given) == vector.Sum(first) {
 		return given, out
 	}
 	trials := p.trials(&out)
@@ -169,7 +171,7 @@ func (p *planning) drop(first, given []int64, out outcome) ([]int64, outcome) {
 				less := slices.Clone(given)
 				less[i] -= p.groups[i].hosts
 				again := p.bestRound(less, fullest)
-				if sum(again.launched) > 0 || !again.asGood(&out) {
+				if vector.Sum(again.launched) > 0 || !again.asGood(&out) {
 					break
 				}
 				given, out, dropped = less, again, true
@@ -189,9 +191,9 @@ func (p *planning) dearestFirst() []int {
 		x, y := p.groups[a].shape, p.groups[b].shape
 		return cmp.Or(
 			cmp.Compare(p.yard.class[b], p.yard.class[a]),
-			compareBool(y.accelerated, x.accelerated),
+			vector.CompareBool(y.Accelerated, x.Accelerated),
 			cmp.Compare(p.yard.cost[b], p.yard.cost[a]),
-			cmp.Compare(p.size(y.total), p.size(x.total)),
+			cmp.Compare(p.Size(y.Total), p.Size(x.Total)),
 		)
 	})
 	return order

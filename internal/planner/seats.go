@@ -3,6 +3,8 @@ package planner
 import (
 	"cmp"
 	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // Which worker serves whose request over REST. On workers that have joined Ray all that is planned for is placed together where all of it fits. Else
@@ -17,7 +19,7 @@ func (p *planning) seatingOrder() []*share {
 		all[i] = &p.shares[i]
 	}
 	slices.SortStableFunc(all, func(a, b *share) int {
-		return cmp.Or(compareBool(b.satisfied(), a.satisfied()), a.SatisfiedSince.Compare(b.SatisfiedSince))
+		return cmp.Or(vector.CompareBool(b.satisfied(), a.satisfied()), a.SatisfiedSince.Compare(b.SatisfiedSince))
 	})
 	return all
 }
@@ -25,7 +27,7 @@ func (p *planning) seatingOrder() []*share {
 func (s *share) satisfied() bool { return !s.SatisfiedSince.IsZero() }
 
 // seat places what is planned for of the requests on those of some nodes that have joined Ray, as a whole each, and returns what finds no place.
-func (p *planning) seat(lots []lot) (*ledger, []*item) {
+func (p *planning) seat(lots []lot) (*ledger, []*vector.Item) {
 	l := p.joinedLedger(lots)
 	if b := p.newBatch(overREST, p.shareItems(), fullest); p.placed(l, b) {
 		return l, nil
@@ -72,7 +74,7 @@ func (p *planning) seatEach(l *ledger, order []*share) []int64 {
 		p.breakOff()
 		b := p.newBatch(overREST, s.items, fullest)
 		for i, it := range s.items {
-			if b.left[i] = s.had[i]; left[s.kinds[i]] > 0 || it.trivial() {
+			if b.left[i] = s.had[i]; left[s.kinds[i]] > 0 || it.Trivial() {
 				b.left[i] = 0
 			}
 		}
@@ -80,9 +82,9 @@ func (p *planning) seatEach(l *ledger, order []*share) []int64 {
 		p.looks += b.looks
 		for i, it := range s.items {
 			switch at := s.kinds[i]; {
-			case it.trivial():
+			case it.Trivial():
 			case left[at] > 0:
-				left[at] = min(left[at]+s.had[i], maxCount)
+				left[at] = min(left[at]+s.had[i], vector.MaxCount)
 			default:
 				left[at] = b.left[i]
 			}
@@ -102,11 +104,11 @@ func (p *planning) sharePlaces(given []int64) map[string][]placement {
 	}
 	places := map[string][]placement{}
 	for _, at := range l.traces {
-		places[at.item.key] = append(places[at.item.key], at)
+		places[at.item.Key] = append(places[at.item.Key], at)
 	}
 	for _, all := range places {
 		slices.SortStableFunc(all, func(a, b placement) int {
-			return cmp.Or(compareBool(a.phase == onTheWay, b.phase == onTheWay), compareBool(a.planned, b.planned), cmp.Compare(a.group, b.group))
+			return cmp.Or(vector.CompareBool(a.phase == onTheWay, b.phase == onTheWay), vector.CompareBool(a.planned, b.planned), cmp.Compare(a.group, b.group))
 		})
 	}
 	return places
@@ -129,7 +131,7 @@ func (p *planning) settledLots() []lot {
 	lots = slices.DeleteFunc(lots, func(l lot) bool { return l.count == 0 })
 	slices.SortStableFunc(lots, func(a, b lot) int {
 		return cmp.Or(cmp.Compare(a.phase, b.phase), cmp.Compare(a.size, b.size), slices.Compare(a.free, b.free),
-			cmp.Compare(a.shape.group, b.shape.group), cmp.Compare(a.shape.labels, b.shape.labels), slices.Compare(a.shape.total, b.shape.total))
+			cmp.Compare(a.shape.Group, b.shape.Group), cmp.Compare(a.shape.Labels, b.shape.Labels), slices.Compare(a.shape.Total, b.shape.Total))
 	})
 	return joinedLots(lots)
 }
@@ -138,8 +140,8 @@ func (p *planning) settledLots() []lot {
 func joinedLots(lots []lot) []lot {
 	var all []lot
 	for _, l := range lots {
-		if n := len(all) - 1; n >= 0 && l.members != nil && all[n].members != nil && all[n].phase == l.phase && all[n].shape.group == l.shape.group &&
-			all[n].shape.labels == l.shape.labels && slices.Equal(all[n].free, l.free) {
+		if n := len(all) - 1; n >= 0 && l.members != nil && all[n].members != nil && all[n].phase == l.phase && all[n].shape.Group == l.shape.Group &&
+			all[n].shape.Labels == l.shape.Labels && slices.Equal(all[n].free, l.free) {
 			all[n].members = append(slices.Clip(all[n].members), l.members...)
 			slices.Sort(all[n].members)
 			all[n].count += l.count
@@ -153,6 +155,6 @@ func joinedLots(lots []lot) []lot {
 // trace notes what was placed on the nodes of a lot.
 func (l *ledger) trace(b *batch, at *lot, portions []portion) {
 	for _, p := range portions {
-		l.traces = append(l.traces, placement{item: b.items[p.item], each: p.count, count: at.count, group: at.shape.group, phase: at.phase, planned: at.planned, members: at.members})
+		l.traces = append(l.traces, placement{item: b.items[p.item], each: p.count, count: at.count, group: at.shape.Group, phase: at.phase, planned: at.planned, members: at.members})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -17,7 +18,7 @@ type share struct {
 	raydemand.Owned
 	// plain: the one without an owner; it is all or nothing, as Ray's is.
 	plain bool
-	items []*item
+	items []*vector.Item
 	// had counts the bundles of each item that are planned for; kinds are the items' places in planning.kinds.
 	had   []int64
 	kinds []int
@@ -28,7 +29,7 @@ type share struct {
 // all plans for everything, none for nothing.
 func (s *share) all() {
 	for i, it := range s.items {
-		s.had[i] = it.request.Count
+		s.had[i] = it.Request.Count
 	}
 }
 
@@ -38,7 +39,7 @@ func (s *share) none() { clear(s.had) }
 func (s *share) refused() []raydemand.Request {
 	var rest []raydemand.Request
 	for i, it := range s.items {
-		request := it.request
+		request := it.Request
 		if request.Count -= s.had[i]; request.Count > 0 {
 			rest = append(rest, request)
 		}
@@ -49,7 +50,7 @@ func (s *share) refused() []raydemand.Request {
 // newShares lists the requests over REST in the order in which they are served.
 func newShares(r *roster, s *model.Snapshot) (all []share) {
 	add := func(of raydemand.Owned, plain bool) {
-		made := share{Owned: of, plain: plain, items: r.items(of.Requests)}
+		made := share{Owned: of, plain: plain, items: r.Items(of.Requests)}
 		if len(made.items) > 0 {
 			made.had = make([]int64, len(made.items))
 			made.all()
@@ -75,16 +76,16 @@ func (p *planning) settleKinds() {
 	for i := range p.shares {
 		requests = append(requests, p.shares[i].Requests...)
 	}
-	p.kinds = p.items(requests)
+	p.kinds = p.Items(requests)
 	places := make(map[string]int, len(p.kinds))
 	for i, it := range p.kinds {
-		places[it.key] = i
+		places[it.Key] = i
 	}
 	for i := range p.shares {
 		s := &p.shares[i]
 		s.kinds = make([]int, len(s.items))
 		for k, it := range s.items {
-			s.kinds[k] = places[it.key]
+			s.kinds[k] = places[it.Key]
 		}
 	}
 }
@@ -93,19 +94,19 @@ func (p *planning) settleKinds() {
 func (s *share) addTo(counts []int64) {
 	for k, had := range s.had {
 		at := s.kinds[k]
-		counts[at] = min(counts[at]+had, maxCount)
+		counts[at] = min(counts[at]+had, vector.MaxCount)
 	}
 }
 
 // ofKinds makes an item of each kind that is counted.
-func (p *planning) ofKinds(counts []int64) []*item {
-	made := make([]item, 0, len(counts))
-	var all []*item
+func (p *planning) ofKinds(counts []int64) []*vector.Item {
+	made := make([]vector.Item, 0, len(counts))
+	var all []*vector.Item
 	for i, n := range counts {
 		if n > 0 {
 			made = append(made, *p.kinds[i])
 			it := &made[len(made)-1]
-			it.request.Count = n
+			it.Request.Count = n
 			all = append(all, it)
 		}
 	}
@@ -113,7 +114,7 @@ func (p *planning) ofKinds(counts []int64) []*item {
 }
 
 // shareItems merges what is planned for of all shares.
-func (p *planning) shareItems() []*item {
+func (p *planning) shareItems() []*vector.Item {
 	counts := make([]int64, len(p.kinds))
 	for i := range p.shares {
 		p.shares[i].addTo(counts)
@@ -149,16 +150,16 @@ func (p *planning) refuse() {
 	var capped, impossible []raydemand.Request
 	for i := range p.shares {
 		for _, request := range p.shares[i].refused() {
-			if it := p.items([]raydemand.Request{request}); len(it) == 1 && !p.possible(it[0]) {
+			if it := p.Items([]raydemand.Request{request}); len(it) == 1 && !p.possible(it[0]) {
 				impossible = append(impossible, request)
 			} else {
 				capped = append(capped, request)
 			}
 		}
 	}
-	p.claims[p.shareClaim].keeps = p.coarsen(p.items(capped))
+	p.claims[p.shareClaim].keeps = p.coarsen(p.Items(capped))
 	for _, requests := range [][]raydemand.Request{capped, impossible} {
-		if items := p.items(requests); len(items) > 0 {
+		if items := p.Items(requests); len(items) > 0 {
 			p.claims = append(p.claims, claim{purpose: overREST, items: items, refused: true})
 		}
 	}

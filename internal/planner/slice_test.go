@@ -287,10 +287,10 @@ func TestLargerWishesGoFirstAndSmallerSlicesAreUsedFirst(t *testing.T) {
 	s.Requests = []raydemand.Request{small, large}
 	r := newRoster(&s)
 	p := &Placer{roster: r}
-	if items := r.items(s.Requests); items[0].request.Slice.Memory != 40<<30 {
-		t.Errorf("%s goes first", phrase.Describe(items[0].request))
+	if items := r.Items(s.Requests); items[0].Request.Slice.Memory != 40<<30 {
+		t.Errorf("%s goes first", phrase.Describe(items[0].Request))
 	}
-	if lots := p.openLedger(false, nil); r.groups[lots[0].shape.group].Name != "b-1g" {
-		t.Errorf("nodes of group %s are used first", r.groups[lots[0].shape.group].Name)
+	if lots := p.openLedger(false, nil); r.groups[lots[0].shape.Group].Name != "b-1g" {
+		t.Errorf("nodes of group %s are used first", r.groups[lots[0].shape.Group].Name)
 	}
 }

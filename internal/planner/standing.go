@@ -3,6 +3,8 @@ package planner
 import (
 	"cmp"
 	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // fitJointly puts a batch on the nodes that are there or on their way, unless that leaves as much as greedy placing
@@ -25,7 +27,7 @@ func (p *Placer) fitJointly(l *ledger, b *batch, greedy []int64) bool {
 // neededFor is what bundles that wait ask for that is scarce, as one number.
 func (p *Placer) neededFor(b *batch, left []int64) (sum float64) {
 	for i, n := range left {
-		sum += float64(n) * p.needed(b.items[i])
+		sum += float64(n) * p.Needed(b.items[i])
 	}
 	return sum
 }
@@ -90,8 +92,8 @@ func (p *Placer) standingBins(l *ledger, b *batch, w *part) (lots [][]int, bins 
 // compareBins orders lots by what could be put on their nodes.
 func compareBins(a, b *lot) int {
 	return cmp.Or(
-		cmp.Compare(a.shape.group, b.shape.group),
-		cmp.Compare(a.shape.labels, b.shape.labels),
+		cmp.Compare(a.shape.Group, b.shape.Group),
+		cmp.Compare(a.shape.Labels, b.shape.Labels),
 		slices.Compare(a.free, b.free),
 	)
 }
@@ -100,7 +102,7 @@ func compareBins(a, b *lot) int {
 func admittedBy(w *part, lot *lot) (admits []admission, useful bool) {
 	admits = make([]admission, len(w.items))
 	for at, it := range w.items {
-		if it.rank[lot.shape.labels] != noMatch && lot.free.times(it.need, 1) == 1 {
+		if it.Rank[lot.shape.Labels] != vector.NoMatch && lot.free.Times(it.Need, 1) == 1 {
 			admits[at], useful = native, true
 		}
 	}
@@ -109,9 +111,9 @@ func admittedBy(w *part, lot *lot) (admits []admission, useful bool) {
 
 // costOf is what a node on the ledger would cost to launch again, for the share of it that is free.
 func (p *Placer) costOf(lot *lot) float64 {
-	free := p.holding(lot.free)
-	if g := lot.shape.group; g >= 0 {
-		return p.yard.cost[g] / float64(p.groups[g].hosts) * free / max(p.holding(lot.shape.total), 1e-9)
+	free := p.Holding(lot.free)
+	if g := lot.shape.Group; g >= 0 {
+		return p.yard.cost[g] / float64(p.groups[g].hosts) * free / max(p.Holding(lot.shape.Total), 1e-9)
 	}
 	return free
 }
@@ -126,8 +128,8 @@ func fitsInSum(w *part, bins []bin) bool {
 		}
 	}
 	for at, it := range w.items {
-		for _, t := range it.need {
-			room[t.resource] -= float64(t.amount) * float64(w.left[at])
+		for _, t := range it.Need {
+			room[t.Resource] -= float64(t.Amount) * float64(w.left[at])
 		}
 	}
 	for _, left := range room {

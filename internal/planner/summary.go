@@ -6,6 +6,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // fate is what waits of one item, for pods asked for earlier and for pods that this plan launches.
@@ -14,9 +15,9 @@ type fate struct {
 	since              time.Time
 }
 
-func fatesIn(o *outcome) map[*item]*fate {
-	fates := map[*item]*fate{}
-	of := func(it *item) *fate {
+func fatesIn(o *outcome) map[*vector.Item]*fate {
+	fates := map[*vector.Item]*fate{}
+	of := func(it *vector.Item) *fate {
 		if fates[it] == nil {
 			fates[it] = &fate{}
 		}
@@ -51,13 +52,13 @@ func (r *reporter) summarize(out *outcome, unmet *unmetReasons) []model.DemandSu
 			code := reasonAt(reasons, k).Code
 			d := summaryOf(model.KindRequestResources, it, fates[it], left[k], code)
 			d.OverREST = c.purpose == overREST
-			if at, admitted := known[it.key]; c.refused && admitted {
+			if at, admitted := known[it.Key]; c.refused && admitted {
 				all[at].Asked += d.Asked
 				all[at].AddUnmet(code, d.Asked)
 				continue
 			}
 			if d.OverREST {
-				known[it.key] = len(all)
+				known[it.Key] = len(all)
 			}
 			all = append(all, d)
 		}
@@ -73,8 +74,8 @@ func reasonAt(reasons []model.Reason, k int) model.Reason {
 	return reasons[k]
 }
 
-func summaryOf(kind model.DemandKind, it *item, f *fate, unserved int64, code string) model.DemandSummary {
-	d := model.DemandSummary{Kind: kind, Resources: it.request.Bundle, Selectors: it.request.Selectors, Slice: it.request.Slice, Asked: it.request.Count}
+func summaryOf(kind model.DemandKind, it *vector.Item, f *fate, unserved int64, code string) model.DemandSummary {
+	d := model.DemandSummary{Kind: kind, Resources: it.Request.Bundle, Selectors: it.Request.Selectors, Slice: it.Request.Slice, Asked: it.Request.Count}
 	d.Served = d.Asked - unserved
 	if f != nil {
 		d.Waiting, d.Launching, d.WaitingSince = f.waiting, f.launching, f.since
@@ -87,7 +88,7 @@ func summaryOf(kind model.DemandKind, it *item, f *fate, unserved int64, code st
 }
 
 // gangSummary counts a gang with the last of its bundles: it starts when all of them have a place.
-func gangSummary(g *gang, fates map[*item]*fate, unmet *model.Reason) model.DemandSummary {
+func gangSummary(g *gang, fates map[*vector.Item]*fate, unmet *model.Reason) model.DemandSummary {
 	d := model.DemandSummary{Kind: model.KindGang, Gang: g.Gang, Asked: 1}
 	if unmet != nil {
 		d.AddUnmet(unmet.Code, 1)

@@ -5,6 +5,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // tightest says how many more pods a group may have, and by which of its limits: the bound and what counts under it.
@@ -42,16 +43,8 @@ func (w *words) havingAll(given []int64) string {
 		have += w.groups[i].current
 	}
 	text := fmt.Sprintf("have %d", have)
-	if launching := sum(given); launching > 0 {
+	if launching := vector.Sum(given); launching > 0 {
 		text += fmt.Sprintf(", launching %d", launching)
 	}
 	return text
-}
-
-// bundlesOf counts the bundles of items; no more pods than that are needed for them.
-func bundlesOf(items []*item) (bundles int64) {
-	for _, it := range items {
-		bundles = min(bundles+it.request.Count, maxCount)
-	}
-	return bundles
 }

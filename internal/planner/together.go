@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -57,7 +58,7 @@ type bundleOf struct {
 // in use too.
 func (p *planning) gather(out *outcome, left []*gang) *gathered {
 	w := &gathered{index: map[bundleOf]int{}}
-	from := map[*item]run{}
+	from := map[*vector.Item]run{}
 	for _, r := range out.runs {
 		for _, it := range r.gangs[0].options[r.option].items {
 			from[it] = r
@@ -67,34 +68,34 @@ func (p *planning) gather(out *outcome, left []*gang) *gathered {
 		if r, ok := from[e.item]; ok {
 			w.addGang(e.item, e.count, r)
 		} else if e.purpose == "" {
-			w.add(bundleOf{key: e.item.key}, e.item, e.count)
+			w.add(bundleOf{key: e.item.Key}, e.item, e.count)
 		}
 	}
 	for i, n := range out.unserved {
-		w.add(bundleOf{key: p.requests[i].key}, p.requests[i], n)
+		w.add(bundleOf{key: p.requests[i].Key}, p.requests[i], n)
 	}
 	for gangs := left; len(gangs) > 0; {
 		var front []*gang
 		front, gangs = crowd(gangs)
 		for _, it := range front[0].options[0].items {
 			if front[0].TopologyLabel == "" && !front[0].held {
-				w.addGang(it, it.request.Count*int64(len(front)), run{gangs: front})
+				w.addGang(it, it.Request.Count*int64(len(front)), run{gangs: front})
 			}
 		}
 	}
 	return w
 }
 
-func (w *gathered) addGang(it *item, n int64, r run) {
-	b := bundleOf{key: it.key, within: r.within}
+func (w *gathered) addGang(it *vector.Item, n int64, r run) {
+	b := bundleOf{key: it.Key, within: r.within}
 	if r.gangs[0].Strategy == raydemand.StrictSpread {
 		b.apart = int64(len(r.gangs))
 	}
 	w.add(b, it, n)
 }
 
-func (w *gathered) add(b bundleOf, it *item, n int64) {
-	if n == 0 || it.trivial() {
+func (w *gathered) add(b bundleOf, it *vector.Item, n int64) {
+	if n == 0 || it.Trivial() {
 		return
 	}
 	at, known := w.index[b]
@@ -107,19 +108,19 @@ func (w *gathered) add(b bundleOf, it *item, n int64) {
 		}
 		w.items, w.left, w.at, w.most = append(w.items, inside(it, b.within)), append(w.left, 0), append(w.at, at), append(w.most, most)
 	}
-	w.left[at] = min(w.left[at]+n, maxCount)
+	w.left[at] = min(w.left[at]+n, vector.MaxCount)
 }
 
 // inside is the item with no place outside of a domain.
-func inside(it *item, d domain) *item {
+func inside(it *vector.Item, d domain) *vector.Item {
 	if d.topology == nil {
 		return it
 	}
 	confined := *it
-	confined.rank = slices.Clone(it.rank)
-	for set := range confined.rank {
+	confined.Rank = slices.Clone(it.Rank)
+	for set := range confined.Rank {
 		if !d.admits(set) {
-			confined.rank[set] = noMatch
+			confined.Rank[set] = vector.NoMatch
 		}
 	}
 	return &confined
@@ -129,6 +130,6 @@ func inside(it *item, d domain) *item {
 func (p *planning) minimumBin(group int, pods int64, w *part) bin {
 	const share = 1e-3
 	g := &p.groups[group]
-	admits, _ := admittedBy(w, &lot{shape: g.shape, free: g.shape.total})
-	return bin{free: g.shape.total, cost: p.yard.cost[group] / float64(g.hosts) * share, hosts: 1, limit: pods, there: true, admits: admits}
+	admits, _ := admittedBy(w, &lot{shape: g.shape, free: g.shape.Total})
+	return bin{free: g.shape.Total, cost: p.yard.cost[group] / float64(g.hosts) * share, hosts: 1, limit: pods, there: true, admits: admits}
 }

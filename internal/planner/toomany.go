@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -27,7 +28,7 @@ func withinBounds(s *model.Snapshot) (within *model.Snapshot, beyond []raydemand
 	owned := slices.Clone(s.OwnedRequests)
 	raydemand.SortOwned(owned)
 	slices.SortStableFunc(owned, func(a, b raydemand.Owned) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), compareBool(a.SatisfiedSince.IsZero(), b.SatisfiedSince.IsZero()))
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), vector.CompareBool(a.SatisfiedSince.IsZero(), b.SatisfiedSince.IsZero()))
 	})
 	cut := *s
 	cut.OwnedRequests = nil
@@ -58,7 +59,7 @@ func (r *reporter) beyondPlans() []model.RequestPlan {
 			Message: fmt.Sprintf("a plan takes in %d requests of owners with %d shapes together; this one, of %s, comes after those of a higher priority, those satisfied and those older",
 				MaxOwned, MaxOwnedShapes, phrase.Plural(int64(len(of.Requests)), "shape"))}}
 		for _, request := range of.Requests {
-			plan.Asked = min(plan.Asked+max(request.Count, 0), maxCount)
+			plan.Asked = min(plan.Asked+max(request.Count, 0), vector.MaxCount)
 		}
 		plans = append(plans, plan)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -41,15 +42,15 @@ func (r *roster) topology(label string) *topology { return r.topologies[label] }
 
 func (r *roster) newTopology(label string) *topology {
 	var values []string
-	for _, labels := range r.sets {
+	for _, labels := range r.Sets {
 		if value, ok := labels[label]; ok {
 			values = append(values, value)
 		}
 	}
 	slices.Sort(values)
 	values = slices.Compact(values)
-	made := &topology{of: make([]int, len(r.sets)), values: len(values)}
-	for set, labels := range r.sets {
+	made := &topology{of: make([]int, len(r.Sets)), values: len(values)}
+	for set, labels := range r.Sets {
 		made.of[set] = -1
 		if value, ok := labels[label]; ok {
 			made.of[set], _ = slices.BinarySearch(values, value)
@@ -66,7 +67,7 @@ func (p *Placer) domains(l *ledger, g *gang) []domain {
 	t := p.topology(g.TopologyLabel)
 	holds := make([]bool, t.values)
 	for i := range l.lots {
-		if value := t.of[l.lots[i].shape.labels]; value >= 0 && g.held && slices.Contains(l.lots[i].placed, g.number) {
+		if value := t.of[l.lots[i].shape.Labels]; value >= 0 && g.held && slices.Contains(l.lots[i].placed, g.number) {
 			holds[value] = true
 		}
 	}
@@ -110,7 +111,7 @@ func (w *words) valuesOf(domains []domain, label string) string {
 	var values []string
 	for _, d := range domains {
 		set := slices.Index(d.of, d.value)
-		values = append(values, label+"="+w.sets[set][label])
+		values = append(values, label+"="+w.Sets[set][label])
 	}
 	return strings.Join(values, ", ")
 }
@@ -120,8 +121,8 @@ func (w *words) codeWithin(o option, given []int64, domains []domain) string {
 	able, closed := false, true
 	for i := range w.groups {
 		group := &w.groups[i]
-		inside := slices.ContainsFunc(domains, func(d domain) bool { return d.admits(group.shape.labels) })
-		if !inside || !suitsAny(o.items, group.shape) {
+		inside := slices.ContainsFunc(domains, func(d domain) bool { return d.admits(group.shape.Labels) })
+		if !inside || !vector.SuitsAny(o.items, group.shape) {
 			continue
 		}
 		if group.shut.Code == model.CodeCoolingDown && group.current+given[i]+group.hosts <= group.max && w.spare(given) >= group.hosts {
@@ -144,25 +145,25 @@ func (p *Placer) roomy(l *ledger, all []domain, o option) []domain {
 	if len(all) < 2 {
 		return all
 	}
-	need := make(vector, len(p.names))
+	need := make(vector.Vector, len(p.Names))
 	for _, it := range o.items {
-		for _, t := range it.need {
-			need[t.resource] += min(times(t.amount, it.request.Count), raydemand.MaxAmount-need[t.resource])
+		for _, t := range it.Need {
+			need[t.Resource] += min(vector.TimesAmount(t.Amount, it.Request.Count), raydemand.MaxAmount-need[t.Resource])
 		}
 	}
 	t := all[0].topology
-	lacks := make([]vector, t.values)
+	lacks := make([]vector.Vector, t.values)
 	for _, d := range all {
 		lacks[d.value] = slices.Clone(need)
 	}
-	add := func(s *shape, free vector, count int64) {
-		value := t.of[s.labels]
+	add := func(s *vector.Shape, free vector.Vector, count int64) {
+		value := t.of[s.Labels]
 		if value < 0 || count <= 0 {
 			return
 		}
 		for r, lack := range lacks[value] {
 			if lack > 0 {
-				lacks[value][r] -= min(times(free[r], count), lack)
+				lacks[value][r] -= min(vector.TimesAmount(free[r], count), lack)
 			}
 		}
 	}
@@ -170,7 +171,7 @@ func (p *Placer) roomy(l *ledger, all []domain, o option) []domain {
 		add(l.lots[i].shape, l.lots[i].free, l.lots[i].count)
 	}
 	for i := range p.groups {
-		add(p.groups[i].shape, p.groups[i].shape.total, min(l.room[i], l.spare))
+		add(p.groups[i].shape, p.groups[i].shape.Total, min(l.room[i], l.spare))
 	}
 	var roomy []domain
 	for _, d := range all {
@@ -182,19 +183,11 @@ func (p *Placer) roomy(l *ledger, all []domain, o option) []domain {
 	return roomy
 }
 
-// times is an amount taken n times, at most as much as can be counted.
-func times(a raydemand.Amount, n int64) raydemand.Amount {
-	if a > 0 && n > int64(raydemand.MaxAmount/a) {
-		return raydemand.MaxAmount
-	}
-	return a * raydemand.Amount(n)
-}
-
 // compareLaunches orders what two domains would launch for one option: without accelerators where it needs none, then by the
 // objective.
 func (p *Placer) compareLaunches(o option, a, b []int64) int {
 	x, y := p.yard.bill(a), p.yard.bill(b)
-	needs := slices.ContainsFunc(o.items, func(it *item) bool { return it.accelerator })
+	needs := slices.ContainsFunc(o.items, func(it *vector.Item) bool { return it.Accelerator })
 	if needs || p.policy.GPUForCPU {
 		return x.compare(&y)
 	}
@@ -203,7 +196,7 @@ func (p *Placer) compareLaunches(o option, a, b []int64) int {
 
 func (p *Placer) acceleratedPods(launched []int64) (pods int64) {
 	for i, n := range launched {
-		if p.groups[i].shape.accelerated {
+		if p.groups[i].shape.Accelerated {
 			pods += n
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -15,10 +16,10 @@ import (
 // unmetReason says why an item is not served: which groups were considered and why none was taken. Impossible: no group
 // and no node could ever serve it. CoolingDown: some group could within its limits once it is tried again. Closed: every
 // group that could takes no launches now. Capped: a limit stands in the way.
-func (w *words) unmetReason(items []*item, given []int64, topology string) model.Reason {
+func (w *words) unmetReason(items []*vector.Item, given []int64, topology string) model.Reason {
 	w.breakOff()
 	for _, it := range items {
-		if it.deferred {
+		if it.Deferred {
 			return model.Reason{Code: model.Capped, Message: fmt.Sprintf("demand of more than %d shapes is planned for by and by: this has its turn when others are served", w.maxShapes())}
 		}
 		if !w.possible(it) {
@@ -28,7 +29,7 @@ func (w *words) unmetReason(items []*item, given []int64, topology string) model
 	able, closed, cooling := false, true, false
 	for i := range w.groups {
 		g := &w.groups[i]
-		if !suitsAny(items, g.shape) || !g.carries(topology) {
+		if !vector.SuitsAny(items, g.shape) || !g.carries(topology) {
 			continue
 		}
 		able = true
@@ -55,14 +56,14 @@ func (g *group) carries(topology string) bool {
 
 // possible reports whether some group or some node that stays could ever serve one bundle. A maximum of 0 is a limit
 // like any other: Ray may cancel what it is told is impossible, so the word is used for nothing that a limit explains.
-func (p *planning) possible(it *item) bool {
+func (p *planning) possible(it *vector.Item) bool {
 	for i := range p.groups {
-		if it.suits(p.groups[i].shape) {
+		if it.Suits(p.groups[i].shape) {
 			return true
 		}
 	}
 	for i := range p.base {
-		if it.suits(p.base[i].shape) {
+		if it.Suits(p.base[i].shape) {
 			return true
 		}
 	}
@@ -70,47 +71,47 @@ func (p *planning) possible(it *item) bool {
 }
 
 // nearestMiss says what the best group lacks.
-func (w *words) nearestMiss(it *item) string {
+func (w *words) nearestMiss(it *vector.Item) string {
 	if len(w.groups) == 0 {
-		return fmt.Sprintf("needs %s; there is no worker group", phrase.Describe(it.request))
+		return fmt.Sprintf("needs %s; there is no worker group", phrase.Describe(it.Request))
 	}
-	if len(it.need) > 0 {
+	if len(it.Need) > 0 {
 		if text := w.missedAlone(it); text != "" {
 			return text + w.labelledNowhere(it)
 		}
 	}
-	return fmt.Sprintf("no group has all of %s: %s", phrase.Describe(it.request), phrase.List(w.considered([]*item{it}, nil, "")))
+	return fmt.Sprintf("no group has all of %s: %s", phrase.Describe(it.Request), phrase.List(w.considered([]*vector.Item{it}, nil, "")))
 }
 
 // labelledNowhere says so when no group has the labels that an item wants either.
-func (w *words) labelledNowhere(it *item) string {
-	if slices.ContainsFunc(w.groups, func(g group) bool { return firstMatch(it.request.Selectors, g.Labels) != noMatch }) {
+func (w *words) labelledNowhere(it *vector.Item) string {
+	if slices.ContainsFunc(w.groups, func(g group) bool { return vector.FirstMatch(it.Request.Selectors, g.Labels) != vector.NoMatch }) {
 		return ""
 	}
-	wanted := make([]string, len(it.request.Selectors))
-	for i, selector := range it.request.Selectors {
+	wanted := make([]string, len(it.Request.Selectors))
+	for i, selector := range it.Request.Selectors {
 		wanted[i] = selector.String()
 	}
 	return "; and no group has the labels " + strings.Join(wanted, ", else ")
 }
 
 // missedAlone names a resource of which no group has enough, whatever else is asked for.
-func (w *words) missedAlone(it *item) string {
-	for _, t := range it.need {
+func (w *words) missedAlone(it *vector.Item) string {
+	for _, t := range it.Need {
 		best := 0
 		for i := range w.groups {
-			if w.groups[i].shape.total[t.resource] > w.groups[best].shape.total[t.resource] {
+			if w.groups[i].shape.Total[t.Resource] > w.groups[best].shape.Total[t.Resource] {
 				best = i
 			}
 		}
-		name, has := w.names[t.resource], w.groups[best].shape.total[t.resource]
+		name, has := w.Names[t.Resource], w.groups[best].shape.Total[t.Resource]
 		switch {
-		case w.groups[best].shape.total.has(t):
+		case w.groups[best].shape.Total.Has(t):
 			continue
-		case has >= t.amount:
-			return fmt.Sprintf("%s; the largest group has %s (%s)", t.pieces.needs(name), has, w.groups[best].Name)
+		case has >= t.Amount:
+			return fmt.Sprintf("%s; the largest group has %s (%s)", t.Pieces.Needs(name), has, w.groups[best].Name)
 		}
-		needs, largest := phrase.Pair(name, t.amount, has)
+		needs, largest := phrase.Pair(name, t.Amount, has)
 		if has == 0 {
 			return fmt.Sprintf("needs %s %s; no group has any%s", needs, name, w.meantFor(name))
 		}
@@ -143,7 +144,7 @@ func (w *words) resourcesThere() []string {
 	names := map[string]bool{}
 	see := func(b raydemand.Bundle) {
 		for name, amount := range b {
-			if amount > 0 && !announced(name) {
+			if amount > 0 && !vector.AddedByRay(name) {
 				names[name] = true
 			}
 		}
@@ -203,11 +204,11 @@ func (w *words) optionReason(g *gang, o option, bundles int, given []int64) mode
 
 // possibleWithin reports whether some domain has for each bundle of a choice a group or a node that could ever hold it.
 func (w *words) possibleWithin(o option, domains []domain) bool {
-	holds := func(it *item, within domain) bool {
-		return slices.ContainsFunc(w.groups, func(g group) bool { return within.admits(g.shape.labels) && it.suits(g.shape) }) ||
-			slices.ContainsFunc(w.base, func(l lot) bool { return within.admits(l.shape.labels) && it.suits(l.shape) })
+	holds := func(it *vector.Item, within domain) bool {
+		return slices.ContainsFunc(w.groups, func(g group) bool { return within.admits(g.shape.Labels) && it.Suits(g.shape) }) ||
+			slices.ContainsFunc(w.base, func(l lot) bool { return within.admits(l.shape.Labels) && it.Suits(l.shape) })
 	}
 	return slices.ContainsFunc(domains, func(within domain) bool {
-		return !slices.ContainsFunc(o.items, func(it *item) bool { return !holds(it, within) })
+		return !slices.ContainsFunc(o.items, func(it *vector.Item) bool { return !holds(it, within) })
 	})
 }

@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -33,36 +34,36 @@ func (p *planning) gangsWithPlaces() (all []*gang) {
 // hasPlaces reports whether each bundle of an option has a place on what is there or may be launched, all of them are not more than
 // there is in sum, and those that no two of may share a node find nodes enough.
 func (p *Placer) hasPlaces(l *ledger, g *gang, o option, most []float64) bool {
-	asked := make([]float64, len(p.names))
+	asked := make([]float64, len(p.Names))
 	for _, it := range o.items {
 		if !p.hasPlace(l, it) {
 			return false
 		}
-		for _, t := range it.need {
-			if asked[t.resource] += t.amount.Float() * float64(it.request.Count); asked[t.resource] > most[t.resource]*(1+1e-9) {
+		for _, t := range it.Need {
+			if asked[t.Resource] += t.Amount.Float() * float64(it.Request.Count); asked[t.Resource] > most[t.Resource]*(1+1e-9) {
 				return false
 			}
 		}
 	}
-	return g.Strategy != raydemand.StrictSpread || p.differentNodes(l, o, domain{}) >= bundlesOf(o.items)
+	return g.Strategy != raydemand.StrictSpread || p.differentNodes(l, o, domain{}) >= vector.BundlesOf(o.items)
 }
 
 // hasPlace reports whether one bundle fits on what is there, or on pods that some group may still launch.
-func (p *Placer) hasPlace(l *ledger, it *item) bool {
+func (p *Placer) hasPlace(l *ledger, it *vector.Item) bool {
 	for i := range p.groups {
-		if g := &p.groups[i]; min(l.room[i], l.spare) >= g.hosts && it.suits(g.shape) {
+		if g := &p.groups[i]; min(l.room[i], l.spare) >= g.hosts && it.Suits(g.shape) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(l.lots, func(l lot) bool { return it.rank[l.shape.labels] != noMatch && l.free.times(it.need, 1) == 1 })
+	return slices.ContainsFunc(l.lots, func(l lot) bool { return it.Rank[l.shape.Labels] != vector.NoMatch && l.free.Times(it.Need, 1) == 1 })
 }
 
 // mostFree is by resource what is free, and the most that may be launched: all that the groups could, or as many of the largest pods as
 // all groups together may have.
 func (p *Placer) mostFree(l *ledger) []float64 {
-	most, fresh, largest := make([]float64, len(p.names)), make([]float64, len(p.names)), make([]float64, len(p.names))
+	most, fresh, largest := make([]float64, len(p.Names)), make([]float64, len(p.Names)), make([]float64, len(p.Names))
 	for i := range l.lots {
-		for r, amount := range p.named(l.lots[i].free) {
+		for r, amount := range p.Named(l.lots[i].free) {
 			most[r] += amount.Float() * float64(l.lots[i].count)
 		}
 	}
@@ -70,7 +71,7 @@ func (p *Placer) mostFree(l *ledger) []float64 {
 		if l.room[i] == 0 {
 			continue
 		}
-		for r, amount := range p.named(p.groups[i].shape.total) {
+		for r, amount := range p.Named(p.groups[i].shape.Total) {
 			fresh[r] += amount.Float() * float64(l.room[i])
 			largest[r] = max(largest[r], amount.Float())
 		}

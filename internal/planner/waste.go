@@ -2,6 +2,7 @@ package planner
 
 import (
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -23,15 +24,15 @@ func (p rater) gpusOf(i int) float64 {
 // lesser is what one replica is worth less because its GPUs are slices. Where prices are unknown a GPU is worth what its memory is of
 // the largest: a seventh of a card does not cost what a card does.
 func (p rater) lesser(i int) float64 {
-	if !p.sliced {
+	if !p.Sliced {
 		return 0
 	}
-	return acceleratorWorth * p.gpusOf(i) * (1 - p.memoryShare(p.groups[i].Slice))
+	return vector.AcceleratorWorth * p.gpusOf(i) * (1 - p.memoryShare(p.groups[i].Slice))
 }
 
 // weigh adds to the costs of groups what speaks against their slices.
 func (p rater) weigh(cost []float64) {
-	if !p.sliced {
+	if !p.Sliced {
 		return
 	}
 	var memory, compute, blocks float64 // the most of one replica
@@ -85,15 +86,12 @@ func (r *roster) memoryShare(s *model.Slice) float64 {
 }
 
 // sizeOn is size, by which lots are offered tightest first: where there are wishes, smaller slices before larger ones.
-func (r *roster) sizeOn(s *shape, free vector) float64 {
-	size := r.size(free)
-	if r.sliced {
-		if at, known := r.index[raydemand.GPU]; known {
-			size -= free[at].Float() * (1 - r.memoryShare(r.sliceOf(s)))
+func (r *roster) sizeOn(s *vector.Shape, free vector.Vector) float64 {
+	size := r.Size(free)
+	if r.Sliced {
+		if at, known := r.Index[raydemand.GPU]; known {
+			size -= free[at].Float() * (1 - r.memoryShare(r.SliceOf(s)))
 		}
 	}
 	return size
 }
-
-// sliceOf is the slice behind the GPUs of nodes of this shape, nil where it is not known or nothing asks.
-func (c *catalog) sliceOf(s *shape) *model.Slice { return c.slices[s.labels] }

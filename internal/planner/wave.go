@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // A plan that has more pods on their way than Policy.MaxInFlight, MaxInFlightPerGroup and upscalingMode Conservative allow is
@@ -27,7 +28,7 @@ const conservativeMode = "upscalingMode Conservative"
 
 // capped reports whether there is any cap on pods on their way.
 func (p *planning) capped() bool {
-	return p.policy.MaxInFlight > 0 || slices.ContainsFunc(p.groups, func(g group) bool { return p.mostInFlight(&g) < maxCount })
+	return p.policy.MaxInFlight > 0 || slices.ContainsFunc(p.groups, func(g group) bool { return p.mostInFlight(&g) < vector.MaxCount })
 }
 
 // mostInFlight is how many pods of a group may be on their way at once.
@@ -37,7 +38,7 @@ func (p *Placer) mostInFlight(g *group) int64 {
 
 func orUnbounded(most int) int64 {
 	if most <= 0 {
-		return maxCount
+		return vector.MaxCount
 	}
 	return int64(most)
 }
@@ -54,7 +55,7 @@ func (p *planning) exceedsCaps(given []int64) bool {
 		all += asked
 		exceeds = exceeds || n > 0 && asked > p.mostInFlight(&p.groups[i])
 	}
-	return exceeds || sum(given) > 0 && all > orUnbounded(p.policy.MaxInFlight)
+	return exceeds || vector.Sum(given) > 0 && all > orUnbounded(p.policy.MaxInFlight)
 }
 
 // wave cuts a plan down to what may be asked for now, and notes what is held back. A wave is complete when the plan that
@@ -69,7 +70,7 @@ func (p *planning) wave(whole []int64, planned outcome) ([]int64, outcome) {
 		p.whole = whole
 		c := p.complete(given, p.round(given, fullest), fullest)
 		next, found := p.drop(given, c.given, c.out)
-		more, open := sum(next) > sum(given), p.openUnderCaps(next)
+		more, open := vector.Sum(next) > vector.Sum(given), p.openUnderCaps(next)
 		p.whole = nil
 		given, out = next, found
 		if !more || !open {
@@ -77,7 +78,7 @@ func (p *planning) wave(whole []int64, planned outcome) ([]int64, outcome) {
 		}
 		p.steps = 0
 		whole, _ = p.settle(given)
-		if sum(whole) == sum(given) {
+		if vector.Sum(whole) == vector.Sum(given) {
 			break
 		}
 	}
@@ -94,7 +95,7 @@ func (p *planning) wave(whole []int64, planned outcome) ([]int64, outcome) {
 // openUnderCaps reports whether a wave could go on.
 func (p *planning) openUnderCaps(given []int64) bool {
 	l := p.open(nil, given)
-	return slices.ContainsFunc(p.groups, func(g group) bool { return min(l.room[g.shape.group], l.spare) >= g.hosts })
+	return slices.ContainsFunc(p.groups, func(g group) bool { return min(l.room[g.shape.Group], l.spare) >= g.hosts })
 }
 
 // caps is what the caps on pods on their way take from a ledger's limits.
@@ -113,7 +114,7 @@ func (c *caps) copyFrom(other *caps) {
 // capLedger lowers a ledger's limits to what the wave may launch. A replica that is larger than a cap goes alone.
 func (p *Placer) capLedger(l *ledger, given []int64) {
 	var all int64
-	least := int64(maxCount)
+	least := int64(vector.MaxCount)
 	l.asked, l.cut = make([]int64, len(p.groups)), make([]int64, len(p.groups))
 	for i := range p.groups {
 		g := &p.groups[i]
@@ -132,7 +133,7 @@ func (p *Placer) capLedger(l *ledger, given []int64) {
 		}
 	}
 	spare := max(orUnbounded(p.policy.MaxInFlight)-all, 0)
-	if all == 0 && least < maxCount {
+	if all == 0 && least < vector.MaxCount {
 		spare = max(spare, least)
 	}
 	l.cutAll = l.spare
@@ -162,7 +163,7 @@ func (l *ledger) recap() {
 // holds reports whether the caps keep some group from launches that an option could use.
 func (l *ledger) holds(p *Placer, gang *gang) bool {
 	return slices.ContainsFunc(p.groups, func(g group) bool {
-		i := g.shape.group
+		i := g.shape.Group
 		return (l.cut[i] > 0 || l.cutAll > 0 && l.room[i] > 0) && gang.suits(g.shape)
 	})
 }
@@ -243,7 +244,7 @@ func (w *words) inFlightLimit(i int, given []int64) (model.Reason, bool) {
 		return model.Reason{Code: code, Message: fmt.Sprintf("%s lets group %s have %d on the way at once%s", setting, g.Name, w.mostInFlight(g),
 			onTheWayNow("has", own, given[i], w.mostInFlight(g)))}, true
 	case all+g.hosts > orUnbounded(most):
-		return model.Reason{Code: model.CodeInFlight, Message: fmt.Sprintf("maxInFlight lets all groups together have %d on the way at once%s", most, onTheWayNow("have", all, sum(given), int64(most)))}, true
+		return model.Reason{Code: model.CodeInFlight, Message: fmt.Sprintf("maxInFlight lets all groups together have %d on the way at once%s", most, onTheWayNow("have", all, vector.Sum(given), int64(most)))}, true
 	case w.held[i] > 0:
 		return model.Reason{Code: model.CodeInFlight, Message: fmt.Sprintf("group %s has %d on the way; what comes first waits until more fit under %s", g.Name, own, w.capNames(g))}, true
 	}
@@ -265,7 +266,7 @@ func (w *words) capNames(g *group) string {
 		names = append(names, fmt.Sprintf("maxInFlight %d", w.policy.MaxInFlight))
 	}
 	switch most := w.mostInFlight(g); {
-	case most == maxCount:
+	case most == vector.MaxCount:
 	case most == g.inFlight:
 		names = append(names, conservativeMode)
 	default:
@@ -321,7 +322,7 @@ func (w *words) following(i int) string {
 func (c *claim) counts() []int64 {
 	counts := make([]int64, len(c.items))
 	for i, it := range c.items {
-		counts[i] = it.request.Count
+		counts[i] = it.Request.Count
 	}
 	return counts
 }

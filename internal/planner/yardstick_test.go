@@ -64,7 +64,7 @@ func TestWorthIsSpokenOfInOneCurrency(t *testing.T) {
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"CPU": 30}, "count": 1}]}`)
 	r := newRoster(&s)
 	want := []float64{3, 2} // 20 for the GPU group as scarce goods, so each is worth 0.1
-	if diff := cmp.Diff(want, newYardstick(r, false, slices.Values(r.items(s.Requests))).cost); diff != "" {
+	if diff := cmp.Diff(want, newYardstick(r, false, slices.Values(r.Items(s.Requests))).cost); diff != "" {
 		t.Errorf("costs of cpu and gpu (-want +got): %s", diff)
 	}
 }

@@ -1,4 +1,4 @@
-package planner
+package vector
 
 import (
 	"fmt"
@@ -35,7 +35,7 @@ type cards struct {
 type pieces struct {
 	*cards
 	whole raydemand.Amount
-	parts []raydemand.Amount
+	Parts []raydemand.Amount
 }
 
 // piecesOf cuts an amount: Ray refuses what is more than one and not whole, so only request_resources can ask for it.
@@ -43,21 +43,21 @@ func (k *cards) piecesOf(amount raydemand.Amount) *pieces {
 	part := amount % raydemand.One
 	p := &pieces{cards: k, whole: amount - part}
 	if part > 0 {
-		p.parts = []raydemand.Amount{part}
+		p.Parts = []raydemand.Amount{part}
 	}
 	return p
 }
 
 // single is the part that is asked for where it is the only piece, else 0.
 func (p *pieces) single() raydemand.Amount {
-	if p.whole > 0 || len(p.parts) != 1 {
+	if p.whole > 0 || len(p.Parts) != 1 {
 		return 0
 	}
-	return p.parts[0]
+	return p.Parts[0]
 }
 
 // newCards finds what has to be told by the card.
-func (c *catalog) newCards(s *model.Snapshot) {
+func (c *Catalog) newCards(s *model.Snapshot) {
 	sizes := map[string]map[raydemand.Amount]bool{}
 	s.EachBundle(func(b raydemand.Bundle) {
 		for name, amount := range b {
@@ -71,7 +71,7 @@ func (c *catalog) newCards(s *model.Snapshot) {
 	})
 	refused := func(n *model.Node) {
 		for name := range n.Refused {
-			if _, known := c.index[name]; known && sizes[name] == nil && raydemand.IsUnitInstance(name) {
+			if _, known := c.Index[name]; known && sizes[name] == nil && raydemand.IsUnitInstance(name) {
 				sizes[name] = map[raydemand.Amount]bool{}
 			}
 		}
@@ -82,15 +82,15 @@ func (c *catalog) newCards(s *model.Snapshot) {
 	if s.Head != nil {
 		refused(s.Head)
 	}
-	c.cardsOf = make([]*cards, len(c.names))
-	width := len(c.names)
+	c.cardsOf = make([]*cards, len(c.Names))
+	width := len(c.Names)
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
-		made := &cards{resource: c.index[name], first: width, slots: mostCards(s, name)}
+		made := &cards{resource: c.Index[name], first: width, slots: mostCards(s, name)}
 		made.sizes = slices.SortedFunc(maps.Keys(sizes[name]), func(a, b raydemand.Amount) int { return int(b - a) })
 		c.cards, c.cardsOf[made.resource] = append(c.cards, made), made
 		width += made.slots
 	}
-	c.width = width
+	c.Width = width
 }
 
 // mostCards is how many cards of a resource one node has at most, from 1 to maxPartial.
@@ -109,14 +109,14 @@ func mostCards(s *model.Snapshot, name string) int {
 	return int((most + raydemand.One - 1) / raydemand.One)
 }
 
-// named are the amounts by resource, without those of single cards.
-func (c *catalog) named(v vector) vector { return v[:len(c.names)] }
+// Named are the amounts by resource, without those of single cards.
+func (c *Catalog) Named(v Vector) Vector { return v[:len(c.Names)] }
 
 // partly are the cards partly in use, those with most free first.
-func (v vector) partly(c *cards) vector { return v[c.first : c.first+c.slots] }
+func (v Vector) partly(c *cards) Vector { return v[c.first : c.first+c.slots] }
 
 // unused counts the cards of which nothing is in use.
-func (v vector) unused(c *cards) int64 {
+func (v Vector) unused(c *cards) int64 {
 	rest := v[c.resource]
 	for _, free := range v.partly(c) {
 		rest -= free
@@ -125,8 +125,8 @@ func (v vector) unused(c *cards) int64 {
 }
 
 // timesOnCards is how often the pieces fit on the cards, at most limit times.
-func (v vector) timesOnCards(p *pieces, limit int64) int64 {
-	if len(p.parts) == 0 {
+func (v Vector) timesOnCards(p *pieces, limit int64) int64 {
+	if len(p.Parts) == 0 {
 		return min(limit, v.unused(p.cards)/int64(p.whole/raydemand.One))
 	}
 	if part := p.single(); part > 0 {
@@ -151,8 +151,8 @@ func (v vector) timesOnCards(p *pieces, limit int64) int64 {
 }
 
 // takeFromCards takes the pieces n times, which the caller knows to fit.
-func (v vector) takeFromCards(p *pieces, n int64) {
-	if len(p.parts) == 0 {
+func (v Vector) takeFromCards(p *pieces, n int64) {
+	if len(p.Parts) == 0 {
 		v[p.resource] -= p.whole * raydemand.Amount(n)
 		return
 	}
@@ -166,13 +166,13 @@ func (v vector) takeFromCards(p *pieces, n int64) {
 }
 
 // takePieces takes the pieces once and reports whether they fit; if not, some of them are taken all the same.
-func (v vector) takePieces(p *pieces) bool {
+func (v Vector) takePieces(p *pieces) bool {
 	if v.unused(p.cards) < int64(p.whole/raydemand.One) {
 		return false
 	}
 	v[p.resource] -= p.whole
-	for _, part := range p.parts {
-		if v.timesOnCards(&pieces{cards: p.cards, parts: []raydemand.Amount{part}}, 1) == 0 {
+	for _, part := range p.Parts {
+		if v.timesOnCards(&pieces{cards: p.cards, Parts: []raydemand.Amount{part}}, 1) == 0 {
 			return false
 		}
 		v.takeParts(p.cards, part, 1)
@@ -181,7 +181,7 @@ func (v vector) takePieces(p *pieces) bool {
 }
 
 // takeParts takes a part n times as Ray does: each from the card with least free that has as much, so card after card.
-func (v vector) takeParts(c *cards, part raydemand.Amount, n int64) {
+func (v Vector) takeParts(c *cards, part raydemand.Amount, n int64) {
 	partly := v.partly(c)
 	for i := len(partly) - 1; i >= 0 && n > 0; i-- {
 		count := min(n, int64(partly[i]/part))
@@ -202,7 +202,7 @@ func (v vector) takeParts(c *cards, part raydemand.Amount, n int64) {
 }
 
 // open notes that on a number of cards so much is left free. Beyond the cards that can be told apart the least is given up.
-func (v vector) open(c *cards, free raydemand.Amount, count int64) {
+func (v Vector) open(c *cards, free raydemand.Amount, count int64) {
 	partly := v.partly(c)
 	for ; count > 0 && free > 0; count-- {
 		last := &partly[len(partly)-1]
@@ -216,16 +216,16 @@ func (v vector) open(c *cards, free raydemand.Amount, count int64) {
 	}
 }
 
-// presume says how what is free on a node lies on its cards, of which Ray reports the sum alone. Whole cards are free as far as
+// AssumeLayout says how what is free on a node lies on its cards, of which Ray reports the sum alone. Whole cards are free as far as
 // the sum is whole and the rest is on one card, unless what is in use can be whole cards and parts of a size that demand asks for: then those were
 // placed as Ray places them.
 //
 // What was refused contradicts that: no card has so much free, or fewer than so many have nothing in use. Then what is free is
 // presumed on as few cards as that allows.
-func (c *catalog) presume(free, total vector, refused raydemand.Bundle) {
+func (c *Catalog) AssumeLayout(free, total Vector, refused raydemand.Bundle) {
 	for _, k := range c.cards {
 		clear(free.partly(k))
-		if least := refused.Has(c.names[k.resource]); least > 0 && k.scatter(free, total, least) {
+		if least := refused.Has(c.Names[k.resource]); least > 0 && k.scatter(free, total, least) {
 			continue
 		}
 		rest := free[k.resource] % raydemand.One
@@ -245,7 +245,7 @@ func (c *catalog) presume(free, total vector, refused raydemand.Bundle) {
 
 // scatter puts what is free on cards so that the least amount that was refused has no place. It reports false where the sum alone shows that
 // it would have one: then it waits for another reason.
-func (k *cards) scatter(free, total vector, refused raydemand.Amount) bool {
+func (k *cards) scatter(free, total Vector, refused raydemand.Amount) bool {
 	most := raydemand.One - 1 // on one card partly in use
 	whole := (refused+raydemand.One-1)/raydemand.One - 1
 	if refused < raydemand.One {
@@ -264,7 +264,7 @@ func (k *cards) scatter(free, total vector, refused raydemand.Amount) bool {
 }
 
 // filled is a node on which so much is in use: as many parts of one size as make up the amount, the rest whole cards.
-func (k *cards) filled(total vector, used, size raydemand.Amount) (vector, bool) {
+func (k *cards) filled(total Vector, used, size raydemand.Amount) (Vector, bool) {
 	whole := min(used/raydemand.One, size) // with one card for each of its units a part comes back to the same remainder
 	for w := raydemand.Amount(0); w <= whole; w++ {
 		parts := used - w*raydemand.One
@@ -273,7 +273,7 @@ func (k *cards) filled(total vector, used, size raydemand.Amount) (vector, bool)
 		}
 		v := slices.Clone(total)
 		v[k.resource] -= w * raydemand.One
-		p := &pieces{cards: k, parts: []raydemand.Amount{size}}
+		p := &pieces{cards: k, Parts: []raydemand.Amount{size}}
 		n := int64(parts / size)
 		if v.timesOnCards(p, n) < n {
 			continue
@@ -284,33 +284,33 @@ func (k *cards) filled(total vector, used, size raydemand.Amount) (vector, bool)
 	return nil, false
 }
 
-// strictlyPacked gives an item that stands for several bundles on one node the pieces of each of them.
-func (c *catalog) strictlyPacked(it *item, bundles []raydemand.Bundle) {
-	for i := range it.need {
-		t := &it.need[i]
-		if t.pieces == nil {
+// StrictlyPacked gives an item that stands for several bundles on one node the pieces of each of them.
+func (c *Catalog) StrictlyPacked(it *Item, bundles []raydemand.Bundle) {
+	for i := range it.Need {
+		t := &it.Need[i]
+		if t.Pieces == nil {
 			continue
 		}
-		all := &pieces{cards: t.pieces.cards}
+		all := &pieces{cards: t.Pieces.cards}
 		for _, b := range bundles {
-			each := all.piecesOf(max(b.Has(c.names[t.resource]), 0))
+			each := all.piecesOf(max(b.Has(c.Names[t.Resource]), 0))
 			all.whole += min(each.whole, math.MaxInt64-all.whole)
-			all.parts = append(all.parts, each.parts...)
+			all.Parts = append(all.Parts, each.Parts...)
 		}
-		slices.SortFunc(all.parts, func(a, b raydemand.Amount) int { return int(b - a) })
-		t.pieces = all
-		it.key += all.key()
+		slices.SortFunc(all.Parts, func(a, b raydemand.Amount) int { return int(b - a) })
+		t.Pieces = all
+		it.Key += all.key()
 	}
 }
 
-// needs says which pieces are asked for: needs GPU 0.6 + 0.6 + 0.6, each part on one card.
-func (p *pieces) needs(name string) string {
+// Needs says which pieces are asked for: needs GPU 0.6 + 0.6 + 0.6, each part on one card.
+func (p *pieces) Needs(name string) string {
 	const most = 8
 	var all []string
 	if p.whole > 0 {
 		all = append(all, p.whole.String())
 	}
-	for _, part := range p.parts {
+	for _, part := range p.Parts {
 		if len(all) == most {
 			all = append(all, "…")
 			break
@@ -323,7 +323,7 @@ func (p *pieces) needs(name string) string {
 // key tells pieces apart that are as much in sum.
 func (p *pieces) key() string {
 	key := []byte("\x00cards")
-	for _, part := range p.parts {
+	for _, part := range p.Parts {
 		key = append(key, " "+part.String()...)
 	}
 	return string(key)

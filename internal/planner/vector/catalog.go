@@ -1,0 +1,256 @@
+// Package vector turns demand and capacity into numbers: a Catalog numbers the resource names and label sets of one snapshot, a Vector
+// holds an amount for each, an Item is a count of equal bundles, a Shape is what a node is made of. It says what fits where and how
+// often. It must not know which nodes there are, what they cost, or what is planned.
+package vector
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Catalog numbers the resource names and label sets that one snapshot can tell apart, so that the inner loops
+// compare integers in slices. Names that no demand and no group mentions are left out: every Ray node announces one
+// of its own (node:10.0.0.7) and label values of its own (ray.io/node-id), which would make all nodes different.
+type Catalog struct {
+	Names    []string // in byte order
+	Index    map[string]int
+	keys     []string // label keys that some selector asks for
+	Sets     []map[string]string
+	setIndex map[string]int
+	// Sliced: some demand asks more of GPUs than their number. A set of labels then has the slice of its nodes beside it, nil where
+	// that is not known, and isolation is the least that work on GPUs accepts.
+	Sliced    bool
+	slices    []*model.Slice
+	isolation nodepool.RequiredIsolation
+	// cards are the resources that are told by the card, cardsOf the same by resource; width is how long a vector is.
+	cards   []*cards
+	cardsOf []*cards
+	Width   int
+}
+
+// Vector holds an amount for each name of the catalog, and behind them what is free on single cards (cards.go). Vectors are shared;
+// whoever changes one clones it first.
+type Vector []raydemand.Amount
+
+// Term is one amount of a bundle; zero amounts have no term. pieces say how it lies on cards, nil where amounts are added up.
+type Term struct {
+	Resource int
+	Amount   raydemand.Amount
+	Pieces   *pieces
+}
+
+func NewCatalog(s *model.Snapshot) *Catalog {
+	c := &Catalog{Index: map[string]int{}, setIndex: map[string]int{}, Sliced: asksForSlices(s), isolation: s.Isolation}
+	names, keys := map[string]bool{}, map[string]bool{}
+	mention := func(b raydemand.Bundle) {
+		for name := range b {
+			names[name] = true
+		}
+	}
+	for i := range s.Groups {
+		for name := range s.Groups[i].Resources {
+			if !AddedByRay(name) {
+				names[name] = true
+			}
+		}
+	}
+	for _, requests := range s.RequestLists() {
+		for i := range requests {
+			mention(requests[i].Bundle)
+			mentionKeys(keys, requests[i].Selectors)
+		}
+	}
+	for i := range s.Gangs {
+		mentionGang(&s.Gangs[i], mention, keys)
+	}
+	if s.Head != nil {
+		mentionAccelerators(names, s.Head)
+	}
+	c.Names = slices.Sorted(maps.Keys(names))
+	for i, name := range c.Names {
+		c.Index[name] = i
+	}
+	c.keys = slices.Sorted(maps.Keys(keys))
+	c.newCards(s)
+	return c
+}
+
+// AddedByRay reports whether Ray makes up a resource of this name when a node starts. A group that has had nodes is known
+// to have it and an equal one that has not is not, so it counts only where some demand asks for it.
+func AddedByRay(name string) bool {
+	return name == "object_store_memory" || strings.HasPrefix(name, "accelerator_type:") || strings.HasPrefix(name, "node:")
+}
+
+// mentionAccelerators adds those that the head has: work that needs none stays off it even where nothing asks for them.
+func mentionAccelerators(names map[string]bool, head *model.Node) {
+	for _, name := range raydemand.UnitInstances() {
+		if head.Total.Has(name) > 0 || head.Resources.Has(name) > 0 {
+			names[name] = true
+		}
+	}
+}
+
+func mentionGang(g *raydemand.Gang, mention func(raydemand.Bundle), keys map[string]bool) {
+	for _, b := range g.Bundles {
+		mention(b)
+	}
+	for _, alternative := range g.Fallbacks {
+		for _, b := range alternative {
+			mention(b)
+		}
+	}
+	for i := range g.Fallbacks {
+		mentionKeys(keys, g.SelectorsOf(i))
+	}
+	mentionKeys(keys, g.BundleSelectors)
+	if g.TopologyLabel != "" {
+		keys[g.TopologyLabel] = true
+	}
+}
+
+func mentionKeys(keys map[string]bool, selectors []raydemand.Selector) {
+	for _, selector := range selectors {
+		for _, constraint := range selector {
+			keys[constraint.Key] = true
+		}
+	}
+}
+
+// VectorOf reads a node's amounts. Negative ones count as nothing.
+func (c *Catalog) VectorOf(b raydemand.Bundle) Vector {
+	v := make(Vector, c.Width)
+	for i, name := range c.Names {
+		v[i] = max(b.Has(name), 0)
+	}
+	for _, k := range c.cards {
+		v.partly(k)[0] = v[k.resource] % raydemand.One
+	}
+	return v
+}
+
+// NeedOf reads what one bundle asks for, by resource number.
+func (c *Catalog) NeedOf(b raydemand.Bundle) []Term {
+	terms := make([]Term, 0, len(b))
+	for name, amount := range b {
+		if amount > 0 {
+			terms = append(terms, c.Term(c.Index[name], amount))
+		}
+	}
+	slices.SortFunc(terms, func(a, b Term) int { return a.Resource - b.Resource })
+	return terms
+}
+
+func (c *Catalog) Term(resource int, amount raydemand.Amount) Term {
+	t := Term{Resource: resource, Amount: amount}
+	if k := c.cardsOf[resource]; k != nil {
+		t.Pieces = k.piecesOf(amount)
+	}
+	return t
+}
+
+// LabelSet returns the number of a label set, reduced to the keys that matter, on nodes whose GPUs are such a slice. Slices matter where
+// some demand asks for one.
+func (c *Catalog) LabelSet(labels map[string]string, slice *model.Slice) int {
+	var key strings.Builder
+	if !c.Sliced {
+		slice = nil
+	}
+	if slice != nil {
+		key.WriteString(slice.Key() + "\x00")
+	}
+	for _, k := range c.keys {
+		if value, ok := labels[k]; ok {
+			key.WriteString(k + "\x00" + value + "\x00")
+		}
+	}
+	set, known := c.setIndex[key.String()]
+	if !known {
+		set = len(c.Sets)
+		c.setIndex[key.String()] = set
+		c.Sets = append(c.Sets, labels)
+		c.slices = append(c.slices, slice)
+	}
+	return set
+}
+
+// Has reports whether there is as much as one bundle asks for.
+func (v Vector) Has(t Term) bool { return v.Times([]Term{t}, 1) == 1 }
+
+// Times returns how many bundles fit into v; a bundle that asks for nothing fits without end.
+func (v Vector) Times(need []Term, limit int64) int64 {
+	for _, t := range need {
+		if t.Pieces != nil {
+			limit = min(limit, v.timesOnCards(t.Pieces, limit))
+			if limit == 0 {
+				return 0
+			}
+			continue
+		}
+		if n := int64(v[t.Resource] / t.Amount); n < limit {
+			if n == 0 {
+				return 0
+			}
+			limit = n
+		}
+	}
+	return limit
+}
+
+// Subtract takes n bundles, which the caller knows to fit, from a vector that nobody else holds. Only what asks for no part of a card can be
+// given back, as fewer than none.
+func (v Vector) Subtract(need []Term, n int64) {
+	for _, t := range need {
+		if t.Pieces != nil {
+			v.takeFromCards(t.Pieces, n)
+			continue
+		}
+		v[t.Resource] -= t.Amount * raydemand.Amount(n)
+	}
+}
+
+// TimesAdded and subtractAdded are the same for needs no term of which lies on cards; the search of a knapsack spends its time on them.
+func (v Vector) TimesAdded(need []Term, limit int64) int64 {
+	for _, t := range need {
+		if n := int64(v[t.Resource] / t.Amount); n < limit {
+			if n == 0 {
+				return 0
+			}
+			limit = n
+		}
+	}
+	return limit
+}
+
+func (v Vector) SubtractAdded(need []Term, n int64) {
+	for _, t := range need {
+		v[t.Resource] -= t.Amount * raydemand.Amount(n)
+	}
+}
+
+// Accelerated reports whether v has some of an accelerator, which work on CPUs alone must not tie up. Ray itself protects GPU alone (ray #43079).
+func (c *Catalog) Accelerated(v Vector) bool {
+	for i, amount := range c.Named(v) {
+		if amount > 0 && raydemand.IsUnitInstance(c.Names[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// bytesPerCPU makes memory comparable with CPUs: 4 GiB beside each core, as general-purpose machines have it.
+// Without it the bytes swamp every sum, as they do in Ray's own score.
+const bytesPerCPU = 4 << 30
+
+// Worth is an amount in units that may be added over resources.
+func (c *Catalog) Worth(resource int, amount raydemand.Amount) float64 {
+	if phrase.IsMemory(c.Names[resource]) {
+		return amount.Float() / bytesPerCPU
+	}
+	return amount.Float()
+}

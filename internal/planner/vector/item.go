@@ -1,0 +1,136 @@
+package vector
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Item is a number of equal bundles with equal selectors. All work is done per item, never per bundle.
+type Item struct {
+	Request raydemand.Request
+	Need    []Term
+	// Rank tells for each label set which selector it matches first, or noMatch.
+	Rank         []int
+	Alternatives int
+	Accelerator  bool
+	Constraints  int // terms of the preferred selector
+	Worth        float64
+	Key          string
+	Slice        SliceRequirement
+	// Members are the items that this one stands for, nil if for itself; deferred ones are too many to be planned for now.
+	Members  []*Item
+	Deferred bool
+}
+
+const NoMatch = -1
+
+// Items merges equal requests and sorts them largest first: constrained ones, then accelerators, then by size.
+func (c *Catalog) Items(requests []raydemand.Request) []*Item {
+	merged := make(map[string]*Item)
+	var all []*Item
+	var buffer []byte
+	for i := range requests {
+		r := &requests[i]
+		if r.Count <= 0 {
+			continue
+		}
+		need := c.NeedOf(r.Bundle)
+		buffer = AppendKey(buffer[:0], need, r.Selectors, r.Slice)
+		if known, ok := merged[string(buffer)]; ok {
+			known.Request.Count = min(known.Request.Count+r.Count, MaxCount)
+			continue
+		}
+		it := c.NewItem(*r, need, string(buffer))
+		merged[it.Key] = it
+		all = append(all, it)
+	}
+	slices.SortFunc(all, LargestFirst)
+	return all
+}
+
+func (c *Catalog) NewItem(r raydemand.Request, need []Term, key string) *Item {
+	r.Count = min(r.Count, MaxCount)
+	r.Bundle = withoutZeros(r.Bundle)
+	it := &Item{Request: r, Need: need, Key: key, Alternatives: max(1, len(r.Selectors)), Slice: sliceRequirementOf(&r, c.isolation)}
+	if len(r.Selectors) > 0 {
+		it.Constraints = len(r.Selectors[0])
+	}
+	for _, t := range need {
+		it.Worth += c.Worth(t.Resource, t.Amount)
+		it.Accelerator = it.Accelerator || raydemand.IsUnitInstance(c.Names[t.Resource])
+	}
+	it.Rank = make([]int, len(c.Sets))
+	for set, labels := range c.Sets {
+		it.Rank[set] = FirstMatch(r.Selectors, labels)
+		if !it.Slice.Allows(c.slices[set]) {
+			it.Rank[set] = NoMatch
+		}
+	}
+	return it
+}
+
+// withoutZeros makes equal what asks for the same: which of two merged requests came first must not show.
+func withoutZeros(b raydemand.Bundle) raydemand.Bundle {
+	for _, amount := range b {
+		if amount == 0 {
+			b = maps.Clone(b)
+			maps.DeleteFunc(b, func(_ string, amount raydemand.Amount) bool { return amount == 0 })
+			break
+		}
+	}
+	return b
+}
+
+func FirstMatch(selectors []raydemand.Selector, labels map[string]string) int {
+	if len(selectors) == 0 {
+		return 0
+	}
+	return slices.IndexFunc(selectors, func(s raydemand.Selector) bool { return s.Matches(labels) })
+}
+
+// Trivial reports whether the item asks for nothing that a node would have to be launched for.
+func (it *Item) Trivial() bool {
+	return len(it.Need) == 0 && !slices.ContainsFunc(it.Request.Selectors, func(s raydemand.Selector) bool { return len(s) > 0 })
+}
+
+func LargestFirst(a, b *Item) int {
+	return cmp.Or(
+		cmp.Compare(b.Constraints, a.Constraints),
+		CompareBool(b.Accelerator, a.Accelerator),
+		a.Slice.compare(b.Slice),
+		cmp.Compare(len(b.Need), len(a.Need)),
+		cmp.Compare(b.Worth, a.Worth),
+		cmp.Compare(a.Key, b.Key),
+	)
+}
+
+// AppendKey writes what makes two requests equal. Numbers come first: selectors are rare.
+func AppendKey(key []byte, need []Term, selectors []raydemand.Selector, wish *raydemand.SliceWish) []byte {
+	for _, t := range need {
+		key = binary.BigEndian.AppendUint32(key, uint32(t.Resource))
+		key = binary.BigEndian.AppendUint64(key, uint64(t.Amount))
+	}
+	key = binary.BigEndian.AppendUint32(key, math.MaxUint32)
+	for _, selector := range selectors {
+		key = append(key, selector.String()...)
+		key = append(key, '\n')
+	}
+	if wish != nil {
+		key = fmt.Appendf(key, "\x00%d %v %s", wish.Memory, wish.ComputeFraction, wish.Isolation)
+	}
+	return key
+}
+
+// PlainSum adds amounts of all resources, bytes of memory among them, as Ray does.
+func (it *Item) PlainSum() (sum float64) {
+	for _, t := range it.Need {
+		sum += t.Amount.Float()
+	}
+	return sum
+}
