@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -98,9 +99,9 @@ func (p *Placer) fullestLot(l *ledger, b *batch, kept map[stock]*pattern, hidden
 // nameSet is a set of resources by their number in the catalog; those from 64 on are left out.
 type nameSet uint64
 
-func (b *batch) named(uses []portion) (names nameSet) {
+func (b *batch) named(uses []packing.Portion) (names nameSet) {
 	for _, u := range uses {
-		for _, t := range b.items[u.item].Need {
+		for _, t := range b.items[u.Item].Need {
 			names |= 1 << t.Resource
 		}
 	}

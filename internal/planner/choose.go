@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
@@ -12,20 +13,20 @@ import (
 type pattern struct {
 	hosts []filled
 	// uses counts the bundles of each item on the whole replica.
-	uses  []portion
+	uses  []packing.Portion
 	score score
 }
 
 // filled is a number of equal hosts of a replica.
 type filled struct {
 	count int64
-	take  []portion
+	take  []packing.Portion
 	after vector.Vector
 }
 
 // fill packs what waits onto one node, largest first, at most quota bundles.
-func (b *batch) fill(free vector.Vector, labels int, left []int64, quota int64) ([]portion, vector.Vector) {
-	var take []portion
+func (b *batch) fill(free vector.Vector, labels int, left []int64, quota int64) ([]packing.Portion, vector.Vector) {
+	var take []packing.Portion
 	free = slices.Clone(free)
 	for k := range b.items {
 		i := b.at(k)
@@ -38,7 +39,7 @@ func (b *batch) fill(free vector.Vector, labels int, left []int64, quota int64) 
 		if n == 0 {
 			continue
 		}
-		take = append(take, portion{i, n})
+		take = append(take, packing.Portion{Item: i, Count: n})
 		free.Subtract(it.Need, n)
 		if quota -= n; quota == 0 {
 			break
@@ -57,17 +58,17 @@ func (p *Placer) newPattern(b *batch, s *vector.Shape, free vector.Vector, hosts
 		take, after := b.fill(free, s.Labels, left, quota)
 		count := rest
 		for _, t := range take {
-			count = min(count, left[t.item]/t.count)
+			count = min(count, left[t.Item]/t.Count)
 		}
 		pat.hosts = append(pat.hosts, filled{count, take, after})
 		for _, t := range take {
-			left[t.item] -= t.count * count
+			left[t.Item] -= t.Count * count
 		}
 		rest -= count
 	}
 	for i := range left {
 		if n := b.left[i] - left[i]; n > 0 {
-			pat.uses = append(pat.uses, portion{i, n})
+			pat.uses = append(pat.uses, packing.Portion{Item: i, Count: n})
 		}
 	}
 	if len(pat.uses) == 0 {
@@ -83,7 +84,7 @@ func (pat *pattern) holds(b *batch) bool { return pat.times(b, 1) == 1 }
 // times returns how often the pattern can be repeated, at most limit times.
 func (pat *pattern) times(b *batch, limit int64) int64 {
 	for _, u := range pat.uses {
-		limit = min(limit, b.left[u.item]/u.count)
+		limit = min(limit, b.left[u.Item]/u.Count)
 	}
 	return limit
 }
@@ -139,7 +140,7 @@ func betterForRay(a, b score) int {
 
 // score rates a replica with the bundles placed on it. A resource used to the share u of its total t counts t·u³,
 // so large nodes filled well win over small ones, and half-empty ones lose.
-func (p *Placer) score(b *batch, s *vector.Shape, free vector.Vector, hosts int64, uses []portion) score {
+func (p *Placer) score(b *batch, s *vector.Shape, free vector.Vector, hosts int64, uses []packing.Portion) score {
 	used := make([]float64, len(p.Names))
 	named := make([]bool, len(p.Names))
 	for i := range used {
@@ -147,14 +148,14 @@ func (p *Placer) score(b *batch, s *vector.Shape, free vector.Vector, hosts int6
 	}
 	sc := score{sparing: p.policy.GPUForCPU || !s.Accelerated}
 	for _, u := range uses {
-		it := b.items[u.item]
+		it := b.items[u.Item]
 		sc.sparing = sc.sparing || it.Accelerator
 		for _, t := range it.Need {
-			used[t.Resource] += p.Worth(t.Resource, t.Amount) * float64(u.count)
+			used[t.Resource] += p.Worth(t.Resource, t.Amount) * float64(u.Count)
 			named[t.Resource] = true
 		}
 	}
-	first := b.items[uses[0].item]
+	first := b.items[uses[0].Item]
 	if len(first.Request.Selectors) > 0 {
 		sc.rank = first.Alternatives - first.Rank[s.Labels]
 	}

@@ -1,9 +1,8 @@
 package planner
 
 import (
-	"math"
-	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -16,9 +15,6 @@ const (
 	// maxPlanSteps bounds all programs of a plan together.
 	maxPlanSteps = 1_500_000
 )
-
-// programDives is how many dives are made: more find almost nothing that two have missed.
-const programDives = 2
 
 // joinable reports whether a batch can be answered as one program: nothing in it but counts ties bundles together.
 func (b *batch) joinable() bool {
@@ -34,31 +30,22 @@ func waiting(left []int64) (kinds int) {
 	return kinds
 }
 
-// part is what of a batch waits: the items with their places in it.
-type part struct {
-	items []*vector.Item
-	left  []int64
-	at    []int
-	// most is how many bundles of each item one node may take; nil is as many as fit.
-	most []int64
-}
-
-func (b *batch) part() part {
-	var w part
+func (b *batch) part() packing.Demand {
+	var w packing.Demand
 	for i, n := range b.left {
 		if n > 0 {
-			w.items, w.left, w.at = append(w.items, b.items[i]), append(w.left, n), append(w.at, i)
+			w.Items, w.Left, w.At = append(w.Items, b.items[i]), append(w.Left, n), append(w.At, i)
 		}
 	}
 	return w
 }
 
 // inBatch numbers portions by their place in the batch, and leaves out what no longer waits.
-func inBatch(w *part, uses []portion, b *batch, hosts int64) []portion {
-	var portions []portion
+func inBatch(w *packing.Demand, uses []packing.Portion, b *batch, hosts int64) []packing.Portion {
+	var portions []packing.Portion
 	for _, u := range uses {
-		if n := min(u.count, b.left[w.at[u.item]]/hosts); n > 0 {
-			portions = append(portions, portion{w.at[u.item], n})
+		if n := min(u.Count, b.left[w.At[u.Item]]/hosts); n > 0 {
+			portions = append(portions, packing.Portion{Item: w.At[u.Item], Count: n})
 		}
 	}
 	return portions
@@ -74,15 +61,15 @@ func (p *Placer) launchJointly(l *ledger, b *batch) {
 	if len(bins) == 0 || len(bins) > maxProgramBins {
 		return
 	}
-	found, steps := cover(&w, bins, l.spare)
+	found, steps := packing.Cover(&w, bins, l.spare)
 	p.steps += steps
-	for _, f := range found.fillings {
-		g := &p.groups[groups[f.bin]]
-		n := min(f.count, min(l.room[g.shape.Group], l.spare)/g.hosts)
+	for _, f := range found.Fillings {
+		g := &p.groups[groups[f.Bin]]
+		n := min(f.Count, min(l.room[g.shape.Group], l.spare)/g.hosts)
 		if n <= 0 {
 			continue // launches of another group have filled a pool of nodes that both can land on
 		}
-		portions := inBatch(&w, f.uses, b, g.hosts*n)
+		portions := inBatch(&w, f.Uses, b, g.hosts*n)
 		if len(portions) == 0 {
 			continue
 		}
@@ -92,91 +79,20 @@ func (p *Placer) launchJointly(l *ledger, b *batch) {
 	}
 }
 
-// fitInto packs all that waits into bins, whatever they cost. It reports false where not even fractions of fillings would serve
-// everything, and returns the steps of work that it took.
-func fitInto(w *part, bins []bin) (found packing, possible bool, steps int) {
-	c := newCovering(w, bins, budgets{math.MaxInt64, math.MaxInt64})
-	found, possible = c.fit(programDives)
-	return found, possible, c.steps
-}
-
-// lowerBoundOf is the value of the covering program, less than which no packing costs, with at most so many nodes for each knapsack. served
-// is false where not even fractions of fillings serve everything; exact is false where some knapsack was cut short, so that the value is
-// no bound. Tests judge plans by it.
-func lowerBoundOf(w *part, bins []bin, nodes int) (value float64, served, exact bool) {
-	c := newCovering(w, bins, budgets{math.MaxInt64, math.MaxInt64})
-	c.nodes, c.work = nodes, math.MaxInt/2
-	s := newSimplex(c, math.MaxInt)
-	c.solve(s)
-	return s.objective(), !s.leavesOver(), c.exact
-}
-
-// cover answers the program and returns the steps of work that it took. Where work that needs no accelerator could ride on nodes with some, those that need one
-// are packed alone first: all together shall not launch more accelerators than they did.
-func cover(w *part, bins []bin, spare int64) (packing, int) {
-	steps := 0
-	budget := budgets{podBudget: min(spare, vector.MaxCount), acceleratorBudget: math.MaxInt64}
-	if alone, bins := w.onAccelerators(bins); len(alone.items) > 0 && len(alone.items) < len(w.items) {
-		c := newCovering(&alone, bins, budget)
-		var most int64
-		for _, f := range c.best(programDives).fillings {
-			most += f.count * bins[f.bin].accelerators
-		}
-		budget[acceleratorBudget] = most
-		steps = c.steps
-	}
-	c := newCovering(w, bins, budget)
-	found := c.best(programDives)
-	return found, steps + c.steps
-}
-
-// onAccelerators picks the items for which nodes with accelerators are launched, if others could ride on those, and
-// the bins as these items see them.
-func (w *part) onAccelerators(bins []bin) (part, []bin) {
-	var alone part
-	rider := false
-	needs := make([]bool, len(w.items))
-	for i := range bins {
-		for at, a := range bins[i].admits {
-			needs[at] = needs[at] || a == native && bins[i].accelerators > 0
-			rider = rider || a == rides && bins[i].accelerators > 0
-		}
-	}
-	if !rider {
-		return alone, bins
-	}
-	own := slices.Clone(bins)
-	for i := range own {
-		own[i].admits = nil
-	}
-	for at, needed := range needs {
-		if needed {
-			alone.items, alone.left, alone.at = append(alone.items, w.items[at]), append(alone.left, w.left[at]), append(alone.at, w.at[at])
-			if w.most != nil {
-				alone.most = append(alone.most, w.most[at])
-			}
-			for i := range own {
-				own[i].admits = append(own[i].admits, bins[i].admits[at])
-			}
-		}
-	}
-	return alone, own
-}
-
 // openBins lists the groups that may launch, as bins, with what each may be launched for.
-func (p *Placer) openBins(l *ledger, b *batch, w *part) (groups []int, bins []bin) {
+func (p *Placer) openBins(l *ledger, b *batch, w *packing.Demand) (groups []int, bins []packing.Bin) {
 	for i := range p.groups {
 		g := &p.groups[i]
 		if replicas := min(l.room[i], l.spare) / g.hosts; replicas > 0 && b.admitsLabels(g.shape.Labels) {
 			groups = append(groups, i)
-			bins = append(bins, bin{free: g.shape.Total, cost: p.yard.cost[i], hosts: g.hosts, limit: replicas,
-				accelerators: int64(p.Accelerators(g.shape.Total)) * g.hosts})
+			bins = append(bins, packing.Bin{Free: g.shape.Total, Cost: p.yard.cost[i], Hosts: g.hosts, Limit: replicas,
+				Accelerators: int64(p.Accelerators(g.shape.Total)) * g.hosts})
 		}
 	}
 	for i := range bins {
-		bins[i].admits = make([]admission, len(w.items))
+		bins[i].Admits = make([]packing.Admission, len(w.Items))
 	}
-	for at, it := range w.items {
+	for at, it := range w.Items {
 		p.admit(groups, bins, at, it)
 	}
 	return groups, bins
@@ -190,7 +106,7 @@ type claimOn struct {
 
 // admit decides which groups are launched for an item: those that stand best for it. The others that its first
 // matching selector allows may carry it when they are launched for something else.
-func (p *Placer) admit(groups []int, bins []bin, at int, it *vector.Item) {
+func (p *Placer) admit(groups []int, bins []packing.Bin, at int, it *vector.Item) {
 	best := claimOn{rank: len(it.Request.Selectors) + 1}
 	stands := make([]claimOn, len(groups))
 	for k, i := range groups {
@@ -210,9 +126,9 @@ func (p *Placer) admit(groups []int, bins []bin, at int, it *vector.Item) {
 	for k, s := range stands {
 		switch {
 		case s == best && s.rank != vector.NoMatch:
-			bins[k].admits[at] = native
+			bins[k].Admits[at] = packing.Primary
 		case s.rank == best.rank:
-			bins[k].admits[at] = rides
+			bins[k].Admits[at] = packing.Secondary
 		}
 	}
 }

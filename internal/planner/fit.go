@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
@@ -173,25 +174,19 @@ func (l *ledger) useLot(at int, b *batch, i int) int {
 	count, start := l.lots[at].count, at
 	full := min(count, b.left[i]/each)
 	if full > 0 {
-		l.take(at, b, full, []portion{{i, each}})
+		l.take(at, b, full, []packing.Portion{{Item: i, Count: each}})
 		at++
 	}
 	if rest := b.left[i]; full < count && rest > 0 {
-		l.take(at, b, 1, []portion{{i, rest}})
+		l.take(at, b, 1, []packing.Portion{{Item: i, Count: rest}})
 		at++
 	}
 	return max(at-start-1, 0)
 }
 
-// portion is how many bundles of one item go onto a node.
-type portion struct {
-	item  int
-	count int64
-}
-
 // take places the portions on each of count nodes of a lot, one after the other. Of parts of cards that were found to fit in another order
 // some may not fit in this one; those wait on.
-func (l *ledger) take(at int, b *batch, count int64, portions []portion) {
+func (l *ledger) take(at int, b *batch, count int64, portions []packing.Portion) {
 	at = l.split(at, count)
 	lot := &l.lots[at]
 	lot.touched, lot.hidden = true, false
@@ -200,7 +195,7 @@ func (l *ledger) take(at int, b *batch, count int64, portions []portion) {
 	lot.named |= b.named(portions)
 	b.mark(lot, portions)
 	for _, p := range portions {
-		b.left[p.item] -= p.count * count
+		b.left[p.Item] -= p.Count * count
 	}
 	if l.tracing {
 		l.trace(b, lot, portions)
@@ -210,31 +205,31 @@ func (l *ledger) take(at int, b *batch, count int64, portions []portion) {
 		l.record(b, lot.shape.Group, count, portions)
 	case lot.phase == onTheWay:
 		for _, p := range portions {
-			l.waits = append(l.waits, wait{b.items[p.item], p.count * count, lot.since})
+			l.waits = append(l.waits, wait{b.items[p.Item], p.Count * count, lot.since})
 		}
 	}
 }
 
 // subtract takes portions off what is free and returns those that fitted.
-func (b *batch) subtract(free vector.Vector, portions []portion) []portion {
+func (b *batch) subtract(free vector.Vector, portions []packing.Portion) []packing.Portion {
 	for i := 0; i < len(portions); i++ {
 		p := portions[i]
-		need := b.items[p.item].Need
-		if n := free.Times(need, p.count); n < p.count {
+		need := b.items[p.Item].Need
+		if n := free.Times(need, p.Count); n < p.Count {
 			portions = slices.Clone(portions)
-			if portions[i].count = n; n == 0 {
+			if portions[i].Count = n; n == 0 {
 				portions = slices.Delete(portions, i, i+1)
 				i--
 				continue
 			}
 		}
-		free.Subtract(need, portions[i].count)
+		free.Subtract(need, portions[i].Count)
 	}
 	return portions
 }
 
 // mark books the bundles of strictly spread gangs on a node.
-func (b *batch) mark(lot *lot, portions []portion) {
+func (b *batch) mark(lot *lot, portions []packing.Portion) {
 	if b.apart == 0 {
 		return
 	}
@@ -242,12 +237,12 @@ func (b *batch) mark(lot *lot, portions []portion) {
 		lot.gang, lot.taken = b.turn, 0
 	}
 	for _, p := range portions {
-		lot.taken += p.count
+		lot.taken += p.Count
 	}
 }
 
-func (l *ledger) record(b *batch, group int, nodes int64, portions []portion) {
+func (l *ledger) record(b *batch, group int, nodes int64, portions []packing.Portion) {
 	for _, p := range portions {
-		l.log = append(l.log, entry{group, b.purpose, b.items[p.item], p.count * nodes})
+		l.log = append(l.log, entry{group, b.purpose, b.items[p.Item], p.Count * nodes})
 	}
 }

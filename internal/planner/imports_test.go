@@ -21,9 +21,10 @@ var pure = map[string][]string{
 
 	"internal/snapshotfile": planners("phrase", "model"),
 
-	"internal/planner/phrase": {"pkg/raydemand"},
-	"internal/planner/model":  planners("phrase"),
-	"internal/planner/vector": planners("phrase", "model"),
+	"internal/planner/phrase":  {"pkg/raydemand"},
+	"internal/planner/model":   planners("phrase"),
+	"internal/planner/vector":  planners("phrase", "model"),
+	"internal/planner/packing": planners("phrase", "model", "vector"),
 }
 
 // planners lists what a package of the planner may see: the vocabulary, and the planner's packages below it. Each package comment says

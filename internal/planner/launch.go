@@ -92,13 +92,13 @@ func (p *Placer) rate(pat *pattern, how strategy, b *batch, group int, hosts int
 	case thriftiest, jointly:
 		var worth float64
 		for _, u := range pat.uses {
-			worth += float64(u.count) * fair[u.item]
+			worth += float64(u.Count) * fair[u.Item]
 		}
 		share := float64(hosts) / float64(p.groups[group].hosts)
 		pat.score.thrift = worth / max(p.yard.cost[group]*share, 1e-9)
 	case fewest:
 		for _, u := range pat.uses {
-			pat.score.whole += float64(u.count) * p.Needed(b.items[u.item])
+			pat.score.whole += float64(u.Count) * p.Needed(b.items[u.Item])
 		}
 		pat.score.most = pat.score.whole / float64(hosts)
 	}
@@ -117,6 +117,6 @@ func (p *Placer) launchPattern(l *ledger, b *batch, g *group, pat *pattern) {
 		l.record(b, g.shape.Group, lot.count, f.take)
 	}
 	for _, u := range pat.uses {
-		b.left[u.item] -= u.count * replicas
+		b.left[u.Item] -= u.Count * replicas
 	}
 }

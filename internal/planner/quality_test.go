@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -109,13 +110,13 @@ func lowerBound(t testing.TB, s model.Snapshot) (float64, bool) {
 	r := newRoster(&s)
 	items := r.Items(s.Requests)
 	p := &Placer{roster: r, yard: newYardstick(r, false, slices.Values(items))}
-	w := part{items: items}
+	w := packing.Demand{Items: items}
 	for at, it := range items {
-		w.left, w.at = append(w.left, it.Request.Count), append(w.at, at)
+		w.Left, w.At = append(w.Left, it.Request.Count), append(w.At, at)
 	}
 	l := p.open(p.openLedger(false, nil), make([]int64, len(r.groups)))
 	_, bins := p.openBins(l, p.newBatch("", items, fullest), &w)
-	bound, served, exact := lowerBoundOf(&w, bins, boundNodes)
+	bound, served, exact := packing.LowerBound(&w, bins, boundNodes)
 	if exact && !served {
 		t.Error("the demand cannot be served")
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -153,8 +154,8 @@ func joinedLots(lots []lot) []lot {
 }
 
 // trace notes what was placed on the nodes of a lot.
-func (l *ledger) trace(b *batch, at *lot, portions []portion) {
+func (l *ledger) trace(b *batch, at *lot, portions []packing.Portion) {
 	for _, p := range portions {
-		l.traces = append(l.traces, placement{item: b.items[p.item], each: p.count, count: at.count, group: at.shape.Group, phase: at.phase, planned: at.planned, members: at.members})
+		l.traces = append(l.traces, placement{item: b.items[p.Item], each: p.Count, count: at.count, group: at.shape.Group, phase: at.phase, planned: at.planned, members: at.members})
 	}
 }

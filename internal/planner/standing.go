@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -15,12 +16,12 @@ func (p *Placer) fitJointly(l *ledger, b *batch, greedy []int64) bool {
 	if len(bins) == 0 || len(bins) > maxFitBins || !fitsInSum(&w, bins) {
 		return false
 	}
-	found, possible, steps := fitInto(&w, bins)
+	found, possible, steps := packing.Fit(&w, bins)
 	p.steps += steps
 	if !possible {
 		return false
 	}
-	l.carryOut(found.fillings, lots, b, &w)
+	l.carryOut(found.Fillings, lots, b, &w)
 	return p.neededFor(b, b.left) < p.neededFor(b, greedy)
 }
 
@@ -33,18 +34,18 @@ func (p *Placer) neededFor(b *batch, left []int64) (sum float64) {
 }
 
 // carryOut takes the fillings from the lots of their bins, from those that serve soonest first.
-func (l *ledger) carryOut(fillings []packed, lots [][]int, b *batch, w *part) {
-	perLot := make([][]packed, len(l.lots))
+func (l *ledger) carryOut(fillings []packing.Filling, lots [][]int, b *batch, w *packing.Demand) {
+	perLot := make([][]packing.Filling, len(l.lots))
 	room := make([]int64, len(l.lots))
 	for i := range l.lots {
 		room[i] = l.lots[i].count
 	}
 	for _, f := range fillings {
-		for _, at := range lots[f.bin] {
-			if n := min(f.count, room[at]); n > 0 {
-				perLot[at] = append(perLot[at], packed{f.bin, f.uses, n})
+		for _, at := range lots[f.Bin] {
+			if n := min(f.Count, room[at]); n > 0 {
+				perLot[at] = append(perLot[at], packing.Filling{Bin: f.Bin, Uses: f.Uses, Count: n})
 				room[at] -= n
-				f.count -= n
+				f.Count -= n
 			}
 		}
 	}
@@ -52,8 +53,8 @@ func (l *ledger) carryOut(fillings []packed, lots [][]int, b *batch, w *part) {
 	for i := len(perLot) - 1; i >= 0; i-- {
 		at := i
 		for _, f := range perLot[i] {
-			if portions := inBatch(w, f.uses, b, f.count); len(portions) > 0 {
-				l.take(at, b, f.count, portions)
+			if portions := inBatch(w, f.Uses, b, f.Count); len(portions) > 0 {
+				l.take(at, b, f.Count, portions)
 				at++
 			}
 		}
@@ -63,7 +64,7 @@ func (l *ledger) carryOut(fillings []packed, lots [][]int, b *batch, w *part) {
 // standingBins lists what the ledger holds, as bins, each with its lots. Nodes that differ in nothing but whether they
 // have joined yet are one bin, and the order does not depend on it: what was found while they were on their way is
 // found again when some have come up.
-func (p *Placer) standingBins(l *ledger, b *batch, w *part) (lots [][]int, bins []bin) {
+func (p *Placer) standingBins(l *ledger, b *batch, w *packing.Demand) (lots [][]int, bins []packing.Bin) {
 	order := make([]int, 0, len(l.lots))
 	for i := range l.lots {
 		if b.admits(&l.lots[i]) {
@@ -75,12 +76,12 @@ func (p *Placer) standingBins(l *ledger, b *batch, w *part) (lots [][]int, bins 
 		lot := &l.lots[i]
 		if n := len(bins); at > 0 && n > 0 && compareBins(&l.lots[order[at-1]], lot) == 0 && slices.Contains(lots[n-1], order[at-1]) {
 			lots[n-1] = append(lots[n-1], i)
-			bins[n-1].limit += lot.count
+			bins[n-1].Limit += lot.count
 			continue
 		}
 		if admits, useful := admittedBy(w, lot); useful {
 			lots = append(lots, []int{i})
-			bins = append(bins, bin{free: lot.free, cost: p.costOf(lot), hosts: 1, limit: lot.count, there: true, admits: admits})
+			bins = append(bins, packing.Bin{Free: lot.free, Cost: p.costOf(lot), Hosts: 1, Limit: lot.count, Existing: true, Admits: admits})
 		}
 		if len(bins) > maxFitBins {
 			break
@@ -99,11 +100,11 @@ func compareBins(a, b *lot) int {
 }
 
 // admittedBy says which items a node of a lot could take, and whether there are any.
-func admittedBy(w *part, lot *lot) (admits []admission, useful bool) {
-	admits = make([]admission, len(w.items))
-	for at, it := range w.items {
+func admittedBy(w *packing.Demand, lot *lot) (admits []packing.Admission, useful bool) {
+	admits = make([]packing.Admission, len(w.Items))
+	for at, it := range w.Items {
 		if it.Rank[lot.shape.Labels] != vector.NoMatch && lot.free.Times(it.Need, 1) == 1 {
-			admits[at], useful = native, true
+			admits[at], useful = packing.Primary, true
 		}
 	}
 	return admits, useful
@@ -119,17 +120,17 @@ func (p *Placer) costOf(lot *lot) float64 {
 }
 
 // fitsInSum reports whether the bins have enough of every resource, added up.
-func fitsInSum(w *part, bins []bin) bool {
-	width := len(bins[0].free)
+func fitsInSum(w *packing.Demand, bins []packing.Bin) bool {
+	width := len(bins[0].Free)
 	room := make([]float64, width)
 	for i := range bins {
-		for r, amount := range bins[i].free {
-			room[r] += float64(amount) * float64(bins[i].limit)
+		for r, amount := range bins[i].Free {
+			room[r] += float64(amount) * float64(bins[i].Limit)
 		}
 	}
-	for at, it := range w.items {
+	for at, it := range w.Items {
 		for _, t := range it.Need {
-			room[t.Resource] -= float64(t.Amount) * float64(w.left[at])
+			room[t.Resource] -= float64(t.Amount) * float64(w.Left[at])
 		}
 	}
 	for _, left := range room {

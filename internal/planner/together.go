@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -14,12 +15,12 @@ import (
 // is for the judgement of every proposal to say: a round that is given its launches. It reports false where there is nothing to pack together.
 func (p *planning) together(given []int64, best *contender, left []*gang) ([]int64, bool) {
 	w := p.gather(&best.out, left)
-	if len(w.items) == 0 || len(w.items) > maxProgramItems || p.steps > maxPlanSteps {
+	if len(w.Items) == 0 || len(w.Items) > maxProgramItems || p.steps > maxPlanSteps {
 		return nil, false
 	}
 	l := p.open(p.base, given)
 	p.launchMinimum(l, given)
-	groups, bins := p.openBins(l, &batch{}, &w.part)
+	groups, bins := p.openBins(l, &batch{}, &w.Demand)
 	if len(bins) == 0 || len(bins) > maxProgramBins {
 		return nil, false
 	}
@@ -27,14 +28,14 @@ func (p *planning) together(given []int64, best *contender, left []*gang) ([]int
 	for i, n := range l.launched {
 		proposal[i] += n
 		if n > 0 {
-			bins = append(bins, p.minimumBin(i, n, &w.part))
+			bins = append(bins, p.minimumBin(i, n, &w.Demand))
 		}
 	}
-	found, steps := cover(&w.part, bins, l.spare)
+	found, steps := packing.Cover(&w.Demand, bins, l.spare)
 	p.steps += steps
-	for _, f := range found.fillings {
-		if f.bin < len(groups) {
-			proposal[groups[f.bin]] += f.count * p.groups[groups[f.bin]].hosts
+	for _, f := range found.Fillings {
+		if f.Bin < len(groups) {
+			proposal[groups[f.Bin]] += f.Count * p.groups[groups[f.Bin]].hosts
 		}
 	}
 	p.withinPools(proposal, given)
@@ -43,7 +44,7 @@ func (p *planning) together(given []int64, best *contender, left []*gang) ([]int
 
 // gathered is demand of several batches, as one part.
 type gathered struct {
-	part
+	packing.Demand
 	index map[bundleOf]int
 }
 
@@ -100,15 +101,15 @@ func (w *gathered) add(b bundleOf, it *vector.Item, n int64) {
 	}
 	at, known := w.index[b]
 	if !known {
-		at = len(w.items)
+		at = len(w.Items)
 		w.index[b] = at
 		most := int64(math.MaxInt64)
 		if b.apart > 0 {
 			most = b.apart
 		}
-		w.items, w.left, w.at, w.most = append(w.items, inside(it, b.within)), append(w.left, 0), append(w.at, at), append(w.most, most)
+		w.Items, w.Left, w.At, w.Most = append(w.Items, inside(it, b.within)), append(w.Left, 0), append(w.At, at), append(w.Most, most)
 	}
-	w.left[at] = min(w.left[at]+n, vector.MaxCount)
+	w.Left[at] = min(w.Left[at]+n, vector.MaxCount)
 }
 
 // inside is the item with no place outside of a domain.
@@ -127,9 +128,9 @@ func inside(it *vector.Item, d domain) *vector.Item {
 }
 
 // minimumBin is what a group's minimum launches in any case. It costs next to nothing more, so it is used first.
-func (p *planning) minimumBin(group int, pods int64, w *part) bin {
+func (p *planning) minimumBin(group int, pods int64, w *packing.Demand) packing.Bin {
 	const share = 1e-3
 	g := &p.groups[group]
 	admits, _ := admittedBy(w, &lot{shape: g.shape, free: g.shape.Total})
-	return bin{free: g.shape.Total, cost: p.yard.cost[group] / float64(g.hosts) * share, hosts: 1, limit: pods, there: true, admits: admits}
+	return packing.Bin{Free: g.shape.Total, Cost: p.yard.cost[group] / float64(g.hosts) * share, Hosts: 1, Limit: pods, Existing: true, Admits: admits}
 }

@@ -1,4 +1,4 @@
-package planner
+package packing
 
 import (
 	"math"
@@ -28,47 +28,47 @@ func drawCovering(t *rapid.T) *covering {
 		}
 		items, left = append(items, it), append(left, rapid.Int64Range(1, 3).Draw(t, "count"))
 	}
-	var bins []bin
+	var bins []Bin
 	for range rapid.IntRange(1, 3).Draw(t, "bins") {
-		b := bin{hosts: 1, limit: rapid.Int64Range(1, 4).Draw(t, "limit"), cost: float64(rapid.IntRange(1, 9).Draw(t, "cost")),
-			accelerators: int64(rapid.IntRange(0, 1).Draw(t, "accelerators"))}
+		b := Bin{Hosts: 1, Limit: rapid.Int64Range(1, 4).Draw(t, "limit"), Cost: float64(rapid.IntRange(1, 9).Draw(t, "cost")),
+			Accelerators: int64(rapid.IntRange(0, 1).Draw(t, "accelerators"))}
 		for range resources {
-			b.free = append(b.free, raydemand.Amount(rapid.Int64Range(2, 8).Draw(t, "free")))
+			b.Free = append(b.Free, raydemand.Amount(rapid.Int64Range(2, 8).Draw(t, "free")))
 		}
 		for range items {
-			b.admits = append(b.admits, rapid.SampledFrom([]admission{native, native, native, rides, never}).Draw(t, "admits"))
+			b.Admits = append(b.Admits, rapid.SampledFrom([]Admission{Primary, Primary, Primary, Secondary, never}).Draw(t, "admits"))
 		}
 		bins = append(bins, b)
 	}
-	return newCovering(&part{items: items, left: left}, bins, budgets{rapid.Int64Range(1, 9).Draw(t, "pods"), rapid.Int64Range(0, 9).Draw(t, "accelerators")})
+	return newCovering(&Demand{Items: items, Left: left}, bins, budgets{rapid.Int64Range(1, 9).Draw(t, "pods"), rapid.Int64Range(0, 9).Draw(t, "accelerators")})
 }
 
 // checkPacking reports what a packing does that it may not.
-func checkPacking(t *rapid.T, c *covering, asked []int64, budget budgets, p packing) {
+func checkPacking(t *rapid.T, c *covering, asked []int64, budget budgets, p Result) {
 	served := make([]int64, len(c.items))
 	times := make([]int64, len(c.bins))
-	for _, f := range p.fillings {
-		b := &c.bins[f.bin]
+	for _, f := range p.Fillings {
+		b := &c.bins[f.Bin]
 		free, meant := vector.Vector(nil), false
-		free = append(free, b.free...)
-		for _, u := range f.uses {
-			if b.admits[u.item] == never || free.Times(c.items[u.item].Need, u.count) < u.count {
-				t.Fatalf("bin %d does not take %v", f.bin, f.uses)
+		free = append(free, b.Free...)
+		for _, u := range f.Uses {
+			if b.Admits[u.Item] == never || free.Times(c.items[u.Item].Need, u.Count) < u.Count {
+				t.Fatalf("bin %d does not take %v", f.Bin, f.Uses)
 			}
-			free.Subtract(c.items[u.item].Need, u.count)
-			served[u.item] += u.count * f.count
-			meant = meant || b.admits[u.item] == native
+			free.Subtract(c.items[u.Item].Need, u.Count)
+			served[u.Item] += u.Count * f.Count
+			meant = meant || b.Admits[u.Item] == Primary
 		}
 		if !meant {
-			t.Errorf("bin %d is meant for nothing of %v", f.bin, f.uses)
+			t.Errorf("bin %d is meant for nothing of %v", f.Bin, f.Uses)
 		}
-		times[f.bin] += f.count
-		budget[podBudget] -= f.count
-		budget[acceleratorBudget] -= f.count * b.accelerators
+		times[f.Bin] += f.Count
+		budget[podBudget] -= f.Count
+		budget[acceleratorBudget] -= f.Count * b.Accelerators
 	}
 	for b, n := range times {
-		if n > c.bins[b].limit {
-			t.Errorf("bin %d is used %d times of %d", b, n, c.bins[b].limit)
+		if n > c.bins[b].Limit {
+			t.Errorf("bin %d is used %d times of %d", b, n, c.bins[b].Limit)
 		}
 	}
 	if budget[podBudget] < 0 || budget[acceleratorBudget] < 0 {
@@ -97,8 +97,8 @@ func (x *cheapest) from(b int, cost float64) {
 	}
 	for ; b < len(x.bins); b++ {
 		if x.affordable(b) > 0 {
-			free := append(vector.Vector(nil), x.bins[b].free...)
-			x.fill(b, 0, free, false, cost+x.bins[b].cost)
+			free := append(vector.Vector(nil), x.bins[b].Free...)
+			x.fill(b, 0, free, false, cost+x.bins[b].Cost)
 		}
 	}
 }
@@ -114,13 +114,13 @@ func (x *cheapest) fill(b, i int, free vector.Vector, meant bool, cost float64) 
 		return
 	}
 	x.fill(b, i+1, free, meant, cost)
-	if x.bins[b].admits[i] == never {
+	if x.bins[b].Admits[i] == never {
 		return
 	}
 	for n := int64(1); n <= x.left[i] && free.Times(x.items[i].Need, n) >= n; n++ {
 		free.Subtract(x.items[i].Need, n)
 		x.left[i] -= n
-		x.fill(b, i+1, free, meant || x.bins[b].admits[i] == native, cost)
+		x.fill(b, i+1, free, meant || x.bins[b].Admits[i] == Primary, cost)
 		x.left[i] += n
 		free.Subtract(x.items[i].Need, -n)
 	}
@@ -133,7 +133,7 @@ func TestAPackingIsAllowedAndNoneIsCheaperThanTheProgramSays(t *testing.T) {
 		left, budget := append([]int64(nil), c.left...), c.budget
 		best := cheapest{covering: c, unserved: math.MaxInt64}
 		best.from(0, 0)
-		p := c.best(programDives)
+		p := c.best(roundings)
 		checkPacking(t, c, left, budget, p)
 		if p.unserved < best.unserved || p.unserved == best.unserved && p.cost < best.cost-1e-9 {
 			t.Fatalf("leaves %d and costs %v, the best leaves %d and costs %v", p.unserved, p.cost, best.unserved, best.cost)
@@ -171,11 +171,11 @@ func TestAKnapsackSearchedToTheEndFindsTheMostValuableFilling(t *testing.T) {
 			}
 			return best
 		}
-		want := most(0, c.bins[0].free)
-		if got := k.solve(c.bins[0].free, 1_000_000); math.Abs(got-want) > 1e-6 {
+		want := most(0, c.bins[0].Free)
+		if got := k.solve(c.bins[0].Free, 1_000_000); math.Abs(got-want) > 1e-6 {
 			t.Errorf("finds %v, the most is %v", got, want)
 		}
-		if k.solve(c.bins[0].free, 3) > want+1e-6 {
+		if k.solve(c.bins[0].Free, 3) > want+1e-6 {
 			t.Error("a search cut short finds more than there is")
 		}
 	})
@@ -186,26 +186,26 @@ func TestAKnapsackSearchedToTheEndFindsTheMostValuableFilling(t *testing.T) {
 func TestTheWorkOnOneProgramIsBounded(t *testing.T) {
 	const items, kinds, resources = 60, 120, 3
 	random := rand.New(rand.NewPCG(1, 2))
-	w := part{}
+	w := Demand{}
 	for range items {
 		it := &vector.Item{Alternatives: 1, Rank: []int{0}}
 		for r := range resources {
 			it.Need = append(it.Need, vector.Term{Resource: r, Amount: raydemand.Amount(1 + random.Int64N(40))})
 		}
-		w.items, w.left = append(w.items, it), append(w.left, 50)
+		w.Items, w.Left = append(w.Items, it), append(w.Left, 50)
 	}
-	bins := make([]bin, kinds)
+	bins := make([]Bin, kinds)
 	for i := range bins {
-		bins[i] = bin{hosts: 1, limit: 10, cost: 1 + random.Float64()*9}
+		bins[i] = Bin{Hosts: 1, Limit: 10, Cost: 1 + random.Float64()*9}
 		for range resources {
-			bins[i].free = append(bins[i].free, raydemand.Amount(100+random.Int64N(400)))
+			bins[i].Free = append(bins[i].Free, raydemand.Amount(100+random.Int64N(400)))
 		}
 		for range items {
-			bins[i].admits = append(bins[i].admits, native)
+			bins[i].Admits = append(bins[i].Admits, Primary)
 		}
 	}
 	c := newCovering(&w, bins, budgets{vector.MaxCount, vector.MaxCount})
-	c.best(programDives)
+	c.best(roundings)
 	if most := 2*maxSteps + kinds*pricingNodes + items*pricingNodes; c.steps > most {
 		t.Errorf("the program takes %d steps, at most %d are allowed", c.steps, most)
 	}

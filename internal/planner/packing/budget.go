@@ -1,4 +1,4 @@
-package planner
+package packing
 
 // budgets are what all bins together may take: pods that are launched, and accelerators on them. The second keeps
 // work that needs none from being what accelerators are launched for.
@@ -12,12 +12,12 @@ const (
 // takes is how much one use of a bin takes of a budget.
 func (c *covering) takes(b, budget int) int64 {
 	switch bin := &c.bins[b]; {
-	case bin.there:
+	case bin.Existing:
 		return 0
 	case budget == podBudget:
-		return bin.hosts
+		return bin.Hosts
 	default:
-		return bin.accelerators
+		return bin.Accelerators
 	}
 }
 

@@ -1,4 +1,4 @@
-package planner
+package packing
 
 import (
 	"cmp"
@@ -10,14 +10,14 @@ import (
 // roundingSlack is how far from a whole number counts as one; it covers what perturbation moves.
 const roundingSlack = 1e-3
 
-// dive turns fractions into whole fillings: all that the program uses at least once are fixed as often as that, then
+// round turns fractions into whole fillings: all that the program uses at least once are fixed as often as that, then
 // the one nearest to once, and the program is solved again for what is left. What no bin takes stays in c.left.
 //
 // Rounding up is dear where a large bin is used a little, so before each time what is left is also packed greedily by
 // what the program says that bundles are worth, and the best of all these packings is returned. With the budget of work used up
 // the last of them ends the dive.
-func (c *covering) dive(s *simplex, choice int) []packed {
-	var chosen []packed
+func (c *covering) round(s *simplex, choice int) []Filling {
+	var chosen []Filling
 	best := c.nothing()
 	for {
 		cols, counts := s.solution()
@@ -30,13 +30,13 @@ func (c *covering) dive(s *simplex, choice int) []packed {
 			choice = 0
 			c.fix(&c.pool[cols[at]], 1, &chosen)
 		}
-		if vector.Sum(c.left) == 0 || c.tired() || c.costOf(chosen) >= best.cost && best.unserved == 0 {
+		if vector.Sum(c.left) == 0 || c.pastBudget() || c.costOf(chosen) >= best.cost && best.unserved == 0 {
 			break
 		}
 		s.restart()
 		c.solve(s)
 	}
-	if vector.Sum(c.left) > 0 && c.tired() {
+	if vector.Sum(c.left) > 0 && c.pastBudget() {
 		best.keep(c.finished(s.dual, chosen))
 	}
 	best.keep(c.attempt(chosen))
@@ -54,7 +54,7 @@ func (s *simplex) solution() (columns []int, counts []float64) {
 	return columns, counts
 }
 
-func (c *covering) fixWhole(cols []int, counts []float64, chosen *[]packed) bool {
+func (c *covering) fixWhole(cols []int, counts []float64, chosen *[]Filling) bool {
 	fixed := false
 	for at, j := range cols {
 		if n := int64(counts[at] + roundingSlack); n > 0 {
@@ -86,13 +86,13 @@ func (c *covering) applicable(col *column) bool {
 }
 
 // justified reports whether something waits among the uses that the bin is meant for.
-func (c *covering) justified(b int, uses []portion) bool {
-	return slices.ContainsFunc(uses, func(u portion) bool { return c.left[u.item] > 0 && c.bins[b].admits[u.item] == native })
+func (c *covering) justified(b int, uses []Portion) bool {
+	return slices.ContainsFunc(uses, func(u Portion) bool { return c.left[u.Item] > 0 && c.bins[b].Admits[u.Item] == Primary })
 }
 
 // fix decides on a filling, as often as it serves something, and takes what it covers off the demand.
-func (c *covering) fix(col *column, n int64, chosen *[]packed) bool {
-	hosts := c.bins[col.bin].hosts
+func (c *covering) fix(col *column, n int64, chosen *[]Filling) bool {
+	hosts := c.bins[col.bin].Hosts
 	n = min(n, c.affordable(col.bin))
 	fixed := false
 	for n > 0 && c.justified(col.bin, col.uses) {
@@ -101,9 +101,9 @@ func (c *covering) fix(col *column, n int64, chosen *[]packed) bool {
 		if times == 0 {
 			break
 		}
-		*chosen = append(*chosen, packed{col.bin, uses, times})
+		*chosen = append(*chosen, Filling{col.bin, uses, times})
 		for _, u := range uses {
-			c.left[u.item] = max(0, c.left[u.item]-u.count*hosts*times)
+			c.left[u.Item] = max(0, c.left[u.Item]-u.Count*hosts*times)
 		}
 		c.use(col.bin, times)
 		n -= times
@@ -112,19 +112,19 @@ func (c *covering) fix(col *column, n int64, chosen *[]packed) bool {
 	return fixed
 }
 
-func (c *covering) clipped(col *column, n int64) ([]portion, int64) {
-	hosts := c.bins[col.bin].hosts
+func (c *covering) clipped(col *column, n int64) ([]Portion, int64) {
+	hosts := c.bins[col.bin].Hosts
 	times := n
 	for _, u := range col.uses {
-		times = min(times, c.left[u.item]/(u.count*hosts))
+		times = min(times, c.left[u.Item]/(u.Count*hosts))
 	}
 	if times > 0 {
 		return col.uses, times
 	}
-	var uses []portion
+	var uses []Portion
 	for _, u := range col.uses {
-		if count := min(u.count, c.perHost(col.bin, u.item)); count > 0 {
-			uses = append(uses, portion{u.item, count})
+		if count := min(u.Count, c.perHost(col.bin, u.Item)); count > 0 {
+			uses = append(uses, Portion{u.Item, count})
 		}
 	}
 	if len(uses) == 0 {
@@ -134,25 +134,25 @@ func (c *covering) clipped(col *column, n int64) ([]portion, int64) {
 }
 
 // costOf adds up what a packing launches.
-func (c *covering) costOf(all []packed) (sum float64) {
+func (c *covering) costOf(all []Filling) (sum float64) {
 	for _, p := range all {
-		if !c.bins[p.bin].there {
-			sum += float64(p.count) * c.bins[p.bin].cost
+		if !c.bins[p.Bin].Existing {
+			sum += float64(p.Count) * c.bins[p.Bin].Cost
 		}
 	}
 	return sum
 }
 
-// packing is the best of several dives.
-type packing struct {
-	fillings []packed
+// Result is the best of several dives.
+type Result struct {
+	Fillings []Filling
 	unserved int64
 	cost     float64
 	bound    float64 // what the program says that nothing can be below; 0 when it is not known
 }
 
 // best finds the packing that serves most, then costs least.
-func (c *covering) best(dives int) packing {
+func (c *covering) best(dives int) Result {
 	s := newSimplex(c, programPivots)
 	c.solve(s)
 	bound := 0.0
@@ -164,20 +164,20 @@ func (c *covering) best(dives int) packing {
 
 // fit finds a packing into bins whatever they cost. It reports false when not even fractions of fillings would serve
 // everything.
-func (c *covering) fit(dives int) (packing, bool) {
+func (c *covering) fit(dives int) (Result, bool) {
 	s := newSimplex(c, programPivots)
 	c.solve(s)
 	if s.leavesOver() {
-		return packing{}, false
+		return Result{}, false
 	}
 	return c.explore(s, dives, 0), true
 }
 
 // explore packs greedily by the worths of a solved program, then dives with several first choices.
-func (c *covering) explore(s *simplex, dives int, bound float64) packing {
+func (c *covering) explore(s *simplex, dives int, bound float64) Result {
 	left, limit, budget := slices.Clone(c.left), slices.Clone(c.limit), c.budget
 	greedy := c.finished(s.dual, nil)
-	best := packing{greedy.fillings, greedy.unserved, greedy.cost, bound}
+	best := Result{greedy.fillings, greedy.unserved, greedy.cost, bound}
 	for choice := range dives {
 		copy(c.left, left)
 		copy(c.limit, limit)
@@ -187,12 +187,12 @@ func (c *covering) explore(s *simplex, dives int, bound float64) packing {
 			s.restart()
 			c.solve(s)
 		}
-		fillings := c.dive(s, choice)
-		found := packing{fillings, vector.Sum(c.left), c.costOf(fillings), bound}
+		fillings := c.round(s, choice)
+		found := Result{fillings, vector.Sum(c.left), c.costOf(fillings), bound}
 		if found.unserved < best.unserved || found.unserved == best.unserved && found.cost < best.cost*(1-1e-9) {
 			best = found
 		}
-		if best.unserved == 0 && best.cost <= bound*(1+1e-6) || c.tired() {
+		if best.unserved == 0 && best.cost <= bound*(1+1e-6) || c.pastBudget() {
 			break
 		}
 	}

@@ -1,4 +1,4 @@
-package planner
+package packing
 
 import (
 	"math"
@@ -11,7 +11,7 @@ type column struct {
 	bin  int
 	cost float64
 	// uses are the bundles of each item in one host of the bin.
-	uses []portion
+	uses []Portion
 }
 
 // simplex solves the covering program over the columns that are known so far: least cost such that every item's
@@ -83,7 +83,7 @@ func (c *covering) layRows() {
 	c.limitRow = make([]int, len(c.bins))
 	for b := range c.bins {
 		c.limitRow[b] = none
-		if c.bins[b].limit < c.useful(b) {
+		if c.bins[b].Limit < c.useful(b) {
 			c.limitRow[b] = c.rows
 			c.limited = append(c.limited, b)
 			c.rows++
@@ -126,7 +126,7 @@ func (s *simplex) binPrice(b int) float64 {
 // slackPrice is what one unit of a row's own variable costs: a bundle left over is dear, a bin not used is free.
 func (c *covering) slackPrice(row int) float64 {
 	if row < len(c.items) {
-		return leftOver * c.dearest
+		return leftOver * c.highestCost
 	}
 	return 0
 }
@@ -134,9 +134,9 @@ func (c *covering) slackPrice(row int) float64 {
 // improve enters columns until none of those known makes the program cheaper. It reports false when the pivots or the work that
 // were allowed are used up.
 func (s *simplex) improve(pool []column) bool {
-	for ; s.pivots > 0 && !s.tired(); s.pivots-- {
+	for ; s.pivots > 0 && !s.pastBudget(); s.pivots-- {
 		s.steps += (s.rows*s.rows + 4*len(pool)) / stepSize
-		best, worst := -1, -tolerance*s.dearest
+		best, worst := -1, -tolerance*s.highestCost
 		for j := range pool {
 			if reduced := s.reduced(&pool[j]); reduced < worst {
 				best, worst = j, reduced
@@ -173,19 +173,19 @@ func surplusOf(row int) int { return math.MinInt32 + row }
 
 // reduced is what one unit of a column saves, negative when it does.
 func (s *simplex) reduced(c *column) float64 {
-	hosts := float64(s.bins[c.bin].hosts)
+	hosts := float64(s.bins[c.bin].Hosts)
 	cost := c.cost + s.binPrice(c.bin)
 	for _, u := range c.uses {
-		cost -= float64(float64(u.count) * hosts * s.dual[u.item])
+		cost -= float64(float64(u.Count) * hosts * s.dual[u.Item])
 	}
 	return cost
 }
 
 func (s *simplex) enterColumn(c *column) {
 	clear(s.enter)
-	hosts := float64(s.bins[c.bin].hosts)
+	hosts := float64(s.bins[c.bin].Hosts)
 	for _, u := range c.uses {
-		s.add(u.item, float64(u.count)*hosts)
+		s.add(u.Item, float64(u.Count)*hosts)
 	}
 	if row := s.limitRow[c.bin]; row != none {
 		s.add(row, 1)

@@ -1,4 +1,4 @@
-package planner
+package packing
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 
 // attempt is a packing with what it leaves.
 type attempt struct {
-	fillings []packed
+	fillings []Filling
 	left     []int64
 	unserved int64
 	cost     float64
@@ -18,7 +18,7 @@ type attempt struct {
 // nothing is worse than any attempt.
 func (c *covering) nothing() attempt { return attempt{unserved: math.MaxInt64} }
 
-func (c *covering) attempt(fillings []packed) attempt {
+func (c *covering) attempt(fillings []Filling) attempt {
 	return attempt{slices.Clone(fillings), slices.Clone(c.left), vector.Sum(c.left), c.costOf(fillings)}
 }
 
@@ -31,18 +31,18 @@ func (a *attempt) keep(other attempt) {
 
 // finished packs what is left greedily: the filling that is worth most for its cost again and again. Demand and limits
 // are as before afterwards.
-func (c *covering) finished(dual []float64, chosen []packed) attempt {
+func (c *covering) finished(dual []float64, chosen []Filling) attempt {
 	left, limit, budget := slices.Clone(c.left), slices.Clone(c.limit), c.budget
 	all := slices.Clone(chosen)
-	for vector.Sum(c.left) > 0 && !c.spent() {
+	for vector.Sum(c.left) > 0 && !c.outOfWork() {
 		best, most := column{bin: -1}, 0.0
 		for b := range c.bins {
 			if c.affordable(b) == 0 {
 				continue
 			}
 			uses, value := c.fullest(b, dual)
-			if ratio := value / max(c.bins[b].cost, 1e-9*c.dearest); ratio > most {
-				best, most = column{b, c.bins[b].cost, uses}, ratio
+			if ratio := value / max(c.bins[b].Cost, 1e-9*c.highestCost); ratio > most {
+				best, most = column{b, c.bins[b].Cost, uses}, ratio
 			}
 		}
 		if best.bin < 0 || !c.fix(&best, c.repeats(&best), &all) {
@@ -60,7 +60,7 @@ func (c *covering) finished(dual []float64, chosen []packed) attempt {
 func (c *covering) repeats(col *column) int64 {
 	times := int64(vector.MaxCount)
 	for _, u := range col.uses {
-		times = min(times, c.left[u.item]/(u.count*c.bins[col.bin].hosts))
+		times = min(times, c.left[u.Item]/(u.Count*c.bins[col.bin].Hosts))
 	}
 	return max(times, 1)
 }
@@ -70,20 +70,20 @@ func (c *covering) repeats(col *column) int64 {
 const least = 1e-4
 
 // fullest fills one bin with what is worth most. Bundles that the bin is not meant for come along only beside others.
-func (c *covering) fullest(b int, dual []float64) ([]portion, float64) {
+func (c *covering) fullest(b int, dual []float64) ([]Portion, float64) {
 	bin := &c.bins[b]
-	hosts := float64(bin.hosts)
-	c.sack.kinds = c.sack.kinds[:0]
-	mixed := slices.Contains(bin.admits, rides)
-	for i, a := range bin.admits {
+	hosts := float64(bin.Hosts)
+	c.knapsack.kinds = c.knapsack.kinds[:0]
+	mixed := slices.Contains(bin.Admits, Secondary)
+	for i, a := range bin.Admits {
 		if a == never || c.left[i] == 0 {
 			continue
 		}
-		value := max(dual[i], least*c.dearest) * hosts
-		c.sack.kinds = append(c.sack.kinds, kind{item: i, need: c.items[i].Need, limit: c.perHost(b, i), value: value, native: a == native})
+		value := max(dual[i], least*c.highestCost) * hosts
+		c.knapsack.kinds = append(c.knapsack.kinds, kind{item: i, need: c.items[i].Need, limit: c.perHost(b, i), value: value, primary: a == Primary})
 	}
-	value := c.search(bin.free)
-	uses, fit := c.sack.filling()
+	value := c.search(bin.Free)
+	uses, fit := c.knapsack.filling()
 	if mixed && !fit {
 		uses, value = c.forceNative(b, 0)
 	}

@@ -1,4 +1,4 @@
-package planner
+package packing
 
 import (
 	"cmp"
@@ -34,7 +34,7 @@ type kind struct {
 	limit   int64
 	value   float64
 	density float64
-	native  bool // justifies the bin; others only ride along
+	primary bool // justifies the bin; others only ride along
 	partly  bool // asks for parts of cards
 	// onCards: some term lies on cards.
 	onCards bool
@@ -171,11 +171,11 @@ func (k *knapsack) before(i int) vector.Vector {
 }
 
 // filling returns the best filling, by item, and whether something in it justifies the bin.
-func (k *knapsack) filling() (uses []portion, native bool) {
+func (k *knapsack) filling() (uses []Portion, native bool) {
 	for i, n := range k.best {
 		if n > 0 {
-			uses = append(uses, portion{k.kinds[i].item, n})
-			native = native || k.kinds[i].native
+			uses = append(uses, Portion{k.kinds[i].item, n})
+			native = native || k.kinds[i].primary
 		}
 	}
 	return uses, native
