@@ -54,7 +54,7 @@ func (a *admitting) admitShares() {
 	if at < len(a.shares) {
 		a.eachFrom(at)
 	}
-	a.claims[a.shareClaim].items = a.coarsen(a.shareItems())
+	a.claims[a.shareClaim].items = a.Coarsen(a.shareItems())
 }
 
 // none plans for nothing of any request.
@@ -65,7 +65,7 @@ func (a *admitting) none() {
 }
 
 func (p *planning) admissions() int {
-	work := (p.itemCount() + 1) * (len(p.totals) + len(p.groups) + 1)
+	work := (p.itemCount() + 1) * (len(p.totals) + len(p.Groups) + 1)
 	return min(max(admissionWork/work, minAdmissions), maxAdmissions)
 }
 
@@ -75,8 +75,8 @@ func (a *admitting) fits() bool {
 		return false
 	}
 	a.tries--
-	a.claims[a.shareClaim].items = a.coarsen(a.shareItems())
-	none := make([]int64, len(a.groups))
+	a.claims[a.shareClaim].items = a.Coarsen(a.shareItems())
+	none := make([]int64, len(a.Groups))
 	l, out := a.before(none)
 	return a.placeClaim(l, a.claims[a.shareClaim], none, &out) == nil
 }
@@ -86,7 +86,7 @@ func (a *admitting) before(none []int64) (*ledger, outcome) {
 	l := a.open(a.base, none)
 	l.how = fullest
 	a.launchMinimum(l, none)
-	out := outcome{used: make([]bool, len(a.nodes))}
+	out := outcome{used: make([]bool, len(a.Nodes))}
 	for _, c := range a.claims[:a.shareClaim] {
 		a.placeClaim(l, c, none, &out)
 	}
@@ -95,7 +95,7 @@ func (a *admitting) before(none []int64) (*ledger, outcome) {
 
 // claimLedger is the ledger that the requests are placed on after that.
 func (a *admitting) claimLedger() *ledger {
-	none := make([]int64, len(a.groups))
+	none := make([]int64, len(a.Groups))
 	l, _ := a.before(none)
 	return a.claimOn(l, none)
 }

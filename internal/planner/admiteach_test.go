@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -16,7 +17,7 @@ func TestWhatIsAdmittedOneByOneCanBeHadTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawOwned(t)
 		s.KeptResources = nil
-		p := newPlanning(newRoster(&s), &s, model.Policy{})
+		p := newPlanning(fleet.New(&s), &s, model.Policy{})
 		if len(p.shares) == 0 {
 			return
 		}
@@ -43,7 +44,7 @@ func TestOneByOneAdmitsAsMuchOfOneKind(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "nodes": [], "ownedRequests": [
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 3}]}, {"id": "b", "owner": "bob", "allOrNothing": true, "requests": [{"resources": {"GPU": 1}, "count": 2}]},
 		{"id": "c", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]}]}`)
-	p := newPlanning(newRoster(&s), &s, model.Policy{})
+	p := newPlanning(fleet.New(&s), &s, model.Policy{})
 	a := p.newAdmitting()
 	a.none()
 	a.eachFrom(0)
@@ -64,7 +65,7 @@ func TestWeighingOneByOneIsCutShort(t *testing.T) {
 		"too few":      {0, "[3] [0] [0]", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlanning(newRoster(&s), &s, model.Policy{})
+			p := newPlanning(fleet.New(&s), &s, model.Policy{})
 			a := p.newAdmitting()
 			a.tries, a.eachWork = 0, test.looks
 			p.settleWith(a)
@@ -101,7 +102,7 @@ func drawRivals(t *rapid.T) model.Snapshot {
 func TestWhoeverTheTriesEndWithHasNoLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawRivals(t)
-		p := newPlanning(newRoster(&s), &s, model.Policy{})
+		p := newPlanning(fleet.New(&s), &s, model.Policy{})
 		alone := p.newAdmitting()
 		alone.none()
 		alone.eachFrom(0)
@@ -119,7 +120,7 @@ func TestWhoeverTheTriesEndWithHasNoLess(t *testing.T) {
 func TestWhatWasFoundBeforeTheTriesEndedIsKept(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 600}], "nodes": [], "ownedRequests": [
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 1000}]}]}`)
-	p := newPlanning(newRoster(&s), &s, model.Policy{})
+	p := newPlanning(fleet.New(&s), &s, model.Policy{})
 	for tries, want := range map[int]int64{1: 0, 2: 500, 3: 500, 4: 500, 5: 562} {
 		a := p.newAdmitting()
 		a.none()

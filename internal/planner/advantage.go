@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -17,31 +18,31 @@ func (w *words) preferred(c candidate, other int, given []int64, out *outcome) m
 	if reason, ok := w.elsewhereBound(c.item, other, out); ok {
 		return reason
 	}
-	return model.Reason{Code: model.CodeNotChosen, Message: "group " + w.groups[c.taken].Name + " was taken: " + w.advantage(c, other, given, out)}
+	return model.Reason{Code: model.CodeNotChosen, Message: "group " + w.Groups[c.taken].Name + " was taken: " + w.advantage(c, other, given, out)}
 }
 
 // advantage says what speaks for the group that was taken for demand, in the order in which plans are compared.
 func (w *words) advantage(c candidate, other int, given []int64, out *outcome) string {
-	a, b := &w.groups[c.taken], &w.groups[other]
-	rank, otherRank := c.item.Rank[a.shape.Labels], c.item.Rank[b.shape.Labels]
-	ours, theirs := a.standingOf(), b.standingOf()
+	a, b := &w.Groups[c.taken], &w.Groups[other]
+	rank, otherRank := c.item.Rank[a.Shape.Labels], c.item.Rank[b.Shape.Labels]
+	ours, theirs := a.Preference(), b.Preference()
 	switch {
 	case rank < otherRank:
 		return fmt.Sprintf("its labels are the demand's choice %d, before choice %d", rank+1, otherRank+1)
 	case w.forMinimum(c.taken, given):
-		return fmt.Sprintf("its pods for the minimum of %d have room for it", a.min)
-	case ours.recoverable > theirs.recoverable:
+		return fmt.Sprintf("its pods for the minimum of %d have room for it", a.MinPods)
+	case ours.Recoverable > theirs.Recoverable:
 		return fmt.Sprintf("it recovers from failed launches, score %s < %s", phrase.Decimal(standingOf(b.RecoverableScore)), phrase.Decimal(standingOf(a.RecoverableScore)))
-	case ours.recoverable == theirs.recoverable && ours.priority > theirs.priority:
+	case ours.Recoverable == theirs.Recoverable && ours.Priority > theirs.Priority:
 		return fmt.Sprintf("priority %d < %d", b.Priority, a.Priority)
-	case b.shape.Accelerated && !a.shape.Accelerated && !w.policy.GPUForCPU:
+	case b.Shape.Accelerated && !a.Shape.Accelerated && !w.policy.GPUForCPU:
 		return "it has no accelerator to tie up"
 	}
 	if ours == theirs {
 		if text := w.costsMore(c.taken, other, given, out); text != "" {
 			return text
 		}
-		if w.Sliced && w.memoryShare(b.Slice) > w.memoryShare(a.Slice) {
+		if w.Sliced && w.MemoryShare(b.Slice) > w.MemoryShare(a.Slice) {
 			return fmt.Sprintf("less memory is wasted, %s against %s", a.Slice.Name(), b.Slice.NameOr("GPUs of unknown memory"))
 		}
 		if offersAs(a, b) {
@@ -53,20 +54,20 @@ func (w *words) advantage(c candidate, other int, given []int64, out *outcome) s
 
 // forMinimum reports whether all that is launched of a group its minimum asks for.
 func (w *words) forMinimum(i int, given []int64) bool {
-	g := &w.groups[i]
-	short := vector.RoundUp(max(0, g.min-g.standing()), g.hosts)
+	g := &w.Groups[i]
+	short := vector.RoundUp(max(0, g.MinPods-g.Remaining()), g.Hosts)
 	return short > 0 && given[i] <= short
 }
 
 // costsMore compares what is launched of a group with the least that another would have to launch for the same: the amounts
 // alone, as if they could be divided at will. It says nothing where the other might not be dearer, or could not serve it all.
 func (w *words) costsMore(taken, other int, given []int64, out *outcome) string {
-	a, b := &w.groups[taken], &w.groups[other]
+	a, b := &w.Groups[taken], &w.Groups[other]
 	least, able := w.leastPods(taken, other, out)
-	if !able || least == 0 || a.min > a.standing() {
+	if !able || least == 0 || a.MinPods > a.Remaining() {
 		return ""
 	}
-	own, instead := w.yard.cost[taken]*float64(given[taken]/a.hosts), w.yard.cost[other]*float64(least/b.hosts)
+	own, instead := w.yard.cost[taken]*float64(given[taken]/a.Hosts), w.yard.cost[other]*float64(least/b.Hosts)
 	if compareNearly(instead, own) <= 0 {
 		return ""
 	}
@@ -81,7 +82,7 @@ func (w *words) costsMore(taken, other int, given []int64, out *outcome) string 
 		}
 		return fmt.Sprintf("price %s > %s%s", phrase.Rounded(theirs), phrase.Rounded(ours), of)
 	}
-	ours, theirs := w.Size(a.shape.Total), w.Size(b.shape.Total)
+	ours, theirs := w.Size(a.Shape.Total), w.Size(b.Shape.Total)
 	switch {
 	case theirs > ours && least >= given[taken]:
 		return "its pods are smaller"
@@ -94,7 +95,7 @@ func (w *words) costsMore(taken, other int, given []int64, out *outcome) string 
 // leastPods is the least number of pods of another group, whole replicas, that hold what is launched for on one. It reports false where
 // some of that could not be served by the other, or by pods that are told to share a label with it.
 func (w *words) leastPods(taken, other int, out *outcome) (int64, bool) {
-	shape := w.groups[other].shape
+	shape := w.Groups[other].Shape
 	sum := make([]float64, len(w.Names))
 	var least int64
 	for _, e := range out.log {
@@ -117,12 +118,12 @@ func (w *words) leastPods(taken, other int, out *outcome) (int64, bool) {
 			least = max(least, int64(min(math.Ceil(amount/total*(1-1e-12)), vector.MaxCount)))
 		}
 	}
-	return vector.RoundUp(least, w.groups[other].hosts), true
+	return vector.RoundUp(least, w.Groups[other].Hosts), true
 }
 
 // ownedBy is the gang that an item is of, and by which of its options.
 type ownedBy struct {
-	gang   *gang
+	gang   *fleet.Gang
 	option int
 }
 
@@ -131,8 +132,8 @@ func (w *words) owner(it *vector.Item) (ownedBy, bool) {
 	if w.owners == nil {
 		w.owners = map[*vector.Item]ownedBy{}
 		for _, g := range w.gangs {
-			for o := range g.options {
-				for _, each := range g.options[o].items {
+			for o := range g.Options {
+				for _, each := range g.Options[o].Items {
 					w.owners[each] = ownedBy{g, o}
 				}
 			}
@@ -148,36 +149,36 @@ func (w *words) elsewhereBound(it *vector.Item, i int, out *outcome) (model.Reas
 	if !ok || owner.gang.TopologyLabel == "" {
 		return model.Reason{}, false
 	}
-	label, g := owner.gang.TopologyLabel, &w.groups[i]
+	label, g := owner.gang.TopologyLabel, &w.Groups[i]
 	if reason, ok := unlabelled(g, label); ok {
 		return reason, true
 	}
 	at := slices.IndexFunc(out.runs, func(r run) bool { return slices.Contains(r.gangs, owner.gang) })
-	own := domain{w.topology(label), w.topology(label).of[g.shape.Labels]}
+	own := fleet.Domain{Topology: w.Topology(label), Value: w.Topology(label).Of[g.Shape.Labels]}
 	if at < 0 || out.runs[at].within == own {
 		return model.Reason{}, false
 	}
-	if owner.gang.held {
-		return model.Reason{Code: model.CodeLabels, Message: fmt.Sprintf("the gang's other bundles lie on %s", w.valuesOf([]domain{out.runs[at].within}, label))}, true
+	if owner.gang.Held {
+		return model.Reason{Code: model.CodeLabels, Message: fmt.Sprintf("the gang's other bundles lie on %s", w.valuesOf([]fleet.Domain{out.runs[at].within}, label))}, true
 	}
 	return w.tooSmallDomain(owner, i, own)
 }
 
 // unlabelled says that a group's pods lack a label that a gang shares.
-func unlabelled(g *group, label string) (model.Reason, bool) {
-	if g.carries(label) {
+func unlabelled(g *fleet.Group, label string) (model.Reason, bool) {
+	if g.Carries(label) {
 		return model.Reason{}, false
 	}
 	return model.Reason{Code: model.CodeLabels, Message: fmt.Sprintf("it has no label %s, which the gang wants to share", label)}, true
 }
 
 // tooSmallDomain says that a gang as a whole has no place where a group is, were all of it free for the gang.
-func (w *words) tooSmallDomain(owner ownedBy, i int, within domain) (model.Reason, bool) {
-	option := owner.gang.options[owner.option]
-	nothing := make([]int64, len(w.groups))
+func (w *words) tooSmallDomain(owner ownedBy, i int, within fleet.Domain) (model.Reason, bool) {
+	option := owner.gang.Options[owner.option]
+	nothing := make([]int64, len(w.Groups))
 	l := w.open(w.base, nothing)
-	enough := len(w.roomy(l, []domain{within, within}, option)) > 0 // of one alone it says nothing
-	needed := int64(len(owner.gang.alternatives()[owner.option]))
+	enough := len(w.roomy(l, []fleet.Domain{within, within}, option)) > 0 // of one alone it says nothing
+	needed := int64(len(owner.gang.Alternatives()[owner.option]))
 	if enough && (owner.gang.Strategy != raydemand.StrictSpread || w.differentNodes(l, option, within) >= needed) {
 		return model.Reason{}, false
 	}
@@ -186,21 +187,21 @@ func (w *words) tooSmallDomain(owner ownedBy, i int, within domain) (model.Reaso
 	if needed == 1 {
 		bundles = "bundle"
 	}
-	reason.Message = fmt.Sprintf("%s has no room for the gang's %s: %s", w.valuesOf([]domain{within}, owner.gang.TopologyLabel), bundles, reason.Message)
+	reason.Message = fmt.Sprintf("%s has no room for the gang's %s: %s", w.valuesOf([]fleet.Domain{within}, owner.gang.TopologyLabel), bundles, reason.Message)
 	return reason, true
 }
 
 // differentNodes counts the nodes within a domain that hold a bundle of an option, those that may be launched among them.
-func (p *Placer) differentNodes(l *ledger, o option, within domain) (n int64) {
+func (p *Placer) differentNodes(l *ledger, o fleet.Option, within fleet.Domain) (n int64) {
 	for k := range l.lots {
 		lot := &l.lots[k]
-		if within.admits(lot.shape.Labels) && slices.ContainsFunc(o.items, func(it *vector.Item) bool { return lot.free.Times(it.Need, 1) == 1 }) {
+		if within.Admits(lot.shape.Labels) && slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return lot.free.Times(it.Need, 1) == 1 }) {
 			n += lot.count
 		}
 	}
 	var fresh int64
-	for i := range p.groups {
-		if s := p.groups[i].shape; within.admits(s.Labels) && vector.SuitsAny(o.items, s) {
+	for i := range p.Groups {
+		if s := p.Groups[i].Shape; within.Admits(s.Labels) && vector.SuitsAny(o.Items, s) {
 			fresh = min(fresh+l.room[i], vector.MaxCount)
 		}
 	}

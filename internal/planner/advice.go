@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -23,8 +24,8 @@ func (w *words) advice(it *vector.Item, given []int64, count int64) string {
 	}
 	var told []string
 	seen := map[string]bool{}
-	for i := range w.groups {
-		g := &w.groups[i]
+	for i := range w.Groups {
+		g := &w.Groups[i]
 		if text := w.overAnnounced(i, it); text != "" {
 			told = append(told, text)
 			continue
@@ -53,8 +54,8 @@ func (w *words) rounded(it *vector.Item) bool {
 	const written = 0.001
 	need := it.Slice
 	need.Compute = max(need.Compute-written, 0)
-	for i := range w.groups {
-		if s := w.groups[i].Slice; s != nil && need.Allows(s) && !it.Slice.Allows(s) {
+	for i := range w.Groups {
+		if s := w.Groups[i].Slice; s != nil && need.Allows(s) && !it.Slice.Allows(s) {
 			return true
 		}
 	}
@@ -62,23 +63,23 @@ func (w *words) rounded(it *vector.Item) bool {
 }
 
 // suitsButSlice reports whether a fresh node of some group with these amounts could serve one bundle if only each of its GPUs were enough.
-func (w *words) suitsButSlice(it *vector.Item, g *group, total vector.Vector) bool {
+func (w *words) suitsButSlice(it *vector.Item, g *fleet.Group, total vector.Vector) bool {
 	return vector.FirstMatch(it.Request.Selectors, g.Labels) != vector.NoMatch && total.Times(it.Need, 1) == 1
 }
 
 // servedByCut is how many of count bundles pods of a group on its k-th pool could serve, were the cards there cut as it takes: none where the pods
 // lack something else, the bound on all workers is reached, or what is short on the pool is something else, such as CPU.
 func (w *words) servedByCut(it *vector.Item, i, k int, given []int64, count int64) int64 {
-	g := &w.groups[i]
-	if !w.suitsButSlice(it, g, g.shape.Total) || w.spare(given) < g.hosts {
+	g := &w.Groups[i]
+	if !w.suitsButSlice(it, g, g.Shape.Total) || w.Spare(given) < g.Hosts {
 		return 0
 	}
-	return min(count, vector.TimesAtMost(w.roomBesideCards(i, k, given), g.shape.Total.Times(it.Need, count)))
+	return min(count, vector.TimesAtMost(w.RoomBesideCards(i, k, given), g.Shape.Total.Times(it.Need, count)))
 }
 
 // overAnnounced tells where a group's pods announce more GPUs than they have devices, and one device would do.
 func (w *words) overAnnounced(i int, it *vector.Item) string {
-	g := &w.groups[i]
+	g := &w.Groups[i]
 	if g.Slice == nil || len(g.Pools) == 0 || g.Slice.Kind != gpuinfo.Whole && g.Slice.Kind != gpuinfo.MIG || it.Slice.Allows(g.Slice) {
 		return ""
 	}
@@ -86,7 +87,7 @@ func (w *words) overAnnounced(i int, it *vector.Item) string {
 	if devices <= 0 || gpus <= raydemand.Whole(devices) {
 		return ""
 	}
-	announced := slices.Clone(g.shape.Total)
+	announced := slices.Clone(g.Shape.Total)
 	announced[w.Index[raydemand.GPU]] = raydemand.Whole(devices)
 	if !w.suitsButSlice(it, g, announced) {
 		return ""
@@ -109,8 +110,8 @@ func (w *words) overAnnounced(i int, it *vector.Item) string {
 // onlyACutHelps reports whether no group could serve the item by its slices, or all that could are kept from it by their pools.
 func (w *words) onlyACutHelps(it *vector.Item, given []int64) bool {
 	short := false
-	for i := range w.groups {
-		s := w.groups[i].shape
+	for i := range w.Groups {
+		s := w.Groups[i].Shape
 		if reason, missed := w.sliceMiss(it, s); missed {
 			short = short || reason.Code == model.CodeSliceTooSmall
 			continue

@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -10,7 +11,7 @@ import (
 // gangLike explains the first gang in the order of planning that waits for the same, or one that is planned for beside those that wait.
 func (a asking) gangLike(s model.Snapshot, asked raydemand.Gang) model.Explanation {
 	p, given, out := a.decide(&s)
-	same := func(g *gang) bool { return asksAs(g.Gang, &asked) }
+	same := func(g *fleet.Gang) bool { return fleet.AsksAs(g.Gang, &asked) }
 	at, prefix := slices.IndexFunc(p.gangs, same), ""
 	if at < 0 {
 		prefix = "no gang waits for it in the snapshot; if one did: "

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -27,17 +28,17 @@ func rayOrder(items []*vector.Item) []int {
 }
 
 // gangsAsRay orders gangs as Ray does: those with most placement constraints first, then those with most bundles.
-func gangsAsRay(gangs []*gang) []*gang {
+func gangsAsRay(gangs []*fleet.Gang) []*fleet.Gang {
 	order := slices.Clone(gangs)
-	slices.SortStableFunc(order, func(a, b *gang) int {
+	slices.SortStableFunc(order, func(a, b *fleet.Gang) int {
 		return cmp.Or(cmp.Compare(boundBundles(b), boundBundles(a)), cmp.Compare(len(b.Bundles), len(a.Bundles)))
 	})
 	return order
 }
 
 // constraints counts bundles that may not be placed without regard to the others.
-func boundBundles(g *gang) int {
-	if g.strict() {
+func boundBundles(g *fleet.Gang) int {
+	if g.Strict() {
 		return len(g.Bundles)
 	}
 	return 0

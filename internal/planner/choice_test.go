@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
@@ -153,11 +154,11 @@ func eachOf(strategy, bundles string, count int) string {
 func TestNoStrategyAloneDoesBetterThanThePlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawPriced(t)
-		p := newPlanning(newRoster(&s), &s, model.Policy{})
-		given, out := p.settle(make([]int64, len(p.groups)))
+		p := newPlanning(fleet.New(&s), &s, model.Policy{})
+		given, out := p.settle(make([]int64, len(p.Groups)))
 		plan := p.verdict(given, &out)
 		for _, how := range []strategy{fullest, thriftiest, jointly} {
-			alone := p.complete(make([]int64, len(p.groups)), p.round(make([]int64, len(p.groups)), how), how)
+			alone := p.complete(make([]int64, len(p.Groups)), p.round(make([]int64, len(p.Groups)), how), how)
 			if alone.compare(&plan) < 0 {
 				t.Errorf("strategy %d launches %v, which is better than %v", how, alone.given, given)
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -30,9 +31,9 @@ func (r *reporter) choice(it *vector.Item, i int, given []int64, out *outcome) m
 	var launched int64
 	by := map[string]bool{}
 	for _, e := range out.log {
-		if e.item == it && it.Rank[r.groups[e.group].shape.Labels] == i {
+		if e.item == it && it.Rank[r.Groups[e.group].Shape.Labels] == i {
 			launched += e.count
-			by[r.groups[e.group].Name] = true
+			by[r.Groups[e.group].Name] = true
 		}
 	}
 	if launched > 0 {
@@ -51,12 +52,12 @@ func (r *reporter) choice(it *vector.Item, i int, given []int64, out *outcome) m
 // obstacles says why no group serves an item, by the code of the group that comes nearest to it.
 func (r *reporter) obstacles(it *vector.Item, given []int64) model.Reason {
 	code, least := model.CodeNotNeeded, len(r.Names)+2
-	for i := range r.groups {
+	for i := range r.Groups {
 		reason, stands := r.obstacle(i, it, given)
 		if !stands {
-			return model.Reason{Code: model.CodeNotNeeded, Message: "pods of group " + r.groups[i].Name + " would do, and none is needed for it"}
+			return model.Reason{Code: model.CodeNotNeeded, Message: "pods of group " + r.Groups[i].Name + " would do, and none is needed for it"}
 		}
-		if n := r.misses(it, r.groups[i].shape); n < least {
+		if n := r.misses(it, r.Groups[i].Shape); n < least {
 			code, least = reason.Code, n
 		}
 	}
@@ -68,7 +69,7 @@ func (w *words) byChoice(it *vector.Item, group int) string {
 	if it.Alternatives < 2 {
 		return ""
 	}
-	return ", " + phrase.Choice(it.Rank[w.groups[group].shape.Labels], it.Alternatives)
+	return ", " + phrase.Choice(it.Rank[w.Groups[group].Shape.Labels], it.Alternatives)
 }
 
 // mostElsewhere is how many gangs are told one by one.
@@ -81,13 +82,13 @@ func (r *reporter) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []
 	more := 0
 	for _, g := range r.gangs {
 		asks := asksFor(g, b)
-		switch summary := gangSummary(g, fates, unmet.gangs[g.number]); {
+		switch summary := gangSummary(g, fates, unmet.gangs[g.Number]); {
 		case asks == "":
 		case len(details) == mostElsewhere:
 			more++
 		default:
 			text := fmt.Sprintf("%s, beside the tasks; %s", asks, r.tally(&summary))
-			if reason := unmet.gangs[g.number]; reason != nil {
+			if reason := unmet.gangs[g.Number]; reason != nil {
 				text += ": " + reason.Message
 			}
 			details = append(details, model.Detail{About: strings.TrimSpace("gang " + g.ID), Reason: model.Reason{Code: summary.Worst(), Message: text}})
@@ -112,8 +113,8 @@ func (r *reporter) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []
 
 // asksFor says how a gang asks for a bundle: by how many of its own, in which choice; or by all together where they share a node. It is
 // empty where it does not.
-func asksFor(g *gang, b raydemand.Bundle) string {
-	all := g.alternatives()
+func asksFor(g *fleet.Gang, b raydemand.Bundle) string {
+	all := g.Alternatives()
 	for k, bundles := range all {
 		n, whole := 0, raydemand.Bundle{}
 		for _, own := range bundles {
@@ -134,24 +135,4 @@ func asksFor(g *gang, b raydemand.Bundle) string {
 		}
 	}
 	return ""
-}
-
-// items are the bundles of all choices.
-func (g *gang) items() []*vector.Item {
-	var all []*vector.Item
-	for _, o := range g.options {
-		all = append(all, o.items...)
-	}
-	return all
-}
-
-// alternatives lists the bundles of each option.
-func (g *gang) alternatives() [][]raydemand.Bundle {
-	all := [][]raydemand.Bundle{g.Bundles}
-	for _, bundles := range g.Fallbacks {
-		if len(bundles) > 0 {
-			all = append(all, bundles)
-		}
-	}
-	return all
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -97,7 +98,7 @@ type score struct {
 	whole   float64 // the same of the whole replica: of two as good, the larger first, since no room may be left for it later
 	sparing bool    // no accelerator lies idle beside work that needs none
 	// The group's own standing comes before what its nodes cost.
-	standing standing
+	standing fleet.Preference
 	thrift   float64 // what is served for the cost
 	kinds    int     // resources in use
 	least    float64
@@ -114,7 +115,7 @@ func better(a, b score) int {
 		cmp.Compare(a.whole, b.whole),
 		cmp.Compare(a.rank, b.rank),
 		vector.CompareBool(a.sparing, b.sparing),
-		a.standing.compare(b.standing),
+		a.standing.Compare(b.standing),
 		compareNearly(a.thrift, b.thrift),
 		cmp.Compare(a.kinds, b.kinds),
 		cmp.Compare(a.least, b.least),
@@ -133,7 +134,7 @@ func betterForRay(a, b score) int {
 		cmp.Compare(a.kinds, b.kinds),
 		cmp.Compare(a.least, b.least),
 		cmp.Compare(a.mean, b.mean),
-		a.standing.compare(b.standing),
+		a.standing.Compare(b.standing),
 		cmp.Compare(a.cloud, b.cloud),
 	)
 }
@@ -193,12 +194,12 @@ func (p *Placer) scoreUse(sc *score, b *batch, total vector.Vector, hosts int64,
 }
 
 func (p *Placer) scoreGroup(sc *score, group int) {
-	sc.standing.recoverable, sc.cloud = 1, 1
+	sc.standing.Recoverable, sc.cloud = 1, 1
 	if group < 0 {
 		return
 	}
-	g := &p.groups[group]
-	sc.standing = g.standingOf()
+	g := &p.Groups[group]
+	sc.standing = g.Preference()
 	if g.CloudAvailability != nil {
 		sc.cloud = *g.CloudAvailability
 	}
@@ -225,7 +226,7 @@ func (p *Placer) bestOnTheWay(l *ledger, b *batch, kept map[*vector.Shape]*patte
 	best, at := (*pattern)(nil), -1
 	for i := range l.lots {
 		lot := &l.lots[i]
-		if lot.hidden != hidden || !hidden && lot.phase != onTheWay || lot.touched || !b.admits(lot) {
+		if lot.hidden != hidden || !hidden && lot.phase != fleet.OnTheWay || lot.touched || !b.admits(lot) {
 			continue
 		}
 		pat := kept[lot.shape]

@@ -1,7 +1,6 @@
 package planner
 
 import (
-
 	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
@@ -64,16 +63,16 @@ func (p *Placer) launchJointly(l *ledger, b *batch) {
 	found, steps := packing.Cover(&w, bins, l.spare)
 	p.steps += steps
 	for _, f := range found.Fillings {
-		g := &p.groups[groups[f.Bin]]
-		n := min(f.Count, min(l.room[g.shape.Group], l.spare)/g.hosts)
+		g := &p.Groups[groups[f.Bin]]
+		n := min(f.Count, min(l.room[g.Shape.Group], l.spare)/g.Hosts)
 		if n <= 0 {
 			continue // launches of another group have filled a pool of nodes that both can land on
 		}
-		portions := inBatch(&w, f.Uses, b, g.hosts*n)
+		portions := inBatch(&w, f.Uses, b, g.Hosts*n)
 		if len(portions) == 0 {
 			continue
 		}
-		lot := l.launch(g, n*g.hosts)
+		lot := l.launch(g, n*g.Hosts)
 		l.lots = append(l.lots, lot)
 		l.take(len(l.lots)-1, b, lot.count, portions)
 	}
@@ -81,12 +80,12 @@ func (p *Placer) launchJointly(l *ledger, b *batch) {
 
 // openBins lists the groups that may launch, as bins, with what each may be launched for.
 func (p *Placer) openBins(l *ledger, b *batch, w *packing.Demand) (groups []int, bins []packing.Bin) {
-	for i := range p.groups {
-		g := &p.groups[i]
-		if replicas := min(l.room[i], l.spare) / g.hosts; replicas > 0 && b.admitsLabels(g.shape.Labels) {
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		if replicas := min(l.room[i], l.spare) / g.Hosts; replicas > 0 && b.admitsLabels(g.Shape.Labels) {
 			groups = append(groups, i)
-			bins = append(bins, packing.Bin{Free: g.shape.Total, Cost: p.yard.cost[i], Hosts: g.hosts, Limit: replicas,
-				Accelerators: int64(p.Accelerators(g.shape.Total)) * g.hosts})
+			bins = append(bins, packing.Bin{Free: g.Shape.Total, Cost: p.yard.cost[i], Hosts: g.Hosts, Limit: replicas,
+				Accelerators: int64(p.Accelerators(g.Shape.Total)) * g.Hosts})
 		}
 	}
 	for i := range bins {
@@ -110,13 +109,13 @@ func (p *Placer) admit(groups []int, bins []packing.Bin, at int, it *vector.Item
 	best := claimOn{rank: len(it.Request.Selectors) + 1}
 	stands := make([]claimOn, len(groups))
 	for k, i := range groups {
-		g := &p.groups[i]
+		g := &p.Groups[i]
 		stands[k] = claimOn{rank: vector.NoMatch}
-		if !it.Suits(g.shape) {
+		if !it.Suits(g.Shape) {
 			continue
 		}
-		stands[k] = claimOn{rank: it.Rank[g.shape.Labels], class: p.yard.class[i]}
-		if g.shape.Accelerated && !it.Accelerator && !p.policy.GPUForCPU {
+		stands[k] = claimOn{rank: it.Rank[g.Shape.Labels], class: p.yard.class[i]}
+		if g.Shape.Accelerated && !it.Accelerator && !p.policy.GPUForCPU {
 			stands[k].tied = 1
 		}
 		if stands[k].before(best) {

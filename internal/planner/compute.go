@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -23,14 +24,14 @@ func Compute(s model.Snapshot, policy model.Policy) model.Plan {
 // soon after stop is closed; nil never is.
 func decideUntil(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *planning, given []int64, out outcome) {
 	within, beyond := withinBounds(s)
-	p = newPlanning(newRoster(within), within, policy)
+	p = newPlanning(fleet.New(within), within, policy)
 	p.stop, p.beyond = stop, beyond
 	given, out = p.wave(p.settleShares())
 	p.addUnplaceable(&out)
 	out.share()
 	p.refine(&out)
 	p.keepUntilReplaced(&out)
-	p.roster = p.withoutIdle(out.used, given)
+	p.Fleet = p.WithoutIdle(out.used, given)
 	return p, given, out
 }
 
@@ -39,9 +40,9 @@ type planning struct {
 	*Placer
 	requests []*vector.Item
 	claims   []claim
-	gangs    []*gang
+	gangs    []*fleet.Gang
 	// placeable are the gangs that are planned for; of the others some bundle has no place at all.
-	placeable []*gang
+	placeable []*fleet.Gang
 	// shares are the requests over REST in the order in which they are served, shareClaim the place of the claim for them.
 	shares     []share
 	shareClaim int
@@ -73,29 +74,29 @@ type claim struct {
 	keeps []*vector.Item
 }
 
-func newPlanning(r *roster, s *model.Snapshot, policy model.Policy) *planning {
-	p := &planning{Placer: &Placer{roster: r, policy: policy}, requests: r.coarsen(r.Items(s.Requests)), gangs: r.newGangs(s.Gangs)}
+func newPlanning(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *planning {
+	p := &planning{Placer: &Placer{Fleet: r, policy: policy}, requests: r.Coarsen(r.Items(s.Requests)), gangs: r.NewGangs(s.Gangs)}
 	p.shares = newShares(r, s)
 	p.ownedCount, p.ownedShapes = len(s.OwnedRequests), shapesOf(s.OwnedRequests)
 	p.settleKinds()
 	for _, call := range []claim{{purpose: "request_resources", items: r.Items(s.Constraint)}, {purpose: overREST, items: p.shareItems()}} {
-		if call.items = r.coarsen(call.items); len(call.items) > 0 {
+		if call.items = r.Coarsen(call.items); len(call.items) > 0 {
 			p.shareClaim = len(p.claims)
 			p.claims = append(p.claims, call)
 		}
 	}
 	waiting := len(p.requests)+len(p.claims)+len(p.gangs) > 0
 	if waiting {
-		p.base = p.openLedger(false, r.holders(p.gangs))
+		p.base = p.openLedger(false, r.MarkHolders(p.gangs))
 		p.placeable = p.gangsWithPlaces()
-		p.crowds = crowds(p.placeable)
+		p.crowds = fleet.CountDistinct(p.placeable)
 	}
 	p.yard = newYardstick(r, policy.GPUForCPU, p.eachItem)
 	if !waiting {
 		return p // nobody asks what is free
 	}
 	for i := range p.base {
-		if p.base[i].phase == overdue {
+		if p.base[i].phase == fleet.Overdue {
 			p.overdueNodes = append(p.overdueNodes, p.base[i].members...)
 		}
 	}
@@ -113,8 +114,8 @@ func (p *planning) eachItem(yield func(*vector.Item) bool) {
 		all = append(all, c.items...)
 	}
 	for k, g := range p.placeable {
-		if k == 0 || g.key != p.placeable[k-1].key {
-			all = append(all, g.items()...)
+		if k == 0 || g.Key != p.placeable[k-1].Key {
+			all = append(all, g.Items()...)
 		}
 	}
 	for _, it := range all {

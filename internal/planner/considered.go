@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -15,11 +16,11 @@ import (
 // obstacle says why one more replica of group i would not serve an item, with the numbers: what its pods have too little
 // of, the label that does not match, or the limit it is at. It reports false when nothing stands in the way.
 func (w *words) obstacle(i int, it *vector.Item, given []int64) (model.Reason, bool) {
-	if reason, ok := w.mismatch(it, w.groups[i].shape, w.groups[i].Labels); ok {
+	if reason, ok := w.mismatch(it, w.Groups[i].Shape, w.Groups[i].Labels); ok {
 		return reason, true
 	}
 	if owner, ok := w.owner(it); ok {
-		if reason, ok := unlabelled(&w.groups[i], owner.gang.TopologyLabel); ok {
+		if reason, ok := unlabelled(&w.Groups[i], owner.gang.TopologyLabel); ok {
 			return reason, true
 		}
 	}
@@ -101,7 +102,7 @@ func (w *words) passedOver(i int, given []int64, out *outcome) (model.Reason, bo
 	misses := 0
 	all := w.candidates(out)
 	for k := range all {
-		if n := w.misses(all[k].item, w.groups[i].shape); nearest == nil || n < misses {
+		if n := w.misses(all[k].item, w.Groups[i].Shape); nearest == nil || n < misses {
 			nearest, misses = &all[k], n
 		}
 	}
@@ -145,7 +146,7 @@ func (w *words) candidates(out *outcome) []candidate {
 		}
 	}
 	for _, g := range out.gangs {
-		for _, it := range g.items() {
+		for _, it := range g.Items() {
 			add(it, -1)
 		}
 	}
@@ -162,9 +163,9 @@ func (w *words) candidates(out *outcome) []candidate {
 }
 
 // offersAs reports whether nothing but the name tells two groups apart.
-func offersAs(g *group, other *group) bool {
+func offersAs(g *fleet.Group, other *fleet.Group) bool {
 	samePrice := g.Price == other.Price || g.Price != nil && other.Price != nil && *g.Price == *other.Price
-	return samePrice && g.hosts == other.hosts && g.shape.Labels == other.shape.Labels && slices.Equal(g.shape.Total, other.shape.Total)
+	return samePrice && g.Hosts == other.Hosts && g.Shape.Labels == other.Shape.Labels && slices.Equal(g.Shape.Total, other.Shape.Total)
 }
 
 func standingOf(score *float64) float64 {
@@ -176,24 +177,24 @@ func standingOf(score *float64) float64 {
 
 // considered says of each group why it does not serve the items: first those whose pods could, then those that come
 // nearest. topology is the label that a gang wants to share, or empty; open are its values that will do, where not all do.
-func (w *words) considered(items []*vector.Item, given []int64, topology string, open ...domain) []string {
+func (w *words) considered(items []*vector.Item, given []int64, topology string, open ...fleet.Domain) []string {
 	type verdict struct {
 		model.Reason
 		group, misses int
 	}
 	var could, cannot []verdict
-	for i := range w.groups {
-		if !vector.SuitsAny(items, w.groups[i].shape) {
-			reason, _ := w.mismatch(items[0], w.groups[i].shape, w.groups[i].Labels)
-			cannot = append(cannot, verdict{reason, i, w.misses(items[0], w.groups[i].shape)})
+	for i := range w.Groups {
+		if !vector.SuitsAny(items, w.Groups[i].Shape) {
+			reason, _ := w.mismatch(items[0], w.Groups[i].Shape, w.Groups[i].Labels)
+			cannot = append(cannot, verdict{reason, i, w.misses(items[0], w.Groups[i].Shape)})
 			continue
 		}
-		if !w.groups[i].carries(topology) {
+		if !w.Groups[i].Carries(topology) {
 			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: "it has no label " + topology}, i, 1})
 			continue
 		}
-		if len(open) > 0 && !slices.ContainsFunc(open, func(d domain) bool { return d.admits(w.groups[i].shape.Labels) }) {
-			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: "label " + topology + " is " + w.groups[i].Labels[topology]}, i, 1})
+		if len(open) > 0 && !slices.ContainsFunc(open, func(d fleet.Domain) bool { return d.Admits(w.Groups[i].Shape.Labels) }) {
+			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: "label " + topology + " is " + w.Groups[i].Labels[topology]}, i, 1})
 			continue
 		}
 		limit, ok := w.limit(i, given)
@@ -207,7 +208,7 @@ func (w *words) considered(items []*vector.Item, given []int64, topology string,
 	for _, v := range append(could, cannot...) {
 		text := v.Message
 		if v.Code != model.CodeAtMax && v.Code != model.CodeMaxWorkers && v.Code != model.CodePoolCeiling && v.Code != model.CodeConservative && v.Code != model.CodeInFlight {
-			text = "group " + w.groups[v.group].Name + ": " + text
+			text = "group " + w.Groups[v.group].Name + ": " + text
 		}
 		sentences = append(sentences, text)
 	}

@@ -1,10 +1,8 @@
 package planner
 
 import (
-	"slices"
-
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/vector"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Equal gangs are placed together, so that the work depends on how many kinds of gangs there are and not on how many gangs.
@@ -15,87 +13,16 @@ import (
 // run is a number of equal gangs that were placed together, by one of their options. What was placed for them is booked under the items
 // of the first.
 type run struct {
-	gangs  []*gang
+	gangs  []*fleet.Gang
 	option int
-	within domain
-}
-
-// kindOf is the least that equal gangs have in common.
-type kindOf struct {
-	strategy        raydemand.Strategy
-	topology        string
-	bundles, others int
-	all             raydemand.Amount
-}
-
-func kindOfGang(g *raydemand.Gang) kindOf {
-	k := kindOf{strategy: g.Strategy, topology: g.TopologyLabel, bundles: len(g.Bundles), others: len(g.Fallbacks)}
-	for _, b := range g.Bundles {
-		for _, amount := range b {
-			k.all += amount
-		}
-	}
-	return k
-}
-
-// asksAs reports whether two gangs are written in the same words.
-func asksAs(a, b *raydemand.Gang) bool {
-	sameBundles := func(a, b []raydemand.Bundle) bool { return slices.EqualFunc(a, b, raydemand.Bundle.Equal) }
-	sameConstraint := func(a, b raydemand.Constraint) bool {
-		return a.Key == b.Key && a.Op == b.Op && slices.Equal(a.Values, b.Values)
-	}
-	sameSelectors := func(a, b []raydemand.Selector) bool {
-		return slices.EqualFunc(a, b, func(a, b raydemand.Selector) bool { return slices.EqualFunc(a, b, sameConstraint) })
-	}
-	return a.Strategy == b.Strategy && a.TopologyLabel == b.TopologyLabel &&
-		sameBundles(a.Bundles, b.Bundles) && sameSelectors(a.BundleSelectors, b.BundleSelectors) &&
-		slices.EqualFunc(a.Fallbacks, b.Fallbacks, sameBundles) &&
-		slices.EqualFunc(a.FallbackSelectors, b.FallbackSelectors, sameSelectors)
-}
-
-// twin makes a gang of the same words ready, with items of its own.
-func (g *gang) twin(of *raydemand.Gang) *gang {
-	made := &gang{Gang: of, key: g.key, weight: g.weight, options: make([]option, len(g.options))}
-	for o := range g.options {
-		items := make([]vector.Item, len(g.options[o].items))
-		pointers := make([]*vector.Item, len(items))
-		for i, it := range g.options[o].items {
-			items[i] = *it
-			pointers[i] = &items[i]
-		}
-		made.options[o].items = pointers
-	}
-	return made
-}
-
-// crowds reports whether a gang may be placed together with equal ones. One that holds nodes is bound to those, and each of
-// those that share a label looks for its own value.
-func (g *gang) crowds(other *gang) bool {
-	return g.key == other.key && !g.held && !other.held && g.TopologyLabel == ""
-}
-
-// crowd cuts off the gangs at the front that may be placed together.
-func crowd(gangs []*gang) (front, rest []*gang) {
-	n := 1
-	for n < len(gangs) && gangs[0].crowds(gangs[n]) {
-		n++
-	}
-	return gangs[:n], gangs[n:]
-}
-
-// crowds counts what of the gangs is placed one after the other.
-func crowds(gangs []*gang) (n int) {
-	for ; len(gangs) > 0; n++ {
-		_, gangs = crowd(gangs)
-	}
-	return n
+	within fleet.Domain
 }
 
 // placeCrowd places as many of some equal gangs as it can, each whole, by the first option, then others by the next. It returns the
 // ledger to go on with, and how many are served: those in front.
-func (p *Placer) placeCrowd(l *ledger, gangs []*gang) (*ledger, int) {
+func (p *Placer) placeCrowd(l *ledger, gangs []*fleet.Gang) (*ledger, int) {
 	served := 0
-	for o := range gangs[0].options {
+	for o := range gangs[0].Options {
 		rest := gangs[served:]
 		if len(rest) == 0 {
 			break
@@ -110,7 +37,7 @@ func (p *Placer) placeCrowd(l *ledger, gangs []*gang) (*ledger, int) {
 }
 
 // placeMost finds how many of the gangs an option serves: all, or else by bisection.
-func (p *Placer) placeMost(l *ledger, gangs []*gang, o int) (*ledger, int) {
+func (p *Placer) placeMost(l *ledger, gangs []*fleet.Gang, o int) (*ledger, int) {
 	best, served := p.placeOption(l, gangs, o)
 	if served {
 		return best, len(gangs)
@@ -139,7 +66,7 @@ func (o *outcome) share() {
 		if len(r.gangs) < 2 {
 			continue
 		}
-		for i, it := range r.gangs[0].options[r.option].items {
+		for i, it := range r.gangs[0].Options[r.option].Items {
 			o.deal(r, i, it)
 		}
 	}
@@ -152,7 +79,7 @@ func (o *outcome) deal(r run, i int, it *vector.Item) {
 		for n > 0 && left > 0 {
 			g := (left - 1) / each
 			part := min(n, left-g*each)
-			to(r.gangs[g].options[r.option].items[i], part)
+			to(r.gangs[g].Options[r.option].Items[i], part)
 			n, left = n-part, left-part
 		}
 	}

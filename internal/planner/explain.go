@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -80,7 +81,7 @@ func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []in
 	e.Code = all.Worst()
 	e.Message = strings.TrimSuffix(r.tally(&all)+": "+e.Message, ": ")
 	e.Details = append(e.Details, r.choices(first, given, out)...)
-	for i := range r.groups {
+	for i := range r.Groups {
 		e.Details = append(e.Details, r.groupDetails(i, first, given, out)...)
 	}
 	return e
@@ -88,13 +89,13 @@ func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []in
 
 // groupDetails says of one group whether its new pods and its present ones could serve an item.
 func (r *reporter) groupDetails(i int, it *vector.Item, given []int64, out *outcome) []model.Detail {
-	g := &r.groups[i]
+	g := &r.Groups[i]
 	details := []model.Detail{{About: "group " + g.Name, Reason: r.groupVerdict(i, it, given, out)}}
 	var room, there int
-	for at := range r.nodes {
-		if n := &r.nodes[at]; n.group == i && n.stop == "" && n.State != model.Pending {
+	for at := range r.Nodes {
+		if n := &r.Nodes[at]; n.GroupIndex == i && n.Stop == "" && n.State != model.Pending {
 			there++
-			if it.Rank[n.shape.Labels] != vector.NoMatch && n.free.Times(it.Need, 1) == 1 {
+			if it.Rank[n.Shape.Labels] != vector.NoMatch && n.Free.Times(it.Need, 1) == 1 {
 				room++
 			}
 		}
@@ -149,7 +150,7 @@ func (r *reporter) waitsStill(it *vector.Item, out *outcome) bool {
 	if at := slices.Index(r.requests, it); at >= 0 {
 		return out.unserved[at] > 0
 	}
-	return slices.ContainsFunc(out.gangs, func(g *gang) bool { return slices.Contains(g.items(), it) }) ||
+	return slices.ContainsFunc(out.gangs, func(g *fleet.Gang) bool { return slices.Contains(g.Items(), it) }) ||
 		slices.ContainsFunc(out.claims, func(i int) bool { return slices.Contains(r.claims[i].items, it) })
 }
 

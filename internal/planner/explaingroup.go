@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -15,12 +16,12 @@ import (
 // the snapshot has no such group.
 func (a asking) group(s model.Snapshot, name string) (model.Explanation, bool) {
 	p, given, out := a.decide(&s)
-	i := slices.IndexFunc(p.groups, func(g group) bool { return g.Name == name })
+	i := slices.IndexFunc(p.Groups, func(g fleet.Group) bool { return g.Name == name })
 	if i < 0 {
 		return model.Explanation{}, false
 	}
 	row := p.row(i, given, &out)
-	g := &p.groups[i]
+	g := &p.Groups[i]
 	e := model.Explanation{About: "group " + name, Reason: row.Reasons[0], Details: []model.Detail{
 		{About: "size", Reason: model.Reason{Code: row.Reasons[0].Code, Message: fmt.Sprintf("%s, each %s", row.Size(), phrase.Describe(raydemand.Request{Bundle: g.Resources}))}}}}
 	for _, reason := range row.Reasons[1:] {
@@ -31,12 +32,12 @@ func (a asking) group(s model.Snapshot, name string) (model.Explanation, bool) {
 		e.Details = append(e.Details, model.Detail{About: "demand " + counted(it), Reason: p.groupVerdict(i, it, given, &out)})
 	}
 	for _, gang := range p.gangs {
-		for k, o := range gang.options {
+		for k, o := range gang.Options {
 			about := strings.TrimSpace("gang " + gang.ID)
-			if choice := phrase.Choice(k, len(gang.options)); choice != "" {
+			if choice := phrase.Choice(k, len(gang.Options)); choice != "" {
 				about += ", " + choice + ":"
 			}
-			for _, it := range o.items {
+			for _, it := range o.Items {
 				e.Details = append(e.Details, model.Detail{About: about + " " + counted(it), Reason: p.groupVerdict(i, it, given, &out)})
 			}
 		}
@@ -59,11 +60,11 @@ func counted(it *vector.Item) string {
 
 // podStates counts the group's pods by what they do.
 func (r *reporter) podStates(i int) []model.Detail {
-	g := &r.groups[i]
+	g := &r.Groups[i]
 	var busy, idle int64
-	for at := range r.nodes {
-		switch n := &r.nodes[at]; {
-		case n.group != i || n.stop != "":
+	for at := range r.Nodes {
+		switch n := &r.Nodes[at]; {
+		case n.GroupIndex != i || n.Stop != "":
 		case n.State == model.Running:
 			busy++
 		case n.State == model.Idle:
@@ -76,8 +77,8 @@ func (r *reporter) podStates(i int) []model.Detail {
 		code  string
 		does  string
 	}{
-		{busy, model.PodBusy, "with work"}, {idle, model.PodIdle, "idle"}, {g.live - g.joined + g.missing, model.PodPending, "on their way"},
-		{g.leaving, model.PodLeaving, "leaving"}, {g.timedOut, model.PodGivenUp, "given up"},
+		{busy, model.PodBusy, "with work"}, {idle, model.PodIdle, "idle"}, {g.Live - g.Joined + g.Missing, model.PodPending, "on their way"},
+		{g.Leaving, model.PodLeaving, "leaving"}, {g.TimedOut, model.PodGivenUp, "given up"},
 	} {
 		if state.count > 0 {
 			details = append(details, model.Detail{About: "pods", Reason: model.Reason{Code: state.code, Message: fmt.Sprintf("%d %s", state.count, state.does)}})
@@ -90,7 +91,7 @@ func (r *reporter) podStates(i int) []model.Detail {
 func (a asking) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 	p, _, out := a.decide(&s)
 	e := model.Explanation{About: "pod " + name, Details: []model.Detail{}}
-	if at := slices.IndexFunc(p.nodes, func(n node) bool { return n.Pod == name }); at >= 0 {
+	if at := slices.IndexFunc(p.Nodes, func(n fleet.Node) bool { return n.Pod == name }); at >= 0 {
 		e.Reason = p.podReason(at, &out)
 		e.Details = append(e.Details, p.podDetails(at, &out)...)
 		return e, true
@@ -112,40 +113,40 @@ func (a asking) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 }
 
 func (r *reporter) podReason(at int, out *outcome) model.Reason {
-	n := &r.nodes[at]
+	n := &r.Nodes[at]
 	switch {
-	case n.stop != "" && n.State == model.Running:
-		return model.Reason{Code: n.stop, Message: n.stopMessage + model.Termination{Reason: n.stop, Busy: true}.Parting()}
-	case n.stop != "":
-		return model.Reason{Code: n.stop, Message: n.stopMessage}
-	case n.group == headGroup:
+	case n.Stop != "" && n.State == model.Running:
+		return model.Reason{Code: n.Stop, Message: n.StopMessage + model.Termination{Reason: n.Stop, Busy: true}.Parting()}
+	case n.Stop != "":
+		return model.Reason{Code: n.Stop, Message: n.StopMessage}
+	case n.GroupIndex == fleet.HeadGroup:
 		return model.Reason{Code: model.PodHead, Message: "it is the head: it serves demand and is never launched or stopped"}
 	case n.State == model.Pending:
 		text := "it has not joined Ray yet"
-		if !n.Since.IsZero() && n.Since.Before(r.takenAt) {
-			text += ", for " + phrase.Span(r.takenAt.Sub(n.Since).Seconds())
+		if !n.Since.IsZero() && n.Since.Before(r.TakenAt) {
+			text += ", for " + phrase.Span(r.TakenAt.Sub(n.Since).Seconds())
 		}
 		return model.Reason{Code: model.PodPending, Message: text + "; it counts as what its group brings"}
 	case out.isHeldOver(at):
 		return model.Reason{Code: model.CodeHeldOver, Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.staysIdle(at, out))}
 	case n.State == model.Idle:
 		return model.Reason{Code: model.PodIdle, Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.staysIdle(at, out))}
-	case slices.Equal(n.free, n.shape.Total): // one that has just joined, or work that asks for nothing
+	case slices.Equal(n.Free, n.Shape.Total): // one that has just joined, or work that asks for nothing
 		return model.Reason{Code: model.PodBusy, Message: "all that it has is free, but Ray does not call it idle"}
 	}
 	return model.Reason{Code: model.PodBusy, Message: "it has work, so it is not idle"}
 }
 
 func (p *reporter) podDetails(at int, out *outcome) []model.Detail {
-	n := &p.nodes[at]
+	n := &p.Nodes[at]
 	var details []model.Detail
-	if n.group == unknownGroup {
+	if n.GroupIndex == fleet.UnknownGroup {
 		return nil
 	}
-	for r, total := range p.Named(n.shape.Total) {
+	for r, total := range p.Named(n.Shape.Total) {
 		if total > 0 && !strings.HasPrefix(p.Names[r], raydemand.ImplicitPrefix) {
 			details = append(details, model.Detail{About: p.Names[r], Reason: model.Reason{Code: model.PodRoom,
-				Message: phrase.FreeOf(p.Names[r], n.free[r], total)}})
+				Message: phrase.FreeOf(p.Names[r], n.Free[r], total)}})
 		}
 	}
 	if out.isHeldOver(at) {

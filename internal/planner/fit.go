@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -17,7 +18,7 @@ type batch struct {
 	// tells the gangs' own nodes from others.
 	apart  int64
 	turn   int
-	within domain
+	within fleet.Domain
 	// avoid and join name a gang whose former nodes are forbidden, or the only ones allowed; 0 is none.
 	avoid, join int
 	// order is in which items are placed on a node; nil is as they stand.
@@ -66,7 +67,7 @@ func (b *batch) admits(l *lot) bool {
 	return b.admitsLabels(l.shape.Labels)
 }
 
-func (b *batch) admitsLabels(set int) bool { return b.within.admits(set) }
+func (b *batch) admitsLabels(set int) bool { return b.within.Admits(set) }
 
 // quota is how many bundles one node of a lot may still take, whatever fits.
 func (b *batch) quota(l *lot) int64 {
@@ -130,7 +131,7 @@ func (l *ledger) useStanding(b *batch) {
 			}
 			if ride {
 				l.useLots(b, i, choice, func(lot *lot) bool { return !lot.shape.Accelerated && lot.stays() })
-				l.useLots(b, i, choice, func(lot *lot) bool { return lot.shape.Accelerated && (lot.phase == running || lot.touched) })
+				l.useLots(b, i, choice, func(lot *lot) bool { return lot.shape.Accelerated && (lot.phase == fleet.Running || lot.touched) })
 			}
 			l.useLots(b, i, choice, func(lot *lot) bool { return !lot.shape.Accelerated })
 			l.useLots(b, i, choice, func(lot *lot) bool { return lot.shape.Accelerated })
@@ -139,11 +140,11 @@ func (l *ledger) useStanding(b *batch) {
 }
 
 // stays reports whether a node stays even if nothing is placed on it now.
-func (l *lot) stays() bool { return l.phase < overdue || l.touched }
+func (l *lot) stays() bool { return l.phase < fleet.Overdue || l.touched }
 
 func (l *ledger) anyOverdue() bool {
 	for i := range l.lots {
-		if l.lots[i].phase == overdue {
+		if l.lots[i].phase == fleet.Overdue {
 			return true
 		}
 	}
@@ -155,7 +156,7 @@ func (l *ledger) useLots(b *batch, i, choice int, wanted func(*lot) bool) {
 	for at := 0; at < len(l.lots) && b.left[i] > 0; at++ {
 		lot := &l.lots[at]
 		b.looks++
-		if lot.hidden || lot.phase == onTheWay && !lot.touched {
+		if lot.hidden || lot.phase == fleet.OnTheWay && !lot.touched {
 			continue
 		}
 		if it.Rank[lot.shape.Labels] == choice && wanted(lot) && b.admits(lot) {
@@ -203,7 +204,7 @@ func (l *ledger) take(at int, b *batch, count int64, portions []packing.Portion)
 	switch {
 	case lot.planned:
 		l.record(b, lot.shape.Group, count, portions)
-	case lot.phase == onTheWay:
+	case lot.phase == fleet.OnTheWay:
 		for _, p := range portions {
 			l.waits = append(l.waits, wait{b.items[p.Item], p.Count * count, lot.since})
 		}

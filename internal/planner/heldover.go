@@ -20,7 +20,7 @@ func (p *planning) keepUntilReplaced(out *outcome) {
 		for _, n := range l.lots[i].members {
 			if l.lots[i].touched && !out.used[n] {
 				if out.heldOver == nil {
-					out.heldOver = make([]bool, len(p.nodes))
+					out.heldOver = make([]bool, len(p.Nodes))
 				}
 				out.used[n], out.heldOver[n] = true, true
 			}
@@ -33,9 +33,9 @@ func (p *planning) mayLoseIdle(out *outcome) bool {
 	if len(p.shares) == 0 {
 		return false
 	}
-	overdue := p.overdue()
-	for i := range p.nodes {
-		if n := &p.nodes[i]; n.group >= 0 && n.stop == "" && overdue[n.group] && n.State == model.Idle && !out.used[i] {
+	overdue := p.Overdue()
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.GroupIndex >= 0 && n.Stop == "" && overdue[n.GroupIndex] && n.State == model.Idle && !out.used[i] {
 			return true
 		}
 	}

@@ -17,7 +17,7 @@ var pure = map[string][]string{
 	"pkg/gpuinfo":      nil,
 	"pkg/nodepool":     {"pkg/raydemand", "pkg/gpuinfo"},
 	"internal/typo":    nil,
-	"internal/planner": planners("phrase", "model"),
+	"internal/planner": planners("phrase", "model", "vector", "packing", "fleet"),
 
 	"internal/snapshotfile": planners("phrase", "model"),
 
@@ -25,6 +25,7 @@ var pure = map[string][]string{
 	"internal/planner/model":   planners("phrase"),
 	"internal/planner/vector":  planners("phrase", "model"),
 	"internal/planner/packing": planners("phrase", "model", "vector"),
+	"internal/planner/fleet":   planners("phrase", "model", "vector"),
 }
 
 // planners lists what a package of the planner may see: the vocabulary, and the planner's packages below it. Each package comment says

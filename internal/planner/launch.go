@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -35,18 +36,18 @@ func (p *Placer) launchBest(l *ledger, b *batch) {
 	if l.how == jointly {
 		p.launchJointly(l, b)
 	}
-	patterns := make([]*pattern, len(p.groups))
+	patterns := make([]*pattern, len(p.Groups))
 	fair := p.fairPrices(l, b)
 	for !b.served() {
 		best := -1
-		for i := range p.groups {
-			g := &p.groups[i]
-			if min(l.room[i], l.spare) < g.hosts || !b.admitsLabels(g.shape.Labels) {
+		for i := range p.Groups {
+			g := &p.Groups[i]
+			if min(l.room[i], l.spare) < g.Hosts || !b.admitsLabels(g.Shape.Labels) {
 				continue
 			}
 			if patterns[i] == nil || !patterns[i].holds(b) {
-				pat, _ := p.newPattern(b, g.shape, g.shape.Total, g.hosts, b.quota(&lot{}))
-				p.rate(&pat, l.how, b, i, g.hosts, fair)
+				pat, _ := p.newPattern(b, g.Shape, g.Shape.Total, g.Hosts, b.quota(&lot{}))
+				p.rate(&pat, l.how, b, i, g.Hosts, fair)
 				patterns[i] = &pat
 			}
 			if len(patterns[i].uses) > 0 && (best < 0 || l.how.prefers(patterns[i], i, patterns[best], best)) {
@@ -56,7 +57,7 @@ func (p *Placer) launchBest(l *ledger, b *batch) {
 		if best < 0 {
 			return
 		}
-		p.launchPattern(l, b, &p.groups[best], patterns[best])
+		p.launchPattern(l, b, &p.Groups[best], patterns[best])
 	}
 }
 
@@ -71,13 +72,13 @@ func (p *Placer) fairPrices(l *ledger, b *batch) []float64 {
 		most = b.apart
 	}
 	for at, it := range b.items {
-		for i := range p.groups {
-			g := &p.groups[i]
-			if b.left[at] == 0 || l.room[i] < g.hosts && !l.holdsBack(i) || it.Rank[g.shape.Labels] == vector.NoMatch {
+		for i := range p.Groups {
+			g := &p.Groups[i]
+			if b.left[at] == 0 || l.room[i] < g.Hosts && !l.holdsBack(i) || it.Rank[g.Shape.Labels] == vector.NoMatch {
 				continue
 			}
-			if n := g.shape.Total.Times(it.Need, most); n > 0 {
-				if each := p.yard.cost[i] / float64(n*g.hosts); fair[at] == 0 || each < fair[at] {
+			if n := g.Shape.Total.Times(it.Need, most); n > 0 {
+				if each := p.yard.cost[i] / float64(n*g.Hosts); fair[at] == 0 || each < fair[at] {
 					fair[at] = each
 				}
 			}
@@ -94,7 +95,7 @@ func (p *Placer) rate(pat *pattern, how strategy, b *batch, group int, hosts int
 		for _, u := range pat.uses {
 			worth += float64(u.Count) * fair[u.Item]
 		}
-		share := float64(hosts) / float64(p.groups[group].hosts)
+		share := float64(hosts) / float64(p.Groups[group].Hosts)
 		pat.score.thrift = worth / max(p.yard.cost[group]*share, 1e-9)
 	case fewest:
 		for _, u := range pat.uses {
@@ -104,8 +105,8 @@ func (p *Placer) rate(pat *pattern, how strategy, b *batch, group int, hosts int
 	}
 }
 
-func (p *Placer) launchPattern(l *ledger, b *batch, g *group, pat *pattern) {
-	replicas := pat.times(b, min(l.room[g.shape.Group], l.spare)/g.hosts)
+func (p *Placer) launchPattern(l *ledger, b *batch, g *fleet.Group, pat *pattern) {
+	replicas := pat.times(b, min(l.room[g.Shape.Group], l.spare)/g.Hosts)
 	for _, f := range pat.hosts {
 		lot := l.launch(g, f.count*replicas)
 		if len(f.take) > 0 {
@@ -114,7 +115,7 @@ func (p *Placer) launchPattern(l *ledger, b *batch, g *group, pat *pattern) {
 		}
 		b.mark(&lot, f.take)
 		l.lots = append(l.lots, lot)
-		l.record(b, g.shape.Group, lot.count, f.take)
+		l.record(b, g.Shape.Group, lot.count, f.take)
 	}
 	for _, u := range pat.uses {
 		b.left[u.Item] -= u.Count * replicas

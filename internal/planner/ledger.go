@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
@@ -30,7 +31,7 @@ type ledger struct {
 	// waits lists what was placed on pods that were asked for earlier and have not joined yet.
 	waits []wait
 	// ceilings bound what pools of nodes hold, nil where none does: taken is in their units, pods counts those of each group.
-	ceilings    *ceilings
+	ceilings    *fleet.Ceilings
 	taken, pods []int64
 	// runs lists the gangs that were placed.
 	runs []run
@@ -43,7 +44,7 @@ type ledger struct {
 // are and not on how many nodes.
 type lot struct {
 	shape *vector.Shape
-	phase phase
+	phase fleet.Phase
 	free  vector.Vector
 	// size is free as one number when the ledger was opened; it only orders lots.
 	size  float64
@@ -117,17 +118,17 @@ func (p *Placer) release(l *ledger) {
 // openLedger lists the nodes that stay and the pods that were asked for. With totals set, work in progress is
 // ignored: that is how request_resources counts. Equal nodes become one lot before anything is sorted.
 func (p *Placer) openLedger(totals bool, placed [][]int) []lot {
-	lots := make([]lot, 0, min(len(p.nodes)+len(p.groups), 256))
+	lots := make([]lot, 0, min(len(p.Nodes)+len(p.Groups), 256))
 	kinds := make(map[string]int)
 	var key []byte
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		if n.stop != "" {
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.Stop != "" {
 			continue
 		}
-		l := lot{shape: n.shape, phase: p.phaseOf(n), free: n.free, count: 1, members: []int{i}, since: n.Since}
+		l := lot{shape: n.Shape, phase: p.PhaseOf(n), free: n.Free, count: 1, members: []int{i}, since: n.Since}
 		if totals {
-			l.free = n.shape.Total
+			l.free = n.Shape.Total
 		}
 		if placed != nil {
 			l.placed = placed[i]
@@ -136,7 +137,7 @@ func (p *Placer) openLedger(totals bool, placed [][]int) []lot {
 		at, known := kinds[string(key)]
 		if !known {
 			kinds[string(key)] = len(lots)
-			l.size = p.sizeOn(l.shape, l.free)
+			l.size = p.SizeOn(l.shape, l.free)
 			lots = append(lots, l)
 			continue
 		}
@@ -144,9 +145,9 @@ func (p *Placer) openLedger(totals bool, placed [][]int) []lot {
 		lots[at].members = append(lots[at].members, i)
 		lots[at].since = model.Earliest(lots[at].since, l.since)
 	}
-	for i := range p.groups {
-		if g := &p.groups[i]; g.missing > 0 {
-			lots = append(lots, p.freshLot(g, g.missing, false))
+	for i := range p.Groups {
+		if g := &p.Groups[i]; g.Missing > 0 {
+			lots = append(lots, p.freshLot(g, g.Missing, false))
 		}
 	}
 	for i := range lots {
@@ -175,12 +176,12 @@ func (l *lot) appendKey(key []byte) []byte {
 // busyLastFirst sorts equal nodes so that those that were busy last are used first, and others may leave.
 func (p *Placer) busyLastFirst(nodes []int) {
 	slices.SortFunc(nodes, func(a, b int) int {
-		return cmp.Or(cmp.Compare(p.nodes[a].IdleSeconds, p.nodes[b].IdleSeconds), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(p.Nodes[a].IdleSeconds, p.Nodes[b].IdleSeconds), cmp.Compare(a, b))
 	})
 }
 
-func (p *Placer) freshLot(g *group, count int64, planned bool) lot {
-	return lot{shape: g.shape, phase: onTheWay, free: g.shape.Total, size: p.sizeOn(g.shape, g.shape.Total), count: count, planned: planned}
+func (p *Placer) freshLot(g *fleet.Group, count int64, planned bool) lot {
+	return lot{shape: g.Shape, phase: fleet.OnTheWay, free: g.Shape.Total, size: p.SizeOn(g.Shape, g.Shape.Total), count: count, planned: planned}
 }
 
 // inOrder sorts lots. They are large, so it is their places that are moved about.
@@ -190,7 +191,7 @@ func (p *Placer) inOrder(lots []lot) []lot {
 		order[i] = &lots[i]
 	}
 	slices.SortFunc(order, p.soonestFirst)
-	sorted := make([]lot, len(lots), len(lots)+len(lots)/4+len(p.groups))
+	sorted := make([]lot, len(lots), len(lots)+len(lots)/4+len(p.Groups))
 	for i, l := range order {
 		sorted[i] = *l
 	}
@@ -221,17 +222,17 @@ func (p *Placer) idleFor(l *lot) float64 {
 	if len(l.members) == 0 {
 		return math.Inf(1)
 	}
-	return p.nodes[l.members[0]].IdleSeconds
+	return p.Nodes[l.members[0]].IdleSeconds
 }
 
 // launch books new pods of a group and returns them as a lot that is not on the ledger yet.
-func (l *ledger) launch(g *group, count int64) lot {
-	i := g.shape.Group
+func (l *ledger) launch(g *fleet.Group, count int64) lot {
+	i := g.Shape.Group
 	l.room[i] -= count
 	l.spare -= count
 	l.launched[i] += count
 	l.occupy(i, count)
-	return lot{shape: g.shape, phase: onTheWay, free: g.shape.Total, count: count, planned: true}
+	return lot{shape: g.Shape, phase: fleet.OnTheWay, free: g.Shape.Total, count: count, planned: true}
 }
 
 // split takes count nodes from lot i and returns where they stand: in front of the rest, so that nodes in use are

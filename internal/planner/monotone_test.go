@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -49,7 +50,7 @@ func roomier(t *rapid.T, s model.Snapshot) model.Snapshot {
 
 // weightLeft adds up what the requests that a plan leaves ask for that is scarce.
 func weightLeft(s model.Snapshot, plan model.Plan) (sum float64) {
-	p := newRoster(&s)
+	p := fleet.New(&s)
 	for _, u := range plan.InfeasibleRequests {
 		sum += float64(u.Count) * p.Needed(p.NewItem(u.Request, p.NeedOf(u.Request.Bundle), ""))
 	}

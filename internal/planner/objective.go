@@ -3,9 +3,9 @@ package planner
 import (
 	"cmp"
 	"iter"
-	"math"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -25,47 +25,28 @@ type yardstick struct {
 
 // rater finds what launching costs.
 type rater struct {
-	*roster
+	*fleet.Fleet
 	gpuForCPU bool
 }
 
 // newYardstick rates the groups of a fleet for all items that are asked for.
-func newYardstick(r *roster, gpuForCPU bool, items iter.Seq[*vector.Item]) yardstick {
+func newYardstick(r *fleet.Fleet, gpuForCPU bool, items iter.Seq[*vector.Item]) yardstick {
 	p := rater{r, gpuForCPU}
-	y := yardstick{rivals: p.newRivals(items), class: make([]int, len(p.groups)), hosts: make([]int64, len(p.groups))}
+	y := yardstick{rivals: p.newRivals(items), class: make([]int, len(p.Groups)), hosts: make([]int64, len(p.Groups))}
 	y.cost = p.costs(&y.rivals)
-	standings := make([]standing, len(p.groups))
-	for i := range p.groups {
-		standings[i] = p.groups[i].standingOf()
-		y.hosts[i] = p.groups[i].hosts
+	standings := make([]fleet.Preference, len(p.Groups))
+	for i := range p.Groups {
+		standings[i] = p.Groups[i].Preference()
+		y.hosts[i] = p.Groups[i].Hosts
 	}
 	order := slices.Clone(standings)
-	slices.SortFunc(order, func(a, b standing) int { return b.compare(a) })
+	slices.SortFunc(order, func(a, b fleet.Preference) int { return b.Compare(a) })
 	order = slices.Compact(order)
 	for i, s := range standings {
 		y.class[i] = slices.Index(order, s)
 	}
 	y.classes = len(order)
 	return y
-}
-
-// standing is a group's own: its chance of being had, in halves, and its priority. Finer steps would let a group that failed
-// a second earlier win over one that is better and cheaper.
-type standing struct {
-	recoverable float64
-	priority    int
-}
-
-func (s standing) compare(other standing) int {
-	return cmp.Or(cmp.Compare(s.recoverable, other.recoverable), cmp.Compare(s.priority, other.priority))
-}
-
-func (g *group) standingOf() standing {
-	s := standing{1, g.Priority}
-	if g.RecoverableScore != nil {
-		s.recoverable = math.Floor(2**g.RecoverableScore) / 2
-	}
-	return s
 }
 
 // verdict says how good a plan is: what it leaves unserved, then what it costs by class of groups, then how

@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -72,7 +73,7 @@ func (o *outcome) fallbacks() (n int) {
 // orderMatters reports whether other orders can be tried and could be better. Requests alone that are all served are launched
 // for by strategies, for which it is the price that counts.
 func (p *planning) orderMatters(out *outcome) bool {
-	if p.itemCount() > maxOrderedItems || out.lots+len(p.groups) > maxOrderedLots {
+	if p.itemCount() > maxOrderedItems || out.lots+len(p.Groups) > maxOrderedLots {
 		return false
 	}
 	return len(p.claims)+len(p.placeable) > 0 || !out.served()
@@ -90,9 +91,9 @@ func (p *planning) itemCount() int {
 		items += len(c.items)
 	}
 	for gangs := p.placeable; len(gangs) > 0; {
-		var front []*gang
-		front, gangs = crowd(gangs)
-		items += len(front[0].options[0].items)
+		var front []*fleet.Gang
+		front, gangs = fleet.CutIdentical(gangs)
+		items += len(front[0].Options[0].Items)
 	}
 	return items
 }
@@ -102,7 +103,7 @@ func (l *ledger) hide() {
 	l.stepwise = true
 	for i := range l.lots {
 		lot := &l.lots[i]
-		lot.hidden = lot.phase != running && lot.shape.Group != headGroup && !lot.touched && slices.Equal(lot.free, lot.shape.Total)
+		lot.hidden = lot.phase != fleet.Running && lot.shape.Group != fleet.HeadGroup && !lot.touched && slices.Equal(lot.free, lot.shape.Total)
 	}
 }
 
@@ -131,12 +132,12 @@ func (l *ledger) reveal(group int, n int64) {
 
 // revealMinimum offers what a minimum keeps in any case.
 func (p *Placer) revealMinimum(l *ledger) {
-	short := make([]int64, len(p.groups))
-	for i := range p.groups {
-		short[i] = p.groups[i].min
+	short := make([]int64, len(p.Groups))
+	for i := range p.Groups {
+		short[i] = p.Groups[i].MinPods
 	}
 	for i := range l.lots {
-		if lot := &l.lots[i]; lot.shape.Group != headGroup && !lot.hidden {
+		if lot := &l.lots[i]; lot.shape.Group != fleet.HeadGroup && !lot.hidden {
 			short[lot.shape.Group] -= lot.count
 		}
 	}

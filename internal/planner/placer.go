@@ -1,13 +1,14 @@
 package planner
 
 import (
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 )
 
 // Placer places demand on ledgers. It knows the fleet and what launching costs, and it keeps the budget of work that placing shares
 // with the search.
 type Placer struct {
-	*roster
+	*fleet.Fleet
 	policy model.Policy
 	yard   yardstick
 	// whole counts the pods that a plan launches in all, by group, while it is cut down to what the caps on pods in flight allow; nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 )
 
@@ -20,15 +21,15 @@ type purpose struct {
 	bundles int64
 	what    string
 	of      string // what is not a gang and not a pending request
-	gangs   []*gang
+	gangs   []*fleet.Gang
 }
 
 // purposes says what the planned pods of a group are for.
 func (w *words) purposes(i int, given int64, out *outcome) string {
 	var parts []string
-	g := &w.groups[i]
-	if short := g.min - g.standing(); short > 0 {
-		parts = append(parts, fmt.Sprintf("the minimum of %d", g.min))
+	g := &w.Groups[i]
+	if short := g.MinPods - g.Remaining(); short > 0 {
+		parts = append(parts, fmt.Sprintf("the minimum of %d", g.MinPods))
 	}
 	for _, kind := range w.purposesOf(i, out) {
 		parts = append(parts, kind.String())
@@ -40,8 +41,8 @@ func (w *words) purposes(i int, given int64, out *outcome) string {
 		parts = append(parts[:namedPurposes], fmt.Sprintf("%d more kinds of demand", more))
 	}
 	text := "for " + strings.Join(parts, ", ")
-	if g.hosts > 1 {
-		text += fmt.Sprintf(" (%d hosts to a replica)", g.hosts)
+	if g.Hosts > 1 {
+		text += fmt.Sprintf(" (%d hosts to a replica)", g.Hosts)
 	}
 	return text
 }
@@ -51,7 +52,7 @@ func (w *words) purposesOf(i int, out *outcome) []*purpose {
 	type kind struct{ of, gangs, what string }
 	type member struct {
 		kind *purpose
-		gang *gang
+		gang *fleet.Gang
 	}
 	known, counted := map[kind]*purpose{}, map[member]bool{}
 	asking := w.claimants(out)
@@ -61,9 +62,9 @@ func (w *words) purposesOf(i int, out *outcome) []*purpose {
 			continue
 		}
 		owner, ofGang := w.owner(e.item)
-		k := kind{of: e.purpose, what: phrase.Describe(e.item.Request) + partOfSlice(&w.groups[i], e.item)}
+		k := kind{of: e.purpose, what: phrase.Describe(e.item.Request) + partOfSlice(&w.Groups[i], e.item)}
 		if ofGang {
-			k.gangs = owner.gang.key
+			k.gangs = owner.gang.Key
 		}
 		if known[k] == nil {
 			known[k] = &purpose{what: k.what, of: asking.purpose(e.purpose, e.item)}
@@ -76,7 +77,7 @@ func (w *words) purposesOf(i int, out *outcome) []*purpose {
 		}
 	}
 	for _, kind := range all {
-		slices.SortFunc(kind.gangs, func(a, b *gang) int { return a.number - b.number })
+		slices.SortFunc(kind.gangs, func(a, b *fleet.Gang) int { return a.Number - b.Number })
 	}
 	return all
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
@@ -107,14 +108,14 @@ const boundNodes = 3000
 // lowerBound is the value of the covering program with every knapsack searched to the end: no plan costs less. It
 // reports false where the search would take too long.
 func lowerBound(t testing.TB, s model.Snapshot) (float64, bool) {
-	r := newRoster(&s)
+	r := fleet.New(&s)
 	items := r.Items(s.Requests)
-	p := &Placer{roster: r, yard: newYardstick(r, false, slices.Values(items))}
+	p := &Placer{Fleet: r, yard: newYardstick(r, false, slices.Values(items))}
 	w := packing.Demand{Items: items}
 	for at, it := range items {
 		w.Left, w.At = append(w.Left, it.Request.Count), append(w.At, at)
 	}
-	l := p.open(p.openLedger(false, nil), make([]int64, len(r.groups)))
+	l := p.open(p.openLedger(false, nil), make([]int64, len(r.Groups)))
 	_, bins := p.openBins(l, p.newBatch("", items, fullest), &w)
 	bound, served, exact := packing.LowerBound(&w, bins, boundNodes)
 	if exact && !served {

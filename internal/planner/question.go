@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -73,22 +74,22 @@ func cutToMost(e model.Explanation) model.Explanation {
 // false when no gang of that id waits in the snapshot.
 func (a asking) gang(s model.Snapshot, id string) (model.Explanation, bool) {
 	p, given, out := a.decide(&s)
-	at := slices.IndexFunc(p.gangs, func(g *gang) bool { return g.ID == id })
+	at := slices.IndexFunc(p.gangs, func(g *fleet.Gang) bool { return g.ID == id })
 	if at < 0 {
 		return model.Explanation{}, false
 	}
 	return p.explainGang(p.gangs[at], given, &out), true
 }
 
-func (r *reporter) explainGang(g *gang, given []int64, out *outcome) model.Explanation {
-	unmet := r.unmetReasons(given, out).gangs[g.number]
+func (r *reporter) explainGang(g *fleet.Gang, given []int64, out *outcome) model.Explanation {
+	unmet := r.unmetReasons(given, out).gangs[g.Number]
 	summary := gangSummary(g, fatesIn(out), unmet)
 	e := model.Explanation{About: strings.TrimSpace("gang " + g.ID), Reason: model.Reason{Code: summary.Worst(), Message: r.tally(&summary)}, Details: []model.Detail{}}
 	if unmet != nil {
 		e.Message += ": " + unmet.Message
 	}
-	for k, o := range g.options {
-		e.Details = append(e.Details, r.itemDetails(phrase.Choice(k, len(g.options)), o.items, given, out)...)
+	for k, o := range g.Options {
+		e.Details = append(e.Details, r.itemDetails(phrase.Choice(k, len(g.Options)), o.Items, given, out)...)
 	}
 	return e
 }
@@ -158,8 +159,8 @@ func (r *reporter) itemDetails(prefix string, items []*vector.Item, given []int6
 	var details []model.Detail
 	for _, it := range items {
 		about := strings.TrimPrefix(prefix+", "+counted(it), ", ")
-		for i := range r.groups {
-			details = append(details, model.Detail{About: about + ": group " + r.groups[i].Name, Reason: r.groupVerdict(i, it, given, out)})
+		for i := range r.Groups {
+			details = append(details, model.Detail{About: about + ": group " + r.Groups[i].Name, Reason: r.groupVerdict(i, it, given, out)})
 		}
 	}
 	return details

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -15,11 +16,11 @@ import (
 // and what idles.
 func (w *words) reasons(i int, given []int64, out *outcome) []model.Reason {
 	reasons := []model.Reason{w.launchReason(i, given, out)}
-	g := &w.groups[i]
+	g := &w.Groups[i]
 	if short, ok := w.minimumReason(i, given); ok && given[i] > 0 && w.heldOf(i) == 0 {
 		reasons = append(reasons, short)
 	}
-	if n := g.live - g.joined + g.missing; n > 0 {
+	if n := g.Live - g.Joined + g.Missing; n > 0 {
 		reasons = append(reasons, model.Reason{Code: model.CodeOnTheWay, Message: fmt.Sprintf("%s asked for earlier %s not joined Ray yet%s", phrase.Pods(n), phrase.HasOrHave(n), w.oldest(i)) + w.nodesComing(i)})
 	}
 	if stop, ok := w.stopReason(i); ok {
@@ -36,7 +37,7 @@ func (w *words) reasons(i int, given []int64, out *outcome) []model.Reason {
 
 // nodesComing says for how many pods of a group a node is on its way.
 func (w *words) nodesComing(i int) string {
-	if n := w.groups[i].NodesComing; n > 0 {
+	if n := w.Groups[i].NodesComing; n > 0 {
 		return fmt.Sprintf("; Karpenter has launched nodes for %d of them", n)
 	}
 	return ""
@@ -45,24 +46,24 @@ func (w *words) nodesComing(i int) string {
 // oldest says how long the oldest pod of a group is on its way, where that is known.
 func (w *words) oldest(i int) string {
 	var since time.Time
-	for at := range w.nodes {
-		if n := &w.nodes[at]; n.group == i && n.stop == "" && n.State == model.Pending {
+	for at := range w.Nodes {
+		if n := &w.Nodes[at]; n.GroupIndex == i && n.Stop == "" && n.State == model.Pending {
 			since = model.Earliest(since, n.Since)
 		}
 	}
-	if since.IsZero() || !since.Before(w.takenAt) {
+	if since.IsZero() || !since.Before(w.TakenAt) {
 		return ""
 	}
-	return ", the oldest for " + phrase.Span(w.takenAt.Sub(since).Seconds())
+	return ", the oldest for " + phrase.Span(w.TakenAt.Sub(since).Seconds())
 }
 
 func (w *words) launchReason(i int, given []int64, out *outcome) model.Reason {
-	g := &w.groups[i]
+	g := &w.Groups[i]
 	if given[i] > 0 {
 		return model.Reason{Code: model.CodeLaunch, Message: fmt.Sprintf("launching %s %s%s", phrase.Pods(given[i]), w.purposes(i, given[i], out), w.following(i))}
 	}
-	if g.shut.Code != "" {
-		return g.shut
+	if g.Blocked.Code != "" {
+		return g.Blocked
 	}
 	if short, ok := w.minimumReason(i, given); ok {
 		return short
@@ -83,10 +84,10 @@ func (w *words) launchReason(i int, given []int64, out *outcome) model.Reason {
 func (w *words) shortOf(i int, given []int64, out *outcome) string {
 	reason, room := w.tightest(i, given)
 	short := func(items []*vector.Item) bool {
-		return vector.SuitsAny(items, w.groups[i].shape) && room < vector.BundlesOf(items)
+		return vector.SuitsAny(items, w.Groups[i].Shape) && room < vector.BundlesOf(items)
 	}
 	for _, g := range out.gangs {
-		if w.groups[i].carries(g.TopologyLabel) && slices.ContainsFunc(g.options, func(o option) bool { return short(o.items) }) {
+		if w.Groups[i].Carries(g.TopologyLabel) && slices.ContainsFunc(g.Options, func(o fleet.Option) bool { return short(o.Items) }) {
 			return reason.Message
 		}
 	}
@@ -101,11 +102,11 @@ const notInFull = "cannot be had in full, so nothing is launched for it"
 
 // belowMinimum counts the pods that a group has less than its minimum, those that the plan launches counted.
 func (w *words) belowMinimum(i int, given []int64) int64 {
-	g := &w.groups[i]
-	if g.contradictory() {
+	g := &w.Groups[i]
+	if g.LimitsConflict() {
 		return 0
 	}
-	return max(0, g.min-g.standing()-given[i])
+	return max(0, g.MinPods-g.Remaining()-given[i])
 }
 
 // minimumReason says which limit keeps a group below its minimum.
@@ -114,8 +115,8 @@ func (w *words) minimumReason(i int, given []int64) (model.Reason, bool) {
 	if short == 0 {
 		return model.Reason{}, false
 	}
-	g := &w.groups[i]
-	text := fmt.Sprintf("%s short of its minimum of %d", phrase.Pods(short), g.min)
+	g := &w.Groups[i]
+	text := fmt.Sprintf("%s short of its minimum of %d", phrase.Pods(short), g.MinPods)
 	if limit, ok := w.limit(i, given); ok {
 		return model.Reason{Code: limit.Code, Message: text + ": " + limit.Message}, true
 	}
@@ -123,23 +124,23 @@ func (w *words) minimumReason(i int, given []int64) (model.Reason, bool) {
 }
 
 // notNeeded says why a group that nothing waits for has the pods that it has.
-func notNeeded(g *group) model.Reason {
-	if g.min > 0 && g.current <= g.min {
-		return model.Reason{Code: model.CodeNotNeeded, Message: fmt.Sprintf("kept at its minimum of %d; nothing that waits needs more", g.min)}
+func notNeeded(g *fleet.Group) model.Reason {
+	if g.MinPods > 0 && g.Current <= g.MinPods {
+		return model.Reason{Code: model.CodeNotNeeded, Message: fmt.Sprintf("kept at its minimum of %d; nothing that waits needs more", g.MinPods)}
 	}
 	return model.Reason{Code: model.CodeNotNeeded, Message: "nothing that waits needs another pod of this group"}
 }
 
 // limit names the limit that keeps a group from launching one more replica.
 func (w *words) limit(i int, given []int64) (model.Reason, bool) {
-	g := &w.groups[i]
-	pods := g.current + given[i]
+	g := &w.Groups[i]
+	pods := g.Current + given[i]
 	switch {
-	case g.shut.Code != "":
-		return g.shut, true
-	case pods+g.hosts > g.max:
-		return model.Reason{Code: model.CodeAtMax, Message: fmt.Sprintf("group %s is at its maximum of %d (%s)", g.Name, g.max, w.having(i, given[i]))}, true
-	case w.spare(given) < g.hosts:
+	case g.Blocked.Code != "":
+		return g.Blocked, true
+	case pods+g.Hosts > g.MaxPods:
+		return model.Reason{Code: model.CodeAtMax, Message: fmt.Sprintf("group %s is at its maximum of %d (%s)", g.Name, g.MaxPods, w.having(i, given[i]))}, true
+	case w.Spare(given) < g.Hosts:
 		return w.workersLimit(g, given), true
 	}
 	if reason, ok := w.poolLimit(i, given); ok {
@@ -149,15 +150,15 @@ func (w *words) limit(i int, given []int64) (model.Reason, bool) {
 }
 
 // workersLimit tells of the bound of all groups: reached, or with room for a part of a replica.
-func (w *words) workersLimit(g *group, given []int64) model.Reason {
-	if n := w.spare(given); n > 0 {
-		return model.Reason{Code: model.CodeMaxWorkers, Message: fmt.Sprintf("all groups together may have %d (%s), and a replica of group %s is %s", w.bound, w.havingAll(given), g.Name, phrase.Pods(g.hosts))}
+func (w *words) workersLimit(g *fleet.Group, given []int64) model.Reason {
+	if n := w.Spare(given); n > 0 {
+		return model.Reason{Code: model.CodeMaxWorkers, Message: fmt.Sprintf("all groups together may have %d (%s), and a replica of group %s is %s", w.Bound, w.havingAll(given), g.Name, phrase.Pods(g.Hosts))}
 	}
-	return model.Reason{Code: model.CodeMaxWorkers, Message: fmt.Sprintf("all groups together are at their maximum of %d", w.bound)}
+	return model.Reason{Code: model.CodeMaxWorkers, Message: fmt.Sprintf("all groups together are at their maximum of %d", w.Bound)}
 }
 
 func (w *words) having(i int, given int64) string {
-	text := fmt.Sprintf("has %d", w.groups[i].current)
+	text := fmt.Sprintf("has %d", w.Groups[i].Current)
 	if given > 0 {
 		text += fmt.Sprintf(", launching %d", given)
 	}
@@ -166,14 +167,14 @@ func (w *words) having(i int, given int64) string {
 
 // wanted reports whether some demand that is not served could use this group.
 func (w *words) wanted(i int, out *outcome) bool {
-	s := w.groups[i].shape
+	s := w.Groups[i].Shape
 	for at, n := range out.unserved {
 		if n > 0 && w.requests[at].Suits(s) {
 			return true
 		}
 	}
 	for _, g := range out.gangs {
-		if g.suits(s) {
+		if g.Suits(s) {
 			return true
 		}
 	}
@@ -183,10 +184,10 @@ func (w *words) wanted(i int, out *outcome) bool {
 func (w *words) stopReason(i int) (model.Reason, bool) {
 	var stopped int64
 	var first string
-	for at := range w.nodes {
-		if n := &w.nodes[at]; n.group == i && n.stop != "" {
+	for at := range w.Nodes {
+		if n := &w.Nodes[at]; n.GroupIndex == i && n.Stop != "" {
 			if stopped == 0 {
-				first = n.Pod + " because " + n.stopMessage
+				first = n.Pod + " because " + n.StopMessage
 			}
 			stopped++
 		}
@@ -199,11 +200,11 @@ func (w *words) stopReason(i int) (model.Reason, bool) {
 
 // idleReason tells of the idle worker that stays and is nearest to leaving.
 func (w *words) idleReason(i int, out *outcome) (model.Reason, bool) {
-	g := &w.groups[i]
+	g := &w.Groups[i]
 	count, longest, at := 0, math.Inf(-1), -1
-	for k := range w.nodes {
-		n := &w.nodes[k]
-		if n.group != i || n.stop != "" || n.State != model.Idle {
+	for k := range w.Nodes {
+		n := &w.Nodes[k]
+		if n.GroupIndex != i || n.Stop != "" || n.State != model.Idle {
 			continue
 		}
 		count++
@@ -214,14 +215,14 @@ func (w *words) idleReason(i int, out *outcome) (model.Reason, bool) {
 	if at < 0 {
 		return model.Reason{}, false
 	}
-	return model.Reason{Code: model.CodeIdle, Message: fmt.Sprintf("%d of %d idle, longest %s%s", count, g.live-g.stopping, phrase.Span(longest), w.staysIdle(at, out))}, true
+	return model.Reason{Code: model.CodeIdle, Message: fmt.Sprintf("%d of %d idle, longest %s%s", count, g.Live-g.Stopping, phrase.Span(longest), w.staysIdle(at, out))}, true
 }
 
 // heldOverReason counts the group's workers that stay until what replaces them has joined.
 func (w *words) heldOverReason(i int, out *outcome) (model.Reason, bool) {
 	var held int64
 	for n := range out.heldOver {
-		if out.heldOver[n] && w.nodes[n].group == i {
+		if out.heldOver[n] && w.Nodes[n].GroupIndex == i {
 			held++
 		}
 	}
@@ -233,20 +234,20 @@ func (w *words) heldOverReason(i int, out *outcome) (model.Reason, bool) {
 
 // staysIdle says why an idle worker is not stopped.
 func (w *words) staysIdle(at int, out *outcome) string {
-	n := &w.nodes[at]
-	g := &w.groups[n.group]
+	n := &w.Nodes[at]
+	g := &w.Groups[n.GroupIndex]
 	switch {
-	case g.timeout == nil:
+	case g.Timeout == nil:
 		return "; no idle timeout is set"
-	case n.IdleSeconds <= *g.timeout:
-		return " of " + phrase.Span(*g.timeout)
-	case g.standing() <= g.min:
-		return fmt.Sprintf("; kept for the minimum of %d", g.min)
+	case n.IdleSeconds <= *g.Timeout:
+		return " of " + phrase.Span(*g.Timeout)
+	case g.Remaining() <= g.MinPods:
+		return fmt.Sprintf("; kept for the minimum of %d", g.MinPods)
 	case out.isHeldOver(at):
 		return "; kept until what replaces it has joined Ray"
 	case out.used[at]:
 		return "; kept for demand that counts on it"
-	case g.hosts > 1:
+	case g.Hosts > 1:
 		return "; kept until all hosts of the replica are idle and the minimum allows it"
 	}
 	return "; kept"

@@ -22,11 +22,11 @@ func (r *reporter) report(given []int64, out outcome) model.Plan {
 	plan := model.Plan{
 		Launch: map[string]int{}, Terminate: []model.Termination{}, Groups: []model.GroupPlan{},
 		InfeasibleRequests: []model.UnmetRequest{}, InfeasibleGangRequests: []model.UnmetGang{}, InfeasibleRequestResources: []model.UnmetRequest{},
-		Findings: slices.Concat(r.findings, r.unpricedFindings(), r.limitFindings(), r.sliceFindings(), r.shareFindings()),
+		Findings: slices.Concat(r.Findings, r.unpricedFindings(), r.limitFindings(), r.sliceFindings(), r.shareFindings()),
 	}
-	for i := range r.groups {
+	for i := range r.Groups {
 		if given[i] > 0 {
-			plan.Launch[r.groups[i].Name] = int(given[i])
+			plan.Launch[r.Groups[i].Name] = int(given[i])
 		}
 		plan.Groups = append(plan.Groups, r.row(i, given, &out))
 	}
@@ -42,8 +42,8 @@ func (r *reporter) report(given []int64, out outcome) model.Plan {
 // limitFindings tells of groups whose limits no number of pods can keep; they are left as they are.
 func (w *words) limitFindings() []raydemand.Finding {
 	var all []raydemand.Finding
-	for i := range w.groups {
-		if g := &w.groups[i]; g.shut.Code == model.CodeInvalidLimits {
+	for i := range w.Groups {
+		if g := &w.Groups[i]; g.Blocked.Code == model.CodeInvalidLimits {
 			all = append(all, raydemand.Finding{
 				Code: model.FindingMinAboveMax, Severity: raydemand.Error, Object: "group " + g.Name, Field: "minReplicas", Seen: strconv.Itoa(g.Min),
 				Why: fmt.Sprintf("above maxReplicas %d, with which the operator stops the whole cluster; the group is left as it is", g.Max),
@@ -55,23 +55,23 @@ func (w *words) limitFindings() []raydemand.Finding {
 }
 
 func (r *reporter) row(i int, given []int64, out *outcome) model.GroupPlan {
-	g := &r.groups[i]
+	g := &r.Groups[i]
 	return model.GroupPlan{
-		Name: g.Name, Current: int(g.current), Desired: int(max(0, g.current+given[i]-r.stoppedPods(i))),
-		Min: int(g.min), Max: int(g.max), Held: int(r.heldOf(i)), Resources: g.Resources.Clone(), Reasons: r.reasons(i, given, out),
+		Name: g.Name, Current: int(g.Current), Desired: int(max(0, g.Current+given[i]-r.stoppedPods(i))),
+		Min: int(g.MinPods), Max: int(g.MaxPods), Held: int(r.heldOf(i)), Resources: g.Resources.Clone(), Reasons: r.reasons(i, given, out),
 		BelowMin: int(r.belowMinimum(i, given)), Slice: g.Slice,
 	}
 }
 
 // stoppedPods counts the pods that a group gives up, whole replicas where it stops any host of one.
 func (r *reporter) stoppedPods(i int) int64 {
-	hosts := r.groups[i].hosts
+	hosts := r.Groups[i].Hosts
 	if hosts == 1 {
-		return r.groups[i].stopping
+		return r.Groups[i].Stopping
 	}
 	byReplica := map[string]int64{}
-	for at := range r.nodes {
-		if n := &r.nodes[at]; n.group == i && n.stop != "" {
+	for at := range r.Nodes {
+		if n := &r.Nodes[at]; n.GroupIndex == i && n.Stop != "" {
 			byReplica[n.Replica]++
 		}
 	}
@@ -84,9 +84,9 @@ func (r *reporter) stoppedPods(i int) int64 {
 
 func (r *reporter) terminations() []model.Termination {
 	stops := []model.Termination{}
-	for i := range r.nodes {
-		if n := &r.nodes[i]; n.stop != "" {
-			stops = append(stops, model.Termination{Pod: n.Pod, Group: n.Group, Reason: n.stop, Busy: n.State == model.Running, Message: n.stopMessage})
+	for i := range r.Nodes {
+		if n := &r.Nodes[i]; n.Stop != "" {
+			stops = append(stops, model.Termination{Pod: n.Pod, Group: n.Group, Reason: n.Stop, Busy: n.State == model.Running, Message: n.StopMessage})
 		}
 	}
 	slices.SortFunc(stops, func(a, b model.Termination) int { return cmp.Compare(a.Pod, b.Pod) })
@@ -110,14 +110,14 @@ func (r *reporter) unmetReasons(given []int64, out *outcome) unmetReasons {
 	}
 	alike := map[string]*model.Reason{} // gangs that hold no nodes yet
 	for _, g := range out.gangs {
-		if known := alike[g.key]; known != nil && !g.held {
-			unmet.gangs[g.number] = known
+		if known := alike[g.Key]; known != nil && !g.Held {
+			unmet.gangs[g.Number] = known
 			continue
 		}
 		reason := r.gangReason(g, given)
-		unmet.gangs[g.number] = &reason
-		if !g.held {
-			alike[g.key] = &reason
+		unmet.gangs[g.Number] = &reason
+		if !g.Held {
+			alike[g.Key] = &reason
 		}
 	}
 	for _, i := range out.claims {
@@ -162,7 +162,7 @@ func (r *reporter) reportUnmet(plan *model.Plan, out *outcome, unmet *unmetReaso
 		}
 	}
 	for _, g := range out.gangs {
-		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, model.UnmetGang{Gang: *g.Gang, Reason: *unmet.gangs[g.number]})
+		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, model.UnmetGang{Gang: *g.Gang, Reason: *unmet.gangs[g.Number]})
 	}
 	refused := r.refusedClaimants()
 	for i, c := range r.claims {
@@ -190,10 +190,10 @@ func (r *reporter) price(given []int64) *float64 {
 		if n == 0 {
 			continue
 		}
-		if r.groups[i].Price == nil {
+		if r.Groups[i].Price == nil {
 			return nil
 		}
-		total += *r.groups[i].Price * float64(n)
+		total += *r.Groups[i].Price * float64(n)
 		priced = true
 	}
 	if !priced {

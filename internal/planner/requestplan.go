@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -18,7 +19,7 @@ type placement struct {
 	each    int64
 	count   int64
 	group   int
-	phase   phase
+	phase   fleet.Phase
 	planned bool
 	// members are the nodes' numbers; nil for pods that have no node yet.
 	members []int
@@ -150,12 +151,12 @@ func (t *tally) add(at *placement, first, end, bundles int64) {
 	g := t.groups[at.group]
 	if g == nil {
 		g = &model.RequestGroup{}
-		if at.group != headGroup {
-			g.Name = t.roster.groups[at.group].Name
+		if at.group != fleet.HeadGroup {
+			g.Name = t.Fleet.Groups[at.group].Name
 		}
 		t.groups[at.group] = g
 	}
-	onWay := at.phase == onTheWay
+	onWay := at.phase == fleet.OnTheWay
 	switch {
 	case !onWay:
 		t.joined += bundles
@@ -176,7 +177,7 @@ func (t *tally) add(at *placement, first, end, bundles int64) {
 		}
 		t.seen[number] = true
 		g.Pods++
-		n := &t.nodes[number]
+		n := &t.Nodes[number]
 		if onWay {
 			g.Waiting++
 			if n.Since.After(g.Since) {
@@ -194,14 +195,14 @@ func (t *tally) add(at *placement, first, end, bundles int64) {
 func (t *tally) rows(given []int64) []model.RequestGroup {
 	var rows []model.RequestGroup
 	for i, g := range t.groups {
-		if i != headGroup {
+		if i != fleet.HeadGroup {
 			named := int64(0)
 			for number := range t.seen {
-				if t.nodes[number].group == i {
+				if t.Nodes[number].GroupIndex == i {
 					named++
 				}
 			}
-			surplus := max(g.Pods-named-given[i]-t.roster.groups[i].missing, 0)
+			surplus := max(g.Pods-named-given[i]-t.Fleet.Groups[i].Missing, 0)
 			g.Pods -= surplus
 			g.Waiting -= surplus
 		}

@@ -22,15 +22,15 @@ type rivals struct {
 
 // newRivals finds which groups could be launched for the same work, where some have a price and others none.
 func (p rater) newRivals(items iter.Seq[*vector.Item]) rivals {
-	r := rivals{of: make([]int, len(p.groups)), priced: make([]bool, len(p.groups))}
+	r := rivals{of: make([]int, len(p.Groups)), priced: make([]bool, len(p.Groups))}
 	priced := 0
-	for i := range p.groups {
-		r.of[i], r.priced[i] = i, p.groups[i].Price != nil
+	for i := range p.Groups {
+		r.of[i], r.priced[i] = i, p.Groups[i].Price != nil
 		if r.priced[i] {
 			priced++
 		}
 	}
-	if priced == 0 || priced == len(p.groups) {
+	if priced == 0 || priced == len(p.Groups) {
 		return r
 	}
 	for it := range items {
@@ -47,11 +47,11 @@ func (p rater) newRivals(items iter.Seq[*vector.Item]) rivals {
 // while a group without could serve it, unless the policy says so.
 func (p rater) fitFor(it *vector.Item) []int {
 	var plain, accelerated []int
-	for i := range p.groups {
-		g := &p.groups[i]
+	for i := range p.Groups {
+		g := &p.Groups[i]
 		switch {
-		case g.shut.Code != "" || g.max < g.hosts || !it.Suits(g.shape):
-		case g.shape.Accelerated:
+		case g.Blocked.Code != "" || g.MaxPods < g.Hosts || !it.Suits(g.Shape):
+		case g.Shape.Accelerated:
 			accelerated = append(accelerated, i)
 		default:
 			plain = append(plain, i)
@@ -80,15 +80,15 @@ func (r *rivals) join(groups []int) {
 // costs says what one replica of each group costs. What has no price is worth what the same amount of scarce goods costs where
 // that is cheapest, so that a plan can weigh one kind of work against another.
 func (p rater) costs(r *rivals) []float64 {
-	cost := make([]float64, len(p.groups))
+	cost := make([]float64, len(p.Groups))
 	rate := 0.0
-	for i := range p.groups {
-		g := &p.groups[i]
-		cost[i] = p.Holding(g.shape.Total)*float64(g.hosts) - p.lesser(i)
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		cost[i] = p.Holding(g.Shape.Total)*float64(g.Hosts) - p.lesser(i)
 		if !r.priced[r.of[i]] {
 			continue
 		}
-		price := *g.Price * float64(g.hosts)
+		price := *g.Price * float64(g.Hosts)
 		if each := price / max(cost[i], 1e-9); each > 0 && (rate == 0 || each < rate) {
 			rate = each
 		}
@@ -107,19 +107,19 @@ func (p rater) costs(r *rivals) []float64 {
 func (w *words) unpricedFindings() []raydemand.Finding {
 	var all []raydemand.Finding
 	r := &w.yard.rivals
-	for i := range w.groups {
-		if w.groups[i].Price != nil {
+	for i := range w.Groups {
+		if w.Groups[i].Price != nil {
 			continue
 		}
 		var names []string
-		for k := range w.groups {
-			if r.of[k] == r.of[i] && w.groups[k].Price != nil {
-				names = append(names, w.groups[k].Name)
+		for k := range w.Groups {
+			if r.of[k] == r.of[i] && w.Groups[k].Price != nil {
+				names = append(names, w.Groups[k].Name)
 			}
 		}
 		if len(names) > 0 {
 			all = append(all, raydemand.Finding{
-				Code: model.FindingUnpriced, Severity: raydemand.Info, Object: "group " + w.groups[i].Name, Field: "price",
+				Code: model.FindingUnpriced, Severity: raydemand.Info, Object: "group " + w.Groups[i].Name, Field: "price",
 				Why: fmt.Sprintf("%s could serve the same work and %s a price; as this group has none, they are all told apart by accelerators, CPUs and memory",
 					strings.Join(names, ", "), phrase.HasOrHave(int64(len(names)))),
 				Fix: "give the group a price",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -13,13 +14,13 @@ type outcome struct {
 	launched []int64
 	// unserved counts the bundles of each request item that wait still.
 	unserved []int64
-	gangs    []*gang   // not served
-	claims   []int     // not served, by number
-	claimed  [][]int64 // bundles of each item of those that are left: all, unless a wave launches a part
-	used     []bool    // nodes that demand was placed on
-	kept     int       // those of them that would leave as idle
-	heldOver []bool    // nodes that demand is to leave, and that stay until it has; nil where there are none
-	joinable bool      // some of what it launches could have been chosen jointly
+	gangs    []*fleet.Gang // not served
+	claims   []int         // not served, by number
+	claimed  [][]int64     // bundles of each item of those that are left: all, unless a wave launches a part
+	used     []bool        // nodes that demand was placed on
+	kept     int           // those of them that would leave as idle
+	heldOver []bool        // nodes that demand is to leave, and that stay until it has; nil where there are none
+	joinable bool          // some of what it launches could have been chosen jointly
 	// reordered: found in another order than the first, because that is better.
 	reordered bool
 	runs      []run
@@ -40,7 +41,7 @@ func (p *planning) roundIn(given []int64, in order) outcome {
 		l.hide()
 		p.revealMinimum(l)
 	}
-	out := outcome{used: make([]bool, len(p.nodes))}
+	out := outcome{used: make([]bool, len(p.Nodes))}
 	p.launchMinimum(l, given)
 	for i, c := range p.claims {
 		if left := p.placeClaim(l, c, given, &out); left != nil {
@@ -69,10 +70,10 @@ func (p *planning) roundIn(given []int64, in order) outcome {
 // open starts a ledger on which the given pods are on their way. They stand where the next snapshot's pods will
 // stand, so that the next plan finds the same places, after equal ones that were asked for earlier.
 func (p *Placer) open(lots []lot, given []int64) *ledger {
-	l := &ledger{lots: slices.Clone(lots), launched: make([]int64, len(p.groups)), spare: p.spare(given)}
-	for i := range p.groups {
-		g := &p.groups[i]
-		l.room = append(l.room, g.room(given[i]))
+	l := &ledger{lots: slices.Clone(lots), launched: make([]int64, len(p.Groups)), spare: p.Spare(given)}
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		l.room = append(l.room, g.Room(given[i]))
 		if given[i] > 0 {
 			planned := p.freshLot(g, given[i], true)
 			at, _ := slices.BinarySearchFunc(l.lots, planned, func(a, b lot) int { return cmp.Or(p.soonestFirst(&a, &b), -1) })
@@ -88,11 +89,11 @@ func (p *Placer) open(lots []lot, given []int64) *ledger {
 
 // launchMinimum brings every group to its minimum. These pods then serve demand like any other.
 func (p *Placer) launchMinimum(l *ledger, given []int64) {
-	for i := range p.groups {
-		g := &p.groups[i]
-		short := vector.RoundUp(max(0, g.min-g.standing()-given[i]), g.hosts)
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		short := vector.RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts)
 		n := min(short, l.room[i], l.spare)
-		if n -= n % g.hosts; n > 0 {
+		if n -= n % g.Hosts; n > 0 {
 			l.lots = append(l.lots, l.launch(g, n))
 		}
 	}
@@ -120,14 +121,14 @@ func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) [
 		return c.counts()
 	}
 	if l.stepwise {
-		left := own.hiddenOf(len(p.groups))
-		for i, n := range l.hiddenOf(len(p.groups)) {
+		left := own.hiddenOf(len(p.Groups))
+		for i, n := range l.hiddenOf(len(p.Groups)) {
 			l.reveal(i, n-left[i])
 		}
 	}
 	for i, n := range own.launched {
 		if n > 0 {
-			l.lots = append(l.lots, l.launch(&p.groups[i], n))
+			l.lots = append(l.lots, l.launch(&p.Groups[i], n))
 		}
 	}
 	l.log, l.waits = append(l.log, own.log...), append(l.waits, own.waits...)
@@ -144,7 +145,7 @@ func (p *planning) claimOn(l *ledger, given []int64) *ledger {
 	own.how = l.how
 	for i, n := range l.launched {
 		if n > 0 {
-			own.lots = append(own.lots, p.freshLot(&p.groups[i], n, true))
+			own.lots = append(own.lots, p.freshLot(&p.Groups[i], n, true))
 		}
 	}
 	own.room, own.spare = slices.Clone(l.room), l.spare
@@ -172,7 +173,7 @@ func (p *planning) placeGangs(l *ledger, in order, out *outcome) *ledger {
 	}
 	if in.accelerated {
 		gangs = slices.Clone(gangs)
-		slices.SortStableFunc(gangs, func(a, b *gang) int { return vector.CompareBool(b.accelerated(), a.accelerated()) })
+		slices.SortStableFunc(gangs, func(a, b *fleet.Gang) int { return vector.CompareBool(b.Accelerated(), a.Accelerated()) })
 	}
 	best, failed := p.placeInOrder(l, gangs)
 	for retry := 0; retry < gangRetries && len(failed) > 0 && p.crowds <= maxRetriedCrowds; retry++ {
@@ -190,25 +191,25 @@ func (p *planning) placeGangs(l *ledger, in order, out *outcome) *ledger {
 		p.release(best)
 		best, failed = other, left
 	}
-	slices.SortFunc(failed, func(a, b *gang) int { return a.number - b.number })
+	slices.SortFunc(failed, func(a, b *fleet.Gang) int { return a.Number - b.Number })
 	out.gangs = failed
 	return best
 }
 
 // placeInOrder places gangs on a copy of the ledger and returns those that are not served. Equal gangs fail together:
 // capacity only shrinks.
-func (p *planning) placeInOrder(from *ledger, gangs []*gang) (*ledger, []*gang) {
+func (p *planning) placeInOrder(from *ledger, gangs []*fleet.Gang) (*ledger, []*fleet.Gang) {
 	l := p.trial(from)
-	var left []*gang
+	var left []*fleet.Gang
 	failed := map[string]bool{}
 	for len(gangs) > 0 {
-		var front []*gang
-		front, gangs = crowd(gangs)
-		if front[0].deferred {
+		var front []*fleet.Gang
+		front, gangs = fleet.CutIdentical(gangs)
+		if front[0].Deferred {
 			left = append(left, front...)
 			continue
 		}
-		served, key := 0, front[0].key
+		served, key := 0, front[0].Key
 		if !failed[key] {
 			l, served = p.placeCrowd(l, front)
 			if own, n := p.placeCapped(l, front[served:]); n > 0 {
@@ -220,7 +221,7 @@ func (p *planning) placeInOrder(from *ledger, gangs []*gang) (*ledger, []*gang) 
 		}
 		left = append(left, front[served:]...)
 		// A gang that holds nodes already is bound to them, so its failure says nothing about others.
-		failed[key] = failed[key] || !front[0].held
+		failed[key] = failed[key] || !front[0].Held
 	}
 	return l, left
 }

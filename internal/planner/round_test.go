@@ -3,6 +3,7 @@ package planner
 import (
 	"testing"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
@@ -10,10 +11,10 @@ import (
 func TestTheBudgetOfWorkCountsTheNodesThatThePlanItselfLaunches(t *testing.T) {
 	s := plannertest.WideFleet(10)
 	s.Requests = plannertest.RandomShapes(200, 10)
-	p := newPlanning(newRoster(&s), &s, model.Policy{})
-	out := p.round(make([]int64, len(p.groups)), fullest)
+	p := newPlanning(fleet.New(&s), &s, model.Policy{})
+	out := p.round(make([]int64, len(p.Groups)), fullest)
 	ledgerLooks := len(p.requests) * out.lots
-	if out.lots < 2*len(p.groups) {
+	if out.lots < 2*len(p.Groups) {
 		t.Fatalf("%d kinds of nodes are launched, too few for this test", out.lots)
 	}
 	if n := p.trials(&out); n <= minTrials || n >= maxTrials || n*ledgerLooks > maxWork {
@@ -30,7 +31,7 @@ func TestGangsThatWereNotServedGoFirstOnceMore(t *testing.T) {
 		{"id": "easy", "strategy": "STRICT_PACK", "bundles": [{"CPU": 1, "memory": 10737418240}]},
 		{"id": "hard", "strategy": "PACK", "bundles": [{"CPU": 1}, {"CPU": 1, "memory": 10737418240}], "bundleLabelSelectors": [{}, {"zone": "a"}]}],
 		"requestResources": [{"resources": {"CPU": 3}, "count": 2}]}`)
-	p := newPlanning(newRoster(&s), &s, model.Policy{})
+	p := newPlanning(fleet.New(&s), &s, model.Policy{})
 	if out := p.round([]int64{1, 1}, fullest); len(out.gangs) > 0 {
 		t.Errorf("%d gangs are not served on two nodes that hold both", len(out.gangs))
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -50,7 +51,7 @@ func (p *planning) settle(given []int64) ([]int64, outcome) {
 // leaves, where one more of them is served by it. Else those gangs change nothing. Where no gang is served, requests keep the order
 // in which they are served, the hardest to place first: none of them gives way to more of others.
 func (p *planning) improve(given []int64, best contender) contender {
-	try := func(left []*gang) (found contender, ok bool) {
+	try := func(left []*fleet.Gang) (found contender, ok bool) {
 		proposal, ok := p.together(given, &best, left)
 		if ok {
 			found = p.complete(proposal, p.bestRound(proposal, fullest), fullest)
@@ -94,9 +95,9 @@ func (p *planning) alternatives(first *contender, joinable bool) []strategy {
 
 // crowded reports whether the bound on all workers keeps some group from a replica that its own limits allow.
 func (p *planning) crowded(given []int64) bool {
-	spare := p.spare(given)
-	for i := range p.groups {
-		if g := &p.groups[i]; spare < g.hosts && g.room(given[i]) >= g.hosts {
+	spare := p.Spare(given)
+	for i := range p.Groups {
+		if g := &p.Groups[i]; spare < g.Hosts && g.Room(given[i]) >= g.Hosts {
 			return true
 		}
 	}
@@ -153,7 +154,7 @@ func (p *planning) trials(last *outcome) int {
 	if p.orderMatters(last) {
 		rounds += len(orders)
 	}
-	return min(max(maxWork/(rounds*(p.itemCount()+1)*(last.lots+len(p.groups)+1)), minTrials), maxTrials)
+	return min(max(maxWork/(rounds*(p.itemCount()+1)*(last.lots+len(p.Groups)+1)), minTrials), maxTrials)
 }
 
 // drop takes back every replica beyond the first ones without which all is served as well. In a cluster so large that the
@@ -169,7 +170,7 @@ func (p *planning) drop(first, given []int64, out outcome) ([]int64, outcome) {
 			for given[i] > first[i] && trials > 0 {
 				trials--
 				less := slices.Clone(given)
-				less[i] -= p.groups[i].hosts
+				less[i] -= p.Groups[i].Hosts
 				again := p.bestRound(less, fullest)
 				if vector.Sum(again.launched) > 0 || !again.asGood(&out) {
 					break
@@ -183,12 +184,12 @@ func (p *planning) drop(first, given []int64, out outcome) ([]int64, outcome) {
 
 // dearestFirst orders groups by what a pod holds that is scarce.
 func (p *planning) dearestFirst() []int {
-	order := make([]int, len(p.groups))
+	order := make([]int, len(p.Groups))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		x, y := p.groups[a].shape, p.groups[b].shape
+		x, y := p.Groups[a].Shape, p.Groups[b].Shape
 		return cmp.Or(
 			cmp.Compare(p.yard.class[b], p.yard.class[a]),
 			vector.CompareBool(y.Accelerated, x.Accelerated),
@@ -209,6 +210,6 @@ func (o *outcome) asGood(other *outcome) bool {
 	return len(o.claims) <= len(other.claims) && subset(o.gangs, other.gangs)
 }
 
-func subset(few, many []*gang) bool {
-	return !slices.ContainsFunc(few, func(g *gang) bool { return !slices.Contains(many, g) })
+func subset(few, many []*fleet.Gang) bool {
+	return !slices.ContainsFunc(few, func(g *fleet.Gang) bool { return !slices.Contains(many, g) })
 }

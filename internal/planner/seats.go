@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
@@ -53,11 +54,11 @@ func (p *planning) seat(lots []lot) (*ledger, []*vector.Item) {
 func (p *planning) joinedLedger(lots []lot) *ledger {
 	joined := make([]lot, 0, len(lots))
 	for i := range lots {
-		if lots[i].phase != onTheWay {
+		if lots[i].phase != fleet.OnTheWay {
 			joined = append(joined, lots[i])
 		}
 	}
-	l := p.open(joined, make([]int64, len(p.groups)))
+	l := p.open(joined, make([]int64, len(p.Groups)))
 	clear(l.room)
 	l.spare, l.tracing = 0, true
 	return l
@@ -99,7 +100,7 @@ func (p *planning) sharePlaces(given []int64) map[string][]placement {
 	settled := p.settledLots()
 	l, left := p.seat(settled)
 	if len(left) > 0 {
-		coming := slices.DeleteFunc(p.open(settled, given).lots, func(l lot) bool { return l.phase != onTheWay })
+		coming := slices.DeleteFunc(p.open(settled, given).lots, func(l lot) bool { return l.phase != fleet.OnTheWay })
 		l.lots = append(l.lots, coming...)
 		p.place(l, p.newBatch(overREST, left, fullest))
 	}
@@ -109,7 +110,7 @@ func (p *planning) sharePlaces(given []int64) map[string][]placement {
 	}
 	for _, all := range places {
 		slices.SortStableFunc(all, func(a, b placement) int {
-			return cmp.Or(vector.CompareBool(a.phase == onTheWay, b.phase == onTheWay), vector.CompareBool(a.planned, b.planned), cmp.Compare(a.group, b.group))
+			return cmp.Or(vector.CompareBool(a.phase == fleet.OnTheWay, b.phase == fleet.OnTheWay), vector.CompareBool(a.planned, b.planned), cmp.Compare(a.group, b.group))
 		})
 	}
 	return places
@@ -120,12 +121,12 @@ func (p *planning) sharePlaces(given []int64) map[string][]placement {
 func (p *planning) settledLots() []lot {
 	lots := slices.Clone(p.totals)
 	for i := range lots {
-		lots[i].members = slices.DeleteFunc(slices.Clone(lots[i].members), func(n int) bool { return p.nodes[n].stop != "" })
+		lots[i].members = slices.DeleteFunc(slices.Clone(lots[i].members), func(n int) bool { return p.Nodes[n].Stop != "" })
 		if stopped := len(p.totals[i].members) - len(lots[i].members); stopped > 0 {
 			lots[i].count -= int64(stopped)
 		}
-		if lots[i].phase < onTheWay {
-			lots[i].phase = running
+		if lots[i].phase < fleet.OnTheWay {
+			lots[i].phase = fleet.Running
 		}
 		slices.Sort(lots[i].members) // nodes are numbered in the order of their names
 	}

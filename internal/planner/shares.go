@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -48,7 +49,7 @@ func (s *share) refused() []raydemand.Request {
 }
 
 // newShares lists the requests over REST in the order in which they are served.
-func newShares(r *roster, s *model.Snapshot) (all []share) {
+func newShares(r *fleet.Fleet, s *model.Snapshot) (all []share) {
 	add := func(of raydemand.Owned, plain bool) {
 		made := share{Owned: of, plain: plain, items: r.Items(of.Requests)}
 		if len(made.items) > 0 {
@@ -129,7 +130,7 @@ func (p *planning) owned() bool {
 
 // settleShares settles everything, with all that is requested over REST where that can be had, and else with what is admitted of it.
 func (p *planning) settleShares() ([]int64, outcome) {
-	none := make([]int64, len(p.groups))
+	none := make([]int64, len(p.Groups))
 	given, out := p.settle(none)
 	if !p.owned() || !slices.Contains(out.claims, p.shareClaim) {
 		return given, out
@@ -142,7 +143,7 @@ func (p *planning) settleWith(a *admitting) ([]int64, outcome) {
 	p.steps = 0
 	a.admitShares()
 	p.refuse()
-	return p.settle(make([]int64, len(p.groups)))
+	return p.settle(make([]int64, len(p.Groups)))
 }
 
 // refuse makes claims of what is not admitted: what no group could ever serve is told apart from what a limit keeps.
@@ -157,7 +158,7 @@ func (p *planning) refuse() {
 			}
 		}
 	}
-	p.claims[p.shareClaim].keeps = p.coarsen(p.Items(capped))
+	p.claims[p.shareClaim].keeps = p.Coarsen(p.Items(capped))
 	for _, requests := range [][]raydemand.Request{capped, impossible} {
 		if items := p.Items(requests); len(items) > 0 {
 			p.claims = append(p.claims, claim{purpose: overREST, items: items, refused: true})

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -53,7 +54,7 @@ func partOf(n vector.SliceRequirement) string {
 
 // part tells what a fraction of a GPU comes to on a group: " (0.5 of a slice 1g.10gb, 4.75 GiB)"; nothing of whole ones, or where the
 // memory is not known.
-func partOfSlice(g *group, it *vector.Item) string {
+func partOfSlice(g *fleet.Group, it *vector.Item) string {
 	gpus := it.Request.Bundle[raydemand.GPU]
 	if g.Slice == nil || g.Slice.MemoryMiB == nil || gpus <= 0 || gpus >= raydemand.One {
 		return ""
@@ -68,11 +69,11 @@ func (w *words) sliceFindings() []raydemand.Finding {
 		return nil
 	}
 	groups := 0
-	for i := range w.groups {
-		if w.groups[i].Slice != nil {
+	for i := range w.Groups {
+		if w.Groups[i].Slice != nil {
 			return nil
 		}
-		if w.groups[i].Resources.Has(raydemand.GPU) > 0 {
+		if w.Groups[i].Resources.Has(raydemand.GPU) > 0 {
 			groups++
 		}
 	}

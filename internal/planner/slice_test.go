@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/snapshotfile"
@@ -285,12 +286,12 @@ func TestLargerWishesGoFirstAndSmallerSlicesAreUsedFirst(t *testing.T) {
 	small, large := wishing(raydemand.One, raydemand.SliceWish{Memory: 8 << 30}), wishing(raydemand.One, raydemand.SliceWish{Memory: 40 << 30})
 	small.Bundle["CPU"] = raydemand.One // more kinds of resources alone would put it first
 	s.Requests = []raydemand.Request{small, large}
-	r := newRoster(&s)
-	p := &Placer{roster: r}
+	r := fleet.New(&s)
+	p := &Placer{Fleet: r}
 	if items := r.Items(s.Requests); items[0].Request.Slice.Memory != 40<<30 {
 		t.Errorf("%s goes first", phrase.Describe(items[0].Request))
 	}
-	if lots := p.openLedger(false, nil); r.groups[lots[0].shape.Group].Name != "b-1g" {
-		t.Errorf("nodes of group %s are used first", r.groups[lots[0].shape.Group].Name)
+	if lots := p.openLedger(false, nil); r.Groups[lots[0].shape.Group].Name != "b-1g" {
+		t.Errorf("nodes of group %s are used first", r.Groups[lots[0].shape.Group].Name)
 	}
 }

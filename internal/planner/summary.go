@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -42,7 +43,7 @@ func (r *reporter) summarize(out *outcome, unmet *unmetReasons) []model.DemandSu
 		all = append(all, summaryOf(model.KindRequest, it, fates[it], out.unserved[i], unmet.requests[i].Code))
 	}
 	for _, g := range r.gangs {
-		all = append(all, gangSummary(g, fates, unmet.gangs[g.number]))
+		all = append(all, gangSummary(g, fates, unmet.gangs[g.Number]))
 	}
 	known := map[string]int{} // what is admitted of requests over REST, by kind
 	for i, c := range r.claims {
@@ -88,15 +89,15 @@ func summaryOf(kind model.DemandKind, it *vector.Item, f *fate, unserved int64, 
 }
 
 // gangSummary counts a gang with the last of its bundles: it starts when all of them have a place.
-func gangSummary(g *gang, fates map[*vector.Item]*fate, unmet *model.Reason) model.DemandSummary {
+func gangSummary(g *fleet.Gang, fates map[*vector.Item]*fate, unmet *model.Reason) model.DemandSummary {
 	d := model.DemandSummary{Kind: model.KindGang, Gang: g.Gang, Asked: 1}
 	if unmet != nil {
 		d.AddUnmet(unmet.Code, 1)
 		return d
 	}
 	var all fate
-	for _, o := range g.options {
-		for _, it := range o.items {
+	for _, o := range g.Options {
+		for _, it := range o.Items {
 			if f := fates[it]; f != nil {
 				all.waiting += f.waiting
 				all.launching += f.launching
@@ -117,8 +118,8 @@ func gangSummary(g *gang, fates map[*vector.Item]*fate, unmet *model.Reason) mod
 
 func (r *reporter) tally(d *model.DemandSummary) string {
 	waitingFor := ""
-	if !d.WaitingSince.IsZero() && d.WaitingSince.Before(r.takenAt) {
-		waitingFor = ", the oldest for " + phrase.Span(r.takenAt.Sub(d.WaitingSince).Seconds())
+	if !d.WaitingSince.IsZero() && d.WaitingSince.Before(r.TakenAt) {
+		waitingFor = ", the oldest for " + phrase.Span(r.TakenAt.Sub(d.WaitingSince).Seconds())
 	}
 	return fmt.Sprintf("%d asked, %s", d.Asked, d.TallyWaiting(waitingFor))
 }

@@ -10,19 +10,19 @@ import (
 
 // tightest says how many more pods a group may have, and by which of its limits: the bound and what counts under it.
 func (w *words) tightest(i int, given []int64) (model.Reason, int64) {
-	g := &w.groups[i]
+	g := &w.Groups[i]
 	if reason, ok := w.limit(i, given); ok {
 		return reason, 0
 	}
-	room := max(g.max-g.current-given[i], 0)
-	reason := model.Reason{Code: model.CodeAtMax, Message: fmt.Sprintf("its maximum is %d (%s)", g.max, w.having(i, given[i]))}
-	if n := w.spare(given); n < room {
-		room, reason = n, model.Reason{Code: model.CodeMaxWorkers, Message: fmt.Sprintf("all groups together may have %d (%s)", w.bound, w.havingAll(given))}
+	room := max(g.MaxPods-g.Current-given[i], 0)
+	reason := model.Reason{Code: model.CodeAtMax, Message: fmt.Sprintf("its maximum is %d (%s)", g.MaxPods, w.having(i, given[i]))}
+	if n := w.Spare(given); n < room {
+		room, reason = n, model.Reason{Code: model.CodeMaxWorkers, Message: fmt.Sprintf("all groups together may have %d (%s)", w.Bound, w.havingAll(given))}
 	}
-	if n := w.poolRoom(i, given); n < room {
-		room, reason = n, model.Reason{Code: model.CodePoolCeiling, Message: fmt.Sprintf("its pools of nodes hold at most %d of it without others (%s)", w.ceilings.most[i], w.having(i, given[i]))}
+	if n := w.PoolRoom(i, given); n < room {
+		room, reason = n, model.Reason{Code: model.CodePoolCeiling, Message: fmt.Sprintf("its pools of nodes hold at most %d of it without others (%s)", w.Ceilings.Most[i], w.having(i, given[i]))}
 	}
-	room -= room % g.hosts
+	room -= room % g.Hosts
 	reason.Message = fmt.Sprintf("group %s may have only %s more: %s", g.Name, phrase.Pods(room), reason.Message)
 	return reason, room
 }
@@ -39,8 +39,8 @@ func (w *words) roomFor(i int, given []int64, bundles int64) model.Reason {
 // havingAll writes what all groups have together.
 func (w *words) havingAll(given []int64) string {
 	var have int64
-	for i := range w.groups {
-		have += w.groups[i].current
+	for i := range w.Groups {
+		have += w.Groups[i].Current
 	}
 	text := fmt.Sprintf("have %d", have)
 	if launching := vector.Sum(given); launching > 0 {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -13,7 +14,7 @@ import (
 // gangs that it leaves, in one program: gangs that are placed one after the other may each get a small node where a large one would hold
 // several. Bundles are packed as if each stood alone, those of a strictly packed gang as one. Whether the gangs find room on what is proposed
 // is for the judgement of every proposal to say: a round that is given its launches. It reports false where there is nothing to pack together.
-func (p *planning) together(given []int64, best *contender, left []*gang) ([]int64, bool) {
+func (p *planning) together(given []int64, best *contender, left []*fleet.Gang) ([]int64, bool) {
 	w := p.gather(&best.out, left)
 	if len(w.Items) == 0 || len(w.Items) > maxProgramItems || p.steps > maxPlanSteps {
 		return nil, false
@@ -35,10 +36,10 @@ func (p *planning) together(given []int64, best *contender, left []*gang) ([]int
 	p.steps += steps
 	for _, f := range found.Fillings {
 		if f.Bin < len(groups) {
-			proposal[groups[f.Bin]] += f.Count * p.groups[groups[f.Bin]].hosts
+			proposal[groups[f.Bin]] += f.Count * p.Groups[groups[f.Bin]].Hosts
 		}
 	}
-	p.withinPools(proposal, given)
+	p.WithinPools(proposal, given)
 	return proposal, true
 }
 
@@ -52,16 +53,16 @@ type gathered struct {
 type bundleOf struct {
 	key    string
 	apart  int64
-	within domain
+	within fleet.Domain
 }
 
 // gather adds up what a plan's pods are launched for, the requests that are not served, and those of the gangs that are left. request_resources is left out: it counts on what is
 // in use too.
-func (p *planning) gather(out *outcome, left []*gang) *gathered {
+func (p *planning) gather(out *outcome, left []*fleet.Gang) *gathered {
 	w := &gathered{index: map[bundleOf]int{}}
 	from := map[*vector.Item]run{}
 	for _, r := range out.runs {
-		for _, it := range r.gangs[0].options[r.option].items {
+		for _, it := range r.gangs[0].Options[r.option].Items {
 			from[it] = r
 		}
 	}
@@ -76,10 +77,10 @@ func (p *planning) gather(out *outcome, left []*gang) *gathered {
 		w.add(bundleOf{key: p.requests[i].Key}, p.requests[i], n)
 	}
 	for gangs := left; len(gangs) > 0; {
-		var front []*gang
-		front, gangs = crowd(gangs)
-		for _, it := range front[0].options[0].items {
-			if front[0].TopologyLabel == "" && !front[0].held {
+		var front []*fleet.Gang
+		front, gangs = fleet.CutIdentical(gangs)
+		for _, it := range front[0].Options[0].Items {
+			if front[0].TopologyLabel == "" && !front[0].Held {
 				w.addGang(it, it.Request.Count*int64(len(front)), run{gangs: front})
 			}
 		}
@@ -107,30 +108,15 @@ func (w *gathered) add(b bundleOf, it *vector.Item, n int64) {
 		if b.apart > 0 {
 			most = b.apart
 		}
-		w.Items, w.Left, w.At, w.Most = append(w.Items, inside(it, b.within)), append(w.Left, 0), append(w.At, at), append(w.Most, most)
+		w.Items, w.Left, w.At, w.Most = append(w.Items, fleet.Inside(it, b.within)), append(w.Left, 0), append(w.At, at), append(w.Most, most)
 	}
 	w.Left[at] = min(w.Left[at]+n, vector.MaxCount)
-}
-
-// inside is the item with no place outside of a domain.
-func inside(it *vector.Item, d domain) *vector.Item {
-	if d.topology == nil {
-		return it
-	}
-	confined := *it
-	confined.Rank = slices.Clone(it.Rank)
-	for set := range confined.Rank {
-		if !d.admits(set) {
-			confined.Rank[set] = vector.NoMatch
-		}
-	}
-	return &confined
 }
 
 // minimumBin is what a group's minimum launches in any case. It costs next to nothing more, so it is used first.
 func (p *planning) minimumBin(group int, pods int64, w *packing.Demand) packing.Bin {
 	const share = 1e-3
-	g := &p.groups[group]
-	admits, _ := admittedBy(w, &lot{shape: g.shape, free: g.shape.Total})
-	return packing.Bin{Free: g.shape.Total, Cost: p.yard.cost[group] / float64(g.hosts) * share, Hosts: 1, Limit: pods, Existing: true, Admits: admits}
+	g := &p.Groups[group]
+	admits, _ := admittedBy(w, &lot{shape: g.Shape, free: g.Shape.Total})
+	return packing.Bin{Free: g.Shape.Total, Cost: p.yard.cost[group] / float64(g.Hosts) * share, Hosts: 1, Limit: pods, Existing: true, Admits: admits}
 }

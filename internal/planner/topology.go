@@ -6,90 +6,35 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// topology tells label sets apart by their value of one label. Values are numbered in order of their names.
-type topology struct {
-	// of is the number of each label set's value, or below 0 where the set lacks the label.
-	of     []int
-	values int
-}
-
-// domain is where a gang may lie: nodes and groups with one value of a topology. The zero one is everywhere.
-type domain struct {
-	*topology
-	value int
-}
-
-func (d domain) admits(labels int) bool { return d.topology == nil || d.of[labels] == d.value }
-
-// numberTopologies numbers the values of each label that some gang wants to share.
-func (r *roster) numberTopologies(gangs []raydemand.Gang) {
-	r.topologies = map[string]*topology{}
-	for i := range gangs {
-		if label := gangs[i].TopologyLabel; label != "" && r.topologies[label] == nil {
-			r.topologies[label] = r.newTopology(label)
-		}
-	}
-}
-
-// topology returns the numbered values of a label that some gang wants to share.
-func (r *roster) topology(label string) *topology { return r.topologies[label] }
-
-func (r *roster) newTopology(label string) *topology {
-	var values []string
-	for _, labels := range r.Sets {
-		if value, ok := labels[label]; ok {
-			values = append(values, value)
-		}
-	}
-	slices.Sort(values)
-	values = slices.Compact(values)
-	made := &topology{of: make([]int, len(r.Sets)), values: len(values)}
-	for set, labels := range r.Sets {
-		made.of[set] = -1
-		if value, ok := labels[label]; ok {
-			made.of[set], _ = slices.BinarySearch(values, value)
-		}
-	}
-	return made
-}
-
 // domains lists where a gang may lie, by the values of its topology label, those alone that hold some of it where any does.
-func (p *Placer) domains(l *ledger, g *gang) []domain {
+func (p *Placer) domains(l *ledger, g *fleet.Gang) []fleet.Domain {
 	if g.TopologyLabel == "" {
-		return []domain{{}}
+		return []fleet.Domain{{}}
 	}
-	t := p.topology(g.TopologyLabel)
-	holds := make([]bool, t.values)
+	t := p.Topology(g.TopologyLabel)
+	holds := make([]bool, t.Values)
 	for i := range l.lots {
-		if value := t.of[l.lots[i].shape.Labels]; value >= 0 && g.held && slices.Contains(l.lots[i].placed, g.number) {
+		if value := t.Of[l.lots[i].shape.Labels]; value >= 0 && g.Held && slices.Contains(l.lots[i].placed, g.Number) {
 			holds[value] = true
 		}
 	}
-	return t.domains(func(value int) bool { return !g.held || holds[value] })
-}
-
-func (t *topology) domains(wanted func(value int) bool) (all []domain) {
-	for value := range t.values {
-		if wanted(value) {
-			all = append(all, domain{t, value})
-		}
-	}
-	return all
+	return t.Domains(func(value int) bool { return !g.Held || holds[value] })
 }
 
 // topologyReason explains a choice of a gang that is not served though each of its bundles could be, if they need not share a label. Where the
 // bundles that it holds are in the way nothing is impossible: with those lost the gang could be had elsewhere.
-func (w *words) topologyReason(g *gang, o option, bundles int, given []int64, reason model.Reason) model.Reason {
+func (w *words) topologyReason(g *fleet.Gang, o fleet.Option, bundles int, given []int64, reason model.Reason) model.Reason {
 	label := g.TopologyLabel
 	open := w.domains(&ledger{lots: w.base}, g)
-	all := w.topology(label).domains(func(int) bool { return true })
-	reasons := phrase.List(w.considered(o.items, given, label, open...))
+	all := w.Topology(label).Domains(func(int) bool { return true })
+	reasons := phrase.List(w.considered(o.Items, given, label, open...))
 	switch {
 	case len(all) == 0:
 		return model.Reason{Code: model.Impossible, Message: fmt.Sprintf("no node and no group has the label %s that the gang wants to share", label)}
@@ -99,7 +44,7 @@ func (w *words) topologyReason(g *gang, o option, bundles int, given []int64, re
 		return model.Reason{Code: model.Capped, Message: fmt.Sprintf("the gang wants to share the label %s, and the nodes that hold its other bundles do not have it", label)}
 	case !w.possibleWithin(o, open):
 		return model.Reason{Code: model.Capped, Message: fmt.Sprintf("its other bundles lie on %s, where no node and no group could hold the rest: %s", w.valuesOf(open, label), reasons)}
-	case g.held:
+	case g.Held:
 		return model.Reason{Code: w.codeWithin(o, given, open), Message: fmt.Sprintf("its other bundles lie on %s, which has no room for the other %d: %s", w.valuesOf(open, label), bundles, reasons)}
 	}
 	reason.Message = fmt.Sprintf("no value of the label %s has room for all %d bundles: %s", label, bundles, reason.Message)
@@ -107,28 +52,28 @@ func (w *words) topologyReason(g *gang, o option, bundles int, given []int64, re
 }
 
 // valuesOf writes domains: rack=1.
-func (w *words) valuesOf(domains []domain, label string) string {
+func (w *words) valuesOf(domains []fleet.Domain, label string) string {
 	var values []string
 	for _, d := range domains {
-		set := slices.Index(d.of, d.value)
+		set := slices.Index(d.Of, d.Value)
 		values = append(values, label+"="+w.Sets[set][label])
 	}
 	return strings.Join(values, ", ")
 }
 
 // codeWithin says what stands in the way within domains alone: what another value's groups wait for does not matter.
-func (w *words) codeWithin(o option, given []int64, domains []domain) string {
+func (w *words) codeWithin(o fleet.Option, given []int64, domains []fleet.Domain) string {
 	able, closed := false, true
-	for i := range w.groups {
-		group := &w.groups[i]
-		inside := slices.ContainsFunc(domains, func(d domain) bool { return d.admits(group.shape.Labels) })
-		if !inside || !vector.SuitsAny(o.items, group.shape) {
+	for i := range w.Groups {
+		group := &w.Groups[i]
+		inside := slices.ContainsFunc(domains, func(d fleet.Domain) bool { return d.Admits(group.Shape.Labels) })
+		if !inside || !vector.SuitsAny(o.Items, group.Shape) {
 			continue
 		}
-		if group.shut.Code == model.CodeCoolingDown && group.current+given[i]+group.hosts <= group.max && w.spare(given) >= group.hosts {
+		if group.Blocked.Code == model.CodeCoolingDown && group.Current+given[i]+group.Hosts <= group.MaxPods && w.Spare(given) >= group.Hosts {
 			return model.CoolingDown
 		}
-		able, closed = true, closed && group.shut.Code == model.CodeClosed
+		able, closed = true, closed && group.Blocked.Code == model.CodeClosed
 	}
 	if able && closed {
 		return model.Closed
@@ -141,23 +86,23 @@ func (w *words) codeWithin(o option, given []int64, domains []domain) string {
 const maxDomains = 64
 
 // roomy leaves out the domains that have less in sum than the option asks for: on what is there, and on what may be launched.
-func (p *Placer) roomy(l *ledger, all []domain, o option) []domain {
+func (p *Placer) roomy(l *ledger, all []fleet.Domain, o fleet.Option) []fleet.Domain {
 	if len(all) < 2 {
 		return all
 	}
 	need := make(vector.Vector, len(p.Names))
-	for _, it := range o.items {
+	for _, it := range o.Items {
 		for _, t := range it.Need {
 			need[t.Resource] += min(vector.TimesAmount(t.Amount, it.Request.Count), raydemand.MaxAmount-need[t.Resource])
 		}
 	}
-	t := all[0].topology
-	lacks := make([]vector.Vector, t.values)
+	t := all[0].Topology
+	lacks := make([]vector.Vector, t.Values)
 	for _, d := range all {
-		lacks[d.value] = slices.Clone(need)
+		lacks[d.Value] = slices.Clone(need)
 	}
 	add := func(s *vector.Shape, free vector.Vector, count int64) {
-		value := t.of[s.Labels]
+		value := t.Of[s.Labels]
 		if value < 0 || count <= 0 {
 			return
 		}
@@ -170,12 +115,12 @@ func (p *Placer) roomy(l *ledger, all []domain, o option) []domain {
 	for i := range l.lots {
 		add(l.lots[i].shape, l.lots[i].free, l.lots[i].count)
 	}
-	for i := range p.groups {
-		add(p.groups[i].shape, p.groups[i].shape.Total, min(l.room[i], l.spare))
+	for i := range p.Groups {
+		add(p.Groups[i].Shape, p.Groups[i].Shape.Total, min(l.room[i], l.spare))
 	}
-	var roomy []domain
+	var roomy []fleet.Domain
 	for _, d := range all {
-		enough := !slices.ContainsFunc(lacks[d.value], func(a raydemand.Amount) bool { return a > 0 })
+		enough := !slices.ContainsFunc(lacks[d.Value], func(a raydemand.Amount) bool { return a > 0 })
 		if enough && len(roomy) < maxDomains {
 			roomy = append(roomy, d)
 		}
@@ -185,9 +130,9 @@ func (p *Placer) roomy(l *ledger, all []domain, o option) []domain {
 
 // compareLaunches orders what two domains would launch for one option: without accelerators where it needs none, then by the
 // objective.
-func (p *Placer) compareLaunches(o option, a, b []int64) int {
+func (p *Placer) compareLaunches(o fleet.Option, a, b []int64) int {
 	x, y := p.yard.bill(a), p.yard.bill(b)
-	needs := slices.ContainsFunc(o.items, func(it *vector.Item) bool { return it.Accelerator })
+	needs := slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return it.Accelerator })
 	if needs || p.policy.GPUForCPU {
 		return x.compare(&y)
 	}
@@ -196,7 +141,7 @@ func (p *Placer) compareLaunches(o option, a, b []int64) int {
 
 func (p *Placer) acceleratedPods(launched []int64) (pods int64) {
 	for i, n := range launched {
-		if p.groups[i].shape.Accelerated {
+		if p.Groups[i].Shape.Accelerated {
 			pods += n
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -20,21 +21,21 @@ func (w *words) unmetReason(items []*vector.Item, given []int64, topology string
 	w.breakOff()
 	for _, it := range items {
 		if it.Deferred {
-			return model.Reason{Code: model.Capped, Message: fmt.Sprintf("demand of more than %d shapes is planned for by and by: this has its turn when others are served", w.maxShapes())}
+			return model.Reason{Code: model.Capped, Message: fmt.Sprintf("demand of more than %d shapes is planned for by and by: this has its turn when others are served", w.MaxShapes())}
 		}
 		if !w.possible(it) {
 			return model.Reason{Code: model.Impossible, Message: w.nearestMiss(it)}
 		}
 	}
 	able, closed, cooling := false, true, false
-	for i := range w.groups {
-		g := &w.groups[i]
-		if !vector.SuitsAny(items, g.shape) || !g.carries(topology) {
+	for i := range w.Groups {
+		g := &w.Groups[i]
+		if !vector.SuitsAny(items, g.Shape) || !g.Carries(topology) {
 			continue
 		}
 		able = true
-		closed = closed && g.shut.Code == model.CodeClosed
-		cooling = cooling || g.shut.Code == model.CodeCoolingDown && g.current+given[i]+g.hosts <= g.max && w.spare(given) >= g.hosts
+		closed = closed && g.Blocked.Code == model.CodeClosed
+		cooling = cooling || g.Blocked.Code == model.CodeCoolingDown && g.Current+given[i]+g.Hosts <= g.MaxPods && w.Spare(given) >= g.Hosts
 	}
 	reasons := phrase.List(w.considered(items, given, topology))
 	switch {
@@ -48,17 +49,11 @@ func (w *words) unmetReason(items []*vector.Item, given []int64, topology string
 	return model.Reason{Code: model.Capped, Message: reasons}
 }
 
-// carries reports whether the group's pods carry a label that a gang wants to share, if it does.
-func (g *group) carries(topology string) bool {
-	_, has := g.Labels[topology]
-	return topology == "" || has
-}
-
 // possible reports whether some group or some node that stays could ever serve one bundle. A maximum of 0 is a limit
 // like any other: Ray may cancel what it is told is impossible, so the word is used for nothing that a limit explains.
 func (p *planning) possible(it *vector.Item) bool {
-	for i := range p.groups {
-		if it.Suits(p.groups[i].shape) {
+	for i := range p.Groups {
+		if it.Suits(p.Groups[i].Shape) {
 			return true
 		}
 	}
@@ -72,7 +67,7 @@ func (p *planning) possible(it *vector.Item) bool {
 
 // nearestMiss says what the best group lacks.
 func (w *words) nearestMiss(it *vector.Item) string {
-	if len(w.groups) == 0 {
+	if len(w.Groups) == 0 {
 		return fmt.Sprintf("needs %s; there is no worker group", phrase.Describe(it.Request))
 	}
 	if len(it.Need) > 0 {
@@ -85,7 +80,7 @@ func (w *words) nearestMiss(it *vector.Item) string {
 
 // labelledNowhere says so when no group has the labels that an item wants either.
 func (w *words) labelledNowhere(it *vector.Item) string {
-	if slices.ContainsFunc(w.groups, func(g group) bool { return vector.FirstMatch(it.Request.Selectors, g.Labels) != vector.NoMatch }) {
+	if slices.ContainsFunc(w.Groups, func(g fleet.Group) bool { return vector.FirstMatch(it.Request.Selectors, g.Labels) != vector.NoMatch }) {
 		return ""
 	}
 	wanted := make([]string, len(it.Request.Selectors))
@@ -99,23 +94,23 @@ func (w *words) labelledNowhere(it *vector.Item) string {
 func (w *words) missedAlone(it *vector.Item) string {
 	for _, t := range it.Need {
 		best := 0
-		for i := range w.groups {
-			if w.groups[i].shape.Total[t.Resource] > w.groups[best].shape.Total[t.Resource] {
+		for i := range w.Groups {
+			if w.Groups[i].Shape.Total[t.Resource] > w.Groups[best].Shape.Total[t.Resource] {
 				best = i
 			}
 		}
-		name, has := w.Names[t.Resource], w.groups[best].shape.Total[t.Resource]
+		name, has := w.Names[t.Resource], w.Groups[best].Shape.Total[t.Resource]
 		switch {
-		case w.groups[best].shape.Total.Has(t):
+		case w.Groups[best].Shape.Total.Has(t):
 			continue
 		case has >= t.Amount:
-			return fmt.Sprintf("%s; the largest group has %s (%s)", t.Pieces.Needs(name), has, w.groups[best].Name)
+			return fmt.Sprintf("%s; the largest group has %s (%s)", t.Pieces.Needs(name), has, w.Groups[best].Name)
 		}
 		needs, largest := phrase.Pair(name, t.Amount, has)
 		if has == 0 {
 			return fmt.Sprintf("needs %s %s; no group has any%s", needs, name, w.meantFor(name))
 		}
-		return fmt.Sprintf("needs %s %s; the largest group has %s (%s)", needs, name, largest, w.groups[best].Name)
+		return fmt.Sprintf("needs %s %s; the largest group has %s (%s)", needs, name, largest, w.Groups[best].Name)
 	}
 	return ""
 }
@@ -149,41 +144,41 @@ func (w *words) resourcesThere() []string {
 			}
 		}
 	}
-	for i := range w.groups {
-		see(w.groups[i].Resources)
+	for i := range w.Groups {
+		see(w.Groups[i].Resources)
 	}
-	for i := range w.nodes {
-		see(w.nodes[i].Total)
+	for i := range w.Nodes {
+		see(w.Nodes[i].Total)
 	}
 	w.existing = slices.Sorted(maps.Keys(names))
 	return w.existing
 }
 
 // gangReason explains a gang that is not served, choice by choice. The code is that of the first that is possible at all.
-func (w *words) gangReason(g *gang, given []int64) model.Reason {
-	if g.deferred {
+func (w *words) gangReason(g *fleet.Gang, given []int64) model.Reason {
+	if g.Deferred {
 		return model.Reason{Code: model.Capped, Message: "too many different gangs come before it to be planned at once; it is planned for when those are served"}
 	}
-	bundles := g.alternatives()
-	if len(g.options) == 1 {
-		return w.optionReason(g, g.options[0], len(bundles[0]), given)
+	bundles := g.Alternatives()
+	if len(g.Options) == 1 {
+		return w.optionReason(g, g.Options[0], len(bundles[0]), given)
 	}
 	var whole model.Reason
-	messages := make([]string, len(g.options))
-	for i, o := range g.options {
+	messages := make([]string, len(g.Options))
+	for i, o := range g.Options {
 		reason := w.optionReason(g, o, len(bundles[i]), given)
 		if i == 0 || whole.Code == model.Impossible {
 			whole.Code = reason.Code
 		}
-		messages[i] = phrase.Choice(i, len(g.options)) + ": " + reason.Message
+		messages[i] = phrase.Choice(i, len(g.Options)) + ": " + reason.Message
 	}
 	whole.Message = phrase.List(messages)
 	return whole
 }
 
 // optionReason explains why one choice of a gang cannot be had.
-func (w *words) optionReason(g *gang, o option, bundles int, given []int64) model.Reason {
-	reason := w.unmetReason(o.items, given, g.TopologyLabel)
+func (w *words) optionReason(g *fleet.Gang, o fleet.Option, bundles int, given []int64) model.Reason {
+	reason := w.unmetReason(o.Items, given, g.TopologyLabel)
 	if reason.Code == model.Impossible {
 		if g.Strategy == raydemand.StrictPack && bundles > 1 {
 			reason.Message = "all bundles on one node: " + reason.Message
@@ -203,12 +198,12 @@ func (w *words) optionReason(g *gang, o option, bundles int, given []int64) mode
 }
 
 // possibleWithin reports whether some domain has for each bundle of a choice a group or a node that could ever hold it.
-func (w *words) possibleWithin(o option, domains []domain) bool {
-	holds := func(it *vector.Item, within domain) bool {
-		return slices.ContainsFunc(w.groups, func(g group) bool { return within.admits(g.shape.Labels) && it.Suits(g.shape) }) ||
-			slices.ContainsFunc(w.base, func(l lot) bool { return within.admits(l.shape.Labels) && it.Suits(l.shape) })
+func (w *words) possibleWithin(o fleet.Option, domains []fleet.Domain) bool {
+	holds := func(it *vector.Item, within fleet.Domain) bool {
+		return slices.ContainsFunc(w.Groups, func(g fleet.Group) bool { return within.Admits(g.Shape.Labels) && it.Suits(g.Shape) }) ||
+			slices.ContainsFunc(w.base, func(l lot) bool { return within.Admits(l.shape.Labels) && it.Suits(l.shape) })
 	}
-	return slices.ContainsFunc(domains, func(within domain) bool {
-		return !slices.ContainsFunc(o.items, func(it *vector.Item) bool { return !holds(it, within) })
+	return slices.ContainsFunc(domains, func(within fleet.Domain) bool {
+		return !slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return !holds(it, within) })
 	})
 }

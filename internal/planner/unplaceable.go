@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -11,21 +12,21 @@ import (
 // launched for everything else does not depend on it.
 
 // gangsWithPlaces lists the gangs that could be had by some option if nothing else were placed, as far as looking at bundles and sums tells.
-func (p *planning) gangsWithPlaces() (all []*gang) {
+func (p *planning) gangsWithPlaces() (all []*fleet.Gang) {
 	if len(p.gangs) == 0 {
 		return nil
 	}
-	l := p.open(p.base, make([]int64, len(p.groups)))
+	l := p.open(p.base, make([]int64, len(p.Groups)))
 	most := p.mostFree(l)
 	for gangs := p.gangs; len(gangs) > 0; {
-		var front []*gang
-		front, gangs = crowd(gangs)
-		if slices.ContainsFunc(front[0].options, func(o option) bool { return p.hasPlaces(l, front[0], o, most) }) {
+		var front []*fleet.Gang
+		front, gangs = fleet.CutIdentical(gangs)
+		if slices.ContainsFunc(front[0].Options, func(o fleet.Option) bool { return p.hasPlaces(l, front[0], o, most) }) {
 			all = append(all, front...)
 			continue
 		}
 		for _, g := range front {
-			g.nowhere = true
+			g.Unplaceable = true
 		}
 	}
 	return all
@@ -33,9 +34,9 @@ func (p *planning) gangsWithPlaces() (all []*gang) {
 
 // hasPlaces reports whether each bundle of an option has a place on what is there or may be launched, all of them are not more than
 // there is in sum, and those that no two of may share a node find nodes enough.
-func (p *Placer) hasPlaces(l *ledger, g *gang, o option, most []float64) bool {
+func (p *Placer) hasPlaces(l *ledger, g *fleet.Gang, o fleet.Option, most []float64) bool {
 	asked := make([]float64, len(p.Names))
-	for _, it := range o.items {
+	for _, it := range o.Items {
 		if !p.hasPlace(l, it) {
 			return false
 		}
@@ -45,13 +46,13 @@ func (p *Placer) hasPlaces(l *ledger, g *gang, o option, most []float64) bool {
 			}
 		}
 	}
-	return g.Strategy != raydemand.StrictSpread || p.differentNodes(l, o, domain{}) >= vector.BundlesOf(o.items)
+	return g.Strategy != raydemand.StrictSpread || p.differentNodes(l, o, fleet.Domain{}) >= vector.BundlesOf(o.Items)
 }
 
 // hasPlace reports whether one bundle fits on what is there, or on pods that some group may still launch.
 func (p *Placer) hasPlace(l *ledger, it *vector.Item) bool {
-	for i := range p.groups {
-		if g := &p.groups[i]; min(l.room[i], l.spare) >= g.hosts && it.Suits(g.shape) {
+	for i := range p.Groups {
+		if g := &p.Groups[i]; min(l.room[i], l.spare) >= g.Hosts && it.Suits(g.Shape) {
 			return true
 		}
 	}
@@ -67,11 +68,11 @@ func (p *Placer) mostFree(l *ledger) []float64 {
 			most[r] += amount.Float() * float64(l.lots[i].count)
 		}
 	}
-	for i := range p.groups {
+	for i := range p.Groups {
 		if l.room[i] == 0 {
 			continue
 		}
-		for r, amount := range p.Named(p.groups[i].shape.Total) {
+		for r, amount := range p.Named(p.Groups[i].Shape.Total) {
 			fresh[r] += amount.Float() * float64(l.room[i])
 			largest[r] = max(largest[r], amount.Float())
 		}
@@ -88,9 +89,9 @@ func (p *planning) addUnplaceable(out *outcome) {
 		return
 	}
 	for _, g := range p.gangs {
-		if g.nowhere {
+		if g.Unplaceable {
 			out.gangs = append(out.gangs, g)
 		}
 	}
-	slices.SortFunc(out.gangs, func(a, b *gang) int { return a.number - b.number })
+	slices.SortFunc(out.gangs, func(a, b *fleet.Gang) int { return a.Number - b.Number })
 }

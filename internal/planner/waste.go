@@ -17,8 +17,8 @@ const (
 
 // gpusOf is how many GPUs one replica of a group has.
 func (p rater) gpusOf(i int) float64 {
-	g := &p.groups[i]
-	return g.Resources.Has(raydemand.GPU).Float() * float64(g.hosts)
+	g := &p.Groups[i]
+	return g.Resources.Has(raydemand.GPU).Float() * float64(g.Hosts)
 }
 
 // lesser is what one replica is worth less because its GPUs are slices. Where prices are unknown a GPU is worth what its memory is of
@@ -27,7 +27,7 @@ func (p rater) lesser(i int) float64 {
 	if !p.Sliced {
 		return 0
 	}
-	return vector.AcceleratorWorth * p.gpusOf(i) * (1 - p.memoryShare(p.groups[i].Slice))
+	return vector.AcceleratorWorth * p.gpusOf(i) * (1 - p.MemoryShare(p.Groups[i].Slice))
 }
 
 // weigh adds to the costs of groups what speaks against their slices.
@@ -36,8 +36,8 @@ func (p rater) weigh(cost []float64) {
 		return
 	}
 	var memory, compute, blocks float64 // the most of one replica
-	for i := range p.groups {
-		if s := p.groups[i].Slice; s != nil {
+	for i := range p.Groups {
+		if s := p.Groups[i].Slice; s != nil {
 			memory = max(memory, model.AmountOr(s.MemoryMiB, 0)*p.gpusOf(i))
 			compute = max(compute, model.AmountOr(s.ComputeFraction, 0)*p.gpusOf(i))
 			blocks = max(blocks, model.AmountOr(s.Blocks, 0)*p.gpusOf(i))
@@ -52,14 +52,14 @@ func (p rater) weigh(cost []float64) {
 	if scale == 0 {
 		scale = 1
 	}
-	for i := range p.groups {
+	for i := range p.Groups {
 		cost[i] += scale * p.bias(i, memory, compute, blocks)
 	}
 }
 
 // bias of one replica. What is not known counts as the most.
 func (p rater) bias(i int, memory, compute, blocks float64) (sum float64) {
-	s, gpus := p.groups[i].Slice, p.gpusOf(i)
+	s, gpus := p.Groups[i].Slice, p.gpusOf(i)
 	if gpus == 0 {
 		return 0
 	}
@@ -75,23 +75,4 @@ func (p rater) bias(i int, memory, compute, blocks float64) (sum float64) {
 	add(computeBias, compute, model.AmountOr(s.ComputeFraction, compute/gpus)*gpus)
 	add(blockBias, blocks, model.AmountOr(s.Blocks, 0)*gpus)
 	return sum
-}
-
-// memoryShare is the memory of a slice as a part of the largest of all groups; 1 where it is not known.
-func (r *roster) memoryShare(s *model.Slice) float64 {
-	if s == nil || s.MemoryMiB == nil || r.largestSlice == 0 {
-		return 1
-	}
-	return float64(*s.MemoryMiB) / float64(r.largestSlice)
-}
-
-// sizeOn is size, by which lots are offered tightest first: where there are wishes, smaller slices before larger ones.
-func (r *roster) sizeOn(s *vector.Shape, free vector.Vector) float64 {
-	size := r.Size(free)
-	if r.Sliced {
-		if at, known := r.Index[raydemand.GPU]; known {
-			size -= free[at].Float() * (1 - r.memoryShare(r.SliceOf(s)))
-		}
-	}
-	return size
 }

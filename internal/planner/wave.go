@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -28,12 +29,12 @@ const conservativeMode = "upscalingMode Conservative"
 
 // capped reports whether there is any cap on pods on their way.
 func (p *planning) capped() bool {
-	return p.policy.MaxInFlight > 0 || slices.ContainsFunc(p.groups, func(g group) bool { return p.mostInFlight(&g) < vector.MaxCount })
+	return p.policy.MaxInFlight > 0 || slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return p.mostInFlight(&g) < vector.MaxCount })
 }
 
 // mostInFlight is how many pods of a group may be on their way at once.
-func (p *Placer) mostInFlight(g *group) int64 {
-	return min(orUnbounded(p.policy.MaxInFlightPerGroup), g.inFlight)
+func (p *Placer) mostInFlight(g *fleet.Group) int64 {
+	return min(orUnbounded(p.policy.MaxInFlightPerGroup), g.InFlight)
 }
 
 func orUnbounded(most int) int64 {
@@ -43,17 +44,14 @@ func orUnbounded(most int) int64 {
 	return int64(most)
 }
 
-// pending counts the pods that were asked for before this plan and have not joined.
-func (g *group) pending() int64 { return g.live - g.joined + g.missing }
-
 // exceedsCaps reports whether launching more pods than are allowed on their way at once.
 func (p *planning) exceedsCaps(given []int64) bool {
 	var all int64
 	exceeds := false
 	for i, n := range given {
-		asked := p.groups[i].pending() + n
+		asked := p.Groups[i].Pending() + n
 		all += asked
-		exceeds = exceeds || n > 0 && asked > p.mostInFlight(&p.groups[i])
+		exceeds = exceeds || n > 0 && asked > p.mostInFlight(&p.Groups[i])
 	}
 	return exceeds || vector.Sum(given) > 0 && all > orUnbounded(p.policy.MaxInFlight)
 }
@@ -64,7 +62,7 @@ func (p *planning) wave(whole []int64, planned outcome) ([]int64, outcome) {
 	if !p.capped() || !p.exceedsCaps(whole) {
 		return whole, planned
 	}
-	given := make([]int64, len(p.groups))
+	given := make([]int64, len(p.Groups))
 	var out outcome
 	for range maxWaves {
 		p.whole = whole
@@ -95,7 +93,7 @@ func (p *planning) wave(whole []int64, planned outcome) ([]int64, outcome) {
 // openUnderCaps reports whether a wave could go on.
 func (p *planning) openUnderCaps(given []int64) bool {
 	l := p.open(nil, given)
-	return slices.ContainsFunc(p.groups, func(g group) bool { return min(l.room[g.shape.Group], l.spare) >= g.hosts })
+	return slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return min(l.room[g.Shape.Group], l.spare) >= g.Hosts })
 }
 
 // caps is what the caps on pods on their way take from a ledger's limits.
@@ -115,21 +113,21 @@ func (c *caps) copyFrom(other *caps) {
 func (p *Placer) capLedger(l *ledger, given []int64) {
 	var all int64
 	least := int64(vector.MaxCount)
-	l.asked, l.cut = make([]int64, len(p.groups)), make([]int64, len(p.groups))
-	for i := range p.groups {
-		g := &p.groups[i]
-		l.asked[i] = g.pending() + given[i]
+	l.asked, l.cut = make([]int64, len(p.Groups)), make([]int64, len(p.Groups))
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		l.asked[i] = g.Pending() + given[i]
 		all += l.asked[i]
 		l.room[i] = min(l.room[i], p.whole[i]-given[i])
 		room := max(p.mostInFlight(g)-l.asked[i], 0)
 		if l.asked[i] == 0 {
-			room = max(room, g.hosts)
+			room = max(room, g.Hosts)
 		}
 		l.cut[i] = l.room[i]
-		l.room[i] = min(l.room[i], room-room%g.hosts)
+		l.room[i] = min(l.room[i], room-room%g.Hosts)
 		l.cut[i] -= l.room[i]
 		if l.room[i] > 0 {
-			least = min(least, g.hosts)
+			least = min(least, g.Hosts)
 		}
 	}
 	spare := max(orUnbounded(p.policy.MaxInFlight)-all, 0)
@@ -161,16 +159,16 @@ func (l *ledger) recap() {
 }
 
 // holds reports whether the caps keep some group from launches that an option could use.
-func (l *ledger) holds(p *Placer, gang *gang) bool {
-	return slices.ContainsFunc(p.groups, func(g group) bool {
-		i := g.shape.Group
-		return (l.cut[i] > 0 || l.cutAll > 0 && l.room[i] > 0) && gang.suits(g.shape)
+func (l *ledger) holds(p *Placer, gang *fleet.Gang) bool {
+	return slices.ContainsFunc(p.Groups, func(g fleet.Group) bool {
+		i := g.Shape.Group
+		return (l.cut[i] > 0 || l.cutAll > 0 && l.room[i] > 0) && gang.Suits(g.Shape)
 	})
 }
 
 // placeCapped places the first of some equal gangs, that found no room under the caps, if it may go beyond them. If it has
 // to wait for the caps alone, what it waits for is kept for it.
-func (p *Placer) placeCapped(l *ledger, gangs []*gang) (*ledger, int) {
+func (p *Placer) placeCapped(l *ledger, gangs []*fleet.Gang) (*ledger, int) {
 	if len(l.cut) == 0 || len(gangs) == 0 || !l.holds(p, gangs[0]) {
 		return l, 0
 	}
@@ -229,21 +227,21 @@ func (w *words) inFlightLimit(i int, given []int64) (model.Reason, bool) {
 	if w.held == nil {
 		return model.Reason{}, false
 	}
-	g := &w.groups[i]
+	g := &w.Groups[i]
 	var all int64
-	for k := range w.groups {
-		all += w.groups[k].pending() + given[k]
+	for k := range w.Groups {
+		all += w.Groups[k].Pending() + given[k]
 	}
-	own, most := g.pending()+given[i], w.policy.MaxInFlight
+	own, most := g.Pending()+given[i], w.policy.MaxInFlight
 	switch {
-	case own+g.hosts > w.mostInFlight(g):
+	case own+g.Hosts > w.mostInFlight(g):
 		code, setting := model.CodeInFlight, "maxInFlightPerGroup"
-		if g.inFlight == w.mostInFlight(g) {
+		if g.InFlight == w.mostInFlight(g) {
 			code, setting = model.CodeConservative, conservativeMode
 		}
 		return model.Reason{Code: code, Message: fmt.Sprintf("%s lets group %s have %d on the way at once%s", setting, g.Name, w.mostInFlight(g),
 			onTheWayNow("has", own, given[i], w.mostInFlight(g)))}, true
-	case all+g.hosts > orUnbounded(most):
+	case all+g.Hosts > orUnbounded(most):
 		return model.Reason{Code: model.CodeInFlight, Message: fmt.Sprintf("maxInFlight lets all groups together have %d on the way at once%s", most, onTheWayNow("have", all, vector.Sum(given), int64(most)))}, true
 	case w.held[i] > 0:
 		return model.Reason{Code: model.CodeInFlight, Message: fmt.Sprintf("group %s has %d on the way; what comes first waits until more fit under %s", g.Name, own, w.capNames(g))}, true
@@ -260,14 +258,14 @@ func onTheWayNow(have string, now, given, most int64) string {
 }
 
 // capNames names the caps that a group is under.
-func (w *words) capNames(g *group) string {
+func (w *words) capNames(g *fleet.Group) string {
 	var names []string
 	if w.policy.MaxInFlight > 0 {
 		names = append(names, fmt.Sprintf("maxInFlight %d", w.policy.MaxInFlight))
 	}
 	switch most := w.mostInFlight(g); {
 	case most == vector.MaxCount:
-	case most == g.inFlight:
+	case most == g.InFlight:
 		names = append(names, conservativeMode)
 	default:
 		names = append(names, fmt.Sprintf("maxInFlightPerGroup %d", most))
@@ -314,7 +312,7 @@ func (p *planning) heldOf(i int) int64 {
 // following says how many pods of a group follow a launch.
 func (w *words) following(i int) string {
 	if n := w.heldOf(i); n > 0 {
-		return fmt.Sprintf("; %d more when earlier ones have joined, because of %s", n, w.capNames(&w.groups[i]))
+		return fmt.Sprintf("; %d more when earlier ones have joined, because of %s", n, w.capNames(&w.Groups[i]))
 	}
 	return ""
 }

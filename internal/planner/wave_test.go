@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -22,9 +23,9 @@ func drawCaps(t *rapid.T) model.Policy {
 // onTheWayTo counts the pods on their way by group, those asked for and not listed among them.
 func onTheWayTo(s model.Snapshot) map[string]int {
 	counts := map[string]int{}
-	p := newRoster(&s)
-	for i := range p.groups {
-		counts[p.groups[i].Name] = int(p.groups[i].pending())
+	p := fleet.New(&s)
+	for i := range p.Groups {
+		counts[p.Groups[i].Name] = int(p.Groups[i].Pending())
 	}
 	return counts
 }

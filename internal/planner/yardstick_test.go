@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
@@ -62,7 +63,7 @@ func TestAGroupWithoutAPriceTakesPricesFromItsRivalsAlone(t *testing.T) {
 func TestWorthIsSpokenOfInOneCurrency(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 6, "GPU": 1}, "price": 2, "maxReplicas": 9}, {"name": "cpu", "resources": {"CPU": 30}, "maxReplicas": 9}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"CPU": 30}, "count": 1}]}`)
-	r := newRoster(&s)
+	r := fleet.New(&s)
 	want := []float64{3, 2} // 20 for the GPU group as scarce goods, so each is worth 0.1
 	if diff := cmp.Diff(want, newYardstick(r, false, slices.Values(r.Items(s.Requests))).cost); diff != "" {
 		t.Errorf("costs of cpu and gpu (-want +got): %s", diff)

@@ -1,0 +1,39 @@
+package fleet
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
+)
+
+// TestAMemberFitsWhereverItsClassDoes holds what all else rests on.
+func TestAMemberFitsWhereverItsClassDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := plannertest.DrawSnapshot(t)
+		r := New(&s)
+		items := r.Items(s.Requests)
+		parts := rapid.Int64Range(0, 4).Draw(t, "parts")
+		members := 0
+		for _, class := range r.classes(items, r.cuts(), parts, 0) {
+			members += len(class.Members)
+			for _, it := range class.Members {
+				for i := range r.Groups {
+					if suits := it.Suits(r.Groups[i].Shape); suits != class.Suits(r.Groups[i].Shape) {
+						t.Errorf("group %s suits %s: %v, and its class %s: %v", r.Groups[i].Name, phrase.Describe(it.Request), suits, phrase.Describe(class.Request), !suits)
+					}
+				}
+				for k, need := range it.Need {
+					if class.Need[k].Resource != need.Resource || class.Need[k].Amount < need.Amount {
+						t.Errorf("%s is in the class of %s", phrase.Describe(it.Request), phrase.Describe(class.Request))
+					}
+				}
+			}
+		}
+		if parts == 0 && members != len(items) {
+			t.Errorf("%d members of %d items", members, len(items))
+		}
+	})
+}

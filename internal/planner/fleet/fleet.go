@@ -1,0 +1,303 @@
+// Package fleet is a snapshot made ready for planning: its groups and nodes, their limits, the pools that bound them, and the gangs and
+// items in their order. A Fleet does not change once New has returned it; nodes that have to go are stopped before that, and
+// WithoutIdle returns another Fleet. The package must not place demand, and it must not know what launching costs.
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// HeadGroup is the group number of the head, which belongs to none.
+const HeadGroup = -1
+
+// Fleet is a snapshot made ready for planning: who is there, what each group may still do. Groups are sorted by
+// name and nodes by pod, so that nothing depends on the order of the input.
+type Fleet struct {
+	*vector.Catalog
+	Groups  []Group
+	Nodes   []Node
+	TakenAt time.Time
+	// Bound is the most workers all groups may have together.
+	Bound    int64
+	Findings []raydemand.Finding
+	// Ceilings are what pools of nodes hold; nil where none bounds a group.
+	Ceilings *Ceilings
+	// largestSlice is the most memory behind one GPU of any group, in MiB; 0 where none is known.
+	largestSlice int64
+	topologies   map[string]*Topology
+}
+
+// Group counts pods where its Group counts replicas of hosts pods each.
+type Group struct {
+	*model.Group
+	Hosts, MinPods, MaxPods int64
+	// Current is what the group has or has asked for; live of them have joined or are seen to be on their way,
+	// missing were asked for and are not seen yet.
+	Current, Live, Joined, Missing, Leaving, TimedOut int64
+	// leavingOf counts, by multi-host replica, the hosts among those leaving.
+	leavingOf map[string]int64
+	// Stopping counts live nodes that this plan stops.
+	Stopping int64
+	Shape    *vector.Shape
+	Timeout  *float64
+	// InFlight is how many pods upscalingMode lets be on their way at once.
+	InFlight int64
+	// Blocked says why the group takes no launches whatever its limits; its Code is empty when it is open.
+	Blocked model.Reason
+}
+
+// Node is one node that can serve, or would if it did not have to go.
+type Node struct {
+	*model.Node
+	GroupIndex  int
+	Shape       *vector.Shape
+	Free        vector.Vector
+	Stop        string // reason of its termination, empty while it stays
+	StopMessage string
+}
+
+// Phase orders nodes by how soon they serve.
+type Phase int
+
+const (
+	Running Phase = iota
+	idle
+	// Overdue nodes are idle and leave unless something is placed on them.
+	Overdue
+	OnTheWay
+)
+
+func (n *Node) ownPhase() Phase {
+	switch n.State {
+	case model.Idle:
+		return idle
+	case model.Pending:
+		return OnTheWay
+	}
+	return Running
+}
+
+// PhaseOf tells idle nodes that may stay from those that would have to leave.
+func (r *Fleet) PhaseOf(n *Node) Phase {
+	at := n.ownPhase()
+	if at != idle || n.GroupIndex < 0 {
+		return at
+	}
+	if g := &r.Groups[n.GroupIndex]; g.Timeout != nil && n.IdleSeconds > *g.Timeout && g.Remaining() > g.MinPods && !g.LimitsConflict() {
+		return Overdue
+	}
+	return at
+}
+
+func New(s *model.Snapshot) *Fleet {
+	r := &Fleet{Catalog: vector.NewCatalog(s), TakenAt: s.TakenAt, Bound: math.MaxInt64}
+	if s.MaxWorkers != nil {
+		r.Bound = int64(max(*s.MaxWorkers, 0))
+	}
+	for i := range s.Groups {
+		r.Groups = append(r.Groups, newGroup(&s.Groups[i], s.IdleTimeoutSeconds))
+	}
+	slices.SortFunc(r.Groups, func(a, b Group) int { return cmp.Compare(a.Name, b.Name) })
+	byName := make(map[string]int, len(r.Groups))
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		byName[g.Name] = i
+		total := r.VectorOf(g.Resources)
+		g.Shape = &vector.Shape{Group: i, Total: total, Labels: r.LabelSet(g.Labels, g.Slice), Accelerated: r.Accelerated(total)}
+		if s := g.Slice; s != nil && s.MemoryMiB != nil {
+			r.largestSlice = max(r.largestSlice, *s.MemoryMiB)
+		}
+	}
+	r.addNodes(s, byName)
+	for i := range r.Groups {
+		r.Groups[i].settleCurrent()
+		r.Groups[i].findBlocked(s.UpscalingMode)
+	}
+	r.Ceilings = newCeilings(r.Groups)
+	r.numberTopologies(s.Gangs)
+	r.stopOutdated(s.LaunchConfigCheckDisabled)
+	r.stopOverMaximum()
+	return r
+}
+
+func newGroup(spec *model.Group, timeout *float64) Group {
+	g := Group{Group: spec, Hosts: max(int64(spec.NumOfHosts), 1), Timeout: timeout}
+	g.MinPods = pods(spec.Min, g.Hosts)
+	g.MaxPods = pods(spec.Max, g.Hosts)
+	if spec.IdleTimeoutSeconds != nil {
+		g.Timeout = spec.IdleTimeoutSeconds
+	}
+	return g
+}
+
+// pods converts replicas. maxReplicas is often 2147483647, so the product is kept within maxCount.
+func pods(replicas int, hosts int64) int64 {
+	return min(int64(max(replicas, 0)), vector.MaxCount/hosts) * hosts
+}
+
+// addNodes reads the nodes that count. AllocationTimeout ones were given up; those of an unknown group are left alone.
+func (r *Fleet) addNodes(s *model.Snapshot, byName map[string]int) {
+	if s.Head != nil {
+		r.Nodes = append(r.Nodes, r.newNode(s.Head, HeadGroup))
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		g, known := byName[n.Group]
+		if !known {
+			r.addOrphan(n, s.LaunchConfigCheckDisabled)
+			continue
+		}
+		switch n.State {
+		case model.AllocationTimeout:
+			r.Groups[g].TimedOut++
+		case model.Leaving:
+			r.Groups[g].leave(n)
+		default:
+			r.Groups[g].count(n)
+			r.Nodes = append(r.Nodes, r.newNode(n, g))
+		}
+	}
+	slices.SortStableFunc(r.Nodes, func(a, b Node) int {
+		return cmp.Or(vector.CompareBool(b.GroupIndex == HeadGroup, a.GroupIndex == HeadGroup), cmp.Compare(a.Pod, b.Pod))
+	})
+	slices.SortFunc(r.Findings, func(a, b raydemand.Finding) int {
+		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Field, b.Field))
+	})
+}
+
+func (g *Group) count(n *model.Node) {
+	g.Live++
+	if n.State != model.Pending {
+		g.Joined++
+	}
+}
+
+func (g *Group) leave(n *model.Node) {
+	g.Leaving++
+	if g.Hosts == 1 || n.Replica == "" {
+		return
+	}
+	if g.leavingOf == nil {
+		g.leavingOf = map[string]int64{}
+	}
+	g.leavingOf[n.Replica]++
+}
+
+// settleCurrent finds what the group has or has asked for. The operator runs at most maxReplicas whatever replicas
+// says, and brings back hosts that a replica has lost.
+func (g *Group) settleCurrent() {
+	whole := vector.RoundUp(g.Live+g.Leaving, g.Hosts)
+	if g.Replicas != nil {
+		asked := min(pods(*g.Replicas, g.Hosts), g.MaxPods)
+		whole = max(asked-vector.RoundUp(g.TimedOut, g.Hosts), vector.RoundUp(g.Live, g.Hosts))
+	}
+	g.Current = whole
+	if !g.Unavailable() {
+		g.Missing = max(0, whole-g.Live-g.Leaving)
+	}
+}
+
+// newNode reads one node's ledger. What a pending node will have is its group's shape, unless it says otherwise.
+func (r *Fleet) newNode(n *model.Node, g int) Node {
+	total, labels := n.Total, n.Labels
+	if len(total) == 0 {
+		total = n.Resources
+	}
+	unknown := g != HeadGroup && n.State != model.Pending && n.Total == nil && n.Resources == nil && n.Available == nil
+	if g != HeadGroup && (n.State == model.Pending || unknown) {
+		if len(total) == 0 {
+			total = r.Groups[g].Resources
+		}
+		if len(labels) == 0 {
+			labels = r.Groups[g].Labels
+		}
+	}
+	made := Node{Node: n, GroupIndex: g, Shape: r.shapeOf(g, total, labels)}
+	made.Free = r.free(n, made.Shape.Total)
+	if unknown {
+		made.Free = r.unreported(n, made.Shape.Total)
+	}
+	return made
+}
+
+// shapeOf shares the group's shape with the nodes that have it, so that equal nodes are found equal at once.
+func (r *Fleet) shapeOf(g int, total raydemand.Bundle, labels map[string]string) *vector.Shape {
+	var slice *model.Slice
+	if g != HeadGroup {
+		slice = r.Groups[g].Slice
+	}
+	v, set := r.VectorOf(total), r.LabelSet(labels, slice)
+	if g != HeadGroup {
+		own := r.Groups[g].Shape
+		if own.Labels == set && slices.Equal(own.Total, v) {
+			return own
+		}
+	}
+	return &vector.Shape{Group: g, Total: v, Labels: set, Accelerated: r.Accelerated(v)}
+}
+
+// free returns what can be used now. Ray sometimes reports more available than there is, which kills its own
+// planner; here the total is the bound.
+func (r *Fleet) free(n *model.Node, total vector.Vector) vector.Vector {
+	untouched := n.Available == nil && (n.State != model.Running || len(n.Total) == 0)
+	if n.State == model.Pending || untouched {
+		return total
+	}
+	v := r.VectorOf(n.Available)
+	for i := range r.Named(v) {
+		if v[i] > total[i] {
+			r.overstated(n, r.Names[i], v[i], total[i])
+			v[i] = total[i]
+		}
+	}
+	r.AssumeLayout(v, total, n.Refused)
+	return v
+}
+
+// unreported is what is free on a node that says nothing of what it has: all where it is idle, nothing where it has work.
+func (r *Fleet) unreported(n *model.Node, total vector.Vector) vector.Vector {
+	r.Findings = append(r.Findings, raydemand.Finding{
+		Code: model.FindingUnreported, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "total",
+		Why: "the node says nothing of what it has, so it counts as what its group brings: all of it free where it is idle, none where it has work",
+		Fix: "give it total and available as Ray reports them",
+	})
+	if n.State == model.Running {
+		return make(vector.Vector, r.Width)
+	}
+	return total
+}
+
+func (r *Fleet) overstated(n *model.Node, name string, available, total raydemand.Amount) {
+	free, all := phrase.Pair(name, available, total)
+	r.Findings = append(r.Findings, raydemand.Finding{
+		Code: model.FindingOverstated, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "available." + name,
+		Seen: free, Why: fmt.Sprintf("the node has %s in total and more cannot be free, so %s counts as free; Ray's own autoscaler stops planning in this state", all, all),
+		Fix: "nothing has to be done here",
+	})
+}
+
+// addOrphan handles a node of a group that is not in the snapshot: it was removed from the RayCluster, and the
+// operator leaves its pods behind.
+func (r *Fleet) addOrphan(n *model.Node, checkDisabled bool) {
+	if !checkDisabled && n.State != model.Leaving && n.State != model.AllocationTimeout {
+		r.Nodes = append(r.Nodes, Node{Node: n, GroupIndex: UnknownGroup, Stop: model.StopOutdated,
+			StopMessage: fmt.Sprintf("its worker group %q was removed from the RayCluster; the operator deletes none of its pods, so somebody has to", n.Group)})
+	}
+	r.Findings = append(r.Findings, raydemand.Finding{
+		Code: model.FindingGroupRemoved, Severity: raydemand.Warning, Object: "pod " + n.Pod, Field: "group", Seen: n.Group,
+		Why: "the RayCluster lists no worker group of this name, so no demand is placed on the pod, no limit counts it, and nobody deletes it",
+		Fix: "delete the pod once its work is done, or bring the worker group back",
+	})
+}
+
+// UnknownGroup is the group number of a node whose group is gone.
+const UnknownGroup = -2

@@ -1,0 +1,227 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Gang is a placement group made ready: its alternatives, in order of preference.
+type Gang struct {
+	*raydemand.Gang
+	// Number is its place in the order of planning, from 1.
+	Number  int
+	Options []Option
+	// Held are the nodes that hold a bundle of it already.
+	Held bool
+	// Key is equal for gangs that ask for the same; the ID does not matter. weight is the size of the preferred option.
+	Key    string
+	weight float64
+	// Deferred: too many kinds of gangs come before it to be planned for now.
+	Deferred bool
+	// Unplaceable: by none of its options has every bundle a place.
+	Unplaceable bool
+}
+
+// Option is one way to have the whole gang. A strictly packed one is a single bundle.
+type Option struct {
+	Items []*vector.Item
+}
+
+// NewGangs sorts the gangs so that those hardest to place come first; two gangs then never hold half of what both
+// need, because each is placed whole before the next begins.
+func (r *Fleet) NewGangs(gangs []raydemand.Gang) []*Gang {
+	all := make([]*Gang, 0, len(gangs))
+	known := map[gangKind][]*Gang{}
+	for i := range gangs {
+		g := &gangs[i]
+		if len(g.Bundles) == 0 {
+			continue
+		}
+		kind := gangKindOf(g)
+		at := slices.IndexFunc(known[kind], func(other *Gang) bool { return AsksAs(g, other.Gang) })
+		if at >= 0 {
+			all = append(all, known[kind][at].copyFor(g))
+			continue
+		}
+		made := r.newGang(g)
+		known[kind] = append(known[kind], made)
+		all = append(all, made)
+	}
+	slices.SortStableFunc(all, hardestFirst)
+	for i := range all {
+		all[i].Number = i + 1
+	}
+	r.deferMany(all)
+	return all
+}
+
+// Every kind of gang is tried on a copy of all that is free, so their number times that of kinds of nodes bounds the work of a round.
+const (
+	gangWork         = 10_000_000
+	minDistinctGangs = 200
+	maxDistinctGangs = 2000
+)
+
+// deferMany leaves for later plans what comes after the kinds of gangs that one plan places.
+func (r *Fleet) deferMany(gangs []*Gang) {
+	most := min(max(gangWork/(len(r.Nodes)+len(r.Groups)+1), minDistinctGangs), maxDistinctGangs)
+	for n := 0; len(gangs) > 0; n++ {
+		var front []*Gang
+		front, gangs = CutIdentical(gangs)
+		for _, g := range front {
+			g.Deferred = n >= most
+		}
+	}
+}
+
+func (r *Fleet) newGang(g *raydemand.Gang) *Gang {
+	made := &Gang{Gang: g}
+	made.Options = append(made.Options, r.newOption(g, g.Bundles, g.BundleSelectors))
+	for i, bundles := range g.Fallbacks {
+		if len(bundles) > 0 {
+			made.Options = append(made.Options, r.newOption(g, bundles, g.SelectorsOf(i)))
+		}
+	}
+	made.Key = made.signature()
+	for _, it := range made.Options[0].Items {
+		made.weight += it.Worth * float64(it.Request.Count)
+	}
+	return made
+}
+
+func (r *Fleet) newOption(g *raydemand.Gang, bundles []raydemand.Bundle, selectors []raydemand.Selector) Option {
+	items := r.Items(gangRequests(g, bundles, selectors))
+	if g.Strategy == raydemand.StrictPack {
+		for _, it := range items {
+			r.StrictlyPacked(it, bundles)
+		}
+	}
+	return Option{items}
+}
+
+// gangRequests lists the bundles; a strictly packed gang is one bundle as large as all, wherever all selectors hold.
+// Ray splits it over nodes when the selectors differ.
+func gangRequests(g *raydemand.Gang, bundles []raydemand.Bundle, selectors []raydemand.Selector) []raydemand.Request {
+	requests := make([]raydemand.Request, len(bundles))
+	for i, b := range bundles {
+		requests[i] = raydemand.Request{Bundle: b, Count: 1}
+		if i < len(selectors) && len(selectors[i]) > 0 {
+			requests[i].Selectors = selectors[i : i+1]
+		}
+	}
+	if g.Strategy != raydemand.StrictPack {
+		return requests
+	}
+	whole := raydemand.Request{Bundle: raydemand.Bundle{}, Count: 1}
+	var all raydemand.Selector
+	for i := range requests {
+		whole.Bundle.Add(requests[i].Bundle)
+		for _, s := range requests[i].Selectors {
+			all = append(all, s...)
+		}
+	}
+	if len(all) > 0 {
+		whole.Selectors = []raydemand.Selector{raydemand.NewSelector(all...)}
+	}
+	return []raydemand.Request{whole}
+}
+
+func (g *Gang) signature() string {
+	var s strings.Builder
+	s.WriteString(string(g.Strategy) + "\x00" + g.TopologyLabel + "\x00")
+	for _, o := range g.Options {
+		for _, it := range o.Items {
+			s.WriteString(it.Key)
+			s.WriteString(raydemand.Whole(it.Request.Count).String() + "\x00")
+		}
+		s.WriteByte('\x01')
+	}
+	return s.String()
+}
+
+func hardestFirst(a, b *Gang) int {
+	if order := cmp.Or(
+		vector.CompareBool(b.bound(), a.bound()),
+		cmp.Compare(b.weight, a.weight),
+		cmp.Compare(a.Key, b.Key),
+		cmp.Compare(a.ID, b.ID),
+	); order != 0 {
+		return order
+	}
+	// The same bundles in another order: nothing but the report shows it.
+	return cmp.Compare(fmt.Sprint(a.Bundles, a.BundleSelectors), fmt.Sprint(b.Bundles, b.BundleSelectors))
+}
+
+// bound reports whether not every placement will do.
+func (g *Gang) bound() bool {
+	return g.Strict() || g.TopologyLabel != ""
+}
+
+// Strict reports whether all bundles must share a node, or none may.
+func (g *Gang) Strict() bool {
+	return g.Strategy == raydemand.StrictPack || g.Strategy == raydemand.StrictSpread
+}
+
+// Accelerated reports whether some bundle of the preferred option needs an accelerator.
+func (g *Gang) Accelerated() bool {
+	return slices.ContainsFunc(g.Options[0].Items, func(it *vector.Item) bool { return it.Accelerator })
+}
+
+// MarkHolders lists for each node which gangs hold a bundle there already, by the gang's number.
+func (r *Fleet) MarkHolders(gangs []*Gang) [][]int {
+	if !slices.ContainsFunc(r.Nodes, func(n Node) bool { return len(n.PlacedLabels) > 0 }) {
+		return nil
+	}
+	byLabel := make(map[string]*Gang, len(gangs))
+	for _, g := range gangs {
+		if g.ID != "" {
+			byLabel[g.PlacedLabel()] = g
+		}
+	}
+	placed := make([][]int, len(r.Nodes))
+	for i := range r.Nodes {
+		for label := range r.Nodes[i].PlacedLabels {
+			if g, waits := byLabel[label]; waits && r.Nodes[i].Stop == "" {
+				placed[i] = append(placed[i], g.Number)
+				g.Held = true
+			}
+		}
+		slices.Sort(placed[i])
+	}
+	return placed
+}
+
+// Suits reports whether a fresh node of this shape could serve a bundle of some option.
+func (g *Gang) Suits(s *vector.Shape) bool {
+	for _, o := range g.Options {
+		if vector.SuitsAny(o.Items, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// Items are the bundles of all choices.
+func (g *Gang) Items() []*vector.Item {
+	var all []*vector.Item
+	for _, o := range g.Options {
+		all = append(all, o.Items...)
+	}
+	return all
+}
+
+// Alternatives lists the bundles of each option.
+func (g *Gang) Alternatives() [][]raydemand.Bundle {
+	all := [][]raydemand.Bundle{g.Bundles}
+	for _, bundles := range g.Fallbacks {
+		if len(bundles) > 0 {
+			all = append(all, bundles)
+		}
+	}
+	return all
+}

@@ -1,0 +1,64 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/phrase"
+)
+
+// WithoutIdle returns the fleet as it is when its idle units have been stopped. used marks the nodes that the plan places demand on,
+// given counts the pods that it launches, by group.
+func (r *Fleet) WithoutIdle(used []bool, given []int64) *Fleet {
+	left := *r
+	left.Groups, left.Nodes = slices.Clone(r.Groups), slices.Clone(r.Nodes)
+	left.stopIdle(used, given)
+	return &left
+}
+
+// stopIdle stops units that have been idle for strictly longer than their group's timeout by Ray's own account, that
+// no demand was placed on, and that the minimum does not hold. A replica of which a host leaves already is lost to the
+// minimum, and its other hosts follow: the operator deletes replicas only whole. Idle terminations never free room for
+// launches in the same plan: Ray may refuse the drain.
+func (r *Fleet) stopIdle(used []bool, given []int64) {
+	for _, u := range r.units(r.Overdue()) {
+		g := &r.Groups[u.group]
+		spare := g.leavingOf[u.key] > 0 || g.Remaining()+given[u.group]-r.podsOf(&u) >= g.MinPods
+		if !spare || !r.mayLeave(&u, used) {
+			continue
+		}
+		r.stopUnit(&u, model.StopIdle, func(n *Node) string {
+			idle, limit := phrase.Span(n.IdleSeconds), phrase.Span(*g.Timeout)
+			if idle == limit {
+				return "idle for longer than " + limit
+			}
+			return fmt.Sprintf("idle for %s, longer than %s", idle, limit)
+		})
+	}
+}
+
+// Overdue tells the groups in which some node has been idle for too long; in a steady cluster there are none.
+func (r *Fleet) Overdue() []bool {
+	groups := make([]bool, len(r.Groups))
+	for i := range r.Nodes {
+		if n := &r.Nodes[i]; n.State == model.Idle && n.GroupIndex >= 0 {
+			g := &r.Groups[n.GroupIndex]
+			groups[n.GroupIndex] = groups[n.GroupIndex] || g.Timeout != nil && n.IdleSeconds > *g.Timeout
+		}
+	}
+	return groups
+}
+
+func (r *Fleet) mayLeave(u *unit, used []bool) bool {
+	g := &r.Groups[u.group]
+	if g.Timeout == nil || u.idleSeconds <= *g.Timeout || g.LimitsConflict() {
+		return false
+	}
+	for _, n := range u.nodes {
+		if used[n] || r.Nodes[n].State != model.Idle {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,79 @@
+package fleet
+
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Topology tells label sets apart by their value of one label. Values are numbered in order of their names.
+type Topology struct {
+	// Of is the number of each label set's value, or below 0 where the set lacks the label.
+	Of     []int
+	Values int
+}
+
+// Domain is where a gang may lie: nodes and groups with one value of a topology. The zero one is everywhere.
+type Domain struct {
+	*Topology
+	Value int
+}
+
+func (d Domain) Admits(labels int) bool { return d.Topology == nil || d.Of[labels] == d.Value }
+
+// numberTopologies numbers the values of each label that some gang wants to share.
+func (r *Fleet) numberTopologies(gangs []raydemand.Gang) {
+	r.topologies = map[string]*Topology{}
+	for i := range gangs {
+		if label := gangs[i].TopologyLabel; label != "" && r.topologies[label] == nil {
+			r.topologies[label] = r.newTopology(label)
+		}
+	}
+}
+
+// Topology returns the numbered values of a label that some gang wants to share.
+func (r *Fleet) Topology(label string) *Topology { return r.topologies[label] }
+
+func (r *Fleet) newTopology(label string) *Topology {
+	var values []string
+	for _, labels := range r.Sets {
+		if value, ok := labels[label]; ok {
+			values = append(values, value)
+		}
+	}
+	slices.Sort(values)
+	values = slices.Compact(values)
+	made := &Topology{Of: make([]int, len(r.Sets)), Values: len(values)}
+	for set, labels := range r.Sets {
+		made.Of[set] = -1
+		if value, ok := labels[label]; ok {
+			made.Of[set], _ = slices.BinarySearch(values, value)
+		}
+	}
+	return made
+}
+
+func (t *Topology) Domains(wanted func(value int) bool) (all []Domain) {
+	for value := range t.Values {
+		if wanted(value) {
+			all = append(all, Domain{t, value})
+		}
+	}
+	return all
+}
+
+// Inside is the item with no place outside of a domain.
+func Inside(it *vector.Item, d Domain) *vector.Item {
+	if d.Topology == nil {
+		return it
+	}
+	confined := *it
+	confined.Rank = slices.Clone(it.Rank)
+	for set := range confined.Rank {
+		if !d.Admits(set) {
+			confined.Rank[set] = vector.NoMatch
+		}
+	}
+	return &confined
+}
