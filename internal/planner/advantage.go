@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/cost"
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
@@ -67,15 +68,15 @@ func (w *words) costsMore(taken, other int, given []int64, out *outcome) string 
 	if !able || least == 0 || a.MinPods > a.Remaining() {
 		return ""
 	}
-	own, instead := w.yard.cost[taken]*float64(given[taken]/a.Hosts), w.yard.cost[other]*float64(least/b.Hosts)
-	if compareNearly(instead, own) <= 0 {
+	own, instead := w.yard.PerReplica[taken]*float64(given[taken]/a.Hosts), w.yard.PerReplica[other]*float64(least/b.Hosts)
+	if cost.CompareNearly(instead, own) <= 0 {
 		return ""
 	}
 	of := fmt.Sprintf(" (%s against %s)", phrase.Pods(least), phrase.Pods(given[taken]))
-	if w.yard.byPrice(taken) && w.yard.byPrice(other) {
+	if w.yard.ByPrice(taken) && w.yard.ByPrice(other) {
 		ours, theirs := *a.Price*float64(given[taken]), *b.Price*float64(least)
 		switch {
-		case compareNearly(theirs, ours) <= 0:
+		case cost.CompareNearly(theirs, ours) <= 0:
 			return ""
 		case least == given[taken]:
 			return fmt.Sprintf("price %s > %s", phrase.Decimal(*b.Price), phrase.Decimal(*a.Price))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/cost"
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/phrase"
@@ -116,7 +117,7 @@ func better(a, b score) int {
 		cmp.Compare(a.rank, b.rank),
 		vector.CompareBool(a.sparing, b.sparing),
 		a.standing.Compare(b.standing),
-		compareNearly(a.thrift, b.thrift),
+		cost.CompareNearly(a.thrift, b.thrift),
 		cmp.Compare(a.kinds, b.kinds),
 		cmp.Compare(a.least, b.least),
 		cmp.Compare(a.mean, b.mean),

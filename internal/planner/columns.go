@@ -84,7 +84,7 @@ func (p *Placer) openBins(l *ledger, b *batch, w *packing.Demand) (groups []int,
 		g := &p.Groups[i]
 		if replicas := min(l.room[i], l.spare) / g.Hosts; replicas > 0 && b.admitsLabels(g.Shape.Labels) {
 			groups = append(groups, i)
-			bins = append(bins, packing.Bin{Free: g.Shape.Total, Cost: p.yard.cost[i], Hosts: g.Hosts, Limit: replicas,
+			bins = append(bins, packing.Bin{Free: g.Shape.Total, Cost: p.yard.PerReplica[i], Hosts: g.Hosts, Limit: replicas,
 				Accelerators: int64(p.Accelerators(g.Shape.Total)) * g.Hosts})
 		}
 	}
@@ -114,7 +114,7 @@ func (p *Placer) admit(groups []int, bins []packing.Bin, at int, it *vector.Item
 		if !it.Suits(g.Shape) {
 			continue
 		}
-		stands[k] = claimOn{rank: it.Rank[g.Shape.Labels], class: p.yard.class[i]}
+		stands[k] = claimOn{rank: it.Rank[g.Shape.Labels], class: p.yard.Tier[i]}
 		if g.Shape.Accelerated && !it.Accelerator && !p.policy.GPUForCPU {
 			stands[k].tied = 1
 		}

@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/cost"
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
@@ -91,7 +92,7 @@ func newPlanning(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *planni
 		p.placeable = p.gangsWithPlaces()
 		p.crowds = fleet.CountDistinct(p.placeable)
 	}
-	p.yard = newYardstick(r, policy.GPUForCPU, p.eachItem)
+	p.yard = cost.New(r, policy.GPUForCPU, p.eachItem)
 	if !waiting {
 		return p // nobody asks what is free
 	}

@@ -17,7 +17,7 @@ var pure = map[string][]string{
 	"pkg/gpuinfo":      nil,
 	"pkg/nodepool":     {"pkg/raydemand", "pkg/gpuinfo"},
 	"internal/typo":    nil,
-	"internal/planner": planners("phrase", "model", "vector", "packing", "fleet"),
+	"internal/planner": planners("phrase", "model", "vector", "packing", "fleet", "cost"),
 
 	"internal/snapshotfile": planners("phrase", "model"),
 
@@ -26,6 +26,7 @@ var pure = map[string][]string{
 	"internal/planner/vector":  planners("phrase", "model"),
 	"internal/planner/packing": planners("phrase", "model", "vector"),
 	"internal/planner/fleet":   planners("phrase", "model", "vector"),
+	"internal/planner/cost":    planners("phrase", "model", "vector", "fleet"),
 }
 
 // planners lists what a package of the planner may see: the vocabulary, and the planner's packages below it. Each package comment says

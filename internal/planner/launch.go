@@ -78,7 +78,7 @@ func (p *Placer) fairPrices(l *ledger, b *batch) []float64 {
 				continue
 			}
 			if n := g.Shape.Total.Times(it.Need, most); n > 0 {
-				if each := p.yard.cost[i] / float64(n*g.Hosts); fair[at] == 0 || each < fair[at] {
+				if each := p.yard.PerReplica[i] / float64(n*g.Hosts); fair[at] == 0 || each < fair[at] {
 					fair[at] = each
 				}
 			}
@@ -96,7 +96,7 @@ func (p *Placer) rate(pat *pattern, how strategy, b *batch, group int, hosts int
 			worth += float64(u.Count) * fair[u.Item]
 		}
 		share := float64(hosts) / float64(p.Groups[group].Hosts)
-		pat.score.thrift = worth / max(p.yard.cost[group]*share, 1e-9)
+		pat.score.thrift = worth / max(p.yard.PerReplica[group]*share, 1e-9)
 	case fewest:
 		for _, u := range pat.uses {
 			pat.score.whole += float64(u.Count) * p.Needed(b.items[u.Item])

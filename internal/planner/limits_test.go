@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/planner/cost"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
@@ -77,8 +78,8 @@ func TestOfPlansThatCostTheSameTheOneThatLetsIdleNodesGoIsTaken(t *testing.T) {
 }
 
 func TestAProposalThatIsNoFixedPointRanksLast(t *testing.T) {
-	dear := contender{out: outcome{launched: []int64{0}}, verdict: verdict{bill: bill{costs: []float64{9}}}}
-	cheap := contender{out: outcome{launched: []int64{1}}, verdict: verdict{bill: bill{costs: []float64{1}}}}
+	dear := contender{out: outcome{launched: []int64{0}}, verdict: verdict{LaunchCost: cost.LaunchCost{Costs: []float64{9}}}}
+	cheap := contender{out: outcome{launched: []int64{1}}, verdict: verdict{LaunchCost: cost.LaunchCost{Costs: []float64{1}}}}
 	if cheap.before(&dear) || !dear.before(&cheap) {
 		t.Error("launches that are followed by others are better than launches that are not")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"heliostat.dev/heliostat/internal/planner/cost"
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
@@ -74,7 +75,7 @@ func TestMoreCapacityNeverServesLessOfSeveralShapes(t *testing.T) {
 		if len(before.Terminate)+len(after.Terminate) > 0 {
 			return // as below
 		}
-		if a, b := weightLeft(s, before), weightLeft(more, after); compareNearly(b, a) > 0 {
+		if a, b := weightLeft(s, before), weightLeft(more, after); cost.CompareNearly(b, a) > 0 {
 			t.Errorf("%g is left, %g with more capacity\n%s\n%s", a, b, plannertest.Compact(s), plannertest.Compact(more))
 		}
 	})

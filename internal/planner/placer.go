@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"heliostat.dev/heliostat/internal/planner/cost"
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 )
@@ -10,7 +11,7 @@ import (
 type Placer struct {
 	*fleet.Fleet
 	policy model.Policy
-	yard   yardstick
+	yard   cost.Model
 	// whole counts the pods that a plan launches in all, by group, while it is cut down to what the caps on pods in flight allow; nil
 	// otherwise.
 	whole []int64

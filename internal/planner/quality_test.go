@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/planner/cost"
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/packing"
@@ -110,7 +111,7 @@ const boundNodes = 3000
 func lowerBound(t testing.TB, s model.Snapshot) (float64, bool) {
 	r := fleet.New(&s)
 	items := r.Items(s.Requests)
-	p := &Placer{Fleet: r, yard: newYardstick(r, false, slices.Values(items))}
+	p := &Placer{Fleet: r, yard: cost.New(r, false, slices.Values(items))}
 	w := packing.Demand{Items: items}
 	for at, it := range items {
 		w.Left, w.At = append(w.Left, it.Request.Count), append(w.At, at)

@@ -2,118 +2,24 @@ package planner
 
 import (
 	"fmt"
-	"iter"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
-	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// rivals are sets of groups: two that could serve the same work are in one, and so are two that share a rival. Prices decide
-// within a set if all of it have one. A group that nothing waits for is alone.
-type rivals struct {
-	// of is each group's set, by the number of the first group in it.
-	of []int
-	// priced says of that group whether all of its set have a price.
-	priced []bool
-}
-
-// newRivals finds which groups could be launched for the same work, where some have a price and others none.
-func (p rater) newRivals(items iter.Seq[*vector.Item]) rivals {
-	r := rivals{of: make([]int, len(p.Groups)), priced: make([]bool, len(p.Groups))}
-	priced := 0
-	for i := range p.Groups {
-		r.of[i], r.priced[i] = i, p.Groups[i].Price != nil
-		if r.priced[i] {
-			priced++
-		}
-	}
-	if priced == 0 || priced == len(p.Groups) {
-		return r
-	}
-	for it := range items {
-		r.join(p.fitFor(it))
-	}
-	for i := range r.of {
-		r.of[i] = r.first(i)
-		r.priced[r.of[i]] = r.priced[r.of[i]] && r.priced[i]
-	}
-	return r
-}
-
-// fitFor lists the open groups that could be launched for an item. Work that needs no accelerator is no business of groups with some
-// while a group without could serve it, unless the policy says so.
-func (p rater) fitFor(it *vector.Item) []int {
-	var plain, accelerated []int
-	for i := range p.Groups {
-		g := &p.Groups[i]
-		switch {
-		case g.Blocked.Code != "" || g.MaxPods < g.Hosts || !it.Suits(g.Shape):
-		case g.Shape.Accelerated:
-			accelerated = append(accelerated, i)
-		default:
-			plain = append(plain, i)
-		}
-	}
-	if len(plain) > 0 && !it.Accelerator && !p.gpuForCPU {
-		return plain
-	}
-	return append(plain, accelerated...)
-}
-
-func (r *rivals) first(i int) int {
-	for r.of[i] != i {
-		i = r.of[i]
-	}
-	return i
-}
-
-func (r *rivals) join(groups []int) {
-	for _, i := range groups {
-		a, b := r.first(groups[0]), r.first(i)
-		r.of[max(a, b)] = min(a, b)
-	}
-}
-
-// costs says what one replica of each group costs. What has no price is worth what the same amount of scarce goods costs where
-// that is cheapest, so that a plan can weigh one kind of work against another.
-func (p rater) costs(r *rivals) []float64 {
-	cost := make([]float64, len(p.Groups))
-	rate := 0.0
-	for i := range p.Groups {
-		g := &p.Groups[i]
-		cost[i] = p.Holding(g.Shape.Total)*float64(g.Hosts) - p.lesser(i)
-		if !r.priced[r.of[i]] {
-			continue
-		}
-		price := *g.Price * float64(g.Hosts)
-		if each := price / max(cost[i], 1e-9); each > 0 && (rate == 0 || each < rate) {
-			rate = each
-		}
-		cost[i] = price
-	}
-	for i := range cost {
-		if rate > 0 && !r.priced[r.of[i]] {
-			cost[i] *= rate
-		}
-	}
-	p.weigh(cost)
-	return cost
-}
 
 // unpricedFindings tells of groups without a price that keep those of their rivals from counting.
 func (w *words) unpricedFindings() []raydemand.Finding {
 	var all []raydemand.Finding
-	r := &w.yard.rivals
+	r := &w.yard.Substitutes
 	for i := range w.Groups {
 		if w.Groups[i].Price != nil {
 			continue
 		}
 		var names []string
 		for k := range w.Groups {
-			if r.of[k] == r.of[i] && w.Groups[k].Price != nil {
+			if r.Of[k] == r.Of[i] && w.Groups[k].Price != nil {
 				names = append(names, w.Groups[k].Name)
 			}
 		}

@@ -191,9 +191,9 @@ func (p *planning) dearestFirst() []int {
 	slices.SortStableFunc(order, func(a, b int) int {
 		x, y := p.Groups[a].Shape, p.Groups[b].Shape
 		return cmp.Or(
-			cmp.Compare(p.yard.class[b], p.yard.class[a]),
+			cmp.Compare(p.yard.Tier[b], p.yard.Tier[a]),
 			vector.CompareBool(y.Accelerated, x.Accelerated),
-			cmp.Compare(p.yard.cost[b], p.yard.cost[a]),
+			cmp.Compare(p.yard.PerReplica[b], p.yard.PerReplica[a]),
 			cmp.Compare(p.Size(y.Total), p.Size(x.Total)),
 		)
 	})

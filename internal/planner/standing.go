@@ -114,7 +114,7 @@ func admittedBy(w *packing.Demand, lot *lot) (admits []packing.Admission, useful
 func (p *Placer) costOf(lot *lot) float64 {
 	free := p.Holding(lot.free)
 	if g := lot.shape.Group; g >= 0 {
-		return p.yard.cost[g] / float64(p.Groups[g].Hosts) * free / max(p.Holding(lot.shape.Total), 1e-9)
+		return p.yard.PerReplica[g] / float64(p.Groups[g].Hosts) * free / max(p.Holding(lot.shape.Total), 1e-9)
 	}
 	return free
 }

@@ -118,5 +118,5 @@ func (p *planning) minimumBin(group int, pods int64, w *packing.Demand) packing.
 	const share = 1e-3
 	g := &p.Groups[group]
 	admits, _ := admittedBy(w, &lot{shape: g.Shape, free: g.Shape.Total})
-	return packing.Bin{Free: g.Shape.Total, Cost: p.yard.cost[group] / float64(g.Hosts) * share, Hosts: 1, Limit: pods, Existing: true, Admits: admits}
+	return packing.Bin{Free: g.Shape.Total, Cost: p.yard.PerReplica[group] / float64(g.Hosts) * share, Hosts: 1, Limit: pods, Existing: true, Admits: admits}
 }

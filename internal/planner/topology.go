@@ -131,12 +131,12 @@ func (p *Placer) roomy(l *ledger, all []fleet.Domain, o fleet.Option) []fleet.Do
 // compareLaunches orders what two domains would launch for one option: without accelerators where it needs none, then by the
 // objective.
 func (p *Placer) compareLaunches(o fleet.Option, a, b []int64) int {
-	x, y := p.yard.bill(a), p.yard.bill(b)
+	x, y := p.yard.LaunchCost(a), p.yard.LaunchCost(b)
 	needs := slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return it.Accelerator })
 	if needs || p.policy.GPUForCPU {
-		return x.compare(&y)
+		return x.Compare(&y)
 	}
-	return cmp.Or(cmp.Compare(p.acceleratedPods(a), p.acceleratedPods(b)), x.compare(&y))
+	return cmp.Or(cmp.Compare(p.acceleratedPods(a), p.acceleratedPods(b)), x.Compare(&y))
 }
 
 func (p *Placer) acceleratedPods(launched []int64) (pods int64) {

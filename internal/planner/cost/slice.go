@@ -1,4 +1,4 @@
-package planner
+package cost
 
 import (
 	"heliostat.dev/heliostat/internal/planner/model"
@@ -21,17 +21,17 @@ func (p rater) gpusOf(i int) float64 {
 	return g.Resources.Has(raydemand.GPU).Float() * float64(g.Hosts)
 }
 
-// lesser is what one replica is worth less because its GPUs are slices. Where prices are unknown a GPU is worth what its memory is of
+// sliceDiscount is what one replica is worth less because its GPUs are slices. Where prices are unknown a GPU is worth what its memory is of
 // the largest: a seventh of a card does not cost what a card does.
-func (p rater) lesser(i int) float64 {
+func (p rater) sliceDiscount(i int) float64 {
 	if !p.Sliced {
 		return 0
 	}
 	return vector.AcceleratorWorth * p.gpusOf(i) * (1 - p.MemoryShare(p.Groups[i].Slice))
 }
 
-// weigh adds to the costs of groups what speaks against their slices.
-func (p rater) weigh(cost []float64) {
+// addSliceBias adds to the costs of groups what speaks against their slices.
+func (p rater) addSliceBias(cost []float64) {
 	if !p.Sliced {
 		return
 	}
