@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -82,10 +83,10 @@ func (a *admitting) fits() bool {
 }
 
 // before places what comes before the requests, as a round does.
-func (a *admitting) before(none []int64) (*ledger, outcome) {
-	l := a.open(a.base, none)
-	l.how = fullest
-	a.launchMinimum(l, none)
+func (a *admitting) before(none []int64) (*placing.Ledger, outcome) {
+	l := a.Open(a.base, none)
+	l.How = placing.Fullest
+	a.LaunchMinimum(l, none)
 	out := outcome{used: make([]bool, len(a.Nodes))}
 	for _, c := range a.claims[:a.shareClaim] {
 		a.placeClaim(l, c, none, &out)
@@ -94,7 +95,7 @@ func (a *admitting) before(none []int64) (*ledger, outcome) {
 }
 
 // claimLedger is the ledger that the requests are placed on after that.
-func (a *admitting) claimLedger() *ledger {
+func (a *admitting) claimLedger() *placing.Ledger {
 	none := make([]int64, len(a.Groups))
 	l, _ := a.before(none)
 	return a.claimOn(l, none)

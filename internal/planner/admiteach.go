@@ -2,6 +2,8 @@ package planner
 
 import (
 	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/placing"
 )
 
 // Where requests are so many that trying all of them together, again and again, would take too long, the rest is admitted one by one: each as far as
@@ -17,12 +19,12 @@ func (a *admitting) eachFrom(from int) {
 	rest := a.shares[from:]
 	before := countsOf(rest)
 	l := a.claimLedger()
-	a.place(l, a.newBatch(overREST, a.shareItems(), fullest))
-	end := a.looks + a.eachWork
+	a.Place(l, a.NewBatch(overREST, a.shareItems(), placing.Fullest))
+	end := a.Looks + a.eachWork
 	for i := range rest {
-		a.breakOff()
+		a.BreakOff()
 		s := &rest[i]
-		if s.unweighed = a.looks > end; s.unweighed || a.hopeless(s) {
+		if s.unweighed = a.Looks > end; s.unweighed || a.hopeless(s) {
 			continue
 		}
 		l = a.one(l, s)
@@ -40,32 +42,32 @@ func countsOf(shares []share) [][]int64 {
 }
 
 // one admits as much more of a request as finds room on a ledger, and returns the ledger with it.
-func (a *admitting) one(l *ledger, s *share) *ledger {
-	trial := a.trial(l)
-	b := a.newBatch(overREST, s.items, fullest)
+func (a *admitting) one(l *placing.Ledger, s *share) *placing.Ledger {
+	trial := a.Trial(l)
+	b := a.NewBatch(overREST, s.items, placing.Fullest)
 	for i, it := range s.items {
 		switch {
 		case it.Trivial():
 			s.had[i] = it.Request.Count
 		case a.full[it.Key]:
-			b.left[i] = 0
+			b.Left[i] = 0
 		default:
-			b.left[i] = it.Request.Count - s.had[i]
+			b.Left[i] = it.Request.Count - s.had[i]
 			s.had[i] = it.Request.Count
 		}
 	}
-	a.place(trial, b)
+	a.Place(trial, b)
 	for i, it := range s.items {
-		s.had[i] -= b.left[i]
-		a.full[it.Key] = a.full[it.Key] || b.left[i] > 0 && !s.AllOrNothing
+		s.had[i] -= b.Left[i]
+		a.full[it.Key] = a.full[it.Key] || b.Left[i] > 0 && !s.AllOrNothing
 	}
-	if s.AllOrNothing && !b.served() {
+	if s.AllOrNothing && !b.Served() {
 		s.none()
 		a.failed[s.key()] = true
-		a.release(trial)
+		a.Release(trial)
 		return l
 	}
-	a.release(l)
+	a.Release(l)
 	return trial
 }
 

@@ -9,6 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -36,7 +37,7 @@ func (w *words) advantage(c candidate, other int, given []int64, out *outcome) s
 		return fmt.Sprintf("it recovers from failed launches, score %s < %s", phrase.Decimal(standingOf(b.RecoverableScore)), phrase.Decimal(standingOf(a.RecoverableScore)))
 	case ours.Recoverable == theirs.Recoverable && ours.Priority > theirs.Priority:
 		return fmt.Sprintf("priority %d < %d", b.Priority, a.Priority)
-	case b.Shape.Accelerated && !a.Shape.Accelerated && !w.policy.GPUForCPU:
+	case b.Shape.Accelerated && !a.Shape.Accelerated && !w.Policy.GPUForCPU:
 		return "it has no accelerator to tie up"
 	}
 	if ours == theirs {
@@ -68,12 +69,12 @@ func (w *words) costsMore(taken, other int, given []int64, out *outcome) string 
 	if !able || least == 0 || a.MinPods > a.Remaining() {
 		return ""
 	}
-	own, instead := w.yard.PerReplica[taken]*float64(given[taken]/a.Hosts), w.yard.PerReplica[other]*float64(least/b.Hosts)
+	own, instead := w.Costs.PerReplica[taken]*float64(given[taken]/a.Hosts), w.Costs.PerReplica[other]*float64(least/b.Hosts)
 	if cost.CompareNearly(instead, own) <= 0 {
 		return ""
 	}
 	of := fmt.Sprintf(" (%s against %s)", phrase.Pods(least), phrase.Pods(given[taken]))
-	if w.yard.ByPrice(taken) && w.yard.ByPrice(other) {
+	if w.Costs.ByPrice(taken) && w.Costs.ByPrice(other) {
 		ours, theirs := *a.Price*float64(given[taken]), *b.Price*float64(least)
 		switch {
 		case cost.CompareNearly(theirs, ours) <= 0:
@@ -100,18 +101,18 @@ func (w *words) leastPods(taken, other int, out *outcome) (int64, bool) {
 	sum := make([]float64, len(w.Names))
 	var least int64
 	for _, e := range out.log {
-		if e.group != taken {
+		if e.Group != taken {
 			continue
 		}
-		if !e.item.Suits(shape) {
+		if !e.Item.Suits(shape) {
 			return 0, false
 		}
-		for _, t := range e.item.Need {
-			sum[t.Resource] += float64(t.Amount) * float64(e.count)
+		for _, t := range e.Item.Need {
+			sum[t.Resource] += float64(t.Amount) * float64(e.Count)
 		}
 		least = max(least, 1)
-		if owner, ok := w.owner(e.item); ok && owner.gang.Strategy == raydemand.StrictSpread {
-			least = max(least, e.count)
+		if owner, ok := w.owner(e.Item); ok && owner.gang.Strategy == raydemand.StrictSpread {
+			least = max(least, e.Count)
 		}
 	}
 	for r, amount := range sum {
@@ -154,13 +155,13 @@ func (w *words) elsewhereBound(it *vector.Item, i int, out *outcome) (model.Reas
 	if reason, ok := unlabelled(g, label); ok {
 		return reason, true
 	}
-	at := slices.IndexFunc(out.runs, func(r run) bool { return slices.Contains(r.gangs, owner.gang) })
+	at := slices.IndexFunc(out.runs, func(r placing.Run) bool { return slices.Contains(r.Gangs, owner.gang) })
 	own := fleet.Domain{Topology: w.Topology(label), Value: w.Topology(label).Of[g.Shape.Labels]}
-	if at < 0 || out.runs[at].within == own {
+	if at < 0 || out.runs[at].Within == own {
 		return model.Reason{}, false
 	}
 	if owner.gang.Held {
-		return model.Reason{Code: model.CodeLabels, Message: fmt.Sprintf("the gang's other bundles lie on %s", w.valuesOf([]fleet.Domain{out.runs[at].within}, label))}, true
+		return model.Reason{Code: model.CodeLabels, Message: fmt.Sprintf("the gang's other bundles lie on %s", w.valuesOf([]fleet.Domain{out.runs[at].Within}, label))}, true
 	}
 	return w.tooSmallDomain(owner, i, own)
 }
@@ -177,10 +178,10 @@ func unlabelled(g *fleet.Group, label string) (model.Reason, bool) {
 func (w *words) tooSmallDomain(owner ownedBy, i int, within fleet.Domain) (model.Reason, bool) {
 	option := owner.gang.Options[owner.option]
 	nothing := make([]int64, len(w.Groups))
-	l := w.open(w.base, nothing)
-	enough := len(w.roomy(l, []fleet.Domain{within, within}, option)) > 0 // of one alone it says nothing
+	l := w.Open(w.base, nothing)
+	enough := len(w.Roomy(l, []fleet.Domain{within, within}, option)) > 0 // of one alone it says nothing
 	needed := int64(len(owner.gang.Alternatives()[owner.option]))
-	if enough && (owner.gang.Strategy != raydemand.StrictSpread || w.differentNodes(l, option, within) >= needed) {
+	if enough && (owner.gang.Strategy != raydemand.StrictSpread || w.DifferentNodes(l, option, within) >= needed) {
 		return model.Reason{}, false
 	}
 	reason, _ := w.tightest(i, nothing)
@@ -190,21 +191,4 @@ func (w *words) tooSmallDomain(owner ownedBy, i int, within fleet.Domain) (model
 	}
 	reason.Message = fmt.Sprintf("%s has no room for the gang's %s: %s", w.valuesOf([]fleet.Domain{within}, owner.gang.TopologyLabel), bundles, reason.Message)
 	return reason, true
-}
-
-// differentNodes counts the nodes within a domain that hold a bundle of an option, those that may be launched among them.
-func (p *Placer) differentNodes(l *ledger, o fleet.Option, within fleet.Domain) (n int64) {
-	for k := range l.lots {
-		lot := &l.lots[k]
-		if within.Admits(lot.shape.Labels) && slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return lot.free.Times(it.Need, 1) == 1 }) {
-			n += lot.count
-		}
-	}
-	var fresh int64
-	for i := range p.Groups {
-		if s := p.Groups[i].Shape; within.Admits(s.Labels) && vector.SuitsAny(o.Items, s) {
-			fresh = min(fresh+l.room[i], vector.MaxCount)
-		}
-	}
-	return n + min(fresh, l.spare)
 }

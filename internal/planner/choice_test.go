@@ -11,6 +11,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
@@ -157,7 +158,7 @@ func TestNoStrategyAloneDoesBetterThanThePlan(t *testing.T) {
 		p := newPlanning(fleet.New(&s), &s, model.Policy{})
 		given, out := p.settle(make([]int64, len(p.Groups)))
 		plan := p.verdict(given, &out)
-		for _, how := range []strategy{fullest, thriftiest, jointly} {
+		for _, how := range []placing.Strategy{placing.Fullest, placing.Cheapest, placing.Jointly} {
 			alone := p.complete(make([]int64, len(p.Groups)), p.round(make([]int64, len(p.Groups)), how), how)
 			if alone.compare(&plan) < 0 {
 				t.Errorf("strategy %d launches %v, which is better than %v", how, alone.given, given)

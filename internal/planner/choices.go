@@ -31,9 +31,9 @@ func (r *reporter) choice(it *vector.Item, i int, given []int64, out *outcome) m
 	var launched int64
 	by := map[string]bool{}
 	for _, e := range out.log {
-		if e.item == it && it.Rank[r.Groups[e.group].Shape.Labels] == i {
-			launched += e.count
-			by[r.Groups[e.group].Name] = true
+		if e.Item == it && it.Rank[r.Groups[e.Group].Shape.Labels] == i {
+			launched += e.Count
+			by[r.Groups[e.Group].Name] = true
 		}
 	}
 	if launched > 0 {

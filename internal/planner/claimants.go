@@ -21,8 +21,8 @@ type claimants map[string][]*share
 func (w *words) claimants(out *outcome) claimants {
 	launched := map[string]int64{}
 	for _, e := range out.log {
-		if e.purpose == overREST {
-			launched[e.item.Key] += e.count
+		if e.Purpose == overREST {
+			launched[e.Item.Key] += e.Count
 		}
 	}
 	if len(launched) == 0 || !w.owned() {

@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -21,18 +22,22 @@ func (p *planning) refine(out *outcome) {
 	if len(dealers) == 0 {
 		return
 	}
-	var waits []wait
+	var waits []placing.Wait
 	for _, w := range out.waits {
-		if d := dealers[w.item]; d != nil {
-			d.deal(w.count, func(it *vector.Item, n int64) { waits = append(waits, wait{it, n, w.since}) })
+		if d := dealers[w.Item]; d != nil {
+			d.deal(w.Count, func(it *vector.Item, n int64) {
+				waits = append(waits, placing.Wait{Item: it, Count: n, Since: w.Since})
+			})
 			continue
 		}
 		waits = append(waits, w)
 	}
-	var log []entry
+	var log []placing.Entry
 	for _, e := range out.log {
-		if d := dealers[e.item]; d != nil {
-			d.deal(e.count, func(it *vector.Item, n int64) { log = append(log, entry{e.group, e.purpose, it, n}) })
+		if d := dealers[e.Item]; d != nil {
+			d.deal(e.Count, func(it *vector.Item, n int64) {
+				log = append(log, placing.Entry{Group: e.Group, Purpose: e.Purpose, Item: it, Count: n})
+			})
 			continue
 		}
 		log = append(log, e)

@@ -32,7 +32,7 @@ func manyShapes(count int) []raydemand.Request {
 // looksFor counts how often the plan of a snapshot tries a bundle on a node.
 func looksFor(s model.Snapshot) int64 {
 	p, _, _ := decideUntil(nil, &s, model.Policy{})
-	return p.looks
+	return p.Looks
 }
 
 // notShort leaves out what takes long under the race detector; it runs without.

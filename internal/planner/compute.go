@@ -6,6 +6,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/cost"
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -26,7 +27,7 @@ func Compute(s model.Snapshot, policy model.Policy) model.Plan {
 func decideUntil(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *planning, given []int64, out outcome) {
 	within, beyond := withinBounds(s)
 	p = newPlanning(fleet.New(within), within, policy)
-	p.stop, p.beyond = stop, beyond
+	p.Stop, p.beyond = stop, beyond
 	given, out = p.wave(p.settleShares())
 	p.addUnplaceable(&out)
 	out.share()
@@ -38,7 +39,7 @@ func decideUntil(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (
 
 // planning is the search for a plan: the demand of one snapshot, and the launches that serve it best.
 type planning struct {
-	*Placer
+	*placing.Placer
 	requests []*vector.Item
 	claims   []claim
 	gangs    []*fleet.Gang
@@ -57,7 +58,7 @@ type planning struct {
 	// overdueNodes would leave as idle, by number.
 	overdueNodes []int
 	// base lists what is free now, totals what is there whatever is in use.
-	base, totals []lot
+	base, totals []placing.NodeClass
 	// held counts, by group, the launches that the caps on pods in flight hold back; nil where there are none.
 	held []int64
 }
@@ -76,7 +77,7 @@ type claim struct {
 }
 
 func newPlanning(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *planning {
-	p := &planning{Placer: &Placer{Fleet: r, policy: policy}, requests: r.Coarsen(r.Items(s.Requests)), gangs: r.NewGangs(s.Gangs)}
+	p := &planning{Placer: &placing.Placer{Fleet: r, Policy: policy}, requests: r.Coarsen(r.Items(s.Requests)), gangs: r.NewGangs(s.Gangs)}
 	p.shares = newShares(r, s)
 	p.ownedCount, p.ownedShapes = len(s.OwnedRequests), shapesOf(s.OwnedRequests)
 	p.settleKinds()
@@ -88,22 +89,22 @@ func newPlanning(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *planni
 	}
 	waiting := len(p.requests)+len(p.claims)+len(p.gangs) > 0
 	if waiting {
-		p.base = p.openLedger(false, r.MarkHolders(p.gangs))
+		p.base = p.OpenLedger(false, r.MarkHolders(p.gangs))
 		p.placeable = p.gangsWithPlaces()
 		p.crowds = fleet.CountDistinct(p.placeable)
 	}
-	p.yard = cost.New(r, policy.GPUForCPU, p.eachItem)
+	p.Costs = cost.New(r, policy.GPUForCPU, p.eachItem)
 	if !waiting {
 		return p // nobody asks what is free
 	}
 	for i := range p.base {
-		if p.base[i].phase == fleet.Overdue {
-			p.overdueNodes = append(p.overdueNodes, p.base[i].members...)
+		if p.base[i].Phase == fleet.Overdue {
+			p.overdueNodes = append(p.overdueNodes, p.base[i].Members...)
 		}
 	}
 	p.totals = p.base
 	if len(p.claims) > 0 {
-		p.totals = p.openLedger(true, nil)
+		p.totals = p.OpenLedger(true, nil)
 	}
 	return p
 }

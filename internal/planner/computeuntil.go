@@ -2,12 +2,13 @@ package planner
 
 import (
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/placing"
 )
 
 // ComputeUntil is Compute, and gives up soon after stop is closed: it reports false then, and there is no plan. It is for plans that
 // somebody asked for and may cease to wait for. A nil stop never ends it.
 func ComputeUntil(stop <-chan struct{}, s model.Snapshot, policy model.Policy) (plan model.Plan, done bool) {
-	done = unlessBrokenOff(func() {
+	done = placing.UnlessBrokenOff(func() {
 		p, given, out := decideUntil(stop, &s, policy)
 		plan = newReporter(p).report(given, out)
 	})

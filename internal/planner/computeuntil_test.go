@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -67,12 +68,12 @@ func TestTheWordsOfAnAnswerAreBrokenOffToo(t *testing.T) {
 	p, given, out := decideUntil(nil, &s, model.Policy{})
 	stop := make(chan struct{})
 	close(stop)
-	p.stop = stop
+	p.Stop = stop
 	for name, words := range map[string]func(){
 		"what a group does":  func() { newReporter(p).groupVerdict(0, p.requests[0], given, &out) },
 		"what is not served": func() { newReporter(p).unmetReasons(given, &out) },
 	} {
-		if unlessBrokenOff(words) {
+		if placing.UnlessBrokenOff(words) {
 			t.Errorf("%s: told to the end", name)
 		}
 	}

@@ -156,7 +156,7 @@ func (w *words) candidates(out *outcome) []candidate {
 		}
 	}
 	for _, e := range out.log {
-		add(e.item, e.group)
+		add(e.Item, e.Group)
 	}
 	w.considering = all
 	return all

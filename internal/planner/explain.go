@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -108,16 +109,16 @@ func (r *reporter) groupDetails(i int, it *vector.Item, given []int64, out *outc
 }
 
 func (r *reporter) groupVerdict(i int, it *vector.Item, given []int64, out *outcome) model.Reason {
-	r.breakOff()
+	r.BreakOff()
 	var own, others int64
 	by := -1
 	for _, e := range out.log {
 		switch {
-		case e.item != it:
-		case e.group == i:
-			own += e.count
+		case e.Item != it:
+		case e.Group == i:
+			own += e.Count
 		default:
-			others, by = others+e.count, e.group
+			others, by = others+e.Count, e.Group
 		}
 	}
 	if own > 0 {
@@ -142,7 +143,7 @@ func (r *reporter) groupVerdict(i int, it *vector.Item, given []int64, out *outc
 // fellBack reports whether the gang that an item is of was placed by a later choice.
 func (p *reporter) fellBack(it *vector.Item, out *outcome) bool {
 	owner, ok := p.owner(it)
-	return ok && slices.ContainsFunc(out.runs, func(r run) bool { return r.option > owner.option && slices.Contains(r.gangs, owner.gang) })
+	return ok && slices.ContainsFunc(out.runs, func(r placing.Run) bool { return r.Option > owner.option && slices.Contains(r.Gangs, owner.gang) })
 }
 
 // waitsStill reports whether some of an item, or of the gang or the call that it is part of, is not served.

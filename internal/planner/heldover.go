@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/placing"
 )
 
 // keepUntilReplaced keeps idle workers that serve requests over REST now, where the plan counts on others in their stead that have not joined Ray:
@@ -16,9 +17,9 @@ func (p *planning) keepUntilReplaced(out *outcome) {
 	if len(left) == 0 && !p.sharesComing(out) {
 		return
 	}
-	for i := range l.lots {
-		for _, n := range l.lots[i].members {
-			if l.lots[i].touched && !out.used[n] {
+	for i := range l.Classes {
+		for _, n := range l.Classes[i].Members {
+			if l.Classes[i].Touched && !out.used[n] {
 				if out.heldOver == nil {
 					out.heldOver = make([]bool, len(p.Nodes))
 				}
@@ -45,8 +46,8 @@ func (p *planning) mayLoseIdle(out *outcome) bool {
 // sharesComing reports whether the plan places some of the requests on pods that have not joined Ray.
 func (p *planning) sharesComing(out *outcome) bool {
 	items := p.claims[p.shareClaim].items
-	return slices.ContainsFunc(out.log, func(e entry) bool { return e.purpose == overREST }) ||
-		slices.ContainsFunc(out.waits, func(w wait) bool { return slices.Contains(items, w.item) })
+	return slices.ContainsFunc(out.log, func(e placing.Entry) bool { return e.Purpose == overREST }) ||
+		slices.ContainsFunc(out.waits, func(w placing.Wait) bool { return slices.Contains(items, w.Item) })
 }
 
 // isHeldOver reports whether a node stays only until what replaces it has joined Ray.

@@ -17,7 +17,7 @@ type verdict struct {
 }
 
 func (p *planning) verdict(given []int64, out *outcome) verdict {
-	v := verdict{claims: len(out.claims), gangs: len(out.gangs), kept: out.kept, LaunchCost: p.yard.LaunchCost(given)}
+	v := verdict{claims: len(out.claims), gangs: len(out.gangs), kept: out.kept, LaunchCost: p.Costs.LaunchCost(given)}
 	for i, n := range out.unserved {
 		v.unserved += float64(n) * p.Needed(p.requests[i])
 	}

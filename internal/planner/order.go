@@ -1,15 +1,14 @@
 package planner
 
 import (
-	"slices"
-
 	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // order is how a round looks for places.
 type order struct {
-	how strategy
+	how placing.Strategy
 	// stepwise: empty nodes, whether they have joined or are on their way, are used like new ones, each step taking only as
 	// many as it needs. A plan that launched for one step after the other is found again that way.
 	stepwise bool
@@ -20,8 +19,8 @@ type order struct {
 }
 
 // orders are tried beside the first where that leaves something to be desired.
-var orders = [...]order{{how: asRay}, {how: fullest, accelerated: true}, {how: fullest, stepwise: true}, {how: thriftiest, stepwise: true},
-	{how: asRay, stepwise: true}, {how: roomiest, stepwise: true}, {how: fullest, stepwise: true, requestsFirst: true}}
+var orders = [...]order{{how: placing.AsRay}, {how: placing.Fullest, accelerated: true}, {how: placing.Fullest, stepwise: true}, {how: placing.Cheapest, stepwise: true},
+	{how: placing.AsRay, stepwise: true}, {how: placing.Roomiest, stepwise: true}, {how: placing.Fullest, stepwise: true, requestsFirst: true}}
 
 // Other orders are tried for demand that is small: many nodes of many kinds leave room for everything in any order, and each node
 // that is filled may mean another look at all of them.
@@ -35,9 +34,9 @@ const (
 // for launches and the judgement of them ask here, so whatever order was best, the next plan finds the same. A wave knows
 // one order only, in which nothing overtakes what waits for the caps. Beside requests that are all served, gangs that are not
 // matter where another order serves one.
-func (p *planning) bestRound(given []int64, how strategy) outcome {
+func (p *planning) bestRound(given []int64, how placing.Strategy) outcome {
 	best := p.round(given, how)
-	if p.whole != nil || best.perfect() || !p.orderMatters(&best) {
+	if p.Uncut != nil || best.perfect() || !p.orderMatters(&best) {
 		return best
 	}
 	v := p.verdict(best.launched, &best)
@@ -63,8 +62,8 @@ func (o *outcome) perfect() bool { return vector.Sum(o.launched) == 0 && o.serve
 // fallbacks counts the gangs that go by another choice than their first.
 func (o *outcome) fallbacks() (n int) {
 	for _, r := range o.runs {
-		if r.option > 0 {
-			n += len(r.gangs)
+		if r.Option > 0 {
+			n += len(r.Gangs)
 		}
 	}
 	return n
@@ -96,57 +95,4 @@ func (p *planning) itemCount() int {
 		items += len(front[0].Options[0].Items)
 	}
 	return items
-}
-
-// hide keeps empty nodes back until a step needs them.
-func (l *ledger) hide() {
-	l.stepwise = true
-	for i := range l.lots {
-		lot := &l.lots[i]
-		lot.hidden = lot.phase != fleet.Running && lot.shape.Group != fleet.HeadGroup && !lot.touched && slices.Equal(lot.free, lot.shape.Total)
-	}
-}
-
-// hiddenOf counts the hidden nodes of each group.
-func (l *ledger) hiddenOf(groups int) []int64 {
-	counts := make([]int64, groups)
-	for i := range l.lots {
-		if lot := &l.lots[i]; lot.hidden {
-			counts[lot.shape.Group] += lot.count
-		}
-	}
-	return counts
-}
-
-// reveal offers n more nodes of a group to all that is placed from now on.
-func (l *ledger) reveal(group int, n int64) {
-	for i := 0; i < len(l.lots) && n > 0; i++ {
-		if !l.lots[i].hidden || l.lots[i].shape.Group != group {
-			continue
-		}
-		count := min(n, l.lots[i].count)
-		l.lots[l.split(i, count)].hidden = false
-		n -= count
-	}
-}
-
-// revealMinimum offers what a minimum keeps in any case.
-func (p *Placer) revealMinimum(l *ledger) {
-	short := make([]int64, len(p.Groups))
-	for i := range p.Groups {
-		short[i] = p.Groups[i].MinPods
-	}
-	for i := range l.lots {
-		if lot := &l.lots[i]; lot.shape.Group != fleet.HeadGroup && !lot.hidden {
-			short[lot.shape.Group] -= lot.count
-		}
-	}
-	for i, n := range short {
-		l.reveal(i, n)
-	}
-}
-
-// holdsBack reports whether nodes of a group are hidden.
-func (l *ledger) holdsBack(group int) bool {
-	return l.stepwise && slices.ContainsFunc(l.lots, func(lot lot) bool { return lot.hidden && lot.shape.Group == group })
 }

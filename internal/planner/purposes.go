@@ -58,19 +58,19 @@ func (w *words) purposesOf(i int, out *outcome) []*purpose {
 	asking := w.claimants(out)
 	var all []*purpose
 	for _, e := range out.log {
-		if e.group != i {
+		if e.Group != i {
 			continue
 		}
-		owner, ofGang := w.owner(e.item)
-		k := kind{of: e.purpose, what: phrase.Describe(e.item.Request) + partOfSlice(&w.Groups[i], e.item)}
+		owner, ofGang := w.owner(e.Item)
+		k := kind{of: e.Purpose, what: phrase.Describe(e.Item.Request) + partOfSlice(&w.Groups[i], e.Item)}
 		if ofGang {
 			k.gangs = owner.gang.Key
 		}
 		if known[k] == nil {
-			known[k] = &purpose{what: k.what, of: asking.purpose(e.purpose, e.item)}
+			known[k] = &purpose{what: k.what, of: asking.purpose(e.Purpose, e.Item)}
 			all = append(all, known[k])
 		}
-		known[k].bundles += e.count
+		known[k].bundles += e.Count
 		if of := (member{known[k], owner.gang}); ofGang && !counted[of] {
 			counted[of] = true
 			known[k].gangs = append(known[k].gangs, owner.gang)

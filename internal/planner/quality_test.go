@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/packing"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -111,13 +112,13 @@ const boundNodes = 3000
 func lowerBound(t testing.TB, s model.Snapshot) (float64, bool) {
 	r := fleet.New(&s)
 	items := r.Items(s.Requests)
-	p := &Placer{Fleet: r, yard: cost.New(r, false, slices.Values(items))}
+	p := &placing.Placer{Fleet: r, Costs: cost.New(r, false, slices.Values(items))}
 	w := packing.Demand{Items: items}
 	for at, it := range items {
 		w.Left, w.At = append(w.Left, it.Request.Count), append(w.At, at)
 	}
-	l := p.open(p.openLedger(false, nil), make([]int64, len(r.Groups)))
-	_, bins := p.openBins(l, p.newBatch("", items, fullest), &w)
+	l := p.Open(p.OpenLedger(false, nil), make([]int64, len(r.Groups)))
+	_, bins := p.OpenBins(l, p.NewBatch("", items, placing.Fullest), &w)
 	bound, served, exact := packing.LowerBound(&w, bins, boundNodes)
 	if exact && !served {
 		t.Error("the demand cannot be served")
@@ -235,8 +236,8 @@ func judgeMarkets(t *testing.T, all []model.Snapshot, allowed most) {
 func TestTheWorkOnAPlanIsBounded(t *testing.T) {
 	for i, s := range markets(200) {
 		const most = 750_000 // half of what all programs of a plan may take
-		if p, _, _ := decideUntil(nil, &s, model.Policy{}); p.steps > most {
-			t.Errorf("instance %d takes %d steps", i, p.steps)
+		if p, _, _ := decideUntil(nil, &s, model.Policy{}); p.Steps > most {
+			t.Errorf("instance %d takes %d steps", i, p.Steps)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -15,7 +16,7 @@ import (
 // Explain plans the snapshot and answers one question about the plan. It gives up soon after stop is closed, with ErrBrokenOff; a nil stop never ends
 // it. It fails with ErrQuestion, and with an *UnknownError.
 func Explain(stop <-chan struct{}, s model.Snapshot, policy model.Policy, q model.Question) (e model.Explanation, err error) {
-	if !unlessBrokenOff(func() { e, err = asking{policy, stop}.answer(s, q) }) {
+	if !placing.UnlessBrokenOff(func() { e, err = asking{policy, stop}.answer(s, q) }) {
 		return model.Explanation{}, model.ErrBrokenOff
 	}
 	return e, err

@@ -9,23 +9,10 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// placement is bundles of one item that were placed on nodes of one kind, each on every one of them.
-type placement struct {
-	item    *vector.Item
-	each    int64
-	count   int64
-	group   int
-	phase   fleet.Phase
-	planned bool
-	// members are the nodes' numbers; nil for pods that have no node yet.
-	members []int
-	// used is how many of the bundles belong to somebody already.
-	used int64
-}
 
 // requestPlans tells whose request is served by what: each kind's places (seats.go) are dealt out in the order in which requests are seated.
 func (r *reporter) requestPlans(given []int64, out *outcome) []model.RequestPlan {
@@ -47,7 +34,7 @@ func (r *reporter) requestPlans(given []int64, out *outcome) []model.RequestPlan
 // attribution deals out places.
 type attribution struct {
 	*reporter
-	places map[string][]placement
+	places map[string][]placing.Placement
 }
 
 // of takes the next places for a request and says what becomes of it.
@@ -133,13 +120,13 @@ type tally struct {
 }
 
 // take takes n bundles from the first places and returns those that have some left.
-func (t *tally) take(from []placement, n int64) []placement {
+func (t *tally) take(from []placing.Placement, n int64) []placing.Placement {
 	for n > 0 && len(from) > 0 {
 		at := &from[0]
-		bundles := min(n, at.each*at.count-at.used)
-		t.add(at, at.used/at.each, (at.used+bundles-1)/at.each+1, bundles)
-		at.used += bundles
-		if n -= bundles; at.used == at.each*at.count {
+		bundles := min(n, at.Each*at.Count-at.Used)
+		t.add(at, at.Used/at.Each, (at.Used+bundles-1)/at.Each+1, bundles)
+		at.Used += bundles
+		if n -= bundles; at.Used == at.Each*at.Count {
 			from = from[1:]
 		}
 	}
@@ -147,31 +134,31 @@ func (t *tally) take(from []placement, n int64) []placement {
 }
 
 // add counts bundles on the nodes of a placement from first up to end.
-func (t *tally) add(at *placement, first, end, bundles int64) {
-	g := t.groups[at.group]
+func (t *tally) add(at *placing.Placement, first, end, bundles int64) {
+	g := t.groups[at.Group]
 	if g == nil {
 		g = &model.RequestGroup{}
-		if at.group != fleet.HeadGroup {
-			g.Name = t.Fleet.Groups[at.group].Name
+		if at.Group != fleet.HeadGroup {
+			g.Name = t.Fleet.Groups[at.Group].Name
 		}
-		t.groups[at.group] = g
+		t.groups[at.Group] = g
 	}
-	onWay := at.phase == fleet.OnTheWay
+	onWay := at.Phase == fleet.OnTheWay
 	switch {
 	case !onWay:
 		t.joined += bundles
-	case at.planned:
+	case at.Planned:
 		t.waiting += bundles
 		t.planned += bundles
 	default:
 		t.waiting += bundles
 	}
-	if at.members == nil {
+	if at.Members == nil {
 		g.Pods += end - first
 		g.Waiting += end - first
 		return
 	}
-	for _, number := range at.members[first:end] {
+	for _, number := range at.Members[first:end] {
 		if t.seen[number] {
 			continue
 		}

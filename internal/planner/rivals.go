@@ -12,7 +12,7 @@ import (
 // unpricedFindings tells of groups without a price that keep those of their rivals from counting.
 func (w *words) unpricedFindings() []raydemand.Finding {
 	var all []raydemand.Finding
-	r := &w.yard.Substitutes
+	r := &w.Costs.Substitutes
 	for i := range w.Groups {
 		if w.Groups[i].Price != nil {
 			continue

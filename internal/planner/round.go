@@ -1,10 +1,10 @@
 package planner
 
 import (
-	"cmp"
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -23,41 +23,41 @@ type outcome struct {
 	joinable bool          // some of what it launches could have been chosen jointly
 	// reordered: found in another order than the first, because that is better.
 	reordered bool
-	runs      []run
+	runs      []placing.Run
 	lots      int // what the ledger held in the end: kinds of nodes, those that the plan launches among them
-	log       []entry
-	waits     []wait
+	log       []placing.Entry
+	waits     []placing.Wait
 }
 
 // round places all demand, with pods already planned by group, and launches what is missing in the given way.
-func (p *planning) round(given []int64, how strategy) outcome {
+func (p *planning) round(given []int64, how placing.Strategy) outcome {
 	return p.roundIn(given, order{how: how})
 }
 
 func (p *planning) roundIn(given []int64, in order) outcome {
-	l := p.open(p.base, given)
-	l.how = in.how
+	l := p.Open(p.base, given)
+	l.How = in.how
 	if in.stepwise {
-		l.hide()
-		p.revealMinimum(l)
+		l.Hide()
+		p.RevealMinimum(l)
 	}
 	out := outcome{used: make([]bool, len(p.Nodes))}
-	p.launchMinimum(l, given)
+	p.LaunchMinimum(l, given)
 	for i, c := range p.claims {
 		if left := p.placeClaim(l, c, given, &out); left != nil {
 			out.claims, out.claimed = append(out.claims, i), append(out.claimed, left)
 		}
 	}
-	b := p.newBatch("", p.requests, l.how)
+	b := p.NewBatch("", p.requests, l.How)
 	if in.requestsFirst {
-		p.place(l, b)
+		p.Place(l, b)
 	}
 	l = p.placeGangs(l, in, &out)
 	if !in.requestsFirst {
-		p.place(l, b)
+		p.Place(l, b)
 	}
-	out.unserved, out.launched, out.log, out.lots = b.left, l.launched, l.log, len(l.lots)
-	out.waits, out.runs, out.joinable = l.waits, l.runs, l.joinable
+	out.unserved, out.launched, out.log, out.lots = b.Left, l.Launched, l.Log, len(l.Classes)
+	out.waits, out.runs, out.joinable = l.Waits, l.Runs, l.Joinable
 	out.markUsed(l)
 	for _, n := range p.overdueNodes {
 		if out.used[n] {
@@ -67,90 +67,58 @@ func (p *planning) roundIn(given []int64, in order) outcome {
 	return out
 }
 
-// open starts a ledger on which the given pods are on their way. They stand where the next snapshot's pods will
-// stand, so that the next plan finds the same places, after equal ones that were asked for earlier.
-func (p *Placer) open(lots []lot, given []int64) *ledger {
-	l := &ledger{lots: slices.Clone(lots), launched: make([]int64, len(p.Groups)), spare: p.Spare(given)}
-	for i := range p.Groups {
-		g := &p.Groups[i]
-		l.room = append(l.room, g.Room(given[i]))
-		if given[i] > 0 {
-			planned := p.freshLot(g, given[i], true)
-			at, _ := slices.BinarySearchFunc(l.lots, planned, func(a, b lot) int { return cmp.Or(p.soonestFirst(&a, &b), -1) })
-			l.lots = slices.Insert(l.lots, at, planned)
-		}
-	}
-	p.bindPools(l, given)
-	if p.whole != nil {
-		p.capLedger(l, given)
-	}
-	return l
-}
-
-// launchMinimum brings every group to its minimum. These pods then serve demand like any other.
-func (p *Placer) launchMinimum(l *ledger, given []int64) {
-	for i := range p.Groups {
-		g := &p.Groups[i]
-		short := vector.RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts)
-		n := min(short, l.room[i], l.spare)
-		if n -= n % g.Hosts; n > 0 {
-			l.lots = append(l.lots, l.launch(g, n))
-		}
-	}
-}
-
 // placeClaim places a claim on total capacities, on a ledger of its own: what runs already counts. When the whole
 // claim cannot be had nothing is launched for it, and the nodes it would use are kept all the same: letting go of
 // half of what was asked for helps nobody. It returns the bundles of each item that are left, nil when none are.
-func (p *planning) placeClaim(l *ledger, c claim, given []int64, out *outcome) []int64 {
+func (p *planning) placeClaim(l *placing.Ledger, c claim, given []int64, out *outcome) []int64 {
 	if c.refused {
 		return c.counts()
 	}
 	own := p.claimOn(l, given)
-	if l.stepwise {
-		own.hide()
-		p.revealMinimum(own)
+	if l.Stepwise {
+		own.Hide()
+		p.RevealMinimum(own)
 	}
-	lifted := p.uncapped(own)
-	b := p.newBatch(c.purpose, c.items, l.how)
-	p.place(own, b)
+	lifted := p.Uncapped(own)
+	b := p.NewBatch(c.purpose, c.items, l.How)
+	p.Place(own, b)
 	out.markUsed(own)
 	p.keepFor(own, &c, out)
-	l.joinable = l.joinable || own.joinable
-	if !b.served() && !p.servedOn(lifted, c) {
+	l.Joinable = l.Joinable || own.Joinable
+	if !b.Served() && !p.servedOn(lifted, c) {
 		return c.counts()
 	}
-	if l.stepwise {
-		left := own.hiddenOf(len(p.Groups))
-		for i, n := range l.hiddenOf(len(p.Groups)) {
-			l.reveal(i, n-left[i])
+	if l.Stepwise {
+		left := own.HiddenOf(len(p.Groups))
+		for i, n := range l.HiddenOf(len(p.Groups)) {
+			l.Reveal(i, n-left[i])
 		}
 	}
-	for i, n := range own.launched {
+	for i, n := range own.Launched {
 		if n > 0 {
-			l.lots = append(l.lots, l.launch(&p.Groups[i], n))
+			l.Classes = append(l.Classes, l.Launch(&p.Groups[i], n))
 		}
 	}
-	l.log, l.waits = append(l.log, own.log...), append(l.waits, own.waits...)
-	if b.served() {
+	l.Log, l.Waits = append(l.Log, own.Log...), append(l.Waits, own.Waits...)
+	if b.Served() {
 		return nil
 	}
-	l.reserveRest(lifted.launched, own.launched)
-	return b.left
+	l.ReserveRest(lifted.Launched, own.Launched)
+	return b.Left
 }
 
 // claimOn opens a claim's own ledger: all that is there, whatever is in use, and the limits as they are left on another.
-func (p *planning) claimOn(l *ledger, given []int64) *ledger {
-	own := p.open(p.totals, given)
-	own.how = l.how
-	for i, n := range l.launched {
+func (p *planning) claimOn(l *placing.Ledger, given []int64) *placing.Ledger {
+	own := p.Open(p.totals, given)
+	own.How = l.How
+	for i, n := range l.Launched {
 		if n > 0 {
-			own.lots = append(own.lots, p.freshLot(&p.Groups[i], n, true))
+			own.Classes = append(own.Classes, p.NewClass(&p.Groups[i], n, true))
 		}
 	}
-	own.room, own.spare = slices.Clone(l.room), l.spare
-	own.taken, own.pods = slices.Clone(l.taken), slices.Clone(l.pods)
-	own.caps.copyFrom(&l.caps)
+	own.Room, own.Spare = slices.Clone(l.Room), l.Spare
+	own.Taken, own.Pods = slices.Clone(l.Taken), slices.Clone(l.Pods)
+	own.InFlightCaps.CopyFrom(&l.InFlightCaps)
 	return own
 }
 
@@ -163,12 +131,12 @@ const (
 
 // placeGangs places one kind of gangs after the other, those hardest to place first. When some are left, they go first once
 // more: an easy one may have taken what only it could have spared.
-func (p *planning) placeGangs(l *ledger, in order, out *outcome) *ledger {
+func (p *planning) placeGangs(l *placing.Ledger, in order, out *outcome) *placing.Ledger {
 	if len(p.placeable) == 0 {
 		return l
 	}
 	gangs := p.placeable
-	if l.how.raysOrder() {
+	if l.How.RaysOrder() {
 		gangs = gangsAsRay(gangs)
 	}
 	if in.accelerated {
@@ -185,10 +153,10 @@ func (p *planning) placeGangs(l *ledger, in order, out *outcome) *ledger {
 		}
 		other, left := p.placeInOrder(l, order)
 		if len(left) >= len(failed) {
-			p.release(other)
+			p.Release(other)
 			break
 		}
-		p.release(best)
+		p.Release(best)
 		best, failed = other, left
 	}
 	slices.SortFunc(failed, func(a, b *fleet.Gang) int { return a.Number - b.Number })
@@ -198,8 +166,8 @@ func (p *planning) placeGangs(l *ledger, in order, out *outcome) *ledger {
 
 // placeInOrder places gangs on a copy of the ledger and returns those that are not served. Equal gangs fail together:
 // capacity only shrinks.
-func (p *planning) placeInOrder(from *ledger, gangs []*fleet.Gang) (*ledger, []*fleet.Gang) {
-	l := p.trial(from)
+func (p *planning) placeInOrder(from *placing.Ledger, gangs []*fleet.Gang) (*placing.Ledger, []*fleet.Gang) {
+	l := p.Trial(from)
 	var left []*fleet.Gang
 	failed := map[string]bool{}
 	for len(gangs) > 0 {
@@ -211,8 +179,8 @@ func (p *planning) placeInOrder(from *ledger, gangs []*fleet.Gang) (*ledger, []*
 		}
 		served, key := 0, front[0].Key
 		if !failed[key] {
-			l, served = p.placeCrowd(l, front)
-			if own, n := p.placeCapped(l, front[served:]); n > 0 {
+			l, served = p.PlaceIdentical(l, front)
+			if own, n := p.PlaceBeyondCaps(l, front[served:]); n > 0 {
 				l, served = own, served+n
 			}
 		}
@@ -226,10 +194,10 @@ func (p *planning) placeInOrder(from *ledger, gangs []*fleet.Gang) (*ledger, []*
 	return l, left
 }
 
-func (o *outcome) markUsed(l *ledger) {
-	for i := range l.lots {
-		if l.lots[i].touched {
-			for _, n := range l.lots[i].members {
+func (o *outcome) markUsed(l *placing.Ledger) {
+	for i := range l.Classes {
+		if l.Classes[i].Touched {
+			for _, n := range l.Classes[i].Members {
 				o.used[n] = true
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
@@ -12,7 +13,7 @@ func TestTheBudgetOfWorkCountsTheNodesThatThePlanItselfLaunches(t *testing.T) {
 	s := plannertest.WideFleet(10)
 	s.Requests = plannertest.RandomShapes(200, 10)
 	p := newPlanning(fleet.New(&s), &s, model.Policy{})
-	out := p.round(make([]int64, len(p.Groups)), fullest)
+	out := p.round(make([]int64, len(p.Groups)), placing.Fullest)
 	ledgerLooks := len(p.requests) * out.lots
 	if out.lots < 2*len(p.Groups) {
 		t.Fatalf("%d kinds of nodes are launched, too few for this test", out.lots)
@@ -32,7 +33,7 @@ func TestGangsThatWereNotServedGoFirstOnceMore(t *testing.T) {
 		{"id": "hard", "strategy": "PACK", "bundles": [{"CPU": 1}, {"CPU": 1, "memory": 10737418240}], "bundleLabelSelectors": [{}, {"zone": "a"}]}],
 		"requestResources": [{"resources": {"CPU": 3}, "count": 2}]}`)
 	p := newPlanning(fleet.New(&s), &s, model.Policy{})
-	if out := p.round([]int64{1, 1}, fullest); len(out.gangs) > 0 {
+	if out := p.round([]int64{1, 1}, placing.Fullest); len(out.gangs) > 0 {
 		t.Errorf("%d gangs are not served on two nodes that hold both", len(out.gangs))
 	}
 }

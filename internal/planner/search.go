@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -29,14 +30,14 @@ func (c *contender) before(other *contender) bool {
 
 // settle finds the launches beside those given: those of the strategy that does best, less what turns out not to be needed.
 func (p *planning) settle(given []int64) ([]int64, outcome) {
-	first := p.bestRound(given, fullest)
+	first := p.bestRound(given, placing.Fullest)
 	if vector.Sum(first.launched) == 0 {
 		return given, first
 	}
-	best := p.complete(given, first, fullest)
+	best := p.complete(given, first, placing.Fullest)
 	for _, how := range p.alternatives(&best, first.joinable) {
 		found := p.complete(given, p.bestRound(given, how), how)
-		if how == fewest && found.compareService(&best.verdict) >= 0 {
+		if how == placing.Fewest && found.compareService(&best.verdict) >= 0 {
 			continue // it spares no accelerators, which more service alone excuses
 		}
 		if found.before(&best) {
@@ -54,7 +55,7 @@ func (p *planning) improve(given []int64, best contender) contender {
 	try := func(left []*fleet.Gang) (found contender, ok bool) {
 		proposal, ok := p.together(given, &best, left)
 		if ok {
-			found = p.complete(proposal, p.bestRound(proposal, fullest), fullest)
+			found = p.complete(proposal, p.bestRound(proposal, placing.Fullest), placing.Fullest)
 		}
 		return found, ok && found.before(&best)
 	}
@@ -82,13 +83,13 @@ func servesAllOf(left, before []int64) bool {
 }
 
 // alternatives lists the strategies worth trying beside the first.
-func (p *planning) alternatives(first *contender, joinable bool) []strategy {
-	hows := []strategy{thriftiest}
+func (p *planning) alternatives(first *contender, joinable bool) []placing.Strategy {
+	hows := []placing.Strategy{placing.Cheapest}
 	if first.unserved+float64(first.claims) > 0 && p.crowded(first.given) {
-		hows = append(hows, fewest)
+		hows = append(hows, placing.Fewest)
 	}
 	if joinable {
-		hows = append(hows, jointly)
+		hows = append(hows, placing.Jointly)
 	}
 	return hows
 }
@@ -114,19 +115,19 @@ const (
 // complete makes launches that are enough, beginning with those of a round that was given some. Greedy placing may serve demand in
 // one order on pods that are being chosen and in another on pods that are there; planning again with the launches given, until
 // nothing is added, makes sure that the next cycle has nothing to add either.
-func (p *planning) complete(given []int64, out outcome, how strategy) contender {
+func (p *planning) complete(given []int64, out outcome, how placing.Strategy) contender {
 	given = slices.Clone(given)
 	rounds := maxRounds
-	if how == fullest {
+	if how == placing.Fullest {
 		rounds = maxFullestRounds
 	}
 	for ; rounds > 0; rounds-- {
 		if vector.Sum(out.launched) == 0 {
-			if how == fullest || !out.reordered && len(out.gangs)+len(out.claims) == 0 {
+			if how == placing.Fullest || !out.reordered && len(out.gangs)+len(out.claims) == 0 {
 				break
 			}
 			// Greedy launching another way could serve still more; the next plan would see it.
-			how = fullest
+			how = placing.Fullest
 			out = p.bestRound(given, how)
 			continue
 		}
@@ -171,7 +172,7 @@ func (p *planning) drop(first, given []int64, out outcome) ([]int64, outcome) {
 				trials--
 				less := slices.Clone(given)
 				less[i] -= p.Groups[i].Hosts
-				again := p.bestRound(less, fullest)
+				again := p.bestRound(less, placing.Fullest)
 				if vector.Sum(again.launched) > 0 || !again.asGood(&out) {
 					break
 				}
@@ -191,9 +192,9 @@ func (p *planning) dearestFirst() []int {
 	slices.SortStableFunc(order, func(a, b int) int {
 		x, y := p.Groups[a].Shape, p.Groups[b].Shape
 		return cmp.Or(
-			cmp.Compare(p.yard.Tier[b], p.yard.Tier[a]),
+			cmp.Compare(p.Costs.Tier[b], p.Costs.Tier[a]),
 			vector.CompareBool(y.Accelerated, x.Accelerated),
-			cmp.Compare(p.yard.PerReplica[b], p.yard.PerReplica[a]),
+			cmp.Compare(p.Costs.PerReplica[b], p.Costs.PerReplica[a]),
 			cmp.Compare(p.Size(y.Total), p.Size(x.Total)),
 		)
 	})

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
-	"heliostat.dev/heliostat/internal/planner/packing"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -29,9 +29,9 @@ func (p *planning) seatingOrder() []*share {
 func (s *share) satisfied() bool { return !s.SatisfiedSince.IsZero() }
 
 // seat places what is planned for of the requests on those of some nodes that have joined Ray, as a whole each, and returns what finds no place.
-func (p *planning) seat(lots []lot) (*ledger, []*vector.Item) {
+func (p *planning) seat(lots []placing.NodeClass) (*placing.Ledger, []*vector.Item) {
 	l := p.joinedLedger(lots)
-	if b := p.newBatch(overREST, p.shareItems(), fullest); p.placed(l, b) {
+	if b := p.NewBatch(overREST, p.shareItems(), placing.Fullest); p.placed(l, b) {
 		return l, nil
 	}
 	l = p.joinedLedger(lots)
@@ -44,51 +44,51 @@ func (p *planning) seat(lots []lot) (*ledger, []*vector.Item) {
 	for _, s := range order[:before] {
 		s.addTo(together)
 	}
-	if b := p.newBatch(overREST, p.ofKinds(together), fullest); before > 0 && !p.placed(l, b) {
+	if b := p.NewBatch(overREST, p.ofKinds(together), placing.Fullest); before > 0 && !p.placed(l, b) {
 		l, before = p.joinedLedger(lots), 0
 	}
 	return l, p.ofKinds(p.seatEach(l, order[before:]))
 }
 
 // joinedLedger opens a ledger on the nodes that have joined Ray; nothing can be launched on it.
-func (p *planning) joinedLedger(lots []lot) *ledger {
-	joined := make([]lot, 0, len(lots))
+func (p *planning) joinedLedger(lots []placing.NodeClass) *placing.Ledger {
+	joined := make([]placing.NodeClass, 0, len(lots))
 	for i := range lots {
-		if lots[i].phase != fleet.OnTheWay {
+		if lots[i].Phase != fleet.OnTheWay {
 			joined = append(joined, lots[i])
 		}
 	}
-	l := p.open(joined, make([]int64, len(p.Groups)))
-	clear(l.room)
-	l.spare, l.tracing = 0, true
+	l := p.Open(joined, make([]int64, len(p.Groups)))
+	clear(l.Room)
+	l.Spare, l.Tracing = 0, true
 	return l
 }
 
-func (p *planning) placed(l *ledger, b *batch) bool {
-	p.place(l, b)
-	return b.served()
+func (p *planning) placed(l *placing.Ledger, b *placing.Batch) bool {
+	p.Place(l, b)
+	return b.Served()
 }
 
 // seatEach seats one request after the other and returns, by kind of bundle, what is left of them.
-func (p *planning) seatEach(l *ledger, order []*share) []int64 {
+func (p *planning) seatEach(l *placing.Ledger, order []*share) []int64 {
 	left := make([]int64, len(p.kinds)) // what has no place now has none later
 	for _, s := range order {
-		p.breakOff()
-		b := p.newBatch(overREST, s.items, fullest)
+		p.BreakOff()
+		b := p.NewBatch(overREST, s.items, placing.Fullest)
 		for i, it := range s.items {
-			if b.left[i] = s.had[i]; left[s.kinds[i]] > 0 || it.Trivial() {
-				b.left[i] = 0
+			if b.Left[i] = s.had[i]; left[s.kinds[i]] > 0 || it.Trivial() {
+				b.Left[i] = 0
 			}
 		}
-		l.useStanding(b)
-		p.looks += b.looks
+		l.UseExisting(b)
+		p.Looks += b.Looks
 		for i, it := range s.items {
 			switch at := s.kinds[i]; {
 			case it.Trivial():
 			case left[at] > 0:
 				left[at] = min(left[at]+s.had[i], vector.MaxCount)
 			default:
-				left[at] = b.left[i]
+				left[at] = b.Left[i]
 			}
 		}
 	}
@@ -96,21 +96,21 @@ func (p *planning) seatEach(l *ledger, order []*share) []int64 {
 }
 
 // sharePlaces finds the places of each kind of bundle: those on nodes that have joined first, then those on the way, then planned ones.
-func (p *planning) sharePlaces(given []int64) map[string][]placement {
+func (p *planning) sharePlaces(given []int64) map[string][]placing.Placement {
 	settled := p.settledLots()
 	l, left := p.seat(settled)
 	if len(left) > 0 {
-		coming := slices.DeleteFunc(p.open(settled, given).lots, func(l lot) bool { return l.phase != fleet.OnTheWay })
-		l.lots = append(l.lots, coming...)
-		p.place(l, p.newBatch(overREST, left, fullest))
+		coming := slices.DeleteFunc(p.Open(settled, given).Classes, func(l placing.NodeClass) bool { return l.Phase != fleet.OnTheWay })
+		l.Classes = append(l.Classes, coming...)
+		p.Place(l, p.NewBatch(overREST, left, placing.Fullest))
 	}
-	places := map[string][]placement{}
-	for _, at := range l.traces {
-		places[at.item.Key] = append(places[at.item.Key], at)
+	places := map[string][]placing.Placement{}
+	for _, at := range l.Traces {
+		places[at.Item.Key] = append(places[at.Item.Key], at)
 	}
 	for _, all := range places {
-		slices.SortStableFunc(all, func(a, b placement) int {
-			return cmp.Or(vector.CompareBool(a.phase == fleet.OnTheWay, b.phase == fleet.OnTheWay), vector.CompareBool(a.planned, b.planned), cmp.Compare(a.group, b.group))
+		slices.SortStableFunc(all, func(a, b placing.Placement) int {
+			return cmp.Or(vector.CompareBool(a.Phase == fleet.OnTheWay, b.Phase == fleet.OnTheWay), vector.CompareBool(a.Planned, b.Planned), cmp.Compare(a.Group, b.Group))
 		})
 	}
 	return places
@@ -118,45 +118,38 @@ func (p *planning) sharePlaces(given []int64) map[string][]placement {
 
 // settledLots are the nodes that stay and what they have in total. Who is idle, and for how long, does not matter, so that what serves a
 // request is told the same from one plan to the next.
-func (p *planning) settledLots() []lot {
+func (p *planning) settledLots() []placing.NodeClass {
 	lots := slices.Clone(p.totals)
 	for i := range lots {
-		lots[i].members = slices.DeleteFunc(slices.Clone(lots[i].members), func(n int) bool { return p.Nodes[n].Stop != "" })
-		if stopped := len(p.totals[i].members) - len(lots[i].members); stopped > 0 {
-			lots[i].count -= int64(stopped)
+		lots[i].Members = slices.DeleteFunc(slices.Clone(lots[i].Members), func(n int) bool { return p.Nodes[n].Stop != "" })
+		if stopped := len(p.totals[i].Members) - len(lots[i].Members); stopped > 0 {
+			lots[i].Count -= int64(stopped)
 		}
-		if lots[i].phase < fleet.OnTheWay {
-			lots[i].phase = fleet.Running
+		if lots[i].Phase < fleet.OnTheWay {
+			lots[i].Phase = fleet.Running
 		}
-		slices.Sort(lots[i].members) // nodes are numbered in the order of their names
+		slices.Sort(lots[i].Members) // nodes are numbered in the order of their names
 	}
-	lots = slices.DeleteFunc(lots, func(l lot) bool { return l.count == 0 })
-	slices.SortStableFunc(lots, func(a, b lot) int {
-		return cmp.Or(cmp.Compare(a.phase, b.phase), cmp.Compare(a.size, b.size), slices.Compare(a.free, b.free),
-			cmp.Compare(a.shape.Group, b.shape.Group), cmp.Compare(a.shape.Labels, b.shape.Labels), slices.Compare(a.shape.Total, b.shape.Total))
+	lots = slices.DeleteFunc(lots, func(l placing.NodeClass) bool { return l.Count == 0 })
+	slices.SortStableFunc(lots, func(a, b placing.NodeClass) int {
+		return cmp.Or(cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Size, b.Size), slices.Compare(a.Free, b.Free),
+			cmp.Compare(a.Shape.Group, b.Shape.Group), cmp.Compare(a.Shape.Labels, b.Shape.Labels), slices.Compare(a.Shape.Total, b.Shape.Total))
 	})
 	return joinedLots(lots)
 }
 
 // joinedLots makes one lot of neighbours that are equal but for how long they have been idle.
-func joinedLots(lots []lot) []lot {
-	var all []lot
+func joinedLots(lots []placing.NodeClass) []placing.NodeClass {
+	var all []placing.NodeClass
 	for _, l := range lots {
-		if n := len(all) - 1; n >= 0 && l.members != nil && all[n].members != nil && all[n].phase == l.phase && all[n].shape.Group == l.shape.Group &&
-			all[n].shape.Labels == l.shape.Labels && slices.Equal(all[n].free, l.free) {
-			all[n].members = append(slices.Clip(all[n].members), l.members...)
-			slices.Sort(all[n].members)
-			all[n].count += l.count
+		if n := len(all) - 1; n >= 0 && l.Members != nil && all[n].Members != nil && all[n].Phase == l.Phase && all[n].Shape.Group == l.Shape.Group &&
+			all[n].Shape.Labels == l.Shape.Labels && slices.Equal(all[n].Free, l.Free) {
+			all[n].Members = append(slices.Clip(all[n].Members), l.Members...)
+			slices.Sort(all[n].Members)
+			all[n].Count += l.Count
 			continue
 		}
 		all = append(all, l)
 	}
 	return all
-}
-
-// trace notes what was placed on the nodes of a lot.
-func (l *ledger) trace(b *batch, at *lot, portions []packing.Portion) {
-	for _, p := range portions {
-		l.traces = append(l.traces, placement{item: b.items[p.Item], each: p.Count, count: at.count, group: at.shape.Group, phase: at.phase, planned: at.planned, members: at.members})
-	}
 }

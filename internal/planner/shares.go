@@ -6,6 +6,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -140,7 +141,7 @@ func (p *planning) settleShares() ([]int64, outcome) {
 
 // settleWith settles everything with what is admitted of all that is requested over REST.
 func (p *planning) settleWith(a *admitting) ([]int64, outcome) {
-	p.steps = 0
+	p.Steps = 0
 	a.admitShares()
 	p.refuse()
 	return p.settle(make([]int64, len(p.Groups)))
@@ -168,14 +169,14 @@ func (p *planning) refuse() {
 
 // keepFor keeps the nodes that would serve what is not admitted, if they were enough: they are there, and letting go of half of what was
 // asked for helps nobody. Nothing is launched for it.
-func (p *planning) keepFor(own *ledger, c *claim, out *outcome) {
+func (p *planning) keepFor(own *placing.Ledger, c *claim, out *outcome) {
 	if len(c.keeps) == 0 {
 		return
 	}
-	kept := p.trial(own)
-	clear(kept.room)
-	kept.spare = 0
-	p.place(kept, p.newBatch(c.purpose, c.keeps, kept.how))
+	kept := p.Trial(own)
+	clear(kept.Room)
+	kept.Spare = 0
+	p.Place(kept, p.NewBatch(c.purpose, c.keeps, kept.How))
 	out.markUsed(kept)
-	p.release(kept)
+	p.Release(kept)
 }

@@ -8,9 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -276,22 +274,4 @@ func TestADrawnSnapshotWithSlicesIsPlannedAlikeOnceItWasWrittenAndRead(t *testin
 			t.Fatal(diff)
 		}
 	})
-}
-
-func TestLargerWishesGoFirstAndSmallerSlicesAreUsedFirst(t *testing.T) {
-	s := model.Snapshot{Groups: []model.Group{sliced("a-whole", wholeCard), sliced("b-1g", mig("1g.10gb", 9728, 1.0/7))}}
-	for _, g := range s.Groups {
-		s.Nodes = append(s.Nodes, model.Node{Pod: g.Name + "-1", Group: g.Name, State: model.Idle, Total: g.Resources, Available: g.Resources})
-	}
-	small, large := wishing(raydemand.One, raydemand.SliceWish{Memory: 8 << 30}), wishing(raydemand.One, raydemand.SliceWish{Memory: 40 << 30})
-	small.Bundle["CPU"] = raydemand.One // more kinds of resources alone would put it first
-	s.Requests = []raydemand.Request{small, large}
-	r := fleet.New(&s)
-	p := &Placer{Fleet: r}
-	if items := r.Items(s.Requests); items[0].Request.Slice.Memory != 40<<30 {
-		t.Errorf("%s goes first", phrase.Describe(items[0].Request))
-	}
-	if lots := p.openLedger(false, nil); r.Groups[lots[0].shape.Group].Name != "b-1g" {
-		t.Errorf("nodes of group %s are used first", r.Groups[lots[0].shape.Group].Name)
-	}
 }

@@ -52,8 +52,8 @@ func TestNoWishLandsOnLess(t *testing.T) {
 		s := drawSliced(t)
 		p, _, out := decideUntil(nil, &s, model.Policy{})
 		for _, e := range out.log {
-			if g := p.Groups[e.group]; !e.item.Slice.Allows(g.Slice) {
-				t.Fatalf("%s is launched for on group %s, whose GPUs are %v", phrase.Describe(e.item.Request), g.Name, g.Slice)
+			if g := p.Groups[e.Group]; !e.Item.Slice.Allows(g.Slice) {
+				t.Fatalf("%s is launched for on group %s, whose GPUs are %v", phrase.Describe(e.Item.Request), g.Name, g.Slice)
 			}
 		}
 	})

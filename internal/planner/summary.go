@@ -25,12 +25,12 @@ func fatesIn(o *outcome) map[*vector.Item]*fate {
 		return fates[it]
 	}
 	for _, w := range o.waits {
-		f := of(w.item)
-		f.waiting += w.count
-		f.since = model.Earliest(f.since, w.since)
+		f := of(w.Item)
+		f.waiting += w.Count
+		f.since = model.Earliest(f.since, w.Since)
 	}
 	for _, e := range o.log {
-		of(e.item).launching += e.count
+		of(e.Item).launching += e.Count
 	}
 	return fates
 }

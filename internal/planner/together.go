@@ -6,6 +6,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/packing"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -16,24 +17,24 @@ import (
 // is for the judgement of every proposal to say: a round that is given its launches. It reports false where there is nothing to pack together.
 func (p *planning) together(given []int64, best *contender, left []*fleet.Gang) ([]int64, bool) {
 	w := p.gather(&best.out, left)
-	if len(w.Items) == 0 || len(w.Items) > maxProgramItems || p.steps > maxPlanSteps {
+	if len(w.Items) == 0 || len(w.Items) > placing.MaxProgramItems || p.Steps > placing.MaxPlanSteps {
 		return nil, false
 	}
-	l := p.open(p.base, given)
-	p.launchMinimum(l, given)
-	groups, bins := p.openBins(l, &batch{}, &w.Demand)
-	if len(bins) == 0 || len(bins) > maxProgramBins {
+	l := p.Open(p.base, given)
+	p.LaunchMinimum(l, given)
+	groups, bins := p.OpenBins(l, &placing.Batch{}, &w.Demand)
+	if len(bins) == 0 || len(bins) > placing.MaxProgramBins {
 		return nil, false
 	}
 	proposal := slices.Clone(given)
-	for i, n := range l.launched {
+	for i, n := range l.Launched {
 		proposal[i] += n
 		if n > 0 {
 			bins = append(bins, p.minimumBin(i, n, &w.Demand))
 		}
 	}
-	found, steps := packing.Cover(&w.Demand, bins, l.spare)
-	p.steps += steps
+	found, steps := packing.Cover(&w.Demand, bins, l.Spare)
+	p.Steps += steps
 	for _, f := range found.Fillings {
 		if f.Bin < len(groups) {
 			proposal[groups[f.Bin]] += f.Count * p.Groups[groups[f.Bin]].Hosts
@@ -60,17 +61,17 @@ type bundleOf struct {
 // in use too.
 func (p *planning) gather(out *outcome, left []*fleet.Gang) *gathered {
 	w := &gathered{index: map[bundleOf]int{}}
-	from := map[*vector.Item]run{}
+	from := map[*vector.Item]placing.Run{}
 	for _, r := range out.runs {
-		for _, it := range r.gangs[0].Options[r.option].Items {
+		for _, it := range r.Gangs[0].Options[r.Option].Items {
 			from[it] = r
 		}
 	}
 	for _, e := range out.log {
-		if r, ok := from[e.item]; ok {
-			w.addGang(e.item, e.count, r)
-		} else if e.purpose == "" {
-			w.add(bundleOf{key: e.item.Key}, e.item, e.count)
+		if r, ok := from[e.Item]; ok {
+			w.addGang(e.Item, e.Count, r)
+		} else if e.Purpose == "" {
+			w.add(bundleOf{key: e.Item.Key}, e.Item, e.Count)
 		}
 	}
 	for i, n := range out.unserved {
@@ -81,17 +82,17 @@ func (p *planning) gather(out *outcome, left []*fleet.Gang) *gathered {
 		front, gangs = fleet.CutIdentical(gangs)
 		for _, it := range front[0].Options[0].Items {
 			if front[0].TopologyLabel == "" && !front[0].Held {
-				w.addGang(it, it.Request.Count*int64(len(front)), run{gangs: front})
+				w.addGang(it, it.Request.Count*int64(len(front)), placing.Run{Gangs: front})
 			}
 		}
 	}
 	return w
 }
 
-func (w *gathered) addGang(it *vector.Item, n int64, r run) {
-	b := bundleOf{key: it.Key, within: r.within}
-	if r.gangs[0].Strategy == raydemand.StrictSpread {
-		b.apart = int64(len(r.gangs))
+func (w *gathered) addGang(it *vector.Item, n int64, r placing.Run) {
+	b := bundleOf{key: it.Key, within: r.Within}
+	if r.Gangs[0].Strategy == raydemand.StrictSpread {
+		b.apart = int64(len(r.Gangs))
 	}
 	w.add(b, it, n)
 }
@@ -117,6 +118,6 @@ func (w *gathered) add(b bundleOf, it *vector.Item, n int64) {
 func (p *planning) minimumBin(group int, pods int64, w *packing.Demand) packing.Bin {
 	const share = 1e-3
 	g := &p.Groups[group]
-	admits, _ := admittedBy(w, &lot{shape: g.Shape, free: g.Shape.Total})
-	return packing.Bin{Free: g.Shape.Total, Cost: p.yard.PerReplica[group] / float64(g.Hosts) * share, Hosts: 1, Limit: pods, Existing: true, Admits: admits}
+	admits, _ := placing.AdmittedBy(w, &placing.NodeClass{Shape: g.Shape, Free: g.Shape.Total})
+	return packing.Bin{Free: g.Shape.Total, Cost: p.Costs.PerReplica[group] / float64(g.Hosts) * share, Hosts: 1, Limit: pods, Existing: true, Admits: admits}
 }

@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,30 +8,15 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// domains lists where a gang may lie, by the values of its topology label, those alone that hold some of it where any does.
-func (p *Placer) domains(l *ledger, g *fleet.Gang) []fleet.Domain {
-	if g.TopologyLabel == "" {
-		return []fleet.Domain{{}}
-	}
-	t := p.Topology(g.TopologyLabel)
-	holds := make([]bool, t.Values)
-	for i := range l.lots {
-		if value := t.Of[l.lots[i].shape.Labels]; value >= 0 && g.Held && slices.Contains(l.lots[i].placed, g.Number) {
-			holds[value] = true
-		}
-	}
-	return t.Domains(func(value int) bool { return !g.Held || holds[value] })
-}
 
 // topologyReason explains a choice of a gang that is not served though each of its bundles could be, if they need not share a label. Where the
 // bundles that it holds are in the way nothing is impossible: with those lost the gang could be had elsewhere.
 func (w *words) topologyReason(g *fleet.Gang, o fleet.Option, bundles int, given []int64, reason model.Reason) model.Reason {
 	label := g.TopologyLabel
-	open := w.domains(&ledger{lots: w.base}, g)
+	open := w.Domains(&placing.Ledger{Classes: w.base}, g)
 	all := w.Topology(label).Domains(func(int) bool { return true })
 	reasons := phrase.List(w.considered(o.Items, given, label, open...))
 	switch {
@@ -79,71 +63,4 @@ func (w *words) codeWithin(o fleet.Option, given []int64, domains []fleet.Domain
 		return model.Closed
 	}
 	return model.Capped
-}
-
-// maxDomains is in how many domains one gang is tried. A label may have a value for each node; those without room in sum
-// are not tried, so the bound is met only where many have room and the gang still does not fit.
-const maxDomains = 64
-
-// roomy leaves out the domains that have less in sum than the option asks for: on what is there, and on what may be launched.
-func (p *Placer) roomy(l *ledger, all []fleet.Domain, o fleet.Option) []fleet.Domain {
-	if len(all) < 2 {
-		return all
-	}
-	need := make(vector.Vector, len(p.Names))
-	for _, it := range o.Items {
-		for _, t := range it.Need {
-			need[t.Resource] += min(vector.TimesAmount(t.Amount, it.Request.Count), raydemand.MaxAmount-need[t.Resource])
-		}
-	}
-	t := all[0].Topology
-	lacks := make([]vector.Vector, t.Values)
-	for _, d := range all {
-		lacks[d.Value] = slices.Clone(need)
-	}
-	add := func(s *vector.Shape, free vector.Vector, count int64) {
-		value := t.Of[s.Labels]
-		if value < 0 || count <= 0 {
-			return
-		}
-		for r, lack := range lacks[value] {
-			if lack > 0 {
-				lacks[value][r] -= min(vector.TimesAmount(free[r], count), lack)
-			}
-		}
-	}
-	for i := range l.lots {
-		add(l.lots[i].shape, l.lots[i].free, l.lots[i].count)
-	}
-	for i := range p.Groups {
-		add(p.Groups[i].Shape, p.Groups[i].Shape.Total, min(l.room[i], l.spare))
-	}
-	var roomy []fleet.Domain
-	for _, d := range all {
-		enough := !slices.ContainsFunc(lacks[d.Value], func(a raydemand.Amount) bool { return a > 0 })
-		if enough && len(roomy) < maxDomains {
-			roomy = append(roomy, d)
-		}
-	}
-	return roomy
-}
-
-// compareLaunches orders what two domains would launch for one option: without accelerators where it needs none, then by the
-// objective.
-func (p *Placer) compareLaunches(o fleet.Option, a, b []int64) int {
-	x, y := p.yard.LaunchCost(a), p.yard.LaunchCost(b)
-	needs := slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return it.Accelerator })
-	if needs || p.policy.GPUForCPU {
-		return x.Compare(&y)
-	}
-	return cmp.Or(cmp.Compare(p.acceleratedPods(a), p.acceleratedPods(b)), x.Compare(&y))
-}
-
-func (p *Placer) acceleratedPods(launched []int64) (pods int64) {
-	for i, n := range launched {
-		if p.Groups[i].Shape.Accelerated {
-			pods += n
-		}
-	}
-	return pods
 }

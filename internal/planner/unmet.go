@@ -9,6 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -18,7 +19,7 @@ import (
 // and no node could ever serve it. CoolingDown: some group could within its limits once it is tried again. Closed: every
 // group that could takes no launches now. Capped: a limit stands in the way.
 func (w *words) unmetReason(items []*vector.Item, given []int64, topology string) model.Reason {
-	w.breakOff()
+	w.BreakOff()
 	for _, it := range items {
 		if it.Deferred {
 			return model.Reason{Code: model.Capped, Message: fmt.Sprintf("demand of more than %d shapes is planned for by and by: this has its turn when others are served", w.MaxShapes())}
@@ -58,7 +59,7 @@ func (p *planning) possible(it *vector.Item) bool {
 		}
 	}
 	for i := range p.base {
-		if it.Suits(p.base[i].shape) {
+		if it.Suits(p.base[i].Shape) {
 			return true
 		}
 	}
@@ -201,7 +202,7 @@ func (w *words) optionReason(g *fleet.Gang, o fleet.Option, bundles int, given [
 func (w *words) possibleWithin(o fleet.Option, domains []fleet.Domain) bool {
 	holds := func(it *vector.Item, within fleet.Domain) bool {
 		return slices.ContainsFunc(w.Groups, func(g fleet.Group) bool { return within.Admits(g.Shape.Labels) && it.Suits(g.Shape) }) ||
-			slices.ContainsFunc(w.base, func(l lot) bool { return within.Admits(l.shape.Labels) && it.Suits(l.shape) })
+			slices.ContainsFunc(w.base, func(l placing.NodeClass) bool { return within.Admits(l.Shape.Labels) && it.Suits(l.Shape) })
 	}
 	return slices.ContainsFunc(domains, func(within fleet.Domain) bool {
 		return !slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return !holds(it, within) })

@@ -1,4 +1,4 @@
-package planner
+package placing
 
 import (
 	"heliostat.dev/heliostat/internal/planner/packing"
@@ -8,16 +8,16 @@ import (
 // Limits of what is answered jointly. Beyond them the greedy strategies answer alone: a program grows with the square
 // of its rows, and demand of so many shapes fills its nodes well anyway.
 const (
-	maxProgramItems = 60
-	maxProgramBins  = 120
+	MaxProgramItems = 60
+	MaxProgramBins  = 120
 	maxFitBins      = 40
-	// maxPlanSteps bounds all programs of a plan together.
-	maxPlanSteps = 1_500_000
+	// MaxPlanSteps bounds all programs of a plan together.
+	MaxPlanSteps = 1_500_000
 )
 
 // joinable reports whether a batch can be answered as one program: nothing in it but counts ties bundles together.
-func (b *batch) joinable() bool {
-	return b.apart == 0 && b.avoid == 0 && b.join == 0 && waiting(b.left) <= maxProgramItems
+func (b *Batch) joinable() bool {
+	return b.apart == 0 && b.avoid == 0 && b.join == 0 && waiting(b.Left) <= MaxProgramItems
 }
 
 func waiting(left []int64) (kinds int) {
@@ -29,9 +29,9 @@ func waiting(left []int64) (kinds int) {
 	return kinds
 }
 
-func (b *batch) part() packing.Demand {
+func (b *Batch) part() packing.Demand {
 	var w packing.Demand
-	for i, n := range b.left {
+	for i, n := range b.Left {
 		if n > 0 {
 			w.Items, w.Left, w.At = append(w.Items, b.items[i]), append(w.Left, n), append(w.At, i)
 		}
@@ -40,10 +40,10 @@ func (b *batch) part() packing.Demand {
 }
 
 // inBatch numbers portions by their place in the batch, and leaves out what no longer waits.
-func inBatch(w *packing.Demand, uses []packing.Portion, b *batch, hosts int64) []packing.Portion {
+func inBatch(w *packing.Demand, uses []packing.Portion, b *Batch, hosts int64) []packing.Portion {
 	var portions []packing.Portion
 	for _, u := range uses {
-		if n := min(u.Count, b.left[w.At[u.Item]]/hosts); n > 0 {
+		if n := min(u.Count, b.Left[w.At[u.Item]]/hosts); n > 0 {
 			portions = append(portions, packing.Portion{Item: w.At[u.Item], Count: n})
 		}
 	}
@@ -51,20 +51,20 @@ func inBatch(w *packing.Demand, uses []packing.Portion, b *batch, hosts int64) [
 }
 
 // launchJointly launches what the covering program over all open groups finds.
-func (p *Placer) launchJointly(l *ledger, b *batch) {
-	if !b.joinable() || b.served() || p.steps > maxPlanSteps {
+func (p *Placer) launchJointly(l *Ledger, b *Batch) {
+	if !b.joinable() || b.Served() || p.Steps > MaxPlanSteps {
 		return
 	}
 	w := b.part()
-	groups, bins := p.openBins(l, b, &w)
-	if len(bins) == 0 || len(bins) > maxProgramBins {
+	groups, bins := p.OpenBins(l, b, &w)
+	if len(bins) == 0 || len(bins) > MaxProgramBins {
 		return
 	}
-	found, steps := packing.Cover(&w, bins, l.spare)
-	p.steps += steps
+	found, steps := packing.Cover(&w, bins, l.Spare)
+	p.Steps += steps
 	for _, f := range found.Fillings {
 		g := &p.Groups[groups[f.Bin]]
-		n := min(f.Count, min(l.room[g.Shape.Group], l.spare)/g.Hosts)
+		n := min(f.Count, min(l.Room[g.Shape.Group], l.Spare)/g.Hosts)
 		if n <= 0 {
 			continue // launches of another group have filled a pool of nodes that both can land on
 		}
@@ -72,19 +72,19 @@ func (p *Placer) launchJointly(l *ledger, b *batch) {
 		if len(portions) == 0 {
 			continue
 		}
-		lot := l.launch(g, n*g.Hosts)
-		l.lots = append(l.lots, lot)
-		l.take(len(l.lots)-1, b, lot.count, portions)
+		class := l.Launch(g, n*g.Hosts)
+		l.Classes = append(l.Classes, class)
+		l.take(len(l.Classes)-1, b, class.Count, portions)
 	}
 }
 
-// openBins lists the groups that may launch, as bins, with what each may be launched for.
-func (p *Placer) openBins(l *ledger, b *batch, w *packing.Demand) (groups []int, bins []packing.Bin) {
+// OpenBins lists the groups that may launch, as bins, with what each may be launched for.
+func (p *Placer) OpenBins(l *Ledger, b *Batch, w *packing.Demand) (groups []int, bins []packing.Bin) {
 	for i := range p.Groups {
 		g := &p.Groups[i]
-		if replicas := min(l.room[i], l.spare) / g.Hosts; replicas > 0 && b.admitsLabels(g.Shape.Labels) {
+		if replicas := min(l.Room[i], l.Spare) / g.Hosts; replicas > 0 && b.admitsLabels(g.Shape.Labels) {
 			groups = append(groups, i)
-			bins = append(bins, packing.Bin{Free: g.Shape.Total, Cost: p.yard.PerReplica[i], Hosts: g.Hosts, Limit: replicas,
+			bins = append(bins, packing.Bin{Free: g.Shape.Total, Cost: p.Costs.PerReplica[i], Hosts: g.Hosts, Limit: replicas,
 				Accelerators: int64(p.Accelerators(g.Shape.Total)) * g.Hosts})
 		}
 	}
@@ -97,25 +97,25 @@ func (p *Placer) openBins(l *ledger, b *batch, w *packing.Demand) (groups []int,
 	return groups, bins
 }
 
-// claimOn says how well a group stands for an item, smaller is better: first the item's own preference, then whether
+// suitability says how well a group stands for an item, smaller is better: first the item's own preference, then whether
 // an accelerator would be tied up, then the group's class.
-type claimOn struct {
+type suitability struct {
 	rank, tied, class int
 }
 
 // admit decides which groups are launched for an item: those that stand best for it. The others that its first
 // matching selector allows may carry it when they are launched for something else.
 func (p *Placer) admit(groups []int, bins []packing.Bin, at int, it *vector.Item) {
-	best := claimOn{rank: len(it.Request.Selectors) + 1}
-	stands := make([]claimOn, len(groups))
+	best := suitability{rank: len(it.Request.Selectors) + 1}
+	stands := make([]suitability, len(groups))
 	for k, i := range groups {
 		g := &p.Groups[i]
-		stands[k] = claimOn{rank: vector.NoMatch}
+		stands[k] = suitability{rank: vector.NoMatch}
 		if !it.Suits(g.Shape) {
 			continue
 		}
-		stands[k] = claimOn{rank: it.Rank[g.Shape.Labels], class: p.yard.Tier[i]}
-		if g.Shape.Accelerated && !it.Accelerator && !p.policy.GPUForCPU {
+		stands[k] = suitability{rank: it.Rank[g.Shape.Labels], class: p.Costs.Tier[i]}
+		if g.Shape.Accelerated && !it.Accelerator && !p.Policy.GPUForCPU {
 			stands[k].tied = 1
 		}
 		if stands[k].before(best) {
@@ -132,7 +132,7 @@ func (p *Placer) admit(groups []int, bins []packing.Bin, at int, it *vector.Item
 	}
 }
 
-func (c claimOn) before(other claimOn) bool {
+func (c suitability) before(other suitability) bool {
 	switch {
 	case c.rank != other.rank:
 		return c.rank < other.rank

@@ -1,4 +1,4 @@
-package planner
+package placing
 
 import (
 	"cmp"
@@ -10,23 +10,23 @@ import (
 
 // fitJointly puts a batch on the nodes that are there or on their way, unless that leaves as much as greedy placing
 // did. Costs only steer it: fillings that are tight for what a node costs leave room elsewhere.
-func (p *Placer) fitJointly(l *ledger, b *batch, greedy []int64) bool {
+func (p *Placer) fitJointly(l *Ledger, b *Batch, greedy []int64) bool {
 	w := b.part()
-	lots, bins := p.standingBins(l, b, &w)
+	classes, bins := p.existingBins(l, b, &w)
 	if len(bins) == 0 || len(bins) > maxFitBins || !fitsInSum(&w, bins) {
 		return false
 	}
 	found, possible, steps := packing.Fit(&w, bins)
-	p.steps += steps
+	p.Steps += steps
 	if !possible {
 		return false
 	}
-	l.carryOut(found.Fillings, lots, b, &w)
-	return p.neededFor(b, b.left) < p.neededFor(b, greedy)
+	l.carryOut(found.Fillings, classes, b, &w)
+	return p.neededFor(b, b.Left) < p.neededFor(b, greedy)
 }
 
 // neededFor is what bundles that wait ask for that is scarce, as one number.
-func (p *Placer) neededFor(b *batch, left []int64) (sum float64) {
+func (p *Placer) neededFor(b *Batch, left []int64) (sum float64) {
 	for i, n := range left {
 		sum += float64(n) * p.Needed(b.items[i])
 	}
@@ -34,14 +34,14 @@ func (p *Placer) neededFor(b *batch, left []int64) (sum float64) {
 }
 
 // carryOut takes the fillings from the lots of their bins, from those that serve soonest first.
-func (l *ledger) carryOut(fillings []packing.Filling, lots [][]int, b *batch, w *packing.Demand) {
-	perLot := make([][]packing.Filling, len(l.lots))
-	room := make([]int64, len(l.lots))
-	for i := range l.lots {
-		room[i] = l.lots[i].count
+func (l *Ledger) carryOut(fillings []packing.Filling, classes [][]int, b *Batch, w *packing.Demand) {
+	perLot := make([][]packing.Filling, len(l.Classes))
+	room := make([]int64, len(l.Classes))
+	for i := range l.Classes {
+		room[i] = l.Classes[i].Count
 	}
 	for _, f := range fillings {
-		for _, at := range lots[f.Bin] {
+		for _, at := range classes[f.Bin] {
 			if n := min(f.Count, room[at]); n > 0 {
 				perLot[at] = append(perLot[at], packing.Filling{Bin: f.Bin, Uses: f.Uses, Count: n})
 				room[at] -= n
@@ -61,49 +61,49 @@ func (l *ledger) carryOut(fillings []packing.Filling, lots [][]int, b *batch, w 
 	}
 }
 
-// standingBins lists what the ledger holds, as bins, each with its lots. Nodes that differ in nothing but whether they
+// existingBins lists what the ledger holds, as bins, each with its lots. Nodes that differ in nothing but whether they
 // have joined yet are one bin, and the order does not depend on it: what was found while they were on their way is
 // found again when some have come up.
-func (p *Placer) standingBins(l *ledger, b *batch, w *packing.Demand) (lots [][]int, bins []packing.Bin) {
-	order := make([]int, 0, len(l.lots))
-	for i := range l.lots {
-		if b.admits(&l.lots[i]) {
+func (p *Placer) existingBins(l *Ledger, b *Batch, w *packing.Demand) (classes [][]int, bins []packing.Bin) {
+	order := make([]int, 0, len(l.Classes))
+	for i := range l.Classes {
+		if b.admits(&l.Classes[i]) {
 			order = append(order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(x, y int) int { return compareBins(&l.lots[x], &l.lots[y]) })
+	slices.SortStableFunc(order, func(x, y int) int { return compareBins(&l.Classes[x], &l.Classes[y]) })
 	for at, i := range order {
-		lot := &l.lots[i]
-		if n := len(bins); at > 0 && n > 0 && compareBins(&l.lots[order[at-1]], lot) == 0 && slices.Contains(lots[n-1], order[at-1]) {
-			lots[n-1] = append(lots[n-1], i)
-			bins[n-1].Limit += lot.count
+		class := &l.Classes[i]
+		if n := len(bins); at > 0 && n > 0 && compareBins(&l.Classes[order[at-1]], class) == 0 && slices.Contains(classes[n-1], order[at-1]) {
+			classes[n-1] = append(classes[n-1], i)
+			bins[n-1].Limit += class.Count
 			continue
 		}
-		if admits, useful := admittedBy(w, lot); useful {
-			lots = append(lots, []int{i})
-			bins = append(bins, packing.Bin{Free: lot.free, Cost: p.costOf(lot), Hosts: 1, Limit: lot.count, Existing: true, Admits: admits})
+		if admits, useful := AdmittedBy(w, class); useful {
+			classes = append(classes, []int{i})
+			bins = append(bins, packing.Bin{Free: class.Free, Cost: p.costOf(class), Hosts: 1, Limit: class.Count, Existing: true, Admits: admits})
 		}
 		if len(bins) > maxFitBins {
 			break
 		}
 	}
-	return lots, bins
+	return classes, bins
 }
 
 // compareBins orders lots by what could be put on their nodes.
-func compareBins(a, b *lot) int {
+func compareBins(a, b *NodeClass) int {
 	return cmp.Or(
-		cmp.Compare(a.shape.Group, b.shape.Group),
-		cmp.Compare(a.shape.Labels, b.shape.Labels),
-		slices.Compare(a.free, b.free),
+		cmp.Compare(a.Shape.Group, b.Shape.Group),
+		cmp.Compare(a.Shape.Labels, b.Shape.Labels),
+		slices.Compare(a.Free, b.Free),
 	)
 }
 
-// admittedBy says which items a node of a lot could take, and whether there are any.
-func admittedBy(w *packing.Demand, lot *lot) (admits []packing.Admission, useful bool) {
+// AdmittedBy says which items a node of a lot could take, and whether there are any.
+func AdmittedBy(w *packing.Demand, class *NodeClass) (admits []packing.Admission, useful bool) {
 	admits = make([]packing.Admission, len(w.Items))
 	for at, it := range w.Items {
-		if it.Rank[lot.shape.Labels] != vector.NoMatch && lot.free.Times(it.Need, 1) == 1 {
+		if it.Rank[class.Shape.Labels] != vector.NoMatch && class.Free.Times(it.Need, 1) == 1 {
 			admits[at], useful = packing.Primary, true
 		}
 	}
@@ -111,10 +111,10 @@ func admittedBy(w *packing.Demand, lot *lot) (admits []packing.Admission, useful
 }
 
 // costOf is what a node on the ledger would cost to launch again, for the share of it that is free.
-func (p *Placer) costOf(lot *lot) float64 {
-	free := p.Holding(lot.free)
-	if g := lot.shape.Group; g >= 0 {
-		return p.yard.PerReplica[g] / float64(p.Groups[g].Hosts) * free / max(p.Holding(lot.shape.Total), 1e-9)
+func (p *Placer) costOf(class *NodeClass) float64 {
+	free := p.Holding(class.Free)
+	if g := class.Shape.Group; g >= 0 {
+		return p.Costs.PerReplica[g] / float64(p.Groups[g].Hosts) * free / max(p.Holding(class.Shape.Total), 1e-9)
 	}
 	return free
 }

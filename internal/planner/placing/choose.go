@@ -1,4 +1,4 @@
-package planner
+package placing
 
 import (
 	"cmp"
@@ -27,13 +27,13 @@ type filled struct {
 }
 
 // fill packs what waits onto one node, largest first, at most quota bundles.
-func (b *batch) fill(free vector.Vector, labels int, left []int64, quota int64) ([]packing.Portion, vector.Vector) {
+func (b *Batch) fill(free vector.Vector, labels int, left []int64, quota int64) ([]packing.Portion, vector.Vector) {
 	var take []packing.Portion
 	free = slices.Clone(free)
 	for k := range b.items {
 		i := b.at(k)
 		it := b.items[i]
-		b.looks++
+		b.Looks++
 		if left[i] == 0 || it.Rank[labels] == vector.NoMatch {
 			continue
 		}
@@ -51,10 +51,10 @@ func (b *batch) fill(free vector.Vector, labels int, left []int64, quota int64) 
 }
 
 // newPattern fills hosts nodes of a shape one after the other, each with at most quota bundles. Equal hosts are filled at once.
-func (p *Placer) newPattern(b *batch, s *vector.Shape, free vector.Vector, hosts, quota int64) (pattern, bool) {
-	p.breakOff()
+func (p *Placer) newPattern(b *Batch, s *vector.Shape, free vector.Vector, hosts, quota int64) (pattern, bool) {
+	p.BreakOff()
 	var pat pattern
-	left := append(b.scratch[:0], b.left...)
+	left := append(b.scratch[:0], b.Left...)
 	b.scratch = left
 	for rest := hosts; rest > 0; {
 		take, after := b.fill(free, s.Labels, left, quota)
@@ -69,7 +69,7 @@ func (p *Placer) newPattern(b *batch, s *vector.Shape, free vector.Vector, hosts
 		rest -= count
 	}
 	for i := range left {
-		if n := b.left[i] - left[i]; n > 0 {
+		if n := b.Left[i] - left[i]; n > 0 {
 			pat.uses = append(pat.uses, packing.Portion{Item: i, Count: n})
 		}
 	}
@@ -81,12 +81,12 @@ func (p *Placer) newPattern(b *batch, s *vector.Shape, free vector.Vector, hosts
 }
 
 // holds reports whether filling again would give the same pattern: less may wait by now.
-func (pat *pattern) holds(b *batch) bool { return pat.times(b, 1) == 1 }
+func (pat *pattern) holds(b *Batch) bool { return pat.times(b, 1) == 1 }
 
 // times returns how often the pattern can be repeated, at most limit times.
-func (pat *pattern) times(b *batch, limit int64) int64 {
+func (pat *pattern) times(b *Batch, limit int64) int64 {
 	for _, u := range pat.uses {
-		limit = min(limit, b.left[u.Item]/u.Count)
+		limit = min(limit, b.Left[u.Item]/u.Count)
 	}
 	return limit
 }
@@ -99,14 +99,14 @@ type score struct {
 	whole   float64 // the same of the whole replica: of two as good, the larger first, since no room may be left for it later
 	sparing bool    // no accelerator lies idle beside work that needs none
 	// The group's own standing comes before what its nodes cost.
-	standing fleet.Preference
-	thrift   float64 // what is served for the cost
-	kinds    int     // resources in use
-	least    float64
-	mean     float64
-	room     float64 // what was free before, where a gang shall leave what fits others tightly
-	share    float64 // in use, without weight: of two equals the one that wastes less
-	cloud    float64 // the cloud's stock
+	preference fleet.Preference
+	thrift     float64 // what is served for the cost
+	kinds      int     // resources in use
+	least      float64
+	mean       float64
+	room       float64 // what was free before, where a gang shall leave what fits others tightly
+	share      float64 // in use, without weight: of two equals the one that wastes less
+	cloud      float64 // the cloud's stock
 }
 
 // better orders scores: positive when a is better than b.
@@ -116,7 +116,7 @@ func better(a, b score) int {
 		cmp.Compare(a.whole, b.whole),
 		cmp.Compare(a.rank, b.rank),
 		vector.CompareBool(a.sparing, b.sparing),
-		a.standing.Compare(b.standing),
+		a.preference.Compare(b.preference),
 		cost.CompareNearly(a.thrift, b.thrift),
 		cmp.Compare(a.kinds, b.kinds),
 		cmp.Compare(a.least, b.least),
@@ -135,20 +135,20 @@ func betterForRay(a, b score) int {
 		cmp.Compare(a.kinds, b.kinds),
 		cmp.Compare(a.least, b.least),
 		cmp.Compare(a.mean, b.mean),
-		a.standing.Compare(b.standing),
+		a.preference.Compare(b.preference),
 		cmp.Compare(a.cloud, b.cloud),
 	)
 }
 
 // score rates a replica with the bundles placed on it. A resource used to the share u of its total t counts t·u³,
 // so large nodes filled well win over small ones, and half-empty ones lose.
-func (p *Placer) score(b *batch, s *vector.Shape, free vector.Vector, hosts int64, uses []packing.Portion) score {
+func (p *Placer) score(b *Batch, s *vector.Shape, free vector.Vector, hosts int64, uses []packing.Portion) score {
 	used := make([]float64, len(p.Names))
 	named := make([]bool, len(p.Names))
 	for i := range used {
 		used[i] = p.Worth(i, s.Total[i]-free[i]) * float64(hosts)
 	}
-	sc := score{sparing: p.policy.GPUForCPU || !s.Accelerated}
+	sc := score{sparing: p.Policy.GPUForCPU || !s.Accelerated}
 	for _, u := range uses {
 		it := b.items[u.Item]
 		sc.sparing = sc.sparing || it.Accelerator
@@ -166,7 +166,7 @@ func (p *Placer) score(b *batch, s *vector.Shape, free vector.Vector, hosts int6
 	return sc
 }
 
-func (p *Placer) scoreUse(sc *score, b *batch, total vector.Vector, hosts int64, used []float64, named []bool) {
+func (p *Placer) scoreUse(sc *score, b *Batch, total vector.Vector, hosts int64, used []float64, named []bool) {
 	var sum, shares, least float64
 	terms := 0
 	for i, amount := range p.Named(total) {
@@ -195,12 +195,12 @@ func (p *Placer) scoreUse(sc *score, b *batch, total vector.Vector, hosts int64,
 }
 
 func (p *Placer) scoreGroup(sc *score, group int) {
-	sc.standing.Recoverable, sc.cloud = 1, 1
+	sc.preference.Recoverable, sc.cloud = 1, 1
 	if group < 0 {
 		return
 	}
 	g := &p.Groups[group]
-	sc.standing = g.Preference()
+	sc.preference = g.Preference()
 	if g.CloudAvailability != nil {
 		sc.cloud = *g.CloudAvailability
 	}
@@ -208,38 +208,38 @@ func (p *Placer) scoreGroup(sc *score, group int) {
 
 // useOnTheWay gives what waits to the nodes on their way that it fills best, one kind of node after the other. A
 // pattern is kept as long as filling again would give the same.
-func (p *Placer) useOnTheWay(l *ledger, b *batch, hidden bool) {
+func (p *Placer) useOnTheWay(l *Ledger, b *Batch, hidden bool) {
 	kept := map[*vector.Shape]*pattern{}
 	var fair []float64
 	if hidden {
 		fair = p.fairPrices(l, b)
 	}
-	for !b.served() {
+	for !b.Served() {
 		at, pat := p.bestOnTheWay(l, b, kept, fair, hidden)
 		if at < 0 {
 			return
 		}
-		l.take(at, b, pat.times(b, l.lots[at].count), pat.uses)
+		l.take(at, b, pat.times(b, l.Classes[at].Count), pat.uses)
 	}
 }
 
-func (p *Placer) bestOnTheWay(l *ledger, b *batch, kept map[*vector.Shape]*pattern, fair []float64, hidden bool) (int, *pattern) {
+func (p *Placer) bestOnTheWay(l *Ledger, b *Batch, kept map[*vector.Shape]*pattern, fair []float64, hidden bool) (int, *pattern) {
 	best, at := (*pattern)(nil), -1
-	for i := range l.lots {
-		lot := &l.lots[i]
-		if lot.hidden != hidden || !hidden && lot.phase != fleet.OnTheWay || lot.touched || !b.admits(lot) {
+	for i := range l.Classes {
+		class := &l.Classes[i]
+		if class.hidden != hidden || !hidden && class.Phase != fleet.OnTheWay || class.Touched || !b.admits(class) {
 			continue
 		}
-		pat := kept[lot.shape]
-		if pat == nil || !pat.holds(b) || !slices.Equal(lot.free, lot.shape.Total) {
-			made, _ := p.newPattern(b, lot.shape, lot.free, 1, b.quota(lot))
+		pat := kept[class.Shape]
+		if pat == nil || !pat.holds(b) || !slices.Equal(class.Free, class.Shape.Total) {
+			made, _ := p.newPattern(b, class.Shape, class.Free, 1, b.quota(class))
 			if hidden {
-				p.rate(&made, l.how, b, lot.shape.Group, 1, fair)
+				p.rate(&made, l.How, b, class.Shape.Group, 1, fair)
 			}
 			pat = &made
-			kept[lot.shape] = pat
+			kept[class.Shape] = pat
 		}
-		if len(pat.uses) > 0 && (at < 0 || l.how.prefers(pat, lot.shape.Group, best, l.lots[at].shape.Group)) {
+		if len(pat.uses) > 0 && (at < 0 || l.How.prefers(pat, class.Shape.Group, best, l.Classes[at].Shape.Group)) {
 			best, at = pat, i
 		}
 	}
@@ -247,9 +247,9 @@ func (p *Placer) bestOnTheWay(l *ledger, b *batch, kept map[*vector.Shape]*patte
 }
 
 // prefers compares by score; equal ones by group name, which is the order of the numbers.
-func (how strategy) prefers(a *pattern, groupA int, b *pattern, groupB int) bool {
+func (how Strategy) prefers(a *pattern, groupA int, b *pattern, groupB int) bool {
 	order := better(a.score, b.score)
-	if how.raysOrder() {
+	if how.RaysOrder() {
 		order = betterForRay(a.score, b.score)
 	}
 	return order > 0 || order == 0 && groupA < groupB

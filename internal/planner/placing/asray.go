@@ -1,0 +1,104 @@
+package placing
+
+import (
+	"cmp"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/packing"
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// rayOrder numbers items in the order in which Ray places them (ray scheduler.py, _sort_resource_request).
+func rayOrder(items []*vector.Item) []int {
+	order := make([]int, len(items))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		a, b := items[x], items[y]
+		return cmp.Or(
+			cmp.Compare(b.Constraints, a.Constraints),
+			cmp.Compare(len(b.Need), len(a.Need)),
+			cmp.Compare(b.PlainSum(), a.PlainSum()),
+		)
+	})
+	return order
+}
+
+// placeAsRay serves a batch in Ray's way: on the nodes there are, then on new ones.
+func (p *Placer) placeAsRay(l *Ledger, b *Batch) {
+	p.useFullest(l, b, false)
+	if l.Stepwise {
+		p.useFullest(l, b, true)
+	}
+	p.launchBest(l, b)
+}
+
+// patternKey is what a pattern depends on.
+type patternKey struct {
+	shape *vector.Shape
+	named nameSet
+	free  *raydemand.Amount
+}
+
+// useFullest fills the node that is filled best, whether it has joined or not, again and again.
+func (p *Placer) useFullest(l *Ledger, b *Batch, hidden bool) {
+	kept := map[patternKey]*pattern{}
+	for !b.Served() {
+		at, pat := p.fullestClass(l, b, kept, hidden)
+		if at < 0 {
+			return
+		}
+		l.take(at, b, pat.times(b, l.Classes[at].Count), pat.uses)
+	}
+}
+
+func (p *Placer) fullestClass(l *Ledger, b *Batch, kept map[patternKey]*pattern, hidden bool) (int, *pattern) {
+	best, at := (*pattern)(nil), -1
+	for i := range l.Classes {
+		class := &l.Classes[i]
+		if len(class.Free) == 0 || class.hidden != hidden || !b.admits(class) {
+			continue
+		}
+		key := patternKey{class.Shape, class.named, &class.Free[0]}
+		pat := kept[key]
+		if pat == nil || !pat.holds(b) {
+			made, _ := p.newPattern(b, class.Shape, class.Free, 1, b.quota(class))
+			p.credit(&made, b, class)
+			if l.How == Roomiest && b.turn > 0 {
+				made.score.room = p.Holding(class.Free)
+			}
+			pat = &made
+			kept[key] = pat
+		}
+		if len(pat.uses) > 0 && (at < 0 || l.How.prefers(pat, class.Shape.Group, best, l.Classes[at].Shape.Group)) {
+			best, at = pat, i
+		}
+	}
+	return at, best
+}
+
+// nameSet is a set of resources by their number in the catalog; those from 64 on are left out.
+type nameSet uint64
+
+func (b *Batch) named(uses []packing.Portion) (names nameSet) {
+	for _, u := range uses {
+		for _, t := range b.items[u.Item].Need {
+			names |= 1 << t.Resource
+		}
+	}
+	return names
+}
+
+// credit counts in the score what this plan has placed on the node before, as Ray does.
+func (p *Placer) credit(pat *pattern, b *Batch, class *NodeClass) {
+	pat.score.kinds = 0
+	names := class.named | b.named(pat.uses)
+	for i, amount := range p.Named(class.Shape.Total) {
+		if amount > 0 && names&(1<<i) != 0 {
+			pat.score.kinds++
+			pat.score.sparing = pat.score.sparing || raydemand.IsUnitInstance(p.Names[i])
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package placing
+
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/packing"
+	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/vector"
+)
+
+// Batch is demand that is placed together: the requests, one gang, or one call of request_resources.
+type Batch struct {
+	purpose string // for the log; empty for plain requests
+	items   []*vector.Item
+	Left    []int64 // bundles of each item that wait
+	// apart is how many bundles one node may take, 0 for as many as fit: of that many strictly spread gangs one each. turn
+	// tells the gangs' own nodes from others.
+	apart  int64
+	turn   int
+	within fleet.Domain
+	// avoid and join name a gang whose former nodes are forbidden, or the only ones allowed; 0 is none.
+	avoid, join int
+	// order is in which items are placed on a node; nil is as they stand.
+	order   []int
+	memory  bool // some bundle asks for memory, so memory left over counts as waste
+	scratch []int64
+	Looks   int64
+}
+
+func (p *Placer) NewBatch(purpose string, items []*vector.Item, how Strategy) *Batch {
+	b := &Batch{purpose: purpose, items: items, Left: make([]int64, len(items))}
+	if how.RaysOrder() {
+		b.order = rayOrder(items)
+	}
+	for i, it := range items {
+		if !it.Trivial() {
+			b.Left[i] = it.Request.Count
+		}
+		for _, t := range it.Need {
+			b.memory = b.memory || phrase.IsMemory(p.Names[t.Resource])
+		}
+	}
+	return b
+}
+
+// at is the number of the k-th item to be placed.
+func (b *Batch) at(k int) int {
+	if b.order == nil {
+		return k
+	}
+	return b.order[k]
+}
+
+// Served reports whether nothing waits any more.
+func (b *Batch) Served() bool {
+	return !slices.ContainsFunc(b.Left, func(n int64) bool { return n > 0 })
+}
+
+func (b *Batch) admits(l *NodeClass) bool {
+	switch {
+	case b.quota(l) == 0,
+		b.avoid > 0 && slices.Contains(l.placed, b.avoid),
+		b.join > 0 && !slices.Contains(l.placed, b.join):
+		return false
+	}
+	return b.admitsLabels(l.Shape.Labels)
+}
+
+func (b *Batch) admitsLabels(set int) bool { return b.within.Admits(set) }
+
+// quota is how many bundles one node of a lot may still take, whatever fits.
+func (b *Batch) quota(l *NodeClass) int64 {
+	switch {
+	case b.apart == 0:
+		return vector.MaxCount
+	case l.gang == b.turn:
+		return b.apart - l.taken
+	}
+	return b.apart
+}
+
+// Place serves a batch: on nodes that run or already take demand, then on those on their way, then on new ones.
+// Before new ones are launched, what is there is tried once more with all of the batch looked at together.
+func (p *Placer) Place(l *Ledger, b *Batch) {
+	p.BreakOff()
+	defer func() { p.Looks += b.Looks }()
+	if l.How.RaysOrder() {
+		p.placeAsRay(l, b)
+		return
+	}
+	retry := p.retryable(l, b)
+	var before *Ledger
+	left := slices.Clone(b.Left)
+	if retry {
+		before = p.Trial(l)
+	}
+	l.UseExisting(b)
+	p.useOnTheWay(l, b, false)
+	if l.Stepwise {
+		p.useOnTheWay(l, b, true)
+	}
+	if retry && !b.Served() {
+		greedy := b.Left
+		b.Left = left
+		if p.fitJointly(before, b, greedy) {
+			*l, *before = *before, *l
+		} else {
+			b.Left = greedy
+		}
+	}
+	p.Release(before)
+	p.launchBest(l, b)
+}
+
+// retryable reports whether a batch that does not fit one by one is worth a second look.
+func (p *Placer) retryable(l *Ledger, b *Batch) bool {
+	return len(l.Classes) > 0 && len(l.Classes) <= MaxProgramBins && b.turn == 0 && p.Steps <= MaxPlanSteps && b.joinable()
+}
+
+// UseExisting places item by item, largest first, on the first nodes that fit (first-fit decreasing). Selectors are
+// tried in order. Work without accelerators takes accelerator nodes last; but before a request keeps a node from leaving
+// it rides on one that has work anyway. Only a request: what comes after a gang may need the accelerators.
+func (l *Ledger) UseExisting(b *Batch) {
+	ride := b.purpose == "" && l.anyOverdue()
+	for i, it := range b.items {
+		for choice := 0; choice < it.Alternatives && b.Left[i] > 0; choice++ {
+			if it.Accelerator {
+				l.useClasses(b, i, choice, func(*NodeClass) bool { return true })
+				continue
+			}
+			if ride {
+				l.useClasses(b, i, choice, func(class *NodeClass) bool { return !class.Shape.Accelerated && class.stays() })
+				l.useClasses(b, i, choice, func(class *NodeClass) bool {
+					return class.Shape.Accelerated && (class.Phase == fleet.Running || class.Touched)
+				})
+			}
+			l.useClasses(b, i, choice, func(class *NodeClass) bool { return !class.Shape.Accelerated })
+			l.useClasses(b, i, choice, func(class *NodeClass) bool { return class.Shape.Accelerated })
+		}
+	}
+}
+
+// stays reports whether a node stays even if nothing is placed on it now.
+func (l *NodeClass) stays() bool { return l.Phase < fleet.Overdue || l.Touched }
+
+func (l *Ledger) anyOverdue() bool {
+	for i := range l.Classes {
+		if l.Classes[i].Phase == fleet.Overdue {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Ledger) useClasses(b *Batch, i, choice int, wanted func(*NodeClass) bool) {
+	it := b.items[i]
+	for at := 0; at < len(l.Classes) && b.Left[i] > 0; at++ {
+		class := &l.Classes[at]
+		b.Looks++
+		if class.hidden || class.Phase == fleet.OnTheWay && !class.Touched {
+			continue
+		}
+		if it.Rank[class.Shape.Labels] == choice && wanted(class) && b.admits(class) {
+			at += l.useClass(at, b, i)
+		}
+	}
+}
+
+// useClass fills as many nodes of a lot as the item needs, the last one perhaps in part. It returns how many lots
+// were split off in front of what is left.
+func (l *Ledger) useClass(at int, b *Batch, i int) int {
+	each := l.Classes[at].Free.Times(b.items[i].Need, min(b.Left[i], b.quota(&l.Classes[at])))
+	if each == 0 {
+		return 0
+	}
+	count, start := l.Classes[at].Count, at
+	full := min(count, b.Left[i]/each)
+	if full > 0 {
+		l.take(at, b, full, []packing.Portion{{Item: i, Count: each}})
+		at++
+	}
+	if rest := b.Left[i]; full < count && rest > 0 {
+		l.take(at, b, 1, []packing.Portion{{Item: i, Count: rest}})
+		at++
+	}
+	return max(at-start-1, 0)
+}
+
+// take places the portions on each of count nodes of a lot, one after the other. Of parts of cards that were found to fit in another order
+// some may not fit in this one; those wait on.
+func (l *Ledger) take(at int, b *Batch, count int64, portions []packing.Portion) {
+	at = l.split(at, count)
+	class := &l.Classes[at]
+	class.Touched, class.hidden = true, false
+	class.Free = slices.Clone(class.Free)
+	portions = b.subtract(class.Free, portions)
+	class.named |= b.named(portions)
+	b.mark(class, portions)
+	for _, p := range portions {
+		b.Left[p.Item] -= p.Count * count
+	}
+	if l.Tracing {
+		l.trace(b, class, portions)
+	}
+	switch {
+	case class.planned:
+		l.record(b, class.Shape.Group, count, portions)
+	case class.Phase == fleet.OnTheWay:
+		for _, p := range portions {
+			l.Waits = append(l.Waits, Wait{b.items[p.Item], p.Count * count, class.since})
+		}
+	}
+}
+
+// subtract takes portions off what is free and returns those that fitted.
+func (b *Batch) subtract(free vector.Vector, portions []packing.Portion) []packing.Portion {
+	for i := 0; i < len(portions); i++ {
+		p := portions[i]
+		need := b.items[p.Item].Need
+		if n := free.Times(need, p.Count); n < p.Count {
+			portions = slices.Clone(portions)
+			if portions[i].Count = n; n == 0 {
+				portions = slices.Delete(portions, i, i+1)
+				i--
+				continue
+			}
+		}
+		free.Subtract(need, portions[i].Count)
+	}
+	return portions
+}
+
+// mark books the bundles of strictly spread gangs on a node.
+func (b *Batch) mark(class *NodeClass, portions []packing.Portion) {
+	if b.apart == 0 {
+		return
+	}
+	if class.gang != b.turn {
+		class.gang, class.taken = b.turn, 0
+	}
+	for _, p := range portions {
+		class.taken += p.Count
+	}
+}
+
+func (l *Ledger) record(b *Batch, group int, nodes int64, portions []packing.Portion) {
+	for _, p := range portions {
+		l.Log = append(l.Log, Entry{group, b.purpose, b.items[p.Item], p.Count * nodes})
+	}
+}

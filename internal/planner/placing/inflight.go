@@ -1,0 +1,165 @@
+package placing
+
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/vector"
+)
+
+// MostInFlight is how many pods of a group may be on their way at once.
+func (p *Placer) MostInFlight(g *fleet.Group) int64 {
+	return min(OrUnbounded(p.Policy.MaxInFlightPerGroup), g.InFlight)
+}
+
+func OrUnbounded(most int) int64 {
+	if most <= 0 {
+		return vector.MaxCount
+	}
+	return int64(most)
+}
+
+// InFlightCaps is what the caps on pods on their way take from a ledger's limits.
+type InFlightCaps struct {
+	// asked counts the pods on their way by group before the ledger's own launches.
+	asked []int64
+	// cut is what is taken from the room of each group, cutAll from what all may launch together.
+	cut    []int64
+	cutAll int64
+}
+
+func (c *InFlightCaps) CopyFrom(other *InFlightCaps) {
+	c.asked, c.cut, c.cutAll = append(c.asked[:0], other.asked...), append(c.cut[:0], other.cut...), other.cutAll
+}
+
+// capLedger lowers a ledger's limits to what the wave may launch. A replica that is larger than a cap goes alone.
+func (p *Placer) capLedger(l *Ledger, given []int64) {
+	var all int64
+	least := int64(vector.MaxCount)
+	l.asked, l.cut = make([]int64, len(p.Groups)), make([]int64, len(p.Groups))
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		l.asked[i] = g.Pending() + given[i]
+		all += l.asked[i]
+		l.Room[i] = min(l.Room[i], p.Uncut[i]-given[i])
+		room := max(p.MostInFlight(g)-l.asked[i], 0)
+		if l.asked[i] == 0 {
+			room = max(room, g.Hosts)
+		}
+		l.cut[i] = l.Room[i]
+		l.Room[i] = min(l.Room[i], room-room%g.Hosts)
+		l.cut[i] -= l.Room[i]
+		if l.Room[i] > 0 {
+			least = min(least, g.Hosts)
+		}
+	}
+	spare := max(OrUnbounded(p.Policy.MaxInFlight)-all, 0)
+	if all == 0 && least < vector.MaxCount {
+		spare = max(spare, least)
+	}
+	l.cutAll = l.Spare
+	l.Spare = min(l.Spare, spare)
+	l.cutAll -= l.Spare
+}
+
+// liftCaps gives back what the caps take, and recap takes it again, from what is left.
+func (l *Ledger) liftCaps() {
+	for i, n := range l.cut {
+		l.Room[i] += n
+	}
+	l.Spare += l.cutAll
+}
+
+func (l *Ledger) restoreCaps() {
+	for i, cut := range l.cut {
+		left := l.Room[i]
+		l.Room[i] = max(left-cut, 0)
+		l.cut[i] = left - l.Room[i]
+	}
+	left := l.Spare
+	l.Spare = max(left-l.cutAll, 0)
+	l.cutAll = left - l.Spare
+}
+
+// cappedFor reports whether the caps keep some group from launches that an option could use.
+func (l *Ledger) cappedFor(p *Placer, gang *fleet.Gang) bool {
+	return slices.ContainsFunc(p.Groups, func(g fleet.Group) bool {
+		i := g.Shape.Group
+		return (l.cut[i] > 0 || l.cutAll > 0 && l.Room[i] > 0) && gang.Suits(g.Shape)
+	})
+}
+
+// PlaceBeyondCaps places the first of some equal gangs, that found no room under the caps, if it may go beyond them. If it has
+// to wait for the caps alone, what it waits for is kept for it.
+func (p *Placer) PlaceBeyondCaps(l *Ledger, gangs []*fleet.Gang) (*Ledger, int) {
+	if len(l.cut) == 0 || len(gangs) == 0 || !l.cappedFor(p, gangs[0]) {
+		return l, 0
+	}
+	trial, served := p.PlaceIdentical(p.Uncapped(l), gangs[:1])
+	switch {
+	case served == 0:
+	case l.alone(trial.Launched):
+		trial.restoreCaps()
+		p.Release(l)
+		return trial, served
+	default:
+		l.reserve(trial.Launched)
+	}
+	p.Release(trial)
+	return l, 0
+}
+
+// alone reports whether nothing else counts under the caps that launches would go beyond.
+func (l *Ledger) alone(launched []int64) bool {
+	var all, asked int64
+	for i := range launched {
+		own := l.asked[i] + l.Launched[i]
+		need := launched[i] - l.Launched[i]
+		all, asked = all+need, asked+own
+		if need > l.Room[i] && own > 0 {
+			return false
+		}
+	}
+	return all <= l.Spare || asked == 0
+}
+
+// reserve keeps under each cap that is in the way all that is left for launches that wait for it. It counts as asked for, so that
+// no other goes alone meanwhile.
+func (l *Ledger) reserve(launched []int64) {
+	var all int64
+	for i := range launched {
+		need := launched[i] - l.Launched[i]
+		all += need
+		if need > l.Room[i] {
+			l.asked[i] += max(l.Room[i], 1)
+			l.cut[i] += l.Room[i]
+			l.Room[i] = 0
+		}
+	}
+	if all > l.Spare {
+		l.cutAll += l.Spare
+		l.Spare = 0
+		for i := range l.asked {
+			l.asked[i]++
+		}
+	}
+}
+
+// Uncapped returns a copy of a ledger without caps, or nil where there are none.
+func (p *Placer) Uncapped(l *Ledger) *Ledger {
+	if len(l.cut) == 0 {
+		return nil
+	}
+	lifted := p.Trial(l)
+	lifted.liftCaps()
+	return lifted
+}
+
+// ReserveRest reserves what is still to be launched of what a claim needs.
+func (l *Ledger) ReserveRest(needed, launched []int64) {
+	rest := slices.Clone(l.Launched)
+	for i := range rest {
+		rest[i] += max(needed[i]-launched[i], 0)
+	}
+	l.reserve(rest)
+}

@@ -1,0 +1,123 @@
+package placing
+
+import (
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/vector"
+)
+
+// Strategy says by what new nodes are chosen. None is best for every demand, so a plan tries several.
+type Strategy int
+
+const (
+	// Fullest takes the nodes that are filled best, as Ray does.
+	Fullest Strategy = iota
+	// Cheapest takes the nodes that serve most for what they cost.
+	Cheapest
+	// Fewest takes the nodes that serve most, for when the number of pods is what is short.
+	Fewest
+	// Jointly answers all of a batch together by column generation; what that leaves goes the thriftiest way.
+	Jointly
+	// AsRay places in Ray's order in all: also on what is there or on its way.
+	AsRay
+	// Roomiest is like asRay, but gangs take the nodes with most room.
+	Roomiest
+)
+
+// RaysOrder reports whether demand is placed in Ray's order.
+func (how Strategy) RaysOrder() bool { return how >= AsRay }
+
+// launchBest launches replica after replica of the group that what waits fills best. A pattern is repeated as often
+// as it lasts, so the work does not depend on the counts.
+func (p *Placer) launchBest(l *Ledger, b *Batch) {
+	if b.join > 0 || b.Served() {
+		return
+	}
+	l.Joinable = l.Joinable || b.joinable()
+	if l.How == Jointly {
+		p.launchJointly(l, b)
+	}
+	patterns := make([]*pattern, len(p.Groups))
+	fair := p.fairPrices(l, b)
+	for !b.Served() {
+		best := -1
+		for i := range p.Groups {
+			g := &p.Groups[i]
+			if min(l.Room[i], l.Spare) < g.Hosts || !b.admitsLabels(g.Shape.Labels) {
+				continue
+			}
+			if patterns[i] == nil || !patterns[i].holds(b) {
+				pat, _ := p.newPattern(b, g.Shape, g.Shape.Total, g.Hosts, b.quota(&NodeClass{}))
+				p.rate(&pat, l.How, b, i, g.Hosts, fair)
+				patterns[i] = &pat
+			}
+			if len(patterns[i].uses) > 0 && (best < 0 || l.How.prefers(patterns[i], i, patterns[best], best)) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return
+		}
+		p.launchPattern(l, b, &p.Groups[best], patterns[best])
+	}
+}
+
+// fairPrices is what one bundle of each item costs on the group that serves it cheapest, filled with nothing
+// else, however few of them wait: the rest of the node serves others.
+func (p *Placer) fairPrices(l *Ledger, b *Batch) []float64 {
+	if l.How != Cheapest && l.How != Jointly {
+		return nil
+	}
+	fair, most := make([]float64, len(b.items)), int64(vector.MaxCount)
+	if b.apart > 0 {
+		most = b.apart
+	}
+	for at, it := range b.items {
+		for i := range p.Groups {
+			g := &p.Groups[i]
+			if b.Left[at] == 0 || l.Room[i] < g.Hosts && !l.holdsBack(i) || it.Rank[g.Shape.Labels] == vector.NoMatch {
+				continue
+			}
+			if n := g.Shape.Total.Times(it.Need, most); n > 0 {
+				if each := p.Costs.PerReplica[i] / float64(n*g.Hosts); fair[at] == 0 || each < fair[at] {
+					fair[at] = each
+				}
+			}
+		}
+	}
+	return fair
+}
+
+// rate completes the score of a pattern on hosts of a group by what the strategy looks at.
+func (p *Placer) rate(pat *pattern, how Strategy, b *Batch, group int, hosts int64, fair []float64) {
+	switch how {
+	case Cheapest, Jointly:
+		var worth float64
+		for _, u := range pat.uses {
+			worth += float64(u.Count) * fair[u.Item]
+		}
+		share := float64(hosts) / float64(p.Groups[group].Hosts)
+		pat.score.thrift = worth / max(p.Costs.PerReplica[group]*share, 1e-9)
+	case Fewest:
+		for _, u := range pat.uses {
+			pat.score.whole += float64(u.Count) * p.Needed(b.items[u.Item])
+		}
+		pat.score.most = pat.score.whole / float64(hosts)
+	}
+}
+
+func (p *Placer) launchPattern(l *Ledger, b *Batch, g *fleet.Group, pat *pattern) {
+	replicas := pat.times(b, min(l.Room[g.Shape.Group], l.Spare)/g.Hosts)
+	for _, f := range pat.hosts {
+		class := l.Launch(g, f.count*replicas)
+		if len(f.take) > 0 {
+			class.Free, class.Touched = f.after, true
+			class.named = b.named(f.take)
+		}
+		b.mark(&class, f.take)
+		l.Classes = append(l.Classes, class)
+		l.record(b, g.Shape.Group, class.Count, f.take)
+	}
+	for _, u := range pat.uses {
+		b.Left[u.Item] -= u.Count * replicas
+	}
+}

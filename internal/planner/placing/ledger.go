@@ -1,0 +1,307 @@
+package placing
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/packing"
+	"heliostat.dev/heliostat/internal/planner/vector"
+)
+
+// Ledger says what is free where, while demand is being placed. A trial works on a clone; dropping the clone undoes it.
+type Ledger struct {
+	Classes []NodeClass
+	InFlightCaps
+	// Room counts the pods that each group may still launch, spare those that all may launch together.
+	Room  []int64
+	Spare int64
+	// Launched counts the pods launched since the ledger was opened.
+	Launched []int64
+	// How says by what new nodes are chosen.
+	How Strategy
+	// Stepwise: empty nodes are hidden until a step needs them.
+	Stepwise bool
+	// Joinable: something was launched for that could have been answered jointly.
+	Joinable bool
+	Log      []Entry
+	// Waits lists what was placed on pods that were asked for earlier and have not joined yet.
+	Waits []Wait
+	// ceilings bound what pools of nodes hold, nil where none does: taken is in their units, pods counts those of each group.
+	ceilings    *fleet.Ceilings
+	Taken, Pods []int64
+	// Runs lists the gangs that were placed.
+	Runs []Run
+	// Traces lists what was placed where, if tracing.
+	Traces  []Placement
+	Tracing bool
+}
+
+// NodeClass is a number of nodes that are equal in all that matters, so that work depends on how many kinds of nodes there
+// are and not on how many nodes.
+type NodeClass struct {
+	Shape *vector.Shape
+	Phase fleet.Phase
+	Free  vector.Vector
+	// Size is free as one number when the ledger was opened; it only orders lots.
+	Size  float64
+	Count int64
+	// Members are the nodes' numbers in the roster, those to be used first in front; nil for pods that have no node yet.
+	Members []int
+	// since is when the oldest pod of a lot on its way was asked for; zero where that is not known.
+	since time.Time
+	// Touched: some demand was placed here in this plan.
+	Touched bool
+	// hidden: not offered yet.
+	hidden bool
+	// planned marks pods that this plan launches.
+	planned bool
+	// named are the resources that this demand asks for.
+	named nameSet
+	// gang names the strictly spread gangs that were placed here last, by their turn, and taken counts their bundles on each
+	// node; placed lists the gangs that held one before, by their number in the snapshot.
+	gang   int
+	taken  int64
+	placed []int
+}
+
+// Entry records demand placed on planned pods: it is why they are launched.
+type Entry struct {
+	Group   int
+	Purpose string
+	Item    *vector.Item
+	Count   int64
+}
+
+// Wait records demand placed on pods that were asked for before this plan.
+type Wait struct {
+	Item  *vector.Item
+	Count int64
+	Since time.Time
+}
+
+// copyFrom makes l equal to other. It uses the memory that l has already.
+func (l *Ledger) copyFrom(other *Ledger) {
+	l.Classes = append(l.Classes[:0], other.Classes...)
+	l.Room = append(l.Room[:0], other.Room...)
+	l.Launched = append(l.Launched[:0], other.Launched...)
+	l.Log = append(l.Log[:0], other.Log...)
+	l.Waits = append(l.Waits[:0], other.Waits...)
+	l.Runs = append(l.Runs[:0], other.Runs...)
+	l.Traces, l.Tracing = append(l.Traces[:0], other.Traces...), other.Tracing
+	l.ceilings, l.Taken, l.Pods = other.ceilings, append(l.Taken[:0], other.Taken...), append(l.Pods[:0], other.Pods...)
+	l.InFlightCaps.CopyFrom(&other.InFlightCaps)
+	l.Spare, l.How, l.Stepwise, l.Joinable = other.Spare, other.How, other.Stepwise, other.Joinable
+}
+
+// Trial returns a copy of a ledger to try something on. Hundreds of gangs are tried on thousands of lots, so what is
+// released is used again.
+func (p *Placer) Trial(l *Ledger) *Ledger {
+	copied := &Ledger{}
+	if n := len(p.released); n > 0 {
+		copied, p.released = p.released[n-1], p.released[:n-1]
+	}
+	copied.copyFrom(l)
+	return copied
+}
+
+// Release gives up a ledger that nobody will look at again. nil is allowed.
+func (p *Placer) Release(l *Ledger) {
+	if l != nil {
+		p.released = append(p.released, l)
+	}
+}
+
+// OpenLedger lists the nodes that stay and the pods that were asked for. With totals set, work in progress is
+// ignored: that is how request_resources counts. Equal nodes become one lot before anything is sorted.
+func (p *Placer) OpenLedger(totals bool, placed [][]int) []NodeClass {
+	classes := make([]NodeClass, 0, min(len(p.Nodes)+len(p.Groups), 256))
+	kinds := make(map[string]int)
+	var key []byte
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.Stop != "" {
+			continue
+		}
+		l := NodeClass{Shape: n.Shape, Phase: p.PhaseOf(n), Free: n.Free, Count: 1, Members: []int{i}, since: n.Since}
+		if totals {
+			l.Free = n.Shape.Total
+		}
+		if placed != nil {
+			l.placed = placed[i]
+		}
+		key = l.appendKey(key[:0])
+		at, known := kinds[string(key)]
+		if !known {
+			kinds[string(key)] = len(classes)
+			l.Size = p.SizeOn(l.Shape, l.Free)
+			classes = append(classes, l)
+			continue
+		}
+		classes[at].Count++
+		classes[at].Members = append(classes[at].Members, i)
+		classes[at].since = model.Earliest(classes[at].since, l.since)
+	}
+	for i := range p.Groups {
+		if g := &p.Groups[i]; g.Missing > 0 {
+			classes = append(classes, p.NewClass(g, g.Missing, false))
+		}
+	}
+	for i := range classes {
+		p.busyLastFirst(classes[i].Members)
+	}
+	return p.inOrder(classes)
+}
+
+// appendKey writes what makes two lots of nodes equal.
+func (l *NodeClass) appendKey(key []byte) []byte {
+	key = binary.AppendVarint(key, int64(l.Phase))
+	key = binary.AppendVarint(key, int64(l.Shape.Group))
+	key = binary.AppendVarint(key, int64(l.Shape.Labels))
+	for _, amount := range l.Free {
+		key = binary.AppendVarint(key, int64(amount))
+	}
+	for _, amount := range l.Shape.Total {
+		key = binary.AppendVarint(key, int64(amount))
+	}
+	for _, gang := range l.placed {
+		key = binary.AppendVarint(key, int64(gang))
+	}
+	return key
+}
+
+// busyLastFirst sorts equal nodes so that those that were busy last are used first, and others may leave.
+func (p *Placer) busyLastFirst(nodes []int) {
+	slices.SortFunc(nodes, func(a, b int) int {
+		return cmp.Or(cmp.Compare(p.Nodes[a].IdleSeconds, p.Nodes[b].IdleSeconds), cmp.Compare(a, b))
+	})
+}
+
+func (p *Placer) NewClass(g *fleet.Group, count int64, planned bool) NodeClass {
+	return NodeClass{Shape: g.Shape, Phase: fleet.OnTheWay, Free: g.Shape.Total, Size: p.SizeOn(g.Shape, g.Shape.Total), Count: count, planned: planned}
+}
+
+// inOrder sorts lots. They are large, so it is their places that are moved about.
+func (p *Placer) inOrder(classes []NodeClass) []NodeClass {
+	order := make([]*NodeClass, len(classes))
+	for i := range classes {
+		order[i] = &classes[i]
+	}
+	slices.SortFunc(order, p.soonestFirst)
+	sorted := make([]NodeClass, len(classes), len(classes)+len(classes)/4+len(p.Groups))
+	for i, l := range order {
+		sorted[i] = *l
+	}
+	return sorted
+}
+
+// soonestFirst orders lots by when they can serve, then tightest first, which leaves large gaps whole; idle nodes
+// that were busy last come before those that are about to leave.
+func (p *Placer) soonestFirst(a, b *NodeClass) int {
+	if c := cmp.Compare(a.Phase, b.Phase); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Size, b.Size); c != 0 {
+		return c
+	}
+	// The rest decides between lots of one size alone.
+	return cmp.Or(
+		slices.Compare(a.Free, b.Free),
+		cmp.Compare(a.Shape.Group, b.Shape.Group),
+		cmp.Compare(a.Shape.Labels, b.Shape.Labels),
+		slices.Compare(a.Shape.Total, b.Shape.Total),
+		slices.Compare(a.placed, b.placed),
+		cmp.Compare(p.idleFor(a), p.idleFor(b)),
+	)
+}
+
+func (p *Placer) idleFor(l *NodeClass) float64 {
+	if len(l.Members) == 0 {
+		return math.Inf(1)
+	}
+	return p.Nodes[l.Members[0]].IdleSeconds
+}
+
+// Launch books new pods of a group and returns them as a lot that is not on the ledger yet.
+func (l *Ledger) Launch(g *fleet.Group, count int64) NodeClass {
+	i := g.Shape.Group
+	l.Room[i] -= count
+	l.Spare -= count
+	l.Launched[i] += count
+	l.occupy(i, count)
+	return NodeClass{Shape: g.Shape, Phase: fleet.OnTheWay, Free: g.Shape.Total, Count: count, planned: true}
+}
+
+// split takes count nodes from lot i and returns where they stand: in front of the rest, so that nodes in use are
+// offered again before untouched ones.
+func (l *Ledger) split(i int, count int64) int {
+	if l.Classes[i].Count == count {
+		return i
+	}
+	taken := l.Classes[i]
+	taken.Count = count
+	rest := &l.Classes[i]
+	rest.Count -= count
+	if taken.Members != nil {
+		taken.Members, rest.Members = taken.Members[:count:count], rest.Members[count:]
+	}
+	l.Classes = slices.Insert(l.Classes, i, taken)
+	return i
+}
+
+// Placement is bundles of one item that were placed on nodes of one kind, each on every one of them.
+type Placement struct {
+	Item    *vector.Item
+	Each    int64
+	Count   int64
+	Group   int
+	Phase   fleet.Phase
+	Planned bool
+	// Members are the nodes' numbers; nil for pods that have no node yet.
+	Members []int
+	// Used is how many of the bundles belong to somebody already.
+	Used int64
+}
+
+// Open starts a ledger on which the given pods are on their way. They stand where the next snapshot's pods will
+// stand, so that the next plan finds the same places, after equal ones that were asked for earlier.
+func (p *Placer) Open(classes []NodeClass, given []int64) *Ledger {
+	l := &Ledger{Classes: slices.Clone(classes), Launched: make([]int64, len(p.Groups)), Spare: p.Spare(given)}
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		l.Room = append(l.Room, g.Room(given[i]))
+		if given[i] > 0 {
+			planned := p.NewClass(g, given[i], true)
+			at, _ := slices.BinarySearchFunc(l.Classes, planned, func(a, b NodeClass) int { return cmp.Or(p.soonestFirst(&a, &b), -1) })
+			l.Classes = slices.Insert(l.Classes, at, planned)
+		}
+	}
+	p.bindPools(l, given)
+	if p.Uncut != nil {
+		p.capLedger(l, given)
+	}
+	return l
+}
+
+// LaunchMinimum brings every group to its minimum. These pods then serve demand like any other.
+func (p *Placer) LaunchMinimum(l *Ledger, given []int64) {
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		short := vector.RoundUp(max(0, g.MinPods-g.Remaining()-given[i]), g.Hosts)
+		n := min(short, l.Room[i], l.Spare)
+		if n -= n % g.Hosts; n > 0 {
+			l.Classes = append(l.Classes, l.Launch(g, n))
+		}
+	}
+}
+
+// trace notes what was placed on the nodes of a lot.
+func (l *Ledger) trace(b *Batch, at *NodeClass, portions []packing.Portion) {
+	for _, p := range portions {
+		l.Traces = append(l.Traces, Placement{Item: b.items[p.Item], Each: p.Count, Count: at.Count, Group: at.Shape.Group, Phase: at.Phase, Planned: at.planned, Members: at.Members})
+	}
+}
