@@ -10,13 +10,14 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // preferred says why one group was taken for demand that pods of another, within its limits, could serve as well. What is said
 // is true of these two groups; where nothing that is can have decided, it says so.
-func (w *words) preferred(c candidate, other int, given []int64, out *outcome) model.Reason {
+func (w *words) preferred(c candidate, other int, given []int64, out *search.Outcome) model.Reason {
 	if reason, ok := w.elsewhereBound(c.item, other, out); ok {
 		return reason
 	}
@@ -24,7 +25,7 @@ func (w *words) preferred(c candidate, other int, given []int64, out *outcome) m
 }
 
 // advantage says what speaks for the group that was taken for demand, in the order in which plans are compared.
-func (w *words) advantage(c candidate, other int, given []int64, out *outcome) string {
+func (w *words) advantage(c candidate, other int, given []int64, out *search.Outcome) string {
 	a, b := &w.Groups[c.taken], &w.Groups[other]
 	rank, otherRank := c.item.Rank[a.Shape.Labels], c.item.Rank[b.Shape.Labels]
 	ours, theirs := a.Preference(), b.Preference()
@@ -63,7 +64,7 @@ func (w *words) forMinimum(i int, given []int64) bool {
 
 // costsMore compares what is launched of a group with the least that another would have to launch for the same: the amounts
 // alone, as if they could be divided at will. It says nothing where the other might not be dearer, or could not serve it all.
-func (w *words) costsMore(taken, other int, given []int64, out *outcome) string {
+func (w *words) costsMore(taken, other int, given []int64, out *search.Outcome) string {
 	a, b := &w.Groups[taken], &w.Groups[other]
 	least, able := w.leastPods(taken, other, out)
 	if !able || least == 0 || a.MinPods > a.Remaining() {
@@ -96,11 +97,11 @@ func (w *words) costsMore(taken, other int, given []int64, out *outcome) string 
 
 // leastPods is the least number of pods of another group, whole replicas, that hold what is launched for on one. It reports false where
 // some of that could not be served by the other, or by pods that are told to share a label with it.
-func (w *words) leastPods(taken, other int, out *outcome) (int64, bool) {
+func (w *words) leastPods(taken, other int, out *search.Outcome) (int64, bool) {
 	shape := w.Groups[other].Shape
 	sum := make([]float64, len(w.Names))
 	var least int64
-	for _, e := range out.log {
+	for _, e := range out.Log {
 		if e.Group != taken {
 			continue
 		}
@@ -133,7 +134,7 @@ type ownedBy struct {
 func (w *words) owner(it *vector.Item) (ownedBy, bool) {
 	if w.owners == nil {
 		w.owners = map[*vector.Item]ownedBy{}
-		for _, g := range w.gangs {
+		for _, g := range w.Gangs {
 			for o := range g.Options {
 				for _, each := range g.Options[o].Items {
 					w.owners[each] = ownedBy{g, o}
@@ -146,7 +147,7 @@ func (w *words) owner(it *vector.Item) (ownedBy, bool) {
 }
 
 // elsewhereBound says why a gang that shares a label could not lie where a group is.
-func (w *words) elsewhereBound(it *vector.Item, i int, out *outcome) (model.Reason, bool) {
+func (w *words) elsewhereBound(it *vector.Item, i int, out *search.Outcome) (model.Reason, bool) {
 	owner, ok := w.owner(it)
 	if !ok || owner.gang.TopologyLabel == "" {
 		return model.Reason{}, false
@@ -155,13 +156,13 @@ func (w *words) elsewhereBound(it *vector.Item, i int, out *outcome) (model.Reas
 	if reason, ok := unlabelled(g, label); ok {
 		return reason, true
 	}
-	at := slices.IndexFunc(out.runs, func(r placing.Run) bool { return slices.Contains(r.Gangs, owner.gang) })
+	at := slices.IndexFunc(out.Runs, func(r placing.Run) bool { return slices.Contains(r.Gangs, owner.gang) })
 	own := fleet.Domain{Topology: w.Topology(label), Value: w.Topology(label).Of[g.Shape.Labels]}
-	if at < 0 || out.runs[at].Within == own {
+	if at < 0 || out.Runs[at].Within == own {
 		return model.Reason{}, false
 	}
 	if owner.gang.Held {
-		return model.Reason{Code: model.CodeLabels, Message: fmt.Sprintf("the gang's other bundles lie on %s", w.valuesOf([]fleet.Domain{out.runs[at].Within}, label))}, true
+		return model.Reason{Code: model.CodeLabels, Message: fmt.Sprintf("the gang's other bundles lie on %s", w.valuesOf([]fleet.Domain{out.Runs[at].Within}, label))}, true
 	}
 	return w.tooSmallDomain(owner, i, own)
 }
@@ -178,7 +179,7 @@ func unlabelled(g *fleet.Group, label string) (model.Reason, bool) {
 func (w *words) tooSmallDomain(owner ownedBy, i int, within fleet.Domain) (model.Reason, bool) {
 	option := owner.gang.Options[owner.option]
 	nothing := make([]int64, len(w.Groups))
-	l := w.Open(w.base, nothing)
+	l := w.Open(w.Base, nothing)
 	enough := len(w.Roomy(l, []fleet.Domain{within, within}, option)) > 0 // of one alone it says nothing
 	needed := int64(len(owner.gang.Alternatives()[owner.option]))
 	if enough && (owner.gang.Strategy != raydemand.StrictSpread || w.DifferentNodes(l, option, within) >= needed) {

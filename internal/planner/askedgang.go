@@ -12,15 +12,15 @@ import (
 func (a asking) gangLike(s model.Snapshot, asked raydemand.Gang) model.Explanation {
 	p, given, out := a.decide(&s)
 	same := func(g *fleet.Gang) bool { return fleet.AsksAs(g.Gang, &asked) }
-	at, prefix := slices.IndexFunc(p.gangs, same), ""
+	at, prefix := slices.IndexFunc(p.Gangs, same), ""
 	if at < 0 {
 		prefix = "no gang waits for it in the snapshot; if one did: "
 		asked.ID = ""
 		s.Gangs = append(slices.Clone(s.Gangs), asked)
 		p, given, out = a.decide(&s)
-		at = slices.IndexFunc(p.gangs, same)
+		at = slices.IndexFunc(p.Gangs, same)
 	}
-	e := p.explainGang(p.gangs[at], given, &out)
+	e := p.explainGang(p.Gangs[at], given, &out)
 	e.Message = prefix + e.Message
 	return e
 }

@@ -9,9 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
@@ -150,21 +148,6 @@ func eachOf(strategy, bundles string, count int) string {
 		all = append(all, fmt.Sprintf(`{"id": "%d", "strategy": "%s", "bundles": [%s]}`, i, strategy, bundles))
 	}
 	return strings.Join(all, ", ")
-}
-
-func TestNoStrategyAloneDoesBetterThanThePlan(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawPriced(t)
-		p := newPlanning(fleet.New(&s), &s, model.Policy{})
-		given, out := p.settle(make([]int64, len(p.Groups)))
-		plan := p.verdict(given, &out)
-		for _, how := range []placing.Strategy{placing.Fullest, placing.Cheapest, placing.Jointly} {
-			alone := p.complete(make([]int64, len(p.Groups)), p.round(make([]int64, len(p.Groups)), how), how)
-			if alone.compare(&plan) < 0 {
-				t.Errorf("strategy %d launches %v, which is better than %v", how, alone.given, given)
-			}
-		}
-	})
 }
 
 func TestPricesAndPrioritiesKeepTheProperties(t *testing.T) {

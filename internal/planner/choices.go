@@ -9,13 +9,14 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // choices says of each selector that a request may go by, in order, what it comes to: pods are launched for it, or why
 // no group serves it.
-func (r *reporter) choices(it *vector.Item, given []int64, out *outcome) []model.Detail {
+func (r *reporter) choices(it *vector.Item, given []int64, out *search.Outcome) []model.Detail {
 	if it.Alternatives < 2 {
 		return nil
 	}
@@ -27,10 +28,10 @@ func (r *reporter) choices(it *vector.Item, given []int64, out *outcome) []model
 	return details
 }
 
-func (r *reporter) choice(it *vector.Item, i int, given []int64, out *outcome) model.Reason {
+func (r *reporter) choice(it *vector.Item, i int, given []int64, out *search.Outcome) model.Reason {
 	var launched int64
 	by := map[string]bool{}
-	for _, e := range out.log {
+	for _, e := range out.Log {
 		if e.Item == it && it.Rank[r.Groups[e.Group].Shape.Labels] == i {
 			launched += e.Count
 			by[r.Groups[e.Group].Name] = true
@@ -76,11 +77,11 @@ func (w *words) byChoice(it *vector.Item, group int) string {
 const mostElsewhere = 10
 
 // elsewhere tells of the gangs and the calls of request_resources that ask for the same bundle as a request.
-func (r *reporter) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []model.Detail {
+func (r *reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outcome) []model.Detail {
 	unmet, fates := r.unmetReasons(given, out), fatesIn(out)
 	var details []model.Detail
 	more := 0
-	for _, g := range r.gangs {
+	for _, g := range r.Gangs {
 		asks := asksFor(g, b)
 		switch summary := gangSummary(g, fates, unmet.gangs[g.Number]); {
 		case asks == "":
@@ -97,15 +98,15 @@ func (r *reporter) elsewhere(b raydemand.Bundle, given []int64, out *outcome) []
 	if more > 0 {
 		details = append(details, model.Detail{About: "gangs", Reason: model.Reason{Code: model.FateWaiting, Message: fmt.Sprintf("%d more ask for this", more)}})
 	}
-	for i, c := range r.claims {
-		left := out.leftOf(i, c)
-		for k, it := range c.items {
+	for i, c := range r.Claims {
+		left := out.LeftOf(i, c)
+		for k, it := range c.Items {
 			if !it.Request.Bundle.Equal(b) {
 				continue
 			}
 			reason := reasonAt(unmet.claims[i], k)
 			summary := summaryOf(model.KindRequestResources, it, fates[it], left[k], reason.Code)
-			details = append(details, model.Detail{About: c.purpose, Reason: model.Reason{Code: summary.Worst(), Message: strings.TrimSuffix(r.tally(&summary)+": "+reason.Message, ": ")}})
+			details = append(details, model.Detail{About: c.Purpose, Reason: model.Reason{Code: summary.Worst(), Message: strings.TrimSuffix(r.tally(&summary)+": "+reason.Message, ": ")}})
 		}
 	}
 	return details

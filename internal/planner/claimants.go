@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -14,36 +15,36 @@ const (
 )
 
 // claimants knows who has what is launched for requests over REST, by kind of bundle.
-type claimants map[string][]*share
+type claimants map[string][]*search.RestRequest
 
 // claimants deals out what each kind has without a launch, as requestPlans does: in the order in which requests are served. Those who are left
 // with bundles are launched for.
-func (w *words) claimants(out *outcome) claimants {
+func (w *words) claimants(out *search.Outcome) claimants {
 	launched := map[string]int64{}
-	for _, e := range out.log {
-		if e.Purpose == overREST {
+	for _, e := range out.Log {
+		if e.Purpose == search.OverREST {
 			launched[e.Item.Key] += e.Count
 		}
 	}
-	if len(launched) == 0 || !w.owned() {
+	if len(launched) == 0 || !w.Owned() {
 		return nil
 	}
 	there := map[string]int64{} // without a launch
 	for key, n := range launched {
 		there[key] -= n
 	}
-	each := func(visit func(s *share, key string, n int64)) {
-		for i := range w.shares {
-			for k, it := range w.shares[i].items {
-				if n := w.shares[i].had[k]; n > 0 && launched[it.Key] > 0 {
-					visit(&w.shares[i], it.Key, n)
+	each := func(visit func(s *search.RestRequest, key string, n int64)) {
+		for i := range w.RestRequests {
+			for k, it := range w.RestRequests[i].Items {
+				if n := w.RestRequests[i].Admitted[k]; n > 0 && launched[it.Key] > 0 {
+					visit(&w.RestRequests[i], it.Key, n)
 				}
 			}
 		}
 	}
-	each(func(_ *share, key string, n int64) { there[key] += n })
+	each(func(_ *search.RestRequest, key string, n int64) { there[key] += n })
 	all := claimants{}
-	each(func(s *share, key string, n int64) {
+	each(func(s *search.RestRequest, key string, n int64) {
 		if there[key] -= n; there[key] < 0 {
 			all[key] = append(all[key], s)
 		}
@@ -54,7 +55,7 @@ func (w *words) claimants(out *outcome) claimants {
 // purpose names a claim: that of requests over REST by those whose it is.
 func (c claimants) purpose(of string, it *vector.Item) string {
 	switch names, plain := c.names(it); {
-	case of != overREST || names == "":
+	case of != search.OverREST || names == "":
 		return of
 	case plain:
 		return of + " and " + names + ":"
@@ -67,7 +68,7 @@ func (c claimants) purpose(of string, it *vector.Item) string {
 func (c claimants) names(it *vector.Item) (text string, plain bool) {
 	var names []string
 	for _, s := range c[it.Key] {
-		if s.plain {
+		if s.Plain {
 			plain = true
 			continue
 		}
@@ -97,10 +98,10 @@ func (c claimants) askedBy(it *vector.Item) string {
 // refusedClaimants knows who has what is not planned for of requests over REST, by kind of bundle.
 func (w *words) refusedClaimants() claimants {
 	all := claimants{}
-	for i := range w.shares {
-		s := &w.shares[i]
-		for k, it := range s.items {
-			if s.had[k] < it.Request.Count {
+	for i := range w.RestRequests {
+		s := &w.RestRequests[i]
+		for k, it := range s.Items {
+			if s.Admitted[k] < it.Request.Count {
 				all[it.Key] = append(all[it.Key], s)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -31,7 +32,7 @@ func manyShapes(count int) []raydemand.Request {
 
 // looksFor counts how often the plan of a snapshot tries a bundle on a node.
 func looksFor(s model.Snapshot) int64 {
-	p, _, _ := decideUntil(nil, &s, model.Policy{})
+	p, _, _ := search.Decide(nil, &s, model.Policy{})
 	return p.Looks
 }
 

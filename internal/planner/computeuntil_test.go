@@ -10,6 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -65,12 +66,12 @@ func TestAnAnswerThatNobodyWaitsForIsBrokenOff(t *testing.T) {
 // A plan may be made in time, and the words for it take longer than anybody waits.
 func TestTheWordsOfAnAnswerAreBrokenOffToo(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 4}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 9}, "count": 1}]}`)
-	p, given, out := decideUntil(nil, &s, model.Policy{})
+	p, given, out := search.Decide(nil, &s, model.Policy{})
 	stop := make(chan struct{})
 	close(stop)
 	p.Stop = stop
 	for name, words := range map[string]func(){
-		"what a group does":  func() { newReporter(p).groupVerdict(0, p.requests[0], given, &out) },
+		"what a group does":  func() { newReporter(p).groupVerdict(0, p.Requests[0], given, &out) },
 		"what is not served": func() { newReporter(p).unmetReasons(given, &out) },
 	} {
 		if placing.UnlessBrokenOff(words) {

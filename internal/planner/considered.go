@@ -9,6 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -97,7 +98,7 @@ func labelMiss(selectors []raydemand.Selector, labels map[string]string) string 
 
 // passedOver says why a group without launches of its own was not taken: for that of the demand that is not served, or that
 // pods are launched for, which its pods come nearest to.
-func (w *words) passedOver(i int, given []int64, out *outcome) (model.Reason, bool) {
+func (w *words) passedOver(i int, given []int64, out *search.Outcome) (model.Reason, bool) {
 	var nearest *candidate
 	misses := 0
 	all := w.candidates(out)
@@ -129,7 +130,7 @@ type candidate struct {
 }
 
 // candidates lists what is not served, then what is launched for, each item once. Every group asks for them, so they are kept.
-func (w *words) candidates(out *outcome) []candidate {
+func (w *words) candidates(out *search.Outcome) []candidate {
 	if w.considering != nil {
 		return w.considering
 	}
@@ -140,22 +141,22 @@ func (w *words) candidates(out *outcome) []candidate {
 			all = append(all, candidate{it, taken})
 		}
 	}
-	for at, n := range out.unserved {
+	for at, n := range out.Unserved {
 		if n > 0 {
-			add(w.requests[at], -1)
+			add(w.Requests[at], -1)
 		}
 	}
-	for _, g := range out.gangs {
+	for _, g := range out.Gangs {
 		for _, it := range g.Items() {
 			add(it, -1)
 		}
 	}
-	for _, i := range out.claims {
-		for _, it := range w.claims[i].items {
+	for _, i := range out.Claims {
+		for _, it := range w.Claims[i].Items {
 			add(it, -1)
 		}
 	}
-	for _, e := range out.log {
+	for _, e := range out.Log {
 		add(e.Item, e.Group)
 	}
 	w.considering = all

@@ -9,6 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -19,8 +20,8 @@ type asking struct {
 	stop   <-chan struct{}
 }
 
-func (a asking) decide(s *model.Snapshot) (r *reporter, given []int64, out outcome) {
-	p, given, out := decideUntil(a.stop, s, a.policy)
+func (a asking) decide(s *model.Snapshot) (r *reporter, given []int64, out search.Outcome) {
+	p, given, out := search.Decide(a.stop, s, a.policy)
 	return newReporter(p), given, out
 }
 
@@ -60,13 +61,13 @@ func (a asking) demand(s model.Snapshot, r raydemand.Request) model.Explanation 
 
 // explainRequests says what becomes of the pending requests that are the same as one, and what each of its choices of labels
 // and each group has to do with it.
-func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []int64, out *outcome) model.Explanation {
+func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []int64, out *search.Outcome) model.Explanation {
 	unmet := r.unmetReasons(given, out)
 	fates := fatesIn(out)
 	e := model.Explanation{Details: []model.Detail{}}
 	var all model.DemandSummary
 	var first *vector.Item
-	for i, it := range r.requests {
+	for i, it := range r.Requests {
 		if !same(it.Request) {
 			continue
 		}
@@ -74,7 +75,7 @@ func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []in
 			first = it
 		}
 		all.Kind, all.Resources, all.Selectors = model.KindRequest, it.Request.Bundle, slices.Concat(all.Selectors, it.Request.Selectors)
-		all.Join(summaryOf(model.KindRequest, it, fates[it], out.unserved[i], unmet.requests[i].Code))
+		all.Join(summaryOf(model.KindRequest, it, fates[it], out.Unserved[i], unmet.requests[i].Code))
 		if e.Message == "" {
 			e.Message = unmet.requests[i].Message
 		}
@@ -89,7 +90,7 @@ func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []in
 }
 
 // groupDetails says of one group whether its new pods and its present ones could serve an item.
-func (r *reporter) groupDetails(i int, it *vector.Item, given []int64, out *outcome) []model.Detail {
+func (r *reporter) groupDetails(i int, it *vector.Item, given []int64, out *search.Outcome) []model.Detail {
 	g := &r.Groups[i]
 	details := []model.Detail{{About: "group " + g.Name, Reason: r.groupVerdict(i, it, given, out)}}
 	var room, there int
@@ -108,11 +109,11 @@ func (r *reporter) groupDetails(i int, it *vector.Item, given []int64, out *outc
 	return details
 }
 
-func (r *reporter) groupVerdict(i int, it *vector.Item, given []int64, out *outcome) model.Reason {
+func (r *reporter) groupVerdict(i int, it *vector.Item, given []int64, out *search.Outcome) model.Reason {
 	r.BreakOff()
 	var own, others int64
 	by := -1
-	for _, e := range out.log {
+	for _, e := range out.Log {
 		switch {
 		case e.Item != it:
 		case e.Group == i:
@@ -141,18 +142,18 @@ func (r *reporter) groupVerdict(i int, it *vector.Item, given []int64, out *outc
 }
 
 // fellBack reports whether the gang that an item is of was placed by a later choice.
-func (p *reporter) fellBack(it *vector.Item, out *outcome) bool {
+func (p *reporter) fellBack(it *vector.Item, out *search.Outcome) bool {
 	owner, ok := p.owner(it)
-	return ok && slices.ContainsFunc(out.runs, func(r placing.Run) bool { return r.Option > owner.option && slices.Contains(r.Gangs, owner.gang) })
+	return ok && slices.ContainsFunc(out.Runs, func(r placing.Run) bool { return r.Option > owner.option && slices.Contains(r.Gangs, owner.gang) })
 }
 
 // waitsStill reports whether some of an item, or of the gang or the call that it is part of, is not served.
-func (r *reporter) waitsStill(it *vector.Item, out *outcome) bool {
-	if at := slices.Index(r.requests, it); at >= 0 {
-		return out.unserved[at] > 0
+func (r *reporter) waitsStill(it *vector.Item, out *search.Outcome) bool {
+	if at := slices.Index(r.Requests, it); at >= 0 {
+		return out.Unserved[at] > 0
 	}
-	return slices.ContainsFunc(out.gangs, func(g *fleet.Gang) bool { return slices.Contains(g.Items(), it) }) ||
-		slices.ContainsFunc(out.claims, func(i int) bool { return slices.Contains(r.claims[i].items, it) })
+	return slices.ContainsFunc(out.Gangs, func(g *fleet.Gang) bool { return slices.Contains(g.Items(), it) }) ||
+		slices.ContainsFunc(out.Claims, func(i int) bool { return slices.Contains(r.Claims[i].Items, it) })
 }
 
 func areLaunched(n int64) string {

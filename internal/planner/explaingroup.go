@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -28,10 +29,10 @@ func (a asking) group(s model.Snapshot, name string) (model.Explanation, bool) {
 		e.Details = append(e.Details, model.Detail{About: "pods", Reason: reason})
 	}
 	e.Details = append(e.Details, p.podStates(i)...)
-	for _, it := range p.requests {
+	for _, it := range p.Requests {
 		e.Details = append(e.Details, model.Detail{About: "demand " + counted(it), Reason: p.groupVerdict(i, it, given, &out)})
 	}
-	for _, gang := range p.gangs {
+	for _, gang := range p.Gangs {
 		for k, o := range gang.Options {
 			about := strings.TrimSpace("gang " + gang.ID)
 			if choice := phrase.Choice(k, len(gang.Options)); choice != "" {
@@ -42,12 +43,12 @@ func (a asking) group(s model.Snapshot, name string) (model.Explanation, bool) {
 			}
 		}
 	}
-	for _, c := range p.claims {
-		about := c.purpose
-		if about == overREST {
+	for _, c := range p.Claims {
+		about := c.Purpose
+		if about == search.OverREST {
 			about = "requests over REST" // those of owners are among them
 		}
-		for _, it := range c.items {
+		for _, it := range c.Items {
 			e.Details = append(e.Details, model.Detail{About: about + " " + counted(it), Reason: p.groupVerdict(i, it, given, &out)})
 		}
 	}
@@ -112,7 +113,7 @@ func (a asking) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 	return e, true
 }
 
-func (r *reporter) podReason(at int, out *outcome) model.Reason {
+func (r *reporter) podReason(at int, out *search.Outcome) model.Reason {
 	n := &r.Nodes[at]
 	switch {
 	case n.Stop != "" && n.State == model.Running:
@@ -127,7 +128,7 @@ func (r *reporter) podReason(at int, out *outcome) model.Reason {
 			text += ", for " + phrase.Span(r.TakenAt.Sub(n.Since).Seconds())
 		}
 		return model.Reason{Code: model.PodPending, Message: text + "; it counts as what its group brings"}
-	case out.isHeldOver(at):
+	case out.IsHeldOver(at):
 		return model.Reason{Code: model.CodeHeldOver, Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.staysIdle(at, out))}
 	case n.State == model.Idle:
 		return model.Reason{Code: model.PodIdle, Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.staysIdle(at, out))}
@@ -137,7 +138,7 @@ func (r *reporter) podReason(at int, out *outcome) model.Reason {
 	return model.Reason{Code: model.PodBusy, Message: "it has work, so it is not idle"}
 }
 
-func (p *reporter) podDetails(at int, out *outcome) []model.Detail {
+func (p *reporter) podDetails(at int, out *search.Outcome) []model.Detail {
 	n := &p.Nodes[at]
 	var details []model.Detail
 	if n.GroupIndex == fleet.UnknownGroup {
@@ -149,9 +150,9 @@ func (p *reporter) podDetails(at int, out *outcome) []model.Detail {
 				Message: phrase.FreeOf(p.Names[r], n.Free[r], total)}})
 		}
 	}
-	if out.isHeldOver(at) {
+	if out.IsHeldOver(at) {
 		details = append(details, model.Detail{About: "demand", Reason: model.Reason{Code: model.FateServed, Message: "requests over REST have their place here until then"}})
-	} else if out.used[at] {
+	} else if out.Used[at] {
 		details = append(details, model.Detail{About: "demand", Reason: model.Reason{Code: model.FateServed, Message: "some of what waits has its place here"}})
 	}
 	return details

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/planner/cost"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
@@ -74,14 +73,6 @@ func TestOfPlansThatCostTheSameTheOneThatLetsIdleNodesGoIsTaken(t *testing.T) {
 		"pendingGangRequests": [{"id": "a", "strategy": "SPREAD", "bundles": [{"CPU": 1}, {"CPU": 4, "GPU": 1}]}, {"id": "b", "strategy": "PACK", "bundles": [{"CPU": 4}]}]}`), model.Policy{})
 	if diff := cmp.Diff(map[string]string{"late": model.StopIdle}, stops(plan)); diff != "" {
 		t.Errorf("stopped (-want +got): %s", diff)
-	}
-}
-
-func TestAProposalThatIsNoFixedPointRanksLast(t *testing.T) {
-	dear := contender{out: outcome{launched: []int64{0}}, verdict: verdict{LaunchCost: cost.LaunchCost{Costs: []float64{9}}}}
-	cheap := contender{out: outcome{launched: []int64{1}}, verdict: verdict{LaunchCost: cost.LaunchCost{Costs: []float64{1}}}}
-	if cheap.before(&dear) || !dear.before(&cheap) {
-		t.Error("launches that are followed by others are better than launches that are not")
 	}
 }
 

@@ -29,7 +29,7 @@ func TestWhatIsCalledServedCanReallyBePlaced(t *testing.T) {
 		s.Requests = s.Requests[:min(len(s.Requests), 2)]
 		s.Constraint, s.KeptResources = nil, nil
 		plan := Compute(s, model.Policy{})
-		search := newSearch(applied(s, plan, 0))
+		search := newSolver(applied(s, plan, 0))
 		for _, g := range s.Gangs {
 			if !slices.ContainsFunc(plan.InfeasibleGangRequests, func(u model.UnmetGang) bool { return u.ID == g.ID }) {
 				search.gangs = append(search.gangs, g)
@@ -55,8 +55,8 @@ func TestWhatIsCalledServedCanReallyBePlaced(t *testing.T) {
 	})
 }
 
-// search places bundles on nodes by trying everything, within a number of steps that random cases do not reach.
-type search struct {
+// solver places bundles on nodes by trying everything, within a number of steps that random cases do not reach.
+type solver struct {
 	free     []raydemand.Bundle
 	labels   []map[string]string
 	placed   []map[string]string
@@ -65,8 +65,8 @@ type search struct {
 	steps    int
 }
 
-func newSearch(s model.Snapshot) *search {
-	x := &search{}
+func newSolver(s model.Snapshot) *solver {
+	x := &solver{}
 	add := func(available, total raydemand.Bundle, labels, placed map[string]string) {
 		free := raydemand.Bundle{}
 		for name, amount := range available {
@@ -101,14 +101,14 @@ func newSearch(s model.Snapshot) *search {
 	return x
 }
 
-func (x *search) succeeds() bool {
+func (x *solver) succeeds() bool {
 	return x.place(make([]int, 0, 8), 0)
 }
 
 const searchSteps = 2_000_000
 
 // place puts bundle i of the gang somewhere, then all requests.
-func (x *search) place(where []int, i int) bool {
+func (x *solver) place(where []int, i int) bool {
 	if x.steps++; x.steps > searchSteps {
 		return true
 	}
@@ -137,7 +137,7 @@ func (x *search) place(where []int, i int) bool {
 }
 
 // allowed: a gang that holds nodes already spreads to others, packs onto one of them, and stays within their topology.
-func (x *search) allowed(g raydemand.Gang, where []int, n int) bool {
+func (x *solver) allowed(g raydemand.Gang, where []int, n int) bool {
 	if i := len(where); i < len(g.BundleSelectors) && !g.BundleSelectors[i].Matches(x.labels[n]) {
 		return false
 	}
@@ -159,7 +159,7 @@ func (x *search) allowed(g raydemand.Gang, where []int, n int) bool {
 }
 
 // held are the nodes on which a bundle of the gang lies already.
-func (x *search) held(g raydemand.Gang) (nodes []int) {
+func (x *solver) held(g raydemand.Gang) (nodes []int) {
 	for n, placed := range x.placed {
 		if _, ok := placed[g.PlacedLabel()]; ok {
 			nodes = append(nodes, n)
@@ -168,7 +168,7 @@ func (x *search) held(g raydemand.Gang) (nodes []int) {
 	return nodes
 }
 
-func (x *search) placeRequests(i int) bool {
+func (x *solver) placeRequests(i int) bool {
 	if x.steps++; x.steps > searchSteps {
 		return true
 	}

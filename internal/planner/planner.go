@@ -8,6 +8,7 @@ package planner
 import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -81,6 +82,9 @@ type (
 
 // PlainRequest is, as Question.Request, what calls of request_resources ask for that have no owner.
 const PlainRequest = model.PlainRequest
+
+// MaxOwned bounds how many requests of owners one plan takes in.
+const MaxOwned = search.MaxOwned
 
 // Errors of Explain.
 var (

@@ -241,7 +241,7 @@ func TestCountsAddUpToTheDemand(t *testing.T) {
 			}
 		}
 		free, served := raydemand.Bundle{}, raydemand.Bundle{}
-		for _, n := range newSearch(applied(s, plan, 0)).free {
+		for _, n := range newSolver(applied(s, plan, 0)).free {
 			free.Add(n)
 		}
 		for _, r := range s.Requests {

@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/search"
 )
 
 // namedPurposes is how many kinds of demand a sentence names before it says how many more there are, and namedGangs how many of
@@ -25,7 +26,7 @@ type purpose struct {
 }
 
 // purposes says what the planned pods of a group are for.
-func (w *words) purposes(i int, given int64, out *outcome) string {
+func (w *words) purposes(i int, given int64, out *search.Outcome) string {
 	var parts []string
 	g := &w.Groups[i]
 	if short := g.MinPods - g.Remaining(); short > 0 {
@@ -48,7 +49,7 @@ func (w *words) purposes(i int, given int64, out *outcome) string {
 }
 
 // purposesOf lists what pods of a group are launched for, in the order of planning.
-func (w *words) purposesOf(i int, out *outcome) []*purpose {
+func (w *words) purposesOf(i int, out *search.Outcome) []*purpose {
 	type kind struct{ of, gangs, what string }
 	type member struct {
 		kind *purpose
@@ -57,7 +58,7 @@ func (w *words) purposesOf(i int, out *outcome) []*purpose {
 	known, counted := map[kind]*purpose{}, map[member]bool{}
 	asking := w.claimants(out)
 	var all []*purpose
-	for _, e := range out.log {
+	for _, e := range out.Log {
 		if e.Group != i {
 			continue
 		}

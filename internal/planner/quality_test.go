@@ -13,6 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -236,7 +237,7 @@ func judgeMarkets(t *testing.T, all []model.Snapshot, allowed most) {
 func TestTheWorkOnAPlanIsBounded(t *testing.T) {
 	for i, s := range markets(200) {
 		const most = 750_000 // half of what all programs of a plan may take
-		if p, _, _ := decideUntil(nil, &s, model.Policy{}); p.Steps > most {
+		if p, _, _ := search.Decide(nil, &s, model.Policy{}); p.Steps > most {
 			t.Errorf("instance %d takes %d steps", i, p.Steps)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -75,14 +76,14 @@ func cutToMost(e model.Explanation) model.Explanation {
 // false when no gang of that id waits in the snapshot.
 func (a asking) gang(s model.Snapshot, id string) (model.Explanation, bool) {
 	p, given, out := a.decide(&s)
-	at := slices.IndexFunc(p.gangs, func(g *fleet.Gang) bool { return g.ID == id })
+	at := slices.IndexFunc(p.Gangs, func(g *fleet.Gang) bool { return g.ID == id })
 	if at < 0 {
 		return model.Explanation{}, false
 	}
-	return p.explainGang(p.gangs[at], given, &out), true
+	return p.explainGang(p.Gangs[at], given, &out), true
 }
 
-func (r *reporter) explainGang(g *fleet.Gang, given []int64, out *outcome) model.Explanation {
+func (r *reporter) explainGang(g *fleet.Gang, given []int64, out *search.Outcome) model.Explanation {
 	unmet := r.unmetReasons(given, out).gangs[g.Number]
 	summary := gangSummary(g, fatesIn(out), unmet)
 	e := model.Explanation{About: strings.TrimSpace("gang " + g.ID), Reason: model.Reason{Code: summary.Worst(), Message: r.tally(&summary)}, Details: []model.Detail{}}
@@ -109,7 +110,7 @@ func (a asking) request(s model.Snapshot, name string) (model.Explanation, bool)
 }
 
 // explainOwned says what becomes of a request as its status does, and why each group serves its bundles or not.
-func (r *reporter) explainOwned(owned *raydemand.Owned, given []int64, out *outcome) model.Explanation {
+func (r *reporter) explainOwned(owned *raydemand.Owned, given []int64, out *search.Outcome) model.Explanation {
 	e := model.Explanation{About: "request " + owned.ID, Details: []model.Detail{}}
 	for _, row := range r.report(given, *out).Requests {
 		if row.ID == owned.ID && !row.Plain {
@@ -121,9 +122,9 @@ func (r *reporter) explainOwned(owned *raydemand.Owned, given []int64, out *outc
 	}
 	items := r.Items(owned.Requests)
 	for i, it := range items {
-		for _, c := range r.claims {
-			if at := slices.IndexFunc(c.items, func(planned *vector.Item) bool { return planned.Key == it.Key }); at >= 0 {
-				items[i] = c.items[at] // what the plan made of it, together with equal bundles of others
+		for _, c := range r.Claims {
+			if at := slices.IndexFunc(c.Items, func(planned *vector.Item) bool { return planned.Key == it.Key }); at >= 0 {
+				items[i] = c.Items[at] // what the plan made of it, together with equal bundles of others
 			}
 		}
 	}
@@ -132,21 +133,21 @@ func (r *reporter) explainOwned(owned *raydemand.Owned, given []int64, out *outc
 }
 
 // explainPlain explains what has no owner; over REST it is planned together with what owners ask for.
-func (r *reporter) explainPlain(given []int64, out *outcome) model.Explanation {
+func (r *reporter) explainPlain(given []int64, out *search.Outcome) model.Explanation {
 	fates, unmet := fatesIn(out), r.unmetReasons(given, out)
 	var all model.DemandSummary
 	var why []string
 	e := model.Explanation{About: "request " + model.PlainRequest, Details: []model.Detail{}}
-	for i, c := range r.claims {
-		left := out.leftOf(i, c)
-		for k, it := range c.items {
+	for i, c := range r.Claims {
+		left := out.LeftOf(i, c)
+		for k, it := range c.Items {
 			reason := reasonAt(unmet.claims[i], k)
 			all.Join(summaryOf(model.KindRequestResources, it, fates[it], left[k], reason.Code))
 			if reason.Message != "" {
-				why = append(why, c.purpose+": "+reason.Message)
+				why = append(why, c.Purpose+": "+reason.Message)
 			}
 		}
-		e.Details = append(e.Details, r.itemDetails(c.purpose, c.items, given, out)...)
+		e.Details = append(e.Details, r.itemDetails(c.Purpose, c.Items, given, out)...)
 	}
 	e.Code, e.Message = all.Worst(), r.tally(&all)
 	if text := phrase.List(why); text != "" {
@@ -156,7 +157,7 @@ func (r *reporter) explainPlain(given []int64, out *outcome) model.Explanation {
 }
 
 // itemDetails says of each group what it has to do with each item.
-func (r *reporter) itemDetails(prefix string, items []*vector.Item, given []int64, out *outcome) []model.Detail {
+func (r *reporter) itemDetails(prefix string, items []*vector.Item, given []int64, out *search.Outcome) []model.Detail {
 	var details []model.Detail
 	for _, it := range items {
 		about := strings.TrimPrefix(prefix+", "+counted(it), ", ")

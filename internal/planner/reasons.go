@@ -9,15 +9,16 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // reasons explains one group's row: first what it launches or why it does not, then what is on its way, what goes,
 // and what idles.
-func (w *words) reasons(i int, given []int64, out *outcome) []model.Reason {
+func (w *words) reasons(i int, given []int64, out *search.Outcome) []model.Reason {
 	reasons := []model.Reason{w.launchReason(i, given, out)}
 	g := &w.Groups[i]
-	if short, ok := w.minimumReason(i, given); ok && given[i] > 0 && w.heldOf(i) == 0 {
+	if short, ok := w.minimumReason(i, given); ok && given[i] > 0 && w.HeldOf(i) == 0 {
 		reasons = append(reasons, short)
 	}
 	if n := g.Live - g.Joined + g.Missing; n > 0 {
@@ -57,7 +58,7 @@ func (w *words) oldest(i int) string {
 	return ", the oldest for " + phrase.Span(w.TakenAt.Sub(since).Seconds())
 }
 
-func (w *words) launchReason(i int, given []int64, out *outcome) model.Reason {
+func (w *words) launchReason(i int, given []int64, out *search.Outcome) model.Reason {
 	g := &w.Groups[i]
 	if given[i] > 0 {
 		return model.Reason{Code: model.CodeLaunch, Message: fmt.Sprintf("launching %s %s%s", phrase.Pods(given[i]), w.purposes(i, given[i], out), w.following(i))}
@@ -81,17 +82,17 @@ func (w *words) launchReason(i int, given []int64, out *outcome) model.Reason {
 }
 
 // shortOf says which limit of a group is too low for a gang or a call of request_resources that is not had in full, if one is.
-func (w *words) shortOf(i int, given []int64, out *outcome) string {
+func (w *words) shortOf(i int, given []int64, out *search.Outcome) string {
 	reason, room := w.tightest(i, given)
 	short := func(items []*vector.Item) bool {
 		return vector.SuitsAny(items, w.Groups[i].Shape) && room < vector.BundlesOf(items)
 	}
-	for _, g := range out.gangs {
+	for _, g := range out.Gangs {
 		if w.Groups[i].Carries(g.TopologyLabel) && slices.ContainsFunc(g.Options, func(o fleet.Option) bool { return short(o.Items) }) {
 			return reason.Message
 		}
 	}
-	if slices.ContainsFunc(out.claims, func(c int) bool { return short(w.claims[c].items) }) {
+	if slices.ContainsFunc(out.Claims, func(c int) bool { return short(w.Claims[c].Items) }) {
 		return reason.Message
 	}
 	return ""
@@ -166,19 +167,19 @@ func (w *words) having(i int, given int64) string {
 }
 
 // wanted reports whether some demand that is not served could use this group.
-func (w *words) wanted(i int, out *outcome) bool {
+func (w *words) wanted(i int, out *search.Outcome) bool {
 	s := w.Groups[i].Shape
-	for at, n := range out.unserved {
-		if n > 0 && w.requests[at].Suits(s) {
+	for at, n := range out.Unserved {
+		if n > 0 && w.Requests[at].Suits(s) {
 			return true
 		}
 	}
-	for _, g := range out.gangs {
+	for _, g := range out.Gangs {
 		if g.Suits(s) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(out.claims, func(i int) bool { return vector.SuitsAny(w.claims[i].items, s) })
+	return slices.ContainsFunc(out.Claims, func(i int) bool { return vector.SuitsAny(w.Claims[i].Items, s) })
 }
 
 func (w *words) stopReason(i int) (model.Reason, bool) {
@@ -199,7 +200,7 @@ func (w *words) stopReason(i int) (model.Reason, bool) {
 }
 
 // idleReason tells of the idle worker that stays and is nearest to leaving.
-func (w *words) idleReason(i int, out *outcome) (model.Reason, bool) {
+func (w *words) idleReason(i int, out *search.Outcome) (model.Reason, bool) {
 	g := &w.Groups[i]
 	count, longest, at := 0, math.Inf(-1), -1
 	for k := range w.Nodes {
@@ -219,10 +220,10 @@ func (w *words) idleReason(i int, out *outcome) (model.Reason, bool) {
 }
 
 // heldOverReason counts the group's workers that stay until what replaces them has joined.
-func (w *words) heldOverReason(i int, out *outcome) (model.Reason, bool) {
+func (w *words) heldOverReason(i int, out *search.Outcome) (model.Reason, bool) {
 	var held int64
-	for n := range out.heldOver {
-		if out.heldOver[n] && w.Nodes[n].GroupIndex == i {
+	for n := range out.HeldOver {
+		if out.HeldOver[n] && w.Nodes[n].GroupIndex == i {
 			held++
 		}
 	}
@@ -233,7 +234,7 @@ func (w *words) heldOverReason(i int, out *outcome) (model.Reason, bool) {
 }
 
 // staysIdle says why an idle worker is not stopped.
-func (w *words) staysIdle(at int, out *outcome) string {
+func (w *words) staysIdle(at int, out *search.Outcome) string {
 	n := &w.Nodes[at]
 	g := &w.Groups[n.GroupIndex]
 	switch {
@@ -243,9 +244,9 @@ func (w *words) staysIdle(at int, out *outcome) string {
 		return " of " + phrase.Span(*g.Timeout)
 	case g.Remaining() <= g.MinPods:
 		return fmt.Sprintf("; kept for the minimum of %d", g.MinPods)
-	case out.isHeldOver(at):
+	case out.IsHeldOver(at):
 		return "; kept until what replaces it has joined Ray"
-	case out.used[at]:
+	case out.Used[at]:
 		return "; kept for demand that counts on it"
 	case g.Hosts > 1:
 		return "; kept until all hosts of the replica are idle and the minimum allows it"

@@ -8,6 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -15,10 +16,10 @@ import (
 // reporter writes a decision down: as a plan, and as answers to questions about it.
 type reporter struct{ *words }
 
-func newReporter(p *planning) *reporter { return &reporter{newWords(p)} }
+func newReporter(p *search.Search) *reporter { return &reporter{newWords(p)} }
 
 // report writes the plan down, sorted: groups by name, terminations by pod, unmet demand as it was planned.
-func (r *reporter) report(given []int64, out outcome) model.Plan {
+func (r *reporter) report(given []int64, out search.Outcome) model.Plan {
 	plan := model.Plan{
 		Launch: map[string]int{}, Terminate: []model.Termination{}, Groups: []model.GroupPlan{},
 		InfeasibleRequests: []model.UnmetRequest{}, InfeasibleGangRequests: []model.UnmetGang{}, InfeasibleRequestResources: []model.UnmetRequest{},
@@ -54,11 +55,11 @@ func (w *words) limitFindings() []raydemand.Finding {
 	return all
 }
 
-func (r *reporter) row(i int, given []int64, out *outcome) model.GroupPlan {
+func (r *reporter) row(i int, given []int64, out *search.Outcome) model.GroupPlan {
 	g := &r.Groups[i]
 	return model.GroupPlan{
 		Name: g.Name, Current: int(g.Current), Desired: int(max(0, g.Current+given[i]-r.stoppedPods(i))),
-		Min: int(g.MinPods), Max: int(g.MaxPods), Held: int(r.heldOf(i)), Resources: g.Resources.Clone(), Reasons: r.reasons(i, given, out),
+		Min: int(g.MinPods), Max: int(g.MaxPods), Held: int(r.HeldOf(i)), Resources: g.Resources.Clone(), Reasons: r.reasons(i, given, out),
 		BelowMin: int(r.belowMinimum(i, given)), Slice: g.Slice,
 	}
 }
@@ -100,16 +101,16 @@ type unmetReasons struct {
 	claims   map[int][]model.Reason
 }
 
-func (r *reporter) unmetReasons(given []int64, out *outcome) unmetReasons {
-	unmet := unmetReasons{requests: make([]model.Reason, len(r.requests)), gangs: map[int]*model.Reason{}, claims: map[int][]model.Reason{}}
-	for i, n := range out.unserved {
+func (r *reporter) unmetReasons(given []int64, out *search.Outcome) unmetReasons {
+	unmet := unmetReasons{requests: make([]model.Reason, len(r.Requests)), gangs: map[int]*model.Reason{}, claims: map[int][]model.Reason{}}
+	for i, n := range out.Unserved {
 		if n > 0 {
-			unmet.requests[i] = r.unmetReason([]*vector.Item{r.requests[i]}, given, "")
-			unmet.requests[i].Message = phrase.Join(unmet.requests[i].Message, r.advice(r.requests[i], given, n))
+			unmet.requests[i] = r.unmetReason([]*vector.Item{r.Requests[i]}, given, "")
+			unmet.requests[i].Message = phrase.Join(unmet.requests[i].Message, r.advice(r.Requests[i], given, n))
 		}
 	}
 	alike := map[string]*model.Reason{} // gangs that hold no nodes yet
-	for _, g := range out.gangs {
+	for _, g := range out.Gangs {
 		if known := alike[g.Key]; known != nil && !g.Held {
 			unmet.gangs[g.Number] = known
 			continue
@@ -120,59 +121,59 @@ func (r *reporter) unmetReasons(given []int64, out *outcome) unmetReasons {
 			alike[g.Key] = &reason
 		}
 	}
-	for _, i := range out.claims {
-		unmet.claims[i] = r.claimReasons(r.claims[i], given)
+	for _, i := range out.Claims {
+		unmet.claims[i] = r.claimReasons(r.Claims[i], given)
 	}
 	return unmet
 }
 
 // claimReasons says of each bundle of a call why it is not served. Each is told its own reason; one that could be had but for others of a call
 // from within Ray, of which Ray has all or nothing, is told which other stands in the way.
-func (r *reporter) claimReasons(c claim, given []int64) []model.Reason {
-	reasons := make([]model.Reason, len(c.items))
+func (r *reporter) claimReasons(c search.Claim, given []int64) []model.Reason {
+	reasons := make([]model.Reason, len(c.Items))
 	blocked := -1
-	for k, it := range c.items {
+	for k, it := range c.Items {
 		reasons[k] = r.unmetReason([]*vector.Item{it}, given, "")
 		if blocked < 0 && reasons[k].Code == model.Impossible {
 			blocked = k
 		}
 	}
-	whole := r.unmetReason(c.items, given, "")
-	for k, it := range c.items {
+	whole := r.unmetReason(c.Items, given, "")
+	for k, it := range c.Items {
 		switch {
-		case c.purpose == overREST || !r.possible(it):
+		case c.Purpose == search.OverREST || !r.Possible(it):
 		case blocked >= 0:
-			reasons[k] = model.Reason{Code: model.Impossible, Message: fmt.Sprintf("with %s of the same call, all at once: %s", phrase.Describe(c.items[blocked].Request), reasons[blocked].Message)}
+			reasons[k] = model.Reason{Code: model.Impossible, Message: fmt.Sprintf("with %s of the same call, all at once: %s", phrase.Describe(c.Items[blocked].Request), reasons[blocked].Message)}
 		default:
 			reasons[k] = whole
 		}
 	}
-	for k, it := range c.items {
+	for k, it := range c.Items {
 		reasons[k].Message = phrase.Join(reasons[k].Message, r.advice(it, given, it.Request.Count))
 	}
 	return reasons
 }
 
-func (r *reporter) reportUnmet(plan *model.Plan, out *outcome, unmet *unmetReasons) {
-	for i, n := range out.unserved {
+func (r *reporter) reportUnmet(plan *model.Plan, out *search.Outcome, unmet *unmetReasons) {
+	for i, n := range out.Unserved {
 		if n > 0 {
-			rest := r.requests[i].Request
+			rest := r.Requests[i].Request
 			rest.Count = n
 			plan.InfeasibleRequests = append(plan.InfeasibleRequests, model.UnmetRequest{Request: rest, Reason: unmet.requests[i]})
 		}
 	}
-	for _, g := range out.gangs {
+	for _, g := range out.Gangs {
 		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, model.UnmetGang{Gang: *g.Gang, Reason: *unmet.gangs[g.Number]})
 	}
 	refused := r.refusedClaimants()
-	for i, c := range r.claims {
+	for i, c := range r.Claims {
 		if reasons, failed := unmet.claims[i]; failed {
-			left := out.leftOf(i, c)
-			for k, it := range c.items {
+			left := out.LeftOf(i, c)
+			for k, it := range c.Items {
 				rest := it.Request
 				if rest.Count = left[k]; rest.Count > 0 {
 					unserved := model.UnmetRequest{Request: rest, Reason: reasons[k]}
-					if c.refused {
+					if c.Refused {
 						unserved.AskedBy = refused.askedBy(it)
 					}
 					plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, unserved)

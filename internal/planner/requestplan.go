@@ -10,18 +10,19 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // requestPlans tells whose request is served by what: each kind's places (seats.go) are dealt out in the order in which requests are seated.
-func (r *reporter) requestPlans(given []int64, out *outcome) []model.RequestPlan {
-	if len(r.shares) == 0 {
+func (r *reporter) requestPlans(given []int64, out *search.Outcome) []model.RequestPlan {
+	if len(r.RestRequests) == 0 {
 		return nil
 	}
-	d := attribution{reporter: r, places: r.sharePlaces(given)}
-	plans := make([]model.RequestPlan, 0, len(r.shares))
-	for _, s := range r.seatingOrder() {
+	d := attribution{reporter: r, places: r.Assignments(given)}
+	plans := make([]model.RequestPlan, 0, len(r.RestRequests))
+	for _, s := range r.AssignmentOrder() {
 		plans = append(plans, d.of(s, given, out))
 	}
 	plans = append(plans, r.beyondPlans()...)
@@ -38,21 +39,21 @@ type attribution struct {
 }
 
 // of takes the next places for a request and says what becomes of it.
-func (a *attribution) of(s *share, given []int64, out *outcome) model.RequestPlan {
-	plan := model.RequestPlan{ID: s.ID, Owner: s.Owner, Plain: s.plain, Priority: s.Priority}
-	t := tally{planning: a.planning, groups: map[int]*model.RequestGroup{}, seen: map[int]bool{}}
+func (a *attribution) of(s *search.RestRequest, given []int64, out *search.Outcome) model.RequestPlan {
+	plan := model.RequestPlan{ID: s.ID, Owner: s.Owner, Plain: s.Plain, Priority: s.Priority}
+	t := tally{Search: a.Search, groups: map[int]*model.RequestGroup{}, seen: map[int]bool{}}
 	var had int64
 	if s.AllOrNothing && !a.launchable(out) {
-		s.none() // it was to be had, and is not
+		s.None() // it was to be had, and is not
 	}
-	for i, it := range s.items {
+	for i, it := range s.Items {
 		plan.Asked += it.Request.Count
-		had += s.had[i]
+		had += s.Admitted[i]
 		if it.Trivial() {
-			t.joined += s.had[i]
+			t.joined += s.Admitted[i]
 			continue
 		}
-		a.places[it.Key] = t.take(a.places[it.Key], s.had[i])
+		a.places[it.Key] = t.take(a.places[it.Key], s.Admitted[i])
 	}
 	plan.Served, plan.Waiting = t.joined, had-t.joined
 	if !a.launchable(out) {
@@ -64,13 +65,13 @@ func (a *attribution) of(s *share, given []int64, out *outcome) model.RequestPla
 }
 
 // launchable reports whether what is planned for will be launched: now, or when caps on pods on their way allow it.
-func (r *reporter) launchable(out *outcome) bool {
-	return r.held != nil || !slices.Contains(out.claims, r.shareClaim)
+func (r *reporter) launchable(out *search.Outcome) bool {
+	return r.Held != nil || !slices.Contains(out.Claims, r.RestClaim)
 }
 
-func (a *attribution) stateOf(s *share, plan *model.RequestPlan, t *tally, given []int64) (raydemand.RequestState, model.Reason) {
+func (a *attribution) stateOf(s *search.RestRequest, plan *model.RequestPlan, t *tally, given []int64) (raydemand.RequestState, model.Reason) {
 	missing := plan.Asked - plan.Served - plan.Waiting
-	if missing > 0 && s.unweighed && !slices.ContainsFunc(a.Items(s.refused()), func(it *vector.Item) bool { return !a.possible(it) }) {
+	if missing > 0 && s.Unweighed && !slices.ContainsFunc(a.Items(s.Refused()), func(it *vector.Item) bool { return !a.Possible(it) }) {
 		return raydemand.RequestCapped, model.Reason{Code: raydemand.CodeTooMany,
 			Message: "so many requests come before it that weighing them was cut short; it has its turn when they are fewer or ask for fewer shapes"}
 	}
@@ -81,7 +82,7 @@ func (a *attribution) stateOf(s *share, plan *model.RequestPlan, t *tally, given
 	switch {
 	case plan.Waiting == 0:
 		return raydemand.RequestSatisfied, model.Reason{Code: raydemand.CodeSatisfied, Message: "workers that have joined Ray have room for all of it"}
-	case t.waiting < plan.Waiting && a.held != nil:
+	case t.waiting < plan.Waiting && a.Held != nil:
 		return raydemand.RequestWaiting, model.Reason{Code: model.CodeInFlight, Message: on(plan.Waiting-t.waiting) + " follow when earlier pods have joined"}
 	case t.planned > 0:
 		return raydemand.RequestWaiting, model.Reason{Code: model.CodeLaunch, Message: "pods are launched for " + on(t.planned)}
@@ -90,14 +91,14 @@ func (a *attribution) stateOf(s *share, plan *model.RequestPlan, t *tally, given
 }
 
 // unmetState says why bundles of a request are not planned for. The code is that of unmet demand.
-func (a *attribution) unmetState(s *share, missing, asked int64, given []int64) (raydemand.RequestState, model.Reason) {
-	rest := s.refused()
+func (a *attribution) unmetState(s *search.RestRequest, missing, asked int64, given []int64) (raydemand.RequestState, model.Reason) {
+	rest := s.Refused()
 	if len(rest) == 0 {
 		rest = s.Requests
 	}
 	items := a.Items(rest)
 	// What is impossible goes first: nobody can wait for it.
-	slices.SortStableFunc(items, func(x, y *vector.Item) int { return vector.CompareBool(a.possible(x), a.possible(y)) })
+	slices.SortStableFunc(items, func(x, y *vector.Item) int { return vector.CompareBool(a.Possible(x), a.Possible(y)) })
 	reason := a.unmetReason(items, given, "")
 	if s.AllOrNothing && asked > 1 && reason.Code != model.Impossible {
 		reason.Message = fmt.Sprintf("needs all %d bundles at once: %s", asked, reason.Message)
@@ -112,7 +113,7 @@ func (a *attribution) unmetState(s *share, missing, asked int64, given []int64) 
 
 // tally counts what one request takes.
 type tally struct {
-	*planning
+	*search.Search
 	joined, waiting, planned int64
 	groups                   map[int]*model.RequestGroup
 	seen                     map[int]bool // nodes

@@ -12,6 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -50,8 +51,8 @@ func drawSliced(t *rapid.T) model.Snapshot {
 func TestNoWishLandsOnLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSliced(t)
-		p, _, out := decideUntil(nil, &s, model.Policy{})
-		for _, e := range out.log {
+		p, _, out := search.Decide(nil, &s, model.Policy{})
+		for _, e := range out.Log {
 			if g := p.Groups[e.Group]; !e.Item.Slice.Allows(g.Slice) {
 				t.Fatalf("%s is launched for on group %s, whose GPUs are %v", phrase.Describe(e.Item.Request), g.Name, g.Slice)
 			}

@@ -7,6 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
@@ -16,7 +17,7 @@ type fate struct {
 	since              time.Time
 }
 
-func fatesIn(o *outcome) map[*vector.Item]*fate {
+func fatesIn(o *search.Outcome) map[*vector.Item]*fate {
 	fates := map[*vector.Item]*fate{}
 	of := func(it *vector.Item) *fate {
 		if fates[it] == nil {
@@ -24,36 +25,36 @@ func fatesIn(o *outcome) map[*vector.Item]*fate {
 		}
 		return fates[it]
 	}
-	for _, w := range o.waits {
+	for _, w := range o.Waits {
 		f := of(w.Item)
 		f.waiting += w.Count
 		f.since = model.Earliest(f.since, w.Since)
 	}
-	for _, e := range o.log {
+	for _, e := range o.Log {
 		of(e.Item).launching += e.Count
 	}
 	return fates
 }
 
 // summarize accounts for all demand. It is called when the reasons of what is not served are known.
-func (r *reporter) summarize(out *outcome, unmet *unmetReasons) []model.DemandSummary {
+func (r *reporter) summarize(out *search.Outcome, unmet *unmetReasons) []model.DemandSummary {
 	fates := fatesIn(out)
-	all := make([]model.DemandSummary, 0, len(r.requests)+len(r.gangs))
-	for i, it := range r.requests {
-		all = append(all, summaryOf(model.KindRequest, it, fates[it], out.unserved[i], unmet.requests[i].Code))
+	all := make([]model.DemandSummary, 0, len(r.Requests)+len(r.Gangs))
+	for i, it := range r.Requests {
+		all = append(all, summaryOf(model.KindRequest, it, fates[it], out.Unserved[i], unmet.requests[i].Code))
 	}
-	for _, g := range r.gangs {
+	for _, g := range r.Gangs {
 		all = append(all, gangSummary(g, fates, unmet.gangs[g.Number]))
 	}
 	known := map[string]int{} // what is admitted of requests over REST, by kind
-	for i, c := range r.claims {
+	for i, c := range r.Claims {
 		reasons := unmet.claims[i]
-		left := out.leftOf(i, c)
-		for k, it := range c.items {
+		left := out.LeftOf(i, c)
+		for k, it := range c.Items {
 			code := reasonAt(reasons, k).Code
 			d := summaryOf(model.KindRequestResources, it, fates[it], left[k], code)
-			d.OverREST = c.purpose == overREST
-			if at, admitted := known[it.Key]; c.refused && admitted {
+			d.OverREST = c.Purpose == search.OverREST
+			if at, admitted := known[it.Key]; c.Refused && admitted {
 				all[at].Asked += d.Asked
 				all[at].AddUnmet(code, d.Asked)
 				continue

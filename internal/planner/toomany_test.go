@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -25,14 +26,14 @@ func gpuWorld(owned ...raydemand.Owned) model.Snapshot {
 
 func TestRequestsBeyondTheBoundAreTold(t *testing.T) {
 	s := gpuWorld()
-	for i := range MaxOwned + 1 {
+	for i := range search.MaxOwned + 1 {
 		s.OwnedRequests = append(s.OwnedRequests, gpuOwned(fmt.Sprintf("r%04d", i), int32(min(i, 1)), 1))
 	}
 	plan := Compute(s, model.Policy{})
 	if first := plan.Requests[0]; first.ID != "r0000" || first.State != raydemand.RequestCapped || first.Reason.Code != raydemand.CodeTooMany || first.Asked != 2 {
 		t.Errorf("the one of the lowest priority: %+v", first)
 	}
-	if got := plan.Launch["gpu"]; got != 2*MaxOwned || len(plan.Requests) != MaxOwned+1 {
+	if got := plan.Launch["gpu"]; got != 2*search.MaxOwned || len(plan.Requests) != search.MaxOwned+1 {
 		t.Errorf("launches %d for %d requests", got, len(plan.Requests))
 	}
 	if len(plan.Findings) != 1 || plan.Findings[0].Code != model.FindingTooManyRequests || plan.Findings[0].Seen != "1001 with 1001 shapes" {
@@ -43,7 +44,7 @@ func TestRequestsBeyondTheBoundAreTold(t *testing.T) {
 // TestShapesBeyondTheBoundAreTold: what is too large to be taken in keeps nobody behind it out.
 func TestShapesBeyondTheBoundAreTold(t *testing.T) {
 	plan := Compute(gpuWorld(
-		gpuOwned("a-huge", 9, MaxOwnedShapes+1), gpuOwned("b-most", 8, MaxOwnedShapes-1), gpuOwned("c-two", 7, 2), gpuOwned("d-one", 6, 1), gpuOwned("e-one", 5, 1)), model.Policy{})
+		gpuOwned("a-huge", 9, search.MaxOwnedShapes+1), gpuOwned("b-most", 8, search.MaxOwnedShapes-1), gpuOwned("c-two", 7, 2), gpuOwned("d-one", 6, 1), gpuOwned("e-one", 5, 1)), model.Policy{})
 	want := "a-huge=Capped 0+0/2 (too_many), b-most=Waiting 0+2/2 (launch), c-two=Capped 0+0/2 (too_many), d-one=Waiting 0+2/2 (launch), e-one=Capped 0+0/2 (too_many)"
 	if got := fateOf(plan); got != want {
 		t.Errorf("becomes %s, want %s", got, want)
@@ -62,9 +63,9 @@ func TestShapesBeyondTheBoundAreTold(t *testing.T) {
 // TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound, however many that are older come to have its priority; a higher one goes before it.
 func TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
-	satisfied := gpuOwned("z-satisfied", 1, MaxOwnedShapes/2)
+	satisfied := gpuOwned("z-satisfied", 1, search.MaxOwnedShapes/2)
 	satisfied.Since, satisfied.SatisfiedSince = now, now
-	older := gpuOwned("older", 1, MaxOwnedShapes/2+1)
+	older := gpuOwned("older", 1, search.MaxOwnedShapes/2+1)
 	higher := older
 	higher.ID, higher.Priority, higher.Since = "higher", 2, now.Add(time.Hour)
 	for want, owned := range map[string][]raydemand.Owned{

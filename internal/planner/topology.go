@@ -16,7 +16,7 @@ import (
 // bundles that it holds are in the way nothing is impossible: with those lost the gang could be had elsewhere.
 func (w *words) topologyReason(g *fleet.Gang, o fleet.Option, bundles int, given []int64, reason model.Reason) model.Reason {
 	label := g.TopologyLabel
-	open := w.Domains(&placing.Ledger{Classes: w.base}, g)
+	open := w.Domains(&placing.Ledger{Classes: w.Base}, g)
 	all := w.Topology(label).Domains(func(int) bool { return true })
 	reasons := phrase.List(w.considered(o.Items, given, label, open...))
 	switch {

@@ -24,7 +24,7 @@ func (w *words) unmetReason(items []*vector.Item, given []int64, topology string
 		if it.Deferred {
 			return model.Reason{Code: model.Capped, Message: fmt.Sprintf("demand of more than %d shapes is planned for by and by: this has its turn when others are served", w.MaxShapes())}
 		}
-		if !w.possible(it) {
+		if !w.Possible(it) {
 			return model.Reason{Code: model.Impossible, Message: w.nearestMiss(it)}
 		}
 	}
@@ -48,22 +48,6 @@ func (w *words) unmetReason(items []*vector.Item, given []int64, topology string
 		return model.Reason{Code: model.Closed, Message: reasons}
 	}
 	return model.Reason{Code: model.Capped, Message: reasons}
-}
-
-// possible reports whether some group or some node that stays could ever serve one bundle. A maximum of 0 is a limit
-// like any other: Ray may cancel what it is told is impossible, so the word is used for nothing that a limit explains.
-func (p *planning) possible(it *vector.Item) bool {
-	for i := range p.Groups {
-		if it.Suits(p.Groups[i].Shape) {
-			return true
-		}
-	}
-	for i := range p.base {
-		if it.Suits(p.base[i].Shape) {
-			return true
-		}
-	}
-	return false
 }
 
 // nearestMiss says what the best group lacks.
@@ -202,7 +186,7 @@ func (w *words) optionReason(g *fleet.Gang, o fleet.Option, bundles int, given [
 func (w *words) possibleWithin(o fleet.Option, domains []fleet.Domain) bool {
 	holds := func(it *vector.Item, within fleet.Domain) bool {
 		return slices.ContainsFunc(w.Groups, func(g fleet.Group) bool { return within.Admits(g.Shape.Labels) && it.Suits(g.Shape) }) ||
-			slices.ContainsFunc(w.base, func(l placing.NodeClass) bool { return within.Admits(l.Shape.Labels) && it.Suits(l.Shape) })
+			slices.ContainsFunc(w.Base, func(l placing.NodeClass) bool { return within.Admits(l.Shape.Labels) && it.Suits(l.Shape) })
 	}
 	return slices.ContainsFunc(domains, func(within fleet.Domain) bool {
 		return !slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return !holds(it, within) })

@@ -6,6 +6,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -16,11 +17,11 @@ func TestARequestThatWasNotWeighedSaysSo(t *testing.T) {
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]},
 		{"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]},
 		{"id": "c", "owner": "cat", "requests": [{"resources": {"GPU": 2}, "count": 1}]}]}`)
-	p, given, out := decideUntil(nil, &s, model.Policy{})
-	for i := range p.shares[1:] {
-		of := &p.shares[1+i]
-		of.none()
-		of.unweighed = true
+	p, given, out := search.Decide(nil, &s, model.Policy{})
+	for i := range p.RestRequests[1:] {
+		of := &p.RestRequests[1+i]
+		of.None()
+		of.Unweighed = true
 	}
 	plans := newReporter(p).requestPlans(given, &out)
 	if got := plans[0]; got.State != raydemand.RequestCapped || got.Reason.Code != model.Capped {

@@ -1,12 +1,13 @@
 package planner
 
 import (
+	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
 // words writes why a decision is as it is. It reads the decision and changes nothing in it.
 type words struct {
-	*planning
+	*search.Search
 	// owners are the gangs of items, once that was asked.
 	owners map[*vector.Item]ownedBy
 	// existing are the names of resources that a group or node has, once that was asked.
@@ -15,4 +16,4 @@ type words struct {
 	considering []candidate
 }
 
-func newWords(p *planning) *words { return &words{planning: p} }
+func newWords(p *search.Search) *words { return &words{Search: p} }

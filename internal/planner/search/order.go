@@ -1,4 +1,4 @@
-package planner
+package search
 
 import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
@@ -25,8 +25,8 @@ var orders = [...]order{{how: placing.AsRay}, {how: placing.Fullest, accelerated
 // Other orders are tried for demand that is small: many nodes of many kinds leave room for everything in any order, and each node
 // that is filled may mean another look at all of them.
 const (
-	maxOrderedItems = 40
-	maxOrderedLots  = 60
+	maxOrderedItems   = 40
+	maxOrderedClasses = 60
 )
 
 // bestRound is the best of several rounds: the one that uses what is there soonest, and those in other orders where they could
@@ -34,13 +34,13 @@ const (
 // for launches and the judgement of them ask here, so whatever order was best, the next plan finds the same. A wave knows
 // one order only, in which nothing overtakes what waits for the caps. Beside requests that are all served, gangs that are not
 // matter where another order serves one.
-func (p *planning) bestRound(given []int64, how placing.Strategy) outcome {
+func (p *Search) bestRound(given []int64, how placing.Strategy) Outcome {
 	best := p.round(given, how)
 	if p.Uncut != nil || best.perfect() || !p.orderMatters(&best) {
 		return best
 	}
 	v := p.verdict(best.launched, &best)
-	alone := len(p.claims) == 0 && len(best.runs) == 0 && vector.Sum(best.unserved) == 0
+	alone := len(p.Claims) == 0 && len(best.Runs) == 0 && vector.Sum(best.Unserved) == 0
 	for _, o := range orders {
 		other := p.roundIn(given, o)
 		other.reordered = true
@@ -57,11 +57,11 @@ func (p *planning) bestRound(given []int64, how placing.Strategy) outcome {
 }
 
 // perfect reports whether nothing is left to be desired: all is served, nothing launched for it, and no node kept from leaving.
-func (o *outcome) perfect() bool { return vector.Sum(o.launched) == 0 && o.served() && o.kept == 0 }
+func (o *Outcome) perfect() bool { return vector.Sum(o.launched) == 0 && o.served() && o.kept == 0 }
 
 // fallbacks counts the gangs that go by another choice than their first.
-func (o *outcome) fallbacks() (n int) {
-	for _, r := range o.runs {
+func (o *Outcome) fallbacks() (n int) {
+	for _, r := range o.Runs {
 		if r.Option > 0 {
 			n += len(r.Gangs)
 		}
@@ -71,23 +71,23 @@ func (o *outcome) fallbacks() (n int) {
 
 // orderMatters reports whether other orders can be tried and could be better. Requests alone that are all served are launched
 // for by strategies, for which it is the price that counts.
-func (p *planning) orderMatters(out *outcome) bool {
-	if p.itemCount() > maxOrderedItems || out.lots+len(p.Groups) > maxOrderedLots {
+func (p *Search) orderMatters(out *Outcome) bool {
+	if p.itemCount() > maxOrderedItems || out.classes+len(p.Groups) > maxOrderedClasses {
 		return false
 	}
-	return len(p.claims)+len(p.placeable) > 0 || !out.served()
+	return len(p.Claims)+len(p.placeable) > 0 || !out.served()
 }
 
 // served reports whether nothing waits.
-func (o *outcome) served() bool {
-	return vector.Sum(o.unserved) == 0 && len(o.gangs)+len(o.claims) == 0
+func (o *Outcome) served() bool {
+	return vector.Sum(o.Unserved) == 0 && len(o.Gangs)+len(o.Claims) == 0
 }
 
 // itemCount counts what is placed one by one.
-func (p *planning) itemCount() int {
-	items := len(p.requests)
-	for _, c := range p.claims {
-		items += len(c.items)
+func (p *Search) itemCount() int {
+	items := len(p.Requests)
+	for _, c := range p.Claims {
+		items += len(c.Items)
 	}
 	for gangs := p.placeable; len(gangs) > 0; {
 		var front []*fleet.Gang

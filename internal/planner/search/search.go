@@ -1,4 +1,4 @@
-package planner
+package search
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 // contender is a number of launches by group, with what a round that is given them comes to.
 type contender struct {
 	given []int64
-	out   outcome
+	out   Outcome
 	verdict
 }
 
@@ -29,7 +29,7 @@ func (c *contender) before(other *contender) bool {
 }
 
 // settle finds the launches beside those given: those of the strategy that does best, less what turns out not to be needed.
-func (p *planning) settle(given []int64) ([]int64, outcome) {
+func (p *Search) settle(given []int64) ([]int64, Outcome) {
 	first := p.bestRound(given, placing.Fullest)
 	if vector.Sum(first.launched) == 0 {
 		return given, first
@@ -51,7 +51,7 @@ func (p *planning) settle(given []int64) ([]int64, outcome) {
 // improve tries what is packed together: for what the best plan so far serves and the requests that it leaves, and for the gangs that it
 // leaves, where one more of them is served by it. Else those gangs change nothing. Where no gang is served, requests keep the order
 // in which they are served, the hardest to place first: none of them gives way to more of others.
-func (p *planning) improve(given []int64, best contender) contender {
+func (p *Search) improve(given []int64, best contender) contender {
 	try := func(left []*fleet.Gang) (found contender, ok bool) {
 		proposal, ok := p.together(given, &best, left)
 		if ok {
@@ -59,13 +59,13 @@ func (p *planning) improve(given []int64, best contender) contender {
 		}
 		return found, ok && found.before(&best)
 	}
-	if len(best.out.runs) > 0 || vector.Sum(best.out.unserved) > 0 {
-		if found, ok := try(nil); ok && (len(best.out.runs) > 0 || servesAllOf(found.out.unserved, best.out.unserved)) {
+	if len(best.out.Runs) > 0 || vector.Sum(best.out.Unserved) > 0 {
+		if found, ok := try(nil); ok && (len(best.out.Runs) > 0 || servesAllOf(found.out.Unserved, best.out.Unserved)) {
 			best = found
 		}
 	}
-	if len(best.out.gangs) > 0 {
-		if found, ok := try(best.out.gangs); ok && found.gangs < best.gangs {
+	if len(best.out.Gangs) > 0 {
+		if found, ok := try(best.out.Gangs); ok && found.gangs < best.gangs {
 			best = found
 		}
 	}
@@ -83,9 +83,9 @@ func servesAllOf(left, before []int64) bool {
 }
 
 // alternatives lists the strategies worth trying beside the first.
-func (p *planning) alternatives(first *contender, joinable bool) []placing.Strategy {
+func (p *Search) alternatives(first *contender, joinable bool) []placing.Strategy {
 	hows := []placing.Strategy{placing.Cheapest}
-	if first.unserved+float64(first.claims) > 0 && p.crowded(first.given) {
+	if first.unserved+float64(first.claims) > 0 && p.boundByWorkers(first.given) {
 		hows = append(hows, placing.Fewest)
 	}
 	if joinable {
@@ -94,8 +94,8 @@ func (p *planning) alternatives(first *contender, joinable bool) []placing.Strat
 	return hows
 }
 
-// crowded reports whether the bound on all workers keeps some group from a replica that its own limits allow.
-func (p *planning) crowded(given []int64) bool {
+// boundByWorkers reports whether the bound on all workers keeps some group from a replica that its own limits allow.
+func (p *Search) boundByWorkers(given []int64) bool {
 	spare := p.Spare(given)
 	for i := range p.Groups {
 		if g := &p.Groups[i]; spare < g.Hosts && g.Room(given[i]) >= g.Hosts {
@@ -115,7 +115,7 @@ const (
 // complete makes launches that are enough, beginning with those of a round that was given some. Greedy placing may serve demand in
 // one order on pods that are being chosen and in another on pods that are there; planning again with the launches given, until
 // nothing is added, makes sure that the next cycle has nothing to add either.
-func (p *planning) complete(given []int64, out outcome, how placing.Strategy) contender {
+func (p *Search) complete(given []int64, out Outcome, how placing.Strategy) contender {
 	given = slices.Clone(given)
 	rounds := maxRounds
 	if how == placing.Fullest {
@@ -123,7 +123,7 @@ func (p *planning) complete(given []int64, out outcome, how placing.Strategy) co
 	}
 	for ; rounds > 0; rounds-- {
 		if vector.Sum(out.launched) == 0 {
-			if how == placing.Fullest || !out.reordered && len(out.gangs)+len(out.claims) == 0 {
+			if how == placing.Fullest || !out.reordered && len(out.Gangs)+len(out.Claims) == 0 {
 				break
 			}
 			// Greedy launching another way could serve still more; the next plan would see it.
@@ -150,17 +150,17 @@ const (
 
 // trials is how often a clean-up may place everything once more. One more time costs as much as the last: what the
 // plan itself launches stands in the ledger too, and many shapes launch many kinds of nodes.
-func (p *planning) trials(last *outcome) int {
+func (p *Search) trials(last *Outcome) int {
 	rounds := 1
 	if p.orderMatters(last) {
 		rounds += len(orders)
 	}
-	return min(max(maxWork/(rounds*(p.itemCount()+1)*(last.lots+len(p.Groups)+1)), minTrials), maxTrials)
+	return min(max(maxWork/(rounds*(p.itemCount()+1)*(last.classes+len(p.Groups)+1)), minTrials), maxTrials)
 }
 
 // drop takes back every replica beyond the first ones without which all is served as well. In a cluster so large that the
 // budget ends first, some may stay.
-func (p *planning) drop(first, given []int64, out outcome) ([]int64, outcome) {
+func (p *Search) drop(first, given []int64, out Outcome) ([]int64, Outcome) {
 	if vector.Sum(given) == vector.Sum(first) {
 		return given, out
 	}
@@ -184,7 +184,7 @@ func (p *planning) drop(first, given []int64, out outcome) ([]int64, outcome) {
 }
 
 // dearestFirst orders groups by what a pod holds that is scarce.
-func (p *planning) dearestFirst() []int {
+func (p *Search) dearestFirst() []int {
 	order := make([]int, len(p.Groups))
 	for i := range order {
 		order[i] = i
@@ -202,15 +202,31 @@ func (p *planning) dearestFirst() []int {
 }
 
 // asGood reports whether o serves everything that other serves.
-func (o *outcome) asGood(other *outcome) bool {
-	for i, n := range o.unserved {
-		if n > other.unserved[i] {
+func (o *Outcome) asGood(other *Outcome) bool {
+	for i, n := range o.Unserved {
+		if n > other.Unserved[i] {
 			return false
 		}
 	}
-	return len(o.claims) <= len(other.claims) && subset(o.gangs, other.gangs)
+	return len(o.Claims) <= len(other.Claims) && subset(o.Gangs, other.Gangs)
 }
 
 func subset(few, many []*fleet.Gang) bool {
 	return !slices.ContainsFunc(few, func(g *fleet.Gang) bool { return !slices.Contains(many, g) })
+}
+
+// Possible reports whether some group or some node that stays could ever serve one bundle. A maximum of 0 is a limit
+// like any other: Ray may cancel what it is told is impossible, so the word is used for nothing that a limit explains.
+func (p *Search) Possible(it *vector.Item) bool {
+	for i := range p.Groups {
+		if it.Suits(p.Groups[i].Shape) {
+			return true
+		}
+	}
+	for i := range p.Base {
+		if it.Suits(p.Base[i].Shape) {
+			return true
+		}
+	}
+	return false
 }

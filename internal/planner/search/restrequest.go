@@ -1,4 +1,4 @@
-package planner
+package search
 
 import (
 	"cmp"
@@ -15,46 +15,46 @@ import (
 // merged, so a plan costs the same whoever asks. Only where a limit keeps that claim from being had does it matter whose it is: then it is
 // admitted request by request, in the order of SortOwned (admit.go), and what is not admitted is a claim of its own that launches nothing.
 
-// share is one request over REST.
-type share struct {
+// RestRequest is one request over REST.
+type RestRequest struct {
 	raydemand.Owned
-	// plain: the one without an owner; it is all or nothing, as Ray's is.
-	plain bool
-	items []*vector.Item
-	// had counts the bundles of each item that are planned for; kinds are the items' places in planning.kinds.
-	had   []int64
-	kinds []int
-	// unweighed: weighing it was cut short, so what it does not have it might have had.
-	unweighed bool
+	// Plain: the one without an owner; it is all or nothing, as Ray's is.
+	Plain bool
+	Items []*vector.Item
+	// Admitted counts the bundles of each item that are planned for; kinds are the items' places in planning.kinds.
+	Admitted []int64
+	kinds    []int
+	// Unweighed: weighing it was cut short, so what it does not have it might have had.
+	Unweighed bool
 }
 
 // all plans for everything, none for nothing.
-func (s *share) all() {
-	for i, it := range s.items {
-		s.had[i] = it.Request.Count
+func (s *RestRequest) all() {
+	for i, it := range s.Items {
+		s.Admitted[i] = it.Request.Count
 	}
 }
 
-func (s *share) none() { clear(s.had) }
+func (s *RestRequest) None() { clear(s.Admitted) }
 
-// refused lists the bundles that are not planned for.
-func (s *share) refused() []raydemand.Request {
+// Refused lists the bundles that are not planned for.
+func (s *RestRequest) Refused() []raydemand.Request {
 	var rest []raydemand.Request
-	for i, it := range s.items {
+	for i, it := range s.Items {
 		request := it.Request
-		if request.Count -= s.had[i]; request.Count > 0 {
+		if request.Count -= s.Admitted[i]; request.Count > 0 {
 			rest = append(rest, request)
 		}
 	}
 	return rest
 }
 
-// newShares lists the requests over REST in the order in which they are served.
-func newShares(r *fleet.Fleet, s *model.Snapshot) (all []share) {
+// newRestRequests lists the requests over REST in the order in which they are served.
+func newRestRequests(r *fleet.Fleet, s *model.Snapshot) (all []RestRequest) {
 	add := func(of raydemand.Owned, plain bool) {
-		made := share{Owned: of, plain: plain, items: r.Items(of.Requests)}
-		if len(made.items) > 0 {
-			made.had = make([]int64, len(made.items))
+		made := RestRequest{Owned: of, Plain: plain, Items: r.Items(of.Requests)}
+		if len(made.Items) > 0 {
+			made.Admitted = make([]int64, len(made.Items))
 			made.all()
 			all = append(all, made)
 		}
@@ -68,40 +68,40 @@ func newShares(r *fleet.Fleet, s *model.Snapshot) (all []share) {
 		add(of, false)
 	}
 	// The plain request has no age: it goes before all of its priority.
-	slices.SortStableFunc(all, func(a, b share) int { return cmp.Compare(b.Priority, a.Priority) })
+	slices.SortStableFunc(all, func(a, b RestRequest) int { return cmp.Compare(b.Priority, a.Priority) })
 	return all
 }
 
 // settleKinds lists the different bundles that requests over REST ask for, largest first. They are read once: trials add up counts of them alone.
-func (p *planning) settleKinds() {
+func (p *Search) settleKinds() {
 	var requests []raydemand.Request
-	for i := range p.shares {
-		requests = append(requests, p.shares[i].Requests...)
+	for i := range p.RestRequests {
+		requests = append(requests, p.RestRequests[i].Requests...)
 	}
 	p.kinds = p.Items(requests)
 	places := make(map[string]int, len(p.kinds))
 	for i, it := range p.kinds {
 		places[it.Key] = i
 	}
-	for i := range p.shares {
-		s := &p.shares[i]
-		s.kinds = make([]int, len(s.items))
-		for k, it := range s.items {
+	for i := range p.RestRequests {
+		s := &p.RestRequests[i]
+		s.kinds = make([]int, len(s.Items))
+		for k, it := range s.Items {
 			s.kinds[k] = places[it.Key]
 		}
 	}
 }
 
 // addTo adds what is planned for of a share to the counts of kinds.
-func (s *share) addTo(counts []int64) {
-	for k, had := range s.had {
+func (s *RestRequest) addTo(counts []int64) {
+	for k, had := range s.Admitted {
 		at := s.kinds[k]
 		counts[at] = min(counts[at]+had, vector.MaxCount)
 	}
 }
 
 // ofKinds makes an item of each kind that is counted.
-func (p *planning) ofKinds(counts []int64) []*vector.Item {
+func (p *Search) ofKinds(counts []int64) []*vector.Item {
 	made := make([]vector.Item, 0, len(counts))
 	var all []*vector.Item
 	for i, n := range counts {
@@ -115,68 +115,68 @@ func (p *planning) ofKinds(counts []int64) []*vector.Item {
 	return all
 }
 
-// shareItems merges what is planned for of all shares.
-func (p *planning) shareItems() []*vector.Item {
+// restItems merges what is planned for of all shares.
+func (p *Search) restItems() []*vector.Item {
 	counts := make([]int64, len(p.kinds))
-	for i := range p.shares {
-		p.shares[i].addTo(counts)
+	for i := range p.RestRequests {
+		p.RestRequests[i].addTo(counts)
 	}
 	return p.ofKinds(counts)
 }
 
-// owned reports whether anybody asks in his own name.
-func (p *planning) owned() bool {
-	return slices.ContainsFunc(p.shares, func(s share) bool { return !s.plain })
+// Owned reports whether anybody asks in his own name.
+func (p *Search) Owned() bool {
+	return slices.ContainsFunc(p.RestRequests, func(s RestRequest) bool { return !s.Plain })
 }
 
-// settleShares settles everything, with all that is requested over REST where that can be had, and else with what is admitted of it.
-func (p *planning) settleShares() ([]int64, outcome) {
+// settleRest settles everything, with all that is requested over REST where that can be had, and else with what is admitted of it.
+func (p *Search) settleRest() ([]int64, Outcome) {
 	none := make([]int64, len(p.Groups))
 	given, out := p.settle(none)
-	if !p.owned() || !slices.Contains(out.claims, p.shareClaim) {
+	if !p.Owned() || !slices.Contains(out.Claims, p.RestClaim) {
 		return given, out
 	}
 	return p.settleWith(p.newAdmitting())
 }
 
 // settleWith settles everything with what is admitted of all that is requested over REST.
-func (p *planning) settleWith(a *admitting) ([]int64, outcome) {
+func (p *Search) settleWith(a *admitting) ([]int64, Outcome) {
 	p.Steps = 0
-	a.admitShares()
+	a.admitAll()
 	p.refuse()
 	return p.settle(make([]int64, len(p.Groups)))
 }
 
 // refuse makes claims of what is not admitted: what no group could ever serve is told apart from what a limit keeps.
-func (p *planning) refuse() {
+func (p *Search) refuse() {
 	var capped, impossible []raydemand.Request
-	for i := range p.shares {
-		for _, request := range p.shares[i].refused() {
-			if it := p.Items([]raydemand.Request{request}); len(it) == 1 && !p.possible(it[0]) {
+	for i := range p.RestRequests {
+		for _, request := range p.RestRequests[i].Refused() {
+			if it := p.Items([]raydemand.Request{request}); len(it) == 1 && !p.Possible(it[0]) {
 				impossible = append(impossible, request)
 			} else {
 				capped = append(capped, request)
 			}
 		}
 	}
-	p.claims[p.shareClaim].keeps = p.Coarsen(p.Items(capped))
+	p.Claims[p.RestClaim].keeps = p.Coarsen(p.Items(capped))
 	for _, requests := range [][]raydemand.Request{capped, impossible} {
 		if items := p.Items(requests); len(items) > 0 {
-			p.claims = append(p.claims, claim{purpose: overREST, items: items, refused: true})
+			p.Claims = append(p.Claims, Claim{Purpose: OverREST, Items: items, Refused: true})
 		}
 	}
 }
 
 // keepFor keeps the nodes that would serve what is not admitted, if they were enough: they are there, and letting go of half of what was
 // asked for helps nobody. Nothing is launched for it.
-func (p *planning) keepFor(own *placing.Ledger, c *claim, out *outcome) {
+func (p *Search) keepFor(own *placing.Ledger, c *Claim, out *Outcome) {
 	if len(c.keeps) == 0 {
 		return
 	}
 	kept := p.Trial(own)
 	clear(kept.Room)
 	kept.Spare = 0
-	p.Place(kept, p.NewBatch(c.purpose, c.keeps, kept.How))
+	p.Place(kept, p.NewBatch(c.Purpose, c.keeps, kept.How))
 	out.markUsed(kept)
 	p.Release(kept)
 }

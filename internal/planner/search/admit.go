@@ -1,4 +1,4 @@
-package planner
+package search
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ const (
 
 // admitting finds how much of the requests over REST can be had, in the order in which they are served.
 type admitting struct {
-	*planning
+	*Search
 	tries int
 	// full are the kinds of bundles of which not a single one more can be had: there is never more room than before. Nothing is noted of what was
 	// not weighed to its end.
@@ -31,41 +31,41 @@ type admitting struct {
 	eachWork int64
 }
 
-func (p *planning) newAdmitting() *admitting {
-	return &admitting{planning: p, tries: p.admissions(), full: map[string]bool{}, failed: map[string]bool{}, eachWork: eachWork}
+func (p *Search) newAdmitting() *admitting {
+	return &admitting{Search: p, tries: p.admissions(), full: map[string]bool{}, failed: map[string]bool{}, eachWork: eachWork}
 }
 
-// admitShares decides how much of each request is planned for:
+// admitAll decides how much of each request is planned for:
 //
 //	while all of the next requests can be had, they are
 //	of the first that cannot be had whole: nothing if it wants all or nothing, else as many bundles of each kind as can be had
 //	and so on with those behind it, which may be smaller or ask for something else
-func (a *admitting) admitShares() {
+func (a *admitting) admitAll() {
 	a.none()
 	at := 0
-	for ; at < len(a.shares) && a.tries > 0; at++ {
-		if a.hopeless(&a.shares[at]) {
+	for ; at < len(a.RestRequests) && a.tries > 0; at++ {
+		if a.hopeless(&a.RestRequests[at]) {
 			continue
 		}
 		at += a.whole(at)
-		if at < len(a.shares) && !a.part(&a.shares[at]) {
+		if at < len(a.RestRequests) && !a.part(&a.RestRequests[at]) {
 			break // it was not weighed to its end
 		}
 	}
-	if at < len(a.shares) {
+	if at < len(a.RestRequests) {
 		a.eachFrom(at)
 	}
-	a.claims[a.shareClaim].items = a.Coarsen(a.shareItems())
+	a.Claims[a.RestClaim].Items = a.Coarsen(a.restItems())
 }
 
 // none plans for nothing of any request.
 func (a *admitting) none() {
-	for i := range a.shares {
-		a.shares[i].none()
+	for i := range a.RestRequests {
+		a.RestRequests[i].None()
 	}
 }
 
-func (p *planning) admissions() int {
+func (p *Search) admissions() int {
 	work := (p.itemCount() + 1) * (len(p.totals) + len(p.Groups) + 1)
 	return min(max(admissionWork/work, minAdmissions), maxAdmissions)
 }
@@ -76,19 +76,19 @@ func (a *admitting) fits() bool {
 		return false
 	}
 	a.tries--
-	a.claims[a.shareClaim].items = a.Coarsen(a.shareItems())
+	a.Claims[a.RestClaim].Items = a.Coarsen(a.restItems())
 	none := make([]int64, len(a.Groups))
 	l, out := a.before(none)
-	return a.placeClaim(l, a.claims[a.shareClaim], none, &out) == nil
+	return a.placeClaim(l, a.Claims[a.RestClaim], none, &out) == nil
 }
 
 // before places what comes before the requests, as a round does.
-func (a *admitting) before(none []int64) (*placing.Ledger, outcome) {
-	l := a.Open(a.base, none)
+func (a *admitting) before(none []int64) (*placing.Ledger, Outcome) {
+	l := a.Open(a.Base, none)
 	l.How = placing.Fullest
 	a.LaunchMinimum(l, none)
-	out := outcome{used: make([]bool, len(a.Nodes))}
-	for _, c := range a.claims[:a.shareClaim] {
+	out := Outcome{Used: make([]bool, len(a.Nodes))}
+	for _, c := range a.Claims[:a.RestClaim] {
 		a.placeClaim(l, c, none, &out)
 	}
 	return l, out
@@ -103,7 +103,7 @@ func (a *admitting) claimLedger() *placing.Ledger {
 
 // whole plans for as many requests as can be had whole, from one on, and returns how many.
 func (a *admitting) whole(from int) int {
-	rest := a.shares[from:]
+	rest := a.RestRequests[from:]
 	n, growing := 0, true
 	for step := 1; step > 0 && n < len(rest); {
 		more := min(step, len(rest)-n)
@@ -114,7 +114,7 @@ func (a *admitting) whole(from int) int {
 			n += more
 		} else {
 			for i := range more {
-				rest[n+i].none()
+				rest[n+i].None()
 			}
 			growing = false
 		}
@@ -129,31 +129,31 @@ func (a *admitting) whole(from int) int {
 
 // part plans for what can be had of a request that cannot be had whole. It returns false where the tries are spent before that is known: what is
 // planned for then can be had, and more of it perhaps.
-func (a *admitting) part(s *share) bool {
+func (a *admitting) part(s *RestRequest) bool {
 	if a.tries == 0 {
 		return false
 	}
 	if s.AllOrNothing {
 		a.failed[s.key()] = true
-		if len(s.items) == 1 && s.items[0].Request.Count == 1 {
-			a.full[s.items[0].Key] = true
+		if len(s.Items) == 1 && s.Items[0].Request.Count == 1 {
+			a.full[s.Items[0].Key] = true
 		}
 		return true
 	}
-	for i, it := range s.items {
+	for i, it := range s.Items {
 		if a.full[it.Key] {
 			continue
 		}
 		least, most := int64(0), it.Request.Count
 		for least < most && a.tries > 0 {
-			s.had[i] = least + (most-least+1)/2
+			s.Admitted[i] = least + (most-least+1)/2
 			if a.fits() {
-				least = s.had[i]
+				least = s.Admitted[i]
 			} else {
-				most = s.had[i] - 1
+				most = s.Admitted[i] - 1
 			}
 		}
-		if s.had[i] = least; least < most {
+		if s.Admitted[i] = least; least < most {
 			return false
 		}
 		a.full[it.Key] = least < it.Request.Count
@@ -162,18 +162,18 @@ func (a *admitting) part(s *share) bool {
 }
 
 // hopeless reports whether it is known already that nothing of a request can be had.
-func (a *admitting) hopeless(s *share) bool {
+func (a *admitting) hopeless(s *RestRequest) bool {
 	full := func(it *vector.Item) bool { return a.full[it.Key] }
 	if s.AllOrNothing {
-		return slices.ContainsFunc(s.items, full) || a.failed[s.key()]
+		return slices.ContainsFunc(s.Items, full) || a.failed[s.key()]
 	}
-	return !slices.ContainsFunc(s.items, func(it *vector.Item) bool { return !full(it) })
+	return !slices.ContainsFunc(s.Items, func(it *vector.Item) bool { return !full(it) })
 }
 
 // key is equal for requests that ask for the same.
-func (s *share) key() string {
+func (s *RestRequest) key() string {
 	var key []byte
-	for _, it := range s.items {
+	for _, it := range s.Items {
 		key = fmt.Appendf(key, "%d × %q;", it.Request.Count, it.Key)
 	}
 	return string(key)

@@ -1,4 +1,4 @@
-package planner
+package search
 
 import (
 	"testing"
@@ -12,11 +12,11 @@ import (
 func TestTheBudgetOfWorkCountsTheNodesThatThePlanItselfLaunches(t *testing.T) {
 	s := plannertest.WideFleet(10)
 	s.Requests = plannertest.RandomShapes(200, 10)
-	p := newPlanning(fleet.New(&s), &s, model.Policy{})
+	p := newSearch(fleet.New(&s), &s, model.Policy{})
 	out := p.round(make([]int64, len(p.Groups)), placing.Fullest)
-	ledgerLooks := len(p.requests) * out.lots
-	if out.lots < 2*len(p.Groups) {
-		t.Fatalf("%d kinds of nodes are launched, too few for this test", out.lots)
+	ledgerLooks := len(p.Requests) * out.classes
+	if out.classes < 2*len(p.Groups) {
+		t.Fatalf("%d kinds of nodes are launched, too few for this test", out.classes)
 	}
 	if n := p.trials(&out); n <= minTrials || n >= maxTrials || n*ledgerLooks > maxWork {
 		t.Errorf("%d trials at %d looks each, the budget is %d", n, ledgerLooks, maxWork)
@@ -32,8 +32,8 @@ func TestGangsThatWereNotServedGoFirstOnceMore(t *testing.T) {
 		{"id": "easy", "strategy": "STRICT_PACK", "bundles": [{"CPU": 1, "memory": 10737418240}]},
 		{"id": "hard", "strategy": "PACK", "bundles": [{"CPU": 1}, {"CPU": 1, "memory": 10737418240}], "bundleLabelSelectors": [{}, {"zone": "a"}]}],
 		"requestResources": [{"resources": {"CPU": 3}, "count": 2}]}`)
-	p := newPlanning(fleet.New(&s), &s, model.Policy{})
-	if out := p.round([]int64{1, 1}, placing.Fullest); len(out.gangs) > 0 {
-		t.Errorf("%d gangs are not served on two nodes that hold both", len(out.gangs))
+	p := newSearch(fleet.New(&s), &s, model.Policy{})
+	if out := p.round([]int64{1, 1}, placing.Fullest); len(out.Gangs) > 0 {
+		t.Errorf("%d gangs are not served on two nodes that hold both", len(out.Gangs))
 	}
 }

@@ -1,4 +1,4 @@
-package planner
+package search
 
 import (
 	"slices"
@@ -8,47 +8,47 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// outcome is what one round of placing all demand comes to.
-type outcome struct {
+// Outcome is what one round of placing all demand comes to.
+type Outcome struct {
 	// launched counts the pods beyond those given, by group.
 	launched []int64
-	// unserved counts the bundles of each request item that wait still.
-	unserved []int64
-	gangs    []*fleet.Gang // not served
-	claims   []int         // not served, by number
+	// Unserved counts the bundles of each request item that wait still.
+	Unserved []int64
+	Gangs    []*fleet.Gang // not served
+	Claims   []int         // not served, by number
 	claimed  [][]int64     // bundles of each item of those that are left: all, unless a wave launches a part
-	used     []bool        // nodes that demand was placed on
+	Used     []bool        // nodes that demand was placed on
 	kept     int           // those of them that would leave as idle
-	heldOver []bool        // nodes that demand is to leave, and that stay until it has; nil where there are none
+	HeldOver []bool        // nodes that demand is to leave, and that stay until it has; nil where there are none
 	joinable bool          // some of what it launches could have been chosen jointly
 	// reordered: found in another order than the first, because that is better.
 	reordered bool
-	runs      []placing.Run
-	lots      int // what the ledger held in the end: kinds of nodes, those that the plan launches among them
-	log       []placing.Entry
-	waits     []placing.Wait
+	Runs      []placing.Run
+	classes   int // what the ledger held in the end: kinds of nodes, those that the plan launches among them
+	Log       []placing.Entry
+	Waits     []placing.Wait
 }
 
 // round places all demand, with pods already planned by group, and launches what is missing in the given way.
-func (p *planning) round(given []int64, how placing.Strategy) outcome {
+func (p *Search) round(given []int64, how placing.Strategy) Outcome {
 	return p.roundIn(given, order{how: how})
 }
 
-func (p *planning) roundIn(given []int64, in order) outcome {
-	l := p.Open(p.base, given)
+func (p *Search) roundIn(given []int64, in order) Outcome {
+	l := p.Open(p.Base, given)
 	l.How = in.how
 	if in.stepwise {
 		l.Hide()
 		p.RevealMinimum(l)
 	}
-	out := outcome{used: make([]bool, len(p.Nodes))}
+	out := Outcome{Used: make([]bool, len(p.Nodes))}
 	p.LaunchMinimum(l, given)
-	for i, c := range p.claims {
+	for i, c := range p.Claims {
 		if left := p.placeClaim(l, c, given, &out); left != nil {
-			out.claims, out.claimed = append(out.claims, i), append(out.claimed, left)
+			out.Claims, out.claimed = append(out.Claims, i), append(out.claimed, left)
 		}
 	}
-	b := p.NewBatch("", p.requests, l.How)
+	b := p.NewBatch("", p.Requests, l.How)
 	if in.requestsFirst {
 		p.Place(l, b)
 	}
@@ -56,11 +56,11 @@ func (p *planning) roundIn(given []int64, in order) outcome {
 	if !in.requestsFirst {
 		p.Place(l, b)
 	}
-	out.unserved, out.launched, out.log, out.lots = b.Left, l.Launched, l.Log, len(l.Classes)
-	out.waits, out.runs, out.joinable = l.Waits, l.Runs, l.Joinable
+	out.Unserved, out.launched, out.Log, out.classes = b.Left, l.Launched, l.Log, len(l.Classes)
+	out.Waits, out.Runs, out.joinable = l.Waits, l.Runs, l.Joinable
 	out.markUsed(l)
 	for _, n := range p.overdueNodes {
-		if out.used[n] {
+		if out.Used[n] {
 			out.kept++
 		}
 	}
@@ -70,8 +70,8 @@ func (p *planning) roundIn(given []int64, in order) outcome {
 // placeClaim places a claim on total capacities, on a ledger of its own: what runs already counts. When the whole
 // claim cannot be had nothing is launched for it, and the nodes it would use are kept all the same: letting go of
 // half of what was asked for helps nobody. It returns the bundles of each item that are left, nil when none are.
-func (p *planning) placeClaim(l *placing.Ledger, c claim, given []int64, out *outcome) []int64 {
-	if c.refused {
+func (p *Search) placeClaim(l *placing.Ledger, c Claim, given []int64, out *Outcome) []int64 {
+	if c.Refused {
 		return c.counts()
 	}
 	own := p.claimOn(l, given)
@@ -80,7 +80,7 @@ func (p *planning) placeClaim(l *placing.Ledger, c claim, given []int64, out *ou
 		p.RevealMinimum(own)
 	}
 	lifted := p.Uncapped(own)
-	b := p.NewBatch(c.purpose, c.items, l.How)
+	b := p.NewBatch(c.Purpose, c.Items, l.How)
 	p.Place(own, b)
 	out.markUsed(own)
 	p.keepFor(own, &c, out)
@@ -108,7 +108,7 @@ func (p *planning) placeClaim(l *placing.Ledger, c claim, given []int64, out *ou
 }
 
 // claimOn opens a claim's own ledger: all that is there, whatever is in use, and the limits as they are left on another.
-func (p *planning) claimOn(l *placing.Ledger, given []int64) *placing.Ledger {
+func (p *Search) claimOn(l *placing.Ledger, given []int64) *placing.Ledger {
 	own := p.Open(p.totals, given)
 	own.How = l.How
 	for i, n := range l.Launched {
@@ -125,13 +125,13 @@ func (p *planning) claimOn(l *placing.Ledger, given []int64) *placing.Ledger {
 // gangRetries is how often gangs are placed in another order when some were not served; maxRetriedCrowds bounds how many
 // kinds of gangs that is worth it for.
 const (
-	gangRetries      = 2
-	maxRetriedCrowds = 100
+	gangRetries     = 2
+	maxRetriedGangs = 100
 )
 
 // placeGangs places one kind of gangs after the other, those hardest to place first. When some are left, they go first once
 // more: an easy one may have taken what only it could have spared.
-func (p *planning) placeGangs(l *placing.Ledger, in order, out *outcome) *placing.Ledger {
+func (p *Search) placeGangs(l *placing.Ledger, in order, out *Outcome) *placing.Ledger {
 	if len(p.placeable) == 0 {
 		return l
 	}
@@ -144,7 +144,7 @@ func (p *planning) placeGangs(l *placing.Ledger, in order, out *outcome) *placin
 		slices.SortStableFunc(gangs, func(a, b *fleet.Gang) int { return vector.CompareBool(b.Accelerated(), a.Accelerated()) })
 	}
 	best, failed := p.placeInOrder(l, gangs)
-	for retry := 0; retry < gangRetries && len(failed) > 0 && p.crowds <= maxRetriedCrowds; retry++ {
+	for retry := 0; retry < gangRetries && len(failed) > 0 && p.distinctGangs <= maxRetriedGangs; retry++ {
 		order := slices.Clone(failed)
 		for _, g := range gangs {
 			if !slices.Contains(failed, g) {
@@ -160,13 +160,13 @@ func (p *planning) placeGangs(l *placing.Ledger, in order, out *outcome) *placin
 		best, failed = other, left
 	}
 	slices.SortFunc(failed, func(a, b *fleet.Gang) int { return a.Number - b.Number })
-	out.gangs = failed
+	out.Gangs = failed
 	return best
 }
 
 // placeInOrder places gangs on a copy of the ledger and returns those that are not served. Equal gangs fail together:
 // capacity only shrinks.
-func (p *planning) placeInOrder(from *placing.Ledger, gangs []*fleet.Gang) (*placing.Ledger, []*fleet.Gang) {
+func (p *Search) placeInOrder(from *placing.Ledger, gangs []*fleet.Gang) (*placing.Ledger, []*fleet.Gang) {
 	l := p.Trial(from)
 	var left []*fleet.Gang
 	failed := map[string]bool{}
@@ -194,11 +194,11 @@ func (p *planning) placeInOrder(from *placing.Ledger, gangs []*fleet.Gang) (*pla
 	return l, left
 }
 
-func (o *outcome) markUsed(l *placing.Ledger) {
+func (o *Outcome) markUsed(l *placing.Ledger) {
 	for i := range l.Classes {
 		if l.Classes[i].Touched {
 			for _, n := range l.Classes[i].Members {
-				o.used[n] = true
+				o.Used[n] = true
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package planner
+package search
 
 import (
 	"slices"
@@ -9,13 +9,13 @@ import (
 
 // refine deals out to the members of classes what was planned for the classes. Of what is not served the smallest members have
 // most; of the rest those in front are served soonest.
-func (p *planning) refine(out *outcome) {
+func (p *Search) refine(out *Outcome) {
 	dealers := map[*vector.Item]*dealer{}
-	p.requests, out.unserved = dealOut(dealers, p.requests, out.unserved)
-	for i := range p.claims {
-		left := out.leftOf(i, p.claims[i])
-		p.claims[i].items, left = dealOut(dealers, p.claims[i].items, left)
-		if at := slices.Index(out.claims, i); at >= 0 {
+	p.Requests, out.Unserved = dealOut(dealers, p.Requests, out.Unserved)
+	for i := range p.Claims {
+		left := out.LeftOf(i, p.Claims[i])
+		p.Claims[i].Items, left = dealOut(dealers, p.Claims[i].Items, left)
+		if at := slices.Index(out.Claims, i); at >= 0 {
 			out.claimed[at] = left
 		}
 	}
@@ -23,7 +23,7 @@ func (p *planning) refine(out *outcome) {
 		return
 	}
 	var waits []placing.Wait
-	for _, w := range out.waits {
+	for _, w := range out.Waits {
 		if d := dealers[w.Item]; d != nil {
 			d.deal(w.Count, func(it *vector.Item, n int64) {
 				waits = append(waits, placing.Wait{Item: it, Count: n, Since: w.Since})
@@ -33,7 +33,7 @@ func (p *planning) refine(out *outcome) {
 		waits = append(waits, w)
 	}
 	var log []placing.Entry
-	for _, e := range out.log {
+	for _, e := range out.Log {
 		if d := dealers[e.Item]; d != nil {
 			d.deal(e.Count, func(it *vector.Item, n int64) {
 				log = append(log, placing.Entry{Group: e.Group, Purpose: e.Purpose, Item: it, Count: n})
@@ -42,7 +42,7 @@ func (p *planning) refine(out *outcome) {
 		}
 		log = append(log, e)
 	}
-	out.waits, out.log = waits, log
+	out.Waits, out.Log = waits, log
 }
 
 // dealer deals the bundles of a class to its members, from the last one on.

@@ -1,4 +1,4 @@
-package planner
+package search
 
 import (
 	"cmp"
@@ -16,10 +16,10 @@ type verdict struct {
 	kept int
 }
 
-func (p *planning) verdict(given []int64, out *outcome) verdict {
-	v := verdict{claims: len(out.claims), gangs: len(out.gangs), kept: out.kept, LaunchCost: p.Costs.LaunchCost(given)}
-	for i, n := range out.unserved {
-		v.unserved += float64(n) * p.Needed(p.requests[i])
+func (p *Search) verdict(given []int64, out *Outcome) verdict {
+	v := verdict{claims: len(out.Claims), gangs: len(out.Gangs), kept: out.kept, LaunchCost: p.Costs.LaunchCost(given)}
+	for i, n := range out.Unserved {
+		v.unserved += float64(n) * p.Needed(p.Requests[i])
 	}
 	return v
 }

@@ -1,4 +1,4 @@
-package planner
+package search
 
 import (
 	"slices"
@@ -10,13 +10,13 @@ import (
 // launched for everything else does not depend on it.
 
 // gangsWithPlaces lists the gangs that could be had by some option if nothing else were placed, as far as looking at bundles and sums tells.
-func (p *planning) gangsWithPlaces() (all []*fleet.Gang) {
-	if len(p.gangs) == 0 {
+func (p *Search) gangsWithPlaces() (all []*fleet.Gang) {
+	if len(p.Gangs) == 0 {
 		return nil
 	}
-	l := p.Open(p.base, make([]int64, len(p.Groups)))
+	l := p.Open(p.Base, make([]int64, len(p.Groups)))
 	most := p.MostFree(l)
-	for gangs := p.gangs; len(gangs) > 0; {
+	for gangs := p.Gangs; len(gangs) > 0; {
 		var front []*fleet.Gang
 		front, gangs = fleet.CutIdentical(gangs)
 		if slices.ContainsFunc(front[0].Options, func(o fleet.Option) bool { return p.HasPlaces(l, front[0], o, most) }) {
@@ -31,14 +31,14 @@ func (p *planning) gangsWithPlaces() (all []*fleet.Gang) {
 }
 
 // addUnplaceable adds the gangs that were not planned for to those that are not served.
-func (p *planning) addUnplaceable(out *outcome) {
-	if len(p.placeable) == len(p.gangs) {
+func (p *Search) addUnplaceable(out *Outcome) {
+	if len(p.placeable) == len(p.Gangs) {
 		return
 	}
-	for _, g := range p.gangs {
+	for _, g := range p.Gangs {
 		if g.Unplaceable {
-			out.gangs = append(out.gangs, g)
+			out.Gangs = append(out.Gangs, g)
 		}
 	}
-	slices.SortFunc(out.gangs, func(a, b *fleet.Gang) int { return a.Number - b.Number })
+	slices.SortFunc(out.Gangs, func(a, b *fleet.Gang) int { return a.Number - b.Number })
 }

@@ -1,14 +1,14 @@
-package planner
+package search
 
 import (
 	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// share deals out to each of the gangs that were placed together what was booked under the items of the first: what is there already to
+// shareAmongIdentical deals out to each of the gangs that were placed together what was booked under the items of the first: what is there already to
 // those in front, what is to be launched to those at the end.
-func (o *outcome) share() {
-	for _, r := range o.runs {
+func (o *Outcome) shareAmongIdentical() {
+	for _, r := range o.Runs {
 		if len(r.Gangs) < 2 {
 			continue
 		}
@@ -18,7 +18,7 @@ func (o *outcome) share() {
 	}
 }
 
-func (o *outcome) deal(r placing.Run, i int, it *vector.Item) {
+func (o *Outcome) deal(r placing.Run, i int, it *vector.Item) {
 	each := it.Request.Count
 	left := each * int64(len(r.Gangs)) // bundles from the last one on that nobody has yet
 	deal := func(n int64, to func(own *vector.Item, n int64)) {
@@ -30,7 +30,7 @@ func (o *outcome) deal(r placing.Run, i int, it *vector.Item) {
 		}
 	}
 	var log []placing.Entry
-	for _, e := range o.log {
+	for _, e := range o.Log {
 		if e.Item != it {
 			log = append(log, e)
 			continue
@@ -40,7 +40,7 @@ func (o *outcome) deal(r placing.Run, i int, it *vector.Item) {
 		})
 	}
 	var waits []placing.Wait
-	for _, w := range o.waits {
+	for _, w := range o.Waits {
 		if w.Item != it {
 			waits = append(waits, w)
 			continue
@@ -49,5 +49,5 @@ func (o *outcome) deal(r placing.Run, i int, it *vector.Item) {
 			waits = append(waits, placing.Wait{Item: own, Count: n, Since: w.Since})
 		})
 	}
-	o.log, o.waits = log, waits
+	o.Log, o.Waits = log, waits
 }

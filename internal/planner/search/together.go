@@ -1,4 +1,4 @@
-package planner
+package search
 
 import (
 	"math"
@@ -15,12 +15,12 @@ import (
 // gangs that it leaves, in one program: gangs that are placed one after the other may each get a small node where a large one would hold
 // several. Bundles are packed as if each stood alone, those of a strictly packed gang as one. Whether the gangs find room on what is proposed
 // is for the judgement of every proposal to say: a round that is given its launches. It reports false where there is nothing to pack together.
-func (p *planning) together(given []int64, best *contender, left []*fleet.Gang) ([]int64, bool) {
+func (p *Search) together(given []int64, best *contender, left []*fleet.Gang) ([]int64, bool) {
 	w := p.gather(&best.out, left)
 	if len(w.Items) == 0 || len(w.Items) > placing.MaxProgramItems || p.Steps > placing.MaxPlanSteps {
 		return nil, false
 	}
-	l := p.Open(p.base, given)
+	l := p.Open(p.Base, given)
 	p.LaunchMinimum(l, given)
 	groups, bins := p.OpenBins(l, &placing.Batch{}, &w.Demand)
 	if len(bins) == 0 || len(bins) > placing.MaxProgramBins {
@@ -59,23 +59,23 @@ type bundleOf struct {
 
 // gather adds up what a plan's pods are launched for, the requests that are not served, and those of the gangs that are left. request_resources is left out: it counts on what is
 // in use too.
-func (p *planning) gather(out *outcome, left []*fleet.Gang) *gathered {
+func (p *Search) gather(out *Outcome, left []*fleet.Gang) *gathered {
 	w := &gathered{index: map[bundleOf]int{}}
 	from := map[*vector.Item]placing.Run{}
-	for _, r := range out.runs {
+	for _, r := range out.Runs {
 		for _, it := range r.Gangs[0].Options[r.Option].Items {
 			from[it] = r
 		}
 	}
-	for _, e := range out.log {
+	for _, e := range out.Log {
 		if r, ok := from[e.Item]; ok {
 			w.addGang(e.Item, e.Count, r)
 		} else if e.Purpose == "" {
 			w.add(bundleOf{key: e.Item.Key}, e.Item, e.Count)
 		}
 	}
-	for i, n := range out.unserved {
-		w.add(bundleOf{key: p.requests[i].Key}, p.requests[i], n)
+	for i, n := range out.Unserved {
+		w.add(bundleOf{key: p.Requests[i].Key}, p.Requests[i], n)
 	}
 	for gangs := left; len(gangs) > 0; {
 		var front []*fleet.Gang
@@ -115,7 +115,7 @@ func (w *gathered) add(b bundleOf, it *vector.Item, n int64) {
 }
 
 // minimumBin is what a group's minimum launches in any case. It costs next to nothing more, so it is used first.
-func (p *planning) minimumBin(group int, pods int64, w *packing.Demand) packing.Bin {
+func (p *Search) minimumBin(group int, pods int64, w *packing.Demand) packing.Bin {
 	const share = 1e-3
 	g := &p.Groups[group]
 	admits, _ := placing.AdmittedBy(w, &placing.NodeClass{Shape: g.Shape, Free: g.Shape.Total})

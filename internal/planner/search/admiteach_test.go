@@ -1,4 +1,4 @@
-package planner
+package search
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ func TestWhatIsAdmittedOneByOneCanBeHadTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawOwned(t)
 		s.KeptResources = nil
-		p := newPlanning(fleet.New(&s), &s, model.Policy{})
-		if len(p.shares) == 0 {
+		p := newSearch(fleet.New(&s), &s, model.Policy{})
+		if len(p.RestRequests) == 0 {
 			return
 		}
 		a := p.newAdmitting()
@@ -27,12 +27,12 @@ func TestWhatIsAdmittedOneByOneCanBeHadTogether(t *testing.T) {
 		if a.tries = 1; !a.fits() {
 			t.Errorf("what is admitted cannot be had: %s", plannertest.Compact(s))
 		}
-		for i := range p.shares {
-			of := &p.shares[i]
-			if n := len(of.refused()); of.AllOrNothing && n > 0 && n < len(of.items) {
-				t.Errorf("%s has a part: %v of %s", of.ID, of.had, plannertest.Compact(s))
+		for i := range p.RestRequests {
+			of := &p.RestRequests[i]
+			if n := len(of.Refused()); of.AllOrNothing && n > 0 && n < len(of.Items) {
+				t.Errorf("%s has a part: %v of %s", of.ID, of.Admitted, plannertest.Compact(s))
 			}
-			if of.unweighed && len(of.refused()) == 0 {
+			if of.Unweighed && len(of.Refused()) == 0 {
 				t.Errorf("%s has all and was not weighed", of.ID)
 			}
 		}
@@ -44,11 +44,11 @@ func TestOneByOneAdmitsAsMuchOfOneKind(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "nodes": [], "ownedRequests": [
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 3}]}, {"id": "b", "owner": "bob", "allOrNothing": true, "requests": [{"resources": {"GPU": 1}, "count": 2}]},
 		{"id": "c", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]}]}`)
-	p := newPlanning(fleet.New(&s), &s, model.Policy{})
+	p := newSearch(fleet.New(&s), &s, model.Policy{})
 	a := p.newAdmitting()
 	a.none()
 	a.eachFrom(0)
-	if got, want := fmt.Sprint(p.shares[0].had, p.shares[1].had, p.shares[2].had), "[3] [0] [1]"; got != want {
+	if got, want := fmt.Sprint(p.RestRequests[0].Admitted, p.RestRequests[1].Admitted, p.RestRequests[2].Admitted), "[3] [0] [1]"; got != want {
 		t.Errorf("admits %s, want %s", got, want)
 	}
 }
@@ -65,14 +65,14 @@ func TestWeighingOneByOneIsCutShort(t *testing.T) {
 		"too few":      {0, "[3] [0] [0]", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlanning(fleet.New(&s), &s, model.Policy{})
+			p := newSearch(fleet.New(&s), &s, model.Policy{})
 			a := p.newAdmitting()
 			a.tries, a.eachWork = 0, test.looks
 			p.settleWith(a)
-			if got := fmt.Sprint(p.shares[0].had, p.shares[1].had, p.shares[2].had); got != test.had {
+			if got := fmt.Sprint(p.RestRequests[0].Admitted, p.RestRequests[1].Admitted, p.RestRequests[2].Admitted); got != test.had {
 				t.Errorf("admits %s, want %s", got, test.had)
 			}
-			if got := p.shares[1].unweighed; got != test.unweighed {
+			if got := p.RestRequests[1].Unweighed; got != test.unweighed {
 				t.Errorf("b is not weighed: %v, want %v", got, test.unweighed)
 			}
 		})
@@ -102,16 +102,16 @@ func drawRivals(t *rapid.T) model.Snapshot {
 func TestWhoeverTheTriesEndWithHasNoLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawRivals(t)
-		p := newPlanning(fleet.New(&s), &s, model.Policy{})
+		p := newSearch(fleet.New(&s), &s, model.Policy{})
 		alone := p.newAdmitting()
 		alone.none()
 		alone.eachFrom(0)
-		want := countsOf(p.shares)
+		want := countsOf(p.RestRequests)
 		a := p.newAdmitting()
 		a.tries = rapid.IntRange(0, 60).Draw(t, "tries")
 		tries := a.tries
-		a.admitShares()
-		if diff := cmp.Diff(want, countsOf(p.shares)); diff != "" {
+		a.admitAll()
+		if diff := cmp.Diff(want, countsOf(p.RestRequests)); diff != "" {
 			t.Errorf("with %d tries (-one by one +has): %s of %s", tries, diff, plannertest.Compact(s))
 		}
 	})
@@ -120,13 +120,13 @@ func TestWhoeverTheTriesEndWithHasNoLess(t *testing.T) {
 func TestWhatWasFoundBeforeTheTriesEndedIsKept(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 600}], "nodes": [], "ownedRequests": [
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 1000}]}]}`)
-	p := newPlanning(fleet.New(&s), &s, model.Policy{})
+	p := newSearch(fleet.New(&s), &s, model.Policy{})
 	for tries, want := range map[int]int64{1: 0, 2: 500, 3: 500, 4: 500, 5: 562} {
 		a := p.newAdmitting()
 		a.none()
 		a.tries = tries
-		if a.whole(0); a.part(&p.shares[0]) || p.shares[0].had[0] != want || len(a.full) > 0 {
-			t.Errorf("%d tries: has %d, want %d; full are %v", tries, p.shares[0].had[0], want, a.full)
+		if a.whole(0); a.part(&p.RestRequests[0]) || p.RestRequests[0].Admitted[0] != want || len(a.full) > 0 {
+			t.Errorf("%d tries: has %d, want %d; full are %v", tries, p.RestRequests[0].Admitted[0], want, a.full)
 		}
 	}
 }

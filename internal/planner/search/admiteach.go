@@ -1,4 +1,4 @@
-package planner
+package search
 
 import (
 	"slices"
@@ -16,15 +16,15 @@ const eachWork = 4 * admissionWork
 // eachFrom admits the requests from one on, one by one, beside what is planned for already: a part of the first may be. Those that the bound leaves are
 // told that they were not weighed.
 func (a *admitting) eachFrom(from int) {
-	rest := a.shares[from:]
+	rest := a.RestRequests[from:]
 	before := countsOf(rest)
 	l := a.claimLedger()
-	a.Place(l, a.NewBatch(overREST, a.shareItems(), placing.Fullest))
+	a.Place(l, a.NewBatch(OverREST, a.restItems(), placing.Fullest))
 	end := a.Looks + a.eachWork
 	for i := range rest {
 		a.BreakOff()
 		s := &rest[i]
-		if s.unweighed = a.Looks > end; s.unweighed || a.hopeless(s) {
+		if s.Unweighed = a.Looks > end; s.Unweighed || a.hopeless(s) {
 			continue
 		}
 		l = a.one(l, s)
@@ -33,36 +33,36 @@ func (a *admitting) eachFrom(from int) {
 }
 
 // countsOf copies how many bundles of each request are planned for.
-func countsOf(shares []share) [][]int64 {
+func countsOf(shares []RestRequest) [][]int64 {
 	counts := make([][]int64, len(shares))
 	for i := range shares {
-		counts[i] = slices.Clone(shares[i].had)
+		counts[i] = slices.Clone(shares[i].Admitted)
 	}
 	return counts
 }
 
 // one admits as much more of a request as finds room on a ledger, and returns the ledger with it.
-func (a *admitting) one(l *placing.Ledger, s *share) *placing.Ledger {
+func (a *admitting) one(l *placing.Ledger, s *RestRequest) *placing.Ledger {
 	trial := a.Trial(l)
-	b := a.NewBatch(overREST, s.items, placing.Fullest)
-	for i, it := range s.items {
+	b := a.NewBatch(OverREST, s.Items, placing.Fullest)
+	for i, it := range s.Items {
 		switch {
 		case it.Trivial():
-			s.had[i] = it.Request.Count
+			s.Admitted[i] = it.Request.Count
 		case a.full[it.Key]:
 			b.Left[i] = 0
 		default:
-			b.Left[i] = it.Request.Count - s.had[i]
-			s.had[i] = it.Request.Count
+			b.Left[i] = it.Request.Count - s.Admitted[i]
+			s.Admitted[i] = it.Request.Count
 		}
 	}
 	a.Place(trial, b)
-	for i, it := range s.items {
-		s.had[i] -= b.Left[i]
+	for i, it := range s.Items {
+		s.Admitted[i] -= b.Left[i]
 		a.full[it.Key] = a.full[it.Key] || b.Left[i] > 0 && !s.AllOrNothing
 	}
 	if s.AllOrNothing && !b.Served() {
-		s.none()
+		s.None()
 		a.failed[s.key()] = true
 		a.Release(trial)
 		return l
@@ -72,7 +72,7 @@ func (a *admitting) one(l *placing.Ledger, s *share) *placing.Ledger {
 }
 
 // confirm keeps of what was admitted one by one the first requests that can be had together, and of the others what was planned for before.
-func (a *admitting) confirm(rest []share, before [][]int64) {
+func (a *admitting) confirm(rest []RestRequest, before [][]int64) {
 	a.tries = lastAdmissions
 	if a.fits() {
 		return
@@ -80,8 +80,8 @@ func (a *admitting) confirm(rest []share, before [][]int64) {
 	found := countsOf(rest)
 	keep := func(n int) {
 		for i := range rest {
-			if copy(rest[i].had, before[i]); i < n {
-				copy(rest[i].had, found[i])
+			if copy(rest[i].Admitted, before[i]); i < n {
+				copy(rest[i].Admitted, found[i])
 			}
 		}
 	}
@@ -97,6 +97,6 @@ func (a *admitting) confirm(rest []share, before [][]int64) {
 	keep(least)
 	for i := range rest {
 		s := &rest[i]
-		s.unweighed = s.unweighed || !slices.Equal(s.had, found[i])
+		s.Unweighed = s.Unweighed || !slices.Equal(s.Admitted, found[i])
 	}
 }

@@ -1,0 +1,155 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/vector"
+)
+
+// Which worker serves whose request over REST. On workers that have joined Ray all that is planned for is placed together where all of it fits. Else
+// what was satisfied before keeps its place, and the others have theirs in the order in which they are served; what is left over waits for
+// workers that are on their way. So nobody's request ceases to be satisfied because another one grows.
+
+// AssignmentOrder lists the requests that were satisfied before, in the order in which they came to be, and then the others in the order in which
+// they are served.
+func (p *Search) AssignmentOrder() []*RestRequest {
+	all := make([]*RestRequest, len(p.RestRequests))
+	for i := range p.RestRequests {
+		all[i] = &p.RestRequests[i]
+	}
+	slices.SortStableFunc(all, func(a, b *RestRequest) int {
+		return cmp.Or(vector.CompareBool(b.satisfied(), a.satisfied()), a.SatisfiedSince.Compare(b.SatisfiedSince))
+	})
+	return all
+}
+
+func (s *RestRequest) satisfied() bool { return !s.SatisfiedSince.IsZero() }
+
+// assign places what is planned for of the requests on those of some nodes that have joined Ray, as a whole each, and returns what finds no place.
+func (p *Search) assign(classes []placing.NodeClass) (*placing.Ledger, []*vector.Item) {
+	l := p.joinedLedger(classes)
+	if b := p.NewBatch(OverREST, p.restItems(), placing.Fullest); p.placed(l, b) {
+		return l, nil
+	}
+	l = p.joinedLedger(classes)
+	order := p.AssignmentOrder()
+	before := slices.IndexFunc(order, func(s *RestRequest) bool { return !s.satisfied() })
+	if before < 0 {
+		before = len(order)
+	}
+	together := make([]int64, len(p.kinds))
+	for _, s := range order[:before] {
+		s.addTo(together)
+	}
+	if b := p.NewBatch(OverREST, p.ofKinds(together), placing.Fullest); before > 0 && !p.placed(l, b) {
+		l, before = p.joinedLedger(classes), 0
+	}
+	return l, p.ofKinds(p.assignEach(l, order[before:]))
+}
+
+// joinedLedger opens a ledger on the nodes that have joined Ray; nothing can be launched on it.
+func (p *Search) joinedLedger(classes []placing.NodeClass) *placing.Ledger {
+	joined := make([]placing.NodeClass, 0, len(classes))
+	for i := range classes {
+		if classes[i].Phase != fleet.OnTheWay {
+			joined = append(joined, classes[i])
+		}
+	}
+	l := p.Open(joined, make([]int64, len(p.Groups)))
+	clear(l.Room)
+	l.Spare, l.Tracing = 0, true
+	return l
+}
+
+func (p *Search) placed(l *placing.Ledger, b *placing.Batch) bool {
+	p.Place(l, b)
+	return b.Served()
+}
+
+// assignEach seats one request after the other and returns, by kind of bundle, what is left of them.
+func (p *Search) assignEach(l *placing.Ledger, order []*RestRequest) []int64 {
+	left := make([]int64, len(p.kinds)) // what has no place now has none later
+	for _, s := range order {
+		p.BreakOff()
+		b := p.NewBatch(OverREST, s.Items, placing.Fullest)
+		for i, it := range s.Items {
+			if b.Left[i] = s.Admitted[i]; left[s.kinds[i]] > 0 || it.Trivial() {
+				b.Left[i] = 0
+			}
+		}
+		l.UseExisting(b)
+		p.Looks += b.Looks
+		for i, it := range s.Items {
+			switch at := s.kinds[i]; {
+			case it.Trivial():
+			case left[at] > 0:
+				left[at] = min(left[at]+s.Admitted[i], vector.MaxCount)
+			default:
+				left[at] = b.Left[i]
+			}
+		}
+	}
+	return left
+}
+
+// Assignments finds the places of each kind of bundle: those on nodes that have joined first, then those on the way, then planned ones.
+func (p *Search) Assignments(given []int64) map[string][]placing.Placement {
+	settled := p.settledClasses()
+	l, left := p.assign(settled)
+	if len(left) > 0 {
+		coming := slices.DeleteFunc(p.Open(settled, given).Classes, func(l placing.NodeClass) bool { return l.Phase != fleet.OnTheWay })
+		l.Classes = append(l.Classes, coming...)
+		p.Place(l, p.NewBatch(OverREST, left, placing.Fullest))
+	}
+	places := map[string][]placing.Placement{}
+	for _, at := range l.Traces {
+		places[at.Item.Key] = append(places[at.Item.Key], at)
+	}
+	for _, all := range places {
+		slices.SortStableFunc(all, func(a, b placing.Placement) int {
+			return cmp.Or(vector.CompareBool(a.Phase == fleet.OnTheWay, b.Phase == fleet.OnTheWay), vector.CompareBool(a.Planned, b.Planned), cmp.Compare(a.Group, b.Group))
+		})
+	}
+	return places
+}
+
+// settledClasses are the nodes that stay and what they have in total. Who is idle, and for how long, does not matter, so that what serves a
+// request is told the same from one plan to the next.
+func (p *Search) settledClasses() []placing.NodeClass {
+	classes := slices.Clone(p.totals)
+	for i := range classes {
+		classes[i].Members = slices.DeleteFunc(slices.Clone(classes[i].Members), func(n int) bool { return p.Nodes[n].Stop != "" })
+		if stopped := len(p.totals[i].Members) - len(classes[i].Members); stopped > 0 {
+			classes[i].Count -= int64(stopped)
+		}
+		if classes[i].Phase < fleet.OnTheWay {
+			classes[i].Phase = fleet.Running
+		}
+		slices.Sort(classes[i].Members) // nodes are numbered in the order of their names
+	}
+	classes = slices.DeleteFunc(classes, func(l placing.NodeClass) bool { return l.Count == 0 })
+	slices.SortStableFunc(classes, func(a, b placing.NodeClass) int {
+		return cmp.Or(cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Size, b.Size), slices.Compare(a.Free, b.Free),
+			cmp.Compare(a.Shape.Group, b.Shape.Group), cmp.Compare(a.Shape.Labels, b.Shape.Labels), slices.Compare(a.Shape.Total, b.Shape.Total))
+	})
+	return joinedClasses(classes)
+}
+
+// joinedClasses makes one lot of neighbours that are equal but for how long they have been idle.
+func joinedClasses(classes []placing.NodeClass) []placing.NodeClass {
+	var all []placing.NodeClass
+	for _, l := range classes {
+		if n := len(all) - 1; n >= 0 && l.Members != nil && all[n].Members != nil && all[n].Phase == l.Phase && all[n].Shape.Group == l.Shape.Group &&
+			all[n].Shape.Labels == l.Shape.Labels && slices.Equal(all[n].Free, l.Free) {
+			all[n].Members = append(slices.Clip(all[n].Members), l.Members...)
+			slices.Sort(all[n].Members)
+			all[n].Count += l.Count
+			continue
+		}
+		all = append(all, l)
+	}
+	return all
+}

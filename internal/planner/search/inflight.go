@@ -1,0 +1,115 @@
+package search
+
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/vector"
+)
+
+// A plan that has more pods on their way than Policy.MaxInFlight, MaxInFlightPerGroup and upscalingMode Conservative allow is
+// carried out in waves. Which pods are launched in all is decided with no regard to these caps: they hold launches up and shall not make them dearer. A
+// wave then places all demand once more, in the order of planning, with those pods to choose from and the caps as limits:
+//
+//	minima, requests        as many as the caps allow
+//	request_resources       in part, if the whole of it is planned
+//	gangs                   whole; one that the caps alone keep from its pods holds back what comes after it, so that nothing
+//	                        overtakes it for ever; one that is larger than a cap goes when nothing else counts under that cap
+
+// maxCapRounds bounds how many waves are joined into one. Nearly always the first uses a cap up; what it leaves may be
+// little enough for a next one only where several caps bind, or a cap is no multiple of a replica.
+const maxCapRounds = 8
+
+// ConservativeMode names the cap that is not the policy's.
+const ConservativeMode = "upscalingMode Conservative"
+
+// capped reports whether there is any cap on pods on their way.
+func (p *Search) capped() bool {
+	return p.Policy.MaxInFlight > 0 || slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return p.MostInFlight(&g) < vector.MaxCount })
+}
+
+// exceedsCaps reports whether launching more pods than are allowed on their way at once.
+func (p *Search) exceedsCaps(given []int64) bool {
+	var all int64
+	exceeds := false
+	for i, n := range given {
+		asked := p.Groups[i].Pending() + n
+		all += asked
+		exceeds = exceeds || n > 0 && asked > p.MostInFlight(&p.Groups[i])
+	}
+	return exceeds || vector.Sum(given) > 0 && all > placing.OrUnbounded(p.Policy.MaxInFlight)
+}
+
+// capInFlight cuts a plan down to what may be asked for now, and notes what is held back. A wave is complete when the plan that
+// follows it, with its pods on their way, adds nothing: the next cycle makes that plan.
+func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) {
+	if !p.capped() || !p.exceedsCaps(whole) {
+		return whole, planned
+	}
+	given := make([]int64, len(p.Groups))
+	var out Outcome
+	for range maxCapRounds {
+		p.Uncut = whole
+		c := p.complete(given, p.round(given, placing.Fullest), placing.Fullest)
+		next, found := p.drop(given, c.given, c.out)
+		more, open := vector.Sum(next) > vector.Sum(given), p.openUnderCaps(next)
+		p.Uncut = nil
+		given, out = next, found
+		if !more || !open {
+			break
+		}
+		p.Steps = 0
+		whole, _ = p.settle(given)
+		if vector.Sum(whole) == vector.Sum(given) {
+			break
+		}
+	}
+	p.Held = make([]int64, len(given))
+	for i := range p.Held {
+		p.Held[i] = max(whole[i]-given[i], 0)
+	}
+	for n, used := range planned.Used {
+		out.Used[n] = out.Used[n] || used // it waits for those who are held back
+	}
+	return given, out
+}
+
+// openUnderCaps reports whether a wave could go on.
+func (p *Search) openUnderCaps(given []int64) bool {
+	l := p.Open(nil, given)
+	return slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return min(l.Room[g.Shape.Group], l.Spare) >= g.Hosts })
+}
+
+// servedOn reports whether a claim has room on a ledger; nil has none.
+func (p *Search) servedOn(l *placing.Ledger, c Claim) bool {
+	if l == nil {
+		return false
+	}
+	b := p.NewBatch(c.Purpose, c.Items, l.How)
+	p.Place(l, b)
+	return b.Served()
+}
+
+func (p *Search) HeldOf(i int) int64 {
+	if p.Held == nil {
+		return 0
+	}
+	return p.Held[i]
+}
+
+func (c *Claim) counts() []int64 {
+	counts := make([]int64, len(c.Items))
+	for i, it := range c.Items {
+		counts[i] = it.Request.Count
+	}
+	return counts
+}
+
+// LeftOf counts the bundles of each item of a claim that are not served.
+func (o *Outcome) LeftOf(i int, c Claim) []int64 {
+	if at := slices.Index(o.Claims, i); at >= 0 {
+		return o.claimed[at]
+	}
+	return make([]int64, len(c.Items))
+}
