@@ -54,23 +54,15 @@ func (r *reporter) choice(it *vector.Item, i int, given []int64, out *search.Out
 func (r *reporter) obstacles(it *vector.Item, given []int64) model.Reason {
 	code, least := model.CodeNotNeeded, len(r.Names)+2
 	for i := range r.Groups {
-		reason, stands := r.obstacle(i, it, given)
+		reason, stands := r.Obstacle(i, it, given)
 		if !stands {
 			return model.Reason{Code: model.CodeNotNeeded, Message: "pods of group " + r.Groups[i].Name + " would do, and none is needed for it"}
 		}
-		if n := r.misses(it, r.Groups[i].Shape); n < least {
+		if n := r.Misses(it, r.Groups[i].Shape); n < least {
 			code, least = reason.Code, n
 		}
 	}
-	return model.Reason{Code: code, Message: phrase.List(r.considered([]*vector.Item{it}, given, ""))}
-}
-
-// byChoice says which of its choices of labels a group is for an item that has several.
-func (w *words) byChoice(it *vector.Item, group int) string {
-	if it.Alternatives < 2 {
-		return ""
-	}
-	return ", " + phrase.Choice(it.Rank[w.Groups[group].Shape.Labels], it.Alternatives)
+	return model.Reason{Code: code, Message: phrase.List(r.Considered([]*vector.Item{it}, given, ""))}
 }
 
 // mostElsewhere is how many gangs are told one by one.

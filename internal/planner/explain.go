@@ -9,6 +9,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/reasons"
 	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -123,18 +124,18 @@ func (r *reporter) groupVerdict(i int, it *vector.Item, given []int64, out *sear
 		}
 	}
 	if own > 0 {
-		return model.Reason{Code: model.CodeLaunch, Message: fmt.Sprintf("%s launched, with places for %d of it%s", areLaunched(given[i]), own, r.byChoice(it, i))}
+		return model.Reason{Code: model.CodeLaunch, Message: fmt.Sprintf("%s launched, with places for %d of it%s", areLaunched(given[i]), own, r.ByChoice(it, i))}
 	}
-	if reason, ok := r.obstacle(i, it, given); ok {
+	if reason, ok := r.Obstacle(i, it, given); ok {
 		return reason
 	}
 	if others > 0 {
-		return r.preferred(candidate{it, by}, i, given, out)
+		return r.Preferred(reasons.Candidate{Item: it, Taken: by}, i, given, out)
 	}
 	if r.waitsStill(it, out) {
-		return model.Reason{Code: model.CodeNotInFull, Message: "it " + notInFull}
+		return model.Reason{Code: model.CodeNotInFull, Message: "it " + reasons.NotInFull}
 	}
-	if reason, short := r.tightest(i, given); r.fellBack(it, out) && short < vector.BundlesOf([]*vector.Item{it}) {
+	if reason, short := r.Tightest(i, given); r.fellBack(it, out) && short < vector.BundlesOf([]*vector.Item{it}) {
 		reason.Message = "the gang goes by a later choice: " + reason.Message
 		return reason
 	}
@@ -143,8 +144,8 @@ func (r *reporter) groupVerdict(i int, it *vector.Item, given []int64, out *sear
 
 // fellBack reports whether the gang that an item is of was placed by a later choice.
 func (p *reporter) fellBack(it *vector.Item, out *search.Outcome) bool {
-	owner, ok := p.owner(it)
-	return ok && slices.ContainsFunc(out.Runs, func(r placing.Run) bool { return r.Option > owner.option && slices.Contains(r.Gangs, owner.gang) })
+	owner, ok := p.Owner(it)
+	return ok && slices.ContainsFunc(out.Runs, func(r placing.Run) bool { return r.Option > owner.Option && slices.Contains(r.Gangs, owner.Gang) })
 }
 
 // waitsStill reports whether some of an item, or of the gang or the call that it is part of, is not served.

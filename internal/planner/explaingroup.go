@@ -129,9 +129,9 @@ func (r *reporter) podReason(at int, out *search.Outcome) model.Reason {
 		}
 		return model.Reason{Code: model.PodPending, Message: text + "; it counts as what its group brings"}
 	case out.IsHeldOver(at):
-		return model.Reason{Code: model.CodeHeldOver, Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.staysIdle(at, out))}
+		return model.Reason{Code: model.CodeHeldOver, Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.StaysIdle(at, out))}
 	case n.State == model.Idle:
-		return model.Reason{Code: model.PodIdle, Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.staysIdle(at, out))}
+		return model.Reason{Code: model.PodIdle, Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.StaysIdle(at, out))}
 	case slices.Equal(n.Free, n.Shape.Total): // one that has just joined, or work that asks for nothing
 		return model.Reason{Code: model.PodBusy, Message: "all that it has is free, but Ray does not call it idle"}
 	}

@@ -4,26 +4,25 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
+	"heliostat.dev/heliostat/internal/planner/reasons"
 	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/internal/planner/vector"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // reporter writes a decision down: as a plan, and as answers to questions about it.
-type reporter struct{ *words }
+type reporter struct{ *reasons.Writer }
 
-func newReporter(p *search.Search) *reporter { return &reporter{newWords(p)} }
+func newReporter(p *search.Search) *reporter { return &reporter{reasons.New(p)} }
 
 // report writes the plan down, sorted: groups by name, terminations by pod, unmet demand as it was planned.
 func (r *reporter) report(given []int64, out search.Outcome) model.Plan {
 	plan := model.Plan{
 		Launch: map[string]int{}, Terminate: []model.Termination{}, Groups: []model.GroupPlan{},
 		InfeasibleRequests: []model.UnmetRequest{}, InfeasibleGangRequests: []model.UnmetGang{}, InfeasibleRequestResources: []model.UnmetRequest{},
-		Findings: slices.Concat(r.Findings, r.unpricedFindings(), r.limitFindings(), r.sliceFindings(), r.shareFindings()),
+		Findings: slices.Concat(r.Findings, r.UnpricedFindings(), r.LimitFindings(), r.SliceFindings(), r.ShareFindings()),
 	}
 	for i := range r.Groups {
 		if given[i] > 0 {
@@ -40,27 +39,12 @@ func (r *reporter) report(given []int64, out search.Outcome) model.Plan {
 	return plan
 }
 
-// limitFindings tells of groups whose limits no number of pods can keep; they are left as they are.
-func (w *words) limitFindings() []raydemand.Finding {
-	var all []raydemand.Finding
-	for i := range w.Groups {
-		if g := &w.Groups[i]; g.Blocked.Code == model.CodeInvalidLimits {
-			all = append(all, raydemand.Finding{
-				Code: model.FindingMinAboveMax, Severity: raydemand.Error, Object: "group " + g.Name, Field: "minReplicas", Seen: strconv.Itoa(g.Min),
-				Why: fmt.Sprintf("above maxReplicas %d, with which the operator stops the whole cluster; the group is left as it is", g.Max),
-				Fix: "lower minReplicas or raise maxReplicas",
-			})
-		}
-	}
-	return all
-}
-
 func (r *reporter) row(i int, given []int64, out *search.Outcome) model.GroupPlan {
 	g := &r.Groups[i]
 	return model.GroupPlan{
 		Name: g.Name, Current: int(g.Current), Desired: int(max(0, g.Current+given[i]-r.stoppedPods(i))),
-		Min: int(g.MinPods), Max: int(g.MaxPods), Held: int(r.HeldOf(i)), Resources: g.Resources.Clone(), Reasons: r.reasons(i, given, out),
-		BelowMin: int(r.belowMinimum(i, given)), Slice: g.Slice,
+		Min: int(g.MinPods), Max: int(g.MaxPods), Held: int(r.HeldOf(i)), Resources: g.Resources.Clone(), Reasons: r.Reasons(i, given, out),
+		BelowMin: int(r.BelowMinimum(i, given)), Slice: g.Slice,
 	}
 }
 
@@ -105,8 +89,8 @@ func (r *reporter) unmetReasons(given []int64, out *search.Outcome) unmetReasons
 	unmet := unmetReasons{requests: make([]model.Reason, len(r.Requests)), gangs: map[int]*model.Reason{}, claims: map[int][]model.Reason{}}
 	for i, n := range out.Unserved {
 		if n > 0 {
-			unmet.requests[i] = r.unmetReason([]*vector.Item{r.Requests[i]}, given, "")
-			unmet.requests[i].Message = phrase.Join(unmet.requests[i].Message, r.advice(r.Requests[i], given, n))
+			unmet.requests[i] = r.UnmetReason([]*vector.Item{r.Requests[i]}, given, "")
+			unmet.requests[i].Message = phrase.Join(unmet.requests[i].Message, r.Advice(r.Requests[i], given, n))
 		}
 	}
 	alike := map[string]*model.Reason{} // gangs that hold no nodes yet
@@ -115,7 +99,7 @@ func (r *reporter) unmetReasons(given []int64, out *search.Outcome) unmetReasons
 			unmet.gangs[g.Number] = known
 			continue
 		}
-		reason := r.gangReason(g, given)
+		reason := r.GangReason(g, given)
 		unmet.gangs[g.Number] = &reason
 		if !g.Held {
 			alike[g.Key] = &reason
@@ -133,12 +117,12 @@ func (r *reporter) claimReasons(c search.Claim, given []int64) []model.Reason {
 	reasons := make([]model.Reason, len(c.Items))
 	blocked := -1
 	for k, it := range c.Items {
-		reasons[k] = r.unmetReason([]*vector.Item{it}, given, "")
+		reasons[k] = r.UnmetReason([]*vector.Item{it}, given, "")
 		if blocked < 0 && reasons[k].Code == model.Impossible {
 			blocked = k
 		}
 	}
-	whole := r.unmetReason(c.Items, given, "")
+	whole := r.UnmetReason(c.Items, given, "")
 	for k, it := range c.Items {
 		switch {
 		case c.Purpose == search.OverREST || !r.Possible(it):
@@ -149,7 +133,7 @@ func (r *reporter) claimReasons(c search.Claim, given []int64) []model.Reason {
 		}
 	}
 	for k, it := range c.Items {
-		reasons[k].Message = phrase.Join(reasons[k].Message, r.advice(it, given, it.Request.Count))
+		reasons[k].Message = phrase.Join(reasons[k].Message, r.Advice(it, given, it.Request.Count))
 	}
 	return reasons
 }
@@ -165,7 +149,7 @@ func (r *reporter) reportUnmet(plan *model.Plan, out *search.Outcome, unmet *unm
 	for _, g := range out.Gangs {
 		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, model.UnmetGang{Gang: *g.Gang, Reason: *unmet.gangs[g.Number]})
 	}
-	refused := r.refusedClaimants()
+	refused := r.RefusedClaimants()
 	for i, c := range r.Claims {
 		if reasons, failed := unmet.claims[i]; failed {
 			left := out.LeftOf(i, c)
@@ -174,7 +158,7 @@ func (r *reporter) reportUnmet(plan *model.Plan, out *search.Outcome, unmet *unm
 				if rest.Count = left[k]; rest.Count > 0 {
 					unserved := model.UnmetRequest{Request: rest, Reason: reasons[k]}
 					if c.Refused {
-						unserved.AskedBy = refused.askedBy(it)
+						unserved.AskedBy = refused.AskedBy(it)
 					}
 					plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, unserved)
 				}

@@ -99,7 +99,7 @@ func (a *attribution) unmetState(s *search.RestRequest, missing, asked int64, gi
 	items := a.Items(rest)
 	// What is impossible goes first: nobody can wait for it.
 	slices.SortStableFunc(items, func(x, y *vector.Item) int { return vector.CompareBool(a.Possible(x), a.Possible(y)) })
-	reason := a.unmetReason(items, given, "")
+	reason := a.UnmetReason(items, given, "")
 	if s.AllOrNothing && asked > 1 && reason.Code != model.Impossible {
 		reason.Message = fmt.Sprintf("needs all %d bundles at once: %s", asked, reason.Message)
 	} else if missing < asked {

@@ -24,16 +24,3 @@ func (r *reporter) beyondPlans() []model.RequestPlan {
 	}
 	return plans
 }
-
-func (w *words) shareFindings() []raydemand.Finding {
-	if len(w.Beyond) == 0 {
-		return nil
-	}
-	return []raydemand.Finding{{
-		Code: model.FindingTooManyRequests, Severity: raydemand.Warning, Object: "snapshot", Field: "ownedRequests",
-		Seen: fmt.Sprintf("%d with %d shapes", w.OwnedCount+len(w.Beyond), w.OwnedShapes+search.ShapesOf(w.Beyond)),
-		Why: fmt.Sprintf("a plan takes in %d requests of owners with %d shapes together, by priority, the satisfied ones first, then by age; %d do not count",
-			search.MaxOwned, search.MaxOwnedShapes, len(w.Beyond)),
-		Fix: "delete ResourceRequests that nobody needs, or ask for fewer different bundles in them",
-	}}
-}

@@ -1,4 +1,4 @@
-package planner
+package reasons
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 )
 
 // poolLimit says that a group's pools hold no more replicas of it.
-func (w *words) poolLimit(i int, given []int64) (model.Reason, bool) {
+func (w *Writer) poolLimit(i int, given []int64) (model.Reason, bool) {
 	if w.PoolRoom(i, given) >= w.Groups[i].Hosts {
 		return model.Reason{}, false
 	}

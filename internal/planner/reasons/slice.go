@@ -1,4 +1,4 @@
-package planner
+package reasons
 
 import (
 	"fmt"
@@ -63,8 +63,8 @@ func partOfSlice(g *fleet.Group, it *vector.Item) string {
 	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.Name(), phrase.Memory(n.Share(*g.Slice.MemoryMiB<<20)))
 }
 
-// sliceFindings tells once that wishes cannot be weighed.
-func (w *words) sliceFindings() []raydemand.Finding {
+// SliceFindings tells once that wishes cannot be weighed.
+func (w *Writer) SliceFindings() []raydemand.Finding {
 	if !w.Sliced {
 		return nil
 	}

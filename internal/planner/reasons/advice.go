@@ -1,4 +1,4 @@
-package planner
+package reasons
 
 import (
 	"fmt"
@@ -15,10 +15,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// advice says what would serve what waits of an item, where no group has slices that do, or the pools of those that have are full: fewer GPUs
+// Advice says what would serve what waits of an item, where no group has slices that do, or the pools of those that have are full: fewer GPUs
 // announced for the same devices, or another cut of cards that are there, from what to what, on which pool, on how many cards. It is empty where
 // neither helps, because something else is short too or first, or it is not known what the cards are.
-func (w *words) advice(it *vector.Item, given []int64, count int64) string {
+func (w *Writer) Advice(it *vector.Item, given []int64, count int64) string {
 	if it.Request.Slice == nil || it.Slice.Memory == 0 && it.Slice.Compute == 0 || !w.onlyACutHelps(it, given) || w.rounded(it) {
 		return ""
 	}
@@ -50,7 +50,7 @@ func (w *words) advice(it *vector.Item, given []int64, count int64) string {
 }
 
 // rounded reports whether a group falls short only by what was lost in writing a part of a card in decimals: no cut is needed then.
-func (w *words) rounded(it *vector.Item) bool {
+func (w *Writer) rounded(it *vector.Item) bool {
 	const written = 0.001
 	need := it.Slice
 	need.Compute = max(need.Compute-written, 0)
@@ -63,13 +63,13 @@ func (w *words) rounded(it *vector.Item) bool {
 }
 
 // suitsButSlice reports whether a fresh node of some group with these amounts could serve one bundle if only each of its GPUs were enough.
-func (w *words) suitsButSlice(it *vector.Item, g *fleet.Group, total vector.Vector) bool {
+func (w *Writer) suitsButSlice(it *vector.Item, g *fleet.Group, total vector.Vector) bool {
 	return vector.FirstMatch(it.Request.Selectors, g.Labels) != vector.NoMatch && total.Times(it.Need, 1) == 1
 }
 
 // servedByCut is how many of count bundles pods of a group on its k-th pool could serve, were the cards there cut as it takes: none where the pods
 // lack something else, the bound on all workers is reached, or what is short on the pool is something else, such as CPU.
-func (w *words) servedByCut(it *vector.Item, i, k int, given []int64, count int64) int64 {
+func (w *Writer) servedByCut(it *vector.Item, i, k int, given []int64, count int64) int64 {
 	g := &w.Groups[i]
 	if !w.suitsButSlice(it, g, g.Shape.Total) || w.Spare(given) < g.Hosts {
 		return 0
@@ -78,7 +78,7 @@ func (w *words) servedByCut(it *vector.Item, i, k int, given []int64, count int6
 }
 
 // overAnnounced tells where a group's pods announce more GPUs than they have devices, and one device would do.
-func (w *words) overAnnounced(i int, it *vector.Item) string {
+func (w *Writer) overAnnounced(i int, it *vector.Item) string {
 	g := &w.Groups[i]
 	if g.Slice == nil || len(g.Pools) == 0 || g.Slice.Kind != gpuinfo.Whole && g.Slice.Kind != gpuinfo.MIG || it.Slice.Allows(g.Slice) {
 		return ""
@@ -108,7 +108,7 @@ func (w *words) overAnnounced(i int, it *vector.Item) string {
 }
 
 // onlyACutHelps reports whether no group could serve the item by its slices, or all that could are kept from it by their pools.
-func (w *words) onlyACutHelps(it *vector.Item, given []int64) bool {
+func (w *Writer) onlyACutHelps(it *vector.Item, given []int64) bool {
 	short := false
 	for i := range w.Groups {
 		s := w.Groups[i].Shape

@@ -1,4 +1,4 @@
-package planner
+package reasons
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ type purpose struct {
 }
 
 // purposes says what the planned pods of a group are for.
-func (w *words) purposes(i int, given int64, out *search.Outcome) string {
+func (w *Writer) purposes(i int, given int64, out *search.Outcome) string {
 	var parts []string
 	g := &w.Groups[i]
 	if short := g.MinPods - g.Remaining(); short > 0 {
@@ -49,7 +49,7 @@ func (w *words) purposes(i int, given int64, out *search.Outcome) string {
 }
 
 // purposesOf lists what pods of a group are launched for, in the order of planning.
-func (w *words) purposesOf(i int, out *search.Outcome) []*purpose {
+func (w *Writer) purposesOf(i int, out *search.Outcome) []*purpose {
 	type kind struct{ of, gangs, what string }
 	type member struct {
 		kind *purpose
@@ -62,19 +62,19 @@ func (w *words) purposesOf(i int, out *search.Outcome) []*purpose {
 		if e.Group != i {
 			continue
 		}
-		owner, ofGang := w.owner(e.Item)
+		owner, ofGang := w.Owner(e.Item)
 		k := kind{of: e.Purpose, what: phrase.Describe(e.Item.Request) + partOfSlice(&w.Groups[i], e.Item)}
 		if ofGang {
-			k.gangs = owner.gang.Key
+			k.gangs = owner.Gang.Key
 		}
 		if known[k] == nil {
 			known[k] = &purpose{what: k.what, of: asking.purpose(e.Purpose, e.Item)}
 			all = append(all, known[k])
 		}
 		known[k].bundles += e.Count
-		if of := (member{known[k], owner.gang}); ofGang && !counted[of] {
+		if of := (member{known[k], owner.Gang}); ofGang && !counted[of] {
 			counted[of] = true
-			known[k].gangs = append(known[k].gangs, owner.gang)
+			known[k].gangs = append(known[k].gangs, owner.Gang)
 		}
 	}
 	for _, kind := range all {

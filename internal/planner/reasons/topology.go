@@ -1,4 +1,4 @@
-package planner
+package reasons
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ import (
 
 // topologyReason explains a choice of a gang that is not served though each of its bundles could be, if they need not share a label. Where the
 // bundles that it holds are in the way nothing is impossible: with those lost the gang could be had elsewhere.
-func (w *words) topologyReason(g *fleet.Gang, o fleet.Option, bundles int, given []int64, reason model.Reason) model.Reason {
+func (w *Writer) topologyReason(g *fleet.Gang, o fleet.Option, bundles int, given []int64, reason model.Reason) model.Reason {
 	label := g.TopologyLabel
 	open := w.Domains(&placing.Ledger{Classes: w.Base}, g)
 	all := w.Topology(label).Domains(func(int) bool { return true })
-	reasons := phrase.List(w.considered(o.Items, given, label, open...))
+	reasons := phrase.List(w.Considered(o.Items, given, label, open...))
 	switch {
 	case len(all) == 0:
 		return model.Reason{Code: model.Impossible, Message: fmt.Sprintf("no node and no group has the label %s that the gang wants to share", label)}
@@ -36,7 +36,7 @@ func (w *words) topologyReason(g *fleet.Gang, o fleet.Option, bundles int, given
 }
 
 // valuesOf writes domains: rack=1.
-func (w *words) valuesOf(domains []fleet.Domain, label string) string {
+func (w *Writer) valuesOf(domains []fleet.Domain, label string) string {
 	var values []string
 	for _, d := range domains {
 		set := slices.Index(d.Of, d.Value)
@@ -46,7 +46,7 @@ func (w *words) valuesOf(domains []fleet.Domain, label string) string {
 }
 
 // codeWithin says what stands in the way within domains alone: what another value's groups wait for does not matter.
-func (w *words) codeWithin(o fleet.Option, given []int64, domains []fleet.Domain) string {
+func (w *Writer) codeWithin(o fleet.Option, given []int64, domains []fleet.Domain) string {
 	able, closed := false, true
 	for i := range w.Groups {
 		group := &w.Groups[i]

@@ -1,4 +1,4 @@
-package planner
+package reasons
 
 import (
 	"cmp"
@@ -14,14 +14,14 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// obstacle says why one more replica of group i would not serve an item, with the numbers: what its pods have too little
+// Obstacle says why one more replica of group i would not serve an item, with the numbers: what its pods have too little
 // of, the label that does not match, or the limit it is at. It reports false when nothing stands in the way.
-func (w *words) obstacle(i int, it *vector.Item, given []int64) (model.Reason, bool) {
+func (w *Writer) Obstacle(i int, it *vector.Item, given []int64) (model.Reason, bool) {
 	if reason, ok := w.mismatch(it, w.Groups[i].Shape, w.Groups[i].Labels); ok {
 		return reason, true
 	}
-	if owner, ok := w.owner(it); ok {
-		if reason, ok := unlabelled(&w.Groups[i], owner.gang.TopologyLabel); ok {
+	if owner, ok := w.Owner(it); ok {
+		if reason, ok := unlabelled(&w.Groups[i], owner.Gang.TopologyLabel); ok {
 			return reason, true
 		}
 	}
@@ -29,7 +29,7 @@ func (w *words) obstacle(i int, it *vector.Item, given []int64) (model.Reason, b
 }
 
 // mismatch says what a shape lacks for an item: amounts first, then labels, then what its GPUs are. The code is that of the first.
-func (w *words) mismatch(it *vector.Item, s *vector.Shape, labels map[string]string) (model.Reason, bool) {
+func (w *Writer) mismatch(it *vector.Item, s *vector.Shape, labels map[string]string) (model.Reason, bool) {
 	var lacks []string
 	for _, t := range it.Need {
 		switch name := w.Names[t.Resource]; {
@@ -54,15 +54,15 @@ func (w *words) mismatch(it *vector.Item, s *vector.Shape, labels map[string]str
 }
 
 // sliceMiss says in what the GPUs of a shape that has some fall short of what an item asks of them.
-func (w *words) sliceMiss(it *vector.Item, s *vector.Shape) (model.Reason, bool) {
+func (w *Writer) sliceMiss(it *vector.Item, s *vector.Shape) (model.Reason, bool) {
 	if at, known := w.Index[raydemand.GPU]; !known || s.Total[at] == 0 {
 		return model.Reason{}, false
 	}
 	return missedBy(it.Slice, w.SliceOf(s))
 }
 
-// misses counts what keeps a shape from serving an item.
-func (w *words) misses(it *vector.Item, s *vector.Shape) (n int) {
+// Misses counts what keeps a shape from serving an item.
+func (w *Writer) Misses(it *vector.Item, s *vector.Shape) (n int) {
 	for _, t := range it.Need {
 		if !s.Total.Has(t) {
 			n++
@@ -98,47 +98,47 @@ func labelMiss(selectors []raydemand.Selector, labels map[string]string) string 
 
 // passedOver says why a group without launches of its own was not taken: for that of the demand that is not served, or that
 // pods are launched for, which its pods come nearest to.
-func (w *words) passedOver(i int, given []int64, out *search.Outcome) (model.Reason, bool) {
-	var nearest *candidate
+func (w *Writer) passedOver(i int, given []int64, out *search.Outcome) (model.Reason, bool) {
+	var nearest *Candidate
 	misses := 0
 	all := w.candidates(out)
 	for k := range all {
-		if n := w.misses(all[k].item, w.Groups[i].Shape); nearest == nil || n < misses {
+		if n := w.Misses(all[k].Item, w.Groups[i].Shape); nearest == nil || n < misses {
 			nearest, misses = &all[k], n
 		}
 	}
 	if nearest == nil {
 		return model.Reason{}, false
 	}
-	what := phrase.Describe(nearest.item.Request) + ": "
-	if reason, ok := w.obstacle(i, nearest.item, given); ok {
+	what := phrase.Describe(nearest.Item.Request) + ": "
+	if reason, ok := w.Obstacle(i, nearest.Item, given); ok {
 		reason.Message = what + reason.Message
 		return reason, true
 	}
-	if nearest.taken < 0 {
+	if nearest.Taken < 0 {
 		return model.Reason{}, false
 	}
-	reason := w.preferred(*nearest, i, given, out)
+	reason := w.Preferred(*nearest, i, given, out)
 	reason.Message = what + reason.Message
 	return reason, true
 }
 
-// candidate is demand that speaks for launching; taken is the group that is launched for it, or below 0.
-type candidate struct {
-	item  *vector.Item
-	taken int
+// Candidate is demand that speaks for launching; Taken is the group that is launched for it, or below 0.
+type Candidate struct {
+	Item  *vector.Item
+	Taken int
 }
 
 // candidates lists what is not served, then what is launched for, each item once. Every group asks for them, so they are kept.
-func (w *words) candidates(out *search.Outcome) []candidate {
+func (w *Writer) candidates(out *search.Outcome) []Candidate {
 	if w.considering != nil {
 		return w.considering
 	}
-	all, known := []candidate{}, map[*vector.Item]bool{}
+	all, known := []Candidate{}, map[*vector.Item]bool{}
 	add := func(it *vector.Item, taken int) {
 		if !known[it] {
 			known[it] = true
-			all = append(all, candidate{it, taken})
+			all = append(all, Candidate{it, taken})
 		}
 	}
 	for at, n := range out.Unserved {
@@ -169,16 +169,16 @@ func offersAs(g *fleet.Group, other *fleet.Group) bool {
 	return samePrice && g.Hosts == other.Hosts && g.Shape.Labels == other.Shape.Labels && slices.Equal(g.Shape.Total, other.Shape.Total)
 }
 
-func standingOf(score *float64) float64 {
+func recoveryScore(score *float64) float64 {
 	if score == nil {
 		return 1
 	}
 	return *score
 }
 
-// considered says of each group why it does not serve the items: first those whose pods could, then those that come
+// Considered says of each group why it does not serve the items: first those whose pods could, then those that come
 // nearest. topology is the label that a gang wants to share, or empty; open are its values that will do, where not all do.
-func (w *words) considered(items []*vector.Item, given []int64, topology string, open ...fleet.Domain) []string {
+func (w *Writer) Considered(items []*vector.Item, given []int64, topology string, open ...fleet.Domain) []string {
 	type verdict struct {
 		model.Reason
 		group, misses int
@@ -187,7 +187,7 @@ func (w *words) considered(items []*vector.Item, given []int64, topology string,
 	for i := range w.Groups {
 		if !vector.SuitsAny(items, w.Groups[i].Shape) {
 			reason, _ := w.mismatch(items[0], w.Groups[i].Shape, w.Groups[i].Labels)
-			cannot = append(cannot, verdict{reason, i, w.misses(items[0], w.Groups[i].Shape)})
+			cannot = append(cannot, verdict{reason, i, w.Misses(items[0], w.Groups[i].Shape)})
 			continue
 		}
 		if !w.Groups[i].Carries(topology) {
@@ -214,4 +214,12 @@ func (w *words) considered(items []*vector.Item, given []int64, topology string,
 		sentences = append(sentences, text)
 	}
 	return sentences
+}
+
+// ByChoice says which of its choices of labels a group is for an item that has several.
+func (w *Writer) ByChoice(it *vector.Item, group int) string {
+	if it.Alternatives < 2 {
+		return ""
+	}
+	return ", " + phrase.Choice(it.Rank[w.Groups[group].Shape.Labels], it.Alternatives)
 }

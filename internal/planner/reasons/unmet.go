@@ -1,4 +1,4 @@
-package planner
+package reasons
 
 import (
 	"fmt"
@@ -15,10 +15,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// unmetReason says why an item is not served: which groups were considered and why none was taken. Impossible: no group
+// UnmetReason says why an item is not served: which groups were considered and why none was taken. Impossible: no group
 // and no node could ever serve it. CoolingDown: some group could within its limits once it is tried again. Closed: every
 // group that could takes no launches now. Capped: a limit stands in the way.
-func (w *words) unmetReason(items []*vector.Item, given []int64, topology string) model.Reason {
+func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology string) model.Reason {
 	w.BreakOff()
 	for _, it := range items {
 		if it.Deferred {
@@ -38,7 +38,7 @@ func (w *words) unmetReason(items []*vector.Item, given []int64, topology string
 		closed = closed && g.Blocked.Code == model.CodeClosed
 		cooling = cooling || g.Blocked.Code == model.CodeCoolingDown && g.Current+given[i]+g.Hosts <= g.MaxPods && w.Spare(given) >= g.Hosts
 	}
-	reasons := phrase.List(w.considered(items, given, topology))
+	reasons := phrase.List(w.Considered(items, given, topology))
 	switch {
 	case !able:
 		return model.Reason{Code: model.Capped, Message: "only nodes that are there already could serve it, and they have no room for all of it"}
@@ -51,7 +51,7 @@ func (w *words) unmetReason(items []*vector.Item, given []int64, topology string
 }
 
 // nearestMiss says what the best group lacks.
-func (w *words) nearestMiss(it *vector.Item) string {
+func (w *Writer) nearestMiss(it *vector.Item) string {
 	if len(w.Groups) == 0 {
 		return fmt.Sprintf("needs %s; there is no worker group", phrase.Describe(it.Request))
 	}
@@ -60,11 +60,11 @@ func (w *words) nearestMiss(it *vector.Item) string {
 			return text + w.labelledNowhere(it)
 		}
 	}
-	return fmt.Sprintf("no group has all of %s: %s", phrase.Describe(it.Request), phrase.List(w.considered([]*vector.Item{it}, nil, "")))
+	return fmt.Sprintf("no group has all of %s: %s", phrase.Describe(it.Request), phrase.List(w.Considered([]*vector.Item{it}, nil, "")))
 }
 
 // labelledNowhere says so when no group has the labels that an item wants either.
-func (w *words) labelledNowhere(it *vector.Item) string {
+func (w *Writer) labelledNowhere(it *vector.Item) string {
 	if slices.ContainsFunc(w.Groups, func(g fleet.Group) bool { return vector.FirstMatch(it.Request.Selectors, g.Labels) != vector.NoMatch }) {
 		return ""
 	}
@@ -76,7 +76,7 @@ func (w *words) labelledNowhere(it *vector.Item) string {
 }
 
 // missedAlone names a resource of which no group has enough, whatever else is asked for.
-func (w *words) missedAlone(it *vector.Item) string {
+func (w *Writer) missedAlone(it *vector.Item) string {
 	for _, t := range it.Need {
 		best := 0
 		for i := range w.Groups {
@@ -102,7 +102,7 @@ func (w *words) missedAlone(it *vector.Item) string {
 
 // meantFor says of a resource that no group has which one was probably meant: one of the same name in other case, Ray's being CPU and GPU, or one that a
 // group or node has and that is nearly called so.
-func (w *words) meantFor(name string) string {
+func (w *Writer) meantFor(name string) string {
 	known := w.resourcesThere()
 	if slices.Contains(known, name) {
 		return ""
@@ -117,7 +117,7 @@ func (w *words) meantFor(name string) string {
 }
 
 // resourcesThere are the names of resources that a group or node has, but for those that Ray makes up.
-func (w *words) resourcesThere() []string {
+func (w *Writer) resourcesThere() []string {
 	if w.existing != nil {
 		return w.existing
 	}
@@ -139,8 +139,8 @@ func (w *words) resourcesThere() []string {
 	return w.existing
 }
 
-// gangReason explains a gang that is not served, choice by choice. The code is that of the first that is possible at all.
-func (w *words) gangReason(g *fleet.Gang, given []int64) model.Reason {
+// GangReason explains a gang that is not served, choice by choice. The code is that of the first that is possible at all.
+func (w *Writer) GangReason(g *fleet.Gang, given []int64) model.Reason {
 	if g.Deferred {
 		return model.Reason{Code: model.Capped, Message: "too many different gangs come before it to be planned at once; it is planned for when those are served"}
 	}
@@ -162,8 +162,8 @@ func (w *words) gangReason(g *fleet.Gang, given []int64) model.Reason {
 }
 
 // optionReason explains why one choice of a gang cannot be had.
-func (w *words) optionReason(g *fleet.Gang, o fleet.Option, bundles int, given []int64) model.Reason {
-	reason := w.unmetReason(o.Items, given, g.TopologyLabel)
+func (w *Writer) optionReason(g *fleet.Gang, o fleet.Option, bundles int, given []int64) model.Reason {
+	reason := w.UnmetReason(o.Items, given, g.TopologyLabel)
 	if reason.Code == model.Impossible {
 		if g.Strategy == raydemand.StrictPack && bundles > 1 {
 			reason.Message = "all bundles on one node: " + reason.Message
@@ -183,7 +183,7 @@ func (w *words) optionReason(g *fleet.Gang, o fleet.Option, bundles int, given [
 }
 
 // possibleWithin reports whether some domain has for each bundle of a choice a group or a node that could ever hold it.
-func (w *words) possibleWithin(o fleet.Option, domains []fleet.Domain) bool {
+func (w *Writer) possibleWithin(o fleet.Option, domains []fleet.Domain) bool {
 	holds := func(it *vector.Item, within fleet.Domain) bool {
 		return slices.ContainsFunc(w.Groups, func(g fleet.Group) bool { return within.Admits(g.Shape.Labels) && it.Suits(g.Shape) }) ||
 			slices.ContainsFunc(w.Base, func(l placing.NodeClass) bool { return within.Admits(l.Shape.Labels) && it.Suits(l.Shape) })

@@ -1,4 +1,4 @@
-package planner
+package reasons
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ type claimants map[string][]*search.RestRequest
 
 // claimants deals out what each kind has without a launch, as requestPlans does: in the order in which requests are served. Those who are left
 // with bundles are launched for.
-func (w *words) claimants(out *search.Outcome) claimants {
+func (w *Writer) claimants(out *search.Outcome) claimants {
 	launched := map[string]int64{}
 	for _, e := range out.Log {
 		if e.Purpose == search.OverREST {
@@ -86,8 +86,8 @@ func (c claimants) names(it *vector.Item) (text string, plain bool) {
 	}
 }
 
-// askedBy names whose a bundle is, or nobody where it is of the plain request alone.
-func (c claimants) askedBy(it *vector.Item) string {
+// AskedBy names whose a bundle is, or nobody where it is of the plain request alone.
+func (c claimants) AskedBy(it *vector.Item) string {
 	names, plain := c.names(it)
 	if plain && names != "" {
 		return "the plain request and " + names
@@ -95,8 +95,8 @@ func (c claimants) askedBy(it *vector.Item) string {
 	return names
 }
 
-// refusedClaimants knows who has what is not planned for of requests over REST, by kind of bundle.
-func (w *words) refusedClaimants() claimants {
+// RefusedClaimants knows who has what is not planned for of requests over REST, by kind of bundle.
+func (w *Writer) RefusedClaimants() claimants {
 	all := claimants{}
 	for i := range w.RestRequests {
 		s := &w.RestRequests[i]

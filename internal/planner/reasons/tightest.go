@@ -1,4 +1,4 @@
-package planner
+package reasons
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// tightest says how many more pods a group may have, and by which of its limits: the bound and what counts under it.
-func (w *words) tightest(i int, given []int64) (model.Reason, int64) {
+// Tightest says how many more pods a group may have, and by which of its limits: the bound and what counts under it.
+func (w *Writer) Tightest(i int, given []int64) (model.Reason, int64) {
 	g := &w.Groups[i]
 	if reason, ok := w.limit(i, given); ok {
 		return reason, 0
@@ -28,8 +28,8 @@ func (w *words) tightest(i int, given []int64) (model.Reason, int64) {
 }
 
 // roomFor says what a group that is at none of its limits can do for bundles that are not served together.
-func (w *words) roomFor(i int, given []int64, bundles int64) model.Reason {
-	reason, room := w.tightest(i, given)
+func (w *Writer) roomFor(i int, given []int64, bundles int64) model.Reason {
+	reason, room := w.Tightest(i, given)
 	if room >= bundles {
 		return model.Reason{Code: model.CodeNotInFull, Message: "has room for its part"}
 	}
@@ -37,7 +37,7 @@ func (w *words) roomFor(i int, given []int64, bundles int64) model.Reason {
 }
 
 // havingAll writes what all groups have together.
-func (w *words) havingAll(given []int64) string {
+func (w *Writer) havingAll(given []int64) string {
 	var have int64
 	for i := range w.Groups {
 		have += w.Groups[i].Current

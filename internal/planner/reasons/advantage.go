@@ -1,4 +1,4 @@
-package planner
+package reasons
 
 import (
 	"fmt"
@@ -15,34 +15,34 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// preferred says why one group was taken for demand that pods of another, within its limits, could serve as well. What is said
+// Preferred says why one group was taken for demand that pods of another, within its limits, could serve as well. What is said
 // is true of these two groups; where nothing that is can have decided, it says so.
-func (w *words) preferred(c candidate, other int, given []int64, out *search.Outcome) model.Reason {
-	if reason, ok := w.elsewhereBound(c.item, other, out); ok {
+func (w *Writer) Preferred(c Candidate, other int, given []int64, out *search.Outcome) model.Reason {
+	if reason, ok := w.elsewhereBound(c.Item, other, out); ok {
 		return reason
 	}
-	return model.Reason{Code: model.CodeNotChosen, Message: "group " + w.Groups[c.taken].Name + " was taken: " + w.advantage(c, other, given, out)}
+	return model.Reason{Code: model.CodeNotChosen, Message: "group " + w.Groups[c.Taken].Name + " was taken: " + w.advantage(c, other, given, out)}
 }
 
 // advantage says what speaks for the group that was taken for demand, in the order in which plans are compared.
-func (w *words) advantage(c candidate, other int, given []int64, out *search.Outcome) string {
-	a, b := &w.Groups[c.taken], &w.Groups[other]
-	rank, otherRank := c.item.Rank[a.Shape.Labels], c.item.Rank[b.Shape.Labels]
+func (w *Writer) advantage(c Candidate, other int, given []int64, out *search.Outcome) string {
+	a, b := &w.Groups[c.Taken], &w.Groups[other]
+	rank, otherRank := c.Item.Rank[a.Shape.Labels], c.Item.Rank[b.Shape.Labels]
 	ours, theirs := a.Preference(), b.Preference()
 	switch {
 	case rank < otherRank:
 		return fmt.Sprintf("its labels are the demand's choice %d, before choice %d", rank+1, otherRank+1)
-	case w.forMinimum(c.taken, given):
+	case w.forMinimum(c.Taken, given):
 		return fmt.Sprintf("its pods for the minimum of %d have room for it", a.MinPods)
 	case ours.Recoverable > theirs.Recoverable:
-		return fmt.Sprintf("it recovers from failed launches, score %s < %s", phrase.Decimal(standingOf(b.RecoverableScore)), phrase.Decimal(standingOf(a.RecoverableScore)))
+		return fmt.Sprintf("it recovers from failed launches, score %s < %s", phrase.Decimal(recoveryScore(b.RecoverableScore)), phrase.Decimal(recoveryScore(a.RecoverableScore)))
 	case ours.Recoverable == theirs.Recoverable && ours.Priority > theirs.Priority:
 		return fmt.Sprintf("priority %d < %d", b.Priority, a.Priority)
 	case b.Shape.Accelerated && !a.Shape.Accelerated && !w.Policy.GPUForCPU:
 		return "it has no accelerator to tie up"
 	}
 	if ours == theirs {
-		if text := w.costsMore(c.taken, other, given, out); text != "" {
+		if text := w.costsMore(c.Taken, other, given, out); text != "" {
 			return text
 		}
 		if w.Sliced && w.MemoryShare(b.Slice) > w.MemoryShare(a.Slice) {
@@ -56,7 +56,7 @@ func (w *words) advantage(c candidate, other int, given []int64, out *search.Out
 }
 
 // forMinimum reports whether all that is launched of a group its minimum asks for.
-func (w *words) forMinimum(i int, given []int64) bool {
+func (w *Writer) forMinimum(i int, given []int64) bool {
 	g := &w.Groups[i]
 	short := vector.RoundUp(max(0, g.MinPods-g.Remaining()), g.Hosts)
 	return short > 0 && given[i] <= short
@@ -64,7 +64,7 @@ func (w *words) forMinimum(i int, given []int64) bool {
 
 // costsMore compares what is launched of a group with the least that another would have to launch for the same: the amounts
 // alone, as if they could be divided at will. It says nothing where the other might not be dearer, or could not serve it all.
-func (w *words) costsMore(taken, other int, given []int64, out *search.Outcome) string {
+func (w *Writer) costsMore(taken, other int, given []int64, out *search.Outcome) string {
 	a, b := &w.Groups[taken], &w.Groups[other]
 	least, able := w.leastPods(taken, other, out)
 	if !able || least == 0 || a.MinPods > a.Remaining() {
@@ -97,7 +97,7 @@ func (w *words) costsMore(taken, other int, given []int64, out *search.Outcome) 
 
 // leastPods is the least number of pods of another group, whole replicas, that hold what is launched for on one. It reports false where
 // some of that could not be served by the other, or by pods that are told to share a label with it.
-func (w *words) leastPods(taken, other int, out *search.Outcome) (int64, bool) {
+func (w *Writer) leastPods(taken, other int, out *search.Outcome) (int64, bool) {
 	shape := w.Groups[other].Shape
 	sum := make([]float64, len(w.Names))
 	var least int64
@@ -112,7 +112,7 @@ func (w *words) leastPods(taken, other int, out *search.Outcome) (int64, bool) {
 			sum[t.Resource] += float64(t.Amount) * float64(e.Count)
 		}
 		least = max(least, 1)
-		if owner, ok := w.owner(e.Item); ok && owner.gang.Strategy == raydemand.StrictSpread {
+		if owner, ok := w.Owner(e.Item); ok && owner.Gang.Strategy == raydemand.StrictSpread {
 			least = max(least, e.Count)
 		}
 	}
@@ -126,12 +126,12 @@ func (w *words) leastPods(taken, other int, out *search.Outcome) (int64, bool) {
 
 // ownedBy is the gang that an item is of, and by which of its options.
 type ownedBy struct {
-	gang   *fleet.Gang
-	option int
+	Gang   *fleet.Gang
+	Option int
 }
 
-// owner finds the gang of an item, if it is of one.
-func (w *words) owner(it *vector.Item) (ownedBy, bool) {
+// Owner finds the gang of an item, if it is of one.
+func (w *Writer) Owner(it *vector.Item) (ownedBy, bool) {
 	if w.owners == nil {
 		w.owners = map[*vector.Item]ownedBy{}
 		for _, g := range w.Gangs {
@@ -147,21 +147,21 @@ func (w *words) owner(it *vector.Item) (ownedBy, bool) {
 }
 
 // elsewhereBound says why a gang that shares a label could not lie where a group is.
-func (w *words) elsewhereBound(it *vector.Item, i int, out *search.Outcome) (model.Reason, bool) {
-	owner, ok := w.owner(it)
-	if !ok || owner.gang.TopologyLabel == "" {
+func (w *Writer) elsewhereBound(it *vector.Item, i int, out *search.Outcome) (model.Reason, bool) {
+	owner, ok := w.Owner(it)
+	if !ok || owner.Gang.TopologyLabel == "" {
 		return model.Reason{}, false
 	}
-	label, g := owner.gang.TopologyLabel, &w.Groups[i]
+	label, g := owner.Gang.TopologyLabel, &w.Groups[i]
 	if reason, ok := unlabelled(g, label); ok {
 		return reason, true
 	}
-	at := slices.IndexFunc(out.Runs, func(r placing.Run) bool { return slices.Contains(r.Gangs, owner.gang) })
+	at := slices.IndexFunc(out.Runs, func(r placing.Run) bool { return slices.Contains(r.Gangs, owner.Gang) })
 	own := fleet.Domain{Topology: w.Topology(label), Value: w.Topology(label).Of[g.Shape.Labels]}
 	if at < 0 || out.Runs[at].Within == own {
 		return model.Reason{}, false
 	}
-	if owner.gang.Held {
+	if owner.Gang.Held {
 		return model.Reason{Code: model.CodeLabels, Message: fmt.Sprintf("the gang's other bundles lie on %s", w.valuesOf([]fleet.Domain{out.Runs[at].Within}, label))}, true
 	}
 	return w.tooSmallDomain(owner, i, own)
@@ -176,20 +176,20 @@ func unlabelled(g *fleet.Group, label string) (model.Reason, bool) {
 }
 
 // tooSmallDomain says that a gang as a whole has no place where a group is, were all of it free for the gang.
-func (w *words) tooSmallDomain(owner ownedBy, i int, within fleet.Domain) (model.Reason, bool) {
-	option := owner.gang.Options[owner.option]
+func (w *Writer) tooSmallDomain(owner ownedBy, i int, within fleet.Domain) (model.Reason, bool) {
+	option := owner.Gang.Options[owner.Option]
 	nothing := make([]int64, len(w.Groups))
 	l := w.Open(w.Base, nothing)
 	enough := len(w.Roomy(l, []fleet.Domain{within, within}, option)) > 0 // of one alone it says nothing
-	needed := int64(len(owner.gang.Alternatives()[owner.option]))
-	if enough && (owner.gang.Strategy != raydemand.StrictSpread || w.DifferentNodes(l, option, within) >= needed) {
+	needed := int64(len(owner.Gang.Alternatives()[owner.Option]))
+	if enough && (owner.Gang.Strategy != raydemand.StrictSpread || w.DifferentNodes(l, option, within) >= needed) {
 		return model.Reason{}, false
 	}
-	reason, _ := w.tightest(i, nothing)
+	reason, _ := w.Tightest(i, nothing)
 	bundles := fmt.Sprintf("%d bundles", needed)
 	if needed == 1 {
 		bundles = "bundle"
 	}
-	reason.Message = fmt.Sprintf("%s has no room for the gang's %s: %s", w.valuesOf([]fleet.Domain{within}, owner.gang.TopologyLabel), bundles, reason.Message)
+	reason.Message = fmt.Sprintf("%s has no room for the gang's %s: %s", w.valuesOf([]fleet.Domain{within}, owner.Gang.TopologyLabel), bundles, reason.Message)
 	return reason, true
 }

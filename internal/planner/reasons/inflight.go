@@ -1,4 +1,4 @@
-package planner
+package reasons
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 )
 
 // inFlightLimit says which cap keeps a group from one more replica now.
-func (w *words) inFlightLimit(i int, given []int64) (model.Reason, bool) {
+func (w *Writer) inFlightLimit(i int, given []int64) (model.Reason, bool) {
 	if w.Held == nil {
 		return model.Reason{}, false
 	}
@@ -48,7 +48,7 @@ func onTheWayNow(have string, now, given, most int64) string {
 }
 
 // capNames names the caps that a group is under.
-func (w *words) capNames(g *fleet.Group) string {
+func (w *Writer) capNames(g *fleet.Group) string {
 	var names []string
 	if w.Policy.MaxInFlight > 0 {
 		names = append(names, fmt.Sprintf("maxInFlight %d", w.Policy.MaxInFlight))
@@ -64,7 +64,7 @@ func (w *words) capNames(g *fleet.Group) string {
 }
 
 // following says how many pods of a group follow a launch.
-func (w *words) following(i int) string {
+func (w *Writer) following(i int) string {
 	if n := w.HeldOf(i); n > 0 {
 		return fmt.Sprintf("; %d more when earlier ones have joined, because of %s", n, w.capNames(&w.Groups[i]))
 	}

@@ -1,4 +1,4 @@
-package planner
+package reasons
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// reasons explains one group's row: first what it launches or why it does not, then what is on its way, what goes,
+// Reasons explains one group's row: first what it launches or why it does not, then what is on its way, what goes,
 // and what idles.
-func (w *words) reasons(i int, given []int64, out *search.Outcome) []model.Reason {
+func (w *Writer) Reasons(i int, given []int64, out *search.Outcome) []model.Reason {
 	reasons := []model.Reason{w.launchReason(i, given, out)}
 	g := &w.Groups[i]
 	if short, ok := w.minimumReason(i, given); ok && given[i] > 0 && w.HeldOf(i) == 0 {
@@ -37,7 +37,7 @@ func (w *words) reasons(i int, given []int64, out *search.Outcome) []model.Reaso
 }
 
 // nodesComing says for how many pods of a group a node is on its way.
-func (w *words) nodesComing(i int) string {
+func (w *Writer) nodesComing(i int) string {
 	if n := w.Groups[i].NodesComing; n > 0 {
 		return fmt.Sprintf("; Karpenter has launched nodes for %d of them", n)
 	}
@@ -45,7 +45,7 @@ func (w *words) nodesComing(i int) string {
 }
 
 // oldest says how long the oldest pod of a group is on its way, where that is known.
-func (w *words) oldest(i int) string {
+func (w *Writer) oldest(i int) string {
 	var since time.Time
 	for at := range w.Nodes {
 		if n := &w.Nodes[at]; n.GroupIndex == i && n.Stop == "" && n.State == model.Pending {
@@ -58,7 +58,7 @@ func (w *words) oldest(i int) string {
 	return ", the oldest for " + phrase.Span(w.TakenAt.Sub(since).Seconds())
 }
 
-func (w *words) launchReason(i int, given []int64, out *search.Outcome) model.Reason {
+func (w *Writer) launchReason(i int, given []int64, out *search.Outcome) model.Reason {
 	g := &w.Groups[i]
 	if given[i] > 0 {
 		return model.Reason{Code: model.CodeLaunch, Message: fmt.Sprintf("launching %s %s%s", phrase.Pods(given[i]), w.purposes(i, given[i], out), w.following(i))}
@@ -78,12 +78,12 @@ func (w *words) launchReason(i int, given []int64, out *search.Outcome) model.Re
 	if limit, ok := w.limit(i, given); ok {
 		return limit
 	}
-	return model.Reason{Code: model.CodeNotInFull, Message: phrase.Join("what waits "+notInFull, w.shortOf(i, given, out))}
+	return model.Reason{Code: model.CodeNotInFull, Message: phrase.Join("what waits "+NotInFull, w.shortOf(i, given, out))}
 }
 
 // shortOf says which limit of a group is too low for a gang or a call of request_resources that is not had in full, if one is.
-func (w *words) shortOf(i int, given []int64, out *search.Outcome) string {
-	reason, room := w.tightest(i, given)
+func (w *Writer) shortOf(i int, given []int64, out *search.Outcome) string {
+	reason, room := w.Tightest(i, given)
 	short := func(items []*vector.Item) bool {
 		return vector.SuitsAny(items, w.Groups[i].Shape) && room < vector.BundlesOf(items)
 	}
@@ -98,11 +98,11 @@ func (w *words) shortOf(i int, given []int64, out *search.Outcome) string {
 	return ""
 }
 
-// notInFull is said of a gang, or of a call of request_resources, that a group could serve in part.
-const notInFull = "cannot be had in full, so nothing is launched for it"
+// NotInFull is said of a gang, or of a call of request_resources, that a group could serve in part.
+const NotInFull = "cannot be had in full, so nothing is launched for it"
 
-// belowMinimum counts the pods that a group has less than its minimum, those that the plan launches counted.
-func (w *words) belowMinimum(i int, given []int64) int64 {
+// BelowMinimum counts the pods that a group has less than its minimum, those that the plan launches counted.
+func (w *Writer) BelowMinimum(i int, given []int64) int64 {
 	g := &w.Groups[i]
 	if g.LimitsConflict() {
 		return 0
@@ -111,8 +111,8 @@ func (w *words) belowMinimum(i int, given []int64) int64 {
 }
 
 // minimumReason says which limit keeps a group below its minimum.
-func (w *words) minimumReason(i int, given []int64) (model.Reason, bool) {
-	short := w.belowMinimum(i, given)
+func (w *Writer) minimumReason(i int, given []int64) (model.Reason, bool) {
+	short := w.BelowMinimum(i, given)
 	if short == 0 {
 		return model.Reason{}, false
 	}
@@ -133,7 +133,7 @@ func notNeeded(g *fleet.Group) model.Reason {
 }
 
 // limit names the limit that keeps a group from launching one more replica.
-func (w *words) limit(i int, given []int64) (model.Reason, bool) {
+func (w *Writer) limit(i int, given []int64) (model.Reason, bool) {
 	g := &w.Groups[i]
 	pods := g.Current + given[i]
 	switch {
@@ -151,14 +151,14 @@ func (w *words) limit(i int, given []int64) (model.Reason, bool) {
 }
 
 // workersLimit tells of the bound of all groups: reached, or with room for a part of a replica.
-func (w *words) workersLimit(g *fleet.Group, given []int64) model.Reason {
+func (w *Writer) workersLimit(g *fleet.Group, given []int64) model.Reason {
 	if n := w.Spare(given); n > 0 {
 		return model.Reason{Code: model.CodeMaxWorkers, Message: fmt.Sprintf("all groups together may have %d (%s), and a replica of group %s is %s", w.Bound, w.havingAll(given), g.Name, phrase.Pods(g.Hosts))}
 	}
 	return model.Reason{Code: model.CodeMaxWorkers, Message: fmt.Sprintf("all groups together are at their maximum of %d", w.Bound)}
 }
 
-func (w *words) having(i int, given int64) string {
+func (w *Writer) having(i int, given int64) string {
 	text := fmt.Sprintf("has %d", w.Groups[i].Current)
 	if given > 0 {
 		text += fmt.Sprintf(", launching %d", given)
@@ -167,7 +167,7 @@ func (w *words) having(i int, given int64) string {
 }
 
 // wanted reports whether some demand that is not served could use this group.
-func (w *words) wanted(i int, out *search.Outcome) bool {
+func (w *Writer) wanted(i int, out *search.Outcome) bool {
 	s := w.Groups[i].Shape
 	for at, n := range out.Unserved {
 		if n > 0 && w.Requests[at].Suits(s) {
@@ -182,7 +182,7 @@ func (w *words) wanted(i int, out *search.Outcome) bool {
 	return slices.ContainsFunc(out.Claims, func(i int) bool { return vector.SuitsAny(w.Claims[i].Items, s) })
 }
 
-func (w *words) stopReason(i int) (model.Reason, bool) {
+func (w *Writer) stopReason(i int) (model.Reason, bool) {
 	var stopped int64
 	var first string
 	for at := range w.Nodes {
@@ -200,7 +200,7 @@ func (w *words) stopReason(i int) (model.Reason, bool) {
 }
 
 // idleReason tells of the idle worker that stays and is nearest to leaving.
-func (w *words) idleReason(i int, out *search.Outcome) (model.Reason, bool) {
+func (w *Writer) idleReason(i int, out *search.Outcome) (model.Reason, bool) {
 	g := &w.Groups[i]
 	count, longest, at := 0, math.Inf(-1), -1
 	for k := range w.Nodes {
@@ -216,11 +216,11 @@ func (w *words) idleReason(i int, out *search.Outcome) (model.Reason, bool) {
 	if at < 0 {
 		return model.Reason{}, false
 	}
-	return model.Reason{Code: model.CodeIdle, Message: fmt.Sprintf("%d of %d idle, longest %s%s", count, g.Live-g.Stopping, phrase.Span(longest), w.staysIdle(at, out))}, true
+	return model.Reason{Code: model.CodeIdle, Message: fmt.Sprintf("%d of %d idle, longest %s%s", count, g.Live-g.Stopping, phrase.Span(longest), w.StaysIdle(at, out))}, true
 }
 
 // heldOverReason counts the group's workers that stay until what replaces them has joined.
-func (w *words) heldOverReason(i int, out *search.Outcome) (model.Reason, bool) {
+func (w *Writer) heldOverReason(i int, out *search.Outcome) (model.Reason, bool) {
 	var held int64
 	for n := range out.HeldOver {
 		if out.HeldOver[n] && w.Nodes[n].GroupIndex == i {
@@ -233,8 +233,8 @@ func (w *words) heldOverReason(i int, out *search.Outcome) (model.Reason, bool) 
 	return model.Reason{Code: model.CodeHeldOver, Message: fmt.Sprintf("%s %s requests over REST until workers that the plan counts on have joined Ray", phrase.Pods(held), phrase.OneOrMany(held, "serves", "serve"))}, true
 }
 
-// staysIdle says why an idle worker is not stopped.
-func (w *words) staysIdle(at int, out *search.Outcome) string {
+// StaysIdle says why an idle worker is not stopped.
+func (w *Writer) StaysIdle(at int, out *search.Outcome) string {
 	n := &w.Nodes[at]
 	g := &w.Groups[n.GroupIndex]
 	switch {
