@@ -8,9 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/search"
+	"heliostat.dev/heliostat/internal/planner/report"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -57,25 +56,8 @@ func TestAnAnswerThatNobodyWaitsForIsBrokenOff(t *testing.T) {
 	close(stop)
 	s := wide()
 	for name, q := range map[string]model.Question{"group": {Group: "g1"}, "demand": {Demand: &s.Requests[0]}} {
-		if e, err := Explain(stop, s, s.Policy, q); !errors.Is(err, model.ErrBrokenOff) || len(e.Details) > 0 {
+		if e, err := report.Explain(stop, s, s.Policy, q); !errors.Is(err, model.ErrBrokenOff) || len(e.Details) > 0 {
 			t.Errorf("%s: %v, with %d details", name, err, len(e.Details))
-		}
-	}
-}
-
-// A plan may be made in time, and the words for it take longer than anybody waits.
-func TestTheWordsOfAnAnswerAreBrokenOffToo(t *testing.T) {
-	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 4}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 9}, "count": 1}]}`)
-	p, given, out := search.Decide(nil, &s, model.Policy{})
-	stop := make(chan struct{})
-	close(stop)
-	p.Stop = stop
-	for name, words := range map[string]func(){
-		"what a group does":  func() { newReporter(p).groupVerdict(0, p.Requests[0], given, &out) },
-		"what is not served": func() { newReporter(p).unmetReasons(given, &out) },
-	} {
-		if placing.UnlessBrokenOff(words) {
-			t.Errorf("%s: told to the end", name)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 )
 
 // Difference is what one plan does otherwise than another.
@@ -15,8 +14,8 @@ type Difference struct {
 	// Launch is how many pods more are launched, negative where fewer; groups without a difference are absent.
 	Launch map[string]int `json:"launch"`
 	// Stopped pods go that would have stayed, Spared ones stay that would have gone.
-	Stopped []model.Termination `json:"stopped"`
-	Spared  []model.Termination `json:"spared"`
+	Stopped []Termination `json:"stopped"`
+	Spared  []Termination `json:"spared"`
 	// Groups are those whose size shall be another, sorted by name.
 	Groups []GroupDifference `json:"groups"`
 	// Demand is what becomes otherwise of what is asked for.
@@ -34,14 +33,14 @@ type GroupDifference struct {
 
 // DemandDifference says what becomes of one demand in both plans, in words; empty where it is asked for in one alone.
 type DemandDifference struct {
-	Kind  model.DemandKind `json:"kind"`
-	About string           `json:"about"`
-	From  string           `json:"from"`
-	To    string           `json:"to"`
+	Kind  DemandKind `json:"kind"`
+	About string     `json:"about"`
+	From  string     `json:"from"`
+	To    string     `json:"to"`
 }
 
 // Compare says what the second plan does otherwise than the first.
-func Compare(from, to model.Plan) Difference {
+func Compare(from, to Plan) Difference {
 	d := Difference{Launch: map[string]int{}, Stopped: without(to.Terminate, from.Terminate), Spared: without(from.Terminate, to.Terminate),
 		Groups: []GroupDifference{}, Demand: compareDemand(from.Summary, to.Summary)}
 	for _, name := range union(from.Launch, to.Launch) {
@@ -63,9 +62,9 @@ func Compare(from, to model.Plan) Difference {
 }
 
 // priced reports whether the price of all that a plan launches is known.
-func priced(p model.Plan) bool { return p.Price != nil || len(p.Launch) == 0 }
+func priced(p Plan) bool { return p.Price != nil || len(p.Launch) == 0 }
 
-func priceOf(p model.Plan) float64 {
+func priceOf(p Plan) float64 {
 	if p.Price == nil {
 		return 0
 	}
@@ -84,7 +83,7 @@ func union[V any](a, b map[string]V) []string {
 	}))
 }
 
-func desired(groups []model.GroupPlan) map[string]int {
+func desired(groups []GroupPlan) map[string]int {
 	sizes := make(map[string]int, len(groups))
 	for _, g := range groups {
 		sizes[g.Name] = g.Desired
@@ -93,12 +92,12 @@ func desired(groups []model.GroupPlan) map[string]int {
 }
 
 // without are the pods of all that others do not name.
-func without(all, others []model.Termination) []model.Termination {
+func without(all, others []Termination) []Termination {
 	named := make(map[string]bool, len(others))
 	for _, t := range others {
 		named[t.Pod] = true
 	}
-	left := []model.Termination{}
+	left := []Termination{}
 	for _, t := range all {
 		if !named[t.Pod] {
 			left = append(left, t)
@@ -108,7 +107,7 @@ func without(all, others []model.Termination) []model.Termination {
 }
 
 // compareDemand pairs demand by what is asked for; equal entries of one plan count together.
-func compareDemand(from, to []model.DemandSummary) []DemandDifference {
+func compareDemand(from, to []DemandSummary) []DemandDifference {
 	before, after := byAbout(from), byAbout(to)
 	differences := []DemandDifference{}
 	for _, about := range union(before, after) {
@@ -127,8 +126,8 @@ func compareDemand(from, to []model.DemandSummary) []DemandDifference {
 	return differences
 }
 
-func byAbout(summaries []model.DemandSummary) map[string]model.DemandSummary {
-	all := make(map[string]model.DemandSummary, len(summaries))
+func byAbout(summaries []DemandSummary) map[string]DemandSummary {
+	all := make(map[string]DemandSummary, len(summaries))
 	for _, s := range summaries {
 		about := string(s.Kind) + " " + s.About()
 		sum, there := all[about]
@@ -141,4 +140,4 @@ func byAbout(summaries []model.DemandSummary) map[string]model.DemandSummary {
 	return all
 }
 
-func inWords(d *model.DemandSummary) string { return fmt.Sprintf("%d asked, %s", d.Asked, d.Tally()) }
+func inWords(d *DemandSummary) string { return fmt.Sprintf("%d asked, %s", d.Asked, d.Tally()) }

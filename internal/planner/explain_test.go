@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/planner/report"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -149,7 +150,7 @@ func TestWhatIsExplainedIsWhatIsPlanned(t *testing.T) {
 }
 
 func explainDemand(s model.Snapshot, r raydemand.Request) model.Explanation {
-	e, err := Explain(nil, s, model.Policy{}, model.Question{Demand: &r})
+	e, err := report.Explain(nil, s, model.Policy{}, model.Question{Demand: &r})
 	if err != nil {
 		panic(err) // a demand can always be explained
 	}
@@ -158,12 +159,12 @@ func explainDemand(s model.Snapshot, r raydemand.Request) model.Explanation {
 
 // explainGroup reports false where the snapshot has no such group.
 func explainGroup(s model.Snapshot, name string) (model.Explanation, bool) {
-	e, err := Explain(nil, s, model.Policy{}, model.Question{Group: name})
+	e, err := report.Explain(nil, s, model.Policy{}, model.Question{Group: name})
 	return e, err == nil
 }
 
 // explainPod reports false where the snapshot has no such pod.
 func explainPod(s model.Snapshot, name string) (model.Explanation, bool) {
-	e, err := Explain(nil, s, model.Policy{}, model.Question{Pod: name})
+	e, err := report.Explain(nil, s, model.Policy{}, model.Question{Pod: name})
 	return e, err == nil
 }

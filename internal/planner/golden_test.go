@@ -12,6 +12,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/planner/report"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/drawn.sha256 with the plans as they are now")
@@ -33,7 +34,7 @@ func TestPlansOfDrawnSnapshotsKeepTheirBytes(t *testing.T) {
 				_ = json.NewEncoder(sum).Encode(Compute(s, policy))
 			}
 			for _, q := range questionsAbout(&s) {
-				e, err := Explain(nil, s, model.Policy{}, q)
+				e, err := report.Explain(nil, s, model.Policy{}, q)
 				_ = json.NewEncoder(sum).Encode(e)
 				fmt.Fprintln(sum, err)
 			}

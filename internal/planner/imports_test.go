@@ -17,7 +17,7 @@ var pure = map[string][]string{
 	"pkg/gpuinfo":      nil,
 	"pkg/nodepool":     {"pkg/raydemand", "pkg/gpuinfo"},
 	"internal/typo":    nil,
-	"internal/planner": planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "reasons"),
+	"internal/planner": planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "reasons", "report"),
 
 	"internal/snapshotfile": planners("phrase", "model"),
 
@@ -30,6 +30,7 @@ var pure = map[string][]string{
 	"internal/planner/placing": planners("phrase", "model", "vector", "packing", "fleet", "cost"),
 	"internal/planner/search":  planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing"),
 	"internal/planner/reasons": planners("phrase", "model", "vector", "fleet", "cost", "placing", "search"),
+	"internal/planner/report":  planners("phrase", "model", "vector", "fleet", "cost", "placing", "search", "reasons"),
 }
 
 // planners lists what a package of the planner may see: the vocabulary, and the planner's packages below it. Each package comment says

@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/planner/report"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -84,7 +85,7 @@ func TestAGangIsExplainedByWhatItAsksFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := Explain(nil, s, model.Policy{}, q)
+		e, err := report.Explain(nil, s, model.Policy{}, q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/planner/report"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -34,7 +35,7 @@ func TestEachThingThatMayBeAskedIsAnsweredByCode(t *testing.T) {
 		"a demand":                  {model.Question{Demand: &raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}}}, "demand {GPU 1}: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := Explain(nil, s, s.Policy, c.question)
+			e, err := report.Explain(nil, s, s.Policy, c.question)
 			if got := fmt.Sprintf("%s: %s: %s", e.About, e.Code, e.Message); err != nil || !strings.HasPrefix(got, c.want) {
 				t.Errorf("%v: got %q, want it to begin with %q", err, got, c.want)
 			}
@@ -43,7 +44,7 @@ func TestEachThingThatMayBeAskedIsAnsweredByCode(t *testing.T) {
 			}
 		})
 	}
-	e, _ := Explain(nil, s, s.Policy, model.Question{Gang: "3f2a"})
+	e, _ := report.Explain(nil, s, s.Policy, model.Question{Gang: "3f2a"})
 	var got []string
 	for _, d := range e.Details {
 		got = append(got, d.About+": "+d.Code)
@@ -58,7 +59,7 @@ func TestARequestOfAnOwnerIsExplainedByWhatItsStatusSays(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2}],
 		"ownedRequests": [{"id": "train", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 4}]}, {"id": "serve", "owner": "bob", "priority": 5, "requests": [{"resources": {"GPU": 1}, "count": 1}]}]}`)
 	for id, want := range map[string]string{"train": "request train: ", "serve": "request serve: "} {
-		e, err := Explain(nil, s, s.Policy, model.Question{Request: id})
+		e, err := report.Explain(nil, s, s.Policy, model.Question{Request: id})
 		row := slices.IndexFunc(Compute(s, s.Policy).Requests, func(r model.RequestPlan) bool { return r.ID == id })
 		status := Compute(s, s.Policy).Requests[row]
 		if err != nil || e.Code != status.Reason.Code || !strings.HasPrefix(e.About+": ", want) || !strings.HasPrefix(e.Message, string(status.State)+": ") {
@@ -70,7 +71,7 @@ func TestARequestOfAnOwnerIsExplainedByWhatItsStatusSays(t *testing.T) {
 			t.Errorf("%s: a group that cannot serve it is not told: %+v", id, e.Details)
 		}
 	}
-	if _, err := Explain(nil, s, s.Policy, model.Question{Request: "other"}); err == nil || !strings.Contains(err.Error(), "serve, train") {
+	if _, err := report.Explain(nil, s, s.Policy, model.Question{Request: "other"}); err == nil || !strings.Contains(err.Error(), "serve, train") {
 		t.Errorf("%v", err)
 	}
 }
@@ -83,23 +84,16 @@ func TestWhatIsNotThereIsNamedWithWhatIs(t *testing.T) {
 		`gang: "9": want one that the snapshot has: 3f2a, 77`:                    {Gang: "9"},
 		`request: "training": want one that the snapshot has: request_resources`: {Request: "training"},
 	} {
-		_, err := Explain(nil, s, s.Policy, q)
+		_, err := report.Explain(nil, s, s.Policy, q)
 		var unknown *model.UnknownError
 		if !errors.As(err, &unknown) || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 	for _, q := range []model.Question{{}, {Group: "gpu", Pod: "gpu-1"}} {
-		if _, err := Explain(nil, s, s.Policy, q); !errors.Is(err, model.ErrQuestion) {
+		if _, err := report.Explain(nil, s, s.Policy, q); !errors.Is(err, model.ErrQuestion) {
 			t.Errorf("%+v: %v, want ErrQuestion", q, err)
 		}
-	}
-}
-
-func TestAnAnswerOfManyDetailsIsCutAndSaysSo(t *testing.T) {
-	e := cutToMost(model.Explanation{Details: make([]model.Detail, mostDetails+5)})
-	if len(e.Details) != mostDetails || !strings.Contains(e.Message, "first 1000 of 1005") {
-		t.Errorf("%d details: %s", len(e.Details), e.Message)
 	}
 }
 

@@ -1,4 +1,4 @@
-package planner
+package report
 
 import (
 	"strings"
@@ -23,7 +23,7 @@ func TestARequestThatWasNotWeighedSaysSo(t *testing.T) {
 		of.None()
 		of.Unweighed = true
 	}
-	plans := newReporter(p).requestPlans(given, &out)
+	plans := New(p).requestPlans(given, &out)
 	if got := plans[0]; got.State != raydemand.RequestCapped || got.Reason.Code != model.Capped {
 		t.Errorf("a is %s (%s), want what could not be had capped", got.State, got.Reason.Code)
 	}

@@ -1,4 +1,4 @@
-package planner
+package report
 
 import (
 	"fmt"
@@ -11,17 +11,17 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// fate is what waits of one item, for pods asked for earlier and for pods that this plan launches.
-type fate struct {
+// disposition is what waits of one item, for pods asked for earlier and for pods that this plan launches.
+type disposition struct {
 	waiting, launching int64
 	since              time.Time
 }
 
-func fatesIn(o *search.Outcome) map[*vector.Item]*fate {
-	fates := map[*vector.Item]*fate{}
-	of := func(it *vector.Item) *fate {
+func dispositions(o *search.Outcome) map[*vector.Item]*disposition {
+	fates := map[*vector.Item]*disposition{}
+	of := func(it *vector.Item) *disposition {
 		if fates[it] == nil {
-			fates[it] = &fate{}
+			fates[it] = &disposition{}
 		}
 		return fates[it]
 	}
@@ -37,8 +37,8 @@ func fatesIn(o *search.Outcome) map[*vector.Item]*fate {
 }
 
 // summarize accounts for all demand. It is called when the reasons of what is not served are known.
-func (r *reporter) summarize(out *search.Outcome, unmet *unmetReasons) []model.DemandSummary {
-	fates := fatesIn(out)
+func (r *Reporter) summarize(out *search.Outcome, unmet *unmetReasons) []model.DemandSummary {
+	fates := dispositions(out)
 	all := make([]model.DemandSummary, 0, len(r.Requests)+len(r.Gangs))
 	for i, it := range r.Requests {
 		all = append(all, summaryOf(model.KindRequest, it, fates[it], out.Unserved[i], unmet.requests[i].Code))
@@ -76,7 +76,7 @@ func reasonAt(reasons []model.Reason, k int) model.Reason {
 	return reasons[k]
 }
 
-func summaryOf(kind model.DemandKind, it *vector.Item, f *fate, unserved int64, code string) model.DemandSummary {
+func summaryOf(kind model.DemandKind, it *vector.Item, f *disposition, unserved int64, code string) model.DemandSummary {
 	d := model.DemandSummary{Kind: kind, Resources: it.Request.Bundle, Selectors: it.Request.Selectors, Slice: it.Request.Slice, Asked: it.Request.Count}
 	d.Served = d.Asked - unserved
 	if f != nil {
@@ -90,13 +90,13 @@ func summaryOf(kind model.DemandKind, it *vector.Item, f *fate, unserved int64, 
 }
 
 // gangSummary counts a gang with the last of its bundles: it starts when all of them have a place.
-func gangSummary(g *fleet.Gang, fates map[*vector.Item]*fate, unmet *model.Reason) model.DemandSummary {
+func gangSummary(g *fleet.Gang, fates map[*vector.Item]*disposition, unmet *model.Reason) model.DemandSummary {
 	d := model.DemandSummary{Kind: model.KindGang, Gang: g.Gang, Asked: 1}
 	if unmet != nil {
 		d.AddUnmet(unmet.Code, 1)
 		return d
 	}
-	var all fate
+	var all disposition
 	for _, o := range g.Options {
 		for _, it := range o.Items {
 			if f := fates[it]; f != nil {
@@ -117,7 +117,7 @@ func gangSummary(g *fleet.Gang, fates map[*vector.Item]*fate, unmet *model.Reaso
 	return d
 }
 
-func (r *reporter) tally(d *model.DemandSummary) string {
+func (r *Reporter) tally(d *model.DemandSummary) string {
 	waitingFor := ""
 	if !d.WaitingSince.IsZero() && d.WaitingSince.Before(r.TakenAt) {
 		waitingFor = ", the oldest for " + phrase.Span(r.TakenAt.Sub(d.WaitingSince).Seconds())

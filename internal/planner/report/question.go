@@ -1,4 +1,4 @@
-package planner
+package report
 
 import (
 	"fmt"
@@ -17,13 +17,13 @@ import (
 // Explain plans the snapshot and answers one question about the plan. It gives up soon after stop is closed, with ErrBrokenOff; a nil stop never ends
 // it. It fails with ErrQuestion, and with an *UnknownError.
 func Explain(stop <-chan struct{}, s model.Snapshot, policy model.Policy, q model.Question) (e model.Explanation, err error) {
-	if !placing.UnlessBrokenOff(func() { e, err = asking{policy, stop}.answer(s, q) }) {
+	if !placing.UnlessBrokenOff(func() { e, err = asker{policy, stop}.answer(s, q) }) {
 		return model.Explanation{}, model.ErrBrokenOff
 	}
 	return e, err
 }
 
-func (a asking) answer(s model.Snapshot, q model.Question) (model.Explanation, error) {
+func (a asker) answer(s model.Snapshot, q model.Question) (model.Explanation, error) {
 	asked := 0
 	for _, set := range []bool{q.Demand != nil, q.AskedGang != nil, q.Group != "", q.Pod != "", q.Gang != "", q.Request != ""} {
 		if set {
@@ -49,7 +49,7 @@ func (a asking) answer(s model.Snapshot, q model.Question) (model.Explanation, e
 }
 
 // explain answers a question by name. It reports false when the snapshot has nothing of that name.
-func (a asking) explain(s model.Snapshot, about model.UnknownError) (model.Explanation, bool) {
+func (a asker) explain(s model.Snapshot, about model.UnknownError) (model.Explanation, bool) {
 	switch about.Kind {
 	case "group":
 		return a.group(s, about.Name)
@@ -74,7 +74,7 @@ func cutToMost(e model.Explanation) model.Explanation {
 
 // gang explains what becomes of one placement group, and what each group has to do with each of its bundles. It reports
 // false when no gang of that id waits in the snapshot.
-func (a asking) gang(s model.Snapshot, id string) (model.Explanation, bool) {
+func (a asker) gang(s model.Snapshot, id string) (model.Explanation, bool) {
 	p, given, out := a.decide(&s)
 	at := slices.IndexFunc(p.Gangs, func(g *fleet.Gang) bool { return g.ID == id })
 	if at < 0 {
@@ -83,9 +83,9 @@ func (a asking) gang(s model.Snapshot, id string) (model.Explanation, bool) {
 	return p.explainGang(p.Gangs[at], given, &out), true
 }
 
-func (r *reporter) explainGang(g *fleet.Gang, given []int64, out *search.Outcome) model.Explanation {
+func (r *Reporter) explainGang(g *fleet.Gang, given []int64, out *search.Outcome) model.Explanation {
 	unmet := r.unmetReasons(given, out).gangs[g.Number]
-	summary := gangSummary(g, fatesIn(out), unmet)
+	summary := gangSummary(g, dispositions(out), unmet)
 	e := model.Explanation{About: strings.TrimSpace("gang " + g.ID), Reason: model.Reason{Code: summary.Worst(), Message: r.tally(&summary)}, Details: []model.Detail{}}
 	if unmet != nil {
 		e.Message += ": " + unmet.Message
@@ -98,7 +98,7 @@ func (r *reporter) explainGang(g *fleet.Gang, given []int64, out *search.Outcome
 
 // request explains what becomes of an owned request, or of what has no owner. It reports false when nothing is asked for by
 // that name.
-func (a asking) request(s model.Snapshot, name string) (model.Explanation, bool) {
+func (a asker) request(s model.Snapshot, name string) (model.Explanation, bool) {
 	p, given, out := a.decide(&s)
 	if at := slices.IndexFunc(s.OwnedRequests, func(o raydemand.Owned) bool { return o.ID == name }); at >= 0 {
 		return p.explainOwned(&s.OwnedRequests[at], given, &out), true
@@ -110,9 +110,9 @@ func (a asking) request(s model.Snapshot, name string) (model.Explanation, bool)
 }
 
 // explainOwned says what becomes of a request as its status does, and why each group serves its bundles or not.
-func (r *reporter) explainOwned(owned *raydemand.Owned, given []int64, out *search.Outcome) model.Explanation {
+func (r *Reporter) explainOwned(owned *raydemand.Owned, given []int64, out *search.Outcome) model.Explanation {
 	e := model.Explanation{About: "request " + owned.ID, Details: []model.Detail{}}
-	for _, row := range r.report(given, *out).Requests {
+	for _, row := range r.Report(given, *out).Requests {
 		if row.ID == owned.ID && !row.Plain {
 			e.Reason = model.Reason{Code: row.Reason.Code, Message: fmt.Sprintf("%s: %d of %d bundles are served, %d wait: %s", row.State, row.Served, row.Asked, row.Waiting, row.Reason.Message)}
 			for _, g := range row.Groups {
@@ -133,8 +133,8 @@ func (r *reporter) explainOwned(owned *raydemand.Owned, given []int64, out *sear
 }
 
 // explainPlain explains what has no owner; over REST it is planned together with what owners ask for.
-func (r *reporter) explainPlain(given []int64, out *search.Outcome) model.Explanation {
-	fates, unmet := fatesIn(out), r.unmetReasons(given, out)
+func (r *Reporter) explainPlain(given []int64, out *search.Outcome) model.Explanation {
+	fates, unmet := dispositions(out), r.unmetReasons(given, out)
 	var all model.DemandSummary
 	var why []string
 	e := model.Explanation{About: "request " + model.PlainRequest, Details: []model.Detail{}}
@@ -157,7 +157,7 @@ func (r *reporter) explainPlain(given []int64, out *search.Outcome) model.Explan
 }
 
 // itemDetails says of each group what it has to do with each item.
-func (r *reporter) itemDetails(prefix string, items []*vector.Item, given []int64, out *search.Outcome) []model.Detail {
+func (r *Reporter) itemDetails(prefix string, items []*vector.Item, given []int64, out *search.Outcome) []model.Detail {
 	var details []model.Detail
 	for _, it := range items {
 		about := strings.TrimPrefix(prefix+", "+counted(it), ", ")

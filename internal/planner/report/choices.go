@@ -1,4 +1,4 @@
-package planner
+package report
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 
 // choices says of each selector that a request may go by, in order, what it comes to: pods are launched for it, or why
 // no group serves it.
-func (r *reporter) choices(it *vector.Item, given []int64, out *search.Outcome) []model.Detail {
+func (r *Reporter) choices(it *vector.Item, given []int64, out *search.Outcome) []model.Detail {
 	if it.Alternatives < 2 {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (r *reporter) choices(it *vector.Item, given []int64, out *search.Outcome) 
 	return details
 }
 
-func (r *reporter) choice(it *vector.Item, i int, given []int64, out *search.Outcome) model.Reason {
+func (r *Reporter) choice(it *vector.Item, i int, given []int64, out *search.Outcome) model.Reason {
 	var launched int64
 	by := map[string]bool{}
 	for _, e := range out.Log {
@@ -51,7 +51,7 @@ func (r *reporter) choice(it *vector.Item, i int, given []int64, out *search.Out
 }
 
 // obstacles says why no group serves an item, by the code of the group that comes nearest to it.
-func (r *reporter) obstacles(it *vector.Item, given []int64) model.Reason {
+func (r *Reporter) obstacles(it *vector.Item, given []int64) model.Reason {
 	code, least := model.CodeNotNeeded, len(r.Names)+2
 	for i := range r.Groups {
 		reason, stands := r.Obstacle(i, it, given)
@@ -69,8 +69,8 @@ func (r *reporter) obstacles(it *vector.Item, given []int64) model.Reason {
 const mostElsewhere = 10
 
 // elsewhere tells of the gangs and the calls of request_resources that ask for the same bundle as a request.
-func (r *reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outcome) []model.Detail {
-	unmet, fates := r.unmetReasons(given, out), fatesIn(out)
+func (r *Reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outcome) []model.Detail {
+	unmet, fates := r.unmetReasons(given, out), dispositions(out)
 	var details []model.Detail
 	more := 0
 	for _, g := range r.Gangs {

@@ -1,4 +1,4 @@
-package planner
+package report
 
 import (
 	"fmt"
@@ -15,20 +15,20 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// asking is how a question is answered: by which policy, until nobody waits for the answer any more; a nil stop never is closed.
-type asking struct {
+// asker is how a question is answered: by which policy, until nobody waits for the answer any more; a nil stop never is closed.
+type asker struct {
 	policy model.Policy
 	stop   <-chan struct{}
 }
 
-func (a asking) decide(s *model.Snapshot) (r *reporter, given []int64, out search.Outcome) {
+func (a asker) decide(s *model.Snapshot) (r *Reporter, given []int64, out search.Outcome) {
 	p, given, out := search.Decide(a.stop, s, a.policy)
-	return newReporter(p), given, out
+	return New(p), given, out
 }
 
 // demand explains what becomes of a request: all pending ones with these resources, and with these selectors if it
 // has any. Where fewer wait in the snapshot than the request counts, it is planned as if so many did.
-func (a asking) demand(s model.Snapshot, r raydemand.Request) model.Explanation {
+func (a asker) demand(s model.Snapshot, r raydemand.Request) model.Explanation {
 	r.Count = max(r.Count, 1)
 	same := func(other raydemand.Request) bool {
 		return other.Bundle.Equal(r.Bundle) && other.Slice.Equal(r.Slice) && (len(r.Selectors) == 0 || slices.EqualFunc(other.Selectors, r.Selectors,
@@ -62,9 +62,9 @@ func (a asking) demand(s model.Snapshot, r raydemand.Request) model.Explanation 
 
 // explainRequests says what becomes of the pending requests that are the same as one, and what each of its choices of labels
 // and each group has to do with it.
-func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []int64, out *search.Outcome) model.Explanation {
+func (r *Reporter) explainRequests(same func(raydemand.Request) bool, given []int64, out *search.Outcome) model.Explanation {
 	unmet := r.unmetReasons(given, out)
-	fates := fatesIn(out)
+	fates := dispositions(out)
 	e := model.Explanation{Details: []model.Detail{}}
 	var all model.DemandSummary
 	var first *vector.Item
@@ -91,7 +91,7 @@ func (r *reporter) explainRequests(same func(raydemand.Request) bool, given []in
 }
 
 // groupDetails says of one group whether its new pods and its present ones could serve an item.
-func (r *reporter) groupDetails(i int, it *vector.Item, given []int64, out *search.Outcome) []model.Detail {
+func (r *Reporter) groupDetails(i int, it *vector.Item, given []int64, out *search.Outcome) []model.Detail {
 	g := &r.Groups[i]
 	details := []model.Detail{{About: "group " + g.Name, Reason: r.groupVerdict(i, it, given, out)}}
 	var room, there int
@@ -110,7 +110,7 @@ func (r *reporter) groupDetails(i int, it *vector.Item, given []int64, out *sear
 	return details
 }
 
-func (r *reporter) groupVerdict(i int, it *vector.Item, given []int64, out *search.Outcome) model.Reason {
+func (r *Reporter) groupVerdict(i int, it *vector.Item, given []int64, out *search.Outcome) model.Reason {
 	r.BreakOff()
 	var own, others int64
 	by := -1
@@ -143,13 +143,13 @@ func (r *reporter) groupVerdict(i int, it *vector.Item, given []int64, out *sear
 }
 
 // fellBack reports whether the gang that an item is of was placed by a later choice.
-func (p *reporter) fellBack(it *vector.Item, out *search.Outcome) bool {
+func (p *Reporter) fellBack(it *vector.Item, out *search.Outcome) bool {
 	owner, ok := p.Owner(it)
 	return ok && slices.ContainsFunc(out.Runs, func(r placing.Run) bool { return r.Option > owner.Option && slices.Contains(r.Gangs, owner.Gang) })
 }
 
 // waitsStill reports whether some of an item, or of the gang or the call that it is part of, is not served.
-func (r *reporter) waitsStill(it *vector.Item, out *search.Outcome) bool {
+func (r *Reporter) waitsStill(it *vector.Item, out *search.Outcome) bool {
 	if at := slices.Index(r.Requests, it); at >= 0 {
 		return out.Unserved[at] > 0
 	}

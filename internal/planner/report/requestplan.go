@@ -1,4 +1,4 @@
-package planner
+package report
 
 import (
 	"cmp"
@@ -16,11 +16,11 @@ import (
 )
 
 // requestPlans tells whose request is served by what: each kind's places (seats.go) are dealt out in the order in which requests are seated.
-func (r *reporter) requestPlans(given []int64, out *search.Outcome) []model.RequestPlan {
+func (r *Reporter) requestPlans(given []int64, out *search.Outcome) []model.RequestPlan {
 	if len(r.RestRequests) == 0 {
 		return nil
 	}
-	d := attribution{reporter: r, places: r.Assignments(given)}
+	d := attribution{Reporter: r, places: r.Assignments(given)}
 	plans := make([]model.RequestPlan, 0, len(r.RestRequests))
 	for _, s := range r.AssignmentOrder() {
 		plans = append(plans, d.of(s, given, out))
@@ -34,7 +34,7 @@ func (r *reporter) requestPlans(given []int64, out *search.Outcome) []model.Requ
 
 // attribution deals out places.
 type attribution struct {
-	*reporter
+	*Reporter
 	places map[string][]placing.Placement
 }
 
@@ -65,7 +65,7 @@ func (a *attribution) of(s *search.RestRequest, given []int64, out *search.Outco
 }
 
 // launchable reports whether what is planned for will be launched: now, or when caps on pods on their way allow it.
-func (r *reporter) launchable(out *search.Outcome) bool {
+func (r *Reporter) launchable(out *search.Outcome) bool {
 	return r.Held != nil || !slices.Contains(out.Claims, r.RestClaim)
 }
 
@@ -204,4 +204,19 @@ func (t *tally) rows(given []int64) []model.RequestGroup {
 func (t *tally) names() []string {
 	slices.Sort(t.pods)
 	return t.pods[:min(len(t.pods), model.MaxRequestPods)]
+}
+
+// beyondPlans tells of the requests that are too many.
+func (r *Reporter) beyondPlans() []model.RequestPlan {
+	plans := make([]model.RequestPlan, 0, len(r.Beyond))
+	for _, of := range r.Beyond {
+		plan := model.RequestPlan{ID: of.ID, Owner: of.Owner, Priority: of.Priority, State: raydemand.RequestCapped, Reason: model.Reason{Code: raydemand.CodeTooMany,
+			Message: fmt.Sprintf("a plan takes in %d requests of owners with %d shapes together; this one, of %s, comes after those of a higher priority, those satisfied and those older",
+				search.MaxOwned, search.MaxOwnedShapes, phrase.Plural(int64(len(of.Requests)), "shape"))}}
+		for _, request := range of.Requests {
+			plan.Asked = min(plan.Asked+max(request.Count, 0), vector.MaxCount)
+		}
+		plans = append(plans, plan)
+	}
+	return plans
 }

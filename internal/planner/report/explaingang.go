@@ -1,4 +1,4 @@
-package planner
+package report
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 )
 
 // gangLike explains the first gang in the order of planning that waits for the same, or one that is planned for beside those that wait.
-func (a asking) gangLike(s model.Snapshot, asked raydemand.Gang) model.Explanation {
+func (a asker) gangLike(s model.Snapshot, asked raydemand.Gang) model.Explanation {
 	p, given, out := a.decide(&s)
 	same := func(g *fleet.Gang) bool { return fleet.AsksAs(g.Gang, &asked) }
 	at, prefix := slices.IndexFunc(p.Gangs, same), ""

@@ -1,4 +1,6 @@
-package planner
+// Package report writes a decision down: as a Plan with its summaries and request rows, and as answers to questions about it. It decides
+// nothing; the sentences come from package reasons.
+package report
 
 import (
 	"cmp"
@@ -12,13 +14,14 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// reporter writes a decision down: as a plan, and as answers to questions about it.
-type reporter struct{ *reasons.Writer }
+// Reporter writes a decision down: as a plan, and as answers to questions about it.
+type Reporter struct{ *reasons.Writer }
 
-func newReporter(p *search.Search) *reporter { return &reporter{reasons.New(p)} }
+// New returns a reporter of a decision.
+func New(p *search.Search) *Reporter { return &Reporter{reasons.New(p)} }
 
-// report writes the plan down, sorted: groups by name, terminations by pod, unmet demand as it was planned.
-func (r *reporter) report(given []int64, out search.Outcome) model.Plan {
+// Report writes the plan down, sorted: groups by name, terminations by pod, unmet demand as it was planned.
+func (r *Reporter) Report(given []int64, out search.Outcome) model.Plan {
 	plan := model.Plan{
 		Launch: map[string]int{}, Terminate: []model.Termination{}, Groups: []model.GroupPlan{},
 		InfeasibleRequests: []model.UnmetRequest{}, InfeasibleGangRequests: []model.UnmetGang{}, InfeasibleRequestResources: []model.UnmetRequest{},
@@ -39,7 +42,7 @@ func (r *reporter) report(given []int64, out search.Outcome) model.Plan {
 	return plan
 }
 
-func (r *reporter) row(i int, given []int64, out *search.Outcome) model.GroupPlan {
+func (r *Reporter) row(i int, given []int64, out *search.Outcome) model.GroupPlan {
 	g := &r.Groups[i]
 	return model.GroupPlan{
 		Name: g.Name, Current: int(g.Current), Desired: int(max(0, g.Current+given[i]-r.stoppedPods(i))),
@@ -49,7 +52,7 @@ func (r *reporter) row(i int, given []int64, out *search.Outcome) model.GroupPla
 }
 
 // stoppedPods counts the pods that a group gives up, whole replicas where it stops any host of one.
-func (r *reporter) stoppedPods(i int) int64 {
+func (r *Reporter) stoppedPods(i int) int64 {
 	hosts := r.Groups[i].Hosts
 	if hosts == 1 {
 		return r.Groups[i].Stopping
@@ -67,7 +70,7 @@ func (r *reporter) stoppedPods(i int) int64 {
 	return stopped
 }
 
-func (r *reporter) terminations() []model.Termination {
+func (r *Reporter) terminations() []model.Termination {
 	stops := []model.Termination{}
 	for i := range r.Nodes {
 		if n := &r.Nodes[i]; n.Stop != "" {
@@ -85,7 +88,7 @@ type unmetReasons struct {
 	claims   map[int][]model.Reason
 }
 
-func (r *reporter) unmetReasons(given []int64, out *search.Outcome) unmetReasons {
+func (r *Reporter) unmetReasons(given []int64, out *search.Outcome) unmetReasons {
 	unmet := unmetReasons{requests: make([]model.Reason, len(r.Requests)), gangs: map[int]*model.Reason{}, claims: map[int][]model.Reason{}}
 	for i, n := range out.Unserved {
 		if n > 0 {
@@ -113,7 +116,7 @@ func (r *reporter) unmetReasons(given []int64, out *search.Outcome) unmetReasons
 
 // claimReasons says of each bundle of a call why it is not served. Each is told its own reason; one that could be had but for others of a call
 // from within Ray, of which Ray has all or nothing, is told which other stands in the way.
-func (r *reporter) claimReasons(c search.Claim, given []int64) []model.Reason {
+func (r *Reporter) claimReasons(c search.Claim, given []int64) []model.Reason {
 	reasons := make([]model.Reason, len(c.Items))
 	blocked := -1
 	for k, it := range c.Items {
@@ -138,7 +141,7 @@ func (r *reporter) claimReasons(c search.Claim, given []int64) []model.Reason {
 	return reasons
 }
 
-func (r *reporter) reportUnmet(plan *model.Plan, out *search.Outcome, unmet *unmetReasons) {
+func (r *Reporter) reportUnmet(plan *model.Plan, out *search.Outcome, unmet *unmetReasons) {
 	for i, n := range out.Unserved {
 		if n > 0 {
 			rest := r.Requests[i].Request
@@ -168,7 +171,7 @@ func (r *reporter) reportUnmet(plan *model.Plan, out *search.Outcome, unmet *unm
 }
 
 // price adds up what is launched; it is known only when every launched group has a price.
-func (r *reporter) price(given []int64) *float64 {
+func (r *Reporter) price(given []int64) *float64 {
 	var total float64
 	priced := false
 	for i, n := range given {

@@ -1,4 +1,4 @@
-package planner
+package report
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 
 // group explains one group's size: its reasons, its pods, and what each demand finds in it. It reports false when
 // the snapshot has no such group.
-func (a asking) group(s model.Snapshot, name string) (model.Explanation, bool) {
+func (a asker) group(s model.Snapshot, name string) (model.Explanation, bool) {
 	p, given, out := a.decide(&s)
 	i := slices.IndexFunc(p.Groups, func(g fleet.Group) bool { return g.Name == name })
 	if i < 0 {
@@ -60,7 +60,7 @@ func counted(it *vector.Item) string {
 }
 
 // podStates counts the group's pods by what they do.
-func (r *reporter) podStates(i int) []model.Detail {
+func (r *Reporter) podStates(i int) []model.Detail {
 	g := &r.Groups[i]
 	var busy, idle int64
 	for at := range r.Nodes {
@@ -89,7 +89,7 @@ func (r *reporter) podStates(i int) []model.Detail {
 }
 
 // pod explains why one pod stays or goes. It reports false when the snapshot has no such pod.
-func (a asking) pod(s model.Snapshot, name string) (model.Explanation, bool) {
+func (a asker) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 	p, _, out := a.decide(&s)
 	e := model.Explanation{About: "pod " + name, Details: []model.Detail{}}
 	if at := slices.IndexFunc(p.Nodes, func(n fleet.Node) bool { return n.Pod == name }); at >= 0 {
@@ -113,7 +113,7 @@ func (a asking) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 	return e, true
 }
 
-func (r *reporter) podReason(at int, out *search.Outcome) model.Reason {
+func (r *Reporter) podReason(at int, out *search.Outcome) model.Reason {
 	n := &r.Nodes[at]
 	switch {
 	case n.Stop != "" && n.State == model.Running:
@@ -138,7 +138,7 @@ func (r *reporter) podReason(at int, out *search.Outcome) model.Reason {
 	return model.Reason{Code: model.PodBusy, Message: "it has work, so it is not idle"}
 }
 
-func (p *reporter) podDetails(at int, out *search.Outcome) []model.Detail {
+func (p *Reporter) podDetails(at int, out *search.Outcome) []model.Detail {
 	n := &p.Nodes[at]
 	var details []model.Detail
 	if n.GroupIndex == fleet.UnknownGroup {

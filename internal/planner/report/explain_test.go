@@ -1,0 +1,27 @@
+package report
+
+import (
+	"testing"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/placing"
+	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/planner/search"
+)
+
+// A plan may be made in time, and the words for it take longer than anybody waits.
+func TestTheWordsOfAnAnswerAreBrokenOffToo(t *testing.T) {
+	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 4}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 9}, "count": 1}]}`)
+	p, given, out := search.Decide(nil, &s, model.Policy{})
+	stop := make(chan struct{})
+	close(stop)
+	p.Stop = stop
+	for name, words := range map[string]func(){
+		"what a group does":  func() { New(p).groupVerdict(0, p.Requests[0], given, &out) },
+		"what is not served": func() { New(p).unmetReasons(given, &out) },
+	} {
+		if placing.UnlessBrokenOff(words) {
+			t.Errorf("%s: told to the end", name)
+		}
+	}
+}
