@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
 )
 
 // Difference is what one plan does otherwise than another.

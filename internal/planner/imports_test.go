@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,8 +30,14 @@ var pure = map[string][]string{
 	"internal/planner/cost":    planners("phrase", "model", "vector", "fleet"),
 	"internal/planner/placing": planners("phrase", "model", "vector", "packing", "fleet", "cost"),
 	"internal/planner/search":  planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing"),
-	"internal/planner/reasons": planners("phrase", "model", "vector", "fleet", "cost", "placing", "search"),
-	"internal/planner/report":  planners("phrase", "model", "vector", "fleet", "cost", "placing", "search", "reasons"),
+	"internal/planner/reasons": planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search"),
+	"internal/planner/report":  planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "reasons"),
+}
+
+// direct lists, for packages that must import less than they may depend on, the packages of this module that they import themselves.
+var direct = map[string][]string{
+	"internal/planner/packing": {"internal/planner/vector", "pkg/raydemand"}, // numbers alone
+	"internal/snapshotfile":    {"internal/planner/model", "internal/planner/phrase", "internal/typo", "pkg/gpuinfo", "pkg/nodepool", "pkg/raydemand"},
 }
 
 // planners lists what a package of the planner may see: the vocabulary, and the planner's packages below it. Each package comment says
@@ -59,12 +66,17 @@ var unwelcome = map[string]string{
 
 func goList(t *testing.T, arguments ...string) []string {
 	t.Helper()
+	return strings.Fields(goListLines(t, arguments...))
+}
+
+func goListLines(t *testing.T, arguments ...string) string {
+	t.Helper()
 	cmd := exec.Command("go", append([]string{"list"}, arguments...)...)
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list %v: %v", arguments, err)
 	}
-	return strings.Fields(string(out))
+	return string(out)
 }
 
 func TestThePurePackagesSeeNothingOfTheWorld(t *testing.T) {
@@ -94,6 +106,32 @@ func TestThePurePackagesSeeNothingOfTheWorld(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestSomePackagesImportLessThanTheyDependOn(t *testing.T) {
+	for name, allowed := range direct {
+		for _, imported := range goList(t, "-f", `{{join .Imports "\n"}}`, module+name) {
+			if own, ours := strings.CutPrefix(imported, module); ours && !slices.Contains(allowed, own) {
+				t.Errorf("%s imports %s, want only %v", name, own, allowed)
+			}
+		}
+	}
+}
+
+// TestTheRestOfTheProgramSeesTheFacadeAlone keeps the planner's packages free to change.
+func TestTheRestOfTheProgramSeesTheFacadeAlone(t *testing.T) {
+	const inside = module + "internal/planner/"
+	for _, line := range strings.Split(goListLines(t, "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, module+"..."), "\n") {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || strings.HasPrefix(fields[0]+"/", inside) || fields[0] == module+"internal/snapshotfile" {
+			continue
+		}
+		for _, imported := range fields[1:] {
+			if strings.HasPrefix(imported, inside) {
+				t.Errorf("%s imports %s: outside of the planner, import internal/planner", fields[0], imported)
+			}
+		}
 	}
 }
 

@@ -97,19 +97,3 @@ func (p *Search) HeldOf(i int) int64 {
 	}
 	return p.Held[i]
 }
-
-func (c *Claim) counts() []int64 {
-	counts := make([]int64, len(c.Items))
-	for i, it := range c.Items {
-		counts[i] = it.Request.Count
-	}
-	return counts
-}
-
-// LeftOf counts the bundles of each item of a claim that are not served.
-func (o *Outcome) LeftOf(i int, c Claim) []int64 {
-	if at := slices.Index(o.Claims, i); at >= 0 {
-		return o.claimed[at]
-	}
-	return make([]int64, len(c.Items))
-}

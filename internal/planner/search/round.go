@@ -1,33 +1,13 @@
 package search
 
 import (
+	"cmp"
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
-
-// Outcome is what one round of placing all demand comes to.
-type Outcome struct {
-	// launched counts the pods beyond those given, by group.
-	launched []int64
-	// Unserved counts the bundles of each request item that wait still.
-	Unserved []int64
-	Gangs    []*fleet.Gang // not served
-	Claims   []int         // not served, by number
-	claimed  [][]int64     // bundles of each item of those that are left: all, unless a wave launches a part
-	Used     []bool        // nodes that demand was placed on
-	kept     int           // those of them that would leave as idle
-	HeldOver []bool        // nodes that demand is to leave, and that stay until it has; nil where there are none
-	joinable bool          // some of what it launches could have been chosen jointly
-	// reordered: found in another order than the first, because that is better.
-	reordered bool
-	Runs      []placing.Run
-	classes   int // what the ledger held in the end: kinds of nodes, those that the plan launches among them
-	Log       []placing.Entry
-	Waits     []placing.Wait
-}
 
 // round places all demand, with pods already planned by group, and launches what is missing in the given way.
 func (p *Search) round(given []int64, how placing.Strategy) Outcome {
@@ -194,12 +174,33 @@ func (p *Search) placeInOrder(from *placing.Ledger, gangs []*fleet.Gang) (*placi
 	return l, left
 }
 
-func (o *Outcome) markUsed(l *placing.Ledger) {
-	for i := range l.Classes {
-		if l.Classes[i].Touched {
-			for _, n := range l.Classes[i].Members {
-				o.Used[n] = true
-			}
-		}
+// gangsAsRay orders gangs as Ray does: those with most placement constraints first, then those with most bundles.
+func gangsAsRay(gangs []*fleet.Gang) []*fleet.Gang {
+	order := slices.Clone(gangs)
+	slices.SortStableFunc(order, func(a, b *fleet.Gang) int {
+		return cmp.Or(cmp.Compare(boundBundles(b), boundBundles(a)), cmp.Compare(len(b.Bundles), len(a.Bundles)))
+	})
+	return order
+}
+
+// constraints counts bundles that may not be placed without regard to the others.
+func boundBundles(g *fleet.Gang) int {
+	if g.Strict() {
+		return len(g.Bundles)
 	}
+	return 0
+}
+
+// keepFor keeps the nodes that would serve what is not admitted, if they were enough: they are there, and letting go of half of what was
+// asked for helps nobody. Nothing is launched for it.
+func (p *Search) keepFor(own *placing.Ledger, c *Claim, out *Outcome) {
+	if len(c.keeps) == 0 {
+		return
+	}
+	kept := p.Trial(own)
+	clear(kept.Room)
+	kept.Spare = 0
+	p.Place(kept, p.NewBatch(c.Purpose, c.keeps, kept.How))
+	out.markUsed(kept)
+	p.Release(kept)
 }

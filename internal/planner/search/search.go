@@ -1,219 +1,13 @@
 package search
 
 import (
-	"cmp"
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
 	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// contender is a number of launches by group, with what a round that is given them comes to.
-type contender struct {
-	given []int64
-	out   Outcome
-	verdict
-}
-
-// settled reports whether the round that is given the launches launches no more. One that does is a proposal still: the next
-// plan would launch again.
-func (c *contender) settled() bool { return vector.Sum(c.out.launched) == 0 }
-
-// before reports whether c is the better one of two.
-func (c *contender) before(other *contender) bool {
-	if c.settled() != other.settled() {
-		return c.settled()
-	}
-	return c.compare(&other.verdict) < 0
-}
-
-// settle finds the launches beside those given: those of the strategy that does best, less what turns out not to be needed.
-func (p *Search) settle(given []int64) ([]int64, Outcome) {
-	first := p.bestRound(given, placing.Fullest)
-	if vector.Sum(first.launched) == 0 {
-		return given, first
-	}
-	best := p.complete(given, first, placing.Fullest)
-	for _, how := range p.alternatives(&best, first.joinable) {
-		found := p.complete(given, p.bestRound(given, how), how)
-		if how == placing.Fewest && found.compareService(&best.verdict) >= 0 {
-			continue // it spares no accelerators, which more service alone excuses
-		}
-		if found.before(&best) {
-			best = found
-		}
-	}
-	best = p.improve(given, best)
-	return p.drop(given, best.given, best.out)
-}
-
-// improve tries what is packed together: for what the best plan so far serves and the requests that it leaves, and for the gangs that it
-// leaves, where one more of them is served by it. Else those gangs change nothing. Where no gang is served, requests keep the order
-// in which they are served, the hardest to place first: none of them gives way to more of others.
-func (p *Search) improve(given []int64, best contender) contender {
-	try := func(left []*fleet.Gang) (found contender, ok bool) {
-		proposal, ok := p.together(given, &best, left)
-		if ok {
-			found = p.complete(proposal, p.bestRound(proposal, placing.Fullest), placing.Fullest)
-		}
-		return found, ok && found.before(&best)
-	}
-	if len(best.out.Runs) > 0 || vector.Sum(best.out.Unserved) > 0 {
-		if found, ok := try(nil); ok && (len(best.out.Runs) > 0 || servesAllOf(found.out.Unserved, best.out.Unserved)) {
-			best = found
-		}
-	}
-	if len(best.out.Gangs) > 0 {
-		if found, ok := try(best.out.Gangs); ok && found.gangs < best.gangs {
-			best = found
-		}
-	}
-	return best
-}
-
-// servesAllOf reports whether of no request more is left than before.
-func servesAllOf(left, before []int64) bool {
-	for i := range before {
-		if left[i] > before[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// alternatives lists the strategies worth trying beside the first.
-func (p *Search) alternatives(first *contender, joinable bool) []placing.Strategy {
-	hows := []placing.Strategy{placing.Cheapest}
-	if first.unserved+float64(first.claims) > 0 && p.boundByWorkers(first.given) {
-		hows = append(hows, placing.Fewest)
-	}
-	if joinable {
-		hows = append(hows, placing.Jointly)
-	}
-	return hows
-}
-
-// boundByWorkers reports whether the bound on all workers keeps some group from a replica that its own limits allow.
-func (p *Search) boundByWorkers(given []int64) bool {
-	spare := p.Spare(given)
-	for i := range p.Groups {
-		if g := &p.Groups[i]; spare < g.Hosts && g.Room(given[i]) >= g.Hosts {
-			return true
-		}
-	}
-	return false
-}
-
-// maxRounds bounds how often a plan is planned again with its own launches given. What the fullest strategy proposes is the last
-// resort of all others, so it may go on for longer.
-const (
-	maxRounds        = 8
-	maxFullestRounds = 64
-)
-
-// complete makes launches that are enough, beginning with those of a round that was given some. Greedy placing may serve demand in
-// one order on pods that are being chosen and in another on pods that are there; planning again with the launches given, until
-// nothing is added, makes sure that the next cycle has nothing to add either.
-func (p *Search) complete(given []int64, out Outcome, how placing.Strategy) contender {
-	given = slices.Clone(given)
-	rounds := maxRounds
-	if how == placing.Fullest {
-		rounds = maxFullestRounds
-	}
-	for ; rounds > 0; rounds-- {
-		if vector.Sum(out.launched) == 0 {
-			if how == placing.Fullest || !out.reordered && len(out.Gangs)+len(out.Claims) == 0 {
-				break
-			}
-			// Greedy launching another way could serve still more; the next plan would see it.
-			how = placing.Fullest
-			out = p.bestRound(given, how)
-			continue
-		}
-		for i, n := range out.launched {
-			given[i] += n
-		}
-		out = p.bestRound(given, how)
-	}
-	return contender{given, out, p.verdict(given, &out)}
-}
-
-// Trials and work bound the search: a budget of work and not of time, so that a plan repeats exactly.
-const (
-	minTrials = 8
-	maxTrials = 256
-	// maxWork counts looks of one item at one lot; some millions take tens of milliseconds. It bounds the clean-up from
-	// minTrials on: one round of a thousand shapes over a hundred groups is more than all of it.
-	maxWork = 4_000_000
-)
-
-// trials is how often a clean-up may place everything once more. One more time costs as much as the last: what the
-// plan itself launches stands in the ledger too, and many shapes launch many kinds of nodes.
-func (p *Search) trials(last *Outcome) int {
-	rounds := 1
-	if p.orderMatters(last) {
-		rounds += len(orders)
-	}
-	return min(max(maxWork/(rounds*(p.itemCount()+1)*(last.classes+len(p.Groups)+1)), minTrials), maxTrials)
-}
-
-// drop takes back every replica beyond the first ones without which all is served as well. In a cluster so large that the
-// budget ends first, some may stay.
-func (p *Search) drop(first, given []int64, out Outcome) ([]int64, Outcome) {
-	if vector.Sum(given) == vector.Sum(first) {
-		return given, out
-	}
-	trials := p.trials(&out)
-	for dropped := true; dropped; {
-		dropped = false
-		for _, i := range p.dearestFirst() {
-			for given[i] > first[i] && trials > 0 {
-				trials--
-				less := slices.Clone(given)
-				less[i] -= p.Groups[i].Hosts
-				again := p.bestRound(less, placing.Fullest)
-				if vector.Sum(again.launched) > 0 || !again.asGood(&out) {
-					break
-				}
-				given, out, dropped = less, again, true
-			}
-		}
-	}
-	return given, out
-}
-
-// dearestFirst orders groups by what a pod holds that is scarce.
-func (p *Search) dearestFirst() []int {
-	order := make([]int, len(p.Groups))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		x, y := p.Groups[a].Shape, p.Groups[b].Shape
-		return cmp.Or(
-			cmp.Compare(p.Costs.Tier[b], p.Costs.Tier[a]),
-			vector.CompareBool(y.Accelerated, x.Accelerated),
-			cmp.Compare(p.Costs.PerReplica[b], p.Costs.PerReplica[a]),
-			cmp.Compare(p.Size(y.Total), p.Size(x.Total)),
-		)
-	})
-	return order
-}
-
-// asGood reports whether o serves everything that other serves.
-func (o *Outcome) asGood(other *Outcome) bool {
-	for i, n := range o.Unserved {
-		if n > other.Unserved[i] {
-			return false
-		}
-	}
-	return len(o.Claims) <= len(other.Claims) && subset(o.Gangs, other.Gangs)
-}
-
-func subset(few, many []*fleet.Gang) bool {
-	return !slices.ContainsFunc(few, func(g *fleet.Gang) bool { return !slices.Contains(many, g) })
-}
 
 // Possible reports whether some group or some node that stays could ever serve one bundle. A maximum of 0 is a limit
 // like any other: Ray may cancel what it is told is impossible, so the word is used for nothing that a limit explains.
@@ -229,4 +23,111 @@ func (p *Search) Possible(it *vector.Item) bool {
 		}
 	}
 	return false
+}
+
+// Search is the search for a plan: the demand of one snapshot, and the launches that serve it best.
+type Search struct {
+	*placing.Placer
+	Requests []*vector.Item
+	Claims   []Claim
+	Gangs    []*fleet.Gang
+	// placeable are the gangs that are planned for; of the others some bundle has no place at all.
+	placeable []*fleet.Gang
+	// RestRequests are the requests over REST in the order in which they are served, shareClaim the place of the claim for them.
+	RestRequests []RestRequest
+	RestClaim    int
+	// Beyond are requests of owners that are too many; ownedCount and ownedShapes count those that are not.
+	Beyond                  []raydemand.Owned
+	OwnedCount, OwnedShapes int
+	// kinds are the different bundles that shares ask for.
+	kinds []*vector.Item
+	// distinctGangs counts the gangs, equal ones that are placed together once.
+	distinctGangs int
+	// overdueNodes would leave as idle, by number.
+	overdueNodes []int
+	// Base lists what is free now, totals what is there whatever is in use.
+	Base, totals []placing.NodeClass
+	// Held counts, by group, the launches that the caps on pods in flight hold back; nil where there are none.
+	Held []int64
+}
+
+// eachItem calls yield with all that is asked for, equal gangs once.
+func (p *Search) eachItem(yield func(*vector.Item) bool) {
+	all := slices.Clone(p.Requests)
+	for _, c := range p.Claims {
+		all = append(all, c.Items...)
+	}
+	for k, g := range p.placeable {
+		if k == 0 || g.Key != p.placeable[k-1].Key {
+			all = append(all, g.Items()...)
+		}
+	}
+	for _, it := range all {
+		if !yield(it) {
+			return
+		}
+	}
+}
+
+// itemCount counts what is placed one by one.
+func (p *Search) itemCount() int {
+	items := len(p.Requests)
+	for _, c := range p.Claims {
+		items += len(c.Items)
+	}
+	for gangs := p.placeable; len(gangs) > 0; {
+		var front []*fleet.Gang
+		front, gangs = fleet.CutIdentical(gangs)
+		items += len(front[0].Options[0].Items)
+	}
+	return items
+}
+
+// settleKinds lists the different bundles that requests over REST ask for, largest first. They are read once: trials add up counts of them alone.
+func (p *Search) settleKinds() {
+	var requests []raydemand.Request
+	for i := range p.RestRequests {
+		requests = append(requests, p.RestRequests[i].Requests...)
+	}
+	p.kinds = p.Items(requests)
+	places := make(map[string]int, len(p.kinds))
+	for i, it := range p.kinds {
+		places[it.Key] = i
+	}
+	for i := range p.RestRequests {
+		s := &p.RestRequests[i]
+		s.kinds = make([]int, len(s.Items))
+		for k, it := range s.Items {
+			s.kinds[k] = places[it.Key]
+		}
+	}
+}
+
+// ofKinds makes an item of each kind that is counted.
+func (p *Search) ofKinds(counts []int64) []*vector.Item {
+	made := make([]vector.Item, 0, len(counts))
+	var all []*vector.Item
+	for i, n := range counts {
+		if n > 0 {
+			made = append(made, *p.kinds[i])
+			it := &made[len(made)-1]
+			it.Request.Count = n
+			all = append(all, it)
+		}
+	}
+	return all
+}
+
+// restItems merges what is planned for of all shares.
+func (p *Search) restItems() []*vector.Item {
+	counts := make([]int64, len(p.kinds))
+	for i := range p.RestRequests {
+		p.RestRequests[i].addTo(counts)
+	}
+	return p.ofKinds(counts)
+}
+
+// Owned reports whether anybody asks in his own name.
+func (p *Search) Owned() bool {
+	return slices.ContainsFunc(p.RestRequests, func(s RestRequest) bool { return !s.Plain })
 }

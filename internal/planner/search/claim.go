@@ -1,0 +1,109 @@
+package search
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/planner/fleet"
+	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// OverREST is the purpose of a call that was not made from within Ray.
+const OverREST = "request_resources over REST"
+
+// Claim is one standing call of request_resources: the cluster keeps at least this much in total.
+type Claim struct {
+	Purpose string
+	Items   []*vector.Item
+	// Refused: a limit stands in its way, so it is not planned for.
+	Refused bool
+	// keeps are further bundles that nodes are kept for and none is launched for.
+	keeps []*vector.Item
+}
+
+func (c *Claim) counts() []int64 {
+	counts := make([]int64, len(c.Items))
+	for i, it := range c.Items {
+		counts[i] = it.Request.Count
+	}
+	return counts
+}
+
+// RestRequest is one request over REST.
+type RestRequest struct {
+	raydemand.Owned
+	// Plain: the one without an owner; it is all or nothing, as Ray's is.
+	Plain bool
+	Items []*vector.Item
+	// Admitted counts the bundles of each item that are planned for; kinds are the items' places in planning.kinds.
+	Admitted []int64
+	kinds    []int
+	// Unweighed: weighing it was cut short, so what it does not have it might have had.
+	Unweighed bool
+}
+
+// all plans for everything, none for nothing.
+func (s *RestRequest) all() {
+	for i, it := range s.Items {
+		s.Admitted[i] = it.Request.Count
+	}
+}
+
+func (s *RestRequest) None() { clear(s.Admitted) }
+
+// Refused lists the bundles that are not planned for.
+func (s *RestRequest) Refused() []raydemand.Request {
+	var rest []raydemand.Request
+	for i, it := range s.Items {
+		request := it.Request
+		if request.Count -= s.Admitted[i]; request.Count > 0 {
+			rest = append(rest, request)
+		}
+	}
+	return rest
+}
+
+// newRestRequests lists the requests over REST in the order in which they are served.
+func newRestRequests(r *fleet.Fleet, s *model.Snapshot) (all []RestRequest) {
+	add := func(of raydemand.Owned, plain bool) {
+		made := RestRequest{Owned: of, Plain: plain, Items: r.Items(of.Requests)}
+		if len(made.Items) > 0 {
+			made.Admitted = make([]int64, len(made.Items))
+			made.all()
+			all = append(all, made)
+		}
+	}
+	if len(s.KeptResources) > 0 {
+		add(raydemand.Owned{AllOrNothing: true, Requests: s.KeptResources}, true)
+	}
+	owned := slices.Clone(s.OwnedRequests)
+	raydemand.SortOwned(owned)
+	for _, of := range owned {
+		add(of, false)
+	}
+	// The plain request has no age: it goes before all of its priority.
+	slices.SortStableFunc(all, func(a, b RestRequest) int { return cmp.Compare(b.Priority, a.Priority) })
+	return all
+}
+
+// addTo adds what is planned for of a share to the counts of kinds.
+func (s *RestRequest) addTo(counts []int64) {
+	for k, had := range s.Admitted {
+		at := s.kinds[k]
+		counts[at] = min(counts[at]+had, vector.MaxCount)
+	}
+}
+
+// key is equal for requests that ask for the same.
+func (s *RestRequest) key() string {
+	var key []byte
+	for _, it := range s.Items {
+		key = fmt.Appendf(key, "%d × %q;", it.Request.Count, it.Key)
+	}
+	return string(key)
+}
+
+func (s *RestRequest) satisfied() bool { return !s.SatisfiedSince.IsZero() }
