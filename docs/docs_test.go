@@ -95,7 +95,7 @@ func codes(t *testing.T, path, names string) []string {
 func findingCodes(t *testing.T) []string {
 	t.Helper()
 	found := map[string]bool{}
-	for _, path := range []string{"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/kube", "internal/planner", "internal/controller"} {
+	for _, path := range []string{"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/kube", "internal/planner/model", "internal/controller"} {
 		for name, value := range constants(t, path) {
 			if ast.IsExported(name) && !strings.HasPrefix(name, "Sync") && !strings.HasPrefix(name, "From") && regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(value) {
 				found[value] = true
@@ -159,10 +159,10 @@ func changes(t *testing.T) []string {
 func TestReasonsListsEveryCodeAndNoOther(t *testing.T) {
 	got := listed(t)
 	want := map[string][]string{
-		"Why a group has the size it has": codes(t, "internal/planner/reasons.go", "^Code"),
-		"Why a pod shall go":              codes(t, "internal/planner/limits.go", "."),
+		"Why a group has the size it has": codes(t, "internal/planner/model/codes.go", "^Code"),
+		"Why a pod shall go":              codes(t, "internal/planner/model/codes.go", "^Stop"),
 		"Why a pod was taken away":        codes(t, "internal/controller/removal.go", "^removed"),
-		"Why demand is not served":        codes(t, "internal/planner/plan.go", "."),
+		"Why demand is not served":        codes(t, "internal/planner/model/plan.go", "."),
 		"Why a RayCluster is not managed": codes(t, "internal/controller/mode.go", "."),
 		"Events on the RayCluster":        codes(t, "internal/controller/tell.go", "^Event"),
 		"Why num-gpus is not written":     codes(t, "pkg/nodepool/numgpussync.go", "^Sync"),
@@ -182,7 +182,7 @@ func TestReasonsListsEveryCodeAndNoOther(t *testing.T) {
 
 // A code that is written out where it is used cannot be found, nor held to one spelling.
 func TestCodesOfFindingsAreConstants(t *testing.T) {
-	for _, path := range []string{"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/kube", "internal/planner", "internal/controller"} {
+	for _, path := range []string{"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/kube", "internal/planner/model", "internal/controller"} {
 		for _, file := range goFiles(t, path, false) {
 			ast.Inspect(file, func(node ast.Node) bool {
 				pair, ok := node.(*ast.KeyValueExpr)

@@ -17,8 +17,8 @@ func TestWhyNotScalingSaysWhatToDoAboutEveryCode(t *testing.T) {
 		section string
 		codes   []string
 	}{
-		"reasons of groups":   {"## A group takes no more", codes(t, "internal/planner/reasons.go", "^Code")},
-		"demand not served":   {"## The work cannot be served", codes(t, "internal/planner/plan.go", ".")},
+		"reasons of groups":   {"## A group takes no more", codes(t, "internal/planner/model/codes.go", "^Code")},
+		"demand not served":   {"## The work cannot be served", codes(t, "internal/planner/model/plan.go", ".")},
 		"modes":               {"## It may not write", append(codes(t, "internal/controller/mode.go", "."), "PatchFailed")},
 		"states of a request": {"## A request is not satisfied", append(codes(t, "pkg/raydemand/owned.go", "^Code"), "RequestExpired")},
 	} {

@@ -15,7 +15,7 @@ type Difference struct {
 	// Stopped pods go that would have stayed, Spared ones stay that would have gone.
 	Stopped []Termination `json:"stopped"`
 	Spared  []Termination `json:"spared"`
-	// Groups are those whose size shall be another, sorted by name.
+	// Groups are those whose size changes, sorted by name.
 	Groups []GroupDifference `json:"groups"`
 	// Demand is what becomes otherwise of what is asked for.
 	Demand []DemandDifference `json:"demand"`

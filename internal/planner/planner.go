@@ -1,8 +1,8 @@
-// Package planner makes every scaling decision: Compute turns a Snapshot and a Policy into a Plan, Explain answers a question
-// about a plan, and Compare says how two plans differ. It is the only package of the planner that the rest of the program imports;
-// the names below are those of the packages underneath. It decides nothing itself, and nothing underneath it touches the world:
-// no clock, no network, no files. Equal input gives equal bytes, so that you can replay any decision with
-// `autoscaler plan --snapshot`.
+// Package planner makes every scaling decision: Compute turns a Snapshot and a Policy into a Plan, Explain answers a
+// question about a plan, and Compare says how two plans differ. It is the only package of the planner that the rest of
+// the program imports; the names below are those of the packages underneath. It decides nothing itself, and nothing
+// underneath it touches the world: no clock, no network, no files. Equal input gives equal bytes, so that you can
+// replay any decision with `autoscaler plan --snapshot`.
 package planner
 
 import (

@@ -123,7 +123,7 @@ func members(raw []byte) int {
 }
 
 // object is a JSON object whose members are picked by name. It remembers which names are known, so that the members of
-// other names can be told.
+// other names can be reported.
 type object struct {
 	input
 	members map[string]json.RawMessage
@@ -136,7 +136,7 @@ func (in input) object() *object {
 	return o
 }
 
-// fields returns a function that picks the members of an object, and one that tells of those not picked, remarks aside,
+// fields returns a function that picks the members of an object, and one that reports those not picked, remarks aside,
 // when all others are.
 func (in input) fields() (field func(name string) input, done func(remarks ...string)) {
 	o := in.object()
@@ -206,7 +206,7 @@ func (in input) count(least, most, absent int64) int64 {
 	return n
 }
 
-// optionalCount tells an absent number from 0.
+// optionalCount distinguishes an absent number from 0.
 func (in input) optionalCount(least, most int64) *int {
 	if in.absent() {
 		return nil
@@ -278,8 +278,8 @@ func (in input) named(want string) ([]namedInput, bool) {
 	return all, true
 }
 
-// isZero reports whether a JSON number says 0. One that Ray's precision would make 0 does not: what asks for it would be
-// called served by any node.
+// isZero reports whether a JSON number says 0. One that Ray's precision would make 0 does not: what asks for it would
+// be called served by any node.
 func isZero(number []byte) bool {
 	mantissa, _, _ := bytes.Cut(bytes.ToLower(number), []byte("e"))
 	return !bytes.ContainsAny(mantissa, "123456789")

@@ -1,6 +1,6 @@
-// Package snapshotfile reads, checks and bounds the JSON form of snapshots: the files of `autoscaler plan`, the policies, demands and
-// suppositions of its command line, and what a live cluster exports. Errors name the file, the field, the value, and what would be
-// right. The package plans nothing: of the planner it sees the model alone.
+// Package snapshotfile reads, checks and bounds the JSON form of snapshots: the files of `autoscaler plan`, the
+// policies, demands and suppositions of its command line, and what a live cluster exports. Errors name the file, the
+// field, the value, and what would be right. The package plans nothing: of the planner it sees the model alone.
 package snapshotfile
 
 import (
@@ -30,12 +30,12 @@ type Document struct {
 	RayCluster json.RawMessage
 	// KubeNodes and Pools stand beside it: Node objects, and the description of pools; nil when they are not there.
 	KubeNodes, Pools json.RawMessage
-	// Findings tell of keys that are not read.
+	// Findings report keys that are not read.
 	Findings []raydemand.Finding
 }
 
-// ReadSnapshot reads a snapshot file and refuses what cannot be meant: the error is an *InputError that names the
-// file, the field, the value found and what would be right. Unknown keys are ignored; ReadDocument tells of them.
+// ReadSnapshot reads a snapshot file and refuses what cannot be meant: the error is an *InputError that names the file,
+// the field, the value found and what would be right. Unknown keys are ignored; ReadDocument reports them.
 func ReadSnapshot(r io.Reader, name string) (model.Snapshot, error) {
 	doc, err := ReadDocument(r, name)
 	if err != nil {

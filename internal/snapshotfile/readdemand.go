@@ -101,8 +101,9 @@ func (in input) bundles() []raydemand.Bundle {
 	return bundles
 }
 
-// ReadDemand reads what a task, a bundle or a placement group asks for: an object with bundles is a gang as a snapshot has it, without or with an
-// id; all else is read by ReadRequest. The question then asks for one of the two. Errors are those of ReadPolicy.
+// ReadDemand reads what a task, a bundle or a placement group asks for: an object with bundles is a gang as a snapshot
+// has it, without or with an id; all else is read by ReadRequest. The question then asks for one of the two. Errors are
+// those of ReadPolicy.
 func ReadDemand(text, name string) (model.Question, error) {
 	in, err := argument(text, name, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // repeatedKey returns the path to a key that one object of the text has twice: which of the two was meant, nobody can
-// tell. The text is known to be JSON, so only what tells keys from values is looked at.
+// tell. The text is known to be JSON, so only what distinguishes keys from values is looked at.
 func repeatedKey(raw []byte) (path string, found bool) {
 	s := keyScan{raw: raw}
 	isKey := false
@@ -77,7 +77,8 @@ func (s *keyScan) key(at span) []byte {
 	return []byte(text)
 }
 
-// enter holds a key of the innermost level. Of objects with more members than are read only the last is kept beyond them.
+// enter holds a key of the innermost level. Of objects with more members than are read only the last is kept beyond
+// them.
 func (s *keyScan) enter(key span) {
 	if top := s.levels[len(s.levels)-1]; len(s.keys)-top.from > mostMembers {
 		s.keys = s.keys[:len(s.keys)-1]

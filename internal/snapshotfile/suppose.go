@@ -14,8 +14,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// What may be supposed at once. Planning takes time with shapes times groups, and whoever may look at a cluster may suppose; api/openapi.yaml
-// repeats the limits.
+// What may be supposed at once. Planning takes time with shapes times groups, and everyone who can see a cluster can
+// suppose; api/openapi.yaml repeats the limits.
 const (
 	MostSupposedGroups = 100
 	MostSupposedShapes = 500
@@ -26,10 +26,11 @@ const (
 	MostSupposedName = 253
 )
 
-// Suppose reads what shall be otherwise in a snapshot, a JSON object, and returns the snapshot as it would be. The keys are those
-// of a snapshot: groups are changed by name (those not named stay, a new name is a new group, "remove": true takes one away),
-// pendingRequests, pendingGangRequests and requestResources are added to what is there, policy and maxWorkers replace. Errors are
-// *InputErrors with name in the place of the file; an unknown key is one. s itself stays as it is.
+// Suppose reads what is to be different in a snapshot, a JSON object, and returns the snapshot as it would be. The keys
+// are those of a snapshot: groups are changed by name (those not named stay, a new name is a new group, "remove": true
+// takes one away), pendingRequests, pendingGangRequests and requestResources are added to what is there, policy and
+// maxWorkers replace. Errors are *InputErrors with name in the place of the file; an unknown key is one. s itself stays
+// as it is.
 func Suppose(s model.Snapshot, text []byte, name string) (model.Snapshot, error) {
 	if err := checkSyntax(text, name); err != nil {
 		return s, err
@@ -59,8 +60,8 @@ func Suppose(s model.Snapshot, text []byte, name string) (model.Snapshot, error)
 	return s, in.file.strict()
 }
 
-// checkSupposed refuses what says nothing, and objects of very many names: in a snapshot null is what is not known, and here it could mean no
-// change or none at all. What is taken over from a snapshot as it is may have both.
+// checkSupposed refuses what says nothing, and objects of very many names: in a snapshot null is what is not known, and
+// here it could mean no change or none at all. What is taken over from a snapshot as it is may have both.
 func (in input) checkSupposed() {
 	switch raw := bytes.TrimSpace(in.raw); {
 	case string(raw) == "null":

@@ -33,7 +33,7 @@ type unknownKey struct {
 	count int
 }
 
-// mostUnknown is how many kinds of unknown keys are told one by one.
+// mostUnknown is how many kinds of unknown keys are listed one by one.
 const mostUnknown = 20
 
 func (u *unknownKeys) add(at input, near string, known []string) {
@@ -66,7 +66,7 @@ func withoutNumbers(path string) string {
 	return kind.String()
 }
 
-// findings tells of each kind of unknown key once.
+// findings reports each kind of unknown key once.
 func (u *unknownKeys) findings(file string) []raydemand.Finding {
 	var all []raydemand.Finding
 	for _, k := range u.kinds {
@@ -89,7 +89,7 @@ func (u *unknownKeys) findings(file string) []raydemand.Finding {
 	return all
 }
 
-// note tells of the members of an object that are neither known nor remarks.
+// note reports the members of an object that are neither known nor remarks.
 func (o *object) note(remarks []string) {
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {
 		if slices.Contains(o.known, name) || slices.Contains(remarks, name) {

@@ -1,5 +1,5 @@
-// Package cost says what launching costs, so that two plans can be compared: by price where all groups that could serve the same work
-// have one, else by what a replica holds that is scarce. It must not know where demand is placed.
+// Package cost says what launching costs, so that two plans can be compared: by price where all groups that could serve
+// the same work have one, else by what a replica holds that is scarce. It must not know where demand is placed.
 package cost
 
 import (
@@ -14,11 +14,11 @@ import (
 // Model says what launching costs, so that plans can be compared.
 type Model struct {
 	Substitutes
-	// PerReplica is what one replica of each group costs: its price where it and all its rivals have one, else what it holds that is
-	// scarce.
+	// PerReplica is what one replica of each group costs: its price where it and all its substitutes have one, else what
+	// it holds that is scarce.
 	PerReplica []float64
-	// Tier is the rank of each group by its own standing, 0 for those to be launched first. Price counts only within
-	// a class.
+	// Tier is the rank of each group by its own preference, 0 for those to be launched first. Price counts only within a
+	// class.
 	Tier  []int
 	tiers int
 	// hosts counts the pods of one replica, by group.
@@ -51,8 +51,8 @@ func New(r *fleet.Fleet, gpuForCPU bool, items iter.Seq[*vector.Item]) Model {
 	return y
 }
 
-// LaunchCost is what launches cost by class of groups, the last class first, since what a better class can do no worse one shall; and how
-// many pods they are.
+// LaunchCost is what launches cost by class of groups, the last class first, since what a better class can do, no worse
+// class does; and how many pods they are.
 type LaunchCost struct {
 	Costs []float64
 	pods  int64

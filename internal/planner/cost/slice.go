@@ -6,9 +6,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Where demand has wishes, what serves it with less memory behind its GPUs is the better of two as cheap, then what does with less compute,
-// then what leaves more large instances possible on the cards. It is a bias of the costs, too small to outweigh a price: all of a plan that
-// goes by costs goes by it.
+// Where demand has slice requirements, what serves it with less memory behind its GPUs is the better of two as cheap,
+// then what does with less compute, then what leaves more large instances possible on the cards. It is a bias of the
+// costs, too small to outweigh a price: all of a plan that goes by costs goes by it.
 const (
 	memoryBias  = 1e-5
 	computeBias = 1e-6
@@ -21,8 +21,8 @@ func (p rater) gpusOf(i int) float64 {
 	return g.Resources.Has(raydemand.GPU).Float() * float64(g.Hosts)
 }
 
-// sliceDiscount is what one replica is worth less because its GPUs are slices. Where prices are unknown a GPU is worth what its memory is of
-// the largest: a seventh of a card does not cost what a card does.
+// sliceDiscount is what one replica is worth less because its GPUs are slices. Where prices are unknown a GPU is worth
+// what its memory is of the largest: a seventh of a card does not cost what a card does.
 func (p rater) sliceDiscount(i int) float64 {
 	if !p.Sliced {
 		return 0

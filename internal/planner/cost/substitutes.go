@@ -6,8 +6,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Substitutes are sets of groups: two that could serve the same work are in one, and so are two that share a rival. Prices decide
-// within a set if all of it have one. A group that nothing waits for is alone.
+// Substitutes are sets of groups: two that could serve the same work are in one, and so are two that share a
+// substitute. Prices decide within a set if all of it have one. A group that nothing waits for is alone.
 type Substitutes struct {
 	// Of is each group's set, by the number of the first group in it.
 	Of []int
@@ -38,8 +38,8 @@ func (p rater) newSubstitutes(items iter.Seq[*vector.Item]) Substitutes {
 	return r
 }
 
-// fitFor lists the open groups that could be launched for an item. Work that needs no accelerator is no business of groups with some
-// while a group without could serve it, unless the policy says so.
+// fitFor lists the open groups that could be launched for an item. Work that needs no accelerator is no business of
+// groups with some while a group without could serve it, unless the policy says so.
 func (p rater) fitFor(it *vector.Item) []int {
 	var plain, accelerated []int
 	for i := range p.Groups {
@@ -72,8 +72,8 @@ func (r *Substitutes) join(groups []int) {
 	}
 }
 
-// costs says what one replica of each group costs. What has no price is worth what the same amount of scarce goods costs where
-// that is cheapest, so that a plan can weigh one kind of work against another.
+// costs says what one replica of each group costs. What has no price is worth what the same amount of scarce goods
+// costs where that is cheapest, so that a plan can weigh one kind of work against another.
 func (p rater) costs(r *Substitutes) []float64 {
 	cost := make([]float64, len(p.Groups))
 	rate := 0.0

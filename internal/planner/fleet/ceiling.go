@@ -25,8 +25,8 @@ type classUse struct {
 	units int64
 }
 
-// newCeilings finds the groups all of whose pools are bounded. Where it is not told what a pool has of a resource, it has as much as that group
-// could use which could use most.
+// newCeilings finds the groups all of whose pools are bounded. Where it is not known what a pool has of a resource, it
+// has as much as that group could use which could use most.
 func newCeilings(groups []Group) *Ceilings {
 	c := &Ceilings{Uses: make([][]poolUse, len(groups)), Most: make([]int64, len(groups))}
 	classes := map[[2]string]int{}
@@ -71,7 +71,8 @@ func (g *Group) bounded() bool {
 	return len(g.Pools) > 0 && !slices.ContainsFunc(g.Pools, func(p model.GroupPool) bool { return p.MaxPods == nil })
 }
 
-// Occupied is what pods take of each pool: those that groups have, and those given. Groups that have fewest pools to go to come first.
+// Occupied is what pods take of each pool: those that groups have, and those given. Groups that have fewest pools to go
+// to come first.
 func (r *Fleet) Occupied(given []int64) []int64 {
 	c := r.Ceilings
 	taken := make([]int64, len(c.capacity))
@@ -97,7 +98,8 @@ func (c *Ceilings) fits(taken []int64, use poolUse) int64 {
 	return n
 }
 
-// Occupy books pods of a group on its pools, one after the other. What is there and finds no place by this account bounds nobody further.
+// Occupy books pods of a group on its pools, one after the other. What is there and finds no place by this account
+// bounds nobody further.
 func (c *Ceilings) Occupy(taken []int64, i int, pods int64) {
 	for _, use := range c.Uses[i] {
 		n := min(pods, c.fits(taken, use))
@@ -143,8 +145,8 @@ func (r *Fleet) PoolRoom(i int, given []int64) int64 {
 	return r.Ceilings.Room(r.Occupied(given), i, r.Groups[i].Current+given[i])
 }
 
-// RoomBesideCards is how many more pods of a group its k-th pool holds by what they take beside their devices: CPU, memory, places for pods.
-// Where nothing tells, it is maxCount.
+// RoomBesideCards is how many more pods of a group its k-th pool holds by what they take beside their devices: CPU,
+// memory, places for pods. Where nothing is known, it is maxCount.
 func (r *Fleet) RoomBesideCards(i, k int, given []int64) int64 {
 	room := int64(vector.MaxCount)
 	if r.Ceilings == nil || len(r.Ceilings.Uses[i]) == 0 {

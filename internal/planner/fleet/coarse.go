@@ -11,18 +11,18 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Demand of very many shapes is placed by classes of shapes that are nearly alike. A class asks for the most that any of its members
-// asks for, of each resource, so wherever a bundle of the class fits each of them does: no limit and no promise depends on
-// it, only some room is left over. All work is then bounded by the number of classes.
+// Demand of very many shapes is placed by classes of shapes that are nearly alike. A class asks for the most that any
+// of its members asks for, of each resource, so wherever a bundle of the class fits each of them does: no limit and no
+// promise depends on it, only some room is left over. All work is then bounded by the number of classes.
 
 const (
-	// shapeWork bounds the square of the number of shapes times the number of groups. A round fills a new node of each group about
-	// as often as there are shapes, and each time looks at all of them; a plan takes some tens of rounds.
+	// shapeWork bounds the square of the number of shapes times the number of groups. A round fills a new node of each
+	// group about as often as there are shapes, and each time looks at all of them; a plan takes some tens of rounds.
 	shapeWork   = 100_000_000
 	leastShapes = 300
 	mostShapes  = 2000
-	// finest is into how many equal parts classes divide the amounts from one power of two to the next at first: members differ by
-	// a thousandth.
+	// finest is into how many equal parts classes divide the amounts from one power of two to the next at first: members
+	// differ by a thousandth.
 	finest = 1024
 	// mostCuts bounds how many sizes of nodes classes keep to, beside those of groups.
 	mostCuts = 256
@@ -34,8 +34,8 @@ func (r *Fleet) MaxShapes() int {
 	return min(max(most, leastShapes), mostShapes)
 }
 
-// Coarsen returns the items themselves where they are few, or else classes of them. The classes depend on the demand and on the
-// sizes of groups and nodes alone, so the next plan makes the same.
+// Coarsen returns the items themselves where they are few, or else classes of them. The classes depend on the demand
+// and on the sizes of groups and nodes alone, so the next plan makes the same.
 func (r *Fleet) Coarsen(items []*vector.Item) []*vector.Item {
 	most := r.MaxShapes()
 	if len(items) <= most {
@@ -56,8 +56,8 @@ func (r *Fleet) Coarsen(items []*vector.Item) []*vector.Item {
 	return classes
 }
 
-// cuts lists by resource the amounts that groups' pods and nodes have in total. No class has members on both sides of one, so a
-// class fits into an empty node if its members do.
+// cuts lists by resource the amounts that groups' pods and nodes have in total. No class has members on both sides of
+// one, so a class fits into an empty node if its members do.
 func (r *Fleet) cuts() [][]raydemand.Amount {
 	cuts := make([][]raydemand.Amount, len(r.Names))
 	for resource := range cuts {
@@ -80,8 +80,8 @@ func (r *Fleet) cuts() [][]raydemand.Amount {
 	return cuts
 }
 
-// classes joins items that may go to the same places and ask for the same resources, of each nearly as much. It ends early, with
-// too many, unless there are no parts to join any more.
+// classes joins items that may go to the same places and ask for the same resources, of each nearly as much. It ends
+// early, with too many, unless there are no parts to join any more.
 func (r *Fleet) classes(items []*vector.Item, cuts [][]raydemand.Amount, parts int64, most int) []*vector.Item {
 	index := map[string]int{}
 	var classes []*vector.Item
@@ -141,8 +141,8 @@ func appendClass(it *vector.Item, key []byte, cuts [][]raydemand.Amount, parts i
 	return fmt.Appendf(key, "%v %v", it.Trivial(), it.Slice)
 }
 
-// appendPart writes in which part an amount lies: its power of two, and the part of the way to the next. Of no parts there is one for
-// all.
+// appendPart writes in which part an amount lies: its power of two, and the part of the way to the next. Of no parts
+// there is one for all.
 func appendPart(key []byte, amount, parts int64) []byte {
 	if parts == 0 {
 		return append(key, 0)

@@ -1,6 +1,7 @@
-// Package fleet is a snapshot made ready for planning: its groups and nodes, their limits, the pools that bound them, and the gangs and
-// items in their order. A Fleet does not change once New has returned it; nodes that have to go are stopped before that, and
-// WithoutIdle returns another Fleet. The package must not place demand, and it must not know what launching costs.
+// Package fleet is a snapshot made ready for planning: its groups and nodes, their limits, the pools that bound them,
+// and the gangs and items in their order. A Fleet does not change once New has returned it; nodes that have to go are
+// stopped before that, and WithoutIdle returns another Fleet. The package must not place demand, and it must not know
+// what launching costs.
 package fleet
 
 import (
@@ -86,7 +87,7 @@ func (n *Node) ownPhase() Phase {
 	return Running
 }
 
-// PhaseOf tells idle nodes that may stay from those that would have to leave.
+// PhaseOf distinguishes idle nodes that may stay, from those that would have to leave.
 func (r *Fleet) PhaseOf(n *Node) Phase {
 	at := n.ownPhase()
 	if at != idle || n.GroupIndex < 0 {
@@ -263,7 +264,8 @@ func (r *Fleet) free(n *model.Node, total vector.Vector) vector.Vector {
 	return v
 }
 
-// unreported is what is free on a node that says nothing of what it has: all where it is idle, nothing where it has work.
+// unreported is what is free on a node that says nothing of what it has: all where it is idle, nothing where it has
+// work.
 func (r *Fleet) unreported(n *model.Node, total vector.Vector) vector.Vector {
 	r.Findings = append(r.Findings, raydemand.Finding{
 		Code: model.FindingUnreported, Severity: raydemand.Warning, Object: "node " + n.Pod, Field: "total",

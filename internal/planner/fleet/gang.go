@@ -60,7 +60,8 @@ func (r *Fleet) NewGangs(gangs []raydemand.Gang) []*Gang {
 	return all
 }
 
-// Every kind of gang is tried on a copy of all that is free, so their number times that of kinds of nodes bounds the work of a round.
+// Every kind of gang is tried on a copy of all that is free, so their number times that of kinds of nodes bounds the
+// work of a round.
 const (
 	gangWork         = 10_000_000
 	minDistinctGangs = 200

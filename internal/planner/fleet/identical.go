@@ -55,8 +55,8 @@ func (g *Gang) copyFor(of *raydemand.Gang) *Gang {
 	return made
 }
 
-// identicalTo reports whether a gang may be placed together with equal ones. One that holds nodes is bound to those, and each of
-// those that share a label looks for its own value.
+// identicalTo reports whether a gang may be placed together with equal ones. One that holds nodes is bound to those,
+// and each of those that share a label looks for its own value.
 func (g *Gang) identicalTo(other *Gang) bool {
 	return g.Key == other.Key && !g.Held && !other.Held && g.TopologyLabel == ""
 }

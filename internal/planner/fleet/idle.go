@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/phrase"
 )
 
-// WithoutIdle returns the fleet as it is when its idle units have been stopped. used marks the nodes that the plan places demand on,
-// given counts the pods that it launches, by group.
+// WithoutIdle returns the fleet as it is when its idle units have been stopped. used marks the nodes that the plan
+// places demand on, given counts the pods that it launches, by group.
 func (r *Fleet) WithoutIdle(used []bool, given []int64) *Fleet {
 	left := *r
 	left.Groups, left.Nodes = slices.Clone(r.Groups), slices.Clone(r.Nodes)
@@ -38,7 +38,7 @@ func (r *Fleet) stopIdle(used []bool, given []int64) {
 	}
 }
 
-// Overdue tells the groups in which some node has been idle for too long; in a steady cluster there are none.
+// Overdue marks the groups in which some node has been idle for too long; in a steady cluster there are none.
 func (r *Fleet) Overdue() []bool {
 	groups := make([]bool, len(r.Groups))
 	for i := range r.Nodes {

@@ -32,8 +32,8 @@ func (g *Group) findBlocked(mode string) {
 	}
 }
 
-// LimitsConflict reports whether the group's limits exclude each other. The operator stops the whole cluster for it, so the group is left
-// as it is, whatever else there is to say about it: nothing is launched or stopped.
+// LimitsConflict reports whether the group's limits exclude each other. The operator stops the whole cluster for it, so
+// the group is left as it is, whatever else there is to say about it: nothing is launched or stopped.
 func (g *Group) LimitsConflict() bool { return g.MinPods > g.MaxPods }
 
 // Remaining counts the pods that stay: joined, on their way, or asked for.
@@ -58,8 +58,8 @@ func (r *Fleet) Spare(given []int64) int64 {
 	return max(spare, 0)
 }
 
-// Preference is a group's own: its chance of being had, in halves, and its priority. Finer steps would let a group that failed
-// a second earlier win over one that is better and cheaper.
+// Preference is a group's own: its chance of being had, in halves, and its priority. Finer steps would let a group that
+// failed a second earlier win over one that is better and cheaper.
 type Preference struct {
 	Recoverable float64
 	Priority    int

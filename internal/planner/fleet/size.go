@@ -14,7 +14,8 @@ func (r *Fleet) MemoryShare(s *model.Slice) float64 {
 	return float64(*s.MemoryMiB) / float64(r.largestSlice)
 }
 
-// SizeOn is size, by which lots are offered tightest first: where there are wishes, smaller slices before larger ones.
+// SizeOn is size, by which node classes are offered, tightest first: where there are slice requirements, smaller slices
+// before larger ones.
 func (r *Fleet) SizeOn(s *vector.Shape, free vector.Vector) float64 {
 	size := r.Size(free)
 	if r.Sliced {

@@ -9,8 +9,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// stopOutdated stops nodes whose launch configuration is not their group's any more, each with all hosts of its replica. KubeRay
-// clusters have the check off. The head is never stopped.
+// stopOutdated stops nodes whose launch configuration is not their group's any more, each with all hosts of its
+// replica. KubeRay clusters have the check off. The head is never stopped.
 func (r *Fleet) stopOutdated(checkDisabled bool) {
 	if checkDisabled {
 		return
@@ -133,8 +133,8 @@ type unit struct {
 	used         float64 // mean share of what the nodes have
 }
 
-// units returns the units that remain in the groups marked, or in all, those first that are stopped first: not yet joined, longest idle, least used
-// (Ray 2.60's order).
+// units returns the units that remain in the groups marked, or in all, those first that are stopped first: not yet
+// joined, longest idle, least used (Ray 2.60's order).
 func (r *Fleet) units(marked []bool) []unit {
 	type identity struct {
 		group int

@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Topology tells label sets apart by their value of one label. Values are numbered in order of their names.
+// Topology distinguishes label sets by their value of one label. Values are numbered in order of their names.
 type Topology struct {
 	// Of is the number of each label set's value, or below 0 where the set lacks the label.
 	Of     []int

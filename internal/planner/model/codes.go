@@ -39,30 +39,33 @@ const (
 	CodeIsolation     = "isolation"       // they are not kept apart from others as what waits needs it
 )
 
-// CodePoolCeiling says that demand waits, and the pools of nodes that the group can land on have no room for more of its pods, grown as far as they may.
+// CodePoolCeiling says that demand waits, and the pools of nodes that the group can land on have no room for more of
+// its pods, grown as far as they may.
 const CodePoolCeiling = "pool_ceiling"
 
 // Codes of the findings in a plan.
 const (
-	// FindingOverstated: a node tells of more free than it has in total.
+	// FindingOverstated: a node reports more free than it has in total.
 	FindingOverstated = "available-over-total"
 	// FindingUnreported: a node that has joined says nothing of what it has; it counts as what its group brings.
 	FindingUnreported = "resources-unreported"
 	// FindingGroupRemoved: a pod of a group that the RayCluster does not list any more.
 	FindingGroupRemoved = "group-removed"
-	// FindingMinAboveMax: a group's minReplicas is above its maxReplicas. The reader of RayClusters tells of it by the same
+	// FindingMinAboveMax: a group's minReplicas is above its maxReplicas. The reader of RayClusters reports it by the same
 	// code and closes the group.
 	FindingMinAboveMax = "min-above-max"
 )
 
-// FindingUnpriced is the code of a finding: a group without a price could serve the same work as groups with one, whose prices do
-// not count therefore.
+// FindingUnpriced is the code of a finding: a group without a price could serve the same work as groups with one, whose
+// prices do not count therefore.
 const FindingUnpriced = "price-missing"
 
-// FindingSlicesUnknown says that demand asks for memory, compute or isolation of its GPUs, and of no group it is known what they are.
+// FindingSlicesUnknown says that demand asks for memory, compute or isolation of its GPUs, and of no group it is known
+// what they are.
 const FindingSlicesUnknown = "slices-unknown"
 
-// FindingTooManyRequests says that a RayCluster has more requests of owners, or these more shapes, than a plan takes in.
+// FindingTooManyRequests says that a RayCluster has more requests of owners, or these more shapes, than a plan takes
+// in.
 const FindingTooManyRequests = "too-many-requests"
 
 // FindingKeyUnknown says that a snapshot file has a key that nobody reads.

@@ -12,8 +12,8 @@ import (
 const nodeGroupLabel = "ray.io/node-group"
 
 // SnapshotOf is what a RayCluster alone says of a snapshot: its settings and its groups, not who runs and what is asked
-// for. Live snapshots and `autoscaler plan` with a RayCluster share it, so both plan the same. Of groups that cannot be told
-// apart only the first is in it, which is broken, and one without a name is not: no pod can be called its own.
+// for. Live snapshots and `autoscaler plan` with a RayCluster share it, so both plan the same. Of groups with equal
+// names only the first is in it, which is broken, and one without a name is not: no pod can be called its own.
 func SnapshotOf(cluster nodepool.Cluster) Snapshot {
 	idle := cluster.IdleTimeout.Seconds()
 	s := Snapshot{

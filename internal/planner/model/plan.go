@@ -12,8 +12,8 @@ import (
 type Policy struct {
 	// GPUForCPU lets CPU-only work launch GPU groups even where a CPU group could serve it.
 	GPUForCPU bool `json:"gpuForCPU,omitempty"`
-	// MaxInFlight and MaxInFlightPerGroup bound the pods of all groups, and of one group, that are asked for and have not joined
-	// Ray; 0 is no bound. What they hold back follows as pods join. A gang or a replica that is larger goes alone.
+	// MaxInFlight and MaxInFlightPerGroup bound the pods of all groups, and of one group, that are asked for and have not
+	// joined Ray; 0 is no bound. What they hold back follows as pods join. A gang or a replica that is larger goes alone.
 	MaxInFlight         int `json:"maxInFlight,omitempty"`
 	MaxInFlightPerGroup int `json:"maxInFlightPerGroup,omitempty"`
 }
@@ -36,15 +36,15 @@ type Plan struct {
 	InfeasibleRequestResources []UnmetRequest `json:"infeasibleRequestResources"`
 	// Summary accounts for all demand: requests largest first, gangs as they were planned, request_resources.
 	Summary []DemandSummary `json:"summary"`
-	// Requests tells of each request over REST, the plain one first, then by id.
+	// Requests has each request over REST, the plain one first, then by id.
 	Requests []RequestPlan `json:"requests,omitempty"`
 	// Price is the price of what is launched, where every launched group has one.
 	Price *float64 `json:"price,omitempty"`
-	// Findings tell what the snapshot says against all sense and how it was planned around.
+	// Findings report what the snapshot says against all sense and how it was planned around.
 	Findings []raydemand.Finding `json:"findings,omitempty"`
 }
 
-// Termination names one pod that shall go. Reason is idle, max_group, max_workers or outdated.
+// Termination names one pod that has to go. Reason is idle, max_group, max_workers or outdated.
 type Termination struct {
 	Pod    string `json:"pod"`
 	Group  string `json:"group"`
@@ -54,8 +54,8 @@ type Termination struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Parting says how a pod that has work leaves, and nothing of one that has none. Only above its group's maximum is it drained with a
-// deadline.
+// Parting says how a pod that has work leaves, and nothing of one that has none. Only above its group's maximum is it
+// drained with a deadline.
 func (t Termination) Parting() string {
 	switch {
 	case !t.Busy:
@@ -85,8 +85,8 @@ type GroupPlan struct {
 	NumGPUs *NumGPUs `json:"numGpus,omitempty"`
 }
 
-// NumGPUs are what the spec of a group says about the GPUs of one worker, what is passed to `ray start`, and what the nodes report. Compute knows
-// nothing of it; who reads manifests fills it in. nil is not known.
+// NumGPUs are what the spec of a group says about the GPUs of one worker, what is passed to `ray start`, and what the
+// nodes report. Compute knows nothing of it; who reads manifests fills it in. nil is not known.
 type NumGPUs struct {
 	Declared *raydemand.Amount `json:"declared"`
 	Derived  *raydemand.Amount `json:"derived"`
@@ -109,7 +109,8 @@ func (g GroupPlan) Size() string {
 // UnmetRequest is a request, or the rest of one, that this plan does not serve.
 type UnmetRequest struct {
 	raydemand.Request
-	// AskedBy names the requests of owners that it is of, those that are served first first; empty for what nobody asks in his own name.
+	// AskedBy names the requests of owners that it is of, those that are served first first; empty for what nobody asks in
+	// his own name.
 	AskedBy string `json:"askedBy,omitempty"`
 	Reason  Reason `json:"reason"`
 }
@@ -120,9 +121,9 @@ type UnmetGang struct {
 	Reason Reason `json:"reason"`
 }
 
-// Reason codes of unmet demand. Impossible: no group could ever serve it. Capped: a limit stands in the way. Closed: the
-// groups that could serve it take no launches until somebody mends them. CoolingDown: some of them take no launches for
-// a while because their last ones failed, and are tried again by themselves.
+// Reason codes of unmet demand. Impossible: no group could ever serve it. Capped: a limit stands in the way. Closed:
+// the groups that could serve it take no launches until somebody mends them. CoolingDown: some of them take no launches
+// for a while because their last ones failed, and are tried again by themselves.
 const (
 	Impossible  = "impossible"
 	Capped      = "capped"

@@ -12,10 +12,11 @@ import (
 // GroupPool is a pool of Kubernetes nodes that a group's pods can land on.
 type GroupPool struct {
 	Name string `json:"name"`
-	// MaxPods is how many pods of the group it can ever have, on nodes that are there and nodes that it may add; nil: nothing bounds it.
+	// MaxPods is how many pods of the group it can ever have, on nodes that are there and nodes that it may add; nil:
+	// nothing bounds it.
 	MaxPods *int64 `json:"maxPods"`
-	// Resource is what groups compete for on the pool's nodes, by Kubernetes' name, and Units how much of it one pod takes. Groups that take
-	// other resources of the same nodes, another MIG profile for example, leave this one alone.
+	// Resource is what groups compete for on the pool's nodes, by Kubernetes' name, and Units how much of it one pod
+	// takes. Groups that take other resources of the same nodes, another MIG profile for example, leave this one alone.
 	Resource string `json:"resource,omitempty"`
 	Units    int64  `json:"units,omitempty"`
 	// ProfileFixed: the MIG profile of the pool was chosen when it was made and cannot be changed, as on AKS.
@@ -26,8 +27,8 @@ type GroupPool struct {
 	Cards []nodepool.PoolCards `json:"cards,omitempty"`
 }
 
-// PoolShare is what one pod takes of a resource of a pool, and what all nodes that are there and may be added have of it: CPU in thousandths,
-// memory in MiB, all else as Kubernetes counts it.
+// PoolShare is what one pod takes of a resource of a pool, and what all nodes that are there and may be added have of
+// it: CPU in thousandths, memory in MiB, all else as Kubernetes counts it.
 type PoolShare struct {
 	Resource string `json:"resource"`
 	Units    int64  `json:"units"`

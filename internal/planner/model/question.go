@@ -20,8 +20,8 @@ type Question struct {
 	Request string
 }
 
-// PlainRequest is, as Question.Request, what calls of request_resources ask for that have no owner: the one made over REST and
-// the one made from within Ray.
+// PlainRequest is, as Question.Request, what calls of request_resources ask for that have no owner: the one made over
+// REST and the one made from within Ray.
 const PlainRequest = "request_resources"
 
 // ErrQuestion says that a Question asks for nothing, or for several things.

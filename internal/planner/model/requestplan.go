@@ -6,7 +6,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// RequestPlan tells what becomes of one request over REST. Asked, Served and Waiting count bundles; what is left of Asked is not planned for.
+// RequestPlan says what becomes of one request over REST. Asked, Served and Waiting count bundles; what is left of
+// Asked is not planned for.
 type RequestPlan struct {
 	ID    string `json:"id,omitempty"`
 	Owner string `json:"owner,omitempty"`
@@ -16,7 +17,8 @@ type RequestPlan struct {
 	State    raydemand.RequestState `json:"state"`
 	Reason   Reason                 `json:"reason"`
 	Asked    int64                  `json:"asked"`
-	// Served have a place on workers that have joined Ray, Waiting on those that are on their way or that are launched when it is their turn.
+	// Served have a place on workers that have joined Ray, Waiting on those that are on their way or that are launched
+	// when it is their turn.
 	Served  int64 `json:"served"`
 	Waiting int64 `json:"waiting"`
 	// Groups are the groups of the pods that serve it, by name; the head's has no name.
@@ -29,7 +31,8 @@ type RequestPlan struct {
 type RequestGroup struct {
 	Name string `json:"name"`
 	Pods int64  `json:"pods"`
-	// Waiting are those of the pods that have not joined Ray, the last of them asked for at Since; zero where that is not known.
+	// Waiting are those of the pods that have not joined Ray, the last of them asked for at Since; zero where that is not
+	// known.
 	Waiting int64     `json:"waiting,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 }

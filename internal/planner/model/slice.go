@@ -10,20 +10,20 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Slice is what one GPU of a group's pods is, as Ray counts GPUs: a card, a MIG instance, or a share of either. What is not known is nil,
-// empty or unknown, and is never enough for a request that asks for it.
+// Slice is what one GPU of a group's pods is, as Ray counts GPUs: a card, a MIG instance, or a share of either. What is
+// not known is nil, empty or unknown, and is never enough for a request that asks for it.
 type Slice struct {
 	Kind gpuinfo.Kind `json:"kind"`
-	// MemoryMiB is the memory behind one GPU, no more than the worst node gives. ComputeFraction is the part of one physical card's
-	// compute that it is sure of, 0 to 1.
+	// MemoryMiB is the memory behind one GPU, no more than the worst node gives. ComputeFraction is the part of one
+	// physical card's compute that it is sure of, 0 to 1.
 	MemoryMiB       *int64            `json:"memoryMiB"`
 	ComputeFraction *float64          `json:"computeFraction"`
 	Isolation       gpuinfo.Isolation `json:"isolation"`
 	// Profile is the MIG profile, Product the model of the card as nodes name it.
 	Profile string `json:"profile,omitempty"`
 	Product string `json:"product,omitempty"`
-	// Blocks is how many larger instances become impossible on the card that is best for it, as the cards are now, when one more is taken;
-	// nil where no reading of single cards tells.
+	// Blocks is how many larger instances become impossible on the card that is best for it, as the cards are now, when
+	// one more is taken; nil where single cards are not read.
 	Blocks *int64 `json:"blocks,omitempty"`
 }
 
@@ -46,7 +46,7 @@ func (s *Slice) Name() string {
 	return string(s.Kind) + " share"
 }
 
-// String tells what is known: "slice 1g.10gb: 9.5 GiB, 0.143 of a card's compute, isolation hardware".
+// String writes what is known: "slice 1g.10gb: 9.5 GiB, 0.143 of a card's compute, isolation hardware".
 func (s *Slice) String() string {
 	text := s.Name()
 	if s.Product != "" {
@@ -65,7 +65,7 @@ func (s *Slice) String() string {
 	return text + ": " + strings.Join(parts, ", ")
 }
 
-// Key tells slices apart where it matters to a wish.
+// Key distinguishes slices where a requirement can.
 func (s *Slice) Key() string {
 	return fmt.Sprintf("%s %v %v %s %s", s.Kind, AmountOr(s.MemoryMiB, -1), AmountOr(s.ComputeFraction, -1), s.Isolation, s.Profile)
 }
@@ -78,7 +78,8 @@ func (s *Slice) NameOr(otherwise string) string {
 	return s.Name()
 }
 
-// SliceOf is what one GPU of a group is when a pod announces so many of them to Ray; nil where the group has none, or nothing tells.
+// SliceOf is what one GPU of a group is when a pod announces so many of them to Ray; nil where the group has none, or
+// nothing is known of it.
 func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 	var total int64
 	for _, s := range g.Slices {
@@ -114,8 +115,8 @@ func (s *Slice) blank() bool {
 	return kind && nodepool.Strength(s.Isolation) == 0 && s.MemoryMiB == nil && s.ComputeFraction == nil && s.Profile+s.Product == ""
 }
 
-// oneOf is one GPU of a slice. Several devices behind one GPU are still told by one of them: no task can have the memory of two in one
-// piece. Units of memory of one card add up.
+// oneOf is one GPU of a slice. Several devices behind one GPU still count as one of them: no task can have the memory
+// of two in one piece. Units of memory of one card add up.
 func oneOf(s nodepool.Slice, numGPUs raydemand.Amount, cards int64) nodepool.Slice {
 	s.MemoryMiB = measured(s)
 	if s.Kind == gpuinfo.GPUMemory {
@@ -139,8 +140,8 @@ func newSlice(s nodepool.Slice) *Slice {
 	return made
 }
 
-// measured is the memory behind one unit. The round figure in a profile's name is more than any card gives, so for it stands the least that
-// a known product does.
+// measured is the memory behind one unit. The round figure in a profile's name is more than any card gives, so for it
+// stands the least that a known product does.
 func measured(s nodepool.Slice) *int64 {
 	if !s.Nominal || s.Profile == nil {
 		return s.MemoryMiB

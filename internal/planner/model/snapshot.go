@@ -1,6 +1,6 @@
-// Package model holds what goes into a decision and what comes out of it: Snapshot, Policy, Plan, Explanation, and the stable codes
-// in them. Their JSON forms are contracts. The package reads and describes these values; it must not decide anything, and it knows
-// nothing of how decisions are made.
+// Package model holds what goes into a decision and what comes out of it: Snapshot, Policy, Plan, Explanation, and the
+// stable codes in them. Their JSON forms are contracts. The package reads and describes these values; it must not
+// decide anything, and it knows nothing of how decisions are made.
 package model
 
 import (
@@ -32,10 +32,10 @@ type Snapshot struct {
 	KeptResources []raydemand.Request `json:"keptResources,omitempty"`
 	// OwnedRequests are those that somebody makes in his own name. They add up, and with KeptResources.
 	OwnedRequests []raydemand.Owned `json:"ownedRequests,omitempty"`
-	// Isolation is the least that all work on GPUs accepts: hardware, limit or any. A request's own goes before it; empty requires nothing
-	// of demand that has no wish.
+	// Isolation is the least that all work on GPUs accepts: hardware, limit or any. A request's own goes before it; empty
+	// requires nothing of demand without a requirement.
 	Isolation nodepool.RequiredIsolation `json:"isolation,omitempty"`
-	// Policy is what the snapshot was planned by, for whoever plans it again. Compute goes by its argument.
+	// Policy is what the snapshot was planned by, for a program that plans it again. Compute goes by its argument.
 	Policy Policy `json:"policy,omitzero"`
 }
 
@@ -101,8 +101,8 @@ type Node struct {
 	Labels       map[string]string `json:"labels,omitempty"`
 	PlacedLabels map[string]string `json:"placedLabels,omitempty"`
 	IdleSeconds  float64           `json:"idleSeconds"`
-	// Refused are amounts, of what Ray gives out by the card, that have waited for a while beside the node although as much is free on it in
-	// sum: no card has so much free.
+	// Refused are amounts, of what Ray gives out by the card, that have waited for a while beside the node although as
+	// much is free on it in sum: no card has so much free.
 	Refused raydemand.Bundle `json:"refused,omitempty"`
 	// Since is when a pod on its way was asked for or created; zero where that is not known.
 	Since time.Time `json:"since,omitzero"`

@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// DemandKind tells the three kinds of demand apart; the words are those of the REST API.
+// DemandKind distinguishes the three kinds of demand; the words are those of the REST API.
 type DemandKind string
 
 // The kinds of demand: pending tasks and actors by shape, placement groups, and request_resources.
@@ -20,7 +20,7 @@ const (
 	KindRequestResources DemandKind = "requestResources"
 )
 
-// DemandSummary tells what becomes of one demand: one entry for each shape of request and of request_resources, and one
+// DemandSummary says what becomes of one demand: one entry for each shape of request and of request_resources, and one
 // for each gang. Asked is the sum of all counts that follow it; a gang counts as one.
 type DemandSummary struct {
 	Kind DemandKind `json:"kind"`
@@ -95,7 +95,8 @@ func (d *DemandSummary) Worst() string {
 	return FateServed
 }
 
-// Tally writes the counts that are not zero as a person would: 1 is served by what runs now, 2 wait for pods on their way.
+// Tally writes the counts that are not zero as a person would: 1 is served by what runs now, 2 wait for pods on their
+// way.
 func (d *DemandSummary) Tally() string {
 	since := ""
 	if !d.WaitingSince.IsZero() {

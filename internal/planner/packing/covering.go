@@ -1,6 +1,6 @@
-// Package packing answers one question in numbers: which bins, filled how, take all items at the least cost. It uses a knapsack for each
-// bin, a linear program over the fillings found, and rounding (docs/design/0002-the-planner.md). It imports package vector alone: it
-// must not know groups, gangs, ledgers or policies.
+// Package packing answers one question in numbers: which bins, filled how, take all items at the least cost. It uses a
+// knapsack for each bin, a linear program over the fillings found, and rounding (docs/design/0002-the-planner.md). It
+// imports package vector alone: it must not know groups, gangs, ledgers or policies.
 package packing
 
 import (
@@ -43,7 +43,7 @@ type Bin struct {
 	Limit int64
 	// Accelerators are those of one use together.
 	Accelerators int64
-	// Existing tells nodes that need not be launched.
+	// Existing marks nodes that need not be launched.
 	Existing bool
 	// Admits says for each item whether it may be put here.
 	Admits []Admission
@@ -72,9 +72,9 @@ const (
 	pricingRounds = 60
 )
 
-// maxSteps bounds the work on one program. Columns are looked for and dives go on as long as it is not used up; greedy packing, which
-// every answer ends with, may take as much again, and what it has not packed by then is left over. A step is a node of a
-// knapsack, or as much work on the program: some tens of nanoseconds.
+// maxSteps bounds the work on one program. Columns are looked for and rounding goes on as long as it is not used up;
+// greedy packing, which every answer ends with, may take as much again, and what it has not packed by then is left
+// over. A step is a node of a knapsack, or as much work on the program: some tens of nanoseconds.
 const maxSteps = 200_000
 
 // pastBudget reports whether the search for something better is over.

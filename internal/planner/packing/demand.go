@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// roundings is how many dives are made: more find almost nothing that two have missed.
+// roundings is how many times fractions are rounded: more find almost nothing that two have missed.
 const roundings = 2
 
 // Demand is what of a batch waits: the items with their places in it.
@@ -19,16 +19,17 @@ type Demand struct {
 	Most []int64
 }
 
-// Fit packs all that waits into bins, whatever they cost. It reports false where not even fractions of fillings would serve
-// everything, and returns the steps of work that it took.
+// Fit packs all that waits into bins, whatever they cost. It reports false where not even fractions of fillings would
+// serve everything, and returns the steps of work that it took.
 func Fit(w *Demand, bins []Bin) (found Result, possible bool, steps int) {
 	c := newCovering(w, bins, budgets{math.MaxInt64, math.MaxInt64})
 	found, possible = c.fit(roundings)
 	return found, possible, c.steps
 }
 
-// Cover answers the program and returns the steps of work that it took. Where work that needs no accelerator could ride on nodes with some, those that need one
-// are packed alone first: all together shall not launch more accelerators than they did.
+// Cover answers the program and returns the steps of work that it took. Where work that needs no accelerator could ride
+// on nodes with some, those that need one are packed alone first: all together must not launch more accelerators than
+// they did.
 func Cover(w *Demand, bins []Bin, spare int64) (Result, int) {
 	steps := 0
 	budget := budgets{podBudget: min(spare, vector.MaxCount), acceleratorBudget: math.MaxInt64}
@@ -85,9 +86,9 @@ type Portion struct {
 	Count int64
 }
 
-// LowerBound is the value of the covering program, less than which no packing costs, with at most so many nodes for each knapsack. served
-// is false where not even fractions of fillings serve everything; exact is false where some knapsack was cut short, so that the value is
-// no bound. Tests judge plans by it.
+// LowerBound is the value of the covering program, less than which no packing costs, with at most so many nodes for
+// each knapsack. served is false where not even fractions of fillings serve everything; exact is false where some
+// knapsack was cut short, so that the value is no bound. Tests judge plans by it.
 func LowerBound(w *Demand, bins []Bin, nodes int) (value float64, served, exact bool) {
 	c := newCovering(w, bins, budgets{math.MaxInt64, math.MaxInt64})
 	c.nodes, c.work = nodes, math.MaxInt/2

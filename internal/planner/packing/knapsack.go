@@ -40,8 +40,8 @@ type kind struct {
 	onCards bool
 }
 
-// looksPerNode bounds the branches that are cut off at once beside those that are followed: of a bundle that fits a million times there
-// are as many.
+// looksPerNode bounds the branches that are cut off at once beside those that are followed: of a bundle that fits a
+// million times there are as many.
 const looksPerNode = 64
 
 // solve fills what is free by looking at no more than nodes branches, and returns what the best filling is worth.
@@ -157,8 +157,8 @@ func (k *knapsack) take(kd *kind, n int64) {
 	k.free.SubtractAdded(kd.need, n)
 }
 
-// before keeps what is free where the i-th kind asks for parts of cards: what those are taken from cannot be told afterwards. nil is for all
-// others, which are given back.
+// before keeps what is free where the i-th kind asks for parts of cards: what those are taken from is not known
+// afterwards. nil is for all others, which are given back.
 func (k *knapsack) before(i int) vector.Vector {
 	if !k.kinds[i].partly {
 		return nil

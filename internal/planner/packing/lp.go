@@ -131,8 +131,8 @@ func (c *covering) slackPrice(row int) float64 {
 	return 0
 }
 
-// improve enters columns until none of those known makes the program cheaper. It reports false when the pivots or the work that
-// were allowed are used up.
+// improve enters columns until none of those known makes the program cheaper. It reports false when the pivots or the
+// work that were allowed are used up.
 func (s *simplex) improve(pool []column) bool {
 	for ; s.pivots > 0 && !s.pastBudget(); s.pivots-- {
 		s.steps += (s.rows*s.rows + 4*len(pool)) / stepSize

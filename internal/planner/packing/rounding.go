@@ -14,8 +14,8 @@ const roundingSlack = 1e-3
 // the one nearest to once, and the program is solved again for what is left. What no bin takes stays in c.left.
 //
 // Rounding up is dear where a large bin is used a little, so before each time what is left is also packed greedily by
-// what the program says that bundles are worth, and the best of all these packings is returned. With the budget of work used up
-// the last of them ends the dive.
+// what the program says that bundles are worth, and the best of all these packings is returned. With the budget of work
+// used up the last of them ends the rounding.
 func (c *covering) round(s *simplex, choice int) []Filling {
 	var chosen []Filling
 	best := c.nothing()
@@ -64,7 +64,7 @@ func (c *covering) fixWhole(cols []int, counts []float64, chosen *[]Filling) boo
 	return fixed
 }
 
-// nearest picks the column to round up: the choice-th largest fraction, the first dive takes the largest.
+// nearest picks the column to round up: the choice-th largest fraction, the first rounding takes the largest.
 func (c *covering) nearest(cols []int, counts []float64, choice int) int {
 	order := make([]int, 0, len(cols))
 	for at, j := range cols {
@@ -143,7 +143,7 @@ func (c *covering) costOf(all []Filling) (sum float64) {
 	return sum
 }
 
-// Result is the best of several dives.
+// Result is the best of several roundings.
 type Result struct {
 	Fillings []Filling
 	unserved int64
@@ -173,7 +173,7 @@ func (c *covering) fit(dives int) (Result, bool) {
 	return c.explore(s, dives, 0), true
 }
 
-// explore packs greedily by the worths of a solved program, then dives with several first choices.
+// explore packs greedily by the worths of a solved program, then rounds with several first choices.
 func (c *covering) explore(s *simplex, dives int, bound float64) Result {
 	left, limit, budget := slices.Clone(c.left), slices.Clone(c.limit), c.budget
 	greedy := c.finished(s.dual, nil)

@@ -1,5 +1,5 @@
-// Package phrase writes amounts, durations, counts and lists for people. It must not know what a plan is: packages that decide use it
-// for names and sizes only, and whole sentences about decisions belong to package reasons.
+// Package phrase writes amounts, durations, counts and lists for people. It must not know what a plan is: packages that
+// decide use it for names and sizes only, and whole sentences about decisions belong to package reasons.
 package phrase
 
 import (
@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// memoryUnit is one of the two units that memory is told in, below them bytes.
+// memoryUnit is one of the two units that memory is written in, below them bytes.
 type memoryUnit struct {
 	name  string
 	bytes float64
@@ -35,7 +35,7 @@ func (u memoryUnit) write(a raydemand.Amount, decimals int) string {
 	return text + " " + u.name
 }
 
-// decimalsOfMemory is enough to tell the sizes of machines apart.
+// decimalsOfMemory is enough to distinguish the sizes of machines.
 const decimalsOfMemory = 2
 
 // quantity writes memory in GiB, or in MiB where it is less than one, to two decimals; everything else as Ray does.
@@ -46,7 +46,7 @@ func quantity(name string, a raydemand.Amount) string {
 	return memoryUnitFor(a).write(a, decimalsOfMemory)
 }
 
-// Pair writes two quantities of one resource in one unit, to as many decimals as tell them apart.
+// Pair writes two quantities of one resource in one unit, to as many decimals as distinguish them.
 func Pair(name string, a, b raydemand.Amount) (string, string) {
 	if !IsMemory(name) || a <= 0 || b <= 0 {
 		return quantity(name, a), quantity(name, b)

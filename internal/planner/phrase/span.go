@@ -14,8 +14,8 @@ const (
 	year   = 365 * day
 )
 
-// Span writes a length of time, in seconds, for a person: as kubectl writes ages, and below ten seconds finer. 98ms, 9.3s, 45s, 2m30s, 45m, 3h20m,
-// 20h, 3d4h, 12d. What is negative is no time.
+// Span writes a length of time, in seconds, for a person: as kubectl writes ages, and below ten seconds finer. 98ms,
+// 9.3s, 45s, 2m30s, 45m, 3h20m, 20h, 3d4h, 12d. What is negative is no time.
 func Span(seconds float64) string {
 	const most = 1e15 // more is of no age, and a whole number still
 	switch {

@@ -50,7 +50,8 @@ func (b *Batch) fill(free vector.Vector, labels int, left []int64, quota int64) 
 	return take, free
 }
 
-// newPattern fills hosts nodes of a shape one after the other, each with at most quota bundles. Equal hosts are filled at once.
+// newPattern fills hosts nodes of a shape one after the other, each with at most quota bundles. Equal hosts are filled
+// at once.
 func (p *Placer) newPattern(b *Batch, s *vector.Shape, free vector.Vector, hosts, quota int64) (pattern, bool) {
 	p.BreakOff()
 	var pat pattern
@@ -98,13 +99,13 @@ type score struct {
 	most    float64 // what is served per pod, where the number of pods is what is short
 	whole   float64 // the same of the whole replica: of two as good, the larger first, since no room may be left for it later
 	sparing bool    // no accelerator lies idle beside work that needs none
-	// The group's own standing comes before what its nodes cost.
+	// The group's own preference comes before what its nodes cost.
 	preference fleet.Preference
 	thrift     float64 // what is served for the cost
 	kinds      int     // resources in use
 	least      float64
 	mean       float64
-	room       float64 // what was free before, where a gang shall leave what fits others tightly
+	room       float64 // what was free before, where a gang has to leave what fits others tightly
 	share      float64 // in use, without weight: of two equals the one that wastes less
 	cloud      float64 // the cloud's stock
 }
@@ -126,7 +127,7 @@ func better(a, b score) int {
 	)
 }
 
-// betterForRay orders scores as Ray does: how well a node is filled comes before its group's standing.
+// betterForRay orders scores as Ray does: how well a node is filled comes before its group's preference.
 func betterForRay(a, b score) int {
 	return cmp.Or(
 		cmp.Compare(a.rank, b.rank),

@@ -33,7 +33,7 @@ func (p *Placer) neededFor(b *Batch, left []int64) (sum float64) {
 	return sum
 }
 
-// carryOut takes the fillings from the lots of their bins, from those that serve soonest first.
+// carryOut takes the fillings from the node classes of their bins, from those that serve soonest first.
 func (l *Ledger) carryOut(fillings []packing.Filling, classes [][]int, b *Batch, w *packing.Demand) {
 	perLot := make([][]packing.Filling, len(l.Classes))
 	room := make([]int64, len(l.Classes))
@@ -49,7 +49,7 @@ func (l *Ledger) carryOut(fillings []packing.Filling, classes [][]int, b *Batch,
 			}
 		}
 	}
-	// From the last lot to the first: taking from a lot moves those behind it.
+	// From the last node class to the first: taking from a node class moves those behind it.
 	for i := len(perLot) - 1; i >= 0; i-- {
 		at := i
 		for _, f := range perLot[i] {
@@ -61,9 +61,9 @@ func (l *Ledger) carryOut(fillings []packing.Filling, classes [][]int, b *Batch,
 	}
 }
 
-// existingBins lists what the ledger holds, as bins, each with its lots. Nodes that differ in nothing but whether they
-// have joined yet are one bin, and the order does not depend on it: what was found while they were on their way is
-// found again when some have come up.
+// existingBins lists what the ledger holds, as bins, each with its node classes. Nodes that differ in nothing but
+// whether they have joined yet are one bin, and the order does not depend on it: what was found while they were on
+// their way is found again when some have come up.
 func (p *Placer) existingBins(l *Ledger, b *Batch, w *packing.Demand) (classes [][]int, bins []packing.Bin) {
 	order := make([]int, 0, len(l.Classes))
 	for i := range l.Classes {
@@ -90,7 +90,7 @@ func (p *Placer) existingBins(l *Ledger, b *Batch, w *packing.Demand) (classes [
 	return classes, bins
 }
 
-// compareBins orders lots by what could be put on their nodes.
+// compareBins orders node classes by what could be put on their nodes.
 func compareBins(a, b *NodeClass) int {
 	return cmp.Or(
 		cmp.Compare(a.Shape.Group, b.Shape.Group),
@@ -99,7 +99,7 @@ func compareBins(a, b *NodeClass) int {
 	)
 }
 
-// AdmittedBy says which items a node of a lot could take, and whether there are any.
+// AdmittedBy says which items a node of a node class could take, and whether there are any.
 func AdmittedBy(w *packing.Demand, class *NodeClass) (admits []packing.Admission, useful bool) {
 	admits = make([]packing.Admission, len(w.Items))
 	for at, it := range w.Items {

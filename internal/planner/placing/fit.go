@@ -15,7 +15,7 @@ type Batch struct {
 	items   []*vector.Item
 	Left    []int64 // bundles of each item that wait
 	// apart is how many bundles one node may take, 0 for as many as fit: of that many strictly spread gangs one each. turn
-	// tells the gangs' own nodes from others.
+	// distinguishes the gangs' own nodes from others.
 	apart  int64
 	turn   int
 	within fleet.Domain
@@ -69,7 +69,7 @@ func (b *Batch) admits(l *NodeClass) bool {
 
 func (b *Batch) admitsLabels(set int) bool { return b.within.Admits(set) }
 
-// quota is how many bundles one node of a lot may still take, whatever fits.
+// quota is how many bundles one node of a node class may still take, whatever fits.
 func (b *Batch) quota(l *NodeClass) int64 {
 	switch {
 	case b.apart == 0:
@@ -119,8 +119,8 @@ func (p *Placer) retryable(l *Ledger, b *Batch) bool {
 }
 
 // UseExisting places item by item, largest first, on the first nodes that fit (first-fit decreasing). Selectors are
-// tried in order. Work without accelerators takes accelerator nodes last; but before a request keeps a node from leaving
-// it rides on one that has work anyway. Only a request: what comes after a gang may need the accelerators.
+// tried in order. Work without accelerators takes accelerator nodes last; but before a request keeps a node from
+// leaving it rides on one that has work anyway. Only a request: what comes after a gang may need the accelerators.
 func (l *Ledger) UseExisting(b *Batch) {
 	ride := b.purpose == "" && l.anyOverdue()
 	for i, it := range b.items {
@@ -167,8 +167,8 @@ func (l *Ledger) useClasses(b *Batch, i, choice int, wanted func(*NodeClass) boo
 	}
 }
 
-// useClass fills as many nodes of a lot as the item needs, the last one perhaps in part. It returns how many lots
-// were split off in front of what is left.
+// useClass fills as many nodes of a node class as the item needs, the last one perhaps in part. It returns how many
+// node classes were split off in front of what is left.
 func (l *Ledger) useClass(at int, b *Batch, i int) int {
 	each := l.Classes[at].Free.Times(b.items[i].Need, min(b.Left[i], b.quota(&l.Classes[at])))
 	if each == 0 {
@@ -187,8 +187,8 @@ func (l *Ledger) useClass(at int, b *Batch, i int) int {
 	return max(at-start-1, 0)
 }
 
-// take places the portions on each of count nodes of a lot, one after the other. Of parts of cards that were found to fit in another order
-// some may not fit in this one; those wait on.
+// take places the portions on each of count nodes of a node class, one after the other. Of parts of cards that were
+// found to fit in another order some may not fit in this one; those wait on.
 func (l *Ledger) take(at int, b *Batch, count int64, portions []packing.Portion) {
 	at = l.split(at, count)
 	class := &l.Classes[at]

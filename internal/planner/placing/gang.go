@@ -9,9 +9,9 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// placeOption places equal gangs, all of them, by one of their options wherever they may lie: in one domain after the other where a gang
-// wants to share a label. The one whose launches are best by the objective is taken; nothing is better than no launch, so the first
-// that needs none ends the search.
+// placeOption places equal gangs, all of them, by one of their options wherever they may lie: in one domain after the
+// other where a gang wants to share a label. The one whose launches are best by the objective is taken; nothing is
+// better than no launch, so the first that needs none ends the search.
 func (p *Placer) placeOption(l *Ledger, gangs []*fleet.Gang, o int) (best *Ledger, ok bool) {
 	g := gangs[0]
 	option := g.Options[o]
@@ -41,21 +41,22 @@ func (p *Placer) placeOption(l *Ledger, gangs []*fleet.Gang, o int) (best *Ledge
 	return best, best != nil
 }
 
-// Equal gangs are placed together, so that the work depends on how many kinds of gangs there are and not on how many gangs.
-// Nothing is lost by it: what n gangs ask for together can be dealt out to them afterwards. Where bundles may share nodes any
-// way of dealing will do; a strictly packed gang is a single bundle; and n strictly spread gangs of which no node holds more
-// than n bundles can be dealt out so that none has two on a node (the edges of a bipartite graph of degree n have n colours).
+// Equal gangs are placed together, so that the work depends on how many kinds of gangs there are and not on how many
+// gangs. Nothing is lost by it: what n gangs ask for together can be dealt out to them afterwards. Where bundles may
+// share nodes any way of dealing will do; a strictly packed gang is a single bundle; and n strictly spread gangs of
+// which no node holds more than n bundles can be dealt out so that none has two on a node (the edges of a bipartite
+// graph of degree n have n colours).
 
-// Run is a number of equal gangs that were placed together, by one of their options. What was placed for them is booked under the items
-// of the first.
+// Run is a number of equal gangs that were placed together, by one of their options. What was placed for them is booked
+// under the items of the first.
 type Run struct {
 	Gangs  []*fleet.Gang
 	Option int
 	Within fleet.Domain
 }
 
-// PlaceIdentical places as many of some equal gangs as it can, each whole, by the first option, then others by the next. It returns the
-// ledger to go on with, and how many are served: those in front.
+// PlaceIdentical places as many of some equal gangs as it can, each whole, by the first option, then others by the
+// next. It returns the ledger to go on with, and how many are served: those in front.
 func (p *Placer) PlaceIdentical(l *Ledger, gangs []*fleet.Gang) (*Ledger, int) {
 	served := 0
 	for o := range gangs[0].Options {
@@ -95,7 +96,8 @@ func (p *Placer) placeMost(l *Ledger, gangs []*fleet.Gang, o int) (*Ledger, int)
 	return best, least
 }
 
-// Domains lists where a gang may lie, by the values of its topology label, those alone that hold some of it where any does.
+// Domains lists where a gang may lie, by the values of its topology label, those alone that hold some of it where any
+// does.
 func (p *Placer) Domains(l *Ledger, g *fleet.Gang) []fleet.Domain {
 	if g.TopologyLabel == "" {
 		return []fleet.Domain{{}}
@@ -110,11 +112,12 @@ func (p *Placer) Domains(l *Ledger, g *fleet.Gang) []fleet.Domain {
 	return t.Domains(func(value int) bool { return !g.Held || holds[value] })
 }
 
-// maxDomains is in how many domains one gang is tried. A label may have a value for each node; those without room in sum
-// are not tried, so the bound is met only where many have room and the gang still does not fit.
+// maxDomains is in how many domains one gang is tried. A label may have a value for each node; those without room in
+// sum are not tried, so the bound is met only where many have room and the gang still does not fit.
 const maxDomains = 64
 
-// Roomy leaves out the domains that have less in sum than the option asks for: on what is there, and on what may be launched.
+// Roomy leaves out the domains that have less in sum than the option asks for: on what is there, and on what may be
+// launched.
 func (p *Placer) Roomy(l *Ledger, all []fleet.Domain, o fleet.Option) []fleet.Domain {
 	if len(all) < 2 {
 		return all
@@ -157,8 +160,8 @@ func (p *Placer) Roomy(l *Ledger, all []fleet.Domain, o fleet.Option) []fleet.Do
 	return roomy
 }
 
-// compareLaunches orders what two domains would launch for one option: without accelerators where it needs none, then by the
-// objective.
+// compareLaunches orders what two domains would launch for one option: without accelerators where it needs none, then
+// by the objective.
 func (p *Placer) compareLaunches(o fleet.Option, a, b []int64) int {
 	x, y := p.Costs.LaunchCost(a), p.Costs.LaunchCost(b)
 	needs := slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return it.Accelerator })

@@ -32,7 +32,7 @@ func (c *InFlightCaps) CopyFrom(other *InFlightCaps) {
 	c.asked, c.cut, c.cutAll = append(c.asked[:0], other.asked...), append(c.cut[:0], other.cut...), other.cutAll
 }
 
-// capLedger lowers a ledger's limits to what the wave may launch. A replica that is larger than a cap goes alone.
+// capLedger lowers a ledger's limits to what the step may launch. A replica that is larger than a cap goes alone.
 func (p *Placer) capLedger(l *Ledger, given []int64) {
 	var all int64
 	least := int64(vector.MaxCount)
@@ -89,8 +89,8 @@ func (l *Ledger) cappedFor(p *Placer, gang *fleet.Gang) bool {
 	})
 }
 
-// PlaceBeyondCaps places the first of some equal gangs, that found no room under the caps, if it may go beyond them. If it has
-// to wait for the caps alone, what it waits for is kept for it.
+// PlaceBeyondCaps places the first of some equal gangs, that found no room under the caps, if it may go beyond them. If
+// it has to wait for the caps alone, what it waits for is kept for it.
 func (p *Placer) PlaceBeyondCaps(l *Ledger, gangs []*fleet.Gang) (*Ledger, int) {
 	if len(l.cut) == 0 || len(gangs) == 0 || !l.cappedFor(p, gangs[0]) {
 		return l, 0
@@ -123,8 +123,8 @@ func (l *Ledger) alone(launched []int64) bool {
 	return all <= l.Spare || asked == 0
 }
 
-// reserve keeps under each cap that is in the way all that is left for launches that wait for it. It counts as asked for, so that
-// no other goes alone meanwhile.
+// reserve keeps under each cap that is in the way all that is left for launches that wait for it. It counts as asked
+// for, so that no other goes alone meanwhile.
 func (l *Ledger) reserve(launched []int64) {
 	var all int64
 	for i := range launched {

@@ -97,8 +97,8 @@ func (p *Placer) OpenBins(l *Ledger, b *Batch, w *packing.Demand) (groups []int,
 	return groups, bins
 }
 
-// suitability says how well a group stands for an item, smaller is better: first the item's own preference, then whether
-// an accelerator would be tied up, then the group's class.
+// suitability says how well a group stands for an item, smaller is better: first the item's own preference, then
+// whether an accelerator would be tied up, then the group's class.
 type suitability struct {
 	rank, tied, class int
 }

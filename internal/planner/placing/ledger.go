@@ -31,7 +31,8 @@ type Ledger struct {
 	Log      []Entry
 	// Waits lists what was placed on pods that were asked for earlier and have not joined yet.
 	Waits []Wait
-	// ceilings bound what pools of nodes hold, nil where none does: taken is in their units, pods counts those of each group.
+	// ceilings bound what pools of nodes hold, nil where none does: taken is in their units, pods counts those of each
+	// group.
 	ceilings    *fleet.Ceilings
 	Taken, Pods []int64
 	// Runs lists the gangs that were placed.
@@ -41,18 +42,18 @@ type Ledger struct {
 	Tracing bool
 }
 
-// NodeClass is a number of nodes that are equal in all that matters, so that work depends on how many kinds of nodes there
-// are and not on how many nodes.
+// NodeClass is a number of nodes that are equal in all that matters, so that work depends on how many kinds of nodes
+// there are and not on how many nodes.
 type NodeClass struct {
 	Shape *vector.Shape
 	Phase fleet.Phase
 	Free  vector.Vector
-	// Size is free as one number when the ledger was opened; it only orders lots.
+	// Size is free as one number when the ledger was opened; it only orders node classes.
 	Size  float64
 	Count int64
-	// Members are the nodes' numbers in the roster, those to be used first in front; nil for pods that have no node yet.
+	// Members are the nodes' numbers in the fleet, those to be used first in front; nil for pods that have no node yet.
 	Members []int
-	// since is when the oldest pod of a lot on its way was asked for; zero where that is not known.
+	// since is when the oldest pod of a node class on its way was asked for; zero where that is not known.
 	since time.Time
 	// Touched: some demand was placed here in this plan.
 	Touched bool
@@ -62,8 +63,8 @@ type NodeClass struct {
 	planned bool
 	// named are the resources that this demand asks for.
 	named nameSet
-	// gang names the strictly spread gangs that were placed here last, by their turn, and taken counts their bundles on each
-	// node; placed lists the gangs that held one before, by their number in the snapshot.
+	// gang names the strictly spread gangs that were placed here last, by their turn, and taken counts their bundles on
+	// each node; placed lists the gangs that held one before, by their number in the snapshot.
 	gang   int
 	taken  int64
 	placed []int
@@ -98,8 +99,8 @@ func (l *Ledger) copyFrom(other *Ledger) {
 	l.Spare, l.How, l.Stepwise, l.Joinable = other.Spare, other.How, other.Stepwise, other.Joinable
 }
 
-// Trial returns a copy of a ledger to try something on. Hundreds of gangs are tried on thousands of lots, so what is
-// released is used again.
+// Trial returns a copy of a ledger to try something on. Hundreds of gangs are tried on thousands of node classes, so
+// what is released is used again.
 func (p *Placer) Trial(l *Ledger) *Ledger {
 	copied := &Ledger{}
 	if n := len(p.released); n > 0 {
@@ -116,8 +117,8 @@ func (p *Placer) Release(l *Ledger) {
 	}
 }
 
-// OpenLedger lists the nodes that stay and the pods that were asked for. With totals set, work in progress is
-// ignored: that is how request_resources counts. Equal nodes become one lot before anything is sorted.
+// OpenLedger lists the nodes that stay and the pods that were asked for. With totals set, work in progress is ignored:
+// that is how request_resources counts. Equal nodes become one node class before anything is sorted.
 func (p *Placer) OpenLedger(totals bool, placed [][]int) []NodeClass {
 	classes := make([]NodeClass, 0, min(len(p.Nodes)+len(p.Groups), 256))
 	kinds := make(map[string]int)
@@ -157,7 +158,7 @@ func (p *Placer) OpenLedger(totals bool, placed [][]int) []NodeClass {
 	return p.inOrder(classes)
 }
 
-// appendKey writes what makes two lots of nodes equal.
+// appendKey writes what makes two node classes of nodes equal.
 func (l *NodeClass) appendKey(key []byte) []byte {
 	key = binary.AppendVarint(key, int64(l.Phase))
 	key = binary.AppendVarint(key, int64(l.Shape.Group))
@@ -185,7 +186,7 @@ func (p *Placer) NewClass(g *fleet.Group, count int64, planned bool) NodeClass {
 	return NodeClass{Shape: g.Shape, Phase: fleet.OnTheWay, Free: g.Shape.Total, Size: p.SizeOn(g.Shape, g.Shape.Total), Count: count, planned: planned}
 }
 
-// inOrder sorts lots. They are large, so it is their places that are moved about.
+// inOrder sorts node classes. They are large, so it is their places that are moved about.
 func (p *Placer) inOrder(classes []NodeClass) []NodeClass {
 	order := make([]*NodeClass, len(classes))
 	for i := range classes {
@@ -199,8 +200,8 @@ func (p *Placer) inOrder(classes []NodeClass) []NodeClass {
 	return sorted
 }
 
-// soonestFirst orders lots by when they can serve, then tightest first, which leaves large gaps whole; idle nodes
-// that were busy last come before those that are about to leave.
+// soonestFirst orders node classes by when they can serve, then tightest first, which leaves large gaps whole; idle
+// nodes that were busy last come before those that are about to leave.
 func (p *Placer) soonestFirst(a, b *NodeClass) int {
 	if c := cmp.Compare(a.Phase, b.Phase); c != 0 {
 		return c
@@ -208,7 +209,7 @@ func (p *Placer) soonestFirst(a, b *NodeClass) int {
 	if c := cmp.Compare(a.Size, b.Size); c != 0 {
 		return c
 	}
-	// The rest decides between lots of one size alone.
+	// The rest decides between node classes of one size alone.
 	return cmp.Or(
 		slices.Compare(a.Free, b.Free),
 		cmp.Compare(a.Shape.Group, b.Shape.Group),
@@ -226,7 +227,7 @@ func (p *Placer) idleFor(l *NodeClass) float64 {
 	return p.Nodes[l.Members[0]].IdleSeconds
 }
 
-// Launch books new pods of a group and returns them as a lot that is not on the ledger yet.
+// Launch books new pods of a group and returns them as a node class that is not on the ledger yet.
 func (l *Ledger) Launch(g *fleet.Group, count int64) NodeClass {
 	i := g.Shape.Group
 	l.Room[i] -= count
@@ -236,8 +237,8 @@ func (l *Ledger) Launch(g *fleet.Group, count int64) NodeClass {
 	return NodeClass{Shape: g.Shape, Phase: fleet.OnTheWay, Free: g.Shape.Total, Count: count, planned: true}
 }
 
-// split takes count nodes from lot i and returns where they stand: in front of the rest, so that nodes in use are
-// offered again before untouched ones.
+// split takes count nodes from node class i and returns where they stand: in front of the rest, so that nodes in use
+// are offered again before untouched ones.
 func (l *Ledger) split(i int, count int64) int {
 	if l.Classes[i].Count == count {
 		return i
@@ -299,7 +300,7 @@ func (p *Placer) LaunchMinimum(l *Ledger, given []int64) {
 	}
 }
 
-// trace notes what was placed on the nodes of a lot.
+// trace notes what was placed on the nodes of a node class.
 func (l *Ledger) trace(b *Batch, at *NodeClass, portions []packing.Portion) {
 	for _, p := range portions {
 		l.Traces = append(l.Traces, Placement{Item: b.items[p.Item], Each: p.Count, Count: at.Count, Group: at.Shape.Group, Phase: at.Phase, Planned: at.planned, Members: at.Members})

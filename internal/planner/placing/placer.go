@@ -1,6 +1,6 @@
-// Package placing puts demand on a Ledger: on nodes that are there, on pods on their way, and on pods that it launches, within the limits
-// that the ledger keeps. A Ledger is the one thing that changes; a trial works on a copy. The package must not compare plans or decide
-// in which order demand is placed: package search does.
+// Package placing puts demand on a Ledger: on nodes that are there, on pods on their way, and on pods that it launches,
+// within the limits that the ledger keeps. A Ledger is the one thing that changes; a trial works on a copy. The package
+// must not compare plans or decide in which order demand is placed: package search does.
 package placing
 
 import (
@@ -9,14 +9,14 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 )
 
-// Placer places demand on ledgers. It knows the fleet and what launching costs, and it keeps the budget of work that placing shares
-// with the search.
+// Placer places demand on ledgers. It knows the fleet and what launching costs, and it keeps the budget of work that
+// placing shares with the search.
 type Placer struct {
 	*fleet.Fleet
 	Policy model.Policy
 	Costs  cost.Model
-	// Uncut counts the pods that a plan launches in all, by group, while it is cut down to what the caps on pods in flight allow; nil
-	// otherwise.
+	// Uncut counts the pods that a plan launches in all, by group, while it is cut down to what the caps on pods in flight
+	// allow; nil otherwise.
 	Uncut []int64
 	// released are ledgers whose memory is used again.
 	released []*Ledger
@@ -28,7 +28,8 @@ type Placer struct {
 	Stop <-chan struct{}
 }
 
-// brokenOff is the panic that ends a planning nobody waits for any more. It leaves no planning behind that could be looked at.
+// brokenOff is the panic that ends a planning nobody waits for any more. It leaves no planning behind that could be
+// looked at.
 type brokenOff struct{}
 
 // UnlessBrokenOff reports whether something was done to its end.
@@ -44,7 +45,8 @@ func UnlessBrokenOff(do func()) (done bool) {
 	return true
 }
 
-// BreakOff ends the planning when nobody waits for it any more. It is called where each further step takes at most some milliseconds.
+// BreakOff ends the planning when nobody waits for it any more. It is called where each further step takes at most some
+// milliseconds.
 func (p *Placer) BreakOff() {
 	select {
 	case <-p.Stop:

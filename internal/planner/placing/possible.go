@@ -8,7 +8,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// DifferentNodes counts the nodes within a domain that hold a bundle of an option, those that may be launched among them.
+// DifferentNodes counts the nodes within a domain that hold a bundle of an option, those that may be launched among
+// them.
 func (p *Placer) DifferentNodes(l *Ledger, o fleet.Option, within fleet.Domain) (n int64) {
 	for k := range l.Classes {
 		class := &l.Classes[k]
@@ -25,8 +26,8 @@ func (p *Placer) DifferentNodes(l *Ledger, o fleet.Option, within fleet.Domain) 
 	return n + min(fresh, l.Spare)
 }
 
-// HasPlaces reports whether each bundle of an option has a place on what is there or may be launched, all of them are not more than
-// there is in sum, and those that no two of may share a node find nodes enough.
+// HasPlaces reports whether each bundle of an option has a place on what is there or may be launched, all of them are
+// not more than there is in sum, and those that no two of may share a node find nodes enough.
 func (p *Placer) HasPlaces(l *Ledger, g *fleet.Gang, o fleet.Option, most []float64) bool {
 	asked := make([]float64, len(p.Names))
 	for _, it := range o.Items {
@@ -54,8 +55,8 @@ func (p *Placer) hasPlace(l *Ledger, it *vector.Item) bool {
 	})
 }
 
-// MostFree is by resource what is free, and the most that may be launched: all that the groups could, or as many of the largest pods as
-// all groups together may have.
+// MostFree is by resource what is free, and the most that may be launched: all that the groups could, or as many of the
+// largest pods as all groups together may have.
 func (p *Placer) MostFree(l *Ledger) []float64 {
 	most, fresh, largest := make([]float64, len(p.Names)), make([]float64, len(p.Names)), make([]float64, len(p.Names))
 	for i := range l.Classes {

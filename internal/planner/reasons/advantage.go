@@ -15,8 +15,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Preferred says why one group was taken for demand that pods of another, within its limits, could serve as well. What is said
-// is true of these two groups; where nothing that is can have decided, it says so.
+// Preferred says why one group was taken for demand that pods of another, within its limits, could serve as well. What
+// is said is true of these two groups; where nothing that is can have decided, it says so.
 func (w *Writer) Preferred(c Candidate, other int, given []int64, out *search.Outcome) model.Reason {
 	if reason, ok := w.elsewhereBound(c.Item, other, out); ok {
 		return reason
@@ -62,8 +62,9 @@ func (w *Writer) forMinimum(i int, given []int64) bool {
 	return short > 0 && given[i] <= short
 }
 
-// costsMore compares what is launched of a group with the least that another would have to launch for the same: the amounts
-// alone, as if they could be divided at will. It says nothing where the other might not be dearer, or could not serve it all.
+// costsMore compares what is launched of a group with the least that another would have to launch for the same: the
+// amounts alone, as if they could be divided at will. It says nothing where the other might not be dearer, or could not
+// serve it all.
 func (w *Writer) costsMore(taken, other int, given []int64, out *search.Outcome) string {
 	a, b := &w.Groups[taken], &w.Groups[other]
 	least, able := w.leastPods(taken, other, out)
@@ -95,8 +96,8 @@ func (w *Writer) costsMore(taken, other int, given []int64, out *search.Outcome)
 	return ""
 }
 
-// leastPods is the least number of pods of another group, whole replicas, that hold what is launched for on one. It reports false where
-// some of that could not be served by the other, or by pods that are told to share a label with it.
+// leastPods is the least number of pods of another group, whole replicas, that hold what is launched for on one. It
+// reports false where some of that could not be served by the other, or by pods that have to share a label with it.
 func (w *Writer) leastPods(taken, other int, out *search.Outcome) (int64, bool) {
 	shape := w.Groups[other].Shape
 	sum := make([]float64, len(w.Names))

@@ -15,9 +15,10 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Advice says what would serve what waits of an item, where no group has slices that do, or the pools of those that have are full: fewer GPUs
-// announced for the same devices, or another cut of cards that are there, from what to what, on which pool, on how many cards. It is empty where
-// neither helps, because something else is short too or first, or it is not known what the cards are.
+// Advice says what would serve what waits of an item, where no group has slices that do, or the pools of those that
+// have are full: fewer GPUs announced for the same devices, or another cut of cards that are there, from what to what,
+// on which pool, on how many cards. It is empty where neither helps, because something else is short too or first, or
+// it is not known what the cards are.
 func (w *Writer) Advice(it *vector.Item, given []int64, count int64) string {
 	if it.Request.Slice == nil || it.Slice.Memory == 0 && it.Slice.Compute == 0 || !w.onlyACutHelps(it, given) || w.rounded(it) {
 		return ""
@@ -38,7 +39,7 @@ func (w *Writer) Advice(it *vector.Item, given []int64, count int64) string {
 			instances := int64(math.Ceil(float64(bundles) * it.Request.Bundle[raydemand.GPU].Float()))
 			for _, cards := range g.Pools[k].Cards {
 				r := recut{pool: &g.Pools[k], cards: cards, slice: g.Slice, need: it.Slice}
-				// Groups that ask for other instances of the same cards are told of them once.
+				// Groups that ask for other instances of the same cards are named once.
 				if text := r.text(instances); text != "" && !seen[r.now(cards.Count)+r.pool.Name] {
 					seen[r.now(cards.Count)+r.pool.Name] = true
 					told = append(told, text)
@@ -49,7 +50,8 @@ func (w *Writer) Advice(it *vector.Item, given []int64, count int64) string {
 	return phrase.List(told)
 }
 
-// rounded reports whether a group falls short only by what was lost in writing a part of a card in decimals: no cut is needed then.
+// rounded reports whether a group falls short only by what was lost in writing a part of a card in decimals: no cut is
+// needed then.
 func (w *Writer) rounded(it *vector.Item) bool {
 	const written = 0.001
 	need := it.Slice
@@ -62,13 +64,15 @@ func (w *Writer) rounded(it *vector.Item) bool {
 	return false
 }
 
-// suitsButSlice reports whether a fresh node of some group with these amounts could serve one bundle if only each of its GPUs were enough.
+// suitsButSlice reports whether a fresh node of some group with these amounts could serve one bundle if only each of
+// its GPUs were enough.
 func (w *Writer) suitsButSlice(it *vector.Item, g *fleet.Group, total vector.Vector) bool {
 	return vector.FirstMatch(it.Request.Selectors, g.Labels) != vector.NoMatch && total.Times(it.Need, 1) == 1
 }
 
-// servedByCut is how many of count bundles pods of a group on its k-th pool could serve, were the cards there cut as it takes: none where the pods
-// lack something else, the bound on all workers is reached, or what is short on the pool is something else, such as CPU.
+// servedByCut is how many of count bundles pods of a group on its k-th pool could serve, were the cards there cut as it
+// takes: none where the pods lack something else, the bound on all workers is reached, or what is short on the pool is
+// something else, such as CPU.
 func (w *Writer) servedByCut(it *vector.Item, i, k int, given []int64, count int64) int64 {
 	g := &w.Groups[i]
 	if !w.suitsButSlice(it, g, g.Shape.Total) || w.Spare(given) < g.Hosts {
@@ -77,7 +81,7 @@ func (w *Writer) servedByCut(it *vector.Item, i, k int, given []int64, count int
 	return min(count, vector.TimesAtMost(w.RoomBesideCards(i, k, given), g.Shape.Total.Times(it.Need, count)))
 }
 
-// overAnnounced tells where a group's pods announce more GPUs than they have devices, and one device would do.
+// overAnnounced says where a group's pods announce more GPUs than they have devices, and one device would do.
 func (w *Writer) overAnnounced(i int, it *vector.Item) string {
 	g := &w.Groups[i]
 	if g.Slice == nil || len(g.Pools) == 0 || g.Slice.Kind != gpuinfo.Whole && g.Slice.Kind != gpuinfo.MIG || it.Slice.Allows(g.Slice) {
@@ -107,7 +111,8 @@ func (w *Writer) overAnnounced(i int, it *vector.Item) string {
 	return fmt.Sprintf("group %s announces %s GPUs for %d × %s: with num-gpus %d one of them would be a whole device and do", g.Name, gpus, devices, g.Pools[0].Resource, devices)
 }
 
-// onlyACutHelps reports whether no group could serve the item by its slices, or all that could are kept from it by their pools.
+// onlyACutHelps reports whether no group could serve the item by its slices, or all that could are kept from it by
+// their pools.
 func (w *Writer) onlyACutHelps(it *vector.Item, given []int64) bool {
 	short := false
 	for i := range w.Groups {
@@ -157,8 +162,8 @@ type recut struct {
 	need  vector.SliceRequirement
 }
 
-// text tells what to do with the cards so that they hold so many more instances that will do; empty where no cut holds more of them than the cards
-// do now.
+// text says what to do with the cards so that they hold so many more instances that will do; empty where no cut holds
+// more of them than the cards do now.
 func (r recut) text(instances int64) string {
 	product, known := gpuinfo.ProductNamed(r.cards.Product)
 	if !known {
@@ -213,7 +218,8 @@ func (r recut) where() string {
 	return "pool " + r.pool.Name
 }
 
-// now tells what so many of the cards are. What several cards are cut into together does not tell what one of them is, unless all are alike.
+// now says what so many of the cards are. What several cards are cut into together does not say what one of them is,
+// unless all are alike.
 func (r recut) now(cards int64) string {
 	if len(r.cards.Cut) == 0 {
 		return phrase.OneOrMany(cards, "now whole", "each now whole")

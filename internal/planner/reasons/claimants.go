@@ -8,7 +8,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// namedOwned is how many requests of owners a sentence names before it says how many more there are, namedLetters how much of an owner's name.
+// namedOwned is how many requests of owners a sentence names before it says how many more there are, namedLetters how
+// much of an owner's name.
 const (
 	namedOwned   = 2
 	namedLetters = 40
@@ -17,8 +18,8 @@ const (
 // claimants knows who has what is launched for requests over REST, by kind of bundle.
 type claimants map[string][]*search.RestRequest
 
-// claimants deals out what each kind has without a launch, as requestPlans does: in the order in which requests are served. Those who are left
-// with bundles are launched for.
+// claimants deals out what each kind has without a launch, as requestPlans does: in the order in which requests are
+// served. Those who are left with bundles are launched for.
 func (w *Writer) claimants(out *search.Outcome) claimants {
 	launched := map[string]int64{}
 	for _, e := range out.Log {

@@ -14,8 +14,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Obstacle says why one more replica of group i would not serve an item, with the numbers: what its pods have too little
-// of, the label that does not match, or the limit it is at. It reports false when nothing stands in the way.
+// Obstacle says why one more replica of group i would not serve an item, with the numbers: what its pods have too
+// little of, the label that does not match, or the limit it is at. It reports false when nothing stands in the way.
 func (w *Writer) Obstacle(i int, it *vector.Item, given []int64) (model.Reason, bool) {
 	if reason, ok := w.mismatch(it, w.Groups[i].Shape, w.Groups[i].Labels); ok {
 		return reason, true
@@ -28,7 +28,8 @@ func (w *Writer) Obstacle(i int, it *vector.Item, given []int64) (model.Reason, 
 	return w.limit(i, given)
 }
 
-// mismatch says what a shape lacks for an item: amounts first, then labels, then what its GPUs are. The code is that of the first.
+// mismatch says what a shape lacks for an item: amounts first, then labels, then what its GPUs are. The code is that of
+// the first.
 func (w *Writer) mismatch(it *vector.Item, s *vector.Shape, labels map[string]string) (model.Reason, bool) {
 	var lacks []string
 	for _, t := range it.Need {
@@ -96,8 +97,8 @@ func labelMiss(selectors []raydemand.Selector, labels map[string]string) string 
 	return phrase.List(misses)
 }
 
-// passedOver says why a group without launches of its own was not taken: for that of the demand that is not served, or that
-// pods are launched for, which its pods come nearest to.
+// passedOver says why a group without launches of its own was not taken: for that of the demand that is not served, or
+// that pods are launched for, which its pods come nearest to.
 func (w *Writer) passedOver(i int, given []int64, out *search.Outcome) (model.Reason, bool) {
 	var nearest *Candidate
 	misses := 0
@@ -129,7 +130,8 @@ type Candidate struct {
 	Taken int
 }
 
-// candidates lists what is not served, then what is launched for, each item once. Every group asks for them, so they are kept.
+// candidates lists what is not served, then what is launched for, each item once. Every group asks for them, so they
+// are kept.
 func (w *Writer) candidates(out *search.Outcome) []Candidate {
 	if w.considering != nil {
 		return w.considering
@@ -163,7 +165,7 @@ func (w *Writer) candidates(out *search.Outcome) []Candidate {
 	return all
 }
 
-// offersAs reports whether nothing but the name tells two groups apart.
+// offersAs reports whether two groups differ in nothing but the name.
 func offersAs(g *fleet.Group, other *fleet.Group) bool {
 	samePrice := g.Price == other.Price || g.Price != nil && other.Price != nil && *g.Price == *other.Price
 	return samePrice && g.Hosts == other.Hosts && g.Shape.Labels == other.Shape.Labels && slices.Equal(g.Shape.Total, other.Shape.Total)
@@ -177,7 +179,8 @@ func recoveryScore(score *float64) float64 {
 }
 
 // Considered says of each group why it does not serve the items: first those whose pods could, then those that come
-// nearest. topology is the label that a gang wants to share, or empty; open are its values that will do, where not all do.
+// nearest. topology is the label that a gang wants to share, or empty; open are its values that will do, where not all
+// do.
 func (w *Writer) Considered(items []*vector.Item, given []int64, topology string, open ...fleet.Domain) []string {
 	type verdict struct {
 		model.Reason

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// LimitFindings tells of groups whose limits no number of pods can keep; they are left as they are.
+// LimitFindings reports groups whose limits no number of pods can keep; they are left as they are.
 func (w *Writer) LimitFindings() []raydemand.Finding {
 	var all []raydemand.Finding
 	for i := range w.Groups {
@@ -26,7 +26,7 @@ func (w *Writer) LimitFindings() []raydemand.Finding {
 	return all
 }
 
-// UnpricedFindings tells of groups without a price that keep those of their rivals from counting.
+// UnpricedFindings reports groups without a price that keep those of their substitutes from counting.
 func (w *Writer) UnpricedFindings() []raydemand.Finding {
 	var all []raydemand.Finding
 	r := &w.Costs.Substitutes

@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/search"
 )
 
-// namedPurposes is how many kinds of demand a sentence names before it says how many more there are, and namedGangs how many of
-// several gangs that ask for the same.
+// namedPurposes is how many kinds of demand a sentence names before it says how many more there are, and namedGangs how
+// many of several gangs that ask for the same.
 const (
 	namedPurposes = 3
 	namedGangs    = 2

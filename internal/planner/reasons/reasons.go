@@ -81,7 +81,8 @@ func (w *Writer) launchReason(i int, given []int64, out *search.Outcome) model.R
 	return model.Reason{Code: model.CodeNotInFull, Message: phrase.Join("what waits "+NotInFull, w.shortOf(i, given, out))}
 }
 
-// shortOf says which limit of a group is too low for a gang or a call of request_resources that is not had in full, if one is.
+// shortOf says which limit of a group is too low for a gang or a call of request_resources that is not had in full, if
+// one is.
 func (w *Writer) shortOf(i int, given []int64, out *search.Outcome) string {
 	reason, room := w.Tightest(i, given)
 	short := func(items []*vector.Item) bool {
@@ -150,7 +151,7 @@ func (w *Writer) limit(i int, given []int64) (model.Reason, bool) {
 	return w.inFlightLimit(i, given)
 }
 
-// workersLimit tells of the bound of all groups: reached, or with room for a part of a replica.
+// workersLimit describes the bound of all groups: reached, or with room for a part of a replica.
 func (w *Writer) workersLimit(g *fleet.Group, given []int64) model.Reason {
 	if n := w.Spare(given); n > 0 {
 		return model.Reason{Code: model.CodeMaxWorkers, Message: fmt.Sprintf("all groups together may have %d (%s), and a replica of group %s is %s", w.Bound, w.havingAll(given), g.Name, phrase.Pods(g.Hosts))}
@@ -199,7 +200,7 @@ func (w *Writer) stopReason(i int) (model.Reason, bool) {
 	return model.Reason{Code: model.CodeStop, Message: fmt.Sprintf("stopping %s: %s", phrase.Pods(stopped), first)}, true
 }
 
-// idleReason tells of the idle worker that stays and is nearest to leaving.
+// idleReason describes the idle worker that stays and is nearest to leaving.
 func (w *Writer) idleReason(i int, out *search.Outcome) (model.Reason, bool) {
 	g := &w.Groups[i]
 	count, longest, at := 0, math.Inf(-1), -1

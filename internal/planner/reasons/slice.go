@@ -52,8 +52,8 @@ func partOf(n vector.SliceRequirement) string {
 	return n.Gpu.String() + " of "
 }
 
-// part tells what a fraction of a GPU comes to on a group: " (0.5 of a slice 1g.10gb, 4.75 GiB)"; nothing of whole ones, or where the
-// memory is not known.
+// partOfSlice says what a fraction of a GPU comes to on a group: " (0.5 of a slice 1g.10gb, 4.75 GiB)"; nothing of
+// whole ones, or where the memory is not known.
 func partOfSlice(g *fleet.Group, it *vector.Item) string {
 	gpus := it.Request.Bundle[raydemand.GPU]
 	if g.Slice == nil || g.Slice.MemoryMiB == nil || gpus <= 0 || gpus >= raydemand.One {
@@ -63,7 +63,7 @@ func partOfSlice(g *fleet.Group, it *vector.Item) string {
 	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.Name(), phrase.Memory(n.Share(*g.Slice.MemoryMiB<<20)))
 }
 
-// SliceFindings tells once that wishes cannot be weighed.
+// SliceFindings reports once that slice requirements cannot be weighed.
 func (w *Writer) SliceFindings() []raydemand.Finding {
 	if !w.Sliced {
 		return nil

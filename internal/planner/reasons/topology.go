@@ -12,8 +12,9 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// topologyReason explains a choice of a gang that is not served though each of its bundles could be, if they need not share a label. Where the
-// bundles that it holds are in the way nothing is impossible: with those lost the gang could be had elsewhere.
+// topologyReason explains a choice of a gang that is not served though each of its bundles could be, if they need not
+// share a label. Where the bundles that it holds are in the way nothing is impossible: with those lost the gang could
+// be had elsewhere.
 func (w *Writer) topologyReason(g *fleet.Gang, o fleet.Option, bundles int, given []int64, reason model.Reason) model.Reason {
 	label := g.TopologyLabel
 	open := w.Domains(&placing.Ledger{Classes: w.Base}, g)

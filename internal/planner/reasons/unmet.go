@@ -16,8 +16,8 @@ import (
 )
 
 // UnmetReason says why an item is not served: which groups were considered and why none was taken. Impossible: no group
-// and no node could ever serve it. CoolingDown: some group could within its limits once it is tried again. Closed: every
-// group that could takes no launches now. Capped: a limit stands in the way.
+// and no node could ever serve it. CoolingDown: some group could within its limits once it is tried again. Closed:
+// every group that could takes no launches now. Capped: a limit stands in the way.
 func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology string) model.Reason {
 	w.BreakOff()
 	for _, it := range items {
@@ -100,8 +100,8 @@ func (w *Writer) missedAlone(it *vector.Item) string {
 	return ""
 }
 
-// meantFor says of a resource that no group has which one was probably meant: one of the same name in other case, Ray's being CPU and GPU, or one that a
-// group or node has and that is nearly called so.
+// meantFor says of a resource that no group has which one was probably meant: one of the same name in other case, Ray's
+// being CPU and GPU, or one that a group or node has and that is nearly called so.
 func (w *Writer) meantFor(name string) string {
 	known := w.resourcesThere()
 	if slices.Contains(known, name) {
@@ -139,7 +139,8 @@ func (w *Writer) resourcesThere() []string {
 	return w.existing
 }
 
-// GangReason explains a gang that is not served, choice by choice. The code is that of the first that is possible at all.
+// GangReason explains a gang that is not served, choice by choice. The code is that of the first that is possible at
+// all.
 func (w *Writer) GangReason(g *fleet.Gang, given []int64) model.Reason {
 	if g.Deferred {
 		return model.Reason{Code: model.Capped, Message: "too many different gangs come before it to be planned at once; it is planned for when those are served"}

@@ -1,5 +1,5 @@
-// Package reasons writes sentences: why a group launches nothing, why demand is not served, why one group was taken before another. It reads
-// a decision and changes nothing in it, and no package that decides may import it.
+// Package reasons writes sentences: why a group launches nothing, why demand is not served, why one group was taken
+// before another. It reads a decision and changes nothing in it, and no package that decides may import it.
 package reasons
 
 import (

@@ -65,17 +65,17 @@ func (r *Reporter) obstacles(it *vector.Item, given []int64) model.Reason {
 	return model.Reason{Code: code, Message: phrase.List(r.Considered([]*vector.Item{it}, given, ""))}
 }
 
-// mostElsewhere is how many gangs are told one by one.
+// mostElsewhere is how many gangs are listed one by one.
 const mostElsewhere = 10
 
-// elsewhere tells of the gangs and the calls of request_resources that ask for the same bundle as a request.
+// elsewhere lists the gangs and the calls of request_resources that ask for the same bundle as a request.
 func (r *Reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outcome) []model.Detail {
-	unmet, fates := r.unmetReasons(given, out), dispositions(out)
+	unmet, byItem := r.unmetReasons(given, out), dispositions(out)
 	var details []model.Detail
 	more := 0
 	for _, g := range r.Gangs {
 		asks := asksFor(g, b)
-		switch summary := gangSummary(g, fates, unmet.gangs[g.Number]); {
+		switch summary := gangSummary(g, byItem, unmet.gangs[g.Number]); {
 		case asks == "":
 		case len(details) == mostElsewhere:
 			more++
@@ -97,15 +97,15 @@ func (r *Reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outc
 				continue
 			}
 			reason := reasonAt(unmet.claims[i], k)
-			summary := summaryOf(model.KindRequestResources, it, fates[it], left[k], reason.Code)
+			summary := summaryOf(model.KindRequestResources, it, byItem[it], left[k], reason.Code)
 			details = append(details, model.Detail{About: c.Purpose, Reason: model.Reason{Code: summary.Worst(), Message: strings.TrimSuffix(r.tally(&summary)+": "+reason.Message, ": ")}})
 		}
 	}
 	return details
 }
 
-// asksFor says how a gang asks for a bundle: by how many of its own, in which choice; or by all together where they share a node. It is
-// empty where it does not.
+// asksFor says how a gang asks for a bundle: by how many of its own, in which choice; or by all together where they
+// share a node. It is empty where it does not.
 func asksFor(g *fleet.Gang, b raydemand.Bundle) string {
 	all := g.Alternatives()
 	for k, bundles := range all {

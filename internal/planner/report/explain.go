@@ -15,7 +15,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// asker is how a question is answered: by which policy, until nobody waits for the answer any more; a nil stop never is closed.
+// asker is how a question is answered: by which policy, until nobody waits for the answer any more; a nil stop never is
+// closed.
 type asker struct {
 	policy model.Policy
 	stop   <-chan struct{}
@@ -60,11 +61,11 @@ func (a asker) demand(s model.Snapshot, r raydemand.Request) model.Explanation {
 	return e
 }
 
-// explainRequests says what becomes of the pending requests that are the same as one, and what each of its choices of labels
-// and each group has to do with it.
+// explainRequests says what becomes of the pending requests that are the same as one, and what each of its choices of
+// labels and each group has to do with it.
 func (r *Reporter) explainRequests(same func(raydemand.Request) bool, given []int64, out *search.Outcome) model.Explanation {
 	unmet := r.unmetReasons(given, out)
-	fates := dispositions(out)
+	byItem := dispositions(out)
 	e := model.Explanation{Details: []model.Detail{}}
 	var all model.DemandSummary
 	var first *vector.Item
@@ -76,7 +77,7 @@ func (r *Reporter) explainRequests(same func(raydemand.Request) bool, given []in
 			first = it
 		}
 		all.Kind, all.Resources, all.Selectors = model.KindRequest, it.Request.Bundle, slices.Concat(all.Selectors, it.Request.Selectors)
-		all.Join(summaryOf(model.KindRequest, it, fates[it], out.Unserved[i], unmet.requests[i].Code))
+		all.Join(summaryOf(model.KindRequest, it, byItem[it], out.Unserved[i], unmet.requests[i].Code))
 		if e.Message == "" {
 			e.Message = unmet.requests[i].Message
 		}

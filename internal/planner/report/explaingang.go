@@ -8,7 +8,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// gangLike explains the first gang in the order of planning that waits for the same, or one that is planned for beside those that wait.
+// gangLike explains the first gang in the order of planning that waits for the same, or one that is planned for beside
+// those that wait.
 func (a asker) gangLike(s model.Snapshot, asked raydemand.Gang) model.Explanation {
 	p, given, out := a.decide(&s)
 	same := func(g *fleet.Gang) bool { return fleet.AsksAs(g.Gang, &asked) }

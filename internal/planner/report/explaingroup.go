@@ -97,7 +97,7 @@ func (a asker) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 		e.Details = append(e.Details, p.podDetails(at, &out)...)
 		return e, true
 	}
-	// Those that count for nothing are not on the roster.
+	// Those that count for nothing are not in the fleet.
 	at := slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Pod == name })
 	if at < 0 {
 		return model.Explanation{}, false

@@ -14,8 +14,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Explain plans the snapshot and answers one question about the plan. It gives up soon after stop is closed, with ErrBrokenOff; a nil stop never ends
-// it. It fails with ErrQuestion, and with an *UnknownError.
+// Explain plans the snapshot and answers one question about the plan. It gives up soon after stop is closed, with
+// ErrBrokenOff; a nil stop never ends it. It fails with ErrQuestion, and with an *UnknownError.
 func Explain(stop <-chan struct{}, s model.Snapshot, policy model.Policy, q model.Question) (e model.Explanation, err error) {
 	if !placing.UnlessBrokenOff(func() { e, err = asker{policy, stop}.answer(s, q) }) {
 		return model.Explanation{}, model.ErrBrokenOff
@@ -96,8 +96,8 @@ func (r *Reporter) explainGang(g *fleet.Gang, given []int64, out *search.Outcome
 	return e
 }
 
-// request explains what becomes of an owned request, or of what has no owner. It reports false when nothing is asked for by
-// that name.
+// request explains what becomes of an owned request, or of what has no owner. It reports false when nothing is asked
+// for by that name.
 func (a asker) request(s model.Snapshot, name string) (model.Explanation, bool) {
 	p, given, out := a.decide(&s)
 	if at := slices.IndexFunc(s.OwnedRequests, func(o raydemand.Owned) bool { return o.ID == name }); at >= 0 {
@@ -134,7 +134,7 @@ func (r *Reporter) explainOwned(owned *raydemand.Owned, given []int64, out *sear
 
 // explainPlain explains what has no owner; over REST it is planned together with what owners ask for.
 func (r *Reporter) explainPlain(given []int64, out *search.Outcome) model.Explanation {
-	fates, unmet := dispositions(out), r.unmetReasons(given, out)
+	byItem, unmet := dispositions(out), r.unmetReasons(given, out)
 	var all model.DemandSummary
 	var why []string
 	e := model.Explanation{About: "request " + model.PlainRequest, Details: []model.Detail{}}
@@ -142,7 +142,7 @@ func (r *Reporter) explainPlain(given []int64, out *search.Outcome) model.Explan
 		left := out.LeftOf(i, c)
 		for k, it := range c.Items {
 			reason := reasonAt(unmet.claims[i], k)
-			all.Join(summaryOf(model.KindRequestResources, it, fates[it], left[k], reason.Code))
+			all.Join(summaryOf(model.KindRequestResources, it, byItem[it], left[k], reason.Code))
 			if reason.Message != "" {
 				why = append(why, c.Purpose+": "+reason.Message)
 			}

@@ -1,5 +1,5 @@
-// Package report writes a decision down: as a Plan with its summaries and request rows, and as answers to questions about it. It decides
-// nothing; the sentences come from package reasons.
+// Package report writes a decision down: as a Plan with its summaries and request rows, and as answers to questions
+// about it. It decides nothing; the sentences come from package reasons.
 package report
 
 import (
@@ -114,8 +114,8 @@ func (r *Reporter) unmetReasons(given []int64, out *search.Outcome) unmetReasons
 	return unmet
 }
 
-// claimReasons says of each bundle of a call why it is not served. Each is told its own reason; one that could be had but for others of a call
-// from within Ray, of which Ray has all or nothing, is told which other stands in the way.
+// claimReasons says of each bundle of a call why it is not served. Each has its own reason; one that could be had but
+// for others of a call from within Ray, of which Ray has all or nothing, names the other that stands in the way.
 func (r *Reporter) claimReasons(c search.Claim, given []int64) []model.Reason {
 	reasons := make([]model.Reason, len(c.Items))
 	blocked := -1

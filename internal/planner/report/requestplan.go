@@ -15,7 +15,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// requestPlans tells whose request is served by what: each kind's places (seats.go) are dealt out in the order in which requests are seated.
+// requestPlans says whose request is served by what: each kind's places (package search, assignment.go) are dealt out
+// in the order in which requests are assigned.
 func (r *Reporter) requestPlans(given []int64, out *search.Outcome) []model.RequestPlan {
 	if len(r.RestRequests) == 0 {
 		return nil
@@ -178,8 +179,8 @@ func (t *tally) add(at *placing.Placement, first, end, bundles int64) {
 	}
 }
 
-// rows are the groups by name. Of pods without a name there are no more than are planned and missing: a request with bundles of several kinds
-// meets the same one more than once.
+// rows are the groups by name. Of pods without a name there are no more than are planned and missing: a request with
+// bundles of several kinds meets the same one more than once.
 func (t *tally) rows(given []int64) []model.RequestGroup {
 	var rows []model.RequestGroup
 	for i, g := range t.groups {
@@ -206,7 +207,7 @@ func (t *tally) names() []string {
 	return t.pods[:min(len(t.pods), model.MaxRequestPods)]
 }
 
-// beyondPlans tells of the requests that are too many.
+// beyondPlans lists the requests that are too many.
 func (r *Reporter) beyondPlans() []model.RequestPlan {
 	plans := make([]model.RequestPlan, 0, len(r.Beyond))
 	for _, of := range r.Beyond {

@@ -18,12 +18,12 @@ type disposition struct {
 }
 
 func dispositions(o *search.Outcome) map[*vector.Item]*disposition {
-	fates := map[*vector.Item]*disposition{}
+	byItem := map[*vector.Item]*disposition{}
 	of := func(it *vector.Item) *disposition {
-		if fates[it] == nil {
-			fates[it] = &disposition{}
+		if byItem[it] == nil {
+			byItem[it] = &disposition{}
 		}
-		return fates[it]
+		return byItem[it]
 	}
 	for _, w := range o.Waits {
 		f := of(w.Item)
@@ -33,18 +33,18 @@ func dispositions(o *search.Outcome) map[*vector.Item]*disposition {
 	for _, e := range o.Log {
 		of(e.Item).launching += e.Count
 	}
-	return fates
+	return byItem
 }
 
 // summarize accounts for all demand. It is called when the reasons of what is not served are known.
 func (r *Reporter) summarize(out *search.Outcome, unmet *unmetReasons) []model.DemandSummary {
-	fates := dispositions(out)
+	byItem := dispositions(out)
 	all := make([]model.DemandSummary, 0, len(r.Requests)+len(r.Gangs))
 	for i, it := range r.Requests {
-		all = append(all, summaryOf(model.KindRequest, it, fates[it], out.Unserved[i], unmet.requests[i].Code))
+		all = append(all, summaryOf(model.KindRequest, it, byItem[it], out.Unserved[i], unmet.requests[i].Code))
 	}
 	for _, g := range r.Gangs {
-		all = append(all, gangSummary(g, fates, unmet.gangs[g.Number]))
+		all = append(all, gangSummary(g, byItem, unmet.gangs[g.Number]))
 	}
 	known := map[string]int{} // what is admitted of requests over REST, by kind
 	for i, c := range r.Claims {
@@ -52,7 +52,7 @@ func (r *Reporter) summarize(out *search.Outcome, unmet *unmetReasons) []model.D
 		left := out.LeftOf(i, c)
 		for k, it := range c.Items {
 			code := reasonAt(reasons, k).Code
-			d := summaryOf(model.KindRequestResources, it, fates[it], left[k], code)
+			d := summaryOf(model.KindRequestResources, it, byItem[it], left[k], code)
 			d.OverREST = c.Purpose == search.OverREST
 			if at, admitted := known[it.Key]; c.Refused && admitted {
 				all[at].Asked += d.Asked
@@ -90,7 +90,7 @@ func summaryOf(kind model.DemandKind, it *vector.Item, f *disposition, unserved 
 }
 
 // gangSummary counts a gang with the last of its bundles: it starts when all of them have a place.
-func gangSummary(g *fleet.Gang, fates map[*vector.Item]*disposition, unmet *model.Reason) model.DemandSummary {
+func gangSummary(g *fleet.Gang, byItem map[*vector.Item]*disposition, unmet *model.Reason) model.DemandSummary {
 	d := model.DemandSummary{Kind: model.KindGang, Gang: g.Gang, Asked: 1}
 	if unmet != nil {
 		d.AddUnmet(unmet.Code, 1)
@@ -99,7 +99,7 @@ func gangSummary(g *fleet.Gang, fates map[*vector.Item]*disposition, unmet *mode
 	var all disposition
 	for _, o := range g.Options {
 		for _, it := range o.Items {
-			if f := fates[it]; f != nil {
+			if f := byItem[it]; f != nil {
 				all.waiting += f.waiting
 				all.launching += f.launching
 				all.since = model.Earliest(all.since, f.since)

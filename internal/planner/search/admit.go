@@ -7,8 +7,9 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Bounds on how often it is tried whether requests can be had together. A try places all of them once; work counts looks of one item at one
-// lot, as that of a search does. What is left when they are spent is admitted one by one (admiteach.go).
+// Bounds on how often it is tried whether requests can be had together. A try places all of them once; work counts
+// looks of one item at one node class, as that of a search does. What is left when they are spent is admitted one by
+// one (eachFrom).
 const (
 	minAdmissions = 8
 	maxAdmissions = 512
@@ -21,8 +22,8 @@ const (
 type admitting struct {
 	*Search
 	tries int
-	// full are the kinds of bundles of which not a single one more can be had: there is never more room than before. Nothing is noted of what was
-	// not weighed to its end.
+	// full are the kinds of bundles of which not a single one more can be had: there is never more room than before.
+	// Nothing is noted of what was not weighed to its end.
 	full map[string]bool
 	// failed are requests that want all or nothing and cannot be had.
 	failed map[string]bool
@@ -126,8 +127,8 @@ func (a *admitting) whole(from int) int {
 	return n
 }
 
-// part plans for what can be had of a request that cannot be had whole. It returns false where the tries are spent before that is known: what is
-// planned for then can be had, and more of it perhaps.
+// part plans for what can be had of a request that cannot be had whole. It returns false where the tries are spent
+// before that is known: what is planned for then can be had, and more of it perhaps.
 func (a *admitting) part(s *RestRequest) bool {
 	if a.tries == 0 {
 		return false
@@ -169,15 +170,15 @@ func (a *admitting) hopeless(s *RestRequest) bool {
 	return !slices.ContainsFunc(s.Items, func(it *vector.Item) bool { return !full(it) })
 }
 
-// Where requests are so many that trying all of them together, again and again, would take too long, the rest is admitted one by one: each as far as
-// it finds room beside those before it, which are not moved any more. That takes one look at each. How much of it can be had when all is placed
-// together, as a plan does, is found last.
+// Where requests are so many that trying all of them together, again and again, would take too long, the rest is
+// admitted one by one: each as far as it finds room beside those before it, which are not moved any more. That takes
+// one look at each. How much of it can be had when all is placed together, as a plan does, is found last.
 
-// eachWork bounds the looks of one item at one lot while requests are admitted one by one.
+// eachWork bounds the looks of one item at one node class while requests are admitted one by one.
 const eachWork = 4 * admissionWork
 
-// eachFrom admits the requests from one on, one by one, beside what is planned for already: a part of the first may be. Those that the bound leaves are
-// told that they were not weighed.
+// eachFrom admits the requests from one on, one by one, beside what is planned for already: a part of the first may be.
+// Those that the bound leaves are told as not weighed.
 func (a *admitting) eachFrom(from int) {
 	rest := a.RestRequests[from:]
 	before := countsOf(rest)
@@ -234,7 +235,8 @@ func (a *admitting) one(l *placing.Ledger, s *RestRequest) *placing.Ledger {
 	return trial
 }
 
-// confirm keeps of what was admitted one by one the first requests that can be had together, and of the others what was planned for before.
+// confirm keeps of what was admitted one by one the first requests that can be had together, and of the others what was
+// planned for before.
 func (a *admitting) confirm(rest []RestRequest, before [][]int64) {
 	a.tries = lastAdmissions
 	if a.fits() {

@@ -10,12 +10,13 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// Which worker serves whose request over REST. On workers that have joined Ray all that is planned for is placed together where all of it fits. Else
-// what was satisfied before keeps its place, and the others have theirs in the order in which they are served; what is left over waits for
-// workers that are on their way. So nobody's request ceases to be satisfied because another one grows.
+// Which worker serves whose request over REST. On workers that have joined Ray all that is planned for is placed
+// together where all of it fits. Else what was satisfied before keeps its place, and the others have theirs in the
+// order in which they are served; what is left over waits for workers that are on their way. So nobody's request ceases
+// to be satisfied because another one grows.
 
-// AssignmentOrder lists the requests that were satisfied before, in the order in which they came to be, and then the others in the order in which
-// they are served.
+// AssignmentOrder lists the requests that were satisfied before, in the order in which they came to be, and then the
+// others in the order in which they are served.
 func (p *Search) AssignmentOrder() []*RestRequest {
 	all := make([]*RestRequest, len(p.RestRequests))
 	for i := range p.RestRequests {
@@ -27,7 +28,8 @@ func (p *Search) AssignmentOrder() []*RestRequest {
 	return all
 }
 
-// assign places what is planned for of the requests on those of some nodes that have joined Ray, as a whole each, and returns what finds no place.
+// assign places what is planned for of the requests on those of some nodes that have joined Ray, as a whole each, and
+// returns what finds no place.
 func (p *Search) assign(classes []placing.NodeClass) (*placing.Ledger, []*vector.Item) {
 	l := p.joinedLedger(classes)
 	if b := p.NewBatch(OverREST, p.restItems(), placing.Fullest); p.placed(l, b) {
@@ -68,7 +70,7 @@ func (p *Search) placed(l *placing.Ledger, b *placing.Batch) bool {
 	return b.Served()
 }
 
-// assignEach seats one request after the other and returns, by kind of bundle, what is left of them.
+// assignEach assigns one request after the other and returns, by kind of bundle, what is left of them.
 func (p *Search) assignEach(l *placing.Ledger, order []*RestRequest) []int64 {
 	left := make([]int64, len(p.kinds)) // what has no place now has none later
 	for _, s := range order {
@@ -94,7 +96,8 @@ func (p *Search) assignEach(l *placing.Ledger, order []*RestRequest) []int64 {
 	return left
 }
 
-// Assignments finds the places of each kind of bundle: those on nodes that have joined first, then those on the way, then planned ones.
+// Assignments finds the places of each kind of bundle: those on nodes that have joined first, then those on the way,
+// then planned ones.
 func (p *Search) Assignments(given []int64) map[string][]placing.Placement {
 	settled := p.settledClasses()
 	l, left := p.assign(settled)
@@ -115,8 +118,8 @@ func (p *Search) Assignments(given []int64) map[string][]placing.Placement {
 	return places
 }
 
-// settledClasses are the nodes that stay and what they have in total. Who is idle, and for how long, does not matter, so that what serves a
-// request is told the same from one plan to the next.
+// settledClasses are the nodes that stay and what they have in total. Who is idle, and for how long, does not matter,
+// so that what serves a request is reported alike from one plan to the next.
 func (p *Search) settledClasses() []placing.NodeClass {
 	classes := slices.Clone(p.totals)
 	for i := range classes {
@@ -137,7 +140,7 @@ func (p *Search) settledClasses() []placing.NodeClass {
 	return joinedClasses(classes)
 }
 
-// joinedClasses makes one lot of neighbours that are equal but for how long they have been idle.
+// joinedClasses makes one node class of neighbors that are equal but for how long they have been idle.
 func joinedClasses(classes []placing.NodeClass) []placing.NodeClass {
 	var all []placing.NodeClass
 	for _, l := range classes {
@@ -153,8 +156,9 @@ func joinedClasses(classes []placing.NodeClass) []placing.NodeClass {
 	return all
 }
 
-// keepUntilReplaced keeps idle workers that serve requests over REST now, where the plan counts on others in their stead that have not joined Ray:
-// what grows elsewhere may make another packing the better one, and until that is there nothing shall be taken from anybody.
+// keepUntilReplaced keeps idle workers that serve requests over REST now, where the plan counts on others in their
+// stead that have not joined Ray: what grows elsewhere may make another packing the better one, and until that is there
+// nothing is taken from anybody.
 func (p *Search) keepUntilReplaced(out *Outcome) {
 	if !p.mayLoseIdle(out) {
 		return
@@ -175,7 +179,8 @@ func (p *Search) keepUntilReplaced(out *Outcome) {
 	}
 }
 
-// mayLoseIdle reports whether requests over REST stand while some worker that the plan does not use has been idle for too long.
+// mayLoseIdle reports whether requests over REST stand while some worker that the plan does not use has been idle for
+// too long.
 func (p *Search) mayLoseIdle(out *Outcome) bool {
 	if len(p.RestRequests) == 0 {
 		return false

@@ -14,7 +14,7 @@ import (
 // OverREST is the purpose of a call that was not made from within Ray.
 const OverREST = "request_resources over REST"
 
-// Claim is one standing call of request_resources: the cluster keeps at least this much in total.
+// Claim is one call of request_resources: the cluster keeps at least this much in total.
 type Claim struct {
 	Purpose string
 	Items   []*vector.Item
@@ -38,7 +38,7 @@ type RestRequest struct {
 	// Plain: the one without an owner; it is all or nothing, as Ray's is.
 	Plain bool
 	Items []*vector.Item
-	// Admitted counts the bundles of each item that are planned for; kinds are the items' places in planning.kinds.
+	// Admitted counts the bundles of each item that are planned for; kinds are the items' places in Search.kinds.
 	Admitted []int64
 	kinds    []int
 	// Unweighed: weighing it was cut short, so what it does not have it might have had.

@@ -1,6 +1,6 @@
-// Package search finds the launches that serve the demand of one snapshot best: in which order demand is placed, which preferences are
-// tried and how plans are compared (preferences.go), and how much work all of it may take. It must not write sentences: why a plan is as
-// it is, packages reasons and report read from the Outcome.
+// Package search finds the launches that serve the demand of one snapshot best: in which order demand is placed, which
+// preferences are tried and how plans are compared (preferences.go), and how much work all of it may take. It must not
+// write sentences: why a plan is as it is, packages reasons and report read from the Outcome.
 package search
 
 import (
@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/placing"
 )
 
-// Decide makes the decision: the planning as it ended, the pods to launch by group, and what they serve. It panics with brokenOff
-// soon after stop is closed; nil never is.
+// Decide makes the decision: the planning as it ended, the pods to launch by group, and what they serve. It panics with
+// brokenOff soon after stop is closed; nil never is.
 func Decide(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *Search, given []int64, out Outcome) {
 	within, beyond := withinBounds(s)
 	p = newSearch(fleet.New(within), within, policy)

@@ -8,16 +8,17 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// A plan that has more pods on their way than Policy.MaxInFlight, MaxInFlightPerGroup and upscalingMode Conservative allow is
-// carried out in waves. Which pods are launched in all is decided with no regard to these caps: they hold launches up and shall not make them dearer. A
-// wave then places all demand once more, in the order of planning, with those pods to choose from and the caps as limits:
+// A plan that has more pods on their way than Policy.MaxInFlight, MaxInFlightPerGroup and upscalingMode Conservative
+// allow is carried out in steps. Which pods are launched in all is decided with no regard to these caps: they delay
+// launches and must not make them more expensive. A step then places all demand once more, in the order of planning,
+// with those pods to choose from and the caps as limits:
 //
 //	minima, requests        as many as the caps allow
 //	request_resources       in part, if the whole of it is planned
 //	gangs                   whole; one that the caps alone keep from its pods holds back what comes after it, so that nothing
 //	                        overtakes it for ever; one that is larger than a cap goes when nothing else counts under that cap
 
-// maxCapRounds bounds how many waves are joined into one. Nearly always the first uses a cap up; what it leaves may be
+// maxCapRounds bounds how many steps are joined into one. Nearly always the first uses a cap up; what it leaves may be
 // little enough for a next one only where several caps bind, or a cap is no multiple of a replica.
 const maxCapRounds = 8
 
@@ -41,8 +42,8 @@ func (p *Search) exceedsCaps(given []int64) bool {
 	return exceeds || vector.Sum(given) > 0 && all > placing.OrUnbounded(p.Policy.MaxInFlight)
 }
 
-// capInFlight cuts a plan down to what may be asked for now, and notes what is held back. A wave is complete when the plan that
-// follows it, with its pods on their way, adds nothing: the next cycle makes that plan.
+// capInFlight cuts a plan down to what may be asked for now, and notes what is held back. A step is complete when the
+// plan that follows it, with its pods on their way, adds nothing: the next cycle makes that plan.
 func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) {
 	if !p.capped() || !p.exceedsCaps(whole) {
 		return whole, planned
@@ -75,7 +76,7 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 	return given, out
 }
 
-// openUnderCaps reports whether a wave could go on.
+// openUnderCaps reports whether a step could go on.
 func (p *Search) openUnderCaps(given []int64) bool {
 	l := p.Open(nil, given)
 	return slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return min(l.Room[g.Shape.Group], l.Spare) >= g.Hosts })

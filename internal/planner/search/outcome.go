@@ -16,7 +16,7 @@ type Outcome struct {
 	Unserved []int64
 	Gangs    []*fleet.Gang // not served
 	Claims   []int         // not served, by number
-	claimed  [][]int64     // bundles of each item of those that are left: all, unless a wave launches a part
+	claimed  [][]int64     // bundles of each item of those that are left: all, unless the caps let a part be launched
 	Used     []bool        // nodes that demand was placed on
 	kept     int           // those of them that would leave as idle
 	HeldOver []bool        // nodes that demand is to leave, and that stay until it has; nil where there are none
@@ -39,7 +39,8 @@ func (o *Outcome) markUsed(l *placing.Ledger) {
 	}
 }
 
-// perfect reports whether nothing is left to be desired: all is served, nothing launched for it, and no node kept from leaving.
+// perfect reports whether nothing is left to be desired: all is served, nothing launched for it, and no node kept from
+// leaving.
 func (o *Outcome) perfect() bool { return vector.Sum(o.launched) == 0 && o.served() && o.kept == 0 }
 
 // fallbacks counts the gangs that go by another choice than their first.
@@ -82,8 +83,8 @@ func (o *Outcome) LeftOf(i int, c Claim) []int64 {
 // IsHeldOver reports whether a node stays only until what replaces it has joined Ray.
 func (o *Outcome) IsHeldOver(node int) bool { return o.HeldOver != nil && o.HeldOver[node] }
 
-// shareAmongIdentical deals out to each of the gangs that were placed together what was booked under the items of the first: what is there already to
-// those in front, what is to be launched to those at the end.
+// shareAmongIdentical deals out to each of the gangs that were placed together what was booked under the items of the
+// first: what is there already to those in front, what is to be launched to those at the end.
 func (o *Outcome) shareAmongIdentical() {
 	for _, r := range o.Runs {
 		if len(r.Gangs) < 2 {

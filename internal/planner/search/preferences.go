@@ -6,15 +6,15 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// A plan is the best of several, because no single way of planning is best for every demand. The three lists below are all ways that
-// are tried, in the order in which they are tried, each with the reason for its row. What "best" means is the verdict (verdict.go); of
-// equal verdicts the earlier one stays, so the order of rows matters.
+// A plan is the best of several, because no single way of planning is best for every demand. The three lists below are
+// all ways that are tried, in the order in which they are tried, each with the reason for its row. What "best" means is
+// the verdict (verdict.go); of equal verdicts the earlier one stays, so the order of rows matters.
 
 // order is how one round looks for places.
 type order struct {
 	how placing.Strategy
-	// stepwise: empty nodes, whether they have joined or are on their way, are used like new ones, each step taking only as
-	// many as it needs.
+	// stepwise: empty nodes, whether they have joined or are on their way, are used like new ones, each step taking only
+	// as many as it needs.
 	stepwise bool
 	// accelerated: gangs that need accelerators go before those that do not.
 	accelerated bool
@@ -22,7 +22,8 @@ type order struct {
 	requestsFirst bool
 }
 
-// orders are tried beside the first, which is {how: placing.Fullest}, where that leaves something to be desired (bestRound).
+// orders are tried beside the first, which is {how: placing.Fullest}, where that leaves something to be desired
+// (bestRound).
 var orders = [...]order{
 	// Ray's order, on all nodes: a plan must serve no less than Ray's own.
 	{how: placing.AsRay},
@@ -53,8 +54,8 @@ type launchStrategy struct {
 var launchStrategies = [...]launchStrategy{
 	// The fullest nodes can be dear ones.
 	{how: placing.Cheapest, applies: func(*Search, *contender, bool) bool { return true }},
-	// If the bound on all workers is short, each pod has to serve as much as it can. It spares no accelerators, which more service
-	// alone excuses.
+	// If the bound on all workers is short, each pod has to serve as much as it can. It spares no accelerators, which more
+	// service alone excuses.
 	{how: placing.Fewest, applies: func(p *Search, first *contender, _ bool) bool {
 		return first.unserved+float64(first.claims) > 0 && p.boundByWorkers(first.given)
 	}, mustServeMore: true},
@@ -74,8 +75,8 @@ type repacking struct {
 
 // repackings are tried last, one on the result of the other (improve).
 var repackings = [...]repacking{
-	// Gangs that are placed one after the other can each get a small node where one large node would hold several. If no gang is served,
-	// requests keep their order, the hardest to place first: none of them gives way to more of others.
+	// Gangs that are placed one after the other can each get a small node where one large node would hold several. If no
+	// gang is served, requests keep their order, the hardest to place first: none of them gives way to more of others.
 	{
 		applies: func(best *contender) bool { return len(best.out.Runs) > 0 || vector.Sum(best.out.Unserved) > 0 },
 		gangs:   func(*contender) []*fleet.Gang { return nil },
@@ -83,8 +84,8 @@ var repackings = [...]repacking{
 			return len(best.out.Runs) > 0 || servesAllOf(found.out.Unserved, best.out.Unserved)
 		},
 	},
-	// A gang that found no place can find one if it is packed with the rest. If no more gangs are served, the gangs that are left change
-	// nothing.
+	// A gang that found no place can find one if it is packed with the rest. If no more gangs are served, the gangs that
+	// are left change nothing.
 	{
 		applies: func(best *contender) bool { return len(best.out.Gangs) > 0 },
 		gangs:   func(best *contender) []*fleet.Gang { return best.out.Gangs },

@@ -7,8 +7,8 @@ import (
 	"heliostat.dev/heliostat/internal/planner/vector"
 )
 
-// refine deals out to the members of classes what was planned for the classes. Of what is not served the smallest members have
-// most; of the rest those in front are served soonest.
+// refine deals out to the members of classes what was planned for the classes. Of what is not served the smallest
+// members have most; of the rest those in front are served soonest.
 func (p *Search) refine(out *Outcome) {
 	dealers := map[*vector.Item]*dealer{}
 	p.Requests, out.Unserved = dealOut(dealers, p.Requests, out.Unserved)

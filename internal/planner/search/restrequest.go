@@ -6,11 +6,13 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// What is requested over REST adds up: the plain request, which is nobody's, and those of owners. It is planned as one claim, equal shapes
-// merged, so a plan costs the same whoever asks. Only where a limit keeps that claim from being had does it matter whose it is: then it is
-// admitted request by request, in the order of SortOwned (admit.go), and what is not admitted is a claim of its own that launches nothing.
+// What is requested over REST adds up: the plain request, which is nobody's, and those of owners. It is planned as one
+// claim, equal shapes merged, so a plan costs the same for any owner. Only where a limit keeps that claim from being
+// had does it matter whose it is: then it is admitted request by request, in the order of SortOwned (admit.go), and
+// what is not admitted is a claim of its own that launches nothing.
 
-// settleRest settles everything, with all that is requested over REST where that can be had, and else with what is admitted of it.
+// settleRest settles everything, with all that is requested over REST where that can be had, and else with what is
+// admitted of it.
 func (p *Search) settleRest() ([]int64, Outcome) {
 	none := make([]int64, len(p.Groups))
 	given, out := p.settle(none)
@@ -28,7 +30,7 @@ func (p *Search) settleWith(a *admitting) ([]int64, Outcome) {
 	return p.settle(make([]int64, len(p.Groups)))
 }
 
-// refuse makes claims of what is not admitted: what no group could ever serve is told apart from what a limit keeps.
+// refuse makes claims of what is not admitted: what no group could ever serve is kept apart from what a limit prevents.
 func (p *Search) refuse() {
 	var capped, impossible []raydemand.Request
 	for i := range p.RestRequests {

@@ -87,7 +87,8 @@ func (p *Search) placeClaim(l *placing.Ledger, c Claim, given []int64, out *Outc
 	return b.Left
 }
 
-// claimOn opens a claim's own ledger: all that is there, whatever is in use, and the limits as they are left on another.
+// claimOn opens a claim's own ledger: all that is there, whatever is in use, and the limits as they are left on
+// another.
 func (p *Search) claimOn(l *placing.Ledger, given []int64) *placing.Ledger {
 	own := p.Open(p.totals, given)
 	own.How = l.How
@@ -102,15 +103,15 @@ func (p *Search) claimOn(l *placing.Ledger, given []int64) *placing.Ledger {
 	return own
 }
 
-// gangRetries is how often gangs are placed in another order when some were not served; maxRetriedCrowds bounds how many
-// kinds of gangs that is worth it for.
+// gangRetries is how often gangs are placed in another order when some were not served; maxRetriedCrowds bounds how
+// many kinds of gangs that is worth it for.
 const (
 	gangRetries     = 2
 	maxRetriedGangs = 100
 )
 
-// placeGangs places one kind of gangs after the other, those hardest to place first. When some are left, they go first once
-// more: an easy one may have taken what only it could have spared.
+// placeGangs places one kind of gangs after the other, those hardest to place first. When some are left, they go first
+// once more: an easy one may have taken what only it could have spared.
 func (p *Search) placeGangs(l *placing.Ledger, in order, out *Outcome) *placing.Ledger {
 	if len(p.placeable) == 0 {
 		return l
@@ -191,8 +192,8 @@ func boundBundles(g *fleet.Gang) int {
 	return 0
 }
 
-// keepFor keeps the nodes that would serve what is not admitted, if they were enough: they are there, and letting go of half of what was
-// asked for helps nobody. Nothing is launched for it.
+// keepFor keeps the nodes that would serve what is not admitted, if they were enough: they are there, and letting go of
+// half of what was asked for helps nobody. Nothing is launched for it.
 func (p *Search) keepFor(own *placing.Ledger, c *Claim, out *Outcome) {
 	if len(c.keeps) == 0 {
 		return

@@ -10,7 +10,7 @@ import (
 )
 
 // Possible reports whether some group or some node that stays could ever serve one bundle. A maximum of 0 is a limit
-// like any other: Ray may cancel what it is told is impossible, so the word is used for nothing that a limit explains.
+// like any other: Ray may cancel what it learns is impossible, so the word is used for nothing that a limit explains.
 func (p *Search) Possible(it *vector.Item) bool {
 	for i := range p.Groups {
 		if it.Suits(p.Groups[i].Shape) {
@@ -33,10 +33,11 @@ type Search struct {
 	Gangs    []*fleet.Gang
 	// placeable are the gangs that are planned for; of the others some bundle has no place at all.
 	placeable []*fleet.Gang
-	// RestRequests are the requests over REST in the order in which they are served, shareClaim the place of the claim for them.
+	// RestRequests are the requests over REST in the order in which they are served, RestClaim the place of the claim for
+	// them.
 	RestRequests []RestRequest
 	RestClaim    int
-	// Beyond are requests of owners that are too many; ownedCount and ownedShapes count those that are not.
+	// Beyond are requests of owners that are too many; OwnedCount and OwnedShapes count those that are not.
 	Beyond                  []raydemand.Owned
 	OwnedCount, OwnedShapes int
 	// kinds are the different bundles that shares ask for.
@@ -83,7 +84,8 @@ func (p *Search) itemCount() int {
 	return items
 }
 
-// settleKinds lists the different bundles that requests over REST ask for, largest first. They are read once: trials add up counts of them alone.
+// settleKinds lists the different bundles that requests over REST ask for, largest first. They are read once: trials
+// add up counts of them alone.
 func (p *Search) settleKinds() {
 	var requests []raydemand.Request
 	for i := range p.RestRequests {

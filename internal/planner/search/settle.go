@@ -15,8 +15,8 @@ type contender struct {
 	verdict
 }
 
-// settled reports whether the round that is given the launches launches no more. One that does is a proposal still: the next
-// plan would launch again.
+// settled reports whether the round that is given the launches launches no more. One that does is a proposal still: the
+// next plan would launch again.
 func (c *contender) settled() bool { return vector.Sum(c.out.launched) == 0 }
 
 // before reports whether c is the better one of two.
@@ -27,7 +27,8 @@ func (c *contender) before(other *contender) bool {
 	return c.compare(&other.verdict) < 0
 }
 
-// settle finds the launches beside those given: those of the strategy that does best, less what turns out not to be needed.
+// settle finds the launches beside those given: those of the strategy that does best, less what turns out not to be
+// needed.
 func (p *Search) settle(given []int64) ([]int64, Outcome) {
 	first := p.bestRound(given, placing.Fullest)
 	if vector.Sum(first.launched) == 0 {
@@ -90,9 +91,9 @@ func (p *Search) boundByWorkers(given []int64) bool {
 	return false
 }
 
-// complete makes launches that are enough, beginning with those of a round that was given some. Greedy placing may serve demand in
-// one order on pods that are being chosen and in another on pods that are there; planning again with the launches given, until
-// nothing is added, makes sure that the next cycle has nothing to add either.
+// complete makes launches that are enough, beginning with those of a round that was given some. Greedy placing may
+// serve demand in one order on pods that are being chosen and in another on pods that are there; planning again with
+// the launches given, until nothing is added, makes sure that the next cycle has nothing to add either.
 func (p *Search) complete(given []int64, out Outcome, how placing.Strategy) contender {
 	given = slices.Clone(given)
 	rounds := maxRounds
@@ -127,8 +128,8 @@ func (p *Search) trials(last *Outcome) int {
 	return min(max(maxWork/(rounds*(p.itemCount()+1)*(last.classes+len(p.Groups)+1)), minTrials), maxTrials)
 }
 
-// drop takes back every replica beyond the first ones without which all is served as well. In a cluster so large that the
-// budget ends first, some may stay.
+// drop takes back every replica beyond the first ones without which all is served as well. In a cluster so large that
+// the budget ends first, some may stay.
 func (p *Search) drop(first, given []int64, out Outcome) ([]int64, Outcome) {
 	if vector.Sum(given) == vector.Sum(first) {
 		return given, out
@@ -170,8 +171,8 @@ func (p *Search) dearestFirst() []int {
 	return order
 }
 
-// maxRounds bounds how often a plan is planned again with its own launches given. What the fullest strategy proposes is the last
-// resort of all others, so it may go on for longer.
+// maxRounds bounds how often a plan is planned again with its own launches given. What the fullest strategy proposes is
+// the last resort of all others, so it may go on for longer.
 const (
 	maxRounds        = 8
 	maxFullestRounds = 64
@@ -181,7 +182,7 @@ const (
 const (
 	minTrials = 8
 	maxTrials = 256
-	// maxWork counts looks of one item at one lot; some millions take tens of milliseconds. It bounds the clean-up from
-	// minTrials on: one round of a thousand shapes over a hundred groups is more than all of it.
+	// maxWork counts looks of one item at one node class; some millions take tens of milliseconds. It bounds the clean-up
+	// from minTrials on: one round of a thousand shapes over a hundred groups is more than all of it.
 	maxWork = 4_000_000
 )

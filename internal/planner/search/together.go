@@ -11,10 +11,11 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// together proposes launches, beside those given, for all that the best plan so far launches for, the requests that it leaves and some
-// gangs that it leaves, in one program: gangs that are placed one after the other may each get a small node where a large one would hold
-// several. Bundles are packed as if each stood alone, those of a strictly packed gang as one. Whether the gangs find room on what is proposed
-// is for the judgement of every proposal to say: a round that is given its launches. It reports false where there is nothing to pack together.
+// together proposes launches, beside those given, for all that the best plan so far launches for, the requests that it
+// leaves and some gangs that it leaves, in one program: gangs that are placed one after the other may each get a small
+// node where a large one would hold several. Bundles are packed as if each stood alone, those of a strictly packed gang
+// as one. Whether the gangs find room on what is proposed is for the judgement of every proposal to say: a round that
+// is given its launches. It reports false where there is nothing to pack together.
 func (p *Search) together(given []int64, best *contender, left []*fleet.Gang) ([]int64, bool) {
 	w := p.gather(&best.out, left)
 	if len(w.Items) == 0 || len(w.Items) > placing.MaxProgramItems || p.Steps > placing.MaxPlanSteps {
@@ -50,15 +51,15 @@ type gathered struct {
 	index map[bundleOf]int
 }
 
-// bundleOf tells gathered items apart: what they ask for, and what ties them.
+// bundleOf distinguishes gathered items: what they ask for, and what ties them.
 type bundleOf struct {
 	key    string
 	apart  int64
 	within fleet.Domain
 }
 
-// gather adds up what a plan's pods are launched for, the requests that are not served, and those of the gangs that are left. request_resources is left out: it counts on what is
-// in use too.
+// gather adds up what a plan's pods are launched for, the requests that are not served, and those of the gangs that are
+// left. request_resources is left out: it counts on what is in use too.
 func (p *Search) gather(out *Outcome, left []*fleet.Gang) *gathered {
 	w := &gathered{index: map[bundleOf]int{}}
 	from := map[*vector.Item]placing.Run{}

@@ -9,16 +9,17 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// MaxOwned and MaxOwnedShapes bound how many requests of owners one plan takes in, and how many shapes they have together. REST refuses more
-// requests than that of one RayCluster; objects that are made otherwise nobody counts.
+// MaxOwned and MaxOwnedShapes bound how many requests of owners one plan takes in, and how many shapes they have
+// together. REST refuses more requests than that of one RayCluster; objects that are made otherwise nobody counts.
 const (
 	MaxOwned       = 1000
 	MaxOwnedShapes = 5000
 )
 
-// withinBounds is a snapshot with the requests of owners that a plan takes in, and those that are too many. The former are those of the highest
-// priority; of equal ones those that are satisfied, so that nobody loses what he has to one who comes later; of those the oldest. One that has
-// more shapes than are left is passed over, so that it keeps nobody behind it from being weighed.
+// withinBounds is a snapshot with the requests of owners that a plan takes in, and those that are too many. The former
+// are those of the highest priority; of equal ones those that are satisfied, so that nobody loses what he has to one
+// who comes later; of those the oldest. One that has more shapes than are left is passed over, so that it keeps nobody
+// behind it from being weighed.
 func withinBounds(s *model.Snapshot) (within *model.Snapshot, beyond []raydemand.Owned) {
 	if len(s.OwnedRequests) <= MaxOwned && ShapesOf(s.OwnedRequests) <= MaxOwnedShapes {
 		return s, nil

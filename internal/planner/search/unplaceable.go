@@ -6,10 +6,11 @@ import (
 	"heliostat.dev/heliostat/internal/planner/fleet"
 )
 
-// A gang of which some bundle has no place at all, whatever else is placed where, is not planned for: it is told as not served, and what is
-// launched for everything else does not depend on it.
+// A gang of which some bundle has no place at all, whatever else is placed where, is not planned for: it is reported as
+// not served, and what is launched for everything else does not depend on it.
 
-// gangsWithPlaces lists the gangs that could be had by some option if nothing else were placed, as far as looking at bundles and sums tells.
+// gangsWithPlaces lists the gangs that could be had by some option if nothing else were placed, as far as looking at
+// bundles and sums shows.
 func (p *Search) gangsWithPlaces() (all []*fleet.Gang) {
 	if len(p.Gangs) == 0 {
 		return nil

@@ -12,11 +12,12 @@ import (
 )
 
 // Ray gives a part of a GPU on one card, and whole GPUs as cards of which nothing is in use
-// (docs/reference/facts.md#parts-of-cards): two cards take four actors of 0.4 and not five. So where some
-// demand asks for a part of such a resource, a vector has places behind its named amounts in which it says what is free on the cards
-// that are partly in use. What is free beyond those is on cards that are not in use.
+// (docs/reference/facts.md#parts-of-cards): two cards take four actors of 0.4 and not five. So where some demand asks
+// for a part of such a resource, a vector has places behind its named amounts in which it says what is free on the
+// cards that are partly in use. What is free beyond those is on cards that are not in use.
 
-// maxPartial is how many partly used cards of one node are told apart. What is free on further ones, the least first, counts as in use.
+// maxPartial is how many partly used cards of one node are distinguished. What is free on further ones, the least
+// first, counts as in use.
 const maxPartial = 16
 
 // mostPieced is how many bundles of several pieces a node is tried for at most.
@@ -56,7 +57,7 @@ func (p *pieces) single() raydemand.Amount {
 	return p.Parts[0]
 }
 
-// newCards finds what has to be told by the card.
+// newCards finds what has to be counted by the card.
 func (c *Catalog) newCards(s *model.Snapshot) {
 	sizes := map[string]map[raydemand.Amount]bool{}
 	s.EachBundle(func(b raydemand.Bundle) {
@@ -201,7 +202,8 @@ func (v Vector) takeParts(c *cards, part raydemand.Amount, n int64) {
 	}
 }
 
-// open notes that on a number of cards so much is left free. Beyond the cards that can be told apart the least is given up.
+// open notes that on a number of cards so much is left free. Beyond the cards that can be distinguished the least is
+// given up.
 func (v Vector) open(c *cards, free raydemand.Amount, count int64) {
 	partly := v.partly(c)
 	for ; count > 0 && free > 0; count-- {
@@ -216,12 +218,12 @@ func (v Vector) open(c *cards, free raydemand.Amount, count int64) {
 	}
 }
 
-// AssumeLayout says how what is free on a node lies on its cards, of which Ray reports the sum alone. Whole cards are free as far as
-// the sum is whole and the rest is on one card, unless what is in use can be whole cards and parts of a size that demand asks for: then those were
-// placed as Ray places them.
+// AssumeLayout says how what is free on a node lies on its cards, of which Ray reports the sum alone. Whole cards are
+// free as far as the sum is whole and the rest is on one card, unless what is in use can be whole cards and parts of a
+// size that demand asks for: then those were placed as Ray places them.
 //
-// What was refused contradicts that: no card has so much free, or fewer than so many have nothing in use. Then what is free is
-// presumed on as few cards as that allows.
+// What was refused contradicts that: no card has so much free, or fewer than so many have nothing in use. Then what is
+// free is presumed on as few cards as that allows.
 func (c *Catalog) AssumeLayout(free, total Vector, refused raydemand.Bundle) {
 	for _, k := range c.cards {
 		clear(free.partly(k))
@@ -243,8 +245,8 @@ func (c *Catalog) AssumeLayout(free, total Vector, refused raydemand.Bundle) {
 	}
 }
 
-// scatter puts what is free on cards so that the least amount that was refused has no place. It reports false where the sum alone shows that
-// it would have one: then it waits for another reason.
+// scatter puts what is free on cards so that the least amount that was refused has no place. It reports false where the
+// sum alone shows that it would have one: then it waits for another reason.
 func (k *cards) scatter(free, total Vector, refused raydemand.Amount) bool {
 	most := raydemand.One - 1 // on one card partly in use
 	whole := (refused+raydemand.One-1)/raydemand.One - 1
@@ -320,7 +322,7 @@ func (p *pieces) Needs(name string) string {
 	return fmt.Sprintf("needs %s %s, each part on one card", name, strings.Join(all, " + "))
 }
 
-// key tells pieces apart that are as much in sum.
+// key distinguishes pieces that are as much in sum.
 func (p *pieces) key() string {
 	key := []byte("\x00cards")
 	for _, part := range p.Parts {

@@ -1,6 +1,6 @@
-// Package vector turns demand and capacity into numbers: a Catalog numbers the resource names and label sets of one snapshot, a Vector
-// holds an amount for each, an Item is a count of equal bundles, a Shape is what a node is made of. It says what fits where and how
-// often. It must not know which nodes there are, what they cost, or what is planned.
+// Package vector turns demand and capacity into numbers: a Catalog numbers the resource names and label sets of one
+// snapshot, a Vector holds an amount for each, an Item is a count of equal bundles, a Shape is what a node is made of.
+// It says what fits where and how often. It must not know which nodes there are, what they cost, or what is planned.
 package vector
 
 import (
@@ -14,31 +14,32 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Catalog numbers the resource names and label sets that one snapshot can tell apart, so that the inner loops
-// compare integers in slices. Names that no demand and no group mentions are left out: every Ray node announces one
-// of its own (node:10.0.0.7) and label values of its own (ray.io/node-id), which would make all nodes different.
+// Catalog numbers the resource names and label sets that one snapshot can distinguish, so that the inner loops compare
+// integers in slices. Names that no demand and no group mentions are left out: every Ray node announces one of its own
+// (node:10.0.0.7) and label values of its own (ray.io/node-id), which would make all nodes different.
 type Catalog struct {
 	Names    []string // in byte order
 	Index    map[string]int
 	keys     []string // label keys that some selector asks for
 	Sets     []map[string]string
 	setIndex map[string]int
-	// Sliced: some demand asks more of GPUs than their number. A set of labels then has the slice of its nodes beside it, nil where
-	// that is not known, and isolation is the least that work on GPUs accepts.
+	// Sliced: some demand asks more of GPUs than their number. A set of labels then has the slice of its nodes beside it,
+	// nil where that is not known, and isolation is the least that work on GPUs accepts.
 	Sliced    bool
 	slices    []*model.Slice
 	isolation nodepool.RequiredIsolation
-	// cards are the resources that are told by the card, cardsOf the same by resource; width is how long a vector is.
+	// cards are the resources that are counted by the card, cardsOf the same by resource; width is how long a vector is.
 	cards   []*cards
 	cardsOf []*cards
 	Width   int
 }
 
-// Vector holds an amount for each name of the catalog, and behind them what is free on single cards (cards.go). Vectors are shared;
-// whoever changes one clones it first.
+// Vector holds an amount for each name of the catalog, and behind them what is free on single cards (cards.go). Vectors
+// are shared; clone one before you change it.
 type Vector []raydemand.Amount
 
-// Term is one amount of a bundle; zero amounts have no term. pieces say how it lies on cards, nil where amounts are added up.
+// Term is one amount of a bundle; zero amounts have no term. pieces say how it lies on cards, nil where amounts are
+// added up.
 type Term struct {
 	Resource int
 	Amount   raydemand.Amount
@@ -81,8 +82,8 @@ func NewCatalog(s *model.Snapshot) *Catalog {
 	return c
 }
 
-// AddedByRay reports whether Ray makes up a resource of this name when a node starts. A group that has had nodes is known
-// to have it and an equal one that has not is not, so it counts only where some demand asks for it.
+// AddedByRay reports whether Ray makes up a resource of this name when a node starts. A group that has had nodes is
+// known to have it and an equal one that has not is not, so it counts only where some demand asks for it.
 func AddedByRay(name string) bool {
 	return name == "object_store_memory" || strings.HasPrefix(name, "accelerator_type:") || strings.HasPrefix(name, "node:")
 }
@@ -154,8 +155,8 @@ func (c *Catalog) Term(resource int, amount raydemand.Amount) Term {
 	return t
 }
 
-// LabelSet returns the number of a label set, reduced to the keys that matter, on nodes whose GPUs are such a slice. Slices matter where
-// some demand asks for one.
+// LabelSet returns the number of a label set, reduced to the keys that matter, on nodes whose GPUs are such a slice.
+// Slices matter where some demand asks for one.
 func (c *Catalog) LabelSet(labels map[string]string, slice *model.Slice) int {
 	var key strings.Builder
 	if !c.Sliced {
@@ -202,8 +203,8 @@ func (v Vector) Times(need []Term, limit int64) int64 {
 	return limit
 }
 
-// Subtract takes n bundles, which the caller knows to fit, from a vector that nobody else holds. Only what asks for no part of a card can be
-// given back, as fewer than none.
+// Subtract takes n bundles, which the caller knows to fit, from a vector that nobody else holds. Only what asks for no
+// part of a card can be given back, as fewer than none.
 func (v Vector) Subtract(need []Term, n int64) {
 	for _, t := range need {
 		if t.Pieces != nil {
@@ -214,7 +215,8 @@ func (v Vector) Subtract(need []Term, n int64) {
 	}
 }
 
-// TimesAdded and subtractAdded are the same for needs no term of which lies on cards; the search of a knapsack spends its time on them.
+// TimesAdded and subtractAdded are the same for needs no term of which lies on cards; the search of a knapsack spends
+// its time on them.
 func (v Vector) TimesAdded(need []Term, limit int64) int64 {
 	for _, t := range need {
 		if n := int64(v[t.Resource] / t.Amount); n < limit {
@@ -233,7 +235,8 @@ func (v Vector) SubtractAdded(need []Term, n int64) {
 	}
 }
 
-// Accelerated reports whether v has some of an accelerator, which work on CPUs alone must not tie up. Ray itself protects GPU alone (ray #43079).
+// Accelerated reports whether v has some of an accelerator, which work on CPUs alone must not tie up. Ray itself
+// protects GPU alone (ray #43079).
 func (c *Catalog) Accelerated(v Vector) bool {
 	for i, amount := range c.Named(v) {
 		if amount > 0 && raydemand.IsUnitInstance(c.Names[i]) {

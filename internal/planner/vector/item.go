@@ -15,7 +15,7 @@ import (
 type Item struct {
 	Request raydemand.Request
 	Need    []Term
-	// Rank tells for each label set which selector it matches first, or noMatch.
+	// Rank says for each label set which selector it matches first, or noMatch.
 	Rank         []int
 	Alternatives int
 	Accelerator  bool

@@ -18,8 +18,8 @@ type SliceRequirement struct {
 	Isolation nodepool.RequiredIsolation
 }
 
-// sliceRequirementOf joins a request's own wish with what the RayCluster requires of all work on GPUs. A wish that says no isolation never gets
-// what others oversubscribe, unless the RayCluster says that any will do.
+// sliceRequirementOf joins a request's own requirement with what the RayCluster requires of all work on GPUs. A
+// requirement without isolation never gets what others oversubscribe, unless the RayCluster says that any will do.
 func sliceRequirementOf(r *raydemand.Request, required nodepool.RequiredIsolation) SliceRequirement {
 	gpus := r.Bundle[raydemand.GPU]
 	if gpus <= 0 || r.Slice == nil && !isRequired(required) {
@@ -37,7 +37,8 @@ func isRequired(required nodepool.RequiredIsolation) bool {
 	return required != "" && required != nodepool.AnyIsolation
 }
 
-// asksForSlices reports whether any demand asks more of GPUs than their number; without, nothing in a plan depends on slices.
+// asksForSlices reports whether any demand asks more of GPUs than their number; without, nothing in a plan depends on
+// slices.
 func asksForSlices(s *model.Snapshot) bool {
 	if isRequired(s.Isolation) {
 		return true
