@@ -40,8 +40,13 @@ type DemandDifference struct {
 
 // Compare says what the second plan does otherwise than the first.
 func Compare(from, to Plan) Difference {
-	d := Difference{Launch: map[string]int{}, Stopped: without(to.Terminate, from.Terminate), Spared: without(from.Terminate, to.Terminate),
-		Groups: []GroupDifference{}, Demand: compareDemand(from.Summary, to.Summary)}
+	d := Difference{
+		Launch:  map[string]int{},
+		Stopped: without(to.Terminate, from.Terminate),
+		Spared:  without(from.Terminate, to.Terminate),
+		Groups:  []GroupDifference{},
+		Demand:  compareDemand(from.Summary, to.Summary),
+	}
 	for _, name := range union(from.Launch, to.Launch) {
 		if more := to.Launch[name] - from.Launch[name]; more != 0 {
 			d.Launch[name] = more
@@ -111,7 +116,10 @@ func compareDemand(from, to []DemandSummary) []DemandDifference {
 	differences := []DemandDifference{}
 	for _, about := range union(before, after) {
 		a, b := before[about], after[about]
-		d := DemandDifference{Kind: cmp.Or(a.Kind, b.Kind), About: strings.TrimPrefix(about, string(cmp.Or(a.Kind, b.Kind))+" ")}
+		d := DemandDifference{
+			Kind:  cmp.Or(a.Kind, b.Kind),
+			About: strings.TrimPrefix(about, string(cmp.Or(a.Kind, b.Kind))+" "),
+		}
 		if a.Asked > 0 {
 			d.From = inWords(&a)
 		}

@@ -42,7 +42,12 @@ func ReadSnapshot(r io.Reader, name string) (model.Snapshot, error) {
 		return model.Snapshot{}, err
 	}
 	if doc.RayCluster != nil {
-		return model.Snapshot{}, &InputError{name, "rayCluster", "a manifest", "groups, which a reader of manifests has made of it"}
+		return model.Snapshot{}, &InputError{
+			name,
+			"rayCluster",
+			"a manifest",
+			"groups, which a reader of manifests has made of it",
+		}
 	}
 	return doc.Snapshot, nil
 }

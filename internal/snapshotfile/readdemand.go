@@ -64,7 +64,9 @@ func (in input) gang() (raydemand.Gang, input) {
 		field("strategy").fail("PACK, SPREAD, STRICT_PACK or STRICT_SPREAD")
 	}
 	if len(g.BundleSelectors) != 0 && len(g.BundleSelectors) != len(g.Bundles) {
-		field("bundleLabelSelectors").fail("one selector for each of the " + strconv.Itoa(len(g.Bundles)) + " bundles, or none at all")
+		field(
+			"bundleLabelSelectors",
+		).fail("one selector for each of the " + strconv.Itoa(len(g.Bundles)) + " bundles, or none at all")
 	}
 	return g, field("id")
 }
@@ -75,7 +77,11 @@ func (in input) fallbackSelectors(alternatives [][]raydemand.Bundle) [][]raydema
 	for i, each := range in.list() {
 		selectors := each.selectors()
 		if i < len(alternatives) && len(selectors) != 0 && len(selectors) != len(alternatives[i]) {
-			each.fail("one selector for each of the " + strconv.Itoa(len(alternatives[i])) + " bundles of the alternative, or none at all")
+			each.fail(
+				"one selector for each of the " + strconv.Itoa(
+					len(alternatives[i]),
+				) + " bundles of the alternative, or none at all",
+			)
 		}
 		all = append(all, selectors)
 	}

@@ -85,7 +85,13 @@ func (in input) node(head bool) (model.Node, input) {
 		Pod: field("pod").text(), Group: field("group").text(), State: field("state").state(head),
 		Resources: field("resources").capacity(), Total: field("total").capacity(), Available: field("available").capacity(),
 		Labels: field("labels").labels(), PlacedLabels: field("placedLabels").labels(),
-		Refused: field("refused").bundle(), Since: field("since").moment(), Replica: field("replica").text(), Expected: field("expected").boolean(), IMState: field("imState").text(),
+		Refused: field(
+			"refused",
+		).bundle(),
+		Since: field(
+			"since",
+		).moment(),
+		Replica: field("replica").text(), Expected: field("expected").boolean(), IMState: field("imState").text(),
 		LaunchConfigHash: field("launchConfigHash").text(), GroupLaunchConfigHash: field("groupLaunchConfigHash").text(),
 	}
 	if idle := field("idleSeconds").number(mostSeconds); idle != nil {

@@ -19,7 +19,12 @@ func (in input) wish() *raydemand.SliceWish {
 	wish, err := raydemand.ParseSliceWish(in.raw)
 	var refused *raydemand.WishError
 	if errors.As(err, &refused) {
-		in.file.err = &InputError{in.file.name, strings.TrimSuffix(in.path+"."+refused.Field, "."), refused.Value, refused.Want}
+		in.file.err = &InputError{
+			in.file.name,
+			strings.TrimSuffix(in.path+"."+refused.Field, "."),
+			refused.Value,
+			refused.Want,
+		}
 	}
 	return wish
 }
@@ -49,7 +54,10 @@ func (in input) slice() *model.Slice {
 	s := &model.Slice{
 		Kind: gpuinfo.Kind(field("kind").text()), MemoryMiB: field("memoryMiB").optionalAmount(mostSliceMiB),
 		ComputeFraction: field("computeFraction").number(1), Isolation: gpuinfo.Isolation(field("isolation").text()),
-		Profile: field("profile").text(), Product: field("product").text(), Blocks: field("blocks").optionalAmount(model.MaxCount),
+		Profile: field(
+			"profile",
+		).text(),
+		Product: field("product").text(), Blocks: field("blocks").optionalAmount(model.MaxCount),
 	}
 	switch s.Kind {
 	case "":
@@ -83,7 +91,10 @@ func (in input) groupPools() []model.GroupPool {
 	for i, each := range in.objects() {
 		field, done := each.fields()
 		pool := model.GroupPool{
-			Name: field("name").text(), MaxPods: field("maxPods").optionalAmount(model.MaxCount), Resource: field("resource").text(),
+			Name: field(
+				"name",
+			).text(),
+			MaxPods: field("maxPods").optionalAmount(model.MaxCount), Resource: field("resource").text(),
 			Units: field("units").count(0, math.MaxInt32, 0), ProfileFixed: field("profileFixed").boolean(),
 			Shares: field("shares").poolShares(), Cards: field("cards").poolCards(),
 		}
@@ -99,7 +110,11 @@ func (in input) poolShares() []model.PoolShare {
 	seen := map[string]int{}
 	for i, each := range in.objects() {
 		field, done := each.fields()
-		share := model.PoolShare{Resource: field("resource").text(), Units: field("units").count(1, math.MaxInt32, 1), Capacity: field("capacity").count(0, math.MaxInt64/4, 0)}
+		share := model.PoolShare{
+			Resource: field("resource").text(),
+			Units:    field("units").count(1, math.MaxInt32, 1),
+			Capacity: field("capacity").count(0, math.MaxInt64/4, 0),
+		}
 		field("resource").unique(seen, share.Resource, i, in.path)
 		done()
 		shares = append(shares, share)
@@ -112,7 +127,11 @@ func (in input) poolCards() []nodepool.PoolCards {
 	var all []nodepool.PoolCards
 	for _, each := range in.objects() {
 		field, done := each.fields()
-		cards := nodepool.PoolCards{Product: field("product").text(), Count: field("count").count(1, model.MaxCount, 1), Busy: field("busy").optionalAmount(model.MaxCount)}
+		cards := nodepool.PoolCards{
+			Product: field("product").text(),
+			Count:   field("count").count(1, model.MaxCount, 1),
+			Busy:    field("busy").optionalAmount(model.MaxCount),
+		}
 		product, known := gpuinfo.ProductNamed(cards.Product)
 		if !known {
 			field("product").fail("a product that can be cut with MIG, such as A100 40GB")

@@ -146,7 +146,9 @@ func groupNames(groups []model.Group) []string {
 func (field picker) newGroup(name string) model.Group {
 	g := model.Group{Name: name, Max: math.MaxInt32, NumOfHosts: 1, Replicas: new(int)}
 	if field("resources").absent() {
-		field("resources").fail(fmt.Sprintf("what one pod of the new group %q brings, such as {\"CPU\": 8, \"GPU\": 1}", name))
+		field(
+			"resources",
+		).fail(fmt.Sprintf("what one pod of the new group %q brings, such as {\"CPU\": 8, \"GPU\": 1}", name))
 	}
 	field.change(&g)
 	return g

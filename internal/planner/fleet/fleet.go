@@ -93,7 +93,8 @@ func (r *Fleet) PhaseOf(n *Node) Phase {
 	if at != idle || n.GroupIndex < 0 {
 		return at
 	}
-	if g := &r.Groups[n.GroupIndex]; g.Timeout != nil && n.IdleSeconds > *g.Timeout && g.Remaining() > g.MinPods && !g.LimitsConflict() {
+	if g := &r.Groups[n.GroupIndex]; g.Timeout != nil && n.IdleSeconds > *g.Timeout && g.Remaining() > g.MinPods &&
+		!g.LimitsConflict() {
 		return Overdue
 	}
 	return at
@@ -113,7 +114,12 @@ func New(s *model.Snapshot) *Fleet {
 		g := &r.Groups[i]
 		byName[g.Name] = i
 		total := r.VectorOf(g.Resources)
-		g.Shape = &vector.Shape{Group: i, Total: total, Labels: r.LabelSet(g.Labels, g.Slice), Accelerated: r.Accelerated(total)}
+		g.Shape = &vector.Shape{
+			Group:       i,
+			Total:       total,
+			Labels:      r.LabelSet(g.Labels, g.Slice),
+			Accelerated: r.Accelerated(total),
+		}
 		if s := g.Slice; s != nil && s.MemoryMiB != nil {
 			r.largestSlice = max(r.largestSlice, *s.MemoryMiB)
 		}
@@ -292,7 +298,10 @@ func (r *Fleet) overstated(n *model.Node, name string, available, total raydeman
 func (r *Fleet) addOrphan(n *model.Node, checkDisabled bool) {
 	if !checkDisabled && n.State != model.Leaving && n.State != model.AllocationTimeout {
 		r.Nodes = append(r.Nodes, Node{Node: n, GroupIndex: UnknownGroup, Stop: model.StopOutdated,
-			StopMessage: fmt.Sprintf("its worker group %q was removed from the RayCluster; the operator deletes none of its pods, so somebody has to", n.Group)})
+			StopMessage: fmt.Sprintf(
+				"its worker group %q was removed from the RayCluster; the operator deletes none of its pods, so somebody has to",
+				n.Group,
+			)})
 	}
 	r.Findings = append(r.Findings, raydemand.Finding{
 		Code: model.FindingGroupRemoved, Severity: raydemand.Warning, Object: "pod " + n.Pod, Field: "group", Seen: n.Group,

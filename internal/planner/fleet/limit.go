@@ -19,12 +19,18 @@ const conservativeStep = 5
 func (g *Group) findBlocked(mode string) {
 	switch {
 	case g.CoolingSeconds > 0:
-		g.Blocked = model.Reason{Code: model.CodeCoolingDown, Message: strings.TrimSuffix("cooling down for "+phrase.Span(g.CoolingSeconds)+": "+g.Closed, ": ")}
+		g.Blocked = model.Reason{
+			Code:    model.CodeCoolingDown,
+			Message: strings.TrimSuffix("cooling down for "+phrase.Span(g.CoolingSeconds)+": "+g.Closed, ": "),
+		}
 	case g.Closed != "":
 		g.Blocked = model.Reason{Code: model.CodeClosed, Message: "closed: " + g.Closed}
 	case g.LimitsConflict():
-		g.Blocked = model.Reason{Code: model.CodeInvalidLimits, Message: fmt.Sprintf("minReplicas %d is above maxReplicas %d, with which the operator stops the whole cluster; "+
-			"the group is left as it is until that is mended", g.Min, g.Max)}
+		g.Blocked = model.Reason{
+			Code: model.CodeInvalidLimits,
+			Message: fmt.Sprintf("minReplicas %d is above maxReplicas %d, with which the operator stops the whole cluster; "+
+				"the group is left as it is until that is mended", g.Min, g.Max),
+		}
 	}
 	g.InFlight = vector.MaxCount
 	if mode == "Conservative" {

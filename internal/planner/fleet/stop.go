@@ -75,7 +75,13 @@ func (r *Fleet) stopOverMaximum() {
 		g := &r.Groups[u.group]
 		return !g.LimitsConflict() && g.Remaining()-r.podsOf(u) >= g.MinPods
 	})
-	r.stopUnits(units, over, model.StopMaxWorkers, message, func(u *unit) bool { return !r.Groups[u.group].LimitsConflict() })
+	r.stopUnits(
+		units,
+		over,
+		model.StopMaxWorkers,
+		message,
+		func(u *unit) bool { return !r.Groups[u.group].LimitsConflict() },
+	)
 }
 
 // overMaximum reports whether any limit is exceeded at all.

@@ -41,7 +41,13 @@ func poolsOf(g nodepool.WorkerGroup) []GroupPool {
 	_, named := g.Pod.Selector["kubernetes.azure.com/agentpool"]
 	var pools []GroupPool
 	for _, pods := range g.PoolPods {
-		pool := GroupPool{Name: pods.Pool, Resource: resource, Units: units, ProfileFixed: named || pods.ProfileFixed, Cards: pods.Cards}
+		pool := GroupPool{
+			Name:         pods.Pool,
+			Resource:     resource,
+			Units:        units,
+			ProfileFixed: named || pods.ProfileFixed,
+			Cards:        pods.Cards,
+		}
 		if most, bounded := pods.Most(); bounded {
 			pool.MaxPods, pool.Shares = &most, sharesOf(g.Pod.Requests, pods.Has)
 		}

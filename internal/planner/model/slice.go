@@ -67,7 +67,14 @@ func (s *Slice) String() string {
 
 // Key distinguishes slices where a requirement can.
 func (s *Slice) Key() string {
-	return fmt.Sprintf("%s %v %v %s %s", s.Kind, AmountOr(s.MemoryMiB, -1), AmountOr(s.ComputeFraction, -1), s.Isolation, s.Profile)
+	return fmt.Sprintf(
+		"%s %v %v %s %s",
+		s.Kind,
+		AmountOr(s.MemoryMiB, -1),
+		AmountOr(s.ComputeFraction, -1),
+		s.Isolation,
+		s.Profile,
+	)
 }
 
 // NameOr is the name, or what to say where nothing is known.
@@ -112,7 +119,8 @@ func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 // blank reports whether nothing at all is known.
 func (s *Slice) blank() bool {
 	kind := s.Kind == "" || s.Kind == gpuinfo.UnknownKind
-	return kind && nodepool.Strength(s.Isolation) == 0 && s.MemoryMiB == nil && s.ComputeFraction == nil && s.Profile+s.Product == ""
+	return kind && nodepool.Strength(s.Isolation) == 0 && s.MemoryMiB == nil && s.ComputeFraction == nil &&
+		s.Profile+s.Product == ""
 }
 
 // oneOf is one GPU of a slice. Several devices behind one GPU still count as one of them: no task can have the memory
@@ -130,7 +138,13 @@ func oneOf(s nodepool.Slice, numGPUs raydemand.Amount, cards int64) nodepool.Sli
 }
 
 func newSlice(s nodepool.Slice) *Slice {
-	made := &Slice{Kind: s.Kind, Isolation: s.Isolation, MemoryMiB: s.MemoryMiB, ComputeFraction: s.ComputeFraction, Blocks: s.Blocks}
+	made := &Slice{
+		Kind:            s.Kind,
+		Isolation:       s.Isolation,
+		MemoryMiB:       s.MemoryMiB,
+		ComputeFraction: s.ComputeFraction,
+		Blocks:          s.Blocks,
+	}
 	if s.Profile != nil {
 		made.Profile = *s.Profile
 	}

@@ -131,7 +131,8 @@ func (d *DemandSummary) TallyWaiting(waitingFor string) string {
 
 // asksForNothing reports whether a request has its place on any node, and is served therefore even where none runs yet.
 func (d *DemandSummary) asksForNothing() bool {
-	return d.Kind != KindGang && d.Resources.IsZero() && !slices.ContainsFunc(d.Selectors, func(s raydemand.Selector) bool { return len(s) > 0 })
+	return d.Kind != KindGang && d.Resources.IsZero() &&
+		!slices.ContainsFunc(d.Selectors, func(s raydemand.Selector) bool { return len(s) > 0 })
 }
 
 // About says what is asked for: a bundle with its labels, or a gang by its id.

@@ -84,7 +84,15 @@ func (c *covering) pastBudget() bool { return c.steps > c.work }
 func (c *covering) outOfWork() bool { return c.steps > 2*c.work }
 
 func newCovering(w *Demand, bins []Bin, budget budgets) *covering {
-	c := &covering{items: w.Items, left: w.Left, most: w.Most, bins: bins, budget: budget, nodes: pricingNodes, work: maxSteps}
+	c := &covering{
+		items:  w.Items,
+		left:   w.Left,
+		most:   w.Most,
+		bins:   bins,
+		budget: budget,
+		nodes:  pricingNodes,
+		work:   maxSteps,
+	}
 	for i := range bins {
 		c.limit = append(c.limit, min(bins[i].Limit, c.useful(i)))
 		c.highestCost = max(c.highestCost, bins[i].Cost)
@@ -167,7 +175,16 @@ func (c *covering) generate(s *simplex, b int) (column, bool) {
 		if a == never || c.left[i] == 0 || s.dual[i] <= 0 && !(mixed && a == Primary) {
 			continue
 		}
-		c.knapsack.kinds = append(c.knapsack.kinds, kind{item: i, need: c.items[i].Need, limit: c.perHost(b, i), value: max(s.dual[i], 0) * hosts, primary: a == Primary})
+		c.knapsack.kinds = append(
+			c.knapsack.kinds,
+			kind{
+				item:    i,
+				need:    c.items[i].Need,
+				limit:   c.perHost(b, i),
+				value:   max(s.dual[i], 0) * hosts,
+				primary: a == Primary,
+			},
+		)
 	}
 	least := cost + tolerance*c.highestCost
 	value := c.search(bin.Free)

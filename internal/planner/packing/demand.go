@@ -68,7 +68,16 @@ func (w *Demand) onAccelerators(bins []Bin) (Demand, []Bin) {
 	}
 	for at, needed := range needs {
 		if needed {
-			alone.Items, alone.Left, alone.At = append(alone.Items, w.Items[at]), append(alone.Left, w.Left[at]), append(alone.At, w.At[at])
+			alone.Items, alone.Left, alone.At = append(
+				alone.Items,
+				w.Items[at],
+			), append(
+				alone.Left,
+				w.Left[at],
+			), append(
+				alone.At,
+				w.At[at],
+			)
 			if w.Most != nil {
 				alone.Most = append(alone.Most, w.Most[at])
 			}

@@ -80,7 +80,10 @@ func (c *covering) fullest(b int, dual []float64) ([]Portion, float64) {
 			continue
 		}
 		value := max(dual[i], least*c.highestCost) * hosts
-		c.knapsack.kinds = append(c.knapsack.kinds, kind{item: i, need: c.items[i].Need, limit: c.perHost(b, i), value: value, primary: a == Primary})
+		c.knapsack.kinds = append(
+			c.knapsack.kinds,
+			kind{item: i, need: c.items[i].Need, limit: c.perHost(b, i), value: value, primary: a == Primary},
+		)
 	}
 	value := c.search(bin.Free)
 	uses, fit := c.knapsack.filling()

@@ -65,9 +65,15 @@ func (k *knapsack) order(free vector.Vector) {
 		}
 		kd.density = kd.value / max(share, 1e-12)
 		kd.onCards = slices.ContainsFunc(kd.need, func(t vector.Term) bool { return t.Pieces != nil })
-		kd.partly = slices.ContainsFunc(kd.need, func(t vector.Term) bool { return t.Pieces != nil && len(t.Pieces.Parts) > 0 })
+		kd.partly = slices.ContainsFunc(
+			kd.need,
+			func(t vector.Term) bool { return t.Pieces != nil && len(t.Pieces.Parts) > 0 },
+		)
 	}
-	slices.SortFunc(k.kinds, func(a, b kind) int { return cmp.Or(cmp.Compare(b.density, a.density), cmp.Compare(a.item, b.item)) })
+	slices.SortFunc(
+		k.kinds,
+		func(a, b kind) int { return cmp.Or(cmp.Compare(b.density, a.density), cmp.Compare(a.item, b.item)) },
+	)
 	width := len(free)
 	k.densest = append(k.densest[:0], make([]float64, (len(k.kinds)+1)*width)...)
 	for i := len(k.kinds) - 1; i >= 0; i-- {

@@ -73,7 +73,11 @@ func (c *covering) nearest(cols []int, counts []float64, choice int) int {
 		}
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(c.pool[cols[a]].bin, c.pool[cols[b]].bin), cmp.Compare(cols[a], cols[b]))
+		return cmp.Or(
+			cmp.Compare(counts[b], counts[a]),
+			cmp.Compare(c.pool[cols[a]].bin, c.pool[cols[b]].bin),
+			cmp.Compare(cols[a], cols[b]),
+		)
 	})
 	if len(order) == 0 {
 		return -1
@@ -87,7 +91,10 @@ func (c *covering) applicable(col *column) bool {
 
 // justified reports whether something waits among the uses that the bin is meant for.
 func (c *covering) justified(b int, uses []Portion) bool {
-	return slices.ContainsFunc(uses, func(u Portion) bool { return c.left[u.Item] > 0 && c.bins[b].Admits[u.Item] == Primary })
+	return slices.ContainsFunc(
+		uses,
+		func(u Portion) bool { return c.left[u.Item] > 0 && c.bins[b].Admits[u.Item] == Primary },
+	)
 }
 
 // fix decides on a filling, as often as it serves something, and takes what it covers off the demand.

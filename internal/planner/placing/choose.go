@@ -224,7 +224,13 @@ func (p *Placer) useOnTheWay(l *Ledger, b *Batch, hidden bool) {
 	}
 }
 
-func (p *Placer) bestOnTheWay(l *Ledger, b *Batch, kept map[*vector.Shape]*pattern, fair []float64, hidden bool) (int, *pattern) {
+func (p *Placer) bestOnTheWay(
+	l *Ledger,
+	b *Batch,
+	kept map[*vector.Shape]*pattern,
+	fair []float64,
+	hidden bool,
+) (int, *pattern) {
 	best, at := (*pattern)(nil), -1
 	for i := range l.Classes {
 		class := &l.Classes[i]

@@ -74,14 +74,18 @@ func (p *Placer) existingBins(l *Ledger, b *Batch, w *packing.Demand) (classes [
 	slices.SortStableFunc(order, func(x, y int) int { return compareBins(&l.Classes[x], &l.Classes[y]) })
 	for at, i := range order {
 		class := &l.Classes[i]
-		if n := len(bins); at > 0 && n > 0 && compareBins(&l.Classes[order[at-1]], class) == 0 && slices.Contains(classes[n-1], order[at-1]) {
+		if n := len(bins); at > 0 && n > 0 && compareBins(&l.Classes[order[at-1]], class) == 0 &&
+			slices.Contains(classes[n-1], order[at-1]) {
 			classes[n-1] = append(classes[n-1], i)
 			bins[n-1].Limit += class.Count
 			continue
 		}
 		if admits, useful := AdmittedBy(w, class); useful {
 			classes = append(classes, []int{i})
-			bins = append(bins, packing.Bin{Free: class.Free, Cost: p.costOf(class), Hosts: 1, Limit: class.Count, Existing: true, Admits: admits})
+			bins = append(
+				bins,
+				packing.Bin{Free: class.Free, Cost: p.costOf(class), Hosts: 1, Limit: class.Count, Existing: true, Admits: admits},
+			)
 		}
 		if len(bins) > maxFitBins {
 			break

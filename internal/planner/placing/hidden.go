@@ -11,7 +11,8 @@ func (l *Ledger) Hide() {
 	l.Stepwise = true
 	for i := range l.Classes {
 		class := &l.Classes[i]
-		class.hidden = class.Phase != fleet.Running && class.Shape.Group != fleet.HeadGroup && !class.Touched && slices.Equal(class.Free, class.Shape.Total)
+		class.hidden = class.Phase != fleet.Running && class.Shape.Group != fleet.HeadGroup && !class.Touched &&
+			slices.Equal(class.Free, class.Shape.Total)
 	}
 }
 
@@ -56,5 +57,6 @@ func (p *Placer) RevealMinimum(l *Ledger) {
 
 // holdsBack reports whether nodes of a group are hidden.
 func (l *Ledger) holdsBack(group int) bool {
-	return l.Stepwise && slices.ContainsFunc(l.Classes, func(class NodeClass) bool { return class.hidden && class.Shape.Group == group })
+	return l.Stepwise &&
+		slices.ContainsFunc(l.Classes, func(class NodeClass) bool { return class.hidden && class.Shape.Group == group })
 }

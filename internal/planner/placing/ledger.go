@@ -183,7 +183,14 @@ func (p *Placer) busyLastFirst(nodes []int) {
 }
 
 func (p *Placer) NewClass(g *fleet.Group, count int64, planned bool) NodeClass {
-	return NodeClass{Shape: g.Shape, Phase: fleet.OnTheWay, Free: g.Shape.Total, Size: p.SizeOn(g.Shape, g.Shape.Total), Count: count, planned: planned}
+	return NodeClass{
+		Shape:   g.Shape,
+		Phase:   fleet.OnTheWay,
+		Free:    g.Shape.Total,
+		Size:    p.SizeOn(g.Shape, g.Shape.Total),
+		Count:   count,
+		planned: planned,
+	}
 }
 
 // inOrder sorts node classes. They are large, so it is their places that are moved about.
@@ -277,7 +284,11 @@ func (p *Placer) Open(classes []NodeClass, given []int64) *Ledger {
 		l.Room = append(l.Room, g.Room(given[i]))
 		if given[i] > 0 {
 			planned := p.NewClass(g, given[i], true)
-			at, _ := slices.BinarySearchFunc(l.Classes, planned, func(a, b NodeClass) int { return cmp.Or(p.soonestFirst(&a, &b), -1) })
+			at, _ := slices.BinarySearchFunc(
+				l.Classes,
+				planned,
+				func(a, b NodeClass) int { return cmp.Or(p.soonestFirst(&a, &b), -1) },
+			)
 			l.Classes = slices.Insert(l.Classes, at, planned)
 		}
 	}
@@ -303,6 +314,17 @@ func (p *Placer) LaunchMinimum(l *Ledger, given []int64) {
 // trace notes what was placed on the nodes of a node class.
 func (l *Ledger) trace(b *Batch, at *NodeClass, portions []packing.Portion) {
 	for _, p := range portions {
-		l.Traces = append(l.Traces, Placement{Item: b.items[p.Item], Each: p.Count, Count: at.Count, Group: at.Shape.Group, Phase: at.Phase, Planned: at.planned, Members: at.Members})
+		l.Traces = append(
+			l.Traces,
+			Placement{
+				Item:    b.items[p.Item],
+				Each:    p.Count,
+				Count:   at.Count,
+				Group:   at.Shape.Group,
+				Phase:   at.Phase,
+				Planned: at.planned,
+				Members: at.Members,
+			},
+		)
 	}
 }

@@ -13,7 +13,8 @@ import (
 func (p *Placer) DifferentNodes(l *Ledger, o fleet.Option, within fleet.Domain) (n int64) {
 	for k := range l.Classes {
 		class := &l.Classes[k]
-		if within.Admits(class.Shape.Labels) && slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return class.Free.Times(it.Need, 1) == 1 }) {
+		if within.Admits(class.Shape.Labels) &&
+			slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return class.Free.Times(it.Need, 1) == 1 }) {
 			n += class.Count
 		}
 	}

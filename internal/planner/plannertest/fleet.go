@@ -36,7 +36,10 @@ func WideFleet(groups int64) model.Snapshot {
 	var s model.Snapshot
 	for i := range groups {
 		s.Groups = append(s.Groups, model.Group{
-			Name: fmt.Sprintf("group-%03d", i), Resources: Bundle(4*(i%20+1), i%2*(i%20/4+1), 16*(i+1)), Max: 1000, NumOfHosts: 1,
+			Name: fmt.Sprintf(
+				"group-%03d",
+				i,
+			), Resources: Bundle(4*(i%20+1), i%2*(i%20/4+1), 16*(i+1)), Max: 1000, NumOfHosts: 1,
 		})
 	}
 	return s

@@ -21,7 +21,10 @@ func (w *Writer) Preferred(c Candidate, other int, given []int64, out *search.Ou
 	if reason, ok := w.elsewhereBound(c.Item, other, out); ok {
 		return reason
 	}
-	return model.Reason{Code: model.CodeNotChosen, Message: "group " + w.Groups[c.Taken].Name + " was taken: " + w.advantage(c, other, given, out)}
+	return model.Reason{
+		Code:    model.CodeNotChosen,
+		Message: "group " + w.Groups[c.Taken].Name + " was taken: " + w.advantage(c, other, given, out),
+	}
 }
 
 // advantage says what speaks for the group that was taken for demand, in the order in which plans are compared.
@@ -35,7 +38,11 @@ func (w *Writer) advantage(c Candidate, other int, given []int64, out *search.Ou
 	case w.forMinimum(c.Taken, given):
 		return fmt.Sprintf("its pods for the minimum of %d have room for it", a.MinPods)
 	case ours.Recoverable > theirs.Recoverable:
-		return fmt.Sprintf("it recovers from failed launches, score %s < %s", phrase.Decimal(recoveryScore(b.RecoverableScore)), phrase.Decimal(recoveryScore(a.RecoverableScore)))
+		return fmt.Sprintf(
+			"it recovers from failed launches, score %s < %s",
+			phrase.Decimal(recoveryScore(b.RecoverableScore)),
+			phrase.Decimal(recoveryScore(a.RecoverableScore)),
+		)
 	case ours.Recoverable == theirs.Recoverable && ours.Priority > theirs.Priority:
 		return fmt.Sprintf("priority %d < %d", b.Priority, a.Priority)
 	case b.Shape.Accelerated && !a.Shape.Accelerated && !w.Policy.GPUForCPU:
@@ -71,7 +78,11 @@ func (w *Writer) costsMore(taken, other int, given []int64, out *search.Outcome)
 	if !able || least == 0 || a.MinPods > a.Remaining() {
 		return ""
 	}
-	own, instead := w.Costs.PerReplica[taken]*float64(given[taken]/a.Hosts), w.Costs.PerReplica[other]*float64(least/b.Hosts)
+	own, instead := w.Costs.PerReplica[taken]*float64(
+		given[taken]/a.Hosts,
+	), w.Costs.PerReplica[other]*float64(
+		least/b.Hosts,
+	)
 	if cost.CompareNearly(instead, own) <= 0 {
 		return ""
 	}
@@ -163,7 +174,10 @@ func (w *Writer) elsewhereBound(it *vector.Item, i int, out *search.Outcome) (mo
 		return model.Reason{}, false
 	}
 	if owner.Gang.Held {
-		return model.Reason{Code: model.CodeLabels, Message: fmt.Sprintf("the gang's other bundles lie on %s", w.valuesOf([]fleet.Domain{out.Runs[at].Within}, label))}, true
+		return model.Reason{
+			Code:    model.CodeLabels,
+			Message: fmt.Sprintf("the gang's other bundles lie on %s", w.valuesOf([]fleet.Domain{out.Runs[at].Within}, label)),
+		}, true
 	}
 	return w.tooSmallDomain(owner, i, own)
 }
@@ -173,7 +187,10 @@ func unlabelled(g *fleet.Group, label string) (model.Reason, bool) {
 	if g.Carries(label) {
 		return model.Reason{}, false
 	}
-	return model.Reason{Code: model.CodeLabels, Message: fmt.Sprintf("it has no label %s, which the gang wants to share", label)}, true
+	return model.Reason{
+		Code:    model.CodeLabels,
+		Message: fmt.Sprintf("it has no label %s, which the gang wants to share", label),
+	}, true
 }
 
 // tooSmallDomain says that a gang as a whole has no place where a group is, were all of it free for the gang.
@@ -191,6 +208,11 @@ func (w *Writer) tooSmallDomain(owner ownedBy, i int, within fleet.Domain) (mode
 	if needed == 1 {
 		bundles = "bundle"
 	}
-	reason.Message = fmt.Sprintf("%s has no room for the gang's %s: %s", w.valuesOf([]fleet.Domain{within}, owner.Gang.TopologyLabel), bundles, reason.Message)
+	reason.Message = fmt.Sprintf(
+		"%s has no room for the gang's %s: %s",
+		w.valuesOf([]fleet.Domain{within}, owner.Gang.TopologyLabel),
+		bundles,
+		reason.Message,
+	)
 	return reason, true
 }

@@ -20,7 +20,8 @@ import (
 // on which pool, on how many cards. It is empty where neither helps, because something else is short too or first, or
 // it is not known what the cards are.
 func (w *Writer) Advice(it *vector.Item, given []int64, count int64) string {
-	if it.Request.Slice == nil || it.Slice.Memory == 0 && it.Slice.Compute == 0 || !w.onlyACutHelps(it, given) || w.rounded(it) {
+	if it.Request.Slice == nil || it.Slice.Memory == 0 && it.Slice.Compute == 0 || !w.onlyACutHelps(it, given) ||
+		w.rounded(it) {
 		return ""
 	}
 	var told []string
@@ -84,7 +85,8 @@ func (w *Writer) servedByCut(it *vector.Item, i, k int, given []int64, count int
 // overAnnounced says where a group's pods announce more GPUs than they have devices, and one device would do.
 func (w *Writer) overAnnounced(i int, it *vector.Item) string {
 	g := &w.Groups[i]
-	if g.Slice == nil || len(g.Pools) == 0 || g.Slice.Kind != gpuinfo.Whole && g.Slice.Kind != gpuinfo.MIG || it.Slice.Allows(g.Slice) {
+	if g.Slice == nil || len(g.Pools) == 0 || g.Slice.Kind != gpuinfo.Whole && g.Slice.Kind != gpuinfo.MIG ||
+		it.Slice.Allows(g.Slice) {
 		return ""
 	}
 	devices, gpus := g.Pools[0].Units, g.Resources[raydemand.GPU]
@@ -108,7 +110,14 @@ func (w *Writer) overAnnounced(i int, it *vector.Item) string {
 	if !it.Slice.Allows(&device) {
 		return ""
 	}
-	return fmt.Sprintf("group %s announces %s GPUs for %d × %s: with num-gpus %d one of them would be a whole device and do", g.Name, gpus, devices, g.Pools[0].Resource, devices)
+	return fmt.Sprintf(
+		"group %s announces %s GPUs for %d × %s: with num-gpus %d one of them would be a whole device and do",
+		g.Name,
+		gpus,
+		devices,
+		g.Pools[0].Resource,
+		devices,
+	)
 }
 
 // onlyACutHelps reports whether no group could serve the item by its slices, or all that could are kept from it by
@@ -135,7 +144,8 @@ func (w *Writer) onlyACutHelps(it *vector.Item, given []int64) bool {
 // cut is the smallest profile of the product that gives what is needed.
 func smallestCut(n vector.SliceRequirement, product gpuinfo.Product) (gpuinfo.Profile, bool) {
 	for i := len(product.Profiles) - 1; i >= 0; i-- {
-		if profile := product.Profiles[i]; profile.Plain() && profile.Max > 0 && profile.Memory > 0 && n.Allows(instance(product, profile)) {
+		if profile := product.Profiles[i]; profile.Plain() && profile.Max > 0 && profile.Memory > 0 &&
+			n.Allows(instance(product, profile)) {
 			return profile, true
 		}
 	}
@@ -186,12 +196,33 @@ func (r recut) text(instances int64) string {
 		idle = max(idle-*r.cards.Busy, 0)
 	}
 	if idle == 0 {
-		return fmt.Sprintf("the %s of %s, %s, %s in use: once idle, one cut into %d × %s would serve %d of it",
-			phrase.Cards(r.cards.Count), r.where(), r.now(r.cards.Count), phrase.OneOrMany(r.cards.Count, "is", "are all"), to.Max, to.Name, min(gain, instances))
+		return fmt.Sprintf(
+			"the %s of %s, %s, %s in use: once idle, one cut into %d × %s would serve %d of it",
+			phrase.Cards(
+				r.cards.Count,
+			),
+			r.where(),
+			r.now(r.cards.Count),
+			phrase.OneOrMany(r.cards.Count, "is", "are all"),
+			to.Max,
+			to.Name,
+			min(gain, instances),
+		)
 	}
 	cards := min(vector.RoundUp(instances, gain)/gain, idle)
-	return fmt.Sprintf("cutting %s of %s, %s, into %d × %s%s would serve %d of it, for a group that asks for them; %s",
-		phrase.Cards(cards), r.where(), r.now(cards), to.Max, to.Name, phrase.OneOrMany(cards, "", " each"), min(instances, cards*gain), r.inUse())
+	return fmt.Sprintf(
+		"cutting %s of %s, %s, into %d × %s%s would serve %d of it, for a group that asks for them; %s",
+		phrase.Cards(
+			cards,
+		),
+		r.where(),
+		r.now(cards),
+		to.Max,
+		to.Name,
+		phrase.OneOrMany(cards, "", " each"),
+		min(instances, cards*gain),
+		r.inUse(),
+	)
 }
 
 // enoughNow is how many instances of one card would do as it is.
@@ -224,7 +255,8 @@ func (r recut) now(cards int64) string {
 	if len(r.cards.Cut) == 0 {
 		return phrase.OneOrMany(cards, "now whole", "each now whole")
 	}
-	each := r.cards.Count == 1 || len(r.cards.Cut) == 1 && r.cards.Cut[0].Count == r.cards.Count*r.mostOf(r.cards.Cut[0].Profile)
+	each := r.cards.Count == 1 ||
+		len(r.cards.Cut) == 1 && r.cards.Cut[0].Count == r.cards.Count*r.mostOf(r.cards.Cut[0].Profile)
 	parts := make([]string, len(r.cards.Cut))
 	for i, cut := range r.cards.Cut {
 		n := cut.Count
@@ -253,5 +285,10 @@ func (r recut) inUse() string {
 	case r.cards.Busy == nil:
 		return fmt.Sprintf("which of the %d there are in use is not known", r.cards.Count)
 	}
-	return fmt.Sprintf("%d of the %d there %s in use", *r.cards.Busy, r.cards.Count, phrase.OneOrMany(*r.cards.Busy, "is", "are"))
+	return fmt.Sprintf(
+		"%d of the %d there %s in use",
+		*r.cards.Busy,
+		r.cards.Count,
+		phrase.OneOrMany(*r.cards.Busy, "is", "are"),
+	)
 }

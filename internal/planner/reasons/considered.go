@@ -47,7 +47,10 @@ func (w *Writer) mismatch(it *vector.Item, s *vector.Shape, labels map[string]st
 	slice, short := w.sliceMiss(it, s)
 	switch {
 	case len(lacks) > 0:
-		return model.Reason{Code: model.CodeTooSmall, Message: phrase.Join("too small: "+strings.Join(lacks, ", "), unlike, slice.Message)}, true
+		return model.Reason{
+			Code:    model.CodeTooSmall,
+			Message: phrase.Join("too small: "+strings.Join(lacks, ", "), unlike, slice.Message),
+		}, true
 	case unlike != "":
 		return model.Reason{Code: model.CodeLabels, Message: phrase.Join(unlike, slice.Message)}, true
 	}
@@ -168,7 +171,8 @@ func (w *Writer) candidates(out *search.Outcome) []Candidate {
 // offersAs reports whether two groups differ in nothing but the name.
 func offersAs(g *fleet.Group, other *fleet.Group) bool {
 	samePrice := g.Price == other.Price || g.Price != nil && other.Price != nil && *g.Price == *other.Price
-	return samePrice && g.Hosts == other.Hosts && g.Shape.Labels == other.Shape.Labels && slices.Equal(g.Shape.Total, other.Shape.Total)
+	return samePrice && g.Hosts == other.Hosts && g.Shape.Labels == other.Shape.Labels &&
+		slices.Equal(g.Shape.Total, other.Shape.Total)
 }
 
 func recoveryScore(score *float64) float64 {
@@ -197,8 +201,16 @@ func (w *Writer) Considered(items []*vector.Item, given []int64, topology string
 			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: "it has no label " + topology}, i, 1})
 			continue
 		}
-		if len(open) > 0 && !slices.ContainsFunc(open, func(d fleet.Domain) bool { return d.Admits(w.Groups[i].Shape.Labels) }) {
-			cannot = append(cannot, verdict{model.Reason{Code: model.CodeLabels, Message: "label " + topology + " is " + w.Groups[i].Labels[topology]}, i, 1})
+		if len(open) > 0 &&
+			!slices.ContainsFunc(open, func(d fleet.Domain) bool { return d.Admits(w.Groups[i].Shape.Labels) }) {
+			cannot = append(
+				cannot,
+				verdict{
+					model.Reason{Code: model.CodeLabels, Message: "label " + topology + " is " + w.Groups[i].Labels[topology]},
+					i,
+					1,
+				},
+			)
 			continue
 		}
 		limit, ok := w.limit(i, given)
@@ -211,7 +223,9 @@ func (w *Writer) Considered(items []*vector.Item, given []int64, topology string
 	var sentences []string
 	for _, v := range append(could, cannot...) {
 		text := v.Message
-		if v.Code != model.CodeAtMax && v.Code != model.CodeMaxWorkers && v.Code != model.CodePoolCeiling && v.Code != model.CodeConservative && v.Code != model.CodeInFlight {
+		if v.Code != model.CodeAtMax && v.Code != model.CodeMaxWorkers && v.Code != model.CodePoolCeiling &&
+			v.Code != model.CodeConservative &&
+			v.Code != model.CodeInFlight {
 			text = "group " + w.Groups[v.group].Name + ": " + text
 		}
 		sentences = append(sentences, text)

@@ -18,7 +18,10 @@ func (w *Writer) LimitFindings() []raydemand.Finding {
 		if g := &w.Groups[i]; g.Blocked.Code == model.CodeInvalidLimits {
 			all = append(all, raydemand.Finding{
 				Code: model.FindingMinAboveMax, Severity: raydemand.Error, Object: "group " + g.Name, Field: "minReplicas", Seen: strconv.Itoa(g.Min),
-				Why: fmt.Sprintf("above maxReplicas %d, with which the operator stops the whole cluster; the group is left as it is", g.Max),
+				Why: fmt.Sprintf(
+					"above maxReplicas %d, with which the operator stops the whole cluster; the group is left as it is",
+					g.Max,
+				),
 				Fix: "lower minReplicas or raise maxReplicas",
 			})
 		}
@@ -43,8 +46,11 @@ func (w *Writer) UnpricedFindings() []raydemand.Finding {
 		if len(names) > 0 {
 			all = append(all, raydemand.Finding{
 				Code: model.FindingUnpriced, Severity: raydemand.Info, Object: "group " + w.Groups[i].Name, Field: "price",
-				Why: fmt.Sprintf("%s could serve the same work and %s a price; as this group has none, they are all told apart by accelerators, CPUs and memory",
-					strings.Join(names, ", "), phrase.HasOrHave(int64(len(names)))),
+				Why: fmt.Sprintf(
+					"%s could serve the same work and %s a price; as this group has none, they are all told apart by accelerators, CPUs and memory",
+					strings.Join(names, ", "),
+					phrase.HasOrHave(int64(len(names))),
+				),
 				Fix: "give the group a price",
 			})
 		}
@@ -59,8 +65,12 @@ func (w *Writer) ShareFindings() []raydemand.Finding {
 	return []raydemand.Finding{{
 		Code: model.FindingTooManyRequests, Severity: raydemand.Warning, Object: "snapshot", Field: "ownedRequests",
 		Seen: fmt.Sprintf("%d with %d shapes", w.OwnedCount+len(w.Beyond), w.OwnedShapes+search.ShapesOf(w.Beyond)),
-		Why: fmt.Sprintf("a plan takes in %d requests of owners with %d shapes together, by priority, the satisfied ones first, then by age; %d do not count",
-			search.MaxOwned, search.MaxOwnedShapes, len(w.Beyond)),
+		Why: fmt.Sprintf(
+			"a plan takes in %d requests of owners with %d shapes together, by priority, the satisfied ones first, then by age; %d do not count",
+			search.MaxOwned,
+			search.MaxOwnedShapes,
+			len(w.Beyond),
+		),
 		Fix: "delete ResourceRequests that nobody needs, or ask for fewer different bundles in them",
 	}}
 }

@@ -29,12 +29,30 @@ func (w *Writer) inFlightLimit(i int, given []int64) (model.Reason, bool) {
 		if g.InFlight == w.MostInFlight(g) {
 			code, setting = model.CodeConservative, search.ConservativeMode
 		}
-		return model.Reason{Code: code, Message: fmt.Sprintf("%s lets group %s have %d on the way at once%s", setting, g.Name, w.MostInFlight(g),
-			onTheWayNow("has", own, given[i], w.MostInFlight(g)))}, true
+		return model.Reason{
+			Code: code,
+			Message: fmt.Sprintf("%s lets group %s have %d on the way at once%s", setting, g.Name, w.MostInFlight(g),
+				onTheWayNow("has", own, given[i], w.MostInFlight(g))),
+		}, true
 	case all+g.Hosts > placing.OrUnbounded(most):
-		return model.Reason{Code: model.CodeInFlight, Message: fmt.Sprintf("maxInFlight lets all groups together have %d on the way at once%s", most, onTheWayNow("have", all, vector.Sum(given), int64(most)))}, true
+		return model.Reason{
+			Code: model.CodeInFlight,
+			Message: fmt.Sprintf(
+				"maxInFlight lets all groups together have %d on the way at once%s",
+				most,
+				onTheWayNow("have", all, vector.Sum(given), int64(most)),
+			),
+		}, true
 	case w.Held[i] > 0:
-		return model.Reason{Code: model.CodeInFlight, Message: fmt.Sprintf("group %s has %d on the way; what comes first waits until more fit under %s", g.Name, own, w.capNames(g))}, true
+		return model.Reason{
+			Code: model.CodeInFlight,
+			Message: fmt.Sprintf(
+				"group %s has %d on the way; what comes first waits until more fit under %s",
+				g.Name,
+				own,
+				w.capNames(g),
+			),
+		}, true
 	}
 	return model.Reason{}, false
 }
@@ -42,7 +60,10 @@ func (w *Writer) inFlightLimit(i int, given []int64) (model.Reason, bool) {
 // onTheWayNow says how many are, and why a plan launches more than a cap allows.
 func onTheWayNow(have string, now, given, most int64) string {
 	if now > most && given > 0 {
-		return fmt.Sprintf("; %s launched now, since a gang or a replica that is larger goes whole, alone", phrase.Pods(given))
+		return fmt.Sprintf(
+			"; %s launched now, since a gang or a replica that is larger goes whole, alone",
+			phrase.Pods(given),
+		)
 	}
 	return fmt.Sprintf(" (%s %d)", have, now)
 }

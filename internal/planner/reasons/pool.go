@@ -22,6 +22,9 @@ func (w *Writer) poolLimit(i int, given []int64) (model.Reason, bool) {
 	if len(names) > 1 {
 		word = "pools "
 	}
-	return model.Reason{Code: model.CodePoolCeiling, Message: fmt.Sprintf("%s%s can hold no more pods of group %s, at most %d without others (%s)",
-		word, strings.Join(names, ", "), g.Name, w.Ceilings.Most[i], w.having(i, given[i]))}, true
+	return model.Reason{
+		Code: model.CodePoolCeiling,
+		Message: fmt.Sprintf("%s%s can hold no more pods of group %s, at most %d without others (%s)",
+			word, strings.Join(names, ", "), g.Name, w.Ceilings.Most[i], w.having(i, given[i])),
+	}, true
 }

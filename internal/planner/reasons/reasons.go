@@ -22,7 +22,11 @@ func (w *Writer) Reasons(i int, given []int64, out *search.Outcome) []model.Reas
 		reasons = append(reasons, short)
 	}
 	if n := g.Live - g.Joined + g.Missing; n > 0 {
-		reasons = append(reasons, model.Reason{Code: model.CodeOnTheWay, Message: fmt.Sprintf("%s asked for earlier %s not joined Ray yet%s", phrase.Pods(n), phrase.HasOrHave(n), w.oldest(i)) + w.nodesComing(i)})
+		reasons = append(reasons, model.Reason{
+			Code: model.CodeOnTheWay,
+			Message: fmt.Sprintf("%s asked for earlier %s not joined Ray yet%s%s",
+				phrase.Pods(n), phrase.HasOrHave(n), w.oldest(i), w.nodesComing(i)),
+		})
 	}
 	if stop, ok := w.stopReason(i); ok {
 		reasons = append(reasons, stop)
@@ -61,7 +65,10 @@ func (w *Writer) oldest(i int) string {
 func (w *Writer) launchReason(i int, given []int64, out *search.Outcome) model.Reason {
 	g := &w.Groups[i]
 	if given[i] > 0 {
-		return model.Reason{Code: model.CodeLaunch, Message: fmt.Sprintf("launching %s %s%s", phrase.Pods(given[i]), w.purposes(i, given[i], out), w.following(i))}
+		return model.Reason{
+			Code:    model.CodeLaunch,
+			Message: fmt.Sprintf("launching %s %s%s", phrase.Pods(given[i]), w.purposes(i, given[i], out), w.following(i)),
+		}
 	}
 	if g.Blocked.Code != "" {
 		return g.Blocked
@@ -89,7 +96,8 @@ func (w *Writer) shortOf(i int, given []int64, out *search.Outcome) string {
 		return vector.SuitsAny(items, w.Groups[i].Shape) && room < vector.BundlesOf(items)
 	}
 	for _, g := range out.Gangs {
-		if w.Groups[i].Carries(g.TopologyLabel) && slices.ContainsFunc(g.Options, func(o fleet.Option) bool { return short(o.Items) }) {
+		if w.Groups[i].Carries(g.TopologyLabel) &&
+			slices.ContainsFunc(g.Options, func(o fleet.Option) bool { return short(o.Items) }) {
 			return reason.Message
 		}
 	}
@@ -128,7 +136,10 @@ func (w *Writer) minimumReason(i int, given []int64) (model.Reason, bool) {
 // notNeeded says why a group that nothing waits for has the pods that it has.
 func notNeeded(g *fleet.Group) model.Reason {
 	if g.MinPods > 0 && g.Current <= g.MinPods {
-		return model.Reason{Code: model.CodeNotNeeded, Message: fmt.Sprintf("kept at its minimum of %d; nothing that waits needs more", g.MinPods)}
+		return model.Reason{
+			Code:    model.CodeNotNeeded,
+			Message: fmt.Sprintf("kept at its minimum of %d; nothing that waits needs more", g.MinPods),
+		}
 	}
 	return model.Reason{Code: model.CodeNotNeeded, Message: "nothing that waits needs another pod of this group"}
 }
@@ -141,7 +152,10 @@ func (w *Writer) limit(i int, given []int64) (model.Reason, bool) {
 	case g.Blocked.Code != "":
 		return g.Blocked, true
 	case pods+g.Hosts > g.MaxPods:
-		return model.Reason{Code: model.CodeAtMax, Message: fmt.Sprintf("group %s is at its maximum of %d (%s)", g.Name, g.MaxPods, w.having(i, given[i]))}, true
+		return model.Reason{
+			Code:    model.CodeAtMax,
+			Message: fmt.Sprintf("group %s is at its maximum of %d (%s)", g.Name, g.MaxPods, w.having(i, given[i])),
+		}, true
 	case w.Spare(given) < g.Hosts:
 		return w.workersLimit(g, given), true
 	}
@@ -154,9 +168,21 @@ func (w *Writer) limit(i int, given []int64) (model.Reason, bool) {
 // workersLimit describes the bound of all groups: reached, or with room for a part of a replica.
 func (w *Writer) workersLimit(g *fleet.Group, given []int64) model.Reason {
 	if n := w.Spare(given); n > 0 {
-		return model.Reason{Code: model.CodeMaxWorkers, Message: fmt.Sprintf("all groups together may have %d (%s), and a replica of group %s is %s", w.Bound, w.havingAll(given), g.Name, phrase.Pods(g.Hosts))}
+		return model.Reason{
+			Code: model.CodeMaxWorkers,
+			Message: fmt.Sprintf(
+				"all groups together may have %d (%s), and a replica of group %s is %s",
+				w.Bound,
+				w.havingAll(given),
+				g.Name,
+				phrase.Pods(g.Hosts),
+			),
+		}
 	}
-	return model.Reason{Code: model.CodeMaxWorkers, Message: fmt.Sprintf("all groups together are at their maximum of %d", w.Bound)}
+	return model.Reason{
+		Code:    model.CodeMaxWorkers,
+		Message: fmt.Sprintf("all groups together are at their maximum of %d", w.Bound),
+	}
 }
 
 func (w *Writer) having(i int, given int64) string {
@@ -217,7 +243,16 @@ func (w *Writer) idleReason(i int, out *search.Outcome) (model.Reason, bool) {
 	if at < 0 {
 		return model.Reason{}, false
 	}
-	return model.Reason{Code: model.CodeIdle, Message: fmt.Sprintf("%d of %d idle, longest %s%s", count, g.Live-g.Stopping, phrase.Span(longest), w.StaysIdle(at, out))}, true
+	return model.Reason{
+		Code: model.CodeIdle,
+		Message: fmt.Sprintf(
+			"%d of %d idle, longest %s%s",
+			count,
+			g.Live-g.Stopping,
+			phrase.Span(longest),
+			w.StaysIdle(at, out),
+		),
+	}, true
 }
 
 // heldOverReason counts the group's workers that stay until what replaces them has joined.
@@ -231,7 +266,14 @@ func (w *Writer) heldOverReason(i int, out *search.Outcome) (model.Reason, bool)
 	if held == 0 {
 		return model.Reason{}, false
 	}
-	return model.Reason{Code: model.CodeHeldOver, Message: fmt.Sprintf("%s %s requests over REST until workers that the plan counts on have joined Ray", phrase.Pods(held), phrase.OneOrMany(held, "serves", "serve"))}, true
+	return model.Reason{
+		Code: model.CodeHeldOver,
+		Message: fmt.Sprintf(
+			"%s %s requests over REST until workers that the plan counts on have joined Ray",
+			phrase.Pods(held),
+			phrase.OneOrMany(held, "serves", "serve"),
+		),
+	}, true
 }
 
 // StaysIdle says why an idle worker is not stopped.

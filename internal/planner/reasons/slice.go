@@ -24,25 +24,56 @@ func missedBy(n vector.SliceRequirement, s *model.Slice) (model.Reason, bool) {
 		return isolationMiss(n, s), true
 	case vector.TooLittleMemory:
 		if s.MemoryMiB == nil {
-			return model.Reason{Code: model.CodeSliceUnknown, Message: fmt.Sprintf("the memory of its %s is not known, needs %s", s.Name(), phrase.Memory(n.Memory))}, true
+			return model.Reason{
+				Code:    model.CodeSliceUnknown,
+				Message: fmt.Sprintf("the memory of its %s is not known, needs %s", s.Name(), phrase.Memory(n.Memory)),
+			}, true
 		}
-		return model.Reason{Code: model.CodeSliceTooSmall, Message: fmt.Sprintf("%s%s has %s, needs %s", partOf(n), s.Name(), phrase.Memory(n.Share(*s.MemoryMiB<<20)), phrase.Memory(n.Memory))}, true
+		return model.Reason{
+			Code: model.CodeSliceTooSmall,
+			Message: fmt.Sprintf(
+				"%s%s has %s, needs %s",
+				partOf(n),
+				s.Name(),
+				phrase.Memory(n.Share(*s.MemoryMiB<<20)),
+				phrase.Memory(n.Memory),
+			),
+		}, true
 	}
 	if s.ComputeFraction == nil {
-		return model.Reason{Code: model.CodeSliceUnknown, Message: fmt.Sprintf("the compute of its %s is not known, needs %s of a card", s.Name(), phrase.Fraction(n.Compute))}, true
+		return model.Reason{
+			Code:    model.CodeSliceUnknown,
+			Message: fmt.Sprintf("the compute of its %s is not known, needs %s of a card", s.Name(), phrase.Fraction(n.Compute)),
+		}, true
 	}
 	has, needs := phrase.Fractions(*s.ComputeFraction*n.Gpu.Float(), n.Compute)
-	return model.Reason{Code: model.CodeSliceTooSmall, Message: fmt.Sprintf("%s%s has %s of a card's compute, needs %s", partOf(n), s.Name(), has, needs)}, true
+	return model.Reason{
+		Code:    model.CodeSliceTooSmall,
+		Message: fmt.Sprintf("%s%s has %s of a card's compute, needs %s", partOf(n), s.Name(), has, needs),
+	}, true
 }
 
 func isolationMiss(n vector.SliceRequirement, s *model.Slice) model.Reason {
 	switch s.Isolation {
 	case gpuinfo.Limit:
-		return model.Reason{Code: model.CodeIsolation, Message: fmt.Sprintf("its %s is kept apart by a limit in software, needs %s isolation", s.Name(), n.Isolation)}
+		return model.Reason{
+			Code:    model.CodeIsolation,
+			Message: fmt.Sprintf("its %s is kept apart by a limit in software, needs %s isolation", s.Name(), n.Isolation),
+		}
 	case gpuinfo.NoIsolation:
-		return model.Reason{Code: model.CodeIsolation, Message: fmt.Sprintf("its %s shares a card with others and nothing keeps them apart, needs %s isolation", s.Name(), n.Isolation)}
+		return model.Reason{
+			Code: model.CodeIsolation,
+			Message: fmt.Sprintf(
+				"its %s shares a card with others and nothing keeps them apart, needs %s isolation",
+				s.Name(),
+				n.Isolation,
+			),
+		}
 	}
-	return model.Reason{Code: model.CodeSliceUnknown, Message: fmt.Sprintf("what keeps its %s apart from others is not known, needs %s isolation", s.Name(), n.Isolation)}
+	return model.Reason{
+		Code:    model.CodeSliceUnknown,
+		Message: fmt.Sprintf("what keeps its %s apart from others is not known, needs %s isolation", s.Name(), n.Isolation),
+	}
 }
 
 func partOf(n vector.SliceRequirement) string {

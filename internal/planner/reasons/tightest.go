@@ -15,12 +15,25 @@ func (w *Writer) Tightest(i int, given []int64) (model.Reason, int64) {
 		return reason, 0
 	}
 	room := max(g.MaxPods-g.Current-given[i], 0)
-	reason := model.Reason{Code: model.CodeAtMax, Message: fmt.Sprintf("its maximum is %d (%s)", g.MaxPods, w.having(i, given[i]))}
+	reason := model.Reason{
+		Code:    model.CodeAtMax,
+		Message: fmt.Sprintf("its maximum is %d (%s)", g.MaxPods, w.having(i, given[i])),
+	}
 	if n := w.Spare(given); n < room {
-		room, reason = n, model.Reason{Code: model.CodeMaxWorkers, Message: fmt.Sprintf("all groups together may have %d (%s)", w.Bound, w.havingAll(given))}
+		room, reason = n, model.Reason{
+			Code:    model.CodeMaxWorkers,
+			Message: fmt.Sprintf("all groups together may have %d (%s)", w.Bound, w.havingAll(given)),
+		}
 	}
 	if n := w.PoolRoom(i, given); n < room {
-		room, reason = n, model.Reason{Code: model.CodePoolCeiling, Message: fmt.Sprintf("its pools of nodes hold at most %d of it without others (%s)", w.Ceilings.Most[i], w.having(i, given[i]))}
+		room, reason = n, model.Reason{
+			Code: model.CodePoolCeiling,
+			Message: fmt.Sprintf(
+				"its pools of nodes hold at most %d of it without others (%s)",
+				w.Ceilings.Most[i],
+				w.having(i, given[i]),
+			),
+		}
 	}
 	room -= room % g.Hosts
 	reason.Message = fmt.Sprintf("group %s may have only %s more: %s", g.Name, phrase.Pods(room), reason.Message)

@@ -15,24 +15,62 @@ import (
 // topologyReason explains a choice of a gang that is not served though each of its bundles could be, if they need not
 // share a label. Where the bundles that it holds are in the way nothing is impossible: with those lost the gang could
 // be had elsewhere.
-func (w *Writer) topologyReason(g *fleet.Gang, o fleet.Option, bundles int, given []int64, reason model.Reason) model.Reason {
+func (w *Writer) topologyReason(
+	g *fleet.Gang,
+	o fleet.Option,
+	bundles int,
+	given []int64,
+	reason model.Reason,
+) model.Reason {
 	label := g.TopologyLabel
 	open := w.Domains(&placing.Ledger{Classes: w.Base}, g)
 	all := w.Topology(label).Domains(func(int) bool { return true })
 	reasons := phrase.List(w.Considered(o.Items, given, label, open...))
 	switch {
 	case len(all) == 0:
-		return model.Reason{Code: model.Impossible, Message: fmt.Sprintf("no node and no group has the label %s that the gang wants to share", label)}
+		return model.Reason{
+			Code:    model.Impossible,
+			Message: fmt.Sprintf("no node and no group has the label %s that the gang wants to share", label),
+		}
 	case !w.possibleWithin(o, all):
-		return model.Reason{Code: model.Impossible, Message: fmt.Sprintf("no value of the label %s has nodes or groups for each of the bundles: %s", label, reasons)}
+		return model.Reason{
+			Code:    model.Impossible,
+			Message: fmt.Sprintf("no value of the label %s has nodes or groups for each of the bundles: %s", label, reasons),
+		}
 	case len(open) == 0:
-		return model.Reason{Code: model.Capped, Message: fmt.Sprintf("the gang wants to share the label %s, and the nodes that hold its other bundles do not have it", label)}
+		return model.Reason{
+			Code: model.Capped,
+			Message: fmt.Sprintf(
+				"the gang wants to share the label %s, and the nodes that hold its other bundles do not have it",
+				label,
+			),
+		}
 	case !w.possibleWithin(o, open):
-		return model.Reason{Code: model.Capped, Message: fmt.Sprintf("its other bundles lie on %s, where no node and no group could hold the rest: %s", w.valuesOf(open, label), reasons)}
+		return model.Reason{
+			Code: model.Capped,
+			Message: fmt.Sprintf(
+				"its other bundles lie on %s, where no node and no group could hold the rest: %s",
+				w.valuesOf(open, label),
+				reasons,
+			),
+		}
 	case g.Held:
-		return model.Reason{Code: w.codeWithin(o, given, open), Message: fmt.Sprintf("its other bundles lie on %s, which has no room for the other %d: %s", w.valuesOf(open, label), bundles, reasons)}
+		return model.Reason{
+			Code: w.codeWithin(o, given, open),
+			Message: fmt.Sprintf(
+				"its other bundles lie on %s, which has no room for the other %d: %s",
+				w.valuesOf(open, label),
+				bundles,
+				reasons,
+			),
+		}
 	}
-	reason.Message = fmt.Sprintf("no value of the label %s has room for all %d bundles: %s", label, bundles, reason.Message)
+	reason.Message = fmt.Sprintf(
+		"no value of the label %s has room for all %d bundles: %s",
+		label,
+		bundles,
+		reason.Message,
+	)
 	return reason
 }
 
@@ -55,7 +93,8 @@ func (w *Writer) codeWithin(o fleet.Option, given []int64, domains []fleet.Domai
 		if !inside || !vector.SuitsAny(o.Items, group.Shape) {
 			continue
 		}
-		if group.Blocked.Code == model.CodeCoolingDown && group.Current+given[i]+group.Hosts <= group.MaxPods && w.Spare(given) >= group.Hosts {
+		if group.Blocked.Code == model.CodeCoolingDown && group.Current+given[i]+group.Hosts <= group.MaxPods &&
+			w.Spare(given) >= group.Hosts {
 			return model.CoolingDown
 		}
 		able, closed = true, closed && group.Blocked.Code == model.CodeClosed

@@ -22,7 +22,13 @@ func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology strin
 	w.BreakOff()
 	for _, it := range items {
 		if it.Deferred {
-			return model.Reason{Code: model.Capped, Message: fmt.Sprintf("demand of more than %d shapes is planned for by and by: this has its turn when others are served", w.MaxShapes())}
+			return model.Reason{
+				Code: model.Capped,
+				Message: fmt.Sprintf(
+					"demand of more than %d shapes is planned for by and by: this has its turn when others are served",
+					w.MaxShapes(),
+				),
+			}
 		}
 		if !w.Possible(it) {
 			return model.Reason{Code: model.Impossible, Message: w.nearestMiss(it)}
@@ -36,12 +42,16 @@ func (w *Writer) UnmetReason(items []*vector.Item, given []int64, topology strin
 		}
 		able = true
 		closed = closed && g.Blocked.Code == model.CodeClosed
-		cooling = cooling || g.Blocked.Code == model.CodeCoolingDown && g.Current+given[i]+g.Hosts <= g.MaxPods && w.Spare(given) >= g.Hosts
+		cooling = cooling ||
+			g.Blocked.Code == model.CodeCoolingDown && g.Current+given[i]+g.Hosts <= g.MaxPods && w.Spare(given) >= g.Hosts
 	}
 	reasons := phrase.List(w.Considered(items, given, topology))
 	switch {
 	case !able:
-		return model.Reason{Code: model.Capped, Message: "only nodes that are there already could serve it, and they have no room for all of it"}
+		return model.Reason{
+			Code:    model.Capped,
+			Message: "only nodes that are there already could serve it, and they have no room for all of it",
+		}
 	case cooling:
 		return model.Reason{Code: model.CoolingDown, Message: reasons}
 	case closed:
@@ -60,12 +70,19 @@ func (w *Writer) nearestMiss(it *vector.Item) string {
 			return text + w.labelledNowhere(it)
 		}
 	}
-	return fmt.Sprintf("no group has all of %s: %s", phrase.Describe(it.Request), phrase.List(w.Considered([]*vector.Item{it}, nil, "")))
+	return fmt.Sprintf(
+		"no group has all of %s: %s",
+		phrase.Describe(it.Request),
+		phrase.List(w.Considered([]*vector.Item{it}, nil, "")),
+	)
 }
 
 // labelledNowhere says so when no group has the labels that an item wants either.
 func (w *Writer) labelledNowhere(it *vector.Item) string {
-	if slices.ContainsFunc(w.Groups, func(g fleet.Group) bool { return vector.FirstMatch(it.Request.Selectors, g.Labels) != vector.NoMatch }) {
+	if slices.ContainsFunc(
+		w.Groups,
+		func(g fleet.Group) bool { return vector.FirstMatch(it.Request.Selectors, g.Labels) != vector.NoMatch },
+	) {
 		return ""
 	}
 	wanted := make([]string, len(it.Request.Selectors))
@@ -143,7 +160,10 @@ func (w *Writer) resourcesThere() []string {
 // all.
 func (w *Writer) GangReason(g *fleet.Gang, given []int64) model.Reason {
 	if g.Deferred {
-		return model.Reason{Code: model.Capped, Message: "too many different gangs come before it to be planned at once; it is planned for when those are served"}
+		return model.Reason{
+			Code:    model.Capped,
+			Message: "too many different gangs come before it to be planned at once; it is planned for when those are served",
+		}
 	}
 	bundles := g.Alternatives()
 	if len(g.Options) == 1 {
@@ -186,8 +206,14 @@ func (w *Writer) optionReason(g *fleet.Gang, o fleet.Option, bundles int, given 
 // possibleWithin reports whether some domain has for each bundle of a choice a group or a node that could ever hold it.
 func (w *Writer) possibleWithin(o fleet.Option, domains []fleet.Domain) bool {
 	holds := func(it *vector.Item, within fleet.Domain) bool {
-		return slices.ContainsFunc(w.Groups, func(g fleet.Group) bool { return within.Admits(g.Shape.Labels) && it.Suits(g.Shape) }) ||
-			slices.ContainsFunc(w.Base, func(l placing.NodeClass) bool { return within.Admits(l.Shape.Labels) && it.Suits(l.Shape) })
+		return slices.ContainsFunc(
+			w.Groups,
+			func(g fleet.Group) bool { return within.Admits(g.Shape.Labels) && it.Suits(g.Shape) },
+		) ||
+			slices.ContainsFunc(
+				w.Base,
+				func(l placing.NodeClass) bool { return within.Admits(l.Shape.Labels) && it.Suits(l.Shape) },
+			)
 	}
 	return slices.ContainsFunc(domains, func(within fleet.Domain) bool {
 		return !slices.ContainsFunc(o.Items, func(it *vector.Item) bool { return !holds(it, within) })

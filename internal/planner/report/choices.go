@@ -23,7 +23,10 @@ func (r *Reporter) choices(it *vector.Item, given []int64, out *search.Outcome) 
 	var details []model.Detail
 	for i, selector := range it.Request.Selectors {
 		labels := cmp.Or(selector.String(), "any node")
-		details = append(details, model.Detail{About: phrase.Choice(i, it.Alternatives) + ", " + labels, Reason: r.choice(it, i, given, out)})
+		details = append(
+			details,
+			model.Detail{About: phrase.Choice(i, it.Alternatives) + ", " + labels, Reason: r.choice(it, i, given, out)},
+		)
 	}
 	return details
 }
@@ -43,7 +46,10 @@ func (r *Reporter) choice(it *vector.Item, i int, given []int64, out *search.Out
 			names = append(names, "group "+name)
 		}
 		slices.Sort(names)
-		return model.Reason{Code: model.CodeLaunch, Message: fmt.Sprintf("%d of it get places on new pods of %s", launched, strings.Join(names, ", "))}
+		return model.Reason{
+			Code:    model.CodeLaunch,
+			Message: fmt.Sprintf("%d of it get places on new pods of %s", launched, strings.Join(names, ", ")),
+		}
 	}
 	alone := it.Request
 	alone.Selectors = alone.Selectors[i : i+1]
@@ -56,7 +62,10 @@ func (r *Reporter) obstacles(it *vector.Item, given []int64) model.Reason {
 	for i := range r.Groups {
 		reason, stands := r.Obstacle(i, it, given)
 		if !stands {
-			return model.Reason{Code: model.CodeNotNeeded, Message: "pods of group " + r.Groups[i].Name + " would do, and none is needed for it"}
+			return model.Reason{
+				Code:    model.CodeNotNeeded,
+				Message: "pods of group " + r.Groups[i].Name + " would do, and none is needed for it",
+			}
 		}
 		if n := r.Misses(it, r.Groups[i].Shape); n < least {
 			code, least = reason.Code, n
@@ -84,11 +93,20 @@ func (r *Reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outc
 			if reason := unmet.gangs[g.Number]; reason != nil {
 				text += ": " + reason.Message
 			}
-			details = append(details, model.Detail{About: strings.TrimSpace("gang " + g.ID), Reason: model.Reason{Code: summary.Worst(), Message: text}})
+			details = append(
+				details,
+				model.Detail{About: strings.TrimSpace("gang " + g.ID), Reason: model.Reason{Code: summary.Worst(), Message: text}},
+			)
 		}
 	}
 	if more > 0 {
-		details = append(details, model.Detail{About: "gangs", Reason: model.Reason{Code: model.FateWaiting, Message: fmt.Sprintf("%d more ask for this", more)}})
+		details = append(
+			details,
+			model.Detail{
+				About:  "gangs",
+				Reason: model.Reason{Code: model.FateWaiting, Message: fmt.Sprintf("%d more ask for this", more)},
+			},
+		)
 	}
 	for i, c := range r.Claims {
 		left := out.LeftOf(i, c)
@@ -98,7 +116,16 @@ func (r *Reporter) elsewhere(b raydemand.Bundle, given []int64, out *search.Outc
 			}
 			reason := reasonAt(unmet.claims[i], k)
 			summary := summaryOf(model.KindRequestResources, it, byItem[it], left[k], reason.Code)
-			details = append(details, model.Detail{About: c.Purpose, Reason: model.Reason{Code: summary.Worst(), Message: strings.TrimSuffix(r.tally(&summary)+": "+reason.Message, ": ")}})
+			details = append(
+				details,
+				model.Detail{
+					About: c.Purpose,
+					Reason: model.Reason{
+						Code:    summary.Worst(),
+						Message: strings.TrimSuffix(r.tally(&summary)+": "+reason.Message, ": "),
+					},
+				},
+			)
 		}
 	}
 	return details

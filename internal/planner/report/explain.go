@@ -32,8 +32,9 @@ func (a asker) decide(s *model.Snapshot) (r *Reporter, given []int64, out search
 func (a asker) demand(s model.Snapshot, r raydemand.Request) model.Explanation {
 	r.Count = max(r.Count, 1)
 	same := func(other raydemand.Request) bool {
-		return other.Bundle.Equal(r.Bundle) && other.Slice.Equal(r.Slice) && (len(r.Selectors) == 0 || slices.EqualFunc(other.Selectors, r.Selectors,
-			func(a, b raydemand.Selector) bool { return a.String() == b.String() }))
+		return other.Bundle.Equal(r.Bundle) && other.Slice.Equal(r.Slice) &&
+			(len(r.Selectors) == 0 || slices.EqualFunc(other.Selectors, r.Selectors,
+				func(a, b raydemand.Selector) bool { return a.String() == b.String() }))
 	}
 	var waiting int64
 	for _, other := range s.Requests {
@@ -63,7 +64,11 @@ func (a asker) demand(s model.Snapshot, r raydemand.Request) model.Explanation {
 
 // explainRequests says what becomes of the pending requests that are the same as one, and what each of its choices of
 // labels and each group has to do with it.
-func (r *Reporter) explainRequests(same func(raydemand.Request) bool, given []int64, out *search.Outcome) model.Explanation {
+func (r *Reporter) explainRequests(
+	same func(raydemand.Request) bool,
+	given []int64,
+	out *search.Outcome,
+) model.Explanation {
 	unmet := r.unmetReasons(given, out)
 	byItem := dispositions(out)
 	e := model.Explanation{Details: []model.Detail{}}
@@ -76,7 +81,10 @@ func (r *Reporter) explainRequests(same func(raydemand.Request) bool, given []in
 		if first == nil {
 			first = it
 		}
-		all.Kind, all.Resources, all.Selectors = model.KindRequest, it.Request.Bundle, slices.Concat(all.Selectors, it.Request.Selectors)
+		all.Kind, all.Resources, all.Selectors = model.KindRequest, it.Request.Bundle, slices.Concat(
+			all.Selectors,
+			it.Request.Selectors,
+		)
 		all.Join(summaryOf(model.KindRequest, it, byItem[it], out.Unserved[i], unmet.requests[i].Code))
 		if e.Message == "" {
 			e.Message = unmet.requests[i].Message
@@ -125,7 +133,10 @@ func (r *Reporter) groupVerdict(i int, it *vector.Item, given []int64, out *sear
 		}
 	}
 	if own > 0 {
-		return model.Reason{Code: model.CodeLaunch, Message: fmt.Sprintf("%s launched, with places for %d of it%s", areLaunched(given[i]), own, r.ByChoice(it, i))}
+		return model.Reason{
+			Code:    model.CodeLaunch,
+			Message: fmt.Sprintf("%s launched, with places for %d of it%s", areLaunched(given[i]), own, r.ByChoice(it, i)),
+		}
 	}
 	if reason, ok := r.Obstacle(i, it, given); ok {
 		return reason
@@ -146,7 +157,11 @@ func (r *Reporter) groupVerdict(i int, it *vector.Item, given []int64, out *sear
 // fellBack reports whether the gang that an item is of was placed by a later choice.
 func (p *Reporter) fellBack(it *vector.Item, out *search.Outcome) bool {
 	owner, ok := p.Owner(it)
-	return ok && slices.ContainsFunc(out.Runs, func(r placing.Run) bool { return r.Option > owner.Option && slices.Contains(r.Gangs, owner.Gang) })
+	return ok &&
+		slices.ContainsFunc(
+			out.Runs,
+			func(r placing.Run) bool { return r.Option > owner.Option && slices.Contains(r.Gangs, owner.Gang) },
+		)
 }
 
 // waitsStill reports whether some of an item, or of the gang or the call that it is part of, is not served.

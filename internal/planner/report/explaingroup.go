@@ -24,13 +24,22 @@ func (a asker) group(s model.Snapshot, name string) (model.Explanation, bool) {
 	row := p.row(i, given, &out)
 	g := &p.Groups[i]
 	e := model.Explanation{About: "group " + name, Reason: row.Reasons[0], Details: []model.Detail{
-		{About: "size", Reason: model.Reason{Code: row.Reasons[0].Code, Message: fmt.Sprintf("%s, each %s", row.Size(), phrase.Describe(raydemand.Request{Bundle: g.Resources}))}}}}
+		{
+			About: "size",
+			Reason: model.Reason{
+				Code:    row.Reasons[0].Code,
+				Message: fmt.Sprintf("%s, each %s", row.Size(), phrase.Describe(raydemand.Request{Bundle: g.Resources})),
+			},
+		}}}
 	for _, reason := range row.Reasons[1:] {
 		e.Details = append(e.Details, model.Detail{About: "pods", Reason: reason})
 	}
 	e.Details = append(e.Details, p.podStates(i)...)
 	for _, it := range p.Requests {
-		e.Details = append(e.Details, model.Detail{About: "demand " + counted(it), Reason: p.groupVerdict(i, it, given, &out)})
+		e.Details = append(
+			e.Details,
+			model.Detail{About: "demand " + counted(it), Reason: p.groupVerdict(i, it, given, &out)},
+		)
 	}
 	for _, gang := range p.Gangs {
 		for k, o := range gang.Options {
@@ -39,7 +48,10 @@ func (a asker) group(s model.Snapshot, name string) (model.Explanation, bool) {
 				about += ", " + choice + ":"
 			}
 			for _, it := range o.Items {
-				e.Details = append(e.Details, model.Detail{About: about + " " + counted(it), Reason: p.groupVerdict(i, it, given, &out)})
+				e.Details = append(
+					e.Details,
+					model.Detail{About: about + " " + counted(it), Reason: p.groupVerdict(i, it, given, &out)},
+				)
 			}
 		}
 	}
@@ -49,7 +61,10 @@ func (a asker) group(s model.Snapshot, name string) (model.Explanation, bool) {
 			about = "requests over REST" // those of owners are among them
 		}
 		for _, it := range c.Items {
-			e.Details = append(e.Details, model.Detail{About: about + " " + counted(it), Reason: p.groupVerdict(i, it, given, &out)})
+			e.Details = append(
+				e.Details,
+				model.Detail{About: about + " " + counted(it), Reason: p.groupVerdict(i, it, given, &out)},
+			)
 		}
 	}
 	return e, true
@@ -82,7 +97,13 @@ func (r *Reporter) podStates(i int) []model.Detail {
 		{g.Leaving, model.PodLeaving, "leaving"}, {g.TimedOut, model.PodGivenUp, "given up"},
 	} {
 		if state.count > 0 {
-			details = append(details, model.Detail{About: "pods", Reason: model.Reason{Code: state.code, Message: fmt.Sprintf("%d %s", state.count, state.does)}})
+			details = append(
+				details,
+				model.Detail{
+					About:  "pods",
+					Reason: model.Reason{Code: state.code, Message: fmt.Sprintf("%d %s", state.count, state.does)},
+				},
+			)
 		}
 	}
 	return details
@@ -104,11 +125,23 @@ func (a asker) pod(s model.Snapshot, name string) (model.Explanation, bool) {
 	}
 	switch n := &s.Nodes[at]; n.State {
 	case model.Leaving:
-		e.Reason = model.Reason{Code: model.PodLeaving, Message: "it is drained or being deleted; it serves nothing and fills its group until it is gone"}
+		e.Reason = model.Reason{
+			Code:    model.PodLeaving,
+			Message: "it is drained or being deleted; it serves nothing and fills its group until it is gone",
+		}
 	case model.AllocationTimeout:
-		e.Reason = model.Reason{Code: model.PodGivenUp, Message: "it did not join Ray in time and counts for nothing; others serve the demand"}
+		e.Reason = model.Reason{
+			Code:    model.PodGivenUp,
+			Message: "it did not join Ray in time and counts for nothing; others serve the demand",
+		}
 	default:
-		e.Reason = model.Reason{Code: model.PodRemoved, Message: fmt.Sprintf("the snapshot has no worker group %q, so the pod is left out of the plan: no demand is placed on it, and it is not stopped", n.Group)}
+		e.Reason = model.Reason{
+			Code: model.PodRemoved,
+			Message: fmt.Sprintf(
+				"the snapshot has no worker group %q, so the pod is left out of the plan: no demand is placed on it, and it is not stopped",
+				n.Group,
+			),
+		}
 	}
 	return e, true
 }
@@ -129,9 +162,15 @@ func (r *Reporter) podReason(at int, out *search.Outcome) model.Reason {
 		}
 		return model.Reason{Code: model.PodPending, Message: text + "; it counts as what its group brings"}
 	case out.IsHeldOver(at):
-		return model.Reason{Code: model.CodeHeldOver, Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.StaysIdle(at, out))}
+		return model.Reason{
+			Code:    model.CodeHeldOver,
+			Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.StaysIdle(at, out)),
+		}
 	case n.State == model.Idle:
-		return model.Reason{Code: model.PodIdle, Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.StaysIdle(at, out))}
+		return model.Reason{
+			Code:    model.PodIdle,
+			Message: fmt.Sprintf("idle for %s%s", phrase.Span(n.IdleSeconds), r.StaysIdle(at, out)),
+		}
 	case slices.Equal(n.Free, n.Shape.Total): // one that has just joined, or work that asks for nothing
 		return model.Reason{Code: model.PodBusy, Message: "all that it has is free, but Ray does not call it idle"}
 	}
@@ -151,7 +190,13 @@ func (p *Reporter) podDetails(at int, out *search.Outcome) []model.Detail {
 		}
 	}
 	if out.IsHeldOver(at) {
-		details = append(details, model.Detail{About: "demand", Reason: model.Reason{Code: model.FateServed, Message: "requests over REST have their place here until then"}})
+		details = append(
+			details,
+			model.Detail{
+				About:  "demand",
+				Reason: model.Reason{Code: model.FateServed, Message: "requests over REST have their place here until then"},
+			},
+		)
 	} else if out.Used[at] {
 		details = append(details, model.Detail{About: "demand", Reason: model.Reason{Code: model.FateServed, Message: "some of what waits has its place here"}})
 	}

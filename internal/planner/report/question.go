@@ -16,7 +16,12 @@ import (
 
 // Explain plans the snapshot and answers one question about the plan. It gives up soon after stop is closed, with
 // ErrBrokenOff; a nil stop never ends it. It fails with ErrQuestion, and with an *UnknownError.
-func Explain(stop <-chan struct{}, s model.Snapshot, policy model.Policy, q model.Question) (e model.Explanation, err error) {
+func Explain(
+	stop <-chan struct{},
+	s model.Snapshot,
+	policy model.Policy,
+	q model.Question,
+) (e model.Explanation, err error) {
 	if !placing.UnlessBrokenOff(func() { e, err = asker{policy, stop}.answer(s, q) }) {
 		return model.Explanation{}, model.ErrBrokenOff
 	}
@@ -86,7 +91,11 @@ func (a asker) gang(s model.Snapshot, id string) (model.Explanation, bool) {
 func (r *Reporter) explainGang(g *fleet.Gang, given []int64, out *search.Outcome) model.Explanation {
 	unmet := r.unmetReasons(given, out).gangs[g.Number]
 	summary := gangSummary(g, dispositions(out), unmet)
-	e := model.Explanation{About: strings.TrimSpace("gang " + g.ID), Reason: model.Reason{Code: summary.Worst(), Message: r.tally(&summary)}, Details: []model.Detail{}}
+	e := model.Explanation{
+		About:   strings.TrimSpace("gang " + g.ID),
+		Reason:  model.Reason{Code: summary.Worst(), Message: r.tally(&summary)},
+		Details: []model.Detail{},
+	}
 	if unmet != nil {
 		e.Message += ": " + unmet.Message
 	}
@@ -114,9 +123,28 @@ func (r *Reporter) explainOwned(owned *raydemand.Owned, given []int64, out *sear
 	e := model.Explanation{About: "request " + owned.ID, Details: []model.Detail{}}
 	for _, row := range r.Report(given, *out).Requests {
 		if row.ID == owned.ID && !row.Plain {
-			e.Reason = model.Reason{Code: row.Reason.Code, Message: fmt.Sprintf("%s: %d of %d bundles are served, %d wait: %s", row.State, row.Served, row.Asked, row.Waiting, row.Reason.Message)}
+			e.Reason = model.Reason{
+				Code: row.Reason.Code,
+				Message: fmt.Sprintf(
+					"%s: %d of %d bundles are served, %d wait: %s",
+					row.State,
+					row.Served,
+					row.Asked,
+					row.Waiting,
+					row.Reason.Message,
+				),
+			}
 			for _, g := range row.Groups {
-				e.Details = append(e.Details, model.Detail{About: "pods of group " + g.Name, Reason: model.Reason{Code: model.FateServed, Message: fmt.Sprintf("%d serve it, %d of them on their way", g.Pods, g.Waiting)}})
+				e.Details = append(
+					e.Details,
+					model.Detail{
+						About: "pods of group " + g.Name,
+						Reason: model.Reason{
+							Code:    model.FateServed,
+							Message: fmt.Sprintf("%d serve it, %d of them on their way", g.Pods, g.Waiting),
+						},
+					},
+				)
 			}
 		}
 	}
@@ -162,7 +190,10 @@ func (r *Reporter) itemDetails(prefix string, items []*vector.Item, given []int6
 	for _, it := range items {
 		about := strings.TrimPrefix(prefix+", "+counted(it), ", ")
 		for i := range r.Groups {
-			details = append(details, model.Detail{About: about + ": group " + r.Groups[i].Name, Reason: r.groupVerdict(i, it, given, out)})
+			details = append(
+				details,
+				model.Detail{About: about + ": group " + r.Groups[i].Name, Reason: r.groupVerdict(i, it, given, out)},
+			)
 		}
 	}
 	return details

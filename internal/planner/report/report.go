@@ -46,7 +46,9 @@ func (r *Reporter) row(i int, given []int64, out *search.Outcome) model.GroupPla
 	g := &r.Groups[i]
 	return model.GroupPlan{
 		Name: g.Name, Current: int(g.Current), Desired: int(max(0, g.Current+given[i]-r.stoppedPods(i))),
-		Min: int(g.MinPods), Max: int(g.MaxPods), Held: int(r.HeldOf(i)), Resources: g.Resources.Clone(), Reasons: r.Reasons(i, given, out),
+		Min: int(
+			g.MinPods,
+		), Max: int(g.MaxPods), Held: int(r.HeldOf(i)), Resources: g.Resources.Clone(), Reasons: r.Reasons(i, given, out),
 		BelowMin: int(r.BelowMinimum(i, given)), Slice: g.Slice,
 	}
 }
@@ -74,7 +76,16 @@ func (r *Reporter) terminations() []model.Termination {
 	stops := []model.Termination{}
 	for i := range r.Nodes {
 		if n := &r.Nodes[i]; n.Stop != "" {
-			stops = append(stops, model.Termination{Pod: n.Pod, Group: n.Group, Reason: n.Stop, Busy: n.State == model.Running, Message: n.StopMessage})
+			stops = append(
+				stops,
+				model.Termination{
+					Pod:     n.Pod,
+					Group:   n.Group,
+					Reason:  n.Stop,
+					Busy:    n.State == model.Running,
+					Message: n.StopMessage,
+				},
+			)
 		}
 	}
 	slices.SortFunc(stops, func(a, b model.Termination) int { return cmp.Compare(a.Pod, b.Pod) })
@@ -89,7 +100,11 @@ type unmetReasons struct {
 }
 
 func (r *Reporter) unmetReasons(given []int64, out *search.Outcome) unmetReasons {
-	unmet := unmetReasons{requests: make([]model.Reason, len(r.Requests)), gangs: map[int]*model.Reason{}, claims: map[int][]model.Reason{}}
+	unmet := unmetReasons{
+		requests: make([]model.Reason, len(r.Requests)),
+		gangs:    map[int]*model.Reason{},
+		claims:   map[int][]model.Reason{},
+	}
 	for i, n := range out.Unserved {
 		if n > 0 {
 			unmet.requests[i] = r.UnmetReason([]*vector.Item{r.Requests[i]}, given, "")
@@ -130,7 +145,14 @@ func (r *Reporter) claimReasons(c search.Claim, given []int64) []model.Reason {
 		switch {
 		case c.Purpose == search.OverREST || !r.Possible(it):
 		case blocked >= 0:
-			reasons[k] = model.Reason{Code: model.Impossible, Message: fmt.Sprintf("with %s of the same call, all at once: %s", phrase.Describe(c.Items[blocked].Request), reasons[blocked].Message)}
+			reasons[k] = model.Reason{
+				Code: model.Impossible,
+				Message: fmt.Sprintf(
+					"with %s of the same call, all at once: %s",
+					phrase.Describe(c.Items[blocked].Request),
+					reasons[blocked].Message,
+				),
+			}
 		default:
 			reasons[k] = whole
 		}
@@ -146,11 +168,17 @@ func (r *Reporter) reportUnmet(plan *model.Plan, out *search.Outcome, unmet *unm
 		if n > 0 {
 			rest := r.Requests[i].Request
 			rest.Count = n
-			plan.InfeasibleRequests = append(plan.InfeasibleRequests, model.UnmetRequest{Request: rest, Reason: unmet.requests[i]})
+			plan.InfeasibleRequests = append(
+				plan.InfeasibleRequests,
+				model.UnmetRequest{Request: rest, Reason: unmet.requests[i]},
+			)
 		}
 	}
 	for _, g := range out.Gangs {
-		plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, model.UnmetGang{Gang: *g.Gang, Reason: *unmet.gangs[g.Number]})
+		plan.InfeasibleGangRequests = append(
+			plan.InfeasibleGangRequests,
+			model.UnmetGang{Gang: *g.Gang, Reason: *unmet.gangs[g.Number]},
+		)
 	}
 	refused := r.RefusedClaimants()
 	for i, c := range r.Claims {

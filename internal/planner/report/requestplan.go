@@ -70,9 +70,15 @@ func (r *Reporter) launchable(out *search.Outcome) bool {
 	return r.Held != nil || !slices.Contains(out.Claims, r.RestClaim)
 }
 
-func (a *attribution) stateOf(s *search.RestRequest, plan *model.RequestPlan, t *tally, given []int64) (raydemand.RequestState, model.Reason) {
+func (a *attribution) stateOf(
+	s *search.RestRequest,
+	plan *model.RequestPlan,
+	t *tally,
+	given []int64,
+) (raydemand.RequestState, model.Reason) {
 	missing := plan.Asked - plan.Served - plan.Waiting
-	if missing > 0 && s.Unweighed && !slices.ContainsFunc(a.Items(s.Refused()), func(it *vector.Item) bool { return !a.Possible(it) }) {
+	if missing > 0 && s.Unweighed &&
+		!slices.ContainsFunc(a.Items(s.Refused()), func(it *vector.Item) bool { return !a.Possible(it) }) {
 		return raydemand.RequestCapped, model.Reason{Code: raydemand.CodeTooMany,
 			Message: "so many requests come before it that weighing them was cut short; it has its turn when they are fewer or ask for fewer shapes"}
 	}
@@ -82,17 +88,33 @@ func (a *attribution) stateOf(s *search.RestRequest, plan *model.RequestPlan, t 
 	on := func(n int64) string { return fmt.Sprintf("%d of %s", n, phrase.Plural(plan.Asked, "bundle")) }
 	switch {
 	case plan.Waiting == 0:
-		return raydemand.RequestSatisfied, model.Reason{Code: raydemand.CodeSatisfied, Message: "workers that have joined Ray have room for all of it"}
+		return raydemand.RequestSatisfied, model.Reason{
+			Code:    raydemand.CodeSatisfied,
+			Message: "workers that have joined Ray have room for all of it",
+		}
 	case t.waiting < plan.Waiting && a.Held != nil:
-		return raydemand.RequestWaiting, model.Reason{Code: model.CodeInFlight, Message: on(plan.Waiting-t.waiting) + " follow when earlier pods have joined"}
+		return raydemand.RequestWaiting, model.Reason{
+			Code:    model.CodeInFlight,
+			Message: on(plan.Waiting-t.waiting) + " follow when earlier pods have joined",
+		}
 	case t.planned > 0:
-		return raydemand.RequestWaiting, model.Reason{Code: model.CodeLaunch, Message: "pods are launched for " + on(t.planned)}
+		return raydemand.RequestWaiting, model.Reason{
+			Code:    model.CodeLaunch,
+			Message: "pods are launched for " + on(t.planned),
+		}
 	}
-	return raydemand.RequestWaiting, model.Reason{Code: model.CodeOnTheWay, Message: "pods that were asked for have not joined Ray yet, for " + on(plan.Waiting)}
+	return raydemand.RequestWaiting, model.Reason{
+		Code:    model.CodeOnTheWay,
+		Message: "pods that were asked for have not joined Ray yet, for " + on(plan.Waiting),
+	}
 }
 
 // unmetState says why bundles of a request are not planned for. The code is that of unmet demand.
-func (a *attribution) unmetState(s *search.RestRequest, missing, asked int64, given []int64) (raydemand.RequestState, model.Reason) {
+func (a *attribution) unmetState(
+	s *search.RestRequest,
+	missing, asked int64,
+	given []int64,
+) (raydemand.RequestState, model.Reason) {
 	rest := s.Refused()
 	if len(rest) == 0 {
 		rest = s.Requests
@@ -211,9 +233,19 @@ func (t *tally) names() []string {
 func (r *Reporter) beyondPlans() []model.RequestPlan {
 	plans := make([]model.RequestPlan, 0, len(r.Beyond))
 	for _, of := range r.Beyond {
-		plan := model.RequestPlan{ID: of.ID, Owner: of.Owner, Priority: of.Priority, State: raydemand.RequestCapped, Reason: model.Reason{Code: raydemand.CodeTooMany,
-			Message: fmt.Sprintf("a plan takes in %d requests of owners with %d shapes together; this one, of %s, comes after those of a higher priority, those satisfied and those older",
-				search.MaxOwned, search.MaxOwnedShapes, phrase.Plural(int64(len(of.Requests)), "shape"))}}
+		plan := model.RequestPlan{
+			ID:       of.ID,
+			Owner:    of.Owner,
+			Priority: of.Priority,
+			State:    raydemand.RequestCapped,
+			Reason: model.Reason{Code: raydemand.CodeTooMany,
+				Message: fmt.Sprintf(
+					"a plan takes in %d requests of owners with %d shapes together; this one, of %s, comes after those of a higher priority, those satisfied and those older",
+					search.MaxOwned,
+					search.MaxOwnedShapes,
+					phrase.Plural(int64(len(of.Requests)), "shape"),
+				)},
+		}
 		for _, request := range of.Requests {
 			plan.Asked = min(plan.Asked+max(request.Count, 0), vector.MaxCount)
 		}

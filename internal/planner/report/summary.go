@@ -76,8 +76,20 @@ func reasonAt(reasons []model.Reason, k int) model.Reason {
 	return reasons[k]
 }
 
-func summaryOf(kind model.DemandKind, it *vector.Item, f *disposition, unserved int64, code string) model.DemandSummary {
-	d := model.DemandSummary{Kind: kind, Resources: it.Request.Bundle, Selectors: it.Request.Selectors, Slice: it.Request.Slice, Asked: it.Request.Count}
+func summaryOf(
+	kind model.DemandKind,
+	it *vector.Item,
+	f *disposition,
+	unserved int64,
+	code string,
+) model.DemandSummary {
+	d := model.DemandSummary{
+		Kind:      kind,
+		Resources: it.Request.Bundle,
+		Selectors: it.Request.Selectors,
+		Slice:     it.Request.Slice,
+		Asked:     it.Request.Count,
+	}
 	d.Served = d.Asked - unserved
 	if f != nil {
 		d.Waiting, d.Launching, d.WaitingSince = f.waiting, f.launching, f.since

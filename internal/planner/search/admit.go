@@ -32,7 +32,13 @@ type admitting struct {
 }
 
 func (p *Search) newAdmitting() *admitting {
-	return &admitting{Search: p, tries: p.admissions(), full: map[string]bool{}, failed: map[string]bool{}, eachWork: eachWork}
+	return &admitting{
+		Search:   p,
+		tries:    p.admissions(),
+		full:     map[string]bool{},
+		failed:   map[string]bool{},
+		eachWork: eachWork,
+	}
 }
 
 // admitAll decides how much of each request is planned for:

@@ -102,7 +102,10 @@ func (p *Search) Assignments(given []int64) map[string][]placing.Placement {
 	settled := p.settledClasses()
 	l, left := p.assign(settled)
 	if len(left) > 0 {
-		coming := slices.DeleteFunc(p.Open(settled, given).Classes, func(l placing.NodeClass) bool { return l.Phase != fleet.OnTheWay })
+		coming := slices.DeleteFunc(
+			p.Open(settled, given).Classes,
+			func(l placing.NodeClass) bool { return l.Phase != fleet.OnTheWay },
+		)
 		l.Classes = append(l.Classes, coming...)
 		p.Place(l, p.NewBatch(OverREST, left, placing.Fullest))
 	}
@@ -112,7 +115,11 @@ func (p *Search) Assignments(given []int64) map[string][]placing.Placement {
 	}
 	for _, all := range places {
 		slices.SortStableFunc(all, func(a, b placing.Placement) int {
-			return cmp.Or(vector.CompareBool(a.Phase == fleet.OnTheWay, b.Phase == fleet.OnTheWay), vector.CompareBool(a.Planned, b.Planned), cmp.Compare(a.Group, b.Group))
+			return cmp.Or(
+				vector.CompareBool(a.Phase == fleet.OnTheWay, b.Phase == fleet.OnTheWay),
+				vector.CompareBool(a.Planned, b.Planned),
+				cmp.Compare(a.Group, b.Group),
+			)
 		})
 	}
 	return places
@@ -123,7 +130,10 @@ func (p *Search) Assignments(given []int64) map[string][]placing.Placement {
 func (p *Search) settledClasses() []placing.NodeClass {
 	classes := slices.Clone(p.totals)
 	for i := range classes {
-		classes[i].Members = slices.DeleteFunc(slices.Clone(classes[i].Members), func(n int) bool { return p.Nodes[n].Stop != "" })
+		classes[i].Members = slices.DeleteFunc(
+			slices.Clone(classes[i].Members),
+			func(n int) bool { return p.Nodes[n].Stop != "" },
+		)
 		if stopped := len(p.totals[i].Members) - len(classes[i].Members); stopped > 0 {
 			classes[i].Count -= int64(stopped)
 		}
@@ -134,8 +144,17 @@ func (p *Search) settledClasses() []placing.NodeClass {
 	}
 	classes = slices.DeleteFunc(classes, func(l placing.NodeClass) bool { return l.Count == 0 })
 	slices.SortStableFunc(classes, func(a, b placing.NodeClass) int {
-		return cmp.Or(cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Size, b.Size), slices.Compare(a.Free, b.Free),
-			cmp.Compare(a.Shape.Group, b.Shape.Group), cmp.Compare(a.Shape.Labels, b.Shape.Labels), slices.Compare(a.Shape.Total, b.Shape.Total))
+		return cmp.Or(
+			cmp.Compare(a.Phase, b.Phase),
+			cmp.Compare(a.Size, b.Size),
+			slices.Compare(a.Free, b.Free),
+			cmp.Compare(
+				a.Shape.Group,
+				b.Shape.Group,
+			),
+			cmp.Compare(a.Shape.Labels, b.Shape.Labels),
+			slices.Compare(a.Shape.Total, b.Shape.Total),
+		)
 	})
 	return joinedClasses(classes)
 }
@@ -145,7 +164,8 @@ func joinedClasses(classes []placing.NodeClass) []placing.NodeClass {
 	var all []placing.NodeClass
 	for _, l := range classes {
 		if n := len(all) - 1; n >= 0 && l.Members != nil && all[n].Members != nil && all[n].Phase == l.Phase && all[n].Shape.Group == l.Shape.Group &&
-			all[n].Shape.Labels == l.Shape.Labels && slices.Equal(all[n].Free, l.Free) {
+			all[n].Shape.Labels == l.Shape.Labels &&
+			slices.Equal(all[n].Free, l.Free) {
 			all[n].Members = append(slices.Clip(all[n].Members), l.Members...)
 			slices.Sort(all[n].Members)
 			all[n].Count += l.Count
@@ -187,7 +207,8 @@ func (p *Search) mayLoseIdle(out *Outcome) bool {
 	}
 	overdue := p.Overdue()
 	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.GroupIndex >= 0 && n.Stop == "" && overdue[n.GroupIndex] && n.State == model.Idle && !out.Used[i] {
+		if n := &p.Nodes[i]; n.GroupIndex >= 0 && n.Stop == "" && overdue[n.GroupIndex] && n.State == model.Idle &&
+			!out.Used[i] {
 			return true
 		}
 	}

@@ -26,7 +26,11 @@ func Decide(stop <-chan struct{}, s *model.Snapshot, policy model.Policy) (p *Se
 }
 
 func newSearch(r *fleet.Fleet, s *model.Snapshot, policy model.Policy) *Search {
-	p := &Search{Placer: &placing.Placer{Fleet: r, Policy: policy}, Requests: r.Coarsen(r.Items(s.Requests)), Gangs: r.NewGangs(s.Gangs)}
+	p := &Search{
+		Placer:   &placing.Placer{Fleet: r, Policy: policy},
+		Requests: r.Coarsen(r.Items(s.Requests)),
+		Gangs:    r.NewGangs(s.Gangs),
+	}
 	p.RestRequests = newRestRequests(r, s)
 	p.OwnedCount, p.OwnedShapes = len(s.OwnedRequests), ShapesOf(s.OwnedRequests)
 	p.settleKinds()

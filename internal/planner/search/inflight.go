@@ -27,7 +27,8 @@ const ConservativeMode = "upscalingMode Conservative"
 
 // capped reports whether there is any cap on pods on their way.
 func (p *Search) capped() bool {
-	return p.Policy.MaxInFlight > 0 || slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return p.MostInFlight(&g) < vector.MaxCount })
+	return p.Policy.MaxInFlight > 0 ||
+		slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return p.MostInFlight(&g) < vector.MaxCount })
 }
 
 // exceedsCaps reports whether launching more pods than are allowed on their way at once.
@@ -79,7 +80,10 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 // openUnderCaps reports whether a step could go on.
 func (p *Search) openUnderCaps(given []int64) bool {
 	l := p.Open(nil, given)
-	return slices.ContainsFunc(p.Groups, func(g fleet.Group) bool { return min(l.Room[g.Shape.Group], l.Spare) >= g.Hosts })
+	return slices.ContainsFunc(
+		p.Groups,
+		func(g fleet.Group) bool { return min(l.Room[g.Shape.Group], l.Spare) >= g.Hosts },
+	)
 }
 
 // servedOn reports whether a claim has room on a ledger; nil has none.

@@ -122,7 +122,10 @@ func (p *Search) placeGangs(l *placing.Ledger, in order, out *Outcome) *placing.
 	}
 	if in.accelerated {
 		gangs = slices.Clone(gangs)
-		slices.SortStableFunc(gangs, func(a, b *fleet.Gang) int { return vector.CompareBool(b.Accelerated(), a.Accelerated()) })
+		slices.SortStableFunc(
+			gangs,
+			func(a, b *fleet.Gang) int { return vector.CompareBool(b.Accelerated(), a.Accelerated()) },
+		)
 	}
 	best, failed := p.placeInOrder(l, gangs)
 	for retry := 0; retry < gangRetries && len(failed) > 0 && p.distinctGangs <= maxRetriedGangs; retry++ {

@@ -110,7 +110,19 @@ func (w *gathered) add(b bundleOf, it *vector.Item, n int64) {
 		if b.apart > 0 {
 			most = b.apart
 		}
-		w.Items, w.Left, w.At, w.Most = append(w.Items, fleet.Inside(it, b.within)), append(w.Left, 0), append(w.At, at), append(w.Most, most)
+		w.Items, w.Left, w.At, w.Most = append(
+			w.Items,
+			fleet.Inside(it, b.within),
+		), append(
+			w.Left,
+			0,
+		), append(
+			w.At,
+			at,
+		), append(
+			w.Most,
+			most,
+		)
 	}
 	w.Left[at] = min(w.Left[at]+n, vector.MaxCount)
 }
@@ -120,5 +132,12 @@ func (p *Search) minimumBin(group int, pods int64, w *packing.Demand) packing.Bi
 	const share = 1e-3
 	g := &p.Groups[group]
 	admits, _ := placing.AdmittedBy(w, &placing.NodeClass{Shape: g.Shape, Free: g.Shape.Total})
-	return packing.Bin{Free: g.Shape.Total, Cost: p.Costs.PerReplica[group] / float64(g.Hosts) * share, Hosts: 1, Limit: pods, Existing: true, Admits: admits}
+	return packing.Bin{
+		Free:     g.Shape.Total,
+		Cost:     p.Costs.PerReplica[group] / float64(g.Hosts) * share,
+		Hosts:    1,
+		Limit:    pods,
+		Existing: true,
+		Admits:   admits,
+	}
 }

@@ -27,7 +27,10 @@ func withinBounds(s *model.Snapshot) (within *model.Snapshot, beyond []raydemand
 	owned := slices.Clone(s.OwnedRequests)
 	raydemand.SortOwned(owned)
 	slices.SortStableFunc(owned, func(a, b raydemand.Owned) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), vector.CompareBool(a.SatisfiedSince.IsZero(), b.SatisfiedSince.IsZero()))
+		return cmp.Or(
+			cmp.Compare(b.Priority, a.Priority),
+			vector.CompareBool(a.SatisfiedSince.IsZero(), b.SatisfiedSince.IsZero()),
+		)
 	})
 	cut := *s
 	cut.OwnedRequests = nil

@@ -85,7 +85,8 @@ func NewCatalog(s *model.Snapshot) *Catalog {
 // AddedByRay reports whether Ray makes up a resource of this name when a node starts. A group that has had nodes is
 // known to have it and an equal one that has not is not, so it counts only where some demand asks for it.
 func AddedByRay(name string) bool {
-	return name == "object_store_memory" || strings.HasPrefix(name, "accelerator_type:") || strings.HasPrefix(name, "node:")
+	return name == "object_store_memory" || strings.HasPrefix(name, "accelerator_type:") ||
+		strings.HasPrefix(name, "node:")
 }
 
 // mentionAccelerators adds those that the head has: work that needs none stays off it even where nothing asks for them.

@@ -57,7 +57,13 @@ func (c *Catalog) Items(requests []raydemand.Request) []*Item {
 func (c *Catalog) NewItem(r raydemand.Request, need []Term, key string) *Item {
 	r.Count = min(r.Count, MaxCount)
 	r.Bundle = withoutZeros(r.Bundle)
-	it := &Item{Request: r, Need: need, Key: key, Alternatives: max(1, len(r.Selectors)), Slice: sliceRequirementOf(&r, c.isolation)}
+	it := &Item{
+		Request:      r,
+		Need:         need,
+		Key:          key,
+		Alternatives: max(1, len(r.Selectors)),
+		Slice:        sliceRequirementOf(&r, c.isolation),
+	}
 	if len(r.Selectors) > 0 {
 		it.Constraints = len(r.Selectors[0])
 	}
@@ -96,7 +102,8 @@ func FirstMatch(selectors []raydemand.Selector, labels map[string]string) int {
 
 // Trivial reports whether the item asks for nothing that a node would have to be launched for.
 func (it *Item) Trivial() bool {
-	return len(it.Need) == 0 && !slices.ContainsFunc(it.Request.Selectors, func(s raydemand.Selector) bool { return len(s) > 0 })
+	return len(it.Need) == 0 &&
+		!slices.ContainsFunc(it.Request.Selectors, func(s raydemand.Selector) bool { return len(s) > 0 })
 }
 
 func LargestFirst(a, b *Item) int {
