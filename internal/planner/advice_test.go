@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -16,12 +15,12 @@ import (
 )
 
 // cutPool is a snapshot of one group of 1g.5gb on cards of pool a, and wishes for 9 GiB.
-func cutPool(wishes int64, cards ...nodepool.PoolCards) model.Snapshot {
+func cutPool(wishes int64, cards ...nodepool.PoolCards) Snapshot {
 	memory, compute := int64(4864), 1.0/7
 	g := pooled("g", 1, onPool("a", 7, 1))
-	g.Slice = &model.Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: "1g.5gb", Product: "A100 40GB", MemoryMiB: &memory, ComputeFraction: &compute}
+	g.Slice = &Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: "1g.5gb", Product: "A100 40GB", MemoryMiB: &memory, ComputeFraction: &compute}
 	g.Pools[0].Cards = cards
-	s := model.Snapshot{Groups: []model.Group{g}, Demand: gpuRequests(1, wishes)}
+	s := Snapshot{Groups: []Group{g}, Demand: gpuRequests(1, wishes)}
 	s.Requests[0].Slice = &raydemand.SliceWish{Memory: 9 << 30}
 	return s
 }
@@ -34,7 +33,7 @@ func TestAnotherCutIsAdvisedOfCardsThatAreThere(t *testing.T) {
 	small := func(n int64) nodepool.CardCut { return nodepool.CardCut{Profile: "1g.5gb", Count: n} }
 	tests := []struct {
 		name string
-		s    model.Snapshot
+		s    Snapshot
 		want string
 	}{
 		{"it is not known what the cards are", cutPool(4), ""},
@@ -47,7 +46,7 @@ func TestAnotherCutIsAdvisedOfCardsThatAreThere(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			message := Compute(test.s, model.Policy{}).InfeasibleRequests[0].Reason.Message
+			message := Compute(test.s, Policy{}).InfeasibleRequests[0].Reason.Message
 			if test.want == "" && strings.Contains(message, "cut") || !strings.Contains(message, test.want) {
 				t.Errorf("%s\nwant … %s", message, test.want)
 			}
@@ -58,35 +57,35 @@ func TestAnotherCutIsAdvisedOfCardsThatAreThere(t *testing.T) {
 // TestNoCutIsAdvisedWhereSomethingElseIsShort: each change makes something else than the slices too little for all of nine bundles, or for some.
 func TestNoCutIsAdvisedWhereSomethingElseIsShort(t *testing.T) {
 	const cut = "cutting 3 cards of pool a, each now 7 × 1g.5gb, into 4 × 1g.10gb each would serve 9 of it"
-	cpuOfPool := func(capacity int64) func(s *model.Snapshot) {
-		return func(s *model.Snapshot) {
-			s.Groups[0].Pools[0].Shares = []model.PoolShare{{Resource: "cpu", Units: 4000, Capacity: capacity}, {Resource: "nvidia.com/gpu", Units: 1, Capacity: 21}}
+	cpuOfPool := func(capacity int64) func(s *Snapshot) {
+		return func(s *Snapshot) {
+			s.Groups[0].Pools[0].Shares = []PoolShare{{Resource: "cpu", Units: 4000, Capacity: capacity}, {Resource: "nvidia.com/gpu", Units: 1, Capacity: 21}}
 		}
 	}
 	fewest := 0
 	tests := []struct {
 		name   string
-		change func(s *model.Snapshot)
+		change func(s *Snapshot)
 		want   string
 	}{
-		{"nothing else", func(*model.Snapshot) {}, cut},
-		{"CPU of a pod", func(s *model.Snapshot) { s.Requests[0].Bundle["CPU"] = raydemand.Whole(5) }, ""},
-		{"GPUs of a pod", func(s *model.Snapshot) { s.Requests[0].Bundle["GPU"] = raydemand.Whole(2) }, ""},
-		{"another resource", func(s *model.Snapshot) { s.Requests[0].Bundle["tpu"] = raydemand.One }, ""},
-		{"a label", func(s *model.Snapshot) {
+		{"nothing else", func(*Snapshot) {}, cut},
+		{"CPU of a pod", func(s *Snapshot) { s.Requests[0].Bundle["CPU"] = raydemand.Whole(5) }, ""},
+		{"GPUs of a pod", func(s *Snapshot) { s.Requests[0].Bundle["GPU"] = raydemand.Whole(2) }, ""},
+		{"another resource", func(s *Snapshot) { s.Requests[0].Bundle["tpu"] = raydemand.One }, ""},
+		{"a label", func(s *Snapshot) {
 			s.Requests[0].Selectors = []raydemand.Selector{plannertest.Parse("zone", "b")}
 		}, ""},
 		{"CPU of the pool", cpuOfPool(3999), ""},
 		{"CPU of the pool for some", cpuOfPool(5*4000 + 3999), "cutting 2 cards of pool a, each now 7 × 1g.5gb, into 4 × 1g.10gb each would serve 5 of it"},
 		{"CPU of the pool, enough", cpuOfPool(9 * 4000), cut},
-		{"the bound on all workers", func(s *model.Snapshot) { s.MaxWorkers = &fewest }, ""},
+		{"the bound on all workers", func(s *Snapshot) { s.MaxWorkers = &fewest }, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := cutPool(9, cutCards(3, nil, nodepool.CardCut{Profile: "1g.5gb", Count: 21}))
 			s.Groups[0].Labels = map[string]string{"zone": "a"}
 			test.change(&s)
-			message := Compute(s, model.Policy{}).InfeasibleRequests[0].Reason.Message
+			message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
 			if strings.Contains(message, "cutting") != (test.want != "") || !strings.Contains(message, test.want) {
 				t.Errorf("%s\nwant … %s", message, test.want)
 			}
@@ -98,11 +97,11 @@ func TestNoCutIsAdvisedWhereSomethingElseIsShort(t *testing.T) {
 func TestAnotherPoolIsAdvisedAlone(t *testing.T) {
 	s := cutPool(4, cutCards(1, nil, nodepool.CardCut{Profile: "1g.5gb", Count: 7}))
 	small := s.Groups[0]
-	small.Name, small.Resources, small.Pools = "small", raydemand.Bundle{"CPU": raydemand.One, "GPU": raydemand.One}, []model.GroupPool{onPool("b", 7, 1)}
+	small.Name, small.Resources, small.Pools = "small", raydemand.Bundle{"CPU": raydemand.One, "GPU": raydemand.One}, []GroupPool{onPool("b", 7, 1)}
 	small.Pools[0].Cards = s.Groups[0].Pools[0].Cards
 	s.Groups = append(s.Groups, small)
 	s.Requests[0].Bundle["CPU"] = raydemand.Whole(4)
-	message := Compute(s, model.Policy{}).InfeasibleRequests[0].Reason.Message
+	message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
 	if !strings.Contains(message, "cutting 1 card of pool a") || strings.Contains(message, "pool b") {
 		t.Error(message)
 	}
@@ -123,11 +122,11 @@ func TestFewerGPUsAreAdvisedWhereOneDeviceWouldDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			memory, compute := int64(20<<10), 0.5
 			g := pooled("g", 4, onPool("a", 7, 2))
-			g.Slice = &model.Slice{Kind: gpuinfo.Whole, Isolation: gpuinfo.Hardware, MemoryMiB: &memory, ComputeFraction: &compute}
-			s := model.Snapshot{Groups: []model.Group{g}, Demand: gpuRequests(test.gpus, 1)}
+			g.Slice = &Slice{Kind: gpuinfo.Whole, Isolation: gpuinfo.Hardware, MemoryMiB: &memory, ComputeFraction: &compute}
+			s := Snapshot{Groups: []Group{g}, Demand: gpuRequests(test.gpus, 1)}
 			s.Requests[0].Bundle["CPU"] = raydemand.Whole(test.cpus)
 			s.Requests[0].Slice = &raydemand.SliceWish{Memory: 30 << 30}
-			message := Compute(s, model.Policy{}).InfeasibleRequests[0].Reason.Message
+			message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
 			if strings.Contains(message, advice) != test.told || strings.Contains(message, "num-gpus") != test.told {
 				t.Error(message)
 			}
@@ -138,7 +137,7 @@ func TestFewerGPUsAreAdvisedWhereOneDeviceWouldDo(t *testing.T) {
 func TestAWishThatWasRoundedGetsNoAdvice(t *testing.T) {
 	s := cutPool(1, cutCards(1, nil, nodepool.CardCut{Profile: "1g.5gb", Count: 7}))
 	s.Requests[0].Slice = &raydemand.SliceWish{ComputeFraction: 0.143}
-	message := Compute(s, model.Policy{}).InfeasibleRequests[0].Reason.Message
+	message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
 	if !strings.Contains(message, "has 0.1429 of a card's compute, needs 0.143") || strings.Contains(message, "cutting") {
 		t.Error(message)
 	}
@@ -146,7 +145,7 @@ func TestAWishThatWasRoundedGetsNoAdvice(t *testing.T) {
 
 func TestPoolsWithCardsAndSharesAreReadAsTheyAreWritten(t *testing.T) {
 	s := cutPool(1, cutCards(2, ptr(int64(1)), nodepool.CardCut{Profile: "3g.20gb", Count: 1}, nodepool.CardCut{Profile: "1g.5gb", Count: 9}), cutCards(4, nil))
-	s.Groups[0].Pools[0].Shares = []model.PoolShare{{Resource: "cpu", Units: 4000, Capacity: 64000}}
+	s.Groups[0].Pools[0].Shares = []PoolShare{{Resource: "cpu", Units: 4000, Capacity: 64000}}
 	text, err := json.Marshal(map[string]any{"groups": []any{map[string]any{"name": "g", "pools": s.Groups[0].Pools}}})
 	if err != nil {
 		t.Fatal(err)

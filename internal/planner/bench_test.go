@@ -9,19 +9,18 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // halfFull adds nodes of the fleet's groups that are in use to a random share, as Ray reports them: with a resource
 // and a label of their own.
-func halfFull(s model.Snapshot, count int) model.Snapshot {
+func halfFull(s Snapshot, count int) Snapshot {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range count {
 		g := s.Groups[i%len(s.Groups)]
-		n := model.Node{
-			Pod: fmt.Sprintf("pod-%05d", i), Group: g.Name, State: model.Running, Total: g.Resources.Clone(), Available: g.Resources.Clone(),
+		n := Node{
+			Pod: fmt.Sprintf("pod-%05d", i), Group: g.Name, State: Running, Total: g.Resources.Clone(), Available: g.Resources.Clone(),
 			Labels: map[string]string{"ray.io/node-id": fmt.Sprint(i), "ray.io/node-group": g.Name},
 		}
 		maps.Copy(n.Labels, g.Labels)
@@ -35,7 +34,7 @@ func halfFull(s model.Snapshot, count int) model.Snapshot {
 }
 
 // selected gives every third request a label to look for, which every fourth group has.
-func selected(s model.Snapshot, requests []raydemand.Request) (model.Snapshot, []raydemand.Request) {
+func selected(s Snapshot, requests []raydemand.Request) (Snapshot, []raydemand.Request) {
 	s.Groups = slices.Clone(s.Groups)
 	for i := range s.Groups {
 		s.Groups[i].Labels = map[string]string{"zone": string(rune('a' + i%4))}
@@ -49,7 +48,7 @@ func selected(s model.Snapshot, requests []raydemand.Request) (model.Snapshot, [
 }
 
 // busy takes all that is free but memory.
-func busy(s model.Snapshot) model.Snapshot {
+func busy(s Snapshot) Snapshot {
 	for i := range s.Nodes {
 		s.Nodes[i].Available = raydemand.Bundle{"memory": s.Nodes[i].Total["memory"] / 2}
 	}
@@ -114,7 +113,7 @@ func BenchmarkCompute(b *testing.B) {
 	labelled, labelledRequests := selected(plannertest.Fleet(), plannertest.RandomShapes(200, 50))
 	for _, scenario := range []struct {
 		name     string
-		snapshot model.Snapshot
+		snapshot Snapshot
 		ask      raydemand.Demand
 	}{
 		{"10000 identical bundles, 20 groups", plannertest.Fleet(), raydemand.Demand{Requests: identical}},
@@ -148,7 +147,7 @@ func BenchmarkCompute(b *testing.B) {
 			launched, began := 0, cpuTime()
 			for b.Loop() {
 				launched = 0
-				for _, n := range Compute(s, model.Policy{}).Launch {
+				for _, n := range Compute(s, Policy{}).Launch {
 					launched += n
 				}
 			}

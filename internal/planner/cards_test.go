@@ -43,7 +43,7 @@ func TestAPartOfAGPULiesOnOneCard(t *testing.T) {
 			"pendingRequests": [{"resources": {"GPU": 0.4}, "count": 8}, {"resources": {"GPU": 0.6}, "count": 4}]}`, launch{"a": 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, Compute(plannertest.Read(t, c.snapshot), model.Policy{}).Launch); diff != "" {
+			if diff := cmp.Diff(c.want, Compute(plannertest.Read(t, c.snapshot), Policy{}).Launch); diff != "" {
 				t.Errorf("launches (-want +got): %s", diff)
 			}
 		})
@@ -52,10 +52,10 @@ func TestAPartOfAGPULiesOnOneCard(t *testing.T) {
 
 func TestAGangWhosePartsHaveNoCardIsToldSo(t *testing.T) {
 	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 2}, "maxReplicas": 9}],
-		"pendingGangRequests": [{"id": "x", "strategy": "STRICT_PACK", "bundles": [{"GPU": 0.6}, {"GPU": 0.6}, {"GPU": 0.6}]}]}`), model.Policy{})
-	got := []model.Reason{plan.InfeasibleGangRequests[0].Reason, plan.Groups[0].Reasons[0]}
-	want := []model.Reason{
-		{Code: model.Impossible, Message: "all bundles on one node: needs GPU 0.6 + 0.6 + 0.6, each part on one card; the largest group has 2 (a)"},
+		"pendingGangRequests": [{"id": "x", "strategy": "STRICT_PACK", "bundles": [{"GPU": 0.6}, {"GPU": 0.6}, {"GPU": 0.6}]}]}`), Policy{})
+	got := []Reason{plan.InfeasibleGangRequests[0].Reason, plan.Groups[0].Reasons[0]}
+	want := []Reason{
+		{Code: Impossible, Message: "all bundles on one node: needs GPU 0.6 + 0.6 + 0.6, each part on one card; the largest group has 2 (a)"},
 		{Code: model.CodeTooSmall, Message: "{GPU 1.8}: too small: needs GPU 0.6 + 0.6 + 0.6, each part on one card, has 2"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -87,7 +87,7 @@ func TestWhatIsFreeOnCardsIsPresumed(t *testing.T) {
 				s := plannertest.Read(t, fmt.Sprintf(`{"groups": [{"name": "a", "resources": {"GPU": %s}, "maxReplicas": 9}],
 					"nodes": [{"pod": "p", "group": "a", "state": "RUNNING", "total": {"GPU": %s}, "available": {"GPU": %s}}],
 					"pendingRequests": [{"resources": {"GPU": %s}, "count": %d}]}`, c.total, c.total, c.free, c.ask, count))
-				if got := Compute(s, model.Policy{}).Launch["a"]; got != extra*c.want {
+				if got := Compute(s, Policy{}).Launch["a"]; got != extra*c.want {
 					t.Errorf("%d of %s launch %d, want %d", count, c.ask, got, extra*c.want)
 				}
 			}
@@ -154,15 +154,15 @@ func (w *cardWorld) end(i int) {
 }
 
 // snapshot is what Ray reports of it: sums.
-func (w *cardWorld) snapshot(waiting map[raydemand.Amount]int64) model.Snapshot {
+func (w *cardWorld) snapshot(waiting map[raydemand.Amount]int64) Snapshot {
 	all := raydemand.Bundle{"GPU": raydemand.Whole(int64(w.size))}
-	s := model.Snapshot{Groups: []model.Group{{Name: "a", Resources: all, Max: 100, NumOfHosts: 1}}}
+	s := Snapshot{Groups: []Group{{Name: "a", Resources: all, Max: 100, NumOfHosts: 1}}}
 	for n, cards := range w.nodes {
 		var free raydemand.Amount
 		for _, card := range cards {
 			free += card
 		}
-		s.Nodes = append(s.Nodes, model.Node{Pod: fmt.Sprintf("pod-%03d", n), Group: "a", State: model.Running, Total: all, Available: raydemand.Bundle{"GPU": free}})
+		s.Nodes = append(s.Nodes, Node{Pod: fmt.Sprintf("pod-%03d", n), Group: "a", State: Running, Total: all, Available: raydemand.Bundle{"GPU": free}})
 	}
 	for _, amount := range slices.Sorted(maps.Keys(waiting)) {
 		if waiting[amount] > 0 {
@@ -254,7 +254,7 @@ func TestPartsOfCardsTakeNoFewerNodesThanTheyNeedAndAtMostOneMore(t *testing.T) 
 		}
 		slices.SortFunc(all, func(a, b raydemand.Amount) int { return int(b - a) })
 		w := cardWorld{size: size}
-		plan := Compute(w.snapshot(waiting), model.Policy{})
+		plan := Compute(w.snapshot(waiting), Policy{})
 		if len(all) == 0 {
 			return
 		}
@@ -300,7 +300,7 @@ func (w *cardWorld) settle(t *rapid.T, waiting map[raydemand.Amount]int64, bundl
 				s.Nodes[i].Refused = refusedBy(s.Nodes[i], s.Requests)
 			}
 		}
-		n := Compute(s, model.Policy{}).Launch["a"]
+		n := Compute(s, Policy{}).Launch["a"]
 		if refused && n == 0 {
 			t.Fatalf("%v waits for ever beside %v", waiting, w.nodes)
 		}
@@ -324,7 +324,7 @@ func (w *cardWorld) placeAll(waiting map[raydemand.Amount]int64) {
 }
 
 // refusedBy is the least that waits although there is as much in sum.
-func refusedBy(n model.Node, requests []raydemand.Request) raydemand.Bundle {
+func refusedBy(n Node, requests []raydemand.Request) raydemand.Bundle {
 	var least raydemand.Amount
 	for _, r := range requests {
 		if a := r.Bundle["GPU"]; a <= n.Available["GPU"] && (least == 0 || a < least) {
@@ -340,7 +340,7 @@ func refusedBy(n model.Node, requests []raydemand.Request) raydemand.Bundle {
 func TestTheMostCardsThatCanBeWrittenAreCounted(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"GPU": 0.0001}, "count": 5}]}`)
 	s.Groups[0].Resources["GPU"] = raydemand.MaxAmount
-	if got := Compute(s, model.Policy{}).Launch["a"]; got != 1 {
+	if got := Compute(s, Policy{}).Launch["a"]; got != 1 {
 		t.Errorf("launches %d, want 1", got)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
@@ -17,7 +16,7 @@ func TestLaunchesAreChosenByTheObjective(t *testing.T) {
 	type launch = map[string]int
 	for name, c := range map[string]struct {
 		snapshot string
-		policy   model.Policy
+		policy   Policy
 		want     launch
 	}{
 		"the cheaper of two that serve, whatever their size": {snapshot: `{"groups": [
@@ -74,7 +73,7 @@ func TestLaunchesAreChosenByTheObjective(t *testing.T) {
 			"pendingRequests": [{"resources": {"CPU": 8}, "count": 3}]}`, want: launch{"cpu": 3}},
 		"unless the policy allows it": {snapshot: `{"groups": [
 			{"name": "cpu", "resources": {"CPU": 8}, "maxReplicas": 9, "price": 5}, {"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 9, "price": 1}],
-			"pendingRequests": [{"resources": {"CPU": 8}, "count": 3}]}`, policy: model.Policy{GPUForCPU: true}, want: launch{"gpu": 3}},
+			"pendingRequests": [{"resources": {"CPU": 8}, "count": 3}]}`, policy: Policy{GPUForCPU: true}, want: launch{"gpu": 3}},
 		"little GPU work is no excuse for many GPU nodes": {snapshot: `{"groups": [
 			{"name": "cpu", "resources": {"CPU": 8}, "maxReplicas": 9, "price": 5}, {"name": "gpu", "resources": {"CPU": 8, "GPU": 1}, "maxReplicas": 9, "price": 1}],
 			"pendingRequests": [{"resources": {"GPU": 0.25}, "count": 4}, {"resources": {"CPU": 8}, "count": 3}]}`, want: launch{"cpu": 2, "gpu": 1}},
@@ -153,18 +152,18 @@ func eachOf(strategy, bundles string, count int) string {
 func TestPricesAndPrioritiesKeepTheProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawPriced(t)
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		shuffled := s
 		shuffled.Groups = rapid.Permutation(s.Groups).Draw(t, "groupOrder")
 		shuffled.Requests = rapid.Permutation(s.Requests).Draw(t, "requestOrder")
 		shuffled.Gangs = rapid.Permutation(s.Gangs).Draw(t, "gangOrder")
-		if diff := cmp.Diff(asJSON(t, plan), asJSON(t, Compute(shuffled, model.Policy{}))); diff != "" {
+		if diff := cmp.Diff(asJSON(t, plan), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
 			t.Errorf("another order of the input makes another plan: %s", diff)
 		}
 		if len(plan.Terminate) > 0 {
 			return // what is stopped makes room
 		}
-		if next := Compute(applied(s, plan, 0), model.Policy{}); len(next.Launch) > 0 {
+		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch) > 0 {
 			t.Errorf("launches %v after a plan that launched %v: %s", next.Launch, plan.Launch, plannertest.Compact(s))
 		}
 		for i := range s.Groups {
@@ -178,7 +177,7 @@ func TestPricesAndPrioritiesKeepTheProperties(t *testing.T) {
 				less.Launch[name] = n
 			}
 			less.Launch[g.Name] -= g.NumOfHosts
-			if again := Compute(applied(s, less, 0), model.Policy{}); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
+			if again := Compute(applied(s, less, 0), Policy{}); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
 				t.Errorf("launches %v, and one replica of %s less serves as much", plan.Launch, g.Name)
 			}
 		}
@@ -187,8 +186,8 @@ func TestPricesAndPrioritiesKeepTheProperties(t *testing.T) {
 
 func TestRealisticPlansAreFixedPointsWithNothingToSpare(t *testing.T) {
 	for i, s := range markets(40) {
-		plan := Compute(s, model.Policy{})
-		if next := Compute(applied(s, plan, 0), model.Policy{}); len(next.Launch) > 0 {
+		plan := Compute(s, Policy{})
+		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch) > 0 {
 			t.Errorf("instance %d launches %v after %v", i, next.Launch, plan.Launch)
 		}
 		for _, g := range s.Groups {
@@ -196,9 +195,9 @@ func TestRealisticPlansAreFixedPointsWithNothingToSpare(t *testing.T) {
 				continue
 			}
 			less := applied(s, plan, 0)
-			at := slices.IndexFunc(less.Nodes, func(n model.Node) bool { return n.Group == g.Name })
+			at := slices.IndexFunc(less.Nodes, func(n Node) bool { return n.Group == g.Name })
 			less.Nodes = slices.Delete(slices.Clone(less.Nodes), at, at+1)
-			if again := Compute(less, model.Policy{}); len(again.Launch) == 0 && len(again.InfeasibleRequests) == 0 {
+			if again := Compute(less, Policy{}); len(again.Launch) == 0 && len(again.InfeasibleRequests) == 0 {
 				t.Errorf("instance %d: %s", i, fmt.Sprintf("one %s less serves as much as %v", g.Name, plan.Launch))
 			}
 		}

@@ -19,16 +19,16 @@ const choosy = `{"groups": [
 func TestEveryChoiceOfLabelsIsExplainedInOrder(t *testing.T) {
 	s := plannertest.Read(t, choosy+`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 3, "labelSelectors": [{"zone": "c"}, {"zone": "a"}, {"zone": "b"}, {}]}]}`)
 	got := explainDemand(s, s.Requests[0])
-	want := []model.Detail{
-		{About: "choice 1 of 4, zone=c", Reason: model.Reason{Code: model.CodeLabels, Message: "group a: label zone is a, which must be c; group b: label zone is b, which must be c; " +
+	want := []Detail{
+		{About: "choice 1 of 4, zone=c", Reason: Reason{Code: model.CodeLabels, Message: "group a: label zone is a, which must be c; group b: label zone is b, which must be c; " +
 			"group small: too small: needs 1 GPU, has 0; label zone is d, which must be c"}},
-		{About: "choice 2 of 4, zone=a", Reason: model.Reason{Code: model.CodeAtMax, Message: "group a is at its maximum of 0 (has 0); group b: label zone is b, which must be a; " +
+		{About: "choice 2 of 4, zone=a", Reason: Reason{Code: model.CodeAtMax, Message: "group a is at its maximum of 0 (has 0); group b: label zone is b, which must be a; " +
 			"group small: too small: needs 1 GPU, has 0; label zone is d, which must be a"}},
-		{About: "choice 3 of 4, zone=b", Reason: model.Reason{Code: model.CodeLaunch, Message: "3 of it get places on new pods of group b"}},
-		{About: "choice 4 of 4, any node", Reason: model.Reason{Code: model.CodeNotNeeded, Message: "pods of group b would do, and none is needed for it"}},
-		{About: "group a", Reason: model.Reason{Code: model.CodeAtMax, Message: "group a is at its maximum of 0 (has 0)"}},
-		{About: "group b", Reason: model.Reason{Code: model.CodeLaunch, Message: "3 pods are launched, with places for 3 of it, choice 3 of 4"}},
-		{About: "group small", Reason: model.Reason{Code: model.CodeTooSmall, Message: "too small: needs 1 GPU, has 0"}},
+		{About: "choice 3 of 4, zone=b", Reason: Reason{Code: CodeLaunch, Message: "3 of it get places on new pods of group b"}},
+		{About: "choice 4 of 4, any node", Reason: Reason{Code: model.CodeNotNeeded, Message: "pods of group b would do, and none is needed for it"}},
+		{About: "group a", Reason: Reason{Code: model.CodeAtMax, Message: "group a is at its maximum of 0 (has 0)"}},
+		{About: "group b", Reason: Reason{Code: CodeLaunch, Message: "3 pods are launched, with places for 3 of it, choice 3 of 4"}},
+		{About: "group small", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 1 GPU, has 0"}},
 	}
 	if diff := cmp.Diff(want, got.Details); diff != "" {
 		t.Error(diff)
@@ -38,8 +38,8 @@ func TestEveryChoiceOfLabelsIsExplainedInOrder(t *testing.T) {
 func TestEveryChoiceOfAGangIsToldInOrder(t *testing.T) {
 	s := plannertest.Read(t, choosy+`, "pendingGangRequests": [{"id": "7f", "strategy": "STRICT_SPREAD", "bundles": [{"TPU": 1}, {"TPU": 1}],
 		"fallbackBundles": [[{"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}], [{"GPU": 2}]]}]}`)
-	plan := Compute(s, model.Policy{})
-	want := model.Reason{Code: model.Capped, Message: "choice 1 of 3: needs 1 TPU; no group has any; " +
+	plan := Compute(s, Policy{})
+	want := Reason{Code: Capped, Message: "choice 1 of 3: needs 1 TPU; no group has any; " +
 		"choice 2 of 3: needs 5 different nodes at once: group a is at its maximum of 0 (has 0); group b may have only 4 pods more: its maximum is 4 (has 0); " +
 		"group small: too small: needs 1 GPU, has 0; choice 3 of 3: needs 2 GPU; the largest group has 1 (a)"}
 	if len(plan.InfeasibleGangRequests) != 1 {
@@ -49,15 +49,15 @@ func TestEveryChoiceOfAGangIsToldInOrder(t *testing.T) {
 		t.Error(diff)
 	}
 	// A fallback that only it could serve in part speaks for a group.
-	if diff := cmp.Diff(model.Reason{Code: model.CodeNotInFull, Message: "what waits cannot be had in full, so nothing is launched for it; group b may have only 4 pods more: its maximum is 4 (has 0)"}, reasonsOf(plan)["b"]); diff != "" {
+	if diff := cmp.Diff(Reason{Code: model.CodeNotInFull, Message: "what waits cannot be had in full, so nothing is launched for it; group b may have only 4 pods more: its maximum is 4 (has 0)"}, reasonsOf(plan)["b"]); diff != "" {
 		t.Error(diff)
 	}
 	explained, _ := explainGroup(s, "b")
-	details := []model.Detail{
-		{About: "size", Reason: model.Reason{Code: model.CodeNotInFull, Message: "0 pods (min 0, max 4), each {GPU 1}"}},
-		{About: "gang 7f, choice 1 of 3: 2 × {TPU 1}", Reason: model.Reason{Code: model.CodeTooSmall, Message: "too small: needs 1 TPU, has 0"}},
-		{About: "gang 7f, choice 2 of 3: 5 × {GPU 1}", Reason: model.Reason{Code: model.CodeNotInFull, Message: "it cannot be had in full, so nothing is launched for it"}},
-		{About: "gang 7f, choice 3 of 3: 1 × {GPU 2}", Reason: model.Reason{Code: model.CodeTooSmall, Message: "too small: needs 2 GPU, has 1"}},
+	details := []Detail{
+		{About: "size", Reason: Reason{Code: model.CodeNotInFull, Message: "0 pods (min 0, max 4), each {GPU 1}"}},
+		{About: "gang 7f, choice 1 of 3: 2 × {TPU 1}", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 1 TPU, has 0"}},
+		{About: "gang 7f, choice 2 of 3: 5 × {GPU 1}", Reason: Reason{Code: model.CodeNotInFull, Message: "it cannot be had in full, so nothing is launched for it"}},
+		{About: "gang 7f, choice 3 of 3: 1 × {GPU 2}", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 2 GPU, has 1"}},
 	}
 	if diff := cmp.Diff(details, explained.Details); diff != "" {
 		t.Error(diff)
@@ -82,10 +82,10 @@ func TestADemandTellsOfGangsThatAskForTheSame(t *testing.T) {
 	s := plannertest.Read(t, choosy+`, "pendingGangRequests": [{"id": "7f", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"CPU": 4}]},
 		{"id": "8a", "strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}], "requestResources": [{"resources": {"GPU": 1}, "count": 2}]}`)
 	details := explainDemand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}}).Details
-	want := []model.Detail{
-		{About: "gang 8a", Reason: model.Reason{Code: model.Impossible, Message: "2 of its bundles ask for this, beside the tasks; 1 asked, 1 is impossible: all bundles on one node: needs 2 GPU; the largest group has 1 (a)"}},
-		{About: "gang 7f", Reason: model.Reason{Code: model.FateLaunching, Message: "2 of its bundles ask for this, beside the tasks; 1 asked, 1 gets a place on pods launched now"}},
-		{About: "request_resources", Reason: model.Reason{Code: model.FateLaunching, Message: "2 asked, 2 get places on pods launched now"}},
+	want := []Detail{
+		{About: "gang 8a", Reason: Reason{Code: Impossible, Message: "2 of its bundles ask for this, beside the tasks; 1 asked, 1 is impossible: all bundles on one node: needs 2 GPU; the largest group has 1 (a)"}},
+		{About: "gang 7f", Reason: Reason{Code: model.FateLaunching, Message: "2 of its bundles ask for this, beside the tasks; 1 asked, 1 gets a place on pods launched now"}},
+		{About: "request_resources", Reason: Reason{Code: model.FateLaunching, Message: "2 asked, 2 get places on pods launched now"}},
 	}
 	if diff := cmp.Diff(want, details[len(details)-3:]); diff != "" {
 		t.Error(diff)
@@ -94,7 +94,7 @@ func TestADemandTellsOfGangsThatAskForTheSame(t *testing.T) {
 
 func TestAMinimumAboveTheMaximumIsAFinding(t *testing.T) {
 	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 1}, "minReplicas": 3, "maxReplicas": 2}, {"name": "b", "resources": {"GPU": 1}}],
-		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}]}`), model.Policy{})
+		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}]}`), Policy{})
 	want := []raydemand.Finding{{Code: model.FindingMinAboveMax, Severity: raydemand.Error, Object: "group a", Field: "minReplicas", Seen: "3",
 		Why: "above maxReplicas 2, with which the operator stops the whole cluster; the group is left as it is", Fix: "lower minReplicas or raise maxReplicas"}}
 	if diff := cmp.Diff(want, plan.Findings); diff != "" {

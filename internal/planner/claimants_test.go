@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
@@ -27,7 +26,7 @@ func TestALaunchNamesWhoseRequestsItIsFor(t *testing.T) {
 		"nobody's request alone":                        {`, "keptResources": [{"resources": {"GPU": 1}, "count": 1}]`, "", "for request_resources over REST 1 × {GPU 1}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 8}]`+test.more+`, "ownedRequests": [`+test.owned+`]}`), model.Policy{})
+			plan := Compute(plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 8}]`+test.more+`, "ownedRequests": [`+test.owned+`]}`), Policy{})
 			if got := plan.Groups[0].Reasons[0].Message; !strings.HasSuffix(got, test.want) {
 				t.Errorf("got %q, want at its end %q", got, test.want)
 			}

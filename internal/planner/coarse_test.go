@@ -8,8 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -31,8 +29,8 @@ func manyShapes(count int) []raydemand.Request {
 }
 
 // looksFor counts how often the plan of a snapshot tries a bundle on a node.
-func looksFor(s model.Snapshot) int64 {
-	p, _, _ := search.Decide(nil, &s, model.Policy{})
+func looksFor(s Snapshot) int64 {
+	p, _, _ := search.Decide(nil, &s, Policy{})
 	return p.Looks
 }
 
@@ -48,8 +46,8 @@ func notShort(t *testing.T) {
 func TestWorkIsBoundedHoweverManyShapesWait(t *testing.T) {
 	notShort(t)
 	const most = 1_000_000_000
-	for name, s := range map[string]model.Snapshot{
-		"one group": {Groups: []model.Group{{Name: "g", Resources: plannertest.Bundle(64, 8, 256), Max: 100_000, NumOfHosts: 1}}}, "twenty groups": plannertest.Fleet(),
+	for name, s := range map[string]Snapshot{
+		"one group": {Groups: []Group{{Name: "g", Resources: plannertest.Bundle(64, 8, 256), Max: 100_000, NumOfHosts: 1}}}, "twenty groups": plannertest.Fleet(),
 		"a hundred groups": plannertest.WideFleet(100), "a thousand nodes": halfFull(plannertest.Fleet(), 1000),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +83,7 @@ func TestOfVeryManyShapesEachIsAccountedFor(t *testing.T) {
 			s.Requests[i].Bundle["CPU"] = raydemand.Whole(1000)
 		}
 	}
-	plan := Compute(s, model.Policy{})
+	plan := Compute(s, Policy{})
 	asked, unmet := byKind(s.Requests), unmetByKind(plan)
 	told, left := map[string]int64{}, map[string]int64{}
 	var impossible int64
@@ -93,7 +91,7 @@ func TestOfVeryManyShapesEachIsAccountedFor(t *testing.T) {
 		if all := d.Served + d.Waiting + d.Launching + d.Impossible + d.Capped + d.Closed + d.CoolingDown; all != d.Asked || d.Served < 0 {
 			t.Errorf("%+v adds up to %d", d, all)
 		}
-		kind := phrase.Describe(raydemand.Request{Bundle: d.Resources, Selectors: d.Selectors})
+		kind := Describe(raydemand.Request{Bundle: d.Resources, Selectors: d.Selectors})
 		told[kind] += d.Asked
 		if n := d.Impossible + d.Capped; n > 0 {
 			left[kind] += n
@@ -122,7 +120,7 @@ func TestAPlanForVeryManyShapesIsAFixedPoint(t *testing.T) {
 	s := halfFull(plannertest.Fleet(), 100)
 	s.LaunchConfigCheckDisabled = true
 	s.Requests = manyShapes(5000)
-	plan := Compute(s, model.Policy{})
+	plan := Compute(s, Policy{})
 	if len(plan.Launch) == 0 {
 		t.Fatal("nothing is launched")
 	}
@@ -131,31 +129,31 @@ func TestAPlanForVeryManyShapesIsAFixedPoint(t *testing.T) {
 			t.Errorf("group %s would have %d of at most %d", row.Name, row.Desired, row.Max)
 		}
 	}
-	if again := Compute(applied(s, plan, 0), model.Policy{}); len(again.Launch) > 0 {
+	if again := Compute(applied(s, plan, 0), Policy{}); len(again.Launch) > 0 {
 		t.Errorf("launches %v, then %v", plan.Launch, again.Launch)
 	}
 }
 
 func TestVeryManyShapesThatNothingJoinsAreServedByAndBy(t *testing.T) {
 	notShort(t)
-	s := model.Snapshot{LaunchConfigCheckDisabled: true, Groups: []model.Group{{Name: "g", Max: 1, NumOfHosts: 1, Resources: raydemand.Bundle{"CPU": raydemand.Whole(8)}}}}
+	s := Snapshot{LaunchConfigCheckDisabled: true, Groups: []Group{{Name: "g", Max: 1, NumOfHosts: 1, Resources: raydemand.Bundle{"CPU": raydemand.Whole(8)}}}}
 	const shapes = 2000 + 500 // more than are placed one by one
 	for i := range shapes {
 		name := fmt.Sprintf("custom-%04d", i)
 		s.Groups[0].Resources[name] = raydemand.One
 		s.Requests = append(s.Requests, raydemand.Request{Count: 1, Bundle: raydemand.Bundle{name: raydemand.One}})
 	}
-	plan := Compute(s, model.Policy{})
+	plan := Compute(s, Policy{})
 	if got := unmet(plan); got != 500 {
 		t.Errorf("%d are unmet, want the 500 that are too many", got)
 	}
 	for _, u := range plan.InfeasibleRequests {
-		if diff := cmp.Diff(model.Reason{Code: model.Capped, Message: "demand of more than 2000 shapes is planned for by and by: this has its turn when others are served"}, u.Reason); diff != "" {
+		if diff := cmp.Diff(Reason{Code: Capped, Message: "demand of more than 2000 shapes is planned for by and by: this has its turn when others are served"}, u.Reason); diff != "" {
 			t.Fatalf("why (-want +got): %s", diff)
 		}
 	}
 	s.Requests = slices.Delete(s.Requests, 0, 600)
-	if got := unmet(Compute(s, model.Policy{})); got != 0 {
+	if got := unmet(Compute(s, Policy{})); got != 0 {
 		t.Errorf("%d are unmet when others are served, want none", got)
 	}
 }

@@ -17,7 +17,7 @@ type decision struct {
 	Unmet  []string // codes
 }
 
-func decisionOf(p model.Plan) decision {
+func decisionOf(p Plan) decision {
 	d := decision{Launch: p.Launch}
 	for _, stop := range p.Terminate {
 		if d.Stop == nil {
@@ -53,13 +53,13 @@ func TestTheRulesHoldOneByOne(t *testing.T) {
 			`{"groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 1}],
 			  "nodes": [{"pod": "p", "group": "g", "state": "LEAVING", "total": {"CPU": 1}, "available": {"CPU": 1}}],
 			  "pendingRequests": [{"resources": {"CPU": 1}, "count": 1}]}`,
-			decision{Launch: launch{}, Unmet: []string{model.Capped}},
+			decision{Launch: launch{}, Unmet: []string{Capped}},
 		},
 		"a node chosen to stop takes no demand": {
 			`{"maxWorkers": 1, "groups": [{"name": "a", "resources": {"CPU": 1}, "maxReplicas": 0}, {"name": "b", "resources": {"CPU": 1}, "maxReplicas": 3}],
 			  "nodes": [{"pod": "p", "group": "a", "state": "IDLE", "total": {"CPU": 1}, "available": {"CPU": 1}, "idleSeconds": 1}],
 			  "pendingRequests": [{"resources": {"CPU": 1}, "count": 1}]}`,
-			decision{Launch: launch{}, Stop: map[string]string{"p": "max_group"}, Unmet: []string{model.Capped}},
+			decision{Launch: launch{}, Stop: map[string]string{"p": "max_group"}, Unmet: []string{Capped}},
 		},
 		"a node of a removed group is left alone where launch configurations are not compared": {
 			`{"launchConfigCheckDisabled": true, "idleTimeoutSeconds": 1, "groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 1}],
@@ -82,12 +82,12 @@ func TestTheRulesHoldOneByOne(t *testing.T) {
 			  "nodes": [{"pod": "p", "group": "g", "state": "IDLE", "total": {"CPU": 1}, "available": {"CPU": 1}, "idleSeconds": 99},
 			            {"pod": "q", "group": "g", "state": "IDLE", "total": {"CPU": 1}, "available": {"CPU": 1}, "idleSeconds": 99}],
 			  "pendingRequests": [{"resources": {"CPU": 1}, "count": 3}]}`,
-			decision{Launch: launch{}, Unmet: []string{model.Capped}},
+			decision{Launch: launch{}, Unmet: []string{Capped}},
 		},
 		"a closed group takes no launches, not even for its minimum": {
 			`{"groups": [{"name": "g", "resources": {"CPU": 1}, "minReplicas": 1, "maxReplicas": 9, "closed": "suspended"}],
 			  "pendingRequests": [{"resources": {"CPU": 1}, "count": 3}]}`,
-			decision{Launch: launch{}, Unmet: []string{model.Closed}},
+			decision{Launch: launch{}, Unmet: []string{Closed}},
 		},
 		"idle for exactly the timeout is not yet idle long enough": {
 			`{"idleTimeoutSeconds": 60, "groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 9}],
@@ -127,7 +127,7 @@ func TestTheRulesHoldOneByOne(t *testing.T) {
 		"a topology gang that no one value can hold launches nothing": {
 			`{"groups": [{"name": "a", "resources": {"CPU": 1}, "labels": {"rack": "1"}, "maxReplicas": 2}, {"name": "b", "resources": {"CPU": 1}, "labels": {"rack": "2"}, "maxReplicas": 2}],
 			  "pendingGangRequests": [{"strategy": "PACK", "topologyLabel": "rack", "bundles": [{"CPU": 1}, {"CPU": 1}, {"CPU": 1}]}]}`,
-			decision{Launch: launch{}, Unmet: []string{model.Capped}},
+			decision{Launch: launch{}, Unmet: []string{Capped}},
 		},
 		"replicas asked for and not seen are capacity on its way": {
 			`{"groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 9, "replicas": 2}], "pendingRequests": [{"resources": {"CPU": 1}, "count": 3}]}`,
@@ -153,7 +153,7 @@ func TestTheRulesHoldOneByOne(t *testing.T) {
 		},
 		"Conservative has at most five on the way in an empty group": {
 			`{"upscalingMode": "Conservative", "groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 20}], "pendingRequests": [{"resources": {"CPU": 1}, "count": 10}]}`,
-			decision{Launch: launch{"g": 5}, Unmet: []string{model.Capped}},
+			decision{Launch: launch{"g": 5}, Unmet: []string{Capped}},
 		},
 		"Conservative doubles what runs": {
 			`{"upscalingMode": "Conservative", "groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 20}],
@@ -161,7 +161,7 @@ func TestTheRulesHoldOneByOne(t *testing.T) {
 			            {"pod": "3", "group": "g", "state": "RUNNING", "total": {"CPU": 1}, "available": {"CPU": 0}}, {"pod": "4", "group": "g", "state": "RUNNING", "total": {"CPU": 1}, "available": {"CPU": 0}},
 			            {"pod": "5", "group": "g", "state": "RUNNING", "total": {"CPU": 1}, "available": {"CPU": 0}}, {"pod": "6", "group": "g", "state": "RUNNING", "total": {"CPU": 1}, "available": {"CPU": 0}}],
 			  "pendingRequests": [{"resources": {"CPU": 1}, "count": 10}]}`,
-			decision{Launch: launch{"g": 6}, Unmet: []string{model.Capped}},
+			decision{Launch: launch{"g": 6}, Unmet: []string{Capped}},
 		},
 		"each call of request_resources is judged on the whole cluster, they do not add up": {
 			`{"groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 9}],
@@ -195,7 +195,7 @@ func TestTheRulesHoldOneByOne(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, decisionOf(Compute(plannertest.Read(t, c.snapshot), model.Policy{}))); diff != "" {
+			if diff := cmp.Diff(c.want, decisionOf(Compute(plannertest.Read(t, c.snapshot), Policy{}))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -205,35 +205,35 @@ func TestTheRulesHoldOneByOne(t *testing.T) {
 func TestUnmetDemandSaysWhatWasMissing(t *testing.T) {
 	groups := `"groups": [{"name": "a", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2, "labels": {"zone": "eu"}}, {"name": "b", "resources": {"CPU": 64}, "maxReplicas": 3}]`
 	for name, c := range map[string]struct{ demand, code, message string }{
-		"too large": {`"pendingRequests": [{"resources": {"GPU": 2}, "count": 1}]`, model.Impossible, "needs 2 GPU; the largest group has 1 (a)"},
-		"unknown":   {`"pendingRequests": [{"resources": {"TPU": 1}, "count": 1}]`, model.Impossible, "needs 1 TPU; no group has any"},
-		"not together": {`"pendingRequests": [{"resources": {"GPU": 1, "CPU": 8}, "count": 1}]`, model.Impossible,
+		"too large": {`"pendingRequests": [{"resources": {"GPU": 2}, "count": 1}]`, Impossible, "needs 2 GPU; the largest group has 1 (a)"},
+		"unknown":   {`"pendingRequests": [{"resources": {"TPU": 1}, "count": 1}]`, Impossible, "needs 1 TPU; no group has any"},
+		"not together": {`"pendingRequests": [{"resources": {"GPU": 1, "CPU": 8}, "count": 1}]`, Impossible,
 			"no group has all of {CPU 8, GPU 1}: group a: too small: needs 8 CPU, has 4; group b: too small: needs 1 GPU, has 0"},
-		"labels": {`"pendingRequests": [{"resources": {"GPU": 1}, "count": 1, "labelSelectors": [{"zone": "us"}]}]`, model.Impossible,
+		"labels": {`"pendingRequests": [{"resources": {"GPU": 1}, "count": 1, "labelSelectors": [{"zone": "us"}]}]`, Impossible,
 			"no group has all of {GPU 1} where zone=us: group a: label zone is eu, which must be us; group b: too small: needs 1 GPU, has 0; it has no label zone, which must be us"},
-		"maximum of the group": {`"pendingRequests": [{"resources": {"GPU": 1}, "count": 5}]`, model.Capped,
+		"maximum of the group": {`"pendingRequests": [{"resources": {"GPU": 1}, "count": 5}]`, Capped,
 			"group a is at its maximum of 2 (has 0, launching 2); group b: too small: needs 1 GPU, has 0"},
-		"maximum in all": {`"maxWorkers": 1, "pendingRequests": [{"resources": {"GPU": 1}, "count": 5}]`, model.Capped,
+		"maximum in all": {`"maxWorkers": 1, "pendingRequests": [{"resources": {"GPU": 1}, "count": 5}]`, Capped,
 			"all groups together are at their maximum of 1; group b: too small: needs 1 GPU, has 0"},
-		"a gang of different nodes": {`"pendingGangRequests": [{"strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}]`, model.Capped,
+		"a gang of different nodes": {`"pendingGangRequests": [{"strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}]`, Capped,
 			"needs 3 different nodes at once: group a may have only 2 pods more: its maximum is 2 (has 0); group b: too small: needs 1 GPU, has 0"},
-		"a fallback that a limit stands in the way of": {`"maxWorkers": 0, "pendingGangRequests": [{"strategy": "PACK", "bundles": [{"GPU": 9}], "fallbackBundles": [[{"GPU": 1}]]}]`, model.Capped,
+		"a fallback that a limit stands in the way of": {`"maxWorkers": 0, "pendingGangRequests": [{"strategy": "PACK", "bundles": [{"GPU": 9}], "fallbackBundles": [[{"GPU": 1}]]}]`, Capped,
 			"choice 1 of 2: needs 9 GPU; the largest group has 1 (a); choice 2 of 2: all groups together are at their maximum of 0; group b: too small: needs 1 GPU, has 0"},
-		"a gang on one node": {`"pendingGangRequests": [{"strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}]`, model.Impossible,
+		"a gang on one node": {`"pendingGangRequests": [{"strategy": "STRICT_PACK", "bundles": [{"GPU": 1}, {"GPU": 1}]}]`, Impossible,
 			"all bundles on one node: needs 2 GPU; the largest group has 1 (a)"},
-		"a topology that is not there": {`"pendingGangRequests": [{"strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 1}]}]`, model.Impossible,
+		"a topology that is not there": {`"pendingGangRequests": [{"strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 1}]}]`, Impossible,
 			"no node and no group has the label rack that the gang wants to share"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(plannertest.Read(t, "{"+groups+", "+c.demand+"}"), model.Policy{})
-			var got []model.Reason
+			plan := Compute(plannertest.Read(t, "{"+groups+", "+c.demand+"}"), Policy{})
+			var got []Reason
 			for _, u := range plan.InfeasibleRequests {
 				got = append(got, u.Reason)
 			}
 			for _, u := range plan.InfeasibleGangRequests {
 				got = append(got, u.Reason)
 			}
-			if diff := cmp.Diff([]model.Reason{{Code: c.code, Message: c.message}}, got); diff != "" {
+			if diff := cmp.Diff([]Reason{{Code: c.code, Message: c.message}}, got); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -251,15 +251,15 @@ func TestEveryGroupSaysWhy(t *testing.T) {
 		{"pod": "idle-0", "group": "idle", "state": "IDLE", "total": {"CPU": 1}, "available": {"CPU": 1}, "idleSeconds": 90},
 		{"pod": "idle-1", "group": "idle", "state": "IDLE", "total": {"CPU": 1}, "available": {"CPU": 1}, "idleSeconds": 34}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"CPU": 8, "memory": 1073741824}, "count": 2}]}`)
-	want := map[string][]model.Reason{
+	want := map[string][]Reason{
 		"full": {{Code: model.CodeAtMax, Message: "group full is at its maximum of 1 (has 1)"}, {Code: model.CodeOnTheWay, Message: "1 pod asked for earlier has not joined Ray yet, the oldest for 45s"}},
 		"idle": {{Code: model.CodeTooSmall, Message: "{GPU 1}: too small: needs 1 GPU, has 0"},
 			{Code: model.CodeStop, Message: "stopping 1 pod: idle-0 because idle for 90s, longer than 60s"}, {Code: model.CodeIdle, Message: "1 of 1 idle, longest 34s of 60s"}},
-		"shut": {{Code: model.CodeClosed, Message: "closed: cooling down for 40s"}},
-		"up":   {{Code: model.CodeLaunch, Message: "launching 2 pods for the minimum of 1, 2 × {CPU 8, memory 1 GiB}"}},
+		"shut": {{Code: CodeClosed, Message: "closed: cooling down for 40s"}},
+		"up":   {{Code: CodeLaunch, Message: "launching 2 pods for the minimum of 1, 2 × {CPU 8, memory 1 GiB}"}},
 	}
-	got := map[string][]model.Reason{}
-	for _, row := range Compute(s, model.Policy{}).Groups {
+	got := map[string][]Reason{}
+	for _, row := range Compute(s, Policy{}).Groups {
 		got[row.Name] = row.Reasons
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -272,7 +272,7 @@ func TestWhatMakesNoSenseIsAFinding(t *testing.T) {
 		"nodes": [{"pod": "p", "group": "g", "state": "RUNNING", "total": {"CPU": 1}, "available": {"CPU": 4}},
 		          {"pod": "q", "group": "gone", "state": "RUNNING", "total": {"CPU": 1}, "available": {"CPU": 1}}]}`)
 	var got []string
-	for _, f := range Compute(s, model.Policy{}).Findings {
+	for _, f := range Compute(s, Policy{}).Findings {
 		got = append(got, f.Code+" "+f.Object)
 	}
 	if diff := cmp.Diff([]string{"available-over-total node p", "group-removed pod q"}, got); diff != "" {
@@ -282,13 +282,13 @@ func TestWhatMakesNoSenseIsAFinding(t *testing.T) {
 
 func TestThePriceIsToldWhenEveryLaunchedGroupHasOne(t *testing.T) {
 	price := 1.5
-	s := model.Snapshot{Groups: []model.Group{{Name: "g", Resources: plannertest.Bundle(1, 0, 0), Max: 9, NumOfHosts: 1, Price: &price}},
+	s := Snapshot{Groups: []Group{{Name: "g", Resources: plannertest.Bundle(1, 0, 0), Max: 9, NumOfHosts: 1, Price: &price}},
 		Demand: raydemand.Demand{Requests: []raydemand.Request{{Bundle: plannertest.Bundle(1, 0, 0), Count: 2}}}}
-	if got := Compute(s, model.Policy{}).Price; got == nil || *got != 3 {
+	if got := Compute(s, Policy{}).Price; got == nil || *got != 3 {
 		t.Errorf("price %v, want 3", got)
 	}
 	s.Groups[0].Price = nil
-	if got := Compute(s, model.Policy{}).Price; got != nil {
+	if got := Compute(s, Policy{}).Price; got != nil {
 		t.Errorf("price %v of a group without one", *got)
 	}
 }

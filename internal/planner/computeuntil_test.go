@@ -7,18 +7,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/report"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // wide has a hundred groups and many shapes.
-func wide() model.Snapshot {
-	s := model.Snapshot{MaxWorkers: new(int)}
+func wide() Snapshot {
+	s := Snapshot{MaxWorkers: new(int)}
 	*s.MaxWorkers = 100_000
 	for i := range 100 {
-		s.Groups = append(s.Groups, model.Group{Name: fmt.Sprintf("g%d", i), Max: 1000, NumOfHosts: 1, Resources: raydemand.Bundle{
+		s.Groups = append(s.Groups, Group{Name: fmt.Sprintf("g%d", i), Max: 1000, NumOfHosts: 1, Resources: raydemand.Bundle{
 			raydemand.CPU: raydemand.Whole(int64(1 + i*7%64)), raydemand.GPU: raydemand.Whole(int64(i % 9))}})
 	}
 	for i := range 500 {
@@ -55,8 +53,8 @@ func TestAnAnswerThatNobodyWaitsForIsBrokenOff(t *testing.T) {
 	stop := make(chan struct{})
 	close(stop)
 	s := wide()
-	for name, q := range map[string]model.Question{"group": {Group: "g1"}, "demand": {Demand: &s.Requests[0]}} {
-		if e, err := report.Explain(stop, s, s.Policy, q); !errors.Is(err, model.ErrBrokenOff) || len(e.Details) > 0 {
+	for name, q := range map[string]Question{"group": {Group: "g1"}, "demand": {Demand: &s.Requests[0]}} {
+		if e, err := Explain(stop, s, s.Policy, q); !errors.Is(err, ErrBrokenOff) || len(e.Details) > 0 {
 			t.Errorf("%s: %v, with %d details", name, err, len(e.Details))
 		}
 	}

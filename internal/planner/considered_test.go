@@ -11,8 +11,8 @@ import (
 )
 
 // reasonOf is the first reason of each group's row.
-func reasonsOf(plan model.Plan) map[string]model.Reason {
-	reasons := map[string]model.Reason{}
+func reasonsOf(plan Plan) map[string]Reason {
+	reasons := map[string]Reason{}
 	for _, row := range plan.Groups {
 		reasons[row.Name] = row.Reasons[0]
 	}
@@ -22,7 +22,7 @@ func reasonsOf(plan model.Plan) map[string]model.Reason {
 func TestEveryGroupThatWasNotTakenSaysWhyWithTheNumbers(t *testing.T) {
 	for name, c := range map[string]struct {
 		snapshot string
-		want     map[string]model.Reason
+		want     map[string]Reason
 	}{
 		"too small, in the wrong region, at its maximum, cooling down, closed, dearer": {
 			`{"groups": [
@@ -35,13 +35,13 @@ func TestEveryGroupThatWasNotTakenSaysWhyWithTheNumbers(t *testing.T) {
 			  {"name": "small", "resources": {"GPU": 1}, "price": 0.5, "labels": {"region": "us"}},
 			  {"name": "unlabelled", "resources": {"GPU": 2}, "price": 1}],
 			 "pendingRequests": [{"resources": {"GPU": 2}, "count": 1, "labelSelectors": [{"region": "us"}]}]}`,
-			map[string]model.Reason{
-				"cheap":      {Code: model.CodeLaunch, Message: "launching 1 pod for 1 × {GPU 2} where region=us"},
-				"cooling":    {Code: model.CodeCoolingDown, Message: "cooling down for 40s: 2 pods are unschedulable"},
+			map[string]Reason{
+				"cheap":      {Code: CodeLaunch, Message: "launching 1 pod for 1 × {GPU 2} where region=us"},
+				"cooling":    {Code: CodeCoolingDown, Message: "cooling down for 40s: 2 pods are unschedulable"},
 				"dear":       {Code: model.CodeNotChosen, Message: "{GPU 2} where region=us: group cheap was taken: price 3.2 > 1.1"},
 				"far":        {Code: model.CodeLabels, Message: "{GPU 2} where region=us: label region is eu, which must be us"},
 				"full":       {Code: model.CodeAtMax, Message: "{GPU 2} where region=us: group full is at its maximum of 0 (has 0)"},
-				"shut":       {Code: model.CodeClosed, Message: "closed: the group is suspended"},
+				"shut":       {Code: CodeClosed, Message: "closed: the group is suspended"},
 				"small":      {Code: model.CodeTooSmall, Message: "{GPU 2} where region=us: too small: needs 2 GPU, has 1"},
 				"unlabelled": {Code: model.CodeLabels, Message: "{GPU 2} where region=us: it has no label region, which must be us"},
 			},
@@ -49,38 +49,38 @@ func TestEveryGroupThatWasNotTakenSaysWhyWithTheNumbers(t *testing.T) {
 		"of lower priority": {
 			`{"groups": [{"name": "first", "resources": {"GPU": 1}, "priority": 5}, {"name": "second", "resources": {"GPU": 1}, "priority": 1}],
 			  "pendingRequests": [{"resources": {"GPU": 1}, "count": 1}]}`,
-			map[string]model.Reason{
-				"first":  {Code: model.CodeLaunch, Message: "launching 1 pod for 1 × {GPU 1}"},
+			map[string]Reason{
+				"first":  {Code: CodeLaunch, Message: "launching 1 pod for 1 × {GPU 1}"},
 				"second": {Code: model.CodeNotChosen, Message: "{GPU 1}: group first was taken: priority 1 < 5"},
 			},
 		},
 		"an accelerator that the work does not need": {
 			`{"groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}}],
 			  "pendingRequests": [{"resources": {"CPU": 1}, "count": 4}]}`,
-			map[string]model.Reason{
-				"cpu": {Code: model.CodeLaunch, Message: "launching 1 pod for 4 × {CPU 1}"},
+			map[string]Reason{
+				"cpu": {Code: CodeLaunch, Message: "launching 1 pod for 4 × {CPU 1}"},
 				"gpu": {Code: model.CodeNotChosen, Message: "{CPU 1}: group cpu was taken: it has no accelerator to tie up"},
 			},
 		},
 		"recovering from failed launches": {
 			`{"groups": [{"name": "a", "resources": {"GPU": 1}, "recoverableScore": 0.25}, {"name": "b", "resources": {"GPU": 1}}],
 			  "pendingRequests": [{"resources": {"GPU": 1}, "count": 1}]}`,
-			map[string]model.Reason{
+			map[string]Reason{
 				"a": {Code: model.CodeNotChosen, Message: "{GPU 1}: group b was taken: it recovers from failed launches, score 0.25 < 1"},
-				"b": {Code: model.CodeLaunch, Message: "launching 1 pod for 1 × {GPU 1}"},
+				"b": {Code: CodeLaunch, Message: "launching 1 pod for 1 × {GPU 1}"},
 			},
 		},
 		"nothing waits": {
 			`{"groups": [{"name": "a", "resources": {"GPU": 1}}]}`,
-			map[string]model.Reason{"a": {Code: model.CodeNotNeeded, Message: "nothing that waits needs another pod of this group"}},
+			map[string]Reason{"a": {Code: model.CodeNotNeeded, Message: "nothing that waits needs another pod of this group"}},
 		},
 		"the minimum decides": {
 			`{"groups": [{"name": "a", "resources": {"GPU": 1}, "minReplicas": 2147483647, "replicas": 2147483647}]}`,
-			map[string]model.Reason{"a": {Code: model.CodeNotNeeded, Message: "kept at its minimum of 2147483647; nothing that waits needs more"}},
+			map[string]Reason{"a": {Code: model.CodeNotNeeded, Message: "kept at its minimum of 2147483647; nothing that waits needs more"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, reasonsOf(Compute(plannertest.Read(t, c.snapshot), model.Policy{}))); diff != "" {
+			if diff := cmp.Diff(c.want, reasonsOf(Compute(plannertest.Read(t, c.snapshot), Policy{}))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -92,19 +92,19 @@ func TestDemandThatOnlyACoolingGroupCouldServeIsCoolingDown(t *testing.T) {
 	const cooling = `{"name": "a", "resources": {"GPU": 1}, "coolingSeconds": 150, "closed": "no pod joined Ray within 5m0s"`
 	for name, c := range map[string]struct {
 		snapshot string
-		want     model.Reason
+		want     Reason
 	}{
 		"alone": {`{"groups": [` + cooling + `}]` + asked,
-			model.Reason{Code: model.CoolingDown, Message: "group a: cooling down for 2m30s: no pod joined Ray within 5m0s"}},
+			Reason{Code: CoolingDown, Message: "group a: cooling down for 2m30s: no pod joined Ray within 5m0s"}},
 		"beside a full one": {`{"groups": [` + cooling + `}, {"name": "b", "resources": {"GPU": 1}, "maxReplicas": 0}]` + asked,
-			model.Reason{Code: model.CoolingDown, Message: "group a: cooling down for 2m30s: no pod joined Ray within 5m0s; group b is at its maximum of 0 (has 0)"}},
+			Reason{Code: CoolingDown, Message: "group a: cooling down for 2m30s: no pod joined Ray within 5m0s; group b is at its maximum of 0 (has 0)"}},
 		"full itself": {`{"groups": [` + cooling + `, "maxReplicas": 0}]` + asked,
-			model.Reason{Code: model.Capped, Message: "group a: cooling down for 2m30s: no pod joined Ray within 5m0s"}},
+			Reason{Code: Capped, Message: "group a: cooling down for 2m30s: no pod joined Ray within 5m0s"}},
 		"closed for good": {`{"groups": [{"name": "a", "resources": {"GPU": 1}, "closed": "the group is suspended"}]` + asked,
-			model.Reason{Code: model.Closed, Message: "group a: closed: the group is suspended"}},
+			Reason{Code: Closed, Message: "group a: closed: the group is suspended"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(plannertest.Read(t, c.snapshot), model.Policy{})
+			plan := Compute(plannertest.Read(t, c.snapshot), Policy{})
 			if len(plan.InfeasibleRequests) != 1 || len(plan.Launch) > 0 {
 				t.Fatalf("launches %v, unmet %+v, want one entry", plan.Launch, plan.InfeasibleRequests)
 			}
@@ -127,7 +127,7 @@ func TestReasonsOfEqualGangsAreFoundOnce(t *testing.T) {
 				s.Gangs[i].Bundles[k] = plannertest.Bundle(100, 1, 0)
 			}
 		}
-		return testing.AllocsPerRun(3, func() { Compute(s, model.Policy{}) })
+		return testing.AllocsPerRun(3, func() { Compute(s, Policy{}) })
 	}
 	const few, many, each = 10, 110, 10
 	if more := (allocations(many) - allocations(few)) / (many - few); more > each {

@@ -9,9 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/report"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -34,37 +32,37 @@ func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
 	s := plannertest.Read(t, explained)
 	for name, c := range map[string]struct {
 		bundle raydemand.Bundle
-		want   model.Explanation
+		want   Explanation
 	}{
-		"launched for": {raydemand.Bundle{raydemand.GPU: raydemand.One}, model.Explanation{About: "demand {GPU 1}",
-			Reason: model.Reason{Code: model.FateLaunching, Message: "3 asked, 1 is served by what runs now, 1 waits for pods on their way, the oldest for 30s, 1 gets a place on pods launched now"},
-			Details: []model.Detail{
-				{About: "group cool", Reason: model.Reason{Code: model.CodeTooSmall, Message: "too small: needs 1 GPU, has 0"}},
-				{About: "group gpu", Reason: model.Reason{Code: model.CodeLaunch, Message: "1 pod is launched, with places for 1 of it"}},
-				{About: "pods of group gpu", Reason: model.Reason{Code: model.PodRoom, Message: "1 of the 2 that have joined have room for one now"}},
-				{About: "group late", Reason: model.Reason{Code: model.CodeNotChosen, Message: "group gpu was taken: price 3.2 > 1.1"}},
+		"launched for": {raydemand.Bundle{raydemand.GPU: raydemand.One}, Explanation{About: "demand {GPU 1}",
+			Reason: Reason{Code: model.FateLaunching, Message: "3 asked, 1 is served by what runs now, 1 waits for pods on their way, the oldest for 30s, 1 gets a place on pods launched now"},
+			Details: []Detail{
+				{About: "group cool", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 1 GPU, has 0"}},
+				{About: "group gpu", Reason: Reason{Code: CodeLaunch, Message: "1 pod is launched, with places for 1 of it"}},
+				{About: "pods of group gpu", Reason: Reason{Code: model.PodRoom, Message: "1 of the 2 that have joined have room for one now"}},
+				{About: "group late", Reason: Reason{Code: model.CodeNotChosen, Message: "group gpu was taken: price 3.2 > 1.1"}},
 			}}},
-		"cooling down": {raydemand.Bundle{"TPU": raydemand.Whole(4)}, model.Explanation{About: "demand {TPU 4}",
-			Reason: model.Reason{Code: model.CoolingDown, Message: "2 asked, 2 have to wait until a group has cooled down: group cool: cooling down for 40s: 3 pods are unschedulable; " +
+		"cooling down": {raydemand.Bundle{"TPU": raydemand.Whole(4)}, Explanation{About: "demand {TPU 4}",
+			Reason: Reason{Code: CoolingDown, Message: "2 asked, 2 have to wait until a group has cooled down: group cool: cooling down for 40s: 3 pods are unschedulable; " +
 				"group gpu: too small: needs 4 TPU, has 0; group late: too small: needs 4 TPU, has 0"},
-			Details: []model.Detail{
-				{About: "group cool", Reason: model.Reason{Code: model.CodeCoolingDown, Message: "cooling down for 40s: 3 pods are unschedulable"}},
-				{About: "group gpu", Reason: model.Reason{Code: model.CodeTooSmall, Message: "too small: needs 4 TPU, has 0"}},
-				{About: "pods of group gpu", Reason: model.Reason{Code: model.PodRoom, Message: "0 of the 2 that have joined have room for one now"}},
-				{About: "group late", Reason: model.Reason{Code: model.CodeTooSmall, Message: "too small: needs 4 TPU, has 0"}},
+			Details: []Detail{
+				{About: "group cool", Reason: Reason{Code: CodeCoolingDown, Message: "cooling down for 40s: 3 pods are unschedulable"}},
+				{About: "group gpu", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 4 TPU, has 0"}},
+				{About: "pods of group gpu", Reason: Reason{Code: model.PodRoom, Message: "0 of the 2 that have joined have room for one now"}},
+				{About: "group late", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 4 TPU, has 0"}},
 			}}},
-		"not asked for": {plannertest.Bundle(64, 0, 0), model.Explanation{About: "demand {CPU 64}",
-			Reason: model.Reason{Code: model.Impossible, Message: "no task waits for it in the snapshot; if one did: 1 asked, 1 is impossible: needs 64 CPU; the largest group has 4 (gpu)"},
-			Details: []model.Detail{
-				{About: "group cool", Reason: model.Reason{Code: model.CodeTooSmall, Message: "too small: needs 64 CPU, has 0"}},
-				{About: "group gpu", Reason: model.Reason{Code: model.CodeTooSmall, Message: "too small: needs 64 CPU, has 4"}},
-				{About: "pods of group gpu", Reason: model.Reason{Code: model.PodRoom, Message: "0 of the 2 that have joined have room for one now"}},
-				{About: "group late", Reason: model.Reason{Code: model.CodeTooSmall, Message: "too small: needs 64 CPU, has 4"}},
+		"not asked for": {plannertest.Bundle(64, 0, 0), Explanation{About: "demand {CPU 64}",
+			Reason: Reason{Code: Impossible, Message: "no task waits for it in the snapshot; if one did: 1 asked, 1 is impossible: needs 64 CPU; the largest group has 4 (gpu)"},
+			Details: []Detail{
+				{About: "group cool", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 64 CPU, has 0"}},
+				{About: "group gpu", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 64 CPU, has 4"}},
+				{About: "pods of group gpu", Reason: Reason{Code: model.PodRoom, Message: "0 of the 2 that have joined have room for one now"}},
+				{About: "group late", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 64 CPU, has 4"}},
 			}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := explainDemand(s, raydemand.Request{Bundle: c.bundle})
-			got.Details = slices.DeleteFunc(got.Details, func(d model.Detail) bool { return d.About == "pods of group late" })
+			got.Details = slices.DeleteFunc(got.Details, func(d Detail) bool { return d.About == "pods of group late" })
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -74,7 +72,7 @@ func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
 
 func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 	s := plannertest.Read(t, explained)
-	for pod, want := range map[string]model.Reason{
+	for pod, want := range map[string]Reason{
 		"busy":   {Code: model.PodBusy, Message: "it has work, so it is not idle"},
 		"coming": {Code: model.PodPending, Message: "it has not joined Ray yet, for 30s; it counts as what its group brings"},
 		"free":   {Code: model.PodIdle, Message: "idle for 90s; kept for demand that counts on it"},
@@ -90,7 +88,7 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 		}
 	}
 	s.Nodes[0].Available = s.Nodes[0].Total
-	if got, _ := explainPod(s, "busy"); got.Reason != (model.Reason{Code: model.PodBusy, Message: "all that it has is free, but Ray does not call it idle"}) {
+	if got, _ := explainPod(s, "busy"); got.Reason != (Reason{Code: model.PodBusy, Message: "all that it has is free, but Ray does not call it idle"}) {
 		t.Errorf("of a pod that has just joined it is told %v", got.Reason)
 	}
 	if _, ok := explainPod(s, "nobody"); ok {
@@ -100,14 +98,14 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 
 func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
 	got, ok := explainGroup(plannertest.Read(t, explained), "gpu")
-	want := model.Explanation{About: "group gpu", Reason: model.Reason{Code: model.CodeLaunch, Message: "launching 1 pod for 1 × {GPU 1}"}, Details: []model.Detail{
-		{About: "size", Reason: model.Reason{Code: model.CodeLaunch, Message: "4 → 5 pods (min 0, max 6), each {CPU 4, GPU 1}"}},
-		{About: "pods", Reason: model.Reason{Code: model.CodeOnTheWay, Message: "1 pod asked for earlier has not joined Ray yet, the oldest for 30s"}},
-		{About: "pods", Reason: model.Reason{Code: model.CodeIdle, Message: "1 of 3 idle, longest 90s; kept for demand that counts on it"}},
-		{About: "pods", Reason: model.Reason{Code: model.PodBusy, Message: "1 with work"}}, {About: "pods", Reason: model.Reason{Code: model.PodIdle, Message: "1 idle"}}, {About: "pods", Reason: model.Reason{Code: model.PodPending, Message: "1 on their way"}},
-		{About: "pods", Reason: model.Reason{Code: model.PodLeaving, Message: "1 leaving"}}, {About: "pods", Reason: model.Reason{Code: model.PodGivenUp, Message: "1 given up"}},
-		{About: "demand 2 × {TPU 4}", Reason: model.Reason{Code: model.CodeTooSmall, Message: "too small: needs 4 TPU, has 0"}},
-		{About: "demand 3 × {GPU 1}", Reason: model.Reason{Code: model.CodeLaunch, Message: "1 pod is launched, with places for 1 of it"}},
+	want := Explanation{About: "group gpu", Reason: Reason{Code: CodeLaunch, Message: "launching 1 pod for 1 × {GPU 1}"}, Details: []Detail{
+		{About: "size", Reason: Reason{Code: CodeLaunch, Message: "4 → 5 pods (min 0, max 6), each {CPU 4, GPU 1}"}},
+		{About: "pods", Reason: Reason{Code: model.CodeOnTheWay, Message: "1 pod asked for earlier has not joined Ray yet, the oldest for 30s"}},
+		{About: "pods", Reason: Reason{Code: model.CodeIdle, Message: "1 of 3 idle, longest 90s; kept for demand that counts on it"}},
+		{About: "pods", Reason: Reason{Code: model.PodBusy, Message: "1 with work"}}, {About: "pods", Reason: Reason{Code: model.PodIdle, Message: "1 idle"}}, {About: "pods", Reason: Reason{Code: model.PodPending, Message: "1 on their way"}},
+		{About: "pods", Reason: Reason{Code: model.PodLeaving, Message: "1 leaving"}}, {About: "pods", Reason: Reason{Code: model.PodGivenUp, Message: "1 given up"}},
+		{About: "demand 2 × {TPU 4}", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 4 TPU, has 0"}},
+		{About: "demand 3 × {GPU 1}", Reason: Reason{Code: CodeLaunch, Message: "1 pod is launched, with places for 1 of it"}},
 	}}
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("known %v: %s", ok, diff)
@@ -125,7 +123,7 @@ func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
 func TestWhatIsExplainedIsWhatIsPlanned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		stops := map[string]string{}
 		for _, stop := range plan.Terminate {
 			stops[stop.Pod] = stop.Reason
@@ -143,14 +141,14 @@ func TestWhatIsExplainedIsWhatIsPlanned(t *testing.T) {
 		}
 		for _, u := range plan.InfeasibleRequests {
 			if e := explainDemand(s, u.Request); len(u.Selectors) > 0 && e.Code != u.Reason.Code {
-				t.Errorf("%s is %s and explained as %s", phrase.Describe(u.Request), u.Reason.Code, e.Code)
+				t.Errorf("%s is %s and explained as %s", Describe(u.Request), u.Reason.Code, e.Code)
 			}
 		}
 	})
 }
 
-func explainDemand(s model.Snapshot, r raydemand.Request) model.Explanation {
-	e, err := report.Explain(nil, s, model.Policy{}, model.Question{Demand: &r})
+func explainDemand(s Snapshot, r raydemand.Request) Explanation {
+	e, err := Explain(nil, s, Policy{}, Question{Demand: &r})
 	if err != nil {
 		panic(err) // a demand can always be explained
 	}
@@ -158,13 +156,13 @@ func explainDemand(s model.Snapshot, r raydemand.Request) model.Explanation {
 }
 
 // explainGroup reports false where the snapshot has no such group.
-func explainGroup(s model.Snapshot, name string) (model.Explanation, bool) {
-	e, err := report.Explain(nil, s, model.Policy{}, model.Question{Group: name})
+func explainGroup(s Snapshot, name string) (Explanation, bool) {
+	e, err := Explain(nil, s, Policy{}, Question{Group: name})
 	return e, err == nil
 }
 
 // explainPod reports false where the snapshot has no such pod.
-func explainPod(s model.Snapshot, name string) (model.Explanation, bool) {
-	e, err := report.Explain(nil, s, model.Policy{}, model.Question{Pod: name})
+func explainPod(s Snapshot, name string) (Explanation, bool) {
+	e, err := Explain(nil, s, Policy{}, Question{Pod: name})
 	return e, err == nil
 }

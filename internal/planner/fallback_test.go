@@ -12,7 +12,7 @@ func TestAGroupSaysWhyAGangFellBack(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 4}, "maxReplicas": 1}, {"name": "b", "resources": {"GPU": 2}}],
 		"pendingGangRequests": [{"id": "c", "strategy": "STRICT_SPREAD", "bundles": [{"GPU": 4}, {"GPU": 4}], "fallbackBundles": [[{"GPU": 2}, {"GPU": 2}]]}]}`)
 	e, _ := explainGroup(s, "a")
-	want := model.Detail{About: "gang c, choice 1 of 2: 2 × {GPU 4}", Reason: model.Reason{Code: model.CodeAtMax, Message: "the gang goes by a later choice: group a may have only 1 pod more: its maximum is 1 (has 0)"}}
+	want := Detail{About: "gang c, choice 1 of 2: 2 × {GPU 4}", Reason: Reason{Code: model.CodeAtMax, Message: "the gang goes by a later choice: group a may have only 1 pod more: its maximum is 1 (has 0)"}}
 	if !slices.Contains(e.Details, want) {
 		t.Errorf("want among them %+v, got %+v", want, e.Details)
 	}
@@ -22,7 +22,7 @@ func TestAGroupSaysWhyAGangFellBack(t *testing.T) {
 func TestNoGangFallsBackForARequest(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"CPU": 4, "GPU": 2}, "maxReplicas": 1}], "pendingRequests": [{"resources": {"GPU": 2}, "count": 1}],
 		"pendingGangRequests": [{"id": "c", "strategy": "PACK", "bundles": [{"GPU": 2}], "fallbackBundles": [[{"CPU": 4}]]}]}`)
-	if plan := Compute(s, model.Policy{}); len(plan.InfeasibleRequests) != 1 || len(plan.InfeasibleGangRequests) != 0 {
+	if plan := Compute(s, Policy{}); len(plan.InfeasibleRequests) != 1 || len(plan.InfeasibleGangRequests) != 0 {
 		t.Errorf("requests left: %v, gangs left: %v", plan.InfeasibleRequests, plan.InfeasibleGangRequests)
 	}
 }

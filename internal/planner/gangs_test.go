@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -16,15 +15,15 @@ import (
 func TestAGangThatIsNotServedChangesNothingThatIsLaunched(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		if len(plan.InfeasibleGangRequests) == 0 {
 			return
 		}
 		without := s
 		without.Gangs = slices.DeleteFunc(slices.Clone(s.Gangs), func(g raydemand.Gang) bool {
-			return slices.ContainsFunc(plan.InfeasibleGangRequests, func(u model.UnmetGang) bool { return u.ID == g.ID })
+			return slices.ContainsFunc(plan.InfeasibleGangRequests, func(u UnmetGang) bool { return u.ID == g.ID })
 		})
-		if diff := cmp.Diff(Compute(without, model.Policy{}).Launch, plan.Launch); diff != "" {
+		if diff := cmp.Diff(Compute(without, Policy{}).Launch, plan.Launch); diff != "" {
 			t.Errorf("what is launched (-without the gangs that are not served +with them): %s\n%s", diff, plannertest.Compact(s))
 		}
 	})
@@ -55,8 +54,8 @@ func TestAGangWithoutAPlaceIsNotMissed(t *testing.T) {
 			`{"id": "gang0", "strategy": "PACK", "bundles": [{"CPU": 4}, {"CPU": 64}, {"CPU": 64}, {"CPU": 64}, {"CPU": 64}]}`, map[string]int{"b": 1}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(plannertest.Read(t, `{`+c.snapshot+`}`), model.Policy{})
-			beside := Compute(plannertest.Read(t, `{`+c.snapshot+`, "pendingGangRequests": [`+c.gang+`]}`), model.Policy{})
+			plan := Compute(plannertest.Read(t, `{`+c.snapshot+`}`), Policy{})
+			beside := Compute(plannertest.Read(t, `{`+c.snapshot+`, "pendingGangRequests": [`+c.gang+`]}`), Policy{})
 			if diff := cmp.Diff(c.want, plan.Launch); diff != "" {
 				t.Errorf("launches (-want +got): %s", diff)
 			}

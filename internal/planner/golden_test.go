@@ -10,9 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/report"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/drawn.sha256 with the plans as they are now")
@@ -21,20 +19,20 @@ var update = flag.Bool("update", false, "rewrite testdata/drawn.sha256 with the 
 func TestPlansOfDrawnSnapshotsKeepTheirBytes(t *testing.T) {
 	kinds := []struct {
 		name string
-		draw func(*rapid.T) model.Snapshot
+		draw func(*rapid.T) Snapshot
 	}{
 		{"plain", plannertest.DrawSnapshot}, {"owned", plannertest.DrawOwned}, {"marked", drawMarked}, {"sliced", drawSliced}, {"pooled", drawPooled}, {"served", drawServed},
 	}
 	var text string
 	for _, kind := range kinds {
 		sum := sha256.New()
-		for seed := range 300 {
+		for seed := range 40 {
 			s := rapid.Custom(kind.draw).Example(seed)
-			for _, policy := range []model.Policy{{}, {GPUForCPU: true}, {MaxInFlight: 3, MaxInFlightPerGroup: 2}} {
+			for _, policy := range []Policy{{}, {GPUForCPU: true}, {MaxInFlight: 3, MaxInFlightPerGroup: 2}} {
 				_ = json.NewEncoder(sum).Encode(Compute(s, policy))
 			}
 			for _, q := range questionsAbout(&s) {
-				e, err := report.Explain(nil, s, model.Policy{}, q)
+				e, err := Explain(nil, s, Policy{}, q)
 				_ = json.NewEncoder(sum).Encode(e)
 				fmt.Fprintln(sum, err)
 			}
@@ -57,22 +55,22 @@ func TestPlansOfDrawnSnapshotsKeepTheirBytes(t *testing.T) {
 }
 
 // questionsAbout asks for a few of all things that a snapshot names.
-func questionsAbout(s *model.Snapshot) []model.Question {
-	questions := []model.Question{{Request: model.PlainRequest}}
+func questionsAbout(s *Snapshot) []Question {
+	questions := []Question{{Request: PlainRequest}}
 	for i := range s.Requests[:min(len(s.Requests), 2)] {
-		questions = append(questions, model.Question{Demand: &s.Requests[i]})
+		questions = append(questions, Question{Demand: &s.Requests[i]})
 	}
 	for i := range s.Groups[:min(len(s.Groups), 2)] {
-		questions = append(questions, model.Question{Group: s.Groups[i].Name})
+		questions = append(questions, Question{Group: s.Groups[i].Name})
 	}
 	for i := range s.Nodes[:min(len(s.Nodes), 3)] {
-		questions = append(questions, model.Question{Pod: s.Nodes[i].Pod})
+		questions = append(questions, Question{Pod: s.Nodes[i].Pod})
 	}
 	for i := range s.Gangs[:min(len(s.Gangs), 2)] {
-		questions = append(questions, model.Question{Gang: s.Gangs[i].ID}, model.Question{AskedGang: &s.Gangs[i]})
+		questions = append(questions, Question{Gang: s.Gangs[i].ID}, Question{AskedGang: &s.Gangs[i]})
 	}
 	for i := range s.OwnedRequests[:min(len(s.OwnedRequests), 2)] {
-		questions = append(questions, model.Question{Request: s.OwnedRequests[i].ID})
+		questions = append(questions, Question{Request: s.OwnedRequests[i].ID})
 	}
 	return questions
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -19,7 +18,7 @@ func rayCluster(replicas, least, most int) nodepool.Cluster {
 }
 
 func TestAMinimumAboveReplicasIsTheOperatorsToLaunch(t *testing.T) {
-	plan := Compute(model.SnapshotOf(rayCluster(1, 3, 5)), model.Policy{})
+	plan := Compute(SnapshotOf(rayCluster(1, 3, 5)), Policy{})
 	if diff := cmp.Diff(map[string]int{}, plan.Launch); diff != "" || plan.Groups[0].Current != 3 {
 		t.Errorf("launches %s with %d on the way, want 3", diff, plan.Groups[0].Current)
 	}
@@ -28,7 +27,7 @@ func TestAMinimumAboveReplicasIsTheOperatorsToLaunch(t *testing.T) {
 func TestASuspendedRayClusterTakesNoLaunches(t *testing.T) {
 	cluster := rayCluster(1, 1, 5)
 	cluster.Suspended = true
-	if got := model.SnapshotOf(cluster).Groups[0].Closed; got != "the RayCluster is suspended" {
+	if got := SnapshotOf(cluster).Groups[0].Closed; got != "the RayCluster is suspended" {
 		t.Errorf("closed = %q", got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // told writes into a snapshot since when the requests that a plan satisfies are so, as the controller does.
-func told(s model.Snapshot, plan model.Plan, round int) model.Snapshot {
+func told(s Snapshot, plan Plan, round int) Snapshot {
 	s.OwnedRequests = slices.Clone(s.OwnedRequests)
 	for i := range s.OwnedRequests {
 		switch of := &s.OwnedRequests[i]; {
@@ -29,17 +29,17 @@ func told(s model.Snapshot, plan model.Plan, round int) model.Snapshot {
 }
 
 // someJoined lets some of the pods that are on their way join Ray.
-func someJoined(t *rapid.T, s model.Snapshot) model.Snapshot {
+func someJoined(t *rapid.T, s Snapshot) Snapshot {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
-		if s.Nodes[i].State == model.Pending && rapid.Bool().Draw(t, "joins") {
-			s.Nodes[i].State = model.Idle
+		if s.Nodes[i].State == Pending && rapid.Bool().Draw(t, "joins") {
+			s.Nodes[i].State = Idle
 		}
 	}
 	return s
 }
 
-func stateIn(plan model.Plan, id string) raydemand.RequestState {
+func stateIn(plan Plan, id string) raydemand.RequestState {
 	for _, r := range plan.Requests {
 		if r.ID == id && !r.Plain {
 			return r.State
@@ -53,13 +53,13 @@ func stateIn(plan model.Plan, id string) raydemand.RequestState {
 func TestWhatIsSatisfiedStaysSoWhateverGrowsElsewhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawServed(t)
-		before := Compute(s, model.Policy{})
+		before := Compute(s, Policy{})
 		s = told(applied(s, before, 0), before, 0)
 		s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{
 			ID: "grown", Owner: "o", Priority: int32(rapid.IntRange(0, 3).Draw(t, "priority")), Requests: drawCores(t, "of what grows", 3),
 		})
 		for round := 1; round < 4; round++ {
-			plan := Compute(s, model.Policy{})
+			plan := Compute(s, Policy{})
 			for _, r := range plan.Requests {
 				if stateIn(before, r.ID) == raydemand.RequestSatisfied && r.State == raydemand.RequestWaiting {
 					t.Fatalf("round %d: %s was satisfied and is now %s: %s; stops %v\n%s", round, r.ID, r.State, r.Reason.Message, plan.Terminate, plannertest.Compact(s))
@@ -88,12 +88,12 @@ func TestAWorkerThatServesARequestStaysUntilWhatReplacesItHasJoined(t *testing.T
 		"who asks later with a higher priority waits for his own": {same, "a=Satisfied 1+0/1 (satisfied), b=Waiting 0+1/1 (launch)", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(plannertest.Read(t, test.snapshot), model.Policy{})
+			plan := Compute(plannertest.Read(t, test.snapshot), Policy{})
 			if diff := cmp.Diff(test.fates, fateOf(plan)); diff != "" || len(plan.Terminate) > 0 {
 				t.Errorf("stops %v; requests (-want +got): %s", plan.Terminate, diff)
 			}
 			for _, g := range plan.Groups {
-				if held := slices.ContainsFunc(g.Reasons, func(r model.Reason) bool { return r.Code == model.CodeHeldOver }); held != (g.Name == test.held) {
+				if held := slices.ContainsFunc(g.Reasons, func(r Reason) bool { return r.Code == model.CodeHeldOver }); held != (g.Name == test.held) {
 					t.Errorf("group %s: %v", g.Name, g.Reasons)
 				}
 			}
@@ -102,16 +102,16 @@ func TestAWorkerThatServesARequestStaysUntilWhatReplacesItHasJoined(t *testing.T
 }
 
 // drawServed is a cluster without limits, of idle workers that would go but for the requests of owners.
-func drawServed(t *rapid.T) model.Snapshot {
+func drawServed(t *rapid.T) Snapshot {
 	timeout := 60.0
-	s := model.Snapshot{IdleTimeoutSeconds: &timeout}
+	s := Snapshot{IdleTimeoutSeconds: &timeout}
 	for i := range rapid.IntRange(1, 4).Draw(t, "groups") {
 		cores := raydemand.Bundle{"CPU": raydemand.Whole(rapid.Int64Range(2, 16).Draw(t, "cores")), "memory": raydemand.Whole(rapid.Int64Range(2, 16).Draw(t, "memory") << 30)}
-		s.Groups = append(s.Groups, model.Group{Name: fmt.Sprintf("g%d", i), Resources: cores, Max: rapid.SampledFrom([]int{2, 4, 100}).Draw(t, "max"), NumOfHosts: 1})
+		s.Groups = append(s.Groups, Group{Name: fmt.Sprintf("g%d", i), Resources: cores, Max: rapid.SampledFrom([]int{2, 4, 100}).Draw(t, "max"), NumOfHosts: 1})
 	}
 	for i := range rapid.IntRange(0, 6).Draw(t, "nodes") {
 		g := rapid.SampledFrom(s.Groups).Draw(t, "group")
-		s.Nodes = append(s.Nodes, model.Node{Pod: fmt.Sprintf("n%d", i), Group: g.Name, State: model.Idle, Total: g.Resources, Available: g.Resources,
+		s.Nodes = append(s.Nodes, Node{Pod: fmt.Sprintf("n%d", i), Group: g.Name, State: Idle, Total: g.Resources, Available: g.Resources,
 			IdleSeconds: float64(rapid.IntRange(0, 120).Draw(t, "idle"))})
 	}
 	for i := range rapid.IntRange(1, 4).Draw(t, "owners") {

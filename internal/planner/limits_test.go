@@ -11,7 +11,7 @@ import (
 )
 
 // stops lists what a plan stops, by pod, with the reason.
-func stops(plan model.Plan) map[string]string {
+func stops(plan Plan) map[string]string {
 	all := map[string]string{}
 	for _, stop := range plan.Terminate {
 		all[stop.Pod] = stop.Reason
@@ -36,7 +36,7 @@ func TestAGroupWhoseLimitsExcludeEachOtherIsLeftAsItIs(t *testing.T) {
 			t.Run(name+closed, func(t *testing.T) {
 				plan := Compute(plannertest.Read(t, `{`+c.snapshot+`"groups": [
 					{"name": "a", "resources": {"CPU": 4}, `+closed+`"minReplicas": 3, "maxReplicas": 1, "launchConfigHash": "new"},
-					{"name": "b", "resources": {"CPU": 4}, "maxReplicas": 9, "launchConfigHash": "new"}], `+nodes+`}`), model.Policy{})
+					{"name": "b", "resources": {"CPU": 4}, "maxReplicas": 9, "launchConfigHash": "new"}], `+nodes+`}`), Policy{})
 				if diff := cmp.Diff(c.want, stops(plan)); diff != "" {
 					t.Errorf("stopped (-want +got): %s", diff)
 				}
@@ -53,7 +53,7 @@ func TestAReplicaWithAnOutdatedHostGoesWhole(t *testing.T) {
 		"nodes": [{"pod": "a0", "group": "g", "replica": "a", "state": "RUNNING", "total": {"TPU": 4}, "launchConfigHash": "old"},
 			{"pod": "a1", "group": "g", "replica": "a", "state": "IDLE", "total": {"TPU": 4}, "launchConfigHash": "new"},
 			{"pod": "b0", "group": "g", "replica": "b", "state": "IDLE", "total": {"TPU": 4}, "launchConfigHash": "new"},
-			{"pod": "b1", "group": "g", "replica": "b", "state": "IDLE", "total": {"TPU": 4}, "launchConfigHash": "new"}]}`), model.Policy{})
+			{"pod": "b1", "group": "g", "replica": "b", "state": "IDLE", "total": {"TPU": 4}, "launchConfigHash": "new"}]}`), Policy{})
 	if diff := cmp.Diff(map[string]string{"a0": model.StopOutdated, "a1": model.StopOutdated}, stops(plan)); diff != "" {
 		t.Errorf("stopped (-want +got): %s", diff)
 	}
@@ -70,7 +70,7 @@ func TestOfPlansThatCostTheSameTheOneThatLetsIdleNodesGoIsTaken(t *testing.T) {
 			{"name": "gpu", "resources": {"CPU": 16, "GPU": 4}, "minReplicas": 1, "maxReplicas": 8}, {"name": "cpu", "resources": {"CPU": 4}, "maxReplicas": 6}],
 		"nodes": [{"pod": "kept", "group": "gpu", "state": "IDLE", "total": {"CPU": 16, "GPU": 4}, "idleSeconds": 45},
 			{"pod": "late", "group": "cpu", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 44}],
-		"pendingGangRequests": [{"id": "a", "strategy": "SPREAD", "bundles": [{"CPU": 1}, {"CPU": 4, "GPU": 1}]}, {"id": "b", "strategy": "PACK", "bundles": [{"CPU": 4}]}]}`), model.Policy{})
+		"pendingGangRequests": [{"id": "a", "strategy": "SPREAD", "bundles": [{"CPU": 1}, {"CPU": 4, "GPU": 1}]}, {"id": "b", "strategy": "PACK", "bundles": [{"CPU": 4}]}]}`), Policy{})
 	if diff := cmp.Diff(map[string]string{"late": model.StopIdle}, stops(plan)); diff != "" {
 		t.Errorf("stopped (-want +got): %s", diff)
 	}
@@ -94,7 +94,7 @@ func TestUpscalingModeHoldsLaunchesUpAndForbidsNone(t *testing.T) {
 		"and not at all where it cannot be had in full":  {`, "requestResources": [{"resources": {"GPU": 1}, "count": 21}]}`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(plannertest.Read(t, group+c.snapshot), model.Policy{})
+			plan := Compute(plannertest.Read(t, group+c.snapshot), Policy{})
 			if plan.Launch["g"] != c.launch || plan.Groups[0].Held != c.held {
 				t.Errorf("launches %d and holds %d back, want %d and %d", plan.Launch["g"], plan.Groups[0].Held, c.launch, c.held)
 			}
@@ -108,7 +108,7 @@ func TestWhatUpscalingModeTakesAwayIsTakenWhole(t *testing.T) {
 	plan := Compute(plannertest.Read(t, `{"upscalingMode": "Conservative", "groups": [{"name": "g", "resources": {"GPU": 1}, "maxReplicas": 99}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 2}],
 		"pendingGangRequests": [{"id": "three", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}]},
-			{"id": "four", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}]}`), model.Policy{})
+			{"id": "four", "strategy": "PACK", "bundles": [{"GPU": 1}, {"GPU": 1}, {"GPU": 1}, {"GPU": 1}]}]}`), Policy{})
 	if diff := cmp.Diff(map[string]int{"g": 4}, plan.Launch); diff != "" {
 		t.Errorf("launched (-want +got): %s", diff)
 	}
@@ -117,10 +117,10 @@ func TestWhatUpscalingModeTakesAwayIsTakenWhole(t *testing.T) {
 	}
 	const limit = "group g has 4 on the way; what comes first waits until more fit under upscalingMode Conservative"
 	gang, request := plan.InfeasibleGangRequests[0], plan.InfeasibleRequests[0]
-	if gang.ID != "three" || gang.Reason != (model.Reason{Code: model.Capped, Message: "needs all 3 bundles at once: " + limit}) {
+	if gang.ID != "three" || gang.Reason != (Reason{Code: Capped, Message: "needs all 3 bundles at once: " + limit}) {
 		t.Errorf("gang %s is not served: %+v", gang.ID, gang.Reason)
 	}
-	if request.Count != 2 || request.Reason != (model.Reason{Code: model.Capped, Message: limit}) {
+	if request.Count != 2 || request.Reason != (Reason{Code: Capped, Message: limit}) {
 		t.Errorf("%d requests are not served: %+v", request.Count, request.Reason)
 	}
 }

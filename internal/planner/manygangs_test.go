@@ -5,9 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/report"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -16,11 +14,11 @@ func TestOfVeryManyDifferentGangsTheRestHasItsTurnLater(t *testing.T) {
 	s := plannertest.Fleet()
 	s.LaunchConfigCheckDisabled = true
 	s.Gangs = differentGangs(2000 + 50)
-	plan := Compute(s, model.Policy{})
+	plan := Compute(s, Policy{})
 	if got := len(plan.InfeasibleGangRequests); got != 50 {
 		t.Fatalf("%d gangs are not served, want 50", got)
 	}
-	if got := plan.InfeasibleGangRequests[0].Reason; got.Code != model.Capped || !strings.Contains(got.Message, "too many different gangs") {
+	if got := plan.InfeasibleGangRequests[0].Reason; got.Code != Capped || !strings.Contains(got.Message, "too many different gangs") {
 		t.Errorf("the reason is %v", got)
 	}
 	served := map[string]bool{}
@@ -34,7 +32,7 @@ func TestOfVeryManyDifferentGangsTheRestHasItsTurnLater(t *testing.T) {
 		}
 	}
 	s.Gangs = rest
-	if plan := Compute(s, model.Policy{}); len(plan.InfeasibleGangRequests) > 0 {
+	if plan := Compute(s, Policy{}); len(plan.InfeasibleGangRequests) > 0 {
 		t.Errorf("%d gangs are not served when they are alone", len(plan.InfeasibleGangRequests))
 	}
 }
@@ -63,7 +61,7 @@ func TestABundleIsFoundInTheChoicesOfGangsAndInTheirSum(t *testing.T) {
 
 func TestANameInOtherCaseAndAQuotedAmountAreHintedAt(t *testing.T) {
 	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 9}],
-		"pendingRequests": [{"resources": {"gpu": 1}, "count": 1}]}`), model.Policy{})
+		"pendingRequests": [{"resources": {"gpu": 1}, "count": 1}]}`), Policy{})
 	if got, want := plan.InfeasibleRequests[0].Reason.Message, "needs 1 gpu; no group has any, and gpu is another resource, spelt GPU"; got != want {
 		t.Errorf("the reason is %q, want %q", got, want)
 	}
@@ -85,7 +83,7 @@ func TestAGangIsExplainedByWhatItAsksFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := report.Explain(nil, s, model.Policy{}, q)
+		e, err := Explain(nil, s, Policy{}, q)
 		if err != nil {
 			t.Fatal(err)
 		}

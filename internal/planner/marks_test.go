@@ -6,13 +6,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 // drawMarked makes a small cluster whose groups have, each in part, what operators and the loop know of them: prices, priorities,
 // a memory of failed launches, idle time-outs of their own and pools of nodes that hold so many.
-func drawMarked(t *rapid.T) model.Snapshot {
+func drawMarked(t *rapid.T) Snapshot {
 	s := plannertest.DrawSnapshot(t)
 	some := func(name string, one int) bool { return rapid.IntRange(1, one).Draw(t, name) == one }
 	for i := range s.Groups {
@@ -35,7 +34,7 @@ func drawMarked(t *rapid.T) model.Snapshot {
 		}
 		if some("pooled", 3) {
 			most := rapid.Int64Range(0, 6).Draw(t, "most")
-			g.Pools = []model.GroupPool{{Name: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pool"), MaxPods: &most, Units: rapid.Int64Range(1, 3).Draw(t, "units")}}
+			g.Pools = []GroupPool{{Name: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pool"), MaxPods: &most, Units: rapid.Int64Range(1, 3).Draw(t, "units")}}
 		}
 	}
 	return s
@@ -44,11 +43,11 @@ func drawMarked(t *rapid.T) model.Snapshot {
 func TestMarksOfGroupsKeepTheProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawMarked(t)
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		shuffled := s
 		shuffled.Groups = rapid.Permutation(s.Groups).Draw(t, "groupOrder")
 		shuffled.Requests = rapid.Permutation(s.Requests).Draw(t, "requestOrder")
-		if diff := cmp.Diff(asJSON(t, plan), asJSON(t, Compute(shuffled, model.Policy{}))); diff != "" {
+		if diff := cmp.Diff(asJSON(t, plan), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
 			t.Errorf("another order of the input makes another plan: %s", diff)
 		}
 		for _, g := range s.Groups {
@@ -59,7 +58,7 @@ func TestMarksOfGroupsKeepTheProperties(t *testing.T) {
 		if len(plan.Terminate) > 0 {
 			return // what is stopped makes room
 		}
-		if next := Compute(applied(s, plan, 0), model.Policy{}); len(next.Launch) > 0 {
+		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch) > 0 {
 			t.Errorf("launches %v after a plan that launched %v: %s", next.Launch, plan.Launch, plannertest.Compact(s))
 		}
 	})

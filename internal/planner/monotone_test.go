@@ -15,7 +15,7 @@ import (
 )
 
 // unserved adds up what a plan leaves, in bundles; a gang or a call of request_resources counts as one.
-func unserved(p model.Plan) (n int64) {
+func unserved(p Plan) (n int64) {
 	for _, d := range p.Summary {
 		n += d.Impossible + d.Capped + d.Closed + d.CoolingDown
 	}
@@ -23,7 +23,7 @@ func unserved(p model.Plan) (n int64) {
 }
 
 // roomier is a cluster with more to give: a higher limit, or one more worker that is free.
-func roomier(t *rapid.T, s model.Snapshot) model.Snapshot {
+func roomier(t *rapid.T, s Snapshot) Snapshot {
 	more := s
 	more.Groups, more.Nodes = slices.Clone(s.Groups), slices.Clone(s.Nodes)
 	if len(s.Groups) == 0 {
@@ -44,13 +44,13 @@ func roomier(t *rapid.T, s model.Snapshot) model.Snapshot {
 			bound := *s.MaxWorkers + 1
 			more.MaxWorkers = &bound
 		}
-		more.Nodes = append(more.Nodes, model.Node{Pod: "one-more", Group: g.Name, State: model.Running, Total: g.Resources, Available: g.Resources, Labels: g.Labels})
+		more.Nodes = append(more.Nodes, Node{Pod: "one-more", Group: g.Name, State: Running, Total: g.Resources, Available: g.Resources, Labels: g.Labels})
 	}
 	return more
 }
 
 // weightLeft adds up what the requests that a plan leaves ask for that is scarce.
-func weightLeft(s model.Snapshot, plan model.Plan) (sum float64) {
+func weightLeft(s Snapshot, plan Plan) (sum float64) {
 	p := fleet.New(&s)
 	for _, u := range plan.InfeasibleRequests {
 		sum += float64(u.Count) * p.Needed(p.NewItem(u.Request, p.NeedOf(u.Request.Bundle), ""))
@@ -71,7 +71,7 @@ func TestMoreCapacityNeverServesLessOfSeveralShapes(t *testing.T) {
 			}
 		}
 		more := roomier(t, s)
-		before, after := Compute(s, model.Policy{}), Compute(more, model.Policy{})
+		before, after := Compute(s, Policy{}), Compute(more, Policy{})
 		if len(before.Terminate)+len(after.Terminate) > 0 {
 			return // as below
 		}
@@ -99,7 +99,7 @@ func TestMoreCapacityNeverServesLess(t *testing.T) {
 		case 2:
 			s.Requests, s.Gangs, s.Constraint, s.KeptResources = nil, nil, one(s.Constraint), nil
 		}
-		before, after := Compute(s, model.Policy{}), Compute(roomier(t, s), model.Policy{})
+		before, after := Compute(s, Policy{}), Compute(roomier(t, s), Policy{})
 		if len(before.Terminate)+len(after.Terminate) > 0 {
 			return // what is stopped is not there to serve, and a higher limit stops others
 		}
@@ -115,8 +115,8 @@ func TestABusyWorkerIsStoppedOnlyAboveAMaximumAndAfterAllOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
 		s.LaunchConfigCheckDisabled = true
-		plan := Compute(s, model.Policy{})
-		stops := map[string]model.Termination{}
+		plan := Compute(s, Policy{})
+		stops := map[string]Termination{}
 		for _, stop := range plan.Terminate {
 			stops[stop.Pod] = stop
 		}
@@ -126,7 +126,7 @@ func TestABusyWorkerIsStoppedOnlyAboveAMaximumAndAfterAllOthers(t *testing.T) {
 		}
 		for _, n := range s.Nodes {
 			stop, goes := stops[n.Pod]
-			if !goes || n.State != model.Running {
+			if !goes || n.State != Running {
 				continue
 			}
 			if !stop.Busy || stop.Reason != model.StopMaxGroup && stop.Reason != model.StopMaxWorkers {
@@ -134,7 +134,7 @@ func TestABusyWorkerIsStoppedOnlyAboveAMaximumAndAfterAllOthers(t *testing.T) {
 			}
 			for _, other := range s.Nodes {
 				_, goesToo := stops[other.Pod]
-				if gentler := other.State == model.Idle || other.State == model.Pending; gentler && !goesToo && other.Group == n.Group && hosts[n.Group] == 1 {
+				if gentler := other.State == Idle || other.State == Pending; gentler && !goesToo && other.Group == n.Group && hosts[n.Group] == 1 {
 					t.Errorf("%s has work and is stopped, %s of the same group is %s and stays", n.Pod, other.Pod, other.State)
 				}
 			}
@@ -147,16 +147,16 @@ func TestOfEqualGangsAsManyAreServedAsFitAndNoneHoldsHalf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gangs, bundles, workers := rapid.IntRange(1, 5).Draw(t, "gangs"), rapid.IntRange(1, 5).Draw(t, "bundles"), rapid.IntRange(0, 20).Draw(t, "workers")
 		gpu := raydemand.Bundle{raydemand.GPU: raydemand.One}
-		s := model.Snapshot{Groups: []model.Group{{Name: "g", Resources: gpu, Max: workers, NumOfHosts: 1}}}
+		s := Snapshot{Groups: []Group{{Name: "g", Resources: gpu, Max: workers, NumOfHosts: 1}}}
 		there := rapid.IntRange(0, workers).Draw(t, "there")
 		for i := range there {
-			s.Nodes = append(s.Nodes, model.Node{Pod: fmt.Sprint("n", i), Group: "g", State: model.Running, Total: gpu, Available: gpu})
+			s.Nodes = append(s.Nodes, Node{Pod: fmt.Sprint("n", i), Group: "g", State: Running, Total: gpu, Available: gpu})
 		}
 		for i := range gangs {
 			s.Gangs = append(s.Gangs, raydemand.Gang{ID: fmt.Sprint("gang", i), Bundles: slices.Repeat([]raydemand.Bundle{gpu}, bundles),
 				Strategy: rapid.SampledFrom([]raydemand.Strategy{raydemand.Pack, raydemand.Spread, raydemand.StrictSpread}).Draw(t, "strategy")})
 		}
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		served := min(gangs, workers/bundles)
 		if got := gangs - len(plan.InfeasibleGangRequests); got != served {
 			t.Errorf("%d of %d gangs of %d are served with %d workers, want %d", got, gangs, bundles, workers, served)

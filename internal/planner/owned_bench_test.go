@@ -4,19 +4,18 @@ import (
 	"fmt"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // manyOwners is a cluster of three groups, some of it standing, with requests of many owners of which a third fit.
-func manyOwners(owners int) model.Snapshot {
-	s := model.Snapshot{}
+func manyOwners(owners int) Snapshot {
+	s := Snapshot{}
 	for i, gpus := range []int64{1, 4, 8} {
 		shape := raydemand.Bundle{"GPU": raydemand.Whole(gpus), "CPU": raydemand.Whole(8 * gpus)}
 		name := fmt.Sprintf("g%d", i)
-		s.Groups = append(s.Groups, model.Group{Name: name, Resources: shape, Max: owners / 12, NumOfHosts: 1})
+		s.Groups = append(s.Groups, Group{Name: name, Resources: shape, Max: owners / 12, NumOfHosts: 1})
 		for k := range owners / 24 {
-			s.Nodes = append(s.Nodes, model.Node{Pod: fmt.Sprintf("%s-%d", name, k), Group: name, State: model.Idle, Total: shape, Available: shape})
+			s.Nodes = append(s.Nodes, Node{Pod: fmt.Sprintf("%s-%d", name, k), Group: name, State: Idle, Total: shape, Available: shape})
 		}
 	}
 	for i := range owners {
@@ -29,7 +28,7 @@ func manyOwners(owners int) model.Snapshot {
 }
 
 // ownersOfManyShapes gives every owner so many shapes in place of one; distinct ones are all his own.
-func ownersOfManyShapes(owners, shapes int, distinct bool) model.Snapshot {
+func ownersOfManyShapes(owners, shapes int, distinct bool) Snapshot {
 	s := manyOwners(owners)
 	for i := range s.OwnedRequests {
 		of := &s.OwnedRequests[i]
@@ -51,7 +50,7 @@ func BenchmarkOwnersOfManyShapes(b *testing.B) {
 		s := ownersOfManyShapes(1000, 20, distinct)
 		b.Run(map[bool]string{false: "shared", true: "distinct"}[distinct], func(b *testing.B) {
 			for b.Loop() {
-				Compute(s, model.Policy{})
+				Compute(s, Policy{})
 			}
 		})
 	}
@@ -63,7 +62,7 @@ func BenchmarkOwners(b *testing.B) {
 		s := manyOwners(owners)
 		b.Run(fmt.Sprint(owners), func(b *testing.B) {
 			for b.Loop() {
-				Compute(s, model.Policy{})
+				Compute(s, Policy{})
 			}
 		})
 	}

@@ -11,14 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // fateOf writes what becomes of each request: a=Capped 1+2/5 (capped) has one bundle served and two waiting of five.
-func fateOf(plan model.Plan) string {
+func fateOf(plan Plan) string {
 	var all []string
 	for _, r := range plan.Requests {
 		name := r.ID
@@ -90,7 +88,7 @@ func TestRequestsOfSeveralOwners(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(plannertest.Read(t, test.snapshot), model.Policy{})
+			plan := Compute(plannertest.Read(t, test.snapshot), Policy{})
 			if got := fmt.Sprint(plan.Launch); got != test.launch || len(plan.Terminate) > 0 {
 				t.Errorf("launches %s and stops %v, want %s", got, plan.Terminate, test.launch)
 			}
@@ -107,13 +105,13 @@ func TestARequestIsServedByGroupsAndPodsThatAreNamed(t *testing.T) {
 		{"pod": "gpu-a", "group": "gpu", "state": "IDLE", "total": {"GPU": 1, "CPU": 8}, "available": {"GPU": 1, "CPU": 8}, "idleSeconds": 3},
 		{"pod": "gpu-c", "group": "gpu", "state": "PENDING", "since": "2026-01-01T00:00:00Z"}],
 		"ownedRequests": [{"id": "first", "owner": "ann", "priority": 1, "requests": [{"resources": {"GPU": 1}, "count": 1}]},
-		{"id": "second", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 3}]}]}`), model.Policy{})
-	want := []model.RequestPlan{
-		{ID: "first", Owner: "ann", Priority: 1, State: raydemand.RequestSatisfied, Reason: model.Reason{Code: "satisfied", Message: "workers that have joined Ray have room for all of it"},
-			Asked: 1, Served: 1, Groups: []model.RequestGroup{{Name: "gpu", Pods: 1}}, Pods: []string{"gpu-a"}},
-		{ID: "second", Owner: "bob", State: raydemand.RequestWaiting, Reason: model.Reason{Code: "launch", Message: "pods are launched for 1 of 3 bundles"},
+		{"id": "second", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 3}]}]}`), Policy{})
+	want := []RequestPlan{
+		{ID: "first", Owner: "ann", Priority: 1, State: raydemand.RequestSatisfied, Reason: Reason{Code: "satisfied", Message: "workers that have joined Ray have room for all of it"},
+			Asked: 1, Served: 1, Groups: []RequestGroup{{Name: "gpu", Pods: 1}}, Pods: []string{"gpu-a"}},
+		{ID: "second", Owner: "bob", State: raydemand.RequestWaiting, Reason: Reason{Code: "launch", Message: "pods are launched for 1 of 3 bundles"},
 			Asked: 3, Served: 1, Waiting: 2, Pods: []string{"gpu-b", "gpu-c"},
-			Groups: []model.RequestGroup{{Name: "gpu", Pods: 3, Waiting: 2, Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}}},
+			Groups: []RequestGroup{{Name: "gpu", Pods: 3, Waiting: 2, Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}}},
 	}
 	if diff := cmp.Diff(want, plan.Requests); diff != "" {
 		t.Errorf("requests (-want +got): %s", diff)
@@ -123,17 +121,17 @@ func TestARequestIsServedByGroupsAndPodsThatAreNamed(t *testing.T) {
 func TestWavesLetARequestWaitForItsTurn(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 9}], "nodes": [],
 		"ownedRequests": [{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]}]}`)
-	plan := Compute(s, model.Policy{MaxInFlight: 2})
+	plan := Compute(s, Policy{MaxInFlight: 2})
 	if got, want := fmt.Sprint(plan.Launch, " ", fateOf(plan)), "map[gpu:2] a=Waiting 0+5/5 (in_flight)"; got != want {
 		t.Errorf("plan is %s, want %s", got, want)
 	}
 }
 
-func restSummary(plan model.Plan) map[string]int64 {
+func restSummary(plan Plan) map[string]int64 {
 	asked := map[string]int64{}
 	for _, d := range plan.Summary {
 		if d.OverREST {
-			asked[phrase.Describe(raydemand.Request{Bundle: d.Resources, Selectors: d.Selectors, Slice: d.Slice})] += d.Asked
+			asked[Describe(raydemand.Request{Bundle: d.Resources, Selectors: d.Selectors, Slice: d.Slice})] += d.Asked
 			if sum := d.Served + d.Waiting + d.Launching + d.Impossible + d.Capped + d.Closed + d.CoolingDown; sum != d.Asked {
 				asked["not accounted for"] += d.Asked - sum
 			}
@@ -145,7 +143,7 @@ func restSummary(plan model.Plan) map[string]int64 {
 func TestNothingThatAnOwnerAsksForIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawOwned(t)
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		var all []raydemand.Request
 		for i, list := range s.RequestLists() {
 			if i >= 2 {
@@ -168,7 +166,7 @@ func TestTheOrderOfOwnersDoesNotMatter(t *testing.T) {
 		s := plannertest.DrawOwned(t)
 		shuffled := s
 		shuffled.OwnedRequests = rapid.Permutation(s.OwnedRequests).Draw(t, "order")
-		if diff := cmp.Diff(asJSON(t, Compute(s, model.Policy{})), asJSON(t, Compute(shuffled, model.Policy{}))); diff != "" {
+		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -177,8 +175,8 @@ func TestTheOrderOfOwnersDoesNotMatter(t *testing.T) {
 func TestOwnersTogetherLaunchWhatOneWouldThatAsksForAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawOwned(t)
-		plan := Compute(s, model.Policy{})
-		if slices.ContainsFunc(plan.Requests, func(r model.RequestPlan) bool {
+		plan := Compute(s, Policy{})
+		if slices.ContainsFunc(plan.Requests, func(r RequestPlan) bool {
 			return r.State != raydemand.RequestSatisfied && r.State != raydemand.RequestWaiting
 		}) {
 			return
@@ -188,7 +186,7 @@ func TestOwnersTogetherLaunchWhatOneWouldThatAsksForAll(t *testing.T) {
 			one.KeptResources = append(slices.Clone(one.KeptResources), of.Requests...)
 		}
 		one.OwnedRequests = nil
-		if diff := cmp.Diff(plan.Launch, Compute(one, model.Policy{}).Launch); diff != "" {
+		if diff := cmp.Diff(plan.Launch, Compute(one, Policy{}).Launch); diff != "" {
 			t.Errorf("launches (-owners +one): %s\n%s", diff, plannertest.Compact(s))
 		}
 	})
@@ -197,7 +195,7 @@ func TestOwnersTogetherLaunchWhatOneWouldThatAsksForAll(t *testing.T) {
 func TestAllOrNothingIsAllOrNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawOwned(t)
-		for _, r := range Compute(s, model.Policy{}).Requests {
+		for _, r := range Compute(s, Policy{}).Requests {
 			whole := r.Plain || slices.ContainsFunc(s.OwnedRequests, func(of raydemand.Owned) bool { return of.ID == r.ID && of.AllOrNothing })
 			if had := r.Served + r.Waiting; whole && had != 0 && had != r.Asked {
 				t.Errorf("%s has %d of %d", r.ID, had, r.Asked)
@@ -211,7 +209,7 @@ func TestOnceAPlanForOwnersIsAppliedTheNextPlanIsEmpty(t *testing.T) {
 }
 
 // had counts by request what is served or on its way.
-func had(plan model.Plan) map[string]int64 {
+func had(plan Plan) map[string]int64 {
 	counts := map[string]int64{}
 	for _, r := range plan.Requests {
 		counts[r.ID] = r.Served + r.Waiting
@@ -230,11 +228,11 @@ func TestWhoLeavesTakesNothingFromOthers(t *testing.T) {
 			of.AllOrNothing, of.Requests = false, []raydemand.Request{{Bundle: plannertest.Bundles[0], Count: rapid.Int64Range(1, 20).Draw(t, "count")}}
 		}
 		s.Constraint, s.KeptResources = nil, nil
-		before := had(Compute(s, model.Policy{}))
+		before := had(Compute(s, Policy{}))
 		gone := rapid.IntRange(0, len(s.OwnedRequests)-1).Draw(t, "gone")
 		less := s
 		less.OwnedRequests = slices.Delete(slices.Clone(s.OwnedRequests), gone, gone+1)
-		after := had(Compute(less, model.Policy{}))
+		after := had(Compute(less, Policy{}))
 		for _, id := range slices.Sorted(maps.Keys(after)) {
 			if after[id] < before[id] {
 				t.Errorf("%s had %d, and %d after %s is gone: %s", id, before[id], after[id], s.OwnedRequests[gone].ID, plannertest.Compact(s))

@@ -6,8 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -16,14 +14,14 @@ func TestEachRequestOverRESTIsToldItsOwnReason(t *testing.T) {
 	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
 		"keptResources": [{"resources": {"gpu": 1}, "count": 1}],
 		"ownedRequests": [{"id": "train-7", "owner": "a", "priority": 10, "allOrNothing": true, "requests": [{"resources": {"CPU": 8, "GPU": 1}, "count": 4}]},
-		{"id": "wide", "owner": "b", "requests": [{"resources": {"GPU": 1}, "count": 9}]}]}`), model.Policy{})
+		{"id": "wide", "owner": "b", "requests": [{"resources": {"GPU": 1}, "count": 9}]}]}`), Policy{})
 	want := map[string]string{
 		"{gpu 1}":        "impossible: needs 1 gpu; no group has any",
 		"{CPU 8, GPU 1}": "impossible: needs 8 CPU; the largest group has 2",
 		"{GPU 1}":        "capped: group gpu is at its maximum of 6",
 	}
 	for _, unmet := range plan.InfeasibleRequestResources {
-		about := phrase.Describe(unmet.Request)
+		about := Describe(unmet.Request)
 		if got := unmet.Reason.Code + ": " + unmet.Reason.Message; want[about] == "" || !strings.HasPrefix(got, want[about]) {
 			t.Errorf("%s is told %q, want %q", about, got, want[about])
 		}
@@ -40,10 +38,10 @@ func TestWhatIsNotServedNamesTheRequestsWhoseItIs(t *testing.T) {
 		"requestResources": [{"resources": {"NPU": 1}, "count": 1}],
 		"ownedRequests": [{"id": "first", "owner": "ann", "priority": 10, "requests": [{"resources": {"GPU": 1}, "count": 1}]},
 		{"id": "wide", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 3}]},
-		{"id": "slow", "owner": "cid", "requests": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"TPU": 1}, "count": 1}]}]}`), model.Policy{})
+		{"id": "slow", "owner": "cid", "requests": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"TPU": 1}, "count": 1}]}]}`), Policy{})
 	got := map[string]string{}
 	for _, unmet := range plan.InfeasibleRequestResources {
-		got[phrase.Describe(unmet.Request)] = unmet.AskedBy
+		got[Describe(unmet.Request)] = unmet.AskedBy
 	}
 	want := map[string]string{"{GPU 1}": "requests slow of cid and wide of bob", "{TPU 1}": "the plain request and request slow of cid", "{FPGA 1}": "", "{NPU 1}": ""}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -62,7 +60,7 @@ func TestAMisspeltResourceIsToldWhichWasProbablyMeant(t *testing.T) {
 			"head": {"pod": "h", "state": "RUNNING", "total": {"license": 2}, "available": {"license": 2}}}`)
 		demand := raydemand.Request{Bundle: raydemand.Bundle{name: raydemand.One}, Count: 1}
 		s.Requests = []raydemand.Request{demand}
-		if got := Compute(s, model.Policy{}).InfeasibleRequests[0].Reason.Message; got != want {
+		if got := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message; got != want {
 			t.Errorf("told %q, want %q", got, want)
 		}
 	}
@@ -71,11 +69,11 @@ func TestAMisspeltResourceIsToldWhichWasProbablyMeant(t *testing.T) {
 // Ray has all of a call of request_resources or nothing of it.
 func TestABundleOfACallFromWithinRayIsToldWhichOtherStandsInTheWay(t *testing.T) {
 	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"CPU": 2, "GPU": 1}, "maxReplicas": 6}],
-		"requestResources": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"CPU": 8}, "count": 1}]}`), model.Policy{})
+		"requestResources": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"CPU": 8}, "count": 1}]}`), Policy{})
 	for _, unmet := range plan.InfeasibleRequestResources {
-		want := map[string]string{"{CPU 8}": "needs 8 CPU", "{GPU 1}": "with {CPU 8} of the same call, all at once: needs 8 CPU"}[phrase.Describe(unmet.Request)]
-		if unmet.Reason.Code != model.Impossible || !strings.HasPrefix(unmet.Reason.Message, want) {
-			t.Errorf("%s is told %+v, want %q", phrase.Describe(unmet.Request), unmet.Reason, want)
+		want := map[string]string{"{CPU 8}": "needs 8 CPU", "{GPU 1}": "with {CPU 8} of the same call, all at once: needs 8 CPU"}[Describe(unmet.Request)]
+		if unmet.Reason.Code != Impossible || !strings.HasPrefix(unmet.Reason.Message, want) {
+			t.Errorf("%s is told %+v, want %q", Describe(unmet.Request), unmet.Reason, want)
 		}
 	}
 	if len(plan.InfeasibleRequestResources) != 2 {

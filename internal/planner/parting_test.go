@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
@@ -15,7 +14,7 @@ func TestWorkHasADeadlineOnlyAboveTheMaximumOfItsGroup(t *testing.T) {
 			{"pod": "a1", "group": "a", "state": "RUNNING", "total": {"CPU": 1}},
 			{"pod": "old", "group": "a", "state": "RUNNING", "total": {"CPU": 1}, "launchConfigHash": "old"},
 			{"pod": "idle", "group": "a", "state": "IDLE", "total": {"CPU": 1}, "launchConfigHash": "old"},
-			{"pod": "lost", "group": "b", "state": "RUNNING", "total": {"CPU": 1}}]}`), model.Policy{})
+			{"pod": "lost", "group": "b", "state": "RUNNING", "total": {"CPU": 1}}]}`), Policy{})
 	parting := map[string]int{}
 	for _, stop := range plan.Terminate {
 		parting[stop.Reason+stop.Parting()]++
@@ -35,15 +34,15 @@ func TestWorkHasADeadlineOnlyAboveTheMaximumOfItsGroup(t *testing.T) {
 // The operator deletes no pod of a group that it does not know, and the loop names none; whatever is said of one says so.
 func TestThePodOfARemovedGroupIsSomebodysToDelete(t *testing.T) {
 	const snapshot = `{"groups": [], "nodes": [{"pod": "lost", "group": "b", "state": "RUNNING", "total": {"CPU": 1}}]`
-	plan := Compute(plannertest.Read(t, snapshot+`}`), model.Policy{})
+	plan := Compute(plannertest.Read(t, snapshot+`}`), Policy{})
 	if len(plan.Terminate) != 1 || !strings.Contains(plan.Terminate[0].Message, "the operator deletes none of its pods, so somebody has to") {
 		t.Errorf("stops: %+v", plan.Terminate)
 	}
-	kept := Compute(plannertest.Read(t, snapshot+`, "launchConfigCheckDisabled": true}`), model.Policy{})
+	kept := Compute(plannertest.Read(t, snapshot+`, "launchConfigCheckDisabled": true}`), Policy{})
 	if len(kept.Terminate) > 0 {
 		t.Errorf("on KubeRay it is not stopped: %+v", kept.Terminate)
 	}
-	for _, p := range []model.Plan{plan, kept} {
+	for _, p := range []Plan{plan, kept} {
 		if len(p.Findings) != 1 || !strings.Contains(p.Findings[0].Why, "nobody deletes it") || !strings.HasPrefix(p.Findings[0].Fix, "delete the pod once its work is done") {
 			t.Errorf("findings: %+v", p.Findings)
 		}

@@ -7,8 +7,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -28,19 +26,19 @@ func TestWhatIsCalledServedCanReallyBePlaced(t *testing.T) {
 		}
 		s.Requests = s.Requests[:min(len(s.Requests), 2)]
 		s.Constraint, s.KeptResources = nil, nil
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		search := newSolver(applied(s, plan, 0))
 		for _, g := range s.Gangs {
-			if !slices.ContainsFunc(plan.InfeasibleGangRequests, func(u model.UnmetGang) bool { return u.ID == g.ID }) {
+			if !slices.ContainsFunc(plan.InfeasibleGangRequests, func(u UnmetGang) bool { return u.ID == g.ID }) {
 				search.gangs = append(search.gangs, g)
 			}
 		}
 		left := map[string]int64{}
 		for _, u := range plan.InfeasibleRequests {
-			left[phrase.Describe(u.Request)] += u.Count
+			left[Describe(u.Request)] += u.Count
 		}
 		for _, r := range s.Requests {
-			key := phrase.Describe(r)
+			key := Describe(r)
 			for range r.Count {
 				if left[key] > 0 {
 					left[key]--
@@ -65,7 +63,7 @@ type solver struct {
 	steps    int
 }
 
-func newSolver(s model.Snapshot) *solver {
+func newSolver(s Snapshot) *solver {
 	x := &solver{}
 	add := func(available, total raydemand.Bundle, labels, placed map[string]string) {
 		free := raydemand.Bundle{}
@@ -82,7 +80,7 @@ func newSolver(s model.Snapshot) *solver {
 		known[g.Name] = true
 	}
 	for _, n := range s.Nodes {
-		if known[n.Group] && (n.State == model.Running || n.State == model.Idle || n.State == model.Pending) {
+		if known[n.Group] && (n.State == Running || n.State == Idle || n.State == Pending) {
 			add(n.Available, n.Total, n.Labels, n.PlacedLabels)
 		}
 	}
@@ -90,7 +88,7 @@ func newSolver(s model.Snapshot) *solver {
 	for _, g := range s.Groups {
 		alive := 0
 		for _, n := range s.Nodes {
-			if n.Group == g.Name && n.State != model.AllocationTimeout {
+			if n.Group == g.Name && n.State != AllocationTimeout {
 				alive++
 			}
 		}

@@ -3,7 +3,6 @@ package planner
 import (
 	"testing"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
@@ -11,7 +10,7 @@ import (
 func TestWhatAProgramLeavesOverIsLaunchedForOtherwise(t *testing.T) {
 	s := plannertest.WideFleet(120)
 	s.Requests = plannertest.RandomShapes(60, 50)
-	if plan := Compute(s, model.Policy{}); unserved(plan) > 0 {
+	if plan := Compute(s, Policy{}); unserved(plan) > 0 {
 		t.Errorf("%d bundles are not served", unserved(plan))
 	}
 }

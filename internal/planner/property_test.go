@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -28,13 +27,13 @@ func asJSON(t rapid.TB, v any) string {
 func TestAPlanStaysWithinAllLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		hosts, joined, pending := map[string]int{}, map[string]int{}, map[string]int{}
 		for _, n := range s.Nodes {
 			switch n.State {
-			case model.Running, model.Idle:
+			case Running, Idle:
 				joined[n.Group]++
-			case model.Pending:
+			case Pending:
 				pending[n.Group]++
 			}
 		}
@@ -72,24 +71,24 @@ func TestAPlanStaysWithinAllLimits(t *testing.T) {
 func TestOnlyIdleNodesAboveTheMinimumAreStoppedAsIdle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
-		plan := Compute(s, model.Policy{})
-		state := map[string]model.NodeState{}
+		plan := Compute(s, Policy{})
+		state := map[string]NodeState{}
 		left := map[string]int{}
 		for _, n := range s.Nodes {
 			state[n.Pod] = n.State
-			if n.State != model.Leaving && n.State != model.AllocationTimeout {
+			if n.State != Leaving && n.State != AllocationTimeout {
 				left[n.Group]++
 			}
 		}
 		idleStops := map[string]bool{}
 		for _, stop := range plan.Terminate {
 			left[stop.Group]--
-			if stop.Busy != (state[stop.Pod] == model.Running) {
+			if stop.Busy != (state[stop.Pod] == Running) {
 				t.Errorf("%s is %s, busy says %v", stop.Pod, state[stop.Pod], stop.Busy)
 			}
 			if stop.Reason == model.StopIdle {
 				idleStops[stop.Group] = true
-				if state[stop.Pod] != model.Idle {
+				if state[stop.Pod] != Idle {
 					t.Errorf("%s is %s and stopped as idle", stop.Pod, state[stop.Pod])
 				}
 			}
@@ -112,7 +111,7 @@ func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 		shuffled.Gangs = rapid.Permutation(s.Gangs).Draw(t, "gangOrder")
 		shuffled.Constraint = rapid.Permutation(s.Constraint).Draw(t, "constraintOrder")
 		shuffled.KeptResources = rapid.Permutation(s.KeptResources).Draw(t, "keptOrder")
-		if diff := cmp.Diff(asJSON(t, Compute(s, model.Policy{})), asJSON(t, Compute(shuffled, model.Policy{}))); diff != "" {
+		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -122,7 +121,7 @@ func TestASnapshotIsNotChangedByPlanning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
 		before := asJSON(t, s)
-		Compute(s, model.Policy{})
+		Compute(s, Policy{})
 		if diff := cmp.Diff(before, asJSON(t, s)); diff != "" {
 			t.Error(diff)
 		}
@@ -130,7 +129,7 @@ func TestASnapshotIsNotChangedByPlanning(t *testing.T) {
 }
 
 // applied is the snapshot after everything in the plan has been done and nothing else has happened.
-func applied(s model.Snapshot, plan model.Plan, round int) model.Snapshot {
+func applied(s Snapshot, plan Plan, round int) Snapshot {
 	gone := map[string]bool{}
 	stopped := map[string]int{}
 	for _, stop := range plan.Terminate {
@@ -141,7 +140,7 @@ func applied(s model.Snapshot, plan model.Plan, round int) model.Snapshot {
 		leaves[n.Group+"/"+n.Replica] = leaves[n.Group+"/"+n.Replica] || gone[n.Pod] && n.Replica != ""
 	}
 	for _, n := range s.Nodes {
-		gone[n.Pod] = gone[n.Pod] || n.State == model.Leaving && leaves[n.Group+"/"+n.Replica]
+		gone[n.Pod] = gone[n.Pod] || n.State == Leaving && leaves[n.Group+"/"+n.Replica]
 		if gone[n.Pod] {
 			stopped[n.Group]++
 		}
@@ -153,10 +152,10 @@ func applied(s model.Snapshot, plan model.Plan, round int) model.Snapshot {
 			g.Replicas = &replicas
 		}
 	}
-	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n model.Node) bool { return gone[n.Pod] })
+	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return gone[n.Pod] })
 	for _, g := range s.Groups {
 		for i := range plan.Launch[g.Name] {
-			n := model.Node{Pod: fmt.Sprintf("%s-%d-%d", g.Name, round, i), Group: g.Name, State: model.Pending, Total: g.Resources, Available: g.Resources, Labels: g.Labels}
+			n := Node{Pod: fmt.Sprintf("%s-%d-%d", g.Name, round, i), Group: g.Name, State: Pending, Total: g.Resources, Available: g.Resources, Labels: g.Labels}
 			if g.NumOfHosts > 1 {
 				n.Replica = fmt.Sprintf("%s-%d-%d", g.Name, round, i/g.NumOfHosts)
 			}
@@ -166,7 +165,7 @@ func applied(s model.Snapshot, plan model.Plan, round int) model.Snapshot {
 	return s
 }
 
-func unmet(p model.Plan) (n int64) {
+func unmet(p Plan) (n int64) {
 	for _, u := range p.InfeasibleRequests {
 		n += u.Count
 	}
@@ -174,11 +173,11 @@ func unmet(p model.Plan) (n int64) {
 }
 
 // settles applies plans and fails when one still changes something after five rounds, or follows one that stopped nothing.
-func settles(t *rapid.T, s model.Snapshot) {
-	plan := Compute(s, model.Policy{})
+func settles(t *rapid.T, s Snapshot) {
+	plan := Compute(s, Policy{})
 	for round := range 5 {
 		s = applied(s, plan, round)
-		next := Compute(s, model.Policy{})
+		next := Compute(s, Policy{})
 		// What is stopped makes room, in which what a limit held back may be launched in the round after.
 		if len(plan.Terminate) == 0 && len(next.Launch)+len(next.Terminate) > 0 {
 			t.Fatalf("round %d launches %v and stops %v after a plan that launched %v\n%s", round, next.Launch, next.Terminate, plan.Launch, plannertest.Compact(s))
@@ -197,7 +196,7 @@ func TestOnceAPlanIsAppliedTheNextPlanIsEmpty(t *testing.T) {
 func TestWithoutAnyOneLaunchedReplicaSomethingIsMissing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		hosts := map[string]int{}
 		for _, g := range s.Groups {
 			hosts[g.Name] = g.NumOfHosts
@@ -206,7 +205,7 @@ func TestWithoutAnyOneLaunchedReplicaSomethingIsMissing(t *testing.T) {
 			less := plan
 			less.Launch, less.Terminate = maps.Clone(plan.Launch), nil
 			less.Launch[name] -= hosts[name]
-			if again := Compute(applied(s, less, 0), model.Policy{}); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
+			if again := Compute(applied(s, less, 0), Policy{}); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
 				t.Errorf("launches %v, and one replica of %s less serves as much", plan.Launch, name)
 			}
 		}
@@ -217,12 +216,12 @@ func TestWithoutAnyOneLaunchedReplicaSomethingIsMissing(t *testing.T) {
 func byKind(requests []raydemand.Request) map[string]int64 {
 	counts := map[string]int64{}
 	for _, r := range requests {
-		counts[phrase.Describe(r)] += r.Count
+		counts[Describe(r)] += r.Count
 	}
 	return counts
 }
 
-func unmetByKind(p model.Plan) map[string]int64 {
+func unmetByKind(p Plan) map[string]int64 {
 	requests := make([]raydemand.Request, len(p.InfeasibleRequests))
 	for i, u := range p.InfeasibleRequests {
 		requests[i] = u.Request
@@ -233,7 +232,7 @@ func unmetByKind(p model.Plan) map[string]int64 {
 func TestCountsAddUpToTheDemand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		asked, unmet := byKind(s.Requests), unmetByKind(plan)
 		for kind, n := range unmet {
 			if n <= 0 || n > asked[kind] {
@@ -245,7 +244,7 @@ func TestCountsAddUpToTheDemand(t *testing.T) {
 			free.Add(n)
 		}
 		for _, r := range s.Requests {
-			kind := phrase.Describe(r)
+			kind := Describe(r)
 			left := min(unmet[kind], r.Count)
 			unmet[kind] -= left
 			for range r.Count - left {
@@ -272,7 +271,7 @@ func TestARequestForManyIsThatManyRequestsForOne(t *testing.T) {
 				single.Requests = append(single.Requests, one)
 			}
 		}
-		if diff := cmp.Diff(asJSON(t, Compute(s, model.Policy{})), asJSON(t, Compute(single, model.Policy{}))); diff != "" {
+		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(single, Policy{}))); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -281,11 +280,11 @@ func TestARequestForManyIsThatManyRequestsForOne(t *testing.T) {
 func TestWhatAPlanServesTheNextOneServesToo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		if len(plan.Terminate) > 0 {
 			return // what is stopped makes room
 		}
-		next := Compute(applied(s, plan, 0), model.Policy{})
+		next := Compute(applied(s, plan, 0), Policy{})
 		if diff := cmp.Diff(unmetByKind(plan), unmetByKind(next)); diff != "" {
 			t.Errorf("unmet (-this plan +the next): %s\n%s", diff, plannertest.Compact(s))
 		}
@@ -304,7 +303,7 @@ func TestRequestResourcesIsHadInFullOrNotAtAll(t *testing.T) {
 		s := plannertest.DrawSnapshot(t)
 		s.UpscalingMode = "" // which launches it in part
 		var rest []raydemand.Request
-		for _, u := range Compute(s, model.Policy{}).InfeasibleRequestResources {
+		for _, u := range Compute(s, Policy{}).InfeasibleRequestResources {
 			rest = append(rest, u.Request)
 		}
 		got := byKind(rest)
@@ -325,11 +324,11 @@ func TestAGangThatCannotBeHadWholeLaunchesNothing(t *testing.T) {
 		s.Gangs = s.Gangs[:min(len(s.Gangs), 1)]
 		without := s
 		without.Gangs = nil
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		if len(plan.InfeasibleGangRequests) == 0 {
 			return
 		}
-		if diff := cmp.Diff(Compute(without, model.Policy{}).Launch, plan.Launch); diff != "" {
+		if diff := cmp.Diff(Compute(without, Policy{}).Launch, plan.Launch); diff != "" {
 			t.Errorf("launches for a gang that is not served: %s", diff)
 		}
 	})

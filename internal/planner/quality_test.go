@@ -9,7 +9,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/cost"
 	"heliostat.dev/heliostat/internal/planner/fleet"
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/packing"
 	"heliostat.dev/heliostat/internal/planner/placing"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
@@ -43,8 +42,8 @@ var (
 	}
 )
 
-func (m machine) group(overhead bool) model.Group {
-	g := model.Group{Name: m.name, Resources: plannertest.Bundle(m.cpu, m.gpu, m.gib), Max: 10_000, NumOfHosts: 1, Price: &m.price}
+func (m machine) group(overhead bool) Group {
+	g := Group{Name: m.name, Resources: plannertest.Bundle(m.cpu, m.gpu, m.gib), Max: 10_000, NumOfHosts: 1, Price: &m.price}
 	if overhead { // what the kubelet and the daemons keep
 		g.Resources["CPU"] = raydemand.Whole(m.cpu) - raydemand.One/4
 		g.Resources["memory"] = raydemand.Whole(m.gib<<30) * 93 / 100
@@ -54,8 +53,8 @@ func (m machine) group(overhead bool) model.Group {
 
 // drawMarket makes a cluster without nodes and demand of some shapes, as people have them: machines of a CPU family or
 // two, one kind of GPU or several, round numbers, counts from one to some hundreds.
-func drawMarket(random *rand.Rand, kinds int) model.Snapshot {
-	var s model.Snapshot
+func drawMarket(random *rand.Rand, kinds int) Snapshot {
+	var s Snapshot
 	overhead := random.IntN(2) == 0
 	offer := slices.Clone(cpuMachines)
 	random.Shuffle(len(offer), func(i, j int) { offer[i], offer[j] = offer[j], offer[i] })
@@ -96,9 +95,9 @@ func drawTask(random *rand.Rand) raydemand.Request {
 }
 
 // markets draws clusters of one kind of GPU, and of several, by turns.
-func markets(count int) []model.Snapshot {
+func markets(count int) []Snapshot {
 	random := rand.New(rand.NewPCG(7, 11))
-	all := make([]model.Snapshot, count)
+	all := make([]Snapshot, count)
 	for i := range all {
 		all[i] = drawMarket(random, 1+i%2*(1+random.IntN(3)))
 	}
@@ -110,7 +109,7 @@ const boundNodes = 3000
 
 // lowerBound is the value of the covering program with every knapsack searched to the end: no plan costs less. It
 // reports false where the search would take too long.
-func lowerBound(t testing.TB, s model.Snapshot) (float64, bool) {
+func lowerBound(t testing.TB, s Snapshot) (float64, bool) {
 	r := fleet.New(&s)
 	items := r.Items(s.Requests)
 	p := &placing.Placer{Fleet: r, Costs: cost.New(r, false, slices.Values(items))}
@@ -154,7 +153,7 @@ func TestPlansForGangsCostLittleMoreThanTheLowerBound(t *testing.T) {
 }
 
 // withGangs asks for two thirds of the shapes in gangs, at most forty of each shape.
-func withGangs(random *rand.Rand, s model.Snapshot) model.Snapshot {
+func withGangs(random *rand.Rand, s Snapshot) Snapshot {
 	strategies := []raydemand.Strategy{raydemand.Pack, raydemand.Spread, raydemand.StrictPack, raydemand.StrictSpread}
 	requests := s.Requests
 	s.Requests = nil
@@ -164,7 +163,7 @@ func withGangs(random *rand.Rand, s model.Snapshot) model.Snapshot {
 			continue
 		}
 		g := raydemand.Gang{Strategy: strategies[random.IntN(4)], Bundles: slices.Repeat([]raydemand.Bundle{r.Bundle}, 1+random.IntN(4))}
-		if g.Strategy == raydemand.StrictPack && !slices.ContainsFunc(s.Groups, func(group model.Group) bool { return group.Resources.Fits(wholeOf(g)) }) {
+		if g.Strategy == raydemand.StrictPack && !slices.ContainsFunc(s.Groups, func(group Group) bool { return group.Resources.Fits(wholeOf(g)) }) {
 			g.Strategy = raydemand.Pack
 		}
 		for range min(r.Count, 40) {
@@ -184,7 +183,7 @@ func wholeOf(g raydemand.Gang) raydemand.Bundle {
 }
 
 // alone asks for the bundles of all gangs as requests.
-func alone(s model.Snapshot) model.Snapshot {
+func alone(s Snapshot) Snapshot {
 	s.Requests = slices.Clone(s.Requests)
 	for _, g := range s.Gangs {
 		bundles := g.Bundles
@@ -202,12 +201,12 @@ func alone(s model.Snapshot) model.Snapshot {
 // most is what the quantiles and the total of prices over bounds may be.
 type most struct{ p50, p90, total float64 }
 
-func judgeMarkets(t *testing.T, all []model.Snapshot, allowed most) {
+func judgeMarkets(t *testing.T, all []Snapshot, allowed most) {
 	t.Helper()
 	var ratios []float64
 	var paid, least float64
 	for i, s := range all {
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		if unserved(plan) > 0 {
 			t.Fatalf("instance %d: %v and %d gangs are not served", i, plan.InfeasibleRequests, len(plan.InfeasibleGangRequests))
 		}
@@ -237,7 +236,7 @@ func judgeMarkets(t *testing.T, all []model.Snapshot, allowed most) {
 func TestTheWorkOnAPlanIsBounded(t *testing.T) {
 	for i, s := range markets(200) {
 		const most = 750_000 // half of what all programs of a plan may take
-		if p, _, _ := search.Decide(nil, &s, model.Policy{}); p.Steps > most {
+		if p, _, _ := search.Decide(nil, &s, Policy{}); p.Steps > most {
 			t.Errorf("instance %d takes %d steps", i, p.Steps)
 		}
 	}
@@ -248,14 +247,14 @@ func TestTheWorkOnAPlanIsBounded(t *testing.T) {
 func TestPodsThatJoinOneByOneAreNotPlannedForAgain(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for i, s := range markets(200) {
-		s = applied(s, Compute(s, model.Policy{}), 0)
+		s = applied(s, Compute(s, Policy{}), 0)
 		for range 3 {
-			if again := Compute(s, model.Policy{}); len(again.Launch) > 0 {
+			if again := Compute(s, Policy{}); len(again.Launch) > 0 {
 				t.Fatalf("instance %d launches %v again", i, again.Launch)
 			}
 			for at := range s.Nodes {
 				if random.IntN(2) == 0 {
-					s.Nodes[at].State = model.Idle
+					s.Nodes[at].State = Idle
 				}
 			}
 		}
@@ -267,7 +266,7 @@ func BenchmarkMarket(b *testing.B) {
 	began := cpuTime()
 	for b.Loop() {
 		for _, s := range all {
-			Compute(s, model.Policy{})
+			Compute(s, Policy{})
 		}
 	}
 	b.ReportMetric(float64(cpuTime()-began)/1e6/float64(b.N)/200, "cpu-ms/plan")

@@ -11,7 +11,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
-	"heliostat.dev/heliostat/internal/planner/report"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -24,18 +23,18 @@ const questioned = `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name
 func TestEachThingThatMayBeAskedIsAnsweredByCode(t *testing.T) {
 	s := plannertest.Read(t, questioned)
 	for name, c := range map[string]struct {
-		question model.Question
+		question Question
 		want     string
 	}{
-		"a gang that has no room":   {model.Question{Gang: "3f2a"}, "gang 3f2a: capped: 1 asked, 1 is capped: needs 2 different nodes at once"},
-		"a gang that is served now": {model.Question{Gang: "77"}, "gang 77: served: 1 asked, 1 is served by what runs now"},
-		"calls without an owner":    {model.Question{Request: model.PlainRequest}, "request request_resources: capped: 5 asked"},
-		"a group":                   {model.Question{Group: "gpu"}, "group gpu: "},
-		"a pod":                     {model.Question{Pod: "gpu-1"}, "pod gpu-1: busy: "},
-		"a demand":                  {model.Question{Demand: &raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}}}, "demand {GPU 1}: "},
+		"a gang that has no room":   {Question{Gang: "3f2a"}, "gang 3f2a: capped: 1 asked, 1 is capped: needs 2 different nodes at once"},
+		"a gang that is served now": {Question{Gang: "77"}, "gang 77: served: 1 asked, 1 is served by what runs now"},
+		"calls without an owner":    {Question{Request: PlainRequest}, "request request_resources: capped: 5 asked"},
+		"a group":                   {Question{Group: "gpu"}, "group gpu: "},
+		"a pod":                     {Question{Pod: "gpu-1"}, "pod gpu-1: busy: "},
+		"a demand":                  {Question{Demand: &raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}}}, "demand {GPU 1}: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := report.Explain(nil, s, s.Policy, c.question)
+			e, err := Explain(nil, s, s.Policy, c.question)
 			if got := fmt.Sprintf("%s: %s: %s", e.About, e.Code, e.Message); err != nil || !strings.HasPrefix(got, c.want) {
 				t.Errorf("%v: got %q, want it to begin with %q", err, got, c.want)
 			}
@@ -44,7 +43,7 @@ func TestEachThingThatMayBeAskedIsAnsweredByCode(t *testing.T) {
 			}
 		})
 	}
-	e, _ := report.Explain(nil, s, s.Policy, model.Question{Gang: "3f2a"})
+	e, _ := Explain(nil, s, s.Policy, Question{Gang: "3f2a"})
 	var got []string
 	for _, d := range e.Details {
 		got = append(got, d.About+": "+d.Code)
@@ -59,39 +58,39 @@ func TestARequestOfAnOwnerIsExplainedByWhatItsStatusSays(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2}],
 		"ownedRequests": [{"id": "train", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 4}]}, {"id": "serve", "owner": "bob", "priority": 5, "requests": [{"resources": {"GPU": 1}, "count": 1}]}]}`)
 	for id, want := range map[string]string{"train": "request train: ", "serve": "request serve: "} {
-		e, err := report.Explain(nil, s, s.Policy, model.Question{Request: id})
-		row := slices.IndexFunc(Compute(s, s.Policy).Requests, func(r model.RequestPlan) bool { return r.ID == id })
+		e, err := Explain(nil, s, s.Policy, Question{Request: id})
+		row := slices.IndexFunc(Compute(s, s.Policy).Requests, func(r RequestPlan) bool { return r.ID == id })
 		status := Compute(s, s.Policy).Requests[row]
 		if err != nil || e.Code != status.Reason.Code || !strings.HasPrefix(e.About+": ", want) || !strings.HasPrefix(e.Message, string(status.State)+": ") {
 			t.Errorf("%v: %+v, and the plan says %+v", err, e, status)
 		}
-		if !slices.ContainsFunc(e.Details, func(d model.Detail) bool {
+		if !slices.ContainsFunc(e.Details, func(d Detail) bool {
 			return strings.HasSuffix(d.About, "group cpu") && d.Code == model.CodeTooSmall
 		}) {
 			t.Errorf("%s: a group that cannot serve it is not told: %+v", id, e.Details)
 		}
 	}
-	if _, err := report.Explain(nil, s, s.Policy, model.Question{Request: "other"}); err == nil || !strings.Contains(err.Error(), "serve, train") {
+	if _, err := Explain(nil, s, s.Policy, Question{Request: "other"}); err == nil || !strings.Contains(err.Error(), "serve, train") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestWhatIsNotThereIsNamedWithWhatIs(t *testing.T) {
 	s := plannertest.Read(t, questioned)
-	for want, q := range map[string]model.Question{
+	for want, q := range map[string]Question{
 		`group: "tpu": want one that the snapshot has: cpu, gpu`:                 {Group: "tpu"},
 		`pod: "x": want one that the snapshot has: gpu-1`:                        {Pod: "x"},
 		`gang: "9": want one that the snapshot has: 3f2a, 77`:                    {Gang: "9"},
 		`request: "training": want one that the snapshot has: request_resources`: {Request: "training"},
 	} {
-		_, err := report.Explain(nil, s, s.Policy, q)
-		var unknown *model.UnknownError
+		_, err := Explain(nil, s, s.Policy, q)
+		var unknown *UnknownError
 		if !errors.As(err, &unknown) || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	for _, q := range []model.Question{{}, {Group: "gpu", Pod: "gpu-1"}} {
-		if _, err := report.Explain(nil, s, s.Policy, q); !errors.Is(err, model.ErrQuestion) {
+	for _, q := range []Question{{}, {Group: "gpu", Pod: "gpu-1"}} {
+		if _, err := Explain(nil, s, s.Policy, q); !errors.Is(err, ErrQuestion) {
 			t.Errorf("%+v: %v, want ErrQuestion", q, err)
 		}
 	}
@@ -131,7 +130,7 @@ func TestNothingSupposedMakesNoDifference(t *testing.T) {
 	}
 	d := Compare(Compute(s, s.Policy), Compute(supposed, supposed.Policy))
 	zero := 0.0
-	want := Difference{Launch: map[string]int{}, Stopped: []model.Termination{}, Spared: []model.Termination{}, Groups: []GroupDifference{}, Demand: []DemandDifference{}}
+	want := Difference{Launch: map[string]int{}, Stopped: []Termination{}, Spared: []Termination{}, Groups: []GroupDifference{}, Demand: []DemandDifference{}}
 	if d.Price != nil {
 		want.Price = &zero
 	}
@@ -142,7 +141,7 @@ func TestNothingSupposedMakesNoDifference(t *testing.T) {
 
 func TestANameIsAsLongAsItsCharacters(t *testing.T) {
 	for n, refused := range map[int]bool{snapshotfile.MostSupposedName: false, snapshotfile.MostSupposedName + 1: true} {
-		_, err := snapshotfile.Suppose(model.Snapshot{}, []byte(`{"groups": [{"name": "`+strings.Repeat("ü", n)+`", "resources": {"CPU": 1}}]}`), "what-if")
+		_, err := snapshotfile.Suppose(Snapshot{}, []byte(`{"groups": [{"name": "`+strings.Repeat("ü", n)+`", "resources": {"CPU": 1}}]}`), "what-if")
 		if refused != (err != nil) || refused && !strings.HasSuffix(err.Error(), "want at most 253 characters") {
 			t.Errorf("%d characters: %v", n, err)
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -196,7 +195,7 @@ func TestASnapshotThatWasWrittenIsReadAgainAsTheSame(t *testing.T) {
 }
 
 // explainSome explains the first of each kind.
-func explainSome(s model.Snapshot) {
+func explainSome(s Snapshot) {
 	explainDemand(s, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}})
 	for _, r := range s.Requests[:min(1, len(s.Requests))] {
 		explainDemand(s, r)
@@ -226,7 +225,7 @@ func FuzzSnapshotsOfAnyBytesArePlannedOrRefused(f *testing.F) {
 		var bad *snapshotfile.InputError
 		switch {
 		case err == nil:
-			asJSON(t, Compute(s, model.Policy{}))
+			asJSON(t, Compute(s, Policy{}))
 			explainSome(s)
 		case !errors.As(err, &bad):
 			t.Errorf("error %v is no *InputError", err)

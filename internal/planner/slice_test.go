@@ -18,18 +18,18 @@ import (
 func ptr[T any](v T) *T { return &v }
 
 // sliced is a group of one GPU and some CPUs whose GPU is such a slice.
-func sliced(name string, s *model.Slice) model.Group {
-	return model.Group{Name: name, Resources: raydemand.Bundle{"CPU": raydemand.Whole(4), "GPU": raydemand.One}, Max: 10, NumOfHosts: 1, Slice: s}
+func sliced(name string, s *Slice) Group {
+	return Group{Name: name, Resources: raydemand.Bundle{"CPU": raydemand.Whole(4), "GPU": raydemand.One}, Max: 10, NumOfHosts: 1, Slice: s}
 }
 
-func mig(profile string, mib int64, compute float64) *model.Slice {
-	return &model.Slice{Kind: gpuinfo.MIG, MemoryMiB: ptr(mib), ComputeFraction: ptr(compute), Isolation: gpuinfo.Hardware, Profile: profile}
+func mig(profile string, mib int64, compute float64) *Slice {
+	return &Slice{Kind: gpuinfo.MIG, MemoryMiB: ptr(mib), ComputeFraction: ptr(compute), Isolation: gpuinfo.Hardware, Profile: profile}
 }
 
 var (
-	wholeCard = &model.Slice{Kind: gpuinfo.Whole, MemoryMiB: ptr(int64(81920)), ComputeFraction: ptr(1.0), Isolation: gpuinfo.Hardware}
-	timeSlice = &model.Slice{Kind: gpuinfo.TimeSliced, Isolation: gpuinfo.NoIsolation}
-	capped10  = &model.Slice{Kind: gpuinfo.VGPU, MemoryMiB: ptr(int64(10240)), ComputeFraction: ptr(0.3), Isolation: gpuinfo.Limit}
+	wholeCard = &Slice{Kind: gpuinfo.Whole, MemoryMiB: ptr(int64(81920)), ComputeFraction: ptr(1.0), Isolation: gpuinfo.Hardware}
+	timeSlice = &Slice{Kind: gpuinfo.TimeSliced, Isolation: gpuinfo.NoIsolation}
+	capped10  = &Slice{Kind: gpuinfo.VGPU, MemoryMiB: ptr(int64(10240)), ComputeFraction: ptr(0.3), Isolation: gpuinfo.Limit}
 )
 
 func wishing(gpus raydemand.Amount, wish raydemand.SliceWish) raydemand.Request {
@@ -37,7 +37,7 @@ func wishing(gpus raydemand.Amount, wish raydemand.SliceWish) raydemand.Request 
 }
 
 func TestAWishGoesToTheGroupWhoseSliceServesItWithLeastWaste(t *testing.T) {
-	groups := []model.Group{
+	groups := []Group{
 		sliced("a-time", timeSlice), sliced("b-whole", wholeCard), sliced("c-3g", mig("3g.40gb", 40192, 3.0/7)),
 		sliced("d-1g", mig("1g.10gb", 9728, 1.0/7)), sliced("e-vgpu", capped10), sliced("f-unknown", nil),
 	}
@@ -59,8 +59,8 @@ func TestAWishGoesToTheGroupWhoseSliceServesItWithLeastWaste(t *testing.T) {
 		"any":                                  {wishing(raydemand.One, raydemand.SliceWish{Memory: 9 << 30, Isolation: "any"}), "", "d-1g"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := model.Snapshot{Groups: groups, Isolation: test.isolation, Demand: raydemand.Demand{Requests: []raydemand.Request{test.request}}}
-			if diff := cmp.Diff(map[string]int{test.want: 1}, Compute(s, model.Policy{}).Launch); diff != "" {
+			s := Snapshot{Groups: groups, Isolation: test.isolation, Demand: raydemand.Demand{Requests: []raydemand.Request{test.request}}}
+			if diff := cmp.Diff(map[string]int{test.want: 1}, Compute(s, Policy{}).Launch); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -70,8 +70,8 @@ func TestAWishGoesToTheGroupWhoseSliceServesItWithLeastWaste(t *testing.T) {
 func TestWhatIsOversubscribedIsTakenOnlyByWhoSaysAny(t *testing.T) {
 	for isolation, want := range map[string]int{"": 0, "limit": 0, "hardware": 0, "any": 1} {
 		wish := raydemand.SliceWish{Isolation: isolation}
-		s := model.Snapshot{Groups: []model.Group{sliced("time", timeSlice)}, Demand: raydemand.Demand{Requests: []raydemand.Request{wishing(raydemand.One, wish)}}}
-		if got := Compute(s, model.Policy{}).Launch["time"]; got != want {
+		s := Snapshot{Groups: []Group{sliced("time", timeSlice)}, Demand: raydemand.Demand{Requests: []raydemand.Request{wishing(raydemand.One, wish)}}}
+		if got := Compute(s, Policy{}).Launch["time"]; got != want {
 			t.Errorf("isolation %q launches %d, want %d", isolation, got, want)
 		}
 	}
@@ -79,7 +79,7 @@ func TestWhatIsOversubscribedIsTakenOnlyByWhoSaysAny(t *testing.T) {
 
 func TestAGroupThatIsPassedOverForItsSliceSaysInWhatItFallsShort(t *testing.T) {
 	for name, test := range map[string]struct {
-		slice   *model.Slice
+		slice   *Slice
 		request raydemand.Request
 		code    string
 		want    string
@@ -93,13 +93,13 @@ func TestAGroupThatIsPassedOverForItsSliceSaysInWhatItFallsShort(t *testing.T) {
 		"no promises": {nil, wishing(raydemand.One, raydemand.SliceWish{Isolation: "limit"}), model.CodeSliceUnknown, "what keeps its GPU of unknown kind apart from others is not known, needs limit isolation"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := model.Snapshot{Groups: []model.Group{sliced("g", test.slice)}, Demand: raydemand.Demand{Requests: []raydemand.Request{test.request}}}
-			plan := Compute(s, model.Policy{})
+			s := Snapshot{Groups: []Group{sliced("g", test.slice)}, Demand: raydemand.Demand{Requests: []raydemand.Request{test.request}}}
+			plan := Compute(s, Policy{})
 			reason := plan.Groups[0].Reasons[0]
 			if reason.Code != test.code || !strings.HasSuffix(reason.Message, ": "+test.want) {
 				t.Errorf("%s: %s\nwant %s: … %s", reason.Code, reason.Message, test.code, test.want)
 			}
-			if len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Reason.Code != model.Impossible || !strings.Contains(plan.InfeasibleRequests[0].Reason.Message, test.want) {
+			if len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Reason.Code != Impossible || !strings.Contains(plan.InfeasibleRequests[0].Reason.Message, test.want) {
 				t.Errorf("unmet: %+v", plan.InfeasibleRequests)
 			}
 		})
@@ -107,36 +107,36 @@ func TestAGroupThatIsPassedOverForItsSliceSaysInWhatItFallsShort(t *testing.T) {
 }
 
 func TestHalfAGPUIsToldInMemory(t *testing.T) {
-	s := model.Snapshot{Groups: []model.Group{sliced("g", mig("1g.10gb", 9728, 1.0/7))}}
+	s := Snapshot{Groups: []Group{sliced("g", mig("1g.10gb", 9728, 1.0/7))}}
 	s.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One / 2}, Count: 1}}
-	if got, want := Compute(s, model.Policy{}).Groups[0].Reasons[0].Message, "launching 1 pod for 1 × {GPU 0.5} (0.5 of a slice 1g.10gb, 4.75 GiB)"; got != want {
+	if got, want := Compute(s, Policy{}).Groups[0].Reasons[0].Message, "launching 1 pod for 1 × {GPU 0.5} (0.5 of a slice 1g.10gb, 4.75 GiB)"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
 
 func TestSlicesOfWhichNothingIsKnownAreOneFinding(t *testing.T) {
-	s := model.Snapshot{Groups: []model.Group{sliced("a", nil), sliced("b", nil)}}
+	s := Snapshot{Groups: []Group{sliced("a", nil), sliced("b", nil)}}
 	s.Requests = []raydemand.Request{wishing(raydemand.One, raydemand.SliceWish{Memory: 1}), wishing(raydemand.One, raydemand.SliceWish{Memory: 2})}
-	findings := Compute(s, model.Policy{}).Findings
+	findings := Compute(s, Policy{}).Findings
 	if len(findings) != 1 || findings[0].Code != model.FindingSlicesUnknown {
 		t.Errorf("findings: %+v", findings)
 	}
 	s.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 1}}
-	if plan := Compute(s, model.Policy{}); len(plan.Findings) != 0 || plan.Launch["a"] != 1 {
+	if plan := Compute(s, Policy{}); len(plan.Findings) != 0 || plan.Launch["a"] != 1 {
 		t.Errorf("plain demand: %+v", plan)
 	}
 }
 
 func TestTheLargerWishTakesTheLargerSliceWhicheverComesFirst(t *testing.T) {
-	s := model.Snapshot{Groups: []model.Group{sliced("a-whole", wholeCard), sliced("b-1g", mig("1g.10gb", 9728, 1.0/7))}}
+	s := Snapshot{Groups: []Group{sliced("a-whole", wholeCard), sliced("b-1g", mig("1g.10gb", 9728, 1.0/7))}}
 	for _, g := range s.Groups {
-		s.Nodes = append(s.Nodes, model.Node{Pod: g.Name + "-1", Group: g.Name, State: model.Idle, Total: g.Resources, Available: g.Resources})
+		s.Nodes = append(s.Nodes, Node{Pod: g.Name + "-1", Group: g.Name, State: Idle, Total: g.Resources, Available: g.Resources})
 	}
 	small, large := wishing(raydemand.One, raydemand.SliceWish{Memory: 8 << 30}), wishing(raydemand.One, raydemand.SliceWish{Memory: 40 << 30})
 	small.Bundle["CPU"] = raydemand.One // more kinds of resources alone would put it first
 	for _, requests := range [][]raydemand.Request{{small, large}, {large, small}} {
 		s.Requests = requests
-		if launch := Compute(s, model.Policy{}).Launch; len(launch) > 0 {
+		if launch := Compute(s, Policy{}).Launch; len(launch) > 0 {
 			t.Errorf("launches %v, and both fit", launch)
 		}
 	}
@@ -145,22 +145,22 @@ func TestTheLargerWishTakesTheLargerSliceWhicheverComesFirst(t *testing.T) {
 func TestAPriceGoesBeforeWhatASliceWastes(t *testing.T) {
 	dear, cheap := sliced("a-1g", mig("1g.10gb", 9728, 1.0/7)), sliced("b-whole", wholeCard)
 	dear.Price, cheap.Price = ptr(2.0), ptr(1.9)
-	s := model.Snapshot{Groups: []model.Group{dear, cheap}, Demand: raydemand.Demand{Requests: []raydemand.Request{wishing(raydemand.One, raydemand.SliceWish{Memory: 1 << 30})}}}
-	if got := Compute(s, model.Policy{}).Launch; got["b-whole"] != 1 {
+	s := Snapshot{Groups: []Group{dear, cheap}, Demand: raydemand.Demand{Requests: []raydemand.Request{wishing(raydemand.One, raydemand.SliceWish{Memory: 1 << 30})}}}
+	if got := Compute(s, Policy{}).Launch; got["b-whole"] != 1 {
 		t.Errorf("launches %v", got)
 	}
 	cheap.Price = ptr(2.0)
-	s.Groups = []model.Group{dear, cheap}
-	if got := Compute(s, model.Policy{}).Launch; got["a-1g"] != 1 {
+	s.Groups = []Group{dear, cheap}
+	if got := Compute(s, Policy{}).Launch; got["a-1g"] != 1 {
 		t.Errorf("at one price it launches %v", got)
 	}
 }
 
 func TestAGroupPassedOverForItsWasteSaysSo(t *testing.T) {
-	s := model.Snapshot{Groups: []model.Group{sliced("a-whole", wholeCard), sliced("b-1g", mig("1g.10gb", 9728, 1.0/7))}}
+	s := Snapshot{Groups: []Group{sliced("a-whole", wholeCard), sliced("b-1g", mig("1g.10gb", 9728, 1.0/7))}}
 	s.Requests = []raydemand.Request{wishing(raydemand.One, raydemand.SliceWish{Memory: 1 << 30})}
-	want := model.Reason{Code: model.CodeNotChosen, Message: "{GPU 1} of 1 GiB: group b-1g was taken: less memory is wasted, slice 1g.10gb against whole card"}
-	if diff := cmp.Diff(want, Compute(s, model.Policy{}).Groups[0].Reasons[0]); diff != "" {
+	want := Reason{Code: model.CodeNotChosen, Message: "{GPU 1} of 1 GiB: group b-1g was taken: less memory is wasted, slice 1g.10gb against whole card"}
+	if diff := cmp.Diff(want, Compute(s, Policy{}).Groups[0].Reasons[0]); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -168,9 +168,9 @@ func TestAGroupPassedOverForItsWasteSaysSo(t *testing.T) {
 func TestOfTwoAlikeTheOneThatLeavesLargeInstancesPossibleIsTaken(t *testing.T) {
 	fragmenting, sparing := mig("1g.10gb", 9728, 1.0/7), mig("1g.10gb", 9728, 1.0/7)
 	fragmenting.Blocks, sparing.Blocks = ptr(int64(2)), ptr(int64(0))
-	s := model.Snapshot{Groups: []model.Group{sliced("a", fragmenting), sliced("b", sparing)}}
+	s := Snapshot{Groups: []Group{sliced("a", fragmenting), sliced("b", sparing)}}
 	s.Requests = []raydemand.Request{wishing(raydemand.One, raydemand.SliceWish{Memory: 1 << 30})}
-	if got := Compute(s, model.Policy{}).Launch; got["b"] != 1 {
+	if got := Compute(s, Policy{}).Launch; got["b"] != 1 {
 		t.Errorf("launches %v", got)
 	}
 }
@@ -192,7 +192,7 @@ func TestWhatIsWrongWithASliceInAFileIsNamed(t *testing.T) {
 }
 
 func TestAWishIsReadFromAFileAsItIsWritten(t *testing.T) {
-	s := model.Snapshot{Groups: []model.Group{sliced("g", mig("1g.10gb", 9728, 0.125))}, Isolation: nodepool.RequireLimit}
+	s := Snapshot{Groups: []Group{sliced("g", mig("1g.10gb", 9728, 0.125))}, Isolation: nodepool.RequireLimit}
 	s.Requests = []raydemand.Request{wishing(raydemand.One, raydemand.SliceWish{Memory: 4864 << 20, ComputeFraction: 0.1, Isolation: "any"})}
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -202,8 +202,8 @@ func TestAWishIsReadFromAFileAsItIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	written := func(p model.Plan) string { text, _ := json.Marshal(p); return string(text) }
-	if a, b := written(Compute(s, model.Policy{})), written(Compute(again, model.Policy{})); a != b || !s.Requests[0].Slice.Equal(again.Requests[0].Slice) {
+	written := func(p Plan) string { text, _ := json.Marshal(p); return string(text) }
+	if a, b := written(Compute(s, Policy{})), written(Compute(again, Policy{})); a != b || !s.Requests[0].Slice.Equal(again.Requests[0].Slice) {
 		t.Errorf("%s\nread again: %s", a, b)
 	}
 	if diff := cmp.Diff(s.Groups[0].Slice, again.Groups[0].Slice); diff != "" {
@@ -237,7 +237,7 @@ func TestOneGPUOfAGroupIsWhatItsDevicesAre(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := nodepool.WorkerGroup{Slices: test.slices, Pod: nodepool.PodShape{CardsAsked: test.cards}}
 			var got *int64
-			if s := model.SliceOf(g, test.gpus); s != nil {
+			if s := SliceOf(g, test.gpus); s != nil {
 				got = s.MemoryMiB
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -252,7 +252,7 @@ func TestADrawnSnapshotWithSlicesIsPlannedAlikeOnceItWasWrittenAndRead(t *testin
 		s := drawSliced(t)
 		for i := range s.Groups {
 			if rapid.Bool().Draw(t, "pools") {
-				s.Groups[i].Pools = []model.GroupPool{onPool("a", rapid.Int64Range(-1, 1<<50).Draw(t, "most"), rapid.Int64Range(-1, 1<<50).Draw(t, "units"))}
+				s.Groups[i].Pools = []GroupPool{onPool("a", rapid.Int64Range(-1, 1<<50).Draw(t, "most"), rapid.Int64Range(-1, 1<<50).Draw(t, "units"))}
 			}
 			if slice := s.Groups[i].Slice; slice != nil && rapid.Bool().Draw(t, "odd") {
 				odd := *slice
@@ -270,7 +270,7 @@ func TestADrawnSnapshotWithSlicesIsPlannedAlikeOnceItWasWrittenAndRead(t *testin
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, text)
 		}
-		if diff := cmp.Diff(asText(t, Compute(s, model.Policy{})), asText(t, Compute(again, model.Policy{}))); diff != "" {
+		if diff := cmp.Diff(asText(t, Compute(s, Policy{})), asText(t, Compute(again, Policy{}))); diff != "" {
 			t.Fatal(diff)
 		}
 	})

@@ -9,8 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/internal/planner/search"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -19,8 +17,8 @@ import (
 )
 
 // drawSlice draws what a group's GPUs are, sometimes unknown in part.
-func drawSlice(t *rapid.T) *model.Slice {
-	s := rapid.SampledFrom([]*model.Slice{
+func drawSlice(t *rapid.T) *Slice {
+	s := rapid.SampledFrom([]*Slice{
 		nil, wholeCard, timeSlice, capped10, mig("1g.10gb", 9728, 1.0/7), mig("3g.40gb", 40192, 3.0/7),
 		{Kind: gpuinfo.GPUMemory, MemoryMiB: ptr(int64(4096)), Isolation: gpuinfo.Limit}, {Kind: gpuinfo.Whole, Isolation: gpuinfo.Hardware},
 	}).Draw(t, "slice")
@@ -33,7 +31,7 @@ func drawWish(t *rapid.T) *raydemand.SliceWish {
 	}).Draw(t, "wish")
 }
 
-func drawSliced(t *rapid.T) model.Snapshot {
+func drawSliced(t *rapid.T) Snapshot {
 	s := plannertest.DrawSnapshot(t)
 	for i := range s.Groups {
 		s.Groups[i].Slice = drawSlice(t)
@@ -51,10 +49,10 @@ func drawSliced(t *rapid.T) model.Snapshot {
 func TestNoWishLandsOnLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSliced(t)
-		p, _, out := search.Decide(nil, &s, model.Policy{})
+		p, _, out := search.Decide(nil, &s, Policy{})
 		for _, e := range out.Log {
 			if g := p.Groups[e.Group]; !e.Item.Slice.Allows(g.Slice) {
-				t.Fatalf("%s is launched for on group %s, whose GPUs are %v", phrase.Describe(e.Item.Request), g.Name, g.Slice)
+				t.Fatalf("%s is launched for on group %s, whose GPUs are %v", Describe(e.Item.Request), g.Name, g.Slice)
 			}
 		}
 	})
@@ -63,7 +61,7 @@ func TestNoWishLandsOnLess(t *testing.T) {
 func TestLimitsHoldAndAPlanIsFoundAgainWithSlicesAndPools(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawPooled(t)
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		for _, g := range plan.Groups {
 			if launched := plan.Launch[g.Name]; launched > 0 && g.Current+launched > g.Max {
 				t.Fatalf("group %s: %d + %d of at most %d", g.Name, g.Current, launched, g.Max)
@@ -77,7 +75,7 @@ func TestLimitsHoldAndAPlanIsFoundAgainWithSlicesAndPools(t *testing.T) {
 		if len(plan.Terminate) > 0 {
 			return
 		}
-		if next := Compute(applied(s, plan, 0), model.Policy{}); len(next.Launch)+len(next.Terminate) > 0 {
+		if next := Compute(applied(s, plan, 0), Policy{}); len(next.Launch)+len(next.Terminate) > 0 {
 			t.Fatalf("the next plan launches %v and stops %v after one that launched %v\n%s", next.Launch, next.Terminate, plan.Launch, plannertest.Compact(s))
 		}
 	})
@@ -86,7 +84,7 @@ func TestLimitsHoldAndAPlanIsFoundAgainWithSlicesAndPools(t *testing.T) {
 func TestWithoutAnyOneReplicaLaunchedForWishesSomethingIsMissing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawPooled(t)
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		for i := range s.Groups {
 			name, hosts := s.Groups[i].Name, s.Groups[i].NumOfHosts
 			if plan.Launch[name] == 0 {
@@ -95,7 +93,7 @@ func TestWithoutAnyOneReplicaLaunchedForWishesSomethingIsMissing(t *testing.T) {
 			less := plan
 			less.Launch, less.Terminate = maps.Clone(plan.Launch), nil
 			less.Launch[name] -= hosts
-			if again := Compute(applied(s, less, 0), model.Policy{}); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
+			if again := Compute(applied(s, less, 0), Policy{}); len(again.Launch) == 0 && unmet(again) <= unmet(plan) {
 				t.Fatalf("launches %v, and one replica of %s less serves as much\n%s", plan.Launch, name, plannertest.Compact(s))
 			}
 		}
@@ -103,7 +101,7 @@ func TestWithoutAnyOneReplicaLaunchedForWishesSomethingIsMissing(t *testing.T) {
 }
 
 // drawPooled is a drawn snapshot with slices, and pools of which groups share some.
-func drawPooled(t *rapid.T) model.Snapshot {
+func drawPooled(t *rapid.T) Snapshot {
 	s := drawSliced(t)
 	for i := range s.Groups {
 		for _, name := range []string{"a", "b"}[:rapid.IntRange(0, 2).Draw(t, "pools")] {
@@ -116,11 +114,11 @@ func drawPooled(t *rapid.T) model.Snapshot {
 func TestSlicesChangeNothingWhereNobodyWishes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
-		bare := Compute(s, model.Policy{})
+		bare := Compute(s, Policy{})
 		for i := range s.Groups {
 			s.Groups[i].Slice = drawSlice(t)
 		}
-		with := Compute(s, model.Policy{})
+		with := Compute(s, Policy{})
 		for i := range with.Groups {
 			with.Groups[i].Slice = nil
 			for k := range with.Groups[i].Reasons {
@@ -147,7 +145,7 @@ func withoutParts(message string) string {
 	}
 }
 
-func asText(t *rapid.T, plan model.Plan) string {
+func asText(t *rapid.T, plan Plan) string {
 	text, err := json.Marshal(plan)
 	if err != nil {
 		t.Fatal(err)

@@ -4,20 +4,19 @@ import (
 	"fmt"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // TestAStreamOfLargeRequestsIsServedToTheLast spends all tries: each of the requests takes a search of its own.
 func TestAStreamOfLargeRequestsIsServedToTheLast(t *testing.T) {
-	var s model.Snapshot
+	var s Snapshot
 	for i := range 60 {
 		name := fmt.Sprintf("r%02d", i)
-		s.Groups = append(s.Groups, model.Group{Name: name, Resources: raydemand.Bundle{name: 100 * raydemand.One}, Max: 1, NumOfHosts: 1})
+		s.Groups = append(s.Groups, Group{Name: name, Resources: raydemand.Bundle{name: 100 * raydemand.One}, Max: 1, NumOfHosts: 1})
 		s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{ID: name, Owner: "o", Requests: []raydemand.Request{{Bundle: raydemand.Bundle{name: raydemand.One}, Count: 10_000}}})
 	}
-	for _, r := range Compute(s, model.Policy{}).Requests {
-		if r.Waiting != 100 || r.State != raydemand.RequestCapped || r.Reason.Code != model.Capped {
+	for _, r := range Compute(s, Policy{}).Requests {
+		if r.Waiting != 100 || r.State != raydemand.RequestCapped || r.Reason.Code != Capped {
 			t.Errorf("%s is %s (%s) and has %d of the 100 that its group can hold", r.ID, r.State, r.Reason.Code, r.Waiting)
 		}
 	}

@@ -25,21 +25,21 @@ func TestTheSummaryTellsWhatBecomesOfEachDemand(t *testing.T) {
 		                    {"resources": {"NPU": 1}, "count": 4}, {"resources": {}, "count": 6}],
 		"requestResources": [{"resources": {"GPU": 1}, "count": 2}],
 		"pendingGangRequests": [{"id": "aa", "strategy": "STRICT_SPREAD", "bundles": [{"GPU": 9}]}]}`)
-	got := map[string]model.DemandSummary{}
-	for _, d := range Compute(s, model.Policy{}).Summary {
+	got := map[string]DemandSummary{}
+	for _, d := range Compute(s, Policy{}).Summary {
 		name := string(d.Kind) + " " + d.Resources.String()
 		d.Resources, d.Gang = nil, nil
 		got[name] = d
 	}
 	since := time.Date(2026, 1, 31, 12, 0, 10, 0, time.UTC)
-	want := map[string]model.DemandSummary{
-		"request {GPU 1}":          {Kind: model.KindRequest, Asked: 7, Served: 1, Waiting: 2, WaitingSince: since, Launching: 2, Capped: 2},
-		"request {GPU 2}":          {Kind: model.KindRequest, Asked: 2, Impossible: 2},
-		"request {TPU 4}":          {Kind: model.KindRequest, Asked: 3, CoolingDown: 3},
-		"request {NPU 1}":          {Kind: model.KindRequest, Asked: 4, Closed: 4},
-		"request {}":               {Kind: model.KindRequest, Asked: 6, Served: 6},
-		"requestResources {GPU 1}": {Kind: model.KindRequestResources, Asked: 2, Served: 1, Waiting: 1, WaitingSince: since},
-		"gang {}":                  {Kind: model.KindGang, Asked: 1, Impossible: 1},
+	want := map[string]DemandSummary{
+		"request {GPU 1}":          {Kind: KindRequest, Asked: 7, Served: 1, Waiting: 2, WaitingSince: since, Launching: 2, Capped: 2},
+		"request {GPU 2}":          {Kind: KindRequest, Asked: 2, Impossible: 2},
+		"request {TPU 4}":          {Kind: KindRequest, Asked: 3, CoolingDown: 3},
+		"request {NPU 1}":          {Kind: KindRequest, Asked: 4, Closed: 4},
+		"request {}":               {Kind: KindRequest, Asked: 6, Served: 6},
+		"requestResources {GPU 1}": {Kind: KindRequestResources, Asked: 2, Served: 1, Waiting: 1, WaitingSince: since},
+		"gang {}":                  {Kind: KindGang, Asked: 1, Impossible: 1},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
@@ -49,9 +49,9 @@ func TestTheSummaryTellsWhatBecomesOfEachDemand(t *testing.T) {
 func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
-		plan := Compute(s, model.Policy{})
-		asked, left := map[model.DemandKind]map[string]int64{}, map[model.DemandKind]map[string]int64{}
-		for _, kind := range []model.DemandKind{model.KindRequest, model.KindGang, model.KindRequestResources} {
+		plan := Compute(s, Policy{})
+		asked, left := map[DemandKind]map[string]int64{}, map[DemandKind]map[string]int64{}
+		for _, kind := range []DemandKind{KindRequest, KindGang, KindRequestResources} {
 			asked[kind], left[kind] = map[string]int64{}, map[string]int64{}
 		}
 		for _, d := range plan.Summary {
@@ -73,28 +73,28 @@ func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 				left[d.Kind][name] += unmet
 			}
 		}
-		want := map[model.DemandKind]map[string]int64{model.KindRequest: {}, model.KindGang: {}, model.KindRequestResources: {}}
+		want := map[DemandKind]map[string]int64{KindRequest: {}, KindGang: {}, KindRequestResources: {}}
 		for _, r := range s.Requests {
-			want[model.KindRequest][plannertest.Compact(r.Bundle)+plannertest.Compact(r.Selectors)] += r.Count
+			want[KindRequest][plannertest.Compact(r.Bundle)+plannertest.Compact(r.Selectors)] += r.Count
 		}
 		for _, r := range append(s.Constraint, s.KeptResources...) {
-			want[model.KindRequestResources][plannertest.Compact(r.Bundle)+plannertest.Compact(r.Selectors)] += r.Count
+			want[KindRequestResources][plannertest.Compact(r.Bundle)+plannertest.Compact(r.Selectors)] += r.Count
 		}
 		for _, g := range s.Gangs {
-			want[model.KindGang][g.ID]++
+			want[KindGang][g.ID]++
 		}
 		if diff := cmp.Diff(want, asked); diff != "" {
 			t.Errorf("asked (-snapshot +summary): %s", diff)
 		}
-		unmet := map[model.DemandKind]map[string]int64{model.KindRequest: {}, model.KindGang: {}, model.KindRequestResources: {}}
+		unmet := map[DemandKind]map[string]int64{KindRequest: {}, KindGang: {}, KindRequestResources: {}}
 		for _, u := range plan.InfeasibleRequests {
-			unmet[model.KindRequest][plannertest.Compact(u.Bundle)+plannertest.Compact(u.Selectors)] += u.Count
+			unmet[KindRequest][plannertest.Compact(u.Bundle)+plannertest.Compact(u.Selectors)] += u.Count
 		}
 		for _, u := range plan.InfeasibleRequestResources {
-			unmet[model.KindRequestResources][plannertest.Compact(u.Bundle)+plannertest.Compact(u.Selectors)] += u.Count
+			unmet[KindRequestResources][plannertest.Compact(u.Bundle)+plannertest.Compact(u.Selectors)] += u.Count
 		}
 		for _, u := range plan.InfeasibleGangRequests {
-			unmet[model.KindGang][u.ID]++
+			unmet[KindGang][u.ID]++
 		}
 		if diff := cmp.Diff(unmet, left); diff != "" {
 			t.Errorf("unmet (-lists +summary): %s", diff)
@@ -108,7 +108,7 @@ func TestALostHostIsWaitedForAndNotLaunched(t *testing.T) {
 		"nodes": [{"pod": "r0-0", "group": "m", "state": "RUNNING", "total": {"TPU": 4}, "available": {"TPU": 4}, "replica": "r0"},
 			{"pod": "r0-1", "group": "m", "state": "RUNNING", "total": {"TPU": 4}, "available": {"TPU": 4}, "replica": "r0"},
 			{"pod": "r0-2", "group": "m", "state": "RUNNING", "total": {"TPU": 4}, "available": {"TPU": 4}, "replica": "r0"}],
-		"pendingRequests": [{"resources": {"TPU": 4}, "count": 5}]}`), model.Policy{})
+		"pendingRequests": [{"resources": {"TPU": 4}, "count": 5}]}`), Policy{})
 	if d := plan.Summary[0]; d.Served != 3 || d.Waiting != 1 || d.Launching != 1 {
 		t.Errorf("%d are served, %d wait and for %d there are launches, want 3, 1 and 1", d.Served, d.Waiting, d.Launching)
 	}
@@ -117,15 +117,15 @@ func TestALostHostIsWaitedForAndNotLaunched(t *testing.T) {
 func TestIdlePodsAreCountedAmongThoseThatStay(t *testing.T) {
 	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 4}, "maxReplicas": 2}],
 		"nodes": [{"pod": "a", "group": "g", "state": "RUNNING", "total": {"CPU": 4}, "available": {"CPU": 0}},
-			{"pod": "b", "group": "g", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 5}, {"pod": "c", "group": "g", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 6}]}`), model.Policy{})
+			{"pod": "b", "group": "g", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 5}, {"pod": "c", "group": "g", "state": "IDLE", "total": {"CPU": 4}, "idleSeconds": 6}]}`), Policy{})
 	reasons := plan.Groups[0].Reasons
-	if diff := cmp.Diff(model.Reason{Code: model.CodeIdle, Message: "1 of 2 idle, longest 5s; no idle timeout is set"}, reasons[len(reasons)-1]); diff != "" {
+	if diff := cmp.Diff(Reason{Code: model.CodeIdle, Message: "1 of 2 idle, longest 5s; no idle timeout is set"}, reasons[len(reasons)-1]); diff != "" {
 		t.Errorf("of three pods one is stopped (-want +got): %s", diff)
 	}
 }
 
 func TestWhatAsksForNothingIsNotSaidToBeServedByWhatRuns(t *testing.T) {
-	d := Compute(plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 4}}], "pendingRequests": [{"resources": {}, "count": 3}]}`), model.Policy{}).Summary[0]
+	d := Compute(plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 4}}], "pendingRequests": [{"resources": {}, "count": 3}]}`), Policy{}).Summary[0]
 	if got, want := d.Tally(), "3 ask for nothing, so any node will do"; d.Served != 3 || got != want {
 		t.Errorf("%d are served: %q, want 3: %q", d.Served, got, want)
 	}

@@ -20,8 +20,8 @@ func gpuOwned(id string, priority int32, shapes int) raydemand.Owned {
 	return of
 }
 
-func gpuWorld(owned ...raydemand.Owned) model.Snapshot {
-	return model.Snapshot{Groups: []model.Group{{Name: "gpu", Resources: raydemand.Bundle{"GPU": raydemand.One}, Max: 5000, NumOfHosts: 1}}, OwnedRequests: owned}
+func gpuWorld(owned ...raydemand.Owned) Snapshot {
+	return Snapshot{Groups: []Group{{Name: "gpu", Resources: raydemand.Bundle{"GPU": raydemand.One}, Max: 5000, NumOfHosts: 1}}, OwnedRequests: owned}
 }
 
 func TestRequestsBeyondTheBoundAreTold(t *testing.T) {
@@ -29,7 +29,7 @@ func TestRequestsBeyondTheBoundAreTold(t *testing.T) {
 	for i := range search.MaxOwned + 1 {
 		s.OwnedRequests = append(s.OwnedRequests, gpuOwned(fmt.Sprintf("r%04d", i), int32(min(i, 1)), 1))
 	}
-	plan := Compute(s, model.Policy{})
+	plan := Compute(s, Policy{})
 	if first := plan.Requests[0]; first.ID != "r0000" || first.State != raydemand.RequestCapped || first.Reason.Code != raydemand.CodeTooMany || first.Asked != 2 {
 		t.Errorf("the one of the lowest priority: %+v", first)
 	}
@@ -44,7 +44,7 @@ func TestRequestsBeyondTheBoundAreTold(t *testing.T) {
 // TestShapesBeyondTheBoundAreTold: what is too large to be taken in keeps nobody behind it out.
 func TestShapesBeyondTheBoundAreTold(t *testing.T) {
 	plan := Compute(gpuWorld(
-		gpuOwned("a-huge", 9, search.MaxOwnedShapes+1), gpuOwned("b-most", 8, search.MaxOwnedShapes-1), gpuOwned("c-two", 7, 2), gpuOwned("d-one", 6, 1), gpuOwned("e-one", 5, 1)), model.Policy{})
+		gpuOwned("a-huge", 9, search.MaxOwnedShapes+1), gpuOwned("b-most", 8, search.MaxOwnedShapes-1), gpuOwned("c-two", 7, 2), gpuOwned("d-one", 6, 1), gpuOwned("e-one", 5, 1)), Policy{})
 	want := "a-huge=Capped 0+0/2 (too_many), b-most=Waiting 0+2/2 (launch), c-two=Capped 0+0/2 (too_many), d-one=Waiting 0+2/2 (launch), e-one=Capped 0+0/2 (too_many)"
 	if got := fateOf(plan); got != want {
 		t.Errorf("becomes %s, want %s", got, want)
@@ -72,7 +72,7 @@ func TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound(t *testing.T) {
 		"older=Capped 0+0/2 (too_many), z-satisfied=Waiting 0+2/2 (launch)":  {older, satisfied},
 		"higher=Waiting 0+2/2 (launch), z-satisfied=Capped 0+0/2 (too_many)": {higher, satisfied},
 	} {
-		if got := fateOf(Compute(gpuWorld(owned...), model.Policy{})); got != want {
+		if got := fateOf(Compute(gpuWorld(owned...), Policy{})); got != want {
 			t.Errorf("becomes %s, want %s", got, want)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
@@ -57,33 +56,33 @@ func TestATopologyGangLandsWithinOneValueOfItsLabel(t *testing.T) {
 		"the rest waits for the rack that holds the others": {
 			nodes: `{"pod": "x", "group": "r1", "state": "RUNNING", "labels": {"rack": "1"}, "placedLabels": {"_PG_a": ""}, "total": {"GPU": 8}, "available": {}}`,
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}]}`,
-			want:  decision{Launch: map[string]int{}, Unmet: []string{model.Capped}},
+			want:  decision{Launch: map[string]int{}, Unmet: []string{Capped}},
 			unmet: "its other bundles lie on rack=1, which has no room for the other 3: group r1 may have only 2 pods more: its maximum is 3 (has 1); " +
 				"group none: it has no label rack; group r2: label rack is 2",
 		},
 		"a rack of which no new node could hold the rest": {
 			nodes: `{"pod": "x", "group": "none", "state": "RUNNING", "labels": {"rack": "3"}, "placedLabels": {"_PG_a": ""}, "total": {"GPU": 4}, "available": {}}`,
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}]}`,
-			want:  decision{Launch: map[string]int{}, Unmet: []string{model.Capped}},
+			want:  decision{Launch: map[string]int{}, Unmet: []string{Capped}},
 			unmet: "its other bundles lie on rack=3, where no node and no group could hold the rest: group none: it has no label rack; group r1: label rack is 1; " +
 				"group r2: label rack is 2",
 		},
 		"the others lie on a node without the label": {
 			nodes: `{"pod": "x", "group": "none", "state": "RUNNING", "placedLabels": {"_PG_a": ""}, "total": {"GPU": 8}, "available": {}}`,
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}]}`,
-			want:  decision{Launch: map[string]int{}, Unmet: []string{model.Capped}},
+			want:  decision{Launch: map[string]int{}, Unmet: []string{Capped}},
 			unmet: "the gang wants to share the label rack, and the nodes that hold its other bundles do not have it",
 		},
 		"too large for any one rack": {
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}, {"GPU": 8}, {"GPU": 8}]}`,
-			want:  decision{Launch: map[string]int{}, Unmet: []string{model.Capped}},
+			want:  decision{Launch: map[string]int{}, Unmet: []string{Capped}},
 			unmet: "no value of the label rack has room for all 5 bundles: group r1 may have only 3 pods more: its maximum is 3 (has 0); " +
 				"group r2 may have only 4 pods more: its maximum is 4 (has 0); group none: it has no label rack",
 		},
 		"of a bundle that only nodes without the label could hold": {
 			nodes: `{"pod": "x", "group": "none", "state": "RUNNING", "total": {"GPU": 16}, "available": {"GPU": 16}}`,
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 16}]}`,
-			want:  decision{Launch: map[string]int{}, Unmet: []string{model.Impossible}},
+			want:  decision{Launch: map[string]int{}, Unmet: []string{Impossible}},
 			unmet: "no value of the label rack has nodes or groups for each of the bundles: group none: too small: needs 16 GPU, has 8; " +
 				"group r1: too small: needs 16 GPU, has 8; group r2: too small: needs 16 GPU, has 8",
 		},
@@ -91,7 +90,7 @@ func TestATopologyGangLandsWithinOneValueOfItsLabel(t *testing.T) {
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}]},
 			        {"id": "b", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}]},
 			        {"id": "c", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 8}, {"GPU": 8}, {"GPU": 8}]}`,
-			want: decision{Launch: map[string]int{"r1": 3, "r2": 3}, Unmet: []string{model.Capped}},
+			want: decision{Launch: map[string]int{"r1": 3, "r2": 3}, Unmet: []string{Capped}},
 		},
 		"a fallback within one rack too": {
 			gangs: `{"id": "a", "strategy": "PACK", "topologyLabel": "rack", "bundles": [{"GPU": 16}], "fallbackBundles": [[{"GPU": 8}, {"GPU": 8}]]}`,
@@ -99,7 +98,7 @@ func TestATopologyGangLandsWithinOneValueOfItsLabel(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(plannertest.Read(t, `{"launchConfigCheckDisabled": true, `+racks+`, "nodes": [`+c.nodes+`], "pendingGangRequests": [`+c.gangs+`]}`), model.Policy{})
+			plan := Compute(plannertest.Read(t, `{"launchConfigCheckDisabled": true, `+racks+`, "nodes": [`+c.nodes+`], "pendingGangRequests": [`+c.gangs+`]}`), Policy{})
 			if diff := cmp.Diff(c.want, decisionOf(plan)); diff != "" {
 				t.Error(diff)
 			}
@@ -124,7 +123,7 @@ func TestAGangIsTriedOnlyWhereItHasRoomInSum(t *testing.T) {
 	}
 	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 8}, "maxReplicas": 999}], "nodes": [`+strings.Join(nodes, ",")+`],
 		"pendingGangRequests": [{"id": "g", "strategy": "PACK", "topologyLabel": "node", "bundles": [{"GPU": 4}, {"GPU": 4}]}]}`)
-	if diff := cmp.Diff(decision{Launch: map[string]int{}}, decisionOf(Compute(s, model.Policy{}))); diff != "" {
+	if diff := cmp.Diff(decision{Launch: map[string]int{}}, decisionOf(Compute(s, Policy{}))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -141,10 +140,10 @@ func TestTheAlternativesOfAGangAreTriedInOrderEachByItsOwnLabels(t *testing.T) {
 		{2, 2, 1, decision{Launch: map[string]int{"a": 2}}},
 		{1, 2, 1, decision{Launch: map[string]int{"b": 2}}},
 		{1, 1, 1, decision{Launch: map[string]int{"c": 1}}},
-		{1, 1, 0, decision{Launch: map[string]int{}, Unmet: []string{model.Capped}}},
+		{1, 1, 0, decision{Launch: map[string]int{}, Unmet: []string{Capped}}},
 	} {
 		s := plannertest.Read(t, fmt.Sprintf(gang, c.a, c.b, c.c))
-		if diff := cmp.Diff(c.want, decisionOf(Compute(s, model.Policy{}))); diff != "" {
+		if diff := cmp.Diff(c.want, decisionOf(Compute(s, Policy{}))); diff != "" {
 			t.Errorf("with maxima %d, %d, %d: %s", c.a, c.b, c.c, diff)
 		}
 		again := plannertest.Read(t, asJSON(t, s))
@@ -167,7 +166,7 @@ func TestATopologyGangThatIsServedFitsWithinOneValue(t *testing.T) {
 		for i := range s.Groups {
 			s.Groups[i].NumOfHosts, s.Groups[i].Replicas = 1, nil // hosts that come back are not in the list of nodes
 		}
-		plan := Compute(s, model.Policy{})
+		plan := Compute(s, Policy{})
 		if len(plan.InfeasibleGangRequests) > 0 {
 			return
 		}
@@ -175,12 +174,12 @@ func TestATopologyGangThatIsServedFitsWithinOneValue(t *testing.T) {
 		for _, zone := range []string{"a", "b"} {
 			within := all
 			within.MaxWorkers = nil // else pods that a minimum keeps above it in the plan are stopped here
-			within.Nodes = slices.DeleteFunc(slices.Clone(all.Nodes), func(n model.Node) bool { return n.Labels["zone"] != zone })
+			within.Nodes = slices.DeleteFunc(slices.Clone(all.Nodes), func(n Node) bool { return n.Labels["zone"] != zone })
 			within.Groups = slices.Clone(all.Groups)
 			for i := range within.Groups {
 				within.Groups[i].Replicas, within.Groups[i].Min, within.Groups[i].Max, within.Groups[i].Closed = nil, 0, 100, "closed"
 			}
-			if len(Compute(within, model.Policy{}).InfeasibleGangRequests) == 0 {
+			if len(Compute(within, Policy{}).InfeasibleGangRequests) == 0 {
 				return
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
@@ -17,7 +16,7 @@ func TestAmountsOfZeroLeaveNoTrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := json.Marshal(Compute(s, model.Policy{}))
+		text, err := json.Marshal(Compute(s, Policy{}))
 		if err != nil {
 			t.Fatal(err)
 		}

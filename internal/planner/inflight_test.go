@@ -11,17 +11,16 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/fleet"
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func drawCaps(t *rapid.T) model.Policy {
-	return model.Policy{MaxInFlight: rapid.IntRange(0, 6).Draw(t, "maxInFlight"), MaxInFlightPerGroup: rapid.IntRange(0, 4).Draw(t, "maxInFlightPerGroup")}
+func drawCaps(t *rapid.T) Policy {
+	return Policy{MaxInFlight: rapid.IntRange(0, 6).Draw(t, "maxInFlight"), MaxInFlightPerGroup: rapid.IntRange(0, 4).Draw(t, "maxInFlightPerGroup")}
 }
 
 // onTheWayTo counts the pods on their way by group, those asked for and not listed among them.
-func onTheWayTo(s model.Snapshot) map[string]int {
+func onTheWayTo(s Snapshot) map[string]int {
 	counts := map[string]int{}
 	p := fleet.New(&s)
 	for i := range p.Groups {
@@ -74,7 +73,7 @@ func TestOnlyAGangOfThatSizeGoesBeyondTheCaps(t *testing.T) {
 		alone := s
 		needs := slices.ContainsFunc(s.Gangs, func(g raydemand.Gang) bool {
 			alone.Gangs = []raydemand.Gang{g}
-			return total(Compute(alone, model.Policy{}).Launch) > policy.MaxInFlight
+			return total(Compute(alone, Policy{}).Launch) > policy.MaxInFlight
 		})
 		if total(waiting) > 0 || !needs {
 			t.Errorf("launches %v with %v on their way, at most %d may be\n%s", plan.Launch, waiting, policy.MaxInFlight, plannertest.Compact(s))
@@ -116,11 +115,11 @@ func TestWithoutAnyOneReplicaOfAWaveSomethingIsMissing(t *testing.T) {
 }
 
 // joined is the snapshot when all pods on their way have come up and nobody has used them yet.
-func joined(s model.Snapshot) model.Snapshot {
+func joined(s Snapshot) Snapshot {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.State == model.Pending {
-			n.State, n.Expected = model.Idle, false
+		if n := &s.Nodes[i]; n.State == Pending {
+			n.State, n.Expected = Idle, false
 		}
 	}
 	return s
@@ -140,7 +139,7 @@ func TestWavesServeWhatOnePlanServes(t *testing.T) {
 		case 2:
 			s.Requests, s.Gangs, s.KeptResources = nil, nil, nil
 		}
-		want := Compute(s, model.Policy{})
+		want := Compute(s, Policy{})
 		if len(want.Terminate) > 0 || total(onTheWayTo(s)) > 0 {
 			return // what is stopped makes room, and hosts that a replica has lost never come here
 		}
@@ -164,7 +163,7 @@ func TestCapsTakeNothingFromAPlanThatKeepsToThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := plannertest.DrawSnapshot(t)
 		s.UpscalingMode = "" // which caps too
-		if diff := cmp.Diff(asJSON(t, Compute(s, model.Policy{})), asJSON(t, Compute(s, model.Policy{MaxInFlight: 1000, MaxInFlightPerGroup: 500}))); diff != "" {
+		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(s, Policy{MaxInFlight: 1000, MaxInFlightPerGroup: 500}))); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -181,21 +180,21 @@ func TestCapsHoldBackWhatComesLast(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		snapshot   string
-		caps       model.Policy
+		caps       Policy
 		want, held map[string]int
 	}{
 		"the cheap kind is launched in waves, not a dear kind at once": {`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`,
-			model.Policy{MaxInFlight: 6}, map[string]int{"small": 6}, map[string]int{"small": 14}},
-		"a cap of each group":                {`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}, {"resources": {"CPU": 8}, "count": 5}]`, model.Policy{MaxInFlightPerGroup: 3}, map[string]int{"small": 3, "cpu": 3}, map[string]int{"small": 17, "cpu": 2}},
-		"a gang goes before requests, whole": {`, ` + spread(3) + `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`, model.Policy{MaxInFlight: 4}, map[string]int{"cpu": 3, "small": 1}, map[string]int{"small": 19}},
+			Policy{MaxInFlight: 6}, map[string]int{"small": 6}, map[string]int{"small": 14}},
+		"a cap of each group":                {`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}, {"resources": {"CPU": 8}, "count": 5}]`, Policy{MaxInFlightPerGroup: 3}, map[string]int{"small": 3, "cpu": 3}, map[string]int{"small": 17, "cpu": 2}},
+		"a gang goes before requests, whole": {`, ` + spread(3) + `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`, Policy{MaxInFlight: 4}, map[string]int{"cpu": 3, "small": 1}, map[string]int{"small": 19}},
 		"a gang larger than the cap goes alone": {`, ` + spread(6) + `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`,
-			model.Policy{MaxInFlight: 4}, map[string]int{"cpu": 6}, map[string]int{"small": 20}},
+			Policy{MaxInFlight: 4}, map[string]int{"cpu": 6}, map[string]int{"small": 20}},
 		"a gang larger than the cap waits for what is on its way, and nothing overtakes it": {pending + `, ` + spread(6) + `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`,
-			model.Policy{MaxInFlight: 4}, map[string]int{}, map[string]int{"cpu": 6, "small": 20}},
+			Policy{MaxInFlight: 4}, map[string]int{}, map[string]int{"cpu": 6, "small": 20}},
 		"a gang larger than its group's cap holds back that group alone": {pending + `, ` + spread(6) + `, "pendingRequests": [{"resources": {"GPU": 1}, "count": 20}]`,
-			model.Policy{MaxInFlightPerGroup: 4}, map[string]int{"small": 4}, map[string]int{"cpu": 6, "small": 16}},
-		"request_resources is launched in part":                                            {`, "requestResources": [{"resources": {"CPU": 8}, "count": 10}]`, model.Policy{MaxInFlight: 4}, map[string]int{"cpu": 4}, map[string]int{"cpu": 6}},
-		"request_resources that cannot be had in full launches nothing under a cap either": {`, "requestResources": [{"resources": {"CPU": 8}, "count": 1000}]`, model.Policy{MaxInFlight: 4}, map[string]int{}, map[string]int{}},
+			Policy{MaxInFlightPerGroup: 4}, map[string]int{"small": 4}, map[string]int{"cpu": 6, "small": 16}},
+		"request_resources is launched in part":                                            {`, "requestResources": [{"resources": {"CPU": 8}, "count": 10}]`, Policy{MaxInFlight: 4}, map[string]int{"cpu": 4}, map[string]int{"cpu": 6}},
+		"request_resources that cannot be had in full launches nothing under a cap either": {`, "requestResources": [{"resources": {"CPU": 8}, "count": 1000}]`, Policy{MaxInFlight: 4}, map[string]int{}, map[string]int{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := Compute(plannertest.Read(t, `{`+groups+c.snapshot+`}`), c.caps)
@@ -223,7 +222,7 @@ func TestCapsHoldBackWhatComesLast(t *testing.T) {
 func TestACapIsNamedWithItsNumber(t *testing.T) {
 	s := plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}, "maxReplicas": 100}], "pendingRequests": [{"resources": {"CPU": 1}, "count": 9}],
 		"nodes": [{"pod": "coming", "group": "g", "state": "PENDING", "total": {"CPU": 1}, "available": {"CPU": 0}}]}`)
-	for want, caps := range map[string]model.Policy{
+	for want, caps := range map[string]Policy{
 		"maxInFlight lets all groups together have 4 on the way at once (have 4)": {MaxInFlight: 4},
 		"maxInFlightPerGroup lets group g have 4 on the way at once (has 4)":      {MaxInFlightPerGroup: 4, MaxInFlight: 9},
 		"maxInFlight lets all groups together have 3 on the way at once (have 3)": {MaxInFlightPerGroup: 4, MaxInFlight: 3},
@@ -232,7 +231,7 @@ func TestACapIsNamedWithItsNumber(t *testing.T) {
 		if len(plan.InfeasibleRequests) != 1 {
 			t.Fatalf("unmet are %v, want the rest of the request", plan.InfeasibleRequests)
 		}
-		if diff := cmp.Diff(model.Reason{Code: model.Capped, Message: want}, plan.InfeasibleRequests[0].Reason); diff != "" {
+		if diff := cmp.Diff(Reason{Code: Capped, Message: want}, plan.InfeasibleRequests[0].Reason); diff != "" {
 			t.Errorf("the rest is held back (-want +got): %s", diff)
 		}
 		tell := fmt.Sprintf("; %d more when earlier ones have joined", plan.Groups[0].Held)
@@ -244,8 +243,8 @@ func TestACapIsNamedWithItsNumber(t *testing.T) {
 
 func TestAGangThatGoesBeyondACapIsNamedAsTheReason(t *testing.T) {
 	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"GPU": 1}, "maxReplicas": 50}], "pendingRequests": [{"resources": {"GPU": 1}, "count": 1}],
-		"pendingGangRequests": [`+eachOf("STRICT_SPREAD", `{"GPU": 1}, {"GPU": 1}, {"GPU": 1}`, 1)+`]}`), model.Policy{MaxInFlight: 2})
-	want := model.Reason{Code: model.Capped, Message: "maxInFlight lets all groups together have 2 on the way at once; 3 pods launched now, since a gang or a replica that is larger goes whole, alone"}
+		"pendingGangRequests": [`+eachOf("STRICT_SPREAD", `{"GPU": 1}, {"GPU": 1}, {"GPU": 1}`, 1)+`]}`), Policy{MaxInFlight: 2})
+	want := Reason{Code: Capped, Message: "maxInFlight lets all groups together have 2 on the way at once; 3 pods launched now, since a gang or a replica that is larger goes whole, alone"}
 	if len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Reason != want {
 		t.Errorf("unmet are %+v, want one: %+v", plan.InfeasibleRequests, want)
 	}

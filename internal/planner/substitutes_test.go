@@ -9,9 +9,9 @@ import (
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
-// TestAGroupWithoutAPriceTakesPricesFromItsRivalsAlone has a dear and a cheap group for GPU work, the cheap one with many cores, which
+// TestAGroupWithoutAPriceTakesPricesFromItsSubstitutesAlone has a dear and a cheap group for GPU work, the cheap one with many cores, which
 // count where prices do not, and groups for CPU work.
-func TestAGroupWithoutAPriceTakesPricesFromItsRivalsAlone(t *testing.T) {
+func TestAGroupWithoutAPriceTakesPricesFromItsSubstitutesAlone(t *testing.T) {
 	const gpus = `"groups": [{"name": "dear", "resources": {"CPU": 16, "GPU": 1}, "price": 10, "maxReplicas": 9},
 		{"name": "cheap", "resources": {"CPU": 128, "GPU": 1}, "price": 2, "maxReplicas": 9}, `
 	const gpuWork = `{"resources": {"GPU": 1}, "count": 3}`
@@ -39,7 +39,7 @@ func TestAGroupWithoutAPriceTakesPricesFromItsRivalsAlone(t *testing.T) {
 			"pendingRequests": [{"resources": {"CPU": 8}, "count": 1}]`, map[string]int{"a": 1}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Compute(plannertest.Read(t, `{`+c.snapshot+`}`), model.Policy{})
+			plan := Compute(plannertest.Read(t, `{`+c.snapshot+`}`), Policy{})
 			if diff := cmp.Diff(c.want, plan.Launch); diff != "" {
 				t.Errorf("launches (-want +got): %s", diff)
 			}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -22,7 +21,7 @@ func TestAnEqualGangMoreCostsNextToNothing(t *testing.T) {
 			for i := range s.Gangs {
 				s.Gangs[i].Strategy = strategy
 			}
-			return testing.AllocsPerRun(3, func() { Compute(s, model.Policy{}) })
+			return testing.AllocsPerRun(3, func() { Compute(s, Policy{}) })
 		}
 		const few, many, each = 100, 500, 60
 		if more := (allocations(many) - allocations(few)) / (many - few); more > each {
@@ -37,7 +36,7 @@ func TestOfEqualGangsEachIsToldWhatItWaitsFor(t *testing.T) {
 	s := plannertest.Read(t, `{"launchConfigCheckDisabled": true, "groups": [{"name": "g", "resources": {"GPU": 4}, "maxReplicas": 3}],
 		"nodes": [{"pod": "here", "group": "g", "state": "RUNNING", "total": {"GPU": 4}, "available": {"GPU": 4}}, {"pod": "coming", "group": "g", "state": "PENDING"}],
 		"pendingGangRequests": [`+eachOf("PACK", `{"GPU": 1}, {"GPU": 1}`, 7)+`]}`)
-	plan := Compute(s, model.Policy{})
+	plan := Compute(s, Policy{})
 	got := map[string]string{}
 	for _, d := range plan.Summary {
 		got[d.Gang.ID] = fmt.Sprintf("served %d, waiting %d, launching %d, capped %d", d.Served, d.Waiting, d.Launching, d.Capped)
