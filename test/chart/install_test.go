@@ -104,6 +104,7 @@ func spared(namespace string) map[right]excuse {
 		{"get", "rayjobs.ray.io", namespace}:                  {why: "owners are read by RayClusters that have one, see test/neighbours"},
 		{"get", "rayservices.ray.io", namespace}:              {why: "owners are read by RayClusters that have one, see test/neighbours"},
 		{"list", "nodes", ""}:                                 lists,
+		{"list", "nodeclaims.karpenter.sh", ""}:               lists,
 		{"get", "namespaces", ""}:                             {why: "read anew right before a worker is taken away", mayBeUsed: true},
 		{"get", "namespaces", namespace}:                      {why: "where no ClusterRole lets namespaces be listed, this is polled", mayBeUsed: true},
 	}
