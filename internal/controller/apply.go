@@ -232,8 +232,8 @@ func drainRound(wishes []wish) []wish {
 	return wishes
 }
 
-// stillManaged reports whether the caches still show the RayCluster as one that may be written to. It is asked right before each write: a patch
-// tests the RayCluster's own annotations by itself, and cannot test those of the namespace.
+// stillManaged reports whether the caches still show the RayCluster as one that may be written to. It is asked right
+// before each write: a patch tests the RayCluster's own annotations by itself, and cannot test those of the namespace.
 func (c *Controller) stillManaged(ctx context.Context, before nodepool.Cluster) bool {
 	now, err := c.kube.Cluster(ctx, before.Key)
 	return err == nil && c.manages(before, now)

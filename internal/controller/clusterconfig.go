@@ -21,11 +21,12 @@ type clusterConfigs struct {
 	retry       patchBackoff
 }
 
-// forget makes the next managed cycle report again: while a cluster is not managed, anybody may write its cluster config.
+// forget makes the next managed cycle report again: while a cluster is not managed, anybody may write its cluster
+// config.
 func (k *clusterConfigs) forget() { k.sent = nil }
 
-// reportClusterConfig tells Ray's libraries which nodes the cluster could have, whenever that differs from what this Ray
-// session was told last. Scaling never depends on it: it is the last step of a cycle, and its errors stay its own.
+// reportClusterConfig tells Ray's libraries which nodes the cluster could have, whenever that differs from what this
+// Ray session was told last. Scaling never depends on it: it is the last step of a cycle, and its errors stay its own.
 func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outcome) {
 	v, known := o.view, &r.configs
 	if !c.kube.Leading() {
@@ -65,11 +66,12 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 	o.actions = append(o.actions, action)
 }
 
-// clusterConfig is what the cluster could have by its spec: the head, and each worker group within its bounds. Whether nodes
-// can be had at present is left out: a group that fails now may not in a minute.
+// clusterConfig is what the cluster could have by its spec: the head, and each worker group within its bounds. Whether
+// nodes can be had at present is left out: a group that fails now may not in a minute.
 //
-// Ray Train refuses to start workers that need more than the config adds up to. So half a config would be worse than none:
-// while it is not known how many CPUs a node of some group has, the config is empty, which Ray's libraries ignore.
+// Ray Train refuses to start workers that need more than the config adds up to. So half a config would be worse than
+// none: while it is not known how many CPUs a node of some group has, the config is empty, which Ray's libraries
+// ignore.
 func clusterConfig(cluster nodepool.Cluster, head *raydemand.Node, shapes shapes) raydemand.ClusterConfig {
 	config := raydemand.ClusterConfig{}
 	if head != nil {

@@ -36,7 +36,8 @@ func (c *conditions) raise(now time.Time, key, message string) bool {
 	return true
 }
 
-// lasted notes that the condition holds now and reports whether it has for that long, without a cycle that did not find it.
+// lasted notes that the condition holds now and reports whether it has for that long, without a cycle that did not find
+// it.
 func (c *conditions) lasted(now time.Time, key string, least time.Duration) bool {
 	c.held[key] = true
 	begun, known := c.since[key]

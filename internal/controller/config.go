@@ -24,8 +24,9 @@ const (
 // Config is what a person may choose about the loop. Zero fields take the default named at each.
 type Config struct {
 	Form Form // Fleet
-	// DefaultMode applies to RayClusters that have no annotation heliostat.dev/mode, and whose namespace has none. Shadow for a fleet: it scales what
-	// somebody asked it to scale. Managed for a sidecar: whoever puts it into a head pod asked for it.
+	// DefaultMode applies to RayClusters that have no annotation heliostat.dev/mode, and whose namespace has none.
+	// Shadow for a fleet: it scales what somebody asked it to scale. Managed for a sidecar: whoever puts it into a head
+	// pod asked for it.
 	DefaultMode nodepool.Mode
 	// ReadOnly manages no RayCluster, whatever its annotation says, and writes nothing to requests of owners either.
 	ReadOnly bool

@@ -11,7 +11,8 @@ import (
 
 const insufficient = "NodeClaim g1-w6sh8 event: insufficient capacity, all requested instance types were unavailable"
 
-// karpenterWorld has two equal groups, of which the first is preferred and has pods that find no node, and NodeClaims that are read.
+// karpenterWorld has two equal groups, of which the first is preferred and has pods that find no node, and NodeClaims
+// that are read.
 func karpenterWorld(t *testing.T, wanted int64, unplaced func(*nodepool.Worker)) *world {
 	t.Helper()
 	w := twoGroups(t, Config{}, wanted, unplaced)

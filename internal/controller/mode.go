@@ -21,8 +21,8 @@ const (
 	SidecarAlive     = "SidecarAlive"
 	SidecarManages   = "SidecarManages"
 	Parked           = "Parked"
-	// QueuedByKueue: a change of replicas would restart the RayCluster or leave its quota. ElasticQueuedByKueue: every pod template has
-	// Kueue's gate, so replicas may change, but Heliostat does not know yet what Kueue grants.
+	// QueuedByKueue: a change of replicas would restart the RayCluster or leave its quota. ElasticQueuedByKueue: every
+	// pod template has Kueue's gate, so replicas may change, but Heliostat does not know yet what Kueue grants.
 	QueuedByKueue        = "QueuedByKueue"
 	ElasticQueuedByKueue = "ElasticQueuedByKueue"
 	// QueueUnknown: the owner that Kueue may queue has not been read.
@@ -37,7 +37,8 @@ func (c Config) effectiveMode(cluster nodepool.Cluster) (nodepool.Mode, planner.
 		return nodepool.Off, why
 	case cluster.Deleting:
 		return nodepool.Off, planner.Reason{Code: BeingDeleted, Message: "the RayCluster is being deleted"}
-	// Before what was asked: nobody should learn from the code that an annotation would be enough to have the RayCluster scaled.
+	// Before what was asked: nobody should learn from the code that an annotation would be enough to have the
+	// RayCluster scaled.
 	case cluster.Queue.Queued():
 		return nodepool.Shadow, queued(cluster)
 	case asked == nodepool.Shadow && c.leftToSidecar(cluster):
@@ -51,9 +52,10 @@ func (c Config) effectiveMode(cluster nodepool.Cluster) (nodepool.Mode, planner.
 	return nodepool.Managed, why
 }
 
-// askedMode is the mode that somebody asked for, and who: the annotation of the RayCluster, that of its namespace, --mode, the default. The first
-// that there is counts. A namespace speaks to the fleet alone: whoever puts the sidecar into a head pod asked for it there. While it is not known
-// what the namespace says, nothing is written: it may say shadow or off.
+// askedMode is the mode that somebody asked for, and who: the annotation of the RayCluster, that of its namespace,
+// --mode, the default. The first that there is counts. A namespace speaks to the fleet alone: whoever puts the sidecar
+// into a head pod asked for it there. While it is not known what the namespace says, nothing is written: it may say
+// shadow or off.
 func (c Config) askedMode(cluster nodepool.Cluster) (nodepool.Mode, planner.Reason) {
 	asked := func(mode nodepool.Mode, by string) (nodepool.Mode, planner.Reason) {
 		return mode, planner.Reason{Code: AsAsked, Message: string(mode) + " by " + by}
@@ -80,11 +82,12 @@ func (c Config) askedMode(cluster nodepool.Cluster) (nodepool.Mode, planner.Reas
 	return asked(c.DefaultMode, "--mode")
 }
 
-// obstacle is what keeps a cluster from being written to although it is asked for; its code is empty where nothing does. Each sentence says the
-// way out.
+// obstacle is what keeps a cluster from being written to although it is asked for; its code is empty where nothing
+// does. Each sentence says the way out.
 //
-// The annotation heliostat.dev/mode of the RayCluster speaks to the fleet. So a sidecar of ours manages its cluster exactly while that annotation
-// is absent, and the fleet leaves a cluster with such a sidecar alone exactly then: both read the same object, and no handshake can be missed.
+// The annotation heliostat.dev/mode of the RayCluster speaks to the fleet. So a sidecar of ours manages its cluster
+// exactly while that annotation is absent, and the fleet leaves a cluster with such a sidecar alone exactly then: both
+// read the same object, and no handshake can be missed.
 func (c Config) obstacle(cluster nodepool.Cluster) planner.Reason {
 	because := func(code, message string) planner.Reason { return planner.Reason{Code: code, Message: message} }
 	switch {
@@ -132,8 +135,8 @@ func sidecarManages(cluster nodepool.Cluster) planner.Reason {
 		" manages it; annotate heliostat.dev/mode: managed to hand it to the fleet"}
 }
 
-// onOptIn is what would still keep the cluster from being written to if the RayCluster were annotated heliostat.dev/mode: managed; its code is
-// empty where nothing would.
+// onOptIn is what would still keep the cluster from being written to if the RayCluster were annotated
+// heliostat.dev/mode: managed; its code is empty where nothing would.
 func (c Config) onOptIn(cluster nodepool.Cluster) planner.Reason {
 	cluster.Mode = nodepool.Managed
 	return c.obstacle(cluster)

@@ -18,8 +18,8 @@ type OptIn struct {
 	Waiting string
 	// Allow says how to let it.
 	Allow string
-	// Obstacle is what would still keep it from scaling the RayCluster if that were annotated heliostat.dev/mode: managed. Its code is empty where
-	// nothing would.
+	// Obstacle is what would still keep it from scaling the RayCluster if that were annotated heliostat.dev/mode:
+	// managed. Its code is empty where nothing would.
 	Obstacle planner.Reason
 	// Changes are what it would do at once, and what it would do later to groups above their minimum.
 	Changes []WouldChange
@@ -148,12 +148,12 @@ func wouldShrink(i intent) []WouldChange {
 	return changes
 }
 
-// shadowGrace is how long demand must have waited before an Event says so. Whoever else scales the RayCluster has acted by then: Ray's own
-// autoscaler looks every 5 s.
+// shadowGrace is how long demand must have waited before an Event says so. Whoever else scales the RayCluster has acted
+// by then: Ray's own autoscaler looks every 5 s.
 const shadowGrace = 10 * time.Second
 
-// tellWaiting emits one Event while demand waits that Heliostat could serve, were it allowed to. Where another Heliostat scales the RayCluster, or
-// this one only looks on, there is nothing to allow.
+// tellWaiting emits one Event while demand waits that Heliostat could serve, were it allowed to. Where another
+// Heliostat scales the RayCluster, or this one only looks on, there is nothing to allow.
 func (c *Controller) tellWaiting(ctx context.Context, r *record, v view, optIn *OptIn) {
 	if optIn == nil || optIn.Waiting == "" || slices.Contains([]string{ReadOnly, Parked, SidecarManages}, v.why.Code) {
 		return

@@ -8,11 +8,12 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// heavyShapes is from how many shapes of owners' requests on a plan is heavy: it then takes megabytes, and tenths of a second or more.
+// heavyShapes is from how many shapes of owners' requests on a plan is heavy: it then takes megabytes, and tenths of a
+// second or more.
 const heavyShapes = 500
 
-// planTurns lets one heavy plan be made at a time, and pauses as long as it took after each: many RayClusters with very many requests take the memory of
-// one plan and half a core, and no plan that is not heavy waits for any of them.
+// planTurns lets one heavy plan be made at a time, and pauses as long as it took after each: many RayClusters with very
+// many requests take the memory of one plan and half a core, and no plan that is not heavy waits for any of them.
 type planTurns struct {
 	mu sync.Mutex
 	// rests is until when the next heavy plan waits. Guarded by mu.

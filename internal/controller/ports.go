@@ -13,7 +13,8 @@ type Kube interface {
 	Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error)
 	// Fresh reads the same from the API server itself. It is asked before anything is taken away.
 	Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error)
-	// NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is not known, empty where it is.
+	// NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is not
+	// known, empty where it is.
 	NamespaceMode(namespace string) (mode nodepool.Mode, unknown string)
 	// Leading reports whether this process may write now. It is asked right before every drain, which no API server guards.
 	Leading() bool
@@ -32,7 +33,8 @@ type Ray interface {
 	State(ctx context.Context) (raydemand.State, error)
 	Drain(ctx context.Context, drain raydemand.Drain) (raydemand.DrainReply, error)
 	Report(ctx context.Context, report raydemand.Report) error
-	// ReportClusterConfig replaces the cluster config in the GCS; raydemand.ErrUnsupported where the head is too old for it.
+	// ReportClusterConfig replaces the cluster config in the GCS; raydemand.ErrUnsupported where the head is too old
+	// for it.
 	ReportClusterConfig(ctx context.Context, config raydemand.ClusterConfig) error
 	Close() error
 }

@@ -13,11 +13,11 @@ import (
 const (
 	// refusalSettles is for the Cluster Autoscaler and its like, which look every 10 s and say so each time.
 	refusalSettles = 5 * time.Second
-	// karpenterRound is the longest time until Karpenter has looked at its pods again: every 10 s, and then it gathers pods for
-	// up to 10 s. What it refuses or cannot launch now it may launch then, of another NodePool or of the same.
+	// karpenterRound is the longest time until Karpenter has looked at its pods again: every 10 s, and then it gathers
+	// pods for up to 10 s. What it refuses or cannot launch now it may launch then, of another NodePool or of the same.
 	karpenterRound = 21 * time.Second
-	// karpenterLooksAgain is the time until it has looked again where it has nothing to gather: 10 s and 1 s, and time to see the
-	// NodeClaims that follow.
+	// karpenterLooksAgain is the time until it has looked again where it has nothing to gather: 10 s and 1 s, and time
+	// to see the NodeClaims that follow.
 	karpenterLooksAgain = 13 * time.Second
 	// unseenSettles is for Karpenter where its NodeClaims may not be read. It says nothing new of a pod for 2 min.
 	unseenSettles = 2*time.Minute + karpenterRound
@@ -37,10 +37,10 @@ const (
 // silence of a node autoscaler that is not recognised for its word: it would be heard only once one has spoken before
 // (Cluster.ProvisionersSeen).
 //
-// Karpenter's words about a pod are no fate of that pod: it drops most of its Events when there are many, and whichever pod comes
-// first gets a node. So what its NodeClaims hold is counted, and as many pods are taken to have a node coming, whatever
-// was said of them. Where NodeClaims are read a promise that no claim keeps is silence, and where they may not be read silence is
-// no proof.
+// Karpenter's words about a pod are no fate of that pod: it drops most of its Events when there are many, and whichever
+// pod comes first gets a node. So what its NodeClaims hold is counted, and as many pods are taken to have a node
+// coming, whatever was said of them. Where NodeClaims are read a promise that no claim keeps is silence, and where they
+// may not be read silence is no proof.
 type shortages struct {
 	// refused and silent are since when a pod is so while no NodeClaim has room for it.
 	refused, silent map[string]time.Time
@@ -80,7 +80,8 @@ func (s *shortages) observe(now time.Time, cluster nodepool.Cluster, members []m
 	return proofs
 }
 
-// judge runs the clock of one pod that nothing is on its way for, and says why no node comes for it once that is proven.
+// judge runs the clock of one pod that nothing is on its way for, and says why no node comes for it once that is
+// proven.
 func (s *shortages) judge(next *shortages, now time.Time, cluster nodepool.Cluster, m member, config Config) (why string) {
 	seen := cluster.NodeClaims == nodepool.NodeClaimsRead
 	switch {
@@ -103,8 +104,8 @@ func (s *shortages) judge(next *shortages, now time.Time, cluster nodepool.Clust
 	return ""
 }
 
-// settles is how long a refusal must stand. Karpenter's refusal of a pod for which it asked for a machine before is the word of a later
-// round.
+// settles is how long a refusal must stand. Karpenter's refusal of a pod for which it asked for a machine before is the
+// word of a later round.
 func settles(m member, seen bool) time.Duration {
 	switch {
 	case !m.ByKarpenter:
@@ -117,8 +118,8 @@ func settles(m member, seen bool) time.Duration {
 	return karpenterRound
 }
 
-// podsComing chooses as many pods of each group as NodeClaims hold: those that were promised a node first, and last those that have
-// been refused for longest.
+// podsComing chooses as many pods of each group as NodeClaims hold: those that were promised a node first, and last
+// those that have been refused for longest.
 func (s *shortages) podsComing(cluster nodepool.Cluster, members []member) map[string]bool {
 	waiting := map[string][]member{}
 	for _, m := range members {
@@ -147,8 +148,8 @@ func (s *shortages) clock(pod string) time.Time {
 	return s.silent[pod]
 }
 
-// byClock puts pods without a running clock first, then the latest before the earliest, so that the clocks of pods that nothing is on
-// its way for go on.
+// byClock puts pods without a running clock first, then the latest before the earliest, so that the clocks of pods that
+// nothing is on its way for go on.
 func (s *shortages) byClock(a, b member) int {
 	left, right := s.clock(a.Pod), s.clock(b.Pod)
 	if left.IsZero() || right.IsZero() {

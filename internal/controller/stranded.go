@@ -12,8 +12,8 @@ import (
 const strandedPause = 5 * time.Second
 
 // tellStranded tells owners of requests for a RayCluster that is not there, and lets those go whose lease has long been over. It returns the pause
-// until there is more to tell; 0 is: when something happens. Where neither --mode nor the namespace says that clusters are managed, it says nothing:
-// somebody else may look after that one once it comes.
+// until there is more to tell; 0 is: when something happens. Where neither --mode nor the namespace says that clusters
+// are managed, it says nothing: somebody else may look after that one once it comes.
 func (c *Controller) tellStranded(key nodepool.ClusterKey, now time.Time) (next time.Duration) {
 	if c.config.Owned == nil || c.config.ReadOnly || c.config.Form != Fleet || !c.asked(key) {
 		return 0

@@ -5,8 +5,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// elasticHint is the second way out of a queue that keeps Heliostat away. A copy of what runs carries Kueue's labels in its pod templates,
-// and Kueue 0.18 then gives up on starting it (Workload Finished, seen).
+// elasticHint is the second way out of a queue that keeps Heliostat away. A copy of what runs carries Kueue's labels in
+// its pod templates, and Kueue 0.18 then gives up on starting it (Workload Finished, seen).
 const elasticHint = "that ends its work; or create it from your own manifest with the annotation " + nodepool.ElasticAnnotation +
 	": \"true\", with Kueue's feature gate ElasticJobsViaWorkloadSlices on: replicas can then change without a restart, and " +
 	"Heliostat does not scale it yet"

@@ -44,7 +44,8 @@ type cluster struct {
 	stages    stages
 }
 
-// RequestMemory is what requests of owners take in memory: Budget and Held in bytes, and how many requests are Over the budget and not kept.
+// RequestMemory is what requests of owners take in memory: Budget and Held in bytes, and how many requests are Over the
+// budget and not kept.
 type RequestMemory struct {
 	Budget, Held int64
 	Over         int

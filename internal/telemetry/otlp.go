@@ -23,8 +23,8 @@ const (
 	overHTTP = "http/protobuf"
 )
 
-// exportOver says by which protocol a signal, TRACES, METRICS or LOGS, is exported; "" when it is not. The exporters read all else
-// from the environment themselves: endpoint, headers, certificates, timeouts.
+// exportOver says by which protocol a signal, TRACES, METRICS or LOGS, is exported; "" when it is not. The exporters
+// read all else from the environment themselves: endpoint, headers, certificates, timeouts.
 func exportOver(signal string, getenv func(string) string) (string, error) {
 	set := func(suffix string) string {
 		return cmp.Or(getenv("OTEL_EXPORTER_OTLP_"+signal+"_"+suffix), getenv("OTEL_EXPORTER_OTLP_"+suffix))

@@ -1,6 +1,7 @@
-// Package fairshare divides a budget among those who want parts of it, by max-min fairness: whoever wants less than an equal share gets all of it, and
-// what it leaves is divided equally among the others. It divides on two levels, first among groups and then among the owners of each group. It keeps
-// no state: equal input gives equal output, so an answer changes only when what is wanted changes.
+// Package fairshare divides a budget among those who want parts of it, by max-min fairness: whoever wants less than an
+// equal share gets all of it, and what it leaves is divided equally among the others. It divides on two levels, first
+// among groups and then among the owners of each group. It keeps no state: equal input gives equal output, so an answer
+// changes only when what is wanted changes.
 package fairshare
 
 import (
@@ -18,9 +19,9 @@ type Item struct {
 	Size int64
 }
 
-// Admit reports for each item whether the budget has room for it. Together, admitted items never exceed the budget. An owner whose items together are
-// within its share has all of them admitted. Of another owner's items, those that come first in the list go first; an item that does not fit into
-// what is left of its owner's share is passed over.
+// Admit reports for each item whether the budget has room for it. Together, admitted items never exceed the budget. An
+// owner whose items together are within its share has all of them admitted. Of another owner's items, those that come
+// first in the list go first; an item that does not fit into what is left of its owner's share is passed over.
 func Admit(items []Item, budget int64) []bool {
 	left := shares(items, budget)
 	admitted := make([]bool, len(items))
@@ -55,8 +56,8 @@ func shares(items []Item, budget int64) map[owner]int64 {
 	return all
 }
 
-// MaxMin divides a budget among those who want parts of it. Nobody gets more than it wants, or less than min(what it wants, an equal share). Less than
-// one unit for each may stay undivided.
+// MaxMin divides a budget among those who want parts of it. Nobody gets more than it wants, or less than min(what it
+// wants, an equal share). Less than one unit for each may stay undivided.
 func MaxMin(wanted map[string]int64, budget int64) map[string]int64 {
 	names := slices.SortedFunc(maps.Keys(wanted), func(a, b string) int {
 		return cmp.Or(cmp.Compare(wanted[a], wanted[b]), strings.Compare(a, b))

@@ -14,8 +14,8 @@ type Ceiling struct {
 	// MinNodes and MaxNodes count nodes.
 	MinNodes *int64 `json:"minNodes"`
 	MaxNodes *int64 `json:"maxNodes"`
-	// Replicas is how many nodes a static NodePool keeps (Karpenter, spec.replicas): they are there whether pods wait or not, and none is
-	// added for a pod. nil for all other pools.
+	// Replicas is how many nodes a static NodePool keeps (Karpenter, spec.replicas): they are there whether pods wait
+	// or not, and none is added for a pod. nil for all other pools.
 	Replicas *int64 `json:"replicas,omitempty"`
 	// Limits bound what all nodes of the pool have together, by resource (Karpenter); none where there are none.
 	Limits Quantities `json:"limits,omitempty"`

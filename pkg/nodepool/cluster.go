@@ -22,7 +22,8 @@ type ClusterKey struct {
 // String writes namespace/name.
 func (k ClusterKey) String() string { return k.Namespace + "/" + k.Name }
 
-// Mode says what Heliostat may do with a RayCluster (annotation heliostat.dev/mode of the RayCluster or of its namespace).
+// Mode says what Heliostat may do with a RayCluster (annotation heliostat.dev/mode of the RayCluster or of its
+// namespace).
 type Mode string
 
 // Managed plans and writes; Shadow plans and reports only; Off does neither.
@@ -87,8 +88,8 @@ type Cluster struct {
 	ResourceVersion                string
 	Generation, ObservedGeneration int64
 
-	// Mode is the annotation's value, or empty where there is none. NamespaceMode is that of the namespace, empty where there is none; it is
-	// read only where Mode is empty.
+	// Mode is the annotation's value, or empty where there is none. NamespaceMode is that of the namespace, empty where
+	// there is none; it is read only where Mode is empty.
 	Mode, NamespaceMode Mode
 	// NamespaceUnknown says why it is not known which mode the namespace sets; empty where it is known, or Mode is set.
 	NamespaceUnknown string
@@ -144,8 +145,8 @@ type Cluster struct {
 // NodeClaimsState is what is known of Karpenter's NodeClaims.
 type NodeClaimsState string
 
-// NoNodeClaims: there is no such kind, or nothing is known yet. NodeClaimsRead: all are seen. NodeClaimsUnread: there are, and they
-// may not be read.
+// NoNodeClaims: there is no such kind, or nothing is known yet. NodeClaimsRead: all are seen. NodeClaimsUnread: there
+// are, and they may not be read.
 const (
 	NoNodeClaims     NodeClaimsState = ""
 	NodeClaimsRead   NodeClaimsState = "read"
@@ -251,10 +252,11 @@ type Worker struct {
 	// says that its latest word is that one is being added.
 	NodeRefused  string
 	NodePromised bool
-	// ByKarpenter: that word is Karpenter's. LaunchFailed: it is that a machine could not be had, after which Karpenter tries
-	// again, perhaps of another NodePool, and says nothing of that to the pod.
+	// ByKarpenter: that word is Karpenter's. LaunchFailed: it is that a machine could not be had, after which Karpenter
+	// tries again, perhaps of another NodePool, and says nothing of that to the pod.
 	ByKarpenter, LaunchFailed bool
-	// RefusedAfterLaunch: Karpenter refuses the pod although it asked for a machine for it before: what it tried since is exhausted.
+	// RefusedAfterLaunch: Karpenter refuses the pod although it asked for a machine for it before: what it tried since
+	// is exhausted.
 	RefusedAfterLaunch bool
 	// The moments that are known; zero where they are not.
 	CreatedAt, ScheduledAt, StartedAt time.Time

@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Coming is how many pods of a worker group that have no node yet the NodeClaims on their way hold. It counts places, not
-// pods: Karpenter does not tie a pod to a claim, and the scheduler binds whichever pod comes first
+// Coming is how many pods of a worker group that have no node yet the NodeClaims on their way hold. It counts places,
+// not pods: Karpenter does not tie a pod to a claim, and the scheduler binds whichever pod comes first
 // (docs/reference/facts.md#karpenter-nodeclaims).
 type Coming struct {
 	// Launched are held by machines that the provider has, Requested by those that Karpenter asked for and may not get.
@@ -29,12 +29,12 @@ type WaitingPods struct {
 	Since time.Time
 }
 
-// PlaceOnClaims says of each entry of waiting how many of its pods the claims hold, at a moment. No claim's room counts twice, so all
-// that wait for nodes of one Kubernetes cluster are placed together. bound is what pods take already, by node: the node of a
-// registered claim may hold pods before it is complete.
+// PlaceOnClaims says of each entry of waiting how many of its pods the claims hold, at a moment. No claim's room counts
+// twice, so all that wait for nodes of one Kubernetes cluster are placed together. bound is what pods take already, by
+// node: the node of a registered claim may hold pods before it is complete.
 //
-// Pods that few claims take are placed first, then those that wait longest: else pods that fit anywhere would fill the only nodes
-// that others can use.
+// Pods that few claims take are placed first, then those that wait longest: else pods that fit anywhere would fill the
+// only nodes that others can use.
 func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]Quantities, waiting []WaitingPods) []Coming {
 	lots := claimLotsOf(now, claims, bound)
 	order := make([]*placing, len(waiting))
@@ -135,8 +135,8 @@ func (p *placing) placeIn(lot *claimLot) (placed int) {
 	return placed
 }
 
-// podsIn is how many pods of the shape so much of a node holds. It does not look at single cards: a node that is not there has
-// none to look at.
+// podsIn is how many pods of the shape so much of a node holds. It does not look at single cards: a node that is not
+// there has none to look at.
 func (p *PodShape) podsIn(room Quantities) int64 {
 	n := int64(boundless)
 	if pods, known := room["pods"]; known {

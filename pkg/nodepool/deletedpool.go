@@ -2,8 +2,8 @@ package nodepool
 
 import "slices"
 
-// CloseDeleted bounds pools of which Karpenter's nodes are left and the NodePool is gone: no node is added to them. rooms are those of
-// all NodePools there are.
+// CloseDeleted bounds pools of which Karpenter's nodes are left and the NodePool is gone: no node is added to them.
+// rooms are those of all NodePools there are.
 func CloseDeleted(rooms []PoolRoom) {
 	for i := range rooms {
 		room := &rooms[i]
@@ -14,7 +14,8 @@ func CloseDeleted(rooms []PoolRoom) {
 	}
 }
 
-// WithDeletedPool adds the NodePool that the pod selects by its name, where there is none of that name: it can have no pods.
+// WithDeletedPool adds the NodePool that the pod selects by its name, where there is none of that name: it can have no
+// pods.
 func (p *PodShape) WithDeletedPool(pools []PoolPods, rooms []PoolRoom) []PoolPods {
 	name, set := p.Selector[karpenterPool]
 	if !set || slices.ContainsFunc(rooms, func(r PoolRoom) bool { return r.Pool == name }) {

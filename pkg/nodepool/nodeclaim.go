@@ -7,8 +7,8 @@ import (
 	"unique"
 )
 
-// NodeClaim is one machine that Karpenter asked its provider for (karpenter.sh/v1), as far as it tells which pods its node
-// will hold. It is never changed once it is made.
+// NodeClaim is one machine that Karpenter asked its provider for (karpenter.sh/v1), as far as it tells which pods its
+// node will hold. It is never changed once it is made.
 type NodeClaim struct {
 	Name string
 	// Pool is the NodePool that it belongs to, empty for a claim that somebody made by hand.
@@ -19,12 +19,14 @@ type NodeClaim struct {
 	Requests Quantities
 	// Allocatable is what the node will announce for pods; nil until the provider says so, at the launch.
 	Allocatable Quantities
-	// Launched: the provider has the machine. Until then it may have none. Initialized: the node is ready, with all its devices.
+	// Launched: the provider has the machine. Until then it may have none. Initialized: the node is ready, with all its
+	// devices.
 	Launched, Initialized bool
 	Deleting              bool
 	// Node is the name of the Node object once it has registered.
 	Node string
-	// CreatedAt is when Karpenter made the claim, LaunchedAt when the provider had the machine; zero where that is not known.
+	// CreatedAt is when Karpenter made the claim, LaunchedAt when the provider had the machine; zero where that is not
+	// known.
 	CreatedAt, LaunchedAt time.Time
 	// Kind is equal for claims that every pod takes for the same (ClaimKindOf).
 	Kind ClaimKind
@@ -40,8 +42,8 @@ const (
 // Progress is how far a NodeClaim has come.
 type Progress int
 
-// NotComing claims bring no further capacity: their node is complete, or never comes. Requested ones may still fail. The provider
-// has the machine of those OnItsWay, and its node is not complete yet.
+// NotComing claims bring no further capacity: their node is complete, or never comes. Requested ones may still fail.
+// The provider has the machine of those OnItsWay, and its node is not complete yet.
 const (
 	NotComing Progress = iota
 	Requested
@@ -64,7 +66,8 @@ func (c *NodeClaim) Progress(now time.Time) Progress {
 // ClaimKind is equal for claims that differ in nothing that a pod asks about.
 type ClaimKind struct{ text unique.Handle[string] }
 
-// ClaimKindOf returns the kind of a claim. Thousands of claims have some dozens of kinds, by NodePool and instance type.
+// ClaimKindOf returns the kind of a claim. Thousands of claims have some dozens of kinds, by NodePool and instance
+// type.
 func ClaimKindOf(c *NodeClaim) ClaimKind {
 	node := KindOf(&Node{Name: c.Name, Pool: c.Pool, Labels: c.Template.Labels, Taints: c.Template.Taints})
 	var text strings.Builder
@@ -72,8 +75,8 @@ func ClaimKindOf(c *NodeClaim) ClaimKind {
 	return ClaimKind{unique.Make(text.String())}
 }
 
-// room is what pods can take of the claim's node, less what is bound to it already. Before the launch it is what the claim was
-// made for.
+// room is what pods can take of the claim's node, less what is bound to it already. Before the launch it is what the
+// claim was made for.
 func (c *NodeClaim) room(bound Quantities) Quantities {
 	whole := c.Allocatable
 	if whole == nil {

@@ -61,8 +61,8 @@ type OwnedRequest struct {
 	// Trace is the W3C traceparent of the call that asked for it and when that was, `<traceparent> <RFC 3339>`; empty where none is kept.
 	Trace  string
 	Status OwnedStatus
-	// Bytes is the Footprint of the whole request, Admission whether the budget of memory has room for it. Omitted stands for its spec where that is
-	// not kept; nil where it is.
+	// Bytes is the Footprint of the whole request, Admission whether the budget of memory has room for it. Omitted
+	// stands for its spec where that is not kept; nil where it is.
 	Bytes     int64
 	Admission Admission
 	Omitted   *OmittedSpec
@@ -161,8 +161,8 @@ func (r *OwnedRequest) Version() string {
 	return r.UID + "." + r.Fingerprint()
 }
 
-// Current is the status where it is about what is asked for now; else the request waits to be looked at. One that the budget of memory refuses says
-// so at once.
+// Current is the status where it is about what is asked for now; else the request waits to be looked at. One that the
+// budget of memory refuses says so at once.
 func (r *OwnedRequest) Current() OwnedStatus {
 	if r.Admission == Refused && r.Status.State != raydemand.RequestExpired {
 		status := OverMemory(r)

@@ -87,7 +87,8 @@ type GPUPool struct {
 	// Price is what one node costs an hour, where that is configured. Ceiling is how far the pool may grow; nil where nothing is known.
 	Price   *float64 `json:"price"`
 	Ceiling *Ceiling `json:"ceiling"`
-	// NodeClaims are those of Karpenter's whose nodes are on their way; nil where that is not known, or the pool is not Karpenter's.
+	// NodeClaims are those of Karpenter's whose nodes are on their way; nil where that is not known, or the pool is not
+	// Karpenter's.
 	NodeClaims *ClaimCount `json:"nodeClaims"`
 	// Shape is what a new node would be, where that is declared.
 	Shape *NodeGPUs `json:"shape"`

@@ -12,8 +12,8 @@ const DefaultRequestMemory = 64 << 20
 // Admission says whether the budget of memory has room for a request.
 type Admission int
 
-// Admitted: the request is kept whole. Undecided: it is not decided yet, or its spec is still to be read. Refused: others of its owner come before it,
-// and have what the owner may use.
+// Admitted: the request is kept whole. Undecided: it is not decided yet, or its spec is still to be read. Refused:
+// others of its owner come before it, and have what the owner may use.
 const (
 	Admitted Admission = iota
 	Undecided
@@ -29,8 +29,9 @@ type OmittedSpec struct {
 	Budget int64
 }
 
-// What a request takes in memory, in bytes, rounded up: its fields and its places in the indexes; a bundle; a map up to its first eight entries and each
-// further eight, an alternative of labels, a constraint, a string beside its characters.
+// What a request takes in memory, in bytes, rounded up: its fields and its places in the indexes; a bundle; a map up to
+// its first eight entries and each further eight, an alternative of labels, a constraint, a string beside its
+// characters.
 const (
 	requestBytes  = 2048
 	bundleBytes   = 128
@@ -42,8 +43,8 @@ const (
 	sliceBytes    = 48
 )
 
-// Footprint estimates the memory that a request takes while it is kept whole, in bytes. It depends on nothing but what is asked for, so that all
-// processes find the same, and the status has no part in it.
+// Footprint estimates the memory that a request takes while it is kept whole, in bytes. It depends on nothing but what
+// is asked for, so that all processes find the same, and the status has no part in it.
 func (r *OwnedRequest) Footprint() int64 {
 	bytes := requestBytes + len(r.Owner) + len(r.ID) + len(r.Trace) + len(r.Cluster.Namespace) + len(r.Cluster.Name)
 	for i := range r.Requests {
@@ -81,8 +82,8 @@ func (r *OwnedRequest) Omit(as Admission, budget int64) {
 	r.Status.Groups, r.Status.Pods = nil, nil
 }
 
-// OverMemory is the status of a request that the budget of memory refuses. Its sentence changes with the size of the request and of the budget
-// alone, so that others' requests do not cause writes.
+// OverMemory is the status of a request that the budget of memory refuses. Its sentence changes with the size of the
+// request and of the budget alone, so that others' requests do not cause writes.
 func OverMemory(r *OwnedRequest) OwnedStatus {
 	return OwnedStatus{State: raydemand.RequestCapped, Code: raydemand.CodeOverMemory,
 		Message: fmt.Sprintf("it does not count, because it takes %s of memory, and the requests of %q in namespace %s use their share of the %s for all requests: "+

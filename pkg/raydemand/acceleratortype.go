@@ -2,8 +2,8 @@ package raydemand
 
 import "strings"
 
-// acceleratorTypes are the types that Ray 2.60 has constants for (ray: python/ray/util/accelerators/accelerators.py), without
-// Apple's, which no container sees.
+// acceleratorTypes are the types that Ray 2.60 has constants for (ray: python/ray/util/accelerators/accelerators.py),
+// without Apple's, which no container sees.
 var acceleratorTypes = []string{
 	"V100", "P100", "T4", "P4", "K80", "A10G", "L4", "L40S", "A100", "A100-40G", "A100-80G", "H100", "H200", "H20", "B200", "B300",
 	"GB200", "GB300", "RTX-PRO-6000",
@@ -18,9 +18,9 @@ var acceleratorTypes = []string{
 // AcceleratorTypePrefix starts the resource of which a node with accelerators of a type has one: accelerator_type:A100.
 const AcceleratorTypePrefix = "accelerator_type:"
 
-// WithAnyAcceleratorType returns the resources of a node whose accelerators are of an unknown type, as if they were of every type.
-// Ray finds the type on the machine when a node starts, so nothing tells it before. It returns b itself where b has no
-// accelerator or tells the type.
+// WithAnyAcceleratorType returns the resources of a node whose accelerators are of an unknown type, as if they were of
+// every type. Ray finds the type on the machine when a node starts, so nothing tells it before. It returns b itself
+// where b has no accelerator or tells the type.
 func (b Bundle) WithAnyAcceleratorType() Bundle {
 	has := false
 	for name, amount := range b {

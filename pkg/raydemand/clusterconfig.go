@@ -1,7 +1,7 @@
 package raydemand
 
-// ClusterConfig is what a Ray cluster could have: the shape of a node of each node group, and how many there may be. Ray's
-// libraries read it to learn of groups that have no node yet (docs/reference/facts.md#cluster-config).
+// ClusterConfig is what a Ray cluster could have: the shape of a node of each node group, and how many there may be.
+// Ray's libraries read it to learn of groups that have no node yet (docs/reference/facts.md#cluster-config).
 type ClusterConfig struct {
 	// Groups is empty while the shapes are not known. Ray's libraries treat that as no config at all.
 	Groups []NodeGroup

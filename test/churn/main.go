@@ -73,7 +73,8 @@ func run(ctx context.Context) (err error) {
 	return report(w, journal.Facts(), gone)
 }
 
-// followed churns, waits until all workers are gone, and shows progress meanwhile. It returns how long the workers took to go.
+// followed churns, waits until all workers are gone, and shows progress meanwhile. It returns how long the workers took
+// to go.
 func (w *work) followed(ctx context.Context, journal *rig.Journal, duration time.Duration) (time.Duration, error) {
 	begun := time.Now()
 	following, stop := context.WithCancel(ctx)

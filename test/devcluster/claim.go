@@ -181,8 +181,8 @@ func (b *block) host() string { return fmt.Sprintf("127.64.%d.1", b.number) }
 // podCIDR is the block of the nodes' and pods' addresses.
 func (b *block) podCIDR() string { return fmt.Sprintf("127.65.%d.0/24", b.number) }
 
-// publicPort returns a port that nobody listens on at any address, and that no cluster of another block chooses: a part that
-// listens on all addresses fails where somebody listens on one of them.
+// publicPort returns a port that nobody listens on at any address, and that no cluster of another block chooses: a part
+// that listens on all addresses fails where somebody listens on one of them.
 func (b *block) publicPort(first int) (int, error) {
 	for p := first + b.number; p < first+4*maxBlocks; p += maxBlocks {
 		listener, err := net.Listen("tcp", ":"+strconv.Itoa(p))

@@ -191,8 +191,8 @@ var controllers = []string{
 	"resourcequota-controller", "clusterrole-aggregation-controller",
 }
 
-// nodeControllers are those that Karpenter relies on: they keep the conditions and taints of nodes, and remove the pods of
-// nodes that are gone.
+// nodeControllers are those that Karpenter relies on: they keep the conditions and taints of nodes, and remove the pods
+// of nodes that are gone.
 var nodeControllers = []string{
 	"node-lifecycle-controller", "taint-eviction-controller", "disruption-controller", "pod-garbage-collector-controller",
 }

@@ -25,8 +25,8 @@ const operatorUser = "kuberay-operator"
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// installCRDs creates the resource definitions of a directory, each changed before, and waits until the API server serves them. They are
-// created, not applied: the annotation that apply keeps would be longer than the API allows.
+// installCRDs creates the resource definitions of a directory, each changed before, and waits until the API server
+// serves them. They are created, not applied: the annotation that apply keeps would be longer than the API allows.
 func installCRDs(ctx context.Context, client dynamic.Interface, dir string, change func(*unstructured.Unstructured) error) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil || len(files) == 0 {

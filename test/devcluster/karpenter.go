@@ -24,8 +24,8 @@ type InstanceType struct {
 // zone is where all machines of the provider stand.
 const zone = "zone-a"
 
-// startKarpenter installs Karpenter's resource definitions, starts it and waits until it is ready. Its indexes fail without
-// a word where a definition is not served yet.
+// startKarpenter installs Karpenter's resource definitions, starts it and waits until it is ready. Its indexes fail
+// without a word where a definition is not served yet.
 func (c *Cluster) startKarpenter(ctx context.Context) error {
 	if !c.options.Kwok {
 		return errors.New("starting Karpenter: its nodes are played by kwok, so set Kwok too")
@@ -45,8 +45,8 @@ func (c *Cluster) startKarpenter(ctx context.Context) error {
 	return c.startPart(ctx, Karpenter)
 }
 
-// OutOfStock says which instance types Karpenter's provider has none of from now on, in place of those it had none of before.
-// A type that Karpenter failed to launch stays unavailable for three minutes, as with real providers.
+// OutOfStock says which instance types Karpenter's provider has none of from now on, in place of those it had none of
+// before. A type that Karpenter failed to launch stays unavailable for three minutes, as with real providers.
 func (c *Cluster) OutOfStock(types ...string) error {
 	file := c.plane.outOfStock()
 	if err := os.WriteFile(file+".new", []byte(strings.Join(types, "\n")), 0o644); err != nil {

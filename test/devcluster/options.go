@@ -28,8 +28,8 @@ type Options struct {
 	Kueue bool
 	// KueueFeatureGates are gates of Kueue that are not as by default, as NAME=true or NAME=false.
 	KueueFeatureGates []string
-	// InstanceTypes are those that Karpenter launches. Where there are some, the cluster has Karpenter, with a provider whose
-	// nodes kwok plays; it needs Kwok.
+	// InstanceTypes are those that Karpenter launches. Where there are some, the cluster has Karpenter, with a provider
+	// whose nodes kwok plays; it needs Kwok.
 	InstanceTypes []InstanceType
 	// NoOperator leaves the KubeRay operator out. Its resource definitions are installed all the same.
 	NoOperator bool

@@ -18,15 +18,16 @@ import (
 // rayData is what Ray Data needs beside Ray. It is a layer of its own, 90 MB to fetch, which no other test needs.
 var rayData = kit.Tool{Name: "raydata", Version: "26.0.1", Lock: "raydata.lock", MinPython: 10, MaxPython: 14}
 
-// utilization makes Ray Data's autoscaler look at the last 2 s instead of 10 s, and ask every 2 s. V2 asks for nodes by their shapes; it
-// was the default of Ray 2.53 and of some later releases, and is a choice in 2.60.
+// utilization makes Ray Data's autoscaler look at the last 2 s instead of 10 s, and ask every 2 s. V2 asks for nodes by
+// their shapes; it was the default of Ray 2.53 and of some later releases, and is a choice in 2.60.
 var utilization = []string{
 	"RAY_DATA_CLUSTER_AUTOSCALER=V2", "RAY_DATA_CLUSTER_UTIL_AVG_WINDOW_S=2", "RAY_DATA_MIN_GAP_BETWEEN_AUTOSCALING_REQUESTS=2",
 }
 
-// TestRayDataAsksForAGPUGroupAtZero runs a pipeline with GPU actors where the head has a GPU, which the first actor takes. Ray Data starts no
-// second actor before there is a GPU for it, so nothing waits that Heliostat could see. Ray Data asks for one more node of each shape that it
-// knows of: without the cluster config it knows of none, and with it of the group at zero.
+// TestRayDataAsksForAGPUGroupAtZero runs a pipeline with GPU actors where the head has a GPU, which the first actor
+// takes. Ray Data starts no second actor before there is a GPU for it, so nothing waits that Heliostat could see. Ray
+// Data asks for one more node of each shape that it knows of: without the cluster config it knows of none, and with it
+// of the group at zero.
 func TestRayDataAsksForAGPUGroupAtZero(t *testing.T) {
 	t.Parallel()
 	layer := rayDataLayer(t)
@@ -57,8 +58,9 @@ func TestRayDataAsksForAGPUGroupAtZero(t *testing.T) {
 	t.Logf("with the cluster config: an actor ran in it after %.1f s", time.Since(began).Seconds())
 }
 
-// TestRayDataStartsAGPUGroupAtZeroByItsFirstActor is the case that needs no cluster config: the first actor of a pool waits, and that is
-// ordinary demand. Ray Train reads the cluster config before that, and waits for no workers that can never come.
+// TestRayDataStartsAGPUGroupAtZeroByItsFirstActor is the case that needs no cluster config: the first actor of a pool
+// waits, and that is ordinary demand. Ray Train reads the cluster config before that, and waits for no workers that can
+// never come.
 func TestRayDataStartsAGPUGroupAtZeroByItsFirstActor(t *testing.T) {
 	t.Parallel()
 	layer := rayDataLayer(t)
@@ -138,7 +140,8 @@ func (s *scene) driveData(layer string, env ...string) *rig.Driver {
 	return s.drive(append([]string{"PYTHONPATH=" + layer}, env...)...)
 }
 
-// configured waits until Ray's libraries read a cluster config with exactly these groups, each with its least and most nodes; nil is none.
+// configured waits until Ray's libraries read a cluster config with exactly these groups, each with its least and most
+// nodes; nil is none.
 func (s *scene) configured(driver *rig.Driver, when string, want map[string][2]int) {
 	s.Helper()
 	ctx, cancel := s.patient()

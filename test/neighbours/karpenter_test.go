@@ -34,10 +34,12 @@ var (
 	nodeClasses = schema.GroupVersionResource{Group: "karpenter.kwok.sh", Version: "v1alpha1", Resource: "kwoknodeclasses"}
 )
 
-// slowStart is how long the machines of pool "slow" take: longer than Heliostat's grace for pods of which nothing is heard.
+// slowStart is how long the machines of pool "slow" take: longer than Heliostat's grace for pods of which nothing is
+// heard.
 const slowStart = "100s"
 
-// karpenterLab is a dev cluster with Karpenter and Heliostat, which all scenarios share. Each has NodePools and instance types of its own.
+// karpenterLab is a dev cluster with Karpenter and Heliostat, which all scenarios share. Each has NodePools and
+// instance types of its own.
 type karpenterLab struct {
 	*testing.T
 	*rig.Rig
@@ -200,7 +202,8 @@ func (k *karpenterLab) rayCluster(name string, groups ...rig.Group) *rayTeam {
 	return team
 }
 
-// selectNodes adds node selectors to the templates of a RayCluster: the head's, and by the name of each group the label team.
+// selectNodes adds node selectors to the templates of a RayCluster: the head's, and by the name of each group the label
+// team.
 func selectNodes(k *karpenterLab, manifest *unstructured.Unstructured, head string, labels map[string]string) {
 	k.Helper()
 	if err := unstructured.SetNestedStringMap(manifest.Object, labels, "spec", head, "template", "spec", "nodeSelector"); err != nil {
@@ -330,7 +333,8 @@ func (r *rayTeam) neverClosed(group string) func(httpapi.Cluster) {
 	}
 }
 
-// outOfStock reports whether a group is closed because no node can be had. Before its head answers it is closed for another reason.
+// outOfStock reports whether a group is closed because no node can be had. Before its head answers it is closed for
+// another reason.
 func outOfStock(g httpapi.Group) bool {
 	return strings.Contains(g.Closed, "no node can be had") || strings.Contains(g.Closed, "no pod joined")
 }
@@ -352,8 +356,8 @@ func gpuWorkers(name string, most int64) rig.Group {
 	return rig.Group{Name: name, Max: most, Devices: map[string]int64{"nvidia.com/gpu": 1}}
 }
 
-// twentySlowNodes is assertion 1 and 3: no group counts as out of stock while NodeClaims are launched, the status tells how many are on
-// their way, nothing is taken back and nothing launched twice.
+// twentySlowNodes is assertion 1 and 3: no group counts as out of stock while NodeClaims are launched, the status tells
+// how many are on their way, nothing is taken back and nothing launched twice.
 func twentySlowNodes(k *karpenterLab) {
 	k.nodePool("slow", "slow", "slow", nil)
 	r := k.rayCluster("slow", gpuWorkers("slow", 40), gpuWorkers("z-spare", 40))
@@ -408,8 +412,8 @@ func (k *karpenterLab) failures(pool string, least int) (at []time.Time) {
 	return at
 }
 
-// bothPoolsOut is the other half of assertion 2: with both out of stock the group is closed soon after Karpenter's next round, and the
-// next group serves.
+// bothPoolsOut is the other half of assertion 2: with both out of stock the group is closed soon after Karpenter's next
+// round, and the next group serves.
 func bothPoolsOut(k *karpenterLab) {
 	k.nodePool("dry1", "dry", "fast", map[string]any{"weight": int64(50)})
 	k.nodePool("dry2", "dry", "fast", map[string]any{"weight": int64(1)})

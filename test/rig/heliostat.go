@@ -50,8 +50,8 @@ func Build(ctx context.Context, dir string) (string, error) {
 	return program, nil
 }
 
-// Serve starts `autoscaler serve`, which scales every RayCluster that says nothing else, and returns when it is ready. Arguments are added to
-// those it needs.
+// Serve starts `autoscaler serve`, which scales every RayCluster that says nothing else, and returns when it is ready.
+// Arguments are added to those it needs.
 func (r *Rig) Serve(ctx context.Context, arguments ...string) (*Heliostat, error) {
 	return r.ServeByDefault(ctx, append([]string{"--mode", "managed"}, arguments...)...)
 }

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// MemoryVariable names the variable that limits the memory of each `autoscaler serve` that a rig starts, as the chart's `resources.limits.memory`
-// does: a Kubernetes quantity such as 1Gi. The limit is a cgroup's where this process may make one, and GOMEMLIMIT alone elsewhere.
+// MemoryVariable names the variable that limits the memory of each `autoscaler serve` that a rig starts, as the chart's
+// `resources.limits.memory` does: a Kubernetes quantity such as 1Gi. The limit is a cgroup's where this process may
+// make one, and GOMEMLIMIT alone elsewhere.
 const MemoryVariable = "HELIOSTAT_TEST_MEMORY"
 
 // memoryLimit is the cgroup of one process.

@@ -130,8 +130,8 @@ func (r *Rig) GCS(ctx context.Context, namespace, name string) (*gcs.Client, err
 	return gcs.Dial(gcs.Config{Address: address})
 }
 
-// Driver connects a driver to a RayCluster, which must be alive. Its files go to a directory of that name, and env is added to its
-// environment.
+// Driver connects a driver to a RayCluster, which must be alive. Its files go to a directory of that name, and env is
+// added to its environment.
 func (r *Rig) Driver(ctx context.Context, namespace, name, label string, env ...string) (*Driver, error) {
 	address, err := r.Head(ctx, namespace, name)
 	if err != nil {

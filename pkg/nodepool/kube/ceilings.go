@@ -135,8 +135,8 @@ func (p nodePool) template() *nodepool.NodeTemplate {
 	return &nodepool.NodeTemplate{Labels: own.Metadata.Labels, Requirements: own.Spec.Requirements, Taints: taintsOf(made)}
 }
 
-// nodePoolCeiling reads spec.replicas, which a static NodePool keeps whatever waits, and spec.limits: what all nodes of the pool have together, and with the name nodes their number. Without limits the pool is
-// not bounded.
+// nodePoolCeiling reads spec.replicas, which a static NodePool keeps whatever waits, and spec.limits: what all nodes of
+// the pool have together, and with the name nodes their number. Without limits the pool is not bounded.
 func nodePoolCeiling(pool nodePool) (ceiling nodepool.Ceiling, err error) {
 	ceiling = nodepool.Ceiling{Group: pool.Metadata.Name, Limits: nodepool.Quantities{}, Source: karpenter}
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {

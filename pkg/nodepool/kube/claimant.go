@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// claimantOf is what a cluster's pods want of nodes to come: those without a node wait for one, by group, and those that are bound
-// to one of the nodes that are not complete take their part of it.
+// claimantOf is what a cluster's pods want of nodes to come: those without a node wait for one, by group, and those
+// that are bound to one of the nodes that are not complete take their part of it.
 func claimantOf(cluster *nodepool.Cluster, incomplete map[string]bool) claimant {
 	own := claimant{waiting: map[string]nodepool.WaitingPods{}, bound: map[string]nodepool.Quantities{}}
 	for i := range cluster.Workers {

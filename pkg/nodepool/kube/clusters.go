@@ -50,8 +50,8 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 	return m.describe(object, pointers(list.Items)), nil
 }
 
-// NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is not known, empty where it is. The
-// single form knows none.
+// NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is not known,
+// empty where it is. The single form knows none.
 func (m *Manager) NamespaceMode(namespace string) (mode nodepool.Mode, unknown string) {
 	if m.namespaces == nil {
 		return "", ""
@@ -101,8 +101,8 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 	return written.GetGeneration(), nil
 }
 
-// writable returns nil, or why the RayCluster must be left alone. Of owners it asks the API server each time: nothing in the patch can
-// test their labels, and one that Kueue admits forbids it.
+// writable returns nil, or why the RayCluster must be left alone. Of owners it asks the API server each time: nothing
+// in the patch can test their labels, and one that Kueue admits forbids it.
 func (m *Manager) writable(ctx context.Context, object *unstructured.Unstructured) error {
 	from := m.memo.decode(object)
 	cluster := from.cluster

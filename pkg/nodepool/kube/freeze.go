@@ -26,8 +26,8 @@ func (m *Manager) SetMode(ctx context.Context, key nodepool.ClusterKey, mode nod
 	return m.setAnnotation(ctx, key, "setting the mode of", ModeAnnotation, string(mode))
 }
 
-// setAnnotation writes one annotation by a merge patch, which works whether or not there are others; a value of nil removes it. Without a
-// resourceVersion the patch conflicts with nothing.
+// setAnnotation writes one annotation by a merge patch, which works whether or not there are others; a value of nil
+// removes it. Without a resourceVersion the patch conflicts with nothing.
 func (m *Manager) setAnnotation(ctx context.Context, key nodepool.ClusterKey, doing, annotation string, value any) error {
 	if _, err := m.newest(key); err != nil {
 		return fmt.Errorf("%s %s: %w", doing, key, err)

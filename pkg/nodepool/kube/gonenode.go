@@ -6,8 +6,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// unseenNodes is for how long a node that a pod is bound to may be missing among the nodes before it is gone: pods and nodes come by two
-// watches, and the one of nodes may be behind.
+// unseenNodes is for how long a node that a pod is bound to may be missing among the nodes before it is gone: pods and
+// nodes come by two watches, and the one of nodes may be behind.
 const unseenNodes = 5 * time.Second
 
 // goneNodes are names of nodes that are not there. It is bounded by the nodes that pods are bound to.
@@ -32,8 +32,8 @@ func (n *nodes) nodeSeen(name string) {
 // mostGone bounds how many deleted nodes are remembered; then all are forgotten, and missing nodes are found by time.
 const mostGone = 10_000
 
-// markGone marks the workers of a cluster that was just read whose node is not there. The node of a pod that is bound a moment ago may
-// not have been seen yet.
+// markGone marks the workers of a cluster that was just read whose node is not there. The node of a pod that is bound a
+// moment ago may not have been seen yet.
 func (n *nodes) markGone(cluster *nodepool.Cluster, view *nodeView) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

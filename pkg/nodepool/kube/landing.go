@@ -113,8 +113,8 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	cluster.Findings = append(cluster.Findings, report.list...)
 }
 
-// reportLanding tells that no node could hold the group's pods, where no NodePool of Karpenter's could add one either. Beside another
-// node autoscaler it is no more than a hint.
+// reportLanding tells that no node could hold the group's pods, where no NodePool of Karpenter's could add one either.
+// Beside another node autoscaler it is no more than a hint.
 func reportLanding(report *findings, group *nodepool.WorkerGroup) {
 	if !group.Landing.Nowhere() || group.NodePoolFits() || group.Coming.Pods() > 0 || group.Max <= 0 || group.Suspended || group.Broken {
 		return

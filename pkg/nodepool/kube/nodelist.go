@@ -20,8 +20,8 @@ import (
 const pageSize = 500
 
 // ListNodes asks the API server for all nodes, and for what tells of their GPUs beside them: pods, ResourceSlices and ResourceClaims, the Cluster
-// Autoscaler's status, and Karpenter's NodePools and NodeClaims. Only nodes are a must: what may not be read, or is not there, is a note, and what it would tell is
-// unknown.
+// Autoscaler's status, and Karpenter's NodePools and NodeClaims. Only nodes are a must: what may not be read, or is not
+// there, is a note, and what it would tell is unknown.
 func ListNodes(ctx context.Context, config *rest.Config) (*NodeSet, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

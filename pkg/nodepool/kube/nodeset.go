@@ -46,9 +46,10 @@ func (s *NodeSet) Nodes() []nodepool.NodeObject {
 	return nodes
 }
 
-// Read adds objects as `kubectl get -o yaml` or `-o json` prints them: documents of kind Node, Pod, ResourceSlice, ResourceClaim, NodePool, NodeClaim and the
-// Cluster Autoscaler's ConfigMap, or lists of objects. Objects of other kinds are passed over; a document that is no object, or an object of those
-// kinds that cannot be read, is an error that says which one. A pod, status or NodePool that cannot be read is a note.
+// Read adds objects as `kubectl get -o yaml` or `-o json` prints them: documents of kind Node, Pod, ResourceSlice,
+// ResourceClaim, NodePool, NodeClaim and the Cluster Autoscaler's ConfigMap, or lists of objects. Objects of other
+// kinds are passed over; a document that is no object, or an object of those kinds that cannot be read, is an error
+// that says which one. A pod, status or NodePool that cannot be read is a note.
 func (s *NodeSet) Read(in io.Reader) error {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
 	for number := 1; ; number++ {

@@ -38,8 +38,8 @@ type Options struct {
 	StatusNamespace string
 	// GPUs says how nodes are read: what resources mean that are not built in, and which label names a node's pool.
 	GPUs nodepool.GPUReader
-	// RequestMemory bounds the memory of the specs of all ResourceRequests, in bytes by nodepool.OwnedRequest.Footprint; zero means
-	// nodepool.DefaultRequestMemory.
+	// RequestMemory bounds the memory of the specs of all ResourceRequests, in bytes by
+	// nodepool.OwnedRequest.Footprint; zero means nodepool.DefaultRequestMemory.
 	RequestMemory int64
 	// Traces keeps traces beyond the process.
 	Traces Traces

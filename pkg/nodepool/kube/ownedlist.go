@@ -19,7 +19,8 @@ import (
 	"heliostat.dev/heliostat/api/v1alpha1"
 )
 
-// requestsPage is how many objects one page of a list has. It is for the API server's sake: here one object at a time is decoded.
+// requestsPage is how many objects one page of a list has. It is for the API server's sake: here one object at a time
+// is decoded.
 const requestsPage = 100
 
 // pageReader opens one page of the list of a namespace, as JSON.
@@ -68,7 +69,8 @@ func newPageReader(config *rest.Config, client *http.Client) (pageReader, error)
 	}, nil
 }
 
-// list takes all objects of a namespace, one after the other, and returns their names. Nothing else is held meanwhile, however many there are.
+// list takes all objects of a namespace, one after the other, and returns their names. Nothing else is held meanwhile,
+// however many there are.
 func (w *watchedRequests) list(ctx context.Context, pages pageReader) (*takenRequests, error) {
 	all := &takenRequests{}
 	for from := ""; ; from = all.Continue {

@@ -137,8 +137,8 @@ func (s *ownedRequests) addTo(cluster *nodepool.Cluster) {
 	}
 }
 
-// decidable lists the requests for one RayCluster as they are written, once all of its namespace have been read. Until then they are kept as they come, but
-// neither which have a place nor how long their leases last at least is known.
+// decidable lists the requests for one RayCluster as they are written, once all of its namespace have been read. Until
+// then they are kept as they come, but neither which have a place nor how long their leases last at least is known.
 func (s *ownedRequests) decidable(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	s.mu.Lock()
 	read := s.readingOf(key.Namespace).read

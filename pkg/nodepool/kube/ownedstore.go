@@ -282,8 +282,8 @@ func (s *ownedRequests) wake(key requestKey) {
 	}
 }
 
-// knows reports whether an object is kept as it is, since this process wrote it: then there is nothing to decode, and no news. One whose spec is not
-// kept for the budget's sake is known too.
+// knows reports whether an object is kept as it is, since this process wrote it: then there is nothing to decode, and
+// no news. One whose spec is not kept for the budget's sake is known too.
 func (s *ownedRequests) knows(object *unstructured.Unstructured) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -322,8 +322,8 @@ func (s *ownedRequests) set(r *nodepool.OwnedRequest) {
 	s.tell(append(of, r.Cluster))
 }
 
-// keep sets what the API server answered, and returns it as get does, but whole: the caller has it in hand, whether the budget of memory has room for it
-// or not.
+// keep sets what the API server answered, and returns it as get does, but whole: the caller has it in hand, whether the
+// budget of memory has room for it or not.
 func (s *ownedRequests) keep(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
 	asked := r.Requests
 	s.set(r)

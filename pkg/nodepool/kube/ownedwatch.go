@@ -14,7 +14,8 @@ type watchedRequests struct {
 	namespace string
 }
 
-// Transformer takes each object of a streamed list as it comes. What is left for the reflector to hold until the list is whole is its name.
+// Transformer takes each object of a streamed list as it comes. What is left for the reflector to hold until the list
+// is whole is its name.
 func (w *watchedRequests) Transformer() toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		o, ok := object.(*unstructured.Unstructured)

@@ -17,9 +17,9 @@ type operation struct {
 }
 
 // patchFor writes a change as one JSON patch on the RayCluster as it was read. The tests come first, so that nothing is
-// written to a cluster that was made anew under its name, frozen, given another mode, suspended, queued by Kueue, adopted by an owner or
-// marked for deletion meanwhile, to a group that moved to another index, over another writer's replicas or beyond bounds that were moved. The
-// API server refuses the whole patch with 422 when one test fails.
+// written to a cluster that was made anew under its name, frozen, given another mode, suspended, queued by Kueue,
+// adopted by an owner or marked for deletion meanwhile, to a group that moved to another index, over another writer's
+// replicas or beyond bounds that were moved. The API server refuses the whole patch with 422 when one test fails.
 //
 // Pods are named only in the very spec that they were chosen from: what they are depends on numOfHosts, on the names that
 // somebody else wrote and more. The generation tells, which only an edit of the spec moves; resourceVersion would conflict

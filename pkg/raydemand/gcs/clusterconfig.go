@@ -11,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// maxClusterConfig bounds the bytes of a cluster config: 1 MiB holds some 8,000 groups. Every driver of Ray Data reads it
-// back every few seconds.
+// maxClusterConfig bounds the bytes of a cluster config: 1 MiB holds some 8,000 groups. Every driver of Ray Data reads
+// it back every few seconds.
 const maxClusterConfig = 1 << 20
 
 // ReportClusterConfig replaces the cluster config that the GCS keeps for Ray's libraries. It fails with
@@ -46,12 +46,12 @@ func encodeMaxCount(most int) int32 {
 	return int32(most)
 }
 
-// encodeNodeResources writes whole units, which is all that the message holds. Ray Data asks for nodes with the CPUs, GPUs
-// and memory that stand here, so these are rounded down to what a node can serve. Of other resources Ray Train only tests
-// whether enough could come, so these are rounded up.
+// encodeNodeResources writes whole units, which is all that the message holds. Ray Data asks for nodes with the CPUs,
+// GPUs and memory that stand here, so these are rounded down to what a node can serve. Of other resources Ray Train
+// only tests whether enough could come, so these are rounded up.
 //
-// A group of a fixed number of nodes keeps its memory as it is: nobody can ask for more of them, and Ray Data knows the head's entry by
-// its exact shape.
+// A group of a fixed number of nodes keeps its memory as it is: nobody can ask for more of them, and Ray Data knows the
+// head's entry by its exact shape.
 func encodeNodeResources(g raydemand.NodeGroup) map[string]uint64 {
 	wire := make(map[string]uint64, len(g.Resources))
 	for name, amount := range g.Resources {

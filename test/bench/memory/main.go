@@ -1,9 +1,11 @@
-// Command memory measures the memory of `autoscaler serve` on a real API server that holds many large ResourceRequests: HOSTILE (2000) objects of
-// OBJECT_KB (123) in NAMESPACES (4) namespaces, each with its RayCluster, beside the small requests of an honest owner in a namespace of its own.
+// Command memory measures the memory of `autoscaler serve` on a real API server that holds many large ResourceRequests:
+// HOSTILE (2000) objects of OBJECT_KB (123) in NAMESPACES (4) namespaces, each with its RayCluster, beside the small
+// requests of an honest owner in a namespace of its own.
 //
-// BUNDLES (250) is how many bundles each has. It measures twice: while the objects come, through the watch, and after a restart that finds all of them, through the list. For each it prints
-// resident and peak memory, how long a new request of the honest owner waits for its place in a plan, and what the statuses of the objects say.
-// It fails where the peak exceeds AIM_MIB (256; 0 for no aim), where a request of the honest owner is not served, and where a large object has
+// BUNDLES (250) is how many bundles each has. It measures twice: while the objects come, through the watch, and after a
+// restart that finds all of them, through the list. For each it prints resident and peak memory, how long a new request
+// of the honest owner waits for its place in a plan, and what the statuses of the objects say. It fails where the peak
+// exceeds AIM_MIB (256; 0 for no aim), where a request of the honest owner is not served, and where a large object has
 // neither a place nor a status that says why.
 package main
 

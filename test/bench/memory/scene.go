@@ -162,7 +162,8 @@ func (s *scene) flood(ctx context.Context, objects, bytes int) error {
 	return group.Wait()
 }
 
-// large is so many bytes in BUNDLES (250) bundles, no two alike; the API server takes at most 1000, and needs long for so many.
+// large is so many bytes in BUNDLES (250) bundles, no two alike; the API server takes at most 1000, and needs long for
+// so many.
 func large(seed, bytes int) []any {
 	bundles := make([]any, number("BUNDLES", 250))
 	names := 1 + bytes/len(bundles)/256 // a name has at most 256 characters
@@ -189,7 +190,8 @@ func (s *scene) create(ctx context.Context, namespace, name, owner string, bundl
 	return nil
 }
 
-// honest makes a small request in the honest owner's namespace, and waits until its status says that workers have room for it.
+// honest makes a small request in the honest owner's namespace, and waits until its status says that workers have room
+// for it.
 func (s *scene) honest(ctx context.Context, name string) error {
 	s.asked++
 	if err := s.create(ctx, honestNamespace, name, "ann", []any{map[string]any{"count": int64(1), "resources": map[string]any{"CPU": int64(s.asked)}}}); err != nil {

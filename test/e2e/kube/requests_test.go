@@ -111,7 +111,8 @@ func refusals(s *scene) {
 	}
 }
 
-// overMemory asks for more than a small budget has room for, beside an honest owner of the same namespace, and tries again with another process.
+// overMemory asks for more than a small budget has room for, beside an honest owner of the same namespace, and tries
+// again with another process.
 func overMemory(s *scene) {
 	names := make([]any, 400)
 	for i := range names {
@@ -143,7 +144,8 @@ func overMemory(s *scene) {
 	s.until("the request that has got room to be read again", func() bool { return cmp.Equal(want, admitted()) })
 }
 
-// admits starts a manager with room for two large requests, waits until it has decided, and lets it write a status. It returns who has a place.
+// admits starts a manager with room for two large requests, waits until it has decided, and lets it write a status. It
+// returns who has a place.
 func (s *scene) admits(what string, want map[string]nodepool.Admission) func() map[string]nodepool.Admission {
 	s.Helper()
 	manager := s.manager(kube.Options{RequestMemory: 400 << 10})
