@@ -260,6 +260,11 @@ func TestARequestTellsWhyItsClusterIsNotScaled(t *testing.T) {
 	view := w.fleet[llm]
 	view.Mode, view.ModeReason = nodepool.Shadow, "frozen by somebody"
 	w.fleet[llm] = view
+	for _, at := range []string{path, "/v1/requests"} {
+		if text := w.by("bob", "GET", at, "").Body.String(); !strings.Contains(text, `"code":"not_scaled"`) || !strings.Contains(text, "not scaled now: frozen by somebody") {
+			t.Errorf("%s: without a status: %s", at, text)
+		}
+	}
 	w.now = w.now.Add(time.Hour)
 	answer := w.by("bob", "GET", path, "")
 	loadSpec(t).mustMatch("OwnedRequest", answer.Body.Bytes())

@@ -17,6 +17,10 @@ func (s *server) becameOf(r *nodepool.OwnedRequest) nodepool.OwnedStatus {
 	if r.Expired(s.now()) && status.State != raydemand.RequestExpired {
 		status = nodepool.OwnedStatus{State: raydemand.RequestExpired, Since: r.ExpiresAt(), Code: raydemand.CodeLeaseOver, Message: "its lease is over"}
 	}
+	// No status is written where the mode is that of --mode alone, so this is the only place that says why the request waits.
+	if why := s.notScaled(r.Cluster); why != "" && status.Code == raydemand.CodeNotLookedAt {
+		status.Code, status.Message = raydemand.CodeNotScaled, "nothing is launched for it, because the RayCluster is not scaled now: "+why
+	}
 	return status
 }
 
