@@ -143,8 +143,11 @@ func describeBundles(bundles []raydemand.Bundle, selectors []raydemand.Selector)
 	return strings.Join(parts, ", ")
 }
 
-// unmet lists what is not served. What is left for the same reason is told of together.
-func (p *page) unmet(plan planner.Plan) {
+// nothingUnmetIfScaled is what unmet says of a RayCluster that is not scaled, where the plan would serve all demand.
+const nothingUnmetIfScaled = "nothing, if Heliostat scaled it: what would be launched now is not on its way"
+
+// unmet lists what is not served, grouped by reason. scaled is false where nobody carries out the plan.
+func (p *page) unmet(plan planner.Plan, scaled bool) {
 	p.line("", "")
 	p.line("", "Unmet")
 	var list unmetList
@@ -168,7 +171,7 @@ func (p *page) unmet(plan planner.Plan) {
 	}
 	list.write(p)
 	if short := p.minimums(plan.Groups); len(list.order)+short == 0 {
-		p.line("  ", "nothing: all demand is served or on its way")
+		p.line("  ", map[bool]string{true: "nothing: all demand is served or on its way", false: nothingUnmetIfScaled}[scaled])
 	}
 }
 

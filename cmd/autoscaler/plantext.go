@@ -28,7 +28,7 @@ func writePlanText(out io.Writer, planned planned) error {
 	p.demand(planned.plan.Summary)
 	p.groups(planned.plan.Groups)
 	p.decision(planned)
-	p.unmet(planned.plan)
+	p.unmet(planned.plan, true)
 	p.findings(planned.plan.Findings)
 	_, err := io.WriteString(out, p.String())
 	return err

@@ -60,7 +60,7 @@ func newServeCommand() *cobra.Command {
 	mode, pools, requestMemory := string(nodepool.Shadow), "", "64Mi"
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Scales the RayClusters of this Kubernetes cluster, and answers REST calls",
+		Short: "Plans for the RayClusters of this Kubernetes cluster, scales those that you let it, and answers REST calls",
 		Long: "It plans for every RayCluster, and scales those that somebody asks it to scale: by the annotation heliostat.dev/mode: managed on the\n" +
 			"RayCluster or on its namespace (`autoscaler manage`), or, for all that have neither, by --mode managed.",
 		Example: `  autoscaler serve --insecure-no-auth

@@ -162,7 +162,7 @@ func writeCluster(as look, now func() time.Time) func(io.Writer, httpapi.Cluster
 			p.line("", "Demand: not known: Ray has not told it yet")
 		} else {
 			p.demand(c.Summary)
-			p.unmet(unmetPlan(c.Unmet))
+			p.unmet(unmetPlan(c.Unmet), c.OptIn == nil)
 		}
 		p.findings(c.Findings)
 		p.clusterChanges(c.Decisions, as, now())

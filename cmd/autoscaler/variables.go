@@ -16,6 +16,9 @@ import (
 // envPrefix begins the names of variables that stand for flags.
 const envPrefix = "HELIOSTAT_"
 
+// cacheEnv is the directory of the Makefile and of the dev cluster; README tells people to export it.
+const cacheEnv = envPrefix + "CACHE"
+
 // ofService are variables that Kubernetes itself gives the pods of a namespace for each Service there whose name begins with heliostat.
 var ofService = regexp.MustCompile(`^HELIOSTAT(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
@@ -52,7 +55,7 @@ func stray(known, environ []string) (names []string) {
 	for _, pair := range environ {
 		variable, value, _ := strings.Cut(pair, "=")
 		name, ours := strings.CutPrefix(variable, envPrefix)
-		if ours && value != "" && variable != serverEnv && !ofService.MatchString(variable) && !slices.Contains(known, name) {
+		if ours && value != "" && variable != serverEnv && variable != cacheEnv && !ofService.MatchString(variable) && !slices.Contains(known, name) {
 			names = append(names, name)
 		}
 	}

@@ -23,6 +23,7 @@ func TestVariablesThatSetNothingAreTold(t *testing.T) {
 		"HELIOSTAT_LOG_LEVEL=debug": {},
 		"HELIOSTAT_CONFIG=/etc/x":   {},
 		"HELIOSTAT_SERVER=http://x": {},
+		"HELIOSTAT_CACHE=/var/tmp":  {},
 		"HOME=/root":                {},
 		// What Kubernetes gives pods for the Services heliostat, heliostat-metrics and heliostat-mode.
 		"HELIOSTAT_SERVICE_HOST=10.0.0.1":                     {},
