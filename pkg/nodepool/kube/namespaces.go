@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -46,6 +47,9 @@ type namespaces struct {
 	// Guarded by mu. What was read of isolation holds on when the right to read is lost, since it only restricts.
 	settings  map[string]namespaceSettings
 	forbidden bool
+	// versions has the resourceVersion of the newest reading of each namespace, or of its deletion. A watch, a list and reads by name may overtake
+	// each other, and an older reading must not bring back a mode that was taken away.
+	versions map[string]string
 	// getForbiddenUntil is when a single namespace is asked for again, by name.
 	getForbiddenUntil map[string]time.Time
 }
@@ -55,14 +59,6 @@ type namespaceSettings struct {
 	isolation, mode string
 	// unknown says why mode may be out of date; empty while it is not.
 	unknown string
-	// version is the resourceVersion that they were read at.
-	version string
-}
-
-// equal reports whether two readings say the same.
-func (s namespaceSettings) equal(other namespaceSettings) bool {
-	s.version = other.version
-	return s == other
 }
 
 // NamespacesForbidden says that this process may not read namespaces, so it knows neither the mode nor the isolation that they set.
@@ -71,7 +67,7 @@ const NamespacesForbidden = "namespaces-forbidden"
 func newNamespaces(client namespaceClient, named []string, log *slog.Logger, changed func(namespace string)) *namespaces {
 	return &namespaces{
 		client: client, named: named, log: log, changed: changed, answered: make(chan struct{}),
-		settings: map[string]namespaceSettings{}, getForbiddenUntil: map[string]time.Time{},
+		settings: map[string]namespaceSettings{}, versions: map[string]string{}, getForbiddenUntil: map[string]time.Time{},
 	}
 }
 
@@ -126,6 +122,20 @@ func (n *namespaces) forbid(err error) {
 	}
 }
 
+// doubt notes that a namespace cannot be read by name, where it is not watched: nothing else would tell that its mode was taken back.
+func (n *namespaces) doubt(name, why string) {
+	n.mu.Lock()
+	known := n.settings[name]
+	news := n.forbidden && known.unknown != why
+	if known.unknown = why; news {
+		n.settings[name] = known
+	}
+	n.mu.Unlock()
+	if news {
+		n.changed(name)
+	}
+}
+
 func mayNotRead(namespace string) string { return "this process may not read Namespace " + namespace }
 
 // poll reads the namespaces that are served by name, while they may not be listed. It is as quick as the poll of a sidecar, so that a mode that is
@@ -148,7 +158,7 @@ func (n *namespaces) poll(ctx context.Context) {
 // refresh reads one namespace from the API server, as of now. Without the right to, what is known stays.
 func (n *namespaces) refresh(ctx context.Context, name string) {
 	n.mu.Lock()
-	resting := time.Now().Before(n.getForbiddenUntil[name])
+	resting, seen := time.Now().Before(n.getForbiddenUntil[name]), n.versions[name]
 	n.mu.Unlock()
 	if resting {
 		return
@@ -158,20 +168,17 @@ func (n *namespaces) refresh(ctx context.Context, name string) {
 	namespace, err := n.client.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		n.set(name, settingsOf(namespace))
+		n.take(namespace)
 	case apierrors.IsNotFound(err):
-		n.drop(name)
+		n.drop(name, seen, seen)
 	case apierrors.IsForbidden(err):
 		n.mu.Lock()
 		n.getForbiddenUntil[name] = time.Now().Add(jittered(forbiddenPause))
-		known, forbidden := n.settings[name], n.forbidden
 		n.mu.Unlock()
-		if forbidden {
-			known.unknown = mayNotRead(name)
-			n.set(name, known)
-		}
+		n.doubt(name, mayNotRead(name))
 	default:
 		n.log.Debug("a namespace is read again", "namespace", name, "reason", err)
+		n.doubt(name, "Namespace "+name+" cannot be read at present")
 	}
 }
 
@@ -268,7 +275,7 @@ func (n *namespaces) Add(object any) error { return n.Update(object) }
 // Update keeps what a namespace says now.
 func (n *namespaces) Update(object any) error {
 	if namespace, ok := object.(*corev1.Namespace); ok {
-		n.set(namespace.Name, settingsOf(namespace))
+		n.take(namespace)
 	}
 	return nil
 }
@@ -276,22 +283,34 @@ func (n *namespaces) Update(object any) error {
 // Delete forgets a namespace.
 func (n *namespaces) Delete(object any) error {
 	if namespace, ok := underTombstone(object).(*corev1.Namespace); ok {
-		n.drop(namespace.Name)
+		n.drop(namespace.Name, "", namespace.ResourceVersion)
 	}
 	return nil
 }
 
-// Replace takes a whole list, the first one or the one after a broken watch.
-func (n *namespaces) Replace(list []any, _ string) error {
-	read := make(map[string]namespaceSettings, len(list))
+// Replace takes a whole list, the first one or the one after a broken watch. What was read by name after the list was made stays.
+func (n *namespaces) Replace(list []any, version string) error {
+	read, versions := make(map[string]namespaceSettings, len(list)), make(map[string]string, len(list))
 	for _, object := range list {
 		if namespace, ok := object.(*corev1.Namespace); ok {
-			read[namespace.Name] = settingsOf(namespace)
+			read[namespace.Name], versions[namespace.Name] = settingsOf(namespace), namespace.ResourceVersion
 		}
 	}
 	n.mu.Lock()
-	news := n.forbidden || !maps.EqualFunc(n.settings, read, namespaceSettings.equal)
-	n.settings, n.forbidden = read, false
+	for name, newest := range n.versions {
+		if !olderVersion(cmp.Or(versions[name], version), newest) {
+			continue
+		}
+		versions[name] = newest
+		if known, there := n.settings[name]; there {
+			known.unknown = ""
+			read[name] = known
+		} else {
+			delete(read, name)
+		}
+	}
+	news := n.forbidden || !maps.Equal(n.settings, read)
+	n.settings, n.versions, n.forbidden = read, versions, false
 	n.mu.Unlock()
 	n.answer()
 	if news {
@@ -308,31 +327,42 @@ func settingsOf(namespace *corev1.Namespace) namespaceSettings {
 	if set && mode == "" {
 		mode = emptyMode
 	}
-	return namespaceSettings{isolation: namespace.Annotations[nodepool.IsolationAnnotation], mode: mode,
-		version: namespace.ResourceVersion}
+	return namespaceSettings{isolation: namespace.Annotations[nodepool.IsolationAnnotation], mode: mode}
 }
 
 // emptyMode stands for an annotation that is there and empty, which is no mode.
 const emptyMode = `""`
 
-// set keeps what was read of a namespace. The answer to a read by name may come after the watch has brought a newer
-// object, and would then stand until the next change. Where namespaces are polled the next poll replaces it.
-func (n *namespaces) set(namespace string, settings namespaceSettings) {
+// take keeps what a namespace says, unless something newer is known of it. Where a namespace is neither watched nor polled, it may say something else a
+// moment later.
+func (n *namespaces) take(namespace *corev1.Namespace) {
+	settings := settingsOf(namespace)
 	n.mu.Lock()
-	before, known := n.settings[namespace]
-	if known && !n.forbidden && olderVersion(settings.version, before.version) {
+	if olderVersion(namespace.ResourceVersion, n.versions[namespace.Name]) {
 		n.mu.Unlock()
 		return
 	}
-	n.settings[namespace] = settings
+	n.versions[namespace.Name] = namespace.ResourceVersion
+	if n.forbidden && !slices.Contains(n.named, namespace.Name) {
+		settings.unknown = mayNotRead(namespace.Name)
+	}
+	before, known := n.settings[namespace.Name]
+	n.settings[namespace.Name] = settings
 	n.mu.Unlock()
-	if !known || !before.equal(settings) {
-		n.changed(namespace)
+	if !known || before != settings {
+		n.changed(namespace.Name)
 	}
 }
 
-func (n *namespaces) drop(namespace string) {
+// drop forgets a namespace that was gone at a version. seen is what was known when it was looked for; empty where its watch reports it.
+func (n *namespaces) drop(namespace, seen, version string) {
 	n.mu.Lock()
+	newest := n.versions[namespace]
+	if seen != "" && seen != newest || olderVersion(version, newest) {
+		n.mu.Unlock()
+		return
+	}
+	n.versions[namespace] = version
 	_, known := n.settings[namespace]
 	delete(n.settings, namespace)
 	n.mu.Unlock()
