@@ -49,6 +49,8 @@ type claimWatch struct {
 	placed    map[nodepool.ClusterKey]map[string]nodepool.Coming
 	placedAt  time.Time
 	dirty     bool
+	// took is how long the last placement took. All RayClusters wait for one that is made.
+	took time.Duration
 }
 
 // claimant is what one RayCluster has waiting for nodes, by group, and what its pods take of nodes that are not complete.
@@ -137,7 +139,7 @@ func (c *claimWatch) Update(object any) error {
 	return nil
 }
 
-// keep is called with mu held. A claim that cannot be read is passed over: it is no capacity that anything could rest on.
+// keep is called with mu held. A claim that cannot be read is no capacity that anything could rest on, nor is what it said before.
 func (c *claimWatch) keep(object any) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -146,6 +148,7 @@ func (c *claimWatch) keep(object any) {
 	claim, err := readNodeClaim(u)
 	if err != nil {
 		c.log.Debug("a nodeclaim is passed over", "reason", err)
+		c.remove(u.GetName())
 		return
 	}
 	c.dirty = true
@@ -217,12 +220,17 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 		c.drop(cluster.Key)
 		return
 	}
+	pause := max(placingPause, 10*c.took)
 	if before := c.claimants[cluster.Key]; !own.equal(before) {
-		c.dirty, c.placedAt = true, time.Time{}
+		if c.dirty = true; c.took < placingPause/10 {
+			pause = 0
+		}
 	}
 	c.claimants[cluster.Key] = own
-	if now := c.now(); c.dirty && now.Sub(c.placedAt) >= placingPause {
+	if now := c.now(); c.dirty && now.Sub(c.placedAt) >= pause {
+		begun := time.Now()
 		c.place(now, events)
+		c.took = time.Since(begun)
 	}
 	for i := range cluster.Groups {
 		cluster.Groups[i].Coming = c.placed[cluster.Key][cluster.Groups[i].Name]

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -239,3 +240,63 @@ func TestNodeClaimsAreReadOnceTheRightIsGranted(t *testing.T) {
 		}
 	})
 }
+
+func TestANodeClaimThatCannotBeReadAnyMoreIsNoLongerCounted(t *testing.T) {
+	for name, broken := range map[string]any{
+		"a quantity that is none":  map[string]any{"allocatable": map[string]any{"cpu": "many"}},
+		"a status of another type": "lost",
+		"a date that is none": map[string]any{"conditions": []any{
+			map[string]any{"type": "Launched", "status": "True", "lastTransitionTime": "yesterday"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClaimWatch(&fakeClaims{}, nil, slog.New(slog.DiscardHandler))
+			claim := nodeClaimOf("c-1", "Launched")
+			if err := c.Add(claim); err != nil || len(c.coming) != 1 {
+				t.Fatalf("%v; %d claims are kept, want 1", err, len(c.coming))
+			}
+			claim = claim.DeepCopy()
+			claim.Object["status"] = broken
+			if err := c.Update(claim); err != nil || len(c.coming) != 0 {
+				t.Errorf("%v; %d claims are kept, want none", err, len(c.coming))
+			}
+		})
+	}
+}
+
+func TestThousandsOfNodeClaimsArePlacedQuickly(t *testing.T) {
+	c := newClaimWatch(&fakeClaims{}, nil, slog.New(slog.DiscardHandler))
+	var list []any
+	for i := range 5000 {
+		claim := nodeClaimOf(fmt.Sprintf("c-%04d", i), "Launched")
+		labels := map[string]any{"karpenter.sh/nodepool": fmt.Sprintf("pool-%d", i%50), "own": strings.Repeat("x", 63)}
+		_ = unstructured.SetNestedField(claim.Object, labels, "metadata", "labels")
+		list = append(list, claim)
+	}
+	if err := c.Replace(list, "1"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1000 {
+		group := nodepool.WorkerGroup{Name: "gpu", Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/gpu": raydemand.One}}}
+		cluster := &nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint(i)}, Groups: []nodepool.WorkerGroup{group}}
+		for p := range 5 {
+			cluster.Workers = append(cluster.Workers, nodepool.Worker{Pod: fmt.Sprint(p), Group: "gpu"})
+		}
+		c.claimants[cluster.Key] = claimantOf(cluster, nil)
+	}
+	begun := time.Now()
+	c.place(begun, silentEvents{})
+	took := time.Since(begun)
+	placed := 0
+	for _, groups := range c.placed {
+		placed += groups["gpu"].Pods()
+	}
+	t.Logf("%d pods are placed after %v", placed, took)
+	if placed != 5000 {
+		t.Errorf("%d pods are placed on 5000 claims of one GPU, want 5000", placed)
+	}
+}
+
+type silentEvents struct{}
+
+func (silentEvents) karpenterSpoke() bool     { return false }
+func (silentEvents) launchFailed(string) bool { return false }

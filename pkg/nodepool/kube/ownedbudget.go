@@ -24,6 +24,8 @@ const (
 	admitPause = 100 * time.Millisecond
 	// rereadPause is the pause after a request that could not be read.
 	rereadPause = 2 * time.Second
+	// rereadFor bounds the time between two divisions of the budget while requests are read again.
+	rereadFor = time.Second
 	// overLogPause separates two lines of the log about requests that are refused.
 	overLogPause = time.Minute
 )
@@ -131,18 +133,41 @@ func (s *ownedRequests) admitAll(ctx context.Context) {
 			before, told = refused, time.Now()
 		}
 		pause := admitPause
-		for _, r := range toRead {
-			if err := s.reread(ctx, r); err != nil && ctx.Err() == nil {
-				s.log.Warn("cannot read a request that the memory has room for", "namespace", r.Cluster.Namespace, "request", r.ID, "err", err)
-				pause = rereadPause
-				s.again()
-				break
-			}
+		if !s.rereadAll(ctx, toRead) {
+			pause = rereadPause
+			s.again()
 		}
 		if !sleep(ctx, pause) {
 			return
 		}
 	}
+}
+
+// rereadAll reads requests that have a place, and reports whether all could be read. One that cannot be read, and others of its namespace, keep nobody
+// else waiting. After rereadFor it ends early: what came meanwhile may have a place before what is left.
+func (s *ownedRequests) rereadAll(ctx context.Context, toRead []nodepool.OwnedRequest) (all bool) {
+	begun := time.Now()
+	failed := map[string]bool{}
+	for i := range toRead {
+		r := &toRead[i]
+		if ctx.Err() != nil {
+			return true
+		}
+		if time.Since(begun) > rereadFor {
+			s.again()
+			return len(failed) == 0
+		}
+		if failed[r.Cluster.Namespace] {
+			continue
+		}
+		if err := s.reread(ctx, *r); err != nil && ctx.Err() == nil {
+			if len(failed) == 0 {
+				s.log.Warn("cannot read a request that the memory has room for", "namespace", r.Cluster.Namespace, "request", r.ID, "err", err)
+			}
+			failed[r.Cluster.Namespace] = true
+		}
+	}
+	return len(failed) == 0
 }
 
 // listed reports whether all namespaces whose requests can be read have been read once.

@@ -32,14 +32,22 @@ type shelf struct {
 	objects map[string]*unstructured.Unstructured
 	reads   int
 	fails   error
+	// failing is the name of the one object that cannot be read.
+	failing string
+	// takes is how long a read takes.
+	takes time.Duration
 }
 
 func (s *shelf) Namespace(string) dynamic.ResourceInterface { return s }
 
 func (s *shelf) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+	time.Sleep(s.takes)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
+	if name == s.failing {
+		return nil, apierrors.NewForbidden(v1alpha1.Resource.GroupResource(), name, io.EOF)
+	}
 	if s.fails != nil {
 		return nil, s.fails
 	}
@@ -390,4 +398,45 @@ func TestAStreamedListHoldsNamesAlone(t *testing.T) {
 	if _, there := w.get("ml", "a"); there {
 		t.Error("a list without the object does not forget it")
 	}
+}
+
+func TestARequestThatCannotBeReadKeepsThoseOfOtherNamespacesNotWaiting(t *testing.T) {
+	large := ofBytes(t, 100)
+	inBudget(t, 10*large, func(w *budgetWorld) {
+		_ = w.Replace(nil, "1")
+		for i := range 20 {
+			_ = w.Add(w.object("hostile", "mallory", fmt.Sprintf("request-%02d", i), 100))
+		}
+		w.settle()
+		w.shelf.failing = "unreadable"
+		_ = w.Add(w.object("broken", "bob", "unreadable", 120))
+		_ = w.Add(w.object("ml", "ann", "readable", 250))
+		if kept := w.settle(); !slices.Contains(kept, "readable") {
+			t.Errorf("kept are %v; want readable among them, whose namespace can be read", kept)
+		}
+	})
+}
+
+// TestWhoComesWhileManyRequestsAreReadIsNotLast because reads of many may take minutes.
+func TestWhoComesWhileManyRequestsAreReadIsNotLast(t *testing.T) {
+	const many = 600
+	one := ofBytes(t, 4)
+	inBudget(t, (many+10)*one, func(w *budgetWorld) {
+		_ = w.Replace(nil, "1")
+		blocker := w.object("hostile", "mallory", "blocker", 4*(many-10))
+		_ = w.Add(blocker)
+		for i := range many {
+			_ = w.Add(w.object("busy", fmt.Sprintf("owner-%d", i), fmt.Sprintf("request-%04d", i), 4))
+		}
+		w.settle()
+		w.shelf.takes = 100 * time.Millisecond
+		w.gone("blocker") // now those without a place get one, and are read one by one
+		time.Sleep(500 * time.Millisecond)
+		_ = w.Add(w.object("ml", "ann", "small", 1))
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if kept := w.kept(); !slices.Contains(kept, "small") {
+			t.Errorf("after 5 s %d are kept, and the small one of another namespace is not", len(kept))
+		}
+	})
 }

@@ -26,6 +26,9 @@ const (
 	// parentLasts is how long an answer about owners is believed between patches. Kueue forbids to change the queue of
 	// what runs, and right before each patch owners are read again.
 	parentLasts = 10 * time.Minute
+	// parentPause is the pause before owners that could not be read are read again for a cycle. Cycles ask several times
+	// a second, and one owner that answers late delays those of other RayClusters.
+	parentPause = 5 * time.Second
 )
 
 // OwnerUnread says that this process may not read an object that controls the RayCluster, so a queue that only this
@@ -49,6 +52,8 @@ type parents struct {
 	answers   map[nodepool.ClusterKey]parentAnswer
 	asked     map[nodepool.ClusterKey]lineage
 	resources map[schema.GroupVersionKind]parentResource
+	// restsUntil has the RayClusters whose owners could not be read.
+	restsUntil map[nodepool.ClusterKey]time.Time
 }
 
 // lineage is what a RayCluster itself says about its owners.
@@ -90,6 +95,7 @@ func newParents(client metadata.Interface, kinds discovery.ServerResourcesInterf
 	return &parents{
 		client: client, discovery: kinds, log: log, now: time.Now, changed: changed, wake: make(chan struct{}, 1),
 		answers: map[nodepool.ClusterKey]parentAnswer{}, asked: map[nodepool.ClusterKey]lineage{}, resources: map[schema.GroupVersionKind]parentResource{},
+		restsUntil: map[nodepool.ClusterKey]time.Time{},
 	}
 }
 
@@ -118,7 +124,7 @@ func (p *parents) addTo(cluster *nodepool.Cluster, from lineage) {
 	}
 	p.mu.Lock()
 	answer := p.answers[cluster.Key]
-	if !answer.holds(from, p.now()) {
+	if now := p.now(); !answer.holds(from, now) && !now.Before(p.restsUntil[cluster.Key]) {
 		p.asked[cluster.Key] = from
 		select {
 		case p.wake <- struct{}{}:
@@ -155,6 +161,7 @@ func (p *parents) Start(ctx context.Context) error {
 		}
 		for key, from := range p.due() {
 			if _, err := p.read(ctx, key, from); err != nil && ctx.Err() == nil {
+				p.rest(key)
 				p.log.Debug("owners are read again", "cluster", key.String(), "reason", err)
 			}
 		}
@@ -185,6 +192,15 @@ func (p *parents) drop(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.answers, key)
+	delete(p.asked, key)
+	delete(p.restsUntil, key)
+}
+
+// rest lets cycles ask for owners that could not be read after a pause.
+func (p *parents) rest(key nodepool.ClusterKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restsUntil[key] = p.now().Add(jittered(parentPause))
 	delete(p.asked, key)
 }
 

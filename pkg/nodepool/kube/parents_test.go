@@ -322,3 +322,27 @@ func TestAQueuedRayClusterIsNotWrittenTo(t *testing.T) {
 		t.Errorf("%d patches of a queued RayCluster", server.patches())
 	}
 }
+
+// TestAnOwnerThatCannotBeReadIsNotAskedForAllTheTime because cycles ask several times a second.
+func TestAnOwnerThatCannotBeReadIsNotAskedForAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHousehold(t, rayJob("", nil))
+		h.fails("rayjobs", apierrors.NewServiceUnavailable("no endpoints of the webhook"))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Start(ctx) }()
+		from := lineage{controller: controller{"ray.io/v1", "RayJob", "train", "uid-of-train"}}
+		for range 300 { // a minute of cycles
+			h.addTo(&nodepool.Cluster{Key: llm}, from)
+			synctest.Wait()
+			time.Sleep(200 * time.Millisecond)
+		}
+		if n := h.reads(); n < 5 || n > 20 {
+			t.Errorf("it was read %d times in a minute, want about 10", n)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
