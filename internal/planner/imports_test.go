@@ -18,6 +18,7 @@ var pure = map[string][]string{
 	"pkg/gpuinfo":      nil,
 	"pkg/nodepool":     {"pkg/raydemand", "pkg/gpuinfo"},
 	"internal/typo":    nil,
+	"pkg/fairshare":    nil,
 	"internal/planner": planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "reasons", "report"),
 
 	"internal/snapshotfile": planners("phrase", "model"),
@@ -43,7 +44,7 @@ var direct = map[string][]string{
 // planners lists what a package of the planner may see: the vocabulary, and the planner's packages below it. Each package comment says
 // what the package must not do; these lists keep it that way.
 func planners(below ...string) []string {
-	all := []string{"pkg/raydemand", "pkg/nodepool", "pkg/gpuinfo", "internal/typo"}
+	all := []string{"pkg/raydemand", "pkg/nodepool", "pkg/gpuinfo", "pkg/fairshare", "internal/typo"}
 	for _, name := range below {
 		all = append(all, "internal/planner/"+name)
 	}

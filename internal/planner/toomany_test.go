@@ -52,7 +52,7 @@ func TestShapesBeyondTheBoundAreTold(t *testing.T) {
 	if plan.Launch["gpu"] != 4 {
 		t.Errorf("launches %v", plan.Launch)
 	}
-	if got := plan.Requests[2].Reason.Message; !strings.Contains(got, "5000 shapes together; this one, of 2 shapes") {
+	if got := plan.Requests[2].Reason.Message; !strings.Contains(got, "5000 shapes together, shared fairly by owners; this one, of 2 shapes") {
 		t.Errorf("c-two is told: %s", got)
 	}
 	if len(plan.Findings) != 1 || plan.Findings[0].Seen != "5 with 10004 shapes" || !strings.Contains(plan.Findings[0].Why, "; 3 do not count") {
@@ -75,5 +75,56 @@ func TestWhatIsSatisfiedKeepsItsPlaceWithinTheBound(t *testing.T) {
 		if got := fateOf(Compute(gpuWorld(owned...), Policy{})); got != want {
 			t.Errorf("becomes %s, want %s", got, want)
 		}
+	}
+}
+
+// TestOneOwnersExcessIsItsOwn: an owner that asks for far too much, with a higher priority and earlier, takes neither the
+// number of requests nor the shapes from owners within their share. It uses what they leave.
+func TestOneOwnersExcessIsItsOwn(t *testing.T) {
+	late := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	for name, flood := range map[string]struct{ requests, shapes, kept int }{
+		"with many requests": {requests: 2 * search.MaxOwned, shapes: 1, kept: search.MaxOwned - 2},
+		"with many shapes":   {requests: 20, shapes: search.MaxOwnedShapes / 10, kept: 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := gpuWorld()
+			for i := range flood.requests {
+				of := gpuOwned(fmt.Sprintf("flood-%04d", i), 9, flood.shapes)
+				of.Owner = "mallory"
+				s.OwnedRequests = append(s.OwnedRequests, of)
+			}
+			for _, id := range []string{"small", "wide"} {
+				of := gpuOwned(id, 0, 1+len(id))
+				of.Owner, of.Since = "ann-"+id, late
+				s.OwnedRequests = append(s.OwnedRequests, of)
+			}
+			kept := 0
+			for _, plan := range Compute(s, Policy{}).Requests {
+				in := plan.Reason.Code != raydemand.CodeTooMany
+				if plan.Owner == "mallory" && in {
+					kept++
+				}
+				if plan.Owner != "mallory" && !in {
+					t.Errorf("%s of %s: %s: %s", plan.ID, plan.Owner, plan.State, plan.Reason.Message)
+				}
+			}
+			if kept != flood.kept {
+				t.Errorf("%d requests of the flood count, want %d", kept, flood.kept)
+			}
+		})
+	}
+}
+
+// TestNoRoomInABoundStaysUnused: three owners with a request each that exceeds an equal share; two of them fit.
+func TestNoRoomInABoundStaysUnused(t *testing.T) {
+	s := gpuWorld()
+	for _, id := range []string{"a", "b", "c"} {
+		of := gpuOwned(id, 0, search.MaxOwnedShapes/2)
+		of.Owner = id
+		s.OwnedRequests = append(s.OwnedRequests, of)
+	}
+	want := "a=Waiting 0+2/2 (launch), b=Waiting 0+2/2 (launch), c=Capped 0+0/2 (too_many)"
+	if got := fateOf(Compute(s, Policy{})); got != want {
+		t.Errorf("becomes %s, want %s", got, want)
 	}
 }

@@ -66,7 +66,8 @@ func (w *Writer) ShareFindings() []raydemand.Finding {
 		Code: model.FindingTooManyRequests, Severity: raydemand.Warning, Object: "snapshot", Field: "ownedRequests",
 		Seen: fmt.Sprintf("%d with %d shapes", w.OwnedCount+len(w.Beyond), w.OwnedShapes+search.ShapesOf(w.Beyond)),
 		Why: fmt.Sprintf(
-			"a plan takes in %d requests of owners with %d shapes together, by priority, the satisfied ones first, then by age; %d do not count",
+			"a plan takes in %d requests of owners with %d shapes together, shared fairly by owners, "+
+				"of each owner by priority, the satisfied ones first, then by age; %d do not count",
 			search.MaxOwned,
 			search.MaxOwnedShapes,
 			len(w.Beyond),

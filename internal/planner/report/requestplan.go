@@ -240,7 +240,8 @@ func (r *Reporter) beyondPlans() []model.RequestPlan {
 			State:    raydemand.RequestCapped,
 			Reason: model.Reason{Code: raydemand.CodeTooMany,
 				Message: fmt.Sprintf(
-					"a plan takes in %d requests of owners with %d shapes together; this one, of %s, comes after those of a higher priority, those satisfied and those older",
+					"a plan takes in %d requests of owners with %d shapes together, shared fairly by owners; "+
+						"this one, of %s, comes after those of its owner that have a higher priority, are satisfied or are older",
 					search.MaxOwned,
 					search.MaxOwnedShapes,
 					phrase.Plural(int64(len(of.Requests)), "shape"),

@@ -6,20 +6,22 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/vector"
+	"heliostat.dev/heliostat/pkg/fairshare"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// MaxOwned and MaxOwnedShapes bound how many requests of owners one plan takes in, and how many shapes they have
-// together. REST refuses more requests than that of one RayCluster; objects that are made otherwise nobody counts.
+// MaxOwned and MaxOwnedShapes bound how many requests of owners one plan takes in, and how many shapes they have together.
+// REST refuses more requests than that of one RayCluster; nobody counts objects that are made otherwise.
 const (
 	MaxOwned       = 1000
 	MaxOwnedShapes = 5000
 )
 
-// withinBounds is a snapshot with the requests of owners that a plan takes in, and those that are too many. The former
-// are those of the highest priority; of equal ones those that are satisfied, so that nobody loses what he has to one
-// who comes later; of those the oldest. One that has more shapes than are left is passed over, so that it keeps nobody
-// behind it from being weighed.
+// withinBounds returns a snapshot with the requests of owners that a plan takes in, and those that are too many. Owners
+// share both bounds by max-min fairness, so an owner within an equal share of both loses nothing to the excess of others.
+// The requests of one owner go in order: the highest priority first; of equal ones those that are satisfied, so that they
+// lose nothing to a newer one; of those the oldest. What owners leave of their shares goes to all others in this order.
+// A request with more shapes than are left is passed over.
 func withinBounds(s *model.Snapshot) (within *model.Snapshot, beyond []raydemand.Owned) {
 	if len(s.OwnedRequests) <= MaxOwned && ShapesOf(s.OwnedRequests) <= MaxOwnedShapes {
 		return s, nil
@@ -27,23 +29,49 @@ func withinBounds(s *model.Snapshot) (within *model.Snapshot, beyond []raydemand
 	owned := slices.Clone(s.OwnedRequests)
 	raydemand.SortOwned(owned)
 	slices.SortStableFunc(owned, func(a, b raydemand.Owned) int {
-		return cmp.Or(
-			cmp.Compare(b.Priority, a.Priority),
-			vector.CompareBool(a.SatisfiedSince.IsZero(), b.SatisfiedSince.IsZero()),
-		)
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority),
+			vector.CompareBool(a.SatisfiedSince.IsZero(), b.SatisfiedSince.IsZero()))
 	})
+	shared := withinShares(owned)
+	requests, shapes := 0, 0
+	for i := range owned {
+		if shared[i] {
+			requests, shapes = requests+1, shapes+len(owned[i].Requests)
+		}
+	}
 	cut := *s
 	cut.OwnedRequests = nil
-	shapes := 0
-	for _, of := range owned {
-		if len(cut.OwnedRequests) == MaxOwned || shapes+len(of.Requests) > MaxOwnedShapes {
-			beyond = append(beyond, of)
-			continue
+	for i, of := range owned {
+		if !shared[i] {
+			if requests == MaxOwned || shapes+len(of.Requests) > MaxOwnedShapes {
+				beyond = append(beyond, of)
+				continue
+			}
+			requests, shapes = requests+1, shapes+len(of.Requests)
 		}
 		cut.OwnedRequests = append(cut.OwnedRequests, of)
-		shapes += len(of.Requests)
 	}
 	return &cut, beyond
+}
+
+// withinShares reports of each request whether its owner's shares of both bounds have room for it. The number is divided
+// first: requests that it leaves out must not take a share of the shapes.
+func withinShares(owned []raydemand.Owned) []bool {
+	items := make([]fairshare.Item, len(owned))
+	for i := range owned {
+		items[i] = fairshare.Item{Owner: owned[i].Owner, Size: 1}
+	}
+	counted := fairshare.Admit(items, MaxOwned)
+	for i := range items {
+		if items[i].Size = 0; counted[i] {
+			items[i].Size = int64(len(owned[i].Requests))
+		}
+	}
+	within := fairshare.Admit(items, MaxOwnedShapes)
+	for i := range within {
+		within[i] = within[i] && counted[i]
+	}
+	return within
 }
 
 func ShapesOf(owned []raydemand.Owned) (n int) {
