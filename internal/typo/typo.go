@@ -40,10 +40,11 @@ func exchanged(a, b string) bool {
 	return false
 }
 
+// separators is one for all names: it builds a table when it is first used.
+var separators = strings.NewReplacer("_", "", "-", "")
+
 // plain is a name without what is easily mistaken.
-func plain(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
-}
+func plain(name string) string { return strings.ToLower(separators.Replace(name)) }
 
 // Slip returns the known name that a misspelt one means beyond doubt, or nothing: one that differs in case alone, or, if it is longer than five
 // letters, in two letters at most. It is for where a correction is proposed and not a hint given. A known name is no slip.

@@ -107,8 +107,14 @@ func (p *Search) settleKinds() {
 
 // ofKinds makes an item of each kind that is counted.
 func (p *Search) ofKinds(counts []int64) []*vector.Item {
-	made := make([]vector.Item, 0, len(counts))
-	var all []*vector.Item
+	kinds := 0
+	for _, n := range counts {
+		if n > 0 {
+			kinds++
+		}
+	}
+	// A plan asks for this hundreds of times, often for few of thousands of kinds.
+	made, all := make([]vector.Item, 0, kinds), make([]*vector.Item, 0, kinds)
 	for i, n := range counts {
 		if n > 0 {
 			made = append(made, *p.kinds[i])
