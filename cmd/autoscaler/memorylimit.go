@@ -16,9 +16,9 @@ import (
 const (
 	// calmMemory is up to where the Go runtime collects garbage rather than take more memory. What lives is a part of it: a fleet of 100 RayClusters
 	// has 50 MiB, the requests of owners have the 64 MiB of --request-memory at most.
-	calmMemory = 200 << 20
+	calmMemory = 160 << 20
 	// liveRoom is how much more than what lives the runtime may take beyond that, so that it does not collect all the time.
-	liveRoom = 1.5
+	liveRoom = 1.4
 	// limitPart is the part of the container's memory that the runtime may take; the rest is for what it does not manage.
 	limitPart = 0.9
 	// memoryPause separates two looks at how much lives.

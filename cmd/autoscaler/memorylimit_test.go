@@ -56,7 +56,7 @@ func TestTheRuntimeMayTakeMoreThanWhatLivesAndLessThanTheContainerHas(t *testing
 	}{
 		{20 << 20, math.MaxInt64, calmMemory},
 		{20 << 20, 100 << 20, 94371840}, // 90 MiB
-		{400 << 20, math.MaxInt64, 600 << 20},
+		{400 << 20, math.MaxInt64, 560 << 20},
 		{400 << 20, 500 << 20, 450 << 20},
 	} {
 		if got := runtimeMemory(c.live, c.container); got != c.want {

@@ -33,9 +33,12 @@ const (
 	// While callers write more than fewCalls a second, what is told without being pressing is told unpressing times a second: each status costs the
 	// API server as much as what a caller waits for.
 	fewCalls, unpressing = 20, 10
-	// overWrites is how many statuses of requests without room are written a second, one at a time: there may be thousands, large ones at that, and the
-	// API server validates all of an object with each status.
-	overWrites = 10
+	// overWrites is how many statuses of requests without room are written a second, overWriters at a time: there may be
+	// thousands, large ones at that, and the API server validates all of an object with each status. A busy one takes
+	// seconds for it, so these writes have overTimeout: one that is given up costs the API server as much, for nothing.
+	overWrites  = 10
+	overWriters = 2
+	overTimeout = 20 * time.Second
 	// lookAgain is the pause before another look for one that may be taken, where none may be.
 	lookAgain = 20 * time.Millisecond
 )
@@ -57,10 +60,11 @@ type requestWriter struct {
 	// waiting is by object, queue lists them in the order in which they came.
 	waiting map[requestKey]waitingUpdate
 	queue   []requestKey
-	// served says of each namespace at which turn something of it was written last. writesOver: what is unadmitted is being written.
+	// served says of each namespace at which turn something of it was written last. writesOver is how much of
+	// what is unadmitted is being written.
 	served     map[string]int64
 	turn       int64
-	writesOver bool
+	writesOver int
 	// restsUntil holds those whose last write failed in the last requestWritesPause.
 	restsUntil map[requestKey]time.Time
 }
@@ -230,20 +234,20 @@ func (w *requestWriter) mayWrite(now urgency) bool {
 	if now != pressing && w.requests.turns.much() && !w.besideCalls.TryAccept() {
 		return false
 	}
-	return now != unadmitted || !w.writesOver && w.overMemory.TryAccept()
+	return now != unadmitted || w.writesOver < overWriters && w.overMemory.TryAccept()
 }
 
-// until lets leave end the one write of what is unadmitted, too. The caller of until holds mu, that of what it returns does not.
+// until lets leave end a write of what is unadmitted, too. The caller of until holds mu, that of what it returns does not.
 func (w *requestWriter) until(now urgency, leave func()) func() {
 	if now != unadmitted {
 		return leave
 	}
-	w.writesOver = true
+	w.writesOver++
 	return func() {
 		leave()
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.writesOver = false
+		w.writesOver--
 	}
 }
 
@@ -269,7 +273,11 @@ func (w *requestWriter) rest(key requestKey, now time.Time) {
 }
 
 func (w *requestWriter) write(ctx context.Context, u nodepool.OwnedUpdate) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	timeout := requestTimeout
+	if urgencyOf(&u, false) == unadmitted {
+		timeout = overTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	client := w.client.Namespace(u.Namespace)
 	if u.Delete {

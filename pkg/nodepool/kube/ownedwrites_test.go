@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -426,7 +427,11 @@ func TestNamespacesAreWrittenInTurnAndWhatHasNoRoomLast(t *testing.T) {
 	told := func(namespace, name, code string) nodepool.OwnedUpdate {
 		return nodepool.OwnedUpdate{Namespace: namespace, Name: name, UID: "uid", Status: &nodepool.OwnedStatus{State: raydemand.RequestCapped, Code: code}}
 	}
-	updates := []nodepool.OwnedUpdate{told("hostile", "x", raydemand.CodeOverMemory), told("hostile", "y", raydemand.CodeOverMemory)}
+	w.overMemory = flowcontrol.NewFakeAlwaysRateLimiter()
+	var updates []nodepool.OwnedUpdate
+	for _, name := range []string{"x", "y", "z"} {
+		updates = append(updates, told("hostile", name, raydemand.CodeOverMemory))
+	}
 	for i := range 4 {
 		updates = append(updates, told("hostile", fmt.Sprint(i), raydemand.CodeTooMany))
 	}
@@ -445,7 +450,7 @@ func TestNamespacesAreWrittenInTurnAndWhatHasNoRoomLast(t *testing.T) {
 			leave()
 		}
 	}
-	want := []string{"hostile/0", "ml/a", "hostile/1", "ml/b", "hostile/2", "hostile/3", "hostile/x"}
+	want := []string{"hostile/0", "ml/a", "hostile/1", "ml/b", "hostile/2", "hostile/3", "hostile/x", "hostile/y"}
 	if diff := cmp.Diff(want, order); diff != "" {
 		t.Errorf("written (-want +got): %s", diff)
 	}
