@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
@@ -35,7 +36,10 @@ func standIn(ctx context.Context, kube kubernetes.Interface, cluster *unstructur
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: cluster.GetAPIVersion(), Kind: cluster.GetKind(),
 				Name: cluster.GetName(), UID: cluster.GetUID(), Controller: &controls}},
 		},
-		Spec: corev1.PodSpec{NodeName: "nowhere", RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: container, Image: Image}}},
+		Spec: corev1.PodSpec{NodeName: standInNode, RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: container, Image: Image}}},
+	}
+	if err := standInNodeExists(ctx, kube); err != nil {
+		return fmt.Errorf("making the node of the pod %s: %w", name, err)
 	}
 	made, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 	for ctx.Err() == nil && apierrors.IsForbidden(err) { // the namespace is new, and its ServiceAccount is still to come
@@ -59,4 +63,28 @@ func standIn(ctx context.Context, kube kubernetes.Interface, cluster *unstructur
 		return fmt.Errorf("starting pod %s: %w", name, err)
 	}
 	return nil
+}
+
+// standInNode is the node of all these pods. It exists, because a worker whose Node object is missing counts as lost, and
+// has room for everything, so that it bounds no worker group.
+const standInNode = "nowhere"
+
+func standInNodeExists(ctx context.Context, kube kubernetes.Interface) error {
+	now, room := metav1.Now(), resource.MustParse("1T")
+	node, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: standInNode}}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	resources := corev1.ResourceList{corev1.ResourceCPU: room, corev1.ResourceMemory: resource.MustParse("1P"), corev1.ResourcePods: room}
+	node.Status = corev1.NodeStatus{
+		Capacity: resources, Allocatable: resources,
+		Conditions: []corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now,
+		}},
+	}
+	_, err = kube.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
+	return err
 }
