@@ -137,8 +137,13 @@ func TestStatusSaysWhatWaitsInShadowAndHowToAllowIt(t *testing.T) {
 			"demand waits for which Heliostat would launch 2 × gpu; to let Heliostat scale it: `autoscaler manage ml/llm`") {
 			t.Errorf("%v:\n%s", argv, out)
 		}
-		if strings.Contains(out, "served or on its way") {
-			t.Errorf("%v: nothing is on its way in shadow:\n%s", argv, out)
-		}
+	}
+}
+
+func TestStatusDoesNotSayThatDemandIsOnItsWayInShadow(t *testing.T) {
+	inShadow(t).view.Plan.InfeasibleRequests = nil
+	_, out, _ := command(t, "", "autoscaler", "status", "ml/llm")
+	if !strings.Contains(out, nothingUnmetIfScaled) || strings.Contains(out, "served or on its way") {
+		t.Errorf("want %q:\n%s", nothingUnmetIfScaled, out)
 	}
 }
