@@ -155,12 +155,12 @@ func (r *Reporter) groupVerdict(i int, it *vector.Item, given []int64, out *sear
 }
 
 // fellBack reports whether the gang that an item is of was placed by a later choice.
-func (p *Reporter) fellBack(it *vector.Item, out *search.Outcome) bool {
-	owner, ok := p.Owner(it)
+func (r *Reporter) fellBack(it *vector.Item, out *search.Outcome) bool {
+	owner, ok := r.Owner(it)
 	return ok &&
 		slices.ContainsFunc(
 			out.Runs,
-			func(r placing.Run) bool { return r.Option > owner.Option && slices.Contains(r.Gangs, owner.Gang) },
+			func(run placing.Run) bool { return run.Option > owner.Option && slices.Contains(run.Gangs, owner.Gang) },
 		)
 }
 

@@ -177,16 +177,16 @@ func (r *Reporter) podReason(at int, out *search.Outcome) model.Reason {
 	return model.Reason{Code: model.PodBusy, Message: "it has work, so it is not idle"}
 }
 
-func (p *Reporter) podDetails(at int, out *search.Outcome) []model.Detail {
-	n := &p.Nodes[at]
+func (r *Reporter) podDetails(at int, out *search.Outcome) []model.Detail {
+	n := &r.Nodes[at]
 	var details []model.Detail
 	if n.GroupIndex == fleet.UnknownGroup {
 		return nil
 	}
-	for r, total := range p.Named(n.Shape.Total) {
-		if total > 0 && !strings.HasPrefix(p.Names[r], raydemand.ImplicitPrefix) {
-			details = append(details, model.Detail{About: p.Names[r], Reason: model.Reason{Code: model.PodRoom,
-				Message: phrase.FreeOf(p.Names[r], n.Free[r], total)}})
+	for name, total := range r.Named(n.Shape.Total) {
+		if total > 0 && !strings.HasPrefix(r.Names[name], raydemand.ImplicitPrefix) {
+			details = append(details, model.Detail{About: r.Names[name], Reason: model.Reason{Code: model.PodRoom,
+				Message: phrase.FreeOf(r.Names[name], n.Free[name], total)}})
 		}
 	}
 	if out.IsHeldOver(at) {
