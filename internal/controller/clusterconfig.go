@@ -21,6 +21,10 @@ type clusterConfigs struct {
 	retry       patchBackoff
 }
 
+// configTimeout bounds one report: the next decision about the RayCluster waits for it, and a head that takes part in
+// scaling answers in milliseconds. A head that is late may still have taken the config, so another try does no harm.
+const configTimeout = 500 * time.Millisecond
+
 // forget makes the next managed cycle report again: while a cluster is not managed, anybody may write its cluster
 // config.
 func (k *clusterConfigs) forget() { k.sent = nil }
@@ -41,7 +45,7 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 		return
 	}
 	started := c.config.Now()
-	limited, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
+	limited, cancel := context.WithTimeout(ctx, min(c.config.GCSTimeout, configTimeout))
 	defer cancel()
 	err := r.line.ray.ReportClusterConfig(limited, config)
 	if err != nil && ctx.Err() != nil {

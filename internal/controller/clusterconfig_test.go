@@ -228,3 +228,15 @@ func TestACancelledReportIsNoFailure(t *testing.T) {
 		t.Errorf("actions %+v, want none of a call that was called off", d.Actions)
 	}
 }
+
+// TestAHeadThatNeverTakesTheClusterConfigHardlyDelaysDecisions because the next cycle waits for the report.
+func TestAHeadThatNeverTakesTheClusterConfigHardlyDelaysDecisions(t *testing.T) {
+	w := newWorld(t, Config{GCSTimeout: time.Minute}, gpuGroup("gpu", 0, 0, 2))
+	w.group("gpu").Max = 5
+	begun := time.Now()
+	w.after(time.Second)
+	w.given(2, "at the start and after a change")
+	if allowed := w.ray.configDeadline.Sub(begun); w.ray.configDeadline.IsZero() || allowed > 30*time.Second {
+		t.Errorf("a cycle waits %v for the report, want half a second at most", allowed)
+	}
+}

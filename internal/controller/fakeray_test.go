@@ -3,30 +3,33 @@ package controller
 import (
 	"context"
 	"slices"
+	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // fakeRay is a head. An accepted idle drain ends the node at the next reading, as a raylet does.
 type fakeRay struct {
-	session   string
-	version   int64
-	nodes     []raydemand.Node
-	demand    raydemand.Demand
-	stateErr  error
-	drainErr  error
-	reportErr error
-	reads     int
-	reading   func() // runs during each reading
-	draining  func() // runs during each drain
-	refuse    map[string]bool
-	immortal  bool // accepted drains end nothing
-	drains    []raydemand.Drain
-	reports   []raydemand.Report
-	configErr error
-	reporting func() // runs during each report of a cluster config
-	configs   []raydemand.ClusterConfig
-	closed    int
+	// configDeadline is that of the last report of the cluster config.
+	configDeadline time.Time
+	session        string
+	version        int64
+	nodes          []raydemand.Node
+	demand         raydemand.Demand
+	stateErr       error
+	drainErr       error
+	reportErr      error
+	reads          int
+	reading        func() // runs during each reading
+	draining       func() // runs during each drain
+	refuse         map[string]bool
+	immortal       bool // accepted drains end nothing
+	drains         []raydemand.Drain
+	reports        []raydemand.Report
+	configErr      error
+	reporting      func() // runs during each report of a cluster config
+	configs        []raydemand.ClusterConfig
+	closed         int
 }
 
 func (r *fakeRay) State(context.Context) (raydemand.State, error) {
@@ -81,7 +84,8 @@ func (r *fakeRay) Report(_ context.Context, report raydemand.Report) error {
 	return r.reportErr
 }
 
-func (r *fakeRay) ReportClusterConfig(_ context.Context, config raydemand.ClusterConfig) error {
+func (r *fakeRay) ReportClusterConfig(ctx context.Context, config raydemand.ClusterConfig) error {
+	r.configDeadline, _ = ctx.Deadline()
 	r.configs = append(r.configs, config)
 	if r.reporting != nil {
 		r.reporting()
