@@ -130,6 +130,7 @@ tokenaudiences: api.tokenAudiences
 requestspersecond: api.requestsPerSecond
 metricsbindaddress: metrics.enabled and metrics.port
 healthprobebindaddress: health.port
+requestmemory: requestMemory
 kubeapiqps: kubeClient.qps
 kubeapiburst: kubeClient.burst
 pools: pools
