@@ -6,6 +6,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -40,25 +41,25 @@ func (a *aftermath) forgotten(key nodepool.ClusterKey) {
 }
 
 // Entries returns the last decisions about a cluster, newest first.
-func (a *aftermath) Entries(key nodepool.ClusterKey) []httpapi.HistoryEntry {
+func (a *aftermath) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
 	pasts := a.past.Pasts(key)
-	entries := make([]httpapi.HistoryEntry, len(pasts))
+	entries := make([]apiv1.HistoryEntry, len(pasts))
 	for i, past := range pasts {
 		entries[i] = entryOf(past)
 	}
 	return entries
 }
 
-func entryOf(past controller.Past) httpapi.HistoryEntry {
-	entry := httpapi.HistoryEntry{
+func entryOf(past controller.Past) apiv1.HistoryEntry {
+	entry := apiv1.HistoryEntry{
 		ID: past.ID, At: past.At.UTC(), Mode: past.Mode, Unmet: past.Unmet, Error: past.Err,
-		Decisions: []httpapi.Decision{}, Groups: []httpapi.HistoryGroup{},
+		Decisions: []apiv1.Decision{}, Groups: []apiv1.HistoryGroup{},
 	}
 	for _, action := range past.Actions {
 		entry.Decisions = append(entry.Decisions, changeOf(action))
 	}
 	for _, g := range past.Groups {
-		entry.Groups = append(entry.Groups, httpapi.HistoryGroup{
+		entry.Groups = append(entry.Groups, apiv1.HistoryGroup{
 			Name: g.Name, Current: g.Current, Desired: g.Desired, Reasons: append([]planner.Reason{}, g.Reasons...),
 		})
 	}

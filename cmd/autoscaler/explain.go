@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -112,7 +113,7 @@ func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Ques
 	begun := false
 	return f.shown(cmd, look{}, client, key, func(ctx context.Context, out io.Writer) error {
 		explanation, err := client.Explain(ctx, key, q)
-		var problem *httpapi.Problem
+		var problem *apiv1.Problem
 		// What was asked about may lack for that reason.
 		if tell := err == nil || errors.As(err, &problem) && problem.Status == http.StatusNotFound; tell && !begun {
 			tellUnread(cmd, client, key)

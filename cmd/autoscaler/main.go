@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 func main() {
@@ -74,7 +75,7 @@ func run(ctx context.Context, argv []string, in io.Reader, out, errOut io.Writer
 	}
 	fmt.Fprintf(errOut, "%s: %v\n", root.Name(), err)
 	var bad badInput
-	var problem *httpapi.Problem
+	var problem *apiv1.Problem
 	if errors.As(err, &bad) || errors.As(err, &problem) && problem.Status == http.StatusBadRequest {
 		return exitBadInput
 	}

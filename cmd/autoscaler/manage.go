@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -145,7 +145,7 @@ func confirm(in io.Reader, out io.Writer, asks func(io.Reader) bool, question st
 }
 
 // writeOptIn writes what would follow if Heliostat were let to scale a cluster.
-func writeOptIn(out io.Writer, c httpapi.Cluster) error {
+func writeOptIn(out io.Writer, c apiv1.Cluster) error {
 	var p page
 	p.line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
 	switch {
@@ -160,7 +160,7 @@ func writeOptIn(out io.Writer, c httpapi.Cluster) error {
 	return err
 }
 
-func (p *page) optIn(c httpapi.Cluster) {
+func (p *page) optIn(c apiv1.Cluster) {
 	if c.Mode == nodepool.Off || c.Error != "" {
 		p.line("", "It is not known what Heliostat would do: "+cmp.Or(c.Error, "Ray's state is not read while the mode is off; let it plan first with `autoscaler unmanage`")+".")
 	} else {
@@ -177,7 +177,7 @@ func (p *page) optIn(c httpapi.Cluster) {
 	}
 }
 
-func changeText(change httpapi.WouldChange) string {
+func changeText(change apiv1.WouldChange) string {
 	what := fmt.Sprintf("%s %s × %s", change.Action, change.Count, change.Group)
 	if pods := change.Pods; len(pods) > 0 {
 		names := strings.Join(pods[:min(len(pods), mostStops)], ", ")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -19,9 +19,9 @@ func inShadow(t *testing.T) *remote {
 	t.Helper()
 	r := newRemote(t)
 	r.view.Mode, r.view.ModeReason, r.view.StateAt = nodepool.Shadow, "shadow by default: nobody asked", time.Now()
-	r.view.OptIn = &httpapi.OptIn{
+	r.view.OptIn = &apiv1.OptIn{
 		Waiting: "demand waits for which Heliostat would launch 2 × gpu", Allow: "to let Heliostat scale it: `autoscaler manage ml/llm`",
-		Changes: []httpapi.WouldChange{
+		Changes: []apiv1.WouldChange{
 			{Action: "launch", Group: "gpu", Count: "2", Pods: []string{}, Reason: "launching 2 pods for 2 × {GPU 1}"},
 			{Action: "stop", Group: "cpu", Count: "7", Pods: []string{"a", "b", "c", "d", "e", "f", "g"}, Reason: "idle for 2m"},
 			{Action: "numGpus", Group: "mig", Count: "1", Pods: []string{}, Reason: "the nodes report it"},

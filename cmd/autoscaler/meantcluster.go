@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -23,7 +23,7 @@ func (f *serverFlags) sayMeant(cmd *cobra.Command) {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := run(cmd, args)
-		var problem *httpapi.Problem
+		var problem *apiv1.Problem
 		if !errors.As(err, &problem) || problem.Status != http.StatusNotFound || len(args) == 0 {
 			return err
 		}
@@ -62,7 +62,7 @@ func (f *serverFlags) meantCluster(ctx context.Context, argument string) string 
 
 // nearCluster is the RayCluster whose name is near to a key's in its namespace, else one of the same name in
 // another, if there is only one. It is nothing where the key itself is known: then something else was not found.
-func nearCluster(key nodepool.ClusterKey, clusters []httpapi.ClusterSummary) nodepool.ClusterKey {
+func nearCluster(key nodepool.ClusterKey, clusters []apiv1.ClusterSummary) nodepool.ClusterKey {
 	var here, namespaces []string
 	for _, c := range clusters {
 		switch {

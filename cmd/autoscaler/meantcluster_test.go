@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -29,15 +29,15 @@ func TestTheRayClusterThatWasProbablyMeantIsNamed(t *testing.T) {
 }
 
 func TestOnlyWhatIsNearAndListedIsMeant(t *testing.T) {
-	listed := func(names ...string) (all []httpapi.ClusterSummary) {
+	listed := func(names ...string) (all []apiv1.ClusterSummary) {
 		for _, name := range names {
 			namespace, name, _ := strings.Cut(name, "/")
-			all = append(all, httpapi.ClusterSummary{Namespace: namespace, Name: name})
+			all = append(all, apiv1.ClusterSummary{Namespace: namespace, Name: name})
 		}
 		return all
 	}
 	for name, test := range map[string]struct {
-		listed []httpapi.ClusterSummary
+		listed []apiv1.ClusterSummary
 		want   string
 	}{
 		"nothing is listed":                              {nil, "/"},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
@@ -38,7 +39,7 @@ type nodepoolsView struct {
 type nodepoolsReading struct {
 	done   chan struct{}
 	at     time.Time
-	report httpapi.NodepoolsReport
+	report apiv1.NodepoolsReport
 	err    error
 }
 
@@ -50,13 +51,13 @@ func newNodepoolsView(config *rest.Config, options kube.Options) *nodepoolsView 
 }
 
 // Nodepools returns the last reading while it is young, and waits for the next one otherwise.
-func (v *nodepoolsView) Nodepools(ctx context.Context) (httpapi.NodepoolsReport, error) {
+func (v *nodepoolsView) Nodepools(ctx context.Context) (apiv1.NodepoolsReport, error) {
 	reading := v.current()
 	select {
 	case <-reading.done:
 		return reading.report, reading.err
 	case <-ctx.Done():
-		return httpapi.NodepoolsReport{}, fmt.Errorf("%w: nodes are still being read", httpapi.ErrUnavailable)
+		return apiv1.NodepoolsReport{}, fmt.Errorf("%w: nodes are still being read", httpapi.ErrUnavailable)
 	}
 }
 
@@ -102,10 +103,10 @@ func (v *nodepoolsView) readerAt(now time.Time) nodepool.GPUReader {
 }
 
 // nodepoolsReportOf says what is understood of nodes and pools.
-func nodepoolsReportOf(set *kube.NodeSet, reader nodepool.GPUReader, pools nodepool.PoolsConfig) httpapi.NodepoolsReport {
+func nodepoolsReportOf(set *kube.NodeSet, reader nodepool.GPUReader, pools nodepool.PoolsConfig) apiv1.NodepoolsReport {
 	nodes := set.Nodes()
 	slices.SortStableFunc(nodes, func(a, b nodepool.NodeObject) int { return strings.Compare(a.Name, b.Name) })
-	report := httpapi.NodepoolsReport{Pools: reader.PoolsWith(nodes, pools, set.Ceilings), Notes: append([]string{}, set.Notes...)}
+	report := apiv1.NodepoolsReport{Pools: reader.PoolsWith(nodes, pools, set.Ceilings), Notes: append([]string{}, set.Notes...)}
 	nodepool.CountClaims(report.Pools, set.Claims, reader.At)
 	for _, node := range nodes {
 		report.Nodes = append(report.Nodes, reader.Read(node))

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 )
 
@@ -73,7 +73,7 @@ func bodyOfFile(name, what string, stdin io.Reader) (body json.RawMessage, err e
 }
 
 // writeSupposed writes a plan for a person, and what it does otherwise than the present one.
-func writeSupposed(out io.Writer, answer httpapi.SupposingAnswer) error {
+func writeSupposed(out io.Writer, answer apiv1.SupposingAnswer) error {
 	if err := writePlanText(out, planned{plan: answer.Plan}); err != nil {
 		return err
 	}

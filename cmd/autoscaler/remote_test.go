@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -56,7 +57,7 @@ func newRemote(t *testing.T) *remote {
 		Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by --mode", CycleAt: s.TakenAt, StateAt: s.TakenAt, CycleTook: 3 * time.Millisecond,
 		Snapshot: s, Plan: planner.Compute(s, s.Policy),
 		Findings: []raydemand.Finding{{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Why: "more may wait", Fix: "ask for fewer shapes"}},
-		Changes: []httpapi.Decision{{At: s.TakenAt, Action: "scale-up", Group: "gpu", From: 1, To: 2,
+		Changes: []apiv1.Decision{{At: s.TakenAt, Action: "scale-up", Group: "gpu", From: 1, To: 2,
 			Reason: planner.Reason{Code: "patch-ok", Message: "group gpu: replicas 1 → 2"}}},
 		NumGPUs: map[string]httpapi.GroupNumGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &one, Reported: &one}}},
 	}}
@@ -122,8 +123,8 @@ func (r *remote) SetMode(_ context.Context, key nodepool.ClusterKey, mode nodepo
 	return nil
 }
 
-func (r *remote) Nodepools(context.Context) (httpapi.NodepoolsReport, error) {
-	return httpapi.NodepoolsReport{Nodes: []nodepool.NodeGPUs{{Name: "n1"}}}, nil
+func (r *remote) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
+	return apiv1.NodepoolsReport{Nodes: []nodepool.NodeGPUs{{Name: "n1"}}}, nil
 }
 
 func TestTheFleetAndAClusterAreShownInTables(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -93,7 +94,7 @@ func (f *requestFlags) run(cmd *cobra.Command, argument string) error {
 	return write(cmd.OutOrStdout(), requested)
 }
 
-func (f *requestFlags) call(cmd *cobra.Command, client *httpapi.Client, key nodepool.ClusterKey, asked json.RawMessage) (httpapi.Requested, error) {
+func (f *requestFlags) call(cmd *cobra.Command, client *httpapi.Client, key nodepool.ClusterKey, asked json.RawMessage) (apiv1.Requested, error) {
 	if asked == nil {
 		return client.Requested(cmd.Context(), key)
 	}
@@ -129,7 +130,7 @@ func (f *requestFlags) asked(stdin io.Reader) (json.RawMessage, error) {
 	return json.Marshal(body)
 }
 
-func writeRequested(out io.Writer, r httpapi.Requested) error {
+func writeRequested(out io.Writer, r apiv1.Requested) error {
 	var p page
 	if len(r.Requested) == 0 {
 		p.line("", "Nothing is requested without an id; `autoscaler requests` lists what has one.")

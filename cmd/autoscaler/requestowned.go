@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -134,8 +135,8 @@ const mostWait = time.Minute
 
 // runOwned carries out what the flags say of a request in the caller's own name.
 func (f *requestFlags) runOwned(cmd *cobra.Command, client *httpapi.Client, key nodepool.ClusterKey, spec json.RawMessage) error {
-	write, err := writerOf(f.output, func(out io.Writer, r httpapi.OwnedRequest) error {
-		return writeRequests(false, "", lookOf(cmd.OutOrStdout(), f.output), time.Now)(out, httpapi.RequestList{Items: []httpapi.OwnedRequest{r}})
+	write, err := writerOf(f.output, func(out io.Writer, r apiv1.OwnedRequest) error {
+		return writeRequests(false, "", lookOf(cmd.OutOrStdout(), f.output), time.Now)(out, apiv1.RequestList{Items: []apiv1.OwnedRequest{r}})
 	})
 	if err != nil {
 		return err
@@ -162,7 +163,7 @@ func (f *requestFlags) runOwned(cmd *cobra.Command, client *httpapi.Client, key 
 }
 
 // ownedNow makes, renews or looks at the request, and waits for it where that is asked.
-func (f *requestFlags) ownedNow(cmd *cobra.Command, client *httpapi.Client, key nodepool.ClusterKey, spec json.RawMessage) (request httpapi.OwnedRequest, err error) {
+func (f *requestFlags) ownedNow(cmd *cobra.Command, client *httpapi.Client, key nodepool.ClusterKey, spec json.RawMessage) (request apiv1.OwnedRequest, err error) {
 	ctx := cmd.Context()
 	switch {
 	case spec != nil:
@@ -183,7 +184,7 @@ func (f *requestFlags) ownedNow(cmd *cobra.Command, client *httpapi.Client, key 
 
 // awaited waits until the request is no longer waiting, --wait at most. Who keeps it renews its lease meanwhile, whenever a third of it is
 // over, so that two renewals may fail before it ends; who only looks leaves that to its owner.
-func (f *requestFlags) awaited(ctx context.Context, client *httpapi.Client, key nodepool.ClusterKey, request httpapi.OwnedRequest, keeps bool) (httpapi.OwnedRequest, error) {
+func (f *requestFlags) awaited(ctx context.Context, client *httpapi.Client, key nodepool.ClusterKey, request apiv1.OwnedRequest, keeps bool) (apiv1.OwnedRequest, error) {
 	var err error
 	third := max(time.Duration(request.LeaseSeconds)*time.Second/3, time.Second).Truncate(time.Second)
 	unrenewed := time.Duration(0)

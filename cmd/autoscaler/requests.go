@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -47,7 +47,7 @@ func newRequestsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return write(out, httpapi.RequestList{Items: ofNamespace(requests, flags.server.namespace)})
+			return write(out, apiv1.RequestList{Items: ofNamespace(requests, flags.server.namespace)})
 		})
 	}
 	flags.addTo(cmd)
@@ -55,8 +55,8 @@ func newRequestsCommand() *cobra.Command {
 }
 
 // ofNamespace keeps the requests of a namespace, or all where it is empty.
-func ofNamespace(requests []httpapi.OwnedRequest, namespace string) []httpapi.OwnedRequest {
-	kept := []httpapi.OwnedRequest{}
+func ofNamespace(requests []apiv1.OwnedRequest, namespace string) []apiv1.OwnedRequest {
+	kept := []apiv1.OwnedRequest{}
 	for _, r := range requests {
 		if namespace == "" || r.Namespace == namespace {
 			kept = append(kept, r)
@@ -66,11 +66,11 @@ func ofNamespace(requests []httpapi.OwnedRequest, namespace string) []httpapi.Ow
 }
 
 // writeRequests writes a line for each request of a RayCluster, or of the fleet: of a namespace, or of all where it is empty.
-func writeRequests(fleet bool, namespace string, as look, now func() time.Time) func(io.Writer, httpapi.RequestList) error {
+func writeRequests(fleet bool, namespace string, as look, now func() time.Time) func(io.Writer, apiv1.RequestList) error {
 	if !fleet {
 		namespace = "" // the RayCluster was named
 	}
-	return func(out io.Writer, list httpapi.RequestList) error {
+	return func(out io.Writer, list apiv1.RequestList) error {
 		if len(list.Items) == 0 && !as.told.begun() {
 			_, err := io.WriteString(out, "Nothing is requested"+onlyIn(namespace))
 			return err
@@ -99,7 +99,7 @@ var requestStyles = map[raydemand.RequestState]style{
 	raydemand.RequestSatisfied: good, raydemand.RequestCapped: doubt, raydemand.RequestImpossible: bad, raydemand.RequestExpired: doubt,
 }
 
-func requestRow(r httpapi.OwnedRequest, as look, now time.Time) []cell {
+func requestRow(r apiv1.OwnedRequest, as look, now time.Time) []cell {
 	id, owner := r.ID, as.owner(r.Owner)
 	if r.Plain {
 		id, owner = "(plain)", unknownCell
@@ -128,7 +128,7 @@ func (l look) owner(owner string) string {
 }
 
 // servedBy names the groups whose pods serve a request.
-func servedBy(groups []httpapi.ServingGroup) string {
+func servedBy(groups []apiv1.ServingGroup) string {
 	texts := make([]string, len(groups))
 	for i, g := range groups {
 		texts[i] = fmt.Sprintf("%d × %s", g.Pods, g.Name)

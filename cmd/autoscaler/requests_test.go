@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -14,11 +14,11 @@ func TestTheTableOfRequestsSaysWholeWhyOneWaits(t *testing.T) {
 	since, expires, expected := now.Add(-3*time.Minute), now.Add(7*time.Minute), now.Add(90*time.Second)
 	const reason = "pods that were asked for have not joined Ray yet, for 4 × {CPU 8, GPU 1} where zone=in(us-1,us-2)"
 	gpu := raydemand.Bundle{raydemand.GPU: raydemand.One, raydemand.CPU: raydemand.Whole(8)}
-	list := httpapi.RequestList{Items: []httpapi.OwnedRequest{{
+	list := apiv1.RequestList{Items: []apiv1.OwnedRequest{{
 		ID: "nightly-training", Namespace: "research", Cluster: "language-models", Owner: "system:serviceaccount:research:trainer", Priority: 10,
 		Bundles: []raydemand.Request{{Bundle: gpu, Count: 4}, {Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 16}}, MoreBundles: 2,
 		State: raydemand.RequestWaiting, Since: &since, ExpiresAt: &expires, ExpectedAt: &expected,
-		Reason: httpapi.Reason{Code: "on_the_way", Message: reason}, Groups: []httpapi.ServingGroup{{Name: "a100", Pods: 4}},
+		Reason: apiv1.Reason{Code: "on_the_way", Message: reason}, Groups: []apiv1.ServingGroup{{Name: "a100", Pods: 4}},
 	}}}
 	for _, c := range []struct {
 		as   look

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -28,7 +28,7 @@ func newShadowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cluster := func() (httpapi.Cluster, error) { return client.Status(cmd.Context(), key) }
+			cluster := func() (apiv1.Cluster, error) { return client.Status(cmd.Context(), key) }
 			as := flags.look(cmd.OutOrStdout(), false)
 			write, err := writerOf(flags.output, writeShadow(as, time.Now, cluster))
 			if err != nil {
@@ -48,8 +48,8 @@ func newShadowCommand() *cobra.Command {
 }
 
 // writeShadow writes a comparison for a person. The RayCluster is asked for where nothing is compared, to say why.
-func writeShadow(as look, now func() time.Time, cluster func() (httpapi.Cluster, error)) func(io.Writer, httpapi.ShadowComparison) error {
-	return func(out io.Writer, c httpapi.ShadowComparison) error {
+func writeShadow(as look, now func() time.Time, cluster func() (apiv1.Cluster, error)) func(io.Writer, apiv1.ShadowComparison) error {
+	return func(out io.Writer, c apiv1.ShadowComparison) error {
 		var p page
 		if len(c.Groups) == 0 {
 			now, err := cluster()
@@ -68,7 +68,7 @@ func writeShadow(as look, now func() time.Time, cluster func() (httpapi.Cluster,
 }
 
 // whyNotCompared says of a RayCluster of which nothing is compared why that is.
-func whyNotCompared(c httpapi.Cluster) string {
+func whyNotCompared(c apiv1.Cluster) string {
 	switch {
 	case c.Mode == nodepool.Managed:
 		return "Heliostat scales this RayCluster itself (" + c.ModeReason + "). The annotation heliostat.dev/mode: shadow lets it look on."
@@ -81,7 +81,7 @@ func whyNotCompared(c httpapi.Cluster) string {
 	return "Heliostat looks on since a moment ago, and has made no plan beside the other side's yet."
 }
 
-func (p *page) shadowHead(c httpapi.ShadowComparison) {
+func (p *page) shadowHead(c apiv1.ShadowComparison) {
 	writer := "somebody whom the object does not name"
 	if c.Writer != "" {
 		writer = c.Writer
@@ -96,7 +96,7 @@ func (p *page) shadowHead(c httpapi.ShadowComparison) {
 	}
 }
 
-func (p *page) shadowGroups(groups []httpapi.ShadowGroup, as look) {
+func (p *page) shadowGroups(groups []apiv1.ShadowGroup, as look) {
 	p.line("", "")
 	t := table{look: as, columns: []column{{"GROUP", asName}, {"OURS", asNumber}, {"THEIRS", asNumber}, {"WHY OURS", asProse}}}
 	for _, g := range groups {
@@ -109,7 +109,7 @@ func (p *page) shadowGroups(groups []httpapi.ShadowGroup, as look) {
 	t.write(p)
 }
 
-func (p *page) shadowDifferences(all []httpapi.ShadowDifference, as look, now time.Time) {
+func (p *page) shadowDifferences(all []apiv1.ShadowDifference, as look, now time.Time) {
 	if len(all) == 0 {
 		return
 	}
@@ -122,19 +122,19 @@ func (p *page) shadowDifferences(all []httpapi.ShadowDifference, as look, now ti
 	t.write(p)
 }
 
-func outcomeCell(d httpapi.ShadowDifference) cell {
+func outcomeCell(d apiv1.ShadowDifference) cell {
 	switch d.Outcome {
-	case httpapi.OursFirst, httpapi.TheirsFirst:
+	case apiv1.OursFirst, apiv1.TheirsFirst:
 		style := good
-		if d.Outcome == httpapi.TheirsFirst {
+		if d.Outcome == apiv1.TheirsFirst {
 			style = doubt
 		}
 		return cell{leadText(*d.LeadSeconds), style}
-	case httpapi.OursWithdrawn:
+	case apiv1.OursWithdrawn:
 		return cell{text: "ours taken back"}
-	case httpapi.TheirsWithdrawn:
+	case apiv1.TheirsWithdrawn:
 		return cell{text: "theirs taken back"}
-	case httpapi.Differs:
+	case apiv1.Differs:
 		return cell{"differs", doubt}
 	}
 	return cell{text: string(d.Outcome)}

@@ -5,28 +5,28 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // Comparison returns what was compared of a cluster in shadow.
-func (a *aftermath) Comparison(key nodepool.ClusterKey) httpapi.ShadowComparison {
+func (a *aftermath) Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison {
 	c, known := a.shadow.Comparison(key)
 	if !known {
-		return httpapi.ShadowComparison{}
+		return apiv1.ShadowComparison{}
 	}
 	return comparisonOf(c)
 }
 
-func comparisonOf(c controller.Comparison) httpapi.ShadowComparison {
+func comparisonOf(c controller.Comparison) apiv1.ShadowComparison {
 	since := c.Since.UTC()
-	answer := httpapi.ShadowComparison{Writer: c.Writer, Since: &since, ComparedSeconds: c.Compared.Seconds()}
+	answer := apiv1.ShadowComparison{Writer: c.Writer, Since: &since, ComparedSeconds: c.Compared.Seconds()}
 	if c.Compared > 0 {
 		agreement := c.Agreed.Seconds() / c.Compared.Seconds()
 		answer.Agreement = &agreement
 	}
 	for _, g := range c.Groups {
-		answer.Groups = append(answer.Groups, httpapi.ShadowGroup{Name: g.Name, Ours: g.Ours, Theirs: g.Theirs, Reason: g.Reason})
+		answer.Groups = append(answer.Groups, apiv1.ShadowGroup{Name: g.Name, Ours: g.Ours, Theirs: g.Theirs, Reason: g.Reason})
 	}
 	var leads []time.Duration
 	for _, d := range c.Differences {
@@ -48,9 +48,9 @@ func comparisonOf(c controller.Comparison) httpapi.ShadowComparison {
 	return answer
 }
 
-func differenceOf(d controller.Difference) httpapi.ShadowDifference {
-	answer := httpapi.ShadowDifference{At: d.At.UTC(), Group: d.Group, Ours: d.Ours, Theirs: d.Theirs,
-		Outcome: httpapi.ShadowDifferenceOutcome(d.Outcome), Reason: d.Reason, Writer: d.Writer}
+func differenceOf(d controller.Difference) apiv1.ShadowDifference {
+	answer := apiv1.ShadowDifference{At: d.At.UTC(), Group: d.Group, Ours: d.Ours, Theirs: d.Theirs,
+		Outcome: apiv1.ShadowDifferenceOutcome(d.Outcome), Reason: d.Reason, Writer: d.Writer}
 	if !d.Until.IsZero() {
 		until := d.Until.UTC()
 		answer.Until = &until

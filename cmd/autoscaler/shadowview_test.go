@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -28,20 +28,20 @@ func TestAComparisonTellsHowOftenBothAgreeAndWhoIsFirst(t *testing.T) {
 			ended(controller.OursFirst, 3*time.Second), ended(controller.OursWithdrawn, 0)}})
 	agreement, median := 0.75, 3.0
 	until := start.Add(time.Minute)
-	difference := func(outcome httpapi.ShadowDifferenceOutcome, until *time.Time, lead *float64) httpapi.ShadowDifference {
-		return httpapi.ShadowDifference{At: start, Until: until, Group: "gpu", Ours: 2, Theirs: 1, Outcome: outcome, LeadSeconds: lead, Reason: reason, Writer: "w"}
+	difference := func(outcome apiv1.ShadowDifferenceOutcome, until *time.Time, lead *float64) apiv1.ShadowDifference {
+		return apiv1.ShadowDifference{At: start, Until: until, Group: "gpu", Ours: 2, Theirs: 1, Outcome: outcome, LeadSeconds: lead, Reason: reason, Writer: "w"}
 	}
 	eight, minusOne, three := 8.0, -1.0, 3.0
-	want := httpapi.ShadowComparison{Writer: "w", Since: &start, ComparedSeconds: 40, Agreement: &agreement, OursFirst: 2, TheirsFirst: 1, MedianLeadSeconds: &median,
-		Groups: []httpapi.ShadowGroup{{Name: "gpu", Ours: 2, Theirs: 1, Reason: reason}},
-		Differences: []httpapi.ShadowDifference{difference(httpapi.Differs, nil, nil), difference(httpapi.OursFirst, &until, &eight),
-			difference(httpapi.TheirsFirst, &until, &minusOne), difference(httpapi.OursFirst, &until, &three), difference(httpapi.OursWithdrawn, &until, nil)}}
+	want := apiv1.ShadowComparison{Writer: "w", Since: &start, ComparedSeconds: 40, Agreement: &agreement, OursFirst: 2, TheirsFirst: 1, MedianLeadSeconds: &median,
+		Groups: []apiv1.ShadowGroup{{Name: "gpu", Ours: 2, Theirs: 1, Reason: reason}},
+		Differences: []apiv1.ShadowDifference{difference(apiv1.Differs, nil, nil), difference(apiv1.OursFirst, &until, &eight),
+			difference(apiv1.TheirsFirst, &until, &minusOne), difference(apiv1.OursFirst, &until, &three), difference(apiv1.OursWithdrawn, &until, nil)}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for _, outcome := range []controller.Outcome{controller.StillDiffers, controller.OursFirst, controller.TheirsFirst,
 		controller.OursWithdrawn, controller.TheirsWithdrawn, controller.Settled} {
-		if !httpapi.ShadowDifferenceOutcome(outcome).Valid() {
+		if !apiv1.ShadowDifferenceOutcome(outcome).Valid() {
 			t.Errorf("the contract has no outcome %q", outcome)
 		}
 	}
@@ -67,10 +67,10 @@ func TestTheTableOfAComparisonTellsBothSidesAndTheLead(t *testing.T) {
 	reason := planner.Reason{Code: "launch", Message: "launching 2 pods for 2 × {GPU 1}"}
 	now := func() time.Time { return at.Add(5 * time.Minute) }
 	var out strings.Builder
-	err := writeShadow(look{}, now, nil)(&out, httpapi.ShadowComparison{Writer: "python-requests", Since: &at, ComparedSeconds: 3600, Agreement: &agreement,
-		OursFirst: 1, MedianLeadSeconds: &lead, Groups: []httpapi.ShadowGroup{{Name: "gpu", Ours: 4, Theirs: 2, Reason: reason}},
-		Differences: []httpapi.ShadowDifference{{At: at, Group: "gpu", Ours: 4, Theirs: 2, Outcome: httpapi.Differs, Reason: reason},
-			{At: at, Until: &at, Group: "gpu", Ours: 2, Theirs: 0, Outcome: httpapi.OursFirst, LeadSeconds: &lead, Reason: reason}}})
+	err := writeShadow(look{}, now, nil)(&out, apiv1.ShadowComparison{Writer: "python-requests", Since: &at, ComparedSeconds: 3600, Agreement: &agreement,
+		OursFirst: 1, MedianLeadSeconds: &lead, Groups: []apiv1.ShadowGroup{{Name: "gpu", Ours: 4, Theirs: 2, Reason: reason}},
+		Differences: []apiv1.ShadowDifference{{At: at, Group: "gpu", Ours: 4, Theirs: 2, Outcome: apiv1.Differs, Reason: reason},
+			{At: at, Until: &at, Group: "gpu", Ours: 2, Theirs: 0, Outcome: apiv1.OursFirst, LeadSeconds: &lead, Reason: reason}}})
 	want := `The worker groups were last written by python-requests.
 Both agreed 97.5 % of the 60m in which both were known.
 Heliostat was first once, the other side 0 times; in the middle Heliostat was 8.1s earlier.
@@ -89,14 +89,14 @@ DIFFERED  GROUP  OURS  THEIRS  OUTCOME       WHY OURS
 
 func TestWhyNothingIsComparedIsTold(t *testing.T) {
 	age := 0.1
-	for want, c := range map[string]httpapi.Cluster{
+	for want, c := range map[string]apiv1.Cluster{
 		"Heliostat scales this RayCluster itself (managed by the default)":   {Mode: nodepool.Managed, ModeReason: "managed by the default", DataAgeSeconds: &age},
 		"Heliostat leaves this RayCluster alone (off by the annotation)":     {Mode: nodepool.Off, ModeReason: "off by the annotation", DataAgeSeconds: &age},
 		"Ray of ml/llm has not been read yet":                                {Namespace: "ml", Name: "llm", Mode: nodepool.Shadow},
 		"Heliostat looks on since a moment ago, and has made no plan beside": {Mode: nodepool.Shadow, DataAgeSeconds: &age},
 	} {
 		var out strings.Builder
-		err := writeShadow(look{}, time.Now, func() (httpapi.Cluster, error) { return c, nil })(&out, httpapi.ShadowComparison{})
+		err := writeShadow(look{}, time.Now, func() (apiv1.Cluster, error) { return c, nil })(&out, apiv1.ShadowComparison{})
 		text := strings.Join(strings.Fields(out.String()), " ")
 		if err != nil || !strings.HasPrefix(text, "Nothing is compared: "+want) {
 			t.Errorf("%v: %q, want %s", err, text, want)

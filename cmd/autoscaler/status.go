@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -54,7 +54,7 @@ func (f *watchFlags) fleet(cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		return write(out, httpapi.ClusterList{Items: append([]httpapi.ClusterSummary{}, clusters...)})
+		return write(out, apiv1.ClusterList{Items: append([]apiv1.ClusterSummary{}, clusters...)})
 	})
 }
 
@@ -78,8 +78,8 @@ func (f *watchFlags) cluster(cmd *cobra.Command, argument string) error {
 }
 
 // writeFleet writes a line for each RayCluster, of a namespace or of all where it is empty.
-func writeFleet(namespace string, as look) func(io.Writer, httpapi.ClusterList) error {
-	return func(out io.Writer, list httpapi.ClusterList) error {
+func writeFleet(namespace string, as look) func(io.Writer, apiv1.ClusterList) error {
+	return func(out io.Writer, list apiv1.ClusterList) error {
 		if len(list.Items) == 0 && !as.told.begun() {
 			_, err := io.WriteString(out, "There is no RayCluster that you may see"+onlyIn(namespace))
 			return err
@@ -111,7 +111,7 @@ func onlyIn(namespace string) string {
 }
 
 // modeText is what a RayCluster's mode comes to: a freeze goes before every mode.
-func modeText(mode httpapi.Mode, frozen bool) string {
+func modeText(mode apiv1.Mode, frozen bool) string {
 	if frozen {
 		return "frozen"
 	}
@@ -126,7 +126,7 @@ func countCell(n int, s style) cell {
 	return cell{strconv.Itoa(n), s}
 }
 
-func stateOfSummary(c httpapi.ClusterSummary) cell {
+func stateOfSummary(c apiv1.ClusterSummary) cell {
 	switch {
 	case c.Error != "":
 		return cell{c.Error, bad}
@@ -151,8 +151,8 @@ func ageText(seconds *float64) string {
 }
 
 // writeCluster writes one cluster for a person: what holds it, groups, GPUs, demand, findings, changes.
-func writeCluster(as look, now func() time.Time) func(io.Writer, httpapi.Cluster) error {
-	return func(out io.Writer, c httpapi.Cluster) error {
+func writeCluster(as look, now func() time.Time) func(io.Writer, apiv1.Cluster) error {
+	return func(out io.Writer, c apiv1.Cluster) error {
 		var p page
 		p.clusterHead(c)
 		p.clusterGroups(c.Groups, as)
@@ -171,7 +171,7 @@ func writeCluster(as look, now func() time.Time) func(io.Writer, httpapi.Cluster
 	}
 }
 
-func (p *page) clusterHead(c httpapi.Cluster) {
+func (p *page) clusterHead(c apiv1.Cluster) {
 	p.line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
 	last := "no decision was made yet"
 	if c.LastCycle != nil {
@@ -189,14 +189,14 @@ func (p *page) clusterHead(c httpapi.Cluster) {
 }
 
 // waitingInShadow says what Heliostat would launch for demand that waits where it does not scale, and how to let it; empty where nothing is to be said.
-func waitingInShadow(optIn *httpapi.OptIn) string {
+func waitingInShadow(optIn *apiv1.OptIn) string {
 	if optIn == nil || optIn.Waiting == "" {
 		return ""
 	}
 	return optIn.Waiting + "; " + optIn.Allow
 }
 
-func (p *page) clusterGroups(groups []httpapi.Group, as look) {
+func (p *page) clusterGroups(groups []apiv1.Group, as look) {
 	p.line("", "")
 	if len(groups) == 0 {
 		p.line("", "There are no worker groups.")
@@ -228,7 +228,7 @@ func most(n int) cell {
 	return numberCell(n)
 }
 
-func reasonsOf(g httpapi.Group) string {
+func reasonsOf(g apiv1.Group) string {
 	texts := make([]string, 0, len(g.Reasons))
 	for _, r := range g.Reasons {
 		texts = append(texts, r.Message)
@@ -237,7 +237,7 @@ func reasonsOf(g httpapi.Group) string {
 }
 
 // clusterGPUs shows how many GPUs a worker has by all who say so, where anybody says any.
-func (p *page) clusterGPUs(groups []httpapi.Group, as look) {
+func (p *page) clusterGPUs(groups []apiv1.Group, as look) {
 	t := table{look: as, columns: []column{{"GPUS OF A WORKER", asName}, {"DECLARED", asNumber}, {"DERIVED", asNumber}, {"REPORTED", asNumber},
 		{"RAY", asNumber}, {"NOTE", asProse}}}
 	for _, g := range groups {
@@ -274,14 +274,14 @@ func amountCell(a *raydemand.Amount) cell {
 }
 
 // unmetPlan is what of a plan says what is not served.
-func unmetPlan(all []httpapi.Unmet) planner.Plan {
+func unmetPlan(all []apiv1.Unmet) planner.Plan {
 	var plan planner.Plan
 	for _, u := range all {
 		request := planner.UnmetRequest{Request: raydemand.Request{Bundle: u.Resources, Count: u.Count, Selectors: u.LabelSelectors, Slice: u.Slice}, AskedBy: u.AskedBy, Reason: u.Reason}
 		switch {
 		case u.Gang != nil:
 			plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, planner.UnmetGang{Gang: *u.Gang, Reason: u.Reason})
-		case u.Kind == httpapi.UnmetKindRequestResources:
+		case u.Kind == apiv1.UnmetKindRequestResources:
 			plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, request)
 		default:
 			plan.InfeasibleRequests = append(plan.InfeasibleRequests, request)
@@ -293,7 +293,7 @@ func unmetPlan(all []httpapi.Unmet) planner.Plan {
 // mostShownChanges is how many changes are told.
 const mostShownChanges = 10
 
-func (p *page) clusterChanges(changes []httpapi.Decision, as look, now time.Time) {
+func (p *page) clusterChanges(changes []apiv1.Decision, as look, now time.Time) {
 	if len(changes) == 0 {
 		return
 	}

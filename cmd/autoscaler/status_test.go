@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -38,8 +39,8 @@ func TestTablesHaveAgesAndWhatDescribesOneThingTheTime(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	cycle := now.Add(-98 * time.Millisecond)
 	age := 0.0978
-	c := httpapi.Cluster{Namespace: "ml", Name: "llm", LastCycle: &cycle, CycleSeconds: 0.0034, DataAgeSeconds: &age,
-		Decisions: []httpapi.Decision{{At: now.Add(-200 * time.Second), Action: "scale-up", Group: "gpu", From: 1, To: 2}}}
+	c := apiv1.Cluster{Namespace: "ml", Name: "llm", LastCycle: &cycle, CycleSeconds: 0.0034, DataAgeSeconds: &age,
+		Decisions: []apiv1.Decision{{At: now.Add(-200 * time.Second), Action: "scale-up", Group: "gpu", From: 1, To: 2}}}
 	for _, as := range []look{{}, {wide: true}} {
 		var out strings.Builder
 		if err := writeCluster(as, func() time.Time { return now })(&out, c); err != nil {
@@ -55,8 +56,8 @@ func TestTablesHaveAgesAndWhatDescribesOneThingTheTime(t *testing.T) {
 
 func TestADrainNamesItsPod(t *testing.T) {
 	var out strings.Builder
-	drain := httpapi.Decision{Action: "drain", Group: "gpu", Pods: []string{"gpu-7"}, Reason: planner.Reason{Message: "Heliostat: idle for 61s, longer than 60s"}}
-	if err := writeCluster(look{wide: true}, time.Now)(&out, httpapi.Cluster{Decisions: []httpapi.Decision{drain}}); err != nil {
+	drain := apiv1.Decision{Action: "drain", Group: "gpu", Pods: []string{"gpu-7"}, Reason: planner.Reason{Message: "Heliostat: idle for 61s, longer than 60s"}}
+	if err := writeCluster(look{wide: true}, time.Now)(&out, apiv1.Cluster{Decisions: []apiv1.Decision{drain}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "gpu-7: Heliostat: idle for 61s, longer than 60s\n"; !strings.HasSuffix(out.String(), want) {

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -21,7 +22,7 @@ func tellUnread(cmd *cobra.Command, client *httpapi.Client, key nodepool.Cluster
 }
 
 // unread is how Ray's own account of a RayCluster lacks, or nothing where it is read.
-func unread(c httpapi.Cluster) string {
+func unread(c apiv1.Cluster) string {
 	why := ""
 	if c.Error != "" {
 		why = ": " + c.Error

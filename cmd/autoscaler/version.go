@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 // lookForServer bounds how long a server that nobody named is looked for.
@@ -19,8 +20,8 @@ const lookForServer = 2 * time.Second
 
 // versions are those of the two ends. Server is nil where none answered.
 type versions struct {
-	Client httpapi.Build  `json:"client"`
-	Server *httpapi.Build `json:"server,omitempty"`
+	Client apiv1.Build  `json:"client"`
+	Server *apiv1.Build `json:"server,omitempty"`
 }
 
 // versionFlags are what `version` is asked.
@@ -65,7 +66,7 @@ func (f *versionFlags) run(cmd *cobra.Command) error {
 }
 
 // ask asks the server, one that nobody named only for a moment.
-func (f *versionFlags) ask(ctx context.Context) (*httpapi.Build, error) {
+func (f *versionFlags) ask(ctx context.Context) (*apiv1.Build, error) {
 	client, err := f.server.client()
 	if err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func writeVersions(out io.Writer, both versions) error {
 }
 
 // lineOf writes "heliostat VERSION, revision REVISION (modified), go RELEASE".
-func lineOf(b httpapi.Build) string {
+func lineOf(b apiv1.Build) string {
 	line := "heliostat"
 	if b.Version != "" {
 		line += " " + b.Version

@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 func TestTheVersionNamesModuleRevisionAndGo(t *testing.T) {
-	build := httpapi.Build{Version: "v1.2.3", Revision: "abc", Modified: true, Go: "go1.26.0", Platform: "linux/amd64"}
+	build := apiv1.Build{Version: "v1.2.3", Revision: "abc", Modified: true, Go: "go1.26.0", Platform: "linux/amd64"}
 	var text strings.Builder
-	if err := writeVersions(&text, versions{Client: build, Server: &httpapi.Build{Go: "go1.25.0"}}); err != nil {
+	if err := writeVersions(&text, versions{Client: build, Server: &apiv1.Build{Go: "go1.25.0"}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "client: heliostat v1.2.3, revision abc (modified), go1.26.0\nserver: heliostat, go1.25.0\n"; text.String() != want {

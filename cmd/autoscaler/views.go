@@ -6,6 +6,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -49,16 +50,16 @@ func viewOf(d *controller.Decision) httpapi.View {
 	return v
 }
 
-func optInOf(known *controller.OptIn) *httpapi.OptIn {
+func optInOf(known *controller.OptIn) *apiv1.OptIn {
 	if known == nil {
 		return nil
 	}
-	shown := &httpapi.OptIn{Waiting: known.Waiting, Allow: known.Allow, Changes: []httpapi.WouldChange{}}
+	shown := &apiv1.OptIn{Waiting: known.Waiting, Allow: known.Allow, Changes: []apiv1.WouldChange{}}
 	if known.Obstacle.Code != "" {
 		shown.Obstacle = &known.Obstacle
 	}
 	for _, change := range known.Changes {
-		shown.Changes = append(shown.Changes, httpapi.WouldChange{
+		shown.Changes = append(shown.Changes, apiv1.WouldChange{
 			Action: change.Action, Group: change.Group, Count: change.Count, Pods: append([]string{}, change.Pods...), Reason: change.Reason,
 		})
 	}
@@ -66,8 +67,8 @@ func optInOf(known *controller.OptIn) *httpapi.OptIn {
 }
 
 // changeOf is an action as the API tells it.
-func changeOf(a controller.Action) httpapi.Decision {
-	return httpapi.Decision{
+func changeOf(a controller.Action) apiv1.Decision {
+	return apiv1.Decision{
 		At: a.At, Action: actionName(a), Group: a.Group, From: a.From, To: a.To, Pods: append([]string{}, a.Pods...),
 		Reason: planner.Reason{Code: a.Kind + "-" + a.Result, Message: a.Message},
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -133,7 +133,7 @@ func TestAWatchIntoAFileTellsEachChangeOnce(t *testing.T) {
 		{[]string{"status", "ml/llm", "-w", "-o", "json"}, `"frozen": false`, `"frozen": true`, `"frozen": false`, func(out string) bool {
 			documents := json.NewDecoder(strings.NewReader(out))
 			for range 2 {
-				if documents.Decode(new(httpapi.Cluster)) != nil {
+				if documents.Decode(new(apiv1.Cluster)) != nil {
 					return false
 				}
 			}
@@ -179,32 +179,32 @@ func TestWhatPassesIsNoNewsInAFile(t *testing.T) {
 
 func TestATableThatGoesOnTellsWhatChangedAndWhatIsGone(t *testing.T) {
 	as := look{told: &toldRows{}}
-	tell := func(items ...httpapi.ClusterSummary) string {
+	tell := func(items ...apiv1.ClusterSummary) string {
 		var out strings.Builder
-		if err := writeFleet("", as)(&out, httpapi.ClusterList{Items: items}); err != nil {
+		if err := writeFleet("", as)(&out, apiv1.ClusterList{Items: items}); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
 	}
 	young, old := 0.1, 300.0
-	one := httpapi.ClusterSummary{Namespace: "ml", Name: "a-long-name", Mode: nodepool.Managed, DataAgeSeconds: &young, LastCycle: new(time.Time)}
-	two := httpapi.ClusterSummary{Namespace: "ml", Name: "b", Mode: nodepool.Managed, DataAgeSeconds: &young, LastCycle: new(time.Time)}
+	one := apiv1.ClusterSummary{Namespace: "ml", Name: "a-long-name", Mode: nodepool.Managed, DataAgeSeconds: &young, LastCycle: new(time.Time)}
+	two := apiv1.ClusterSummary{Namespace: "ml", Name: "b", Mode: nodepool.Managed, DataAgeSeconds: &young, LastCycle: new(time.Time)}
 	older, grown := one, two
 	older.DataAgeSeconds, grown.Workers.Desired = &old, 3
 	for i, step := range []struct {
-		now  []httpapi.ClusterSummary
+		now  []apiv1.ClusterSummary
 		want string
 	}{
 		{nil, "There is no RayCluster that you may see.\n"},
-		{[]httpapi.ClusterSummary{one, two}, `NAMESPACE  NAME         MODE     WORKERS  WAITING  UNMET  FINDINGS   DATA  STATE
+		{[]apiv1.ClusterSummary{one, two}, `NAMESPACE  NAME         MODE     WORKERS  WAITING  UNMET  FINDINGS   DATA  STATE
 ml         a-long-name  managed      0/0        0      0         0  100ms  well
 ml         b            managed      0/0        0      0         0  100ms  well
 `},
-		{[]httpapi.ClusterSummary{older, two}, ""},
-		{[]httpapi.ClusterSummary{older, grown}, "ml         b            managed      0/3        0      0         0  100ms  well\n"},
-		{[]httpapi.ClusterSummary{grown}, "ml         a-long-name  gone\n"},
+		{[]apiv1.ClusterSummary{older, two}, ""},
+		{[]apiv1.ClusterSummary{older, grown}, "ml         b            managed      0/3        0      0         0  100ms  well\n"},
+		{[]apiv1.ClusterSummary{grown}, "ml         a-long-name  gone\n"},
 		{nil, "ml         b            gone\n"},
-		{[]httpapi.ClusterSummary{two}, "ml         b            managed      0/0        0      0         0  100ms  well\n"},
+		{[]apiv1.ClusterSummary{two}, "ml         b            managed      0/0        0      0         0  100ms  well\n"},
 	} {
 		if got := tell(step.now...); got != step.want {
 			t.Errorf("step %d: told\n%s, want\n%s", i, got, step.want)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 func TestAnswersThatAreNotReadYetTakeRoomOfTheirCallerAndOfAll(t *testing.T) {
@@ -62,7 +63,7 @@ func TestAnAnswerThatCannotBeEncodedIsALoggedProblem(t *testing.T) {
 	view.CycleAt = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
 	w.fleet[llm] = view
 	got := w.call(http.MethodGet, llmPath, "")
-	if problem := readAnswer[Problem](t, got); got.Code != http.StatusInternalServerError || problem.Type != problemBase+"internal" {
+	if problem := readAnswer[apiv1.Problem](t, got); got.Code != http.StatusInternalServerError || problem.Type != problemBase+"internal" {
 		t.Errorf("answer %d %s", got.Code, got.Body)
 	}
 	if !strings.Contains(log.String(), "year outside of range") {

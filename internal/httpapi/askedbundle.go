@@ -6,37 +6,14 @@ import (
 	"fmt"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// AskedBundle is one entry of bundles in a request_resources call: amounts alone, or with a wish for the GPUs behind them and how often it is
-// meant. Its JSON is Ray's, a bundle, where there is neither.
-type AskedBundle struct {
-	Bundle raydemand.Bundle
-	Slice  *raydemand.SliceWish
-	// Count is how many there are; 0 means one.
-	Count int64
-}
-
-// MarshalJSON writes the bundle itself, or an object with resources, slice and count where more than a bundle is asked for.
-func (b AskedBundle) MarshalJSON() ([]byte, error) {
-	if b.Slice == nil && b.Count <= 1 {
-		if b.Bundle == nil {
-			return []byte("{}"), nil
-		}
-		return json.Marshal(b.Bundle)
-	}
-	return json.Marshal(struct {
-		Resources raydemand.Bundle     `json:"resources"`
-		Slice     *raydemand.SliceWish `json:"slice,omitempty"`
-		Count     int64                `json:"count"`
-	}{b.Bundle, b.Slice, max(b.Count, 1)})
-}
-
 // asked reads an entry. The keys resources, slice and count are Ray resources of these names when they hold numbers alone; with an object in
 // one of the first two they are what the words say.
-func (d *decoder) asked(path string) (AskedBundle, error) {
-	read := AskedBundle{Bundle: raydemand.Bundle{}, Count: 1}
+func (d *decoder) asked(path string) (apiv1.AskedBundle, error) {
+	read := apiv1.AskedBundle{Bundle: raydemand.Bundle{}, Count: 1}
 	own, count := map[string]json.RawMessage{}, json.RawMessage(nil)
 	bundle, err := d.bundleWith(path, func(name string) (bool, error) {
 		if name != "resources" && name != "slice" && name != "count" {
@@ -102,7 +79,7 @@ func (d *decoder) count(path string, raw json.RawMessage) int64 {
 func (d *decoder) raw() (json.RawMessage, error) {
 	var raw json.RawMessage
 	if err := d.tokens.Decode(&raw); err != nil {
-		d.faults = append(d.faults, FieldError{Expected: fmt.Sprintf("JSON, at byte %d: %v", d.tokens.InputOffset(), err)})
+		d.faults = append(d.faults, apiv1.FieldError{Expected: fmt.Sprintf("JSON, at byte %d: %v", d.tokens.InputOffset(), err)})
 		return nil, errSyntax
 	}
 	return raw, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -42,7 +43,7 @@ func TestBundlesMayWishForSlices(t *testing.T) {
 }
 
 func TestABadWishNamesFieldValueAndWhatWouldBeRight(t *testing.T) {
-	for body, want := range map[string]FieldError{
+	for body, want := range map[string]apiv1.FieldError{
 		`{"bundles": [{"GPU": 1}, {"GPU": 1, "slice": {"memory": "10GB"}}]}`: {
 			Field: "bundles[1].slice.memory", Value: `"10GB"`, Expected: raydemand.SliceMemoryWant + "; 10G is written without B"},
 		`[{"slice": {"memory": "-1Gi"}}]`:                           {Field: "bundles[0].slice.memory", Value: `"-1Gi"`, Expected: raydemand.SliceMemoryWant},

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -47,19 +48,19 @@ func NewClient(address string, httpClient *http.Client) (*Client, error) {
 }
 
 // Clusters lists the fleet, or one namespace when it is not empty.
-func (c *Client) Clusters(ctx context.Context, namespace string) ([]ClusterSummary, error) {
+func (c *Client) Clusters(ctx context.Context, namespace string) ([]apiv1.ClusterSummary, error) {
 	target := c.base.JoinPath("v1", "rayclusters")
 	if namespace != "" {
 		target = c.base.JoinPath("v1", "namespaces", url.PathEscape(namespace), "rayclusters")
 	}
-	var answer ClusterList
+	var answer apiv1.ClusterList
 	err := c.call(ctx, http.MethodGet, target, nil, &answer)
 	return answer.Items, err
 }
 
 // Status shows one cluster.
-func (c *Client) Status(ctx context.Context, key nodepool.ClusterKey) (Cluster, error) {
-	var answer Cluster
+func (c *Client) Status(ctx context.Context, key nodepool.ClusterKey) (apiv1.Cluster, error) {
+	var answer apiv1.Cluster
 	err := c.call(ctx, http.MethodGet, c.path(key), nil, &answer)
 	return answer, err
 }
@@ -72,15 +73,15 @@ func (c *Client) Snapshot(ctx context.Context, key nodepool.ClusterKey) (json.Ra
 }
 
 // RequestResources replaces what the cluster shall keep. The zero request clears it.
-func (c *Client) RequestResources(ctx context.Context, key nodepool.ClusterKey, request RequestResources) (Requested, error) {
-	var answer Requested
+func (c *Client) RequestResources(ctx context.Context, key nodepool.ClusterKey, request apiv1.RequestResources) (apiv1.Requested, error) {
+	var answer apiv1.Requested
 	err := c.call(ctx, http.MethodPost, c.path(key, "request_resources"), request, &answer)
 	return answer, err
 }
 
 // Requested shows what the cluster shall keep.
-func (c *Client) Requested(ctx context.Context, key nodepool.ClusterKey) (Requested, error) {
-	var answer Requested
+func (c *Client) Requested(ctx context.Context, key nodepool.ClusterKey) (apiv1.Requested, error) {
+	var answer apiv1.Requested
 	err := c.call(ctx, http.MethodGet, c.path(key, "request_resources"), nil, &answer)
 	return answer, err
 }
@@ -104,7 +105,7 @@ func (c *Client) told(doing string, target *url.URL, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, new(*Problem)):
+	case errors.As(err, new(*apiv1.Problem)):
 		return fmt.Errorf("%s answers %w", c.base.Redacted(), err)
 	}
 	return fmt.Errorf("%s %s: %w", doing, target.Redacted(), err)
@@ -169,7 +170,7 @@ func withoutURL(err error) error {
 
 // readProblem returns the server's problem document, or the bare status where something between answered instead.
 func readProblem(response *http.Response, text []byte) error {
-	var problem Problem
+	var problem apiv1.Problem
 	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/problem+json") && json.Unmarshal(text, &problem) == nil {
 		return &problem
 	}

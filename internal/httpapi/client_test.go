@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -35,7 +36,7 @@ func TestBothEndsUnderstandEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]ClusterSummary{w.fleet[llm].summary(noon)}, clusters); diff != "" {
+	if diff := cmp.Diff([]apiv1.ClusterSummary{w.fleet[llm].summary(noon)}, clusters); diff != "" {
 		t.Errorf("clusters (-served +read):\n%s", diff)
 	}
 	if clusters, err := client.Clusters(ctx, "elsewhere"); err != nil || len(clusters) != 0 {
@@ -71,8 +72,8 @@ func TestClientRequestsReadsAndClears(t *testing.T) {
 		{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 4},
 		{Bundle: gpu, Count: 1, Selectors: []raydemand.Selector{zone}}, {Bundle: gpu, Count: 1},
 	}
-	kept, err := client.RequestResources(ctx, llm, RequestResources{
-		NumCPUs: 4, Bundles: []AskedBundle{{Bundle: gpu}, {Bundle: gpu}}, BundleLabelSelectors: []LabelSelector{zone, {}},
+	kept, err := client.RequestResources(ctx, llm, apiv1.RequestResources{
+		NumCPUs: 4, Bundles: []apiv1.AskedBundle{{Bundle: gpu}, {Bundle: gpu}}, BundleLabelSelectors: []apiv1.LabelSelector{zone, {}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +84,7 @@ func TestClientRequestsReadsAndClears(t *testing.T) {
 	if read, err := client.Requested(ctx, llm); err != nil || !cmp.Equal(read, kept) {
 		t.Errorf("read %+v, %v; want %+v", read, err, kept)
 	}
-	if kept, err := client.RequestResources(ctx, llm, RequestResources{}); err != nil || len(kept.Requested) != 0 {
+	if kept, err := client.RequestResources(ctx, llm, apiv1.RequestResources{}); err != nil || len(kept.Requested) != 0 {
 		t.Errorf("the zero request keeps %+v, %v", kept, err)
 	}
 	if err := client.ClearRequested(ctx, llm); err != nil {
@@ -94,7 +95,7 @@ func TestClientRequestsReadsAndClears(t *testing.T) {
 func TestClientReturnsTheServersProblem(t *testing.T) {
 	client := dial(t, newWorld(t).handler)
 	_, err := client.Status(context.Background(), nodepool.ClusterKey{Namespace: "ml", Name: "other"})
-	var problem *Problem
+	var problem *apiv1.Problem
 	if !errors.As(err, &problem) || problem.Status != http.StatusNotFound {
 		t.Fatalf("error %v does not hold the problem", err)
 	}

@@ -8,42 +8,43 @@ import (
 	"strconv"
 	"time"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // Requests lists the requests of a cluster, the plain one first, or where the key is zero those with owners of all clusters.
-func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) ([]OwnedRequest, error) {
+func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) ([]apiv1.OwnedRequest, error) {
 	target := c.base.JoinPath("v1", "requests")
 	if key != (nodepool.ClusterKey{}) {
 		target = c.path(key, "requests")
 	}
-	var answer RequestList
+	var answer apiv1.RequestList
 	err := c.call(ctx, http.MethodGet, target, nil, &answer)
 	return answer.Items, err
 }
 
 // Request shows one request. With wait above 0 the answer comes when it is no longer waiting, or after that time, whole seconds of which
 // 60 are the most.
-func (c *Client) Request(ctx context.Context, key nodepool.ClusterKey, id string, wait time.Duration) (OwnedRequest, error) {
+func (c *Client) Request(ctx context.Context, key nodepool.ClusterKey, id string, wait time.Duration) (apiv1.OwnedRequest, error) {
 	target := c.request(key, id)
 	if wait > 0 {
 		target.RawQuery = "wait=" + strconv.Itoa(int(wait/time.Second)) + "s"
 	}
-	var answer OwnedRequest
+	var answer apiv1.OwnedRequest
 	err := c.call(ctx, http.MethodGet, target, nil, &answer)
 	return answer, err
 }
 
 // KeepRequest makes a request in the caller's name, or replaces it. spec is a RequestSpec as JSON.
-func (c *Client) KeepRequest(ctx context.Context, key nodepool.ClusterKey, id string, spec json.RawMessage) (OwnedRequest, error) {
-	var answer OwnedRequest
+func (c *Client) KeepRequest(ctx context.Context, key nodepool.ClusterKey, id string, spec json.RawMessage) (apiv1.OwnedRequest, error) {
+	var answer apiv1.OwnedRequest
 	err := c.call(ctx, http.MethodPut, c.request(key, id), spec, &answer)
 	return answer, err
 }
 
 // RenewRequest renews the lease of a request.
-func (c *Client) RenewRequest(ctx context.Context, key nodepool.ClusterKey, id string) (OwnedRequest, error) {
-	var answer OwnedRequest
+func (c *Client) RenewRequest(ctx context.Context, key nodepool.ClusterKey, id string) (apiv1.OwnedRequest, error) {
+	var answer apiv1.OwnedRequest
 	err := c.call(ctx, http.MethodPost, c.request(key, id, "renew"), nil, &answer)
 	return answer, err
 }

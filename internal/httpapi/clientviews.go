@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -44,7 +45,7 @@ func (c *Client) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen 
 	if frozen {
 		method = http.MethodPut
 	}
-	var answer Freeze
+	var answer apiv1.Freeze
 	err := c.call(ctx, method, c.path(key, "freeze"), nil, &answer)
 	return answer.Frozen, err
 }
@@ -55,28 +56,28 @@ func (c *Client) SetManaged(ctx context.Context, key nodepool.ClusterKey, manage
 	if managed {
 		method = http.MethodPut
 	}
-	var answer ModeSet
+	var answer apiv1.ModeSet
 	err := c.call(ctx, method, c.path(key, "manage"), nil, &answer)
 	return answer.Mode, err
 }
 
 // RequestBody is RequestResources with the body as it stands, an object or a list of bundles.
-func (c *Client) RequestBody(ctx context.Context, key nodepool.ClusterKey, body json.RawMessage) (Requested, error) {
-	var answer Requested
+func (c *Client) RequestBody(ctx context.Context, key nodepool.ClusterKey, body json.RawMessage) (apiv1.Requested, error) {
+	var answer apiv1.Requested
 	err := c.call(ctx, http.MethodPost, c.path(key, "request_resources"), body, &answer)
 	return answer, err
 }
 
 // Plan plans what would be if what the text says, a JSON object in the words of a snapshot, were so. It writes nothing.
-func (c *Client) Plan(ctx context.Context, key nodepool.ClusterKey, supposition json.RawMessage) (SupposingAnswer, error) {
-	var answer SupposingAnswer
+func (c *Client) Plan(ctx context.Context, key nodepool.ClusterKey, supposition json.RawMessage) (apiv1.SupposingAnswer, error) {
+	var answer apiv1.SupposingAnswer
 	err := c.call(ctx, http.MethodPost, c.path(key, "plan"), supposition, &answer)
 	return answer, err
 }
 
 // History lists the last decisions about a cluster, newest first.
-func (c *Client) History(ctx context.Context, key nodepool.ClusterKey) ([]HistoryEntry, error) {
-	var answer HistoryList
+func (c *Client) History(ctx context.Context, key nodepool.ClusterKey) ([]apiv1.HistoryEntry, error) {
+	var answer apiv1.HistoryList
 	err := c.call(ctx, http.MethodGet, c.path(key, "history"), nil, &answer)
 	return answer.Items, err
 }
@@ -96,8 +97,8 @@ func (c *Client) PastPlan(ctx context.Context, key nodepool.ClusterKey, id strin
 }
 
 // Nodepools shows what the server understands of nodes and pools.
-func (c *Client) Nodepools(ctx context.Context) (NodepoolsReport, error) {
-	var answer NodepoolsReport
+func (c *Client) Nodepools(ctx context.Context) (apiv1.NodepoolsReport, error) {
+	var answer apiv1.NodepoolsReport
 	err := c.call(ctx, http.MethodGet, c.base.JoinPath("v1", "nodepools"), nil, &answer)
 	return answer, err
 }
@@ -163,7 +164,7 @@ func readEvents(body io.Reader, hear func(Event) error) error {
 		case field == "data":
 			event.Data = append(event.Data, value...)
 		case field == "" && value == "" && len(event.Data) > 0:
-			if event.Kind == eventEnd {
+			if event.Kind == apiv1.EventEnd {
 				return fmt.Errorf("%w: %s", ErrStreamEnded, reasonIn(event.Data))
 			}
 			if err := hear(event); err != nil {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strconv"
 	"unicode/utf8"
+
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 // maxFieldErrors bounds how many bad fields one answer names: enough to mend a body, not a mirror for a hostile one.
@@ -24,7 +26,7 @@ var errSyntax = errors.New("not JSON")
 type decoder struct {
 	tokens *json.Decoder
 	body   []byte
-	faults []FieldError
+	faults []apiv1.FieldError
 	// maxResources bounds the names in one bundle, maxLabels the labels in one selector.
 	maxResources, maxLabels int
 }
@@ -38,7 +40,7 @@ func newDecoder(body []byte) *decoder {
 // fault notes that the value at path is not what was expected.
 func (d *decoder) fault(path, value, expected string) {
 	if len(d.faults) < maxFieldErrors {
-		d.faults = append(d.faults, FieldError{Field: path, Value: shorten(value), Expected: expected})
+		d.faults = append(d.faults, apiv1.FieldError{Field: path, Value: shorten(value), Expected: expected})
 	}
 }
 
@@ -55,7 +57,7 @@ func (d *decoder) token() (json.Token, error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		near = "end of body"
 	}
-	d.faults = append(d.faults, FieldError{Value: shorten(near), Expected: fmt.Sprintf("JSON, at byte %d: %v", at, err)})
+	d.faults = append(d.faults, apiv1.FieldError{Value: shorten(near), Expected: fmt.Sprintf("JSON, at byte %d: %v", at, err)})
 	return nil, errSyntax
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -21,7 +22,7 @@ const (
 )
 
 // FollowCluster serves GET …/rayclusters/{name}/events.
-func (s *server) FollowCluster(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) FollowCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
 	if _, err := s.view(namespace, name); err != nil {
 		s.fail(c, err)
@@ -54,7 +55,7 @@ func (s *server) FollowFleet(c *gin.Context) {
 	}
 	s.follow(c, audience{
 		hears: seen.hears, unsure: seen.unsure,
-		begins: func() []frame { return seen.present(namespacesOf(s.heardViews(seen)), eventStatus) },
+		begins: func() []frame { return seen.present(namespacesOf(s.heardViews(seen)), apiv1.EventStatus) },
 		gains: func(all bool) ([]frame, error) {
 			ask := seen.learn
 			if all {
@@ -153,7 +154,7 @@ func (s *server) renewed(c *gin.Context, who audience) ([]frame, error) {
 // endFrame is the last event of a stream.
 func endFrame(reason string) frame {
 	text, _ := json.Marshal(map[string]string{"reason": reason}) // text can be encoded
-	return frame{about: about{kind: eventEnd}, text: []byte("event: " + eventEnd + "\ndata: " + string(text) + "\n\n")}
+	return frame{about: about{kind: apiv1.EventEnd}, text: []byte("event: " + apiv1.EventEnd + "\ndata: " + string(text) + "\n\n")}
 }
 
 // stream writes events to one connection.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -17,8 +18,8 @@ import (
 var unknownName = kind{"unknown-name", "Unknown name", http.StatusNotFound}
 
 // Explain serves GET …/rayclusters/{name}/explain.
-func (s *server) Explain(c *gin.Context, namespace Namespace, name Name, params ExplainParams) {
-	question, err := params.question()
+func (s *server) Explain(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, params apiv1.ExplainParams) {
+	question, err := questionOf(params)
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -74,8 +75,8 @@ func unanswered(err error) error {
 	return err
 }
 
-// question reads the parameters, of which there is exactly one.
-func (p ExplainParams) question() (planner.Question, error) {
+// questionOf reads the parameters, of which there is exactly one.
+func questionOf(p apiv1.ExplainParams) (planner.Question, error) {
 	q := planner.Question{Group: p.Group, Pod: p.Pod, Gang: p.Gang, Request: p.Request}
 	asked := 0
 	for _, given := range []string{p.Group, p.Pod, p.Gang, p.Bundle, p.Request} {
@@ -102,5 +103,5 @@ func invalidInput(err error) error {
 	if !errors.As(err, &input) {
 		return err
 	}
-	return &problem{kind: invalidRequest, detail: input.Error(), errors: []FieldError{{Field: input.Field, Value: input.Value, Expected: input.Want}}}
+	return &problem{kind: invalidRequest, detail: input.Error(), errors: []apiv1.FieldError{{Field: input.Field, Value: input.Value, Expected: input.Want}}}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -149,7 +150,7 @@ func busyView() View {
 			{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Fix: "ask for fewer shapes"},
 			{Code: "old-ray", Severity: raydemand.Info},
 		},
-		Changes: []Decision{
+		Changes: []apiv1.Decision{
 			{At: noon.Add(-time.Minute), Action: "scale-up", Group: "a100", From: 2, To: 4, Reason: planner.Reason{Code: "patch-ok", Message: "launching 2 pods for 2 × {GPU 1}"}},
 			{At: noon.Add(-time.Hour), Action: "scale-down", Group: "a100", From: 3, To: 2, Pods: []string{"z"}, Reason: planner.Reason{Code: "patch-ok", Message: "without z"}},
 		},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -17,12 +18,12 @@ type Freezer interface {
 }
 
 // FreezeCluster serves PUT …/freeze.
-func (s *server) FreezeCluster(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) FreezeCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	s.setFreeze(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, true)
 }
 
 // UnfreezeCluster serves DELETE …/freeze.
-func (s *server) UnfreezeCluster(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) UnfreezeCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	s.setFreeze(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, false)
 }
 
@@ -37,5 +38,5 @@ func (s *server) setFreeze(c *gin.Context, key nodepool.ClusterKey, frozen bool)
 		s.fail(c, fmt.Errorf("setting freeze of %s to %v: %w", key, frozen, err))
 		return
 	}
-	write(c, http.StatusOK, "application/json", Freeze{Frozen: frozen})
+	write(c, http.StatusOK, "application/json", apiv1.Freeze{Frozen: frozen})
 }

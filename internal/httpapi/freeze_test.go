@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -49,7 +50,7 @@ func TestAClusterIsFrozenAndUnfrozenAnyNumberOfTimes(t *testing.T) {
 		want   bool
 	}{{http.MethodPut, true}, {http.MethodPut, true}, {http.MethodDelete, false}, {http.MethodDelete, false}} {
 		answer := w.call(step.method, llmPath+"/freeze", "")
-		if got := readAnswer[Freeze](t, answer); answer.Code != http.StatusOK || got.Frozen != step.want || w.frozen.frozen[llm] != step.want {
+		if got := readAnswer[apiv1.Freeze](t, answer); answer.Code != http.StatusOK || got.Frozen != step.want || w.frozen.frozen[llm] != step.want {
 			t.Errorf("%s: %d %+v, kept %v", step.method, answer.Code, got, w.frozen.frozen[llm])
 		}
 	}

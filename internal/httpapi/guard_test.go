@@ -19,6 +19,7 @@ import (
 
 	"heliostat.dev/heliostat/api"
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -177,7 +178,7 @@ func TestTheFleetShowsOnlyNamespacesThatTheCallerMayList(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.Access = test.access })
 		w.fleet[secret] = View{Key: secret}
 		answer := w.as("alice", http.MethodGet, "/v1/rayclusters")
-		list := readAnswer[ClusterList](t, answer)
+		list := readAnswer[apiv1.ClusterList](t, answer)
 		var got []string
 		for _, item := range list.Items {
 			got = append(got, item.Namespace+"/"+item.Name)

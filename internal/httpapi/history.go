@@ -8,13 +8,14 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // History remembers the last decisions about each RayCluster.
 type History interface {
 	// Entries are those about a cluster, newest first; nobody changes them.
-	Entries(key nodepool.ClusterKey) []HistoryEntry
+	Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry
 	// Past is what a decision was made from and what it came to, as JSON; false where it is not remembered.
 	Past(key nodepool.ClusterKey, id string) (snapshot, plan json.RawMessage, known bool, err error)
 }
@@ -23,13 +24,13 @@ type History interface {
 var unknownDecision = kind{"unknown-decision", "Unknown decision", http.StatusNotFound}
 
 // ListHistory serves GET …/rayclusters/{name}/history.
-func (s *server) ListHistory(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) ListHistory(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	view, err := s.view(namespace, name)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	answer := HistoryList{Items: []HistoryEntry{}}
+	answer := apiv1.HistoryList{Items: []apiv1.HistoryEntry{}}
 	if s.History != nil {
 		answer.Items = append(answer.Items, s.History.Entries(view.Key)...)
 	}
@@ -37,12 +38,12 @@ func (s *server) ListHistory(c *gin.Context, namespace Namespace, name Name) {
 }
 
 // GetHistory serves GET …/rayclusters/{name}/history/{id}.
-func (s *server) GetHistory(c *gin.Context, namespace Namespace, name Name, id DecisionID) {
+func (s *server) GetHistory(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.DecisionID) {
 	s.writePast(c, namespace, name, id, func(snapshot, _ json.RawMessage) json.RawMessage { return snapshot })
 }
 
 // GetHistoryPlan serves GET …/rayclusters/{name}/history/{id}/plan.
-func (s *server) GetHistoryPlan(c *gin.Context, namespace Namespace, name Name, id DecisionID) {
+func (s *server) GetHistoryPlan(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.DecisionID) {
 	s.writePast(c, namespace, name, id, func(_, plan json.RawMessage) json.RawMessage { return plan })
 }
 
@@ -51,7 +52,7 @@ var decisionPattern = regexp.MustCompile(`^[0-9]{1,19}$`)
 
 func (s *server) writePast(c *gin.Context, namespace, name, id string, part func(snapshot, plan json.RawMessage) json.RawMessage) {
 	if !decisionPattern.MatchString(id) {
-		s.fail(c, invalid([]FieldError{{Field: "id", Value: shorten(id), Expected: "the id of a decision, a number"}}))
+		s.fail(c, invalid([]apiv1.FieldError{{Field: "id", Value: shorten(id), Expected: "the id of a decision, a number"}}))
 		return
 	}
 	view, err := s.view(namespace, name)

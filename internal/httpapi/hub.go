@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -21,15 +22,6 @@ const (
 	maxPending   = 4 << 20
 	// hubPause gathers changes: a cluster's events come at most four times a second.
 	hubPause = 250 * time.Millisecond
-)
-
-// The kinds of events.
-const (
-	eventStatus = "status"
-	eventDemand = "demand"
-	eventPlan   = "plan"
-	eventGone   = "gone"
-	eventEnd    = "end"
 )
 
 // Hub tells listeners what changed. Without listeners it costs an atomic look per decision and keeps nothing.
@@ -177,7 +169,7 @@ func (h *Hub) round(ctx context.Context) {
 	}
 	for key := range gone {
 		if _, there := h.fleet.View(key); !there {
-			h.spread(key, []frame{h.frame(key, eventGone, subject{key.Namespace, key.Name})})
+			h.spread(key, []frame{h.frame(key, apiv1.EventGone, subject{key.Namespace, key.Name})})
 			h.mu.Lock()
 			delete(h.told, key)
 			h.mu.Unlock()
@@ -208,13 +200,13 @@ func (h *Hub) news(view View) []frame {
 	h.mu.Unlock()
 	var frames []frame
 	if !told || before.summary != now.summary {
-		frames = append(frames, h.frame(view.Key, eventStatus, view.summary(h.now())))
+		frames = append(frames, h.frame(view.Key, apiv1.EventStatus, view.summary(h.now())))
 	}
 	if !told || before.demandSum != now.demandSum {
-		frames = append(frames, h.frame(view.Key, eventDemand, now.demand))
+		frames = append(frames, h.frame(view.Key, apiv1.EventDemand, now.demand))
 	}
 	if !told || before.planSum != now.planSum {
-		frames = append(frames, h.frame(view.Key, eventPlan, now.plan))
+		frames = append(frames, h.frame(view.Key, apiv1.EventPlan, now.plan))
 	}
 	return frames
 }
@@ -226,7 +218,7 @@ func (h *Hub) present(view View, kinds ...string) []frame {
 	for _, event := range []struct {
 		kind string
 		data any
-	}{{eventStatus, view.summary(h.now())}, {eventDemand, now.demand}, {eventPlan, now.plan}} {
+	}{{apiv1.EventStatus, view.summary(h.now())}, {apiv1.EventDemand, now.demand}, {apiv1.EventPlan, now.plan}} {
 		if len(kinds) == 0 || slices.Contains(kinds, event.kind) {
 			frames = append(frames, h.frame(view.Key, event.kind, event.data))
 		}

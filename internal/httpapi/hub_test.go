@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -101,7 +102,7 @@ func TestAStreamBeginsWithWhatIsThereAndTellsOnlyWhatIsNew(t *testing.T) {
 	fleet.set(grown)
 	hub.Changed(llm)
 	event := next(t, events)
-	var status ClusterSummary
+	var status apiv1.ClusterSummary
 	if err := json.Unmarshal(event.Data, &status); err != nil || event.Kind != "status" || status.Workers.Desired != 7 || status.Name != "llm" {
 		t.Errorf("%s %s, %v", event.Kind, event.Data, err)
 	}
@@ -209,7 +210,7 @@ func TestTheServerEndsWithoutWaitingForListeners(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	err := client.Follow(t.Context(), llm, func(Event) error { return nil })
-	var problem *Problem
+	var problem *apiv1.Problem
 	if !errors.As(err, &problem) || problem.Status != http.StatusServiceUnavailable {
 		t.Errorf("a stream of a server that ends: %v", err)
 	}

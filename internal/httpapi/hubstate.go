@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -15,38 +16,18 @@ type subject struct {
 	Name      string `json:"name"`
 }
 
-// DemandEvent is what an event of kind demand holds.
-type DemandEvent struct {
-	Namespace string              `json:"namespace"`
-	Name      string              `json:"name"`
-	Demand    Demand              `json:"demand"`
-	Requested []raydemand.Request `json:"requested"`
-}
-
-// PlanEvent is what an event of kind plan holds: of a cluster's document what the last decision says.
-type PlanEvent struct {
-	Namespace string                  `json:"namespace"`
-	Name      string                  `json:"name"`
-	LastCycle *time.Time              `json:"lastCycle"`
-	Groups    []Group                 `json:"groups"`
-	Summary   []planner.DemandSummary `json:"summary"`
-	Unmet     []Unmet                 `json:"unmet"`
-	Findings  []raydemand.Finding     `json:"findings"`
-	Decisions []Decision              `json:"decisions"`
-}
-
 // state is a cluster as the hub tells of it. The sums are equal while there is nothing new to tell: ages, and the seconds that
 // sentences name, change with every decision and are no news.
 type state struct {
-	summary            ClusterSummary
+	summary            apiv1.ClusterSummary
 	demandSum, planSum uint64
-	demand             DemandEvent
-	plan               PlanEvent
+	demand             apiv1.DemandEvent
+	plan               apiv1.PlanEvent
 }
 
 // remembered is what is needed of a state to tell it from the next.
 func (s state) remembered() state {
-	s.demand, s.plan = DemandEvent{}, PlanEvent{}
+	s.demand, s.plan = apiv1.DemandEvent{}, apiv1.PlanEvent{}
 	return s
 }
 
@@ -54,9 +35,9 @@ func stateOf(v View, now time.Time) state {
 	cluster := v.cluster(now)
 	s := state{
 		summary: v.summary(now),
-		demand:  DemandEvent{v.Key.Namespace, v.Key.Name, cluster.Demand, cluster.Requested},
-		plan: PlanEvent{v.Key.Namespace, v.Key.Name, cluster.LastCycle, cluster.Groups, cluster.Summary, cluster.Unmet,
-			cluster.Findings, cluster.Decisions},
+		demand:  apiv1.DemandEvent{Namespace: v.Key.Namespace, Name: v.Key.Name, Demand: cluster.Demand, Requested: cluster.Requested},
+		plan: apiv1.PlanEvent{Namespace: v.Key.Namespace, Name: v.Key.Name, LastCycle: cluster.LastCycle, Groups: cluster.Groups, Summary: cluster.Summary, Unmet: cluster.Unmet,
+			Findings: cluster.Findings, Decisions: cluster.Decisions},
 	}
 	s.summary.LastCycle, s.summary.DataAgeSeconds = nil, nil
 	s.demandSum, s.planSum = sumOfDemand(s.demand), sumOfPlan(s.plan, v)
@@ -114,7 +95,7 @@ func (d *digest) reasons(reasons ...planner.Reason) {
 	}
 }
 
-func sumOfDemand(e DemandEvent) uint64 {
+func sumOfDemand(e apiv1.DemandEvent) uint64 {
 	d := newDigest()
 	d.requests(e.Demand.Requests)
 	d.requests(e.Demand.RequestResources)
@@ -140,7 +121,7 @@ func (d *digest) outcomes(v View) {
 	}
 }
 
-func sumOfPlan(e PlanEvent, v View) uint64 {
+func sumOfPlan(e apiv1.PlanEvent, v View) uint64 {
 	d := newDigest()
 	d.outcomes(v)
 	for _, g := range e.Groups {

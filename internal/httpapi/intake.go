@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 // readBody reads a JSON body within the limit. Without a body there need not be a content type.
@@ -64,12 +66,12 @@ func (s *server) checkNames(c *gin.Context) {
 		{"namespace", "a DNS label of at most 63 characters", 63},
 		{"name", "a DNS name of at most 253 characters", 253},
 	}
-	var faults []FieldError
+	var faults []apiv1.FieldError
 	for _, limit := range limits {
 		value, given := c.Params.Get(limit.param)
 		dotted := limit.param == "namespace" && slices.Contains([]byte(value), '.')
 		if given && (len(value) > limit.length || dotted || !namePattern.MatchString(value)) {
-			faults = append(faults, FieldError{Field: limit.param, Value: shorten(value), Expected: limit.expected})
+			faults = append(faults, apiv1.FieldError{Field: limit.param, Value: shorten(value), Expected: limit.expected})
 		}
 	}
 	if len(faults) > 0 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 func TestACallerWhoCallsTooOftenWaitsAndOthersDoNot(t *testing.T) {
@@ -20,7 +21,7 @@ func TestACallerWhoCallsTooOftenWaitsAndOthersDoNot(t *testing.T) {
 		}
 	}
 	got := w.as("alice", http.MethodGet, llmPath)
-	if problem := readAnswer[Problem](t, got); got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") != "1" || problem.Type != problemBase+"throttled" {
+	if problem := readAnswer[apiv1.Problem](t, got); got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") != "1" || problem.Type != problemBase+"throttled" {
 		t.Errorf("one call too many: %d, Retry-After %q, %+v", got.Code, got.Header().Get("Retry-After"), problem)
 	}
 	loadSpec(t).mustMatch("Problem", got.Body.Bytes())
@@ -108,7 +109,7 @@ func TestLongHeadersAndAddressesAreProblems(t *testing.T) {
 		"a long query":       {send("/healthz?a="+strings.Repeat("a", maxURI), nil), 414, "uri-too-long"},
 		"a path that is not": {send("/v1/namespaces/%ff%fe/rayclusters", nil), 400, "invalid-request"},
 	} {
-		if problem := readAnswer[Problem](t, test.answer); test.answer.Code != test.status || problem.Type != problemBase+test.slug {
+		if problem := readAnswer[apiv1.Problem](t, test.answer); test.answer.Code != test.status || problem.Type != problemBase+test.slug {
 			t.Errorf("%s: %d %+v", name, test.answer.Code, problem)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -17,12 +18,12 @@ type ModeSetter interface {
 }
 
 // ManageCluster serves PUT …/manage.
-func (s *server) ManageCluster(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) ManageCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	s.setMode(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, nodepool.Managed)
 }
 
 // UnmanageCluster serves DELETE …/manage. Shadow counts whatever the namespace says; without an annotation the namespace would.
-func (s *server) UnmanageCluster(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) UnmanageCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	s.setMode(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, nodepool.Shadow)
 }
 
@@ -37,5 +38,5 @@ func (s *server) setMode(c *gin.Context, key nodepool.ClusterKey, mode nodepool.
 		s.fail(c, fmt.Errorf("setting the mode of %s to %s: %w", key, mode, err))
 		return
 	}
-	write(c, http.StatusOK, "application/json", ModeSet{Mode: mode})
+	write(c, http.StatusOK, "application/json", apiv1.ModeSet{Mode: mode})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -37,7 +38,7 @@ func TestAClusterIsManagedAndUnmanagedAnyNumberOfTimes(t *testing.T) {
 		want   nodepool.Mode
 	}{{http.MethodPut, nodepool.Managed}, {http.MethodPut, nodepool.Managed}, {http.MethodDelete, nodepool.Shadow}, {http.MethodDelete, nodepool.Shadow}} {
 		answer := w.call(step.method, llmPath+"/manage", "")
-		if got := readAnswer[ModeSet](t, answer); answer.Code != http.StatusOK || got.Mode != step.want || w.modes.set[llm] != step.want {
+		if got := readAnswer[apiv1.ModeSet](t, answer); answer.Code != http.StatusOK || got.Mode != step.want || w.modes.set[llm] != step.want {
 			t.Errorf("%s: %d %+v, set %v", step.method, answer.Code, got, w.modes.set[llm])
 		}
 	}
@@ -71,9 +72,9 @@ func TestWhatWouldBeDoneInShadowIsShown(t *testing.T) {
 	w := newWorld(t)
 	view := w.fleet[llm]
 	view.Mode = nodepool.Shadow
-	view.OptIn = &OptIn{Waiting: "demand waits for which Heliostat would launch 2 × a100", Allow: "to let Heliostat scale it: `autoscaler manage ml/llm`",
+	view.OptIn = &apiv1.OptIn{Waiting: "demand waits for which Heliostat would launch 2 × a100", Allow: "to let Heliostat scale it: `autoscaler manage ml/llm`",
 		Obstacle: &planner.Reason{Code: "Frozen", Message: "frozen"},
-		Changes:  []WouldChange{{Action: "launch", Group: "a100", Count: "2", Pods: []string{}, Reason: "launching 2 pods"}}}
+		Changes:  []apiv1.WouldChange{{Action: "launch", Group: "a100", Count: "2", Pods: []string{}, Reason: "launching 2 pods"}}}
 	w.fleet[llm] = view
 	client := dial(t, w.handler)
 	cluster, err := client.Status(t.Context(), llm)

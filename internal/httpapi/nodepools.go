@@ -7,21 +7,13 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 // NodepoolReader knows the nodes of the Kubernetes cluster and the pools that they are in.
 type NodepoolReader interface {
 	// Nodepools reads them, or returns what was read a moment ago. ErrUnavailable says that Kubernetes cannot be asked now.
-	Nodepools(ctx context.Context) (NodepoolsReport, error)
-}
-
-// NodepoolsReport is what is understood of nodes and pools; nil stands for what is not known.
-type NodepoolsReport struct {
-	Nodes []nodepool.NodeGPUs `json:"nodes"`
-	Pools []nodepool.GPUPool  `json:"pools"`
-	// Notes say what could not be read and is therefore left open.
-	Notes []string `json:"notes"`
+	Nodepools(ctx context.Context) (apiv1.NodepoolsReport, error)
 }
 
 // ListNodepools serves GET /v1/nodepools.

@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -74,7 +75,7 @@ func (s *server) owned() OwnedRequests {
 }
 
 // ListRequests serves GET /v1/requests.
-func (s *server) ListRequests(c *gin.Context, params ListRequestsParams) {
+func (s *server) ListRequests(c *gin.Context, params apiv1.ListRequestsParams) {
 	all, unavailable := s.owned().All()
 	all = slices.DeleteFunc(all, func(r nodepool.OwnedRequest) bool {
 		return !wanted(params.Namespace, r.Cluster.Namespace) || !wanted(params.Owner, r.Owner)
@@ -88,7 +89,7 @@ func (s *server) ListRequests(c *gin.Context, params ListRequestsParams) {
 		s.fail(c, err)
 		return
 	}
-	answer := RequestList{Items: []OwnedRequest{}}
+	answer := apiv1.RequestList{Items: []apiv1.OwnedRequest{}}
 	for i := range all {
 		if r := &all[i]; visible[r.Cluster.Namespace] && (params.State == "" || params.State == s.becameOf(r).State) {
 			answer.Items = append(answer.Items, listed(s.requestShown(r)))
@@ -100,7 +101,7 @@ func (s *server) ListRequests(c *gin.Context, params ListRequestsParams) {
 func wanted[T ~string](filter, value T) bool { return filter == "" || filter == value }
 
 // ListClusterRequests serves GET …/requests. Where there are no requests of owners it shows the plain one alone.
-func (s *server) ListClusterRequests(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) ListClusterRequests(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
@@ -109,7 +110,7 @@ func (s *server) ListClusterRequests(c *gin.Context, namespace Namespace, name N
 		s.fail(c, fmt.Errorf("reading what is requested for %s: %w", key, err))
 		return
 	}
-	answer := RequestList{Items: []OwnedRequest{}}
+	answer := apiv1.RequestList{Items: []apiv1.OwnedRequest{}}
 	if len(kept) > 0 {
 		answer.Items = append(answer.Items, listed(s.plainShown(key, kept, since)))
 	}
@@ -125,7 +126,7 @@ func (s *server) ListClusterRequests(c *gin.Context, namespace Namespace, name N
 }
 
 // GetRequest serves GET …/request_resources/{id}.
-func (s *server) GetRequest(c *gin.Context, namespace Namespace, name Name, id RequestID, params GetRequestParams) {
+func (s *server) GetRequest(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID, params apiv1.GetRequestParams) {
 	wait, err := readWait(params.Wait)
 	if err == nil {
 		err = checkID(id)
@@ -179,25 +180,25 @@ func readWait(text string) (time.Duration, error) {
 	if wait := time.Duration(seconds) * time.Second; err == nil && wait <= maxWait {
 		return wait, nil
 	}
-	return 0, invalid([]FieldError{{Field: "wait", Value: shorten(text), Expected: "seconds such as 30s, at most 60s"}})
+	return 0, invalid([]apiv1.FieldError{{Field: "wait", Value: shorten(text), Expected: "seconds such as 30s, at most 60s"}})
 }
 
 func checkID(id string) error {
 	if len(id) > maxID || !namePattern.MatchString(id) {
-		return invalid([]FieldError{{Field: "id", Value: shorten(id), Expected: "a DNS name of at most 63 characters"}})
+		return invalid([]apiv1.FieldError{{Field: "id", Value: shorten(id), Expected: "a DNS name of at most 63 characters"}})
 	}
 	return nil
 }
 
 // KeepRequest serves PUT …/request_resources/{id}.
-func (s *server) KeepRequest(c *gin.Context, namespace Namespace, name Name, id RequestID, params KeepRequestParams) {
+func (s *server) KeepRequest(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID, params apiv1.KeepRequestParams) {
 	wanted, err := s.readRequest(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, id)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
 	if params.IfNoneMatch != "" && params.IfNoneMatch != "*" {
-		s.fail(c, invalid([]FieldError{{Field: "If-None-Match", Value: shorten(string(params.IfNoneMatch)), Expected: "*"}}))
+		s.fail(c, invalid([]apiv1.FieldError{{Field: "If-None-Match", Value: shorten(string(params.IfNoneMatch)), Expected: "*"}}))
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
@@ -232,7 +233,7 @@ func (s *server) readRequest(c *gin.Context, key nodepool.ClusterKey, id string)
 	if err != nil {
 		return wanted, err
 	}
-	if err := s.checkSpelling(key, spec.bundles()); err != nil {
+	if err := s.checkSpelling(key, bundlesOfSpec(&spec)); err != nil {
 		return wanted, err
 	}
 	if err := s.mayPrioritize(c, key, spec.Priority); err != nil {
@@ -253,7 +254,7 @@ func (s *server) ownerOf(c *gin.Context) string {
 }
 
 // DeleteRequest serves DELETE …/request_resources/{id}.
-func (s *server) DeleteRequest(c *gin.Context, namespace Namespace, name Name, id RequestID, params DeleteRequestParams) {
+func (s *server) DeleteRequest(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID, params apiv1.DeleteRequestParams) {
 	err := checkID(id)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
@@ -270,7 +271,7 @@ func (s *server) DeleteRequest(c *gin.Context, namespace Namespace, name Name, i
 }
 
 // RenewRequest serves POST …/request_resources/{id}/renew.
-func (s *server) RenewRequest(c *gin.Context, namespace Namespace, name Name, id RequestID) {
+func (s *server) RenewRequest(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID) {
 	err := checkID(id)
 	var renewed nodepool.OwnedRequest
 	if err == nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -234,7 +235,7 @@ func TestAnETagTellsWhatIsAskedForAndNothingElse(t *testing.T) {
 func TestThePlainRequestTellsWhyItsClusterIsNotScaled(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	caller := dial(t, w.handler)
-	asked := RequestResources{NumCPUs: 1}
+	asked := apiv1.RequestResources{NumCPUs: 1}
 	if kept, err := caller.RequestResources(ctx, llm, asked); err != nil || kept.NotScaled != "" {
 		t.Errorf("of a managed RayCluster: %q, %v; want nothing", kept.NotScaled, err)
 	}
@@ -293,7 +294,7 @@ func TestEachBadFieldOfARequestIsNamed(t *testing.T) {
 		`[` + strings.Repeat(`[`, 100000):                                                                        "want an object",
 	} {
 		answer := w.by("alice", "PUT", llmPath+"/request_resources/a", body)
-		var got Problem
+		var got apiv1.Problem
 		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusBadRequest || !strings.Contains(got.Detail, want) {
 			t.Errorf("%.80s: %d %q, want %q", body, answer.Code, got.Detail, want)
 		}

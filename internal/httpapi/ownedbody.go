@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -20,10 +21,10 @@ const (
 )
 
 // decodeSpec reads the body of a PUT. Every bad field is named.
-func decodeSpec(body []byte) (RequestSpec, error) {
-	var spec RequestSpec
+func decodeSpec(body []byte) (apiv1.RequestSpec, error) {
+	var spec apiv1.RequestSpec
 	if !utf8.Valid(body) {
-		return spec, invalid([]FieldError{{Value: "bytes that are not UTF-8", Expected: "JSON in UTF-8"}})
+		return spec, invalid([]apiv1.FieldError{{Value: "bytes that are not UTF-8", Expected: "JSON in UTF-8"}})
 	}
 	d := newDecoder(body)
 	d.maxResources, d.maxLabels = maxOwnedResources, maxOwnedLabels
@@ -32,13 +33,13 @@ func decodeSpec(body []byte) (RequestSpec, error) {
 		d.checkSpec(&spec)
 	}
 	if len(d.faults) > 0 {
-		return RequestSpec{}, invalid(d.faults)
+		return apiv1.RequestSpec{}, invalid(d.faults)
 	}
 	return spec, nil
 }
 
-// bundles are the amounts of each bundle.
-func (s *RequestSpec) bundles() []raydemand.Bundle {
+// bundlesOfSpec are the amounts of each bundle.
+func bundlesOfSpec(s *apiv1.RequestSpec) []raydemand.Bundle {
 	bundles := make([]raydemand.Bundle, len(s.Bundles))
 	for i, request := range s.Bundles {
 		bundles[i] = request.Bundle
@@ -46,7 +47,7 @@ func (s *RequestSpec) bundles() []raydemand.Bundle {
 	return bundles
 }
 
-func (d *decoder) specField(spec *RequestSpec, name string) error {
+func (d *decoder) specField(spec *apiv1.RequestSpec, name string) error {
 	switch name {
 	case "priority":
 		n, err := d.whole(name, -1<<31, 1<<31-1)
@@ -72,7 +73,7 @@ func (d *decoder) specField(spec *RequestSpec, name string) error {
 }
 
 // checkSpec checks what several fields say together.
-func (d *decoder) checkSpec(spec *RequestSpec) {
+func (d *decoder) checkSpec(spec *apiv1.RequestSpec) {
 	if len(d.faults) > 0 {
 		return
 	}

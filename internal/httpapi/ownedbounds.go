@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -67,7 +68,7 @@ const (
 )
 
 // listed is a request as lists show it: its first bundles, and how many there are beyond them.
-func listed(r OwnedRequest) OwnedRequest {
+func listed(r apiv1.OwnedRequest) apiv1.OwnedRequest {
 	terms, shown := 0, 0
 	for shown < min(len(r.Bundles), maxListedBundles) {
 		if terms += termsOf(&r.Bundles[shown]); terms > maxListedTerms {

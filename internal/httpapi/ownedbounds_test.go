@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -36,7 +37,7 @@ func TestAnOwnerAndARayClusterHaveSoManyRequests(t *testing.T) {
 			if got.Code != c.status {
 				t.Fatalf("answer %d %s, want %d", got.Code, got.Body, c.status)
 			}
-			if problem := readAnswer[Problem](t, got); c.status == http.StatusConflict && problem.Type != problemBase+"too-many-requests-kept" {
+			if problem := readAnswer[apiv1.Problem](t, got); c.status == http.StatusConflict && problem.Type != problemBase+"too-many-requests-kept" {
 				t.Errorf("the problem is %s", problem.Type)
 			}
 		})
@@ -79,7 +80,7 @@ func TestWhatIsOverTakesNobodysPlaceUntilItCountsAgain(t *testing.T) {
 				sent = ""
 			}
 			got := w.call(c.method, llmPath+"/request_resources/"+c.path, sent)
-			if got.Code != c.status || c.status == http.StatusConflict && readAnswer[Problem](t, got).Type != problemBase+"too-many-requests-kept" {
+			if got.Code != c.status || c.status == http.StatusConflict && readAnswer[apiv1.Problem](t, got).Type != problemBase+"too-many-requests-kept" {
 				t.Errorf("answer %d %s, want %d", got.Code, got.Body, c.status)
 			}
 		})
@@ -105,13 +106,13 @@ func TestListsShowTheFirstBundlesAndTheRequestItselfAll(t *testing.T) {
 			w := newWorld(t, func(config *Config) { config.Owned = owned })
 			w.requests.kept[llm] = c.bundles
 			for _, path := range []string{"/v1/requests", llmPath + "/requests"} {
-				for _, r := range readAnswer[RequestList](t, w.call(http.MethodGet, path, "")).Items {
+				for _, r := range readAnswer[apiv1.RequestList](t, w.call(http.MethodGet, path, "")).Items {
 					if len(r.Bundles) != c.shown || r.MoreBundles != c.more {
 						t.Errorf("%s shows %d bundles of %q and %d more, want %d and %d", path, len(r.Bundles), r.ID, r.MoreBundles, c.shown, c.more)
 					}
 				}
 			}
-			whole := readAnswer[OwnedRequest](t, w.call(http.MethodGet, llmPath+"/request_resources/a", ""))
+			whole := readAnswer[apiv1.OwnedRequest](t, w.call(http.MethodGet, llmPath+"/request_resources/a", ""))
 			if len(whole.Bundles) != len(c.bundles) || whole.MoreBundles != 0 {
 				t.Errorf("the request itself has %d bundles and %d more", len(whole.Bundles), whole.MoreBundles)
 			}
@@ -135,7 +136,7 @@ func TestAmountsBeyondWhatIsCountedAndShareOfACardThatNobodyCutsAreRefused(t *te
 			}
 			continue
 		}
-		if problem := readAnswer[Problem](t, got); got.Code != http.StatusBadRequest || len(problem.Errors) != 1 || problem.Errors[0].Field != field {
+		if problem := readAnswer[apiv1.Problem](t, got); got.Code != http.StatusBadRequest || len(problem.Errors) != 1 || problem.Errors[0].Field != field {
 			t.Errorf("%s: %d %s", body, got.Code, got.Body)
 		}
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"time"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -26,12 +27,12 @@ func (s *server) becameOf(r *nodepool.OwnedRequest) nodepool.OwnedStatus {
 
 // requestShown is a request as callers see it. What became of it is what was decided last, which its status says soon: all replicas pass calls on to the
 // one that decides.
-func (s *server) requestShown(r *nodepool.OwnedRequest) OwnedRequest {
+func (s *server) requestShown(r *nodepool.OwnedRequest) apiv1.OwnedRequest {
 	status := s.becameOf(r)
-	shown := OwnedRequest{
+	shown := apiv1.OwnedRequest{
 		ID: r.ID, Namespace: r.Cluster.Namespace, Cluster: r.Cluster.Name, Owner: r.Owner, Priority: r.Priority, AllOrNothing: r.AllOrNothing,
 		LeaseSeconds: r.LeaseSeconds, HoldUntilDeleted: r.LeaseSeconds == 0, CreatedAt: moment(r.Since), ExpiresAt: moment(r.ExpiresAt()),
-		Bundles: list(r.Requests), State: status.State, Since: moment(status.Since), Reason: Reason{Code: status.Code, Message: status.Message},
+		Bundles: list(r.Requests), State: status.State, Since: moment(status.Since), Reason: apiv1.Reason{Code: status.Code, Message: status.Message},
 		Pods: status.Pods, ExpectedAt: moment(status.ExpectedAt),
 	}
 	if r.LeaseSeconds > 0 {
@@ -41,16 +42,16 @@ func (s *server) requestShown(r *nodepool.OwnedRequest) OwnedRequest {
 		shown.MoreBundles = r.Omitted.Bundles
 	}
 	for _, g := range status.Groups {
-		shown.Groups = append(shown.Groups, ServingGroup{Name: g.Name, Pods: g.Pods})
+		shown.Groups = append(shown.Groups, apiv1.ServingGroup{Name: g.Name, Pods: g.Pods})
 	}
 	return shown
 }
 
 // plainShown is the request without an owner, with what the last plan says of it.
-func (s *server) plainShown(key nodepool.ClusterKey, kept []raydemand.Request, since time.Time) OwnedRequest {
-	shown := OwnedRequest{
+func (s *server) plainShown(key nodepool.ClusterKey, kept []raydemand.Request, since time.Time) apiv1.OwnedRequest {
+	shown := apiv1.OwnedRequest{
 		Namespace: key.Namespace, Cluster: key.Name, Plain: true, AllOrNothing: true, HoldUntilDeleted: true, CreatedAt: moment(since),
-		Bundles: kept, State: raydemand.RequestWaiting, Reason: Reason{Code: raydemand.CodeNotLookedAt, Message: "no plan has taken it in yet"},
+		Bundles: kept, State: raydemand.RequestWaiting, Reason: apiv1.Reason{Code: raydemand.CodeNotLookedAt, Message: "no plan has taken it in yet"},
 	}
 	view, _ := s.Fleet.View(key)
 	for _, plan := range view.Plan.Requests {
@@ -60,7 +61,7 @@ func (s *server) plainShown(key nodepool.ClusterKey, kept []raydemand.Request, s
 		shown.State, shown.Reason, shown.Pods = plan.State, plan.Reason, plan.Pods
 		for _, g := range plan.Groups {
 			if g.Name != "" {
-				shown.Groups = append(shown.Groups, ServingGroup{Name: g.Name, Pods: int32(g.Pods)})
+				shown.Groups = append(shown.Groups, apiv1.ServingGroup{Name: g.Name, Pods: int32(g.Pods)})
 			}
 		}
 	}

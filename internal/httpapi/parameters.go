@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
+
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 // declaredParameter is a parameter as the contract has it: itself, or a reference to one of its components.
@@ -138,17 +140,17 @@ func (s *server) checkQuery(c *gin.Context) {
 	if len(known) > 0 {
 		readable = "one of the parameters " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")
 	}
-	var faults []FieldError
+	var faults []apiv1.FieldError
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		rule, reads := known[name]
 		value := given.Get(name)
 		switch {
 		case !reads:
-			faults = append(faults, FieldError{Field: shorten(name), Expected: readable})
+			faults = append(faults, apiv1.FieldError{Field: shorten(name), Expected: readable})
 		case len(given[name]) > 1:
-			faults = append(faults, FieldError{Field: name, Value: fmt.Sprintf("%d times", len(given[name])), Expected: "the parameter once"})
+			faults = append(faults, apiv1.FieldError{Field: name, Value: fmt.Sprintf("%d times", len(given[name])), Expected: "the parameter once"})
 		case rule.expected(value) != "":
-			faults = append(faults, FieldError{Field: name, Value: shorten(value), Expected: rule.expected(value)})
+			faults = append(faults, apiv1.FieldError{Field: name, Value: shorten(value), Expected: rule.expected(value)})
 		}
 	}
 	if len(faults) > 0 {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 func TestUnknownAndRepeatedParametersAreRefusedByName(t *testing.T) {
@@ -19,7 +21,7 @@ func TestUnknownAndRepeatedParametersAreRefusedByName(t *testing.T) {
 		"?group=a100&%0a=odd": "\n",
 	} {
 		answer := w.call(http.MethodGet, llmPath+"/explain"+query, "")
-		var p Problem
+		var p apiv1.Problem
 		if err := json.Unmarshal(answer.Body.Bytes(), &p); err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +48,7 @@ func TestUnknownAndRepeatedParametersAreRefusedByName(t *testing.T) {
 func TestValuesOfParametersKeepToTheContract(t *testing.T) {
 	w := newWorld(t)
 	long := strings.Repeat("ü", 254)
-	for query, want := range map[string]FieldError{
+	for query, want := range map[string]apiv1.FieldError{
 		"/v1/requests?owner=" + long:                        {Field: "owner", Value: shorten(long), Expected: "at most 253 characters"},
 		"/v1/requests?owner=":                               {Field: "owner", Expected: "text that is not empty"},
 		"/v1/requests?namespace=ML":                         {Field: "namespace", Value: "ML", Expected: "text that matches ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
@@ -56,7 +58,7 @@ func TestValuesOfParametersKeepToTheContract(t *testing.T) {
 		llmPath + "/explain?group=" + long:                  {Field: "group", Value: shorten(long), Expected: "at most 253 characters"},
 	} {
 		answer := w.call(http.MethodGet, query, "")
-		var p Problem
+		var p apiv1.Problem
 		if err := json.Unmarshal(answer.Body.Bytes(), &p); err != nil {
 			t.Fatal(err)
 		}

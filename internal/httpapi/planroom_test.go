@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
@@ -127,7 +128,7 @@ func TestASuppositionIsBounded(t *testing.T) {
 		"pendingGangRequests": `{"strategy": "PACK", "bundles": [{"CPU": 1}]}`,
 	} {
 		answer := w.call(http.MethodPost, llmPath+"/plan", `{"`+field+`": [`+strings.Repeat(entry+",", 500)+entry+`]}`)
-		var problem Problem
+		var problem apiv1.Problem
 		if err := json.Unmarshal(answer.Body.Bytes(), &problem); err != nil || answer.Code != http.StatusBadRequest {
 			t.Fatalf("%s: %d %v", field, answer.Code, err)
 		}

@@ -14,15 +14,11 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 const problemBase = "https://heliostat.dev/problems/"
-
-// Error makes a Problem an error, so that the client can return it as it came.
-func (p *Problem) Error() string {
-	return fmt.Sprintf("%d: %s", p.Status, cmp.Or(p.Detail, p.Title))
-}
 
 // kind is one sort of problem: a slug that never changes and what goes with it.
 type kind struct {
@@ -64,7 +60,7 @@ var (
 type problem struct {
 	kind   kind
 	detail string
-	errors []FieldError
+	errors []apiv1.FieldError
 	// after is when to try again; only where the status calls for it.
 	after time.Duration
 }
@@ -161,7 +157,7 @@ func seconds(pause time.Duration) string {
 
 func writeProblem(c *gin.Context, p *problem) {
 	c.Abort()
-	write(c, p.kind.status, "application/problem+json", Problem{
+	write(c, p.kind.status, "application/problem+json", apiv1.Problem{
 		Type:     problemBase + p.kind.slug,
 		Title:    p.kind.title,
 		Status:   p.kind.status,

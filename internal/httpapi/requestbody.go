@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -23,10 +24,10 @@ const (
 )
 
 // decodeRequest reads a body: an object, or a bare array of bundles. Nothing at all is a request for nothing.
-func decodeRequest(body []byte) (RequestResources, error) {
-	var read RequestResources
+func decodeRequest(body []byte) (apiv1.RequestResources, error) {
+	var read apiv1.RequestResources
 	if !utf8.Valid(body) {
-		return read, invalid([]FieldError{{Value: "bytes that are not UTF-8", Expected: "JSON in UTF-8"}})
+		return read, invalid([]apiv1.FieldError{{Value: "bytes that are not UTF-8", Expected: "JSON in UTF-8"}})
 	}
 	if strings.TrimSpace(string(body)) == "" {
 		return read, nil
@@ -49,12 +50,12 @@ func decodeRequest(body []byte) (RequestResources, error) {
 		d.fault("num_cpus", fmt.Sprintf("%d with the bundles", all), fmt.Sprintf("at most %d together with the bundles", maxCPUs))
 	}
 	if len(d.faults) > 0 {
-		return RequestResources{}, invalid(d.faults)
+		return apiv1.RequestResources{}, invalid(d.faults)
 	}
 	return read, nil
 }
 
-func (d *decoder) requestBody(read *RequestResources, selectorsGiven *bool) error {
+func (d *decoder) requestBody(read *apiv1.RequestResources, selectorsGiven *bool) error {
 	bundle := func(path string) error {
 		b, err := d.asked(path)
 		read.Bundles = append(read.Bundles, b)
@@ -232,8 +233,8 @@ func isPrintable(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// bundles are the amounts of each bundle.
-func (r RequestResources) bundles() []raydemand.Bundle {
+// bundlesOf are the amounts of each bundle.
+func bundlesOf(r apiv1.RequestResources) []raydemand.Bundle {
 	bundles := make([]raydemand.Bundle, len(r.Bundles))
 	for i, asked := range r.Bundles {
 		bundles[i] = asked.Bundle
@@ -241,53 +242,7 @@ func (r RequestResources) bundles() []raydemand.Bundle {
 	return bundles
 }
 
-// Merged returns what the call asks for: num_cpus first, then the bundles in order of first appearance, equal ones of
-// one bundle, wish and selector counted, as ray.autoscaler.sdk.request_resources does.
-func (r RequestResources) Merged() []raydemand.Request {
-	merged, index := []raydemand.Request{}, map[string]int{}
-	add := func(request raydemand.Request, selector raydemand.Selector) {
-		request = request.Sliced()
-		if request.Bundle.IsZero() || request.Count == 0 {
-			return
-		}
-		if len(selector) > 0 {
-			request.Selectors = []raydemand.Selector{selector}
-		}
-		key := pairKey(request, selector)
-		if at, ok := index[key]; ok {
-			merged[at].Count += request.Count
-			return
-		}
-		index[key] = len(merged)
-		merged = append(merged, request)
-	}
-	add(raydemand.Request{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: r.NumCPUs}, nil)
-	for i, bundle := range r.Bundles {
-		var selector raydemand.Selector
-		if i < len(r.BundleLabelSelectors) {
-			selector = r.BundleLabelSelectors[i]
-		}
-		add(raydemand.Request{Bundle: bundle.Bundle, Count: max(bundle.Count, 1), Slice: bundle.Slice}, selector)
-	}
-	return merged
-}
-
-// pairKey is equal for equal bundles, wishes and selectors only: names are quoted, so that none can look like the end of another.
-func pairKey(request raydemand.Request, selector raydemand.Selector) string {
-	var key strings.Builder
-	for _, name := range request.Bundle.Names() {
-		fmt.Fprintf(&key, "%q:%d,", name, request.Bundle[name])
-	}
-	if wish := request.Slice; wish != nil {
-		fmt.Fprintf(&key, "/%d %v %s", wish.Memory, wish.ComputeFraction, wish.Isolation)
-	}
-	for _, c := range selector {
-		fmt.Fprintf(&key, "|%q %d %q", c.Key, c.Op, c.Values)
-	}
-	return key.String()
-}
-
-func invalid(faults []FieldError) error {
+func invalid(faults []apiv1.FieldError) error {
 	first := faults[0]
 	detail := "want " + first.Expected
 	if first.Value != "" {

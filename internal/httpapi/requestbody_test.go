@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 func TestBadBodiesGetAProblemThatNamesTheField(t *testing.T) {
@@ -18,53 +20,53 @@ func TestBadBodiesGetAProblemThatNamesTheField(t *testing.T) {
 	bundles := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("{},", n), ",") + "]" }
 	tests := map[string]struct {
 		body string
-		want []FieldError
+		want []apiv1.FieldError
 	}{
-		"unknown field":             {`{"num_gpus":1}`, []FieldError{{"one of num_cpus, bundles, bundle_label_selectors", "num_gpus", ""}}},
-		"field in other case":       {`{"Bundles":[]}`, []FieldError{{"one of num_cpus, bundles, bundle_label_selectors", "Bundles", ""}}},
-		"count belongs to no face":  {`{"bundles":[],"count":2}`, []FieldError{{"one of num_cpus, bundles, bundle_label_selectors", "count", ""}}},
-		"field written twice":       {`{"num_cpus":1,"num_cpus":2}`, []FieldError{{"a field that is written once", "num_cpus", ""}}},
-		"resource written twice":    {`{"bundles":[{"GPU":1,"GPU":[2]}]}`, []FieldError{{"a field that is written once", "bundles[0].GPU", ""}}},
-		"not an object":             {`7`, []FieldError{{"an object with num_cpus, bundles and bundle_label_selectors", "", "7"}}},
-		"null":                      {`null`, []FieldError{{"an object with num_cpus, bundles and bundle_label_selectors", "", "null"}}},
-		"cpus as text":              {`{"num_cpus":"4"}`, []FieldError{{wholeNumber, "num_cpus", `"4"`}}},
-		"negative cpus":             {`{"num_cpus":-1}`, []FieldError{{wholeNumber, "num_cpus", "-1"}}},
-		"broken cpus":               {`{"num_cpus":1.5}`, []FieldError{{wholeNumber, "num_cpus", "1.5"}}},
-		"too many cpus":             {`{"num_cpus":1000001}`, []FieldError{{wholeNumber, "num_cpus", "1000001"}}},
-		"too many cpus and bundles": {`{"num_cpus":1000000,"bundles":[{"CPU":1}]}`, []FieldError{{"at most 1000000 together with the bundles", "num_cpus", "1000001 with the bundles"}}},
-		"enormous cpus":             {`{"num_cpus":1e999999999}`, []FieldError{{wholeNumber, "num_cpus", "1e999999999"}}},
-		"bundles as object":         {`{"bundles":{"GPU":1}}`, []FieldError{{"an array", "bundles", "an object"}}},
-		"bundle as number":          {`{"bundles":[{"GPU":1},3]}`, []FieldError{{"an object", "bundles[1]", "3"}}},
-		"bundle as null":            {`[null]`, []FieldError{{"an object", "bundles[0]", "null"}}},
-		"negative amount":           {`{"bundles":[{"CPU":1},{"GPU":-1}]}`, []FieldError{{notNegative, "bundles[1].GPU", "-1"}}},
-		"tiny negative amount":      {`{"bundles":[{"GPU":-0.00001}]}`, []FieldError{{notNegative, "bundles[0].GPU", "-0.00001"}}},
-		"amount as text":            {`{"bundles":[{"GPU":"1"}]}`, []FieldError{{notNegative, "bundles[0].GPU", `"1"`}}},
-		"amount as truth":           {`{"bundles":[{"GPU":true}]}`, []FieldError{{notNegative, "bundles[0].GPU", "true"}}},
-		"amount as null":            {`{"bundles":[{"GPU":null}]}`, []FieldError{{notNegative, "bundles[0].GPU", "null"}}},
-		"amount as array":           {`{"bundles":[{"GPU":[1,{"a":2}]}]}`, []FieldError{{notNegative, "bundles[0].GPU", "an array"}}},
-		"amount too small for Ray":  {`[{"GPU":0.00004}]`, []FieldError{{"0, or at least 0.0001, the precision of Ray's amounts", "bundles[0].GPU", "0.00004"}}},
-		"amount next to nothing":    {`[{"GPU":1e-999999999}]`, []FieldError{{"0, or at least 0.0001, the precision of Ray's amounts", "bundles[0].GPU", "1e-999999999"}}},
-		"amount too large for Ray":  {`[{"memory":1e15}]`, []FieldError{{"a number of at most 109951162777600", "bundles[0].memory", "1e15"}}},
-		"empty resource name":       {`[{"":1}]`, []FieldError{{"a resource name: 1 to 256 printable characters, no space around it", "bundles[0]", `""`}}},
-		"resource name with space":  {`[{" GPU":1}]`, []FieldError{{"a resource name: 1 to 256 printable characters, no space around it", "bundles[0]", `" GPU"`}}},
-		"resource name with NUL":    {`[{"G\u0000":1}]`, []FieldError{{"a resource name: 1 to 256 printable characters, no space around it", "bundles[0]", `"G\x00"`}}},
-		"too many bundles":          {`{"bundles":` + bundles(maxBundles+1) + `}`, []FieldError{{"at most 10000 elements", "bundles", "10001 elements"}}},
-		"selectors without bundles": {`{"num_cpus":1,"bundle_label_selectors":[{"a":"b"}]}`, []FieldError{{"one selector for each of the 0 bundles", "bundle_label_selectors", "1 selectors"}}},
-		"selectors not parallel":    {`{"bundle_label_selectors":[{"a":"b"}],"bundles":[{"GPU":1},{"GPU":1}]}`, []FieldError{{"one selector for each of the 2 bundles", "bundle_label_selectors", "1 selectors"}}},
-		"selector as text":          {`{"bundles":[{"GPU":1}],"bundle_label_selectors":["a=b"]}`, []FieldError{{"an object", "bundle_label_selectors[0]", `"a=b"`}}},
-		"expression as number":      {`{"bundles":[{"GPU":1}],"bundle_label_selectors":[{"a":1}]}`, []FieldError{{expression, "bundle_label_selectors[0].a", "1"}}},
-		"expression without end":    {`{"bundles":[{"GPU":1}],"bundle_label_selectors":[{"a":"in(b"}]}`, []FieldError{{expression, "bundle_label_selectors[0].a", `"in(b"`}}},
-		"empty label key":           {`{"bundles":[{"GPU":1}],"bundle_label_selectors":[{"":"b"}]}`, []FieldError{{"a label key: 1 to 256 printable characters, no space around it", "bundle_label_selectors[0]", `""`}}},
-		"two bad fields":            {`{"num_cpus":-1,"bundles":[{"GPU":-2}]}`, []FieldError{{wholeNumber, "num_cpus", "-1"}, {notNegative, "bundles[0].GPU", "-2"}}},
-		"something after the value": {`{} {}`, []FieldError{{"nothing after the JSON value", "", "{}"}}},
-		"not UTF-8":                 {"[{\"G\xff\":1}]", []FieldError{{"JSON in UTF-8", "", "bytes that are not UTF-8"}}},
+		"unknown field":             {`{"num_gpus":1}`, []apiv1.FieldError{{Expected: "one of num_cpus, bundles, bundle_label_selectors", Field: "num_gpus", Value: ""}}},
+		"field in other case":       {`{"Bundles":[]}`, []apiv1.FieldError{{Expected: "one of num_cpus, bundles, bundle_label_selectors", Field: "Bundles", Value: ""}}},
+		"count belongs to no face":  {`{"bundles":[],"count":2}`, []apiv1.FieldError{{Expected: "one of num_cpus, bundles, bundle_label_selectors", Field: "count", Value: ""}}},
+		"field written twice":       {`{"num_cpus":1,"num_cpus":2}`, []apiv1.FieldError{{Expected: "a field that is written once", Field: "num_cpus", Value: ""}}},
+		"resource written twice":    {`{"bundles":[{"GPU":1,"GPU":[2]}]}`, []apiv1.FieldError{{Expected: "a field that is written once", Field: "bundles[0].GPU", Value: ""}}},
+		"not an object":             {`7`, []apiv1.FieldError{{Expected: "an object with num_cpus, bundles and bundle_label_selectors", Field: "", Value: "7"}}},
+		"null":                      {`null`, []apiv1.FieldError{{Expected: "an object with num_cpus, bundles and bundle_label_selectors", Field: "", Value: "null"}}},
+		"cpus as text":              {`{"num_cpus":"4"}`, []apiv1.FieldError{{Expected: wholeNumber, Field: "num_cpus", Value: `"4"`}}},
+		"negative cpus":             {`{"num_cpus":-1}`, []apiv1.FieldError{{Expected: wholeNumber, Field: "num_cpus", Value: "-1"}}},
+		"broken cpus":               {`{"num_cpus":1.5}`, []apiv1.FieldError{{Expected: wholeNumber, Field: "num_cpus", Value: "1.5"}}},
+		"too many cpus":             {`{"num_cpus":1000001}`, []apiv1.FieldError{{Expected: wholeNumber, Field: "num_cpus", Value: "1000001"}}},
+		"too many cpus and bundles": {`{"num_cpus":1000000,"bundles":[{"CPU":1}]}`, []apiv1.FieldError{{Expected: "at most 1000000 together with the bundles", Field: "num_cpus", Value: "1000001 with the bundles"}}},
+		"enormous cpus":             {`{"num_cpus":1e999999999}`, []apiv1.FieldError{{Expected: wholeNumber, Field: "num_cpus", Value: "1e999999999"}}},
+		"bundles as object":         {`{"bundles":{"GPU":1}}`, []apiv1.FieldError{{Expected: "an array", Field: "bundles", Value: "an object"}}},
+		"bundle as number":          {`{"bundles":[{"GPU":1},3]}`, []apiv1.FieldError{{Expected: "an object", Field: "bundles[1]", Value: "3"}}},
+		"bundle as null":            {`[null]`, []apiv1.FieldError{{Expected: "an object", Field: "bundles[0]", Value: "null"}}},
+		"negative amount":           {`{"bundles":[{"CPU":1},{"GPU":-1}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[1].GPU", Value: "-1"}}},
+		"tiny negative amount":      {`{"bundles":[{"GPU":-0.00001}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].GPU", Value: "-0.00001"}}},
+		"amount as text":            {`{"bundles":[{"GPU":"1"}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].GPU", Value: `"1"`}}},
+		"amount as truth":           {`{"bundles":[{"GPU":true}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].GPU", Value: "true"}}},
+		"amount as null":            {`{"bundles":[{"GPU":null}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].GPU", Value: "null"}}},
+		"amount as array":           {`{"bundles":[{"GPU":[1,{"a":2}]}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].GPU", Value: "an array"}}},
+		"amount too small for Ray":  {`[{"GPU":0.00004}]`, []apiv1.FieldError{{Expected: "0, or at least 0.0001, the precision of Ray's amounts", Field: "bundles[0].GPU", Value: "0.00004"}}},
+		"amount next to nothing":    {`[{"GPU":1e-999999999}]`, []apiv1.FieldError{{Expected: "0, or at least 0.0001, the precision of Ray's amounts", Field: "bundles[0].GPU", Value: "1e-999999999"}}},
+		"amount too large for Ray":  {`[{"memory":1e15}]`, []apiv1.FieldError{{Expected: "a number of at most 109951162777600", Field: "bundles[0].memory", Value: "1e15"}}},
+		"empty resource name":       {`[{"":1}]`, []apiv1.FieldError{{Expected: "a resource name: 1 to 256 printable characters, no space around it", Field: "bundles[0]", Value: `""`}}},
+		"resource name with space":  {`[{" GPU":1}]`, []apiv1.FieldError{{Expected: "a resource name: 1 to 256 printable characters, no space around it", Field: "bundles[0]", Value: `" GPU"`}}},
+		"resource name with NUL":    {`[{"G\u0000":1}]`, []apiv1.FieldError{{Expected: "a resource name: 1 to 256 printable characters, no space around it", Field: "bundles[0]", Value: `"G\x00"`}}},
+		"too many bundles":          {`{"bundles":` + bundles(maxBundles+1) + `}`, []apiv1.FieldError{{Expected: "at most 10000 elements", Field: "bundles", Value: "10001 elements"}}},
+		"selectors without bundles": {`{"num_cpus":1,"bundle_label_selectors":[{"a":"b"}]}`, []apiv1.FieldError{{Expected: "one selector for each of the 0 bundles", Field: "bundle_label_selectors", Value: "1 selectors"}}},
+		"selectors not parallel":    {`{"bundle_label_selectors":[{"a":"b"}],"bundles":[{"GPU":1},{"GPU":1}]}`, []apiv1.FieldError{{Expected: "one selector for each of the 2 bundles", Field: "bundle_label_selectors", Value: "1 selectors"}}},
+		"selector as text":          {`{"bundles":[{"GPU":1}],"bundle_label_selectors":["a=b"]}`, []apiv1.FieldError{{Expected: "an object", Field: "bundle_label_selectors[0]", Value: `"a=b"`}}},
+		"expression as number":      {`{"bundles":[{"GPU":1}],"bundle_label_selectors":[{"a":1}]}`, []apiv1.FieldError{{Expected: expression, Field: "bundle_label_selectors[0].a", Value: "1"}}},
+		"expression without end":    {`{"bundles":[{"GPU":1}],"bundle_label_selectors":[{"a":"in(b"}]}`, []apiv1.FieldError{{Expected: expression, Field: "bundle_label_selectors[0].a", Value: `"in(b"`}}},
+		"empty label key":           {`{"bundles":[{"GPU":1}],"bundle_label_selectors":[{"":"b"}]}`, []apiv1.FieldError{{Expected: "a label key: 1 to 256 printable characters, no space around it", Field: "bundle_label_selectors[0]", Value: `""`}}},
+		"two bad fields":            {`{"num_cpus":-1,"bundles":[{"GPU":-2}]}`, []apiv1.FieldError{{Expected: wholeNumber, Field: "num_cpus", Value: "-1"}, {Expected: notNegative, Field: "bundles[0].GPU", Value: "-2"}}},
+		"something after the value": {`{} {}`, []apiv1.FieldError{{Expected: "nothing after the JSON value", Field: "", Value: "{}"}}},
+		"not UTF-8":                 {"[{\"G\xff\":1}]", []apiv1.FieldError{{Expected: "JSON in UTF-8", Field: "", Value: "bytes that are not UTF-8"}}},
 	}
 	s := loadSpec(t)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			answer := w.call(http.MethodPost, llmPath+"/request_resources", test.body)
-			problem := readAnswer[Problem](t, answer)
+			problem := readAnswer[apiv1.Problem](t, answer)
 			if answer.Code != http.StatusBadRequest || answer.Header().Get("Content-Type") != "application/problem+json" {
 				t.Errorf("status %d, %s", answer.Code, answer.Header().Get("Content-Type"))
 			}
@@ -88,7 +90,7 @@ func TestBodiesThatAreNotJSONSayWhere(t *testing.T) {
 		`nonsense`, `{"bundles":[{"GPU":1},]}`, `{"a":` + strings.Repeat(`[`, 100_000),
 	} {
 		answer := newWorld(t).call(http.MethodPost, llmPath+"/request_resources", body)
-		problem := readAnswer[Problem](t, answer)
+		problem := readAnswer[apiv1.Problem](t, answer)
 		if answer.Code != http.StatusBadRequest || len(problem.Errors) == 0 {
 			t.Fatalf("%.40q: %d %+v", body, answer.Code, problem)
 		}
@@ -102,7 +104,7 @@ func TestBodiesThatAreNotJSONSayWhere(t *testing.T) {
 func TestDeepJSONIsSkippedWithoutStack(t *testing.T) {
 	const depth = 200_000
 	body := `{"x":` + strings.Repeat(`[`, depth) + strings.Repeat(`]`, depth) + `,"num_cpus":-1}`
-	problem := readAnswer[Problem](t, newWorld(t).call(http.MethodPost, llmPath+"/request_resources", body))
+	problem := readAnswer[apiv1.Problem](t, newWorld(t).call(http.MethodPost, llmPath+"/request_resources", body))
 	if len(problem.Errors) != 2 || problem.Errors[1].Field != "num_cpus" {
 		t.Errorf("errors %+v: want the unknown field and the one after it", problem.Errors)
 	}
@@ -110,7 +112,7 @@ func TestDeepJSONIsSkippedWithoutStack(t *testing.T) {
 
 func TestAProblemNamesABoundedNumberOfFields(t *testing.T) {
 	body := "[" + strings.Repeat(`{"GPU":-1},`, 5000) + `{"GPU":-1}]`
-	problem := readAnswer[Problem](t, newWorld(t).call(http.MethodPost, llmPath+"/request_resources", body))
+	problem := readAnswer[apiv1.Problem](t, newWorld(t).call(http.MethodPost, llmPath+"/request_resources", body))
 	if len(problem.Errors) != maxFieldErrors {
 		t.Errorf("%d errors, want %d", len(problem.Errors), maxFieldErrors)
 	}
@@ -149,7 +151,7 @@ func TestRequestsThatNeverReachTheBody(t *testing.T) {
 		"long name":              {w.call("GET", "/v1/namespaces/ml/rayclusters/"+strings.Repeat("a", 254), ""), 400, "invalid-request"},
 	}
 	for name, test := range tests {
-		problem := readAnswer[Problem](t, test.answer)
+		problem := readAnswer[apiv1.Problem](t, test.answer)
 		if test.answer.Code != test.status || problem.Status != test.status || problem.Type != problemBase+test.slug {
 			t.Errorf("%s: status %d %+v, want %d %s", name, test.answer.Code, problem, test.status, test.slug)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -62,7 +63,7 @@ func TestRequestsHaveTheSemanticsOfRaysSDK(t *testing.T) {
 				t.Fatalf("status %d: %s", answer.Code, answer.Body)
 			}
 			loadSpec(t).mustMatch("Requested", answer.Body.Bytes())
-			if diff := cmp.Diff(test.want, readAnswer[Requested](t, answer).Requested); diff != "" {
+			if diff := cmp.Diff(test.want, readAnswer[apiv1.Requested](t, answer).Requested); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(test.want, w.requests.kept[llm]); diff != "" {
@@ -77,9 +78,9 @@ func TestSinceTellsWhenTheRequestBegan(t *testing.T) {
 	path := llmPath + "/request_resources"
 	post := func(at time.Time, body string) *time.Time {
 		w.now = at
-		return readAnswer[Requested](t, w.call(http.MethodPost, path, body)).Since
+		return readAnswer[apiv1.Requested](t, w.call(http.MethodPost, path, body)).Since
 	}
-	if got := readAnswer[Requested](t, w.call(http.MethodGet, path, "")).Since; got != nil {
+	if got := readAnswer[apiv1.Requested](t, w.call(http.MethodGet, path, "")).Since; got != nil {
 		t.Errorf("nothing requested, since %v", got)
 	}
 	if got := post(noon, `{"num_cpus":4}`); got == nil || !got.Equal(noon) {
@@ -88,7 +89,7 @@ func TestSinceTellsWhenTheRequestBegan(t *testing.T) {
 	if got := post(noon.Add(time.Hour), `{"bundles":[{"CPU":1},{"CPU":1}],"num_cpus":2}`); got == nil || !got.Equal(noon) {
 		t.Errorf("equal request since %v, want the first time", got)
 	}
-	if got := readAnswer[Requested](t, w.call(http.MethodGet, path, "")).Since; got == nil || !got.Equal(noon) {
+	if got := readAnswer[apiv1.Requested](t, w.call(http.MethodGet, path, "")).Since; got == nil || !got.Equal(noon) {
 		t.Errorf("read since %v", got)
 	}
 	if got := post(noon.Add(2*time.Hour), `{"num_cpus":5}`); got == nil || !got.Equal(noon.Add(2*time.Hour)) {
@@ -100,7 +101,7 @@ func TestSinceTellsWhenTheRequestBegan(t *testing.T) {
 	if got := w.call(http.MethodDelete, path, ""); got.Code != http.StatusNoContent || got.Body.Len() != 0 {
 		t.Errorf("DELETE: %d %q", got.Code, got.Body)
 	}
-	if got := readAnswer[Requested](t, w.call(http.MethodGet, path, "")); len(got.Requested) != 0 || got.Since != nil {
+	if got := readAnswer[apiv1.Requested](t, w.call(http.MethodGet, path, "")); len(got.Requested) != 0 || got.Since != nil {
 		t.Errorf("cleared: %+v", got)
 	}
 }
@@ -109,7 +110,7 @@ func TestSinceIsNotInventedForARequestOfUnknownAge(t *testing.T) {
 	w := newWorld(t)
 	w.requests.kept[llm] = []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 4}}
 	answer := w.call(http.MethodPost, llmPath+"/request_resources", `{"num_cpus":4}`)
-	if got := readAnswer[Requested](t, answer).Since; got != nil {
+	if got := readAnswer[apiv1.Requested](t, answer).Since; got != nil {
 		t.Errorf("since %v, want null: nobody knows when it was kept", got)
 	}
 }
@@ -133,7 +134,7 @@ func TestErrorsOfTheKeeperHaveTheirStatus(t *testing.T) {
 		w := newWorld(t)
 		w.requests.NextErr = fmt.Errorf("patching: %w", test.err)
 		answer := w.call(http.MethodPost, llmPath+"/request_resources", `{}`)
-		problem := readAnswer[Problem](t, answer)
+		problem := readAnswer[apiv1.Problem](t, answer)
 		if answer.Code != test.status || problem.Type != problemBase+test.slug {
 			t.Errorf("%v: %d %+v, want %d %s", test.err, answer.Code, problem, test.status, test.slug)
 		}

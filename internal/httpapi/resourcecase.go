@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -24,14 +25,14 @@ func (s *server) checkSpelling(key nodepool.ClusterKey, bundles []raydemand.Bund
 		return nil
 	}
 	declared := declaredIn(&view.Snapshot)
-	var faults []FieldError
+	var faults []apiv1.FieldError
 	for i, bundle := range bundles {
 		for _, name := range bundle.Names() {
 			meant := typo.OtherCase(name, slices.Concat(rayNames, declared))
 			if meant == "" || slices.Contains(declared, name) || len(faults) == maxFieldErrors {
 				continue
 			}
-			faults = append(faults, FieldError{Field: "bundles[" + strconv.Itoa(i) + "]", Value: strconv.Quote(shorten(name)),
+			faults = append(faults, apiv1.FieldError{Field: "bundles[" + strconv.Itoa(i) + "]", Value: strconv.Quote(shorten(name)),
 				Expected: fmt.Sprintf("%s; nothing of %s has a resource %s", meant, key, shorten(name))})
 		}
 	}

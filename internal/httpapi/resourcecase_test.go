@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -41,7 +42,7 @@ func TestAResourceInOtherCaseIsRefusedAndTheRightNameSaid(t *testing.T) {
 				}
 				return
 			}
-			problem := readAnswer[Problem](t, answer)
+			problem := readAnswer[apiv1.Problem](t, answer)
 			if answer.Code != http.StatusBadRequest || problem.Detail != test.want || w.requests.sets != before {
 				t.Errorf("status %d, detail %q, want %q; written %d times", answer.Code, problem.Detail, test.want, w.requests.sets-before)
 			}

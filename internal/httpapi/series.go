@@ -5,17 +5,18 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/series"
 )
 
 // GetSeries serves GET …/series.
-func (s *server) GetSeries(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) GetSeries(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	view, err := s.view(namespace, name)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	answer := Series{Points: []SeriesPoint{}}
+	answer := apiv1.Series{Points: []apiv1.SeriesPoint{}}
 	if s.Series != nil {
 		for _, point := range s.Series.Points(view.Key) {
 			answer.Points = append(answer.Points, seriesPoint(point))
@@ -24,8 +25,8 @@ func (s *server) GetSeries(c *gin.Context, namespace Namespace, name Name) {
 	write(c, http.StatusOK, "application/json", answer)
 }
 
-func seriesPoint(p series.Point) SeriesPoint {
-	return SeriesPoint{
+func seriesPoint(p series.Point) apiv1.SeriesPoint {
+	return apiv1.SeriesPoint{
 		At: p.At.UTC(), Capacity: p.Capacity.Bundle(), Used: p.Used.Bundle(),
 		Waiting: p.Waiting.Bundle(), Desired: p.Desired.Bundle(),
 	}

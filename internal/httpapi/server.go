@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/api"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -117,7 +118,7 @@ func (s *server) ListClusters(c *gin.Context) {
 }
 
 // ListNamespaceClusters serves GET /v1/namespaces/{namespace}/rayclusters.
-func (s *server) ListNamespaceClusters(c *gin.Context, namespace Namespace) {
+func (s *server) ListNamespaceClusters(c *gin.Context, namespace apiv1.Namespace) {
 	s.writeList(c, func(v View) bool { return v.Key.Namespace == namespace })
 }
 
@@ -132,7 +133,7 @@ func (s *server) writeList(c *gin.Context, wanted func(View) bool) {
 		s.fail(c, err)
 		return
 	}
-	answer, now := ClusterList{Items: []ClusterSummary{}}, s.now()
+	answer, now := apiv1.ClusterList{Items: []apiv1.ClusterSummary{}}, s.now()
 	for _, view := range views {
 		if seen[view.Key.Namespace] && wanted(view) {
 			answer.Items = append(answer.Items, view.summary(now))
@@ -150,7 +151,7 @@ func namespacesOf(views []View) []string {
 }
 
 // GetCluster serves GET …/rayclusters/{name}.
-func (s *server) GetCluster(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) GetCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	view, err := s.view(namespace, name)
 	if err != nil {
 		s.fail(c, err)
@@ -160,7 +161,7 @@ func (s *server) GetCluster(c *gin.Context, namespace Namespace, name Name) {
 }
 
 // GetSnapshot serves GET …/rayclusters/{name}/snapshot.
-func (s *server) GetSnapshot(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) GetSnapshot(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	view, err := s.decided(namespace, name)
 	if err != nil {
 		s.fail(c, err)
@@ -191,7 +192,7 @@ func (s *server) view(namespace, name string) (View, error) {
 }
 
 // GetRequestedResources serves GET …/request_resources.
-func (s *server) GetRequestedResources(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) GetRequestedResources(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
 	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
@@ -204,7 +205,7 @@ func (s *server) GetRequestedResources(c *gin.Context, namespace Namespace, name
 }
 
 // RequestResources serves POST …/request_resources.
-func (s *server) RequestResources(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) RequestResources(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	body, err := readBody(c)
 	if err != nil {
 		s.fail(c, err)
@@ -216,7 +217,7 @@ func (s *server) RequestResources(c *gin.Context, namespace Namespace, name Name
 		return
 	}
 	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
-	if err := s.checkSpelling(key, read.bundles()); err != nil {
+	if err := s.checkSpelling(key, bundlesOf(read)); err != nil {
 		s.fail(c, err)
 		return
 	}
@@ -230,7 +231,7 @@ func (s *server) RequestResources(c *gin.Context, namespace Namespace, name Name
 }
 
 // ClearRequestedResources serves DELETE …/request_resources.
-func (s *server) ClearRequestedResources(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) ClearRequestedResources(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	if _, err := s.keep(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, nil); err != nil {
 		s.fail(c, err)
 		return
@@ -253,11 +254,11 @@ func (s *server) keep(c *gin.Context, key nodepool.ClusterKey, requests []raydem
 	return since, s.Requests.Set(ctx, key, requests, since)
 }
 
-func (s *server) requested(key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) Requested {
+func (s *server) requested(key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) apiv1.Requested {
 	if len(requests) == 0 {
 		since = time.Time{}
 	}
-	return Requested{Requested: list(requests), Since: moment(since), NotScaled: s.notScaled(key)}
+	return apiv1.Requested{Requested: list(requests), Since: moment(since), NotScaled: s.notScaled(key)}
 }
 
 // notScaled says why a RayCluster is not scaled; empty where it is, and where nothing is known of it yet.

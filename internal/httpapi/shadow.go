@@ -6,38 +6,39 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // Comparer compares what Heliostat would have with what somebody else writes.
 type Comparer interface {
 	// Comparison returns what was compared of a cluster; one without groups where nothing is.
-	Comparison(key nodepool.ClusterKey) ShadowComparison
+	Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison
 }
 
 // GetShadow serves GET …/rayclusters/{name}/shadow.
-func (s *server) GetShadow(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) GetShadow(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	view, err := s.view(namespace, name)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	answer := ShadowComparison{}
+	answer := apiv1.ShadowComparison{}
 	if s.Shadow != nil {
 		answer = s.Shadow.Comparison(view.Key)
 	}
 	if answer.Groups == nil {
-		answer.Groups = []ShadowGroup{}
+		answer.Groups = []apiv1.ShadowGroup{}
 	}
 	if answer.Differences == nil {
-		answer.Differences = []ShadowDifference{}
+		answer.Differences = []apiv1.ShadowDifference{}
 	}
 	write(c, http.StatusOK, "application/json", answer)
 }
 
 // Shadow compares what Heliostat would have of a cluster with what somebody else asks for.
-func (c *Client) Shadow(ctx context.Context, key nodepool.ClusterKey) (ShadowComparison, error) {
-	var answer ShadowComparison
+func (c *Client) Shadow(ctx context.Context, key nodepool.ClusterKey) (apiv1.ShadowComparison, error) {
+	var answer apiv1.ShadowComparison
 	err := c.call(ctx, http.MethodGet, c.path(key, "shadow"), nil, &answer)
 	return answer, err
 }

@@ -8,24 +8,25 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // fakeShadow compares one cluster.
 type fakeShadow struct{}
 
-func (fakeShadow) Comparison(key nodepool.ClusterKey) ShadowComparison {
+func (fakeShadow) Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison {
 	if key != llm {
-		return ShadowComparison{}
+		return apiv1.ShadowComparison{}
 	}
 	agreement, lead := 0.5, -2.5
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	reason := Reason{Code: "launch", Message: "for work"}
-	return ShadowComparison{Writer: "python-requests", Since: &began, ComparedSeconds: 60, Agreement: &agreement, TheirsFirst: 1, MedianLeadSeconds: &lead,
-		Groups: []ShadowGroup{{Name: "gpu", Ours: 2, Theirs: 1, Reason: reason}},
-		Differences: []ShadowDifference{
-			{At: began, Group: "gpu", Ours: 2, Theirs: 1, Outcome: Differs, Writer: "python-requests", Reason: reason},
-			{At: began, Until: &began, Group: "gpu", Ours: 1, Theirs: 1, Outcome: TheirsFirst, LeadSeconds: &lead, Reason: reason},
+	reason := apiv1.Reason{Code: "launch", Message: "for work"}
+	return apiv1.ShadowComparison{Writer: "python-requests", Since: &began, ComparedSeconds: 60, Agreement: &agreement, TheirsFirst: 1, MedianLeadSeconds: &lead,
+		Groups: []apiv1.ShadowGroup{{Name: "gpu", Ours: 2, Theirs: 1, Reason: reason}},
+		Differences: []apiv1.ShadowDifference{
+			{At: began, Group: "gpu", Ours: 2, Theirs: 1, Outcome: apiv1.Differs, Writer: "python-requests", Reason: reason},
+			{At: began, Until: &began, Group: "gpu", Ours: 1, Theirs: 1, Outcome: apiv1.TheirsFirst, LeadSeconds: &lead, Reason: reason},
 		}}
 }
 

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/gin-gonic/gin"
+
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 // Release is the version that is released next, or was last: the appVersion of the Helm chart, and the tag of the image that it installs. Which
@@ -14,7 +16,7 @@ import (
 const Release = "0.1.0"
 
 // ThisBuild is what this program says of its own build.
-func ThisBuild() Build {
+func ThisBuild() apiv1.Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok { // a program of another toolchain than Go's own
 		info = &debug.BuildInfo{GoVersion: runtime.Version()}
@@ -22,12 +24,12 @@ func ThisBuild() Build {
 	return buildOf(info)
 }
 
-func buildOf(info *debug.BuildInfo) Build {
+func buildOf(info *debug.BuildInfo) apiv1.Build {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
-	return Build{
+	return apiv1.Build{
 		Version: Release, Revision: settings["vcs.revision"], Modified: settings["vcs.modified"] == "true",
 		RevisionTime: settings["vcs.time"], Go: info.GoVersion, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
@@ -37,8 +39,8 @@ func buildOf(info *debug.BuildInfo) Build {
 func (s *server) GetVersion(c *gin.Context) { write(c, http.StatusOK, "application/json", ThisBuild()) }
 
 // Version says which build the server is.
-func (c *Client) Version(ctx context.Context) (Build, error) {
-	var answer Build
+func (c *Client) Version(ctx context.Context) (apiv1.Build, error) {
+	var answer apiv1.Build
 	err := c.call(ctx, http.MethodGet, c.base.JoinPath("version"), nil, &answer)
 	return answer, err
 }

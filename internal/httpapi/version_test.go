@@ -10,12 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 func TestABuildNamesModuleRevisionAndGo(t *testing.T) {
 	info := &debug.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Version: "v0.0.0-20260102030405-abcdefabcdef"},
 		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}}}
-	want := Build{Version: Release, Revision: "abc", Modified: true, RevisionTime: "2026-01-02T03:04:05Z",
+	want := apiv1.Build{Version: Release, Revision: "abc", Modified: true, RevisionTime: "2026-01-02T03:04:05Z",
 		Go: "go1.26.0", Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if diff := cmp.Diff(want, buildOf(info)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -30,7 +32,7 @@ func TestTheServerTellsItsOwnBuildToWhoMayKnow(t *testing.T) {
 		t.Errorf("status %d, rights (-want +got):\n%s", answer.Code, diff)
 	}
 	loadSpec(t).mustMatch("Build", answer.Body.Bytes())
-	var got Build
+	var got apiv1.Build
 	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || got.Go != runtime.Version() {
 		t.Errorf("got %+v, %v", got, err)
 	}

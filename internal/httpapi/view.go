@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -21,7 +22,7 @@ type View struct {
 	ModeReason string
 	Frozen     bool
 	// OptIn is what Heliostat would do with a RayCluster that it does not scale; nil for one that it scales.
-	OptIn *OptIn
+	OptIn *apiv1.OptIn
 	// Paused says why nothing is taken away at present; empty when it may be.
 	Paused string
 	// CycleAt is when the last decision was made, zero before the first; CycleTook is how long the cycle took.
@@ -42,7 +43,7 @@ type View struct {
 	Owned    []nodepool.OwnedRequest
 	Findings []raydemand.Finding
 	// Changes are the last changes, newest first. Only the first 50 are shown.
-	Changes []Decision
+	Changes []apiv1.Decision
 	// NumGPUs is how many GPUs a worker has, by group; a group that is not in it is shown without a number.
 	NumGPUs map[string]GroupNumGPUs
 }
@@ -54,8 +55,8 @@ type GroupNumGPUs struct {
 	Code, Why string
 }
 
-func (g GroupNumGPUs) shown() NumGPUs {
-	shown := NumGPUs{
+func (g GroupNumGPUs) shown() apiv1.NumGPUs {
+	shown := apiv1.NumGPUs{
 		Declared: g.Declared, Derived: g.Derived, Reported: g.Reported, Ray: g.Ray, Sources: g.Sources, Mismatch: g.Mismatch,
 	}
 	shown.Sync.Mode = string(cmp.Or(g.Mode, nodepool.SyncReport))
@@ -64,8 +65,8 @@ func (g GroupNumGPUs) shown() NumGPUs {
 }
 
 // summary is the cluster in a line.
-func (v View) summary(now time.Time) ClusterSummary {
-	s := ClusterSummary{
+func (v View) summary(now time.Time) apiv1.ClusterSummary {
+	s := apiv1.ClusterSummary{
 		Namespace: v.Key.Namespace, Name: v.Key.Name, Mode: v.Mode, ModeReason: v.ModeReason, Frozen: v.Frozen,
 		LastCycle: moment(v.CycleAt), DataAgeSeconds: age(v.StateAt, now), Error: v.Error,
 		Waiting: waiting(v.Snapshot.Demand), Unmet: len(v.unmet()),
@@ -91,13 +92,13 @@ func (v View) summary(now time.Time) ClusterSummary {
 }
 
 // cluster is the cluster with everything there is to say.
-func (v View) cluster(now time.Time) Cluster {
-	return Cluster{
+func (v View) cluster(now time.Time) apiv1.Cluster {
+	return apiv1.Cluster{
 		Namespace: v.Key.Namespace, Name: v.Key.Name, Mode: v.Mode, ModeReason: v.ModeReason, Frozen: v.Frozen, OptIn: v.OptIn, Paused: v.Paused,
 		LastCycle: moment(v.CycleAt), CycleSeconds: v.CycleTook.Seconds(),
 		DataAgeSeconds: age(v.StateAt, now), Error: v.Error,
 		Groups: v.groups(),
-		Demand: Demand{
+		Demand: apiv1.Demand{
 			Requests:         list(v.Snapshot.Requests),
 			Gangs:            list(v.Snapshot.Gangs),
 			RequestResources: list(v.Snapshot.Constraint),
@@ -110,16 +111,16 @@ func (v View) cluster(now time.Time) Cluster {
 	}
 }
 
-func (v View) groups() []Group {
-	groups := make([]Group, 0, len(v.Plan.Groups))
+func (v View) groups() []apiv1.Group {
+	groups := make([]apiv1.Group, 0, len(v.Plan.Groups))
 	for _, planned := range v.Plan.Groups {
-		group := Group{
+		group := apiv1.Group{
 			Name: planned.Name, Current: planned.Current, Desired: planned.Desired, Min: planned.Min, Max: planned.Max,
 			Resources: planned.Resources, Reasons: list(planned.Reasons), Closed: v.closed(planned.Name),
 			NumGpus: v.NumGPUs[planned.Name].shown(),
 		}
 		if group.Resources == nil {
-			group.Resources = Bundle{}
+			group.Resources = apiv1.Bundle{}
 		}
 		group.Ready, group.Idle, group.Starting, group.Leaving = v.count(planned.Name)
 		groups = append(groups, group)
@@ -158,25 +159,25 @@ func joined(node planner.Node) bool {
 	return node.State == planner.Running || node.State == planner.Idle
 }
 
-func (v View) unmet() []Unmet {
-	unmet := []Unmet{}
+func (v View) unmet() []apiv1.Unmet {
+	unmet := []apiv1.Unmet{}
 	for _, r := range v.Plan.InfeasibleRequests {
-		unmet = append(unmet, unmetRequest(UnmetKindRequest, r))
+		unmet = append(unmet, unmetRequest(apiv1.UnmetKindRequest, r))
 	}
 	for _, g := range v.Plan.InfeasibleGangRequests {
-		unmet = append(unmet, Unmet{Kind: UnmetKindGang, Count: 1, Gang: &g.Gang, Reason: g.Reason})
+		unmet = append(unmet, apiv1.Unmet{Kind: apiv1.UnmetKindGang, Count: 1, Gang: &g.Gang, Reason: g.Reason})
 	}
 	for _, r := range v.Plan.InfeasibleRequestResources {
-		unmet = append(unmet, unmetRequest(UnmetKindRequestResources, r))
+		unmet = append(unmet, unmetRequest(apiv1.UnmetKindRequestResources, r))
 	}
 	return unmet
 }
 
-func unmetRequest(kind UnmetKind, r planner.UnmetRequest) Unmet {
-	return Unmet{Kind: kind, AskedBy: r.AskedBy, Count: r.Count, Resources: r.Bundle, LabelSelectors: r.Selectors, Slice: r.Slice, Reason: r.Reason}
+func unmetRequest(kind apiv1.UnmetKind, r planner.UnmetRequest) apiv1.Unmet {
+	return apiv1.Unmet{Kind: kind, AskedBy: r.AskedBy, Count: r.Count, Resources: r.Bundle, LabelSelectors: r.Selectors, Slice: r.Slice, Reason: r.Reason}
 }
 
-func (v View) changes() []Decision {
+func (v View) changes() []apiv1.Decision {
 	changes := slices.Clone(v.Changes[:min(len(v.Changes), maxChanges)])
 	for i := range changes {
 		changes[i].Pods = list(changes[i].Pods)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -91,7 +92,7 @@ func TestAQuestionThatCannotBeAnsweredIsAProblem(t *testing.T) {
 		"?pod=" + strings.Repeat("x", 254):                                    "400 ",
 	} {
 		answer := w.call(http.MethodGet, llmPath+"/explain"+query, "")
-		var problem Problem
+		var problem apiv1.Problem
 		if err := json.Unmarshal(answer.Body.Bytes(), &problem); err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +136,7 @@ func TestWhatCannotBeSupposedNamesTheField(t *testing.T) {
 		``:                                                 "line 1, column 0",
 	} {
 		answer := w.call(http.MethodPost, llmPath+"/plan", body)
-		var problem Problem
+		var problem apiv1.Problem
 		if err := json.Unmarshal(answer.Body.Bytes(), &problem); err != nil || answer.Code != http.StatusBadRequest {
 			t.Fatalf("%s: %d %v", body, answer.Code, err)
 		}
@@ -148,12 +149,12 @@ func TestWhatCannotBeSupposedNamesTheField(t *testing.T) {
 // fakeHistory remembers one decision.
 type fakeHistory struct{}
 
-func (fakeHistory) Entries(key nodepool.ClusterKey) []HistoryEntry {
+func (fakeHistory) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
 	if key != llm {
 		return nil
 	}
-	return []HistoryEntry{{ID: "1772366400000", At: noon, Mode: nodepool.Managed, Decisions: busyView().changes(),
-		Groups: []HistoryGroup{{Name: "a100", Current: 2, Desired: 4, Reasons: []planner.Reason{{Code: "launch", Message: "m"}}}}, Unmet: 1}}
+	return []apiv1.HistoryEntry{{ID: "1772366400000", At: noon, Mode: nodepool.Managed, Decisions: busyView().changes(),
+		Groups: []apiv1.HistoryGroup{{Name: "a100", Current: 2, Desired: 4, Reasons: []planner.Reason{{Code: "launch", Message: "m"}}}}, Unmet: 1}}
 }
 
 func (fakeHistory) Past(key nodepool.ClusterKey, id string) (snapshot, plan json.RawMessage, known bool, err error) {
@@ -187,8 +188,8 @@ func TestHistoryIsListedAndEachDecisionExported(t *testing.T) {
 // fakeNodes has one node.
 type fakeNodes struct{ err error }
 
-func (f fakeNodes) Nodepools(context.Context) (NodepoolsReport, error) {
-	return NodepoolsReport{Nodes: []nodepool.NodeGPUs{{Name: "n1"}}}, f.err
+func (f fakeNodes) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
+	return apiv1.NodepoolsReport{Nodes: []nodepool.NodeGPUs{{Name: "n1"}}}, f.err
 }
 
 func TestNodepoolsAreThoseOfTheReader(t *testing.T) {

@@ -5,18 +5,13 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
-// SupposingAnswer is the plan of what is supposed, and what it does otherwise than the present one.
-type SupposingAnswer struct {
-	planner.Plan
-	Difference planner.Difference `json:"difference"`
-}
-
 // PlanCluster serves POST …/rayclusters/{name}/plan. It works on a copy of the last snapshot, and nobody but the caller hears of it.
-func (s *server) PlanCluster(c *gin.Context, namespace Namespace, name Name) {
+func (s *server) PlanCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	body, err := readBody(c)
 	if err != nil {
 		s.fail(c, err)
@@ -32,12 +27,12 @@ func (s *server) PlanCluster(c *gin.Context, namespace Namespace, name Name) {
 		s.fail(c, invalidInput(err))
 		return
 	}
-	answer, err := inTime(c.Request.Context(), s.plans, callerOf(c).Name, func(stop <-chan struct{}) (SupposingAnswer, bool) {
+	answer, err := inTime(c.Request.Context(), s.plans, callerOf(c).Name, func(stop <-chan struct{}) (apiv1.SupposingAnswer, bool) {
 		plan, made := planner.ComputeUntil(stop, supposed, supposed.Policy)
 		if !made {
-			return SupposingAnswer{}, false
+			return apiv1.SupposingAnswer{}, false
 		}
-		return SupposingAnswer{Plan: plan, Difference: planner.Compare(view.Plan, plan)}, true
+		return apiv1.SupposingAnswer{Plan: plan, Difference: planner.Compare(view.Plan, plan)}, true
 	})
 	if err != nil {
 		s.fail(c, err)

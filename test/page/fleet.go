@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -108,7 +109,7 @@ func busy(now time.Time) httpapi.View {
 		Findings: []raydemand.Finding{{Code: "surplus-deleted-at-random", Severity: raydemand.Warning, Object: "RayCluster ml/llm",
 			Field: "spec.enableInTreeAutoscaling", Seen: "false", Why: "whenever there are more pods than replicas, the operator deletes any of them",
 			Fix: "set it to true"}},
-		Changes: []httpapi.Decision{
+		Changes: []apiv1.Decision{
 			{At: now.Add(-4 * time.Second), Action: "scale-up", Group: "a100", From: 2, To: 3, Pods: []string{},
 				Reason: planner.Reason{Code: "patch-ok", Message: "group a100: replicas 2 → 3: launching 1 pod for 8 × {CPU 1, GPU 1}"}},
 			{At: now.Add(-65 * time.Second), Action: "drain", Group: "mig-1g", From: 2, To: 2, Pods: []string{"llm-mig-m2"},
@@ -135,9 +136,9 @@ func lines(now time.Time) *series.Fleet {
 type past struct{}
 
 // Entries returns it.
-func (past) Entries(nodepool.ClusterKey) []httpapi.HistoryEntry {
+func (past) Entries(nodepool.ClusterKey) []apiv1.HistoryEntry {
 	at := time.UnixMilli(1772366398000)
-	return []httpapi.HistoryEntry{{ID: "1772366398000", At: at, Mode: nodepool.Managed, Groups: []httpapi.HistoryGroup{}, Decisions: []httpapi.Decision{
+	return []apiv1.HistoryEntry{{ID: "1772366398000", At: at, Mode: nodepool.Managed, Groups: []apiv1.HistoryGroup{}, Decisions: []apiv1.Decision{
 		{At: at, Action: "scale-up", Group: "a100", From: 0, To: 2, Pods: []string{}, Reason: planner.Reason{Code: "patch-ok", Message: "remembered for long"}},
 	}}}
 }
@@ -151,7 +152,7 @@ func (past) Past(nodepool.ClusterKey, string) (snapshot, plan json.RawMessage, k
 type cards struct{}
 
 // Nodepools returns them.
-func (cards) Nodepools(context.Context) (httpapi.NodepoolsReport, error) {
+func (cards) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 	agent := `{"cards":[{"index":0,"uuid":"GPU-a","memoryMiB":40960,"healthy":true,"mig":{"enabled":true,"instances":[` +
 		`{"profile":"3g.20gb","start":4},{"profile":"1g.5gb","start":0},{"profile":"1g.5gb","start":1}]}}]}`
 	mig := nodepool.GPUReader{PoolLabel: "pool"}.Read(nodepool.NodeObject{Name: "mig-node",
@@ -165,7 +166,7 @@ func (cards) Nodepools(context.Context) (httpapi.NodepoolsReport, error) {
 	broken, index, ill, gib := "whole-node", 1, false, int64(40960)
 	whole := nodepool.NodeGPUs{Name: broken, Kind: "whole", Units: map[string]int64{"nvidia.com/gpu": 1}, Problems: []nodepool.Problem{{Code: "device-unhealthy", Message: "card 1 is not well"}},
 		PerCard: []nodepool.Card{{Index: &index, MemoryMiB: &gib, FreeMiB: &gib, Healthy: &ill, Problem: "XID 79", Source: "agent"}}}
-	return httpapi.NodepoolsReport{Nodes: []nodepool.NodeGPUs{mig, whole}, Pools: []nodepool.GPUPool{{Name: "slices", Provider: "configured", Nodes: 1, Schedulable: 1, Kind: "mig"}}}, nil
+	return apiv1.NodepoolsReport{Nodes: []nodepool.NodeGPUs{mig, whole}, Pools: []nodepool.GPUPool{{Name: "slices", Provider: "configured", Nodes: 1, Schedulable: 1, Kind: "mig"}}}, nil
 }
 
 // owned keeps one request that a limit holds back.
@@ -188,13 +189,13 @@ func (owned) List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
 type theirs struct{}
 
 // Comparison returns what was compared.
-func (theirs) Comparison(nodepool.ClusterKey) httpapi.ShadowComparison {
+func (theirs) Comparison(nodepool.ClusterKey) apiv1.ShadowComparison {
 	at, until, agreement, lead := time.Now().Add(-time.Minute), time.Now().Add(-50*time.Second), 0.97, 8.1
 	reason := planner.Reason{Code: "launch", Message: "launching 2 pods for 2 × {GPU 1}"}
-	return httpapi.ShadowComparison{
+	return apiv1.ShadowComparison{
 		Writer: "python-requests", Since: &at, ComparedSeconds: 3600, Agreement: &agreement, OursFirst: 1, MedianLeadSeconds: &lead,
-		Groups: []httpapi.ShadowGroup{{Name: "a100", Ours: 4, Theirs: 4, Reason: reason}, {Name: "cpu", Ours: 1, Theirs: 2, Reason: reason}},
-		Differences: []httpapi.ShadowDifference{
+		Groups: []apiv1.ShadowGroup{{Name: "a100", Ours: 4, Theirs: 4, Reason: reason}, {Name: "cpu", Ours: 1, Theirs: 2, Reason: reason}},
+		Differences: []apiv1.ShadowDifference{
 			{At: at, Until: &until, Group: "a100", Ours: 4, Theirs: 2, Outcome: "ours_first", LeadSeconds: &lead, Writer: "python-requests", Reason: reason},
 			{At: at, Group: "cpu", Ours: 1, Theirs: 2, Outcome: "differs", Writer: "python-requests", Reason: reason},
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -108,7 +109,7 @@ func TestWhatFailsInOneClusterIsShownThere(t *testing.T) {
 	f := newBusyFleet()
 	view := busy(time.Now())
 	view.Error, view.Frozen, view.Paused = "reading Ray's state: deadline exceeded", true, "Ray's account is 12 s old"
-	view.OptIn = &httpapi.OptIn{Waiting: "demand waits for which Heliostat would launch 2 × a100", Allow: "`autoscaler unfreeze ml/llm` lets it be scaled again"}
+	view.OptIn = &apiv1.OptIn{Waiting: "demand waits for which Heliostat would launch 2 × a100", Allow: "`autoscaler unfreeze ml/llm` lets it be scaled again"}
 	f.set(view)
 	b := open(t, desktop, newServer(t, f, nil, nil).URL+"/#ml/llm")
 	for _, text := range []string{"deadline exceeded", "Frozen: nothing is written", "Nothing is taken away at present: Ray's account is 12 s old",
@@ -136,7 +137,7 @@ func TestAThousandClustersAreListedAndFiltered(t *testing.T) {
 // changed is the busy cluster with one more decision.
 func changed() httpapi.View {
 	view := busy(time.Now())
-	view.Changes = append([]httpapi.Decision{{At: time.Now(), Action: "scale-up", Group: "cpu", From: 1, To: 7, Pods: []string{},
+	view.Changes = append([]apiv1.Decision{{At: time.Now(), Action: "scale-up", Group: "cpu", From: 1, To: 7, Pods: []string{},
 		Reason: planner.Reason{Code: "patch-ok", Message: "a change nobody reloaded the page for"}}}, view.Changes...)
 	view.Plan.Groups[1].Desired = 7
 	return view

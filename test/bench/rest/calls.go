@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/test/rig"
 )
@@ -35,7 +35,7 @@ func (f *fleet) get(ctx context.Context, path string, into any) error {
 func (f *fleet) seen(ctx context.Context) error {
 	begun := time.Now()
 	for {
-		var list httpapi.ClusterList
+		var list apiv1.ClusterList
 		if err := f.get(ctx, "/v1/rayclusters", &list); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -44,7 +45,7 @@ func (m *marks) drop(name string, amount int) {
 }
 
 // note takes a plan in.
-func (m *marks) note(plan httpapi.Cluster) {
+func (m *marks) note(plan apiv1.Cluster) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	waiting := m.asked[plan.Name]

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -60,7 +60,7 @@ func (f *fleet) stand(ctx context.Context, requests int, rest time.Duration) err
 func (f *fleet) ages(ctx context.Context, long time.Duration) ([]time.Duration, error) {
 	var ages []time.Duration
 	for end := time.Now().Add(long); time.Now().Before(end); time.Sleep(long / 10) {
-		var list httpapi.ClusterList
+		var list apiv1.ClusterList
 		if err := f.get(ctx, "/v1/rayclusters", &list); err != nil {
 			return nil, err
 		}
