@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -82,15 +82,15 @@ func filesBehindF(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.She
 }
 
 // namesOf completes by names that a server has, within the time that a person waits for them.
-func (f *serverFlags) namesOf(ask func(ctx context.Context, client *httpapi.Client, args []string) ([]string, error)) cobra.CompletionFunc {
+func (f *serverFlags) namesOf(ask func(ctx context.Context, api *client.Client, args []string) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completeTimeout)
 		defer cancel()
-		client, err := f.client()
+		api, err := f.client()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		names, err := ask(ctx, client, args)
+		names, err := ask(ctx, api, args)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
@@ -101,11 +101,11 @@ func (f *serverFlags) namesOf(ask func(ctx context.Context, client *httpapi.Clie
 
 // completeCluster lets a command complete its RayCluster: NAME in the namespace of the flags, NAMESPACE/NAME without one.
 func (f *serverFlags) completeCluster(cmd *cobra.Command) {
-	cmd.ValidArgsFunction = f.namesOf(func(ctx context.Context, client *httpapi.Client, args []string) (names []string, err error) {
+	cmd.ValidArgsFunction = f.namesOf(func(ctx context.Context, api *client.Client, args []string) (names []string, err error) {
 		if len(args) > 0 {
 			return nil, nil
 		}
-		clusters, err := client.Clusters(ctx, f.namespace)
+		clusters, err := api.Clusters(ctx, f.namespace)
 		for _, c := range clusters {
 			name := c.Namespace + "/" + c.Name
 			if f.namespace != "" {
@@ -119,8 +119,8 @@ func (f *serverFlags) completeCluster(cmd *cobra.Command) {
 
 // completeOwn completes --namespace by the namespaces of RayClusters, and the flags of the kubeconfig.
 func (f *serverFlags) completeOwn(cmd *cobra.Command) {
-	completeFlag(cmd, "namespace", f.namesOf(func(ctx context.Context, client *httpapi.Client, _ []string) (names []string, err error) {
-		clusters, err := client.Clusters(ctx, "")
+	completeFlag(cmd, "namespace", f.namesOf(func(ctx context.Context, api *client.Client, _ []string) (names []string, err error) {
+		clusters, err := api.Clusters(ctx, "")
 		for _, c := range clusters {
 			names = append(names, c.Namespace)
 		}
@@ -142,8 +142,8 @@ func (f *kubeFlags) completeOwn(cmd *cobra.Command) {
 }
 
 // completeOf completes a flag by names that a RayCluster has, which is the first argument. Without one there are none.
-func (f *serverFlags) completeOf(cmd *cobra.Command, flag string, ask func(ctx context.Context, client *httpapi.Client, key nodepool.ClusterKey) ([]string, error)) {
-	completeFlag(cmd, flag, f.namesOf(func(ctx context.Context, client *httpapi.Client, args []string) ([]string, error) {
+func (f *serverFlags) completeOf(cmd *cobra.Command, flag string, ask func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error)) {
+	completeFlag(cmd, flag, f.namesOf(func(ctx context.Context, api *client.Client, args []string) ([]string, error) {
 		if len(args) == 0 {
 			return nil, nil
 		}
@@ -151,6 +151,6 @@ func (f *serverFlags) completeOf(cmd *cobra.Command, flag string, ask func(ctx c
 		if err != nil {
 			return nil, err
 		}
-		return ask(ctx, client, key)
+		return ask(ctx, api, key)
 	}))
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/internal/access"
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -77,20 +77,20 @@ func (f *serverFlags) noServer() error {
 }
 
 // client calls the server that the flags name.
-func (f *serverFlags) client() (*httpapi.Client, error) {
+func (f *serverFlags) client() (*client.Client, error) {
 	address := cmp.Or(f.server, os.Getenv(serverEnv))
 	if address != "" {
 		transport, err := f.direct(address)
 		if err != nil {
 			return nil, badInput{err}
 		}
-		client, err := clientOf(address, transport)
+		api, err := clientOf(address, transport)
 		if err != nil && f.server == "" {
 			err = badInput{fmt.Errorf("$%s: %w", serverEnv, err)}
 		} else if err != nil {
 			err = badInput{fmt.Errorf("--server: %w", err)}
 		}
-		return client, err
+		return api, err
 	}
 	if f.authority != "" || f.certificate != "" || f.key != "" {
 		return nil, badInput{errors.New("--certificate-authority, --client-certificate and --client-key are for --server; the kubeconfig says its own")}
@@ -102,12 +102,12 @@ func (f *serverFlags) client() (*httpapi.Client, error) {
 	return f.proxied(config)
 }
 
-func clientOf(address string, transport http.RoundTripper) (*httpapi.Client, error) {
-	client, err := httpapi.NewClient(address, &http.Client{Transport: transport, Timeout: callTimeout})
+func clientOf(address string, transport http.RoundTripper) (*client.Client, error) {
+	api, err := client.New(address, &http.Client{Transport: transport, Timeout: callTimeout})
 	if err != nil {
 		return nil, badInput{err}
 	}
-	return client, nil
+	return api, nil
 }
 
 // direct connects to the server itself.
@@ -150,7 +150,7 @@ func (f *serverFlags) direct(address string) (http.RoundTripper, error) {
 }
 
 // proxied connects through the API server that config names.
-func (f *serverFlags) proxied(config *rest.Config) (*httpapi.Client, error) {
+func (f *serverFlags) proxied(config *rest.Config) (*client.Client, error) {
 	namespace, service, found := strings.Cut(f.service, "/")
 	if !found || namespace == "" || service == "" || strings.Contains(service, "/") {
 		return nil, badInput{fmt.Errorf("--service %q: want NAMESPACE/[https:]NAME[:PORT], for example %s", f.service, defaultService)}
@@ -183,13 +183,13 @@ func (f *serverFlags) proxied(config *rest.Config) (*httpapi.Client, error) {
 }
 
 // target is the RayCluster that an argument names, and the client of the server that knows it.
-func (f *serverFlags) target(argument string) (nodepool.ClusterKey, *httpapi.Client, error) {
+func (f *serverFlags) target(argument string) (nodepool.ClusterKey, *client.Client, error) {
 	key, err := f.cluster(argument)
 	if err != nil {
 		return key, nil, err
 	}
-	client, err := f.client()
-	return key, client, err
+	api, err := f.client()
+	return key, api, err
 }
 
 // cluster is the RayCluster that an argument names: NAME in the namespace of the flags, or NAMESPACE/NAME.

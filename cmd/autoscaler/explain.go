@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -52,8 +52,8 @@ func newExplainCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.policy, "policy", "", "with --snapshot: "+policyHelp)
 	flags.told.addTo(cmd.Flags())
 	for flag, question := range map[string]planner.Question{"group": {Group: "any"}, "pod": {Pod: "any"}, "gang": {Gang: "any"}, "request": {Request: "any"}} {
-		flags.server.completeOf(cmd, flag, func(ctx context.Context, client *httpapi.Client, key nodepool.ClusterKey) ([]string, error) {
-			text, err := client.Snapshot(ctx, key)
+		flags.server.completeOf(cmd, flag, func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error) {
+			text, err := api.Snapshot(ctx, key)
 			if err != nil {
 				return nil, err
 			}
@@ -106,17 +106,17 @@ func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Ques
 	case q.AskedGang != nil:
 		return badInput{errors.New("a gang in --demand needs --snapshot; one that waits is asked for by --gang")}
 	}
-	key, client, err := f.server.target(cluster)
+	key, api, err := f.server.target(cluster)
 	if err != nil {
 		return err
 	}
 	begun := false
-	return f.shown(cmd, look{}, client, key, func(ctx context.Context, out io.Writer) error {
-		explanation, err := client.Explain(ctx, key, q)
+	return f.shown(cmd, look{}, api, key, func(ctx context.Context, out io.Writer) error {
+		explanation, err := api.Explain(ctx, key, q)
 		var problem *apiv1.Problem
 		// What was asked about may lack for that reason.
 		if tell := err == nil || errors.As(err, &problem) && problem.Status == http.StatusNotFound; tell && !begun {
-			tellUnread(cmd, client, key)
+			tellUnread(cmd, api, key)
 		}
 		if err != nil {
 			return err

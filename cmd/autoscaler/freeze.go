@@ -43,11 +43,11 @@ func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		key, client, err := server.target(args[0])
+		key, api, err := server.target(args[0])
 		if err != nil {
 			return err
 		}
-		now, err := client.SetFreeze(cmd.Context(), key, freeze)
+		now, err := api.SetFreeze(cmd.Context(), key, freeze)
 		if err != nil {
 			return err
 		}

@@ -52,11 +52,11 @@ type tokenLender struct {
 }
 
 func newTokenLender(config *rest.Config, audience string) (*tokenLender, error) {
-	client, err := kubernetes.NewForConfig(config)
+	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to ask the API server for a token: %w", err)
 	}
-	return &tokenLender{kubernetes: client, audience: audience}, nil
+	return &tokenLender{kubernetes: api, audience: audience}, nil
 }
 
 func (l *tokenLender) token(ctx context.Context, now time.Time) (string, error) {

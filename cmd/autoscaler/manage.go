@@ -50,11 +50,11 @@ func newManageCommand(asks func(in io.Reader) bool) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		key, client, err := server.target(args[0])
+		key, api, err := server.target(args[0])
 		if err != nil {
 			return err
 		}
-		cluster, err := client.Status(cmd.Context(), key)
+		cluster, err := api.Status(cmd.Context(), key)
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func newManageCommand(asks func(in io.Reader) bool) *cobra.Command {
 				return err
 			}
 		}
-		mode, err := client.SetManaged(cmd.Context(), key, true)
+		mode, err := api.SetManaged(cmd.Context(), key, true)
 		if err != nil {
 			return err
 		}
@@ -103,11 +103,11 @@ func newUnmanageCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		key, client, err := server.target(args[0])
+		key, api, err := server.target(args[0])
 		if err != nil {
 			return err
 		}
-		mode, err := client.SetManaged(cmd.Context(), key, false)
+		mode, err := api.SetManaged(cmd.Context(), key, false)
 		if err != nil {
 			return err
 		}

@@ -43,11 +43,11 @@ func (f *serverFlags) meantCluster(ctx context.Context, argument string) string 
 	if err != nil {
 		return ""
 	}
-	client, err := f.client()
+	api, err := f.client()
 	if err != nil {
 		return ""
 	}
-	clusters, err := client.Clusters(ctx, "")
+	clusters, err := api.Clusters(ctx, "")
 	if err != nil {
 		return ""
 	}

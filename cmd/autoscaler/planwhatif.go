@@ -32,12 +32,12 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return badInput{err}
 	}
-	key, client, err := f.server.target(argument)
+	key, api, err := f.server.target(argument)
 	if err != nil {
 		return err
 	}
-	return f.shown(cmd, look{}, client, key, func(ctx context.Context, out io.Writer) error {
-		answer, err := client.Plan(ctx, key, supposition)
+	return f.shown(cmd, look{}, api, key, func(ctx context.Context, out io.Writer) error {
+		answer, err := api.Plan(ctx, key, supposition)
 		if err != nil {
 			return err
 		}

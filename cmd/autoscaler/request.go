@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -52,8 +52,8 @@ func newRequestCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&flags.clear, "clear", false, "keep nothing any more")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
 	flags.server.completeCluster(cmd)
-	flags.server.completeOf(cmd, "id", func(ctx context.Context, client *httpapi.Client, key nodepool.ClusterKey) (ids []string, err error) {
-		requests, err := client.Requests(ctx, key)
+	flags.server.completeOf(cmd, "id", func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) (ids []string, err error) {
+		requests, err := api.Requests(ctx, key)
 		for _, r := range requests {
 			if !r.Plain {
 				ids = append(ids, r.ID)
@@ -80,25 +80,25 @@ func (f *requestFlags) run(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return badInput{err}
 	}
-	key, client, err := f.server.target(argument)
+	key, api, err := f.server.target(argument)
 	if err != nil {
 		return err
 	}
 	if f.owned.id != "" {
-		return f.runOwned(cmd, client, key, asked)
+		return f.runOwned(cmd, api, key, asked)
 	}
-	requested, err := f.call(cmd, client, key, asked)
+	requested, err := f.call(cmd, api, key, asked)
 	if err != nil {
 		return err
 	}
 	return write(cmd.OutOrStdout(), requested)
 }
 
-func (f *requestFlags) call(cmd *cobra.Command, client *httpapi.Client, key nodepool.ClusterKey, asked json.RawMessage) (apiv1.Requested, error) {
+func (f *requestFlags) call(cmd *cobra.Command, api *client.Client, key nodepool.ClusterKey, asked json.RawMessage) (apiv1.Requested, error) {
 	if asked == nil {
-		return client.Requested(cmd.Context(), key)
+		return api.Requested(cmd.Context(), key)
 	}
-	return client.RequestBody(cmd.Context(), key, asked)
+	return api.RequestBody(cmd.Context(), key, asked)
 }
 
 // asked is the body of the call; nil asks what is kept. What its bundles say is for the server to judge.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -134,7 +134,7 @@ func (f *requestFlags) ownedBundles() ([]map[string]any, error) {
 const mostWait = time.Minute
 
 // runOwned carries out what the flags say of a request in the caller's own name.
-func (f *requestFlags) runOwned(cmd *cobra.Command, client *httpapi.Client, key nodepool.ClusterKey, spec json.RawMessage) error {
+func (f *requestFlags) runOwned(cmd *cobra.Command, api *client.Client, key nodepool.ClusterKey, spec json.RawMessage) error {
 	write, err := writerOf(f.output, func(out io.Writer, r apiv1.OwnedRequest) error {
 		return writeRequests(false, "", lookOf(cmd.OutOrStdout(), f.output), time.Now)(out, apiv1.RequestList{Items: []apiv1.OwnedRequest{r}})
 	})
@@ -142,13 +142,13 @@ func (f *requestFlags) runOwned(cmd *cobra.Command, client *httpapi.Client, key 
 		return err
 	}
 	if f.owned.deletes {
-		if err := client.DeleteRequest(cmd.Context(), key, f.owned.id); err != nil {
+		if err := api.DeleteRequest(cmd.Context(), key, f.owned.id); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(cmd.ErrOrStderr(), "request %s of %s is ended\n", f.owned.id, key)
 		return err
 	}
-	request, err := f.ownedNow(cmd, client, key, spec)
+	request, err := f.ownedNow(cmd, api, key, spec)
 	if err != nil {
 		return err
 	}
@@ -156,35 +156,35 @@ func (f *requestFlags) runOwned(cmd *cobra.Command, client *httpapi.Client, key 
 		return err
 	}
 	if f.owned.wait > 0 && request.State != raydemand.RequestSatisfied {
-		tellUnread(cmd, client, key)
+		tellUnread(cmd, api, key)
 		return fmt.Errorf("request %s of %s is not satisfied: %s: %s", request.ID, key, request.State, request.Reason.Message)
 	}
 	return nil
 }
 
 // ownedNow makes, renews or looks at the request, and waits for it where that is asked.
-func (f *requestFlags) ownedNow(cmd *cobra.Command, client *httpapi.Client, key nodepool.ClusterKey, spec json.RawMessage) (request apiv1.OwnedRequest, err error) {
+func (f *requestFlags) ownedNow(cmd *cobra.Command, api *client.Client, key nodepool.ClusterKey, spec json.RawMessage) (request apiv1.OwnedRequest, err error) {
 	ctx := cmd.Context()
 	switch {
 	case spec != nil:
-		request, err = client.KeepRequest(ctx, key, f.owned.id, spec)
+		request, err = api.KeepRequest(ctx, key, f.owned.id, spec)
 	case f.owned.renew:
-		request, err = client.RenewRequest(ctx, key, f.owned.id)
+		request, err = api.RenewRequest(ctx, key, f.owned.id)
 	default:
-		request, err = client.Request(ctx, key, f.owned.id, 0)
+		request, err = api.Request(ctx, key, f.owned.id, 0)
 	}
 	if err != nil {
 		return request, err
 	}
 	if f.owned.wait > 0 && request.State == raydemand.RequestWaiting {
-		tellUnread(cmd, client, key)
+		tellUnread(cmd, api, key)
 	}
-	return f.awaited(ctx, client, key, request, spec != nil || f.owned.renew)
+	return f.awaited(ctx, api, key, request, spec != nil || f.owned.renew)
 }
 
 // awaited waits until the request is no longer waiting, --wait at most. Who keeps it renews its lease meanwhile, whenever a third of it is
 // over, so that two renewals may fail before it ends; who only looks leaves that to its owner.
-func (f *requestFlags) awaited(ctx context.Context, client *httpapi.Client, key nodepool.ClusterKey, request apiv1.OwnedRequest, keeps bool) (apiv1.OwnedRequest, error) {
+func (f *requestFlags) awaited(ctx context.Context, api *client.Client, key nodepool.ClusterKey, request apiv1.OwnedRequest, keeps bool) (apiv1.OwnedRequest, error) {
 	var err error
 	third := max(time.Duration(request.LeaseSeconds)*time.Second/3, time.Second).Truncate(time.Second)
 	unrenewed := time.Duration(0)
@@ -193,10 +193,10 @@ func (f *requestFlags) awaited(ctx context.Context, client *httpapi.Client, key 
 		if keeps && request.LeaseSeconds > 0 {
 			step = min(step, third-unrenewed)
 		}
-		request, err = client.Request(ctx, key, f.owned.id, step)
+		request, err = api.Request(ctx, key, f.owned.id, step)
 		left, unrenewed = left-step, unrenewed+step
 		if err == nil && keeps && request.LeaseSeconds > 0 && unrenewed >= third && request.State == raydemand.RequestWaiting {
-			request, err = client.RenewRequest(ctx, key, f.owned.id)
+			request, err = api.RenewRequest(ctx, key, f.owned.id)
 			unrenewed = 0
 		}
 	}

@@ -38,12 +38,12 @@ func newRequestsCommand() *cobra.Command {
 				return err
 			}
 		}
-		client, err := flags.server.client()
+		api, err := flags.server.client()
 		if err != nil {
 			return err
 		}
-		return flags.shown(cmd, as, client, key, func(ctx context.Context, out io.Writer) error {
-			requests, err := client.Requests(ctx, key)
+		return flags.shown(cmd, as, api, key, func(ctx context.Context, out io.Writer) error {
+			requests, err := api.Requests(ctx, key)
 			if err != nil {
 				return err
 			}

@@ -24,18 +24,18 @@ func newShadowCommand() *cobra.Command {
 		Example: "  autoscaler shadow llm -n ml\n  autoscaler shadow ml/llm -w",
 		Args:    exactlyOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, client, err := flags.server.target(args[0])
+			key, api, err := flags.server.target(args[0])
 			if err != nil {
 				return err
 			}
-			cluster := func() (apiv1.Cluster, error) { return client.Status(cmd.Context(), key) }
+			cluster := func() (apiv1.Cluster, error) { return api.Status(cmd.Context(), key) }
 			as := flags.look(cmd.OutOrStdout(), false)
 			write, err := writerOf(flags.output, writeShadow(as, time.Now, cluster))
 			if err != nil {
 				return err
 			}
-			return flags.shown(cmd, as, client, key, func(ctx context.Context, out io.Writer) error {
-				compared, err := client.Shadow(ctx, key)
+			return flags.shown(cmd, as, api, key, func(ctx context.Context, out io.Writer) error {
+				compared, err := api.Shadow(ctx, key)
 				if err != nil {
 					return err
 				}

@@ -45,12 +45,12 @@ func (f *watchFlags) fleet(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	client, err := f.server.client()
+	api, err := f.server.client()
 	if err != nil {
 		return err
 	}
-	return f.shown(cmd, as, client, nodepool.ClusterKey{}, func(ctx context.Context, out io.Writer) error {
-		clusters, err := client.Clusters(ctx, f.server.namespace)
+	return f.shown(cmd, as, api, nodepool.ClusterKey{}, func(ctx context.Context, out io.Writer) error {
+		clusters, err := api.Clusters(ctx, f.server.namespace)
 		if err != nil {
 			return err
 		}
@@ -64,12 +64,12 @@ func (f *watchFlags) cluster(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return err
 	}
-	key, client, err := f.server.target(argument)
+	key, api, err := f.server.target(argument)
 	if err != nil {
 		return err
 	}
-	return f.shown(cmd, as, client, key, func(ctx context.Context, out io.Writer) error {
-		cluster, err := client.Status(ctx, key)
+	return f.shown(cmd, as, api, key, func(ctx context.Context, out io.Writer) error {
+		cluster, err := api.Status(ctx, key)
 		if err != nil {
 			return err
 		}

@@ -5,14 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // tellUnread says on standard error where Ray is not being read: an answer about a request or a demand is as old as the last reading.
-func tellUnread(cmd *cobra.Command, client *httpapi.Client, key nodepool.ClusterKey) {
-	cluster, err := client.Status(cmd.Context(), key)
+func tellUnread(cmd *cobra.Command, api *client.Client, key nodepool.ClusterKey) {
+	cluster, err := api.Status(cmd.Context(), key)
 	if err != nil {
 		return // who may ask for the one need not see the other
 	}

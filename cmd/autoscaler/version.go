@@ -67,7 +67,7 @@ func (f *versionFlags) run(cmd *cobra.Command) error {
 
 // ask asks the server, one that nobody named only for a moment.
 func (f *versionFlags) ask(ctx context.Context) (*apiv1.Build, error) {
-	client, err := f.server.client()
+	api, err := f.server.client()
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (f *versionFlags) ask(ctx context.Context) (*apiv1.Build, error) {
 		ctx, done = context.WithTimeout(ctx, lookForServer)
 		defer done()
 	}
-	build, err := client.Version(ctx)
+	build, err := api.Version(ctx)
 	if err != nil {
 		return nil, err
 	}

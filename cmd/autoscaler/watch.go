@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -58,14 +58,14 @@ func (f *watchFlags) look(out io.Writer, list bool) look {
 type picture func(ctx context.Context, out io.Writer) error
 
 // shown writes one picture, or with -w one whenever something changes about the cluster (or the fleet where the key is zero), until the caller ends it.
-func (f *watchFlags) shown(cmd *cobra.Command, as look, client *httpapi.Client, key nodepool.ClusterKey, draw picture) error {
+func (f *watchFlags) shown(cmd *cobra.Command, as look, api *client.Client, key nodepool.ClusterKey, draw picture) error {
 	if !f.watch {
 		return draw(cmd.Context(), cmd.OutOrStdout())
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	changed, ended := make(chan struct{}, 1), make(chan error, 1)
-	go func() { ended <- followed(ctx, cmd.ErrOrStderr(), client, key, changed) }()
+	go func() { ended <- followed(ctx, cmd.ErrOrStderr(), api, key, changed) }()
 	frames := frames{out: cmd.OutOrStdout(), clear: isTerminal(cmd.OutOrStdout()), between: betweenFrames[f.output]}
 	if as.told != nil {
 		frames.between = "" // one table
@@ -97,10 +97,10 @@ func (f *watchFlags) shown(cmd *cobra.Command, as look, client *httpapi.Client, 
 
 // followed lets changed hold a token whenever something changed, until ctx ends. Only a first stream that cannot be had is an error:
 // later ones are begun anew.
-func followed(ctx context.Context, errOut io.Writer, client *httpapi.Client, key nodepool.ClusterKey, changed chan<- struct{}) error {
+func followed(ctx context.Context, errOut io.Writer, api *client.Client, key nodepool.ClusterKey, changed chan<- struct{}) error {
 	begun := false
 	for {
-		err := client.Follow(ctx, key, func(httpapi.Event) error {
+		err := api.Follow(ctx, key, func(client.Event) error {
 			begun = true
 			select {
 			case changed <- struct{}{}:
@@ -111,7 +111,7 @@ func followed(ctx context.Context, errOut io.Writer, client *httpapi.Client, key
 		if ctx.Err() != nil || !begun {
 			return err
 		}
-		if !errors.Is(err, httpapi.ErrStreamEnded) {
+		if !errors.Is(err, client.ErrStreamEnded) {
 			fmt.Fprintln(errOut, printable(err.Error()))
 		}
 		select {

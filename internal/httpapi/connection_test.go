@@ -60,7 +60,7 @@ func speak(t *testing.T, dial func() (net.Conn, error), text string, firstLine b
 func TestASlowClientHoldsAConnectionOnlyForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := wiredServer(t, func(c *Config) { c.Access = nil })
-		dial := func() (net.Conn, error) { return w.dial(t.Context(), "", "") }
+		dial := func() (net.Conn, error) { return w.Dial(t.Context(), "", "") }
 		begun := time.Now()
 		if got := speak(t, dial, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", false); strings.Contains(got, "200 OK") {
 			t.Errorf("a header that does not end: %q", got)

@@ -1,6 +1,7 @@
-// Package httpapi is both ends of the REST wire: the server that shows what Heliostat sees and decides and takes
-// requests for capacity, and the Go client that the commands use. Shapes and routes are generated from
-// api/openapi.yaml. The server decides nothing about scaling: it reads the last decision and writes requests down.
+// Package httpapi serves the REST API: what Heliostat observes and decides, and requests for capacity. Routes are
+// generated from api/openapi.yaml; the shapes are in package apiv1, the Go client is in package client. The server
+// decides nothing about scaling: it shows the last decision and stores requests. It must not import its client, the
+// controller or Kubernetes; cmd joins them.
 package httpapi
 
 //go:generate go tool -modfile=../../tools/go.mod oapi-codegen -config ../../api/oapi-codegen.yaml ../../api/openapi.yaml

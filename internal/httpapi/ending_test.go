@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/httpapi/memnet"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -55,13 +56,13 @@ func TestCallsThatCannotBeFinishedAreToldSoBeforeTheServerEnds(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				silent := handling(t, func(_ http.ResponseWriter, r *http.Request) {
+				silent := memnet.Serving(t, func(_ http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body) // until then nobody notices that the caller is gone
 					<-r.Context().Done()
 				})
-				s.relay.transport.(*http.Transport).DialContext = silent.dial
-				w := newWire()
-				w.serve(t, running)
+				s.relay.transport.(*http.Transport).DialContext = silent.Dial
+				w := memnet.New()
+				w.Serve(t, running)
 
 				begun, ended := time.Now(), make(chan error, 1)
 				time.AfterFunc(time.Second, func() {
@@ -75,7 +76,7 @@ func TestCallsThatCannotBeFinishedAreToldSoBeforeTheServerEnds(t *testing.T) {
 				}
 				request.Header.Set("Authorization", "Bearer alice")
 				request.Header.Set("Content-Type", "application/json")
-				response, err := w.transport(t, theirs).RoundTrip(request)
+				response, err := w.Transport(t, theirs).RoundTrip(request)
 				if err != nil {
 					t.Fatalf("no answer: %v", err)
 				}

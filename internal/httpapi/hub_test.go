@@ -16,12 +16,13 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // streaming is a server with a hub whose rounds follow each other at once.
-func streaming(t *testing.T, change func(*http.Server, *Hub)) (*world, *Hub, *Client) {
+func streaming(t *testing.T, change func(*http.Server, *Hub)) (*world, *Hub, *client.Client) {
 	t.Helper()
 	hub := NewHub()
 	hub.pause = 0
@@ -38,22 +39,22 @@ func streaming(t *testing.T, change func(*http.Server, *Hub)) (*world, *Hub, *Cl
 	running.Start()
 	t.Cleanup(running.Close)
 	t.Cleanup(hub.Close)
-	client, err := NewClient(running.URL, running.Client())
+	caller, err := client.New(running.URL, running.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, hub, client
+	return w, hub, caller
 }
 
 // heard follows a cluster and passes its events on.
-func heard(t *testing.T, client *Client, key nodepool.ClusterKey) (events <-chan Event, ended <-chan error) {
+func heard(t *testing.T, caller *client.Client, key nodepool.ClusterKey) (events <-chan client.Event, ended <-chan error) {
 	t.Helper()
-	c, e := make(chan Event), make(chan error, 1)
+	c, e := make(chan client.Event), make(chan error, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	go func() {
 		defer close(c)
-		e <- client.Follow(ctx, key, func(event Event) error {
+		e <- caller.Follow(ctx, key, func(event client.Event) error {
 			select {
 			case c <- event:
 				return nil
@@ -65,7 +66,7 @@ func heard(t *testing.T, client *Client, key nodepool.ClusterKey) (events <-chan
 	return c, e
 }
 
-func next(t *testing.T, events <-chan Event) Event {
+func next(t *testing.T, events <-chan client.Event) client.Event {
 	t.Helper()
 	event, ok := <-events
 	if !ok {
@@ -75,7 +76,7 @@ func next(t *testing.T, events <-chan Event) Event {
 }
 
 // kindsOf are the kinds of the next n events.
-func kindsOf(t *testing.T, events <-chan Event, n int) (kinds []string) {
+func kindsOf(t *testing.T, events <-chan client.Event, n int) (kinds []string) {
 	for range n {
 		kinds = append(kinds, next(t, events).Kind)
 	}
@@ -85,9 +86,9 @@ func kindsOf(t *testing.T, events <-chan Event, n int) (kinds []string) {
 func TestAStreamBeginsWithWhatIsThereAndTellsOnlyWhatIsNew(t *testing.T) {
 	fleet := &movingFleet{}
 	fleet.set(busyView())
-	_, hub, client := streaming(t, nil)
+	_, hub, caller := streaming(t, nil)
 	hub.fleet = fleet
-	events, _ := heard(t, client, llm)
+	events, _ := heard(t, caller, llm)
 	if got := kindsOf(t, events, 3); !slices.Equal(got, []string{"status", "demand", "plan"}) {
 		t.Fatalf("a stream begins with %v", got)
 	}
@@ -123,9 +124,9 @@ func hubKeepsQuiet(t *testing.T, hub *Hub) {
 }
 
 func TestTheStreamOfTheFleetBeginsWithAStatusOfEachClusterAndTellsOfThoseGone(t *testing.T) {
-	w, hub, client := streaming(t, nil)
+	w, hub, caller := streaming(t, nil)
 	w.fleet[otherKey] = View{Key: otherKey, Mode: nodepool.Off}
-	events, _ := heard(t, client, nodepool.ClusterKey{})
+	events, _ := heard(t, caller, nodepool.ClusterKey{})
 	if got := kindsOf(t, events, 2); !slices.Equal(got, []string{"status", "status"}) {
 		t.Fatalf("it begins with %v", got)
 	}
@@ -146,7 +147,7 @@ func TestAStreamOutlivesTheLimitsOfAnOrdinaryAnswer(t *testing.T) {
 	bothWays(t, func(t *testing.T, url string, ours, theirs *tls.Config) {
 		hub := NewHub()
 		w, _ := wiredServer(t, func(c *Config) { c.Fleet, c.Hub, c.TLS = fakeFleet{llm: busyView()}, hub, ours })
-		response := aliceGets(t, w.transport(t, theirs), url+llmPath+"/events")
+		response := aliceGets(t, w.Transport(t, theirs), url+llmPath+"/events")
 		if got := response.Header.Get("Content-Type"); got != "text/event-stream" || (response.ProtoMajor == 2) != (ours != nil) {
 			t.Fatalf("Content-Type is %q over %s", got, response.Proto)
 		}
@@ -172,7 +173,7 @@ func TestAStreamOfAReaderThatTakesNothingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := NewHub()
 		w, _ := wiredServer(t, func(c *Config) { c.Access, c.Fleet, c.Hub = nil, fakeFleet{llm: busyView()}, hub })
-		connection, err := w.dial(t.Context(), "", "")
+		connection, err := w.Dial(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,24 +193,24 @@ func TestAStreamOfAReaderThatTakesNothingEnds(t *testing.T) {
 }
 
 func TestAStreamEndsWithItsTimeAndTheClientSaysSo(t *testing.T) {
-	_, _, client := streaming(t, func(_ *http.Server, h *Hub) { h.life = time.Millisecond })
-	err := client.Follow(t.Context(), llm, func(Event) error { return nil })
-	if !errors.Is(err, ErrStreamEnded) || !strings.Contains(err.Error(), "streams last 1ms") {
+	_, _, caller := streaming(t, func(_ *http.Server, h *Hub) { h.life = time.Millisecond })
+	err := caller.Follow(t.Context(), llm, func(client.Event) error { return nil })
+	if !errors.Is(err, client.ErrStreamEnded) || !strings.Contains(err.Error(), "streams last 1ms") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestTheServerEndsWithoutWaitingForListeners(t *testing.T) {
-	_, hub, client := streaming(t, nil)
-	events, ended := heard(t, client, llm)
+	_, hub, caller := streaming(t, nil)
+	events, ended := heard(t, caller, llm)
 	next(t, events)
 	hub.Close()
 	for range events {
 	}
-	if err := <-ended; !errors.Is(err, ErrStreamEnded) {
+	if err := <-ended; !errors.Is(err, client.ErrStreamEnded) {
 		t.Errorf("%v", err)
 	}
-	err := client.Follow(t.Context(), llm, func(Event) error { return nil })
+	err := caller.Follow(t.Context(), llm, func(client.Event) error { return nil })
 	var problem *apiv1.Problem
 	if !errors.As(err, &problem) || problem.Status != http.StatusServiceUnavailable {
 		t.Errorf("a stream of a server that ends: %v", err)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"heliostat.dev/heliostat/internal/httpapi/memnet"
 )
 
 // oldLeader and newLeader are where replicas are called on a wire, which leads to one place whatever the address.
@@ -19,7 +21,7 @@ const (
 )
 
 // wiredBehind is a replica on a wire that passes calls on over another one.
-func wiredBehind(t *testing.T, leader *wire, change ...func(*Config)) (*wire, *fakeLeadership) {
+func wiredBehind(t *testing.T, leader *memnet.Network, change ...func(*Config)) (*memnet.Network, *fakeLeadership) {
 	t.Helper()
 	standing := &fakeLeadership{address: oldLeader, known: true}
 	w, s := wiredServer(t, func(c *Config) {
@@ -28,14 +30,14 @@ func wiredBehind(t *testing.T, leader *wire, change ...func(*Config)) (*wire, *f
 			f(c)
 		}
 	})
-	s.relay.transport.(*http.Transport).DialContext = leader.dial
+	s.relay.transport.(*http.Transport).DialContext = leader.Dial
 	return w, standing
 }
 
 // refused makes a call and checks the problem that comes back.
-func refused(t *testing.T, what string, follower *wire, status int, says string) {
+func refused(t *testing.T, what string, follower *memnet.Network, status int, says string) {
 	t.Helper()
-	response := aliceGets(t, follower.transport(t, nil), "http://127.0.0.1"+llmPath)
+	response := aliceGets(t, follower.Transport(t, nil), "http://127.0.0.1"+llmPath)
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != status || !strings.Contains(string(body), says) {
 		t.Errorf("%s: %s, %s, %v; want %d that says %q", what, response.Status, body, err, status, says)
@@ -44,7 +46,7 @@ func refused(t *testing.T, what string, follower *wire, status int, says string)
 
 func TestALeaderThatIsGoneIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		leader := newWire()
+		leader := memnet.New()
 		leader.Close()
 		follower, _ := wiredBehind(t, leader)
 		refused(t, "a leader that is gone", follower, http.StatusServiceUnavailable, "cannot be reached now")
@@ -54,7 +56,7 @@ func TestALeaderThatIsGoneIsTold(t *testing.T) {
 func TestACallDoesNotWaitForALeaderThatHangsAndLosesTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		arrived := make(chan struct{})
-		follower, standing := wiredBehind(t, handling(t, func(_ http.ResponseWriter, r *http.Request) {
+		follower, standing := wiredBehind(t, memnet.Serving(t, func(_ http.ResponseWriter, r *http.Request) {
 			close(arrived)
 			<-r.Context().Done()
 		}))
@@ -72,7 +74,7 @@ func TestACallDoesNotWaitForALeaderThatHangsAndLosesTheLease(t *testing.T) {
 
 func TestALeaderThatIsSlowIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		follower, _ := wiredBehind(t, handling(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+		follower, _ := wiredBehind(t, memnet.Serving(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 		begun := time.Now()
 		refused(t, "it is slow", follower, http.StatusGatewayTimeout, "does not answer; what was asked may still have happened")
 		if took := time.Since(begun); took != writeTimeout {
@@ -83,14 +85,14 @@ func TestALeaderThatIsSlowIsTold(t *testing.T) {
 
 func TestACallWaitsForTheLeaderAsLongAsItsOwnParameterSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		follower, _ := wiredBehind(t, handling(t, func(w http.ResponseWriter, r *http.Request) {
+		follower, _ := wiredBehind(t, memnet.Serving(t, func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-time.After(writeTimeout + 20*time.Second):
 				fmt.Fprint(w, "{}")
 			case <-r.Context().Done():
 			}
 		}))
-		response := aliceGets(t, follower.transport(t, nil), "http://127.0.0.1"+llmPath+"/request_resources/one?wait=30s")
+		response := aliceGets(t, follower.Transport(t, nil), "http://127.0.0.1"+llmPath+"/request_resources/one?wait=30s")
 		if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK || string(body) != "{}" {
 			t.Errorf("a long poll: %s, %s, %v", response.Status, body, err)
 		}
@@ -106,7 +108,7 @@ func TestStreamsArePassedOnAsTheyComeAndEndWithTheLeader(t *testing.T) {
 		})
 		follower, standing := wiredBehind(t, leader, func(c *Config) { c.TLS = ours })
 		begun := time.Now()
-		lines := bufio.NewReader(aliceGets(t, follower.transport(t, theirs), url+llmPath+"/events").Body)
+		lines := bufio.NewReader(aliceGets(t, follower.Transport(t, theirs), url+llmPath+"/events").Body)
 		first, err := lines.ReadString('\n')
 		if err != nil || !strings.HasPrefix(first, "id: ") || time.Since(begun) > 0 {
 			t.Fatalf("after %v the stream begins with %q, %v", time.Since(begun), first, err)

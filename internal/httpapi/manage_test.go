@@ -42,8 +42,8 @@ func TestAClusterIsManagedAndUnmanagedAnyNumberOfTimes(t *testing.T) {
 			t.Errorf("%s: %d %+v, set %v", step.method, answer.Code, got, w.modes.set[llm])
 		}
 	}
-	client := dial(t, w.handler)
-	if mode, err := client.SetManaged(t.Context(), llm, true); err != nil || mode != nodepool.Managed {
+	caller := dial(t, w.handler)
+	if mode, err := caller.SetManaged(t.Context(), llm, true); err != nil || mode != nodepool.Managed {
 		t.Errorf("the client gets %q, %v", mode, err)
 	}
 }
@@ -76,12 +76,12 @@ func TestWhatWouldBeDoneInShadowIsShown(t *testing.T) {
 		Obstacle: &planner.Reason{Code: "Frozen", Message: "frozen"},
 		Changes:  []apiv1.WouldChange{{Action: "launch", Group: "a100", Count: "2", Pods: []string{}, Reason: "launching 2 pods"}}}
 	w.fleet[llm] = view
-	client := dial(t, w.handler)
-	cluster, err := client.Status(t.Context(), llm)
+	caller := dial(t, w.handler)
+	cluster, err := caller.Status(t.Context(), llm)
 	if err != nil || cluster.OptIn == nil || cluster.OptIn.Waiting != view.OptIn.Waiting || cluster.OptIn.Obstacle.Code != "Frozen" || len(cluster.OptIn.Changes) != 1 {
 		t.Errorf("%v; opt-in %+v", err, cluster.OptIn)
 	}
-	list, err := client.Clusters(t.Context(), "ml")
+	list, err := caller.Clusters(t.Context(), "ml")
 	if err != nil || len(list) == 0 || !strings.Contains(list[0].WaitingInShadow, "2 × a100; to let") {
 		t.Errorf("%v; list %+v", err, list)
 	}

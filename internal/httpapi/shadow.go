@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -34,11 +33,4 @@ func (s *server) GetShadow(c *gin.Context, namespace apiv1.Namespace, name apiv1
 		answer.Differences = []apiv1.ShadowDifference{}
 	}
 	write(c, http.StatusOK, "application/json", answer)
-}
-
-// Shadow compares what Heliostat would have of a cluster with what somebody else asks for.
-func (c *Client) Shadow(ctx context.Context, key nodepool.ClusterKey) (apiv1.ShadowComparison, error) {
-	var answer apiv1.ShadowComparison
-	err := c.call(ctx, http.MethodGet, c.path(key, "shadow"), nil, &answer)
-	return answer, err
 }

@@ -14,11 +14,12 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // fleetStream follows a fleet that grows, as a caller with these rights.
-func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Right) bool, views ...View) (*growingFleet, *Hub, <-chan Event) {
+func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Right) bool, views ...View) (*growingFleet, *Hub, <-chan client.Event) {
 	t.Helper()
 	fleet := &growingFleet{views: fakeFleet{}}
 	for _, view := range views {
@@ -37,11 +38,11 @@ func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Righ
 	running.Start()
 	t.Cleanup(running.Close)
 	t.Cleanup(hub.Close)
-	client, err := NewClient(running.URL, &http.Client{Transport: bearer{}})
+	caller, err := client.New(running.URL, &http.Client{Transport: bearer{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, _ := heard(t, client, nodepool.ClusterKey{})
+	events, _ := heard(t, caller, nodepool.ClusterKey{})
 	return fleet, hub, events
 }
 
@@ -60,7 +61,7 @@ func viewOf(namespace, name string) View {
 	return view
 }
 
-func subjectOf(t *testing.T, event Event) string {
+func subjectOf(t *testing.T, event client.Event) string {
 	t.Helper()
 	var of subject
 	if err := json.Unmarshal(event.Data, &of); err != nil {

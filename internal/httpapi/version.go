@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 	"runtime"
 	"runtime/debug"
@@ -37,10 +36,3 @@ func buildOf(info *debug.BuildInfo) apiv1.Build {
 
 // GetVersion serves GET /version.
 func (s *server) GetVersion(c *gin.Context) { write(c, http.StatusOK, "application/json", ThisBuild()) }
-
-// Version says which build the server is.
-func (c *Client) Version(ctx context.Context) (apiv1.Build, error) {
-	var answer apiv1.Build
-	err := c.call(ctx, http.MethodGet, c.base.JoinPath("version"), nil, &answer)
-	return answer, err
-}

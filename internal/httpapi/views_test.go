@@ -40,7 +40,7 @@ func plannedWorld(t *testing.T, change ...func(*Config)) *world {
 
 func TestTheServerExplainsWhatThePlannerExplains(t *testing.T) {
 	w, ctx := plannedWorld(t), context.Background()
-	client, s := dial(t, w.handler), w.fleet[llm].Snapshot
+	caller, s := dial(t, w.handler), w.fleet[llm].Snapshot
 	for _, question := range []planner.Question{
 		{Group: "gpu"}, {Pod: "gpu-1"}, {Gang: "3f2a"}, {Request: planner.PlainRequest},
 		{Demand: &raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One / 2}, Count: 3}},
@@ -49,7 +49,7 @@ func TestTheServerExplainsWhatThePlannerExplains(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := client.Explain(ctx, llm, question)
+		got, err := caller.Explain(ctx, llm, question)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%+v: %v (-planner +server):\n%s", question, err, diff)
 		}
@@ -58,7 +58,7 @@ func TestTheServerExplainsWhatThePlannerExplains(t *testing.T) {
 
 func TestAnExplanationSaysFirstWhyThePlanDoesNotComeAbout(t *testing.T) {
 	w := plannedWorld(t)
-	client, managed := dial(t, w.handler), w.fleet[llm]
+	caller, managed := dial(t, w.handler), w.fleet[llm]
 	for want, change := range map[string]func(*View){
 		"":                                    func(*View) {},
 		"this is what would be: it is frozen": func(v *View) { v.Frozen = true },
@@ -68,7 +68,7 @@ func TestAnExplanationSaysFirstWhyThePlanDoesNotComeAbout(t *testing.T) {
 		view := managed
 		change(&view)
 		w.fleet[llm] = view
-		got, err := client.Explain(t.Context(), llm, planner.Question{Group: "gpu"})
+		got, err := caller.Explain(t.Context(), llm, planner.Question{Group: "gpu"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,8 +107,8 @@ func TestAQuestionThatCannotBeAnsweredIsAProblem(t *testing.T) {
 
 func TestASuppositionIsPlannedComparedAndNothingIsWritten(t *testing.T) {
 	w := plannedWorld(t)
-	client, before := dial(t, w.handler), fmt.Sprintf("%+v", w.fleet[llm])
-	answer, err := client.Plan(context.Background(), llm, json.RawMessage(`{"groups": [{"name": "gpu", "maxReplicas": 8}], "pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`))
+	caller, before := dial(t, w.handler), fmt.Sprintf("%+v", w.fleet[llm])
+	answer, err := caller.Plan(context.Background(), llm, json.RawMessage(`{"groups": [{"name": "gpu", "maxReplicas": 8}], "pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,16 +163,16 @@ func (fakeHistory) Past(key nodepool.ClusterKey, id string) (snapshot, plan json
 
 func TestHistoryIsListedAndEachDecisionExported(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.History = fakeHistory{} })
-	client, ctx := dial(t, w.handler), context.Background()
-	entries, err := client.History(ctx, llm)
+	caller, ctx := dial(t, w.handler), context.Background()
+	entries, err := caller.History(ctx, llm)
 	if diff := cmp.Diff(fakeHistory{}.Entries(llm), entries); err != nil || diff != "" {
 		t.Errorf("%v (-remembered +read):\n%s", err, diff)
 	}
-	snapshot, err := client.PastSnapshot(ctx, llm, "1772366400000")
+	snapshot, err := caller.PastSnapshot(ctx, llm, "1772366400000")
 	if err != nil || strings.TrimSpace(string(snapshot)) != `{"groups":[]}` {
 		t.Errorf("snapshot %s, %v", snapshot, err)
 	}
-	if plan, err := client.PastPlan(ctx, llm, "1772366400000"); err != nil || plan.Launch == nil {
+	if plan, err := caller.PastPlan(ctx, llm, "1772366400000"); err != nil || plan.Launch == nil {
 		t.Errorf("plan %+v, %v", plan, err)
 	}
 	for path, want := range map[string]int{"/history/1": 404, "/history/x": 400, "/history/00000000000000000001": 400, "/history/1/plan": 404} {

@@ -1,110 +1,28 @@
 package httpapi
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"net"
 	"net/http"
-	"sync"
 	"testing"
 	"testing/synctest"
 
+	"heliostat.dev/heliostat/internal/httpapi/memnet"
 	"heliostat.dev/heliostat/internal/simray/certs"
 )
 
-// wire is a network in memory with one listener. Inside a bubble of testing/synctest nothing takes time on it but what waits, so the limits of
-// hours and seconds are the product's own, and a slow machine cannot exceed them.
-type wire struct {
-	calls chan net.Conn
-	ended chan struct{}
-	end   func()
-}
-
-func newWire() *wire {
-	ended := make(chan struct{})
-	return &wire{calls: make(chan net.Conn), ended: ended, end: sync.OnceFunc(func() { close(ended) })}
-}
-
-func (w *wire) Accept() (net.Conn, error) {
-	select {
-	case c := <-w.calls:
-		return c, nil
-	case <-w.ended:
-		return nil, net.ErrClosed
-	}
-}
-
-func (w *wire) Close() error   { w.end(); return nil }
-func (w *wire) Addr() net.Addr { return wireAddr{} }
-
-// wireAddr is the address of both ends.
-type wireAddr struct{}
-
-func (wireAddr) Network() string { return "tcp" }
-func (wireAddr) String() string  { return "127.0.0.1:8090" }
-
-// wired is one end of a connection on a wire.
-type wired struct{ net.Conn }
-
-func (wired) LocalAddr() net.Addr  { return wireAddr{} }
-func (wired) RemoteAddr() net.Addr { return wireAddr{} }
-
-// dial connects to whoever listens.
-func (w *wire) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case w.calls <- wired{there}:
-		return wired{here}, nil
-	case <-w.ended:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// transport calls over the wire, with TLS where config is not nil.
-func (w *wire) transport(t *testing.T, config *tls.Config) *http.Transport {
-	t.Helper()
-	transport := &http.Transport{DialContext: w.dial, TLSClientConfig: config, ForceAttemptHTTP2: config != nil}
-	t.Cleanup(transport.CloseIdleConnections)
-	return transport
-}
-
-// serve answers calls over the wire until the test ends.
-func (w *wire) serve(t *testing.T, server *http.Server) {
-	t.Helper()
-	var served sync.WaitGroup
-	served.Go(func() {
-		if server.TLSConfig != nil {
-			_ = server.ServeTLS(w, "", "") // ends by Close
-			return
-		}
-		_ = server.Serve(w)
-	})
-	t.Cleanup(func() { server.Close(); served.Wait() })
-}
-
 // wiredServer serves on a wire as NewServer does, with all its limits.
-func wiredServer(t *testing.T, change func(*Config)) (*wire, *server) {
+func wiredServer(t *testing.T, change func(*Config)) (*memnet.Network, *server) {
 	t.Helper()
-	w := newWire()
+	w := memnet.New()
 	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newWorld(t).requests}
 	change(&config)
 	running, s, err := newServer(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.serve(t, running)
+	w.Serve(t, running)
 	return w, s
-}
-
-// handling serves a handler on a wire.
-func handling(t *testing.T, handler http.HandlerFunc) *wire {
-	t.Helper()
-	w := newWire()
-	w.serve(t, &http.Server{Handler: handler})
-	return w
 }
 
 // aliceGets makes a call with alice's token; it may bring a stream.

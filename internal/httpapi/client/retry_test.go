@@ -1,4 +1,4 @@
-package httpapi
+package client
 
 import (
 	"context"
@@ -11,9 +11,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"heliostat.dev/heliostat/internal/httpapi/memnet"
 )
 
-func TestAClientAsksAgainWhereTheServerCannotAnswerYet(t *testing.T) {
+func TestGETAndPUTAreRetriedWhileTheServerIsUnavailable(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, header, after string
 		// busy is how often the server answers 503 first.
@@ -51,7 +53,7 @@ func TestAClientAsksAgainWhereTheServerCannotAnswerYet(t *testing.T) {
 			if c.header != "" {
 				request.Header.Set(c.header, `"1"`)
 			}
-			response, err := patient{http.DefaultTransport, time.Minute / 2}.RoundTrip(request)
+			response, err := retrying{http.DefaultTransport, time.Minute / 2}.RoundTrip(request)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +65,7 @@ func TestAClientAsksAgainWhereTheServerCannotAnswerYet(t *testing.T) {
 	}
 }
 
-func TestAClientComesBackToAServerThatItHasMet(t *testing.T) {
+func TestACallIsRetriedWhenTheServerRestarts(t *testing.T) {
 	for name, c := range map[string]struct {
 		method string
 		// met: the server answers once, 503, before it goes; else it cuts the call off.
@@ -78,7 +80,7 @@ func TestAClientComesBackToAServerThatItHasMet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				calls := 0
-				w := handling(t, func(w http.ResponseWriter, r *http.Request) {
+				w := memnet.Serving(t, func(w http.ResponseWriter, r *http.Request) {
 					calls++
 					if body, err := io.ReadAll(r.Body); err != nil || string(body) != "what" {
 						t.Errorf("call %d has the body %q, %v", calls, body, err)
@@ -93,19 +95,19 @@ func TestAClientComesBackToAServerThatItHasMet(t *testing.T) {
 						panic(http.ErrAbortHandler)
 					}
 				})
-				transport, dials := w.transport(t, nil), 0
+				transport, dials := w.Transport(t, nil), 0
 				transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 					if dials++; dials > 1 && dials < 4 { // it starts anew
 						return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 					}
-					return w.dial(ctx, network, address)
+					return w.Dial(ctx, network, address)
 				}
 				request, err := http.NewRequestWithContext(t.Context(), c.method, "http://127.0.0.1/", strings.NewReader("what"))
 				if err != nil {
 					t.Fatal(err)
 				}
 				begun := time.Now()
-				response, err := patient{transport, clientPatience}.RoundTrip(request)
+				response, err := retrying{transport, retryWithin}.RoundTrip(request)
 				if !c.wantAnswer {
 					if err == nil || calls != 1 {
 						t.Fatalf("%v after %d calls, want an error after 1", response, calls)
@@ -124,7 +126,7 @@ func TestAClientComesBackToAServerThatItHasMet(t *testing.T) {
 	}
 }
 
-func TestAClientIsToldAtOnceThatNobodyListens(t *testing.T) {
+func TestACallFailsAtOnceWhenNobodyListens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dials := 0
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
@@ -135,7 +137,7 @@ func TestAClientIsToldAtOnceThatNobodyListens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if response, err := (patient{transport, clientPatience}).RoundTrip(request); err == nil || dials != 1 {
+		if response, err := (retrying{transport, retryWithin}).RoundTrip(request); err == nil || dials != 1 {
 			t.Errorf("%v, %v after %d tries, want an error after 1", response, err, dials)
 		}
 	})

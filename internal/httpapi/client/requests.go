@@ -1,4 +1,4 @@
-package httpapi
+package client
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package httpapi
+package client
 
 import (
 	"bufio"
@@ -120,7 +120,7 @@ func (c *Client) Follow(ctx context.Context, key nodepool.ClusterKey, hear func(
 	if key != (nodepool.ClusterKey{}) {
 		target = c.path(key, "events")
 	}
-	return c.told("following", target, c.follow(ctx, target, hear))
+	return c.wrap("following", target, c.follow(ctx, target, hear))
 }
 
 func (c *Client) follow(ctx context.Context, target *url.URL, hear func(Event) error) error {
@@ -165,7 +165,7 @@ func readEvents(body io.Reader, hear func(Event) error) error {
 			event.Data = append(event.Data, value...)
 		case field == "" && value == "" && len(event.Data) > 0:
 			if event.Kind == apiv1.EventEnd {
-				return fmt.Errorf("%w: %s", ErrStreamEnded, reasonIn(event.Data))
+				return fmt.Errorf("%w: %s", ErrStreamEnded, endReason(event.Data))
 			}
 			if err := hear(event); err != nil {
 				return err
@@ -175,8 +175,8 @@ func readEvents(body io.Reader, hear func(Event) error) error {
 	}
 }
 
-// reasonIn is why a stream ended.
-func reasonIn(data []byte) string {
+// endReason is why a stream ended.
+func endReason(data []byte) string {
 	var end struct {
 		Reason string `json:"reason"`
 	}
@@ -184,4 +184,18 @@ func reasonIn(data []byte) string {
 		return "for a reason that it does not tell"
 	}
 	return end.Reason
+}
+
+// Shadow compares what Heliostat would have of a cluster with what somebody else asks for.
+func (c *Client) Shadow(ctx context.Context, key nodepool.ClusterKey) (apiv1.ShadowComparison, error) {
+	var answer apiv1.ShadowComparison
+	err := c.call(ctx, http.MethodGet, c.path(key, "shadow"), nil, &answer)
+	return answer, err
+}
+
+// Version says which build the server is.
+func (c *Client) Version(ctx context.Context) (apiv1.Build, error) {
+	var answer apiv1.Build
+	err := c.call(ctx, http.MethodGet, c.base.JoinPath("version"), nil, &answer)
+	return answer, err
 }

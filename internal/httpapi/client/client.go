@@ -1,4 +1,4 @@
-package httpapi
+package client
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"syscall"
+	"time"
 
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -20,15 +21,18 @@ import (
 // maxAnswer bounds what the client reads: a snapshot of a very large cluster fits.
 const maxAnswer = 64 << 20
 
+// callTimeout ends a call where the caller has no HTTP client of its own: the server ends its answers after as long.
+const callTimeout = 30 * time.Second
+
 // Client calls a Heliostat server. Its errors hold a *Problem when the server gave one.
 type Client struct {
 	base *url.URL
 	http *http.Client
 }
 
-// NewClient returns a client of the server at address, for example http://127.0.0.1:8090. With httpClient nil, calls end
+// New returns a client of the server at address, for example http://127.0.0.1:8090. With httpClient nil, calls end
 // after 30 seconds. What the server cannot answer now, after a start or while another replica takes over, is asked again for some seconds.
-func NewClient(address string, httpClient *http.Client) (*Client, error) {
+func New(address string, httpClient *http.Client) (*Client, error) {
 	if !strings.Contains(address, "://") { // net/url has no clear words for it
 		return nil, fmt.Errorf("reading server address %q: write https://host:port, or http:// where there is no TLS", address)
 	}
@@ -40,10 +44,10 @@ func NewClient(address string, httpClient *http.Client) (*Client, error) {
 		return nil, fmt.Errorf("reading server address %q: write http://host:port", address)
 	}
 	if httpClient == nil {
-		httpClient = &http.Client{Timeout: writeTimeout}
+		httpClient = &http.Client{Timeout: callTimeout}
 	}
 	waiting := *httpClient
-	waiting.Transport = patient{next: cmp.Or(waiting.Transport, http.DefaultTransport), patience: clientPatience}
+	waiting.Transport = retrying{next: cmp.Or(waiting.Transport, http.DefaultTransport), within: retryWithin}
 	return &Client{base: base, http: &waiting}, nil
 }
 
@@ -97,11 +101,11 @@ func (c *Client) path(key nodepool.ClusterKey, rest ...string) *url.URL {
 }
 
 func (c *Client) call(ctx context.Context, method string, target *url.URL, body, into any) error {
-	return c.told("calling "+method, target, c.exchange(ctx, method, target, body, into))
+	return c.wrap("calling "+method, target, c.exchange(ctx, method, target, body, into))
 }
 
-// told says of an error which call it is of. A problem says that itself, but not who answered.
-func (c *Client) told(doing string, target *url.URL, err error) error {
+// wrap says of an error which call it is of. A problem says that itself, but not who answered.
+func (c *Client) wrap(doing string, target *url.URL, err error) error {
 	switch {
 	case err == nil:
 		return nil

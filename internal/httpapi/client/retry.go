@@ -1,0 +1,101 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// retryWithin bounds how long a call is retried that is answered 503 or whose connection ends without an answer. Within this
+// time a server that has just started has read everything, and another replica has taken over.
+const retryWithin = 10 * time.Second
+
+// reconnectPause lies between a lost connection and a new one.
+const reconnectPause = time.Second
+
+// retrying retries calls that the server cannot answer now, after the pause that the server names. It retries only plain GETs and PUTs:
+// other calls may have taken effect although they were answered 503, and a second one would be answered differently.
+type retrying struct {
+	next   http.RoundTripper
+	within time.Duration
+}
+
+// RoundTrip makes one call and returns the last answer, whatever it is.
+func (r retrying) RoundTrip(request *http.Request) (*http.Response, error) {
+	end := time.Now().Add(r.within)
+	for reached := false; ; {
+		response, err := r.next.RoundTrip(request)
+		reached = reached || err == nil || cutOff(err)
+		pause, retry := pauseBefore(response, err, reached)
+		if !retry || !repeatable(request) || time.Now().Add(pause).After(end) {
+			return response, err
+		}
+		if err == nil {
+			response.Body.Close()
+		}
+		if err := wait(request.Context(), pause); err != nil {
+			return nil, err
+		}
+		if request, err = withUnreadBody(request); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pauseBefore returns how long to wait before another try, and whether to try at all. If nobody listens, that is worth it only after
+// this call has reached the server before: then the server may be restarting.
+func pauseBefore(response *http.Response, err error, reached bool) (time.Duration, bool) {
+	if err != nil {
+		var network *net.OpError
+		nobody := errors.As(err, &network) && network.Op == "dial"
+		return reconnectPause, cutOff(err) || reached && nobody
+	}
+	pause, err := strconv.Atoi(response.Header.Get("Retry-After"))
+	return time.Duration(pause) * time.Second, err == nil && response.StatusCode == http.StatusServiceUnavailable
+}
+
+// cutOff reports whether a connection was made and ended without an answer.
+func cutOff(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
+}
+
+func repeatable(request *http.Request) bool {
+	switch {
+	case request.Body != nil && request.GetBody == nil:
+		return false
+	case request.Method == http.MethodPut:
+		return request.Header.Get("If-Match") == "" && request.Header.Get("If-None-Match") == ""
+	default:
+		return request.Method == http.MethodGet
+	}
+}
+
+// withUnreadBody returns the request with a body that is not read yet.
+func withUnreadBody(request *http.Request) (*http.Request, error) {
+	if request.Body == nil {
+		return request, nil
+	}
+	body, err := request.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	request = request.Clone(request.Context())
+	request.Body = body
+	return request, nil
+}
+
+func wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
