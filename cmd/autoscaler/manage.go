@@ -154,13 +154,13 @@ func writeOptIn(out io.Writer, c apiv1.Cluster) error {
 	case c.LastCycle == nil:
 		p.line("", "No decision was made about it yet, so it is not known what Heliostat would do.")
 	case c.OptIn != nil:
-		p.optIn(c)
+		writeOptInTo(&p, c)
 	}
 	_, err := io.WriteString(out, p.String())
 	return err
 }
 
-func (p *page) optIn(c apiv1.Cluster) {
+func writeOptInTo(p *page, c apiv1.Cluster) {
 	if c.Mode == nodepool.Off || c.Error != "" {
 		p.line("", "It is not known what Heliostat would do: "+cmp.Or(c.Error, "Ray's state is not read while the mode is off; let it plan first with `autoscaler unmanage`")+".")
 	} else {

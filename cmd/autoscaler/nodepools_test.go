@@ -83,7 +83,7 @@ alihn1-qas-k8s-w31212: cordoned: spec.unschedulable is set
 
 func TestResourcesOfOneNameKeepTheirDomains(t *testing.T) {
 	units := map[string]int64{"nvidia.com/gpu": 4, "amd.com/gpu": 2}
-	if got := (look{}).freeOf(map[string]int64{"amd.com/gpu": 1}, units); got != "amd.com/gpu 1/2, nvidia.com/gpu -/4" {
+	if got := freeOf((look{}), map[string]int64{"amd.com/gpu": 1}, units); got != "amd.com/gpu 1/2, nvidia.com/gpu -/4" {
 		t.Error(got)
 	}
 }

@@ -18,13 +18,13 @@ func writeNodepools(as look) func(io.Writer, nodepoolsReport) error {
 		if len(report.Nodes) == 0 {
 			p.line("", "There are no nodes.")
 		} else {
-			p.nodes(report.Nodes, as)
+			writeNodes(&p, report.Nodes, as)
 		}
 		if len(report.Pools) > 0 {
 			p.line("", "")
-			p.pools(report.Pools, as)
+			writePools(&p, report.Pools, as)
 		}
-		p.problems(report.Nodes)
+		writeProblems(&p, report.Nodes)
 		for _, note := range report.Notes {
 			p.line("", "")
 			p.line("", "Note: "+note)
@@ -34,17 +34,17 @@ func writeNodepools(as look) func(io.Writer, nodepoolsReport) error {
 	}
 }
 
-func (p *page) nodes(nodes []nodepool.NodeGPUs, as look) {
+func writeNodes(p *page, nodes []nodepool.NodeGPUs, as look) {
 	t := table{look: as, columns: []column{{"NODE", asName}, {"POOL", asName}, {"KIND", asText}, {"PRODUCT", asText}, {"CARDS", asNumber},
 		{"ISOLATION", asText}, {"FREE/UNITS", asProse}, {"MIB PER UNIT", wideOnly}, {"FREE PER CARD", wideOnly}}}
 	for _, n := range nodes {
-		t.add(cells(n.Name, orDash(n.Pool), string(n.Kind), as.product(n.Product), count(n.Cards), string(n.Isolation),
-			as.freeOf(n.Free, n.Units), amounts(n.MemoryMiB), perCard(n.PerCard))...)
+		t.add(cells(n.Name, orDash(n.Pool), string(n.Kind), productOf(as, n.Product), count(n.Cards), string(n.Isolation),
+			freeOf(as, n.Free, n.Units), amounts(n.MemoryMiB), perCard(n.PerCard))...)
 	}
 	t.write(p)
 }
 
-func (p *page) pools(pools []nodepool.GPUPool, as look) {
+func writePools(p *page, pools []nodepool.GPUPool, as look) {
 	karpenter := slices.ContainsFunc(pools, func(p nodepool.GPUPool) bool { return p.NodeClaims != nil })
 	t := table{look: as, columns: []column{{"POOL", asName}, {"NODES", asNumber}, {"MIN", asNumber}, {"MAX", asNumber}, {"KIND", asText},
 		{"PRODUCT", asText}, {"CARDS", asNumber}, {"PRICE", asNumber}, {"SPOT", asText}, {"FREE/UNITS", asProse},
@@ -53,9 +53,9 @@ func (p *page) pools(pools []nodepool.GPUPool, as look) {
 		t.columns = slices.Insert(t.columns, 2, column{"COMING", asText})
 	}
 	for _, pool := range pools {
-		least, most := as.bounds(pool.Ceiling)
-		row := cells(pool.Name, strconv.Itoa(pool.Nodes), least, most, string(pool.Kind), as.product(pool.Product), count(pool.Cards),
-			nodePrice(pool.Price), map[bool]string{true: "yes", false: "no"}[pool.Spot], as.freeOf(pool.Free, pool.Units),
+		least, most := boundsOf(as, pool.Ceiling)
+		row := cells(pool.Name, strconv.Itoa(pool.Nodes), least, most, string(pool.Kind), productOf(as, pool.Product), count(pool.Cards),
+			nodePrice(pool.Price), map[bool]string{true: "yes", false: "no"}[pool.Spot], freeOf(as, pool.Free, pool.Units),
 			pool.Provider, string(pool.Isolation), orNone(strings.Join(pool.Taints, ",")))
 		if karpenter {
 			row = slices.Insert(row, 2, cell{text: comingOf(pool.NodeClaims)})
@@ -76,8 +76,8 @@ func comingOf(claims *nodepool.ClaimCount) string {
 	return strconv.Itoa(claims.Launched)
 }
 
-// product is a model's name. The vendor's is left out but for a wide table: the longest names would not fit otherwise.
-func (l look) product(product *string) string {
+// productOf is a model's name. The vendor's is left out but for a wide table: the longest names would not fit otherwise.
+func productOf(l look, product *string) string {
 	if product == nil || l.wide {
 		return orDash(product)
 	}
@@ -85,9 +85,9 @@ func (l look) product(product *string) string {
 }
 
 // freeOf writes for each resource how many units are free of how many there are: mig-1g.5gb 3/8, and -/8 where the first is not known.
-func (l look) freeOf(free, units map[string]int64) string {
+func freeOf(l look, free, units map[string]int64) string {
 	names := slices.Sorted(maps.Keys(units))
-	shown := l.resources(names)
+	shown := shortResources(l, names)
 	parts := make([]string, len(names))
 	for i, resource := range names {
 		left := unknownCell
@@ -99,8 +99,8 @@ func (l look) freeOf(free, units map[string]int64) string {
 	return orNone(strings.Join(parts, ", "))
 }
 
-// resources are names without their domains, unless two would be the same, or the table is wide.
-func (l look) resources(names []string) []string {
+// shortResources are names without their domains, unless two would be the same, or the table is wide.
+func shortResources(l look, names []string) []string {
 	short := make([]string, len(names))
 	for i, resource := range names {
 		short[i] = resource[strings.LastIndex(resource, "/")+1:]
@@ -127,8 +127,8 @@ func perCard(cards []nodepool.Card) string {
 	return orNone(strings.Join(parts, ","))
 }
 
-// bounds are a pool's least and most nodes; limits on resources stand beside the most.
-func (l look) bounds(ceiling *nodepool.Ceiling) (least, most string) {
+// boundsOf are a pool's least and most nodes; limits on resources stand beside the most.
+func boundsOf(l look, ceiling *nodepool.Ceiling) (least, most string) {
 	if ceiling == nil {
 		return unknownCell, unknownCell
 	}
@@ -137,7 +137,7 @@ func (l look) bounds(ceiling *nodepool.Ceiling) (least, most string) {
 		parts = append(parts, count(ceiling.MaxNodes))
 	}
 	names := slices.Sorted(maps.Keys(ceiling.Limits))
-	for i, shown := range l.resources(names) {
+	for i, shown := range shortResources(l, names) {
 		parts = append(parts, shown+"="+ceiling.Limits[names[i]].String())
 	}
 	return count(ceiling.MinNodes), orNone(strings.Join(parts, ","))
@@ -150,8 +150,8 @@ func nodePrice(value *float64) string {
 	return strconv.FormatFloat(*value, 'f', -1, 64)
 }
 
-// problems lists what is wrong with nodes, and the flag that tells of a resource that is not known.
-func (p *page) problems(nodes []nodepool.NodeGPUs) {
+// writeProblems lists what is wrong with nodes, and the flag that tells of a resource that is not known.
+func writeProblems(p *page, nodes []nodepool.NodeGPUs) {
 	titled, unknown := false, false
 	for _, n := range nodes {
 		for _, problem := range n.Problems {

@@ -14,8 +14,8 @@ const (
 	namedGangs = 3
 )
 
-// demand lists what is asked for, and below each what becomes of it. Gangs that ask for the same are one entry.
-func (p *page) demand(all []planner.DemandSummary) {
+// writeDemand lists what is asked for, and below each what becomes of it. Gangs that ask for the same are one entry.
+func writeDemand(p *page, all []planner.DemandSummary) {
 	p.line("", "Demand")
 	var rest planner.DemandSummary
 	kinds := foldDemand(all)
@@ -146,8 +146,8 @@ func describeBundles(bundles []raydemand.Bundle, selectors []raydemand.Selector)
 // nothingUnmetIfScaled is what unmet says of a RayCluster that is not scaled, where the plan would serve all demand.
 const nothingUnmetIfScaled = "nothing, if Heliostat scaled it: what would be launched now is not on its way"
 
-// unmet lists what is not served, grouped by reason. scaled is false where nobody carries out the plan.
-func (p *page) unmet(plan planner.Plan, scaled bool) {
+// writeUnmet lists what is not served, grouped by reason. scaled is false where nobody carries out the plan.
+func writeUnmet(p *page, plan planner.Plan, scaled bool) {
 	p.line("", "")
 	p.line("", "Unmet")
 	var list unmetList
@@ -170,7 +170,7 @@ func (p *page) unmet(plan planner.Plan, scaled bool) {
 		list.add("request_resources "+counted(u.Request)+inBrackets(u.AskedBy), u.Reason)
 	}
 	list.write(p)
-	if short := p.minimums(plan.Groups); len(list.order)+short == 0 {
+	if short := writeMinimums(p, plan.Groups); len(list.order)+short == 0 {
 		p.line("  ", map[bool]string{true: "nothing: all demand is served or on its way", false: nothingUnmetIfScaled}[scaled])
 	}
 }

@@ -25,11 +25,11 @@ type page struct{ strings.Builder }
 // writePlanText writes the plan for a person: demand, groups, decision, unmet, and then what is odd.
 func writePlanText(out io.Writer, planned planned) error {
 	var p page
-	p.demand(planned.plan.Summary)
-	p.groups(planned.plan.Groups)
-	p.decision(planned)
-	p.unmet(planned.plan, true)
-	p.findings(planned.plan.Findings)
+	writeDemand(&p, planned.plan.Summary)
+	writeGroups(&p, planned.plan.Groups)
+	writeDecision(&p, planned)
+	writeUnmet(&p, planned.plan, true)
+	writeFindings(&p, planned.plan.Findings)
 	_, err := io.WriteString(out, p.String())
 	return err
 }
@@ -38,7 +38,7 @@ func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 }
 
-func (p *page) groups(groups []planner.GroupPlan) {
+func writeGroups(p *page, groups []planner.GroupPlan) {
 	p.line("", "")
 	p.line("", "Groups")
 	if len(groups) == 0 {
@@ -55,14 +55,14 @@ func (p *page) groups(groups []planner.GroupPlan) {
 	}
 }
 
-func (p *page) decision(planned planned) {
+func writeDecision(p *page, planned planned) {
 	plan := planned.plan
 	p.line("", "")
 	p.line("", "Decision")
 	for _, group := range slices.Sorted(maps.Keys(plan.Launch)) {
 		p.line("  ", fmt.Sprintf("launch %d × %s", plan.Launch[group], group))
 	}
-	p.stops(plan.Terminate)
+	writeStops(p, plan.Terminate)
 	if plan.Price != nil {
 		p.line("  ", "price of what is launched: "+price(*plan.Price)+" an hour")
 	}
@@ -77,8 +77,8 @@ func (p *page) decision(planned planned) {
 // mostStops is how many pods of one group that go for one reason are told one by one.
 const mostStops = 5
 
-// stops lists the pods that go, and of many alike the first.
-func (p *page) stops(all []planner.Termination) {
+// writeStops lists the pods that go, and of many alike the first.
+func writeStops(p *page, all []planner.Termination) {
 	alike := func(t planner.Termination) planner.Termination {
 		return planner.Termination{Group: t.Group, Reason: t.Reason, Busy: t.Busy}
 	}
@@ -136,8 +136,8 @@ func brief(plan planner.Plan) string {
 	return strings.Join(parts, ", ")
 }
 
-// minimums lists the groups that a limit keeps below their minimum, and counts them.
-func (p *page) minimums(groups []planner.GroupPlan) (short int) {
+// writeMinimums lists the groups that a limit keeps below their minimum, and counts them.
+func writeMinimums(p *page, groups []planner.GroupPlan) (short int) {
 	for _, g := range groups {
 		if g.BelowMin > 0 {
 			short++
@@ -147,8 +147,8 @@ func (p *page) minimums(groups []planner.GroupPlan) (short int) {
 	return short
 }
 
-// findings lists findings by their codes, which docs/reference/reasons.md and alerts know, as `doctor` does.
-func (p *page) findings(findings []raydemand.Finding) {
+// writeFindings lists findings by their codes, which docs/reference/reasons.md and alerts know, as `doctor` does.
+func writeFindings(p *page, findings []raydemand.Finding) {
 	if len(findings) == 0 {
 		return
 	}

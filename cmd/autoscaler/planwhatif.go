@@ -78,12 +78,12 @@ func writeSupposed(out io.Writer, answer apiv1.SupposingAnswer) error {
 		return err
 	}
 	var p page
-	p.difference(answer.Difference)
+	writeDifference(&p, answer.Difference)
 	_, err := io.WriteString(out, p.String())
 	return err
 }
 
-func (p *page) difference(d planner.Difference) {
+func writeDifference(p *page, d planner.Difference) {
 	p.line("", "")
 	p.line("", "Otherwise than the present plan")
 	for _, g := range d.Groups {

@@ -100,7 +100,7 @@ var requestStyles = map[raydemand.RequestState]style{
 }
 
 func requestRow(r apiv1.OwnedRequest, as look, now time.Time) []cell {
-	id, owner := r.ID, as.owner(r.Owner)
+	id, owner := r.ID, ownerOf(as, r.Owner)
 	if r.Plain {
 		id, owner = "(plain)", unknownCell
 	}
@@ -119,8 +119,8 @@ func requestRow(r apiv1.OwnedRequest, as look, now time.Time) []cell {
 		{string(r.State), requestStyles[r.State]}, {text: since}, {text: lease}, {text: why}, {text: servedBy(r.Groups)}}
 }
 
-// owner is who asks. What all ServiceAccounts' names begin with is left out but for a wide table.
-func (l look) owner(owner string) string {
+// ownerOf is who asks. What all ServiceAccounts' names begin with is left out but for a wide table.
+func ownerOf(l look, owner string) string {
 	if l.wide {
 		return owner
 	}

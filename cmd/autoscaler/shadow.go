@@ -58,9 +58,9 @@ func writeShadow(as look, now func() time.Time, cluster func() (apiv1.Cluster, e
 			}
 			p.line("", "Nothing is compared: "+whyNotCompared(now))
 		} else {
-			p.shadowHead(c)
-			p.shadowGroups(c.Groups, as)
-			p.shadowDifferences(c.Differences, as, now())
+			writeShadowHead(&p, c)
+			writeShadowGroups(&p, c.Groups, as)
+			writeShadowDifferences(&p, c.Differences, as, now())
 		}
 		_, err := io.WriteString(out, p.String())
 		return err
@@ -81,7 +81,7 @@ func whyNotCompared(c apiv1.Cluster) string {
 	return "Heliostat looks on since a moment ago, and has made no plan beside the other side's yet."
 }
 
-func (p *page) shadowHead(c apiv1.ShadowComparison) {
+func writeShadowHead(p *page, c apiv1.ShadowComparison) {
 	writer := "somebody whom the object does not name"
 	if c.Writer != "" {
 		writer = c.Writer
@@ -96,7 +96,7 @@ func (p *page) shadowHead(c apiv1.ShadowComparison) {
 	}
 }
 
-func (p *page) shadowGroups(groups []apiv1.ShadowGroup, as look) {
+func writeShadowGroups(p *page, groups []apiv1.ShadowGroup, as look) {
 	p.line("", "")
 	t := table{look: as, columns: []column{{"GROUP", asName}, {"OURS", asNumber}, {"THEIRS", asNumber}, {"WHY OURS", asProse}}}
 	for _, g := range groups {
@@ -109,7 +109,7 @@ func (p *page) shadowGroups(groups []apiv1.ShadowGroup, as look) {
 	t.write(p)
 }
 
-func (p *page) shadowDifferences(all []apiv1.ShadowDifference, as look, now time.Time) {
+func writeShadowDifferences(p *page, all []apiv1.ShadowDifference, as look, now time.Time) {
 	if len(all) == 0 {
 		return
 	}

@@ -30,16 +30,16 @@ func newStatusCommand() *cobra.Command {
 		Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return flags.fleet(cmd)
+				return statusOfFleet(&flags, cmd)
 			}
-			return flags.cluster(cmd, args[0])
+			return statusOfCluster(&flags, cmd, args[0])
 		},
 	}
 	flags.addTo(cmd)
 	return cmd
 }
 
-func (f *watchFlags) fleet(cmd *cobra.Command) error {
+func statusOfFleet(f *watchFlags, cmd *cobra.Command) error {
 	as := f.look(cmd.OutOrStdout(), true)
 	write, err := writerOf(f.output, writeFleet(f.server.namespace, as))
 	if err != nil {
@@ -58,7 +58,7 @@ func (f *watchFlags) fleet(cmd *cobra.Command) error {
 	})
 }
 
-func (f *watchFlags) cluster(cmd *cobra.Command, argument string) error {
+func statusOfCluster(f *watchFlags, cmd *cobra.Command, argument string) error {
 	as := f.look(cmd.OutOrStdout(), false)
 	write, err := writerOf(f.output, writeCluster(as, time.Now))
 	if err != nil {
@@ -154,24 +154,24 @@ func ageText(seconds *float64) string {
 func writeCluster(as look, now func() time.Time) func(io.Writer, apiv1.Cluster) error {
 	return func(out io.Writer, c apiv1.Cluster) error {
 		var p page
-		p.clusterHead(c)
-		p.clusterGroups(c.Groups, as)
-		p.clusterGPUs(c.Groups, as)
+		writeClusterHead(&p, c)
+		writeClusterGroups(&p, c.Groups, as)
+		writeClusterGPUs(&p, c.Groups, as)
 		p.line("", "")
 		if c.DataAgeSeconds == nil {
 			p.line("", "Demand: not known: Ray has not told it yet")
 		} else {
-			p.demand(c.Summary)
-			p.unmet(unmetPlan(c.Unmet), c.OptIn == nil)
+			writeDemand(&p, c.Summary)
+			writeUnmet(&p, unmetPlan(c.Unmet), c.OptIn == nil)
 		}
-		p.findings(c.Findings)
-		p.clusterChanges(c.Decisions, as, now())
+		writeFindings(&p, c.Findings)
+		writeClusterChanges(&p, c.Decisions, as, now())
 		_, err := io.WriteString(out, p.String())
 		return err
 	}
 }
 
-func (p *page) clusterHead(c apiv1.Cluster) {
+func writeClusterHead(p *page, c apiv1.Cluster) {
 	p.line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
 	last := "no decision was made yet"
 	if c.LastCycle != nil {
@@ -196,7 +196,7 @@ func waitingInShadow(optIn *apiv1.OptIn) string {
 	return optIn.Waiting + "; " + optIn.Allow
 }
 
-func (p *page) clusterGroups(groups []apiv1.Group, as look) {
+func writeClusterGroups(p *page, groups []apiv1.Group, as look) {
 	p.line("", "")
 	if len(groups) == 0 {
 		p.line("", "There are no worker groups.")
@@ -236,8 +236,8 @@ func reasonsOf(g apiv1.Group) string {
 	return strings.Join(texts, "; ")
 }
 
-// clusterGPUs shows how many GPUs a worker has by all who say so, where anybody says any.
-func (p *page) clusterGPUs(groups []apiv1.Group, as look) {
+// writeClusterGPUs shows how many GPUs a worker has by all who say so, where anybody says any.
+func writeClusterGPUs(p *page, groups []apiv1.Group, as look) {
 	t := table{look: as, columns: []column{{"GPUS OF A WORKER", asName}, {"DECLARED", asNumber}, {"DERIVED", asNumber}, {"REPORTED", asNumber},
 		{"RAY", asNumber}, {"NOTE", asProse}}}
 	for _, g := range groups {
@@ -293,7 +293,7 @@ func unmetPlan(all []apiv1.Unmet) planner.Plan {
 // mostShownChanges is how many changes are told.
 const mostShownChanges = 10
 
-func (p *page) clusterChanges(changes []apiv1.Decision, as look, now time.Time) {
+func writeClusterChanges(p *page, changes []apiv1.Decision, as look, now time.Time) {
 	if len(changes) == 0 {
 		return
 	}
