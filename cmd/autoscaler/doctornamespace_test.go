@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic/fake"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -48,7 +49,7 @@ func TestDoctorTellsAnEmptyNamespaceFromOneThatDoesNotExist(t *testing.T) {
 }
 
 func TestStatusTellsFindingsByTheirCodes(t *testing.T) {
-	var p page
+	var p table.Page
 	writeFindings(&p, []raydemand.Finding{{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Field: "spec", Seen: "x", Why: "more may wait", Fix: "ask for fewer shapes"}})
 	want := "\nFindings\n  warning  demand-truncated\n           RayCluster ml/llm\n           spec: x\n           more may wait\n           ask for fewer shapes\n"
 	if p.String() != want {

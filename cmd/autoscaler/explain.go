@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/internal/planner"
@@ -111,7 +112,7 @@ func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Ques
 		return err
 	}
 	begun := false
-	return f.shown(cmd, look{}, api, key, func(ctx context.Context, out io.Writer) error {
+	return f.shown(cmd, table.Look{}, api, key, func(ctx context.Context, out io.Writer) error {
 		explanation, err := api.Explain(ctx, key, q)
 		var problem *apiv1.Problem
 		// What was asked about may lack for that reason.
@@ -154,10 +155,10 @@ func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.
 }
 
 func writeExplanation(out io.Writer, e planner.Explanation) error {
-	var p page
-	p.line("", e.About+": "+told(e.Code, e.Message))
+	var p table.Page
+	p.Line("", e.About+": "+told(e.Code, e.Message))
 	for _, d := range e.Details {
-		p.line("  ", d.About+": "+told(d.Code, d.Message))
+		p.Line("  ", d.About+": "+told(d.Code, d.Message))
 	}
 	_, err := io.WriteString(out, p.String())
 	return err

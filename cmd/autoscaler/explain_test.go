@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 )
 
@@ -118,7 +119,7 @@ func TestAnExplanationFitsThePage(t *testing.T) {
 	input := `{"groups": [{"name": "` + long + `", "resources": {"GPU": 1}, "maxReplicas": 1}], "pendingRequests": [{"resources": {"GPU": 2}, "count": 1}]}`
 	code, out, _ := command(t, input, "autoscaler", "explain", "--snapshot", "-", "--demand", `{"GPU": 2}`)
 	for line := range strings.Lines(out) {
-		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > pageWidth || code != exitOK {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > table.PageWidth || code != exitOK {
 			t.Errorf("exit %d, %d columns: %s", code, n, line)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/cli/table"
 )
 
 // asAutoscaler, when set in the environment, makes the test binary the program itself.
@@ -162,7 +164,7 @@ func TestTheTextOfAPlanReadsInOrderAndFitsThePage(t *testing.T) {
 			at += next
 		}
 		for line := range strings.Lines(out) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > pageWidth {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > table.PageWidth {
 				t.Errorf("%d columns: %s", n, line)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -146,13 +147,13 @@ func confirm(in io.Reader, out io.Writer, asks func(io.Reader) bool, question st
 
 // writeOptIn writes what would follow if Heliostat were let to scale a cluster.
 func writeOptIn(out io.Writer, c apiv1.Cluster) error {
-	var p page
-	p.line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
+	var p table.Page
+	p.Line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
 	switch {
 	case c.OptIn == nil && c.Mode == nodepool.Managed:
-		p.line("", "Heliostat scales it already.")
+		p.Line("", "Heliostat scales it already.")
 	case c.LastCycle == nil:
-		p.line("", "No decision was made about it yet, so it is not known what Heliostat would do.")
+		p.Line("", "No decision was made about it yet, so it is not known what Heliostat would do.")
 	case c.OptIn != nil:
 		writeOptInTo(&p, c)
 	}
@@ -160,20 +161,20 @@ func writeOptIn(out io.Writer, c apiv1.Cluster) error {
 	return err
 }
 
-func writeOptInTo(p *page, c apiv1.Cluster) {
+func writeOptInTo(p *table.Page, c apiv1.Cluster) {
 	if c.Mode == nodepool.Off || c.Error != "" {
-		p.line("", "It is not known what Heliostat would do: "+cmp.Or(c.Error, "Ray's state is not read while the mode is off; let it plan first with `autoscaler unmanage`")+".")
+		p.Line("", "It is not known what Heliostat would do: "+cmp.Or(c.Error, "Ray's state is not read while the mode is off; let it plan first with `autoscaler unmanage`")+".")
 	} else {
-		p.line("", "When it is managed, Heliostat will:")
+		p.Line("", "When it is managed, Heliostat will:")
 		for _, change := range c.OptIn.Changes {
-			p.line("  ", changeText(change))
+			p.Line("  ", changeText(change))
 		}
 		if len(c.OptIn.Changes) == 0 {
-			p.line("  ", "change nothing at present")
+			p.Line("  ", "change nothing at present")
 		}
 	}
 	if c.OptIn.Obstacle != nil {
-		p.line("", fmt.Sprintf("The annotation is not enough (%s): %s", c.OptIn.Obstacle.Code, c.OptIn.Obstacle.Message))
+		p.Line("", fmt.Sprintf("The annotation is not enough (%s): %s", c.OptIn.Obstacle.Code, c.OptIn.Obstacle.Message))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
@@ -66,7 +67,7 @@ type nodepoolsReport struct {
 }
 
 func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, err := writerOf(f.output, writeNodepools(lookOf(out, f.output)))
+	write, err := writerOf(f.output, writeNodepools(table.LookOf(out, f.output)))
 	if err != nil {
 		return err
 	}

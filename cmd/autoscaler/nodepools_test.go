@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/cli/table"
 )
 
 // nodesDir holds nodes as people posted them; what is true of each is tested beside the code that reads them.
@@ -83,7 +85,7 @@ alihn1-qas-k8s-w31212: cordoned: spec.unschedulable is set
 
 func TestResourcesOfOneNameKeepTheirDomains(t *testing.T) {
 	units := map[string]int64{"nvidia.com/gpu": 4, "amd.com/gpu": 2}
-	if got := freeOf((look{}), map[string]int64{"amd.com/gpu": 1}, units); got != "amd.com/gpu 1/2, nvidia.com/gpu -/4" {
+	if got := freeOf((table.Look{}), map[string]int64{"amd.com/gpu": 1}, units); got != "amd.com/gpu 1/2, nvidia.com/gpu -/4" {
 		t.Error(got)
 	}
 }

@@ -8,61 +8,62 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // writeNodepools writes nodes, pools, problems and notes, each where there are any.
-func writeNodepools(as look) func(io.Writer, nodepoolsReport) error {
+func writeNodepools(as table.Look) func(io.Writer, nodepoolsReport) error {
 	return func(out io.Writer, report nodepoolsReport) error {
-		var p page
+		var p table.Page
 		if len(report.Nodes) == 0 {
-			p.line("", "There are no nodes.")
+			p.Line("", "There are no nodes.")
 		} else {
 			writeNodes(&p, report.Nodes, as)
 		}
 		if len(report.Pools) > 0 {
-			p.line("", "")
+			p.Line("", "")
 			writePools(&p, report.Pools, as)
 		}
 		writeProblems(&p, report.Nodes)
 		for _, note := range report.Notes {
-			p.line("", "")
-			p.line("", "Note: "+note)
+			p.Line("", "")
+			p.Line("", "Note: "+note)
 		}
 		_, err := io.WriteString(out, p.String())
 		return err
 	}
 }
 
-func writeNodes(p *page, nodes []nodepool.NodeGPUs, as look) {
-	t := table{look: as, columns: []column{{"NODE", asName}, {"POOL", asName}, {"KIND", asText}, {"PRODUCT", asText}, {"CARDS", asNumber},
-		{"ISOLATION", asText}, {"FREE/UNITS", asProse}, {"MIB PER UNIT", wideOnly}, {"FREE PER CARD", wideOnly}}}
+func writeNodes(p *table.Page, nodes []nodepool.NodeGPUs, as table.Look) {
+	t := table.Table{Look: as, Columns: []table.Column{table.Name("NODE"), table.Name("POOL"), table.Text("KIND"), table.Text("PRODUCT"), table.Number("CARDS"),
+		table.Text("ISOLATION"), table.Prose("FREE/UNITS"), table.Wide("MIB PER UNIT"), table.Wide("FREE PER CARD")}}
 	for _, n := range nodes {
-		t.add(cells(n.Name, orDash(n.Pool), string(n.Kind), productOf(as, n.Product), count(n.Cards), string(n.Isolation),
+		t.Add(table.Cells(n.Name, orDash(n.Pool), string(n.Kind), productOf(as, n.Product), count(n.Cards), string(n.Isolation),
 			freeOf(as, n.Free, n.Units), amounts(n.MemoryMiB), perCard(n.PerCard))...)
 	}
-	t.write(p)
+	t.Write(p)
 }
 
-func writePools(p *page, pools []nodepool.GPUPool, as look) {
+func writePools(p *table.Page, pools []nodepool.GPUPool, as table.Look) {
 	karpenter := slices.ContainsFunc(pools, func(p nodepool.GPUPool) bool { return p.NodeClaims != nil })
-	t := table{look: as, columns: []column{{"POOL", asName}, {"NODES", asNumber}, {"MIN", asNumber}, {"MAX", asNumber}, {"KIND", asText},
-		{"PRODUCT", asText}, {"CARDS", asNumber}, {"PRICE", asNumber}, {"SPOT", asText}, {"FREE/UNITS", asProse},
-		{"PROVIDER", wideOnly}, {"ISOLATION", wideOnly}, {"TAINTS", wideOnly}}}
+	t := table.Table{Look: as, Columns: []table.Column{table.Name("POOL"), table.Number("NODES"), table.Number("MIN"), table.Number("MAX"), table.Text("KIND"),
+		table.Text("PRODUCT"), table.Number("CARDS"), table.Number("PRICE"), table.Text("SPOT"), table.Prose("FREE/UNITS"),
+		table.Wide("PROVIDER"), table.Wide("ISOLATION"), table.Wide("TAINTS")}}
 	if karpenter {
-		t.columns = slices.Insert(t.columns, 2, column{"COMING", asText})
+		t.Columns = slices.Insert(t.Columns, 2, table.Text("COMING"))
 	}
 	for _, pool := range pools {
 		least, most := boundsOf(as, pool.Ceiling)
-		row := cells(pool.Name, strconv.Itoa(pool.Nodes), least, most, string(pool.Kind), productOf(as, pool.Product), count(pool.Cards),
+		row := table.Cells(pool.Name, strconv.Itoa(pool.Nodes), least, most, string(pool.Kind), productOf(as, pool.Product), count(pool.Cards),
 			nodePrice(pool.Price), map[bool]string{true: "yes", false: "no"}[pool.Spot], freeOf(as, pool.Free, pool.Units),
 			pool.Provider, string(pool.Isolation), orNone(strings.Join(pool.Taints, ",")))
 		if karpenter {
-			row = slices.Insert(row, 2, cell{text: comingOf(pool.NodeClaims)})
+			row = slices.Insert(row, 2, table.Cell{Text: comingOf(pool.NodeClaims)})
 		}
-		t.add(row...)
+		t.Add(row...)
 	}
-	t.write(p)
+	t.Write(p)
 }
 
 // comingOf is how many NodeClaims of a pool are launched, and behind + how many may still fail.
@@ -77,15 +78,15 @@ func comingOf(claims *nodepool.ClaimCount) string {
 }
 
 // productOf is a model's name. The vendor's is left out but for a wide table: the longest names would not fit otherwise.
-func productOf(l look, product *string) string {
-	if product == nil || l.wide {
+func productOf(l table.Look, product *string) string {
+	if product == nil || l.Wide {
 		return orDash(product)
 	}
 	return strings.TrimPrefix(*product, "NVIDIA-")
 }
 
 // freeOf writes for each resource how many units are free of how many there are: mig-1g.5gb 3/8, and -/8 where the first is not known.
-func freeOf(l look, free, units map[string]int64) string {
+func freeOf(l table.Look, free, units map[string]int64) string {
 	names := slices.Sorted(maps.Keys(units))
 	shown := shortResources(l, names)
 	parts := make([]string, len(names))
@@ -100,12 +101,12 @@ func freeOf(l look, free, units map[string]int64) string {
 }
 
 // shortResources are names without their domains, unless two would be the same, or the table is wide.
-func shortResources(l look, names []string) []string {
+func shortResources(l table.Look, names []string) []string {
 	short := make([]string, len(names))
 	for i, resource := range names {
 		short[i] = resource[strings.LastIndex(resource, "/")+1:]
 	}
-	if l.wide || len(slices.Compact(slices.Sorted(slices.Values(short)))) < len(names) {
+	if l.Wide || len(slices.Compact(slices.Sorted(slices.Values(short)))) < len(names) {
 		return names
 	}
 	return short
@@ -128,7 +129,7 @@ func perCard(cards []nodepool.Card) string {
 }
 
 // boundsOf are a pool's least and most nodes; limits on resources stand beside the most.
-func boundsOf(l look, ceiling *nodepool.Ceiling) (least, most string) {
+func boundsOf(l table.Look, ceiling *nodepool.Ceiling) (least, most string) {
 	if ceiling == nil {
 		return unknownCell, unknownCell
 	}
@@ -151,20 +152,20 @@ func nodePrice(value *float64) string {
 }
 
 // writeProblems lists what is wrong with nodes, and the flag that tells of a resource that is not known.
-func writeProblems(p *page, nodes []nodepool.NodeGPUs) {
+func writeProblems(p *table.Page, nodes []nodepool.NodeGPUs) {
 	titled, unknown := false, false
 	for _, n := range nodes {
 		for _, problem := range n.Problems {
 			if !titled {
-				p.line("", "")
-				p.line("", "PROBLEMS")
+				p.Line("", "")
+				p.Line("", "PROBLEMS")
 			}
-			p.line("", n.Name+": "+problem.String())
+			p.Line("", n.Name+": "+problem.String())
 			titled, unknown = true, unknown || problem.Code == nodepool.ResourceNotKnown
 		}
 	}
 	if unknown {
-		p.line("", "--resource NAME=KIND says what a resource is that is not known; KIND is "+strings.Join(configurable(), ", "))
+		p.Line("", "--resource NAME=KIND says what a resource is that is not known; KIND is "+strings.Join(configurable(), ", "))
 	}
 }
 

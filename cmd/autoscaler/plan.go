@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -157,7 +158,7 @@ func readSnapshotBy(reader nodepool.GPUReader, file string, cmd *cobra.Command) 
 // warn tells on standard error what the plan goes on in spite of.
 func warn(cmd *cobra.Command, findings []raydemand.Finding) {
 	for _, f := range findings {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", cmd.Root().Name(), printable(describeFinding(f)))
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", cmd.Root().Name(), table.Printable(describeFinding(f)))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -15,8 +16,8 @@ const (
 )
 
 // writeDemand lists what is asked for, and below each what becomes of it. Gangs that ask for the same are one entry.
-func writeDemand(p *page, all []planner.DemandSummary) {
-	p.line("", "Demand")
+func writeDemand(p *table.Page, all []planner.DemandSummary) {
+	p.Line("", "Demand")
 	var rest planner.DemandSummary
 	kinds := foldDemand(all)
 	for i, k := range kinds {
@@ -24,15 +25,15 @@ func writeDemand(p *page, all []planner.DemandSummary) {
 			rest.Join(k.DemandSummary)
 			continue
 		}
-		p.line("  ", k.text())
-		p.line("    ", k.Tally())
+		p.Line("  ", k.text())
+		p.Line("    ", k.Tally())
 	}
 	if more := len(kinds) - mostKinds; more > 0 {
-		p.line("  ", fmt.Sprintf("and %s of demand, %d asked", moreKinds(more), rest.Asked))
-		p.line("    ", rest.Tally())
+		p.Line("  ", fmt.Sprintf("and %s of demand, %d asked", moreKinds(more), rest.Asked))
+		p.Line("    ", rest.Tally())
 	}
 	if len(all) == 0 {
-		p.line("  ", "nothing is asked for")
+		p.Line("  ", "nothing is asked for")
 	}
 }
 
@@ -147,9 +148,9 @@ func describeBundles(bundles []raydemand.Bundle, selectors []raydemand.Selector)
 const nothingUnmetIfScaled = "nothing, if Heliostat scaled it: what would be launched now is not on its way"
 
 // writeUnmet lists what is not served, grouped by reason. scaled is false where nobody carries out the plan.
-func writeUnmet(p *page, plan planner.Plan, scaled bool) {
-	p.line("", "")
-	p.line("", "Unmet")
+func writeUnmet(p *table.Page, plan planner.Plan, scaled bool) {
+	p.Line("", "")
+	p.Line("", "Unmet")
 	var list unmetList
 	for _, u := range plan.InfeasibleRequests {
 		list.add(counted(u.Request), u.Reason)
@@ -171,7 +172,7 @@ func writeUnmet(p *page, plan planner.Plan, scaled bool) {
 	}
 	list.write(p)
 	if short := writeMinimums(p, plan.Groups); len(list.order)+short == 0 {
-		p.line("  ", map[bool]string{true: "nothing: all demand is served or on its way", false: nothingUnmetIfScaled}[scaled])
+		p.Line("  ", map[bool]string{true: "nothing: all demand is served or on its way", false: nothingUnmetIfScaled}[scaled])
 	}
 }
 
@@ -199,11 +200,11 @@ func (l *unmetList) add(what string, reason planner.Reason) {
 	l.what[reason] = append(l.what[reason], what)
 }
 
-func (l *unmetList) write(p *page) {
+func (l *unmetList) write(p *table.Page) {
 	const named = 3 // of one reason
 	for i, reason := range l.order {
 		if i == mostKinds {
-			p.line("  ", fmt.Sprintf("and %s of demand for other reasons; autoscaler explain --demand says why", moreKinds(len(l.order)-mostKinds)))
+			p.Line("  ", fmt.Sprintf("and %s of demand for other reasons; autoscaler explain --demand says why", moreKinds(len(l.order)-mostKinds)))
 			return
 		}
 		what := l.what[reason]
@@ -211,7 +212,7 @@ func (l *unmetList) write(p *page) {
 		if more := len(what) - named; more > 0 {
 			text += " and " + moreKinds(more)
 		}
-		p.line("  ", text+": "+told(reason.Code, reason.Message))
+		p.Line("  ", text+": "+told(reason.Code, reason.Message))
 	}
 }
 

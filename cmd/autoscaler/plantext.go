@@ -9,22 +9,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// pageWidth is what fits a terminal beside a margin.
-const pageWidth = 100
-
-// page collects lines of at most pageWidth columns.
-type page struct{ strings.Builder }
-
 // writePlanText writes the plan for a person: demand, groups, decision, unmet, and then what is odd.
 func writePlanText(out io.Writer, planned planned) error {
-	var p page
+	var p table.Page
 	writeDemand(&p, planned.plan.Summary)
 	writeGroups(&p, planned.plan.Groups)
 	writeDecision(&p, planned)
@@ -38,39 +31,39 @@ func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 }
 
-func writeGroups(p *page, groups []planner.GroupPlan) {
-	p.line("", "")
-	p.line("", "Groups")
+func writeGroups(p *table.Page, groups []planner.GroupPlan) {
+	p.Line("", "")
+	p.Line("", "Groups")
 	if len(groups) == 0 {
-		p.line("  ", "there are none")
+		p.Line("  ", "there are none")
 	}
 	for _, g := range groups {
-		p.line("  ", fmt.Sprintf("%s: %s, each %s", g.Name, g.Size(), planner.Describe(raydemand.Request{Bundle: g.Resources})))
+		p.Line("  ", fmt.Sprintf("%s: %s, each %s", g.Name, g.Size(), planner.Describe(raydemand.Request{Bundle: g.Resources})))
 		if g.Slice != nil {
-			p.line("    ", "one GPU is a "+g.Slice.String())
+			p.Line("    ", "one GPU is a "+g.Slice.String())
 		}
 		for _, r := range g.Reasons {
-			p.line("    ", r.Message)
+			p.Line("    ", r.Message)
 		}
 	}
 }
 
-func writeDecision(p *page, planned planned) {
+func writeDecision(p *table.Page, planned planned) {
 	plan := planned.plan
-	p.line("", "")
-	p.line("", "Decision")
+	p.Line("", "")
+	p.Line("", "Decision")
 	for _, group := range slices.Sorted(maps.Keys(plan.Launch)) {
-		p.line("  ", fmt.Sprintf("launch %d × %s", plan.Launch[group], group))
+		p.Line("  ", fmt.Sprintf("launch %d × %s", plan.Launch[group], group))
 	}
 	writeStops(p, plan.Terminate)
 	if plan.Price != nil {
-		p.line("  ", "price of what is launched: "+price(*plan.Price)+" an hour")
+		p.Line("  ", "price of what is launched: "+price(*plan.Price)+" an hour")
 	}
 	if len(plan.Launch)+len(plan.Terminate) == 0 {
-		p.line("  ", "nothing to do")
+		p.Line("  ", "nothing to do")
 	}
 	if own := planned.snapshot.Policy; planned.policy != own {
-		p.line("  ", "by the snapshot's own policy: "+brief(planner.Compute(planned.snapshot, own)))
+		p.Line("  ", "by the snapshot's own policy: "+brief(planner.Compute(planned.snapshot, own)))
 	}
 }
 
@@ -78,7 +71,7 @@ func writeDecision(p *page, planned planned) {
 const mostStops = 5
 
 // writeStops lists the pods that go, and of many alike the first.
-func writeStops(p *page, all []planner.Termination) {
+func writeStops(p *table.Page, all []planner.Termination) {
 	alike := func(t planner.Termination) planner.Termination {
 		return planner.Termination{Group: t.Group, Reason: t.Reason, Busy: t.Busy}
 	}
@@ -94,9 +87,9 @@ func writeStops(p *page, all []planner.Termination) {
 		who, why := pods[alike(t)], t.Message
 		switch {
 		case len(who) <= mostStops:
-			p.line("  ", fmt.Sprintf("stop %s of %s (%s): %s%s", t.Pod, t.Group, t.Reason, why, t.Parting()))
+			p.Line("  ", fmt.Sprintf("stop %s of %s (%s): %s%s", t.Pod, t.Group, t.Reason, why, t.Parting()))
 		case who[0] == t.Pod:
-			p.line("  ", fmt.Sprintf("stop %d × %s (%s): %s and %d more; %s: %s%s", len(who), t.Group, t.Reason,
+			p.Line("  ", fmt.Sprintf("stop %d × %s (%s): %s and %d more; %s: %s%s", len(who), t.Group, t.Reason,
 				strings.Join(who[:mostStops], ", "), len(who)-mostStops, t.Pod, why, t.Parting()))
 		}
 	}
@@ -137,28 +130,28 @@ func brief(plan planner.Plan) string {
 }
 
 // writeMinimums lists the groups that a limit keeps below their minimum, and counts them.
-func writeMinimums(p *page, groups []planner.GroupPlan) (short int) {
+func writeMinimums(p *table.Page, groups []planner.GroupPlan) (short int) {
 	for _, g := range groups {
 		if g.BelowMin > 0 {
 			short++
-			p.line("  ", fmt.Sprintf("minimum of group %s: %d of %d missing", g.Name, g.BelowMin, g.Min))
+			p.Line("  ", fmt.Sprintf("minimum of group %s: %d of %d missing", g.Name, g.BelowMin, g.Min))
 		}
 	}
 	return short
 }
 
 // writeFindings lists findings by their codes, which docs/reference/reasons.md and alerts know, as `doctor` does.
-func writeFindings(p *page, findings []raydemand.Finding) {
+func writeFindings(p *table.Page, findings []raydemand.Finding) {
 	if len(findings) == 0 {
 		return
 	}
-	p.line("", "")
-	p.line("", "Findings")
+	p.Line("", "")
+	p.Line("", "Findings")
 	for _, f := range findings {
-		p.line("  ", fmt.Sprintf("%-7s  %s", f.Severity, f.Code))
+		p.Line("  ", fmt.Sprintf("%-7s  %s", f.Severity, f.Code))
 		for _, text := range []string{f.Object, strings.Join(nonEmpty(f.Field, f.Seen), ": "), f.Why, f.Fix} {
 			if text != "" {
-				p.line("           ", text)
+				p.Line("           ", text)
 			}
 		}
 	}
@@ -167,44 +160,4 @@ func writeFindings(p *page, findings []raydemand.Finding) {
 // describeFinding writes object, field, value, what follows, and what to do, in this order.
 func describeFinding(f raydemand.Finding) string {
 	return strings.Join(nonEmpty(f.Object, f.Field, f.Seen, strings.Join(nonEmpty(f.Why, f.Fix), "; ")), ": ")
-}
-
-// printable replaces characters that would move a terminal's cursor: names come from outside.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, text)
-}
-
-// line writes text broken at spaces; what continues is indented by four more.
-func (p *page) line(indent, text string) {
-	text = printable(text)
-	for continued := indent + "    "; ; indent = continued {
-		room := pageWidth - utf8.RuneCountInString(indent)
-		head, rest := breakLine(text, room)
-		p.WriteString(strings.TrimRight(indent+head, " ") + "\n")
-		if rest == "" {
-			return
-		}
-		text = rest
-	}
-}
-
-// breakLine cuts at the last space within width runes, or in the midst of a word that is longer.
-func breakLine(text string, width int) (head, rest string) {
-	if utf8.RuneCountInString(text) <= width {
-		return text, ""
-	}
-	runes := []rune(text)
-	cut := width
-	for cut > 0 && runes[cut] != ' ' {
-		cut--
-	}
-	if cut == 0 {
-		cut = width
-	}
-	return string(runes[:cut]), strings.TrimLeft(string(runes[cut:]), " ")
 }

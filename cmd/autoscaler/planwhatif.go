@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 )
@@ -36,7 +37,7 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return err
 	}
-	return f.shown(cmd, look{}, api, key, func(ctx context.Context, out io.Writer) error {
+	return f.shown(cmd, table.Look{}, api, key, func(ctx context.Context, out io.Writer) error {
 		answer, err := api.Plan(ctx, key, supposition)
 		if err != nil {
 			return err
@@ -77,34 +78,34 @@ func writeSupposed(out io.Writer, answer apiv1.SupposingAnswer) error {
 	if err := writePlanText(out, planned{plan: answer.Plan}); err != nil {
 		return err
 	}
-	var p page
+	var p table.Page
 	writeDifference(&p, answer.Difference)
 	_, err := io.WriteString(out, p.String())
 	return err
 }
 
-func writeDifference(p *page, d planner.Difference) {
-	p.line("", "")
-	p.line("", "Otherwise than the present plan")
+func writeDifference(p *table.Page, d planner.Difference) {
+	p.Line("", "")
+	p.Line("", "Otherwise than the present plan")
 	for _, g := range d.Groups {
-		p.line("  ", fmt.Sprintf("group %s shall have %d pods, and not %d", g.Name, g.To, g.From))
+		p.Line("  ", fmt.Sprintf("group %s shall have %d pods, and not %d", g.Name, g.To, g.From))
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Launch)) {
-		p.line("  ", fmt.Sprintf("launch %+d × %s", d.Launch[name], name))
+		p.Line("  ", fmt.Sprintf("launch %+d × %s", d.Launch[name], name))
 	}
 	for _, t := range d.Stopped {
-		p.line("  ", fmt.Sprintf("%s of %s goes (%s)", t.Pod, t.Group, t.Reason))
+		p.Line("  ", fmt.Sprintf("%s of %s goes (%s)", t.Pod, t.Group, t.Reason))
 	}
 	for _, t := range d.Spared {
-		p.line("  ", fmt.Sprintf("%s of %s stays", t.Pod, t.Group))
+		p.Line("  ", fmt.Sprintf("%s of %s stays", t.Pod, t.Group))
 	}
 	for _, demand := range d.Demand {
-		p.line("  ", fmt.Sprintf("%s: %s; now: %s", demand.About, orNone(demand.To), orNone(demand.From)))
+		p.Line("  ", fmt.Sprintf("%s: %s; now: %s", demand.About, orNone(demand.To), orNone(demand.From)))
 	}
 	if len(d.Groups)+len(d.Launch)+len(d.Stopped)+len(d.Spared)+len(d.Demand) == 0 {
-		p.line("  ", "nothing")
+		p.Line("  ", "nothing")
 	}
 	if d.Price != nil && *d.Price != 0 {
-		p.line("  ", fmt.Sprintf("price of what is launched: %+g an hour", *d.Price))
+		p.Line("  ", fmt.Sprintf("price of what is launched: %+g an hour", *d.Price))
 	}
 }

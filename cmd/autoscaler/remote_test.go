@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -160,7 +160,7 @@ func fitsThePage(t *testing.T, out string) {
 		if len(strings.Fields(line)) == 1 {
 			continue
 		}
-		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > pageWidth || strings.Contains(line, "\x1b") {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > table.PageWidth || strings.Contains(line, "\x1b") {
 			t.Errorf("%d columns: %q", n, line)
 		}
 	}
@@ -350,24 +350,5 @@ func TestKubectlFindsTheProgramAsAPlugin(t *testing.T) {
 	}
 	if code, out, errOut := command(t, "", "kubectl-heliostat", "status"); code != exitOK || !strings.Contains(out, "llm") {
 		t.Errorf("exit %d %s: %s", code, errOut, out)
-	}
-}
-
-func TestColoursStandOutOnlyWhereTheyAreWanted(t *testing.T) {
-	draw := func(colour bool) string {
-		var p page
-		t := table{columns: []column{{"A", asText}, {"B", asText}}, look: look{colour: colour}}
-		t.add(cell{"x", bad}, cell{"y", plain})
-		t.write(&p)
-		return p.String()
-	}
-	if got := draw(false); got != "A  B\nx  y\n" {
-		t.Errorf("without colours: %q", got)
-	}
-	if got := draw(true); got != "\x1b[1mA\x1b[0m  \x1b[1mB\x1b[0m\n\x1b[31mx\x1b[0m  y\n" {
-		t.Errorf("with colours: %q", got)
-	}
-	if coloured(&bytes.Buffer{}) {
-		t.Error("a file gets colours")
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/internal/planner"
@@ -131,21 +132,21 @@ func (f *requestFlags) asked(stdin io.Reader) (json.RawMessage, error) {
 }
 
 func writeRequested(out io.Writer, r apiv1.Requested) error {
-	var p page
+	var p table.Page
 	if len(r.Requested) == 0 {
-		p.line("", "Nothing is requested without an id; `autoscaler requests` lists what has one.")
+		p.Line("", "Nothing is requested without an id; `autoscaler requests` lists what has one.")
 	} else {
 		since := ""
 		if r.Since != nil {
-			since = ", since " + moment(*r.Since)
+			since = ", since " + table.Moment(*r.Since)
 		}
-		p.line("", "Requested"+since)
+		p.Line("", "Requested"+since)
 	}
 	for _, request := range r.Requested {
-		p.line("  ", fmt.Sprintf("%d × %s", request.Count, planner.Describe(request)))
+		p.Line("  ", fmt.Sprintf("%d × %s", request.Count, planner.Describe(request)))
 	}
 	if r.NotScaled != "" && len(r.Requested) > 0 {
-		p.line("", "Nothing is launched for it: "+r.NotScaled)
+		p.Line("", "Nothing is launched for it: "+r.NotScaled)
 	}
 	_, err := io.WriteString(out, p.String())
 	return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -66,40 +67,40 @@ func ofNamespace(requests []apiv1.OwnedRequest, namespace string) []apiv1.OwnedR
 }
 
 // writeRequests writes a line for each request of a RayCluster, or of the fleet: of a namespace, or of all where it is empty.
-func writeRequests(fleet bool, namespace string, as look, now func() time.Time) func(io.Writer, apiv1.RequestList) error {
+func writeRequests(fleet bool, namespace string, as table.Look, now func() time.Time) func(io.Writer, apiv1.RequestList) error {
 	if !fleet {
 		namespace = "" // the RayCluster was named
 	}
 	return func(out io.Writer, list apiv1.RequestList) error {
-		if len(list.Items) == 0 && !as.told.begun() {
+		if len(list.Items) == 0 && !as.Begun() {
 			_, err := io.WriteString(out, "Nothing is requested"+onlyIn(namespace))
 			return err
 		}
-		t := table{look: as, columns: []column{{"ID", asName}, {"OWNER", asName}, {"PRIORITY", asNumber | wideOnly}, {"BUNDLES", asProse},
-			{"STATE", asText}, {"SINCE", asNumber}, {"LEASE", asNumber}, {"WHY", asNote}, {"SERVED BY", wideOnly}}}
+		t := table.Table{Look: as, Columns: []table.Column{table.Name("ID"), table.Name("OWNER"), table.Number("PRIORITY").OnlyWide(), table.Prose("BUNDLES"),
+			table.Text("STATE"), table.Number("SINCE"), table.Number("LEASE"), table.Note("WHY"), table.Wide("SERVED BY")}}
 		if fleet {
-			t.columns = append([]column{{"RAYCLUSTER", asName}}, t.columns...)
+			t.Columns = append([]table.Column{table.Name("RAYCLUSTER")}, t.Columns...)
 		}
 		for _, r := range list.Items {
 			row := requestRow(r, as, now())
 			if fleet {
-				row = append(cells(r.Namespace+"/"+r.Cluster), row...)
+				row = append(table.Cells(r.Namespace+"/"+r.Cluster), row...)
 			}
-			t.add(row...)
+			t.Add(row...)
 		}
-		var p page
-		t.write(&p)
+		var p table.Page
+		t.Write(&p)
 		_, err := io.WriteString(out, p.String())
 		return err
 	}
 }
 
 // requestStyles say which states stand out.
-var requestStyles = map[raydemand.RequestState]style{
-	raydemand.RequestSatisfied: good, raydemand.RequestCapped: doubt, raydemand.RequestImpossible: bad, raydemand.RequestExpired: doubt,
+var requestStyles = map[raydemand.RequestState]table.Style{
+	raydemand.RequestSatisfied: table.Good, raydemand.RequestCapped: table.Warn, raydemand.RequestImpossible: table.Bad, raydemand.RequestExpired: table.Warn,
 }
 
-func requestRow(r apiv1.OwnedRequest, as look, now time.Time) []cell {
+func requestRow(r apiv1.OwnedRequest, as table.Look, now time.Time) []table.Cell {
 	id, owner := r.ID, ownerOf(as, r.Owner)
 	if r.Plain {
 		id, owner = "(plain)", unknownCell
@@ -115,13 +116,13 @@ func requestRow(r apiv1.OwnedRequest, as look, now time.Time) []cell {
 	if r.ExpectedAt != nil && r.State == raydemand.RequestWaiting {
 		why += "; expected in " + planner.Span(r.ExpectedAt.Sub(now).Seconds())
 	}
-	return []cell{{text: id}, {text: owner}, {text: strconv.Itoa(int(r.Priority))}, {text: bundlesOf(r.Bundles, r.MoreBundles)},
-		{string(r.State), requestStyles[r.State]}, {text: since}, {text: lease}, {text: why}, {text: servedBy(r.Groups)}}
+	return []table.Cell{{Text: id}, {Text: owner}, {Text: strconv.Itoa(int(r.Priority))}, {Text: bundlesOf(r.Bundles, r.MoreBundles)},
+		{Text: string(r.State), Style: requestStyles[r.State]}, {Text: since}, {Text: lease}, {Text: why}, {Text: servedBy(r.Groups)}}
 }
 
 // ownerOf is who asks. What all ServiceAccounts' names begin with is left out but for a wide table.
-func ownerOf(l look, owner string) string {
-	if l.wide {
+func ownerOf(l table.Look, owner string) string {
+	if l.Wide {
 		return owner
 	}
 	return strings.TrimPrefix(owner, "system:serviceaccount:")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -21,11 +22,11 @@ func TestTheTableOfRequestsSaysWholeWhyOneWaits(t *testing.T) {
 		Reason: apiv1.Reason{Code: "on_the_way", Message: reason}, Groups: []apiv1.ServingGroup{{Name: "a100", Pods: 4}},
 	}}}
 	for _, c := range []struct {
-		as   look
+		as   table.Look
 		want []string
 	}{
-		{look{}, []string{"research:trainer", "nightly-training", "3m", "7m", "; expected in 90s"}},
-		{look{wide: true}, []string{"system:serviceaccount:research:trainer", "PRIORITY", " 10 ", reason + "; expected in 90s", "4 × a100"}},
+		{table.Look{}, []string{"research:trainer", "nightly-training", "3m", "7m", "; expected in 90s"}},
+		{table.Look{Wide: true}, []string{"system:serviceaccount:research:trainer", "PRIORITY", " 10 ", reason + "; expected in 90s", "4 × a100"}},
 	} {
 		var out strings.Builder
 		if err := writeRequests(true, "", c.as, func() time.Time { return now })(&out, list); err != nil {
@@ -37,29 +38,8 @@ func TestTheTableOfRequestsSaysWholeWhyOneWaits(t *testing.T) {
 				t.Errorf("%+v: want in it %q, got\n%s", c.as, want, out.String())
 			}
 		}
-		if !c.as.wide {
+		if !c.as.Wide {
 			fitsThePage(t, out.String())
 		}
-	}
-}
-
-func TestWhatDoesNotFitIsCutInTheMiddleOfNamesAndWrappedInProse(t *testing.T) {
-	columns := []column{{"NODE", asName}, {"KIND", asText}, {"N", asNumber}, {"WHY", asProse}, {"MORE", wideOnly}}
-	draw := func(as look) string {
-		var p page
-		t := table{look: as, columns: columns}
-		t.add(cells("gke-"+strings.Repeat("p", 60)+"-x7k2", "whole", "12", strings.Repeat("word ", 12)+"end", "more")...)
-		t.write(&p)
-		return p.String()
-	}
-	want := "NODE                                                             KIND    N  WHY\n" +
-		"gke-" + strings.Repeat("p", 27) + "…" + strings.Repeat("p", 26) + "-x7k2  whole  12  word word word word word\n"
-	got := draw(look{})
-	if !strings.HasPrefix(got, want) || strings.Count(got, "word") != 12 || strings.Contains(got, "MORE") {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
-	fitsThePage(t, got)
-	if wide := draw(look{wide: true}); strings.Count(wide, "\n") != 2 || !strings.Contains(wide, strings.Repeat("p", 60)) || !strings.Contains(wide, "MORE") {
-		t.Errorf("wide:\n%s", wide)
 	}
 }

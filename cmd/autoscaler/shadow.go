@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -48,15 +49,15 @@ func newShadowCommand() *cobra.Command {
 }
 
 // writeShadow writes a comparison for a person. The RayCluster is asked for where nothing is compared, to say why.
-func writeShadow(as look, now func() time.Time, cluster func() (apiv1.Cluster, error)) func(io.Writer, apiv1.ShadowComparison) error {
+func writeShadow(as table.Look, now func() time.Time, cluster func() (apiv1.Cluster, error)) func(io.Writer, apiv1.ShadowComparison) error {
 	return func(out io.Writer, c apiv1.ShadowComparison) error {
-		var p page
+		var p table.Page
 		if len(c.Groups) == 0 {
 			now, err := cluster()
 			if err != nil {
 				return err
 			}
-			p.line("", "Nothing is compared: "+whyNotCompared(now))
+			p.Line("", "Nothing is compared: "+whyNotCompared(now))
 		} else {
 			writeShadowHead(&p, c)
 			writeShadowGroups(&p, c.Groups, as)
@@ -81,63 +82,63 @@ func whyNotCompared(c apiv1.Cluster) string {
 	return "Heliostat looks on since a moment ago, and has made no plan beside the other side's yet."
 }
 
-func writeShadowHead(p *page, c apiv1.ShadowComparison) {
+func writeShadowHead(p *table.Page, c apiv1.ShadowComparison) {
 	writer := "somebody whom the object does not name"
 	if c.Writer != "" {
 		writer = c.Writer
 	}
-	p.line("", "The worker groups were last written by "+writer+".")
+	p.Line("", "The worker groups were last written by "+writer+".")
 	if c.Agreement != nil {
-		p.line("", fmt.Sprintf("Both agreed %.1f %% of the %s in which both were known.", 100**c.Agreement, planner.Span(c.ComparedSeconds)))
+		p.Line("", fmt.Sprintf("Both agreed %.1f %% of the %s in which both were known.", 100**c.Agreement, planner.Span(c.ComparedSeconds)))
 	}
 	if c.MedianLeadSeconds != nil {
-		p.line("", fmt.Sprintf("Heliostat was first %s, the other side %s; in the middle Heliostat was %s.",
+		p.Line("", fmt.Sprintf("Heliostat was first %s, the other side %s; in the middle Heliostat was %s.",
 			times(c.OursFirst), times(c.TheirsFirst), leadText(*c.MedianLeadSeconds)))
 	}
 }
 
-func writeShadowGroups(p *page, groups []apiv1.ShadowGroup, as look) {
-	p.line("", "")
-	t := table{look: as, columns: []column{{"GROUP", asName}, {"OURS", asNumber}, {"THEIRS", asNumber}, {"WHY OURS", asProse}}}
+func writeShadowGroups(p *table.Page, groups []apiv1.ShadowGroup, as table.Look) {
+	p.Line("", "")
+	t := table.Table{Look: as, Columns: []table.Column{table.Name("GROUP"), table.Number("OURS"), table.Number("THEIRS"), table.Prose("WHY OURS")}}
 	for _, g := range groups {
 		ours := numberCell(g.Ours)
 		if g.Ours != g.Theirs {
-			ours.style = doubt
+			ours.Style = table.Warn
 		}
-		t.add(cell{text: g.Name}, ours, numberCell(g.Theirs), cell{text: g.Reason.Message})
+		t.Add(table.Cell{Text: g.Name}, ours, numberCell(g.Theirs), table.Cell{Text: g.Reason.Message})
 	}
-	t.write(p)
+	t.Write(p)
 }
 
-func writeShadowDifferences(p *page, all []apiv1.ShadowDifference, as look, now time.Time) {
+func writeShadowDifferences(p *table.Page, all []apiv1.ShadowDifference, as table.Look, now time.Time) {
 	if len(all) == 0 {
 		return
 	}
-	p.line("", "")
-	t := table{look: as, columns: []column{{"DIFFERED", asNumber}, {"GROUP", asName}, {"OURS", asNumber}, {"THEIRS", asNumber}, {"OUTCOME", asText}, {"WHY OURS", asProse}}}
+	p.Line("", "")
+	t := table.Table{Look: as, Columns: []table.Column{table.Number("DIFFERED"), table.Name("GROUP"), table.Number("OURS"), table.Number("THEIRS"), table.Text("OUTCOME"), table.Prose("WHY OURS")}}
 	for _, d := range all {
-		t.add(cell{text: ago(d.At, now)}, cell{text: d.Group}, numberCell(d.Ours), numberCell(d.Theirs),
-			outcomeCell(d), cell{text: d.Reason.Message})
+		t.Add(table.Cell{Text: table.Ago(d.At, now)}, table.Cell{Text: d.Group}, numberCell(d.Ours), numberCell(d.Theirs),
+			outcomeCell(d), table.Cell{Text: d.Reason.Message})
 	}
-	t.write(p)
+	t.Write(p)
 }
 
-func outcomeCell(d apiv1.ShadowDifference) cell {
+func outcomeCell(d apiv1.ShadowDifference) table.Cell {
 	switch d.Outcome {
 	case apiv1.OursFirst, apiv1.TheirsFirst:
-		style := good
+		style := table.Good
 		if d.Outcome == apiv1.TheirsFirst {
-			style = doubt
+			style = table.Warn
 		}
-		return cell{leadText(*d.LeadSeconds), style}
+		return table.Cell{Text: leadText(*d.LeadSeconds), Style: style}
 	case apiv1.OursWithdrawn:
-		return cell{text: "ours taken back"}
+		return table.Cell{Text: "ours taken back"}
 	case apiv1.TheirsWithdrawn:
-		return cell{text: "theirs taken back"}
+		return table.Cell{Text: "theirs taken back"}
 	case apiv1.Differs:
-		return cell{"differs", doubt}
+		return table.Cell{Text: "differs", Style: table.Warn}
 	}
-	return cell{text: string(d.Outcome)}
+	return table.Cell{Text: string(d.Outcome)}
 }
 
 // leadText says by how much Heliostat was earlier.

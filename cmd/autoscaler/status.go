@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -78,25 +79,25 @@ func statusOfCluster(f *watchFlags, cmd *cobra.Command, argument string) error {
 }
 
 // writeFleet writes a line for each RayCluster, of a namespace or of all where it is empty.
-func writeFleet(namespace string, as look) func(io.Writer, apiv1.ClusterList) error {
+func writeFleet(namespace string, as table.Look) func(io.Writer, apiv1.ClusterList) error {
 	return func(out io.Writer, list apiv1.ClusterList) error {
-		if len(list.Items) == 0 && !as.told.begun() {
+		if len(list.Items) == 0 && !as.Begun() {
 			_, err := io.WriteString(out, "There is no RayCluster that you may see"+onlyIn(namespace))
 			return err
 		}
-		t := table{look: as, columns: []column{{"NAMESPACE", asName}, {"NAME", asName}, {"MODE", asText}, {"WORKERS", asNumber}, {"WAITING", asNumber},
-			{"UNMET", asNumber}, {"FINDINGS", asNumber}, {"DATA", asNumber}, {"STATE", asProse}}}
+		t := table.Table{Look: as, Columns: []table.Column{table.Name("NAMESPACE"), table.Name("NAME"), table.Text("MODE"), table.Number("WORKERS"), table.Number("WAITING"),
+			table.Number("UNMET"), table.Number("FINDINGS"), table.Number("DATA"), table.Prose("STATE")}}
 		for _, c := range list.Items {
-			waiting, unmet := cell{text: strconv.FormatInt(c.Waiting, 10)}, countCell(c.Unmet, bad)
+			waiting, unmet := table.Cell{Text: strconv.FormatInt(c.Waiting, 10)}, countCell(c.Unmet, table.Bad)
 			if c.DataAgeSeconds == nil { // Ray has never told
-				waiting, unmet = cell{text: unknownCell}, cell{text: unknownCell}
+				waiting, unmet = table.Cell{Text: unknownCell}, table.Cell{Text: unknownCell}
 			}
-			t.add(cell{text: c.Namespace}, cell{text: c.Name}, cell{text: modeText(c.Mode, c.Frozen)},
-				cell{text: fmt.Sprintf("%d/%d", c.Workers.Ready, c.Workers.Desired)}, waiting,
-				unmet, countCell(c.Findings, doubt), cell{text: ageText(c.DataAgeSeconds)}, stateOfSummary(c))
+			t.Add(table.Cell{Text: c.Namespace}, table.Cell{Text: c.Name}, table.Cell{Text: modeText(c.Mode, c.Frozen)},
+				table.Cell{Text: fmt.Sprintf("%d/%d", c.Workers.Ready, c.Workers.Desired)}, waiting,
+				unmet, countCell(c.Findings, table.Warn), table.Cell{Text: ageText(c.DataAgeSeconds)}, stateOfSummary(c))
 		}
-		var p page
-		t.write(&p)
+		var p table.Page
+		t.Write(&p)
 		_, err := io.WriteString(out, p.String())
 		return err
 	}
@@ -119,27 +120,27 @@ func modeText(mode apiv1.Mode, frozen bool) string {
 }
 
 // countCell stands out unless it is 0.
-func countCell(n int, s style) cell {
+func countCell(n int, s table.Style) table.Cell {
 	if n == 0 {
-		s = plain
+		s = table.Plain
 	}
-	return cell{strconv.Itoa(n), s}
+	return table.Cell{Text: strconv.Itoa(n), Style: s}
 }
 
-func stateOfSummary(c apiv1.ClusterSummary) cell {
+func stateOfSummary(c apiv1.ClusterSummary) table.Cell {
 	switch {
 	case c.Error != "":
-		return cell{c.Error, bad}
+		return table.Cell{Text: c.Error, Style: table.Bad}
 	case c.LastCycle == nil:
-		return cell{"no decision yet", doubt}
+		return table.Cell{Text: "no decision yet", Style: table.Warn}
 	case c.Frozen:
-		return cell{"frozen", doubt}
+		return table.Cell{Text: "frozen", Style: table.Warn}
 	case c.WaitingInShadow != "":
-		return cell{c.WaitingInShadow, doubt}
+		return table.Cell{Text: c.WaitingInShadow, Style: table.Warn}
 	case c.Unmet > 0:
-		return cell{"demand is not served", doubt}
+		return table.Cell{Text: "demand is not served", Style: table.Warn}
 	}
-	return cell{"well", good}
+	return table.Cell{Text: "well", Style: table.Good}
 }
 
 // ageText writes how old something is, in seconds; - is unknown.
@@ -151,15 +152,15 @@ func ageText(seconds *float64) string {
 }
 
 // writeCluster writes one cluster for a person: what holds it, groups, GPUs, demand, findings, changes.
-func writeCluster(as look, now func() time.Time) func(io.Writer, apiv1.Cluster) error {
+func writeCluster(as table.Look, now func() time.Time) func(io.Writer, apiv1.Cluster) error {
 	return func(out io.Writer, c apiv1.Cluster) error {
-		var p page
+		var p table.Page
 		writeClusterHead(&p, c)
 		writeClusterGroups(&p, c.Groups, as)
 		writeClusterGPUs(&p, c.Groups, as)
-		p.line("", "")
+		p.Line("", "")
 		if c.DataAgeSeconds == nil {
-			p.line("", "Demand: not known: Ray has not told it yet")
+			p.Line("", "Demand: not known: Ray has not told it yet")
 		} else {
 			writeDemand(&p, c.Summary)
 			writeUnmet(&p, unmetPlan(c.Unmet), c.OptIn == nil)
@@ -171,19 +172,19 @@ func writeCluster(as look, now func() time.Time) func(io.Writer, apiv1.Cluster) 
 	}
 }
 
-func writeClusterHead(p *page, c apiv1.Cluster) {
-	p.line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
+func writeClusterHead(p *table.Page, c apiv1.Cluster) {
+	p.Line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
 	last := "no decision was made yet"
 	if c.LastCycle != nil {
-		last = fmt.Sprintf("last decision %s, which took %s", moment(*c.LastCycle), planner.Span(c.CycleSeconds))
+		last = fmt.Sprintf("last decision %s, which took %s", table.Moment(*c.LastCycle), planner.Span(c.CycleSeconds))
 	}
-	p.line("  ", last+"; Ray's own account is "+map[bool]string{true: "not known", false: ageText(c.DataAgeSeconds) + " old"}[c.DataAgeSeconds == nil])
+	p.Line("  ", last+"; Ray's own account is "+map[bool]string{true: "not known", false: ageText(c.DataAgeSeconds) + " old"}[c.DataAgeSeconds == nil])
 	for _, note := range []struct{ what, text string }{
 		{"frozen", map[bool]string{true: "nothing is written until it is unfrozen"}[c.Frozen]}, {"paused", c.Paused}, {"error", c.Error},
 		{"waiting", waitingInShadow(c.OptIn)},
 	} {
 		if note.text != "" {
-			p.line("  ", note.what+": "+note.text)
+			p.Line("  ", note.what+": "+note.text)
 		}
 	}
 }
@@ -196,34 +197,34 @@ func waitingInShadow(optIn *apiv1.OptIn) string {
 	return optIn.Waiting + "; " + optIn.Allow
 }
 
-func writeClusterGroups(p *page, groups []apiv1.Group, as look) {
-	p.line("", "")
+func writeClusterGroups(p *table.Page, groups []apiv1.Group, as table.Look) {
+	p.Line("", "")
 	if len(groups) == 0 {
-		p.line("", "There are no worker groups.")
+		p.Line("", "There are no worker groups.")
 		return
 	}
-	t := table{look: as, columns: []column{{"GROUP", asName}, {"HAS", asNumber}, {"WANTS", asNumber}, {"MIN", asNumber}, {"MAX", asNumber},
-		{"READY", asNumber}, {"IDLE", asNumber}, {"STARTING", asNumber}, {"LEAVING", asNumber}, {"WHY", asProse}}}
+	t := table.Table{Look: as, Columns: []table.Column{table.Name("GROUP"), table.Number("HAS"), table.Number("WANTS"), table.Number("MIN"), table.Number("MAX"),
+		table.Number("READY"), table.Number("IDLE"), table.Number("STARTING"), table.Number("LEAVING"), table.Prose("WHY")}}
 	for _, g := range groups {
-		wants := cell{text: strconv.Itoa(g.Desired)}
+		wants := table.Cell{Text: strconv.Itoa(g.Desired)}
 		if g.Desired != g.Current {
-			wants.style = good
+			wants.Style = table.Good
 		}
-		why := cell{text: reasonsOf(g)}
+		why := table.Cell{Text: reasonsOf(g)}
 		if g.Closed != "" {
-			why = cell{"closed: " + g.Closed, doubt}
+			why = table.Cell{Text: "closed: " + g.Closed, Style: table.Warn}
 		}
-		t.add(cell{text: g.Name}, numberCell(g.Current), wants, numberCell(g.Min), most(g.Max), numberCell(g.Ready), numberCell(g.Idle), numberCell(g.Starting), numberCell(g.Leaving), why)
+		t.Add(table.Cell{Text: g.Name}, numberCell(g.Current), wants, numberCell(g.Min), most(g.Max), numberCell(g.Ready), numberCell(g.Idle), numberCell(g.Starting), numberCell(g.Leaving), why)
 	}
-	t.write(p)
+	t.Write(p)
 }
 
-func numberCell(n int) cell { return cell{text: strconv.Itoa(n)} }
+func numberCell(n int) table.Cell { return table.Cell{Text: strconv.Itoa(n)} }
 
 // most is a maximum; KubeRay writes the largest number for none.
-func most(n int) cell {
+func most(n int) table.Cell {
 	if n >= 1<<31-1 {
-		return cell{text: "none"}
+		return table.Cell{Text: "none"}
 	}
 	return numberCell(n)
 }
@@ -237,23 +238,23 @@ func reasonsOf(g apiv1.Group) string {
 }
 
 // writeClusterGPUs shows how many GPUs a worker has by all who say so, where anybody says any.
-func writeClusterGPUs(p *page, groups []apiv1.Group, as look) {
-	t := table{look: as, columns: []column{{"GPUS OF A WORKER", asName}, {"DECLARED", asNumber}, {"DERIVED", asNumber}, {"REPORTED", asNumber},
-		{"RAY", asNumber}, {"NOTE", asProse}}}
+func writeClusterGPUs(p *table.Page, groups []apiv1.Group, as table.Look) {
+	t := table.Table{Look: as, Columns: []table.Column{table.Name("GPUS OF A WORKER"), table.Number("DECLARED"), table.Number("DERIVED"), table.Number("REPORTED"),
+		table.Number("RAY"), table.Prose("NOTE")}}
 	for _, g := range groups {
 		n := g.NumGpus
 		if !positive(n.Declared, n.Derived, n.Reported, n.Ray) {
 			continue
 		}
-		note := cell{text: n.Sync.Why}
+		note := table.Cell{Text: n.Sync.Why}
 		if n.Mismatch {
-			note = cell{strings.TrimSpace("mismatch; " + n.Sync.Why), doubt}
+			note = table.Cell{Text: strings.TrimSpace("mismatch; " + n.Sync.Why), Style: table.Warn}
 		}
-		t.add(cell{text: g.Name}, amountCell(n.Declared), amountCell(n.Derived), amountCell(n.Reported), amountCell(n.Ray), note)
+		t.Add(table.Cell{Text: g.Name}, amountCell(n.Declared), amountCell(n.Derived), amountCell(n.Reported), amountCell(n.Ray), note)
 	}
-	if len(t.rows) > 0 {
-		p.line("", "")
-		t.write(p)
+	if !t.Empty() {
+		p.Line("", "")
+		t.Write(p)
 	}
 }
 
@@ -266,11 +267,11 @@ func positive(amounts ...*raydemand.Amount) bool {
 	return false
 }
 
-func amountCell(a *raydemand.Amount) cell {
+func amountCell(a *raydemand.Amount) table.Cell {
 	if a == nil {
-		return cell{text: unknownCell}
+		return table.Cell{Text: unknownCell}
 	}
-	return cell{text: a.String()}
+	return table.Cell{Text: a.String()}
 }
 
 // unmetPlan is what of a plan says what is not served.
@@ -293,12 +294,12 @@ func unmetPlan(all []apiv1.Unmet) planner.Plan {
 // mostShownChanges is how many changes are told.
 const mostShownChanges = 10
 
-func writeClusterChanges(p *page, changes []apiv1.Decision, as look, now time.Time) {
+func writeClusterChanges(p *table.Page, changes []apiv1.Decision, as table.Look, now time.Time) {
 	if len(changes) == 0 {
 		return
 	}
-	p.line("", "")
-	t := table{look: as, columns: []column{{"LAST CHANGES", asNumber}, {"ACTION", asText}, {"GROUP", asName}, {"REPLICAS", asText}, {"WHY", asProse}}}
+	p.Line("", "")
+	t := table.Table{Look: as, Columns: []table.Column{table.Number("LAST CHANGES"), table.Text("ACTION"), table.Name("GROUP"), table.Text("REPLICAS"), table.Prose("WHY")}}
 	for _, c := range changes[:min(len(changes), mostShownChanges)] {
 		replicas := ""
 		if c.From != c.To {
@@ -308,7 +309,7 @@ func writeClusterChanges(p *page, changes []apiv1.Decision, as look, now time.Ti
 		if c.Action == "drain" && len(c.Pods) > 0 {
 			why = strings.Join(c.Pods, ", ") + ": " + why // all other changes name their pods themselves
 		}
-		t.add(cells(ago(c.At, now), c.Action, c.Group, replicas, why)...)
+		t.Add(table.Cells(table.Ago(c.At, now), c.Action, c.Group, replicas, why)...)
 	}
-	t.write(p)
+	t.Write(p)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -17,7 +18,7 @@ func tellUnread(cmd *cobra.Command, api *client.Client, key nodepool.ClusterKey)
 		return // who may ask for the one need not see the other
 	}
 	if note := unread(cluster); note != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: note: %s\n", cmd.Root().Name(), printable(note))
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: note: %s\n", cmd.Root().Name(), table.Printable(note))
 	}
 }
 

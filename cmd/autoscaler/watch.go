@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -46,10 +46,10 @@ func (f *watchFlags) addBesideFileTo(cmd *cobra.Command) {
 var errWatchedFile = errors.New("--watch: want a RayCluster with it; a snapshot stays as it is")
 
 // look is how the output is written. A list that is watched into a file or pipe is one table that goes on, as kubectl's is.
-func (f *watchFlags) look(out io.Writer, list bool) look {
-	as := lookOf(out, f.output)
-	if f.watch && list && betweenFrames[f.output] == emptyLine && !isTerminal(out) {
-		as.told = &toldRows{}
+func (f *watchFlags) look(out io.Writer, list bool) table.Look {
+	as := table.LookOf(out, f.output)
+	if f.watch && list && betweenFrames[f.output] == emptyLine && !table.IsTerminal(out) {
+		as = as.Continued()
 	}
 	return as
 }
@@ -58,7 +58,7 @@ func (f *watchFlags) look(out io.Writer, list bool) look {
 type picture func(ctx context.Context, out io.Writer) error
 
 // shown writes one picture, or with -w one whenever something changes about the cluster (or the fleet where the key is zero), until the caller ends it.
-func (f *watchFlags) shown(cmd *cobra.Command, as look, api *client.Client, key nodepool.ClusterKey, draw picture) error {
+func (f *watchFlags) shown(cmd *cobra.Command, as table.Look, api *client.Client, key nodepool.ClusterKey, draw picture) error {
 	if !f.watch {
 		return draw(cmd.Context(), cmd.OutOrStdout())
 	}
@@ -66,8 +66,8 @@ func (f *watchFlags) shown(cmd *cobra.Command, as look, api *client.Client, key 
 	defer cancel()
 	changed, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() { ended <- followed(ctx, cmd.ErrOrStderr(), api, key, changed) }()
-	frames := frames{out: cmd.OutOrStdout(), clear: isTerminal(cmd.OutOrStdout()), between: betweenFrames[f.output]}
-	if as.told != nil {
+	frames := frames{out: cmd.OutOrStdout(), clear: table.IsTerminal(cmd.OutOrStdout()), between: betweenFrames[f.output]}
+	if as.Continues() {
 		frames.between = "" // one table
 	}
 	for {
@@ -86,7 +86,7 @@ func (f *watchFlags) shown(cmd *cobra.Command, as look, api *client.Client, key 
 		case err != nil && !frames.begun:
 			return err
 		case err != nil:
-			fmt.Fprintln(cmd.ErrOrStderr(), printable(err.Error()))
+			fmt.Fprintln(cmd.ErrOrStderr(), table.Printable(err.Error()))
 		}
 		select {
 		case <-ctx.Done():
@@ -112,7 +112,7 @@ func followed(ctx context.Context, errOut io.Writer, api *client.Client, key nod
 			return err
 		}
 		if !errors.Is(err, client.ErrStreamEnded) {
-			fmt.Fprintln(errOut, printable(err.Error()))
+			fmt.Fprintln(errOut, table.Printable(err.Error()))
 		}
 		select {
 		case <-ctx.Done():
@@ -139,15 +139,12 @@ type frames struct {
 // clearScreen moves a terminal's cursor home and clears what is below.
 const clearScreen = "\x1b[H\x1b[2J\x1b[3J"
 
-// passing is what changes by the passing of time alone: lengths of time as planner.Span writes them, times, and fields of these.
-var passing = regexp.MustCompile(`(^|[\s(])\d+(\.\d)?(ms|[smhdy])(\d+[smhd])?\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z|"?\b(dataAgeSeconds|cycleSeconds|comparedSeconds|agreement)"?: .*`)
-
 func (f *frames) draw(ctx context.Context, draw picture) error {
 	var text bytes.Buffer
 	if err := draw(ctx, &text); err != nil {
 		return err
 	}
-	lasting := passing.ReplaceAllString(text.String(), "")
+	lasting := table.Volatile.ReplaceAllString(text.String(), "")
 	switch {
 	case f.clear:
 		text = *bytes.NewBufferString(clearScreen + text.String())

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -178,7 +179,7 @@ func TestWhatPassesIsNoNewsInAFile(t *testing.T) {
 }
 
 func TestATableThatGoesOnTellsWhatChangedAndWhatIsGone(t *testing.T) {
-	as := look{told: &toldRows{}}
+	as := table.Look{}.Continued()
 	tell := func(items ...apiv1.ClusterSummary) string {
 		var out strings.Builder
 		if err := writeFleet("", as)(&out, apiv1.ClusterList{Items: items}); err != nil {

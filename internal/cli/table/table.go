@@ -1,0 +1,214 @@
+package table
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Cell is one field of a table.
+type Cell struct {
+	Text  string
+	Style Style
+}
+
+func Cells(texts ...string) []Cell {
+	all := make([]Cell, len(texts))
+	for i, text := range texts {
+		all[i].Text = text
+	}
+	return all
+}
+
+// Table is text in columns that together take at most pageWidth, unless it is wide.
+type Table struct {
+	Columns []Column
+	rows    [][]Cell
+	Look
+}
+
+// columnGap separates columns; leastColumn and leastProse are how narrow one is made at most. What is below a row is indented by noteIndent.
+const (
+	columnGap   = 2
+	leastColumn = 8
+	leastProse  = 24
+	leastNote   = 40
+	noteIndent  = "    "
+)
+
+// Add appends one row, with a cell for each column.
+func (t *Table) Add(row ...Cell) {
+	for i := range row {
+		row[i].Text = Printable(row[i].Text)
+	}
+	t.rows = append(t.rows, row)
+}
+
+// Empty reports whether there are no rows.
+func (t *Table) Empty() bool { return len(t.rows) == 0 }
+
+// Write appends the table's lines to the page.
+func (t *Table) Write(p *Page) {
+	goesOn := t.changes.begun()
+	if t.changes != nil {
+		t.changes.keepChanged(t)
+	}
+	shown := t.shown()
+	notes := shown.notesBelow()
+	widths := shown.widths()
+	if t.changes != nil {
+		widths = t.changes.widen(widths)
+	}
+	titles := make([]Cell, len(shown.Columns))
+	for i, c := range shown.Columns {
+		titles[i] = Cell{c.title, strong}
+	}
+	if !goesOn {
+		shown.line(p, widths, titles)
+	}
+	for i, row := range shown.rows {
+		shown.line(p, widths, row)
+		if notes != nil {
+			shown.note(p, notes[i])
+		}
+	}
+}
+
+// notesBelow takes the last column out of the table where it is a note that has too little room beside the others, and returns its cells.
+func (t *Table) notesBelow() []Cell {
+	last := len(t.Columns) - 1
+	if t.Wide || !t.Columns[last].is(kindNote) {
+		return nil
+	}
+	natural := t.natural()
+	if room := PageWidth - total(natural[:last]) - columnGap*last; room >= min(leastNote, natural[last]) {
+		return nil
+	}
+	notes := make([]Cell, len(t.rows))
+	for i, row := range t.rows {
+		notes[i], t.rows[i] = row[last], row[:last]
+	}
+	t.Columns = t.Columns[:last]
+	return notes
+}
+
+// note writes what stands below a row.
+func (t *Table) note(p *Page, c Cell) {
+	for rest := c.Text; rest != ""; {
+		var head string
+		head, rest = breakLine(rest, PageWidth-len(noteIndent))
+		p.WriteString(noteIndent + t.paint(head, c.Style) + "\n")
+	}
+}
+
+// shown is the table without the columns that it is not wide enough for.
+func (t *Table) shown() *Table {
+	if t.Wide {
+		return t
+	}
+	narrow := &Table{Look: t.Look, rows: make([][]Cell, len(t.rows))}
+	for i, c := range t.Columns {
+		if c.is(kindWide) {
+			continue
+		}
+		narrow.Columns = append(narrow.Columns, c)
+		for r, row := range t.rows {
+			narrow.rows[r] = append(narrow.rows[r], row[i])
+		}
+	}
+	return narrow
+}
+
+// natural are the widths of the longest cells.
+func (t *Table) natural() []int {
+	widths := make([]int, len(t.Columns))
+	for i, c := range t.Columns {
+		widths[i] = utf8.RuneCountInString(c.title)
+		for _, row := range t.rows {
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i].Text))
+		}
+	}
+	return widths
+}
+
+// widths are those of the longest cells, or less where they do not fit: prose gives way first, then the widest column.
+func (t *Table) widths() []int {
+	widths := t.natural()
+	for !t.Wide && total(widths)+columnGap*(len(widths)-1) > PageWidth {
+		widest := t.widest(widths, leastProse, func(c Column) bool { return c.is(kindProse | kindNote) })
+		if widest < 0 {
+			widest = t.widest(widths, leastColumn, func(Column) bool { return true })
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
+	}
+	return widths
+}
+
+// widest is the widest column of those that may be made narrower than they are, or -1.
+func (t *Table) widest(widths []int, least int, may func(Column) bool) int {
+	widest := -1
+	for i, w := range widths {
+		if w > least && may(t.Columns[i]) && (widest < 0 || w > widths[widest]) {
+			widest = i
+		}
+	}
+	return widest
+}
+
+func total(widths []int) (sum int) {
+	for _, w := range widths {
+		sum += w
+	}
+	return sum
+}
+
+// line writes a row, in as many lines as its longest prose takes.
+func (t *Table) line(p *Page, widths []int, row []Cell) {
+	rest := make([]string, len(row))
+	for i, c := range row {
+		rest[i] = c.Text
+	}
+	for first := true; first || slices.ContainsFunc(rest, func(text string) bool { return text != "" }); first = false {
+		var b strings.Builder
+		for i, c := range row {
+			var head string
+			if head, rest[i] = rest[i], ""; t.Columns[i].is(kindProse|kindNote) && !t.Wide {
+				head, rest[i] = breakLine(head, widths[i])
+			}
+			last := i == len(row)-1
+			b.WriteString(t.paint(fit(head, widths[i], t.Columns[i].kind, last), c.Style))
+			if !last {
+				b.WriteString(strings.Repeat(" ", columnGap))
+			}
+		}
+		p.WriteString(strings.TrimRight(b.String(), " ") + "\n")
+	}
+}
+
+// fit cuts or fills a text to a width; nothing is filled up behind the last column.
+func fit(text string, width int, kind columnKind, last bool) string {
+	runes := []rune(text)
+	switch missing := width - len(runes); {
+	case missing < 0 && kind&kindName != 0:
+		tail := (width - 1) / 2
+		return string(runes[:width-1-tail]) + "…" + string(runes[len(runes)-tail:])
+	case missing < 0:
+		return string(runes[:width-1]) + "…"
+	case kind&kindNumber != 0:
+		return strings.Repeat(" ", missing) + text
+	case last:
+		return text
+	default:
+		return text + strings.Repeat(" ", missing)
+	}
+}
+
+func (t *Table) paint(text string, s Style) string {
+	if !t.color || s == Plain || strings.TrimSpace(text) == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+}
