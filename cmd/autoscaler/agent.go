@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -35,7 +36,7 @@ func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
 			"when they change. A fatal XID makes a card unhealthy until the agent is started anew. It changes no card. deploy/agent.yaml runs it on\n" +
 			"each GPU node.",
 		Example: "  autoscaler agent --node gpu-1 --once",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), open, cmd.ErrOrStderr()) },
 	}
 	cmd.Flags().StringVar(&f.node, "node", "", "the node that this machine is")
@@ -50,13 +51,13 @@ func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
 func (f agentFlags) run(ctx context.Context, open func() (gpuDriver, error), errOut io.Writer) (err error) {
 	switch {
 	case f.node == "":
-		return badInput{errors.New("--node is missing: want the name of the node that this machine is")}
+		return cli.BadInput(errors.New("--node is missing: want the name of the node that this machine is"))
 	case f.interval < time.Second:
-		return badInput{fmt.Errorf("--interval %s: want at least 1s", f.interval)}
+		return cli.BadInput(fmt.Errorf("--interval %s: want at least 1s", f.interval))
 	}
 	log, err := telemetry.NewLogger(errOut, f.logFormat, "info")
 	if err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	driver, err := open()
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 // silentServer listens and never answers, as an API server does that was stopped.
@@ -67,7 +69,7 @@ func TestServeWaitsForAnAPIServerAndAnswersProbesMeanwhile(t *testing.T) {
 		}
 	}
 	cancel()
-	if code := <-ended; code != exitOK {
+	if code := <-ended; code != cli.ExitOK {
 		t.Errorf("it ends with %d when it is told to: %s", code, errOut.String())
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 // Each value comes by the command line, and the same by a variable and by the file of --config, where there is one.
@@ -49,10 +51,10 @@ func TestValuesThatMakeNoSenseNameTheFlagTheVariableOrTheKey(t *testing.T) {
 		{"log-format", "xml", "xml", "json or text"},
 	} {
 		code, _, errOut := command(t, "", "autoscaler", "serve", "--"+c.flag+"="+c.value)
-		if code != exitBadInput || !strings.Contains(errOut, "--"+c.flag+` "`+c.value+`": want `) || !strings.Contains(errOut, c.want) {
+		if code != cli.ExitBadInput || !strings.Contains(errOut, "--"+c.flag+` "`+c.value+`": want `) || !strings.Contains(errOut, c.want) {
 			t.Errorf("--%s=%s: exit %d, %q, want %q", c.flag, c.value, code, errOut, c.want)
 		}
-		name := variable(newServeCommand().Flags().Lookup(c.flag))
+		name := cli.Variable(newServeCommand().Flags().Lookup(c.flag))
 		t.Setenv(name, c.value)
 		if _, err := settled(t, ""); err == nil || !strings.Contains(err.Error(), name+`="`+c.value+`": want `) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s=%s: %v, want %q", name, c.value, err, c.want)
@@ -72,7 +74,7 @@ func TestDefaultsMakeSense(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
 	newServeCommand().Flags().VisitAll(func(f *pflag.Flag) {
 		_, isList := f.Value.(pflag.SliceValue)
-		if value := f.Value.String(); settable(f) && !isList {
+		if value := f.Value.String(); cli.Settable(f) && !isList {
 			if err := f.Value.Set(value); err != nil {
 				t.Errorf("--%s is %q by default: %v", f.Name, value, err)
 			}
@@ -87,7 +89,7 @@ func TestDefaultsMakeSense(t *testing.T) {
 
 func TestDurationsAreRoundedWithoutLoss(t *testing.T) {
 	for d, want := range map[time.Duration]string{time.Hour: "1h", 10 * time.Minute: "10m", 90 * time.Minute: "1h30m", 10 * time.Second: "10s", time.Hour + time.Second: "1h0m1s"} {
-		if got := rounded(d); got != want {
+		if got := cli.ShortDuration(d); got != want {
 			t.Errorf("%v is %s, want %s", d, got, want)
 		}
 	}

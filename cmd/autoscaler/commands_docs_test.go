@@ -12,6 +12,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 var updateCommands = flag.Bool("update-commands", false, "rewrite docs/reference/commands.md")
@@ -34,7 +36,7 @@ const connectDocs = `## Finding the server
 
 %s call a Heliostat server, in one of two ways:
 
-- ` + "`--server`" + `, or the variable ` + "`" + serverEnv + "`" + `, is its address. ` + "`--token-file`" + ` holds the bearer token of who calls; it is read again for each
+- ` + "`--server`" + `, or the variable ` + "`" + cli.ServerVariable + "`" + `, is its address. ` + "`--token-file`" + ` holds the bearer token of who calls; it is read again for each
   call, and never sent without TLS to another machine. ` + "`--client-certificate` and `--client-key`" + ` stand for it.
 - Without an address the kubeconfig says where the API server is, which passes calls on to the Service of the Helm chart
   (` + "`services/proxy`" + `; ` + "`--service`" + ` names another). The API server keeps the header ` + "`Authorization`" + ` for itself, so the same token is sent a second time,
@@ -120,12 +122,12 @@ func writeCommand(page *strings.Builder, c *cobra.Command, shared *pflag.FlagSet
 
 // writeFlags writes a table of the flags that without does not have for each of their subjects.
 func writeFlags(page *strings.Builder, flags, without *pflag.FlagSet) {
-	for _, s := range sectionsOf(flags) {
+	for _, s := range cli.GroupsOf(flags) {
 		title := ""
-		if s.title != "" && s.title != findingTheServer {
-			title = "\n### " + s.title + "\n"
+		if s.Title != "" && s.Title != cli.ServerFlags {
+			title = "\n### " + s.Title + "\n"
 		}
-		writeTable(page, title, s.flags, without)
+		writeTable(page, title, s.Flags, without)
 	}
 }
 

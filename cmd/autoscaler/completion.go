@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -37,48 +37,11 @@ func newCompletionCommand() *cobra.Command {
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || shells[args[0]] == nil {
-				return badInput{fmt.Errorf("shell %q: want one of bash, zsh, fish and powershell", strings.Join(args, " "))}
+				return cli.BadInput(fmt.Errorf("shell %q: want one of bash, zsh, fish and powershell", strings.Join(args, " ")))
 			}
 			return shells[args[0]](cmd.Root(), cmd.OutOrStdout())
 		},
 	}
-}
-
-// fileFlags are the flags whose values are names of files.
-var fileFlags = []string{"certificate-authority", "client-ca-file", "client-certificate", "client-key", "config", "filename", "gcs-kubernetes-token-file",
-	"kubeconfig", "node-file", "pools", "snapshot", "tls-ca-file", "tls-cert-file", "tls-key-file", "token-file", "what-if"}
-
-// fixedFlags are those with few values.
-var fixedFlags = map[string][]string{
-	"output": {"table", "wide", "json", "yaml"}, "mode": {"managed", "shadow", "off"}, "log-level": {"debug", "info", "warn", "error"}, "log-format": {"json", "text"},
-}
-
-// completeRest completes what a command has said nothing of, for which a shell would offer files: fixed values by themselves, files by files, and all
-// else by nothing.
-func completeRest(cmd *cobra.Command) {
-	if cmd.ValidArgsFunction == nil && cmd.ValidArgs == nil {
-		cmd.ValidArgsFunction = cobra.NoFileCompletions
-	}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if _, said := cmd.GetFlagCompletionFunc(f.Name); said || slices.Contains(fileFlags, f.Name) {
-			return
-		}
-		completeFlag(cmd, f.Name, cobra.FixedCompletions(fixedFlags[f.Name], cobra.ShellCompDirectiveNoFileComp))
-	})
-}
-
-func completeFlag(cmd *cobra.Command, name string, by cobra.CompletionFunc) {
-	if err := cmd.RegisterFlagCompletionFunc(name, by); err != nil {
-		panic(err) // there is no such flag, or it is registered a second time
-	}
-}
-
-// filesBehindF completes arguments by files where -f is given, which more of them may follow, and by nothing elsewhere.
-func filesBehindF(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if cmd.Flags().Changed("filename") {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
 // namesOf completes by names that a server has, within the time that a person waits for them.
@@ -119,7 +82,7 @@ func (f *serverFlags) completeCluster(cmd *cobra.Command) {
 
 // completeOwn completes --namespace by the namespaces of RayClusters, and the flags of the kubeconfig.
 func (f *serverFlags) completeOwn(cmd *cobra.Command) {
-	completeFlag(cmd, "namespace", f.namesOf(func(ctx context.Context, api *client.Client, _ []string) (names []string, err error) {
+	cli.CompleteFlag(cmd, "namespace", f.namesOf(func(ctx context.Context, api *client.Client, _ []string) (names []string, err error) {
 		clusters, err := api.Clusters(ctx, "")
 		for _, c := range clusters {
 			names = append(names, c.Namespace)
@@ -132,7 +95,7 @@ func (f *serverFlags) completeOwn(cmd *cobra.Command) {
 
 // completeOwn completes --context by those of the kubeconfig.
 func (f *kubeFlags) completeOwn(cmd *cobra.Command) {
-	completeFlag(cmd, "context", func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cli.CompleteFlag(cmd, "context", func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		config, err := f.client().RawConfig()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
@@ -143,7 +106,7 @@ func (f *kubeFlags) completeOwn(cmd *cobra.Command) {
 
 // completeOf completes a flag by names that a RayCluster has, which is the first argument. Without one there are none.
 func (f *serverFlags) completeOf(cmd *cobra.Command, flag string, ask func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error)) {
-	completeFlag(cmd, flag, f.namesOf(func(ctx context.Context, api *client.Client, args []string) ([]string, error) {
+	cli.CompleteFlag(cmd, flag, f.namesOf(func(ctx context.Context, api *client.Client, args []string) ([]string, error) {
 		if len(args) == 0 {
 			return nil, nil
 		}

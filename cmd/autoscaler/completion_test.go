@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -27,7 +28,7 @@ func TestNamesAreCompletedByWhatTheServerHas(t *testing.T) {
 		{[]string{"request", "ml/llm", "-f", ""}, ":0\n"}, {[]string{"doctor", ""}, ":4\n"}, {[]string{"doctor", "-f", "a", ""}, ":0\n"}, {[]string{"version", ""}, ":4\n"},
 	} {
 		code, out, _ := command(t, "", append([]string{"autoscaler", "__complete"}, c.argv...)...)
-		if code != exitOK || out != c.want {
+		if code != cli.ExitOK || out != c.want {
 			t.Errorf("%v: exit %d %q, want %q", c.argv, code, out, c.want)
 		}
 	}
@@ -37,7 +38,7 @@ func TestContextsAreCompletedFromTheKubeconfig(t *testing.T) {
 	withoutAnyServer(t)
 	t.Setenv("KUBECONFIG", kubeconfigOf(t, "http://127.0.0.1:1"))
 	for _, name := range []string{"status", "doctor", "nodepools", "gpus", "agent"} {
-		if code, out, _ := command(t, "", "autoscaler", "__complete", name, "--context", ""); code != exitOK || out != "c\n:4\n" {
+		if code, out, _ := command(t, "", "autoscaler", "__complete", name, "--context", ""); code != cli.ExitOK || out != "c\n:4\n" {
 			t.Errorf("%s --context: exit %d %q", name, code, out)
 		}
 	}
@@ -62,7 +63,7 @@ func TestFilesAreCompletedWhereTheyAreMeant(t *testing.T) {
 
 func TestEveryShellGetsAScript(t *testing.T) {
 	for shell := range shells {
-		if code, out, errOut := command(t, "", "autoscaler", "completion", shell); code != exitOK || !strings.Contains(out, "autoscaler") {
+		if code, out, errOut := command(t, "", "autoscaler", "completion", shell); code != cli.ExitOK || !strings.Contains(out, "autoscaler") {
 			t.Errorf("%s: exit %d %s", shell, code, errOut)
 		}
 	}

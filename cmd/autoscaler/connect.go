@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -26,9 +27,6 @@ const callTimeout = 90 * time.Second
 
 // defaultService is where the Helm chart puts the API, in the form of the API server's own proxy.
 const defaultService = "heliostat/https:heliostat:8090"
-
-// serverEnv names the variable that stands for --server.
-const serverEnv = "HELIOSTAT_SERVER"
 
 // serverFlags say where a command finds a Heliostat server, who calls, and of which namespace it speaks.
 type serverFlags struct {
@@ -40,14 +38,14 @@ type serverFlags struct {
 }
 
 // connectHelp describes in the help of commands how they find the server.
-const connectHelp = `Without --server (or ` + serverEnv + `) the server is reached as kubectl would: by the kubeconfig, through the API server's proxy to
+const connectHelp = `Without --server (or ` + cli.ServerVariable + `) the server is reached as kubectl would: by the kubeconfig, through the API server's proxy to
 the Service of the Helm chart. What the kubeconfig has for the API server is not sent on: where its user is a ServiceAccount that may
 create tokens of its own, a short one for Heliostat alone is; else give --token-file.`
 
 func (f *serverFlags) addTo(cmd *cobra.Command) {
 	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
 	f.all = flags
-	flags.StringVar(&f.server, "server", "", "address of a Heliostat server, for example http://127.0.0.1:8090 (default: $"+serverEnv+", or by the kubeconfig)")
+	flags.StringVar(&f.server, "server", "", "address of a Heliostat server, for example http://127.0.0.1:8090 (default: $"+cli.ServerVariable+", or by the kubeconfig)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the bearer token of who calls")
 	flags.StringVar(&f.authority, "certificate-authority", "", "with --server: a PEM file of authorities that the server's certificate may be of")
 	flags.StringVar(&f.certificate, "client-certificate", "", "with --server: a PEM file with the certificate of who calls")
@@ -56,7 +54,7 @@ func (f *serverFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.service, "service", defaultService, "the Service that the kubeconfig's API server passes calls to: NAMESPACE/[https:]NAME[:PORT]")
 	flags.StringVar(&f.audience, "token-audience", access.Audience, "for whom the token is that the kubeconfig's ServiceAccount asks for; one of the server's --token-audiences")
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
-	flags.VisitAll(func(f *pflag.Flag) { setSubject(f, findingTheServer) })
+	flags.VisitAll(func(f *pflag.Flag) { cli.SetGroup(f, cli.ServerFlags) })
 	cmd.Flags().AddFlagSet(flags)
 	f.completeOwn(cmd)
 	f.sayMeant(cmd)
@@ -73,31 +71,31 @@ func (f *serverFlags) noServer() error {
 	if len(given) == 0 {
 		return nil
 	}
-	return badInput{fmt.Errorf("%s: --snapshot is planned here, and no server asked: want a RayCluster in its place, or --snapshot without these flags", strings.Join(given, ", "))}
+	return cli.BadInput(fmt.Errorf("%s: --snapshot is planned here, and no server asked: want a RayCluster in its place, or --snapshot without these flags", strings.Join(given, ", ")))
 }
 
 // client calls the server that the flags name.
 func (f *serverFlags) client() (*client.Client, error) {
-	address := cmp.Or(f.server, os.Getenv(serverEnv))
+	address := cmp.Or(f.server, os.Getenv(cli.ServerVariable))
 	if address != "" {
 		transport, err := f.direct(address)
 		if err != nil {
-			return nil, badInput{err}
+			return nil, cli.BadInput(err)
 		}
 		api, err := clientOf(address, transport)
 		if err != nil && f.server == "" {
-			err = badInput{fmt.Errorf("$%s: %w", serverEnv, err)}
+			err = cli.BadInput(fmt.Errorf("$%s: %w", cli.ServerVariable, err))
 		} else if err != nil {
-			err = badInput{fmt.Errorf("--server: %w", err)}
+			err = cli.BadInput(fmt.Errorf("--server: %w", err))
 		}
 		return api, err
 	}
 	if f.authority != "" || f.certificate != "" || f.key != "" {
-		return nil, badInput{errors.New("--certificate-authority, --client-certificate and --client-key are for --server; the kubeconfig says its own")}
+		return nil, cli.BadInput(errors.New("--certificate-authority, --client-certificate and --client-key are for --server; the kubeconfig says its own"))
 	}
 	config, err := f.kube.client().ClientConfig()
 	if err != nil {
-		return nil, badInput{fmt.Errorf("finding the server: %w; give --server or --kubeconfig", unusable(f.kube.kubeconfig, f.kube.context, err))}
+		return nil, cli.BadInput(fmt.Errorf("finding the server: %w; give --server or --kubeconfig", unusable(f.kube.kubeconfig, f.kube.context, err)))
 	}
 	return f.proxied(config)
 }
@@ -105,7 +103,7 @@ func (f *serverFlags) client() (*client.Client, error) {
 func clientOf(address string, transport http.RoundTripper) (*client.Client, error) {
 	api, err := client.New(address, &http.Client{Transport: transport, Timeout: callTimeout})
 	if err != nil {
-		return nil, badInput{err}
+		return nil, cli.BadInput(err)
 	}
 	return api, nil
 }
@@ -153,20 +151,20 @@ func (f *serverFlags) direct(address string) (http.RoundTripper, error) {
 func (f *serverFlags) proxied(config *rest.Config) (*client.Client, error) {
 	namespace, service, found := strings.Cut(f.service, "/")
 	if !found || namespace == "" || service == "" || strings.Contains(service, "/") {
-		return nil, badInput{fmt.Errorf("--service %q: want NAMESPACE/[https:]NAME[:PORT], for example %s", f.service, defaultService)}
+		return nil, cli.BadInput(fmt.Errorf("--service %q: want NAMESPACE/[https:]NAME[:PORT], for example %s", f.service, defaultService))
 	}
 	if f.tokenFile != "" {
 		if _, err := readToken(f.tokenFile); err != nil {
-			return nil, badInput{err}
+			return nil, cli.BadInput(err)
 		}
 	}
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, badInput{fmt.Errorf("reading the API server's address: %w", err)}
+		return nil, cli.BadInput(fmt.Errorf("reading the API server's address: %w", err))
 	}
 	tokens, err := newTokenLender(config, f.audience)
 	if err != nil {
-		return nil, badInput{err}
+		return nil, cli.BadInput(err)
 	}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -177,7 +175,7 @@ func (f *serverFlags) proxied(config *rest.Config) (*client.Client, error) {
 	})
 	transport, err := rest.TransportFor(config)
 	if err != nil {
-		return nil, badInput{fmt.Errorf("preparing to call the API server: %w", err)}
+		return nil, cli.BadInput(fmt.Errorf("preparing to call the API server: %w", err))
 	}
 	return clientOf(base.JoinPath("api", "v1", "namespaces", namespace, "services", service, "proxy").String(), transport)
 }
@@ -209,9 +207,9 @@ func clusterNamed(argument, namespace string) (nodepool.ClusterKey, error) {
 	}
 	switch {
 	case name == "" || strings.Contains(name, "/") || qualified && first == "":
-		return nodepool.ClusterKey{}, badInput{fmt.Errorf("RayCluster %q: want NAME or NAMESPACE/NAME", argument)}
+		return nodepool.ClusterKey{}, cli.BadInput(fmt.Errorf("RayCluster %q: want NAME or NAMESPACE/NAME", argument))
 	case qualified && namespace != "" && namespace != first:
-		return nodepool.ClusterKey{}, badInput{fmt.Errorf("RayCluster %q is not in --namespace %s: want one of the two, or the same namespace", argument, namespace)}
+		return nodepool.ClusterKey{}, cli.BadInput(fmt.Errorf("RayCluster %q is not in --namespace %s: want one of the two, or the same namespace", argument, namespace))
 	}
 	return nodepool.ClusterKey{Namespace: first, Name: name}, nil
 }

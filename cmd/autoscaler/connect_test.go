@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 func TestATokenIsSentToTheServerItself(t *testing.T) {
@@ -24,7 +25,7 @@ func TestATokenIsSentToTheServerItself(t *testing.T) {
 	if err := os.WriteFile(file, []byte("t0ken\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errOut := command(t, "", "autoscaler", "status", "--token-file", file); code != exitOK || r.seen.Get("Authorization") != "Bearer t0ken" {
+	if code, _, errOut := command(t, "", "autoscaler", "status", "--token-file", file); code != cli.ExitOK || r.seen.Get("Authorization") != "Bearer t0ken" {
 		t.Errorf("exit %d %s: Authorization %q", code, errOut, r.seen.Get("Authorization"))
 	}
 }
@@ -102,7 +103,7 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, path string) {
 func newProxy(t *testing.T, user string) (p *proxy, kubeconfig func(user string) string, r *remote) {
 	t.Helper()
 	r = newRemote(t)
-	t.Setenv(serverEnv, "")
+	t.Setenv(cli.ServerVariable, "")
 	p = &proxy{T: t, to: r.address, user: user, lent: "lent"}
 	server := httptest.NewTLSServer(p)
 	t.Cleanup(server.Close)
@@ -156,12 +157,12 @@ func TestThroughTheAPIServersProxyGoTokensForHeliostatAlone(t *testing.T) {
 			}
 			code, out, errOut := command(t, "", argv...)
 			if c.wrong != "" {
-				if code != exitFailed || !strings.Contains(errOut, c.wrong) || len(p.passed) > 0 {
+				if code != cli.ExitFailed || !strings.Contains(errOut, c.wrong) || len(p.passed) > 0 {
 					t.Errorf("exit %d %s, passed %v; want %q", code, errOut, p.passed, c.wrong)
 				}
 				return
 			}
-			if code != exitOK || !strings.HasPrefix(out, "ml/llm: managed") {
+			if code != cli.ExitOK || !strings.HasPrefix(out, "ml/llm: managed") {
 				t.Errorf("exit %d %s: %s", code, errOut, out)
 			}
 			if got := r.seen.Get("X-Heliostat-Authorization"); got != c.want || strings.Contains(fmt.Sprint(p.passed), "cluster-secret") {
@@ -217,7 +218,7 @@ func TestALentTokenIsNotLeftInTheRequest(t *testing.T) {
 func TestAServiceThatIsNotThereIsTold(t *testing.T) {
 	_, kubeconfig, _ := newProxy(t, "system:serviceaccount:ml:driver")
 	code, _, errOut := command(t, "", "autoscaler", "status", "--kubeconfig", kubeconfig("token: t"), "--service", "heliostat/elsewhere")
-	if code != exitFailed || !strings.Contains(errOut, `the API server answered 404 Not Found: services "elsewhere" not found`) {
+	if code != cli.ExitFailed || !strings.Contains(errOut, `the API server answered 404 Not Found: services "elsewhere" not found`) {
 		t.Errorf("exit %d %s", code, errOut)
 	}
 }

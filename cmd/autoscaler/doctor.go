@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -26,7 +27,7 @@ type doctorFlags struct {
 	kube   kubeFlags
 	output string
 	scope  intake.Scope
-	told   readerFlags
+	told   cli.NodeReaderFlags
 	pools  string
 	// reader is made of what is told.
 	reader nodepool.GPUReader
@@ -46,7 +47,7 @@ func newDoctorCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.take(args); err != nil {
-				return badInput{err}
+				return cli.BadInput(err)
 			}
 			return flags.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
@@ -55,10 +56,10 @@ func newDoctorCommand() *cobra.Command {
 	cmd.Flags().StringVarP(&flags.scope.Namespace, "namespace", "n", "", "the namespace of the RayClusters; without it all")
 	flags.kube.addTo(cmd.Flags())
 	flags.kube.completeOwn(cmd)
-	flags.told.addTo(cmd.Flags())
+	flags.told.AddTo(cmd.Flags())
 	cmd.Flags().StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, and what a node of a pool without nodes would be")
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
-	cmd.ValidArgsFunction = filesBehindF
+	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
+	cmd.ValidArgsFunction = cli.CompleteFiles
 	return cmd
 }
 
@@ -82,7 +83,7 @@ func (f *doctorFlags) take(args []string) error {
 		f.scope.Namespace, f.scope.Cluster = key.Namespace, key.Name
 	}
 	var err error
-	f.reader, err = f.told.reader()
+	f.reader, err = f.told.Reader()
 	return err
 }
 
@@ -96,7 +97,7 @@ type doctorReport struct {
 }
 
 func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, err := writerOf(f.output, writeDoctor)
+	write, err := cli.WriterOf(f.output, writeDoctor)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) erro
 		return err
 	}
 	if input.Pools, err = poolsOfFile(f.pools); err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	report := doctorReport{Findings: doctor.Examine(input), examined: input, note: f.missing(input)}
 	if err := write(out, report); err != nil {
@@ -140,16 +141,16 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 	for _, name := range f.files {
 		found, err := objectsOfFile(name, in)
 		if err != nil {
-			return doctor.Input{}, badInput{err}
+			return doctor.Input{}, cli.BadInput(err)
 		}
 		objects = append(objects, found...)
 	}
 	input, err := intake.Input(objects, f.reader)
 	if err != nil {
-		return input, badInput{fmt.Errorf("reading %s: %w", namesOf(f.files), err)}
+		return input, cli.BadInput(fmt.Errorf("reading %s: %w", namesOf(f.files), err))
 	}
 	if !slices.ContainsFunc(input.Objects, doctor.Object.Examined) {
-		return input, badInput{fmt.Errorf("reading %s: there is nothing to look at; want %s", namesOf(f.files), strings.Join(doctor.Kinds(), ", "))}
+		return input, cli.BadInput(fmt.Errorf("reading %s: there is nothing to look at; want %s", namesOf(f.files), strings.Join(doctor.Kinds(), ", ")))
 	}
 	return input, nil
 }
@@ -172,7 +173,7 @@ func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
 	}
 	named := func(o doctor.Object) bool { return o.Kind == "RayCluster" }
 	if f.scope.Cluster != "" && !slices.ContainsFunc(input.Objects, named) {
-		return input, badInput{fmt.Errorf("there is no RayCluster %s in namespace %s", f.scope.Cluster, f.scope.Namespace)}
+		return input, cli.BadInput(fmt.Errorf("there is no RayCluster %s in namespace %s", f.scope.Cluster, f.scope.Namespace))
 	}
 	return input, nil
 }
@@ -184,13 +185,13 @@ func (f *doctorFlags) namespaceThere(ctx context.Context, client dynamic.Interfa
 	}
 	_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, f.scope.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return badInput{fmt.Errorf("there is no namespace %s", f.scope.Namespace)}
+		return cli.BadInput(fmt.Errorf("there is no namespace %s", f.scope.Namespace))
 	}
 	return nil
 }
 
 func objectsOfFile(name string, in io.Reader) (objects []map[string]any, err error) {
-	err = readFile(name, "manifests", in, mostManifests, func(in io.Reader) error {
+	err = cli.ReadFile(name, "manifests", in, cli.MaxManifests, func(in io.Reader) error {
 		objects, err = intake.Read(in)
 		return err
 	})

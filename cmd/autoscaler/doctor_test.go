@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 // doctorDir holds a manifest for each finding.
@@ -25,12 +27,12 @@ func TestDoctorEndsWithOneForErrorsOnly(t *testing.T) {
 		exit   int
 		errOut string
 	}{
-		"an error":         {[]string{"-f", ill("gpu-limit-differs")}, exitFailed, "autoscaler: 1 finding of level error\n"},
-		"two errors":       {[]string{"-f", ill("gpu-limit-differs"), ill("devices-missing")}, exitFailed, "autoscaler: 2 findings of level error\n"},
-		"a warning":        {[]string{"-f", ill("memory-limit-absent")}, exitOK, ""},
-		"a hint":           {[]string{"-f", ill("head-takes-work")}, exitOK, ""},
-		"nothing":          {[]string{"-f", well("gpu-limit-differs")}, exitOK, ""},
-		"an error in JSON": {[]string{"-o", "json", "-f", ill("gpu-limit-differs")}, exitFailed, "autoscaler: 1 finding of level error\n"},
+		"an error":         {[]string{"-f", ill("gpu-limit-differs")}, cli.ExitFailed, "autoscaler: 1 finding of level error\n"},
+		"two errors":       {[]string{"-f", ill("gpu-limit-differs"), ill("devices-missing")}, cli.ExitFailed, "autoscaler: 2 findings of level error\n"},
+		"a warning":        {[]string{"-f", ill("memory-limit-absent")}, cli.ExitOK, ""},
+		"a hint":           {[]string{"-f", ill("head-takes-work")}, cli.ExitOK, ""},
+		"nothing":          {[]string{"-f", well("gpu-limit-differs")}, cli.ExitOK, ""},
+		"an error in JSON": {[]string{"-o", "json", "-f", ill("gpu-limit-differs")}, cli.ExitFailed, "autoscaler: 1 finding of level error\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, "", append([]string{"autoscaler", "doctor"}, c.argv...)...)
@@ -100,7 +102,7 @@ func TestDoctorRefusesBadInputWithTwo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, errOut := command(t, c.stdin, append([]string{"autoscaler", "doctor"}, c.argv...)...)
-			if code != exitBadInput || !strings.Contains(errOut, c.want) {
+			if code != cli.ExitBadInput || !strings.Contains(errOut, c.want) {
 				t.Errorf("exit %d: %s", code, errOut)
 			}
 		})

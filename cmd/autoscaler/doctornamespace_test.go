@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic/fake"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
@@ -32,7 +33,7 @@ func TestDoctorTellsAnEmptyNamespaceFromOneThatDoesNotExist(t *testing.T) {
 		t.Errorf("it is said %q", got)
 	}
 	nowhere := doctorFlags{scope: intake.Scope{Namespace: "nope"}}
-	if err := nowhere.namespaceThere(context.Background(), client, input); !errors.As(err, new(badInput)) || err.Error() != "there is no namespace nope" {
+	if err := nowhere.namespaceThere(context.Background(), client, input); !errors.As(err, new(cli.InputError)) || err.Error() != "there is no namespace nope" {
 		t.Errorf("a namespace that does not exist: %v", err)
 	}
 	input.Objects = append(input.Objects, doctor.Object{Kind: "RayCluster"})

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 func TestACommandThatHearsOfNoSignalIsEnded(t *testing.T) {
@@ -23,8 +25,8 @@ func TestACommandThatHearsOfNoSignalIsEnded(t *testing.T) {
 		if !stopped {
 			t.Error("a second signal does not end the program at once")
 		}
-		if took := time.Since(begun); code != exitFailed || took != endsWithin || !strings.Contains(said.String(), "9s") {
-			t.Errorf("ended with %d after %v, saying %q; want %d after %v, with the time in the sentence", code, took, said.String(), exitFailed, endsWithin)
+		if took := time.Since(begun); code != cli.ExitFailed || took != endsWithin || !strings.Contains(said.String(), "9s") {
+			t.Errorf("ended with %d after %v, saying %q; want %d after %v, with the time in the sentence", code, took, said.String(), cli.ExitFailed, endsWithin)
 		}
 	})
 }
@@ -38,7 +40,7 @@ func TestACommandThatIsBrokenOffIsInterruptedAndNoErrorOfTheServer(t *testing.T)
 	defer server.Close()
 	var errOut bytes.Buffer
 	code := run(ctx, []string{"autoscaler", "status", "--server", server.URL}, strings.NewReader(""), io.Discard, &errOut)
-	if want := "autoscaler: interrupted; what it had asked for may still happen\n"; code != exitFailed || errOut.String() != want {
+	if want := "autoscaler: interrupted; what it had asked for may still happen\n"; code != cli.ExitFailed || errOut.String() != want {
 		t.Errorf("exit %d, told %q, want %q", code, errOut.String(), want)
 	}
 }
@@ -78,7 +80,7 @@ func TestAProgramThatReadsAPipeWithoutEndIsEndedByASignal(t *testing.T) {
 	}
 	select {
 	case <-ended:
-		if code := program.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(said.String(), "did not end within 9s") {
+		if code := program.ProcessState.ExitCode(); code != cli.ExitFailed || !strings.Contains(said.String(), "did not end within 9s") {
 			t.Errorf("it ended with %d, saying %q", code, said.String())
 		}
 	case <-time.After(time.Minute):

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/planner"
 )
 
@@ -20,7 +21,7 @@ func TestNothingIsFoundInTheExamplesOnTheNodesOfTheDevCluster(t *testing.T) {
 	}
 	for _, example := range append(examples, "../../test/demo/raycluster.yaml") {
 		code, out, errOut := command(t, "", "autoscaler", "doctor", "-f", example, "-f", nodes)
-		if want := "Nothing found. Looked at 6 Nodes, 1 RayCluster.\n"; code != exitOK || out != want {
+		if want := "Nothing found. Looked at 6 Nodes, 1 RayCluster.\n"; code != cli.ExitOK || out != want {
 			t.Errorf("%s: exit %d\n%s%s", example, code, out, errOut)
 		}
 		text, err := os.ReadFile(example)

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/client"
@@ -24,7 +24,7 @@ type explainFlags struct {
 	watchFlags
 	snapshot, policy                   string
 	demand, group, pod, gang, requests string
-	told                               readerFlags
+	told                               cli.NodeReaderFlags
 }
 
 func newExplainCommand() *cobra.Command {
@@ -40,7 +40,7 @@ func newExplainCommand() *cobra.Command {
   autoscaler explain --snapshot s.json --group gpu
   autoscaler explain --snapshot - --pod gpu-7 -o json < s.json
   autoscaler explain ml/llm --group gpu -w`,
-		Args: atMostOne,
+		Args: cli.AtMostOneCluster,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
 	flags.addBesideFileTo(cmd)
@@ -51,7 +51,7 @@ func newExplainCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.gang, "gang", "", "the id of a placement group that waits")
 	cmd.Flags().StringVar(&flags.requests, "request", "", "the id of an owned request, or request_resources for what has no owner")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", "with --snapshot: "+policyHelp)
-	flags.told.addTo(cmd.Flags())
+	flags.told.AddTo(cmd.Flags())
 	for flag, question := range map[string]planner.Question{"group": {Group: "any"}, "pod": {Pod: "any"}, "gang": {Gang: "any"}, "request": {Request: "any"}} {
 		flags.server.completeOf(cmd, flag, func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error) {
 			text, err := api.Snapshot(ctx, key)
@@ -66,19 +66,19 @@ func newExplainCommand() *cobra.Command {
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
-	write, err := writerOf(f.output, writeExplanation)
+	write, err := cli.WriterOf(f.output, writeExplanation)
 	if err != nil {
 		return err
 	}
 	question, err := f.question()
 	if err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	switch {
 	case len(args) == 1:
 		return f.online(cmd, args[0], question, write)
 	case f.watch:
-		return badInput{errWatchedFile}
+		return cli.BadInput(errWatchedFile)
 	}
 	explanation, err := f.offline(cmd, question)
 	if err != nil {
@@ -101,11 +101,11 @@ func (f *explainFlags) question() (planner.Question, error) {
 func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Question, write func(io.Writer, planner.Explanation) error) error {
 	switch {
 	case f.snapshot != "" || f.policy != "":
-		return badInput{errors.New("--snapshot and --policy have no place beside a RayCluster")}
-	case f.told.given():
-		return badInput{errToldServer}
+		return cli.BadInput(errors.New("--snapshot and --policy have no place beside a RayCluster"))
+	case f.told.Given():
+		return cli.BadInput(cli.ErrServerReadsNodes)
 	case q.AskedGang != nil:
-		return badInput{errors.New("a gang in --demand needs --snapshot; one that waits is asked for by --gang")}
+		return cli.BadInput(errors.New("a gang in --demand needs --snapshot; one that waits is asked for by --gang"))
 	}
 	key, api, err := f.server.target(cluster)
 	if err != nil {
@@ -129,27 +129,27 @@ func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Ques
 
 func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.Explanation, error) {
 	if f.snapshot == "" {
-		return planner.Explanation{}, badInput{errNothingToPlan}
+		return planner.Explanation{}, cli.BadInput(errNothingToPlan)
 	}
 	if err := f.server.noServer(); err != nil {
 		return planner.Explanation{}, err
 	}
-	reader, err := f.told.reader()
+	reader, err := f.told.Reader()
 	if err != nil {
 		return planner.Explanation{}, err
 	}
 	snapshot, _, _, err := readSnapshotBy(reader, f.snapshot, cmd)
 	if err != nil {
-		return planner.Explanation{}, badInput{err}
+		return planner.Explanation{}, cli.BadInput(err)
 	}
 	policy, err := policyFor(f.policy, snapshot)
 	if err != nil {
-		return planner.Explanation{}, badInput{err}
+		return planner.Explanation{}, cli.BadInput(err)
 	}
 	explanation, err := planner.Explain(cmd.Context().Done(), snapshot, policy, q)
 	var unknown *planner.UnknownError
 	if errors.As(err, &unknown) {
-		err = badInput{fmt.Errorf("--%w", err)}
+		err = cli.BadInput(fmt.Errorf("--%w", err))
 	}
 	return explanation, err
 }
@@ -162,11 +162,4 @@ func writeExplanation(out io.Writer, e planner.Explanation) error {
 	}
 	_, err := io.WriteString(out, p.String())
 	return err
-}
-
-func writeJSON[T any](out io.Writer, value T) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
 }

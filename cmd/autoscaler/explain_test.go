@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 )
@@ -51,12 +52,12 @@ func TestADemandAGroupAndAPodAreExplained(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			argv := append([]string{"autoscaler", "explain", "--snapshot", "-"}, c.flags...)
 			code, out, errOut := command(t, explainable, argv...)
-			if diff := cmp.Diff(c.want, out); code != exitOK || diff != "" {
+			if diff := cmp.Diff(c.want, out); code != cli.ExitOK || diff != "" {
 				t.Errorf("exit %d %s: %s", code, errOut, diff)
 			}
 			code, out, errOut = command(t, explainable, append(argv, "-o", "json")...)
 			var e planner.Explanation
-			if err := json.Unmarshal([]byte(out), &e); code != exitOK || err != nil || e.Code == "" || !strings.HasPrefix(c.want, e.About+": "+e.Code) {
+			if err := json.Unmarshal([]byte(out), &e); code != cli.ExitOK || err != nil || e.Code == "" || !strings.HasPrefix(c.want, e.About+": "+e.Code) {
 				t.Errorf("exit %d %s (%v): %+v", code, errOut, err, e)
 			}
 		})
@@ -85,12 +86,12 @@ func TestWhatCannotBeExplainedEndsWithExitTwoAndWhatWouldBeRight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, explainable, append([]string{"autoscaler", "explain", "--snapshot", "-"}, c.flags...)...)
-			if diff := cmp.Diff("autoscaler: "+c.want+"\n", errOut); code != exitBadInput || out != "" || diff != "" {
+			if diff := cmp.Diff("autoscaler: "+c.want+"\n", errOut); code != cli.ExitBadInput || out != "" || diff != "" {
 				t.Errorf("exit %d with output %q: %s", code, out, diff)
 			}
 		})
 	}
-	if code, _, errOut := command(t, "", "autoscaler", "explain", "--group", "g"); code != exitBadInput || !strings.Contains(errOut, "want a RayCluster, or --snapshot with a file") {
+	if code, _, errOut := command(t, "", "autoscaler", "explain", "--group", "g"); code != cli.ExitBadInput || !strings.Contains(errOut, "want a RayCluster, or --snapshot with a file") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 }
@@ -119,7 +120,7 @@ func TestAnExplanationFitsThePage(t *testing.T) {
 	input := `{"groups": [{"name": "` + long + `", "resources": {"GPU": 1}, "maxReplicas": 1}], "pendingRequests": [{"resources": {"GPU": 2}, "count": 1}]}`
 	code, out, _ := command(t, input, "autoscaler", "explain", "--snapshot", "-", "--demand", `{"GPU": 2}`)
 	for line := range strings.Lines(out) {
-		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > table.PageWidth || code != exitOK {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > table.PageWidth || code != cli.ExitOK {
 			t.Errorf("exit %d, %d columns: %s", code, n, line)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 func TestFilesThatNeverEndAreRefusedByName(t *testing.T) {
@@ -23,7 +25,7 @@ func TestFilesThatNeverEndAreRefusedByName(t *testing.T) {
 			dir:    dir + " is a directory: name the files in it",
 		} {
 			code, _, errOut := command(t, "", "autoscaler", name, "-f", file)
-			if code != exitBadInput || !strings.Contains(errOut, want) {
+			if code != cli.ExitBadInput || !strings.Contains(errOut, want) {
 				t.Errorf("%s -f %s: %d, %s; want %q", name, file, code, errOut, want)
 			}
 		}
@@ -34,7 +36,7 @@ func TestAPipeThatNeverEndsIsReadToTheBound(t *testing.T) {
 	for name, most := range map[string]int64{"within a buffer": 10, "over many": 100_000} {
 		spaces := endless{' '}
 		var given int64
-		err := readFile("-", "manifests", spaces, most, func(in io.Reader) error {
+		err := cli.ReadFile("-", "manifests", spaces, most, func(in io.Reader) error {
 			n, err := io.Copy(io.Discard, in)
 			given = n
 			if again, more := in.Read(make([]byte, 1)); again != 0 || more != err {
@@ -46,7 +48,7 @@ func TestAPipeThatNeverEndsIsReadToTheBound(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v; want %d and then the bound", name, given, err, most)
 		}
 	}
-	if err := readFile("-", "manifests", strings.NewReader("0123456789"), 10, func(in io.Reader) error {
+	if err := cli.ReadFile("-", "manifests", strings.NewReader("0123456789"), 10, func(in io.Reader) error {
 		text, err := io.ReadAll(in)
 		if string(text) != "0123456789" {
 			t.Errorf("read %q", text)

@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 // frozen is the answer of freeze and unfreeze.
@@ -37,9 +39,9 @@ func newUnfreezeCommand() *cobra.Command {
 func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
 	var server serverFlags
 	output := "table"
-	cmd.Args = exactlyOne
+	cmd.Args = cli.ExactlyOneCluster
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write, err := writerOf(output, writeFrozen)
+		write, err := cli.WriterOf(output, writeFrozen)
 		if err != nil {
 			return err
 		}
@@ -54,7 +56,7 @@ func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
 		return write(cmd.OutOrStdout(), frozen{key.Namespace, key.Name, now})
 	}
 	server.addTo(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", output, outputUsage)
+	cmd.Flags().StringVarP(&output, "output", "o", output, cli.OutputUsage)
 	server.completeCluster(cmd)
 	return cmd
 }

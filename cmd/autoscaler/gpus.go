@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -44,12 +45,12 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 			"is no driver.",
 		Example: `  autoscaler gpus
   kubectl get node gpu-1 -o yaml | autoscaler gpus --node-file -`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return g.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVarP(&g.output, "output", "o", "table", outputUsage)
+	cmd.Flags().StringVarP(&g.output, "output", "o", "table", cli.OutputUsage)
 	cmd.Flags().StringVar(&g.node, "node", "", "compare with this node of the API server")
 	cmd.Flags().StringVar(&g.nodeFile, "node-file", "", "compare with the node in this file, YAML or JSON, or - for standard input")
 	g.kube.addTo(cmd.Flags())
@@ -65,14 +66,14 @@ type gpusReport struct {
 }
 
 func (g gpusCommand) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, err := writerOf(g.output, writeGPUs)
+	write, err := cli.WriterOf(g.output, writeGPUs)
 	switch {
 	case err != nil:
 		return err
 	case g.node != "" && g.nodeFile != "":
-		return badInput{errors.New("want one of --node and --node-file")}
+		return cli.BadInput(errors.New("want one of --node and --node-file"))
 	case g.kube.given() && g.node == "":
-		return badInput{errors.New("--kubeconfig and --context: want --node with them")}
+		return cli.BadInput(errors.New("--kubeconfig and --context: want --node with them"))
 	}
 	report, err := g.report(ctx, in)
 	if err != nil {
@@ -125,9 +126,9 @@ func (g gpusCommand) nodeObject(ctx context.Context, in io.Reader) (nodepool.Nod
 	nodes, err := nodesOfFile(g.nodeFile, in)
 	switch {
 	case err != nil:
-		return nodepool.NodeObject{}, badInput{err}
+		return nodepool.NodeObject{}, cli.BadInput(err)
 	case len(nodes) != 1:
-		return nodepool.NodeObject{}, badInput{fmt.Errorf("reading nodes from %s: it has %d, want the one of this machine", g.nodeFile, len(nodes))}
+		return nodepool.NodeObject{}, cli.BadInput(fmt.Errorf("reading nodes from %s: it has %d, want the one of this machine", g.nodeFile, len(nodes)))
 	}
 	return nodes[0], nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
@@ -212,10 +213,10 @@ func TestGPUsTablesAreAtMostAHundredColumnsWide(t *testing.T) {
 func TestGPUsSaysInOneLineWhatIsMissing(t *testing.T) {
 	for _, argv := range [][]string{{"autoscaler", "gpus"}, {"autoscaler", "agent", "--node", "gpu-1"}} {
 		code, out, errOut := command(t, "", argv...)
-		if code == exitOK && argv[1] == "gpus" {
+		if code == cli.ExitOK && argv[1] == "gpus" {
 			t.Skip("this machine has a driver")
 		}
-		if code != exitFailed || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "driver") {
+		if code != cli.ExitFailed || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "driver") {
 			t.Errorf("%v: exit %d, output %q, %q", argv, code, out, errOut)
 		}
 	}
@@ -231,7 +232,7 @@ func TestGPUsAndAgentRefuseFlagsThatDoNotGoTogether(t *testing.T) {
 		`unexpected argument "now": want flags alone; see autoscaler gpus --help`: {"gpus", "now"},
 		`log format "xml"`:                                                        {"agent", "--node", "a", "--log-format", "xml"},
 	} {
-		if code, _, errOut := command(t, "", append([]string{"autoscaler"}, argv...)...); code != exitBadInput || !strings.Contains(errOut, want) {
+		if code, _, errOut := command(t, "", append([]string{"autoscaler"}, argv...)...); code != cli.ExitBadInput || !strings.Contains(errOut, want) {
 			t.Errorf("%v: exit %d, %s, want %s", argv, code, errOut, want)
 		}
 	}
@@ -243,7 +244,7 @@ func TestGPUsWantsTheOneNodeOfThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := gpus(t, twoCards(), fstest.MapFS{}, "--node-file", empty)
-	var bad badInput
+	var bad cli.InputError
 	if !errors.As(err, &bad) || !strings.Contains(err.Error(), "it has 0, want the one of this machine") {
 		t.Errorf("got %v", err)
 	}

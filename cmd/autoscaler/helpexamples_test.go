@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 // noDriver is what commands say that look at a machine's cards, in a build that cannot.
@@ -25,8 +27,8 @@ func TestTheExamplesOfTheHelpRun(t *testing.T) {
 	}
 	newRemote(t).holding()
 	t.Setenv("KUBECONFIG", exampleAPIServer(t))
-	t.Setenv(envPrefix+"LISTEN", "127.0.0.1:0") // the default may be taken
-	t.Setenv(envPrefix+"KUBECONFIG", kubeconfigOf(t, "http://"+silentServer(t)))
+	t.Setenv(cli.EnvPrefix+"LISTEN", "127.0.0.1:0") // the default may be taken
+	t.Setenv(cli.EnvPrefix+"KUBECONFIG", kubeconfigOf(t, "http://"+silentServer(t)))
 	nodes, clusters := exampleObjects(t)
 	said := filepath.Join(t.TempDir(), "said")
 	t.Setenv(kubectlSays, said)

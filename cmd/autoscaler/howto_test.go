@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 var updateHowto = flag.Bool("update-howto", false, "write what the commands of docs/howto print into the pages")
@@ -94,7 +96,7 @@ func runHowtoLine(t *testing.T, line string) string {
 	}
 	code, out, errOut := command(t, "", argv...)
 	printed := cmp.Or(out, errOut)
-	if code != exitOK {
+	if code != cli.ExitOK {
 		printed += fmt.Sprintf("exit %d\n", code)
 	}
 	return printed

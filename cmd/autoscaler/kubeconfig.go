@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 // kubeconfig reads the kubeconfig as kubectl does: the file named, KUBECONFIG, the file at home, or the account of the pod. No context is the
@@ -37,7 +39,7 @@ func (f kubeFlags) client() clientcmd.ClientConfig { return kubeconfig(f.kubecon
 func (f kubeFlags) config() (*rest.Config, error) {
 	config, err := f.client().ClientConfig()
 	if err != nil {
-		return nil, badInput{fmt.Errorf("finding the API server: %w; give --kubeconfig", unusable(f.kubeconfig, f.context, err))}
+		return nil, cli.BadInput(fmt.Errorf("finding the API server: %w; give --kubeconfig", unusable(f.kubeconfig, f.context, err)))
 	}
 	return config, nil
 }

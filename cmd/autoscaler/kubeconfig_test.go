@@ -9,11 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 // withoutAnyServer lets commands find neither a server nor a kubeconfig, as on a machine where nothing is set up.
 func withoutAnyServer(t *testing.T) {
-	t.Setenv(serverEnv, "")
+	t.Setenv(cli.ServerVariable, "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 }
@@ -41,14 +43,14 @@ func TestAKubeconfigThatIsNoneIsBadInputForEveryCommand(t *testing.T) {
 				argv = slices.Concat(argv, []string{"--kubeconfig", c.file})
 			}
 			code, out, errOut := command(t, "", append([]string{"autoscaler"}, argv...)...)
-			if code != exitBadInput || out != "" || !strings.Contains(errOut, c.want) || !strings.Contains(errOut, "--kubeconfig") {
+			if code != cli.ExitBadInput || out != "" || !strings.Contains(errOut, c.want) || !strings.Contains(errOut, "--kubeconfig") {
 				t.Errorf("%v: exit %d %q: %s, want %q", argv, code, out, errOut, c.want)
 			}
 		}
 	}
 	for _, argv := range commands {
 		argv = slices.Concat([]string{"autoscaler"}, argv, []string{"--kubeconfig", noContext, "--context", "other"})
-		if code, _, errOut := command(t, "", argv...); code != exitBadInput || !strings.Contains(errOut, `context "other" does not exist`) {
+		if code, _, errOut := command(t, "", argv...); code != cli.ExitBadInput || !strings.Contains(errOut, `context "other" does not exist`) {
 			t.Errorf("%v: exit %d: %s", argv, code, errOut)
 		}
 	}
@@ -80,11 +82,11 @@ func TestDoctorLooksAtOneRayClusterByNamespaceAndName(t *testing.T) {
 	for _, argv := range [][]string{{"ml/llm"}, {"llm", "-n", "ml"}, {"ml/llm", "-n", "ml"}} {
 		clear(asked)
 		code, out, errOut := command(t, "", append([]string{"autoscaler", "doctor", "--kubeconfig", file}, argv...)...)
-		if code == exitBadInput || !strings.Contains(out, "Looked at 1 RayCluster.") || strings.Contains(out, "other") || asked["/apis/ray.io/v1/rayclusters"] {
+		if code == cli.ExitBadInput || !strings.Contains(out, "Looked at 1 RayCluster.") || strings.Contains(out, "other") || asked["/apis/ray.io/v1/rayclusters"] {
 			t.Errorf("%v: exit %d %s, asked %v:\n%s", argv, code, errOut, asked, out)
 		}
 	}
-	if code, _, errOut := command(t, "", "autoscaler", "doctor", "--kubeconfig", file, "ml/gone"); code != exitBadInput || !strings.Contains(errOut, "there is no RayCluster gone in namespace ml") {
+	if code, _, errOut := command(t, "", "autoscaler", "doctor", "--kubeconfig", file, "ml/gone"); code != cli.ExitBadInput || !strings.Contains(errOut, "there is no RayCluster gone in namespace ml") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 }

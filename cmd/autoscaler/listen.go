@@ -23,6 +23,7 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/access/certs"
 	reviews "heliostat.dev/heliostat/internal/access/kube"
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/httpapi"
 )
 
@@ -51,12 +52,12 @@ func (o *listenOptions) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.audiences, "token-audiences", nil, "a bearer token must be made for one of these (default: for the API server, or for "+access.Audience+")")
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "ask nobody who they are; only on a loopback address")
 	f.Float64Var(&o.perSecond, "requests-per-second", httpapi.DefaultRequestsPerSecond, "REST calls that one caller may make; 0 for no limit")
-	checkAddress(f, "listen", &o.listen)
-	checkAddress(f, "metrics-bind-address", &o.metrics)
-	checkAddress(f, "health-probe-bind-address", &o.probes)
-	checkAddress(f, "pprof-bind-address", &o.pprof)
-	check(f, "requests-per-second", "a number of 0 or more", within(&o.perSecond, 0, math.MaxFloat64))
-	check(f, "token-audiences", "a list of strings, each an audience", func() bool { return !slices.Contains(o.audiences, "") })
+	cli.ValidateAddress(f, "listen", &o.listen)
+	cli.ValidateAddress(f, "metrics-bind-address", &o.metrics)
+	cli.ValidateAddress(f, "health-probe-bind-address", &o.probes)
+	cli.ValidateAddress(f, "pprof-bind-address", &o.pprof)
+	cli.Validate(f, "requests-per-second", "a number of 0 or more", cli.Within(&o.perSecond, 0, math.MaxFloat64))
+	cli.Validate(f, "token-audiences", "a list of strings, each an audience", func() bool { return !slices.Contains(o.audiences, "") })
 }
 
 func (o *listenOptions) validate() error {

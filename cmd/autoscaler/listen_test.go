@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/access/certs"
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 func TestFlagsThatWouldLetAnybodyInOrDoNotGoTogetherAreRefused(t *testing.T) {
@@ -41,7 +42,7 @@ func TestFlagsThatWouldLetAnybodyInOrDoNotGoTogetherAreRefused(t *testing.T) {
 		}
 	}
 	code, _, errOut := command(t, "", "autoscaler", "serve", "--listen", "0.0.0.0:8090", "--insecure-no-auth")
-	if code != exitBadInput || !strings.Contains(errOut, "let anybody") {
+	if code != cli.ExitBadInput || !strings.Contains(errOut, "let anybody") {
 		t.Errorf("serve: %d, %s", code, errOut)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
@@ -41,23 +42,11 @@ func endWithin(limit time.Duration, stop func(), errOut io.Writer, exit func(cod
 	stop()
 	time.Sleep(limit)
 	fmt.Fprintf(errOut, "autoscaler: it did not end within %v of a signal, and is ended: what it was doing is left as it is\n", limit)
-	exit(exitFailed)
+	exit(cli.ExitFailed)
 }
-
-// Exit codes of all commands.
-const (
-	exitOK       = 0
-	exitFailed   = 1
-	exitBadInput = 2
-)
 
 // errInterrupted is what is told of a command that a signal broke off.
 var errInterrupted = errors.New("interrupted; what it had asked for may still happen")
-
-// badInput marks an error that the caller's arguments or files cause.
-type badInput struct{ error }
-
-func (b badInput) Unwrap() error { return b.error }
 
 // run executes one command line, argv[0] included, and returns the exit code.
 func run(ctx context.Context, argv []string, in io.Reader, out, errOut io.Writer) int {
@@ -68,18 +57,18 @@ func run(ctx context.Context, argv []string, in io.Reader, out, errOut io.Writer
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return exitOK
+		return cli.ExitOK
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errInterrupted
 	}
 	fmt.Fprintf(errOut, "%s: %v\n", root.Name(), err)
-	var bad badInput
+	var bad cli.InputError
 	var problem *apiv1.Problem
 	if errors.As(err, &bad) || errors.As(err, &problem) && problem.Status == http.StatusBadRequest {
-		return exitBadInput
+		return cli.ExitBadInput
 	}
-	return exitFailed
+	return cli.ExitFailed
 }
 
 // rayName is the name under which KubeRay starts the autoscaler container.
@@ -139,20 +128,20 @@ func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use: name, Short: short, SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		Args:              unknownCommand,
+		Args:              cli.UnknownCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.Version = lineOf(httpapi.ThisBuild())
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of this program; the command version has the server's too")
-	root.SetFlagErrorFunc(wrongFlag)
-	root.SetUsageFunc(writeUsage)
+	root.SetFlagErrorFunc(cli.FlagError)
+	root.SetUsageFunc(cli.WriteUsage)
 	root.AddCommand(subcommands...)
 	root.InitDefaultHelpCmd()
 	for _, sub := range root.Commands() {
-		completeRest(sub)
+		cli.CompleteRest(sub)
 		if sub.Name() == "help" {
-			sub.Args = helpTopic
+			sub.Args = cli.HelpTopic
 		}
 	}
 	return root

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 )
 
@@ -65,7 +66,7 @@ func TestBadInputEndsWithExitTwoAndASentence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, c.stdin, c.argv...)
-			if code != exitBadInput || out != "" {
+			if code != cli.ExitBadInput || out != "" {
 				t.Errorf("exit %d with output %q", code, out)
 			}
 			if diff := cmp.Diff(c.want, errOut); diff != "" {
@@ -87,7 +88,7 @@ func TestAllKeysOfThePlanArePresentEvenWhenThereIsNothingToSay(t *testing.T) {
   "summary": []
 }
 `
-	if diff := cmp.Diff(want, out); code != exitOK || diff != "" {
+	if diff := cmp.Diff(want, out); code != cli.ExitOK || diff != "" {
 		t.Errorf("exit %d %s: %s", code, errOut, diff)
 	}
 }
@@ -101,7 +102,7 @@ const manifest = `{"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": 
 func TestGroupsMayComeFromARayClusterManifest(t *testing.T) {
 	code, out, errOut := command(t, `{"rayCluster": `+manifest+`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}]}`,
 		"autoscaler", "plan", "--snapshot", "-", "-o", "text")
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
 	want := `  gpu: 1 → 3 pods (min 0, max 4), each {CPU 4, GPU 1, memory 8 GiB}
@@ -120,7 +121,7 @@ func TestASnapshotIsPlannedByThePolicyThatItSays(t *testing.T) {
 		`{` + groups + `}`: "launch 1 × cpu",
 		`{` + groups + `, "policy": {"gpuForCPU": true}}`: "launch 1 × gpu",
 	} {
-		if code, out, errOut := command(t, input, "autoscaler", "plan", "--snapshot", "-", "-o", "text"); code != exitOK || !strings.Contains(out, want) {
+		if code, out, errOut := command(t, input, "autoscaler", "plan", "--snapshot", "-", "-o", "text"); code != cli.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("exit %d %s: want in it %q, got\n%s", code, errOut, want, out)
 		}
 	}
@@ -129,7 +130,7 @@ func TestASnapshotIsPlannedByThePolicyThatItSays(t *testing.T) {
 func TestAMinimumThatTheOperatorKeepsByItselfIsNotLaunched(t *testing.T) {
 	raised := strings.Replace(manifest, `"minReplicas": 0`, `"minReplicas": 3`, 1)
 	code, out, errOut := command(t, `{"rayCluster": `+raised+`}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
 	if want := "  gpu: 3 pods (min 3, max 4)"; !strings.Contains(out, want) || !strings.Contains(out, "nothing to do") {
@@ -152,7 +153,7 @@ func TestTheTextOfAPlanReadsInOrderAndFitsThePage(t *testing.T) {
 	}
 	for _, input := range inputs {
 		code, out, errOut := command(t, input, "autoscaler", "plan", "--snapshot", "-", "--output", "text")
-		if code != exitOK {
+		if code != cli.ExitOK {
 			t.Fatalf("exit %d: %s", code, errOut)
 		}
 		at := 0
@@ -191,7 +192,7 @@ func TestNamesCannotMoveTheTerminalsCursor(t *testing.T) {
 
 func TestUnderTheNameRayOnlyWhatKubeRayStartsIsOffered(t *testing.T) {
 	code, _, errOut := command(t, "", "/usr/local/bin/ray", "plan")
-	if want := "ray: unknown command \"plan\"; see ray --help\n"; code != exitBadInput || errOut != want {
+	if want := "ray: unknown command \"plan\"; see ray --help\n"; code != cli.ExitBadInput || errOut != want {
 		t.Errorf("exit %d: %q, want %q", code, errOut, want)
 	}
 }

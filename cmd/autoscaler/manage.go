@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -44,10 +45,10 @@ func newManageCommand(asks func(in io.Reader) bool) *cobra.Command {
 			"what would still keep Heliostat from scaling the RayCluster, such as a freeze or Ray's own autoscaler beside the head. It needs the right to\n" +
 			"patch the RayCluster. Where manifests come from a repository, put the annotation there.\n\n" + connectHelp,
 		Example: "  autoscaler manage ml/llm --yes\n  autoscaler unmanage ml/llm",
-		Args:    exactlyOne,
+		Args:    cli.ExactlyOneCluster,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write, err := writerOf(output, writeModeSet)
+		write, err := cli.WriterOf(output, writeModeSet)
 		if err != nil {
 			return err
 		}
@@ -83,7 +84,7 @@ func newManageCommand(asks func(in io.Reader) bool) *cobra.Command {
 	}
 	server.addTo(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
-	cmd.Flags().StringVarP(&output, "output", "o", output, outputUsage)
+	cmd.Flags().StringVarP(&output, "output", "o", output, cli.OutputUsage)
 	server.completeCluster(cmd)
 	return cmd
 }
@@ -97,10 +98,10 @@ func newUnmanageCommand() *cobra.Command {
 		Long: "Sets the annotation heliostat.dev/mode of the RayCluster to shadow, which counts whatever its namespace and `serve --mode` say. Within a\n" +
 			"second Heliostat writes nothing more to it. Its workers stay. It needs the right to patch the RayCluster.\n\n" + connectHelp,
 		Example: "  autoscaler unmanage ml/llm",
-		Args:    exactlyOne,
+		Args:    cli.ExactlyOneCluster,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write, err := writerOf(output, writeModeSet)
+		write, err := cli.WriterOf(output, writeModeSet)
 		if err != nil {
 			return err
 		}
@@ -115,7 +116,7 @@ func newUnmanageCommand() *cobra.Command {
 		return write(cmd.OutOrStdout(), modeSet{Namespace: key.Namespace, Name: key.Name, Mode: mode})
 	}
 	server.addTo(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", output, outputUsage)
+	cmd.Flags().StringVarP(&output, "output", "o", output, cli.OutputUsage)
 	server.completeCluster(cmd)
 	return cmd
 }
@@ -129,7 +130,7 @@ func isTerminalIn(in io.Reader) bool {
 // confirm asks a question that only y or yes answers with yes.
 func confirm(in io.Reader, out io.Writer, asks func(io.Reader) bool, question string) error {
 	if !asks(in) {
-		return badInput{errNobodyConfirms}
+		return cli.BadInput(errNobodyConfirms)
 	}
 	if _, err := fmt.Fprint(out, question+" [y/N] "); err != nil {
 		return err

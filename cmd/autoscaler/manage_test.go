@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -75,20 +76,20 @@ func TestManageShowsThePlanAndAsks(t *testing.T) {
 func TestManageWithoutATerminalWantsYes(t *testing.T) {
 	r := inShadow(t)
 	code, out, errOut := command(t, "y\n", "autoscaler", "manage", "ml/llm")
-	if code != exitBadInput || r.set != "" || !strings.Contains(errOut, "give --yes") || !strings.HasPrefix(out, plannedInShadow) {
+	if code != cli.ExitBadInput || r.set != "" || !strings.Contains(errOut, "give --yes") || !strings.HasPrefix(out, plannedInShadow) {
 		t.Errorf("exit %d, set %q, %q:\n%s", code, r.set, errOut, out)
 	}
 	code, out, errOut = command(t, "", "autoscaler", "manage", "ml/llm", "--yes")
-	if code != exitOK || r.set != nodepool.Managed || strings.Contains(out, "[y/N]") ||
+	if code != cli.ExitOK || r.set != nodepool.Managed || strings.Contains(out, "[y/N]") ||
 		!strings.Contains(out, "ml/llm is annotated heliostat.dev/mode: managed: Heliostat scales it\n") ||
 		!strings.Contains(out, "  kubectl -n ml annotate raycluster llm heliostat.dev/mode=managed --overwrite\n") {
 		t.Errorf("exit %d, set %q, %q:\n%s", code, r.set, errOut, out)
 	}
 	code, out, errOut = command(t, "", "autoscaler", "manage", "ml/llm", "--yes", "-o", "json")
-	if code != exitOK || !strings.HasPrefix(out, "{") || !strings.Contains(out, `"mode": "managed"`) || !strings.HasPrefix(errOut, "ml/llm: shadow") {
+	if code != cli.ExitOK || !strings.HasPrefix(out, "{") || !strings.Contains(out, `"mode": "managed"`) || !strings.HasPrefix(errOut, "ml/llm: shadow") {
 		t.Errorf("exit %d: the answer to a program is\n%s and the plan\n%s", code, out, errOut)
 	}
-	if code, _, errOut = command(t, "", "autoscaler", "manage", "ml/other", "--yes"); code != exitFailed || !strings.Contains(errOut, "there is no RayCluster ml/other") {
+	if code, _, errOut = command(t, "", "autoscaler", "manage", "ml/other", "--yes"); code != cli.ExitFailed || !strings.Contains(errOut, "there is no RayCluster ml/other") {
 		t.Errorf("exit %d %q", code, errOut)
 	}
 }
@@ -124,7 +125,7 @@ func TestManageOfWhatIsManagedOrOffOrUnreadSaysSo(t *testing.T) {
 func TestUnmanageWritesShadow(t *testing.T) {
 	r := newRemote(t)
 	code, out, errOut := command(t, "", "autoscaler", "unmanage", "llm", "-n", "ml")
-	if code != exitOK || r.set != nodepool.Shadow || !strings.HasPrefix(out, "ml/llm is annotated heliostat.dev/mode: shadow: Heliostat plans for it, and scales nothing\n") {
+	if code != cli.ExitOK || r.set != nodepool.Shadow || !strings.HasPrefix(out, "ml/llm is annotated heliostat.dev/mode: shadow: Heliostat plans for it, and scales nothing\n") {
 		t.Errorf("exit %d %s, set %q:\n%s", code, errOut, r.set, out)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -14,7 +15,7 @@ func TestTheRayClusterThatWasProbablyMeantIsNamed(t *testing.T) {
 		{"status", "-n", "ml", "llmm"}, {"explain", "-n", "ml", "llmm", "--group", "gpu"}, {"shadow", "-n", "ml", "llmm"}, {"freeze", "-n", "ml", "llmm"}, {"manage", "-n", "ml", "llmm"},
 		{"request", "-n", "ml", "llmm"}, {"requests", "-n", "ml", "llmm"}, {"plan", "-n", "ml", "llmm"},
 	} {
-		if code, _, errOut := command(t, "", append([]string{"autoscaler"}, args...)...); code != exitFailed || !strings.Contains(errOut, "; did you mean llm?\n") {
+		if code, _, errOut := command(t, "", append([]string{"autoscaler"}, args...)...); code != cli.ExitFailed || !strings.Contains(errOut, "; did you mean llm?\n") {
 			t.Errorf("%q: exit %d, told %q", args, code, errOut)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -21,7 +22,7 @@ type nodepoolsFlags struct {
 	files  []string
 	kube   kubeFlags
 	output string
-	told   readerFlags
+	told   cli.NodeReaderFlags
 	pools  string
 }
 
@@ -42,7 +43,7 @@ func newNodepoolsCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && len(flags.files) == 0 {
-				return badInput{fmt.Errorf("unexpected argument %q; files follow -f", args[0])}
+				return cli.BadInput(fmt.Errorf("unexpected argument %q; files follow -f", args[0]))
 			}
 			flags.files = append(flags.files, args...)
 			return flags.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
@@ -51,10 +52,10 @@ func newNodepoolsCommand() *cobra.Command {
 	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with nodes, YAML or JSON, or - for standard input; more files can follow")
 	flags.kube.addTo(cmd.Flags())
 	flags.kube.completeOwn(cmd)
-	flags.told.addTo(cmd.Flags())
+	flags.told.AddTo(cmd.Flags())
 	cmd.Flags().StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, prices, and what a node of a pool without nodes would be")
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
-	cmd.ValidArgsFunction = filesBehindF
+	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
+	cmd.ValidArgsFunction = cli.CompleteFiles
 	return cmd
 }
 
@@ -67,11 +68,11 @@ type nodepoolsReport struct {
 }
 
 func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, err := writerOf(f.output, writeNodepools(table.LookOf(out, f.output)))
+	write, err := cli.WriterOf(f.output, writeNodepools(table.LookOf(out, f.output)))
 	if err != nil {
 		return err
 	}
-	reader, err := f.told.reader()
+	reader, err := f.told.Reader()
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 	}
 	config, err := poolsOfFile(f.pools)
 	if err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	set, err := f.nodes(ctx, in)
 	if err != nil {
@@ -88,7 +89,7 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 	}
 	nodes := set.Nodes()
 	if len(nodes)+len(set.Ceilings) == 0 && len(f.files) > 0 && f.pools == "" {
-		return badInput{fmt.Errorf("no node in %s: want what `kubectl get nodes -o yaml` prints", strings.Join(f.files, ", "))}
+		return cli.BadInput(fmt.Errorf("no node in %s: want what `kubectl get nodes -o yaml` prints", strings.Join(f.files, ", ")))
 	}
 	slices.SortStableFunc(nodes, func(a, b nodepool.NodeObject) int { return strings.Compare(a.Name, b.Name) })
 	report := nodepoolsReport{
@@ -109,17 +110,17 @@ func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*kube.NodeSet,
 	if len(f.files) == 0 {
 		config, err := f.kube.config()
 		if err != nil {
-			return nil, badInput{fmt.Errorf("%w, or nodes with -f", err)}
+			return nil, cli.BadInput(fmt.Errorf("%w, or nodes with -f", err))
 		}
 		return kube.ListNodes(ctx, config)
 	}
 	if f.kube.given() {
-		return nil, badInput{errors.New("want one of -f and an API server with --kubeconfig or --context")}
+		return nil, cli.BadInput(errors.New("want one of -f and an API server with --kubeconfig or --context"))
 	}
 	set := &kube.NodeSet{}
 	for _, name := range f.files {
-		if err := readFile(name, "nodes", in, mostManifests, set.Read); err != nil {
-			return nil, badInput{err}
+		if err := cli.ReadFile(name, "nodes", in, cli.MaxManifests, set.Read); err != nil {
+			return nil, cli.BadInput(err)
 		}
 	}
 	return set, nil
@@ -128,7 +129,7 @@ func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*kube.NodeSet,
 // nodesOfFile reads the nodes of one file.
 func nodesOfFile(name string, in io.Reader) ([]nodepool.NodeObject, error) {
 	var set kube.NodeSet
-	err := readFile(name, "nodes", in, mostManifests, set.Read)
+	err := cli.ReadFile(name, "nodes", in, cli.MaxManifests, set.Read)
 	return set.Nodes(), err
 }
 
@@ -137,7 +138,7 @@ func poolsOfFile(name string) (config nodepool.PoolsConfig, err error) {
 	if name == "" {
 		return config, nil
 	}
-	err = readFile(name, "pools", nil, mostManifests, func(in io.Reader) (err error) {
+	err = cli.ReadFile(name, "pools", nil, cli.MaxManifests, func(in io.Reader) (err error) {
 		config, err = kube.ReadPools(in)
 		return err
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 )
 
@@ -28,7 +29,7 @@ func TestNodepoolsWritesEveryRecordedNodeWithAllKeys(t *testing.T) {
 		t.Fatalf("found %d nodes, %v; want 49", len(files), err)
 	}
 	code, out, errOut := command(t, "", append([]string{"autoscaler", "nodepools", "-o", "json", "-f"}, files...)...)
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
 	var report struct{ Nodes, Pools []map[string]any }
@@ -68,7 +69,7 @@ np496f712af36a449db6e3e148a9308190 1 - - whole Tesla-P4 1 - no gpu -/1
 PROBLEMS
 alihn1-qas-k8s-w31212: cordoned: spec.unschedulable is set
 `
-	if diff := cmp.Diff(squeezed(want), squeezed(out)); code != exitOK || diff != "" {
+	if diff := cmp.Diff(squeezed(want), squeezed(out)); code != cli.ExitOK || diff != "" {
 		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
 	}
 	_, wide, _ := command(t, "", "autoscaler", "nodepools", "-o", "wide", "-f", nodeFile("eks-karpenter-p4d"), nodeFile("ack-p4-cordoned"))
@@ -112,7 +113,7 @@ func TestNodepoolsTakesListsFromStandardInputAndWhatIsConfigured(t *testing.T) {
 		}
 		Pools []struct{ Name, Provider string }
 	}
-	if err := json.Unmarshal([]byte(out), &report); code != exitOK || err != nil {
+	if err := json.Unmarshal([]byte(out), &report); code != cli.ExitOK || err != nil {
 		t.Fatalf("exit %d %s: %v", code, errOut, err)
 	}
 	got := fmt.Sprint(report)
@@ -126,7 +127,7 @@ func TestNodepoolsSaysWhichFlagTellsOfAResourceThatIsNotKnown(t *testing.T) {
 	code, out, errOut := command(t, node, "autoscaler", "nodepools", "-f", "-", "-o", "text")
 	_, problems, _ := strings.Cut(out, "\nPROBLEMS\n")
 	lines := strings.Split(problems, "\n")
-	if code != exitOK || len(lines) != 6 || !strings.HasPrefix(lines[0], "n1: resource-not-known: ") || lines[2] != "n1: not-ready: Ready is False" ||
+	if code != cli.ExitOK || len(lines) != 6 || !strings.HasPrefix(lines[0], "n1: resource-not-known: ") || lines[2] != "n1: not-ready: Ready is False" ||
 		!strings.HasPrefix(lines[3], "--resource NAME=KIND ") {
 		t.Errorf("exit %d %s:\n%s", code, errOut, out)
 	}
@@ -150,11 +151,11 @@ func TestNodepoolsAsksTheAPIServerPageByPage(t *testing.T) {
 	kubeconfig := kubeconfigOf(t, server.URL)
 	code, out, errOut := command(t, "", "autoscaler", "nodepools", "--kubeconfig", kubeconfig)
 	want := "NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS\nfirst - whole - 1 hardware gpu -/1\nsecond - whole - 1 hardware gpu -/1"
-	if diff := cmp.Diff(want, squeezed(out)); code != exitOK || diff != "" {
+	if diff := cmp.Diff(want, squeezed(out)); code != cli.ExitOK || diff != "" {
 		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
 	}
 	server.Close()
-	if code, _, errOut := command(t, "", "autoscaler", "nodepools", "--kubeconfig", kubeconfig); code != exitFailed || !strings.Contains(errOut, "listing nodes: ") {
+	if code, _, errOut := command(t, "", "autoscaler", "nodepools", "--kubeconfig", kubeconfig); code != cli.ExitFailed || !strings.Contains(errOut, "listing nodes: ") {
 		t.Errorf("without a server: exit %d, %s", code, errOut)
 	}
 }
@@ -181,7 +182,7 @@ func TestNodepoolsNamesTheFileAndTheNodeThatCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, c.stdin, append([]string{"autoscaler", "nodepools"}, c.argv...)...)
-			if code != exitBadInput || out != "" || !strings.HasPrefix(errOut, c.want) {
+			if code != cli.ExitBadInput || out != "" || !strings.HasPrefix(errOut, c.want) {
 				t.Errorf("exit %d with output %q: %s\nwant %s", code, out, errOut, c.want)
 			}
 		})
@@ -238,7 +239,7 @@ gpu-0 shared gpu-mem - 4 limit aliyun.com/gpu-mem 51/60 aliyun.com/gpu-mem=1024 
 POOL NODES MIN MAX KIND PRODUCT CARDS PRICE SPOT FREE/UNITS PROVIDER ISOLATION TAINTS
 a100 0 0 2 mig NVIDIA-A100-SXM4-40GB 0 - yes - configured hardware sku=gpu:NoSchedule
 shared 1 0 6 gpu-mem - 4 1.2 no aliyun.com/gpu-mem 51/60 gke limit -`
-	if diff := cmp.Diff(want, squeezed(out)); code != exitOK || diff != "" {
+	if diff := cmp.Diff(want, squeezed(out)); code != cli.ExitOK || diff != "" {
 		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
 	}
 	code, out, _ = command(t, freeManifest, "autoscaler", "nodepools", "-f", "-", "--pools", pools, "-o", "json")
@@ -257,7 +258,7 @@ shared 1 0 6 gpu-mem - 4 1.2 no aliyun.com/gpu-mem 51/60 gke limit -`
 		}
 		Notes []string
 	}
-	if err := json.Unmarshal([]byte(out), &report); code != exitOK || err != nil || report.Notes == nil {
+	if err := json.Unmarshal([]byte(out), &report); code != cli.ExitOK || err != nil || report.Notes == nil {
 		t.Fatalf("exit %d, notes %v: %v", code, report.Notes, err)
 	}
 	if got := report.Nodes[0].PerCard[1]; got.Index != 1 || got.FreeUnits != 6 {
@@ -282,7 +283,7 @@ func TestNodepoolsGoesOnWithoutTheRightToReadPods(t *testing.T) {
 	defer server.Close()
 	kubeconfig := kubeconfigOf(t, server.URL)
 	code, out, errOut := command(t, "", "autoscaler", "nodepools", "--kubeconfig", kubeconfig)
-	if code != exitOK || !strings.Contains(out, "Note: pods may not be read, so what of the GPUs is free is not known: no\n") {
+	if code != cli.ExitOK || !strings.Contains(out, "Note: pods may not be read, so what of the GPUs is free is not known: no\n") {
 		t.Errorf("exit %d, %s\n%s", code, errOut, out)
 	}
 }
@@ -315,7 +316,7 @@ func TestNodepoolsNamesWhatIsWrongInTheDescriptionOfPools(t *testing.T) {
 				t.Fatal(err)
 			}
 			code, out, errOut := command(t, "", "autoscaler", "nodepools", "-f", "-", "--pools", pools)
-			if code != exitBadInput || out != "" || !strings.Contains(errOut, c.want) {
+			if code != cli.ExitBadInput || out != "" || !strings.Contains(errOut, c.want) {
 				t.Errorf("exit %d with output %q: %s\nwant %s", code, out, errOut, c.want)
 			}
 		})
@@ -338,7 +339,7 @@ func TestTheExampleOfADescriptionOfPoolsIsRead(t *testing.T) {
 	}
 	code, out, errOut := command(t, "", "autoscaler", "nodepools", "-f", "-", "--pools", pools)
 	for _, want := range []string{"\na100-mig 0 0 4 mig A100-SXM4-40GB 0 27.2 no -\n", "\nt4 0 - - whole "} {
-		if code != exitOK || !strings.Contains(squeezed(out), want) {
+		if code != cli.ExitOK || !strings.Contains(squeezed(out), want) {
 			t.Errorf("exit %d %s: want %q in\n%s", code, errOut, want, squeezed(out))
 		}
 	}
@@ -346,7 +347,7 @@ func TestTheExampleOfADescriptionOfPoolsIsRead(t *testing.T) {
 
 func TestServeRefusesADescriptionOfPoolsThatIsNone(t *testing.T) {
 	code, _, errOut := command(t, "", "autoscaler", "serve", "--pools", "no/such.yaml")
-	if want := "autoscaler: opening pools: open no/such.yaml"; code != exitBadInput || !strings.HasPrefix(errOut, want) {
+	if want := "autoscaler: opening pools: open no/such.yaml"; code != cli.ExitBadInput || !strings.HasPrefix(errOut, want) {
 		t.Errorf("exit %d: %s, want %s", code, errOut, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -165,7 +166,7 @@ func writeProblems(p *table.Page, nodes []nodepool.NodeGPUs) {
 		}
 	}
 	if unknown {
-		p.Line("", "--resource NAME=KIND says what a resource is that is not known; KIND is "+strings.Join(configurable(), ", "))
+		p.Line("", "--resource NAME=KIND says what a resource is that is not known; KIND is "+strings.Join(cli.ConfigurableKinds(), ", "))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
@@ -20,7 +21,7 @@ import (
 type planFlags struct {
 	watchFlags
 	whatIf, snapshot, policy string
-	told                     readerFlags
+	told                     cli.NodeReaderFlags
 }
 
 // errNothingToPlan refuses a command line that names neither a RayCluster nor a file.
@@ -56,16 +57,16 @@ func newPlanCommand() *cobra.Command {
   autoscaler plan --snapshot s.json -o text --policy '{"gpuForCPU": true}'
   autoscaler plan --snapshot - < s.json
   echo '{"groups": [{"name": "gpu", "maxReplicas": 8}]}' | autoscaler plan ml/llm --what-if - -o table`,
-		Args: atMostOne,
+		Args: cli.AtMostOneCluster,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return flags.runLive(cmd, args[0])
 			}
 			if flags.whatIf != "" {
-				return badInput{errors.New("--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside it, or --snapshot in its place")}
+				return cli.BadInput(errors.New("--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside it, or --snapshot in its place"))
 			}
 			if flags.watch {
-				return badInput{errWatchedFile}
+				return cli.BadInput(errWatchedFile)
 			}
 			return flags.run(cmd)
 		},
@@ -74,33 +75,33 @@ func newPlanCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.whatIf, "what-if", "", "with a RayCluster: a file with what shall be otherwise, in the words of a snapshot, or - for standard input")
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "the snapshot file, or - for standard input")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", policyHelp)
-	flags.told.addTo(cmd.Flags())
+	flags.told.AddTo(cmd.Flags())
 	output := cmd.Flags().Lookup("output")
-	flags.output, output.DefValue, output.Usage = "json", "json", outputUsage+"; text is another name of table"
+	flags.output, output.DefValue, output.Usage = "json", "json", cli.OutputUsage+"; text is another name of table"
 	return cmd
 }
 
 func (f planFlags) run(cmd *cobra.Command) error {
 	if f.snapshot == "" {
-		return badInput{errNothingToPlan}
+		return cli.BadInput(errNothingToPlan)
 	}
-	if _, err := writerOf(f.output, writePlanText); err != nil {
+	if _, err := cli.WriterOf(f.output, writePlanText); err != nil {
 		return err
 	}
 	if err := f.server.noServer(); err != nil {
 		return err
 	}
-	reader, err := f.told.reader()
+	reader, err := f.told.Reader()
 	if err != nil {
 		return err
 	}
 	snapshot, cluster, findings, err := readSnapshotBy(reader, f.snapshot, cmd)
 	if err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	policy, err := policyFor(f.policy, snapshot)
 	if err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	p := planned{snapshot: snapshot, policy: policy, plan: planner.Compute(snapshot, policy)}
 	p.plan.Findings = append(findings, p.plan.Findings...)
@@ -179,7 +180,7 @@ func withCluster(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot 
 
 // write writes for people the plan with what it was made of, and for programs the plan.
 func (p planned) write(out io.Writer, output string) error {
-	write, err := writerOf(output, func(out io.Writer, _ planner.Plan) error { return writePlanText(out, p) })
+	write, err := cli.WriterOf(output, func(out io.Writer, _ planner.Plan) error { return writePlanText(out, p) })
 	if err != nil {
 		return err
 	}

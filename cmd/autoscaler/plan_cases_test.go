@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -80,7 +81,7 @@ func readCase(t *testing.T, file string) planCase {
 func planFile(t *testing.T, file string) planner.Plan {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	if code := run(t.Context(), []string{"autoscaler", "plan", "--snapshot", file}, nil, &out, &errOut); code != exitOK {
+	if code := run(t.Context(), []string{"autoscaler", "plan", "--snapshot", file}, nil, &out, &errOut); code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, errOut.String())
 	}
 	var plan planner.Plan
@@ -180,7 +181,7 @@ func TestTheSameFileGivesTheSameBytesEveryTime(t *testing.T) {
 		for range 20 {
 			var out, errOut bytes.Buffer
 			file := filepath.Join(casesDir, "gang-mixed-with-everything.json")
-			if code := run(t.Context(), []string{"autoscaler", "plan", "--snapshot", file, "-o", output}, nil, &out, &errOut); code != exitOK {
+			if code := run(t.Context(), []string{"autoscaler", "plan", "--snapshot", file, "-o", output}, nil, &out, &errOut); code != cli.ExitOK {
 				t.Fatalf("exit %d: %s", code, errOut.String())
 			}
 			if first == nil {

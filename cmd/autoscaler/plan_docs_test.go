@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 func TestTheExampleOfAPlanFromARayClusterIsWhatIsPrinted(t *testing.T) {
@@ -20,7 +22,7 @@ func TestTheExampleOfAPlanFromARayClusterIsWhatIsPrinted(t *testing.T) {
 		t.Fatal("the page has no example")
 	}
 	code, out, errOut := command(t, snapshot, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
-	if diff := cmp.Diff(want, out); code != exitOK || diff != "" {
+	if diff := cmp.Diff(want, out); code != cli.ExitOK || diff != "" {
 		t.Errorf("exit %d %s (-page +printed):\n%s", code, errOut, diff)
 	}
 }

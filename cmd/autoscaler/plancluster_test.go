@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
@@ -22,7 +24,7 @@ func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
 	} {
 		var out, errOut bytes.Buffer
 		code := run(t.Context(), []string{"autoscaler", "plan", "--snapshot", "-"}, strings.NewReader("{"+text+"}"), &out, &errOut)
-		if code != exitBadInput || !strings.Contains(errOut.String(), want) {
+		if code != cli.ExitBadInput || !strings.Contains(errOut.String(), want) {
 			t.Errorf("{%s}\nexit %d: %s\nwant … %s", text, code, errOut.String(), want)
 		}
 	}
@@ -43,7 +45,7 @@ func TestAnAmountOfANodeThatIsNoneIsToldByPlanAndTheRestIsPlanned(t *testing.T) 
 	const text = `{"rayCluster": {"kind": "RayCluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {"workerGroupSpecs": []}},
 		"kubeNodes": [{"metadata": {"name": "bad"}, "status": {"allocatable": {"nvidia.com/gpu": "eight"}}}]}`
 	code, out, errOut := command(t, text, "autoscaler", "plan", "--snapshot", "-")
-	if want := `status.allocatable[nvidia.com/gpu] is \"eight\": want a Kubernetes quantity`; code != exitOK || !strings.Contains(out, want) {
+	if want := `status.allocatable[nvidia.com/gpu] is \"eight\": want a Kubernetes quantity`; code != cli.ExitOK || !strings.Contains(out, want) {
 		t.Errorf("exit %d: %s\n%s\nwant %s", code, errOut, out, want)
 	}
 }
@@ -90,7 +92,7 @@ func TestAPlanReadsResourcesAndPoolsAsItIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, c.file, append([]string{"autoscaler", "plan", "--snapshot", "-"}, c.flags...)...)
-			if code != exitOK || !strings.Contains(out, c.has) || strings.Contains(out, c.not) {
+			if code != cli.ExitOK || !strings.Contains(out, c.has) || strings.Contains(out, c.not) {
 				t.Errorf("exit %d, want %s and no %s: %s\n%s", code, c.has, c.not, errOut, out)
 			}
 		})
@@ -106,7 +108,7 @@ func TestAPlanTellsOfCardsThatPodsWithoutGPUsCouldSee(t *testing.T) {
 		found bool
 	}{{seen, true}, {hidden, false}} {
 		code, out, errOut := command(t, c.file, "autoscaler", "plan", "--snapshot", "-")
-		if found := strings.Contains(out, `"field": "spec.workerGroupSpecs[0].template.spec: NVIDIA_VISIBLE_DEVICES"`); code != exitOK || found != c.found {
+		if found := strings.Contains(out, `"field": "spec.workerGroupSpecs[0].template.spec: NVIDIA_VISIBLE_DEVICES"`); code != cli.ExitOK || found != c.found {
 			t.Errorf("exit %d, found %t, want %t: %s%s", code, found, c.found, errOut, out)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
@@ -15,7 +16,7 @@ import (
 func text(t *testing.T, snapshot string) string {
 	t.Helper()
 	code, out, errOut := command(t, snapshot, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -21,17 +22,17 @@ import (
 func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	switch {
 	case f.snapshot != "" || f.policy != "":
-		return badInput{errors.New("--snapshot and --policy have no place beside a RayCluster; --what-if can say a policy")}
-	case f.told.given():
-		return badInput{errToldServer}
+		return cli.BadInput(errors.New("--snapshot and --policy have no place beside a RayCluster; --what-if can say a policy"))
+	case f.told.Given():
+		return cli.BadInput(cli.ErrServerReadsNodes)
 	}
-	write, err := writerOf(f.output, writeSupposed)
+	write, err := cli.WriterOf(f.output, writeSupposed)
 	if err != nil {
 		return err
 	}
 	supposition, err := f.supposition(cmd.InOrStdin())
 	if err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	key, api, err := f.server.target(argument)
 	if err != nil {
@@ -59,7 +60,7 @@ const mostBody = 4 << 20
 
 // bodyOfFile reads the body of a call, JSON or YAML; what says what it is.
 func bodyOfFile(name, what string, stdin io.Reader) (body json.RawMessage, err error) {
-	err = readFile(name, what, stdin, mostBody, func(in io.Reader) error {
+	err = cli.ReadFile(name, what, stdin, mostBody, func(in io.Reader) error {
 		text, err := io.ReadAll(in)
 		if err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
@@ -74,7 +75,7 @@ func newRemote(t *testing.T) *remote {
 	t.Cleanup(server.Close)
 	t.Cleanup(r.hub.Close)
 	r.address = server.URL
-	t.Setenv(serverEnv, r.address)
+	t.Setenv(cli.ServerVariable, r.address)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	return r
 }
@@ -134,7 +135,7 @@ func TestTheFleetAndAClusterAreShownInTables(t *testing.T) {
 ml         llm   managed      1/2        4      1         1    0s  demand is not served
 `
 	out = regexp.MustCompile(` +\d+m?s {2}`).ReplaceAllString(out, "    0s  ")
-	if diff := cmp.Diff(want, out); code != exitOK || diff != "" {
+	if diff := cmp.Diff(want, out); code != cli.ExitOK || diff != "" {
 		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
 	}
 	code, out, errOut = command(t, "", "autoscaler", "status", "ml/llm")
@@ -146,7 +147,7 @@ ml         llm   managed      1/2        4      1         1    0s  demand is not
 		"Demand\n  4 × {GPU 1}\n", "Unmet\n  3 × {GPU 1}: capped", "  warning  demand-truncated\n           RayCluster ml/llm\n           more may wait\n           ask for fewer shapes\n",
 		"scale-up  gpu    1 → 2     group gpu: replicas 1 → 2\n",
 	} {
-		if code != exitOK || !strings.Contains(out, want) {
+		if code != cli.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("exit %d %s: want in it %q, got\n%s", code, errOut, want, out)
 		}
 	}
@@ -173,7 +174,7 @@ func TestLongNamesAndReasonsFitThePage(t *testing.T) {
 	r.view.Plan.Groups[0].Name, r.view.Plan.Groups[0].Reasons[0].Message = long, strings.Repeat("a sentence that goes on ", 20)
 	for _, argv := range [][]string{{"autoscaler", "status"}, {"autoscaler", "status", "ml/llm"}} {
 		code, out, errOut := command(t, "", argv...)
-		if code != exitOK || !strings.Contains(out, "…") {
+		if code != cli.ExitOK || !strings.Contains(out, "…") {
 			t.Errorf("%v: exit %d %s: nothing is cut:\n%s", argv, code, errOut, out)
 		}
 		fitsThePage(t, out)
@@ -188,7 +189,7 @@ func TestJSONAndYAMLHoldWhatTheAPISays(t *testing.T) {
 		argv = append([]string{"autoscaler"}, argv...)
 		code, asJSON, errOut := command(t, "", append(argv, "-o", "json")...)
 		yamlCode, asYAML, _ := command(t, "", append(argv, "-o", "yaml")...)
-		if code != exitOK || yamlCode != exitOK || !json.Valid([]byte(asJSON)) {
+		if code != cli.ExitOK || yamlCode != cli.ExitOK || !json.Valid([]byte(asJSON)) {
 			t.Fatalf("%v: exit %d and %d %s: %s", argv, code, yamlCode, errOut, asJSON)
 		}
 		converted, err := yaml.YAMLToJSON([]byte(asYAML))
@@ -198,7 +199,7 @@ func TestJSONAndYAMLHoldWhatTheAPISays(t *testing.T) {
 		if diff := cmp.Diff(steady(t, []byte(asJSON)), steady(t, converted)); diff != "" {
 			t.Errorf("%v (-json +yaml):\n%s", argv, diff)
 		}
-		if code, _, errOut := command(t, "", append(argv, "-o", "xml")...); code != exitBadInput || !strings.Contains(errOut, `--output "xml"`) {
+		if code, _, errOut := command(t, "", append(argv, "-o", "xml")...); code != cli.ExitBadInput || !strings.Contains(errOut, `--output "xml"`) {
 			t.Errorf("%v -o xml: exit %d %s", argv, code, errOut)
 		}
 	}
@@ -230,11 +231,11 @@ func TestACommandExplainsALiveClusterAsItsSnapshot(t *testing.T) {
 	for _, what := range [][]string{{"--group", "gpu"}, {"--pod", "worker-7"}, {"--demand", `{"resources": {"GPU": 1}, "count": 6}`}} {
 		_, offline, _ := command(t, explainable, append([]string{"autoscaler", "explain", "--snapshot", "-"}, what...)...)
 		code, online, errOut := command(t, "", append([]string{"autoscaler", "explain", "ml/llm"}, what...)...)
-		if diff := cmp.Diff(offline, online); code != exitOK || diff != "" || online == "" {
+		if diff := cmp.Diff(offline, online); code != cli.ExitOK || diff != "" || online == "" {
 			t.Errorf("%v: exit %d %s (-offline +online):\n%s", what, code, errOut, diff)
 		}
 	}
-	if code, _, errOut := command(t, "", "autoscaler", "explain", "ml/llm", "--group", "tpu"); code != exitFailed || !strings.Contains(errOut, `group: "tpu": want one`) {
+	if code, _, errOut := command(t, "", "autoscaler", "explain", "ml/llm", "--group", "tpu"); code != cli.ExitFailed || !strings.Contains(errOut, `group: "tpu": want one`) {
 		t.Errorf("exit %d %s", code, errOut)
 	}
 }
@@ -258,7 +259,7 @@ func TestCapacityIsRequestedShownAndCleared(t *testing.T) {
 		{nil, "Nothing is requested without an id; `autoscaler requests` lists what has one.\n"},
 	} {
 		code, out, errOut := command(t, "", append([]string{"autoscaler", "request", "ml/llm"}, c.argv...)...)
-		if code != exitOK || !strings.Contains(out, c.want) {
+		if code != cli.ExitOK || !strings.Contains(out, c.want) {
 			t.Errorf("%v: exit %d %s: want in it %q, got %q", c.argv, code, errOut, c.want, out)
 		}
 	}
@@ -268,7 +269,7 @@ func TestAClusterIsFrozenAndUnfrozen(t *testing.T) {
 	r := newRemote(t)
 	for name, want := range map[string]string{"freeze": "ml/llm is frozen: nothing is written to it\n", "unfreeze": "ml/llm is not frozen\n"} {
 		code, out, errOut := command(t, "", "autoscaler", name, "llm", "-n", "ml")
-		if code != exitOK || out != want || r.view.Frozen != (name == "freeze") {
+		if code != cli.ExitOK || out != want || r.view.Frozen != (name == "freeze") {
 			t.Errorf("%s: exit %d %s: %q, frozen %v", name, code, errOut, out, r.view.Frozen)
 		}
 	}
@@ -280,11 +281,11 @@ func TestANamespaceInWhichNothingIsIsNamed(t *testing.T) {
 		"status":   "There is no RayCluster that you may see in namespace nope; without -n all namespaces are shown.\n",
 		"requests": "Nothing is requested in namespace nope; without -n all namespaces are shown.\n",
 	} {
-		if code, out, errOut := command(t, "", "autoscaler", what, "-n", "nope"); code != exitOK || out != want {
+		if code, out, errOut := command(t, "", "autoscaler", what, "-n", "nope"); code != cli.ExitOK || out != want {
 			t.Errorf("%s: exit %d %s: %q, want %q", what, code, errOut, out, want)
 		}
 	}
-	if code, out, _ := command(t, "", "autoscaler", "requests"); code != exitOK || out != "Nothing is requested.\n" {
+	if code, out, _ := command(t, "", "autoscaler", "requests"); code != cli.ExitOK || out != "Nothing is requested.\n" {
 		t.Errorf("in all namespaces: exit %d %q", code, out)
 	}
 }
@@ -302,41 +303,41 @@ func TestWhatACommandCannotDoEndsWithItsExitCode(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"status", "ml/other"}, exitFailed, "autoscaler: " + r.address + " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
-		{[]string{"requests", "ml/other"}, exitFailed, " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
-		{[]string{"freeze", "ml/other"}, exitFailed, " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
-		{[]string{"status", "ml/other", "-w"}, exitFailed, "autoscaler: " + r.address + " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
-		{[]string{"request", "ml/llm", "--id", "train-7"}, exitFailed, " answers 404: RayCluster ml/llm has no request train-7\n"},
-		{[]string{"request", "ml/llm", "--id", "train-7", "--delete"}, exitFailed, " answers 404: RayCluster ml/llm has no request train-7\n"},
-		{[]string{"status", "ml/llm", "more"}, exitBadInput, `unexpected argument "more": want one RayCluster at most, NAME or NAMESPACE/NAME`},
-		{[]string{"status", "a/b/c"}, exitBadInput, "want NAME or NAMESPACE/NAME"},
-		{[]string{"status", "ml/llm", "-n", "dev"}, exitBadInput, "is not in --namespace dev"},
-		{[]string{"status", "-A"}, exitBadInput, "autoscaler: unknown shorthand flag: 'A' in -A: without -n all namespaces are looked at already; see autoscaler status --help\n"},
-		{[]string{"status", "Bad_Name", "-n", "ml"}, exitBadInput, "want a DNS name"},
-		{[]string{"freeze"}, exitBadInput, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME"},
-		{[]string{"request", "ml/llm", "--bundle", "GPU"}, exitBadInput, "--bundle GPU: want a JSON object"},
-		{[]string{"request", "ml/llm", "--bundle", `{"GPU": -1}`}, exitBadInput, "bundles[0].GPU: want a number of at least 0"},
-		{[]string{"request", "ml/llm", "--cpus", "-1"}, exitBadInput, "--cpus -1"},
-		{[]string{"request", "ml/llm", "--clear", "--cpus", "1"}, exitBadInput, "want one of --clear"},
-		{[]string{"explain", "ml/llm"}, exitBadInput, "want exactly one of"},
-		{[]string{"explain", "--group", "gpu"}, exitBadInput, "want a RayCluster, or --snapshot"},
-		{[]string{"explain", "ml/llm", "--group", "gpu", "--snapshot", "s.json"}, exitBadInput, "no place beside a RayCluster"},
-		{[]string{"status", "--server", "http://heliostat.example", "--token-file", token}, exitBadInput, "has no TLS"},
-		{[]string{"status", "--server", "heliostat.example"}, exitBadInput, "write https://host:port"},
-		{[]string{"status", "--token-file", empty}, exitBadInput, "holds no token"},
-		{[]string{"status", "--certificate-authority", token}, exitBadInput, "no certificate in"},
-		{[]string{"status", "--context", "c"}, exitBadInput, "not for --server"},
-		{[]string{"plan", "ml/llm", "--snapshot", "s.json"}, exitBadInput, "no place beside a RayCluster"},
-		{[]string{"plan", "--what-if", "w.json"}, exitBadInput, "--what-if is for a RayCluster"},
-		{[]string{"completion", "tcsh"}, exitBadInput, `shell "tcsh": want one of bash`},
+		{[]string{"status", "ml/other"}, cli.ExitFailed, "autoscaler: " + r.address + " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
+		{[]string{"requests", "ml/other"}, cli.ExitFailed, " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
+		{[]string{"freeze", "ml/other"}, cli.ExitFailed, " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
+		{[]string{"status", "ml/other", "-w"}, cli.ExitFailed, "autoscaler: " + r.address + " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
+		{[]string{"request", "ml/llm", "--id", "train-7"}, cli.ExitFailed, " answers 404: RayCluster ml/llm has no request train-7\n"},
+		{[]string{"request", "ml/llm", "--id", "train-7", "--delete"}, cli.ExitFailed, " answers 404: RayCluster ml/llm has no request train-7\n"},
+		{[]string{"status", "ml/llm", "more"}, cli.ExitBadInput, `unexpected argument "more": want one RayCluster at most, NAME or NAMESPACE/NAME`},
+		{[]string{"status", "a/b/c"}, cli.ExitBadInput, "want NAME or NAMESPACE/NAME"},
+		{[]string{"status", "ml/llm", "-n", "dev"}, cli.ExitBadInput, "is not in --namespace dev"},
+		{[]string{"status", "-A"}, cli.ExitBadInput, "autoscaler: unknown shorthand flag: 'A' in -A: without -n all namespaces are looked at already; see autoscaler status --help\n"},
+		{[]string{"status", "Bad_Name", "-n", "ml"}, cli.ExitBadInput, "want a DNS name"},
+		{[]string{"freeze"}, cli.ExitBadInput, "the RayCluster is missing: want one, NAME or NAMESPACE/NAME"},
+		{[]string{"request", "ml/llm", "--bundle", "GPU"}, cli.ExitBadInput, "--bundle GPU: want a JSON object"},
+		{[]string{"request", "ml/llm", "--bundle", `{"GPU": -1}`}, cli.ExitBadInput, "bundles[0].GPU: want a number of at least 0"},
+		{[]string{"request", "ml/llm", "--cpus", "-1"}, cli.ExitBadInput, "--cpus -1"},
+		{[]string{"request", "ml/llm", "--clear", "--cpus", "1"}, cli.ExitBadInput, "want one of --clear"},
+		{[]string{"explain", "ml/llm"}, cli.ExitBadInput, "want exactly one of"},
+		{[]string{"explain", "--group", "gpu"}, cli.ExitBadInput, "want a RayCluster, or --snapshot"},
+		{[]string{"explain", "ml/llm", "--group", "gpu", "--snapshot", "s.json"}, cli.ExitBadInput, "no place beside a RayCluster"},
+		{[]string{"status", "--server", "http://heliostat.example", "--token-file", token}, cli.ExitBadInput, "has no TLS"},
+		{[]string{"status", "--server", "heliostat.example"}, cli.ExitBadInput, "write https://host:port"},
+		{[]string{"status", "--token-file", empty}, cli.ExitBadInput, "holds no token"},
+		{[]string{"status", "--certificate-authority", token}, cli.ExitBadInput, "no certificate in"},
+		{[]string{"status", "--context", "c"}, cli.ExitBadInput, "not for --server"},
+		{[]string{"plan", "ml/llm", "--snapshot", "s.json"}, cli.ExitBadInput, "no place beside a RayCluster"},
+		{[]string{"plan", "--what-if", "w.json"}, cli.ExitBadInput, "--what-if is for a RayCluster"},
+		{[]string{"completion", "tcsh"}, cli.ExitBadInput, `shell "tcsh": want one of bash`},
 	} {
 		code, out, errOut := command(t, "", append([]string{"autoscaler"}, c.argv...)...)
 		if code != c.code || out != "" || !strings.Contains(errOut, c.want) {
 			t.Errorf("%v: exit %d %q %q, want exit %d and %q", c.argv, code, out, errOut, c.code, c.want)
 		}
 	}
-	t.Setenv(serverEnv, "")
-	if code, _, errOut := command(t, "", "autoscaler", "status"); code != exitBadInput || !strings.Contains(errOut, "give --server or --kubeconfig") {
+	t.Setenv(cli.ServerVariable, "")
+	if code, _, errOut := command(t, "", "autoscaler", "status"); code != cli.ExitBadInput || !strings.Contains(errOut, "give --server or --kubeconfig") {
 		t.Errorf("without any way to a server: exit %d %s", code, errOut)
 	}
 }
@@ -344,11 +345,11 @@ func TestWhatACommandCannotDoEndsWithItsExitCode(t *testing.T) {
 func TestKubectlFindsTheProgramAsAPlugin(t *testing.T) {
 	newRemote(t)
 	code, out, errOut := command(t, "", "/usr/local/bin/kubectl-heliostat", "status", "--help")
-	if code != exitOK || !strings.Contains(out, "kubectl heliostat status [RAYCLUSTER]") || !strings.Contains(out, "  kubectl heliostat status ml/llm -w\n") ||
+	if code != cli.ExitOK || !strings.Contains(out, "kubectl heliostat status [RAYCLUSTER]") || !strings.Contains(out, "  kubectl heliostat status ml/llm -w\n") ||
 		strings.Contains(out, "autoscaler status") {
 		t.Errorf("exit %d %s: %s", code, errOut, out)
 	}
-	if code, out, errOut := command(t, "", "kubectl-heliostat", "status"); code != exitOK || !strings.Contains(out, "llm") {
+	if code, out, errOut := command(t, "", "kubectl-heliostat", "status"); code != cli.ExitOK || !strings.Contains(out, "llm") {
 		t.Errorf("exit %d %s: %s", code, errOut, out)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/client"
@@ -42,7 +43,7 @@ func newRequestCommand() *cobra.Command {
   autoscaler request ml/llm --id train-7 --bundle '{"GPU": 1, "count": 4}' --lease 10m --priority 10
   autoscaler request ml/llm --id train-7 --renew
   autoscaler request ml/llm --id train-7 --delete`,
-		Args: exactlyOne,
+		Args: cli.ExactlyOneCluster,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0]) },
 	}
 	flags.server.addTo(cmd)
@@ -51,7 +52,7 @@ func newRequestCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&flags.bundles, "bundle", nil, "a bundle, a JSON object of amounts, or of resources, slice and count (repeatable)")
 	cmd.Flags().StringVarP(&flags.file, "filename", "f", "", "a file with the body of a REST call, or - for standard input")
 	cmd.Flags().BoolVar(&flags.clear, "clear", false, "keep nothing any more")
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
+	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
 	flags.server.completeCluster(cmd)
 	flags.server.completeOf(cmd, "id", func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) (ids []string, err error) {
 		requests, err := api.Requests(ctx, key)
@@ -66,12 +67,12 @@ func newRequestCommand() *cobra.Command {
 }
 
 func (f *requestFlags) run(cmd *cobra.Command, argument string) error {
-	write, err := writerOf(f.output, writeRequested)
+	write, err := cli.WriterOf(f.output, writeRequested)
 	if err != nil {
 		return err
 	}
 	if err := f.owned.misplaced(); err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	read := f.asked
 	if f.owned.id != "" {
@@ -79,7 +80,7 @@ func (f *requestFlags) run(cmd *cobra.Command, argument string) error {
 	}
 	asked, err := read(cmd.InOrStdin())
 	if err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	key, api, err := f.server.target(argument)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -87,30 +88,30 @@ func TestRequestsOfOwnersAreMadeListedRenewedAndEnded(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"request", "ml/llm", "--id", "train-7", "--bundle", `{"GPU": 1, "count": 4}`, "--cpus", "2", "--lease", "10m", "--priority", "10"}, exitOK,
+		{[]string{"request", "ml/llm", "--id", "train-7", "--bundle", `{"GPU": 1, "count": 4}`, "--cpus", "2", "--lease", "10m", "--priority", "10"}, cli.ExitOK,
 			"train-7  anonymous  2 × {CPU 1}, 4 × {GPU 1}  Waiting"},
-		{[]string{"requests", "ml/llm"}, exitOK, "(plain)  -"},
-		{[]string{"requests"}, exitOK, "ml/llm      train-7  anonymous"},
-		{[]string{"requests", "-n", "dev"}, exitOK, "Nothing is requested in namespace dev; without -n all namespaces are shown.\n"},
-		{[]string{"request", "ml/llm", "--id", "train-7", "--renew"}, exitOK, "Capped"},
-		{[]string{"request", "ml/llm", "--id", "train-7", "--wait", "1s"}, exitFailed, "is not satisfied: Capped: group gpu is at its maximum of 2"},
-		{[]string{"request", "ml/llm", "--id", "hold", "--bundle", `{"resources": {"CPU": 2}, "slice": {"memory": "10Gi"}}`, "--hold", "-o", "json"}, exitOK, `"holdUntilDeleted": true`},
-		{[]string{"request", "ml/llm", "--id", "train-7", "--delete"}, exitOK, "request train-7 of ml/llm is ended"},
-		{[]string{"request", "ml/llm", "--id", "train-7"}, exitFailed, "404"},
-		{[]string{"request", "ml/llm", "--id", "x", "--cpus", "1"}, exitBadInput, "want one of --lease and --hold"},
-		{[]string{"request", "ml/llm", "--id", "x", "--renew", "--delete"}, exitBadInput, "want one of --renew, --delete"},
-		{[]string{"request", "ml/llm", "--id", "x", "--clear"}, exitBadInput, "want --delete"},
-		{[]string{"request", "ml/llm", "--id", "x", "--cpus", "1", "--lease", "1ms"}, exitBadInput, "--lease 1ms"},
-		{[]string{"request", "ml/llm", "--id", "x", "--bundle", `{"GPU": 1, "resources": {"CPU": 1}}`, "--hold"}, exitBadInput, "not both"},
-		{[]string{"request", "ml/llm", "--priority", "1"}, exitBadInput, "give --id"},
-		{[]string{"request", "ml/llm", "--id", "x", "--lease", "5m"}, exitBadInput, "give --bundle, --cpus or -f"},
-		{[]string{"request", "ml/llm", "--id", "x", "--renew", "--priority", "5"}, exitBadInput, "give --bundle, --cpus or -f"},
+		{[]string{"requests", "ml/llm"}, cli.ExitOK, "(plain)  -"},
+		{[]string{"requests"}, cli.ExitOK, "ml/llm      train-7  anonymous"},
+		{[]string{"requests", "-n", "dev"}, cli.ExitOK, "Nothing is requested in namespace dev; without -n all namespaces are shown.\n"},
+		{[]string{"request", "ml/llm", "--id", "train-7", "--renew"}, cli.ExitOK, "Capped"},
+		{[]string{"request", "ml/llm", "--id", "train-7", "--wait", "1s"}, cli.ExitFailed, "is not satisfied: Capped: group gpu is at its maximum of 2"},
+		{[]string{"request", "ml/llm", "--id", "hold", "--bundle", `{"resources": {"CPU": 2}, "slice": {"memory": "10Gi"}}`, "--hold", "-o", "json"}, cli.ExitOK, `"holdUntilDeleted": true`},
+		{[]string{"request", "ml/llm", "--id", "train-7", "--delete"}, cli.ExitOK, "request train-7 of ml/llm is ended"},
+		{[]string{"request", "ml/llm", "--id", "train-7"}, cli.ExitFailed, "404"},
+		{[]string{"request", "ml/llm", "--id", "x", "--cpus", "1"}, cli.ExitBadInput, "want one of --lease and --hold"},
+		{[]string{"request", "ml/llm", "--id", "x", "--renew", "--delete"}, cli.ExitBadInput, "want one of --renew, --delete"},
+		{[]string{"request", "ml/llm", "--id", "x", "--clear"}, cli.ExitBadInput, "want --delete"},
+		{[]string{"request", "ml/llm", "--id", "x", "--cpus", "1", "--lease", "1ms"}, cli.ExitBadInput, "--lease 1ms"},
+		{[]string{"request", "ml/llm", "--id", "x", "--bundle", `{"GPU": 1, "resources": {"CPU": 1}}`, "--hold"}, cli.ExitBadInput, "not both"},
+		{[]string{"request", "ml/llm", "--priority", "1"}, cli.ExitBadInput, "give --id"},
+		{[]string{"request", "ml/llm", "--id", "x", "--lease", "5m"}, cli.ExitBadInput, "give --bundle, --cpus or -f"},
+		{[]string{"request", "ml/llm", "--id", "x", "--renew", "--priority", "5"}, cli.ExitBadInput, "give --bundle, --cpus or -f"},
 	} {
 		code, out, errOut := command(t, "", append([]string{"autoscaler"}, c.argv...)...)
 		if code != c.code || !strings.Contains(out+errOut, c.want) {
 			t.Errorf("%v: exit %d, want %d and %q, got\n%s%s", c.argv, code, c.code, c.want, out, errOut)
 		}
-		if c.code == exitOK && !slices.Contains(c.argv, "json") {
+		if c.code == cli.ExitOK && !slices.Contains(c.argv, "json") {
 			fitsThePage(t, out)
 		}
 	}
@@ -121,11 +122,11 @@ func TestWhatAFileSaysOfARequestIsNotSaidASecondTime(t *testing.T) {
 	body := fileOf(t, `{"holdUntilDeleted": true, "bundles": [{"resources": {"CPU": 1}}]}`)
 	for _, also := range []string{"--priority=7", "--lease=60s", "--hold", "--all-or-nothing", `--bundle={"CPU":5}`, "--cpus=2"} {
 		code, _, errOut := command(t, "", "autoscaler", "request", "ml/llm", "--id", "x", "-f", body, also)
-		if code != exitBadInput || !strings.Contains(errOut, "want -f, which says all of the request, or") || len(r.owned) > 0 {
+		if code != cli.ExitBadInput || !strings.Contains(errOut, "want -f, which says all of the request, or") || len(r.owned) > 0 {
 			t.Errorf("%s: exit %d %s, kept %v", also, code, errOut, r.owned)
 		}
 	}
-	if code, _, errOut := command(t, "", "autoscaler", "request", "ml/llm", "--id", "x", "-f", body); code != exitOK || len(r.owned) != 1 {
+	if code, _, errOut := command(t, "", "autoscaler", "request", "ml/llm", "--id", "x", "-f", body); code != cli.ExitOK || len(r.owned) != 1 {
 		t.Errorf("the file alone: exit %d %s, kept %v", code, errOut, r.owned)
 	}
 }
@@ -173,7 +174,7 @@ func TestWhoWaitsForARequestRenewsItsLeaseMeanwhile(t *testing.T) {
 			address, calls := waitingServer(t, c.lease, c.rounds)
 			argv := append([]string{"autoscaler", "request", "ml/llm", "--server", address, "--id", "x", "--wait", "10m"}, c.flags...)
 			code, _, errOut := command(t, "", argv...)
-			if diff := cmp.Diff(c.want, *calls); code != exitOK || diff != "" {
+			if diff := cmp.Diff(c.want, *calls); code != cli.ExitOK || diff != "" {
 				t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
 			}
 		})

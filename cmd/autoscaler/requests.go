@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -25,11 +26,11 @@ func newRequestsCommand() *cobra.Command {
 		Long: "Lists the requests with owners of all RayClusters that you may see, or those of one with the plain request first. With -w it\n" +
 			"lists them again whenever something changes.\n\n" + connectHelp,
 		Example: "  autoscaler requests\n  autoscaler requests ml/llm\n  autoscaler requests ml/llm -o json",
-		Args:    atMostOne,
+		Args:    cli.AtMostOneCluster,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		as := flags.look(cmd.OutOrStdout(), true)
-		write, err := writerOf(flags.output, writeRequests(len(args) == 0, flags.server.namespace, as, time.Now))
+		write, err := cli.WriterOf(flags.output, writeRequests(len(args) == 0, flags.server.namespace, as, time.Now))
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/series"
@@ -43,7 +44,7 @@ type engineOptions struct {
 	gpuForCPU           bool
 	kube                kube.Options
 	gcsAddress          string
-	told                readerFlags
+	told                cli.NodeReaderFlags
 	// apiQPS and apiBurst bound requests to the API server; 0 is Manager's own bound.
 	apiQPS   float32
 	apiBurst int
@@ -66,14 +67,14 @@ func newServeCommand() *cobra.Command {
 		Example: `  autoscaler serve --insecure-no-auth
   autoscaler serve --mode managed --insecure-no-auth
   HELIOSTAT_LOG_FORMAT=text autoscaler serve --namespaces ml,research`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("mode") {
 				o.loop.DefaultMode = nodepool.Mode(mode)
 			}
 			config, err := poolsOfFile(pools)
 			if err != nil {
-				return badInput{err}
+				return cli.BadInput(err)
 			}
 			o.kube.Pools, o.kube.ReadOnly, o.kube.RequestMemory = config, o.loop.ReadOnly, bytesOf(requestMemory)
 			return o.run(c)
@@ -99,12 +100,12 @@ func newServeCommand() *cobra.Command {
 	f.Float64Var(&o.loop.ReadsPerSecond, "reads-per-second", 200, "bound on readings of Ray heads, all clusters together; pauses stretch beyond it")
 	f.StringVar(&requestMemory, "request-memory", requestMemory,
 		"memory for the ResourceRequests of all owners, shared fairly by namespaces and owners; those beyond it do not count, and their status says so")
-	checkWord(f, "request-memory", &requestMemory, "an amount of memory from 1Mi to 1Ti", func(text string) bool {
+	cli.ValidateString(f, "request-memory", &requestMemory, "an amount of memory from 1Mi to 1Ti", func(text string) bool {
 		return bytesOf(text) >= 1<<20 && bytesOf(text) <= 1<<40
 	})
-	checkWord(f, "mode", &mode, "managed, shadow or off", func(word string) bool { return nodepool.Mode(word).Valid() })
+	cli.ValidateString(f, "mode", &mode, "managed, shadow or off", func(word string) bool { return nodepool.Mode(word).Valid() })
 	o.checkFleet(f)
-	return addSettings(c)
+	return cli.AddSettings(c)
 }
 
 // run serves until ctx ends. What is wrong with the flags is told before anything starts.
@@ -115,30 +116,30 @@ func (o *engineOptions) run(c *cobra.Command) error {
 	}
 	local, err := telemetry.NewLogger(c.ErrOrStderr(), o.logFormat, o.logLevel)
 	if err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	telemetry.AdoptGRPC(local)
 	telemetry.AdoptLibraries(local)
-	tellStray(variables(c.Flags()), os.Environ(), local)
+	cli.LogUnknownVariables(cli.Variables(c.Flags()), os.Environ(), local)
 	o.kube.Logger, o.loop.Policy.GPUForCPU = local, o.gpuForCPU
 	if err := o.loop.Validate(); err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	if err := o.rest.validate(); err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	if o.kube.LeaderElection {
 		o.kube.Address = o.rest.address()
 	}
-	if o.kube.GPUs, err = o.told.reader(); err != nil {
+	if o.kube.GPUs, err = o.told.Reader(); err != nil {
 		return err
 	}
 	if err := o.kube.Validate(); err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	config, err := o.restConfig()
 	if err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	config.QPS, config.Burst = o.apiQPS, o.apiBurst
 	registry := prometheus.NewRegistry()
@@ -147,7 +148,7 @@ func (o *engineOptions) run(c *cobra.Command) error {
 		Registerer: registry, Getenv: os.Getenv, Version: version(), Log: local, Leads: o.ready.leads, RequestMemory: o.ready.requestMemory,
 	})
 	if err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	defer endTelemetry(told, local)
 	// From here on what is logged is exported too.
@@ -175,7 +176,7 @@ func (o *engineOptions) serve(ctx context.Context, log *slog.Logger, config *res
 // that waits.
 func (o *engineOptions) work(ctx context.Context, listening *servers, log *slog.Logger, config *rest.Config, told *telemetry.Telemetry, registry *prometheus.Registry) error {
 	if err := o.rest.listenAside(listening, metricsOf(registry), o.ready.check, log); err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	if err := kube.Await(ctx, config, log); err != nil {
 		if ctx.Err() != nil {
@@ -191,11 +192,11 @@ func (o *engineOptions) work(ctx context.Context, listening *servers, log *slog.
 	o.ready.manager.Store(manager)
 	loop, err := o.newLoop(log, manager, told)
 	if err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	defer loop.Close()
 	if err := o.listen(ctx, listening, log, config, manager, loop, told.Tracer, registry, o.ready.check); err != nil {
-		return badInput{err}
+		return cli.BadInput(err)
 	}
 	log.Info("serving", "form", string(o.loop.Form), "listen", o.rest.listen)
 	return manager.Start(ctx, traced(loop, told.Tracer, keptBy(manager)))

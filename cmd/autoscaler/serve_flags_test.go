@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 func TestRunningListsEveryFlagOfServeWithItsDefault(t *testing.T) {
@@ -31,10 +33,10 @@ func TestRunningListsEveryFlagOfServeWithItsDefault(t *testing.T) {
 
 func TestEveryFlagOfServeAndOfTheSidecarHasASubject(t *testing.T) {
 	for _, c := range []*cobra.Command{newServeCommand(), newSidecarCommand()} {
-		for _, s := range sectionsOf(c.Flags()) {
-			if s.title == "" {
-				s.flags.VisitAll(func(f *pflag.Flag) {
-					if f.Name != configFlag {
+		for _, s := range cli.GroupsOf(c.Flags()) {
+			if s.Title == "" {
+				s.Flags.VisitAll(func(f *pflag.Flag) {
+					if f.Name != cli.ConfigFlag {
 						t.Errorf("%s: --%s is in none of serveSubjects", c.Name(), f.Name)
 					}
 				})
@@ -45,9 +47,9 @@ func TestEveryFlagOfServeAndOfTheSidecarHasASubject(t *testing.T) {
 	if strings.Contains(out, "(default [])") {
 		t.Error("the help tells of empty lists as defaults")
 	}
-	for _, s := range serveSubjects {
-		if !strings.Contains(out, "\n\n"+s.title+":\n") {
-			t.Errorf("the help has no %s", s.title)
+	for _, s := range cli.ServeGroups {
+		if !strings.Contains(out, "\n\n"+s.Title+":\n") {
+			t.Errorf("the help has no %s", s.Title)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -47,7 +48,7 @@ func TestServeNamesBadFlagsBeforeAnythingStarts(t *testing.T) {
 	} {
 		var out, errOut bytes.Buffer
 		code := run(t.Context(), c.args, strings.NewReader(""), &out, &errOut)
-		if code != exitBadInput || !strings.Contains(errOut.String(), c.want) {
+		if code != cli.ExitBadInput || !strings.Contains(errOut.String(), c.want) {
 			t.Errorf("%v: exit %d, %q; want exit 2 naming %q", c.args, code, errOut.String(), c.want)
 		}
 	}
@@ -59,7 +60,7 @@ func TestTheSidecarAcceptsFlagsOfRaysOwn(t *testing.T) {
 	var out, errOut bytes.Buffer
 	args := []string{"ray", "kuberay-autoscaler", "--cluster-name", "llm", "--cluster-namespace", "ml", "--some-new-flag", "5", "--another"}
 	code := run(t.Context(), args, strings.NewReader(""), &out, &errOut)
-	if code != exitBadInput || !strings.Contains(errOut.String(), "finding the API server") {
+	if code != cli.ExitBadInput || !strings.Contains(errOut.String(), "finding the API server") {
 		t.Errorf("exit %d, %q; want it to get as far as looking for the API server", code, errOut.String())
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 )
@@ -28,7 +29,7 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.BoolVar(&o.gpuForCPU, "gpu-for-cpu", false, "let CPU-only work launch GPU groups even where a CPU group could serve it")
-	o.told.addTo(f)
+	o.told.AddTo(f)
 	f.DurationVar(&l.FastPoll, "poll-fast", 100*time.Millisecond, "pause between readings of a Ray head while anything moves")
 	f.DurationVar(&l.RestPoll, "poll-rest", 200*time.Millisecond, "the same at rest, jittered by a fifth")
 	f.DurationVar(&l.GCSTimeout, "gcs-timeout", 3*time.Second, "deadline of each call to a Ray head")
@@ -44,17 +45,17 @@ func (o *engineOptions) addFlags(c *cobra.Command) {
 // check lets the flags that both forms have refuse what makes no sense.
 func (o *engineOptions) check(f *pflag.FlagSet) {
 	l := &o.loop
-	checkWord(f, "log-format", &o.logFormat, "json or text", isLogFormat)
-	checkWord(f, "log-level", &o.logLevel, "debug, info, warn or error", isLogLevel)
-	checkDuration(f, "poll-fast", &l.FastPoll, 10*time.Millisecond, time.Hour)
-	checkDuration(f, "poll-rest", &l.RestPoll, 10*time.Millisecond, time.Hour)
-	checkDuration(f, "gcs-timeout", &l.GCSTimeout, 10*time.Millisecond, 5*time.Minute)
-	checkDuration(f, "allocation-timeout", &l.AllocationTimeout, time.Second, day)
-	checkDuration(f, "unschedulable-grace", &l.UnschedulableGrace, time.Second, day)
-	checkDuration(f, "breaker-cooldown", &l.BreakerCooldown, time.Second, time.Hour)
-	checkDuration(f, "drain-deadline", &l.DrainDeadline, time.Second, 365*day)
-	check(f, "max-in-flight", fmt.Sprintf("a whole number from 1 to %d", math.MaxInt32), within(&l.MaxInFlight, 1, math.MaxInt32))
-	check(f, "max-in-flight-per-group", fmt.Sprintf("a whole number from 1 to %d, or 0 for no bound", math.MaxInt32), within(&l.MaxInFlightPerGroup, 0, math.MaxInt32))
+	cli.ValidateString(f, "log-format", &o.logFormat, "json or text", isLogFormat)
+	cli.ValidateString(f, "log-level", &o.logLevel, "debug, info, warn or error", isLogLevel)
+	cli.ValidateDuration(f, "poll-fast", &l.FastPoll, 10*time.Millisecond, time.Hour)
+	cli.ValidateDuration(f, "poll-rest", &l.RestPoll, 10*time.Millisecond, time.Hour)
+	cli.ValidateDuration(f, "gcs-timeout", &l.GCSTimeout, 10*time.Millisecond, 5*time.Minute)
+	cli.ValidateDuration(f, "allocation-timeout", &l.AllocationTimeout, time.Second, day)
+	cli.ValidateDuration(f, "unschedulable-grace", &l.UnschedulableGrace, time.Second, day)
+	cli.ValidateDuration(f, "breaker-cooldown", &l.BreakerCooldown, time.Second, time.Hour)
+	cli.ValidateDuration(f, "drain-deadline", &l.DrainDeadline, time.Second, 365*day)
+	cli.Validate(f, "max-in-flight", fmt.Sprintf("a whole number from 1 to %d", math.MaxInt32), cli.Within(&l.MaxInFlight, 1, math.MaxInt32))
+	cli.Validate(f, "max-in-flight-per-group", fmt.Sprintf("a whole number from 1 to %d, or 0 for no bound", math.MaxInt32), cli.Within(&l.MaxInFlightPerGroup, 0, math.MaxInt32))
 }
 
 // bytesOf reads an amount of memory as Kubernetes writes it, 64Mi; 0 is none.
@@ -78,21 +79,21 @@ func isLogLevel(word string) bool {
 
 // checkFleet lets the flags that only `serve` has refuse what makes no sense.
 func (o *engineOptions) checkFleet(f *pflag.FlagSet) {
-	check(f, "namespaces", "a list of strings, each the name of a namespace", func() bool {
-		return !slices.ContainsFunc(o.kube.Namespaces, func(name string) bool { return !isNamespace(name) })
+	cli.Validate(f, "namespaces", "a list of strings, each the name of a namespace", func() bool {
+		return !slices.ContainsFunc(o.kube.Namespaces, func(name string) bool { return !cli.IsNamespace(name) })
 	})
-	check(f, "node-autoscaler", "a list of strings, each the source of a node autoscaler's Events, as kubectl describe shows it under From", func() bool {
+	cli.Validate(f, "node-autoscaler", "a list of strings, each the source of a node autoscaler's Events, as kubectl describe shows it under From", func() bool {
 		return !slices.ContainsFunc(o.kube.NodeAutoscalers, func(name string) bool { return name == "" || name == corev1.DefaultSchedulerName })
 	})
-	checkWord(f, "cluster-autoscaler-namespace", &o.kube.StatusNamespace, wantNamespace, isNamespace)
-	checkWord(f, "lease-namespace", &o.kube.LeaseNamespace, wantNamespace, isNamespace)
-	checkWord(f, "lease-name", &o.kube.LeaseName, "a string, the name of a Lease: at most 253 of a to z, 0 to 9, - and .", func(name string) bool {
+	cli.ValidateString(f, "cluster-autoscaler-namespace", &o.kube.StatusNamespace, cli.WantNamespace, cli.IsNamespace)
+	cli.ValidateString(f, "lease-namespace", &o.kube.LeaseNamespace, cli.WantNamespace, cli.IsNamespace)
+	cli.ValidateString(f, "lease-name", &o.kube.LeaseName, "a string, the name of a Lease: at most 253 of a to z, 0 to 9, - and .", func(name string) bool {
 		return len(validation.IsDNS1123Subdomain(name)) == 0
 	})
 	const leastQPS, most = 0.1, 100_000 // client-go takes less than 0 for no bound
-	check(f, "kube-api-qps", fmt.Sprintf("a number from %v to %v; 0 is %v", leastQPS, most, kube.DefaultQPS), func() bool {
-		return o.apiQPS == 0 || within(&o.apiQPS, leastQPS, most)()
+	cli.Validate(f, "kube-api-qps", fmt.Sprintf("a number from %v to %v; 0 is %v", leastQPS, most, kube.DefaultQPS), func() bool {
+		return o.apiQPS == 0 || cli.Within(&o.apiQPS, leastQPS, most)()
 	})
-	check(f, "kube-api-burst", fmt.Sprintf("a whole number from 1 to %d; 0 is %d", most, kube.DefaultBurst), within(&o.apiBurst, 0, most))
-	check(f, "reads-per-second", "a number from 0.001 to 1000000", within(&o.loop.ReadsPerSecond, 0.001, 1_000_000))
+	cli.Validate(f, "kube-api-burst", fmt.Sprintf("a whole number from 1 to %d; 0 is %d", most, kube.DefaultBurst), cli.Within(&o.apiBurst, 0, most))
+	cli.Validate(f, "reads-per-second", "a number from 0.001 to 1000000", cli.Within(&o.loop.ReadsPerSecond, 0.001, 1_000_000))
 }

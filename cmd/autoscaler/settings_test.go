@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 // settled is the flags of `serve` after a command line, a file's text and the environment of the test have spoken.
@@ -136,32 +138,32 @@ func TestBadSettingsEndTheProgramAsBadFlagsDo(t *testing.T) {
 	t.Setenv("HELIOSTAT_MAX_IN_FLIGHT", "many")
 	for _, argv := range [][]string{{"autoscaler", "serve"}, {"ray", "kuberay-autoscaler", "--cluster-name=llm", "--cluster-namespace=ml"}} {
 		code, _, errOut := command(t, "", argv...)
-		if code != exitBadInput || !strings.Contains(errOut, `HELIOSTAT_MAX_IN_FLIGHT="many": want a whole number`) {
+		if code != cli.ExitBadInput || !strings.Contains(errOut, `HELIOSTAT_MAX_IN_FLIGHT="many": want a whole number`) {
 			t.Errorf("%v: exit %d, %q", argv, code, errOut)
 		}
 	}
 	t.Setenv("HELIOSTAT_MAX_IN_FLIGHT", "")
 	for flag, says := range map[string]string{"--kube-api-qps=NaN": "want a number from 0.1", "--kube-api-qps=1e-30": "want a number from 0.1", "--kube-api-qps=-1": "want a number from 0.1",
 		"--kube-api-burst=-1": "want a whole number from 1", "--pools=/dev/zero": "larger than 4 MiB"} {
-		if code, _, errOut := command(t, "", "autoscaler", "serve", flag); code != exitBadInput || !strings.Contains(errOut, says) {
+		if code, _, errOut := command(t, "", "autoscaler", "serve", flag); code != cli.ExitBadInput || !strings.Contains(errOut, says) {
 			t.Errorf("%s: exit %d, %q", flag, code, errOut)
 		}
 	}
 	t.Setenv("HELIOSTAT_LOG_LEVEL", "loud")
 	t.Setenv("HELIOSTAT_MODE", "managd")
 	const want = "autoscaler: HELIOSTAT_LOG_LEVEL=\"loud\": want debug, info, warn or error\nHELIOSTAT_MODE=\"managd\": want managed, shadow or off\n"
-	if code, _, errOut := command(t, "", "autoscaler", "serve"); code != exitBadInput || errOut != want {
+	if code, _, errOut := command(t, "", "autoscaler", "serve"); code != cli.ExitBadInput || errOut != want {
 		t.Errorf("exit %d, %q, want %q", code, errOut, want)
 	}
 	t.Setenv("HELIOSTAT_LOG_LEVEL", "")
 	t.Setenv("HELIOSTAT_MODE", "")
-	if code, _, errOut := command(t, "", "autoscaler", "serve", "--config=/does/not/exist"); code != exitBadInput || !strings.Contains(errOut, "reading --config: open /does/not/exist") {
+	if code, _, errOut := command(t, "", "autoscaler", "serve", "--config=/does/not/exist"); code != cli.ExitBadInput || !strings.Contains(errOut, "reading --config: open /does/not/exist") {
 		t.Errorf("exit %d, %q", code, errOut)
 	}
 }
 
 func TestAFileOfSettingsThatHasNoEndIsRefused(t *testing.T) {
-	if code, _, errOut := command(t, "", "autoscaler", "serve", "--config=/dev/zero"); code != exitBadInput || !strings.Contains(errOut, "/dev/zero is larger than 1 MiB") {
+	if code, _, errOut := command(t, "", "autoscaler", "serve", "--config=/dev/zero"); code != cli.ExitBadInput || !strings.Contains(errOut, "/dev/zero is larger than 1 MiB") {
 		t.Errorf("exit %d, %q", code, errOut)
 	}
 }
@@ -177,7 +179,7 @@ func TestNoTwoFlagsHaveOneNameForSettings(t *testing.T) {
 				t.Errorf("%s: --%s and --%s are the same key", c.Name(), names[word], f.Name)
 			}
 			names[word] = f.Name
-			if v := variable(f); strings.HasPrefix(v, "HELIOSTAT_PORT") || strings.HasPrefix(v, "HELIOSTAT_SERVICE") {
+			if v := cli.Variable(f); strings.HasPrefix(v, "HELIOSTAT_PORT") || strings.HasPrefix(v, "HELIOSTAT_SERVICE") {
 				t.Errorf("%s: --%s has the variable of a Service, %s", c.Name(), f.Name, v)
 			}
 		})
@@ -189,7 +191,7 @@ func TestWhatEveryFlagTakesIsKnown(t *testing.T) {
 	for _, root := range []*cobra.Command{newRoot("autoscaler"), newRoot(rayName)} {
 		for _, c := range root.Commands() {
 			c.Flags().VisitAll(func(f *pflag.Flag) {
-				if kind := f.Value.Type(); kind != "string" && wanted(f) == "a string" {
+				if kind := f.Value.Type(); kind != "string" && cli.WantedValue(f) == "a string" {
 					t.Errorf("%s --%s: of a flag of type %s nothing is known", c.Name(), f.Name, kind)
 				}
 			})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -23,7 +24,7 @@ func newShadowCommand() *cobra.Command {
 		Long: "For a RayCluster that Heliostat only looks at: the pods of each group as Heliostat would have them and as they are asked for,\n" +
 			"how long both agreed, and the latest differences, newest first: who wanted first what both came to, and by how many seconds.\n\n" + connectHelp,
 		Example: "  autoscaler shadow llm -n ml\n  autoscaler shadow ml/llm -w",
-		Args:    exactlyOne,
+		Args:    cli.ExactlyOneCluster,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key, api, err := flags.server.target(args[0])
 			if err != nil {
@@ -31,7 +32,7 @@ func newShadowCommand() *cobra.Command {
 			}
 			cluster := func() (apiv1.Cluster, error) { return api.Status(cmd.Context(), key) }
 			as := flags.look(cmd.OutOrStdout(), false)
-			write, err := writerOf(flags.output, writeShadow(as, time.Now, cluster))
+			write, err := cli.WriterOf(flags.output, writeShadow(as, time.Now, cluster))
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -23,11 +24,11 @@ func newSidecarCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:                "kuberay-autoscaler",
 		Short:              "Scale the RayCluster whose head pod this runs in",
-		Args:               noArguments,
+		Args:               cli.NoArguments,
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if key.Name == "" || key.Namespace == "" {
-				return badInput{errors.New("--cluster-name and --cluster-namespace are required")}
+				return cli.BadInput(errors.New("--cluster-name and --cluster-namespace are required"))
 			}
 			o.kube.Single = &key
 			o.rest.metricsIfFree = !c.Flags().Changed("metrics-bind-address")
@@ -39,9 +40,9 @@ func newSidecarCommand() *cobra.Command {
 	f.StringVar(&key.Name, "cluster-name", key.Name, "name of the RayCluster")
 	f.StringVar(&key.Namespace, "cluster-namespace", key.Namespace, "namespace of the RayCluster")
 	f.StringVar(&o.gcsAddress, "gcs-address", "", "host:port of the GCS (default: the head pod's address)")
-	checkAddress(f, "gcs-address", &o.gcsAddress)
+	cli.ValidateAddress(f, "gcs-address", &o.gcsAddress)
 	// The head pod's ports belong to Ray and its users, but for that of the autoscaler in whose place it stands.
 	o.rest.listen, o.rest.metrics = "", raysMetrics
 	f.Lookup("listen").DefValue, f.Lookup("metrics-bind-address").DefValue = "", raysMetrics
-	return addSettings(c)
+	return cli.AddSettings(c)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -28,7 +29,7 @@ func newStatusCommand() *cobra.Command {
   autoscaler status llm -n ml
   autoscaler status ml/llm -o yaml
   autoscaler status ml/llm -w`,
-		Args: atMostOne,
+		Args: cli.AtMostOneCluster,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return statusOfFleet(&flags, cmd)
@@ -42,7 +43,7 @@ func newStatusCommand() *cobra.Command {
 
 func statusOfFleet(f *watchFlags, cmd *cobra.Command) error {
 	as := f.look(cmd.OutOrStdout(), true)
-	write, err := writerOf(f.output, writeFleet(f.server.namespace, as))
+	write, err := cli.WriterOf(f.output, writeFleet(f.server.namespace, as))
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func statusOfFleet(f *watchFlags, cmd *cobra.Command) error {
 
 func statusOfCluster(f *watchFlags, cmd *cobra.Command, argument string) error {
 	as := f.look(cmd.OutOrStdout(), false)
-	write, err := writerOf(f.output, writeCluster(as, time.Now))
+	write, err := cli.WriterOf(f.output, writeCluster(as, time.Now))
 	if err != nil {
 		return err
 	}

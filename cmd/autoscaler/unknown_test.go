@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/planner"
 )
 
@@ -14,27 +15,27 @@ func TestAKeyThatIsNotReadIsAWarningAndAFinding(t *testing.T) {
 	const warning = "autoscaler: warning: " + told + "\n"
 	code, out, errOut := command(t, input, "autoscaler", "plan", "--snapshot", "-")
 	var plan planner.Plan
-	if err := json.Unmarshal([]byte(out), &plan); err != nil || code != exitOK || errOut != warning {
+	if err := json.Unmarshal([]byte(out), &plan); err != nil || code != cli.ExitOK || errOut != warning {
 		t.Fatalf("exit %d (%v), told %q, want %q", code, err, errOut, warning)
 	}
 	if len(plan.Findings) != 1 || plan.Findings[0].Code != planner.FindingKeyUnknown {
 		t.Errorf("findings %+v, want the one of the key", plan.Findings)
 	}
 	code, out, errOut = command(t, input, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
-	if text := strings.Join(strings.Fields(out), " "); code != exitOK || errOut != warning || !strings.Contains(text, "Findings warning key-unknown standard input groups[0].minReplica: 2 no key of this name") {
+	if text := strings.Join(strings.Fields(out), " "); code != cli.ExitOK || errOut != warning || !strings.Contains(text, "Findings warning key-unknown standard input groups[0].minReplica: 2 no key of this name") {
 		t.Errorf("exit %d, told %q and\n%s", code, errOut, out)
 	}
-	if code, _, errOut := command(t, input, "autoscaler", "explain", "--snapshot", "-", "--group", "cpu"); code != exitOK || errOut != warning {
+	if code, _, errOut := command(t, input, "autoscaler", "explain", "--snapshot", "-", "--group", "cpu"); code != cli.ExitOK || errOut != warning {
 		t.Errorf("explain: exit %d, told %q", code, errOut)
 	}
-	if code, _, errOut := command(t, `{"rayCluster": `+manifest+`, "takenat": "2026-01-31T12:00:00Z"}`, "autoscaler", "plan", "--snapshot", "-"); code != exitOK || !strings.Contains(errOut, "write takenAt") {
+	if code, _, errOut := command(t, `{"rayCluster": `+manifest+`, "takenat": "2026-01-31T12:00:00Z"}`, "autoscaler", "plan", "--snapshot", "-"); code != cli.ExitOK || !strings.Contains(errOut, "write takenAt") {
 		t.Errorf("with a manifest: exit %d, told %q", code, errOut)
 	}
 }
 
 func TestTheCasesOfRayAndKubeRayAreReadWithoutAWarning(t *testing.T) {
 	for _, file := range caseFiles(t) {
-		if code, _, errOut := command(t, "", "autoscaler", "plan", "--snapshot", file); code != exitOK || errOut != "" {
+		if code, _, errOut := command(t, "", "autoscaler", "plan", "--snapshot", file); code != cli.ExitOK || errOut != "" {
 			t.Errorf("%s: exit %d, told %s", file, code, errOut)
 		}
 	}

@@ -8,10 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 func TestVariablesThatSetNothingAreTold(t *testing.T) {
-	known := variables(newServeCommand().Flags())
+	known := cli.Variables(newServeCommand().Flags())
 	for variable, want := range map[string]struct{ refused, told string }{
 		"HELIOSTAT_LOG_LEVLE=debug": {"HELIOSTAT_LOG_LEVLE: no flag has this name: want HELIOSTAT_LOG_LEVEL", "HELIOSTAT_LOG_LEVEL"},
 		"HELIOSTAT_namespaces=ml":   {"HELIOSTAT_namespaces: no flag has this name: want HELIOSTAT_NAMESPACES", "HELIOSTAT_NAMESPACES"},
@@ -39,14 +41,14 @@ func TestVariablesThatSetNothingAreTold(t *testing.T) {
 		"HELIOSTAT_MODE_PORT=tcp://10.0.0.1:9090":             {},
 	} {
 		refused := ""
-		if err := refuseSlips(known, []string{variable}); err != nil {
+		if err := cli.RefuseMisspelled(known, []string{variable}); err != nil {
 			refused = err.Error()
 		}
 		if diff := cmp.Diff(want.refused, refused); diff != "" {
 			t.Errorf("%s is refused (-want +got):\n%s", variable, diff)
 		}
 		var log bytes.Buffer
-		tellStray(known, []string{variable}, slog.New(slog.NewTextHandler(&log, nil)))
+		cli.LogUnknownVariables(known, []string{variable}, slog.New(slog.NewTextHandler(&log, nil)))
 		if told := log.String(); (want.told == "") != (told == "") || !strings.Contains(told, want.told) {
 			t.Errorf("%s is told by %q, want %q", variable, told, want.told)
 		}
@@ -57,8 +59,8 @@ func TestVariablesThatSetNothingAreTold(t *testing.T) {
 func TestVariablesOfOneFormDoNotStopTheOther(t *testing.T) {
 	fleet, sidecar := newServeCommand().Flags(), newSidecarCommand().Flags()
 	for known, others := range map[*pflag.FlagSet]*pflag.FlagSet{fleet: sidecar, sidecar: fleet} {
-		for _, name := range variables(others) {
-			if err := refuseSlips(variables(known), []string{envPrefix + name + "=1"}); err != nil {
+		for _, name := range cli.Variables(others) {
+			if err := cli.RefuseMisspelled(cli.Variables(known), []string{cli.EnvPrefix + name + "=1"}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -68,12 +70,12 @@ func TestVariablesOfOneFormDoNotStopTheOther(t *testing.T) {
 func TestASlipInAVariableStopsTheProgram(t *testing.T) {
 	outsidePods(t)
 	t.Setenv("HELIOSTAT_LEADER_ELCET", "true")
-	if code, _, errOut := command(t, "", "autoscaler", "serve"); code != exitBadInput || !strings.Contains(errOut, "want HELIOSTAT_LEADER_ELECT") {
+	if code, _, errOut := command(t, "", "autoscaler", "serve"); code != cli.ExitBadInput || !strings.Contains(errOut, "want HELIOSTAT_LEADER_ELECT") {
 		t.Errorf("exit %d, %q", code, errOut)
 	}
 	t.Setenv("HELIOSTAT_LEADER_ELCET", "")
 	t.Setenv("HELIOSTAT_HOME", "/tmp")
-	if code, _, errOut := command(t, "", "autoscaler", "serve"); code != exitBadInput || !strings.Contains(errOut, `"variable":"HELIOSTAT_HOME"`) || !strings.Contains(errOut, "--kubeconfig") {
+	if code, _, errOut := command(t, "", "autoscaler", "serve"); code != cli.ExitBadInput || !strings.Contains(errOut, `"variable":"HELIOSTAT_HOME"`) || !strings.Contains(errOut, "--kubeconfig") {
 		t.Errorf("exit %d, %q, want it to get as far as looking for the API server", code, errOut)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
@@ -40,17 +41,17 @@ func newVersionCommand() *cobra.Command {
 			lookForServer.String() + ", that is noted on standard error.\n\n" + connectHelp,
 		Example: `  autoscaler version
   autoscaler version --client -o yaml`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	flags.server.addTo(cmd)
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", outputUsage)
+	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
 	cmd.Flags().BoolVar(&flags.client, "client", false, "ask no server")
 	return cmd
 }
 
 func (f *versionFlags) run(cmd *cobra.Command) error {
-	write, err := writerOf(f.output, writeVersions)
+	write, err := cli.WriterOf(f.output, writeVersions)
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (f *versionFlags) ask(ctx context.Context) (*apiv1.Build, error) {
 
 // named reports whether somebody said which server is meant.
 func (f *serverFlags) named() bool {
-	return cmp.Or(f.server, os.Getenv(serverEnv), f.kube.kubeconfig, f.kube.context) != "" || f.service != defaultService
+	return cmp.Or(f.server, os.Getenv(cli.ServerVariable), f.kube.kubeconfig, f.kube.context) != "" || f.service != defaultService
 }
 
 func writeVersions(out io.Writer, both versions) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
@@ -22,11 +23,11 @@ func TestTheVersionNamesModuleRevisionAndGo(t *testing.T) {
 		t.Errorf("got %q", text.String())
 	}
 	for format, want := range map[string]string{"text": "client: heliostat", "json": "{\n  \"client\": {", "yaml": "client:\n  go: " + runtime.Version()} {
-		if code, out, _ := command(t, "", "autoscaler", "version", "--client", "-o", format); code != exitOK || !strings.HasPrefix(out, want) {
+		if code, out, _ := command(t, "", "autoscaler", "version", "--client", "-o", format); code != cli.ExitOK || !strings.HasPrefix(out, want) {
 			t.Errorf("-o %s: exit %d: %q", format, code, out)
 		}
 	}
-	if code, _, errOut := command(t, "", "autoscaler", "version", "-o", "xml"); code != exitBadInput || !strings.Contains(errOut, "want table, wide, json or yaml") {
+	if code, _, errOut := command(t, "", "autoscaler", "version", "-o", "xml"); code != cli.ExitBadInput || !strings.Contains(errOut, "want table, wide, json or yaml") {
 		t.Errorf("exit %d: %q", code, errOut)
 	}
 }
@@ -34,7 +35,7 @@ func TestTheVersionNamesModuleRevisionAndGo(t *testing.T) {
 func TestTheVersionIsAFlagToo(t *testing.T) {
 	for _, name := range []string{"autoscaler", "kubectl-heliostat", "ray"} {
 		code, out, errOut := command(t, "", name, "--version")
-		if want := lineOf(httpapi.ThisBuild()) + "\n"; code != exitOK || errOut != "" || out != want {
+		if want := lineOf(httpapi.ThisBuild()) + "\n"; code != cli.ExitOK || errOut != "" || out != want {
 			t.Errorf("%s: exit %d %q: %q, want %q", name, code, errOut, out, want)
 		}
 	}
@@ -43,22 +44,22 @@ func TestTheVersionIsAFlagToo(t *testing.T) {
 func TestTheVersionOfTheServerStandsBesideThatOfTheClient(t *testing.T) {
 	newRemote(t)
 	code, out, errOut := command(t, "", "autoscaler", "version")
-	if code != exitOK || errOut != "" || !strings.Contains(out, "\nserver: heliostat") || strings.Count(out, runtime.Version()) != 2 {
+	if code != cli.ExitOK || errOut != "" || !strings.Contains(out, "\nserver: heliostat") || strings.Count(out, runtime.Version()) != 2 {
 		t.Errorf("exit %d %s: %q", code, errOut, out)
 	}
 }
 
 func TestAServerThatNobodyNamedMayBeMissing(t *testing.T) {
-	t.Setenv(serverEnv, "")
+	t.Setenv(cli.ServerVariable, "")
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	code, out, errOut := command(t, "", "autoscaler", "version")
-	if code != exitOK || !strings.HasPrefix(out, "client: heliostat") || strings.Contains(out, "server") || !strings.HasPrefix(errOut, "no server: ") {
+	if code != cli.ExitOK || !strings.HasPrefix(out, "client: heliostat") || strings.Contains(out, "server") || !strings.HasPrefix(errOut, "no server: ") {
 		t.Errorf("exit %d %q: %q", code, errOut, out)
 	}
 	deaf := httptest.NewServer(http.NotFoundHandler())
 	deaf.Close()
 	code, out, errOut = command(t, "", "autoscaler", "version", "--server", deaf.URL)
-	if code != exitFailed || !strings.HasPrefix(out, "client: heliostat") || !strings.Contains(errOut, "/version") {
+	if code != cli.ExitFailed || !strings.HasPrefix(out, "client: heliostat") || !strings.Contains(errOut, "/version") {
 		t.Errorf("of a server that was named: exit %d %q: %q", code, errOut, out)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -30,7 +31,7 @@ type watchFlags struct {
 
 func (f *watchFlags) addTo(cmd *cobra.Command) {
 	f.server.addTo(cmd)
-	cmd.Flags().StringVarP(&f.output, "output", "o", "table", outputUsage)
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", cli.OutputUsage)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "show it again whenever something changes; into a file or pipe, only what changed")
 	f.server.completeCluster(cmd)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -63,7 +64,7 @@ func TestAWatchShowsWhatChangedUntilTheCallerHasSeenEnough(t *testing.T) {
 	r.hub.Changed(llmKey)
 	out.until(t, "frozen: nothing is written")
 	cancel()
-	if got := <-code; got != exitOK {
+	if got := <-code; got != cli.ExitOK {
 		t.Errorf("exit %d", got)
 	}
 }
@@ -82,7 +83,7 @@ func TestAWatchPlansAndExplainsAnewWhatChanged(t *testing.T) {
 			return "nothing that waits needs another pod"
 		})
 		code, _, errOut := command(t, "{}", append([]string{"autoscaler", name, "--snapshot", "-"}, c.argv...)...)
-		if code != exitBadInput || !strings.Contains(errOut, "want a RayCluster with it") {
+		if code != cli.ExitBadInput || !strings.Contains(errOut, "want a RayCluster with it") {
 			t.Errorf("%s of a file: exit %d %s", name, code, errOut)
 		}
 	}
@@ -106,7 +107,7 @@ func watched(t *testing.T, r *remote, argv []string, first string, changes ...fu
 		out.until(t, want)
 	}
 	cancel()
-	if code := <-ended; code != exitOK {
+	if code := <-ended; code != cli.ExitOK {
 		t.Errorf("%v: exit %d", argv, code)
 	}
 	return out.text.String()
@@ -215,7 +216,7 @@ ml         b            managed      0/0        0      0         0  100ms  well
 
 func TestAWatchOfAClusterThatIsNotThereFails(t *testing.T) {
 	newRemote(t)
-	if code, _, errOut := command(t, "", "autoscaler", "status", "ml/other", "-w"); code != exitFailed || !strings.Contains(errOut, "no RayCluster ml/other") {
+	if code, _, errOut := command(t, "", "autoscaler", "status", "ml/other", "-w"); code != cli.ExitFailed || !strings.Contains(errOut, "no RayCluster ml/other") {
 		t.Errorf("exit %d %s", code, errOut)
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"heliostat.dev/heliostat/internal/cli"
 )
 
 // What cannot be meant is told in one line on standard error: what, which value, and what would be right.
@@ -76,7 +78,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"gpus", "--node", "a", "--node-file", "b"}, "want one of --node and --node-file"},
 	} {
 		code, out, errOut := command(t, "", append([]string{"autoscaler"}, c.argv...)...)
-		if code != exitBadInput || out != "" || !strings.HasSuffix(errOut, c.want+"\n") || strings.Count(errOut, "\n") != 1 {
+		if code != cli.ExitBadInput || out != "" || !strings.HasSuffix(errOut, c.want+"\n") || strings.Count(errOut, "\n") != 1 {
 			t.Errorf("%v: exit %d %q: got\n%swant\nautoscaler: %s", c.argv, code, out, errOut, c.want)
 		}
 	}
@@ -92,7 +94,7 @@ func TestExplainReadsNodesAsItIsTold(t *testing.T) {
 	asked := []string{"autoscaler", "explain", "-f", "-", "--demand", `{"resources": {"GPU": 1}, "slice": {"isolation": "hardware"}}`}
 	_, untold, _ := command(t, file, asked...)
 	code, told, errOut := command(t, file, append(asked, "--resource", "corp.example/half=whole")...)
-	if code != exitOK || told == untold || !strings.Contains(told, "group half: launch") {
+	if code != cli.ExitOK || told == untold || !strings.Contains(told, "group half: launch") {
 		t.Errorf("exit %d %s: told\n%suntold\n%s", code, errOut, told, untold)
 	}
 }

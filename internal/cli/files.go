@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// mostManifests bounds a file of manifests, in bytes: what kubectl prints of some ten thousand pods.
-const mostManifests = 256 << 20
+// MaxManifests bounds a file of manifests, in bytes: what kubectl prints of some ten thousand pods.
+const MaxManifests = 256 << 20
 
-// readFile opens what is named, or takes standard input for -, and reads it, at most so many bytes; what is what it has, for errors.
-func readFile(name, what string, stdin io.Reader, most int64, read func(io.Reader) error) error {
+// ReadFile opens what is named, or takes standard input for -, and reads it, at most so many bytes; what is what it has, for errors.
+func ReadFile(name, what string, stdin io.Reader, most int64, read func(io.Reader) error) error {
 	in, from := stdin, "standard input"
 	if name != "-" || stdin == nil {
 		file, err := openFile(name, most)

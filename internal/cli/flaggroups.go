@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -10,16 +10,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// subjectKey is the annotation of a flag that says under which subject it is listed.
-const subjectKey = "heliostat.dev/subject"
+// groupKey is the annotation of a flag that says under which title the help lists it.
+const groupKey = "heliostat.dev/subject"
 
-// findingTheServer is the subject of serverFlags.
-const findingTheServer = "Finding the server"
+// ServerFlags is the group of the flags that say where the server is.
+const ServerFlags = "Finding the server"
 
-// serveSubjects are the subjects of the flags of `serve` and of the sidecar.
-var serveSubjects = []struct {
-	title string
-	flags []string
+// ServeGroups are the subjects of the flags of `serve` and of the sidecar.
+var ServeGroups = []struct {
+	Title string
+	Flags []string
 }{
 	{"What it scales, and whether", []string{"mode", "read-only", "namespaces", "cluster-name", "cluster-namespace", "gpu-for-cpu"}},
 	{"How fast, and when it gives up", []string{"max-in-flight", "max-in-flight-per-group", "allocation-timeout", "unschedulable-grace", "breaker-cooldown", "drain-deadline"}},
@@ -31,49 +31,49 @@ var serveSubjects = []struct {
 	{"Probes, metrics and logs", []string{"health-probe-bind-address", "metrics-bind-address", "pprof-bind-address", "log-format", "log-level"}},
 }
 
-// addSubjects says of the flags of `serve` and of the sidecar where they belong.
-func addSubjects(flags *pflag.FlagSet) {
-	for _, s := range serveSubjects {
-		for _, name := range s.flags {
+// groupServeFlags annotates the flags of `serve` and of the sidecar with their groups.
+func groupServeFlags(flags *pflag.FlagSet) {
+	for _, s := range ServeGroups {
+		for _, name := range s.Flags {
 			if f := flags.Lookup(name); f != nil {
-				setSubject(f, s.title)
+				SetGroup(f, s.Title)
 			}
 		}
 	}
 }
 
-func setSubject(f *pflag.Flag, title string) {
+func SetGroup(f *pflag.Flag, title string) {
 	if f.Annotations == nil {
 		f.Annotations = map[string][]string{}
 	}
-	f.Annotations[subjectKey] = []string{title}
+	f.Annotations[groupKey] = []string{title}
 }
 
-// flagSection is the flags of one subject, those that are hidden left out. The first section of a command has no title.
-type flagSection struct {
-	title string
-	flags *pflag.FlagSet
+// flagGroup is the flags of one subject, those that are hidden left out. The first section of a command has no title.
+type flagGroup struct {
+	Title string
+	Flags *pflag.FlagSet
 }
 
-// sectionsOf are a command's flags by subject: those without one, those of the server that it calls, and those of serveSubjects in their order.
-func sectionsOf(flags *pflag.FlagSet) []flagSection {
-	sections := []flagSection{{}, {title: findingTheServer}}
-	for _, s := range serveSubjects {
-		sections = append(sections, flagSection{title: s.title})
+// GroupsOf are a command's flags by subject: those without one, those of the server that it calls, and those of serveSubjects in their order.
+func GroupsOf(flags *pflag.FlagSet) []flagGroup {
+	sections := []flagGroup{{}, {Title: ServerFlags}}
+	for _, s := range ServeGroups {
+		sections = append(sections, flagGroup{Title: s.Title})
 	}
 	for i, s := range sections {
-		sections[i].flags = pflag.NewFlagSet(s.title, pflag.ContinueOnError)
+		sections[i].Flags = pflag.NewFlagSet(s.Title, pflag.ContinueOnError)
 		flags.VisitAll(func(f *pflag.Flag) {
-			if title := strings.Join(f.Annotations[subjectKey], ""); title == s.title {
-				sections[i].flags.AddFlag(f)
+			if title := strings.Join(f.Annotations[groupKey], ""); title == s.Title {
+				sections[i].Flags.AddFlag(f)
 			}
 		})
 	}
-	return slices.DeleteFunc(sections, func(s flagSection) bool { return !s.flags.HasAvailableFlags() })
+	return slices.DeleteFunc(sections, func(s flagGroup) bool { return !s.Flags.HasAvailableFlags() })
 }
 
-// writeUsage writes how a command is called: as cobra does, but with the flags of a subject together.
-func writeUsage(c *cobra.Command) error {
+// WriteUsage writes how a command is called: as cobra does, but with the flags of a subject together.
+func WriteUsage(c *cobra.Command) error {
 	var p strings.Builder
 	p.WriteString("Usage:")
 	if c.Runnable() {
@@ -90,9 +90,9 @@ func writeUsage(c *cobra.Command) error {
 	if c.HasExample() {
 		p.WriteString("\n\nExamples:\n" + strings.ReplaceAll(c.Example, "autoscaler ", c.Root().CommandPath()+" "))
 	}
-	for _, s := range sectionsOf(c.LocalFlags()) {
-		usages := strings.ReplaceAll(s.flags.FlagUsages(), " (default [])", "") // an empty list is no default to tell
-		fmt.Fprintf(&p, "\n\n%s:\n%s", cmp.Or(s.title, "Flags"), strings.TrimRight(usages, " \n"))
+	for _, s := range GroupsOf(c.LocalFlags()) {
+		usages := strings.ReplaceAll(s.Flags.FlagUsages(), " (default [])", "") // an empty list is no default to tell
+		fmt.Fprintf(&p, "\n\n%s:\n%s", cmp.Or(s.Title, "Flags"), strings.TrimRight(usages, " \n"))
 	}
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&p, "\n\nUse \"%s [command] --help\" for more information about a command.", c.CommandPath())

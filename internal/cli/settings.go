@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// configFlag is the flag that names the file of settings.
-const configFlag = "config"
+// ConfigFlag is the flag that names the file of settings.
+const ConfigFlag = "config"
 
 // settingsHelp describes in the help of commands where their flags' values may come from.
 const settingsHelp = `Each flag can be set in three ways; the first of them that has it counts:
@@ -27,29 +27,29 @@ const settingsHelp = `Each flag can be set in three ways; the first of them that
 - on the command line: --log-level=debug
 - by a variable, HELIOSTAT_ and the name in capitals with _ for -: HELIOSTAT_LOG_LEVEL=debug`
 
-// addSettings lets a file and the environment set the flags of c, which are all there by now. The file wins over the command line, as with KubeRay
+// AddSettings lets a file and the environment set the flags of c, which are all there by now. The file wins over the command line, as with KubeRay
 // and Kueue, and that over the environment.
-func addSettings(c *cobra.Command) *cobra.Command {
+func AddSettings(c *cobra.Command) *cobra.Command {
 	c.Long = strings.TrimSpace(c.Long + "\n\n" + settingsHelp)
-	file := c.Flags().String(configFlag, "", "a YAML file with values of flags, which win over those given here")
-	addSubjects(c.Flags())
+	file := c.Flags().String(ConfigFlag, "", "a YAML file with values of flags, which win over those given here")
+	groupServeFlags(c.Flags())
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		if err := errors.Join(setByEnvironment(c.Flags(), os.LookupEnv), refuseSlips(variables(c.Flags()), os.Environ())); err != nil {
-			return badInput{err}
+		if err := errors.Join(setByEnvironment(c.Flags(), os.LookupEnv), RefuseMisspelled(Variables(c.Flags()), os.Environ())); err != nil {
+			return BadInput(err)
 		}
 		if *file == "" {
 			return nil
 		}
 		if err := setByFile(c.Flags(), *file); err != nil {
-			return badInput{err}
+			return BadInput(err)
 		}
 		return nil
 	}
 	return c
 }
 
-// settable reports whether a flag may be set by something else than the command line.
-func settable(f *pflag.Flag) bool { return f.Name != "help" }
+// Settable reports whether a flag may be set by something else than the command line.
+func Settable(f *pflag.Flag) bool { return f.Name != "help" }
 
 // maxSettings bounds a file of settings, in bytes: a ConfigMap holds no more.
 const maxSettings = 1 << 20
@@ -77,18 +77,18 @@ func documents(text []byte) (count int) {
 	return count
 }
 
-// setByFile sets the flags that a file names. All mistakes are told at once, each with the file, the key, the value and what would be right.
+// setByFile sets the flags that a file names. It reports all mistakes at once, each with the file, the key, the value and what would be right.
 func setByFile(flags *pflag.FlagSet, file string) error {
 	text, err := readSettings(file)
 	if err != nil {
-		return fmt.Errorf("reading --%s: %w", configFlag, err)
+		return fmt.Errorf("reading --%s: %w", ConfigFlag, err)
 	}
 	if parts := documents(text); parts > 1 {
-		return fmt.Errorf("--%s %s: has %d YAML documents: want one", configFlag, file, parts)
+		return fmt.Errorf("--%s %s: has %d YAML documents: want one", ConfigFlag, file, parts)
 	}
 	settings := map[string]any{}
 	if err := yaml.UnmarshalStrict(text, &settings); err != nil {
-		return fmt.Errorf("--%s %s: want names of flags with their values, such as log-level: debug: %w", configFlag, file, err)
+		return fmt.Errorf("--%s %s: want names of flags with their values, such as log-level: debug: %w", ConfigFlag, file, err)
 	}
 	var errs []error
 	keys := map[string]string{} // by the flag that they set
@@ -96,7 +96,7 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 		f := flagOfKey(flags, key)
 		switch {
 		case f == nil:
-			errs = append(errs, fmt.Errorf("%s: %s: no flag has this name%s", file, key, cmp.Or(meant(key, keysOf(flags), ""), ": want one that --help lists")))
+			errs = append(errs, fmt.Errorf("%s: %s: no flag has this name%s", file, key, cmp.Or(ClosestName(key, keysOf(flags), ""), ": want one that --help lists")))
 			continue
 		case keys[f.Name] != "":
 			errs = append(errs, fmt.Errorf("%s: %s and %s are the same flag: want one of them", file, keys[f.Name], key))
@@ -104,7 +104,7 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 		}
 		keys[f.Name] = key
 		if !setByValue(flags, f, settings[key]) {
-			errs = append(errs, fmt.Errorf("%s: %s: %s: want %s", file, key, asJSON(settings[key]), wanted(f)+quoted(f, settings[key])))
+			errs = append(errs, fmt.Errorf("%s: %s: %s: want %s", file, key, asJSON(settings[key]), WantedValue(f)+quoted(f, settings[key])))
 		}
 	}
 	return errors.Join(errs...)
@@ -113,7 +113,7 @@ func setByFile(flags *pflag.FlagSet, file string) error {
 // flagOfKey is the flag whose name a key is, kube-api-qps, or whose name in one word, kubeApiQps or kubeAPIQPS; nil where there is none.
 func flagOfKey(flags *pflag.FlagSet, key string) (found *pflag.Flag) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name != configFlag && settable(f) && (key == f.Name || strings.EqualFold(key, strings.ReplaceAll(f.Name, "-", ""))) {
+		if f.Name != ConfigFlag && Settable(f) && (key == f.Name || strings.EqualFold(key, strings.ReplaceAll(f.Name, "-", ""))) {
 			found = f
 		}
 	})
@@ -123,7 +123,7 @@ func flagOfKey(flags *pflag.FlagSet, key string) (found *pflag.Flag) {
 // keysOf are the names that a file may have.
 func keysOf(flags *pflag.FlagSet) (names []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name != configFlag && settable(f) {
+		if f.Name != ConfigFlag && Settable(f) {
 			names = append(names, f.Name)
 		}
 	})

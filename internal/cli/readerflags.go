@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -14,32 +14,32 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// readerFlags are what each command that reads nodes can be told of them.
-type readerFlags struct {
+// NodeReaderFlags are what each command that reads nodes can be told of them.
+type NodeReaderFlags struct {
 	poolLabel string
 	resources []string
 }
 
-func (f *readerFlags) addTo(flags *pflag.FlagSet) {
+func (f *NodeReaderFlags) AddTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.poolLabel, "pool-label", "", "a node label that names the pool and goes before those of the clouds")
-	checkWord(flags, "pool-label", &f.poolLabel, "a string, a label's name such as example.com/pool", func(name string) bool {
+	ValidateString(flags, "pool-label", &f.poolLabel, "a string, a label's name such as example.com/pool", func(name string) bool {
 		return name == "" || len(validation.IsQualifiedName(name)) == 0
 	})
 	flags.StringArrayVar(&f.resources, "resource", nil, "NAME=KIND: what a resource name means that is not built in, or means something else here; KIND is "+
-		strings.Join(configurable(), ", ")+"; mig can be followed by the profile, mig:1g.5gb, and gpu-mem is followed by the MiB of a unit, gpu-mem:1024")
+		strings.Join(ConfigurableKinds(), ", ")+"; mig can be followed by the profile, mig:1g.5gb, and gpu-mem is followed by the MiB of a unit, gpu-mem:1024")
 }
 
-// errToldServer refuses what only matters where nodes are read here.
-var errToldServer = errors.New("--resource and --pool-label are for files: the server has read the RayCluster's nodes by its own")
+// ErrServerReadsNodes refuses what only matters where nodes are read here.
+var ErrServerReadsNodes = errors.New("--resource and --pool-label are for files: the server has read the RayCluster's nodes by its own")
 
-// given reports whether anything is told.
-func (f *readerFlags) given() bool { return f.poolLabel != "" || len(f.resources) > 0 }
+// Given reports whether anything is told.
+func (f *NodeReaderFlags) Given() bool { return f.poolLabel != "" || len(f.resources) > 0 }
 
-// reader is what the flags say.
-func (f *readerFlags) reader() (reader nodepool.GPUReader, err error) {
+// Reader is what the flags say.
+func (f *NodeReaderFlags) Reader() (reader nodepool.GPUReader, err error) {
 	reader.PoolLabel = f.poolLabel
 	if reader.Names.Configured, err = configuredResources(f.resources); err != nil {
-		return reader, badInput{err}
+		return reader, BadInput(err)
 	}
 	return reader, nil
 }
@@ -56,8 +56,8 @@ func configuredResources(pairs []string) (resources []gpuinfo.Resource, err erro
 	return resources, nil
 }
 
-// configurable are the kinds that a name can be given.
-func configurable() []string {
+// ConfigurableKinds are the kinds that a name can be given.
+func ConfigurableKinds() []string {
 	kinds := []gpuinfo.Kind{gpuinfo.Whole, gpuinfo.MIG, gpuinfo.TimeSliced, gpuinfo.MPS, gpuinfo.GPUMemory, gpuinfo.VGPU}
 	names := make([]string, len(kinds))
 	for i, kind := range kinds {
@@ -73,8 +73,8 @@ func configuredResource(pair string) (resource gpuinfo.Resource, err error) {
 	resource = gpuinfo.Resource{Name: name, Kind: gpuinfo.Kind(kind), Role: gpuinfo.Devices, Source: "--resource"}
 	domain, rest, _ := strings.Cut(name, "/")
 	switch {
-	case domain == "" || rest == "" || !slices.Contains(configurable(), kind):
-		return resource, fmt.Errorf("want a name such as example.com/gpu, =, and one of %s", strings.Join(configurable(), ", "))
+	case domain == "" || rest == "" || !slices.Contains(ConfigurableKinds(), kind):
+		return resource, fmt.Errorf("want a name such as example.com/gpu, =, and one of %s", strings.Join(ConfigurableKinds(), ", "))
 	case resource.Kind == gpuinfo.GPUMemory:
 		// Without it nobody knows how much memory a pod gets; names that people give count GiB, MiB or pages of 128 MiB.
 		mib, err := strconv.ParseUint(more, 10, 32)

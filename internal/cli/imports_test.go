@@ -1,0 +1,15 @@
+package cli
+
+import (
+	"testing"
+
+	"heliostat.dev/heliostat/internal/importtest"
+)
+
+func TestACommandLineDoesNothingByItself(t *testing.T) {
+	importtest.Only(t, "internal/typo", "pkg/gpuinfo", "pkg/nodepool") // the last two for the flags of how nodes are read
+	importtest.Imports(t, map[string]string{
+		"k8s.io/client-go/": "package connect finds servers",
+		"net/http":          "package connect calls servers",
+	})
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"heliostat.dev/heliostat/internal/typo"
+)
+
+// UnknownCommand refuses the first argument of a command that only has subcommands, and says which was probably meant.
+func UnknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var known []string
+	for _, sub := range cmd.Commands() {
+		known = append(known, sub.Name())
+	}
+	return BadInput(fmt.Errorf("unknown command %q%s; see %s --help", args[0], ClosestName(args[0], known, ""), cmd.CommandPath()))
+}
+
+// HelpTopic refuses to help with a command that is not there; cobra would show the help of all instead.
+func HelpTopic(help *cobra.Command, args []string) error {
+	topic, rest, err := help.Root().Find(args)
+	if err != nil {
+		return BadInput(err)
+	}
+	return UnknownCommand(topic, rest)
+}
+
+// ClosestName returns ": want NAME" if a misspelled name is close to a known one, else nothing.
+func ClosestName(name string, known []string, prefix string) string {
+	near := cmp.Or(typo.Nearest(name, known), typo.Slip(name, known))
+	if near == "" {
+		return ""
+	}
+	return ": want " + prefix + near
+}
+
+// FlagError adds to an error about a flag which flag or what value would be right.
+func FlagError(cmd *cobra.Command, err error) error {
+	help := "; see " + cmd.CommandPath() + " --help"
+	var invalid *pflag.InvalidValueError
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &invalid):
+		flag := invalid.GetFlag()
+		return BadInput(fmt.Errorf("--%s %q: want %s%s", flag.Name, invalid.GetValue(), WantedValue(flag), help))
+	case errors.As(err, &unknown) && strings.Contains(cmd.Use, "[RAYCLUSTER]") && slices.Contains([]string{"A", "all-namespaces"}, unknown.GetSpecifiedName()):
+		return BadInput(fmt.Errorf("%w: without -n all namespaces are looked at already%s", err, help))
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		name := unknown.GetSpecifiedName()
+		return BadInput(fmt.Errorf("unknown flag --%s%s%s", name, ClosestName(name, known, "--"), help))
+	}
+	return BadInput(fmt.Errorf("%w%s", err, help))
+}
+
+// WantedValue says what values a flag accepts, wherever they come from.
+func WantedValue(f *pflag.Flag) string {
+	if checked, ok := f.Value.(interface{ wants() string }); ok {
+		return checked.wants()
+	}
+	switch f.Value.Type() {
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "a duration such as 300ms, 90s or 1h30m"
+	case "float32", "float64":
+		return "a number"
+	case "int", "int64":
+		return "a whole number"
+	case "int32":
+		return "a whole number from -2147483648 to 2147483647"
+	case "stringSlice", "stringArray":
+		return "a list of strings"
+	}
+	return "a string"
+}
+
+// NoArguments refuses arguments that are not flags.
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return BadInput(fmt.Errorf("unexpected argument %q: want flags alone; see %s --help", args[0], cmd.CommandPath()))
+	}
+	return nil
+}
+
+// AtMostOneCluster refuses a second argument. The first is a RayCluster.
+func AtMostOneCluster(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return BadInput(fmt.Errorf("unexpected argument %q: want one RayCluster at most, NAME or NAMESPACE/NAME; see %s --help", args[1], cmd.CommandPath()))
+	}
+	return nil
+}
+
+// ExactlyOneCluster refuses all but one argument, which is a RayCluster.
+func ExactlyOneCluster(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 1:
+		return nil
+	case 0:
+		return BadInput(fmt.Errorf("the RayCluster is missing: want one, NAME or NAMESPACE/NAME; see %s --help", cmd.CommandPath()))
+	}
+	return BadInput(fmt.Errorf("unexpected arguments %s: want one RayCluster, NAME or NAMESPACE/NAME; see %s --help", strings.Join(args[1:], " "), cmd.CommandPath()))
+}
