@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -21,7 +22,7 @@ import (
 // agentFlags are the flags of `agent`.
 type agentFlags struct {
 	node      string
-	kube      kubeFlags
+	kube      connect.KubeFlags
 	interval  time.Duration
 	once      bool
 	logFormat string
@@ -42,8 +43,8 @@ func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
 	cmd.Flags().StringVar(&f.node, "node", "", "the node that this machine is")
 	cmd.Flags().DurationVar(&f.interval, "interval", 30*time.Second, "pause between readings")
 	cmd.Flags().BoolVar(&f.once, "once", false, "read and write once, then end")
-	f.kube.addTo(cmd.Flags())
-	f.kube.completeOwn(cmd)
+	f.kube.AddTo(cmd.Flags())
+	f.kube.CompleteOwn(cmd)
 	cmd.Flags().StringVar(&f.logFormat, "log-format", "text", "text or json")
 	return cmd
 }

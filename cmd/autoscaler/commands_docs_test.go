@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 )
 
 var updateCommands = flag.Bool("update-commands", false, "rewrite docs/reference/commands.md")
@@ -99,13 +100,13 @@ func calling(all []*cobra.Command) string {
 // sharedFlags are those of serverFlags.
 func sharedFlags() *pflag.FlagSet {
 	c := &cobra.Command{}
-	(&serverFlags{}).addTo(c)
+	(&connect.ServerFlags{}).AddTo(c)
 	return c.Flags()
 }
 
 func writeCommand(page *strings.Builder, c *cobra.Command, shared *pflag.FlagSet) {
 	fmt.Fprintf(page, "\n## %s\n\n%s.\n\n```\n%s\n```\n", c.Name(), c.Short, c.UseLine())
-	if long := strings.TrimSpace(strings.TrimSuffix(c.Long, connectHelp)); long != "" {
+	if long := strings.TrimSpace(strings.TrimSuffix(c.Long, connect.Help)); long != "" {
 		fmt.Fprintf(page, "\n%s\n", long)
 	}
 	if c.Example != "" {

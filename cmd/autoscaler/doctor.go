@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -24,7 +25,7 @@ import (
 // doctorFlags are where `doctor` finds objects, and how it writes findings.
 type doctorFlags struct {
 	files  []string
-	kube   kubeFlags
+	kube   connect.KubeFlags
 	output string
 	scope  intake.Scope
 	told   cli.NodeReaderFlags
@@ -54,8 +55,8 @@ func newDoctorCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with objects, YAML or JSON, or - for standard input; more files can follow")
 	cmd.Flags().StringVarP(&flags.scope.Namespace, "namespace", "n", "", "the namespace of the RayClusters; without it all")
-	flags.kube.addTo(cmd.Flags())
-	flags.kube.completeOwn(cmd)
+	flags.kube.AddTo(cmd.Flags())
+	flags.kube.CompleteOwn(cmd)
 	flags.told.AddTo(cmd.Flags())
 	cmd.Flags().StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, and what a node of a pool without nodes would be")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
@@ -66,14 +67,14 @@ func newDoctorCommand() *cobra.Command {
 // take sorts the arguments: files behind -f, else the name of one RayCluster.
 func (f *doctorFlags) take(args []string) error {
 	switch {
-	case len(f.files) > 0 && (f.kube.given() || f.scope.Namespace != ""):
+	case len(f.files) > 0 && (f.kube.Given() || f.scope.Namespace != ""):
 		return errors.New("want one of -f and an API server with --kubeconfig, --context or --namespace")
 	case len(f.files) > 0:
 		f.files = append(f.files, args...)
 	case len(args) > 1:
 		return fmt.Errorf("unexpected argument %q: want the name of one RayCluster; files follow -f", args[1])
 	case len(args) == 1:
-		key, err := clusterNamed(args[0], f.scope.Namespace)
+		key, err := connect.ClusterKey(args[0], f.scope.Namespace)
 		if err == nil && key.Namespace == "" {
 			err = fmt.Errorf("RayCluster %q: want NAMESPACE/NAME, or its namespace with -n; files follow -f", args[0])
 		}
@@ -156,7 +157,7 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 }
 
 func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
-	config, err := f.kube.config()
+	config, err := f.kube.Config()
 	if err != nil {
 		return doctor.Input{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/client"
@@ -34,7 +35,7 @@ func newExplainCommand() *cobra.Command {
 		Short: "Says why a demand waits, a group has its size, or a pod stays or goes",
 		Long: "Plans the last snapshot of a RayCluster, or offline one of a file, as `autoscaler plan` does, and says of one demand, group, pod,\n" +
 			"placement group or request what the plan does with it, which groups were considered, and why each was taken or not. Where\n" +
-			"fewer tasks wait for a demand than it counts, it is planned as if so many did: it answers what would happen.\n\n" + connectHelp,
+			"fewer tasks wait for a demand than it counts, it is planned as if so many did: it answers what would happen.\n\n" + connect.Help,
 		Example: exampleSnapshot + `  autoscaler explain --snapshot s.json --demand '{"GPU": 1}'
   autoscaler explain --snapshot s.json --demand '{"resources": {"GPU": 1}, "count": 4, "labelSelectors": [{"zone": "in(a,b)"}]}'
   autoscaler explain --snapshot s.json --group gpu
@@ -53,7 +54,7 @@ func newExplainCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.policy, "policy", "", "with --snapshot: "+policyHelp)
 	flags.told.AddTo(cmd.Flags())
 	for flag, question := range map[string]planner.Question{"group": {Group: "any"}, "pod": {Pod: "any"}, "gang": {Gang: "any"}, "request": {Request: "any"}} {
-		flags.server.completeOf(cmd, flag, func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error) {
+		flags.server.CompleteOf(cmd, flag, func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error) {
 			text, err := api.Snapshot(ctx, key)
 			if err != nil {
 				return nil, err
@@ -107,7 +108,7 @@ func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Ques
 	case q.AskedGang != nil:
 		return cli.BadInput(errors.New("a gang in --demand needs --snapshot; one that waits is asked for by --gang"))
 	}
-	key, api, err := f.server.target(cluster)
+	key, api, err := f.server.Target(cluster)
 	if err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.
 	if f.snapshot == "" {
 		return planner.Explanation{}, cli.BadInput(errNothingToPlan)
 	}
-	if err := f.server.noServer(); err != nil {
+	if err := f.server.RefuseBesideFile(); err != nil {
 		return planner.Explanation{}, err
 	}
 	reader, err := f.told.Reader()

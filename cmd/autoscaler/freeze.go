@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 )
 
 // frozen is the answer of freeze and unfreeze.
@@ -22,7 +23,7 @@ func newFreezeCommand() *cobra.Command {
 		Short: "Lets Heliostat write nothing to a RayCluster until it is unfrozen",
 		Long: "From within a second on Heliostat neither launches nor takes away workers of the RayCluster, and refuses its plain request. Requests with\n" +
 			"an id are taken, but served by the workers that are there alone. It goes on planning and showing. What Ray and KubeRay do by themselves\n" +
-			"goes on. It needs the right to patch the RayCluster.\n\n" + connectHelp,
+			"goes on. It needs the right to patch the RayCluster.\n\n" + connect.Help,
 		Example: "  autoscaler freeze ml/llm\n  autoscaler unfreeze ml/llm",
 	})
 }
@@ -31,13 +32,13 @@ func newUnfreezeCommand() *cobra.Command {
 	return freezeCommand(false, &cobra.Command{
 		Use:     "unfreeze RAYCLUSTER",
 		Short:   "Lets Heliostat write to a frozen RayCluster again",
-		Long:    "Heliostat scales the RayCluster again, as its mode says. It needs the right to patch the RayCluster.\n\n" + connectHelp,
+		Long:    "Heliostat scales the RayCluster again, as its mode says. It needs the right to patch the RayCluster.\n\n" + connect.Help,
 		Example: "  autoscaler unfreeze ml/llm",
 	})
 }
 
 func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
-	var server serverFlags
+	var server connect.ServerFlags
 	output := "table"
 	cmd.Args = cli.ExactlyOneCluster
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -45,7 +46,7 @@ func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		key, api, err := server.target(args[0])
+		key, api, err := server.Target(args[0])
 		if err != nil {
 			return err
 		}
@@ -55,9 +56,9 @@ func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
 		}
 		return write(cmd.OutOrStdout(), frozen{key.Namespace, key.Name, now})
 	}
-	server.addTo(cmd)
+	server.AddTo(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", output, cli.OutputUsage)
-	server.completeCluster(cmd)
+	server.CompleteCluster(cmd)
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -31,7 +32,7 @@ type gpusCommand struct {
 	output    string
 	node      string
 	nodeFile  string
-	kube      kubeFlags
+	kube      connect.KubeFlags
 }
 
 // newGPUsCommand takes how the driver is started, and /proc.
@@ -53,8 +54,8 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 	cmd.Flags().StringVarP(&g.output, "output", "o", "table", cli.OutputUsage)
 	cmd.Flags().StringVar(&g.node, "node", "", "compare with this node of the API server")
 	cmd.Flags().StringVar(&g.nodeFile, "node-file", "", "compare with the node in this file, YAML or JSON, or - for standard input")
-	g.kube.addTo(cmd.Flags())
-	g.kube.completeOwn(cmd)
+	g.kube.AddTo(cmd.Flags())
+	g.kube.CompleteOwn(cmd)
 	return cmd
 }
 
@@ -72,7 +73,7 @@ func (g gpusCommand) run(ctx context.Context, in io.Reader, out io.Writer) error
 		return err
 	case g.node != "" && g.nodeFile != "":
 		return cli.BadInput(errors.New("want one of --node and --node-file"))
-	case g.kube.given() && g.node == "":
+	case g.kube.Given() && g.node == "":
 		return cli.BadInput(errors.New("--kubeconfig and --context: want --node with them"))
 	}
 	report, err := g.report(ctx, in)
@@ -133,8 +134,8 @@ func (g gpusCommand) nodeObject(ctx context.Context, in io.Reader) (nodepool.Nod
 	return nodes[0], nil
 }
 
-func agentNode(server kubeFlags, name string) (*kube.AgentNode, error) {
-	config, err := server.config()
+func agentNode(server connect.KubeFlags, name string) (*kube.AgentNode, error) {
+	config, err := server.Config()
 	if err != nil {
 		return nil, err
 	}

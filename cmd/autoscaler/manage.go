@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -36,14 +37,14 @@ var errNotConfirmed = errors.New("not confirmed: nothing was changed")
 
 // newManageCommand makes the command; asks reports whether a person can be asked at in.
 func newManageCommand(asks func(in io.Reader) bool) *cobra.Command {
-	var server serverFlags
+	var server connect.ServerFlags
 	output, yes := "table", false
 	cmd := &cobra.Command{
 		Use:   "manage RAYCLUSTER",
 		Short: "Shows what Heliostat would do with a RayCluster, and lets it",
 		Long: "Shows the plan that would follow, asks for confirmation, and sets the annotation heliostat.dev/mode of the RayCluster to managed. It says\n" +
 			"what would still keep Heliostat from scaling the RayCluster, such as a freeze or Ray's own autoscaler beside the head. It needs the right to\n" +
-			"patch the RayCluster. Where manifests come from a repository, put the annotation there.\n\n" + connectHelp,
+			"patch the RayCluster. Where manifests come from a repository, put the annotation there.\n\n" + connect.Help,
 		Example: "  autoscaler manage ml/llm --yes\n  autoscaler unmanage ml/llm",
 		Args:    cli.ExactlyOneCluster,
 	}
@@ -52,7 +53,7 @@ func newManageCommand(asks func(in io.Reader) bool) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		key, api, err := server.target(args[0])
+		key, api, err := server.Target(args[0])
 		if err != nil {
 			return err
 		}
@@ -82,21 +83,21 @@ func newManageCommand(asks func(in io.Reader) bool) *cobra.Command {
 		}
 		return write(cmd.OutOrStdout(), answer)
 	}
-	server.addTo(cmd)
+	server.AddTo(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	cmd.Flags().StringVarP(&output, "output", "o", output, cli.OutputUsage)
-	server.completeCluster(cmd)
+	server.CompleteCluster(cmd)
 	return cmd
 }
 
 func newUnmanageCommand() *cobra.Command {
-	var server serverFlags
+	var server connect.ServerFlags
 	output := "table"
 	cmd := &cobra.Command{
 		Use:   "unmanage RAYCLUSTER",
 		Short: "Lets Heliostat plan for a RayCluster, and not scale it",
 		Long: "Sets the annotation heliostat.dev/mode of the RayCluster to shadow, which counts whatever its namespace and `serve --mode` say. Within a\n" +
-			"second Heliostat writes nothing more to it. Its workers stay. It needs the right to patch the RayCluster.\n\n" + connectHelp,
+			"second Heliostat writes nothing more to it. Its workers stay. It needs the right to patch the RayCluster.\n\n" + connect.Help,
 		Example: "  autoscaler unmanage ml/llm",
 		Args:    cli.ExactlyOneCluster,
 	}
@@ -105,7 +106,7 @@ func newUnmanageCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		key, api, err := server.target(args[0])
+		key, api, err := server.Target(args[0])
 		if err != nil {
 			return err
 		}
@@ -115,9 +116,9 @@ func newUnmanageCommand() *cobra.Command {
 		}
 		return write(cmd.OutOrStdout(), modeSet{Namespace: key.Namespace, Name: key.Name, Mode: mode})
 	}
-	server.addTo(cmd)
+	server.AddTo(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", output, cli.OutputUsage)
-	server.completeCluster(cmd)
+	server.CompleteCluster(cmd)
 	return cmd
 }
 

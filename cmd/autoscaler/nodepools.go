@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -20,7 +21,7 @@ import (
 // nodepoolsFlags are where `nodepools` finds nodes, and how it reads them.
 type nodepoolsFlags struct {
 	files  []string
-	kube   kubeFlags
+	kube   connect.KubeFlags
 	output string
 	told   cli.NodeReaderFlags
 	pools  string
@@ -50,8 +51,8 @@ func newNodepoolsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVarP(&flags.files, "filename", "f", nil, "a file with nodes, YAML or JSON, or - for standard input; more files can follow")
-	flags.kube.addTo(cmd.Flags())
-	flags.kube.completeOwn(cmd)
+	flags.kube.AddTo(cmd.Flags())
+	flags.kube.CompleteOwn(cmd)
 	flags.told.AddTo(cmd.Flags())
 	cmd.Flags().StringVar(&flags.pools, "pools", "", "a file that describes pools: sizes, prices, and what a node of a pool without nodes would be")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
@@ -108,13 +109,13 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 // nodes reads the files, or asks the API server when there are none.
 func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*kube.NodeSet, error) {
 	if len(f.files) == 0 {
-		config, err := f.kube.config()
+		config, err := f.kube.Config()
 		if err != nil {
 			return nil, cli.BadInput(fmt.Errorf("%w, or nodes with -f", err))
 		}
 		return kube.ListNodes(ctx, config)
 	}
-	if f.kube.given() {
+	if f.kube.Given() {
 		return nil, cli.BadInput(errors.New("want one of -f and an API server with --kubeconfig or --context"))
 	}
 	set := &kube.NodeSet{}

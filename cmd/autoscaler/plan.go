@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
@@ -52,7 +53,7 @@ func newPlanCommand() *cobra.Command {
 			"What the live autoscaler carries out of a plan can be less for a while: its bounds on pods on their way come after the\n" +
 			"plan, and so does the moment that it gives a placement group just seen; every drain may be refused.\n\n" +
 			"With a RayCluster in the place of a file the server plans its last snapshot; --what-if says what shall be otherwise (changed\n" +
-			"groups, more demand, another policy), and the difference to the present plan is told too. Nothing is written.\n\n" + connectHelp,
+			"groups, more demand, another policy), and the difference to the present plan is told too. Nothing is written.\n\n" + connect.Help,
 		Example: exampleSnapshot + `  autoscaler plan --snapshot s.json -o text
   autoscaler plan --snapshot s.json -o text --policy '{"gpuForCPU": true}'
   autoscaler plan --snapshot - < s.json
@@ -88,7 +89,7 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if _, err := cli.WriterOf(f.output, writePlanText); err != nil {
 		return err
 	}
-	if err := f.server.noServer(); err != nil {
+	if err := f.server.RefuseBesideFile(); err != nil {
 		return err
 	}
 	reader, err := f.told.Reader()

@@ -34,7 +34,7 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	key, api, err := f.server.target(argument)
+	key, api, err := f.server.Target(argument)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/client"
@@ -19,7 +20,7 @@ import (
 
 // requestFlags are what `request` is asked.
 type requestFlags struct {
-	server  serverFlags
+	server  connect.ServerFlags
 	output  string
 	cpus    int64
 	bundles []string
@@ -35,7 +36,7 @@ func newRequestCommand() *cobra.Command {
 		Short: "Requests that a RayCluster keeps at least this much capacity, or shows what it keeps",
 		Long: "Replaces what the RayCluster keeps, whatever is in use, as `ray.autoscaler.sdk.request_resources` does; without flags it\n" +
 			"shows it. With --id it is a request in your own name, which adds up with those of others and holds for --lease, or\n" +
-			"with --hold until --delete. It needs the right `request` on the RayCluster.\n\n" + connectHelp,
+			"with --hold until --delete. It needs the right `request` on the RayCluster.\n\n" + connect.Help,
 		Example: `  autoscaler request ml/llm --cpus 4 --bundle '{"GPU": 1}' --bundle '{"GPU": 1}'
   autoscaler request ml/llm --bundle '{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": "hardware"}, "count": 3}'
   autoscaler request ml/llm
@@ -46,15 +47,15 @@ func newRequestCommand() *cobra.Command {
 		Args: cli.ExactlyOneCluster,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0]) },
 	}
-	flags.server.addTo(cmd)
+	flags.server.AddTo(cmd)
 	flags.owned.addTo(cmd)
 	cmd.Flags().Int64Var(&flags.cpus, "cpus", 0, "that many bundles of one CPU")
 	cmd.Flags().StringArrayVar(&flags.bundles, "bundle", nil, "a bundle, a JSON object of amounts, or of resources, slice and count (repeatable)")
 	cmd.Flags().StringVarP(&flags.file, "filename", "f", "", "a file with the body of a REST call, or - for standard input")
 	cmd.Flags().BoolVar(&flags.clear, "clear", false, "keep nothing any more")
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
-	flags.server.completeCluster(cmd)
-	flags.server.completeOf(cmd, "id", func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) (ids []string, err error) {
+	flags.server.CompleteCluster(cmd)
+	flags.server.CompleteOf(cmd, "id", func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) (ids []string, err error) {
 		requests, err := api.Requests(ctx, key)
 		for _, r := range requests {
 			if !r.Plain {
@@ -82,7 +83,7 @@ func (f *requestFlags) run(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	key, api, err := f.server.target(argument)
+	key, api, err := f.server.Target(argument)
 	if err != nil {
 		return err
 	}

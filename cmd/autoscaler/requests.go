@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -24,23 +25,23 @@ func newRequestsCommand() *cobra.Command {
 		Use:   "requests [RAYCLUSTER]",
 		Short: "Lists who requests how much capacity, and what became of it",
 		Long: "Lists the requests with owners of all RayClusters that you may see, or those of one with the plain request first. With -w it\n" +
-			"lists them again whenever something changes.\n\n" + connectHelp,
+			"lists them again whenever something changes.\n\n" + connect.Help,
 		Example: "  autoscaler requests\n  autoscaler requests ml/llm\n  autoscaler requests ml/llm -o json",
 		Args:    cli.AtMostOneCluster,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		as := flags.look(cmd.OutOrStdout(), true)
-		write, err := cli.WriterOf(flags.output, writeRequests(len(args) == 0, flags.server.namespace, as, time.Now))
+		write, err := cli.WriterOf(flags.output, writeRequests(len(args) == 0, flags.server.Namespace, as, time.Now))
 		if err != nil {
 			return err
 		}
 		var key nodepool.ClusterKey
 		if len(args) == 1 {
-			if key, err = flags.server.cluster(args[0]); err != nil {
+			if key, err = flags.server.Cluster(args[0]); err != nil {
 				return err
 			}
 		}
-		api, err := flags.server.client()
+		api, err := flags.server.Client()
 		if err != nil {
 			return err
 		}
@@ -49,7 +50,7 @@ func newRequestsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return write(out, apiv1.RequestList{Items: ofNamespace(requests, flags.server.namespace)})
+			return write(out, apiv1.RequestList{Items: ofNamespace(requests, flags.server.Namespace)})
 		})
 	}
 	flags.addTo(cmd)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/series"
@@ -300,7 +301,7 @@ func (r *readiness) requestMemory() telemetry.RequestMemory {
 // API server, so there only the flag and the pod's own account count.
 func (o *engineOptions) restConfig() (*rest.Config, error) {
 	if o.kubeconfig != "" || o.loop.Form == controller.Fleet {
-		return kubeFlags{kubeconfig: o.kubeconfig}.config()
+		return connect.KubeFlags{Kubeconfig: o.kubeconfig}.Config()
 	}
 	config, err := rest.InClusterConfig()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -22,11 +23,11 @@ func newShadowCommand() *cobra.Command {
 		Use:   "shadow RAYCLUSTER",
 		Short: "Compares what Heliostat would have of a RayCluster with what somebody else asks for",
 		Long: "For a RayCluster that Heliostat only looks at: the pods of each group as Heliostat would have them and as they are asked for,\n" +
-			"how long both agreed, and the latest differences, newest first: who wanted first what both came to, and by how many seconds.\n\n" + connectHelp,
+			"how long both agreed, and the latest differences, newest first: who wanted first what both came to, and by how many seconds.\n\n" + connect.Help,
 		Example: "  autoscaler shadow llm -n ml\n  autoscaler shadow ml/llm -w",
 		Args:    cli.ExactlyOneCluster,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, api, err := flags.server.target(args[0])
+			key, api, err := flags.server.Target(args[0])
 			if err != nil {
 				return err
 			}

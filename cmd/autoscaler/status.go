@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -24,7 +25,7 @@ func newStatusCommand() *cobra.Command {
 		Use:   "status [RAYCLUSTER]",
 		Short: "Shows the RayClusters, or one with its groups, demand, reasons and last changes",
 		Long: "Shows what Heliostat sees and decided: all RayClusters in a line each, or one as a whole. With -w it shows it again whenever\n" +
-			"something changes. In tables - is what is not known.\n\n" + connectHelp,
+			"something changes. In tables - is what is not known.\n\n" + connect.Help,
 		Example: `  autoscaler status
   autoscaler status llm -n ml
   autoscaler status ml/llm -o yaml
@@ -43,16 +44,16 @@ func newStatusCommand() *cobra.Command {
 
 func statusOfFleet(f *watchFlags, cmd *cobra.Command) error {
 	as := f.look(cmd.OutOrStdout(), true)
-	write, err := cli.WriterOf(f.output, writeFleet(f.server.namespace, as))
+	write, err := cli.WriterOf(f.output, writeFleet(f.server.Namespace, as))
 	if err != nil {
 		return err
 	}
-	api, err := f.server.client()
+	api, err := f.server.Client()
 	if err != nil {
 		return err
 	}
 	return f.shown(cmd, as, api, nodepool.ClusterKey{}, func(ctx context.Context, out io.Writer) error {
-		clusters, err := api.Clusters(ctx, f.server.namespace)
+		clusters, err := api.Clusters(ctx, f.server.Namespace)
 		if err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func statusOfCluster(f *watchFlags, cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return err
 	}
-	key, api, err := f.server.target(argument)
+	key, api, err := f.server.Target(argument)
 	if err != nil {
 		return err
 	}

@@ -1,17 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
@@ -27,7 +26,7 @@ type versions struct {
 
 // versionFlags are what `version` is asked.
 type versionFlags struct {
-	server serverFlags
+	server connect.ServerFlags
 	output string
 	client bool
 }
@@ -38,13 +37,13 @@ func newVersionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Prints version, revision and Go release of this program and of the server",
 		Long: "Prints version, revision and Go release of this program and of the server that it finds. Where none was named and none answers within\n" +
-			lookForServer.String() + ", that is noted on standard error.\n\n" + connectHelp,
+			lookForServer.String() + ", that is noted on standard error.\n\n" + connect.Help,
 		Example: `  autoscaler version
   autoscaler version --client -o yaml`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
-	flags.server.addTo(cmd)
+	flags.server.AddTo(cmd)
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "table", cli.OutputUsage)
 	cmd.Flags().BoolVar(&flags.client, "client", false, "ask no server")
 	return cmd
@@ -58,7 +57,7 @@ func (f *versionFlags) run(cmd *cobra.Command) error {
 	both := versions{Client: httpapi.ThisBuild()}
 	if !f.client {
 		both.Server, err = f.ask(cmd.Context())
-		if err != nil && !f.server.named() {
+		if err != nil && !f.server.Named() {
 			fmt.Fprintf(cmd.ErrOrStderr(), "no server: %v\n", err)
 			err = nil
 		}
@@ -68,11 +67,11 @@ func (f *versionFlags) run(cmd *cobra.Command) error {
 
 // ask asks the server, one that nobody named only for a moment.
 func (f *versionFlags) ask(ctx context.Context) (*apiv1.Build, error) {
-	api, err := f.server.client()
+	api, err := f.server.Client()
 	if err != nil {
 		return nil, err
 	}
-	if !f.server.named() {
+	if !f.server.Named() {
 		var done context.CancelFunc
 		ctx, done = context.WithTimeout(ctx, lookForServer)
 		defer done()
@@ -82,11 +81,6 @@ func (f *versionFlags) ask(ctx context.Context) (*apiv1.Build, error) {
 		return nil, err
 	}
 	return &build, nil
-}
-
-// named reports whether somebody said which server is meant.
-func (f *serverFlags) named() bool {
-	return cmp.Or(f.server, os.Getenv(cli.ServerVariable), f.kube.kubeconfig, f.kube.context) != "" || f.service != defaultService
 }
 
 func writeVersions(out io.Writer, both versions) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -24,16 +25,16 @@ const (
 
 // watchFlags are those of commands that show what a server knows, of all RayClusters or of one.
 type watchFlags struct {
-	server serverFlags
+	server connect.ServerFlags
 	output string
 	watch  bool
 }
 
 func (f *watchFlags) addTo(cmd *cobra.Command) {
-	f.server.addTo(cmd)
+	f.server.AddTo(cmd)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", cli.OutputUsage)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "show it again whenever something changes; into a file or pipe, only what changed")
-	f.server.completeCluster(cmd)
+	f.server.CompleteCluster(cmd)
 }
 
 // addBesideFileTo adds them to a command that reads a file too, which is not watched.

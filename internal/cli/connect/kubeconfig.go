@@ -1,4 +1,4 @@
-package main
+package connect
 
 import (
 	"cmp"
@@ -21,31 +21,32 @@ func kubeconfig(file, context string) clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
 }
 
-// kubeFlags say which API server a command asks, in the words of kubectl.
-type kubeFlags struct{ kubeconfig, context string }
+// KubeFlags say which API server a command asks, in the words of kubectl.
+type KubeFlags struct{ Kubeconfig, context string }
 
-func (f *kubeFlags) addTo(flags *pflag.FlagSet) {
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
+// AddTo adds the flags.
+func (f *KubeFlags) AddTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "the kubeconfig file; without it as kubectl finds it, or the pod's own account")
 	flags.StringVar(&f.context, "context", "", "a context of the kubeconfig other than the current one")
 }
 
-// given reports whether any of them is.
-func (f kubeFlags) given() bool { return f != kubeFlags{} }
+// Given reports whether any of them is.
+func (f KubeFlags) Given() bool { return f != KubeFlags{} }
 
 // client reads the kubeconfig that they name.
-func (f kubeFlags) client() clientcmd.ClientConfig { return kubeconfig(f.kubeconfig, f.context) }
+func (f KubeFlags) client() clientcmd.ClientConfig { return kubeconfig(f.Kubeconfig, f.context) }
 
-// config finds the API server as kubectl does. Its error is the caller's to mend: bad input.
-func (f kubeFlags) config() (*rest.Config, error) {
+// Config finds the API server as kubectl does. Its error is the caller's to mend: bad input.
+func (f KubeFlags) Config() (*rest.Config, error) {
 	config, err := f.client().ClientConfig()
 	if err != nil {
-		return nil, cli.BadInput(fmt.Errorf("finding the API server: %w; give --kubeconfig", unusable(f.kubeconfig, f.context, err)))
+		return nil, cli.BadInput(fmt.Errorf("finding the API server: %w; give --kubeconfig", explainUnusable(f.Kubeconfig, f.context, err)))
 	}
 	return config, nil
 }
 
-// unusable says of which file a kubeconfig cannot be used, and what would be right.
-func unusable(file, context string, err error) error {
+// explainUnusable says of which file a kubeconfig cannot be used, and what would be right.
+func explainUnusable(file, context string, err error) error {
 	from := "--kubeconfig " + file
 	if file == "" {
 		from = "the kubeconfig"

@@ -1,4 +1,4 @@
-package main
+package connect
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// meantTimeout bounds what a refusal waits for names that would be right.
-const meantTimeout = 2 * time.Second
+// suggestTimeout bounds how long an error waits for the name that would be right.
+const suggestTimeout = 2 * time.Second
 
-// sayMeant lets a command that was given the name of no RayCluster say which one was probably meant. The command has its RunE by then.
-func (f *serverFlags) sayMeant(cmd *cobra.Command) {
+// suggestCluster makes a command whose RayCluster does not exist suggest the closest one. The command must have its RunE.
+func (f *ServerFlags) suggestCluster(cmd *cobra.Command) {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := run(cmd, args)
@@ -27,23 +27,23 @@ func (f *serverFlags) sayMeant(cmd *cobra.Command) {
 		if !errors.As(err, &problem) || problem.Status != http.StatusNotFound || len(args) == 0 {
 			return err
 		}
-		if near := f.meantCluster(cmd.Context(), args[0]); near != "" {
+		if near := f.closestCluster(cmd.Context(), args[0]); near != "" {
 			return fmt.Errorf("%w; did you mean %s?", err, near)
 		}
 		return err
 	}
 }
 
-// meantCluster is the RayCluster that a misspelt one is likely to mean, in the words in which it was written, or nothing. Only those that the caller may see
-// are listed, so nothing is revealed.
-func (f *serverFlags) meantCluster(ctx context.Context, argument string) string {
-	ctx, cancel := context.WithTimeout(ctx, meantTimeout)
+// closestCluster returns the RayCluster whose name is closest to a misspelled argument, written as the argument is, or nothing. Only
+// RayClusters that the caller may see are listed, so nothing is revealed.
+func (f *ServerFlags) closestCluster(ctx context.Context, argument string) string {
+	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
-	key, err := f.cluster(argument)
+	key, err := f.Cluster(argument)
 	if err != nil {
 		return ""
 	}
-	api, err := f.client()
+	api, err := f.Client()
 	if err != nil {
 		return ""
 	}
@@ -51,7 +51,7 @@ func (f *serverFlags) meantCluster(ctx context.Context, argument string) string 
 	if err != nil {
 		return ""
 	}
-	switch near := nearCluster(key, clusters); {
+	switch near := closest(key, clusters); {
 	case near.Namespace == key.Namespace && !strings.Contains(argument, "/"):
 		return near.Name
 	case near.Name != "":
@@ -60,9 +60,9 @@ func (f *serverFlags) meantCluster(ctx context.Context, argument string) string 
 	return ""
 }
 
-// nearCluster is the RayCluster whose name is near to a key's in its namespace, else one of the same name in
-// another, if there is only one. It is nothing where the key itself is known: then something else was not found.
-func nearCluster(key nodepool.ClusterKey, clusters []apiv1.ClusterSummary) nodepool.ClusterKey {
+// closest returns the RayCluster whose name is close to the key's in the same namespace, else the one of the same name in
+// another namespace if there is only one. It returns nothing if the key itself is listed: then something else was not found.
+func closest(key nodepool.ClusterKey, clusters []apiv1.ClusterSummary) nodepool.ClusterKey {
 	var here, namespaces []string
 	for _, c := range clusters {
 		switch {

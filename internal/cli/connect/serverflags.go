@@ -1,4 +1,4 @@
-package main
+package connect
 
 import (
 	"cmp"
@@ -28,21 +28,22 @@ const callTimeout = 90 * time.Second
 // defaultService is where the Helm chart puts the API, in the form of the API server's own proxy.
 const defaultService = "heliostat/https:heliostat:8090"
 
-// serverFlags say where a command finds a Heliostat server, who calls, and of which namespace it speaks.
-type serverFlags struct {
+// ServerFlags say where a command finds a Heliostat server, who calls, and of which namespace it speaks.
+type ServerFlags struct {
 	server, tokenFile, authority, certificate, key string
-	service, audience, namespace                   string
-	kube                                           kubeFlags
+	service, audience, Namespace                   string
+	kube                                           KubeFlags
 	// all are these flags as a command has them.
 	all *pflag.FlagSet
 }
 
-// connectHelp describes in the help of commands how they find the server.
-const connectHelp = `Without --server (or ` + cli.ServerVariable + `) the server is reached as kubectl would: by the kubeconfig, through the API server's proxy to
+// Help describes in the help of commands how they find the server.
+const Help = `Without --server (or ` + cli.ServerVariable + `) the server is reached as kubectl would: by the kubeconfig, through the API server's proxy to
 the Service of the Helm chart. What the kubeconfig has for the API server is not sent on: where its user is a ServiceAccount that may
 create tokens of its own, a short one for Heliostat alone is; else give --token-file.`
 
-func (f *serverFlags) addTo(cmd *cobra.Command) {
+// AddTo adds the flags to a command, whose RunE is set by then, completes their values, and lets the command suggest RayClusters.
+func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
 	f.all = flags
 	flags.StringVar(&f.server, "server", "", "address of a Heliostat server, for example http://127.0.0.1:8090 (default: $"+cli.ServerVariable+", or by the kubeconfig)")
@@ -50,18 +51,18 @@ func (f *serverFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.authority, "certificate-authority", "", "with --server: a PEM file of authorities that the server's certificate may be of")
 	flags.StringVar(&f.certificate, "client-certificate", "", "with --server: a PEM file with the certificate of who calls")
 	flags.StringVar(&f.key, "client-key", "", "with --server: a PEM file with its private key")
-	f.kube.addTo(flags)
+	f.kube.AddTo(flags)
 	flags.StringVar(&f.service, "service", defaultService, "the Service that the kubeconfig's API server passes calls to: NAMESPACE/[https:]NAME[:PORT]")
 	flags.StringVar(&f.audience, "token-audience", access.Audience, "for whom the token is that the kubeconfig's ServiceAccount asks for; one of the server's --token-audiences")
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
+	flags.StringVarP(&f.Namespace, "namespace", "n", "", "the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
 	flags.VisitAll(func(f *pflag.Flag) { cli.SetGroup(f, cli.ServerFlags) })
 	cmd.Flags().AddFlagSet(flags)
 	f.completeOwn(cmd)
-	f.sayMeant(cmd)
+	f.suggestCluster(cmd)
 }
 
-// noServer refuses these flags beside a file, which no server is asked about. The environment may name a server all the same.
-func (f *serverFlags) noServer() error {
+// RefuseBesideFile refuses these flags beside a file, which no server is asked about. The environment may name a server all the same.
+func (f *ServerFlags) RefuseBesideFile() error {
 	var given []string
 	f.all.VisitAll(func(flag *pflag.Flag) {
 		if flag.Changed {
@@ -74,8 +75,8 @@ func (f *serverFlags) noServer() error {
 	return cli.BadInput(fmt.Errorf("%s: --snapshot is planned here, and no server asked: want a RayCluster in its place, or --snapshot without these flags", strings.Join(given, ", ")))
 }
 
-// client calls the server that the flags name.
-func (f *serverFlags) client() (*client.Client, error) {
+// Client calls the server that the flags name.
+func (f *ServerFlags) Client() (*client.Client, error) {
 	address := cmp.Or(f.server, os.Getenv(cli.ServerVariable))
 	if address != "" {
 		transport, err := f.direct(address)
@@ -95,7 +96,7 @@ func (f *serverFlags) client() (*client.Client, error) {
 	}
 	config, err := f.kube.client().ClientConfig()
 	if err != nil {
-		return nil, cli.BadInput(fmt.Errorf("finding the server: %w; give --server or --kubeconfig", unusable(f.kube.kubeconfig, f.kube.context, err)))
+		return nil, cli.BadInput(fmt.Errorf("finding the server: %w; give --server or --kubeconfig", explainUnusable(f.kube.Kubeconfig, f.kube.context, err)))
 	}
 	return f.proxied(config)
 }
@@ -109,7 +110,7 @@ func clientOf(address string, transport http.RoundTripper) (*client.Client, erro
 }
 
 // direct connects to the server itself.
-func (f *serverFlags) direct(address string) (http.RoundTripper, error) {
+func (f *ServerFlags) direct(address string) (http.RoundTripper, error) {
 	if f.kube.context != "" || f.service != defaultService {
 		return nil, errors.New("--context and --service are for the way by the kubeconfig, not for --server")
 	}
@@ -144,11 +145,11 @@ func (f *serverFlags) direct(address string) (http.RoundTripper, error) {
 	if target, err := url.Parse(address); err == nil && target.Scheme == "http" && !isLoopbackHost(target.Hostname()) {
 		return nil, fmt.Errorf("--token-file: %s has no TLS, so everybody on the way would read the token; use https, or a loopback address", address)
 	}
-	return bearing{file: f.tokenFile, header: "Authorization", next: transport}, nil
+	return withFileToken{file: f.tokenFile, header: "Authorization", next: transport}, nil
 }
 
 // proxied connects through the API server that config names.
-func (f *serverFlags) proxied(config *rest.Config) (*client.Client, error) {
+func (f *ServerFlags) proxied(config *rest.Config) (*client.Client, error) {
 	namespace, service, found := strings.Cut(f.service, "/")
 	if !found || namespace == "" || service == "" || strings.Contains(service, "/") {
 		return nil, cli.BadInput(fmt.Errorf("--service %q: want NAMESPACE/[https:]NAME[:PORT], for example %s", f.service, defaultService))
@@ -162,16 +163,16 @@ func (f *serverFlags) proxied(config *rest.Config) (*client.Client, error) {
 	if err != nil {
 		return nil, cli.BadInput(fmt.Errorf("reading the API server's address: %w", err))
 	}
-	tokens, err := newTokenLender(config, f.audience)
+	tokens, err := newTokenRequester(config, f.audience)
 	if err != nil {
 		return nil, cli.BadInput(err)
 	}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		if f.tokenFile != "" {
-			return bearing{file: f.tokenFile, header: access.ForwardedHeader, next: next}
+			return withFileToken{file: f.tokenFile, header: access.ForwardedHeader, next: next}
 		}
-		return lending{tokens, next}
+		return withRequestedToken{tokens, next}
 	})
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -180,27 +181,27 @@ func (f *serverFlags) proxied(config *rest.Config) (*client.Client, error) {
 	return clientOf(base.JoinPath("api", "v1", "namespaces", namespace, "services", service, "proxy").String(), transport)
 }
 
-// target is the RayCluster that an argument names, and the client of the server that knows it.
-func (f *serverFlags) target(argument string) (nodepool.ClusterKey, *client.Client, error) {
-	key, err := f.cluster(argument)
+// Target is the RayCluster that an argument names, and the client of the server that knows it.
+func (f *ServerFlags) Target(argument string) (nodepool.ClusterKey, *client.Client, error) {
+	key, err := f.Cluster(argument)
 	if err != nil {
 		return key, nil, err
 	}
-	api, err := f.client()
+	api, err := f.Client()
 	return key, api, err
 }
 
-// cluster is the RayCluster that an argument names: NAME in the namespace of the flags, or NAMESPACE/NAME.
-func (f *serverFlags) cluster(argument string) (nodepool.ClusterKey, error) {
-	key, err := clusterNamed(argument, f.namespace)
+// Cluster is the RayCluster that an argument names: NAME in the namespace of the flags, or NAMESPACE/NAME.
+func (f *ServerFlags) Cluster(argument string) (nodepool.ClusterKey, error) {
+	key, err := ClusterKey(argument, f.Namespace)
 	if err == nil && key.Namespace == "" {
 		key.Namespace = f.contextNamespace()
 	}
 	return key, err
 }
 
-// clusterNamed is the RayCluster that NAME or NAMESPACE/NAME means beside --namespace. Its namespace is empty where neither says one.
-func clusterNamed(argument, namespace string) (nodepool.ClusterKey, error) {
+// ClusterKey is the RayCluster that NAME or NAMESPACE/NAME means beside --namespace. Its namespace is empty where neither says one.
+func ClusterKey(argument, namespace string) (nodepool.ClusterKey, error) {
 	first, name, qualified := strings.Cut(argument, "/")
 	if !qualified {
 		first, name = namespace, argument
@@ -215,43 +216,14 @@ func clusterNamed(argument, namespace string) (nodepool.ClusterKey, error) {
 }
 
 // contextNamespace is the namespace of the kubeconfig's context, or default.
-func (f *serverFlags) contextNamespace() string {
+func (f *ServerFlags) contextNamespace() string {
 	if namespace, _, err := f.kube.client().Namespace(); err == nil && namespace != "" {
 		return namespace
 	}
 	return "default"
 }
 
-// bearing sends the token of a file, read for each call: tokens of pods change every hour.
-type bearing struct {
-	file, header string
-	next         http.RoundTripper
-}
-
-// RoundTrip sends the call with the token.
-func (b bearing) RoundTrip(request *http.Request) (*http.Response, error) {
-	token, err := readToken(b.file)
-	if err != nil {
-		return nil, err
-	}
-	request = request.Clone(request.Context())
-	request.Header.Set(b.header, "Bearer "+token)
-	return b.next.RoundTrip(request)
-}
-
-func readToken(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("reading --token-file: %w", err)
-	}
-	token := strings.TrimSpace(string(text))
-	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("reading --token-file: %s holds no token", file)
-	}
-	return token, nil
-}
-
-// isLoopbackHost reports whether a host can only mean this machine.
-func isLoopbackHost(host string) bool {
-	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+// Named reports whether somebody said which server is meant.
+func (f *ServerFlags) Named() bool {
+	return cmp.Or(f.server, os.Getenv(cli.ServerVariable), f.kube.Kubeconfig, f.kube.context) != "" || f.service != defaultService
 }
