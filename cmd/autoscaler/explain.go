@@ -13,6 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/cli/watch"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/internal/planner"
@@ -22,7 +23,7 @@ import (
 
 // explainFlags are what `explain` is asked.
 type explainFlags struct {
-	watchFlags
+	watch.Flags
 	snapshot, policy                   string
 	demand, group, pod, gang, requests string
 	told                               cli.NodeReaderFlags
@@ -44,7 +45,7 @@ func newExplainCommand() *cobra.Command {
 		Args: cli.AtMostOneCluster,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
-	flags.addBesideFileTo(cmd)
+	flags.AddBesideFile(cmd)
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "a snapshot file, or - for standard input, in the place of a RayCluster")
 	cmd.Flags().StringVar(&flags.demand, "demand", "", "what one task, bundle or placement group asks for, a JSON object")
 	cmd.Flags().StringVar(&flags.group, "group", "", "the worker group's name")
@@ -54,7 +55,7 @@ func newExplainCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.policy, "policy", "", "with --snapshot: "+policyHelp)
 	flags.told.AddTo(cmd.Flags())
 	for flag, question := range map[string]planner.Question{"group": {Group: "any"}, "pod": {Pod: "any"}, "gang": {Gang: "any"}, "request": {Request: "any"}} {
-		flags.server.CompleteOf(cmd, flag, func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error) {
+		flags.Server.CompleteOf(cmd, flag, func(ctx context.Context, api *client.Client, key nodepool.ClusterKey) ([]string, error) {
 			text, err := api.Snapshot(ctx, key)
 			if err != nil {
 				return nil, err
@@ -67,7 +68,7 @@ func newExplainCommand() *cobra.Command {
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
-	write, err := cli.WriterOf(f.output, writeExplanation)
+	write, err := cli.WriterOf(f.Output, writeExplanation)
 	if err != nil {
 		return err
 	}
@@ -78,8 +79,8 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 1:
 		return f.online(cmd, args[0], question, write)
-	case f.watch:
-		return cli.BadInput(errWatchedFile)
+	case f.Watch:
+		return cli.BadInput(watch.ErrWatchedFile)
 	}
 	explanation, err := f.offline(cmd, question)
 	if err != nil {
@@ -108,12 +109,12 @@ func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Ques
 	case q.AskedGang != nil:
 		return cli.BadInput(errors.New("a gang in --demand needs --snapshot; one that waits is asked for by --gang"))
 	}
-	key, api, err := f.server.Target(cluster)
+	key, api, err := f.Server.Target(cluster)
 	if err != nil {
 		return err
 	}
 	begun := false
-	return f.shown(cmd, table.Look{}, api, key, func(ctx context.Context, out io.Writer) error {
+	return f.Show(cmd, table.Look{}, api, key, func(ctx context.Context, out io.Writer) error {
 		explanation, err := api.Explain(ctx, key, q)
 		var problem *apiv1.Problem
 		// What was asked about may lack for that reason.
@@ -132,7 +133,7 @@ func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.
 	if f.snapshot == "" {
 		return planner.Explanation{}, cli.BadInput(errNothingToPlan)
 	}
-	if err := f.server.RefuseBesideFile(); err != nil {
+	if err := f.Server.RefuseBesideFile(); err != nil {
 		return planner.Explanation{}, err
 	}
 	reader, err := f.told.Reader()

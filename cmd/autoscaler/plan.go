@@ -12,6 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/cli/watch"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -20,7 +21,7 @@ import (
 
 // planFlags are what `plan` is asked.
 type planFlags struct {
-	watchFlags
+	watch.Flags
 	whatIf, snapshot, policy string
 	told                     cli.NodeReaderFlags
 }
@@ -66,19 +67,19 @@ func newPlanCommand() *cobra.Command {
 			if flags.whatIf != "" {
 				return cli.BadInput(errors.New("--what-if is for a RayCluster: want NAME or NAMESPACE/NAME beside it, or --snapshot in its place"))
 			}
-			if flags.watch {
-				return cli.BadInput(errWatchedFile)
+			if flags.Watch {
+				return cli.BadInput(watch.ErrWatchedFile)
 			}
 			return flags.run(cmd)
 		},
 	}
-	flags.addBesideFileTo(cmd)
+	flags.AddBesideFile(cmd)
 	cmd.Flags().StringVar(&flags.whatIf, "what-if", "", "with a RayCluster: a file with what shall be otherwise, in the words of a snapshot, or - for standard input")
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "the snapshot file, or - for standard input")
 	cmd.Flags().StringVar(&flags.policy, "policy", "", policyHelp)
 	flags.told.AddTo(cmd.Flags())
 	output := cmd.Flags().Lookup("output")
-	flags.output, output.DefValue, output.Usage = "json", "json", cli.OutputUsage+"; text is another name of table"
+	flags.Output, output.DefValue, output.Usage = "json", "json", cli.OutputUsage+"; text is another name of table"
 	return cmd
 }
 
@@ -86,10 +87,10 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if f.snapshot == "" {
 		return cli.BadInput(errNothingToPlan)
 	}
-	if _, err := cli.WriterOf(f.output, writePlanText); err != nil {
+	if _, err := cli.WriterOf(f.Output, writePlanText); err != nil {
 		return err
 	}
-	if err := f.server.RefuseBesideFile(); err != nil {
+	if err := f.Server.RefuseBesideFile(); err != nil {
 		return err
 	}
 	reader, err := f.told.Reader()
@@ -109,7 +110,7 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if cluster != nil {
 		numGPUs(&p.plan, cluster)
 	}
-	if err := p.write(cmd.OutOrStdout(), f.output); err != nil {
+	if err := p.write(cmd.OutOrStdout(), f.Output); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
 	return nil

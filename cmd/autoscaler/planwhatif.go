@@ -26,7 +26,7 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	case f.told.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
 	}
-	write, err := cli.WriterOf(f.output, writeSupposed)
+	write, err := cli.WriterOf(f.Output, writeSupposed)
 	if err != nil {
 		return err
 	}
@@ -34,11 +34,11 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	key, api, err := f.server.Target(argument)
+	key, api, err := f.Server.Target(argument)
 	if err != nil {
 		return err
 	}
-	return f.shown(cmd, table.Look{}, api, key, func(ctx context.Context, out io.Writer) error {
+	return f.Show(cmd, table.Look{}, api, key, func(ctx context.Context, out io.Writer) error {
 		answer, err := api.Plan(ctx, key, supposition)
 		if err != nil {
 			return err

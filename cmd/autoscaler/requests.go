@@ -13,6 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/cli/watch"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -20,7 +21,7 @@ import (
 )
 
 func newRequestsCommand() *cobra.Command {
-	var flags watchFlags
+	var flags watch.Flags
 	cmd := &cobra.Command{
 		Use:   "requests [RAYCLUSTER]",
 		Short: "Lists who requests how much capacity, and what became of it",
@@ -30,30 +31,30 @@ func newRequestsCommand() *cobra.Command {
 		Args:    cli.AtMostOneCluster,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		as := flags.look(cmd.OutOrStdout(), true)
-		write, err := cli.WriterOf(flags.output, writeRequests(len(args) == 0, flags.server.Namespace, as, time.Now))
+		as := flags.Look(cmd.OutOrStdout(), true)
+		write, err := cli.WriterOf(flags.Output, writeRequests(len(args) == 0, flags.Server.Namespace, as, time.Now))
 		if err != nil {
 			return err
 		}
 		var key nodepool.ClusterKey
 		if len(args) == 1 {
-			if key, err = flags.server.Cluster(args[0]); err != nil {
+			if key, err = flags.Server.Cluster(args[0]); err != nil {
 				return err
 			}
 		}
-		api, err := flags.server.Client()
+		api, err := flags.Server.Client()
 		if err != nil {
 			return err
 		}
-		return flags.shown(cmd, as, api, key, func(ctx context.Context, out io.Writer) error {
+		return flags.Show(cmd, as, api, key, func(ctx context.Context, out io.Writer) error {
 			requests, err := api.Requests(ctx, key)
 			if err != nil {
 				return err
 			}
-			return write(out, apiv1.RequestList{Items: ofNamespace(requests, flags.server.Namespace)})
+			return write(out, apiv1.RequestList{Items: ofNamespace(requests, flags.Server.Namespace)})
 		})
 	}
-	flags.addTo(cmd)
+	flags.AddTo(cmd)
 	return cmd
 }
 

@@ -12,13 +12,14 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/cli/watch"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 func newShadowCommand() *cobra.Command {
-	var flags watchFlags
+	var flags watch.Flags
 	cmd := &cobra.Command{
 		Use:   "shadow RAYCLUSTER",
 		Short: "Compares what Heliostat would have of a RayCluster with what somebody else asks for",
@@ -27,17 +28,17 @@ func newShadowCommand() *cobra.Command {
 		Example: "  autoscaler shadow llm -n ml\n  autoscaler shadow ml/llm -w",
 		Args:    cli.ExactlyOneCluster,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, api, err := flags.server.Target(args[0])
+			key, api, err := flags.Server.Target(args[0])
 			if err != nil {
 				return err
 			}
 			cluster := func() (apiv1.Cluster, error) { return api.Status(cmd.Context(), key) }
-			as := flags.look(cmd.OutOrStdout(), false)
-			write, err := cli.WriterOf(flags.output, writeShadow(as, time.Now, cluster))
+			as := flags.Look(cmd.OutOrStdout(), false)
+			write, err := cli.WriterOf(flags.Output, writeShadow(as, time.Now, cluster))
 			if err != nil {
 				return err
 			}
-			return flags.shown(cmd, as, api, key, func(ctx context.Context, out io.Writer) error {
+			return flags.Show(cmd, as, api, key, func(ctx context.Context, out io.Writer) error {
 				compared, err := api.Shadow(ctx, key)
 				if err != nil {
 					return err
@@ -46,7 +47,7 @@ func newShadowCommand() *cobra.Command {
 			})
 		},
 	}
-	flags.addTo(cmd)
+	flags.AddTo(cmd)
 	return cmd
 }
 

@@ -13,6 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/cli/watch"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -20,7 +21,7 @@ import (
 )
 
 func newStatusCommand() *cobra.Command {
-	var flags watchFlags
+	var flags watch.Flags
 	cmd := &cobra.Command{
 		Use:   "status [RAYCLUSTER]",
 		Short: "Shows the RayClusters, or one with its groups, demand, reasons and last changes",
@@ -38,22 +39,22 @@ func newStatusCommand() *cobra.Command {
 			return statusOfCluster(&flags, cmd, args[0])
 		},
 	}
-	flags.addTo(cmd)
+	flags.AddTo(cmd)
 	return cmd
 }
 
-func statusOfFleet(f *watchFlags, cmd *cobra.Command) error {
-	as := f.look(cmd.OutOrStdout(), true)
-	write, err := cli.WriterOf(f.output, writeFleet(f.server.Namespace, as))
+func statusOfFleet(f *watch.Flags, cmd *cobra.Command) error {
+	as := f.Look(cmd.OutOrStdout(), true)
+	write, err := cli.WriterOf(f.Output, writeFleet(f.Server.Namespace, as))
 	if err != nil {
 		return err
 	}
-	api, err := f.server.Client()
+	api, err := f.Server.Client()
 	if err != nil {
 		return err
 	}
-	return f.shown(cmd, as, api, nodepool.ClusterKey{}, func(ctx context.Context, out io.Writer) error {
-		clusters, err := api.Clusters(ctx, f.server.Namespace)
+	return f.Show(cmd, as, api, nodepool.ClusterKey{}, func(ctx context.Context, out io.Writer) error {
+		clusters, err := api.Clusters(ctx, f.Server.Namespace)
 		if err != nil {
 			return err
 		}
@@ -61,17 +62,17 @@ func statusOfFleet(f *watchFlags, cmd *cobra.Command) error {
 	})
 }
 
-func statusOfCluster(f *watchFlags, cmd *cobra.Command, argument string) error {
-	as := f.look(cmd.OutOrStdout(), false)
-	write, err := cli.WriterOf(f.output, writeCluster(as, time.Now))
+func statusOfCluster(f *watch.Flags, cmd *cobra.Command, argument string) error {
+	as := f.Look(cmd.OutOrStdout(), false)
+	write, err := cli.WriterOf(f.Output, writeCluster(as, time.Now))
 	if err != nil {
 		return err
 	}
-	key, api, err := f.server.Target(argument)
+	key, api, err := f.Server.Target(argument)
 	if err != nil {
 		return err
 	}
-	return f.shown(cmd, as, api, key, func(ctx context.Context, out io.Writer) error {
+	return f.Show(cmd, as, api, key, func(ctx context.Context, out io.Writer) error {
 		cluster, err := api.Status(ctx, key)
 		if err != nil {
 			return err

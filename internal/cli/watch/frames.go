@@ -1,0 +1,48 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"heliostat.dev/heliostat/internal/cli/table"
+)
+
+// Draw fetches the answer and writes it.
+type Draw func(ctx context.Context, out io.Writer) error
+
+// betweenFrames separates two frames in a file or pipe: documents as programs expect it, text by an empty line.
+var betweenFrames = map[string]string{"json": "", "yaml": "---\n", "table": emptyLine, "text": emptyLine, "wide": emptyLine}
+
+const emptyLine = "\n"
+
+// frames overwrites one frame by the next on a terminal. Elsewhere it appends them, and leaves out those without a change.
+type frames struct {
+	out          io.Writer
+	clear, begun bool
+	between      string
+	// last is the last frame without what is volatile.
+	last string
+}
+
+// clearScreen moves a terminal's cursor home and clears what is below.
+const clearScreen = "\x1b[H\x1b[2J\x1b[3J"
+
+func (f *frames) draw(ctx context.Context, draw Draw) error {
+	var text bytes.Buffer
+	if err := draw(ctx, &text); err != nil {
+		return err
+	}
+	lasting := table.Volatile.ReplaceAllString(text.String(), "")
+	switch {
+	case f.clear:
+		text = *bytes.NewBufferString(clearScreen + text.String())
+	case f.begun && (lasting == f.last || text.Len() == 0):
+		return nil
+	case f.begun:
+		text = *bytes.NewBufferString(f.between + text.String())
+	}
+	f.begun, f.last = true, lasting
+	_, err := f.out.Write(text.Bytes())
+	return err
+}
