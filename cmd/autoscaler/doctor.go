@@ -16,6 +16,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -88,17 +89,8 @@ func (f *doctorFlags) take(args []string) error {
 	return err
 }
 
-// doctorReport is what `doctor -o json` writes.
-type doctorReport struct {
-	Findings []doctor.Finding `json:"findings"`
-
-	examined doctor.Input
-	// note says what was not there to be looked at; empty where something was.
-	note string
-}
-
 func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, err := cli.WriterOf(f.output, writeDoctor)
+	write, err := cli.WriterOf(f.output, printer.WriteDoctor)
 	if err != nil {
 		return err
 	}
@@ -109,12 +101,12 @@ func (f *doctorFlags) run(ctx context.Context, in io.Reader, out io.Writer) erro
 	if input.Pools, err = poolsOfFile(f.pools); err != nil {
 		return cli.BadInput(err)
 	}
-	report := doctorReport{Findings: doctor.Examine(input), examined: input, note: f.missing(input)}
+	report := printer.Doctor{Findings: doctor.Examine(input), Examined: input, Note: f.missing(input)}
 	if err := write(out, report); err != nil {
 		return fmt.Errorf("writing the findings: %w", err)
 	}
-	if n := severe(report.Findings, raydemand.Error); n > 0 {
-		return fmt.Errorf("%d %s of level error", n, plural(n, "finding"))
+	if n := printer.Severe(report.Findings, raydemand.Error); n > 0 {
+		return fmt.Errorf("%d %s of level error", n, printer.Plural(n, "finding"))
 	}
 	return nil
 }

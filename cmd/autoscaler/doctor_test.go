@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/printer"
+	"heliostat.dev/heliostat/internal/cli/table"
 )
 
 // doctorDir holds a manifest for each finding.
@@ -181,11 +183,11 @@ func TestCommandsInTheTableAreThoseOfTheJSONAndFitThePage(t *testing.T) {
 	var asPrinted, asFolded strings.Builder
 	for _, f := range report.Findings {
 		asPrinted.WriteString(f.Fix + "\n")
-		folded := foldCommand(f.Fix, "           ")
+		folded := printer.FoldCommand(f.Fix, "           ")
 		asFolded.WriteString(folded)
 		for line := range strings.Lines(folded) {
 			// A JSON pointer is one word.
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > columns && !strings.HasPrefix(strings.TrimSpace(line), `"/spec/`) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > table.PageWidth && !strings.HasPrefix(strings.TrimSpace(line), `"/spec/`) {
 				t.Errorf("%d columns: %s", n, line)
 			}
 		}

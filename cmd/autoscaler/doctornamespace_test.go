@@ -12,10 +12,9 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestDoctorTellsAnEmptyNamespaceFromOneThatDoesNotExist(t *testing.T) {
@@ -41,19 +40,10 @@ func TestDoctorTellsAnEmptyNamespaceFromOneThatDoesNotExist(t *testing.T) {
 		t.Errorf("with a RayCluster it is said %q", got)
 	}
 	var text strings.Builder
-	if err := writeDoctor(&text, doctorReport{examined: doctor.Input{Objects: []doctor.Object{{Kind: "Node"}}}, note: "There is no RayCluster."}); err != nil {
+	if err := printer.WriteDoctor(&text, printer.Doctor{Examined: doctor.Input{Objects: []doctor.Object{{Kind: "Node"}}}, Note: "There is no RayCluster."}); err != nil {
 		t.Fatal(err)
 	}
 	if got := text.String(); got != "Nothing found. Looked at 1 Node. There is no RayCluster.\n" {
 		t.Errorf("the table says %q", got)
-	}
-}
-
-func TestStatusTellsFindingsByTheirCodes(t *testing.T) {
-	var p table.Page
-	writeFindings(&p, []raydemand.Finding{{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Field: "spec", Seen: "x", Why: "more may wait", Fix: "ask for fewer shapes"}})
-	want := "\nFindings\n  warning  demand-truncated\n           RayCluster ml/llm\n           spec: x\n           more may wait\n           ask for fewer shapes\n"
-	if p.String() != want {
-		t.Errorf("%q\nwant\n%q", p.String(), want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/cli/watch"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
@@ -68,7 +69,7 @@ func newExplainCommand() *cobra.Command {
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
-	write, err := cli.WriterOf(f.Output, writeExplanation)
+	write, err := cli.WriterOf(f.Output, printer.WriteExplanation)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 
 func (f *explainFlags) question() (planner.Question, error) {
 	q := planner.Question{Group: f.group, Pod: f.pod, Gang: f.gang, Request: f.requests}
-	if len(nonEmpty(f.demand, f.group, f.pod, f.gang, f.requests)) != 1 {
+	if len(printer.NonEmpty(f.demand, f.group, f.pod, f.gang, f.requests)) != 1 {
 		return q, errors.New("want exactly one of --demand, --group, --pod, --gang and --request")
 	}
 	if f.demand == "" {
@@ -154,14 +155,4 @@ func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.
 		err = cli.BadInput(fmt.Errorf("--%w", err))
 	}
 	return explanation, err
-}
-
-func writeExplanation(out io.Writer, e planner.Explanation) error {
-	var p table.Page
-	p.Line("", e.About+": "+told(e.Code, e.Message))
-	for _, d := range e.Details {
-		p.Line("  ", d.About+": "+told(d.Code, d.Message))
-	}
-	_, err := io.WriteString(out, p.String())
-	return err
 }

@@ -1,21 +1,12 @@
 package main
 
 import (
-	"fmt"
-	"io"
-
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
+	"heliostat.dev/heliostat/internal/cli/printer"
 )
-
-// frozen is the answer of freeze and unfreeze.
-type frozen struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Frozen    bool   `json:"frozen"`
-}
 
 func newFreezeCommand() *cobra.Command {
 	return freezeCommand(true, &cobra.Command{
@@ -42,7 +33,7 @@ func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
 	output := "table"
 	cmd.Args = cli.ExactlyOneCluster
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write, err := cli.WriterOf(output, writeFrozen)
+		write, err := cli.WriterOf(output, printer.WriteFrozen)
 		if err != nil {
 			return err
 		}
@@ -54,19 +45,10 @@ func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return write(cmd.OutOrStdout(), frozen{key.Namespace, key.Name, now})
+		return write(cmd.OutOrStdout(), printer.Frozen{Namespace: key.Namespace, Name: key.Name, Frozen: now})
 	}
 	server.AddTo(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", output, cli.OutputUsage)
 	server.CompleteCluster(cmd)
 	return cmd
-}
-
-func writeFrozen(out io.Writer, f frozen) error {
-	state := "frozen: nothing is written to it"
-	if !f.Frozen {
-		state = "not frozen"
-	}
-	_, err := fmt.Fprintf(out, "%s/%s is %s\n", f.Namespace, f.Name, state)
-	return err
 }

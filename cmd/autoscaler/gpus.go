@@ -13,6 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -59,15 +60,8 @@ func newGPUsCommand(open func() (gpuDriver, error), processes fs.FS) *cobra.Comm
 	return cmd
 }
 
-// gpusReport is what `gpus -o json` writes; null stands for what the driver does not tell, and for a node that was not asked for.
-type gpusReport struct {
-	gpuinfo.Inventory
-	Node     *nodepool.NodeGPUs     `json:"node"`
-	Findings []nodepool.CardFinding `json:"findings"`
-}
-
 func (g gpusCommand) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, err := cli.WriterOf(g.output, writeGPUs)
+	write, err := cli.WriterOf(g.output, printer.WriteGPUs)
 	switch {
 	case err != nil:
 		return err
@@ -86,19 +80,19 @@ func (g gpusCommand) run(ctx context.Context, in io.Reader, out io.Writer) error
 	return nil
 }
 
-func (g gpusCommand) report(ctx context.Context, in io.Reader) (gpusReport, error) {
+func (g gpusCommand) report(ctx context.Context, in io.Reader) (printer.GPUs, error) {
 	inventory, err := inventoryOf(g.open)
 	if err != nil {
-		return gpusReport{}, err
+		return printer.GPUs{}, err
 	}
-	report := gpusReport{Inventory: inventory, Findings: nodepool.CheckCards(inventory)}
+	report := printer.GPUs{Inventory: inventory, Findings: nodepool.CheckCards(inventory)}
 	report.Findings = append(report.Findings, nodepool.ProcessesOutsidePods(inventory, inPod(g.processes))...)
 	if g.node == "" && g.nodeFile == "" {
 		return report, nil
 	}
 	object, err := g.nodeObject(ctx, in)
 	if err != nil {
-		return gpusReport{}, err
+		return printer.GPUs{}, err
 	}
 	node := nodepool.GPUReader{}.Read(object)
 	report.Node = &node

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
@@ -201,7 +202,7 @@ func TestGPUsTablesAreAtMostAHundredColumnsWide(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(out) {
-		if len(strings.TrimSuffix(line, "\n")) > gpusWidth {
+		if len(strings.TrimSuffix(line, "\n")) > table.PageWidth {
 			t.Errorf("%d columns: %s", len(line)-1, line)
 		}
 	}

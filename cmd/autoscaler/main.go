@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
@@ -131,7 +132,7 @@ func group(name, short string, subcommands []*cobra.Command) *cobra.Command {
 		Args:              cli.UnknownCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.Version = lineOf(httpapi.ThisBuild())
+	root.Version = printer.BuildLine(httpapi.ThisBuild())
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of this program; the command version has the server's too")
 	root.SetFlagErrorFunc(cli.FlagError)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,20 +13,9 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
-	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
-	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
-
-// modeSet is the answer of manage and unmanage.
-type modeSet struct {
-	Namespace string        `json:"namespace"`
-	Name      string        `json:"name"`
-	Mode      nodepool.Mode `json:"mode"`
-	// Obstacle is what still keeps Heliostat from scaling the RayCluster; nil where nothing does.
-	Obstacle *planner.Reason `json:"obstacle,omitempty"`
-}
 
 // errNobodyConfirms says that manage has nobody to ask.
 var errNobodyConfirms = errors.New("standard input is no terminal, so nobody can confirm this: give --yes to go on without asking")
@@ -49,7 +37,7 @@ func newManageCommand(asks func(in io.Reader) bool) *cobra.Command {
 		Args:    cli.ExactlyOneCluster,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write, err := cli.WriterOf(output, writeModeSet)
+		write, err := cli.WriterOf(output, printer.WriteModeSet)
 		if err != nil {
 			return err
 		}
@@ -65,7 +53,7 @@ func newManageCommand(asks func(in io.Reader) bool) *cobra.Command {
 		if output != "table" {
 			out = cmd.ErrOrStderr() // what is asked of a person is no part of the answer to a program
 		}
-		if err := writeOptIn(out, cluster); err != nil {
+		if err := printer.WriteOptIn(out, cluster); err != nil {
 			return err
 		}
 		if !yes && cluster.Mode != nodepool.Managed {
@@ -77,7 +65,7 @@ func newManageCommand(asks func(in io.Reader) bool) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		answer := modeSet{Namespace: key.Namespace, Name: key.Name, Mode: mode}
+		answer := printer.ModeSet{Namespace: key.Namespace, Name: key.Name, Mode: mode}
 		if cluster.OptIn != nil {
 			answer.Obstacle = cluster.OptIn.Obstacle
 		}
@@ -102,7 +90,7 @@ func newUnmanageCommand() *cobra.Command {
 		Args:    cli.ExactlyOneCluster,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		write, err := cli.WriterOf(output, writeModeSet)
+		write, err := cli.WriterOf(output, printer.WriteModeSet)
 		if err != nil {
 			return err
 		}
@@ -114,7 +102,7 @@ func newUnmanageCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return write(cmd.OutOrStdout(), modeSet{Namespace: key.Namespace, Name: key.Name, Mode: mode})
+		return write(cmd.OutOrStdout(), printer.ModeSet{Namespace: key.Namespace, Name: key.Name, Mode: mode})
 	}
 	server.AddTo(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", output, cli.OutputUsage)
@@ -145,69 +133,4 @@ func confirm(in io.Reader, out io.Writer, asks func(io.Reader) bool, question st
 		return nil
 	}
 	return errNotConfirmed
-}
-
-// writeOptIn writes what would follow if Heliostat were let to scale a cluster.
-func writeOptIn(out io.Writer, c apiv1.Cluster) error {
-	var p table.Page
-	p.Line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
-	switch {
-	case c.OptIn == nil && c.Mode == nodepool.Managed:
-		p.Line("", "Heliostat scales it already.")
-	case c.LastCycle == nil:
-		p.Line("", "No decision was made about it yet, so it is not known what Heliostat would do.")
-	case c.OptIn != nil:
-		writeOptInTo(&p, c)
-	}
-	_, err := io.WriteString(out, p.String())
-	return err
-}
-
-func writeOptInTo(p *table.Page, c apiv1.Cluster) {
-	if c.Mode == nodepool.Off || c.Error != "" {
-		p.Line("", "It is not known what Heliostat would do: "+cmp.Or(c.Error, "Ray's state is not read while the mode is off; let it plan first with `autoscaler unmanage`")+".")
-	} else {
-		p.Line("", "When it is managed, Heliostat will:")
-		for _, change := range c.OptIn.Changes {
-			p.Line("  ", changeText(change))
-		}
-		if len(c.OptIn.Changes) == 0 {
-			p.Line("  ", "change nothing at present")
-		}
-	}
-	if c.OptIn.Obstacle != nil {
-		p.Line("", fmt.Sprintf("The annotation is not enough (%s): %s", c.OptIn.Obstacle.Code, c.OptIn.Obstacle.Message))
-	}
-}
-
-func changeText(change apiv1.WouldChange) string {
-	what := fmt.Sprintf("%s %s × %s", change.Action, change.Count, change.Group)
-	if pods := change.Pods; len(pods) > 0 {
-		names := strings.Join(pods[:min(len(pods), mostStops)], ", ")
-		if more := len(pods) - mostStops; more > 0 {
-			names += fmt.Sprintf(" and %d more", more)
-		}
-		what += " (" + names + ")"
-	}
-	switch change.Action {
-	case "numGpus":
-		what = fmt.Sprintf("write num-gpus %s to group %s", change.Count, change.Group)
-	case "shrink":
-		what = fmt.Sprintf("shrink group %s by up to %s", change.Group, change.Count)
-	}
-	return what + ": " + change.Reason
-}
-
-// writeModeSet says what was set, and how the same is done without Heliostat's API.
-func writeModeSet(out io.Writer, m modeSet) error {
-	what := "Heliostat scales it"
-	switch {
-	case m.Mode != nodepool.Managed:
-		what = "Heliostat plans for it, and scales nothing"
-	case m.Obstacle != nil:
-		what = fmt.Sprintf("Heliostat does not scale it yet (%s)", m.Obstacle.Code)
-	}
-	_, err := fmt.Fprintf(out, "%s/%s is annotated heliostat.dev/mode: %s: %s\nThe same by kubectl:\n  kubectl -n %s annotate raycluster %s heliostat.dev/mode=%s --overwrite\n",
-		m.Namespace, m.Name, m.Mode, what, m.Namespace, m.Name, m.Mode)
-	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -60,16 +61,8 @@ func newNodepoolsCommand() *cobra.Command {
 	return cmd
 }
 
-// nodepoolsReport is what `nodepools -o json` writes; null stands for what cannot be known.
-type nodepoolsReport struct {
-	Nodes []nodepool.NodeGPUs `json:"nodes"`
-	Pools []nodepool.GPUPool  `json:"pools"`
-	// Notes say what could not be read and is therefore left open.
-	Notes []string `json:"notes"`
-}
-
 func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write, err := cli.WriterOf(f.output, writeNodepools(table.LookOf(out, f.output)))
+	write, err := cli.WriterOf(f.output, printer.WriteNodepools(table.LookOf(out, f.output)))
 	if err != nil {
 		return err
 	}
@@ -93,7 +86,7 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 		return cli.BadInput(fmt.Errorf("no node in %s: want what `kubectl get nodes -o yaml` prints", strings.Join(f.files, ", ")))
 	}
 	slices.SortStableFunc(nodes, func(a, b nodepool.NodeObject) int { return strings.Compare(a.Name, b.Name) })
-	report := nodepoolsReport{
+	report := printer.Nodepools{
 		Nodes: make([]nodepool.NodeGPUs, 0, len(nodes)), Pools: reader.PoolsWith(nodes, config, set.Ceilings), Notes: append([]string{}, set.Notes...),
 	}
 	nodepool.CountClaims(report.Pools, set.Claims, reader.At)

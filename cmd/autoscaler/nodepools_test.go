@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/table"
 )
 
 // nodesDir holds nodes as people posted them; what is true of each is tested beside the code that reads them.
@@ -81,13 +80,6 @@ alihn1-qas-k8s-w31212: cordoned: spec.unschedulable is set
 		if !strings.Contains(squeezed(wide)+"\n", want) {
 			t.Errorf("-o wide: want in it %q, got\n%s", want, wide)
 		}
-	}
-}
-
-func TestResourcesOfOneNameKeepTheirDomains(t *testing.T) {
-	units := map[string]int64{"nvidia.com/gpu": 4, "amd.com/gpu": 2}
-	if got := freeOf((table.Look{}), map[string]int64{"amd.com/gpu": 1}, units); got != "amd.com/gpu 1/2, nvidia.com/gpu -/4" {
-		t.Error(got)
 	}
 }
 

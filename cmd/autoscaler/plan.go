@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/cli/watch"
 	"heliostat.dev/heliostat/internal/planner"
@@ -87,7 +87,7 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if f.snapshot == "" {
 		return cli.BadInput(errNothingToPlan)
 	}
-	if _, err := cli.WriterOf(f.Output, writePlanText); err != nil {
+	if _, err := cli.WriterOf(f.Output, printer.WritePlanText); err != nil {
 		return err
 	}
 	if err := f.Server.RefuseBesideFile(); err != nil {
@@ -105,22 +105,15 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	p := planned{snapshot: snapshot, policy: policy, plan: planner.Compute(snapshot, policy)}
-	p.plan.Findings = append(findings, p.plan.Findings...)
+	p := printer.Planned{Snapshot: snapshot, Policy: policy, Plan: planner.Compute(snapshot, policy)}
+	p.Plan.Findings = append(findings, p.Plan.Findings...)
 	if cluster != nil {
-		numGPUs(&p.plan, cluster)
+		numGPUs(&p.Plan, cluster)
 	}
-	if err := p.write(cmd.OutOrStdout(), f.Output); err != nil {
+	if err := p.Write(cmd.OutOrStdout(), f.Output); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
 	return nil
-}
-
-// planned is a plan with what it was made of.
-type planned struct {
-	snapshot planner.Snapshot
-	policy   planner.Policy
-	plan     planner.Plan
 }
 
 // policyFor is the policy that the flag says, or the snapshot's own where it says none.
@@ -161,7 +154,7 @@ func readSnapshotBy(reader nodepool.GPUReader, file string, cmd *cobra.Command) 
 // warn tells on standard error what the plan goes on in spite of.
 func warn(cmd *cobra.Command, findings []raydemand.Finding) {
 	for _, f := range findings {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", cmd.Root().Name(), table.Printable(describeFinding(f)))
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", cmd.Root().Name(), table.Printable(printer.DescribeFinding(f)))
 	}
 }
 
@@ -178,13 +171,4 @@ func withCluster(s planner.Snapshot, cluster nodepool.Cluster) planner.Snapshot 
 		s.KeptResources = own.KeptResources
 	}
 	return snapshotfile.Exportable(s)
-}
-
-// write writes for people the plan with what it was made of, and for programs the plan.
-func (p planned) write(out io.Writer, output string) error {
-	write, err := cli.WriterOf(output, func(out io.Writer, _ planner.Plan) error { return writePlanText(out, p) })
-	if err != nil {
-		return err
-	}
-	return write(out, p.plan)
 }

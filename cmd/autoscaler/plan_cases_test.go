@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -150,7 +151,7 @@ func summarise(plan planner.Plan) summary {
 		s.Unmet[planner.Describe(u.Request)] += u.Count
 	}
 	for _, u := range plan.InfeasibleGangRequests {
-		s.Unmet[describeGang(u.Gang)]++
+		s.Unmet[printer.DescribeGang(u.Gang)]++
 	}
 	for _, u := range plan.InfeasibleRequestResources {
 		s.Unmet["request_resources "+planner.Describe(u.Request)] += u.Count
@@ -167,7 +168,7 @@ func (e expectation) summary() summary {
 		s.Unmet[planner.Describe(r)] += r.Count
 	}
 	for _, g := range e.InfeasibleGangRequests {
-		s.Unmet[describeGang(g)]++
+		s.Unmet[printer.DescribeGang(g)]++
 	}
 	for _, r := range e.InfeasibleRequestResources {
 		s.Unmet["request_resources "+planner.Describe(r)] += r.Count

@@ -11,10 +11,9 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
-	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/client"
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -68,7 +67,7 @@ func newRequestCommand() *cobra.Command {
 }
 
 func (f *requestFlags) run(cmd *cobra.Command, argument string) error {
-	write, err := cli.WriterOf(f.output, writeRequested)
+	write, err := cli.WriterOf(f.output, printer.WriteRequested)
 	if err != nil {
 		return err
 	}
@@ -131,25 +130,4 @@ func (f *requestFlags) asked(stdin io.Reader) (json.RawMessage, error) {
 		body.Bundles = append(body.Bundles, json.RawMessage(text))
 	}
 	return json.Marshal(body)
-}
-
-func writeRequested(out io.Writer, r apiv1.Requested) error {
-	var p table.Page
-	if len(r.Requested) == 0 {
-		p.Line("", "Nothing is requested without an id; `autoscaler requests` lists what has one.")
-	} else {
-		since := ""
-		if r.Since != nil {
-			since = ", since " + table.Moment(*r.Since)
-		}
-		p.Line("", "Requested"+since)
-	}
-	for _, request := range r.Requested {
-		p.Line("  ", fmt.Sprintf("%d × %s", request.Count, planner.Describe(request)))
-	}
-	if r.NotScaled != "" && len(r.Requested) > 0 {
-		p.Line("", "Nothing is launched for it: "+r.NotScaled)
-	}
-	_, err := io.WriteString(out, p.String())
-	return err
 }

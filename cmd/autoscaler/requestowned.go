@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/client"
@@ -138,7 +139,7 @@ const mostWait = time.Minute
 // runOwned carries out what the flags say of a request in the caller's own name.
 func (f *requestFlags) runOwned(cmd *cobra.Command, api *client.Client, key nodepool.ClusterKey, spec json.RawMessage) error {
 	write, err := cli.WriterOf(f.output, func(out io.Writer, r apiv1.OwnedRequest) error {
-		return writeRequests(false, "", table.LookOf(cmd.OutOrStdout(), f.output), time.Now)(out, apiv1.RequestList{Items: []apiv1.OwnedRequest{r}})
+		return printer.WriteRequests(false, "", table.LookOf(cmd.OutOrStdout(), f.output), time.Now)(out, apiv1.RequestList{Items: []apiv1.OwnedRequest{r}})
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -29,7 +30,7 @@ func TestTheTableOfRequestsSaysWholeWhyOneWaits(t *testing.T) {
 		{table.Look{Wide: true}, []string{"system:serviceaccount:research:trainer", "PRIORITY", " 10 ", reason + "; expected in 90s", "4 × a100"}},
 	} {
 		var out strings.Builder
-		if err := writeRequests(true, "", c.as, func() time.Time { return now })(&out, list); err != nil {
+		if err := printer.WriteRequests(true, "", c.as, func() time.Time { return now })(&out, list); err != nil {
 			t.Fatal(err)
 		}
 		// Words of a cell that goes on in further lines stand apart, so each is looked for.

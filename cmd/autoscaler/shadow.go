@@ -2,20 +2,16 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
-	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/watch"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
-	"heliostat.dev/heliostat/internal/planner"
-	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 func newShadowCommand() *cobra.Command {
@@ -34,7 +30,7 @@ func newShadowCommand() *cobra.Command {
 			}
 			cluster := func() (apiv1.Cluster, error) { return api.Status(cmd.Context(), key) }
 			as := flags.Look(cmd.OutOrStdout(), false)
-			write, err := cli.WriterOf(flags.Output, writeShadow(as, time.Now, cluster))
+			write, err := cli.WriterOf(flags.Output, printer.WriteShadow(as, time.Now, cluster))
 			if err != nil {
 				return err
 			}
@@ -49,112 +45,4 @@ func newShadowCommand() *cobra.Command {
 	}
 	flags.AddTo(cmd)
 	return cmd
-}
-
-// writeShadow writes a comparison for a person. The RayCluster is asked for where nothing is compared, to say why.
-func writeShadow(as table.Look, now func() time.Time, cluster func() (apiv1.Cluster, error)) func(io.Writer, apiv1.ShadowComparison) error {
-	return func(out io.Writer, c apiv1.ShadowComparison) error {
-		var p table.Page
-		if len(c.Groups) == 0 {
-			now, err := cluster()
-			if err != nil {
-				return err
-			}
-			p.Line("", "Nothing is compared: "+whyNotCompared(now))
-		} else {
-			writeShadowHead(&p, c)
-			writeShadowGroups(&p, c.Groups, as)
-			writeShadowDifferences(&p, c.Differences, as, now())
-		}
-		_, err := io.WriteString(out, p.String())
-		return err
-	}
-}
-
-// whyNotCompared says of a RayCluster of which nothing is compared why that is.
-func whyNotCompared(c apiv1.Cluster) string {
-	switch {
-	case c.Mode == nodepool.Managed:
-		return "Heliostat scales this RayCluster itself (" + c.ModeReason + "). The annotation heliostat.dev/mode: shadow lets it look on."
-	case c.Mode == nodepool.Off:
-		return "Heliostat leaves this RayCluster alone (" + c.ModeReason + "). The annotation heliostat.dev/mode: shadow lets it look on."
-	}
-	if note := unread(c); note != "" {
-		return note + "."
-	}
-	return "Heliostat looks on since a moment ago, and has made no plan beside the other side's yet."
-}
-
-func writeShadowHead(p *table.Page, c apiv1.ShadowComparison) {
-	writer := "somebody whom the object does not name"
-	if c.Writer != "" {
-		writer = c.Writer
-	}
-	p.Line("", "The worker groups were last written by "+writer+".")
-	if c.Agreement != nil {
-		p.Line("", fmt.Sprintf("Both agreed %.1f %% of the %s in which both were known.", 100**c.Agreement, planner.Span(c.ComparedSeconds)))
-	}
-	if c.MedianLeadSeconds != nil {
-		p.Line("", fmt.Sprintf("Heliostat was first %s, the other side %s; in the middle Heliostat was %s.",
-			times(c.OursFirst), times(c.TheirsFirst), leadText(*c.MedianLeadSeconds)))
-	}
-}
-
-func writeShadowGroups(p *table.Page, groups []apiv1.ShadowGroup, as table.Look) {
-	p.Line("", "")
-	t := table.Table{Look: as, Columns: []table.Column{table.Name("GROUP"), table.Number("OURS"), table.Number("THEIRS"), table.Prose("WHY OURS")}}
-	for _, g := range groups {
-		ours := numberCell(g.Ours)
-		if g.Ours != g.Theirs {
-			ours.Style = table.Warn
-		}
-		t.Add(table.Cell{Text: g.Name}, ours, numberCell(g.Theirs), table.Cell{Text: g.Reason.Message})
-	}
-	t.Write(p)
-}
-
-func writeShadowDifferences(p *table.Page, all []apiv1.ShadowDifference, as table.Look, now time.Time) {
-	if len(all) == 0 {
-		return
-	}
-	p.Line("", "")
-	t := table.Table{Look: as, Columns: []table.Column{table.Number("DIFFERED"), table.Name("GROUP"), table.Number("OURS"), table.Number("THEIRS"), table.Text("OUTCOME"), table.Prose("WHY OURS")}}
-	for _, d := range all {
-		t.Add(table.Cell{Text: table.Ago(d.At, now)}, table.Cell{Text: d.Group}, numberCell(d.Ours), numberCell(d.Theirs),
-			outcomeCell(d), table.Cell{Text: d.Reason.Message})
-	}
-	t.Write(p)
-}
-
-func outcomeCell(d apiv1.ShadowDifference) table.Cell {
-	switch d.Outcome {
-	case apiv1.OursFirst, apiv1.TheirsFirst:
-		style := table.Good
-		if d.Outcome == apiv1.TheirsFirst {
-			style = table.Warn
-		}
-		return table.Cell{Text: leadText(*d.LeadSeconds), Style: style}
-	case apiv1.OursWithdrawn:
-		return table.Cell{Text: "ours taken back"}
-	case apiv1.TheirsWithdrawn:
-		return table.Cell{Text: "theirs taken back"}
-	case apiv1.Differs:
-		return table.Cell{Text: "differs", Style: table.Warn}
-	}
-	return table.Cell{Text: string(d.Outcome)}
-}
-
-// leadText says by how much Heliostat was earlier.
-func leadText(lead float64) string {
-	if lead < 0 {
-		return planner.Span(-lead) + " later"
-	}
-	return planner.Span(lead) + " earlier"
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return strconv.Itoa(n) + " times"
 }

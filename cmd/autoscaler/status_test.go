@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
@@ -20,7 +21,7 @@ func TestOfARayThatHasNotAnsweredNothingIsToldAsIfItHad(t *testing.T) {
 		t.Errorf("what Ray was never asked is told as known:\n%s", out)
 	}
 	_, out, _ = command(t, "", "autoscaler", "status")
-	if line := strings.Fields(strings.Split(out, "\n")[1]); line[4] != unknownCell || line[5] != unknownCell {
+	if line := strings.Fields(strings.Split(out, "\n")[1]); line[4] != "-" || line[5] != "-" {
 		t.Errorf("what waits and what is unmet is told as known: %q", line)
 	}
 }
@@ -44,7 +45,7 @@ func TestTablesHaveAgesAndWhatDescribesOneThingTheTime(t *testing.T) {
 		Decisions: []apiv1.Decision{{At: now.Add(-200 * time.Second), Action: "scale-up", Group: "gpu", From: 1, To: 2}}}
 	for _, as := range []table.Look{{}, {Wide: true}} {
 		var out strings.Builder
-		if err := writeCluster(as, func() time.Time { return now })(&out, c); err != nil {
+		if err := printer.WriteCluster(as, func() time.Time { return now })(&out, c); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []string{"  last decision 2026-11-20T11:59:59Z, which took 3ms; Ray's own account is 98ms old\n", "LAST CHANGES  ACTION    GROUP  REPLICAS  WHY\n   3m20s ago  scale-up  gpu    1 → 2\n"} {
@@ -58,7 +59,7 @@ func TestTablesHaveAgesAndWhatDescribesOneThingTheTime(t *testing.T) {
 func TestADrainNamesItsPod(t *testing.T) {
 	var out strings.Builder
 	drain := apiv1.Decision{Action: "drain", Group: "gpu", Pods: []string{"gpu-7"}, Reason: planner.Reason{Message: "Heliostat: idle for 61s, longer than 60s"}}
-	if err := writeCluster(table.Look{Wide: true}, time.Now)(&out, apiv1.Cluster{Decisions: []apiv1.Decision{drain}}); err != nil {
+	if err := printer.WriteCluster(table.Look{Wide: true}, time.Now)(&out, apiv1.Cluster{Decisions: []apiv1.Decision{drain}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "gpu-7: Heliostat: idle for 61s, longer than 60s\n"; !strings.HasSuffix(out.String(), want) {

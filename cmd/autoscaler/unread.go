@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/httpapi/client"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -17,22 +17,7 @@ func tellUnread(cmd *cobra.Command, api *client.Client, key nodepool.ClusterKey)
 	if err != nil {
 		return // who may ask for the one need not see the other
 	}
-	if note := unread(cluster); note != "" {
+	if note := printer.NotRead(cluster); note != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: note: %s\n", cmd.Root().Name(), table.Printable(note))
 	}
-}
-
-// unread is how Ray's own account of a RayCluster lacks, or nothing where it is read.
-func unread(c apiv1.Cluster) string {
-	why := ""
-	if c.Error != "" {
-		why = ": " + c.Error
-	}
-	switch {
-	case c.DataAgeSeconds == nil:
-		return fmt.Sprintf("Ray of %s/%s has not been read yet, so nothing is decided by what it says%s", c.Namespace, c.Name, why)
-	case c.Error != "":
-		return fmt.Sprintf("Ray of %s/%s was last read %s ago, and the answer is as old%s", c.Namespace, c.Name, ageText(c.DataAgeSeconds), why)
-	}
-	return ""
 }

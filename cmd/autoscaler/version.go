@@ -4,25 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
 // lookForServer bounds how long a server that nobody named is looked for.
 const lookForServer = 2 * time.Second
-
-// versions are those of the two ends. Server is nil where none answered.
-type versions struct {
-	Client apiv1.Build  `json:"client"`
-	Server *apiv1.Build `json:"server,omitempty"`
-}
 
 // versionFlags are what `version` is asked.
 type versionFlags struct {
@@ -50,11 +44,11 @@ func newVersionCommand() *cobra.Command {
 }
 
 func (f *versionFlags) run(cmd *cobra.Command) error {
-	write, err := cli.WriterOf(f.output, writeVersions)
+	write, err := cli.WriterOf(f.output, printer.WriteVersions)
 	if err != nil {
 		return err
 	}
-	both := versions{Client: httpapi.ThisBuild()}
+	both := printer.Versions{Client: httpapi.ThisBuild()}
 	if !f.client {
 		both.Server, err = f.ask(cmd.Context())
 		if err != nil && !f.server.Named() {
@@ -81,29 +75,6 @@ func (f *versionFlags) ask(ctx context.Context) (*apiv1.Build, error) {
 		return nil, err
 	}
 	return &build, nil
-}
-
-func writeVersions(out io.Writer, both versions) error {
-	if _, err := fmt.Fprintln(out, "client: "+lineOf(both.Client)); err != nil || both.Server == nil {
-		return err
-	}
-	_, err := fmt.Fprintln(out, "server: "+lineOf(*both.Server))
-	return err
-}
-
-// lineOf writes "heliostat VERSION, revision REVISION (modified), go RELEASE".
-func lineOf(b apiv1.Build) string {
-	line := "heliostat"
-	if b.Version != "" {
-		line += " " + b.Version
-	}
-	if b.Revision != "" {
-		line += ", revision " + b.Revision
-	}
-	if b.Modified {
-		line += " (modified)"
-	}
-	return line + ", " + b.Go
 }
 
 // version is the program's release.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
@@ -16,7 +17,7 @@ import (
 func TestTheVersionNamesModuleRevisionAndGo(t *testing.T) {
 	build := apiv1.Build{Version: "v1.2.3", Revision: "abc", Modified: true, Go: "go1.26.0", Platform: "linux/amd64"}
 	var text strings.Builder
-	if err := writeVersions(&text, versions{Client: build, Server: &apiv1.Build{Go: "go1.25.0"}}); err != nil {
+	if err := printer.WriteVersions(&text, printer.Versions{Client: build, Server: &apiv1.Build{Go: "go1.25.0"}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "client: heliostat v1.2.3, revision abc (modified), go1.26.0\nserver: heliostat, go1.25.0\n"; text.String() != want {
@@ -35,7 +36,7 @@ func TestTheVersionNamesModuleRevisionAndGo(t *testing.T) {
 func TestTheVersionIsAFlagToo(t *testing.T) {
 	for _, name := range []string{"autoscaler", "kubectl-heliostat", "ray"} {
 		code, out, errOut := command(t, "", name, "--version")
-		if want := lineOf(httpapi.ThisBuild()) + "\n"; code != cli.ExitOK || errOut != "" || out != want {
+		if want := printer.BuildLine(httpapi.ThisBuild()) + "\n"; code != cli.ExitOK || errOut != "" || out != want {
 			t.Errorf("%s: exit %d %q: %q, want %q", name, code, errOut, out, want)
 		}
 	}

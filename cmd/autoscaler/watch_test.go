@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -157,7 +158,7 @@ func TestATableThatGoesOnTellsWhatChangedAndWhatIsGone(t *testing.T) {
 	as := table.Look{}.Continued()
 	tell := func(items ...apiv1.ClusterSummary) string {
 		var out strings.Builder
-		if err := writeFleet("", as)(&out, apiv1.ClusterList{Items: items}); err != nil {
+		if err := printer.WriteFleet("", as)(&out, apiv1.ClusterList{Items: items}); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()

@@ -1,4 +1,4 @@
-package main
+package printer
 
 import (
 	"fmt"
@@ -7,25 +7,24 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
 )
-
-// gpusWidth is how many columns the tables of `gpus` have at most.
-const gpusWidth = 100
 
 // oneLook is what the tables cannot show.
 const oneLook = "XIDs are seen by autoscaler agent only: this is one look"
 
-// writeGPUs writes cards, memory errors, instances and processes, each as a table where there are any, and then the findings.
-func writeGPUs(out io.Writer, report gpusReport) error {
+// WriteGPUs writes cards, memory errors, instances and processes, each as a table where there are any, and then the findings.
+func WriteGPUs(out io.Writer, report GPUs) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "driver %s, %d cards\n", report.Driver, len(report.Cards))
 	if len(report.Cards) > 0 {
 		text.WriteString("\n" + cardTable(report.Cards))
 	}
-	for _, table := range []string{errorTable(report.Cards), instanceTable(report.Cards), processTable(report.Cards)} {
-		if table != "" {
-			text.WriteString("\n" + table)
+	for _, part := range []string{errorTable(report.Cards), instanceTable(report.Cards), processTable(report.Cards)} {
+		if part != "" {
+			text.WriteString("\n" + part)
 		}
 	}
 	if len(report.Cards) > 0 {
@@ -35,7 +34,7 @@ func writeGPUs(out io.Writer, report gpusReport) error {
 		text.WriteString("\nPROBLEMS\n")
 	}
 	for _, finding := range report.Findings {
-		text.WriteString(folded(finding.String(), gpusWidth))
+		text.WriteString(folded(finding.String(), table.PageWidth))
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
@@ -44,11 +43,11 @@ func writeGPUs(out io.Writer, report gpusReport) error {
 // aligned puts cells into columns that rows separate by tabs.
 func aligned(rows []string) string {
 	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		fmt.Fprintln(table, row)
+		fmt.Fprintln(columns, row)
 	}
-	_ = table.Flush() // a Builder takes everything
+	_ = columns.Flush() // a Builder takes everything
 	return text.String()
 }
 
@@ -125,7 +124,7 @@ func instanceTable(cards []gpuinfo.Card) string {
 			instances = append(instances, fmt.Sprintf("%s@%d", instance.Profile, instance.Start))
 		}
 		// Seven instances with attributes are wider than a line.
-		for i, line := range strings.Split(strings.TrimSuffix(folded(strings.Join(instances, " "), gpusWidth-len("CARD  ")), "\n"), "\n") {
+		for i, line := range strings.Split(strings.TrimSuffix(folded(strings.Join(instances, " "), table.PageWidth-len("CARD  ")), "\n"), "\n") {
 			name := ""
 			if i == 0 {
 				name = strconv.Itoa(card.Index)
@@ -173,4 +172,11 @@ func folded(sentence string, width int) string {
 		}
 	}
 	return text.String() + line + "\n"
+}
+
+// GPUs is what `gpus -o json` writes; null stands for what the driver does not tell, and for a node that was not asked for.
+type GPUs struct {
+	gpuinfo.Inventory
+	Node     *nodepool.NodeGPUs     `json:"node"`
+	Findings []nodepool.CardFinding `json:"findings"`
 }

@@ -1,4 +1,4 @@
-package main
+package printer
 
 import (
 	"fmt"
@@ -92,29 +92,29 @@ func counted(r raydemand.Request) string {
 // describeGangs writes gangs that ask for the same: gang 3f2a PACK 2 × {GPU 1}, or 300 gangs 3f2a, 40b1, 51c7 … PACK 2 × {GPU 1}.
 func describeGangs(gangs []raydemand.Gang) string {
 	if len(gangs) == 1 {
-		return describeGang(gangs[0])
+		return DescribeGang(gangs[0])
 	}
 	var ids []string
 	for _, g := range gangs {
 		ids = append(ids, g.ID)
 	}
-	named := strings.Join(nonEmpty(ids...), ", ")
+	named := strings.Join(NonEmpty(ids...), ", ")
 	if len(ids) > namedGangs {
-		named = strings.Join(nonEmpty(ids[:namedGangs]...), ", ") + ", …"
+		named = strings.Join(NonEmpty(ids[:namedGangs]...), ", ") + ", …"
 	}
 	if ids[0] == "" {
 		named = ""
 	}
-	return strings.Join(nonEmpty(fmt.Sprintf("%d gangs", len(gangs)), named, "each", gangWords(gangs[0])), " ")
+	return strings.Join(NonEmpty(fmt.Sprintf("%d gangs", len(gangs)), named, "each", gangWords(gangs[0])), " ")
 }
 
-func describeGang(g raydemand.Gang) string {
-	return strings.Join(nonEmpty("gang", g.ID, gangWords(g)), " ")
+func DescribeGang(g raydemand.Gang) string {
+	return strings.Join(NonEmpty("gang", g.ID, gangWords(g)), " ")
 }
 
 // gangWords writes all that a gang asks for: PACK 2 × {GPU 1} on nodes of one zone, else 4 × {CPU 1}.
 func gangWords(g raydemand.Gang) string {
-	text := strings.Join(nonEmpty(string(g.Strategy), describeBundles(g.Bundles, g.BundleSelectors)), " ")
+	text := strings.Join(NonEmpty(string(g.Strategy), describeBundles(g.Bundles, g.BundleSelectors)), " ")
 	if g.TopologyLabel != "" {
 		text += " on nodes of one " + g.TopologyLabel
 	}
@@ -212,13 +212,13 @@ func (l *unmetList) write(p *table.Page) {
 		if more := len(what) - named; more > 0 {
 			text += " and " + moreKinds(more)
 		}
-		p.Line("  ", text+": "+told(reason.Code, reason.Message))
+		p.Line("  ", text+": "+codeAndMessage(reason.Code, reason.Message))
 	}
 }
 
-// told is a reason with its code, by which docs/reference/reasons.md explains it. A sentence that begins with the words of the code does not say them
+// codeAndMessage is a reason with its code, by which docs/reference/reasons.md explains it. A sentence that begins with the words of the code does not say them
 // a second time.
-func told(code, message string) string {
+func codeAndMessage(code, message string) string {
 	words := strings.ReplaceAll(code, "_", " ")
 	if len(message) > len(words) && strings.EqualFold(message[:len(words)], words) {
 		rest := message[len(words):]

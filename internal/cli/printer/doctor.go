@@ -1,4 +1,4 @@
-package main
+package printer
 
 import (
 	"fmt"
@@ -7,18 +7,16 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// columns is how wide the findings are written. Only a word that cannot be broken is longer.
-const columns = 100
-
-// writeDoctor writes findings by object, those with errors first; without any, one line that says what was looked at.
-func writeDoctor(out io.Writer, report doctorReport) error {
+// WriteDoctor writes findings by object, those with errors first; without any, one line that says what was looked at.
+func WriteDoctor(out io.Writer, report Doctor) error {
 	var text strings.Builder
 	if len(report.Findings) == 0 {
-		text.WriteString(strings.TrimSpace("Nothing found. Looked at "+examined(report.examined)+". "+report.note) + "\n")
+		text.WriteString(strings.TrimSpace("Nothing found. Looked at "+examined(report.Examined)+". "+report.Note) + "\n")
 		_, err := io.WriteString(out, text.String())
 		return err
 	}
@@ -27,7 +25,7 @@ func writeDoctor(out io.Writer, report doctorReport) error {
 		byObject[f.Object] = append(byObject[f.Object], f)
 	}
 	objects := slices.SortedFunc(maps.Keys(byObject), func(a, b string) int {
-		errorsOf := func(object string) int { return min(1, severe(byObject[object], raydemand.Error)) }
+		errorsOf := func(object string) int { return min(1, Severe(byObject[object], raydemand.Error)) }
 		if first := errorsOf(b) - errorsOf(a); first != 0 {
 			return first
 		}
@@ -42,11 +40,11 @@ func writeDoctor(out io.Writer, report doctorReport) error {
 	}
 	var counts []string
 	for _, severity := range []raydemand.Severity{raydemand.Error, raydemand.Warning, raydemand.Info} {
-		if n := severe(report.Findings, severity); n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", n, plural(n, noun[severity])))
+		if n := Severe(report.Findings, severity); n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, Plural(n, noun[severity])))
 		}
 	}
-	text.WriteString(strings.TrimSpace(strings.Join(counts, ", ")+". Looked at "+examined(report.examined)+". "+report.note) + "\n")
+	text.WriteString(strings.TrimSpace(strings.Join(counts, ", ")+". Looked at "+examined(report.Examined)+". "+report.Note) + "\n")
 	_, err := io.WriteString(out, text.String())
 	return err
 }
@@ -64,7 +62,7 @@ func writeFinding(text *strings.Builder, f doctor.Finding) {
 		text.WriteString(fold(strings.Fields(where), indent, "", ""))
 	}
 	text.WriteString(fold(strings.Fields(f.Why), indent, "", ""))
-	text.WriteString(foldCommand(f.Fix, indent))
+	text.WriteString(FoldCommand(f.Fix, indent))
 }
 
 // fold breaks between words; each line but the last ends with what continues it.
@@ -75,7 +73,7 @@ func fold(words []string, indent, further, continued string) string {
 		switch {
 		case i == 0:
 			line += word
-		case len([]rune(line))+1+len([]rune(word))+len(continued) > columns:
+		case len([]rune(line))+1+len([]rune(word))+len(continued) > table.PageWidth:
 			text.WriteString(line + continued + "\n")
 			line = indent + further + word
 		default:
@@ -85,9 +83,9 @@ func fold(words []string, indent, further, continued string) string {
 	return text.String() + line + "\n"
 }
 
-// foldCommand breaks a command so that a shell still reads it as one: between words with a backslash, and in JSON, which is in single quotes,
+// FoldCommand breaks a command so that a shell still reads it as one: between words with a backslash, and in JSON, which is in single quotes,
 // where JSON may have space.
-func foldCommand(command, indent string) string {
+func FoldCommand(command, indent string) string {
 	command, hint, _ := strings.Cut(command, "  # ")
 	text := foldJSON(fold(commandWords(command), indent, "  ", ` \`))
 	if hint != "" {
@@ -101,9 +99,9 @@ func foldJSON(text string) string {
 	const indent = "    "
 	var folded strings.Builder
 	for line := range strings.Lines(text) {
-		for len([]rune(line)) > columns+1 {
+		for len([]rune(line)) > table.PageWidth+1 {
 			at := max(jsonBreak(line, ","), 0)
-			if at <= columns/2 {
+			if at <= table.PageWidth/2 {
 				at = max(at, jsonBreak(line, ":"))
 			}
 			if at <= len(indent) {
@@ -120,7 +118,7 @@ func foldJSON(text string) string {
 // jsonBreak is the place behind the last such byte within the columns and outside of JSON's strings, or 0.
 func jsonBreak(line, behind string) int {
 	inString, at := false, 0
-	for i := 0; i < len(line) && i < columns; i++ {
+	for i := 0; i < len(line) && i < table.PageWidth; i++ {
 		switch c := line[i]; {
 		case c == '\\' && inString:
 			i++
@@ -162,7 +160,7 @@ func commandWords(command string) []string {
 	return words
 }
 
-func severe(findings []doctor.Finding, severity raydemand.Severity) int {
+func Severe(findings []doctor.Finding, severity raydemand.Severity) int {
 	n := 0
 	for _, f := range findings {
 		if f.Severity == severity {
@@ -180,7 +178,7 @@ func examined(input doctor.Input) string {
 	}
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		parts = append(parts, fmt.Sprintf("%d %s", kinds[kind], plural(kinds[kind], kind)))
+		parts = append(parts, fmt.Sprintf("%d %s", kinds[kind], Plural(kinds[kind], kind)))
 	}
 	if len(parts) == 0 {
 		return "no object"
@@ -188,9 +186,18 @@ func examined(input doctor.Input) string {
 	return strings.Join(parts, ", ")
 }
 
-func plural(n int, noun string) string {
+func Plural(n int, noun string) string {
 	if n == 1 {
 		return noun
 	}
 	return noun + "s"
+}
+
+// Doctor is what `doctor -o json` writes.
+type Doctor struct {
+	Findings []doctor.Finding `json:"findings"`
+
+	Examined doctor.Input
+	// Note says what was not there to be looked at; empty where something was.
+	Note string
 }

@@ -1,4 +1,4 @@
-package main
+package printer
 
 import (
 	"cmp"
@@ -10,24 +10,25 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// writePlanText writes the plan for a person: demand, groups, decision, unmet, and then what is odd.
-func writePlanText(out io.Writer, planned planned) error {
+// WritePlanText writes the plan for a person: demand, groups, decision, unmet, and then what is odd.
+func WritePlanText(out io.Writer, planned Planned) error {
 	var p table.Page
-	writeDemand(&p, planned.plan.Summary)
-	writeGroups(&p, planned.plan.Groups)
+	writeDemand(&p, planned.Plan.Summary)
+	writeGroups(&p, planned.Plan.Groups)
 	writeDecision(&p, planned)
-	writeUnmet(&p, planned.plan, true)
-	writeFindings(&p, planned.plan.Findings)
+	writeUnmet(&p, planned.Plan, true)
+	writeFindings(&p, planned.Plan.Findings)
 	_, err := io.WriteString(out, p.String())
 	return err
 }
 
-func nonEmpty(texts ...string) []string {
+func NonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 }
 
@@ -48,8 +49,8 @@ func writeGroups(p *table.Page, groups []planner.GroupPlan) {
 	}
 }
 
-func writeDecision(p *table.Page, planned planned) {
-	plan := planned.plan
+func writeDecision(p *table.Page, planned Planned) {
+	plan := planned.Plan
 	p.Line("", "")
 	p.Line("", "Decision")
 	for _, group := range slices.Sorted(maps.Keys(plan.Launch)) {
@@ -62,8 +63,8 @@ func writeDecision(p *table.Page, planned planned) {
 	if len(plan.Launch)+len(plan.Terminate) == 0 {
 		p.Line("  ", "nothing to do")
 	}
-	if own := planned.snapshot.Policy; planned.policy != own {
-		p.Line("  ", "by the snapshot's own policy: "+brief(planner.Compute(planned.snapshot, own)))
+	if own := planned.Snapshot.Policy; planned.Policy != own {
+		p.Line("  ", "by the snapshot's own policy: "+brief(planner.Compute(planned.Snapshot, own)))
 	}
 }
 
@@ -149,7 +150,7 @@ func writeFindings(p *table.Page, findings []raydemand.Finding) {
 	p.Line("", "Findings")
 	for _, f := range findings {
 		p.Line("  ", fmt.Sprintf("%-7s  %s", f.Severity, f.Code))
-		for _, text := range []string{f.Object, strings.Join(nonEmpty(f.Field, f.Seen), ": "), f.Why, f.Fix} {
+		for _, text := range []string{f.Object, strings.Join(NonEmpty(f.Field, f.Seen), ": "), f.Why, f.Fix} {
 			if text != "" {
 				p.Line("           ", text)
 			}
@@ -157,7 +158,23 @@ func writeFindings(p *table.Page, findings []raydemand.Finding) {
 	}
 }
 
-// describeFinding writes object, field, value, what follows, and what to do, in this order.
-func describeFinding(f raydemand.Finding) string {
-	return strings.Join(nonEmpty(f.Object, f.Field, f.Seen, strings.Join(nonEmpty(f.Why, f.Fix), "; ")), ": ")
+// DescribeFinding writes object, field, value, what follows, and what to do, in this order.
+func DescribeFinding(f raydemand.Finding) string {
+	return strings.Join(NonEmpty(f.Object, f.Field, f.Seen, strings.Join(NonEmpty(f.Why, f.Fix), "; ")), ": ")
+}
+
+// Planned is a plan with what it was made of.
+type Planned struct {
+	Snapshot planner.Snapshot
+	Policy   planner.Policy
+	Plan     planner.Plan
+}
+
+// Write writes for people the plan with what it was made of, and for programs the plan.
+func (p Planned) Write(out io.Writer, output string) error {
+	write, err := cli.WriterOf(output, func(out io.Writer, _ planner.Plan) error { return WritePlanText(out, p) })
+	if err != nil {
+		return err
+	}
+	return write(out, p.Plan)
 }

@@ -1,4 +1,4 @@
-package main
+package printer
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// writeNodepools writes nodes, pools, problems and notes, each where there are any.
-func writeNodepools(as table.Look) func(io.Writer, nodepoolsReport) error {
-	return func(out io.Writer, report nodepoolsReport) error {
+// WriteNodepools writes nodes, pools, problems and notes, each where there are any.
+func WriteNodepools(as table.Look) func(io.Writer, Nodepools) error {
+	return func(out io.Writer, report Nodepools) error {
 		var p table.Page
 		if len(report.Nodes) == 0 {
 			p.Line("", "There are no nodes.")
@@ -199,4 +199,12 @@ func amounts(values map[string]int64) string {
 		parts = append(parts, fmt.Sprintf("%s=%d", name, values[name]))
 	}
 	return orNone(strings.Join(parts, ","))
+}
+
+// Nodepools is what `nodepools -o json` writes; null stands for what cannot be known.
+type Nodepools struct {
+	Nodes []nodepool.NodeGPUs `json:"nodes"`
+	Pools []nodepool.GPUPool  `json:"pools"`
+	// Notes say what could not be read and is therefore left open.
+	Notes []string `json:"notes"`
 }

@@ -1,0 +1,265 @@
+package printer
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// NotRead is how Ray's own account of a RayCluster lacks, or nothing where it is read.
+func NotRead(c apiv1.Cluster) string {
+	why := ""
+	if c.Error != "" {
+		why = ": " + c.Error
+	}
+	switch {
+	case c.DataAgeSeconds == nil:
+		return fmt.Sprintf("Ray of %s/%s has not been read yet, so nothing is decided by what it says%s", c.Namespace, c.Name, why)
+	case c.Error != "":
+		return fmt.Sprintf("Ray of %s/%s was last read %s ago, and the answer is as old%s", c.Namespace, c.Name, ageText(c.DataAgeSeconds), why)
+	}
+	return ""
+}
+
+// WriteFleet writes a line for each RayCluster, of a namespace or of all where it is empty.
+func WriteFleet(namespace string, as table.Look) func(io.Writer, apiv1.ClusterList) error {
+	return func(out io.Writer, list apiv1.ClusterList) error {
+		if len(list.Items) == 0 && !as.Begun() {
+			_, err := io.WriteString(out, "There is no RayCluster that you may see"+onlyIn(namespace))
+			return err
+		}
+		t := table.Table{Look: as, Columns: []table.Column{table.Name("NAMESPACE"), table.Name("NAME"), table.Text("MODE"), table.Number("WORKERS"), table.Number("WAITING"),
+			table.Number("UNMET"), table.Number("FINDINGS"), table.Number("DATA"), table.Prose("STATE")}}
+		for _, c := range list.Items {
+			waiting, unmet := table.Cell{Text: strconv.FormatInt(c.Waiting, 10)}, countCell(c.Unmet, table.Bad)
+			if c.DataAgeSeconds == nil { // Ray has never told
+				waiting, unmet = table.Cell{Text: unknownCell}, table.Cell{Text: unknownCell}
+			}
+			t.Add(table.Cell{Text: c.Namespace}, table.Cell{Text: c.Name}, table.Cell{Text: modeText(c.Mode, c.Frozen)},
+				table.Cell{Text: fmt.Sprintf("%d/%d", c.Workers.Ready, c.Workers.Desired)}, waiting,
+				unmet, countCell(c.Findings, table.Warn), table.Cell{Text: ageText(c.DataAgeSeconds)}, stateOfSummary(c))
+		}
+		var p table.Page
+		t.Write(&p)
+		_, err := io.WriteString(out, p.String())
+		return err
+	}
+}
+
+// onlyIn ends a sentence that says what is not there: in which namespace alone it was looked for, if in one.
+func onlyIn(namespace string) string {
+	if namespace == "" {
+		return ".\n"
+	}
+	return " in namespace " + namespace + "; without -n all namespaces are shown.\n"
+}
+
+// modeText is what a RayCluster's mode comes to: a freeze goes before every mode.
+func modeText(mode apiv1.Mode, frozen bool) string {
+	if frozen {
+		return "frozen"
+	}
+	return string(mode)
+}
+
+// countCell stands out unless it is 0.
+func countCell(n int, s table.Style) table.Cell {
+	if n == 0 {
+		s = table.Plain
+	}
+	return table.Cell{Text: strconv.Itoa(n), Style: s}
+}
+
+func stateOfSummary(c apiv1.ClusterSummary) table.Cell {
+	switch {
+	case c.Error != "":
+		return table.Cell{Text: c.Error, Style: table.Bad}
+	case c.LastCycle == nil:
+		return table.Cell{Text: "no decision yet", Style: table.Warn}
+	case c.Frozen:
+		return table.Cell{Text: "frozen", Style: table.Warn}
+	case c.WaitingInShadow != "":
+		return table.Cell{Text: c.WaitingInShadow, Style: table.Warn}
+	case c.Unmet > 0:
+		return table.Cell{Text: "demand is not served", Style: table.Warn}
+	}
+	return table.Cell{Text: "well", Style: table.Good}
+}
+
+// ageText writes how old something is, in seconds; - is unknown.
+func ageText(seconds *float64) string {
+	if seconds == nil {
+		return unknownCell
+	}
+	return planner.Span(*seconds)
+}
+
+// WriteCluster writes one cluster for a person: what holds it, groups, GPUs, demand, findings, changes.
+func WriteCluster(as table.Look, now func() time.Time) func(io.Writer, apiv1.Cluster) error {
+	return func(out io.Writer, c apiv1.Cluster) error {
+		var p table.Page
+		writeClusterHead(&p, c)
+		writeClusterGroups(&p, c.Groups, as)
+		writeClusterGPUs(&p, c.Groups, as)
+		p.Line("", "")
+		if c.DataAgeSeconds == nil {
+			p.Line("", "Demand: not known: Ray has not told it yet")
+		} else {
+			writeDemand(&p, c.Summary)
+			writeUnmet(&p, unmetPlan(c.Unmet), c.OptIn == nil)
+		}
+		writeFindings(&p, c.Findings)
+		writeClusterChanges(&p, c.Decisions, as, now())
+		_, err := io.WriteString(out, p.String())
+		return err
+	}
+}
+
+func writeClusterHead(p *table.Page, c apiv1.Cluster) {
+	p.Line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
+	last := "no decision was made yet"
+	if c.LastCycle != nil {
+		last = fmt.Sprintf("last decision %s, which took %s", table.Moment(*c.LastCycle), planner.Span(c.CycleSeconds))
+	}
+	p.Line("  ", last+"; Ray's own account is "+map[bool]string{true: "not known", false: ageText(c.DataAgeSeconds) + " old"}[c.DataAgeSeconds == nil])
+	for _, note := range []struct{ what, text string }{
+		{"frozen", map[bool]string{true: "nothing is written until it is unfrozen"}[c.Frozen]}, {"paused", c.Paused}, {"error", c.Error},
+		{"waiting", waitingInShadow(c.OptIn)},
+	} {
+		if note.text != "" {
+			p.Line("  ", note.what+": "+note.text)
+		}
+	}
+}
+
+// waitingInShadow says what Heliostat would launch for demand that waits where it does not scale, and how to let it; empty where nothing is to be said.
+func waitingInShadow(optIn *apiv1.OptIn) string {
+	if optIn == nil || optIn.Waiting == "" {
+		return ""
+	}
+	return optIn.Waiting + "; " + optIn.Allow
+}
+
+func writeClusterGroups(p *table.Page, groups []apiv1.Group, as table.Look) {
+	p.Line("", "")
+	if len(groups) == 0 {
+		p.Line("", "There are no worker groups.")
+		return
+	}
+	t := table.Table{Look: as, Columns: []table.Column{table.Name("GROUP"), table.Number("HAS"), table.Number("WANTS"), table.Number("MIN"), table.Number("MAX"),
+		table.Number("READY"), table.Number("IDLE"), table.Number("STARTING"), table.Number("LEAVING"), table.Prose("WHY")}}
+	for _, g := range groups {
+		wants := table.Cell{Text: strconv.Itoa(g.Desired)}
+		if g.Desired != g.Current {
+			wants.Style = table.Good
+		}
+		why := table.Cell{Text: reasonsOf(g)}
+		if g.Closed != "" {
+			why = table.Cell{Text: "closed: " + g.Closed, Style: table.Warn}
+		}
+		t.Add(table.Cell{Text: g.Name}, numberCell(g.Current), wants, numberCell(g.Min), most(g.Max), numberCell(g.Ready), numberCell(g.Idle), numberCell(g.Starting), numberCell(g.Leaving), why)
+	}
+	t.Write(p)
+}
+
+func numberCell(n int) table.Cell { return table.Cell{Text: strconv.Itoa(n)} }
+
+// most is a maximum; KubeRay writes the largest number for none.
+func most(n int) table.Cell {
+	if n >= 1<<31-1 {
+		return table.Cell{Text: "none"}
+	}
+	return numberCell(n)
+}
+
+func reasonsOf(g apiv1.Group) string {
+	texts := make([]string, 0, len(g.Reasons))
+	for _, r := range g.Reasons {
+		texts = append(texts, r.Message)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// writeClusterGPUs shows how many GPUs a worker has by all who say so, where anybody says any.
+func writeClusterGPUs(p *table.Page, groups []apiv1.Group, as table.Look) {
+	t := table.Table{Look: as, Columns: []table.Column{table.Name("GPUS OF A WORKER"), table.Number("DECLARED"), table.Number("DERIVED"), table.Number("REPORTED"),
+		table.Number("RAY"), table.Prose("NOTE")}}
+	for _, g := range groups {
+		n := g.NumGpus
+		if !positive(n.Declared, n.Derived, n.Reported, n.Ray) {
+			continue
+		}
+		note := table.Cell{Text: n.Sync.Why}
+		if n.Mismatch {
+			note = table.Cell{Text: strings.TrimSpace("mismatch; " + n.Sync.Why), Style: table.Warn}
+		}
+		t.Add(table.Cell{Text: g.Name}, amountCell(n.Declared), amountCell(n.Derived), amountCell(n.Reported), amountCell(n.Ray), note)
+	}
+	if !t.Empty() {
+		p.Line("", "")
+		t.Write(p)
+	}
+}
+
+func positive(amounts ...*raydemand.Amount) bool {
+	for _, a := range amounts {
+		if a != nil && *a > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func amountCell(a *raydemand.Amount) table.Cell {
+	if a == nil {
+		return table.Cell{Text: unknownCell}
+	}
+	return table.Cell{Text: a.String()}
+}
+
+// unmetPlan is what of a plan says what is not served.
+func unmetPlan(all []apiv1.Unmet) planner.Plan {
+	var plan planner.Plan
+	for _, u := range all {
+		request := planner.UnmetRequest{Request: raydemand.Request{Bundle: u.Resources, Count: u.Count, Selectors: u.LabelSelectors, Slice: u.Slice}, AskedBy: u.AskedBy, Reason: u.Reason}
+		switch {
+		case u.Gang != nil:
+			plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests, planner.UnmetGang{Gang: *u.Gang, Reason: u.Reason})
+		case u.Kind == apiv1.UnmetKindRequestResources:
+			plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, request)
+		default:
+			plan.InfeasibleRequests = append(plan.InfeasibleRequests, request)
+		}
+	}
+	return plan
+}
+
+// mostShownChanges is how many changes are told.
+const mostShownChanges = 10
+
+func writeClusterChanges(p *table.Page, changes []apiv1.Decision, as table.Look, now time.Time) {
+	if len(changes) == 0 {
+		return
+	}
+	p.Line("", "")
+	t := table.Table{Look: as, Columns: []table.Column{table.Number("LAST CHANGES"), table.Text("ACTION"), table.Name("GROUP"), table.Text("REPLICAS"), table.Prose("WHY")}}
+	for _, c := range changes[:min(len(changes), mostShownChanges)] {
+		replicas := ""
+		if c.From != c.To {
+			replicas = fmt.Sprintf("%d → %d", c.From, c.To)
+		}
+		why := c.Reason.Message
+		if c.Action == "drain" && len(c.Pods) > 0 {
+			why = strings.Join(c.Pods, ", ") + ": " + why // all other changes name their pods themselves
+		}
+		t.Add(table.Cells(table.Ago(c.At, now), c.Action, c.Group, replicas, why)...)
+	}
+	t.Write(p)
+}

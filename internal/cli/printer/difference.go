@@ -1,0 +1,49 @@
+package printer
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/planner"
+)
+
+// WriteSupposed writes a plan for a person, and what it does otherwise than the present one.
+func WriteSupposed(out io.Writer, answer apiv1.SupposingAnswer) error {
+	if err := WritePlanText(out, Planned{Plan: answer.Plan}); err != nil {
+		return err
+	}
+	var p table.Page
+	writeDifference(&p, answer.Difference)
+	_, err := io.WriteString(out, p.String())
+	return err
+}
+
+func writeDifference(p *table.Page, d planner.Difference) {
+	p.Line("", "")
+	p.Line("", "Otherwise than the present plan")
+	for _, g := range d.Groups {
+		p.Line("  ", fmt.Sprintf("group %s shall have %d pods, and not %d", g.Name, g.To, g.From))
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Launch)) {
+		p.Line("  ", fmt.Sprintf("launch %+d × %s", d.Launch[name], name))
+	}
+	for _, t := range d.Stopped {
+		p.Line("  ", fmt.Sprintf("%s of %s goes (%s)", t.Pod, t.Group, t.Reason))
+	}
+	for _, t := range d.Spared {
+		p.Line("  ", fmt.Sprintf("%s of %s stays", t.Pod, t.Group))
+	}
+	for _, demand := range d.Demand {
+		p.Line("  ", fmt.Sprintf("%s: %s; now: %s", demand.About, orNone(demand.To), orNone(demand.From)))
+	}
+	if len(d.Groups)+len(d.Launch)+len(d.Stopped)+len(d.Spared)+len(d.Demand) == 0 {
+		p.Line("  ", "nothing")
+	}
+	if d.Price != nil && *d.Price != 0 {
+		p.Line("  ", fmt.Sprintf("price of what is launched: %+g an hour", *d.Price))
+	}
+}

@@ -1,0 +1,18 @@
+package printer
+
+import (
+	"io"
+
+	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/planner"
+)
+
+func WriteExplanation(out io.Writer, e planner.Explanation) error {
+	var p table.Page
+	p.Line("", e.About+": "+codeAndMessage(e.Code, e.Message))
+	for _, d := range e.Details {
+		p.Line("  ", d.About+": "+codeAndMessage(d.Code, d.Message))
+	}
+	_, err := io.WriteString(out, p.String())
+	return err
+}

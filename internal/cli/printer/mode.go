@@ -1,0 +1,87 @@
+package printer
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/cli/table"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// ModeSet is the answer of manage and unmanage.
+type ModeSet struct {
+	Namespace string        `json:"namespace"`
+	Name      string        `json:"name"`
+	Mode      nodepool.Mode `json:"mode"`
+	// Obstacle is what still keeps Heliostat from scaling the RayCluster; nil where nothing does.
+	Obstacle *planner.Reason `json:"obstacle,omitempty"`
+}
+
+// WriteOptIn writes what would follow if Heliostat were let to scale a cluster.
+func WriteOptIn(out io.Writer, c apiv1.Cluster) error {
+	var p table.Page
+	p.Line("", fmt.Sprintf("%s/%s: %s (%s)", c.Namespace, c.Name, modeText(c.Mode, c.Frozen), c.ModeReason))
+	switch {
+	case c.OptIn == nil && c.Mode == nodepool.Managed:
+		p.Line("", "Heliostat scales it already.")
+	case c.LastCycle == nil:
+		p.Line("", "No decision was made about it yet, so it is not known what Heliostat would do.")
+	case c.OptIn != nil:
+		writeOptInTo(&p, c)
+	}
+	_, err := io.WriteString(out, p.String())
+	return err
+}
+
+func writeOptInTo(p *table.Page, c apiv1.Cluster) {
+	if c.Mode == nodepool.Off || c.Error != "" {
+		p.Line("", "It is not known what Heliostat would do: "+cmp.Or(c.Error, "Ray's state is not read while the mode is off; let it plan first with `autoscaler unmanage`")+".")
+	} else {
+		p.Line("", "When it is managed, Heliostat will:")
+		for _, change := range c.OptIn.Changes {
+			p.Line("  ", changeText(change))
+		}
+		if len(c.OptIn.Changes) == 0 {
+			p.Line("  ", "change nothing at present")
+		}
+	}
+	if c.OptIn.Obstacle != nil {
+		p.Line("", fmt.Sprintf("The annotation is not enough (%s): %s", c.OptIn.Obstacle.Code, c.OptIn.Obstacle.Message))
+	}
+}
+
+func changeText(change apiv1.WouldChange) string {
+	what := fmt.Sprintf("%s %s × %s", change.Action, change.Count, change.Group)
+	if pods := change.Pods; len(pods) > 0 {
+		names := strings.Join(pods[:min(len(pods), mostStops)], ", ")
+		if more := len(pods) - mostStops; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		what += " (" + names + ")"
+	}
+	switch change.Action {
+	case "numGpus":
+		what = fmt.Sprintf("write num-gpus %s to group %s", change.Count, change.Group)
+	case "shrink":
+		what = fmt.Sprintf("shrink group %s by up to %s", change.Group, change.Count)
+	}
+	return what + ": " + change.Reason
+}
+
+// WriteModeSet says what was set, and how the same is done without Heliostat's API.
+func WriteModeSet(out io.Writer, m ModeSet) error {
+	what := "Heliostat scales it"
+	switch {
+	case m.Mode != nodepool.Managed:
+		what = "Heliostat plans for it, and scales nothing"
+	case m.Obstacle != nil:
+		what = fmt.Sprintf("Heliostat does not scale it yet (%s)", m.Obstacle.Code)
+	}
+	_, err := fmt.Fprintf(out, "%s/%s is annotated heliostat.dev/mode: %s: %s\nThe same by kubectl:\n  kubectl -n %s annotate raycluster %s heliostat.dev/mode=%s --overwrite\n",
+		m.Namespace, m.Name, m.Mode, what, m.Namespace, m.Name, m.Mode)
+	return err
+}
