@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
+	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/access"
 	reviews "heliostat.dev/heliostat/internal/access/kube"
 	"heliostat.dev/heliostat/internal/controller"
@@ -106,7 +107,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 		k.cluster.Auth = nodepool.Auth{Token: secret + "-ray", Required: true}
 		loop, err := controller.New(k, func(context.Context, nodepool.Cluster) (controller.Ray, error) {
 			return gcs.Dial(gcs.Config{Address: guarded.Addr(), Token: func(context.Context) (string, error) { return secret + "-ray", nil }})
-		}, controller.Config{Log: logger, Published: func(d *controller.Decision) { told.Observe(measured(d)) }})
+		}, controller.Config{Log: logger, Published: func(d *controller.Decision) { told.Observe(publish.Metrics(d)) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +138,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	k, head := atRest(t)
-	api, err := httpapi.NewHandler(httpapi.Config{Fleet: fleet{loopOf(t, k, head, controller.Config{Log: logger})}, Requests: keepsRequests{}, Access: gate, Log: logger})
+	api, err := httpapi.NewHandler(httpapi.Config{Fleet: publish.Fleet{Loop: loopOf(t, k, head, controller.Config{Log: logger})}, Requests: keepsRequests{}, Access: gate, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/controller"
@@ -54,7 +55,7 @@ type engineOptions struct {
 	// ready is how far the start has come.
 	ready readiness
 	// after is what decisions leave behind for callers.
-	after *aftermath
+	after *publish.Recorder
 }
 
 func newServeCommand() *cobra.Command {
@@ -205,10 +206,10 @@ func (o *engineOptions) work(ctx context.Context, listening *servers, log *slog.
 
 // newLoop is the loop, whose decisions are told to all who follow them.
 func (o *engineOptions) newLoop(log *slog.Logger, manager *kube.Manager, told *telemetry.Telemetry) (*controller.Controller, error) {
-	o.after = newAftermath(log)
+	o.after = publish.NewRecorder(log)
 	o.loop.Published = func(d *controller.Decision) {
-		told.Observe(measured(d))
-		o.after.published(d)
+		told.Observe(publish.Metrics(d))
+		o.after.Publish(d)
 		if !d.Stumbled {
 			o.lines.Add(d.Cluster, series.PointOf(d.At, d.Snapshot, d.Plan))
 		}
@@ -218,7 +219,7 @@ func (o *engineOptions) newLoop(log *slog.Logger, manager *kube.Manager, told *t
 		told.Forget(key.Namespace, key.Name)
 		told.Gone(key.Namespace, key.Name, time.Now())
 		o.lines.Forget(key)
-		o.after.forgotten(key)
+		o.after.Forget(key)
 	}
 	return controller.New(manager, o.dialer(manager), o.loop)
 }
@@ -239,13 +240,13 @@ func (o *engineOptions) listen(ctx context.Context, listening *servers, log *slo
 		return nil
 	}
 	api := httpapi.Config{
-		Fleet: fleet{loop}, Series: &o.lines, Requests: tracedRequests{kube.Requests{Manager: manager}, tracer},
+		Fleet: publish.Fleet{Loop: loop}, Series: &o.lines, Requests: tracedRequests{kube.Requests{Manager: manager}, tracer},
 		Owned: tracedOwned{kube.OwnedRequests{Manager: manager}, tracer}, Freezer: manager, Modes: manager, Page: webui.Handler(), Ready: ready, Log: log,
 		Leadership: newLeadership(manager, loop),
 	}
-	api.History, api.Hub, api.Shadow = o.after, o.after.hub, o.after
+	api.History, api.Hub, api.Shadow = o.after, o.after.Hub, o.after
 	if o.kube.Single == nil {
-		api.Nodepools = newNodepoolsView(config, o.kube)
+		api.Nodepools = publish.NewNodepools(config, o.kube)
 	}
 	if o.rest.metrics == "" {
 		api.Metrics = metricsOf(registry)

@@ -7,15 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
-	"heliostat.dev/heliostat/internal/planner"
-	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // outsidePods takes away what would name an API server.
@@ -93,40 +87,5 @@ func TestServeFindsTheAPIServerAsKubectlDoesAndASidecarOnlyItsPods(t *testing.T)
 		if !strings.HasPrefix(got, c.want) {
 			t.Errorf("KUBECONFIG=%q --kubeconfig=%q %v: %s, want %s", c.env, c.flag, c.form, got, c.want)
 		}
-	}
-}
-
-func decision() *controller.Decision {
-	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	return &controller.Decision{
-		Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, At: at, Took: 3 * time.Millisecond, ReadAt: at.Add(-2 * time.Second),
-		Mode: nodepool.Managed, Why: planner.Reason{Message: "managed by the default"}, RayErr: "the head does not answer",
-		Kube: nodepool.Cluster{Freeze: true, RequestResources: []raydemand.Request{{Count: 3}}},
-		Plan: planner.Plan{
-			Groups:                 []planner.GroupPlan{{Name: "gpu", Current: 1, Desired: 2, Max: 4}},
-			InfeasibleRequests:     []planner.UnmetRequest{{Request: raydemand.Request{Count: 5}, Reason: planner.Reason{Code: planner.Capped}}},
-			InfeasibleGangRequests: []planner.UnmetGang{{Reason: planner.Reason{Code: planner.Capped}}},
-		},
-		Paused: "Ray's state could not be read",
-		Recent: []controller.Action{
-			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 1, To: 2, Message: "demand"},
-			{At: at, Kind: controller.ActionDrain, Result: controller.ResultRefused, Group: "gpu", Pods: []string{"a"}},
-			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 2, To: 1, Pods: []string{"a"}},
-			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 1, To: 1, Pods: []string{"b"}},
-		},
-	}
-}
-
-func TestAViewShowsTheLatestChangesFirst(t *testing.T) {
-	v := viewOf(decision())
-	var actions []string
-	for _, change := range v.Changes {
-		actions = append(actions, change.Action)
-	}
-	if diff := cmp.Diff([]string{"replace", "scale-down", "drain-refused", "scale-up"}, actions); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
-	if !v.Frozen || v.Paused == "" || v.Error != "the head does not answer" || v.ModeReason == "" || len(v.Requested) != 1 {
-		t.Errorf("view = %+v", v)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -75,19 +76,19 @@ func (r tracedOwned) Put(ctx context.Context, wanted nodepool.OwnedRequest,
 
 // worthTelling reports whether a cycle did something, or could not.
 func worthTelling(d *controller.Decision) bool {
-	return len(d.Actions) > 0 || d.Err != "" || rayFailed(d)
+	return len(d.Actions) > 0 || d.Err != "" || publish.RayFailed(d)
 }
 
 // toldOf is what the span of a decision tells, of a cycle that lasted from begun to ended. Where the RayCluster could not be
 // read the decision is that of an earlier cycle, and observing is all that this one did.
 func toldOf(d *controller.Decision, begun, ended time.Time) telemetry.Told {
-	t := telemetry.Told{Cycle: measured(d), Worth: worthTelling(d), At: d.At, GrowthWanted: d.GrowthWanted, Observed: d.Observed, Planned: d.Planned, Mode: string(d.Mode), Err: d.Err}
+	t := telemetry.Told{Cycle: publish.Metrics(d), Worth: worthTelling(d), At: d.At, GrowthWanted: d.GrowthWanted, Observed: d.Observed, Planned: d.Planned, Mode: string(d.Mode), Err: d.Err}
 	if d.Stumbled {
 		t.At, t.Observed, t.Planned = begun, ended.Sub(begun), 0
 		return t
 	}
 	t.Applied = max(0, d.Took-d.Observed-d.Planned)
-	if t.Err == "" && rayFailed(d) {
+	if t.Err == "" && publish.RayFailed(d) {
 		t.Err = d.RayErr
 	}
 	for _, g := range d.Snapshot.Groups {
@@ -100,7 +101,7 @@ func toldOf(d *controller.Decision, begun, ended time.Time) telemetry.Told {
 	}
 	for _, a := range d.Actions {
 		t.Actions = append(t.Actions, a.Kind+"-"+a.Result)
-		t.Reasons = append(t.Reasons, reasonOf(d, a))
+		t.Reasons = append(t.Reasons, publish.ReasonOf(d, a))
 	}
 	slices.Sort(t.Reasons)
 	t.Reasons = slices.Compact(t.Reasons)

@@ -16,7 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -36,7 +38,7 @@ func TestOnlyCyclesThatDidSomethingOrFailedAreTold(t *testing.T) {
 		"a head that is silent":     {func(d *controller.Decision) { d.RayErr = "deadline exceeded" }, true},
 		"a head that nobody called": {func(d *controller.Decision) { d.RayErr, d.Mode = "mode is off", nodepool.Off }, false},
 	} {
-		d := decision()
+		d := planned()
 		d.RayErr = ""
 		c.change(d)
 		if got := worthTelling(d); got != c.want {
@@ -49,7 +51,7 @@ func TestOnlyCyclesThatDidSomethingOrFailedAreTold(t *testing.T) {
 var cycleItself = cmpopts.IgnoreFields(telemetry.Told{}, "Cycle")
 
 func TestASpanTellsThePartsOfItsCycle(t *testing.T) {
-	d := busy()
+	d := scaling()
 	d.Observed, d.Planned, d.Snapshot.Groups[0].Closed = time.Millisecond, 500*time.Microsecond, "no node"
 	want := telemetry.Told{
 		Worth: true, At: d.At, Observed: time.Millisecond, Planned: 500 * time.Microsecond, Applied: 1500 * time.Microsecond, Mode: "managed",
@@ -175,7 +177,7 @@ func BenchmarkTelemetryOfACycleAtRest(b *testing.B) {
 	k, head := atRest(b)
 	told := toNobody(b)
 	plain := kube.Reconcile(loopOf(b, k, head, controller.Config{}).Cycle)
-	with := traced(loopOf(b, k, head, controller.Config{Published: func(d *controller.Decision) { told.Observe(measured(d)) }}), told.Tracer, keepsNothing)
+	with := traced(loopOf(b, k, head, controller.Config{Published: func(d *controller.Decision) { told.Observe(publish.Metrics(d)) }}), told.Tracer, keepsNothing)
 	var without, telling []time.Duration
 	timed := func(cycle kube.Reconcile) time.Duration {
 		begun := time.Now()
@@ -202,4 +204,29 @@ func (r *records) WithGroup(string) slog.Handler            { return r }
 func (r *records) Handle(ctx context.Context, _ slog.Record) error {
 	r.traced = append(r.traced, trace.SpanContextFromContext(ctx).IsValid())
 	return nil
+}
+
+// planned is a decision that was not carried out yet.
+func planned() *controller.Decision {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	return &controller.Decision{
+		Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, At: at, Took: 3 * time.Millisecond, Mode: nodepool.Managed,
+		Plan: planner.Plan{Groups: []planner.GroupPlan{{Name: "gpu", Current: 1, Desired: 2, Max: 4}}},
+		Recent: []controller.Action{
+			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 1, To: 2, Message: "demand"},
+			{At: at, Kind: controller.ActionDrain, Result: controller.ResultRefused, Group: "gpu", Pods: []string{"a"}},
+			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 2, To: 1, Pods: []string{"a"}},
+			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 1, To: 1, Pods: []string{"b"}},
+		},
+	}
+}
+
+// scaling is a decision that was carried out while a group cools down.
+func scaling() *controller.Decision {
+	d := planned()
+	d.Snapshot.Groups = []planner.Group{{Name: "gpu", CoolingSeconds: 30}}
+	d.Plan.Groups[0].Reasons = []planner.Reason{{Code: planner.CodeLaunch}}
+	d.Plan.Terminate = []planner.Termination{{Pod: "a", Reason: "idle"}}
+	d.Actions = slices.Clone(d.Recent)
+	return d
 }

@@ -108,6 +108,7 @@ func describeGangs(gangs []raydemand.Gang) string {
 	return strings.Join(NonEmpty(fmt.Sprintf("%d gangs", len(gangs)), named, "each", gangWords(gangs[0])), " ")
 }
 
+// DescribeGang writes how many bundles of a placement group ask for what.
 func DescribeGang(g raydemand.Gang) string {
 	return strings.Join(NonEmpty("gang", g.ID, gangWords(g)), " ")
 }

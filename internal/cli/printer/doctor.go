@@ -160,6 +160,7 @@ func commandWords(command string) []string {
 	return words
 }
 
+// Severe counts the findings of a severity.
 func Severe(findings []doctor.Finding, severity raydemand.Severity) int {
 	n := 0
 	for _, f := range findings {
@@ -186,6 +187,7 @@ func examined(input doctor.Input) string {
 	return strings.Join(parts, ", ")
 }
 
+// Plural returns the noun, in the plural unless n is 1.
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return noun

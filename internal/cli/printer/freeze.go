@@ -12,6 +12,7 @@ type Frozen struct {
 	Frozen    bool   `json:"frozen"`
 }
 
+// WriteFrozen says whether a cluster is frozen.
 func WriteFrozen(out io.Writer, f Frozen) error {
 	state := "frozen: nothing is written to it"
 	if !f.Frozen {

@@ -28,6 +28,7 @@ func WritePlanText(out io.Writer, planned Planned) error {
 	return err
 }
 
+// NonEmpty returns the texts that are not empty.
 func NonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 }

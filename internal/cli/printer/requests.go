@@ -13,6 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
+// WriteRequested writes the plain request of a cluster.
 func WriteRequested(out io.Writer, r apiv1.Requested) error {
 	var p table.Page
 	if len(r.Requested) == 0 {

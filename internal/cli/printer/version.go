@@ -13,6 +13,7 @@ type Versions struct {
 	Server *apiv1.Build `json:"server,omitempty"`
 }
 
+// WriteVersions writes a line for each end.
 func WriteVersions(out io.Writer, both Versions) error {
 	if _, err := fmt.Fprintln(out, "client: "+BuildLine(both.Client)); err != nil || both.Server == nil {
 		return err

@@ -12,6 +12,7 @@ type Cell struct {
 	Style Style
 }
 
+// Cells returns cells without a style.
 func Cells(texts ...string) []Cell {
 	all := make([]Cell, len(texts))
 	for i, text := range texts {

@@ -18,7 +18,7 @@ import (
 
 // The pauses of -w: after each frame, and before the client reconnects to a stream that ended.
 const (
-	framePause = 500 * time.Millisecond
+	framePause     = 500 * time.Millisecond
 	reconnectPause = time.Second
 )
 

@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"log/slog"
@@ -50,14 +50,14 @@ func TestAComparisonTellsHowOftenBothAgreeAndWhoIsFirst(t *testing.T) {
 }
 
 func TestPublishedDecisionsInShadowAreComparedUntilTheClusterIsGone(t *testing.T) {
-	a := newAftermath(slog.New(slog.DiscardHandler))
+	a := NewRecorder(slog.New(slog.DiscardHandler))
 	d := decision()
 	d.Mode, d.RayErr, d.Stumbled = nodepool.Shadow, "", false
-	a.published(d)
+	a.Publish(d)
 	if c := a.Comparison(d.Cluster); c.Since == nil || !c.Since.Equal(d.At) {
 		t.Errorf("got %+v", c)
 	}
-	a.forgotten(d.Cluster)
+	a.Forget(d.Cluster)
 	if c := a.Comparison(d.Cluster); c.Since != nil {
 		t.Errorf("gone, and still %+v", c)
 	}

@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"slices"
@@ -120,7 +120,7 @@ func unmetOf(p planner.Plan) map[string]int64 {
 func demandOf(summary []planner.DemandSummary) (demand map[string]map[string]float64, requested map[string]int64) {
 	demand, requested = map[string]map[string]float64{}, map[string]int64{}
 	for _, d := range summary {
-		for state, count := range fatesOf(d) {
+		for state, count := range outcomesOf(d) {
 			switch {
 			case count == 0:
 			case d.Kind == planner.KindRequestResources:
@@ -153,8 +153,8 @@ func requestsOf(d *controller.Decision) map[string]int64 {
 	return requests
 }
 
-// fatesOf counts what becomes of one demand.
-func fatesOf(d planner.DemandSummary) map[string]int64 {
+// outcomesOf counts what becomes of one demand.
+func outcomesOf(d planner.DemandSummary) map[string]int64 {
 	return map[string]int64{
 		"served": d.Served, "waiting": d.Waiting, "launching": d.Launching,
 		planner.Impossible: d.Impossible, planner.Capped: d.Capped, planner.Closed: d.Closed, planner.CoolingDown: d.CoolingDown,

@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"cmp"
@@ -11,21 +11,21 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// fleet shows the loop's decisions to the REST server.
-type fleet struct{ loop *controller.Controller }
+// Fleet shows the loop's decisions to the REST server.
+type Fleet struct{ Loop *controller.Controller }
 
 // Views returns every cluster's last decision.
-func (f fleet) Views() []httpapi.View {
+func (f Fleet) Views() []httpapi.View {
 	var views []httpapi.View
-	for _, d := range f.loop.Decisions() {
+	for _, d := range f.Loop.Decisions() {
 		views = append(views, viewOf(d))
 	}
 	return views
 }
 
 // View returns one cluster's.
-func (f fleet) View(key nodepool.ClusterKey) (httpapi.View, bool) {
-	d, known := f.loop.Decision(key)
+func (f Fleet) View(key nodepool.ClusterKey) (httpapi.View, bool) {
+	d, known := f.Loop.Decision(key)
 	if !known {
 		return httpapi.View{}, false
 	}
@@ -66,7 +66,7 @@ func optInOf(known *controller.OptIn) *apiv1.OptIn {
 	return shown
 }
 
-// changeOf is an action as the API tells it.
+// changeOf returns an action as the API shows it.
 func changeOf(a controller.Action) apiv1.Decision {
 	return apiv1.Decision{
 		At: a.At, Action: actionName(a), Group: a.Group, From: a.From, To: a.To, Pods: append([]string{}, a.Pods...),

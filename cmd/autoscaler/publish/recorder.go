@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"encoding/json"
@@ -11,38 +11,39 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// aftermath is what decisions leave behind for callers of the REST API: the last ones, in shadow how
-// they compare with somebody else's, and events for those who follow.
-type aftermath struct {
+// Recorder records decisions for callers of the REST API: the last ones, in shadow how they compare with those of another
+// writer, and events for callers that follow a cluster.
+type Recorder struct {
 	past   *controller.History
 	shadow *controller.Shadow
-	hub    *httpapi.Hub
+	Hub    *httpapi.Hub
 	log    *slog.Logger
 }
 
-func newAftermath(log *slog.Logger) *aftermath {
-	return &aftermath{past: controller.NewHistory(0, 0), shadow: controller.NewShadow(), hub: httpapi.NewHub(), log: log}
+// NewRecorder returns a Recorder without decisions.
+func NewRecorder(log *slog.Logger) *Recorder {
+	return &Recorder{past: controller.NewHistory(0, 0), shadow: controller.NewShadow(), Hub: httpapi.NewHub(), log: log}
 }
 
-// published takes a decision that was carried out.
-func (a *aftermath) published(d *controller.Decision) {
-	if err := a.past.Observe(d); err != nil {
-		a.log.Error("cannot remember a decision", "cluster", d.Cluster.String(), "err", err)
+// Publish records a decision that was carried out.
+func (r *Recorder) Publish(d *controller.Decision) {
+	if err := r.past.Observe(d); err != nil {
+		r.log.Error("cannot remember a decision", "cluster", d.Cluster.String(), "err", err)
 	}
-	a.shadow.Observe(d)
-	a.hub.Changed(d.Cluster)
+	r.shadow.Observe(d)
+	r.Hub.Changed(d.Cluster)
 }
 
-// forgotten drops a cluster that is gone.
-func (a *aftermath) forgotten(key nodepool.ClusterKey) {
-	a.past.Forget(key)
-	a.shadow.Forget(key)
-	a.hub.Gone(key)
+// Forget drops a cluster that no longer exists.
+func (r *Recorder) Forget(key nodepool.ClusterKey) {
+	r.past.Forget(key)
+	r.shadow.Forget(key)
+	r.Hub.Gone(key)
 }
 
 // Entries returns the last decisions about a cluster, newest first.
-func (a *aftermath) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
-	pasts := a.past.Pasts(key)
+func (r *Recorder) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
+	pasts := r.past.Pasts(key)
 	entries := make([]apiv1.HistoryEntry, len(pasts))
 	for i, past := range pasts {
 		entries[i] = entryOf(past)
@@ -67,8 +68,8 @@ func entryOf(past controller.Past) apiv1.HistoryEntry {
 }
 
 // Past returns what a decision was made from and what it came to.
-func (a *aftermath) Past(key nodepool.ClusterKey, id string) (snapshot, plan json.RawMessage, known bool, err error) {
-	past, known := a.past.Past(key, id)
+func (r *Recorder) Past(key nodepool.ClusterKey, id string) (snapshot, plan json.RawMessage, known bool, err error) {
+	past, known := r.past.Past(key, id)
 	if !known {
 		return nil, nil, false, nil
 	}

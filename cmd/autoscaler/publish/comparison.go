@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"slices"
@@ -10,8 +10,8 @@ import (
 )
 
 // Comparison returns what was compared of a cluster in shadow.
-func (a *aftermath) Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison {
-	c, known := a.shadow.Comparison(key)
+func (r *Recorder) Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison {
+	c, known := r.shadow.Comparison(key)
 	if !known {
 		return apiv1.ShadowComparison{}
 	}

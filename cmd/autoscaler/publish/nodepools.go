@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"context"
@@ -43,7 +43,8 @@ type nodepoolsReading struct {
 	err    error
 }
 
-func newNodepoolsView(config *rest.Config, options kube.Options) *nodepoolsView {
+// NewNodepools returns a reader of the nodes that the API server has.
+func NewNodepools(config *rest.Config, options kube.Options) *nodepoolsView {
 	return &nodepoolsView{
 		list:   func(ctx context.Context) (*kube.NodeSet, error) { return kube.ListNodes(ctx, config) },
 		reader: options.GPUs, pools: options.Pools, now: time.Now,

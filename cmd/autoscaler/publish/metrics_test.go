@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"slices"
@@ -73,7 +73,7 @@ func TestADecisionIsMeasured(t *testing.T) {
 			action("patch", "ok", "replace", "launch", 0),
 		},
 	}
-	got := measured(d)
+	got := Metrics(d)
 	if diff := cmp.Diff(want, got, functions); diff != "" {
 		t.Errorf("measured (-want +got):\n%s", diff)
 	}
@@ -127,11 +127,11 @@ func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 			Nodes:            map[string]telemetry.NodeCounts{"headgroup": {Active: 1}, "gpu": {Active: 2, Pending: 2, Failed: 1}},
 			ClusterResources: map[string]float64{"CPU": 2, "GPU": 16}, PendingResources: map[string]float64{"GPU": 16}},
 	}
-	if diff := cmp.Diff(want, measured(d).State()); diff != "" {
+	if diff := cmp.Diff(want, Metrics(d).State()); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
 	d.Mode = nodepool.Off
-	if age := measured(d).State().DataAge; age >= 0 {
+	if age := Metrics(d).State().DataAge; age >= 0 {
 		t.Errorf("the data of a RayCluster that nobody looks at is %v old", age)
 	}
 }
@@ -139,19 +139,19 @@ func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 func TestACycleThatSawNothingMeasuresNothingOfTheOneBefore(t *testing.T) {
 	d := busy()
 	d.Stumbled, d.Err, d.Actions, d.SeenToPatched = true, "observing: forbidden", nil, 0
-	if diff := cmp.Diff(telemetry.Cycle{Namespace: "ml", Cluster: "llm", At: d.At, Failed: true}, measured(d), functions); diff != "" {
+	if diff := cmp.Diff(telemetry.Cycle{Namespace: "ml", Cluster: "llm", At: d.At, Failed: true}, Metrics(d), functions); diff != "" {
 		t.Errorf("measured (-want +got):\n%s", diff)
 	}
-	if measured(d).Pods != nil {
+	if Metrics(d).Pods != nil {
 		t.Error("pods are told that nobody saw")
 	}
 	blind := busy()
 	blind.RayErr = "the head does not answer"
-	if c := measured(blind); !c.RayFailed || c.IdleGPUs != 0 || c.Pods != nil {
+	if c := Metrics(blind); !c.RayFailed || c.IdleGPUs != 0 || c.Pods != nil {
 		t.Errorf("without Ray %v GPUs idle, Ray failed: %v", c.IdleGPUs, c.RayFailed)
 	}
 	blind.Mode = nodepool.Off
-	if measured(blind).RayFailed {
+	if Metrics(blind).RayFailed {
 		t.Error("a GCS that nobody asked has failed")
 	}
 }
@@ -160,7 +160,7 @@ func TestAReportOfTheClusterConfigIsAnActionAndNoDecision(t *testing.T) {
 	d := busy()
 	d.Actions = []controller.Action{{At: d.At, Kind: controller.ActionClusterConfig, Result: controller.ResultOK, Took: time.Millisecond}}
 	want := []telemetry.Action{{At: d.At, Kind: "config", Result: "ok", Took: time.Millisecond}}
-	if diff := cmp.Diff(want, measured(d).Actions); diff != "" {
+	if diff := cmp.Diff(want, Metrics(d).Actions); diff != "" {
 		t.Errorf("actions (-want +measured):\n%s", diff)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"iter"
@@ -15,11 +15,11 @@ import (
 // resourceGPU is Ray's name of whole GPUs and of shares of them.
 const resourceGPU = "GPU"
 
-// measured turns a decision into the values that are measured.
-func measured(d *controller.Decision) telemetry.Cycle {
+// Metrics returns the values of a decision that are measured.
+func Metrics(d *controller.Decision) telemetry.Cycle {
 	c := telemetry.Cycle{
 		Namespace: d.Cluster.Namespace, Cluster: d.Cluster.Name,
-		At: d.At, Failed: d.Err != "", RayFailed: rayFailed(d),
+		At: d.At, Failed: d.Err != "", RayFailed: RayFailed(d),
 		SeenToPatched: d.SeenToPatched,
 		State:         func() telemetry.State { return stateOf(d) },
 	}
@@ -36,8 +36,8 @@ func measured(d *controller.Decision) telemetry.Cycle {
 	return c
 }
 
-// rayFailed reports whether the GCS was asked in this cycle and did not answer.
-func rayFailed(d *controller.Decision) bool {
+// RayFailed reports whether the GCS was asked in this cycle and did not answer.
+func RayFailed(d *controller.Decision) bool {
 	return d.RayErr != "" && d.Mode != nodepool.Off && !d.Stumbled
 }
 
@@ -47,7 +47,7 @@ func actionOf(d *controller.Decision, a controller.Action) telemetry.Action {
 	if a.Result != controller.ResultOK || a.Kind == controller.ActionClusterConfig { // what Ray is told decides nothing
 		return measured
 	}
-	measured.Decision, measured.Reason = actionName(a), reasonOf(d, a)
+	measured.Decision, measured.Reason = actionName(a), ReasonOf(d, a)
 	if a.Kind == controller.ActionPatch {
 		measured.Group, measured.Pods = a.Group, (a.To-a.From)*hostsOf(d, a.Group)
 	}
@@ -66,8 +66,8 @@ func hostsOf(d *controller.Decision, group string) int {
 	return max(1, g.NumOfHosts)
 }
 
-// reasonOf is the code of why an action was taken: why its first pod leaves, else why the group has its size.
-func reasonOf(d *controller.Decision, a controller.Action) string {
+// ReasonOf is the code of why an action was taken: why its first pod leaves, else why the group has its size.
+func ReasonOf(d *controller.Decision, a controller.Action) string {
 	if a.Kind == controller.ActionSync {
 		return "num_gpus"
 	}

@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"context"
@@ -16,10 +16,10 @@ import (
 )
 
 func TestWhatWasDecidedIsListedExportedAndForgotten(t *testing.T) {
-	a := newAftermath(slog.New(slog.DiscardHandler))
+	a := NewRecorder(slog.New(slog.DiscardHandler))
 	d := decision()
 	d.Actions = d.Recent
-	a.published(d)
+	a.Publish(d)
 	entries := a.Entries(d.Cluster)
 	if len(entries) != 1 || len(entries[0].Decisions) != 4 || entries[0].Decisions[0].Action != "scale-up" || entries[0].Unmet != 2 ||
 		len(entries[0].Groups) != 1 || entries[0].Groups[0].Reasons == nil {
@@ -29,7 +29,7 @@ func TestWhatWasDecidedIsListedExportedAndForgotten(t *testing.T) {
 	if err != nil || !known || !json.Valid(plan) || !json.Valid(snapshot) {
 		t.Fatalf("%v, %v: %s\n%s", known, err, plan, snapshot)
 	}
-	a.forgotten(d.Cluster)
+	a.Forget(d.Cluster)
 	if _, _, known, err := a.Past(d.Cluster, entries[0].ID); known || err != nil {
 		t.Errorf("a cluster that is gone: %v, %v", known, err)
 	}

@@ -1,0 +1,17 @@
+package publish
+
+import (
+	"testing"
+
+	"heliostat.dev/heliostat/internal/importtest"
+)
+
+func TestPublishingStartsAndDecidesNothing(t *testing.T) {
+	importtest.Only(t, "internal/controller", "internal/httpapi", "internal/httpapi/apiv1", "internal/planner", "internal/telemetry",
+		"pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/kube", "pkg/raydemand")
+	importtest.Imports(t, map[string]string{
+		"net/http":               "cmd starts the servers",
+		"github.com/spf13/cobra": "cmd reads the flags",
+		"pkg/raydemand/gcs":      "what is published was read by the controller",
+	})
+}
