@@ -199,7 +199,7 @@ func Plural(n int, noun string) string {
 type Doctor struct {
 	Findings []doctor.Finding `json:"findings"`
 
-	Examined doctor.Input
+	Examined doctor.Input `json:"-"`
 	// Note says what was not there to be looked at; empty where something was.
-	Note string
+	Note string `json:"-"`
 }
