@@ -242,7 +242,7 @@ func (o *engineOptions) listen(ctx context.Context, listening *servers, log *slo
 	api := httpapi.Config{
 		Fleet: publish.Fleet{Loop: loop}, Series: &o.lines, Requests: tracedRequests{kube.Requests{Manager: manager}, tracer},
 		Owned: tracedOwned{kube.OwnedRequests{Manager: manager}, tracer}, Freezer: manager, Modes: manager, Page: webui.Handler(), Ready: ready, Log: log,
-		Leadership: newLeadership(manager, loop),
+		Leadership: publish.NewLeadership(manager, loop),
 	}
 	api.History, api.Hub, api.Shadow = o.after, o.after.Hub, o.after
 	if o.kube.Single == nil {

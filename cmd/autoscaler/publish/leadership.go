@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"sync/atomic"
@@ -13,8 +13,8 @@ import (
 // hide the others.
 const settlePatience = 15 * time.Second
 
-// leadership says of this process whether it decides, and knows what there is.
-type leadership struct {
+// Leadership says of this process whether it decides, and knows what there is.
+type Leadership struct {
 	*kube.Manager
 	keys    func() ([]nodepool.ClusterKey, error)
 	decided func(nodepool.ClusterKey) bool
@@ -23,19 +23,20 @@ type leadership struct {
 	asked   atomic.Int64 // when it was first asked while it led, in nanoseconds; 0 before
 }
 
-func newLeadership(manager *kube.Manager, loop *controller.Controller) *leadership {
-	return &leadership{Manager: manager, keys: manager.Keys, now: time.Now, decided: func(key nodepool.ClusterKey) bool {
+// NewLeadership returns the leadership of this process.
+func NewLeadership(manager *kube.Manager, loop *controller.Controller) *Leadership {
+	return &Leadership{Manager: manager, keys: manager.Keys, now: time.Now, decided: func(key nodepool.ClusterKey) bool {
 		_, known := loop.Decision(key)
 		return known
 	}}
 }
 
 // Leads reports whether this process decides.
-func (l *leadership) Leads() bool { return l.Leading() }
+func (l *Leadership) Leads() bool { return l.Leading() }
 
 // Settled reports whether there is a decision about every RayCluster, and stays true then: a new one is missing for a moment,
 // as everywhere.
-func (l *leadership) Settled() bool {
+func (l *Leadership) Settled() bool {
 	if l.settled.Load() {
 		return true
 	}

@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ func TestAFreshLeaderIsSettledWhenEachRayClusterHasADecisionOrAfterAWhile(t *tes
 	keys := []nodepool.ClusterKey{{Namespace: "ml", Name: "a"}, {Namespace: "ml", Name: "b"}}
 	var fault error
 	decided, clock := map[nodepool.ClusterKey]bool{}, time.Unix(1_700_000_000, 0)
-	fresh := func() *leadership {
-		return &leadership{
+	fresh := func() *Leadership {
+		return &Leadership{
 			keys:    func() ([]nodepool.ClusterKey, error) { return keys, fault },
 			decided: func(key nodepool.ClusterKey) bool { return decided[key] }, now: func() time.Time { return clock },
 		}
