@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/cli"
+	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -144,7 +145,7 @@ func TestStatusSaysWhatWaitsInShadowAndHowToAllowIt(t *testing.T) {
 func TestStatusDoesNotSayThatDemandIsOnItsWayInShadow(t *testing.T) {
 	inShadow(t).view.Plan.InfeasibleRequests = nil
 	_, out, _ := command(t, "", "autoscaler", "status", "ml/llm")
-	if !strings.Contains(out, nothingUnmetIfScaled) || strings.Contains(out, "served or on its way") {
-		t.Errorf("want %q:\n%s", nothingUnmetIfScaled, out)
+	if !strings.Contains(out, printer.NothingUnmetIfScaled) || strings.Contains(out, "served or on its way") {
+		t.Errorf("want %q:\n%s", printer.NothingUnmetIfScaled, out)
 	}
 }

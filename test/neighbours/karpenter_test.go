@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -283,7 +283,7 @@ func (r *rayTeam) want(count int) {
 }
 
 // status is what `autoscaler status` shows.
-func (r *rayTeam) status() (c httpapi.Cluster) {
+func (r *rayTeam) status() (c apiv1.Cluster) {
 	r.Helper()
 	code, body, err := r.heliostat.Call(r.Context(), http.MethodGet, "/v1/namespaces/"+r.key.Namespace+"/rayclusters/"+r.key.Name, "")
 	if err != nil {
@@ -298,18 +298,18 @@ func (r *rayTeam) status() (c httpapi.Cluster) {
 	return c
 }
 
-func groupOf(c httpapi.Cluster, name string) httpapi.Group {
-	i := slices.IndexFunc(c.Groups, func(g httpapi.Group) bool { return g.Name == name })
+func groupOf(c apiv1.Cluster, name string) apiv1.Group {
+	i := slices.IndexFunc(c.Groups, func(g apiv1.Group) bool { return g.Name == name })
 	if i < 0 {
-		return httpapi.Group{}
+		return apiv1.Group{}
 	}
 	return c.Groups[i]
 }
 
 // until waits for a status, and fails with the last one. always sees each.
-func (r *rayTeam) until(what string, limit time.Duration, holds func(httpapi.Cluster) bool, always func(httpapi.Cluster)) {
+func (r *rayTeam) until(what string, limit time.Duration, holds func(apiv1.Cluster) bool, always func(apiv1.Cluster)) {
 	r.Helper()
-	var last httpapi.Cluster
+	var last apiv1.Cluster
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		last = r.status()
 		if always != nil {
@@ -325,9 +325,9 @@ func (r *rayTeam) until(what string, limit time.Duration, holds func(httpapi.Clu
 }
 
 // neverClosed fails when a group takes no launches, and notes what is said of it whenever that changes.
-func (r *rayTeam) neverClosed(group string) func(httpapi.Cluster) {
+func (r *rayTeam) neverClosed(group string) func(apiv1.Cluster) {
 	before := ""
-	return func(c httpapi.Cluster) {
+	return func(c apiv1.Cluster) {
 		g := groupOf(c, group)
 		if said := fmt.Sprint(g.Closed, reasonsIn(g)); said != before {
 			before = said
@@ -344,12 +344,12 @@ func (r *rayTeam) neverClosed(group string) func(httpapi.Cluster) {
 
 // outOfStock reports whether a group is closed because no node can be had. Before its head answers it is closed for
 // another reason.
-func outOfStock(g httpapi.Group) bool {
+func outOfStock(g apiv1.Group) bool {
 	return strings.Contains(g.Closed, "no node can be had") || strings.Contains(g.Closed, "no pod joined")
 }
 
 // reasonsIn are the sentences about a group, without times, which change in each cycle.
-func reasonsIn(g httpapi.Group) (texts []string) {
+func reasonsIn(g apiv1.Group) (texts []string) {
 	for _, reason := range g.Reasons {
 		text, _, _ := strings.Cut(reason.Message, ", the oldest for")
 		if _, rest, found := strings.Cut(reason.Message, "; Karpenter"); found {
@@ -372,7 +372,7 @@ func twentySlowNodes(k *karpenterLab) {
 	r := k.rayCluster("slow", gpuWorkers("slow", 40), gpuWorkers("z-spare", 40))
 	r.want(20)
 	open := r.neverClosed("slow")
-	r.until("20 pods have a node on their way", 90*time.Second, func(c httpapi.Cluster) bool {
+	r.until("20 pods have a node on their way", 90*time.Second, func(c apiv1.Cluster) bool {
 		return strings.Contains(fmt.Sprint(reasonsIn(groupOf(c, "slow"))), "Karpenter has launched nodes for 20 of them")
 	}, open)
 	if slices.ContainsFunc(r.status().Findings, func(f raydemand.Finding) bool {
@@ -380,7 +380,7 @@ func twentySlowNodes(k *karpenterLab) {
 	}) {
 		r.Error("group-no-node is found although nodes are on their way")
 	}
-	r.until("all 20 workers have joined", 4*time.Minute, func(c httpapi.Cluster) bool { return groupOf(c, "slow").Ready == 20 }, func(c httpapi.Cluster) {
+	r.until("all 20 workers have joined", 4*time.Minute, func(c apiv1.Cluster) bool { return groupOf(c, "slow").Ready == 20 }, func(c apiv1.Cluster) {
 		open(c)
 		if g := groupOf(c, "slow"); g.Desired > 20 || len(g.Name) > 0 && g.Desired < 20 {
 			r.Errorf("the group wants %d workers, want 20 all the time", g.Desired)
@@ -398,7 +398,7 @@ func secondPoolInStock(k *karpenterLab) {
 	k.nodePool("second", "two", "fast", map[string]any{"weight": int64(1)})
 	r := k.rayCluster("two", gpuWorkers("two", 4), gpuWorkers("z-spare", 4))
 	r.want(1)
-	r.until("the worker has joined", 2*time.Minute, func(c httpapi.Cluster) bool { return groupOf(c, "two").Ready == 1 }, r.neverClosed("two"))
+	r.until("the worker has joined", 2*time.Minute, func(c apiv1.Cluster) bool { return groupOf(c, "two").Ready == 1 }, r.neverClosed("two"))
 	r.failures("first", 1)
 }
 
@@ -429,7 +429,7 @@ func bothPoolsOut(k *karpenterLab) {
 	r := k.rayCluster("dry", gpuWorkers("dry", 4))
 	r.want(1)
 	var closed time.Time
-	r.until("the group is closed", 2*time.Minute, func(c httpapi.Cluster) bool {
+	r.until("the group is closed", 2*time.Minute, func(c apiv1.Cluster) bool {
 		closed = time.Now()
 		return outOfStock(groupOf(c, "dry"))
 	}, nil)
@@ -445,12 +445,12 @@ func bothPoolsOut(k *karpenterLab) {
 // capped waits until demand is capped by a named pool while a group has so many workers.
 func (r *rayTeam) capped(group, pool string, workers int) {
 	r.Helper()
-	r.until(fmt.Sprintf("demand is capped by pool %s at %d workers", pool, workers), 90*time.Second, func(c httpapi.Cluster) bool {
+	r.until(fmt.Sprintf("demand is capped by pool %s at %d workers", pool, workers), 90*time.Second, func(c apiv1.Cluster) bool {
 		g := groupOf(c, group)
-		return g.Desired == workers && g.Ready == workers && slices.ContainsFunc(c.Unmet, func(u httpapi.Unmet) bool {
+		return g.Desired == workers && g.Ready == workers && slices.ContainsFunc(c.Unmet, func(u apiv1.Unmet) bool {
 			return strings.Contains(u.Reason.Message, "pool "+pool+" ")
 		})
-	}, func(c httpapi.Cluster) {
+	}, func(c apiv1.Cluster) {
 		if g := groupOf(c, group); g.Desired > workers {
 			r.Errorf("group %s wants %d workers, its pool holds %d", group, g.Desired, workers)
 		}
@@ -506,7 +506,7 @@ func deletedNodePool(k *karpenterLab) {
 	k.nodePool("deleted", "deleted", "fast", nil)
 	r := k.rayCluster("deleted", gpuWorkers("pool-deleted", 9))
 	r.want(1)
-	r.until("a worker has joined", 90*time.Second, func(c httpapi.Cluster) bool { return groupOf(c, "pool-deleted").Ready == 1 }, nil)
+	r.until("a worker has joined", 90*time.Second, func(c apiv1.Cluster) bool { return groupOf(c, "pool-deleted").Ready == 1 }, nil)
 	policy := metav1.DeletePropagationOrphan
 	if err := r.Dynamic.Resource(nodePools).Delete(r.Context(), "deleted", metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil && !apierrors.IsNotFound(err) {
 		r.Fatal(err)
@@ -521,7 +521,7 @@ func deadNode(k *karpenterLab) {
 	k.nodePool("dies", "dies", "fast", nil)
 	r := k.rayCluster("dies", gpuWorkers("dies", 9))
 	r.want(1)
-	r.until("the worker has joined", 90*time.Second, func(c httpapi.Cluster) bool { return groupOf(c, "dies").Ready == 1 }, nil)
+	r.until("the worker has joined", 90*time.Second, func(c apiv1.Cluster) bool { return groupOf(c, "dies").Ready == 1 }, nil)
 	pods, err := r.Kube.CoreV1().Pods(r.key.Namespace).List(r.Context(), metav1.ListOptions{LabelSelector: "ray.io/node-type=worker"})
 	if err != nil || len(pods.Items) != 1 {
 		r.Fatalf("%d workers, %v", len(pods.Items), err)
@@ -537,7 +537,7 @@ func deadNode(k *karpenterLab) {
 	}
 	gone := time.Now()
 	r.note("node %s is gone", node)
-	r.until("the worker counts as lost", 20*time.Second, func(c httpapi.Cluster) bool {
+	r.until("the worker counts as lost", 20*time.Second, func(c apiv1.Cluster) bool {
 		g := groupOf(c, "dies")
 		return g.Ready == 0
 	}, nil)

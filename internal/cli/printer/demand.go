@@ -145,8 +145,8 @@ func describeBundles(bundles []raydemand.Bundle, selectors []raydemand.Selector)
 	return strings.Join(parts, ", ")
 }
 
-// nothingUnmetIfScaled is what unmet says of a RayCluster that is not scaled, where the plan would serve all demand.
-const nothingUnmetIfScaled = "nothing, if Heliostat scaled it: what would be launched now is not on its way"
+// NothingUnmetIfScaled is what unmet says of a RayCluster that is not scaled, where the plan would serve all demand.
+const NothingUnmetIfScaled = "nothing, if Heliostat scaled it: what would be launched now is not on its way"
 
 // writeUnmet lists what is not served, grouped by reason. scaled is false where nobody carries out the plan.
 func writeUnmet(p *table.Page, plan planner.Plan, scaled bool) {
@@ -173,7 +173,7 @@ func writeUnmet(p *table.Page, plan planner.Plan, scaled bool) {
 	}
 	list.write(p)
 	if short := writeMinimums(p, plan.Groups); len(list.order)+short == 0 {
-		p.Line("  ", map[bool]string{true: "nothing: all demand is served or on its way", false: nothingUnmetIfScaled}[scaled])
+		p.Line("  ", map[bool]string{true: "nothing: all demand is served or on its way", false: NothingUnmetIfScaled}[scaled])
 	}
 }
 
