@@ -122,6 +122,9 @@ e2e: ## the real Ray head's conformance, tests of the dev cluster, and the whole
 	$(call kit)
 	for part in heads cluster loop; do $(MAKE) -j 1 $$part; done
 
+# Each serve that these start may take as much memory as the chart lets it.
+loop churn bench-rest: export HELIOSTAT_TEST_MEMORY ?= 1Gi
+
 .PHONY: heads cluster loop
 heads:
 	@$(call conform,2.60.0)
