@@ -54,8 +54,9 @@ type ownedRequests struct {
 	next map[requestKey]chan struct{}
 	// decided is what was decided of requests and is still to be written: callers are told it before the API server is.
 	decided map[requestKey]decidedStatus
-	// gone has the UIDs of those that this process deleted and that watches may still tell of.
-	gone map[string]time.Time
+	// gone has those that went a moment ago, by UID. Watches and answers to writes may still report them.
+	gone   map[string]departure
+	pruned time.Time // when gone lost its old entries
 	// readings is what each watch knows, by namespace.
 	readings map[string]*reading
 	// budget counts the memory of objects.
@@ -63,6 +64,16 @@ type ownedRequests struct {
 }
 
 type requestKey struct{ namespace, name string }
+
+// departure is how a request went. final: the API server reported it gone, so that whatever arrives later is older. Without
+// it, this process asked for the deletion, and finalizers may still keep the object.
+type departure struct {
+	at    time.Time
+	final bool
+}
+
+// departuresLast is for how long departures are remembered: longer than any answer to a write takes.
+const departuresLast = time.Minute
 
 type decidedStatus struct {
 	uid    string
@@ -74,7 +85,7 @@ func newOwnedRequests(client dynamic.NamespaceableResourceInterface, known func(
 	s := &ownedRequests{
 		client: client, known: known, now: time.Now, uptime: func() time.Duration { return time.Since(begun) }, namespaces: namespaces, log: log, changed: changed, told: told, turns: newOwnedTurns(), next: map[requestKey]chan struct{}{},
 		objects: map[requestKey]*nodepool.OwnedRequest{}, names: map[nodepool.ClusterKey]map[string]bool{},
-		decided: map[requestKey]decidedStatus{}, gone: map[string]time.Time{}, readings: map[string]*reading{},
+		decided: map[requestKey]decidedStatus{}, gone: map[string]departure{}, readings: map[string]*reading{},
 		budget: newRequestBudget(nodepool.DefaultRequestMemory),
 	}
 	if len(s.namespaces) == 0 {
@@ -297,8 +308,8 @@ func (s *ownedRequests) set(r *nodepool.OwnedRequest) {
 	s.mu.Lock()
 	known := s.objects[key]
 	s.sight(r, known)
-	_, deleted := s.gone[r.UID]
-	if deleted && !r.Deleting || known != nil && (sameReading(known, r) || olderVersion(r.ResourceVersion, known.ResourceVersion)) {
+	left, gone := s.gone[r.UID]
+	if gone && (left.final || !r.Deleting) || known != nil && (sameReading(known, r) || olderVersion(r.ResourceVersion, known.ResourceVersion)) {
 		s.mu.Unlock()
 		return
 	}
@@ -400,11 +411,28 @@ func (s *ownedRequests) drop(namespace, name, uid string) {
 // deleted forgets one that this process has deleted, whatever watches still tell of it for a while.
 func (s *ownedRequests) deleted(r *nodepool.OwnedRequest) {
 	s.mu.Lock()
-	now := time.Now()
-	maps.DeleteFunc(s.gone, func(_ string, at time.Time) bool { return now.Sub(at) > time.Minute })
-	s.gone[r.UID] = now
+	s.depart(r.UID, false)
 	s.mu.Unlock()
 	s.drop(r.Cluster.Namespace, r.ID, r.UID)
+}
+
+// lost forgets one that the API server reports gone. The answer to a write of it may arrive later, and must not bring it
+// back: nothing would ever report it gone again.
+func (s *ownedRequests) lost(namespace, name, uid string) {
+	s.mu.Lock()
+	s.depart(uid, true)
+	s.mu.Unlock()
+	s.drop(namespace, name, uid)
+}
+
+// depart remembers a departure. The caller holds mu.
+func (s *ownedRequests) depart(uid string, final bool) {
+	now := time.Now()
+	if now.Sub(s.pruned) > departuresLast {
+		maps.DeleteFunc(s.gone, func(_ string, d departure) bool { return now.Sub(d.at) > departuresLast })
+		s.pruned = now
+	}
+	s.gone[uid] = departure{now, final || s.gone[uid].final}
 }
 
 // remove forgets an object. The caller holds mu.

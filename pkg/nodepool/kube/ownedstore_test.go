@@ -78,6 +78,34 @@ func TestWhatThisProcessWroteIsNotForgottenForAWatchThatLags(t *testing.T) {
 	check("what was deleted comes back by no watch that lags", map[string]string{})
 }
 
+// The answer to a write of a status may arrive after the watch has reported that somebody deleted the request.
+func TestALateAnswerBringsBackNoRequestThatIsGone(t *testing.T) {
+	for how, goes := range map[string]func(*watchedRequests) error{
+		"a watch":      func(s *watchedRequests) error { return s.Delete(storedRequest("a", "8", "llm")) },
+		"a newer list": func(s *watchedRequests) error { return s.Replace(nil, "8") },
+		"before it came": func(s *watchedRequests) error {
+			s.drop("ml", "a", "uid-a") // as if no watch had reported it before
+			return s.Delete(storedRequest("a", "8", "llm"))
+		},
+	} {
+		s, _ := requestStore()
+		_ = s.Replace([]any{storedRequest("a", "5", "llm")}, "6")
+		if err := goes(s); err != nil {
+			t.Fatal(err)
+		}
+		s.set(decodeRequest(storedRequest("a", "7", "llm")))
+		if left := s.versions("llm"); len(left) != 0 {
+			t.Errorf("%s reports it gone, and an answer brings back %v", how, left)
+		}
+		again := storedRequest("a", "9", "llm")
+		again.SetUID("uid-of-another")
+		_ = s.Add(again)
+		if left := s.versions("llm"); left["a"] != "9" {
+			t.Errorf("%s: another request of the same name is not kept: %v", how, left)
+		}
+	}
+}
+
 func TestARequestIsFoundUnderItsClusterAlone(t *testing.T) {
 	s, looked := requestStore()
 	_ = s.Add(storedRequest("a", "5", "llm"))

@@ -50,7 +50,7 @@ func (w *watchedRequests) Update(object any) error {
 // Delete forgets an object.
 func (w *watchedRequests) Delete(object any) error {
 	if o, ok := underTombstone(object).(*unstructured.Unstructured); ok {
-		w.drop(o.GetNamespace(), o.GetName(), string(o.GetUID()))
+		w.lost(o.GetNamespace(), o.GetName(), string(o.GetUID()))
 	}
 	return nil
 }
@@ -73,6 +73,7 @@ func (w *watchedRequests) Replace(list []any, version string) error {
 		mine := w.namespace == metav1.NamespaceAll || key.namespace == w.namespace
 		if mine && !there[key] && !olderVersion(version, r.ResourceVersion) {
 			changed = append(changed, r.Cluster)
+			w.depart(r.UID, true)
 			w.remove(key)
 		} else if mine && late {
 			changed = append(changed, r.Cluster) // nobody looked at it before the list was whole
