@@ -203,10 +203,10 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod
 		m.requests.addTo(&cluster)
 	}
 	if m.nodes != nil {
+		m.claims.addTo(&cluster, m.provisioners) // first: no group lacks a node while one is on its way
 		m.nodes.addTo(&cluster)
 		m.ceilings.addTo(&cluster)
 		m.provisioners.addTo(&cluster)
-		m.claims.addTo(&cluster, m.provisioners)
 		m.namespaces.addTo(&cluster)
 	} else if m.options.Single != nil {
 		m.withoutNodes(&cluster)
