@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // agentFlags are the flags of `agent`.
@@ -33,7 +33,7 @@ func newAgentCommand(open func() (gpuDriver, error)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent --node NAME",
 		Short: "Tells of this machine's GPUs in an annotation of its node, for Heliostat to read",
-		Long: "Asks NVIDIA's driver for each card's free memory, MIG layout and health, and writes them into the node's annotation " + nodepool.AgentAnnotation + "\n" +
+		Long: "Asks NVIDIA's driver for each card's free memory, MIG layout and health, and writes them into the node's annotation " + nodegpu.AgentAnnotation + "\n" +
 			"when they change. A fatal XID makes a card unhealthy until the agent is started anew. It changes no card. deploy/agent.yaml runs it on\n" +
 			"each GPU node.",
 		Example: "  autoscaler agent --node gpu-1 --once",
@@ -83,7 +83,7 @@ type agent struct {
 	log     *slog.Logger
 	boot    string // the kernel's number of this start of the machine, empty where it does not tell
 	// published is the report that the node has, since confirmed; nil before the first.
-	published *nodepool.AgentReport
+	published *nodegpu.AgentReport
 	confirmed time.Time
 	// seen are cards as they were last read in full: a lost one tells nothing of itself.
 	seen map[int]gpuinfo.Card
@@ -139,7 +139,7 @@ func (a *agent) step(ctx context.Context, now time.Time) error {
 		return err
 	}
 	report.At, report.BootID = now.UTC().Truncate(time.Second), a.boot
-	if a.published != nil && now.Sub(a.confirmed) < nodepool.AgentRefresh && same(*a.published, report) {
+	if a.published != nil && now.Sub(a.confirmed) < nodegpu.AgentRefresh && same(*a.published, report) {
 		return nil
 	}
 	value, err := report.Annotation()
@@ -157,7 +157,7 @@ func (a *agent) step(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func unhealthy(report nodepool.AgentReport) int {
+func unhealthy(report nodegpu.AgentReport) int {
 	n := 0
 	for _, card := range report.Cards {
 		if !card.Healthy {

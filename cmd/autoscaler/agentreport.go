@@ -5,13 +5,13 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // report is what is published of an inventory. Nothing is when a layout is not told: the annotation cannot say so, and a cut card without
 // instances would read as one that offers nothing.
-func (a *agent) report(inventory gpuinfo.Inventory) (nodepool.AgentReport, error) {
-	report := nodepool.AgentReport{Cards: make([]nodepool.AgentCard, 0, len(inventory.Cards))}
+func (a *agent) report(inventory gpuinfo.Inventory) (nodegpu.AgentReport, error) {
+	report := nodegpu.AgentReport{Cards: make([]nodegpu.AgentCard, 0, len(inventory.Cards))}
 	for _, card := range inventory.Cards {
 		if card.Cut != nil && card.Cut.Enabled && card.Cut.Instances == nil && card.Healthy {
 			return report, fmt.Errorf("reading the MIG instances of card %d: the driver does not tell them to this process: "+
@@ -44,10 +44,10 @@ func (a *agent) remembered(card gpuinfo.Card) gpuinfo.Card {
 	return card
 }
 
-func agentCard(card gpuinfo.Card) nodepool.AgentCard {
-	published := nodepool.AgentCard{
+func agentCard(card gpuinfo.Card) nodegpu.AgentCard {
+	published := nodegpu.AgentCard{
 		Index: card.Index, UUID: card.UUID, Product: card.Product, Healthy: card.Healthy, Problem: card.Problem,
-		MIG: nodepool.AgentMIG{Instances: []nodepool.AgentInstance{}},
+		MIG: nodegpu.AgentMIG{Instances: []nodegpu.AgentInstance{}},
 	}
 	if card.Memory != nil {
 		published.MemoryMiB = int64(*card.Memory)
@@ -62,7 +62,7 @@ func agentCard(card gpuinfo.Card) nodepool.AgentCard {
 	if card.Cut != nil && card.Cut.Enabled {
 		published.MIG.Enabled = true
 		for _, instance := range card.Cut.Layout() {
-			published.MIG.Instances = append(published.MIG.Instances, nodepool.AgentInstance{Profile: instance.Profile, Start: instance.Start})
+			published.MIG.Instances = append(published.MIG.Instances, nodegpu.AgentInstance{Profile: instance.Profile, Start: instance.Start})
 		}
 	}
 	return published
@@ -70,14 +70,14 @@ func agentCard(card gpuinfo.Card) nodepool.AgentCard {
 
 // same reports whether a report is not worth a patch: all of it is equal, and free memory has moved by less than a twentieth of each
 // card. Work that allocates and frees would else have the node written after every reading.
-func same(before, now nodepool.AgentReport) bool {
-	return slices.EqualFunc(before.Cards, now.Cards, func(a, b nodepool.AgentCard) bool {
+func same(before, now nodegpu.AgentReport) bool {
+	return slices.EqualFunc(before.Cards, now.Cards, func(a, b nodegpu.AgentCard) bool {
 		return a.Index == b.Index && a.UUID == b.UUID && a.Product == b.Product && a.MemoryMiB == b.MemoryMiB && a.Healthy == b.Healthy &&
 			a.Problem == b.Problem && a.MIG.Enabled == b.MIG.Enabled && slices.Equal(a.MIG.Instances, b.MIG.Instances) && nearlyFree(a, b)
 	})
 }
 
-func nearlyFree(a, b nodepool.AgentCard) bool {
+func nearlyFree(a, b nodegpu.AgentCard) bool {
 	const twentieth = 20
 	if a.FreeMiB == nil || b.FreeMiB == nil {
 		return a.FreeMiB == b.FreeMiB

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // xidSource is all that the agent needs in order to hear of XIDs.
@@ -22,7 +22,7 @@ type xidSource interface {
 type faults map[int]gpuinfo.XIDEvent
 
 // mark adds what is known of a card's fault to what the driver says of the card.
-func (f faults) mark(card *nodepool.AgentCard) {
+func (f faults) mark(card *nodegpu.AgentCard) {
 	fault, known := f[card.Index]
 	if !known {
 		return

@@ -19,7 +19,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -32,7 +32,7 @@ type doctorFlags struct {
 	told   cli.NodeReaderFlags
 	pools  string
 	// reader is made of what is told.
-	reader nodepool.GPUReader
+	reader nodegpu.Reader
 }
 
 func newDoctorCommand() *cobra.Command {

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/planner"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/plans.sha256 with the plans as they are now")
@@ -83,7 +83,7 @@ func explanations(t *testing.T, file string) string {
 	t.Helper()
 	cmd := &cobra.Command{}
 	cmd.SetErr(&bytes.Buffer{})
-	s, _, _, err := readSnapshotBy(nodepool.GPUReader{}, file, cmd)
+	s, _, _, err := readSnapshotBy(nodegpu.Reader{}, file, cmd)
 	if err != nil {
 		return err.Error()
 	}

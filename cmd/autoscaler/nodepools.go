@@ -17,6 +17,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // nodepoolsFlags are where `nodepools` finds nodes, and how it reads them.
@@ -85,9 +86,9 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 	if len(nodes)+len(set.Ceilings) == 0 && len(f.files) > 0 && f.pools == "" {
 		return cli.BadInput(fmt.Errorf("no node in %s: want what `kubectl get nodes -o yaml` prints", strings.Join(f.files, ", ")))
 	}
-	slices.SortStableFunc(nodes, func(a, b nodepool.NodeObject) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(nodes, func(a, b nodegpu.NodeObject) int { return strings.Compare(a.Name, b.Name) })
 	report := printer.Nodepools{
-		Nodes: make([]nodepool.NodeGPUs, 0, len(nodes)), Pools: reader.PoolsWith(nodes, config, set.Ceilings), Notes: append([]string{}, set.Notes...),
+		Nodes: make([]nodegpu.GPUs, 0, len(nodes)), Pools: nodepool.PoolsWith(reader, nodes, config, set.Ceilings), Notes: append([]string{}, set.Notes...),
 	}
 	nodepool.CountClaims(report.Pools, set.Claims, reader.At)
 	for _, node := range nodes {
@@ -121,7 +122,7 @@ func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*kube.NodeSet,
 }
 
 // nodesOfFile reads the nodes of one file.
-func nodesOfFile(name string, in io.Reader) ([]nodepool.NodeObject, error) {
+func nodesOfFile(name string, in io.Reader) ([]nodegpu.NodeObject, error) {
 	var set kube.NodeSet
 	err := cli.ReadFile(name, "nodes", in, cli.MaxManifests, set.Read)
 	return set.Nodes(), err

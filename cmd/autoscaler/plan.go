@@ -16,6 +16,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -126,7 +127,7 @@ func policyFor(flag string, s planner.Snapshot) (planner.Policy, error) {
 
 // readSnapshotBy reads a snapshot and what is to be said about it: about keys that are not read, which is a warning on standard error too, and
 // about the RayCluster in it, which it returns, nil where the groups are the file's own. Nodes in the file are read as the reader is told.
-func readSnapshotBy(reader nodepool.GPUReader, file string, cmd *cobra.Command) (planner.Snapshot, *nodepool.Cluster, []raydemand.Finding, error) {
+func readSnapshotBy(reader nodegpu.Reader, file string, cmd *cobra.Command) (planner.Snapshot, *nodepool.Cluster, []raydemand.Finding, error) {
 	in, name := cmd.InOrStdin(), "standard input"
 	if file != "-" {
 		opened, err := os.Open(file)

@@ -11,11 +11,12 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // clusterOf reads the RayCluster of a snapshot file, and what the nodes and pools beside it say about its groups. Errors name the key.
-func clusterOf(reader nodepool.GPUReader, doc snapshotfile.Document) (nodepool.Cluster, error) {
+func clusterOf(reader nodegpu.Reader, doc snapshotfile.Document) (nodepool.Cluster, error) {
 	cluster, err := kube.DecodeCluster(reader, doc.RayCluster)
 	if err != nil {
 		return cluster, fmt.Errorf("rayCluster: %w: want the manifest of a RayCluster", err)
@@ -46,7 +47,7 @@ func strangersOf(config nodepool.PoolsConfig, nodes []nodepool.Node) (list []ray
 
 // places are the nodes and the declared shapes of pools that a snapshot file has.
 type places struct {
-	reader nodepool.GPUReader
+	reader nodegpu.Reader
 	nodes  []nodepool.Node
 	rooms  []nodepool.PoolRoom
 	// known: the file has nodes.
@@ -57,7 +58,7 @@ type places struct {
 	unreadable []raydemand.Finding
 }
 
-func placesOf(reader nodepool.GPUReader, doc snapshotfile.Document) (places, error) {
+func placesOf(reader nodegpu.Reader, doc snapshotfile.Document) (places, error) {
 	p := places{reader: reader, known: doc.KubeNodes != nil}
 	items, err := itemsOf(doc.KubeNodes)
 	if err != nil {
@@ -83,9 +84,9 @@ func placesOf(reader nodepool.GPUReader, doc snapshotfile.Document) (places, err
 	return p, nil
 }
 
-func unreadableAmounts(node nodepool.NodeObject) (list []raydemand.Finding) {
+func unreadableAmounts(node nodegpu.NodeObject) (list []raydemand.Finding) {
 	for _, text := range node.Unreadable {
-		list = append(list, raydemand.Finding{Code: string(nodepool.AmountUnreadable), Severity: raydemand.Error, Object: "Node " + node.Name, Field: "status",
+		list = append(list, raydemand.Finding{Code: string(nodegpu.AmountUnreadable), Severity: raydemand.Error, Object: "Node " + node.Name, Field: "status",
 			Seen: text, Why: "pods that ask for it cannot be placed by it, and it is planned as not announced", Fix: "correct the amount"})
 	}
 	return list
@@ -129,12 +130,12 @@ func poolsIn(raw json.RawMessage) (nodepool.PoolsConfig, error) {
 
 // tell fills in what the places say about a group, as far as they are known.
 func (p places) tell(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
-	g.Slices = p.reader.SlicesOf(&g.Pod, p.nodes)
+	g.Slices = nodepool.SlicesOf(p.reader, &g.Pod, p.nodes)
 	if !p.known {
 		return
 	}
 	landing := g.Pod.Land(p.nodes)
-	g.Landing, g.Reported = &landing, p.reader.Reported(g, p.nodes)
+	g.Landing, g.Reported = &landing, nodepool.Reported(p.reader, g, p.nodes)
 	g.PoolPods = g.Pod.PoolPods(p.rooms, p.nodes)
 	add := func(f raydemand.Finding) {
 		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())
@@ -152,7 +153,7 @@ func (p places) tell(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 			ofTemplate(f)
 		}
 	}
-	if first, count := p.reader.SeesGPUs(&g.Pod, p.nodes); count > 0 && g.Max > 0 && !g.Suspended {
+	if first, count := nodepool.SeesGPUs(p.reader, &g.Pod, p.nodes); count > 0 && g.Max > 0 && !g.Suspended {
 		ofTemplate(nodepool.VisibleFinding(first, count))
 	}
 	if landing.Nowhere() && g.Max > 0 && !g.Suspended && !g.Broken {

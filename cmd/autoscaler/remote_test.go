@@ -24,6 +24,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -125,7 +126,7 @@ func (r *remote) SetMode(_ context.Context, key nodepool.ClusterKey, mode nodepo
 }
 
 func (r *remote) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
-	return apiv1.NodepoolsReport{Nodes: []nodepool.NodeGPUs{{Name: "n1"}}}, nil
+	return apiv1.NodepoolsReport{Nodes: []nodegpu.GPUs{{Name: "n1"}}}, nil
 }
 
 func TestTheFleetAndAClusterAreShownInTables(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // NodeReaderFlags are what each command that reads nodes can be told of them.
@@ -36,7 +36,7 @@ var ErrServerReadsNodes = errors.New("--resource and --pool-label are for files:
 func (f *NodeReaderFlags) Given() bool { return f.poolLabel != "" || len(f.resources) > 0 }
 
 // Reader is what the flags say.
-func (f *NodeReaderFlags) Reader() (reader nodepool.GPUReader, err error) {
+func (f *NodeReaderFlags) Reader() (reader nodegpu.Reader, err error) {
 	reader.PoolLabel = f.poolLabel
 	if reader.Names.Configured, err = configuredResources(f.resources); err != nil {
 		return reader, BadInput(err)

@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // status is the ConfigMap of a Cluster Autoscaler, in the form since release 1.30.
@@ -39,24 +39,24 @@ func TestHowFarAPoolMayGrowIsReadAsThePlannerReadsIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		label string
 		says  map[string]any
-		reads nodepool.GPUReader
+		reads nodegpu.Reader
 		want  string
 	}{
-		"Karpenter's limit of GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "24"}), nodepool.GPUReader{},
+		"Karpenter's limit of GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "24"}), nodegpu.Reader{},
 			"maxReplicas 64, and room for 24 pods at most: gpu by karpenter (limits)"},
-		"Karpenter's limit of nodes bounds no GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nodes": 3}), nodepool.GPUReader{}, ""},
-		"no limit at all":                {"karpenter.sh/nodepool=gpu", karpenterPool(nil), nodepool.GPUReader{}, ""},
-		"a NodePool that cannot be read": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "many"}), nodepool.GPUReader{}, ""},
+		"Karpenter's limit of nodes bounds no GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nodes": 3}), nodegpu.Reader{}, ""},
+		"no limit at all":                {"karpenter.sh/nodepool=gpu", karpenterPool(nil), nodegpu.Reader{}, ""},
+		"a NodePool that cannot be read": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "many"}), nodegpu.Reader{}, ""},
 		"the status of an AKS pool": {"kubernetes.azure.com/agentpool=gpua100",
-			status("nodeGroups: [{name: aks-gpua100-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), nodepool.GPUReader{},
+			status("nodeGroups: [{name: aks-gpua100-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), nodegpu.Reader{},
 			"maxReplicas 64, and room for 32 pods at most: gpua100 by cluster-autoscaler (4 nodes)"},
 		"a node group of another pool": {"kubernetes.azure.com/agentpool=gpua100",
-			status("nodeGroups: [{name: aks-gpu-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), nodepool.GPUReader{}, ""},
+			status("nodeGroups: [{name: aks-gpu-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), nodegpu.Reader{}, ""},
 		"a pool that a label of their own names": {"example.com/pool=gold",
-			status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), nodepool.GPUReader{PoolLabel: "example.com/pool"},
+			status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), nodegpu.Reader{PoolLabel: "example.com/pool"},
 			"maxReplicas 64, and room for 16 pods at most: gold by cluster-autoscaler (2 nodes)"},
-		"the same label when nobody says so": {"example.com/pool=gold", status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), nodepool.GPUReader{}, ""},
-		"room enough":                        {"kubernetes.azure.com/agentpool=gpua100", status("nodeGroups: [{name: gpua100, health: {maxSize: 8}}]"), nodepool.GPUReader{}, ""},
+		"the same label when nobody says so": {"example.com/pool=gold", status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), nodegpu.Reader{}, ""},
+		"room enough":                        {"kubernetes.azure.com/agentpool=gpua100", status("nodeGroups: [{name: gpua100, health: {maxSize: 8}}]"), nodegpu.Reader{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := objects(t, "testdata/shows/node-maximum-below-ours.yaml")[:2]
@@ -80,7 +80,7 @@ func TestAResourceThatIsConfiguredIsNoUnknownName(t *testing.T) {
 	if want := "--resource tencent.com/qgpu-memory=KIND"; !strings.HasSuffix(before.Fix, want) || strings.Contains(before.Fix, "whole") {
 		t.Errorf("the fix is %s, want %s and no kind that is guessed", before.Fix, want)
 	}
-	reader := nodepool.GPUReader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "tencent.com/qgpu-memory", Kind: gpuinfo.Whole, Role: gpuinfo.Devices}}}}
+	reader := nodegpu.Reader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "tencent.com/qgpu-memory", Kind: gpuinfo.Whole, Role: gpuinfo.Devices}}}}
 	input, err := intake.Input(all, reader)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestTheArgumentsOfTheClusterAutoscalerHoldBesideKarpenter(t *testing.T) {
 	other["metadata"] = map[string]any{"name": "general"}
 	other["spec"].(map[string]any)["template"] = map[string]any{"spec": map[string]any{"taints": []any{map[string]any{"key": "team", "value": "web", "effect": "NoSchedule"}}}}
 	for name, beside := range map[string][]map[string]any{"alone": all, "beside a NodePool": append(slices.Clone(all), other)} {
-		input, err := intake.Input(beside, nodepool.GPUReader{})
+		input, err := intake.Input(beside, nodegpu.Reader{})
 		if err != nil {
 			t.Fatal(err)
 		}

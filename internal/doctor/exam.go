@@ -3,6 +3,7 @@ package doctor
 import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // exam is the input, sorted by what it is.
@@ -25,7 +26,7 @@ type claimKey struct{ kind, namespace, name string }
 // examNode is a node and what is understood of its GPUs.
 type examNode struct {
 	*Object
-	gpus nodepool.NodeGPUs
+	gpus nodegpu.GPUs
 }
 
 // hasGPUs reports whether the node announces or once announced GPUs.

@@ -9,7 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/internal/doctor/intake"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // unmanifested are codes that no manifest shows: they tell what the reader was not allowed to see.
@@ -31,7 +31,7 @@ func objects(t *testing.T, path string) []map[string]any {
 
 func examine(t *testing.T, objects []map[string]any) []doctor.Finding {
 	t.Helper()
-	input, err := intake.Input(objects, nodepool.GPUReader{})
+	input, err := intake.Input(objects, nodegpu.Reader{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ var gpuAmounts = []Check{
 		Code: nodepool.GPUAmountImpossible, Severity: raydemand.Error,
 		Why: "no node can have so many, so no pod of the group is ever placed",
 		look: perWorkers(func(x *exam, g group, tell func(sight)) {
-			for _, f := range x.input.Reader.CheckGPUs(&g.workers.Pod) {
+			for _, f := range nodepool.CheckGPUs(x.input.Reader, &g.workers.Pod) {
 				if f.Code != nodepool.GPUAmountImpossible {
 					continue
 				}

@@ -57,7 +57,7 @@ var gpuKinds = []Check{
 			if g.workers.Pod.Claims || len(x.nodes) == 0 {
 				return
 			}
-			for _, answer := range x.input.Reader.SlicesOf(&g.workers.Pod, x.placesFor(g)) {
+			for _, answer := range nodepool.SlicesOf(x.input.Reader, &g.workers.Pod, x.placesFor(g)) {
 				if f, differ := answer.DifferFinding(); differ {
 					tell(sight{of: g.of, at: g.ray().get("resources", "limits", answer.Resource).at, seen: f.Seen, why: f.Why, fix: g.of.edit(f.Fix)})
 				}
@@ -73,7 +73,7 @@ func perReported(code string) func(*exam, func(sight)) {
 			return
 		}
 		workers := *g.workers
-		workers.Reported = x.input.Reader.Reported(&workers, x.placesFor(g))
+		workers.Reported = nodepool.Reported(x.input.Reader, &workers, x.placesFor(g))
 		for _, f := range workers.NumGPUsFindings(workers.NumGPUs(nodepool.RayGPUs{})) {
 			if f.Code != code {
 				continue

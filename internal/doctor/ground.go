@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // ground is what pods can land on, found out once for all groups: a check that walks every node for every group takes minutes over a fleet.
@@ -19,7 +20,7 @@ type ground struct {
 
 // obstacle is what alone keeps a group off the node that is nearest.
 type obstacle struct {
-	taints []nodepool.Taint
+	taints []nodegpu.Taint
 	node   string
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // Input is all that is looked at. Objects that are missing make checks silent, never wrong.
@@ -13,7 +14,7 @@ type Input struct {
 	// Forbidden is what the reader was not allowed to list.
 	Forbidden []Forbidden
 	// Reader says what resources mean that are not built in, and which label names a node's pool.
-	Reader nodepool.GPUReader
+	Reader nodegpu.Reader
 	// Ceilings are how far pools of nodes may grow, by the Cluster Autoscaler's status and Karpenter's NodePools.
 	Ceilings []nodepool.Ceiling
 	// Pools are what somebody configured about pools of nodes; a group can land on what a pool without nodes would have.
@@ -65,7 +66,7 @@ func (o *Object) spec() value { return o.root().get(o.Spec...) }
 
 // Node is a node in two views: what it tells of its GPUs, and what decides over landing.
 type Node struct {
-	GPUs    nodepool.NodeObject
+	GPUs    nodegpu.NodeObject
 	Landing nodepool.Node
 }
 

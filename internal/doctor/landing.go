@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -56,7 +57,7 @@ func (x *exam) nodePoolFits(g group) bool {
 
 // inTheWay are the taints that alone keep the group off a node, of the first such node, when it can land nowhere. What a live pod of the group
 // tolerates was added by an admission plugin and is not in the way.
-func (x *exam) inTheWay(g group) (taints []nodepool.Taint, on string) {
+func (x *exam) inTheWay(g group) (taints []nodegpu.Taint, on string) {
 	found, known := x.ground.obstacles[g.workers]
 	if !known {
 		found.taints, found.node = x.lookInTheWay(g)
@@ -65,7 +66,7 @@ func (x *exam) inTheWay(g group) (taints []nodepool.Taint, on string) {
 	return found.taints, found.node
 }
 
-func (x *exam) lookInTheWay(g group) (taints []nodepool.Taint, on string) {
+func (x *exam) lookInTheWay(g group) (taints []nodegpu.Taint, on string) {
 	shape, nodes := g.workers.Pod, x.placesFor(g)
 	if g.workers.Suspended || !shape.Land(nodes).Nowhere() {
 		return nil, ""
@@ -77,7 +78,7 @@ func (x *exam) lookInTheWay(g group) (taints []nodepool.Taint, on string) {
 			continue
 		}
 		for _, taint := range node.Taints {
-			bare.Taints = []nodepool.Taint{taint}
+			bare.Taints = []nodegpu.Taint{taint}
 			if shape.Land([]nodepool.Node{bare}).Nowhere() && !x.podsTolerate(g, taint) {
 				taints = append(taints, taint)
 			}
@@ -87,7 +88,7 @@ func (x *exam) lookInTheWay(g group) (taints []nodepool.Taint, on string) {
 	return nil, ""
 }
 
-func (x *exam) podsTolerate(g group, taint nodepool.Taint) bool {
+func (x *exam) podsTolerate(g group, taint nodegpu.Taint) bool {
 	return slices.ContainsFunc(x.podsOf(g.of, g.name), func(pod *Object) bool {
 		return slices.ContainsFunc(pod.root().get("spec", "tolerations").items(), func(t value) bool {
 			return t.get("key").text() == taint.Key && (t.get("operator").text() == "Exists" || t.get("value").text() == taint.Value)

@@ -10,12 +10,12 @@ import (
 	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // cutPool is a snapshot of one group of 1g.5gb on cards of pool a, and wishes for 9 GiB.
-func cutPool(wishes int64, cards ...nodepool.PoolCards) Snapshot {
+func cutPool(wishes int64, cards ...nodegpu.CutCards) Snapshot {
 	memory, compute := int64(4864), 1.0/7
 	g := pooled("g", 1, onPool("a", 7, 1))
 	g.Slice = &Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: "1g.5gb", Product: "A100 40GB", MemoryMiB: &memory, ComputeFraction: &compute}
@@ -25,12 +25,12 @@ func cutPool(wishes int64, cards ...nodepool.PoolCards) Snapshot {
 	return s
 }
 
-func cutCards(count int64, busy *int64, cut ...nodepool.CardCut) nodepool.PoolCards {
-	return nodepool.PoolCards{Product: "A100 40GB", Count: count, Cut: cut, Busy: busy}
+func cutCards(count int64, busy *int64, cut ...nodegpu.Cut) nodegpu.CutCards {
+	return nodegpu.CutCards{Product: "A100 40GB", Count: count, Cut: cut, Busy: busy}
 }
 
 func TestAnotherCutIsAdvisedOfCardsThatAreThere(t *testing.T) {
-	small := func(n int64) nodepool.CardCut { return nodepool.CardCut{Profile: "1g.5gb", Count: n} }
+	small := func(n int64) nodegpu.Cut { return nodegpu.Cut{Profile: "1g.5gb", Count: n} }
 	tests := []struct {
 		name string
 		s    Snapshot
@@ -40,9 +40,9 @@ func TestAnotherCutIsAdvisedOfCardsThatAreThere(t *testing.T) {
 		{"idle cards only", cutPool(9, cutCards(3, ptr(int64(1)), small(21))), "cutting 2 cards of pool a, each now 7 × 1g.5gb, into 4 × 1g.10gb each would serve 8 of it, for a group that asks for them; 1 of the 3 there is in use"},
 		{"all are busy", cutPool(9, cutCards(2, ptr(int64(2)), small(14))), "the 2 cards of pool a, each now 7 × 1g.5gb, are all in use: once idle, one cut into 4 × 1g.10gb would serve 4 of it"},
 		{"no more cards than are needed", cutPool(4, cutCards(8, nil, small(56))), "cutting 1 card of pool a, now 7 × 1g.5gb, into 4 × 1g.10gb would serve 4 of it, for a group that asks for them; which of the 8 there are in use is not known"},
-		{"several cuts", cutPool(4, cutCards(2, nil, nodepool.CardCut{Profile: "3g.20gb", Count: 1}, small(9))),
+		{"several cuts", cutPool(4, cutCards(2, nil, nodegpu.Cut{Profile: "3g.20gb", Count: 1}, small(9))),
 			"cutting 2 cards of pool a, whose 2 together are now 1 × 3g.20gb + 9 × 1g.5gb, into 4 × 1g.10gb each would serve 4 of it"},
-		{"what the card is already", cutPool(4, cutCards(1, nil, nodepool.CardCut{Profile: "1g.10gb", Count: 4})), ""},
+		{"what the card is already", cutPool(4, cutCards(1, nil, nodegpu.Cut{Profile: "1g.10gb", Count: 4})), ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestNoCutIsAdvisedWhereSomethingElseIsShort(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := cutPool(9, cutCards(3, nil, nodepool.CardCut{Profile: "1g.5gb", Count: 21}))
+			s := cutPool(9, cutCards(3, nil, nodegpu.Cut{Profile: "1g.5gb", Count: 21}))
 			s.Groups[0].Labels = map[string]string{"zone": "a"}
 			test.change(&s)
 			message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
@@ -95,7 +95,7 @@ func TestNoCutIsAdvisedWhereSomethingElseIsShort(t *testing.T) {
 
 // TestAnotherPoolIsAdvisedAlone: only that of two groups is told of whose pods have all else.
 func TestAnotherPoolIsAdvisedAlone(t *testing.T) {
-	s := cutPool(4, cutCards(1, nil, nodepool.CardCut{Profile: "1g.5gb", Count: 7}))
+	s := cutPool(4, cutCards(1, nil, nodegpu.Cut{Profile: "1g.5gb", Count: 7}))
 	small := s.Groups[0]
 	small.Name, small.Resources, small.Pools = "small", raydemand.Bundle{"CPU": raydemand.One, "GPU": raydemand.One}, []GroupPool{onPool("b", 7, 1)}
 	small.Pools[0].Cards = s.Groups[0].Pools[0].Cards
@@ -135,7 +135,7 @@ func TestFewerGPUsAreAdvisedWhereOneDeviceWouldDo(t *testing.T) {
 }
 
 func TestAWishThatWasRoundedGetsNoAdvice(t *testing.T) {
-	s := cutPool(1, cutCards(1, nil, nodepool.CardCut{Profile: "1g.5gb", Count: 7}))
+	s := cutPool(1, cutCards(1, nil, nodegpu.Cut{Profile: "1g.5gb", Count: 7}))
 	s.Requests[0].Slice = &raydemand.SliceWish{ComputeFraction: 0.143}
 	message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
 	if !strings.Contains(message, "has 0.1429 of a card's compute, needs 0.143") || strings.Contains(message, "cutting") {
@@ -144,7 +144,7 @@ func TestAWishThatWasRoundedGetsNoAdvice(t *testing.T) {
 }
 
 func TestPoolsWithCardsAndSharesAreReadAsTheyAreWritten(t *testing.T) {
-	s := cutPool(1, cutCards(2, ptr(int64(1)), nodepool.CardCut{Profile: "3g.20gb", Count: 1}, nodepool.CardCut{Profile: "1g.5gb", Count: 9}), cutCards(4, nil))
+	s := cutPool(1, cutCards(2, ptr(int64(1)), nodegpu.Cut{Profile: "3g.20gb", Count: 1}, nodegpu.Cut{Profile: "1g.5gb", Count: 9}), cutCards(4, nil))
 	s.Groups[0].Pools[0].Shares = []PoolShare{{Resource: "cpu", Units: 4000, Capacity: 64000}}
 	text, err := json.Marshal(map[string]any{"groups": []any{map[string]any{"name": "g", "pools": s.Groups[0].Pools}}})
 	if err != nil {

@@ -14,11 +14,14 @@ const module = "heliostat.dev/heliostat/"
 
 // pure lists the packages that decide without touching the world, each with the packages of this module it may see.
 var pure = map[string][]string{
-	"pkg/raydemand":    nil,
-	"pkg/gpuinfo":      nil,
-	"pkg/nodepool":     {"pkg/raydemand", "pkg/gpuinfo"},
-	"internal/typo":    nil,
-	"pkg/fairshare":    nil,
+	"pkg/raydemand": nil,
+	"pkg/gpuinfo":   nil,
+	"internal/typo": nil,
+	"pkg/fairshare": nil,
+
+	"pkg/nodepool":         {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu"},
+	"pkg/nodepool/nodegpu": {"pkg/gpuinfo"},
+
 	"internal/planner": planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "reasons", "report"),
 
 	"internal/snapshotfile": planners("phrase", "model"),
@@ -38,13 +41,14 @@ var pure = map[string][]string{
 // direct lists, for packages that must import less than they may depend on, the packages of this module that they import themselves.
 var direct = map[string][]string{
 	"internal/planner/packing": {"internal/planner/vector", "pkg/raydemand"}, // numbers alone
-	"internal/snapshotfile":    {"internal/planner/model", "internal/planner/phrase", "internal/typo", "pkg/gpuinfo", "pkg/nodepool", "pkg/raydemand"},
+	"internal/snapshotfile": {"internal/planner/model", "internal/planner/phrase", "internal/typo", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/nodegpu",
+		"pkg/raydemand"},
 }
 
 // planners lists what a package of the planner may see: the vocabulary, and the planner's packages below it. Each package comment says
 // what the package must not do; these lists keep it that way.
 func planners(below ...string) []string {
-	all := []string{"pkg/raydemand", "pkg/nodepool", "pkg/gpuinfo", "pkg/fairshare", "internal/typo"}
+	all := []string{"pkg/raydemand", "pkg/nodepool", "pkg/nodepool/nodegpu", "pkg/gpuinfo", "pkg/fairshare", "internal/typo"}
 	for _, name := range below {
 		all = append(all, "internal/planner/"+name)
 	}

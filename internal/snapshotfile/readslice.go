@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -123,11 +124,11 @@ func (in input) poolShares() []model.PoolShare {
 }
 
 // poolCards reads cards of a pool. A product that has no such profile, or none at all, is refused.
-func (in input) poolCards() []nodepool.PoolCards {
-	var all []nodepool.PoolCards
+func (in input) poolCards() []nodegpu.CutCards {
+	var all []nodegpu.CutCards
 	for _, each := range in.objects() {
 		field, done := each.fields()
-		cards := nodepool.PoolCards{
+		cards := nodegpu.CutCards{
 			Product: field("product").text(),
 			Count:   field("count").count(1, model.MaxCount, 1),
 			Busy:    field("busy").optionalAmount(model.MaxCount),
@@ -138,7 +139,7 @@ func (in input) poolCards() []nodepool.PoolCards {
 		}
 		for _, one := range field("cut").objects() {
 			cut, cutDone := one.fields()
-			of := nodepool.CardCut{Profile: cut("profile").text(), Count: cut("count").count(1, model.MaxCount, 1)}
+			of := nodegpu.Cut{Profile: cut("profile").text(), Count: cut("count").count(1, model.MaxCount, 1)}
 			if _, has := product.Profile(of.Profile); known && !has {
 				cut("profile").fail("a profile that " + product.Name + " has: " + strings.Join(plainProfiles(product), ", "))
 			}

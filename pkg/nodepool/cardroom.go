@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // cardAsk is what a pod asks of single cards: so many cards, and of each so much memory and so many percent of cores. A resource that is
@@ -35,7 +36,7 @@ func (p *PodShape) cardAsk() (cardAsk, bool) {
 }
 
 // cardAskOn is cardAsk where the node tells of memory that is handed out under a configured name.
-func (p *PodShape) cardAskOn(gpus *NodeGPUs) (cardAsk, bool) {
+func (p *PodShape) cardAskOn(gpus *nodegpu.GPUs) (cardAsk, bool) {
 	if ask, asks := p.cardAsk(); asks {
 		return ask, true
 	}
@@ -54,7 +55,7 @@ func (p *PodShape) missesOfCards(node *Node, list []miss) []miss {
 	if !asks && node.GPUs == nil {
 		return list
 	}
-	gpus := GPUReader{}.of(node)
+	gpus := readNode(nodegpu.Reader{}, node)
 	ask, asks := p.cardAskOn(&gpus)
 	if !asks || gpus.Kind != ask.kind {
 		return list
@@ -63,32 +64,15 @@ func (p *PodShape) missesOfCards(node *Node, list []miss) []miss {
 	if ask.resource == gpuinfo.AliyunMemory && ask.cores == 0 && gpus.Units[gpuinfo.AliyunCores] > 0 {
 		list = append(list, miss{kind: otherMode, what: "takes requests for " + gpuinfo.AliyunMemory + " with " + gpuinfo.AliyunCores + " only"})
 	}
-	switch well := gpus.wellCards(); {
+	switch well := gpus.WellCards(); {
 	case well == nil:
 	case *gpus.Cards < ask.cards:
 		list = append(list, miss{kind: cardTooSmall, what: fmt.Sprintf("has %d cards where %d are needed", *gpus.Cards, ask.cards)})
 	case *well < ask.cards:
 		list = append(list, miss{kind: unwell, what: fmt.Sprintf("has %d cards that are well where %d are needed", *well, ask.cards)})
 	}
-	if largest, known := gpus.largestCard(ask.resource); known && largest < ask.memory {
+	if largest, known := gpus.LargestCard(ask.resource); known && largest < ask.memory {
 		list = append(list, miss{kind: cardTooSmall, what: fmt.Sprintf("has cards of %s %d where %d of one card is needed", ask.resource, largest, ask.memory)})
 	}
 	return list
-}
-
-// largestCard is what the largest card of a node could give of a memory resource.
-func (n NodeGPUs) largestCard(resource string) (units int64, known bool) {
-	if perCard, ok := n.UnitsPerCard[resource]; ok {
-		return perCard, true
-	}
-	if resource == gpuinfo.AliyunMemory {
-		return 0, false
-	}
-	for _, card := range n.PerCard {
-		if card.MemoryMiB == nil {
-			return 0, false
-		}
-		units, known = max(units, *card.MemoryMiB), true
-	}
-	return units, known
 }

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // Ceiling is how far the autoscaler of a pool of nodes may change it. What is not known is nil, and means that it may: a pending pod can still wake
@@ -35,7 +37,7 @@ const (
 type NodeTemplate struct {
 	Labels       map[string]string
 	Requirements []Requirement
-	Taints       []Taint
+	Taints       []nodegpu.Taint
 }
 
 // refuses reports whether no node of the template takes a pod of this shape. What the template leaves open refuses nothing.
@@ -45,7 +47,7 @@ func (t *NodeTemplate) refuses(p *PodShape) bool {
 		return true
 	}
 	made := &Node{Labels: t.Labels}
-	return slices.ContainsFunc(t.Taints, func(taint Taint) bool { return !p.tolerates(made, taint) })
+	return slices.ContainsFunc(t.Taints, func(taint nodegpu.Taint) bool { return !p.tolerates(made, taint) })
 }
 
 // groupForms are how clouds call the node group of a pool. A pool is named in the first subexpression.

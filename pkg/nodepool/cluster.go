@@ -1,8 +1,5 @@
 // Package nodepool is the vocabulary of where Ray can run: Cluster, WorkerGroup, Worker, Target. It is pure: what
 // Kubernetes says is converted to these values by package kube, and what is decided goes back the same way.
-//
-// GPUReader tells what the nodes' GPUs are: NodeGPUs of a node, GPUPool of its pool, Slice of what a worker group gets of them. What a node's cards
-// really are is published by Heliostat's agent in the node annotation heliostat.dev/gpus, as an AgentReport.
 package nodepool
 
 import (

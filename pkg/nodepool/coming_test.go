@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -44,7 +45,7 @@ func TestNodeClaimsAreCountedByWhatTheyHold(t *testing.T) {
 	registered := launchedClaim("d", 4)
 	registered.Node = "node-d"
 	tainted := launchedClaim("e", 8)
-	tainted.Template.Taints = []Taint{{Key: "team", Value: "a", Effect: NoSchedule}}
+	tainted.Template.Taints = []nodegpu.Taint{{Key: "team", Value: "a", Effect: nodegpu.NoSchedule}}
 	tainted.Kind = ClaimKindOf(&tainted)
 	for name, c := range map[string]struct {
 		claims  []NodeClaim

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 func TestAnInstanceBlocksWhatLargerOnesCouldNoMoreLie(t *testing.T) {
@@ -12,28 +13,28 @@ func TestAnInstanceBlocksWhatLargerOnesCouldNoMoreLie(t *testing.T) {
 	if !known {
 		t.Fatal("the A100 is not known")
 	}
-	at := func(profile string, start int, free bool) CardInstance {
-		return CardInstance{Profile: profile, Start: &start, Free: &free}
+	at := func(profile string, start int, free bool) nodegpu.CardInstance {
+		return nodegpu.CardInstance{Profile: profile, Start: &start, Free: &free}
 	}
-	empty := Card{Instances: []CardInstance{}}
-	started := Card{Instances: []CardInstance{at("1g.5gb", 6, false)}}
-	full := Card{Instances: []CardInstance{at("7g.40gb", 0, false)}}
-	waiting := Card{Instances: []CardInstance{at("7g.40gb", 0, true)}}
-	onEmpty, ok := empty.blocks(product, "1g.5gb")
-	onStarted, alsoOK := started.blocks(product, "1g.5gb")
+	empty := nodegpu.Card{Instances: []nodegpu.CardInstance{}}
+	started := nodegpu.Card{Instances: []nodegpu.CardInstance{at("1g.5gb", 6, false)}}
+	full := nodegpu.Card{Instances: []nodegpu.CardInstance{at("7g.40gb", 0, false)}}
+	waiting := nodegpu.Card{Instances: []nodegpu.CardInstance{at("7g.40gb", 0, true)}}
+	onEmpty, ok := empty.PlacesLost(product, "1g.5gb")
+	onStarted, alsoOK := started.PlacesLost(product, "1g.5gb")
 	if !ok || !alsoOK || onStarted >= onEmpty || onEmpty < 1 {
 		t.Errorf("one more blocks %d on an empty card and %d beside another", onEmpty, onStarted)
 	}
-	if n, ok := waiting.blocks(product, "1g.5gb"); !ok || n != onEmpty {
+	if n, ok := waiting.PlacesLost(product, "1g.5gb"); !ok || n != onEmpty {
 		t.Errorf("beside an instance that is free: %d, %v, want %d", n, ok, onEmpty)
 	}
-	if _, ok := full.blocks(product, "1g.5gb"); ok {
+	if _, ok := full.PlacesLost(product, "1g.5gb"); ok {
 		t.Error("a full card has room")
 	}
-	if _, ok := (Card{}).blocks(product, "1g.5gb"); ok {
+	if _, ok := (nodegpu.Card{}).PlacesLost(product, "1g.5gb"); ok {
 		t.Error("a card that tells nothing has room")
 	}
-	if _, ok := (Card{Instances: []CardInstance{{Profile: "1g.5gb"}}}).blocks(product, "1g.5gb"); ok {
+	if _, ok := (nodegpu.Card{Instances: []nodegpu.CardInstance{{Profile: "1g.5gb"}}}).PlacesLost(product, "1g.5gb"); ok {
 		t.Error("a card that does not tell what is in use has room")
 	}
 }
@@ -41,21 +42,21 @@ func TestAnInstanceBlocksWhatLargerOnesCouldNoMoreLie(t *testing.T) {
 // The reading of an agent says how cards are cut, and the pods on the node what of it is in use.
 func TestThePoolWhoseCardsAreInUseAlreadyIsToldFromAnEmptyOne(t *testing.T) {
 	const agent = `{"cards":[{"index":0,"uuid":"GPU-a","product":"NVIDIA A100-SXM4-40GB","memoryMiB":40960,"freeMiB":null,"healthy":true,"problem":"","mig":{"enabled":true,"instances":[%s]}}]}`
-	node := func(instances string, units map[string]int64, pods []PodObject) NodeGPUs {
-		return GPUReader{}.Read(NodeObject{
-			Name: "n", Allocatable: units, Capacity: units, Pods: pods, Annotations: map[string]string{AgentAnnotation: fmt.Sprintf(agent, instances)},
+	node := func(instances string, units map[string]int64, pods []nodegpu.PodObject) nodegpu.GPUs {
+		return nodegpu.Reader{}.Read(nodegpu.NodeObject{
+			Name: "n", Allocatable: units, Capacity: units, Pods: pods, Annotations: map[string]string{nodegpu.AgentAnnotation: fmt.Sprintf(agent, instances)},
 			Labels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/mig.strategy": "mixed", "nvidia.com/gpu.count": "1"},
 		})
 	}
 	w := want{resource: gpuinfo.Resource{Name: "nvidia.com/mig-1g.5gb", Kind: gpuinfo.MIG, Profile: "1g.5gb", Role: gpuinfo.Devices}, units: 1}
 	const cut = `{"profile":"3g.20gb","start":0},{"profile":"1g.5gb","start":6}`
 	units := map[string]int64{"nvidia.com/mig-1g.5gb": 1, "nvidia.com/mig-3g.20gb": 1}
-	busy := []PodObject{{Name: "p", Node: "n", Requests: map[string]int64{"nvidia.com/mig-1g.5gb": 1}}}
-	empty, started := w.blocks([]NodeGPUs{node(cut, units, []PodObject{})}), w.blocks([]NodeGPUs{node(cut, units, busy)})
+	busy := []nodegpu.PodObject{{Name: "p", Node: "n", Requests: map[string]int64{"nvidia.com/mig-1g.5gb": 1}}}
+	empty, started := w.blocks([]nodegpu.GPUs{node(cut, units, []nodegpu.PodObject{})}), w.blocks([]nodegpu.GPUs{node(cut, units, busy)})
 	if empty == nil || started == nil || *started >= *empty {
 		t.Errorf("blocks %v where nothing is in use, %v beside an instance that is", empty, started)
 	}
-	if n := w.blocks([]NodeGPUs{node(cut, units, nil)}); n != nil {
+	if n := w.blocks([]nodegpu.GPUs{node(cut, units, nil)}); n != nil {
 		t.Errorf("blocks %d where pods are not known", *n)
 	}
 }

@@ -6,16 +6,27 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
+
+// Who counts cards elsewhere is trusted as little.
+func TestPodsOverCardsAreCountedWithoutAListOfThem(t *testing.T) {
+	cards := int64(math.MaxInt64)
+	n := node("n", announces("aliyun.com/gpu-mem", 60))
+	n.GPUs = &nodegpu.GPUs{Kind: gpuinfo.GPUMemory, Cards: &cards, UnitsPerCard: map[string]int64{"aliyun.com/gpu-mem": 15}}
+	shape := asks("aliyun.com/gpu-mem", 4)
+	if got := shape.PodsOn(&n); got != 15 {
+		t.Errorf("%d pods, want 15", got)
+	}
+}
 
 // A label is written by anybody, and a list as long as it says would be all of the memory there is.
 func TestALabelThatCountsMoreCardsThanAnyMachineHasIsUnreadable(t *testing.T) {
 	for _, label := range []string{"aliyun.accelerator/nvidia_count", "nvidia.com/gpu.count", "karpenter.k8s.aws/instance-gpu-count"} {
 		for _, count := range []string{"17", "2000000000", "100000000000000000"} {
 			n := gpuNode("n", quantities("aliyun.com/gpu-mem", 60), label+"="+count)
-			gpus := nodepool.GPUReader{}.Read(nodepool.NodeObject{Labels: n.Labels, Allocatable: quantities("aliyun.com/gpu-mem", 60)})
-			if len(gpus.Problems) != 1 || gpus.Problems[0].Code != nodepool.LabelUnreadable || !strings.Contains(gpus.Problems[0].Message, label+"="+count) {
+			gpus := nodegpu.Reader{}.Read(nodegpu.NodeObject{Labels: n.Labels, Allocatable: quantities("aliyun.com/gpu-mem", 60)})
+			if len(gpus.Problems) != 1 || gpus.Problems[0].Code != nodegpu.LabelUnreadable || !strings.Contains(gpus.Problems[0].Message, label+"="+count) {
 				t.Errorf("%s=%s: problems %v", label, count, gpus.Problems)
 			}
 			if gpus.Cards != nil {
@@ -26,71 +37,5 @@ func TestALabelThatCountsMoreCardsThanAnyMachineHasIsUnreadable(t *testing.T) {
 				t.Errorf("%s=%s: %d pods, want 15", label, count, got)
 			}
 		}
-	}
-}
-
-// Who counts cards elsewhere is trusted as little.
-func TestPodsOverCardsAreCountedWithoutAListOfThem(t *testing.T) {
-	cards := int64(math.MaxInt64)
-	n := node("n", announces("aliyun.com/gpu-mem", 60))
-	n.GPUs = &nodepool.NodeGPUs{Kind: gpuinfo.GPUMemory, Cards: &cards, UnitsPerCard: map[string]int64{"aliyun.com/gpu-mem": 15}}
-	shape := asks("aliyun.com/gpu-mem", 4)
-	if got := shape.PodsOn(&n); got != 15 {
-		t.Errorf("%d pods, want 15", got)
-	}
-}
-
-func TestAnAmountThatNoNodeCanHaveIsAProblemAndNotAnnounced(t *testing.T) {
-	for name, amount := range map[string]int64{
-		"nvidia.com/gpu": -1, "aliyun.com/gpu-mem": -8, "nvidia.com/mig-1g.5gb": 10_000_000_000, "volcano.sh/vgpu-memory": -1, "gpu.intel.com/memory.max": math.MaxInt64,
-	} {
-		gpus := nodepool.GPUReader{}.Read(nodepool.NodeObject{
-			Name: "n", Labels: labels("n/gpu.product=NVIDIA-A100-SXM4-40GB n/gpu.memory=40960"), Pods: []nodepool.PodObject{pod(quantities(name, 1))},
-			Allocatable: map[string]int64{name: amount}, Capacity: map[string]int64{name: amount},
-		})
-		if _, announced := gpus.Units[name]; announced || len(gpus.PerCard) > 0 {
-			t.Errorf("%s %d: units %v, cards %v", name, amount, gpus.Units, gpus.PerCard)
-		}
-		if len(gpus.Problems) != 2 || gpus.Problems[0].Code != nodepool.AmountUnreadable || !strings.Contains(gpus.Problems[0].Message, "status.allocatable["+name+"]") {
-			t.Errorf("%s %d: problems %v", name, amount, gpus.Problems)
-		}
-	}
-}
-
-// Plugins can rename what they announce, and other vendors cut cards too.
-func TestDevicesUnderAnUnknownNameAreNoWholeCards(t *testing.T) {
-	marks := labels("n/gpu.product=NVIDIA-A100-SXM4-40GB n/gpu.memory=40960 n/gpu.count=1")
-	for _, name := range []string{"nvidia.com/mig-small", "amd.com/cpx_nps4", "tencent.com/vcuda-core"} {
-		gpus := nodepool.GPUReader{}.Read(nodepool.NodeObject{Labels: marks, Allocatable: quantities(name, 8)})
-		if gpus.Kind != gpuinfo.UnknownKind || len(gpus.MemoryMiB) > 0 || len(gpus.Problems) != 1 || gpus.Problems[0].Code != nodepool.ResourceNotKnown {
-			t.Errorf("%s: kind %s, memory %v, problems %v", name, gpus.Kind, gpus.MemoryMiB, gpus.Problems)
-		}
-	}
-	for _, other := range []string{"amd.com/nic", "amd.com/vnic", "amd.com/xilinx_u250"} {
-		if gpus := (nodepool.GPUReader{}).Read(nodepool.NodeObject{Allocatable: quantities(other, 8)}); len(gpus.Problems) > 0 {
-			t.Errorf("%s: problems %v", other, gpus.Problems)
-		}
-	}
-	reader := nodepool.GPUReader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "nvidia.com/mig-small", Kind: gpuinfo.MIG, Role: gpuinfo.Devices, Profile: "1g.5gb"}}}}
-	marks["nvidia.com/mig-1g.5gb.memory"] = "4864"
-	gpus := reader.Read(nodepool.NodeObject{Labels: marks, Allocatable: quantities("nvidia.com/mig-small", 7)})
-	if gpus.Kind != gpuinfo.MIG || gpus.MemoryMiB["nvidia.com/mig-small"] != 4864 || len(gpus.Problems) > 0 {
-		t.Errorf("configured: kind %s, memory %v, problems %v", gpus.Kind, gpus.MemoryMiB, gpus.Problems)
-	}
-}
-
-func TestALayoutThatNoCardCanHaveIsNotTakenFromTheAnnotation(t *testing.T) {
-	read := func(instances string) nodepool.NodeGPUs {
-		report := `{"cards":[{"index":0,"product":"NVIDIA A100-SXM4-40GB","memoryMiB":40960,"healthy":true,"mig":{"enabled":true,"instances":[` + instances + `]}}]}`
-		return nodepool.GPUReader{}.Read(nodepool.NodeObject{Annotations: map[string]string{nodepool.AgentAnnotation: report}})
-	}
-	for _, impossible := range []string{`{"profile":"9g.99gb","start":77}`, `{"profile":"3g.20gb","start":4},{"profile":"7g.40gb","start":0}`} {
-		gpus := read(impossible)
-		if len(gpus.PerCard) != 1 || len(gpus.PerCard[0].Instances) > 0 || len(gpus.Problems) != 1 || gpus.Problems[0].Code != nodepool.LabelUnreadable {
-			t.Errorf("%s: cards %s, problems %v", impossible, cardText(gpus.PerCard), gpus.Problems)
-		}
-	}
-	if gpus := read(`{"profile":"3g.20gb","start":4},{"profile":"1g.5gb","start":0}`); len(gpus.PerCard[0].Instances) != 2 || len(gpus.Problems) > 0 {
-		t.Errorf("a layout that can be: cards %s, problems %v", cardText(gpus.PerCard), gpus.Problems)
 	}
 }

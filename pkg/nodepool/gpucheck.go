@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -29,10 +30,10 @@ const (
 
 // CheckGPUs tells what is wrong with what a pod asks for, whatever nodes there are. Field of each finding is the resource; who knows the object
 // puts the rest in front.
-func (g GPUReader) CheckGPUs(shape *PodShape) []raydemand.Finding {
+func CheckGPUs(g nodegpu.Reader, shape *PodShape) []raydemand.Finding {
 	var list []raydemand.Finding
 	for _, name := range slices.Sorted(maps.Keys(shape.Requests)) {
-		if finding, wrong := g.checkName(shape, name); wrong {
+		if finding, wrong := checkName(g, shape, name); wrong {
 			list = append(list, finding)
 		}
 	}
@@ -43,7 +44,7 @@ func (g GPUReader) CheckGPUs(shape *PodShape) []raydemand.Finding {
 	return append(list, checkACK(shape)...)
 }
 
-func (g GPUReader) checkName(shape *PodShape, name string) (raydemand.Finding, bool) {
+func checkName(g nodegpu.Reader, shape *PodShape, name string) (raydemand.Finding, bool) {
 	amount := shape.Requests[name]
 	resource, err := g.Names.Resource(name)
 	finding := raydemand.Finding{Severity: raydemand.Error, Field: name, Seen: amount.String()}
@@ -58,9 +59,9 @@ func (g GPUReader) checkName(shape *PodShape, name string) (raydemand.Finding, b
 	case amount < 0 || amount%raydemand.One != 0:
 		finding.Code, finding.Why, finding.Fix = GPURequestInvalid, "GPUs and parts of them come in whole units", "ask for a whole number, at least 1"
 		return finding, true
-	case whole(amount) > mostUnits(resource):
+	case whole(amount) > nodegpu.MostUnits(resource):
 		finding.Code, finding.Why = GPUAmountImpossible, "no node can have so many, so no pod of the group is ever placed"
-		finding.Fix = fmt.Sprintf("ask for what one pod needs, at most %d", mostUnits(resource))
+		finding.Fix = fmt.Sprintf("ask for what one pod needs, at most %d", nodegpu.MostUnits(resource))
 		return finding, true
 	case resource.Profile != "":
 		return checkProfile(shape, resource, finding)
@@ -94,7 +95,7 @@ func checkProfile(shape *PodShape, resource gpuinfo.Resource, finding raydemand.
 }
 
 func productSelected(shape *PodShape) (gpuinfo.Product, bool) {
-	for _, key := range []string{labelProduct, labelGKEAccelerator, labelACKName} {
+	for _, key := range []string{nodegpu.LabelProduct, nodegpu.LabelGKEAccelerator, nodegpu.LabelACKName} {
 		if product, known := gpuinfo.ProductOf(shape.Selector[key]); known {
 			return product, true
 		}
@@ -144,12 +145,12 @@ func (a SliceAnswer) DifferFinding() (raydemand.Finding, bool) {
 // SeesGPUs returns the first of the nodes, and how many there are, on which a pod of this shape could see cards that it did not ask for: it asks
 // for none, its Ray container does not hide them, and the node has some of NVIDIA's. Where the NVIDIA runtime is the default one, images that set
 // NVIDIA_VISIBLE_DEVICES=all, as CUDA's do, see every card of the node (NVIDIA device plugin, README). GKE's nodes do not have that runtime.
-func (g GPUReader) SeesGPUs(shape *PodShape, nodes []Node) (first string, count int) {
-	if shape.HidesGPUs || shape.Claims || len(g.wants(shape)) > 0 {
+func SeesGPUs(g nodegpu.Reader, shape *PodShape, nodes []Node) (first string, count int) {
+	if shape.HidesGPUs || shape.Claims || len(slicesAsked(g, shape)) > 0 {
 		return "", 0
 	}
 	for _, node := range shape.landing(nodes) {
-		if node.Declared || onGKE(node) || !g.of(node).hasNVIDIA() {
+		if node.Declared || onGKE(node) || !readNode(g, node).HasNVIDIA() {
 			continue
 		}
 		if count == 0 {
@@ -158,16 +159,6 @@ func (g GPUReader) SeesGPUs(shape *PodShape, nodes []Node) (first string, count 
 		count += 1 + node.Alike
 	}
 	return first, count
-}
-
-func (n NodeGPUs) hasNVIDIA() bool {
-	for name, units := range n.Units {
-		shared := strings.HasPrefix(name, "nvidia.com/") || strings.HasPrefix(name, "aliyun.com/") || strings.HasPrefix(name, "volcano.sh/")
-		if units > 0 && shared {
-			return true
-		}
-	}
-	return false
 }
 
 // VisibleFinding is about the nodes that SeesGPUs found.

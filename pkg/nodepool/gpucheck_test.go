@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -49,7 +50,7 @@ func TestWhatCannotBeAskedForIsToldWithWhatWouldBeRight(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
-			for _, f := range (nodepool.GPUReader{}).CheckGPUs(&test.shape) {
+			for _, f := range nodepool.CheckGPUs((nodegpu.Reader{}), &test.shape) {
 				if f.Why == "" || f.Severity == "" {
 					t.Errorf("a finding without reason or severity: %+v", f)
 				}
@@ -69,7 +70,7 @@ func TestPodsWithoutGPUsCouldSeeThoseOfTheNode(t *testing.T) {
 	gpus := gpuNode("gpu-0", quantities("nvidia.com/gpu", 1), "")
 	onGKE := gpuNode("gke-0", quantities("nvidia.com/gpu", 1), "cloud.google.com/gke-accelerator=nvidia-l4")
 	tainted := gpuNode("gpu-1", quantities("nvidia.com/gpu", 1), "")
-	taintedBy("nvidia.com/gpu", "", nodepool.NoSchedule)(&tainted)
+	taintedBy("nvidia.com/gpu", "", nodegpu.NoSchedule)(&tainted)
 	declared := gpuNode("pool", quantities("nvidia.com/gpu", 1), "") // no container runs there yet
 	declared.Declared = true
 	nodes := []nodepool.Node{node("cpu-0"), gpus, onGKE, tainted, declared}
@@ -85,7 +86,7 @@ func TestPodsWithoutGPUsCouldSeeThoseOfTheNode(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			first, count := nodepool.GPUReader{}.SeesGPUs(&test.shape, nodes)
+			first, count := nodepool.SeesGPUs(nodegpu.Reader{}, &test.shape, nodes)
 			if got := fmt.Sprintf("%s, %d", first, count); got != test.want {
 				t.Errorf("nodes %q, want %q", got, test.want)
 			}

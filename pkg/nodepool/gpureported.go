@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -24,8 +25,8 @@ type ReportedGPUs struct {
 // Reported says how many GPUs a pod of the group gets on the nodes that it could land on. What the plugin announces decides what the
 // limit of the Ray container means: a card, a MIG instance, a share of either. An amount of GPU memory is of one card. Ray counts
 // what a container sees, so each of these is one GPU to it, whatever it can do.
-func (g GPUReader) Reported(group *WorkerGroup, nodes []Node) *ReportedGPUs {
-	devices, names, problem := g.devices(group.GPUs.Limits)
+func Reported(g nodegpu.Reader, group *WorkerGroup, nodes []Node) *ReportedGPUs {
+	devices, names, problem := devicesOf(g, group.GPUs.Limits)
 	switch {
 	case problem != "":
 		return &ReportedGPUs{Source: problem}
@@ -39,14 +40,14 @@ func (g GPUReader) Reported(group *WorkerGroup, nodes []Node) *ReportedGPUs {
 		return &ReportedGPUs{Source: "no node could hold a pod of the group"}
 	}
 	if len(names) == 0 {
-		return g.unasked(landing)
+		return unasked(g, landing)
 	}
-	return g.granted(devices, names, landing)
+	return granted(g, devices, names, landing)
 }
 
 // unasked is about a group that announces GPUs and asks for none: where no node has any, it gets none. Where one has, the container
 // may see them all.
-func (g GPUReader) unasked(landing []*Node) *ReportedGPUs {
+func unasked(g nodegpu.Reader, landing []*Node) *ReportedGPUs {
 	for _, node := range landing {
 		for name, amount := range node.Allocatable {
 			resource, err := g.Names.Resource(name)
@@ -59,11 +60,11 @@ func (g GPUReader) unasked(landing []*Node) *ReportedGPUs {
 	return &ReportedGPUs{Value: &none, Source: "no GPU is asked for, and " + countOf(landing) + " that could hold a pod have none"}
 }
 
-func (g GPUReader) granted(devices raydemand.Amount, names []string, landing []*Node) *ReportedGPUs {
+func granted(g nodegpu.Reader, devices raydemand.Amount, names []string, landing []*Node) *ReportedGPUs {
 	reported := &ReportedGPUs{Value: &devices}
 	kinds := map[gpuKind]bool{}
 	for _, node := range landing {
-		kind := g.kindOf(node)
+		kind := kindOf(g, node)
 		kinds[kind] = true
 		if n := int64(devices / raydemand.One); kind.shared() && n > 1 {
 			reported.Shares = n
@@ -82,9 +83,9 @@ func (g GPUReader) granted(devices raydemand.Amount, names []string, landing []*
 	return reported
 }
 
-// devices counts what the Ray container sees as GPUs by its limits: devices add up. Memory and cores beside devices say how much of
+// devicesOf counts what the Ray container sees as GPUs by its limits: devices add up. Memory and cores beside devices say how much of
 // each; alone they are of one card, or of as many as hundreds of percent make. problem tells a resource that might be a GPU.
-func (g GPUReader) devices(limits Quantities) (sum raydemand.Amount, names []string, problem string) {
+func devicesOf(g nodegpu.Reader, limits Quantities) (sum raydemand.Amount, names []string, problem string) {
 	alone, aloneNames := raydemand.Amount(0), []string(nil)
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		amount := limits[name]
@@ -133,9 +134,9 @@ func (p *PodShape) landing(nodes []Node) []*Node {
 	return list
 }
 
-// object is the node in the form that GPUReader reads. Annotations and conditions are not kept of it; they tell problems, not kinds.
-func (n Node) object() NodeObject {
-	object := NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Allocatable: map[string]int64{}}
+// object is the node in the form that nodegpu.Reader reads. Annotations and conditions are not kept of it; they tell problems, not kinds.
+func (n Node) object() nodegpu.NodeObject {
+	object := nodegpu.NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Allocatable: map[string]int64{}}
 	for name, amount := range n.Allocatable {
 		if strings.Contains(name, "/") {
 			object.Allocatable[name] = int64(amount / raydemand.One)
@@ -151,8 +152,8 @@ type gpuKind struct {
 	profile, product string
 }
 
-func (g GPUReader) kindOf(node *Node) gpuKind {
-	read := g.of(node)
+func kindOf(g nodegpu.Reader, node *Node) gpuKind {
+	read := readNode(g, node)
 	k := gpuKind{kind: read.Kind}
 	if read.Replicas != nil {
 		k.replicas = *read.Replicas

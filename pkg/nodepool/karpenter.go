@@ -3,6 +3,8 @@ package nodepool
 import (
 	"slices"
 	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // karpenterKnows are labels that Karpenter and its providers set on nodes by themselves, by their beginning: a pod may select by them though no
@@ -22,7 +24,7 @@ func beginsWithOne(name string, beginnings []string) bool {
 
 // ofAnotherPool: the label names a pool of node groups, which no node that Karpenter adds is in.
 func ofAnotherPool(label string) bool {
-	return label != karpenterPool && slices.ContainsFunc(poolLabels, func(row poolLabel) bool { return row.key == label && row.provider != "karpenter" })
+	return label != karpenterPool && slices.ContainsFunc(nodegpu.PoolLabels, func(row nodegpu.PoolLabel) bool { return row.Key == label && row.Provider != "karpenter" })
 }
 
 // provided: the label may be on a node though neither its NodePool nor any of its nodes shows it.
@@ -92,7 +94,7 @@ func (p *PodShape) unlike(node *Node, template *NodeTemplate) bool {
 	if !slices.ContainsFunc(p.wants(), func(all []Requirement) bool { return !slices.ContainsFunc(all, lacks) }) {
 		return true
 	}
-	return node.Ready && slices.ContainsFunc(node.Taints, func(taint Taint) bool {
+	return node.Ready && slices.ContainsFunc(node.Taints, func(taint nodegpu.Taint) bool {
 		passing := strings.HasPrefix(taint.Key, "node.kubernetes.io/") || strings.HasPrefix(taint.Key, "karpenter.sh/") || strings.Contains(taint.Key, "cloudprovider.kubernetes.io/")
 		return !passing && !p.tolerates(node, taint)
 	})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -81,7 +82,7 @@ type miss struct {
 	kind missKind
 	// what is the resource or the label key, or says in words what is wrong with the node's cards.
 	what  string
-	taint Taint
+	taint nodegpu.Taint
 }
 
 func distance(misses []miss) int {
@@ -93,7 +94,7 @@ func distance(misses []miss) int {
 }
 
 // cordonTaint is what a pod must tolerate to land on a cordoned node.
-var cordonTaint = Taint{Key: "node.kubernetes.io/unschedulable", Effect: NoSchedule}
+var cordonTaint = nodegpu.Taint{Key: "node.kubernetes.io/unschedulable", Effect: nodegpu.NoSchedule}
 
 // misses appends every reason why the node cannot take one pod, in no order.
 func (p *PodShape) misses(node *Node, list []miss) []miss {
@@ -134,7 +135,7 @@ func (p *PodShape) repelled(node *Node, list []miss) []miss {
 	}
 	for _, taint := range node.Taints {
 		implied := taint.Key == cordonTaint.Key && node.Unschedulable || !node.Ready && strings.HasPrefix(taint.Key, "node.kubernetes.io/")
-		if implied || taint.Effect == NoSchedule && p.NodeName != "" || p.tolerates(node, taint) {
+		if implied || taint.Effect == nodegpu.NoSchedule && p.NodeName != "" || p.tolerates(node, taint) {
 			continue
 		}
 		list = append(list, miss{kind: tainted, taint: taint})

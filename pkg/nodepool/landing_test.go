@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -33,18 +34,18 @@ func labelled(key, value string) func(*nodepool.Node) {
 
 func taintedBy(key, value, effect string) func(*nodepool.Node) {
 	return func(n *nodepool.Node) {
-		n.Taints = append(n.Taints, nodepool.Taint{Key: key, Value: value, Effect: effect})
+		n.Taints = append(n.Taints, nodegpu.Taint{Key: key, Value: value, Effect: effect})
 	}
 }
 
 func isCordoned(n *nodepool.Node) {
 	n.Unschedulable = true
-	taintedBy("node.kubernetes.io/unschedulable", "", nodepool.NoSchedule)(n)
+	taintedBy("node.kubernetes.io/unschedulable", "", nodegpu.NoSchedule)(n)
 }
 
 func isNotReady(n *nodepool.Node) {
 	n.Ready = false
-	taintedBy("node.kubernetes.io/unreachable", "", nodepool.NoExecute)(n)
+	taintedBy("node.kubernetes.io/unreachable", "", nodegpu.NoExecute)(n)
 }
 
 func asks(resource string, amount int64) nodepool.PodShape {
@@ -63,7 +64,7 @@ func expression(key, operator string, values ...string) nodepool.NodeTerm {
 }
 
 func TestLandTellsWhichNodesCouldHoldAPodOrTheNearestMiss(t *testing.T) {
-	gpuTaint := taintedBy("nvidia.com/gpu", "present", nodepool.NoSchedule)
+	gpuTaint := taintedBy("nvidia.com/gpu", "present", nodegpu.NoSchedule)
 	tests := []struct {
 		name  string
 		shape nodepool.PodShape
@@ -112,7 +113,7 @@ func TestLandTellsWhichNodesCouldHoldAPodOrTheNearestMiss(t *testing.T) {
 		},
 		{
 			name: "a taint keeps the group away", shape: asks("nvidia.com/gpu", 1),
-			nodes: []nodepool.Node{node("gpu-0", announces("nvidia.com/gpu", 1), taintedBy("nvidia.com/gpu", "", nodepool.NoSchedule))},
+			nodes: []nodepool.Node{node("gpu-0", announces("nvidia.com/gpu", 1), taintedBy("nvidia.com/gpu", "", nodegpu.NoSchedule))},
 			want:  nodepool.Landing{Why: "node gpu-0 has taint nvidia.com/gpu:NoSchedule which the group does not tolerate"},
 		},
 		{
@@ -169,18 +170,18 @@ func TestTolerationsAreReadAsKubernetesReadsThem(t *testing.T) {
 		toleration nodepool.Toleration
 		want       bool
 	}{
-		{"equal key, value and effect", nodepool.Toleration{Key: "team", Operator: "Equal", Value: "ml", Effect: nodepool.NoExecute}, true},
+		{"equal key, value and effect", nodepool.Toleration{Key: "team", Operator: "Equal", Value: "ml", Effect: nodegpu.NoExecute}, true},
 		{"Equal is the default", nodepool.Toleration{Key: "team", Value: "ml"}, true},
 		{"no effect means every effect", nodepool.Toleration{Key: "team", Operator: "Exists"}, true},
 		{"no key with Exists means every taint", nodepool.Toleration{Operator: "Exists"}, true},
-		{"no key with Exists and another effect", nodepool.Toleration{Operator: "Exists", Effect: nodepool.NoSchedule}, false},
+		{"no key with Exists and another effect", nodepool.Toleration{Operator: "Exists", Effect: nodegpu.NoSchedule}, false},
 		{"another value", nodepool.Toleration{Key: "team", Value: "web"}, false},
 		{"another key", nodepool.Toleration{Key: "tean", Operator: "Exists"}, false},
-		{"another effect", nodepool.Toleration{Key: "team", Value: "ml", Effect: nodepool.NoSchedule}, false},
+		{"another effect", nodepool.Toleration{Key: "team", Value: "ml", Effect: nodegpu.NoSchedule}, false},
 		{"no key with Equal", nodepool.Toleration{Value: "ml"}, false},
 		{"an unknown operator", nodepool.Toleration{Key: "team", Operator: "Like", Value: "ml"}, false},
 	}
-	nodes := []nodepool.Node{node("a", taintedBy("team", "ml", nodepool.NoExecute))}
+	nodes := []nodepool.Node{node("a", taintedBy("team", "ml", nodegpu.NoExecute))}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			shape := tolerating(asks("cpu", 1), test.toleration)
@@ -246,7 +247,7 @@ func TestNodesAreEqualOnlyWhenNothingThatMattersDiffers(t *testing.T) {
 		"name": node("b", labelled("zone", "a")), "label": node("a", labelled("zone", "b")),
 		"readiness": node("a", labelled("zone", "a"), func(n *nodepool.Node) { n.Ready = false }),
 		"cordon":    node("a", labelled("zone", "a"), func(n *nodepool.Node) { n.Unschedulable = true }),
-		"taint":     node("a", labelled("zone", "a"), taintedBy("x", "", nodepool.NoSchedule)),
+		"taint":     node("a", labelled("zone", "a"), taintedBy("x", "", nodegpu.NoSchedule)),
 		"resource":  node("a", labelled("zone", "a"), announces("nvidia.com/gpu", 1)),
 	} {
 		if plain.Equal(other) {

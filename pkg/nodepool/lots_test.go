@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -17,11 +18,11 @@ func lotsOf(nodes []nodepool.Node, declared ...nodepool.Node) *nodepool.Lots {
 
 // found is all that is found out about a shape by nodes.
 func found(shape *nodepool.PodShape, rooms []nodepool.PoolRoom, nodes []nodepool.Node) map[string]any {
-	reader := nodepool.GPUReader{}
-	first, count := reader.SeesGPUs(shape, nodes)
+	reader := nodegpu.Reader{}
+	first, count := nodepool.SeesGPUs(reader, shape, nodes)
 	group := nodepool.WorkerGroup{Pod: *shape, GPUs: nodepool.GPUSpec{Limits: shape.Requests}}
 	return map[string]any{
-		"landing": shape.Land(nodes), "reported": reader.Reported(&group, nodes), "slices": reader.SlicesOf(shape, nodes),
+		"landing": shape.Land(nodes), "reported": nodepool.Reported(reader, &group, nodes), "slices": nodepool.SlicesOf(reader, shape, nodes),
 		"visible": fmt.Sprint(first, count), "pools": shape.PoolPods(rooms, nodes),
 	}
 }
@@ -37,13 +38,13 @@ func randomNodes(r *rand.Rand) []nodepool.Node {
 		if r.IntN(2) == 0 {
 			announces("nvidia.com/gpu", int64(1+r.IntN(2)))(&n)
 		}
-		for _, change := range []func(*nodepool.Node){isCordoned, isNotReady, taintedBy("sku", "gpu", nodepool.NoSchedule), labelled("nvidia.com/gpu.product", "Tesla-T4"),
+		for _, change := range []func(*nodepool.Node){isCordoned, isNotReady, taintedBy("sku", "gpu", nodegpu.NoSchedule), labelled("nvidia.com/gpu.product", "Tesla-T4"),
 			labelled("nvidia.com/gpu.sharing-strategy", "time-slicing"), labelled("node.kubernetes.io/instance-type", "t4"), labelled("nvidia.com/gpu.replicas", "4")} {
 			if r.IntN(5) == 0 {
 				change(&n)
 			}
 		}
-		read := nodepool.GPUReader{}.Read(nodepool.NodeObject{Name: n.Name, Labels: n.Labels, Allocatable: map[string]int64{"nvidia.com/gpu": int64(n.Allocatable["nvidia.com/gpu"] / raydemand.One)}})
+		read := nodegpu.Reader{}.Read(nodegpu.NodeObject{Name: n.Name, Labels: n.Labels, Allocatable: map[string]int64{"nvidia.com/gpu": int64(n.Allocatable["nvidia.com/gpu"] / raydemand.One)}})
 		n.GPUs = &read
 		nodes[i] = n
 	}

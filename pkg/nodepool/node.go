@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -18,7 +19,7 @@ type Node struct {
 	Pool   string
 	Labels map[string]string
 	// Taints are those that keep pods away, effects NoSchedule and NoExecute.
-	Taints []Taint
+	Taints []nodegpu.Taint
 	// Unschedulable: the node is cordoned. Ready: its Ready condition is True.
 	Unschedulable, Ready bool
 	// Allocatable is what the node announces for pods. It does not tell what is free.
@@ -30,7 +31,7 @@ type Node struct {
 	// Alike is how many further nodes it stands for, which are the same to whoever was asked about (Lots); 0 almost everywhere.
 	Alike int
 	// GPUs is what is understood of the node's GPUs; nil where it was not read, which is most often because there are none.
-	GPUs *NodeGPUs
+	GPUs *nodegpu.GPUs
 }
 
 // Equal reports whether nothing that is kept differs: most updates of a Node are heartbeats.
@@ -41,21 +42,14 @@ func (n Node) Equal(other Node) bool {
 		reflect.DeepEqual(n.GPUs, other.GPUs)
 }
 
-// The effects of a taint that keep a pod away; PreferNoSchedule does not.
-const (
-	NoSchedule = "NoSchedule"
-	NoExecute  = "NoExecute"
-)
-
-// Taint keeps pods away that do not tolerate it.
-type Taint struct {
-	Key, Value, Effect string
-}
-
-// String writes key=value:effect like kubectl, without = where there is no value.
-func (t Taint) String() string {
-	if t.Value == "" {
-		return t.Key + ":" + t.Effect
+// offers is what of a resource pods can get that work: what is announced, but for units of cards that are not well.
+func (n *Node) offers(name string) raydemand.Amount {
+	have := n.Allocatable[name]
+	if n.GPUs == nil {
+		return have
 	}
-	return t.Key + "=" + t.Value + ":" + t.Effect
+	if well, known := n.GPUs.WellUnits[name]; known {
+		return min(have, raydemand.Whole(well))
+	}
+	return have
 }

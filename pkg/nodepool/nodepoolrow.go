@@ -1,6 +1,10 @@
 package nodepool
 
-import "time"
+import (
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+)
 
 // ClaimCount counts NodeClaims whose nodes are on their way.
 type ClaimCount struct {
@@ -37,8 +41,8 @@ func (c *ClaimCount) count(claim *NodeClaim, now time.Time) {
 }
 
 // emptyNodePool is a NodePool of Karpenter's that has no node, known by what its template says.
-func (g GPUReader) emptyNodePool(ceiling Ceiling) GPUPool {
-	pool := g.empty(PoolSpec{Name: ceiling.Group})
+func emptyNodePool(g nodegpu.Reader, ceiling Ceiling) GPUPool {
+	pool := emptyPool(g, PoolSpec{Name: ceiling.Group})
 	pool.Provider = FromKarpenter
 	if ceiling.Template == nil {
 		return pool

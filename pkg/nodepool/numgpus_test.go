@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -82,7 +83,7 @@ func TestThePluginDecidesHowManyGPUsAPodGets(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := GPUReader{}.Reported(test.group, []Node{gpuNode("cpu", nil, nil), test.node})
+			got := Reported(nodegpu.Reader{}, test.group, []Node{gpuNode("cpu", nil, nil), test.node})
 			if test.want < 0 != (got.Value == nil) || got.Value != nil && *got.Value != raydemand.Whole(test.want) {
 				t.Errorf("reported %v, want %d; source %s", got.Value, test.want, got.Source)
 			}
@@ -101,7 +102,7 @@ func TestOnlyNodesThatCouldHoldAPodHaveASay(t *testing.T) {
 	g.Pod.Selector = map[string]string{"pool": "sliced"}
 	sliced := maps.Clone(slicedLabels)
 	sliced["pool"] = "sliced"
-	got := GPUReader{}.Reported(g, []Node{gpuNode("a", wholeLabels, of("nvidia.com/gpu", 4)), gpuNode("b", sliced, of("nvidia.com/gpu", 4))})
+	got := Reported(nodegpu.Reader{}, g, []Node{gpuNode("a", wholeLabels, of("nvidia.com/gpu", 4)), gpuNode("b", sliced, of("nvidia.com/gpu", 4))})
 	if want := "nvidia.com/gpu on 1 node: time-sliced ×4 Tesla-T4"; got.Source != want {
 		t.Errorf("source is %q, want %q", got.Source, want)
 	}
@@ -111,7 +112,7 @@ func TestADeclaredPoolReportsBeforeItHasANode(t *testing.T) {
 	g := gpuGroupOf(of("nvidia.com/gpu.shared", 1))
 	declared := gpuNode("pool-a", slicedLabels, of("nvidia.com/gpu.shared", 4))
 	declared.Declared = true
-	got := GPUReader{}.Reported(g, []Node{declared, gpuNode("n", slicedLabels, of("nvidia.com/gpu.shared", 4))})
+	got := Reported(nodegpu.Reader{}, g, []Node{declared, gpuNode("n", slicedLabels, of("nvidia.com/gpu.shared", 4))})
 	if want := "nvidia.com/gpu.shared on 1 node and 1 declared pool: time-sliced ×4 Tesla-T4"; got.Value == nil || got.Source != want {
 		t.Errorf("reported %v from %q, want %q", got.Value, got.Source, want)
 	}
@@ -119,8 +120,8 @@ func TestADeclaredPoolReportsBeforeItHasANode(t *testing.T) {
 
 func TestWhatWasReadOfANodeIsNotReadAgain(t *testing.T) {
 	node := gpuNode("n", wholeLabels, of("nvidia.com/gpu", 4))
-	node.GPUs = &NodeGPUs{Kind: "mps"}
-	if got, want := (GPUReader{}).Reported(gpuGroupOf(of("nvidia.com/gpu", 2)), []Node{node}), "nvidia.com/gpu on 1 node: mps"; got.Source != want || got.Shares != 2 {
+	node.GPUs = &nodegpu.GPUs{Kind: "mps"}
+	if got, want := Reported((nodegpu.Reader{}), gpuGroupOf(of("nvidia.com/gpu", 2)), []Node{node}), "nvidia.com/gpu on 1 node: mps"; got.Source != want || got.Shares != 2 {
 		t.Errorf("source %q and %d shares, want %q and 2", got.Source, got.Shares, want)
 	}
 }

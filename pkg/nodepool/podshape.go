@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // PodShape is what of a worker group's pod template decides on which nodes its pods could land. All copies of a group
@@ -46,7 +48,7 @@ type Toleration struct {
 	Key, Operator, Value, Effect string
 }
 
-func (t Toleration) tolerates(taint Taint) bool {
+func (t Toleration) tolerates(taint nodegpu.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect {
 		return false
 	}
@@ -62,11 +64,11 @@ func (t Toleration) tolerates(taint Taint) bool {
 	return false
 }
 
-func (p *PodShape) tolerates(node *Node, taint Taint) bool {
+func (p *PodShape) tolerates(node *Node, taint nodegpu.Taint) bool {
 	if slices.ContainsFunc(p.Tolerations, func(t Toleration) bool { return t.tolerates(taint) }) {
 		return true
 	}
-	return taint.Key == nvidiaGPU && taint.Effect == NoSchedule && p.Requests[nvidiaGPU] > 0 && onGKE(node)
+	return taint.Key == nvidiaGPU && taint.Effect == nodegpu.NoSchedule && p.Requests[nvidiaGPU] > 0 && onGKE(node)
 }
 
 const nvidiaGPU = "nvidia.com/gpu"

@@ -6,43 +6,13 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
-
-// poolLabels are the labels and annotations that name the pool of a node. More than one can be set; the first row wins.
-var poolLabels = []poolLabel{
-	{"kubernetes.azure.com/agentpool", "aks", "AKS documentation"},
-	{"agentpool", "aks", "AKS documentation, older"},
-	{"karpenter.sh/nodepool", "karpenter", "Karpenter"},
-	{"karpenter.sh/provisioner-name", "karpenter", "Karpenter before v1beta1"},
-	{"eks.amazonaws.com/nodegroup", "eks", "EKS documentation, managed node groups"},
-	{"alpha.eksctl.io/nodegroup-name", "eks", "eksctl, self-managed node groups too"},
-	{"cloud.google.com/gke-nodepool", "gke", "GKE documentation"},
-	{"alibabacloud.com/nodepool-id", "ack", "ACK nodes"},
-	{"node.alibabacloud.com/nodepool-id", "ack", "ACK, a script in its documentation"},
-	{"oci.oraclecloud.com/node-pool-id", "oke", "Cluster Autoscaler for OKE; an annotation"},
-}
-
-type poolLabel struct{ key, provider, source string }
-
-// poolOf returns the pool of a node and whose pool it is.
-func (g GPUReader) poolOf(node NodeObject) (name, provider string, ok bool) {
-	if name := node.Labels[g.PoolLabel]; g.PoolLabel != "" && name != "" {
-		return name, "configured", true
-	}
-	for _, row := range poolLabels {
-		for _, from := range []map[string]string{node.Labels, node.Annotations} {
-			if name := from[row.key]; name != "" {
-				return name, row.provider, true
-			}
-		}
-	}
-	return "", "", false
-}
 
 // profileFixed reports whether a node is of AKS, where the MIG profile of a pool is chosen when it is made and never changed after
 // (AKS documentation, gpuInstanceProfile).
 func (n *Node) profileFixed() bool {
-	return slices.ContainsFunc(poolLabels, func(row poolLabel) bool { return row.provider == "aks" && n.Labels[row.key] != "" })
+	return slices.ContainsFunc(nodegpu.PoolLabels, func(row nodegpu.PoolLabel) bool { return row.Provider == "aks" && n.Labels[row.Key] != "" })
 }
 
 // spotLabels mark nodes that the cloud can take back; the values are compared without regard to case.
@@ -53,7 +23,7 @@ var spotLabels = []struct{ key, value, source string }{
 	{"cloud.google.com/gke-spot", "true", "GKE documentation"},
 }
 
-func isSpot(node NodeObject) bool {
+func isSpot(node nodegpu.NodeObject) bool {
 	for _, row := range spotLabels {
 		if strings.EqualFold(node.Labels[row.key], row.value) {
 			return true
@@ -91,23 +61,23 @@ type GPUPool struct {
 	// Karpenter's.
 	NodeClaims *ClaimCount `json:"nodeClaims"`
 	// Shape is what a new node would be, where that is declared.
-	Shape *NodeGPUs `json:"shape"`
+	Shape *nodegpu.GPUs `json:"shape"`
 	// Problems is the number of problems of all nodes.
 	Problems int `json:"problems"`
 }
 
 // Pools groups nodes by pool, by name. Nodes without one are in no pool. A name that two providers use makes two pools.
-func (g GPUReader) Pools(nodes []NodeObject) []GPUPool {
+func Pools(g nodegpu.Reader, nodes []nodegpu.NodeObject) []GPUPool {
 	type key struct{ name, provider string }
-	members := map[key][]NodeObject{}
+	members := map[key][]nodegpu.NodeObject{}
 	for _, node := range nodes {
-		if name, provider, ok := g.poolOf(node); ok {
+		if name, provider, ok := g.PoolAndProvider(node); ok {
 			members[key{name, provider}] = append(members[key{name, provider}], node)
 		}
 	}
 	pools := make([]GPUPool, 0, len(members))
 	for k, nodes := range members {
-		pools = append(pools, g.pool(k.name, k.provider, nodes))
+		pools = append(pools, poolOfNodes(g, k.name, k.provider, nodes))
 	}
 	slices.SortFunc(pools, func(a, b GPUPool) int {
 		return strings.Compare(a.Name+"\x00"+a.Provider, b.Name+"\x00"+b.Provider)
@@ -115,7 +85,7 @@ func (g GPUReader) Pools(nodes []NodeObject) []GPUPool {
 	return pools
 }
 
-func (g GPUReader) pool(name, provider string, nodes []NodeObject) GPUPool {
+func poolOfNodes(g nodegpu.Reader, name, provider string, nodes []nodegpu.NodeObject) GPUPool {
 	pool := GPUPool{Name: name, Provider: provider, Nodes: len(nodes)}
 	zones, types, taints := map[string]bool{}, map[string]bool{}, map[string]int{}
 	for i, node := range nodes {
@@ -145,7 +115,7 @@ func (g GPUReader) pool(name, provider string, nodes []NodeObject) GPUPool {
 }
 
 // add joins another node: sums where both are known, and what is the same.
-func (p *GPUPool) add(node NodeGPUs) {
+func (p *GPUPool) add(node nodegpu.GPUs) {
 	if p.Product != nil && (node.Product == nil || *node.Product != *p.Product) {
 		p.Product = nil
 	}
@@ -176,7 +146,7 @@ func added(sums, more map[string]int64) map[string]int64 {
 	return sums
 }
 
-func firstLabel(node NodeObject, keys ...string) string {
+func firstLabel(node nodegpu.NodeObject, keys ...string) string {
 	for _, key := range keys {
 		if value := node.Labels[key]; value != "" {
 			return value

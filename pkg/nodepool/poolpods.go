@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -50,7 +51,7 @@ type poolCount struct {
 	perNode, holds int64
 	// has adds up what the nodes have of what a pod takes, and perHas is the most that one has.
 	has, perHas Quantities
-	cards       []PoolCards
+	cards       []nodegpu.CutCards
 	// byType is what a node of an instance type holds. coming are nodes that have not come up.
 	byType map[string]int64
 	coming []*Node
@@ -170,16 +171,16 @@ func product(a, b int64) int64 {
 // PodsOn is how many pods of this shape the node would hold, were it empty: by what it announces for pods and has on cards that are well, and of parts
 // of cards card by card. It does not look at whether they may land there.
 func (p *PodShape) PodsOn(node *Node) int64 {
-	return p.podsOn(node, node.offers, (*NodeGPUs).wellCards)
+	return p.podsOn(node, node.offers, (*nodegpu.GPUs).WellCards)
 }
 
 // podsOnNew is PodsOn for a node like this one that is added: its cards are well.
 func (p *PodShape) podsOnNew(node *Node) int64 {
 	announced := func(name string) raydemand.Amount { return node.Allocatable[name] }
-	return p.podsOn(node, announced, func(gpus *NodeGPUs) *int64 { return gpus.Cards })
+	return p.podsOn(node, announced, func(gpus *nodegpu.GPUs) *int64 { return gpus.Cards })
 }
 
-func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount, cardsOf func(*NodeGPUs) *int64) int64 {
+func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount, cardsOf func(*nodegpu.GPUs) *int64) int64 {
 	n := int64(boundless)
 	if pods := node.Allocatable["pods"]; pods > 0 {
 		n = whole(pods)
@@ -193,7 +194,7 @@ func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount
 	if n == 0 || !asks && node.GPUs == nil {
 		return n
 	}
-	gpus := GPUReader{}.of(node)
+	gpus := readNode(nodegpu.Reader{}, node)
 	ask, asks := p.cardAskOn(&gpus)
 	cards := cardsOf(&gpus)
 	if !asks || gpus.Kind != ask.kind || cards == nil {
@@ -207,9 +208,9 @@ func (p *PodShape) podsOn(node *Node, has func(resource string) raydemand.Amount
 
 // emptyRoom is how often the card's part of a pod fits on one card of a node, were it empty and well; cards of a node are alike. What is not known of
 // cards bounds nothing.
-func (a cardAsk) emptyRoom(gpus NodeGPUs) int64 {
+func (a cardAsk) emptyRoom(gpus nodegpu.GPUs) int64 {
 	times := int64(boundless)
-	switch largest, known := gpus.largestCard(a.resource); {
+	switch largest, known := gpus.LargestCard(a.resource); {
 	case a.memory == 0:
 		times = 1 // without an amount it is all of the card
 	case known:
@@ -231,4 +232,30 @@ func podsOverAlike(count, room, cards int64) int64 {
 		return boundless
 	}
 	return product(count, room) / cards
+}
+
+// addCards counts the cards of a node, and of those that it stands for, with others that are cut alike.
+func (c *poolCount) addCards(place *Node) {
+	gpus := readNode(nodegpu.Reader{}, place)
+	more, known := gpus.CutCards()
+	if !known {
+		return
+	}
+	times := 1 + int64(place.Alike)
+	more.Count = product(more.Count, times)
+	if more.Busy != nil {
+		busy := product(*more.Busy, times)
+		more.Busy = &busy
+	}
+	more.Cut = slices.Clone(more.Cut)
+	for i := range more.Cut {
+		more.Cut[i].Count = product(more.Cut[i].Count, times)
+	}
+	for i := range c.cards {
+		if c.cards[i].Alike(more) {
+			c.cards[i].Add(more)
+			return
+		}
+	}
+	c.cards = append(c.cards, more)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -63,7 +64,7 @@ func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 		Requirements: []nodepool.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
 	}}
 	tainted := nodepool.Ceiling{Group: "k", Source: nodepool.FromKarpenter, Template: &nodepool.NodeTemplate{
-		Taints: []nodepool.Taint{{Key: "sku", Value: "gpu", Effect: nodepool.NoSchedule}},
+		Taints: []nodegpu.Taint{{Key: "sku", Value: "gpu", Effect: nodegpu.NoSchedule}},
 	}}
 	tests := []struct {
 		name     string
@@ -82,10 +83,10 @@ func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 		{"what is cordoned holds nothing now, and tells what a new node holds; what is not ready is to be", asks("nvidia.com/gpu", 1),
 			[]nodepool.Node{gpu("a", isCordoned), gpu("a", isNotReady)}, nil, []nodepool.Ceiling{ceiling("a", 0, 3)}, "a 4/4 +1 +4"},
 		{"a node of the same type that comes up, without devices and with a taint", asks("nvidia.com/gpu", 1),
-			[]nodepool.Node{gpu("a", typed), inPool("a", node("new", typed, isNotReady, taintedBy("cni", "", nodepool.NoSchedule)))}, nil, nil, "a 4/8 +? +?"},
+			[]nodepool.Node{gpu("a", typed), inPool("a", node("new", typed, isNotReady, taintedBy("cni", "", nodegpu.NoSchedule)))}, nil, nil, "a 4/8 +? +?"},
 		{"one without devices is of another type", asks("nvidia.com/gpu", 1),
 			[]nodepool.Node{gpu("a", typed), inPool("a", node("cpu")), inPool("a", node("cpu", labelled("node.kubernetes.io/instance-type", "cpus")))}, nil, nil, "a 4/4 +? +?"},
-		{"a taint alone stays", asks("nvidia.com/gpu", 1), []nodepool.Node{gpu("a", typed), gpu("a", typed, taintedBy("mine", "", nodepool.NoSchedule))}, nil, nil, "a 4/4 +? +?"},
+		{"a taint alone stays", asks("nvidia.com/gpu", 1), []nodepool.Node{gpu("a", typed), gpu("a", typed, taintedBy("mine", "", nodegpu.NoSchedule))}, nil, nil, "a 4/4 +? +?"},
 		{"a cordoned one that came up badly holds nothing", asks("nvidia.com/gpu", 1), []nodepool.Node{gpu("a", typed), inPool("a", node("new", typed, isCordoned))}, nil, nil, "a 4/4 +? +?"},
 		{"a pool with other nodes", asks("amd.com/gpu", 1), []nodepool.Node{gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 3)}, ""},
 		{"the scarcest resource decides", asking(quantities("nvidia.com/gpu", 1, "cpu", 3)), []nodepool.Node{gpu("a")}, nil, nil, "a 2/2 +? +?"},
@@ -131,7 +132,7 @@ func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 		{"a label that no node of Karpenter's has", selecting("team", "blue"), []nodepool.Node{ofKarpenter("k", 4)}, nil, nil, ""},
 		{"one that Karpenter knows by itself", selecting("node.kubernetes.io/instance-type", "p4d.24xlarge"), []nodepool.Node{ofKarpenter("k", 4)}, nil, nil, "k 0/0 +? +?"},
 		{"a device that Karpenter knows no instance type by", asks("nvidia.com/mig-1g.5gb", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil, nil, ""},
-		{"a taint of Karpenter's nodes", asks("amd.com/gpu", 1), []nodepool.Node{inPool("k", node("k-x", labelled("karpenter.sh/nodepool", "k"), taintedBy("sku", "gpu", nodepool.NoSchedule)))}, nil, nil, ""},
+		{"a taint of Karpenter's nodes", asks("amd.com/gpu", 1), []nodepool.Node{inPool("k", node("k-x", labelled("karpenter.sh/nodepool", "k"), taintedBy("sku", "gpu", nodegpu.NoSchedule)))}, nil, nil, ""},
 		{"a label that the template does not have", selecting("color", "red"), nil, nil, []nodepool.Ceiling{template}, ""},
 		{"one that it may have and Karpenter knows", selecting("topology.kubernetes.io/zone", "z"), nil, nil, []nodepool.Ceiling{template}, "k 0/0 +? +?"},
 		{"an affinity that the template cannot meet", affine("karpenter.sh/capacity-type", "In", "on-demand"), nil, nil, []nodepool.Ceiling{template}, ""},

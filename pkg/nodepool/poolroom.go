@@ -1,5 +1,9 @@
 package nodepool
 
+import (
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+)
+
 // PoolRoom is a pool of nodes and what its own autoscaler may still add to it. What is not known is nil, and means that it may: a pending pod can
 // still wake the pool.
 type PoolRoom struct {
@@ -42,7 +46,7 @@ type PoolPods struct {
 	// up; resources that nothing bounds are not in it.
 	Has Quantities `json:"has,omitempty"`
 	// Cards are those of the nodes that could hold a pod of the group, of known product and cut.
-	Cards []PoolCards `json:"cards,omitempty"`
+	Cards []nodegpu.CutCards `json:"cards,omitempty"`
 	// Provisioned: Karpenter adds nodes to the pool, of any size that its NodePool allows.
 	Provisioned bool `json:"provisioned,omitempty"`
 	// ProfileFixed: the pool's MIG profile was chosen when it was made and cannot be changed, as on AKS.

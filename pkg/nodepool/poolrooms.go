@@ -3,16 +3,12 @@ package nodepool
 import (
 	"maps"
 	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // karpenterPool is the label of the nodes that Karpenter made.
 const karpenterPool = "karpenter.sh/nodepool"
-
-// PoolOf returns the pool of a node by its labels and annotations, empty where none tells.
-func (g GPUReader) PoolOf(node NodeObject) string {
-	name, _, _ := g.poolOf(node)
-	return name
-}
 
 // PoolRooms are the pools of the nodes, of the configuration, and of the ceilings that are of neither, by name: all that can have or get a node. A
 // ceiling that is configured goes before what a pool's autoscaler says.
@@ -99,8 +95,8 @@ func (r *PoolRoom) elsewhere(p *PodShape) bool {
 		value, set := p.Selector[karpenterPool]
 		return set && value != r.Pool
 	}
-	return namesPool(r.Pool) && slices.ContainsFunc(poolLabels, func(row poolLabel) bool {
-		value, set := p.Selector[row.key]
+	return namesPool(r.Pool) && slices.ContainsFunc(nodegpu.PoolLabels, func(row nodegpu.PoolLabel) bool {
+		value, set := p.Selector[row.Key]
 		_, same := poolNamed(r.Pool, []string{value})
 		return set && !same
 	})

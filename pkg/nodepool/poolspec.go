@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // PoolsConfig is what somebody configured about pools: nodes do not tell prices, and a pool without nodes tells nothing.
@@ -22,7 +23,7 @@ type PoolSpec struct {
 	Price *float64
 	Spot  *bool
 	// Shape is what a new node of the pool would be; its Declared is set and its name is the pool's.
-	Shape *NodeObject
+	Shape *nodegpu.NodeObject
 	// Allocatable are all resources of Shape, cpu and memory too.
 	Allocatable Quantities
 }
@@ -33,7 +34,7 @@ func (s PoolSpec) ceiling() (Ceiling, bool) {
 }
 
 // Node is the declared shape in the form in which pods land on it; false where none is declared.
-func (s PoolSpec) Node(reader GPUReader) (Node, bool) {
+func (s PoolSpec) Node(reader nodegpu.Reader) (Node, bool) {
 	if s.Shape == nil {
 		return Node{}, false
 	}
@@ -44,7 +45,7 @@ func (s PoolSpec) Node(reader GPUReader) (Node, bool) {
 }
 
 // Shapes are the declared shapes of all pools, to be appended to the nodes among which pods land.
-func (c PoolsConfig) Shapes(reader GPUReader) []Node {
+func (c PoolsConfig) Shapes(reader nodegpu.Reader) []Node {
 	var nodes []Node
 	for _, spec := range c.Pools {
 		if node, declared := spec.Node(reader); declared {
@@ -56,16 +57,16 @@ func (c PoolsConfig) Shapes(reader GPUReader) []Node {
 
 // PoolsWith are the pools of the nodes and those of the configuration, with what the configuration and the pools' own autoscalers say about
 // them.
-func (g GPUReader) PoolsWith(nodes []NodeObject, config PoolsConfig, ceilings []Ceiling) []GPUPool {
-	pools := g.Pools(nodes)
+func PoolsWith(g nodegpu.Reader, nodes []nodegpu.NodeObject, config PoolsConfig, ceilings []Ceiling) []GPUPool {
+	pools := Pools(g, nodes)
 	for _, spec := range config.Pools {
 		if !slices.ContainsFunc(pools, func(p GPUPool) bool { return p.Name == spec.Name }) {
-			pools = append(pools, g.empty(spec))
+			pools = append(pools, emptyPool(g, spec))
 		}
 	}
 	for _, ceiling := range ceilings {
 		if ceiling.Source == FromKarpenter && !slices.ContainsFunc(pools, func(p GPUPool) bool { return p.Name == ceiling.Group }) {
-			pools = append(pools, g.emptyNodePool(ceiling))
+			pools = append(pools, emptyNodePool(g, ceiling))
 		}
 	}
 	slices.SortStableFunc(pools, func(a, b GPUPool) int { return strings.Compare(a.Name, b.Name) })
@@ -93,22 +94,22 @@ func (g GPUReader) PoolsWith(nodes []NodeObject, config PoolsConfig, ceilings []
 	return pools
 }
 
-// empty is a pool without nodes, known by its declared shape if by anything.
-func (g GPUReader) empty(spec PoolSpec) GPUPool {
+// emptyPool is a pool without nodes, known by its declared shape if by anything.
+func emptyPool(g nodegpu.Reader, spec PoolSpec) GPUPool {
 	none := int64(0)
 	pool := GPUPool{
 		Name: spec.Name, Provider: "configured", Cards: &none, Kind: gpuinfo.UnknownKind, Isolation: gpuinfo.UnknownIsolation,
 		Units: map[string]int64{}, Free: map[string]int64{}, Zones: []string{}, InstanceTypes: []string{}, Taints: []string{},
 	}
 	if spec.Shape != nil {
-		one := g.pool(spec.Name, "configured", []NodeObject{*spec.Shape})
+		one := poolOfNodes(g, spec.Name, "configured", []nodegpu.NodeObject{*spec.Shape})
 		pool.Product, pool.Kind, pool.Isolation, pool.Spot = one.Product, one.Kind, one.Isolation, one.Spot
 		pool.Zones, pool.InstanceTypes, pool.Taints = one.Zones, one.InstanceTypes, one.Taints
 	}
 	return pool
 }
 
-func (p *GPUPool) configure(g GPUReader, spec PoolSpec) {
+func (p *GPUPool) configure(g nodegpu.Reader, spec PoolSpec) {
 	if ceiling, said := spec.ceiling(); said {
 		if p.Ceiling != nil {
 			ceiling.Limits = p.Ceiling.Limits

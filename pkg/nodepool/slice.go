@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -52,17 +53,17 @@ func (s Slice) Each(numGPUs raydemand.Amount) (memoryMiB *int64, computeFraction
 // SlicesOf tells what the GPUs of one pod of this shape are, one Slice for each resource that hands out devices or memory of them, by name.
 // Memory and cores that come beside devices say how much of each device is meant. Where the pod could land on nodes that make different
 // things of the same name, as pools with and without MIG do of nvidia.com/gpu, it is the least favourable one, and Differ says so.
-func (g GPUReader) SlicesOf(shape *PodShape, nodes []Node) []SliceAnswer {
-	wants := g.wants(shape)
+func SlicesOf(g nodegpu.Reader, shape *PodShape, nodes []Node) []SliceAnswer {
+	wants := slicesAsked(g, shape)
 	if len(wants) == 0 {
 		return nil
 	}
-	var read []NodeGPUs
+	var read []nodegpu.GPUs
 	for _, node := range shape.landing(nodes) {
-		read = append(read, g.of(node))
+		read = append(read, readNode(g, node))
 	}
 	if len(read) == 0 {
-		read = []NodeGPUs{g.selected(shape)}
+		read = []nodegpu.GPUs{gpusSelected(g, shape)}
 	}
 	answers := make([]SliceAnswer, len(wants))
 	for i, want := range wants {
@@ -79,19 +80,19 @@ type SliceAnswer struct {
 	Differ []string `json:"differ,omitempty"`
 }
 
-// of reads a node, or takes what was read of it already.
-func (g GPUReader) of(node *Node) NodeGPUs {
+// readNode reads a node, or takes what was read of it already.
+func readNode(g nodegpu.Reader, node *Node) nodegpu.GPUs {
 	if node.GPUs != nil {
 		return *node.GPUs
 	}
 	return g.Read(node.object())
 }
 
-// selected is a node of which nothing is known but that it has the labels of the template's nodeSelector and no label more. It proves a
+// gpusSelected is a node of which nothing is known but that it has the labels of the template's nodeSelector and no label more. It proves a
 // profile or a way of sharing. That cards are whole it proves only where feature discovery's product is selected, which names what is not.
-func (g GPUReader) selected(shape *PodShape) NodeGPUs {
-	read := g.Read(NodeObject{Labels: shape.Selector})
-	if read.Kind == gpuinfo.Whole && shape.Selector[labelProduct] == "" {
+func gpusSelected(g nodegpu.Reader, shape *PodShape) nodegpu.GPUs {
+	read := g.Read(nodegpu.NodeObject{Labels: shape.Selector})
+	if read.Kind == gpuinfo.Whole && shape.Selector[nodegpu.LabelProduct] == "" {
 		read.Kind, read.Isolation = gpuinfo.UnknownKind, gpuinfo.UnknownIsolation
 	}
 	return read
@@ -105,8 +106,8 @@ type want struct {
 	memory, memoryPercent, cores int64
 }
 
-// wants finds the resources that hand out GPUs: devices, or without any the memory that is handed out alone, or cores.
-func (g GPUReader) wants(shape *PodShape) []want {
+// slicesAsked finds the resources that hand out GPUs: devices, or without any the memory that is handed out alone, or cores.
+func slicesAsked(g nodegpu.Reader, shape *PodShape) []want {
 	var devices, memories, cores []want
 	for _, name := range slices.Sorted(maps.Keys(shape.Requests)) {
 		units := whole(shape.Requests[name])

@@ -9,6 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -87,7 +88,7 @@ func TestASliceIsWhatTheNodesMakeOfTheResource(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			shape := asking(test.asks)
-			got := nodepool.GPUReader{}.SlicesOf(&shape, []nodepool.Node{gpuNode("n", test.units, test.marks)})
+			got := nodepool.SlicesOf(nodegpu.Reader{}, &shape, []nodepool.Node{gpuNode("n", test.units, test.marks)})
 			if diff := cmp.Diff(test.want, sliceText(got)); diff != "" {
 				t.Errorf("slices (-want +got):\n%s", diff)
 			}
@@ -116,7 +117,7 @@ func TestWithoutNodesASliceIsWhatTheTemplateTells(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			shape := asking(test.asks)
 			shape.Selector = labels(test.selector)
-			got := nodepool.GPUReader{}.SlicesOf(&shape, nil)
+			got := nodepool.SlicesOf(nodegpu.Reader{}, &shape, nil)
 			if diff := cmp.Diff(test.want, sliceText(got)); diff != "" {
 				t.Errorf("slices (-want +got):\n%s", diff)
 			}
@@ -142,7 +143,7 @@ func TestWhereNodesDifferTheLeastFavourableSliceCountsAndTheDifferenceIsTold(t *
 	shape := asking(quantities("nvidia.com/gpu", 1))
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := nodepool.GPUReader{}.SlicesOf(&shape, test.nodes)
+			got := nodepool.SlicesOf(nodegpu.Reader{}, &shape, test.nodes)
 			if text := sliceText(got); text != test.want || len(got[0].Differ) != test.tells {
 				t.Errorf("slice %s, differences %q; want %s and %d", text, got[0].Differ, test.want, test.tells)
 			}
@@ -166,4 +167,22 @@ func TestARayGPUIsItsPartOfThePodsUnits(t *testing.T) {
 	if m, c := (nodepool.Slice{UnitsPerPod: 1}).Each(raydemand.One); m != nil || c != nil {
 		t.Errorf("unknown memory and compute: %v, %v; want nothing", m, c)
 	}
+}
+
+func quantities(pairs ...any) map[string]int64 {
+	found := map[string]int64{}
+	for i := 0; i < len(pairs); i += 2 {
+		found[pairs[i].(string)] = int64(pairs[i+1].(int))
+	}
+	return found
+}
+
+// labels reads "key=value key=value"; nvidia.com/ is written n/.
+func labels(text string) map[string]string {
+	found := map[string]string{}
+	for _, pair := range strings.Fields(text) {
+		key, value, _ := strings.Cut(pair, "=")
+		found[strings.Replace(key, "n/", "nvidia.com/", 1)] = value
+	}
+	return found
 }

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // least is the least favourable of what the nodes make of the resource: the weakest isolation, the least memory and compute, nothing where
 // one node does not tell. The kind is that of the weakest.
-func (w want) least(read []NodeGPUs) SliceAnswer {
+func (w want) least(read []nodegpu.GPUs) SliceAnswer {
 	var answer SliceAnswer
 	kinds := map[string]bool{}
 	for i, node := range read {
@@ -69,7 +70,7 @@ func (s Slice) words() string {
 }
 
 // on is what the resource is on one node.
-func (w want) on(node NodeGPUs) Slice {
+func (w want) on(node nodegpu.GPUs) Slice {
 	s := Slice{Kind: w.resource.Kind, Resource: w.resource.Name, UnitsPerPod: w.units, Isolation: gpuinfo.UnknownIsolation, Product: node.Product}
 	switch {
 	case w.resource.Profile != "":
@@ -85,7 +86,7 @@ func (w want) on(node NodeGPUs) Slice {
 }
 
 // instance is a MIG instance under its own name.
-func (w want) instance(s *Slice, node NodeGPUs) {
+func (w want) instance(s *Slice, node nodegpu.GPUs) {
 	s.Profile = &w.resource.Profile
 	shares := w.resource.Shared || node.Kind == gpuinfo.TimeSliced
 	if shares {
@@ -98,7 +99,7 @@ func (w want) instance(s *Slice, node NodeGPUs) {
 
 // cut fills memory and compute of a MIG instance: what the node says of it, the table's figures of its product, or what the profile's name
 // tells.
-func (s *Slice) cut(profile string, node NodeGPUs, measured int64) {
+func (s *Slice) cut(profile string, node nodegpu.GPUs, measured int64) {
 	product, known := productOf(node)
 	p, has := product.Profile(profile)
 	has = has && known
@@ -126,7 +127,7 @@ func (s *Slice) cut(profile string, node NodeGPUs, measured int64) {
 	}
 }
 
-func productOf(node NodeGPUs) (gpuinfo.Product, bool) {
+func productOf(node nodegpu.GPUs) (gpuinfo.Product, bool) {
 	if node.Product == nil {
 		return gpuinfo.Product{}, false
 	}
@@ -134,7 +135,7 @@ func productOf(node NodeGPUs) (gpuinfo.Product, bool) {
 }
 
 // memoryUnits is memory that is handed out in units of one card.
-func (w want) memoryUnits(s *Slice, node NodeGPUs) {
+func (w want) memoryUnits(s *Slice, node nodegpu.GPUs) {
 	if node.Kind == gpuinfo.GPUMemory {
 		s.Isolation = node.Isolation
 	}
@@ -149,7 +150,7 @@ func (w want) memoryUnits(s *Slice, node NodeGPUs) {
 
 // share is a part of a card by HAMi, Volcano or Koordinator: so much memory and so many cores of each card, all of the memory where none is
 // asked for.
-func (w want) share(s *Slice, node NodeGPUs) {
+func (w want) share(s *Slice, node nodegpu.GPUs) {
 	s.Kind, s.Isolation = gpuinfo.VGPU, gpuinfo.Limit
 	if node.Kind == gpuinfo.VGPU {
 		s.Isolation = node.Isolation
@@ -176,14 +177,14 @@ func (w want) share(s *Slice, node NodeGPUs) {
 
 // device is what goes under a name that many kinds share: nvidia.com/gpu and its like. Beside instances under their own names it is what is not
 // cut: cards, or shares of cards where the node isolates less than instances do.
-func (w want) device(s *Slice, node NodeGPUs) {
+func (w want) device(s *Slice, node nodegpu.GPUs) {
 	s.Isolation = node.Isolation
 	s.Kind = node.Kind
 	if node.Kind == gpuinfo.MIG && node.Profile == nil {
 		s.Kind = map[gpuinfo.Isolation]gpuinfo.Kind{
 			gpuinfo.Hardware: gpuinfo.Whole, gpuinfo.Limit: gpuinfo.MPS, gpuinfo.NoIsolation: gpuinfo.TimeSliced,
 		}[node.Isolation]
-		if s.Kind == "" || !node.announces(w.resource.Name) {
+		if s.Kind == "" || !node.Announces(w.resource.Name) {
 			s.Kind = gpuinfo.UnknownKind
 		}
 	}
@@ -217,6 +218,3 @@ func (w want) device(s *Slice, node NodeGPUs) {
 		s.Profile = node.Profile
 	}
 }
-
-// announces: a node of which no units are known may.
-func (n NodeGPUs) announces(resource string) bool { return n.Units == nil || n.Units[resource] > 0 }

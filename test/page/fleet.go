@@ -12,6 +12,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -155,18 +156,18 @@ type cards struct{}
 func (cards) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 	agent := `{"cards":[{"index":0,"uuid":"GPU-a","memoryMiB":40960,"healthy":true,"mig":{"enabled":true,"instances":[` +
 		`{"profile":"3g.20gb","start":4},{"profile":"1g.5gb","start":0},{"profile":"1g.5gb","start":1}]}}]}`
-	mig := nodepool.GPUReader{PoolLabel: "pool"}.Read(nodepool.NodeObject{Name: "mig-node",
+	mig := nodegpu.Reader{PoolLabel: "pool"}.Read(nodegpu.NodeObject{Name: "mig-node",
 		Labels:      map[string]string{"pool": "slices", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/mig.strategy": "mixed"},
-		Annotations: map[string]string{nodepool.AgentAnnotation: agent}, Allocatable: map[string]int64{"nvidia.com/mig-3g.20gb": 1, "nvidia.com/mig-1g.5gb": 2},
+		Annotations: map[string]string{nodegpu.AgentAnnotation: agent}, Allocatable: map[string]int64{"nvidia.com/mig-3g.20gb": 1, "nvidia.com/mig-1g.5gb": 2},
 	})
 	for i, taken := range []bool{true, true, false} {
 		free := !taken
 		mig.PerCard[0].Instances[i].Free = &free
 	}
 	broken, index, ill, gib := "whole-node", 1, false, int64(40960)
-	whole := nodepool.NodeGPUs{Name: broken, Kind: "whole", Units: map[string]int64{"nvidia.com/gpu": 1}, Problems: []nodepool.Problem{{Code: "device-unhealthy", Message: "card 1 is not well"}},
-		PerCard: []nodepool.Card{{Index: &index, MemoryMiB: &gib, FreeMiB: &gib, Healthy: &ill, Problem: "XID 79", Source: "agent"}}}
-	return apiv1.NodepoolsReport{Nodes: []nodepool.NodeGPUs{mig, whole}, Pools: []nodepool.GPUPool{{Name: "slices", Provider: "configured", Nodes: 1, Schedulable: 1, Kind: "mig"}}}, nil
+	whole := nodegpu.GPUs{Name: broken, Kind: "whole", Units: map[string]int64{"nvidia.com/gpu": 1}, Problems: []nodegpu.Problem{{Code: "device-unhealthy", Message: "card 1 is not well"}},
+		PerCard: []nodegpu.Card{{Index: &index, MemoryMiB: &gib, FreeMiB: &gib, Healthy: &ill, Problem: "XID 79", Source: "agent"}}}
+	return apiv1.NodepoolsReport{Nodes: []nodegpu.GPUs{mig, whole}, Pools: []nodepool.GPUPool{{Name: "slices", Provider: "configured", Nodes: 1, Schedulable: 1, Kind: "mig"}}}, nil
 }
 
 // owned keeps one request that a limit holds back.

@@ -16,6 +16,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // Bounds of reading nodes for callers: a list of all pods of a large cluster takes seconds.
@@ -27,7 +28,7 @@ const (
 // nodepoolsView reads nodes and pools for callers of the REST API, all of whom share one reading.
 type nodepoolsView struct {
 	list   func(context.Context) (*kube.NodeSet, error)
-	reader nodepool.GPUReader
+	reader nodegpu.Reader
 	pools  nodepool.PoolsConfig
 	now    func() time.Time
 
@@ -97,17 +98,17 @@ func (v *nodepoolsView) read(r *nodepoolsReading) {
 	}
 }
 
-func (v *nodepoolsView) readerAt(now time.Time) nodepool.GPUReader {
+func (v *nodepoolsView) readerAt(now time.Time) nodegpu.Reader {
 	reader := v.reader
 	reader.At = now
 	return reader
 }
 
 // nodepoolsReportOf says what is understood of nodes and pools.
-func nodepoolsReportOf(set *kube.NodeSet, reader nodepool.GPUReader, pools nodepool.PoolsConfig) apiv1.NodepoolsReport {
+func nodepoolsReportOf(set *kube.NodeSet, reader nodegpu.Reader, pools nodepool.PoolsConfig) apiv1.NodepoolsReport {
 	nodes := set.Nodes()
-	slices.SortStableFunc(nodes, func(a, b nodepool.NodeObject) int { return strings.Compare(a.Name, b.Name) })
-	report := apiv1.NodepoolsReport{Pools: reader.PoolsWith(nodes, pools, set.Ceilings), Notes: append([]string{}, set.Notes...)}
+	slices.SortStableFunc(nodes, func(a, b nodegpu.NodeObject) int { return strings.Compare(a.Name, b.Name) })
+	report := apiv1.NodepoolsReport{Pools: nodepool.PoolsWith(reader, nodes, pools, set.Ceilings), Notes: append([]string{}, set.Notes...)}
 	nodepool.CountClaims(report.Pools, set.Claims, reader.At)
 	for _, node := range nodes {
 		report.Nodes = append(report.Nodes, reader.Read(node))

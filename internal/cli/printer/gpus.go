@@ -9,7 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // oneLook is what the tables cannot show.
@@ -177,6 +177,6 @@ func folded(sentence string, width int) string {
 // GPUs is what `gpus -o json` writes; null stands for what the driver does not tell, and for a node that was not asked for.
 type GPUs struct {
 	gpuinfo.Inventory
-	Node     *nodepool.NodeGPUs     `json:"node"`
-	Findings []nodepool.CardFinding `json:"findings"`
+	Node     *nodegpu.GPUs         `json:"node"`
+	Findings []nodegpu.CardFinding `json:"findings"`
 }

@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // WriteNodepools writes nodes, pools, problems and notes, each where there are any.
@@ -36,7 +37,7 @@ func WriteNodepools(as table.Look) func(io.Writer, Nodepools) error {
 	}
 }
 
-func writeNodes(p *table.Page, nodes []nodepool.NodeGPUs, as table.Look) {
+func writeNodes(p *table.Page, nodes []nodegpu.GPUs, as table.Look) {
 	t := table.Table{Look: as, Columns: []table.Column{table.Name("NODE"), table.Name("POOL"), table.Text("KIND"), table.Text("PRODUCT"), table.Number("CARDS"),
 		table.Text("ISOLATION"), table.Prose("FREE/UNITS"), table.Wide("MIB PER UNIT"), table.Wide("FREE PER CARD")}}
 	for _, n := range nodes {
@@ -114,7 +115,7 @@ func shortResources(l table.Look, names []string) []string {
 }
 
 // perCard is what is free on each card, in MiB, or in units where memory is not known (1u).
-func perCard(cards []nodepool.Card) string {
+func perCard(cards []nodegpu.Card) string {
 	parts := make([]string, 0, len(cards))
 	for _, card := range cards {
 		switch {
@@ -153,7 +154,7 @@ func nodePrice(value *float64) string {
 }
 
 // writeProblems lists what is wrong with nodes, and the flag that tells of a resource that is not known.
-func writeProblems(p *table.Page, nodes []nodepool.NodeGPUs) {
+func writeProblems(p *table.Page, nodes []nodegpu.GPUs) {
 	titled, unknown := false, false
 	for _, n := range nodes {
 		for _, problem := range n.Problems {
@@ -162,7 +163,7 @@ func writeProblems(p *table.Page, nodes []nodepool.NodeGPUs) {
 				p.Line("", "PROBLEMS")
 			}
 			p.Line("", n.Name+": "+problem.String())
-			titled, unknown = true, unknown || problem.Code == nodepool.ResourceNotKnown
+			titled, unknown = true, unknown || problem.Code == nodegpu.ResourceNotKnown
 		}
 	}
 	if unknown {
@@ -203,8 +204,8 @@ func amounts(values map[string]int64) string {
 
 // Nodepools is what `nodepools -o json` writes; null stands for what cannot be known.
 type Nodepools struct {
-	Nodes []nodepool.NodeGPUs `json:"nodes"`
-	Pools []nodepool.GPUPool  `json:"pools"`
+	Nodes []nodegpu.GPUs     `json:"nodes"`
+	Pools []nodepool.GPUPool `json:"pools"`
 	// Notes say what could not be read and is therefore left open.
 	Notes []string `json:"notes"`
 }

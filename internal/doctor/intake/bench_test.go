@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // fleet is so many RayClusters with two groups and ten pods each, and one node for each of them.
@@ -52,7 +52,7 @@ func BenchmarkDoctorOverAFleet(b *testing.B) {
 		objects := fleet(clusters)
 		b.Run(fmt.Sprint(clusters, " RayClusters"), func(b *testing.B) {
 			for b.Loop() {
-				input, err := Input(objects, nodepool.GPUReader{})
+				input, err := Input(objects, nodegpu.Reader{})
 				if err != nil {
 					b.Fatal(err)
 				}

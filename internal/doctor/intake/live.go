@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // Scope says which RayClusters are looked at.
@@ -49,7 +49,7 @@ var sources = []source{
 
 // Live lists the objects of an API server, and gets the status of the Cluster Autoscaler. What it may not list is told in the input; a kind
 // that the API server does not know is left out.
-func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader nodepool.GPUReader) (doctor.Input, error) {
+func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader nodegpu.Reader) (doctor.Input, error) {
 	var objects []map[string]any
 	var forbidden []doctor.Forbidden
 	for _, s := range sources {

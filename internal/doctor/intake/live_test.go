@@ -16,7 +16,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // server is an API server with the objects of a manifest.
@@ -87,7 +87,7 @@ func TestALiveServerIsListedWithinTheScopeAndNeverWrittenTo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := server(t, llm)
-			input, err := Live(context.Background(), client, c.scope, nodepool.GPUReader{})
+			input, err := Live(context.Background(), client, c.scope, nodegpu.Reader{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func TestMissingRightsAreToldAndTheRestIsExamined(t *testing.T) {
 	client.PrependReactor("list", "scaledobjects", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewNotFound(schema.GroupResource{Group: "keda.sh", Resource: "scaledobjects"}, "")
 	})
-	input, err := Live(context.Background(), client, Scope{Namespace: "ml"}, nodepool.GPUReader{})
+	input, err := Live(context.Background(), client, Scope{Namespace: "ml"}, nodegpu.Reader{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestWithoutTheRightToListRayClustersThereIsNothingToSay(t *testing.T) {
 	client.PrependReactor("list", "rayclusters", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "", errors.New("no"))
 	})
-	if _, err := Live(context.Background(), client, Scope{}, nodepool.GPUReader{}); err == nil || !strings.Contains(err.Error(), "listing rayclusters") {
+	if _, err := Live(context.Background(), client, Scope{}, nodegpu.Reader{}); err == nil || !strings.Contains(err.Error(), "listing rayclusters") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // Read reads objects as `kubectl get -o yaml` or `-o json` prints them: YAML or JSON, several documents, lists. The error says which document
@@ -95,7 +96,7 @@ var specs = map[string][]string{
 
 // Input sorts objects and reads RayClusters, with their pods, and nodes. Objects of kinds that no check knows are kept and harmless. The error
 // names the object and the field that cannot be read.
-func Input(objects []map[string]any, reader nodepool.GPUReader) (doctor.Input, error) {
+func Input(objects []map[string]any, reader nodegpu.Reader) (doctor.Input, error) {
 	input := doctor.Input{Annotations: kube.KnownAnnotations(), Reader: reader}
 	pods, unreadable := podsIn(objects)
 	for i, fields := range objects {
@@ -128,7 +129,7 @@ func ceilingsIn(fields map[string]any) (ceilings []nodepool.Ceiling, unreadable 
 	return set.Ceilings, set.Notes
 }
 
-func describe(fields map[string]any, pods clusterPods, reader nodepool.GPUReader) (doctor.Object, error) {
+func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (doctor.Object, error) {
 	at := unstructured.Unstructured{Object: fields}
 	object := doctor.Object{Kind: at.GetKind(), Namespace: at.GetNamespace(), Name: at.GetName(), Fields: fields}
 	if object.Name == "" {

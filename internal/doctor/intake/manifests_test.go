@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 func TestListsDocumentsAndJSONAreReadAlike(t *testing.T) {
@@ -45,7 +45,7 @@ func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects, err := Read(strings.NewReader(c.text))
 			if err == nil {
-				_, err = Input(objects, nodepool.GPUReader{})
+				_, err = Input(objects, nodegpu.Reader{})
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
@@ -75,7 +75,7 @@ func TestANodeThatShowsNoConditionsMayWellBeReady(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		input, err := Input(objects, nodepool.GPUReader{})
+		input, err := Input(objects, nodegpu.Reader{})
 		if err != nil || input.Objects[0].Node.Landing.Ready != want {
 			t.Errorf("%s: %+v, %v", status, input.Objects[0].Node, err)
 		}
@@ -88,7 +88,7 @@ func TestARayJobThatSelectsAClusterIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	input, err := Input(objects, nodepool.GPUReader{})
+	input, err := Input(objects, nodegpu.Reader{})
 	if err != nil || len(input.Objects) != 1 || input.Objects[0].Cluster != nil {
 		t.Errorf("got %+v, %v", input, err)
 	}
@@ -114,7 +114,7 @@ func FuzzManifests(f *testing.F) {
 		objects, err := Read(strings.NewReader(string(text)))
 		if err == nil {
 			var input doctor.Input
-			if input, err = Input(objects, nodepool.GPUReader{}); err == nil {
+			if input, err = Input(objects, nodegpu.Reader{}); err == nil {
 				for _, finding := range doctor.Examine(input) {
 					if finding.Code == "" || finding.Object == "" || finding.Fix == "" || finding.Docs == "" {
 						t.Errorf("got %+v", finding)
@@ -143,7 +143,7 @@ func TestWhatCannotBeReadOfAPodOrACeilingIsToldAndTheRestIsRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			input, err := Input(objects, nodepool.GPUReader{})
+			input, err := Input(objects, nodegpu.Reader{})
 			if err != nil || len(input.Objects) != 2 || len(input.Objects[1].Unreadable) != 0 {
 				t.Fatalf("%v, %+v", err, input.Objects)
 			}

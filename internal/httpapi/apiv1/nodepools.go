@@ -2,12 +2,13 @@ package apiv1
 
 import (
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // NodepoolsReport is what is understood of nodes and pools; nil stands for what is not known.
 type NodepoolsReport struct {
-	Nodes []nodepool.NodeGPUs `json:"nodes"`
-	Pools []nodepool.GPUPool  `json:"pools"`
+	Nodes []nodegpu.GPUs     `json:"nodes"`
+	Pools []nodepool.GPUPool `json:"pools"`
 	// Notes say what could not be read and is therefore left open.
 	Notes []string `json:"notes"`
 }

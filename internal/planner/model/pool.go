@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -24,7 +25,7 @@ type GroupPool struct {
 	// Shares are all that a pod takes of the pool's nodes, of which the pool's whole is known.
 	Shares []PoolShare `json:"shares,omitempty"`
 	// Cards are those of the nodes that hold pods of the group, as they are cut now.
-	Cards []nodepool.PoolCards `json:"cards,omitempty"`
+	Cards []nodegpu.CutCards `json:"cards,omitempty"`
 }
 
 // PoolShare is what one pod takes of a resource of a pool, and what all nodes that are there and may be added have of

@@ -8,14 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // told is a node of which an agent told so long ago that its only card is broken.
 func told(ago time.Duration, boot string) *corev1.Node {
 	node := kubeNode("a", "1", corev1.ConditionTrue)
 	node.Status.NodeInfo.BootID = "b1"
-	node.Annotations = map[string]string{nodepool.AgentAnnotation: fmt.Sprintf(
+	node.Annotations = map[string]string{nodegpu.AgentAnnotation: fmt.Sprintf(
 		`{"at":%q,"bootID":%q,"cards":[{"index":0,"memoryMiB":15360,"problem":"XID 79"}]}`, time.Now().Add(-ago).Format(time.RFC3339), boot)}
 	return node
 }
@@ -47,7 +47,7 @@ func TestWhatAnAgentToldEndsWithTheAgentAlthoughNoEventComes(t *testing.T) {
 func TestWhatAnAgentToldBeforeTheMachineStartedAnewIsOver(t *testing.T) {
 	client := &fakeNodes{list: []corev1.Node{*told(0, "b0")}}
 	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
-		if node, _ := n.view.Load().find("a"); node.GPUs == nil || len(node.GPUs.WellUnits) > 0 || node.GPUs.Problems[0].Code != nodepool.AgentOutdated {
+		if node, _ := n.view.Load().find("a"); node.GPUs == nil || len(node.GPUs.WellUnits) > 0 || node.GPUs.Problems[0].Code != nodegpu.AgentOutdated {
 			t.Errorf("read %+v", node.GPUs)
 		}
 	})

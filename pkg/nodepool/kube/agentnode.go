@@ -13,7 +13,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // AgentNode is the one Node of which an agent tells. It needs get and patch on nodes and nothing else.
@@ -32,10 +32,10 @@ func NewAgentNode(config *rest.Config, name string) (*AgentNode, error) {
 }
 
 // Object asks for the node.
-func (a *AgentNode) Object(ctx context.Context) (nodepool.NodeObject, error) {
+func (a *AgentNode) Object(ctx context.Context) (nodegpu.NodeObject, error) {
 	node, err := a.nodes.Get(ctx, a.name, metav1.GetOptions{})
 	if err != nil {
-		return nodepool.NodeObject{}, fmt.Errorf("reading node %s: %w", a.name, err)
+		return nodegpu.NodeObject{}, fmt.Errorf("reading node %s: %w", a.name, err)
 	}
 	return nodeObjectOf(node), nil
 }
@@ -48,10 +48,10 @@ func (a *AgentNode) Publish(ctx context.Context, value string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("reading node %s: %w", a.name, err)
 	}
-	if stored, set := node.Annotations[nodepool.AgentAnnotation]; set && stored == value {
+	if stored, set := node.Annotations[nodegpu.AgentAnnotation]; set && stored == value {
 		return false, nil
 	}
-	patch, err := json.Marshal(annotating(node, nodepool.AgentAnnotation, value))
+	patch, err := json.Marshal(annotating(node, nodegpu.AgentAnnotation, value))
 	if err != nil {
 		return false, fmt.Errorf("writing the patch of node %s: %w", a.name, err)
 	}

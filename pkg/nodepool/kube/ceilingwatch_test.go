@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -212,7 +213,7 @@ func TestNodePoolsTellLimitsAndWhatTheirNodesWillBe(t *testing.T) {
 	want := &nodepool.NodeTemplate{
 		Labels:       map[string]string{"team": "blue"},
 		Requirements: []nodepool.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
-		Taints:       []nodepool.Taint{{Key: "sku", Value: "gpu", Effect: "NoSchedule"}},
+		Taints:       []nodegpu.Taint{{Key: "sku", Value: "gpu", Effect: "NoSchedule"}},
 	}
 	if diff := cmp.Diff(want, found[0].Template); diff != "" {
 		t.Errorf("template (-want +got):\n%s", diff)

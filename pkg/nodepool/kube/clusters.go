@@ -220,7 +220,7 @@ func (m *Manager) withoutNodes(cluster *nodepool.Cluster) {
 	gpus := false
 	for i := range cluster.Groups {
 		group := &cluster.Groups[i]
-		group.Slices = m.options.GPUs.SlicesOf(&group.Pod, nil)
+		group.Slices = nodepool.SlicesOf(m.options.GPUs, &group.Pod, nil)
 		gpus = gpus || len(group.Slices) > 0
 	}
 	if !gpus {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // shown is a cache with one RayCluster and no pods.
@@ -79,7 +80,7 @@ func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager 
 	m := &Manager{
 		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource), askedClusters: client.Resource(rayClusterResource),
 		pool:  newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
-		floor: newFloor(), memo: newMemo(nodepool.GPUReader{}), panics: newPanics(nil), requestTurns: newTurns(),
+		floor: newFloor(), memo: newMemo(nodegpu.Reader{}), panics: newPanics(nil), requestTurns: newTurns(),
 	}
 	m.running.Store(true)
 	return m

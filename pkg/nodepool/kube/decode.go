@@ -11,17 +11,18 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Decode converts one RayCluster and its pods, as a reader of nodes understands names of resources. It never fails: what cannot be read is a finding of
 // this cluster.
-func Decode(reader nodepool.GPUReader, rayCluster *unstructured.Unstructured, pods []*corev1.Pod) nodepool.Cluster {
+func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured, pods []*corev1.Pod) nodepool.Cluster {
 	return join(decodeBy(reader, rayCluster), pods)
 }
 
 // DecodeCluster converts a manifest, YAML or JSON, without pods. The error says that it is no RayCluster at all.
-func DecodeCluster(reader nodepool.GPUReader, manifest []byte) (nodepool.Cluster, error) {
+func DecodeCluster(reader nodegpu.Reader, manifest []byte) (nodepool.Cluster, error) {
 	object := map[string]any{}
 	if err := yaml.Unmarshal(manifest, &object); err != nil {
 		return nodepool.Cluster{}, fmt.Errorf("reading RayCluster: %w", err)
@@ -45,11 +46,11 @@ type decoded struct {
 }
 
 func decodeObject(rayCluster *unstructured.Unstructured) decoded {
-	return decodeBy(nodepool.GPUReader{}, rayCluster)
+	return decodeBy(nodegpu.Reader{}, rayCluster)
 }
 
 // decodeBy knows the resources that the reader knows.
-func decodeBy(reader nodepool.GPUReader, rayCluster *unstructured.Unstructured) decoded {
+func decodeBy(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) decoded {
 	key := nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}
 	report := &findings{object: "RayCluster " + key.String()}
 	root := fields{values: rayCluster.Object, report: report}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -60,7 +61,7 @@ status:
 
 func decodeSample(t *testing.T, replace ...string) nodepool.Cluster {
 	t.Helper()
-	cluster, err := DecodeCluster(nodepool.GPUReader{}, []byte(strings.NewReplacer(replace...).Replace(sample)))
+	cluster, err := DecodeCluster(nodegpu.Reader{}, []byte(strings.NewReplacer(replace...).Replace(sample)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func TestOneUnreadableRequestDoesNotCostTheOthers(t *testing.T) {
 }
 
 func TestGroupsOfOneNameAreBothBroken(t *testing.T) {
-	cluster := Decode(nodepool.GPUReader{}, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workerGroupSpecs": []any{
+	cluster := Decode(nodegpu.Reader{}, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workerGroupSpecs": []any{
 		map[string]any{"groupName": "a"}, map[string]any{"groupName": "b"}, map[string]any{"groupName": "a"},
 	}}}}, nil)
 	var broken []bool
@@ -197,7 +198,7 @@ func TestGroupsOfOneNameAreBothBroken(t *testing.T) {
 
 func TestAManifestThatIsNoRayClusterIsAnError(t *testing.T) {
 	for _, manifest := range []string{"kind: RayJob\nspec: {}", "kind: RayCluster", "{", "[1]"} {
-		if _, err := DecodeCluster(nodepool.GPUReader{}, []byte(manifest)); err == nil {
+		if _, err := DecodeCluster(nodegpu.Reader{}, []byte(manifest)); err == nil {
 			t.Errorf("%q was accepted", manifest)
 		}
 	}
@@ -209,7 +210,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("spec: {workerGroupSpecs: [7, {replicas: 1e400}, {template: {spec: {containers: [[]]}}}], headGroupSpec: []}"))
 	f.Add([]byte(`{"spec":{"workerGroupSpecs":[{"groupName":"g","rayStartParams":{"resources":"null"},"template":{"spec":{"containers":[{"resources":{"limits":{"google.com/tpu":"4"}}}]}}}]}}`))
 	f.Fuzz(func(t *testing.T, manifest []byte) {
-		cluster, err := DecodeCluster(nodepool.GPUReader{}, manifest)
+		cluster, err := DecodeCluster(nodegpu.Reader{}, manifest)
 		if err != nil {
 			return
 		}

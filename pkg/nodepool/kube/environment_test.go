@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -30,7 +31,7 @@ func TestVariablesThatAreNotReadAreTold(t *testing.T) {
 			if c.container != "" {
 				c.container += ", "
 			}
-			cluster := Decode(nodepool.GPUReader{}, &unstructured.Unstructured{Object: objectOf(t, `
+			cluster := Decode(nodegpu.Reader{}, &unstructured.Unstructured{Object: objectOf(t, `
 spec: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}, workerGroupSpecs: [{groupName: gpu, maxReplicas: 5, template: {spec: {containers: [
   {`+c.container+`name: ray, resources: {limits: {cpu: 2, memory: 1Gi, nvidia.com/gpu: 1}}}]}}}]}`)}, nil)
 			if got := cluster.Groups[0]; !got.Resources.Equal(c.want) || (got.GPUs.Fixed != "") != c.fixed {
@@ -67,7 +68,7 @@ func TestWhatTheHeadMayBeToldByItsEnvironmentIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm"}, "spec": c.spec}}
-			if got := environmentTold(Decode(nodepool.GPUReader{}, object, []*corev1.Pod{head.(*corev1.Pod)})); got != c.want {
+			if got := environmentTold(Decode(nodegpu.Reader{}, object, []*corev1.Pod{head.(*corev1.Pod)})); got != c.want {
 				t.Errorf("told %q, want %q", got, c.want)
 			}
 		})

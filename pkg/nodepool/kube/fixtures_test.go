@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -155,7 +156,7 @@ func TestStartWordsAreTheOperatorsFlags(t *testing.T) {
 
 func TestRefusalsAreFindings(t *testing.T) {
 	eachFixture(t, func(t *testing.T, f fixture) {
-		cluster := Decode(nodepool.GPUReader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
+		cluster := Decode(nodegpu.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
 		reason := ""
 		if f.Operator.Error != nil {
 			reason = f.Operator.Error.Reason
@@ -199,11 +200,11 @@ func TestAnAcceptedSpecIsNotRefused(t *testing.T) {
 		}
 		f.Cluster["metadata"].(map[string]any)["generation"] = int64(3)
 		f.Cluster["status"] = map[string]any{"observedGeneration": int64(3)}
-		if cluster := Decode(nodepool.GPUReader{}, &unstructured.Unstructured{Object: f.Cluster}, nil); cluster.Refused {
+		if cluster := Decode(nodegpu.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil); cluster.Refused {
 			t.Error("Refused although the operator observed this generation")
 		}
 		f.Cluster["status"] = map[string]any{"observedGeneration": int64(2)}
-		if cluster := Decode(nodepool.GPUReader{}, &unstructured.Unstructured{Object: f.Cluster}, nil); !cluster.Refused {
+		if cluster := Decode(nodegpu.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil); !cluster.Refused {
 			t.Error("not Refused although the operator has stopped at an older generation")
 		}
 	})
@@ -248,7 +249,7 @@ func readShape(t *testing.T, name string) shapeCase {
 }
 
 func (c shapeCase) cluster() nodepool.Cluster {
-	return Decode(nodepool.GPUReader{}, &unstructured.Unstructured{Object: map[string]any{
+	return Decode(nodegpu.Reader{}, &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "shape", "namespace": "ml"},
 		"spec": map[string]any{
 			"enableInTreeAutoscaling": true,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -21,7 +22,7 @@ const (
 )
 
 // decodeGroups reads spec.workerGroupSpecs. Every entry keeps its index, which patches address.
-func decodeGroups(reader nodepool.GPUReader, spec fields, ownCommand bool) []nodepool.WorkerGroup {
+func decodeGroups(reader nodegpu.Reader, spec fields, ownCommand bool) []nodepool.WorkerGroup {
 	entries := spec.objects("workerGroupSpecs")
 	groups := make([]nodepool.WorkerGroup, 0, len(entries))
 	byName := map[string]int{}
@@ -40,7 +41,7 @@ func decodeGroups(reader nodepool.GPUReader, spec fields, ownCommand bool) []nod
 	return groups
 }
 
-func decodeGroup(reader nodepool.GPUReader, f fields, index int, ownCommand bool) nodepool.WorkerGroup {
+func decodeGroup(reader nodegpu.Reader, f fields, index int, ownCommand bool) nodepool.WorkerGroup {
 	mark := len(f.report.list)
 	strategy := f.object("scaleStrategy")
 	group := nodepool.WorkerGroup{
@@ -62,7 +63,7 @@ func decodeGroup(reader nodepool.GPUReader, f fields, index int, ownCommand bool
 		group.IdleTimeout = &timeout
 	}
 	group.Pod = podShape(f.object("template"))
-	reportGPUs(f.report, &group, reader.CheckGPUs(&group.Pod)...)
+	reportGPUs(f.report, &group, nodepool.CheckGPUs(reader, &group.Pod)...)
 	ownCommand = ownCommand || templateOverwritesCommand(f)
 	group.Resources = effectiveResources(f, ownCommand)
 	group.GPUs = gpuSpec(f, ownCommand)

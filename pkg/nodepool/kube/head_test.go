@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 func withSidecar(image string, args []string, state corev1.ContainerState, env ...corev1.EnvVar) func(*corev1.Pod) {
@@ -118,7 +119,7 @@ func TestAuthSaysHowTheGCSWantsToBeCalled(t *testing.T) {
 				}
 				pods = append(pods, stripped.(*corev1.Pod))
 			}
-			cluster := Decode(nodepool.GPUReader{}, object, pods)
+			cluster := Decode(nodegpu.Reader{}, object, pods)
 			if diff := cmp.Diff(test.want, cluster.Auth); diff != "" {
 				t.Errorf("auth (-want +got):\n%s", diff)
 			}

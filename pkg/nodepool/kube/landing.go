@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -22,7 +23,7 @@ const (
 // landings keeps where the groups of each RayCluster could land while neither the spec nor the nodes change: a cycle
 // runs ten times a second, and there may be thousands of nodes.
 type landings struct {
-	reader nodepool.GPUReader // says how nodes are read; nobody changes it
+	reader nodegpu.Reader // says how nodes are read; nobody changes it
 
 	mu    sync.Mutex
 	byKey map[nodepool.ClusterKey]landed // guarded by mu
@@ -61,14 +62,14 @@ func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) landed {
 		group := &cluster.Groups[i]
 		places := view.places.For(&group.Pod)
 		now.list = append(now.list, group.Pod.Land(places))
-		now.gpus = append(now.gpus, l.reader.Reported(group, places))
-		now.slices = append(now.slices, l.reader.SlicesOf(&group.Pod, places))
+		now.gpus = append(now.gpus, nodepool.Reported(l.reader, group, places))
+		now.slices = append(now.slices, nodepool.SlicesOf(l.reader, &group.Pod, places))
 		pools := group.Pod.PoolPods(view.rooms, places)
 		if view.nodePools {
 			pools = group.Pod.WithDeletedPool(pools, view.rooms)
 		}
 		now.pools = append(now.pools, pools)
-		first, count := l.reader.SeesGPUs(&group.Pod, places)
+		first, count := nodepool.SeesGPUs(l.reader, &group.Pod, places)
 		now.visible = append(now.visible, visibleOn{first, count})
 	}
 	l.byKey[cluster.Key] = now
@@ -86,7 +87,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	view := n.view.Load()
 	if view == nil || !view.known {
 		for i := range cluster.Groups {
-			cluster.Groups[i].Slices = n.landings.reader.SlicesOf(&cluster.Groups[i].Pod, nil)
+			cluster.Groups[i].Slices = nodepool.SlicesOf(n.landings.reader, &cluster.Groups[i].Pod, nil)
 		}
 	}
 	if view == nil {

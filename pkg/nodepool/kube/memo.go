@@ -6,18 +6,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // memo keeps the decoded form of each RayCluster while the object stays the same: a cycle runs ten times a second, and the
 // object changes a few times a minute.
 type memo struct {
-	reader nodepool.GPUReader
+	reader nodegpu.Reader
 
 	mu    sync.Mutex
 	byKey map[nodepool.ClusterKey]decoded // guarded by mu
 }
 
-func newMemo(reader nodepool.GPUReader) *memo {
+func newMemo(reader nodegpu.Reader) *memo {
 	return &memo{reader: reader, byKey: map[nodepool.ClusterKey]decoded{}}
 }
 

@@ -7,14 +7,15 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // nodeOf converts a node as it is read where nothing is configured.
-func nodeOf(node *corev1.Node) nodepool.Node { return nodeBy(nodepool.GPUReader{}, node) }
+func nodeOf(node *corev1.Node) nodepool.Node { return nodeBy(nodegpu.Reader{}, node) }
 
 // nodeBy converts a node. Names and labels repeat from node to node, so each text is kept once: the labels of thousands of
 // nodes would otherwise be most of this process's memory.
-func nodeBy(reader nodepool.GPUReader, node *corev1.Node) nodepool.Node {
+func nodeBy(reader nodegpu.Reader, node *corev1.Node) nodepool.Node {
 	n := nodepool.Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable,
 		Labels:      make(map[string]string, len(node.Labels)),
@@ -51,11 +52,11 @@ func nodeBy(reader nodepool.GPUReader, node *corev1.Node) nodepool.Node {
 // karpenterPool is the label of the nodes that Karpenter made. The limits of its NodePools count capacity.
 const karpenterPool = "karpenter.sh/nodepool"
 
-func taintsOf(node *corev1.Node) []nodepool.Taint {
-	var taints []nodepool.Taint
+func taintsOf(node *corev1.Node) []nodegpu.Taint {
+	var taints []nodegpu.Taint
 	for _, t := range node.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
-			taints = append(taints, nodepool.Taint{Key: shared(t.Key), Value: shared(t.Value), Effect: shared(string(t.Effect))})
+			taints = append(taints, nodegpu.Taint{Key: shared(t.Key), Value: shared(t.Value), Effect: shared(string(t.Effect))})
 		}
 	}
 	return taints
@@ -63,7 +64,7 @@ func taintsOf(node *corev1.Node) []nodepool.Taint {
 
 // gpusOf is what is understood of a node's GPUs, nil where there are none. How much memory processes use at the moment decides nothing and
 // changes all the time, so it is left out: a node that changes makes everybody look again.
-func gpusOf(reader nodepool.GPUReader, node nodepool.NodeObject) *nodepool.NodeGPUs {
+func gpusOf(reader nodegpu.Reader, node nodegpu.NodeObject) *nodegpu.GPUs {
 	read := reader.Read(node)
 	if read.Kind == gpuinfo.UnknownKind && len(read.Units) == 0 && len(read.PerCard) == 0 {
 		return nil

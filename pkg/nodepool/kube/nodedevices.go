@@ -3,7 +3,7 @@ package kube
 import (
 	resourcev1 "k8s.io/api/resource/v1"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // gpuDriver is NVIDIA's driver for Dynamic Resource Allocation. The attributes of others' devices mean something else.
@@ -24,7 +24,7 @@ type deviceID struct{ driver, pool, device string }
 type offeredDevice struct {
 	id         deviceID
 	generation int64
-	device     nodepool.DRADevice
+	device     nodegpu.DRADevice
 }
 
 func (d *devices) offer(slice *resourcev1.ResourceSlice) {
@@ -59,8 +59,8 @@ func (d *devices) claim(claim *resourcev1.ResourceClaim) {
 }
 
 // of are the devices of a node; nil where none are offered.
-func (d *devices) of(node string) []nodepool.DRADevice {
-	var list []nodepool.DRADevice
+func (d *devices) of(node string) []nodegpu.DRADevice {
+	var list []nodegpu.DRADevice
 	for _, offered := range d.offered[node] {
 		if offered.generation < d.newest[offered.id.pool] {
 			continue
@@ -76,7 +76,7 @@ func (d *devices) of(node string) []nodepool.DRADevice {
 }
 
 // draDevice reads NVIDIA's attributes, whose names carry the driver's domain or none.
-func draDevice(device resourcev1.Device) nodepool.DRADevice {
+func draDevice(device resourcev1.Device) nodegpu.DRADevice {
 	text := func(name string) string {
 		for _, key := range []string{name, gpuDriver + "/" + name} {
 			if value := device.Attributes[resourcev1.QualifiedName(key)].StringValue; value != nil {
@@ -85,7 +85,7 @@ func draDevice(device resourcev1.Device) nodepool.DRADevice {
 		}
 		return ""
 	}
-	read := nodepool.DRADevice{
+	read := nodegpu.DRADevice{
 		Name: device.Name, Type: text("type"), UUID: text("uuid"), ParentUUID: text("parentUUID"), Product: text("productName"), Profile: text("profile"),
 	}
 	for _, key := range []string{"memory", gpuDriver + "/memory"} {

@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // nodeObjectOf converts a node with all that it tells of its GPUs, where nodeOf takes what decides over landing.
-func nodeObjectOf(node *corev1.Node) nodepool.NodeObject {
-	o := nodepool.NodeObject{
+func nodeObjectOf(node *corev1.Node) nodegpu.NodeObject {
+	o := nodegpu.NodeObject{
 		Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, Taints: taintsOf(node),
 		Unschedulable: node.Spec.Unschedulable, BootID: node.Status.NodeInfo.BootID, Conditions: make(map[string]string, len(node.Status.Conditions)),
 	}
@@ -28,16 +29,16 @@ func nodeObjectOf(node *corev1.Node) nodepool.NodeObject {
 
 // ReadNode reads a Node object as the API prints it, in both views: what it tells of its GPUs, and what decides over landing. An amount that cannot be
 // read is left out and told as a problem; of anything else the error names the field.
-func ReadNode(object map[string]any) (nodepool.NodeObject, nodepool.Node, error) {
-	return ReadNodeBy(nodepool.GPUReader{}, object)
+func ReadNode(object map[string]any) (nodegpu.NodeObject, nodepool.Node, error) {
+	return ReadNodeBy(nodegpu.Reader{}, object)
 }
 
 // ReadNodeBy is ReadNode where names of resources, or a label for pools, are configured. A node that shows no condition Ready is an excerpt of one that
 // may well be ready, and counts as such.
-func ReadNodeBy(reader nodepool.GPUReader, object map[string]any) (nodepool.NodeObject, nodepool.Node, error) {
+func ReadNodeBy(reader nodegpu.Reader, object map[string]any) (nodegpu.NodeObject, nodepool.Node, error) {
 	node, unreadable, err := nodeIn(object)
 	if err != nil {
-		return nodepool.NodeObject{}, nodepool.Node{}, fmt.Errorf("reading node: %w", err)
+		return nodegpu.NodeObject{}, nodepool.Node{}, fmt.Errorf("reading node: %w", err)
 	}
 	told := nodeObjectOf(node)
 	told.Unreadable = append(told.Unreadable, unreadable...)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // pageSize keeps answers small on clusters with thousands of nodes and pods.
@@ -93,7 +94,7 @@ func (s *NodeSet) listPods(ctx context.Context, client kubernetes.Interface) err
 			return "", err
 		}
 		if read.pods == nil {
-			read.pods = map[string][]nodepool.PodObject{}
+			read.pods = map[string][]nodegpu.PodObject{}
 		}
 		for i := range list.Items {
 			if err := read.addPod(&list.Items[i]); err != nil {

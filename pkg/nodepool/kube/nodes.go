@@ -14,6 +14,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // nodesPause is the least time between two cycles of all RayClusters because of nodes: a pool of machines that comes up
@@ -64,7 +65,7 @@ func (n *nodes) keep(object *corev1.Node) keptNode {
 	reader := n.landings.reader
 	reader.At = time.Now()
 	node := kept(nodeBy(reader, object))
-	if object.Annotations[nodepool.AgentAnnotation] != "" {
+	if object.Annotations[nodegpu.AgentAnnotation] != "" {
 		node.object = object
 	}
 	return node
@@ -99,7 +100,7 @@ func newNodes(client nodeClient, log *slog.Logger, changed func()) *nodes {
 }
 
 // configure says how nodes are read and what is known of pools beside them. It is called before Start.
-func (n *nodes) configure(reader nodepool.GPUReader, pools nodepool.PoolsConfig) {
+func (n *nodes) configure(reader nodegpu.Reader, pools nodepool.PoolsConfig) {
 	n.landings.reader, n.pools, n.declared = reader, pools, pools.Shapes(reader)
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -273,7 +274,7 @@ func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
 func TestANodeIsTheSameWhileOnlyItsProcessesChange(t *testing.T) {
 	report := func(free, healthy string) nodepool.Node {
 		node := kubeNode("a", "1", corev1.ConditionTrue)
-		node.Annotations = map[string]string{nodepool.AgentAnnotation: `{"cards":[{"index":0,"memoryMiB":15360,"freeMiB":` + free + `,"healthy":` + healthy + `}]}`}
+		node.Annotations = map[string]string{nodegpu.AgentAnnotation: `{"cards":[{"index":0,"memoryMiB":15360,"freeMiB":` + free + `,"healthy":` + healthy + `}]}`}
 		stripped, err := stripNode(node)
 		if err != nil {
 			t.Fatal(err)
@@ -291,7 +292,7 @@ func TestTheDeclaredShapeOfAPoolWithoutNodesIsAPlaceToLand(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
-	n.view.Store(viewOf(nil, config.Shapes(nodepool.GPUReader{})...))
+	n.view.Store(viewOf(nil, config.Shapes(nodegpu.Reader{})...))
 	cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{
 		{Index: 0, Name: "small", Max: 1, Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/mig-1g.5gb": raydemand.One}}},
 		{Index: 1, Name: "large", Max: 1, Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/mig-3g.20gb": raydemand.One}}},

@@ -14,14 +14,15 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // NodeSet is what was read of nodes, and of the objects that tell what of their GPUs is taken and how far their pools may grow. The zero value
 // is empty.
 type NodeSet struct {
-	nodes []nodepool.NodeObject
+	nodes []nodegpu.NodeObject
 	// pods are by node; nil while pods were not read, for a list without pods is not a cluster without pods.
-	pods map[string][]nodepool.PodObject
+	pods map[string][]nodegpu.PodObject
 	// unread are nodes with a pod that cannot be read: what it holds is not known.
 	unread  map[string]bool
 	devices devices
@@ -34,11 +35,11 @@ type NodeSet struct {
 }
 
 // Nodes are the nodes, each with its pods and devices as far as they were read.
-func (s *NodeSet) Nodes() []nodepool.NodeObject {
-	nodes := make([]nodepool.NodeObject, len(s.nodes))
+func (s *NodeSet) Nodes() []nodegpu.NodeObject {
+	nodes := make([]nodegpu.NodeObject, len(s.nodes))
 	for i, node := range s.nodes {
 		if s.pods != nil && !s.unread[node.Name] {
-			node.Pods = append([]nodepool.PodObject{}, s.pods[node.Name]...)
+			node.Pods = append([]nodegpu.PodObject{}, s.pods[node.Name]...)
 		}
 		node.Devices = s.devices.of(node.Name)
 		nodes[i] = node
@@ -135,7 +136,7 @@ func (s *NodeSet) addNode(document json.RawMessage) error {
 	var fields map[string]any
 	err := json.Unmarshal(document, &fields)
 	if err == nil {
-		var node nodepool.NodeObject
+		var node nodegpu.NodeObject
 		if node, _, err = ReadNode(fields); err == nil {
 			s.nodes = append(s.nodes, node)
 			return nil
@@ -169,12 +170,12 @@ func (s *NodeSet) readPod(document json.RawMessage) error {
 // addPod keeps what a pod holds. Pods that have ended hold nothing.
 func (s *NodeSet) addPod(pod *corev1.Pod) error {
 	if s.pods == nil {
-		s.pods = map[string][]nodepool.PodObject{}
+		s.pods = map[string][]nodegpu.PodObject{}
 	}
 	if ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed; ended || pod.Spec.NodeName == "" {
 		return nil
 	}
-	object := nodepool.PodObject{Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, Annotations: pod.Annotations, Requests: extendedRequests(pod)}
+	object := nodegpu.PodObject{Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, Annotations: pod.Annotations, Requests: extendedRequests(pod)}
 	if len(object.Requests) > 0 {
 		s.pods[object.Node] = append(s.pods[object.Node], object)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // What the Cluster Autoscaler of 2023 wrote on EKS, shortened; its lines are no YAML.
@@ -160,7 +161,7 @@ status: {allocation: {devices: {results: [{request: gpu, driver: gpu.nvidia.com,
 `
 
 func TestDevicesOfResourceSlicesAreTakenByClaims(t *testing.T) {
-	read := func(manifest string) []nodepool.DRADevice {
+	read := func(manifest string) []nodegpu.DRADevice {
 		var set NodeSet
 		if err := set.Read(strings.NewReader(manifest)); err != nil {
 			t.Fatal(err)
@@ -168,7 +169,7 @@ func TestDevicesOfResourceSlicesAreTakenByClaims(t *testing.T) {
 		return set.Nodes()[0].Devices
 	}
 	yes, no := true, false
-	want := []nodepool.DRADevice{
+	want := []nodegpu.DRADevice{
 		{Name: "gpu-0", Type: "gpu", UUID: "GPU-a", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, Allocated: &yes},
 		{Name: "gpu-1-mig-3g20gb-9-4", Type: "mig", UUID: "MIG-b", ParentUUID: "GPU-b", Product: "NVIDIA A100-SXM4-40GB", Profile: "3g.20gb", MemoryMiB: 19968, Allocated: &no},
 	}
@@ -201,7 +202,7 @@ func TestPodsTellWhatTheyHoldUntilTheyEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := (nodepool.GPUReader{}).Read(nodes[0]).Free["nvidia.com/gpu"]; got != test.free {
+			if got := (nodegpu.Reader{}).Read(nodes[0]).Free["nvidia.com/gpu"]; got != test.free {
 				t.Errorf("%d free, want %d", got, test.free)
 			}
 		})
@@ -238,7 +239,7 @@ func TestTagsOfNodeGroupsDeclareAShape(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			shapes := config.Shapes(nodepool.GPUReader{})
+			shapes := config.Shapes(nodegpu.Reader{})
 			if len(shapes) != 1 {
 				t.Fatalf("%d shapes, want 1", len(shapes))
 			}
@@ -252,7 +253,7 @@ func TestTagsOfNodeGroupsDeclareAShape(t *testing.T) {
 }
 
 // nodesOf reads the nodes of one file.
-func nodesOf(in io.Reader) ([]nodepool.NodeObject, error) {
+func nodesOf(in io.Reader) ([]nodegpu.NodeObject, error) {
 	var set NodeSet
 	err := set.Read(in)
 	return set.Nodes(), err

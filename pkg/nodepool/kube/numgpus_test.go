@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -70,7 +71,7 @@ func TestDerivedSaysWhereItComesFrom(t *testing.T) {
 			return
 		}
 		delete(tests, name)
-		cluster := Decode(nodepool.GPUReader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
+		cluster := Decode(nodegpu.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
 		group, ok := cluster.Group(f.Group)
 		if !ok {
 			t.Fatalf("no group %s", f.Group)
@@ -99,7 +100,7 @@ func TestRaysAutoscalerIsKnownToBelieveWhatItBelieves(t *testing.T) {
 		if got := rayBelief(group); got != want {
 			t.Errorf("believed %s, Ray's autoscaler plans with %s", got, want)
 		}
-		cluster := Decode(nodepool.GPUReader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
+		cluster := Decode(nodegpu.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
 		g, isWorker := cluster.Group(f.Group)
 		if !isWorker || f.RayStart == nil || f.RayStart.Error != "" || f.Operator.Error != nil {
 			return
@@ -139,7 +140,7 @@ func TestTheSyncAnnotationIsOneWordOrOneForEachGroup(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			object := objectOf(t, twoGroups)
 			object["metadata"].(map[string]any)["annotations"] = map[string]any{NumGPUsSyncAnnotation: test.annotation}
-			cluster := Decode(nodepool.GPUReader{}, &unstructured.Unstructured{Object: object}, nil)
+			cluster := Decode(nodegpu.Reader{}, &unstructured.Unstructured{Object: object}, nil)
 			if got := [2]nodepool.SyncMode{cluster.Groups[0].NumGPUsSync, cluster.Groups[1].NumGPUsSync}; got != [2]nodepool.SyncMode{test.cpu, test.gpu} {
 				t.Errorf("modes are %v, want %v and %v", got, test.cpu, test.gpu)
 			}

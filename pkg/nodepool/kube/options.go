@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // Options are the choices of a Manager.
@@ -37,7 +38,7 @@ type Options struct {
 	// StatusNamespace is where the Cluster Autoscaler writes its status; empty means kube-system.
 	StatusNamespace string
 	// GPUs says how nodes are read: what resources mean that are not built in, and which label names a node's pool.
-	GPUs nodepool.GPUReader
+	GPUs nodegpu.Reader
 	// RequestMemory bounds the memory of the specs of all ResourceRequests, in bytes by
 	// nodepool.OwnedRequest.Footprint; zero means nodepool.DefaultRequestMemory.
 	RequestMemory int64

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -171,7 +172,7 @@ func TestReadsAreNeverOlderThanOwnWrites(t *testing.T) {
 }
 
 func TestAnObjectIsDecodedOncePerVersion(t *testing.T) {
-	m := newMemo(nodepool.GPUReader{})
+	m := newMemo(nodegpu.Reader{})
 	first := m.decode(version("1"))
 	first.object["mark"] = true
 	if m.decode(version("1")).object["mark"] == nil {

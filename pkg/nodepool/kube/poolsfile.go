@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // poolEntry is one pool of the file that describes pools.
@@ -162,7 +163,7 @@ func (n *nodeTemplate) readShape(shape shapeEntry) error {
 }
 
 // node is the template as a node that would be ready, in both forms.
-func (n *nodeTemplate) node(pool string) (nodepool.NodeObject, nodepool.Node) {
+func (n *nodeTemplate) node(pool string) (nodegpu.NodeObject, nodepool.Node) {
 	made := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: pool, Labels: n.labels},
 		Spec:       corev1.NodeSpec{Taints: n.taints},

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -58,7 +59,7 @@ containers: [{resources: {limits: {cpu: 500m}}}]
 	want := nodepool.PodShape{
 		NodeName: "gpu-0", Selector: map[string]string{"pool": "gpu"}, Requests: nodepool.Quantities{"cpu": 5000},
 		Tolerations: []nodepool.Toleration{
-			{Key: "nvidia.com/gpu", Operator: "Exists", Effect: nodepool.NoSchedule}, {Key: "team", Value: "ml"},
+			{Key: "nvidia.com/gpu", Operator: "Exists", Effect: nodegpu.NoSchedule}, {Key: "team", Value: "ml"},
 		},
 		Affinity: []nodepool.NodeTerm{{
 			Labels: []nodepool.Requirement{{Key: "gpus", Operator: "Gt", Values: []string{"3"}}},

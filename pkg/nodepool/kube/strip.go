@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // stripRayCluster drops what nobody here reads before an object enters the cache.
@@ -121,13 +121,13 @@ func stripNode(object any) (any, error) {
 			stripped.Status.Capacity[name] = quantity
 		}
 	}
-	for _, key := range nodepool.GPUAnnotations() {
+	for _, key := range nodegpu.Annotations() {
 		if value, set := node.Annotations[key]; set {
 			metav1.SetMetaDataAnnotation(&stripped.ObjectMeta, key, value)
 		}
 	}
 	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady || nodepool.IsGPUCondition(string(c.Type)) {
+		if c.Type == corev1.NodeReady || nodegpu.IsGPUCondition(string(c.Type)) {
 			stripped.Status.Conditions = append(stripped.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status})
 		}
 	}

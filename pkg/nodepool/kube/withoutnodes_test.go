@@ -9,6 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -20,7 +21,7 @@ func TestASidecarKnowsSlicesByTheTemplateAloneAndSaysSoOnce(t *testing.T) {
 		}
 		return list
 	}
-	shares := nodepool.GPUReader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "example.com/share", Kind: gpuinfo.TimeSliced, Role: gpuinfo.Devices}}}}
+	shares := nodegpu.Reader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "example.com/share", Kind: gpuinfo.TimeSliced, Role: gpuinfo.Devices}}}}
 	m := &Manager{options: Options{Single: &llm, GPUs: shares}}
 	cluster := nodepool.Cluster{Key: llm, Groups: groups("nvidia.com/mig-1g.10gb", "example.com/share", "cpu")}
 	m.withoutNodes(&cluster)
@@ -47,7 +48,7 @@ func TestASidecarKnowsSlicesByTheTemplateAloneAndSaysSoOnce(t *testing.T) {
 
 // What is configured about resources and pools must reach all that reads nodes and specs.
 func TestConfiguredNamesAndPoolLabelsAreReadEverywhere(t *testing.T) {
-	reader := nodepool.GPUReader{PoolLabel: "example.com/pool",
+	reader := nodegpu.Reader{PoolLabel: "example.com/pool",
 		Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "example.com/vgpu", Kind: gpuinfo.MPS, Role: gpuinfo.Devices}}}}
 	node := kubeNode("a", "1", corev1.ConditionTrue)
 	node.Labels = map[string]string{"example.com/pool": "mine", "agentpool": "theirs"}
@@ -65,7 +66,7 @@ metadata: {name: llm, namespace: ml, uid: u, resourceVersion: "1"}
 spec: {workerGroupSpecs: [{groupName: g, template: {spec: {containers: [{name: ray, resources: {limits: {example.com/vgpu: 1}}}]}}}]}`
 	manifest := &unstructured.Unstructured{Object: objectOf(t, group)}
 	for _, known := range []bool{false, true} {
-		memo := newMemo(nodepool.GPUReader{})
+		memo := newMemo(nodegpu.Reader{})
 		if known {
 			memo = newMemo(reader)
 		}

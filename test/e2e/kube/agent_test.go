@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 const agentAccount = "heliostat-agent"
@@ -104,9 +104,9 @@ func (s *scene) patcher(token string) func(node, patch string, subresources ...s
 func oneCard(t *testing.T, problem string) string {
 	t.Helper()
 	free := int64(40000)
-	value, err := nodepool.AgentReport{Cards: []nodepool.AgentCard{{
+	value, err := nodegpu.AgentReport{Cards: []nodegpu.AgentCard{{
 		UUID: "GPU-1", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, FreeMiB: &free, Healthy: problem == "", Problem: problem,
-		MIG: nodepool.AgentMIG{Instances: []nodepool.AgentInstance{}},
+		MIG: nodegpu.AgentMIG{Instances: []nodegpu.AgentInstance{}},
 	}}}.Annotation()
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestAnAgentMayAnnotateItsOwnNodeAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, object := range set.Nodes() {
-		read := nodepool.GPUReader{}.Read(object)
+		read := nodegpu.Reader{}.Read(object)
 		if object.Name != "gpu-1" {
 			continue
 		}

@@ -1,4 +1,4 @@
-package nodepool
+package nodegpu
 
 import (
 	"encoding/json"
@@ -109,7 +109,7 @@ func hamiModel(node NodeObject) string {
 
 // readHAMi recognises HAMi by what its agent registers, or by the label that lets the agent run together with more nvidia.com/gpu than the node has
 // cards: HAMi announces nothing else, so allocatable cannot tell how full a card is.
-func (r *gpuReading) readHAMi() bool {
+func (r *reading) readHAMi() bool {
 	register := r.node.Annotations[hamiRegister]
 	if register == "" {
 		units := r.gpus.Units[gpuinfo.NvidiaGPU]
@@ -136,7 +136,7 @@ func (r *gpuReading) readHAMi() bool {
 }
 
 // hamiMemory compares what is registered with what such a card can have at most, and notes a card's memory where it is the same for all.
-func (r *gpuReading) hamiMemory(devices []hamiDevice) {
+func (r *reading) hamiMemory(devices []hamiDevice) {
 	memory, same := devices[0].Memory, true
 	for i, device := range devices {
 		same = same && device.Memory == memory
@@ -155,7 +155,7 @@ func (r *gpuReading) hamiMemory(devices []hamiDevice) {
 
 // hamiSilent: the scheduler asks with Requesting_<time>, the agent answers Reported, and who does not answer is Deleted_<time>. Without a clock a
 // request alone says nothing.
-func (r *gpuReading) hamiSilent() {
+func (r *reading) hamiSilent() {
 	for _, key := range []string{hamiHandshake, "NVIDIA"} {
 		if value := r.node.Annotations[key]; strings.HasPrefix(value, "Deleted") {
 			r.problem(AgentSilent, fmt.Sprintf("%s=%s: HAMi's agent does not answer, and HAMi schedules nothing here", key, value))
@@ -164,7 +164,7 @@ func (r *gpuReading) hamiSilent() {
 }
 
 // readVolcano recognises Volcano's vGPU plugin. Memory is a sum over the cards, of which a request must fit one.
-func (r *gpuReading) readVolcano() bool {
+func (r *reading) readVolcano() bool {
 	most := func(name string) int64 { return max(r.gpus.Units[name], r.node.Capacity[name]) }
 	if most(gpuinfo.VolcanoNumber) == 0 {
 		return false
@@ -184,7 +184,7 @@ func (r *gpuReading) readVolcano() bool {
 }
 
 // perCard divides a sum of memory over the cards, which are alike on a node.
-func (r *gpuReading) perCard(resource string, sum int64) {
+func (r *reading) perCard(resource string, sum int64) {
 	if r.gpus.Cards != nil && *r.gpus.Cards > 0 && sum%*r.gpus.Cards == 0 {
 		r.gpus.UnitsPerCard = map[string]int64{resource: sum / *r.gpus.Cards}
 	}
@@ -192,7 +192,7 @@ func (r *gpuReading) perCard(resource string, sum int64) {
 
 // readGPUMemory recognises cards that ACK, or the open-source gpushare that it came from, hands out by memory. ACK labels its nodes with what
 // keeps pods apart; gpushare has no such labels and keeps nothing apart.
-func (r *gpuReading) readGPUMemory() bool {
+func (r *reading) readGPUMemory() bool {
 	sum := r.gpus.Units[gpuinfo.AliyunMemory]
 	if max(sum, r.node.Capacity[gpuinfo.AliyunMemory]) == 0 {
 		return false
@@ -217,7 +217,7 @@ func (r *gpuReading) readGPUMemory() bool {
 
 // gpuMemoryUnit is the MiB of one unit: 1024, unless gpushare was told to count MiB or ACK's share mode to count 128 MiB. Where the memory of a card
 // is known one of them must come out at it; otherwise size tells GiB from MiB where it can, and 0 says that it cannot.
-func (r *gpuReading) gpuMemoryUnit(sum int64) int64 {
+func (r *reading) gpuMemoryUnit(sum int64) int64 {
 	const (
 		gib, share, mib = 1024, 128, 1
 		// No card has more GiB, and none that is shared has fewer MiB.

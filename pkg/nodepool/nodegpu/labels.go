@@ -1,4 +1,4 @@
-package nodepool
+package nodegpu
 
 import (
 	"strconv"
@@ -8,7 +8,7 @@ import (
 // Labels of NVIDIA's GPU feature discovery and operator (k8s-device-plugin, internal/lm). They keep the original resource name also where
 // the resource is renamed.
 const (
-	labelProduct  = "nvidia.com/gpu.product"
+	LabelProduct  = "nvidia.com/gpu.product"
 	labelCount    = "nvidia.com/gpu.count"
 	labelMemory   = "nvidia.com/gpu.memory"
 	labelReplicas = "nvidia.com/gpu.replicas"
@@ -22,24 +22,15 @@ const (
 
 // Labels of clouds.
 const (
-	labelGKEAccelerator = "cloud.google.com/gke-accelerator"
+	LabelGKEAccelerator = "cloud.google.com/gke-accelerator"
 	labelGKESharing     = "cloud.google.com/gke-gpu-sharing-strategy"
 	labelGKEClients     = "cloud.google.com/gke-max-shared-clients-per-gpu"
 	labelGKEPartition   = "cloud.google.com/gke-gpu-partition-size"
-	labelACKName        = "aliyun.accelerator/nvidia_name"
+	LabelACKName        = "aliyun.accelerator/nvidia_name"
 	labelACKMemory      = "aliyun.accelerator/nvidia_mem"
 	labelACKMode        = "ack.node.gpu.schedule"
 	labelACKPlacement   = "ack.node.gpu.placement"
 )
-
-// GPUAnnotations are the annotations of nodes that are read; the labels are all kept.
-func GPUAnnotations() []string {
-	keys := []string{hamiRegister, hamiHandshake, volcanoRegister, AgentAnnotation}
-	for _, row := range poolLabels {
-		keys = append(keys, row.key)
-	}
-	return keys
-}
 
 // cardCounts are the labels that count physical cards.
 var cardCounts = []string{

@@ -1,4 +1,4 @@
-package nodepool_test
+package nodegpu_test
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 const agentText = `{"cards":[` +
@@ -15,19 +15,19 @@ const agentText = `{"cards":[` +
 	`{"index":1,"uuid":"GPU-b","product":"NVIDIA H100 80GB HBM3","memoryMiB":81559,"freeMiB":null,"mig":{"enabled":false,"instances":[]},"healthy":false,"problem":"XID 79"}]}`
 
 func TestAnAgentReportIsReadAsItWasWritten(t *testing.T) {
-	report, err := nodepool.ParseAgentReport(agentText)
+	report, err := nodegpu.ParseAgentReport(agentText)
 	if err != nil {
 		t.Fatal(err)
 	}
 	free := int64(81000)
-	want := nodepool.AgentReport{Cards: []nodepool.AgentCard{
+	want := nodegpu.AgentReport{Cards: []nodegpu.AgentCard{
 		{
 			Index: 0, UUID: "GPU-a", Product: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559, FreeMiB: &free, Healthy: true,
-			MIG: nodepool.AgentMIG{Enabled: true, Instances: []nodepool.AgentInstance{{Profile: "1g.10gb", Start: 6}}},
+			MIG: nodegpu.AgentMIG{Enabled: true, Instances: []nodegpu.AgentInstance{{Profile: "1g.10gb", Start: 6}}},
 		},
 		{
 			Index: 1, UUID: "GPU-b", Product: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559, Problem: "XID 79",
-			MIG: nodepool.AgentMIG{Instances: []nodepool.AgentInstance{}},
+			MIG: nodegpu.AgentMIG{Instances: []nodegpu.AgentInstance{}},
 		},
 	}}
 	if diff := cmp.Diff(want, report); diff != "" {
@@ -43,7 +43,7 @@ func TestAnAgentReportIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestALostCardMayHaveNoMemory(t *testing.T) {
-	node := nodepool.GPUReader{}.Read(nodepool.NodeObject{Annotations: map[string]string{nodepool.AgentAnnotation: `{"cards":[{"index":3,"problem":"lost"}]}`}})
+	node := nodegpu.Reader{}.Read(nodegpu.NodeObject{Annotations: map[string]string{nodegpu.AgentAnnotation: `{"cards":[{"index":3,"problem":"lost"}]}`}})
 	if len(node.PerCard) != 1 || node.PerCard[0].MemoryMiB != nil || node.PerCard[0].Healthy == nil || *node.PerCard[0].Healthy {
 		t.Errorf("cards are %+v, problems %v", node.PerCard, node.Problems)
 	}
@@ -61,7 +61,7 @@ func TestAnAgentReportThatCannotBeNamesTheCardAndTheField(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if _, err := nodepool.ParseAgentReport(test.text); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := nodegpu.ParseAgentReport(test.text); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)
 			}
 		})
@@ -87,17 +87,17 @@ func TestAReportOfAnotherTimeOrAnotherStartOfTheMachineIsNotCounted(t *testing.T
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			report := nodepool.AgentReport{At: test.written, BootID: test.boot, Cards: []nodepool.AgentCard{{Index: 0, MemoryMiB: 40960, Problem: "XID 79"}}}
+			report := nodegpu.AgentReport{At: test.written, BootID: test.boot, Cards: []nodegpu.AgentCard{{Index: 0, MemoryMiB: 40960, Problem: "XID 79"}}}
 			value, err := report.Annotation()
 			if err != nil {
 				t.Fatal(err)
 			}
-			read := nodepool.GPUReader{At: test.seen}.Read(nodepool.NodeObject{
-				BootID: "b1", Annotations: map[string]string{nodepool.AgentAnnotation: value}, Allocatable: map[string]int64{"nvidia.com/gpu": 1},
+			read := nodegpu.Reader{At: test.seen}.Read(nodegpu.NodeObject{
+				BootID: "b1", Annotations: map[string]string{nodegpu.AgentAnnotation: value}, Allocatable: map[string]int64{"nvidia.com/gpu": 1},
 			})
-			want, cards := []nodepool.Problem{{Code: nodepool.AgentOutdated, Message: "heliostat.dev/gpus is not counted: " + test.want}}, 0
+			want, cards := []nodegpu.Problem{{Code: nodegpu.AgentOutdated, Message: "heliostat.dev/gpus is not counted: " + test.want}}, 0
 			if test.want == "" {
-				want, cards = []nodepool.Problem{{Code: nodepool.DeviceUnhealthy, Message: "the agent says that card 0 is not well: XID 79"}}, 1
+				want, cards = []nodegpu.Problem{{Code: nodegpu.DeviceUnhealthy, Message: "the agent says that card 0 is not well: XID 79"}}, 1
 			}
 			if diff := cmp.Diff(want, read.Problems); diff != "" || len(read.PerCard) != cards || len(read.WellUnits) != cards {
 				t.Errorf("cards %+v, well %v (-want +got):\n%s", read.PerCard, read.WellUnits, diff)

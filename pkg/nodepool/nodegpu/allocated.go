@@ -1,4 +1,4 @@
-package nodepool
+package nodegpu
 
 import (
 	"encoding/json"
@@ -46,7 +46,7 @@ func (h *holdings[K]) add(card K, g grant) {
 }
 
 // hamiCards are the cards of HAMi's register, less what its scheduler gave to the node's pods.
-func (r *gpuReading) hamiCards() []Card {
+func (r *reading) hamiCards() []Card {
 	devices, err := hamiDevices(r.node.Annotations[hamiRegister])
 	if err != nil || r.gpus.Kind != gpuinfo.VGPU {
 		return nil
@@ -56,7 +56,7 @@ func (r *gpuReading) hamiCards() []Card {
 
 // volcanoCards are the cards of Volcano's register: UUID,count,memory,type,health,mode for each, ending in a colon
 // (volcano, pkg/scheduler/api/devices/nvidia/vgpu).
-func (r *gpuReading) volcanoCards() []Card {
+func (r *reading) volcanoCards() []Card {
 	register := r.node.Annotations[volcanoRegister]
 	if register == "" || r.gpus.Kind != gpuinfo.VGPU {
 		return nil
@@ -94,7 +94,7 @@ func volcanoDevice(entry string, index int) (device hamiDevice, err error) {
 }
 
 // vgpuCards subtracts what is held. On cards that are cut into MIG instances what is left is no amount of memory.
-func (r *gpuReading) vgpuCards(source string, devices []hamiDevice, held *holdings[string]) []Card {
+func (r *reading) vgpuCards(source string, devices []hamiDevice, held *holdings[string]) []Card {
 	cards := make([]Card, 0, len(devices))
 	for i := range devices {
 		d := &devices[i]
@@ -121,7 +121,7 @@ func (r *gpuReading) vgpuCards(source string, devices []hamiDevice, held *holdin
 
 // vgpuHoldings adds up what the node's pods were given, as UUID,type,MiB,cores for each card, a colon behind each and a semicolon between
 // containers. Without a record a pod holds what it asks for, and all of a card where it asks for no memory. It is nil while pods are not known.
-func (r *gpuReading) vgpuHoldings(devices []hamiDevice, count, memory, cores string, annotations ...string) *holdings[string] {
+func (r *reading) vgpuHoldings(devices []hamiDevice, count, memory, cores string, annotations ...string) *holdings[string] {
 	if r.node.Pods == nil {
 		return nil
 	}
@@ -189,7 +189,7 @@ func vgpuGrant(entry string) (card string, g grant, ok bool) {
 }
 
 // gpuMemoryCards are the cards of a node that hands out memory by ACK or gpushare. Cards of a node are alike.
-func (r *gpuReading) gpuMemoryCards() []Card {
+func (r *reading) gpuMemoryCards() []Card {
 	perCard, known := r.gpus.UnitsPerCard[gpuinfo.AliyunMemory]
 	if r.gpus.Kind != gpuinfo.GPUMemory || !known || r.gpus.Cards == nil || r.node.Pods == nil || *r.gpus.Cards > mostCards {
 		return nil
@@ -212,7 +212,7 @@ func (r *gpuReading) gpuMemoryCards() []Card {
 	return cards
 }
 
-func (r *gpuReading) gpuMemoryHoldings() *holdings[int] {
+func (r *reading) gpuMemoryHoldings() *holdings[int] {
 	held := &holdings[int]{}
 	for _, pod := range r.node.Pods {
 		asked := grant{memory: pod.Requests[gpuinfo.AliyunMemory], cores: pod.Requests[gpuinfo.AliyunCores]}

@@ -1,4 +1,4 @@
-package nodepool
+package nodegpu
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 // readMIGChange: while mig-manager works, the plugin is paused and the node announces what was before, or nothing.
-func (r *gpuReading) readMIGChange() bool {
+func (r *reading) readMIGChange() bool {
 	switch state := r.label(labelState); state {
 	case "", "success":
 		return false
@@ -24,8 +24,8 @@ func (r *gpuReading) readMIGChange() bool {
 	return r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
 }
 
-func (r *gpuReading) readMIGInvalid() bool {
-	if !strings.HasSuffix(r.label(labelProduct), "-MIG-INVALID") {
+func (r *reading) readMIGInvalid() bool {
+	if !strings.HasSuffix(r.label(LabelProduct), "-MIG-INVALID") {
 		return false
 	}
 	r.problem(MIGInvalid, "MIG is on and the cards have no instances, or not all the same profile: the single strategy announces nothing")
@@ -33,7 +33,7 @@ func (r *gpuReading) readMIGInvalid() bool {
 }
 
 // readMIGMixed recognises instances under their own resource names. Labels alone do where the status was not shown.
-func (r *gpuReading) readMIGMixed() bool {
+func (r *reading) readMIGMixed() bool {
 	instances := map[string]int64{}
 	for _, name := range r.announced() {
 		if resource, err := r.names.Resource(name); err == nil && resource.Profile != "" {
@@ -65,7 +65,7 @@ func (r *gpuReading) readMIGMixed() bool {
 }
 
 // cardsBesideInstances reads the cards of the node that are not cut, and returns the least isolation there is: they can be shared.
-func (r *gpuReading) cardsBesideInstances() gpuinfo.Isolation {
+func (r *reading) cardsBesideInstances() gpuinfo.Isolation {
 	memory, known := r.gfdMemory()
 	if known {
 		r.gpus.CardMemoryMiB = &memory
@@ -87,7 +87,7 @@ func (r *gpuReading) cardsBesideInstances() gpuinfo.Isolation {
 }
 
 // labelledInstances are the resources for which feature discovery counts instances.
-func (r *gpuReading) labelledInstances() map[string]int64 {
+func (r *reading) labelledInstances() map[string]int64 {
 	found := map[string]int64{}
 	for key := range r.node.Labels {
 		profile, isCount := strings.CutSuffix(key, ".count")
@@ -102,7 +102,7 @@ func (r *gpuReading) labelledInstances() map[string]int64 {
 }
 
 // readInstances finds the memory of one instance, and whether its profile can be. It reports whether the units are shares of instances.
-func (r *gpuReading) readInstances(name string) (shares bool) {
+func (r *reading) readInstances(name string) (shares bool) {
 	resource, err := r.names.Resource(name)
 	if err != nil {
 		r.problem(LabelUnreadable, err.Error())
@@ -134,7 +134,7 @@ func (r *gpuReading) readInstances(name string) (shares bool) {
 }
 
 // memoryLabel finds the label with an instance's memory: that of the profile, or of the one name that an older feature discovery gave it.
-func (r *gpuReading) memoryLabel(profile gpuinfo.ProfileName) (key string, exact bool) {
+func (r *reading) memoryLabel(profile gpuinfo.ProfileName) (key string, exact bool) {
 	own := labelMIG + profile.Label() + ".memory"
 	if _, set := r.node.Labels[own]; set {
 		return own, true
@@ -152,7 +152,7 @@ func (r *gpuReading) memoryLabel(profile gpuinfo.ProfileName) (key string, exact
 }
 
 // cardsOfInstances counts cards where all of them are known to be cut alike and nothing counts them.
-func (r *gpuReading) cardsOfInstances(instances map[string]int64) {
+func (r *reading) cardsOfInstances(instances map[string]int64) {
 	if r.gpus.Cards != nil || len(instances) != 1 || r.gpus.Units[gpuinfo.NvidiaGPU] > 0 {
 		return
 	}
@@ -165,7 +165,7 @@ func (r *gpuReading) cardsOfInstances(instances map[string]int64) {
 
 // cardsCutInto divides instances by what one card holds. That is the number of cards only where mig-manager cut all of them into this profile: some
 // instances of one profile can lie on any number of cards.
-func (r *gpuReading) cardsCutInto(profile string, instances int64) {
+func (r *reading) cardsCutInto(profile string, instances int64) {
 	name, err := gpuinfo.ParseProfile(profile)
 	if err != nil || r.label(labelConfig) != "all-"+name.Label() {
 		return
@@ -182,7 +182,7 @@ func (r *gpuReading) cardsCutInto(profile string, instances int64) {
 
 // readMIGSingle recognises instances that go under nvidia.com/gpu: feature discovery appends their profile to the product, and gives their memory.
 // The label mig.strategy is only a wish, it stands on cards without MIG too.
-func (r *gpuReading) readMIGSingle() bool {
+func (r *reading) readMIGSingle() bool {
 	profile := r.singleProfile()
 	if profile == "" {
 		return false
@@ -192,7 +192,7 @@ func (r *gpuReading) readMIGSingle() bool {
 		r.memory(gpuinfo.NvidiaGPU, memory)
 	}
 	if _, has := r.product.Profile(profile); r.productKnown && !has {
-		r.problem(ProfileUnknown, fmt.Sprintf("%s: a %s has no profile %s", labelProduct, r.product.Name, profile))
+		r.problem(ProfileUnknown, fmt.Sprintf("%s: a %s has no profile %s", LabelProduct, r.product.Name, profile))
 	}
 	instances := r.devices[gpuinfo.NvidiaGPU]
 	if r.gpus.Units == nil {
@@ -204,13 +204,13 @@ func (r *gpuReading) readMIGSingle() bool {
 }
 
 // singleProfile is the profile behind nvidia.com/gpu. Where the product label is missing, mig.config and a gpu.memory that is an instance's say the same.
-func (r *gpuReading) singleProfile() string {
-	if _, profile, cut := strings.Cut(strings.TrimSuffix(r.label(labelProduct), "-SHARED"), "-MIG-"); cut {
+func (r *reading) singleProfile() string {
+	if _, profile, cut := strings.Cut(strings.TrimSuffix(r.label(LabelProduct), "-SHARED"), "-MIG-"); cut {
 		return r.parsedProfile(profile)
 	}
 	configured, all := strings.CutPrefix(r.label(labelConfig), "all-")
 	memory, known := r.gfdMemory()
-	if r.label(labelProduct) != "" || !all || !known {
+	if r.label(LabelProduct) != "" || !all || !known {
 		return ""
 	}
 	name, err := gpuinfo.ParseProfile(configured)
@@ -220,10 +220,10 @@ func (r *gpuReading) singleProfile() string {
 	return name.String()
 }
 
-func (r *gpuReading) parsedProfile(text string) string {
+func (r *reading) parsedProfile(text string) string {
 	name, err := gpuinfo.ParseProfile(text)
 	if err != nil {
-		r.problem(LabelUnreadable, labelProduct+": "+err.Error())
+		r.problem(LabelUnreadable, LabelProduct+": "+err.Error())
 		return ""
 	}
 	return name.String()

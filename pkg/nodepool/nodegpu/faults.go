@@ -1,7 +1,6 @@
-package nodepool
+package nodegpu
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,69 +9,8 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// Problem is what is wrong with a node's GPUs, or with what it says of them. In text it is "code: message".
-type Problem struct {
-	Code    ProblemCode
-	Message string
-}
-
-// MarshalText writes the code, a colon and the message.
-func (p Problem) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
-
-func (p Problem) String() string { return string(p.Code) + ": " + p.Message }
-
-// ProblemCode names a problem for programs; it is stable.
-type ProblemCode string
-
-// The problems.
-const (
-	// Cordoned: no pod is scheduled there.
-	Cordoned ProblemCode = "cordoned"
-	// NotReady: the node's condition Ready is not True, so no pod is scheduled there.
-	NotReady ProblemCode = "not-ready"
-	// DevicesMissing: fewer devices can be had than there are, none of them for a healthy reason.
-	DevicesMissing ProblemCode = "devices-missing"
-	// NothingAnnounced: there are GPUs and no resource for them.
-	NothingAnnounced ProblemCode = "nothing-announced"
-	// NoDevicePlugin: the GPU operator deploys no device plugin there; Dynamic Resource Allocation may hand out the GPUs.
-	NoDevicePlugin ProblemCode = "no-device-plugin"
-	// MIGChanging: the layout is being changed, or that failed.
-	MIGChanging ProblemCode = "mig-changing"
-	// MIGInvalid: under the single strategy the cards have no common profile.
-	MIGInvalid ProblemCode = "mig-invalid"
-	// ProfileMismatch: labels and resource name the profile differently; ProfileUnknown: the product has no such profile.
-	ProfileMismatch ProblemCode = "profile-mismatch"
-	ProfileUnknown  ProblemCode = "profile-unknown"
-	// TooManyUnits: more is announced than the cards can be.
-	TooManyUnits ProblemCode = "too-many-units"
-	// MemoryOvercommitted: more memory is registered than the cards have. MemoryMissing: a memory resource is announced with nothing in it.
-	MemoryOvercommitted ProblemCode = "memory-overcommitted"
-	MemoryMissing       ProblemCode = "memory-missing"
-	// AgentSilent: the node's sharing agent does not answer. AgentOutdated: what Heliostat's agent wrote is of another time. DeviceUnhealthy: an agent says
-	// that a card is not well.
-	AgentSilent     ProblemCode = "agent-silent"
-	AgentOutdated   ProblemCode = "agent-outdated"
-	DeviceUnhealthy ProblemCode = "device-unhealthy"
-	// ConditionBad: a node condition about GPUs says that something is wrong.
-	ConditionBad ProblemCode = "condition-bad"
-	// LabelUnreadable: a label or annotation is not what its key promises.
-	LabelUnreadable ProblemCode = "label-unreadable"
-	// AmountUnreadable: the amount of a resource is none that a node can have.
-	AmountUnreadable ProblemCode = "amount-unreadable"
-	// ResourceNotKnown: a resource speaks of GPUs and stands in no table.
-	ResourceNotKnown ProblemCode = "resource-not-known"
-)
-
-func (r *gpuReading) problem(code ProblemCode, message string) {
-	if p := (Problem{code, message}); !slices.Contains(r.gpus.Problems, p) {
-		r.gpus.Problems = append(r.gpus.Problems, p)
-	}
-}
-
-func isUnknownGPU(err error) bool { return errors.Is(err, gpuinfo.ErrUnknownResource) }
-
 // readProblems looks for what is wrong whatever the kind.
-func (r *gpuReading) readProblems() {
+func (r *reading) readProblems() {
 	if r.node.Unschedulable {
 		r.problem(Cordoned, "spec.unschedulable is set")
 	}
@@ -123,7 +61,7 @@ func IsGPUCondition(name string) bool {
 
 // missingDevices compares allocatable, which counts healthy devices, with capacity. A name that is no longer announced keeps its old capacity
 // and has allocatable 0 beside the new name's devices: a left-over and no failure.
-func (r *gpuReading) missingDevices() {
+func (r *reading) missingDevices() {
 	if r.node.Allocatable == nil || r.node.Capacity == nil {
 		return
 	}
@@ -139,7 +77,7 @@ func (r *gpuReading) missingDevices() {
 	}
 }
 
-func (r *gpuReading) othersAnnounced(name string) bool {
+func (r *reading) othersAnnounced(name string) bool {
 	for other := range r.devices {
 		if other != name && r.node.Allocatable[other] > 0 {
 			return true
@@ -150,7 +88,7 @@ func (r *gpuReading) othersAnnounced(name string) bool {
 
 // nothingAnnounced tells of GPUs that labels know and no resource hands out. A node whose status was not shown is judged only by labels that
 // come without a driver: feature discovery's prove that the driver works.
-func (r *gpuReading) nothingAnnounced() {
+func (r *reading) nothingAnnounced() {
 	if len(r.node.Devices) > 0 {
 		return // Dynamic Resource Allocation hands them out
 	}
@@ -163,8 +101,8 @@ func (r *gpuReading) nothingAnnounced() {
 	}
 	promise := ""
 	switch {
-	case r.label(labelGKEAccelerator) != "":
-		promise = labelGKEAccelerator + "=" + r.label(labelGKEAccelerator)
+	case r.label(LabelGKEAccelerator) != "":
+		promise = LabelGKEAccelerator + "=" + r.label(LabelGKEAccelerator)
 	case r.label("intel.feature.node.kubernetes.io/gpu") == "true":
 		promise = "intel.feature.node.kubernetes.io/gpu=true"
 	case r.gpus.Units != nil && r.label("nvidia.com/gpu.present") == "true":
@@ -176,7 +114,7 @@ func (r *gpuReading) nothingAnnounced() {
 }
 
 // deploys: the operator marks here which of its parts run.
-func (r *gpuReading) deploys() bool {
+func (r *reading) deploys() bool {
 	for key := range r.node.Labels {
 		if strings.HasPrefix(key, labelDeploy) {
 			return true
@@ -186,7 +124,7 @@ func (r *gpuReading) deploys() bool {
 }
 
 // tooManyUnits compares what is announced with what so many cards can be: stale resources stay behind after partitioning.
-func (r *gpuReading) tooManyUnits() {
+func (r *reading) tooManyUnits() {
 	if r.gpus.Cards == nil || !r.productKnown || r.gpus.Kind != gpuinfo.MIG || r.gpus.Isolation != gpuinfo.Hardware || r.gpus.Profile != nil {
 		return // units that are shares may be any number
 	}

@@ -1,4 +1,4 @@
-package nodepool
+package nodegpu
 
 import (
 	"slices"
@@ -6,35 +6,35 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// PoolCards are physical cards of one product that are whole or cut with MIG, on one node or on nodes alike.
-type PoolCards struct {
+// CutCards are physical cards of one product that are whole or cut with MIG, on one node or on nodes alike.
+type CutCards struct {
 	// Product is NVIDIA's name as gpuinfo has it.
 	Product string `json:"product"`
 	// Count is how many cards there are.
 	Count int64 `json:"count"`
 	// Cut is what all of them together are cut into; none: they are whole.
-	Cut []CardCut `json:"cut,omitempty"`
+	Cut []Cut `json:"cut,omitempty"`
 	// Busy is how many of them pods hold something of; nil where that is not known.
 	Busy *int64 `json:"busy"`
 }
 
-// CardCut is so many MIG instances of a profile.
-type CardCut struct {
+// Cut is so many MIG instances of a profile.
+type Cut struct {
 	Profile string `json:"profile"`
 	Count   int64  `json:"count"`
 }
 
-// PoolCards are the cards of a node; false where their product, their number or their cut is not known, or they are handed out otherwise than whole
+// CutCards are the cards of a node; false where their product, their number or their cut is not known, or they are handed out otherwise than whole
 // or by MIG instances.
-func (n *NodeGPUs) PoolCards() (PoolCards, bool) {
+func (n *GPUs) CutCards() (CutCards, bool) {
 	if n.Product == nil {
-		return PoolCards{}, false
+		return CutCards{}, false
 	}
 	product, known := gpuinfo.ProductOf(*n.Product)
 	if !known {
-		return PoolCards{}, false
+		return CutCards{}, false
 	}
-	cards := PoolCards{Product: product.Name}
+	cards := CutCards{Product: product.Name}
 	switch n.Kind {
 	case gpuinfo.Whole:
 		cards.Count = n.Units[gpuinfo.NvidiaGPU]
@@ -48,14 +48,14 @@ func (n *NodeGPUs) PoolCards() (PoolCards, bool) {
 		cards.leaveOut(n.ill())
 	case gpuinfo.MIG:
 		if !n.cut(product, &cards) {
-			return PoolCards{}, false
+			return CutCards{}, false
 		}
 	}
 	return cards, cards.Count > 0
 }
 
 // cut reads instances: under names of their own, or under the name of whole cards where all are alike.
-func (n *NodeGPUs) cut(product gpuinfo.Product, cards *PoolCards) bool {
+func (n *GPUs) cut(product gpuinfo.Product, cards *CutCards) bool {
 	counts, well, held, told := map[string]int64{}, map[string]int64{}, int64(0), n.Free != nil
 	for resource, units := range n.Units {
 		name := ""
@@ -81,7 +81,7 @@ func (n *NodeGPUs) cut(product gpuinfo.Product, cards *PoolCards) bool {
 	full := len(counts) == 1
 	for _, profile := range product.Profiles {
 		if units := counts[profile.Name]; units > 0 {
-			cards.Cut = append(cards.Cut, CardCut{profile.Name, well[profile.Name]})
+			cards.Cut = append(cards.Cut, Cut{profile.Name, well[profile.Name]})
 			full = full && units%int64(profile.Max) == 0
 			if n.Cards == nil && full {
 				cards.Count = units / int64(profile.Max)
@@ -99,7 +99,7 @@ func (n *NodeGPUs) cut(product gpuinfo.Product, cards *PoolCards) bool {
 }
 
 // well is what of a resource's units is on cards that are well.
-func (n *NodeGPUs) well(resource string) int64 {
+func (n *GPUs) well(resource string) int64 {
 	if units, told := n.WellUnits[resource]; told {
 		return units
 	}
@@ -107,14 +107,14 @@ func (n *NodeGPUs) well(resource string) int64 {
 }
 
 // leaveOut takes away cards that are not well: none of them is worth cutting anew. Whether they are among those that pods hold is not known.
-func (p *PoolCards) leaveOut(ill int64) {
+func (p *CutCards) leaveOut(ill int64) {
 	if ill > 0 {
 		p.Count, p.Busy = max(p.Count-ill, 0), nil
 	}
 }
 
 // busyCards is how many cards hold something that a pod has; nil where the sum over cards does not tell which.
-func (n *NodeGPUs) busyCards(count, held int64) *int64 {
+func (n *GPUs) busyCards(count, held int64) *int64 {
 	busy := int64(0)
 	switch {
 	case held == 0:
@@ -124,7 +124,7 @@ func (n *NodeGPUs) busyCards(count, held int64) *int64 {
 		return nil
 	default:
 		for _, card := range n.PerCard {
-			card = n.withUse(card)
+			card = n.WithUse(card)
 			if card.Instances == nil || slices.ContainsFunc(card.Instances, func(i CardInstance) bool { return i.Free == nil }) {
 				return nil
 			}
@@ -136,40 +136,14 @@ func (n *NodeGPUs) busyCards(count, held int64) *int64 {
 	return &busy
 }
 
-// addCards counts the cards of a node, and of those that it stands for, with others that are cut alike.
-func (c *poolCount) addCards(place *Node) {
-	gpus := GPUReader{}.of(place)
-	more, known := gpus.PoolCards()
-	if !known {
-		return
-	}
-	times := 1 + int64(place.Alike)
-	more.Count = product(more.Count, times)
-	if more.Busy != nil {
-		busy := product(*more.Busy, times)
-		more.Busy = &busy
-	}
-	more.Cut = slices.Clone(more.Cut)
-	for i := range more.Cut {
-		more.Cut[i].Count = product(more.Cut[i].Count, times)
-	}
-	for i := range c.cards {
-		if c.cards[i].alike(more) {
-			c.cards[i].add(more)
-			return
-		}
-	}
-	c.cards = append(c.cards, more)
-}
-
-// alike: a card of one is cut as a card of the other is, on average.
-func (p *PoolCards) alike(other PoolCards) bool {
-	return p.Product == other.Product && (p.Busy == nil) == (other.Busy == nil) && slices.EqualFunc(p.Cut, other.Cut, func(a, b CardCut) bool {
+// Alike: a card of one is cut as a card of the other is, on average.
+func (p *CutCards) Alike(other CutCards) bool {
+	return p.Product == other.Product && (p.Busy == nil) == (other.Busy == nil) && slices.EqualFunc(p.Cut, other.Cut, func(a, b Cut) bool {
 		return a.Profile == b.Profile && a.Count*other.Count == b.Count*p.Count
 	})
 }
 
-func (p *PoolCards) add(more PoolCards) {
+func (p *CutCards) Add(more CutCards) {
 	p.Count += more.Count
 	for i := range p.Cut {
 		p.Cut[i].Count += more.Cut[i].Count

@@ -1,4 +1,4 @@
-package nodepool
+package nodegpu
 
 import (
 	"fmt"
@@ -16,17 +16,17 @@ const (
 )
 
 // most is the most units of a resource that a node can announce; false where the name is none of a GPU.
-func (g GPUReader) most(name string) (units int64, isGPU bool) {
+func (g Reader) most(name string) (units int64, isGPU bool) {
 	switch resource, err := g.Names.Resource(name); {
 	case err == nil:
-		return mostUnits(resource), true
+		return MostUnits(resource), true
 	case isUnknownGPU(err):
 		return mostAmount, true
 	}
 	return 0, false
 }
 
-func mostUnits(resource gpuinfo.Resource) int64 {
+func MostUnits(resource gpuinfo.Resource) int64 {
 	if resource.Role == gpuinfo.Devices {
 		return mostDevices
 	}
@@ -34,18 +34,18 @@ func mostUnits(resource gpuinfo.Resource) int64 {
 }
 
 // CanAnnounce reports whether the node shows a readable amount of an extended resource as allocatable, and one that a node can have.
-func (g GPUReader) CanAnnounce(node NodeObject, name string) bool {
+func (g Reader) CanAnnounce(node NodeObject, name string) bool {
 	n, shown := node.Allocatable[name]
 	most, isGPU := g.most(name)
 	return shown && n >= 0 && (!isGPU || n <= most)
 }
 
 // plausible leaves out the amounts of GPU resources that no node can have, and tells them: they would be taken for cards, and added up.
-func (r *gpuReading) plausible(field string, shown map[string]int64) map[string]int64 {
+func (r *reading) plausible(field string, shown map[string]int64) map[string]int64 {
 	var kept map[string]int64
 	for _, name := range slices.Sorted(maps.Keys(shown)) {
 		n := shown[name]
-		most, isGPU := GPUReader{Names: r.names}.most(name)
+		most, isGPU := Reader{Names: r.names}.most(name)
 		if !isGPU || n >= 0 && n <= most {
 			continue
 		}

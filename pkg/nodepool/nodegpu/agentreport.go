@@ -1,4 +1,4 @@
-package nodepool
+package nodegpu
 
 import (
 	"encoding/json"

@@ -1,15 +1,14 @@
-package nodepool
+package nodegpu
 
 import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // readWell finds what the cards that are well give of each resource, where some are known not to be. A device plugin goes on announcing cards whose
 // fault it does not see: NVIDIA's passes over the XIDs that it takes for the application's, and counts no ECC errors.
-func (r *gpuReading) readWell() {
+func (r *reading) readWell() {
 	ill := r.gpus.ill()
 	if ill == 0 {
 		return
@@ -24,19 +23,8 @@ func (r *gpuReading) readWell() {
 	}
 }
 
-// ill counts the cards that are known not to be well.
-func (n *NodeGPUs) ill() int64 {
-	var ill int64
-	for _, card := range n.PerCard {
-		if !card.usable() {
-			ill++
-		}
-	}
-	return ill
-}
-
 // allCards counts the cards by the label or by the list of them: who lists cards lists all.
-func (r *gpuReading) allCards() int64 {
+func (r *reading) allCards() int64 {
 	listed := int64(len(r.gpus.PerCard))
 	if r.gpus.Cards != nil {
 		return max(listed, *r.gpus.Cards)
@@ -45,7 +33,7 @@ func (r *gpuReading) allCards() int64 {
 }
 
 // wellUnits is what so many cards that are well give of a resource; false where the node does not tell.
-func (r *gpuReading) wellUnits(name string, well int64) (units int64, known bool) {
+func (r *reading) wellUnits(name string, well int64) (units int64, known bool) {
 	resource, err := r.names.Resource(name)
 	if err != nil {
 		return 0, false
@@ -85,7 +73,7 @@ func (r *gpuReading) wellUnits(name string, well int64) (units int64, known bool
 }
 
 // replicasOf is how many share one device of a resource.
-func (r *gpuReading) replicasOf(resource gpuinfo.Resource) (replicas int64, known bool) {
+func (r *reading) replicasOf(resource gpuinfo.Resource) (replicas int64, known bool) {
 	switch {
 	case resource.Profile != "":
 		profile, err := gpuinfo.ParseProfile(resource.Profile)
@@ -101,7 +89,7 @@ func (r *gpuReading) replicasOf(resource gpuinfo.Resource) (replicas int64, know
 }
 
 // wellInstances counts the instances of a profile on cards that are well, where all cards tell theirs.
-func (r *gpuReading) wellInstances(profile string) (units int64, known bool) {
+func (r *reading) wellInstances(profile string) (units int64, known bool) {
 	wanted, err := gpuinfo.ParseProfile(profile)
 	if err != nil {
 		return 0, false
@@ -123,7 +111,7 @@ func (r *gpuReading) wellInstances(profile string) (units int64, known bool) {
 }
 
 // wellUncut counts the cards without instances that are well.
-func (r *gpuReading) wellUncut() (units int64, known bool) {
+func (r *reading) wellUncut() (units int64, known bool) {
 	if slices.ContainsFunc(r.gpus.PerCard, func(c Card) bool { return c.Instances == nil }) {
 		return 0, false
 	}
@@ -133,25 +121,4 @@ func (r *gpuReading) wellUncut() (units int64, known bool) {
 		}
 	}
 	return units, true
-}
-
-// offers is what of a resource pods can get that work: what is announced, but for units of cards that are not well.
-func (n *Node) offers(name string) raydemand.Amount {
-	have := n.Allocatable[name]
-	if n.GPUs == nil {
-		return have
-	}
-	if well, known := n.GPUs.WellUnits[name]; known {
-		return min(have, raydemand.Whole(well))
-	}
-	return have
-}
-
-// wellCards is how many of the node's cards take work; nil where their number is not known.
-func (n *NodeGPUs) wellCards() *int64 {
-	if n.Cards == nil {
-		return nil
-	}
-	well := max(*n.Cards-n.ill(), 0)
-	return &well
 }

@@ -1,4 +1,4 @@
-package nodepool
+package nodegpu
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 
 // readSharing recognises devices that NVIDIA's plugin announces several times: gpu.replicas above 1. Under MPS each client has its part of the
 // memory, under time-slicing nobody has. The label sharing-strategy is as old as MPS in the plugin, so without it the strategy is time-slicing.
-func (r *gpuReading) readSharing() bool {
+func (r *reading) readSharing() bool {
 	replicas, counted := r.number(labelReplicas)
 	strategy := r.label(labelSharing)
 	if replicas <= 1 && strategy != "mps" && strategy != "time-slicing" {
@@ -20,7 +20,7 @@ func (r *gpuReading) readSharing() bool {
 	}
 	// Under the single strategy gpu.memory is an instance's.
 	memory, known := r.gfdMemory()
-	if known && !strings.Contains(r.label(labelProduct), "-MIG-") {
+	if known && !strings.Contains(r.label(LabelProduct), "-MIG-") {
 		r.gpus.CardMemoryMiB = &memory
 	}
 	if strategy != "mps" {
@@ -35,9 +35,9 @@ func (r *gpuReading) readSharing() bool {
 }
 
 // cardsOfShares divides what is announced where no label counts cards and the shares are of cards.
-func (r *gpuReading) cardsOfShares(replicas int64) {
+func (r *reading) cardsOfShares(replicas int64) {
 	names := r.announced()
-	if r.gpus.Cards != nil || len(names) != 1 || strings.Contains(r.label(labelProduct), "-MIG-") || r.label(labelStrategy) != "" {
+	if r.gpus.Cards != nil || len(names) != 1 || strings.Contains(r.label(LabelProduct), "-MIG-") || r.label(labelStrategy) != "" {
 		return
 	}
 	if n := r.devices[names[0]]; n%replicas == 0 {
@@ -47,7 +47,7 @@ func (r *gpuReading) cardsOfShares(replicas int64) {
 
 // readGKE recognises what GKE's own plugin does, which writes no labels of feature discovery: a pool can have partitions, and share each card or
 // partition among so many clients. All of it goes under nvidia.com/gpu.
-func (r *gpuReading) readGKE() bool {
+func (r *reading) readGKE() bool {
 	partition, sharing := r.label(labelGKEPartition), r.label(labelGKESharing)
 	if partition == "" && sharing == "" {
 		return false
@@ -74,7 +74,7 @@ func (r *gpuReading) readGKE() bool {
 	return true
 }
 
-func (r *gpuReading) gkePartition(partition string) {
+func (r *reading) gkePartition(partition string) {
 	if _, err := gpuinfo.ParseProfile(partition); err != nil {
 		r.problem(LabelUnreadable, labelGKEPartition+": "+err.Error())
 		return
@@ -83,7 +83,7 @@ func (r *gpuReading) gkePartition(partition string) {
 }
 
 // readConfigured takes the kind of a resource that only the configuration knows.
-func (r *gpuReading) readConfigured() bool {
+func (r *reading) readConfigured() bool {
 	for _, resource := range r.names.Configured {
 		if units := r.gpus.Units[resource.Name]; resource.Kind == gpuinfo.GPUMemory && max(units, r.node.Capacity[resource.Name]) > 0 {
 			r.perCard(resource.Name, units)
@@ -108,12 +108,9 @@ func (r *gpuReading) readConfigured() bool {
 	return false
 }
 
-// mostCards is the most that one machine has. More units under a card's name are shares or instances.
-const mostCards = 16
-
 // readWhole recognises whole cards by what is not there: no mark of sharing or partitions. Names ending in .shared speak of sharing and do not say
 // which.
-func (r *gpuReading) readWhole() bool {
+func (r *reading) readWhole() bool {
 	units, others := r.cardUnits()
 	replicas, counted := r.number(labelReplicas)
 	switch {
@@ -121,11 +118,11 @@ func (r *gpuReading) readWhole() bool {
 		return false
 	case units == "" && r.unknown:
 		return false // what is handed out goes under a name that nobody knows
-	case units == "" && r.label(labelProduct) == "" && r.label(labelGKEAccelerator) == "":
+	case units == "" && r.label(LabelProduct) == "" && r.label(LabelGKEAccelerator) == "":
 		return false
 	case counted && replicas == 0 && r.label(labelStrategy) == string(gpuinfo.Mixed):
 		return false // all cards are in MIG mode
-	case strings.HasSuffix(r.label(labelProduct), "-SHARED"):
+	case strings.HasSuffix(r.label(LabelProduct), "-SHARED"):
 		return false // by time-slicing or by MPS
 	case units != "" && (r.devices[units] > mostCards || r.gpus.Cards != nil && r.devices[units] > *r.gpus.Cards):
 		return false // what makes more units of a card left no mark
@@ -145,7 +142,7 @@ func (r *gpuReading) readWhole() bool {
 }
 
 // cardUnits returns the resource under which cards can be announced, and whether there are devices under names that are not for cards.
-func (r *gpuReading) cardUnits() (name string, others bool) {
+func (r *reading) cardUnits() (name string, others bool) {
 	for _, device := range r.announced() {
 		resource, err := r.names.Resource(device)
 		if err != nil || resource.Shared || resource.Profile != "" || resource.Kind != gpuinfo.UnknownKind && resource.Kind != gpuinfo.Whole {
@@ -158,7 +155,7 @@ func (r *gpuReading) cardUnits() (name string, others bool) {
 }
 
 // wholeMemory is what the driver or ACK measured; what a cloud says of a machine type is nominal.
-func (r *gpuReading) wholeMemory(units string) {
+func (r *reading) wholeMemory(units string) {
 	memory, ok := r.gfdMemory()
 	if !ok {
 		memory, ok = memoryText(r.label(labelACKMemory))

@@ -1,4 +1,4 @@
-package nodepool_test
+package nodegpu_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 const a100 = "NVIDIA A100-SXM4-40GB"
@@ -25,7 +25,7 @@ func cutCard(index int, instances ...gpuinfo.Instance) gpuinfo.Card {
 	return card
 }
 
-func said(findings []nodepool.CardFinding) []string {
+func said(findings []nodegpu.CardFinding) []string {
 	texts := []string{}
 	for _, finding := range findings {
 		texts = append(texts, finding.String())
@@ -46,7 +46,7 @@ func TestWhatIsWrongWithACardIsFound(t *testing.T) {
 	hidden.Cut.Instances = nil
 	unusable := cutCard(6, gpuinfo.Instance{Profile: "3g.20gb", Start: 4})
 	unusable.Cut.Instances[0].Compute = 0
-	got := said(nodepool.CheckCards(gpuinfo.Inventory{Cards: []gpuinfo.Card{broken, rows, ecc, pending, cutCard(4), hidden, unusable,
+	got := said(nodegpu.CheckCards(gpuinfo.Inventory{Cards: []gpuinfo.Card{broken, rows, ecc, pending, cutCard(4), hidden, unusable,
 		cutCard(7, gpuinfo.Instance{Profile: "4g.20gb", Start: 4}), pages}}))
 	want := []string{
 		"card-unhealthy: card 0: the card must be reset",
@@ -62,7 +62,7 @@ func TestWhatIsWrongWithACardIsFound(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
-	if got := nodepool.CheckCards(gpuinfo.Inventory{Cards: []gpuinfo.Card{wholeCard(0), cutCard(1, gpuinfo.Instance{Profile: "7g.40gb"})}}); len(got) > 0 {
+	if got := nodegpu.CheckCards(gpuinfo.Inventory{Cards: []gpuinfo.Card{wholeCard(0), cutCard(1, gpuinfo.Instance{Profile: "7g.40gb"})}}); len(got) > 0 {
 		t.Errorf("well cards have findings: %v", said(got))
 	}
 }
@@ -71,7 +71,7 @@ func TestProcessesInNoPodAreFoundAndThoseThatCannotBeToldAreNot(t *testing.T) {
 	memory := gpuinfo.MiB(300)
 	card := wholeCard(2)
 	card.Processes = []gpuinfo.Process{{PID: 10, Kind: "compute", Memory: &memory}, {PID: 11, Kind: "mps"}, {PID: 12, Kind: "compute"}}
-	got := nodepool.ProcessesOutsidePods(gpuinfo.Inventory{Cards: []gpuinfo.Card{card}}, func(pid uint32) (in, known bool) { return pid == 11, pid != 12 })
+	got := nodegpu.ProcessesOutsidePods(gpuinfo.Inventory{Cards: []gpuinfo.Card{card}}, func(pid uint32) (in, known bool) { return pid == 11, pid != 12 })
 	want := []string{"process-outside-pods: card 2: process 10 (compute, 300 MiB) is in no pod: no scheduler knows of it"}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
@@ -124,9 +124,9 @@ func TestWhatANodeAnnouncesIsComparedWithWhatTheDriverSees(t *testing.T) {
 		"memory units of another plugin": {nil, map[string]int64{"aliyun.com/gpu-mem": 79}, []gpuinfo.Card{wholeCard(0)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := nodepool.GPUReader{}.Read(nodepool.NodeObject{Name: "n", Labels: test.labels, Capacity: test.units, Allocatable: test.units})
+			node := nodegpu.Reader{}.Read(nodegpu.NodeObject{Name: "n", Labels: test.labels, Capacity: test.units, Allocatable: test.units})
 			want := append([]string{}, test.want...)
-			if diff := cmp.Diff(want, said(nodepool.CompareCards(node, gpuinfo.Inventory{Cards: test.cards}))); diff != "" {
+			if diff := cmp.Diff(want, said(nodegpu.CompareCards(node, gpuinfo.Inventory{Cards: test.cards}))); diff != "" {
 				t.Errorf("findings of a node of kind %s (-want +got):\n%s", node.Kind, diff)
 			}
 		})

@@ -1,4 +1,4 @@
-package nodepool
+package nodegpu
 
 import (
 	"strconv"
@@ -7,23 +7,8 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// DRADevice is a GPU, or a MIG instance, that a ResourceSlice of the node offers (resource.k8s.io/v1, driver gpu.nvidia.com). What the driver
-// does not say is empty or 0.
-type DRADevice struct {
-	// Name is the device's in its slice: gpu-0, or gpu-0-mig-1g5gb-19-0 with NVML's profile number and the start.
-	Name string
-	// Type is gpu or mig; UUID its own, ParentUUID the card's of an instance.
-	Type, UUID, ParentUUID string
-	Product, Profile       string
-	MemoryMiB              int64
-	// Allocated: a ResourceClaim has it; nil while claims are not known.
-	Allocated *bool
-	// Taint is the reason why nothing is put there (gpu.nvidia.com/xid), empty when there is none.
-	Taint string
-}
-
 // readDRA recognises a node whose GPUs go out by claims alone.
-func (r *gpuReading) readDRA() bool {
+func (r *reading) readDRA() bool {
 	if len(r.node.Devices) == 0 || len(r.announced()) > 0 {
 		return false
 	}
@@ -43,24 +28,9 @@ func (r *gpuReading) readDRA() bool {
 	return r.is(kind, gpuinfo.Hardware)
 }
 
-// card is the identity of the card that a device is, or lies on.
-func (d DRADevice) card() string {
-	if d.Type == "mig" {
-		if d.ParentUUID != "" {
-			return d.ParentUUID
-		}
-		card, _, _ := strings.Cut(d.Name, "-mig-")
-		return card
-	}
-	if d.UUID != "" {
-		return d.UUID
-	}
-	return d.Name
-}
-
 // draCards joins the devices of each card. Where instances are made on demand the slice offers the card and every instance that it could have:
 // then only those that are taken exist, and a card is whole only while none is.
-func (r *gpuReading) draCards() []Card {
+func (r *reading) draCards() []Card {
 	var order []string
 	byCard := map[string][]DRADevice{}
 	for _, d := range r.node.Devices {

@@ -1,4 +1,4 @@
-package nodepool
+package nodegpu
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ var oddLabels = []struct {
 }
 
 // readOdd recognises nodes whose labels say in words that nobody knows how GPUs are handed out, or how many share one.
-func (r *gpuReading) readOdd() bool {
+func (r *reading) readOdd() bool {
 	odd := r.label(labelReplicas) != "" && !r.readable(labelReplicas)
 	for _, label := range oddLabels {
 		if value := r.label(label.key); value != "" && !slices.Contains(label.want, value) && label.kinds {
@@ -31,13 +31,13 @@ func (r *gpuReading) readOdd() bool {
 	return odd && r.is(gpuinfo.UnknownKind, gpuinfo.UnknownIsolation)
 }
 
-func (r *gpuReading) readable(key string) bool {
+func (r *reading) readable(key string) bool {
 	_, ok := r.number(key)
 	return ok
 }
 
 // oddValues tells labels that are not what their keys promise, and units that cards cannot have.
-func (r *gpuReading) oddValues() {
+func (r *reading) oddValues() {
 	for _, label := range oddLabels {
 		if value := r.label(label.key); value != "" && !slices.Contains(label.want, value) {
 			last := len(label.want) - 1
@@ -59,12 +59,4 @@ func (r *gpuReading) oddValues() {
 	if memory := r.gpus.Units[gpuinfo.AliyunMemory]; memory%cards != 0 {
 		r.problem(TooManyUnits, fmt.Sprintf("%s %d on %d cards: want a multiple of %d, for cards of a node are alike", gpuinfo.AliyunMemory, memory, cards, cards))
 	}
-}
-
-// mostOf bounds what a label can count: shares of a device are devices themselves.
-func mostOf(key string) int64 {
-	if key == labelGKEClients || strings.HasSuffix(key, ".replicas") {
-		return mostDevices
-	}
-	return mostAmount
 }

@@ -1,4 +1,4 @@
-package nodepool
+package nodegpu
 
 import (
 	"fmt"
@@ -135,7 +135,7 @@ func holding(memory *gpuinfo.MiB) string {
 }
 
 // CompareCards says where a node announces what the driver sees otherwise. What the node does not prove is compared with nothing.
-func CompareCards(node NodeGPUs, inventory gpuinfo.Inventory) []CardFinding {
+func CompareCards(node GPUs, inventory gpuinfo.Inventory) []CardFinding {
 	findings := []CardFinding{}
 	add := func(code CardCode, format string, args ...any) {
 		findings = append(findings, CardFinding{Code: code, Message: fmt.Sprintf(format, args...)})
@@ -156,7 +156,7 @@ func CompareCards(node NodeGPUs, inventory gpuinfo.Inventory) []CardFinding {
 	return findings
 }
 
-func compareProducts(node NodeGPUs, inventory gpuinfo.Inventory, add func(CardCode, string, ...any)) {
+func compareProducts(node GPUs, inventory gpuinfo.Inventory, add func(CardCode, string, ...any)) {
 	if node.Product == nil {
 		return
 	}
@@ -175,7 +175,7 @@ func compareProducts(node NodeGPUs, inventory gpuinfo.Inventory, add func(CardCo
 // expectedUnits is what NVIDIA's device plugin would announce of these cards: healthy cards without MIG, each as often as it is shared, and
 // instances with their compute instances. It knows nothing where another plugin shares memory, where shares of instances are announced,
 // and where the layout is not told.
-func expectedUnits(node NodeGPUs, inventory gpuinfo.Inventory) (map[string]int64, bool) {
+func expectedUnits(node GPUs, inventory gpuinfo.Inventory) (map[string]int64, bool) {
 	whole, instances, told := usable(inventory)
 	expected := map[string]int64{}
 	switch {
@@ -227,7 +227,7 @@ func usable(inventory gpuinfo.Inventory) (whole int64, instances map[string]int6
 	return whole, instances, told
 }
 
-func sharedName(node NodeGPUs) string {
+func sharedName(node GPUs) string {
 	if _, renamed := node.Units[gpuinfo.NvidiaGPUShared]; renamed {
 		return gpuinfo.NvidiaGPUShared
 	}

@@ -1,4 +1,4 @@
-package nodepool_test
+package nodegpu_test
 
 import (
 	"fmt"
@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // cardText is what is free on each card: index free-units/free-MiB/free-cores, ? where unknown, ! where the card is ill, instances behind it.
-func cardText(cards []nodepool.Card) string {
+func cardText(cards []nodegpu.Card) string {
 	number := func(n *int64) string {
 		if n == nil {
 			return "?"
@@ -43,8 +43,8 @@ func cardText(cards []nodepool.Card) string {
 	return strings.Join(texts, ", ")
 }
 
-func pod(requests map[string]int64, annotations ...string) nodepool.PodObject {
-	p := nodepool.PodObject{Name: "p", Requests: requests, Annotations: map[string]string{}}
+func pod(requests map[string]int64, annotations ...string) nodegpu.PodObject {
+	p := nodegpu.PodObject{Name: "p", Requests: requests, Annotations: map[string]string{}}
 	for i := 0; i < len(annotations); i += 2 {
 		p.Annotations[annotations[i]] = annotations[i+1]
 	}
@@ -56,34 +56,34 @@ func TestFreeMemoryOfSharedCardsIsKnownCardByCard(t *testing.T) {
 	const ack = "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=4"
 	tests := []struct {
 		name  string
-		pods  []nodepool.PodObject
+		pods  []nodegpu.PodObject
 		units map[string]int64
 		marks string
 		want  string
 	}{
-		{"ACK's record of cards by container", []nodepool.PodObject{
+		{"ACK's record of cards by container", []nodegpu.PodObject{
 			pod(mem(15), "scheduler.framework.gpushare.allocation", `{"0":{"0":15}}`),
 			pod(mem(9), "scheduler.framework.gpushare.allocation", `{"0":{"1":4},"1":{"1":5}}`),
 		}, mem(60), ack, "0 0/0/?, 1 6/6144/?, 2 15/15360/?, 3 15/15360/?"},
-		{"the open-source extender's card", []nodepool.PodObject{pod(mem(9), "ALIYUN_COM_GPU_MEM_IDX", "2", "ALIYUN_COM_GPU_MEM_POD", "9")},
+		{"the open-source extender's card", []nodegpu.PodObject{pod(mem(9), "ALIYUN_COM_GPU_MEM_IDX", "2", "ALIYUN_COM_GPU_MEM_POD", "9")},
 			mem(60), ack, "0 15/15360/?, 1 15/15360/?, 2 6/6144/?, 3 15/15360/?"},
-		{"a pod without a record may be on any card", []nodepool.PodObject{pod(mem(5))}, mem(60), ack, "0 10/10240/?, 1 10/10240/?, 2 10/10240/?, 3 10/10240/?"},
-		{"a card index of -1 is no record", []nodepool.PodObject{pod(mem(5), "ALIYUN_COM_GPU_MEM_IDX", "-1")}, mem(30), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 10/10240/?, 1 10/10240/?"},
-		{"an amount below 0 is no record", []nodepool.PodObject{pod(mem(5), "scheduler.framework.gpushare.allocation", `{"0":{"0":-700}}`)}, mem(30),
+		{"a pod without a record may be on any card", []nodegpu.PodObject{pod(mem(5))}, mem(60), ack, "0 10/10240/?, 1 10/10240/?, 2 10/10240/?, 3 10/10240/?"},
+		{"a card index of -1 is no record", []nodegpu.PodObject{pod(mem(5), "ALIYUN_COM_GPU_MEM_IDX", "-1")}, mem(30), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 10/10240/?, 1 10/10240/?"},
+		{"an amount below 0 is no record", []nodegpu.PodObject{pod(mem(5), "scheduler.framework.gpushare.allocation", `{"0":{"0":-700}}`)}, mem(30),
 			"ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 10/10240/?, 1 10/10240/?"},
-		{"nor is a card that is not there", []nodepool.PodObject{
+		{"nor is a card that is not there", []nodegpu.PodObject{
 			pod(mem(5), "scheduler.framework.gpushare.allocation", `{"0":{"99":5}}`), pod(mem(3), "ALIYUN_COM_GPU_MEM_IDX", "2", "ALIYUN_COM_GPU_MEM_POD", "1"),
 		}, mem(30), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=2", "0 7/7168/?, 1 7/7168/?"},
-		{"memory and cores", []nodepool.PodObject{pod(quantities("aliyun.com/gpu-mem", 4, "aliyun.com/gpu-core.percentage", 20),
+		{"memory and cores", []nodegpu.PodObject{pod(quantities("aliyun.com/gpu-mem", 4, "aliyun.com/gpu-core.percentage", 20),
 			"scheduler.framework.gpushare.allocation", `{"0":{"1":4}}`, "gpushare.alibabacloud.com/core-percentage", `{"0":{"1":20}}`)},
 			quantities("aliyun.com/gpu-mem", 30, "aliyun.com/gpu-core.percentage", 200), "ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=2", "0 15/15360/100, 1 11/11264/80"},
-		{"a pod that holds no GPU changes nothing", []nodepool.PodObject{pod(quantities("cpu.example/x", 1))}, mem(15), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=1", "0 15/15360/?"},
+		{"a pod that holds no GPU changes nothing", []nodegpu.PodObject{pod(quantities("cpu.example/x", 1))}, mem(15), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=1", "0 15/15360/?"},
 		{"nothing is known while pods are not", nil, mem(60), ack, ""},
-		{"nor while the number of cards is not", []nodepool.PodObject{}, mem(60), "ack.node.gpu.schedule=cgpu", ""},
+		{"nor while the number of cards is not", []nodegpu.PodObject{}, mem(60), "ack.node.gpu.schedule=cgpu", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := nodepool.GPUReader{}.Read(nodepool.NodeObject{Labels: labels(test.marks), Allocatable: test.units, Pods: test.pods})
+			got := nodegpu.Reader{}.Read(nodegpu.NodeObject{Labels: labels(test.marks), Allocatable: test.units, Pods: test.pods})
 			if diff := cmp.Diff(test.want, cardText(got.PerCard)); diff != "" {
 				t.Errorf("cards (-want +got):\n%s", diff)
 			}
@@ -105,38 +105,38 @@ func TestFreeSharesOfVGPUsAreTheRegisterLessWhatPodsWereGiven(t *testing.T) {
 		name          string
 		key, register string
 		units         map[string]int64
-		pods          []nodepool.PodObject
+		pods          []nodegpu.PodObject
 		want          string
 	}{
-		{"HAMi before 2.9", hami, lines, gpu, []nodepool.PodObject{share}, "0 9/23576/100, 1 9/21576/70"},
-		{"HAMi since 2.9, a card that is ill has no room", hami, list, gpu, []nodepool.PodObject{share}, "0 9/23576/100, 1 0/0/0!"},
+		{"HAMi before 2.9", hami, lines, gpu, []nodegpu.PodObject{share}, "0 9/23576/100, 1 9/21576/70"},
+		{"HAMi since 2.9, a card that is ill has no room", hami, list, gpu, []nodegpu.PodObject{share}, "0 9/23576/100, 1 0/0/0!"},
 		{"a pod that is being bound has it under another key", hami, lines, gpu,
-			[]nodepool.PodObject{pod(quantities("nvidia.com/gpu", 1), "hami.io/vgpu-devices-to-allocate", "GPU-a,NVIDIA,24576,100:;")}, "0 9/0/0, 1 10/24576/100"},
-		{"a pod without a record may be on any card, with all of its memory", hami, lines, gpu, []nodepool.PodObject{pod(quantities("nvidia.com/gpu", 1))}, "0 9/0/100, 1 9/0/100"},
+			[]nodegpu.PodObject{pod(quantities("nvidia.com/gpu", 1), "hami.io/vgpu-devices-to-allocate", "GPU-a,NVIDIA,24576,100:;")}, "0 9/0/0, 1 10/24576/100"},
+		{"a pod without a record may be on any card, with all of its memory", hami, lines, gpu, []nodegpu.PodObject{pod(quantities("nvidia.com/gpu", 1))}, "0 9/0/100, 1 9/0/100"},
 		{"a record below 0 makes no room", hami, lines, gpu,
-			[]nodepool.PodObject{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 4000), given, "GPU-a,NVIDIA,-999999,-50:;")}, "0 9/20576/100, 1 9/20576/100"},
+			[]nodegpu.PodObject{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 4000), given, "GPU-a,NVIDIA,-999999,-50:;")}, "0 9/20576/100, 1 9/20576/100"},
 		{"nor does one of a card that is not there", hami, lines, gpu,
-			[]nodepool.PodObject{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 4000), given, "GPU-z,NVIDIA,1,0:;")}, "0 9/20576/100, 1 9/20576/100"},
+			[]nodegpu.PodObject{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 4000), given, "GPU-z,NVIDIA,1,0:;")}, "0 9/20576/100, 1 9/20576/100"},
 		{"an instance lies on the card before its brackets", hami, lines, gpu,
-			[]nodepool.PodObject{pod(quantities("nvidia.com/gpu", 1), given, "GPU-b[0-1],NVIDIA,4864,0:;")}, "0 10/24576/100, 1 9/19712/100"},
+			[]nodegpu.PodObject{pod(quantities("nvidia.com/gpu", 1), given, "GPU-b[0-1],NVIDIA,4864,0:;")}, "0 10/24576/100, 1 9/19712/100"},
 		{"while pods are not known nothing is free", hami, lines, gpu, nil, "0 ?/?/?, 1 ?/?/?"},
-		{"cards that are cut have instances, not memory", hami, strings.ReplaceAll(lines, "hami-core", "mig"), gpu, []nodepool.PodObject{}, "0 10/?/100, 1 10/?/100"},
+		{"cards that are cut have instances, not memory", hami, strings.ReplaceAll(lines, "hami-core", "mig"), gpu, []nodegpu.PodObject{}, "0 10/?/100, 1 10/?/100"},
 		{"Volcano", volcano, "GPU-a,10,24576,NVIDIA-A10,true,hami-core:GPU-b,10,24576,NVIDIA-A10,true,hami-core:", vgpu,
-			[]nodepool.PodObject{pod(quantities("volcano.sh/vgpu-number", 1), "volcano.sh/vgpu-ids-new", "GPU-a,NVIDIA,2000,0:")}, "0 9/22576/100, 1 10/24576/100"},
+			[]nodegpu.PodObject{pod(quantities("volcano.sh/vgpu-number", 1), "volcano.sh/vgpu-ids-new", "GPU-a,NVIDIA,2000,0:")}, "0 9/22576/100, 1 10/24576/100"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := nodepool.GPUReader{}.Read(nodepool.NodeObject{Annotations: map[string]string{test.key: test.register}, Allocatable: test.units, Pods: test.pods})
+			got := nodegpu.Reader{}.Read(nodegpu.NodeObject{Annotations: map[string]string{test.key: test.register}, Allocatable: test.units, Pods: test.pods})
 			if diff := cmp.Diff(test.want, cardText(got.PerCard)); diff != "" {
 				t.Errorf("cards (-want +got):\n%s\n%v", diff, got.Problems)
 			}
 		})
 	}
-	below := nodepool.GPUReader{}.Read(nodepool.NodeObject{Annotations: map[string]string{hami: strings.Replace(lines, "24576", "-24576", 1)}, Allocatable: gpu})
+	below := nodegpu.Reader{}.Read(nodegpu.NodeObject{Annotations: map[string]string{hami: strings.Replace(lines, "24576", "-24576", 1)}, Allocatable: gpu})
 	if len(below.PerCard) != 0 || len(below.Problems) != 1 || !strings.Contains(below.Problems[0].Message, "memory -24576") {
 		t.Errorf("a register with memory below 0: %v, %v", below.PerCard, below.Problems)
 	}
-	broken := nodepool.GPUReader{}.Read(nodepool.NodeObject{Annotations: map[string]string{volcano: "GPU-a,ten,24576,A10,true,x:"}, Allocatable: vgpu})
+	broken := nodegpu.Reader{}.Read(nodegpu.NodeObject{Annotations: map[string]string{volcano: "GPU-a,ten,24576,A10,true,x:"}, Allocatable: vgpu})
 	if len(broken.PerCard) != 0 || len(broken.Problems) != 1 || !strings.Contains(broken.Problems[0].Message, "field 2") {
 		t.Errorf("a register that cannot be read: %v, %v", broken.PerCard, broken.Problems)
 	}
@@ -144,29 +144,29 @@ func TestFreeSharesOfVGPUsAreTheRegisterLessWhatPodsWereGiven(t *testing.T) {
 
 func TestOfWholeCardsTheNumberThatIsFreeIsKnown(t *testing.T) {
 	const marks = "n/gpu.product=Tesla-T4 n/gpu.count=3 n/gpu.memory=15360 n/gpu.replicas=1"
-	used := []nodepool.PodObject{pod(quantities("nvidia.com/gpu", 1)), pod(quantities("nvidia.com/gpu", 1))}
-	read := func(node nodepool.NodeObject) nodepool.NodeGPUs {
+	used := []nodegpu.PodObject{pod(quantities("nvidia.com/gpu", 1)), pod(quantities("nvidia.com/gpu", 1))}
+	read := func(node nodegpu.NodeObject) nodegpu.GPUs {
 		node.Labels, node.Allocatable = labels(marks), quantities("nvidia.com/gpu", 3)
-		return nodepool.GPUReader{}.Read(node)
+		return nodegpu.Reader{}.Read(node)
 	}
-	got := read(nodepool.NodeObject{Pods: used})
+	got := read(nodegpu.NodeObject{Pods: used})
 	if diff := cmp.Diff("- 1/15360/?, - 0/0/?, - 0/0/?", cardText(got.PerCard)); diff != "" || got.Free["nvidia.com/gpu"] != 1 {
 		t.Errorf("free %v, cards (-want +got):\n%s", got.Free, diff)
 	}
-	if unknown := read(nodepool.NodeObject{}); unknown.Free != nil || unknown.PerCard != nil {
+	if unknown := read(nodegpu.NodeObject{}); unknown.Free != nil || unknown.PerCard != nil {
 		t.Errorf("while pods are not known: %v, %v", unknown.Free, unknown.PerCard)
 	}
 	report := `{"cards":[{"index":0,"uuid":"GPU-a","memoryMiB":15360,"freeMiB":15000,"healthy":true},{"index":1,"uuid":"GPU-b","memoryMiB":15360,"healthy":true},` +
 		`{"index":2,"uuid":"GPU-c","memoryMiB":15360,"healthy":false,"problem":"XID 79"}]}`
-	agent := map[string]string{nodepool.AgentAnnotation: report}
-	got = read(nodepool.NodeObject{Annotations: agent, Pods: []nodepool.PodObject{}})
+	agent := map[string]string{nodegpu.AgentAnnotation: report}
+	got = read(nodegpu.NodeObject{Annotations: agent, Pods: []nodegpu.PodObject{}})
 	if diff := cmp.Diff("0 1/15360/?, 1 1/15360/?, 2 0/0/?!", cardText(got.PerCard)); diff != "" || *got.PerCard[0].UnusedMiB != 15000 {
 		t.Errorf("where all are free the agent's cards are (-want +got):\n%s", diff)
 	}
-	if len(got.Problems) != 1 || got.Problems[0].Code != nodepool.DeviceUnhealthy || !strings.Contains(got.Problems[0].Message, "card 2 is not well: XID 79") {
+	if len(got.Problems) != 1 || got.Problems[0].Code != nodegpu.DeviceUnhealthy || !strings.Contains(got.Problems[0].Message, "card 2 is not well: XID 79") {
 		t.Errorf("problems %v", got.Problems)
 	}
-	got = read(nodepool.NodeObject{Annotations: agent, Pods: used})
+	got = read(nodegpu.NodeObject{Annotations: agent, Pods: used})
 	if diff := cmp.Diff("0 ?/?/?, 1 ?/?/?, 2 0/0/?!", cardText(got.PerCard)); diff != "" {
 		t.Errorf("which of them are free nobody tells (-want +got):\n%s", diff)
 	}
@@ -174,43 +174,43 @@ func TestOfWholeCardsTheNumberThatIsFreeIsKnown(t *testing.T) {
 
 func TestTheAgentTellsTheInstancesOfEachCard(t *testing.T) {
 	units := quantities("nvidia.com/mig-1g.10gb", 2)
-	got := nodepool.GPUReader{}.Read(nodepool.NodeObject{Allocatable: units, Annotations: map[string]string{nodepool.AgentAnnotation: agentText},
-		Pods: []nodepool.PodObject{pod(quantities("nvidia.com/mig-1g.10gb", 1))}})
+	got := nodegpu.Reader{}.Read(nodegpu.NodeObject{Allocatable: units, Annotations: map[string]string{nodegpu.AgentAnnotation: agentText},
+		Pods: []nodegpu.PodObject{pod(quantities("nvidia.com/mig-1g.10gb", 1))}})
 	if diff := cmp.Diff("0 ?/?/? 1g.10gb@6, 1 0/0/?!", cardText(got.PerCard)); diff != "" || got.Free["nvidia.com/mig-1g.10gb"] != 1 {
 		t.Errorf("free %v, cards (-want +got):\n%s", got.Free, diff)
 	}
-	broken := nodepool.GPUReader{}.Read(nodepool.NodeObject{Allocatable: units, Annotations: map[string]string{nodepool.AgentAnnotation: "{}"}})
-	if len(broken.Problems) != 1 || broken.Problems[0].Code != nodepool.LabelUnreadable || broken.PerCard != nil {
+	broken := nodegpu.Reader{}.Read(nodegpu.NodeObject{Allocatable: units, Annotations: map[string]string{nodegpu.AgentAnnotation: "{}"}})
+	if len(broken.Problems) != 1 || broken.Problems[0].Code != nodegpu.LabelUnreadable || broken.PerCard != nil {
 		t.Errorf("a report that cannot be read: %v, %v", broken.Problems, broken.PerCard)
 	}
 }
 
 func TestDevicesOfResourceSlicesAreCardsWithWhatClaimsLeft(t *testing.T) {
-	mig := func(name, profile string, mib int64, allocated bool) nodepool.DRADevice {
-		return nodepool.DRADevice{Name: name, Type: "mig", ParentUUID: "GPU-a", Product: "NVIDIA H100 80GB HBM3", Profile: profile, MemoryMiB: mib, Allocated: &allocated}
+	mig := func(name, profile string, mib int64, allocated bool) nodegpu.DRADevice {
+		return nodegpu.DRADevice{Name: name, Type: "mig", ParentUUID: "GPU-a", Product: "NVIDIA H100 80GB HBM3", Profile: profile, MemoryMiB: mib, Allocated: &allocated}
 	}
 	yes, no := true, false
-	whole := nodepool.DRADevice{Name: "gpu-0", Type: "gpu", UUID: "GPU-a", Product: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559, Allocated: &no}
+	whole := nodegpu.DRADevice{Name: "gpu-0", Type: "gpu", UUID: "GPU-a", Product: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559, Allocated: &no}
 	taken, ill, unknown := whole, whole, whole
 	taken.Allocated, unknown.Allocated = &yes, nil
 	ill.Name, ill.UUID, ill.Taint = "gpu-1", "GPU-b", "gpu.nvidia.com/xid"
 	tests := []struct {
 		name    string
-		devices []nodepool.DRADevice
+		devices []nodegpu.DRADevice
 		want    string
 		kind    gpuinfo.Kind
 	}{
-		{"a free card and one with a taint", []nodepool.DRADevice{ill, whole}, "0 ?/81559/?, 1 0/0/?!", gpuinfo.Whole},
-		{"a card of which claims are not known", []nodepool.DRADevice{unknown}, "0 ?/?/?", gpuinfo.Whole},
-		{"a card that a claim has", []nodepool.DRADevice{taken}, "0 ?/0/?", gpuinfo.Whole},
-		{"instances that are there", []nodepool.DRADevice{mig("gpu-0-mig-3g40gb-9-4", "3g.40gb", 40320, false), mig("gpu-0-mig-1g10gb-19-0", "1g.10gb", 9984, true)},
+		{"a free card and one with a taint", []nodegpu.DRADevice{ill, whole}, "0 ?/81559/?, 1 0/0/?!", gpuinfo.Whole},
+		{"a card of which claims are not known", []nodegpu.DRADevice{unknown}, "0 ?/?/?", gpuinfo.Whole},
+		{"a card that a claim has", []nodegpu.DRADevice{taken}, "0 ?/0/?", gpuinfo.Whole},
+		{"instances that are there", []nodegpu.DRADevice{mig("gpu-0-mig-3g40gb-9-4", "3g.40gb", 40320, false), mig("gpu-0-mig-1g10gb-19-0", "1g.10gb", 9984, true)},
 			"0 ?/40320/? 3g.40gb@4+ 1g.10gb@0", gpuinfo.MIG},
-		{"instances that can be made", []nodepool.DRADevice{whole, mig("gpu-0-mig-3g40gb-9-0", "3g.40gb", 40320, false), mig("gpu-0-mig-3g40gb-9-4", "3g.40gb", 40320, true)},
+		{"instances that can be made", []nodegpu.DRADevice{whole, mig("gpu-0-mig-3g40gb-9-0", "3g.40gb", 40320, false), mig("gpu-0-mig-3g40gb-9-4", "3g.40gb", 40320, true)},
 			"0 ?/41239/? 3g.40gb@4", gpuinfo.MIG},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := nodepool.GPUReader{}.Read(nodepool.NodeObject{Allocatable: map[string]int64{}, Devices: test.devices,
+			got := nodegpu.Reader{}.Read(nodegpu.NodeObject{Allocatable: map[string]int64{}, Devices: test.devices,
 				Labels: labels("n/gpu.present=true n/gpu.deploy.driver=true")})
 			if diff := cmp.Diff(test.want, cardText(got.PerCard)); diff != "" || got.Kind != test.kind || got.Isolation != gpuinfo.Hardware || len(got.Problems) > 0 {
 				t.Errorf("%s %s %v, cards (-want +got):\n%s", got.Kind, got.Isolation, got.Problems, diff)

@@ -1,17 +1,17 @@
-package nodepool_test
+package nodegpu_test
 
 import (
 	"testing"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 func TestInstancesAreMeasuredOnTheAxisOfAKnownProduct(t *testing.T) {
-	read := func(product string) nodepool.Card {
+	read := func(product string) nodegpu.Card {
 		report := `{"cards":[{"index":0,"uuid":"GPU-a","memoryMiB":40960,"healthy":true,"mig":{"enabled":true,"instances":[` +
 			`{"profile":"3g.20gb","start":4}]}}]}`
-		got := nodepool.GPUReader{}.Read(nodepool.NodeObject{Name: "n", Labels: map[string]string{"nvidia.com/gpu.product": product},
-			Allocatable: quantities("nvidia.com/mig-3g.20gb", 1), Annotations: map[string]string{nodepool.AgentAnnotation: report}})
+		got := nodegpu.Reader{}.Read(nodegpu.NodeObject{Name: "n", Labels: map[string]string{"nvidia.com/gpu.product": product},
+			Allocatable: quantities("nvidia.com/mig-3g.20gb", 1), Annotations: map[string]string{nodegpu.AgentAnnotation: report}})
 		if len(got.PerCard) != 1 || len(got.PerCard[0].Instances) == 0 {
 			t.Fatalf("cards %+v, problems %v", got.PerCard, got.Problems)
 		}
