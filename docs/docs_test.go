@@ -95,7 +95,7 @@ func codes(t *testing.T, path, names string) []string {
 func findingCodes(t *testing.T) []string {
 	t.Helper()
 	found := map[string]bool{}
-	for _, path := range []string{"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/kube", "internal/planner/model", "internal/controller"} {
+	for _, path := range []string{"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube", "internal/planner/model", "internal/controller"} {
 		for name, value := range constants(t, path) {
 			if ast.IsExported(name) && !strings.HasPrefix(name, "Sync") && !strings.HasPrefix(name, "From") && regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(value) {
 				found[value] = true
@@ -182,7 +182,7 @@ func TestReasonsListsEveryCodeAndNoOther(t *testing.T) {
 
 // A code that is written out where it is used cannot be found, nor held to one spelling.
 func TestCodesOfFindingsAreConstants(t *testing.T) {
-	for _, path := range []string{"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/kube", "internal/planner/model", "internal/controller"} {
+	for _, path := range []string{"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube", "internal/planner/model", "internal/controller"} {
 		for _, file := range goFiles(t, path, false) {
 			ast.Inspect(file, func(node ast.Node) bool {
 				pair, ok := node.(*ast.KeyValueExpr)
@@ -234,7 +234,7 @@ func TestCodesInTheExamplesOfTheAPIAreListed(t *testing.T) {
 // The design names the tests of each rule of safety.
 func TestEveryRuleOfSafetyNamesATestThatExists(t *testing.T) {
 	exist := map[string]bool{}
-	for _, path := range []string{"internal/controller", "pkg/nodepool", "pkg/nodepool/kube"} {
+	for _, path := range []string{"internal/controller", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube"} {
 		for _, file := range goFiles(t, path, true) {
 			for _, declared := range file.Decls {
 				if function, ok := declared.(*ast.FuncDecl); ok {

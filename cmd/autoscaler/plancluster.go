@@ -12,6 +12,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -34,9 +35,9 @@ func clusterOf(reader nodegpu.Reader, doc snapshotfile.Document) (nodepool.Clust
 }
 
 // strangersOf finds pools that say nothing of the nodes, most often for a misspelt name.
-func strangersOf(config nodepool.PoolsConfig, nodes []nodepool.Node) (list []raydemand.Finding) {
+func strangersOf(config nodepool.PoolsConfig, nodes []podfit.Node) (list []raydemand.Finding) {
 	for i, spec := range config.Pools {
-		if spec.Shape == nil && len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n nodepool.Node) bool { return n.Pool == spec.Name }) {
+		if spec.Shape == nil && len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n podfit.Node) bool { return n.Pool == spec.Name }) {
 			list = append(list, raydemand.Finding{Code: planner.FindingPoolWithoutNodes, Severity: raydemand.Warning, Object: "snapshot", Field: fmt.Sprintf("pools[%d].name", i), Seen: spec.Name,
 				Why: "no node is of this pool and it has no shape, so it bounds no other pool, and while it may add nodes they could be anything",
 				Fix: "give the name that the nodes' labels have, or a shape"})
@@ -48,7 +49,7 @@ func strangersOf(config nodepool.PoolsConfig, nodes []nodepool.Node) (list []ray
 // places are the nodes and the declared shapes of pools that a snapshot file has.
 type places struct {
 	reader nodegpu.Reader
-	nodes  []nodepool.Node
+	nodes  []podfit.Node
 	rooms  []nodepool.PoolRoom
 	// known: the file has nodes.
 	known bool
@@ -130,13 +131,13 @@ func poolsIn(raw json.RawMessage) (nodepool.PoolsConfig, error) {
 
 // tell fills in what the places say about a group, as far as they are known.
 func (p places) tell(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
-	g.Slices = nodepool.SlicesOf(p.reader, &g.Pod, p.nodes)
+	g.Slices = podfit.SlicesOf(p.reader, &g.Pod, p.nodes)
 	if !p.known {
 		return
 	}
-	landing := g.Pod.Land(p.nodes)
-	g.Landing, g.Reported = &landing, nodepool.Reported(p.reader, g, p.nodes)
-	g.PoolPods = g.Pod.PoolPods(p.rooms, p.nodes)
+	landing := g.Pod.Fit(p.nodes)
+	g.Fit, g.Reported = &landing, nodepool.Reported(p.reader, g, p.nodes)
+	g.PoolPods = nodepool.PodsOf(&g.Pod, p.rooms, p.nodes)
 	add := func(f raydemand.Finding) {
 		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())
 		cluster.Findings = append(cluster.Findings, f)
@@ -153,8 +154,8 @@ func (p places) tell(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 			ofTemplate(f)
 		}
 	}
-	if first, count := nodepool.SeesGPUs(p.reader, &g.Pod, p.nodes); count > 0 && g.Max > 0 && !g.Suspended {
-		ofTemplate(nodepool.VisibleFinding(first, count))
+	if first, count := podfit.SeesGPUs(p.reader, &g.Pod, p.nodes); count > 0 && g.Max > 0 && !g.Suspended {
+		ofTemplate(podfit.VisibleFinding(first, count))
 	}
 	if landing.Nowhere() && g.Max > 0 && !g.Suspended && !g.Broken {
 		add(raydemand.Finding{Code: kube.GroupNoNode, Severity: raydemand.Info, Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", g.Index), Seen: landing.Why,

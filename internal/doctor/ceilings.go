@@ -36,7 +36,7 @@ const immense = 100_000
 // It is false where one of them is not bounded: a pool of which no ceiling is known may grow.
 func (x *exam) mostPods(g group) (most int64, pools []string, known bool) {
 	rooms := x.ground.rooms
-	for _, pool := range g.workers.Pod.PoolPods(rooms, x.placesFor(g)) {
+	for _, pool := range nodepool.PodsOf(&g.workers.Pod, rooms, x.placesFor(g)) {
 		room, bounded := pool.Most()
 		if !bounded {
 			return 0, nil, false

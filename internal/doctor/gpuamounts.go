@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -13,11 +13,11 @@ import (
 // ValidateContainerResources: whole numbers, and no request that differs from the limit.
 var gpuAmounts = []Check{
 	{
-		Code: nodepool.GPUAmountImpossible, Severity: raydemand.Error,
+		Code: podfit.GPUAmountImpossible, Severity: raydemand.Error,
 		Why: "no node can have so many, so no pod of the group is ever placed",
 		look: perWorkers(func(x *exam, g group, tell func(sight)) {
-			for _, f := range nodepool.CheckGPUs(x.input.Reader, &g.workers.Pod) {
-				if f.Code != nodepool.GPUAmountImpossible {
+			for _, f := range podfit.CheckGPUs(x.input.Reader, &g.workers.Pod) {
+				if f.Code != podfit.GPUAmountImpossible {
 					continue
 				}
 				at := g.ray().get("resources", "limits", f.Field).at

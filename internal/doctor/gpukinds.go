@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -51,13 +52,13 @@ var gpuKinds = []Check{
 		look: perReported(nodepool.GPUSharesSeveral),
 	},
 	{
-		Code: nodepool.GPUSlicesDiffer, Severity: raydemand.Warning,
+		Code: podfit.GPUSlicesDiffer, Severity: raydemand.Warning,
 		Why: "the nodes that the group could land on hand out different things under one name",
 		look: perWorkers(func(x *exam, g group, tell func(sight)) {
 			if g.workers.Pod.Claims || len(x.nodes) == 0 {
 				return
 			}
-			for _, answer := range nodepool.SlicesOf(x.input.Reader, &g.workers.Pod, x.placesFor(g)) {
+			for _, answer := range podfit.SlicesOf(x.input.Reader, &g.workers.Pod, x.placesFor(g)) {
 				if f, differ := answer.DifferFinding(); differ {
 					tell(sight{of: g.of, at: g.ray().get("resources", "limits", answer.Resource).at, seen: f.Seen, why: f.Why, fix: g.of.edit(f.Fix)})
 				}

@@ -3,18 +3,19 @@ package doctor
 import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // ground is what pods can land on, found out once for all groups: a check that walks every node for every group takes minutes over a fleet.
 type ground struct {
 	// nodes are as landing sees them, with what is understood of their GPUs; byName are those of the input.
-	nodes  []nodepool.Node
+	nodes  []podfit.Node
 	byName map[string]*examNode
 	// lots sort the nodes, and the shapes of pools that could get one, by what pods see of them.
-	lots  *nodepool.Lots
+	lots  *podfit.Classes
 	rooms []nodepool.PoolRoom
 	// places of each worker group and obstacles in its way, as far as somebody asked.
-	places    map[*nodepool.WorkerGroup][]nodepool.Node
+	places    map[*nodepool.WorkerGroup][]podfit.Node
 	obstacles map[*nodepool.WorkerGroup]obstacle
 }
 
@@ -27,8 +28,8 @@ type obstacle struct {
 func (x *exam) survey() {
 	g := &x.ground
 	g.byName = make(map[string]*examNode, len(x.nodes))
-	g.places, g.obstacles = map[*nodepool.WorkerGroup][]nodepool.Node{}, map[*nodepool.WorkerGroup]obstacle{}
-	g.nodes = make([]nodepool.Node, len(x.nodes))
+	g.places, g.obstacles = map[*nodepool.WorkerGroup][]podfit.Node{}, map[*nodepool.WorkerGroup]obstacle{}
+	g.nodes = make([]podfit.Node, len(x.nodes))
 	for i := range x.nodes {
 		n := &x.nodes[i]
 		g.byName[n.Name] = n
@@ -38,13 +39,13 @@ func (x *exam) survey() {
 		}
 	}
 	shapes := x.input.Pools.Shapes(x.input.Reader)
-	g.lots = nodepool.LotsOf(g.nodes, func(i int) nodepool.NodeKind { return nodepool.KindOf(&g.nodes[i]) }, shapes)
+	g.lots = podfit.ClassesOf(g.nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&g.nodes[i]) }, shapes)
 	g.rooms = nodepool.PoolRooms(g.nodes, x.input.Pools, x.ceilings())
 	g.nodes = append(g.nodes, shapes...)
 }
 
 // placesFor are the nodes and declared shapes against which a worker group is to be held: of those that are the same to it, the first.
-func (x *exam) placesFor(g group) []nodepool.Node {
+func (x *exam) placesFor(g group) []podfit.Node {
 	places, known := x.ground.places[g.workers]
 	if !known {
 		places = x.ground.lots.For(&g.workers.Pod)
@@ -54,7 +55,7 @@ func (x *exam) placesFor(g group) []nodepool.Node {
 }
 
 // examNodes are the nodes behind places; declared shapes are none.
-func (x *exam) examNodes(places []nodepool.Node, visit func(*examNode) (goOn bool)) {
+func (x *exam) examNodes(places []podfit.Node, visit func(*examNode) (goOn bool)) {
 	for i := range places {
 		if places[i].Declared {
 			continue

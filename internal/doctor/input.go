@@ -6,6 +6,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // Input is all that is looked at. Objects that are missing make checks silent, never wrong.
@@ -67,7 +68,7 @@ func (o *Object) spec() value { return o.root().get(o.Spec...) }
 // Node is a node in two views: what it tells of its GPUs, and what decides over landing.
 type Node struct {
 	GPUs    nodegpu.NodeObject
-	Landing nodepool.Node
+	Landing podfit.Node
 }
 
 // Forbidden is a kind that could not be listed. Namespace is empty where all were asked for.

@@ -6,6 +6,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -42,7 +43,7 @@ var landing = []Check{
 			if taints, _ := x.inTheWay(g); len(taints) > 0 && g.asksForGPU() || len(x.ground.nodes) == 0 || g.workers.Broken || g.workers.Max <= 0 || g.workers.Suspended {
 				return
 			}
-			if landed := g.workers.Pod.Land(x.placesFor(g)); landed.Nowhere() && !x.nodePoolFits(g) {
+			if landed := g.workers.Pod.Fit(x.placesFor(g)); landed.Nowhere() && !x.nodePoolFits(g) {
 				tell(sight{of: g.of, at: g.template().at, seen: landed.Why, fix: g.of.edit("mend the template, or add a node that can hold it; autoscaler nodepools shows what there is")})
 			}
 		}),
@@ -51,7 +52,7 @@ var landing = []Check{
 
 // nodePoolFits reports whether Karpenter may add a node for a pod of the group.
 func (x *exam) nodePoolFits(g group) bool {
-	workers := nodepool.WorkerGroup{PoolPods: g.workers.Pod.PoolPods(x.ground.rooms, x.placesFor(g))}
+	workers := nodepool.WorkerGroup{PoolPods: nodepool.PodsOf(&g.workers.Pod, x.ground.rooms, x.placesFor(g))}
 	return workers.NodePoolFits()
 }
 
@@ -68,18 +69,18 @@ func (x *exam) inTheWay(g group) (taints []nodegpu.Taint, on string) {
 
 func (x *exam) lookInTheWay(g group) (taints []nodegpu.Taint, on string) {
 	shape, nodes := g.workers.Pod, x.placesFor(g)
-	if g.workers.Suspended || !shape.Land(nodes).Nowhere() {
+	if g.workers.Suspended || !shape.Fit(nodes).Nowhere() {
 		return nil, ""
 	}
 	for _, node := range nodes {
 		bare := node
 		bare.Taints = nil
-		if shape.Land([]nodepool.Node{bare}).Nowhere() {
+		if shape.Fit([]podfit.Node{bare}).Nowhere() {
 			continue
 		}
 		for _, taint := range node.Taints {
 			bare.Taints = []nodegpu.Taint{taint}
-			if shape.Land([]nodepool.Node{bare}).Nowhere() && !x.podsTolerate(g, taint) {
+			if shape.Fit([]podfit.Node{bare}).Nowhere() && !x.podsTolerate(g, taint) {
 				taints = append(taints, taint)
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -58,7 +58,7 @@ func (x *exam) mpsNodes(g group) (one string, only bool) {
 	only = true
 	x.examNodes(x.placesFor(g), func(n *examNode) bool {
 		switch {
-		case g.workers.Pod.Land([]nodepool.Node{n.Node.Landing}).Nodes == 0:
+		case g.workers.Pod.Fit([]podfit.Node{n.Node.Landing}).Nodes == 0:
 		case n.gpus.Kind != gpuinfo.MPS:
 			only = false
 		case one == "":

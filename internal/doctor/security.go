@@ -3,7 +3,7 @@ package doctor
 import (
 	"slices"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -65,7 +65,7 @@ func (g group) asksForGPU() bool { return len(g.asks()) > 0 }
 // gpuNodeFor is a node with NVIDIA's GPUs on which a pod of the group could land, or "". The head's template is not read for landing, so of the
 // head only selector and taints count.
 func (x *exam) gpuNodeFor(g group) (name string) {
-	shape := &nodepool.PodShape{}
+	shape := &podfit.PodShape{}
 	if g.workers != nil {
 		shape = &g.workers.Pod
 	} else if g.template().get("affinity", "nodeAffinity").has() {
@@ -74,7 +74,7 @@ func (x *exam) gpuNodeFor(g group) (name string) {
 		shape = headShape(g)
 	}
 	x.examNodes(x.ground.lots.For(shape), func(n *examNode) bool {
-		if n.hasGPUs() && slices.ContainsFunc(n.gpuNames(), isNVIDIA) && shape.Land([]nodepool.Node{n.Node.Landing}).Nodes > 0 {
+		if n.hasGPUs() && slices.ContainsFunc(n.gpuNames(), isNVIDIA) && shape.Fit([]podfit.Node{n.Node.Landing}).Nodes > 0 {
 			name = n.Name
 		}
 		return name == ""
@@ -92,14 +92,14 @@ func (n *examNode) gpuNames() []string {
 
 func isNVIDIA(name string) bool { return len(name) > 11 && name[:11] == "nvidia.com/" }
 
-func headShape(g group) *nodepool.PodShape {
-	shape := &nodepool.PodShape{Selector: map[string]string{}}
+func headShape(g group) *podfit.PodShape {
+	shape := &podfit.PodShape{Selector: map[string]string{}}
 	selector := g.template().get("nodeSelector")
 	for _, key := range selector.keys() {
 		shape.Selector[key] = selector.get(key).text()
 	}
 	for _, t := range g.template().get("tolerations").items() {
-		shape.Tolerations = append(shape.Tolerations, nodepool.Toleration{
+		shape.Tolerations = append(shape.Tolerations, podfit.Toleration{
 			Key: t.get("key").text(), Operator: t.get("operator").text(), Value: t.get("value").text(), Effect: t.get("effect").text(),
 		})
 	}

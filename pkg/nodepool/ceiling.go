@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // Ceiling is how far the autoscaler of a pool of nodes may change it. What is not known is nil, and means that it may: a pending pod can still wake
@@ -20,7 +21,7 @@ type Ceiling struct {
 	// or not, and none is added for a pod. nil for all other pools.
 	Replicas *int64 `json:"replicas,omitempty"`
 	// Limits bound what all nodes of the pool have together, by resource (Karpenter); none where there are none.
-	Limits Quantities `json:"limits,omitempty"`
+	Limits podfit.Quantities `json:"limits,omitempty"`
 	// Source is who says so: cluster-autoscaler, karpenter or configuration.
 	Source string `json:"source"`
 	// Template is what every node that is added will be; nil where its autoscaler does not tell.
@@ -36,18 +37,18 @@ const (
 // NodeTemplate is what a Karpenter NodePool says of every node that it adds: labels, what other labels can be, and taints.
 type NodeTemplate struct {
 	Labels       map[string]string
-	Requirements []Requirement
+	Requirements []podfit.Requirement
 	Taints       []nodegpu.Taint
 }
 
 // refuses reports whether no node of the template takes a pod of this shape. What the template leaves open refuses nothing.
-func (t *NodeTemplate) refuses(p *PodShape) bool {
-	refused := func(r Requirement) bool { return !t.allows(r) }
-	if !slices.ContainsFunc(p.wants(), func(all []Requirement) bool { return !slices.ContainsFunc(all, refused) }) {
+func (t *NodeTemplate) refuses(p *podfit.PodShape) bool {
+	refused := func(r podfit.Requirement) bool { return !t.allows(r) }
+	if !slices.ContainsFunc(p.LabelAlternatives(), func(all []podfit.Requirement) bool { return !slices.ContainsFunc(all, refused) }) {
 		return true
 	}
-	made := &Node{Labels: t.Labels}
-	return slices.ContainsFunc(t.Taints, func(taint nodegpu.Taint) bool { return !p.tolerates(made, taint) })
+	made := &podfit.Node{Labels: t.Labels}
+	return slices.ContainsFunc(t.Taints, func(taint nodegpu.Taint) bool { return !p.Tolerates(made, taint) })
 }
 
 // groupForms are how clouds call the node group of a pool. A pool is named in the first subexpression.
@@ -129,7 +130,7 @@ func (c Ceiling) plus(other Ceiling) Ceiling {
 	for name, limit := range c.Limits {
 		if more, both := other.Limits[name]; both {
 			if joined.Limits == nil {
-				joined.Limits = Quantities{}
+				joined.Limits = podfit.Quantities{}
 			}
 			joined.Limits[name] = limit.Plus(more)
 		}
@@ -139,7 +140,7 @@ func (c Ceiling) plus(other Ceiling) Ceiling {
 
 // MayGrow is how many nodes like one with these resources may be added to a pool that has so many nodes, whose resources add up to used; false
 // where nothing bounds it.
-func (c Ceiling) MayGrow(nodes int64, used, one Quantities) (more int64, bounded bool) {
+func (c Ceiling) MayGrow(nodes int64, used, one podfit.Quantities) (more int64, bounded bool) {
 	if c.MaxNodes != nil {
 		more, bounded = max(*c.MaxNodes-nodes, 0), true
 	}

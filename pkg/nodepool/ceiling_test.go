@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -54,7 +55,7 @@ func TestTheGroupsOfAPoolInAllZonesAddUp(t *testing.T) {
 }
 
 func TestAPoolGrowsToItsCeilingInNodesOrResources(t *testing.T) {
-	gpus := func(n int64) nodepool.Quantities { return nodepool.Quantities{"nvidia.com/gpu": raydemand.Whole(n)} }
+	gpus := func(n int64) podfit.Quantities { return podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(n)} }
 	limited := func(n int64) nodepool.Ceiling { return nodepool.Ceiling{Limits: gpus(n)} }
 	both := ceiling("x", 0, 10)
 	both.Limits = gpus(32)
@@ -62,7 +63,7 @@ func TestAPoolGrowsToItsCeilingInNodesOrResources(t *testing.T) {
 		name    string
 		ceiling nodepool.Ceiling
 		nodes   int64
-		used    nodepool.Quantities
+		used    podfit.Quantities
 		want    int64
 		bounded bool
 	}{
@@ -71,7 +72,7 @@ func TestAPoolGrowsToItsCeilingInNodesOrResources(t *testing.T) {
 		{"more nodes than the ceiling", ceiling("x", 0, 2), 3, gpus(24), 0, true},
 		{"Karpenter's limit on GPUs", limited(36), 3, gpus(24), 1, true},
 		{"a limit that is passed", limited(16), 3, gpus(24), 0, true},
-		{"a limit on what the nodes do not have", nodepool.Ceiling{Limits: nodepool.Quantities{"example.com/x": raydemand.One}}, 3, gpus(24), 0, false},
+		{"a limit on what the nodes do not have", nodepool.Ceiling{Limits: podfit.Quantities{"example.com/x": raydemand.One}}, 3, gpus(24), 0, false},
 		{"the lower of both", both, 3, gpus(24), 1, true},
 	}
 	for _, test := range tests {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -203,11 +204,11 @@ type WorkerGroup struct {
 	// Broken says that the group cannot be planned, for example min > max; a finding tells why.
 	Broken bool
 	// Pod is what the template says about where its pods can land. It is shared: nobody changes it.
-	Pod PodShape
-	// Landing tells on how many nodes a pod could land; nil while the nodes are not known.
-	Landing *Landing
+	Pod podfit.PodShape
+	// Fit tells on how many nodes a pod could land; nil while the nodes are not known.
+	Fit *podfit.Fit
 	// Slices are what the GPUs of one pod are: by the nodes it could land on, or, while those are not known, by its template.
-	Slices []SliceAnswer
+	Slices []podfit.SliceAnswer
 	// GPUs is what the spec says about the GPUs of one worker. Reported is what the nodes say; nil while they are not known.
 	GPUs     GPUSpec
 	Reported *ReportedGPUs

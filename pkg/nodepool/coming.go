@@ -3,11 +3,10 @@ package nodepool
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // Coming is how many pods of a worker group that have no node yet the NodeClaims on their way hold. It counts places,
@@ -23,7 +22,7 @@ func (c Coming) Pods() int { return c.Launched + c.Requested }
 
 // WaitingPods are pods of one shape that have no node.
 type WaitingPods struct {
-	Shape *PodShape
+	Shape *podfit.PodShape
 	Pods  int
 	// Since is when the oldest of them was created: the scheduler tries it first.
 	Since time.Time
@@ -35,7 +34,7 @@ type WaitingPods struct {
 //
 // Pods that few claims take are placed first, then those that wait longest: else pods that fit anywhere would fill the
 // only nodes that others can use.
-func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]Quantities, waiting []WaitingPods) []Coming {
+func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities, waiting []WaitingPods) []Coming {
 	lots := claimLotsOf(now, claims, bound)
 	order := make([]*placing, len(waiting))
 	for i := range waiting {
@@ -63,14 +62,14 @@ func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]Quantitie
 type claimLot struct {
 	progress Progress
 	template *NodeTemplate
-	rooms    []Quantities
+	rooms    []podfit.Quantities
 	// full is how many of the first rooms hold no further pod, by what a pod requests. Rooms only shrink, so that stays
 	// true, and a fleet whose groups ask for the same looks at each room once.
 	full map[string]int
 }
 
 // claimLotsOf leaves out the claims of which nothing is to be expected.
-func claimLotsOf(now time.Time, claims []NodeClaim, bound map[string]Quantities) []*claimLot {
+func claimLotsOf(now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities) []*claimLot {
 	type key struct {
 		kind     ClaimKind
 		progress Progress
@@ -125,42 +124,12 @@ func (p *placing) place(progress Progress) (placed int) {
 func (p *placing) placeIn(lot *claimLot) (placed int) {
 	requests := fmt.Sprint(p.wait.Shape.Requests)
 	for i := lot.full[requests]; i < len(lot.rooms) && p.left > 0; i++ {
-		n := int(min(p.wait.Shape.podsIn(lot.rooms[i]), int64(p.left)))
+		n := int(min(p.wait.Shape.PodsIn(lot.rooms[i]), int64(p.left)))
 		if n == 0 && lot.full[requests] == i {
 			lot.full[requests]++
 		}
-		p.wait.Shape.take(lot.rooms[i], n)
+		p.wait.Shape.Take(lot.rooms[i], n)
 		placed, p.left = placed+n, p.left-n
 	}
 	return placed
 }
-
-// podsIn is how many pods of the shape so much of a node holds. It does not look at single cards: a node that is not
-// there has none to look at.
-func (p *PodShape) podsIn(room Quantities) int64 {
-	n := int64(boundless)
-	if pods, known := room["pods"]; known {
-		n = whole(pods)
-	}
-	for name, want := range p.Requests {
-		if want > 0 && !checkedElsewhere[name] {
-			n = min(n, int64(room[name]/want))
-		}
-	}
-	return n
-}
-
-// take lowers room by n pods, in place.
-func (p *PodShape) take(room Quantities, n int) {
-	for name, want := range p.Requests {
-		if have, known := room[name]; known {
-			room[name] = max(have-want.Times(int64(n)), 0)
-		}
-	}
-	if have, known := room["pods"]; known {
-		room["pods"] = max(have-raydemand.Whole(int64(n)), 0)
-	}
-}
-
-// Plus adds what more pods take to what pods take already.
-func (q Quantities) Plus(more Quantities) Quantities { return maps.Clone(q).plus(more) }

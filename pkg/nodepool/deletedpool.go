@@ -1,6 +1,10 @@
 package nodepool
 
-import "slices"
+import (
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+)
 
 // CloseDeleted bounds pools of which Karpenter's nodes are left and the NodePool is gone: no node is added to them.
 // rooms are those of all NodePools there are.
@@ -16,7 +20,7 @@ func CloseDeleted(rooms []PoolRoom) {
 
 // WithDeletedPool adds the NodePool that the pod selects by its name, where there is none of that name: it can have no
 // pods.
-func (p *PodShape) WithDeletedPool(pools []PoolPods, rooms []PoolRoom) []PoolPods {
+func WithDeletedPool(p *podfit.PodShape, pools []PoolPods, rooms []PoolRoom) []PoolPods {
 	name, set := p.Selector[karpenterPool]
 	if !set || slices.ContainsFunc(rooms, func(r PoolRoom) bool { return r.Pool == name }) {
 		return pools

@@ -5,24 +5,25 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestADeletedNodePoolHoldsWhatItsNodesHold(t *testing.T) {
-	left := Node{Name: "n", Pool: "gone", Ready: true, Labels: map[string]string{"karpenter.sh/nodepool": "gone"},
-		Allocatable: Quantities{"nvidia.com/gpu": raydemand.One}}
-	shape := &PodShape{Requests: Quantities{"nvidia.com/gpu": raydemand.One}, Selector: map[string]string{"karpenter.sh/nodepool": "gone"}}
+	left := podfit.Node{Name: "n", Pool: "gone", Ready: true, Labels: map[string]string{"karpenter.sh/nodepool": "gone"},
+		Allocatable: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}
+	shape := &podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}, Selector: map[string]string{"karpenter.sh/nodepool": "gone"}}
 	for name, c := range map[string]struct {
-		nodes []Node
+		nodes []podfit.Node
 		most  int64
 	}{
-		"a node is left": {[]Node{left}, 1},
+		"a node is left": {[]podfit.Node{left}, 1},
 		"nothing is":     {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rooms := PoolRooms(c.nodes, PoolsConfig{}, nil)
 			CloseDeleted(rooms)
-			group := WorkerGroup{PoolPods: shape.WithDeletedPool(shape.PoolPods(rooms, c.nodes), rooms)}
+			group := WorkerGroup{PoolPods: WithDeletedPool(shape, PodsOf(shape, rooms, c.nodes), rooms)}
 			most, pools, bounded := group.MostPods()
 			if most != c.most || !bounded || !cmp.Equal(pools, []string{"gone"}) {
 				t.Errorf("at most %d pods in %v, bounded %t; want %d in gone", most, pools, bounded, c.most)
@@ -35,7 +36,7 @@ func TestADeletedNodePoolHoldsWhatItsNodesHold(t *testing.T) {
 }
 
 func TestANodePoolFitsAsLongAsItMayAddANode(t *testing.T) {
-	shape := &PodShape{Requests: Quantities{"nvidia.com/gpu": raydemand.One}, Selector: map[string]string{"team": "a"}}
+	shape := &podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}, Selector: map[string]string{"team": "a"}}
 	pool := func(team string, change func(*Ceiling)) Ceiling {
 		c := Ceiling{Group: "g1", Source: FromKarpenter, Template: &NodeTemplate{Labels: map[string]string{"team": team}}}
 		if change != nil {
@@ -50,12 +51,12 @@ func TestANodePoolFitsAsLongAsItMayAddANode(t *testing.T) {
 	}{
 		"without limits":      {pool("a", nil), true, -1},
 		"of another team":     {pool("b", nil), false, -1},
-		"at its limit":        {pool("a", func(c *Ceiling) { c.Limits = Quantities{"nvidia.com/gpu": 0} }), false, 0},
+		"at its limit":        {pool("a", func(c *Ceiling) { c.Limits = podfit.Quantities{"nvidia.com/gpu": 0} }), false, 0},
 		"static, of no nodes": {pool("a", func(c *Ceiling) { c.MaxNodes, c.Replicas = new(int64), new(int64) }), false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rooms := PoolRooms(nil, PoolsConfig{}, []Ceiling{c.ceiling})
-			group := WorkerGroup{PoolPods: shape.PoolPods(rooms, nil)}
+			group := WorkerGroup{PoolPods: PodsOf(shape, rooms, nil)}
 			if got := group.NodePoolFits(); got != c.fits {
 				t.Errorf("fits %t, want %t", got, c.fits)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -25,7 +26,7 @@ type ReportedGPUs struct {
 // Reported says how many GPUs a pod of the group gets on the nodes that it could land on. What the plugin announces decides what the
 // limit of the Ray container means: a card, a MIG instance, a share of either. An amount of GPU memory is of one card. Ray counts
 // what a container sees, so each of these is one GPU to it, whatever it can do.
-func Reported(g nodegpu.Reader, group *WorkerGroup, nodes []Node) *ReportedGPUs {
+func Reported(g nodegpu.Reader, group *WorkerGroup, nodes []podfit.Node) *ReportedGPUs {
 	devices, names, problem := devicesOf(g, group.GPUs.Limits)
 	switch {
 	case problem != "":
@@ -35,7 +36,7 @@ func Reported(g nodegpu.Reader, group *WorkerGroup, nodes []Node) *ReportedGPUs 
 	case len(names) == 0 && group.announcedGPUs() == 0:
 		return &ReportedGPUs{Source: "no GPU is asked for"}
 	}
-	landing := group.Pod.landing(nodes)
+	landing := group.Pod.FittingNodes(nodes)
 	if len(landing) == 0 {
 		return &ReportedGPUs{Source: "no node could hold a pod of the group"}
 	}
@@ -47,7 +48,7 @@ func Reported(g nodegpu.Reader, group *WorkerGroup, nodes []Node) *ReportedGPUs 
 
 // unasked is about a group that announces GPUs and asks for none: where no node has any, it gets none. Where one has, the container
 // may see them all.
-func unasked(g nodegpu.Reader, landing []*Node) *ReportedGPUs {
+func unasked(g nodegpu.Reader, landing []*podfit.Node) *ReportedGPUs {
 	for _, node := range landing {
 		for name, amount := range node.Allocatable {
 			resource, err := g.Names.Resource(name)
@@ -60,7 +61,7 @@ func unasked(g nodegpu.Reader, landing []*Node) *ReportedGPUs {
 	return &ReportedGPUs{Value: &none, Source: "no GPU is asked for, and " + countOf(landing) + " that could hold a pod have none"}
 }
 
-func granted(g nodegpu.Reader, devices raydemand.Amount, names []string, landing []*Node) *ReportedGPUs {
+func granted(g nodegpu.Reader, devices raydemand.Amount, names []string, landing []*podfit.Node) *ReportedGPUs {
 	reported := &ReportedGPUs{Value: &devices}
 	kinds := map[gpuKind]bool{}
 	for _, node := range landing {
@@ -85,7 +86,7 @@ func granted(g nodegpu.Reader, devices raydemand.Amount, names []string, landing
 
 // devicesOf counts what the Ray container sees as GPUs by its limits: devices add up. Memory and cores beside devices say how much of
 // each; alone they are of one card, or of as many as hundreds of percent make. problem tells a resource that might be a GPU.
-func devicesOf(g nodegpu.Reader, limits Quantities) (sum raydemand.Amount, names []string, problem string) {
+func devicesOf(g nodegpu.Reader, limits podfit.Quantities) (sum raydemand.Amount, names []string, problem string) {
 	alone, aloneNames := raydemand.Amount(0), []string(nil)
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		amount := limits[name]
@@ -122,29 +123,6 @@ func cardsOf(name string, amount raydemand.Amount) raydemand.Amount {
 	return raydemand.Whole(int64((amount-1)/card) + 1)
 }
 
-// landing are the nodes that could hold a pod of this shape, were they empty.
-func (p *PodShape) landing(nodes []Node) []*Node {
-	var list []*Node
-	var misses []miss
-	for i := range nodes {
-		if misses = p.misses(&nodes[i], misses[:0]); len(misses) == 0 {
-			list = append(list, &nodes[i])
-		}
-	}
-	return list
-}
-
-// object is the node in the form that nodegpu.Reader reads. Annotations and conditions are not kept of it; they tell problems, not kinds.
-func (n Node) object() nodegpu.NodeObject {
-	object := nodegpu.NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Allocatable: map[string]int64{}}
-	for name, amount := range n.Allocatable {
-		if strings.Contains(name, "/") {
-			object.Allocatable[name] = int64(amount / raydemand.One)
-		}
-	}
-	return object
-}
-
 // gpuKind is what sets the GPUs of one node apart from another's, in words for people.
 type gpuKind struct {
 	kind             gpuinfo.Kind
@@ -152,8 +130,8 @@ type gpuKind struct {
 	profile, product string
 }
 
-func kindOf(g nodegpu.Reader, node *Node) gpuKind {
-	read := readNode(g, node)
+func kindOf(g nodegpu.Reader, node *podfit.Node) gpuKind {
+	read := podfit.ReadNode(g, node)
 	k := gpuKind{kind: read.Kind}
 	if read.Replicas != nil {
 		k.replicas = *read.Replicas
@@ -191,7 +169,7 @@ func (k gpuKind) String() string {
 }
 
 // countOf counts nodes, and apart from them the pools without a node of which only their declaration tells.
-func countOf(nodes []*Node) string {
+func countOf(nodes []*podfit.Node) string {
 	declared, n := 0, 0
 	for _, node := range nodes {
 		if node.Declared {

@@ -10,10 +10,11 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 func TestCardsThatAreNotWellLowerWhatANodeHoldsAndNotWhatANewOneDoes(t *testing.T) {
-	ill := func(n nodepool.Node, capacity map[string]int64, annotations map[string]string) nodepool.Node {
+	ill := func(n podfit.Node, capacity map[string]int64, annotations map[string]string) podfit.Node {
 		read := nodegpu.Reader{}.Read(nodegpu.NodeObject{Labels: n.Labels, Annotations: annotations, Allocatable: capacity, Pods: []nodegpu.PodObject{}})
 		n.Pool, n.GPUs = "a", &read
 		return n
@@ -26,8 +27,8 @@ func TestCardsThatAreNotWellLowerWhatANodeHoldsAndNotWhatANewOneDoes(t *testing.
 	spread.CardsAsked = 4
 	tests := []struct {
 		name  string
-		shape nodepool.PodShape
-		node  nodepool.Node
+		shape podfit.PodShape
+		node  podfit.Node
 		room  string
 		why   string
 	}{
@@ -39,12 +40,12 @@ func TestCardsThatAreNotWellLowerWhatANodeHoldsAndNotWhatANewOneDoes(t *testing.
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			nodes := []nodepool.Node{test.node}
+			nodes := []podfit.Node{test.node}
 			rooms := nodepool.PoolRooms(nodes, nodepool.PoolsConfig{Pools: []nodepool.PoolSpec{{Name: "a", MaxNodes: new(int64(2))}}}, nil)
-			if diff := cmp.Diff(test.room, roomText(test.shape.PoolPods(rooms, nodes))); diff != "" {
+			if diff := cmp.Diff(test.room, roomText(nodepool.PodsOf(&test.shape, rooms, nodes))); diff != "" {
 				t.Errorf("room (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.why, test.shape.Land(nodes).Why); diff != "" {
+			if diff := cmp.Diff(test.why, test.shape.Fit(nodes).Why); diff != "" {
 				t.Errorf("why (-want +got):\n%s", diff)
 			}
 		})

@@ -65,16 +65,3 @@ func (r RequiredIsolation) AllowsGroup(group *WorkerGroup) bool {
 	}
 	return true
 }
-
-// Strength orders isolations, the weakest first. What is not known may be none and is ranked below it: it is the least that can be said.
-func Strength(i gpuinfo.Isolation) int {
-	switch i {
-	case gpuinfo.Hardware:
-		return 3
-	case gpuinfo.Limit:
-		return 2
-	case gpuinfo.NoIsolation:
-		return 1
-	}
-	return 0
-}

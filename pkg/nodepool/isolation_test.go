@@ -6,6 +6,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 func TestOnlyDemandThatAllowsItLandsOnALesserIsolation(t *testing.T) {
@@ -51,7 +52,7 @@ func TestAGroupIsAllowedByTheWeakestOfItsSlices(t *testing.T) {
 	group := func(isolations ...gpuinfo.Isolation) *nodepool.WorkerGroup {
 		g := &nodepool.WorkerGroup{}
 		for _, isolation := range isolations {
-			g.Slices = append(g.Slices, nodepool.SliceAnswer{Slice: nodepool.Slice{Isolation: isolation}})
+			g.Slices = append(g.Slices, podfit.SliceAnswer{Slice: podfit.Slice{Isolation: isolation}})
 		}
 		return g
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // karpenterKnows are labels that Karpenter and its providers set on nodes by themselves, by their beginning: a pod may select by them though no
@@ -33,9 +34,9 @@ func provided(label string) bool {
 }
 
 // allows reports whether a node of the template can satisfy a requirement on a label. What the template leaves open allows it.
-func (t *NodeTemplate) allows(r Requirement) bool {
+func (t *NodeTemplate) allows(r podfit.Requirement) bool {
 	if own, set := t.Labels[r.Key]; set {
-		return r.matches(own, true)
+		return r.Matches(own, true)
 	}
 	named := false
 	for _, own := range t.Requirements {
@@ -43,43 +44,25 @@ func (t *NodeTemplate) allows(r Requirement) bool {
 			continue
 		}
 		named = true
-		if own.Operator == "DoesNotExist" && !r.matches("", false) {
+		if own.Operator == "DoesNotExist" && !r.Matches("", false) {
 			return false
 		}
-		if own.Operator == "In" && !slices.ContainsFunc(own.Values, func(value string) bool { return r.matches(value, true) }) {
+		if own.Operator == "In" && !slices.ContainsFunc(own.Values, func(value string) bool { return r.Matches(value, true) }) {
 			return false
 		}
-		if r.Operator == "In" && !slices.ContainsFunc(r.Values, func(value string) bool { return own.matches(value, true) }) {
+		if r.Operator == "In" && !slices.ContainsFunc(r.Values, func(value string) bool { return own.Matches(value, true) }) {
 			return false
 		}
 	}
-	return named || provided(r.Key) || r.matches("", false)
-}
-
-// wants are the alternatives of what the pod asks of a node's labels, of which one must be met.
-func (p *PodShape) wants() [][]Requirement {
-	var always []Requirement
-	for key, value := range p.Selector {
-		always = append(always, Requirement{Key: key, Operator: "In", Values: []string{value}})
-	}
-	if len(p.Affinity) == 0 {
-		return [][]Requirement{always}
-	}
-	var all [][]Requirement
-	for _, term := range p.Affinity {
-		if len(term.Labels)+len(term.Fields) > 0 { // an empty term matches nothing
-			all = append(all, slices.Concat(always, term.Labels))
-		}
-	}
-	return all
+	return named || provided(r.Key) || r.Matches("", false)
 }
 
 // unlike reports whether a node that Karpenter made shows that no other of its NodePool takes the pods: it lacks a label that only the NodePool
 // could give, has a taint, or lacks a device that Karpenter knows no instance type by. Another value of a label shows nothing, for a NodePool may
 // allow several.
-func (p *PodShape) unlike(node *Node, template *NodeTemplate) bool {
+func unlike(p *podfit.PodShape, node *podfit.Node, template *NodeTemplate) bool {
 	for name, want := range p.Requests {
-		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides) && !checkedElsewhere[name]
+		foreign := strings.Contains(name, "/") && !beginsWithOne(name, karpenterProvides) && !podfit.CheckedElsewhere[name]
 		if foreign && want > 0 && node.Allocatable[name] <= 0 {
 			return true
 		}
@@ -87,15 +70,15 @@ func (p *PodShape) unlike(node *Node, template *NodeTemplate) bool {
 	if template != nil {
 		return false // it says more of labels and taints than a node does
 	}
-	lacks := func(r Requirement) bool {
+	lacks := func(r podfit.Requirement) bool {
 		_, set := node.Labels[r.Key]
-		return !set && !provided(r.Key) && !r.matches("", false)
+		return !set && !provided(r.Key) && !r.Matches("", false)
 	}
-	if !slices.ContainsFunc(p.wants(), func(all []Requirement) bool { return !slices.ContainsFunc(all, lacks) }) {
+	if !slices.ContainsFunc(p.LabelAlternatives(), func(all []podfit.Requirement) bool { return !slices.ContainsFunc(all, lacks) }) {
 		return true
 	}
 	return node.Ready && slices.ContainsFunc(node.Taints, func(taint nodegpu.Taint) bool {
 		passing := strings.HasPrefix(taint.Key, "node.kubernetes.io/") || strings.HasPrefix(taint.Key, "karpenter.sh/") || strings.Contains(taint.Key, "cloudprovider.kubernetes.io/")
-		return !passing && !p.tolerates(node, taint)
+		return !passing && !p.Tolerates(node, taint)
 	})
 }

@@ -2,9 +2,10 @@ package nodepool
 
 import (
 	"fmt"
-	"strings"
 	"time"
 	"unique"
+
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // NodeClaim is one machine that Karpenter asked its provider for (karpenter.sh/v1), as far as it tells which pods its
@@ -16,9 +17,9 @@ type NodeClaim struct {
 	// Template is what the node will be: the claim's labels, its requirements, and the taints that stay.
 	Template NodeTemplate
 	// Requests is what the pods take together that Karpenter made it for.
-	Requests Quantities
+	Requests podfit.Quantities
 	// Allocatable is what the node will announce for pods; nil until the provider says so, at the launch.
-	Allocatable Quantities
+	Allocatable podfit.Quantities
 	// Launched: the provider has the machine. Until then it may have none. Initialized: the node is ready, with all its
 	// devices.
 	Launched, Initialized bool
@@ -64,25 +65,26 @@ func (c *NodeClaim) Progress(now time.Time) Progress {
 }
 
 // ClaimKind is equal for claims that differ in nothing that a pod asks about.
-type ClaimKind struct{ text unique.Handle[string] }
+type ClaimKind struct {
+	node         podfit.NodeClass
+	requirements unique.Handle[string]
+}
 
 // ClaimKindOf returns the kind of a claim. Thousands of claims have some dozens of kinds, by NodePool and instance
 // type.
 func ClaimKindOf(c *NodeClaim) ClaimKind {
-	node := KindOf(&Node{Name: c.Name, Pool: c.Pool, Labels: c.Template.Labels, Taints: c.Template.Taints})
-	var text strings.Builder
-	fmt.Fprintln(&text, node.text.Value(), c.Template.Requirements)
-	return ClaimKind{unique.Make(text.String())}
+	node := podfit.ClassOf(&podfit.Node{Name: c.Name, Pool: c.Pool, Labels: c.Template.Labels, Taints: c.Template.Taints})
+	return ClaimKind{node, unique.Make(fmt.Sprint(c.Template.Requirements))}
 }
 
 // room is what pods can take of the claim's node, less what is bound to it already. Before the launch it is what the
 // claim was made for.
-func (c *NodeClaim) room(bound Quantities) Quantities {
+func (c *NodeClaim) room(bound podfit.Quantities) podfit.Quantities {
 	whole := c.Allocatable
 	if whole == nil {
 		whole = c.Requests
 	}
-	left := make(Quantities, len(whole))
+	left := make(podfit.Quantities, len(whole))
 	for name, amount := range whole {
 		left[name] = max(amount-bound[name], 0)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -28,7 +29,7 @@ type GPUSpec struct {
 	Derived   *raydemand.Amount
 	DerivedBy string
 	// Limits are the extended resources of the Ray container; what other containers hold, Ray does not see.
-	Limits Quantities
+	Limits podfit.Quantities
 	// Claims: the Ray container has DRA claims, which give no number.
 	Claims bool
 	// Field is where a number of GPUs is to be written, below the group: rayStartParams.num-gpus, or, where the group has the field

@@ -7,13 +7,8 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
-
-// profileFixed reports whether a node is of AKS, where the MIG profile of a pool is chosen when it is made and never changed after
-// (AKS documentation, gpuInstanceProfile).
-func (n *Node) profileFixed() bool {
-	return slices.ContainsFunc(nodegpu.PoolLabels, func(row nodegpu.PoolLabel) bool { return row.Provider == "aks" && n.Labels[row.Key] != "" })
-}
 
 // spotLabels mark nodes that the cloud can take back; the values are compared without regard to case.
 var spotLabels = []struct{ key, value, source string }{
@@ -104,7 +99,7 @@ func poolOfNodes(g nodegpu.Reader, name, provider string, nodes []nodegpu.NodeOb
 		zones[firstLabel(node, "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")] = true
 		types[firstLabel(node, "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")] = true
 		for _, taint := range node.Taints {
-			if taint.Key != cordonTaint.Key {
+			if taint.Key != podfit.CordonTaint.Key {
 				taints[taint.String()]++
 			}
 		}

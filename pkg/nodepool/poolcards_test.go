@@ -4,22 +4,23 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestAPoolHasWhatItsNodesHaveAndThoseThatMayBeAdded(t *testing.T) {
 	shape := asking(quantities("nvidia.com/gpu", 1, "cpu", 3))
 	typed := labelled("node.kubernetes.io/instance-type", "x")
-	nodes := []nodepool.Node{
+	nodes := []podfit.Node{
 		inPool("a", node("1", announces("nvidia.com/gpu", 4), typed)), inPool("a", node("2", announces("nvidia.com/gpu", 2))),
 		inPool("a", node("coming", typed, isNotReady)), inPool("a", node("cpus")),
 	}
 	rooms := nodepool.PoolRooms(nodes, nodepool.PoolsConfig{}, []nodepool.Ceiling{ceiling("a", 0, 5)})
-	has := shape.PoolPods(rooms, nodes)[0].Has
+	has := nodepool.PodsOf(&shape, rooms, nodes)[0].Has
 	if got, want := has["nvidia.com/gpu"], raydemand.Whole(4+2+4+4); got != want {
 		t.Errorf("has %s GPUs, want %s", got, want)
 	}
-	if _, bounded := shape.PoolPods(nodepool.PoolRooms(nodes, nodepool.PoolsConfig{}, nil), nodes)[0].Has["cpu"]; bounded {
+	if _, bounded := nodepool.PodsOf(&shape, nodepool.PoolRooms(nodes, nodepool.PoolsConfig{}, nil), nodes)[0].Has["cpu"]; bounded {
 		t.Error("a pool that may grow is told to have an end")
 	}
 }

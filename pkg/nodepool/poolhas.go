@@ -1,19 +1,23 @@
 package nodepool
 
+import (
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+)
+
 // count adds what a node has of what a pod takes.
-func (c *poolCount) count(p *PodShape, place *Node) {
+func (c *poolCount) count(p *podfit.PodShape, place *podfit.Node) {
 	if c.perHas == nil {
-		c.has, c.perHas = Quantities{}, Quantities{}
+		c.has, c.perHas = podfit.Quantities{}, podfit.Quantities{}
 	}
 	each := func(name string) {
 		have := place.Allocatable[name]
 		c.perHas[name] = max(c.perHas[name], have)
 		if !place.Declared {
-			c.has[name] = c.has[name].Plus(place.offers(name).Times(1 + int64(place.Alike)))
+			c.has[name] = c.has[name].Plus(place.Usable(name).Times(1 + int64(place.Alike)))
 		}
 	}
 	for name, want := range p.Requests {
-		if want > 0 && !checkedElsewhere[name] {
+		if want > 0 && !podfit.CheckedElsewhere[name] {
 			each(name)
 		}
 	}
@@ -22,14 +26,14 @@ func (c *poolCount) count(p *PodShape, place *Node) {
 
 // allHave is what the nodes that are there and those that may be added have together, of the resources that something bounds. A node that comes up
 // has as much as any.
-func (c *poolCount) allHave(room *PoolRoom) Quantities {
+func (c *poolCount) allHave(room *PoolRoom) podfit.Quantities {
 	var slow int64
 	for _, node := range c.coming {
 		if kind := instanceType(node); kind != "" && c.byType[kind] > 0 {
 			slow += 1 + int64(node.Alike)
 		}
 	}
-	var all Quantities
+	var all podfit.Quantities
 	for name, most := range c.perHas {
 		sum := c.has[name].Plus(most.Times(slow))
 		limit, limited := room.Limits[name]
@@ -44,7 +48,7 @@ func (c *poolCount) allHave(room *PoolRoom) Quantities {
 			continue
 		}
 		if all == nil {
-			all = Quantities{}
+			all = podfit.Quantities{}
 		}
 		all[name] = sum
 	}

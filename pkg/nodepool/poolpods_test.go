@@ -9,22 +9,23 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func inPool(pool string, n nodepool.Node) nodepool.Node {
+func inPool(pool string, n podfit.Node) podfit.Node {
 	n.Pool = pool
 	return n
 }
 
-func ofKarpenter(pool string, gpus int64) nodepool.Node {
+func ofKarpenter(pool string, gpus int64) podfit.Node {
 	n := inPool(pool, node(pool+"-x", announces("nvidia.com/gpu", gpus), labelled("karpenter.sh/nodepool", pool)))
-	n.Capacity = nodepool.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus), "cpu": raydemand.Whole(8)}
+	n.Capacity = podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus), "cpu": raydemand.Whole(8)}
 	return n
 }
 
 func limitedTo(pool, resource string, n int64) nodepool.Ceiling {
-	return nodepool.Ceiling{Group: pool, Source: nodepool.FromKarpenter, Limits: nodepool.Quantities{resource: raydemand.Whole(n)}}
+	return nodepool.Ceiling{Group: pool, Source: nodepool.FromKarpenter, Limits: podfit.Quantities{resource: raydemand.Whole(n)}}
 }
 
 // roomText is a pool's pods in one line: pool perNode/holds +nodes +pods, ? where that is not known.
@@ -43,136 +44,108 @@ func roomText(list []nodepool.PoolPods) string {
 }
 
 func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
-	gpu := func(pool string, change ...func(*nodepool.Node)) nodepool.Node {
-		return inPool(pool, node("n", append([]func(*nodepool.Node){announces("nvidia.com/gpu", 4)}, change...)...))
+	gpu := func(pool string, change ...func(*podfit.Node)) podfit.Node {
+		return inPool(pool, node("n", append([]func(*podfit.Node){announces("nvidia.com/gpu", 4)}, change...)...))
 	}
 	typed := labelled("node.kubernetes.io/instance-type", "Standard_ND96asr_v4")
 	declared := gpuNode("a", quantities("nvidia.com/gpu", 8), "")
 	declared.Declared = true
-	selecting := func(key, value string) nodepool.PodShape {
+	selecting := func(key, value string) podfit.PodShape {
 		shape := asks("nvidia.com/gpu", 1)
 		shape.Selector = map[string]string{key: value}
 		return shape
 	}
-	affine := func(key, operator string, values ...string) nodepool.PodShape {
+	affine := func(key, operator string, values ...string) podfit.PodShape {
 		shape := asks("nvidia.com/gpu", 1)
-		shape.Affinity = []nodepool.NodeTerm{{Labels: []nodepool.Requirement{{Key: key, Operator: operator, Values: values}}}}
+		shape.Affinity = []podfit.NodeTerm{{Labels: []podfit.Requirement{{Key: key, Operator: operator, Values: values}}}}
 		return shape
 	}
 	template := nodepool.Ceiling{Group: "k", Source: nodepool.FromKarpenter, Template: &nodepool.NodeTemplate{
 		Labels:       map[string]string{"team": "blue"},
-		Requirements: []nodepool.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
+		Requirements: []podfit.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
 	}}
 	tainted := nodepool.Ceiling{Group: "k", Source: nodepool.FromKarpenter, Template: &nodepool.NodeTemplate{
 		Taints: []nodegpu.Taint{{Key: "sku", Value: "gpu", Effect: nodegpu.NoSchedule}},
 	}}
 	tests := []struct {
 		name     string
-		shape    nodepool.PodShape
-		nodes    []nodepool.Node
+		shape    podfit.PodShape
+		nodes    []podfit.Node
 		specs    []nodepool.PoolSpec
 		ceilings []nodepool.Ceiling
 		want     string
 	}{
 		{"no pool at all", asks("nvidia.com/gpu", 1), nil, nil, nil, ""},
-		{"a pool of which nobody says how far it may grow", asks("nvidia.com/gpu", 2), []nodepool.Node{gpu("a"), gpu("a")}, nil, nil, "a 2/4 +? +?"},
-		{"a maximum in nodes", asks("nvidia.com/gpu", 2), []nodepool.Node{gpu("a"), gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 5)}, "a 2/4 +3 +6"},
-		{"a pool that is full", asks("nvidia.com/gpu", 2), []nodepool.Node{gpu("a"), gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 1)}, "a 2/4 +0 +0"},
-		{"the configuration goes before the autoscaler", asks("nvidia.com/gpu", 2), []nodepool.Node{gpu("a")}, []nodepool.PoolSpec{{Name: "a", MaxNodes: new(int64(3))}},
+		{"a pool of which nobody says how far it may grow", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a"), gpu("a")}, nil, nil, "a 2/4 +? +?"},
+		{"a maximum in nodes", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a"), gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 5)}, "a 2/4 +3 +6"},
+		{"a pool that is full", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a"), gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 1)}, "a 2/4 +0 +0"},
+		{"the configuration goes before the autoscaler", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a")}, []nodepool.PoolSpec{{Name: "a", MaxNodes: new(int64(3))}},
 			[]nodepool.Ceiling{ceiling("a", 0, 5)}, "a 2/2 +2 +4"},
 		{"what is cordoned holds nothing now, and tells what a new node holds; what is not ready is to be", asks("nvidia.com/gpu", 1),
-			[]nodepool.Node{gpu("a", isCordoned), gpu("a", isNotReady)}, nil, []nodepool.Ceiling{ceiling("a", 0, 3)}, "a 4/4 +1 +4"},
+			[]podfit.Node{gpu("a", isCordoned), gpu("a", isNotReady)}, nil, []nodepool.Ceiling{ceiling("a", 0, 3)}, "a 4/4 +1 +4"},
 		{"a node of the same type that comes up, without devices and with a taint", asks("nvidia.com/gpu", 1),
-			[]nodepool.Node{gpu("a", typed), inPool("a", node("new", typed, isNotReady, taintedBy("cni", "", nodegpu.NoSchedule)))}, nil, nil, "a 4/8 +? +?"},
+			[]podfit.Node{gpu("a", typed), inPool("a", node("new", typed, isNotReady, taintedBy("cni", "", nodegpu.NoSchedule)))}, nil, nil, "a 4/8 +? +?"},
 		{"one without devices is of another type", asks("nvidia.com/gpu", 1),
-			[]nodepool.Node{gpu("a", typed), inPool("a", node("cpu")), inPool("a", node("cpu", labelled("node.kubernetes.io/instance-type", "cpus")))}, nil, nil, "a 4/4 +? +?"},
-		{"a taint alone stays", asks("nvidia.com/gpu", 1), []nodepool.Node{gpu("a", typed), gpu("a", typed, taintedBy("mine", "", nodegpu.NoSchedule))}, nil, nil, "a 4/4 +? +?"},
-		{"a cordoned one that came up badly holds nothing", asks("nvidia.com/gpu", 1), []nodepool.Node{gpu("a", typed), inPool("a", node("new", typed, isCordoned))}, nil, nil, "a 4/4 +? +?"},
-		{"a pool with other nodes", asks("amd.com/gpu", 1), []nodepool.Node{gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 3)}, ""},
-		{"the scarcest resource decides", asking(quantities("nvidia.com/gpu", 1, "cpu", 3)), []nodepool.Node{gpu("a")}, nil, nil, "a 2/2 +? +?"},
-		{"so do the pods that a node takes", asks("cpu", 1), []nodepool.Node{gpu("a", announces("pods", 5))}, nil, nil, "a 5/5 +? +?"},
-		{"nodes of no pool may be added by anybody", asks("nvidia.com/gpu", 1), []nodepool.Node{gpu("")}, nil, nil, " 4/4 +? +?"},
-		{"a declared shape of a pool without nodes", asks("nvidia.com/gpu", 1), []nodepool.Node{declared},
+			[]podfit.Node{gpu("a", typed), inPool("a", node("cpu")), inPool("a", node("cpu", labelled("node.kubernetes.io/instance-type", "cpus")))}, nil, nil, "a 4/4 +? +?"},
+		{"a taint alone stays", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a", typed), gpu("a", typed, taintedBy("mine", "", nodegpu.NoSchedule))}, nil, nil, "a 4/4 +? +?"},
+		{"a cordoned one that came up badly holds nothing", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a", typed), inPool("a", node("new", typed, isCordoned))}, nil, nil, "a 4/4 +? +?"},
+		{"a pool with other nodes", asks("amd.com/gpu", 1), []podfit.Node{gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 3)}, ""},
+		{"the scarcest resource decides", asking(quantities("nvidia.com/gpu", 1, "cpu", 3)), []podfit.Node{gpu("a")}, nil, nil, "a 2/2 +? +?"},
+		{"so do the pods that a node takes", asks("cpu", 1), []podfit.Node{gpu("a", announces("pods", 5))}, nil, nil, "a 5/5 +? +?"},
+		{"nodes of no pool may be added by anybody", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("")}, nil, nil, " 4/4 +? +?"},
+		{"a declared shape of a pool without nodes", asks("nvidia.com/gpu", 1), []podfit.Node{declared},
 			[]nodepool.PoolSpec{{Name: "a", MaxNodes: new(int64(2))}}, nil, "a 8/0 +2 +16"},
-		{"a node group that no node tells about may take anything", asks("nvidia.com/gpu", 1), []nodepool.Node{gpu("a")}, nil,
+		{"a node group that no node tells about may take anything", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a")}, nil,
 			[]nodepool.Ceiling{ceiling("a", 0, 1), ceiling("asg-of-somebody", 0, 3)}, "a 4/4 +0 +0; asg-of-somebody 0/0 +3 +?"},
-		{"but for one that stays empty", asks("nvidia.com/gpu", 1), []nodepool.Node{gpu("a")}, nil,
+		{"but for one that stays empty", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a")}, nil,
 			[]nodepool.Ceiling{ceiling("a", 0, 1), ceiling("asg-of-somebody", 0, 0)}, "a 4/4 +0 +0"},
-		{"and one that the group does not select", selecting("agentpool", "a"), []nodepool.Node{gpu("a", labelled("agentpool", "a"))}, nil,
+		{"and one that the group does not select", selecting("agentpool", "a"), []podfit.Node{gpu("a", labelled("agentpool", "a"))}, nil,
 			[]nodepool.Ceiling{ceiling("aks-a-1-vmss", 0, 1), ceiling("aks-b-1-vmss", 0, 9)}, "a 4/4 +0 +0"},
 		{"the one that it selects", selecting("agentpool", "b"), nil, nil, []nodepool.Ceiling{ceiling("aks-b-1-vmss", 0, 9)}, "aks-b-1-vmss 0/0 +9 +?"},
-		{"Karpenter's limit is of resources, whatever the next node is", asks("nvidia.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil,
+		{"Karpenter's limit is of resources, whatever the next node is", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
 			[]nodepool.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, "k 4/4 +? +6"},
-		{"a limit that is reached", asks("nvidia.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil,
+		{"a limit that is reached", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
 			[]nodepool.Ceiling{limitedTo("k", "nvidia.com/gpu", 4)}, "k 4/4 +? +0"},
-		{"a limit on CPUs bounds GPU pods that name none only when it is reached", asks("nvidia.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil,
+		{"a limit on CPUs bounds GPU pods that name none only when it is reached", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
 			[]nodepool.Ceiling{limitedTo("k", "cpu", 9)}, "k 4/4 +? +?"},
-		{"and then it does", asks("nvidia.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil, []nodepool.Ceiling{limitedTo("k", "cpu", 8)}, "k 4/4 +? +0"},
-		{"a number of nodes does not bound pods where nodes are of any size", asks("nvidia.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil,
+		{"and then it does", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil, []nodepool.Ceiling{limitedTo("k", "cpu", 8)}, "k 4/4 +? +0"},
+		{"a number of nodes does not bound pods where nodes are of any size", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
 			[]nodepool.Ceiling{{Group: "k", Source: nodepool.FromKarpenter, MaxNodes: new(int64(3))}}, "k 4/4 +2 +?"},
-		{"but none is none", asks("nvidia.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil,
+		{"but none is none", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
 			[]nodepool.Ceiling{{Group: "k", Source: nodepool.FromKarpenter, MaxNodes: new(int64(1))}}, "k 4/4 +0 +0"},
-		{"a limit on what the pod does not request, and not every node has, bounds nothing", asks("cpu", 8), []nodepool.Node{ofKarpenter("k", 4)}, nil,
+		{"a limit on what the pod does not request, and not every node has, bounds nothing", asks("cpu", 8), []podfit.Node{ofKarpenter("k", 4)}, nil,
 			[]nodepool.Ceiling{limitedTo("k", "nvidia.com/gpu", 4)}, "k 1/1 +? +?"},
-		{"limits hold beside a configured number of nodes", asks("nvidia.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, []nodepool.PoolSpec{{Name: "k", MaxNodes: new(int64(5))}},
+		{"limits hold beside a configured number of nodes", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, []nodepool.PoolSpec{{Name: "k", MaxNodes: new(int64(5))}},
 			[]nodepool.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, "k 4/4 +4 +6"},
-		{"Karpenter's nodes are of any size, whoever says how many", asks("nvidia.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)},
+		{"Karpenter's nodes are of any size, whoever says how many", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)},
 			[]nodepool.PoolSpec{{Name: "k", MaxNodes: new(int64(3))}}, nil, "k 4/4 +2 +?"},
 		{"a name that no cloud gives may be of the pool that is selected", selecting("agentpool", "b"), nil, nil, []nodepool.Ceiling{ceiling("asg-of-somebody", 0, 9)}, "asg-of-somebody 0/0 +9 +?"},
-		{"without an instance type nobody knows that devices will come", asks("nvidia.com/gpu", 1), []nodepool.Node{gpu("a"), inPool("a", node("cpu"))}, nil, nil, "a 4/4 +? +?"},
-		{"Karpenter may add a node that fits where none does now", asks("amd.com/gpu", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil,
+		{"without an instance type nobody knows that devices will come", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a"), inPool("a", node("cpu"))}, nil, nil, "a 4/4 +? +?"},
+		{"Karpenter may add a node that fits where none does now", asks("amd.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
 			[]nodepool.Ceiling{{Group: "k", Source: nodepool.FromKarpenter}}, "k 0/0 +? +?"},
 		{"a template that fits", selecting("team", "blue"), nil, nil, []nodepool.Ceiling{template}, "k 0/0 +? +?"},
 		{"one with another label", selecting("team", "red"), nil, nil, []nodepool.Ceiling{template}, ""},
 		{"one that requires another value", selecting("karpenter.sh/capacity-type", "on-demand"), nil, nil, []nodepool.Ceiling{template}, ""},
 		{"another NodePool is selected", selecting("karpenter.sh/nodepool", "other"), nil, nil, []nodepool.Ceiling{template}, ""},
 		{"a node group is selected, and Karpenter's nodes are in none", selecting("eks.amazonaws.com/nodegroup", "a100"),
-			[]nodepool.Node{gpu("a100", labelled("eks.amazonaws.com/nodegroup", "a100")), ofKarpenter("general", 4)}, nil, []nodepool.Ceiling{ceiling("a100", 0, 1)}, "a100 4/4 +0 +0"},
+			[]podfit.Node{gpu("a100", labelled("eks.amazonaws.com/nodegroup", "a100")), ofKarpenter("general", 4)}, nil, []nodepool.Ceiling{ceiling("a100", 0, 1)}, "a100 4/4 +0 +0"},
 		{"nor is one that a NodePool makes", selecting("cloud.google.com/gke-nodepool", "a"), nil, nil, []nodepool.Ceiling{template}, ""},
-		{"a label that no node of Karpenter's has", selecting("team", "blue"), []nodepool.Node{ofKarpenter("k", 4)}, nil, nil, ""},
-		{"one that Karpenter knows by itself", selecting("node.kubernetes.io/instance-type", "p4d.24xlarge"), []nodepool.Node{ofKarpenter("k", 4)}, nil, nil, "k 0/0 +? +?"},
-		{"a device that Karpenter knows no instance type by", asks("nvidia.com/mig-1g.5gb", 1), []nodepool.Node{ofKarpenter("k", 4)}, nil, nil, ""},
-		{"a taint of Karpenter's nodes", asks("amd.com/gpu", 1), []nodepool.Node{inPool("k", node("k-x", labelled("karpenter.sh/nodepool", "k"), taintedBy("sku", "gpu", nodegpu.NoSchedule)))}, nil, nil, ""},
+		{"a label that no node of Karpenter's has", selecting("team", "blue"), []podfit.Node{ofKarpenter("k", 4)}, nil, nil, ""},
+		{"one that Karpenter knows by itself", selecting("node.kubernetes.io/instance-type", "p4d.24xlarge"), []podfit.Node{ofKarpenter("k", 4)}, nil, nil, "k 0/0 +? +?"},
+		{"a device that Karpenter knows no instance type by", asks("nvidia.com/mig-1g.5gb", 1), []podfit.Node{ofKarpenter("k", 4)}, nil, nil, ""},
+		{"a taint of Karpenter's nodes", asks("amd.com/gpu", 1), []podfit.Node{inPool("k", node("k-x", labelled("karpenter.sh/nodepool", "k"), taintedBy("sku", "gpu", nodegpu.NoSchedule)))}, nil, nil, ""},
 		{"a label that the template does not have", selecting("color", "red"), nil, nil, []nodepool.Ceiling{template}, ""},
 		{"one that it may have and Karpenter knows", selecting("topology.kubernetes.io/zone", "z"), nil, nil, []nodepool.Ceiling{template}, "k 0/0 +? +?"},
 		{"an affinity that the template cannot meet", affine("karpenter.sh/capacity-type", "In", "on-demand"), nil, nil, []nodepool.Ceiling{template}, ""},
 		{"one that it meets", affine("karpenter.sh/capacity-type", "NotIn", "on-demand"), nil, nil, []nodepool.Ceiling{template}, "k 0/0 +? +?"},
 		{"a taint of the template", asks("nvidia.com/gpu", 1), nil, nil, []nodepool.Ceiling{tainted}, ""},
-		{"that is tolerated", tolerating(asks("nvidia.com/gpu", 1), nodepool.Toleration{Key: "sku", Operator: "Exists"}), nil, nil, []nodepool.Ceiling{tainted}, "k 0/0 +? +?"},
+		{"that is tolerated", tolerating(asks("nvidia.com/gpu", 1), podfit.Toleration{Key: "sku", Operator: "Exists"}), nil, nil, []nodepool.Ceiling{tainted}, "k 0/0 +? +?"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			rooms := nodepool.PoolRooms(test.nodes, nodepool.PoolsConfig{Pools: test.specs}, test.ceilings)
-			if diff := cmp.Diff(test.want, roomText(test.shape.PoolPods(rooms, test.nodes))); diff != "" {
+			if diff := cmp.Diff(test.want, roomText(nodepool.PodsOf(&test.shape, rooms, test.nodes))); diff != "" {
 				t.Errorf("room (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestANodeHoldsAsManyPodsAsItsCardsDo(t *testing.T) {
-	ack := func(units ...any) nodepool.Node {
-		return gpuNode("n", quantities(units...), "ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=4")
-	}
-	mem := func(pairs ...any) nodepool.PodShape { return asking(quantities(pairs...)) }
-	spread := mem("aliyun.com/gpu-mem", 20)
-	spread.CardsAsked = 2
-	tests := []struct {
-		name  string
-		shape nodepool.PodShape
-		node  nodepool.Node
-		want  int64
-	}{
-		{"one of 15 GiB for each pod of 8, and the sum of 60 would do for seven", mem("aliyun.com/gpu-mem", 8), ack("aliyun.com/gpu-mem", 60), 4},
-		{"three on each card", mem("aliyun.com/gpu-mem", 5), ack("aliyun.com/gpu-mem", 60), 12},
-		{"cores are of a card too", mem("aliyun.com/gpu-mem", 5, "aliyun.com/gpu-core.percentage", 60), ack("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 400), 4},
-		{"a pod on two cards", spread, ack("aliyun.com/gpu-mem", 60), 2},
-		{"whole cards", mem("nvidia.com/gpu", 3), gpuNode("n", quantities("nvidia.com/gpu", 8), ""), 2},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got := test.shape.PodsOn(&test.node); got != test.want {
-				t.Errorf("%d pods, want %d", got, test.want)
 			}
 		})
 	}
@@ -208,8 +181,8 @@ func TestTheProfileOfAPoolIsFixedWhereItsCloudFixesIt(t *testing.T) {
 	} {
 		node := inPool("a", gpuNode("n", quantities("nvidia.com/gpu", 7), label))
 		shape := asks("nvidia.com/gpu", 1)
-		rooms := nodepool.PoolRooms([]nodepool.Node{node}, nodepool.PoolsConfig{}, nil)
-		if pods := shape.PoolPods(rooms, []nodepool.Node{node}); len(pods) != 1 || pods[0].ProfileFixed != want {
+		rooms := nodepool.PoolRooms([]podfit.Node{node}, nodepool.PoolsConfig{}, nil)
+		if pods := nodepool.PodsOf(&shape, rooms, []podfit.Node{node}); len(pods) != 1 || pods[0].ProfileFixed != want {
 			t.Errorf("%s: %+v, want fixed %t", label, pods, want)
 		}
 	}

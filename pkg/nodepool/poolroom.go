@@ -2,6 +2,7 @@ package nodepool
 
 import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // PoolRoom is a pool of nodes and what its own autoscaler may still add to it. What is not known is nil, and means that it may: a pending pod can
@@ -19,8 +20,8 @@ type PoolRoom struct {
 	// MayAddNodes is MaxNodes less Nodes, never below 0.
 	MayAddNodes *int64 `json:"mayAddNodes"`
 	// Limits bound what all nodes of the pool have together (Karpenter); Used is the capacity of Nodes in the resources that are limited.
-	Limits Quantities `json:"limits,omitempty"`
-	Used   Quantities `json:"used,omitempty"`
+	Limits podfit.Quantities `json:"limits,omitempty"`
+	Used   podfit.Quantities `json:"used,omitempty"`
 	// Mixed says that nodes which are added may be of other sizes than those that are there, as Karpenter's are.
 	Mixed bool `json:"mixed,omitempty"`
 	// Template is what every node that is added will be, where that is told.
@@ -44,7 +45,7 @@ type PoolPods struct {
 	MayAddPods  *int64 `json:"mayAddPods"`
 	// Has is what all nodes of the pool, those that are there and those that may be added, have of each resource that a pod takes, as if they had come
 	// up; resources that nothing bounds are not in it.
-	Has Quantities `json:"has,omitempty"`
+	Has podfit.Quantities `json:"has,omitempty"`
 	// Cards are those of the nodes that could hold a pod of the group, of known product and cut.
 	Cards []nodegpu.CutCards `json:"cards,omitempty"`
 	// Provisioned: Karpenter adds nodes to the pool, of any size that its NodePool allows.

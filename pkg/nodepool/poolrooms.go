@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // karpenterPool is the label of the nodes that Karpenter made.
@@ -12,7 +13,7 @@ const karpenterPool = "karpenter.sh/nodepool"
 
 // PoolRooms are the pools of the nodes, of the configuration, and of the ceilings that are of neither, by name: all that can have or get a node. A
 // ceiling that is configured goes before what a pool's autoscaler says.
-func PoolRooms(nodes []Node, config PoolsConfig, ceilings []Ceiling) []PoolRoom {
+func PoolRooms(nodes []podfit.Node, config PoolsConfig, ceilings []Ceiling) []PoolRoom {
 	rooms := map[string]*PoolRoom{}
 	for i := range nodes {
 		node := &nodes[i]
@@ -22,7 +23,7 @@ func PoolRooms(nodes []Node, config PoolsConfig, ceilings []Ceiling) []PoolRoom 
 		room := roomNamed(rooms, node.Pool)
 		room.Nodes++
 		room.Mixed = room.Mixed || node.Labels[karpenterPool] != ""
-		room.Used = room.Used.plus(node.Capacity)
+		room.Used = room.Used.Add(node.Capacity)
 	}
 	for _, spec := range config.Pools {
 		roomNamed(rooms, spec.Name)
@@ -68,7 +69,7 @@ func (r *PoolRoom) finished() *PoolRoom {
 		more := max(*r.MaxNodes-r.Nodes, 0)
 		r.MayAddNodes = &more
 	}
-	used := Quantities{}
+	used := podfit.Quantities{}
 	for name := range r.Limits {
 		used[name] = r.Used[name]
 	}
@@ -78,19 +79,8 @@ func (r *PoolRoom) finished() *PoolRoom {
 	return r
 }
 
-// plus adds in place, and makes the sums where there are none yet.
-func (q Quantities) plus(more Quantities) Quantities {
-	if q == nil && len(more) > 0 {
-		q = make(Quantities, len(more))
-	}
-	for name, amount := range more {
-		q[name] = q[name].Plus(amount)
-	}
-	return q
-}
-
 // elsewhere reports whether the template's nodeSelector names another pool than this one, of which there is no node to tell.
-func (r *PoolRoom) elsewhere(p *PodShape) bool {
+func (r *PoolRoom) elsewhere(p *podfit.PodShape) bool {
 	if r.Source == FromKarpenter {
 		value, set := p.Selector[karpenterPool]
 		return set && value != r.Pool

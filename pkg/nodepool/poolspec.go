@@ -6,6 +6,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // PoolsConfig is what somebody configured about pools: nodes do not tell prices, and a pool without nodes tells nothing.
@@ -25,7 +26,7 @@ type PoolSpec struct {
 	// Shape is what a new node of the pool would be; its Declared is set and its name is the pool's.
 	Shape *nodegpu.NodeObject
 	// Allocatable are all resources of Shape, cpu and memory too.
-	Allocatable Quantities
+	Allocatable podfit.Quantities
 }
 
 // ceiling is what the configuration says about the pool's size; it goes before what was read.
@@ -34,19 +35,19 @@ func (s PoolSpec) ceiling() (Ceiling, bool) {
 }
 
 // Node is the declared shape in the form in which pods land on it; false where none is declared.
-func (s PoolSpec) Node(reader nodegpu.Reader) (Node, bool) {
+func (s PoolSpec) Node(reader nodegpu.Reader) (podfit.Node, bool) {
 	if s.Shape == nil {
-		return Node{}, false
+		return podfit.Node{}, false
 	}
 	read := reader.Read(*s.Shape)
-	return Node{
+	return podfit.Node{
 		Name: s.Name, Declared: true, Ready: true, Labels: s.Shape.Labels, Taints: s.Shape.Taints, Allocatable: s.Allocatable, GPUs: &read,
 	}, true
 }
 
 // Shapes are the declared shapes of all pools, to be appended to the nodes among which pods land.
-func (c PoolsConfig) Shapes(reader nodegpu.Reader) []Node {
-	var nodes []Node
+func (c PoolsConfig) Shapes(reader nodegpu.Reader) []podfit.Node {
+	var nodes []podfit.Node
 	for _, spec := range c.Pools {
 		if node, declared := spec.Node(reader); declared {
 			nodes = append(nodes, node)

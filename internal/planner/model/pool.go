@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -70,7 +71,7 @@ func contended(g nodepool.WorkerGroup) (resource string, units int64) {
 }
 
 // sharesOf rounds what a pod takes down and what the pool has up, so that no place is lost by it.
-func sharesOf(takes, has nodepool.Quantities) []PoolShare {
+func sharesOf(takes, has podfit.Quantities) []PoolShare {
 	var shares []PoolShare
 	for _, name := range slices.Sorted(maps.Keys(has)) {
 		unit, want := raydemand.One, takes[name]

@@ -6,13 +6,14 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestThePoolsOfAGroupAreThoseThatItsPodsCanLandOn(t *testing.T) {
 	more := int64(2)
 	g := nodepool.WorkerGroup{
-		Slices:   []nodepool.SliceAnswer{{Slice: nodepool.Slice{Resource: "nvidia.com/mig-1g.5gb", UnitsPerPod: 2}}},
+		Slices:   []podfit.SliceAnswer{{Slice: podfit.Slice{Resource: "nvidia.com/mig-1g.5gb", UnitsPerPod: 2}}},
 		PoolPods: []nodepool.PoolPods{{Pool: "a", PerNode: 3, Holds: 3, MayAddPods: &more}, {Pool: "b", PerNode: 1}},
 	}
 	want := []GroupPool{
@@ -21,7 +22,7 @@ func TestThePoolsOfAGroupAreThoseThatItsPodsCanLandOn(t *testing.T) {
 	if diff := gocmp.Diff(want, poolsOf(g)); diff != "" {
 		t.Error(diff)
 	}
-	g.Slices, g.Pod.Requests = nil, nodepool.Quantities{"cpu": raydemand.Whole(4)}
+	g.Slices, g.Pod.Requests = nil, podfit.Quantities{"cpu": raydemand.Whole(4)}
 	if resource, units := contended(g); resource != "cpu" || units != 4000 {
 		t.Errorf("without GPUs: %d of %s", units, resource)
 	}

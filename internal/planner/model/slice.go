@@ -7,6 +7,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner/phrase"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -95,7 +96,7 @@ func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 	if numGPUs <= 0 || len(g.Slices) == 0 || len(g.Slices) > 1 && numGPUs != raydemand.Whole(total) {
 		return nil // of several kinds of devices behind one number nobody can say which is meant
 	}
-	var least nodepool.Slice
+	var least podfit.Slice
 	for i, s := range g.Slices {
 		announced := numGPUs
 		if len(g.Slices) > 1 {
@@ -106,7 +107,7 @@ func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 			least = each
 			continue
 		}
-		least = nodepool.Lesser(least, each)
+		least = podfit.Lesser(least, each)
 		least.Blocks = nil // of several kinds none says how it lies on a card
 	}
 	made := newSlice(least)
@@ -119,13 +120,13 @@ func SliceOf(g nodepool.WorkerGroup, numGPUs raydemand.Amount) *Slice {
 // blank reports whether nothing at all is known.
 func (s *Slice) blank() bool {
 	kind := s.Kind == "" || s.Kind == gpuinfo.UnknownKind
-	return kind && nodepool.Strength(s.Isolation) == 0 && s.MemoryMiB == nil && s.ComputeFraction == nil &&
+	return kind && podfit.Strength(s.Isolation) == 0 && s.MemoryMiB == nil && s.ComputeFraction == nil &&
 		s.Profile+s.Product == ""
 }
 
 // oneOf is one GPU of a slice. Several devices behind one GPU still count as one of them: no task can have the memory
 // of two in one piece. Units of memory of one card add up.
-func oneOf(s nodepool.Slice, numGPUs raydemand.Amount, cards int64) nodepool.Slice {
+func oneOf(s podfit.Slice, numGPUs raydemand.Amount, cards int64) podfit.Slice {
 	s.MemoryMiB = measured(s)
 	if s.Kind == gpuinfo.GPUMemory {
 		s.UnitsPerPod /= max(cards, 1)
@@ -137,7 +138,7 @@ func oneOf(s nodepool.Slice, numGPUs raydemand.Amount, cards int64) nodepool.Sli
 	return s
 }
 
-func newSlice(s nodepool.Slice) *Slice {
+func newSlice(s podfit.Slice) *Slice {
 	made := &Slice{
 		Kind:            s.Kind,
 		Isolation:       s.Isolation,
@@ -156,7 +157,7 @@ func newSlice(s nodepool.Slice) *Slice {
 
 // measured is the memory behind one unit. The round figure in a profile's name is more than any card gives, so for it
 // stands the least that a known product does.
-func measured(s nodepool.Slice) *int64 {
+func measured(s podfit.Slice) *int64 {
 	if !s.Nominal || s.Profile == nil {
 		return s.MemoryMiB
 	}

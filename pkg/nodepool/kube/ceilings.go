@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // statusConfigMap is where the Cluster Autoscaler writes what it sees, in its own namespace, kube-system as a rule.
@@ -121,8 +122,8 @@ type nodePool struct {
 				Labels map[string]string `json:"labels"`
 			} `json:"metadata"`
 			Spec struct {
-				Requirements []nodepool.Requirement `json:"requirements"`
-				Taints       []corev1.Taint         `json:"taints"`
+				Requirements []podfit.Requirement `json:"requirements"`
+				Taints       []corev1.Taint       `json:"taints"`
 			} `json:"spec"`
 		} `json:"template"`
 	} `json:"spec"`
@@ -138,7 +139,7 @@ func (p nodePool) template() *nodepool.NodeTemplate {
 // nodePoolCeiling reads spec.replicas, which a static NodePool keeps whatever waits, and spec.limits: what all nodes of
 // the pool have together, and with the name nodes their number. Without limits the pool is not bounded.
 func nodePoolCeiling(pool nodePool) (ceiling nodepool.Ceiling, err error) {
-	ceiling = nodepool.Ceiling{Group: pool.Metadata.Name, Limits: nodepool.Quantities{}, Source: karpenter}
+	ceiling = nodepool.Ceiling{Group: pool.Metadata.Name, Limits: podfit.Quantities{}, Source: karpenter}
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
 		quantity, err := resource.ParseQuantity(fmt.Sprint(pool.Spec.Limits[name]))
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -212,7 +213,7 @@ func TestNodePoolsTellLimitsAndWhatTheirNodesWillBe(t *testing.T) {
 	}
 	want := &nodepool.NodeTemplate{
 		Labels:       map[string]string{"team": "blue"},
-		Requirements: []nodepool.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
+		Requirements: []podfit.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
 		Taints:       []nodegpu.Taint{{Key: "sku", Value: "gpu", Effect: "NoSchedule"}},
 	}
 	if diff := cmp.Diff(want, found[0].Template); diff != "" {
@@ -258,7 +259,7 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 	client := &fakeNodes{list: []corev1.Node{*inPool("a", false), *inPool("b", true)}}
 	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
 		read := func() (nodepool.Cluster, nodepool.PoolPods) {
-			cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 9, Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}}}}, Workers: []nodepool.Worker{
+			cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 9, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}}}}, Workers: []nodepool.Worker{
 				{Pod: "here", Group: "gpu", Node: "a"}, {Pod: "cordoned", Group: "gpu", Node: "b"}, {Pod: "leaves", Group: "gpu", Node: "a", Terminating: true},
 				{Pod: "failed", Group: "gpu", Node: "a", Failed: true}, {Pod: "waits", Group: "gpu"}, {Pod: "nobody's", Group: "gone", Node: "a"},
 			}}
@@ -278,7 +279,7 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 			cluster, got := read()
 			// Two on node a were it empty, the one on the cordoned node, and two on a third node.
 			want := nodepool.PoolPods{Pool: "gpu", PerNode: 2, Holds: 3, Bound: 2, MayAddNodes: new(int64(1)), MayAddPods: new(int64(2)), ProfileFixed: true,
-				Has: nodepool.Quantities{"nvidia.com/gpu": raydemand.Whole(12)}}
+				Has: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(12)}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("room (-want +got):\n%s", diff)
 			}

@@ -5,13 +5,14 @@ import (
 	"maps"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // claimantOf is what a cluster's pods want of nodes to come: those without a node wait for one, by group, and those
 // that are bound to one of the nodes that are not complete take their part of it.
 func claimantOf(cluster *nodepool.Cluster, incomplete map[string]bool) claimant {
-	own := claimant{waiting: map[string]nodepool.WaitingPods{}, bound: map[string]nodepool.Quantities{}}
+	own := claimant{waiting: map[string]nodepool.WaitingPods{}, bound: map[string]podfit.Quantities{}}
 	for i := range cluster.Workers {
 		w := &cluster.Workers[i]
 		group, known := cluster.Group(w.Group)
@@ -21,7 +22,7 @@ func claimantOf(cluster *nodepool.Cluster, incomplete map[string]bool) claimant 
 			own.wait(group, w)
 		case incomplete[w.Node]:
 			takes := own.bound[w.Node].Plus(group.Pod.Requests)
-			own.bound[w.Node] = takes.Plus(nodepool.Quantities{"pods": raydemand.One})
+			own.bound[w.Node] = takes.Plus(podfit.Quantities{"pods": raydemand.One})
 		}
 	}
 	return own
@@ -44,7 +45,7 @@ func (c claimant) wait(group *nodepool.WorkerGroup, w *nodepool.Worker) {
 func (c claimant) equal(other claimant) bool {
 	same := func(a, b nodepool.WaitingPods) bool { return a.Pods == b.Pods && a.Since.Equal(b.Since) }
 	return maps.EqualFunc(c.waiting, other.waiting, same) &&
-		maps.EqualFunc(c.bound, other.bound, func(a, b nodepool.Quantities) bool { return maps.Equal(a, b) })
+		maps.EqualFunc(c.bound, other.bound, func(a, b podfit.Quantities) bool { return maps.Equal(a, b) })
 }
 
 func compareKeys(a, b nodepool.ClusterKey) int {

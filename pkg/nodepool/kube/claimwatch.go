@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -56,7 +57,7 @@ type claimWatch struct {
 // claimant is what one RayCluster has waiting for nodes, by group, and what its pods take of nodes that are not complete.
 type claimant struct {
 	waiting map[string]nodepool.WaitingPods
-	bound   map[string]nodepool.Quantities
+	bound   map[string]podfit.Quantities
 }
 
 // placingPause is the least time between two placements because of other RayClusters' pods or of claims: a fleet that starts
@@ -251,7 +252,7 @@ func (c *claimWatch) place(now time.Time, events karpenterEvents) {
 	}
 	var entries []entry
 	var waiting []nodepool.WaitingPods
-	bound := map[string]nodepool.Quantities{}
+	bound := map[string]podfit.Quantities{}
 	for _, key := range slices.SortedFunc(maps.Keys(c.claimants), compareKeys) {
 		own := c.claimants[key]
 		for _, group := range slices.Sorted(maps.Keys(own.waiting)) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -220,7 +221,7 @@ func (m *Manager) withoutNodes(cluster *nodepool.Cluster) {
 	gpus := false
 	for i := range cluster.Groups {
 		group := &cluster.Groups[i]
-		group.Slices = nodepool.SlicesOf(m.options.GPUs, &group.Pod, nil)
+		group.Slices = podfit.SlicesOf(m.options.GPUs, &group.Pod, nil)
 		gpus = gpus || len(group.Slices) > 0
 	}
 	if !gpus {

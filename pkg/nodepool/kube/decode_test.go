@@ -13,6 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -82,12 +83,12 @@ func TestARayClusterIsReadWhole(t *testing.T) {
 			Resources: raydemand.Bundle{
 				raydemand.CPU: raydemand.Whole(4), raydemand.GPU: raydemand.Whole(1), raydemand.Memory: raydemand.Whole(8 << 30),
 			},
-			Pod: nodepool.PodShape{Requests: nodepool.Quantities{
+			Pod: podfit.PodShape{Requests: podfit.Quantities{
 				"cpu": raydemand.Whole(4), "memory": raydemand.Whole(8 << 30), "nvidia.com/mig-1g.10gb": raydemand.Whole(1),
 			}},
 			GPUs: nodepool.GPUSpec{
 				Declared: &one, DeclaredBy: "rayStartParams.num-gpus", Derived: &one, DerivedBy: "rayStartParams.num-gpus",
-				Limits: nodepool.Quantities{"nvidia.com/mig-1g.10gb": raydemand.One}, Field: "rayStartParams.num-gpus",
+				Limits: podfit.Quantities{"nvidia.com/mig-1g.10gb": raydemand.One}, Field: "rayStartParams.num-gpus",
 			},
 			NumGPUsSync: nodepool.SyncWhenEmpty,
 		}},

@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -63,7 +64,7 @@ func decodeGroup(reader nodegpu.Reader, f fields, index int, ownCommand bool) no
 		group.IdleTimeout = &timeout
 	}
 	group.Pod = podShape(f.object("template"))
-	reportGPUs(f.report, &group, nodepool.CheckGPUs(reader, &group.Pod)...)
+	reportGPUs(f.report, &group, podfit.CheckGPUs(reader, &group.Pod)...)
 	ownCommand = ownCommand || templateOverwritesCommand(f)
 	group.Resources = effectiveResources(f, ownCommand)
 	group.GPUs = gpuSpec(f, ownCommand)

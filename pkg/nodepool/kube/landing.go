@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -33,9 +34,9 @@ type landed struct {
 	uid        string
 	generation int64
 	view       *nodeView
-	list       []nodepool.Landing
+	list       []podfit.Fit
 	gpus       []*nodepool.ReportedGPUs
-	slices     [][]nodepool.SliceAnswer
+	slices     [][]podfit.SliceAnswer
 	// pools are what each group could have in each pool, Bound left open.
 	pools [][]nodepool.PoolPods
 	// visible are the nodes on which each group's pods could see GPUs that they did not ask for.
@@ -61,15 +62,15 @@ func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) landed {
 	for i := range cluster.Groups {
 		group := &cluster.Groups[i]
 		places := view.places.For(&group.Pod)
-		now.list = append(now.list, group.Pod.Land(places))
+		now.list = append(now.list, group.Pod.Fit(places))
 		now.gpus = append(now.gpus, nodepool.Reported(l.reader, group, places))
-		now.slices = append(now.slices, nodepool.SlicesOf(l.reader, &group.Pod, places))
-		pools := group.Pod.PoolPods(view.rooms, places)
+		now.slices = append(now.slices, podfit.SlicesOf(l.reader, &group.Pod, places))
+		pools := nodepool.PodsOf(&group.Pod, view.rooms, places)
 		if view.nodePools {
-			pools = group.Pod.WithDeletedPool(pools, view.rooms)
+			pools = nodepool.WithDeletedPool(&group.Pod, pools, view.rooms)
 		}
 		now.pools = append(now.pools, pools)
-		first, count := nodepool.SeesGPUs(l.reader, &group.Pod, places)
+		first, count := podfit.SeesGPUs(l.reader, &group.Pod, places)
 		now.visible = append(now.visible, visibleOn{first, count})
 	}
 	l.byKey[cluster.Key] = now
@@ -87,7 +88,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	view := n.view.Load()
 	if view == nil || !view.known {
 		for i := range cluster.Groups {
-			cluster.Groups[i].Slices = nodepool.SlicesOf(n.landings.reader, &cluster.Groups[i].Pod, nil)
+			cluster.Groups[i].Slices = podfit.SlicesOf(n.landings.reader, &cluster.Groups[i].Pod, nil)
 		}
 	}
 	if view == nil {
@@ -103,7 +104,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 		cluster.Pools = view.rooms
 		for i, landing := range known.list {
 			group := &cluster.Groups[i]
-			group.Landing, group.Reported, group.Slices = &landing, known.gpus[i], known.slices[i]
+			group.Fit, group.Reported, group.Slices = &landing, known.gpus[i], known.slices[i]
 			group.PoolPods = slices.Clone(known.pools[i])
 			reportLanding(report, group)
 			reportSlices(report, group, known.visible[i])
@@ -117,10 +118,10 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 // reportLanding tells that no node could hold the group's pods, where no NodePool of Karpenter's could add one either.
 // Beside another node autoscaler it is no more than a hint.
 func reportLanding(report *findings, group *nodepool.WorkerGroup) {
-	if !group.Landing.Nowhere() || group.NodePoolFits() || group.Coming.Pods() > 0 || group.Max <= 0 || group.Suspended || group.Broken {
+	if !group.Fit.Nowhere() || group.NodePoolFits() || group.Coming.Pods() > 0 || group.Max <= 0 || group.Suspended || group.Broken {
 		return
 	}
-	report.add(raydemand.Info, GroupNoNode, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", group.Index), group.Landing.Why,
+	report.add(raydemand.Info, GroupNoNode, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", group.Index), group.Fit.Why,
 		"no node, were it empty, could hold a pod of group "+group.Name+"; its pods wait until one is added or changed",
 		"add such a node, let a node autoscaler do it, or mend requests, nodeSelector, affinity or tolerations")
 }
@@ -133,7 +134,7 @@ func reportSlices(report *findings, group *nodepool.WorkerGroup, visible visible
 		}
 	}
 	if visible.count > 0 && group.Max > 0 && !group.Suspended {
-		reportGPUs(report, group, nodepool.VisibleFinding(visible.first, visible.count))
+		reportGPUs(report, group, podfit.VisibleFinding(visible.first, visible.count))
 	}
 }
 
@@ -166,7 +167,7 @@ func lookAtWorkers(report *findings, cluster *nodepool.Cluster, view *nodeView) 
 }
 
 // countBound counts a pod on a node. On one that is cordoned it is what the node holds.
-func countBound(group *nodepool.WorkerGroup, node *nodepool.Node) {
+func countBound(group *nodepool.WorkerGroup, node *podfit.Node) {
 	for i := range group.PoolPods {
 		if pods := &group.PoolPods[i]; pods.Pool == node.Pool {
 			pods.Bound++

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -38,8 +39,8 @@ func largeFleet() (*nodes, nodepool.Cluster) {
 	}
 	cluster := nodepool.Cluster{Key: llm, UID: "u", Generation: 1}
 	for i := range groups {
-		shape := nodepool.PodShape{
-			Requests: nodepool.Quantities{"cpu": raydemand.Whole(4), "memory": raydemand.Whole(16 << 30)},
+		shape := podfit.PodShape{
+			Requests: podfit.Quantities{"cpu": raydemand.Whole(4), "memory": raydemand.Whole(16 << 30)},
 			Selector: map[string]string{"kubernetes.azure.com/agentpool": fmt.Sprintf("pool%d", i%pools)},
 		}
 		if i%2 == 0 {

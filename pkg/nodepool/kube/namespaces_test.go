@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 func namespaceOf(name, isolation string) *corev1.Namespace {
@@ -229,7 +230,7 @@ func TestAnAnswerThatIsOlderThanWhatTheWatchBroughtDoesNotCount(t *testing.T) {
 
 func TestAClusterWithGPUsIsToldThatItsNamespacesDefaultIsNotKnown(t *testing.T) {
 	n, _ := watchedNamespaces(nil)
-	gpus := []nodepool.WorkerGroup{{Slices: []nodepool.SliceAnswer{{}}}}
+	gpus := []nodepool.WorkerGroup{{Slices: []podfit.SliceAnswer{{}}}}
 	told := func(isolation nodepool.RequiredIsolation, groups []nodepool.WorkerGroup) (codes string) {
 		for _, f := range n.readInto(nodepool.Cluster{Mode: nodepool.Managed, Isolation: isolation, Groups: groups}).Findings {
 			codes += f.Code

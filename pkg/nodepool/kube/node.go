@@ -6,20 +6,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // nodeOf converts a node as it is read where nothing is configured.
-func nodeOf(node *corev1.Node) nodepool.Node { return nodeBy(nodegpu.Reader{}, node) }
+func nodeOf(node *corev1.Node) podfit.Node { return nodeBy(nodegpu.Reader{}, node) }
 
 // nodeBy converts a node. Names and labels repeat from node to node, so each text is kept once: the labels of thousands of
 // nodes would otherwise be most of this process's memory.
-func nodeBy(reader nodegpu.Reader, node *corev1.Node) nodepool.Node {
-	n := nodepool.Node{
+func nodeBy(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
+	n := podfit.Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable,
 		Labels:      make(map[string]string, len(node.Labels)),
-		Allocatable: make(nodepool.Quantities, len(node.Status.Allocatable)),
+		Allocatable: make(podfit.Quantities, len(node.Status.Allocatable)),
 	}
 	for key, value := range node.Labels {
 		n.Labels[shared(key)] = shared(value)
@@ -41,7 +41,7 @@ func nodeBy(reader nodegpu.Reader, node *corev1.Node) nodepool.Node {
 	}
 	n.Pool, n.GPUs = shared(reader.PoolOf(object)), gpusOf(reader, object)
 	if node.Labels[karpenterPool] != "" {
-		n.Capacity = make(nodepool.Quantities, len(node.Status.Capacity))
+		n.Capacity = make(podfit.Quantities, len(node.Status.Capacity))
 		for name, quantity := range node.Status.Capacity {
 			n.Capacity[shared(string(name))] = amountOf(quantity)
 		}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -36,32 +36,32 @@ func readNode(t *testing.T, name string) *corev1.Node {
 }
 
 func TestRealNodesHoldWhatTheyAnnounce(t *testing.T) {
-	gpu := func(resource string, amount int64) nodepool.PodShape {
-		return nodepool.PodShape{Requests: nodepool.Quantities{resource: raydemand.Whole(amount)}}
+	gpu := func(resource string, amount int64) podfit.PodShape {
+		return podfit.PodShape{Requests: podfit.Quantities{resource: raydemand.Whole(amount)}}
 	}
 	tolerant := gpu("nvidia.com/gpu", 8)
-	tolerant.Tolerations = []nodepool.Toleration{{Key: "nvidia.com/gpu", Operator: "Exists"}}
+	tolerant.Tolerations = []podfit.Toleration{{Key: "nvidia.com/gpu", Operator: "Exists"}}
 	tests := []struct {
 		name, node string
-		shape      nodepool.PodShape
-		want       nodepool.Landing
+		shape      podfit.PodShape
+		want       podfit.Fit
 	}{
-		{"a cordoned node", "ack-p4-cordoned", gpu("nvidia.com/gpu", 1), nodepool.Landing{Why: "node alihn1-qas-k8s-w31212 is cordoned"}},
-		{"a taint that is not tolerated", "eks-karpenter-p4d", gpu("nvidia.com/gpu", 8), nodepool.Landing{
+		{"a cordoned node", "ack-p4-cordoned", gpu("nvidia.com/gpu", 1), podfit.Fit{Why: "node alihn1-qas-k8s-w31212 is cordoned"}},
+		{"a taint that is not tolerated", "eks-karpenter-p4d", gpu("nvidia.com/gpu", 8), podfit.Fit{
 			Why: "node ip-10-0-5-152.ap-northeast-2.compute.internal has taint nvidia.com/gpu=present:NoSchedule which the group does not tolerate"}},
-		{"a taint that is tolerated", "eks-karpenter-p4d", tolerant, nodepool.Landing{Nodes: 1}},
-		{"GKE adds the toleration", "timeslice-gke-l4", gpu("nvidia.com/gpu", 1), nodepool.Landing{Nodes: 1}},
-		{"a MIG profile by its name", "mig-mixed-h100-80-eight-cards", gpu("nvidia.com/mig-1g.10gb", 1), nodepool.Landing{Nodes: 1}},
-		{"a profile that is not cut", "mig-mixed-h100-80-eight-cards", gpu("nvidia.com/mig-7g.80gb", 1), nodepool.Landing{
+		{"a taint that is tolerated", "eks-karpenter-p4d", tolerant, podfit.Fit{Nodes: 1}},
+		{"GKE adds the toleration", "timeslice-gke-l4", gpu("nvidia.com/gpu", 1), podfit.Fit{Nodes: 1}},
+		{"a MIG profile by its name", "mig-mixed-h100-80-eight-cards", gpu("nvidia.com/mig-1g.10gb", 1), podfit.Fit{Nodes: 1}},
+		{"a profile that is not cut", "mig-mixed-h100-80-eight-cards", gpu("nvidia.com/mig-7g.80gb", 1), podfit.Fit{
 			Why: "needs nvidia.com/mig-7g.80gb 1, no node announces it"}},
-		{"capacity that is left over from before partitioning", "mig-mixed-a30-capacity-keeps-old-gpu", gpu("nvidia.com/gpu", 1), nodepool.Landing{
+		{"capacity that is left over from before partitioning", "mig-mixed-a30-capacity-keeps-old-gpu", gpu("nvidia.com/gpu", 1), podfit.Fit{
 			Why: "needs nvidia.com/gpu 1, no node announces it"}},
-		{"cards that are all unhealthy", "failure-all-cards-unhealthy", gpu("nvidia.com/gpu", 1), nodepool.Landing{
+		{"cards that are all unhealthy", "failure-all-cards-unhealthy", gpu("nvidia.com/gpu", 1), podfit.Fit{
 			Why: "needs nvidia.com/gpu 1, no node announces it"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, test.shape.Land([]nodepool.Node{nodeOf(readNode(t, test.node))})); diff != "" {
+			if diff := cmp.Diff(test.want, test.shape.Fit([]podfit.Node{nodeOf(readNode(t, test.node))})); diff != "" {
 				t.Errorf("landing (-want +got):\n%s", diff)
 			}
 		})

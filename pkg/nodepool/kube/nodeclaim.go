@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // nodeClaims are Karpenter's nodes to come, a kind of the whole Kubernetes cluster.
@@ -27,8 +28,8 @@ const (
 type claimObject struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
-		Requirements []nodepool.Requirement `json:"requirements"`
-		Taints       []corev1.Taint         `json:"taints"`
+		Requirements []podfit.Requirement `json:"requirements"`
+		Taints       []corev1.Taint       `json:"taints"`
 		Resources    struct {
 			Requests corev1.ResourceList `json:"requests"`
 		} `json:"resources"`
@@ -81,8 +82,8 @@ func (c *claimObject) claim() nodepool.NodeClaim {
 	return claim
 }
 
-func quantitiesOf(list corev1.ResourceList) nodepool.Quantities {
-	amounts := make(nodepool.Quantities, len(list))
+func quantitiesOf(list corev1.ResourceList) podfit.Quantities {
+	amounts := make(podfit.Quantities, len(list))
 	for name, quantity := range list {
 		amounts[string(name)] = amountOf(quantity)
 	}

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // nodeObjectOf converts a node with all that it tells of its GPUs, where nodeOf takes what decides over landing.
@@ -29,16 +29,16 @@ func nodeObjectOf(node *corev1.Node) nodegpu.NodeObject {
 
 // ReadNode reads a Node object as the API prints it, in both views: what it tells of its GPUs, and what decides over landing. An amount that cannot be
 // read is left out and told as a problem; of anything else the error names the field.
-func ReadNode(object map[string]any) (nodegpu.NodeObject, nodepool.Node, error) {
+func ReadNode(object map[string]any) (nodegpu.NodeObject, podfit.Node, error) {
 	return ReadNodeBy(nodegpu.Reader{}, object)
 }
 
 // ReadNodeBy is ReadNode where names of resources, or a label for pools, are configured. A node that shows no condition Ready is an excerpt of one that
 // may well be ready, and counts as such.
-func ReadNodeBy(reader nodegpu.Reader, object map[string]any) (nodegpu.NodeObject, nodepool.Node, error) {
+func ReadNodeBy(reader nodegpu.Reader, object map[string]any) (nodegpu.NodeObject, podfit.Node, error) {
 	node, unreadable, err := nodeIn(object)
 	if err != nil {
-		return nodegpu.NodeObject{}, nodepool.Node{}, fmt.Errorf("reading node: %w", err)
+		return nodegpu.NodeObject{}, podfit.Node{}, fmt.Errorf("reading node: %w", err)
 	}
 	told := nodeObjectOf(node)
 	told.Unreadable = append(told.Unreadable, unreadable...)

@@ -15,6 +15,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // nodesPause is the least time between two cycles of all RayClusters because of nodes: a pool of machines that comes up
@@ -45,20 +46,20 @@ type nodes struct {
 
 	// pools is what is configured about pools, declared are their shapes; nobody changes them.
 	pools    nodepool.PoolsConfig
-	declared []nodepool.Node
+	declared []podfit.Node
 
 	landings landings
 }
 
 // keptNode is a node with its kind, which takes longer to tell than all else.
 type keptNode struct {
-	nodepool.Node
-	kind nodepool.NodeKind
+	podfit.Node
+	kind podfit.NodeClass
 	// object is kept of nodes that say something which grows old, and is never changed.
 	object *corev1.Node
 }
 
-func kept(node nodepool.Node) keptNode { return keptNode{Node: node, kind: nodepool.KindOf(&node)} }
+func kept(node podfit.Node) keptNode { return keptNode{Node: node, kind: podfit.ClassOf(&node)} }
 
 // keep converts a node as it is now.
 func (n *nodes) keep(object *corev1.Node) keptNode {
@@ -74,10 +75,10 @@ func (n *nodes) keep(object *corev1.Node) keptNode {
 // nodeView is what was known at one moment; nobody changes it.
 type nodeView struct {
 	// nodes is sorted by name; it says nothing unless known.
-	nodes []nodepool.Node
+	nodes []podfit.Node
 	known bool
 	// places are the nodes by lots, and the shapes of pools that could get one; nil unless known.
-	places *nodepool.Lots
+	places *podfit.Classes
 	// rooms are all pools, and what they may still add.
 	rooms []nodepool.PoolRoom
 	// nodePools: all of Karpenter's NodePools are among them.
@@ -87,8 +88,8 @@ type nodeView struct {
 }
 
 // find returns the node of that name.
-func (v *nodeView) find(name string) (*nodepool.Node, bool) {
-	i, found := slices.BinarySearchFunc(v.nodes, name, func(n nodepool.Node, name string) int { return strings.Compare(n.Name, name) })
+func (v *nodeView) find(name string) (*podfit.Node, bool) {
+	i, found := slices.BinarySearchFunc(v.nodes, name, func(n podfit.Node, name string) int { return strings.Compare(n.Name, name) })
 	if !found {
 		return nil, false
 	}
@@ -152,11 +153,11 @@ func (n *nodes) viewNow() *nodeView {
 	if !known {
 		return &nodeView{forbidden: forbidden}
 	}
-	view := &nodeView{known: true, nodes: make([]nodepool.Node, len(sorted))}
+	view := &nodeView{known: true, nodes: make([]podfit.Node, len(sorted))}
 	for i := range sorted {
 		view.nodes[i] = sorted[i].Node
 	}
-	view.places = nodepool.LotsOf(view.nodes, func(i int) nodepool.NodeKind { return sorted[i].kind }, n.declared)
+	view.places = podfit.ClassesOf(view.nodes, func(i int) podfit.NodeClass { return sorted[i].kind }, n.declared)
 	view.rooms, view.nodePools = nodepool.PoolRooms(view.nodes, n.pools, ceilings), nodePools
 	if nodePools {
 		nodepool.CloseDeleted(view.rooms)

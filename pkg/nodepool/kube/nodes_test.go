@@ -24,6 +24,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -142,8 +143,8 @@ func TestForbiddenNodesAreToldAndTriedAgain(t *testing.T) {
 	besideNodes(t, client, func(t *testing.T, n *nodes, changes *atomic.Int32) {
 		cluster := nodepool.Cluster{Key: llm, Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 1}}}
 		n.addTo(&cluster)
-		if len(cluster.Findings) != 1 || cluster.Findings[0].Code != NodesForbidden || cluster.Findings[0].Severity != raydemand.Info || cluster.Groups[0].Landing != nil {
-			t.Errorf("findings %+v, landing %v; want one %s and no landing", cluster.Findings, cluster.Groups[0].Landing, NodesForbidden)
+		if len(cluster.Findings) != 1 || cluster.Findings[0].Code != NodesForbidden || cluster.Findings[0].Severity != raydemand.Info || cluster.Groups[0].Fit != nil {
+			t.Errorf("findings %+v, landing %v; want one %s and no landing", cluster.Findings, cluster.Groups[0].Fit, NodesForbidden)
 		}
 		time.Sleep(10 * time.Minute)
 		if calls := client.calls.Load(); calls > 40 || changes.Load() != 1 {
@@ -159,8 +160,8 @@ func TestForbiddenNodesAreToldAndTriedAgain(t *testing.T) {
 
 func TestFindingsTellWhatTheNodesMean(t *testing.T) {
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
-	shape := func(gpus int64) nodepool.PodShape {
-		return nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}
+	shape := func(gpus int64) podfit.PodShape {
+		return podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}
 	}
 	cluster := nodepool.Cluster{
 		Key: llm, UID: "u", Generation: 1,
@@ -178,11 +179,11 @@ func TestFindingsTellWhatTheNodesMean(t *testing.T) {
 	if len(untouched.Findings) > 0 {
 		t.Errorf("findings %v before nodes are known", untouched.Findings)
 	}
-	n.view.Store(viewOf([]nodepool.Node{
+	n.view.Store(viewOf([]podfit.Node{
 		nodeOf(kubeNode("a", "4", corev1.ConditionTrue)), nodeOf(kubeNode("b", "4", corev1.ConditionUnknown)),
 	}))
 	n.addTo(&cluster)
-	if got := cluster.Groups[0].Landing; got.Nodes != 1 || got.Why != "" {
+	if got := cluster.Groups[0].Fit; got.Nodes != 1 || got.Why != "" {
 		t.Errorf("group one: %+v, want one node", got)
 	}
 	var told []string
@@ -204,12 +205,12 @@ func TestLandingsFollowTheSpecAndTheNodes(t *testing.T) {
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 	read := func(generation, gpus int64) int {
 		cluster := nodepool.Cluster{Key: llm, UID: "u", Generation: generation, Groups: []nodepool.WorkerGroup{{
-			Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}},
+			Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}},
 		}}}
 		n.addTo(&cluster)
-		return cluster.Groups[0].Landing.Nodes
+		return cluster.Groups[0].Fit.Nodes
 	}
-	n.view.Store(viewOf([]nodepool.Node{nodeOf(kubeNode("a", "4", corev1.ConditionTrue))}))
+	n.view.Store(viewOf([]podfit.Node{nodeOf(kubeNode("a", "4", corev1.ConditionTrue))}))
 	if read(1, 8) != 0 {
 		t.Error("8 GPUs land on a node of 4")
 	}
@@ -223,9 +224,9 @@ func TestLandingsFollowTheSpecAndTheNodes(t *testing.T) {
 }
 
 // viewOf is a view of these nodes, in the order of their names, and of declared shapes.
-func viewOf(nodes []nodepool.Node, declared ...nodepool.Node) *nodeView {
-	kind := func(i int) nodepool.NodeKind { return nodepool.KindOf(&nodes[i]) }
-	return &nodeView{known: true, nodes: nodes, places: nodepool.LotsOf(nodes, kind, declared)}
+func viewOf(nodes []podfit.Node, declared ...podfit.Node) *nodeView {
+	kind := func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }
+	return &nodeView{known: true, nodes: nodes, places: podfit.ClassesOf(nodes, kind, declared)}
 }
 
 func amountsOf(gpus string) corev1.ResourceList {
@@ -243,7 +244,7 @@ func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 	read := func() nodepool.Cluster {
 		cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{
-			{Index: 0, Name: "gpu", Max: 1, Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/gpu": raydemand.One}}},
+			{Index: 0, Name: "gpu", Max: 1, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}}},
 			{Index: 1, Name: "cpu", Max: 1},
 		}}
 		n.addTo(&cluster)
@@ -252,7 +253,7 @@ func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
 	if got := read(); len(got.Groups[0].Slices) != 1 || got.Groups[0].Slices[0].Kind != gpuinfo.UnknownKind || got.Groups[1].Slices != nil {
 		t.Errorf("before nodes are known: %+v, %+v", got.Groups[0].Slices, got.Groups[1].Slices)
 	}
-	n.view.Store(viewOf([]nodepool.Node{nodeOf(whole), nodeOf(shares)}))
+	n.view.Store(viewOf([]podfit.Node{nodeOf(whole), nodeOf(shares)}))
 	got := read()
 	if slice := got.Groups[0].Slices[0]; slice.Kind != gpuinfo.TimeSliced || slice.Isolation != gpuinfo.NoIsolation || slice.MemoryMiB != nil {
 		t.Errorf("the least of whole and shared cards is %+v", slice)
@@ -272,7 +273,7 @@ func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
 
 // What the agent measures from minute to minute must not make every RayCluster look at its nodes again; a card that fell ill must.
 func TestANodeIsTheSameWhileOnlyItsProcessesChange(t *testing.T) {
-	report := func(free, healthy string) nodepool.Node {
+	report := func(free, healthy string) podfit.Node {
 		node := kubeNode("a", "1", corev1.ConditionTrue)
 		node.Annotations = map[string]string{nodegpu.AgentAnnotation: `{"cards":[{"index":0,"memoryMiB":15360,"freeMiB":` + free + `,"healthy":` + healthy + `}]}`}
 		stripped, err := stripNode(node)
@@ -294,15 +295,15 @@ func TestTheDeclaredShapeOfAPoolWithoutNodesIsAPlaceToLand(t *testing.T) {
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 	n.view.Store(viewOf(nil, config.Shapes(nodegpu.Reader{})...))
 	cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{
-		{Index: 0, Name: "small", Max: 1, Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/mig-1g.5gb": raydemand.One}}},
-		{Index: 1, Name: "large", Max: 1, Pod: nodepool.PodShape{Requests: nodepool.Quantities{"nvidia.com/mig-3g.20gb": raydemand.One}}},
+		{Index: 0, Name: "small", Max: 1, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/mig-1g.5gb": raydemand.One}}},
+		{Index: 1, Name: "large", Max: 1, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/mig-3g.20gb": raydemand.One}}},
 	}}
 	n.addTo(&cluster)
 	small, large := cluster.Groups[0], cluster.Groups[1]
-	if diff := cmp.Diff([]string{"mig"}, small.Landing.Pools); diff != "" || small.Landing.Nodes != 0 || small.Slices[0].MemoryMiB == nil || *small.Slices[0].MemoryMiB != 4864 {
-		t.Errorf("group small: %+v, %+v", small.Landing, small.Slices)
+	if diff := cmp.Diff([]string{"mig"}, small.Fit.Pools); diff != "" || small.Fit.Nodes != 0 || small.Slices[0].MemoryMiB == nil || *small.Slices[0].MemoryMiB != 4864 {
+		t.Errorf("group small: %+v, %+v", small.Fit, small.Slices)
 	}
-	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != GroupNoNode || !large.Landing.Nowhere() {
+	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != GroupNoNode || !large.Fit.Nowhere() {
 		t.Errorf("findings %+v", cluster.Findings)
 	}
 }

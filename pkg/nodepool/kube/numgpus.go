@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -23,7 +24,7 @@ func gpuSpec(group fields, ownCommand bool) nodepool.GPUSpec {
 		return spec
 	}
 	c := decodeContainer(containers[0])
-	spec.Claims, spec.Limits = c.claims > 0, nodepool.Quantities{}
+	spec.Claims, spec.Limits = c.claims > 0, podfit.Quantities{}
 	for name, quantity := range c.limits {
 		if extended(name) {
 			spec.Limits[name] = amountOf(quantity)

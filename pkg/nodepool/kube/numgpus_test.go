@@ -10,6 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -160,7 +161,7 @@ func TestTheSyncAnnotationIsOneWordOrOneForEachGroup(t *testing.T) {
 // A pool that its autoscaler has taken down to nothing tells by its declaration what a pod would get.
 func TestWhatIsReportedCountsPoolsWithoutANode(t *testing.T) {
 	cluster := decodeSample(t)
-	pool := nodepool.Node{Name: "slices", Ready: true, Declared: true, Allocatable: nodepool.Quantities{
+	pool := podfit.Node{Name: "slices", Ready: true, Declared: true, Allocatable: podfit.Quantities{
 		"cpu": raydemand.Whole(16), "memory": raydemand.Whole(64 << 30), "nvidia.com/mig-1g.10gb": raydemand.Whole(7)}}
 	known := newLandings()
 	got := known.of(&cluster, viewOf(nil, pool)).gpus[0]

@@ -14,6 +14,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 // poolEntry is one pool of the file that describes pools.
@@ -163,7 +164,7 @@ func (n *nodeTemplate) readShape(shape shapeEntry) error {
 }
 
 // node is the template as a node that would be ready, in both forms.
-func (n *nodeTemplate) node(pool string) (nodegpu.NodeObject, nodepool.Node) {
+func (n *nodeTemplate) node(pool string) (nodegpu.NodeObject, podfit.Node) {
 	made := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: pool, Labels: n.labels},
 		Spec:       corev1.NodeSpec{Taints: n.taints},

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -15,9 +15,9 @@ import (
 const cardsAsked = "aliyun.com/gpu-count"
 
 // podShape reads from a pod template what decides where its pods can land.
-func podShape(template fields) nodepool.PodShape {
+func podShape(template fields) podfit.PodShape {
 	spec := template.object("spec")
-	shape := nodepool.PodShape{
+	shape := podfit.PodShape{
 		NodeName: spec.text("nodeName"),
 		Requests: podRequests(spec),
 		Selector: spec.texts("nodeSelector"),
@@ -35,12 +35,12 @@ func podShape(template fields) nodepool.PodShape {
 	}
 	required := spec.object("affinity").object("nodeAffinity").object("requiredDuringSchedulingIgnoredDuringExecution")
 	for _, term := range required.objects("nodeSelectorTerms") {
-		shape.Affinity = append(shape.Affinity, nodepool.NodeTerm{
+		shape.Affinity = append(shape.Affinity, podfit.NodeTerm{
 			Labels: requirements(term, "matchExpressions"), Fields: requirements(term, "matchFields"),
 		})
 	}
 	for _, t := range spec.objects("tolerations") {
-		shape.Tolerations = append(shape.Tolerations, nodepool.Toleration{
+		shape.Tolerations = append(shape.Tolerations, podfit.Toleration{
 			Key: t.text("key"), Operator: t.text("operator"), Value: t.text("value"), Effect: t.text("effect"),
 		})
 	}
@@ -55,10 +55,10 @@ func hidesGPUs(container fields) bool {
 	return set && visible.from == "" && slices.Contains([]string{"void", "none", ""}, visible.value)
 }
 
-func requirements(term fields, name string) []nodepool.Requirement {
-	var list []nodepool.Requirement
+func requirements(term fields, name string) []podfit.Requirement {
+	var list []podfit.Requirement
 	for _, r := range term.objects(name) {
-		list = append(list, nodepool.Requirement{Key: r.text("key"), Operator: r.text("operator"), Values: r.list("values")})
+		list = append(list, podfit.Requirement{Key: r.text("key"), Operator: r.text("operator"), Values: r.list("values")})
 	}
 	return list
 }
@@ -66,8 +66,8 @@ func requirements(term fields, name string) []nodepool.Requirement {
 // podRequests is what the scheduler asks of a node for one pod (k8s.io/component-helpers/resource, PodRequests): the sum
 // of the containers and of the init containers that keep running, or what is needed while one init container runs where
 // that is more; the pod's own resources instead where it has some; and the overhead.
-func podRequests(template fields) nodepool.Quantities {
-	sum, peak, beside := nodepool.Quantities{}, nodepool.Quantities{}, nodepool.Quantities{}
+func podRequests(template fields) podfit.Quantities {
+	sum, peak, beside := podfit.Quantities{}, podfit.Quantities{}, podfit.Quantities{}
 	for _, c := range template.objects("initContainers") {
 		own := ownRequests(c)
 		if c.text("restartPolicy") == "Always" {
@@ -96,27 +96,27 @@ func podRequests(template fields) nodepool.Quantities {
 }
 
 // ownRequests are a container's requests. What stands in limits only is requested too: the API server fills it in.
-func ownRequests(container fields) nodepool.Quantities {
+func ownRequests(container fields) podfit.Quantities {
 	resources := container.object("resources")
 	own := amounts(quantities(resources, "limits"))
 	maps.Copy(own, amounts(quantities(resources, "requests")))
 	return own
 }
 
-func add(to, from nodepool.Quantities) {
+func add(to, from podfit.Quantities) {
 	for name, amount := range from {
 		to[name] = to[name].Plus(amount)
 	}
 }
 
-func raise(to, floor nodepool.Quantities) {
+func raise(to, floor podfit.Quantities) {
 	for name, amount := range floor {
 		to[name] = max(to[name], amount)
 	}
 }
 
-func amounts(list map[string]resource.Quantity) nodepool.Quantities {
-	converted := make(nodepool.Quantities, len(list))
+func amounts(list map[string]resource.Quantity) podfit.Quantities {
+	converted := make(podfit.Quantities, len(list))
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		converted[name] = amountOf(list[name])
 	}

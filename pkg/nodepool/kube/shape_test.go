@@ -6,13 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // shapeOf reads the spec of a pod template.
-func shapeOf(t *testing.T, spec string) (nodepool.PodShape, []raydemand.Finding) {
+func shapeOf(t *testing.T, spec string) (podfit.PodShape, []raydemand.Finding) {
 	t.Helper()
 	report := &findings{}
 	return podShape(fields{values: map[string]any{"spec": objectOf(t, spec)}, report: report}), report.list
@@ -56,14 +56,14 @@ affinity:
         matchFields: [{key: metadata.name, operator: In, values: [gpu-0]}]
 containers: [{resources: {limits: {cpu: 500m}}}]
 `)
-	want := nodepool.PodShape{
-		NodeName: "gpu-0", Selector: map[string]string{"pool": "gpu"}, Requests: nodepool.Quantities{"cpu": 5000},
-		Tolerations: []nodepool.Toleration{
+	want := podfit.PodShape{
+		NodeName: "gpu-0", Selector: map[string]string{"pool": "gpu"}, Requests: podfit.Quantities{"cpu": 5000},
+		Tolerations: []podfit.Toleration{
 			{Key: "nvidia.com/gpu", Operator: "Exists", Effect: nodegpu.NoSchedule}, {Key: "team", Value: "ml"},
 		},
-		Affinity: []nodepool.NodeTerm{{
-			Labels: []nodepool.Requirement{{Key: "gpus", Operator: "Gt", Values: []string{"3"}}},
-			Fields: []nodepool.Requirement{{Key: "metadata.name", Operator: "In", Values: []string{"gpu-0"}}},
+		Affinity: []podfit.NodeTerm{{
+			Labels: []podfit.Requirement{{Key: "gpus", Operator: "Gt", Values: []string{"3"}}},
+			Fields: []podfit.Requirement{{Key: "metadata.name", Operator: "In", Values: []string{"gpu-0"}}},
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -75,21 +75,21 @@ containers: [{resources: {limits: {cpu: 500m}}}]
 }
 
 func TestRequestsOfAPodAreWhatTheSchedulerAsksFor(t *testing.T) {
-	cpu := func(milli raydemand.Amount) nodepool.Quantities { return nodepool.Quantities{"cpu": milli * 10} }
+	cpu := func(milli raydemand.Amount) podfit.Quantities { return podfit.Quantities{"cpu": milli * 10} }
 	tests := []struct {
 		name, template string
-		want           nodepool.Quantities
+		want           podfit.Quantities
 	}{
 		{"containers add up", `containers: [{resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 500m}}}]`, cpu(1500)},
 		{"a request comes before a limit", `containers: [{resources: {requests: {cpu: 1}, limits: {cpu: 4}}}]`, cpu(1000)},
-		{"a limit alone is the request", `containers: [{resources: {limits: {nvidia.com/gpu: 2}}}]`, nodepool.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}},
+		{"a limit alone is the request", `containers: [{resources: {limits: {nvidia.com/gpu: 2}}}]`, podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}},
 		{"a larger init container counts alone", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{resources: {requests: {cpu: 3}}}, {resources: {requests: {cpu: 2}}}]}`, cpu(3000)},
 		{"a smaller init container does not count", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{resources: {requests: {cpu: 200m}}}]}`, cpu(1000)},
 		{"an init container that keeps running adds up", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 200m}}}]}`, cpu(1200)},
 		{"an init container runs beside those that were started before", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 3}}}]}`, cpu(4000)},
 		{"overhead comes on top", `{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: 250m}}`, cpu(1250)},
 		{"the pod's own requests replace the sum", `{containers: [{resources: {requests: {cpu: 1}}}], resources: {requests: {cpu: 6}, limits: {cpu: 8}}}`, cpu(6000)},
-		{"nothing asked is nothing", `containers: [{resources: {requests: {cpu: 0}}}]`, nodepool.Quantities{}},
+		{"nothing asked is nothing", `containers: [{resources: {requests: {cpu: 0}}}]`, podfit.Quantities{}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -17,7 +18,7 @@ func TestASidecarKnowsSlicesByTheTemplateAloneAndSaysSoOnce(t *testing.T) {
 	groups := func(resources ...string) []nodepool.WorkerGroup {
 		var list []nodepool.WorkerGroup
 		for _, resource := range resources {
-			list = append(list, nodepool.WorkerGroup{Name: resource, Pod: nodepool.PodShape{Requests: nodepool.Quantities{resource: raydemand.One}}})
+			list = append(list, nodepool.WorkerGroup{Name: resource, Pod: podfit.PodShape{Requests: podfit.Quantities{resource: raydemand.One}}})
 		}
 		return list
 	}
@@ -72,7 +73,7 @@ spec: {workerGroupSpecs: [{groupName: g, template: {spec: {containers: [{name: r
 		}
 		unknown := false
 		for _, f := range memo.decode(manifest).findings {
-			unknown = unknown || f.Code == nodepool.GPUResourceUnknown
+			unknown = unknown || f.Code == podfit.GPUResourceUnknown
 		}
 		if unknown == known {
 			t.Errorf("a resource is unknown %t where it is configured %t", unknown, known)

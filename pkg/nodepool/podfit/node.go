@@ -1,16 +1,14 @@
-package nodepool
+package podfit
 
 import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// Quantities are amounts of Kubernetes resources under their exact names: cpu, memory in bytes, nvidia.com/mig-1g.10gb.
-type Quantities map[string]raydemand.Amount
 
 // Node is what of a Kubernetes node decides which pods it could hold. It is never changed once it is made.
 type Node struct {
@@ -42,8 +40,8 @@ func (n Node) Equal(other Node) bool {
 		reflect.DeepEqual(n.GPUs, other.GPUs)
 }
 
-// offers is what of a resource pods can get that work: what is announced, but for units of cards that are not well.
-func (n *Node) offers(name string) raydemand.Amount {
+// Usable is what of a resource pods can get that work: what is announced, but for units of cards that are not well.
+func (n *Node) Usable(name string) raydemand.Amount {
 	have := n.Allocatable[name]
 	if n.GPUs == nil {
 		return have
@@ -52,4 +50,36 @@ func (n *Node) offers(name string) raydemand.Amount {
 		return min(have, raydemand.Whole(well))
 	}
 	return have
+}
+
+// object is the node in the form that nodegpu.Reader reads. Annotations and conditions are not kept of it; they tell problems, not kinds.
+func (n Node) object() nodegpu.NodeObject {
+	object := nodegpu.NodeObject{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Allocatable: map[string]int64{}}
+	for name, amount := range n.Allocatable {
+		if strings.Contains(name, "/") {
+			object.Allocatable[name] = int64(amount / raydemand.One)
+		}
+	}
+	return object
+}
+
+// MIGProfileFixed reports whether a node is of AKS, where the MIG profile of a pool is chosen when it is made and never changed after
+// (AKS documentation, gpuInstanceProfile).
+func (n *Node) MIGProfileFixed() bool {
+	return slices.ContainsFunc(nodegpu.PoolLabels, func(row nodegpu.PoolLabel) bool { return row.Provider == "aks" && n.Labels[row.Key] != "" })
+}
+
+func (n *Node) PoolName() string {
+	if n.Declared {
+		return n.Name
+	}
+	return n.Pool
+}
+
+// ReadNode reads a node, or takes what was read of it already.
+func ReadNode(g nodegpu.Reader, node *Node) nodegpu.GPUs {
+	if node.GPUs != nil {
+		return *node.GPUs
+	}
+	return g.Read(node.object())
 }

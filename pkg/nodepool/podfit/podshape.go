@@ -1,4 +1,4 @@
-package nodepool
+package podfit
 
 import (
 	"slices"
@@ -64,7 +64,7 @@ func (t Toleration) tolerates(taint nodegpu.Taint) bool {
 	return false
 }
 
-func (p *PodShape) tolerates(node *Node, taint nodegpu.Taint) bool {
+func (p *PodShape) Tolerates(node *Node, taint nodegpu.Taint) bool {
 	if slices.ContainsFunc(p.Tolerations, func(t Toleration) bool { return t.tolerates(taint) }) {
 		return true
 	}
@@ -91,19 +91,19 @@ func (p *PodShape) suits(node *Node) bool {
 
 func (t NodeTerm) matches(node *Node) bool {
 	for _, r := range t.Labels {
-		if value, set := node.Labels[r.Key]; !r.matches(value, set) {
+		if value, set := node.Labels[r.Key]; !r.Matches(value, set) {
 			return false
 		}
 	}
 	for _, r := range t.Fields {
-		if r.Key != "metadata.name" || !r.matches(node.Name, true) {
+		if r.Key != "metadata.name" || !r.Matches(node.Name, true) {
 			return false
 		}
 	}
 	return len(t.Labels)+len(t.Fields) > 0
 }
 
-func (r Requirement) matches(value string, set bool) bool {
+func (r Requirement) Matches(value string, set bool) bool {
 	switch r.Operator {
 	case "In":
 		return set && slices.Contains(r.Values, value)
@@ -136,4 +136,22 @@ func (r Requirement) compares(value string) bool {
 		return have > bound
 	}
 	return have < bound
+}
+
+// LabelAlternatives are the alternatives of what the pod asks of a node's labels, of which one must be met.
+func (p *PodShape) LabelAlternatives() [][]Requirement {
+	var always []Requirement
+	for key, value := range p.Selector {
+		always = append(always, Requirement{Key: key, Operator: "In", Values: []string{value}})
+	}
+	if len(p.Affinity) == 0 {
+		return [][]Requirement{always}
+	}
+	var all [][]Requirement
+	for _, term := range p.Affinity {
+		if len(term.Labels)+len(term.Fields) > 0 { // an empty term matches nothing
+			all = append(all, slices.Concat(always, term.Labels))
+		}
+	}
+	return all
 }

@@ -1,11 +1,11 @@
-package nodepool_test
+package podfit_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 func TestAPodMustFitOneCardWhateverTheSumIs(t *testing.T) {
@@ -15,14 +15,14 @@ func TestAPodMustFitOneCardWhateverTheSumIs(t *testing.T) {
 	volcano := quantities("volcano.sh/vgpu-number", 20, "volcano.sh/vgpu-memory", 16384, "volcano.sh/vgpu-cores", 200)
 	tests := []struct {
 		name  string
-		shape nodepool.PodShape
-		node  nodepool.Node
+		shape podfit.PodShape
+		node  podfit.Node
 		why   string
 	}{
 		{"16 GiB on four cards of 15", asking(mem(16)), gpuNode("n", mem(60), ack+"cgpu"), "node n has cards of aliyun.com/gpu-mem 15 where 16 of one card is needed"},
 		{"15 GiB on them", asking(mem(15)), gpuNode("n", mem(60), ack+"cgpu"), ""},
-		{"16 GiB over two cards", nodepool.PodShape{Requests: asking(mem(16)).Requests, CardsAsked: 2}, gpuNode("n", mem(60), ack+"cgpu"), ""},
-		{"over more cards than there are", nodepool.PodShape{Requests: asking(mem(16)).Requests, CardsAsked: 8}, gpuNode("n", mem(60), ack+"cgpu"), "node n has 4 cards where 8 are needed"},
+		{"16 GiB over two cards", podfit.PodShape{Requests: asking(mem(16)).Requests, CardsAsked: 2}, gpuNode("n", mem(60), ack+"cgpu"), ""},
+		{"over more cards than there are", podfit.PodShape{Requests: asking(mem(16)).Requests, CardsAsked: 8}, gpuNode("n", mem(60), ack+"cgpu"), "node n has 4 cards where 8 are needed"},
 		{"how large a card is, is not known", asking(mem(16)), gpuNode("n", mem(60), "ack.node.gpu.schedule=cgpu"), ""},
 		{"memory alone on a node for memory and cores", asking(mem(4)), gpuNode("n", both, ack+"core_mem"),
 			"node n takes requests for aliyun.com/gpu-mem with aliyun.com/gpu-core.percentage only"},
@@ -34,7 +34,7 @@ func TestAPodMustFitOneCardWhateverTheSumIs(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			landing := test.shape.Land([]nodepool.Node{test.node})
+			landing := test.shape.Fit([]podfit.Node{test.node})
 			if diff := cmp.Diff(test.why, landing.Why); diff != "" || landing.Nowhere() != (test.why != "") {
 				t.Errorf("%d nodes (-want +got):\n%s", landing.Nodes, diff)
 			}
@@ -46,12 +46,12 @@ func TestADeclaredShapeIsAPlaceToLandWithoutBeingANode(t *testing.T) {
 	declared := gpuNode("a10", quantities("nvidia.com/gpu", 1), "")
 	declared.Declared = true
 	shape := asking(quantities("nvidia.com/gpu", 1))
-	if diff := cmp.Diff(nodepool.Landing{Pools: []string{"a10"}}, shape.Land([]nodepool.Node{node("cpu"), declared})); diff != "" {
+	if diff := cmp.Diff(podfit.Fit{Pools: []string{"a10"}}, shape.Fit([]podfit.Node{node("cpu"), declared})); diff != "" {
 		t.Errorf("landing (-want +got):\n%s", diff)
 	}
 	shape = asking(quantities("nvidia.com/gpu", 2))
 	want := "the nearest of 2 nodes: pool a10, as it is declared, has nvidia.com/gpu 1 where 2 is needed"
-	if diff := cmp.Diff(nodepool.Landing{Why: want}, shape.Land([]nodepool.Node{node("cpu"), declared})); diff != "" {
+	if diff := cmp.Diff(podfit.Fit{Why: want}, shape.Fit([]podfit.Node{node("cpu"), declared})); diff != "" {
 		t.Errorf("landing (-want +got):\n%s", diff)
 	}
 }

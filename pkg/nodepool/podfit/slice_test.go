@@ -1,4 +1,4 @@
-package nodepool_test
+package podfit_test
 
 import (
 	"fmt"
@@ -8,22 +8,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // gpuNode announces units under the marks that labels reads.
-func gpuNode(name string, units map[string]int64, marks string) nodepool.Node {
-	n := node(name, func(n *nodepool.Node) { n.Labels = labels(marks) })
+func gpuNode(name string, units map[string]int64, marks string) podfit.Node {
+	n := node(name, func(n *podfit.Node) { n.Labels = labels(marks) })
 	for resource, amount := range units {
 		announces(resource, amount)(&n)
 	}
 	return n
 }
 
-func asking(units map[string]int64) nodepool.PodShape {
-	shape := nodepool.PodShape{Requests: nodepool.Quantities{}}
+func asking(units map[string]int64) podfit.PodShape {
+	shape := podfit.PodShape{Requests: podfit.Quantities{}}
 	for resource, amount := range units {
 		shape.Requests[resource] = raydemand.Whole(amount)
 	}
@@ -31,7 +31,7 @@ func asking(units map[string]int64) nodepool.PodShape {
 }
 
 // sliceText is a slice in one line: units, kind, profile, MiB (~ when nominal), compute, isolation.
-func sliceText(answers []nodepool.SliceAnswer) string {
+func sliceText(answers []podfit.SliceAnswer) string {
 	var lines []string
 	for _, s := range answers {
 		memory, compute, profile := "?", "?", ""
@@ -88,7 +88,7 @@ func TestASliceIsWhatTheNodesMakeOfTheResource(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			shape := asking(test.asks)
-			got := nodepool.SlicesOf(nodegpu.Reader{}, &shape, []nodepool.Node{gpuNode("n", test.units, test.marks)})
+			got := podfit.SlicesOf(nodegpu.Reader{}, &shape, []podfit.Node{gpuNode("n", test.units, test.marks)})
 			if diff := cmp.Diff(test.want, sliceText(got)); diff != "" {
 				t.Errorf("slices (-want +got):\n%s", diff)
 			}
@@ -117,7 +117,7 @@ func TestWithoutNodesASliceIsWhatTheTemplateTells(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			shape := asking(test.asks)
 			shape.Selector = labels(test.selector)
-			got := nodepool.SlicesOf(nodegpu.Reader{}, &shape, nil)
+			got := podfit.SlicesOf(nodegpu.Reader{}, &shape, nil)
 			if diff := cmp.Diff(test.want, sliceText(got)); diff != "" {
 				t.Errorf("slices (-want +got):\n%s", diff)
 			}
@@ -132,18 +132,18 @@ func TestWhereNodesDifferTheLeastFavourableSliceCountsAndTheDifferenceIsTold(t *
 	small := gpuNode("small", quantities("nvidia.com/gpu", 0), "")
 	tests := []struct {
 		name  string
-		nodes []nodepool.Node
+		nodes []podfit.Node
 		want  string
 		tells int
 	}{
-		{"some MiB are no difference in kind", []nodepool.Node{whole, less, small}, "1 whole 15109 1.000 hardware", 0},
-		{"a share is", []nodepool.Node{whole, mps}, "1 mps 3840 0.250 limit", 2},
-		{"in either order", []nodepool.Node{mps, less, whole}, "1 mps 3840 0.250 limit", 2},
+		{"some MiB are no difference in kind", []podfit.Node{whole, less, small}, "1 whole 15109 1.000 hardware", 0},
+		{"a share is", []podfit.Node{whole, mps}, "1 mps 3840 0.250 limit", 2},
+		{"in either order", []podfit.Node{mps, less, whole}, "1 mps 3840 0.250 limit", 2},
 	}
 	shape := asking(quantities("nvidia.com/gpu", 1))
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := nodepool.SlicesOf(nodegpu.Reader{}, &shape, test.nodes)
+			got := podfit.SlicesOf(nodegpu.Reader{}, &shape, test.nodes)
 			if text := sliceText(got); text != test.want || len(got[0].Differ) != test.tells {
 				t.Errorf("slice %s, differences %q; want %s and %d", text, got[0].Differ, test.want, test.tells)
 			}
@@ -153,7 +153,7 @@ func TestWhereNodesDifferTheLeastFavourableSliceCountsAndTheDifferenceIsTold(t *
 
 func TestARayGPUIsItsPartOfThePodsUnits(t *testing.T) {
 	memory, compute := int64(1024), 0.05
-	slice := nodepool.Slice{Kind: gpuinfo.GPUMemory, UnitsPerPod: 4, MemoryMiB: &memory, ComputeFraction: &compute}
+	slice := podfit.Slice{Kind: gpuinfo.GPUMemory, UnitsPerPod: 4, MemoryMiB: &memory, ComputeFraction: &compute}
 	gotMemory, gotCompute := slice.Each(raydemand.One)
 	if gotMemory == nil || *gotMemory != 4096 || gotCompute == nil || *gotCompute != 0.2 {
 		t.Errorf("four units announced as one GPU: %v MiB, %v of a card; want 4096 and 0.2", gotMemory, gotCompute)
@@ -164,7 +164,7 @@ func TestARayGPUIsItsPartOfThePodsUnits(t *testing.T) {
 	if m, c := slice.Each(0); m != nil || c != nil {
 		t.Errorf("units that are announced as no GPU: %v, %v; want nothing", m, c)
 	}
-	if m, c := (nodepool.Slice{UnitsPerPod: 1}).Each(raydemand.One); m != nil || c != nil {
+	if m, c := (podfit.Slice{UnitsPerPod: 1}).Each(raydemand.One); m != nil || c != nil {
 		t.Errorf("unknown memory and compute: %v, %v; want nothing", m, c)
 	}
 }

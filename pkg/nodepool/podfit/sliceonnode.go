@@ -1,4 +1,4 @@
-package nodepool
+package podfit
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 // least is the least favourable of what the nodes make of the resource: the weakest isolation, the least memory and compute, nothing where
 // one node does not tell. The kind is that of the weakest.
-func (w want) least(read []nodegpu.GPUs) SliceAnswer {
+func (w sliceRequest) least(read []nodegpu.GPUs) SliceAnswer {
 	var answer SliceAnswer
 	kinds := map[string]bool{}
 	for i, node := range read {
@@ -70,7 +70,7 @@ func (s Slice) words() string {
 }
 
 // on is what the resource is on one node.
-func (w want) on(node nodegpu.GPUs) Slice {
+func (w sliceRequest) on(node nodegpu.GPUs) Slice {
 	s := Slice{Kind: w.resource.Kind, Resource: w.resource.Name, UnitsPerPod: w.units, Isolation: gpuinfo.UnknownIsolation, Product: node.Product}
 	switch {
 	case w.resource.Profile != "":
@@ -86,7 +86,7 @@ func (w want) on(node nodegpu.GPUs) Slice {
 }
 
 // instance is a MIG instance under its own name.
-func (w want) instance(s *Slice, node nodegpu.GPUs) {
+func (w sliceRequest) instance(s *Slice, node nodegpu.GPUs) {
 	s.Profile = &w.resource.Profile
 	shares := w.resource.Shared || node.Kind == gpuinfo.TimeSliced
 	if shares {
@@ -135,7 +135,7 @@ func productOf(node nodegpu.GPUs) (gpuinfo.Product, bool) {
 }
 
 // memoryUnits is memory that is handed out in units of one card.
-func (w want) memoryUnits(s *Slice, node nodegpu.GPUs) {
+func (w sliceRequest) memoryUnits(s *Slice, node nodegpu.GPUs) {
 	if node.Kind == gpuinfo.GPUMemory {
 		s.Isolation = node.Isolation
 	}
@@ -150,7 +150,7 @@ func (w want) memoryUnits(s *Slice, node nodegpu.GPUs) {
 
 // share is a part of a card by HAMi, Volcano or Koordinator: so much memory and so many cores of each card, all of the memory where none is
 // asked for.
-func (w want) share(s *Slice, node nodegpu.GPUs) {
+func (w sliceRequest) share(s *Slice, node nodegpu.GPUs) {
 	s.Kind, s.Isolation = gpuinfo.VGPU, gpuinfo.Limit
 	if node.Kind == gpuinfo.VGPU {
 		s.Isolation = node.Isolation
@@ -177,7 +177,7 @@ func (w want) share(s *Slice, node nodegpu.GPUs) {
 
 // device is what goes under a name that many kinds share: nvidia.com/gpu and its like. Beside instances under their own names it is what is not
 // cut: cards, or shares of cards where the node isolates less than instances do.
-func (w want) device(s *Slice, node nodegpu.GPUs) {
+func (w sliceRequest) device(s *Slice, node nodegpu.GPUs) {
 	s.Isolation = node.Isolation
 	s.Kind = node.Kind
 	if node.Kind == gpuinfo.MIG && node.Profile == nil {
@@ -217,4 +217,17 @@ func (w want) device(s *Slice, node nodegpu.GPUs) {
 	case gpuinfo.TimeSliced:
 		s.Profile = node.Profile
 	}
+}
+
+// Strength orders isolations, the weakest first. What is not known may be none and is ranked below it: it is the least that can be said.
+func Strength(i gpuinfo.Isolation) int {
+	switch i {
+	case gpuinfo.Hardware:
+		return 3
+	case gpuinfo.Limit:
+		return 2
+	case gpuinfo.NoIsolation:
+		return 1
+	}
+	return 0
 }

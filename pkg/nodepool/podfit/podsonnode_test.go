@@ -1,9 +1,11 @@
-package nodepool_test
+package podfit_test
 
 import (
 	"math"
 	"strings"
 	"testing"
+
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
@@ -37,5 +39,33 @@ func TestALabelThatCountsMoreCardsThanAnyMachineHasIsUnreadable(t *testing.T) {
 				t.Errorf("%s=%s: %d pods, want 15", label, count, got)
 			}
 		}
+	}
+}
+
+func TestANodeHoldsAsManyPodsAsItsCardsDo(t *testing.T) {
+	ack := func(units ...any) podfit.Node {
+		return gpuNode("n", quantities(units...), "ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=4")
+	}
+	mem := func(pairs ...any) podfit.PodShape { return asking(quantities(pairs...)) }
+	spread := mem("aliyun.com/gpu-mem", 20)
+	spread.CardsAsked = 2
+	tests := []struct {
+		name  string
+		shape podfit.PodShape
+		node  podfit.Node
+		want  int64
+	}{
+		{"one of 15 GiB for each pod of 8, and the sum of 60 would do for seven", mem("aliyun.com/gpu-mem", 8), ack("aliyun.com/gpu-mem", 60), 4},
+		{"three on each card", mem("aliyun.com/gpu-mem", 5), ack("aliyun.com/gpu-mem", 60), 12},
+		{"cores are of a card too", mem("aliyun.com/gpu-mem", 5, "aliyun.com/gpu-core.percentage", 60), ack("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 400), 4},
+		{"a pod on two cards", spread, ack("aliyun.com/gpu-mem", 60), 2},
+		{"whole cards", mem("nvidia.com/gpu", 3), gpuNode("n", quantities("nvidia.com/gpu", 8), ""), 2},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := test.shape.PodsOn(&test.node); got != test.want {
+				t.Errorf("%d pods, want %d", got, test.want)
+			}
+		})
 	}
 }

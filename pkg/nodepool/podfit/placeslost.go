@@ -1,4 +1,4 @@
-package nodepool
+package podfit
 
 import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
@@ -7,7 +7,7 @@ import (
 // blocks is how many places for larger instances one more device takes away, on the card of all nodes that is best for it: of the instances
 // that are in use now, as far as single cards tell. The layout of such a card can be changed around what is in use; what is taken stands in the
 // way. It is nil where the device is no MIG instance, or no card tells.
-func (w want) blocks(nodes []nodegpu.GPUs) *int64 {
+func (w sliceRequest) blocks(nodes []nodegpu.GPUs) *int64 {
 	var least *int64
 	for _, node := range nodes {
 		profile := w.resource.Profile

@@ -1,4 +1,4 @@
-package nodepool
+package podfit
 
 import (
 	"maps"
@@ -54,21 +54,21 @@ func (s Slice) Each(numGPUs raydemand.Amount) (memoryMiB *int64, computeFraction
 // Memory and cores that come beside devices say how much of each device is meant. Where the pod could land on nodes that make different
 // things of the same name, as pools with and without MIG do of nvidia.com/gpu, it is the least favourable one, and Differ says so.
 func SlicesOf(g nodegpu.Reader, shape *PodShape, nodes []Node) []SliceAnswer {
-	wants := slicesAsked(g, shape)
-	if len(wants) == 0 {
+	requests := slicesAsked(g, shape)
+	if len(requests) == 0 {
 		return nil
 	}
 	var read []nodegpu.GPUs
-	for _, node := range shape.landing(nodes) {
-		read = append(read, readNode(g, node))
+	for _, node := range shape.FittingNodes(nodes) {
+		read = append(read, ReadNode(g, node))
 	}
 	if len(read) == 0 {
 		read = []nodegpu.GPUs{gpusSelected(g, shape)}
 	}
-	answers := make([]SliceAnswer, len(wants))
-	for i, want := range wants {
-		answers[i] = want.least(read)
-		answers[i].Blocks = want.blocks(read)
+	answers := make([]SliceAnswer, len(requests))
+	for i, request := range requests {
+		answers[i] = request.least(read)
+		answers[i].Blocks = request.blocks(read)
 	}
 	return answers
 }
@@ -78,14 +78,6 @@ type SliceAnswer struct {
 	Slice
 	// Differ has what the nodes make of the resource in words, by kind of node, when that is not the same on all; else it is empty.
 	Differ []string `json:"differ,omitempty"`
-}
-
-// readNode reads a node, or takes what was read of it already.
-func readNode(g nodegpu.Reader, node *Node) nodegpu.GPUs {
-	if node.GPUs != nil {
-		return *node.GPUs
-	}
-	return g.Read(node.object())
 }
 
 // gpusSelected is a node of which nothing is known but that it has the labels of the template's nodeSelector and no label more. It proves a
@@ -98,8 +90,8 @@ func gpusSelected(g nodegpu.Reader, shape *PodShape) nodegpu.GPUs {
 	return read
 }
 
-// want is a resource that a pod asks for, with what it asks of it beside.
-type want struct {
+// sliceRequest is a resource that a pod asks for, with what it asks of it beside.
+type sliceRequest struct {
 	resource gpuinfo.Resource
 	units    int64
 	// memory in MiB of each device, memoryPercent of its card's memory, cores in percent of a card; 0 where not asked for.
@@ -107,15 +99,15 @@ type want struct {
 }
 
 // slicesAsked finds the resources that hand out GPUs: devices, or without any the memory that is handed out alone, or cores.
-func slicesAsked(g nodegpu.Reader, shape *PodShape) []want {
-	var devices, memories, cores []want
+func slicesAsked(g nodegpu.Reader, shape *PodShape) []sliceRequest {
+	var devices, memories, cores []sliceRequest
 	for _, name := range slices.Sorted(maps.Keys(shape.Requests)) {
-		units := whole(shape.Requests[name])
+		units := WholeUnits(shape.Requests[name])
 		resource, err := g.Names.Resource(name)
 		if err != nil || units <= 0 {
 			continue
 		}
-		switch w := (want{resource: resource, units: units}); resource.Role {
+		switch w := (sliceRequest{resource: resource, units: units}); resource.Role {
 		case gpuinfo.Devices:
 			devices = append(devices, w)
 		case gpuinfo.Memory:
@@ -124,7 +116,7 @@ func slicesAsked(g nodegpu.Reader, shape *PodShape) []want {
 			cores = append(cores, w)
 		}
 	}
-	for _, list := range [][]want{devices, memories, cores} {
+	for _, list := range [][]sliceRequest{devices, memories, cores} {
 		if len(list) == 0 {
 			continue
 		}
@@ -137,10 +129,10 @@ func slicesAsked(g nodegpu.Reader, shape *PodShape) []want {
 }
 
 // beside fills what comes beside a resource.
-func (w *want) beside(shape *PodShape) {
+func (w *sliceRequest) beside(shape *PodShape) {
 	asked := func(names ...string) int64 {
 		for _, name := range names {
-			if n := whole(shape.Requests[name]); n > 0 {
+			if n := WholeUnits(shape.Requests[name]); n > 0 {
 				return n
 			}
 		}
@@ -158,5 +150,5 @@ func (w *want) beside(shape *PodShape) {
 	}
 }
 
-// whole counts the units that an amount fills.
-func whole(amount raydemand.Amount) int64 { return int64(amount / raydemand.One) }
+// WholeUnits counts the units that an amount fills.
+func WholeUnits(amount raydemand.Amount) int64 { return int64(amount / raydemand.One) }

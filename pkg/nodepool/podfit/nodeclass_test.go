@@ -1,4 +1,4 @@
-package nodepool_test
+package podfit_test
 
 import (
 	"fmt"
@@ -9,27 +9,28 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func lotsOf(nodes []nodepool.Node, declared ...nodepool.Node) *nodepool.Lots {
-	return nodepool.LotsOf(nodes, func(i int) nodepool.NodeKind { return nodepool.KindOf(&nodes[i]) }, declared)
+func lotsOf(nodes []podfit.Node, declared ...podfit.Node) *podfit.Classes {
+	return podfit.ClassesOf(nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }, declared)
 }
 
 // found is all that is found out about a shape by nodes.
-func found(shape *nodepool.PodShape, rooms []nodepool.PoolRoom, nodes []nodepool.Node) map[string]any {
+func found(shape *podfit.PodShape, rooms []nodepool.PoolRoom, nodes []podfit.Node) map[string]any {
 	reader := nodegpu.Reader{}
-	first, count := nodepool.SeesGPUs(reader, shape, nodes)
+	first, count := podfit.SeesGPUs(reader, shape, nodes)
 	group := nodepool.WorkerGroup{Pod: *shape, GPUs: nodepool.GPUSpec{Limits: shape.Requests}}
 	return map[string]any{
-		"landing": shape.Land(nodes), "reported": nodepool.Reported(reader, &group, nodes), "slices": nodepool.SlicesOf(reader, shape, nodes),
-		"visible": fmt.Sprint(first, count), "pools": shape.PoolPods(rooms, nodes),
+		"landing": shape.Fit(nodes), "reported": nodepool.Reported(reader, &group, nodes), "slices": podfit.SlicesOf(reader, shape, nodes),
+		"visible": fmt.Sprint(first, count), "pools": nodepool.PodsOf(shape, rooms, nodes),
 	}
 }
 
 // randomNodes are nodes of a few kinds that differ in all that nodes can differ in.
-func randomNodes(r *rand.Rand) []nodepool.Node {
-	nodes := make([]nodepool.Node, 2+r.IntN(30))
+func randomNodes(r *rand.Rand) []podfit.Node {
+	nodes := make([]podfit.Node, 2+r.IntN(30))
 	for i := range nodes {
 		n := node(fmt.Sprintf("n-%02d", i), labelled("kubernetes.io/hostname", fmt.Sprintf("n-%02d", i)), labelled("zone", fmt.Sprint(r.IntN(2))),
 			labelled("address", fmt.Sprintf("ip-n-%02d", i)))
@@ -38,7 +39,7 @@ func randomNodes(r *rand.Rand) []nodepool.Node {
 		if r.IntN(2) == 0 {
 			announces("nvidia.com/gpu", int64(1+r.IntN(2)))(&n)
 		}
-		for _, change := range []func(*nodepool.Node){isCordoned, isNotReady, taintedBy("sku", "gpu", nodegpu.NoSchedule), labelled("nvidia.com/gpu.product", "Tesla-T4"),
+		for _, change := range []func(*podfit.Node){isCordoned, isNotReady, taintedBy("sku", "gpu", nodegpu.NoSchedule), labelled("nvidia.com/gpu.product", "Tesla-T4"),
 			labelled("nvidia.com/gpu.sharing-strategy", "time-slicing"), labelled("node.kubernetes.io/instance-type", "t4"), labelled("nvidia.com/gpu.replicas", "4")} {
 			if r.IntN(5) == 0 {
 				change(&n)
@@ -51,20 +52,20 @@ func randomNodes(r *rand.Rand) []nodepool.Node {
 	return nodes
 }
 
-func randomShape(r *rand.Rand) nodepool.PodShape {
-	shape := nodepool.PodShape{Requests: nodepool.Quantities{"memory": raydemand.Whole(int64(1+r.IntN(20)) * gib)}, Selector: map[string]string{}}
+func randomShape(r *rand.Rand) podfit.PodShape {
+	shape := podfit.PodShape{Requests: podfit.Quantities{"memory": raydemand.Whole(int64(1+r.IntN(20)) * gib)}, Selector: map[string]string{}}
 	optional := []func(){
 		func() { shape.Requests["nvidia.com/gpu"] = raydemand.Whole(int64(1 + r.IntN(2))) },
 		func() { shape.Requests["amd.com/gpu"] = raydemand.One },
 		func() { shape.Selector["zone"] = fmt.Sprint(r.IntN(2)) },
 		func() { shape.Selector["kubernetes.io/hostname"] = "n-01" },
 		func() { shape.NodeName = "n-01" },
-		func() { shape.Tolerations = []nodepool.Toleration{{Operator: "Exists"}} },
+		func() { shape.Tolerations = []podfit.Toleration{{Operator: "Exists"}} },
 		func() {
-			shape.Affinity = []nodepool.NodeTerm{{Labels: []nodepool.Requirement{{Key: "address", Operator: "In", Values: []string{"ip-n-00", "ip-n-02"}}}}}
+			shape.Affinity = []podfit.NodeTerm{{Labels: []podfit.Requirement{{Key: "address", Operator: "In", Values: []string{"ip-n-00", "ip-n-02"}}}}}
 		},
 		func() {
-			shape.Affinity = []nodepool.NodeTerm{{Fields: []nodepool.Requirement{{Key: "metadata.name", Operator: "In", Values: []string{"n-00"}}}}}
+			shape.Affinity = []podfit.NodeTerm{{Fields: []podfit.Requirement{{Key: "metadata.name", Operator: "In", Values: []string{"n-00"}}}}}
 		},
 	}
 	for _, add := range optional {
@@ -83,7 +84,7 @@ func TestLotsTellWhatAllNodesTell(t *testing.T) {
 		declared := gpuNode("p9", quantities("nvidia.com/gpu", 8), "")
 		declared.Declared = true
 		rooms := nodepool.PoolRooms(nodes, nodepool.PoolsConfig{Pools: []nodepool.PoolSpec{{Name: "p9"}}}, nil)
-		all, some := append(append([]nodepool.Node{}, nodes...), declared), lotsOf(nodes, declared).For(&shape)
+		all, some := append(append([]podfit.Node{}, nodes...), declared), lotsOf(nodes, declared).For(&shape)
 		if diff := cmp.Diff(found(&shape, rooms, all), found(&shape, rooms, some)); diff != "" {
 			t.Fatalf("%d of %d places for %+v (-all +lots):\n%s", len(some), len(all), shape, diff)
 		}
@@ -98,22 +99,22 @@ func TestLotsTellWhatAllNodesTell(t *testing.T) {
 
 func TestALotHasTheNodesThatAPodTakesForTheSame(t *testing.T) {
 	const mib = 1 << 20
-	alike := func(name string, memory int64) nodepool.Node {
+	alike := func(name string, memory int64) podfit.Node {
 		n := node(name, labelled("kubernetes.io/hostname", name))
 		n.Allocatable["memory"] = raydemand.Whole(memory)
 		return n
 	}
-	lots := lotsOf([]nodepool.Node{alike("a", 32*gib), alike("b", 32*gib-mib), node("c", isCordoned), alike("d", 32*gib)})
+	lots := lotsOf([]podfit.Node{alike("a", 32*gib), alike("b", 32*gib-mib), node("c", isCordoned), alike("d", 32*gib)})
 	tests := []struct {
 		name  string
-		shape nodepool.PodShape
+		shape podfit.PodShape
 		want  int
 	}{
 		{"two kinds", asks("cpu", 1), 2},
 		{"a pod that fits all of a kind equally often", asks("memory", 30*gib), 2},
 		{"one that fits only some of a kind", asks("memory", 32*gib), 4},
-		{"one that selects by name", nodepool.PodShape{Selector: map[string]string{"kubernetes.io/hostname": "b"}}, 4},
-		{"one that is bound to a node", nodepool.PodShape{NodeName: "b"}, 4},
+		{"one that selects by name", podfit.PodShape{Selector: map[string]string{"kubernetes.io/hostname": "b"}}, 4},
+		{"one that is bound to a node", podfit.PodShape{NodeName: "b"}, 4},
 	}
 	for _, test := range tests {
 		if got := lots.For(&test.shape); len(got) != test.want {

@@ -1,4 +1,4 @@
-package nodepool
+package podfit
 
 import (
 	"errors"
@@ -59,7 +59,7 @@ func checkName(g nodegpu.Reader, shape *PodShape, name string) (raydemand.Findin
 	case amount < 0 || amount%raydemand.One != 0:
 		finding.Code, finding.Why, finding.Fix = GPURequestInvalid, "GPUs and parts of them come in whole units", "ask for a whole number, at least 1"
 		return finding, true
-	case whole(amount) > nodegpu.MostUnits(resource):
+	case WholeUnits(amount) > nodegpu.MostUnits(resource):
 		finding.Code, finding.Why = GPUAmountImpossible, "no node can have so many, so no pod of the group is ever placed"
 		finding.Fix = fmt.Sprintf("ask for what one pod needs, at most %d", nodegpu.MostUnits(resource))
 		return finding, true
@@ -109,7 +109,7 @@ func checkACK(shape *PodShape) []raydemand.Finding {
 	if memory == 0 && cores == 0 {
 		return nil
 	}
-	asked := gpuinfo.ACKShared{Memory: int(whole(memory)), Cores: int(whole(cores))}
+	asked := gpuinfo.ACKShared{Memory: int(WholeUnits(memory)), Cores: int(WholeUnits(cores))}
 	finding := raydemand.Finding{Code: GPURequestInvalid, Severity: raydemand.Error, Field: gpuinfo.AliyunCores, Seen: cores.String()}
 	switch err := asked.Check(); {
 	case memory%raydemand.One != 0 || cores%raydemand.One != 0:
@@ -120,7 +120,7 @@ func checkACK(shape *PodShape) []raydemand.Finding {
 		finding.Why, finding.Fix = "ACK refuses it: "+err.Error(), fmt.Sprintf("ask for %d", nearestCores(asked.Cores))
 	case shape.CardsAsked > 1 && cores != 0:
 		finding.Why, finding.Fix = "ACK spreads memory alone over several cards", "leave out the pod label aliyun.com/gpu-count, or the cores"
-	case shape.CardsAsked > 1 && whole(memory)%shape.CardsAsked != 0:
+	case shape.CardsAsked > 1 && WholeUnits(memory)%shape.CardsAsked != 0:
 		finding.Field, finding.Seen = gpuinfo.AliyunMemory, memory.String()
 		finding.Why = fmt.Sprintf("it cannot be spread evenly over the %d cards of the pod label aliyun.com/gpu-count", shape.CardsAsked)
 		finding.Fix = "ask for a multiple of the number of cards"
@@ -149,8 +149,8 @@ func SeesGPUs(g nodegpu.Reader, shape *PodShape, nodes []Node) (first string, co
 	if shape.HidesGPUs || shape.Claims || len(slicesAsked(g, shape)) > 0 {
 		return "", 0
 	}
-	for _, node := range shape.landing(nodes) {
-		if node.Declared || onGKE(node) || !readNode(g, node).HasNVIDIA() {
+	for _, node := range shape.FittingNodes(nodes) {
+		if node.Declared || onGKE(node) || !ReadNode(g, node).HasNVIDIA() {
 			continue
 		}
 		if count == 0 {

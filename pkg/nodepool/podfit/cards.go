@@ -1,0 +1,78 @@
+package podfit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+)
+
+// cardRequest is what a pod asks of single cards: so many cards, and of each so much memory and so many percent of cores. A resource that is
+// announced as a sum over cards does not tell whether one of them is large enough.
+type cardRequest struct {
+	// resource is the one that memory is counted in, kind whose node it takes.
+	resource string
+	kind     gpuinfo.Kind
+	cards    int64
+	// memory is in units of the resource: GiB or else for gpu-mem, MiB for HAMi and Volcano.
+	memory, cores int64
+}
+
+// cardRequest returns what the pod asks of cards, and false where it asks for whole devices or nothing.
+func (p *PodShape) cardRequest() (cardRequest, bool) {
+	asked := func(name string) int64 { return WholeUnits(p.Requests[name]) }
+	switch {
+	case asked(gpuinfo.AliyunMemory) > 0:
+		cards := max(p.CardsAsked, 1)
+		return cardRequest{gpuinfo.AliyunMemory, gpuinfo.GPUMemory, cards, (asked(gpuinfo.AliyunMemory) + cards - 1) / cards, asked(gpuinfo.AliyunCores)}, true
+	case asked(gpuinfo.VolcanoNumber) > 0 || asked(gpuinfo.VolcanoMemory) > 0:
+		return cardRequest{gpuinfo.VolcanoMemory, gpuinfo.VGPU, max(asked(gpuinfo.VolcanoNumber), 1), asked(gpuinfo.VolcanoMemory), asked(gpuinfo.VolcanoCores)}, true
+	case asked(gpuinfo.HAMiMemory) > 0 || asked(gpuinfo.HAMiCores) > 0:
+		return cardRequest{gpuinfo.HAMiMemory, gpuinfo.VGPU, max(asked(gpuinfo.NvidiaGPU), 1), asked(gpuinfo.HAMiMemory), asked(gpuinfo.HAMiCores)}, true
+	}
+	return cardRequest{}, false
+}
+
+// cardRequestOn is cardRequest where the node tells of memory that is handed out under a configured name.
+func (p *PodShape) cardRequestOn(gpus *nodegpu.GPUs) (cardRequest, bool) {
+	if ask, asks := p.cardRequest(); asks {
+		return ask, true
+	}
+	for _, name := range slices.Sorted(maps.Keys(gpus.UnitsPerCard)) {
+		if units := WholeUnits(p.Requests[name]); units > 0 {
+			return cardRequest{resource: name, kind: gpuinfo.GPUMemory, cards: 1, memory: units}, true
+		}
+	}
+	return cardRequest{}, false
+}
+
+// cardMismatches appends why no card of the node could take its part of a pod, were all of them empty. What the node does not tell of its cards
+// is no reason.
+func (p *PodShape) cardMismatches(node *Node, list []Mismatch) []Mismatch {
+	_, asks := p.cardRequest()
+	if !asks && node.GPUs == nil {
+		return list
+	}
+	gpus := ReadNode(nodegpu.Reader{}, node)
+	ask, asks := p.cardRequestOn(&gpus)
+	if !asks || gpus.Kind != ask.kind {
+		return list
+	}
+	// A node in mode core_mem announces cores, and ACK puts on it only who asks for them.
+	if ask.resource == gpuinfo.AliyunMemory && ask.cores == 0 && gpus.Units[gpuinfo.AliyunCores] > 0 {
+		list = append(list, Mismatch{kind: otherMode, what: "takes requests for " + gpuinfo.AliyunMemory + " with " + gpuinfo.AliyunCores + " only"})
+	}
+	switch well := gpus.WellCards(); {
+	case well == nil:
+	case *gpus.Cards < ask.cards:
+		list = append(list, Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has %d cards where %d are needed", *gpus.Cards, ask.cards)})
+	case *well < ask.cards:
+		list = append(list, Mismatch{kind: Unhealthy, what: fmt.Sprintf("has %d cards that are well where %d are needed", *well, ask.cards)})
+	}
+	if largest, known := gpus.LargestCard(ask.resource); known && largest < ask.memory {
+		list = append(list, Mismatch{kind: cardTooSmall, what: fmt.Sprintf("has cards of %s %d where %d of one card is needed", ask.resource, largest, ask.memory)})
+	}
+	return list
+}

@@ -1,0 +1,160 @@
+// Package podfit says where a pod fits: on which nodes, and were they empty, how many times, by node, by card and by slice of
+// a card. A PodShape is what a pod asks for, a Node what a node has; Slice is what the pod's GPUs are there. It judges like the
+// scheduler's filters and like those that hand out parts of cards.
+//
+// It must not know clusters, worker groups or how far a pool of nodes may grow, and it must not reach outside.
+package podfit
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Fit says where the pods of a worker group could run.
+type Fit struct {
+	// Nodes counts the nodes that are ready, schedulable and, were they empty, could hold one pod.
+	Nodes int
+	// Pools are those whose declared shape could hold one pod, by name: a node of it can come even while there is none.
+	Pools []string
+	// Why is the nearest miss in words when there are neither Nodes nor Pools, else empty.
+	Why string
+}
+
+// Nowhere reports whether neither a node nor the shape of a pool could hold a pod.
+func (l Fit) Nowhere() bool { return l.Nodes == 0 && len(l.Pools) == 0 }
+
+// Fit looks for nodes that could hold one pod of this shape. It judges like the scheduler's filters for node name,
+// cordon, taints, node affinity and resources, and like those who hand out parts of a card, on empty nodes; what runs
+// there already is not looked at.
+func (p *PodShape) Fit(nodes []Node) Fit {
+	var fit Fit
+	var mismatches, nearest []Mismatch
+	var closest *Node
+	for i := range nodes {
+		mismatches = p.Mismatches(&nodes[i], mismatches[:0])
+		if len(mismatches) == 0 {
+			fit.add(&nodes[i])
+			continue
+		}
+		if closest == nil || distance(mismatches) < distance(nearest) {
+			closest, nearest = &nodes[i], append(nearest[:0], mismatches...)
+		}
+	}
+	if fit.Nowhere() {
+		fit.Why = p.why(nodes, closest, nearest)
+	}
+	slices.Sort(fit.Pools)
+	return fit
+}
+
+func (l *Fit) add(node *Node) {
+	if node.Declared {
+		l.Pools = append(l.Pools, node.Name)
+		return
+	}
+	l.Nodes += 1 + node.Alike
+}
+
+func (p *PodShape) why(nodes []Node, closest *Node, nearest []Mismatch) string {
+	if closest == nil {
+		return "there is no node"
+	}
+	if nearest[0].kind == notNamed {
+		return fmt.Sprintf("is bound to node %s, which is not there", p.NodeName)
+	}
+	if unannounced := p.unannounced(nodes); len(unannounced) > 0 {
+		return strings.Join(unannounced, "; ")
+	}
+	slices.SortFunc(nearest, func(a, b Mismatch) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.what, b.what), cmp.Compare(a.taint.String(), b.taint.String()))
+	})
+	words := make([]string, len(nearest))
+	for i, m := range nearest {
+		words[i] = p.tell(closest, m)
+	}
+	text := "node " + closest.Name + " " + strings.Join(words, " and ")
+	if closest.Declared {
+		text = "pool " + closest.Name + ", as it is declared, " + strings.Join(words, " and ")
+	}
+	if n := countAll(nodes); n > 1 {
+		text = fmt.Sprintf("the nearest of %d nodes: %s", n, text)
+	}
+	return text
+}
+
+func countAll(nodes []Node) int {
+	n := len(nodes)
+	for i := range nodes {
+		n += nodes[i].Alike
+	}
+	return n
+}
+
+// unannounced tells the requests that no node has at all, which no change of labels or taints would help.
+func (p *PodShape) unannounced(nodes []Node) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(p.Requests)) {
+		want := p.Requests[name]
+		if want > 0 && !CheckedElsewhere[name] && !slices.ContainsFunc(nodes, func(n Node) bool { return n.Allocatable[name] > 0 }) {
+			list = append(list, fmt.Sprintf("needs %s %s, no node announces it", name, quantity(name, want)))
+		}
+	}
+	return list
+}
+
+func (p *PodShape) tell(node *Node, m Mismatch) string {
+	switch m.kind {
+	case NotReady:
+		return "is not ready"
+	case Cordoned:
+		return "is cordoned"
+	case Tainted:
+		return "has taint " + m.taint.String() + " which the group does not tolerate"
+	case unselected:
+		if have, set := node.Labels[m.what]; set {
+			return fmt.Sprintf("has label %s=%s where nodeSelector wants %s", m.what, have, p.Selector[m.what])
+		}
+		return fmt.Sprintf("lacks label %s=%s that nodeSelector wants", m.what, p.Selector[m.what])
+	case unsuited:
+		return "does not match the required node affinity"
+	case otherMode, cardTooSmall, Unhealthy:
+		return m.what
+	case NotAnnounced:
+		return fmt.Sprintf("has no %s where %s is needed", m.what, quantity(m.what, p.Requests[m.what]))
+	default: // tooSmall
+		has, needs := node.Allocatable[m.what], p.Requests[m.what]
+		if quantity(m.what, has) == quantity(m.what, needs) { // a few bytes too little
+			return fmt.Sprintf("has %s %s where %s is needed", m.what, has, needs)
+		}
+		return fmt.Sprintf("has %s %s where %s is needed", m.what, quantity(m.what, has), quantity(m.what, needs))
+	}
+}
+
+// quantity writes an amount for people: bytes in MiB or GiB, everything else as it is counted.
+func quantity(name string, amount raydemand.Amount) string {
+	if name != "memory" && name != "ephemeral-storage" && !strings.HasPrefix(name, "hugepages-") {
+		return amount.String()
+	}
+	mib := float64(amount) / float64(raydemand.One) / (1 << 20)
+	if mib < 1024 {
+		return fmt.Sprintf("%.0f MiB", mib)
+	}
+	return fmt.Sprintf("%.1f GiB", mib/1024)
+}
+
+// FittingNodes are the nodes that could hold a pod of this shape, were they empty.
+func (p *PodShape) FittingNodes(nodes []Node) []*Node {
+	var list []*Node
+	var mismatches []Mismatch
+	for i := range nodes {
+		if mismatches = p.Mismatches(&nodes[i], mismatches[:0]); len(mismatches) == 0 {
+			list = append(list, &nodes[i])
+		}
+	}
+	return list
+}

@@ -1,0 +1,257 @@
+package podfit_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+const gib = 1 << 30
+
+// node is a ready one with 8 CPUs and 32 GiB.
+func node(name string, change ...func(*podfit.Node)) podfit.Node {
+	n := podfit.Node{
+		Name: name, Ready: true, Labels: map[string]string{},
+		Allocatable: podfit.Quantities{"cpu": raydemand.Whole(8), "memory": raydemand.Whole(32 * gib)},
+	}
+	for _, c := range change {
+		c(&n)
+	}
+	return n
+}
+
+func announces(resource string, amount int64) func(*podfit.Node) {
+	return func(n *podfit.Node) { n.Allocatable[resource] = raydemand.Whole(amount) }
+}
+
+func labelled(key, value string) func(*podfit.Node) {
+	return func(n *podfit.Node) { n.Labels[key] = value }
+}
+
+func taintedBy(key, value, effect string) func(*podfit.Node) {
+	return func(n *podfit.Node) {
+		n.Taints = append(n.Taints, nodegpu.Taint{Key: key, Value: value, Effect: effect})
+	}
+}
+
+func isCordoned(n *podfit.Node) {
+	n.Unschedulable = true
+	taintedBy("node.kubernetes.io/unschedulable", "", nodegpu.NoSchedule)(n)
+}
+
+func isNotReady(n *podfit.Node) {
+	n.Ready = false
+	taintedBy("node.kubernetes.io/unreachable", "", nodegpu.NoExecute)(n)
+}
+
+func asks(resource string, amount int64) podfit.PodShape {
+	return podfit.PodShape{Requests: podfit.Quantities{resource: raydemand.Whole(amount)}}
+}
+
+func tolerating(shape podfit.PodShape, tolerations ...podfit.Toleration) podfit.PodShape {
+	shape.Tolerations = tolerations
+	return shape
+}
+
+func affine(terms ...podfit.NodeTerm) podfit.PodShape { return podfit.PodShape{Affinity: terms} }
+
+func expression(key, operator string, values ...string) podfit.NodeTerm {
+	return podfit.NodeTerm{Labels: []podfit.Requirement{{Key: key, Operator: operator, Values: values}}}
+}
+
+func TestLandTellsWhichNodesCouldHoldAPodOrTheNearestMiss(t *testing.T) {
+	gpuTaint := taintedBy("nvidia.com/gpu", "present", nodegpu.NoSchedule)
+	tests := []struct {
+		name  string
+		shape podfit.PodShape
+		nodes []podfit.Node
+		want  podfit.Fit
+	}{
+		{name: "without nodes nothing lands", shape: asks("cpu", 1), want: podfit.Fit{Why: "there is no node"}},
+		{
+			name: "every node that is large enough counts, whatever runs on it", shape: asks("cpu", 8),
+			nodes: []podfit.Node{node("a"), node("b"), node("c", announces("cpu", 7))}, want: podfit.Fit{Nodes: 2},
+		},
+		{
+			name: "an extended resource is matched by its exact name", shape: asks("nvidia.com/mig-1g.10gb", 1),
+			nodes: []podfit.Node{node("a", announces("nvidia.com/gpu", 8)), node("b", announces("nvidia.com/mig-1g.5gb", 7))},
+			want:  podfit.Fit{Why: "needs nvidia.com/mig-1g.10gb 1, no node announces it"},
+		},
+		{
+			name: "a node of the right kind that is too small is nearer than one of another kind", shape: asks("nvidia.com/gpu", 8),
+			nodes: []podfit.Node{node("a"), node("gpu-0", announces("nvidia.com/gpu", 4))},
+			want:  podfit.Fit{Why: "the nearest of 2 nodes: node gpu-0 has nvidia.com/gpu 4 where 8 is needed"},
+		},
+		{
+			name: "memory is told for people", shape: asks("memory", 64*gib), nodes: []podfit.Node{node("a")},
+			want: podfit.Fit{Why: "node a has memory 32.0 GiB where 64.0 GiB is needed"},
+		},
+		{
+			name: "a difference that rounding hides is told in bytes", shape: asks("memory", 32*gib+1), nodes: []podfit.Node{node("a")},
+			want: podfit.Fit{Why: "node a has memory 34359738368 where 34359738369 is needed"},
+		},
+		{
+			name: "what HAMi checks by itself needs no node that announces it", shape: asks("nvidia.com/gpumem", 3000),
+			nodes: []podfit.Node{node("a")}, want: podfit.Fit{Nodes: 1},
+		},
+		{
+			name: "a node that is not ready holds nothing", shape: asks("cpu", 1), nodes: []podfit.Node{node("a", isNotReady)},
+			want: podfit.Fit{Why: "node a is not ready"},
+		},
+		{
+			name: "a cordoned node holds nothing", shape: asks("cpu", 1), nodes: []podfit.Node{node("a", isCordoned)},
+			want: podfit.Fit{Why: "node a is cordoned"},
+		},
+		{
+			name:  "a cordon can be tolerated",
+			shape: tolerating(asks("cpu", 1), podfit.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: "Exists"}),
+			nodes: []podfit.Node{node("a", isCordoned)}, want: podfit.Fit{Nodes: 1},
+		},
+		{
+			name: "a taint keeps the group away", shape: asks("nvidia.com/gpu", 1),
+			nodes: []podfit.Node{node("gpu-0", announces("nvidia.com/gpu", 1), taintedBy("nvidia.com/gpu", "", nodegpu.NoSchedule))},
+			want:  podfit.Fit{Why: "node gpu-0 has taint nvidia.com/gpu:NoSchedule which the group does not tolerate"},
+		},
+		{
+			name: "all that one node lacks is told", shape: asks("nvidia.com/gpu", 2),
+			nodes: []podfit.Node{node("gpu-0", announces("nvidia.com/gpu", 1), gpuTaint, isCordoned)},
+			want: podfit.Fit{Why: "node gpu-0 is cordoned and has taint nvidia.com/gpu=present:NoSchedule which the group does not tolerate" +
+				" and has nvidia.com/gpu 1 where 2 is needed"},
+		},
+		{
+			name: "on GKE the toleration comes with the request", shape: asks("nvidia.com/gpu", 1),
+			nodes: []podfit.Node{node("a", announces("nvidia.com/gpu", 1), gpuTaint, labelled("cloud.google.com/gke-nodepool", "p"))},
+			want:  podfit.Fit{Nodes: 1},
+		},
+		{
+			name: "on GKE a pod without GPU gets no toleration", shape: asks("cpu", 1),
+			nodes: []podfit.Node{node("a", gpuTaint, labelled("cloud.google.com/gke-nodepool", "p"))},
+			want:  podfit.Fit{Why: "node a has taint nvidia.com/gpu=present:NoSchedule which the group does not tolerate"},
+		},
+		{
+			name: "nodeSelector wants the value", shape: podfit.PodShape{Selector: map[string]string{"pool": "gpu"}},
+			nodes: []podfit.Node{node("a", labelled("pool", "cpu"))},
+			want:  podfit.Fit{Why: "node a has label pool=cpu where nodeSelector wants gpu"},
+		},
+		{
+			name: "nodeSelector wants the label", shape: podfit.PodShape{Selector: map[string]string{"pool": "gpu"}},
+			nodes: []podfit.Node{node("a")}, want: podfit.Fit{Why: "node a lacks label pool=gpu that nodeSelector wants"},
+		},
+		{
+			name: "required affinity keeps the group away", shape: affine(expression("zone", "In", "a", "b")),
+			nodes: []podfit.Node{node("a", labelled("zone", "c"))}, want: podfit.Fit{Why: "node a does not match the required node affinity"},
+		},
+		{
+			name: "a pod bound to a node meets neither cordon nor NoSchedule", shape: podfit.PodShape{NodeName: "a"},
+			nodes: []podfit.Node{node("a", isCordoned, gpuTaint), node("b")}, want: podfit.Fit{Nodes: 1},
+		},
+		{
+			name: "a pod bound to a node that is not there lands nowhere", shape: podfit.PodShape{NodeName: "z"},
+			nodes: []podfit.Node{node("a")}, want: podfit.Fit{Why: "is bound to node z, which is not there"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, test.shape.Fit(test.nodes)); diff != "" {
+				t.Errorf("landing (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
+func TestTolerationsAreReadAsKubernetesReadsThem(t *testing.T) {
+	tests := []struct {
+		name       string
+		toleration podfit.Toleration
+		want       bool
+	}{
+		{"equal key, value and effect", podfit.Toleration{Key: "team", Operator: "Equal", Value: "ml", Effect: nodegpu.NoExecute}, true},
+		{"Equal is the default", podfit.Toleration{Key: "team", Value: "ml"}, true},
+		{"no effect means every effect", podfit.Toleration{Key: "team", Operator: "Exists"}, true},
+		{"no key with Exists means every taint", podfit.Toleration{Operator: "Exists"}, true},
+		{"no key with Exists and another effect", podfit.Toleration{Operator: "Exists", Effect: nodegpu.NoSchedule}, false},
+		{"another value", podfit.Toleration{Key: "team", Value: "web"}, false},
+		{"another key", podfit.Toleration{Key: "tean", Operator: "Exists"}, false},
+		{"another effect", podfit.Toleration{Key: "team", Value: "ml", Effect: nodegpu.NoSchedule}, false},
+		{"no key with Equal", podfit.Toleration{Value: "ml"}, false},
+		{"an unknown operator", podfit.Toleration{Key: "team", Operator: "Like", Value: "ml"}, false},
+	}
+	nodes := []podfit.Node{node("a", taintedBy("team", "ml", nodegpu.NoExecute))}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			shape := tolerating(asks("cpu", 1), test.toleration)
+			if got := shape.Fit(nodes).Nodes == 1; got != test.want {
+				t.Errorf("lands: %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/
+func TestRequiredAffinityIsReadAsKubernetesReadsIt(t *testing.T) {
+	both := podfit.NodeTerm{Labels: []podfit.Requirement{{Key: "zone", Operator: "In", Values: []string{"a"}}, {Key: "gpus", Operator: "Exists"}}}
+	byName := func(operator string, name string) podfit.NodeTerm {
+		return podfit.NodeTerm{Fields: []podfit.Requirement{{Key: "metadata.name", Operator: operator, Values: []string{name}}}}
+	}
+	tests := []struct {
+		name  string
+		terms []podfit.NodeTerm
+		want  bool
+	}{
+		{"In with the value", []podfit.NodeTerm{expression("zone", "In", "b", "a")}, true},
+		{"In with another value", []podfit.NodeTerm{expression("zone", "In", "b")}, false},
+		{"In without the label", []podfit.NodeTerm{expression("rack", "In", "")}, false},
+		{"NotIn with the value", []podfit.NodeTerm{expression("zone", "NotIn", "a")}, false},
+		{"NotIn without the label", []podfit.NodeTerm{expression("rack", "NotIn", "a")}, true},
+		{"Exists", []podfit.NodeTerm{expression("zone", "Exists")}, true},
+		{"Exists without the label", []podfit.NodeTerm{expression("rack", "Exists")}, false},
+		{"DoesNotExist", []podfit.NodeTerm{expression("rack", "DoesNotExist")}, true},
+		{"DoesNotExist with the label", []podfit.NodeTerm{expression("zone", "DoesNotExist")}, false},
+		{"Gt a smaller number", []podfit.NodeTerm{expression("gpus", "Gt", "7")}, true},
+		{"Gt compares numbers, not texts", []podfit.NodeTerm{expression("gpus", "Gt", "10")}, false},
+		{"Gt the same number", []podfit.NodeTerm{expression("gpus", "Gt", "8")}, false},
+		{"Lt a larger number", []podfit.NodeTerm{expression("gpus", "Lt", "10")}, true},
+		{"Lt the same number", []podfit.NodeTerm{expression("gpus", "Lt", "8")}, false},
+		{"Gt a label that is no number", []podfit.NodeTerm{expression("zone", "Gt", "1")}, false},
+		{"Gt something that is no number", []podfit.NodeTerm{expression("gpus", "Gt", "x")}, false},
+		{"Gt without a bound", []podfit.NodeTerm{expression("gpus", "Gt")}, false},
+		{"an unknown operator", []podfit.NodeTerm{expression("zone", "Like", "a")}, false},
+		{"all requirements of a term", []podfit.NodeTerm{both}, true},
+		{"one of two terms", []podfit.NodeTerm{expression("zone", "In", "b"), both}, true},
+		{"an empty term matches nothing", []podfit.NodeTerm{{}}, false},
+		{"a field: the name", []podfit.NodeTerm{byName("In", "gpu-0")}, true},
+		{"a field: another name", []podfit.NodeTerm{byName("NotIn", "gpu-0")}, false},
+	}
+	nodes := []podfit.Node{node("gpu-0", labelled("zone", "a"), labelled("gpus", "8"))}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			shape := affine(test.terms...)
+			if got := shape.Fit(nodes).Nodes == 1; got != test.want {
+				t.Errorf("lands: %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestNodesAreEqualOnlyWhenNothingThatMattersDiffers(t *testing.T) {
+	plain := node("a", labelled("zone", "a"))
+	if !plain.Equal(node("a", labelled("zone", "a"))) {
+		t.Error("equal nodes differ")
+	}
+	for name, other := range map[string]podfit.Node{
+		"name": node("b", labelled("zone", "a")), "label": node("a", labelled("zone", "b")),
+		"readiness": node("a", labelled("zone", "a"), func(n *podfit.Node) { n.Ready = false }),
+		"cordon":    node("a", labelled("zone", "a"), func(n *podfit.Node) { n.Unschedulable = true }),
+		"taint":     node("a", labelled("zone", "a"), taintedBy("x", "", nodegpu.NoSchedule)),
+		"resource":  node("a", labelled("zone", "a"), announces("nvidia.com/gpu", 1)),
+	} {
+		if plain.Equal(other) {
+			t.Errorf("a change of %s is not seen", name)
+		}
+	}
+}

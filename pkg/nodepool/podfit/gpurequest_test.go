@@ -1,0 +1,98 @@
+package podfit_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+func TestWhatCannotBeAskedForIsToldWithWhatWouldBeRight(t *testing.T) {
+	const memory, cores = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
+	part := func(resource string, amount raydemand.Amount) podfit.PodShape {
+		return podfit.PodShape{Requests: podfit.Quantities{resource: amount}}
+	}
+	selecting := func(shape podfit.PodShape, marks string) podfit.PodShape {
+		shape.Selector = labels(marks)
+		return shape
+	}
+	tests := []struct {
+		name  string
+		shape podfit.PodShape
+		// want is code, field, value, and a part of the fix.
+		want []string
+	}{
+		{"a whole GPU", asking(quantities("nvidia.com/gpu", 1, "cpu", 1)), nil},
+		{"half a GPU", part("nvidia.com/gpu", raydemand.One/2), []string{podfit.GPURequestInvalid, "nvidia.com/gpu", "0.5", "whole number"}},
+		{"more than any node has", part("nvidia.com/gpu", raydemand.Whole(10_000_000_000)), []string{podfit.GPUAmountImpossible, "nvidia.com/gpu", "10000000000", "at most 1048576"}},
+		{"a label that is no number of cards", podfit.PodShape{Requests: asking(quantities(memory, 4)).Requests, CardsUnread: `"x"`}, []string{podfit.GPUAmountImpossible, "aliyun.com/gpu-count", `"x"`, "whole number"}},
+		{"less than none", part("nvidia.com/gpu", -raydemand.One), []string{podfit.GPURequestInvalid, "nvidia.com/gpu", "-1", "whole number"}},
+		{"half a CPU", part("cpu", raydemand.One/2), nil},
+		{"seven percent of cores", asking(quantities(memory, 4, cores, 7)), []string{podfit.GPURequestInvalid, cores, "7", "ask for 5"}},
+		{"a hundred and five", asking(quantities(memory, 4, cores, 105)), []string{podfit.GPURequestInvalid, cores, "105", "ask for 100"}},
+		{"a hundred", asking(quantities(memory, 4, cores, 100)), nil},
+		{"cores without memory", asking(quantities(cores, 20)), []string{podfit.GPURequestInvalid, cores, "20", "ask for aliyun.com/gpu-mem too"}},
+		{"memory that does not spread", podfit.PodShape{Requests: asking(quantities(memory, 9)).Requests, CardsAsked: 2},
+			[]string{podfit.GPURequestInvalid, memory, "9", "multiple of the number of cards"}},
+		{"cores over several cards", podfit.PodShape{Requests: asking(quantities(memory, 8, cores, 20)).Requests, CardsAsked: 2},
+			[]string{podfit.GPURequestInvalid, cores, "20", "leave out the pod label aliyun.com/gpu-count"}},
+		{"a profile that no product has", asking(quantities("nvidia.com/mig-5g.50gb", 1)), []string{podfit.MIGProfileUnknown, "nvidia.com/mig-5g.50gb", "1", "nvidia-smi mig -lgip"}},
+		{"a profile that the selected product does not have", selecting(asking(quantities("nvidia.com/mig-1g.5gb", 1)), "n/gpu.product=NVIDIA-H100-80GB-HBM3"),
+			[]string{podfit.MIGProfileUnknown, "nvidia.com/mig-1g.5gb", "1", "1g.10gb"}},
+		{"one that it has", selecting(asking(quantities("nvidia.com/mig-1g.10gb", 1)), "n/gpu.product=NVIDIA-H100-80GB-HBM3"), nil},
+		{"the spelling of the AKS article", asking(quantities("nvidia.com/mig1g.5gb", 1)), []string{podfit.GPUResourceUnknown, "nvidia.com/mig1g.5gb", "1", "correct the name"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var got []string
+			for _, f := range podfit.CheckGPUs((nodegpu.Reader{}), &test.shape) {
+				if f.Why == "" || f.Severity == "" {
+					t.Errorf("a finding without reason or severity: %+v", f)
+				}
+				got = append(got, f.Code, f.Field, f.Seen, f.Fix)
+			}
+			if len(got) == 4 && len(test.want) == 4 && strings.Contains(got[3], test.want[3]) {
+				got[3] = test.want[3]
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPodsWithoutGPUsCouldSeeThoseOfTheNode(t *testing.T) {
+	gpus := gpuNode("gpu-0", quantities("nvidia.com/gpu", 1), "")
+	onGKE := gpuNode("gke-0", quantities("nvidia.com/gpu", 1), "cloud.google.com/gke-accelerator=nvidia-l4")
+	tainted := gpuNode("gpu-1", quantities("nvidia.com/gpu", 1), "")
+	taintedBy("nvidia.com/gpu", "", nodegpu.NoSchedule)(&tainted)
+	declared := gpuNode("pool", quantities("nvidia.com/gpu", 1), "") // no container runs there yet
+	declared.Declared = true
+	nodes := []podfit.Node{node("cpu-0"), gpus, onGKE, tainted, declared}
+	tests := []struct {
+		name  string
+		shape podfit.PodShape
+		want  string
+	}{
+		{"a CPU pod lands where no taint keeps it away", asks("cpu", 1), "gpu-0, 1"},
+		{"NVIDIA_VISIBLE_DEVICES=void hides them", podfit.PodShape{Requests: asks("cpu", 1).Requests, HidesGPUs: true}, ", 0"},
+		{"a pod that asks for GPUs gets its own", asks("nvidia.com/gpu", 1), ", 0"},
+		{"and so does one with claims", podfit.PodShape{Requests: asks("cpu", 1).Requests, Claims: true}, ", 0"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			first, count := podfit.SeesGPUs(nodegpu.Reader{}, &test.shape, nodes)
+			if got := fmt.Sprintf("%s, %d", first, count); got != test.want {
+				t.Errorf("nodes %q, want %q", got, test.want)
+			}
+		})
+	}
+	if f := podfit.VisibleFinding("a", 3); f.Seen != "a, one of 3 nodes" || f.Code != podfit.GPUsVisible {
+		t.Errorf("finding %+v", f)
+	}
+}

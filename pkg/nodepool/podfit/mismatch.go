@@ -1,0 +1,108 @@
+package podfit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+)
+
+// OnlyOf reports whether all of the mismatches are of these kinds; it is true of none.
+func OnlyOf(mismatches []Mismatch, kinds ...MismatchKind) bool {
+	return !slices.ContainsFunc(mismatches, func(m Mismatch) bool { return !slices.Contains(kinds, m.kind) })
+}
+
+// MismatchKind is one way in which a node cannot take a pod.
+type MismatchKind int
+
+// weights order the kinds by how far the node is from taking the pod: a node that lacks a resource altogether, or has
+// other labels, is another kind of node; one that is cordoned is the right one at the wrong time.
+var weights = [...]int{notNamed: 100, NotReady: 1, Cordoned: 1, Tainted: 2, tooSmall: 3, otherMode: 3, cardTooSmall: 3, Unhealthy: 1, unselected: 4, unsuited: 4, NotAnnounced: 5}
+
+// Mismatch is one reason why a node cannot take a pod.
+type Mismatch struct {
+	kind MismatchKind
+	// what is the resource or the label key, or says in words what is wrong with the node's cards.
+	what  string
+	taint nodegpu.Taint
+}
+
+func distance(mismatches []Mismatch) int {
+	sum := 0
+	for _, m := range mismatches {
+		sum += weights[m.kind]
+	}
+	return sum
+}
+
+// CordonTaint is what a pod must tolerate to land on a cordoned node.
+var CordonTaint = nodegpu.Taint{Key: "node.kubernetes.io/unschedulable", Effect: nodegpu.NoSchedule}
+
+// Mismatches appends every reason why the node cannot take one pod, in no order.
+func (p *PodShape) Mismatches(node *Node, list []Mismatch) []Mismatch {
+	if p.NodeName != "" && p.NodeName != node.Name {
+		return append(list, Mismatch{kind: notNamed})
+	}
+	if !node.Ready {
+		list = append(list, Mismatch{kind: NotReady})
+	}
+	list = p.repelled(node, list)
+	for key, value := range p.Selector {
+		if have, set := node.Labels[key]; !set || have != value {
+			list = append(list, Mismatch{kind: unselected, what: key})
+		}
+	}
+	if !p.suits(node) {
+		list = append(list, Mismatch{kind: unsuited})
+	}
+	for name, want := range p.Requests {
+		switch have := node.Allocatable[name]; {
+		case want <= node.Usable(name) || want <= 0 || CheckedElsewhere[name]:
+		case want <= have:
+			list = append(list, Mismatch{kind: Unhealthy, what: fmt.Sprintf("has %s %s on cards that are well where %s is needed", name, node.Usable(name), want)})
+		case have <= 0:
+			list = append(list, Mismatch{kind: NotAnnounced, what: name})
+		default:
+			list = append(list, Mismatch{kind: tooSmall, what: name})
+		}
+	}
+	return p.cardMismatches(node, list)
+}
+
+// repelled appends the cordon and the taints that keep the pod away. A pod that is bound past the scheduler meets
+// NoExecute taints only. The taints that Kubernetes adds to nodes that are cordoned or not ready say nothing more.
+func (p *PodShape) repelled(node *Node, list []Mismatch) []Mismatch {
+	if node.Unschedulable && p.NodeName == "" && !p.Tolerates(node, CordonTaint) {
+		list = append(list, Mismatch{kind: Cordoned})
+	}
+	for _, taint := range node.Taints {
+		implied := taint.Key == CordonTaint.Key && node.Unschedulable || !node.Ready && strings.HasPrefix(taint.Key, "node.kubernetes.io/")
+		if implied || taint.Effect == nodegpu.NoSchedule && p.NodeName != "" || p.Tolerates(node, taint) {
+			continue
+		}
+		list = append(list, Mismatch{kind: Tainted, taint: taint})
+	}
+	return list
+}
+
+// CheckedElsewhere are resources that no node announces: HAMi's scheduler extender checks them from annotations
+// (docs/reference/facts.md#hami-resources).
+var CheckedElsewhere = map[string]bool{
+	gpuinfo.HAMiMemory: true, gpuinfo.HAMiMemoryPercentage: true, gpuinfo.HAMiCores: true, "nvidia.com/priority": true,
+}
+
+const (
+	notNamed MismatchKind = iota
+	NotReady
+	Cordoned
+	Tainted
+	unselected
+	unsuited
+	tooSmall
+	otherMode
+	cardTooSmall
+	Unhealthy
+	NotAnnounced
+)

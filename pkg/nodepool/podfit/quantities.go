@@ -1,0 +1,24 @@
+package podfit
+
+import (
+	"maps"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Add adds in place, and makes the sums where there are none yet.
+func (q Quantities) Add(more Quantities) Quantities {
+	if q == nil && len(more) > 0 {
+		q = make(Quantities, len(more))
+	}
+	for name, amount := range more {
+		q[name] = q[name].Plus(amount)
+	}
+	return q
+}
+
+// Plus adds what more pods take to what pods take already.
+func (q Quantities) Plus(more Quantities) Quantities { return maps.Clone(q).Add(more) }
+
+// Quantities are amounts of Kubernetes resources under their exact names: cpu, memory in bytes, nvidia.com/mig-1g.10gb.
+type Quantities map[string]raydemand.Amount
