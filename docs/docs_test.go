@@ -234,7 +234,7 @@ func TestCodesInTheExamplesOfTheAPIAreListed(t *testing.T) {
 // The design names the tests of each rule of safety.
 func TestEveryRuleOfSafetyNamesATestThatExists(t *testing.T) {
 	exist := map[string]bool{}
-	for _, path := range []string{"internal/controller", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube"} {
+	for _, path := range []string{"internal/controller", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/kube"} {
 		for _, file := range goFiles(t, path, true) {
 			for _, declared := range file.Decls {
 				if function, ok := declared.(*ast.FuncDecl); ok {

@@ -15,9 +15,9 @@ import (
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // nodepoolsFlags are where `nodepools` finds nodes, and how it reads them.
@@ -88,9 +88,9 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 	}
 	slices.SortStableFunc(nodes, func(a, b nodegpu.NodeObject) int { return strings.Compare(a.Name, b.Name) })
 	report := printer.Nodepools{
-		Nodes: make([]nodegpu.GPUs, 0, len(nodes)), Pools: nodepool.PoolsWith(reader, nodes, config, set.Ceilings), Notes: append([]string{}, set.Notes...),
+		Nodes: make([]nodegpu.GPUs, 0, len(nodes)), Pools: pools.All(reader, nodes, config, set.Ceilings), Notes: append([]string{}, set.Notes...),
 	}
-	nodepool.CountClaims(report.Pools, set.Claims, reader.At)
+	pools.CountClaims(report.Pools, set.Claims, reader.At)
 	for _, node := range nodes {
 		report.Nodes = append(report.Nodes, reader.Read(node))
 	}
@@ -129,7 +129,7 @@ func nodesOfFile(name string, in io.Reader) ([]nodegpu.NodeObject, error) {
 }
 
 // poolsOfFile reads the description of pools; no name is no description.
-func poolsOfFile(name string) (config nodepool.PoolsConfig, err error) {
+func poolsOfFile(name string) (config pools.Config, err error) {
 	if name == "" {
 		return config, nil
 	}

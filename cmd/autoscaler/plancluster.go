@@ -13,6 +13,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -35,7 +36,7 @@ func clusterOf(reader nodegpu.Reader, doc snapshotfile.Document) (nodepool.Clust
 }
 
 // strangersOf finds pools that say nothing of the nodes, most often for a misspelt name.
-func strangersOf(config nodepool.PoolsConfig, nodes []podfit.Node) (list []raydemand.Finding) {
+func strangersOf(config pools.Config, nodes []podfit.Node) (list []raydemand.Finding) {
 	for i, spec := range config.Pools {
 		if spec.Shape == nil && len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n podfit.Node) bool { return n.Pool == spec.Name }) {
 			list = append(list, raydemand.Finding{Code: planner.FindingPoolWithoutNodes, Severity: raydemand.Warning, Object: "snapshot", Field: fmt.Sprintf("pools[%d].name", i), Seen: spec.Name,
@@ -50,7 +51,7 @@ func strangersOf(config nodepool.PoolsConfig, nodes []podfit.Node) (list []rayde
 type places struct {
 	reader nodegpu.Reader
 	nodes  []podfit.Node
-	rooms  []nodepool.PoolRoom
+	rooms  []pools.Room
 	// known: the file has nodes.
 	known bool
 	// strangers are pools that are of no node.
@@ -79,7 +80,7 @@ func placesOf(reader nodegpu.Reader, doc snapshotfile.Document) (places, error) 
 	if err != nil {
 		return p, err
 	}
-	p.rooms, p.strangers = nodepool.PoolRooms(p.nodes, config, nil), strangersOf(config, p.nodes)
+	p.rooms, p.strangers = pools.Rooms(p.nodes, config, nil), strangersOf(config, p.nodes)
 	p.nodes = append(p.nodes, config.Shapes(p.reader)...)
 	p.known = p.known || len(p.nodes) > 0
 	return p, nil
@@ -122,9 +123,9 @@ func itemsOf(raw json.RawMessage) ([]map[string]any, error) {
 }
 
 // poolsIn reads the description of pools, in the form of the file of --pools.
-func poolsIn(raw json.RawMessage) (nodepool.PoolsConfig, error) {
+func poolsIn(raw json.RawMessage) (pools.Config, error) {
 	if raw == nil {
-		return nodepool.PoolsConfig{}, nil
+		return pools.Config{}, nil
 	}
 	return kube.ReadPools(bytes.NewReader(slices.Concat([]byte(`{"pools": `), raw, []byte("}"))))
 }
@@ -137,7 +138,7 @@ func (p places) tell(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	}
 	landing := g.Pod.Fit(p.nodes)
 	g.Fit, g.Reported = &landing, nodepool.Reported(p.reader, g, p.nodes)
-	g.PoolPods = nodepool.PodsOf(&g.Pod, p.rooms, p.nodes)
+	g.PoolPods = pools.PodsOf(&g.Pod, p.rooms, p.nodes)
 	add := func(f raydemand.Finding) {
 		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())
 		cluster.Findings = append(cluster.Findings, f)

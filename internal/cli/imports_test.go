@@ -7,7 +7,7 @@ import (
 )
 
 func TestACommandLineDoesNothingByItself(t *testing.T) {
-	importtest.Only(t, "internal/typo", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/nodegpu") // pkg/ for the flags of how nodes are read
+	importtest.Only(t, "internal/typo", "pkg/gpuinfo", "pkg/nodepool/nodegpu") // pkg/ for the flags of how nodes are read
 	importtest.Imports(t, map[string]string{
 		"k8s.io/client-go/": "package connect finds servers",
 		"net/http":          "package connect calls servers",

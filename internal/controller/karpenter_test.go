@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 const insufficient = "NodeClaim g1-w6sh8 event: insufficient capacity, all requested instance types were unavailable"
@@ -21,7 +22,7 @@ func karpenterWorld(t *testing.T, wanted int64, unplaced func(*nodepool.Worker))
 }
 
 func (w *world) coming(launched, requested int) {
-	w.group("a-first").Coming = nodepool.Coming{Launched: launched, Requested: requested}
+	w.group("a-first").Coming = pools.Coming{Launched: launched, Requested: requested}
 }
 
 func refusedBy(message string) func(*nodepool.Worker) {

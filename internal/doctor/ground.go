@@ -4,6 +4,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // ground is what pods can land on, found out once for all groups: a check that walks every node for every group takes minutes over a fleet.
@@ -13,7 +14,7 @@ type ground struct {
 	byName map[string]*examNode
 	// lots sort the nodes, and the shapes of pools that could get one, by what pods see of them.
 	lots  *podfit.Classes
-	rooms []nodepool.PoolRoom
+	rooms []pools.Room
 	// places of each worker group and obstacles in its way, as far as somebody asked.
 	places    map[*nodepool.WorkerGroup][]podfit.Node
 	obstacles map[*nodepool.WorkerGroup]obstacle
@@ -40,7 +41,7 @@ func (x *exam) survey() {
 	}
 	shapes := x.input.Pools.Shapes(x.input.Reader)
 	g.lots = podfit.ClassesOf(g.nodes, func(i int) podfit.NodeClass { return podfit.ClassOf(&g.nodes[i]) }, shapes)
-	g.rooms = nodepool.PoolRooms(g.nodes, x.input.Pools, x.ceilings())
+	g.rooms = pools.Rooms(g.nodes, x.input.Pools, x.ceilings())
 	g.nodes = append(g.nodes, shapes...)
 }
 

@@ -7,6 +7,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // Input is all that is looked at. Objects that are missing make checks silent, never wrong.
@@ -17,9 +18,9 @@ type Input struct {
 	// Reader says what resources mean that are not built in, and which label names a node's pool.
 	Reader nodegpu.Reader
 	// Ceilings are how far pools of nodes may grow, by the Cluster Autoscaler's status and Karpenter's NodePools.
-	Ceilings []nodepool.Ceiling
+	Ceilings []pools.Ceiling
 	// Pools are what somebody configured about pools of nodes; a group can land on what a pool without nodes would have.
-	Pools nodepool.PoolsConfig
+	Pools pools.Config
 	// Annotations are the annotations of a RayCluster that Heliostat reads, with the prefix heliostat.dev/.
 	Annotations []string
 }

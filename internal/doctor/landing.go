@@ -7,6 +7,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -52,7 +53,7 @@ var landing = []Check{
 
 // nodePoolFits reports whether Karpenter may add a node for a pod of the group.
 func (x *exam) nodePoolFits(g group) bool {
-	workers := nodepool.WorkerGroup{PoolPods: nodepool.PodsOf(&g.workers.Pod, x.ground.rooms, x.placesFor(g))}
+	workers := nodepool.WorkerGroup{PoolPods: pools.PodsOf(&g.workers.Pod, x.ground.rooms, x.placesFor(g))}
 	return workers.NodePoolFits()
 }
 

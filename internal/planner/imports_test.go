@@ -19,7 +19,8 @@ var pure = map[string][]string{
 	"internal/typo": nil,
 	"pkg/fairshare": nil,
 
-	"pkg/nodepool":         {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit"},
+	"pkg/nodepool":         {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools"},
+	"pkg/nodepool/pools":   {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit"},
 	"pkg/nodepool/podfit":  {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu"},
 	"pkg/nodepool/nodegpu": {"pkg/gpuinfo"},
 
@@ -49,7 +50,8 @@ var direct = map[string][]string{
 // planners lists what a package of the planner may see: the vocabulary, and the planner's packages below it. Each package comment says
 // what the package must not do; these lists keep it that way.
 func planners(below ...string) []string {
-	all := []string{"pkg/raydemand", "pkg/nodepool", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/gpuinfo", "pkg/fairshare", "internal/typo"}
+	all := []string{"pkg/raydemand", "pkg/nodepool", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools",
+		"pkg/gpuinfo", "pkg/fairshare", "internal/typo"}
 	for _, name := range below {
 		all = append(all, "internal/planner/"+name)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -134,7 +135,7 @@ type Cluster struct {
 	// NodeClaims says whether Karpenter adds nodes here and whether its NodeClaims are seen.
 	NodeClaims NodeClaimsState
 	// Pools are the pools of nodes of the whole Kubernetes cluster, by name; nil while nodes are not known. It is shared: nobody changes it.
-	Pools []PoolRoom
+	Pools []pools.Room
 	// Refused says that the operator refuses the spec (Event InvalidRayClusterSpec): until it is mended nothing that is
 	// written to any group has an effect. A finding tells why.
 	Refused bool
@@ -213,9 +214,9 @@ type WorkerGroup struct {
 	GPUs     GPUSpec
 	Reported *ReportedGPUs
 	// PoolPods are the pools that a pod of the group could land on, by name; nil while nodes are not known.
-	PoolPods []PoolPods
+	PoolPods []pools.Pods
 	// Coming is how many of the group's pods without a node Karpenter's NodeClaims on their way hold.
-	Coming Coming
+	Coming pools.Coming
 	// NumGPUsSync says whether Heliostat may write the number of GPUs that the device plugin reports into the spec
 	// (annotation heliostat.dev/num-gpus-sync).
 	NumGPUsSync SyncMode
@@ -265,3 +266,27 @@ const NoMaximum = math.MaxInt32
 
 // MostHosts bounds NumOfHosts: the largest TPU slices have some thousand hosts. A group of more is Broken.
 const MostHosts = 100_000
+
+// NodePoolFits reports whether a NodePool of Karpenter's may add a node for a pod of the group.
+func (g *WorkerGroup) NodePoolFits() bool {
+	for _, pool := range g.PoolPods {
+		if pool.Provisioned && (pool.MayAddPods == nil || *pool.MayAddPods > 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// MostPods is how many pods of the group all pools that could take one can have in total, and these pools; pods that run and pods that are pending
+// count towards it alike. It is false where nothing bounds one of the pools, or no pool is known. Groups that share a pool are each told all of it.
+func (g *WorkerGroup) MostPods() (pods int64, pools []string, bounded bool) {
+	for _, pool := range g.PoolPods {
+		most, known := pool.Most()
+		if !known {
+			return 0, nil, false
+		}
+		pods += most
+		pools = append(pools, pool.Pool)
+	}
+	return pods, pools, len(pools) > 0
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -21,9 +22,9 @@ func TestADeletedNodePoolHoldsWhatItsNodesHold(t *testing.T) {
 		"nothing is":     {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rooms := PoolRooms(c.nodes, PoolsConfig{}, nil)
-			CloseDeleted(rooms)
-			group := WorkerGroup{PoolPods: WithDeletedPool(shape, PodsOf(shape, rooms, c.nodes), rooms)}
+			rooms := pools.Rooms(c.nodes, pools.Config{}, nil)
+			pools.CloseDeleted(rooms)
+			group := WorkerGroup{PoolPods: pools.WithDeletedPool(shape, pools.PodsOf(shape, rooms, c.nodes), rooms)}
 			most, pools, bounded := group.MostPods()
 			if most != c.most || !bounded || !cmp.Equal(pools, []string{"gone"}) {
 				t.Errorf("at most %d pods in %v, bounded %t; want %d in gone", most, pools, bounded, c.most)
@@ -37,26 +38,26 @@ func TestADeletedNodePoolHoldsWhatItsNodesHold(t *testing.T) {
 
 func TestANodePoolFitsAsLongAsItMayAddANode(t *testing.T) {
 	shape := &podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.One}, Selector: map[string]string{"team": "a"}}
-	pool := func(team string, change func(*Ceiling)) Ceiling {
-		c := Ceiling{Group: "g1", Source: FromKarpenter, Template: &NodeTemplate{Labels: map[string]string{"team": team}}}
+	pool := func(team string, change func(*pools.Ceiling)) pools.Ceiling {
+		c := pools.Ceiling{Group: "g1", Source: pools.FromKarpenter, Template: &pools.NodeTemplate{Labels: map[string]string{"team": team}}}
 		if change != nil {
 			change(&c)
 		}
 		return c
 	}
 	for name, c := range map[string]struct {
-		ceiling Ceiling
+		ceiling pools.Ceiling
 		fits    bool
 		most    int64 // -1: nothing bounds it
 	}{
 		"without limits":      {pool("a", nil), true, -1},
 		"of another team":     {pool("b", nil), false, -1},
-		"at its limit":        {pool("a", func(c *Ceiling) { c.Limits = podfit.Quantities{"nvidia.com/gpu": 0} }), false, 0},
-		"static, of no nodes": {pool("a", func(c *Ceiling) { c.MaxNodes, c.Replicas = new(int64), new(int64) }), false, 0},
+		"at its limit":        {pool("a", func(c *pools.Ceiling) { c.Limits = podfit.Quantities{"nvidia.com/gpu": 0} }), false, 0},
+		"static, of no nodes": {pool("a", func(c *pools.Ceiling) { c.MaxNodes, c.Replicas = new(int64), new(int64) }), false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rooms := PoolRooms(nil, PoolsConfig{}, []Ceiling{c.ceiling})
-			group := WorkerGroup{PoolPods: PodsOf(shape, rooms, nil)}
+			rooms := pools.Rooms(nil, pools.Config{}, []pools.Ceiling{c.ceiling})
+			group := WorkerGroup{PoolPods: pools.PodsOf(shape, rooms, nil)}
 			if got := group.NodePoolFits(); got != c.fits {
 				t.Errorf("fits %t, want %t", got, c.fits)
 			}

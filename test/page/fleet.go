@@ -13,6 +13,7 @@ import (
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -167,7 +168,7 @@ func (cards) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 	broken, index, ill, gib := "whole-node", 1, false, int64(40960)
 	whole := nodegpu.GPUs{Name: broken, Kind: "whole", Units: map[string]int64{"nvidia.com/gpu": 1}, Problems: []nodegpu.Problem{{Code: "device-unhealthy", Message: "card 1 is not well"}},
 		PerCard: []nodegpu.Card{{Index: &index, MemoryMiB: &gib, FreeMiB: &gib, Healthy: &ill, Problem: "XID 79", Source: "agent"}}}
-	return apiv1.NodepoolsReport{Nodes: []nodegpu.GPUs{mig, whole}, Pools: []nodepool.GPUPool{{Name: "slices", Provider: "configured", Nodes: 1, Schedulable: 1, Kind: "mig"}}}, nil
+	return apiv1.NodepoolsReport{Nodes: []nodegpu.GPUs{mig, whole}, Pools: []pools.Pool{{Name: "slices", Provider: "configured", Nodes: 1, Schedulable: 1, Kind: "mig"}}}, nil
 }
 
 // owned keeps one request that a limit holds back.

@@ -14,9 +14,9 @@ import (
 
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // Bounds of reading nodes for callers: a list of all pods of a large cluster takes seconds.
@@ -29,7 +29,7 @@ const (
 type nodepoolsView struct {
 	list   func(context.Context) (*kube.NodeSet, error)
 	reader nodegpu.Reader
-	pools  nodepool.PoolsConfig
+	pools  pools.Config
 	now    func() time.Time
 
 	mu      sync.Mutex // guards what follows
@@ -105,11 +105,11 @@ func (v *nodepoolsView) readerAt(now time.Time) nodegpu.Reader {
 }
 
 // nodepoolsReportOf says what is understood of nodes and pools.
-func nodepoolsReportOf(set *kube.NodeSet, reader nodegpu.Reader, pools nodepool.PoolsConfig) apiv1.NodepoolsReport {
+func nodepoolsReportOf(set *kube.NodeSet, reader nodegpu.Reader, config pools.Config) apiv1.NodepoolsReport {
 	nodes := set.Nodes()
 	slices.SortStableFunc(nodes, func(a, b nodegpu.NodeObject) int { return strings.Compare(a.Name, b.Name) })
-	report := apiv1.NodepoolsReport{Pools: nodepool.PoolsWith(reader, nodes, pools, set.Ceilings), Notes: append([]string{}, set.Notes...)}
-	nodepool.CountClaims(report.Pools, set.Claims, reader.At)
+	report := apiv1.NodepoolsReport{Pools: pools.All(reader, nodes, config, set.Ceilings), Notes: append([]string{}, set.Notes...)}
+	pools.CountClaims(report.Pools, set.Claims, reader.At)
 	for _, node := range nodes {
 		report.Nodes = append(report.Nodes, reader.Read(node))
 	}

@@ -10,8 +10,8 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // WriteNodepools writes nodes, pools, problems and notes, each where there are any.
@@ -47,15 +47,15 @@ func writeNodes(p *table.Page, nodes []nodegpu.GPUs, as table.Look) {
 	t.Write(p)
 }
 
-func writePools(p *table.Page, pools []nodepool.GPUPool, as table.Look) {
-	karpenter := slices.ContainsFunc(pools, func(p nodepool.GPUPool) bool { return p.NodeClaims != nil })
+func writePools(p *table.Page, list []pools.Pool, as table.Look) {
+	karpenter := slices.ContainsFunc(list, func(p pools.Pool) bool { return p.NodeClaims != nil })
 	t := table.Table{Look: as, Columns: []table.Column{table.Name("POOL"), table.Number("NODES"), table.Number("MIN"), table.Number("MAX"), table.Text("KIND"),
 		table.Text("PRODUCT"), table.Number("CARDS"), table.Number("PRICE"), table.Text("SPOT"), table.Prose("FREE/UNITS"),
 		table.Wide("PROVIDER"), table.Wide("ISOLATION"), table.Wide("TAINTS")}}
 	if karpenter {
 		t.Columns = slices.Insert(t.Columns, 2, table.Text("COMING"))
 	}
-	for _, pool := range pools {
+	for _, pool := range list {
 		least, most := boundsOf(as, pool.Ceiling)
 		row := table.Cells(pool.Name, strconv.Itoa(pool.Nodes), least, most, string(pool.Kind), productOf(as, pool.Product), count(pool.Cards),
 			nodePrice(pool.Price), map[bool]string{true: "yes", false: "no"}[pool.Spot], freeOf(as, pool.Free, pool.Units),
@@ -69,7 +69,7 @@ func writePools(p *table.Page, pools []nodepool.GPUPool, as table.Look) {
 }
 
 // comingOf is how many NodeClaims of a pool are launched, and behind + how many may still fail.
-func comingOf(claims *nodepool.ClaimCount) string {
+func comingOf(claims *pools.ClaimCount) string {
 	switch {
 	case claims == nil:
 		return unknownCell
@@ -131,7 +131,7 @@ func perCard(cards []nodegpu.Card) string {
 }
 
 // boundsOf are a pool's least and most nodes; limits on resources stand beside the most.
-func boundsOf(l table.Look, ceiling *nodepool.Ceiling) (least, most string) {
+func boundsOf(l table.Look, ceiling *pools.Ceiling) (least, most string) {
 	if ceiling == nil {
 		return unknownCell, unknownCell
 	}
@@ -204,8 +204,8 @@ func amounts(values map[string]int64) string {
 
 // Nodepools is what `nodepools -o json` writes; null stands for what cannot be known.
 type Nodepools struct {
-	Nodes []nodegpu.GPUs     `json:"nodes"`
-	Pools []nodepool.GPUPool `json:"pools"`
+	Nodes []nodegpu.GPUs `json:"nodes"`
+	Pools []pools.Pool   `json:"pools"`
 	// Notes say what could not be read and is therefore left open.
 	Notes []string `json:"notes"`
 }

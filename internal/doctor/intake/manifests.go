@@ -19,6 +19,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // Read reads objects as `kubectl get -o yaml` or `-o json` prints them: YAML or JSON, several documents, lists. The error says which document
@@ -106,7 +107,7 @@ func Input(objects []map[string]any, reader nodegpu.Reader) (doctor.Input, error
 		}
 		object.Unreadable = unreadable[i]
 		if object.Kind == "ConfigMap" || object.Kind == "NodePool" {
-			var ceilings []nodepool.Ceiling
+			var ceilings []pools.Ceiling
 			ceilings, object.Unreadable = ceilingsIn(fields)
 			input.Ceilings = append(input.Ceilings, ceilings...)
 		}
@@ -117,7 +118,7 @@ func Input(objects []map[string]any, reader nodegpu.Reader) (doctor.Input, error
 
 // ceilingsIn reads how far pools of nodes may grow. An object that cannot be read tells of no ceiling, as if it were not there: what is not known may
 // grow.
-func ceilingsIn(fields map[string]any) (ceilings []nodepool.Ceiling, unreadable []string) {
+func ceilingsIn(fields map[string]any) (ceilings []pools.Ceiling, unreadable []string) {
 	var set kube.NodeSet
 	text, err := json.Marshal(fields)
 	if err == nil {

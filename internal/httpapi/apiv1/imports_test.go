@@ -7,7 +7,7 @@ import (
 )
 
 func TestShapesServeNothingAndCallNobody(t *testing.T) {
-	importtest.Only(t, "internal/planner", "pkg/nodepool", "pkg/nodepool/nodegpu", "pkg/raydemand")
+	importtest.Only(t, "internal/planner", "pkg/nodepool", "pkg/nodepool/nodegpu", "pkg/nodepool/pools", "pkg/raydemand")
 	importtest.Imports(t, map[string]string{
 		"net/http":                 "calls and answers are the server's and the client's",
 		"github.com/gin-gonic/gin": "a shape does not depend on what serves it",

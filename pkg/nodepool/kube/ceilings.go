@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // statusConfigMap is where the Cluster Autoscaler writes what it sees, in its own namespace, kube-system as a rule.
@@ -39,7 +39,7 @@ type statusYAML struct {
 }
 
 // autoscalerCeilings reads the sizes of node groups from the Cluster Autoscaler's status, in either form. A text that is neither is an error.
-func autoscalerCeilings(status string) ([]nodepool.Ceiling, error) {
+func autoscalerCeilings(status string) ([]pools.Ceiling, error) {
 	if statusHead.MatchString(status) {
 		return textCeilings(status), nil
 	}
@@ -47,7 +47,7 @@ func autoscalerCeilings(status string) ([]nodepool.Ceiling, error) {
 	if err := yaml.Unmarshal([]byte(status), &form); err != nil {
 		return nil, fmt.Errorf("reading the Cluster Autoscaler's status, which is neither YAML nor the text of releases before 1.30: %w", err)
 	}
-	var ceilings []nodepool.Ceiling
+	var ceilings []pools.Ceiling
 	for _, group := range form.NodeGroups {
 		ceilings = append(ceilings, ceilingOf(group.Name, group.Health.MinSize, group.Health.MaxSize))
 	}
@@ -79,8 +79,8 @@ func statusTime(config *corev1.ConfigMap) (time.Time, error) {
 	return written, nil
 }
 
-func textCeilings(status string) []nodepool.Ceiling {
-	var ceilings []nodepool.Ceiling
+func textCeilings(status string) []pools.Ceiling {
+	var ceilings []pools.Ceiling
 	name := ""
 	for line := range strings.Lines(status) {
 		if match := statusName.FindStringSubmatch(line); match != nil {
@@ -102,11 +102,11 @@ func textCeilings(status string) []nodepool.Ceiling {
 }
 
 // ceilingOf leaves a maximum of 0 below a minimum out: it is not known then. Some providers report no maximum.
-func ceilingOf(group string, least, most *int64) nodepool.Ceiling {
+func ceilingOf(group string, least, most *int64) pools.Ceiling {
 	if least != nil && most != nil && *most < *least {
 		most = nil
 	}
-	return nodepool.Ceiling{Group: group, MinNodes: least, MaxNodes: most, Source: clusterAutoscaler}
+	return pools.Ceiling{Group: group, MinNodes: least, MaxNodes: most, Source: clusterAutoscaler}
 }
 
 // nodePool is what is read of a Karpenter NodePool (karpenter.sh/v1).
@@ -130,16 +130,16 @@ type nodePool struct {
 }
 
 // template is what every node that Karpenter adds to the pool will be. Taints that go away once a node has started, startupTaints, keep nobody off.
-func (p nodePool) template() *nodepool.NodeTemplate {
+func (p nodePool) template() *pools.NodeTemplate {
 	own := p.Spec.Template
 	made := &corev1.Node{Spec: corev1.NodeSpec{Taints: own.Spec.Taints}}
-	return &nodepool.NodeTemplate{Labels: own.Metadata.Labels, Requirements: own.Spec.Requirements, Taints: taintsOf(made)}
+	return &pools.NodeTemplate{Labels: own.Metadata.Labels, Requirements: own.Spec.Requirements, Taints: taintsOf(made)}
 }
 
 // nodePoolCeiling reads spec.replicas, which a static NodePool keeps whatever waits, and spec.limits: what all nodes of
 // the pool have together, and with the name nodes their number. Without limits the pool is not bounded.
-func nodePoolCeiling(pool nodePool) (ceiling nodepool.Ceiling, err error) {
-	ceiling = nodepool.Ceiling{Group: pool.Metadata.Name, Limits: podfit.Quantities{}, Source: karpenter}
+func nodePoolCeiling(pool nodePool) (ceiling pools.Ceiling, err error) {
+	ceiling = pools.Ceiling{Group: pool.Metadata.Name, Limits: podfit.Quantities{}, Source: karpenter}
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
 		quantity, err := resource.ParseQuantity(fmt.Sprint(pool.Spec.Limits[name]))
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -45,7 +46,7 @@ type ceilings struct {
 	log     *slog.Logger
 	// changed takes the ceilings whenever they are others than before.
 	// nodePools says whether all NodePools there are stand among them.
-	changed func(ceilings []nodepool.Ceiling, nodePools bool)
+	changed func(ceilings []pools.Ceiling, nodePools bool)
 
 	mu      sync.Mutex
 	unknown string // guarded by mu; what is not known and why
@@ -54,24 +55,24 @@ type ceilings struct {
 // ceilingSource is one who tells ceilings.
 type ceilingSource struct {
 	what string
-	read func(context.Context) ([]nodepool.Ceiling, error)
+	read func(context.Context) ([]pools.Ceiling, error)
 
-	last   []nodepool.Ceiling
+	last   []pools.Ceiling
 	readAt time.Time
 	// whole: what was read last is all there is.
 	whole bool
 }
 
-func newCeilings(status configMapClient, pools nodePoolClient, log *slog.Logger, changed func([]nodepool.Ceiling, bool)) *ceilings {
+func newCeilings(status configMapClient, nodePools nodePoolClient, log *slog.Logger, changed func([]pools.Ceiling, bool)) *ceilings {
 	return &ceilings{log: log, changed: changed, sources: []*ceilingSource{
-		{what: "the Cluster Autoscaler's status", read: func(ctx context.Context) ([]nodepool.Ceiling, error) { return readStatus(ctx, status, time.Now()) }},
-		{what: "Karpenter's NodePools", read: func(ctx context.Context) ([]nodepool.Ceiling, error) { return readNodePools(ctx, pools) }},
+		{what: "the Cluster Autoscaler's status", read: func(ctx context.Context) ([]pools.Ceiling, error) { return readStatus(ctx, status, time.Now()) }},
+		{what: "Karpenter's NodePools", read: func(ctx context.Context) ([]pools.Ceiling, error) { return readNodePools(ctx, nodePools) }},
 	}}
 }
 
 // Start reads ceilings until ctx ends.
 func (c *ceilings) Start(ctx context.Context) error {
-	var before []nodepool.Ceiling
+	var before []pools.Ceiling
 	knownBefore := false
 	for {
 		now := c.readAll(ctx)
@@ -89,7 +90,7 @@ func (c *ceilings) Start(ctx context.Context) error {
 func (c *ceilings) NeedLeaderElection() bool { return false }
 
 // readAll asks all sources, and logs when what is not known becomes another.
-func (c *ceilings) readAll(ctx context.Context) (all []nodepool.Ceiling) {
+func (c *ceilings) readAll(ctx context.Context) (all []pools.Ceiling) {
 	var problems []string
 	for _, source := range c.sources {
 		found, err := source.newest(ctx)
@@ -128,7 +129,7 @@ func inShort(err error) string {
 // newest reads once. Where there is nothing to read nobody bounds anything, and that is no error. When the API server does not answer, what it said
 // last holds for a while. What was found can stand
 // beside an error about the rest.
-func (s *ceilingSource) newest(ctx context.Context) ([]nodepool.Ceiling, error) {
+func (s *ceilingSource) newest(ctx context.Context) ([]pools.Ceiling, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	found, err := s.read(ctx)
@@ -161,7 +162,7 @@ func certain(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errCeilings)
 }
 
-func readStatus(ctx context.Context, client configMapClient, now time.Time) ([]nodepool.Ceiling, error) {
+func readStatus(ctx context.Context, client configMapClient, now time.Time) ([]pools.Ceiling, error) {
 	config, err := client.Get(ctx, statusConfigMap, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -181,7 +182,7 @@ func readStatus(ctx context.Context, client configMapClient, now time.Time) ([]n
 }
 
 // readNodePools takes a NodePool that it cannot read as one without limits, and says so: the limits of the others are known.
-func readNodePools(ctx context.Context, client nodePoolClient) (found []nodepool.Ceiling, err error) {
+func readNodePools(ctx context.Context, client nodePoolClient) (found []pools.Ceiling, err error) {
 	list, err := client.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -195,7 +196,7 @@ func readNodePools(ctx context.Context, client nodePoolClient) (found []nodepool
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%w: reading NodePool %s: %w", errCeilings, item.GetName(), err))
-			found = append(found, nodepool.Ceiling{Group: item.GetName(), Source: karpenter})
+			found = append(found, pools.Ceiling{Group: item.GetName(), Source: karpenter})
 			continue
 		}
 		ceiling, err := nodePoolCeiling(pool)

@@ -22,6 +22,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -82,11 +83,11 @@ func (f *fakeNodePools) List(context.Context, metav1.ListOptions) (*unstructured
 }
 
 // besideCeilings runs test beside the reading of ceilings, in synctest's time. told is what each change told.
-func besideCeilings(t *testing.T, status *fakeStatus, pools *fakeNodePools, test func(t *testing.T, c *ceilings, told *[]string)) {
+func besideCeilings(t *testing.T, status *fakeStatus, nodePools *fakeNodePools, test func(t *testing.T, c *ceilings, told *[]string)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var told []string
-		c := newCeilings(status, pools, slog.New(slog.DiscardHandler), func(all []nodepool.Ceiling, _ bool) {
+		c := newCeilings(status, nodePools, slog.New(slog.DiscardHandler), func(all []pools.Ceiling, _ bool) {
 			turn.Lock()
 			defer turn.Unlock()
 			told = append(told, bounds(all))
@@ -106,7 +107,7 @@ func besideCeilings(t *testing.T, status *fakeStatus, pools *fakeNodePools, test
 
 // unknownOf is what a cluster is told to be unknown.
 func unknownOf(c *ceilings) string {
-	cluster := nodepool.Cluster{Key: llm, Pools: []nodepool.PoolRoom{}}
+	cluster := nodepool.Cluster{Key: llm, Pools: []pools.Room{}}
 	c.addTo(&cluster)
 	var seen []string
 	for _, f := range cluster.Findings {
@@ -211,7 +212,7 @@ func TestNodePoolsTellLimitsAndWhatTheirNodesWillBe(t *testing.T) {
 	if got, want := bounds(found), `gpu ?-? {"nvidia.com/gpu":16}, open ?-?`; got != want || err != nil {
 		t.Errorf("ceilings %s, %v; want %s", got, err, want)
 	}
-	want := &nodepool.NodeTemplate{
+	want := &pools.NodeTemplate{
 		Labels:       map[string]string{"team": "blue"},
 		Requirements: []podfit.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
 		Taints:       []nodegpu.Taint{{Key: "sku", Value: "gpu", Effect: "NoSchedule"}},
@@ -224,7 +225,7 @@ func TestNodePoolsTellLimitsAndWhatTheirNodesWillBe(t *testing.T) {
 	if !errors.Is(err, errCeilings) || !strings.Contains(err.Error(), "NodePool gpu: spec.limits.nvidia.com/gpu many") {
 		t.Errorf("a limit that is no quantity: %v", err)
 	}
-	source := &ceilingSource{read: func(ctx context.Context) ([]nodepool.Ceiling, error) {
+	source := &ceilingSource{read: func(ctx context.Context) ([]pools.Ceiling, error) {
 		return readNodePools(ctx, &fakeNodePools{text: bad + "," + gpu})
 	}}
 	found, err = source.newest(t.Context())
@@ -258,7 +259,7 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 	}
 	client := &fakeNodes{list: []corev1.Node{*inPool("a", false), *inPool("b", true)}}
 	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
-		read := func() (nodepool.Cluster, nodepool.PoolPods) {
+		read := func() (nodepool.Cluster, pools.Pods) {
 			cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 9, Pod: podfit.PodShape{Requests: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}}}}, Workers: []nodepool.Worker{
 				{Pod: "here", Group: "gpu", Node: "a"}, {Pod: "cordoned", Group: "gpu", Node: "b"}, {Pod: "leaves", Group: "gpu", Node: "a", Terminating: true},
 				{Pod: "failed", Group: "gpu", Node: "a", Failed: true}, {Pod: "waits", Group: "gpu"}, {Pod: "nobody's", Group: "gone", Node: "a"},
@@ -273,17 +274,17 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 			t.Errorf("before ceilings are read: %+v", got)
 		}
 		ceiling := int64(3)
-		n.setCeilings([]nodepool.Ceiling{{Group: "aks-gpu-1-vmss", MaxNodes: &ceiling, Source: clusterAutoscaler}}, false)
+		n.setCeilings([]pools.Ceiling{{Group: "aks-gpu-1-vmss", MaxNodes: &ceiling, Source: clusterAutoscaler}}, false)
 		time.Sleep(2 * nodesPause)
 		for range 2 { // what one cycle counts must not stay for the next
 			cluster, got := read()
 			// Two on node a were it empty, the one on the cordoned node, and two on a third node.
-			want := nodepool.PoolPods{Pool: "gpu", PerNode: 2, Holds: 3, Bound: 2, MayAddNodes: new(int64(1)), MayAddPods: new(int64(2)), ProfileFixed: true,
+			want := pools.Pods{Pool: "gpu", PerNode: 2, Holds: 3, Bound: 2, MayAddNodes: new(int64(1)), MayAddPods: new(int64(2)), ProfileFixed: true,
 				Has: podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(12)}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("room (-want +got):\n%s", diff)
 			}
-			rooms := []nodepool.PoolRoom{{Pool: "gpu", Source: clusterAutoscaler, Nodes: 2, MaxNodes: new(int64(3)), MayAddNodes: new(int64(1))}}
+			rooms := []pools.Room{{Pool: "gpu", Source: clusterAutoscaler, Nodes: 2, MaxNodes: new(int64(3)), MayAddNodes: new(int64(1))}}
 			if diff := cmp.Diff(rooms, cluster.Pools); diff != "" {
 				t.Errorf("pools (-want +got):\n%s", diff)
 			}

@@ -6,13 +6,14 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // claimantOf is what a cluster's pods want of nodes to come: those without a node wait for one, by group, and those
 // that are bound to one of the nodes that are not complete take their part of it.
 func claimantOf(cluster *nodepool.Cluster, incomplete map[string]bool) claimant {
-	own := claimant{waiting: map[string]nodepool.WaitingPods{}, bound: map[string]podfit.Quantities{}}
+	own := claimant{waiting: map[string]pools.WaitingPods{}, bound: map[string]podfit.Quantities{}}
 	for i := range cluster.Workers {
 		w := &cluster.Workers[i]
 		group, known := cluster.Group(w.Group)
@@ -32,7 +33,7 @@ func (c claimant) wait(group *nodepool.WorkerGroup, w *nodepool.Worker) {
 	pods, begun := c.waiting[group.Name]
 	if !begun {
 		shape := group.Pod
-		pods = nodepool.WaitingPods{Shape: &shape, Since: w.CreatedAt}
+		pods = pools.WaitingPods{Shape: &shape, Since: w.CreatedAt}
 	}
 	pods.Pods++
 	if w.CreatedAt.Before(pods.Since) {
@@ -43,7 +44,7 @@ func (c claimant) wait(group *nodepool.WorkerGroup, w *nodepool.Worker) {
 
 // equal reports whether the same is placed. A changed template comes with other pods.
 func (c claimant) equal(other claimant) bool {
-	same := func(a, b nodepool.WaitingPods) bool { return a.Pods == b.Pods && a.Since.Equal(b.Since) }
+	same := func(a, b pools.WaitingPods) bool { return a.Pods == b.Pods && a.Since.Equal(b.Since) }
 	return maps.EqualFunc(c.waiting, other.waiting, same) &&
 		maps.EqualFunc(c.bound, other.bound, func(a, b podfit.Quantities) bool { return maps.Equal(a, b) })
 }

@@ -17,6 +17,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -42,12 +43,12 @@ type claimWatch struct {
 	// Guarded by mu. state is what is known of NodeClaims; coming are those that are not complete, by name, and incomplete the
 	// names of their nodes that have registered.
 	state      nodepool.NodeClaimsState
-	coming     map[string]nodepool.NodeClaim
+	coming     map[string]pools.NodeClaim
 	incomplete map[string]bool
 	// claimants are the RayClusters with pods that wait for a node, and placed what the claims hold of them since placedAt.
 	// dirty: something has changed since then.
 	claimants map[nodepool.ClusterKey]claimant
-	placed    map[nodepool.ClusterKey]map[string]nodepool.Coming
+	placed    map[nodepool.ClusterKey]map[string]pools.Coming
 	placedAt  time.Time
 	dirty     bool
 	// took is how long the last placement took. All RayClusters wait for one that is made.
@@ -56,7 +57,7 @@ type claimWatch struct {
 
 // claimant is what one RayCluster has waiting for nodes, by group, and what its pods take of nodes that are not complete.
 type claimant struct {
-	waiting map[string]nodepool.WaitingPods
+	waiting map[string]pools.WaitingPods
 	bound   map[string]podfit.Quantities
 }
 
@@ -124,7 +125,7 @@ func (c *claimWatch) unread(state nodepool.NodeClaimsState) bool {
 
 // clear is called with mu held.
 func (c *claimWatch) clear(state nodepool.NodeClaimsState) {
-	c.state, c.coming, c.incomplete, c.dirty = state, map[string]nodepool.NodeClaim{}, map[string]bool{}, true
+	c.state, c.coming, c.incomplete, c.dirty = state, map[string]pools.NodeClaim{}, map[string]bool{}, true
 }
 
 // The methods below make it the store of a reflector.
@@ -240,7 +241,7 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 
 // place is called with mu held.
 func (c *claimWatch) place(now time.Time, events karpenterEvents) {
-	claims := make([]nodepool.NodeClaim, 0, len(c.coming))
+	claims := make([]pools.NodeClaim, 0, len(c.coming))
 	for name, claim := range c.coming {
 		if claim.Launched || !events.launchFailed(name) {
 			claims = append(claims, claim)
@@ -251,7 +252,7 @@ func (c *claimWatch) place(now time.Time, events karpenterEvents) {
 		group string
 	}
 	var entries []entry
-	var waiting []nodepool.WaitingPods
+	var waiting []pools.WaitingPods
 	bound := map[string]podfit.Quantities{}
 	for _, key := range slices.SortedFunc(maps.Keys(c.claimants), compareKeys) {
 		own := c.claimants[key]
@@ -262,11 +263,11 @@ func (c *claimWatch) place(now time.Time, events karpenterEvents) {
 			bound[node] = bound[node].Plus(takes)
 		}
 	}
-	c.placed = map[nodepool.ClusterKey]map[string]nodepool.Coming{}
-	for i, coming := range nodepool.PlaceOnClaims(now, claims, bound, waiting) {
+	c.placed = map[nodepool.ClusterKey]map[string]pools.Coming{}
+	for i, coming := range pools.PlaceOnClaims(now, claims, bound, waiting) {
 		e := entries[i]
 		if c.placed[e.key] == nil {
-			c.placed[e.key] = map[string]nodepool.Coming{}
+			c.placed[e.key] = map[string]pools.Coming{}
 		}
 		c.placed[e.key][e.group] = coming
 	}

@@ -20,6 +20,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -110,7 +111,7 @@ func besideClaims(t *testing.T, client *fakeClaims, served *bool, test func(t *t
 	})
 }
 
-func comingOf(c *claimWatch, cluster nodepool.Cluster, events karpenterEvents) nodepool.Coming {
+func comingOf(c *claimWatch, cluster nodepool.Cluster, events karpenterEvents) pools.Coming {
 	c.addTo(&cluster, events)
 	return cluster.Groups[0].Coming
 }
@@ -121,14 +122,14 @@ func TestNodeClaimsAreFollowedUntilTheirNodesAreComplete(t *testing.T) {
 		steps := []struct {
 			what   string
 			change func()
-			want   nodepool.Coming
+			want   pools.Coming
 		}{
-			{"none", func() {}, nodepool.Coming{}},
-			{"requested", func() { client.stream.Add(nodeClaimOf("a")) }, nodepool.Coming{Requested: 1}},
-			{"launched", func() { client.stream.Modify(nodeClaimOf("a", "Launched")) }, nodepool.Coming{Launched: 1}},
-			{"another", func() { client.stream.Add(nodeClaimOf("b", "Launched")) }, nodepool.Coming{Launched: 2}},
-			{"complete", func() { client.stream.Modify(nodeClaimOf("a", "Launched", "Registered", "Initialized")) }, nodepool.Coming{Launched: 1}},
-			{"gone", func() { client.stream.Delete(nodeClaimOf("b")) }, nodepool.Coming{}},
+			{"none", func() {}, pools.Coming{}},
+			{"requested", func() { client.stream.Add(nodeClaimOf("a")) }, pools.Coming{Requested: 1}},
+			{"launched", func() { client.stream.Modify(nodeClaimOf("a", "Launched")) }, pools.Coming{Launched: 1}},
+			{"another", func() { client.stream.Add(nodeClaimOf("b", "Launched")) }, pools.Coming{Launched: 2}},
+			{"complete", func() { client.stream.Modify(nodeClaimOf("a", "Launched", "Registered", "Initialized")) }, pools.Coming{Launched: 1}},
+			{"gone", func() { client.stream.Delete(nodeClaimOf("b")) }, pools.Coming{}},
 		}
 		for _, step := range steps {
 			step.change()

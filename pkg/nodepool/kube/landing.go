@@ -8,6 +8,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -38,7 +39,7 @@ type landed struct {
 	gpus       []*nodepool.ReportedGPUs
 	slices     [][]podfit.SliceAnswer
 	// pools are what each group could have in each pool, Bound left open.
-	pools [][]nodepool.PoolPods
+	pools [][]pools.Pods
 	// visible are the nodes on which each group's pods could see GPUs that they did not ask for.
 	visible []visibleOn
 }
@@ -65,11 +66,11 @@ func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) landed {
 		now.list = append(now.list, group.Pod.Fit(places))
 		now.gpus = append(now.gpus, nodepool.Reported(l.reader, group, places))
 		now.slices = append(now.slices, podfit.SlicesOf(l.reader, &group.Pod, places))
-		pools := nodepool.PodsOf(&group.Pod, view.rooms, places)
+		byPool := pools.PodsOf(&group.Pod, view.rooms, places)
 		if view.nodePools {
-			pools = nodepool.WithDeletedPool(&group.Pod, pools, view.rooms)
+			byPool = pools.WithDeletedPool(&group.Pod, byPool, view.rooms)
 		}
-		now.pools = append(now.pools, pools)
+		now.pools = append(now.pools, byPool)
 		first, count := podfit.SeesGPUs(l.reader, &group.Pod, places)
 		now.visible = append(now.visible, visibleOn{first, count})
 	}

@@ -10,17 +10,18 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // largeFleet is 10,000 nodes in 20 pools, half of them with GPUs, and a cluster with 50 groups, each for one of the pools, and 1,000 workers.
 func largeFleet() (*nodes, nodepool.Cluster) {
-	const count, pools, groups, workers = 10_000, 20, 50, 1_000
+	const count, poolCount, groups, workers = 10_000, 20, 50, 1_000
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 	n.byName = make(map[string]keptNode, count)
 	most := int64(count)
 	for i := range count {
-		pool := i % pools
+		pool := i % poolCount
 		node := kubeNode(fmt.Sprintf("node-%05d", i), "8", corev1.ConditionTrue)
 		node.Labels = map[string]string{
 			"kubernetes.azure.com/agentpool": fmt.Sprintf("pool%d", pool), "kubernetes.io/hostname": node.Name, "kubernetes.io/arch": "amd64",
@@ -34,14 +35,14 @@ func largeFleet() (*nodes, nodepool.Cluster) {
 		node.Status.Allocatable["cpu"], node.Status.Allocatable["memory"] = resource.MustParse("96"), resource.MustParse("880Gi")
 		n.byName[node.Name] = kept(nodeOf(node))
 	}
-	for pool := range pools {
-		n.ceilings = append(n.ceilings, nodepool.Ceiling{Group: fmt.Sprintf("aks-pool%d-1-vmss", pool), MaxNodes: &most, Source: clusterAutoscaler})
+	for pool := range poolCount {
+		n.ceilings = append(n.ceilings, pools.Ceiling{Group: fmt.Sprintf("aks-pool%d-1-vmss", pool), MaxNodes: &most, Source: clusterAutoscaler})
 	}
 	cluster := nodepool.Cluster{Key: llm, UID: "u", Generation: 1}
 	for i := range groups {
 		shape := podfit.PodShape{
 			Requests: podfit.Quantities{"cpu": raydemand.Whole(4), "memory": raydemand.Whole(16 << 30)},
-			Selector: map[string]string{"kubernetes.azure.com/agentpool": fmt.Sprintf("pool%d", i%pools)},
+			Selector: map[string]string{"kubernetes.azure.com/agentpool": fmt.Sprintf("pool%d", i%poolCount)},
 		}
 		if i%2 == 0 {
 			shape.Requests["nvidia.com/gpu"] = raydemand.One

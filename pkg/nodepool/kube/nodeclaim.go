@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // nodeClaims are Karpenter's nodes to come, a kind of the whole Kubernetes cluster.
@@ -42,24 +42,24 @@ type claimObject struct {
 }
 
 // readNodeClaim converts a NodeClaim as the API server writes it.
-func readNodeClaim(object *unstructured.Unstructured) (nodepool.NodeClaim, error) {
+func readNodeClaim(object *unstructured.Unstructured) (pools.NodeClaim, error) {
 	var read claimObject
 	text, err := json.Marshal(object.Object)
 	if err == nil {
 		err = json.Unmarshal(text, &read)
 	}
 	if err != nil {
-		return nodepool.NodeClaim{}, fmt.Errorf("reading NodeClaim %s: %w", object.GetName(), err)
+		return pools.NodeClaim{}, fmt.Errorf("reading NodeClaim %s: %w", object.GetName(), err)
 	}
 	return read.claim(), nil
 }
 
-func (c *claimObject) claim() nodepool.NodeClaim {
-	claim := nodepool.NodeClaim{
+func (c *claimObject) claim() pools.NodeClaim {
+	claim := pools.NodeClaim{
 		Name: c.Metadata.Name, Pool: c.Metadata.Labels[nodePoolLabel], Node: c.Status.NodeName,
 		Deleting: c.Metadata.DeletionTimestamp != nil, CreatedAt: c.Metadata.CreationTimestamp.Time,
 		Requests: quantitiesOf(c.Spec.Resources.Requests),
-		Template: nodepool.NodeTemplate{
+		Template: pools.NodeTemplate{
 			Labels: maps.Clone(c.Metadata.Labels), Requirements: c.Spec.Requirements,
 			Taints: taintsOf(&corev1.Node{Spec: corev1.NodeSpec{Taints: c.Spec.Taints}}),
 		},
@@ -78,7 +78,7 @@ func (c *claimObject) claim() nodepool.NodeClaim {
 	if claim.Launched && len(c.Status.Allocatable) > 0 {
 		claim.Allocatable = quantitiesOf(c.Status.Allocatable)
 	}
-	claim.Kind = nodepool.ClaimKindOf(&claim)
+	claim.Class = pools.ClaimClassOf(&claim)
 	return claim
 }
 

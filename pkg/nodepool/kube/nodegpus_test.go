@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // truth is what holds for a recorded node. Values are any: a number, a map, a text, or "unknown" and "none". What X_from says is text cannot be
@@ -225,7 +225,7 @@ func FuzzNodesAreReadOrRefused(f *testing.F) {
 				}
 			}
 		}
-		if pools := nodepool.Pools((nodegpu.Reader{}), nodes); len(pools) > len(nodes) {
+		if pools := pools.Observed((nodegpu.Reader{}), nodes); len(pools) > len(nodes) {
 			t.Errorf("%d pools of %d nodes", len(pools), len(nodes))
 		}
 	})

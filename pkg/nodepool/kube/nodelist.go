@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // pageSize keeps answers small on clusters with thousands of nodes and pods.
@@ -171,7 +171,7 @@ func (s *NodeSet) listNodePools(ctx context.Context, client dynamic.Interface) e
 }
 
 func (s *NodeSet) listNodeClaims(ctx context.Context, client dynamic.Interface) error {
-	claims := []nodepool.NodeClaim{}
+	claims := []pools.NodeClaim{}
 	err := paged(func(options metav1.ListOptions) (string, error) {
 		list, err := client.Resource(nodeClaims).List(ctx, options)
 		if err != nil {

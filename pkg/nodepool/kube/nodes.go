@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // nodesPause is the least time between two cycles of all RayClusters because of nodes: a pool of machines that comes up
@@ -37,7 +37,7 @@ type nodes struct {
 	// Guarded by mu. byName is nil until a list was read, and again after the right to read one was lost.
 	byName    map[string]keptNode
 	forbidden bool
-	ceilings  []nodepool.Ceiling
+	ceilings  []pools.Ceiling
 	// nodePools: all of Karpenter's NodePools stand among the ceilings.
 	nodePools bool
 
@@ -45,7 +45,7 @@ type nodes struct {
 	gone goneNodes
 
 	// pools is what is configured about pools, declared are their shapes; nobody changes them.
-	pools    nodepool.PoolsConfig
+	pools    pools.Config
 	declared []podfit.Node
 
 	landings landings
@@ -80,7 +80,7 @@ type nodeView struct {
 	// places are the nodes by lots, and the shapes of pools that could get one; nil unless known.
 	places *podfit.Classes
 	// rooms are all pools, and what they may still add.
-	rooms []nodepool.PoolRoom
+	rooms []pools.Room
 	// nodePools: all of Karpenter's NodePools are among them.
 	nodePools bool
 	// forbidden: this process may not read nodes.
@@ -101,12 +101,12 @@ func newNodes(client nodeClient, log *slog.Logger, changed func()) *nodes {
 }
 
 // configure says how nodes are read and what is known of pools beside them. It is called before Start.
-func (n *nodes) configure(reader nodegpu.Reader, pools nodepool.PoolsConfig) {
+func (n *nodes) configure(reader nodegpu.Reader, pools pools.Config) {
 	n.landings.reader, n.pools, n.declared = reader, pools, pools.Shapes(reader)
 }
 
 // setCeilings takes what is known now of how far pools may grow.
-func (n *nodes) setCeilings(ceilings []nodepool.Ceiling, nodePools bool) {
+func (n *nodes) setCeilings(ceilings []pools.Ceiling, nodePools bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ceilings, n.nodePools = ceilings, nodePools
@@ -158,9 +158,9 @@ func (n *nodes) viewNow() *nodeView {
 		view.nodes[i] = sorted[i].Node
 	}
 	view.places = podfit.ClassesOf(view.nodes, func(i int) podfit.NodeClass { return sorted[i].kind }, n.declared)
-	view.rooms, view.nodePools = nodepool.PoolRooms(view.nodes, n.pools, ceilings), nodePools
+	view.rooms, view.nodePools = pools.Rooms(view.nodes, n.pools, ceilings), nodePools
 	if nodePools {
-		nodepool.CloseDeleted(view.rooms)
+		pools.CloseDeleted(view.rooms)
 	}
 	return view
 }

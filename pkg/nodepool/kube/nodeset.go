@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // NodeSet is what was read of nodes, and of the objects that tell what of their GPUs is taken and how far their pools may grow. The zero value
@@ -27,9 +27,9 @@ type NodeSet struct {
 	unread  map[string]bool
 	devices devices
 	// Ceilings are those of the Cluster Autoscaler's status and of Karpenter's NodePools.
-	Ceilings []nodepool.Ceiling
+	Ceilings []pools.Ceiling
 	// Claims are Karpenter's NodeClaims; nil where there are none or they may not be read.
-	Claims []nodepool.NodeClaim
+	Claims []pools.NodeClaim
 	// Notes say what could not be read and is therefore not known.
 	Notes []string
 }

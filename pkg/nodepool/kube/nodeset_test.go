@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // What the Cluster Autoscaler of 2023 wrote on EKS, shortened; its lines are no YAML.
@@ -49,7 +49,7 @@ nodeGroups:
 `
 
 // bounds are ceilings in short: group least-most, with limits behind.
-func bounds(ceilings []nodepool.Ceiling) string {
+func bounds(ceilings []pools.Ceiling) string {
 	number := func(n *int64) string {
 		if n == nil {
 			return "?"

@@ -11,6 +11,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // Options are the choices of a Manager.
@@ -32,7 +33,7 @@ type Options struct {
 	// nothing else: each such head sees it. Empty means that those heads are not called.
 	KubernetesTokenFile string
 	// Pools are what is configured about the pools of nodes; their declared shapes are places to land.
-	Pools nodepool.PoolsConfig
+	Pools pools.Config
 	// NodeAutoscalers are the components that further node autoscalers write Events as, beside those that are known.
 	NodeAutoscalers []string
 	// StatusNamespace is where the Cluster Autoscaler writes its status; empty means kube-system.

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 // poolEntry is one pool of the file that describes pools.
@@ -41,40 +41,40 @@ const maxPoolsFile = 4 << 20
 
 // ReadPools reads the configuration of pools, YAML or JSON: pools with name, minNodes, maxNodes, price, spot, and as what a new node comes either
 // shape (allocatable, labels, taints) or the Cluster Autoscaler's tags; and instanceTypes, prices by name. The error names pool, field and value.
-func ReadPools(in io.Reader) (nodepool.PoolsConfig, error) {
+func ReadPools(in io.Reader) (pools.Config, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxPoolsFile+1))
 	if err == nil && len(text) > maxPoolsFile {
 		err = errors.New("larger than 4 MiB: want a list of pools")
 	}
 	if err != nil {
-		return nodepool.PoolsConfig{}, err
+		return pools.Config{}, err
 	}
 	object, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		return nodepool.PoolsConfig{}, err
+		return pools.Config{}, err
 	}
-	var pools []json.RawMessage
+	var entries []json.RawMessage
 	var prices map[string]float64
-	if err := readMembers(object, members{"pools": &pools, "instanceTypes": &prices}); err != nil {
-		return nodepool.PoolsConfig{}, err
+	if err := readMembers(object, members{"pools": &entries, "instanceTypes": &prices}); err != nil {
+		return pools.Config{}, err
 	}
-	config := nodepool.PoolsConfig{InstancePrices: prices}
+	config := pools.Config{InstancePrices: prices}
 	for _, name := range slices.Sorted(maps.Keys(prices)) {
 		if err := checkPrice(prices[name]); err != nil {
-			return nodepool.PoolsConfig{}, fmt.Errorf("instanceTypes.%s: %w", name, err)
+			return pools.Config{}, fmt.Errorf("instanceTypes.%s: %w", name, err)
 		}
 	}
-	for i, raw := range pools {
+	for i, raw := range entries {
 		entry, err := readPool(raw)
-		var spec nodepool.PoolSpec
+		var spec pools.Spec
 		if err == nil {
 			spec, err = entry.spec()
 		}
-		if err == nil && slices.ContainsFunc(config.Pools, func(p nodepool.PoolSpec) bool { return p.Name == spec.Name }) {
+		if err == nil && slices.ContainsFunc(config.Pools, func(p pools.Spec) bool { return p.Name == spec.Name }) {
 			err = fmt.Errorf("name: it stands twice")
 		}
 		if err != nil {
-			return nodepool.PoolsConfig{}, fmt.Errorf("pools[%d] %q: %w", i, entry.Name, err)
+			return pools.Config{}, fmt.Errorf("pools[%d] %q: %w", i, entry.Name, err)
 		}
 		config.Pools = append(config.Pools, spec)
 	}
@@ -106,8 +106,8 @@ func checkPrice(price float64) error {
 	return nil
 }
 
-func (e poolEntry) spec() (nodepool.PoolSpec, error) {
-	spec := nodepool.PoolSpec{Name: e.Name, MinNodes: e.MinNodes, MaxNodes: e.MaxNodes, Price: e.Price, Spot: e.Spot}
+func (e poolEntry) spec() (pools.Spec, error) {
+	spec := pools.Spec{Name: e.Name, MinNodes: e.MinNodes, MaxNodes: e.MaxNodes, Price: e.Price, Spot: e.Spot}
 	switch {
 	case e.Name == "":
 		return spec, fmt.Errorf("name: it is missing")

@@ -10,6 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -18,13 +19,13 @@ func lotsOf(nodes []podfit.Node, declared ...podfit.Node) *podfit.Classes {
 }
 
 // found is all that is found out about a shape by nodes.
-func found(shape *podfit.PodShape, rooms []nodepool.PoolRoom, nodes []podfit.Node) map[string]any {
+func found(shape *podfit.PodShape, rooms []pools.Room, nodes []podfit.Node) map[string]any {
 	reader := nodegpu.Reader{}
 	first, count := podfit.SeesGPUs(reader, shape, nodes)
 	group := nodepool.WorkerGroup{Pod: *shape, GPUs: nodepool.GPUSpec{Limits: shape.Requests}}
 	return map[string]any{
 		"landing": shape.Fit(nodes), "reported": nodepool.Reported(reader, &group, nodes), "slices": podfit.SlicesOf(reader, shape, nodes),
-		"visible": fmt.Sprint(first, count), "pools": nodepool.PodsOf(shape, rooms, nodes),
+		"visible": fmt.Sprint(first, count), "pools": pools.PodsOf(shape, rooms, nodes),
 	}
 }
 
@@ -83,7 +84,7 @@ func TestLotsTellWhatAllNodesTell(t *testing.T) {
 		nodes, shape := randomNodes(r), randomShape(r)
 		declared := gpuNode("p9", quantities("nvidia.com/gpu", 8), "")
 		declared.Declared = true
-		rooms := nodepool.PoolRooms(nodes, nodepool.PoolsConfig{Pools: []nodepool.PoolSpec{{Name: "p9"}}}, nil)
+		rooms := pools.Rooms(nodes, pools.Config{Pools: []pools.Spec{{Name: "p9"}}}, nil)
 		all, some := append(append([]podfit.Node{}, nodes...), declared), lotsOf(nodes, declared).For(&shape)
 		if diff := cmp.Diff(found(&shape, rooms, all), found(&shape, rooms, some)); diff != "" {
 			t.Fatalf("%d of %d places for %+v (-all +lots):\n%s", len(some), len(all), shape, diff)

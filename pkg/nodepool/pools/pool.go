@@ -1,4 +1,9 @@
-package nodepool
+// Package pools says what pools of nodes are, how far each may grow, and how many pods of a shape it could hold. A Pool is what is
+// understood of its nodes, a Ceiling what its own autoscaler or the configuration allows, a Room what it may still add, and
+// Pods what that is in pods of one shape. NodeClaims on their way count by the places that they hold.
+//
+// It must not know clusters or worker groups, it must not decide what to launch, and it must not reach outside.
+package pools
 
 import (
 	"maps"
@@ -27,8 +32,8 @@ func isSpot(node nodegpu.NodeObject) bool {
 	return false
 }
 
-// GPUPool is what is understood of the nodes with one pool name. What not all of them agree on is unknown.
-type GPUPool struct {
+// Pool is what is understood of the nodes with one pool name. What not all of them agree on is unknown.
+type Pool struct {
 	Name string `json:"name"`
 	// Provider is aks, ack, eks, gke, karpenter, oke, or configured.
 	Provider string `json:"provider"`
@@ -61,27 +66,8 @@ type GPUPool struct {
 	Problems int `json:"problems"`
 }
 
-// Pools groups nodes by pool, by name. Nodes without one are in no pool. A name that two providers use makes two pools.
-func Pools(g nodegpu.Reader, nodes []nodegpu.NodeObject) []GPUPool {
-	type key struct{ name, provider string }
-	members := map[key][]nodegpu.NodeObject{}
-	for _, node := range nodes {
-		if name, provider, ok := g.PoolAndProvider(node); ok {
-			members[key{name, provider}] = append(members[key{name, provider}], node)
-		}
-	}
-	pools := make([]GPUPool, 0, len(members))
-	for k, nodes := range members {
-		pools = append(pools, poolOfNodes(g, k.name, k.provider, nodes))
-	}
-	slices.SortFunc(pools, func(a, b GPUPool) int {
-		return strings.Compare(a.Name+"\x00"+a.Provider, b.Name+"\x00"+b.Provider)
-	})
-	return pools
-}
-
-func poolOfNodes(g nodegpu.Reader, name, provider string, nodes []nodegpu.NodeObject) GPUPool {
-	pool := GPUPool{Name: name, Provider: provider, Nodes: len(nodes)}
+func poolOfNodes(g nodegpu.Reader, name, provider string, nodes []nodegpu.NodeObject) Pool {
+	pool := Pool{Name: name, Provider: provider, Nodes: len(nodes)}
 	zones, types, taints := map[string]bool{}, map[string]bool{}, map[string]int{}
 	for i, node := range nodes {
 		read := g.Read(node)
@@ -110,7 +96,7 @@ func poolOfNodes(g nodegpu.Reader, name, provider string, nodes []nodegpu.NodeOb
 }
 
 // add joins another node: sums where both are known, and what is the same.
-func (p *GPUPool) add(node nodegpu.GPUs) {
+func (p *Pool) add(node nodegpu.GPUs) {
 	if p.Product != nil && (node.Product == nil || *node.Product != *p.Product) {
 		p.Product = nil
 	}

@@ -1,41 +1,15 @@
-package nodepool
+package pools
 
 import (
-	"math"
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// PodsOf says of each pool that could take a pod of this shape how many it holds and could hold, in the order of rooms; Bound is left open. A pool without nodes and without a declared shape may take any pod, unless its template or its name tells otherwise.
-func PodsOf(p *podfit.PodShape, rooms []PoolRoom, places []podfit.Node) []PoolPods {
-	byName := make(map[string]*poolCount, len(rooms))
-	for i := range rooms {
-		byName[rooms[i].Pool] = &poolCount{room: &rooms[i]}
-	}
-	var misses []podfit.Mismatch
-	for i := range places {
-		place := &places[i]
-		count := byName[place.PoolName()]
-		if count == nil {
-			continue
-		}
-		misses = p.Mismatches(place, misses[:0])
-		count.add(p, place, misses)
-	}
-	var list []PoolPods
-	for i := range rooms {
-		if pods, could := byName[rooms[i].Pool].of(&rooms[i], p); could {
-			list = append(list, pods)
-		}
-	}
-	return list
-}
-
 // poolCount is what the nodes and the declared shape of one pool tell about a shape of pods.
 type poolCount struct {
-	room *PoolRoom
+	room *Room
 	// unlike: a node of Karpenter's shows that none which is added takes the pods; like: one does not.
 	unlike, like bool
 	// known: there is a node or a shape. fixed: it is of a cloud that fixes the MIG profile of a pool.
@@ -93,59 +67,6 @@ func (c *poolCount) allHold() int64 {
 
 func instanceType(node *podfit.Node) string { return node.Labels["node.kubernetes.io/instance-type"] }
 
-// of is false where the pool can take no pod and never will.
-func (c *poolCount) of(room *PoolRoom, p *podfit.PodShape) (PoolPods, bool) {
-	pods := PoolPods{Pool: room.Pool, ProfileFixed: c.fixed, PerNode: c.perNode, Holds: c.allHold(), MayAddNodes: room.MayAddNodes,
-		Provisioned: room.Source == FromKarpenter}
-	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refuses(p) || c.unlike && !c.like
-	switch {
-	case c.perNode > 0:
-		pods.MayAddPods = room.mayAddPods(p, c.perNode)
-	case c.known && !room.Mixed || refuses:
-		return pods, false
-	default:
-		c.cards = nil
-		// A NodePool that fits and is full bounds the group; where nothing tells that the pool fits it is left out.
-		if pods.MayAddPods = room.mayAddPods(p, 0); pods.MayAddPods != nil && *pods.MayAddPods == 0 && room.Template == nil {
-			return pods, false
-		}
-	}
-	pods.Has, pods.Cards = c.allHave(room), c.cards
-	return pods, true
-}
-
-// mayAddPods is how many pods the nodes hold that may still be added; nil where nothing bounds them. Where nodes may be of any size only the limits
-// on resources tell: no node is added once they would be passed (docs/reference/facts.md#limits-of-a-nodepool), and a pod takes no more of a node than
-// the node has.
-func (r *PoolRoom) mayAddPods(p *podfit.PodShape, perNode int64) *int64 {
-	most, bounded := int64(math.MaxInt64), false
-	lower := func(n int64) { most, bounded = min(most, n), true }
-	if r.MayAddNodes != nil {
-		switch {
-		case *r.MayAddNodes == 0:
-			lower(0)
-		case perNode > 0 && !r.Mixed:
-			lower(podfit.CappedProduct(*r.MayAddNodes, perNode))
-		}
-	}
-	for name, limit := range r.Limits {
-		left := max(limit-r.Used[name], 0)
-		switch want := p.Requests[name]; {
-		case want > 0:
-			lower(int64(left / want))
-		case left == 0 && everyNodeHas[name]:
-			lower(0)
-		}
-	}
-	if !bounded {
-		return nil
-	}
-	return &most
-}
-
-// everyNodeHas are resources of which any node has some, so that none is added when a limit on them is reached.
-var everyNodeHas = map[string]bool{"cpu": true, "memory": true, "pods": true}
-
 // addCards counts the cards of a node, and of those that it stands for, with others that are cut alike.
 func (c *poolCount) addCards(place *podfit.Node) {
 	gpus := podfit.ReadNode(nodegpu.Reader{}, place)
@@ -170,4 +91,55 @@ func (c *poolCount) addCards(place *podfit.Node) {
 		}
 	}
 	c.cards = append(c.cards, more)
+}
+
+// count adds what a node has of what a pod takes.
+func (c *poolCount) count(p *podfit.PodShape, place *podfit.Node) {
+	if c.perHas == nil {
+		c.has, c.perHas = podfit.Quantities{}, podfit.Quantities{}
+	}
+	each := func(name string) {
+		have := place.Allocatable[name]
+		c.perHas[name] = max(c.perHas[name], have)
+		if !place.Declared {
+			c.has[name] = c.has[name].Plus(place.Usable(name).Times(1 + int64(place.Alike)))
+		}
+	}
+	for name, want := range p.Requests {
+		if want > 0 && !podfit.CheckedElsewhere[name] {
+			each(name)
+		}
+	}
+	each("pods")
+}
+
+// allHave is what the nodes that are there and those that may be added have together, of the resources that something bounds. A node that comes up
+// has as much as any.
+func (c *poolCount) allHave(room *Room) podfit.Quantities {
+	var slow int64
+	for _, node := range c.coming {
+		if kind := instanceType(node); kind != "" && c.byType[kind] > 0 {
+			slow += 1 + int64(node.Alike)
+		}
+	}
+	var all podfit.Quantities
+	for name, most := range c.perHas {
+		sum := c.has[name].Plus(most.Times(slow))
+		limit, limited := room.Limits[name]
+		switch {
+		case most <= 0: // no node tells
+			continue
+		case room.MayAddNodes != nil && (*room.MayAddNodes == 0 || !room.Mixed):
+			sum = sum.Plus(most.Times(*room.MayAddNodes))
+		case limited:
+			sum = sum.Plus(max(limit-room.Used[name], 0))
+		default:
+			continue
+		}
+		if all == nil {
+			all = podfit.Quantities{}
+		}
+		all[name] = sum
+	}
+	return all
 }

@@ -1,4 +1,4 @@
-package nodepool
+package pools
 
 import (
 	"maps"
@@ -8,13 +8,10 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// karpenterPool is the label of the nodes that Karpenter made.
-const karpenterPool = "karpenter.sh/nodepool"
-
-// PoolRooms are the pools of the nodes, of the configuration, and of the ceilings that are of neither, by name: all that can have or get a node. A
+// Rooms are the pools of the nodes, of the configuration, and of the ceilings that are of neither, by name: all that can have or get a node. A
 // ceiling that is configured goes before what a pool's autoscaler says.
-func PoolRooms(nodes []podfit.Node, config PoolsConfig, ceilings []Ceiling) []PoolRoom {
-	rooms := map[string]*PoolRoom{}
+func Rooms(nodes []podfit.Node, config Config, ceilings []Ceiling) []Room {
+	rooms := map[string]*Room{}
 	for i := range nodes {
 		node := &nodes[i]
 		if node.Declared {
@@ -44,27 +41,27 @@ func PoolRooms(nodes []podfit.Node, config PoolsConfig, ceilings []Ceiling) []Po
 			room.bound(ceiling)
 		}
 	}
-	list := make([]PoolRoom, 0, len(rooms))
+	list := make([]Room, 0, len(rooms))
 	for _, name := range slices.Sorted(maps.Keys(rooms)) {
 		list = append(list, *rooms[name].finished())
 	}
 	return list
 }
 
-func roomNamed(rooms map[string]*PoolRoom, name string) *PoolRoom {
+func roomNamed(rooms map[string]*Room, name string) *Room {
 	if rooms[name] == nil {
-		rooms[name] = &PoolRoom{Pool: name}
+		rooms[name] = &Room{Pool: name}
 	}
 	return rooms[name]
 }
 
-func (r *PoolRoom) bound(ceiling Ceiling) {
+func (r *Room) bound(ceiling Ceiling) {
 	r.Source, r.MinNodes, r.MaxNodes, r.Limits, r.Template = ceiling.Source, ceiling.MinNodes, ceiling.MaxNodes, ceiling.Limits, ceiling.Template
 	r.Mixed = r.Mixed || ceiling.Source == FromKarpenter
 }
 
 // finished leaves of what is used only what is limited.
-func (r *PoolRoom) finished() *PoolRoom {
+func (r *Room) finished() *Room {
 	if r.MaxNodes != nil {
 		more := max(*r.MaxNodes-r.Nodes, 0)
 		r.MayAddNodes = &more
@@ -80,7 +77,7 @@ func (r *PoolRoom) finished() *PoolRoom {
 }
 
 // elsewhere reports whether the template's nodeSelector names another pool than this one, of which there is no node to tell.
-func (r *PoolRoom) elsewhere(p *podfit.PodShape) bool {
+func (r *Room) elsewhere(p *podfit.PodShape) bool {
 	if r.Source == FromKarpenter {
 		value, set := p.Selector[karpenterPool]
 		return set && value != r.Pool

@@ -1,9 +1,7 @@
-package nodepool
+package pools
 
 import (
 	"time"
-
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
 // ClaimCount counts NodeClaims whose nodes are on their way.
@@ -15,7 +13,7 @@ type ClaimCount struct {
 
 // CountClaims adds to Karpenter's pools how many of their nodes are on their way at a moment; the zero
 // moment, of claims read from files, leaves their age out of account. claims is nil where they were not read.
-func CountClaims(pools []GPUPool, claims []NodeClaim, now time.Time) {
+func CountClaims(pools []Pool, claims []NodeClaim, now time.Time) {
 	if claims == nil {
 		return
 	}
@@ -38,22 +36,4 @@ func (c *ClaimCount) count(claim *NodeClaim, now time.Time) {
 	case Requested:
 		c.Requested++
 	}
-}
-
-// emptyNodePool is a NodePool of Karpenter's that has no node, known by what its template says.
-func emptyNodePool(g nodegpu.Reader, ceiling Ceiling) GPUPool {
-	pool := emptyPool(g, PoolSpec{Name: ceiling.Group})
-	pool.Provider = FromKarpenter
-	if ceiling.Template == nil {
-		return pool
-	}
-	for _, taint := range ceiling.Template.Taints {
-		pool.Taints = append(pool.Taints, taint.String())
-	}
-	for _, requirement := range ceiling.Template.Requirements {
-		if requirement.Key == "node.kubernetes.io/instance-type" && requirement.Operator == "In" {
-			pool.InstanceTypes = append(pool.InstanceTypes, requirement.Values...)
-		}
-	}
-	return pool
 }

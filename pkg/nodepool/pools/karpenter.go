@@ -1,4 +1,4 @@
-package nodepool
+package pools
 
 import (
 	"slices"
@@ -33,30 +33,6 @@ func provided(label string) bool {
 	return beginsWithOne(label, karpenterKnows) && !ofAnotherPool(label)
 }
 
-// allows reports whether a node of the template can satisfy a requirement on a label. What the template leaves open allows it.
-func (t *NodeTemplate) allows(r podfit.Requirement) bool {
-	if own, set := t.Labels[r.Key]; set {
-		return r.Matches(own, true)
-	}
-	named := false
-	for _, own := range t.Requirements {
-		if own.Key != r.Key {
-			continue
-		}
-		named = true
-		if own.Operator == "DoesNotExist" && !r.Matches("", false) {
-			return false
-		}
-		if own.Operator == "In" && !slices.ContainsFunc(own.Values, func(value string) bool { return r.Matches(value, true) }) {
-			return false
-		}
-		if r.Operator == "In" && !slices.ContainsFunc(r.Values, func(value string) bool { return own.Matches(value, true) }) {
-			return false
-		}
-	}
-	return named || provided(r.Key) || r.Matches("", false)
-}
-
 // unlike reports whether a node that Karpenter made shows that no other of its NodePool takes the pods: it lacks a label that only the NodePool
 // could give, has a taint, or lacks a device that Karpenter knows no instance type by. Another value of a label shows nothing, for a NodePool may
 // allow several.
@@ -82,3 +58,6 @@ func unlike(p *podfit.PodShape, node *podfit.Node, template *NodeTemplate) bool 
 		return !passing && !p.Tolerates(node, taint)
 	})
 }
+
+// karpenterPool is the label of the nodes that Karpenter made.
+const karpenterPool = "karpenter.sh/nodepool"

@@ -1,4 +1,4 @@
-package nodepool
+package pools
 
 import (
 	"fmt"
@@ -29,8 +29,8 @@ type NodeClaim struct {
 	// CreatedAt is when Karpenter made the claim, LaunchedAt when the provider had the machine; zero where that is not
 	// known.
 	CreatedAt, LaunchedAt time.Time
-	// Kind is equal for claims that every pod takes for the same (ClaimKindOf).
-	Kind ClaimKind
+	// Class is equal for claims that every pod takes for the same (ClaimKindOf).
+	Class ClaimClass
 }
 
 // Karpenter deletes a NodeClaim that is not launched, or has not registered, for so long
@@ -64,17 +64,17 @@ func (c *NodeClaim) Progress(now time.Time) Progress {
 	return NotComing
 }
 
-// ClaimKind is equal for claims that differ in nothing that a pod asks about.
-type ClaimKind struct {
+// ClaimClass is equal for claims that differ in nothing that a pod asks about.
+type ClaimClass struct {
 	node         podfit.NodeClass
 	requirements unique.Handle[string]
 }
 
-// ClaimKindOf returns the kind of a claim. Thousands of claims have some dozens of kinds, by NodePool and instance
+// ClaimClassOf returns the kind of a claim. Thousands of claims have some dozens of kinds, by NodePool and instance
 // type.
-func ClaimKindOf(c *NodeClaim) ClaimKind {
+func ClaimClassOf(c *NodeClaim) ClaimClass {
 	node := podfit.ClassOf(&podfit.Node{Name: c.Name, Pool: c.Pool, Labels: c.Template.Labels, Taints: c.Template.Taints})
-	return ClaimKind{node, unique.Make(fmt.Sprint(c.Template.Requirements))}
+	return ClaimClass{node, unique.Make(fmt.Sprint(c.Template.Requirements))}
 }
 
 // room is what pods can take of the claim's node, less what is bound to it already. Before the launch it is what the

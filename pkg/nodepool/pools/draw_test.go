@@ -1,4 +1,4 @@
-package nodepool_test
+package pools_test
 
 import (
 	"strings"

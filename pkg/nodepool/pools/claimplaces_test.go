@@ -1,4 +1,4 @@
-package nodepool
+package pools
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ func launchedClaim(name string, gpus int64) NodeClaim {
 	claim := NodeClaim{Name: name, Pool: "g1", Launched: true, CreatedAt: claimNoon, LaunchedAt: claimNoon,
 		Requests: gpusOf(1), Allocatable: gpusOf(gpus).Plus(podfit.Quantities{"pods": raydemand.Whole(110)}),
 		Template: NodeTemplate{Labels: map[string]string{"karpenter.sh/nodepool": "g1", "pool": "g1", "kubernetes.io/hostname": name}}}
-	claim.Kind = ClaimKindOf(&claim)
+	claim.Class = ClaimClassOf(&claim)
 	return claim
 }
 
@@ -47,7 +47,7 @@ func TestNodeClaimsAreCountedByWhatTheyHold(t *testing.T) {
 	registered.Node = "node-d"
 	tainted := launchedClaim("e", 8)
 	tainted.Template.Taints = []nodegpu.Taint{{Key: "team", Value: "a", Effect: nodegpu.NoSchedule}}
-	tainted.Kind = ClaimKindOf(&tainted)
+	tainted.Class = ClaimClassOf(&tainted)
 	for name, c := range map[string]struct {
 		claims  []NodeClaim
 		after   time.Duration
@@ -84,7 +84,7 @@ func TestPodsWithFewClaimsGoBeforePodsThatFitAnywhere(t *testing.T) {
 		claim := launchedClaim(fmt.Sprint("cpu-", i), 1)
 		delete(claim.Allocatable, "nvidia.com/gpu")
 		claim.Template.Labels = map[string]string{"pool": "cpu"}
-		claim.Kind = ClaimKindOf(&claim)
+		claim.Class = ClaimClassOf(&claim)
 		claims = append(claims, claim)
 	}
 	anywhere := &podfit.PodShape{Requests: podfit.Quantities{"cpu": raydemand.Whole(4)}}
@@ -97,11 +97,11 @@ func TestPodsWithFewClaimsGoBeforePodsThatFitAnywhere(t *testing.T) {
 func TestNodeClaimsThatDifferInNameAloneAreOfOneKind(t *testing.T) {
 	a, b, other := launchedClaim("g1-aaaaa", 1), launchedClaim("g1-bbbbb", 1), launchedClaim("g1-ccccc", 1)
 	other.Template.Labels["topology.kubernetes.io/zone"] = "zone-b"
-	other.Kind = ClaimKindOf(&other)
-	if a.Kind != b.Kind {
+	other.Class = ClaimClassOf(&other)
+	if a.Class != b.Class {
 		t.Error("two claims of one pool are of two kinds")
 	}
-	if a.Kind == other.Kind {
+	if a.Class == other.Class {
 		t.Error("claims of two zones are of one kind")
 	}
 }

@@ -1,10 +1,10 @@
-package nodepool_test
+package pools_test
 
 import (
 	"testing"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -15,12 +15,12 @@ func TestAPoolHasWhatItsNodesHaveAndThoseThatMayBeAdded(t *testing.T) {
 		inPool("a", node("1", announces("nvidia.com/gpu", 4), typed)), inPool("a", node("2", announces("nvidia.com/gpu", 2))),
 		inPool("a", node("coming", typed, isNotReady)), inPool("a", node("cpus")),
 	}
-	rooms := nodepool.PoolRooms(nodes, nodepool.PoolsConfig{}, []nodepool.Ceiling{ceiling("a", 0, 5)})
-	has := nodepool.PodsOf(&shape, rooms, nodes)[0].Has
+	rooms := pools.Rooms(nodes, pools.Config{}, []pools.Ceiling{ceiling("a", 0, 5)})
+	has := pools.PodsOf(&shape, rooms, nodes)[0].Has
 	if got, want := has["nvidia.com/gpu"], raydemand.Whole(4+2+4+4); got != want {
 		t.Errorf("has %s GPUs, want %s", got, want)
 	}
-	if _, bounded := nodepool.PodsOf(&shape, nodepool.PoolRooms(nodes, nodepool.PoolsConfig{}, nil), nodes)[0].Has["cpu"]; bounded {
+	if _, bounded := pools.PodsOf(&shape, pools.Rooms(nodes, pools.Config{}, nil), nodes)[0].Has["cpu"]; bounded {
 		t.Error("a pool that may grow is told to have an end")
 	}
 }

@@ -1,4 +1,4 @@
-package nodepool
+package pools
 
 import (
 	"cmp"
@@ -35,7 +35,7 @@ type WaitingPods struct {
 // Pods that few claims take are placed first, then those that wait longest: else pods that fit anywhere would fill the
 // only nodes that others can use.
 func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities, waiting []WaitingPods) []Coming {
-	lots := claimLotsOf(now, claims, bound)
+	lots := claimClassesOf(now, claims, bound)
 	order := make([]*placing, len(waiting))
 	for i := range waiting {
 		order[i] = &placing{index: i, wait: &waiting[i], left: waiting[i].Pods}
@@ -58,8 +58,8 @@ func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]podfit.Qu
 	return list
 }
 
-// claimLot is claims of one kind that have come equally far, by name.
-type claimLot struct {
+// claimClass is claims of one kind that have come equally far, by name.
+type claimClass struct {
 	progress Progress
 	template *NodeTemplate
 	rooms    []podfit.Quantities
@@ -68,14 +68,14 @@ type claimLot struct {
 	full map[string]int
 }
 
-// claimLotsOf leaves out the claims of which nothing is to be expected.
-func claimLotsOf(now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities) []*claimLot {
+// claimClassesOf leaves out the claims of which nothing is to be expected.
+func claimClassesOf(now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities) []*claimClass {
 	type key struct {
-		kind     ClaimKind
+		kind     ClaimClass
 		progress Progress
 	}
-	byKey := map[key]*claimLot{}
-	var lots []*claimLot
+	byKey := map[key]*claimClass{}
+	var lots []*claimClass
 	sorted := slices.SortedFunc(slices.Values(claims), func(a, b NodeClaim) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range sorted {
 		claim := &sorted[i]
@@ -83,9 +83,9 @@ func claimLotsOf(now time.Time, claims []NodeClaim, bound map[string]podfit.Quan
 		if progress == NotComing {
 			continue
 		}
-		k := key{claim.Kind, progress}
+		k := key{claim.Class, progress}
 		if byKey[k] == nil {
-			byKey[k] = &claimLot{progress: progress, template: &claim.Template, full: map[string]int{}}
+			byKey[k] = &claimClass{progress: progress, template: &claim.Template, full: map[string]int{}}
 			lots = append(lots, byKey[k])
 		}
 		byKey[k].rooms = append(byKey[k].rooms, claim.room(bound[claim.Node]))
@@ -95,17 +95,17 @@ func claimLotsOf(now time.Time, claims []NodeClaim, bound map[string]podfit.Quan
 
 // placing is one entry of what waits, with the lots that take its pods and how many claims these have.
 type placing struct {
-	index  int
-	wait   *WaitingPods
-	left   int
-	lots   []*claimLot
-	choice int
+	index   int
+	wait    *WaitingPods
+	left    int
+	classes []*claimClass
+	choice  int
 }
 
-func (p *placing) choose(lots []*claimLot) {
+func (p *placing) choose(lots []*claimClass) {
 	for _, lot := range lots {
 		if !lot.template.refuses(p.wait.Shape) {
-			p.lots = append(p.lots, lot)
+			p.classes = append(p.classes, lot)
 			p.choice += len(lot.rooms)
 		}
 	}
@@ -113,7 +113,7 @@ func (p *placing) choose(lots []*claimLot) {
 
 // place fills the claims that have come so far, and returns how many pods they hold.
 func (p *placing) place(progress Progress) (placed int) {
-	for _, lot := range p.lots {
+	for _, lot := range p.classes {
 		if lot.progress == progress {
 			placed += p.placeIn(lot)
 		}
@@ -121,7 +121,7 @@ func (p *placing) place(progress Progress) (placed int) {
 	return placed
 }
 
-func (p *placing) placeIn(lot *claimLot) (placed int) {
+func (p *placing) placeIn(lot *claimClass) (placed int) {
 	requests := fmt.Sprint(p.wait.Shape.Requests)
 	for i := lot.full[requests]; i < len(lot.rooms) && p.left > 0; i++ {
 		n := int(min(p.wait.Shape.PodsIn(lot.rooms[i]), int64(p.left)))

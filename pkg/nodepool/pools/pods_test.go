@@ -1,4 +1,4 @@
-package nodepool_test
+package pools_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -24,12 +25,12 @@ func ofKarpenter(pool string, gpus int64) podfit.Node {
 	return n
 }
 
-func limitedTo(pool, resource string, n int64) nodepool.Ceiling {
-	return nodepool.Ceiling{Group: pool, Source: nodepool.FromKarpenter, Limits: podfit.Quantities{resource: raydemand.Whole(n)}}
+func limitedTo(pool, resource string, n int64) pools.Ceiling {
+	return pools.Ceiling{Group: pool, Source: pools.FromKarpenter, Limits: podfit.Quantities{resource: raydemand.Whole(n)}}
 }
 
 // roomText is a pool's pods in one line: pool perNode/holds +nodes +pods, ? where that is not known.
-func roomText(list []nodepool.PoolPods) string {
+func roomText(list []pools.Pods) string {
 	known := func(n *int64) string {
 		if n == nil {
 			return "?"
@@ -60,91 +61,91 @@ func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 		shape.Affinity = []podfit.NodeTerm{{Labels: []podfit.Requirement{{Key: key, Operator: operator, Values: values}}}}
 		return shape
 	}
-	template := nodepool.Ceiling{Group: "k", Source: nodepool.FromKarpenter, Template: &nodepool.NodeTemplate{
+	template := pools.Ceiling{Group: "k", Source: pools.FromKarpenter, Template: &pools.NodeTemplate{
 		Labels:       map[string]string{"team": "blue"},
 		Requirements: []podfit.Requirement{{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}}},
 	}}
-	tainted := nodepool.Ceiling{Group: "k", Source: nodepool.FromKarpenter, Template: &nodepool.NodeTemplate{
+	tainted := pools.Ceiling{Group: "k", Source: pools.FromKarpenter, Template: &pools.NodeTemplate{
 		Taints: []nodegpu.Taint{{Key: "sku", Value: "gpu", Effect: nodegpu.NoSchedule}},
 	}}
 	tests := []struct {
 		name     string
 		shape    podfit.PodShape
 		nodes    []podfit.Node
-		specs    []nodepool.PoolSpec
-		ceilings []nodepool.Ceiling
+		specs    []pools.Spec
+		ceilings []pools.Ceiling
 		want     string
 	}{
 		{"no pool at all", asks("nvidia.com/gpu", 1), nil, nil, nil, ""},
 		{"a pool of which nobody says how far it may grow", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a"), gpu("a")}, nil, nil, "a 2/4 +? +?"},
-		{"a maximum in nodes", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a"), gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 5)}, "a 2/4 +3 +6"},
-		{"a pool that is full", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a"), gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 1)}, "a 2/4 +0 +0"},
-		{"the configuration goes before the autoscaler", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a")}, []nodepool.PoolSpec{{Name: "a", MaxNodes: new(int64(3))}},
-			[]nodepool.Ceiling{ceiling("a", 0, 5)}, "a 2/2 +2 +4"},
+		{"a maximum in nodes", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a"), gpu("a")}, nil, []pools.Ceiling{ceiling("a", 0, 5)}, "a 2/4 +3 +6"},
+		{"a pool that is full", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a"), gpu("a")}, nil, []pools.Ceiling{ceiling("a", 0, 1)}, "a 2/4 +0 +0"},
+		{"the configuration goes before the autoscaler", asks("nvidia.com/gpu", 2), []podfit.Node{gpu("a")}, []pools.Spec{{Name: "a", MaxNodes: new(int64(3))}},
+			[]pools.Ceiling{ceiling("a", 0, 5)}, "a 2/2 +2 +4"},
 		{"what is cordoned holds nothing now, and tells what a new node holds; what is not ready is to be", asks("nvidia.com/gpu", 1),
-			[]podfit.Node{gpu("a", isCordoned), gpu("a", isNotReady)}, nil, []nodepool.Ceiling{ceiling("a", 0, 3)}, "a 4/4 +1 +4"},
+			[]podfit.Node{gpu("a", isCordoned), gpu("a", isNotReady)}, nil, []pools.Ceiling{ceiling("a", 0, 3)}, "a 4/4 +1 +4"},
 		{"a node of the same type that comes up, without devices and with a taint", asks("nvidia.com/gpu", 1),
 			[]podfit.Node{gpu("a", typed), inPool("a", node("new", typed, isNotReady, taintedBy("cni", "", nodegpu.NoSchedule)))}, nil, nil, "a 4/8 +? +?"},
 		{"one without devices is of another type", asks("nvidia.com/gpu", 1),
 			[]podfit.Node{gpu("a", typed), inPool("a", node("cpu")), inPool("a", node("cpu", labelled("node.kubernetes.io/instance-type", "cpus")))}, nil, nil, "a 4/4 +? +?"},
 		{"a taint alone stays", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a", typed), gpu("a", typed, taintedBy("mine", "", nodegpu.NoSchedule))}, nil, nil, "a 4/4 +? +?"},
 		{"a cordoned one that came up badly holds nothing", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a", typed), inPool("a", node("new", typed, isCordoned))}, nil, nil, "a 4/4 +? +?"},
-		{"a pool with other nodes", asks("amd.com/gpu", 1), []podfit.Node{gpu("a")}, nil, []nodepool.Ceiling{ceiling("a", 0, 3)}, ""},
+		{"a pool with other nodes", asks("amd.com/gpu", 1), []podfit.Node{gpu("a")}, nil, []pools.Ceiling{ceiling("a", 0, 3)}, ""},
 		{"the scarcest resource decides", asking(quantities("nvidia.com/gpu", 1, "cpu", 3)), []podfit.Node{gpu("a")}, nil, nil, "a 2/2 +? +?"},
 		{"so do the pods that a node takes", asks("cpu", 1), []podfit.Node{gpu("a", announces("pods", 5))}, nil, nil, "a 5/5 +? +?"},
 		{"nodes of no pool may be added by anybody", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("")}, nil, nil, " 4/4 +? +?"},
 		{"a declared shape of a pool without nodes", asks("nvidia.com/gpu", 1), []podfit.Node{declared},
-			[]nodepool.PoolSpec{{Name: "a", MaxNodes: new(int64(2))}}, nil, "a 8/0 +2 +16"},
+			[]pools.Spec{{Name: "a", MaxNodes: new(int64(2))}}, nil, "a 8/0 +2 +16"},
 		{"a node group that no node tells about may take anything", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a")}, nil,
-			[]nodepool.Ceiling{ceiling("a", 0, 1), ceiling("asg-of-somebody", 0, 3)}, "a 4/4 +0 +0; asg-of-somebody 0/0 +3 +?"},
+			[]pools.Ceiling{ceiling("a", 0, 1), ceiling("asg-of-somebody", 0, 3)}, "a 4/4 +0 +0; asg-of-somebody 0/0 +3 +?"},
 		{"but for one that stays empty", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a")}, nil,
-			[]nodepool.Ceiling{ceiling("a", 0, 1), ceiling("asg-of-somebody", 0, 0)}, "a 4/4 +0 +0"},
+			[]pools.Ceiling{ceiling("a", 0, 1), ceiling("asg-of-somebody", 0, 0)}, "a 4/4 +0 +0"},
 		{"and one that the group does not select", selecting("agentpool", "a"), []podfit.Node{gpu("a", labelled("agentpool", "a"))}, nil,
-			[]nodepool.Ceiling{ceiling("aks-a-1-vmss", 0, 1), ceiling("aks-b-1-vmss", 0, 9)}, "a 4/4 +0 +0"},
-		{"the one that it selects", selecting("agentpool", "b"), nil, nil, []nodepool.Ceiling{ceiling("aks-b-1-vmss", 0, 9)}, "aks-b-1-vmss 0/0 +9 +?"},
+			[]pools.Ceiling{ceiling("aks-a-1-vmss", 0, 1), ceiling("aks-b-1-vmss", 0, 9)}, "a 4/4 +0 +0"},
+		{"the one that it selects", selecting("agentpool", "b"), nil, nil, []pools.Ceiling{ceiling("aks-b-1-vmss", 0, 9)}, "aks-b-1-vmss 0/0 +9 +?"},
 		{"Karpenter's limit is of resources, whatever the next node is", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
-			[]nodepool.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, "k 4/4 +? +6"},
+			[]pools.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, "k 4/4 +? +6"},
 		{"a limit that is reached", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
-			[]nodepool.Ceiling{limitedTo("k", "nvidia.com/gpu", 4)}, "k 4/4 +? +0"},
+			[]pools.Ceiling{limitedTo("k", "nvidia.com/gpu", 4)}, "k 4/4 +? +0"},
 		{"a limit on CPUs bounds GPU pods that name none only when it is reached", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
-			[]nodepool.Ceiling{limitedTo("k", "cpu", 9)}, "k 4/4 +? +?"},
-		{"and then it does", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil, []nodepool.Ceiling{limitedTo("k", "cpu", 8)}, "k 4/4 +? +0"},
+			[]pools.Ceiling{limitedTo("k", "cpu", 9)}, "k 4/4 +? +?"},
+		{"and then it does", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil, []pools.Ceiling{limitedTo("k", "cpu", 8)}, "k 4/4 +? +0"},
 		{"a number of nodes does not bound pods where nodes are of any size", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
-			[]nodepool.Ceiling{{Group: "k", Source: nodepool.FromKarpenter, MaxNodes: new(int64(3))}}, "k 4/4 +2 +?"},
+			[]pools.Ceiling{{Group: "k", Source: pools.FromKarpenter, MaxNodes: new(int64(3))}}, "k 4/4 +2 +?"},
 		{"but none is none", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
-			[]nodepool.Ceiling{{Group: "k", Source: nodepool.FromKarpenter, MaxNodes: new(int64(1))}}, "k 4/4 +0 +0"},
+			[]pools.Ceiling{{Group: "k", Source: pools.FromKarpenter, MaxNodes: new(int64(1))}}, "k 4/4 +0 +0"},
 		{"a limit on what the pod does not request, and not every node has, bounds nothing", asks("cpu", 8), []podfit.Node{ofKarpenter("k", 4)}, nil,
-			[]nodepool.Ceiling{limitedTo("k", "nvidia.com/gpu", 4)}, "k 1/1 +? +?"},
-		{"limits hold beside a configured number of nodes", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, []nodepool.PoolSpec{{Name: "k", MaxNodes: new(int64(5))}},
-			[]nodepool.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, "k 4/4 +4 +6"},
+			[]pools.Ceiling{limitedTo("k", "nvidia.com/gpu", 4)}, "k 1/1 +? +?"},
+		{"limits hold beside a configured number of nodes", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, []pools.Spec{{Name: "k", MaxNodes: new(int64(5))}},
+			[]pools.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, "k 4/4 +4 +6"},
 		{"Karpenter's nodes are of any size, whoever says how many", asks("nvidia.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)},
-			[]nodepool.PoolSpec{{Name: "k", MaxNodes: new(int64(3))}}, nil, "k 4/4 +2 +?"},
-		{"a name that no cloud gives may be of the pool that is selected", selecting("agentpool", "b"), nil, nil, []nodepool.Ceiling{ceiling("asg-of-somebody", 0, 9)}, "asg-of-somebody 0/0 +9 +?"},
+			[]pools.Spec{{Name: "k", MaxNodes: new(int64(3))}}, nil, "k 4/4 +2 +?"},
+		{"a name that no cloud gives may be of the pool that is selected", selecting("agentpool", "b"), nil, nil, []pools.Ceiling{ceiling("asg-of-somebody", 0, 9)}, "asg-of-somebody 0/0 +9 +?"},
 		{"without an instance type nobody knows that devices will come", asks("nvidia.com/gpu", 1), []podfit.Node{gpu("a"), inPool("a", node("cpu"))}, nil, nil, "a 4/4 +? +?"},
 		{"Karpenter may add a node that fits where none does now", asks("amd.com/gpu", 1), []podfit.Node{ofKarpenter("k", 4)}, nil,
-			[]nodepool.Ceiling{{Group: "k", Source: nodepool.FromKarpenter}}, "k 0/0 +? +?"},
-		{"a template that fits", selecting("team", "blue"), nil, nil, []nodepool.Ceiling{template}, "k 0/0 +? +?"},
-		{"one with another label", selecting("team", "red"), nil, nil, []nodepool.Ceiling{template}, ""},
-		{"one that requires another value", selecting("karpenter.sh/capacity-type", "on-demand"), nil, nil, []nodepool.Ceiling{template}, ""},
-		{"another NodePool is selected", selecting("karpenter.sh/nodepool", "other"), nil, nil, []nodepool.Ceiling{template}, ""},
+			[]pools.Ceiling{{Group: "k", Source: pools.FromKarpenter}}, "k 0/0 +? +?"},
+		{"a template that fits", selecting("team", "blue"), nil, nil, []pools.Ceiling{template}, "k 0/0 +? +?"},
+		{"one with another label", selecting("team", "red"), nil, nil, []pools.Ceiling{template}, ""},
+		{"one that requires another value", selecting("karpenter.sh/capacity-type", "on-demand"), nil, nil, []pools.Ceiling{template}, ""},
+		{"another NodePool is selected", selecting("karpenter.sh/nodepool", "other"), nil, nil, []pools.Ceiling{template}, ""},
 		{"a node group is selected, and Karpenter's nodes are in none", selecting("eks.amazonaws.com/nodegroup", "a100"),
-			[]podfit.Node{gpu("a100", labelled("eks.amazonaws.com/nodegroup", "a100")), ofKarpenter("general", 4)}, nil, []nodepool.Ceiling{ceiling("a100", 0, 1)}, "a100 4/4 +0 +0"},
-		{"nor is one that a NodePool makes", selecting("cloud.google.com/gke-nodepool", "a"), nil, nil, []nodepool.Ceiling{template}, ""},
+			[]podfit.Node{gpu("a100", labelled("eks.amazonaws.com/nodegroup", "a100")), ofKarpenter("general", 4)}, nil, []pools.Ceiling{ceiling("a100", 0, 1)}, "a100 4/4 +0 +0"},
+		{"nor is one that a NodePool makes", selecting("cloud.google.com/gke-nodepool", "a"), nil, nil, []pools.Ceiling{template}, ""},
 		{"a label that no node of Karpenter's has", selecting("team", "blue"), []podfit.Node{ofKarpenter("k", 4)}, nil, nil, ""},
 		{"one that Karpenter knows by itself", selecting("node.kubernetes.io/instance-type", "p4d.24xlarge"), []podfit.Node{ofKarpenter("k", 4)}, nil, nil, "k 0/0 +? +?"},
 		{"a device that Karpenter knows no instance type by", asks("nvidia.com/mig-1g.5gb", 1), []podfit.Node{ofKarpenter("k", 4)}, nil, nil, ""},
 		{"a taint of Karpenter's nodes", asks("amd.com/gpu", 1), []podfit.Node{inPool("k", node("k-x", labelled("karpenter.sh/nodepool", "k"), taintedBy("sku", "gpu", nodegpu.NoSchedule)))}, nil, nil, ""},
-		{"a label that the template does not have", selecting("color", "red"), nil, nil, []nodepool.Ceiling{template}, ""},
-		{"one that it may have and Karpenter knows", selecting("topology.kubernetes.io/zone", "z"), nil, nil, []nodepool.Ceiling{template}, "k 0/0 +? +?"},
-		{"an affinity that the template cannot meet", affine("karpenter.sh/capacity-type", "In", "on-demand"), nil, nil, []nodepool.Ceiling{template}, ""},
-		{"one that it meets", affine("karpenter.sh/capacity-type", "NotIn", "on-demand"), nil, nil, []nodepool.Ceiling{template}, "k 0/0 +? +?"},
-		{"a taint of the template", asks("nvidia.com/gpu", 1), nil, nil, []nodepool.Ceiling{tainted}, ""},
-		{"that is tolerated", tolerating(asks("nvidia.com/gpu", 1), podfit.Toleration{Key: "sku", Operator: "Exists"}), nil, nil, []nodepool.Ceiling{tainted}, "k 0/0 +? +?"},
+		{"a label that the template does not have", selecting("color", "red"), nil, nil, []pools.Ceiling{template}, ""},
+		{"one that it may have and Karpenter knows", selecting("topology.kubernetes.io/zone", "z"), nil, nil, []pools.Ceiling{template}, "k 0/0 +? +?"},
+		{"an affinity that the template cannot meet", affine("karpenter.sh/capacity-type", "In", "on-demand"), nil, nil, []pools.Ceiling{template}, ""},
+		{"one that it meets", affine("karpenter.sh/capacity-type", "NotIn", "on-demand"), nil, nil, []pools.Ceiling{template}, "k 0/0 +? +?"},
+		{"a taint of the template", asks("nvidia.com/gpu", 1), nil, nil, []pools.Ceiling{tainted}, ""},
+		{"that is tolerated", tolerating(asks("nvidia.com/gpu", 1), podfit.Toleration{Key: "sku", Operator: "Exists"}), nil, nil, []pools.Ceiling{tainted}, "k 0/0 +? +?"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			rooms := nodepool.PoolRooms(test.nodes, nodepool.PoolsConfig{Pools: test.specs}, test.ceilings)
-			if diff := cmp.Diff(test.want, roomText(nodepool.PodsOf(&test.shape, rooms, test.nodes))); diff != "" {
+			rooms := pools.Rooms(test.nodes, pools.Config{Pools: test.specs}, test.ceilings)
+			if diff := cmp.Diff(test.want, roomText(pools.PodsOf(&test.shape, rooms, test.nodes))); diff != "" {
 				t.Errorf("room (-want +got):\n%s", diff)
 			}
 		})
@@ -155,15 +156,15 @@ func TestTheMostPodsOfAGroupCountNoneTwice(t *testing.T) {
 	number := func(n int64) *int64 { return &n }
 	tests := []struct {
 		name    string
-		pools   []nodepool.PoolPods
+		pools   []pools.Pods
 		want    int64
 		bounded bool
 	}{
 		{"no pool is known", nil, 0, false},
-		{"empty nodes and what may be added", []nodepool.PoolPods{{Pool: "a", Holds: 4, Bound: 3, MayAddPods: number(2)}}, 6, true},
-		{"pods that are there stay, whatever the node is now", []nodepool.PoolPods{{Pool: "a", Holds: 0, Bound: 3, MayAddPods: number(0)}}, 3, true},
-		{"pools add up", []nodepool.PoolPods{{Pool: "a", Holds: 4, MayAddPods: number(0)}, {Pool: "b", MayAddPods: number(5)}}, 9, true},
-		{"one of them has no bound", []nodepool.PoolPods{{Pool: "a", Holds: 4, MayAddPods: number(0)}, {Pool: "b", Holds: 3}}, 0, false},
+		{"empty nodes and what may be added", []pools.Pods{{Pool: "a", Holds: 4, Bound: 3, MayAddPods: number(2)}}, 6, true},
+		{"pods that are there stay, whatever the node is now", []pools.Pods{{Pool: "a", Holds: 0, Bound: 3, MayAddPods: number(0)}}, 3, true},
+		{"pools add up", []pools.Pods{{Pool: "a", Holds: 4, MayAddPods: number(0)}, {Pool: "b", MayAddPods: number(5)}}, 9, true},
+		{"one of them has no bound", []pools.Pods{{Pool: "a", Holds: 4, MayAddPods: number(0)}, {Pool: "b", Holds: 3}}, 0, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -181,8 +182,8 @@ func TestTheProfileOfAPoolIsFixedWhereItsCloudFixesIt(t *testing.T) {
 	} {
 		node := inPool("a", gpuNode("n", quantities("nvidia.com/gpu", 7), label))
 		shape := asks("nvidia.com/gpu", 1)
-		rooms := nodepool.PoolRooms([]podfit.Node{node}, nodepool.PoolsConfig{}, nil)
-		if pods := nodepool.PodsOf(&shape, rooms, []podfit.Node{node}); len(pods) != 1 || pods[0].ProfileFixed != want {
+		rooms := pools.Rooms([]podfit.Node{node}, pools.Config{}, nil)
+		if pods := pools.PodsOf(&shape, rooms, []podfit.Node{node}); len(pods) != 1 || pods[0].ProfileFixed != want {
 			t.Errorf("%s: %+v, want fixed %t", label, pods, want)
 		}
 	}

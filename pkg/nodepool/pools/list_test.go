@@ -1,4 +1,4 @@
-package nodepool_test
+package pools_test
 
 import (
 	"testing"
@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 func TestNodesMakePools(t *testing.T) {
@@ -27,7 +27,7 @@ func TestNodesMakePools(t *testing.T) {
 		node("none", "", 1),
 	}
 	t4, five, two := "Tesla-T4", int64(5), int64(2)
-	want := []nodepool.GPUPool{
+	want := []pools.Pool{
 		{Name: "a", Provider: "gke", Nodes: 2, Schedulable: 1, Product: &t4, Cards: &five, Kind: gpuinfo.Whole, Units: quantities("nvidia.com/gpu", 5), Isolation: gpuinfo.Hardware,
 			Zones: []string{"z1", "z2"}, InstanceTypes: []string{}, Taints: []string{"nvidia.com/gpu=present:NoSchedule"}, Problems: 1},
 		{Name: "mixed", Provider: "aks", Nodes: 2, Schedulable: 2, Cards: &two, Kind: gpuinfo.UnknownKind, Units: quantities("nvidia.com/gpu", 5), Isolation: gpuinfo.UnknownIsolation,
@@ -35,10 +35,10 @@ func TestNodesMakePools(t *testing.T) {
 		{Name: "spot", Provider: "karpenter", Nodes: 1, Schedulable: 1, Kind: gpuinfo.Whole, Units: quantities("nvidia.com/gpu", 8), Isolation: gpuinfo.Hardware, Spot: true,
 			Zones: []string{}, InstanceTypes: []string{"p4d.24xlarge"}, Taints: []string{}},
 	}
-	if diff := cmp.Diff(want, nodepool.Pools(nodegpu.Reader{}, nodes)); diff != "" {
+	if diff := cmp.Diff(want, pools.Observed(nodegpu.Reader{}, nodes)); diff != "" {
 		t.Errorf("pools (-want +got):\n%s", diff)
 	}
-	configured := nodepool.Pools(nodegpu.Reader{PoolLabel: "node.kubernetes.io/instance-type"}, nodes[:1])
+	configured := pools.Observed(nodegpu.Reader{PoolLabel: "node.kubernetes.io/instance-type"}, nodes[:1])
 	if len(configured) != 1 || configured[0].Name != "p4d.24xlarge" || configured[0].Provider != "configured" {
 		t.Errorf("by a configured label: %+v", configured)
 	}

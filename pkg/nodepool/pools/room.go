@@ -1,13 +1,13 @@
-package nodepool
+package pools
 
 import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// PoolRoom is a pool of nodes and what its own autoscaler may still add to it. What is not known is nil, and means that it may: a pending pod can
+// Room is a pool of nodes and what its own autoscaler may still add to it. What is not known is nil, and means that it may: a pending pod can
 // still wake the pool.
-type PoolRoom struct {
+type Room struct {
 	// Pool is its name; empty for all nodes that no label assigns to a pool.
 	Pool string `json:"name"`
 	// Source is who says how far it may grow: cluster-autoscaler, karpenter or configuration; empty where nobody does.
@@ -28,9 +28,9 @@ type PoolRoom struct {
 	Template *NodeTemplate `json:"-"`
 }
 
-// PoolPods is how many pods of one worker group a pool holds, and how many more it could. All but Bound are numbers for empty nodes,
+// Pods is how many pods of one worker group a pool holds, and how many more it could. All but Bound are numbers for empty nodes,
 // so they are what the group can have there in total, and no pod counts twice, whether it runs, is pending, or is yet to be created.
-type PoolPods struct {
+type Pods struct {
 	Pool string `json:"pool"`
 	// PerNode is how many an empty node of the pool holds, by its largest node or its declared shape: requests against what the node announces for
 	// pods, and parts of cards card by card. What DaemonSets take is not known. 0: there is neither a node nor a shape to tell.
@@ -55,34 +55,10 @@ type PoolPods struct {
 }
 
 // Most is how many pods of the group the pool can have in total, those that it has counted in; false where nothing bounds it.
-func (p PoolPods) Most() (pods int64, bounded bool) {
+func (p Pods) Most() (pods int64, bounded bool) {
 	if p.MayAddPods == nil {
 		return 0, false
 	}
 	// A pod that is there has its place, whatever was read of its node since.
 	return max(p.Holds, p.Bound) + *p.MayAddPods, true
-}
-
-// NodePoolFits reports whether a NodePool of Karpenter's may add a node for a pod of the group.
-func (g *WorkerGroup) NodePoolFits() bool {
-	for _, pool := range g.PoolPods {
-		if pool.Provisioned && (pool.MayAddPods == nil || *pool.MayAddPods > 0) {
-			return true
-		}
-	}
-	return false
-}
-
-// MostPods is how many pods of the group all pools that could take one can have in total, and these pools; pods that run and pods that are pending
-// count towards it alike. It is false where nothing bounds one of the pools, or no pool is known. Groups that share a pool are each told all of it.
-func (g *WorkerGroup) MostPods() (pods int64, pools []string, bounded bool) {
-	for _, pool := range g.PoolPods {
-		most, known := pool.Most()
-		if !known {
-			return 0, nil, false
-		}
-		pods += most
-		pools = append(pools, pool.Pool)
-	}
-	return pods, pools, len(pools) > 0
 }

@@ -1,4 +1,4 @@
-package nodepool_test
+package pools_test
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
 func TestCardsThatAreNotWellLowerWhatANodeHoldsAndNotWhatANewOneDoes(t *testing.T) {
@@ -41,8 +41,8 @@ func TestCardsThatAreNotWellLowerWhatANodeHoldsAndNotWhatANewOneDoes(t *testing.
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			nodes := []podfit.Node{test.node}
-			rooms := nodepool.PoolRooms(nodes, nodepool.PoolsConfig{Pools: []nodepool.PoolSpec{{Name: "a", MaxNodes: new(int64(2))}}}, nil)
-			if diff := cmp.Diff(test.room, roomText(nodepool.PodsOf(&test.shape, rooms, nodes))); diff != "" {
+			rooms := pools.Rooms(nodes, pools.Config{Pools: []pools.Spec{{Name: "a", MaxNodes: new(int64(2))}}}, nil)
+			if diff := cmp.Diff(test.room, roomText(pools.PodsOf(&test.shape, rooms, nodes))); diff != "" {
 				t.Errorf("room (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(test.why, test.shape.Fit(nodes).Why); diff != "" {

@@ -1,4 +1,4 @@
-package nodepool_test
+package pools_test
 
 import (
 	"slices"
@@ -6,17 +6,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func ceiling(group string, minimum, maximum int64) nodepool.Ceiling {
-	return nodepool.Ceiling{Group: group, MinNodes: &minimum, MaxNodes: &maximum, Source: "cluster-autoscaler"}
+func ceiling(group string, minimum, maximum int64) pools.Ceiling {
+	return pools.Ceiling{Group: group, MinNodes: &minimum, MaxNodes: &maximum, Source: "cluster-autoscaler"}
 }
 
 func TestNodeGroupsAreFoundByTheNamesThatCloudsGiveThem(t *testing.T) {
-	pools := []string{"gpu", "big-gpu", "u", "workers", "memory-node-zone1", "nodepool1"}
+	names := []string{"gpu", "big-gpu", "u", "workers", "memory-node-zone1", "nodepool1"}
 	tests := []struct{ group, want string }{
 		{"nodepool1", "nodepool1"},
 		{"aks-gpu-12345678-vmss", "gpu"},
@@ -30,24 +30,24 @@ func TestNodeGroupsAreFoundByTheNamesThatCloudsGiveThem(t *testing.T) {
 	}
 	for _, test := range tests {
 		for range 2 {
-			got := nodepool.CeilingsOf(pools, []nodepool.Ceiling{ceiling(test.group, 0, 3)})
+			got := pools.CeilingsOf(names, []pools.Ceiling{ceiling(test.group, 0, 3)})
 			if len(got) > 1 || test.want == "" && len(got) != 0 || test.want != "" && got[test.want].Group != test.group {
 				t.Errorf("%s: %v, want pool %q", test.group, got, test.want)
 			}
-			slices.Reverse(pools) // their order is of no account
+			slices.Reverse(names) // their order is of no account
 		}
 	}
 }
 
 func TestTheGroupsOfAPoolInAllZonesAddUp(t *testing.T) {
-	got := nodepool.CeilingsOf([]string{"gpu"}, []nodepool.Ceiling{ceiling("a/gke-c-gpu-00000000-grp", 1, 3), ceiling("b/gke-c-gpu-11111111-grp", 0, 4)})["gpu"]
+	got := pools.CeilingsOf([]string{"gpu"}, []pools.Ceiling{ceiling("a/gke-c-gpu-00000000-grp", 1, 3), ceiling("b/gke-c-gpu-11111111-grp", 0, 4)})["gpu"]
 	want := ceiling("a/gke-c-gpu-00000000-grp,b/gke-c-gpu-11111111-grp", 1, 7)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ceiling (-want +got):\n%s", diff)
 	}
-	groups := []nodepool.Ceiling{{Group: "gpu"}, ceiling("x/gpu", 1, 3)}
+	groups := []pools.Ceiling{{Group: "gpu"}, ceiling("x/gpu", 1, 3)}
 	for range 2 {
-		if got := nodepool.CeilingsOf([]string{"gpu"}, groups)["gpu"]; got.MaxNodes != nil {
+		if got := pools.CeilingsOf([]string{"gpu"}, groups)["gpu"]; got.MaxNodes != nil {
 			t.Errorf("a pool with a group that nothing bounds is bounded by %d", *got.MaxNodes)
 		}
 		slices.Reverse(groups)
@@ -56,23 +56,23 @@ func TestTheGroupsOfAPoolInAllZonesAddUp(t *testing.T) {
 
 func TestAPoolGrowsToItsCeilingInNodesOrResources(t *testing.T) {
 	gpus := func(n int64) podfit.Quantities { return podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(n)} }
-	limited := func(n int64) nodepool.Ceiling { return nodepool.Ceiling{Limits: gpus(n)} }
+	limited := func(n int64) pools.Ceiling { return pools.Ceiling{Limits: gpus(n)} }
 	both := ceiling("x", 0, 10)
 	both.Limits = gpus(32)
 	tests := []struct {
 		name    string
-		ceiling nodepool.Ceiling
+		ceiling pools.Ceiling
 		nodes   int64
 		used    podfit.Quantities
 		want    int64
 		bounded bool
 	}{
-		{"nothing is known", nodepool.Ceiling{}, 3, gpus(24), 0, false},
+		{"nothing is known", pools.Ceiling{}, 3, gpus(24), 0, false},
 		{"nodes", ceiling("x", 0, 5), 3, gpus(24), 2, true},
 		{"more nodes than the ceiling", ceiling("x", 0, 2), 3, gpus(24), 0, true},
 		{"Karpenter's limit on GPUs", limited(36), 3, gpus(24), 1, true},
 		{"a limit that is passed", limited(16), 3, gpus(24), 0, true},
-		{"a limit on what the nodes do not have", nodepool.Ceiling{Limits: podfit.Quantities{"example.com/x": raydemand.One}}, 3, gpus(24), 0, false},
+		{"a limit on what the nodes do not have", pools.Ceiling{Limits: podfit.Quantities{"example.com/x": raydemand.One}}, 3, gpus(24), 0, false},
 		{"the lower of both", both, 3, gpus(24), 1, true},
 	}
 	for _, test := range tests {

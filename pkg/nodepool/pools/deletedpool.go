@@ -1,4 +1,4 @@
-package nodepool
+package pools
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 
 // CloseDeleted bounds pools of which Karpenter's nodes are left and the NodePool is gone: no node is added to them.
 // rooms are those of all NodePools there are.
-func CloseDeleted(rooms []PoolRoom) {
+func CloseDeleted(rooms []Room) {
 	for i := range rooms {
 		room := &rooms[i]
 		if room.Mixed && room.Source == "" {
@@ -20,10 +20,10 @@ func CloseDeleted(rooms []PoolRoom) {
 
 // WithDeletedPool adds the NodePool that the pod selects by its name, where there is none of that name: it can have no
 // pods.
-func WithDeletedPool(p *podfit.PodShape, pools []PoolPods, rooms []PoolRoom) []PoolPods {
+func WithDeletedPool(p *podfit.PodShape, pools []Pods, rooms []Room) []Pods {
 	name, set := p.Selector[karpenterPool]
-	if !set || slices.ContainsFunc(rooms, func(r PoolRoom) bool { return r.Pool == name }) {
+	if !set || slices.ContainsFunc(rooms, func(r Room) bool { return r.Pool == name }) {
 		return pools
 	}
-	return append(pools, PoolPods{Pool: name, MayAddNodes: new(int64), MayAddPods: new(int64), Provisioned: true})
+	return append(pools, Pods{Pool: name, MayAddNodes: new(int64), MayAddPods: new(int64), Provisioned: true})
 }

@@ -1,11 +1,10 @@
-package nodepool
+package pools
 
 import (
 	"regexp"
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
@@ -33,23 +32,6 @@ const (
 	FromKarpenter         = "karpenter"
 	FromClusterAutoscaler = "cluster-autoscaler"
 )
-
-// NodeTemplate is what a Karpenter NodePool says of every node that it adds: labels, what other labels can be, and taints.
-type NodeTemplate struct {
-	Labels       map[string]string
-	Requirements []podfit.Requirement
-	Taints       []nodegpu.Taint
-}
-
-// refuses reports whether no node of the template takes a pod of this shape. What the template leaves open refuses nothing.
-func (t *NodeTemplate) refuses(p *podfit.PodShape) bool {
-	refused := func(r podfit.Requirement) bool { return !t.allows(r) }
-	if !slices.ContainsFunc(p.LabelAlternatives(), func(all []podfit.Requirement) bool { return !slices.ContainsFunc(all, refused) }) {
-		return true
-	}
-	made := &podfit.Node{Labels: t.Labels}
-	return slices.ContainsFunc(t.Taints, func(taint nodegpu.Taint) bool { return !p.Tolerates(made, taint) })
-}
 
 // groupForms are how clouds call the node group of a pool. A pool is named in the first subexpression.
 var groupForms = []struct {
