@@ -276,17 +276,3 @@ func (g *WorkerGroup) NodePoolFits() bool {
 	}
 	return false
 }
-
-// MostPods is how many pods of the group all pools that could take one can have in total, and these pools; pods that run and pods that are pending
-// count towards it alike. It is false where nothing bounds one of the pools, or no pool is known. Groups that share a pool are each told all of it.
-func (g *WorkerGroup) MostPods() (pods int64, pools []string, bounded bool) {
-	for _, pool := range g.PoolPods {
-		most, known := pool.Most()
-		if !known {
-			return 0, nil, false
-		}
-		pods += most
-		pools = append(pools, pool.Pool)
-	}
-	return pods, pools, len(pools) > 0
-}

@@ -3,8 +3,6 @@ package nodepool
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -25,9 +23,11 @@ func TestADeletedNodePoolHoldsWhatItsNodesHold(t *testing.T) {
 			rooms := pools.Rooms(c.nodes, pools.Config{}, nil)
 			pools.CloseDeleted(rooms)
 			group := WorkerGroup{PoolPods: pools.WithDeletedPool(shape, pools.PodsOf(shape, rooms, c.nodes), rooms)}
-			most, pools, bounded := group.MostPods()
-			if most != c.most || !bounded || !cmp.Equal(pools, []string{"gone"}) {
-				t.Errorf("at most %d pods in %v, bounded %t; want %d in gone", most, pools, bounded, c.most)
+			if len(group.PoolPods) != 1 || group.PoolPods[0].Pool != "gone" {
+				t.Fatalf("pods in %+v, want in pool gone alone", group.PoolPods)
+			}
+			if most, bounded := group.PoolPods[0].Most(); most != c.most || !bounded {
+				t.Errorf("at most %d pods, bounded %t; want %d", most, bounded, c.most)
 			}
 			if group.NodePoolFits() {
 				t.Error("a NodePool that is gone fits")
@@ -61,7 +61,11 @@ func TestANodePoolFitsAsLongAsItMayAddANode(t *testing.T) {
 			if got := group.NodePoolFits(); got != c.fits {
 				t.Errorf("fits %t, want %t", got, c.fits)
 			}
-			if most, _, bounded := group.MostPods(); bounded != (c.most >= 0) || bounded && most != c.most {
+			most, bounded := int64(0), false
+			if len(group.PoolPods) > 0 {
+				most, bounded = group.PoolPods[0].Most()
+			}
+			if bounded != (c.most >= 0) || bounded && most != c.most {
 				t.Errorf("at most %d pods, bounded %t; want %d", most, bounded, c.most)
 			}
 		})

@@ -54,14 +54,3 @@ func (r RequiredIsolation) Allows(has gpuinfo.Isolation) bool {
 	}
 	return true
 }
-
-// AllowsGroup reports whether work with this requirement may run on a group's pods: all of the GPUs of a pod are kept apart well enough. A group
-// without GPUs shares none.
-func (r RequiredIsolation) AllowsGroup(group *WorkerGroup) bool {
-	for _, slice := range group.Slices {
-		if !r.Allows(slice.Isolation) {
-			return false
-		}
-	}
-	return true
-}

@@ -6,7 +6,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
 func TestOnlyDemandThatAllowsItLandsOnALesserIsolation(t *testing.T) {
@@ -44,34 +43,6 @@ func TestTheRayClusterGoesBeforeTheDefaultOfItsNamespace(t *testing.T) {
 		}
 		if got != test.want || !strings.Contains(problem, test.problem) || problem != "" && test.problem == "" {
 			t.Errorf("cluster %q, namespace %q: %s, %q; want %s, %q", test.cluster, test.namespace, got, problem, test.want, test.problem)
-		}
-	}
-}
-
-func TestAGroupIsAllowedByTheWeakestOfItsSlices(t *testing.T) {
-	group := func(isolations ...gpuinfo.Isolation) *nodepool.WorkerGroup {
-		g := &nodepool.WorkerGroup{}
-		for _, isolation := range isolations {
-			g.Slices = append(g.Slices, podfit.SliceAnswer{Slice: podfit.Slice{Isolation: isolation}})
-		}
-		return g
-	}
-	tests := []struct {
-		name     string
-		required nodepool.RequiredIsolation
-		group    *nodepool.WorkerGroup
-		want     bool
-	}{
-		{"no GPU", nodepool.RequireHardware, group(), true},
-		{"instances", nodepool.RequireHardware, group(gpuinfo.Hardware, gpuinfo.Hardware), true},
-		{"an instance and a share", nodepool.RequireHardware, group(gpuinfo.Hardware, gpuinfo.NoIsolation), false},
-		{"a capped share", nodepool.RequireLimit, group(gpuinfo.Limit), true},
-		{"nothing is required", nodepool.AnyIsolation, group(gpuinfo.NoIsolation), true},
-		{"nothing is said", "", group(gpuinfo.UnknownIsolation), true},
-	}
-	for _, test := range tests {
-		if got := test.required.AllowsGroup(test.group); got != test.want {
-			t.Errorf("%s: allowed %t, want %t", test.name, got, test.want)
 		}
 	}
 }

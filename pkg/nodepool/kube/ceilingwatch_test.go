@@ -288,7 +288,7 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 			if diff := cmp.Diff(rooms, cluster.Pools); diff != "" {
 				t.Errorf("pools (-want +got):\n%s", diff)
 			}
-			if most, _, bounded := cluster.Groups[0].MostPods(); most != 5 || !bounded {
+			if most, bounded := got.Most(); most != 5 || !bounded {
 				t.Errorf("at most %d pods, bounded %t; want 5", most, bounded)
 			}
 		}

@@ -31,8 +31,8 @@ func TestASidecarKnowsSlicesByTheTemplateAloneAndSaysSoOnce(t *testing.T) {
 		for _, slice := range group.Slices {
 			kinds = append(kinds, slice.Kind)
 		}
-		if _, _, bounded := group.MostPods(); bounded {
-			t.Errorf("group %s is bounded", group.Name)
+		if group.PoolPods != nil {
+			t.Errorf("group %s is bounded by pools %+v", group.Name, group.PoolPods)
 		}
 	}
 	if diff := cmp.Diff([]gpuinfo.Kind{gpuinfo.MIG, gpuinfo.TimeSliced}, kinds); diff != "" {

@@ -119,22 +119,3 @@ func (c Ceiling) plus(other Ceiling) Ceiling {
 	}
 	return joined
 }
-
-// MayGrow is how many nodes like one with these resources may be added to a pool that has so many nodes, whose resources add up to used; false
-// where nothing bounds it.
-func (c Ceiling) MayGrow(nodes int64, used, one podfit.Quantities) (more int64, bounded bool) {
-	if c.MaxNodes != nil {
-		more, bounded = max(*c.MaxNodes-nodes, 0), true
-	}
-	for name, limit := range c.Limits {
-		if one[name] <= 0 {
-			continue
-		}
-		// Karpenter adds no node once the limit would be passed.
-		fits := int64(max(limit-used[name], 0) / one[name])
-		if !bounded || fits < more {
-			more, bounded = fits, true
-		}
-	}
-	return more, bounded
-}

@@ -6,9 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func ceiling(group string, minimum, maximum int64) pools.Ceiling {
@@ -51,35 +49,5 @@ func TestTheGroupsOfAPoolInAllZonesAddUp(t *testing.T) {
 			t.Errorf("a pool with a group that nothing bounds is bounded by %d", *got.MaxNodes)
 		}
 		slices.Reverse(groups)
-	}
-}
-
-func TestAPoolGrowsToItsCeilingInNodesOrResources(t *testing.T) {
-	gpus := func(n int64) podfit.Quantities { return podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(n)} }
-	limited := func(n int64) pools.Ceiling { return pools.Ceiling{Limits: gpus(n)} }
-	both := ceiling("x", 0, 10)
-	both.Limits = gpus(32)
-	tests := []struct {
-		name    string
-		ceiling pools.Ceiling
-		nodes   int64
-		used    podfit.Quantities
-		want    int64
-		bounded bool
-	}{
-		{"nothing is known", pools.Ceiling{}, 3, gpus(24), 0, false},
-		{"nodes", ceiling("x", 0, 5), 3, gpus(24), 2, true},
-		{"more nodes than the ceiling", ceiling("x", 0, 2), 3, gpus(24), 0, true},
-		{"Karpenter's limit on GPUs", limited(36), 3, gpus(24), 1, true},
-		{"a limit that is passed", limited(16), 3, gpus(24), 0, true},
-		{"a limit on what the nodes do not have", pools.Ceiling{Limits: podfit.Quantities{"example.com/x": raydemand.One}}, 3, gpus(24), 0, false},
-		{"the lower of both", both, 3, gpus(24), 1, true},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got, bounded := test.ceiling.MayGrow(test.nodes, test.used, gpus(8)); got != test.want || bounded != test.bounded {
-				t.Errorf("%d more nodes, bounded %t; want %d, %t", got, bounded, test.want, test.bounded)
-			}
-		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -152,24 +151,21 @@ func TestPoolsHoldPodsByTheirNodesAndByWhatTheyMayAdd(t *testing.T) {
 	}
 }
 
-func TestTheMostPodsOfAGroupCountNoneTwice(t *testing.T) {
+func TestTheMostPodsOfAPoolCountNoneTwice(t *testing.T) {
 	number := func(n int64) *int64 { return &n }
 	tests := []struct {
 		name    string
-		pools   []pools.Pods
+		pods    pools.Pods
 		want    int64
 		bounded bool
 	}{
-		{"no pool is known", nil, 0, false},
-		{"empty nodes and what may be added", []pools.Pods{{Pool: "a", Holds: 4, Bound: 3, MayAddPods: number(2)}}, 6, true},
-		{"pods that are there stay, whatever the node is now", []pools.Pods{{Pool: "a", Holds: 0, Bound: 3, MayAddPods: number(0)}}, 3, true},
-		{"pools add up", []pools.Pods{{Pool: "a", Holds: 4, MayAddPods: number(0)}, {Pool: "b", MayAddPods: number(5)}}, 9, true},
-		{"one of them has no bound", []pools.Pods{{Pool: "a", Holds: 4, MayAddPods: number(0)}, {Pool: "b", Holds: 3}}, 0, false},
+		{"empty nodes and what may be added", pools.Pods{Pool: "a", Holds: 4, Bound: 3, MayAddPods: number(2)}, 6, true},
+		{"pods that are there stay, whatever the node is now", pools.Pods{Pool: "a", Holds: 0, Bound: 3, MayAddPods: number(0)}, 3, true},
+		{"nothing bounds it", pools.Pods{Pool: "b", Holds: 3}, 0, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			group := nodepool.WorkerGroup{PoolPods: test.pools}
-			if got, _, bounded := group.MostPods(); got != test.want || bounded != test.bounded {
+			if got, bounded := test.pods.Most(); bounded != test.bounded || bounded && got != test.want {
 				t.Errorf("%d pods, bounded %t; want %d, %t", got, bounded, test.want, test.bounded)
 			}
 		})
