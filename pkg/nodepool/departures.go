@@ -8,7 +8,7 @@ import (
 
 // leavingByGroup looks the names up among this cluster's workers. The operator deletes whatever is named, the head,
 // another cluster's and a foreign pod too (docs/reference/facts.md#named-pods), so anything else is dropped here.
-func (a *arithmetic) leavingByGroup(names []string) map[string][]Worker {
+func (a *targetCalculation) leavingByGroup(names []string) map[string][]Worker {
 	known := make(map[string]Worker, len(a.cluster.Workers))
 	for _, w := range a.cluster.Workers {
 		if w.Pod != a.cluster.Head.Pod {
@@ -32,7 +32,7 @@ func (a *arithmetic) leavingByGroup(names []string) map[string][]Worker {
 }
 
 // departures drops the pods that were named before, keeps multi-host replicas whole, and counts the replicas that go.
-func (a *arithmetic) departures(group *WorkerGroup, hosts int, leaving []Worker) ([]Worker, int) {
+func (a *targetCalculation) departures(group *WorkerGroup, hosts int, leaving []Worker) ([]Worker, int) {
 	fresh := slices.DeleteFunc(slices.Clone(leaving), func(w Worker) bool {
 		return slices.Contains(group.WorkersToDelete, w.Pod)
 	})
@@ -57,7 +57,7 @@ func (a *arithmetic) departures(group *WorkerGroup, hosts int, leaving []Worker)
 
 // splits says why a replica of which asked hosts leave cannot go, or "" when it goes whole: naming one host makes the
 // operator delete all of them (docs/reference/facts.md#multi-host-replicas), so each must have been asked.
-func (a *arithmetic) splits(group *WorkerGroup, replica string, asked int) string {
+func (a *targetCalculation) splits(group *WorkerGroup, replica string, asked int) string {
 	if replica == "" {
 		return "a pod without the label ray.io/worker-group-replica-name belongs to no replica of a multi-host group; the operator ignores its name"
 	}

@@ -6,11 +6,11 @@ import "fmt"
 // Kubernetes clusters hold.
 const immense = 10_000
 
-// floor is what is written into replicas for a group at its minimum: the minimum, unless that is immense. The operator makes
+// minimumToWrite is what is written into replicas for a group at its minimum: the minimum, unless that is immense. The operator makes
 // all the pods that the minimum asks for, whatever replicas says, and nobody can hold it back; but once replicas said so
 // too, a minimum that is mended would not end it. Then replicas only cover the pods that exist.
-func (a *arithmetic) floor(group *WorkerGroup, hosts int) int {
-	existing := a.existing(group, hosts)
+func (a *targetCalculation) minimumToWrite(group *WorkerGroup, hosts int) int {
+	existing := a.existingReplicas(group, hosts)
 	if (group.Min-existing)*hosts <= immense {
 		return group.Min
 	}

@@ -42,10 +42,10 @@ const (
 // exceptions. Replicas stored above the maximum are mended along with any other target: the operator cuts them, and a
 // maximum raised later would bring them back to life. Replicas stored below the minimum are raised to it where the
 // operator deletes surplus pods of its own choice (no in-tree autoscaling): a minimum lowered later would else make it
-// delete busy ones. An immense minimum is never written into replicas (see floor). What cannot be done is a finding; an
+// delete busy ones. An immense minimum is never written into replicas (see minimumToWrite). What cannot be done is a finding; an
 // error means that the caller's numbers make no sense.
 func Targets(cluster Cluster, launch map[string]int, leaving []string) ([]Target, []raydemand.Finding, error) {
-	a := &arithmetic{cluster: &cluster}
+	a := &targetCalculation{cluster: &cluster}
 	for _, name := range slices.Sorted(maps.Keys(launch)) {
 		if launch[name] < 0 {
 			return nil, nil, fmt.Errorf("computing targets of %s: group %q is asked to launch %d pods", cluster.Key, name, launch[name])
@@ -76,14 +76,14 @@ func Targets(cluster Cluster, launch map[string]int, leaving []string) ([]Target
 	return targets, a.findings, nil
 }
 
-// arithmetic is one computation of Targets.
-type arithmetic struct {
+// targetCalculation is one computation of Targets.
+type targetCalculation struct {
 	cluster  *Cluster
 	findings []raydemand.Finding
 }
 
 // target computes one group; changed is false when it is already what it shall be.
-func (a *arithmetic) target(group *WorkerGroup, launch int, leaving []Worker) (target Target, changed bool) {
+func (a *targetCalculation) target(group *WorkerGroup, launch int, leaving []Worker) (target Target, changed bool) {
 	if group.Broken || group.Suspended {
 		if launch > 0 || len(leaving) > 0 {
 			a.report(ClosedGroup, groupField(group), group.Name, "a broken or suspended group is not written to", "see the group's own findings")
@@ -95,21 +95,21 @@ func (a *arithmetic) target(group *WorkerGroup, launch int, leaving []Worker) (t
 	goal := min(max(group.Replicas, group.Min), group.Max)
 	returned := a.returned(group, hosts)
 	base := goal + len(returned)
-	standing := max(base, a.standing(group, hosts)+len(returned))
-	desired := min(base, standing-left)
+	lasting := max(base, a.lastingReplicas(group, hosts)+len(returned))
+	desired := min(base, lasting-left)
 	if launch > 0 {
-		desired = standing + (launch+hosts-1)/hosts - left
+		desired = lasting + (launch+hosts-1)/hosts - left
 	}
 	desired = min(max(desired, group.Min), group.Max)
 
 	names, listChanged := a.names(group, leaving, returned)
-	floor := a.floor(group, hosts)
-	exposed := !a.cluster.InTreeAutoscaling && group.Replicas < floor
+	minimum := a.minimumToWrite(group, hosts)
+	exposed := !a.cluster.InTreeAutoscaling && group.Replicas < minimum
 	if desired == goal && !exposed && len(leaving)+len(returned) == 0 && (!listChanged || len(names) > 0) {
 		return Target{}, false
 	}
 	if desired == group.Min {
-		desired = floor
+		desired = minimum
 	}
 	target = targetOf(group, desired)
 	if listChanged {
@@ -126,7 +126,7 @@ func targetOf(group *WorkerGroup, replicas int) Target {
 }
 
 // names returns the list of workers to delete as it shall be, never nil, and whether that differs from the stored one.
-func (a *arithmetic) names(group *WorkerGroup, leaving []Worker, returned map[string]bool) ([]string, bool) {
+func (a *targetCalculation) names(group *WorkerGroup, leaving []Worker, returned map[string]bool) ([]string, bool) {
 	names := make([]string, 0, len(group.WorkersToDelete)+len(leaving))
 	for _, w := range a.cluster.Workers {
 		if w.Group == group.Name && slices.Contains(group.WorkersToDelete, w.Pod) && !returned[replicaOf(w)] {
@@ -145,7 +145,7 @@ func (a *arithmetic) names(group *WorkerGroup, leaving []Worker, returned map[st
 // returned names the replicas whose names are taken back: the operator has not deleted the pod, and its Ray node lives
 // or starts. Where the maximum leaves no room for one, the name stays unless in-tree autoscaling keeps the operator from
 // deleting any surplus pod in its stead.
-func (a *arithmetic) returned(group *WorkerGroup, hosts int) map[string]bool {
+func (a *targetCalculation) returned(group *WorkerGroup, hosts int) map[string]bool {
 	returned := map[string]bool{}
 	room := group.Max - min(max(group.Replicas, group.Min), group.Max)
 	for _, w := range a.cluster.Workers {
@@ -169,17 +169,17 @@ func replicaOf(w Worker) string {
 	return "pod " + w.Pod
 }
 
-// standing counts the replicas that exist and are not on their way out. Without in-tree autoscaling the operator deletes
-// whatever exceeds the goal by itself, so what stands there beyond it does not last and does not count.
-func (a *arithmetic) standing(group *WorkerGroup, hosts int) int {
+// lastingReplicas counts the replicas that exist and are not on their way out. Without in-tree autoscaling the operator deletes
+// whatever exceeds the goal by itself, so what is beyond it does not last and does not count.
+func (a *targetCalculation) lastingReplicas(group *WorkerGroup, hosts int) int {
 	if !a.cluster.InTreeAutoscaling {
 		return 0
 	}
-	return a.existing(group, hosts)
+	return a.existingReplicas(group, hosts)
 }
 
-// existing counts the replicas that are there and stay.
-func (a *arithmetic) existing(group *WorkerGroup, hosts int) int {
+// existingReplicas counts the replicas that are there and stay.
+func (a *targetCalculation) existingReplicas(group *WorkerGroup, hosts int) int {
 	pods, replicas := 0, map[string]bool{}
 	for _, w := range a.cluster.Workers {
 		if w.Group != group.Name || w.Terminating || w.Failed || slices.Contains(group.WorkersToDelete, w.Pod) {
@@ -208,7 +208,7 @@ func groupField(group *WorkerGroup) string {
 	return fmt.Sprintf("spec.workerGroupSpecs[%d]", group.Index)
 }
 
-func (a *arithmetic) report(code, field, seen, why, fix string) {
+func (a *targetCalculation) report(code, field, seen, why, fix string) {
 	a.findings = append(a.findings, raydemand.Finding{
 		Code: code, Severity: raydemand.Warning, Object: "RayCluster " + a.cluster.Key.String(),
 		Field: field, Seen: seen, Why: why, Fix: fix,

@@ -52,7 +52,7 @@ type visibleOn struct {
 
 func newLandings() landings { return landings{byKey: map[nodepool.ClusterKey]landed{}} }
 
-// of returns one Landing for each group, in their order, and what its nodes report of GPUs.
+// of returns one podfit.Fit for each group, in their order, and what its nodes report of GPUs.
 func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) landed {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -93,6 +93,7 @@ var CheckedElsewhere = map[string]bool{
 	gpuinfo.HAMiMemory: true, gpuinfo.HAMiMemoryPercentage: true, gpuinfo.HAMiCores: true, "nvidia.com/priority": true,
 }
 
+// The kinds of mismatches. Unhealthy: enough is there, but not on healthy cards. NotAnnounced: the node does not have the resource at all.
 const (
 	notNamed MismatchKind = iota
 	NotReady

@@ -26,7 +26,7 @@ type Node struct {
 	Capacity Quantities
 	// Declared: there is no such node; it is what a pool with no node says a new one of it would be, and Name is the pool's.
 	Declared bool
-	// Alike is how many further nodes it stands for, which are the same to whoever was asked about (Lots); 0 almost everywhere.
+	// Alike is how many further nodes it stands for that are the same to the pod asked about (Classes); 0 almost everywhere.
 	Alike int
 	// GPUs is what is understood of the node's GPUs; nil where it was not read, which is most often because there are none.
 	GPUs *nodegpu.GPUs

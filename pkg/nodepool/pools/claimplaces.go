@@ -35,11 +35,11 @@ type WaitingPods struct {
 // Pods that few claims take are placed first, then those that wait longest: else pods that fit anywhere would fill the
 // only nodes that others can use.
 func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities, waiting []WaitingPods) []Coming {
-	lots := claimClassesOf(now, claims, bound)
+	classes := claimClassesOf(now, claims, bound)
 	order := make([]*placing, len(waiting))
 	for i := range waiting {
 		order[i] = &placing{index: i, wait: &waiting[i], left: waiting[i].Pods}
-		order[i].choose(lots)
+		order[i].choose(classes)
 	}
 	slices.SortStableFunc(order, func(a, b *placing) int {
 		return cmp.Or(cmp.Compare(a.choice, b.choice), a.wait.Since.Compare(b.wait.Since))
@@ -58,7 +58,7 @@ func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]podfit.Qu
 	return list
 }
 
-// claimClass is claims of one kind that have come equally far, by name.
+// claimClass is claims of one class that have come equally far, by name.
 type claimClass struct {
 	progress Progress
 	template *NodeTemplate
@@ -71,11 +71,11 @@ type claimClass struct {
 // claimClassesOf leaves out the claims of which nothing is to be expected.
 func claimClassesOf(now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities) []*claimClass {
 	type key struct {
-		kind     ClaimClass
+		class    ClaimClass
 		progress Progress
 	}
 	byKey := map[key]*claimClass{}
-	var lots []*claimClass
+	var classes []*claimClass
 	sorted := slices.SortedFunc(slices.Values(claims), func(a, b NodeClaim) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range sorted {
 		claim := &sorted[i]
@@ -86,14 +86,14 @@ func claimClassesOf(now time.Time, claims []NodeClaim, bound map[string]podfit.Q
 		k := key{claim.Class, progress}
 		if byKey[k] == nil {
 			byKey[k] = &claimClass{progress: progress, template: &claim.Template, full: map[string]int{}}
-			lots = append(lots, byKey[k])
+			classes = append(classes, byKey[k])
 		}
 		byKey[k].rooms = append(byKey[k].rooms, claim.room(bound[claim.Node]))
 	}
-	return lots
+	return classes
 }
 
-// placing is one entry of what waits, with the lots that take its pods and how many claims these have.
+// placing is one entry of what waits, with the classes that take its pods and how many claims these have.
 type placing struct {
 	index   int
 	wait    *WaitingPods
@@ -102,33 +102,33 @@ type placing struct {
 	choice  int
 }
 
-func (p *placing) choose(lots []*claimClass) {
-	for _, lot := range lots {
-		if !lot.template.refuses(p.wait.Shape) {
-			p.classes = append(p.classes, lot)
-			p.choice += len(lot.rooms)
+func (p *placing) choose(classes []*claimClass) {
+	for _, class := range classes {
+		if !class.template.refuses(p.wait.Shape) {
+			p.classes = append(p.classes, class)
+			p.choice += len(class.rooms)
 		}
 	}
 }
 
 // place fills the claims that have come so far, and returns how many pods they hold.
 func (p *placing) place(progress Progress) (placed int) {
-	for _, lot := range p.classes {
-		if lot.progress == progress {
-			placed += p.placeIn(lot)
+	for _, class := range p.classes {
+		if class.progress == progress {
+			placed += p.placeIn(class)
 		}
 	}
 	return placed
 }
 
-func (p *placing) placeIn(lot *claimClass) (placed int) {
+func (p *placing) placeIn(class *claimClass) (placed int) {
 	requests := fmt.Sprint(p.wait.Shape.Requests)
-	for i := lot.full[requests]; i < len(lot.rooms) && p.left > 0; i++ {
-		n := int(min(p.wait.Shape.PodsIn(lot.rooms[i]), int64(p.left)))
-		if n == 0 && lot.full[requests] == i {
-			lot.full[requests]++
+	for i := class.full[requests]; i < len(class.rooms) && p.left > 0; i++ {
+		n := int(min(p.wait.Shape.PodsIn(class.rooms[i]), int64(p.left)))
+		if n == 0 && class.full[requests] == i {
+			class.full[requests]++
 		}
-		p.wait.Shape.Take(lot.rooms[i], n)
+		p.wait.Shape.Take(class.rooms[i], n)
 		placed, p.left = placed+n, p.left-n
 	}
 	return placed

@@ -29,7 +29,7 @@ type NodeClaim struct {
 	// CreatedAt is when Karpenter made the claim, LaunchedAt when the provider had the machine; zero where that is not
 	// known.
 	CreatedAt, LaunchedAt time.Time
-	// Class is equal for claims that every pod takes for the same (ClaimKindOf).
+	// Class is equal for claims that every pod takes for the same (ClaimClassOf).
 	Class ClaimClass
 }
 
@@ -70,7 +70,7 @@ type ClaimClass struct {
 	requirements unique.Handle[string]
 }
 
-// ClaimClassOf returns the kind of a claim. Thousands of claims have some dozens of kinds, by NodePool and instance
+// ClaimClassOf returns the class of a claim. Thousands of claims have some dozens of classes, by NodePool and instance
 // type.
 func ClaimClassOf(c *NodeClaim) ClaimClass {
 	node := podfit.ClassOf(&podfit.Node{Name: c.Name, Pool: c.Pool, Labels: c.Template.Labels, Taints: c.Template.Taints})
