@@ -90,12 +90,17 @@ func codes(t *testing.T, path, names string) []string {
 	return slices.Sorted(maps.Values(all))
 }
 
+// findingPackages are the packages that make findings.
+var findingPackages = []string{
+	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube", "internal/planner/model", "internal/controller",
+}
+
 // findingCodes are the codes of all findings: exported, of several words joined by hyphens. Those that begin with Sync say why a number
 // of GPUs is not written, those with From who says how far a pool may grow.
 func findingCodes(t *testing.T) []string {
 	t.Helper()
 	found := map[string]bool{}
-	for _, path := range []string{"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube", "internal/planner/model", "internal/controller"} {
+	for _, path := range findingPackages {
 		for name, value := range constants(t, path) {
 			if ast.IsExported(name) && !strings.HasPrefix(name, "Sync") && !strings.HasPrefix(name, "From") && regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(value) {
 				found[value] = true
@@ -182,7 +187,7 @@ func TestReasonsListsEveryCodeAndNoOther(t *testing.T) {
 
 // A code that is written out where it is used cannot be found, nor held to one spelling.
 func TestCodesOfFindingsAreConstants(t *testing.T) {
-	for _, path := range []string{"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube", "internal/planner/model", "internal/controller"} {
+	for _, path := range findingPackages {
 		for _, file := range goFiles(t, path, false) {
 			ast.Inspect(file, func(node ast.Node) bool {
 				pair, ok := node.(*ast.KeyValueExpr)
