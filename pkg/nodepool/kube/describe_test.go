@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -30,11 +31,11 @@ func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node",
 		}}
 	})
-	lacks := func(list ...unstructured.Unstructured) (lacks bool, coming nodepool.Coming) {
+	lacks := func(list ...unstructured.Unstructured) (lacks bool, coming pools.Coming) {
 		besideClaims(t, &fakeClaims{list: list}, nil, func(t *testing.T, claims *claimWatch) {
 			quiet := slog.New(slog.DiscardHandler)
 			m := &Manager{
-				memo: newMemo(nodepool.GPUReader{}), panics: newPanics(nil), parents: newParents(nil, nil, quiet, nil), claims: claims,
+				memo: newMemo(nodegpu.Reader{}), panics: newPanics(nil), parents: newParents(nil, nil, quiet, nil), claims: claims,
 				nodes: newNodes(&fakeNodes{}, quiet, func() {}), ceilings: newCeilings(nil, nil, quiet, nil),
 				provisioners: newProvisioners(nil, nil, nil, quiet), namespaces: newNamespaces(nil, nil, quiet, nil),
 			}
