@@ -136,7 +136,7 @@ func (n *GPUs) busyCards(count, held int64) *int64 {
 	return &busy
 }
 
-// Alike: a card of one is cut as a card of the other is, on average.
+// Alike reports whether a card of one is cut as a card of the other is, on average.
 func (p *CutCards) Alike(other CutCards) bool {
 	return p.Product == other.Product && (p.Busy == nil) == (other.Busy == nil) && slices.EqualFunc(p.Cut, other.Cut, func(a, b Cut) bool {
 		return a.Profile == b.Profile && a.Count*other.Count == b.Count*p.Count

@@ -54,7 +54,7 @@ func (n GPUs) LargestCard(resource string) (units int64, known bool) {
 	return units, known
 }
 
-// Announces: a node of which no units are known may.
+// Announces reports whether the node may have units of a resource. One whose units are not known may.
 func (n GPUs) Announces(resource string) bool { return n.Units == nil || n.Units[resource] > 0 }
 
 // WithUse fills in which instances of a card are in use where the node's units tell: of a profile of which all are free, or none is.
