@@ -9,8 +9,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/planner/scenario"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -88,6 +91,30 @@ func (want sliceExpectation) check(t *testing.T, plan planner.Plan) {
 				s.MemoryMiB != nil && (g.Slice.MemoryMiB == nil || *s.MemoryMiB != *g.Slice.MemoryMiB):
 				t.Errorf("slice of %s: %+v, want %+v", g.Name, g.Slice, s)
 			}
+		}
+	}
+}
+
+// TestTheTextFormOfScenariosHasAllOfASnapshotWithSlices reads RayClusters, nodes and pools, and writes what the planner sees of them as a
+// scenario.
+func TestTheTextFormOfScenariosHasAllOfASnapshotWithSlices(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(sliceCases, "*.json"))
+	if err != nil || len(files) < 25 {
+		t.Fatalf("found %d case files (%v)", len(files), err)
+	}
+	for _, file := range files {
+		s, _, _, err := readSnapshotBy(nodegpu.Reader{}, file, &cobra.Command{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := scenario.Format("case", &s, nil)
+		written, err := scenario.Parse(file, text)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		again := written.Scenarios[0].Snapshot
+		if diff := cmp.Diff(planner.Compute(s, s.Policy), planner.Compute(again, again.Policy)); diff != "" {
+			t.Errorf("%s: the plan changes (-before +after):\n%s\n%s", file, diff, text)
 		}
 	}
 }

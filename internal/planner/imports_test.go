@@ -143,6 +143,20 @@ func TestTheRestOfTheProgramSeesTheFacadeAlone(t *testing.T) {
 	}
 }
 
+// TestOnlyTestsImportThePackagesForTests keeps the text form of snapshots, and drawn ones, out of programs.
+func TestOnlyTestsImportThePackagesForTests(t *testing.T) {
+	forTests := []string{module + "internal/planner/scenario", module + "internal/planner/plannertest"}
+	imports := goListLines(t, "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, module+"...")
+	for line := range strings.Lines(imports) {
+		fields := strings.Fields(line)
+		for _, name := range forTests {
+			if len(fields) > 1 && !slices.Contains(forTests, fields[0]) && slices.Contains(fields[1:], name) {
+				t.Errorf("%s imports %s, which is for tests alone: programs read snapshots as JSON", fields[0], name)
+			}
+		}
+	}
+}
+
 func TestThePurePackagesNeverAskForTheTime(t *testing.T) {
 	for name := range pure {
 		directory := goList(t, "-f", "{{.Dir}}", module+name)[0]

@@ -1,0 +1,204 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/planner/model"
+)
+
+// File is a file of scenarios on one topic.
+type File struct {
+	Scenarios []Scenario
+	lines     []string
+}
+
+// Scenario is one snapshot with the plan that it must have. Its policy is Snapshot.Policy.
+type Scenario struct {
+	Name string
+	// Line is the number of its first line.
+	Line     int
+	Snapshot model.Snapshot
+	// Want is the outcome as the file has it, one line each, without indentation.
+	Want []string
+	// end is the index of the first line behind the scenario, want that of its "want", or end where it has none.
+	want, end int
+}
+
+// The sections of a scenario in the order in which Format writes them.
+const (
+	sectionCluster = "cluster"
+	sectionPolicy  = "policy"
+	sectionGroups  = "groups"
+	sectionHead    = "head"
+	sectionNodes   = "nodes"
+	sectionDemand  = "demand"
+	sectionWant    = "want"
+)
+
+var sections = []string{
+	sectionCluster, sectionPolicy, sectionGroups, sectionHead, sectionNodes, sectionDemand, sectionWant,
+}
+
+// Parse reads the text of a file. An error names the file, the line, what is there and what would be right.
+func Parse(name, text string) (*File, error) {
+	f := &File{lines: strings.Split(strings.TrimRight(text, "\n"), "\n")}
+	r := &fileReader{name: name, file: f, seen: map[string]int{}}
+	for i, line := range f.lines {
+		if err := r.read(i, line); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.finish(len(f.lines)); err != nil {
+		return nil, err
+	}
+	if len(f.Scenarios) == 0 {
+		return nil, r.problem(len(f.lines)-1, `no scenario: want "scenario NAME"`)
+	}
+	return f, nil
+}
+
+// fileReader collects the entries of one scenario at a time.
+type fileReader struct {
+	name    string
+	file    *File
+	seen    map[string]int // scenario names, with their lines
+	current *Scenario
+	section string
+	column  int // of the section's first entry; a line that starts further right continues the entry above
+	entries []entry
+	used    map[string]bool
+}
+
+// entry is one logical line of a section.
+type entry struct {
+	section, text string
+	line          int
+}
+
+func (r *fileReader) problem(line int, format string, arguments ...any) error {
+	return fmt.Errorf("%s:%d: %s", r.name, line+1, fmt.Sprintf(format, arguments...))
+}
+
+func (r *fileReader) read(number int, line string) error {
+	content := strings.TrimLeft(line, " ")
+	column := len(line) - len(content)
+	switch {
+	case content == "" || content[0] == '#':
+		return nil
+	case strings.Contains(line, "\t"):
+		return r.problem(number, "a tab: want spaces")
+	case column > 0:
+		return r.add(number, column, content)
+	}
+	word, rest, _ := strings.Cut(content, " ")
+	if word == "scenario" {
+		return r.begin(number, strings.TrimSpace(rest))
+	}
+	switch {
+	case !slices.Contains(sections, word):
+		return r.problem(number, "%q: want scenario, %s", word, list(sections))
+	case r.current == nil:
+		return r.problem(number, `%q before any scenario: want "scenario NAME" above it`, word)
+	case r.used[word]:
+		return r.problem(number, "%q: the scenario has this section already: want its lines there", word)
+	}
+	r.section, r.used[word], r.column = word, true, 0
+	if word == sectionWant {
+		r.current.want = number
+	}
+	if rest = strings.TrimLeft(rest, " "); rest != "" {
+		return r.add(number, len(line)-len(rest), rest)
+	}
+	return nil
+}
+
+// begin ends the scenario above and starts another one.
+func (r *fileReader) begin(number int, name string) error {
+	if err := r.finish(number); err != nil {
+		return err
+	}
+	if name == "" {
+		return r.problem(number, "scenario without a name: want a sentence that says what holds")
+	}
+	if above, taken := r.seen[name]; taken {
+		return r.problem(number, "scenario %q: want a name of its own: line %d has this one", name, above+1)
+	}
+	r.seen[name] = number
+	r.current = &Scenario{Name: name, Line: number + 1, want: -1}
+	r.section, r.entries, r.used = "", nil, map[string]bool{}
+	return nil
+}
+
+func (r *fileReader) add(number, column int, text string) error {
+	text = strings.TrimRight(text, " ")
+	switch {
+	case r.section == "":
+		return r.problem(number, "an indented line without a section: want one of %s at its start",
+			list(sections))
+	case r.column == 0:
+		r.column = column
+	case column < r.column:
+		return r.problem(number,
+			"the line starts in column %d: want column %d, or further right to continue the line above",
+			column+1, r.column+1)
+	case column > r.column:
+		last := &r.entries[len(r.entries)-1]
+		last.text += " " + text
+		return nil
+	}
+	r.entries = append(r.entries, entry{r.section, text, number})
+	return nil
+}
+
+// finish reads the entries of the scenario that ends before a line.
+func (r *fileReader) finish(line int) error {
+	if r.current == nil {
+		return nil
+	}
+	c := r.current
+	for c.end = line; c.end > 0; c.end-- { // blank lines and comments above the next scenario are not its own
+		if text := strings.TrimSpace(r.file.lines[c.end-1]); text != "" && text[0] != '#' {
+			break
+		}
+	}
+	if c.want < 0 {
+		c.want = c.end
+	}
+	build := builder{file: r.name, snapshot: &c.Snapshot}
+	for _, e := range r.entries {
+		if e.section == sectionWant {
+			c.Want = append(c.Want, e.text)
+		} else if err := build.read(e); err != nil {
+			return err
+		}
+	}
+	if err := build.resolve(); err != nil {
+		return err
+	}
+	r.file.Scenarios = append(r.file.Scenarios, *c)
+	return nil
+}
+
+// Rewrite returns the file's text with other outcomes, one for each scenario in the file's order. All else keeps its
+// bytes.
+func (f *File) Rewrite(outcomes [][]string) string {
+	var lines []string
+	from := 0
+	for i, s := range f.Scenarios {
+		lines = append(lines, f.lines[from:s.want]...)
+		lines = append(lines, section(sectionWant, outcomes[i])...)
+		from = s.end
+	}
+	return strings.Join(append(lines, f.lines[from:]...), "\n") + "\n"
+}
+
+// list writes "a, b or c".
+func list(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
