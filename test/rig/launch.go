@@ -50,7 +50,7 @@ func Launch(ctx context.Context, program, dir, probe string, env []string, argum
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	memory.apply(p.cmd)
 	if memory != nil {
-		fmt.Fprintln(log, memory)
+		fmt.Fprintln(os.Stderr, memory) // the log is Heliostat's alone: a test reads each line of it
 	}
 	if err := start(p.cmd); err != nil {
 		return nil, fmt.Errorf("starting Heliostat: %w", errors.Join(err, memory.end(), log.Close()))
@@ -58,7 +58,6 @@ func Launch(ctx context.Context, program, dir, probe string, env []string, argum
 	go func() {
 		p.cmd.Wait() // an end that nobody asked for shows as an API that does not answer
 		if err := memory.end(); err != nil {
-			fmt.Fprintln(log, err)
 			fmt.Fprintln(os.Stderr, err)
 		}
 		log.Close()

@@ -93,7 +93,7 @@ func (m *memoryLimit) apply(cmd *exec.Cmd) {
 	cmd.Path = "/bin/sh"
 }
 
-// String says which limit holds, for the log of the process.
+// String says which limit holds.
 func (m *memoryLimit) String() string {
 	if m.dir == "" {
 		return fmt.Sprintf("rig: GOMEMLIMIT is 90 %% of %d MiB; there is no cgroup: %v", m.bytes>>20, m.refused)
