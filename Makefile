@@ -210,6 +210,13 @@ diff-ray: ## what the plans of both differ in on 2,000 random snapshots; fails w
 churn: ## five minutes of random work: nothing lost, nothing too much
 	@$(call run,churn)
 
+.PHONY: kueue
+kueue: ## five minutes of demand in RayClusters that the real Kueue queues; make test has 30 seconds
+	@.ci/preflight go python
+	$(call kit)
+	cd test
+	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" HELIOSTAT_TEST_DEMAND=5m go test -vet=off -count=1 -timeout 20m -v -run Queued ./neighbours
+
 # conform runs the conformance list against real heads of the given Ray versions.
 define conform
 	variables=$$(cd test/devcluster && go run ./cmd/kit -variables -ray "$(1)")
