@@ -158,7 +158,7 @@ func (p places) tell(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	if first, count := podfit.SeesGPUs(p.reader, &g.Pod, p.nodes); count > 0 && g.Max > 0 && !g.Suspended {
 		ofTemplate(podfit.VisibleFinding(first, count))
 	}
-	if landing.Nowhere() && g.Max > 0 && !g.Suspended && !g.Broken {
+	if landing.None() && g.Max > 0 && !g.Suspended && !g.Broken {
 		add(raydemand.Finding{Code: kube.GroupNoNode, Severity: raydemand.Info, Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", g.Index), Seen: landing.Why,
 			Why: "no node, were it empty, could hold a pod of group " + g.Name, Fix: "add such a node, or mend requests, nodeSelector, affinity or tolerations"})
 	}

@@ -198,7 +198,7 @@ func sightings(cluster nodepool.Cluster, members []member) map[string]sighting {
 		missing := max(0, goalPods(g)-counted[g.Name])
 		s := seen[g.Name]
 		s.waiting += missing
-		s.launched = g.Coming.Launched
+		s.launched = g.Incoming.Launched
 		s.why = whyStalled(unschedulable[g.Name], missing)
 		seen[g.Name] = s
 	}

@@ -22,7 +22,7 @@ func karpenterWorld(t *testing.T, wanted int64, unplaced func(*nodepool.Worker))
 }
 
 func (w *world) coming(launched, requested int) {
-	w.group("a-first").Coming = pools.Coming{Launched: launched, Requested: requested}
+	w.group("a-first").Incoming = pools.Incoming{Launched: launched, Requested: requested}
 }
 
 func refusedBy(message string) func(*nodepool.Worker) {
@@ -73,7 +73,7 @@ func TestKarpentersRefusalIsProofAfterItsNextRound(t *testing.T) {
 		from, until time.Duration
 	}{
 		"nodeclaims are read":     {nodepool.NodeClaimsRead, karpenterRound, karpenterRound + 2*time.Second},
-		"nodeclaims are not read": {nodepool.NodeClaimsUnread, 2 * time.Minute, 2*time.Minute + 30*time.Second},
+		"nodeclaims are not read": {nodepool.NodeClaimsForbidden, 2 * time.Minute, 2*time.Minute + 30*time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := karpenterWorld(t, 2, refusedBy("all available instance types exceed limits for nodepool (NodePool=g2)"))
@@ -142,7 +142,7 @@ func TestAClosedGroupOpensWhenANodeClaimIsLaunchedForIt(t *testing.T) {
 
 func TestSilenceIsNoProofWhereNodeClaimsAreNotRead(t *testing.T) {
 	w := karpenterWorld(t, 2, func(*nodepool.Worker) {})
-	w.kube.cluster.NodeClaims = nodepool.NodeClaimsUnread
+	w.kube.cluster.NodeClaims = nodepool.NodeClaimsForbidden
 	if took := w.untilServed(6 * time.Minute); took < 5*time.Minute {
 		t.Errorf("the second group was launched after %v, want the allocation timeout", took)
 	}

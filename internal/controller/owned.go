@@ -101,7 +101,7 @@ func (c *Controller) update(ctx context.Context, r *record, told *requestNews, v
 	case request.Unreadable != "":
 		status = unreadable(request)
 	case request.Expired(v.now):
-		if goes := request.GoesAt(); !goes.IsZero() && !v.now.Before(goes) {
+		if goes := request.DeletionTime(); !goes.IsZero() && !v.now.Before(goes) {
 			u.Delete = true
 			return u, true
 		}
@@ -120,8 +120,8 @@ func (c *Controller) update(ctx context.Context, r *record, told *requestNews, v
 	complete(&status, &known, v.now)
 	told.status = status
 	// What was found before may wait to be written still.
-	again := !known.Status.SameNews(status)
-	if again || !request.Status.SameNews(status) || !request.Status.Equal(status) && v.now.Sub(told.at) >= newsPause {
+	again := !known.Status.SameOutcome(status)
+	if again || !request.Status.SameOutcome(status) || !request.Status.Equal(status) && v.now.Sub(told.at) >= newsPause {
 		told.at = v.now
 		u.Status = &status
 	}
@@ -179,7 +179,7 @@ func complete(s *nodepool.OwnedStatus, request *nodepool.OwnedRequest, now time.
 		}
 		return now
 	}
-	anew := s.State == raydemand.RequestExpired && !request.ToldExpired() // it may have been renewed between two looks
+	anew := s.State == raydemand.RequestExpired && !request.ReportedExpired() // it may have been renewed between two looks
 	s.Since = since(before.Since, before.State == s.State && before.ObservedRequest == s.ObservedRequest && !anew)
 	is := func(state raydemand.RequestState) bool { return (before.State == state) == (s.State == state) }
 	s.SatisfiedSince = since(before.SatisfiedSince, is(raydemand.RequestSatisfied))

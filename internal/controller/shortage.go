@@ -91,7 +91,7 @@ func (s *shortages) judge(next *shortages, now time.Time, cluster nodepool.Clust
 		if now.Sub(next.refused[m.Pod]) >= settles(m, seen) {
 			return m.NodeRefused
 		}
-	case cluster.ProvisionersSeen && cluster.NodeClaims != nodepool.NodeClaimsUnread:
+	case cluster.ProvisionersSeen && cluster.NodeClaims != nodepool.NodeClaimsForbidden:
 		grace := config.UnschedulableGrace
 		if seen {
 			grace = max(grace, karpenterRound)
@@ -133,7 +133,7 @@ func (s *shortages) podsComing(cluster nodepool.Cluster, members []member) map[s
 		slices.SortStableFunc(pods, func(a, b member) int {
 			return cmp.Or(cmp.Compare(rank(a), rank(b)), s.byClock(a, b))
 		})
-		for _, m := range pods[:min(len(pods), g.Coming.Pods())] {
+		for _, m := range pods[:min(len(pods), g.Incoming.Pods())] {
 			coming[m.Pod] = true
 		}
 	}

@@ -125,7 +125,7 @@ func (s sight) nodesComing(g nodepool.WorkerGroup) int {
 			waiting++
 		}
 	}
-	return min(waiting, g.Coming.Launched)
+	return min(waiting, g.Incoming.Launched)
 }
 
 // nodes are the group's pods that exist. A failed one is left out: the operator replaces it, so it is expected.

@@ -52,7 +52,7 @@ func stranded(request *nodepool.OwnedRequest, now time.Time) (u *nodepool.OwnedU
 	case request.Unreadable != "":
 		status = unreadable(request)
 	case request.Expired(now):
-		if goes := request.GoesAt(); !goes.IsZero() {
+		if goes := request.DeletionTime(); !goes.IsZero() {
 			if until = goes.Sub(now); until <= 0 {
 				u.Delete = true
 				return u, 0

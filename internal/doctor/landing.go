@@ -44,7 +44,7 @@ var landing = []Check{
 			if taints, _ := x.inTheWay(g); len(taints) > 0 && g.asksForGPU() || len(x.ground.nodes) == 0 || g.workers.Broken || g.workers.Max <= 0 || g.workers.Suspended {
 				return
 			}
-			if landed := g.workers.Pod.Fit(x.placesFor(g)); landed.Nowhere() && !x.nodePoolFits(g) {
+			if landed := g.workers.Pod.Fit(x.placesFor(g)); landed.None() && !x.nodePoolFits(g) {
 				tell(sight{of: g.of, at: g.template().at, seen: landed.Why, fix: g.of.edit("mend the template, or add a node that can hold it; autoscaler nodepools shows what there is")})
 			}
 		}),
@@ -70,18 +70,18 @@ func (x *exam) inTheWay(g group) (taints []nodegpu.Taint, on string) {
 
 func (x *exam) lookInTheWay(g group) (taints []nodegpu.Taint, on string) {
 	shape, nodes := g.workers.Pod, x.placesFor(g)
-	if g.workers.Suspended || !shape.Fit(nodes).Nowhere() {
+	if g.workers.Suspended || !shape.Fit(nodes).None() {
 		return nil, ""
 	}
 	for _, node := range nodes {
 		bare := node
 		bare.Taints = nil
-		if shape.Fit([]podfit.Node{bare}).Nowhere() {
+		if shape.Fit([]podfit.Node{bare}).None() {
 			continue
 		}
 		for _, taint := range node.Taints {
 			bare.Taints = []nodegpu.Taint{taint}
-			if shape.Fit([]podfit.Node{bare}).Nowhere() && !x.podsTolerate(g, taint) {
+			if shape.Fit([]podfit.Node{bare}).None() && !x.podsTolerate(g, taint) {
 				taints = append(taints, taint)
 			}
 		}

@@ -57,9 +57,9 @@ func (d *decoder) asked(path string) (apiv1.AskedBundle, error) {
 }
 
 // wish reads a slice wish; what is wrong with it is a fault.
-func (d *decoder) wish(path string, raw json.RawMessage) *raydemand.SliceWish {
-	wish, err := raydemand.ParseSliceWish(raw)
-	var refused *raydemand.WishError
+func (d *decoder) wish(path string, raw json.RawMessage) *raydemand.SliceRequirement {
+	wish, err := raydemand.ParseSliceRequirement(raw)
+	var refused *raydemand.SliceError
 	if errors.As(err, &refused) {
 		d.fault(strings.TrimSuffix(join(path, refused.Field), "."), refused.Value, refused.Want)
 	}

@@ -13,13 +13,13 @@ import (
 
 func TestBundlesMayWishForSlices(t *testing.T) {
 	gpu := raydemand.Bundle{"GPU": raydemand.One}
-	tenGi := &raydemand.SliceWish{Memory: 10 << 30}
+	tenGi := &raydemand.SliceRequirement{Memory: 10 << 30}
 	for body, want := range map[string][]raydemand.Request{
 		`[{"GPU": 1, "slice": {"memory": "10Gi"}}, {"slice": {"memory": 10737418240}}, {"GPU": 1}]`: {
 			{Bundle: gpu, Count: 2, Slice: tenGi}, {Bundle: gpu, Count: 1},
 		},
 		`[{"resources": {"CPU": 2}, "slice": {"computeFraction": 0.14, "isolation": "hardware"}, "count": 3}]`: {
-			{Bundle: raydemand.Bundle{"CPU": raydemand.Whole(2), "GPU": raydemand.One}, Count: 3, Slice: &raydemand.SliceWish{ComputeFraction: 0.14, Isolation: "hardware"}},
+			{Bundle: raydemand.Bundle{"CPU": raydemand.Whole(2), "GPU": raydemand.One}, Count: 3, Slice: &raydemand.SliceRequirement{ComputeFraction: 0.14, Isolation: "hardware"}},
 		},
 		`[{"resources": {"GPU": 0.5}, "count": 2}]`:            {{Bundle: raydemand.Bundle{"GPU": raydemand.One / 2}, Count: 2}},
 		`[{"resources": 1, "slice": 2, "count": 3, "GPU": 1}]`: {{Bundle: raydemand.Bundle{"resources": raydemand.One, "slice": raydemand.Whole(2), "count": raydemand.Whole(3), "GPU": raydemand.One}, Count: 1}},

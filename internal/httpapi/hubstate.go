@@ -78,7 +78,7 @@ func (d *digest) requests(requests []raydemand.Request) {
 }
 
 // shape adds what one bundle asks for, exactly.
-func (d *digest) shape(bundle raydemand.Bundle, selectors []raydemand.Selector, slice *raydemand.SliceWish) {
+func (d *digest) shape(bundle raydemand.Bundle, selectors []raydemand.Selector, slice *raydemand.SliceRequirement) {
 	d.add(bundle.String())
 	d.count(int64(len(selectors)))
 	for _, selector := range selectors {

@@ -29,7 +29,7 @@ func TestAPlanIsNewsWhenOnlyTheShapeOfADemandChanged(t *testing.T) {
 	for name, change := range map[string]func(*planner.DemandSummary){
 		"another amount":    func(d *planner.DemandSummary) { d.Resources = raydemand.Bundle{raydemand.CPU: raydemand.One + 1} },
 		"another label":     func(d *planner.DemandSummary) { d.Selectors = []raydemand.Selector{zone} },
-		"another wish":      func(d *planner.DemandSummary) { d.Slice = &raydemand.SliceWish{Memory: 1 << 30} },
+		"another wish":      func(d *planner.DemandSummary) { d.Slice = &raydemand.SliceRequirement{Memory: 1 << 30} },
 		"another kind":      func(d *planner.DemandSummary) { d.Kind = "requestResources" },
 		"another way":       func(d *planner.DemandSummary) { d.OverREST = true },
 		"a placement group": func(d *planner.DemandSummary) { d.Gang = &raydemand.Gang{ID: "3f2a"} },

@@ -21,7 +21,7 @@ func cutPool(wishes int64, cards ...nodegpu.CutCards) Snapshot {
 	g.Slice = &Slice{Kind: gpuinfo.MIG, Isolation: gpuinfo.Hardware, Profile: "1g.5gb", Product: "A100 40GB", MemoryMiB: &memory, ComputeFraction: &compute}
 	g.Pools[0].Cards = cards
 	s := Snapshot{Groups: []Group{g}, Demand: gpuRequests(1, wishes)}
-	s.Requests[0].Slice = &raydemand.SliceWish{Memory: 9 << 30}
+	s.Requests[0].Slice = &raydemand.SliceRequirement{Memory: 9 << 30}
 	return s
 }
 
@@ -125,7 +125,7 @@ func TestFewerGPUsAreAdvisedWhereOneDeviceWouldDo(t *testing.T) {
 			g.Slice = &Slice{Kind: gpuinfo.Whole, Isolation: gpuinfo.Hardware, MemoryMiB: &memory, ComputeFraction: &compute}
 			s := Snapshot{Groups: []Group{g}, Demand: gpuRequests(test.gpus, 1)}
 			s.Requests[0].Bundle["CPU"] = raydemand.Whole(test.cpus)
-			s.Requests[0].Slice = &raydemand.SliceWish{Memory: 30 << 30}
+			s.Requests[0].Slice = &raydemand.SliceRequirement{Memory: 30 << 30}
 			message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
 			if strings.Contains(message, advice) != test.told || strings.Contains(message, "num-gpus") != test.told {
 				t.Error(message)
@@ -136,7 +136,7 @@ func TestFewerGPUsAreAdvisedWhereOneDeviceWouldDo(t *testing.T) {
 
 func TestAWishThatWasRoundedGetsNoAdvice(t *testing.T) {
 	s := cutPool(1, cutCards(1, nil, nodegpu.Cut{Profile: "1g.5gb", Count: 7}))
-	s.Requests[0].Slice = &raydemand.SliceWish{ComputeFraction: 0.143}
+	s.Requests[0].Slice = &raydemand.SliceRequirement{ComputeFraction: 0.143}
 	message := Compute(s, Policy{}).InfeasibleRequests[0].Reason.Message
 	if !strings.Contains(message, "has 0.1429 of a card's compute, needs 0.143") || strings.Contains(message, "cutting") {
 		t.Error(message)

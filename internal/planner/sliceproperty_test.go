@@ -25,8 +25,8 @@ func drawSlice(t *rapid.T) *Slice {
 	return s
 }
 
-func drawWish(t *rapid.T) *raydemand.SliceWish {
-	return rapid.SampledFrom([]*raydemand.SliceWish{
+func drawWish(t *rapid.T) *raydemand.SliceRequirement {
+	return rapid.SampledFrom([]*raydemand.SliceRequirement{
 		nil, nil, {Memory: 4 << 30}, {Memory: 9 << 30, Isolation: "hardware"}, {Memory: 20 << 30}, {ComputeFraction: 0.25}, {Isolation: "any"}, {Isolation: "limit"},
 	}).Draw(t, "wish")
 }

@@ -13,12 +13,12 @@ import (
 )
 
 // wish reads what a request asks of each GPU; nil where it asks for nothing.
-func (in input) wish() *raydemand.SliceWish {
+func (in input) wish() *raydemand.SliceRequirement {
 	if in.absent() || in.file.err != nil {
 		return nil
 	}
-	wish, err := raydemand.ParseSliceWish(in.raw)
-	var refused *raydemand.WishError
+	wish, err := raydemand.ParseSliceRequirement(in.raw)
+	var refused *raydemand.SliceError
 	if errors.As(err, &refused) {
 		in.file.err = &InputError{
 			in.file.name,

@@ -144,12 +144,12 @@ type Cluster struct {
 // NodeClaimsState is what is known of Karpenter's NodeClaims.
 type NodeClaimsState string
 
-// NoNodeClaims: there is no such kind, or nothing is known yet. NodeClaimsRead: all are seen. NodeClaimsUnread: there
+// NoNodeClaims: there is no such kind, or nothing is known yet. NodeClaimsRead: all are seen. NodeClaimsForbidden: there
 // are, and they may not be read.
 const (
-	NoNodeClaims     NodeClaimsState = ""
-	NodeClaimsRead   NodeClaimsState = "read"
-	NodeClaimsUnread NodeClaimsState = "unread"
+	NoNodeClaims        NodeClaimsState = ""
+	NodeClaimsRead      NodeClaimsState = "read"
+	NodeClaimsForbidden NodeClaimsState = "unread"
 )
 
 // Writable returns nil, or an error wrapping ErrReadOnly that says why the RayCluster must be left alone.
@@ -216,7 +216,7 @@ type WorkerGroup struct {
 	// PoolPods are the pools that a pod of the group could land on, by name; nil while nodes are not known.
 	PoolPods []pools.Pods
 	// Coming is how many of the group's pods without a node Karpenter's NodeClaims on their way hold.
-	Coming pools.Coming
+	Incoming pools.Incoming
 	// NumGPUsSync says whether Heliostat may write the number of GPUs that the device plugin reports into the spec
 	// (annotation heliostat.dev/num-gpus-sync).
 	NumGPUsSync SyncMode

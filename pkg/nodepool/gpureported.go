@@ -33,23 +33,23 @@ func Reported(g nodegpu.Reader, group *WorkerGroup, nodes []podfit.Node) *Report
 		return &ReportedGPUs{Source: problem}
 	case len(names) == 0 && group.GPUs.Claims:
 		return &ReportedGPUs{Source: "a DRA claim gives no number"}
-	case len(names) == 0 && group.announcedGPUs() == 0:
+	case len(names) == 0 && group.rayGPUs() == 0:
 		return &ReportedGPUs{Source: "no GPU is asked for"}
 	}
-	landing := group.Pod.FittingNodes(nodes)
-	if len(landing) == 0 {
+	candidates := group.Pod.FittingNodes(nodes)
+	if len(candidates) == 0 {
 		return &ReportedGPUs{Source: "no node could hold a pod of the group"}
 	}
 	if len(names) == 0 {
-		return unasked(g, landing)
+		return withoutRequest(g, candidates)
 	}
-	return granted(g, devices, names, landing)
+	return granted(g, devices, names, candidates)
 }
 
 // unasked is about a group that announces GPUs and asks for none: where no node has any, it gets none. Where one has, the container
 // may see them all.
-func unasked(g nodegpu.Reader, landing []*podfit.Node) *ReportedGPUs {
-	for _, node := range landing {
+func withoutRequest(g nodegpu.Reader, candidates []*podfit.Node) *ReportedGPUs {
+	for _, node := range candidates {
 		for name, amount := range node.Allocatable {
 			resource, err := g.Names.Resource(name)
 			if amount > 0 && (errors.Is(err, gpuinfo.ErrUnknownResource) || err == nil && resource.Role == gpuinfo.Devices) {
@@ -58,13 +58,13 @@ func unasked(g nodegpu.Reader, landing []*podfit.Node) *ReportedGPUs {
 		}
 	}
 	none := raydemand.Amount(0)
-	return &ReportedGPUs{Value: &none, Source: "no GPU is asked for, and " + countOf(landing) + " that could hold a pod have none"}
+	return &ReportedGPUs{Value: &none, Source: "no GPU is asked for, and " + countOf(candidates) + " that could hold a pod have none"}
 }
 
-func granted(g nodegpu.Reader, devices raydemand.Amount, names []string, landing []*podfit.Node) *ReportedGPUs {
+func granted(g nodegpu.Reader, devices raydemand.Amount, names []string, candidates []*podfit.Node) *ReportedGPUs {
 	reported := &ReportedGPUs{Value: &devices}
 	kinds := map[gpuKind]bool{}
-	for _, node := range landing {
+	for _, node := range candidates {
 		kind := kindOf(g, node)
 		kinds[kind] = true
 		if n := int64(devices / raydemand.One); kind.shared() && n > 1 {
@@ -72,15 +72,15 @@ func granted(g nodegpu.Reader, devices raydemand.Amount, names []string, landing
 		}
 	}
 	const mostKinds = 3
-	told := make([]string, 0, len(kinds))
+	kindTexts := make([]string, 0, len(kinds))
 	for kind := range kinds {
-		told = append(told, kind.String())
+		kindTexts = append(kindTexts, kind.String())
 	}
-	slices.Sort(told)
-	if len(told) > mostKinds {
-		told = append(told[:mostKinds], fmt.Sprintf("%d more kinds", len(told)-mostKinds))
+	slices.Sort(kindTexts)
+	if len(kindTexts) > mostKinds {
+		kindTexts = append(kindTexts[:mostKinds], fmt.Sprintf("%d more kinds", len(kindTexts)-mostKinds))
 	}
-	reported.Source = strings.Join(names, " + ") + " on " + countOf(landing) + ": " + strings.Join(told, ", ")
+	reported.Source = strings.Join(names, " + ") + " on " + countOf(candidates) + ": " + strings.Join(kindTexts, ", ")
 	return reported
 }
 

@@ -86,13 +86,13 @@ func (g *WorkerGroup) NumGPUs(ray RayGPUs) NumGPUs {
 	default:
 		n.Sources.Ray = fmt.Sprintf("%d running Ray nodes", ray.Nodes)
 	}
-	n.Mismatch = n.Reported != nil && g.announcedGPUs() != *n.Reported
+	n.Mismatch = n.Reported != nil && g.rayGPUs() != *n.Reported
 	return n
 }
 
 // announcedGPUs is what a new pod announces as far as its spec tells; nothing counts as none, since nothing that asks for a GPU then
 // starts the group.
-func (g *WorkerGroup) announcedGPUs() raydemand.Amount { return g.Resources[raydemand.GPU] }
+func (g *WorkerGroup) rayGPUs() raydemand.Amount { return g.Resources[raydemand.GPU] }
 
 // NumGPUsFindings tells what is wrong in a group's numbers and how to mend it. Object is left to the caller.
 func (g *WorkerGroup) NumGPUsFindings(n NumGPUs) []raydemand.Finding {
@@ -107,7 +107,7 @@ func (g *WorkerGroup) NumGPUsFindings(n NumGPUs) []raydemand.Finding {
 			Seen: fmt.Sprintf("announces %s, the device plugin gives %s", seen, n.Reported),
 			Why: fmt.Sprintf("a new worker of group %s has %s (%s) and tells Ray otherwise, so tasks with num_gpus are placed by a wrong number; it is planned as announced",
 				g.Name, gpusInWords(*n.Reported), n.Sources.Reported),
-			Fix: g.mend(*n.Reported)})
+			Fix: g.mismatchFix(*n.Reported)})
 	}
 	if n.Ray != nil && !n.Mismatch && n.Reported != nil && *n.Ray != *n.Reported {
 		all = append(all, raydemand.Finding{Code: NumGPUsRunning, Severity: raydemand.Info, Field: field + g.GPUs.Field,
@@ -125,7 +125,7 @@ func (g *WorkerGroup) NumGPUsFindings(n NumGPUs) []raydemand.Finding {
 }
 
 // mend is the fix of a mismatch.
-func (g *WorkerGroup) mend(reported raydemand.Amount) string {
+func (g *WorkerGroup) mismatchFix(reported raydemand.Amount) string {
 	if g.GPUs.Fixed != "" {
 		return "announce " + reported.String() + ": " + g.GPUs.Fixed
 	}

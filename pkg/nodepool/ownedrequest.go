@@ -107,15 +107,15 @@ func (r *OwnedRequest) leaseEnd() time.Time {
 	return r.RenewedAt.Add(time.Duration(r.LeaseSeconds) * time.Second)
 }
 
-// ToldExpired reports whether the status says that the lease is over, and nobody has renewed it since.
-func (r *OwnedRequest) ToldExpired() bool {
+// ReportedExpired reports whether the status says that the lease is over, and nobody has renewed it since.
+func (r *OwnedRequest) ReportedExpired() bool {
 	return r.Status.State == raydemand.RequestExpired && r.Status.ObservedRequest == r.Fingerprint() && r.RenewedAt.Before(r.Status.Since)
 }
 
-// GoesAt is when a request whose lease is over is deleted: ExpiredKept after its owner was first told. Zero before that. What the owner's clock says
+// DeletionTime is when a request whose lease is over is deleted: ExpiredKept after its owner was first told. Zero before that. What the owner's clock says
 // does not matter.
-func (r *OwnedRequest) GoesAt() time.Time {
-	if !r.ToldExpired() {
+func (r *OwnedRequest) DeletionTime() time.Time {
+	if !r.ReportedExpired() {
 		return time.Time{}
 	}
 	return r.Status.Since.Add(ExpiredKept)
@@ -185,8 +185,8 @@ func (r *OwnedRequest) SatisfiedSince() time.Time {
 	return r.Status.Since
 }
 
-// SameNews reports whether two statuses say the same but for what is only counted or estimated: state, code and whom they are about.
-func (s OwnedStatus) SameNews(other OwnedStatus) bool {
+// SameOutcome reports whether two statuses say the same but for what is only counted or estimated: state, code and whom they are about.
+func (s OwnedStatus) SameOutcome(other OwnedStatus) bool {
 	return s.State == other.State && s.Code == other.Code && s.ObservedRequest == other.ObservedRequest
 }
 
@@ -196,7 +196,7 @@ const expectedSlack = 10 * time.Second
 // Equal reports whether two statuses say the same. Generations, and expectations that differ by no more than expectedSlack, do not count.
 func (s OwnedStatus) Equal(other OwnedStatus) bool {
 	near := func(a, b time.Time) bool { return a.IsZero() == b.IsZero() && a.Sub(b).Abs() <= expectedSlack }
-	return s.SameNews(other) && s.Message == other.Message && slices.Equal(s.Groups, other.Groups) && slices.Equal(s.Pods, other.Pods) &&
+	return s.SameOutcome(other) && s.Message == other.Message && slices.Equal(s.Groups, other.Groups) && slices.Equal(s.Pods, other.Pods) &&
 		near(s.ExpectedAt, other.ExpectedAt)
 }
 

@@ -12,7 +12,7 @@ type Request struct {
 	// one, means any node.
 	Selectors []Selector `json:"labelSelectors,omitempty"`
 	// Slice is what is asked of each GPU beyond its number; nil is nothing. The bundle then has GPUs: see Sliced.
-	Slice *SliceWish `json:"slice,omitempty"`
+	Slice *SliceRequirement `json:"slice,omitempty"`
 }
 
 // Strategy is a placement group's strategy as Ray names it.

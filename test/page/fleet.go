@@ -178,7 +178,7 @@ type owned struct{ httpapi.OwnedRequests }
 func (owned) List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
 	request := nodepool.OwnedRequest{
 		Owned: raydemand.Owned{ID: "train-7", Owner: "system:serviceaccount:ml:trainer", Priority: 10, Requests: []raydemand.Request{
-			{Bundle: whole(1, 8), Count: 4, Slice: &raydemand.SliceWish{Memory: 40 << 30, Isolation: "hardware"}},
+			{Bundle: whole(1, 8), Count: 4, Slice: &raydemand.SliceRequirement{Memory: 40 << 30, Isolation: "hardware"}},
 		}},
 		Cluster: key, LeaseSeconds: 120, RenewedAt: time.Now(),
 		Status: nodepool.OwnedStatus{State: raydemand.RequestCapped, Since: time.Now(), Code: planner.Capped, Message: "group a100 is at its maximum of 6"},

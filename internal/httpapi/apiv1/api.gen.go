@@ -638,7 +638,7 @@ type ShadowGroup struct {
 // SliceWish What is asked of each GPU, or of the fraction of one that is asked for, beyond their number. At least one of the fields.
 //
 // Example: {"isolation":"hardware","memory":"10Gi"}
-type SliceWish = raydemand.SliceWish
+type SliceWish = raydemand.SliceRequirement
 
 // Snapshot The input of one decision, as `autoscaler plan --snapshot` takes it.
 type Snapshot = planner.Snapshot
@@ -671,7 +671,7 @@ type Unmet struct {
 	Resources Bundle `json:"resources,omitempty"`
 
 	// Slice What is asked of each GPU beyond their number.
-	Slice *raydemand.SliceWish `json:"slice,omitempty"`
+	Slice *raydemand.SliceRequirement `json:"slice,omitempty"`
 }
 
 // UnmetKind A pending `request`, a `gang`, or `requestResources`.

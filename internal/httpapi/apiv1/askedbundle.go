@@ -10,7 +10,7 @@ import (
 // meant. Its JSON is Ray's, a bundle, where there is neither.
 type AskedBundle struct {
 	Bundle raydemand.Bundle
-	Slice  *raydemand.SliceWish
+	Slice  *raydemand.SliceRequirement
 	// Count is how many there are; 0 means one.
 	Count int64
 }
@@ -24,8 +24,8 @@ func (b AskedBundle) MarshalJSON() ([]byte, error) {
 		return json.Marshal(b.Bundle)
 	}
 	return json.Marshal(struct {
-		Resources raydemand.Bundle     `json:"resources"`
-		Slice     *raydemand.SliceWish `json:"slice,omitempty"`
-		Count     int64                `json:"count"`
+		Resources raydemand.Bundle            `json:"resources"`
+		Slice     *raydemand.SliceRequirement `json:"slice,omitempty"`
+		Count     int64                       `json:"count"`
 	}{b.Bundle, b.Slice, max(b.Count, 1)})
 }

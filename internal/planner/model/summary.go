@@ -28,8 +28,8 @@ type DemandSummary struct {
 	Resources raydemand.Bundle     `json:"resources,omitempty"`
 	Selectors []raydemand.Selector `json:"labelSelectors,omitempty"`
 	// Slice is what it asks of each GPU beyond their number; nil is nothing.
-	Slice *raydemand.SliceWish `json:"slice,omitempty"`
-	Gang  *raydemand.Gang      `json:"gang,omitempty"`
+	Slice *raydemand.SliceRequirement `json:"slice,omitempty"`
+	Gang  *raydemand.Gang             `json:"gang,omitempty"`
 
 	// OverREST: the call of request_resources was made over REST, and not from within Ray.
 	OverREST bool `json:"overREST,omitempty"`

@@ -16,7 +16,7 @@ func TestLargerRequirementsGoFirstAndSmallerSlicesAreUsedFirst(t *testing.T) {
 			Slice: &model.Slice{Kind: gpuinfo.MIG, MemoryMiB: &mib, ComputeFraction: &compute, Isolation: gpuinfo.Hardware, Profile: profile}}
 	}
 	asking := func(memory int64) raydemand.Request {
-		return raydemand.Request{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 1, Slice: &raydemand.SliceWish{Memory: memory}}
+		return raydemand.Request{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 1, Slice: &raydemand.SliceRequirement{Memory: memory}}
 	}
 	s := model.Snapshot{Groups: []model.Group{group("a-7g", "7g.80gb", 81920, 1), group("b-1g", "1g.10gb", 9728, 1.0/7)}}
 	for _, g := range s.Groups {

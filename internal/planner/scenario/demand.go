@@ -60,8 +60,8 @@ func (r *reader) request() raydemand.Request {
 }
 
 // requirement reads what is asked of each GPU.
-func (r *reader) requirement() *raydemand.SliceWish {
-	w := &raydemand.SliceWish{}
+func (r *reader) requirement() *raydemand.SliceRequirement {
+	w := &raydemand.SliceRequirement{}
 	r.fields("a requirement such as {memory: 4Gi, isolation: hardware}", map[string]func(){
 		"memory":    func() { w.Memory = int64(r.amount("memory") / raydemand.One) },
 		"compute":   func() { w.ComputeFraction = r.number("compute") },

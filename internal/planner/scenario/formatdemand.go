@@ -46,7 +46,7 @@ func requestText(q *raydemand.Request) string {
 	return w.String()
 }
 
-func requirementText(s *raydemand.SliceWish) string {
+func requirementText(s *raydemand.SliceRequirement) string {
 	var w words
 	w.when(s.Memory != 0, "memory: "+amountText("memory", raydemand.Whole(s.Memory)))
 	w.when(s.ComputeFraction != 0, "compute: "+numberText(s.ComputeFraction))

@@ -118,7 +118,7 @@ func LargestFirst(a, b *Item) int {
 }
 
 // AppendKey writes what makes two requests equal. Numbers come first: selectors are rare.
-func AppendKey(key []byte, need []Term, selectors []raydemand.Selector, wish *raydemand.SliceWish) []byte {
+func AppendKey(key []byte, need []Term, selectors []raydemand.Selector, wish *raydemand.SliceRequirement) []byte {
 	for _, t := range need {
 		key = binary.BigEndian.AppendUint32(key, uint32(t.Resource))
 		key = binary.BigEndian.AppendUint64(key, uint64(t.Amount))

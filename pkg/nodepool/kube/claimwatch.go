@@ -48,7 +48,7 @@ type claimWatch struct {
 	// claimants are the RayClusters with pods that wait for a node, and placed what the claims hold of them since placedAt.
 	// dirty: something has changed since then.
 	claimants map[nodepool.ClusterKey]claimant
-	placed    map[nodepool.ClusterKey]map[string]pools.Coming
+	placed    map[nodepool.ClusterKey]map[string]pools.Incoming
 	placedAt  time.Time
 	dirty     bool
 	// took is how long the last placement took. All RayClusters wait for one that is made.
@@ -109,7 +109,7 @@ func (c *claimWatch) forbid(ctx context.Context, err error) {
 		c.unread(nodepool.NoNodeClaims)
 		return
 	}
-	if c.unread(nodepool.NodeClaimsUnread) {
+	if c.unread(nodepool.NodeClaimsForbidden) {
 		c.log.Info("nodeclaims are not read", "reason", err)
 	}
 }
@@ -209,9 +209,9 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 	own := claimantOf(cluster, c.incomplete)
 	cluster.NodeClaims = c.state
 	if c.state == nodepool.NoNodeClaims && events.karpenterSpoke() {
-		cluster.NodeClaims = nodepool.NodeClaimsUnread // of a release that serves another version of the kind
+		cluster.NodeClaims = nodepool.NodeClaimsForbidden // of a release that serves another version of the kind
 	}
-	if cluster.NodeClaims == nodepool.NodeClaimsUnread {
+	if cluster.NodeClaims == nodepool.NodeClaimsForbidden {
 		report := &findings{object: "RayCluster " + cluster.Key.String()}
 		report.add(raydemand.Info, NodeClaimsForbidden, "", "",
 			"this process may not list and watch Karpenter's NodeClaims, so it sees no node on its way and takes longer to find a group out of stock",
@@ -235,7 +235,7 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 		c.took = time.Since(begun)
 	}
 	for i := range cluster.Groups {
-		cluster.Groups[i].Coming = c.placed[cluster.Key][cluster.Groups[i].Name]
+		cluster.Groups[i].Incoming = c.placed[cluster.Key][cluster.Groups[i].Name]
 	}
 }
 
@@ -263,11 +263,11 @@ func (c *claimWatch) place(now time.Time, events karpenterEvents) {
 			bound[node] = bound[node].Plus(takes)
 		}
 	}
-	c.placed = map[nodepool.ClusterKey]map[string]pools.Coming{}
+	c.placed = map[nodepool.ClusterKey]map[string]pools.Incoming{}
 	for i, coming := range pools.PlaceOnClaims(now, claims, bound, waiting) {
 		e := entries[i]
 		if c.placed[e.key] == nil {
-			c.placed[e.key] = map[string]pools.Coming{}
+			c.placed[e.key] = map[string]pools.Incoming{}
 		}
 		c.placed[e.key][e.group] = coming
 	}

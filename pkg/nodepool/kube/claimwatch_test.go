@@ -111,9 +111,9 @@ func besideClaims(t *testing.T, client *fakeClaims, served *bool, test func(t *t
 	})
 }
 
-func comingOf(c *claimWatch, cluster nodepool.Cluster, events karpenterEvents) pools.Coming {
+func comingOf(c *claimWatch, cluster nodepool.Cluster, events karpenterEvents) pools.Incoming {
 	c.addTo(&cluster, events)
-	return cluster.Groups[0].Coming
+	return cluster.Groups[0].Incoming
 }
 
 func TestNodeClaimsAreFollowedUntilTheirNodesAreComplete(t *testing.T) {
@@ -122,14 +122,14 @@ func TestNodeClaimsAreFollowedUntilTheirNodesAreComplete(t *testing.T) {
 		steps := []struct {
 			what   string
 			change func()
-			want   pools.Coming
+			want   pools.Incoming
 		}{
-			{"none", func() {}, pools.Coming{}},
-			{"requested", func() { client.stream.Add(nodeClaimOf("a")) }, pools.Coming{Requested: 1}},
-			{"launched", func() { client.stream.Modify(nodeClaimOf("a", "Launched")) }, pools.Coming{Launched: 1}},
-			{"another", func() { client.stream.Add(nodeClaimOf("b", "Launched")) }, pools.Coming{Launched: 2}},
-			{"complete", func() { client.stream.Modify(nodeClaimOf("a", "Launched", "Registered", "Initialized")) }, pools.Coming{Launched: 1}},
-			{"gone", func() { client.stream.Delete(nodeClaimOf("b")) }, pools.Coming{}},
+			{"none", func() {}, pools.Incoming{}},
+			{"requested", func() { client.stream.Add(nodeClaimOf("a")) }, pools.Incoming{Requested: 1}},
+			{"launched", func() { client.stream.Modify(nodeClaimOf("a", "Launched")) }, pools.Incoming{Launched: 1}},
+			{"another", func() { client.stream.Add(nodeClaimOf("b", "Launched")) }, pools.Incoming{Launched: 2}},
+			{"complete", func() { client.stream.Modify(nodeClaimOf("a", "Launched", "Registered", "Initialized")) }, pools.Incoming{Launched: 1}},
+			{"gone", func() { client.stream.Delete(nodeClaimOf("b")) }, pools.Incoming{}},
 		}
 		for _, step := range steps {
 			step.change()
@@ -202,11 +202,11 @@ func TestWhatIsKnownOfNodeClaims(t *testing.T) {
 		want   nodepool.NodeClaimsState
 	}{
 		"read":                                 {nil, new(true), true, nodepool.NodeClaimsRead},
-		"forbidden":                            {forbidden, new(true), false, nodepool.NodeClaimsUnread},
+		"forbidden":                            {forbidden, new(true), false, nodepool.NodeClaimsForbidden},
 		"forbidden, and there is no Karpenter": {forbidden, new(false), false, nodepool.NoNodeClaims},
-		"forbidden, and the API server is silent": {forbidden, nil, false, nodepool.NodeClaimsUnread},
+		"forbidden, and the API server is silent": {forbidden, nil, false, nodepool.NodeClaimsForbidden},
 		"absent":                       {absent, new(false), false, nodepool.NoNodeClaims},
-		"absent, and Karpenter speaks": {absent, new(false), true, nodepool.NodeClaimsUnread},
+		"absent, and Karpenter speaks": {absent, new(false), true, nodepool.NodeClaimsForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := &fakeClaims{}
@@ -220,7 +220,7 @@ func TestWhatIsKnownOfNodeClaims(t *testing.T) {
 					t.Errorf("state = %q, want %q", cluster.NodeClaims, c.want)
 				}
 				told := len(cluster.Findings) == 1 && cluster.Findings[0].Code == NodeClaimsForbidden
-				if told != (c.want == nodepool.NodeClaimsUnread) {
+				if told != (c.want == nodepool.NodeClaimsForbidden) {
 					t.Errorf("findings = %+v", cluster.Findings)
 				}
 			})

@@ -31,7 +31,7 @@ func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node",
 		}}
 	})
-	lacks := func(list ...unstructured.Unstructured) (lacks bool, coming pools.Coming) {
+	lacks := func(list ...unstructured.Unstructured) (lacks bool, coming pools.Incoming) {
 		besideClaims(t, &fakeClaims{list: list}, nil, func(t *testing.T, claims *claimWatch) {
 			quiet := slog.New(slog.DiscardHandler)
 			m := &Manager{
@@ -44,7 +44,7 @@ func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
 			for _, finding := range cluster.Findings {
 				lacks = lacks || finding.Code == GroupNoNode && finding.Severity == raydemand.Info
 			}
-			coming = cluster.Groups[0].Coming
+			coming = cluster.Groups[0].Incoming
 		})
 		return lacks, coming
 	}

@@ -119,7 +119,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 // reportLanding tells that no node could hold the group's pods, where no NodePool of Karpenter's could add one either.
 // Beside another node autoscaler it is no more than a hint.
 func reportLanding(report *findings, group *nodepool.WorkerGroup) {
-	if !group.Fit.Nowhere() || group.NodePoolFits() || group.Coming.Pods() > 0 || group.Max <= 0 || group.Suspended || group.Broken {
+	if !group.Fit.None() || group.NodePoolFits() || group.Incoming.Pods() > 0 || group.Max <= 0 || group.Suspended || group.Broken {
 		return
 	}
 	report.add(raydemand.Info, GroupNoNode, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", group.Index), group.Fit.Why,

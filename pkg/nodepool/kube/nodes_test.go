@@ -303,7 +303,7 @@ func TestTheDeclaredShapeOfAPoolWithoutNodesIsAPlaceToLand(t *testing.T) {
 	if diff := cmp.Diff([]string{"mig"}, small.Fit.Pools); diff != "" || small.Fit.Nodes != 0 || small.Slices[0].MemoryMiB == nil || *small.Slices[0].MemoryMiB != 4864 {
 		t.Errorf("group small: %+v, %+v", small.Fit, small.Slices)
 	}
-	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != GroupNoNode || !large.Fit.Nowhere() {
+	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != GroupNoNode || !large.Fit.None() {
 		t.Errorf("findings %+v", cluster.Findings)
 	}
 }

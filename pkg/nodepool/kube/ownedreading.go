@@ -165,7 +165,7 @@ func (s *ownedRequests) readingOf(namespace string) *reading {
 func (s *ownedRequests) graced(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 	r.RenewedAt, r.HeldUntil = s.begun(&r), time.Time{}
 	reading := s.readingOf(r.Cluster.Namespace)
-	if r.LeaseSeconds > 0 && reading.read && !r.ToldExpired() {
+	if r.LeaseSeconds > 0 && reading.read && !r.ReportedExpired() {
 		r.HeldUntil = s.at(reading.readAt).Add(min(time.Duration(r.LeaseSeconds)*time.Second, leaseGrace))
 	}
 	return r

@@ -26,7 +26,7 @@ func TestRequestsInTheAnnotationMayWishForSlices(t *testing.T) {
 		{"resources": {"GPU": 1}, "slice": {}, "count": 1},
 		{"resources": {"GPU": 1}, "count": 1}]`)
 	want := []raydemand.Request{
-		{Bundle: raydemand.Bundle{"CPU": raydemand.Whole(2), "GPU": raydemand.One}, Count: 3, Slice: &raydemand.SliceWish{Memory: 10 << 30, Isolation: "hardware"}},
+		{Bundle: raydemand.Bundle{"CPU": raydemand.Whole(2), "GPU": raydemand.One}, Count: 3, Slice: &raydemand.SliceRequirement{Memory: 10 << 30, Isolation: "hardware"}},
 		{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 1},
 	}
 	if diff := cmp.Diff(want, requests); diff != "" {

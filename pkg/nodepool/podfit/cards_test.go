@@ -35,7 +35,7 @@ func TestAPodMustFitOneCardWhateverTheSumIs(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			landing := test.shape.Fit([]podfit.Node{test.node})
-			if diff := cmp.Diff(test.why, landing.Why); diff != "" || landing.Nowhere() != (test.why != "") {
+			if diff := cmp.Diff(test.why, landing.Why); diff != "" || landing.None() != (test.why != "") {
 				t.Errorf("%d nodes (-want +got):\n%s", landing.Nodes, diff)
 			}
 		})

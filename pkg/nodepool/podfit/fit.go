@@ -25,8 +25,8 @@ type Fit struct {
 	Why string
 }
 
-// Nowhere reports whether neither a node nor the shape of a pool could hold a pod.
-func (l Fit) Nowhere() bool { return l.Nodes == 0 && len(l.Pools) == 0 }
+// None reports whether neither a node nor the shape of a pool could hold a pod.
+func (l Fit) None() bool { return l.Nodes == 0 && len(l.Pools) == 0 }
 
 // Fit looks for nodes that could hold one pod of this shape. It judges like the scheduler's filters for node name,
 // cordon, taints, node affinity and resources, and like those who hand out parts of a card, on empty nodes; what runs
@@ -45,7 +45,7 @@ func (p *PodShape) Fit(nodes []Node) Fit {
 			closest, nearest = &nodes[i], append(nearest[:0], mismatches...)
 		}
 	}
-	if fit.Nowhere() {
+	if fit.None() {
 		fit.Why = p.why(nodes, closest, nearest)
 	}
 	slices.Sort(fit.Pools)
@@ -67,7 +67,7 @@ func (p *PodShape) why(nodes []Node, closest *Node, nearest []Mismatch) string {
 	if nearest[0].kind == notNamed {
 		return fmt.Sprintf("is bound to node %s, which is not there", p.NodeName)
 	}
-	if unannounced := p.unannounced(nodes); len(unannounced) > 0 {
+	if unannounced := p.missingEverywhere(nodes); len(unannounced) > 0 {
 		return strings.Join(unannounced, "; ")
 	}
 	slices.SortFunc(nearest, func(a, b Mismatch) int {
@@ -96,7 +96,7 @@ func countAll(nodes []Node) int {
 }
 
 // unannounced tells the requests that no node has at all, which no change of labels or taints would help.
-func (p *PodShape) unannounced(nodes []Node) []string {
+func (p *PodShape) missingEverywhere(nodes []Node) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(p.Requests)) {
 		want := p.Requests[name]

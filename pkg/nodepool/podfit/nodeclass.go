@@ -21,14 +21,14 @@ func ClassOf(node *Node) NodeClass {
 	fmt.Fprintln(&text, node.Pool, node.Unschedulable, node.Ready, node.Declared, node.Taints)
 	for _, key := range slices.Sorted(maps.Keys(node.Labels)) {
 		value := node.Labels[key]
-		if own(node, key) {
+		if uniquePerNode(node, key) {
 			value = ""
 		}
 		fmt.Fprintf(&text, "%q %q\n", key, value)
 	}
 	for _, name := range slices.Sorted(maps.Keys(node.Allocatable)) {
 		amount := node.Allocatable[name]
-		if measured(name) {
+		if variesByMachine(name) {
 			amount = 0
 		}
 		fmt.Fprintf(&text, "%q %d\n", name, amount)
@@ -48,7 +48,7 @@ func ClassOf(node *Node) NodeClass {
 
 // own reports whether a label has another value on every node. Where a label is taken for one that is none, or the other way round, answers are the
 // same and take longer.
-func own(node *Node, key string) bool {
+func uniquePerNode(node *Node, key string) bool {
 	for _, suffix := range []string{"/hostname", "instance-id", "timestamp"} {
 		if strings.HasSuffix(key, suffix) {
 			return true
@@ -58,7 +58,7 @@ func own(node *Node, key string) bool {
 }
 
 // measured are resources of which machines of one type have some KiB more or less.
-func measured(name string) bool { return name == "memory" || name == "ephemeral-storage" }
+func variesByMachine(name string) bool { return name == "memory" || name == "ephemeral-storage" }
 
 // Classes are nodes sorted by their class, so that a pod need not be held against each of thousands of nodes. They are never changed.
 type Classes struct {
@@ -72,7 +72,7 @@ type Classes struct {
 type class struct {
 	members []int
 	// apart are the labels in which they differ, least and most bound what they have of measured resources.
-	apart       map[string]bool
+	differing   map[string]bool
 	least, most Quantities
 }
 
@@ -86,7 +86,7 @@ func ClassesOf(nodes []Node, kind func(i int) NodeClass, declared []Node) *Class
 		if !known {
 			at = len(l.classes)
 			byKind[k] = at
-			l.classes = append(l.classes, class{apart: map[string]bool{}, least: Quantities{}, most: Quantities{}})
+			l.classes = append(l.classes, class{differing: map[string]bool{}, least: Quantities{}, most: Quantities{}})
 		}
 		l.classes[at].add(nodes, i)
 	}
@@ -96,7 +96,7 @@ func ClassesOf(nodes []Node, kind func(i int) NodeClass, declared []Node) *Class
 func (c *class) add(nodes []Node, i int) {
 	node := &nodes[i]
 	for name, amount := range node.Allocatable {
-		if !measured(name) {
+		if !variesByMachine(name) {
 			continue
 		}
 		if least, known := c.least[name]; !known || amount < least {
@@ -106,8 +106,8 @@ func (c *class) add(nodes []Node, i int) {
 	}
 	if len(c.members) > 0 {
 		for key, value := range nodes[c.members[0]].Labels {
-			if !c.apart[key] && node.Labels[key] != value {
-				c.apart[key] = true
+			if !c.differing[key] && node.Labels[key] != value {
+				c.differing[key] = true
 			}
 		}
 	}
@@ -144,17 +144,17 @@ func (l *Classes) For(shape *PodShape) []Node {
 // differs reports whether the nodes of the class may not all be the same to the shape.
 func (c *class) differs(shape *PodShape) bool {
 	for key := range shape.Selector {
-		if c.apart[key] {
+		if c.differing[key] {
 			return true
 		}
 	}
 	for _, term := range shape.Affinity {
-		if slices.ContainsFunc(term.Labels, func(r Requirement) bool { return c.apart[r.Key] }) {
+		if slices.ContainsFunc(term.Labels, func(r Requirement) bool { return c.differing[r.Key] }) {
 			return true
 		}
 	}
 	for name, want := range shape.Requests {
-		if measured(name) && want > 0 && times(c.least[name], want) != times(c.most[name], want) {
+		if variesByMachine(name) && want > 0 && times(c.least[name], want) != times(c.most[name], want) {
 			return true
 		}
 	}

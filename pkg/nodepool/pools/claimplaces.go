@@ -12,13 +12,13 @@ import (
 // Coming is how many pods of a worker group that have no node yet the NodeClaims on their way hold. It counts places,
 // not pods: Karpenter does not tie a pod to a claim, and the scheduler binds whichever pod comes first
 // (docs/reference/facts.md#karpenter-nodeclaims).
-type Coming struct {
+type Incoming struct {
 	// Launched are held by machines that the provider has, Requested by those that Karpenter asked for and may not get.
 	Launched, Requested int
 }
 
 // Pods is how many pods nothing is proven of while the claims are on their way.
-func (c Coming) Pods() int { return c.Launched + c.Requested }
+func (c Incoming) Pods() int { return c.Launched + c.Requested }
 
 // WaitingPods are pods of one shape that have no node.
 type WaitingPods struct {
@@ -34,7 +34,7 @@ type WaitingPods struct {
 //
 // Pods that few claims take are placed first, then those that wait longest: else pods that fit anywhere would fill the
 // only nodes that others can use.
-func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities, waiting []WaitingPods) []Coming {
+func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]podfit.Quantities, waiting []WaitingPods) []Incoming {
 	classes := claimClassesOf(now, claims, bound)
 	order := make([]*placing, len(waiting))
 	for i := range waiting {
@@ -44,7 +44,7 @@ func PlaceOnClaims(now time.Time, claims []NodeClaim, bound map[string]podfit.Qu
 	slices.SortStableFunc(order, func(a, b *placing) int {
 		return cmp.Or(cmp.Compare(a.choice, b.choice), a.wait.Since.Compare(b.wait.Since))
 	})
-	list := make([]Coming, len(waiting))
+	list := make([]Incoming, len(waiting))
 	for _, progress := range []Progress{OnItsWay, Requested} {
 		for _, p := range order {
 			placed := p.place(progress)

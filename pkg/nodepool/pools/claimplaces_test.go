@@ -53,21 +53,21 @@ func TestNodeClaimsAreCountedByWhatTheyHold(t *testing.T) {
 		after   time.Duration
 		bound   map[string]podfit.Quantities
 		waiting []WaitingPods
-		want    []Coming
+		want    []Incoming
 	}{
-		"one pod on each":                        {launchedClaims(20, 1), 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 20}}, []Coming{{Launched: 20}}},
-		"several pods on one":                    {launchedClaims(2, 8), 0, nil, []WaitingPods{{Shape: gpuPod(2, "g1"), Pods: 20}}, []Coming{{Launched: 8}}},
-		"no more than wait":                      {launchedClaims(4, 8), 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{Launched: 3}}},
-		"another pool's":                         {launchedClaims(4, 8), 0, nil, []WaitingPods{{Shape: gpuPod(1, "g2"), Pods: 3}}, []Coming{{}}},
-		"too small for the pod":                  {launchedClaims(4, 1), 0, nil, []WaitingPods{{Shape: gpuPod(2, "g1"), Pods: 3}}, []Coming{{}}},
-		"two groups share claims":                {launchedClaims(3, 2), 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 4}, {Shape: gpuPod(1, "g1"), Pods: 4}}, []Coming{{Launched: 4}, {Launched: 2}}},
-		"going and complete ones bring nothing":  {[]NodeClaim{deleting, complete}, 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{}}},
-		"requested ones hold what they are for":  {[]NodeClaim{requested}, 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{Requested: 1}}},
-		"requested ones give up after 5 minutes": {[]NodeClaim{requested}, 5 * time.Minute, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{}}},
-		"launched ones count for 15 minutes":     {launchedClaims(1, 8), 15*time.Minute - 1, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{Launched: 3}}},
-		"and then no more":                       {launchedClaims(1, 8), 15 * time.Minute, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{}}},
-		"a registered one less what is bound":    {[]NodeClaim{registered}, 0, map[string]podfit.Quantities{"node-d": gpusOf(3)}, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{Launched: 1}}},
-		"a taint that is not tolerated":          {[]NodeClaim{tainted}, 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Coming{{}}},
+		"one pod on each":                        {launchedClaims(20, 1), 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 20}}, []Incoming{{Launched: 20}}},
+		"several pods on one":                    {launchedClaims(2, 8), 0, nil, []WaitingPods{{Shape: gpuPod(2, "g1"), Pods: 20}}, []Incoming{{Launched: 8}}},
+		"no more than wait":                      {launchedClaims(4, 8), 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Incoming{{Launched: 3}}},
+		"another pool's":                         {launchedClaims(4, 8), 0, nil, []WaitingPods{{Shape: gpuPod(1, "g2"), Pods: 3}}, []Incoming{{}}},
+		"too small for the pod":                  {launchedClaims(4, 1), 0, nil, []WaitingPods{{Shape: gpuPod(2, "g1"), Pods: 3}}, []Incoming{{}}},
+		"two groups share claims":                {launchedClaims(3, 2), 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 4}, {Shape: gpuPod(1, "g1"), Pods: 4}}, []Incoming{{Launched: 4}, {Launched: 2}}},
+		"going and complete ones bring nothing":  {[]NodeClaim{deleting, complete}, 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Incoming{{}}},
+		"requested ones hold what they are for":  {[]NodeClaim{requested}, 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Incoming{{Requested: 1}}},
+		"requested ones give up after 5 minutes": {[]NodeClaim{requested}, 5 * time.Minute, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Incoming{{}}},
+		"launched ones count for 15 minutes":     {launchedClaims(1, 8), 15*time.Minute - 1, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Incoming{{Launched: 3}}},
+		"and then no more":                       {launchedClaims(1, 8), 15 * time.Minute, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Incoming{{}}},
+		"a registered one less what is bound":    {[]NodeClaim{registered}, 0, map[string]podfit.Quantities{"node-d": gpusOf(3)}, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Incoming{{Launched: 1}}},
+		"a taint that is not tolerated":          {[]NodeClaim{tainted}, 0, nil, []WaitingPods{{Shape: gpuPod(1, "g1"), Pods: 3}}, []Incoming{{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := PlaceOnClaims(claimNoon.Add(c.after), c.claims, c.bound, c.waiting)
@@ -89,7 +89,7 @@ func TestPodsWithFewClaimsGoBeforePodsThatFitAnywhere(t *testing.T) {
 	}
 	anywhere := &podfit.PodShape{Requests: podfit.Quantities{"cpu": raydemand.Whole(4)}}
 	got := PlaceOnClaims(claimNoon, claims, nil, []WaitingPods{{Shape: anywhere, Pods: 2}, {Shape: gpuPod(1, "g1"), Pods: 2}})
-	if diff := cmp.Diff([]Coming{{Launched: 2}, {Launched: 2}}, got); diff != "" {
+	if diff := cmp.Diff([]Incoming{{Launched: 2}, {Launched: 2}}, got); diff != "" {
 		t.Errorf("coming (-want +got):\n%s", diff)
 	}
 }

@@ -193,7 +193,7 @@ func lifetime(s *scene, owned kube.OwnedRequests) {
 	key, now := s.key("llm"), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	wanted := gpus("a", "ann", key, 3)
 	wanted.LeaseSeconds, wanted.RenewedAt, wanted.Priority = 30, now, 7
-	wanted.Requests[0].Slice = &raydemand.SliceWish{Memory: 10 << 30, Isolation: "hardware"}
+	wanted.Requests[0].Slice = &raydemand.SliceRequirement{Memory: 10 << 30, Isolation: "hardware"}
 	made, created, err := owned.Put(s.Context(), wanted, allowed)
 	if err != nil || !created {
 		s.Fatalf("created %v, error %v", created, err)

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// SliceWish is what a request asks of the GPUs that it gets, beyond their number: at least so much memory and compute, and how well they
+// SliceRequirement is what a request asks of the GPUs that it gets, beyond their number: at least so much memory and compute, and how well they
 // are kept apart from others' work. What is zero or empty is not asked for. It holds for each GPU, and for the fraction of one where less
 // than one is asked for. Ray knows nothing of it: only REST, the annotation resource-requests and snapshots carry one.
-type SliceWish struct {
+type SliceRequirement struct {
 	// Memory is in bytes.
 	Memory int64
 	// ComputeFraction is a part of one physical card's compute, 0 to 1.
@@ -44,51 +44,51 @@ const (
 	SliceIsolationWant = "hardware, limit or any"
 )
 
-// WishError says what is wrong with a wish: Field is its key, or empty where the whole is no wish; Want is what would be right.
-type WishError struct {
+// SliceError says what is wrong with a wish: Field is its key, or empty where the whole is no wish; Want is what would be right.
+type SliceError struct {
 	Field, Value, Want string
 }
 
 // Error writes field, value and what would be right.
-func (e *WishError) Error() string {
+func (e *SliceError) Error() string {
 	return strings.TrimPrefix(fmt.Sprintf("%s: %s: want %s", strings.TrimSuffix("slice."+e.Field, "."), e.Value, e.Want), ": ")
 }
 
-// ParseSliceWish reads a wish from JSON. Errors are *WishErrors. A key that is not known, or is there twice, is one: what was meant by it
+// ParseSliceRequirement reads a wish from JSON. Errors are *SliceErrors. A key that is not known, or is there twice, is one: what was meant by it
 // would be had by nobody.
-func ParseSliceWish(text []byte) (*SliceWish, error) {
+func ParseSliceRequirement(text []byte) (*SliceRequirement, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
-		return nil, &WishError{Value: shown(text), Want: SliceWant}
+		return nil, &SliceError{Value: shown(text), Want: SliceWant}
 	}
-	var wish SliceWish
+	var requirement SliceRequirement
 	seen := map[string]bool{}
 	for decoder.More() {
 		key, err := decoder.Token()
 		if err != nil {
-			return nil, &WishError{Value: shown(text), Want: SliceWant}
+			return nil, &SliceError{Value: shown(text), Want: SliceWant}
 		}
 		name, _ := key.(string)
 		var value json.RawMessage
 		if err := decoder.Decode(&value); err != nil {
-			return nil, &WishError{Value: shown(text), Want: SliceWant}
+			return nil, &SliceError{Value: shown(text), Want: SliceWant}
 		}
 		if seen[name] {
-			return nil, &WishError{name, "it is there twice", "each key once"}
+			return nil, &SliceError{name, "it is there twice", "each key once"}
 		}
 		seen[name] = true
-		if err := wish.read(name, value); err != nil {
+		if err := requirement.read(name, value); err != nil {
 			return nil, err
 		}
 	}
-	if wish == (SliceWish{}) {
-		return nil, &WishError{Value: shown(text), Want: SliceWant}
+	if requirement == (SliceRequirement{}) {
+		return nil, &SliceError{Value: shown(text), Want: SliceWant}
 	}
-	return &wish, nil
+	return &requirement, nil
 }
 
-func (w *SliceWish) read(name string, value json.RawMessage) error {
-	refuse := func(want string) error { return &WishError{name, shown(value), want} }
+func (w *SliceRequirement) read(name string, value json.RawMessage) error {
+	refuse := func(want string) error { return &SliceError{name, shown(value), want} }
 	switch name {
 	case "memory":
 		memory, err := parseMemory(value)
@@ -183,34 +183,34 @@ func MemoryText(bytes int64) string {
 	return strconv.FormatInt(bytes, 10)
 }
 
-// wishJSON is the form in which a wish is written.
-type wishJSON struct {
+// sliceJSON is the form in which a wish is written.
+type sliceJSON struct {
 	Memory          string  `json:"memory,omitempty"`
 	ComputeFraction float64 `json:"computeFraction,omitempty"`
 	Isolation       string  `json:"isolation,omitempty"`
 }
 
 // MarshalJSON writes memory as a quantity and leaves out what is not asked for.
-func (w SliceWish) MarshalJSON() ([]byte, error) {
-	form := wishJSON{ComputeFraction: w.ComputeFraction, Isolation: w.Isolation}
+func (w SliceRequirement) MarshalJSON() ([]byte, error) {
+	form := sliceJSON{ComputeFraction: w.ComputeFraction, Isolation: w.Isolation}
 	if w.Memory > 0 {
 		form.Memory = MemoryText(w.Memory)
 	}
 	return json.Marshal(form)
 }
 
-// UnmarshalJSON reads what ParseSliceWish does.
-func (w *SliceWish) UnmarshalJSON(text []byte) error {
-	wish, err := ParseSliceWish(text)
+// UnmarshalJSON reads what ParseSliceRequirement does.
+func (w *SliceRequirement) UnmarshalJSON(text []byte) error {
+	requirement, err := ParseSliceRequirement(text)
 	if err != nil {
 		return err
 	}
-	*w = *wish
+	*w = *requirement
 	return nil
 }
 
 // Equal reports whether two wishes ask for the same; nil asks for nothing.
-func (w *SliceWish) Equal(other *SliceWish) bool {
+func (w *SliceRequirement) Equal(other *SliceRequirement) bool {
 	if w == nil || other == nil {
 		return w == other
 	}
@@ -218,7 +218,7 @@ func (w *SliceWish) Equal(other *SliceWish) bool {
 }
 
 // String says what is asked for as a person would: "10 GiB, hardware", "0.25 of a card's compute" or "hardware isolation".
-func (w *SliceWish) String() string {
+func (w *SliceRequirement) String() string {
 	var parts []string
 	if w.Memory > 0 {
 		parts = append(parts, gibibytes(w.Memory))

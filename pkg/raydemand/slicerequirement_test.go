@@ -9,7 +9,7 @@ import (
 )
 
 func TestAWishIsReadAndWrittenAgainAsTheSame(t *testing.T) {
-	for text, want := range map[string]SliceWish{
+	for text, want := range map[string]SliceRequirement{
 		`{"memory": "10Gi"}`:        {Memory: 10 << 30},
 		`{"memory": "10G"}`:         {Memory: 10_000_000_000},
 		`{"memory": "4.75Gi"}`:      {Memory: 4864 << 20},
@@ -19,7 +19,7 @@ func TestAWishIsReadAndWrittenAgainAsTheSame(t *testing.T) {
 		`{"memory": "100Ti"}`:       {Memory: MaxSliceMemory},
 		`{"computeFraction": 0.14}`: {ComputeFraction: 0.14},
 	} {
-		var read, again SliceWish
+		var read, again SliceRequirement
 		if err := json.Unmarshal([]byte(text), &read); err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -62,8 +62,8 @@ func TestABadWishIsRefusedByFieldValueAndWhatWouldBeRight(t *testing.T) {
 		`{"memroy": "1Gi"}`:                    `slice.memroy: "1Gi": want one of the keys memory, computeFraction, isolation`,
 		`{"memory": 1, "memory": 2}`:           `slice.memory: it is there twice: want each key once`,
 	} {
-		_, err := ParseSliceWish([]byte(text))
-		var refused *WishError
+		_, err := ParseSliceRequirement([]byte(text))
+		var refused *SliceError
 		if !errors.As(err, &refused) || err.Error() != want {
 			t.Errorf("%s: %v\nwant %s", text, err, want)
 		}
@@ -71,21 +71,21 @@ func TestABadWishIsRefusedByFieldValueAndWhatWouldBeRight(t *testing.T) {
 }
 
 func TestAWishWithoutGPUsMeansOne(t *testing.T) {
-	given := Request{Bundle: Bundle{CPU: One}, Count: 2, Slice: &SliceWish{Memory: 1}}
+	given := Request{Bundle: Bundle{CPU: One}, Count: 2, Slice: &SliceRequirement{Memory: 1}}
 	if diff := cmp.Diff(Bundle{CPU: One, GPU: One}, given.Sliced().Bundle); diff != "" {
 		t.Error(diff)
 	}
 	if given.Bundle.Has(GPU) != 0 {
 		t.Error("the bundle that was given has been changed")
 	}
-	half := Request{Bundle: Bundle{GPU: One / 2}, Slice: &SliceWish{Memory: 1}}
+	half := Request{Bundle: Bundle{GPU: One / 2}, Slice: &SliceRequirement{Memory: 1}}
 	if got := half.Sliced().Bundle[GPU]; got != One/2 {
 		t.Errorf("half a GPU became %s", got)
 	}
 }
 
 func TestAWishIsToldInWords(t *testing.T) {
-	w := &SliceWish{Memory: 4864 << 20, ComputeFraction: 0.25, Isolation: IsolationHardware}
+	w := &SliceRequirement{Memory: 4864 << 20, ComputeFraction: 0.25, Isolation: IsolationHardware}
 	if got, want := w.String(), "4.75 GiB, 0.25 of a card's compute, hardware"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
