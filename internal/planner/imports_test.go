@@ -14,10 +14,11 @@ const module = "heliostat.dev/heliostat/"
 
 // pure lists the packages that decide without touching the world, each with the packages of this module it may see.
 var pure = map[string][]string{
-	"pkg/raydemand": nil,
-	"pkg/gpuinfo":   nil,
-	"internal/typo": nil,
-	"pkg/fairshare": nil,
+	"pkg/raydemand":      nil,
+	"pkg/gpuinfo":        nil,
+	"internal/typo":      nil,
+	"internal/fieldpath": {"internal/typo"},
+	"pkg/fairshare":      nil,
 
 	"pkg/nodepool":         {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit", "pkg/nodepool/pools"},
 	"pkg/nodepool/pools":   {"pkg/raydemand", "pkg/gpuinfo", "pkg/nodepool/nodegpu", "pkg/nodepool/podfit"},
@@ -26,7 +27,7 @@ var pure = map[string][]string{
 
 	"internal/planner": planners("phrase", "model", "vector", "packing", "fleet", "cost", "placing", "search", "reasons", "report"),
 
-	"internal/snapshotfile": planners("phrase", "model"),
+	"internal/snapshotfile": append(planners("phrase", "model"), "internal/fieldpath"),
 
 	"internal/planner/phrase":  {"pkg/raydemand"},
 	"internal/planner/model":   planners("phrase"),
@@ -43,7 +44,7 @@ var pure = map[string][]string{
 // direct lists, for packages that must import less than they may depend on, the packages of this module that they import themselves.
 var direct = map[string][]string{
 	"internal/planner/packing": {"internal/planner/vector", "pkg/raydemand"}, // numbers alone
-	"internal/snapshotfile": {"internal/planner/model", "internal/planner/phrase", "internal/typo", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/nodegpu",
+	"internal/snapshotfile": {"internal/fieldpath", "internal/planner/model", "internal/planner/phrase", "pkg/gpuinfo", "pkg/nodepool", "pkg/nodepool/nodegpu",
 		"pkg/raydemand"},
 }
 

@@ -5,7 +5,6 @@ package snapshotfile
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"math"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -65,12 +65,12 @@ func ReadDocument(r io.Reader, name string) (Document, error) {
 	if err := checkSyntax(raw, name); err != nil {
 		return Document{}, err
 	}
-	file := &inputFile{name: name}
-	doc := input{file: file, raw: raw}.document()
-	if file.err != nil {
-		return Document{}, file.err
+	in, text := read(raw)
+	doc := in.document()
+	if fault := text.Fault(); fault != nil {
+		return Document{}, inputError(name, fault)
 	}
-	doc.Findings = file.unknown.findings(name)
+	doc.Findings = unknownFields(text, name)
 	return doc, nil
 }
 
@@ -92,8 +92,8 @@ func checkSyntax(raw []byte, name string) error {
 }
 
 func checkKeys(raw []byte, name string) error {
-	if path, twice := repeatedKey(raw); twice {
-		return &InputError{name, path, "the key is there twice", "each key of an object once"}
+	if path, twice := fieldpath.RepeatedKey(raw); twice {
+		return &InputError{name, path.String(), "the key is there twice", "each key of an object once"}
 	}
 	return nil
 }
@@ -102,12 +102,12 @@ func (in input) document() Document {
 	field, done := in.fields()
 	defer done(remarks...)
 	s := model.Snapshot{
-		Name:                      field("name").text(),
-		TakenAt:                   field("takenAt").moment(),
-		MaxWorkers:                field("maxWorkers").optionalCount(0, math.MaxInt32),
+		Name:                      field("name").Text(),
+		TakenAt:                   field("takenAt").Time(),
+		MaxWorkers:                field("maxWorkers").optionalInt(0, math.MaxInt32),
 		UpscalingMode:             field("upscalingMode").upscalingMode(),
-		IdleTimeoutSeconds:        field("idleTimeoutSeconds").number(mostSeconds),
-		LaunchConfigCheckDisabled: field("launchConfigCheckDisabled").boolean(),
+		IdleTimeoutSeconds:        field("idleTimeoutSeconds").Number(mostSeconds),
+		LaunchConfigCheckDisabled: field("launchConfigCheckDisabled").Flag(),
 		Groups:                    field("groups").groups(),
 		Head:                      field("head").head(),
 		Nodes:                     field("nodes").nodes(),
@@ -122,22 +122,22 @@ func (in input) document() Document {
 	doc := Document{Snapshot: s}
 	cluster, groups, nodes, pools := field("rayCluster"), field("groups"), field("kubeNodes"), field("pools")
 	switch {
-	case !cluster.absent() && !groups.absent():
-		cluster.fail("either groups or rayCluster, not both")
-	case cluster.absent() && !(nodes.absent() && pools.absent()):
-		cluster.fail("a RayCluster manifest beside kubeNodes or pools; groups say slice and pools themselves")
-	case len(cluster.raw) > mostManifest:
-		cluster.fail(fmt.Sprintf("a manifest of at most %d MiB, more than an API server stores", mostManifest>>20))
-	case !cluster.absent():
-		doc.RayCluster = cluster.raw
-		if !nodes.absent() {
-			doc.KubeNodes = nodes.raw
+	case !cluster.Absent() && !groups.Absent():
+		cluster.Fail("either groups or rayCluster, not both")
+	case cluster.Absent() && !(nodes.Absent() && pools.Absent()):
+		cluster.Fail("a RayCluster manifest beside kubeNodes or pools; groups say slice and pools themselves")
+	case len(cluster.Raw()) > mostManifest:
+		cluster.Fail(fmt.Sprintf("a manifest of at most %d MiB, more than an API server stores", mostManifest>>20))
+	case !cluster.Absent():
+		doc.RayCluster = cluster.Raw()
+		if !nodes.Absent() {
+			doc.KubeNodes = nodes.Raw()
 		}
-		if !pools.absent() {
-			doc.Pools = pools.raw
+		if !pools.Absent() {
+			doc.Pools = pools.Raw()
 		}
-	case len(groups.raw) == 0:
-		groups.fail("a list of worker groups, or rayCluster: {…} in its place")
+	case len(groups.Raw()) == 0:
+		groups.Fail("a list of worker groups, or rayCluster: {…} in its place")
 	}
 	return doc
 }
@@ -145,59 +145,58 @@ func (in input) document() Document {
 // ReadPolicy reads a policy from a JSON object. Errors are *InputErrors with name in the place of the file; unlike in a
 // snapshot, an unknown key is one: it was just written by hand.
 func ReadPolicy(text, name string) (model.Policy, error) {
-	in, err := argument(text, name, `a policy such as {"gpuForCPU": true}`)
+	in, doc, err := argument(text, name, `a policy such as {"gpuForCPU": true}`)
 	if err != nil {
 		return model.Policy{}, err
 	}
 	policy := in.policy()
-	return policy, in.file.strict()
+	return policy, strictError(doc, name)
 }
 
-// argument is JSON that was given on the command line.
-func argument(text, name, want string) (input, error) {
-	in := input{file: &inputFile{name: name}, raw: json.RawMessage(strings.TrimSpace(text))}
-	if !json.Valid(in.raw) || in.absent() {
-		return in, &InputError{name, "", text, want}
+// argument reads JSON from the command line.
+func argument(text, name, want string) (input, *fieldpath.Document, error) {
+	in, doc := read([]byte(strings.TrimSpace(text)))
+	if !json.Valid(in.Raw()) || in.Absent() {
+		return in, doc, &InputError{name, "", text, want}
 	}
-	return in, checkKeys(in.raw, name)
+	return in, doc, checkKeys(in.Raw(), name)
 }
 
-// strict is the file's error; an unknown key is one too.
-func (f *inputFile) strict() error {
-	if f.err != nil || len(f.unknown.kinds) == 0 {
-		return f.err
+// strictError returns the document's first fault; an unknown key is one, too.
+func strictError(doc *fieldpath.Document, name string) error {
+	if fault := doc.Strict(); fault != nil {
+		return inputError(name, fault)
 	}
-	k := f.unknown.kinds[0]
-	return &InputError{f.name, k.at.path, "unknown key", cmp.Or(k.near, "one of "+strings.Join(k.known, ", "))}
+	return nil
 }
 
 // ReadRequest reads what one task asks for: amounts alone, such as {"GPU": 1}, or a request as a snapshot has it, with
 // resources, count and labelSelectors. Errors are those of ReadPolicy.
 func ReadRequest(text, name string) (raydemand.Request, error) {
-	in, err := argument(text, name, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`)
+	in, doc, err := argument(text, name, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`)
 	if err != nil {
 		return raydemand.Request{}, err
 	}
 	request := raydemand.Request{Count: 1}
 	field, done := in.fields()
-	if resources := field("resources"); len(resources.raw) > 0 && resources.raw[0] == '{' {
+	if resources := field("resources"); resources.IsObject() {
 		request.Bundle, request.Selectors = resources.bundle(), field("labelSelectors").selectors()
-		request.Count, request.Slice = field("count").count(1, model.MaxCount, 1), field("slice").wish()
+		request.Count, request.Slice = field("count").Count(1, model.MaxCount, 1), field("slice").sliceRequirement()
 		request = request.Sliced()
 		done()
 	} else {
 		request.Bundle = in.bundle()
 	}
-	return request, in.file.strict()
+	return request, strictError(doc, name)
 }
 
 func (in input) policy() model.Policy {
 	field, done := in.fields()
 	defer done()
 	return model.Policy{
-		GPUForCPU:           field("gpuForCPU").boolean(),
-		MaxInFlight:         int(field("maxInFlight").count(0, math.MaxInt32, 0)),
-		MaxInFlightPerGroup: int(field("maxInFlightPerGroup").count(0, math.MaxInt32, 0)),
+		GPUForCPU:           field("gpuForCPU").Flag(),
+		MaxInFlight:         int(field("maxInFlight").Count(0, math.MaxInt32, 0)),
+		MaxInFlightPerGroup: int(field("maxInFlightPerGroup").Count(0, math.MaxInt32, 0)),
 	}
 }
 
@@ -205,9 +204,9 @@ func (in input) policy() model.Policy {
 const mostSeconds = math.MaxInt32
 
 func (in input) upscalingMode() string {
-	mode := in.text()
+	mode := in.Text()
 	if !knownUpscaling(mode) {
-		in.fail("Default, Aggressive or Conservative")
+		in.Fail("Default, Aggressive or Conservative")
 	}
 	return mode
 }

@@ -20,15 +20,15 @@ func (in input) request() raydemand.Request {
 	defer done()
 	r := raydemand.Request{
 		Bundle:    field("resources").bundle(),
-		Count:     field("count").count(1, model.MaxCount, 0),
+		Count:     field("count").Count(1, model.MaxCount, 0),
 		Selectors: field("labelSelectors").selectors(),
-		Slice:     field("slice").wish(),
+		Slice:     field("slice").sliceRequirement(),
 	}
 	if r.Bundle == nil {
-		field("resources").fail(`an object of amounts such as {"CPU": 1}`)
+		field("resources").Fail(`an object of amounts such as {"CPU": 1}`)
 	}
 	if r.Count == 0 {
-		field("count").fail("how many of it wait, at least 1")
+		field("count").Fail("how many of it wait, at least 1")
 	}
 	return r.Sliced()
 }
@@ -40,7 +40,7 @@ func (in input) gangs() []raydemand.Gang {
 		g, id := each.gang()
 		gangs = append(gangs, g)
 		if g.ID != "" {
-			id.unique(seen, g.ID, i, "pendingGangRequests")
+			id.unique(seen, g.ID, i)
 		}
 	}
 	return gangs
@@ -50,23 +50,23 @@ func (in input) gang() (raydemand.Gang, input) {
 	field, done := in.fields()
 	defer done()
 	g := raydemand.Gang{
-		ID:              field("id").text(),
-		Strategy:        raydemand.Strategy(field("strategy").text()),
+		ID:              field("id").Text(),
+		Strategy:        raydemand.Strategy(field("strategy").Text()),
 		Bundles:         field("bundles").bundles(),
 		BundleSelectors: field("bundleLabelSelectors").selectors(),
-		TopologyLabel:   field("topologyLabel").text(),
+		TopologyLabel:   field("topologyLabel").Text(),
 	}
 	for _, each := range field("fallbackBundles").list() {
 		g.Fallbacks = append(g.Fallbacks, each.bundles())
 	}
 	g.FallbackSelectors = field("fallbackBundleLabelSelectors").fallbackSelectors(g.Fallbacks)
 	if !g.Strategy.Valid() {
-		field("strategy").fail("PACK, SPREAD, STRICT_PACK or STRICT_SPREAD")
+		field("strategy").Fail("PACK, SPREAD, STRICT_PACK or STRICT_SPREAD")
 	}
 	if len(g.BundleSelectors) != 0 && len(g.BundleSelectors) != len(g.Bundles) {
 		field(
 			"bundleLabelSelectors",
-		).fail("one selector for each of the " + strconv.Itoa(len(g.Bundles)) + " bundles, or none at all")
+		).Fail("one selector for each of the " + strconv.Itoa(len(g.Bundles)) + " bundles, or none at all")
 	}
 	return g, field("id")
 }
@@ -77,7 +77,7 @@ func (in input) fallbackSelectors(alternatives [][]raydemand.Bundle) [][]raydema
 	for i, each := range in.list() {
 		selectors := each.selectors()
 		if i < len(alternatives) && len(selectors) != 0 && len(selectors) != len(alternatives[i]) {
-			each.fail(
+			each.Fail(
 				"one selector for each of the " + strconv.Itoa(
 					len(alternatives[i]),
 				) + " bundles of the alternative, or none at all",
@@ -86,7 +86,7 @@ func (in input) fallbackSelectors(alternatives [][]raydemand.Bundle) [][]raydema
 		all = append(all, selectors)
 	}
 	if len(all) != 0 && len(all) != len(alternatives) {
-		in.fail("one list of selectors for each of the " + strconv.Itoa(len(alternatives)) + " alternatives, or none at all")
+		in.Fail("one list of selectors for each of the " + strconv.Itoa(len(alternatives)) + " alternatives, or none at all")
 	}
 	return all
 }
@@ -97,12 +97,12 @@ func (in input) bundles() []raydemand.Bundle {
 	for _, each := range in.list() {
 		b := each.bundle()
 		if b == nil {
-			each.fail(`an object of amounts such as {"GPU": 1}`)
+			each.Fail(`an object of amounts such as {"GPU": 1}`)
 		}
 		bundles = append(bundles, b)
 	}
 	if len(bundles) == 0 {
-		in.fail("at least one bundle")
+		in.Fail("at least one bundle")
 	}
 	return bundles
 }
@@ -111,13 +111,13 @@ func (in input) bundles() []raydemand.Bundle {
 // has it, without or with an id; all else is read by ReadRequest. The question then asks for one of the two. Errors are
 // those of ReadPolicy.
 func ReadDemand(text, name string) (model.Question, error) {
-	in, err := argument(text, name, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`)
+	in, doc, err := argument(text, name, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`)
 	if err != nil {
 		return model.Question{}, err
 	}
-	if bundles := in.object().member("bundles"); in.file.err == nil && len(bundles.raw) > 0 && bundles.raw[0] == '[' {
+	if bundles := in.Members().Member("bundles"); !in.Failed() && bundles.IsList() {
 		gang, _ := in.gang()
-		return model.Question{AskedGang: &gang}, in.file.strict()
+		return model.Question{AskedGang: &gang}, strictError(doc, name)
 	}
 	request, err := ReadRequest(text, name)
 	return model.Question{Demand: &request}, err

@@ -14,15 +14,16 @@ func (in input) groups() []model.Group {
 	for i, each := range in.list() {
 		g, name := each.group()
 		groups = append(groups, g)
-		name.unique(seen, g.Name, i, "groups")
+		name.unique(seen, g.Name, i)
 	}
 	return groups
 }
 
-// unique refuses a second object of the same name.
-func (in input) unique(seen map[string]int, name string, i int, list string) {
+// unique refuses a name that an earlier element of the list has.
+func (in input) unique(seen map[string]int, name string, i int) {
 	if first, twice := seen[name]; twice {
-		in.fail(fmt.Sprintf("a name of its own: %s[%d] has this one", list, first))
+		list := in.Path().Parent().Parent()
+		in.Fail(fmt.Sprintf("a name of its own: %s has this one", list.Index(first)))
 	}
 	seen[name] = i
 }
@@ -30,27 +31,27 @@ func (in input) unique(seen map[string]int, name string, i int, list string) {
 func (in input) group() (model.Group, input) {
 	field, done := in.fields()
 	defer done()
-	cooling := field("coolingSeconds").number(mostSeconds)
+	cooling := field("coolingSeconds").Number(mostSeconds)
 	if cooling == nil {
 		cooling = new(float64)
 	}
 	return model.Group{
-		Name:               field("name").name("the worker group's name"),
+		Name:               field("name").NonEmpty("the worker group's name"),
 		Resources:          field("resources").capacity(),
 		Labels:             field("labels").labels(),
-		Min:                int(field("minReplicas").count(0, math.MaxInt32, 0)),
-		Max:                int(field("maxReplicas").count(0, math.MaxInt32, math.MaxInt32)), // KubeRay's default
-		Replicas:           field("replicas").optionalCount(0, math.MaxInt32),
-		NumOfHosts:         int(field("numOfHosts").count(1, mostHosts, 1)),
-		IdleTimeoutSeconds: field("idleTimeoutSeconds").number(mostSeconds),
-		Priority:           int(field("priority").count(math.MinInt32, math.MaxInt32, 0)),
-		Price:              field("price").number(1e9),
-		CloudAvailability:  field("cloudAvailability").number(1),
-		RecoverableScore:   field("recoverableScore").number(1),
-		LaunchConfigHash:   field("launchConfigHash").text(),
-		Closed:             field("closed").text(),
+		Min:                int(field("minReplicas").Count(0, math.MaxInt32, 0)),
+		Max:                int(field("maxReplicas").Count(0, math.MaxInt32, math.MaxInt32)), // KubeRay's default
+		Replicas:           field("replicas").optionalInt(0, math.MaxInt32),
+		NumOfHosts:         int(field("numOfHosts").Count(1, mostHosts, 1)),
+		IdleTimeoutSeconds: field("idleTimeoutSeconds").Number(mostSeconds),
+		Priority:           int(field("priority").Count(math.MinInt32, math.MaxInt32, 0)),
+		Price:              field("price").Number(1e9),
+		CloudAvailability:  field("cloudAvailability").Number(1),
+		RecoverableScore:   field("recoverableScore").Number(1),
+		LaunchConfigHash:   field("launchConfigHash").Text(),
+		Closed:             field("closed").Text(),
 		CoolingSeconds:     *cooling,
-		NodesComing:        int(field("nodesComing").count(0, math.MaxInt32, 0)),
+		NodesComing:        int(field("nodesComing").Count(0, math.MaxInt32, 0)),
 		Slice:              field("slice").slice(),
 		Pools:              field("pools").groupPools(),
 	}, field("name")
@@ -60,7 +61,7 @@ func (in input) group() (model.Group, input) {
 const mostHosts = nodepool.MostHosts
 
 func (in input) head() *model.Node {
-	if in.absent() {
+	if in.Absent() {
 		return nil
 	}
 	n, _ := in.node(true)
@@ -73,7 +74,7 @@ func (in input) nodes() []model.Node {
 	for i, each := range in.list() {
 		n, pod := each.node(false)
 		nodes = append(nodes, n)
-		pod.unique(seen, n.Pod, i, "nodes")
+		pod.unique(seen, n.Pod, i)
 	}
 	return nodes
 }
@@ -82,7 +83,7 @@ func (in input) node(head bool) (model.Node, input) {
 	field, done := in.fields()
 	defer done()
 	n := model.Node{
-		Pod: field("pod").text(), Group: field("group").text(), State: field("state").state(head),
+		Pod: field("pod").Text(), Group: field("group").Text(), State: field("state").state(head),
 		Resources: field("resources").capacity(), Total: field("total").capacity(), Available: field("available").capacity(),
 		Labels: field("labels").labels(), PlacedLabels: field("placedLabels").labels(),
 		Refused: field(
@@ -90,22 +91,22 @@ func (in input) node(head bool) (model.Node, input) {
 		).bundle(),
 		Since: field(
 			"since",
-		).moment(),
-		Replica: field("replica").text(), Expected: field("expected").boolean(), IMState: field("imState").text(),
-		LaunchConfigHash: field("launchConfigHash").text(), GroupLaunchConfigHash: field("groupLaunchConfigHash").text(),
+		).Time(),
+		Replica: field("replica").Text(), Expected: field("expected").Flag(), IMState: field("imState").Text(),
+		LaunchConfigHash: field("launchConfigHash").Text(), GroupLaunchConfigHash: field("groupLaunchConfigHash").Text(),
 	}
-	if idle := field("idleSeconds").number(mostSeconds); idle != nil {
+	if idle := field("idleSeconds").Number(mostSeconds); idle != nil {
 		n.IdleSeconds = *idle
 	}
 	if !head {
-		field("pod").name("the pod's name")
-		field("group").name("the worker group's name")
+		field("pod").NonEmpty("the pod's name")
+		field("group").NonEmpty("the worker group's name")
 	}
 	return n, field("pod")
 }
 
 func (in input) state(head bool) model.NodeState {
-	state := model.NodeState(in.text())
+	state := model.NodeState(in.Text())
 	switch state {
 	case model.Running, model.Idle, model.Pending, model.AllocationTimeout, model.Leaving:
 		return state
@@ -114,6 +115,6 @@ func (in input) state(head bool) model.NodeState {
 			return model.Running
 		}
 	}
-	in.fail("RUNNING, IDLE, PENDING, ALLOCATION_TIMEOUT or LEAVING")
+	in.Fail("RUNNING, IDLE, PENDING, ALLOCATION_TIMEOUT or LEAVING")
 	return state
 }

@@ -13,12 +13,12 @@ func (in input) ownedRequests() []raydemand.Owned {
 	for i, each := range in.list() {
 		field, done := each.fields()
 		of := raydemand.Owned{
-			ID: field("id").name("the request's name"), Owner: field("owner").text(),
-			Priority:     int32(field("priority").count(math.MinInt32, math.MaxInt32, 0)),
-			AllOrNothing: field("allOrNothing").boolean(), Since: field("since").moment(),
-			SatisfiedSince: field("satisfiedSince").moment(), Requests: field("requests").requests(),
+			ID: field("id").NonEmpty("the request's name"), Owner: field("owner").Text(),
+			Priority:     int32(field("priority").Count(math.MinInt32, math.MaxInt32, 0)),
+			AllOrNothing: field("allOrNothing").Flag(), Since: field("since").Time(),
+			SatisfiedSince: field("satisfiedSince").Time(), Requests: field("requests").requests(),
 		}
-		field("id").unique(seen, of.ID, i, "ownedRequests")
+		field("id").unique(seen, of.ID, i)
 		done()
 		all = append(all, of)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -12,32 +13,31 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// wish reads what a request asks of each GPU; nil where it asks for nothing.
-func (in input) wish() *raydemand.SliceRequirement {
-	if in.absent() || in.file.err != nil {
+// sliceRequirement reads what a request requires of each GPU; nil if it requires nothing.
+func (in input) sliceRequirement() *raydemand.SliceRequirement {
+	if in.Absent() || in.Failed() {
 		return nil
 	}
-	wish, err := raydemand.ParseSliceRequirement(in.raw)
+	required, err := raydemand.ParseSliceRequirement(in.Raw())
 	var refused *raydemand.SliceError
 	if errors.As(err, &refused) {
-		in.file.err = &InputError{
-			in.file.name,
-			strings.TrimSuffix(in.path+"."+refused.Field, "."),
-			refused.Value,
-			refused.Want,
+		path := in.Path()
+		if refused.Field != "" {
+			path = path.Key(strings.Split(refused.Field, ".")...)
 		}
+		in.Document().Fail(fieldpath.Fault{Path: path, Value: refused.Value, Want: refused.Want})
 	}
-	return wish
+	return required
 }
 
 func (in input) isolation() nodepool.RequiredIsolation {
-	text := in.text()
+	text := in.Text()
 	if text == "" {
 		return ""
 	}
 	required, err := nodepool.ParseRequiredIsolation(text)
 	if err != nil {
-		in.fail(raydemand.SliceIsolationWant)
+		in.Fail(raydemand.SliceIsolationWant)
 	}
 	return required
 }
@@ -47,40 +47,40 @@ const mostSliceMiB = raydemand.MaxSliceMemory >> 20
 
 // slice reads what one GPU of a group is; nil where that is not known.
 func (in input) slice() *model.Slice {
-	if in.absent() {
+	if in.Absent() {
 		return nil
 	}
 	field, done := in.fields()
 	defer done()
 	s := &model.Slice{
-		Kind: gpuinfo.Kind(field("kind").text()), MemoryMiB: field("memoryMiB").optionalAmount(mostSliceMiB),
-		ComputeFraction: field("computeFraction").number(1), Isolation: gpuinfo.Isolation(field("isolation").text()),
+		Kind: gpuinfo.Kind(field("kind").Text()), MemoryMiB: field("memoryMiB").OptionalCount(0, mostSliceMiB),
+		ComputeFraction: field("computeFraction").Number(1), Isolation: gpuinfo.Isolation(field("isolation").Text()),
 		Profile: field(
 			"profile",
-		).text(),
-		Product: field("product").text(), Blocks: field("blocks").optionalAmount(model.MaxCount),
+		).Text(),
+		Product: field("product").Text(), Blocks: field("blocks").OptionalCount(0, model.MaxCount),
 	}
 	switch s.Kind {
 	case "":
 		s.Kind = gpuinfo.UnknownKind
 	case gpuinfo.Whole, gpuinfo.MIG, gpuinfo.TimeSliced, gpuinfo.MPS, gpuinfo.GPUMemory, gpuinfo.VGPU, gpuinfo.UnknownKind:
 	default:
-		field("kind").fail("whole, mig, time-sliced, mps, gpu-mem, vgpu or unknown")
+		field("kind").Fail("whole, mig, time-sliced, mps, gpu-mem, vgpu or unknown")
 	}
 	switch s.Isolation {
 	case "":
 		s.Isolation = gpuinfo.UnknownIsolation
 	case gpuinfo.Hardware, gpuinfo.Limit, gpuinfo.NoIsolation, gpuinfo.UnknownIsolation:
 	default:
-		field("isolation").fail("hardware, limit, none or unknown")
+		field("isolation").Fail("hardware, limit, none or unknown")
 	}
 	if s.Profile != "" {
 		profile, err := gpuinfo.ParseProfile(s.Profile)
 		if err != nil {
-			field("profile").fail("a MIG profile such as 1g.10gb")
+			field("profile").Fail("a MIG profile such as 1g.10gb")
 		}
 		if product, known := gpuinfo.ProductOf(s.Product); known && !product.Has(profile) {
-			field("profile").fail("a profile that " + product.Name + " has: " + strings.Join(plainProfiles(product), ", "))
+			field("profile").Fail("a profile that " + product.Name + " has: " + strings.Join(plainProfiles(product), ", "))
 		}
 	}
 	return s
@@ -94,12 +94,12 @@ func (in input) groupPools() []model.GroupPool {
 		pool := model.GroupPool{
 			Name: field(
 				"name",
-			).text(),
-			MaxPods: field("maxPods").optionalAmount(model.MaxCount), Resource: field("resource").text(),
-			Units: field("units").count(0, math.MaxInt32, 0), ProfileFixed: field("profileFixed").boolean(),
+			).Text(),
+			MaxPods: field("maxPods").OptionalCount(0, model.MaxCount), Resource: field("resource").Text(),
+			Units: field("units").Count(0, math.MaxInt32, 0), ProfileFixed: field("profileFixed").Flag(),
 			Shares: field("shares").poolShares(), Cards: field("cards").poolCards(),
 		}
-		field("name").unique(seen, pool.Name, i, in.path)
+		field("name").unique(seen, pool.Name, i)
 		done()
 		pools = append(pools, pool)
 	}
@@ -112,11 +112,11 @@ func (in input) poolShares() []model.PoolShare {
 	for i, each := range in.objects() {
 		field, done := each.fields()
 		share := model.PoolShare{
-			Resource: field("resource").text(),
-			Units:    field("units").count(1, math.MaxInt32, 1),
-			Capacity: field("capacity").count(0, math.MaxInt64/4, 0),
+			Resource: field("resource").Text(),
+			Units:    field("units").Count(1, math.MaxInt32, 1),
+			Capacity: field("capacity").Count(0, math.MaxInt64/4, 0),
 		}
-		field("resource").unique(seen, share.Resource, i, in.path)
+		field("resource").unique(seen, share.Resource, i)
 		done()
 		shares = append(shares, share)
 	}
@@ -129,19 +129,19 @@ func (in input) poolCards() []nodegpu.CutCards {
 	for _, each := range in.objects() {
 		field, done := each.fields()
 		cards := nodegpu.CutCards{
-			Product: field("product").text(),
-			Count:   field("count").count(1, model.MaxCount, 1),
-			Busy:    field("busy").optionalAmount(model.MaxCount),
+			Product: field("product").Text(),
+			Count:   field("count").Count(1, model.MaxCount, 1),
+			Busy:    field("busy").OptionalCount(0, model.MaxCount),
 		}
 		product, known := gpuinfo.ProductNamed(cards.Product)
 		if !known {
-			field("product").fail("a product that can be cut with MIG, such as A100 40GB")
+			field("product").Fail("a product that can be cut with MIG, such as A100 40GB")
 		}
 		for _, one := range field("cut").objects() {
 			cut, cutDone := one.fields()
-			of := nodegpu.Cut{Profile: cut("profile").text(), Count: cut("count").count(1, model.MaxCount, 1)}
+			of := nodegpu.Cut{Profile: cut("profile").Text(), Count: cut("count").Count(1, model.MaxCount, 1)}
 			if _, has := product.Profile(of.Profile); known && !has {
-				cut("profile").fail("a profile that " + product.Name + " has: " + strings.Join(plainProfiles(product), ", "))
+				cut("profile").Fail("a profile that " + product.Name + " has: " + strings.Join(plainProfiles(product), ", "))
 			}
 			cutDone()
 			cards.Cut = append(cards.Cut, of)
@@ -161,13 +161,4 @@ func plainProfiles(product gpuinfo.Product) []string {
 		}
 	}
 	return names
-}
-
-// optionalAmount reads a whole number from 0 to most; nil where there is none.
-func (in input) optionalAmount(most int64) *int64 {
-	if in.absent() {
-		return nil
-	}
-	n := in.count(0, most, 0)
-	return &n
 }

@@ -3,7 +3,6 @@ package snapshotfile
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -35,7 +34,7 @@ func Suppose(s model.Snapshot, text []byte, name string) (model.Snapshot, error)
 	if err := checkSyntax(text, name); err != nil {
 		return s, err
 	}
-	in := input{file: &inputFile{name: name}, raw: bytes.TrimSpace(text)}
+	in, doc := read(bytes.TrimSpace(text))
 	in.checkSupposed()
 	field, done := in.fields()
 	for _, part := range []struct {
@@ -44,40 +43,41 @@ func Suppose(s model.Snapshot, text []byte, name string) (model.Snapshot, error)
 	}{{"groups", MostSupposedGroups}, {"pendingRequests", MostSupposedShapes}, {"pendingGangRequests", MostSupposedGangs}, {"requestResources", MostSupposedShapes}} {
 		field(part.name).atMost(part.most)
 	}
-	if groups := field("groups"); !groups.absent() {
+	if groups := field("groups"); !groups.Absent() {
 		s.Groups = groups.changed(s.Groups)
 	}
 	s.Requests = slices.Concat(s.Requests, field("pendingRequests").requests())
 	s.Gangs = slices.Concat(s.Gangs, field("pendingGangRequests").gangsBeside(s.Gangs))
 	s.Constraint = slices.Concat(s.Constraint, field("requestResources").requests())
-	if policy := field("policy"); !policy.absent() {
+	if policy := field("policy"); !policy.Absent() {
 		s.Policy = policy.policy()
 	}
-	if most := field("maxWorkers"); !most.absent() {
-		s.MaxWorkers = most.optionalCount(0, math.MaxInt32)
+	if most := field("maxWorkers"); !most.Absent() {
+		s.MaxWorkers = most.optionalInt(0, math.MaxInt32)
 	}
 	done()
-	return s, in.file.strict()
+	return s, strictError(doc, name)
 }
 
 // checkSupposed refuses what says nothing, and objects of very many names: in a snapshot null is what is not known, and
 // here it could mean no change or none at all. What is taken over from a snapshot as it is may have both.
 func (in input) checkSupposed() {
-	switch raw := bytes.TrimSpace(in.raw); {
-	case string(raw) == "null":
-		in.fail("a value, or no such key")
-	case len(raw) > 0 && raw[0] == '[':
+	switch {
+	case string(in.Raw()) == "null":
+		in.Fail("a value, or no such key")
+	case in.IsList():
 		for _, each := range in.list() {
 			each.checkSupposed()
 		}
-	case len(raw) > 0 && raw[0] == '{':
-		o := in.object()
-		if n := len(o.members); n > MostSupposedNames {
-			in.fail(fmt.Sprintf("at most %d names, there are %d", MostSupposedNames, n))
+	case in.IsObject():
+		members := in.Members()
+		if n := members.Len(); n > MostSupposedNames {
+			in.Fail(fmt.Sprintf("at most %d names, there are %d", MostSupposedNames, n))
 		}
-		for _, name := range slices.Sorted(maps.Keys(o.members)) {
-			if taken := strings.HasPrefix(in.path, "groups[") && (name == "slice" || name == "pools"); !taken {
-				o.member(name).checkSupposed()
+		inGroup := strings.HasPrefix(in.Path().String(), "groups[")
+		for _, name := range members.Names() {
+			if !inGroup || name != "slice" && name != "pools" {
+				input{members.Member(name)}.checkSupposed()
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func (in input) checkSupposed() {
 // atMost refuses longer lists.
 func (in input) atMost(most int) {
 	if n := len(in.list()); n > most {
-		in.fail(fmt.Sprintf("at most %d of them, there are %d", most, n))
+		in.Fail(fmt.Sprintf("at most %d of them, there are %d", most, n))
 	}
 }
 
@@ -95,7 +95,7 @@ func (in input) gangsBeside(there []raydemand.Gang) []raydemand.Gang {
 	gangs := in.gangs()
 	for i, each := range in.list() {
 		if id := gangs[i].ID; id != "" && slices.ContainsFunc(there, func(g raydemand.Gang) bool { return g.ID == id }) {
-			each.object().member("id").fail("an id of its own, or none: the snapshot has a gang with this one")
+			each.Members().Member("id").Fail("an id of its own, or none: the snapshot has a gang with this one")
 		}
 	}
 	return gangs
@@ -108,16 +108,16 @@ func (in input) changed(groups []model.Group) []model.Group {
 	for i, each := range in.list() {
 		pick, done := each.fields()
 		field := picker(pick)
-		name := field("name").name("the worker group's name")
+		name := field("name").NonEmpty("the worker group's name")
 		if utf8.RuneCountInString(name) > MostSupposedName {
-			field("name").fail(fmt.Sprintf("at most %d characters", MostSupposedName))
+			field("name").Fail(fmt.Sprintf("at most %d characters", MostSupposedName))
 		}
-		field("name").unique(seen, name, i, "groups")
+		field("name").unique(seen, name, i)
 		at := slices.IndexFunc(groups, func(g model.Group) bool { return g.Name == name })
 		switch {
-		case field("remove").boolean():
+		case field("remove").Flag():
 			if at < 0 {
-				field("name").fail(phrase.OneOf(groupNames(groups)))
+				field("name").Fail(phrase.OneOf(groupNames(groups)))
 				break
 			}
 			groups = slices.Delete(groups, at, at+1)
@@ -126,7 +126,7 @@ func (in input) changed(groups []model.Group) []model.Group {
 		default:
 			field.change(&groups[at])
 		}
-		if in.file.err == nil {
+		if !in.Failed() {
 			done()
 		}
 	}
@@ -145,10 +145,10 @@ func groupNames(groups []model.Group) []string {
 // newGroup is a group without pods; what is not said of it is as in a snapshot.
 func (field picker) newGroup(name string) model.Group {
 	g := model.Group{Name: name, Max: math.MaxInt32, NumOfHosts: 1, Replicas: new(int)}
-	if field("resources").absent() {
+	if field("resources").Absent() {
 		field(
 			"resources",
-		).fail(fmt.Sprintf("what one pod of the new group %q brings, such as {\"CPU\": 8, \"GPU\": 1}", name))
+		).Fail(fmt.Sprintf("what one pod of the new group %q brings, such as {\"CPU\": 8, \"GPU\": 1}", name))
 	}
 	field.change(&g)
 	return g
@@ -160,23 +160,23 @@ type picker func(name string) input
 // change sets what is said and leaves the rest.
 func (field picker) change(g *model.Group) {
 	set := func(name string, read func(input)) {
-		if in := field(name); !in.absent() {
+		if in := field(name); !in.Absent() {
 			read(in)
 		}
 	}
 	set("resources", func(in input) { g.Resources = in.capacity() })
 	set("labels", func(in input) { g.Labels = in.labels() })
-	set("minReplicas", func(in input) { g.Min = int(in.count(0, math.MaxInt32, 0)) })
-	set("maxReplicas", func(in input) { g.Max = int(in.count(0, math.MaxInt32, 0)) })
-	set("numOfHosts", func(in input) { g.NumOfHosts = int(in.count(1, mostHosts, 1)) })
-	set("idleTimeoutSeconds", func(in input) { g.IdleTimeoutSeconds = in.number(mostSeconds) })
-	set("priority", func(in input) { g.Priority = int(in.count(math.MinInt32, math.MaxInt32, 0)) })
-	set("price", func(in input) { g.Price = in.number(1e9) })
+	set("minReplicas", func(in input) { g.Min = int(in.Count(0, math.MaxInt32, 0)) })
+	set("maxReplicas", func(in input) { g.Max = int(in.Count(0, math.MaxInt32, 0)) })
+	set("numOfHosts", func(in input) { g.NumOfHosts = int(in.Count(1, mostHosts, 1)) })
+	set("idleTimeoutSeconds", func(in input) { g.IdleTimeoutSeconds = in.Number(mostSeconds) })
+	set("priority", func(in input) { g.Priority = int(in.Count(math.MinInt32, math.MaxInt32, 0)) })
+	set("price", func(in input) { g.Price = in.Number(1e9) })
 	set("slice", func(in input) { g.Slice = in.slice() })
 	set("pools", func(in input) { g.Pools = in.groupPools() })
 	// Whoever supposes that a group is open supposes that it does not cool down either.
 	set("closed", func(in input) {
-		if g.Closed = in.text(); g.Closed == "" {
+		if g.Closed = in.Text(); g.Closed == "" {
 			g.CoolingSeconds = 0
 		}
 	})

@@ -1,17 +1,15 @@
-package snapshotfile
+package fieldpath
 
 import (
 	"bytes"
 	"encoding/json"
 	"slices"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
-// repeatedKey returns the path to a key that one object of the text has twice: which of the two was meant, nobody can
-// tell. The text is known to be JSON, so only what distinguishes keys from values is looked at.
-func repeatedKey(raw []byte) (path string, found bool) {
+// RepeatedKey returns the path of a key that an object in a JSON text has twice. Nothing shows which of the two was
+// meant. The text is known to be JSON, so the scan looks only for what tells keys from values.
+func RepeatedKey(raw []byte) (path Path, found bool) {
 	s := keyScan{raw: raw}
 	isKey := false
 	for i := 0; i < len(raw); i++ {
@@ -37,10 +35,10 @@ func repeatedKey(raw []byte) (path string, found bool) {
 			isKey = false
 		}
 	}
-	return "", false
+	return Path{}, false
 }
 
-// stringEnd returns where the string that begins at i ends, behind its closing quote.
+// stringEnd returns the index behind the closing quote of the string that begins at i.
 func stringEnd(raw []byte, i int) int {
 	for i++; raw[i] != '"'; i++ {
 		if raw[i] == '\\' {
@@ -50,20 +48,20 @@ func stringEnd(raw []byte, i int) int {
 	return i + 1
 }
 
-// keyScan walks over a text and holds the keys of all objects that are open.
+// keyScan holds the keys of all open objects.
 type keyScan struct {
 	raw    []byte
 	levels []level
 	keys   []span
 }
 
-// level is an open object or list. Its keys are those from its first on, up to the next level's first.
+// level is an open object or list. Its keys begin at from and end where those of the next level begin.
 type level struct {
 	object        bool
 	from, element int
 }
 
-// span is a quoted key's place in the text; 8 bytes, because a hostile text may have millions.
+// span is where a quoted key is in the text. It takes 8 bytes, because a hostile text may have millions of keys.
 type span struct{ from, to uint32 }
 
 func (s *keyScan) key(at span) []byte {
@@ -73,25 +71,24 @@ func (s *keyScan) key(at span) []byte {
 		return key
 	}
 	var text string
-	_ = json.Unmarshal(quoted, &text) // it is a string of a text that is JSON
+	_ = json.Unmarshal(quoted, &text) // the text is JSON, so this string is, too
 	return []byte(text)
 }
 
-// enter holds a key of the innermost level. Of objects with more members than are read only the last is kept beyond
-// them.
+// enter adds a key to the innermost level. Beyond MostMembers keys, each one replaces the last.
 func (s *keyScan) enter(key span) {
-	if top := s.levels[len(s.levels)-1]; len(s.keys)-top.from > mostMembers {
+	if top := s.levels[len(s.levels)-1]; len(s.keys)-top.from > MostMembers {
 		s.keys = s.keys[:len(s.keys)-1]
 	}
 	s.keys = append(s.keys, key)
 }
 
-// leave closes the innermost level and returns a key that it has twice. Objects with more members than are read are let
-// pass: they are refused where they are read, and ignored where not.
+// leave closes the innermost level and returns a key that it has twice. It accepts objects with more than MostMembers
+// keys: reading them is a fault, and if nobody reads them they do not matter.
 func (s *keyScan) leave() (key []byte, twice bool) {
 	top := s.levels[len(s.levels)-1]
 	own := s.keys[top.from:]
-	if len(own) > 1 && len(own) <= mostMembers {
+	if len(own) > 1 && len(own) <= MostMembers {
 		slices.SortFunc(own, func(a, b span) int { return bytes.Compare(s.key(a), s.key(b)) })
 		for i := 1; i < len(own); i++ {
 			if key := s.key(own[i]); bytes.Equal(key, s.key(own[i-1])) {
@@ -103,22 +100,17 @@ func (s *keyScan) leave() (key []byte, twice bool) {
 	return nil, false
 }
 
-// path leads to a key of the innermost level.
-func (s *keyScan) path(key []byte) string {
-	var path strings.Builder
+// path returns the path of a key of the innermost level.
+func (s *keyScan) path(key []byte) (path Path) {
 	for i, at := range s.levels {
-		if !at.object {
-			path.WriteString("[" + strconv.Itoa(at.element) + "]")
-			continue
+		switch {
+		case !at.object:
+			path = path.Index(at.element)
+		case i < len(s.levels)-1:
+			path = path.Key(string(s.key(s.keys[s.levels[i+1].from-1])))
+		default:
+			path = path.Key(string(key))
 		}
-		name := key
-		if i < len(s.levels)-1 {
-			name = s.key(s.keys[s.levels[i+1].from-1])
-		}
-		if path.Len() > 0 {
-			path.WriteByte('.')
-		}
-		path.Write(name)
 	}
-	return path.String()
+	return path
 }

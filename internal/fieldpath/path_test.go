@@ -1,0 +1,44 @@
+package fieldpath
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPathHasFormsForPeoplePatchesAndKinds(t *testing.T) {
+	path := NewPath("spec", "workerGroupSpecs").Index(1).Key("limits", "nvidia.com/gpu", "a~b")
+	if got, want := path.String(), `spec.workerGroupSpecs[1].limits["nvidia.com/gpu"].a~b`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := path.Pointer(), "/spec/workerGroupSpecs/1/limits/nvidia.com~1gpu/a~0b"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := path.Kind(), ".spec.workerGroupSpecs[].limits.nvidia.com/gpu.a~b"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	var got []string
+	for _, prefix := range NewPath("spec", "groups").Index(0).Prefixes() {
+		got = append(got, prefix.String())
+	}
+	if diff := cmp.Diff([]string{"spec", "spec.groups", "spec.groups[0]"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPathsShareTheirBeginningAndDoNotChangeEachOther(t *testing.T) {
+	list := NewPath("spec", "groups")
+	first, second := list.Index(0).Key("name"), list.Index(1)
+	if list.String() != "spec.groups" || first.String() != "spec.groups[0].name" || second.String() != "spec.groups[1]" {
+		t.Errorf("got %s, %s, %s", list, first, second)
+	}
+	if first.Parent().Parent() != list || !(Path{}).Parent().IsRoot() {
+		t.Error("the parent of a path is another one")
+	}
+	if _, isIndex := first.LastIndex(); isIndex || first.LastKey() != "name" {
+		t.Errorf("%s ends with %q", first, first.LastKey())
+	}
+	if i, isIndex := second.LastIndex(); !isIndex || i != 1 {
+		t.Errorf("%s ends with %d", second, i)
+	}
+}
