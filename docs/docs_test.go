@@ -92,7 +92,7 @@ func codes(t *testing.T, path, names string) []string {
 
 // findingPackages are the packages that make findings.
 var findingPackages = []string{
-	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube", "internal/planner/model", "internal/controller",
+	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject", "internal/planner/model", "internal/controller",
 }
 
 // findingCodes are the codes of all findings: exported, of several words joined by hyphens. Those that begin with Sync say why a number
@@ -239,7 +239,7 @@ func TestCodesInTheExamplesOfTheAPIAreListed(t *testing.T) {
 // The design names the tests of each rule of safety.
 func TestEveryRuleOfSafetyNamesATestThatExists(t *testing.T) {
 	exist := map[string]bool{}
-	for _, path := range []string{"internal/controller", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/kube"} {
+	for _, path := range []string{"internal/controller", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject"} {
 		for _, file := range goFiles(t, path, true) {
 			for _, declared := range file.Decls {
 				if function, ok := declared.(*ast.FuncDecl); ok {

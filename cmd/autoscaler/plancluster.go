@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -19,7 +20,7 @@ import (
 
 // clusterOf reads the RayCluster of a snapshot file, and what the nodes and pools beside it say about its groups. Errors name the key.
 func clusterOf(reader nodegpu.Reader, doc snapshotfile.Document) (nodepool.Cluster, error) {
-	cluster, err := kube.DecodeCluster(reader, doc.RayCluster)
+	cluster, err := rayobject.DecodeManifest(reader, doc.RayCluster)
 	if err != nil {
 		return cluster, fmt.Errorf("rayCluster: %w: want the manifest of a RayCluster", err)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	recordedClusters = "../../pkg/nodepool/kube/testdata/rayclusters/*.yaml"
+	recordedClusters = "../../pkg/nodepool/kube/rayobject/testdata/rayclusters/*.yaml"
 	recordedNodes    = "../../pkg/nodepool/kube/testdata/nodes/*.yaml"
 )
 

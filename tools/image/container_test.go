@@ -90,7 +90,7 @@ func TestTheEntryPointRunsInTheUnpackedImage(t *testing.T) {
 // sidecar is what KubeRay's operator wrote into a head pod, as recorded for the adapter that reads RayClusters.
 func sidecar(t *testing.T) (argv []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(checkout, "pkg/nodepool/kube/testdata/rayclusters/head-intree-v2.yaml"))
+	text, err := os.ReadFile(filepath.Join(checkout, "pkg/nodepool/kube/rayobject/testdata/rayclusters/head-intree-v2.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
@@ -98,7 +99,7 @@ var specs = map[string][]string{
 // Input sorts objects and reads RayClusters, with their pods, and nodes. Objects of kinds that no check knows are kept and harmless. The error
 // names the object and the field that cannot be read.
 func Input(objects []map[string]any, reader nodegpu.Reader) (doctor.Input, error) {
-	input := doctor.Input{Annotations: kube.KnownAnnotations(), Reader: reader}
+	input := doctor.Input{Annotations: rayobject.KnownAnnotations(), Reader: reader}
 	pods, unreadable := podsIn(objects)
 	for i, fields := range objects {
 		object, err := describe(fields, pods, reader)
@@ -147,7 +148,7 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (d
 		case !isObject:
 			return object, fmt.Errorf("%s: %s is %v: want the spec of a RayCluster", object.String(), strings.Join(path, "."), spec)
 		}
-		cluster := kube.Decode(reader, &unstructured.Unstructured{Object: asCluster(fields, inner)}, pods.of(object))
+		cluster := rayobject.Cluster(reader, &unstructured.Unstructured{Object: asCluster(fields, inner)}, pods.of(object))
 		object.Cluster, object.Spec = &cluster, path
 	}
 	if object.Kind == "Node" {

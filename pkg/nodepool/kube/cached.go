@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
 
 // clusterIndex finds the pods of one RayCluster in the cache without looking at all pods.
@@ -41,13 +42,13 @@ func cacheOptions(o Options) cache.Options {
 		selector = selector.Add(*requirement(selection.Exists))
 	}
 	options := cache.Options{ByObject: map[client.Object]cache.ByObject{
-		&corev1.Pod{}: {Label: selector, Transform: stripPod, UnsafeDisableDeepCopy: new(true)},
+		&corev1.Pod{}: {Label: selector, Transform: rayobject.StripPod, UnsafeDisableDeepCopy: new(true)},
 	}}
 	namespaces := o.Namespaces
 	if o.Single != nil {
 		namespaces = []string{o.Single.Namespace}
 	} else {
-		options.ByObject[newRayCluster()] = cache.ByObject{Transform: stripRayCluster, UnsafeDisableDeepCopy: new(true)}
+		options.ByObject[newRayCluster()] = cache.ByObject{Transform: rayobject.StripRayCluster, UnsafeDisableDeepCopy: new(true)}
 	}
 	if len(namespaces) > 0 {
 		options.DefaultNamespaces = map[string]cache.Config{}
@@ -60,9 +61,9 @@ func cacheOptions(o Options) cache.Options {
 
 // requirement on the label ray.io/cluster. A RayCluster's name is always a valid label value, so there is no error.
 func requirement(operator selection.Operator, values ...string) *labels.Requirement {
-	r, err := labels.NewRequirement(clusterLabel, operator, values)
+	r, err := labels.NewRequirement(rayobject.ClusterLabel, operator, values)
 	if err != nil {
-		r, _ = labels.NewRequirement(clusterLabel, selection.DoesNotExist, nil) // matches no Ray pod
+		r, _ = labels.NewRequirement(rayobject.ClusterLabel, selection.DoesNotExist, nil) // matches no Ray pod
 	}
 	return r
 }
@@ -99,7 +100,7 @@ func (m *Manager) clusterUpdated(before, now any) {
 	written, areObjects := now.(*unstructured.Unstructured)
 	switch {
 	case areObjects && m.floor.wasAsked(written):
-	case isObject && areObjects && old.GetAnnotations()[ResourceRequestsAnnotation] != written.GetAnnotations()[ResourceRequestsAnnotation]:
+	case isObject && areObjects && old.GetAnnotations()[rayobject.ResourceRequestsAnnotation] != written.GetAnnotations()[rayobject.ResourceRequestsAnnotation]:
 		m.pool.enqueueAsked(keyOf(written))
 	default:
 		m.Enqueue(keyOfAny(now))
@@ -111,7 +112,7 @@ func watchPods(m *Manager) error {
 	ctx := context.Background()
 	pods := m.manager.GetCache()
 	err := pods.IndexField(ctx, &corev1.Pod{}, clusterIndex, func(object client.Object) []string {
-		return []string{object.GetLabels()[clusterLabel]}
+		return []string{object.GetLabels()[rayobject.ClusterLabel]}
 	})
 	if err != nil {
 		return fmt.Errorf("indexing pods: %w", err)
@@ -122,7 +123,7 @@ func watchPods(m *Manager) error {
 	}
 	enqueue := func(object any) {
 		if pod, ok := underTombstone(object).(*corev1.Pod); ok {
-			m.Enqueue(nodepool.ClusterKey{Namespace: pod.Namespace, Name: pod.Labels[clusterLabel]})
+			m.Enqueue(nodepool.ClusterKey{Namespace: pod.Namespace, Name: pod.Labels[rayobject.ClusterLabel]})
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{

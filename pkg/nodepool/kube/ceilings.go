@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
@@ -150,7 +151,7 @@ func nodePoolCeiling(pool nodePool) (ceiling pools.Ceiling, err error) {
 			ceiling.MaxNodes = &most
 			continue
 		}
-		ceiling.Limits[name] = amountOf(quantity)
+		ceiling.Limits[name] = units.Amount(quantity)
 	}
 	if static := pool.Spec.Replicas; static != nil {
 		ceiling.MinNodes, ceiling.MaxNodes, ceiling.Replicas = static, static, static

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -221,8 +222,8 @@ func (c *ceilings) addTo(cluster *nodepool.Cluster) {
 	if unknown == "" {
 		return
 	}
-	report := &findings{object: "RayCluster " + cluster.Key.String()}
-	report.add(raydemand.Info, CeilingsUnknown, "", unknown, "how far pools of nodes may grow is not known, so groups are scaled as if they could grow without end, and pods may stay pending",
+	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
+	report.Add(raydemand.Info, CeilingsUnknown, "", unknown, "how far pools of nodes may grow is not known, so groups are scaled as if they could grow without end, and pods may stay pending",
 		"grant get on the ConfigMap "+statusConfigMap+" and list on nodepools.karpenter.sh as deploy/rbac.yaml does, or tell sizes by --pools")
-	cluster.Findings = append(cluster.Findings, report.list...)
+	cluster.Findings = append(cluster.Findings, report.All...)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -212,11 +213,11 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 		cluster.NodeClaims = nodepool.NodeClaimsForbidden // of a release that serves another version of the kind
 	}
 	if cluster.NodeClaims == nodepool.NodeClaimsForbidden {
-		report := &findings{object: "RayCluster " + cluster.Key.String()}
-		report.add(raydemand.Info, NodeClaimsForbidden, "", "",
+		report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
+		report.Add(raydemand.Info, NodeClaimsForbidden, "", "",
 			"this process may not list and watch Karpenter's NodeClaims, so it sees no node on its way and takes longer to find a group out of stock",
 			"grant it list and watch on nodeclaims.karpenter.sh as deploy/rbac.yaml does")
-		cluster.Findings = append(cluster.Findings, report.list...)
+		cluster.Findings = append(cluster.Findings, report.All...)
 	}
 	if len(own.waiting) == 0 && len(own.bound) == 0 {
 		c.drop(cluster.Key)

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -40,12 +42,12 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 	if err != nil {
 		return nodepool.Cluster{}, err
 	}
-	list, err := m.core.Pods(key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: clusterLabel + "=" + key.Name})
+	list, err := m.core.Pods(key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: rayobject.ClusterLabel + "=" + key.Name})
 	if err != nil {
 		return nodepool.Cluster{}, fmt.Errorf("listing pods of %s: %w", key, err)
 	}
 	m.floor.raise(object)
-	if _, own := object.GetAnnotations()[ModeAnnotation]; !own && m.namespaces != nil {
+	if _, own := object.GetAnnotations()[rayobject.ModeAnnotation]; !own && m.namespaces != nil {
 		m.namespaces.refresh(ctx, key.Namespace)
 	}
 	return m.describe(object, pointers(list.Items)), nil
@@ -106,11 +108,11 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 // in the patch can test their labels, and one that Kueue admits forbids it.
 func (m *Manager) writable(ctx context.Context, object *unstructured.Unstructured) error {
 	from := m.memo.decode(object)
-	cluster := from.cluster
-	if err := cluster.Writable(); err != nil || m.parents == nil || from.lineage.controller == (controller{}) {
+	cluster := from.Cluster
+	if err := cluster.Writable(); err != nil || m.parents == nil || from.Ownership.Controller == (rayobject.Controller{}) {
 		return err
 	}
-	queue, err := m.parents.read(ctx, cluster.Key, from.lineage)
+	queue, err := m.parents.read(ctx, cluster.Key, from.Ownership)
 	if err != nil {
 		return err
 	}
@@ -144,7 +146,7 @@ func (m *Manager) patch(ctx context.Context, client dynamic.NamespaceableResourc
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	written, err := client.Namespace(key.Namespace).Patch(ctx, key.Name, kind, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	written, err := client.Namespace(key.Namespace).Patch(ctx, key.Name, kind, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
 	if err != nil {
 		return nil, fmt.Errorf("patching %s: %w", key, classified(err))
 	}
@@ -196,8 +198,8 @@ func (m *Manager) newest(key nodepool.ClusterKey) (*unstructured.Unstructured, e
 
 func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod) nodepool.Cluster {
 	from := m.memo.decode(object)
-	cluster := join(from, pods)
-	m.parents.addTo(&cluster, from.lineage)
+	cluster := rayobject.Join(from, pods)
+	m.parents.addTo(&cluster, from.Ownership)
 	m.panics.addTo(&cluster)
 	m.reportToken(&cluster)
 	if m.requests != nil {
@@ -227,8 +229,8 @@ func (m *Manager) withoutNodes(cluster *nodepool.Cluster) {
 	if !gpus {
 		return
 	}
-	report := &findings{object: "RayCluster " + cluster.Key.String()}
-	report.add(raydemand.Info, NodesForbidden, "", "", "a sidecar may not read nodes, so groups are planned by what they announce: what their GPUs are is known by the template alone, and pools of nodes have no known end",
+	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
+	report.Add(raydemand.Info, NodesForbidden, "", "", "a sidecar may not read nodes, so groups are planned by what they announce: what their GPUs are is known by the template alone, and pools of nodes have no known end",
 		"serve the RayCluster by `autoscaler serve`, if that is wanted")
-	cluster.Findings = append(cluster.Findings, report.list...)
+	cluster.Findings = append(cluster.Findings, report.All...)
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -76,7 +77,7 @@ func (m *Manager) reportToken(cluster *nodepool.Cluster) {
 		return
 	}
 	cluster.Findings = append(cluster.Findings, raydemand.Finding{
-		Code: KubernetesTokenUnset, Severity: raydemand.Error, Object: "RayCluster " + cluster.Key.String(),
+		Code: rayobject.KubernetesTokenUnset, Severity: raydemand.Error, Object: "RayCluster " + cluster.Key.String(),
 		Field: "spec.authOptions.enableK8sTokenAuth", Seen: "true",
 		Why: "the GCS wants a ServiceAccount token, which whoever runs the head could then use; none is set aside for that, so the head is not called",
 		Fix: "start Heliostat with --gcs-kubernetes-token-file: the token of a ServiceAccount that may do ray:write on RayClusters and nothing else",

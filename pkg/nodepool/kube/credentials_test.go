@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -62,7 +63,7 @@ func TestAHeadThatIsNotCalledForWantOfATokenIsAFinding(t *testing.T) {
 			m := &Manager{options: test.options, memo: newMemo(nodegpu.Reader{}), panics: newPanics(nil)}
 			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm"}, "spec": test.spec}}
 			cluster := m.describe(object, nil)
-			got := slices.ContainsFunc(cluster.Findings, func(f raydemand.Finding) bool { return f.Code == KubernetesTokenUnset })
+			got := slices.ContainsFunc(cluster.Findings, func(f raydemand.Finding) bool { return f.Code == rayobject.KubernetesTokenUnset })
 			if got != test.want {
 				t.Errorf("finding: %v, want %v", got, test.want)
 			}

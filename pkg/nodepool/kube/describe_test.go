@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
@@ -25,12 +26,16 @@ spec:
 
 // NodePools are read every 15 s. A claim of one that is newer proves as well that a node can be had.
 func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
-	waits := pod("gpu-0", "worker", "gpu", func(p *corev1.Pod) {
-		p.Status.Phase = corev1.PodPending
-		p.Status.Conditions = []corev1.PodCondition{{
+	waits := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "gpu-0", Namespace: "ml", UID: "uid-1", CreationTimestamp: metav1.Unix(1_700_000_000, 0),
+			Labels: map[string]string{"ray.io/cluster": "llm", "ray.io/node-type": "worker", "ray.io/group": "gpu"},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ray"}}},
+		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node",
-		}}
-	})
+		}}},
+	}
 	lacks := func(list ...unstructured.Unstructured) (lacks bool, coming pools.Incoming) {
 		besideClaims(t, &fakeClaims{list: list}, nil, func(t *testing.T, claims *claimWatch) {
 			quiet := slog.New(slog.DiscardHandler)

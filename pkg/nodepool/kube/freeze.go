@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
 
 // SetFreeze writes the annotation freeze, or removes it. It is what a user asks for, so any process may write it, leading or
@@ -18,12 +19,12 @@ func (m *Manager) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen
 	if frozen {
 		doing, value = "freezing", "true"
 	}
-	return m.setAnnotation(ctx, key, doing, FreezeAnnotation, value)
+	return m.setAnnotation(ctx, key, doing, rayobject.FreezeAnnotation, value)
 }
 
 // SetMode writes the annotation mode, in the same way and for the same reasons as a freeze is written.
 func (m *Manager) SetMode(ctx context.Context, key nodepool.ClusterKey, mode nodepool.Mode) error {
-	return m.setAnnotation(ctx, key, "setting the mode of", ModeAnnotation, string(mode))
+	return m.setAnnotation(ctx, key, "setting the mode of", rayobject.ModeAnnotation, string(mode))
 }
 
 // setAnnotation writes one annotation by a merge patch, which works whether or not there are others; a value of nil

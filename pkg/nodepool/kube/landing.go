@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -95,10 +97,10 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	if view == nil {
 		return
 	}
-	report := &findings{object: "RayCluster " + cluster.Key.String()}
+	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
 	switch {
 	case view.forbidden:
-		report.add(raydemand.Info, NodesForbidden, "", "", "this process may not list and watch nodes, so nobody sees where the groups could land or that a worker's node is lost",
+		report.Add(raydemand.Info, NodesForbidden, "", "", "this process may not list and watch nodes, so nobody sees where the groups could land or that a worker's node is lost",
 			"grant it list and watch on nodes by a ClusterRole, if that is wanted")
 	case view.known:
 		known := n.landings.of(cluster, view)
@@ -113,41 +115,34 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 		n.markGone(cluster, view)
 		lookAtWorkers(report, cluster, view)
 	}
-	cluster.Findings = append(cluster.Findings, report.list...)
+	cluster.Findings = append(cluster.Findings, report.All...)
 }
 
 // reportLanding tells that no node could hold the group's pods, where no NodePool of Karpenter's could add one either.
 // Beside another node autoscaler it is no more than a hint.
-func reportLanding(report *findings, group *nodepool.WorkerGroup) {
+func reportLanding(report *finding.List, group *nodepool.WorkerGroup) {
 	if !group.Fit.None() || group.NodePoolFits() || group.Incoming.Pods() > 0 || group.Max <= 0 || group.Suspended || group.Broken {
 		return
 	}
-	report.add(raydemand.Info, GroupNoNode, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", group.Index), group.Fit.Why,
+	report.Add(raydemand.Info, GroupNoNode, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", group.Index), group.Fit.Why,
 		"no node, were it empty, could hold a pod of group "+group.Name+"; its pods wait until one is added or changed",
 		"add such a node, let a node autoscaler do it, or mend requests, nodeSelector, affinity or tolerations")
 }
 
 // reportSlices tells where the nodes make different things of a resource, and where pods could see GPUs that are not theirs.
-func reportSlices(report *findings, group *nodepool.WorkerGroup, visible visibleOn) {
+func reportSlices(report *finding.List, group *nodepool.WorkerGroup, visible visibleOn) {
 	for _, slice := range group.Slices {
 		if finding, differ := slice.DifferFinding(); differ {
-			reportGPUs(report, group, finding)
+			rayobject.ReportTemplate(report, group, finding)
 		}
 	}
 	if visible.count > 0 && group.Max > 0 && !group.Suspended {
-		reportGPUs(report, group, podfit.VisibleFinding(visible.first, visible.count))
-	}
-}
-
-// reportGPUs adds findings about a group's pod template, of which the pure code knows the resource or variable alone.
-func reportGPUs(report *findings, group *nodepool.WorkerGroup, list ...raydemand.Finding) {
-	for _, f := range list {
-		report.add(f.Severity, f.Code, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec: %s", group.Index, f.Field), f.Seen, f.Why, f.Fix)
+		rayobject.ReportTemplate(report, group, podfit.VisibleFinding(visible.first, visible.count))
 	}
 }
 
 // lookAtWorkers tells which workers stand on a node that is gone or not ready, and counts each group's pods on the nodes of each pool.
-func lookAtWorkers(report *findings, cluster *nodepool.Cluster, view *nodeView) {
+func lookAtWorkers(report *finding.List, cluster *nodepool.Cluster, view *nodeView) {
 	groups := make(map[string]*nodepool.WorkerGroup, len(cluster.Groups))
 	for i := range cluster.Groups {
 		groups[cluster.Groups[i].Name] = &cluster.Groups[i]
@@ -159,7 +154,7 @@ func lookAtWorkers(report *findings, cluster *nodepool.Cluster, view *nodeView) 
 		}
 		node, there := view.find(w.Node)
 		if !there || !node.Ready {
-			report.list = append(report.list, lost(cluster.Key, w, there))
+			report.All = append(report.All, lost(cluster.Key, w, there))
 		}
 		if group := groups[w.Group]; there && group != nil && !w.Terminating {
 			countBound(group, node)

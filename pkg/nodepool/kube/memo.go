@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
@@ -15,21 +16,21 @@ type memo struct {
 	reader nodegpu.Reader
 
 	mu    sync.Mutex
-	byKey map[nodepool.ClusterKey]decoded // guarded by mu
+	byKey map[nodepool.ClusterKey]rayobject.Decoded // guarded by mu
 }
 
 func newMemo(reader nodegpu.Reader) *memo {
-	return &memo{reader: reader, byKey: map[nodepool.ClusterKey]decoded{}}
+	return &memo{reader: reader, byKey: map[nodepool.ClusterKey]rayobject.Decoded{}}
 }
 
-func (m *memo) decode(object *unstructured.Unstructured) decoded {
+func (m *memo) decode(object *unstructured.Unstructured) rayobject.Decoded {
 	key, uid, version := keyOf(object), string(object.GetUID()), object.GetResourceVersion()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if d, known := m.byKey[key]; known && version != "" && d.cluster.UID == uid && d.cluster.ResourceVersion == version {
+	if d, known := m.byKey[key]; known && version != "" && d.Cluster.UID == uid && d.Cluster.ResourceVersion == version {
 		return d
 	}
-	d := decodeBy(m.reader, object)
+	d := rayobject.Decode(m.reader, object)
 	m.byKey[key] = d
 	return d
 }

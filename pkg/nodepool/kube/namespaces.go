@@ -18,6 +18,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -212,7 +214,7 @@ func addMode(cluster *nodepool.Cluster, namespace namespaceSettings) {
 	cluster.NamespaceMode = nodepool.Mode(namespace.mode)
 	if !cluster.NamespaceMode.Valid() {
 		cluster.NamespaceMode = nodepool.Shadow
-		cluster.Findings = append(cluster.Findings, unreadableSetting(cluster, ModeAnnotation, namespace.mode,
+		cluster.Findings = append(cluster.Findings, unreadableSetting(cluster, rayobject.ModeAnnotation, namespace.mode,
 			"it is no mode; RayClusters of the namespace that have none of their own are planned and reported, and nothing is written",
 			"write managed, shadow or off"))
 	}
@@ -233,8 +235,8 @@ func addIsolation(cluster *nodepool.Cluster, namespace namespaceSettings) {
 
 func unreadableSetting(cluster *nodepool.Cluster, annotation, seen, why, fix string) raydemand.Finding {
 	return raydemand.Finding{
-		Code: AnnotationUnreadable, Severity: raydemand.Error, Object: "Namespace " + cluster.Key.Namespace,
-		Field: "metadata.annotations." + annotation, Seen: short(seen), Why: why, Fix: fix,
+		Code: rayobject.AnnotationUnreadable, Severity: raydemand.Error, Object: "Namespace " + cluster.Key.Namespace,
+		Field: "metadata.annotations." + annotation, Seen: finding.Short(seen), Why: why, Fix: fix,
 	}
 }
 
@@ -247,9 +249,9 @@ func addForbidden(cluster *nodepool.Cluster) {
 	switch {
 	case cluster.Mode == "" && unguarded:
 		why, fix = "neither a mode nor an isolation of GPUs that the namespace sets is known, and the RayCluster is not written to without knowing its mode",
-			ModeAnnotation+" and "+nodepool.IsolationAnnotation
+			rayobject.ModeAnnotation+" and "+nodepool.IsolationAnnotation
 	case cluster.Mode == "":
-		why, fix = "a mode that the namespace sets is not known, and the RayCluster is not written to without knowing it", ModeAnnotation
+		why, fix = "a mode that the namespace sets is not known, and the RayCluster is not written to without knowing it", rayobject.ModeAnnotation
 	case unguarded:
 		why, fix = "an isolation of GPUs that the namespace requires by default is not kept", nodepool.IsolationAnnotation
 	default:
@@ -323,7 +325,7 @@ func (n *namespaces) Replace(list []any, version string) error {
 func (n *namespaces) Resync() error { return nil }
 
 func settingsOf(namespace *corev1.Namespace) namespaceSettings {
-	mode, set := namespace.Annotations[ModeAnnotation]
+	mode, set := namespace.Annotations[rayobject.ModeAnnotation]
 	if set && mode == "" {
 		mode = emptyMode
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
@@ -67,7 +68,7 @@ func (f *namespaceFake) set(namespace *corev1.Namespace) {
 }
 
 func withMode(mode string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml", Annotations: map[string]string{ModeAnnotation: mode}}}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml", Annotations: map[string]string{rayobject.ModeAnnotation: mode}}}
 }
 
 // watched are namespaces that note which of them changed, all as "*".
@@ -118,7 +119,7 @@ func TestARayClusterHasTheSettingsOfItsNamespaceUnlessItSaysItsOwn(t *testing.T)
 			t.Errorf("%s: isolation %q, mode %q, findings %v, changed %q, unknown %q; want %+v", step.name, got.Isolation, got.NamespaceMode, got.Findings, *changed, got.NamespaceUnknown, step)
 		}
 		for _, f := range got.Findings {
-			if f.Object != "Namespace ml" || f.Code != AnnotationUnreadable {
+			if f.Object != "Namespace ml" || f.Code != rayobject.AnnotationUnreadable {
 				t.Errorf("%s: finding %+v, want one that names the Namespace", step.name, f)
 			}
 		}
@@ -256,19 +257,5 @@ func TestAClusterWithGPUsIsToldThatItsNamespacesDefaultIsNotKnown(t *testing.T) 
 	n.forbid(errForbidden)
 	if got := n.readInto(nodepool.Cluster{}); got.Isolation != nodepool.RequireHardware {
 		t.Errorf("isolation %q: what was required must hold on when the right is lost", got.Isolation)
-	}
-}
-
-func TestTheAnnotationOfARayClusterSaysItsIsolation(t *testing.T) {
-	for text, want := range map[string]struct {
-		isolation nodepool.RequiredIsolation
-		told      int
-	}{"limit": {nodepool.RequireLimit, 0}, "any": {nodepool.AnyIsolation, 0}, "strong": {nodepool.RequireHardware, 1}} {
-		report := &findings{}
-		var cluster nodepool.Cluster
-		readAnnotations(fields{values: map[string]any{"annotations": map[string]any{nodepool.IsolationAnnotation: text}}, report: report}, &cluster)
-		if cluster.Isolation != want.isolation || len(report.list) != want.told {
-			t.Errorf("%s: %s with findings %v", text, cluster.Isolation, report.list)
-		}
 	}
 }

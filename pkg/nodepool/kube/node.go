@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
@@ -26,10 +27,10 @@ func nodeBy(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 	}
 	object := nodeObjectOf(node)
 	for name, quantity := range node.Status.Allocatable {
-		if extended(string(name)) && !reader.CanAnnounce(object, string(name)) {
+		if units.Extended(string(name)) && !reader.CanAnnounce(object, string(name)) {
 			continue
 		}
-		if amount := amountOf(quantity); amount > 0 {
+		if amount := units.Amount(quantity); amount > 0 {
 			n.Allocatable[shared(string(name))] = amount
 		}
 	}
@@ -43,7 +44,7 @@ func nodeBy(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 	if node.Labels[karpenterPool] != "" {
 		n.Capacity = make(podfit.Quantities, len(node.Status.Capacity))
 		for name, quantity := range node.Status.Capacity {
-			n.Capacity[shared(string(name))] = amountOf(quantity)
+			n.Capacity[shared(string(name))] = units.Amount(quantity)
 		}
 	}
 	return n

@@ -7,6 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 )
 
 // amountFields are where a node tells amounts of resources.
@@ -53,7 +56,7 @@ func isQuantity(value any) bool {
 }
 
 func amountText(field, name, seen, want string) string {
-	return short(fmt.Sprintf("status.%s[%s] is %s", field, name, seen)) + ": want " + want + "; it counts as not announced"
+	return finding.Short(fmt.Sprintf("status.%s[%s] is %s", field, name, seen)) + ": want " + want + "; it counts as not announced"
 }
 
 // extendedResources leaves the resources of a domain, which come in whole units; nil stays nil. What does not come in units of 64 bits is told instead.
@@ -63,7 +66,7 @@ func extendedResources(field string, list corev1.ResourceList) (found map[string
 	}
 	found = map[string]int64{}
 	for name, quantity := range list {
-		if !extended(string(name)) {
+		if !units.Extended(string(name)) {
 			continue
 		}
 		n := quantity.Value()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
@@ -85,7 +86,7 @@ func (c *claimObject) claim() pools.NodeClaim {
 func quantitiesOf(list corev1.ResourceList) podfit.Quantities {
 	amounts := make(podfit.Quantities, len(list))
 	for name, quantity := range list {
-		amounts[string(name)] = amountOf(quantity)
+		amounts[string(name)] = units.Amount(quantity)
 	}
 	return amounts
 }

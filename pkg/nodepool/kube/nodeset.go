@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
@@ -209,7 +210,7 @@ func extendedOf(c corev1.Container) map[string]int64 {
 	held := map[string]int64{}
 	for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
 		for name, quantity := range list {
-			if n := quantity.Value(); extended(string(name)) && n > 0 {
+			if n := quantity.Value(); units.Extended(string(name)) && n > 0 {
 				held[string(name)] = max(held[string(name)], n)
 			}
 		}

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 )
 
 // What the Cluster Autoscaler is told about the nodes of a group that has none: tags of an Auto Scaling group on AWS, tags of a scale set on Azure,
@@ -96,7 +98,7 @@ func (n *nodeTemplate) resource(name, value string) error {
 		return fmt.Errorf("resource %s: %q is no quantity: %w", name, value, err)
 	case quantity.Sign() < 0:
 		return fmt.Errorf("resource %s: %s is less than nothing", name, value)
-	case extended(name) && quantity.MilliValue()%1000 != 0:
+	case units.Extended(name) && quantity.MilliValue()%1000 != 0:
 		return fmt.Errorf("resource %s: %s is no whole number", name, value)
 	}
 	if n.resources == nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
 
 // numGPUsPatch writes numbers of GPUs as one JSON patch on the RayCluster as it was just read. Beside the guards of every patch it
@@ -19,33 +21,33 @@ import (
 //	test    /spec/workerGroupSpecs/i/groupName, /rayStartParams and /resources          for each target
 //	add     /spec/workerGroupSpecs/i/rayStartParams/num-gpus or /resources/GPU          (replace where it was present)
 func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte, error) {
-	report := &findings{}
-	root := fields{values: object, report: report}
-	metadata, spec := root.object("metadata"), root.object("spec")
-	if uid := metadata.text("uid"); uid != change.UID {
+	report := &finding.List{}
+	root := rayobject.Fields{Values: object, Report: report}
+	metadata, spec := root.Object("metadata"), root.Object("spec")
+	if uid := metadata.Text("uid"); uid != change.UID {
 		return nil, fmt.Errorf("%w: uid is %s, was %s", nodepool.ErrConflict, uid, change.UID)
 	}
-	if stored := metadata.int64("generation"); stored != change.Generation {
+	if stored := metadata.Int64("generation"); stored != change.Generation {
 		return nil, fmt.Errorf("%w: generation is %d, the numbers were chosen from %d", nodepool.ErrConflict, stored, change.Generation)
 	}
 	patch := append(guards(root),
-		operation{"test", "/metadata/resourceVersion", metadata.values["resourceVersion"]},
+		operation{"test", "/metadata/resourceVersion", metadata.Values["resourceVersion"]},
 		operation{"test", "/metadata/generation", change.Generation},
-		operation{"test", "/spec/upgradeStrategy", spec.values["upgradeStrategy"]})
-	groups := spec.objects("workerGroupSpecs")
+		operation{"test", "/spec/upgradeStrategy", spec.Values["upgradeStrategy"]})
+	groups := spec.Objects("workerGroupSpecs")
 	var writes []operation
 	for _, target := range change.Targets {
-		if target.Index < 0 || target.Index >= len(groups) || groups[target.Index].text("groupName") != target.Group {
+		if target.Index < 0 || target.Index >= len(groups) || groups[target.Index].Text("groupName") != target.Group {
 			return nil, fmt.Errorf("%w: group %s is not at index %d", nodepool.ErrConflict, target.Group, target.Index)
 		}
 		group, path := groups[target.Index], fmt.Sprintf("/spec/workerGroupSpecs/%d", target.Index)
-		if field := gpuField(group.texts("resources")); field != target.Field {
+		if field := rayobject.GPUField(group.Texts("resources")); field != target.Field {
 			return nil, fmt.Errorf("%w: the number of group %s belongs into %s now", nodepool.ErrConflict, target.Group, field)
 		}
 		patch = append(patch,
 			operation{"test", path + "/groupName", target.Group},
-			operation{"test", path + "/rayStartParams", group.values["rayStartParams"]},
-			operation{"test", path + "/resources", group.values["resources"]})
+			operation{"test", path + "/rayStartParams", group.Values["rayStartParams"]},
+			operation{"test", path + "/resources", group.Values["resources"]})
 		writes = append(writes, numGPUsWrite(group, path, target))
 	}
 	text, err := json.Marshal(append(patch, writes...))
@@ -56,10 +58,10 @@ func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte,
 }
 
 // numGPUsWrite adds the number, and the map around it where that is absent. All values of both maps are strings.
-func numGPUsWrite(group fields, path string, target nodepool.NumGPUsTarget) operation {
+func numGPUsWrite(group rayobject.Fields, path string, target nodepool.NumGPUsTarget) operation {
 	section, key, _ := strings.Cut(target.Field, ".")
-	if !group.has(section) {
+	if !group.Has(section) {
 		return operation{"add", path + "/" + section, map[string]any{key: target.GPUs.String()}}
 	}
-	return operation{verb(group.object(section), key), path + "/" + section + "/" + escape(key), target.GPUs.String()}
+	return operation{verb(group.Object(section), key), path + "/" + section + "/" + escape(key), target.GPUs.String()}
 }

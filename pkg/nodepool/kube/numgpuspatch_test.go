@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -109,7 +111,7 @@ func TestWhoAppliesTheWorkerGroupsFromElsewhereIsKnownByManagedFields(t *testing
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			object := objectOf(t, "{metadata: {managedFields: "+test.entries+"}}")
-			if got := appliedElsewhere(fields{values: object, report: &findings{}}.object("metadata")); got != test.want {
+			if got := rayobject.AppliedBy(rayobject.Fields{Values: object, Report: &finding.List{}}.Object("metadata")); got != test.want {
 				t.Errorf("applied by %q, want %q", got, test.want)
 			}
 		})

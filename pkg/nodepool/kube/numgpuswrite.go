@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
 
 // SyncNumGPUs writes numbers of GPUs into the spec by one guarded JSON patch, all targets or none, and returns the RayCluster's new
@@ -22,7 +23,7 @@ func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange
 		return 0, err
 	}
 	m.floor.raise(object)
-	cluster := decodeObject(object).cluster
+	cluster := rayobject.DecodeObject(object).Cluster
 	if err := m.writable(ctx, object); err != nil {
 		return 0, err
 	}

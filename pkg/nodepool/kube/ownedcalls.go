@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
 
 // OwnedRequests keeps requests of owners as ResourceRequests. Any process may write them, leading or not: they are what users ask for.
@@ -158,7 +159,7 @@ func (o OwnedRequests) create(ctx context.Context, wanted nodepool.OwnedRequest,
 		return nil, err
 	}
 	own(object, cluster)
-	return o.client(wanted.Cluster.Namespace).Create(ctx, object, metav1.CreateOptions{FieldManager: fieldManager})
+	return o.client(wanted.Cluster.Namespace).Create(ctx, object, metav1.CreateOptions{FieldManager: rayobject.FieldManager})
 }
 
 // replace writes the spec of a request that is there, guarded by its version. Who owns it stays. Where nothing would change
@@ -199,7 +200,7 @@ func (o OwnedRequests) patch(ctx context.Context, wanted *nodepool.OwnedRequest,
 	if err != nil {
 		return nil, err
 	}
-	return o.client(wanted.Cluster.Namespace).Patch(ctx, wanted.ID, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	return o.client(wanted.Cluster.Namespace).Patch(ctx, wanted.ID, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
 }
 
 // Renew renews the lease of a request. One that holds until it is deleted stays as it is.
@@ -235,7 +236,7 @@ func (o OwnedRequests) Renew(ctx context.Context, key nodepool.ClusterKey, id st
 	if err != nil {
 		return known, err
 	}
-	written, err := o.client(key.Namespace).Patch(ctx, id, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	written, err := o.client(key.Namespace).Patch(ctx, id, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
 	if err != nil {
 		return known, err
 	}

@@ -13,6 +13,8 @@ import (
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -48,7 +50,7 @@ func decodeWhole(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 	}}
 	r.ID, r.Since = object.GetName(), object.GetCreationTimestamp().UTC()
 	r.Cluster.Namespace, r.RenewedAt = object.GetNamespace(), r.Since
-	r.Trace, _, _ = unstructured.NestedString(object.Object, "metadata", "annotations", TraceAnnotation)
+	r.Trace, _, _ = unstructured.NestedString(object.Object, "metadata", "annotations", rayobject.TraceAnnotation)
 	for _, owner := range object.GetOwnerReferences() {
 		if owner.Kind == rayClusterKind {
 			r.ClusterUID = string(owner.UID)
@@ -61,14 +63,14 @@ func decodeWhole(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 	}
 	spec, err := readPart[readForm](object, "spec")
 	if err != nil {
-		r.Unreadable = short(err.Error())
+		r.Unreadable = finding.Short(err.Error())
 		return r.OwnedRequest
 	}
 	r.Priority, r.AllOrNothing = spec.Priority, spec.AllOrNothing
 	for i, request := range spec.Bundles {
 		request.Count = max(request.Count, 1)
 		request = request.Sliced()
-		if err := checkRequest(request); err != nil {
+		if err := rayobject.CheckRequest(request); err != nil {
 			r.Unreadable = fmt.Sprintf("spec.bundles[%d]: %v", i, err)
 			return r.OwnedRequest
 		}
@@ -210,7 +212,7 @@ func encodeRequest(r *nodepool.OwnedRequest) (*unstructured.Unstructured, error)
 	object.SetNamespace(r.Cluster.Namespace)
 	object.SetName(r.ID)
 	if r.Trace != "" {
-		object.SetAnnotations(map[string]string{TraceAnnotation: r.Trace})
+		object.SetAnnotations(map[string]string{rayobject.TraceAnnotation: r.Trace})
 	}
 	return object, encodeSpec(object, r)
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -296,7 +297,7 @@ func (w *requestWriter) write(ctx context.Context, u nodepool.OwnedUpdate) error
 		if err != nil {
 			return fmt.Errorf("writing the status of %s/%s: %w", u.Namespace, u.Name, err)
 		}
-		written, err := client.Patch(ctx, u.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+		written, err := client.Patch(ctx, u.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager}, "status")
 		if err == nil {
 			w.requests.set(decodeRequest(written))
 		}
@@ -331,7 +332,7 @@ func (w *requestWriter) adoptOnce(ctx context.Context, u nodepool.OwnedUpdate) e
 	if err != nil {
 		return fmt.Errorf("writing the owner of %s/%s: %w", u.Namespace, u.Name, err)
 	}
-	written, err := client.Patch(ctx, u.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	written, err := client.Patch(ctx, u.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
 	if err == nil {
 		w.requests.set(decodeRequest(written))
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -50,24 +51,10 @@ type parents struct {
 	mu sync.Mutex
 	// Guarded by mu. asked are the RayClusters whose owners are to be read.
 	answers   map[nodepool.ClusterKey]parentAnswer
-	asked     map[nodepool.ClusterKey]lineage
+	asked     map[nodepool.ClusterKey]rayobject.Ownership
 	resources map[schema.GroupVersionKind]parentResource
 	// restsUntil has the RayClusters whose owners could not be read.
 	restsUntil map[nodepool.ClusterKey]time.Time
-}
-
-// lineage is what a RayCluster itself says about its owners.
-type lineage struct {
-	controller controller
-	// elastic and the queue that Kueue wrote into the pod templates, see admittedQueue.
-	elastic  bool
-	queue    string
-	admitted bool
-}
-
-// controller is the ownerReference with controller: true; the zero value is none.
-type controller struct {
-	APIVersion, Kind, Name, UID string
 }
 
 // parentResource is how a kind of owner is read.
@@ -78,7 +65,7 @@ type parentResource struct {
 
 // parentAnswer is what was read.
 type parentAnswer struct {
-	of controller
+	of rayobject.Controller
 	at time.Time
 	// queue is what the owners say; unread is the owner that may not be read, and why.
 	queue         nodepool.Queue
@@ -86,40 +73,23 @@ type parentAnswer struct {
 }
 
 // holds reports whether the answer is about these owners and not old.
-func (a parentAnswer) holds(from lineage, now time.Time) bool {
-	return a.of == from.controller && now.Sub(a.at) < parentLasts
+func (a parentAnswer) holds(from rayobject.Ownership, now time.Time) bool {
+	return a.of == from.Controller && now.Sub(a.at) < parentLasts
 }
 
 func newParents(client metadata.Interface, kinds discovery.ServerResourcesInterface, log *slog.Logger,
 	changed func(nodepool.ClusterKey)) *parents {
 	return &parents{
 		client: client, discovery: kinds, log: log, now: time.Now, changed: changed, wake: make(chan struct{}, 1),
-		answers: map[nodepool.ClusterKey]parentAnswer{}, asked: map[nodepool.ClusterKey]lineage{}, resources: map[schema.GroupVersionKind]parentResource{},
+		answers: map[nodepool.ClusterKey]parentAnswer{}, asked: map[nodepool.ClusterKey]rayobject.Ownership{}, resources: map[schema.GroupVersionKind]parentResource{},
 		restsUntil: map[nodepool.ClusterKey]time.Time{},
 	}
 }
 
-// lineageOf reads what a RayCluster says about its owners.
-func lineageOf(metadata, spec fields) lineage {
-	l := lineage{controller: controllerOf(metadata), elastic: elastic(spec)}
-	l.queue, l.admitted = admittedQueue(spec)
-	return l
-}
-
-func controllerOf(metadata fields) controller {
-	for _, reference := range metadata.objects("ownerReferences") {
-		if reference.flag("controller") {
-			return controller{reference.text("apiVersion"), reference.text("kind"), reference.text("name"),
-				reference.text("uid")}
-		}
-	}
-	return controller{}
-}
-
 // addTo adds to a cluster what is known of its owners, and has them read where that is not known or old. A label of
 // the RayCluster's own needs no other proof. Until owners are read once, they may be queued, and nothing is written.
-func (p *parents) addTo(cluster *nodepool.Cluster, from lineage) {
-	if p == nil || cluster.Queue.Queued() || from.controller == (controller{}) {
+func (p *parents) addTo(cluster *nodepool.Cluster, from rayobject.Ownership) {
+	if p == nil || cluster.Queue.Queued() || from.Controller == (rayobject.Controller{}) {
 		return
 	}
 	p.mu.Lock()
@@ -132,13 +102,13 @@ func (p *parents) addTo(cluster *nodepool.Cluster, from lineage) {
 		}
 	}
 	p.mu.Unlock()
-	if answer.of != from.controller {
+	if answer.of != from.Controller {
 		cluster.Queue.Unknown = fmt.Sprintf("%s %s, which owns it, has not been read, so it is not known whether Kueue "+
-			"queues it", from.controller.Kind, from.controller.Name)
+			"queues it", from.Controller.Kind, from.Controller.Name)
 		return
 	}
 	cluster.Queue = answer.queue
-	cluster.Queue.Elastic = from.elastic
+	cluster.Queue.Elastic = from.Elastic
 	if answer.unread != "" && !answer.queue.Queued() {
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
 			Code: OwnerUnread, Severity: raydemand.Info, Object: "RayCluster " + cluster.Key.String(),
@@ -172,11 +142,11 @@ func (p *parents) Start(ctx context.Context) error {
 func (p *parents) NeedLeaderElection() bool { return false }
 
 // due takes out what was asked for. Cycles ask until there is an answer, which may have come since.
-func (p *parents) due() map[nodepool.ClusterKey]lineage {
+func (p *parents) due() map[nodepool.ClusterKey]rayobject.Ownership {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	due := p.asked
-	p.asked = map[nodepool.ClusterKey]lineage{}
+	p.asked = map[nodepool.ClusterKey]rayobject.Ownership{}
 	for key, from := range due {
 		if p.answers[key].holds(from, p.now()) {
 			delete(due, key)
@@ -206,7 +176,7 @@ func (p *parents) rest(key nodepool.ClusterKey) {
 
 // read asks the API server which queue the owners name, now, and remembers the answer. An error means that nothing is
 // known.
-func (p *parents) read(ctx context.Context, key nodepool.ClusterKey, from lineage) (nodepool.Queue, error) {
+func (p *parents) read(ctx context.Context, key nodepool.ClusterKey, from rayobject.Ownership) (nodepool.Queue, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	answer, err := p.follow(ctx, key.Namespace, from)
@@ -224,11 +194,11 @@ func (p *parents) read(ctx context.Context, key nodepool.ClusterKey, from lineag
 }
 
 // follow goes from controller to controller until one names a queue.
-func (p *parents) follow(ctx context.Context, namespace string, from lineage) (parentAnswer, error) {
-	answer := parentAnswer{of: from.controller, at: p.now(), queue: nodepool.Queue{Elastic: from.elastic}}
-	next := from.controller
+func (p *parents) follow(ctx context.Context, namespace string, from rayobject.Ownership) (parentAnswer, error) {
+	answer := parentAnswer{of: from.Controller, at: p.now(), queue: nodepool.Queue{Elastic: from.Elastic}}
+	next := from.Controller
 	for range mostParents {
-		if next == (controller{}) {
+		if next == (rayobject.Controller{}) {
 			return answer, nil
 		}
 		object, err := p.get(ctx, namespace, next)
@@ -252,28 +222,28 @@ func (p *parents) follow(ctx context.Context, namespace string, from lineage) (p
 }
 
 // withoutOwner judges by what Kueue has written into the pod templates, where an owner cannot be read.
-func (a parentAnswer) withoutOwner(owner controller, cause error, from lineage) parentAnswer {
+func (a parentAnswer) withoutOwner(owner rayobject.Controller, cause error, from rayobject.Ownership) parentAnswer {
 	a.unread, a.cause = owner.Kind+" "+owner.Name, cause.Error()
-	if from.admitted {
-		a.queue.Name, a.queue.Parent = from.queue, nodepool.Owner{Kind: owner.Kind, Name: owner.Name}
-		a.queue.Mark = fmt.Sprintf("label %s in its pod templates; %s %s cannot be read", podSetLabel,
+	if from.Admitted {
+		a.queue.Name, a.queue.Parent = from.Queue, nodepool.Owner{Kind: owner.Kind, Name: owner.Name}
+		a.queue.Mark = fmt.Sprintf("label %s in its pod templates; %s %s cannot be read", rayobject.PodSetLabel,
 			owner.Kind, owner.Name)
 	}
 	return a
 }
 
-func controllerAbove(object *metav1.PartialObjectMetadata) controller {
+func controllerAbove(object *metav1.PartialObjectMetadata) rayobject.Controller {
 	at := slices.IndexFunc(object.OwnerReferences,
 		func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller })
 	if at < 0 {
-		return controller{}
+		return rayobject.Controller{}
 	}
 	reference := object.OwnerReferences[at]
-	return controller{reference.APIVersion, reference.Kind, reference.Name, string(reference.UID)}
+	return rayobject.Controller{APIVersion: reference.APIVersion, Kind: reference.Kind, Name: reference.Name, UID: string(reference.UID)}
 }
 
 // get reads the metadata of an owner, which is in the namespace of what it owns or in none.
-func (p *parents) get(ctx context.Context, namespace string, owner controller) (*metav1.PartialObjectMetadata, error) {
+func (p *parents) get(ctx context.Context, namespace string, owner rayobject.Controller) (*metav1.PartialObjectMetadata, error) {
 	resource, err := p.resource(owner)
 	if err != nil {
 		return nil, err
@@ -293,7 +263,7 @@ func (e unservedError) Error() string { return "the API server serves no " + e.k
 func unserved(err error) bool { _, is := err.(unservedError); return is }
 
 // resource finds how a kind is read; what the API server once said holds for good.
-func (p *parents) resource(owner controller) (parentResource, error) {
+func (p *parents) resource(owner rayobject.Controller) (parentResource, error) {
 	version, err := schema.ParseGroupVersion(owner.APIVersion)
 	if err != nil {
 		return parentResource{}, unservedError{schema.GroupVersionKind{Kind: owner.Kind, Version: owner.APIVersion}}

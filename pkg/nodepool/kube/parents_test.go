@@ -22,7 +22,26 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
+
+const gate = "{spec: {schedulingGates: [{name: kueue.x-k8s.io/topology}, {name: kueue.x-k8s.io/elastic-job}]}}"
+
+// queuedCluster has a head and two groups, with what a test puts into the metadata and the three templates.
+func queuedCluster(t *testing.T, metadata string, templates ...string) *unstructured.Unstructured {
+	t.Helper()
+	for len(templates) < 3 {
+		templates = append(templates, "{}")
+	}
+	return &unstructured.Unstructured{Object: objectOf(t, `
+metadata: {namespace: ml, name: llm, uid: u-1, resourceVersion: "8", `+metadata+`}
+spec:
+  headGroupSpec: {template: `+templates[0]+`}
+  workerGroupSpecs:
+  - {groupName: cpu, replicas: 2, minReplicas: 0, maxReplicas: 5, template: `+templates[1]+`}
+  - {groupName: gpu, replicas: 0, minReplicas: 0, maxReplicas: 5, template: `+templates[2]+`}
+`)}
+}
 
 // served are the kinds of owners that the stand-in of an API server has.
 type served struct {
@@ -164,28 +183,28 @@ func TestAQueueIsReadFromTheOwners(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				go h.Start(ctx)
-				first := decodeObject(queuedCluster(t, c.metadata, c.templates...))
-				h.addTo(&first.cluster, first.lineage)
-				owned := first.lineage.controller != (controller{})
-				if err := first.cluster.Writable(); owned != errors.Is(err, nodepool.ErrReadOnly) {
+				first := rayobject.DecodeObject(queuedCluster(t, c.metadata, c.templates...))
+				h.addTo(&first.Cluster, first.Ownership)
+				owned := first.Ownership.Controller != (rayobject.Controller{})
+				if err := first.Cluster.Writable(); owned != errors.Is(err, nodepool.ErrReadOnly) {
 					t.Errorf("before the owner is read: %v", err)
 				}
 				synctest.Wait()
-				again := decodeObject(queuedCluster(t, c.metadata, c.templates...))
-				h.addTo(&again.cluster, again.lineage)
+				again := rayobject.DecodeObject(queuedCluster(t, c.metadata, c.templates...))
+				h.addTo(&again.Cluster, again.Ownership)
 				want := c.want
-				want.Elastic = again.lineage.elastic
-				if diff := cmp.Diff(want, again.cluster.Queue); diff != "" {
+				want.Elastic = again.Ownership.Elastic
+				if diff := cmp.Diff(want, again.Cluster.Queue); diff != "" {
 					t.Errorf("queue (-want +got):\n%s", diff)
 				}
 				var seen string
-				for _, finding := range again.cluster.Findings {
+				for _, finding := range again.Cluster.Findings {
 					if finding.Code == OwnerUnread {
 						seen = finding.Seen
 					}
 				}
 				if seen != c.unread {
-					t.Errorf("unread owner %q, want %q: %+v", seen, c.unread, again.cluster.Findings)
+					t.Errorf("unread owner %q, want %q: %+v", seen, c.unread, again.Cluster.Findings)
 				}
 			})
 		})
@@ -196,7 +215,7 @@ func TestOwnersThatOwnEachOtherEndTheSearch(t *testing.T) {
 	circle := rayJob("", nil)
 	circle = rayJob("", circle)
 	h := newHousehold(t, circle)
-	from := decodeObject(queuedCluster(t, byTrain)).lineage
+	from := rayobject.DecodeObject(queuedCluster(t, byTrain)).Ownership
 	queue, err := h.read(t.Context(), llm, from)
 	if err != nil || queue.Queued() || h.reads() != mostParents {
 		t.Errorf("queue %+v, error %v after %d reads, want none after %d", queue, err, h.reads(), mostParents)
@@ -210,10 +229,10 @@ func TestOwnersAreReadOnceAndAgainMuchLater(t *testing.T) {
 		defer stop()
 		go h.Start(ctx)
 		look := func() nodepool.Queue {
-			from := decodeObject(queuedCluster(t, byTrain))
-			h.addTo(&from.cluster, from.lineage)
+			from := rayobject.DecodeObject(queuedCluster(t, byTrain))
+			h.addTo(&from.Cluster, from.Ownership)
 			synctest.Wait()
-			return from.cluster.Queue
+			return from.Cluster.Queue
 		}
 		// While the first answer is on its way, cycles ask again.
 		reading := make(chan struct{})
@@ -331,7 +350,7 @@ func TestAnOwnerThatCannotBeReadIsNotAskedForAllTheTime(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- h.Start(ctx) }()
-		from := lineage{controller: controller{"ray.io/v1", "RayJob", "train", "uid-of-train"}}
+		from := rayobject.Ownership{Controller: rayobject.Controller{APIVersion: "ray.io/v1", Kind: "RayJob", Name: "train", UID: "uid-of-train"}}
 		for range 300 { // a minute of cycles
 			h.addTo(&nodepool.Cluster{Key: llm}, from)
 			synctest.Wait()

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
 
 // operation is one step of an RFC 6902 JSON patch. Value is always written: testing for null is how absence is tested.
@@ -33,34 +35,34 @@ type operation struct {
 //	replace /spec/workerGroupSpecs/i/scaleStrategy                (add where it was absent)
 //	add     the annotation scale-up-trace                         where a trace is kept
 func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
-	report := &findings{}
-	root := fields{values: object, report: report}
-	if uid := root.object("metadata").text("uid"); uid != change.UID {
+	report := &finding.List{}
+	root := rayobject.Fields{Values: object, Report: report}
+	if uid := root.Object("metadata").Text("uid"); uid != change.UID {
 		return nil, fmt.Errorf("%w: uid is %s, was %s", nodepool.ErrConflict, uid, change.UID)
 	}
 	patch := guards(root)
 	if namesPods(change) {
-		if stored := root.object("metadata").int64("generation"); stored != change.Generation {
+		if stored := root.Object("metadata").Int64("generation"); stored != change.Generation {
 			return nil, fmt.Errorf("%w: generation is %d, the pods were chosen from %d", nodepool.ErrConflict, stored, change.Generation)
 		}
 		patch = append(patch, operation{"test", "/metadata/generation", change.Generation})
 	}
-	groups := root.object("spec").objects("workerGroupSpecs")
+	groups := root.Object("spec").Objects("workerGroupSpecs")
 	var writes []operation
 	for _, target := range change.Targets {
-		if target.Index < 0 || target.Index >= len(groups) || groups[target.Index].text("groupName") != target.Group {
+		if target.Index < 0 || target.Index >= len(groups) || groups[target.Index].Text("groupName") != target.Group {
 			return nil, fmt.Errorf("%w: group %s is not at index %d", nodepool.ErrConflict, target.Group, target.Index)
 		}
 		group := groups[target.Index]
-		if stored := group.int32("replicas", 0); stored != target.From {
+		if stored := group.Int32("replicas", 0); stored != target.From {
 			return nil, fmt.Errorf("%w: group %s has %d replicas, had %d", nodepool.ErrConflict, target.Group, stored, target.From)
 		}
 		path := fmt.Sprintf("/spec/workerGroupSpecs/%d", target.Index)
 		patch = append(patch,
 			operation{"test", path + "/groupName", target.Group},
-			operation{"test", path + "/replicas", group.values["replicas"]},
-			operation{"test", path + "/minReplicas", group.values["minReplicas"]},
-			operation{"test", path + "/maxReplicas", group.values["maxReplicas"]})
+			operation{"test", path + "/replicas", group.Values["replicas"]},
+			operation{"test", path + "/minReplicas", group.Values["minReplicas"]},
+			operation{"test", path + "/maxReplicas", group.Values["maxReplicas"]})
 		writes = append(writes, operation{verb(group, "replicas"), path + "/replicas", target.Replicas})
 		if target.WorkersToDelete != nil {
 			writes = append(writes, operation{verb(group, "scaleStrategy"), path + "/scaleStrategy",
@@ -68,7 +70,7 @@ func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
 		}
 	}
 	if change.ScaleUpTrace != "" {
-		writes = append(writes, keeping(root.object("metadata"), change.ScaleUpTrace))
+		writes = append(writes, keeping(root.Object("metadata"), change.ScaleUpTrace))
 	}
 	text, err := json.Marshal(append(patch, writes...))
 	if err != nil {
@@ -82,28 +84,28 @@ func namesPods(change nodepool.Change) bool {
 }
 
 // guards test that the RayCluster is the one that was read and has not been stopped meanwhile.
-func guards(root fields) []operation {
-	metadata := root.object("metadata")
+func guards(root rayobject.Fields) []operation {
+	metadata := root.Object("metadata")
 	tests := []operation{
-		{"test", "/metadata/uid", metadata.values["uid"]},
-		{"test", "/metadata/deletionTimestamp", metadata.values["deletionTimestamp"]},
-		{"test", "/spec/suspend", root.object("spec").values["suspend"]},
+		{"test", "/metadata/uid", metadata.Values["uid"]},
+		{"test", "/metadata/deletionTimestamp", metadata.Values["deletionTimestamp"]},
+		{"test", "/spec/suspend", root.Object("spec").Values["suspend"]},
 	}
 	tests = append(tests, queueGuards(metadata)...)
-	annotations := metadata.object("annotations")
-	if !metadata.has("annotations") {
+	annotations := metadata.Object("annotations")
+	if !metadata.Has("annotations") {
 		// A path below an absent map cannot be tested.
 		return append(tests, operation{"test", "/metadata/annotations", nil})
 	}
-	for _, key := range []string{FreezeAnnotation, ModeAnnotation} {
-		tests = append(tests, operation{"test", "/metadata/annotations/" + escape(key), annotations.values[key]})
+	for _, key := range []string{rayobject.FreezeAnnotation, rayobject.ModeAnnotation} {
+		tests = append(tests, operation{"test", "/metadata/annotations/" + escape(key), annotations.Values[key]})
 	}
 	return tests
 }
 
 // verb is add for an absent field and replace for a present one: replace below an absent parent is refused (k5).
-func verb(f fields, name string) string {
-	if f.has(name) {
+func verb(f rayobject.Fields, name string) string {
+	if f.Has(name) {
 		return "replace"
 	}
 	return "add"
@@ -111,3 +113,14 @@ func verb(f fields, name string) string {
 
 // escape writes a key as a JSON pointer token.
 func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
+
+// queueGuards test that nobody has queued the RayCluster meanwhile, by its own label or by an owner that adopts it.
+func queueGuards(metadata rayobject.Fields) []operation {
+	owners := operation{"test", "/metadata/ownerReferences", metadata.Values["ownerReferences"]}
+	if !metadata.Has("labels") {
+		// A path below an absent map cannot be tested.
+		return []operation{{"test", "/metadata/labels", nil}, owners}
+	}
+	label := metadata.Object("labels").Values[nodepool.QueueLabel]
+	return []operation{{"test", "/metadata/labels/" + escape(nodepool.QueueLabel), label}, owners}
+}

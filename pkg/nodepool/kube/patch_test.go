@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,7 +11,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func objectOf(t *testing.T, manifest string) map[string]any {
@@ -104,31 +102,6 @@ func TestGrowthIsWrittenToASpecThatOthersHaveEditedElsewhere(t *testing.T) {
 	}
 }
 
-func TestRequestsAreKeptInTwoAnnotations(t *testing.T) {
-	since := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("CET", 3600))
-	got, err := requestAnnotations([]raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: 5000}, Count: 2}}, since)
-	want := map[string]any{
-		ResourceRequestsAnnotation: `[{"resources":{"GPU":0.5},"count":2}]`, RequestedSinceAnnotation: "2026-03-01T12:00:00Z",
-	}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Fatalf("%v; annotations (-want +got):\n%s", err, diff)
-	}
-	if requests, problems := decodeRequests(got[ResourceRequestsAnnotation].(string)); len(requests) != 1 || len(problems) > 0 {
-		t.Errorf("read back as %v, %v", requests, problems)
-	}
-	got, err = requestAnnotations(nil, since)
-	if diff := cmp.Diff(map[string]any{ResourceRequestsAnnotation: nil, RequestedSinceAnnotation: nil}, got); diff != "" || err != nil {
-		t.Errorf("%v; clearing (-want +got):\n%s", err, diff)
-	}
-}
-
-func TestRequestsThatDoNotFitNameTheLimit(t *testing.T) {
-	large := []raydemand.Request{{Bundle: raydemand.Bundle{strings.Repeat("x", MaxRequestsBytes): raydemand.One}, Count: 1}}
-	if _, err := requestAnnotations(large, time.Time{}); !errors.Is(err, nodepool.ErrTooLarge) || !strings.Contains(err.Error(), "65536") {
-		t.Errorf("error is %v, want ErrTooLarge with the limit", err)
-	}
-}
-
 func version(v string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetNamespace(llm.Namespace)
@@ -174,11 +147,11 @@ func TestReadsAreNeverOlderThanOwnWrites(t *testing.T) {
 func TestAnObjectIsDecodedOncePerVersion(t *testing.T) {
 	m := newMemo(nodegpu.Reader{})
 	first := m.decode(version("1"))
-	first.object["mark"] = true
-	if m.decode(version("1")).object["mark"] == nil {
+	first.Object["mark"] = true
+	if m.decode(version("1")).Object["mark"] == nil {
 		t.Error("the same version was decoded again")
 	}
-	if m.decode(version("2")).object["mark"] != nil {
+	if m.decode(version("2")).Object["mark"] != nil {
 		t.Error("a new version was not decoded")
 	}
 	if m.drop(llm); len(m.byKey) != 0 {
@@ -186,16 +159,27 @@ func TestAnObjectIsDecodedOncePerVersion(t *testing.T) {
 	}
 }
 
-// What is handed out may be changed by its reader; the kept form must not.
-func TestJoinHandsOutCopies(t *testing.T) {
-	d := decodeObject(&unstructured.Unstructured{Object: objectOf(t, sample)})
-	join(d, nil).Groups[0].Resources["GPU"] = 0
-	if d.cluster.Groups[0].Resources["GPU"] != raydemand.One {
-		t.Error("a reader changed the kept form")
-	}
-	cluster := join(d, nil)
-	cluster.Groups[0].Replicas = 99
-	if d.cluster.Groups[0].Replicas == 99 {
-		t.Error("a reader changed the kept groups")
+// The API server compares an absent field with null, so that a label that somebody adds meanwhile fails the patch.
+func TestAPatchTestsThatNobodyHasQueuedTheRayCluster(t *testing.T) {
+	for metadata, want := range map[string]string{
+		"labels: {a: b}":  `{"op":"test","path":"/metadata/labels/kueue.x-k8s.io~1queue-name","value":null}`,
+		"annotations: {}": `{"op":"test","path":"/metadata/labels","value":null}`,
+		"ownerReferences: [{kind: RayJob, name: j}]": `{"op":"test","path":"/metadata/ownerReferences","value":[{"kind":"RayJob","name":"j"}]}`,
+	} {
+		object := queuedCluster(t, metadata).Object
+		scale, err := patchFor(object, nodepool.Change{UID: "u-1", Targets: []nodepool.Target{{Group: "cpu",
+			From: 2, Replicas: 3}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sync, err := numGPUsPatch(object, nodepool.NumGPUsChange{UID: "u-1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, patch := range []string{string(scale), string(sync)} {
+			if !strings.Contains(patch, want) {
+				t.Errorf("%s: patch %s lacks %s", metadata, patch, want)
+			}
+		}
 	}
 }

@@ -13,12 +13,9 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// MaxRequestsBytes bounds the annotation resource-requests. Kubernetes allows 256 KiB for all annotations of an object, and
-// kubectl keeps a copy of the whole object in one of them.
-const MaxRequestsBytes = 64 << 10
 
 // ResourceRequests returns what is kept in the annotation resource-requests, and since when; zero where that is not known.
 // nodepool.ErrGone: no such RayCluster.
@@ -27,7 +24,7 @@ func (m *Manager) ResourceRequests(_ context.Context, key nodepool.ClusterKey) (
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	cluster := m.memo.decode(object).cluster
+	cluster := m.memo.decode(object).Cluster
 	return cluster.RequestResources, cluster.RequestedSince, nil
 }
 
@@ -38,11 +35,11 @@ func (m *Manager) ResourceRequests(_ context.Context, key nodepool.ClusterKey) (
 // all. nodepool.ErrTooLarge names the limit.
 func (m *Manager) SetResourceRequests(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
 	for i, request := range requests {
-		if err := checkRequest(request); err != nil {
+		if err := rayobject.CheckRequest(request); err != nil {
 			return fmt.Errorf("requesting resources of %s: entry %d: %w", key, i, err)
 		}
 	}
-	annotations, err := requestAnnotations(requests, since)
+	annotations, err := rayobject.EncodeRequests(requests, since)
 	if err != nil {
 		return fmt.Errorf("requesting resources of %s: %w", key, err)
 	}
@@ -78,7 +75,7 @@ func (m *Manager) annotateFresh(ctx context.Context, key nodepool.ClusterKey, an
 
 // annotate writes annotations to a RayCluster, unless it is no longer as it was read, and asks for its cycle; nil removes one.
 func (m *Manager) annotate(ctx context.Context, object *unstructured.Unstructured, annotations map[string]any) error {
-	key, cluster := keyOf(object), m.memo.decode(object).cluster
+	key, cluster := keyOf(object), m.memo.decode(object).Cluster
 	if cluster.Freeze || cluster.Deleting {
 		return fmt.Errorf("annotating %s: %w", key, cluster.Writable())
 	}
@@ -97,26 +94,6 @@ func (m *Manager) annotate(ctx context.Context, object *unstructured.Unstructure
 		m.pool.enqueueAsked(key)
 	}
 	return nil
-}
-
-// requestAnnotations are the annotations that keep requests; nil removes one.
-func requestAnnotations(requests []raydemand.Request, since time.Time) (map[string]any, error) {
-	annotations := map[string]any{ResourceRequestsAnnotation: nil, RequestedSinceAnnotation: nil}
-	if len(requests) == 0 {
-		return annotations, nil
-	}
-	text, err := json.Marshal(requests)
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > MaxRequestsBytes {
-		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", nodepool.ErrTooLarge, len(text), MaxRequestsBytes)
-	}
-	annotations[ResourceRequestsAnnotation] = string(text)
-	if !since.IsZero() {
-		annotations[RequestedSinceAnnotation] = since.UTC().Format(time.RFC3339)
-	}
-	return annotations, nil
 }
 
 // Requests gives the annotation resource-requests of all RayClusters the shape of a store.

@@ -16,34 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-func TestRequestsInTheAnnotationMayWishForSlices(t *testing.T) {
-	requests, problems := decodeRequests(`[
-		{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": "hardware"}, "count": 3},
-		{"resources": {"GPU": 1}, "slice": {"memory": "10GB"}, "count": 1},
-		{"resources": {"GPU": 1}, "slice": {}, "count": 1},
-		{"resources": {"GPU": 1}, "count": 1}]`)
-	want := []raydemand.Request{
-		{Bundle: raydemand.Bundle{"CPU": raydemand.Whole(2), "GPU": raydemand.One}, Count: 3, Slice: &raydemand.SliceRequirement{Memory: 10 << 30, Isolation: "hardware"}},
-		{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 1},
-	}
-	if diff := cmp.Diff(want, requests); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
-	if len(problems) != 2 || !strings.Contains(problems[0], `entry 1 is left out: slice.memory: "10GB": want `) || !strings.Contains(problems[1], "entry 2 is left out: slice: {}: want ") {
-		t.Errorf("problems: %q", problems)
-	}
-	annotations, err := requestAnnotations(want, time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, problems := decodeRequests(annotations[ResourceRequestsAnnotation].(string))
-	if diff := cmp.Diff(want, again); diff != "" || len(problems) > 0 {
-		t.Errorf("what was written is read again as another: %s (%v)", diff, problems)
-	}
-}
 
 // conflicting answers the next PATCH with a conflict, and those after it well.
 func conflicting(server *apiServer) {
@@ -173,7 +148,7 @@ func TestRequestsThatAWatchTellsOfArePlannedInSteps(t *testing.T) {
 		for i := range 100 {
 			now := last.DeepCopy()
 			now.SetResourceVersion(strconv.Itoa(10 + i))
-			now.SetAnnotations(map[string]string{ResourceRequestsAnnotation: strconv.Itoa(i)})
+			now.SetAnnotations(map[string]string{rayobject.ResourceRequestsAnnotation: strconv.Itoa(i)})
 			m.clusterUpdated(last, now)
 			last = now
 			time.Sleep(10 * time.Millisecond)

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 )
 
 // ReadPod reads a Pod as the API prints it. Amounts of its containers that are no quantities, one of which would have the whole pod refused, are left
@@ -43,7 +45,7 @@ func dropUnreadable(object map[string]any) (unreadable []string) {
 					if isQuantity(amounts[name]) {
 						continue
 					}
-					unreadable = append(unreadable, short(fmt.Sprintf("spec.%s[%d].resources.%s[%s] is %#v", list, i, section, name, amounts[name]))+": want a Kubernetes quantity")
+					unreadable = append(unreadable, finding.Short(fmt.Sprintf("spec.%s[%d].resources.%s[%s] is %#v", list, i, section, name, amounts[name]))+": want a Kubernetes quantity")
 					delete(amounts, name)
 				}
 			}

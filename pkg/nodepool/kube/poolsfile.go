@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -100,8 +101,8 @@ func readPool(raw json.RawMessage) (poolEntry, error) {
 }
 
 func checkPrice(price float64) error {
-	if price < 0 || price > maxPrice {
-		return fmt.Errorf("price %v: want 0 to %.0f", price, maxPrice)
+	if price < 0 || price > rayobject.MaxPrice {
+		return fmt.Errorf("price %v: want 0 to %.0f", price, rayobject.MaxPrice)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -282,10 +283,10 @@ func (p *provisioners) addTo(cluster *nodepool.Cluster) {
 	defer p.mu.Unlock()
 	worst := p.hearing(cluster.Key.Namespace)
 	if worst == forbidden {
-		report := &findings{object: "RayCluster " + cluster.Key.String()}
-		report.add(raydemand.Info, EventsForbidden, "", "", "this process may not list and watch Events, so it learns that a group's nodes are out of stock only by the allocation timeout",
+		report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
+		report.Add(raydemand.Info, EventsForbidden, "", "", "this process may not list and watch Events, so it learns that a group's nodes are out of stock only by the allocation timeout",
 			"grant it list and watch on events, if that is wanted")
-		cluster.Findings = append(cluster.Findings, report.list...)
+		cluster.Findings = append(cluster.Findings, report.All...)
 	}
 	cluster.ProvisionersSeen = worst == heard && p.spoke
 	for i := range cluster.Workers {

@@ -7,19 +7,10 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// The annotations of a RayCluster that keep traces, so that they go on in another process. Both are W3C traceparents;
-// ScaleUpTraceAnnotation also tells when its patch was written. Nothing is decided by either.
-const (
-	ScaleUpTraceAnnotation = annotationPrefix + "scale-up-trace"
-	// RequestTraceAnnotation is the call that asked for what stands in resource-requests.
-	RequestTraceAnnotation = annotationPrefix + "resource-requests-trace"
-)
-
-// TraceAnnotation of a ResourceRequest keeps the call that asked for it, as nodepool.OwnedRequest has it.
-const TraceAnnotation = annotationPrefix + "trace"
 
 // Traces writes traces down in annotations. Either function may be nil, and keeps nothing by "".
 type Traces struct {
@@ -36,11 +27,11 @@ func (m *Manager) Kept(key nodepool.ClusterKey) (call string, calledAt time.Time
 	if err != nil {
 		return "", time.Time{}, ""
 	}
-	metadata := fields{values: object.Object, report: &findings{}}.object("metadata")
-	annotations := metadata.object("annotations")
-	call, scaleUp = annotations.text(RequestTraceAnnotation), annotations.text(ScaleUpTraceAnnotation)
+	metadata := rayobject.Fields{Values: object.Object, Report: &finding.List{}}.Object("metadata")
+	annotations := metadata.Object("annotations")
+	call, scaleUp = annotations.Text(rayobject.RequestTraceAnnotation), annotations.Text(rayobject.ScaleUpTraceAnnotation)
 	if call != "" {
-		calledAt, _ = time.Parse(time.RFC3339, annotations.text(RequestedSinceAnnotation))
+		calledAt, _ = time.Parse(time.RFC3339, annotations.Text(rayobject.RequestedSinceAnnotation))
 	}
 	if m.requests == nil {
 		return call, calledAt, scaleUp
@@ -68,9 +59,9 @@ func (m *Manager) callTrace(ctx context.Context, now time.Time) string {
 // requestTrace are the annotations of a ResourceRequest that keep its call; a call that has no trace removes that of the one before.
 func requestTrace(r *nodepool.OwnedRequest) map[string]any {
 	if r.Trace == "" {
-		return map[string]any{TraceAnnotation: nil}
+		return map[string]any{rayobject.TraceAnnotation: nil}
 	}
-	return map[string]any{TraceAnnotation: r.Trace}
+	return map[string]any{rayobject.TraceAnnotation: r.Trace}
 }
 
 // scaleUpOf is what a change shall keep of its trace.
@@ -84,19 +75,19 @@ func (m *Manager) scaleUpOf(ctx context.Context, change nodepool.Change) string 
 
 // withTrace adds the trace of the call that asks for resources to what is written for it; what is cleared keeps none.
 func (m *Manager) withTrace(ctx context.Context, annotations map[string]any, requests []raydemand.Request) map[string]any {
-	annotations[RequestTraceAnnotation] = nil
+	annotations[rayobject.RequestTraceAnnotation] = nil
 	if call := m.options.Traces.Call; call != nil && len(requests) > 0 {
 		if trace := call(ctx); trace != "" {
-			annotations[RequestTraceAnnotation] = trace
+			annotations[rayobject.RequestTraceAnnotation] = trace
 		}
 	}
 	return annotations
 }
 
 // keeping is the step of a patch that keeps the trace of a scale-up.
-func keeping(metadata fields, scaleUp string) operation {
-	if !metadata.has("annotations") {
-		return operation{"add", "/metadata/annotations", map[string]any{ScaleUpTraceAnnotation: scaleUp}}
+func keeping(metadata rayobject.Fields, scaleUp string) operation {
+	if !metadata.Has("annotations") {
+		return operation{"add", "/metadata/annotations", map[string]any{rayobject.ScaleUpTraceAnnotation: scaleUp}}
 	}
-	return operation{"add", "/metadata/annotations/" + escape(ScaleUpTraceAnnotation), scaleUp}
+	return operation{"add", "/metadata/annotations/" + escape(rayobject.ScaleUpTraceAnnotation), scaleUp}
 }

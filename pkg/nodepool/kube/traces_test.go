@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -81,7 +82,7 @@ func TestResourceRequestsKeepTheTraceOfTheirCall(t *testing.T) {
 
 	object := rayClusterOf(t, twoGroups, "9")
 	object["metadata"].(map[string]any)["annotations"] = map[string]any{
-		RequestTraceAnnotation: "call", RequestedSinceAnnotation: "2026-11-21T12:00:00Z", ScaleUpTraceAnnotation: "growth",
+		rayobject.RequestTraceAnnotation: "call", rayobject.RequestedSinceAnnotation: "2026-11-21T12:00:00Z", rayobject.ScaleUpTraceAnnotation: "growth",
 	}
 	call, at, scaleUp := managerOf(t, server, object).Kept(llm)
 	if call != "call" || !at.Equal(since) || scaleUp != "growth" {
@@ -109,7 +110,7 @@ func TestAResourceRequestKeepsTheTraceOfItsCall(t *testing.T) {
 	if got := decodeRequest(object).Trace; got != "call 2026-11-21T12:00:00Z" {
 		t.Errorf("kept is %q", got)
 	}
-	if got := requestTrace(&nodepool.OwnedRequest{}); got[TraceAnnotation] != nil {
+	if got := requestTrace(&nodepool.OwnedRequest{}); got[rayobject.TraceAnnotation] != nil {
 		t.Errorf("a request that is replaced without a trace keeps %v", got)
 	}
 	m.requests = newOwnedRequests(nil, nil, nil, nil, func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {})

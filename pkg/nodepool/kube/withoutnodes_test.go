@@ -72,7 +72,7 @@ spec: {workerGroupSpecs: [{groupName: g, template: {spec: {containers: [{name: r
 			memo = newMemo(reader)
 		}
 		unknown := false
-		for _, f := range memo.decode(manifest).findings {
+		for _, f := range memo.decode(manifest).Findings {
 			unknown = unknown || f.Code == podfit.GPUResourceUnknown
 		}
 		if unknown == known {

@@ -14,6 +14,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/rig"
 )
@@ -31,7 +32,7 @@ func TestAnUndecodableRayClusterDoesNotBlindTheOthers(t *testing.T) {
 	}()
 	m := s.manager(kube.Options{})
 	bad := s.read(m, "bad")
-	if !bad.Unreadable || !finding(bad, kube.FieldOutOfRange) || !errors.Is(bad.Writable(), nodepool.ErrReadOnly) {
+	if !bad.Unreadable || !finding(bad, rayobject.FieldOutOfRange) || !errors.Is(bad.Writable(), nodepool.ErrReadOnly) {
 		t.Errorf("Unreadable %v, findings %v", bad.Unreadable, bad.Findings)
 	}
 	good := s.read(m, "good")
@@ -65,7 +66,7 @@ func TestMinAboveMaxStopsTheClusterAndIsAFinding(t *testing.T) {
 	s.createAs(groups(s.namespace, "llm", map[string]any{"minReplicas": int64(4)}, map[string]any{"replicas": int64(2)}))
 	m := s.manager(kube.Options{})
 	cluster := s.read(m, "llm")
-	if !cluster.Refused || !cluster.Groups[0].Broken || cluster.Groups[1].Broken || !finding(cluster, kube.MinAboveMax) {
+	if !cluster.Refused || !cluster.Groups[0].Broken || cluster.Groups[1].Broken || !finding(cluster, rayobject.MinAboveMax) {
 		t.Errorf("Refused %v, groups %+v, findings %v", cluster.Refused, cluster.Groups, cluster.Findings)
 	}
 	// This is why a refused cluster is not written to: the operator makes no pods for the good group either.
@@ -89,7 +90,7 @@ func TestPodsOfARemovedGroupAreAFinding(t *testing.T) {
 	s.patch("llm", types.JSONPatchType, `[{"op":"remove","path":"/spec/workerGroupSpecs/1"}]`)
 	s.until("the group to be gone", func() bool { return len(s.read(m, "llm").Groups) == 1 })
 	cluster := s.read(m, "llm")
-	if !finding(cluster, kube.GroupRemoved) || len(cluster.Workers) != 3 {
+	if !finding(cluster, rayobject.GroupRemoved) || len(cluster.Workers) != 3 {
 		t.Errorf("workers %+v, findings %v", cluster.Workers, cluster.Findings)
 	}
 	// Their names are not ours to write, although the operator would delete them.
@@ -110,9 +111,9 @@ func TestAGroupWhosePodsAreRefusedBlocksLaterOnesAndIsAFinding(t *testing.T) {
 	}
 	s.createAs(manifest)
 	m := s.manager(kube.Options{})
-	s.until("the finding", func() bool { return finding(s.read(m, "llm"), kube.WorkerPodsFail) })
+	s.until("the finding", func() bool { return finding(s.read(m, "llm"), rayobject.WorkerPodsFail) })
 	for _, f := range s.read(m, "llm").Findings {
-		if f.Code == kube.WorkerPodsFail && f.Field != "spec.workerGroupSpecs[0]" {
+		if f.Code == rayobject.WorkerPodsFail && f.Field != "spec.workerGroupSpecs[0]" {
 			t.Errorf("the finding names %s: %+v", f.Field, f)
 		}
 	}

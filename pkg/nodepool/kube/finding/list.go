@@ -1,0 +1,69 @@
+package finding
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Distinct drops repeated findings: a field that is read twice is reported once.
+func Distinct(list []raydemand.Finding) []raydemand.Finding {
+	seen := make(map[raydemand.Finding]bool, len(list))
+	return slices.DeleteFunc(list, func(f raydemand.Finding) bool {
+		again := seen[f]
+		seen[f] = true
+		return again
+	})
+}
+
+// List collects what a person should know about one RayCluster.
+type List struct {
+	Object string
+	All    []raydemand.Finding
+	// Unreadable is set by what typed clients cannot decode.
+	Unreadable bool
+}
+
+func (f *List) Add(severity raydemand.Severity, code, field, seen, why, fix string) {
+	f.All = append(f.All, raydemand.Finding{
+		Code: code, Severity: severity, Object: f.Object, Field: Short(field), Seen: Short(seen), Why: why, Fix: fix,
+	})
+}
+
+// Short cuts what a person need not see whole: an annotation alone may be 256 KiB.
+func Short(text string) string {
+	const most = 100
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + fmt.Sprintf("… (%d bytes)", len(text))
+}
+
+// MostOfOneCode is how many findings of one kind are told of one RayCluster.
+const MostOfOneCode = 20
+
+// Limit leaves out what goes on without end; the last finding of a kind says how many more there are.
+func Limit(all []raydemand.Finding) []raydemand.Finding {
+	told, last := map[string]int{}, map[string]int{}
+	var kept []raydemand.Finding
+	for _, f := range all {
+		told[f.Code]++
+		if told[f.Code] <= MostOfOneCode {
+			last[f.Code] = len(kept)
+			kept = append(kept, f)
+		}
+	}
+	for code, at := range last {
+		if more := told[code] - MostOfOneCode; more > 0 {
+			kept[at].Why += fmt.Sprintf("; %d more of this kind are not listed", more)
+		}
+	}
+	return kept
+}
+
+// ErrorsSince reports whether an error was added after the first mark findings.
+func (f *List) ErrorsSince(mark int) bool {
+	return slices.ContainsFunc(f.All[mark:], func(x raydemand.Finding) bool { return x.Severity == raydemand.Error })
+}

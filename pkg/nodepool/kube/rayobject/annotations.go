@@ -1,0 +1,134 @@
+package rayobject
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// The annotations of a RayCluster that Heliostat reads. Any other under the prefix is a finding.
+const (
+	annotationPrefix           = "heliostat.dev/"
+	ModeAnnotation             = annotationPrefix + "mode"
+	FreezeAnnotation           = annotationPrefix + "freeze"
+	ResourceRequestsAnnotation = annotationPrefix + "resource-requests"
+	// RequestedSinceAnnotation is when what stands in resource-requests was first asked for.
+	RequestedSinceAnnotation = annotationPrefix + "resource-requests-since"
+	PriceAnnotation          = annotationPrefix + "price"
+	// NumGPUsSyncAnnotation says when the number of GPUs that the device plugin reports is written into the spec.
+	NumGPUsSyncAnnotation = annotationPrefix + "num-gpus-sync"
+)
+
+// Codes of findings about annotations.
+const (
+	AnnotationUnknown    = "annotation-unknown"
+	AnnotationUnreadable = "annotation-unreadable"
+)
+
+var knownAnnotations = []string{
+	FreezeAnnotation, nodepool.IsolationAnnotation, ModeAnnotation, NumGPUsSyncAnnotation, PriceAnnotation, RequestTraceAnnotation, ResourceRequestsAnnotation,
+	RequestedSinceAnnotation, ScaleUpTraceAnnotation,
+}
+
+// KnownAnnotations are the annotations of a RayCluster that Heliostat reads.
+func KnownAnnotations() []string { return slices.Clone(knownAnnotations) }
+
+// readAnnotations fills what the annotations say. What cannot be read is taken in the sense that changes least: an
+// unreadable mode is shadow and an unreadable freeze freezes.
+func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
+	annotations := metadata.Texts("annotations")
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if strings.HasPrefix(key, annotationPrefix) && !slices.Contains(knownAnnotations, key) {
+			metadata.Report.Add(raydemand.Warning, AnnotationUnknown, metadata.at("annotations")+"."+key, annotations[key],
+				"nobody reads it", "use one of "+strings.Join(knownAnnotations, ", "))
+		}
+	}
+	unreadable := func(key, why, fix string) {
+		metadata.Report.Add(raydemand.Error, AnnotationUnreadable, metadata.at("annotations")+"."+key, annotations[key], why, fix)
+	}
+	if mode, set := annotations[ModeAnnotation]; set {
+		cluster.Mode = nodepool.Mode(mode)
+		if !cluster.Mode.Valid() {
+			cluster.Mode = nodepool.Shadow
+			unreadable(ModeAnnotation, "it is no mode; the RayCluster is planned and reported, and nothing is written", "write managed, shadow or off")
+		}
+	}
+	switch freeze := annotations[FreezeAnnotation]; freeze {
+	case "", "false":
+	case "true":
+		cluster.Freeze = true
+	default:
+		cluster.Freeze = true
+		unreadable(FreezeAnnotation, "it is neither true nor false; nothing is written", "write true, or remove it")
+	}
+	if text, set := annotations[nodepool.IsolationAnnotation]; set {
+		var err error
+		if cluster.Isolation, err = nodepool.IsolationOf(text, ""); err != nil {
+			unreadable(nodepool.IsolationAnnotation, "it is no isolation, so GPUs are used only where hardware keeps them apart", "write hardware, limit or any")
+		}
+	}
+	if text := annotations[ResourceRequestsAnnotation]; text != "" {
+		requests, problems := decodeRequests(text)
+		cluster.RequestResources = requests
+		for _, problem := range problems {
+			unreadable(ResourceRequestsAnnotation, problem, `write [{"resources": {"GPU": 1}, "count": 2}]`)
+		}
+	}
+	if text := annotations[RequestedSinceAnnotation]; text != "" {
+		since, err := time.Parse(time.RFC3339, text)
+		cluster.RequestedSince = since
+		if err != nil {
+			unreadable(RequestedSinceAnnotation, "it is no time, so nobody is told since when resources are requested", "remove it; the next request writes it")
+		}
+	}
+}
+
+// priceGroups gives the groups the prices that the annotation names. A price is worth nothing in part: a plan goes by
+// prices only where every group in question has one, so an unreadable entry is told and leaves its group without.
+func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
+	text := metadata.Texts("annotations")[PriceAnnotation]
+	if text == "" {
+		return
+	}
+	unreadable := func(why string) {
+		metadata.Report.Add(raydemand.Error, AnnotationUnreadable, metadata.at("annotations")+"."+PriceAnnotation, text, why,
+			`write what one pod of each group costs an hour, for example {"gpu": 3.06, "cpu": 0.19}`)
+	}
+	var prices map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &prices); err != nil {
+		unreadable("it is not a JSON object: " + err.Error())
+		return
+	}
+	for _, group := range slices.Sorted(maps.Keys(prices)) {
+		at := slices.IndexFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.Name == group })
+		var price float64
+		switch err := json.Unmarshal(prices[group], &price); {
+		case at < 0:
+			unreadable(fmt.Sprintf("there is no worker group %q", group))
+		case err != nil || price < 0 || price > MaxPrice:
+			unreadable(fmt.Sprintf("the price of group %s is %s, want a number from 0 to %.0f", group, prices[group], MaxPrice))
+		default:
+			cluster.Groups[at].Price = &price
+		}
+	}
+}
+
+// MaxPrice bounds the price of a pod: more is a slip, and sums stay exact enough to be compared.
+const MaxPrice = 1e9
+
+// The annotations of a RayCluster that keep traces, so that they go on in another process. Both are W3C traceparents;
+// ScaleUpTraceAnnotation also tells when its patch was written. Nothing is decided by either.
+const (
+	ScaleUpTraceAnnotation = annotationPrefix + "scale-up-trace"
+	// RequestTraceAnnotation is the call that asked for what stands in resource-requests.
+	RequestTraceAnnotation = annotationPrefix + "resource-requests-trace"
+)
+
+// TraceAnnotation of a ResourceRequest keeps the call that asked for it, as nodepool.OwnedRequest has it.
+const TraceAnnotation = annotationPrefix + "trace"

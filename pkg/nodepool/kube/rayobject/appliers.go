@@ -1,0 +1,47 @@
+package rayobject
+
+import (
+	"fmt"
+	"strings"
+)
+
+// FieldManager is the name under which Heliostat writes.
+const FieldManager = "heliostat"
+
+// appliers are programs that write the same manifest again and again, by words in the names of their field managers. Those that use
+// server-side apply need not stand here.
+var appliers = []struct{ word, program string }{
+	{"argocd", "Argo CD"},
+	{"kustomize-controller", "Flux"},
+	{"helm", "Helm"}, // Flux's helm-controller too
+	{"flux", "Flux"},
+	{"terraform", "Terraform"},
+	{"pulumi", "Pulumi"},
+	{"crossplane", "Crossplane"},
+	{"fleet", "Rancher Fleet"},
+	{"kapp", "kapp"},
+	{"configsync", "Config Sync"},
+}
+
+// AppliedBy says who applies the worker groups from elsewhere and would write a number of GPUs back, or "".
+//
+// To the API server the list of worker groups is one value (x-kubernetes-list-type is atomic), so whoever wrote any of it last owns
+// all of it; each patch of replicas takes it from an applier until that applies again. So somebody who applies other parts of the
+// spec counts too: the groups are in the same manifest (docs/reference/facts.md#owner-of-the-worker-groups).
+func AppliedBy(metadata Fields) string {
+	for _, entry := range metadata.Objects("managedFields") {
+		manager, operation := entry.Text("manager"), entry.Text("operation")
+		if manager == FieldManager || entry.Text("subresource") != "" || !entry.Object("fieldsV1").Has("f:spec") {
+			continue
+		}
+		if operation == "Apply" {
+			return fmt.Sprintf("%s, by server-side apply", manager)
+		}
+		for _, row := range appliers {
+			if strings.Contains(strings.ToLower(manager), row.word) {
+				return fmt.Sprintf("%s (%s)", row.program, manager)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,126 @@
+package rayobject
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// PodsRefused marks a group of which the API server refuses every pod.
+const PodsRefused = "pods-refused"
+
+// container is what matters of a container in a pod template.
+type container struct {
+	command, args    []string
+	env              map[string]envVar
+	envFrom          []envSource
+	limits, requests map[string]resource.Quantity
+	claims           int
+}
+
+// envVar is a variable's literal value, or where it comes from; maybe: it comes from there or is not set.
+type envVar struct {
+	value, from string
+	maybe       bool
+}
+
+// envSource is a ConfigMap or Secret, which is not read; its keys with the prefix are variables.
+type envSource struct{ prefix, name string }
+
+// variable is what a variable is set to. Kubernetes lets env win over envFrom.
+func (c container) variable(name string) envVar {
+	if v, set := c.env[name]; set {
+		return v
+	}
+	for _, source := range c.envFrom {
+		if strings.HasPrefix(name, source.prefix) {
+			return envVar{from: source.name, maybe: true}
+		}
+	}
+	return envVar{}
+}
+
+func decodeContainer(f Fields) container {
+	resources := f.Object("resources")
+	c := container{
+		command: f.list("command"), args: f.list("args"), env: map[string]envVar{},
+		limits: quantities(resources, "limits"), requests: quantities(resources, "requests"),
+		claims: len(resources.Objects("claims")),
+	}
+	for _, v := range f.Objects("env") {
+		// A name that stands twice: Kubernetes lets the last one win.
+		read := envVar{value: v.Text("value")}
+		if v.Has("valueFrom") {
+			read.from = "valueFrom"
+		}
+		c.env[v.Text("name")] = read
+	}
+	for _, source := range f.Objects("envFrom") {
+		name := "ConfigMap " + source.Object("configMapRef").Text("name")
+		if source.Has("secretRef") {
+			name = "Secret " + source.Object("secretRef").Text("name")
+		}
+		c.envFrom = append(c.envFrom, envSource{source.Text("prefix"), name})
+	}
+	return c
+}
+
+// quantities reads a resource list. The API server stores a YAML number as a number, so both forms are read.
+func quantities(f Fields, name string) map[string]resource.Quantity {
+	values := as[map[string]any](f, name, "an object")
+	list := make(map[string]resource.Quantity, len(values))
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		quantity, err := resource.ParseQuantity(fmt.Sprint(values[key]))
+		if err != nil {
+			f.unreadable(f.at(name)+"."+key, values[key], "a quantity")
+			continue
+		}
+		list[key] = quantity
+	}
+	return list
+}
+
+// script is the container's own command line, joined the way the operator joins it.
+func (c container) script() string {
+	return strings.Join(slices.Concat(c.command, c.args), " ")
+}
+
+// checkExtendedResources reports what makes the API server refuse the pod: resources such as nvidia.com/gpu want whole
+// numbers and equal requests and limits.
+func (c container) checkExtendedResources(f Fields) {
+	names := slices.Sorted(maps.Keys(c.limits))
+	for name := range c.requests {
+		if _, limited := c.limits[name]; !limited {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !units.Extended(name) {
+			continue
+		}
+		limit, limited := c.limits[name]
+		request, requested := c.requests[name]
+		why := ""
+		switch {
+		case !limited:
+			why = "it stands in requests only, and a limit is required"
+		case requested && request.Cmp(limit) != 0:
+			why = "its request and its limit differ"
+		case limit.MilliValue()%1000 != 0:
+			why = "it is not a whole number"
+		case limit.Sign() < 0:
+			why = "it is less than nothing"
+		}
+		if why != "" {
+			f.Report.Add(raydemand.Error, PodsRefused, f.at("resources.limits")+"."+name, limit.String(),
+				why+", so the API server refuses every pod of the group", "give it a whole number in limits, and the same or none in requests")
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package rayobject
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Cluster converts one RayCluster and its pods, as a reader of nodes understands names of resources. It never fails: what cannot be read is a finding of
+// this cluster.
+func Cluster(reader nodegpu.Reader, rayCluster *unstructured.Unstructured, pods []*corev1.Pod) nodepool.Cluster {
+	return Join(Decode(reader, rayCluster), pods)
+}
+
+// DecodeManifest converts a manifest, YAML or JSON, without pods. The error says that it is no RayCluster at all.
+func DecodeManifest(reader nodegpu.Reader, manifest []byte) (nodepool.Cluster, error) {
+	object := map[string]any{}
+	if err := yaml.Unmarshal(manifest, &object); err != nil {
+		return nodepool.Cluster{}, fmt.Errorf("reading RayCluster: %w", err)
+	}
+	if kind := object["kind"]; kind != nil && kind != "RayCluster" {
+		return nodepool.Cluster{}, fmt.Errorf("reading RayCluster: kind is %v", kind)
+	}
+	if _, ok := object["spec"].(map[string]any); !ok {
+		return nodepool.Cluster{}, fmt.Errorf("reading RayCluster: spec is missing")
+	}
+	return Cluster(reader, &unstructured.Unstructured{Object: object}, nil), nil
+}
+
+// Decoded is what a RayCluster object says by itself. It is kept as long as the object does not change, and never
+// modified: join works on a copy.
+type Decoded struct {
+	Cluster   nodepool.Cluster
+	Ownership Ownership
+	Object    map[string]any
+	Findings  []raydemand.Finding
+}
+
+func DecodeObject(rayCluster *unstructured.Unstructured) Decoded {
+	return Decode(nodegpu.Reader{}, rayCluster)
+}
+
+// Decode knows the resources that the reader knows.
+func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decoded {
+	key := nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}
+	report := &finding.List{Object: "RayCluster " + key.String()}
+	root := Fields{Values: rayCluster.Object, Report: report}
+	metadata, spec, status := root.Object("metadata"), root.Object("spec"), root.Object("status")
+	options := spec.Object("autoscalerOptions")
+	cluster := nodepool.Cluster{
+		Key: key, UID: metadata.Text("uid"), ResourceVersion: metadata.Text("resourceVersion"),
+		Generation: metadata.Int64("generation"), ObservedGeneration: status.Int64("observedGeneration"),
+		Suspended:         spec.flag("suspend"),
+		Deleting:          metadata.Has("deletionTimestamp"),
+		ManagedElsewhere:  spec.Has("managedBy") && spec.Text("managedBy") != "ray.io/kuberay-operator",
+		Owner:             ownerOf(metadata),
+		Queue:             queueOf(metadata, spec),
+		ScaledBy:          scaledBy(metadata),
+		RayVersion:        spec.Text("rayVersion"),
+		UpgradeStrategy:   spec.Object("upgradeStrategy").Text("type"),
+		InTreeAutoscaling: spec.flag("enableInTreeAutoscaling"),
+		IdleTimeout:       idleTimeout(options),
+		UpscalingMode:     options.Text("upscalingMode"),
+	}
+	readAnnotations(metadata, &cluster)
+	ownCommand := strings.EqualFold(metadata.Texts("annotations")[overwriteAnnotation], "true")
+	cluster.Groups = decodeGroups(reader, spec, ownCommand)
+	priceGroups(metadata, &cluster)
+	syncGroups(metadata, &cluster)
+	if accepted := cluster.Generation > 0 && cluster.ObservedGeneration >= cluster.Generation; !accepted {
+		cluster.Refused = reportRefusals(spec, cluster.Groups, cluster.InTreeAutoscaling)
+	}
+	cluster.Unreadable = report.Unreadable
+	return Decoded{Cluster: cluster, Ownership: ownershipOf(metadata, spec), Object: rayCluster.Object, Findings: report.All}
+}
+
+// Join adds the pods to a decoded object.
+func Join(d Decoded, pods []*corev1.Pod) nodepool.Cluster {
+	cluster := d.Cluster
+	cluster.Groups = slices.Clone(cluster.Groups)
+	for i := range cluster.Groups {
+		group := &cluster.Groups[i]
+		group.Resources, group.Labels = maps.Clone(group.Resources), maps.Clone(group.Labels)
+		group.WorkersToDelete = slices.Clone(group.WorkersToDelete)
+	}
+	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
+	root := Fields{Values: d.Object, Report: report}
+	head := headOf(pods)
+	cluster.Head = describeHead(root, cluster.Key.Name, cluster.Key.Namespace, head)
+	cluster.Auth = describeAuth(root.Object("spec"), cluster.Key.Name, head)
+	cluster.Workers = workers(pods)
+	reportPods(report, &cluster)
+	reportReplicaFailure(root.Object("status"), &cluster)
+	cluster.Unreadable = cluster.Unreadable || report.Unreadable
+	cluster.Findings = finding.Limit(finding.Distinct(slices.Concat(d.Findings, report.All)))
+	return cluster
+}
+
+// ownerOf names the RayJob or RayService that controls the RayCluster.
+func ownerOf(metadata Fields) nodepool.Owner {
+	for _, reference := range metadata.Objects("ownerReferences") {
+		if kind := reference.Text("kind"); kind == "RayJob" || kind == "RayService" {
+			return nodepool.Owner{Kind: kind, Name: reference.Text("name")}
+		}
+	}
+	return nodepool.Owner{}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,133 @@
+package rayobject
+
+import (
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Codes of findings about what a worker group's pods will announce.
+const (
+	// RayStartFails: `ray start` on the group's pods ends with an error.
+	RayStartFails = "ray-start-fails"
+	// ResourceUnknown: a resource is not on the command line; Ray detects it on the machine.
+	ResourceUnknown = "resource-unknown"
+	// StartCommandUnknown: the container's own command does not show how it starts Ray.
+	StartCommandUnknown = "start-command-unknown"
+	// EnvironmentUnknown: a variable that decides comes, or may come, from a ConfigMap or a Secret.
+	EnvironmentUnknown = "environment-unknown"
+)
+
+const (
+	overwriteAnnotation = "ray.io/overwrite-container-cmd"
+	overrideResources   = "RAY_OVERRIDE_RESOURCES"
+)
+
+// effectiveResources derives what a new pod of a group announces: what the operator passes to `ray start`, or what the
+// container's own command does, and what Ray makes of it. A resource that nothing names is absent, and a finding
+// says that Ray will detect it.
+func effectiveResources(group Fields, ownCommand bool) raydemand.Bundle {
+	template := group.Object("template").Object("spec")
+	containers := template.Objects("containers")
+	if len(containers) == 0 {
+		// The operator refuses such a spec; see refusals.
+		return raydemand.Bundle{}
+	}
+	// Container 0 is the Ray container whatever its name.
+	c := decodeContainer(containers[0])
+	for _, other := range containers {
+		decodeContainer(other).checkExtendedResources(other)
+	}
+	params := startParams(group.Texts("rayStartParams"), group.Texts("resources"), c, group)
+	words, known := startWords(c, params, ownCommand)
+	if !known {
+		group.Report.Add(raydemand.Warning, StartCommandUnknown, containers[0].at("command"), c.script(),
+			"the command does not show how Ray is started, so its resources are unknown until a node of the group has joined",
+			"start Ray with $KUBERAY_GEN_RAY_START_CMD or a plain `ray start`")
+		return raydemand.Bundle{}
+	}
+	override := c.variable(overrideResources)
+	reportOverride(containers[0], override)
+	if override.from != "" && !override.maybe {
+		return raydemand.Bundle{}
+	}
+	said := rayResourcesOf(words, override)
+	if said.failure != "" {
+		group.Report.Add(raydemand.Error, RayStartFails, group.path, strings.Join(words, " "),
+			"`ray start` ends with an error: "+said.failure, "mend rayStartParams, the group's resources or its command")
+		return raydemand.Bundle{}
+	}
+	addSliceHead(said.bundle, template)
+	reportUnknown(group, template, c, said.bundle)
+	return said.bundle
+}
+
+// startWords returns the words behind `ray start`: the operator's, or those of a command that starts Ray itself.
+func startWords(c container, params map[string]string, ownCommand bool) (words []string, known bool) {
+	script := c.script()
+	_, own, startsRay := strings.Cut(script, "ray start")
+	switch {
+	case !ownCommand && !startsRay:
+		return shellWords(startScript(params)), true
+	case startsRay:
+		words = shellWords(own)
+		for _, word := range words {
+			name, value, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+			if takesValue(name) && strings.Contains(value, "$") {
+				return nil, false
+			}
+		}
+		return words, true
+	case strings.Contains(script, "KUBERAY_GEN_RAY_START_CMD"):
+		return shellWords(startScript(params)), true
+	}
+	return nil, false
+}
+
+// reportOverride tells that resources come from where Heliostat does not read. What envFrom may bring is planned without: most such sources
+// have other variables, and the first worker that joins shows what it has.
+func reportOverride(container Fields, override envVar) {
+	switch {
+	case override.maybe:
+		container.Report.Add(raydemand.Info, EnvironmentUnknown, container.at("envFrom"), override.from,
+			"it is not read, and may set "+overrideResources+", which goes before all that says what a worker has",
+			"if it does not, set "+overrideResources+` to "" in env, which wins over envFrom, or give envFrom a prefix; if it does, move it to env`)
+	case override.from != "":
+		container.Report.Add(raydemand.Warning, EnvironmentUnknown, container.at("env"), overrideResources+" by "+override.from,
+			"its value is not read, so what a worker has is unknown until a node of the group has joined", "give "+overrideResources+" as a value")
+	}
+}
+
+// reportUnknown tells which amounts Ray will detect. GPU is only worth a word where the pod may hold one.
+func reportUnknown(group, template Fields, c container, said raydemand.Bundle) {
+	for _, resource := range []struct{ name, flag string }{{raydemand.CPU, numCPUs}, {raydemand.Memory, memory}, {raydemand.GPU, numGPUs}} {
+		if _, named := said[resource.name]; named {
+			continue
+		}
+		hint := ""
+		if resource.name == raydemand.GPU {
+			if hint = acceleratorHint(template, c); hint == "" {
+				continue
+			}
+		}
+		group.Report.Add(raydemand.Warning, ResourceUnknown, group.path, hint,
+			"nothing says how much "+resource.name+" a worker has; Ray detects it on the machine, and until then nothing that asks for it starts this group",
+			"set a limit, or rayStartParams."+resource.flag)
+	}
+}
+
+// acceleratorHint names what makes a pod likely to see GPUs although no flag counts them, or "".
+func acceleratorHint(template Fields, c container) string {
+	for name, quantity := range c.limits {
+		if !quantity.IsZero() && (strings.Contains(name, "gpu") || strings.HasPrefix(name, "nvidia.com/") || strings.HasPrefix(name, "gpu.")) {
+			return name
+		}
+	}
+	if c.claims > 0 {
+		return "resources.claims"
+	}
+	if class, _ := template.Values["runtimeClassName"].(string); strings.Contains(class, "nvidia") {
+		return "runtimeClassName " + class
+	}
+	return ""
+}

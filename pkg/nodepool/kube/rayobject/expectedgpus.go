@@ -1,0 +1,76 @@
+package rayobject
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// RayAutoscalerDiffers is the code of the finding that Ray's own autoscaler plans a group with another number of GPUs than its pods announce.
+const RayAutoscalerDiffers = "ray-autoscaler-differs"
+
+// reportExpectedGPUs tells where Ray's own autoscaler would plan with other GPUs than what a pod announces: it takes a group of MIG
+// slices for one without GPUs, and leaves it at zero. It is told for those who run it, or may again.
+func reportExpectedGPUs(group Fields, g *nodepool.WorkerGroup) {
+	believed := gpusExpectedByRay(group)
+	announced, passed := g.Resources[raydemand.GPU]
+	if !passed || believed == announced || g.Broken {
+		return
+	}
+	group.Report.Add(raydemand.Info, RayAutoscalerDiffers, group.at(g.GPUs.Field), fmt.Sprintf("announced %s, Ray's autoscaler plans with %s", announced, believed),
+		"Ray's own autoscaler reads the spec by other rules than the operator, so there it would start this group for the wrong demand or for none; Heliostat plans with what is announced",
+		fmt.Sprintf("declare in %s how many GPUs a worker gets, and both agree: %s, as announced, or the number of %s where that is told", rayField(group), announced, nodepool.NumGPUsMismatch))
+}
+
+// gpusExpectedByRay is the number of GPUs that Ray's own autoscaler plans a group with (Ray 2.60.0,
+// autoscaling_config.py, _get_ray_resources_from_group_spec). First hit wins:
+//
+//	key GPU of the string rayStartParams.resources > GPU of the group's field resources > rayStartParams.num-gpus >
+//	the first limit of container 0, and then request, that ends with gpu and is above zero
+func gpusExpectedByRay(group Fields) raydemand.Amount {
+	params, resources := group.Texts("rayStartParams"), group.Texts("resources")
+	if text, set := params[resourcesFlag]; set && len(resources) == 0 {
+		custom := map[string]float64{}
+		plain := strings.ReplaceAll(strings.Trim(text, `'"`+"` "), `\`, "")
+		if json.Unmarshal([]byte(plain), &custom) == nil && custom[raydemand.GPU] > 0 {
+			return raydemand.Whole(int64(custom[raydemand.GPU]))
+		}
+	}
+	if text, set := resources[raydemand.GPU]; set {
+		if quantity, err := resource.ParseQuantity(text); err == nil {
+			return raydemand.Whole(quantity.Value())
+		}
+	}
+	if n, err := strconv.ParseInt(params[numGPUs], 10, 64); err == nil {
+		return raydemand.Whole(n)
+	}
+	containers := group.Object("template").Object("spec").Objects("containers")
+	if len(containers) == 0 {
+		return 0
+	}
+	c := decodeContainer(containers[0])
+	for _, list := range []map[string]resource.Quantity{c.limits, c.requests} {
+		for _, name := range slices.Sorted(maps.Keys(list)) {
+			if quantity := list[name]; strings.HasSuffix(name, "gpu") && quantity.Value() > 0 {
+				return raydemand.Whole(quantity.Value())
+			}
+		}
+	}
+	return 0
+}
+
+// rayField is where both Ray's autoscaler and the operator read a number.
+func rayField(group Fields) string {
+	if len(group.Texts("resources")) > 0 {
+		return "resources." + raydemand.GPU
+	}
+	return "rayStartParams." + numGPUs
+}

@@ -1,0 +1,119 @@
+package rayobject
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Codes of findings about worker groups.
+const (
+	// GroupUnnamed and GroupDuplicate: a group cannot be told from another.
+	GroupUnnamed   = "group-unnamed"
+	GroupDuplicate = "group-duplicate"
+	// MinAboveMax: minReplicas is above maxReplicas, or one of them is negative.
+	MinAboveMax = "min-above-max"
+	// IdleTimeoutNegative: idleTimeoutSeconds is below 0.
+	IdleTimeoutNegative = "idle-timeout-negative"
+)
+
+// decodeGroups reads spec.workerGroupSpecs. Every entry keeps its index, which patches address.
+func decodeGroups(reader nodegpu.Reader, spec Fields, ownCommand bool) []nodepool.WorkerGroup {
+	entries := spec.Objects("workerGroupSpecs")
+	groups := make([]nodepool.WorkerGroup, 0, len(entries))
+	byName := map[string]int{}
+	for i, entry := range entries {
+		group := decodeGroup(reader, entry, i, ownCommand)
+		if first, twice := byName[group.Name]; twice && group.Name != "" {
+			groups[first].Broken, group.Broken = true, true
+			entry.Report.Add(raydemand.Error, GroupDuplicate, entry.at("groupName"), group.Name,
+				"two groups of one name share their pods, and the operator creates for one what it deletes for the other",
+				"give each group a name of its own")
+		} else {
+			byName[group.Name] = i
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+func decodeGroup(reader nodegpu.Reader, f Fields, index int, ownCommand bool) nodepool.WorkerGroup {
+	mark := len(f.Report.All)
+	strategy := f.Object("scaleStrategy")
+	group := nodepool.WorkerGroup{
+		Index: index,
+		Name:  f.Text("groupName"),
+		// The CRD's defaults; objects of an older CRD may lack the fields.
+		Replicas:         f.Int32("replicas", 0),
+		Min:              f.Int32("minReplicas", 0),
+		Max:              f.Int32("maxReplicas", nodepool.NoMaximum),
+		NumOfHosts:       f.Int32("numOfHosts", 1),
+		Priority:         f.Int32("priority", 0),
+		Suspended:        f.flag("suspend"),
+		Labels:           f.Texts("labels"),
+		WorkersToDelete:  strategy.list("workersToDelete"),
+		HasScaleStrategy: f.Has("scaleStrategy"),
+	}
+	if f.Has("idleTimeoutSeconds") {
+		timeout := idleTimeout(f)
+		group.IdleTimeout = &timeout
+	}
+	group.Pod = podShape(f.Object("template"))
+	ReportTemplate(f.Report, &group, podfit.CheckGPUs(reader, &group.Pod)...)
+	ownCommand = ownCommand || templateOverwritesCommand(f)
+	group.Resources = effectiveResources(f, ownCommand)
+	group.GPUs = gpuSpec(f, ownCommand)
+	checkGroup(f, &group)
+	group.Broken = f.Report.ErrorsSince(mark)
+	reportExpectedGPUs(f, &group)
+	return group
+}
+
+func checkGroup(f Fields, group *nodepool.WorkerGroup) {
+	if group.Name == "" {
+		f.Report.Add(raydemand.Error, GroupUnnamed, f.at("groupName"), "", "a group without a name has no pods that could be found", "name it")
+	}
+	if group.Min < 0 || group.Max < 0 || group.Min > group.Max {
+		f.Report.Add(raydemand.Error, MinAboveMax, f.at("minReplicas"),
+			fmt.Sprintf("minReplicas %d, maxReplicas %d", group.Min, group.Max),
+			"the operator refuses the spec and leaves the whole cluster alone, all groups, without a word in its status",
+			"make 0 <= minReplicas <= maxReplicas")
+	}
+	if group.NumOfHosts < 1 {
+		f.Report.Add(raydemand.Error, FieldOutOfRange, f.at("numOfHosts"), fmt.Sprint(group.NumOfHosts), "a replica has at least one pod", "set it to 1 or more")
+		group.NumOfHosts = 1
+	}
+	if group.NumOfHosts > nodepool.MostHosts {
+		f.Report.Add(raydemand.Error, FieldOutOfRange, f.at("numOfHosts"), fmt.Sprint(group.NumOfHosts),
+			"no cluster holds one replica of so many pods, so the group is not planned",
+			fmt.Sprintf("set it to at most %d", nodepool.MostHosts))
+	}
+}
+
+func templateOverwritesCommand(group Fields) bool {
+	return strings.EqualFold(group.Object("template").Object("metadata").Texts("annotations")[overwriteAnnotation], "true")
+}
+
+// idleTimeout reads idleTimeoutSeconds. Ray compares idle times with it, so below 0 it means what 0 means.
+func idleTimeout(f Fields) time.Duration {
+	const field, absent = "idleTimeoutSeconds", 60
+	n := f.Int32(field, absent)
+	if n < 0 {
+		f.Report.Add(raydemand.Warning, IdleTimeoutNegative, f.at(field), fmt.Sprint(n),
+			"a worker goes as soon as Ray calls it idle, as with 0", "say how many seconds a worker may be idle")
+	}
+	return time.Duration(max(n, 0)) * time.Second
+}
+
+// ReportTemplate adds findings about a group's pod template, of which the pure code knows the resource or variable alone.
+func ReportTemplate(report *finding.List, group *nodepool.WorkerGroup, list ...raydemand.Finding) {
+	for _, f := range list {
+		report.Add(f.Severity, f.Code, fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec: %s", group.Index, f.Field), f.Seen, f.Why, f.Fix)
+	}
+}

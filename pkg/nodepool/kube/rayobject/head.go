@@ -1,0 +1,128 @@
+package rayobject
+
+import (
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// Names that the KubeRay operator gives.
+const (
+	ClusterLabel        = "ray.io/cluster"
+	nodeTypeLabel       = "ray.io/node-type"
+	groupLabel          = "ray.io/group"
+	replicaLabel        = "ray.io/worker-group-replica-name"
+	headNode            = "head"
+	workerNode          = "worker"
+	gcsPortName         = "gcs-server"
+	autoscalerContainer = "autoscaler"
+	defaultGCSPort      = 6379
+)
+
+// SidecarEnv names a variable that, set to anything on the container named autoscaler, says that Heliostat runs there. An image whose
+// reference contains "heliostat" says the same; the variable is for mirrored images of another name.
+const SidecarEnv = "HELIOSTAT_SIDECAR"
+
+// headOf picks the head among the pods: of several, as when one ends and its successor starts, the one that stays, then
+// the younger one.
+func headOf(pods []*corev1.Pod) *corev1.Pod {
+	var head *corev1.Pod
+	for _, pod := range pods {
+		if pod.Labels[nodeTypeLabel] != headNode {
+			continue
+		}
+		if head == nil || leaves(head) && !leaves(pod) ||
+			leaves(head) == leaves(pod) && head.CreationTimestamp.Before(&pod.CreationTimestamp) {
+			head = pod
+		}
+	}
+	return head
+}
+
+func leaves(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
+
+// describeHead joins what the pod shows with what the RayCluster says. The pod's own IP comes first: status.head lags
+// behind by a reconcile of the operator.
+func describeHead(object Fields, name, namespace string, pod *corev1.Pod) nodepool.Head {
+	status := object.Object("status").Object("head")
+	service := status.Text("serviceName")
+	if service == "" {
+		service = name + "-head-svc"
+	}
+	head := nodepool.Head{
+		GCSPort:     gcsPort(object.Object("spec").Object("headGroupSpec"), pod),
+		ServiceFQDN: service + "." + namespace + ".svc.cluster.local",
+	}
+	if pod == nil {
+		return head
+	}
+	head.Pod, head.PodUID, head.IP = pod.Name, string(pod.UID), pod.Status.PodIP
+	head.Ready = condition(pod, corev1.PodReady) != nil && condition(pod, corev1.PodReady).Status == corev1.ConditionTrue
+	if ray := rayStatus(pod); ray != nil {
+		head.Restarts = ray.RestartCount
+	}
+	if head.IP == "" && status.Text("podName") == pod.Name {
+		head.IP = status.Text("podIP")
+	}
+	head.Sidecar = sidecar(pod)
+	return head
+}
+
+// gcsPort is rayStartParams.port, which `ray start --head` listens on, else the container port named gcs-server, else 6379.
+func gcsPort(head Fields, pod *corev1.Pod) int32 {
+	if port, err := strconv.ParseUint(head.Texts("rayStartParams")["port"], 10, 16); err == nil && port > 0 {
+		return int32(port)
+	}
+	if pod != nil && len(pod.Spec.Containers) > 0 {
+		for _, port := range pod.Spec.Containers[0].Ports {
+			if port.Name == gcsPortName && port.ContainerPort > 0 {
+				return port.ContainerPort
+			}
+		}
+	}
+	return defaultGCSPort
+}
+
+// sidecar looks at the head pod's containers and not at the spec: after enableInTreeAutoscaling was toggled the two
+// disagree, both ways, until the head pod is made anew (docs/reference/facts.md#sidecar-after-a-toggle). A container that
+// waits or crashes will come back and counts as alive; one that ended in a pod that never restarts does not. A command
+// without kuberay-autoscaler is a sidecar that somebody has neutralised.
+func sidecar(pod *corev1.Pod) nodepool.Autoscaler {
+	for _, c := range pod.Spec.Containers {
+		if c.Name != autoscalerContainer || ended(pod, c.Name) {
+			continue
+		}
+		script := strings.Join(append(append([]string{}, c.Command...), c.Args...), " ")
+		switch {
+		case strings.Contains(c.Image, "heliostat") || hasEnv(c, SidecarEnv):
+			return nodepool.OurSidecar
+		case script == "" || strings.Contains(script, "kuberay-autoscaler"):
+			return nodepool.RaySidecar
+		}
+	}
+	return nodepool.NoAutoscaler
+}
+
+func ended(pod *corev1.Pod, name string) bool {
+	if pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		return false
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == name {
+			return status.State.Terminated != nil
+		}
+	}
+	return false
+}
+
+func hasEnv(c corev1.Container, name string) bool {
+	for _, v := range c.Env {
+		if v.Name == name {
+			return true
+		}
+	}
+	return false
+}

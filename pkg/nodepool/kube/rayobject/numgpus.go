@@ -1,0 +1,121 @@
+package rayobject
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// gpuSpec reads what a group's spec says about GPUs: what somebody declared, and what comes to stand behind --num-gpus. Where both the
+// group's field resources and rayStartParams name a number the operator refuses the spec; the field would win.
+func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
+	params, resources := group.Texts("rayStartParams"), group.Texts("resources")
+	spec := nodepool.GPUSpec{Field: GPUField(resources)}
+	spec.Declared, spec.DeclaredBy = declaredGPUs(params, resources)
+	containers := group.Object("template").Object("spec").Objects("containers")
+	if len(containers) == 0 {
+		return spec
+	}
+	c := decodeContainer(containers[0])
+	spec.Claims, spec.Limits = c.claims > 0, podfit.Quantities{}
+	for name, quantity := range c.limits {
+		if units.Extended(name) {
+			spec.Limits[name] = units.Amount(quantity)
+		}
+	}
+	silent := Fields{Values: group.Values, path: group.path, Report: &finding.List{}} // told by effectiveResources already
+	words, known := startWords(c, startParams(params, resources, c, silent), ownCommand)
+	if !known {
+		spec.Fixed = "the container's own command decides, and does not show how it starts Ray"
+		return spec
+	}
+	spec.Derived = flagGPUs(words)
+	spec.DerivedBy = derivedBy(spec, c)
+	if _, _, own := strings.Cut(c.script(), "ray start"); own {
+		spec.DerivedBy, spec.Fixed = "the container's command", "the container's own command starts Ray: change --num-gpus there"
+		if spec.Derived == nil {
+			spec.DerivedBy = ""
+		}
+	}
+	if overridesGPU(c.env[overrideResources]) {
+		spec.Fixed = "the container's variable " + overrideResources + " decides: change GPU there"
+	}
+	return spec
+}
+
+// GPUField is where a number of GPUs belongs in a group. The operator takes it from the field resources where there is one, and there
+// from any key that it takes for GPUs; writing a second such key would leave open which one counts.
+func GPUField(resources map[string]string) string {
+	if len(resources) == 0 {
+		return "rayStartParams." + numGPUs
+	}
+	for _, name := range slices.Sorted(maps.Keys(resources)) {
+		if countsAsGPU(strings.ToLower(name)) {
+			return "resources." + name
+		}
+	}
+	return "resources." + raydemand.GPU
+}
+
+func declaredGPUs(params, resources map[string]string) (*raydemand.Amount, string) {
+	for _, name := range slices.Sorted(maps.Keys(resources)) {
+		quantity, err := resource.ParseQuantity(resources[name])
+		if err == nil && countsAsGPU(strings.ToLower(name)) {
+			amount := units.Amount(quantity)
+			return &amount, "resources." + name
+		}
+	}
+	text, set := params[numGPUs]
+	if !set {
+		return nil, ""
+	}
+	amount, err := raydemand.ParseAmount(text)
+	if err != nil {
+		return nil, ""
+	}
+	return &amount, "rayStartParams." + numGPUs
+}
+
+// flagGPUs is the value of --num-gpus, nil when it is absent or `ray start` would not take it.
+func flagGPUs(words []string) *raydemand.Amount {
+	flags, _ := parseFlags(words) // none of words that `ray start` refuses
+	text, set := flags[numGPUs]
+	if !set {
+		return nil
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || n < 0 {
+		return nil
+	}
+	amount := raydemand.Whole(n)
+	return &amount
+}
+
+// derivedBy tells which of its sources the operator takes the flag from.
+func derivedBy(spec nodepool.GPUSpec, c container) string {
+	switch {
+	case spec.Derived == nil:
+		return ""
+	case spec.Declared != nil:
+		return spec.DeclaredBy
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.limits)) {
+		if quantity := c.limits[name]; !quantity.IsZero() && countsAsGPU(name) {
+			return "limit " + name
+		}
+	}
+	return ""
+}
+
+func overridesGPU(override envVar) bool {
+	return override.from != "" || strings.Contains(override.value, strconv.Quote(raydemand.GPU))
+}

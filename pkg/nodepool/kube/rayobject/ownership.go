@@ -1,0 +1,32 @@
+package rayobject
+
+// Ownership is what a RayCluster itself says about its owners.
+type Ownership struct {
+	Controller Controller
+	// Elastic and the queue that Kueue wrote into the pod templates, see admittedQueue.
+	Elastic  bool
+	Queue    string
+	Admitted bool
+}
+
+// Controller is the ownerReference with controller: true; the zero value is none.
+type Controller struct {
+	APIVersion, Kind, Name, UID string
+}
+
+// ownershipOf reads what a RayCluster says about its owners.
+func ownershipOf(metadata, spec Fields) Ownership {
+	l := Ownership{Controller: controllerOf(metadata), Elastic: elastic(spec)}
+	l.Queue, l.Admitted = admittedQueue(spec)
+	return l
+}
+
+func controllerOf(metadata Fields) Controller {
+	for _, reference := range metadata.Objects("ownerReferences") {
+		if reference.flag("controller") {
+			return Controller{reference.Text("apiVersion"), reference.Text("kind"), reference.Text("name"),
+				reference.Text("uid")}
+		}
+	}
+	return Controller{}
+}

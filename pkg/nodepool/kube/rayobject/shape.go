@@ -1,0 +1,126 @@
+package rayobject
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// cardsAsked is the pod label by which ACK spreads the GPU memory of a pod over several cards.
+const cardsAsked = "aliyun.com/gpu-count"
+
+// podShape reads from a pod template what decides where its pods can land.
+func podShape(template Fields) podfit.PodShape {
+	spec := template.Object("spec")
+	shape := podfit.PodShape{
+		NodeName: spec.Text("nodeName"),
+		Requests: podRequests(spec),
+		Selector: spec.Texts("nodeSelector"),
+		Claims:   len(spec.Objects("resourceClaims")) > 0,
+	}
+	if text, set := template.Object("metadata").Texts("labels")[cardsAsked]; set {
+		// ACK reads no other text as a number either.
+		cards, err := strconv.ParseInt(text, 10, 64)
+		if shape.CardsAsked = cards; err != nil || cards <= 0 {
+			shape.CardsAsked, shape.CardsUnread = 0, strconv.Quote(text)
+		}
+	}
+	if containers := spec.Objects("containers"); len(containers) > 0 {
+		shape.HidesGPUs = hidesGPUs(containers[0])
+	}
+	required := spec.Object("affinity").Object("nodeAffinity").Object("requiredDuringSchedulingIgnoredDuringExecution")
+	for _, term := range required.Objects("nodeSelectorTerms") {
+		shape.Affinity = append(shape.Affinity, podfit.NodeTerm{
+			Labels: requirements(term, "matchExpressions"), Fields: requirements(term, "matchFields"),
+		})
+	}
+	for _, t := range spec.Objects("tolerations") {
+		shape.Tolerations = append(shape.Tolerations, podfit.Toleration{
+			Key: t.Text("key"), Operator: t.Text("operator"), Value: t.Text("value"), Effect: t.Text("effect"),
+		})
+	}
+	return shape
+}
+
+// hidesGPUs: with none a container has the driver's libraries and no card, with void or nothing it has neither (NVIDIA container toolkit,
+// NVIDIA_VISIBLE_DEVICES).
+func hidesGPUs(container Fields) bool {
+	silent := Fields{Values: container.Values, Report: &finding.List{}} // told where the container's resources are read
+	visible, set := decodeContainer(silent).env["NVIDIA_VISIBLE_DEVICES"]
+	return set && visible.from == "" && slices.Contains([]string{"void", "none", ""}, visible.value)
+}
+
+func requirements(term Fields, name string) []podfit.Requirement {
+	var list []podfit.Requirement
+	for _, r := range term.Objects(name) {
+		list = append(list, podfit.Requirement{Key: r.Text("key"), Operator: r.Text("operator"), Values: r.list("values")})
+	}
+	return list
+}
+
+// podRequests is what the scheduler asks of a node for one pod (k8s.io/component-helpers/resource, PodRequests): the sum
+// of the containers and of the init containers that keep running, or what is needed while one init container runs where
+// that is more; the pod's own resources instead where it has some; and the overhead.
+func podRequests(template Fields) podfit.Quantities {
+	sum, peak, beside := podfit.Quantities{}, podfit.Quantities{}, podfit.Quantities{}
+	for _, c := range template.Objects("initContainers") {
+		own := ownRequests(c)
+		if c.Text("restartPolicy") == "Always" {
+			add(beside, own)
+			raise(peak, beside)
+			continue
+		}
+		add(own, beside)
+		raise(peak, own)
+	}
+	for _, c := range template.Objects("containers") {
+		add(sum, ownRequests(c))
+	}
+	add(sum, beside)
+	raise(sum, peak)
+	podLevel := template.Object("resources")
+	maps.Copy(sum, amounts(quantities(podLevel, "requests")))
+	for name, limit := range amounts(quantities(podLevel, "limits")) {
+		if _, requested := sum[name]; !requested {
+			sum[name] = limit
+		}
+	}
+	add(sum, amounts(quantities(template, "overhead")))
+	maps.DeleteFunc(sum, func(_ string, amount raydemand.Amount) bool { return amount <= 0 })
+	return sum
+}
+
+// ownRequests are a container's requests. What stands in limits only is requested too: the API server fills it in.
+func ownRequests(container Fields) podfit.Quantities {
+	resources := container.Object("resources")
+	own := amounts(quantities(resources, "limits"))
+	maps.Copy(own, amounts(quantities(resources, "requests")))
+	return own
+}
+
+func add(to, from podfit.Quantities) {
+	for name, amount := range from {
+		to[name] = to[name].Plus(amount)
+	}
+}
+
+func raise(to, floor podfit.Quantities) {
+	for name, amount := range floor {
+		to[name] = max(to[name], amount)
+	}
+}
+
+func amounts(list map[string]resource.Quantity) podfit.Quantities {
+	converted := make(podfit.Quantities, len(list))
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		converted[name] = units.Amount(list[name])
+	}
+	return converted
+}

@@ -1,0 +1,134 @@
+package rayobject
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// shapeOf reads the spec of a pod template.
+func shapeOf(t *testing.T, spec string) (podfit.PodShape, []raydemand.Finding) {
+	t.Helper()
+	report := &finding.List{}
+	return podShape(Fields{Values: map[string]any{"spec": objectOf(t, spec)}, Report: report}), report.All
+}
+
+func TestATemplateTellsWhatItsPodsSeeOfGPUs(t *testing.T) {
+	container := func(value string) string {
+		return `containers: [{env: [{name: NVIDIA_VISIBLE_DEVICES, ` + value + `}]}, {env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]}]`
+	}
+	for value, hides := range map[string]bool{`value: void`: true, `value: none`: true, `value: ""`: true, `value: all`: false, `value: "0"`: false,
+		`valueFrom: {fieldRef: {fieldPath: metadata.name}}`: false} {
+		if got, _ := shapeOf(t, container(value)); got.HidesGPUs != hides {
+			t.Errorf("%s hides GPUs: %t, want %t", value, got.HidesGPUs, hides)
+		}
+	}
+	if got, _ := shapeOf(t, `containers: [{name: ray}]`); got.HidesGPUs || got.Claims {
+		t.Errorf("without a word: %+v", got)
+	}
+	if got, _ := shapeOf(t, `resourceClaims: [{name: gpu, resourceClaimTemplateName: one-gpu}]`); !got.Claims {
+		t.Error("a DRA claim was not seen")
+	}
+	labelled := Fields{Values: objectOf(t, `{metadata: {labels: {aliyun.com/gpu-count: "2"}}, spec: {containers: []}}`), Report: &finding.List{}}
+	if got := podShape(labelled).CardsAsked; got != 2 {
+		t.Errorf("memory over %d cards, want 2", got)
+	}
+}
+
+func TestATemplateTellsWhereItsPodsCanLand(t *testing.T) {
+	got, findings := shapeOf(t, `
+nodeName: gpu-0
+nodeSelector: {pool: gpu}
+tolerations:
+- {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
+- {key: team, value: ml, tolerationSeconds: 30}
+affinity:
+  nodeAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: x, operator: Exists}]}}]
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      - matchExpressions: [{key: gpus, operator: Gt, values: ["3"]}]
+        matchFields: [{key: metadata.name, operator: In, values: [gpu-0]}]
+containers: [{resources: {limits: {cpu: 500m}}}]
+`)
+	want := podfit.PodShape{
+		NodeName: "gpu-0", Selector: map[string]string{"pool": "gpu"}, Requests: podfit.Quantities{"cpu": 5000},
+		Tolerations: []podfit.Toleration{
+			{Key: "nvidia.com/gpu", Operator: "Exists", Effect: nodegpu.NoSchedule}, {Key: "team", Value: "ml"},
+		},
+		Affinity: []podfit.NodeTerm{{
+			Labels: []podfit.Requirement{{Key: "gpus", Operator: "Gt", Values: []string{"3"}}},
+			Fields: []podfit.Requirement{{Key: "metadata.name", Operator: "In", Values: []string{"gpu-0"}}},
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("shape (-want +got):\n%s", diff)
+	}
+	if len(findings) > 0 {
+		t.Errorf("findings %v", findings)
+	}
+}
+
+func TestRequestsOfAPodAreWhatTheSchedulerAsksFor(t *testing.T) {
+	cpu := func(milli raydemand.Amount) podfit.Quantities { return podfit.Quantities{"cpu": milli * 10} }
+	tests := []struct {
+		name, template string
+		want           podfit.Quantities
+	}{
+		{"containers add up", `containers: [{resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 500m}}}]`, cpu(1500)},
+		{"a request comes before a limit", `containers: [{resources: {requests: {cpu: 1}, limits: {cpu: 4}}}]`, cpu(1000)},
+		{"a limit alone is the request", `containers: [{resources: {limits: {nvidia.com/gpu: 2}}}]`, podfit.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}},
+		{"a larger init container counts alone", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{resources: {requests: {cpu: 3}}}, {resources: {requests: {cpu: 2}}}]}`, cpu(3000)},
+		{"a smaller init container does not count", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{resources: {requests: {cpu: 200m}}}]}`, cpu(1000)},
+		{"an init container that keeps running adds up", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 200m}}}]}`, cpu(1200)},
+		{"an init container runs beside those that were started before", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 3}}}]}`, cpu(4000)},
+		{"overhead comes on top", `{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: 250m}}`, cpu(1250)},
+		{"the pod's own requests replace the sum", `{containers: [{resources: {requests: {cpu: 1}}}], resources: {requests: {cpu: 6}, limits: {cpu: 8}}}`, cpu(6000)},
+		{"nothing asked is nothing", `containers: [{resources: {requests: {cpu: 0}}}]`, podfit.Quantities{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, _ := shapeOf(t, test.template)
+			if diff := cmp.Diff(test.want, got.Requests); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatAShapeCannotBeReadFromIsAFinding(t *testing.T) {
+	for _, template := range []string{`nodeSelector: gpu`, `tolerations: {}`, `affinity: [x]`, `containers: [{resources: {limits: {cpu: much}}}]`, `overhead: 3`} {
+		if _, findings := shapeOf(t, template); len(findings) != 1 || findings[0].Code != FieldUnreadable {
+			t.Errorf("%s: findings %v, want one %s", template, findings, FieldUnreadable)
+		}
+	}
+}
+
+func TestQuantitiesStopAtTheLargestAmount(t *testing.T) {
+	for text, want := range map[string]raydemand.Amount{
+		"1m": 10, "1": raydemand.One, "1n": 1, "8Gi": raydemand.Whole(8 << 30), "100E": raydemand.MaxAmount, "10E": raydemand.MaxAmount, "-100E": -raydemand.MaxAmount,
+	} {
+		if got := units.Amount(resource.MustParse(text)); got != want {
+			t.Errorf("%s is %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestALabelThatIsNoNumberOfCardsIsKeptAsItStands(t *testing.T) {
+	for text, want := range map[string]struct {
+		cards  int64
+		unread string
+	}{"2": {2, ""}, "0": {0, `"0"`}, "-3": {0, `"-3"`}, "x": {0, `"x"`}} {
+		labelled := Fields{Values: objectOf(t, `{metadata: {labels: {aliyun.com/gpu-count: "`+text+`"}}, spec: {containers: []}}`), Report: &finding.List{}}
+		if shape := podShape(labelled); shape.CardsAsked != want.cards || shape.CardsUnread != want.unread {
+			t.Errorf("%s: %d cards, unread %s", text, shape.CardsAsked, shape.CardsUnread)
+		}
+	}
+}
