@@ -70,7 +70,7 @@ check: ## the fast part of test: lint and unit tests without the race detector
 
 .PHONY: unit
 unit: ## unit, property and fuzz-seed tests; with the race detector the longest ones are shorter
-	@go test -vet=off -timeout 30m ./internal/planner/... ./internal/snapshotfile ./internal/controller ./pkg/gpuinfo
+	@go test -vet=off -timeout 30m ./internal/planner/... ./internal/snapshotfile ./internal/controller/... ./pkg/gpuinfo
 	CC=$$(.ci/cc "$(HELIOSTAT_CACHE)")
 	export CC CGO_ENABLED=1
 	$(call nvml,vet) ./pkg/gpuinfo/nvml ./cmd/autoscaler

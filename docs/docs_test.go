@@ -153,8 +153,8 @@ func between(t *testing.T, page, from, until string) string {
 func changes(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, kind := range codes(t, "internal/controller/decision.go", "^Action") {
-		for _, result := range codes(t, "internal/controller/decision.go", "^Result") {
+	for _, kind := range codes(t, "internal/controller/decision/decision.go", "^Action") {
+		for _, result := range codes(t, "internal/controller/decision/decision.go", "^Result") {
 			all = append(all, kind+"-"+result)
 		}
 	}
@@ -168,7 +168,7 @@ func TestReasonsListsEveryCodeAndNoOther(t *testing.T) {
 		"Why a pod shall go":              codes(t, "internal/planner/model/codes.go", "^Stop"),
 		"Why a pod was taken away":        codes(t, "internal/controller/removal.go", "^removed"),
 		"Why demand is not served":        codes(t, "internal/planner/model/plan.go", "."),
-		"Why a RayCluster is not managed": codes(t, "internal/controller/mode.go", "."),
+		"Why a RayCluster is not managed": codes(t, "internal/controller/mode/mode.go", "."),
 		"Events on the RayCluster":        codes(t, "internal/controller/tell.go", "^Event"),
 		"Why num-gpus is not written":     codes(t, "pkg/nodepool/numgpussync.go", "^Sync"),
 		"Why a request is in its state":   codes(t, "pkg/raydemand/owned.go", "^Code"),
@@ -239,7 +239,7 @@ func TestCodesInTheExamplesOfTheAPIAreListed(t *testing.T) {
 // The design names the tests of each rule of safety.
 func TestEveryRuleOfSafetyNamesATestThatExists(t *testing.T) {
 	exist := map[string]bool{}
-	for _, path := range []string{"internal/controller", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject"} {
+	for _, path := range []string{"internal/controller", "internal/controller/mode", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject"} {
 		for _, file := range goFiles(t, path, true) {
 			for _, declared := range file.Decls {
 				if function, ok := declared.(*ast.FuncDecl); ok {

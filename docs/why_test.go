@@ -19,7 +19,7 @@ func TestWhyNotScalingSaysWhatToDoAboutEveryCode(t *testing.T) {
 	}{
 		"reasons of groups":   {"## A group takes no more", codes(t, "internal/planner/model/codes.go", "^Code")},
 		"demand not served":   {"## The work cannot be served", codes(t, "internal/planner/model/plan.go", ".")},
-		"modes":               {"## It may not write", append(codes(t, "internal/controller/mode.go", "."), "PatchFailed")},
+		"modes":               {"## It may not write", append(codes(t, "internal/controller/mode/mode.go", "."), "PatchFailed")},
 		"states of a request": {"## A request is not satisfied", append(codes(t, "pkg/raydemand/owned.go", "^Code"), "RequestExpired")},
 	} {
 		t.Run(from, func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"heliostat.dev/heliostat/internal/access"
 	reviews "heliostat.dev/heliostat/internal/access/kube"
 	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/internal/telemetry"
@@ -107,7 +108,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 		k.cluster.Auth = nodepool.Auth{Token: secret + "-ray", Required: true}
 		loop, err := controller.New(k, func(context.Context, nodepool.Cluster) (controller.Ray, error) {
 			return gcs.Dial(gcs.Config{Address: guarded.Addr(), Token: func(context.Context) (string, error) { return secret + "-ray", nil }})
-		}, controller.Config{Log: logger, Published: func(d *controller.Decision) { told.Observe(publish.Metrics(d)) }})
+		}, controller.Config{Log: logger, Published: func(d *decision.Decision) { told.Observe(publish.Metrics(d)) }})
 		if err != nil {
 			t.Fatal(err)
 		}

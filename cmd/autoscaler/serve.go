@@ -21,6 +21,8 @@ import (
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/internal/telemetry"
@@ -59,7 +61,7 @@ type engineOptions struct {
 }
 
 func newServeCommand() *cobra.Command {
-	o := engineOptions{loop: controller.Config{Form: controller.Fleet}}
+	o := engineOptions{loop: controller.Config{Form: mode.Fleet}}
 	mode, pools, requestMemory := string(nodepool.Shadow), "", "64Mi"
 	c := &cobra.Command{
 		Use:   "serve",
@@ -207,10 +209,10 @@ func (o *engineOptions) work(ctx context.Context, listening *servers, log *slog.
 // newLoop is the loop, whose decisions are told to all who follow them.
 func (o *engineOptions) newLoop(log *slog.Logger, manager *kube.Manager, told *telemetry.Telemetry) (*controller.Controller, error) {
 	o.after = publish.NewRecorder(log)
-	o.loop.Published = func(d *controller.Decision) {
+	o.loop.Published = func(d *decision.Decision) {
 		told.Observe(publish.Metrics(d))
 		o.after.Publish(d)
-		if !d.Stumbled {
+		if !d.ObserveFailed {
 			o.lines.Add(d.Cluster, series.PointOf(d.At, d.Snapshot, d.Plan))
 		}
 	}
@@ -301,7 +303,7 @@ func (r *readiness) requestMemory() telemetry.RequestMemory {
 // restConfig finds the API server as kubectl does. The environment of a sidecar is that of somebody's Ray: what it names may be another
 // API server, so there only the flag and the pod's own account count.
 func (o *engineOptions) restConfig() (*rest.Config, error) {
-	if o.kubeconfig != "" || o.loop.Form == controller.Fleet {
+	if o.kubeconfig != "" || o.loop.Form == mode.Fleet {
 		return connect.KubeFlags{Kubeconfig: o.kubeconfig}.Config()
 	}
 	config, err := rest.InClusterConfig()

@@ -10,6 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/mode"
 )
 
 // outsidePods takes away what would name an API server.
@@ -68,14 +69,14 @@ func TestServeFindsTheAPIServerAsKubectlDoesAndASidecarOnlyItsPods(t *testing.T)
 	}
 	for _, c := range []struct {
 		env, flag string
-		form      controller.Form
+		form      mode.Form
 		want      string
 	}{
-		{named, "", controller.Fleet, "https://named.example"},
-		{"", named, controller.Fleet, "https://named.example"},
-		{"", named, controller.Sidecar, "https://named.example"},
-		{named, "", controller.Sidecar, "finding the API server: "},
-		{"/does/not/exist", "", controller.Fleet, "finding the API server: "},
+		{named, "", mode.Fleet, "https://named.example"},
+		{"", named, mode.Fleet, "https://named.example"},
+		{"", named, mode.Sidecar, "https://named.example"},
+		{named, "", mode.Sidecar, "finding the API server: "},
+		{"/does/not/exist", "", mode.Fleet, "finding the API server: "},
 	} {
 		t.Setenv("KUBECONFIG", c.env)
 		o := engineOptions{kubeconfig: c.flag, loop: controller.Config{Form: c.form}}

@@ -8,6 +8,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -19,7 +20,7 @@ const raysMetrics = ":44217"
 // It is the same engine for one RayCluster, with the Role that KubeRay grants. Flags that only Ray's own autoscaler knows
 // are accepted and ignored, so that newer operators do not break it.
 func newSidecarCommand() *cobra.Command {
-	o := engineOptions{loop: controller.Config{Form: controller.Sidecar}}
+	o := engineOptions{loop: controller.Config{Form: mode.Sidecar}}
 	key := nodepool.ClusterKey{Name: os.Getenv("RAY_CLUSTER_NAME"), Namespace: os.Getenv("RAY_CLUSTER_NAMESPACE")}
 	c := &cobra.Command{
 		Use:                "kuberay-autoscaler",

@@ -7,6 +7,7 @@ import (
 
 	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
@@ -75,15 +76,15 @@ func (r tracedOwned) Put(ctx context.Context, wanted nodepool.OwnedRequest,
 }
 
 // worthTelling reports whether a cycle did something, or could not.
-func worthTelling(d *controller.Decision) bool {
+func worthTelling(d *decision.Decision) bool {
 	return len(d.Actions) > 0 || d.Err != "" || publish.RayFailed(d)
 }
 
 // toldOf is what the span of a decision tells, of a cycle that lasted from begun to ended. Where the RayCluster could not be
 // read the decision is that of an earlier cycle, and observing is all that this one did.
-func toldOf(d *controller.Decision, begun, ended time.Time) telemetry.Told {
+func toldOf(d *decision.Decision, begun, ended time.Time) telemetry.Told {
 	t := telemetry.Told{Cycle: publish.Metrics(d), Worth: worthTelling(d), At: d.At, GrowthWanted: d.GrowthWanted, Observed: d.Observed, Planned: d.Planned, Mode: string(d.Mode), Err: d.Err}
-	if d.Stumbled {
+	if d.ObserveFailed {
 		t.At, t.Observed, t.Planned = begun, ended.Sub(begun), 0
 		return t
 	}

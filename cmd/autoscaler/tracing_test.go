@@ -18,6 +18,7 @@ import (
 
 	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/internal/telemetry"
@@ -29,14 +30,14 @@ import (
 
 func TestOnlyCyclesThatDidSomethingOrFailedAreTold(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*controller.Decision)
+		change func(*decision.Decision)
 		want   bool
 	}{
-		"at rest":                   {func(*controller.Decision) {}, false},
-		"a patch":                   {func(d *controller.Decision) { d.Actions = d.Recent }, true},
-		"a patch that failed":       {func(d *controller.Decision) { d.Err = "patching RayCluster: timeout" }, true},
-		"a head that is silent":     {func(d *controller.Decision) { d.RayErr = "deadline exceeded" }, true},
-		"a head that nobody called": {func(d *controller.Decision) { d.RayErr, d.Mode = "mode is off", nodepool.Off }, false},
+		"at rest":                   {func(*decision.Decision) {}, false},
+		"a patch":                   {func(d *decision.Decision) { d.Actions = d.Recent }, true},
+		"a patch that failed":       {func(d *decision.Decision) { d.Err = "patching RayCluster: timeout" }, true},
+		"a head that is silent":     {func(d *decision.Decision) { d.RayErr = "deadline exceeded" }, true},
+		"a head that nobody called": {func(d *decision.Decision) { d.RayErr, d.Mode = "mode is off", nodepool.Off }, false},
 	} {
 		d := planned()
 		d.RayErr = ""
@@ -61,7 +62,7 @@ func TestASpanTellsThePartsOfItsCycle(t *testing.T) {
 	if diff := cmp.Diff(want, toldOf(d, d.At, d.At), cycleItself); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
-	d.Stumbled, d.Err, d.Actions = true, "observing: forbidden", nil
+	d.ObserveFailed, d.Err, d.Actions = true, "observing: forbidden", nil
 	begun := d.At.Add(time.Minute)
 	want = telemetry.Told{Worth: true, At: begun, Observed: time.Second, Mode: "managed", Err: "observing: forbidden"}
 	if diff := cmp.Diff(want, toldOf(d, begun, begun.Add(time.Second)), cycleItself); diff != "" {
@@ -177,7 +178,7 @@ func BenchmarkTelemetryOfACycleAtRest(b *testing.B) {
 	k, head := atRest(b)
 	told := toNobody(b)
 	plain := kube.Reconcile(loopOf(b, k, head, controller.Config{}).Cycle)
-	with := traced(loopOf(b, k, head, controller.Config{Published: func(d *controller.Decision) { told.Observe(publish.Metrics(d)) }}), told.Tracer, keepsNothing)
+	with := traced(loopOf(b, k, head, controller.Config{Published: func(d *decision.Decision) { told.Observe(publish.Metrics(d)) }}), told.Tracer, keepsNothing)
 	var without, telling []time.Duration
 	timed := func(cycle kube.Reconcile) time.Duration {
 		begun := time.Now()
@@ -207,22 +208,22 @@ func (r *records) Handle(ctx context.Context, _ slog.Record) error {
 }
 
 // planned is a decision that was not carried out yet.
-func planned() *controller.Decision {
+func planned() *decision.Decision {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	return &controller.Decision{
+	return &decision.Decision{
 		Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, At: at, Took: 3 * time.Millisecond, Mode: nodepool.Managed,
 		Plan: planner.Plan{Groups: []planner.GroupPlan{{Name: "gpu", Current: 1, Desired: 2, Max: 4}}},
-		Recent: []controller.Action{
-			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 1, To: 2, Message: "demand"},
-			{At: at, Kind: controller.ActionDrain, Result: controller.ResultRefused, Group: "gpu", Pods: []string{"a"}},
-			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 2, To: 1, Pods: []string{"a"}},
-			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 1, To: 1, Pods: []string{"b"}},
+		Recent: []decision.Action{
+			{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 1, To: 2, Message: "demand"},
+			{At: at, Kind: decision.ActionDrain, Result: decision.ResultRefused, Group: "gpu", Pods: []string{"a"}},
+			{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 2, To: 1, Pods: []string{"a"}},
+			{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 1, To: 1, Pods: []string{"b"}},
 		},
 	}
 }
 
 // scaling is a decision that was carried out while a group cools down.
-func scaling() *controller.Decision {
+func scaling() *decision.Decision {
 	d := planned()
 	d.Snapshot.Groups = []planner.Group{{Name: "gpu", CoolingSeconds: 30}}
 	d.Plan.Groups[0].Reasons = []planner.Reason{{Code: planner.CodeLaunch}}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -25,14 +27,14 @@ type outcome struct {
 	lookedAt time.Time
 	paused   string
 	findings []raydemand.Finding
-	actions  []Action
+	actions  []decision.Action
 	err      error
 	// withheld: the patch was not written, so nothing else is done either; again: look again at once.
 	withheld, again bool
 	seenToPatched   time.Duration
 	growthWanted    time.Time
-	numGPUs         map[string]GroupNumGPUs
-	optIn           *OptIn
+	numGPUs         map[string]decision.GroupNumGPUs
+	optIn           *decision.OptIn
 }
 
 // apply carries an intent out: first the one patch, then the drains, then the report to Ray. Only a managed cluster is
@@ -100,8 +102,8 @@ func (c *Controller) redecide(r *record, o *outcome, fresh nodepool.Cluster, loo
 		return
 	}
 	o.view.cluster = fresh
-	o.view.members = roster(fresh, o.view.state.Nodes)
-	o.view.mode, o.view.why = c.config.effectiveMode(fresh)
+	o.view.members = membership.Join(fresh, o.view.state.Nodes)
+	o.view.mode, o.view.why = c.config.modes().Effective(fresh)
 	r.drains.keepDeadlines(o.view, c.config.DrainDeadline)
 	r.guard.observe(o.view.now, fresh, o.view.members, o.view.state.Nodes, r.drains.leaving)
 	if looking && r.guard.wantsLook(o.view.now) {
@@ -124,9 +126,9 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	if len(o.intent.removals) > 0 {
-		o.intent = o.intent.recentEnough(o.view.members, c.config.Now().Sub(o.lookedAt), c.config.MaxDataAge)
+		o.intent.reductions = o.intent.recentEnough(o.view.members, c.config.Now().Sub(o.lookedAt), c.config.MaxDataAge)
 	}
-	targets, findings, err := nodepool.Targets(r.withReturned(o.view, c.config), o.intent.launch, podsOf(o.intent.removals))
+	targets, findings, err := nodepool.Targets(r.named.withReturned(o.view, r.drains, c.config.AllocationTimeout), o.intent.launch, podsOf(o.intent.removals))
 	o.findings = append(o.findings, findings...)
 	if err != nil {
 		o.err = err
@@ -154,7 +156,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 			r.patches.conflicts++
 		}
 		o.withheld = true
-		o.actions = append(o.actions, Action{At: started, Kind: ActionPatch, Result: ResultConflict, Took: took, Message: err.Error()})
+		o.actions = append(o.actions, decision.Action{At: started, Kind: decision.ActionPatch, Result: decision.ResultConflict, Took: took, Message: err.Error()})
 		return
 	case err != nil:
 		r.patches.fail(o.view.now)
@@ -163,11 +165,11 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 			c.kube.Event(o.view.cluster, true, EventPatchFailed, err.Error())
 		}
 		o.err = fmt.Errorf("patching %s: %w", key, err)
-		o.actions = append(o.actions, Action{At: started, Kind: ActionPatch, Result: ResultError, Took: took, Message: err.Error()})
+		o.actions = append(o.actions, decision.Action{At: started, Kind: decision.ActionPatch, Result: decision.ResultError, Took: took, Message: err.Error()})
 		return
 	}
 	r.patches, r.unwritten, r.generation = patchBackoff{}, nil, generation
-	r.noteNamed(o.intent.removals)
+	r.named.note(o.intent.removals)
 	if !r.wantedAt.IsZero() {
 		o.seenToPatched = c.config.Now().Sub(r.wantedAt)
 		r.wantedAt = time.Time{}
@@ -209,9 +211,9 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 		o.actions = append(o.actions, action)
 		c.tellDrain(ctx, o, w, action)
 		switch action.Result {
-		case ResultRefused:
+		case decision.ResultRefused:
 			refused[w.replica] = true
-		case ResultError:
+		case decision.ResultError:
 			return
 		}
 	}
@@ -249,28 +251,28 @@ func (c *Controller) manages(before, now nodepool.Cluster) bool {
 	if now.UID != before.UID || now.Writable() != nil {
 		return false
 	}
-	mode, _ := c.config.effectiveMode(now)
+	mode, _ := c.config.modes().Effective(now)
 	return mode == nodepool.Managed
 }
 
 // ask asks one drain. The memory is written before the call, so that a lost answer counts as accepted for a while.
-func (c *Controller) ask(ctx context.Context, r *record, w wish) Action {
+func (c *Controller) ask(ctx context.Context, r *record, w wish) decision.Action {
 	started := c.config.Now()
 	entry := r.drains.ask(w.node.ID, w.pod, started, w.deadline)
 	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
 	defer cancel()
-	action := Action{At: started, Kind: ActionDrain, Group: w.group, Pods: []string{w.pod}}
+	action := decision.Action{At: started, Kind: decision.ActionDrain, Group: w.group, Pods: []string{w.pod}}
 	reply, err := r.line.ray.Drain(ctx, raydemand.Drain{Node: w.node, Reason: w.reason, Message: w.message, Deadline: w.deadline})
 	action.Took = c.config.Now().Sub(started)
 	switch {
 	case err != nil:
-		action.Result, action.Message = ResultError, err.Error()
+		action.Result, action.Message = decision.ResultError, err.Error()
 	case reply.Accepted:
 		entry.accepted, entry.answered = true, true
-		action.Result, action.Message = ResultOK, w.message
+		action.Result, action.Message = decision.ResultOK, w.message
 	default:
 		entry.refuse(started)
-		action.Result, action.Message = ResultRefused, reply.Message
+		action.Result, action.Message = decision.ResultRefused, reply.Message
 	}
 	return action
 }
@@ -294,9 +296,9 @@ func (i intent) reasonOf(group string) string {
 }
 
 // leavingText says which pods of a group leave and why: "a, b (drained)".
-func (i intent) leavingText(group string) (pods []string, text string) {
+func (s reductions) leavingText(group string) (pods []string, text string) {
 	var why []string
-	for _, r := range i.removals {
+	for _, r := range s.removals {
 		if r.group == group {
 			pods = append(pods, r.pod)
 			if !slices.Contains(why, r.reason) {

@@ -2,14 +2,28 @@ package controller
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // longestCooldown bounds the doubling pause of a failing group.
 const longestCooldown = time.Hour
+
+// breakerSettings are what the breakers and shortages of a RayCluster go by.
+type breakerSettings struct {
+	// AllocationTimeout is how long a pod may take to join Ray before its group counts as failing.
+	AllocationTimeout time.Duration
+	// Cooldown is how long a failing group takes no launches at first.
+	Cooldown time.Duration
+	// UnschedulableGrace is how long a pod may have no node, with no node autoscaler announcing one, before that proves
+	// that its group is out of stock.
+	UnschedulableGrace time.Duration
+}
 
 // breaker breaks a group off for a while when its pods do not join Ray: out of stock, refused by the API server, or
 // crashing. While it is open the group takes no launches and those of its waiting pods that nothing can be expected of
@@ -51,7 +65,7 @@ type sighting struct {
 }
 
 // observe takes one reading in.
-func (b *breaker) observe(now time.Time, s sighting, config Config) {
+func (b *breaker) observe(now time.Time, s sighting, settings breakerSettings) {
 	progress := b.welcome(s)
 	if progress {
 		b.fell = nil
@@ -81,10 +95,10 @@ func (b *breaker) observe(now time.Time, s sighting, config Config) {
 	switch {
 	case b.open(now):
 	case proof != "":
-		b.trip(now, config, proof)
+		b.trip(now, settings, proof)
 		b.shortage, b.launched = s.proof != "", s.launched
-	case !b.stalledSince.IsZero() && now.Sub(b.stalledSince) >= config.AllocationTimeout:
-		b.trip(now, config, fmt.Sprintf("no pod joined Ray within %s: %s", planner.Span(config.AllocationTimeout.Seconds()), s.why))
+	case !b.stalledSince.IsZero() && now.Sub(b.stalledSince) >= settings.AllocationTimeout:
+		b.trip(now, settings, fmt.Sprintf("no pod joined Ray within %s: %s", planner.Span(settings.AllocationTimeout.Seconds()), s.why))
 	}
 }
 
@@ -110,7 +124,7 @@ const failuresForProof = 3
 // fallen notes failed pods, and says so when they are too many.
 func (b *breaker) fallen(failed map[string]string) string {
 	last := ""
-	for _, uid := range sortedKeys(failed) {
+	for _, uid := range slices.Sorted(maps.Keys(failed)) {
 		if b.fell == nil {
 			b.fell = map[string]bool{}
 		}
@@ -124,11 +138,11 @@ func (b *breaker) fallen(failed map[string]string) string {
 }
 
 // trip opens the breaker: for twice as long as last time, less what has been forgiven since.
-func (b *breaker) trip(now time.Time, config Config, reason string) {
+func (b *breaker) trip(now time.Time, settings breakerSettings, reason string) {
 	if quiet := now.Sub(b.openUntil); !b.openUntil.IsZero() && quiet > 0 {
-		b.cooldown >>= min(int(quiet/config.BreakerCooldown), 62)
+		b.cooldown >>= min(int(quiet/settings.Cooldown), 62)
 	}
-	b.cooldown = min(max(2*b.cooldown, config.BreakerCooldown), longestCooldown)
+	b.cooldown = min(max(2*b.cooldown, settings.Cooldown), longestCooldown)
 	b.openUntil, b.failedAt = now.Add(b.cooldown), now
 	b.stalledSince = b.openUntil // the next chance starts when this pause ends
 	b.fell, b.shortage = nil, false
@@ -148,10 +162,10 @@ func earlierOf(a, b time.Time) time.Time {
 // breakers holds one breaker per group name.
 type breakers map[string]*breaker
 
-func (b breakers) observe(now time.Time, cluster nodepool.Cluster, members []member, proofs map[string]string, config Config) {
+func (b breakers) observe(now time.Time, cluster nodepool.Cluster, members []membership.Member, proofs map[string]string, settings breakerSettings) {
 	seen := sightings(cluster, members)
 	for _, g := range cluster.Groups {
-		if !tended(cluster, g.Name) {
+		if !membership.Reconciled(cluster, g.Name) {
 			delete(b, g.Name) // its pods are nobody's to wait for, and afterwards it starts anew
 			continue
 		}
@@ -160,12 +174,12 @@ func (b breakers) observe(now time.Time, cluster nodepool.Cluster, members []mem
 		if b[g.Name] == nil {
 			b[g.Name] = &breaker{joined: s.joined}
 		}
-		b[g.Name].observe(now, s, config)
+		b[g.Name].observe(now, s, settings)
 	}
 }
 
 // sightings counts the pods of each group.
-func sightings(cluster nodepool.Cluster, members []member) map[string]sighting {
+func sightings(cluster nodepool.Cluster, members []membership.Member) map[string]sighting {
 	seen, counted, unschedulable := map[string]sighting{}, map[string]int{}, map[string]string{}
 	for _, m := range members {
 		s, known := seen[m.Group]
@@ -179,13 +193,13 @@ func sightings(cluster nodepool.Cluster, members []member) map[string]sighting {
 			}
 			s.failed[m.UID] = failureOf(m)
 		}
-		if m.counted() {
+		if m.Counted() {
 			counted[m.Group]++
 			switch {
-			case m.joined():
+			case m.Joined():
 				s.joined[m.UID] = true
 			case m.Gated: // waits for quota, which says nothing about the group's nodes
-			case !m.dead():
+			case !m.Dead():
 				s.waiting++
 			}
 			if m.Unschedulable != "" {
@@ -195,7 +209,7 @@ func sightings(cluster nodepool.Cluster, members []member) map[string]sighting {
 		seen[m.Group] = s
 	}
 	for _, g := range cluster.Groups {
-		missing := max(0, goalPods(g)-counted[g.Name])
+		missing := max(0, membership.GoalPods(g)-counted[g.Name])
 		s := seen[g.Name]
 		s.waiting += missing
 		s.launched = g.Incoming.Launched
@@ -205,7 +219,7 @@ func sightings(cluster nodepool.Cluster, members []member) map[string]sighting {
 	return seen
 }
 
-func failureOf(m member) string {
+func failureOf(m membership.Member) string {
 	if m.FailedWhy != "" {
 		return m.Pod + ": " + m.FailedWhy
 	}

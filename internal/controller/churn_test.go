@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -83,13 +84,13 @@ const reportAge = 12
 
 // check looks at every decision: replicas stay within limits, and a goal is never raised above what work needed at any
 // moment that Ray's reports can speak of.
-func (c *churn) check(d *Decision) {
+func (c *churn) check(d *decision.Decision) {
 	if d.Err != "" || d.RayErr != "" {
 		c.t.Fatalf("%v: %s%s", d.At, d.Err, d.RayErr)
 	}
 	counts := c.head.Counts()
 	for _, a := range d.Actions {
-		if a.Kind != ActionPatch || a.Result != ResultOK {
+		if a.Kind != decision.ActionPatch || a.Result != decision.ResultOK {
 			continue
 		}
 		if g := c.group(a.Group); a.To < g.Min || a.To > g.Max {

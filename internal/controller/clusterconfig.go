@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -51,7 +52,7 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 	if err != nil && ctx.Err() != nil {
 		return // an end that was asked for
 	}
-	action := Action{At: started, Kind: ActionClusterConfig, Result: ResultOK, Took: c.config.Now().Sub(started)}
+	action := decision.Action{At: started, Kind: decision.ActionClusterConfig, Result: decision.ResultOK, Took: c.config.Now().Sub(started)}
 	switch key := v.cluster.Key.String(); {
 	case err == nil:
 		known.sent, known.sentAt, known.retry = &config, v.now, patchBackoff{}
@@ -65,7 +66,7 @@ func (c *Controller) reportClusterConfig(ctx context.Context, r *record, o *outc
 			c.config.Log.WarnContext(ctx, "cluster config not reported", "cluster", key, "err", err)
 		}
 		known.retry.fail(v.now)
-		action.Result, action.Message = ResultError, err.Error()
+		action.Result, action.Message = decision.ResultError, err.Error()
 	}
 	o.actions = append(o.actions, action)
 }

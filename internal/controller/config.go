@@ -8,22 +8,25 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Form is the way Heliostat runs; README.md tells for whom each is.
-type Form string
+// breakers returns the settings of the breakers.
+func (c Config) breakers() breakerSettings {
+	return breakerSettings{AllocationTimeout: c.AllocationTimeout, Cooldown: c.BreakerCooldown, UnschedulableGrace: c.UnschedulableGrace}
+}
 
-// Fleet serves many clusters from one process; Sidecar serves the one cluster whose head pod it lives in.
-const (
-	Fleet   Form = "fleet"
-	Sidecar Form = "sidecar"
-)
+// modes returns the rules that decide the mode of RayClusters.
+func (c Config) modes() mode.Rules {
+	return mode.Rules{Form: c.Form, Default: c.DefaultMode, ReadOnly: c.ReadOnly}
+}
 
 // Config is what a person may choose about the loop. Zero fields take the default named at each.
 type Config struct {
-	Form Form // Fleet
+	Form mode.Form // Fleet
 	// DefaultMode applies to RayClusters that have no annotation heliostat.dev/mode, and whose namespace has none.
 	// Shadow for a fleet: it scales what somebody asked it to scale. Managed for a sidecar: whoever puts it into a head
 	// pod asked for it.
@@ -78,7 +81,7 @@ type Config struct {
 	Owned OwnedRequests
 	// Published, when set, is called with every decision after it was carried out, Forgotten when a RayCluster is gone that one was made for.
 	// Neither may block.
-	Published func(*Decision)
+	Published func(*decision.Decision)
 	Forgotten func(nodepool.ClusterKey)
 	// turns bounds the plans that take much memory.
 	turns *planTurns
@@ -104,7 +107,7 @@ func (c Config) withDefaults() Config {
 	orDuration(&c.MaxDataAge, 10*time.Second)
 	orDuration(&c.ReportEvery, 5*time.Second)
 	if c.Form == "" {
-		c.Form = Fleet
+		c.Form = mode.Fleet
 	}
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = 1000
@@ -129,7 +132,7 @@ func (c Config) withDefaults() Config {
 // Validate names every field that makes no sense.
 func (c Config) Validate() error {
 	var errs []error
-	if c.Form != "" && c.Form != Fleet && c.Form != Sidecar {
+	if c.Form != "" && c.Form != mode.Fleet && c.Form != mode.Sidecar {
 		errs = append(errs, fmt.Errorf("form is %q, want fleet or sidecar", c.Form))
 	}
 	if c.DefaultMode != "" && !c.DefaultMode.Valid() {

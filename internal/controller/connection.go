@@ -19,6 +19,14 @@ var errResting = errors.New("waiting before the next try")
 // firstBackoff is the pause after the first failed reading; it doubles up to Config.GCSBackoff.
 const firstBackoff = 250 * time.Millisecond
 
+// timeouts bound calls to a head.
+type timeouts struct {
+	// Call bounds one call.
+	Call time.Duration
+	// LongestBackoff is the longest pause between two tries of a head that does not answer.
+	LongestBackoff time.Duration
+}
+
 // connection is one cluster's line to its GCS. Any failure closes it, so that the next try reads address, token and
 // certificates anew; only this cluster waits.
 type connection struct {
@@ -33,7 +41,7 @@ type connection struct {
 }
 
 // state reads the cluster's state; a new head, known by its pod, restarts or address, gets a new connection.
-func (c *connection) state(ctx context.Context, dial Dialer, cluster nodepool.Cluster, now time.Time, config Config) (raydemand.State, error) {
+func (c *connection) state(ctx context.Context, dial Dialer, cluster nodepool.Cluster, now time.Time, limits timeouts) (raydemand.State, error) {
 	if cluster.Head.IP == "" {
 		c.close()
 		return raydemand.State{}, errNoHead
@@ -45,14 +53,14 @@ func (c *connection) state(ctx context.Context, dial Dialer, cluster nodepool.Cl
 	if now.Before(c.retryAt) {
 		return raydemand.State{}, fmt.Errorf("%w: %w", errResting, c.lastErr)
 	}
-	limited, cancel := context.WithTimeout(ctx, config.GCSTimeout)
+	limited, cancel := context.WithTimeout(ctx, limits.Call)
 	defer cancel()
 	state, err := c.read(limited, dial, cluster)
 	if ctx.Err() != nil {
 		return raydemand.State{}, ctx.Err() // an end that was asked for says nothing of the head
 	}
 	if err != nil {
-		c.fail(now, err, config.GCSBackoff)
+		c.fail(now, err, limits.LongestBackoff)
 		return raydemand.State{}, err
 	}
 	c.failures, c.lastErr, c.retryAt = 0, nil, time.Time{}

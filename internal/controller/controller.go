@@ -10,9 +10,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -80,25 +83,25 @@ func (c *Controller) observe(ctx context.Context, r *record, key nodepool.Cluste
 		return v, fmt.Errorf("observing %s: %w", key, err)
 	}
 	r.recreated(v.cluster.UID)
-	v.mode, v.why = c.config.effectiveMode(v.cluster)
+	v.mode, v.why = c.config.modes().Effective(v.cluster)
 	if v.mode == nodepool.Off {
 		r.line.close()
 		v.stateErr = errOff
 	} else {
 		before := r.line.failures
-		v.state, v.stateErr = r.line.state(ctx, c.dial, v.cluster, v.now, c.config)
+		v.state, v.stateErr = r.line.state(ctx, c.dial, v.cluster, v.now, timeouts{Call: c.config.GCSTimeout, LongestBackoff: c.config.GCSBackoff})
 		if before == 0 && r.line.failures > 0 { // once, until it answers again
 			c.config.Log.InfoContext(ctx, "the head does not answer", "cluster", key.String(), "err", inFull(v.stateErr))
 		}
 	}
 	if v.live() {
 		v.readAt = c.config.Now()
-		v.head = livingHead(v.state.Nodes)
+		v.head = membership.LivingHead(v.state.Nodes)
 		if r.line.renewed(v.state) {
 			r.voidRay()
 		}
 	}
-	v.members = roster(v.cluster, v.state.Nodes)
+	v.members = membership.Join(v.cluster, v.state.Nodes)
 	return v, nil
 }
 
@@ -108,12 +111,12 @@ var errOff = errors.New("mode is off")
 // stumble keeps the last decision and tells that this cycle could not even look.
 func (c *Controller) stumble(ctx context.Context, r *record, key nodepool.ClusterKey, err error) time.Duration {
 	const pause = time.Second
-	d := Decision{Cluster: key, At: c.config.Now()}
+	d := decision.Decision{Cluster: key, At: c.config.Now()}
 	if last := r.decision.Load(); last != nil {
 		d = *last
 	}
 	d.Err, d.Actions, d.SeenToPatched, d.GrowthWanted, d.Next = err.Error(), nil, 0, time.Time{}, pause
-	d.Stumbled = true
+	d.ObserveFailed = true
 	r.decision.Store(&d)
 	c.config.Log.WarnContext(ctx, "cannot observe", "cluster", key.String(), "err", err)
 	if c.config.Published != nil {
@@ -160,4 +163,26 @@ func (c *Controller) Close() {
 	}
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// Decision returns the latest decision about a cluster.
+func (c *Controller) Decision(key nodepool.ClusterKey) (*decision.Decision, bool) {
+	c.mu.Lock()
+	r := c.records[key]
+	c.mu.Unlock()
+	if r == nil {
+		return nil, false
+	}
+	d := r.decision.Load()
+	return d, d != nil
+}
+
+// Decisions returns the latest decision about every cluster, sorted by namespace and name.
+func (c *Controller) Decisions() []*decision.Decision {
+	var all []*decision.Decision
+	for _, r := range c.all() {
+		if d := r.decision.Load(); d != nil {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all, func(a, b *decision.Decision) int { return strings.Compare(a.Cluster.String(), b.Cluster.String()) })
+	return all
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -101,10 +102,10 @@ func (d drains) resumed() []*drain {
 }
 
 // podsAboveMaximum names the pods of groups that have more pods than their maximum allows.
-func podsAboveMaximum(cluster nodepool.Cluster, members []member) map[string]bool {
+func podsAboveMaximum(cluster nodepool.Cluster, members []membership.Member) map[string]bool {
 	groups := map[string]bool{}
 	for _, g := range cluster.Groups {
-		groups[g.Name] = overGroupMax(cluster, members, g.Name)
+		groups[g.Name] = membership.AboveMaximum(cluster, members, g.Name)
 	}
 	pods := map[string]bool{}
 	for _, m := range members {
@@ -116,7 +117,7 @@ func podsAboveMaximum(cluster nodepool.Cluster, members []member) map[string]boo
 }
 
 // prune forgets the drains of pods that are gone.
-func (d drains) prune(members []member) {
+func (d drains) prune(members []membership.Member) {
 	pods := make(map[string]bool, len(members))
 	for _, m := range members {
 		pods[m.Pod] = true

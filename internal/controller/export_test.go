@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -65,7 +66,7 @@ func oddSight(t *rapid.T) sight {
 			s.idle[n.ID] = rapid.SampledFrom([]time.Duration{-time.Second, 0, time.Minute, math.MaxInt64}).Draw(t, "idle")
 		}
 	}
-	s.cluster, s.members = cluster, roster(cluster, nodes)
+	s.cluster, s.members = cluster, membership.Join(cluster, nodes)
 	s.kept = oddRequests(t)
 	return s
 }

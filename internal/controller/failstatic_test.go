@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -148,7 +150,7 @@ func TestFreezeSeenOnlyInTheFreshObjectStopsTheWholeCycle(t *testing.T) {
 	w.kube.fresh = &fresh
 	d := w.cycle()
 	w.nothingWritten("the cluster is frozen")
-	if d.Mode != nodepool.Shadow || d.Why.Code != Frozen {
+	if d.Mode != nodepool.Shadow || d.Why.Code != mode.Frozen {
 		t.Errorf("mode = %v because %v, want shadow because frozen", d.Mode, d.Why.Code)
 	}
 }
@@ -363,7 +365,7 @@ func TestASecondLookThatFailsIsToldOnceAndRepeatedWithPauses(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 6))
 	w.kube.freshErr = errors.New("the server is overloaded")
 	w.pass(61 * time.Second)
-	var d *Decision
+	var d *decision.Decision
 	for range 600 {
 		d = w.after(100 * time.Millisecond)
 	}
@@ -386,14 +388,14 @@ func TestReportsThatFailPushNoChangeOutOfTheLatestOnes(t *testing.T) {
 	w.want(1, gpu(1))
 	w.ray.reportErr = errors.New("unimplemented")
 	w.cycle()
-	var d *Decision
+	var d *decision.Decision
 	for range 60 {
 		d = w.after(5 * time.Second)
 	}
-	if len(d.Recent) != 1 || d.Recent[0].Kind != ActionPatch {
+	if len(d.Recent) != 1 || d.Recent[0].Kind != decision.ActionPatch {
 		t.Errorf("latest actions = %+v, want the patch alone", d.Recent)
 	}
-	if len(d.Actions) != 1 || d.Actions[0].Kind != ActionReport {
+	if len(d.Actions) != 1 || d.Actions[0].Kind != decision.ActionReport {
 		t.Errorf("this cycle's actions = %+v, want the failed report", d.Actions)
 	}
 }

@@ -64,7 +64,7 @@ func gangID(gang raydemand.Gang) string {
 //	launch = min(what is needed as things look, max(what the rest of the demand needs, what is needed as they may be))
 //
 // It is never more than the plan launches of any group, so what holds for the plan's limits holds for it.
-func (g *gangs) launches(now time.Time, plan planner.Plan, snapshot planner.Snapshot, config Config) map[string]int {
+func (g *gangs) launches(now time.Time, plan planner.Plan, snapshot planner.Snapshot, compute func(planner.Snapshot) planner.Plan) map[string]int {
 	isYoung := func(gang raydemand.Gang) bool { return g.young(now, gang) }
 	if len(plan.Launch) == 0 || !slices.ContainsFunc(snapshot.Gangs, isYoung) || !slices.ContainsFunc(snapshot.Nodes, busy) {
 		return plan.Launch
@@ -78,7 +78,7 @@ func (g *gangs) launches(now time.Time, plan planner.Plan, snapshot planner.Snap
 	}
 	others := snapshot
 	others.Gangs = slices.DeleteFunc(slices.Clone(snapshot.Gangs), isYoung)
-	best, rest := config.turns.compute(atBest, config.Policy).Launch, config.turns.compute(others, config.Policy).Launch
+	best, rest := compute(atBest).Launch, compute(others).Launch
 	launch := map[string]int{}
 	for group, pods := range plan.Launch {
 		if pods = min(pods, max(rest[group], best[group])); pods > 0 {

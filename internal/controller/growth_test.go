@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -248,7 +249,7 @@ func TestARefusedSpecLaunchesNothingAndBreaksNoGroupOff(t *testing.T) {
 	w := newWorld(t, Config{AllocationTimeout: time.Minute}, gpuGroup("gpu", 0, 0, 4))
 	w.group("gpu").Replicas, w.kube.cluster.Refused = 1, true
 	w.want(2, gpu(1))
-	var d *Decision
+	var d *decision.Decision
 	for range 10 {
 		d = w.after(10 * time.Second)
 	}

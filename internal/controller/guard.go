@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -35,7 +36,7 @@ type dropGuard struct {
 }
 
 // observe takes one reading in. What was named, drained or is terminating may vanish.
-func (g *dropGuard) observe(now time.Time, cluster nodepool.Cluster, members []member, nodes []raydemand.Node, leaving func(raydemand.NodeID) bool) {
+func (g *dropGuard) observe(now time.Time, cluster nodepool.Cluster, members []membership.Member, nodes []raydemand.Node, leaving func(raydemand.NodeID) bool) {
 	pods, going := map[string]bool{}, map[string]bool{}
 	for _, group := range cluster.Groups {
 		for _, pod := range group.WorkersToDelete {
@@ -43,8 +44,8 @@ func (g *dropGuard) observe(now time.Time, cluster nodepool.Cluster, members []m
 		}
 	}
 	for _, m := range members {
-		pods[m.Pod] = m.counted()
-		going[m.Pod] = going[m.Pod] || !m.counted()
+		pods[m.Pod] = m.Counted()
+		going[m.Pod] = going[m.Pod] || !m.Counted()
 	}
 	alive := map[raydemand.NodeID]string{}
 	for _, n := range nodes {

@@ -13,19 +13,25 @@ type intent struct {
 	plan     planner.Plan
 	// launch counts pods per group; held says per group how many the in-flight caps hold back.
 	launch, held map[string]int
-	removals     []removal
-	wishes       []wish
+	reductions
+}
+
+// reductions are what a cycle takes away: the pods that go by name now, and the nodes that are asked to drain.
+type reductions struct {
+	removals []removal
+	wishes   []wish
 }
 
 // decide plans for the view. It changes nothing.
 func (r *record) decide(v view, config Config) intent {
 	i := intent{snapshot: assemble(r.sight(v, config))}
 	i.snapshot.Policy = config.Policy
-	i.plan = config.turns.compute(i.snapshot, config.Policy)
-	i.launch, i.held = r.gangs.launches(v.now, i.plan, i.snapshot, config), heldBack(i.plan)
+	compute := func(snapshot planner.Snapshot) planner.Plan { return config.turns.compute(snapshot, config.Policy) }
+	i.plan = compute(i.snapshot)
+	i.launch, i.held = r.gangs.launches(v.now, i.plan, i.snapshot, compute), heldBack(i.plan)
 	if v.live() {
-		i.removals = r.removals(v, i.plan, config)
-		i.wishes = r.wishes(v, i.plan, config)
+		rules := r.reductionRules(config)
+		i.removals, i.wishes = rules.removals(v, i.plan), rules.wishes(v, i.plan)
 		if r.lag.hidden(v.now) || r.gangs.hidden(v.now) {
 			i.wishes = nil // what looks idle and unneeded may be in use by now, and even a refused drain does harm
 		}
@@ -33,37 +39,48 @@ func (r *record) decide(v view, config Config) intent {
 	return i
 }
 
+// reductionRules are the rules by which the record's workers are taken away.
+func (r *record) reductionRules(config Config) reductionRules {
+	return reductionRules{drains: r.drains, breakers: r.breakers, waits: &r.waits,
+		allocationTimeout: config.AllocationTimeout, deadGrace: config.DeadGrace, drainDeadline: config.DrainDeadline}
+}
+
 // reduces reports whether anything is to be taken away.
-func (i intent) reduces() bool { return len(i.removals)+len(i.wishes) > 0 }
+func (s reductions) reduces() bool { return len(s.removals)+len(s.wishes) > 0 }
 
 // withoutReductions keeps the growth only.
 func (i intent) withoutReductions() intent {
-	i.removals, i.wishes = nil, nil
+	i.reductions = reductions{}
 	return i
 }
 
 // confirmedBy keeps of a fresh intent the reductions that the first one wanted too, so that each was decided on two lists.
 func (i intent) confirmedBy(fresh intent) intent {
+	fresh.reductions = i.reductions.confirmedBy(fresh.reductions)
+	return fresh
+}
+
+// confirmedBy keeps of fresh reductions those that the first ones list too.
+func (s reductions) confirmedBy(fresh reductions) reductions {
 	wanted := map[string]bool{}
-	for _, r := range i.removals {
+	for _, r := range s.removals {
 		wanted["remove "+r.pod] = true
 	}
-	for _, w := range i.wishes {
+	for _, w := range s.wishes {
 		wanted["drain "+w.pod] = true
 	}
-	removals, wishes := fresh.removals, fresh.wishes
-	fresh.removals, fresh.wishes = nil, nil
-	for _, r := range removals {
+	var both reductions
+	for _, r := range fresh.removals {
 		if wanted["remove "+r.pod] {
-			fresh.removals = append(fresh.removals, r)
+			both.removals = append(both.removals, r)
 		}
 	}
-	for _, w := range wishes {
+	for _, w := range fresh.wishes {
 		if wanted["drain "+w.pod] {
-			fresh.wishes = append(fresh.wishes, w)
+			both.wishes = append(both.wishes, w)
 		}
 	}
-	return fresh
+	return both
 }
 
 // heldBack says per group how many pods the policy's caps on pods on their way hold back.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -108,7 +109,7 @@ func TestNoPodGoesByNameOnASpecThatHasChangedSince(t *testing.T) {
 	w := aboveMaximum(t)
 	w.kube.telling = func() { w.kube.cluster.Generation++ }
 	d := w.after(time.Second)
-	if !slices.ContainsFunc(d.Actions, func(a Action) bool { return a.Result == ResultConflict }) {
+	if !slices.ContainsFunc(d.Actions, func(a decision.Action) bool { return a.Result == decision.ResultConflict }) {
 		t.Errorf("actions = %+v, want a conflict: the spec is not the one that the pod was chosen from", d.Actions)
 	}
 	if names := w.group("gpu").WorkersToDelete; len(names) > 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -16,11 +17,11 @@ const raySight = time.Second
 
 // recentEnough keeps the removals for which a look of that age is good enough: raySight where a pod goes because no living
 // node was in it, longest where Ray or a deadline had agreed. Multi-host replicas stay whole.
-func (i intent) recentEnough(members []member, age, longest time.Duration) intent {
-	i.removals = wholeReplicas(members, slices.DeleteFunc(slices.Clone(i.removals), func(gone removal) bool {
+func (s reductions) recentEnough(members []membership.Member, age, longest time.Duration) reductions {
+	s.removals = wholeReplicas(members, slices.DeleteFunc(slices.Clone(s.removals), func(gone removal) bool {
 		return age > longest || absent(gone.reason) && age > raySight
 	}))
-	return i
+	return s
 }
 
 // errOtherRay says that the second reading comes from another Ray session, or from a GCS that does not list its head.
@@ -36,7 +37,7 @@ func (c *Controller) lookAgain(ctx context.Context, r *record, o *outcome) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
 	defer cancel()
 	state, err := r.line.ray.State(ctx)
-	if err == nil && (state.Session != o.view.state.Session || livingHead(state.Nodes) == nil) {
+	if err == nil && (state.Session != o.view.state.Session || membership.LivingHead(state.Nodes) == nil) {
 		err = errOtherRay
 	}
 	if err != nil {
@@ -45,39 +46,38 @@ func (c *Controller) lookAgain(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	slow := c.config.Now().Sub(o.lookedAt) > raySight
-	hidden := len(strangers(o.view.cluster, state.Nodes)) > 0
-	o.intent = o.intent.stillTrue(roster(o.view.cluster, state.Nodes), !slow && !hidden)
+	hidden := len(membership.Orphans(o.view.cluster, state.Nodes)) > 0
+	o.intent.reductions = o.intent.stillTrue(membership.Join(o.view.cluster, state.Nodes), !slow && !hidden)
 }
 
 // stillTrue keeps the reductions that members, read again, do not contradict, multi-host replicas whole. A reading that
 // came too slowly, or shows nodes that are found in no pod, proves no absence.
-func (i intent) stillTrue(members []member, proves bool) intent {
-	byPod := make(map[string]member, len(members))
+func (s reductions) stillTrue(members []membership.Member, proves bool) reductions {
+	byPod := make(map[string]membership.Member, len(members))
 	for _, m := range members {
 		byPod[m.Pod] = m
 	}
-	removals, wishes := i.removals, i.wishes
-	i.removals, i.wishes = nil, nil
-	for _, gone := range removals {
-		lives := byPod[gone.pod].joined()
+	var kept reductions
+	for _, gone := range s.removals {
+		lives := byPod[gone.pod].Joined()
 		switch {
 		case gone.reason == removedDrained && lives: // its container was started anew
 		case absent(gone.reason) && (lives || !proves):
 		default:
-			i.removals = append(i.removals, gone)
+			kept.removals = append(kept.removals, gone)
 		}
 	}
-	i.removals = wholeReplicas(members, i.removals)
+	kept.removals = wholeReplicas(members, kept.removals)
 	changed := map[string]bool{}
-	for _, w := range wishes {
+	for _, w := range s.wishes {
 		changed[unitOf(w.replica, w.pod)] = changed[unitOf(w.replica, w.pod)] || !sameUse(w.node, byPod[w.pod].Node)
 	}
-	for _, w := range wishes {
+	for _, w := range s.wishes {
 		if !changed[unitOf(w.replica, w.pod)] {
-			i.wishes = append(i.wishes, w)
+			kept.wishes = append(kept.wishes, w)
 		}
 	}
-	return i
+	return kept
 }
 
 // sameUse reports whether the node is still the one that was seen, and as idle or busy as it was.

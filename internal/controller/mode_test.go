@@ -7,124 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestEffectiveMode(t *testing.T) {
-	for name, c := range map[string]struct {
-		change   func(*nodepool.Cluster)
-		form     Form
-		fallback nodepool.Mode
-		readOnly bool
-		// noFallback leaves out --mode.
-		noFallback bool
-		want       nodepool.Mode
-		why        string
-	}{
-		"the default counts without an annotation":     {fallback: nodepool.Managed, want: nodepool.Managed, why: AsAsked},
-		"a default of shadow writes nothing":           {fallback: nodepool.Shadow, want: nodepool.Shadow, why: NotAsked},
-		"the annotation overrides the default":         {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Managed }, fallback: nodepool.Off, want: nodepool.Managed, why: AsAsked},
-		"read-only goes before an annotation":          {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Managed }, readOnly: true, want: nodepool.Shadow, why: ReadOnly},
-		"read-only looks at nothing that is off":       {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Off }, readOnly: true, want: nodepool.Off, why: AsAsked},
-		"off is off":                                   {change: func(c *nodepool.Cluster) { c.Mode = nodepool.Off }, want: nodepool.Off, why: AsAsked},
-		"a live Python sidecar is never fought":        {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.RaySidecar }, want: nodepool.Shadow, why: SidecarAlive},
-		"not even when management was asked for":       {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.RaySidecar }, want: nodepool.Shadow, why: SidecarAlive},
-		"freeze stops writes":                          {change: func(c *nodepool.Cluster) { c.Freeze = true }, want: nodepool.Shadow, why: Frozen},
-		"a suspended cluster is left alone":            {change: func(c *nodepool.Cluster) { c.Suspended = true }, want: nodepool.Shadow, why: Suspended},
-		"a cluster being deleted is not even read":     {change: func(c *nodepool.Cluster) { c.Deleting = true }, want: nodepool.Off, why: BeingDeleted},
-		"another controller's cluster is left alone":   {change: func(c *nodepool.Cluster) { c.ManagedElsewhere = true }, want: nodepool.Shadow, why: ManagedElsewhere},
-		"an unreadable cluster is not written to":      {change: func(c *nodepool.Cluster) { c.Unreadable = true }, want: nodepool.Shadow, why: Unreadable},
-		"a cluster owned by a RayJob is managed":       {change: func(c *nodepool.Cluster) { c.Owner = nodepool.Owner{Kind: "RayJob", Name: "j"} }, want: nodepool.Managed, why: AsAsked},
-		"the fleet leaves a cluster to our sidecar":    {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, want: nodepool.Shadow, why: SidecarManages},
-		"until the annotation hands it to the fleet":   {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.OurSidecar }, want: nodepool.Managed, why: AsAsked},
-		"a queued cluster is only looked at":           {change: func(c *nodepool.Cluster) { c.Queue.Mark = "label" }, want: nodepool.Shadow, why: QueuedByKueue},
-		"an elastic one has a code of its own":         {change: func(c *nodepool.Cluster) { c.Queue.Mark, c.Queue.Elastic = "label", true }, want: nodepool.Shadow, why: ElasticQueuedByKueue},
-		"not even an annotation has it scaled":         {change: func(c *nodepool.Cluster) { c.Mode, c.Queue.Mark = nodepool.Managed, "label" }, want: nodepool.Shadow, why: QueuedByKueue},
-		"shadow as asked tells of the queue":           {change: func(c *nodepool.Cluster) { c.Mode, c.Queue.Mark = nodepool.Shadow, "label" }, want: nodepool.Shadow, why: QueuedByKueue},
-		"a queue that holds it back tells of itself":   {change: func(c *nodepool.Cluster) { c.Suspended, c.Queue.Mark = true, "label" }, want: nodepool.Shadow, why: QueuedByKueue},
-		"an owner that is not read may be queued":      {change: func(c *nodepool.Cluster) { c.Queue.Unknown = "?" }, want: nodepool.Shadow, why: QueueUnknown},
-		"off is off in a queue too":                    {change: func(c *nodepool.Cluster) { c.Mode, c.Queue.Mark = nodepool.Off, "label" }, want: nodepool.Off, why: AsAsked},
-		"a sidecar leaves a queued cluster alone":      {change: func(c *nodepool.Cluster) { c.Head.Sidecar, c.Queue.Mark = nodepool.OurSidecar, "label" }, form: Sidecar, want: nodepool.Shadow, why: QueuedByKueue},
-		"gates without a queue mean nothing":           {change: func(c *nodepool.Cluster) { c.Queue.Elastic = true }, want: nodepool.Managed, why: AsAsked},
-		"our sidecar manages without an annotation":    {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, form: Sidecar, want: nodepool.Managed, why: AsAsked},
-		"a fleet scales nothing that nobody asked for": {noFallback: true, want: nodepool.Shadow, why: NotAsked},
-		"the namespace asks for its clusters":          {change: func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Managed }, noFallback: true, want: nodepool.Managed, why: AsAsked},
-		"the namespace goes before --mode":             {change: func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Off }, want: nodepool.Off, why: AsAsked},
-		"its own annotation before the namespace's":    {change: func(c *nodepool.Cluster) { c.Mode, c.NamespaceMode = nodepool.Shadow, nodepool.Managed }, want: nodepool.Shadow, why: AsAsked},
-		"what the namespace says is not known":         {change: unknownNamespace, want: nodepool.Shadow, why: NamespaceUnknown},
-		"and need not be":                              {change: func(c *nodepool.Cluster) { unknownNamespace(c); c.Mode = nodepool.Managed }, want: nodepool.Managed, why: AsAsked},
-		"a sidecar manages unless asked otherwise":     {form: Sidecar, noFallback: true, want: nodepool.Managed, why: AsAsked},
-		"a namespace does not speak to a sidecar":      {change: func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Off }, form: Sidecar, noFallback: true, want: nodepool.Managed, why: AsAsked},
-		"our sidecar manages what nobody else asked":   {change: func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, noFallback: true, want: nodepool.Shadow, why: SidecarManages},
-		"even in a managed namespace":                  {change: func(c *nodepool.Cluster) { c.NamespaceMode, c.Head.Sidecar = nodepool.Managed, nodepool.OurSidecar }, noFallback: true, want: nodepool.Shadow, why: SidecarManages},
-		"and parks when the annotation says the fleet": {change: func(c *nodepool.Cluster) { c.Mode, c.Head.Sidecar = nodepool.Managed, nodepool.OurSidecar }, form: Sidecar, want: nodepool.Shadow, why: Parked},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cluster := nodepool.Cluster{Key: key}
-			if c.change != nil {
-				c.change(&cluster)
-			}
-			if c.form == "" {
-				c.form = Fleet
-			}
-			if c.fallback == "" && !c.noFallback {
-				c.fallback = nodepool.Managed
-			}
-			mode, why := Config{Form: c.form, DefaultMode: c.fallback, ReadOnly: c.readOnly}.effectiveMode(cluster)
-			if mode != c.want || why.Code != c.why || why.Message == "" {
-				t.Errorf("mode = %v because %+v, want %v because %v", mode, why, c.want, c.why)
-			}
-		})
-	}
-}
-
-func unknownNamespace(c *nodepool.Cluster) {
-	c.NamespaceUnknown = "this process may not read Namespace ml"
-}
-
-func TestTheModeSaysWhoAskedForIt(t *testing.T) {
-	for want, c := range map[string]struct {
-		cluster  nodepool.Cluster
-		fallback nodepool.Mode
-	}{
-		"managed by the annotation heliostat.dev/mode of the RayCluster": {nodepool.Cluster{Mode: nodepool.Managed}, nodepool.Off},
-		"off by the annotation heliostat.dev/mode of Namespace ml":       {nodepool.Cluster{NamespaceMode: nodepool.Off}, nodepool.Managed},
-		"managed by --mode": {nodepool.Cluster{}, nodepool.Managed},
-		"off by --mode":     {nodepool.Cluster{}, nodepool.Off},
-		"shadow by --mode: neither the RayCluster nor its namespace has the annotation heliostat.dev/mode":  {nodepool.Cluster{}, nodepool.Shadow},
-		"shadow by default: neither the RayCluster nor its namespace has the annotation heliostat.dev/mode": {nodepool.Cluster{}, ""},
-		"the Heliostat sidecar in head pod  manages it; annotate heliostat.dev/mode: managed to hand it to the fleet": {
-			nodepool.Cluster{Head: nodepool.Head{Sidecar: nodepool.OurSidecar}}, ""},
-	} {
-		c.cluster.Key = key
-		if _, why := (Config{DefaultMode: c.fallback}).effectiveMode(c.cluster); why.Message != want {
-			t.Errorf("%+v: %q, want %q", c, why.Message, want)
-		}
-	}
-}
-
-func TestExactlyOneOfFleetAndSidecarManagesACluster(t *testing.T) {
-	for _, mode := range []nodepool.Mode{"", nodepool.Managed} {
-		for _, namespace := range []nodepool.Mode{"", nodepool.Managed, nodepool.Shadow, nodepool.Off} {
-			for _, fallback := range []nodepool.Mode{"", nodepool.Managed} {
-				cluster := nodepool.Cluster{Key: key, Mode: mode, NamespaceMode: namespace, Head: nodepool.Head{Sidecar: nodepool.OurSidecar}}
-				fleet, _ := Config{Form: Fleet, DefaultMode: fallback}.effectiveMode(cluster)
-				sidecar, _ := Config{Form: Sidecar}.effectiveMode(cluster)
-				if (fleet == nodepool.Managed) == (sidecar == nodepool.Managed) {
-					t.Errorf("annotation %q, namespace %q, --mode %q: fleet %v, sidecar %v", mode, namespace, fallback, fleet, sidecar)
-				}
-			}
-		}
-	}
-}
-
-// The namespace's annotation changes between the plan and the patch, which cannot test it.
 func TestAModeThatTheNamespaceTakesBackStopsThePatch(t *testing.T) {
 	for name, take := range map[string]func(*nodepool.Cluster){
 		"it says shadow":     func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Shadow },
 		"it says nothing":    func(c *nodepool.Cluster) { c.NamespaceMode = "" },
-		"it cannot be read":  unknownNamespace,
+		"it cannot be read":  hiddenNamespace,
 		"the cluster is off": func(c *nodepool.Cluster) { c.Mode = nodepool.Off },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,18 +43,18 @@ func TestAModeThatTheNamespaceTakesBackStopsThePatch(t *testing.T) {
 
 func TestAnUnknownNamespaceIsReportedOnceItLasts(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
-	unknownNamespace(&w.kube.cluster)
+	hiddenNamespace(&w.kube.cluster)
 	w.want(2, gpu(1))
 	w.cycle()
-	if w.kube.told(NamespaceUnknown) != 0 {
+	if w.kube.told(mode.NamespaceUnknown) != 0 {
 		t.Errorf("events = %v: that of a new namespace is unknown for a moment", w.kube.events)
 	}
 	for range 10 {
 		w.after(time.Second)
 	}
 	w.nothingWritten("it is not known whether the namespace says off")
-	if w.kube.told(NamespaceUnknown) != 1 {
-		t.Errorf("events = %v, want %s once", w.kube.events, NamespaceUnknown)
+	if w.kube.told(mode.NamespaceUnknown) != 1 {
+		t.Errorf("events = %v, want %s once", w.kube.events, mode.NamespaceUnknown)
 	}
 }
 
@@ -208,14 +101,14 @@ func TestAPythonSidecarIsToldOnce(t *testing.T) {
 	for range 100 {
 		w.after(time.Second)
 	}
-	if w.kube.told(SidecarAlive) != 1 {
+	if w.kube.told(mode.SidecarAlive) != 1 {
 		t.Errorf("events = %v, want SidecarAlive once", w.kube.events)
 	}
 	w.kube.cluster.Head.Sidecar = nodepool.NoAutoscaler
 	w.after(time.Second)
 	w.kube.cluster.Head.Sidecar = nodepool.RaySidecar
 	w.after(time.Second)
-	if w.kube.told(SidecarAlive) != 2 {
+	if w.kube.told(mode.SidecarAlive) != 2 {
 		t.Errorf("events = %v, want it told again when it comes back", w.kube.events)
 	}
 }
@@ -239,8 +132,8 @@ func TestAnErrorFromTheAPIServerKeepsTheLastDecision(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 9))
 	w.cycle()
 	w.kube.clusterErr = errors.New("connection refused")
-	var published *Decision
-	w.c.config.Published = func(d *Decision) { published = d }
+	var published *decision.Decision
+	w.c.config.Published = func(d *decision.Decision) { published = d }
 	d := w.after(time.Minute)
 	if d.Err == "" || len(d.Snapshot.Nodes) != 1 {
 		t.Errorf("decision = %+v, want the error beside the last snapshot", d)
@@ -288,7 +181,7 @@ func TestARecreatedClusterDoesNotWaitForWhatFailedBefore(t *testing.T) {
 		t.Errorf("target = %+v, want the worker at once", got)
 	}
 	for _, a := range d.Recent {
-		if a.Result == ResultError {
+		if a.Result == decision.ResultError {
 			t.Errorf("%+v is told of a RayCluster that it did not happen to", a)
 		}
 	}
@@ -462,4 +355,8 @@ func TestRandomDeletesAreToldWhereHeliostatDoesNotScale(t *testing.T) {
 	if d := w.cycle(); hasFinding(d, FindingRandomDeletes) {
 		t.Errorf("with in-tree autoscaling: findings = %+v", d.Findings)
 	}
+}
+
+func hiddenNamespace(c *nodepool.Cluster) {
+	c.NamespaceUnknown = "this process may not read Namespace ml"
 }

@@ -4,23 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// GroupNumGPUs is how many GPUs a worker of one group has, by all who say so, and what becomes of a difference.
-type GroupNumGPUs struct {
-	nodepool.NumGPUs
-	// Mode is when the reported number may be written into the spec.
-	Mode nodepool.SyncMode
-	// Code and Why say why it is not written; both are empty when there is nothing to write or it was written.
-	Code, Why string
-	// IfManaged: it would be written if the RayCluster were managed.
-	IfManaged bool
-}
 
 const (
 	// refusalLasts is how long a refusal that was read from managedFields is believed: they change without a trace in what is watched.
@@ -51,12 +43,12 @@ type refused struct {
 // groups in one patch. It never writes in a cycle that changes the scale: each patch is then computed from a spec that nobody changed
 // in between.
 func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
-	o.numGPUs = map[string]GroupNumGPUs{}
+	o.numGPUs = map[string]decision.GroupNumGPUs{}
 	cluster, ray := &o.view.cluster, rayGPUs(o.view)
 	var due []nodepool.NumGPUsTarget
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
-		numbers := GroupNumGPUs{NumGPUs: g.NumGPUs(ray[g.Name]), Mode: g.NumGPUsSync}
+		numbers := decision.GroupNumGPUs{NumGPUs: g.NumGPUs(ray[g.Name]), Mode: g.NumGPUsSync}
 		for _, finding := range g.NumGPUsFindings(numbers.NumGPUs) {
 			finding.Object = "RayCluster " + cluster.Key.String()
 			o.findings = append(o.findings, finding)
@@ -78,7 +70,7 @@ func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 
 // rayGPUs is what the living Ray nodes announce, by group.
 func rayGPUs(v view) map[string]nodepool.RayGPUs {
-	newest := map[string]member{}
+	newest := map[string]membership.Member{}
 	for _, m := range v.members {
 		if best, known := newest[m.Group]; announces(m) && (!known || m.CreatedAt.After(best.CreatedAt)) {
 			newest[m.Group] = m
@@ -103,7 +95,7 @@ func rayGPUs(v view) map[string]nodepool.RayGPUs {
 	return all
 }
 
-func announces(m member) bool { return m.joined() && len(m.Node.Total) > 0 }
+func announces(m membership.Member) bool { return m.Joined() && len(m.Node.Total) > 0 }
 
 // syncRefusal says why a group's number is not to be written now, or nil: it is to be, or there is nothing to write.
 func (c *Controller) syncRefusal(r *record, o outcome, g *nodepool.WorkerGroup, n nodepool.NumGPUs) *nodepool.SyncRefusal {
@@ -139,7 +131,7 @@ func (c *Controller) syncObstacle(r *record, o outcome, g *nodepool.WorkerGroup,
 	if g.NumGPUsSync == nodepool.SyncWhenEmpty && (!v.cluster.Empty(g) || o.intent.launch[g.Name] > 0) {
 		return because(nodepool.SyncNotEmpty, "the group has pods, or shall have some")
 	}
-	if busy := slices.ContainsFunc(o.actions, func(a Action) bool { return a.Kind == ActionPatch }); busy || o.withheld || o.err != nil {
+	if busy := slices.ContainsFunc(o.actions, func(a decision.Action) bool { return a.Kind == decision.ActionPatch }); busy || o.withheld || o.err != nil {
 		return because(nodepool.SyncLater, "another patch went first")
 	}
 	if r.syncs.backoff.resting(v.now) {
@@ -184,17 +176,17 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 		Cluster: v.cluster.Key, UID: v.cluster.UID, Generation: v.cluster.Generation, Targets: due})
 	took := c.config.Now().Sub(started)
 	var refusal *nodepool.SyncRefusal
-	result := ResultOK
+	result := decision.ResultOK
 	switch {
 	case errors.As(err, &refusal):
-		result = ResultRefused
+		result = decision.ResultRefused
 	case errors.Is(err, nodepool.ErrConflict):
-		result, o.again = ResultConflict, true
+		result, o.again = decision.ResultConflict, true
 		r.patches.conflicts++
 	case errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
-		result, o.again = ResultConflict, false
+		result, o.again = decision.ResultConflict, false
 	case err != nil:
-		result = ResultError
+		result = decision.ResultError
 		r.syncs.backoff.fail(v.now)
 		o.err = fmt.Errorf("writing num-gpus: %w", err)
 	default:
@@ -204,11 +196,11 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 		numbers := o.numGPUs[target.Group]
 		message := fmt.Sprintf("group %s: %s: %q, which is %s", target.Group, target.Field, target.GPUs, numbers.Sources.Reported)
 		switch result {
-		case ResultOK:
+		case decision.ResultOK:
 			r.syncs.wrote(target, v.now)
 			c.config.Log.InfoContext(ctx, "num-gpus written", "cluster", v.cluster.Key.String(), "group", target.Group, "to", target.GPUs.String())
 			c.kube.Event(v.cluster, false, EventNumGPUsWritten, message)
-		case ResultRefused:
+		case decision.ResultRefused:
 			r.syncs.refuse(target.Group, refusal, v.now)
 			numbers.Code, numbers.Why = refusal.Code, refusal.Why
 			message = refusal.Error()
@@ -217,7 +209,7 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 			message = err.Error()
 		}
 		o.numGPUs[target.Group] = numbers
-		o.actions = append(o.actions, Action{At: started, Kind: ActionSync, Result: result, Group: target.Group, Message: message, Took: took})
+		o.actions = append(o.actions, decision.Action{At: started, Kind: decision.ActionSync, Result: result, Group: target.Group, Message: message, Took: took})
 	}
 }
 
@@ -242,7 +234,7 @@ var quietSyncs = []string{
 
 // tellNumGPUs raises an Event for each group whose number should be written and must not be.
 func (c *Controller) tellNumGPUs(ctx context.Context, r *record, o outcome) {
-	for _, group := range sortedKeys(o.numGPUs) {
+	for _, group := range slices.Sorted(maps.Keys(o.numGPUs)) {
 		if numbers := o.numGPUs[group]; !slices.Contains(quietSyncs, numbers.Code) {
 			c.raise(ctx, r, o.view, true, EventNumGPUsRefused, fmt.Sprintf("group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why))
 		}

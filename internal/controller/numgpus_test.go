@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -113,7 +114,7 @@ func TestScaleGoesBeforeTheNumberOfGPUs(t *testing.T) {
 	w.group("slices").NumGPUsSync = nodepool.SyncEnforce
 	w.want(1, gpu(2))
 	d := w.after(time.Second)
-	tried := slices.ContainsFunc(d.Actions, func(a Action) bool { return a.Kind == ActionSync })
+	tried := slices.ContainsFunc(d.Actions, func(a decision.Action) bool { return a.Kind == decision.ActionSync })
 	if tried || len(w.kube.changes) != 1 || len(w.kube.synced) != 0 || d.NumGPUs["slices"].Code != nodepool.SyncLater {
 		t.Fatalf("patched %+v, written %+v, code %q; want the scale alone", w.kube.changes, w.kube.synced, d.NumGPUs["slices"].Code)
 	}
@@ -155,8 +156,8 @@ func TestARefusalOfTheAdapterIsBelievedForAMinute(t *testing.T) {
 	if got := d.NumGPUs["slices"]; got.Code != nodepool.SyncFieldManaged || got.Why != "Argo CD applies it" || d.Err != "" {
 		t.Fatalf("code %q (%s), error %q", got.Code, got.Why, d.Err)
 	}
-	tried := func(d *Decision) bool {
-		return slices.ContainsFunc(d.Actions, func(a Action) bool { return a.Kind == ActionSync })
+	tried := func(d *decision.Decision) bool {
+		return slices.ContainsFunc(d.Actions, func(a decision.Action) bool { return a.Kind == decision.ActionSync })
 	}
 	if !tried(d) || tried(w.after(58*time.Second)) {
 		t.Error("it was not tried once and then believed")

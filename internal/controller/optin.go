@@ -1,151 +1,26 @@
 package controller
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// OptIn says what Heliostat would do with a RayCluster that it does not scale, and how to let it.
-type OptIn struct {
-	// Waiting is what it would launch for demand that waits, in a sentence; empty where none waits that it could serve.
-	Waiting string
-	// Allow says how to let it.
-	Allow string
-	// Obstacle is what would still keep it from scaling the RayCluster if that were annotated heliostat.dev/mode:
-	// managed. Its code is empty where nothing would.
-	Obstacle planner.Reason
-	// Changes are what it would do at once, and what it would do later to groups above their minimum.
-	Changes []WouldChange
-}
-
-// WouldChange is one thing that Heliostat would do.
-type WouldChange struct {
-	// Action is one of the constants below.
-	Action, Group string
-	// Count is how many pods the action is about, or how many GPUs it writes; Pods are their names where they are known.
-	Count  string
-	Pods   []string
-	Reason string
-}
-
-// The actions of a WouldChange.
-const (
-	WouldLaunch  = "launch"
-	WouldStop    = "stop"
-	WouldNumGPUs = "numGpus"
-	// WouldShrink: idle workers leave once they have been idle for the group's idle timeout.
-	WouldShrink = "shrink"
-)
-
 // optIn is nil for a RayCluster that is scaled, or is being deleted.
-func (c *Controller) optIn(o *outcome) *OptIn {
+func (c *Controller) optIn(o *outcome) *decision.OptIn {
 	v := &o.view
 	if v.mode == nodepool.Managed || v.cluster.Deleting {
 		return nil
 	}
-	answer := &OptIn{Obstacle: c.config.onOptIn(v.cluster)}
-	answer.Allow = allow(v, answer.Obstacle)
-	if v.mode == nodepool.Off || !v.live() {
-		return answer
+	answer := decision.NewOptIn(v.cluster.Key, v.why, c.config.modes().OnOptIn(v.cluster))
+	if v.mode != nodepool.Off && v.live() {
+		answer.Suppose(o.intent.snapshot, o.intent.plan, o.numGPUs)
 	}
-	answer.Waiting = waitingSentence(o.intent.plan)
-	answer.Changes = slices.Concat(wouldLaunch(o.intent.plan), wouldStop(o.intent.plan), wouldWrite(o.numGPUs), wouldShrink(o.intent))
 	return answer
-}
-
-// allow says how to let Heliostat scale the RayCluster. What stands in the way says so itself.
-func allow(v *view, obstacle planner.Reason) string {
-	key := v.cluster.Key
-	switch code := v.why.Code; {
-	case code != AsAsked && code != NotAsked:
-		return v.why.Message
-	case obstacle.Code != "":
-		return "`autoscaler manage " + key.String() + "` is not enough: " + obstacle.Message
-	}
-	return fmt.Sprintf("to let Heliostat scale it: `autoscaler manage %s`, or annotate it, or Namespace %s, with heliostat.dev/mode: managed", key, key.Namespace)
-}
-
-// mostWaitingGroups bounds the groups that the sentence names.
-const mostWaitingGroups = 3
-
-// waitingSentence says what would be launched for demand that waits.
-func waitingSentence(plan planner.Plan) string {
-	if !slices.ContainsFunc(plan.Summary, func(d planner.DemandSummary) bool { return d.Launching > 0 }) {
-		return ""
-	}
-	var parts []string
-	for _, change := range wouldLaunch(plan) {
-		parts = append(parts, fmt.Sprintf("%s × %s", change.Count, change.Group))
-	}
-	if more := len(parts) - mostWaitingGroups; more > 0 {
-		parts = append(parts[:mostWaitingGroups], fmt.Sprintf("pods of %d more groups", more))
-	}
-	return "demand waits for which Heliostat would launch " + strings.Join(parts, ", ")
-}
-
-func wouldLaunch(plan planner.Plan) []WouldChange {
-	var changes []WouldChange
-	for _, g := range plan.Groups {
-		if n := plan.Launch[g.Name]; n > 0 {
-			var reason string
-			if len(g.Reasons) > 0 {
-				reason = g.Reasons[0].Message
-			}
-			changes = append(changes, WouldChange{Action: WouldLaunch, Group: g.Name, Count: fmt.Sprint(n), Reason: reason})
-		}
-	}
-	return changes
-}
-
-// wouldStop gathers the pods of a group that would go for the same reason.
-func wouldStop(plan planner.Plan) []WouldChange {
-	var changes []WouldChange
-	at := map[[2]string]int{}
-	for _, t := range plan.Terminate {
-		kind := [2]string{t.Group, t.Reason}
-		i, known := at[kind]
-		if !known {
-			i, at[kind] = len(changes), len(changes)
-			changes = append(changes, WouldChange{Action: WouldStop, Group: t.Group, Reason: cmp.Or(t.Message, t.Reason) + t.Parting()})
-		}
-		changes[i].Pods = append(changes[i].Pods, t.Pod)
-		changes[i].Count = fmt.Sprint(len(changes[i].Pods))
-	}
-	return changes
-}
-
-func wouldWrite(numGPUs map[string]GroupNumGPUs) []WouldChange {
-	var changes []WouldChange
-	for _, group := range sortedKeys(numGPUs) {
-		if n := numGPUs[group]; n.IfManaged {
-			changes = append(changes, WouldChange{Action: WouldNumGPUs, Group: group, Count: n.Reported.String(),
-				Reason: "annotation heliostat.dev/num-gpus-sync: " + string(n.Mode) + "; " + n.Sources.Reported})
-		}
-	}
-	return changes
-}
-
-// wouldShrink warns of groups that have more workers than their minimum: KubeRay's minimum is 0 where none is set.
-func wouldShrink(i intent) []WouldChange {
-	timeouts := map[string]*float64{}
-	for _, g := range i.snapshot.Groups {
-		timeouts[g.Name] = cmp.Or(g.IdleTimeoutSeconds, i.snapshot.IdleTimeoutSeconds)
-	}
-	var changes []WouldChange
-	for _, g := range i.plan.Groups {
-		if timeout := timeouts[g.Name]; timeout != nil && g.Current > g.Min {
-			changes = append(changes, WouldChange{Action: WouldShrink, Group: g.Name, Count: fmt.Sprint(g.Current - g.Min),
-				Reason: fmt.Sprintf("workers that stay idle for %s leave, down to minReplicas: %d of %d pods", planner.Span(*timeout), g.Min, g.Current)})
-		}
-	}
-	return changes
 }
 
 // shadowGrace is how long demand must have waited before an Event says so. Whoever else scales the RayCluster has acted
@@ -154,8 +29,8 @@ const shadowGrace = 10 * time.Second
 
 // tellWaiting emits one Event while demand waits that Heliostat could serve, were it allowed to. Where another
 // Heliostat scales the RayCluster, or this one only looks on, there is nothing to allow.
-func (c *Controller) tellWaiting(ctx context.Context, r *record, v view, optIn *OptIn) {
-	if optIn == nil || optIn.Waiting == "" || slices.Contains([]string{ReadOnly, Parked, SidecarManages}, v.why.Code) {
+func (c *Controller) tellWaiting(ctx context.Context, r *record, v view, optIn *decision.OptIn) {
+	if optIn == nil || optIn.Waiting == "" || slices.Contains([]string{mode.ReadOnly, mode.Parked, mode.SidecarManages}, v.why.Code) {
 		return
 	}
 	if r.conditions.lasted(v.now, EventWaitingInShadow, shadowGrace) && r.conditions.raise(v.now, EventWaitingInShadow, "") {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -12,20 +14,20 @@ import (
 func TestAnIdleClusterOfFixedSizeThatNobodyAskedToScaleStays(t *testing.T) {
 	w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, gpuGroup("gpu", 8, 0, 1<<31-1))
 	w.kube.cluster.InTreeAutoscaling = false
-	var d *Decision
+	var d *decision.Decision
 	for range 300 {
 		d = w.after(time.Second)
 	}
 	w.nothingWritten("nobody asked Heliostat to scale it")
-	if d.Mode != nodepool.Shadow || d.Why.Code != NotAsked || len(w.kube.events) > 0 {
+	if d.Mode != nodepool.Shadow || d.Why.Code != mode.NotAsked || len(w.kube.events) > 0 {
 		t.Errorf("mode %s because %+v, events %v", d.Mode, d.Why, w.kube.events)
 	}
-	var stops, shrinks []WouldChange
+	var stops, shrinks []decision.WouldChange
 	for _, change := range d.OptIn.Changes {
 		switch change.Action {
-		case WouldStop:
+		case decision.WouldStop:
 			stops = append(stops, change)
-		case WouldShrink:
+		case decision.WouldShrink:
 			shrinks = append(shrinks, change)
 		default:
 			t.Errorf("unexpected %+v", change)
@@ -57,7 +59,7 @@ func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
 		"frozen":                  {func(c *nodepool.Cluster) { c.Mode, c.Freeze = nodepool.Managed, true }, 1, "`autoscaler unfreeze ml/llm` lets it be scaled again"},
 		"Ray's own scales it":     {func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.RaySidecar }, 1, "`autoscaler manage ml/llm` is not enough: Ray's own autoscaler runs"},
 		"our sidecar scales it":   {func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, 0, "manages it"},
-		"its namespace is hidden": {unknownNamespace, 1, "grant get, list and watch on namespaces"},
+		"its namespace is hidden": {hiddenNamespace, 1, "grant get, list and watch on namespaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, gpuGroup("gpu", 0, 0, 9))
@@ -107,7 +109,7 @@ func TestReadOnlyEmitsNoEventAboutWaitingDemand(t *testing.T) {
 func TestTheNumberOfGPUsThatWouldBeWrittenIsPartOfThePlan(t *testing.T) {
 	w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, sliceGroup(nodepool.SyncEnforce, 0))
 	changes := w.cycle().OptIn.Changes
-	if len(changes) != 1 || changes[0].Action != WouldNumGPUs || changes[0].Count != "3" {
+	if len(changes) != 1 || changes[0].Action != decision.WouldNumGPUs || changes[0].Count != "3" {
 		t.Errorf("changes = %+v, want num-gpus 3", changes)
 	}
 	if len(w.kube.synced) > 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -134,7 +135,7 @@ func (c *Controller) byDefault(v *view) bool {
 	if v.mode == nodepool.Managed || v.cluster.Mode != "" || v.cluster.NamespaceMode != "" {
 		return false
 	}
-	asked, _ := c.config.askedMode(v.cluster)
+	asked, _ := c.config.modes().Asked(v.cluster)
 	return asked != nodepool.Managed
 }
 
@@ -209,12 +210,12 @@ type startTimes struct {
 }
 
 // observe takes one complete reading in.
-func (s *startTimes) observe(now time.Time, members []member) {
+func (s *startTimes) observe(now time.Time, members []membership.Member) {
 	waits, joined := map[string]bool{}, map[string]bool{}
 	for _, m := range members {
-		joined[m.UID] = s.joined[m.UID] || m.joined()
+		joined[m.UID] = s.joined[m.UID] || m.Joined()
 		switch {
-		case !m.joined():
+		case !m.Joined():
 			waits[m.UID] = !joined[m.UID]
 		case s.waits[m.UID] && !m.CreatedAt.IsZero():
 			if s.took == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -289,10 +290,10 @@ func TestAPodIsExpectedWhenOthersOfItsGroupJoined(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	var s startTimes
 	joins := func(uid string, took time.Duration) {
-		m := member{Worker: nodepool.Worker{Pod: uid, UID: uid, Group: "gpu", CreatedAt: now}}
-		s.observe(now, []member{m})
+		m := membership.Member{Worker: nodepool.Worker{Pod: uid, UID: uid, Group: "gpu", CreatedAt: now}}
+		s.observe(now, []membership.Member{m})
 		m.Node = &raydemand.Node{Status: raydemand.Idle}
-		s.observe(now.Add(took), []member{m})
+		s.observe(now.Add(took), []membership.Member{m})
 	}
 	for i, seconds := range []int{10, 20, 60} {
 		joins(string(rune('a'+i)), time.Duration(seconds)*time.Second)

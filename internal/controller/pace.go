@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -97,7 +98,7 @@ func (r *record) unsettled(o outcome) bool {
 		slices.ContainsFunc(o.intent.snapshot.Nodes, func(n planner.Node) bool {
 			return n.State == planner.Pending || n.State == planner.Leaving
 		}) ||
-		slices.ContainsFunc(o.view.members, func(m member) bool { return m.joined() && m.Node.Status == raydemand.Draining })
+		slices.ContainsFunc(o.view.members, func(m membership.Member) bool { return m.Joined() && m.Node.Status == raydemand.Draining })
 }
 
 // count keeps the numbers of moving and resting clusters.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -33,7 +34,7 @@ func TestDemandThatNobodyCanServeDoesNotKeepTheLoopFast(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
 	w.want(1, gpu(64))
 	w.cycle()
-	var d *Decision
+	var d *decision.Decision
 	for range 40 {
 		d = w.after(time.Second)
 	}

@@ -3,16 +3,19 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // publish makes the cycle's decision readable for everybody else.
 func (c *Controller) publish(ctx context.Context, r *record, o outcome, next time.Duration) {
-	d := &Decision{
+	d := &decision.Decision{
 		Cluster: o.view.cluster.Key, UID: o.view.cluster.UID,
 		At: o.view.now, Took: c.config.Now().Sub(o.view.now),
 		Observed: o.view.observed, Planned: o.view.planned,
@@ -92,12 +95,12 @@ func findings(r *record, o outcome) []raydemand.Finding {
 func gatedFindings(v view) []raydemand.Finding {
 	gated := map[string]int{}
 	for _, m := range v.members {
-		if m.Gated && m.counted() {
+		if m.Gated && m.Counted() {
 			gated[m.Group]++
 		}
 	}
 	var all []raydemand.Finding
-	for _, group := range sortedKeys(gated) {
+	for _, group := range slices.Sorted(maps.Keys(gated)) {
 		all = append(all, raydemand.Finding{Code: FindingGated, Severity: raydemand.Info,
 			Object: fmt.Sprintf("worker group %s of RayCluster %s", group, v.cluster.Key), Field: "spec.schedulingGates",
 			Seen: fmt.Sprintf("%d pods", gated[group]),
@@ -109,7 +112,7 @@ func gatedFindings(v view) []raydemand.Finding {
 
 func strangerFindings(v view) []raydemand.Finding {
 	var all []raydemand.Finding
-	for _, n := range strangers(v.cluster, v.state.Nodes) {
+	for _, n := range membership.Orphans(v.cluster, v.state.Nodes) {
 		all = append(all, raydemand.Finding{Code: FindingStranger, Severity: raydemand.Warning,
 			Object: "RayCluster " + v.cluster.Key.String(), Field: "RAY_CLOUD_INSTANCE_ID", Seen: fmt.Sprintf("%q at %s", n.Instance, n.IP),
 			Why: "a living Ray node is found in no pod by instance id or address, so no pod that seems not to have joined is taken away",

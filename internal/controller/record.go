@@ -1,11 +1,14 @@
 package controller
 
 import (
+	"errors"
 	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -21,7 +24,7 @@ type record struct {
 	// turnAt is when this cluster may be read next while too many want to be; else zero.
 	turnAt time.Time
 
-	decision atomic.Pointer[Decision]
+	decision atomic.Pointer[decision.Decision]
 }
 
 // memory is what is known of one RayCluster, and of none that had its name before.
@@ -49,7 +52,7 @@ type memory struct {
 	conditions conditions
 	reports    reports
 	configs    clusterConfigs
-	recent     []Action
+	recent     []decision.Action
 
 	// generation is that of our last patch; zero when there was none.
 	generation int64
@@ -57,7 +60,7 @@ type memory struct {
 	// unwritten is why the last patch failed; nil once one succeeded or nothing is to be written.
 	unwritten error
 	syncs     syncs
-	named     map[string]bool // pods that we named while no living node was in them
+	named     namedPods // pods that we named while no living node was in them
 	// looks slows the second look down after one that failed; lookErr is why it did.
 	looks   patchBackoff
 	lookErr error
@@ -112,7 +115,7 @@ func (r *record) remember(v *view, config Config) {
 	r.drains.keepDeadlines(*v, config.DrainDeadline)
 	r.waits.observe(v.now, v.members, v.state.Demand, len(v.cluster.RequestResources)+len(countedRequests(&v.cluster, r.owned, v.now)) > 0)
 	r.starts.observe(v.now, v.members)
-	r.breakers.observe(v.now, v.cluster, v.members, r.shortage.observe(v.now, v.cluster, v.members, config), config)
+	r.breakers.observe(v.now, v.cluster, v.members, r.shortage.observe(v.now, v.cluster, v.members, config.breakers()), config.breakers())
 	r.guard.observe(v.now, v.cluster, v.members, v.state.Nodes, r.drains.leaving)
 	r.drains.prune(v.members)
 	r.shapes.observe(v.cluster, v.members)
@@ -135,7 +138,7 @@ func (r *record) sight(v view, config Config) sight {
 	if v.live() {
 		s.kept, s.owned = v.cluster.RequestResources, countedRequests(&v.cluster, r.owned, v.now)
 	} else {
-		s.blind, s.members = unknownDemand(v.stateErr), roster(v.cluster, r.account)
+		s.blind, s.members = unknownDemand(v.stateErr), membership.Join(v.cluster, r.account)
 	}
 	if s.head != nil {
 		s.refused[s.head.ID] = r.refusals.of(s.head, v.now)
@@ -146,7 +149,7 @@ func (r *record) sight(v view, config Config) sight {
 			s.leaving[m.Node.ID] = r.drains.leaving(m.Node.ID)
 			s.refused[m.Node.ID] = r.refusals.of(m.Node, v.now)
 		}
-		s.crashed[m.Pod] = m.dead() && r.waits.deadFor(m.Pod, v.now) >= config.DeadGrace
+		s.crashed[m.Pod] = m.Dead() && r.waits.deadFor(m.Pod, v.now) >= config.DeadGrace
 	}
 	return s
 }
@@ -175,15 +178,15 @@ func (r *record) noteChange(v *view) {
 }
 
 // note keeps the latest actions for the page; reports to Ray scale nothing, and would push the others out.
-func (r *record) note(actions []Action) {
+func (r *record) note(actions []decision.Action) {
 	const kept = 30
 	for _, a := range actions {
-		if !a.reports() {
+		if !a.ReportsOnly() {
 			r.recent = append(r.recent, a)
 		}
 	}
 	if surplus := len(r.recent) - kept; surplus > 0 {
-		r.recent = append([]Action(nil), r.recent[surplus:]...)
+		r.recent = append([]decision.Action(nil), r.recent[surplus:]...)
 	}
 }
 
@@ -198,13 +201,13 @@ func (r *record) operatorBehind(v view) string {
 		if m.Named && !m.Terminating && !m.Failed {
 			return "the operator has not deleted " + m.Pod + " yet, which workersToDelete names"
 		}
-		if m.counted() {
+		if m.Counted() {
 			counted++
 		}
 	}
 	goal := 0
 	for _, g := range v.cluster.Groups {
-		goal += goalPods(g)
+		goal += membership.GoalPods(g)
 	}
 	if v.cluster.ObservedGeneration < r.generation && counted < goal {
 		return "the operator has not seen the last patch yet"
@@ -233,7 +236,7 @@ type view struct {
 	observed, planned time.Duration
 
 	cluster nodepool.Cluster
-	members []member
+	members []membership.Member
 	mode    nodepool.Mode
 	why     planner.Reason
 	// state is valid when stateErr is nil; demand is its demand less what was just placed.
@@ -246,3 +249,15 @@ type view struct {
 
 // live reports whether the GCS answered in this cycle, with a state that knows its own head.
 func (v view) live() bool { return v.stateErr == nil }
+
+// unknownDemand says why there is no state of Ray, for the groups' reasons.
+func unknownDemand(err error) string {
+	why := "Ray does not answer"
+	switch {
+	case errors.Is(err, errOff):
+		why = "the mode is off"
+	case errors.Is(err, errNoHead):
+		why = "there is no head to ask"
+	}
+	return why + ", so nothing is known of what waits, and nothing is launched"
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -263,10 +264,10 @@ func TestAnAcceptedDrainThatEndsNothingIsForgottenInTime(t *testing.T) {
 }
 
 func TestRemovalsKeepReplicasWhole(t *testing.T) {
-	host := func(pod, replica string) member {
-		return member{Worker: nodepool.Worker{Pod: pod, Group: "slice", Replica: replica}}
+	host := func(pod, replica string) membership.Member {
+		return membership.Member{Worker: nodepool.Worker{Pod: pod, Group: "slice", Replica: replica}}
 	}
-	members := []member{host("a0", "a"), host("a1", "a"), host("b0", "b"), host("b1", "b")}
+	members := []membership.Member{host("a0", "a"), host("a1", "a"), host("b0", "b"), host("b1", "b")}
 	going := []removal{{pod: "a0", group: "slice"}, {pod: "b0", group: "slice"}, {pod: "b1", group: "slice"}}
 	got := podsOf(wholeReplicas(members, going))
 	if diff := cmp.Diff([]string{"b0", "b1"}, got); diff != "" {

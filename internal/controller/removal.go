@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -20,6 +21,15 @@ const (
 	removedOverMax  = "over-max"
 )
 
+// reductionRules decide which workers may be taken away now.
+type reductionRules struct {
+	drains   drains
+	breakers breakers
+	waits    *waits
+	// allocationTimeout, deadGrace and drainDeadline are those of Config.
+	allocationTimeout, deadGrace, drainDeadline time.Duration
+}
+
 // removal is one pod that goes by name now.
 type removal struct {
 	pod, group, reason string
@@ -29,18 +39,18 @@ type removal struct {
 
 // removals lists the pods that may go by name now: none of them has work. A drained node is dead, and a dead one has lost
 // its work already; a pod that never joined had none; one above a lowered maximum has had its deadline.
-func (r *record) removals(v view, plan planner.Plan, config Config) []removal {
+func (r reductionRules) removals(v view, plan planner.Plan) []removal {
 	overMax := map[string]bool{}
 	for _, t := range plan.Terminate {
 		overMax[t.Pod] = t.Reason == "max_group" || t.Reason == "max_workers"
 	}
-	hidden := len(strangers(v.cluster, v.state.Nodes)) > 0
+	hidden := len(membership.Orphans(v.cluster, v.state.Nodes)) > 0
 	var all []removal
 	for _, m := range v.members {
-		if !m.counted() || !deletable(v.cluster, m.Worker) {
+		if !m.Counted() || !membership.Deletable(v.cluster, m.Worker) {
 			continue
 		}
-		reason, always := r.removable(v, m, overMax[m.Pod], config)
+		reason, always := r.removable(v, m, overMax[m.Pod])
 		if hidden && absent(reason) {
 			continue // its node may be one that is found in no pod
 		}
@@ -54,7 +64,7 @@ func (r *record) removals(v view, plan planner.Plan, config Config) []removal {
 
 // onlySurplus lets overdue workers go only as far as their group is above its maximum without those that leave anyway: a
 // deadline was set for what was surplus then, and others may have become idle since.
-func (r *record) onlySurplus(v view, removals []removal) []removal {
+func (r reductionRules) onlySurplus(v view, removals []removal) []removal {
 	reasons, units := map[string]string{}, map[string]string{}
 	for _, gone := range removals {
 		reasons[gone.pod] = gone.reason
@@ -69,11 +79,11 @@ func (r *record) onlySurplus(v view, removals []removal) []removal {
 	stand := map[string]int{}
 	for _, m := range v.members {
 		_, isLate := late[units[m.Pod]]
-		leaves := reasons[m.Pod] != "" || (m.joined() && r.drains.leaving(m.Node.ID))
-		if m.counted() && (isLate || !leaves) {
+		leaves := reasons[m.Pod] != "" || (m.Joined() && r.drains.leaving(m.Node.ID))
+		if m.Counted() && (isLate || !leaves) {
 			stand[m.Group]++
 		}
-		if m.counted() && isLate {
+		if m.Counted() && isLate {
 			late[units[m.Pod]]++
 		}
 	}
@@ -96,21 +106,21 @@ func (r *record) onlySurplus(v view, removals []removal) []removal {
 // deadline.
 func absent(reason string) bool { return reason != removedDrained && reason != removedOverdue }
 
-func (r *record) removable(v view, m member, overMax bool, config Config) (reason string, always bool) {
+func (r reductionRules) removable(v view, m membership.Member, overMax bool) (reason string, always bool) {
 	switch {
-	case !m.joined() && r.drains.acceptedPod(m.Pod):
+	case !m.Joined() && r.drains.acceptedPod(m.Pod):
 		return removedDrained, true
-	case m.dead() && r.deadForGood(m, v.now, config):
+	case m.Dead() && r.deadForGood(m, v.now):
 		return removedDead, true
-	case m.joined() && r.drains.overdue(m.Node.ID, v.now) && overGroupMax(v.cluster, v.members, m.Group):
+	case m.Joined() && r.drains.overdue(m.Node.ID, v.now) && membership.AboveMaximum(v.cluster, v.members, m.Group):
 		return removedOverdue, true
 	case m.Node != nil:
 		return "", false
-	case joining(m, v.now, config):
+	case joining(m, v.now, r.allocationTimeout):
 		return "", false // it goes the usual way once it has joined
 	case overMax:
 		return removedOverMax, true
-	case r.breakers.open(m.Group, v.now) && r.waits.unjoinedFor(m.Pod, v.now) >= config.AllocationTimeout && !starting(m, v.now, config):
+	case r.breakers.open(m.Group, v.now) && r.waits.unjoinedFor(m.Pod, v.now) >= r.allocationTimeout && !starting(m, v.now, r.allocationTimeout):
 		return removedStuck, false
 	case r.unneeded(v, m):
 		return removedUnneeded, false
@@ -120,9 +130,9 @@ func (r *record) removable(v view, m member, overMax bool, config Config) (reaso
 
 // deadForGood reports whether neither the pod's node, which died, nor a container started anew since has come to life
 // within DeadGrace.
-func (r *record) deadForGood(m member, now time.Time, config Config) bool {
-	restarting := m.Running && now.Sub(m.StartedAt) < config.DeadGrace
-	return r.waits.deadFor(m.Pod, now) >= config.DeadGrace && !restarting
+func (r reductionRules) deadForGood(m membership.Member, now time.Time) bool {
+	restarting := m.Running && now.Sub(m.StartedAt) < r.deadGrace
+	return r.waits.deadFor(m.Pod, now) >= r.deadGrace && !restarting
 }
 
 // slowestStart is how long a pod that has a node may take to start: pulling a large image takes many minutes, and a
@@ -130,66 +140,30 @@ func (r *record) deadForGood(m member, now time.Time, config Config) bool {
 const slowestStart = 30 * time.Minute
 
 // starting reports whether a pod that has a node may still come up: its containers are being made, or run since lately.
-func starting(m member, now time.Time, config Config) bool {
+func starting(m membership.Member, now time.Time, allocationTimeout time.Duration) bool {
 	if m.ScheduledAt.IsZero() || now.Sub(m.ScheduledAt) >= slowestStart {
 		return false
 	}
-	return !m.Running || joining(m, now, config)
+	return !m.Running || joining(m, now, allocationTimeout)
 }
 
 // joining reports whether Ray is being started in the pod. Ray gives work to a worker in the moment in which it joins, and
 // nothing that was read before can rule that moment out between the last look and the pod's end. A drain can, so such a
 // pod is let join and is drained like any other. A pod whose container does not run yet is seconds away from joining.
-func joining(m member, now time.Time, config Config) bool {
-	return m.Running && now.Sub(m.StartedAt) < config.AllocationTimeout
+func joining(m membership.Member, now time.Time, allocationTimeout time.Duration) bool {
+	return m.Running && now.Sub(m.StartedAt) < allocationTimeout
 }
 
 // unneeded reports whether a pod that never joined outlived the demand it was made for: nothing at all has been asked
 // for during the group's idle timeout, and the pod has waited as long.
-func (r *record) unneeded(v view, m member) bool {
-	timeout := idleTimeout(v.cluster, m.Group)
+func (r reductionRules) unneeded(v view, m membership.Member) bool {
+	timeout := membership.IdleTimeout(v.cluster, m.Group)
 	return r.waits.quietFor(v.now) > timeout && r.waits.unjoinedFor(m.Pod, v.now) > timeout && v.now.Sub(m.CreatedAt) > timeout
-}
-
-// deletable reports whether the pod's name in workersToDelete would be written and carried out. A node is not drained
-// either where its pod could not be deleted afterwards. In a multi-host group the operator ignores a pod that says no
-// replica, such as one from before numOfHosts was raised.
-func deletable(cluster nodepool.Cluster, w nodepool.Worker) bool {
-	g, known := cluster.Group(w.Group)
-	return known && tended(cluster, w.Group) && (g.NumOfHosts <= 1 || w.Replica != "")
-}
-
-// tended reports whether the operator carries out what is written to the group: makes its missing pods, deletes its named ones.
-func tended(cluster nodepool.Cluster, group string) bool {
-	g, known := cluster.Group(group)
-	return known && !g.Broken && !g.Suspended && !cluster.Refused
-}
-
-// overGroupMax reports whether more pods of the group exist than its maximum allows.
-func overGroupMax(cluster nodepool.Cluster, members []member, group string) bool {
-	g, known := cluster.Group(group)
-	if !known {
-		return false
-	}
-	pods := 0
-	for _, m := range members {
-		if m.Group == group && m.counted() {
-			pods++
-		}
-	}
-	return pods > g.Max*max(1, g.NumOfHosts)
-}
-
-func idleTimeout(cluster nodepool.Cluster, group string) time.Duration {
-	if g, known := cluster.Group(group); known && g.IdleTimeout != nil {
-		return *g.IdleTimeout
-	}
-	return cluster.IdleTimeout
 }
 
 // wholeReplicas keeps a multi-host replica's pods only when all of its hosts go: naming one makes the operator delete all.
 // A host that is ending by itself is waited for, as nodepool.Targets does.
-func wholeReplicas(members []member, removals []removal) []removal {
+func wholeReplicas(members []membership.Member, removals []removal) []removal {
 	going := map[string]bool{}
 	for _, r := range removals {
 		going[r.pod] = true
@@ -212,7 +186,7 @@ func wholeReplicas(members []member, removals []removal) []removal {
 }
 
 // keepMinimum drops removals that would only make the operator create the pod anew: whole replicas at a time.
-func keepMinimum(cluster nodepool.Cluster, members []member, removals []removal) []removal {
+func keepMinimum(cluster nodepool.Cluster, members []membership.Member, removals []removal) []removal {
 	spare, replicaOf := map[string]int{}, map[string]string{}
 	for _, g := range cluster.Groups {
 		spare[g.Name] = g.Goal() - g.Min
@@ -256,15 +230,15 @@ type wish struct {
 
 // wishes lists the drains that the plan's terminations call for. An idle drain is asked only of a node that this very
 // reading shows IDLE; a busy node is drained, with a deadline, only above a lowered maximum.
-func (r *record) wishes(v view, plan planner.Plan, config Config) []wish {
-	byPod := make(map[string]member, len(v.members))
+func (r reductionRules) wishes(v view, plan planner.Plan) []wish {
+	byPod := make(map[string]membership.Member, len(v.members))
 	for _, m := range v.members {
 		byPod[m.Pod] = m
 	}
 	var all []wish
 	for _, t := range plan.Terminate {
 		m, known := byPod[t.Pod]
-		if !known || !m.counted() || !m.joined() || !deletable(v.cluster, m.Worker) || !r.drains.mayAsk(m.Node.ID, v.now) {
+		if !known || !m.Counted() || !m.Joined() || !membership.Deletable(v.cluster, m.Worker) || !r.drains.mayAsk(m.Node.ID, v.now) {
 			continue
 		}
 		w := wish{node: *m.Node, pod: m.Pod, group: m.Group, replica: m.Replica}
@@ -272,8 +246,8 @@ func (r *record) wishes(v view, plan planner.Plan, config Config) []wish {
 		case m.Node.Status == raydemand.Idle:
 			w.reason = raydemand.DrainIdle
 			w.message = "Heliostat: " + t.Message
-		case t.Busy && m.Node.Status == raydemand.Running && overGroupMax(v.cluster, v.members, m.Group):
-			w.reason, w.deadline = raydemand.DrainPreemption, v.now.Add(config.DrainDeadline)
+		case t.Busy && m.Node.Status == raydemand.Running && membership.AboveMaximum(v.cluster, v.members, m.Group):
+			w.reason, w.deadline = raydemand.DrainPreemption, v.now.Add(r.drainDeadline)
 			w.message = fmt.Sprintf("Heliostat: group %s is above its maximum", m.Group)
 		default:
 			continue

@@ -2,10 +2,12 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -29,7 +31,7 @@ func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
 	if !v.live() || r.line.ray == nil || v.now.Sub(r.reports.sentAt) < soonest || !c.kube.Leading() {
 		return
 	}
-	report := r.reports.make(v, o.intent, r.breakers, r.shapes)
+	report := r.reports.make(v, o.intent.snapshot, o.intent.plan, r.breakers, r.shapes)
 	if reflect.DeepEqual(report, r.reports.last) && v.now.Sub(r.reports.sentAt) < c.config.ReportEvery {
 		return
 	}
@@ -37,26 +39,26 @@ func (c *Controller) report(ctx context.Context, r *record, o *outcome) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
 	defer cancel()
 	if err := r.line.ray.Report(ctx, report); err != nil {
-		o.actions = append(o.actions, Action{At: v.now, Kind: ActionReport, Result: ResultError, Message: err.Error()})
+		o.actions = append(o.actions, decision.Action{At: v.now, Kind: decision.ActionReport, Result: decision.ResultError, Message: err.Error()})
 	}
 }
 
-func (r *reports) make(v view, i intent, b breakers, s shapes) raydemand.Report {
+func (r *reports) make(v view, snapshot planner.Snapshot, plan planner.Plan, b breakers, s shapes) raydemand.Report {
 	var report raydemand.Report
 	launching := map[string]int{}
-	for _, n := range i.snapshot.Nodes {
+	for _, n := range snapshot.Nodes {
 		if n.Expected {
 			launching[n.Group]++
 		}
 	}
 	since := map[string]time.Time{}
-	for _, group := range sortedKeys(launching) {
+	for _, group := range slices.Sorted(maps.Keys(launching)) {
 		since[group] = earlier(r.since, group, v.now)
 		report.Launching = append(report.Launching, raydemand.Launching{Group: group, Count: launching[group], Since: since[group]})
 	}
 	r.since = since
 	for _, m := range v.members {
-		if m.Node == nil && m.counted() {
+		if m.Node == nil && m.Counted() {
 			report.Starting = append(report.Starting, raydemand.Starting{Pod: m.Pod, Group: m.Group, IP: m.IP, Details: podPhase(m.Worker)})
 		}
 	}
@@ -66,7 +68,7 @@ func (r *reports) make(v view, i intent, b breakers, s shapes) raydemand.Report 
 				Start: entry.openUntil.Add(-entry.cooldown), Failed: entry.openUntil.Add(-entry.cooldown)})
 		}
 	}
-	addImpossible(&report, i.plan, hopes{v, s})
+	addImpossible(&report, plan, hopes{v, s})
 	return report
 }
 

@@ -2,19 +2,23 @@ package controller
 
 import (
 	"slices"
+	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// noteNamed remembers the pods that went by name because no living node was in them.
-func (r *record) noteNamed(removals []removal) {
+// namedPods are the pods that this process named while no living node was in them.
+type namedPods map[string]bool
+
+// note remembers the pods that went by name because no living node was in them.
+func (n *namedPods) note(removals []removal) {
 	for _, gone := range removals {
 		if gone.reason != removedOverdue {
-			if r.named == nil {
-				r.named = map[string]bool{}
+			if *n == nil {
+				*n = namedPods{}
 			}
-			r.named[gone.pod] = true
+			(*n)[gone.pod] = true
 		}
 	}
 }
@@ -23,7 +27,7 @@ func (r *record) noteNamed(removals []removal) {
 // meanwhile a restarted container, or a pod that joined at last, gets work. A living pod that somebody else named is
 // left to go: only one that we named without a node, or that shows a dead node beside the living one, has returned. One that we
 // named before its container ran has returned as soon as that runs, seconds before Ray can give it work.
-func (r *record) withReturned(v view, config Config) nodepool.Cluster {
+func (n namedPods) withReturned(v view, drains drains, allocationTimeout time.Duration) nodepool.Cluster {
 	cluster := v.cluster
 	returned := map[string]bool{}
 	exists := map[string]bool{}
@@ -31,16 +35,16 @@ func (r *record) withReturned(v view, config Config) nodepool.Cluster {
 		exists[m.Pod] = true
 		switch {
 		case !m.Named || m.Terminating || m.Failed:
-		case m.joined():
-			leaves := m.Node.Status == raydemand.Draining || r.drains.leaving(m.Node.ID)
-			returned[m.Pod] = !leaves && (r.named[m.Pod] || diedBefore(v.state.Nodes, m.Pod))
-		case v.live() && m.Node == nil && joining(m, v.now, config):
-			returned[m.Pod] = r.named[m.Pod] && !r.drains.acceptedPod(m.Pod)
+		case m.Joined():
+			leaves := m.Node.Status == raydemand.Draining || drains.leaving(m.Node.ID)
+			returned[m.Pod] = !leaves && (n[m.Pod] || diedBefore(v.state.Nodes, m.Pod))
+		case v.live() && m.Node == nil && joining(m, v.now, allocationTimeout):
+			returned[m.Pod] = n[m.Pod] && !drains.acceptedPod(m.Pod)
 		}
 	}
-	for pod := range r.named {
+	for pod := range n {
 		if !exists[pod] {
-			delete(r.named, pod)
+			delete(n, pod)
 		}
 	}
 	if len(returned) > 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -39,7 +39,7 @@ func TestNoPodWithoutANodeGoesWhileALivingNodeIsFoundInNoPod(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 5))
 	w.busy(w.pod(0))
 	w.otherID(w.pod(0), "i-0123", "192.168.7.7")
-	var d *Decision
+	var d *decision.Decision
 	for range 65 {
 		d = w.after(time.Second)
 	}
@@ -54,32 +54,6 @@ func TestNoPodWithoutANodeGoesWhileALivingNodeIsFoundInNoPod(t *testing.T) {
 	}
 }
 
-func TestAnAddressIsNoProofOfWhoIsThere(t *testing.T) {
-	pod := func(name, ip string) nodepool.Worker {
-		return nodepool.Worker{Pod: name, Group: "gpu", IP: ip}
-	}
-	node := func(instance, ip string, status raydemand.NodeStatus) raydemand.Node {
-		return raydemand.Node{ID: nodeID(instance + ip), Instance: instance, IP: ip, Status: status}
-	}
-	for name, c := range map[string]struct {
-		workers []nodepool.Worker
-		node    raydemand.Node
-		strange bool
-	}{
-		"two pods share the host's address": {
-			[]nodepool.Worker{pod("a", "10.0.0.9"), pod("b", "10.0.0.9")}, node("", "10.0.0.9", raydemand.Running), true},
-		"a dead node of a pod that had the address before": {
-			[]nodepool.Worker{pod("a", "10.0.0.9")}, node("gone", "10.0.0.9", raydemand.Dead), false},
-		"a pod without an address yet": {
-			[]nodepool.Worker{pod("a", "")}, node("", "", raydemand.Running), true},
-	} {
-		byPod, strangers := nodesByPod(c.workers, []raydemand.Node{c.node})
-		if len(byPod) > 0 || (len(strangers) > 0) != c.strange {
-			t.Errorf("%s: joined %v, strangers %v", name, byPod, strangers)
-		}
-	}
-}
-
-func hasFinding(d *Decision, code string) bool {
+func hasFinding(d *decision.Decision, code string) bool {
 	return slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == code })
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -24,7 +25,7 @@ type shape struct {
 }
 
 // observe takes one complete reading in.
-func (s shapes) observe(cluster nodepool.Cluster, members []member) {
+func (s shapes) observe(cluster nodepool.Cluster, members []membership.Member) {
 	for _, g := range cluster.Groups {
 		known := s[g.Name]
 		if known == nil || !known.declared.Equal(g.Resources) {
@@ -37,7 +38,7 @@ func (s shapes) observe(cluster nodepool.Cluster, members []member) {
 	}
 	for _, m := range members {
 		known := s[m.Group]
-		if known == nil || !m.joined() || len(m.Node.Total) == 0 {
+		if known == nil || !m.Joined() || len(m.Node.Total) == 0 {
 			continue
 		}
 		total := ownResources(m.Node.Total)
@@ -48,7 +49,7 @@ func (s shapes) observe(cluster nodepool.Cluster, members []member) {
 	}
 }
 
-func podsOfGroup(members []member, group string) map[string]bool {
+func podsOfGroup(members []membership.Member, group string) map[string]bool {
 	pods := map[string]bool{}
 	for _, m := range members {
 		if m.Group == group {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -55,14 +56,14 @@ type shortage struct {
 }
 
 // observe takes one reading in and returns the proof by group, where there is one. members are sorted by pod.
-func (s *shortages) observe(now time.Time, cluster nodepool.Cluster, members []member, config Config) map[string]string {
+func (s *shortages) observe(now time.Time, cluster nodepool.Cluster, members []membership.Member, settings breakerSettings) map[string]string {
 	next := shortages{refused: map[string]time.Time{}, silent: map[string]time.Time{}, coming: s.podsComing(cluster, members)}
 	short := map[string]*shortage{}
 	for _, m := range members {
-		if !unplaced(m) || next.coming[m.Pod] {
+		if !membership.Unplaced(m) || next.coming[m.Pod] {
 			continue
 		}
-		why := s.judge(&next, now, cluster, m, config)
+		why := s.judge(&next, now, cluster, m, settings)
 		if why == "" {
 			continue
 		}
@@ -82,7 +83,7 @@ func (s *shortages) observe(now time.Time, cluster nodepool.Cluster, members []m
 
 // judge runs the clock of one pod that nothing is on its way for, and says why no node comes for it once that is
 // proven.
-func (s *shortages) judge(next *shortages, now time.Time, cluster nodepool.Cluster, m member, config Config) (why string) {
+func (s *shortages) judge(next *shortages, now time.Time, cluster nodepool.Cluster, m membership.Member, settings breakerSettings) (why string) {
 	seen := cluster.NodeClaims == nodepool.NodeClaimsRead
 	switch {
 	case m.NodePromised && !(m.ByKarpenter && seen):
@@ -92,7 +93,7 @@ func (s *shortages) judge(next *shortages, now time.Time, cluster nodepool.Clust
 			return m.NodeRefused
 		}
 	case cluster.ProvisionersSeen && cluster.NodeClaims != nodepool.NodeClaimsForbidden:
-		grace := config.UnschedulableGrace
+		grace := settings.UnschedulableGrace
 		if seen {
 			grace = max(grace, karpenterRound)
 		}
@@ -106,7 +107,7 @@ func (s *shortages) judge(next *shortages, now time.Time, cluster nodepool.Clust
 
 // settles is how long a refusal must stand. Karpenter's refusal of a pod for which it asked for a machine before is the
 // word of a later round.
-func settles(m member, seen bool) time.Duration {
+func settles(m membership.Member, seen bool) time.Duration {
 	switch {
 	case !m.ByKarpenter:
 		return refusalSettles
@@ -120,17 +121,17 @@ func settles(m member, seen bool) time.Duration {
 
 // podsComing chooses as many pods of each group as NodeClaims hold: those that were promised a node first, and last
 // those that have been refused for longest.
-func (s *shortages) podsComing(cluster nodepool.Cluster, members []member) map[string]bool {
-	waiting := map[string][]member{}
+func (s *shortages) podsComing(cluster nodepool.Cluster, members []membership.Member) map[string]bool {
+	waiting := map[string][]membership.Member{}
 	for _, m := range members {
-		if unplaced(m) {
+		if membership.Unplaced(m) {
 			waiting[m.Group] = append(waiting[m.Group], m)
 		}
 	}
 	coming := map[string]bool{}
 	for _, g := range cluster.Groups {
 		pods := waiting[g.Name]
-		slices.SortStableFunc(pods, func(a, b member) int {
+		slices.SortStableFunc(pods, func(a, b membership.Member) int {
 			return cmp.Or(cmp.Compare(rank(a), rank(b)), s.byClock(a, b))
 		})
 		for _, m := range pods[:min(len(pods), g.Incoming.Pods())] {
@@ -150,7 +151,7 @@ func (s *shortages) clock(pod string) time.Time {
 
 // byClock puts pods without a running clock first, then the latest before the earliest, so that the clocks of pods that
 // nothing is on its way for go on.
-func (s *shortages) byClock(a, b member) int {
+func (s *shortages) byClock(a, b membership.Member) int {
 	left, right := s.clock(a.Pod), s.clock(b.Pod)
 	if left.IsZero() || right.IsZero() {
 		return left.Compare(right)
@@ -159,7 +160,7 @@ func (s *shortages) byClock(a, b member) int {
 }
 
 // rank orders pods by what was said of them last.
-func rank(m member) int {
+func rank(m membership.Member) int {
 	switch {
 	case m.NodePromised:
 		return 0
@@ -168,14 +169,6 @@ func rank(m member) int {
 	}
 	return 2
 }
-
-// unplaced reports whether the scheduler finds no node for a pod that is waited for.
-func unplaced(m member) bool {
-	return m.counted() && m.Node == nil && m.Unschedulable != "" && !placed(m)
-}
-
-// placed reports whether a pod has a node.
-func placed(m member) bool { return m.Worker.Node != "" || !m.ScheduledAt.IsZero() }
 
 func podsSuch(pods []string) string {
 	if len(pods) == 1 {

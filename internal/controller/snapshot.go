@@ -1,12 +1,13 @@
 package controller
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -18,7 +19,7 @@ import (
 type sight struct {
 	now     time.Time
 	cluster nodepool.Cluster
-	members []member
+	members []membership.Member
 	head    *raydemand.Node
 	demand  raydemand.Demand
 	// kept is the REST request_resources; nil, like the demand, while Ray does not answer.
@@ -43,18 +44,6 @@ type sight struct {
 	blind string
 }
 
-// unknownDemand says why there is no state of Ray, for the groups' reasons.
-func unknownDemand(err error) string {
-	why := "Ray does not answer"
-	switch {
-	case errors.Is(err, errOff):
-		why = "the mode is off"
-	case errors.Is(err, errNoHead):
-		why = "there is no head to ask"
-	}
-	return why + ", so nothing is known of what waits, and nothing is launched"
-}
-
 // maxExpected bounds the expected nodes that one RayCluster's snapshot lists, since anybody may write any replicas. The
 // planner counts the rest as missing by what replicas says (its settleCurrent), so no demand is served twice.
 const maxExpected = 4096
@@ -73,7 +62,7 @@ func assemble(s sight) planner.Snapshot {
 		g := *known
 		s.complete(group, g)
 		snapshot.Nodes = append(snapshot.Nodes, s.nodes(g, group)...)
-		if tended(s.cluster, g.Name) {
+		if membership.Reconciled(s.cluster, g.Name) {
 			expected := s.expected(g, group, room)
 			room -= len(expected)
 			snapshot.Nodes = append(snapshot.Nodes, expected...)
@@ -121,7 +110,7 @@ func (s sight) complete(group *planner.Group, g nodepool.WorkerGroup) {
 func (s sight) nodesComing(g nodepool.WorkerGroup) int {
 	waiting := 0
 	for _, m := range s.members {
-		if m.Group == g.Name && m.counted() && m.Node == nil && !placed(m) {
+		if m.Group == g.Name && m.Counted() && m.Node == nil && !membership.Placed(m) {
 			waiting++
 		}
 	}
@@ -136,7 +125,7 @@ func (s sight) nodes(g nodepool.WorkerGroup, group *planner.Group) []planner.Nod
 			continue
 		}
 		node := planner.Node{Pod: m.Pod, Group: m.Group, State: s.state(m), Replica: m.Replica}
-		if m.joined() {
+		if m.Joined() {
 			node.Total, node.Available = m.Node.Total, m.Node.Available
 			node.Labels, node.PlacedLabels = m.Node.Labels, m.Node.PlacedLabels
 			node.Refused = s.refused[m.Node.ID]
@@ -154,21 +143,21 @@ func (s sight) nodes(g nodepool.WorkerGroup, group *planner.Group) []planner.Nod
 }
 
 // state translates a pod and its Ray node into what the planner may count on.
-func (s sight) state(m member) planner.NodeState {
+func (s sight) state(m membership.Member) planner.NodeState {
 	switch {
 	case m.Terminating || m.Named || m.NodeGone:
 		return planner.Leaving
-	case m.joined() && (m.Node.Status == raydemand.Draining || s.leaving[m.Node.ID]):
+	case m.Joined() && (m.Node.Status == raydemand.Draining || s.leaving[m.Node.ID]):
 		return planner.Leaving
-	case s.blind != "" && (m.joined() || m.Ready): // idle or not is as unknown as what waits
+	case s.blind != "" && (m.Joined() || m.Ready): // idle or not is as unknown as what waits
 		return planner.Running
-	case m.joined() && m.Node.Status == raydemand.Idle:
+	case m.Joined() && m.Node.Status == raydemand.Idle:
 		return planner.Idle
-	case m.joined():
+	case m.Joined():
 		return planner.Running
-	case m.dead() && (s.leaving[m.Node.ID] || s.crashed[m.Pod]):
+	case m.Dead() && (s.leaving[m.Node.ID] || s.crashed[m.Pod]):
 		return planner.Leaving
-	case s.breakers.givenUp(m.Group, placed(m) || s.coming[m.Pod], s.now):
+	case s.breakers.givenUp(m.Group, membership.Placed(m) || s.coming[m.Pod], s.now):
 		return planner.AllocationTimeout
 	}
 	// Within its grace a dead node's container may come back, or the operator replaces the pod.
@@ -177,10 +166,10 @@ func (s sight) state(m member) planner.NodeState {
 
 // expected are the pods that the group's goal asks for beyond those that count already, at most room of them.
 func (s sight) expected(g nodepool.WorkerGroup, group *planner.Group, room int) []planner.Node {
-	missing := goalPods(g)
+	missing := membership.GoalPods(g)
 	hosts := map[string]int{}
 	for _, m := range s.members {
-		if m.Group == g.Name && m.counted() {
+		if m.Group == g.Name && m.Counted() {
 			missing--
 			hosts[m.Replica]++
 		}
@@ -221,7 +210,7 @@ func replicaNames(g nodepool.WorkerGroup, hosts map[string]int, missing int) []s
 			next++
 		}
 	}
-	for _, replica := range sortedKeys(hosts) {
+	for _, replica := range slices.Sorted(maps.Keys(hosts)) {
 		if replica != "" {
 			fill(replica, g.NumOfHosts-hosts[replica])
 		}
@@ -230,14 +219,4 @@ func replicaNames(g nodepool.WorkerGroup, hosts map[string]int, missing int) []s
 		fill(fmt.Sprintf("%s-expected-replica-%d", g.Name, i), g.NumOfHosts)
 	}
 	return names
-}
-
-// livingHead is the head's Ray node, nil when the state has none: then the state is not complete.
-func livingHead(nodes []raydemand.Node) *raydemand.Node {
-	for i := range nodes {
-		if nodes[i].Head && nodes[i].Status != raydemand.Dead {
-			return &nodes[i]
-		}
-	}
-	return nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -99,7 +101,7 @@ func TestSnapshotStates(t *testing.T) {
 					cluster.Workers[i].Group = "gpu"
 				}
 			}
-			got := assemble(sight{cluster: cluster, members: roster(cluster, c.nodes)})
+			got := assemble(sight{cluster: cluster, members: membership.Join(cluster, c.nodes)})
 			if diff := cmp.Diff(c.want, states(got)); diff != "" {
 				t.Errorf("nodes (-want +got):\n%s", diff)
 			}
@@ -112,7 +114,7 @@ func TestExpectedHostsCompleteReplicasFirst(t *testing.T) {
 	group.NumOfHosts = 2
 	cluster := nodepool.Cluster{Key: key, Groups: []nodepool.WorkerGroup{group},
 		Workers: []nodepool.Worker{{Pod: "a", Group: "slice", Replica: "slice-x"}}}
-	snapshot := assemble(sight{cluster: cluster, members: roster(cluster, nil)})
+	snapshot := assemble(sight{cluster: cluster, members: membership.Join(cluster, nil)})
 	replicas := map[string]int{}
 	for _, n := range snapshot.Nodes {
 		replicas[n.Replica]++
@@ -150,9 +152,9 @@ func TestShapesOfNewPods(t *testing.T) {
 			if c.newer {
 				known.observe(cluster, nil)
 			} else {
-				known.observe(cluster, roster(cluster, nil))
+				known.observe(cluster, membership.Join(cluster, nil))
 			}
-			known.observe(cluster, roster(cluster, []raydemand.Node{
+			known.observe(cluster, membership.Join(cluster, []raydemand.Node{
 				{ID: nodeID("a"), Instance: "a", Status: raydemand.Running, Total: c.total, Available: c.total}}))
 			if diff := cmp.Diff(c.want, known.of(group)); diff != "" {
 				t.Errorf("shape (-want +got):\n%s", diff)
@@ -173,7 +175,7 @@ func TestTheHeadOfATPUSliceIsNotForgottenForAHostWithoutIt(t *testing.T) {
 	known.observe(cluster, nil)
 	cluster.Workers = []nodepool.Worker{{Pod: "host-1", Group: "tpu"}}
 	total := raydemand.Bundle{"TPU": raydemand.Whole(4)}
-	known.observe(cluster, roster(cluster, []raydemand.Node{{ID: nodeID("host-1"), Instance: "host-1", Status: raydemand.Idle, Total: total, Available: total}}))
+	known.observe(cluster, membership.Join(cluster, []raydemand.Node{{ID: nodeID("host-1"), Instance: "host-1", Status: raydemand.Idle, Total: total, Available: total}}))
 	if got := known.of(slice); got[head] != raydemand.One || len(known.findings(cluster)) > 0 {
 		t.Errorf("a slice to come brings %v, findings %v", got, known.findings(cluster))
 	}
@@ -203,7 +205,7 @@ func TestADecisionByAnotherPolicyIsReplayedByThatPolicy(t *testing.T) {
 }
 
 // replay plans what the decision exports.
-func replay(t *testing.T, d *Decision) {
+func replay(t *testing.T, d *decision.Decision) {
 	t.Helper()
 	text, err := json.Marshal(d.Snapshot)
 	if err != nil {

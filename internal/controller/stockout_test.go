@@ -236,7 +236,7 @@ func readCase(t *testing.T, name string, into any) {
 }
 
 func TestEachPauseOfABreakerIsTwiceTheLastAndQuietTimeIsForgiving(t *testing.T) {
-	config := Config{BreakerCooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
+	settings := breakerSettings{Cooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	b := &breaker{}
 	refused := sighting{waiting: 1, proof: "no node can be had"}
@@ -248,7 +248,7 @@ func TestEachPauseOfABreakerIsTwiceTheLastAndQuietTimeIsForgiving(t *testing.T) 
 		{5 * time.Minute, time.Hour}, {10 * time.Minute, 30 * time.Minute}, {30 * time.Minute, 5 * time.Minute},
 	} {
 		now = now.Add(c.quiet)
-		b.observe(now, refused, config)
+		b.observe(now, refused, settings)
 		if got := b.openUntil.Sub(now); got != c.want {
 			t.Errorf("pause %d is %v, want %v", i+1, got, c.want)
 		}
@@ -257,15 +257,15 @@ func TestEachPauseOfABreakerIsTwiceTheLastAndQuietTimeIsForgiving(t *testing.T) 
 }
 
 func TestAPodThatJoinsClosesABreakerOnlyWhileNothingProvesAShortage(t *testing.T) {
-	config := Config{BreakerCooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
+	settings := breakerSettings{Cooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	b := &breaker{}
-	b.observe(now, sighting{waiting: 2, proof: "no node can be had"}, config)
-	b.observe(now.Add(time.Second), sighting{joined: uids("a"), there: uids("a", "b"), waiting: 1, proof: "no node can be had"}, config)
+	b.observe(now, sighting{waiting: 2, proof: "no node can be had"}, settings)
+	b.observe(now.Add(time.Second), sighting{joined: uids("a"), there: uids("a", "b"), waiting: 1, proof: "no node can be had"}, settings)
 	if !b.open(now.Add(time.Second)) || b.cooldown != 5*time.Minute {
 		t.Errorf("open until %v, pause %v: a pod that had a node already says nothing of the others", b.openUntil, b.cooldown)
 	}
-	b.observe(now.Add(2*time.Second), sighting{joined: uids("a", "b"), there: uids("a", "b")}, config)
+	b.observe(now.Add(2*time.Second), sighting{joined: uids("a", "b"), there: uids("a", "b")}, settings)
 	if b.open(now.Add(2*time.Second)) || !b.failedAt.IsZero() {
 		t.Errorf("open until %v after all have joined", b.openUntil)
 	}
@@ -280,21 +280,21 @@ func uids(all ...string) map[string]bool {
 }
 
 func TestAWorkerWhoseRayNodeDiesAndComesBackDoesNotCloseABreaker(t *testing.T) {
-	config := Config{BreakerCooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
+	settings := breakerSettings{Cooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	b := &breaker{}
-	b.observe(now, sighting{joined: uids("a"), there: uids("a", "b"), waiting: 1}, config)
+	b.observe(now, sighting{joined: uids("a"), there: uids("a", "b"), waiting: 1}, settings)
 	for at := range 6 * 60 {
 		s := sighting{joined: uids("a"), there: uids("a", "b"), waiting: 1}
 		if at%2 == 0 {
 			s.joined = nil
 		}
-		b.observe(now.Add(time.Duration(at)*time.Second), s, config)
+		b.observe(now.Add(time.Duration(at)*time.Second), s, settings)
 	}
 	if !b.open(now.Add(6 * time.Minute)) {
 		t.Error("b has not joined within the allocation timeout, and a that comes and goes hides it")
 	}
-	b.observe(now.Add(7*time.Minute), sighting{joined: uids("a", "c"), there: uids("a", "b", "c"), waiting: 1}, config)
+	b.observe(now.Add(7*time.Minute), sighting{joined: uids("a", "c"), there: uids("a", "b", "c"), waiting: 1}, settings)
 	if b.open(now.Add(7 * time.Minute)) {
 		t.Error("another pod has joined, and the group is still broken off")
 	}

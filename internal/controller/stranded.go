@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -15,7 +16,7 @@ const strandedPause = 5 * time.Second
 // until there is more to tell; 0 is: when something happens. Where neither --mode nor the namespace says that clusters
 // are managed, it says nothing: somebody else may look after that one once it comes.
 func (c *Controller) tellStranded(key nodepool.ClusterKey, now time.Time) (next time.Duration) {
-	if c.config.Owned == nil || c.config.ReadOnly || c.config.Form != Fleet || !c.asked(key) {
+	if c.config.Owned == nil || c.config.ReadOnly || c.config.Form != mode.Fleet || !c.asked(key) {
 		return 0
 	}
 	var updates []nodepool.OwnedUpdate
@@ -40,7 +41,7 @@ func (c *Controller) tellStranded(key nodepool.ClusterKey, now time.Time) (next 
 // asked reports whether a RayCluster of that name would be managed, were it there, without an annotation of its own.
 func (c *Controller) asked(key nodepool.ClusterKey) bool {
 	mode, unknown := c.kube.NamespaceMode(key.Namespace)
-	asked, _ := c.config.askedMode(nodepool.Cluster{Key: key, NamespaceMode: mode, NamespaceUnknown: unknown})
+	asked, _ := c.config.modes().Asked(nodepool.Cluster{Key: key, NamespaceMode: mode, NamespaceUnknown: unknown})
 	return asked == nodepool.Managed
 }
 

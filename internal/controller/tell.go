@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -58,7 +62,7 @@ func (c *Controller) tellStates(ctx context.Context, r *record, o outcome) {
 		c.raise(ctx, r, v, true, EventReductionsPaused, fmt.Sprintf("the second look failed: %v", r.lookErr))
 	}
 	c.tellUnmet(ctx, r, v, o.intent.plan)
-	for _, group := range sortedKeys(o.intent.held) {
+	for _, group := range slices.Sorted(maps.Keys(o.intent.held)) {
 		c.raise(ctx, r, v, false, EventInFlightCap, fmt.Sprintf("group %s: %d pods wait for earlier ones to join", group, o.intent.held[group]))
 	}
 	for _, g := range v.cluster.Groups {
@@ -74,15 +78,15 @@ func (c *Controller) tellStates(ctx context.Context, r *record, o outcome) {
 const unreadGrace = 5 * time.Second
 
 // unread reports whether a code says that something has not been read that the mode depends on.
-func unread(code string) bool { return code == NamespaceUnknown || code == QueueUnknown }
+func unread(code string) bool { return code == mode.NamespaceUnknown || code == mode.QueueUnknown }
 
 // tellMode reports why a cluster is not managed, where that is not what somebody asked for or did not ask for.
 func (c *Controller) tellMode(ctx context.Context, r *record, v view) {
 	switch code := v.why.Code; {
-	case v.mode != nodepool.Shadow || code == AsAsked || code == NotAsked || code == ReadOnly:
+	case v.mode != nodepool.Shadow || code == mode.AsAsked || code == mode.NotAsked || code == mode.ReadOnly:
 	case unread(code) && !r.conditions.lasted(v.now, code, unreadGrace):
 	default:
-		c.raise(ctx, r, v, code == SidecarAlive || unread(code), code, v.why.Message)
+		c.raise(ctx, r, v, code == mode.SidecarAlive || unread(code), code, v.why.Message)
 	}
 }
 
@@ -120,7 +124,7 @@ func (c *Controller) tellUnmet(ctx context.Context, r *record, v view, plan plan
 		}
 		tell(what, u.Reason)
 	}
-	for _, event := range sortedKeys(further) {
+	for _, event := range slices.Sorted(maps.Keys(further)) {
 		c.raise(ctx, r, v, event == EventImpossible, event, fmt.Sprintf("further demands: %d more; `autoscaler explain` says why of each", further[event]))
 	}
 }
@@ -159,7 +163,7 @@ func (c *Controller) tellPatched(ctx context.Context, o *outcome, targets []node
 		case t.Replicas == t.From:
 			event, message = "", fmt.Sprintf("group %s: the named workers are gone", t.Group) // for the log, not worth an Event
 		}
-		o.actions = append(o.actions, Action{At: at, Kind: ActionPatch, Result: ResultOK, Group: t.Group,
+		o.actions = append(o.actions, decision.Action{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: t.Group,
 			From: t.From, To: t.Replicas, Pods: pods, Message: message, Took: took})
 		c.config.Log.InfoContext(ctx, "patched", "cluster", o.view.cluster.Key.String(), "group", t.Group,
 			"from", t.From, "to", t.Replicas, "pods", pods, "reason", message)
@@ -169,12 +173,12 @@ func (c *Controller) tellPatched(ctx context.Context, o *outcome, targets []node
 	}
 }
 
-func (c *Controller) tellDrain(ctx context.Context, o *outcome, w wish, action Action) {
+func (c *Controller) tellDrain(ctx context.Context, o *outcome, w wish, action decision.Action) {
 	event, warning := EventDraining, false
 	switch action.Result {
-	case ResultRefused:
+	case decision.ResultRefused:
 		event = EventDrainRefused
-	case ResultError:
+	case decision.ResultError:
 		event, warning = EventDrainFailed, true
 	}
 	kind := "idle"

@@ -3,6 +3,7 @@ package controller
 import (
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -15,11 +16,11 @@ type waits struct {
 }
 
 // observe takes one complete reading in. kept says whether anything is requested over REST.
-func (w *waits) observe(now time.Time, members []member, demand raydemand.Demand, kept bool) {
+func (w *waits) observe(now time.Time, members []membership.Member, demand raydemand.Demand, kept bool) {
 	unjoined, dead := make(map[string]time.Time), make(map[string]time.Time)
 	for _, m := range members {
 		switch {
-		case m.dead():
+		case m.Dead():
 			dead[m.Pod] = earlier(w.dead, m.Pod, now)
 		case m.Node == nil:
 			unjoined[m.Pod] = earlier(w.unjoined, m.Pod, now)

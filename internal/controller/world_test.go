@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -77,7 +79,7 @@ func (w *world) restart(config Config) {
 }
 
 // cycle runs one cycle and returns what it decided.
-func (w *world) cycle() *Decision {
+func (w *world) cycle() *decision.Decision {
 	w.t.Helper()
 	w.c.Cycle(context.Background(), key)
 	d, ok := w.c.Decision(key)
@@ -88,7 +90,7 @@ func (w *world) cycle() *Decision {
 }
 
 // after moves the clock, lets idle nodes get older, and runs one cycle.
-func (w *world) after(d time.Duration) *Decision {
+func (w *world) after(d time.Duration) *decision.Decision {
 	w.t.Helper()
 	w.pass(d)
 	return w.cycle()
@@ -116,7 +118,7 @@ func (w *world) operate() {
 				have++
 			}
 		}
-		for ; have < goalPods(g); have++ {
+		for ; have < membership.GoalPods(g); have++ {
 			w.pods++
 			pod := nodepool.Worker{Pod: fmt.Sprintf("llm-%s-%d", g.Name, w.pods), UID: fmt.Sprint(w.pods), Group: g.Name, CreatedAt: w.now}
 			if g.NumOfHosts > 1 {

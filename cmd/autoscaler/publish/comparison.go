@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/history"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -18,7 +18,7 @@ func (r *Recorder) Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison {
 	return comparisonOf(c)
 }
 
-func comparisonOf(c controller.Comparison) apiv1.ShadowComparison {
+func comparisonOf(c history.Comparison) apiv1.ShadowComparison {
 	since := c.Since.UTC()
 	answer := apiv1.ShadowComparison{Writer: c.Writer, Since: &since, ComparedSeconds: c.Compared.Seconds()}
 	if c.Compared > 0 {
@@ -32,10 +32,10 @@ func comparisonOf(c controller.Comparison) apiv1.ShadowComparison {
 	for _, d := range c.Differences {
 		answer.Differences = append(answer.Differences, differenceOf(d))
 		switch d.Outcome {
-		case controller.OursFirst:
+		case history.OursFirst:
 			answer.OursFirst++
 			leads = append(leads, d.Lead)
-		case controller.TheirsFirst:
+		case history.TheirsFirst:
 			answer.TheirsFirst++
 			leads = append(leads, d.Lead)
 		}
@@ -48,14 +48,14 @@ func comparisonOf(c controller.Comparison) apiv1.ShadowComparison {
 	return answer
 }
 
-func differenceOf(d controller.Difference) apiv1.ShadowDifference {
+func differenceOf(d history.Difference) apiv1.ShadowDifference {
 	answer := apiv1.ShadowDifference{At: d.At.UTC(), Group: d.Group, Ours: d.Ours, Theirs: d.Theirs,
 		Outcome: apiv1.ShadowDifferenceOutcome(d.Outcome), Reason: d.Reason, Writer: d.Writer}
 	if !d.Until.IsZero() {
 		until := d.Until.UTC()
 		answer.Until = &until
 	}
-	if d.Outcome == controller.OursFirst || d.Outcome == controller.TheirsFirst {
+	if d.Outcome == history.OursFirst || d.Outcome == history.TheirsFirst {
 		lead := d.Lead.Seconds()
 		answer.LeadSeconds = &lead
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -32,7 +33,7 @@ func (f Fleet) View(key nodepool.ClusterKey) (httpapi.View, bool) {
 	return viewOf(d), true
 }
 
-func viewOf(d *controller.Decision) httpapi.View {
+func viewOf(d *decision.Decision) httpapi.View {
 	v := httpapi.View{
 		Key: d.Cluster, Mode: d.Mode, ModeReason: d.Why.Message, Frozen: d.Kube.Freeze, Paused: d.Paused,
 		CycleAt: d.At, CycleTook: d.Took, StateAt: d.ReadAt, Unwritten: d.Unwritten,
@@ -50,7 +51,7 @@ func viewOf(d *controller.Decision) httpapi.View {
 	return v
 }
 
-func optInOf(known *controller.OptIn) *apiv1.OptIn {
+func optInOf(known *decision.OptIn) *apiv1.OptIn {
 	if known == nil {
 		return nil
 	}
@@ -67,7 +68,7 @@ func optInOf(known *controller.OptIn) *apiv1.OptIn {
 }
 
 // changeOf returns an action as the API shows it.
-func changeOf(a controller.Action) apiv1.Decision {
+func changeOf(a decision.Action) apiv1.Decision {
 	return apiv1.Decision{
 		At: a.At, Action: actionName(a), Group: a.Group, From: a.From, To: a.To, Pods: append([]string{}, a.Pods...),
 		Reason: planner.Reason{Code: a.Kind + "-" + a.Result, Message: a.Message},
@@ -75,13 +76,13 @@ func changeOf(a controller.Action) apiv1.Decision {
 }
 
 // actionName says in a word what was done.
-func actionName(a controller.Action) string {
+func actionName(a decision.Action) string {
 	switch {
-	case a.Result != controller.ResultOK:
+	case a.Result != decision.ResultOK:
 		return a.Kind + "-" + a.Result
-	case a.Kind == controller.ActionDrain:
+	case a.Kind == decision.ActionDrain:
 		return "drain"
-	case a.Kind == controller.ActionSync:
+	case a.Kind == decision.ActionSync:
 		return "num-gpus"
 	case a.To > a.From:
 		return "scale-up"

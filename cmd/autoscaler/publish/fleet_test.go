@@ -6,15 +6,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func decision() *controller.Decision {
+func decided() *decision.Decision {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	return &controller.Decision{
+	return &decision.Decision{
 		Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, At: at, Took: 3 * time.Millisecond, ReadAt: at.Add(-2 * time.Second),
 		Mode: nodepool.Managed, Why: planner.Reason{Message: "managed by the default"}, RayErr: "the head does not answer",
 		Kube: nodepool.Cluster{Freeze: true, RequestResources: []raydemand.Request{{Count: 3}}},
@@ -24,17 +24,17 @@ func decision() *controller.Decision {
 			InfeasibleGangRequests: []planner.UnmetGang{{Reason: planner.Reason{Code: planner.Capped}}},
 		},
 		Paused: "Ray's state could not be read",
-		Recent: []controller.Action{
-			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 1, To: 2, Message: "demand"},
-			{At: at, Kind: controller.ActionDrain, Result: controller.ResultRefused, Group: "gpu", Pods: []string{"a"}},
-			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 2, To: 1, Pods: []string{"a"}},
-			{At: at, Kind: controller.ActionPatch, Result: controller.ResultOK, Group: "gpu", From: 1, To: 1, Pods: []string{"b"}},
+		Recent: []decision.Action{
+			{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 1, To: 2, Message: "demand"},
+			{At: at, Kind: decision.ActionDrain, Result: decision.ResultRefused, Group: "gpu", Pods: []string{"a"}},
+			{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 2, To: 1, Pods: []string{"a"}},
+			{At: at, Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 1, To: 1, Pods: []string{"b"}},
 		},
 	}
 }
 
 func TestAViewShowsTheLatestChangesFirst(t *testing.T) {
-	v := viewOf(decision())
+	v := viewOf(decided())
 	var actions []string
 	for _, change := range v.Changes {
 		actions = append(actions, change.Action)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -16,14 +16,14 @@ import (
 const resourceGPU = "GPU"
 
 // Metrics returns the values of a decision that are measured.
-func Metrics(d *controller.Decision) telemetry.Cycle {
+func Metrics(d *decision.Decision) telemetry.Cycle {
 	c := telemetry.Cycle{
 		Namespace: d.Cluster.Namespace, Cluster: d.Cluster.Name,
 		At: d.At, Failed: d.Err != "", RayFailed: RayFailed(d),
 		SeenToPatched: d.SeenToPatched,
 		State:         func() telemetry.State { return stateOf(d) },
 	}
-	if d.Stumbled {
+	if d.ObserveFailed {
 		return c
 	}
 	c.Took, c.Planned = d.Took, d.Planned
@@ -37,18 +37,18 @@ func Metrics(d *controller.Decision) telemetry.Cycle {
 }
 
 // RayFailed reports whether the GCS was asked in this cycle and did not answer.
-func RayFailed(d *controller.Decision) bool {
-	return d.RayErr != "" && d.Mode != nodepool.Off && !d.Stumbled
+func RayFailed(d *decision.Decision) bool {
+	return d.RayErr != "" && d.Mode != nodepool.Off && !d.ObserveFailed
 }
 
 // actionOf adds to an action that was carried out what it was and why.
-func actionOf(d *controller.Decision, a controller.Action) telemetry.Action {
+func actionOf(d *decision.Decision, a decision.Action) telemetry.Action {
 	measured := telemetry.Action{Kind: a.Kind, Result: a.Result, At: a.At, Took: max(a.Took, time.Duration(0))}
-	if a.Result != controller.ResultOK || a.Kind == controller.ActionClusterConfig { // what Ray is told decides nothing
+	if a.Result != decision.ResultOK || a.Kind == decision.ActionClusterConfig { // what Ray is told decides nothing
 		return measured
 	}
 	measured.Decision, measured.Reason = actionName(a), ReasonOf(d, a)
-	if a.Kind == controller.ActionPatch {
+	if a.Kind == decision.ActionPatch {
 		measured.Group, measured.Pods = a.Group, (a.To-a.From)*hostsOf(d, a.Group)
 	}
 	if measured.Pods > 0 {
@@ -58,7 +58,7 @@ func actionOf(d *controller.Decision, a controller.Action) telemetry.Action {
 }
 
 // hostsOf is how many pods a replica of a group has.
-func hostsOf(d *controller.Decision, group string) int {
+func hostsOf(d *decision.Decision, group string) int {
 	g, _ := d.Kube.Group(group)
 	if g == nil {
 		return 1
@@ -67,8 +67,8 @@ func hostsOf(d *controller.Decision, group string) int {
 }
 
 // ReasonOf is the code of why an action was taken: why its first pod leaves, else why the group has its size.
-func ReasonOf(d *controller.Decision, a controller.Action) string {
-	if a.Kind == controller.ActionSync {
+func ReasonOf(d *decision.Decision, a decision.Action) string {
+	if a.Kind == decision.ActionSync {
 		return "num_gpus"
 	}
 	for _, t := range d.Plan.Terminate {
@@ -99,7 +99,7 @@ func idleGPUs(s planner.Snapshot) float64 {
 }
 
 // podsOf lists the pods on their way and those whose Ray node lives. Those that leave are neither.
-func podsOf(d *controller.Decision) iter.Seq[telemetry.Pod] {
+func podsOf(d *decision.Decision) iter.Seq[telemetry.Pod] {
 	return func(yield func(telemetry.Pod) bool) {
 		for i := range d.Snapshot.Nodes {
 			n := &d.Snapshot.Nodes[i]
@@ -114,7 +114,7 @@ func podsOf(d *controller.Decision) iter.Seq[telemetry.Pod] {
 }
 
 // momentsOf finds pods by name. Most cycles ask about none.
-func momentsOf(d *controller.Decision) func(string) (created, scheduled time.Time) {
+func momentsOf(d *decision.Decision) func(string) (created, scheduled time.Time) {
 	var workers map[string]*nodepool.Worker
 	return func(pod string) (created, scheduled time.Time) {
 		if workers == nil {

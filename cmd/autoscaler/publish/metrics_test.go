@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -21,8 +21,8 @@ import (
 var functions = cmpopts.IgnoreFields(telemetry.Cycle{}, "State", "Pods", "Moments")
 
 // busy is a decision about a cluster with an idle worker, one that leaves, one on its way and one that is only expected.
-func busy() *controller.Decision {
-	d := decision()
+func busy() *decision.Decision {
+	d := decided()
 	d.RayErr, d.Session, d.Planned = "", "session-1", time.Millisecond
 	d.SeenToPatched = 5 * time.Millisecond
 	gpus := func(total, free int64) (raydemand.Bundle, raydemand.Bundle) {
@@ -95,9 +95,9 @@ func TestADecisionIsMeasured(t *testing.T) {
 
 func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 	d := busy()
-	d.NumGPUs = map[string]controller.GroupNumGPUs{}
+	d.NumGPUs = map[string]decision.GroupNumGPUs{}
 	two := raydemand.Whole(2)
-	numbers := controller.GroupNumGPUs{}
+	numbers := decision.GroupNumGPUs{}
 	numbers.Derived, numbers.Mismatch = &two, true
 	d.NumGPUs["gpu"] = numbers
 	d.Plan.Requests = []planner.RequestPlan{{ID: "a", State: raydemand.RequestCapped}, {ID: "b", State: raydemand.RequestCapped}, {Plain: true, State: raydemand.RequestWaiting}}
@@ -139,7 +139,7 @@ func TestWhatIsSoSinceADecisionIsTold(t *testing.T) {
 
 func TestACycleThatSawNothingMeasuresNothingOfTheOneBefore(t *testing.T) {
 	d := busy()
-	d.Stumbled, d.Err, d.Actions, d.SeenToPatched = true, "observing: forbidden", nil, 0
+	d.ObserveFailed, d.Err, d.Actions, d.SeenToPatched = true, "observing: forbidden", nil, 0
 	if diff := cmp.Diff(telemetry.Cycle{Namespace: "ml", Cluster: "llm", At: d.At, Failed: true}, Metrics(d), functions); diff != "" {
 		t.Errorf("measured (-want +got):\n%s", diff)
 	}
@@ -159,7 +159,7 @@ func TestACycleThatSawNothingMeasuresNothingOfTheOneBefore(t *testing.T) {
 
 func TestAReportOfTheClusterConfigIsAnActionAndNoDecision(t *testing.T) {
 	d := busy()
-	d.Actions = []controller.Action{{At: d.At, Kind: controller.ActionClusterConfig, Result: controller.ResultOK, Took: time.Millisecond}}
+	d.Actions = []decision.Action{{At: d.At, Kind: decision.ActionClusterConfig, Result: decision.ResultOK, Took: time.Millisecond}}
 	want := []telemetry.Action{{At: d.At, Kind: "config", Result: "ok", Took: time.Millisecond}}
 	if diff := cmp.Diff(want, Metrics(d).Actions); diff != "" {
 		t.Errorf("actions (-want +measured):\n%s", diff)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -14,7 +14,7 @@ import (
 )
 
 // stateOf is what is so of a RayCluster since a decision.
-func stateOf(d *controller.Decision) telemetry.State {
+func stateOf(d *decision.Decision) telemetry.State {
 	s := telemetry.State{
 		Managed: d.Mode == nodepool.Managed, DataAge: d.Age(d.At.Add(d.Took)),
 		Unmet: unmetOf(d.Plan), Ray: raysOwn(d),
@@ -95,7 +95,7 @@ func addCards(all []telemetry.Cards, cards nodegpu.CutCards) []telemetry.Cards {
 }
 
 // columnsOf are the numbers of GPUs that are known.
-func columnsOf(n controller.GroupNumGPUs) map[string]float64 {
+func columnsOf(n decision.GroupNumGPUs) map[string]float64 {
 	columns := map[string]float64{}
 	for column, amount := range map[string]*raydemand.Amount{"declared": n.Declared, "derived": n.Derived, "reported": n.Reported, "ray": n.Ray} {
 		if amount != nil {
@@ -139,7 +139,7 @@ func demandOf(summary []planner.DemandSummary) (demand map[string]map[string]flo
 }
 
 // requestsOf counts the requests of owners by what became of them. Those whose lease is over are in no plan.
-func requestsOf(d *controller.Decision) map[string]int64 {
+func requestsOf(d *decision.Decision) map[string]int64 {
 	requests := map[string]int64{}
 	for i := range d.Plan.Requests {
 		if r := &d.Plan.Requests[i]; !r.Plain {
@@ -172,7 +172,7 @@ func addDemand(demand map[string]map[string]float64, bundle raydemand.Bundle, st
 }
 
 // raysOwn counts nodes and their resources as Ray's autoscaler does, the head among them.
-func raysOwn(d *controller.Decision) telemetry.Ray {
+func raysOwn(d *decision.Decision) telemetry.Ray {
 	ray := telemetry.Ray{Session: d.Session, Nodes: map[string]telemetry.NodeCounts{},
 		ClusterResources: map[string]float64{}, PendingResources: map[string]float64{}}
 	for _, g := range d.Snapshot.Groups {

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"log/slog"
 
-	"heliostat.dev/heliostat/internal/controller"
+	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/history"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
@@ -14,19 +15,19 @@ import (
 // Recorder records decisions for callers of the REST API: the last ones, in shadow how they compare with those of another
 // writer, and events for callers that follow a cluster.
 type Recorder struct {
-	past   *controller.History
-	shadow *controller.Shadow
+	past   *history.History
+	shadow *history.Shadow
 	Hub    *httpapi.Hub
 	log    *slog.Logger
 }
 
 // NewRecorder returns a Recorder without decisions.
 func NewRecorder(log *slog.Logger) *Recorder {
-	return &Recorder{past: controller.NewHistory(0, 0), shadow: controller.NewShadow(), Hub: httpapi.NewHub(), log: log}
+	return &Recorder{past: history.NewHistory(0, 0), shadow: history.NewShadow(), Hub: httpapi.NewHub(), log: log}
 }
 
 // Publish records a decision that was carried out.
-func (r *Recorder) Publish(d *controller.Decision) {
+func (r *Recorder) Publish(d *decision.Decision) {
 	if err := r.past.Observe(d); err != nil {
 		r.log.Error("cannot remember a decision", "cluster", d.Cluster.String(), "err", err)
 	}
@@ -43,7 +44,7 @@ func (r *Recorder) Forget(key nodepool.ClusterKey) {
 
 // Entries returns the last decisions about a cluster, newest first.
 func (r *Recorder) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
-	pasts := r.past.Pasts(key)
+	pasts := r.past.Entries(key)
 	entries := make([]apiv1.HistoryEntry, len(pasts))
 	for i, past := range pasts {
 		entries[i] = entryOf(past)
@@ -51,7 +52,7 @@ func (r *Recorder) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
 	return entries
 }
 
-func entryOf(past controller.Past) apiv1.HistoryEntry {
+func entryOf(past history.Entry) apiv1.HistoryEntry {
 	entry := apiv1.HistoryEntry{
 		ID: past.ID, At: past.At.UTC(), Mode: past.Mode, Unmet: past.Unmet, Error: past.Err,
 		Decisions: []apiv1.Decision{}, Groups: []apiv1.HistoryGroup{},
@@ -69,10 +70,10 @@ func entryOf(past controller.Past) apiv1.HistoryEntry {
 
 // Past returns what a decision was made from and what it came to.
 func (r *Recorder) Past(key nodepool.ClusterKey, id string) (snapshot, plan json.RawMessage, known bool, err error) {
-	past, known := r.past.Past(key, id)
+	past, known := r.past.Entry(key, id)
 	if !known {
 		return nil, nil, false, nil
 	}
-	document, err := past.Document()
+	document, err := past.Source()
 	return document.Snapshot, document.Plan, true, err
 }

@@ -17,7 +17,7 @@ import (
 
 func TestWhatWasDecidedIsListedExportedAndForgotten(t *testing.T) {
 	a := NewRecorder(slog.New(slog.DiscardHandler))
-	d := decision()
+	d := decided()
 	d.Actions = d.Recent
 	a.Publish(d)
 	entries := a.Entries(d.Cluster)

@@ -1,4 +1,7 @@
-package controller
+// Package history keeps what decisions add up to over time: the latest different decisions about each RayCluster, and
+// in shadow mode the comparison of Heliostat's plan with what another autoscaler writes. It only reads decisions. It
+// must not influence them.
+package history
 
 import (
 	"encoding/json"
@@ -8,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -25,22 +29,22 @@ type History struct {
 	entries, bytes int
 
 	mu    sync.Mutex // guards what follows
-	rings map[nodepool.ClusterKey]*ring
+	rings map[nodepool.ClusterKey]*clusterEntries
 	used  int
 }
 
-// ring holds the decisions about one RayCluster, oldest first.
-type ring struct {
-	kept  []kept
+// clusterEntries holds the decisions about one RayCluster, oldest first.
+type clusterEntries struct {
+	kept  []stored
 	bytes int
 	// last is what the latest one wants.
-	last wanted
+	last goal
 	// lastID is the id given last.
 	lastID int64
 }
 
-// kept is a decision as it is remembered: packed, so that the bound of a History is one of memory.
-type kept struct {
+// stored is a decision as it is remembered: packed, so that the bound of a History is one of memory.
+type stored struct {
 	id int64
 	// past is a Past, document a Document, both JSON and gzip.
 	past, document []byte
@@ -50,17 +54,17 @@ type kept struct {
 const keptOverhead = 2 * 64
 
 // size is the memory that a kept takes. The allocator rounds up by an eighth at most.
-func (k kept) size() int { return keptOverhead + (len(k.past)+len(k.document))*9/8 }
+func (k stored) size() int { return keptOverhead + (len(k.past)+len(k.document))*9/8 }
 
-// Past is a decision of the past. Nobody changes it.
-type Past struct {
+// Entry is a decision of the past. Nobody changes it.
+type Entry struct {
 	// ID is a number in decimal that grows from one decision about a RayCluster to the next, restarts included: milliseconds since 1970.
 	ID   string        `json:"-"`
 	At   time.Time     `json:"at"`
 	Mode nodepool.Mode `json:"mode"`
 	// Actions are what was carried out, reports to Ray aside; none where nothing was, for whatever reason.
-	Actions []Action    `json:"actions"`
-	Groups  []PastGroup `json:"groups"`
+	Actions []decision.Action `json:"actions"`
+	Groups  []EntryGroup      `json:"groups"`
 	// Unmet counts the entries of demand that were not served.
 	Unmet int    `json:"unmet"`
 	Err   string `json:"err"`
@@ -68,16 +72,16 @@ type Past struct {
 	document []byte
 }
 
-// PastGroup is what a decision of the past says of one worker group.
-type PastGroup struct {
+// EntryGroup is what a decision of the past says of one worker group.
+type EntryGroup struct {
 	Name    string           `json:"name"`
 	Current int              `json:"current"`
 	Desired int              `json:"desired"`
 	Reasons []planner.Reason `json:"reasons"`
 }
 
-// Document is what a Past was made from, and what it came to.
-type Document struct {
+// Source is what a Past was made from, and what it came to.
+type Source struct {
 	Snapshot json.RawMessage `json:"snapshot"`
 	Plan     json.RawMessage `json:"plan"`
 }
@@ -91,23 +95,23 @@ func NewHistory(entries, bytes int) *History {
 	if bytes <= 0 {
 		bytes = defaultHistoryBytes
 	}
-	return &History{entries: entries, bytes: bytes, rings: map[nodepool.ClusterKey]*ring{}}
+	return &History{entries: entries, bytes: bytes, rings: map[nodepool.ClusterKey]*clusterEntries{}}
 }
 
 // Observe remembers a decision that did something, or wants something else than the one before.
-func (h *History) Observe(d *Decision) error {
-	if d.Stumbled {
+func (h *History) Observe(d *decision.Decision) error {
+	if d.ObserveFailed {
 		return nil
 	}
-	now := wantedBy(d)
-	past := Past{At: d.At, Mode: d.Mode, Actions: withoutReports(d.Actions), Groups: pastGroups(d.Plan.Groups), Unmet: unmetEntries(&d.Plan), Err: d.Err}
+	now := goalOf(d)
+	past := Entry{At: d.At, Mode: d.Mode, Actions: withoutReports(d.Actions), Groups: pastGroups(d.Plan.Groups), Unmet: unmetEntries(&d.Plan), Err: d.Err}
 	if !h.differs(d.Cluster, past, now) {
 		return nil
 	}
-	var entry kept
+	var entry stored
 	var err error
-	if entry.past, err = pack(past); err == nil {
-		entry.document, err = pack(struct {
+	if entry.past, err = compress(past); err == nil {
+		entry.document, err = compress(struct {
 			Snapshot planner.Snapshot `json:"snapshot"`
 			Plan     planner.Plan     `json:"plan"`
 		}{d.Snapshot, d.Plan})
@@ -119,19 +123,19 @@ func (h *History) Observe(d *Decision) error {
 	return nil
 }
 
-func (h *History) differs(key nodepool.ClusterKey, past Past, now wanted) bool {
+func (h *History) differs(key nodepool.ClusterKey, past Entry, now goal) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.rings[key]
 	return r == nil || len(r.kept) == 0 || len(past.Actions) > 0 || r.last != now
 }
 
-func (h *History) add(key nodepool.ClusterKey, at time.Time, entry kept, now wanted) {
+func (h *History) add(key nodepool.ClusterKey, at time.Time, entry stored, now goal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.rings[key]
 	if r == nil {
-		r = &ring{}
+		r = &clusterEntries{}
 		h.rings[key] = r
 	}
 	r.lastID = max(at.UnixMilli(), r.lastID+1)
@@ -152,8 +156,8 @@ func (h *History) add(key nodepool.ClusterKey, at time.Time, entry kept, now wan
 }
 
 // largest is the ring that takes the most room of those that have more than their latest decision.
-func (h *History) largest() *ring {
-	var most *ring
+func (h *History) largest() *clusterEntries {
+	var most *clusterEntries
 	for _, r := range h.rings {
 		if len(r.kept) > 1 && (most == nil || r.bytes > most.bytes) {
 			most = r
@@ -162,7 +166,7 @@ func (h *History) largest() *ring {
 	return most
 }
 
-func (h *History) dropOldest(r *ring) {
+func (h *History) dropOldest(r *clusterEntries) {
 	size := r.kept[0].size()
 	r.kept = slices.Delete(r.kept, 0, 1)
 	r.bytes -= size
@@ -179,17 +183,17 @@ func (h *History) Forget(key nodepool.ClusterKey) {
 	}
 }
 
-// Pasts returns what is remembered of a RayCluster, newest first.
-func (h *History) Pasts(key nodepool.ClusterKey) []Past {
+// Entries returns what is remembered of a RayCluster, newest first.
+func (h *History) Entries(key nodepool.ClusterKey) []Entry {
 	entries := h.keptOf(key)
-	pasts := make([]Past, len(entries))
+	pasts := make([]Entry, len(entries))
 	for i, entry := range entries {
-		pasts[len(entries)-1-i] = entry.unpacked()
+		pasts[len(entries)-1-i] = entry.entry()
 	}
 	return pasts
 }
 
-func (h *History) keptOf(key nodepool.ClusterKey) []kept {
+func (h *History) keptOf(key nodepool.ClusterKey) []stored {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r := h.rings[key]; r != nil {
@@ -198,39 +202,39 @@ func (h *History) keptOf(key nodepool.ClusterKey) []kept {
 	return nil
 }
 
-// Past returns one decision by its ID.
-func (h *History) Past(key nodepool.ClusterKey, id string) (Past, bool) {
+// Entry returns one decision by its ID.
+func (h *History) Entry(key nodepool.ClusterKey, id string) (Entry, bool) {
 	for _, entry := range h.keptOf(key) {
 		if strconv.FormatInt(entry.id, 10) == id {
-			return entry.unpacked(), true
+			return entry.entry(), true
 		}
 	}
-	return Past{}, false
+	return Entry{}, false
 }
 
-// unpacked is the Past. One that cannot be read says so where an error of the decision would stand.
-func (k kept) unpacked() Past {
-	var past Past
-	if err := unpack(k.past, &past); err != nil {
-		past = Past{At: time.UnixMilli(k.id), Err: fmt.Sprintf("this decision can no longer be read: %v", err)}
+// entry is the Past. One that cannot be read says so where an error of the decision would stand.
+func (k stored) entry() Entry {
+	var past Entry
+	if err := decompress(k.past, &past); err != nil {
+		past = Entry{At: time.UnixMilli(k.id), Err: fmt.Sprintf("this decision can no longer be read: %v", err)}
 	}
 	past.ID, past.document = strconv.FormatInt(k.id, 10), k.document
 	return past
 }
 
-// Document unpacks what a decision was made from: planning Snapshot by its own policy makes Plan again, byte for byte.
-func (p Past) Document() (Document, error) {
-	var document Document
-	if err := unpack(p.document, &document); err != nil {
+// Source unpacks what a decision was made from: planning Snapshot by its own policy makes Plan again, byte for byte.
+func (p Entry) Source() (Source, error) {
+	var document Source
+	if err := decompress(p.document, &document); err != nil {
 		return document, fmt.Errorf("unpacking decision %s: %w", p.ID, err)
 	}
 	return document, nil
 }
 
-func pastGroups(groups []planner.GroupPlan) []PastGroup {
-	past := make([]PastGroup, len(groups))
+func pastGroups(groups []planner.GroupPlan) []EntryGroup {
+	past := make([]EntryGroup, len(groups))
 	for i, g := range groups {
-		past[i] = PastGroup{g.Name, g.Current, g.Desired, g.Reasons}
+		past[i] = EntryGroup{g.Name, g.Current, g.Desired, g.Reasons}
 	}
 	return past
 }
@@ -239,6 +243,6 @@ func unmetEntries(p *planner.Plan) int {
 	return len(p.InfeasibleRequests) + len(p.InfeasibleGangRequests) + len(p.InfeasibleRequestResources)
 }
 
-func withoutReports(actions []Action) []Action {
-	return slices.DeleteFunc(slices.Clone(actions), Action.reports)
+func withoutReports(actions []decision.Action) []decision.Action {
+	return slices.DeleteFunc(slices.Clone(actions), decision.Action.ReportsOnly)
 }

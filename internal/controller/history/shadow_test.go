@@ -1,4 +1,4 @@
-package controller
+package history
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -28,8 +29,8 @@ func (w *shadowWorld) at(seconds float64) time.Time {
 }
 
 // decide is one decision: what we would have, what is written, at a second.
-func (w *shadowWorld) decide(seconds float64, ours, theirs int, changes ...func(*Decision)) {
-	d := &Decision{Cluster: shadowKey, UID: "u", At: w.at(seconds), Mode: nodepool.Shadow,
+func (w *shadowWorld) decide(seconds float64, ours, theirs int, changes ...func(*decision.Decision)) {
+	d := &decision.Decision{Cluster: shadowKey, UID: "u", At: w.at(seconds), Mode: nodepool.Shadow,
 		Kube: nodepool.Cluster{Key: shadowKey, ScaledBy: "python-requests",
 			Groups: []nodepool.WorkerGroup{{Name: "gpu", Replicas: theirs, Max: 1000, NumOfHosts: 1}}},
 		Plan: planner.Plan{Groups: []planner.GroupPlan{{Name: "gpu", Desired: ours, Reasons: []planner.Reason{{Code: "launch", Message: "for work"}}}}},
@@ -112,7 +113,7 @@ func TestADifferenceKeepsWhatBothWantedLastAndOurReason(t *testing.T) {
 
 func TestTheirsCountsPodsOfAllHostsWithinTheGroupsBounds(t *testing.T) {
 	w := newShadowWorld()
-	w.decide(0, 8, 9, func(d *Decision) {
+	w.decide(0, 8, 9, func(d *decision.Decision) {
 		d.Kube.Groups[0].NumOfHosts, d.Kube.Groups[0].Max = 4, 2
 	})
 	c, _ := w.shadow.Comparison(shadowKey)
@@ -124,12 +125,12 @@ func TestTheirsCountsPodsOfAllHostsWithinTheGroupsBounds(t *testing.T) {
 
 func TestOnlyTimeInWhichBothSidesAreKnownIsCompared(t *testing.T) {
 	w := newShadowWorld()
-	blind := func(d *Decision) { d.RayErr = errors.New("no route").Error() }
+	blind := func(d *decision.Decision) { d.RayErr = errors.New("no route").Error() }
 	w.decide(0, 1, 1)
 	w.decide(10, 1, 1)
 	w.decide(11, 2, 1)
 	w.decide(12, 0, 1, blind)
-	w.decide(50, 0, 1, func(d *Decision) { d.Stumbled = true })
+	w.decide(50, 0, 1, func(d *decision.Decision) { d.ObserveFailed = true })
 	w.decide(60, 2, 1)
 	w.decide(64, 2, 2)
 	w.decide(70, 2, 2)
@@ -143,12 +144,12 @@ func TestOnlyTimeInWhichBothSidesAreKnownIsCompared(t *testing.T) {
 func TestAClusterThatIsScaledByUsOrMadeAnewIsNotComparedWithThePast(t *testing.T) {
 	w := newShadowWorld()
 	w.decide(0, 1, 0)
-	w.decide(1, 1, 0, func(d *Decision) { d.Mode = nodepool.Managed })
+	w.decide(1, 1, 0, func(d *decision.Decision) { d.Mode = nodepool.Managed })
 	if _, ok := w.shadow.Comparison(shadowKey); ok {
 		t.Error("a managed cluster is compared")
 	}
 	w.decide(2, 1, 0)
-	w.decide(3, 1, 1, func(d *Decision) { d.UID = "another" })
+	w.decide(3, 1, 1, func(d *decision.Decision) { d.UID = "another" })
 	if all := w.differences(t); len(all) != 0 {
 		t.Errorf("the new one has the old one's %+v", all)
 	}
@@ -176,7 +177,7 @@ func TestAGroupThatGoesEndsItsDifference(t *testing.T) {
 	w := newShadowWorld()
 	w.decide(0, 0, 0)
 	w.decide(1, 1, 0)
-	w.decide(2, 0, 0, func(d *Decision) { d.Kube.Groups, d.Plan.Groups = nil, nil })
+	w.decide(2, 0, 0, func(d *decision.Decision) { d.Kube.Groups, d.Plan.Groups = nil, nil })
 	all := w.differences(t)
 	if len(all) != 1 || all[0].Outcome != Settled || all[0].Until.IsZero() {
 		t.Errorf("got %+v", all)

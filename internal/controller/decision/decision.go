@@ -1,8 +1,8 @@
-package controller
+// Package decision holds the result of one cycle: what was seen, planned and done, for REST, the web page, metrics and
+// the history. A Decision does not change after it is published. The package must not observe or apply anything.
+package decision
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner"
@@ -19,8 +19,8 @@ type Decision struct {
 	Took time.Duration
 	// Observed and Planned are the parts of Took that reading both sides and the first plan took; the rest was spent carrying it out.
 	Observed, Planned time.Duration
-	// Stumbled: not even the RayCluster could be read, so all but Err and Next is the decision before.
-	Stumbled bool
+	// ObserveFailed: not even the RayCluster could be read, so all but Err and Next is the decision before.
+	ObserveFailed bool
 	// Mode is what Heliostat may do with the cluster now, Why says so in words.
 	Mode nodepool.Mode
 	Why  planner.Reason
@@ -99,29 +99,16 @@ type Action struct {
 	Took    time.Duration
 }
 
-// reports says whether the action only tells Ray something, and scales nothing.
-func (a Action) reports() bool { return a.Kind == ActionReport || a.Kind == ActionClusterConfig }
+// ReportsOnly says whether the action only tells Ray something, and scales nothing.
+func (a Action) ReportsOnly() bool { return a.Kind == ActionReport || a.Kind == ActionClusterConfig }
 
-// Decision returns the latest decision about a cluster.
-func (c *Controller) Decision(key nodepool.ClusterKey) (*Decision, bool) {
-	c.mu.Lock()
-	r := c.records[key]
-	c.mu.Unlock()
-	if r == nil {
-		return nil, false
-	}
-	d := r.decision.Load()
-	return d, d != nil
-}
-
-// Decisions returns the latest decision about every cluster, sorted by namespace and name.
-func (c *Controller) Decisions() []*Decision {
-	var all []*Decision
-	for _, r := range c.all() {
-		if d := r.decision.Load(); d != nil {
-			all = append(all, d)
-		}
-	}
-	slices.SortFunc(all, func(a, b *Decision) int { return strings.Compare(a.Cluster.String(), b.Cluster.String()) })
-	return all
+// GroupNumGPUs is how many GPUs a worker of one group has, by all who say so, and what becomes of a difference.
+type GroupNumGPUs struct {
+	nodepool.NumGPUs
+	// Mode is when the reported number may be written into the spec.
+	Mode nodepool.SyncMode
+	// Code and Why say why it is not written; both are empty when there is nothing to write or it was written.
+	Code, Why string
+	// IfManaged: it would be written if the RayCluster were managed.
+	IfManaged bool
 }

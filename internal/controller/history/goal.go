@@ -1,4 +1,4 @@
-package controller
+package history
 
 import (
 	"crypto/sha256"
@@ -7,15 +7,16 @@ import (
 	"maps"
 	"slices"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 )
 
-// wanted is what makes a decision another one: equal for decisions that want the same. Pods that come up as they were meant to are
+// goal is what makes a decision another one: equal for decisions that want the same. Pods that come up as they were meant to are
 // nothing new.
-type wanted [sha256.Size]byte
+type goal [sha256.Size]byte
 
-func wantedBy(d *Decision) wanted {
-	w := wants{sha256.New()}
+func goalOf(d *decision.Decision) goal {
+	w := goalHash{sha256.New()}
 	w.text(string(d.Mode), d.Err)
 	w.counts(d.Plan.Launch)
 	w.number(len(d.Plan.Groups))
@@ -28,7 +29,7 @@ func wantedBy(d *Decision) wanted {
 		w.text(t.Reason, t.Pod)
 	}
 	w.counts(unmetByCode(&d.Plan))
-	return wanted(w.Sum(nil))
+	return goal(w.Sum(nil))
 }
 
 func unmetByCode(p *planner.Plan) map[string]int {
@@ -44,23 +45,23 @@ func unmetByCode(p *planner.Plan) map[string]int {
 	return unmet
 }
 
-// wants adds up what a decision wants.
-type wants struct{ hash.Hash }
+// goalHash adds up what a decision wants.
+type goalHash struct{ hash.Hash }
 
-func (w wants) text(parts ...string) {
+func (w goalHash) text(parts ...string) {
 	for _, part := range parts {
 		w.number(len(part))
 		_, _ = w.Write([]byte(part)) // never fails
 	}
 }
 
-func (w wants) number(n int) {
+func (w goalHash) number(n int) {
 	var text [8]byte
 	binary.LittleEndian.PutUint64(text[:], uint64(n))
 	_, _ = w.Write(text[:]) // never fails
 }
 
-func (w wants) counts(by map[string]int) {
+func (w goalHash) counts(by map[string]int) {
 	w.number(len(by))
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		w.text(name)

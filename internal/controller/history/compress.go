@@ -1,4 +1,4 @@
-package controller
+package history
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ var packers = sync.Pool{New: func() any {
 	return w
 }}
 
-// pack is a value as JSON, compressed.
-func pack(value any) ([]byte, error) {
+// compress is a value as JSON, compressed.
+func compress(value any) ([]byte, error) {
 	var packed bytes.Buffer
 	writer := packers.Get().(*gzip.Writer)
 	defer packers.Put(writer)
@@ -29,8 +29,8 @@ func pack(value any) ([]byte, error) {
 	return bytes.Clone(packed.Bytes()), nil
 }
 
-// unpack reads what pack wrote.
-func unpack(packed []byte, into any) error {
+// decompress reads what pack wrote.
+func decompress(packed []byte, into any) error {
 	reader, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return err

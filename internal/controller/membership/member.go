@@ -1,4 +1,7 @@
-package controller
+// Package membership joins the worker pods of a RayCluster with the nodes that Ray reports. It answers which pod has
+// joined Ray, which pods replicas counts, and which Ray nodes no pod holds. It must not remember anything between two
+// readings, and must not decide what happens to a pod.
+package membership
 
 import (
 	"slices"
@@ -8,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// member is one worker pod together with what Ray says of it.
-type member struct {
+// Member is one worker pod together with what Ray says of it.
+type Member struct {
 	nodepool.Worker
 	// Node is the pod's Ray node: the living one, else a dead one, else nil when Ray never saw it.
 	Node *raydemand.Node
@@ -17,32 +20,32 @@ type member struct {
 	Named bool
 }
 
-// joined reports whether a living Ray node runs in the pod.
-func (m member) joined() bool { return m.Node != nil && m.Node.Status != raydemand.Dead }
+// Joined reports whether a living Ray node runs in the pod.
+func (m Member) Joined() bool { return m.Node != nil && m.Node.Status != raydemand.Dead }
 
-// dead reports whether the pod's Ray node has died and none has come up since.
-func (m member) dead() bool { return m.Node != nil && m.Node.Status == raydemand.Dead }
+// Dead reports whether the pod's Ray node has died and none has come up since.
+func (m Member) Dead() bool { return m.Node != nil && m.Node.Status == raydemand.Dead }
 
-// counted reports whether replicas still counts the pod: a named or terminating one was taken out or will be replaced.
-func (m member) counted() bool { return !m.Named && !m.Terminating && !m.Failed }
+// Counted reports whether replicas still counts the pod: a named or terminating one was taken out or will be replaced.
+func (m Member) Counted() bool { return !m.Named && !m.Terminating && !m.Failed }
 
-// roster joins the worker pods of known groups with Ray's nodes, sorted by name. Ray nodes without a pod and pods without
+// Join joins the worker pods of known groups with Ray's nodes, sorted by name. Ray nodes without a pod and pods without
 // a group are left out: nothing may be decided about them.
-func roster(cluster nodepool.Cluster, nodes []raydemand.Node) []member {
+func Join(cluster nodepool.Cluster, nodes []raydemand.Node) []Member {
 	byPod, _ := nodesByPod(cluster.Workers, nodes)
-	members := make([]member, 0, len(cluster.Workers))
+	members := make([]Member, 0, len(cluster.Workers))
 	for _, worker := range cluster.Workers {
 		group, known := cluster.Group(worker.Group)
 		if !known {
 			continue
 		}
-		members = append(members, member{
+		members = append(members, Member{
 			Worker: worker,
 			Node:   byPod[worker.Pod],
 			Named:  slices.Contains(group.WorkersToDelete, worker.Pod),
 		})
 	}
-	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.Pod, b.Pod) })
+	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Pod, b.Pod) })
 	return members
 }
 
@@ -98,13 +101,26 @@ func podsByIP(workers []nodepool.Worker) (pods map[string]bool, at map[string]st
 	return pods, at
 }
 
-// strangers are the living worker nodes that no pod is known to hold. Any pod without a node may hold one of them.
-func strangers(cluster nodepool.Cluster, nodes []raydemand.Node) []*raydemand.Node {
+// Orphans are the living worker nodes that no pod is known to hold. Any pod without a node may hold one of them.
+func Orphans(cluster nodepool.Cluster, nodes []raydemand.Node) []*raydemand.Node {
 	_, found := nodesByPod(cluster.Workers, nodes)
 	return found
 }
 
-// goalPods is how many pods the operator keeps for the group: replicas within its bounds, times hosts.
-func goalPods(group nodepool.WorkerGroup) int {
-	return group.Goal() * max(1, group.NumOfHosts)
+// Unplaced reports whether the scheduler finds no node for a pod that is waited for.
+func Unplaced(m Member) bool {
+	return m.Counted() && m.Node == nil && m.Unschedulable != "" && !Placed(m)
+}
+
+// Placed reports whether a pod has a node.
+func Placed(m Member) bool { return m.Worker.Node != "" || !m.ScheduledAt.IsZero() }
+
+// LivingHead is the head's Ray node, nil when the state has none: then the state is not complete.
+func LivingHead(nodes []raydemand.Node) *raydemand.Node {
+	for i := range nodes {
+		if nodes[i].Head && nodes[i].Status != raydemand.Dead {
+			return &nodes[i]
+		}
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package controller
+package history
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -25,20 +26,20 @@ import (
 var historyKey = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 
 // decided plans a snapshot as a cycle would.
-func decided(t *testing.T, snapshot string, at time.Time, actions ...Action) *Decision {
+func decided(t *testing.T, snapshot string, at time.Time, actions ...decision.Action) *decision.Decision {
 	t.Helper()
 	s, err := snapshotfile.ReadSnapshot(strings.NewReader(snapshot), "snapshot")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Decision{Cluster: historyKey, At: at, Mode: nodepool.Managed, Snapshot: snapshotfile.Exportable(s), Plan: planner.Compute(s, s.Policy), Actions: actions}
+	return &decision.Decision{Cluster: historyKey, At: at, Mode: nodepool.Managed, Snapshot: snapshotfile.Exportable(s), Plan: planner.Compute(s, s.Policy), Actions: actions}
 }
 
 func waitingFor(gpus int) string {
 	return fmt.Sprintf(`{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 9}], "pendingRequests": [{"resources": {"GPU": 1}, "count": %d}]}`, gpus)
 }
 
-func observe(t *testing.T, h *History, d *Decision) {
+func observe(t *testing.T, h *History, d *decision.Decision) {
 	t.Helper()
 	if err := h.Observe(d); err != nil {
 		t.Fatal(err)
@@ -49,19 +50,19 @@ var historyStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestHistoryHoldsWhatWasDecidedOtherwiseNewestFirst(t *testing.T) {
 	h := NewHistory(0, 0)
-	patch := Action{Kind: ActionPatch, Result: ResultOK, Group: "gpu", From: 0, To: 2}
-	for i, d := range []*Decision{
+	patch := decision.Action{Kind: decision.ActionPatch, Result: decision.ResultOK, Group: "gpu", From: 0, To: 2}
+	for i, d := range []*decision.Decision{
 		decided(t, waitingFor(1), historyStart),
-		decided(t, waitingFor(1), historyStart.Add(time.Second)),                                          // the same again
-		decided(t, waitingFor(1), historyStart.Add(2*time.Second), Action{Kind: ActionReport}),            // told to Ray alone
-		decided(t, waitingFor(2), historyStart.Add(3*time.Second), patch, Action{Kind: ActionReport}),     // something else
-		decided(t, waitingFor(2), historyStart.Add(4*time.Second), patch),                                 // the same, carried out
-		{Cluster: historyKey, Stumbled: true, At: historyStart.Add(5 * time.Second), Err: "not readable"}, // nothing decided
+		decided(t, waitingFor(1), historyStart.Add(time.Second)),                                                        // the same again
+		decided(t, waitingFor(1), historyStart.Add(2*time.Second), decision.Action{Kind: decision.ActionReport}),        // told to Ray alone
+		decided(t, waitingFor(2), historyStart.Add(3*time.Second), patch, decision.Action{Kind: decision.ActionReport}), // something else
+		decided(t, waitingFor(2), historyStart.Add(4*time.Second), patch),                                               // the same, carried out
+		{Cluster: historyKey, ObserveFailed: true, At: historyStart.Add(5 * time.Second), Err: "not readable"},          // nothing decided
 	} {
 		observe(t, h, d)
 		_ = i
 	}
-	pasts := h.Pasts(historyKey)
+	pasts := h.Entries(historyKey)
 	var got []string
 	for _, p := range pasts {
 		got = append(got, fmt.Sprintf("%s %s %d", p.ID, p.At.Format(time.TimeOnly), len(p.Actions)))
@@ -69,14 +70,14 @@ func TestHistoryHoldsWhatWasDecidedOtherwiseNewestFirst(t *testing.T) {
 	if want := "[1772366404000 12:00:04 1 1772366403000 12:00:03 1 1772366400000 12:00:00 0]"; fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
-	if _, known := h.Past(historyKey, "1772366403000"); !known {
+	if _, known := h.Entry(historyKey, "1772366403000"); !known {
 		t.Error("a decision is not found by its id")
 	}
-	if _, known := h.Past(historyKey, "1"); known {
+	if _, known := h.Entry(historyKey, "1"); known {
 		t.Error("a decision is found that never was")
 	}
 	h.Forget(historyKey)
-	if len(h.Pasts(historyKey)) != 0 || h.used != 0 {
+	if len(h.Entries(historyKey)) != 0 || h.used != 0 {
 		t.Errorf("a cluster that is gone is remembered, %d bytes", h.used)
 	}
 }
@@ -86,14 +87,14 @@ func TestDecisionsOfOneMillisecondHaveIDsOfTheirOwn(t *testing.T) {
 	observe(t, h, decided(t, waitingFor(1), historyStart))
 	observe(t, h, decided(t, waitingFor(2), historyStart))
 	observe(t, h, decided(t, waitingFor(3), historyStart.Add(-time.Hour))) // the clock was set back
-	pasts := h.Pasts(historyKey)
+	pasts := h.Entries(historyKey)
 	if pasts[0].ID != "1772366400002" || pasts[1].ID != "1772366400001" || pasts[2].ID != "1772366400000" {
 		t.Errorf("ids %s, %s, %s", pasts[0].ID, pasts[1].ID, pasts[2].ID)
 	}
 }
 
 func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
-	files, err := filepath.Glob("../planner/testdata/cases/*.json")
+	files, err := filepath.Glob("../../planner/testdata/cases/*.json")
 	if err != nil || len(files) < 50 {
 		t.Fatalf("%d cases, %v", len(files), err)
 	}
@@ -107,15 +108,15 @@ func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
 		if d == nil {
 			continue
 		}
-		d.Actions = []Action{{Kind: ActionPatch}}
+		d.Actions = []decision.Action{{Kind: decision.ActionPatch}}
 		observe(t, h, d)
 	}
-	pasts := h.Pasts(historyKey)
+	pasts := h.Entries(historyKey)
 	if len(pasts) < 50 {
 		t.Fatalf("only %d decisions", len(pasts))
 	}
 	for _, past := range pasts {
-		document, err := past.Document()
+		document, err := past.Source()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +132,7 @@ func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
 }
 
 // decidedCase is nil for a case whose groups stand in a manifest.
-func decidedCase(t *testing.T, text []byte, at time.Time) *Decision {
+func decidedCase(t *testing.T, text []byte, at time.Time) *decision.Decision {
 	t.Helper()
 	doc, err := snapshotfile.ReadDocument(bytes.NewReader(text), "case")
 	if err != nil {
@@ -141,7 +142,7 @@ func decidedCase(t *testing.T, text []byte, at time.Time) *Decision {
 		return nil
 	}
 	s := snapshotfile.Exportable(doc.Snapshot)
-	return &Decision{Cluster: historyKey, At: at, Mode: nodepool.Managed, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
+	return &decision.Decision{Cluster: historyKey, At: at, Mode: nodepool.Managed, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
 }
 
 func TestHistoryStaysWithinItsBounds(t *testing.T) {
@@ -152,7 +153,7 @@ func TestHistoryStaysWithinItsBounds(t *testing.T) {
 		observe(t, h, d)
 		kept := 0
 		for n := range 4 {
-			pasts := h.Pasts(nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c", n)})
+			pasts := h.Entries(nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c", n)})
 			if len(pasts) > 3 {
 				t.Fatalf("%d decisions about one cluster, want at most 3", len(pasts))
 			}
@@ -167,7 +168,7 @@ func TestHistoryStaysWithinItsBounds(t *testing.T) {
 	tiny := NewHistory(3, 1)
 	observe(t, tiny, decided(t, waitingFor(1), historyStart))
 	observe(t, tiny, decided(t, waitingFor(2), historyStart.Add(time.Second)))
-	if pasts := tiny.Pasts(historyKey); len(pasts) != 1 || pasts[0].ID != "1772366401000" {
+	if pasts := tiny.Entries(historyKey); len(pasts) != 1 || pasts[0].ID != "1772366401000" {
 		t.Errorf("%+v, want the latest decision alone", pasts)
 	}
 }
@@ -177,7 +178,7 @@ func TestOfEachClusterTheLatestDecisionsAreKept(t *testing.T) {
 	for i := range 5 {
 		observe(t, h, decided(t, waitingFor(1+i), historyStart.Add(time.Duration(i)*time.Second)))
 	}
-	pasts := h.Pasts(historyKey)
+	pasts := h.Entries(historyKey)
 	if len(pasts) != 2 || pasts[0].ID != "1772366404000" || pasts[1].ID != "1772366403000" {
 		t.Errorf("%+v, want the two latest decisions", pasts)
 	}
@@ -185,10 +186,10 @@ func TestOfEachClusterTheLatestDecisionsAreKept(t *testing.T) {
 
 func TestADecisionThatCannotBeRememberedIsAnError(t *testing.T) {
 	h := NewHistory(0, 0)
-	for what, spoil := range map[string]func(*Decision){
-		"the decision":              func(d *Decision) { d.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, // no JSON has such a year
-		"what it was made from":     func(d *Decision) { d.Snapshot.Groups[0].Price = new(math.NaN()) },
-		"what it was made from too": func(d *Decision) { d.Plan.Price = new(math.NaN()) },
+	for what, spoil := range map[string]func(*decision.Decision){
+		"the decision":              func(d *decision.Decision) { d.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, // no JSON has such a year
+		"what it was made from":     func(d *decision.Decision) { d.Snapshot.Groups[0].Price = new(math.NaN()) },
+		"what it was made from too": func(d *decision.Decision) { d.Plan.Price = new(math.NaN()) },
 	} {
 		d := decided(t, waitingFor(1), historyStart)
 		spoil(d)
@@ -196,8 +197,8 @@ func TestADecisionThatCannotBeRememberedIsAnError(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if len(h.Pasts(historyKey)) > 0 || h.used > 0 {
-		t.Errorf("%d decisions are kept", len(h.Pasts(historyKey)))
+	if len(h.Entries(historyKey)) > 0 || h.used > 0 {
+		t.Errorf("%d decisions are kept", len(h.Entries(historyKey)))
 	}
 }
 
@@ -220,7 +221,7 @@ func TestTheBoundOfTheHistoryIsOneOfMemory(t *testing.T) {
 		observe(t, h, d)
 	}
 	grown := heapInUse() - before
-	if kept := len(h.Pasts(nodepool.ClusterKey{Namespace: "ml", Name: "c0"})); kept < 10 || kept > 150 {
+	if kept := len(h.Entries(nodepool.ClusterKey{Namespace: "ml", Name: "c0"})); kept < 10 || kept > 150 {
 		t.Errorf("%d decisions are kept, want the bound of memory to be reached, and not at once", kept)
 	}
 	if grown > bound*5/4 || h.used > bound {
@@ -230,8 +231,8 @@ func TestTheBoundOfTheHistoryIsOneOfMemory(t *testing.T) {
 }
 
 // decidedByGroups is the i-th decision, of one of twenty RayClusters: nothing in it is shared with another one.
-func decidedByGroups(i int, groups []planner.GroupPlan, message string) *Decision {
-	d := &Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c", i%20)}, At: historyStart.Add(time.Duration(i) * time.Second), Mode: nodepool.Managed}
+func decidedByGroups(i int, groups []planner.GroupPlan, message string) *decision.Decision {
+	d := &decision.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint("c", i%20)}, At: historyStart.Add(time.Duration(i) * time.Second), Mode: nodepool.Managed}
 	d.Plan.Launch = map[string]int{}
 	for n := range groups {
 		name := fmt.Sprint("group-", n)
@@ -240,7 +241,7 @@ func decidedByGroups(i int, groups []planner.GroupPlan, message string) *Decisio
 			Name: name, Desired: i, Resources: raydemand.Bundle{raydemand.GPU: raydemand.One, raydemand.CPU: raydemand.One},
 			Reasons: []planner.Reason{{Code: "at_max", Message: message + strconv.Itoa(i)}, {Code: "not_chosen", Message: message + strconv.Itoa(n+i)}},
 		})
-		d.Actions = append(d.Actions, Action{Kind: ActionPatch, Group: name, To: i, Pods: []string{fmt.Sprint("pod-", i)}, Message: message + strconv.Itoa(i)})
+		d.Actions = append(d.Actions, decision.Action{Kind: decision.ActionPatch, Group: name, To: i, Pods: []string{fmt.Sprint("pod-", i)}, Message: message + strconv.Itoa(i)})
 	}
 	return d
 }
@@ -248,14 +249,14 @@ func decidedByGroups(i int, groups []planner.GroupPlan, message string) *Decisio
 func TestAPastSaysAllThatItsDecisionSaid(t *testing.T) {
 	h := NewHistory(0, 0)
 	d := decidedByGroups(7, make([]planner.GroupPlan, 2), "why ")
-	d.Err, d.Actions[0].At, d.Actions[0].Took, d.Actions[1].Kind = "patching: conflict", historyStart, time.Second, ActionReport
+	d.Err, d.Actions[0].At, d.Actions[0].Took, d.Actions[1].Kind = "patching: conflict", historyStart, time.Second, decision.ActionReport
 	observe(t, h, d)
-	pasts := h.Pasts(d.Cluster)
-	want := []Past{{
+	pasts := h.Entries(d.Cluster)
+	want := []Entry{{
 		ID: strconv.FormatInt(d.At.UnixMilli(), 10), At: d.At, Mode: d.Mode, Err: d.Err, Actions: d.Actions[:1],
-		Groups: []PastGroup{{"group-0", 0, 7, d.Plan.Groups[0].Reasons}, {"group-1", 0, 7, d.Plan.Groups[1].Reasons}},
+		Groups: []EntryGroup{{"group-0", 0, 7, d.Plan.Groups[0].Reasons}, {"group-1", 0, 7, d.Plan.Groups[1].Reasons}},
 	}}
-	if diff := cmp.Diff(want, pasts, cmpopts.IgnoreUnexported(Past{})); diff != "" {
+	if diff := cmp.Diff(want, pasts, cmpopts.IgnoreUnexported(Entry{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -263,7 +264,7 @@ func TestAPastSaysAllThatItsDecisionSaid(t *testing.T) {
 func BenchmarkHistoryOfASteadyCluster(b *testing.B) {
 	h := NewHistory(0, 0)
 	s, _ := snapshotfile.ReadSnapshot(strings.NewReader(waitingFor(4)), "snapshot")
-	d := &Decision{Cluster: historyKey, At: historyStart, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
+	d := &decision.Decision{Cluster: historyKey, At: historyStart, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
 	for b.Loop() {
 		if err := h.Observe(d); err != nil {
 			b.Fatal(err)

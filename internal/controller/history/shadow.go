@@ -1,10 +1,12 @@
-package controller
+package history
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -118,7 +120,7 @@ func (s *side) want(pods int, now time.Time, first bool) {
 
 // Observe takes one decision in. One about a RayCluster that Heliostat writes to, or leaves alone, ends its comparison; one
 // without Ray's state says nothing of what would be decided, so that its time does not count.
-func (s *Shadow) Observe(d *Decision) {
+func (s *Shadow) Observe(d *decision.Decision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.clusters[d.Cluster]
@@ -126,7 +128,7 @@ func (s *Shadow) Observe(d *Decision) {
 	case d.Mode != nodepool.Shadow:
 		delete(s.clusters, d.Cluster)
 		return
-	case d.Stumbled || d.RayErr != "":
+	case d.ObserveFailed || d.RayErr != "":
 		if c != nil {
 			c.last = time.Time{}
 		}
@@ -158,7 +160,7 @@ func (s *Shadow) Comparison(key nodepool.ClusterKey) (Comparison, bool) {
 	report.Groups = slices.Clone(report.Groups)
 	report.Differences = slices.Clone(report.Differences)
 	slices.Reverse(report.Differences)
-	for _, name := range sortedKeys(c.sides) {
+	for _, name := range slices.Sorted(maps.Keys(c.sides)) {
 		if open := c.sides[name].open; open != nil {
 			report.Differences = slices.Insert(report.Differences, 0, *open)
 		}
@@ -166,7 +168,7 @@ func (s *Shadow) Comparison(key nodepool.ClusterKey) (Comparison, bool) {
 	return report, true
 }
 
-func (c *comparison) observe(d *Decision) {
+func (c *comparison) observe(d *decision.Decision) {
 	if !c.last.IsZero() {
 		passed := d.At.Sub(c.last)
 		c.report.Compared += passed
