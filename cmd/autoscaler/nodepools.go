@@ -16,6 +16,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
@@ -101,7 +102,7 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 }
 
 // nodes reads the files, or asks the API server when there are none.
-func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*kube.NodeSet, error) {
+func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*nodeobject.NodeSet, error) {
 	if len(f.files) == 0 {
 		config, err := f.kube.Config()
 		if err != nil {
@@ -112,7 +113,7 @@ func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*kube.NodeSet,
 	if f.kube.Given() {
 		return nil, cli.BadInput(errors.New("want one of -f and an API server with --kubeconfig or --context"))
 	}
-	set := &kube.NodeSet{}
+	set := &nodeobject.NodeSet{}
 	for _, name := range f.files {
 		if err := cli.ReadFile(name, "nodes", in, cli.MaxManifests, set.Read); err != nil {
 			return nil, cli.BadInput(err)
@@ -123,7 +124,7 @@ func (f nodepoolsFlags) nodes(ctx context.Context, in io.Reader) (*kube.NodeSet,
 
 // nodesOfFile reads the nodes of one file.
 func nodesOfFile(name string, in io.Reader) ([]nodegpu.NodeObject, error) {
-	var set kube.NodeSet
+	var set nodeobject.NodeSet
 	err := cli.ReadFile(name, "nodes", in, cli.MaxManifests, set.Read)
 	return set.Nodes(), err
 }
@@ -134,7 +135,7 @@ func poolsOfFile(name string) (config pools.Config, err error) {
 		return config, nil
 	}
 	err = cli.ReadFile(name, "pools", nil, cli.MaxManifests, func(in io.Reader) (err error) {
-		config, err = kube.ReadPools(in)
+		config, err = nodeobject.ReadPools(in)
 		return err
 	})
 	return config, err

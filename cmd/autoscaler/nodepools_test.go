@@ -17,7 +17,7 @@ import (
 )
 
 // nodesDir holds nodes as people posted them; what is true of each is tested beside the code that reads them.
-const nodesDir = "../../pkg/nodepool/kube/testdata/nodes"
+const nodesDir = "../../pkg/nodepool/kube/nodeobject/testdata/nodes"
 
 func nodeFile(name string) string { return filepath.Join(nodesDir, name+".yaml") }
 

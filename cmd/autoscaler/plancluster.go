@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
@@ -68,7 +69,7 @@ func placesOf(reader nodegpu.Reader, doc snapshotfile.Document) (places, error) 
 		return p, err
 	}
 	for i, item := range items {
-		object, node, err := kube.ReadNodeBy(p.reader, item)
+		object, node, err := nodeobject.ReadWith(p.reader, item)
 		if err != nil {
 			return p, fmt.Errorf("kubeNodes[%d]: %w: want a Node as the API prints it", i, err)
 		}
@@ -128,7 +129,7 @@ func poolsIn(raw json.RawMessage) (pools.Config, error) {
 	if raw == nil {
 		return pools.Config{}, nil
 	}
-	return kube.ReadPools(bytes.NewReader(slices.Concat([]byte(`{"pools": `), raw, []byte("}"))))
+	return nodeobject.ReadPools(bytes.NewReader(slices.Concat([]byte(`{"pools": `), raw, []byte("}"))))
 }
 
 // tell fills in what the places say about a group, as far as they are known.

@@ -16,7 +16,7 @@ import (
 
 const (
 	recordedClusters = "../../pkg/nodepool/kube/rayobject/testdata/rayclusters/*.yaml"
-	recordedNodes    = "../../pkg/nodepool/kube/testdata/nodes/*.yaml"
+	recordedNodes    = "../../pkg/nodepool/kube/nodeobject/testdata/nodes/*.yaml"
 )
 
 // listed reads lines of the form "name: code code".

@@ -15,6 +15,7 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
@@ -27,7 +28,7 @@ const (
 
 // nodepoolsView reads nodes and pools for callers of the REST API, all of whom share one reading.
 type nodepoolsView struct {
-	list   func(context.Context) (*kube.NodeSet, error)
+	list   func(context.Context) (*nodeobject.NodeSet, error)
 	reader nodegpu.Reader
 	pools  pools.Config
 	now    func() time.Time
@@ -47,7 +48,7 @@ type nodepoolsReading struct {
 // NewNodepools returns a reader of the nodes that the API server has.
 func NewNodepools(config *rest.Config, options kube.Options) *nodepoolsView {
 	return &nodepoolsView{
-		list:   func(ctx context.Context) (*kube.NodeSet, error) { return kube.ListNodes(ctx, config) },
+		list:   func(ctx context.Context) (*nodeobject.NodeSet, error) { return kube.ListNodes(ctx, config) },
 		reader: options.GPUs, pools: options.Pools, now: time.Now,
 	}
 }
@@ -105,7 +106,7 @@ func (v *nodepoolsView) readerAt(now time.Time) nodegpu.Reader {
 }
 
 // nodepoolsReportOf says what is understood of nodes and pools.
-func nodepoolsReportOf(set *kube.NodeSet, reader nodegpu.Reader, config pools.Config) apiv1.NodepoolsReport {
+func nodepoolsReportOf(set *nodeobject.NodeSet, reader nodegpu.Reader, config pools.Config) apiv1.NodepoolsReport {
 	nodes := set.Nodes()
 	slices.SortStableFunc(nodes, func(a, b nodegpu.NodeObject) int { return strings.Compare(a.Name, b.Name) })
 	report := apiv1.NodepoolsReport{Pools: pools.All(reader, nodes, config, set.Ceilings), Notes: append([]string{}, set.Notes...)}

@@ -17,7 +17,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -120,7 +120,7 @@ func Input(objects []map[string]any, reader nodegpu.Reader) (doctor.Input, error
 // ceilingsIn reads how far pools of nodes may grow. An object that cannot be read tells of no ceiling, as if it were not there: what is not known may
 // grow.
 func ceilingsIn(fields map[string]any) (ceilings []pools.Ceiling, unreadable []string) {
-	var set kube.NodeSet
+	var set nodeobject.NodeSet
 	text, err := json.Marshal(fields)
 	if err == nil {
 		err = set.Read(bytes.NewReader(text))
@@ -152,7 +152,7 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (d
 		object.Cluster, object.Spec = &cluster, path
 	}
 	if object.Kind == "Node" {
-		gpus, landing, err := kube.ReadNodeBy(reader, fields)
+		gpus, landing, err := nodeobject.ReadWith(reader, fields)
 		if err != nil {
 			return object, fmt.Errorf("%s: %w", object.String(), err)
 		}
@@ -186,7 +186,7 @@ func podsIn(objects []map[string]any) (pods clusterPods, unreadable map[int][]st
 		if fields["kind"] != "Pod" {
 			continue
 		}
-		pod, left, err := kube.ReadPod(fields)
+		pod, left, err := nodeobject.ReadPod(fields)
 		if err != nil {
 			unreadable[i] = []string{err.Error()}
 			continue

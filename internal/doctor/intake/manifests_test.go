@@ -96,7 +96,7 @@ func TestARayJobThatSelectsAClusterIsKept(t *testing.T) {
 
 // Whatever a file holds is findings or an error that says something, never a panic.
 func FuzzManifests(f *testing.F) {
-	for _, pattern := range []string{"../testdata/*/*.yaml", "../../../pkg/nodepool/kube/testdata/nodes/*.yaml"} {
+	for _, pattern := range []string{"../testdata/*/*.yaml", "../../../pkg/nodepool/kube/nodeobject/testdata/nodes/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) < 40 {
 			f.Fatalf("found %d files of %s, %v", len(paths), pattern, err)

@@ -13,6 +13,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
@@ -37,7 +38,7 @@ func (a *AgentNode) Object(ctx context.Context) (nodegpu.NodeObject, error) {
 	if err != nil {
 		return nodegpu.NodeObject{}, fmt.Errorf("reading node %s: %w", a.name, err)
 	}
-	return nodeObjectOf(node), nil
+	return nodeobject.ForGPUs(node), nil
 }
 
 // Publish makes the annotation heliostat.dev/gpus have this value, by one patch, and reports whether one was needed. The patch holds only for the node

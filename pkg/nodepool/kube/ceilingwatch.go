@@ -18,6 +18,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -164,18 +165,18 @@ func certain(err error) bool {
 }
 
 func readStatus(ctx context.Context, client configMapClient, now time.Time) ([]pools.Ceiling, error) {
-	config, err := client.Get(ctx, statusConfigMap, metav1.GetOptions{})
+	config, err := client.Get(ctx, nodeobject.StatusConfigMap, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	written, err := statusTime(config)
+	written, err := nodeobject.StatusTime(config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errCeilings, err)
 	}
 	if age := now.Sub(written); age > ceilingsLast {
 		return nil, fmt.Errorf("%w: %w", errCeilings, &staleError{written})
 	}
-	found, err := autoscalerCeilings(config.Data["status"])
+	found, err := nodeobject.AutoscalerCeilings(config.Data["status"])
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errCeilings, err)
 	}
@@ -190,22 +191,22 @@ func readNodePools(ctx context.Context, client nodePoolClient) (found []pools.Ce
 	}
 	var problems []error
 	for _, item := range list.Items {
-		var pool nodePool
+		var pool nodeobject.NodePool
 		text, err := json.Marshal(item.Object)
 		if err == nil {
 			err = json.Unmarshal(text, &pool)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%w: reading NodePool %s: %w", errCeilings, item.GetName(), err))
-			found = append(found, pools.Ceiling{Group: item.GetName(), Source: karpenter})
+			found = append(found, pools.Ceiling{Group: item.GetName(), Source: nodeobject.Karpenter})
 			continue
 		}
-		ceiling, err := nodePoolCeiling(pool)
+		ceiling, err := nodeobject.CeilingOf(pool)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%w: %w", errCeilings, err))
 			ceiling.MaxNodes, ceiling.Limits = nil, nil
 		}
-		ceiling.Template = pool.template()
+		ceiling.Template = pool.Template()
 		found = append(found, ceiling)
 	}
 	return found, errors.Join(problems...)
@@ -224,6 +225,6 @@ func (c *ceilings) addTo(cluster *nodepool.Cluster) {
 	}
 	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
 	report.Add(raydemand.Info, CeilingsUnknown, "", unknown, "how far pools of nodes may grow is not known, so groups are scaled as if they could grow without end, and pods may stay pending",
-		"grant get on the ConfigMap "+statusConfigMap+" and list on nodepools.karpenter.sh as deploy/rbac.yaml does, or tell sizes by --pools")
+		"grant get on the ConfigMap "+nodeobject.StatusConfigMap+" and list on nodepools.karpenter.sh as deploy/rbac.yaml does, or tell sizes by --pools")
 	cluster.Findings = append(cluster.Findings, report.All...)
 }

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -59,7 +61,7 @@ func (f *fakeStatus) Get(context.Context, string, metav1.GetOptions) (*corev1.Co
 		at = f.stopped
 	}
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: statusConfigMap, Annotations: map[string]string{statusUpdated: at.UTC().String()}},
+		ObjectMeta: metav1.ObjectMeta{Name: nodeobject.StatusConfigMap, Annotations: map[string]string{nodeobject.StatusUpdated: at.UTC().String()}},
 		Data:       map[string]string{"status": fmt.Sprintf("nodeGroups: [{name: aks-gpu-1-vmss, health: {minSize: 0, maxSize: %d}}]", f.most)},
 	}, nil
 }
@@ -234,23 +236,6 @@ func TestNodePoolsTellLimitsAndWhatTheirNodesWillBe(t *testing.T) {
 	}
 }
 
-func TestBothFormsOfTheStatusTellWhenTheyWereWritten(t *testing.T) {
-	tests := []struct{ name, annotation, status, want string }{
-		{"the annotation", "2024-05-01 10:00:00.5 +0000 UTC", statusText, "2024-05-01T10:00:00Z"},
-		{"the old text", "", statusText, "2023-11-24T04:28:19Z"},
-		{"the YAML", "", statusOf130, "2024-05-01T10:00:00Z"},
-		{"no time", "", "nodeGroups: []", ""},
-		{"no time that can be read", "yesterday", statusText, ""},
-	}
-	for _, test := range tests {
-		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{statusUpdated: test.annotation}}, Data: map[string]string{"status": test.status}}
-		got, err := statusTime(config)
-		if text := got.Format(time.RFC3339); (err != nil) != (test.want == "") || err == nil && text != test.want {
-			t.Errorf("%s: %s, %v; want %q", test.name, text, err, test.want)
-		}
-	}
-}
-
 func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 	inPool := func(name string, cordoned bool) *corev1.Node {
 		node := kubeNode(name, "4", corev1.ConditionTrue)
@@ -274,7 +259,7 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 			t.Errorf("before ceilings are read: %+v", got)
 		}
 		ceiling := int64(3)
-		n.setCeilings([]pools.Ceiling{{Group: "aks-gpu-1-vmss", MaxNodes: &ceiling, Source: clusterAutoscaler}}, false)
+		n.setCeilings([]pools.Ceiling{{Group: "aks-gpu-1-vmss", MaxNodes: &ceiling, Source: nodeobject.ClusterAutoscaler}}, false)
 		time.Sleep(2 * nodesPause)
 		for range 2 { // what one cycle counts must not stay for the next
 			cluster, got := read()
@@ -284,7 +269,7 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("room (-want +got):\n%s", diff)
 			}
-			rooms := []pools.Room{{Pool: "gpu", Source: clusterAutoscaler, Nodes: 2, MaxNodes: new(int64(3)), MayAddNodes: new(int64(1))}}
+			rooms := []pools.Room{{Pool: "gpu", Source: nodeobject.ClusterAutoscaler, Nodes: 2, MaxNodes: new(int64(3)), MayAddNodes: new(int64(1))}}
 			if diff := cmp.Diff(rooms, cluster.Pools); diff != "" {
 				t.Errorf("pools (-want +got):\n%s", diff)
 			}
@@ -293,4 +278,22 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 			}
 		}
 	})
+}
+func bounds(ceilings []pools.Ceiling) string {
+	number := func(n *int64) string {
+		if n == nil {
+			return "?"
+		}
+		return fmt.Sprint(*n)
+	}
+	var texts []string
+	for _, c := range ceilings {
+		text := c.Group + " " + number(c.MinNodes) + "-" + number(c.MaxNodes)
+		if len(c.Limits) > 0 {
+			limits, _ := json.Marshal(c.Limits)
+			text += " " + string(limits)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", ")
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +19,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -148,7 +151,7 @@ func (c *claimWatch) keep(object any) {
 	if !ok {
 		return
 	}
-	claim, err := readNodeClaim(u)
+	claim, err := nodeobject.ReadNodeClaim(u)
 	if err != nil {
 		c.log.Debug("a nodeclaim is passed over", "reason", err)
 		c.remove(u.GetName())
@@ -291,3 +294,6 @@ func (c *claimWatch) drop(key nodepool.ClusterKey) {
 		c.dirty = true
 	}
 }
+
+// nodeClaims are Karpenter's nodes to come, a kind of the whole Kubernetes cluster.
+var nodeClaims = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -33,10 +35,10 @@ func largeFleet() (*nodes, nodepool.Cluster) {
 			delete(node.Status.Allocatable, "nvidia.com/gpu")
 		}
 		node.Status.Allocatable["cpu"], node.Status.Allocatable["memory"] = resource.MustParse("96"), resource.MustParse("880Gi")
-		n.byName[node.Name] = kept(nodeOf(node))
+		n.byName[node.Name] = kept(nodeobject.ForPodFit(nodegpu.Reader{}, node))
 	}
 	for pool := range poolCount {
-		n.ceilings = append(n.ceilings, pools.Ceiling{Group: fmt.Sprintf("aks-pool%d-1-vmss", pool), MaxNodes: &most, Source: clusterAutoscaler})
+		n.ceilings = append(n.ceilings, pools.Ceiling{Group: fmt.Sprintf("aks-pool%d-1-vmss", pool), MaxNodes: &most, Source: nodeobject.ClusterAutoscaler})
 	}
 	cluster := nodepool.Cluster{Key: llm, UID: "u", Generation: 1}
 	for i := range groups {

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
@@ -23,7 +22,7 @@ const pageSize = 500
 // ListNodes asks the API server for all nodes, and for what tells of their GPUs beside them: pods, ResourceSlices and ResourceClaims, the Cluster
 // Autoscaler's status, and Karpenter's NodePools and NodeClaims. Only nodes are a must: what may not be read, or is not
 // there, is a note, and what it would tell is unknown.
-func ListNodes(ctx context.Context, config *rest.Config) (*NodeSet, error) {
+func ListNodes(ctx context.Context, config *rest.Config) (*nodeobject.NodeSet, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to list nodes: %w", err)
@@ -32,19 +31,19 @@ func ListNodes(ctx context.Context, config *rest.Config) (*NodeSet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing to list NodePools: %w", err)
 	}
-	set := &NodeSet{}
-	if err := set.listNodes(ctx, client); err != nil {
+	set := &nodeobject.NodeSet{}
+	if err := listNodes(ctx, client, set); err != nil {
 		return nil, err
 	}
 	for _, source := range []struct {
 		what, unknown string
 		list          func() error
 	}{
-		{"pods", "what of the GPUs is free", func() error { return set.listPods(ctx, client) }},
-		{"ResourceSlices and ResourceClaims", "GPUs of Dynamic Resource Allocation", func() error { return set.listDevices(ctx, client) }},
-		{"the Cluster Autoscaler's status", "how far its node groups may grow", func() error { return set.readStatus(ctx, client) }},
-		{"Karpenter's NodePools", "how far they may grow", func() error { return set.listNodePools(ctx, untyped) }},
-		{"Karpenter's NodeClaims", "which nodes are on their way", func() error { return set.listNodeClaims(ctx, untyped) }},
+		{"pods", "what of the GPUs is free", func() error { return listPods(ctx, client, set) }},
+		{"ResourceSlices and ResourceClaims", "GPUs of Dynamic Resource Allocation", func() error { return listDevices(ctx, client, set) }},
+		{"the Cluster Autoscaler's status", "how far its node groups may grow", func() error { return getStatus(ctx, client, set) }},
+		{"Karpenter's NodePools", "how far they may grow", func() error { return listNodePools(ctx, untyped, set) }},
+		{"Karpenter's NodeClaims", "which nodes are on their way", func() error { return listNodeClaims(ctx, untyped, set) }},
 	} {
 		switch err := source.list(); {
 		case err == nil || apierrors.IsNotFound(err):
@@ -68,14 +67,14 @@ func paged(list func(metav1.ListOptions) (next string, err error)) error {
 	}
 }
 
-func (s *NodeSet) listNodes(ctx context.Context, client kubernetes.Interface) error {
+func listNodes(ctx context.Context, client kubernetes.Interface, set *nodeobject.NodeSet) error {
 	err := paged(func(options metav1.ListOptions) (string, error) {
 		list, err := client.CoreV1().Nodes().List(ctx, options)
 		if err != nil {
 			return "", err
 		}
 		for i := range list.Items {
-			s.nodes = append(s.nodes, nodeObjectOf(&list.Items[i]))
+			set.AddNode(&list.Items[i])
 		}
 		return list.Continue, nil
 	})
@@ -85,92 +84,70 @@ func (s *NodeSet) listNodes(ctx context.Context, client kubernetes.Interface) er
 	return nil
 }
 
-// listPods keeps nothing of a list that broke off: half of the pods would make the other half's GPUs free.
-func (s *NodeSet) listPods(ctx context.Context, client kubernetes.Interface) error {
-	var read NodeSet
+// listPods adds all pods or none.
+func listPods(ctx context.Context, client kubernetes.Interface, set *nodeobject.NodeSet) error {
 	err := paged(func(options metav1.ListOptions) (string, error) {
 		list, err := client.CoreV1().Pods(corev1.NamespaceAll).List(ctx, options)
 		if err != nil {
 			return "", err
 		}
-		if read.pods == nil {
-			read.pods = map[string][]nodegpu.PodObject{}
-		}
-		for i := range list.Items {
-			if err := read.addPod(&list.Items[i]); err != nil {
-				return "", err
-			}
-		}
+		set.AddPods(list.Items)
 		return list.Continue, nil
 	})
-	if err == nil {
-		s.pods = read.pods
+	if err != nil {
+		set.DropPods()
 	}
 	return err
 }
 
-func (s *NodeSet) listDevices(ctx context.Context, client kubernetes.Interface) error {
-	var read devices
-	if err := paged(func(options metav1.ListOptions) (string, error) {
+// listDevices adds all ResourceSlices with all ResourceClaims, or nothing.
+func listDevices(ctx context.Context, client kubernetes.Interface, set *nodeobject.NodeSet) error {
+	err := paged(func(options metav1.ListOptions) (string, error) {
 		list, err := client.ResourceV1().ResourceSlices().List(ctx, options)
 		if err != nil {
 			return "", err
 		}
-		for i := range list.Items {
-			read.offer(&list.Items[i])
-		}
+		set.AddResourceSlices(list.Items)
 		return list.Continue, nil
-	}); err != nil {
-		return err
+	})
+	if err == nil {
+		err = paged(func(options metav1.ListOptions) (string, error) {
+			list, err := client.ResourceV1().ResourceClaims(corev1.NamespaceAll).List(ctx, options)
+			if err != nil {
+				return "", err
+			}
+			set.AddResourceClaims(list.Items)
+			return list.Continue, nil
+		})
 	}
-	read.claimed = map[deviceID]bool{}
-	if err := paged(func(options metav1.ListOptions) (string, error) {
-		list, err := client.ResourceV1().ResourceClaims(corev1.NamespaceAll).List(ctx, options)
-		if err != nil {
-			return "", err
-		}
-		for i := range list.Items {
-			read.claim(&list.Items[i])
-		}
-		return list.Continue, nil
-	}); err != nil {
-		return err
+	if err != nil {
+		set.DropDevices()
 	}
-	s.devices = read
-	return nil
+	return err
 }
 
-func (s *NodeSet) readStatus(ctx context.Context, client kubernetes.Interface) error {
-	config, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, statusConfigMap, metav1.GetOptions{})
-	if err != nil {
-		return err
+func getStatus(ctx context.Context, client kubernetes.Interface, set *nodeobject.NodeSet) error {
+	config, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, nodeobject.StatusConfigMap, metav1.GetOptions{})
+	if err == nil {
+		set.AddStatus(config)
 	}
-	if err := s.addStatus(config); err != nil {
-		s.Notes = append(s.Notes, err.Error())
-	}
-	return nil
+	return err
 }
 
 var nodePools = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
 
-func (s *NodeSet) listNodePools(ctx context.Context, client dynamic.Interface) error {
+func listNodePools(ctx context.Context, client dynamic.Interface, set *nodeobject.NodeSet) error {
 	list, err := client.Resource(nodePools).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	for _, item := range list.Items {
-		text, err := json.Marshal(item.Object)
-		if err == nil {
-			err = decodeInto(text, "nodepool", s.addNodePool)
-		}
-		if err != nil {
-			s.Notes = append(s.Notes, err.Error())
-		}
+	for i := range list.Items {
+		set.AddNodePool(&list.Items[i])
 	}
 	return nil
 }
 
-func (s *NodeSet) listNodeClaims(ctx context.Context, client dynamic.Interface) error {
+func listNodeClaims(ctx context.Context, client dynamic.Interface, set *nodeobject.NodeSet) error {
 	claims := []pools.NodeClaim{}
 	err := paged(func(options metav1.ListOptions) (string, error) {
 		list, err := client.Resource(nodeClaims).List(ctx, options)
@@ -178,9 +155,9 @@ func (s *NodeSet) listNodeClaims(ctx context.Context, client dynamic.Interface) 
 			return "", err
 		}
 		for i := range list.Items {
-			claim, err := readNodeClaim(&list.Items[i])
+			claim, err := nodeobject.ReadNodeClaim(&list.Items[i])
 			if err != nil {
-				s.note(err)
+				set.Notes = append(set.Notes, err.Error())
 				continue
 			}
 			claims = append(claims, claim)
@@ -188,7 +165,7 @@ func (s *NodeSet) listNodeClaims(ctx context.Context, client dynamic.Interface) 
 		return list.GetContinue(), nil
 	})
 	if err == nil {
-		s.Claims = claims
+		set.Claims = claims
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -65,7 +66,7 @@ func kept(node podfit.Node) keptNode { return keptNode{Node: node, kind: podfit.
 func (n *nodes) keep(object *corev1.Node) keptNode {
 	reader := n.landings.reader
 	reader.At = time.Now()
-	node := kept(nodeBy(reader, object))
+	node := kept(nodeobject.ForPodFit(reader, object))
 	if object.Annotations[nodegpu.AgentAnnotation] != "" {
 		node.object = object
 	}
@@ -175,7 +176,7 @@ func (n *nodes) touch() {
 // The methods below make it the store of a reflector.
 
 // Transformer strips nodes while a list is being streamed.
-func (n *nodes) Transformer() toolscache.TransformFunc { return stripNode }
+func (n *nodes) Transformer() toolscache.TransformFunc { return nodeobject.Strip }
 
 // Add keeps a node that was added.
 func (n *nodes) Add(object any) error { return n.Update(object) }

@@ -23,6 +23,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -180,7 +181,7 @@ func TestFindingsTellWhatTheNodesMean(t *testing.T) {
 		t.Errorf("findings %v before nodes are known", untouched.Findings)
 	}
 	n.view.Store(viewOf([]podfit.Node{
-		nodeOf(kubeNode("a", "4", corev1.ConditionTrue)), nodeOf(kubeNode("b", "4", corev1.ConditionUnknown)),
+		nodeobject.ForPodFit(nodegpu.Reader{}, kubeNode("a", "4", corev1.ConditionTrue)), nodeobject.ForPodFit(nodegpu.Reader{}, kubeNode("b", "4", corev1.ConditionUnknown)),
 	}))
 	n.addTo(&cluster)
 	if got := cluster.Groups[0].Fit; got.Nodes != 1 || got.Why != "" {
@@ -210,7 +211,7 @@ func TestLandingsFollowTheSpecAndTheNodes(t *testing.T) {
 		n.addTo(&cluster)
 		return cluster.Groups[0].Fit.Nodes
 	}
-	n.view.Store(viewOf([]podfit.Node{nodeOf(kubeNode("a", "4", corev1.ConditionTrue))}))
+	n.view.Store(viewOf([]podfit.Node{nodeobject.ForPodFit(nodegpu.Reader{}, kubeNode("a", "4", corev1.ConditionTrue))}))
 	if read(1, 8) != 0 {
 		t.Error("8 GPUs land on a node of 4")
 	}
@@ -253,7 +254,7 @@ func TestGroupsLearnWhatTheirSlicesAreOnTheNodes(t *testing.T) {
 	if got := read(); len(got.Groups[0].Slices) != 1 || got.Groups[0].Slices[0].Kind != gpuinfo.UnknownKind || got.Groups[1].Slices != nil {
 		t.Errorf("before nodes are known: %+v, %+v", got.Groups[0].Slices, got.Groups[1].Slices)
 	}
-	n.view.Store(viewOf([]podfit.Node{nodeOf(whole), nodeOf(shares)}))
+	n.view.Store(viewOf([]podfit.Node{nodeobject.ForPodFit(nodegpu.Reader{}, whole), nodeobject.ForPodFit(nodegpu.Reader{}, shares)}))
 	got := read()
 	if slice := got.Groups[0].Slices[0]; slice.Kind != gpuinfo.TimeSliced || slice.Isolation != gpuinfo.NoIsolation || slice.MemoryMiB != nil {
 		t.Errorf("the least of whole and shared cards is %+v", slice)
@@ -276,11 +277,11 @@ func TestANodeIsTheSameWhileOnlyItsProcessesChange(t *testing.T) {
 	report := func(free, healthy string) podfit.Node {
 		node := kubeNode("a", "1", corev1.ConditionTrue)
 		node.Annotations = map[string]string{nodegpu.AgentAnnotation: `{"cards":[{"index":0,"memoryMiB":15360,"freeMiB":` + free + `,"healthy":` + healthy + `}]}`}
-		stripped, err := stripNode(node)
+		stripped, err := nodeobject.Strip(node)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return nodeOf(stripped.(*corev1.Node))
+		return nodeobject.ForPodFit(nodegpu.Reader{}, stripped.(*corev1.Node))
 	}
 	if before := report("15000", "true"); !before.Equal(report("20", "true")) || before.Equal(report("15000", "false")) || before.GPUs == nil || len(before.GPUs.PerCard) != 1 {
 		t.Errorf("node %+v", before.GPUs)
@@ -288,7 +289,7 @@ func TestANodeIsTheSameWhileOnlyItsProcessesChange(t *testing.T) {
 }
 
 func TestTheDeclaredShapeOfAPoolWithoutNodesIsAPlaceToLand(t *testing.T) {
-	config, err := ReadPools(strings.NewReader("pools: [{name: mig, shape: {allocatable: {nvidia.com/mig-1g.5gb: 56}, labels: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB}}}]"))
+	config, err := nodeobject.ReadPools(strings.NewReader("pools: [{name: mig, shape: {allocatable: {nvidia.com/mig-1g.5gb: 56}, labels: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB}}}]"))
 	if err != nil {
 		t.Fatal(err)
 	}

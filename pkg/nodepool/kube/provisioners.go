@@ -14,17 +14,12 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // EventsForbidden says that this process may not read Events, so it does not know what node autoscalers say about pods.
 const EventsForbidden = "events-forbidden"
-
-// The components that the Cluster Autoscaler and Karpenter write Events as, where nobody has renamed them.
-const (
-	clusterAutoscaler = "cluster-autoscaler"
-	karpenter         = "karpenter"
-)
 
 // nodeClaim is Karpenter's kind for a node to come.
 const nodeClaim = "NodeClaim"
@@ -54,11 +49,11 @@ var (
 // nodeAutoscalers are the node autoscalers whose Events are read, by the component that writes them
 // (docs/reference/facts.md#events-of-node-autoscalers, docs/reference/facts.md#names-of-node-autoscalers).
 var nodeAutoscalers = map[string]vocabulary{
-	clusterAutoscaler:       ofClusterAutoscaler,
-	karpenter:               ofKarpenter,
-	"karpenter-events":      ofKarpenter, // AKS node auto-provisioning
-	"eks-auto-mode/compute": ofKarpenter, // EKS Auto Mode
-	"goatscaler":            ofGOATScaler,
+	nodeobject.ClusterAutoscaler: ofClusterAutoscaler,
+	nodeobject.Karpenter:         ofKarpenter,
+	"karpenter-events":           ofKarpenter, // AKS node auto-provisioning
+	"eks-auto-mode/compute":      ofKarpenter, // EKS Auto Mode
+	"goatscaler":                 ofGOATScaler,
 }
 
 // listenedTo are the known node autoscalers and those that are configured, which may use anybody's words.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 )
 
 // fakeEvents is an API server's Events: a list, and a stream of what changes. Unlike a real one it hands every feed all of
@@ -87,12 +88,12 @@ func heardOf(p *provisioners) (refused string, promised, seen bool) {
 func TestTheLatestWordOfANodeAutoscalerCounts(t *testing.T) {
 	const backoff = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
 	const incompatible = `Failed to schedule pod, incompatible with nodepool "gpu", no instance type met all requirements`
-	triggered := said(time.Second, clusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]")
-	nominated := said(time.Second, karpenter, "Nominated", "Pod", "w", "Pod should schedule on: nodeclaim/gpu-x7f2k")
-	other := said(time.Minute, clusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)
+	triggered := said(time.Second, nodeobject.ClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "pod triggered scale-up: [{gpu 0->1 (max: 4)}]")
+	nominated := said(time.Second, nodeobject.Karpenter, "Nominated", "Pod", "w", "Pod should schedule on: nodeclaim/gpu-x7f2k")
+	other := said(time.Minute, nodeobject.ClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)
 	other.InvolvedObject.UID = "of-an-earlier-pod"
-	series := said(0, karpenter, "FailedScheduling", "Pod", "w", incompatible)
-	series.Source, series.ReportingController = corev1.EventSource{}, karpenter
+	series := said(0, nodeobject.Karpenter, "FailedScheduling", "Pod", "w", incompatible)
+	series.Source, series.ReportingController = corev1.EventSource{}, nodeobject.Karpenter
 	series.Series = &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(noon.Add(time.Minute))}
 	for name, c := range map[string]struct {
 		events   []*corev1.Event
@@ -106,16 +107,16 @@ func TestTheLatestWordOfANodeAutoscalerCounts(t *testing.T) {
 		"provisioned in ACK":             {[]*corev1.Event{said(0, "goatscaler", "ProvisionNode", "Pod", "w", "provision node")}, "", true},
 		"one that is configured":         {[]*corev1.Event{said(0, "in-house", "TriggeredScaleUp", "Pod", "w", "up")}, "", true},
 		"a node is on its way":           {[]*corev1.Event{triggered}, "", true},
-		"refused":                        {[]*corev1.Event{said(0, clusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)}, backoff, false},
-		"promised, then refused":         {[]*corev1.Event{triggered, said(9*time.Second, clusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)}, backoff, false},
-		"refused, then promised":         {[]*corev1.Event{triggered, said(0, clusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)}, "", true},
+		"refused":                        {[]*corev1.Event{said(0, nodeobject.ClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)}, backoff, false},
+		"promised, then refused":         {[]*corev1.Event{triggered, said(9*time.Second, nodeobject.ClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)}, backoff, false},
+		"refused, then promised":         {[]*corev1.Event{triggered, said(0, nodeobject.ClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)}, "", true},
 		"nominated":                      {[]*corev1.Event{nominated}, "", true},
 		"nominated, then refused":        {[]*corev1.Event{nominated, series}, incompatible, false},
 		"the scheduler's own word":       {[]*corev1.Event{said(0, "default-scheduler", "FailedScheduling", "Pod", "w", "0/3 nodes are available")}, "", false},
-		"another reason":                 {[]*corev1.Event{said(0, clusterAutoscaler, "ScaleDown", "Pod", "w", "deleting pod")}, "", false},
+		"another reason":                 {[]*corev1.Event{said(0, nodeobject.ClusterAutoscaler, "ScaleDown", "Pod", "w", "deleting pod")}, "", false},
 		"about an earlier pod":           {[]*corev1.Event{triggered, other}, "", true},
-		"the claim named has no machine": {[]*corev1.Event{nominated, said(5*time.Second, karpenter, "InsufficientCapacityError", "NodeClaim", "gpu-x7f2k", "NodeClaim gpu-x7f2k event: out of p5.48xlarge")}, "NodeClaim gpu-x7f2k event: out of p5.48xlarge", false},
-		"another claim has no machine":   {[]*corev1.Event{nominated, said(5*time.Second, karpenter, "InsufficientCapacityError", "NodeClaim", "gpu-zzzzz", "none")}, "", true},
+		"the claim named has no machine": {[]*corev1.Event{nominated, said(5*time.Second, nodeobject.Karpenter, "InsufficientCapacityError", "NodeClaim", "gpu-x7f2k", "NodeClaim gpu-x7f2k event: out of p5.48xlarge")}, "NodeClaim gpu-x7f2k event: out of p5.48xlarge", false},
+		"another claim has no machine":   {[]*corev1.Event{nominated, said(5*time.Second, nodeobject.Karpenter, "InsufficientCapacityError", "NodeClaim", "gpu-zzzzz", "none")}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused, promised, seen := heardOf(listening(c.events...))
@@ -141,7 +142,7 @@ func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) 
 		if cluster.ProvisionersSeen || len(cluster.Findings) != 1 || cluster.Findings[0].Code != EventsForbidden {
 			t.Errorf("while Events are forbidden: seen %v, findings %+v", cluster.ProvisionersSeen, cluster.Findings)
 		}
-		client.list = []corev1.Event{*said(0, clusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "max node group size reached")}
+		client.list = []corev1.Event{*said(0, nodeobject.ClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "max node group size reached")}
 		client.forbidden.Store(false)
 		time.Sleep(2 * forbiddenPause)
 		synctest.Wait()
@@ -149,14 +150,14 @@ func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) 
 		if refused != "max node group size reached" || !seen {
 			t.Errorf("once they are allowed: refused %q, seen %v", refused, seen)
 		}
-		if err := client.stream.Action(watch.Added, said(time.Second, clusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "up")); err != nil {
+		if err := client.stream.Action(watch.Added, said(time.Second, nodeobject.ClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "up")); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		if _, promised, _ := heardOf(p); !promised {
 			t.Error("an Event that was added is not heard")
 		}
-		for _, event := range []*corev1.Event{said(time.Second, clusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "up"), &client.list[0]} {
+		for _, event := range []*corev1.Event{said(time.Second, nodeobject.ClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "up"), &client.list[0]} {
 			if err := client.stream.Action(watch.Deleted, event); err != nil {
 				t.Fatal(err)
 			}
@@ -186,14 +187,14 @@ func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) 
 // An autoscaler that nobody recognises is silent for ever, and so is one that was never heard; one that spoke once is known
 // to speak.
 func TestSilenceTellsNothingUntilANodeAutoscalerHasSpokenOfSomePod(t *testing.T) {
-	elsewhere := said(0, clusterAutoscaler, "TriggeredScaleUp", "Pod", "another", "up")
+	elsewhere := said(0, nodeobject.ClusterAutoscaler, "TriggeredScaleUp", "Pod", "another", "up")
 	for name, c := range map[string]struct {
 		events []*corev1.Event
 		seen   bool
 	}{
 		"nobody has spoken":      {nil, false},
 		"one of an unknown name": {[]*corev1.Event{said(0, "unheard-of", "TriggeredScaleUp", "Pod", "another", "up")}, false},
-		"words of other things":  {[]*corev1.Event{said(0, karpenter, "Unconsolidatable", "Pod", "another", "-"), said(0, karpenter, "InsufficientCapacityError", "NodeClaim", "c", "none")}, false},
+		"words of other things":  {[]*corev1.Event{said(0, nodeobject.Karpenter, "Unconsolidatable", "Pod", "another", "-"), said(0, nodeobject.Karpenter, "InsufficientCapacityError", "NodeClaim", "c", "none")}, false},
 		"of another pod":         {[]*corev1.Event{elsewhere}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +239,7 @@ func forbiddenEvents() *fakeEvents {
 }
 
 func TestANamespaceWhoseEventsAreForbiddenSilencesNoOther(t *testing.T) {
-	ml := &fakeEvents{list: []corev1.Event{*said(0, clusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "max node group size reached")}}
+	ml := &fakeEvents{list: []corev1.Event{*said(0, nodeobject.ClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "max node group size reached")}}
 	clients := map[string]*fakeEvents{"ml": ml, "closed": forbiddenEvents(), "default": forbiddenEvents()}
 	besideEvents(t, []string{"ml", "closed"}, clients, func(p *provisioners) {
 		for namespace, want := range map[string]struct {
@@ -264,12 +265,12 @@ func TestANamespaceWhoseEventsAreForbiddenSilencesNoOther(t *testing.T) {
 
 func TestWhatFailsOfANodeClaimIsHeardInTheNamespaceDefault(t *testing.T) {
 	const none = "NodeClaim gpu-x7f2k event: out of p5.48xlarge"
-	failed := said(5*time.Second, karpenter, "InsufficientCapacityError", "NodeClaim", "gpu-x7f2k", none)
+	failed := said(5*time.Second, nodeobject.Karpenter, "InsufficientCapacityError", "NodeClaim", "gpu-x7f2k", none)
 	failed.Namespace, failed.InvolvedObject.Namespace = "default", ""
-	foreign := said(0, karpenter, "FailedScheduling", "Pod", "not-ours", "-")
+	foreign := said(0, nodeobject.Karpenter, "FailedScheduling", "Pod", "not-ours", "-")
 	foreign.Namespace = "default"
 	clients := map[string]*fakeEvents{
-		"ml":      {list: []corev1.Event{*said(0, karpenter, "Nominated", "Pod", "w", "Pod should schedule on: nodeclaim/gpu-x7f2k")}},
+		"ml":      {list: []corev1.Event{*said(0, nodeobject.Karpenter, "Nominated", "Pod", "w", "Pod should schedule on: nodeclaim/gpu-x7f2k")}},
 		"default": {list: []corev1.Event{*failed, *foreign}},
 	}
 	besideEvents(t, []string{"ml"}, clients, func(p *provisioners) {
@@ -303,9 +304,9 @@ func TestNoNodeAutoscalerIsTakenForTheScheduler(t *testing.T) {
 
 func TestARefusalAfterALaunchIsTheWordOfALaterRound(t *testing.T) {
 	const exhausted = "Failed to schedule pod, nodepool requirements filtered out all available instance types"
-	nominated := said(time.Second, karpenter, "Nominated", "Pod", "w", "Pod should schedule on: nodeclaim/dry1-x7f2k")
-	failed := said(2*time.Second, karpenter, "InsufficientCapacityError", nodeClaim, "dry1-x7f2k", "NodeClaim dry1-x7f2k event: insufficient capacity")
-	refused := said(12*time.Second, karpenter, "FailedScheduling", "Pod", "w", exhausted)
+	nominated := said(time.Second, nodeobject.Karpenter, "Nominated", "Pod", "w", "Pod should schedule on: nodeclaim/dry1-x7f2k")
+	failed := said(2*time.Second, nodeobject.Karpenter, "InsufficientCapacityError", nodeClaim, "dry1-x7f2k", "NodeClaim dry1-x7f2k event: insufficient capacity")
+	refused := said(12*time.Second, nodeobject.Karpenter, "FailedScheduling", "Pod", "w", exhausted)
 	for name, c := range map[string]struct {
 		events                    []*corev1.Event
 		launchFailed, afterLaunch bool

@@ -9,6 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -55,10 +56,10 @@ func TestConfiguredNamesAndPoolLabelsAreReadEverywhere(t *testing.T) {
 	node.Labels = map[string]string{"example.com/pool": "mine", "agentpool": "theirs"}
 	node.Status.Allocatable["example.com/vgpu"] = node.Status.Allocatable["nvidia.com/gpu"]
 	delete(node.Status.Allocatable, "nvidia.com/gpu")
-	if read := nodeBy(reader, node); read.Pool != "mine" || read.GPUs == nil || read.GPUs.Kind != gpuinfo.MPS {
+	if read := nodeobject.ForPodFit(reader, node); read.Pool != "mine" || read.GPUs == nil || read.GPUs.Kind != gpuinfo.MPS {
 		t.Errorf("node in pool %q with %+v", read.Pool, read.GPUs)
 	}
-	if read := nodeOf(node); read.Pool != "theirs" {
+	if read := nodeobject.ForPodFit(nodegpu.Reader{}, node); read.Pool != "theirs" {
 		t.Errorf("node in pool %q where nothing is configured", read.Pool)
 	}
 

@@ -5,6 +5,10 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
+// MaxPrice bounds every price per hour, of a node or of a pod. A higher one is a mistake, and below it sums of prices
+// stay exact enough to compare.
+const MaxPrice = 1e9
+
 // Config is what somebody configured about pools: nodes do not tell prices, and a pool without nodes tells nothing.
 type Config struct {
 	Pools []Spec

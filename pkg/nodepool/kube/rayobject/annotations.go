@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -111,16 +112,13 @@ func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
 		switch err := json.Unmarshal(prices[group], &price); {
 		case at < 0:
 			unreadable(fmt.Sprintf("there is no worker group %q", group))
-		case err != nil || price < 0 || price > MaxPrice:
-			unreadable(fmt.Sprintf("the price of group %s is %s, want a number from 0 to %.0f", group, prices[group], MaxPrice))
+		case err != nil || price < 0 || price > pools.MaxPrice:
+			unreadable(fmt.Sprintf("the price of group %s is %s, want a number from 0 to %.0f", group, prices[group], pools.MaxPrice))
 		default:
 			cluster.Groups[at].Price = &price
 		}
 	}
 }
-
-// MaxPrice bounds the price of a pod: more is a slip, and sums stay exact enough to be compared.
-const MaxPrice = 1e9
 
 // The annotations of a RayCluster that keep traces, so that they go on in another process. Both are W3C traceparents;
 // ScaleUpTraceAnnotation also tells when its patch was written. Nothing is decided by either.

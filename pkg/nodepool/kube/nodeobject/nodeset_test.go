@@ -1,4 +1,4 @@
-package kube
+package nodeobject
 
 import (
 	"encoding/json"
@@ -6,6 +6,10 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -48,7 +52,7 @@ nodeGroups:
   health: {status: Healthy}
 `
 
-// bounds are ceilings in short: group least-most, with limits behind.
+// Bounds are ceilings in short: group least-most, with limits behind.
 func bounds(ceilings []pools.Ceiling) string {
 	number := func(n *int64) string {
 		if n == nil {
@@ -73,12 +77,12 @@ func TestTheClusterAutoscalersStatusIsReadInBothForms(t *testing.T) {
 		{"text", statusText, "eks-workers-2c1f9d3b-a8e2-4f11-9c3e-8b7a6d5e4f30 1-10, without-maximum 2-?"},
 		{"YAML", statusOf130, "aks-gpu-12345678-vmss 0-4, unmeasured ?-?"},
 	} {
-		ceilings, err := autoscalerCeilings(test.status)
+		ceilings, err := AutoscalerCeilings(test.status)
 		if got := bounds(ceilings); got != test.want || err != nil {
 			t.Errorf("%s: %s, %v; want %s", test.name, got, err, test.want)
 		}
 	}
-	if _, err := autoscalerCeilings("not: [a status"); err == nil || !strings.Contains(err.Error(), "neither YAML nor the text") {
+	if _, err := AutoscalerCeilings("not: [a status"); err == nil || !strings.Contains(err.Error(), "neither YAML nor the text") {
 		t.Errorf("neither form: %v", err)
 	}
 }
@@ -278,5 +282,22 @@ func TestAPodThatCannotBeReadLeavesOpenWhatIsFreeOnItsNodeAlone(t *testing.T) {
 				t.Errorf("notes %q, want %q", set.Notes, c.note)
 			}
 		})
+	}
+}
+
+func TestBothFormsOfTheStatusTellWhenTheyWereWritten(t *testing.T) {
+	tests := []struct{ name, annotation, status, want string }{
+		{"the annotation", "2024-05-01 10:00:00.5 +0000 UTC", statusText, "2024-05-01T10:00:00Z"},
+		{"the old text", "", statusText, "2023-11-24T04:28:19Z"},
+		{"the YAML", "", statusOf130, "2024-05-01T10:00:00Z"},
+		{"no time", "", "nodeGroups: []", ""},
+		{"no time that can be read", "yesterday", statusText, ""},
+	}
+	for _, test := range tests {
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{StatusUpdated: test.annotation}}, Data: map[string]string{"status": test.status}}
+		got, err := StatusTime(config)
+		if text := got.Format(time.RFC3339); (err != nil) != (test.want == "") || err == nil && text != test.want {
+			t.Errorf("%s: %s, %v; want %q", test.name, text, err, test.want)
+		}
 	}
 }

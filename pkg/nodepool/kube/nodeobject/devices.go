@@ -1,4 +1,4 @@
-package kube
+package nodeobject
 
 import (
 	resourcev1 "k8s.io/api/resource/v1"

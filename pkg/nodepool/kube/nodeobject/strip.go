@@ -1,4 +1,4 @@
-package kube
+package nodeobject
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// stripNode keeps of a node what nodeOf reads. A node with its list of images is 10 to 30 KB and comes out below 5.
-func stripNode(object any) (any, error) {
+// Strip keeps of a node what nodeOf reads. A node with its list of images is 10 to 30 KB and comes out below 5.
+func Strip(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return object, nil // a tombstone

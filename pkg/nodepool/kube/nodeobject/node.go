@@ -1,4 +1,4 @@
-package kube
+package nodeobject
 
 import (
 	"unique"
@@ -11,12 +11,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// nodeOf converts a node as it is read where nothing is configured.
-func nodeOf(node *corev1.Node) podfit.Node { return nodeBy(nodegpu.Reader{}, node) }
-
-// nodeBy converts a node. Names and labels repeat from node to node, so each text is kept once: the labels of thousands of
+// ForPodFit converts a node. Names and labels repeat from node to node, so each text is kept once: the labels of thousands of
 // nodes would otherwise be most of this process's memory.
-func nodeBy(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
+func ForPodFit(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 	n := podfit.Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable,
 		Labels:      make(map[string]string, len(node.Labels)),
@@ -25,7 +22,7 @@ func nodeBy(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 	for key, value := range node.Labels {
 		n.Labels[shared(key)] = shared(value)
 	}
-	object := nodeObjectOf(node)
+	object := ForGPUs(node)
 	for name, quantity := range node.Status.Allocatable {
 		if units.Extended(string(name)) && !reader.CanAnnounce(object, string(name)) {
 			continue
@@ -34,7 +31,7 @@ func nodeBy(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 			n.Allocatable[shared(string(name))] = amount
 		}
 	}
-	n.Taints = taintsOf(node)
+	n.Taints = Taints(node)
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			n.Ready = c.Status == corev1.ConditionTrue
@@ -53,7 +50,7 @@ func nodeBy(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 // karpenterPool is the label of the nodes that Karpenter made. The limits of its NodePools count capacity.
 const karpenterPool = "karpenter.sh/nodepool"
 
-func taintsOf(node *corev1.Node) []nodegpu.Taint {
+func Taints(node *corev1.Node) []nodegpu.Taint {
 	var taints []nodegpu.Taint
 	for _, t := range node.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {

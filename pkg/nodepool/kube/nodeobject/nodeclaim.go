@@ -1,4 +1,4 @@
-package kube
+package nodeobject
 
 import (
 	"encoding/json"
@@ -8,15 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
-
-// nodeClaims are Karpenter's nodes to come, a kind of the whole Kubernetes cluster.
-var nodeClaims = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
 
 // The labels of a NodeClaim, and the conditions that tell how far it has come.
 const (
@@ -42,8 +38,8 @@ type claimObject struct {
 	} `json:"status"`
 }
 
-// readNodeClaim converts a NodeClaim as the API server writes it.
-func readNodeClaim(object *unstructured.Unstructured) (pools.NodeClaim, error) {
+// ReadNodeClaim converts a NodeClaim as the API server writes it.
+func ReadNodeClaim(object *unstructured.Unstructured) (pools.NodeClaim, error) {
 	var read claimObject
 	text, err := json.Marshal(object.Object)
 	if err == nil {
@@ -62,7 +58,7 @@ func (c *claimObject) claim() pools.NodeClaim {
 		Requests: quantitiesOf(c.Spec.Resources.Requests),
 		Template: pools.NodeTemplate{
 			Labels: maps.Clone(c.Metadata.Labels), Requirements: c.Spec.Requirements,
-			Taints: taintsOf(&corev1.Node{Spec: corev1.NodeSpec{Taints: c.Spec.Taints}}),
+			Taints: Taints(&corev1.Node{Spec: corev1.NodeSpec{Taints: c.Spec.Taints}}),
 		},
 	}
 	for _, condition := range c.Status.Conditions {

@@ -1,4 +1,4 @@
-package kube
+package nodeobject
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func TestAnAmountOfANodeThatIsNoneIsAProblemThatNamesFieldValueAndWhatIsRight(t 
 		if len(gpus.Problems) != 1 || gpus.Problems[0].Code != nodegpu.AmountUnreadable || !strings.HasPrefix(gpus.Problems[0].Message, want) {
 			t.Errorf("%s: problems %v, want %s", value, gpus.Problems, want)
 		}
-		_, view, err := ReadNode(map[string]any{"status": map[string]any{"allocatable": map[string]any{"cpu": "8", "nvidia.com/gpu": strings.Trim(value, `"`)}}})
+		_, view, err := Read(map[string]any{"status": map[string]any{"allocatable": map[string]any{"cpu": "8", "nvidia.com/gpu": strings.Trim(value, `"`)}}})
 		if _, announced := view.Allocatable["nvidia.com/gpu"]; announced || err != nil || len(view.Allocatable) != 1 {
 			t.Errorf("%s: %v announces %v", value, err, view.Allocatable)
 		}

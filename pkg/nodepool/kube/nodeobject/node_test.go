@@ -1,4 +1,4 @@
-package kube
+package nodeobject
 
 import (
 	"os"
@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -61,7 +62,7 @@ func TestRealNodesHoldWhatTheyAnnounce(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, test.shape.Fit([]podfit.Node{nodeOf(readNode(t, test.node))})); diff != "" {
+			if diff := cmp.Diff(test.want, test.shape.Fit([]podfit.Node{ForPodFit(nodegpu.Reader{}, readNode(t, test.node))})); diff != "" {
 				t.Errorf("landing (-want +got):\n%s", diff)
 			}
 		})
@@ -72,7 +73,7 @@ func TestAStrippedNodeSaysTheSameInLess(t *testing.T) {
 	whole := readNode(t, "ack-p4-cordoned")
 	whole.Status.Images = []corev1.ContainerImage{{Names: []string{"rayproject/ray"}}}
 	whole.Annotations, whole.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
-	object, err := stripNode(whole)
+	object, err := Strip(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func TestAStrippedNodeSaysTheSameInLess(t *testing.T) {
 	if !ok {
 		t.Fatalf("a node became %T", object)
 	}
-	if diff := cmp.Diff(nodeOf(whole), nodeOf(stripped)); diff != "" {
+	if diff := cmp.Diff(ForPodFit(nodegpu.Reader{}, whole), ForPodFit(nodegpu.Reader{}, stripped)); diff != "" {
 		t.Errorf("node (-whole +stripped):\n%s", diff)
 	}
 	if len(stripped.Status.Images)+len(stripped.Annotations)+len(stripped.ManagedFields) > 0 || len(stripped.Status.Capacity) != 1 || len(stripped.Status.Conditions) != 2 {
@@ -95,7 +96,7 @@ func TestAHeartbeatChangesNothingThatIsKept(t *testing.T) {
 	for i := range after.Status.Conditions {
 		after.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(time.Unix(1_700_000_000, 0))
 	}
-	if !nodeOf(before).Equal(nodeOf(after)) {
+	if !ForPodFit(nodegpu.Reader{}, before).Equal(ForPodFit(nodegpu.Reader{}, after)) {
 		t.Error("a heartbeat makes another node")
 	}
 }

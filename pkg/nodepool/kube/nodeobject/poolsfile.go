@@ -1,4 +1,4 @@
-package kube
+package nodeobject
 
 import (
 	"encoding/json"
@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -101,8 +100,8 @@ func readPool(raw json.RawMessage) (poolEntry, error) {
 }
 
 func checkPrice(price float64) error {
-	if price < 0 || price > rayobject.MaxPrice {
-		return fmt.Errorf("price %v: want 0 to %.0f", price, rayobject.MaxPrice)
+	if price < 0 || price > pools.MaxPrice {
+		return fmt.Errorf("price %v: want 0 to %.0f", price, pools.MaxPrice)
 	}
 	return nil
 }
@@ -171,5 +170,5 @@ func (n *nodeTemplate) node(pool string) (nodegpu.NodeObject, podfit.Node) {
 		Spec:       corev1.NodeSpec{Taints: n.taints},
 		Status:     corev1.NodeStatus{Allocatable: n.resources},
 	}
-	return nodeObjectOf(made), nodeOf(made)
+	return ForGPUs(made), ForPodFit(nodegpu.Reader{}, made)
 }

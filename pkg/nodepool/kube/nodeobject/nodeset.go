@@ -1,4 +1,4 @@
-package kube
+package nodeobject
 
 import (
 	"bytes"
@@ -138,7 +138,7 @@ func (s *NodeSet) addNode(document json.RawMessage) error {
 	err := json.Unmarshal(document, &fields)
 	if err == nil {
 		var node nodegpu.NodeObject
-		if node, _, err = ReadNode(fields); err == nil {
+		if node, _, err = Read(fields); err == nil {
 			s.nodes = append(s.nodes, node)
 			return nil
 		}
@@ -154,7 +154,8 @@ func (s *NodeSet) readPod(document json.RawMessage) error {
 	}
 	pod, unreadable, err := ReadPod(fields)
 	if err == nil && len(unreadable) == 0 {
-		return s.addPod(pod)
+		s.addPod(pod)
+		return nil
 	}
 	if err != nil {
 		unreadable = []string{err.Error()}
@@ -168,19 +169,66 @@ func (s *NodeSet) readPod(document json.RawMessage) error {
 	return nil
 }
 
+// AddNode adds a node as the API server returns it.
+func (s *NodeSet) AddNode(node *corev1.Node) { s.nodes = append(s.nodes, ForGPUs(node)) }
+
+// AddPods adds what pods hold, and notes that pods were read even if there are none.
+func (s *NodeSet) AddPods(list []corev1.Pod) {
+	if s.pods == nil {
+		s.pods = map[string][]nodegpu.PodObject{}
+	}
+	for i := range list {
+		s.addPod(&list[i])
+	}
+}
+
+// DropPods forgets all pods. A part of them would make the GPUs of the others free.
+func (s *NodeSet) DropPods() { s.pods = nil }
+
 // addPod keeps what a pod holds. Pods that have ended hold nothing.
-func (s *NodeSet) addPod(pod *corev1.Pod) error {
+func (s *NodeSet) addPod(pod *corev1.Pod) {
 	if s.pods == nil {
 		s.pods = map[string][]nodegpu.PodObject{}
 	}
 	if ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed; ended || pod.Spec.NodeName == "" {
-		return nil
+		return
 	}
 	object := nodegpu.PodObject{Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, Annotations: pod.Annotations, Requests: extendedRequests(pod)}
 	if len(object.Requests) > 0 {
 		s.pods[object.Node] = append(s.pods[object.Node], object)
 	}
-	return nil
+}
+
+// AddResourceSlices adds the devices that ResourceSlices offer.
+func (s *NodeSet) AddResourceSlices(list []resourcev1.ResourceSlice) {
+	for i := range list {
+		s.devices.offer(&list[i])
+	}
+}
+
+// AddResourceClaims adds which devices are allocated, and notes that claims were read even if there are none.
+func (s *NodeSet) AddResourceClaims(list []resourcev1.ResourceClaim) {
+	if s.devices.claimed == nil {
+		s.devices.claimed = map[deviceID]bool{}
+	}
+	for i := range list {
+		s.devices.claim(&list[i])
+	}
+}
+
+// DropDevices forgets all devices. Without all ResourceClaims it is not known which are free.
+func (s *NodeSet) DropDevices() { s.devices = devices{} }
+
+// AddStatus adds the ceilings that the Cluster Autoscaler's ConfigMap states. A status that cannot be read is a note.
+func (s *NodeSet) AddStatus(config *corev1.ConfigMap) { s.note(s.addStatus(config)) }
+
+// AddNodePool adds the ceiling that a NodePool sets. A NodePool that cannot be read is a note.
+func (s *NodeSet) AddNodePool(object *unstructured.Unstructured) {
+	document, err := json.Marshal(object.Object)
+	if err == nil {
+		err = decodeInto(document, "nodepool", s.addNodePool)
+	}
+	s.note(err)
 }
 
 // extendedRequests are what all containers hold: the sum, or what one of the init containers needs where that is more. What an init container with
@@ -220,10 +268,10 @@ func extendedOf(c corev1.Container) map[string]int64 {
 
 // addStatus reads the Cluster Autoscaler's ConfigMap; others are of no concern.
 func (s *NodeSet) addStatus(config *corev1.ConfigMap) error {
-	if config.Name != statusConfigMap || config.Data["status"] == "" {
+	if config.Name != StatusConfigMap || config.Data["status"] == "" {
 		return nil
 	}
-	ceilings, err := autoscalerCeilings(config.Data["status"])
+	ceilings, err := AutoscalerCeilings(config.Data["status"])
 	if err != nil {
 		return err
 	}
@@ -233,10 +281,10 @@ func (s *NodeSet) addStatus(config *corev1.ConfigMap) error {
 
 func (s *NodeSet) addNodeClaim(claim *claimObject) { s.Claims = append(s.Claims, claim.claim()) }
 
-func (s *NodeSet) addNodePool(pool *nodePool) error {
-	ceiling, err := nodePoolCeiling(*pool)
+func (s *NodeSet) addNodePool(pool *NodePool) error {
+	ceiling, err := CeilingOf(*pool)
 	if err == nil {
-		ceiling.Template = pool.template()
+		ceiling.Template = pool.Template()
 		s.Ceilings = append(s.Ceilings, ceiling)
 	}
 	return err

@@ -1,4 +1,4 @@
-package kube
+package nodeobject
 
 import (
 	"encoding/json"
@@ -11,10 +11,10 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// nodeObjectOf converts a node with all that it tells of its GPUs, where nodeOf takes what decides over landing.
-func nodeObjectOf(node *corev1.Node) nodegpu.NodeObject {
+// ForGPUs converts a node with all that it tells of its GPUs, where nodeOf takes what decides over landing.
+func ForGPUs(node *corev1.Node) nodegpu.NodeObject {
 	o := nodegpu.NodeObject{
-		Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, Taints: taintsOf(node),
+		Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, Taints: Taints(node),
 		Unschedulable: node.Spec.Unschedulable, BootID: node.Status.NodeInfo.BootID, Conditions: make(map[string]string, len(node.Status.Conditions)),
 	}
 	var ofCapacity []string
@@ -27,22 +27,22 @@ func nodeObjectOf(node *corev1.Node) nodegpu.NodeObject {
 	return o
 }
 
-// ReadNode reads a Node object as the API prints it, in both views: what it tells of its GPUs, and what decides over landing. An amount that cannot be
+// Read reads a Node object as the API prints it, in both views: what it tells of its GPUs, and what decides over landing. An amount that cannot be
 // read is left out and told as a problem; of anything else the error names the field.
-func ReadNode(object map[string]any) (nodegpu.NodeObject, podfit.Node, error) {
-	return ReadNodeBy(nodegpu.Reader{}, object)
+func Read(object map[string]any) (nodegpu.NodeObject, podfit.Node, error) {
+	return ReadWith(nodegpu.Reader{}, object)
 }
 
-// ReadNodeBy is ReadNode where names of resources, or a label for pools, are configured. A node that shows no condition Ready is an excerpt of one that
+// ReadWith is ReadNode where names of resources, or a label for pools, are configured. A node that shows no condition Ready is an excerpt of one that
 // may well be ready, and counts as such.
-func ReadNodeBy(reader nodegpu.Reader, object map[string]any) (nodegpu.NodeObject, podfit.Node, error) {
+func ReadWith(reader nodegpu.Reader, object map[string]any) (nodegpu.NodeObject, podfit.Node, error) {
 	node, unreadable, err := nodeIn(object)
 	if err != nil {
 		return nodegpu.NodeObject{}, podfit.Node{}, fmt.Errorf("reading node: %w", err)
 	}
-	told := nodeObjectOf(node)
+	told := ForGPUs(node)
 	told.Unreadable = append(told.Unreadable, unreadable...)
-	view := nodeBy(reader, node)
+	view := ForPodFit(reader, node)
 	if len(unreadable) > 0 {
 		view.GPUs = gpusOf(reader, told)
 	}

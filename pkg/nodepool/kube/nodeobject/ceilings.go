@@ -1,4 +1,4 @@
-package kube
+package nodeobject
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// statusConfigMap is where the Cluster Autoscaler writes what it sees, in its own namespace, kube-system as a rule.
-const statusConfigMap = "cluster-autoscaler-status"
+// StatusConfigMap is where the Cluster Autoscaler writes what it sees, in its own namespace, kube-system as a rule.
+const StatusConfigMap = "cluster-autoscaler-status"
 
 // The text that the Cluster Autoscaler wrote before release 1.30: a node group's name, and on the line of its health the sizes
 // (kubernetes/autoscaler, clusterstate/utils).
@@ -39,8 +39,8 @@ type statusYAML struct {
 	} `json:"nodeGroups"`
 }
 
-// autoscalerCeilings reads the sizes of node groups from the Cluster Autoscaler's status, in either form. A text that is neither is an error.
-func autoscalerCeilings(status string) ([]pools.Ceiling, error) {
+// AutoscalerCeilings reads the sizes of node groups from the Cluster Autoscaler's status, in either form. A text that is neither is an error.
+func AutoscalerCeilings(status string) ([]pools.Ceiling, error) {
 	if statusHead.MatchString(status) {
 		return textCeilings(status), nil
 	}
@@ -61,15 +61,15 @@ var statusHead = regexp.MustCompile(`^Cluster-autoscaler status at |(?m)^Cluster
 // statusUpdated is the annotation by which both forms of the status tell when it was written, and statusFormat how
 // (docs/reference/facts.md#status-of-the-cluster-autoscaler). Both texts carry the time too.
 const (
-	statusUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
+	StatusUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
 	statusFormat  = "2006-01-02 15:04:05.999999999 -0700 MST"
 )
 
 var statusWritten = regexp.MustCompile(`^(?:Cluster-autoscaler status at |time: "?)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [-+]\d{4} \w+)`)
 
-// statusTime is when the Cluster Autoscaler wrote its status.
-func statusTime(config *corev1.ConfigMap) (time.Time, error) {
-	said := config.Annotations[statusUpdated]
+// StatusTime is when the Cluster Autoscaler wrote its status.
+func StatusTime(config *corev1.ConfigMap) (time.Time, error) {
+	said := config.Annotations[StatusUpdated]
 	if match := statusWritten.FindStringSubmatch(config.Data["status"]); said == "" && match != nil {
 		said = match[1]
 	}
@@ -107,11 +107,11 @@ func ceilingOf(group string, least, most *int64) pools.Ceiling {
 	if least != nil && most != nil && *most < *least {
 		most = nil
 	}
-	return pools.Ceiling{Group: group, MinNodes: least, MaxNodes: most, Source: clusterAutoscaler}
+	return pools.Ceiling{Group: group, MinNodes: least, MaxNodes: most, Source: ClusterAutoscaler}
 }
 
-// nodePool is what is read of a Karpenter NodePool (karpenter.sh/v1).
-type nodePool struct {
+// NodePool is what is read of a Karpenter NodePool (karpenter.sh/v1).
+type NodePool struct {
 	Metadata struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
@@ -130,17 +130,17 @@ type nodePool struct {
 	} `json:"spec"`
 }
 
-// template is what every node that Karpenter adds to the pool will be. Taints that go away once a node has started, startupTaints, keep nobody off.
-func (p nodePool) template() *pools.NodeTemplate {
+// Template is what every node that Karpenter adds to the pool will be. Taints that go away once a node has started, startupTaints, keep nobody off.
+func (p NodePool) Template() *pools.NodeTemplate {
 	own := p.Spec.Template
 	made := &corev1.Node{Spec: corev1.NodeSpec{Taints: own.Spec.Taints}}
-	return &pools.NodeTemplate{Labels: own.Metadata.Labels, Requirements: own.Spec.Requirements, Taints: taintsOf(made)}
+	return &pools.NodeTemplate{Labels: own.Metadata.Labels, Requirements: own.Spec.Requirements, Taints: Taints(made)}
 }
 
-// nodePoolCeiling reads spec.replicas, which a static NodePool keeps whatever waits, and spec.limits: what all nodes of
+// CeilingOf reads spec.replicas, which a static NodePool keeps whatever waits, and spec.limits: what all nodes of
 // the pool have together, and with the name nodes their number. Without limits the pool is not bounded.
-func nodePoolCeiling(pool nodePool) (ceiling pools.Ceiling, err error) {
-	ceiling = pools.Ceiling{Group: pool.Metadata.Name, Limits: podfit.Quantities{}, Source: karpenter}
+func CeilingOf(pool NodePool) (ceiling pools.Ceiling, err error) {
+	ceiling = pools.Ceiling{Group: pool.Metadata.Name, Limits: podfit.Quantities{}, Source: Karpenter}
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
 		quantity, err := resource.ParseQuantity(fmt.Sprint(pool.Spec.Limits[name]))
 		if err != nil {
@@ -158,3 +158,9 @@ func nodePoolCeiling(pool nodePool) (ceiling pools.Ceiling, err error) {
 	}
 	return ceiling, nil
 }
+
+// The components that the Cluster Autoscaler and Karpenter write Events as, where nobody has renamed them.
+const (
+	ClusterAutoscaler = "cluster-autoscaler"
+	Karpenter         = "karpenter"
+)
