@@ -93,6 +93,7 @@ func codes(t *testing.T, path, names string) []string {
 // findingPackages are the packages that make findings.
 var findingPackages = []string{
 	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject", "internal/planner/model", "internal/controller",
+	"internal/controller/observation",
 }
 
 // findingCodes are the codes of all findings: exported, of several words joined by hyphens. Those that begin with Sync say why a number
@@ -166,10 +167,10 @@ func TestReasonsListsEveryCodeAndNoOther(t *testing.T) {
 	want := map[string][]string{
 		"Why a group has the size it has": codes(t, "internal/planner/model/codes.go", "^Code"),
 		"Why a pod shall go":              codes(t, "internal/planner/model/codes.go", "^Stop"),
-		"Why a pod was taken away":        codes(t, "internal/controller/removal.go", "^removed"),
+		"Why a pod was taken away":        codes(t, "internal/controller/reduction/removal.go", "^removed"),
 		"Why demand is not served":        codes(t, "internal/planner/model/plan.go", "."),
 		"Why a RayCluster is not managed": codes(t, "internal/controller/mode/mode.go", "."),
-		"Events on the RayCluster":        codes(t, "internal/controller/tell.go", "^Event"),
+		"Events on the RayCluster":        codes(t, "internal/controller/events.go", "^Event"),
 		"Why num-gpus is not written":     codes(t, "pkg/nodepool/numgpussync.go", "^Sync"),
 		"Why a request is in its state":   codes(t, "pkg/raydemand/owned.go", "^Code"),
 		"Findings":                        findingCodes(t),
@@ -239,7 +240,7 @@ func TestCodesInTheExamplesOfTheAPIAreListed(t *testing.T) {
 // The design names the tests of each rule of safety.
 func TestEveryRuleOfSafetyNamesATestThatExists(t *testing.T) {
 	exist := map[string]bool{}
-	for _, path := range []string{"internal/controller", "internal/controller/mode", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject"} {
+	for _, path := range []string{"internal/controller", "internal/controller/mode", "internal/controller/reduction", "internal/controller/observation", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject"} {
 		for _, file := range goFiles(t, path, true) {
 			for _, declared := range file.Decls {
 				if function, ok := declared.(*ast.FuncDecl); ok {

@@ -36,7 +36,7 @@ var ordinary = []string{"Capped", "Draining", "Impossible", "NumGPUsRefused", "N
 
 func TestWhyNotScalingTellsOfEveryEventThatIsNews(t *testing.T) {
 	page := read(t, why)
-	for _, event := range codes(t, "internal/controller/tell.go", "^Event") {
+	for _, event := range codes(t, "internal/controller/events.go", "^Event") {
 		if named := strings.Contains(page, "`"+event+"`"); named == slices.Contains(ordinary, event) {
 			t.Errorf("Event %s: named %t", event, named)
 		}

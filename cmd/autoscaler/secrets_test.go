@@ -21,6 +21,7 @@ import (
 	reviews "heliostat.dev/heliostat/internal/access/kube"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/internal/telemetry"
@@ -97,16 +98,16 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 
 	// A head that takes the token, and one that refuses it.
 	for _, demanded := range []string{secret + "-ray", secret + "-other"} {
-		k, head := atRest(t)
+		k, simulated := atRest(t)
 		guarded, err := simray.Start(simray.Options{Token: demanded, Head: simray.Node{Instance: "llm-head", Group: "headgroup"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(guarded.Close)
-		head.Close()
+		simulated.Close()
 		k.cluster.Key.Name = strings.TrimPrefix(demanded, secret+"-")
 		k.cluster.Auth = nodepool.Auth{Token: secret + "-ray", Required: true}
-		loop, err := controller.New(k, func(context.Context, nodepool.Cluster) (controller.Ray, error) {
+		loop, err := controller.New(k, func(context.Context, nodepool.Cluster) (head.Ray, error) {
 			return gcs.Dial(gcs.Config{Address: guarded.Addr(), Token: func(context.Context) (string, error) { return secret + "-ray", nil }})
 		}, controller.Config{Log: logger, Published: func(d *decision.Decision) { told.Observe(publish.Metrics(d)) }})
 		if err != nil {
@@ -138,8 +139,8 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, head := atRest(t)
-	api, err := httpapi.NewHandler(httpapi.Config{Fleet: publish.Fleet{Loop: loopOf(t, k, head, controller.Config{Log: logger})}, Requests: keepsRequests{}, Access: gate, Log: logger})
+	k, simulated := atRest(t)
+	api, err := httpapi.NewHandler(httpapi.Config{Fleet: publish.Fleet{Loop: loopOf(t, k, simulated, controller.Config{Log: logger})}, Requests: keepsRequests{}, Access: gate, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}

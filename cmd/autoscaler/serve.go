@@ -22,6 +22,7 @@ import (
 	"heliostat.dev/heliostat/internal/cli/connect"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/series"
@@ -315,8 +316,8 @@ func (o *engineOptions) restConfig() (*rest.Config, error) {
 
 // dialer connects to a head at its pod's address, with the credentials that the RayCluster names; a sidecar has its own
 // beside it.
-func (o *engineOptions) dialer(manager *kube.Manager) controller.Dialer {
-	return func(ctx context.Context, cluster nodepool.Cluster) (controller.Ray, error) {
+func (o *engineOptions) dialer(manager *kube.Manager) head.Dialer {
+	return func(ctx context.Context, cluster nodepool.Cluster) (head.Ray, error) {
 		config := gcs.Config{
 			Address: cmp.Or(o.gcsAddress, net.JoinHostPort(cluster.Head.IP, fmt.Sprint(cluster.Head.GCSPort))),
 			Timeout: o.loop.GCSTimeout, DrainTimeout: o.loop.GCSTimeout,

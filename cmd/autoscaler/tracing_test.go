@@ -19,6 +19,7 @@ import (
 	"heliostat.dev/heliostat/cmd/autoscaler/publish"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/internal/telemetry"
@@ -97,11 +98,11 @@ func (k *stillKube) SyncNumGPUs(context.Context, nodepool.NumGPUsChange) (int64,
 // atRest is a cluster of eight workers with a simulated head that answers over the true wire.
 func atRest(t testing.TB) (*stillKube, *simray.Head) {
 	t.Helper()
-	head, err := simray.Start(simray.Options{Head: simray.Node{Instance: "llm-head", Group: "headgroup"}})
+	simulated, err := simray.Start(simray.Options{Head: simray.Node{Instance: "llm-head", Group: "headgroup"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(head.Close)
+	t.Cleanup(simulated.Close)
 	resources := raydemand.Bundle{"CPU": raydemand.Whole(8), "GPU": raydemand.Whole(1)}
 	cluster := nodepool.Cluster{
 		Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "uid-1", Generation: 1, ObservedGeneration: 1, Mode: nodepool.Managed,
@@ -111,16 +112,16 @@ func atRest(t testing.TB) (*stillKube, *simray.Head) {
 	}
 	for _, pod := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 		cluster.Workers = append(cluster.Workers, nodepool.Worker{Pod: pod, UID: pod, Group: "gpu", Node: "node", Running: true, Ready: true})
-		head.AddNode(simray.Node{Instance: pod, Group: "gpu", Resources: resources})
+		simulated.AddNode(simray.Node{Instance: pod, Group: "gpu", Resources: resources})
 	}
-	return &stillKube{cluster: cluster}, head
+	return &stillKube{cluster: cluster}, simulated
 }
 
-func loopOf(t testing.TB, k *stillKube, head *simray.Head, config controller.Config) *controller.Controller {
+func loopOf(t testing.TB, k *stillKube, simulated *simray.Head, config controller.Config) *controller.Controller {
 	t.Helper()
 	config.ReadsPerSecond = 1e6
-	loop, err := controller.New(k, func(context.Context, nodepool.Cluster) (controller.Ray, error) {
-		return gcs.Dial(gcs.Config{Address: head.Addr()})
+	loop, err := controller.New(k, func(context.Context, nodepool.Cluster) (head.Ray, error) {
+		return gcs.Dial(gcs.Config{Address: simulated.Addr()})
 	}, config)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/reduction"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -21,10 +23,10 @@ const maxDrains = 16
 
 // outcome is a cycle as it went: what was seen last, what was wanted then, and what was done.
 type outcome struct {
-	view   view
+	view   observation.View
 	intent intent
-	// lookedAt is when Ray was asked for the second time, before anything is taken away.
-	lookedAt time.Time
+	// rereadAt is when Ray was asked for the second time, before anything is taken away.
+	rereadAt time.Time
 	paused   string
 	findings []raydemand.Finding
 	actions  []decision.Action
@@ -39,18 +41,18 @@ type outcome struct {
 
 // apply carries an intent out: first the one patch, then the drains, then the report to Ray. Only a managed cluster is
 // written to; in shadow mode the plan is all there is.
-func (c *Controller) apply(ctx context.Context, r *record, v view, wanted intent) outcome {
+func (c *Controller) apply(ctx context.Context, r *record, v observation.View, wanted intent) outcome {
 	o := outcome{view: v, intent: wanted}
 	r.conditions.begin()
 	defer r.conditions.end()
 	c.confirm(ctx, r, &o)
-	c.tellStates(ctx, r, o)
-	if o.view.mode != nodepool.Managed {
+	c.emitConditions(ctx, r, o)
+	if o.view.Mode != nodepool.Managed {
 		r.wantedAt = time.Time{}
 		r.configs.forget()
 		c.syncNumGPUs(ctx, r, &o)
 		o.optIn = c.optIn(&o)
-		c.tellWaiting(ctx, r, o.view, o.optIn)
+		c.emitWaiting(ctx, r, o.view, o.optIn)
 		return o
 	}
 	if !o.withheld {
@@ -62,52 +64,52 @@ func (c *Controller) apply(ctx context.Context, r *record, v view, wanted intent
 	}
 	c.report(ctx, r, &o)
 	c.reportClusterConfig(ctx, r, &o)
-	r.note(o.actions)
+	r.keepRecent(o.actions)
 	return o
 }
 
 // confirm takes a second look, from the API server itself, before anything is taken away, and decides again on what it
 // shows. Whatever the fresh object forbids, freeze first of all, holds for the whole cycle.
 func (c *Controller) confirm(ctx context.Context, r *record, o *outcome) {
-	looking := r.guard.wantsLook(o.view.now) && !r.patches.resting(o.view.now) && !r.looks.resting(o.view.now)
+	looking := r.guard.WantsFreshList(o.view.Now) && !r.patches.resting(o.view.Now) && !r.freshReads.resting(o.view.Now)
 	o.paused = r.mayReduce(o.view, c.config)
-	if behind := r.operatorBehind(o.view); behind != "" && len(o.intent.wishes) > 0 {
-		o.paused, o.intent.wishes = behind, nil
+	if behind := r.operatorBehind(o.view); behind != "" && len(o.intent.Drains) > 0 {
+		o.paused, o.intent.Drains = behind, nil
 	}
-	if o.view.mode != nodepool.Managed || (!o.intent.reduces() && !looking) {
+	if o.view.Mode != nodepool.Managed || (!o.intent.Any() && !looking) {
 		return
 	}
 	if r.mayReduce(o.view, c.config) != "" && !looking {
 		o.intent = o.intent.withoutReductions()
 		return
 	}
-	fresh, err := c.kube.Fresh(ctx, o.view.cluster.Key)
+	fresh, err := c.kube.Fresh(ctx, o.view.Cluster.Key)
 	if err != nil {
-		r.looks.fail(o.view.now)
-		r.lookErr = err
+		r.freshReads.fail(o.view.Now)
+		r.freshErr = err
 		o.paused = r.mayReduce(o.view, c.config)
 		o.intent = o.intent.withoutReductions()
 		return
 	}
-	r.looks = patchBackoff{}
+	r.freshReads = backoff{}
 	c.redecide(r, o, fresh, looking)
-	c.lookAgain(ctx, r, o)
+	c.rereadRay(ctx, r, o)
 }
 
 func (c *Controller) redecide(r *record, o *outcome, fresh nodepool.Cluster, looking bool) {
 	first := o.intent
-	if fresh.UID != o.view.cluster.UID {
+	if fresh.UID != o.view.Cluster.UID {
 		o.paused, o.intent = "the RayCluster was created anew", first.withoutReductions()
 		o.intent.launch, o.withheld, o.again = nil, true, true
 		return
 	}
-	o.view.cluster = fresh
-	o.view.members = membership.Join(fresh, o.view.state.Nodes)
-	o.view.mode, o.view.why = c.config.modes().Effective(fresh)
-	r.drains.keepDeadlines(o.view, c.config.DrainDeadline)
-	r.guard.observe(o.view.now, fresh, o.view.members, o.view.state.Nodes, r.drains.leaving)
-	if looking && r.guard.wantsLook(o.view.now) {
-		r.guard.looked(o.view.now)
+	o.view.Cluster = fresh
+	o.view.Members = membership.Join(fresh, o.view.State.Nodes)
+	o.view.Mode, o.view.Why = c.config.modes().Effective(fresh)
+	r.drains.KeepDeadlines(o.view, c.config.DrainDeadline)
+	r.guard.Observe(o.view.Now, fresh, o.view.Members, o.view.State.Nodes, r.drains.Leaving)
+	if looking && r.guard.WantsFreshList(o.view.Now) {
+		r.guard.NoteFreshList(o.view.Now)
 	}
 	second := r.decide(o.view, c.config)
 	o.paused = r.mayReduce(o.view, c.config)
@@ -120,15 +122,15 @@ func (c *Controller) redecide(r *record, o *outcome, fresh nodepool.Cluster, loo
 
 // patch writes all targets of the cycle at once, or nothing.
 func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
-	key := o.view.cluster.Key
+	key := o.view.Cluster.Key
 	o.growthWanted = r.wantedAt
-	if r.patches.resting(o.view.now) {
+	if r.patches.resting(o.view.Now) {
 		return
 	}
-	if len(o.intent.removals) > 0 {
-		o.intent.reductions = o.intent.recentEnough(o.view.members, c.config.Now().Sub(o.lookedAt), c.config.MaxDataAge)
+	if len(o.intent.Removals) > 0 {
+		o.intent.Set = o.intent.RecentEnough(o.view.Members, c.config.Now().Sub(o.rereadAt), c.config.MaxDataAge)
 	}
-	targets, findings, err := nodepool.Targets(r.named.withReturned(o.view, r.drains, c.config.AllocationTimeout), o.intent.launch, podsOf(o.intent.removals))
+	targets, findings, err := nodepool.Targets(r.named.WithReturned(o.view, r.drains, c.config.AllocationTimeout), o.intent.launch, reduction.PodsOf(o.intent.Removals))
 	o.findings = append(o.findings, findings...)
 	if err != nil {
 		o.err = err
@@ -140,12 +142,12 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		r.patches.conflicts, r.unwritten = 0, nil
 		return
 	}
-	if !c.stillManaged(ctx, o.view.cluster) {
+	if !c.stillManaged(ctx, o.view.Cluster) {
 		o.withheld, o.again = true, true
 		return
 	}
 	started := c.config.Now()
-	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.cluster.UID, Generation: o.view.cluster.Generation, Targets: targets})
+	generation, err := c.kube.Apply(ctx, nodepool.Change{Cluster: key, UID: o.view.Cluster.UID, Generation: o.view.Cluster.Generation, Targets: targets})
 	took := c.config.Now().Sub(started)
 	switch {
 	case err != nil && ctx.Err() != nil: // an end that was asked for: who goes on sees whether it was written
@@ -159,32 +161,32 @@ func (c *Controller) patch(ctx context.Context, r *record, o *outcome) {
 		o.actions = append(o.actions, decision.Action{At: started, Kind: decision.ActionPatch, Result: decision.ResultConflict, Took: took, Message: err.Error()})
 		return
 	case err != nil:
-		r.patches.fail(o.view.now)
+		r.patches.fail(o.view.Now)
 		r.unwritten = err
 		if r.patches.failures == 1 {
-			c.kube.Event(o.view.cluster, true, EventPatchFailed, err.Error())
+			c.kube.Event(o.view.Cluster, true, EventPatchFailed, err.Error())
 		}
 		o.err = fmt.Errorf("patching %s: %w", key, err)
 		o.actions = append(o.actions, decision.Action{At: started, Kind: decision.ActionPatch, Result: decision.ResultError, Took: took, Message: err.Error()})
 		return
 	}
-	r.patches, r.unwritten, r.generation = patchBackoff{}, nil, generation
-	r.named.note(o.intent.removals)
+	r.patches, r.unwritten, r.generation = backoff{}, nil, generation
+	r.named.Note(o.intent.Removals)
 	if !r.wantedAt.IsZero() {
 		o.seenToPatched = c.config.Now().Sub(r.wantedAt)
 		r.wantedAt = time.Time{}
 	}
-	c.tellPatched(ctx, o, targets, started, took)
+	c.recordPatch(ctx, o, targets, started, took)
 }
 
 // growthWanted keeps since when a larger goal has been wanted.
-func (r *record) growthWanted(v view, targets []nodepool.Target) {
+func (r *record) growthWanted(v observation.View, targets []nodepool.Target) {
 	grows := slices.ContainsFunc(targets, func(t nodepool.Target) bool { return t.Replicas > t.From })
 	switch {
 	case !grows:
 		r.wantedAt = time.Time{}
 	case r.wantedAt.IsZero():
-		r.wantedAt = v.now
+		r.wantedAt = v.Now
 	}
 }
 
@@ -192,7 +194,7 @@ func (r *record) growthWanted(v view, targets []nodepool.Target) {
 // first call that fails ends the round: its raylet may hang, and growth must not wait behind more of that. So does a
 // reading that has grown old, or a freeze, meanwhile: the rest follows with the next cycle.
 func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
-	if len(o.intent.wishes) == 0 {
+	if len(o.intent.Drains) == 0 {
 		return
 	}
 	if behind := r.operatorBehind(o.view); behind != "" {
@@ -200,19 +202,19 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 		return
 	}
 	refused := map[string]bool{}
-	for _, w := range drainRound(o.intent.wishes) {
-		if w.replica != "" && refused[w.replica] {
+	for _, w := range drainRound(o.intent.Drains) {
+		if w.Replica != "" && refused[w.Replica] {
 			continue
 		}
-		if !c.kube.Leading() || c.config.Now().Sub(o.lookedAt) > raySight || !c.mayStillTakeAway(ctx, o.view.cluster) {
+		if !c.kube.Leading() || c.config.Now().Sub(o.rereadAt) > reduction.ReadingValidity || !c.mayStillTakeAway(ctx, o.view.Cluster) {
 			return
 		}
 		action := c.ask(ctx, r, w)
 		o.actions = append(o.actions, action)
-		c.tellDrain(ctx, o, w, action)
+		c.recordDrain(ctx, o, w, action)
 		switch action.Result {
 		case decision.ResultRefused:
-			refused[w.replica] = true
+			refused[w.Replica] = true
 		case decision.ResultError:
 			return
 		}
@@ -221,13 +223,13 @@ func (c *Controller) drain(ctx context.Context, r *record, o *outcome) {
 
 // drainRound is what one cycle asks for: the hosts of a replica next to each other, and never a part of one, since a
 // drained host whose replica stays serves nobody.
-func drainRound(wishes []wish) []wish {
+func drainRound(wishes []reduction.DrainRequest) []reduction.DrainRequest {
 	wishes = slices.Clone(wishes)
-	slices.SortStableFunc(wishes, func(a, b wish) int {
-		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.replica, b.replica))
+	slices.SortStableFunc(wishes, func(a, b reduction.DrainRequest) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Replica, b.Replica))
 	})
 	for n := maxDrains; n < len(wishes); n++ {
-		if replica := wishes[n].replica; replica == "" || replica != wishes[n-1].replica {
+		if replica := wishes[n].Replica; replica == "" || replica != wishes[n-1].Replica {
 			return wishes[:n]
 		}
 	}
@@ -256,33 +258,25 @@ func (c *Controller) manages(before, now nodepool.Cluster) bool {
 }
 
 // ask asks one drain. The memory is written before the call, so that a lost answer counts as accepted for a while.
-func (c *Controller) ask(ctx context.Context, r *record, w wish) decision.Action {
+func (c *Controller) ask(ctx context.Context, r *record, w reduction.DrainRequest) decision.Action {
 	started := c.config.Now()
-	entry := r.drains.ask(w.node.ID, w.pod, started, w.deadline)
+	entry := r.drains.Begin(w.Node.ID, w.Pod, started, w.Deadline)
 	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
 	defer cancel()
-	action := decision.Action{At: started, Kind: decision.ActionDrain, Group: w.group, Pods: []string{w.pod}}
-	reply, err := r.line.ray.Drain(ctx, raydemand.Drain{Node: w.node, Reason: w.reason, Message: w.message, Deadline: w.deadline})
+	action := decision.Action{At: started, Kind: decision.ActionDrain, Group: w.Group, Pods: []string{w.Pod}}
+	reply, err := r.gcs.Ray.Drain(ctx, raydemand.Drain{Node: w.Node, Reason: w.Reason, Message: w.Message, Deadline: w.Deadline})
 	action.Took = c.config.Now().Sub(started)
 	switch {
 	case err != nil:
 		action.Result, action.Message = decision.ResultError, err.Error()
 	case reply.Accepted:
-		entry.accepted, entry.answered = true, true
-		action.Result, action.Message = decision.ResultOK, w.message
+		entry.Accept()
+		action.Result, action.Message = decision.ResultOK, w.Message
 	default:
-		entry.refuse(started)
+		entry.Refuse(started)
 		action.Result, action.Message = decision.ResultRefused, reply.Message
 	}
 	return action
-}
-
-func podsOf(removals []removal) []string {
-	pods := make([]string, len(removals))
-	for i, r := range removals {
-		pods[i] = r.pod
-	}
-	return pods
 }
 
 // reasonOf is the planner's first sentence about a group.
@@ -293,18 +287,4 @@ func (i intent) reasonOf(group string) string {
 		}
 	}
 	return ""
-}
-
-// leavingText says which pods of a group leave and why: "a, b (drained)".
-func (s reductions) leavingText(group string) (pods []string, text string) {
-	var why []string
-	for _, r := range s.removals {
-		if r.group == group {
-			pods = append(pods, r.pod)
-			if !slices.Contains(why, r.reason) {
-				why = append(why, r.reason)
-			}
-		}
-	}
-	return pods, strings.Join(pods, ", ") + " (" + strings.Join(why, ", ") + ")"
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
@@ -12,16 +13,16 @@ import (
 // BenchmarkCycleAtRest is the cost of one reading and decision over the true wire, on a cluster at rest with eight workers.
 func BenchmarkCycleAtRest(b *testing.B) {
 	w := newWorld(&testing.T{}, Config{}, gpuGroup("gpu", 8, 8, 12))
-	head, err := simray.Start(simray.Options{Head: simray.Node{Instance: "llm-head", Group: "headgroup"}})
+	simulated, err := simray.Start(simray.Options{Head: simray.Node{Instance: "llm-head", Group: "headgroup"}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer head.Close()
+	defer simulated.Close()
 	for _, p := range w.kube.cluster.Workers {
-		head.AddNode(simray.Node{Instance: p.Pod, Group: p.Group, Resources: w.kube.cluster.Groups[0].Resources})
+		simulated.AddNode(simray.Node{Instance: p.Pod, Group: p.Group, Resources: w.kube.cluster.Groups[0].Resources})
 	}
-	c, err := New(w.kube, func(context.Context, nodepool.Cluster) (Ray, error) {
-		return gcs.Dial(gcs.Config{Address: head.Addr()})
+	c, err := New(w.kube, func(context.Context, nodepool.Cluster) (head.Ray, error) {
+		return gcs.Dial(gcs.Config{Address: simulated.Addr()})
 	}, Config{ReadsPerSecond: 1e6})
 	if err != nil {
 		b.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/simray"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -71,7 +72,7 @@ func newChurn(t *testing.T, seed uint64, config Config, groups ...nodepool.Worke
 	return c
 }
 
-func (c *churn) dial(context.Context, nodepool.Cluster) (Ray, error) {
+func (c *churn) dial(context.Context, nodepool.Cluster) (head.Ray, error) {
 	client, err := gcs.Dial(gcs.Config{Address: c.head.Addr()})
 	if err != nil {
 		return nil, err

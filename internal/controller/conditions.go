@@ -7,14 +7,14 @@ const repeatAfter = time.Minute
 
 // conditions tells lasting states as Events once, when they begin, and not with every cycle.
 type conditions struct {
-	told   map[string]toldCondition
-	raised map[string]bool
+	emitted map[string]emittedCondition
+	raised  map[string]bool
 	// since is when a condition began that is reported only once it has lasted; held are those that this cycle found.
 	since map[string]time.Time
 	held  map[string]bool
 }
 
-type toldCondition struct {
+type emittedCondition struct {
 	message string
 	at      time.Time
 }
@@ -25,14 +25,14 @@ func (c *conditions) begin() { c.raised, c.held = map[string]bool{}, map[string]
 // raise notes that the condition holds now and reports whether it is news.
 func (c *conditions) raise(now time.Time, key, message string) bool {
 	c.raised[key] = true
-	known, held := c.told[key]
+	known, held := c.emitted[key]
 	if held && (known.message == message || now.Sub(known.at) < repeatAfter) {
 		return false
 	}
-	if c.told == nil {
-		c.told = map[string]toldCondition{}
+	if c.emitted == nil {
+		c.emitted = map[string]emittedCondition{}
 	}
-	c.told[key] = toldCondition{message: message, at: now}
+	c.emitted[key] = emittedCondition{message: message, at: now}
 	return true
 }
 
@@ -52,9 +52,9 @@ func (c *conditions) lasted(now time.Time, key string, least time.Duration) bool
 
 // end forgets the conditions that this cycle did not raise, so that they are told when they come back.
 func (c *conditions) end() {
-	for key := range c.told {
+	for key := range c.emitted {
 		if !c.raised[key] {
-			delete(c.told, key)
+			delete(c.emitted, key)
 		}
 	}
 	for key := range c.since {

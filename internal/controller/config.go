@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/breaker"
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/mode"
 	"heliostat.dev/heliostat/internal/planner"
@@ -15,8 +16,8 @@ import (
 )
 
 // breakers returns the settings of the breakers.
-func (c Config) breakers() breakerSettings {
-	return breakerSettings{AllocationTimeout: c.AllocationTimeout, Cooldown: c.BreakerCooldown, UnschedulableGrace: c.UnschedulableGrace}
+func (c Config) breakers() breaker.Settings {
+	return breaker.Settings{AllocationTimeout: c.AllocationTimeout, Cooldown: c.BreakerCooldown, UnschedulableGrace: c.UnschedulableGrace}
 }
 
 // modes returns the rules that decide the mode of RayClusters.
@@ -83,8 +84,8 @@ type Config struct {
 	// Neither may block.
 	Published func(*decision.Decision)
 	Forgotten func(nodepool.ClusterKey)
-	// turns bounds the plans that take much memory.
-	turns *planTurns
+	// heavy bounds the plans that take much memory.
+	heavy *heavyPlans
 }
 
 // withDefaults fills what was left out.
@@ -116,7 +117,7 @@ func (c Config) withDefaults() Config {
 	if c.ReadsPerSecond == 0 {
 		c.ReadsPerSecond = 200
 	}
-	c.turns = &planTurns{}
+	c.heavy = &heavyPlans{}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

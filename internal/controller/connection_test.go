@@ -20,7 +20,7 @@ func TestARestartedGCSOfTheSameSessionIsWatchedBeforeAnythingIsTakenAway(t *test
 	if drained := w.ray.drained(); len(drained) != 0 {
 		t.Fatalf("drained %v on the first reading of a restarted GCS", drained)
 	}
-	w.after(newcomerPause)
+	w.after(sessionPause)
 	if drained := w.ray.drained(); len(drained) != 2 {
 		t.Errorf("drained %v after the pause, want both idle workers", drained)
 	}
@@ -59,14 +59,14 @@ func TestAnEndThatIsAskedForIsNoErrorOfTheHeadOrOfAWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var said bytes.Buffer
 			w := newWorld(t, Config{Log: slog.New(slog.NewTextHandler(&said, nil))}, gpuGroup("gpu", 1, 0, 4))
-			before := w.c.record(key).line.failures
+			before := w.c.record(key).gcs.Failures
 			said.Reset()
 			ctx, end := context.WithCancel(t.Context())
 			hook(w, end)
 			w.now = w.now.Add(time.Second)
 			w.c.Cycle(ctx, key)
 			d, _ := w.c.Decision(key)
-			if ctx.Err() == nil || strings.Contains(said.String(), "cancel") || d.RayErr != "" || d.Err != "" || d.Unwritten != "" || w.kube.told(EventPatchFailed) > 0 || w.c.record(key).line.failures != before {
+			if ctx.Err() == nil || strings.Contains(said.String(), "cancel") || d.RayErr != "" || d.Err != "" || d.Unwritten != "" || w.kube.told(EventPatchFailed) > 0 || w.c.record(key).gcs.Failures != before {
 				t.Errorf("ended: %v; told %q and %q, logged %s", ctx.Err(), d.RayErr, d.Err, said.String())
 			}
 		})

@@ -15,24 +15,26 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // Controller decides for many RayClusters, one cycle at a time for each.
 type Controller struct {
 	kube   Kube
-	dial   Dialer
+	dial   head.Dialer
 	config Config
 
-	readings readings
+	readings readSlots
 
 	mu      sync.Mutex // guards records, and moving of each; a cycle takes it while it holds its record, so nobody waits for a record under it
 	records map[nodepool.ClusterKey]*record
 }
 
 // New returns a controller that is ready for Cycle.
-func New(kube Kube, dial Dialer, config Config) (*Controller, error) {
+func New(kube Kube, dial head.Dialer, config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the controller's configuration: %w", err)
 	}
@@ -49,7 +51,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := c.config.Now()
-	if wait := c.untilTurn(r, now); wait > 0 {
+	if wait := c.untilSlot(r, now); wait > 0 {
 		return wait
 	}
 	v, err := c.observe(ctx, r, key, now)
@@ -58,58 +60,58 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	}
 	if errors.Is(err, nodepool.ErrGone) {
 		c.forget(key, r)
-		return c.tellStranded(key, now)
+		return c.updateRequestsWithoutCluster(key, now)
 	}
 	if err != nil {
-		return c.stumble(ctx, r, key, err)
+		return c.observeFailed(ctx, r, key, err)
 	}
 	observed := c.config.Now()
-	v.observed = observed.Sub(now)
+	v.ObserveTook = observed.Sub(now)
 	r.remember(&v, c.config)
 	wanted := r.decide(v, c.config)
-	v.planned = c.config.Now().Sub(observed)
+	v.PlanTook = c.config.Now().Sub(observed)
 	outcome := c.apply(ctx, r, v, wanted)
 	next := c.pace(r, outcome)
 	c.publish(ctx, r, outcome, next)
-	c.tellOwners(ctx, r, outcome)
+	c.updateRequests(ctx, r, outcome)
 	return next
 }
 
 // observe reads both sides. That the GCS does not answer is part of the view, not an error.
-func (c *Controller) observe(ctx context.Context, r *record, key nodepool.ClusterKey, now time.Time) (view, error) {
-	v := view{now: now}
+func (c *Controller) observe(ctx context.Context, r *record, key nodepool.ClusterKey, now time.Time) (observation.View, error) {
+	v := observation.View{Now: now}
 	var err error
-	if v.cluster, err = c.kube.Cluster(ctx, key); err != nil {
+	if v.Cluster, err = c.kube.Cluster(ctx, key); err != nil {
 		return v, fmt.Errorf("observing %s: %w", key, err)
 	}
-	r.recreated(v.cluster.UID)
-	v.mode, v.why = c.config.modes().Effective(v.cluster)
-	if v.mode == nodepool.Off {
-		r.line.close()
-		v.stateErr = errOff
+	r.recreated(v.Cluster.UID)
+	v.Mode, v.Why = c.config.modes().Effective(v.Cluster)
+	if v.Mode == nodepool.Off {
+		r.gcs.Close()
+		v.StateErr = errOff
 	} else {
-		before := r.line.failures
-		v.state, v.stateErr = r.line.state(ctx, c.dial, v.cluster, v.now, timeouts{Call: c.config.GCSTimeout, LongestBackoff: c.config.GCSBackoff})
-		if before == 0 && r.line.failures > 0 { // once, until it answers again
-			c.config.Log.InfoContext(ctx, "the head does not answer", "cluster", key.String(), "err", inFull(v.stateErr))
+		before := r.gcs.Failures
+		v.State, v.StateErr = r.gcs.State(ctx, c.dial, v.Cluster, v.Now, head.Timeouts{Call: c.config.GCSTimeout, LongestBackoff: c.config.GCSBackoff})
+		if before == 0 && r.gcs.Failures > 0 { // once, until it answers again
+			c.config.Log.InfoContext(ctx, "the head does not answer", "cluster", key.String(), "err", head.Detail(v.StateErr))
 		}
 	}
-	if v.live() {
-		v.readAt = c.config.Now()
-		v.head = membership.LivingHead(v.state.Nodes)
-		if r.line.renewed(v.state) {
+	if v.Live() {
+		v.ReadAt = c.config.Now()
+		v.Head = membership.LivingHead(v.State.Nodes)
+		if r.gcs.Renewed(v.State) {
 			r.voidRay()
 		}
 	}
-	v.members = membership.Join(v.cluster, v.state.Nodes)
+	v.Members = membership.Join(v.Cluster, v.State.Nodes)
 	return v, nil
 }
 
 // errOff says that a cluster is not looked at because its mode is off.
 var errOff = errors.New("mode is off")
 
-// stumble keeps the last decision and tells that this cycle could not even look.
-func (c *Controller) stumble(ctx context.Context, r *record, key nodepool.ClusterKey, err error) time.Duration {
+// observeFailed keeps the last decision and tells that this cycle could not even look.
+func (c *Controller) observeFailed(ctx context.Context, r *record, key nodepool.ClusterKey, err error) time.Duration {
 	const pause = time.Second
 	d := decision.Decision{Cluster: key, At: c.config.Now()}
 	if last := r.decision.Load(); last != nil {
@@ -145,7 +147,7 @@ func (c *Controller) all() []*record {
 
 // forget drops a cluster that is gone, its line included. Of one that never was nobody was told.
 func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
-	r.line.close()
+	r.gcs.Close()
 	c.mu.Lock()
 	delete(c.records, key)
 	c.mu.Unlock()
@@ -158,7 +160,7 @@ func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 func (c *Controller) Close() {
 	for _, r := range c.all() {
 		r.mu.Lock()
-		r.line.close()
+		r.gcs.Close()
 		r.mu.Unlock()
 	}
 }

@@ -93,7 +93,7 @@ func TestNoDeadlineRunsWhileNothingMayBeWritten(t *testing.T) {
 			w.lastNothing("nothing may be written")
 			forbid(&w.kube.cluster, false)
 			w.after(time.Second)
-			w.after(newcomerPause)
+			w.after(sessionPause)
 			w.goesAfter(23*time.Second, 2, "the deadline begins anew with the right to write")
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -76,8 +77,8 @@ func TestThousandsOfUnservedDemandsAreNotToldOneByOne(t *testing.T) {
 	for range 5 {
 		w.after(time.Second)
 	}
-	if got := w.kube.told(EventImpossible); got != mostUnmetTold+1 {
-		t.Errorf("%d Events, want the first %d demands and one that counts the others", got, mostUnmetTold)
+	if got := w.kube.told(EventImpossible); got != maxUnmetEvents+1 {
+		t.Errorf("%d Events, want the first %d demands and one that counts the others", got, maxUnmetEvents)
 	}
 }
 
@@ -291,8 +292,8 @@ func TestAGroupWhoseNodesDoNotHaveWhatTheSpecSaysDoesNotGrowForEver(t *testing.T
 		t.Errorf("%d workers, want the one that showed what the group really has", got)
 	}
 	d, _ := w.c.Decision(key)
-	if !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == FindingShape }) {
-		t.Errorf("findings = %+v, want %s", d.Findings, FindingShape)
+	if !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == observation.FindingShape }) {
+		t.Errorf("findings = %+v, want %s", d.Findings, observation.FindingShape)
 	}
 }
 

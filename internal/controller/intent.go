@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/reduction"
 	"heliostat.dev/heliostat/internal/planner"
 )
 
@@ -13,74 +15,42 @@ type intent struct {
 	plan     planner.Plan
 	// launch counts pods per group; held says per group how many the in-flight caps hold back.
 	launch, held map[string]int
-	reductions
-}
-
-// reductions are what a cycle takes away: the pods that go by name now, and the nodes that are asked to drain.
-type reductions struct {
-	removals []removal
-	wishes   []wish
+	reduction.Set
 }
 
 // decide plans for the view. It changes nothing.
-func (r *record) decide(v view, config Config) intent {
-	i := intent{snapshot: assemble(r.sight(v, config))}
+func (r *record) decide(v observation.View, config Config) intent {
+	i := intent{snapshot: observation.Assemble(r.snapshotInput(v, config))}
 	i.snapshot.Policy = config.Policy
-	compute := func(snapshot planner.Snapshot) planner.Plan { return config.turns.compute(snapshot, config.Policy) }
+	compute := func(snapshot planner.Snapshot) planner.Plan { return config.heavy.compute(snapshot, config.Policy) }
 	i.plan = compute(i.snapshot)
-	i.launch, i.held = r.gangs.launches(v.now, i.plan, i.snapshot, compute), heldBack(i.plan)
-	if v.live() {
+	i.launch, i.held = r.gangs.Launches(v.Now, i.plan, i.snapshot, compute), heldBack(i.plan)
+	if v.Live() {
 		rules := r.reductionRules(config)
-		i.removals, i.wishes = rules.removals(v, i.plan), rules.wishes(v, i.plan)
-		if r.lag.hidden(v.now) || r.gangs.hidden(v.now) {
-			i.wishes = nil // what looks idle and unneeded may be in use by now, and even a refused drain does harm
+		i.Removals, i.Drains = rules.Removals(v, i.plan), rules.DrainRequests(v, i.plan)
+		if r.lag.MayHidePlacement(v.Now) || r.gangs.MayHidePlacement(v.Now) {
+			i.Drains = nil // what looks idle and unneeded may be in use by now, and even a refused drain does harm
 		}
 	}
 	return i
 }
 
 // reductionRules are the rules by which the record's workers are taken away.
-func (r *record) reductionRules(config Config) reductionRules {
-	return reductionRules{drains: r.drains, breakers: r.breakers, waits: &r.waits,
-		allocationTimeout: config.AllocationTimeout, deadGrace: config.DeadGrace, drainDeadline: config.DrainDeadline}
+func (r *record) reductionRules(config Config) reduction.Rules {
+	return reduction.Rules{Drains: r.drains, Breakers: r.breakers, Waits: &r.clocks,
+		AllocationTimeout: config.AllocationTimeout, DeadGrace: config.DeadGrace, DrainDeadline: config.DrainDeadline}
 }
-
-// reduces reports whether anything is to be taken away.
-func (s reductions) reduces() bool { return len(s.removals)+len(s.wishes) > 0 }
 
 // withoutReductions keeps the growth only.
 func (i intent) withoutReductions() intent {
-	i.reductions = reductions{}
+	i.Set = reduction.Set{}
 	return i
 }
 
 // confirmedBy keeps of a fresh intent the reductions that the first one wanted too, so that each was decided on two lists.
 func (i intent) confirmedBy(fresh intent) intent {
-	fresh.reductions = i.reductions.confirmedBy(fresh.reductions)
+	fresh.Set = i.Set.ConfirmedBy(fresh.Set)
 	return fresh
-}
-
-// confirmedBy keeps of fresh reductions those that the first ones list too.
-func (s reductions) confirmedBy(fresh reductions) reductions {
-	wanted := map[string]bool{}
-	for _, r := range s.removals {
-		wanted["remove "+r.pod] = true
-	}
-	for _, w := range s.wishes {
-		wanted["drain "+w.pod] = true
-	}
-	var both reductions
-	for _, r := range fresh.removals {
-		if wanted["remove "+r.pod] {
-			both.removals = append(both.removals, r)
-		}
-	}
-	for _, w := range fresh.wishes {
-		if wanted["drain "+w.pod] {
-			both.wishes = append(both.wishes, w)
-		}
-	}
-	return both
 }
 
 // heldBack says per group how many pods the policy's caps on pods on their way hold back.
@@ -94,30 +64,30 @@ func heldBack(plan planner.Plan) map[string]int {
 	return held
 }
 
-// newcomerPause is how long a Ray session is watched before anything is taken away from it: two rounds in which the GCS
+// sessionPause is how long a Ray session is watched before anything is taken away from it: two rounds in which the GCS
 // asks its raylets.
-const newcomerPause = 2 * time.Second
+const sessionPause = 2 * time.Second
 
 // mayReduce says why nothing may be taken away now, or "".
-func (r *record) mayReduce(v view, config Config) string {
+func (r *record) mayReduce(v observation.View, config Config) string {
 	switch {
-	case !v.live():
+	case !v.Live():
 		return "Ray's state could not be read"
-	case v.cluster.OwnedUnknown != "":
-		return "it is not known what owners ask for: " + v.cluster.OwnedUnknown
-	case v.head == nil:
+	case v.Cluster.OwnedUnknown != "":
+		return "it is not known what owners ask for: " + v.Cluster.OwnedUnknown
+	case v.Head == nil:
 		return "the GCS does not list its own head, so its list of nodes is not complete"
-	case r.guard.doubts():
-		return r.guard.message
-	case r.patches.resting(v.now):
+	case r.guard.Doubts():
+		return r.guard.Message
+	case r.patches.resting(v.Now):
 		// A drained node's pod could not be named. When the next try is due, it comes before any drain.
 		return "the last patch failed, and the next try is not due yet"
-	case r.looks.resting(v.now):
-		return fmt.Sprintf("the second look failed: %v", r.lookErr)
-	case v.now.Sub(r.line.since) < newcomerPause:
+	case r.freshReads.resting(v.Now):
+		return fmt.Sprintf("the second look failed: %v", r.freshErr)
+	case v.Now.Sub(r.gcs.Since) < sessionPause:
 		return "this Ray session was first seen a moment ago, and its nodes may not all be back yet"
 	}
-	if age := config.Now().Sub(v.readAt); age > config.MaxDataAge {
+	if age := config.Now().Sub(v.ReadAt); age > config.MaxDataAge {
 		return fmt.Sprintf("Ray's state is %s old", planner.Span(age.Seconds()))
 	}
 	return ""

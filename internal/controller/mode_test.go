@@ -157,8 +157,8 @@ func TestARecreatedClusterStartsWithAnEmptyMemory(t *testing.T) {
 	w.ray.nodes = w.ray.nodes[:1]
 	w.ray.session = "session-2"
 	d := w.after(time.Second)
-	if len(r.drains) != 0 || r.guard.doubts() || d.UID != "uid-2" || w.dials != 2 {
-		t.Errorf("drains %v, doubts %v, uid %v, dials %d; want a fresh start on a new line", r.drains, r.guard.doubts(), d.UID, w.dials)
+	if len(r.drains) != 0 || r.guard.Doubts() || d.UID != "uid-2" || w.dials != 2 {
+		t.Errorf("drains %v, doubts %v, uid %v, dials %d; want a fresh start on a new line", r.drains, r.guard.Doubts(), d.UID, w.dials)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -22,11 +23,11 @@ const (
 	mostRewrites = 2
 )
 
-// syncs remembers the writes of num-gpus by group. Losing it costs a write that is refused or undone again.
-type syncs struct {
+// numGPUsWrites remembers the writes of num-gpus by group. Losing it costs a write that is refused or undone again.
+type numGPUsWrites struct {
 	writes  map[string][]written
 	refused map[string]refused
-	backoff patchBackoff
+	backoff backoff
 }
 
 type written struct {
@@ -44,7 +45,7 @@ type refused struct {
 // in between.
 func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 	o.numGPUs = map[string]decision.GroupNumGPUs{}
-	cluster, ray := &o.view.cluster, rayGPUs(o.view)
+	cluster, ray := &o.view.Cluster, rayGPUs(o.view)
 	var due []nodepool.NumGPUsTarget
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
@@ -65,19 +66,19 @@ func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *outcome) {
 	if len(due) > 0 {
 		c.writeNumGPUs(ctx, r, o, due)
 	}
-	c.tellNumGPUs(ctx, r, *o)
+	c.emitNumGPUs(ctx, r, *o)
 }
 
 // rayGPUs is what the living Ray nodes announce, by group.
-func rayGPUs(v view) map[string]nodepool.RayGPUs {
+func rayGPUs(v observation.View) map[string]nodepool.RayGPUs {
 	newest := map[string]membership.Member{}
-	for _, m := range v.members {
+	for _, m := range v.Members {
 		if best, known := newest[m.Group]; announces(m) && (!known || m.CreatedAt.After(best.CreatedAt)) {
 			newest[m.Group] = m
 		}
 	}
 	all := make(map[string]nodepool.RayGPUs, len(newest))
-	for _, m := range v.members {
+	for _, m := range v.Members {
 		if !announces(m) {
 			continue
 		}
@@ -110,8 +111,8 @@ func (c *Controller) syncRefusal(r *record, o outcome, g *nodepool.WorkerGroup, 
 	switch {
 	case !g.NumGPUsSync.Writes():
 		return because(nodepool.SyncReportOnly, "annotate heliostat.dev/num-gpus-sync: when-empty or enforce to have it written")
-	case v.mode != nodepool.Managed:
-		return because(nodepool.SyncNotManaged, v.why.Message)
+	case v.Mode != nodepool.Managed:
+		return because(nodepool.SyncNotManaged, v.Why.Message)
 	case !c.kube.Leading():
 		return because(nodepool.SyncNotLeading, "another process leads")
 	}
@@ -122,26 +123,26 @@ func (c *Controller) syncRefusal(r *record, o outcome, g *nodepool.WorkerGroup, 
 func (c *Controller) syncObstacle(r *record, o outcome, g *nodepool.WorkerGroup, n nodepool.NumGPUs) *nodepool.SyncRefusal {
 	v := o.view
 	because := func(code, why string) *nodepool.SyncRefusal { return &nodepool.SyncRefusal{Code: code, Why: why} }
-	if refusal := v.cluster.SyncRefusal(g); refusal != nil {
+	if refusal := v.Cluster.SyncRefusal(g); refusal != nil {
 		return refusal
 	}
-	if refusal := r.syncs.refuses(g.Name, *n.Reported, v.now); refusal != nil {
+	if refusal := r.syncs.refuses(g.Name, *n.Reported, v.Now); refusal != nil {
 		return refusal
 	}
-	if g.NumGPUsSync == nodepool.SyncWhenEmpty && (!v.cluster.Empty(g) || o.intent.launch[g.Name] > 0) {
+	if g.NumGPUsSync == nodepool.SyncWhenEmpty && (!v.Cluster.Empty(g) || o.intent.launch[g.Name] > 0) {
 		return because(nodepool.SyncNotEmpty, "the group has pods, or shall have some")
 	}
 	if busy := slices.ContainsFunc(o.actions, func(a decision.Action) bool { return a.Kind == decision.ActionPatch }); busy || o.withheld || o.err != nil {
 		return because(nodepool.SyncLater, "another patch went first")
 	}
-	if r.syncs.backoff.resting(v.now) {
+	if r.syncs.backoff.resting(v.Now) {
 		return because(nodepool.SyncLater, "the last write failed")
 	}
 	return nil
 }
 
 // refuses says what was learned of a group lately that forbids to write this number, or nil.
-func (s *syncs) refuses(group string, gpus raydemand.Amount, now time.Time) *nodepool.SyncRefusal {
+func (s *numGPUsWrites) refuses(group string, gpus raydemand.Amount, now time.Time) *nodepool.SyncRefusal {
 	if known := s.refused[group]; known.refusal != nil && now.Before(known.until) {
 		return known.refusal
 	}
@@ -167,13 +168,13 @@ func (s *syncs) refuses(group string, gpus raydemand.Amount, now time.Time) *nod
 // writeNumGPUs writes all numbers that are due, or none.
 func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, due []nodepool.NumGPUsTarget) {
 	v := o.view
-	if !c.stillManaged(ctx, v.cluster) {
+	if !c.stillManaged(ctx, v.Cluster) {
 		o.again = true
 		return
 	}
 	started := c.config.Now()
 	generation, err := c.kube.SyncNumGPUs(ctx, nodepool.NumGPUsChange{
-		Cluster: v.cluster.Key, UID: v.cluster.UID, Generation: v.cluster.Generation, Targets: due})
+		Cluster: v.Cluster.Key, UID: v.Cluster.UID, Generation: v.Cluster.Generation, Targets: due})
 	took := c.config.Now().Sub(started)
 	var refusal *nodepool.SyncRefusal
 	result := decision.ResultOK
@@ -187,21 +188,21 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 		result, o.again = decision.ResultConflict, false
 	case err != nil:
 		result = decision.ResultError
-		r.syncs.backoff.fail(v.now)
+		r.syncs.backoff.fail(v.Now)
 		o.err = fmt.Errorf("writing num-gpus: %w", err)
 	default:
-		r.syncs.backoff, r.generation = patchBackoff{}, generation
+		r.syncs.backoff, r.generation = backoff{}, generation
 	}
 	for _, target := range due {
 		numbers := o.numGPUs[target.Group]
 		message := fmt.Sprintf("group %s: %s: %q, which is %s", target.Group, target.Field, target.GPUs, numbers.Sources.Reported)
 		switch result {
 		case decision.ResultOK:
-			r.syncs.wrote(target, v.now)
-			c.config.Log.InfoContext(ctx, "num-gpus written", "cluster", v.cluster.Key.String(), "group", target.Group, "to", target.GPUs.String())
-			c.kube.Event(v.cluster, false, EventNumGPUsWritten, message)
+			r.syncs.wrote(target, v.Now)
+			c.config.Log.InfoContext(ctx, "num-gpus written", "cluster", v.Cluster.Key.String(), "group", target.Group, "to", target.GPUs.String())
+			c.kube.Event(v.Cluster, false, EventNumGPUsWritten, message)
 		case decision.ResultRefused:
-			r.syncs.refuse(target.Group, refusal, v.now)
+			r.syncs.refuse(target.Group, refusal, v.Now)
 			numbers.Code, numbers.Why = refusal.Code, refusal.Why
 			message = refusal.Error()
 		default:
@@ -213,30 +214,30 @@ func (c *Controller) writeNumGPUs(ctx context.Context, r *record, o *outcome, du
 	}
 }
 
-func (s *syncs) wrote(target nodepool.NumGPUsTarget, now time.Time) {
+func (s *numGPUsWrites) wrote(target nodepool.NumGPUsTarget, now time.Time) {
 	if s.writes == nil {
 		s.writes = map[string][]written{}
 	}
 	s.writes[target.Group] = append(s.writes[target.Group], written{target.GPUs, now})
 }
 
-func (s *syncs) refuse(group string, refusal *nodepool.SyncRefusal, now time.Time) {
+func (s *numGPUsWrites) refuse(group string, refusal *nodepool.SyncRefusal, now time.Time) {
 	if s.refused == nil {
 		s.refused = map[string]refused{}
 	}
 	s.refused[group] = refused{refusal, now.Add(refusalLasts)}
 }
 
-// quietSyncs are the refusals that need nobody's attention: they are as asked for, or pass by themselves.
-var quietSyncs = []string{
+// quietRefusals are the refusals that need nobody's attention: they are as asked for, or pass by themselves.
+var quietRefusals = []string{
 	"", nodepool.SyncReportOnly, nodepool.SyncNotReported, nodepool.SyncNotEmpty, nodepool.SyncNotManaged, nodepool.SyncNotLeading, nodepool.SyncLater,
 }
 
-// tellNumGPUs raises an Event for each group whose number should be written and must not be.
-func (c *Controller) tellNumGPUs(ctx context.Context, r *record, o outcome) {
+// emitNumGPUs raises an Event for each group whose number should be written and must not be.
+func (c *Controller) emitNumGPUs(ctx context.Context, r *record, o outcome) {
 	for _, group := range slices.Sorted(maps.Keys(o.numGPUs)) {
-		if numbers := o.numGPUs[group]; !slices.Contains(quietSyncs, numbers.Code) {
-			c.raise(ctx, r, o.view, true, EventNumGPUsRefused, fmt.Sprintf("group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why))
+		if numbers := o.numGPUs[group]; !slices.Contains(quietRefusals, numbers.Code) {
+			c.emitOnce(ctx, r, o.view, true, EventNumGPUsRefused, fmt.Sprintf("group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why))
 		}
 	}
 }

@@ -7,17 +7,18 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/mode"
+	"heliostat.dev/heliostat/internal/controller/observation"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // optIn is nil for a RayCluster that is scaled, or is being deleted.
 func (c *Controller) optIn(o *outcome) *decision.OptIn {
 	v := &o.view
-	if v.mode == nodepool.Managed || v.cluster.Deleting {
+	if v.Mode == nodepool.Managed || v.Cluster.Deleting {
 		return nil
 	}
-	answer := decision.NewOptIn(v.cluster.Key, v.why, c.config.modes().OnOptIn(v.cluster))
-	if v.mode != nodepool.Off && v.live() {
+	answer := decision.NewOptIn(v.Cluster.Key, v.Why, c.config.modes().OnOptIn(v.Cluster))
+	if v.Mode != nodepool.Off && v.Live() {
 		answer.Suppose(o.intent.snapshot, o.intent.plan, o.numGPUs)
 	}
 	return answer
@@ -27,13 +28,13 @@ func (c *Controller) optIn(o *outcome) *decision.OptIn {
 // by then: Ray's own autoscaler looks every 5 s.
 const shadowGrace = 10 * time.Second
 
-// tellWaiting emits one Event while demand waits that Heliostat could serve, were it allowed to. Where another
+// emitWaiting emits one Event while demand waits that Heliostat could serve, were it allowed to. Where another
 // Heliostat scales the RayCluster, or this one only looks on, there is nothing to allow.
-func (c *Controller) tellWaiting(ctx context.Context, r *record, v view, optIn *decision.OptIn) {
-	if optIn == nil || optIn.Waiting == "" || slices.Contains([]string{mode.ReadOnly, mode.Parked, mode.SidecarManages}, v.why.Code) {
+func (c *Controller) emitWaiting(ctx context.Context, r *record, v observation.View, optIn *decision.OptIn) {
+	if optIn == nil || optIn.Waiting == "" || slices.Contains([]string{mode.ReadOnly, mode.Parked, mode.SidecarManages}, v.Why.Code) {
 		return
 	}
-	if r.conditions.lasted(v.now, EventWaitingInShadow, shadowGrace) && r.conditions.raise(v.now, EventWaitingInShadow, "") {
+	if r.conditions.lasted(v.Now, EventWaitingInShadow, shadowGrace) && r.conditions.raise(v.Now, EventWaitingInShadow, "") {
 		c.emit(ctx, v, false, EventWaitingInShadow, optIn.Waiting+"; "+optIn.Allow)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -16,13 +17,13 @@ const (
 	// settleTime is how long a cluster counts as moving after its last change: an unschedulable pod or demand that no
 	// group can serve does not keep the loop fast for ever.
 	settleTime = 30 * time.Second
-	// headless is the pause while there is no head to ask; its pod's events start cycles in between.
-	headless = 2 * time.Second
-	// unwatched is the pause of a cluster that is off; an edit of its annotation starts a cycle at once.
-	unwatched = 30 * time.Second
-	// atOnce follows a conflict. It doubles up to longestConflict with each further one in a row.
-	atOnce          = 10 * time.Millisecond
-	longestConflict = time.Second
+	// headlessPause is the pause while there is no head to ask; its pod's events start cycles in between.
+	headlessPause = 2 * time.Second
+	// offPause is the pause of a cluster that is off; an edit of its annotation starts a cycle at once.
+	offPause = 30 * time.Second
+	// conflictPause follows a conflict. It doubles up to longestConflict with each further one in a row.
+	conflictPause        = 10 * time.Millisecond
+	longestConflictPause = time.Second
 )
 
 // pace says when to look again. A reading costs 1 to 1.5 ms, so a cluster that moves is read every FastPoll and one at
@@ -36,18 +37,18 @@ const (
 func (c *Controller) pace(r *record, o outcome) time.Duration {
 	v := o.view
 	if o.again {
-		return min(atOnce<<min(max(r.patches.conflicts-1, 0), 10), longestConflict)
+		return min(conflictPause<<min(max(r.patches.conflicts-1, 0), 10), longestConflictPause)
 	}
-	moving := v.live() && r.unsettled(o)
+	moving := v.Live() && r.unsettled(o)
 	movers, resters := c.count(r, moving)
 	half := c.config.ReadsPerSecond / 2
 	switch {
-	case v.mode == nodepool.Off:
-		return c.jittered(unwatched)
-	case errors.Is(v.stateErr, errNoHead):
-		return c.jittered(headless)
-	case !v.live():
-		return c.jittered(max(c.config.FastPoll, r.line.retryAt.Sub(v.now)))
+	case v.Mode == nodepool.Off:
+		return c.jittered(offPause)
+	case errors.Is(v.StateErr, head.ErrNoAddress):
+		return c.jittered(headlessPause)
+	case !v.Live():
+		return c.jittered(max(c.config.FastPoll, r.gcs.RetryAt.Sub(v.Now)))
 	case moving:
 		return max(c.config.FastPoll, perSecond(movers, half))
 	}
@@ -57,14 +58,14 @@ func (c *Controller) pace(r *record, o outcome) time.Duration {
 // burst is how far the readings of a moment may run ahead of ReadsPerSecond.
 const burst = time.Second
 
-// readings hands out turns to read a head, so that cycles which events start keep to ReadsPerSecond too, however many
+// readSlots hands out turns to read a head, so that cycles which events start keep to ReadsPerSecond too, however many
 // pods come and go. A cycle whose turn has not come ends at once; its turn is kept.
-type readings struct {
+type readSlots struct {
 	mu   sync.Mutex // guards next
 	next time.Time
 }
 
-func (t *readings) turn(now time.Time, perSecond float64) time.Time {
+func (t *readSlots) take(now time.Time, perSecond float64) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	turn := now.Add(-burst)
@@ -75,30 +76,30 @@ func (t *readings) turn(now time.Time, perSecond float64) time.Time {
 	return turn
 }
 
-// untilTurn is how long the cluster has to wait for its turn; 0 takes it.
-func (c *Controller) untilTurn(r *record, now time.Time) time.Duration {
-	if r.turnAt.IsZero() {
-		r.turnAt = c.readings.turn(now, c.config.ReadsPerSecond)
+// untilSlot is how long the cluster has to wait for its turn; 0 takes it.
+func (c *Controller) untilSlot(r *record, now time.Time) time.Duration {
+	if r.slotAt.IsZero() {
+		r.slotAt = c.readings.take(now, c.config.ReadsPerSecond)
 	}
-	if wait := r.turnAt.Sub(now); wait > 0 {
+	if wait := r.slotAt.Sub(now); wait > 0 {
 		return wait
 	}
-	r.turnAt = time.Time{}
+	r.slotAt = time.Time{}
 	return 0
 }
 
 // unsettled reports whether anything moves that the next reading may complete.
 func (r *record) unsettled(o outcome) bool {
-	if o.view.now.Sub(r.movedAt) > settleTime {
+	if o.view.Now.Sub(r.movedAt) > settleTime {
 		return false
 	}
-	demand := o.view.state.Demand
-	return len(demand.Requests)+len(demand.Gangs) > 0 || r.lag.active() || r.drains.open() > 0 ||
-		len(o.intent.launch) > 0 || o.intent.reduces() || r.guard.doubts() ||
+	demand := o.view.State.Demand
+	return len(demand.Requests)+len(demand.Gangs) > 0 || r.lag.Active() || r.drains.Open() > 0 ||
+		len(o.intent.launch) > 0 || o.intent.Any() || r.guard.Doubts() ||
 		slices.ContainsFunc(o.intent.snapshot.Nodes, func(n planner.Node) bool {
 			return n.State == planner.Pending || n.State == planner.Leaving
 		}) ||
-		slices.ContainsFunc(o.view.members, func(m membership.Member) bool { return m.Joined() && m.Node.Status == raydemand.Draining })
+		slices.ContainsFunc(o.view.Members, func(m membership.Member) bool { return m.Joined() && m.Node.Status == raydemand.Draining })
 }
 
 // count keeps the numbers of moving and resting clusters.

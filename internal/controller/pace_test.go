@@ -59,14 +59,14 @@ func TestConflictsInARowAreLookedAtWithGrowingPauses(t *testing.T) {
 	}
 	w.after(time.Second)
 	w.want(2, gpu(1))
-	if next := conflict(); next != atOnce {
-		t.Errorf("the first conflict after a write: next in %v, want %v", next, atOnce)
+	if next := conflict(); next != conflictPause {
+		t.Errorf("the first conflict after a write: next in %v, want %v", next, conflictPause)
 	}
 	w.want(0, nil)
 	w.after(time.Second)
 	w.want(2, gpu(1))
-	if next := conflict(); next != atOnce {
-		t.Errorf("the first conflict after nothing was wanted: next in %v, want %v", next, atOnce)
+	if next := conflict(); next != conflictPause {
+		t.Errorf("the first conflict after nothing was wanted: next in %v, want %v", next, conflictPause)
 	}
 }
 
@@ -97,12 +97,12 @@ func TestCyclesThatEventsStartKeepToTheReadingsPerSecondToo(t *testing.T) {
 func TestAClusterWithoutAHeadOrSwitchedOffIsHardlyRead(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 2))
 	w.kube.cluster.Head.IP = ""
-	if next := w.c.Cycle(context.Background(), key); next != headless {
-		t.Errorf("without a head: next in %v, want %v", next, headless)
+	if next := w.c.Cycle(context.Background(), key); next != headlessPause {
+		t.Errorf("without a head: next in %v, want %v", next, headlessPause)
 	}
 	w.kube.cluster.Mode = nodepool.Off
-	if next := w.c.Cycle(context.Background(), key); next != unwatched || w.ray.reads != 0 {
-		t.Errorf("switched off: next in %v after %d readings, want %v and none", next, w.ray.reads, unwatched)
+	if next := w.c.Cycle(context.Background(), key); next != offPause || w.ray.reads != 0 {
+		t.Errorf("switched off: next in %v after %d readings, want %v and none", next, w.ray.reads, offPause)
 	}
 }
 

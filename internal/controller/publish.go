@@ -2,34 +2,30 @@ package controller
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/internal/controller/head"
 )
 
 // publish makes the cycle's decision readable for everybody else.
 func (c *Controller) publish(ctx context.Context, r *record, o outcome, next time.Duration) {
 	d := &decision.Decision{
-		Cluster: o.view.cluster.Key, UID: o.view.cluster.UID,
-		At: o.view.now, Took: c.config.Now().Sub(o.view.now),
-		Observed: o.view.observed, Planned: o.view.planned,
-		Mode: o.view.mode, Why: o.view.why, Session: o.view.state.Session,
-		Kube: o.view.cluster, Snapshot: o.intent.snapshot, Plan: o.intent.plan,
+		Cluster: o.view.Cluster.Key, UID: o.view.Cluster.UID,
+		At: o.view.Now, Took: c.config.Now().Sub(o.view.Now),
+		Observed: o.view.ObserveTook, Planned: o.view.PlanTook,
+		Mode: o.view.Mode, Why: o.view.Why, Session: o.view.State.Session,
+		Kube: o.view.Cluster, Snapshot: o.intent.snapshot, Plan: o.intent.plan,
 		Findings: findings(r, o),
-		ReadAt:   o.view.readAt,
+		ReadAt:   o.view.ReadAt,
 		Paused:   o.paused,
 		Actions:  o.actions, Recent: slices.Clone(r.recent),
 		SeenToPatched: o.seenToPatched, GrowthWanted: o.growthWanted, Next: next,
 		NumGPUs: o.numGPUs, OptIn: o.optIn,
 	}
-	if o.view.stateErr != nil {
-		d.RayErr = plainly(o.view.stateErr, o.view.cluster.Head)
+	if o.view.StateErr != nil {
+		d.RayErr = head.Summary(o.view.StateErr, o.view.Cluster.Head)
 		if last := r.decision.Load(); last != nil {
 			d.ReadAt = last.ReadAt
 		}
@@ -45,78 +41,4 @@ func (c *Controller) publish(ctx context.Context, r *record, o outcome, next tim
 	if c.config.Published != nil {
 		c.config.Published(d)
 	}
-}
-
-// Codes of the loop's own findings.
-const (
-	// FindingRandomDeletes: without in-tree autoscaling the operator deletes any surplus pod, busy ones too, where it is not Heliostat that lowers
-	// replicas and names the pods (docs/reference/facts.md#operator-surplus).
-	FindingRandomDeletes = "surplus-deleted-at-random"
-	// FindingStranger: a living Ray node is found in no pod, neither by instance id nor by address.
-	FindingStranger = "ray-node-without-pod"
-	// FindingTruncated: a raylet may have cut its report at 100 shapes.
-	FindingTruncated = "demand-truncated"
-	// FindingHeadMissing: the GCS does not list its own head.
-	FindingHeadMissing = "head-not-listed"
-	// FindingGated: scheduling gates hold pods back.
-	FindingGated = "pods-gated"
-)
-
-// findings gathers what all sides found.
-func findings(r *record, o outcome) []raydemand.Finding {
-	v := o.view
-	object := "RayCluster " + v.cluster.Key.String()
-	all := slices.Concat(v.cluster.Findings, v.state.Findings, o.findings, o.intent.plan.Findings, r.shapes.findings(v.cluster))
-	if v.state.Truncated && !slices.ContainsFunc(all, func(f raydemand.Finding) bool { return f.Code == FindingTruncated }) {
-		all = append(all, raydemand.Finding{Code: FindingTruncated, Severity: raydemand.Warning, Object: object,
-			Why: "a raylet reports at most 100 different shapes, so more may be waiting than is seen",
-			Fix: "round memory and custom resources of tasks to few different shapes"})
-	}
-	all = append(all, gatedFindings(v)...)
-	if v.live() {
-		all = append(all, strangerFindings(v)...)
-	}
-	if v.live() && v.head == nil {
-		all = append(all, raydemand.Finding{Code: FindingHeadMissing, Severity: raydemand.Warning, Object: object,
-			Why: "the list of Ray nodes is not complete, so nothing is taken away",
-			Fix: "wait for the head's raylet, or look at its log"})
-	}
-	if v.mode != nodepool.Managed && !v.cluster.InTreeAutoscaling && !v.cluster.Unreadable {
-		all = append(all, raydemand.Finding{Code: FindingRandomDeletes, Severity: raydemand.Info, Object: object,
-			Field: "spec.enableInTreeAutoscaling", Seen: "false",
-			Why: "whenever there are more pods than replicas the operator deletes any of them, busy ones too, and Heliostat, which names pods, does not scale here",
-			Fix: "let nobody lower replicas or maxReplicas without workersToDelete, or let Heliostat manage the RayCluster"})
-	}
-	return all
-}
-
-// gatedFindings tells of groups whose pods wait behind scheduling gates. They count as on their way, and their group is
-// not broken off however long that takes.
-func gatedFindings(v view) []raydemand.Finding {
-	gated := map[string]int{}
-	for _, m := range v.members {
-		if m.Gated && m.Counted() {
-			gated[m.Group]++
-		}
-	}
-	var all []raydemand.Finding
-	for _, group := range slices.Sorted(maps.Keys(gated)) {
-		all = append(all, raydemand.Finding{Code: FindingGated, Severity: raydemand.Info,
-			Object: fmt.Sprintf("worker group %s of RayCluster %s", group, v.cluster.Key), Field: "spec.schedulingGates",
-			Seen: fmt.Sprintf("%d pods", gated[group]),
-			Why:  "a scheduling gate holds them back, as Kueue does until there is quota; demand that counts on them waits",
-			Fix:  "free quota, or lower the group's maxReplicas to what the quota allows"})
-	}
-	return all
-}
-
-func strangerFindings(v view) []raydemand.Finding {
-	var all []raydemand.Finding
-	for _, n := range membership.Orphans(v.cluster, v.state.Nodes) {
-		all = append(all, raydemand.Finding{Code: FindingStranger, Severity: raydemand.Warning,
-			Object: "RayCluster " + v.cluster.Key.String(), Field: "RAY_CLOUD_INSTANCE_ID", Seen: fmt.Sprintf("%q at %s", n.Instance, n.IP),
-			Why: "a living Ray node is found in no pod by instance id or address, so no pod that seems not to have joined is taken away",
-			Fix: "leave RAY_CLOUD_INSTANCE_ID in the pod template to KubeRay; a node started outside Kubernetes keeps this finding"})
-	}
-	return all
 }

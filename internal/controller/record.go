@@ -7,10 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heliostat.dev/heliostat/internal/controller/breaker"
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/membership"
-	"heliostat.dev/heliostat/internal/planner"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/controller/ownerstatus"
+	"heliostat.dev/heliostat/internal/controller/reduction"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -21,33 +24,33 @@ type record struct {
 	memory
 
 	moving bool // guarded by Controller.mu
-	// turnAt is when this cluster may be read next while too many want to be; else zero.
-	turnAt time.Time
+	// slotAt is when this cluster may be read next while too many want to be; else zero.
+	slotAt time.Time
 
 	decision atomic.Pointer[decision.Decision]
 }
 
 // memory is what is known of one RayCluster, and of none that had its name before.
 type memory struct {
-	uid  string
-	line connection
+	uid string
+	gcs head.Connection
 
-	idle     idleClock
-	fresh    newcomers
-	lag      lag
-	gangs    gangs
-	drains   drains
-	breakers breakers
-	shortage shortages
-	waits    waits
-	refusals refusals
-	starts   startTimes
-	owned    ownedNews
-	guard    dropGuard
+	idle        observation.IdleClock
+	joined      observation.RecentlyJoined
+	lag         observation.PlacementLag
+	gangs       observation.Gangs
+	drains      reduction.Drains
+	breakers    breaker.Groups
+	shortage    breaker.Shortages
+	clocks      observation.Clocks
+	unplaceable observation.Unplaceable
+	starts      ownerstatus.StartTimes
+	reported    ownerstatus.Reported
+	guard       reduction.DropGuard
 	// shapes outlive the nodes they were learned from, so that a group scaled to zero keeps its real shape.
-	shapes shapes
-	// account is what Ray last said of its nodes in this session.
-	account []raydemand.Node
+	shapes observation.Shapes
+	// lastNodes is what Ray last said of its nodes in this session.
+	lastNodes []raydemand.Node
 
 	conditions conditions
 	reports    reports
@@ -56,14 +59,14 @@ type memory struct {
 
 	// generation is that of our last patch; zero when there was none.
 	generation int64
-	patches    patchBackoff
+	patches    backoff
 	// unwritten is why the last patch failed; nil once one succeeded or nothing is to be written.
 	unwritten error
-	syncs     syncs
-	named     namedPods // pods that we named while no living node was in them
-	// looks slows the second look down after one that failed; lookErr is why it did.
-	looks   patchBackoff
-	lookErr error
+	syncs     numGPUsWrites
+	named     reduction.NamedPods // pods that we named while no living node was in them
+	// freshReads slows the second look down after one that failed; lookErr is why it did.
+	freshReads backoff
+	freshErr   error
 	// wantedAt is when the growth that is not patched yet was first wanted.
 	wantedAt time.Time
 	// seen and movedAt tell when the cluster last changed, for the pace.
@@ -74,13 +77,13 @@ type memory struct {
 func newRecord() *record { return &record{memory: newMemory("")} }
 
 func newMemory(uid string) memory {
-	return memory{uid: uid, drains: drains{}, breakers: breakers{}, shapes: shapes{}}
+	return memory{uid: uid, drains: reduction.Drains{}, breakers: breaker.Groups{}, shapes: observation.Shapes{}}
 }
 
 // recreated voids everything when the RayCluster was deleted and created anew under the same name.
 func (r *record) recreated(uid string) {
 	if r.uid != "" && r.uid != uid {
-		r.line.close()
+		r.gcs.Close()
 		r.memory = newMemory(uid)
 	}
 	r.uid = uid
@@ -88,68 +91,68 @@ func (r *record) recreated(uid string) {
 
 // voidRay forgets what was observed of a Ray session that is over. The guard stays: that its nodes are gone is news.
 func (r *record) voidRay() {
-	r.idle, r.fresh, r.lag, r.gangs, r.waits, r.shortage = idleClock{}, newcomers{}, lag{}, gangs{}, waits{}, shortages{}
-	r.refusals = refusals{}
-	r.drains = drains{}
-	r.reports, r.configs, r.account = reports{}, clusterConfigs{}, nil
+	r.idle, r.joined, r.lag, r.gangs, r.clocks, r.shortage = observation.IdleClock{}, observation.RecentlyJoined{}, observation.PlacementLag{}, observation.Gangs{}, observation.Clocks{}, breaker.Shortages{}
+	r.unplaceable = observation.Unplaceable{}
+	r.drains = reduction.Drains{}
+	r.reports, r.configs, r.lastNodes = reports{}, clusterConfigs{}, nil
 }
 
 // remember takes a view in, before anything is decided from it.
-func (r *record) remember(v *view, config Config) {
-	if !v.live() {
-		r.drains.keepDeadlines(*v, config.DrainDeadline)
-		r.waits.pause()
-		r.refusals = refusals{}
-		r.breakers.pause(v.now)
-		r.shortage = shortages{}
+func (r *record) remember(v *observation.View, config Config) {
+	if !v.Live() {
+		r.drains.KeepDeadlines(*v, config.DrainDeadline)
+		r.clocks.Pause()
+		r.unplaceable = observation.Unplaceable{}
+		r.breakers.Pause(v.Now)
+		r.shortage = breaker.Shortages{}
 		return
 	}
-	r.account = v.state.Nodes
-	r.idle.observe(v.now, v.state.Nodes, jobsRestartIdleTimes(v.cluster.RayVersion))
-	r.fresh.observe(v.now, v.state.Nodes)
-	v.demand = v.state.Demand
-	v.demand.Requests = r.lag.settle(v.now, v.state)
-	r.gangs.observe(v.now, v.state.Demand.Gangs)
-	r.refusals.observe(v.now, v.state.Nodes, v.demand)
-	r.drains.observe(v.now, v.state.Nodes, config.DrainTimeout)
-	r.drains.keepDeadlines(*v, config.DrainDeadline)
-	r.waits.observe(v.now, v.members, v.state.Demand, len(v.cluster.RequestResources)+len(countedRequests(&v.cluster, r.owned, v.now)) > 0)
-	r.starts.observe(v.now, v.members)
-	r.breakers.observe(v.now, v.cluster, v.members, r.shortage.observe(v.now, v.cluster, v.members, config.breakers()), config.breakers())
-	r.guard.observe(v.now, v.cluster, v.members, v.state.Nodes, r.drains.leaving)
-	r.drains.prune(v.members)
-	r.shapes.observe(v.cluster, v.members)
+	r.lastNodes = v.State.Nodes
+	r.idle.Observe(v.Now, v.State.Nodes, observation.JobsRestartIdleTimes(v.Cluster.RayVersion))
+	r.joined.Observe(v.Now, v.State.Nodes)
+	v.Demand = v.State.Demand
+	v.Demand.Requests = r.lag.Correct(v.Now, v.State)
+	r.gangs.Observe(v.Now, v.State.Demand.Gangs)
+	r.unplaceable.Observe(v.Now, v.State.Nodes, v.Demand)
+	r.drains.Observe(v.Now, v.State.Nodes, config.DrainTimeout)
+	r.drains.KeepDeadlines(*v, config.DrainDeadline)
+	r.clocks.Observe(v.Now, v.Members, v.State.Demand, len(v.Cluster.RequestResources)+len(ownerstatus.Counted(&v.Cluster, r.reported, v.Now)) > 0)
+	r.starts.Observe(v.Now, v.Members)
+	r.breakers.Observe(v.Now, v.Cluster, v.Members, r.shortage.Observe(v.Now, v.Cluster, v.Members, config.breakers()), config.breakers())
+	r.guard.Observe(v.Now, v.Cluster, v.Members, v.State.Nodes, r.drains.Leaving)
+	r.drains.Prune(v.Members)
+	r.shapes.Observe(v.Cluster, v.Members)
 	r.noteChange(v)
 }
 
-// sight gathers what the snapshot of v is made of.
-func (r *record) sight(v view, config Config) sight {
-	s := sight{
-		now: v.now, cluster: v.cluster, members: v.members, head: v.head, demand: v.demand,
-		idle:     map[raydemand.NodeID]time.Duration{},
-		leaving:  map[raydemand.NodeID]bool{},
-		refused:  map[raydemand.NodeID]raydemand.Bundle{},
-		crashed:  map[string]bool{},
-		breakers: r.breakers,
-		coming:   r.shortage.coming,
-		since:    r.reports.since,
-		shapes:   r.shapes,
+// snapshotInput gathers what the snapshot of v is made of.
+func (r *record) snapshotInput(v observation.View, config Config) observation.SnapshotInput {
+	s := observation.SnapshotInput{
+		Now: v.Now, Cluster: v.Cluster, Members: v.Members, Head: v.Head, Demand: v.Demand,
+		Idle:        map[raydemand.NodeID]time.Duration{},
+		Leaving:     map[raydemand.NodeID]bool{},
+		Unplaceable: map[raydemand.NodeID]raydemand.Bundle{},
+		Crashed:     map[string]bool{},
+		Breakers:    r.breakers,
+		NodeComing:  r.shortage.Coming,
+		Since:       r.reports.since,
+		Shapes:      r.shapes,
 	}
-	if v.live() {
-		s.kept, s.owned = v.cluster.RequestResources, countedRequests(&v.cluster, r.owned, v.now)
+	if v.Live() {
+		s.PlainRequests, s.OwnedRequests = v.Cluster.RequestResources, ownerstatus.Counted(&v.Cluster, r.reported, v.Now)
 	} else {
-		s.blind, s.members = unknownDemand(v.stateErr), membership.Join(v.cluster, r.account)
+		s.DemandUnknown, s.Members = unknownDemand(v.StateErr), membership.Join(v.Cluster, r.lastNodes)
 	}
-	if s.head != nil {
-		s.refused[s.head.ID] = r.refusals.of(s.head, v.now)
+	if s.Head != nil {
+		s.Unplaceable[s.Head.ID] = r.unplaceable.Of(s.Head, v.Now)
 	}
-	for _, m := range s.members {
+	for _, m := range s.Members {
 		if m.Node != nil {
-			s.idle[m.Node.ID] = r.fresh.bound(v.now, m.Node.ID, max(m.Node.Idle, r.idle.idle(m.Node.ID)))
-			s.leaving[m.Node.ID] = r.drains.leaving(m.Node.ID)
-			s.refused[m.Node.ID] = r.refusals.of(m.Node, v.now)
+			s.Idle[m.Node.ID] = r.joined.Bound(v.Now, m.Node.ID, max(m.Node.Idle, r.idle.Idle(m.Node.ID)))
+			s.Leaving[m.Node.ID] = r.drains.Leaving(m.Node.ID)
+			s.Unplaceable[m.Node.ID] = r.unplaceable.Of(m.Node, v.Now)
 		}
-		s.crashed[m.Pod] = m.Dead() && r.waits.deadFor(m.Pod, v.now) >= config.DeadGrace
+		s.Crashed[m.Pod] = m.Dead() && r.clocks.DeadFor(m.Pod, v.Now) >= config.DeadGrace
 	}
 	return s
 }
@@ -160,9 +163,9 @@ type fingerprint struct {
 	Pods   map[string]string
 }
 
-func (r *record) noteChange(v *view) {
-	now := fingerprint{Demand: v.state.Demand, Pods: make(map[string]string, len(v.members))}
-	for _, m := range v.members {
+func (r *record) noteChange(v *observation.View) {
+	now := fingerprint{Demand: v.State.Demand, Pods: make(map[string]string, len(v.Members))}
+	for _, m := range v.Members {
 		status := "unjoined"
 		if m.Node != nil {
 			status = string(m.Node.Status)
@@ -173,12 +176,12 @@ func (r *record) noteChange(v *view) {
 		now.Pods[m.Pod] = status
 	}
 	if !reflect.DeepEqual(now, r.seen) {
-		r.seen, r.movedAt = now, v.now
+		r.seen, r.movedAt = now, v.Now
 	}
 }
 
-// note keeps the latest actions for the page; reports to Ray scale nothing, and would push the others out.
-func (r *record) note(actions []decision.Action) {
+// keepRecent keeps the latest actions for the page; reports to Ray scale nothing, and would push the others out.
+func (r *record) keepRecent(actions []decision.Action) {
 	const kept = 30
 	for _, a := range actions {
 		if !a.ReportsOnly() {
@@ -195,9 +198,9 @@ func (r *record) note(actions []decision.Action) {
 //
 // The operator writes observedGeneration only together with another change of the status (v1.6.2, consistency.go), so
 // a generation it has not reached counts only while pods are really missing.
-func (r *record) operatorBehind(v view) string {
+func (r *record) operatorBehind(v observation.View) string {
 	counted := 0
-	for _, m := range v.members {
+	for _, m := range v.Members {
 		if m.Named && !m.Terminating && !m.Failed {
 			return "the operator has not deleted " + m.Pod + " yet, which workersToDelete names"
 		}
@@ -206,49 +209,28 @@ func (r *record) operatorBehind(v view) string {
 		}
 	}
 	goal := 0
-	for _, g := range v.cluster.Groups {
+	for _, g := range v.Cluster.Groups {
 		goal += membership.GoalPods(g)
 	}
-	if v.cluster.ObservedGeneration < r.generation && counted < goal {
+	if v.Cluster.ObservedGeneration < r.generation && counted < goal {
 		return "the operator has not seen the last patch yet"
 	}
 	return ""
 }
 
-// patchBackoff slows the loop down after a patch that failed for another reason than a conflict, and counts conflicts in
+// backoff slows the loop down after a patch that failed for another reason than a conflict, and counts conflicts in
 // a row, after which the next look is not quite at once.
-type patchBackoff struct {
+type backoff struct {
 	failures, conflicts int
 	retryAt             time.Time
 }
 
-func (p *patchBackoff) fail(now time.Time) {
+func (p *backoff) fail(now time.Time) {
 	p.retryAt = now.Add(min(500*time.Millisecond<<min(p.failures, 10), 30*time.Second))
 	p.failures++
 }
 
-func (p *patchBackoff) resting(now time.Time) bool { return now.Before(p.retryAt) }
-
-// view is one observation of one cluster.
-type view struct {
-	now time.Time
-	// observed is how long both sides took to read, planned how long the first decision took.
-	observed, planned time.Duration
-
-	cluster nodepool.Cluster
-	members []membership.Member
-	mode    nodepool.Mode
-	why     planner.Reason
-	// state is valid when stateErr is nil; demand is its demand less what was just placed.
-	state    raydemand.State
-	stateErr error
-	readAt   time.Time
-	head     *raydemand.Node
-	demand   raydemand.Demand
-}
-
-// live reports whether the GCS answered in this cycle, with a state that knows its own head.
-func (v view) live() bool { return v.stateErr == nil }
+func (p *backoff) resting(now time.Time) bool { return now.Before(p.retryAt) }
 
 // unknownDemand says why there is no state of Ray, for the groups' reasons.
 func unknownDemand(err error) string {
@@ -256,7 +238,7 @@ func unknownDemand(err error) string {
 	switch {
 	case errors.Is(err, errOff):
 		why = "the mode is off"
-	case errors.Is(err, errNoHead):
+	case errors.Is(err, head.ErrNoAddress):
 		why = "there is no head to ask"
 	}
 	return why + ", so nothing is known of what waits, and nothing is launched"

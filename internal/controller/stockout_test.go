@@ -52,7 +52,7 @@ func TestTheNextGroupServesSoonAfterProofThatTheFirstIsOutOfStock(t *testing.T) 
 		unplaced    func(*nodepool.Worker)
 		from, until time.Duration
 	}{
-		"a node autoscaler refuses": {func(p *nodepool.Worker) { p.NodeRefused = "1 in backoff after failed scale-up" }, refusalSettles, 10 * time.Second},
+		"a node autoscaler refuses": {func(p *nodepool.Worker) { p.NodeRefused = "1 in backoff after failed scale-up" }, 5 * time.Second, 10 * time.Second},
 		"nobody adds a node":        {func(*nodepool.Worker) {}, time.Minute, 65 * time.Second},
 		"a node is promised":        {func(p *nodepool.Worker) { p.NodePromised = true }, 5 * time.Minute, 5*time.Minute + 5*time.Second},
 	} {
@@ -191,38 +191,6 @@ func TestThreePodsThatFailBeforeTheyJoinBreakAGroupOff(t *testing.T) {
 	}
 }
 
-func TestTheScoreOfAGroupThatFailedFollowsRaysCurve(t *testing.T) {
-	var c struct {
-		Curve []struct {
-			SecondsSinceTimeout float64
-			Score               *float64
-			ScoreBetween        []float64
-		}
-	}
-	readCase(t, "priority-recovery-score-curve", &c)
-	if len(c.Curve) == 0 {
-		t.Fatal("the case has no points")
-	}
-	for _, p := range c.Curve {
-		got := recoverableScore(time.Duration(p.SecondsSinceTimeout * float64(time.Second)))
-		if p.Score != nil && got != *p.Score || p.ScoreBetween != nil && (got <= p.ScoreBetween[0] || got >= p.ScoreBetween[1]) {
-			t.Errorf("after %v s the score is %v, want %+v", p.SecondsSinceTimeout, got, p)
-		}
-	}
-}
-
-func TestOfGroupsThatFailedTheOneThatFailedLongerAgoIsBetterStocked(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	b := breakers{"old": {failedAt: now.Add(-time.Hour)}, "new": {failedAt: now.Add(-20 * time.Minute)}, "well": {}}
-	older, newer, well := b.standing("old", now).stock, b.standing("new", now).stock, b.standing("well", now).stock
-	if older == nil || newer == nil || well != nil || *newer != 0 || *older <= *newer || *older >= 1 {
-		t.Errorf("availability is %v, %v and %v; want more than 0, 0 and none", older, newer, well)
-	}
-	if score := b.standing("new", now).score; score != nil {
-		t.Errorf("score = %v twenty minutes after the failure, want none", *score)
-	}
-}
-
 // readCase reads a case of Ray's tests from testdata.
 func readCase(t *testing.T, name string, into any) {
 	t.Helper()
@@ -232,71 +200,6 @@ func readCase(t *testing.T, name string, into any) {
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
 		t.Fatalf("reading case %s: %v", name, err)
-	}
-}
-
-func TestEachPauseOfABreakerIsTwiceTheLastAndQuietTimeIsForgiving(t *testing.T) {
-	settings := breakerSettings{Cooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	b := &breaker{}
-	refused := sighting{waiting: 1, proof: "no node can be had"}
-	for i, c := range []struct {
-		quiet time.Duration // after the last pause ended
-		want  time.Duration
-	}{
-		{0, 5 * time.Minute}, {0, 10 * time.Minute}, {time.Minute, 20 * time.Minute}, {0, 40 * time.Minute}, {0, time.Hour}, {0, time.Hour},
-		{5 * time.Minute, time.Hour}, {10 * time.Minute, 30 * time.Minute}, {30 * time.Minute, 5 * time.Minute},
-	} {
-		now = now.Add(c.quiet)
-		b.observe(now, refused, settings)
-		if got := b.openUntil.Sub(now); got != c.want {
-			t.Errorf("pause %d is %v, want %v", i+1, got, c.want)
-		}
-		now = b.openUntil
-	}
-}
-
-func TestAPodThatJoinsClosesABreakerOnlyWhileNothingProvesAShortage(t *testing.T) {
-	settings := breakerSettings{Cooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	b := &breaker{}
-	b.observe(now, sighting{waiting: 2, proof: "no node can be had"}, settings)
-	b.observe(now.Add(time.Second), sighting{joined: uids("a"), there: uids("a", "b"), waiting: 1, proof: "no node can be had"}, settings)
-	if !b.open(now.Add(time.Second)) || b.cooldown != 5*time.Minute {
-		t.Errorf("open until %v, pause %v: a pod that had a node already says nothing of the others", b.openUntil, b.cooldown)
-	}
-	b.observe(now.Add(2*time.Second), sighting{joined: uids("a", "b"), there: uids("a", "b")}, settings)
-	if b.open(now.Add(2*time.Second)) || !b.failedAt.IsZero() {
-		t.Errorf("open until %v after all have joined", b.openUntil)
-	}
-}
-
-func uids(all ...string) map[string]bool {
-	set := map[string]bool{}
-	for _, uid := range all {
-		set[uid] = true
-	}
-	return set
-}
-
-func TestAWorkerWhoseRayNodeDiesAndComesBackDoesNotCloseABreaker(t *testing.T) {
-	settings := breakerSettings{Cooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	b := &breaker{}
-	b.observe(now, sighting{joined: uids("a"), there: uids("a", "b"), waiting: 1}, settings)
-	for at := range 6 * 60 {
-		s := sighting{joined: uids("a"), there: uids("a", "b"), waiting: 1}
-		if at%2 == 0 {
-			s.joined = nil
-		}
-		b.observe(now.Add(time.Duration(at)*time.Second), s, settings)
-	}
-	if !b.open(now.Add(6 * time.Minute)) {
-		t.Error("b has not joined within the allocation timeout, and a that comes and goes hides it")
-	}
-	b.observe(now.Add(7*time.Minute), sighting{joined: uids("a", "c"), there: uids("a", "b", "c"), waiting: 1}, settings)
-	if b.open(now.Add(7 * time.Minute)) {
-		t.Error("another pod has joined, and the group is still broken off")
 	}
 }
 

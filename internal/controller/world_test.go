@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/decision"
+	"heliostat.dev/heliostat/internal/controller/head"
 	"heliostat.dev/heliostat/internal/controller/membership"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -57,7 +58,7 @@ func newWorld(t *testing.T, config Config, groups ...nodepool.WorkerGroup) *worl
 func (w *world) settle() {
 	w.t.Helper()
 	w.cycle()
-	w.now = w.now.Add(newcomerPause)
+	w.now = w.now.Add(sessionPause)
 	w.c.record(key).reports = reports{}
 	w.dials, w.ray.reads, w.ray.reports, w.kube.events, w.kube.changes = 1, 0, nil, nil, nil
 }
@@ -68,7 +69,7 @@ func (w *world) restart(config Config) {
 	config.Now = func() time.Time { return w.now }
 	config.Jitter = func() float64 { return 0.5 }
 	config.DefaultMode = cmp.Or(config.DefaultMode, nodepool.Managed) // most tests are about what is managed
-	c, err := New(w.kube, func(context.Context, nodepool.Cluster) (Ray, error) {
+	c, err := New(w.kube, func(context.Context, nodepool.Cluster) (head.Ray, error) {
 		w.dials++
 		return w.ray, w.dialErr
 	}, config)
@@ -226,4 +227,12 @@ func gpu(n int64) raydemand.Bundle { return raydemand.Bundle{raydemand.GPU: rayd
 func gpuGroup(name string, replicas, least, most int) nodepool.WorkerGroup {
 	return nodepool.WorkerGroup{Name: name, Resources: raydemand.Bundle{raydemand.CPU: raydemand.Whole(4), raydemand.GPU: raydemand.One},
 		Replicas: replicas, Min: least, Max: most}
+}
+
+func shapesText(requests []raydemand.Request) string {
+	texts := make([]string, 0, len(requests))
+	for _, r := range requests {
+		texts = append(texts, fmt.Sprintf("%v×%d", r.Bundle, r.Count))
+	}
+	return fmt.Sprint(texts)
 }

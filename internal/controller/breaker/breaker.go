@@ -1,0 +1,259 @@
+// Package breaker finds worker groups whose pods do not join Ray, and keeps launches away from them for a while. Its
+// proof comes from node autoscalers (shortages) or from time. It must not plan, and must not take any pod away.
+package breaker
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// longestCooldown bounds the doubling pause of a failing group.
+const longestCooldown = time.Hour
+
+// Settings are what the breakers and shortages of a RayCluster go by.
+type Settings struct {
+	// AllocationTimeout is how long a pod may take to join Ray before its group counts as failing.
+	AllocationTimeout time.Duration
+	// Cooldown is how long a failing group takes no launches at first.
+	Cooldown time.Duration
+	// UnschedulableGrace is how long a pod may have no node, with no node autoscaler announcing one, before that proves
+	// that its group is out of stock.
+	UnschedulableGrace time.Duration
+}
+
+// Breaker breaks a group off for a while when its pods do not join Ray: out of stock, refused by the API server, or
+// crashing. While it is open the group takes no launches and those of its waiting pods that nothing can be expected of
+// count for nothing, so that the next group serves the demand. It is an optimisation: lost with the process, it opens
+// again as soon as the proof is seen again.
+//
+// What opens it is proof (shortages) or, without any, AllocationTimeout without a pod that joined. Each pause is twice
+// the one before; the memory of that halves with every BreakerCooldown that passes without a failure. A pod that joins
+// while nothing proves a shortage closes it, and the group is as good as any again.
+type Breaker struct {
+	// stalledSince is since when pods are waited for and none has joined; zero while none is waited for.
+	stalledSince time.Time
+	// joined are the pods that have joined Ray and are there still, by UID.
+	joined    map[string]bool
+	OpenUntil time.Time
+	Cooldown  time.Duration
+	Reason    string
+	// shortage: it was opened by proof that no node comes, so pods that have a node still count.
+	shortage bool
+	// launched is how many machines on their way have been counted at least since then; more are a sign of stock.
+	launched int
+	// failedAt is when it was last opened; zero once a pod has joined since.
+	failedAt time.Time
+	// failures are the pods that failed before they joined, since the last one that joined.
+	failures map[string]bool
+}
+
+// podCounts is what one reading tells of a group.
+type podCounts struct {
+	// joined are the pods that have joined, there all that exist, by UID; waiting counts those that are waited for.
+	joined, there map[string]bool
+	waiting       int
+	// launched counts those of them that a machine on its way has room for.
+	launched int
+	// why says what the waiting ones seem to wait for; proof, that no node will come for them, or is empty.
+	why, proof string
+	// failed are the pods that failed without having joined, by UID, with what Kubernetes says of them.
+	failed map[string]string
+}
+
+// observe takes one reading in.
+func (b *Breaker) observe(now time.Time, s podCounts, settings Settings) {
+	progress := b.noteJoined(s)
+	if progress {
+		b.failures = nil
+	}
+	if progress && s.proof == "" {
+		b.OpenUntil, b.failedAt = earlierOf(b.OpenUntil, now), time.Time{}
+	}
+	if b.shortage && b.Open(now) {
+		if s.launched > b.launched && s.proof == "" {
+			b.OpenUntil = now // there is stock again
+		}
+		b.launched = min(b.launched, s.launched)
+	}
+	switch {
+	case s.waiting == 0 || progress:
+		b.stalledSince = time.Time{}
+		if s.waiting > 0 {
+			b.stalledSince = now
+		}
+	case b.stalledSince.IsZero():
+		b.stalledSince = now
+	}
+	proof := s.proof
+	if proof == "" {
+		proof = b.tooManyFailures(s.failed)
+	}
+	switch {
+	case b.Open(now):
+	case proof != "":
+		b.trip(now, settings, proof)
+		b.shortage, b.launched = s.proof != "", s.launched
+	case !b.stalledSince.IsZero() && now.Sub(b.stalledSince) >= settings.AllocationTimeout:
+		b.trip(now, settings, fmt.Sprintf("no pod joined Ray within %s: %s", planner.Span(settings.AllocationTimeout.Seconds()), s.why))
+	}
+}
+
+// noteJoined reports whether a pod has joined that had not before: one whose Ray node died and came back proves nothing.
+func (b *Breaker) noteJoined(s podCounts) (progress bool) {
+	joined := map[string]bool{}
+	for uid := range b.joined {
+		if s.there[uid] {
+			joined[uid] = true
+		}
+	}
+	for uid := range s.joined {
+		progress = progress || !joined[uid]
+		joined[uid] = true
+	}
+	b.joined = joined
+	return progress
+}
+
+// failuresForProof is how many pods in a row must fail before they join: one may meet a bad node, or be evicted.
+const failuresForProof = 3
+
+// tooManyFailures notes failed pods, and says so when they are too many.
+func (b *Breaker) tooManyFailures(failed map[string]string) string {
+	last := ""
+	for _, uid := range slices.Sorted(maps.Keys(failed)) {
+		if b.failures == nil {
+			b.failures = map[string]bool{}
+		}
+		b.failures[uid] = true
+		last = failed[uid]
+	}
+	if last == "" || len(b.failures) < failuresForProof {
+		return ""
+	}
+	return fmt.Sprintf("%d pods failed before they joined Ray: %s", len(b.failures), last)
+}
+
+// trip opens the breaker: for twice as long as last time, less what has been forgiven since.
+func (b *Breaker) trip(now time.Time, settings Settings, reason string) {
+	if quiet := now.Sub(b.OpenUntil); !b.OpenUntil.IsZero() && quiet > 0 {
+		b.Cooldown >>= min(int(quiet/settings.Cooldown), 62)
+	}
+	b.Cooldown = min(max(2*b.Cooldown, settings.Cooldown), longestCooldown)
+	b.OpenUntil, b.failedAt = now.Add(b.Cooldown), now
+	b.stalledSince = b.OpenUntil // the next chance starts when this pause ends
+	b.failures, b.shortage = nil, false
+	b.Reason = reason
+}
+
+func (b *Breaker) Open(now time.Time) bool { return now.Before(b.OpenUntil) }
+
+// earlierOf is the earlier of two moments; a zero one stays.
+func earlierOf(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Groups holds one breaker per group name.
+type Groups map[string]*Breaker
+
+func (b Groups) Observe(now time.Time, cluster nodepool.Cluster, members []membership.Member, proofs map[string]string, settings Settings) {
+	seen := countPods(cluster, members)
+	for _, g := range cluster.Groups {
+		if !membership.Reconciled(cluster, g.Name) {
+			delete(b, g.Name) // its pods are nobody's to wait for, and afterwards it starts anew
+			continue
+		}
+		s := seen[g.Name]
+		s.proof = proofs[g.Name]
+		if b[g.Name] == nil {
+			b[g.Name] = &Breaker{joined: s.joined}
+		}
+		b[g.Name].observe(now, s, settings)
+	}
+}
+
+// countPods counts the pods of each group.
+func countPods(cluster nodepool.Cluster, members []membership.Member) map[string]podCounts {
+	seen, counted, unschedulable := map[string]podCounts{}, map[string]int{}, map[string]string{}
+	for _, m := range members {
+		s, known := seen[m.Group]
+		if !known {
+			s.joined, s.there = map[string]bool{}, map[string]bool{}
+		}
+		s.there[m.UID] = true
+		if m.Failed && m.Node == nil && !m.Named {
+			if s.failed == nil {
+				s.failed = map[string]string{}
+			}
+			s.failed[m.UID] = failureOf(m)
+		}
+		if m.Counted() {
+			counted[m.Group]++
+			switch {
+			case m.Joined():
+				s.joined[m.UID] = true
+			case m.Gated: // waits for quota, which says nothing about the group's nodes
+			case !m.Dead():
+				s.waiting++
+			}
+			if m.Unschedulable != "" {
+				unschedulable[m.Group] = m.Unschedulable
+			}
+		}
+		seen[m.Group] = s
+	}
+	for _, g := range cluster.Groups {
+		missing := max(0, membership.GoalPods(g)-counted[g.Name])
+		s := seen[g.Name]
+		s.waiting += missing
+		s.launched = g.Incoming.Launched
+		s.why = whyStalled(unschedulable[g.Name], missing)
+		seen[g.Name] = s
+	}
+	return seen
+}
+
+func failureOf(m membership.Member) string {
+	if m.FailedWhy != "" {
+		return m.Pod + ": " + m.FailedWhy
+	}
+	return m.Pod + ": its Ray container ended; see its log"
+}
+
+// Pause restarts the clocks of waiting groups: while the GCS does not answer, nobody can be seen to join.
+func (b Groups) Pause(now time.Time) {
+	for _, entry := range b {
+		if !entry.stalledSince.IsZero() && !entry.Open(now) {
+			entry.stalledSince = now
+		}
+	}
+}
+
+func whyStalled(unschedulable string, missing int) string {
+	switch {
+	case unschedulable != "":
+		return unschedulable
+	case missing > 0:
+		return fmt.Sprintf("%d pods were asked for and do not exist (refused by the API server, or an earlier group blocks the operator)", missing)
+	}
+	return "the pods run but do not reach Ray; see their logs"
+}
+
+func (b Groups) Open(group string, now time.Time) bool {
+	entry := b[group]
+	return entry != nil && entry.Open(now)
+}
+
+// NothingExpected reports whether nothing is expected of a pod that has not joined, or of one that is asked for and not seen yet:
+// its group is broken off, and it is not one that has a node already while only nodes are short.
+func (b Groups) NothingExpected(group string, placed bool, now time.Time) bool {
+	return b.Open(group, now) && !(placed && b[group].shortage)
+}

@@ -1,0 +1,231 @@
+package breaker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/pkg/nodepool"
+)
+
+// How long a node autoscaler's refusal must stand before it is proof (docs/reference/facts.md#karpenter-rounds).
+const (
+	// refusalSettles is for the Cluster Autoscaler and its like, which look every 10 s and say so each time.
+	refusalSettles = 5 * time.Second
+	// karpenterRound is the longest time until Karpenter has looked at its pods again: every 10 s, and then it gathers
+	// pods for up to 10 s. What it refuses or cannot launch now it may launch then, of another NodePool or of the same.
+	karpenterRound = 21 * time.Second
+	// karpenterLooksAgain is the time until it has looked again where it has nothing to gather: 10 s and 1 s, and time
+	// to see the NodeClaims that follow.
+	karpenterLooksAgain = 13 * time.Second
+	// unseenSettles is for Karpenter where its NodeClaims may not be read. It says nothing new of a pod for 2 min.
+	unseenSettles = 2*time.Minute + karpenterRound
+)
+
+// Shortages finds proof that no node comes for a group's pods. All clocks are this process's own, from when it first saw
+// the state:
+//
+//	what is seen of a pod without a node            proof
+//	a NodeClaim on its way has room for it          never; AllocationTimeout decides
+//	a node autoscaler refuses it                    after settles
+//	a node autoscaler promises one                  never; AllocationTimeout decides
+//	nothing is heard, and would be                  after UnschedulableGrace
+//	nothing is heard, and might not be              never; AllocationTimeout decides
+//
+// A promise takes minutes to come true, and taking it for silence would launch everything twice. So would taking the
+// silence of a node autoscaler that is not recognised for its word: it would be heard only once one has spoken before
+// (Cluster.ProvisionersSeen).
+//
+// Karpenter's words about a pod are no fate of that pod: it drops most of its Events when there are many, and whichever
+// pod comes first gets a node. So what its NodeClaims hold is counted, and as many pods are taken to have a node
+// coming, whatever was said of them. Where NodeClaims are read a promise that no claim keeps is silence, and where they
+// may not be read silence is no proof.
+type Shortages struct {
+	// refused and silent are since when a pod is so while no NodeClaim has room for it.
+	refused, silent map[string]time.Time
+	// Coming are the pods that have a node coming.
+	Coming map[string]bool
+}
+
+// shortage is the proof about one group: the pods it is about, and what was said.
+type shortage struct {
+	pods []string
+	why  string
+}
+
+// Observe takes one reading in and returns the proof by group, where there is one. members are sorted by pod.
+func (s *Shortages) Observe(now time.Time, cluster nodepool.Cluster, members []membership.Member, settings Settings) map[string]string {
+	next := Shortages{refused: map[string]time.Time{}, silent: map[string]time.Time{}, Coming: s.podsComing(cluster, members)}
+	short := map[string]*shortage{}
+	for _, m := range members {
+		if !membership.Unplaced(m) || next.Coming[m.Pod] {
+			continue
+		}
+		why := s.judge(&next, now, cluster, m, settings)
+		if why == "" {
+			continue
+		}
+		if short[m.Group] == nil {
+			short[m.Group] = &shortage{}
+		}
+		of := short[m.Group]
+		of.pods, of.why = append(of.pods, m.Pod), cmp.Or(m.NodeRefused, of.why, why)
+	}
+	*s = next
+	proofs := make(map[string]string, len(short))
+	for group, of := range short {
+		proofs[group] = fmt.Sprintf("no node can be had for %s: %s", podsSuch(of.pods), of.why)
+	}
+	return proofs
+}
+
+// judge runs the clock of one pod that nothing is on its way for, and says why no node comes for it once that is
+// proven.
+func (s *Shortages) judge(next *Shortages, now time.Time, cluster nodepool.Cluster, m membership.Member, settings Settings) (why string) {
+	seen := cluster.NodeClaims == nodepool.NodeClaimsRead
+	switch {
+	case m.NodePromised && !(m.ByKarpenter && seen):
+	case m.NodeRefused != "":
+		next.refused[m.Pod] = s.firstSeen(s.refused, m.Pod, now)
+		if now.Sub(next.refused[m.Pod]) >= settles(m, seen) {
+			return m.NodeRefused
+		}
+	case cluster.ProvisionersSeen && cluster.NodeClaims != nodepool.NodeClaimsForbidden:
+		grace := settings.UnschedulableGrace
+		if seen {
+			grace = max(grace, karpenterRound)
+		}
+		next.silent[m.Pod] = s.firstSeen(s.silent, m.Pod, now)
+		if now.Sub(next.silent[m.Pod]) >= grace {
+			return "no node autoscaler adds one; " + m.Unschedulable
+		}
+	}
+	return ""
+}
+
+// firstSeen is when the pod was first in the state that the map remembers.
+func (s *Shortages) firstSeen(state map[string]time.Time, pod string, now time.Time) time.Time {
+	if at, known := state[pod]; known {
+		return at
+	}
+	return now
+}
+
+// settles is how long a refusal must stand. Karpenter's refusal of a pod for which it asked for a machine before is the
+// word of a later round.
+func settles(m membership.Member, seen bool) time.Duration {
+	switch {
+	case !m.ByKarpenter:
+		return refusalSettles
+	case !seen:
+		return unseenSettles
+	case m.RefusedAfterLaunch:
+		return karpenterLooksAgain
+	}
+	return karpenterRound
+}
+
+// podsComing chooses as many pods of each group as NodeClaims hold: those that were promised a node first, and last
+// those that have been refused for longest.
+func (s *Shortages) podsComing(cluster nodepool.Cluster, members []membership.Member) map[string]bool {
+	waiting := map[string][]membership.Member{}
+	for _, m := range members {
+		if membership.Unplaced(m) {
+			waiting[m.Group] = append(waiting[m.Group], m)
+		}
+	}
+	coming := map[string]bool{}
+	for _, g := range cluster.Groups {
+		pods := waiting[g.Name]
+		slices.SortStableFunc(pods, func(a, b membership.Member) int {
+			return cmp.Or(cmp.Compare(rank(a), rank(b)), s.byClock(a, b))
+		})
+		for _, m := range pods[:min(len(pods), g.Incoming.Pods())] {
+			coming[m.Pod] = true
+		}
+	}
+	return coming
+}
+
+// clock is since when something has been counted against a pod; zero where nothing is.
+func (s *Shortages) clock(pod string) time.Time {
+	if since, refused := s.refused[pod]; refused {
+		return since
+	}
+	return s.silent[pod]
+}
+
+// byClock puts pods without a running clock first, then the latest before the earliest, so that the clocks of pods that
+// nothing is on its way for go on.
+func (s *Shortages) byClock(a, b membership.Member) int {
+	left, right := s.clock(a.Pod), s.clock(b.Pod)
+	if left.IsZero() || right.IsZero() {
+		return left.Compare(right)
+	}
+	return right.Compare(left)
+}
+
+// rank orders pods by what was said of them last.
+func rank(m membership.Member) int {
+	switch {
+	case m.NodePromised:
+		return 0
+	case m.NodeRefused == "":
+		return 1
+	}
+	return 2
+}
+
+func podsSuch(pods []string) string {
+	if len(pods) == 1 {
+		return pods[0]
+	}
+	return fmt.Sprintf("%d pods such as %s", len(pods), pods[0])
+}
+
+// recoveryWindow is how long a group that failed stands behind its equals
+// (Ray: RAY_AUTOSCALER_AVAILABILITY_RECOVERY_S, autoscaler/v2/scheduler.py of 2.60).
+const recoveryWindow = 600 * time.Second
+
+// recoverableScore is Ray's standing of a group by the age of its last failure: 0 while younger than 10 s or a tenth of
+// the window, then the share of the window that has passed, at most 1.
+func recoverableScore(age time.Duration) float64 {
+	if age < min(10*time.Second, recoveryWindow/10) {
+		return 0
+	}
+	return min(age.Seconds()/recoveryWindow.Seconds(), 1)
+}
+
+// Availability is what the plan needs to know of a group that failed lately.
+type Availability struct {
+	// Cooldown is for how long it takes no launches, reason why.
+	Cooldown time.Duration
+	Reason   string
+	// RecoverableScore is its recoverableScore; stock tells the groups that failed apart, the longest ago before the latest, by Ray's
+	// cloud availability, 1 - stamp/newest stamp. Both are nil where they are 1.
+	RecoverableScore, CloudAvailability *float64
+}
+
+func (b Groups) AvailabilityOf(group string, now time.Time) (s Availability) {
+	entry := b[group]
+	if entry == nil || entry.failedAt.IsZero() {
+		return s
+	}
+	if score := recoverableScore(now.Sub(entry.failedAt)); score < 1 {
+		s.RecoverableScore = &score
+	}
+	newest := entry.failedAt
+	for _, other := range b {
+		if other.failedAt.After(newest) {
+			newest = other.failedAt
+		}
+	}
+	stock := 1 - float64(entry.failedAt.Unix())/float64(newest.Unix())
+	s.CloudAvailability = &stock
+	if entry.Open(now) {
+		s.Cooldown, s.Reason = entry.OpenUntil.Sub(now), entry.Reason
+	}
+	return s
+}

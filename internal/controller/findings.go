@@ -1,0 +1,86 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Codes of the loop's own findings.
+const (
+	// FindingRandomDeletes: without in-tree autoscaling the operator deletes any surplus pod, busy ones too, where it is not Heliostat that lowers
+	// replicas and names the pods (docs/reference/facts.md#operator-surplus).
+	FindingRandomDeletes = "surplus-deleted-at-random"
+	// FindingOrphanNode: a living Ray node is found in no pod, neither by instance id nor by address.
+	FindingOrphanNode = "ray-node-without-pod"
+	// FindingTruncated: a raylet may have cut its report at 100 shapes.
+	FindingTruncated = "demand-truncated"
+	// FindingHeadMissing: the GCS does not list its own head.
+	FindingHeadMissing = "head-not-listed"
+	// FindingGated: scheduling gates hold pods back.
+	FindingGated = "pods-gated"
+)
+
+// findings gathers what all sides found.
+func findings(r *record, o outcome) []raydemand.Finding {
+	v := o.view
+	object := "RayCluster " + v.Cluster.Key.String()
+	all := slices.Concat(v.Cluster.Findings, v.State.Findings, o.findings, o.intent.plan.Findings, r.shapes.Findings(v.Cluster))
+	if v.State.Truncated && !slices.ContainsFunc(all, func(f raydemand.Finding) bool { return f.Code == FindingTruncated }) {
+		all = append(all, raydemand.Finding{Code: FindingTruncated, Severity: raydemand.Warning, Object: object,
+			Why: "a raylet reports at most 100 different shapes, so more may be waiting than is seen",
+			Fix: "round memory and custom resources of tasks to few different shapes"})
+	}
+	all = append(all, gatedFindings(v)...)
+	if v.Live() {
+		all = append(all, orphanFindings(v)...)
+	}
+	if v.Live() && v.Head == nil {
+		all = append(all, raydemand.Finding{Code: FindingHeadMissing, Severity: raydemand.Warning, Object: object,
+			Why: "the list of Ray nodes is not complete, so nothing is taken away",
+			Fix: "wait for the head's raylet, or look at its log"})
+	}
+	if v.Mode != nodepool.Managed && !v.Cluster.InTreeAutoscaling && !v.Cluster.Unreadable {
+		all = append(all, raydemand.Finding{Code: FindingRandomDeletes, Severity: raydemand.Info, Object: object,
+			Field: "spec.enableInTreeAutoscaling", Seen: "false",
+			Why: "whenever there are more pods than replicas the operator deletes any of them, busy ones too, and Heliostat, which names pods, does not scale here",
+			Fix: "let nobody lower replicas or maxReplicas without workersToDelete, or let Heliostat manage the RayCluster"})
+	}
+	return all
+}
+
+// gatedFindings tells of groups whose pods wait behind scheduling gates. They count as on their way, and their group is
+// not broken off however long that takes.
+func gatedFindings(v observation.View) []raydemand.Finding {
+	gated := map[string]int{}
+	for _, m := range v.Members {
+		if m.Gated && m.Counted() {
+			gated[m.Group]++
+		}
+	}
+	var all []raydemand.Finding
+	for _, group := range slices.Sorted(maps.Keys(gated)) {
+		all = append(all, raydemand.Finding{Code: FindingGated, Severity: raydemand.Info,
+			Object: fmt.Sprintf("worker group %s of RayCluster %s", group, v.Cluster.Key), Field: "spec.schedulingGates",
+			Seen: fmt.Sprintf("%d pods", gated[group]),
+			Why:  "a scheduling gate holds them back, as Kueue does until there is quota; demand that counts on them waits",
+			Fix:  "free quota, or lower the group's maxReplicas to what the quota allows"})
+	}
+	return all
+}
+
+func orphanFindings(v observation.View) []raydemand.Finding {
+	var all []raydemand.Finding
+	for _, n := range membership.Orphans(v.Cluster, v.State.Nodes) {
+		all = append(all, raydemand.Finding{Code: FindingOrphanNode, Severity: raydemand.Warning,
+			Object: "RayCluster " + v.Cluster.Key.String(), Field: "RAY_CLOUD_INSTANCE_ID", Seen: fmt.Sprintf("%q at %s", n.Instance, n.IP),
+			Why: "a living Ray node is found in no pod by instance id or address, so no pod that seems not to have joined is taken away",
+			Fix: "leave RAY_CLOUD_INSTANCE_ID in the pod template to KubeRay; a node started outside Kubernetes keeps this finding"})
+	}
+	return all
+}

@@ -1,0 +1,140 @@
+// Package head keeps the connection to the head of one Ray cluster: it dials the GCS, reads the state, backs off after a
+// failure, and notices when another head or another GCS process answers. It must not interpret what it reads.
+package head
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// ErrNoAddress says that the head has no address yet, which is no failure.
+var ErrNoAddress = errors.New("the head pod has no address yet")
+
+// errBackingOff says that a head which did not answer is left alone for a while.
+var errBackingOff = errors.New("waiting before the next try")
+
+// firstBackoff is the pause after the first failed reading; it doubles up to Config.GCSBackoff.
+const firstBackoff = 250 * time.Millisecond
+
+// Timeouts bound calls to a head.
+type Timeouts struct {
+	// Call bounds one call.
+	Call time.Duration
+	// LongestBackoff is the longest pause between two tries of a head that does not answer.
+	LongestBackoff time.Duration
+}
+
+// Connection is one cluster's line to its GCS. Any failure closes it, so that the next try reads address, token and
+// certificates anew; only this cluster waits.
+type Connection struct {
+	Ray      Ray
+	identity string
+	// seen holds session and version of the last reading that was taken in; since is when this GCS first answered.
+	seen     raydemand.State
+	Since    time.Time
+	Failures int
+	LastErr  error
+	RetryAt  time.Time
+}
+
+// State reads the cluster's state; a new head, known by its pod, restarts or address, gets a new connection.
+func (c *Connection) State(ctx context.Context, dial Dialer, cluster nodepool.Cluster, now time.Time, limits Timeouts) (raydemand.State, error) {
+	if cluster.Head.IP == "" {
+		c.Close()
+		return raydemand.State{}, ErrNoAddress
+	}
+	if identity := identityOf(cluster); identity != c.identity {
+		c.Close()
+		*c = Connection{identity: identity, seen: c.seen}
+	}
+	if now.Before(c.RetryAt) {
+		return raydemand.State{}, fmt.Errorf("%w: %w", errBackingOff, c.LastErr)
+	}
+	limited, cancel := context.WithTimeout(ctx, limits.Call)
+	defer cancel()
+	state, err := c.read(limited, dial, cluster)
+	if ctx.Err() != nil {
+		return raydemand.State{}, ctx.Err() // an end that was asked for says nothing of the head
+	}
+	if err != nil {
+		c.fail(now, err, limits.LongestBackoff)
+		return raydemand.State{}, err
+	}
+	c.Failures, c.LastErr, c.RetryAt = 0, nil, time.Time{}
+	if c.Since.IsZero() || !state.SameGCS(c.seen) {
+		c.Since = now
+	}
+	return state, nil
+}
+
+func (c *Connection) read(ctx context.Context, dial Dialer, cluster nodepool.Cluster) (raydemand.State, error) {
+	if c.Ray == nil {
+		ray, err := dial(ctx, cluster)
+		if err != nil {
+			return raydemand.State{}, fmt.Errorf("connecting to the GCS of %s: %w", cluster.Key, err)
+		}
+		c.Ray = ray
+	}
+	state, err := c.Ray.State(ctx)
+	if err != nil {
+		return raydemand.State{}, fmt.Errorf("reading the state of %s: %w", cluster.Key, err)
+	}
+	return state, nil
+}
+
+func (c *Connection) fail(now time.Time, err error, longest time.Duration) {
+	pause := min(firstBackoff<<min(c.Failures, 16), longest)
+	c.Failures++
+	c.LastErr, c.RetryAt = err, now.Add(pause)
+	c.Close()
+}
+
+// Summary is why Ray is not read, in a sentence for people. What a failure of a head that is not ready is likely to mean is not told: it is most
+// often just starting.
+func Summary(err error, head nodepool.Head) string {
+	var failure *raydemand.Failure
+	switch {
+	case !errors.As(err, &failure):
+		return err.Error()
+	case !head.Ready:
+		return "the head pod is not ready yet: " + failure.Happened
+	}
+	return "the head does not answer: " + failure.Error()
+}
+
+// Detail is why Ray is not read with all that the transport said, for the log.
+func Detail(err error) string {
+	var failure *raydemand.Failure
+	if errors.As(err, &failure) {
+		return err.Error() + ": " + failure.Detail
+	}
+	return err.Error()
+}
+
+// Close drops the line; the identity and the back-off stay.
+func (c *Connection) Close() {
+	if c.Ray != nil {
+		_ = c.Ray.Close() // nothing can be done about a line that does not close
+		c.Ray = nil
+	}
+}
+
+// Renewed reports whether the state comes from another GCS process than the one before, of a new Ray session or, with fault
+// tolerance, of the same: what was remembered is void.
+func (c *Connection) Renewed(state raydemand.State) bool {
+	before := c.seen
+	c.seen = raydemand.State{Session: state.Session, Version: state.Version}
+	return before.Session != "" && !state.SameGCS(before)
+}
+
+// identityOf names one head at one address with one way to authenticate. A head that becomes ready counts as new: tries
+// that failed while it was starting must not delay the first reading.
+func identityOf(cluster nodepool.Cluster) string {
+	h, a := cluster.Head, cluster.Auth
+	return fmt.Sprint(cluster.UID, h.PodUID, h.Restarts, h.IP, h.GCSPort, h.Ready, a)
+}

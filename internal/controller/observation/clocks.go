@@ -1,0 +1,61 @@
+package observation
+
+import (
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Clocks remembers since when things are as they are. All of it only delays reductions, so losing it is safe.
+type Clocks struct {
+	unjoined map[string]time.Time // pod → first seen without a Ray node
+	dead     map[string]time.Time // pod → first seen with a dead Ray node
+	// quiet is since when nothing at all has been asked for; zero while something is.
+	quiet time.Time
+}
+
+// Observe takes one complete reading in. kept says whether anything is requested over REST.
+func (w *Clocks) Observe(now time.Time, members []membership.Member, demand raydemand.Demand, kept bool) {
+	unjoined, dead := make(map[string]time.Time), make(map[string]time.Time)
+	for _, m := range members {
+		switch {
+		case m.Dead():
+			dead[m.Pod] = earlier(w.dead, m.Pod, now)
+		case m.Node == nil:
+			unjoined[m.Pod] = earlier(w.unjoined, m.Pod, now)
+		}
+	}
+	w.unjoined, w.dead = unjoined, dead
+	switch {
+	case kept || len(demand.Requests)+len(demand.Gangs)+len(demand.Constraint) > 0:
+		w.quiet = time.Time{}
+	case w.quiet.IsZero():
+		w.quiet = now
+	}
+}
+
+// Pause restarts the clocks that a missing reading would let run on unseen.
+func (w *Clocks) Pause() { *w = Clocks{} }
+
+func (w *Clocks) UnjoinedFor(pod string, now time.Time) time.Duration {
+	return lasted(w.unjoined[pod], now)
+}
+
+func (w *Clocks) DeadFor(pod string, now time.Time) time.Duration { return lasted(w.dead[pod], now) }
+
+func (w *Clocks) QuietFor(now time.Time) time.Duration { return lasted(w.quiet, now) }
+
+func earlier(known map[string]time.Time, name string, now time.Time) time.Time {
+	if at, ok := known[name]; ok {
+		return at
+	}
+	return now
+}
+
+func lasted(since, now time.Time) time.Duration {
+	if since.IsZero() {
+		return 0
+	}
+	return now.Sub(since)
+}

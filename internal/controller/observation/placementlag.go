@@ -1,0 +1,213 @@
+package observation
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// lagWindow is how long a placement may still show as pending elsewhere: the GCS asks each raylet once a second, so
+// the reports of two nodes can be that far apart, plus the calls themselves (docs/reference/facts.md#load-report-lag).
+const lagWindow = 1500 * time.Millisecond
+
+// PlacementLag corrects the one way in which a state over-counts: a task that runs on B already while A's older report still
+// lists it as pending. What nodes have newly taken is a credit against equal pending shapes; the credit ends when the
+// pending count falls by as much (A has reported) or when the window is over. Where nothing was placed lately the
+// demand passes unchanged, so growing demand is acted on at once. Under-counting is harmless: the next report repairs it.
+type PlacementLag struct {
+	available map[raydemand.NodeID]raydemand.Bundle
+	placed    map[raydemand.NodeID]int // number of gangs with a bundle there
+	pending   map[string]int64
+	credits   []credit
+	// heldSince is when the present run of credits began; zero while there are none.
+	heldSince time.Time
+}
+
+type credit struct {
+	shape string
+	count int64
+	until time.Time
+}
+
+// Correct takes one reading in and returns its requests less what was placed within the window.
+func (l *PlacementLag) Correct(now time.Time, state raydemand.State) []raydemand.Request {
+	pending := make(map[string]int64, len(state.Demand.Requests))
+	for _, r := range state.Demand.Requests {
+		pending[shapeOf(r)] += r.Count
+	}
+	fell := make(map[string]int64)
+	for shape, before := range l.pending {
+		fell[shape] = max(0, before-pending[shape])
+	}
+	l.expire(now, fell)
+	for shape, count := range l.taken(state) {
+		if count -= fell[shape]; count > 0 {
+			l.credits = append(l.credits, credit{shape: shape, count: count, until: now.Add(lagWindow)})
+		}
+	}
+	switch {
+	case len(l.credits) == 0:
+		l.heldSince = time.Time{}
+	case l.heldSince.IsZero():
+		l.heldSince = now
+	}
+	l.remember(state, pending)
+	return l.subtract(state.Demand.Requests)
+}
+
+// Active reports whether demand is being held back, so that the next reading should come soon.
+func (l *PlacementLag) Active() bool { return len(l.credits) > 0 }
+
+// MayHidePlacement reports whether a task may have been placed on a worker that still looks idle. Under steady work something is
+// placed at every moment; then Ray's refusal alone has to protect such a worker.
+func (l *PlacementLag) MayHidePlacement(now time.Time) bool {
+	return l.Active() && now.Sub(l.heldSince) < longestHold
+}
+
+// expire drops old credits and those whose shape has fallen since: oldest first. What remains of fell pays for the
+// placements of this same reading.
+func (l *PlacementLag) expire(now time.Time, fell map[string]int64) {
+	l.credits = slices.DeleteFunc(l.credits, func(c credit) bool { return !now.Before(c.until) })
+	for i := range l.credits {
+		c := &l.credits[i]
+		paid := min(c.count, fell[c.shape])
+		c.count -= paid
+		fell[c.shape] -= paid
+	}
+	l.credits = slices.DeleteFunc(l.credits, func(c credit) bool { return c.count == 0 })
+}
+
+// taken counts per pending shape how often it fits into what the nodes have newly taken, large shapes first.
+func (l *PlacementLag) taken(state raydemand.State) map[string]int64 {
+	if l.available == nil {
+		return nil // the first reading has nothing to compare with
+	}
+	bySize := slices.Clone(state.Demand.Requests)
+	slices.SortStableFunc(bySize, largerFirst)
+	counts := make(map[string]int64)
+	for i := range state.Nodes {
+		n := &state.Nodes[i]
+		if n.Status == raydemand.Dead || len(n.PlacedLabels) > l.placed[n.ID] {
+			continue // a new gang's bundle took it, not a pending request
+		}
+		grown := l.grownUse(n)
+		for _, r := range bySize {
+			if grown == nil {
+				break
+			}
+			if fits := timesIn(grown, r.Bundle, r.Count); fits > 0 && selects(r.Selectors, n.Labels) {
+				counts[shapeOf(r)] += fits
+				take(grown, r.Bundle, fits)
+			}
+		}
+	}
+	return counts
+}
+
+// grownUse is what n has less available than at the last reading; a node that just joined had all of it.
+func (l *PlacementLag) grownUse(n *raydemand.Node) raydemand.Bundle {
+	before, known := l.available[n.ID]
+	if !known {
+		before = n.Total
+	}
+	var grown raydemand.Bundle
+	for name, amount := range before {
+		if more := amount - n.Available[name]; more > 0 {
+			if grown == nil {
+				grown = raydemand.Bundle{}
+			}
+			grown[name] = more
+		}
+	}
+	return grown
+}
+
+func (l *PlacementLag) remember(state raydemand.State, pending map[string]int64) {
+	l.pending = pending
+	l.available = make(map[raydemand.NodeID]raydemand.Bundle, len(state.Nodes))
+	l.placed = make(map[raydemand.NodeID]int, len(state.Nodes))
+	for _, n := range state.Nodes {
+		if n.Status != raydemand.Dead {
+			l.available[n.ID] = n.Available
+			l.placed[n.ID] = len(n.PlacedLabels)
+		}
+	}
+}
+
+func (l *PlacementLag) subtract(requests []raydemand.Request) []raydemand.Request {
+	if len(l.credits) == 0 {
+		return requests
+	}
+	owed := make(map[string]int64)
+	for _, c := range l.credits {
+		owed[c.shape] += c.count
+	}
+	var rest []raydemand.Request
+	for _, r := range requests {
+		shape := shapeOf(r)
+		paid := min(owed[shape], r.Count)
+		owed[shape] -= paid
+		if r.Count -= paid; r.Count > 0 {
+			rest = append(rest, r)
+		}
+	}
+	return rest
+}
+
+// shapeOf is a request's identity: bundle and selectors, without the count.
+func shapeOf(r raydemand.Request) string {
+	var s strings.Builder
+	s.WriteString(r.Bundle.String())
+	for _, selector := range r.Selectors {
+		s.WriteByte('|')
+		s.WriteString(selector.String())
+	}
+	return s.String()
+}
+
+func largerFirst(a, b raydemand.Request) int {
+	if len(a.Bundle) != len(b.Bundle) {
+		return len(b.Bundle) - len(a.Bundle)
+	}
+	var sumA, sumB raydemand.Amount
+	for _, amount := range a.Bundle {
+		sumA = sumA.Plus(amount)
+	}
+	for _, amount := range b.Bundle {
+		sumB = sumB.Plus(amount)
+	}
+	switch {
+	case sumA > sumB:
+		return -1
+	case sumA < sumB:
+		return 1
+	}
+	return strings.Compare(shapeOf(a), shapeOf(b))
+}
+
+// timesIn counts how often want fits into room, at most limit times.
+func timesIn(room, want raydemand.Bundle, limit int64) int64 {
+	if want.IsZero() {
+		return 0
+	}
+	times := limit
+	for name, amount := range want {
+		if amount > 0 {
+			times = min(times, int64(room.Has(name)/amount))
+		}
+	}
+	return times
+}
+
+func take(room, want raydemand.Bundle, times int64) {
+	for name, amount := range want {
+		room[name] -= amount.Times(times)
+	}
+}
+
+func selects(selectors []raydemand.Selector, labels map[string]string) bool {
+	return len(selectors) == 0 ||
+		slices.ContainsFunc(selectors, func(s raydemand.Selector) bool { return s.Matches(labels) })
+}

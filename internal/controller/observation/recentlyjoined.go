@@ -1,0 +1,43 @@
+package observation
+
+import (
+	"time"
+
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// RecentlyJoined remembers when nodes joined that the reading before did not show. Ray counts a node's idle time from the start of
+// its raylet, which on a busy machine is long before the node can take work: a worker would be drained as idle in the moment
+// in which its work is being placed. For a newcomer the idle time counts from its first sight. The nodes of a first
+// reading are no newcomers, so our own restart keeps nothing alive.
+type RecentlyJoined struct {
+	seen   map[raydemand.NodeID]bool
+	joined map[raydemand.NodeID]time.Time
+}
+
+// Observe takes one reading in.
+func (n *RecentlyJoined) Observe(now time.Time, nodes []raydemand.Node) {
+	seen := make(map[raydemand.NodeID]bool, len(nodes))
+	joined := map[raydemand.NodeID]time.Time{}
+	for i := range nodes {
+		id := nodes[i].ID
+		if nodes[i].Status == raydemand.Dead {
+			continue
+		}
+		seen[id] = true
+		if at, known := n.joined[id]; known {
+			joined[id] = at
+		} else if n.seen != nil && !n.seen[id] {
+			joined[id] = now
+		}
+	}
+	n.seen, n.joined = seen, joined
+}
+
+// Bound cuts a node's idle time to the time since a newcomer's first sight.
+func (n *RecentlyJoined) Bound(now time.Time, id raydemand.NodeID, idle time.Duration) time.Duration {
+	if at, known := n.joined[id]; known {
+		return min(idle, now.Sub(at))
+	}
+	return idle
+}

@@ -1,0 +1,223 @@
+package observation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/breaker"
+	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/internal/snapshotfile"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// SnapshotInput is all that a snapshot is made of. assemble keeps nothing and asks nobody, so a snapshot can be tested like
+// arithmetic.
+type SnapshotInput struct {
+	Now     time.Time
+	Cluster nodepool.Cluster
+	Members []membership.Member
+	Head    *raydemand.Node
+	Demand  raydemand.Demand
+	// PlainRequests is the REST request_resources; nil, like the demand, while Ray does not answer.
+	PlainRequests []raydemand.Request
+	// OwnedRequests are the requests of owners that hold; nil while Ray does not answer.
+	OwnedRequests []raydemand.Owned
+	// Idle is how long a node has had no use.
+	Idle map[raydemand.NodeID]time.Duration
+	// Leaving holds nodes that were asked to go and may not show it yet.
+	Leaving map[raydemand.NodeID]bool
+	// Unplaceable holds what has waited beside a node although as much is free there in sum.
+	Unplaceable map[raydemand.NodeID]raydemand.Bundle
+	// Crashed holds pods whose Ray node died and whose grace is over.
+	Crashed  map[string]bool
+	Breakers breaker.Groups
+	// NodeComing holds pods for which a node is on its way.
+	NodeComing map[string]bool
+	// Since is since when a group has pods that were asked for and do not exist yet.
+	Since  map[string]time.Time
+	Shapes Shapes
+	// DemandUnknown says why nothing is known of what waits, or is empty; members are then as Ray last said.
+	DemandUnknown string
+}
+
+// maxExpected bounds the expected nodes that one RayCluster's snapshot lists, since anybody may write any replicas. The
+// planner counts the rest as missing by what replicas says (its settleCurrent), so no demand is served twice.
+const maxExpected = 4096
+
+// Assemble makes the snapshot. Capacity on its way counts by expectation: every pod that replicas asks for and that is
+// not seen yet stands in it as an expected node, so no demand is served twice while pods come up. What is decided on is what
+// can be exported, so that any decision can be replayed.
+func Assemble(s SnapshotInput) planner.Snapshot {
+	snapshot := planner.SnapshotOf(s.Cluster)
+	snapshot.TakenAt, snapshot.Head, snapshot.Demand = s.Now, headNode(s), s.Demand
+	snapshot.KeptResources, snapshot.OwnedRequests = s.PlainRequests, s.OwnedRequests
+	room := maxExpected
+	for i := range snapshot.Groups {
+		group := &snapshot.Groups[i]
+		known, _ := s.Cluster.Group(group.Name)
+		g := *known
+		s.complete(group, g)
+		snapshot.Nodes = append(snapshot.Nodes, s.nodes(g, group)...)
+		if membership.Reconciled(s.Cluster, g.Name) {
+			expected := s.expected(g, group, room)
+			room -= len(expected)
+			snapshot.Nodes = append(snapshot.Nodes, expected...)
+		}
+	}
+	slices.SortFunc(snapshot.Nodes, func(a, b planner.Node) int { return strings.Compare(a.Pod, b.Pod) })
+	return snapshotfile.Exportable(snapshot)
+}
+
+func headNode(s SnapshotInput) *planner.Node {
+	if s.Head == nil {
+		return nil
+	}
+	return &planner.Node{
+		Pod:          s.Cluster.Head.Pod,
+		Group:        s.Head.Group,
+		State:        planner.Running,
+		Total:        s.Head.Total,
+		Available:    s.Head.Available,
+		Labels:       s.Head.Labels,
+		PlacedLabels: s.Head.PlacedLabels,
+		Refused:      s.Unplaceable[s.Head.ID],
+	}
+}
+
+// complete adds what the RayCluster does not say of a group: what its nodes show, and why it takes no launches.
+func (s SnapshotInput) complete(group *planner.Group, g nodepool.WorkerGroup) {
+	group.Resources = s.Shapes.Of(g)
+	group.NodesComing = s.nodesComing(g)
+	group.Slice = planner.SliceOf(g, group.Resources[raydemand.GPU])
+	if group.Closed == "" && s.Cluster.Refused {
+		group.Closed = "the operator refuses the RayCluster's spec; see findings"
+	}
+	standing := s.Breakers.AvailabilityOf(g.Name, s.Now)
+	group.RecoverableScore, group.CloudAvailability = standing.RecoverableScore, standing.CloudAvailability
+	if group.Closed == "" && standing.Cooldown > 0 {
+		group.Closed, group.CoolingSeconds = standing.Reason, standing.Cooldown.Seconds()
+	}
+	if group.Closed == "" {
+		group.Closed = s.DemandUnknown
+	}
+}
+
+// nodesComing is how many of the group's pods without a node wait for one that Karpenter has launched.
+func (s SnapshotInput) nodesComing(g nodepool.WorkerGroup) int {
+	waiting := 0
+	for _, m := range s.Members {
+		if m.Group == g.Name && m.Counted() && m.Node == nil && !membership.Placed(m) {
+			waiting++
+		}
+	}
+	return min(waiting, g.Incoming.Launched)
+}
+
+// nodes are the group's pods that exist. A failed one is left out: the operator replaces it, so it is expected.
+func (s SnapshotInput) nodes(g nodepool.WorkerGroup, group *planner.Group) []planner.Node {
+	var nodes []planner.Node
+	for _, m := range s.Members {
+		if m.Group != g.Name || (m.Failed && !m.Named && !m.Terminating) {
+			continue
+		}
+		node := planner.Node{Pod: m.Pod, Group: m.Group, State: s.state(m), Replica: m.Replica}
+		if m.Joined() {
+			node.Total, node.Available = m.Node.Total, m.Node.Available
+			node.Labels, node.PlacedLabels = m.Node.Labels, m.Node.PlacedLabels
+			node.Refused = s.Unplaceable[m.Node.ID]
+		} else {
+			node.Total, node.Available = group.Resources, group.Resources
+			node.Labels = group.Labels
+			node.Since = m.CreatedAt
+		}
+		if node.State == planner.Idle {
+			node.IdleSeconds = s.Idle[m.Node.ID].Seconds()
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes
+}
+
+// state translates a pod and its Ray node into what the planner may count on.
+func (s SnapshotInput) state(m membership.Member) planner.NodeState {
+	switch {
+	case m.Terminating || m.Named || m.NodeGone:
+		return planner.Leaving
+	case m.Joined() && (m.Node.Status == raydemand.Draining || s.Leaving[m.Node.ID]):
+		return planner.Leaving
+	case s.DemandUnknown != "" && (m.Joined() || m.Ready): // idle or not is as unknown as what waits
+		return planner.Running
+	case m.Joined() && m.Node.Status == raydemand.Idle:
+		return planner.Idle
+	case m.Joined():
+		return planner.Running
+	case m.Dead() && (s.Leaving[m.Node.ID] || s.Crashed[m.Pod]):
+		return planner.Leaving
+	case s.Breakers.NothingExpected(m.Group, membership.Placed(m) || s.NodeComing[m.Pod], s.Now):
+		return planner.AllocationTimeout
+	}
+	// Within its grace a dead node's container may come back, or the operator replaces the pod.
+	return planner.Pending
+}
+
+// expected are the pods that the group's goal asks for beyond those that count already, at most room of them.
+func (s SnapshotInput) expected(g nodepool.WorkerGroup, group *planner.Group, room int) []planner.Node {
+	missing := membership.GoalPods(g)
+	hosts := map[string]int{}
+	for _, m := range s.Members {
+		if m.Group == g.Name && m.Counted() {
+			missing--
+			hosts[m.Replica]++
+		}
+	}
+	state := planner.Pending
+	if s.Breakers.NothingExpected(g.Name, false, s.Now) {
+		state = planner.AllocationTimeout
+	}
+	missing = max(0, min(missing, room))
+	replicas := replicaNames(g, hosts, missing)
+	nodes := make([]planner.Node, 0, missing)
+	for i := range missing {
+		nodes = append(nodes, planner.Node{
+			Pod:       fmt.Sprintf("%s-expected-%d", g.Name, i),
+			Group:     g.Name,
+			State:     state,
+			Total:     group.Resources,
+			Available: group.Resources,
+			Labels:    group.Labels,
+			Replica:   replicas[i],
+			Expected:  true,
+			Since:     s.Since[g.Name],
+		})
+	}
+	return nodes
+}
+
+// replicaNames says to which multi-host replica each missing pod belongs: incomplete ones are filled first.
+func replicaNames(g nodepool.WorkerGroup, hosts map[string]int, missing int) []string {
+	names := make([]string, missing)
+	if g.NumOfHosts <= 1 {
+		return names
+	}
+	next := 0
+	fill := func(replica string, count int) {
+		for ; count > 0 && next < len(names); count-- {
+			names[next] = replica
+			next++
+		}
+	}
+	for _, replica := range slices.Sorted(maps.Keys(hosts)) {
+		if replica != "" {
+			fill(replica, g.NumOfHosts-hosts[replica])
+		}
+	}
+	for i := 0; next < len(names); i++ {
+		fill(fmt.Sprintf("%s-expected-replica-%d", g.Name, i), g.NumOfHosts)
+	}
+	return names
+}

@@ -1,0 +1,34 @@
+// Package observation is one RayCluster as the loop sees it: the View of one cycle, what successive readings add up to
+// (idle times, placements that reports do not show yet, Ray resources of new pods), and the planner's Snapshot made of
+// both. It must not call anything: it takes readings in and returns values. What it remembers may be lost at any time.
+package observation
+
+import (
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// View is one observation of one cluster.
+type View struct {
+	Now time.Time
+	// ObserveTook is how long both sides took to read, planned how long the first decision took.
+	ObserveTook, PlanTook time.Duration
+
+	Cluster nodepool.Cluster
+	Members []membership.Member
+	Mode    nodepool.Mode
+	Why     planner.Reason
+	// State is valid when stateErr is nil; demand is its demand less what was just placed.
+	State    raydemand.State
+	StateErr error
+	ReadAt   time.Time
+	Head     *raydemand.Node
+	Demand   raydemand.Demand
+}
+
+// Live reports whether the GCS answered in this cycle, with a state that knows its own head.
+func (v View) Live() bool { return v.StateErr == nil }

@@ -1,0 +1,168 @@
+// Package ownerstatus computes the status of ResourceRequests: what a plan means for each request, when its lease ends,
+// and what to write to its object. It must not write anything and must not change the plan.
+package ownerstatus
+
+import (
+	"fmt"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// statusPause separates two writes of one request's status that differ in counts and sentences alone.
+const statusPause = 5 * time.Second
+
+// Reported remembers what was told of requests, by UID. It saves writes and repeated Events, and is ahead of what the objects say: a status is written
+// after the cycle, and watches lag.
+type Reported map[string]reportedStatus
+
+type reportedStatus struct {
+	// status is what was found last, at is when a status was last told; expired: an Event was recorded.
+	status  nodepool.OwnedStatus
+	at      time.Time
+	expired bool
+}
+
+// of is a request with the status that was found of it last, the object's own where this process has found none.
+func (n Reported) of(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
+	known := *r
+	if status := n[r.UID].status; status.State != "" {
+		known.Status = status
+	}
+	return known
+}
+
+// Counted are the requests of owners that hold now.
+func Counted(cluster *nodepool.Cluster, news Reported, now time.Time) []raydemand.Owned {
+	var owned []raydemand.Owned
+	for i := range cluster.Owned {
+		if r := &cluster.Owned[i]; r.Counts(cluster.UID, now) {
+			made, known := r.Owned, news.of(r)
+			made.SatisfiedSince = known.SatisfiedSince()
+			owned = append(owned, made)
+		}
+	}
+	return owned
+}
+
+// Updates returns what is to be written to requests, what has now been reported of each, and the requests whose
+// lease was first seen to be over. known is what was reported before.
+func Updates(v *observation.View, plan planner.Plan, known Reported, starts *StartTimes) (
+	updates []nodepool.OwnedUpdate, news Reported, expired []*nodepool.OwnedRequest,
+) {
+	plans := map[string]*planner.RequestPlan{}
+	for i := range plan.Requests {
+		if plan := &plan.Requests[i]; !plan.Plain && v.Live() {
+			plans[plan.ID] = plan
+		}
+	}
+	news = Reported{}
+	for i := range v.Cluster.Owned {
+		request := &v.Cluster.Owned[i]
+		if request.Deleting || request.ClusterUID != "" && request.ClusterUID != v.Cluster.UID {
+			continue
+		}
+		told := known[request.UID]
+		expiredBefore := told.expired
+		if update, any := update(known.of(request), &told, v, request, plans[request.ID], starts); any {
+			updates = append(updates, update)
+		}
+		observed := request.Status.State == raydemand.RequestExpired && request.Status.ObservedRequest == request.Fingerprint()
+		if told.expired && !expiredBefore && !observed {
+			expired = append(expired, request)
+		}
+		news[request.UID] = told
+	}
+	return updates, news, expired
+}
+
+// update is what is to be written to one request, if anything is.
+func update(
+	known nodepool.OwnedRequest, told *reportedStatus, v *observation.View, request *nodepool.OwnedRequest, plan *planner.RequestPlan, starts *StartTimes,
+) (nodepool.OwnedUpdate, bool) {
+	u := nodepool.OwnedUpdate{Namespace: request.Cluster.Namespace, Name: request.ID, UID: request.UID, ResourceVersion: request.ResourceVersion}
+	if request.ClusterUID == "" {
+		u.Adopt = &nodepool.ClusterReference{Name: v.Cluster.Key.Name, UID: v.Cluster.UID}
+	}
+	told.expired = told.expired && request.Expired(v.Now) // a renewed one may expire once more
+	var status nodepool.OwnedStatus
+	switch {
+	case request.Unreadable != "":
+		status = unreadable(request)
+	case request.Expired(v.Now):
+		if goes := request.DeletionTime(); !goes.IsZero() && !v.Now.Before(goes) {
+			u.Delete = true
+			return u, true
+		}
+		told.expired = true
+		status = leaseOver(request)
+	case request.Admission == nodepool.Refused:
+		status = nodepool.OverMemory(request)
+	case v.Mode == nodepool.Managed && plan != nil:
+		status = statusOf(plan, starts.expected(plan, v.Now))
+	case v.Mode != nodepool.Managed && (plan != nil || v.Mode == nodepool.Off):
+		status = notScaled(plan, v)
+	default:
+		return u, u.Adopt != nil
+	}
+	complete(&status, &known, v.Now)
+	told.status = status
+	// What was found before may wait to be written still.
+	again := !known.Status.SameOutcome(status)
+	if again || !request.Status.SameOutcome(status) || !request.Status.Equal(status) && v.Now.Sub(told.at) >= statusPause {
+		told.at = v.Now
+		u.Status = &status
+	}
+	return u, u.Adopt != nil || u.Status != nil
+}
+
+// notScaled is what a plan that is not carried out says of a request, nil where there is none: nothing is on its way.
+func notScaled(plan *planner.RequestPlan, v *observation.View) nodepool.OwnedStatus {
+	if plan != nil && plan.State != raydemand.RequestWaiting {
+		return statusOf(plan, time.Time{})
+	}
+	return nodepool.OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeNotScaled,
+		Message: "nothing is launched for it, because the RayCluster is not scaled now: " + v.Why.Message}
+}
+
+func unreadable(request *nodepool.OwnedRequest) nodepool.OwnedStatus {
+	return nodepool.OwnedStatus{State: raydemand.RequestImpossible, Code: raydemand.CodeUnreadable, Message: request.Unreadable}
+}
+
+func leaseOver(request *nodepool.OwnedRequest) nodepool.OwnedStatus {
+	return nodepool.OwnedStatus{State: raydemand.RequestExpired, Code: raydemand.CodeLeaseOver,
+		Message: fmt.Sprintf("its lease of %s was over at %s; it does not count until it is renewed", planner.Span(float64(request.LeaseSeconds)), request.ExpiresAt().UTC().Format(time.RFC3339))}
+}
+
+// complete adds what a status says of the request that it is about, and since when: since before where the request's own said the same.
+func complete(s *nodepool.OwnedStatus, request *nodepool.OwnedRequest, now time.Time) {
+	before := &request.Status
+	now = now.UTC().Truncate(time.Second) // the precision that the API server keeps
+	s.ObservedRequest, s.ObservedGeneration = request.Fingerprint(), request.Generation
+	since := func(known time.Time, same bool) time.Time {
+		if same && !known.IsZero() {
+			return known
+		}
+		return now
+	}
+	anew := s.State == raydemand.RequestExpired && !request.ReportedExpired() // it may have been renewed between two looks
+	s.Since = since(before.Since, before.State == s.State && before.ObservedRequest == s.ObservedRequest && !anew)
+	is := func(state raydemand.RequestState) bool { return (before.State == state) == (s.State == state) }
+	s.SatisfiedSince = since(before.SatisfiedSince, is(raydemand.RequestSatisfied))
+	s.ExpiredSince = since(before.ExpiredSince, is(raydemand.RequestExpired))
+	s.ExpectedAt = s.ExpectedAt.UTC().Truncate(time.Second)
+}
+
+// statusOf is what a plan says of a request.
+func statusOf(plan *planner.RequestPlan, expected time.Time) nodepool.OwnedStatus {
+	s := nodepool.OwnedStatus{State: plan.State, Code: plan.Reason.Code, Message: plan.Reason.Message, Pods: plan.Pods, ExpectedAt: expected}
+	for _, g := range plan.Groups {
+		if g.Name != "" { // the head is no group's
+			s.Groups = append(s.Groups, nodepool.OwnedGroup{Name: g.Name, Pods: int32(g.Pods)})
+		}
+	}
+	return s
+}

@@ -1,0 +1,44 @@
+package ownerstatus
+
+import (
+	"fmt"
+	"time"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// WithoutCluster is what is to be written to one request, nil for nothing, and how long that stays true; 0 is for good.
+func WithoutCluster(request *nodepool.OwnedRequest, now time.Time) (u *nodepool.OwnedUpdate, until time.Duration) {
+	u = &nodepool.OwnedUpdate{Namespace: request.Cluster.Namespace, Name: request.ID, UID: request.UID, ResourceVersion: request.ResourceVersion}
+	var status nodepool.OwnedStatus
+	switch {
+	case request.Unreadable != "":
+		status = unreadable(request)
+	case request.Expired(now):
+		if goes := request.DeletionTime(); !goes.IsZero() {
+			if until = goes.Sub(now); until <= 0 {
+				u.Delete = true
+				return u, 0
+			}
+		}
+		status = leaseOver(request)
+	case request.Admission == nodepool.Refused:
+		status = nodepool.OverMemory(request)
+		if request.LeaseSeconds > 0 {
+			until = request.ExpiresAt().Sub(now)
+		}
+	default:
+		status = nodepool.OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeUnknownCluster,
+			Message: fmt.Sprintf("there is no RayCluster %s among those that Heliostat looks after", request.Cluster)}
+		if request.LeaseSeconds > 0 {
+			until = request.ExpiresAt().Sub(now)
+		}
+	}
+	complete(&status, request, now)
+	if request.Status.Equal(status) {
+		return nil, until
+	}
+	u.Status = &status
+	return u, until
+}

@@ -1,0 +1,41 @@
+package rayreport
+
+import (
+	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// ClusterConfig is what the cluster could have by its spec: the head, and each worker group within its bounds. Whether
+// nodes can be had at present is left out: a group that fails now may not in a minute.
+//
+// Ray Train refuses to start workers that need more than the config adds up to. So half a config would be worse than
+// none: while it is not known how many CPUs a node of some group has, the config is empty, which Ray's libraries
+// ignore.
+func ClusterConfig(cluster nodepool.Cluster, head *raydemand.Node, shapes observation.Shapes) raydemand.ClusterConfig {
+	config := raydemand.ClusterConfig{}
+	if head != nil {
+		config.Groups = append(config.Groups, raydemand.NodeGroup{Name: head.Group, Resources: observation.OwnResources(head.Total), Min: 1, Max: 1})
+	}
+	for _, g := range cluster.Groups {
+		if g.Broken || g.Suspended || g.Max <= 0 {
+			continue // it gets no nodes
+		}
+		resources := shapes.Of(g)
+		if _, counted := resources[raydemand.CPU]; !counted {
+			return raydemand.ClusterConfig{}
+		}
+		config.Groups = append(config.Groups, raydemand.NodeGroup{
+			Name: g.Name, Resources: resources.WithAnyAcceleratorType(), Min: nodesOf(g, g.Min), Max: nodesOf(g, g.Max),
+		})
+	}
+	return config
+}
+
+// nodesOf is how many Ray nodes the replicas of a group have.
+func nodesOf(g nodepool.WorkerGroup, replicas int) int {
+	if replicas >= nodepool.NoMaximum {
+		return raydemand.Unlimited
+	}
+	return replicas * max(g.NumOfHosts, 1)
+}

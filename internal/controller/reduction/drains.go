@@ -1,0 +1,208 @@
+package reduction
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// answerWait is how long a drain whose answer got lost counts as accepted. DRAINING shows within a second.
+const answerWait = 5 * time.Second
+
+// firstRetry and lastRetry bound the pause after a refused drain of a node that goes on looking idle. It doubles, because
+// even a refused drain marks the node's actors as preempted (docs/reference/facts.md#drain-refusal).
+const (
+	firstRetry = 30 * time.Second
+	lastRetry  = 10 * time.Minute
+)
+
+// drainState is one drain that was asked of a node, or that was found under way.
+type drainState struct {
+	Pod      string
+	askedAt  time.Time
+	accepted bool
+	// answered is false while the call's outcome is unknown: it may have been accepted.
+	answered bool
+	// Deadline is when a busy node above a lowered maximum goes by name; zero while it has none, see keepDeadlines. Ray
+	// never enforces it (docs/reference/facts.md#drain-deadline).
+	Deadline time.Time
+	// idle: no work was on the node when the drain was asked. resumed: the deadline began after the drain did.
+	idle, resumed bool
+	refusals      int
+	retryAt       time.Time
+}
+
+// Drains are a safety memory: which nodes were asked to leave, so that they serve no demand before the GCS says
+// DRAINING, and which refused lately. Losing it is safe: a DRAINING or DEAD node is recognised by its status.
+type Drains map[raydemand.NodeID]*drainState
+
+// Observe adopts drains found under way, and forgets those whose node is gone or lives on.
+func (d Drains) Observe(now time.Time, nodes []raydemand.Node, timeout time.Duration) {
+	seen := make(map[raydemand.NodeID]bool, len(nodes))
+	for i := range nodes {
+		n := &nodes[i]
+		seen[n.ID] = true
+		known := d[n.ID]
+		switch n.Status {
+		case raydemand.Draining:
+			if known == nil {
+				d[n.ID] = &drainState{Pod: n.Instance, askedAt: now, accepted: true, answered: true}
+			} else {
+				known.accepted, known.answered = true, true
+			}
+		case raydemand.Running, raydemand.Idle, raydemand.Unspecified:
+			switch {
+			case known == nil:
+			case known.failed(now, timeout):
+				known.Refuse(now)
+			case known.refused() && workedSince(n, known.askedAt, now):
+				delete(d, n.ID) // Ray was right to refuse; the idle timeout starts anew by itself
+			}
+		}
+	}
+	for id, entry := range d {
+		if !seen[id] && !entry.accepted {
+			delete(d, id)
+		}
+	}
+}
+
+// KeepDeadlines lets work on a draining node go on for wait while its group is above its maximum. In a group within its
+// maximum, and while nothing may be written, a drain has no deadline: whoever lowers the maximum again, unfreezes the
+// cluster or starts this process anew gives the whole time anew, since nobody told the work of the old deadline any more.
+func (d Drains) KeepDeadlines(v observation.View, wait time.Duration) {
+	if len(d) == 0 {
+		return
+	}
+	above := podsAboveMaximum(v.Cluster, v.Members)
+	for _, entry := range d {
+		switch {
+		case v.Mode != nodepool.Managed || !above[entry.Pod]:
+			entry.Deadline, entry.resumed = time.Time{}, false
+		case v.Live() && entry.accepted && entry.Deadline.IsZero():
+			entry.Deadline, entry.resumed = v.Now.Add(wait), !entry.idle
+		}
+	}
+}
+
+// Resumed lists the drains whose deadline began after them, by pod.
+func (d Drains) Resumed() []*drainState {
+	var all []*drainState
+	for _, entry := range d {
+		if entry.resumed {
+			all = append(all, entry)
+		}
+	}
+	slices.SortFunc(all, func(a, b *drainState) int { return strings.Compare(a.Pod, b.Pod) })
+	return all
+}
+
+// podsAboveMaximum names the pods of groups that have more pods than their maximum allows.
+func podsAboveMaximum(cluster nodepool.Cluster, members []membership.Member) map[string]bool {
+	groups := map[string]bool{}
+	for _, g := range cluster.Groups {
+		groups[g.Name] = membership.AboveMaximum(cluster, members, g.Name)
+	}
+	pods := map[string]bool{}
+	for _, m := range members {
+		if groups[m.Group] {
+			pods[m.Pod] = true
+		}
+	}
+	return pods
+}
+
+// Prune forgets the drains of pods that are gone.
+func (d Drains) Prune(members []membership.Member) {
+	pods := make(map[string]bool, len(members))
+	for _, m := range members {
+		pods[m.Pod] = true
+	}
+	for id, entry := range d {
+		if !pods[entry.Pod] {
+			delete(d, id)
+		}
+	}
+}
+
+// failed reports whether a drain believed to be under way cannot be: the node has lived on for too long.
+func (d *drainState) failed(now time.Time, timeout time.Duration) bool {
+	if d.accepted {
+		return now.Sub(d.askedAt) > timeout
+	}
+	return !d.answered && now.Sub(d.askedAt) > answerWait
+}
+
+func (d *drainState) refused() bool { return d.answered && !d.accepted }
+
+// workedSince reports whether the node has had work since then, by Ray's account.
+func workedSince(n *raydemand.Node, then, now time.Time) bool {
+	return n.Status == raydemand.Running || now.Add(-n.Idle).After(then)
+}
+
+// Accept notes that Ray accepted the drain.
+func (d *drainState) Accept() { d.accepted, d.answered = true, true }
+
+func (d *drainState) Refuse(now time.Time) {
+	pause := firstRetry << min(d.refusals, 8)
+	d.refusals++
+	d.accepted, d.answered = false, true
+	d.Deadline, d.resumed = time.Time{}, false
+	d.retryAt = now.Add(min(pause, lastRetry))
+}
+
+// Begin notes that a drain is about to be asked, before the call: its answer may never come.
+func (d Drains) Begin(id raydemand.NodeID, pod string, now, deadline time.Time) *drainState {
+	entry := d[id]
+	if entry == nil {
+		entry = &drainState{Pod: pod}
+		d[id] = entry
+	}
+	entry.askedAt, entry.Deadline = now, deadline
+	entry.idle, entry.resumed = deadline.IsZero(), false
+	entry.accepted, entry.answered = false, false
+	return entry
+}
+
+// Leaving reports whether the node was asked to go and did not refuse.
+func (d Drains) Leaving(id raydemand.NodeID) bool {
+	entry := d[id]
+	return entry != nil && (entry.accepted || !entry.answered)
+}
+
+// acceptedPod reports whether Ray agreed to let the pod's node go. The GCS forgets dead nodes one day; we do not.
+func (d Drains) acceptedPod(pod string) bool {
+	for _, entry := range d {
+		if entry.Pod == pod && entry.accepted {
+			return true
+		}
+	}
+	return false
+}
+
+// mayAsk reports whether a drain may be asked of the node now.
+func (d Drains) mayAsk(id raydemand.NodeID, now time.Time) bool {
+	return !d.Leaving(id) && (d[id] == nil || !now.Before(d[id].retryAt))
+}
+
+// overdue reports whether the node's deadline has passed.
+func (d Drains) overdue(id raydemand.NodeID, now time.Time) bool {
+	entry := d[id]
+	return entry != nil && entry.accepted && !entry.Deadline.IsZero() && !now.Before(entry.Deadline)
+}
+
+// Open counts the drains under way.
+func (d Drains) Open() int {
+	open := 0
+	for id := range d {
+		if d.Leaving(id) {
+			open++
+		}
+	}
+	return open
+}

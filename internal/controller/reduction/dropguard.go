@@ -1,0 +1,121 @@
+package reduction
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// looksNeeded is how many equal fresh lists end the doubt about a sudden drop; lookPause keeps them apart by more than the
+// second in which the GCS renews its data.
+const (
+	freshListsNeeded = 2
+	freshListPause   = 1100 * time.Millisecond
+)
+
+// DropGuard doubts a sudden drop in what is seen: a list cut short, a cache that starts over, a GCS that lost its nodes.
+// When two or more, and more than half, of the pods or of the Ray nodes vanish between two readings without our doing,
+// reductions stop until the lower number was seen twice in lists read afresh (docs/design/0001-the-loop.md).
+type DropGuard struct {
+	pods  map[string]bool             // those that the last reading showed and replicas counts
+	nodes map[raydemand.NodeID]string // the living nodes of the last reading, with their pods
+	// ending are those of nodes that were named, drained or are in pods that end. Ray notices it seconds after the pod is
+	// gone, and then nothing else tells of it any more.
+	ending map[raydemand.NodeID]bool
+
+	// What is missed while in doubt, how often its absence was confirmed, and when the next look counts.
+	missedPods  []string
+	missedNodes []raydemand.NodeID
+	freshLists  int
+	nextListAt  time.Time
+	Message     string
+}
+
+// Observe takes one reading in. What was named, drained or is terminating may vanish.
+func (g *DropGuard) Observe(now time.Time, cluster nodepool.Cluster, members []membership.Member, nodes []raydemand.Node, leaving func(raydemand.NodeID) bool) {
+	pods, going := map[string]bool{}, map[string]bool{}
+	for _, group := range cluster.Groups {
+		for _, pod := range group.WorkersToDelete {
+			going[pod] = true
+		}
+	}
+	for _, m := range members {
+		pods[m.Pod] = m.Counted()
+		going[m.Pod] = going[m.Pod] || !m.Counted()
+	}
+	alive := map[raydemand.NodeID]string{}
+	for _, n := range nodes {
+		if n.Status != raydemand.Dead {
+			alive[n.ID] = n.Instance
+		}
+	}
+	lostPods := g.lostPods(pods, going)
+	lostNodes := g.lostNodes(alive, going, leaving)
+	ending := map[raydemand.NodeID]bool{}
+	for id, pod := range alive {
+		if going[pod] || leaving(id) || g.ending[id] && !pods[pod] {
+			ending[id] = true
+		}
+	}
+	switch {
+	case manyOf(len(lostPods), len(g.pods)) || manyOf(len(lostNodes), len(g.nodes)):
+		g.missedPods, g.missedNodes, g.freshLists, g.nextListAt = lostPods, lostNodes, 0, now.Add(freshListPause)
+		g.Message = fmt.Sprintf("%d of %d worker pods and %d of %d Ray nodes vanished at once; nothing is taken away until fresh lists confirm it twice",
+			len(lostPods), len(g.pods), len(lostNodes), len(g.nodes))
+	case g.Doubts() && g.allBack(pods, alive):
+		g.clear()
+	}
+	g.pods, g.nodes, g.ending = pods, alive, ending
+}
+
+func manyOf(lost, all int) bool { return lost >= 2 && 2*lost > all }
+
+func (g *DropGuard) lostPods(now, going map[string]bool) []string {
+	var lost []string
+	for pod, counted := range g.pods {
+		if _, seen := now[pod]; counted && !seen && !going[pod] {
+			lost = append(lost, pod)
+		}
+	}
+	return lost
+}
+
+func (g *DropGuard) lostNodes(alive map[raydemand.NodeID]string, going map[string]bool, leaving func(raydemand.NodeID) bool) []raydemand.NodeID {
+	var lost []raydemand.NodeID
+	for id, pod := range g.nodes {
+		if _, seen := alive[id]; !seen && !going[pod] && !leaving(id) && !g.ending[id] {
+			lost = append(lost, id)
+		}
+	}
+	return lost
+}
+
+func (g *DropGuard) allBack(pods map[string]bool, alive map[raydemand.NodeID]string) bool {
+	return !slices.ContainsFunc(g.missedPods, func(pod string) bool { _, seen := pods[pod]; return !seen }) &&
+		!slices.ContainsFunc(g.missedNodes, func(id raydemand.NodeID) bool { _, seen := alive[id]; return !seen })
+}
+
+// Doubts reports whether reductions are stopped.
+func (g *DropGuard) Doubts() bool { return g.Message != "" }
+
+// WantsFreshList reports whether a fresh list read now would count.
+func (g *DropGuard) WantsFreshList(now time.Time) bool {
+	return g.Doubts() && !now.Before(g.nextListAt)
+}
+
+// NoteFreshList notes that a fresh list was read and showed no further drop.
+func (g *DropGuard) NoteFreshList(now time.Time) {
+	g.freshLists++
+	g.nextListAt = now.Add(freshListPause)
+	if g.freshLists >= freshListsNeeded {
+		g.clear()
+	}
+}
+
+func (g *DropGuard) clear() {
+	g.missedPods, g.missedNodes, g.freshLists, g.Message = nil, nil, 0, ""
+}

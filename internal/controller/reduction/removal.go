@@ -1,0 +1,268 @@
+package reduction
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/breaker"
+	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/internal/controller/observation"
+	"heliostat.dev/heliostat/internal/planner"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Why a pod goes by name: stable codes of log lines and Events.
+const (
+	removedDrained  = "drained"
+	removedDead     = "dead"
+	removedOverdue  = "overdue"
+	removedStuck    = "stuck"
+	removedUnneeded = "unneeded"
+	removedOverMax  = "over-max"
+)
+
+// Rules decide which workers may be taken away now.
+type Rules struct {
+	Drains   Drains
+	Breakers breaker.Groups
+	Waits    *observation.Clocks
+	// AllocationTimeout, deadGrace and drainDeadline are those of Config.
+	AllocationTimeout, DeadGrace, DrainDeadline time.Duration
+}
+
+// Removal is one pod that goes by name now.
+type Removal struct {
+	pod, group, reason string
+	// always: the pod goes even where replicas are at the minimum. A dead one is then replaced by the operator.
+	always bool
+}
+
+// Removals lists the pods that may go by name now: none of them has work. A drained node is dead, and a dead one has lost
+// its work already; a pod that never joined had none; one above a lowered maximum has had its deadline.
+func (r Rules) Removals(v observation.View, plan planner.Plan) []Removal {
+	overMax := map[string]bool{}
+	for _, t := range plan.Terminate {
+		overMax[t.Pod] = t.Reason == "max_group" || t.Reason == "max_workers"
+	}
+	hidden := len(membership.Orphans(v.Cluster, v.State.Nodes)) > 0
+	var all []Removal
+	for _, m := range v.Members {
+		if !m.Counted() || !membership.Deletable(v.Cluster, m.Worker) {
+			continue
+		}
+		reason, always := r.removable(v, m, overMax[m.Pod])
+		if hidden && absent(reason) {
+			continue // its node may be one that is found in no pod
+		}
+		if reason != "" {
+			all = append(all, Removal{pod: m.Pod, group: m.Group, reason: reason, always: always})
+		}
+	}
+	all = wholeReplicas(v.Members, r.onlySurplus(v, wholeReplicas(v.Members, all)))
+	return keepMinimum(v.Cluster, v.Members, all)
+}
+
+// onlySurplus lets overdue workers go only as far as their group is above its maximum without those that leave anyway: a
+// deadline was set for what was surplus then, and others may have become idle since.
+func (r Rules) onlySurplus(v observation.View, removals []Removal) []Removal {
+	reasons, units := map[string]string{}, map[string]string{}
+	for _, gone := range removals {
+		reasons[gone.pod] = gone.reason
+	}
+	late := map[string]int{} // pods of each unit with an overdue host
+	for _, m := range v.Members {
+		units[m.Pod] = m.Group + " " + unitOf(m.Replica, m.Pod)
+		if reasons[m.Pod] == removedOverdue {
+			late[units[m.Pod]] = 0
+		}
+	}
+	stand := map[string]int{}
+	for _, m := range v.Members {
+		_, isLate := late[units[m.Pod]]
+		leaves := reasons[m.Pod] != "" || (m.Joined() && r.Drains.Leaving(m.Node.ID))
+		if m.Counted() && (isLate || !leaves) {
+			stand[m.Group]++
+		}
+		if m.Counted() && isLate {
+			late[units[m.Pod]]++
+		}
+	}
+	stays := map[string]bool{}
+	for _, m := range v.Members {
+		unit := units[m.Pod]
+		g, known := v.Cluster.Group(m.Group)
+		if late[unit] == 0 || !known {
+			continue
+		}
+		if stays[unit] = stand[m.Group]-late[unit] < g.Max*max(1, g.NumOfHosts); !stays[unit] {
+			stand[m.Group] -= late[unit]
+		}
+		delete(late, unit)
+	}
+	return slices.DeleteFunc(removals, func(gone Removal) bool { return stays[units[gone.pod]] })
+}
+
+// absent reports whether a removal rests on no living node being in the pod. The others were agreed to, by Ray or by a
+// deadline.
+func absent(reason string) bool { return reason != removedDrained && reason != removedOverdue }
+
+func (r Rules) removable(v observation.View, m membership.Member, overMax bool) (reason string, always bool) {
+	switch {
+	case !m.Joined() && r.Drains.acceptedPod(m.Pod):
+		return removedDrained, true
+	case m.Dead() && r.deadForGood(m, v.Now):
+		return removedDead, true
+	case m.Joined() && r.Drains.overdue(m.Node.ID, v.Now) && membership.AboveMaximum(v.Cluster, v.Members, m.Group):
+		return removedOverdue, true
+	case m.Node != nil:
+		return "", false
+	case joining(m, v.Now, r.AllocationTimeout):
+		return "", false // it goes the usual way once it has joined
+	case overMax:
+		return removedOverMax, true
+	case r.Breakers.Open(m.Group, v.Now) && r.Waits.UnjoinedFor(m.Pod, v.Now) >= r.AllocationTimeout && !starting(m, v.Now, r.AllocationTimeout):
+		return removedStuck, false
+	case r.unneeded(v, m):
+		return removedUnneeded, false
+	}
+	return "", false
+}
+
+// deadForGood reports whether neither the pod's node, which died, nor a container started anew since has come to life
+// within DeadGrace.
+func (r Rules) deadForGood(m membership.Member, now time.Time) bool {
+	restarting := m.Running && now.Sub(m.StartedAt) < r.DeadGrace
+	return r.Waits.DeadFor(m.Pod, now) >= r.DeadGrace && !restarting
+}
+
+// slowestStart is how long a pod that has a node may take to start: pulling a large image takes many minutes, and a
+// replacement would begin anew. Meanwhile the open breaker lets other groups serve the demand.
+const slowestStart = 30 * time.Minute
+
+// starting reports whether a pod that has a node may still come up: its containers are being made, or run since lately.
+func starting(m membership.Member, now time.Time, allocationTimeout time.Duration) bool {
+	if m.ScheduledAt.IsZero() || now.Sub(m.ScheduledAt) >= slowestStart {
+		return false
+	}
+	return !m.Running || joining(m, now, allocationTimeout)
+}
+
+// joining reports whether Ray is being started in the pod. Ray gives work to a worker in the moment in which it joins, and
+// nothing that was read before can rule that moment out between the last look and the pod's end. A drain can, so such a
+// pod is let join and is drained like any other. A pod whose container does not run yet is seconds away from joining.
+func joining(m membership.Member, now time.Time, allocationTimeout time.Duration) bool {
+	return m.Running && now.Sub(m.StartedAt) < allocationTimeout
+}
+
+// unneeded reports whether a pod that never joined outlived the demand it was made for: nothing at all has been asked
+// for during the group's idle timeout, and the pod has waited as long.
+func (r Rules) unneeded(v observation.View, m membership.Member) bool {
+	timeout := membership.IdleTimeout(v.Cluster, m.Group)
+	return r.Waits.QuietFor(v.Now) > timeout && r.Waits.UnjoinedFor(m.Pod, v.Now) > timeout && v.Now.Sub(m.CreatedAt) > timeout
+}
+
+// wholeReplicas keeps a multi-host replica's pods only when all of its hosts go: naming one makes the operator delete all.
+// A host that is ending by itself is waited for, as nodepool.Targets does.
+func wholeReplicas(members []membership.Member, removals []Removal) []Removal {
+	going := map[string]bool{}
+	for _, r := range removals {
+		going[r.pod] = true
+	}
+	stays := map[string]bool{}
+	replicaOf := map[string]string{}
+	for _, m := range members {
+		replicaOf[m.Pod] = m.Replica
+		if m.Replica != "" && !m.Named && !going[m.Pod] {
+			stays[m.Replica] = true
+		}
+	}
+	var whole []Removal
+	for _, r := range removals {
+		if replica := replicaOf[r.pod]; replica == "" || !stays[replica] {
+			whole = append(whole, r)
+		}
+	}
+	return whole
+}
+
+// keepMinimum drops removals that would only make the operator create the pod anew: whole replicas at a time.
+func keepMinimum(cluster nodepool.Cluster, members []membership.Member, removals []Removal) []Removal {
+	spare, replicaOf := map[string]int{}, map[string]string{}
+	for _, g := range cluster.Groups {
+		spare[g.Name] = g.Goal() - g.Min
+	}
+	for _, m := range members {
+		replicaOf[m.Pod] = m.Replica
+	}
+	goes := map[string]bool{}
+	admit := func(r Removal) bool {
+		unit := r.group + "/" + r.pod
+		if replica := replicaOf[r.pod]; replica != "" {
+			unit = r.group + "/" + replica
+		}
+		if !goes[unit] && (r.always || spare[r.group] > 0) {
+			goes[unit] = true
+			spare[r.group]--
+		}
+		return goes[unit]
+	}
+	var kept []Removal
+	for _, always := range []bool{true, false} {
+		for _, r := range removals {
+			if r.always == always && admit(r) {
+				kept = append(kept, r)
+			}
+		}
+	}
+	return kept
+}
+
+// DrainRequest is one drain that shall be asked.
+type DrainRequest struct {
+	Node     raydemand.Node
+	Pod      string
+	Group    string
+	Replica  string
+	Reason   raydemand.DrainReason
+	Deadline time.Time
+	Message  string
+}
+
+// DrainRequests lists the drains that the plan's terminations call for. An idle drain is asked only of a node that this very
+// reading shows IDLE; a busy node is drained, with a deadline, only above a lowered maximum.
+func (r Rules) DrainRequests(v observation.View, plan planner.Plan) []DrainRequest {
+	byPod := make(map[string]membership.Member, len(v.Members))
+	for _, m := range v.Members {
+		byPod[m.Pod] = m
+	}
+	var all []DrainRequest
+	for _, t := range plan.Terminate {
+		m, known := byPod[t.Pod]
+		if !known || !m.Counted() || !m.Joined() || !membership.Deletable(v.Cluster, m.Worker) || !r.Drains.mayAsk(m.Node.ID, v.Now) {
+			continue
+		}
+		w := DrainRequest{Node: *m.Node, Pod: m.Pod, Group: m.Group, Replica: m.Replica}
+		switch {
+		case m.Node.Status == raydemand.Idle:
+			w.Reason = raydemand.DrainIdle
+			w.Message = "Heliostat: " + t.Message
+		case t.Busy && m.Node.Status == raydemand.Running && membership.AboveMaximum(v.Cluster, v.Members, m.Group):
+			w.Reason, w.Deadline = raydemand.DrainPreemption, v.Now.Add(r.DrainDeadline)
+			w.Message = fmt.Sprintf("Heliostat: group %s is above its maximum", m.Group)
+		default:
+			continue
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+func PodsOf(removals []Removal) []string {
+	pods := make([]string, len(removals))
+	for i, r := range removals {
+		pods[i] = r.pod
+	}
+	return pods
+}

@@ -1,0 +1,115 @@
+// Package reduction decides which workers may be taken away now: which nodes to ask to drain, which pods to name in
+// workersToDelete, and when to stop because the data may be incomplete. It must not plan and must not write: the planner
+// chooses what is not needed, and the loop carries out what is left after these rules.
+package reduction
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"heliostat.dev/heliostat/internal/controller/membership"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// Set are what a cycle takes away: the pods that go by name now, and the nodes that are asked to drain.
+type Set struct {
+	Removals []Removal
+	Drains   []DrainRequest
+}
+
+// Any reports whether anything is to be taken away.
+func (s Set) Any() bool { return len(s.Removals)+len(s.Drains) > 0 }
+
+// ConfirmedBy keeps of fresh reductions those that the first ones list too.
+func (s Set) ConfirmedBy(fresh Set) Set {
+	wanted := map[string]bool{}
+	for _, r := range s.Removals {
+		wanted["remove "+r.pod] = true
+	}
+	for _, w := range s.Drains {
+		wanted["drain "+w.Pod] = true
+	}
+	var both Set
+	for _, r := range fresh.Removals {
+		if wanted["remove "+r.pod] {
+			both.Removals = append(both.Removals, r)
+		}
+	}
+	for _, w := range fresh.Drains {
+		if wanted["drain "+w.Pod] {
+			both.Drains = append(both.Drains, w)
+		}
+	}
+	return both
+}
+
+// ReadingValidity is how long a reading of Ray is good enough to take away a pod that only its absence from Ray condemns, or to
+// ask a node to leave: raylets report once a second, so an older one may miss a worker that has joined and got work.
+const ReadingValidity = time.Second
+
+// RecentEnough keeps the removals for which a look of that age is good enough: raySight where a pod goes because no living
+// node was in it, longest where Ray or a deadline had agreed. Multi-host replicas stay whole.
+func (s Set) RecentEnough(members []membership.Member, age, longest time.Duration) Set {
+	s.Removals = wholeReplicas(members, slices.DeleteFunc(slices.Clone(s.Removals), func(gone Removal) bool {
+		return age > longest || absent(gone.reason) && age > ReadingValidity
+	}))
+	return s
+}
+
+// ConfirmedByRay keeps the reductions that members, read again, do not contradict, multi-host replicas whole. A reading that
+// came too slowly, or shows nodes that are found in no pod, proves no absence.
+func (s Set) ConfirmedByRay(members []membership.Member, proves bool) Set {
+	byPod := make(map[string]membership.Member, len(members))
+	for _, m := range members {
+		byPod[m.Pod] = m
+	}
+	var kept Set
+	for _, gone := range s.Removals {
+		lives := byPod[gone.pod].Joined()
+		switch {
+		case gone.reason == removedDrained && lives: // its container was started anew
+		case absent(gone.reason) && (lives || !proves):
+		default:
+			kept.Removals = append(kept.Removals, gone)
+		}
+	}
+	kept.Removals = wholeReplicas(members, kept.Removals)
+	changed := map[string]bool{}
+	for _, w := range s.Drains {
+		changed[unitOf(w.Replica, w.Pod)] = changed[unitOf(w.Replica, w.Pod)] || !sameUse(w.Node, byPod[w.Pod].Node)
+	}
+	for _, w := range s.Drains {
+		if !changed[unitOf(w.Replica, w.Pod)] {
+			kept.Drains = append(kept.Drains, w)
+		}
+	}
+	return kept
+}
+
+// sameUse reports whether the node is still the one that was seen, and as idle or busy as it was.
+func sameUse(before raydemand.Node, now *raydemand.Node) bool {
+	return now != nil && now.ID == before.ID && now.Status == before.Status
+}
+
+// unitOf names what leaves as one: a multi-host replica, else the pod itself.
+func unitOf(replica, pod string) string {
+	if replica != "" {
+		return "replica " + replica
+	}
+	return "pod " + pod
+}
+
+// LeavingText says which pods of a group leave and why: "a, b (drained)".
+func (s Set) LeavingText(group string) (pods []string, text string) {
+	var why []string
+	for _, r := range s.Removals {
+		if r.group == group {
+			pods = append(pods, r.pod)
+			if !slices.Contains(why, r.reason) {
+				why = append(why, r.reason)
+			}
+		}
+	}
+	return pods, strings.Join(pods, ", ") + " (" + strings.Join(why, ", ") + ")"
+}

@@ -1,0 +1,385 @@
+package controller
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heliostat.dev/heliostat/internal/controller/ownerstatus"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// fakeOwned writes what it is told into the fake cluster, as the API server would.
+type fakeOwned struct {
+	w       *world
+	updates []nodepool.OwnedUpdate
+	lost    bool // nothing that it is told is written
+}
+
+func (f *fakeOwned) Of(nodepool.ClusterKey) []nodepool.OwnedRequest { return f.w.kube.cluster.Owned }
+
+func (f *fakeOwned) Tell(updates []nodepool.OwnedUpdate) {
+	f.updates = append(f.updates, updates...)
+	if f.lost {
+		return
+	}
+	for _, u := range updates {
+		owned := slices.Clone(f.w.kube.cluster.Owned)
+		i := slices.IndexFunc(owned, func(r nodepool.OwnedRequest) bool { return r.UID == u.UID })
+		switch {
+		case u.Delete:
+			owned = slices.Delete(owned, i, i+1)
+		default:
+			if u.Adopt != nil {
+				owned[i].ClusterUID = u.Adopt.UID
+			}
+			if u.Status != nil {
+				owned[i].Status = *u.Status
+			}
+		}
+		f.w.kube.cluster.Owned = owned
+	}
+}
+
+// newOwnedWorld has a group of GPUs and no workers.
+func newOwnedWorld(t *testing.T, workers int) (*world, *fakeOwned) {
+	told := &fakeOwned{}
+	w := newWorld(t, Config{Owned: told}, gpuGroup("gpu", workers, 0, 4))
+	told.w = w
+	return w, told
+}
+
+func (w *world) ask(id string, gpus int64, lease time.Duration) *nodepool.OwnedRequest {
+	w.kube.cluster.Owned = append(slices.Clone(w.kube.cluster.Owned), nodepool.OwnedRequest{
+		Owned:   raydemand.Owned{ID: id, Owner: "owner of " + id, Since: w.now, Requests: []raydemand.Request{{Bundle: gpu(1), Count: gpus}}},
+		Cluster: key, UID: "uid of " + id, ResourceVersion: "1", Generation: 1, LeaseSeconds: int32(lease.Seconds()), RenewedAt: w.now,
+	})
+	return w.request(id)
+}
+
+func (w *world) request(id string) *nodepool.OwnedRequest {
+	i := slices.IndexFunc(w.kube.cluster.Owned, func(r nodepool.OwnedRequest) bool { return r.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &w.kube.cluster.Owned[i]
+}
+
+// states are the states by id, of those that are there.
+func (w *world) states() map[string]raydemand.RequestState {
+	states := map[string]raydemand.RequestState{}
+	for _, r := range w.kube.cluster.Owned {
+		states[r.ID] = r.Status.State
+	}
+	return states
+}
+
+func (w *world) wantStates(want map[string]raydemand.RequestState) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.states()); diff != "" {
+		w.t.Errorf("states of requests (-want +got): %s", diff)
+	}
+}
+
+func TestALeaseThatIsOverReleasesItsWorkersAndNobodyElses(t *testing.T) {
+	w, told := newOwnedWorld(t, 0)
+	w.ask("short", 2, 10*time.Minute)
+	w.ask("long", 1, 0)
+	w.cycle()
+	w.wantStates(map[string]raydemand.RequestState{"short": raydemand.RequestWaiting, "long": raydemand.RequestWaiting})
+	if w.group("gpu").Replicas != 3 || w.request("short").ClusterUID != "uid-1" {
+		t.Fatalf("replicas %d for two owners, adopted by %q", w.group("gpu").Replicas, w.request("short").ClusterUID)
+	}
+	w.operate()
+	w.joinAll()
+	w.after(time.Second)
+	w.wantStates(map[string]raydemand.RequestState{"short": raydemand.RequestSatisfied, "long": raydemand.RequestSatisfied})
+	if pods := w.request("short").Status.Pods; len(pods) != 2 {
+		t.Errorf("served by %v", pods)
+	}
+
+	before := len(told.updates)
+	for range 20 {
+		w.after(10 * time.Second)
+	}
+	if len(told.updates) != before {
+		t.Errorf("%d writes while nothing changes: %+v", len(told.updates)-before, told.updates[before:])
+	}
+	if got := w.group("gpu").Replicas; got != 3 {
+		t.Errorf("replicas %d while both requests hold idle workers", got)
+	}
+
+	w.after(7 * time.Minute)
+	w.wantStates(map[string]raydemand.RequestState{"short": raydemand.RequestExpired, "long": raydemand.RequestSatisfied})
+	for range 10 {
+		w.after(10 * time.Second)
+		w.operate()
+	}
+	if got := w.group("gpu").Replicas; got != 1 {
+		t.Errorf("replicas %d after one of two requests has expired, want 1", got)
+	}
+	if n := w.kube.told(EventRequestExpired); n != 1 {
+		t.Errorf("%d Events of the one expiry", n)
+	}
+
+	w.pass(time.Hour)
+	w.cycle()
+	w.wantStates(map[string]raydemand.RequestState{"long": raydemand.RequestSatisfied})
+}
+
+func TestAnEventOfWhatIsNotServedNamesTheRequestAndItsOwner(t *testing.T) {
+	var said bytes.Buffer
+	told := &fakeOwned{}
+	w := newWorld(t, Config{Owned: told, Log: slog.New(slog.NewTextHandler(&said, nil))}, gpuGroup("gpu", 0, 0, 2))
+	told.w = w
+	w.ask("train-7", 3, 0)
+	w.after(time.Second)
+	if want := "request_resources {GPU 1} (request train-7 of owner of train-7): group gpu is at its maximum of 2"; !strings.Contains(said.String(), want) {
+		t.Errorf("want in it %q, got %s", want, said.String())
+	}
+}
+
+func TestARenewedRequestCountsAgain(t *testing.T) {
+	w, _ := newOwnedWorld(t, 0)
+	w.ask("a", 1, 30*time.Second)
+	w.after(time.Minute)
+	w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestExpired})
+	if w.group("gpu").Replicas != 0 {
+		t.Fatal("an expired request launches workers")
+	}
+	w.request("a").RenewedAt = w.now
+	w.after(time.Second)
+	w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestWaiting})
+	if w.group("gpu").Replicas != 1 {
+		t.Error("a renewed request launches nothing")
+	}
+	w.after(time.Minute)
+	if n := w.kube.told(EventRequestExpired); n != 2 {
+		t.Errorf("%d Events of two expiries", n)
+	}
+}
+
+func TestWhileRayDoesNotAnswerLeasesRunOnAndNothingElseIsTold(t *testing.T) {
+	w, _ := newOwnedWorld(t, 2)
+	w.ask("held", 2, 0)
+	w.ask("leased", 1, 5*time.Minute)
+	w.after(time.Minute)
+	satisfied := map[string]raydemand.RequestState{"held": raydemand.RequestSatisfied, "leased": raydemand.RequestWaiting}
+	w.wantStates(satisfied)
+	w.kube.cluster.Head.Ready, w.kube.cluster.Head.IP = false, ""
+	replicas := w.group("gpu").Replicas
+	w.after(2 * time.Minute)
+	w.wantStates(satisfied)
+	w.after(3 * time.Minute)
+	w.wantStates(map[string]raydemand.RequestState{"held": raydemand.RequestSatisfied, "leased": raydemand.RequestExpired})
+	if w.group("gpu").Replicas != replicas {
+		t.Errorf("replicas %d → %d without a word of Ray", replicas, w.group("gpu").Replicas)
+	}
+}
+
+func TestARequestForAClusterOfTheSameNameThatIsGoneDoesNotCount(t *testing.T) {
+	w, told := newOwnedWorld(t, 0)
+	w.ask("old", 2, 0).ClusterUID = "uid-0"
+	w.cycle()
+	if w.group("gpu").Replicas != 0 || len(told.updates) != 0 {
+		t.Errorf("replicas %d, told %+v", w.group("gpu").Replicas, told.updates)
+	}
+}
+
+func TestARequestThatTheMemoryHasNoRoomForSaysSoAndDoesNotCount(t *testing.T) {
+	w, _ := newOwnedWorld(t, 0)
+	w.ask("large", 2, 0).Omit(nodepool.Refused, 64<<20)
+	w.cycle()
+	got := w.request("large").Status
+	if got.State != raydemand.RequestCapped || got.Code != raydemand.CodeOverMemory || !strings.Contains(got.Message, "64 MiB") || w.group("gpu").Replicas != 0 {
+		t.Errorf("status %+v, replicas %d", got, w.group("gpu").Replicas)
+	}
+	if got.ObservedRequest != w.request("large").Fingerprint() {
+		t.Errorf("the status is about %q, the request is %q", got.ObservedRequest, w.request("large").Fingerprint())
+	}
+}
+
+func TestAnUnreadableRequestIsToldAndDoesNotCount(t *testing.T) {
+	w, _ := newOwnedWorld(t, 0)
+	w.ask("bad", 2, 0).Unreadable = "spec.bundles[0]: resources ask for nothing"
+	w.cycle()
+	if got := w.request("bad").Status; got.State != raydemand.RequestImpossible || got.Code != raydemand.CodeUnreadable || w.group("gpu").Replicas != 0 {
+		t.Errorf("status %+v, replicas %d", got, w.group("gpu").Replicas)
+	}
+}
+
+func TestInEveryModeOwnersAreToldAndOnlyAManagedClusterIsScaled(t *testing.T) {
+	for name, change := range map[string]func(*nodepool.Cluster){
+		"shadow": func(c *nodepool.Cluster) { c.Mode = nodepool.Shadow },
+		"off":    func(c *nodepool.Cluster) { c.Mode = nodepool.Off },
+		"frozen": func(c *nodepool.Cluster) { c.Freeze = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := newOwnedWorld(t, 0)
+			change(&w.kube.cluster)
+			w.ask("a", 2, 10*time.Minute)
+			w.cycle()
+			if got := w.request("a"); got.Status.State != raydemand.RequestWaiting || got.Status.Code != raydemand.CodeNotScaled || got.ClusterUID != "uid-1" {
+				t.Errorf("told %+v, adopted by %q", got.Status, got.ClusterUID)
+			}
+			w.after(11 * time.Minute)
+			w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestExpired})
+			w.after(nodepool.ExpiredKept)
+			w.wantStates(map[string]raydemand.RequestState{})
+			w.nothingWritten("the cluster is not managed")
+		})
+	}
+}
+
+// Two Heliostats may stand beside each other, one of which manages what says so and one the rest. What they know of a lease differs: by their clocks,
+// and because only one of them may have seen it renewed.
+func TestBesideAHeliostatThatManagesOneInShadowWritesNothingToRequests(t *testing.T) {
+	w, told := newOwnedWorld(t, 0)
+	beside := func(mode nodepool.Mode) {
+		t.Helper()
+		manager, before := w.c, len(told.updates)
+		w.restart(Config{Owned: told, DefaultMode: mode})
+		w.after(10 * time.Minute)
+		w.after(nodepool.ExpiredKept)
+		if updates := told.updates[before:]; len(updates) > 0 || w.kube.told(EventRequestExpired) > 0 {
+			t.Errorf("one whose clock is ahead and whose mode is %s told %+v and %d Events", mode, updates, w.kube.told(EventRequestExpired))
+		}
+		w.c = manager
+		w.pass(-nodepool.ExpiredKept - 10*time.Minute)
+	}
+	w.ask("leased", 2, 5*time.Minute)
+	w.ask("bad", 2, 0).Unreadable = "spec.bundles[0]: resources ask for nothing"
+	beside(nodepool.Shadow) // nobody has adopted them yet
+	beside(nodepool.Off)
+	w.cycle()
+	waiting := map[string]raydemand.RequestState{"leased": raydemand.RequestWaiting, "bad": raydemand.RequestImpossible}
+	w.wantStates(waiting)
+	beside(nodepool.Shadow)
+	w.wantStates(waiting)
+	w.after(5 * time.Minute)
+	w.wantStates(map[string]raydemand.RequestState{"leased": raydemand.RequestExpired, "bad": raydemand.RequestImpossible})
+	w.kube.events = nil
+	beside(nodepool.Shadow) // it would let the expired one go
+}
+
+func TestWhoOnlyReadsTellsOwnersNothing(t *testing.T) {
+	w, told := newOwnedWorld(t, 0)
+	w.restart(Config{Owned: told, ReadOnly: true})
+	w.kube.cluster.Mode = nodepool.Managed
+	w.ask("leased", 2, 5*time.Minute)
+	w.cycle()
+	w.after(10 * time.Minute)
+	w.after(nodepool.ExpiredKept)
+	if len(told.updates)+len(w.kube.events) > 0 {
+		t.Errorf("told %+v, and Events %v", told.updates, w.kube.events)
+	}
+	w.nothingWritten("whatever the annotation says")
+	if c := w.c; c.updateRequestsWithoutCluster(key, w.now) != 0 || len(told.updates) > 0 {
+		t.Errorf("told %+v of a RayCluster that is not there", told.updates)
+	}
+}
+
+func TestTheSnapshotSaysSinceWhenARequestIsSatisfied(t *testing.T) {
+	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	told := func(state raydemand.RequestState, of string) nodepool.OwnedRequest {
+		r := nodepool.OwnedRequest{Owned: raydemand.Owned{ID: of, Owner: "ann", Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 2}}}}
+		r.Status = nodepool.OwnedStatus{State: state, Since: since, ObservedRequest: r.Fingerprint()}
+		return r
+	}
+	grown := told(raydemand.RequestSatisfied, "grown")
+	grown.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 3}}
+	cluster := &nodepool.Cluster{Owned: []nodepool.OwnedRequest{told(raydemand.RequestSatisfied, "satisfied"), told(raydemand.RequestWaiting, "waiting"), grown}}
+	got := map[string]time.Time{}
+	for _, of := range ownerstatus.Counted(cluster, nil, since) {
+		got[of.ID] = of.SatisfiedSince
+	}
+	if diff := cmp.Diff(map[string]time.Time{"satisfied": since, "waiting": {}, "grown": {}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestARequestStaysSatisfiedSinceThenThoughItsStatusIsNotWritten(t *testing.T) {
+	w, told := newOwnedWorld(t, 2)
+	told.lost = true
+	since, id := w.now, w.ask("a", 2, 0).UID
+	w.cycle()
+	for range 3 {
+		d := w.after(time.Minute)
+		if got := d.Snapshot.OwnedRequests[0].SatisfiedSince; !got.Equal(since) {
+			t.Errorf("it is planned as satisfied since %v, want %v", got, since)
+		}
+		if last := told.updates[len(told.updates)-1]; last.UID != id || !last.Status.Since.Equal(since) || !last.Status.SatisfiedSince.Equal(since) {
+			t.Errorf("its owner is told %+v, want that it is satisfied since %v", last.Status, since)
+		}
+	}
+	w.request("a").Requests = []raydemand.Request{{Bundle: gpu(1), Count: 1}}
+	if d := w.after(time.Minute); !d.Snapshot.OwnedRequests[0].SatisfiedSince.IsZero() {
+		t.Error("what it asks for now was never satisfied")
+	}
+}
+
+func TestARequestStaysExpiredSinceThenThoughItsStatusIsNotWritten(t *testing.T) {
+	w, told := newOwnedWorld(t, 0)
+	w.ask("a", 1, 30*time.Second)
+	w.cycle()
+	told.lost = true
+	last := func() nodepool.OwnedStatus { return *told.updates[len(told.updates)-1].Status }
+	w.after(time.Minute)
+	since := w.now
+	for range 3 {
+		if got := last(); got.State != raydemand.RequestExpired || !got.Since.Equal(since) || !got.ExpiredSince.Equal(since) {
+			t.Errorf("its owner is told %+v, want that it is expired since %v", got, since)
+		}
+		w.after(time.Minute)
+	}
+	w.request("a").RenewedAt = w.now
+	w.after(time.Minute)
+	if got := last(); got.State != raydemand.RequestExpired || !got.Since.Equal(w.now) {
+		t.Errorf("its owner is told %+v of a lease that was renewed and is over again, want since %v", got, w.now)
+	}
+}
+
+// An object that a lagging watch shows as satisfied still is not planned as that once it was found to have lost what it had.
+func TestWhatWasFoundOfARequestCountsBeforeWhatItsObjectStillSays(t *testing.T) {
+	w, told := newOwnedWorld(t, 2)
+	w.ask("a", 2, 0)
+	w.cycle()
+	told.lost = true
+	w.kube.cluster.Workers, w.ray.nodes = w.kube.cluster.Workers[:1], w.ray.nodes[:2]
+	w.after(time.Second)
+	d := w.after(time.Second)
+	if got := w.request("a").Status.State; got != raydemand.RequestSatisfied {
+		t.Fatalf("the object says %s", got)
+	}
+	if got := d.Snapshot.OwnedRequests[0].SatisfiedSince; !got.IsZero() {
+		t.Errorf("it is planned as satisfied since %v", got)
+	}
+}
+
+// A status waits to be written for a while. One that is no longer so must not be written after all.
+func TestWhatIsAsItsObjectSaysAgainIsToldOnce(t *testing.T) {
+	w, told := newOwnedWorld(t, 2)
+	w.ask("a", 2, 0)
+	w.cycle()
+	told.lost = true
+	workers, nodes := w.kube.cluster.Workers, w.ray.nodes
+	w.kube.cluster.Workers, w.ray.nodes = workers[:1], nodes[:2]
+	w.after(time.Second)
+	if last := told.updates[len(told.updates)-1]; last.Status.State != raydemand.RequestWaiting {
+		t.Fatalf("its owner is told %+v", last.Status)
+	}
+	w.kube.cluster.Workers, w.ray.nodes = workers, nodes
+	before := len(told.updates)
+	for range 3 {
+		w.after(time.Second)
+	}
+	if now := told.updates[before:]; len(now) != 1 || now[0].Status.State != raydemand.RequestSatisfied {
+		t.Errorf("its owner is told %+v, want once that it is satisfied", now)
+	}
+}
