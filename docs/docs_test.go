@@ -166,8 +166,8 @@ func TestReasonsListsEveryCodeAndNoOther(t *testing.T) {
 	got := listed(t)
 	want := map[string][]string{
 		"Why a group has the size it has": codes(t, "internal/planner/model/codes.go", "^Code"),
-		"Why a pod shall go":              codes(t, "internal/planner/model/codes.go", "^Stop"),
-		"Why a pod was taken away":        codes(t, "internal/controller/reduction/removal.go", "^removed"),
+		"Why a pod should go":             codes(t, "internal/planner/model/codes.go", "^Stop"),
+		"Why a pod was removed":           codes(t, "internal/controller/reduction/removal.go", "^removed"),
 		"Why demand is not served":        codes(t, "internal/planner/model/plan.go", "."),
 		"Why a RayCluster is not managed": codes(t, "internal/controller/mode/mode.go", "."),
 		"Events on the RayCluster":        codes(t, "internal/controller/events.go", "^Event"),
