@@ -10,9 +10,9 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -161,7 +161,7 @@ func (p places) tell(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 		ofTemplate(podfit.VisibleFinding(first, count))
 	}
 	if landing.None() && g.Max > 0 && !g.Suspended && !g.Broken {
-		add(raydemand.Finding{Code: kube.GroupNoNode, Severity: raydemand.Info, Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", g.Index), Seen: landing.Why,
+		add(raydemand.Finding{Code: watch.GroupNoNode, Severity: raydemand.Info, Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec", g.Index), Seen: landing.Why,
 			Why: "no node, were it empty, could hold a pod of group " + g.Name, Fix: "add such a node, or mend requests, nodeSelector, affinity or tolerations"})
 	}
 }

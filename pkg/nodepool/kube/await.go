@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
 // awaitPause is between two tries to reach the API server.
@@ -35,14 +37,14 @@ func Await(ctx context.Context, config *rest.Config, log *slog.Logger) error {
 			return context.Cause(ctx)
 		}
 		log.Warn("the API server does not answer; it is tried again", "host", config.Host, "err", err)
-		if !sleep(ctx, jittered(awaitPause)) {
+		if !timing.Sleep(ctx, timing.Jittered(awaitPause)) {
 			return context.Cause(ctx)
 		}
 	}
 }
 
 func ask(ctx context.Context, client discovery.DiscoveryInterface) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	return client.RESTClient().Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
 }

@@ -28,3 +28,14 @@ func TestOptionsThatWouldServeSomethingElseAreRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestNoNodeAutoscalerIsTakenForTheScheduler(t *testing.T) {
+	for _, name := range []string{"", "default-scheduler"} {
+		if err := (Options{Logger: slog.New(slog.DiscardHandler), NodeAutoscalers: []string{name}}).Validate(); err == nil {
+			t.Errorf("%q is taken for a node autoscaler", name)
+		}
+	}
+	if err := (Options{Logger: slog.New(slog.DiscardHandler), NodeAutoscalers: []string{"in-house/compute"}}).Validate(); err != nil {
+		t.Error(err)
+	}
+}

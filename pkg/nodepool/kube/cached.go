@@ -17,6 +17,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // clusterIndex finds the pods of one RayCluster in the cache without looking at all pods.
@@ -122,7 +123,7 @@ func watchPods(m *Manager) error {
 		return fmt.Errorf("watching pods: %w", err)
 	}
 	enqueue := func(object any) {
-		if pod, ok := underTombstone(object).(*corev1.Pod); ok {
+		if pod, ok := reflector.Deleted(object).(*corev1.Pod); ok {
 			m.Enqueue(nodepool.ClusterKey{Namespace: pod.Namespace, Name: pod.Labels[rayobject.ClusterLabel]})
 		}
 	}
@@ -135,15 +136,8 @@ func watchPods(m *Manager) error {
 	return nil
 }
 
-func underTombstone(object any) any {
-	if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-		return tombstone.Obj
-	}
-	return object
-}
-
 func keyOfAny(object any) nodepool.ClusterKey {
-	if o, ok := underTombstone(object).(metav1.Object); ok {
+	if o, ok := reflector.Deleted(object).(metav1.Object); ok {
 		return nodepool.ClusterKey{Namespace: o.GetNamespace(), Name: o.GetName()}
 	}
 	return nodepool.ClusterKey{}

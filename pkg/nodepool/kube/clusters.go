@@ -16,6 +16,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -36,7 +38,7 @@ func (m *Manager) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepoo
 
 // Fresh reads the same from the API server itself, as of now; the namespace too, where that sets the mode.
 func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	object, err := m.getRayCluster(ctx, m.rayClusters, key)
 	if err != nil {
@@ -47,8 +49,8 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 		return nodepool.Cluster{}, fmt.Errorf("listing pods of %s: %w", key, err)
 	}
 	m.floor.raise(object)
-	if _, own := object.GetAnnotations()[rayobject.ModeAnnotation]; !own && m.namespaces != nil {
-		m.namespaces.refresh(ctx, key.Namespace)
+	if _, own := object.GetAnnotations()[rayobject.ModeAnnotation]; !own && m.optional != nil {
+		m.optional.RefreshNamespace(ctx, key.Namespace)
 	}
 	return m.describe(object, pointers(list.Items)), nil
 }
@@ -56,11 +58,11 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 // NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is not known,
 // empty where it is. The single form knows none.
 func (m *Manager) NamespaceMode(namespace string) (mode nodepool.Mode, unknown string) {
-	if m.namespaces == nil {
+	if m.optional == nil {
 		return "", ""
 	}
 	cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: namespace}}
-	m.namespaces.addTo(&cluster)
+	m.optional.AddNamespace(&cluster)
 	return cluster.NamespaceMode, cluster.NamespaceUnknown
 }
 
@@ -124,7 +126,7 @@ func (m *Manager) writable(ctx context.Context, object *unstructured.Unstructure
 // come back as 422. When the object as it is now would be sent the very same patch, all its tests hold: it was refused,
 // and looking again does not help.
 func (m *Manager) conflictOrRefusal(ctx context.Context, change nodepool.Change, patch []byte, invalid error) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	object, err := m.getRayCluster(ctx, m.rayClusters, change.Cluster)
 	if err != nil {
@@ -144,7 +146,7 @@ func (m *Manager) patch(ctx context.Context, client dynamic.NamespaceableResourc
 	if err := m.options.writable(); err != nil {
 		return nil, fmt.Errorf("patching %s: %w", key, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	written, err := client.Namespace(key.Namespace).Patch(ctx, key.Name, kind, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
 	if err != nil {
@@ -174,7 +176,7 @@ func isConflict(err error) bool { return errors.Is(err, nodepool.ErrConflict) }
 
 // getRayCluster reads from the API server, by a client for what callers wait for or for what nobody does.
 func (m *Manager) getRayCluster(ctx context.Context, client dynamic.NamespaceableResourceInterface, key nodepool.ClusterKey) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	object, err := client.Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
@@ -205,12 +207,8 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod
 	if m.requests != nil {
 		m.requests.addTo(&cluster)
 	}
-	if m.nodes != nil {
-		m.claims.addTo(&cluster, m.provisioners) // first: no group lacks a node while one is on its way
-		m.nodes.addTo(&cluster)
-		m.ceilings.addTo(&cluster)
-		m.provisioners.addTo(&cluster)
-		m.namespaces.addTo(&cluster)
+	if m.optional != nil {
+		m.optional.AddTo(&cluster)
 	} else if m.options.Single != nil {
 		m.withoutNodes(&cluster)
 	}
@@ -230,7 +228,7 @@ func (m *Manager) withoutNodes(cluster *nodepool.Cluster) {
 		return
 	}
 	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
-	report.Add(raydemand.Info, NodesForbidden, "", "", "a sidecar may not read nodes, so groups are planned by what they announce: what their GPUs are is known by the template alone, and pools of nodes have no known end",
+	report.Add(raydemand.Info, watch.NodesForbidden, "", "", "a sidecar may not read nodes, so groups are planned by what they announce: what their GPUs are is known by the template alone, and pools of nodes have no known end",
 		"serve the RayCluster by `autoscaler serve`, if that is wanted")
 	cluster.Findings = append(cluster.Findings, report.All...)
 }

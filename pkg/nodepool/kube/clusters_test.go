@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
@@ -132,7 +133,7 @@ func TestAWriteEndsWithTheRightToWrite(t *testing.T) {
 	}{
 		{"renewed three seconds ago", leaseOf(renewed, 3*time.Second), renewDeadline - 3*time.Second},
 		{"renewed just now", leaseOf(renewed, 0), renewDeadline},
-		{"without leader election", nil, requestTimeout},
+		{"without leader election", nil, timing.RequestTimeout},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

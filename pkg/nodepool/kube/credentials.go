@@ -11,6 +11,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -26,7 +27,7 @@ type Credentials struct {
 // Credentials reads the Secrets that a cluster's Auth names, from the API server each time: they are not cached, so this
 // needs no right to list Secrets, and a rotated one is seen by the next call.
 func (m *Manager) Credentials(ctx context.Context, cluster nodepool.Cluster) (Credentials, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	var credentials Credentials
 	token, err := m.token(ctx, cluster)

@@ -28,12 +28,10 @@ import (
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
 )
 
 var rayClusterResource = rayv1.SchemeGroupVersion.WithResource("rayclusters")
-
-// requestTimeout bounds a single read or write: what hangs longer is asked again by the next cycle.
-const requestTimeout = 5 * time.Second
 
 // objects is where RayClusters and pods are read: the caches, or the poll of a single RayCluster.
 type objects interface {
@@ -58,13 +56,8 @@ type Manager struct {
 	lease         *lease               // nil without leader election
 	floor         *floor
 	memo          *memo
-	nodePools     dynamic.NamespaceableResourceInterface
-	nodeClaims    dynamic.NamespaceableResourceInterface
-	nodes         *nodes        // nil in the single form
-	ceilings      *ceilings     // nil in the single form
-	provisioners  *provisioners // nil in the single form
-	claims        *claimWatch   // nil in the single form
-	namespaces    *namespaces   // nil in the single form
+	dynamic       dynamic.Interface
+	optional      *watch.Optional // nil in the single form
 	parents       *parents
 	// requests and requestWriter are nil in the single form. Callers have ResourceRequests written as askedRequests.
 	requestObjects dynamic.NamespaceableResourceInterface
@@ -155,7 +148,7 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	}
 	m.parents = newParents(owners, m.discovery, m.options.Logger, m.Enqueue)
 	m.rayClusters, m.requestObjects = all.Resource(rayClusterResource), all.Resource(v1alpha1.Resource)
-	m.nodePools, m.nodeClaims = all.Resource(nodePools), all.Resource(nodeClaims)
+	m.dynamic = all
 	config := rest.CopyConfig(m.config)
 	config.QPS, config.Burst = askedShare*config.QPS, askedShare*config.Burst
 	asked, err := dynamic.NewForConfigAndClient(config, client)
@@ -196,26 +189,24 @@ func (m *Manager) wire() error {
 		return err
 	}
 	m.source = source
-	m.nodes = newNodes(m.core.Nodes(), m.options.Logger, m.enqueueAll)
-	m.nodes.configure(m.options.GPUs, m.options.Pools)
-	m.ceilings = newCeilings(m.core.ConfigMaps(cmp.Or(m.options.StatusNamespace, metav1.NamespaceSystem)), m.nodePools, m.options.Logger, m.nodes.setCeilings)
-	m.provisioners = newProvisioners(func(namespace string) eventClient { return m.core.Events(namespace) }, m.options.Namespaces, m.options.NodeAutoscalers, m.options.Logger)
-	m.claims = newClaimWatch(m.nodeClaims, serves(m.discovery, nodeClaims.GroupVersion().String(), nodeClaims.Resource), m.options.Logger)
-	m.namespaces = newNamespaces(m.core.Namespaces(), m.options.Namespaces, m.options.Logger, m.enqueueNamespace)
+	m.optional = watch.New(watch.Config{
+		Core: m.core, Dynamic: m.dynamic, Discovery: m.discovery, Namespaces: m.options.Namespaces,
+		NodeAutoscalers: m.options.NodeAutoscalers, StatusNamespace: cmp.Or(m.options.StatusNamespace, metav1.NamespaceSystem),
+		GPUs: m.options.GPUs, Pools: m.options.Pools, Changed: m.enqueueNamespace, Logger: m.options.Logger,
+	})
 	m.requests = newOwnedRequests(m.askedRequests, knows(m.discovery), m.options.Namespaces, m.options.Logger, m.pool.enqueueAsked, m.pool.enqueueTold)
 	m.requests.pages = m.requestPages
 	m.requests.budget = newRequestBudget(cmp.Or(m.options.RequestMemory, nodepool.DefaultRequestMemory))
 	m.requestWriter = newRequestWriter(m.requests, m.requestObjects, m.Leading, m.options.Logger)
-	return errors.Join(m.manager.Add(m.nodes), m.manager.Add(m.ceilings), m.manager.Add(m.provisioners), m.manager.Add(m.claims), m.manager.Add(m.namespaces),
-		m.manager.Add(m.requests), m.manager.Add(m.requestWriter))
+	return errors.Join(m.manager.Add(m.optional), m.manager.Add(m.requests), m.manager.Add(m.requestWriter))
 }
 
 // Start fills the caches, waits for the lease where there is one, and runs reconcile for every RayCluster until ctx ends or
 // the lease is lost. A lost lease is an error: the process shall end, and start anew as a candidate.
 func (m *Manager) Start(ctx context.Context, reconcile Reconcile) error {
 	workers := manager.RunnableFunc(func(ctx context.Context) error {
-		if m.namespaces != nil {
-			m.namespaces.await(ctx) // the first cycles then know the modes that namespaces set
+		if m.optional != nil {
+			m.optional.AwaitNamespaces(ctx) // the first cycles then know the modes that namespaces set
 		}
 		m.running.Store(true)
 		defer m.running.Store(false)
@@ -281,8 +272,6 @@ func (m *Manager) Ready() bool { return m.ready.Load() }
 // Enqueue asks for a cycle of one RayCluster soon.
 func (m *Manager) Enqueue(key nodepool.ClusterKey) { m.pool.enqueue(key) }
 
-func (m *Manager) enqueueAll() { m.enqueueNamespace("") }
-
 // enqueueNamespace asks for a cycle of each RayCluster in a namespace, or of all where it is empty.
 func (m *Manager) enqueueNamespace(namespace string) {
 	keys, err := m.Keys()
@@ -315,9 +304,8 @@ func (m *Manager) forget(key nodepool.ClusterKey) {
 	m.memo.drop(key)
 	m.panics.drop(key)
 	m.parents.drop(key)
-	if m.nodes != nil {
-		m.nodes.landings.drop(key)
-		m.claims.forget(key)
+	if m.optional != nil {
+		m.optional.Forget(key)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -134,10 +133,8 @@ func getStatus(ctx context.Context, client kubernetes.Interface, set *nodeobject
 	return err
 }
 
-var nodePools = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
-
 func listNodePools(ctx context.Context, client dynamic.Interface, set *nodeobject.NodeSet) error {
-	list, err := client.Resource(nodePools).List(ctx, metav1.ListOptions{})
+	list, err := client.Resource(nodeobject.NodePoolResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -150,7 +147,7 @@ func listNodePools(ctx context.Context, client dynamic.Interface, set *nodeobjec
 func listNodeClaims(ctx context.Context, client dynamic.Interface, set *nodeobject.NodeSet) error {
 	claims := []pools.NodeClaim{}
 	err := paged(func(options metav1.ListOptions) (string, error) {
-		list, err := client.Resource(nodeClaims).List(ctx, options)
+		list, err := client.Resource(nodeobject.NodeClaimResource).List(ctx, options)
 		if err != nil {
 			return "", err
 		}

@@ -10,13 +10,14 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
 // SyncNumGPUs writes numbers of GPUs into the spec by one guarded JSON patch, all targets or none, and returns the RayCluster's new
 // generation. It reads the object afresh, since the caches keep no managedFields. A *nodepool.SyncRefusal says why they must not be
 // written; the other errors are those of Apply.
 func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	object, err := m.getRayCluster(ctx, m.rayClusters, change.Cluster)
 	if err != nil {

@@ -51,9 +51,6 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// DefaultPoll keeps freeze's promise, no writes within a second, where a RayCluster cannot be watched.
-const DefaultPoll = 500 * time.Millisecond
-
 // writable returns nil, or why nothing may be written.
 func (o *Options) writable() error {
 	if o.ReadOnly {

@@ -13,6 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/fairshare"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -137,7 +138,7 @@ func (s *ownedRequests) admitAll(ctx context.Context) {
 			pause = rereadPause
 			s.again()
 		}
-		if !sleep(ctx, pause) {
+		if !timing.Sleep(ctx, pause) {
 			return
 		}
 	}
@@ -256,7 +257,7 @@ func (s *ownedRequests) admitted() map[requestKey]bool {
 
 // reread reads a request that has a place. What has changed since is for the next division.
 func (s *ownedRequests) reread(ctx context.Context, of nodepool.OwnedRequest) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	object, err := s.client.Namespace(of.Cluster.Namespace).Get(ctx, of.ID, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -15,6 +15,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
 // OwnedRequests keeps requests of owners as ResourceRequests. Any process may write them, leading or not: they are what users ask for.
@@ -117,7 +118,7 @@ func (o OwnedRequests) Put(ctx context.Context, wanted nodepool.OwnedRequest, ma
 	wanted.Trace = o.Manager.callTrace(ctx, time.Now())
 	known, there := o.Manager.requests.get(wanted.Cluster.Namespace, wanted.ID)
 	for attempt := range writeAttempts {
-		if attempt > 0 && !sleep(ctx, jittered(conflictPause<<(attempt-1))) {
+		if attempt > 0 && !timing.Sleep(ctx, timing.Jittered(conflictPause<<(attempt-1))) {
 			return made, false, ctx.Err()
 		}
 		if attempt > 0 {
@@ -259,7 +260,7 @@ func (o OwnedRequests) Delete(ctx context.Context, key nodepool.ClusterKey, id s
 		return err
 	}
 	for attempt := range writeAttempts {
-		if attempt > 0 && !sleep(ctx, jittered(conflictPause<<(attempt-1))) {
+		if attempt > 0 && !timing.Sleep(ctx, timing.Jittered(conflictPause<<(attempt-1))) {
 			return ctx.Err()
 		}
 		if err = may(&known); err == nil {

@@ -15,13 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
 // allNamespaces stands for the watch of all namespaces at once.
@@ -145,7 +146,7 @@ func (s *ownedRequests) follow(ctx context.Context, namespace string) {
 		kind.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 		toolscache.NewReflectorWithOptions(source, kind, store, toolscache.ReflectorOptions{Name: "resourcerequests"}).RunWithContext(attempt)
 		stop()
-		if !sleep(ctx, jittered(s.pauseOf(namespace))) {
+		if !timing.Sleep(ctx, timing.Jittered(s.pauseOf(namespace))) {
 			return
 		}
 	}
@@ -309,7 +310,7 @@ func (s *ownedRequests) set(r *nodepool.OwnedRequest) {
 	known := s.objects[key]
 	s.sight(r, known)
 	left, gone := s.gone[r.UID]
-	if gone && (left.final || !r.Deleting) || known != nil && (sameReading(known, r) || olderVersion(r.ResourceVersion, known.ResourceVersion)) {
+	if gone && (left.final || !r.Deleting) || known != nil && (sameReading(known, r) || reflector.Older(r.ResourceVersion, known.ResourceVersion)) {
 		s.mu.Unlock()
 		return
 	}
@@ -452,10 +453,4 @@ func (s *ownedRequests) tell(clusters []nodepool.ClusterKey) {
 	for _, key := range clusters {
 		s.changed(key)
 	}
-}
-
-// olderVersion compares resource versions; where they are not numbers nothing is older.
-func olderVersion(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
 }

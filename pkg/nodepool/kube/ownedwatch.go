@@ -6,6 +6,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // watchedRequests is the store of the watch of one namespace.
@@ -49,7 +50,7 @@ func (w *watchedRequests) Update(object any) error {
 
 // Delete forgets an object.
 func (w *watchedRequests) Delete(object any) error {
-	if o, ok := underTombstone(object).(*unstructured.Unstructured); ok {
+	if o, ok := reflector.Deleted(object).(*unstructured.Unstructured); ok {
 		w.lost(o.GetNamespace(), o.GetName(), string(o.GetUID()))
 	}
 	return nil
@@ -71,7 +72,7 @@ func (w *watchedRequests) Replace(list []any, version string) error {
 	var changed []nodepool.ClusterKey
 	for key, r := range w.objects {
 		mine := w.namespace == metav1.NamespaceAll || key.namespace == w.namespace
-		if mine && !there[key] && !olderVersion(version, r.ResourceVersion) {
+		if mine && !there[key] && !reflector.Older(version, r.ResourceVersion) {
 			changed = append(changed, r.Cluster)
 			w.depart(r.UID, true)
 			w.remove(key)

@@ -21,6 +21,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -274,7 +275,7 @@ func (w *requestWriter) rest(key requestKey, now time.Time) {
 }
 
 func (w *requestWriter) write(ctx context.Context, u nodepool.OwnedUpdate) error {
-	timeout := requestTimeout
+	timeout := timing.RequestTimeout
 	if urgencyOf(&u, false) == unadmitted {
 		timeout = overTimeout
 	}

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -235,7 +236,7 @@ func (s *slowRequests) Patch(ctx context.Context, name string, _ types.PatchType
 	s.mu.Lock()
 	s.written = append(s.written, fmt.Sprintf("%s %s after %v", name, given.Status.Reason.Code, time.Since(s.begun)))
 	s.mu.Unlock()
-	if !sleep(ctx, s.takes) {
+	if !timing.Sleep(ctx, s.takes) {
 		return nil, ctx.Err()
 	}
 	return s.object.DeepCopy(), nil

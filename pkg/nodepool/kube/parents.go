@@ -17,6 +17,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -170,14 +171,14 @@ func (p *parents) drop(key nodepool.ClusterKey) {
 func (p *parents) rest(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.restsUntil[key] = p.now().Add(jittered(parentPause))
+	p.restsUntil[key] = p.now().Add(timing.Jittered(parentPause))
 	delete(p.asked, key)
 }
 
 // read asks the API server which queue the owners name, now, and remembers the answer. An error means that nothing is
 // known.
 func (p *parents) read(ctx context.Context, key nodepool.ClusterKey, from rayobject.Ownership) (nodepool.Queue, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	answer, err := p.follow(ctx, key.Namespace, from)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
 // polled reads one RayCluster again and again: the Role that KubeRay makes for a sidecar grants get and patch on
@@ -30,11 +31,11 @@ func newPolled(m *Manager) (*polled, error) {
 func (p *polled) run(ctx context.Context) error {
 	interval := p.m.options.Poll
 	if interval == 0 {
-		interval = DefaultPoll
+		interval = timing.DefaultPoll
 	}
 	for {
 		p.poll(ctx)
-		if !sleep(ctx, jittered(interval)) {
+		if !timing.Sleep(ctx, timing.Jittered(interval)) {
 			return nil
 		}
 	}
@@ -42,7 +43,7 @@ func (p *polled) run(ctx context.Context) error {
 
 // poll reads once. What cannot be read stays as it was; only the API server's word that it is gone counts as that.
 func (p *polled) poll(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	object, err := p.m.getRayCluster(ctx, p.m.rayClusters, p.key)
 	switch {

@@ -8,6 +8,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
 // rewindPause is between two looks at how far the API server's storage is.
@@ -32,7 +35,7 @@ func newRewind(pods corev1client.PodsGetter, o Options) *rewind {
 		namespace = o.Namespaces[0]
 	}
 	return &rewind{version: func(ctx context.Context) (string, error) {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 		defer cancel()
 		list, err := pods.Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=heliostat"})
 		if err != nil {
@@ -48,7 +51,7 @@ func (r *rewind) Start(ctx context.Context) error {
 		if err := r.look(ctx); err != nil {
 			return err
 		}
-		if !sleep(ctx, jittered(rewindPause)) {
+		if !timing.Sleep(ctx, timing.Jittered(rewindPause)) {
 			return nil
 		}
 	}
@@ -65,7 +68,7 @@ func (r *rewind) look(ctx context.Context) error {
 		if now, err = r.version(ctx); err != nil {
 			return nil
 		}
-		if !olderVersion(now, cmp.Or(r.newest, now)) {
+		if !reflector.Older(now, cmp.Or(r.newest, now)) {
 			r.newest = now
 			return nil
 		}

@@ -4,12 +4,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -39,8 +38,8 @@ func TestASidecarKnowsSlicesByTheTemplateAloneAndSaysSoOnce(t *testing.T) {
 	if diff := cmp.Diff([]gpuinfo.Kind{gpuinfo.MIG, gpuinfo.TimeSliced}, kinds); diff != "" {
 		t.Errorf("slices (-want +got):\n%s", diff)
 	}
-	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != NodesForbidden {
-		t.Errorf("findings %+v, want one %s", cluster.Findings, NodesForbidden)
+	if len(cluster.Findings) != 1 || cluster.Findings[0].Code != watch.NodesForbidden {
+		t.Errorf("findings %+v, want one %s", cluster.Findings, watch.NodesForbidden)
 	}
 	cpus := nodepool.Cluster{Key: llm, Groups: groups("cpu")}
 	if m.withoutNodes(&cpus); len(cpus.Findings) != 0 {
@@ -48,21 +47,9 @@ func TestASidecarKnowsSlicesByTheTemplateAloneAndSaysSoOnce(t *testing.T) {
 	}
 }
 
-// What is configured about resources and pools must reach all that reads nodes and specs.
-func TestConfiguredNamesAndPoolLabelsAreReadEverywhere(t *testing.T) {
+func TestConfiguredNamesAreReadInSpecs(t *testing.T) {
 	reader := nodegpu.Reader{PoolLabel: "example.com/pool",
 		Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "example.com/vgpu", Kind: gpuinfo.MPS, Role: gpuinfo.Devices}}}}
-	node := kubeNode("a", "1", corev1.ConditionTrue)
-	node.Labels = map[string]string{"example.com/pool": "mine", "agentpool": "theirs"}
-	node.Status.Allocatable["example.com/vgpu"] = node.Status.Allocatable["nvidia.com/gpu"]
-	delete(node.Status.Allocatable, "nvidia.com/gpu")
-	if read := nodeobject.ForPodFit(reader, node); read.Pool != "mine" || read.GPUs == nil || read.GPUs.Kind != gpuinfo.MPS {
-		t.Errorf("node in pool %q with %+v", read.Pool, read.GPUs)
-	}
-	if read := nodeobject.ForPodFit(nodegpu.Reader{}, node); read.Pool != "theirs" {
-		t.Errorf("node in pool %q where nothing is configured", read.Pool)
-	}
-
 	const group = `
 metadata: {name: llm, namespace: ml, uid: u, resourceVersion: "1"}
 spec: {workerGroupSpecs: [{groupName: g, template: {spec: {containers: [{name: ray, resources: {limits: {example.com/vgpu: 1}}}]}}}]}`

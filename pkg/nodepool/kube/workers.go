@@ -2,11 +2,11 @@ package kube
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
 // Reconcile makes one cycle of one RayCluster and says when the next is due even if nothing happens; zero or less means
@@ -19,8 +19,6 @@ const (
 	// firstBackOff and lastBackOff bound the pause after a panic, doubling from one to the other.
 	firstBackOff = time.Second
 	lastBackOff  = time.Minute
-	// jitterShare spreads due times by ±10 %, so that the cycles of many clusters do not fall together.
-	jitterShare = 0.1
 )
 
 // pool runs one goroutine for each RayCluster, so that a slow head of one never delays another. A goroutine costs a few
@@ -115,12 +113,12 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 		if !p.exists(key) && p.retire(key, t) {
 			return
 		}
-		if !sleep(ctx, pause) {
+		if !timing.Sleep(ctx, pause) {
 			return
 		}
 		due.Stop()
 		if next > 0 {
-			due.Reset(max(jittered(next)-pause, 0))
+			due.Reset(max(timing.Jittered(next)-pause, 0))
 		}
 	}
 }
@@ -147,19 +145,4 @@ func (p *pool) retire(key nodepool.ClusterKey, t *trigger) bool {
 	}
 	delete(p.triggers, key)
 	return true
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-func jittered(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (1 - jitterShare + 2*jitterShare*rand.Float64()))
 }

@@ -27,6 +27,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -191,7 +192,7 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 	if cluster.Groups[0].Fit == nil {
 		t.Error("nothing is known of the nodes")
 	}
-	if finding(cluster, kube.CeilingsUnknown) || finding(cluster, kube.NamespacesForbidden) || cluster.Pools == nil {
+	if finding(cluster, watch.CeilingsUnknown) || finding(cluster, watch.NamespacesForbidden) || cluster.Pools == nil {
 		t.Errorf("findings %+v, pools %v", cluster.Findings, cluster.Pools)
 	}
 	s.readCeilings(config)

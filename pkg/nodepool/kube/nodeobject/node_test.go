@@ -8,9 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -98,5 +100,20 @@ func TestAHeartbeatChangesNothingThatIsKept(t *testing.T) {
 	}
 	if !ForPodFit(nodegpu.Reader{}, before).Equal(ForPodFit(nodegpu.Reader{}, after)) {
 		t.Error("a heartbeat makes another node")
+	}
+}
+
+func TestConfiguredNamesAndPoolLabelsAreReadOnNodes(t *testing.T) {
+	reader := nodegpu.Reader{PoolLabel: "example.com/pool",
+		Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "example.com/vgpu", Kind: gpuinfo.MPS, Role: gpuinfo.Devices}}}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"example.com/pool": "mine", "agentpool": "theirs"}},
+		Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{"example.com/vgpu": resource.MustParse("1")}},
+	}
+	if read := ForPodFit(reader, node); read.Pool != "mine" || read.GPUs == nil || read.GPUs.Kind != gpuinfo.MPS {
+		t.Errorf("node in pool %q with %+v", read.Pool, read.GPUs)
+	}
+	if read := ForPodFit(nodegpu.Reader{}, node); read.Pool != "theirs" {
+		t.Errorf("node in pool %q where nothing is configured", read.Pool)
 	}
 }

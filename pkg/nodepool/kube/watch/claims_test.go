@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"context"
@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -193,8 +195,8 @@ func TestAClaimWhoseLaunchFailedHoldsNothing(t *testing.T) {
 }
 
 func TestWhatIsKnownOfNodeClaims(t *testing.T) {
-	forbidden := error(apierrors.NewForbidden(nodeClaims.GroupResource(), "", nil))
-	absent := error(apierrors.NewNotFound(nodeClaims.GroupResource(), ""))
+	forbidden := error(apierrors.NewForbidden(nodeobject.NodeClaimResource.GroupResource(), "", nil))
+	absent := error(apierrors.NewNotFound(nodeobject.NodeClaimResource.GroupResource(), ""))
 	for name, c := range map[string]struct {
 		err    error
 		served *bool
@@ -229,12 +231,12 @@ func TestWhatIsKnownOfNodeClaims(t *testing.T) {
 }
 
 func TestNodeClaimsAreReadOnceTheRightIsGranted(t *testing.T) {
-	forbidden := error(apierrors.NewForbidden(nodeClaims.GroupResource(), "", nil))
+	forbidden := error(apierrors.NewForbidden(nodeobject.NodeClaimResource.GroupResource(), "", nil))
 	client := &fakeClaims{list: []unstructured.Unstructured{*nodeClaimOf("a", "Launched")}}
 	client.err.Store(&forbidden)
 	besideClaims(t, client, new(true), func(t *testing.T, c *claimWatch) {
 		client.err.Store(nil)
-		time.Sleep(2 * forbiddenPause)
+		time.Sleep(2 * reflector.ForbiddenPause)
 		synctest.Wait()
 		cluster := waitingCluster("llm", 1)
 		if c.addTo(&cluster, quiet{}); cluster.NodeClaims != nodepool.NodeClaimsRead {

@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -82,7 +83,7 @@ func (c *ceilings) Start(ctx context.Context) error {
 			c.changed(now, known)
 			before, knownBefore = now, known
 		}
-		if !sleep(ctx, jittered(ceilingsPause)) {
+		if !timing.Sleep(ctx, timing.Jittered(ceilingsPause)) {
 			return nil
 		}
 	}
@@ -132,7 +133,7 @@ func inShort(err error) string {
 // last holds for a while. What was found can stand
 // beside an error about the rest.
 func (s *ceilingSource) newest(ctx context.Context) ([]pools.Ceiling, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	found, err := s.read(ctx)
 	switch {

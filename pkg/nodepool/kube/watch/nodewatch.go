@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // nodeClient is what is needed to follow nodes.
@@ -17,11 +19,11 @@ type nodeClient interface {
 
 // read follows the nodes.
 func (n *nodes) read(ctx context.Context) {
-	followed{
-		name: "nodes", kind: &corev1.Node{}, watch: n.client.Watch, forbidden: n.forbid,
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	reflector.Source{
+		Name: "nodes", Kind: &corev1.Node{}, Watch: n.client.Watch, Forbidden: n.forbid,
+		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return n.client.List(ctx, options)
 		},
-		failed: func(err error) { n.log.Debug("nodes are read again", "reason", err) },
-	}.into(ctx, n)
+		Failed: func(err error) { n.log.Debug("nodes are read again", "reason", err) },
+	}.Into(ctx, n)
 }

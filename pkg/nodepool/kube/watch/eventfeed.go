@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	fieldselector "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // eventClient is what is needed to follow Events.
@@ -19,7 +21,7 @@ type eventClient interface {
 // feed is the Events of one component in one namespace, chosen by the API server: a busy cluster writes thousands of
 // others. Its methods make it the store of a reflector.
 type feed struct {
-	p         *provisioners
+	p         *autoscalerEvents
 	client    eventClient
 	source    string
 	namespace string
@@ -32,19 +34,19 @@ type feed struct {
 // read follows the Events of its source.
 func (f *feed) read(ctx context.Context) {
 	selector := f.selector()
-	followed{
-		name: "events of " + f.source, kind: &corev1.Event{},
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	reflector.Source{
+		Name: "events of " + f.source, Kind: &corev1.Event{},
+		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = selector
 			return f.client.List(ctx, options)
 		},
-		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		Watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = selector
 			return f.client.Watch(ctx, options)
 		},
-		forbidden: func(err error) { f.p.forbid(f, err) },
-		failed:    func(err error) { f.p.log.Debug("events are read again", "source", f.source, "reason", err) },
-	}.into(ctx, f)
+		Forbidden: func(err error) { f.p.forbid(f, err) },
+		Failed:    func(err error) { f.p.log.Debug("events are read again", "source", f.source, "reason", err) },
+	}.Into(ctx, f)
 }
 
 func (f *feed) selector() string {
@@ -56,7 +58,7 @@ func (f *feed) selector() string {
 }
 
 // forbid drops what a feed brought in: what may not be read any more may not hold any more.
-func (p *provisioners) forbid(f *feed, err error) {
+func (p *autoscalerEvents) forbid(f *feed, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.feeds[f] != forbidden {
@@ -96,7 +98,7 @@ func (f *feed) keep(event *corev1.Event) {
 
 // Delete forgets an Event, which the API server drops after an hour.
 func (f *feed) Delete(object any) error {
-	if event, ok := underTombstone(object).(*corev1.Event); ok {
+	if event, ok := reflector.Deleted(object).(*corev1.Event); ok {
 		f.p.mu.Lock()
 		defer f.p.mu.Unlock()
 		delete(f.own, nameOf(event).String())

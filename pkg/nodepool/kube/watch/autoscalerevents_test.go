@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // fakeEvents is an API server's Events: a list, and a stream of what changes. Unlike a real one it hands every feed all of
@@ -64,8 +65,8 @@ func said(after time.Duration, component, reason, kind, name, message string) *c
 }
 
 // listening keeps Events without an API server.
-func listening(events ...*corev1.Event) *provisioners {
-	p := newProvisioners(nil, nil, []string{"in-house"}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+func listening(events ...*corev1.Event) *autoscalerEvents {
+	p := newAutoscalerEvents(nil, nil, []string{"in-house"}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	for source := range p.words {
 		f := &feed{p: p, source: source}
 		list := make([]any, len(events))
@@ -78,7 +79,7 @@ func listening(events ...*corev1.Event) *provisioners {
 }
 
 // heardOf is what a cluster with one unschedulable pod "w" is told.
-func heardOf(p *provisioners) (refused string, promised, seen bool) {
+func heardOf(p *autoscalerEvents) (refused string, promised, seen bool) {
 	cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"},
 		Workers: []nodepool.Worker{{Pod: "w", UID: "w-uid", Unschedulable: noNode}, {Pod: "placed", UID: "placed-uid", Node: "n"}}}
 	p.addTo(&cluster)
@@ -133,7 +134,7 @@ func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) 
 		client := &fakeEvents{selectors: make(chan string, 100), stream: watch.NewBroadcaster(100, watch.WaitIfChannelFull)}
 		client.forbidden.Store(true)
 		ctx, cancel := context.WithCancel(t.Context())
-		p := newProvisioners(func(string) eventClient { return client }, nil, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		p := newAutoscalerEvents(func(string) eventClient { return client }, nil, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
 		ended := make(chan error)
 		go func() { ended <- p.Start(ctx) }()
 		synctest.Wait()
@@ -144,7 +145,7 @@ func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) 
 		}
 		client.list = []corev1.Event{*said(0, nodeobject.ClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "max node group size reached")}
 		client.forbidden.Store(false)
-		time.Sleep(2 * forbiddenPause)
+		time.Sleep(2 * reflector.ForbiddenPause)
 		synctest.Wait()
 		refused, _, seen := heardOf(p)
 		if refused != "max node group size reached" || !seen {
@@ -213,14 +214,14 @@ func TestSilenceTellsNothingUntilANodeAutoscalerHasSpokenOfSomePod(t *testing.T)
 }
 
 // besideEvents runs test beside the reading of Events, in synctest's time.
-func besideEvents(t *testing.T, namespaces []string, clients map[string]*fakeEvents, test func(p *provisioners)) {
+func besideEvents(t *testing.T, namespaces []string, clients map[string]*fakeEvents, test func(p *autoscalerEvents)) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, client := range clients {
 			client.selectors, client.stream = make(chan string, 100), watch.NewBroadcaster(100, watch.WaitIfChannelFull)
 			defer client.stream.Shutdown()
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		p := newProvisioners(func(namespace string) eventClient { return clients[namespace] }, namespaces, nil, slog.New(slog.DiscardHandler))
+		p := newAutoscalerEvents(func(namespace string) eventClient { return clients[namespace] }, namespaces, nil, slog.New(slog.DiscardHandler))
 		ended := make(chan error)
 		go func() { ended <- p.Start(ctx) }()
 		synctest.Wait()
@@ -241,7 +242,7 @@ func forbiddenEvents() *fakeEvents {
 func TestANamespaceWhoseEventsAreForbiddenSilencesNoOther(t *testing.T) {
 	ml := &fakeEvents{list: []corev1.Event{*said(0, nodeobject.ClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "max node group size reached")}}
 	clients := map[string]*fakeEvents{"ml": ml, "closed": forbiddenEvents(), "default": forbiddenEvents()}
-	besideEvents(t, []string{"ml", "closed"}, clients, func(p *provisioners) {
+	besideEvents(t, []string{"ml", "closed"}, clients, func(p *autoscalerEvents) {
 		for namespace, want := range map[string]struct {
 			refused string
 			seen    bool
@@ -255,7 +256,7 @@ func TestANamespaceWhoseEventsAreForbiddenSilencesNoOther(t *testing.T) {
 		}
 		ml.forbidden.Store(true)
 		ml.stream.Shutdown() // what was read is read again, and may not be
-		time.Sleep(2 * forbiddenPause)
+		time.Sleep(2 * reflector.ForbiddenPause)
 		synctest.Wait()
 		if refused, _, seen := heardOf(p); refused != "" || seen {
 			t.Errorf("after the right was withdrawn: refused %q, seen %v", refused, seen)
@@ -273,7 +274,7 @@ func TestWhatFailsOfANodeClaimIsHeardInTheNamespaceDefault(t *testing.T) {
 		"ml":      {list: []corev1.Event{*said(0, nodeobject.Karpenter, "Nominated", "Pod", "w", "Pod should schedule on: nodeclaim/gpu-x7f2k")}},
 		"default": {list: []corev1.Event{*failed, *foreign}},
 	}
-	besideEvents(t, []string{"ml"}, clients, func(p *provisioners) {
+	besideEvents(t, []string{"ml"}, clients, func(p *autoscalerEvents) {
 		if refused, promised, seen := heardOf(p); refused != none || promised || !seen {
 			t.Errorf("refused %q, promised %v, seen %v; want what was said of the claim", refused, promised, seen)
 		}
@@ -289,17 +290,6 @@ func TestWhatFailsOfANodeClaimIsHeardInTheNamespaceDefault(t *testing.T) {
 			t.Errorf("field selectors in default: %s", diff)
 		}
 	})
-}
-
-func TestNoNodeAutoscalerIsTakenForTheScheduler(t *testing.T) {
-	for _, name := range []string{"", "default-scheduler"} {
-		if err := (Options{Logger: slog.New(slog.DiscardHandler), NodeAutoscalers: []string{name}}).Validate(); err == nil {
-			t.Errorf("%q is taken for a node autoscaler", name)
-		}
-	}
-	if err := (Options{Logger: slog.New(slog.DiscardHandler), NodeAutoscalers: []string{"in-house/compute"}}).Validate(); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestARefusalAfterALaunchIsTheWordOfALaterRound(t *testing.T) {

@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"context"
@@ -24,6 +24,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -152,7 +153,7 @@ func TestForbiddenNodesAreToldAndTriedAgain(t *testing.T) {
 			t.Errorf("%d calls and %d changes within ten minutes", calls, changes.Load())
 		}
 		client.forbidden.Store(false)
-		time.Sleep(2 * forbiddenPause)
+		time.Sleep(2 * reflector.ForbiddenPause)
 		if view := n.view.Load(); !view.known || view.forbidden || len(view.nodes) != 1 {
 			t.Errorf("the view is %+v although nodes may be read", view)
 		}

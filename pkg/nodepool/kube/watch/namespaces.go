@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"cmp"
@@ -20,6 +20,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -78,14 +80,14 @@ func (n *namespaces) Start(ctx context.Context) error {
 	var polling sync.WaitGroup
 	polling.Go(func() { n.poll(ctx) })
 	defer polling.Wait()
-	followed{
-		name: "namespaces", kind: &corev1.Namespace{}, watch: n.client.Watch,
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	reflector.Source{
+		Name: "namespaces", Kind: &corev1.Namespace{}, Watch: n.client.Watch,
+		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return n.client.List(ctx, options)
 		},
-		forbidden: n.forbid,
-		failed:    func(err error) { n.log.Debug("namespaces are read again", "reason", err) },
-	}.into(ctx, n)
+		Forbidden: n.forbid,
+		Failed:    func(err error) { n.log.Debug("namespaces are read again", "reason", err) },
+	}.Into(ctx, n)
 	return nil
 }
 
@@ -97,7 +99,7 @@ func (n *namespaces) await(ctx context.Context) {
 	select {
 	case <-n.answered:
 	case <-ctx.Done():
-	case <-time.After(requestTimeout):
+	case <-time.After(timing.RequestTimeout):
 	}
 }
 
@@ -143,7 +145,7 @@ func mayNotRead(namespace string) string { return "this process may not read Nam
 // poll reads the namespaces that are served by name, while they may not be listed. It is as quick as the poll of a sidecar, so that a mode that is
 // taken back stops writes within a second.
 func (n *namespaces) poll(ctx context.Context) {
-	for len(n.named) > 0 && sleep(ctx, DefaultPoll) {
+	for len(n.named) > 0 && timing.Sleep(ctx, timing.DefaultPoll) {
 		n.mu.Lock()
 		forbidden := n.forbidden
 		n.mu.Unlock()
@@ -165,7 +167,7 @@ func (n *namespaces) refresh(ctx context.Context, name string) {
 	if resting {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	namespace, err := n.client.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -175,7 +177,7 @@ func (n *namespaces) refresh(ctx context.Context, name string) {
 		n.drop(name, seen, seen)
 	case apierrors.IsForbidden(err):
 		n.mu.Lock()
-		n.getForbiddenUntil[name] = time.Now().Add(jittered(forbiddenPause))
+		n.getForbiddenUntil[name] = time.Now().Add(timing.Jittered(reflector.ForbiddenPause))
 		n.mu.Unlock()
 		n.doubt(name, mayNotRead(name))
 	default:
@@ -284,7 +286,7 @@ func (n *namespaces) Update(object any) error {
 
 // Delete forgets a namespace.
 func (n *namespaces) Delete(object any) error {
-	if namespace, ok := underTombstone(object).(*corev1.Namespace); ok {
+	if namespace, ok := reflector.Deleted(object).(*corev1.Namespace); ok {
 		n.drop(namespace.Name, "", namespace.ResourceVersion)
 	}
 	return nil
@@ -300,7 +302,7 @@ func (n *namespaces) Replace(list []any, version string) error {
 	}
 	n.mu.Lock()
 	for name, newest := range n.versions {
-		if !olderVersion(cmp.Or(versions[name], version), newest) {
+		if !reflector.Older(cmp.Or(versions[name], version), newest) {
 			continue
 		}
 		versions[name] = newest
@@ -340,7 +342,7 @@ const emptyMode = `""`
 func (n *namespaces) take(namespace *corev1.Namespace) {
 	settings := settingsOf(namespace)
 	n.mu.Lock()
-	if olderVersion(namespace.ResourceVersion, n.versions[namespace.Name]) {
+	if reflector.Older(namespace.ResourceVersion, n.versions[namespace.Name]) {
 		n.mu.Unlock()
 		return
 	}
@@ -360,7 +362,7 @@ func (n *namespaces) take(namespace *corev1.Namespace) {
 func (n *namespaces) drop(namespace, seen, version string) {
 	n.mu.Lock()
 	newest := n.versions[namespace]
-	if seen != "" && seen != newest || olderVersion(version, newest) {
+	if seen != "" && seen != newest || reflector.Older(version, newest) {
 		n.mu.Unlock()
 		return
 	}

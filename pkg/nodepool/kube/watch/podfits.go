@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"fmt"
@@ -24,16 +24,16 @@ const (
 	NodesForbidden = "nodes-forbidden"
 )
 
-// landings keeps where the groups of each RayCluster could land while neither the spec nor the nodes change: a cycle
+// fitCache keeps where the groups of each RayCluster could land while neither the spec nor the nodes change: a cycle
 // runs ten times a second, and there may be thousands of nodes.
-type landings struct {
+type fitCache struct {
 	reader nodegpu.Reader // says how nodes are read; nobody changes it
 
 	mu    sync.Mutex
-	byKey map[nodepool.ClusterKey]landed // guarded by mu
+	byKey map[nodepool.ClusterKey]clusterFits // guarded by mu
 }
 
-type landed struct {
+type clusterFits struct {
 	uid        string
 	generation int64
 	view       *nodeView
@@ -52,16 +52,16 @@ type visibleOn struct {
 	count int
 }
 
-func newLandings() landings { return landings{byKey: map[nodepool.ClusterKey]landed{}} }
+func newFitCache() fitCache { return fitCache{byKey: map[nodepool.ClusterKey]clusterFits{}} }
 
 // of returns one podfit.Fit for each group, in their order, and what its nodes report of GPUs.
-func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) landed {
+func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if known := l.byKey[cluster.Key]; known.view == view && known.uid == cluster.UID && known.generation == cluster.Generation {
 		return known
 	}
-	now := landed{uid: cluster.UID, generation: cluster.Generation, view: view}
+	now := clusterFits{uid: cluster.UID, generation: cluster.Generation, view: view}
 	for i := range cluster.Groups {
 		group := &cluster.Groups[i]
 		places := view.places.For(&group.Pod)
@@ -80,7 +80,7 @@ func (l *landings) of(cluster *nodepool.Cluster, view *nodeView) landed {
 	return now
 }
 
-func (l *landings) drop(key nodepool.ClusterKey) {
+func (l *fitCache) drop(key nodepool.ClusterKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.byKey, key)
@@ -91,7 +91,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	view := n.view.Load()
 	if view == nil || !view.known {
 		for i := range cluster.Groups {
-			cluster.Groups[i].Slices = podfit.SlicesOf(n.landings.reader, &cluster.Groups[i].Pod, nil)
+			cluster.Groups[i].Slices = podfit.SlicesOf(n.fits.reader, &cluster.Groups[i].Pod, nil)
 		}
 	}
 	if view == nil {
@@ -103,13 +103,13 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 		report.Add(raydemand.Info, NodesForbidden, "", "", "this process may not list and watch nodes, so nobody sees where the groups could land or that a worker's node is lost",
 			"grant it list and watch on nodes by a ClusterRole, if that is wanted")
 	case view.known:
-		known := n.landings.of(cluster, view)
+		known := n.fits.of(cluster, view)
 		cluster.Pools = view.rooms
 		for i, landing := range known.list {
 			group := &cluster.Groups[i]
 			group.Fit, group.Reported, group.Slices = &landing, known.gpus[i], known.slices[i]
 			group.PoolPods = slices.Clone(known.pools[i])
-			reportLanding(report, group)
+			reportNoNode(report, group)
 			reportSlices(report, group, known.visible[i])
 		}
 		n.markGone(cluster, view)
@@ -118,9 +118,9 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 	cluster.Findings = append(cluster.Findings, report.All...)
 }
 
-// reportLanding tells that no node could hold the group's pods, where no NodePool of Karpenter's could add one either.
+// reportNoNode tells that no node could hold the group's pods, where no NodePool of Karpenter's could add one either.
 // Beside another node autoscaler it is no more than a hint.
-func reportLanding(report *finding.List, group *nodepool.WorkerGroup) {
+func reportNoNode(report *finding.List, group *nodepool.WorkerGroup) {
 	if !group.Fit.None() || group.NodePoolFits() || group.Incoming.Pods() > 0 || group.Max <= 0 || group.Suspended || group.Broken {
 		return
 	}

@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"time"
@@ -10,23 +10,23 @@ import (
 // nodes come by two watches, and the one of nodes may be behind.
 const unseenNodes = 5 * time.Second
 
-// goneNodes are names of nodes that are not there. It is bounded by the nodes that pods are bound to.
-type goneNodes struct {
+// absentNodes are names of nodes that are not there. It is bounded by the nodes that pods are bound to.
+type absentNodes struct {
 	deleted map[string]bool      // seen, and then deleted
 	missing map[string]time.Time // never seen; since when a pod was seen that is bound to it
 }
 
 // nodeDeleted notes that a node that was seen is gone, and nodeSeen that one is there. Both are called with n.mu held.
 func (n *nodes) nodeDeleted(name string) {
-	if n.gone.deleted == nil {
-		n.gone.deleted = map[string]bool{}
+	if n.absent.deleted == nil {
+		n.absent.deleted = map[string]bool{}
 	}
-	n.gone.deleted[name] = true
+	n.absent.deleted[name] = true
 }
 
 func (n *nodes) nodeSeen(name string) {
-	delete(n.gone.deleted, name)
-	delete(n.gone.missing, name)
+	delete(n.absent.deleted, name)
+	delete(n.absent.missing, name)
 }
 
 // mostGone bounds how many deleted nodes are remembered; then all are forgotten, and missing nodes are found by time.
@@ -37,8 +37,8 @@ const mostGone = 10_000
 func (n *nodes) markGone(cluster *nodepool.Cluster, view *nodeView) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.gone.deleted)+len(n.gone.missing) > mostGone {
-		n.gone = goneNodes{}
+	if len(n.absent.deleted)+len(n.absent.missing) > mostGone {
+		n.absent = absentNodes{}
 	}
 	for i := range cluster.Workers {
 		w := &cluster.Workers[i]
@@ -56,15 +56,15 @@ func (n *nodes) markGone(cluster *nodepool.Cluster, view *nodeView) {
 
 // isGone is called with n.mu held.
 func (n *nodes) isGone(name string, now time.Time) bool {
-	if n.gone.deleted[name] {
+	if n.absent.deleted[name] {
 		return true
 	}
-	since, noted := n.gone.missing[name]
+	since, noted := n.absent.missing[name]
 	if !noted {
-		if n.gone.missing == nil {
-			n.gone.missing = map[string]time.Time{}
+		if n.absent.missing == nil {
+			n.absent.missing = map[string]time.Time{}
 		}
-		since, n.gone.missing[name] = now, now
+		since, n.absent.missing[name] = now, now
 	}
 	return now.Sub(since) >= unseenNodes
 }

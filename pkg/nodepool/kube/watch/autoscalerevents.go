@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"context"
@@ -70,9 +70,9 @@ func listenedTo(configured []string) map[string]vocabulary {
 	return all
 }
 
-// provisioners holds the latest words of node autoscalers. Like nodes it does not belong to the caches that the manager
+// autoscalerEvents holds the latest words of node autoscalers. Like nodes it does not belong to the caches that the manager
 // waits for: without the right to read Events everything else goes on, only slower.
-type provisioners struct {
+type autoscalerEvents struct {
 	client     func(namespace string) eventClient
 	namespaces []string
 	words      map[string]vocabulary // by source
@@ -112,16 +112,16 @@ type word struct {
 	claim string
 }
 
-func newProvisioners(client func(namespace string) eventClient, namespaces, configured []string, log *slog.Logger) *provisioners {
+func newAutoscalerEvents(client func(namespace string) eventClient, namespaces, configured []string, log *slog.Logger) *autoscalerEvents {
 	if len(namespaces) == 0 {
 		namespaces = []string{corev1.NamespaceAll}
 	}
-	return &provisioners{client: client, namespaces: namespaces, words: listenedTo(configured), log: log,
+	return &autoscalerEvents{client: client, namespaces: namespaces, words: listenedTo(configured), log: log,
 		feeds: map[*feed]hearing{}, said: map[spoken]map[types.NamespacedName]word{}}
 }
 
 // Start reads Events until ctx ends.
-func (p *provisioners) Start(ctx context.Context) error {
+func (p *autoscalerEvents) Start(ctx context.Context) error {
 	feeds := p.sources()
 	p.mu.Lock()
 	for _, f := range feeds {
@@ -138,7 +138,7 @@ func (p *provisioners) Start(ctx context.Context) error {
 
 // sources are the feeds to read: each node autoscaler in each namespace and, where those do not hold it, the namespace in
 // which Events about NodeClaims are kept.
-func (p *provisioners) sources() (feeds []*feed) {
+func (p *autoscalerEvents) sources() (feeds []*feed) {
 	everywhere := slices.Contains(p.namespaces, corev1.NamespaceAll) || slices.Contains(p.namespaces, corev1.NamespaceDefault)
 	for source, words := range p.words {
 		for _, namespace := range p.namespaces {
@@ -152,10 +152,10 @@ func (p *provisioners) sources() (feeds []*feed) {
 }
 
 // NeedLeaderElection says that a candidate for leadership listens too.
-func (p *provisioners) NeedLeaderElection() bool { return false }
+func (p *autoscalerEvents) NeedLeaderElection() bool { return false }
 
 // hear keeps an Event that says something. It is called with mu held.
-func (p *provisioners) hear(event *corev1.Event) {
+func (p *autoscalerEvents) hear(event *corev1.Event) {
 	promise, known := p.words[source(event)][event.Reason]
 	if !known {
 		return
@@ -174,7 +174,7 @@ func (p *provisioners) hear(event *corev1.Event) {
 }
 
 // unhear drops an Event that has expired. It is called with mu held.
-func (p *provisioners) unhear(event *corev1.Event) {
+func (p *autoscalerEvents) unhear(event *corev1.Event) {
 	about := aboutOf(event)
 	delete(p.said[about], nameOf(event))
 	if len(p.said[about]) == 0 {
@@ -217,7 +217,7 @@ func saidAt(event *corev1.Event) time.Time {
 }
 
 // latest is the newest word about something; of equally new ones a promise, which costs less to believe wrongly.
-func (p *provisioners) latest(about spoken, uid types.UID) (newest word, said bool) {
+func (p *autoscalerEvents) latest(about spoken, uid types.UID) (newest word, said bool) {
 	for _, w := range p.said[about] {
 		if uid != "" && w.uid != "" && w.uid != uid {
 			continue // about an earlier object of that name
@@ -230,7 +230,7 @@ func (p *provisioners) latest(about spoken, uid types.UID) (newest word, said bo
 }
 
 // launchedFor reports whether Karpenter once asked for a machine for a pod. It is called with mu held.
-func (p *provisioners) launchedFor(about spoken, uid types.UID) bool {
+func (p *autoscalerEvents) launchedFor(about spoken, uid types.UID) bool {
 	for _, w := range p.said[about] {
 		if w.claim != "" && (uid == "" || w.uid == "" || w.uid == uid) {
 			return true
@@ -241,7 +241,7 @@ func (p *provisioners) launchedFor(about spoken, uid types.UID) bool {
 
 // hearing is how well a namespace's pods are heard of: forbidden when any of its feeds is, else as the worst of them;
 // unheard before Start. It is called with mu held.
-func (p *provisioners) hearing(namespace string) hearing {
+func (p *autoscalerEvents) hearing(namespace string) hearing {
 	var all []hearing
 	for f, h := range p.feeds {
 		if f.namespace == namespace || f.namespace == corev1.NamespaceAll {
@@ -258,14 +258,14 @@ func (p *provisioners) hearing(namespace string) hearing {
 }
 
 // karpenterSpoke reports whether Karpenter has said something about some pod.
-func (p *provisioners) karpenterSpoke() bool {
+func (p *autoscalerEvents) karpenterSpoke() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.karpenter
 }
 
 // launchFailed reports whether Karpenter said of a NodeClaim that its machine cannot be had.
-func (p *provisioners) launchFailed(claim string) bool {
+func (p *autoscalerEvents) launchFailed(claim string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	said, any := p.latest(spoken{nodeClaim, "", claim}, "")
@@ -273,7 +273,7 @@ func (p *provisioners) launchFailed(claim string) bool {
 }
 
 // addTo tells the workers of a cluster that was just read what node autoscalers say of those that have no node.
-func (p *provisioners) addTo(cluster *nodepool.Cluster) {
+func (p *autoscalerEvents) addTo(cluster *nodepool.Cluster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	worst := p.hearing(cluster.Key.Namespace)

@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
@@ -42,14 +44,14 @@ type nodes struct {
 	// nodePools: all of Karpenter's NodePools stand among the ceilings.
 	nodePools bool
 
-	// gone are nodes that are not there though pods are bound to them.
-	gone goneNodes
+	// absent are nodes that are not there though pods are bound to them.
+	absent absentNodes
 
 	// pools is what is configured about pools, declared are their shapes; nobody changes them.
 	pools    pools.Config
 	declared []podfit.Node
 
-	landings landings
+	fits fitCache
 }
 
 // keptNode is a node with its kind, which takes longer to tell than all else.
@@ -64,7 +66,7 @@ func kept(node podfit.Node) keptNode { return keptNode{Node: node, kind: podfit.
 
 // keep converts a node as it is now.
 func (n *nodes) keep(object *corev1.Node) keptNode {
-	reader := n.landings.reader
+	reader := n.fits.reader
 	reader.At = time.Now()
 	node := kept(nodeobject.ForPodFit(reader, object))
 	if object.Annotations[nodegpu.AgentAnnotation] != "" {
@@ -98,12 +100,12 @@ func (v *nodeView) find(name string) (*podfit.Node, bool) {
 }
 
 func newNodes(client nodeClient, log *slog.Logger, changed func()) *nodes {
-	return &nodes{client: client, log: log, changed: changed, dirty: make(chan struct{}, 1), landings: newLandings()}
+	return &nodes{client: client, log: log, changed: changed, dirty: make(chan struct{}, 1), fits: newFitCache()}
 }
 
 // configure says how nodes are read and what is known of pools beside them. It is called before Start.
 func (n *nodes) configure(reader nodegpu.Reader, pools pools.Config) {
-	n.landings.reader, n.pools, n.declared = reader, pools, pools.Shapes(reader)
+	n.fits.reader, n.pools, n.declared = reader, pools, pools.Shapes(reader)
 }
 
 // setCeilings takes what is known now of how far pools may grow.
@@ -139,7 +141,7 @@ func (n *nodes) publish(ctx context.Context) {
 		}
 		n.view.Store(n.viewNow())
 		n.changed()
-		if !sleep(ctx, nodesPause) {
+		if !timing.Sleep(ctx, nodesPause) {
 			return
 		}
 	}
@@ -212,7 +214,7 @@ const agePause = 5 * time.Minute
 
 // age looks again at what grows old until ctx ends.
 func (n *nodes) age(ctx context.Context) {
-	for sleep(ctx, agePause) {
+	for timing.Sleep(ctx, agePause) {
 		n.mu.Lock()
 		old := slices.Collect(maps.Values(n.byName))
 		n.mu.Unlock()
@@ -232,7 +234,7 @@ func (n *nodes) age(ctx context.Context) {
 
 // Delete forgets a node.
 func (n *nodes) Delete(object any) error {
-	node, ok := underTombstone(object).(*corev1.Node)
+	node, ok := reflector.Deleted(object).(*corev1.Node)
 	if !ok {
 		return nil
 	}
@@ -283,6 +285,6 @@ func (n *nodes) forbid(err error) {
 		return
 	}
 	n.log.Info("nodes are not read", "reason", err)
-	n.byName, n.forbidden, n.gone = nil, true, goneNodes{}
+	n.byName, n.forbidden, n.absent = nil, true, absentNodes{}
 	n.touch()
 }

@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"strings"
@@ -25,7 +25,7 @@ spec:
 	}
 	pool := podfit.Node{Name: "slices", Ready: true, Declared: true, Allocatable: podfit.Quantities{
 		"cpu": raydemand.Whole(16), "memory": raydemand.Whole(64 << 30), "nvidia.com/mig-1g.10gb": raydemand.Whole(7)}}
-	known := newLandings()
+	known := newFitCache()
 	got := known.of(&cluster, viewOf(nil, pool)).gpus[0]
 	if got.Value == nil || *got.Value != raydemand.One || !strings.Contains(got.Source, "1 declared pool") {
 		t.Errorf("reported %v from %q, want 1 from the pool", got.Value, got.Source)

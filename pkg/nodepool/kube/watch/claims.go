@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +18,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -92,15 +91,15 @@ func serves(client discovery.ServerResourcesInterface, groupVersion, resource st
 
 // Start reads NodeClaims until ctx ends.
 func (c *claimWatch) Start(ctx context.Context) error {
-	followed{
-		name: "nodeclaims", kind: &unstructured.Unstructured{}, watch: c.client.Watch,
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	reflector.Source{
+		Name: "nodeclaims", Kind: &unstructured.Unstructured{}, Watch: c.client.Watch,
+		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return c.client.List(ctx, options)
 		},
-		forbidden: func(err error) { c.forbid(ctx, err) },
-		absent:    func() { c.unread(nodepool.NoNodeClaims) },
-		failed:    func(err error) { c.log.Debug("nodeclaims are read again", "reason", err) },
-	}.into(ctx, c)
+		Forbidden: func(err error) { c.forbid(ctx, err) },
+		Absent:    func() { c.unread(nodepool.NoNodeClaims) },
+		Failed:    func(err error) { c.log.Debug("nodeclaims are read again", "reason", err) },
+	}.Into(ctx, c)
 	return nil
 }
 
@@ -176,7 +175,7 @@ func (c *claimWatch) remove(name string) {
 
 // Delete forgets a NodeClaim.
 func (c *claimWatch) Delete(object any) error {
-	if u, ok := underTombstone(object).(metav1.Object); ok {
+	if u, ok := reflector.Deleted(object).(metav1.Object); ok {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.remove(u.GetName())
@@ -294,6 +293,3 @@ func (c *claimWatch) drop(key nodepool.ClusterKey) {
 		c.dirty = true
 	}
 }
-
-// nodeClaims are Karpenter's nodes to come, a kind of the whole Kubernetes cluster.
-var nodeClaims = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}

@@ -1,0 +1,99 @@
+package watch
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+)
+
+// Optional holds what a deployment may or may not have the right to read: nodes, the ceilings of their pools,
+// NodeClaims, Events of node autoscalers and namespaces. The caches that the manager waits for do not contain them:
+// without a right, everything else works, and a finding says what is unknown.
+type Optional struct {
+	nodes      *nodes
+	ceilings   *ceilings
+	claims     *claimWatch
+	events     *autoscalerEvents
+	namespaces *namespaces
+}
+
+// Config says what an Optional reads and how.
+type Config struct {
+	Core      corev1client.CoreV1Interface
+	Dynamic   dynamic.Interface
+	Discovery discovery.ServerResourcesInterface
+	// Namespaces are those whose RayClusters are served; empty means all.
+	Namespaces []string
+	// NodeAutoscalers are Event sources of node autoscalers in addition to the known ones.
+	NodeAutoscalers []string
+	// StatusNamespace is where the Cluster Autoscaler writes its status.
+	StatusNamespace string
+	// GPUs says how nodes are read, and Pools what is configured about their pools.
+	GPUs  nodegpu.Reader
+	Pools pools.Config
+	// Changed is called after something changed for the RayClusters of a namespace, or of all for "".
+	Changed func(namespace string)
+	Logger  *slog.Logger
+}
+
+// New prepares the reads; Start begins them.
+func New(c Config) *Optional {
+	o := &Optional{nodes: newNodes(c.Core.Nodes(), c.Logger, func() { c.Changed("") })}
+	o.nodes.configure(c.GPUs, c.Pools)
+	o.ceilings = newCeilings(c.Core.ConfigMaps(c.StatusNamespace), c.Dynamic.Resource(nodeobject.NodePoolResource), c.Logger, o.nodes.setCeilings)
+	o.events = newAutoscalerEvents(func(namespace string) eventClient { return c.Core.Events(namespace) },
+		c.Namespaces, c.NodeAutoscalers, c.Logger)
+	o.claims = newClaimWatch(c.Dynamic.Resource(nodeobject.NodeClaimResource),
+		serves(c.Discovery, nodeobject.NodeClaimResource.GroupVersion().String(), nodeobject.NodeClaimResource.Resource), c.Logger)
+	o.namespaces = newNamespaces(c.Core.Namespaces(), c.Namespaces, c.Logger, c.Changed)
+	return o
+}
+
+// Start reads until ctx ends.
+func (o *Optional) Start(ctx context.Context) error {
+	var reads sync.WaitGroup
+	for _, read := range []interface{ Start(context.Context) error }{o.nodes, o.ceilings, o.claims, o.events, o.namespaces} {
+		reads.Go(func() { _ = read.Start(ctx) }) // they end with ctx alone
+	}
+	reads.Wait()
+	return nil
+}
+
+// NeedLeaderElection reports false: a candidate for leadership reads as well.
+func (o *Optional) NeedLeaderElection() bool { return false }
+
+// AddTo adds to a cluster what is known of its nodes, its pods' nodes to come and its namespace, and the findings about
+// what is not known.
+func (o *Optional) AddTo(cluster *nodepool.Cluster) {
+	o.claims.addTo(cluster, o.events) // first: no group lacks a node while one is on its way
+	o.nodes.addTo(cluster)
+	o.ceilings.addTo(cluster)
+	o.events.addTo(cluster)
+	o.namespaces.addTo(cluster)
+}
+
+// AddNamespace adds to a cluster what its namespace sets.
+func (o *Optional) AddNamespace(cluster *nodepool.Cluster) { o.namespaces.addTo(cluster) }
+
+// AwaitNamespaces returns when the API server has answered once about namespaces, or after a while.
+func (o *Optional) AwaitNamespaces(ctx context.Context) { o.namespaces.await(ctx) }
+
+// RefreshNamespace reads one namespace from the API server.
+func (o *Optional) RefreshNamespace(ctx context.Context, name string) {
+	o.namespaces.refresh(ctx, name)
+}
+
+// Forget drops what is kept about a RayCluster that is gone.
+func (o *Optional) Forget(key nodepool.ClusterKey) {
+	o.nodes.fits.drop(key)
+	o.claims.forget(key)
+}
