@@ -73,7 +73,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the dev cluster: %w", err)
 	}
-	if err := c.start(ctx); err != nil {
+	if err := c.startAlone(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the dev cluster: %w", err), c.Stop(context.WithoutCancel(ctx)))
 	}
 	return c, nil
@@ -127,6 +127,22 @@ func (c *Cluster) prepare() error {
 	}
 	c.dynamic, err = dynamic.NewForConfig(c.config)
 	return err
+}
+
+// startAlone starts the cluster while no other one starts on this machine: each start keeps two cores busy for seconds.
+func (c *Cluster) startAlone(ctx context.Context) error {
+	cache, err := CacheDir()
+	if err != nil {
+		return err
+	}
+	arrived := c.Awaiting("another cluster to start")
+	lock, err := kit.WaitLock(ctx, filepath.Join(RunDir(cache), ".start.lock"))
+	arrived()
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	return c.start(ctx)
 }
 
 // start runs all parts and waits until they are ready. A part that dies ends the start at once.

@@ -43,6 +43,9 @@ type Config struct {
 	// RestartBackoff is the pause before a container's second restart; it doubles up to 30 times itself. Zero means
 	// 10 s, the kubelet's own.
 	RestartBackoff time.Duration
+	// RayStart, where set, is called before a Ray node starts and returns when it may; the agent calls done when the
+	// node is ready or has failed. It bounds how many start at the same time.
+	RayStart func(ctx context.Context) (done func(), err error)
 	// Log receives the agent's own lines. Nil discards them.
 	Log *slog.Logger
 }

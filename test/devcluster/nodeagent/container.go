@@ -46,6 +46,7 @@ type container struct {
 	process        *process
 	env            environment
 	workdir        string
+	rayStarted     func() // see enterRayStart
 	log            string // path of the log of the current run, or of the last one
 	previousLog    string
 }
@@ -133,11 +134,20 @@ func (c *container) start(ctx context.Context) (*process, error) {
 }
 
 // launch starts the container's process now or says why it cannot.
-func (c *container) launch(ctx context.Context) (*process, error) {
+func (c *container) launch(ctx context.Context) (proc *process, err error) {
 	command, env, err := c.commandLine(ctx)
 	if err != nil {
 		return nil, err
 	}
+	c.rayStarted, err = c.enterRayStart(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			c.rayStarted()
+		}
+	}()
 	mounts, err := c.pod.mounts(&c.spec)
 	if err != nil {
 		return nil, &waitingError{"CreateContainerConfigError", err}
@@ -157,8 +167,7 @@ func (c *container) launch(ctx context.Context) (*process, error) {
 		mounts = nil
 	}
 	argv := spawner.isolation.wrap(c.pod.dirs.scratch, workdir, mounts, command)
-	proc, err := c.spawn(argv, env, workdir, log)
-	if err != nil {
+	if proc, err = c.spawn(argv, env, workdir, log); err != nil {
 		return nil, err
 	}
 	<-proc.prepared
@@ -237,6 +246,7 @@ func (c *container) attend(ctx context.Context, proc *process) int32 {
 	watching, stop := context.WithCancel(ctx)
 	var probes sync.WaitGroup
 	probes.Go(func() { c.watchProbes(watching, proc) })
+	probes.Go(func() { c.leaveRayStart(watching, c.rayStarted) })
 	<-proc.done
 	stop()
 	probes.Wait()

@@ -99,6 +99,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, func(*nodeagent.Config) {})
+}
+
+// newWorldWith starts an agent whose configuration is changed first.
+func newWorldWith(t *testing.T, change func(*nodeagent.Config)) *world {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("needs a dev cluster, which -short leaves out")
 	}
@@ -110,6 +116,7 @@ func newWorld(t *testing.T) *world {
 	cfg := agentConfig(c.Kubeconfig(), w.node, w.dir)
 	cfg.APIServer = c.APIServer()
 	cfg.CAFile = w.caFile()
+	change(&cfg)
 	if w.agent, err = nodeagent.Start(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
