@@ -141,8 +141,8 @@ func TestDoctorWritesATableByObjectErrorsFirst(t *testing.T) {
   error    devices-missing
            status.allocatable: nvidia.com/gpu: allocatable 7 of capacity 8: the others are not
            healthy
-           a device that the plugin gave up stays out until the plugin restarts, even when its cause
-           is gone
+           a device that the plugin has dropped stays away until the plugin restarts, even if its
+           cause is gone
            kubectl delete pod -A -l app=nvidia-device-plugin-daemonset --field-selector \
              spec.nodeName=gpu-1
            # with the plugin's Helm chart: -l app.kubernetes.io/name=nvidia-device-plugin
@@ -150,8 +150,8 @@ func TestDoctorWritesATableByObjectErrorsFirst(t *testing.T) {
 RayCluster/ml/llm
   warning  idle-timeout-zero
            spec.autoscalerOptions.idleTimeoutSeconds: 0
-           a worker goes as soon as it is idle, and the next task waits for a new pod, on a GPU node
-           perhaps for a new node
+           a worker is removed as soon as it is idle, and the next task waits for a new pod, perhaps
+           for a new GPU node
            kubectl patch raycluster llm -n ml --type=json -p \
              '[{"op":"test","path":"/spec/autoscalerOptions/idleTimeoutSeconds","value":0},
     {"op":"replace","path":"/spec/autoscalerOptions/idleTimeoutSeconds","value":60}]'

@@ -1,103 +1,97 @@
 package doctor
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// autoscaling are checks of which autoscaler a RayCluster has (docs/reference/facts.md#sidecar-after-a-toggle).
-var autoscaling = []Check{
-	{
-		Code: "sidecar-beside-us", Severity: raydemand.Warning,
-		Why: "Ray's own autoscaler runs in the head pod: two would write replicas, so Heliostat falls back to shadow and writes nothing",
-		look: perCluster(func(x *exam, o *Object, tell func(sight)) {
-			mode := o.root().get("metadata", "annotations", modeAnnotation)
-			head := x.head(o)
-			if o.Cluster.Head.Sidecar == nodepool.RaySidecar && head != nil && mode.text() == string(nodepool.Managed) {
-				tell(sight{of: o, at: mode.at, seen: "managed, and a container autoscaler in pod " + head.Name,
-					fix: o.patch(o.set(o.spec().get("enableInTreeAutoscaling").at, false)).then(head.kubectl("delete")).
-						hint("the head starts anew, which ends its jobs; or annotate " + modeAnnotation + "=shadow")})
-			}
-		}),
-	},
-	{
-		Code: "sidecar-missing", Severity: raydemand.Error,
-		Why: "the head pod is older than the switch and has no autoscaler, so nothing scales the cluster until it is made anew",
-		look: perCluster(func(x *exam, o *Object, tell func(sight)) {
-			v, head := o.spec().get("enableInTreeAutoscaling"), x.head(o)
-			if mode := o.root().get("metadata", "annotations", modeAnnotation).text(); mode == string(nodepool.Managed) || !v.flag() || head == nil || hasAutoscaler(head) {
-				return
-			}
-			tell(sight{of: o, at: v.at, seen: "true, and no container autoscaler in pod " + head.Name,
-				fix: run(head.kubectl("delete")).hint("the head starts anew, which ends its jobs")})
-		}),
-	},
-	{
-		Code: "sidecar-left-over", Severity: raydemand.Warning,
-		Why: "the sidecar goes on scaling until the head pod is made anew, while the operator already deletes surplus pods of its own choice",
-		look: perCluster(func(x *exam, o *Object, tell func(sight)) {
-			if head := x.head(o); head != nil && !o.Cluster.InTreeAutoscaling && o.Cluster.Head.Sidecar == nodepool.RaySidecar {
-				tell(sight{of: o, at: o.spec().get("enableInTreeAutoscaling").at, seen: "off, and a container autoscaler in pod " + head.Name,
-					fix: run(head.kubectl("delete")).hint("the head starts anew, which ends its jobs")})
-			}
-		}),
-	},
-	{
-		Code: "autoscaler-version-differs", Severity: raydemand.Error,
-		Why: "the field and the head's variable RAY_enable_autoscaler_v2 contradict each other: the GCS and the sidecar run different versions, or, without " +
-			"in-tree autoscaling, the operator refuses the spec",
-		look: perCluster(func(_ *exam, o *Object, tell func(sight)) {
-			variable, field := o.versionEnv(), o.spec().get("autoscalerOptions", "version")
-			version := field.text()
-			refused := variable == "1" && !o.Cluster.InTreeAutoscaling
-			if !refused && !(variable == "1" && version == "v1") && !(variable == "0" && version == "v2") {
-				return
-			}
-			at, ops := o.versionVariable()
-			tell(sight{of: o, at: at, seen: "RAY_enable_autoscaler_v2=" + variable + ", autoscalerOptions.version " + orNothing(version), fix: o.patch(ops)})
-		}),
-	},
-	{
-		Code: "surplus-deleted-at-random", Severity: raydemand.Info,
-		Why: "without in-tree autoscaling the operator deletes pods beyond replicas of its own choice, busy or not, whenever somebody lowers the number " +
-			"without naming pods, and Heliostat, which names them, does not scale this one (docs/reference/facts.md#operator-surplus)",
-		look: perCluster(func(_ *exam, o *Object, tell func(sight)) {
-			v, mode := o.spec().get("enableInTreeAutoscaling"), o.root().get("metadata", "annotations", modeAnnotation).text()
-			if handsOff := mode == string(nodepool.Shadow) || mode == string(nodepool.Off); handsOff && !v.flag() {
-				tell(sight{of: o, at: v.at, seen: orNothing(v.String()) + ", and " + modeAnnotation + " is " + mode,
-					fix: run(o.kubectl("annotate", "--overwrite", modeAnnotation+"="+string(nodepool.Managed))).
-						hint("or let nobody lower replicas without workersToDelete")})
-			}
-		}),
-	},
-}
+// Which autoscaler a RayCluster has: docs/reference/facts.md#sidecar-after-a-toggle.
 
-func orNothing(text string) string {
-	if text == "" {
-		return "not set"
+func sidecarBesideUs(x *inventory.Inventory, o *inventory.Object, report reporter) {
+	head := x.HeadPod(o)
+	if o.Cluster.Head.Sidecar != nodepool.RaySidecar || head == nil || o.Mode() != nodepool.Managed {
+		return
 	}
-	return text
+	disable := fix.Patch(o, fix.Set(o, o.RaySpec().Path("enableInTreeAutoscaling"), false))
+	report(occurrence{
+		object: o, path: o.ModeField().Path(), seen: "managed, and pod " + head.Name + " has a container autoscaler",
+		fix: disable.Then(fix.Kubectl(head, "delete")).
+			Hint("the head restarts, which ends its jobs; or annotate " + inventory.ModeAnnotation + "=shadow"),
+	})
 }
 
-// hasAutoscaler reports whether the pod has the container that KubeRay puts beside the head.
-func hasAutoscaler(pod *Object) bool {
-	return slices.ContainsFunc(pod.root().get("spec", "containers").items(), func(c value) bool { return c.get("name").text() == "autoscaler" })
+func sidecarMissing(x *inventory.Inventory, o *inventory.Object, report reporter) {
+	v, head := o.RaySpec().Get("enableInTreeAutoscaling"), x.HeadPod(o)
+	if o.Mode() == nodepool.Managed || !v.Flag() || head == nil || hasAutoscaler(head) {
+		return
+	}
+	report(occurrence{object: o, path: v.Path(), seen: "true, and pod " + head.Name + " has no container autoscaler",
+		fix: restartHead(head)})
 }
 
-// versionVariable is where the head's variable stands, and the operation that takes it away.
-func (o *Object) versionVariable() (place, op) {
-	for i, entry := range o.spec().get("headGroupSpec", "template", "spec", "containers").items() {
-		if i > 0 {
-			break
-		}
-		for _, variable := range entry.get("env").items() {
-			if strings.EqualFold(variable.get("name").text(), "RAY_enable_autoscaler_v2") {
-				return variable.at, remove(variable.at)
-			}
+func sidecarLeftOver(x *inventory.Inventory, o *inventory.Object, report reporter) {
+	head := x.HeadPod(o)
+	if head != nil && !o.Cluster.InTreeAutoscaling && o.Cluster.Head.Sidecar == nodepool.RaySidecar {
+		report(occurrence{object: o, path: o.RaySpec().Path("enableInTreeAutoscaling"),
+			seen: "off, and pod " + head.Name + " has a container autoscaler", fix: restartHead(head)})
+	}
+}
+
+func restartHead(head *inventory.Object) fix.Fix {
+	return fix.Run(fix.Kubectl(head, "delete")).Hint("the head restarts, which ends its jobs")
+}
+
+// hasAutoscaler reports whether the pod has the container that KubeRay adds to the head.
+func hasAutoscaler(pod *inventory.Object) bool {
+	return slices.ContainsFunc(pod.Root().Items("spec", "containers"), func(c fieldpath.Value) bool {
+		return c.Text("name") == "autoscaler"
+	})
+}
+
+func autoscalerVersionDiffers(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+	variable, version := o.AutoscalerV2Variable(), o.RaySpec().Text("autoscalerOptions", "version")
+	refused := variable == "1" && !o.Cluster.InTreeAutoscaling
+	if !refused && !(variable == "1" && version == "v1") && !(variable == "0" && version == "v2") {
+		return
+	}
+	at := versionVariable(o)
+	report(occurrence{
+		object: o, path: at,
+		seen: "RAY_enable_autoscaler_v2=" + variable + ", autoscalerOptions.version " + orNotSet(version),
+		fix:  fix.Patch(o, fix.Remove(at)),
+	})
+}
+
+// versionVariable returns the path of the head's variable.
+func versionVariable(o *inventory.Object) (at fieldpath.Path) {
+	containers := o.RaySpec().Items("headGroupSpec", "template", "spec", "containers")
+	if len(containers) == 0 {
+		return at
+	}
+	for _, variable := range containers[0].Items("env") {
+		if strings.EqualFold(variable.Text("name"), "RAY_enable_autoscaler_v2") {
+			return variable.Path()
 		}
 	}
-	return nil, op{}
+	return at
 }
+
+func surplusDeletedAtRandom(_ *inventory.Inventory, o *inventory.Object, report reporter) {
+	v, mode := o.RaySpec().Get("enableInTreeAutoscaling"), o.Mode()
+	if mode != nodepool.Shadow && mode != nodepool.Off || v.Flag() {
+		return
+	}
+	manage := fix.Kubectl(o, "annotate", "--overwrite", inventory.ModeAnnotation+"="+string(nodepool.Managed))
+	report(occurrence{
+		object: o, path: v.Path(), seen: orNotSet(v.String()) + ", and " + inventory.ModeAnnotation + " is " + string(mode),
+		fix: fix.Run(manage).Hint("or make sure that whoever lowers replicas sets workersToDelete"),
+	})
+}
+
+func orNotSet(text string) string { return cmp.Or(text, "not set") }

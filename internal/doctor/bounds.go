@@ -3,86 +3,90 @@ package doctor
 import (
 	"fmt"
 	"math"
+	"slices"
 
-	"heliostat.dev/heliostat/pkg/raydemand"
+	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/typo"
 )
 
-// bounds are checks of replicas, minReplicas and maxReplicas.
-var bounds = []Check{
-	{
-		Code: "min-above-max", Severity: raydemand.Error,
-		Why: "the operator refuses the spec and leaves the whole cluster alone, all groups, without a word in its status " +
-			"(docs/reference/facts.md#refused-spec)",
-		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
-			least, most := g.bound("minReplicas", 0), g.bound("maxReplicas", math.MaxInt32)
-			if least >= 0 && most >= 0 && least <= most || least > math.MaxInt32 || most > math.MaxInt32 {
-				return
-			}
-			low := max(0, least)
-			tell(sight{of: g.of, at: g.at.then("minReplicas"), seen: fmt.Sprintf("minReplicas %d, maxReplicas %d", least, most),
-				fix: g.patch(g.of.set(g.get("minReplicas").at, low), g.of.set(g.get("maxReplicas").at, max(low, most)))})
-		}),
-	},
-	{
-		Code: "replicas-outside", Severity: raydemand.Warning,
-		Why: "the operator keeps the group at the nearer bound whatever replicas says, so the number misleads whoever reads it",
-		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
-			replicas, set := g.get("replicas").whole()
-			least, most := g.bound("minReplicas", 0), g.bound("maxReplicas", math.MaxInt32)
-			if !set || replicas > math.MaxInt32 || least < 0 || least > most || replicas >= least && replicas <= most {
-				return
-			}
-			v := g.get("replicas")
-			tell(sight{of: g.of, at: v.at, seen: fmt.Sprintf("replicas %d, minReplicas %d, maxReplicas %d", replicas, least, most),
-				fix: g.patch(op{Op: "replace", At: v.at, Value: min(most, max(least, replicas))})})
-		}),
-	},
-	{
-		Code: "field-out-of-range", Severity: raydemand.Error,
-		Why: "the API server stores it, and the operator's list then fails for the RayClusters of all namespaces: none of them follows its spec " +
-			"(docs/reference/facts.md#undecodable-object)",
-		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
-			for _, field := range []string{"replicas", "minReplicas", "maxReplicas", "numOfHosts", "idleTimeoutSeconds", "priority"} {
-				v := g.get(field)
-				if n, isFloat := v.raw.(float64); isFloat && math.Abs(n) > math.MaxInt32 || tooLarge(v) {
-					tell(sight{of: g.of, at: v.at, seen: v.String(), fix: g.patch(op{Op: "replace", At: v.at, Value: g.instead(field)})})
-				}
-			}
-		}),
-	},
+func minAboveMax(_ *inventory.Inventory, g inventory.Group, report reporter) {
+	least, most := bound(g, "minReplicas", 0), bound(g, "maxReplicas", math.MaxInt32)
+	if least >= 0 && most >= 0 && least <= most || least > math.MaxInt32 || most > math.MaxInt32 {
+		return
+	}
+	low := max(0, least)
+	report(occurrence{
+		object: g.Of, path: g.Path("minReplicas"), seen: fmt.Sprintf("minReplicas %d, maxReplicas %d", least, most),
+		fix: fix.Patch(g.Of, fix.Set(g.Of, g.Path("minReplicas"), low), fix.Set(g.Of, g.Path("maxReplicas"), max(low, most))),
+	})
 }
 
-// bound is a whole number, or what holds where there is none.
-func (g group) bound(field string, absent int64) int64 {
-	if n, ok := g.get(field).whole(); ok {
+// bound returns a whole number, or what applies if there is none.
+func bound(g inventory.Group, field string, absent int64) int64 {
+	if n, ok := g.Whole(field); ok {
 		return n
 	}
 	return absent
 }
 
-func tooLarge(v value) bool {
-	n, ok := v.whole()
-	return ok && (n > math.MaxInt32 || n < math.MinInt32)
+func replicasOutside(_ *inventory.Inventory, g inventory.Group, report reporter) {
+	replicas, set := g.Whole("replicas")
+	least, most := bound(g, "minReplicas", 0), bound(g, "maxReplicas", math.MaxInt32)
+	if !set || replicas > math.MaxInt32 || least < 0 || least > most || replicas >= least && replicas <= most {
+		return
+	}
+	report(occurrence{
+		object: g.Of, path: g.Path("replicas"),
+		seen: fmt.Sprintf("replicas %d, minReplicas %d, maxReplicas %d", replicas, least, most),
+		fix:  fix.Patch(g.Of, fix.Replace(g.Path("replicas"), min(most, max(least, replicas)))),
+	})
 }
 
-// instead is a harmless number for a field whose own cannot be read.
-func (g group) instead(field string) int64 {
+func fieldOutOfRange(_ *inventory.Inventory, g inventory.Group, report reporter) {
+	for _, field := range []string{"replicas", "minReplicas", "maxReplicas", "numOfHosts", "idleTimeoutSeconds", "priority"} {
+		v := g.Get(field)
+		n, whole := v.Whole()
+		f, isFloat := v.Raw().(float64)
+		if whole && (n > math.MaxInt32 || n < math.MinInt32) || isFloat && math.Abs(f) > math.MaxInt32 {
+			report(occurrence{object: g.Of, path: v.Path(), seen: v.String(),
+				fix: fix.Patch(g.Of, fix.Replace(v.Path(), harmless(g, field)))})
+		}
+	}
+}
+
+// harmless returns a number for a field whose own number cannot be read.
+func harmless(g inventory.Group, field string) int64 {
 	switch field {
 	case "maxReplicas":
-		return max(g.smallBound("minReplicas"), g.smallBound("replicas"), 1)
+		return leastMaximum(g)
 	case "numOfHosts":
 		return 1
 	case "idleTimeoutSeconds":
-		return 60
+		return defaultIdleTimeout
 	case "replicas":
-		return g.smallBound("minReplicas")
+		return smallBound(g, "minReplicas")
 	}
 	return 0
 }
 
-func (g group) smallBound(field string) int64 {
-	if n := g.bound(field, 0); n >= 0 && n <= math.MaxInt32 {
+// leastMaximum returns the smallest maxReplicas that changes nothing now.
+func leastMaximum(g inventory.Group) int64 {
+	return max(smallBound(g, "minReplicas"), smallBound(g, "replicas"), 1)
+}
+
+func smallBound(g inventory.Group, field string) int64 {
+	if n := bound(g, field, 0); n >= 0 && n <= math.MaxInt32 {
 		return n
 	}
 	return 0
+}
+
+func gpuGroupUnbounded(_ *inventory.Inventory, g inventory.Group, report reporter) {
+	misspelt := slices.ContainsFunc(g.Keys(), func(key string) bool { return typo.Slip(key, groupFields) == "maxReplicas" })
+	if !g.Has("maxReplicas") && !misspelt && g.RequestsGPU() {
+		at := g.Path("maxReplicas")
+		report(occurrence{object: g.Of, path: at,
+			fix: fix.Patch(g.Of, fix.Set(g.Of, at, leastMaximum(g))).Hint("set it to as many workers as the group may have")})
+	}
 }

@@ -43,18 +43,18 @@ func TestHowFarAPoolMayGrowIsReadAsThePlannerReadsIt(t *testing.T) {
 		want  string
 	}{
 		"Karpenter's limit of GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "24"}), nodegpu.Reader{},
-			"maxReplicas 64, and room for 24 pods at most: gpu by karpenter (limits)"},
+			"maxReplicas 64, but the node pools have room for at most 24 pods: gpu by karpenter (limits)"},
 		"Karpenter's limit of nodes bounds no GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nodes": 3}), nodegpu.Reader{}, ""},
 		"no limit at all":                {"karpenter.sh/nodepool=gpu", karpenterPool(nil), nodegpu.Reader{}, ""},
 		"a NodePool that cannot be read": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "many"}), nodegpu.Reader{}, ""},
 		"the status of an AKS pool": {"kubernetes.azure.com/agentpool=gpua100",
 			status("nodeGroups: [{name: aks-gpua100-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), nodegpu.Reader{},
-			"maxReplicas 64, and room for 32 pods at most: gpua100 by cluster-autoscaler (4 nodes)"},
+			"maxReplicas 64, but the node pools have room for at most 32 pods: gpua100 by cluster-autoscaler (4 nodes)"},
 		"a node group of another pool": {"kubernetes.azure.com/agentpool=gpua100",
 			status("nodeGroups: [{name: aks-gpu-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), nodegpu.Reader{}, ""},
 		"a pool that a label of their own names": {"example.com/pool=gold",
 			status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), nodegpu.Reader{PoolLabel: "example.com/pool"},
-			"maxReplicas 64, and room for 16 pods at most: gold by cluster-autoscaler (2 nodes)"},
+			"maxReplicas 64, but the node pools have room for at most 16 pods: gold by cluster-autoscaler (2 nodes)"},
 		"the same label when nobody says so": {"example.com/pool=gold", status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), nodegpu.Reader{}, ""},
 		"room enough":                        {"kubernetes.azure.com/agentpool=gpua100", status("nodeGroups: [{name: gpua100, health: {maxSize: 8}}]"), nodegpu.Reader{}, ""},
 	} {

@@ -1,89 +1,116 @@
 package doctor
 
 import (
-	"slices"
-
+	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Check is one thing that the doctor knows.
+// Check is one fault that the doctor finds.
 type Check struct {
 	// Code names its findings.
 	Code     string
 	Severity raydemand.Severity
-	// Why is what follows from what it finds; a finding can say more, or say it of its own case.
+	scope    scope
+	// Why says what follows from the fault. An occurrence can add to it, or know better.
 	Why string
-
-	look func(*exam, func(sight))
 }
 
-// sight is one occurrence of what a check looks for.
-type sight struct {
-	// check is whose it is.
-	check Check
-	of    *Object
-	// at is the field; path is used instead where it comes as text.
-	at   place
-	path string
+// Scope says what the check examines.
+func (c Check) Scope() string { return c.scope.of }
+
+// occurrence is one fault that a check has found.
+type occurrence struct {
+	object *inventory.Object
+	// path is the field; field replaces it if the field is known as text.
+	path  fieldpath.Path
+	field string
+	// seen is what the field has.
 	seen string
-	// severity is that of the occurrence, where it is not the check's.
-	severity raydemand.Severity
-	// more goes on where the check's Why ends; why stands instead of it, where the occurrence is known better than the kind.
-	more, why string
-	fix       remedy
+	// severity replaces that of the check, and why its reason; more is added to the reason.
+	severity  raydemand.Severity
+	why, more string
+	fix       fix.Fix
 }
 
-func (s sight) field() string {
-	if s.path != "" {
-		return s.path
+func (o occurrence) fieldText() string {
+	if o.field != "" {
+		return o.field
 	}
-	return s.at.String()
+	return o.path.String()
 }
 
-// Checks returns all checks, in the order of their families.
-func Checks() []Check {
-	return slices.Concat(
-		gpuAmounts, gpuNames, gpuKinds, sharedGPUs, mps, // what containers ask for
-		rayStart, numGPUs, claims, // what Ray makes of it
-		bounds, spelling, groupNames, idleness, annotations, read, // the RayCluster itself
-		autoscaling, writers, queues, // who else scales
-		nodeProblems, nodeStates, landing, ceilings, operator, rights, // what is under it
-		security,
-	)
+// reporter takes the occurrences that a check finds.
+type reporter func(occurrence)
+
+// scope is what a check examines, and the function that examines it.
+type scope struct {
+	of  string
+	run func(x *inventory.Inventory, code string, report reporter)
 }
 
-// perGroup looks at head and workers one by one.
-func perGroup(look func(*exam, group, func(sight))) func(*exam, func(sight)) {
-	return func(x *exam, tell func(sight)) {
-		for _, g := range x.groups {
-			look(x, g, tell)
+// inputs examines all objects together.
+func inputs(examine func(*inventory.Inventory, reporter)) scope {
+	return scope{"all objects", func(x *inventory.Inventory, _ string, report reporter) { examine(x, report) }}
+}
+
+// groups examines the head group and each worker group.
+func groups(examine func(*inventory.Inventory, inventory.Group, reporter)) scope {
+	return scope{"groups", func(x *inventory.Inventory, _ string, report reporter) {
+		for _, g := range x.Groups {
+			examine(x, g, report)
 		}
-	}
+	}}
 }
 
-// perWorkers looks at worker groups one by one.
-func perWorkers(look func(*exam, group, func(sight))) func(*exam, func(sight)) {
-	return perGroup(func(x *exam, g group, tell func(sight)) {
-		if g.workers != nil {
-			look(x, g, tell)
+// heads examines each head group.
+func heads(examine func(*inventory.Inventory, inventory.Group, reporter)) scope {
+	return scope{"head groups", func(x *inventory.Inventory, _ string, report reporter) {
+		for _, g := range x.Groups {
+			if g.Workers == nil {
+				examine(x, g, report)
+			}
 		}
-	})
+	}}
 }
 
-// perCluster looks at RayClusters one by one, those inside a RayJob or RayService too.
-func perCluster(look func(*exam, *Object, func(sight))) func(*exam, func(sight)) {
-	return func(x *exam, tell func(sight)) {
-		for _, o := range x.clusters {
-			look(x, o, tell)
+// workers examines each worker group.
+func workers(examine func(*inventory.Inventory, inventory.Group, reporter)) scope {
+	return scope{"worker groups", func(x *inventory.Inventory, _ string, report reporter) {
+		for _, g := range x.Groups {
+			if g.Workers != nil {
+				examine(x, g, report)
+			}
 		}
-	}
+	}}
 }
 
-// perNode looks at nodes one by one.
-func perNode(look func(*exam, *examNode, func(sight))) func(*exam, func(sight)) {
-	return func(x *exam, tell func(sight)) {
-		for i := range x.nodes {
-			look(x, &x.nodes[i], tell)
+// gpus examines each GPU resource that a container names, in limits or requests.
+func gpus(examine func(*inventory.Inventory, inventory.GPURequest, reporter)) scope {
+	return scope{"GPU requests", func(x *inventory.Inventory, _ string, report reporter) {
+		for _, g := range x.Groups {
+			for _, r := range g.GPURequests() {
+				examine(x, r, report)
+			}
 		}
-	}
+	}}
+}
+
+// clusters examines each RayCluster, also those in a RayJob or RayService.
+func clusters(examine func(*inventory.Inventory, *inventory.Object, reporter)) scope {
+	return scope{"RayClusters", func(x *inventory.Inventory, _ string, report reporter) {
+		for _, o := range x.Clusters {
+			examine(x, o, report)
+		}
+	}}
+}
+
+// nodes examines each node.
+func nodes(examine func(*inventory.Inventory, *inventory.Node, reporter)) scope {
+	return scope{"nodes", func(x *inventory.Inventory, _ string, report reporter) {
+		for i := range x.Nodes {
+			examine(x, &x.Nodes[i], report)
+		}
+	}}
 }

@@ -4,68 +4,62 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// claims are checks of devices that come by Dynamic Resource Allocation, in claims instead of limits.
-var claims = []Check{
-	{
-		Code: "claim-uncounted", Severity: raydemand.Warning,
-		Why: "neither the operator nor Ray's autoscaler counts GPUs that come by a DRA claim (kuberay #3527), so nothing that asks for a GPU ever starts the " +
-			"group, and its workers announce none",
-		look: perWorkers(func(x *exam, g group, tell func(sight)) {
-			if _, counted := g.workers.Resources[raydemand.GPU]; counted || g.declaresGPUs() || g.accelerated() || g.asksForGPU() {
+func claimUncounted(x *inventory.Inventory, g inventory.Group, report reporter) {
+	_, counted := g.Workers.Resources[raydemand.GPU]
+	if counted || g.DeclaresGPUs() || g.HasAccelerator() || g.RequestsGPU() {
+		return
+	}
+	for _, used := range g.RayContainer().Items("resources", "claims") {
+		for _, claim := range g.Template().Items("resourceClaims") {
+			if claim.Text("name") != used.Text("name") {
+				continue
+			}
+			if devices, isGPU := claimedGPUs(x, g.Of.Namespace, claim); isGPU {
+				report(occurrence{object: g.Of, path: used.Path(), seen: "claim " + used.Text("name"),
+					fix: declareGPUs(g, strconv.FormatInt(devices, 10)).Hint("as many as the claim gets")})
 				return
 			}
-			for _, used := range g.ray().get("resources", "claims").items() {
-				for _, claim := range g.template().get("resourceClaims").items() {
-					if claim.get("name").text() != used.get("name").text() {
-						continue
-					}
-					if devices, isGPU := x.claimed(g.of.Namespace, claim); isGPU {
-						tell(sight{of: g.of, at: used.at, seen: "claim " + used.get("name").text(), fix: g.declare(strconv.FormatInt(devices, 10)).
-							hint("as many as the claim gets")})
-						return
-					}
-				}
-			}
-		}),
-	},
-}
-
-// claimed is how many GPUs a pod's claim asks for: by the ResourceClaim or ResourceClaimTemplate where it is among the objects, else one where a name
-// of the claim speaks of GPUs. A claim may as well be of a network card.
-func (x *exam) claimed(namespace string, claim value) (devices int64, isGPU bool) {
-	for kind, key := range map[string]string{"ResourceClaim": "resourceClaimName", "ResourceClaimTemplate": "resourceClaimTemplateName"} {
-		if o := x.claims[claimKey{kind, namespace, claim.get(key).text()}]; o != nil {
-			return gpusRequested(o.root().get("spec"))
 		}
 	}
+}
+
+// claimedGPUs returns how many GPUs a pod's claim requests. If neither the ResourceClaim nor the ResourceClaimTemplate
+// is among the objects, the names decide: the claim may be for a network card.
+func claimedGPUs(x *inventory.Inventory, namespace string, claim fieldpath.Value) (devices int64, isGPU bool) {
+	if o := x.Claim(namespace, claim); o != nil {
+		return gpusRequested(o.Root().Get("spec"))
+	}
 	for _, name := range []string{"name", "resourceClaimName", "resourceClaimTemplateName"} {
-		isGPU = isGPU || namesGPU(claim.get(name).text())
+		isGPU = isGPU || namesGPU(claim.Text(name))
 	}
 	return 1, isGPU
 }
 
-// gpusRequested adds up the requests of GPUs in the spec of a claim, or of a template, which has that of the claim inside; 1 where their number is known
-// only once they are allocated. In v1 a request's class stands below exactly or firstAvailable, before it stood in the request.
-func gpusRequested(spec value) (devices int64, isGPU bool) {
-	if inner := spec.get("spec"); inner.has() {
+// gpusRequested adds up the GPUs that the spec of a claim requests, or of a template, which has that of the claim
+// inside. It counts 1 if their number is known only after allocation. In v1 a request has its class below exactly or
+// firstAvailable, and before v1 directly.
+func gpusRequested(spec fieldpath.Value) (devices int64, isGPU bool) {
+	if inner := spec.Get("spec"); inner.Has() {
 		spec = inner
 	}
-	for _, request := range spec.get("devices", "requests").items() {
+	for _, request := range spec.Items("devices", "requests") {
 		exact := request
-		if v := request.get("exactly"); v.has() {
+		if v := request.Get("exactly"); v.Has() {
 			exact = v
 		}
-		if first := request.get("firstAvailable").items(); len(first) > 0 {
+		if first := request.Items("firstAvailable"); len(first) > 0 {
 			exact = first[0]
 		}
-		if !namesGPU(exact.get("deviceClassName").text()) {
+		if !namesGPU(exact.Text("deviceClassName")) {
 			continue
 		}
 		n := int64(1)
-		if q, ok := exact.get("count").quantity(); ok && q.Sign() > 0 {
+		if q, ok := inventory.Quantity(exact.Get("count")); ok && q.Sign() > 0 {
 			n = q.Value()
 		}
 		devices, isGPU = devices+n, true
@@ -73,7 +67,8 @@ func gpusRequested(spec value) (devices int64, isGPU bool) {
 	return devices, isGPU
 }
 
-// namesGPU reports whether a name speaks of GPUs: classes are called gpu.nvidia.com, mig.nvidia.com, gpu.amd.com, gpu.intel.com.
+// namesGPU reports whether a name is that of GPUs. Classes are gpu.nvidia.com, mig.nvidia.com, gpu.amd.com and
+// gpu.intel.com.
 func namesGPU(name string) bool {
 	return strings.Contains(name, "gpu") || strings.HasPrefix(name, "mig.") || strings.HasPrefix(name, "mig-")
 }

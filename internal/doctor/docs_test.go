@@ -3,7 +3,6 @@ package doctor_test
 import (
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,8 +11,8 @@ import (
 	"heliostat.dev/heliostat/internal/doctor"
 )
 
-// Findings link to docs/reference/doctor.md, by code.
-func TestThePageOfTheDoctorHasAnAnchorForEveryCodeAndNoOther(t *testing.T) {
+// Findings link to docs/reference/doctor.md by code. The page has the checks in the order of the list.
+func TestThePageHasEveryCheckWithItsSeverityAndNoOther(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/doctor.md")
 	if err != nil {
 		t.Fatal(err)
@@ -25,14 +24,22 @@ func TestThePageOfTheDoctorHasAnAnchorForEveryCodeAndNoOther(t *testing.T) {
 	for _, found := range regexp.MustCompile(`(?m)^### (\S+)\n\n\*(\w+)\.\* \S`).FindAllStringSubmatch(string(page), -1) {
 		got = append(got, found[1]+" "+strings.ToLower(found[2]))
 	}
-	slices.Sort(want)
-	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-source +docs):\n%s", diff)
 	}
 }
 
-// A code that other parts of Heliostat tell of, too, has one meaning; what only the doctor knows has a code of its own.
+// A check says what it examines and why a fault matters, as a sentence that follows the field: lower-case, without a
+// full stop.
+func TestEveryCheckSaysWhatItExaminesAndWhyItMatters(t *testing.T) {
+	for _, check := range doctor.Checks() {
+		if check.Scope() == "" || check.Why == "" || strings.HasSuffix(check.Why, ".") {
+			t.Errorf("%s: examines %q, because %q", check.Code, check.Scope(), check.Why)
+		}
+	}
+}
+
+// A code that other parts of Heliostat report, too, has one meaning. What only the doctor finds has its own code.
 func TestCodesAreOfOneStyle(t *testing.T) {
 	for _, check := range doctor.Checks() {
 		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(check.Code) {

@@ -1,8 +1,9 @@
-// Package doctor says what is wrong with RayClusters and the Kubernetes cluster under them, why it matters, and which command mends it.
-// It is pure: objects that somebody else has read go in, findings come out. It refuses to read, to write and to guess: where the objects do not
-// prove a fault, nothing is said.
+// Package doctor finds what is wrong with RayClusters and with the Kubernetes cluster under them, and says why it
+// matters and which command fixes it. It is pure: objects that package intake has read go in, findings come out. It
+// writes nothing and does not guess: if the objects do not prove a fault, there is no finding.
 //
-// Each thing that it knows is a Check. Files hold the checks of one family, and checks.go lists the families.
+// checks.go lists all checks. Their functions are in files by topic, and depend on two packages: inventory, which holds
+// the objects, and fix, which writes the commands.
 package doctor
 
 import (
@@ -10,22 +11,34 @@ import (
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Finding is one thing that is wrong, or that somebody should know.
+// Input is everything that is examined, and Object is one object of it.
+type (
+	Input  = inventory.Input
+	Object = inventory.Object
+)
+
+// Kinds are the kinds of objects that checks examine.
+func Kinds() []string { return inventory.Kinds() }
+
+// Finding is a fault, or something that you should know.
 type Finding struct {
 	// Code is stable; the texts are for people and may change.
 	Code     string             `json:"code"`
 	Severity raydemand.Severity `json:"severity"`
-	// Object is Kind/namespace/name, and Kind/name of what has no namespace.
+	// Object is Kind/namespace/name, or Kind/name for a kind without namespaces.
 	Object string `json:"object"`
-	// Field is a path such as spec.workerGroupSpecs[1].replicas; empty where the fault is in no one field.
+	// Field is a path such as spec.workerGroupSpecs[1].replicas; empty if the fault is in more than one field.
 	Field string `json:"field"`
-	// Seen is what stands there, Why what follows from it.
+	// Seen is what the field has, Why what follows from it.
 	Seen string `json:"seen"`
 	Why  string `json:"why"`
-	// Fix is a command for a shell that works as printed. Behind # it says what the command leaves open.
+	// Fix is a shell command that works as printed. A comment behind # says what the command leaves open.
 	Fix string `json:"fix"`
 	// Docs is the place in the documentation that says more.
 	Docs string `json:"docs"`
@@ -34,57 +47,63 @@ type Finding struct {
 // docsPage has an anchor for each code.
 const docsPage = "docs/reference/doctor.md#"
 
-// Examine makes every check. Findings are sorted: by object, errors first, then by code and field.
+// checked is an occurrence with the check that found it.
+type checked struct {
+	occurrence
+	check Check
+}
+
+// Examine runs every check. Findings are sorted by object, then by severity, code and field.
 func Examine(input Input) []Finding {
-	x := newExam(input)
-	var seen []sight
-	var remedies []mended
+	x := inventory.New(input)
+	var all []checked
 	for _, check := range Checks() {
-		check.look(x, func(s sight) {
-			s.check = check
-			seen = append(seen, s)
-		})
+		check.scope.run(x, check.Code, func(o occurrence) { all = append(all, checked{o, check}) })
 	}
-	byObject := map[*Object][]sight{}
-	for _, s := range seen {
-		byObject[s.of] = append(byObject[s.of], s)
+	all = withoutDuplicates(all)
+	fixes := make([]fix.OfCode, len(all))
+	for i := range all {
+		fixes[i] = fix.OfCode{Code: all[i].check.Code, Fix: &all[i].fix}
 	}
-	seen = slices.DeleteFunc(seen, func(s sight) bool { return saidOfGroup(byObject[s.of], s) })
-	for i := range seen {
-		remedies = append(remedies, mended{seen[i].check.Code, &seen[i].fix})
+	fix.Merge(fixes)
+	findings := []Finding{}
+	for _, c := range all {
+		findings = append(findings, c.finding())
 	}
-	compose(remedies)
-	found := []Finding{}
-	for _, s := range seen {
-		found = append(found, s.finding())
-	}
-	slices.SortStableFunc(found, func(a, b Finding) int {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.Object, b.Object), cmp.Compare(rank(a.Severity), rank(b.Severity)),
 			strings.Compare(a.Code, b.Code), strings.Compare(a.Field, b.Field))
 	})
-	return slices.Compact(found)
+	return slices.Compact(findings)
 }
 
-func (s sight) finding() Finding {
-	why := cmp.Or(s.why, s.check.Why)
-	if s.more != "" {
-		why += "; " + s.more
+// withoutDuplicates drops the occurrences that compare num-gpus with nodes, if another check shows by the spec alone
+// what is wrong in the same group.
+func withoutDuplicates(all []checked) []checked {
+	byObject := map[*Object][]checked{}
+	for _, c := range all {
+		byObject[c.object] = append(byObject[c.object], c)
+	}
+	return slices.DeleteFunc(all, func(c checked) bool {
+		return comparesNodes(c.check.Code) && slices.ContainsFunc(byObject[c.object], func(other checked) bool {
+			group := c.path.Parent().Parent().String() + "."
+			return explainsNumGPUs(other.check.Code) && strings.HasPrefix(other.path.String()+".", group)
+		})
+	})
+}
+
+func (c checked) finding() Finding {
+	const mostOfSeen = 120
+	why := cmp.Or(c.why, c.check.Why)
+	if c.more != "" {
+		why += "; " + c.more
 	}
 	return Finding{
-		Code: s.check.Code, Severity: cmp.Or(s.severity, s.check.Severity), Object: s.of.String(), Field: s.field(), Seen: short(s.seen), Why: why, Fix: s.fix.String(),
-		Docs: docsPage + s.check.Code,
+		Code: c.check.Code, Severity: cmp.Or(c.severity, c.check.Severity), Object: c.object.String(), Field: c.fieldText(),
+		Seen: fieldpath.Excerpt(c.seen, mostOfSeen), Why: why, Fix: c.fix.String(), Docs: docsPage + c.check.Code,
 	}
 }
 
 func rank(severity raydemand.Severity) int {
 	return slices.Index([]raydemand.Severity{raydemand.Error, raydemand.Warning, raydemand.Info}, severity)
-}
-
-// short cuts what nobody needs to see whole: an annotation alone may have 256 KiB.
-func short(text string) string {
-	const most = 120
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }

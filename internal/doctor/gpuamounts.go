@@ -1,142 +1,91 @@
 package doctor
 
 import (
-	"errors"
-	"strings"
-
-	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// gpuAmounts are checks of how many GPUs a container asks for. The API server's rules for extended resources are in its
-// ValidateContainerResources: whole numbers, and no request that differs from the limit.
-var gpuAmounts = []Check{
-	{
-		Code: podfit.GPUAmountImpossible, Severity: raydemand.Error,
-		Why: "no node can have so many, so no pod of the group is ever placed",
-		look: perWorkers(func(x *exam, g group, tell func(sight)) {
-			for _, f := range podfit.CheckGPUs(x.input.Reader, &g.workers.Pod) {
-				if f.Code != podfit.GPUAmountImpossible {
-					continue
-				}
-				at := g.ray().get("resources", "limits", f.Field).at
-				if label := g.get("template", "metadata", "labels", f.Field); label.has() {
-					at = label.at
-				}
-				tell(sight{of: g.of, at: at, seen: f.Seen, why: f.Why, fix: g.of.edit(f.Fix)})
-			}
-		}),
-	},
-	{
-		Code: "gpu-requests-only", Severity: raydemand.Error,
-		Why: "a GPU needs a limit, so the API server refuses every pod of the group, and the operator stops at the first such group",
-		look: perGPU(func(c gpuAsk, tell func(sight)) {
-			if c.request.has() && !c.limit.has() {
-				c.tell(tell, c.request, c.patch(c.of.set(c.limit.at, c.request.raw)))
-			}
-		}),
-	},
-	{
-		Code: "gpu-limit-differs", Severity: raydemand.Error,
-		Why: "GPUs cannot be overcommitted, so request and limit must be equal; the API server refuses every pod of the group",
-		look: perGPU(func(c gpuAsk, tell func(sight)) {
-			request, requested := c.request.quantity()
-			limit, limited := c.limit.quantity()
-			if requested && limited && request.Cmp(limit) != 0 {
-				tell(sight{of: c.of, at: c.request.at, seen: "request " + c.request.String() + ", limit " + c.limit.String(),
-					fix: c.patch(op{Op: "replace", At: c.request.at, Value: c.limit.raw})})
-			}
-		}),
-	},
-	{
-		Code: "gpu-not-whole", Severity: raydemand.Error,
-		Why: "Kubernetes hands out whole units of a GPU resource; the API server refuses every pod of the group. A part of a card is a resource of " +
-			"its own: a MIG profile, a shared name, gpu-mem",
-		look: perGPU(func(c gpuAsk, tell func(sight)) {
-			limit, ok := c.limit.quantity()
-			if !ok || limit.Sign() >= 0 && limit.MilliValue()%1000 == 0 {
-				return
-			}
-			to := "1"
-			if limit.Sign() > 0 {
-				limit.RoundUp(0)
-				to = limit.String()
-			}
-			ops := []op{{Op: "replace", At: c.limit.at, Value: to}}
-			if c.request.has() {
-				ops = append(ops, op{Op: "replace", At: c.request.at, Value: to})
-			}
-			c.tell(tell, c.limit, c.patch(ops...))
-		}),
-	},
-	{
-		Code: "gpu-outside-ray-container", Severity: raydemand.Warning,
-		Why: "Ray counts the GPUs of the first container only, whatever its name: this one's are reserved, and no task of Ray's ever gets them",
-		look: perGPU(func(c gpuAsk, tell func(sight)) {
-			limit, ok := c.limit.quantity()
-			first := c.ray().get("resources", "limits", c.name)
-			// An init container may well look at the GPU that the Ray container gets after it.
-			lent := first.has() && strings.Contains(c.limit.at.String(), ".initContainers[")
-			if ok && limit.Sign() > 0 && c.container.at.String() != c.ray().at.String() && c.isDevices(c.name) && !lent {
-				ops := []op{c.of.set(first.at, c.limit.raw), remove(c.limit.at)}
-				if c.request.has() {
-					ops = append(ops, remove(c.request.at))
-				}
-				c.tell(tell, c.limit, c.patch(ops...))
-			}
-		}),
-	},
-}
+// The API server's rules for extended resources are in its ValidateContainerResources: whole numbers, and no request
+// that differs from the limit.
 
-// gpuAsk is one GPU resource of one container, with its limit and request, of which one may be absent.
-type gpuAsk struct {
-	group
-	container      value
-	name           string
-	limit, request value
-}
-
-func (c gpuAsk) tell(tell func(sight), v value, fix remedy) {
-	tell(sight{of: c.of, at: v.at, seen: v.String(), fix: fix})
-}
-
-// perGPU looks at each GPU resource that a container names, in limits or requests. Names that no table has count too.
-func perGPU(look func(gpuAsk, func(sight))) func(*exam, func(sight)) {
-	return perGroup(func(_ *exam, g group, tell func(sight)) {
-		for _, ask := range g.asks() {
-			look(ask, tell)
+func gpuAmountImpossible(x *inventory.Inventory, g inventory.Group, report reporter) {
+	for _, f := range podfit.CheckGPUs(x.Input.Reader, &g.Workers.Pod) {
+		if f.Code != podfit.GPUAmountImpossible {
+			continue
 		}
-	})
-}
-
-func (g group) asks() []gpuAsk {
-	var asks []gpuAsk
-	for _, c := range g.containers() {
-		limits, requests := c.get("resources", "limits"), c.get("resources", "requests")
-		names := limits.keys()
-		for _, name := range requests.keys() {
-			if !limits.get(name).has() {
-				names = append(names, name)
-			}
+		at := g.RayContainer().Path("resources", "limits", f.Field)
+		if g.Has("template", "metadata", "labels", f.Field) {
+			at = g.Path("template", "metadata", "labels", f.Field)
 		}
-		for _, name := range names {
-			if isGPU(g.gpuNames, name) {
-				asks = append(asks, gpuAsk{group: g, container: c, name: name, limit: limits.get(name), request: requests.get(name)})
-			}
-		}
+		report(occurrence{object: g.Of, path: at, seen: f.Seen, why: f.Why, fix: fix.Edit(g.Of, f.Fix)})
 	}
-	return asks
 }
 
-// isGPU reports whether the name speaks of a GPU, known or not.
-func isGPU(names gpuinfo.Names, name string) bool {
-	_, err := names.Resource(name)
-	return err == nil || errors.Is(err, gpuinfo.ErrUnknownResource)
+func gpuRequestsOnly(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+	if r.Request.Has() && !r.Limit.Has() {
+		report(ofField(r, r.Request, fix.Patch(r.Of, fix.Set(r.Of, r.Limit.Path(), r.Request.Raw()))))
+	}
 }
 
-// isDevices reports whether units of the resource are devices: cards, instances or shares.
-func (g group) isDevices(name string) bool {
-	r, err := g.gpuNames.Resource(name)
-	return err == nil && r.Role == gpuinfo.Devices
+func gpuLimitDiffers(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+	request, requested := inventory.Quantity(r.Request)
+	limit, limited := inventory.Quantity(r.Limit)
+	if requested && limited && request.Cmp(limit) != 0 {
+		report(occurrence{
+			object: r.Of, path: r.Request.Path(), seen: "request " + r.Request.String() + ", limit " + r.Limit.String(),
+			fix: fix.Patch(r.Of, fix.Replace(r.Request.Path(), r.Limit.Raw())),
+		})
+	}
+}
+
+func gpuNotWhole(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+	limit, ok := inventory.Quantity(r.Limit)
+	if !ok || limit.Sign() >= 0 && limit.MilliValue()%1000 == 0 {
+		return
+	}
+	to := "1"
+	if limit.Sign() > 0 {
+		limit.RoundUp(0)
+		to = limit.String()
+	}
+	report(ofField(r, r.Limit, replaceAmount(r, to)))
+}
+
+func gpuOutsideRayContainer(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+	limit, ok := inventory.Quantity(r.Limit)
+	if !ok || limit.Sign() <= 0 || r.OfRay() || !r.IsDevices() {
+		return
+	}
+	ofRay := r.RayContainer().Get("resources", "limits", r.Resource)
+	list := r.Container.Path().Parent().LastKey()
+	if ofRay.Has() && list == "initContainers" {
+		return // the Ray container gets the same GPU after the init container
+	}
+	operations := append([]fix.Operation{fix.Set(r.Of, ofRay.Path(), r.Limit.Raw())}, removeRequest(r)...)
+	report(ofField(r, r.Limit, fix.Patch(r.Of, operations...)))
+}
+
+// ofField reports a field of a GPU request with its value.
+func ofField(r inventory.GPURequest, v fieldpath.Value, f fix.Fix) occurrence {
+	return occurrence{object: r.Of, path: v.Path(), seen: v.String(), fix: f}
+}
+
+// replaceAmount writes another amount as the limit, and as the request if there is one.
+func replaceAmount(r inventory.GPURequest, to string) fix.Fix {
+	operations := []fix.Operation{fix.Replace(r.Limit.Path(), to)}
+	if r.Request.Has() {
+		operations = append(operations, fix.Replace(r.Request.Path(), to))
+	}
+	return fix.Patch(r.Of, operations...)
+}
+
+// removeRequest removes the resource from limits, and from requests if it is there.
+func removeRequest(r inventory.GPURequest) []fix.Operation {
+	operations := []fix.Operation{fix.Remove(r.Limit.Path())}
+	if r.Request.Has() {
+		operations = append(operations, fix.Remove(r.Request.Path()))
+	}
+	return operations
 }

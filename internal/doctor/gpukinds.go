@@ -1,110 +1,89 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// gpuKinds are checks of what a worker gets under the names that it asks for. Those that need nodes are made by package nodepool, and plans tell them
-// under the same codes.
-var gpuKinds = []Check{
-	{
-		Code: "gpu-two-resources", Severity: raydemand.Warning,
-		Why: "a pod gets devices of both, and the operator counts those of the first name only: the others are paid for and idle",
-		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
-			var asks []gpuAsk
-			for _, c := range g.asks() {
-				q, ok := c.limit.quantity()
-				if ok && q.Sign() > 0 && strings.HasPrefix(c.name, "nvidia.com/") && c.isDevices(c.name) && c.container.at.String() == g.ray().at.String() {
-					asks = append(asks, c)
-				}
-			}
-			if len(asks) < 2 || strings.HasPrefix(asks[0].name, migPrefix) && strings.HasPrefix(asks[len(asks)-1].name, migPrefix) {
-				return // profiles are told of by mig-two-profiles
-			}
-			var names []string
-			var ops []op
-			for i, c := range asks {
-				names = append(names, c.name)
-				if i == 0 {
-					continue
-				}
-				ops = append(ops, remove(c.limit.at))
-				if c.request.has() {
-					ops = append(ops, remove(c.request.at))
-				}
-			}
-			tell(sight{of: g.of, at: g.ray().get("resources", "limits").at, seen: strings.Join(names, ", "),
-				fix: g.patch(ops...).hint("or give each of them a group of its own")})
-		}),
-	},
-	{
-		Code: nodepool.NumGPUsMismatch, Severity: raydemand.Warning,
-		Why:  "a new worker tells Ray another number of GPUs than the device plugin gives it, so tasks with num_gpus are placed by a wrong number",
-		look: perReported(nodepool.NumGPUsMismatch),
-	},
-	{
-		Code: nodepool.GPUSharesSeveral, Severity: raydemand.Warning,
-		Why:  "several shares are not more of a GPU",
-		look: perReported(nodepool.GPUSharesSeveral),
-	},
-	{
-		Code: podfit.GPUSlicesDiffer, Severity: raydemand.Warning,
-		Why: "the nodes that the group could land on hand out different things under one name",
-		look: perWorkers(func(x *exam, g group, tell func(sight)) {
-			if g.workers.Pod.Claims || len(x.nodes) == 0 {
-				return
-			}
-			for _, answer := range podfit.SlicesOf(x.input.Reader, &g.workers.Pod, x.placesFor(g)) {
-				if f, differ := answer.DifferFinding(); differ {
-					tell(sight{of: g.of, at: g.ray().get("resources", "limits", answer.Resource).at, seen: f.Seen, why: f.Why, fix: g.of.edit(f.Fix)})
-				}
-			}
-		}),
-	},
-}
-
-// perReported tells what the nodes say about the number of GPUs of a group's workers.
-func perReported(code string) func(*exam, func(sight)) {
-	return perWorkers(func(x *exam, g group, tell func(sight)) {
-		if len(x.nodes) == 0 || g.workers.Broken {
-			return
-		}
-		workers := *g.workers
-		workers.Reported = nodepool.Reported(x.input.Reader, &workers, x.placesFor(g))
-		for _, f := range workers.NumGPUsFindings(workers.NumGPUs(nodepool.RayGPUs{})) {
-			if f.Code != code {
-				continue
-			}
-			s := sight{of: g.of, at: g.ray().get("resources", "limits").at, seen: f.Seen, why: f.Why, fix: g.of.edit(f.Fix)}
-			if code == nodepool.NumGPUsMismatch {
-				section, key, _ := strings.Cut(workers.GPUs.Field, ".")
-				s.at = g.at.then(section, key)
-				if workers.GPUs.Fixed == "" {
-					s.fix = g.declare(workers.Reported.Value.String())
-				}
-			}
-			tell(s)
-		}
-	})
-}
-
-// saidOfGroup reports whether one of these of the same object tells of the same wrong number by the spec alone, with what is wrong in it.
-func saidOfGroup(ofObject []sight, s sight) bool {
-	if s.check.Code != nodepool.NumGPUsMismatch {
-		return false
-	}
-	for _, other := range ofObject {
-		switch other.check.Code {
-		case "num-gpus-differs", "gpu-uncounted", "gpu-shares-counted", "claim-uncounted", "mig-two-profiles", "gpu-two-resources", "gpu-outside-ray-container",
-			"resources-not-parsed", "gpu-resource-unknown", nodepool.GPUSharesSeveral, "gpu-not-whole":
-			if strings.HasPrefix(other.at.String()+".", s.at[:len(s.at)-2].String()+".") {
-				return true
-			}
+func gpuTwoResources(_ *inventory.Inventory, g inventory.Group, report reporter) {
+	var found []inventory.GPURequest
+	for _, r := range g.GPURequests() {
+		q, ok := inventory.Quantity(r.Limit)
+		if ok && q.Sign() > 0 && r.IsNVIDIA() && r.IsDevices() && r.OfRay() {
+			found = append(found, r)
 		}
 	}
-	return false
+	isMIG := func(r inventory.GPURequest) bool { return strings.HasPrefix(r.Resource, inventory.MIGPrefix) }
+	if len(found) < 2 || isMIG(found[0]) && isMIG(found[len(found)-1]) {
+		return // mig-two-profiles reports profiles
+	}
+	names := []string{found[0].Resource}
+	var operations []fix.Operation
+	for _, r := range found[1:] {
+		names = append(names, r.Resource)
+		operations = append(operations, removeRequest(r)...)
+	}
+	report(occurrence{object: g.Of, path: g.RayContainer().Path("resources", "limits"), seen: strings.Join(names, ", "),
+		fix: fix.Patch(g.Of, operations...).Hint("or give each of them its own group")})
+}
+
+func gpuSlicesDiffer(x *inventory.Inventory, g inventory.Group, report reporter) {
+	if g.Workers.Pod.Claims || len(x.Nodes) == 0 {
+		return
+	}
+	for _, answer := range podfit.SlicesOf(x.Input.Reader, &g.Workers.Pod, x.NodesFor(g)) {
+		if f, differ := answer.DifferFinding(); differ {
+			report(occurrence{object: g.Of, path: g.RayContainer().Path("resources", "limits", answer.Resource), seen: f.Seen,
+				why: f.Why, fix: fix.Edit(g.Of, f.Fix)})
+		}
+	}
+}
+
+// comparedWithNodes reports what package nodepool finds when it compares the GPUs of a worker group with those of the
+// nodes on which its pods fit. Plans have the same codes.
+func comparedWithNodes() scope {
+	return scope{"worker groups and nodes", func(x *inventory.Inventory, code string, report reporter) {
+		for _, g := range x.Groups {
+			if g.Workers != nil && len(x.Nodes) > 0 && !g.Workers.Broken {
+				compareWithNodes(x, g, code, report)
+			}
+		}
+	}}
+}
+
+func compareWithNodes(x *inventory.Inventory, g inventory.Group, code string, report reporter) {
+	workers := *g.Workers
+	workers.Reported = nodepool.Reported(x.Input.Reader, &workers, x.NodesFor(g))
+	for _, f := range workers.NumGPUsFindings(workers.NumGPUs(nodepool.RayGPUs{})) {
+		if f.Code != code {
+			continue
+		}
+		found := occurrence{object: g.Of, path: g.RayContainer().Path("resources", "limits"), seen: f.Seen, why: f.Why,
+			fix: fix.Edit(g.Of, f.Fix)}
+		if comparesNodes(code) {
+			section, key, _ := strings.Cut(workers.GPUs.Field, ".")
+			found.path = g.Path(section, key)
+			if workers.GPUs.Fixed == "" {
+				found.fix = declareGPUs(g, workers.Reported.Value.String())
+			}
+		}
+		report(found)
+	}
+}
+
+// comparesNodes reports whether the code is that of a num-gpus that differs from what nodes report.
+func comparesNodes(code string) bool { return code == nodepool.NumGPUsMismatch }
+
+// explainsNumGPUs reports whether a finding of the code explains by the spec alone why num-gpus is wrong.
+func explainsNumGPUs(code string) bool {
+	return slices.Contains([]string{
+		"num-gpus-differs", "gpu-uncounted", "gpu-shares-counted", "claim-uncounted", "mig-two-profiles",
+		"gpu-two-resources", "gpu-outside-ray-container", "resources-not-parsed", "gpu-resource-unknown",
+		nodepool.GPUSharesSeveral, "gpu-not-whole",
+	}, code)
 }

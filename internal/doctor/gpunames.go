@@ -1,201 +1,179 @@
 package doctor
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/internal/typo"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-const migPrefix = "nvidia.com/mig-"
-
-// gpuNames are checks of what GPU resources are called.
-var gpuNames = []Check{
-	{
-		Code: "mig-name-misspelt", Severity: raydemand.Error,
-		Why: "no device plugin announces this name, so the pods wait for ever",
-		look: perGPU(func(c gpuAsk, tell func(sight)) {
-			if right := misspeltMIG(c.name); right != "" {
-				c.tellName(tell, c.rename(right))
-			}
-		}),
-	},
-	{
-		Code: "mig-profile-unknown", Severity: raydemand.Error,
-		Why:  "the card has no such MIG profile, so no node will ever announce it and the pods wait for ever",
-		look: perGPU(lookForProfile),
-	},
-	{
-		Code: "mig-two-profiles", Severity: raydemand.Warning,
-		Why: "a CUDA process uses one MIG instance, and the operator counts the GPUs of the first name only: the other instance is paid for and idle",
-		look: perGroup(func(_ *exam, g group, tell func(sight)) {
-			for _, c := range g.containers() {
-				var profiles []string
-				limits := c.get("resources", "limits")
-				for _, name := range limits.keys() {
-					if q, ok := limits.get(name).quantity(); ok && q.Sign() > 0 && strings.HasPrefix(name, migPrefix) {
-						profiles = append(profiles, name)
-					}
-				}
-				if len(profiles) > 1 {
-					ops := []op{remove(limits.get(profiles[1]).at)}
-					if request := c.get("resources", "requests", profiles[1]); request.has() {
-						ops = append(ops, remove(request.at))
-					}
-					tell(sight{of: g.of, at: limits.at, seen: strings.Join(profiles, ", "), fix: g.patch(ops...).hint("or give each profile a group of its own")})
-				}
-			}
-		}),
-	},
-	{
-		Code: "mig-strategy", Severity: raydemand.Error,
-		Why: "with strategy none or single the device plugin announces instances as nvidia.com/gpu, never under the name of their profile, so the pods " +
-			"wait for ever",
-		look: func(x *exam, tell func(sight)) {
-			for _, g := range x.groups {
-				for _, c := range g.asks() {
-					x.lookForStrategy(c, tell)
-				}
-			}
-		},
-	},
-	{
-		Code: "gpu-resource-unknown", Severity: raydemand.Warning,
-		Why: "the name speaks of GPUs and stands in no table, so nobody knows what a unit of it is",
-		look: perGPU(func(c gpuAsk, tell func(sight)) {
-			_, err := c.gpuNames.Resource(c.name)
-			_, shares := countedShares[c.name]
-			if errors.Is(err, gpuinfo.ErrUnknownResource) && misspeltMIG(c.name) == "" && !strings.HasPrefix(c.name, migPrefix) && !shares {
-				c.tellName(tell, c.of.edit("mend the name, or tell doctor, nodepools and serve what it is: --resource "+quote(c.name)+"=KIND"))
-			}
-		}),
-	},
-}
-
-func (c gpuAsk) tellName(tell func(sight), fix remedy) {
-	at := c.limit.at
-	if !c.limit.has() {
-		at = c.request.at
+func migNameMisspelt(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+	if right := misspeltMIG(r.Resource); right != "" {
+		report(ofName(r, rename(r, right)))
 	}
-	tell(sight{of: c.of, at: at, seen: c.name, fix: fix})
 }
 
-// rename is the command that gives the resource another name, in limits and requests.
-func (c gpuAsk) rename(to string) remedy {
-	var ops []op
-	for _, v := range []value{c.limit, c.request} {
-		if v.has() {
-			ops = append(ops, move(v.at, v.at[:len(v.at)-1].then(to)))
-		}
-	}
-	return c.patch(ops...)
-}
-
-// misspeltMIG returns what was meant by a MIG name without its hyphen, as an article on AKS spells it, and "" for other names.
+// misspeltMIG returns what a MIG name without its hyphen means; an article on AKS spells it so. It returns nothing for
+// other names.
 func misspeltMIG(name string) string {
 	profile, misspelt := strings.CutPrefix(name, "nvidia.com/mig")
 	if !misspelt || strings.HasPrefix(profile, "-") {
 		return ""
 	}
-	if _, err := (gpuinfo.Names{}).Resource(migPrefix + profile); err != nil {
+	if _, err := (gpuinfo.Names{}).Resource(inventory.MIGPrefix + profile); err != nil {
 		return ""
 	}
-	return migPrefix + profile
+	return inventory.MIGPrefix + profile
 }
 
-// lookForProfile compares a profile with the card that the group selects by feature discovery's label, else with all cards.
-func lookForProfile(c gpuAsk, tell func(sight)) {
-	suffix, isMIG := strings.CutPrefix(c.name, migPrefix)
+// migProfileUnknown compares a profile with the card that the group selects with feature discovery's label, or else
+// with all cards.
+func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+	suffix, isMIG := strings.CutPrefix(r.Resource, inventory.MIGPrefix)
 	if !isMIG {
 		return
 	}
-	products, whose := gpuinfo.Products(), "no card has it"
-	if model := c.template().get("nodeSelector", "nvidia.com/gpu.product").text(); model != "" {
+	products, which := gpuinfo.Products(), "no card has it"
+	if model := r.Template().Text("nodeSelector", "nvidia.com/gpu.product"); model != "" {
 		product, known := gpuinfo.ProductOf(model)
 		if !known {
 			return
 		}
-		products, whose = []gpuinfo.Product{product}, product.Name+" does not have it"
+		products, which = []gpuinfo.Product{product}, product.Name+" does not have it"
 	}
-	wanted, err := gpuinfo.ParseProfile(strings.TrimSuffix(suffix, ".shared"))
-	if err == nil && slices.ContainsFunc(products, func(p gpuinfo.Product) bool { _, has := p.Profile(wanted.String()); return has }) {
+	profile, err := gpuinfo.ParseProfile(strings.TrimSuffix(suffix, ".shared"))
+	if err == nil && slices.ContainsFunc(products, func(p gpuinfo.Product) bool {
+		_, has := p.Profile(profile.String())
+		return has
+	}) {
 		return
 	}
-	s := sight{of: c.of, at: c.limit.at, seen: c.name, more: whose}
+	found := ofName(r, fix.Edit(r.Of, "use a profile that nvidia-smi mig -lgip lists, for example "+inventory.MIGPrefix+"1g.10gb"))
 	if nearest, ok := nearestProfile(products, suffix); ok {
-		s.fix = c.rename(migPrefix + nearest)
-	} else {
-		s.fix = c.of.edit("name a profile as nvidia-smi mig -lgip does, for example " + migPrefix + "1g.10gb")
+		found.fix = rename(r, inventory.MIGPrefix+nearest)
 	}
-	if !c.limit.has() {
-		s.at = c.request.at
-	}
-	tell(s)
+	found.more = which
+	report(found)
 }
 
-// nearestProfile is the plain profile with the most similar spelling, of one with as many compute slices where there is one.
+// nearestProfile returns the plain profile with the most similar name and as many compute slices.
 func nearestProfile(products []gpuinfo.Product, suffix string) (string, bool) {
+	const otherSlices = 10 // more than any two names differ
 	best, least := "", -1
 	for _, product := range products {
 		for _, profile := range product.Profiles {
 			if !profile.Plain() {
 				continue
 			}
-			far := typo.Distance(suffix, profile.Name)
+			distance := typo.Distance(suffix, profile.Name)
 			if suffix[:min(len(suffix), 1)] != profile.Name[:1] {
-				far += 10
+				distance += otherSlices
 			}
-			if least < 0 || far < least || far == least && cmp.Less(profile.Name, best) {
-				best, least = profile.Name, far
+			if least < 0 || distance < least || distance == least && profile.Name < best {
+				best, least = profile.Name, distance
 			}
 		}
 	}
-	return best, least >= 0 && least < 10
+	return best, least >= 0 && least < otherSlices
 }
 
-// lookForStrategy tells of a profile that is asked for by name where nodes have MIG cards and announce no profile under its name.
-func (x *exam) lookForStrategy(c gpuAsk, tell func(sight)) {
-	if !strings.HasPrefix(c.name, migPrefix) {
-		return
+func migTwoProfiles(_ *inventory.Inventory, g inventory.Group, report reporter) {
+	for _, c := range g.Containers() {
+		var profiles []string
+		limits := c.Get("resources", "limits")
+		for _, name := range limits.Keys() {
+			q, ok := inventory.Quantity(limits.Get(name))
+			if ok && q.Sign() > 0 && strings.HasPrefix(name, inventory.MIGPrefix) {
+				profiles = append(profiles, name)
+			}
+		}
+		if len(profiles) < 2 {
+			continue
+		}
+		operations := []fix.Operation{fix.Remove(limits.Path(profiles[1]))}
+		if request := c.Get("resources", "requests", profiles[1]); request.Has() {
+			operations = append(operations, fix.Remove(request.Path()))
+		}
+		report(occurrence{object: g.Of, path: limits.Path(), seen: strings.Join(profiles, ", "),
+			fix: fix.Patch(g.Of, operations...).Hint("or give each profile its own group")})
 	}
-	guilty, known := x.strategies[c.name]
-	if !known {
-		guilty = x.otherStrategy(c.name)
-		x.strategies[c.name] = guilty
-	}
-	if guilty == nil {
-		return
-	}
-	seen := fmt.Sprintf("%s, and nvidia.com/mig.strategy=%s on node %s", c.name, guilty.Node.GPUs.Labels["nvidia.com/mig.strategy"], guilty.Name)
-	c.tellStrategy(tell, seen)
 }
 
-// otherStrategy is the first node whose strategy does not announce the name; nil where another one announces it, or may.
-func (x *exam) otherStrategy(name string) (guilty *examNode) {
-	for i := range x.nodes {
-		n := &x.nodes[i]
-		labels := n.Node.GPUs.Labels
-		if n.Node.GPUs.Capacity[name] > 0 || n.Node.GPUs.Allocatable[name] > 0 || labels[name+".count"] != "" || labels["nvidia.com/mig.strategy"] == "mixed" {
+// migStrategy examines profiles that are requested by name, if nodes have MIG cards and announce no profile by its name.
+func migStrategy(x *inventory.Inventory, report reporter) {
+	byName := map[string]*inventory.Node{}
+	for _, g := range x.Groups {
+		for _, r := range g.GPURequests() {
+			if !strings.HasPrefix(r.Resource, inventory.MIGPrefix) {
+				continue
+			}
+			node, known := byName[r.Resource]
+			if !known {
+				node = otherStrategy(x, r.Resource)
+				byName[r.Resource] = node
+			}
+			if node == nil {
+				continue
+			}
+			report(occurrence{object: r.Of, path: r.Field().Path(),
+				seen: fmt.Sprintf("%s, and %s=%s on node %s", r.Resource, strategyLabel, node.Node.GPUs.Labels[strategyLabel], node.Name),
+				fix: fix.Run(mixedStrategy).Hint("with the GPU operator; " +
+					"otherwise set MIG_STRATEGY=mixed on the device plugin, or request nvidia.com/gpu")})
+		}
+	}
+}
+
+const (
+	strategyLabel = "nvidia.com/mig.strategy"
+	mixedStrategy = "kubectl patch clusterpolicies.nvidia.com/cluster-policy --type=merge " +
+		`-p '{"spec":{"mig":{"strategy":"mixed"}}}'`
+)
+
+// otherStrategy returns the first node whose strategy does not announce the name, or nil if another node announces it,
+// or may.
+func otherStrategy(x *inventory.Inventory, name string) (first *inventory.Node) {
+	for i := range x.Nodes {
+		gpus := x.Nodes[i].Node.GPUs
+		strategy := gpus.Labels[strategyLabel]
+		announced := gpus.Capacity[name] > 0 || gpus.Allocatable[name] > 0 || gpus.Labels[name+".count"] != ""
+		switch {
+		case announced || strategy == "mixed":
 			return nil
-		}
-		if strategy := labels["nvidia.com/mig.strategy"]; guilty == nil && (strategy == "none" || strategy == "single") {
-			guilty = n
+		case first == nil && (strategy == "none" || strategy == "single"):
+			first = &x.Nodes[i]
 		}
 	}
-	return guilty
+	return first
 }
 
-func (c gpuAsk) tellStrategy(tell func(sight), seen string) {
-	at := c.limit.at
-	if !c.limit.has() {
-		at = c.request.at
+func gpuResourceUnknown(_ *inventory.Inventory, r inventory.GPURequest, report reporter) {
+	_, err := r.Lookup()
+	_, shares := countedShares[r.Resource]
+	isMIG := misspeltMIG(r.Resource) != "" || strings.HasPrefix(r.Resource, inventory.MIGPrefix)
+	if errors.Is(err, gpuinfo.ErrUnknownResource) && !isMIG && !shares {
+		report(ofName(r, fix.Edit(r.Of, "correct the name, or declare what it is to doctor, nodepools and serve: --resource "+
+			fix.Quote(r.Resource)+"=KIND")))
 	}
-	tell(sight{of: c.of, at: at, seen: seen,
-		fix: run(`kubectl patch clusterpolicies.nvidia.com/cluster-policy --type=merge -p '{"spec":{"mig":{"strategy":"mixed"}}}'`).
-			hint("with the GPU operator; otherwise set MIG_STRATEGY=mixed on the device plugin, or ask for nvidia.com/gpu")})
+}
+
+// ofName reports the name of a requested resource.
+func ofName(r inventory.GPURequest, f fix.Fix) occurrence {
+	return occurrence{object: r.Of, path: r.Field().Path(), seen: r.Resource, fix: f}
+}
+
+// rename gives the resource another name, in limits and requests.
+func rename(r inventory.GPURequest, to string) fix.Fix {
+	var operations []fix.Operation
+	if r.Limit.Has() {
+		operations = append(operations, fix.Move(r.Limit.Path(), r.Limit.Path().Parent().Key(to)))
+	}
+	if r.Request.Has() {
+		operations = append(operations, fix.Move(r.Request.Path(), r.Request.Path().Parent().Key(to)))
+	}
+	return fix.Patch(r.Of, operations...)
 }

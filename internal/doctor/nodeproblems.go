@@ -1,92 +1,109 @@
 package doctor
 
 import (
+	"slices"
+
+	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// nodeProblems are what reading a node's GPUs finds, under the codes of docs/reference/gpus.md. A cordon alone is no fault.
-var nodeProblems = []Check{
-	problem(nodegpu.DevicesMissing, raydemand.Error, "a device that the plugin gave up stays out until the plugin restarts, even when its cause is gone", restartPlugin),
-	problem(nodegpu.NothingAnnounced, raydemand.Error, "no pod that asks for a GPU can land there", restartPlugin),
-	problem(nodegpu.NoDevicePlugin, raydemand.Info, "pods that ask for a GPU resource cannot land there", func(n *examNode) string {
-		return n.kubectl("label", "nvidia.com/gpu.deploy.device-plugin=true") + comment("if GPUs shall be had as resources")
-	}),
-	problem(nodegpu.MIGChanging, raydemand.Warning, "until it is done nothing that the node announces of its GPUs is to be trusted", func(n *examNode) string {
-		return "kubectl logs -n gpu-operator -l app=nvidia-mig-manager --tail=50" + comment("pods that use the GPUs hold the change up")
-	}),
-	problem(nodegpu.MIGInvalid, raydemand.Error, "under the single strategy all cards need one common profile; nothing is announced", func(n *examNode) string {
-		return n.kubectl("label", "--overwrite", "nvidia.com/mig.config="+n.evenLayout())
-	}),
-	problem(nodegpu.ProfileMismatch, raydemand.Info, "feature discovery and device plugin are of different releases; the resource counts", func(n *examNode) string {
-		return "kubectl rollout restart -n gpu-operator daemonset/gpu-feature-discovery" + comment("after an update of it")
-	}),
-	problem(nodegpu.ProfileUnknown, raydemand.Warning, "the card has no such profile, so what a unit is cannot be known", restartPlugin),
-	problem(nodegpu.TooManyUnits, raydemand.Error, "a resource stayed behind after partitioning: pods land there and find no device", restartPlugin),
-	problem(nodegpu.MemoryOvercommitted, raydemand.Warning, "workers that use the memory they were given end with out-of-memory errors", func(n *examNode) string {
-		return "kubectl edit configmap hami-device-plugin -n kube-system" + comment("set devicememoryscaling to 1")
-	}),
-	problem(nodegpu.MemoryMissing, raydemand.Error, "a request for memory can never fit", func(n *examNode) string {
-		return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=volcano-device-plugin --field-selector " + quote("spec.nodeName="+n.Name)
-	}),
-	problem(nodegpu.AgentSilent, raydemand.Error, "the scheduler takes the node's devices for gone", func(n *examNode) string {
-		return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-device-plugin --field-selector " + quote("spec.nodeName="+n.Name)
-	}),
-	problem(nodegpu.AgentOutdated, raydemand.Warning, "the cards' layout and health are planned as if no agent had told them", func(n *examNode) string {
-		return "kubectl get pod -A -o wide -l app=heliostat-agent --field-selector " + quote("spec.nodeName="+n.Name) +
-			comment("shows the agent; without one: kubectl annotate node "+quote(n.Name)+" heliostat.dev/gpus-")
-	}),
-	problem(nodegpu.DeviceUnhealthy, raydemand.Error, "no share of the card is handed out", (*examNode).cordon),
-	problem(nodegpu.ConditionBad, raydemand.Error, "the agent that watches the hardware says that work there fails", (*examNode).cordon),
-	problem(nodegpu.NotReady, raydemand.Warning, "no pod is scheduled there, and pods on it may be lost", func(n *examNode) string {
-		return "kubectl describe node " + quote(n.Name) + comment("its conditions say what is wrong")
-	}),
-	problem(nodegpu.LabelUnreadable, raydemand.Warning, "what the label should tell is not known", func(n *examNode) string {
-		return n.kubectl("get", "-o", "yaml") + comment("and mend what writes the label")
-	}),
-	problem(nodegpu.AmountUnreadable, raydemand.Error, "pods that ask for it cannot be placed by it, and it is planned as not announced", func(n *examNode) string {
-		return n.kubectl("get", "-o", "yaml") + comment("and mend what announces it: a device plugin, or who patched the status by hand")
-	}),
-	problem(nodegpu.ResourceNotKnown, raydemand.Warning, "the name speaks of GPUs and stands in no table, so nobody knows what a unit of it is", func(n *examNode) string {
-		return n.kubectl("get", "-o", "yaml") + comment("shows who announces it; tell doctor, nodepools and serve what it is with --resource NAME=KIND")
-	}),
-}
-
-func problem(code nodegpu.ProblemCode, severity raydemand.Severity, why string, fix func(*examNode) string) Check {
-	return Check{Code: string(code), Severity: severity, Why: why, look: perNode(func(_ *exam, n *examNode, tell func(sight)) {
-		for _, p := range n.gpus.Problems {
-			if p.Code == code {
-				tell(sight{of: n.Object, at: problemField[code], seen: p.Message, fix: run(fix(n))})
+// nodeProblem reports what reading a node's GPUs found under the code of the check, at a field of the node. The codes
+// are those of docs/reference/gpus.md. A cordon alone is no fault.
+func nodeProblem(at fieldpath.Path, command func(*inventory.Node) string) scope {
+	return scope{"nodes", func(x *inventory.Inventory, code string, report reporter) {
+		for i := range x.Nodes {
+			n := &x.Nodes[i]
+			for _, p := range n.GPUs.Problems {
+				if string(p.Code) == code {
+					report(occurrence{object: n.Object, path: at, seen: p.Message, fix: fix.Run(command(n))})
+				}
 			}
 		}
-	})}
+	}}
 }
 
-// problemField is where the problem shows, for those with one place.
-var problemField = map[nodegpu.ProblemCode]place{
-	nodegpu.DevicesMissing:   {"status", "allocatable"},
-	nodegpu.NothingAnnounced: {"status", "allocatable"},
-	nodegpu.TooManyUnits:     {"status", "allocatable"},
-	nodegpu.MemoryMissing:    {"status", "allocatable"},
-	nodegpu.ResourceNotKnown: {"status", "allocatable"},
-	nodegpu.AmountUnreadable: {"status", "allocatable"},
-	nodegpu.ProfileUnknown:   {"status", "allocatable"},
-	nodegpu.ConditionBad:     {"status", "conditions"},
-	nodegpu.NotReady:         {"status", "conditions"},
-	nodegpu.MIGChanging:      {"metadata", "labels", "nvidia.com/mig.config.state"},
-	nodegpu.MIGInvalid:       {"metadata", "labels", "nvidia.com/gpu.product"},
-	nodegpu.ProfileMismatch:  {"metadata", "labels"},
-	nodegpu.NoDevicePlugin:   {"metadata", "labels", "nvidia.com/gpu.deploy.device-plugin"},
-	nodegpu.LabelUnreadable:  {"metadata", "labels"},
-	nodegpu.AgentOutdated:    {"metadata", "annotations", nodegpu.AgentAnnotation},
+// Fields of nodes.
+var (
+	wholeNode     = fieldpath.NewPath()
+	allocatable   = fieldpath.NewPath("status", "allocatable")
+	conditions    = fieldpath.NewPath("status", "conditions")
+	nodeLabels    = fieldpath.NewPath("metadata", "labels")
+	agentsMessage = fieldpath.NewPath("metadata", "annotations", nodegpu.AgentAnnotation)
+)
+
+// restartPlugin makes NVIDIA's device plugin read the devices again.
+func restartPlugin(n *inventory.Node) string {
+	return "kubectl delete pod -A -l app=nvidia-device-plugin-daemonset --field-selector " + onNode(n) +
+		fix.Comment("with the plugin's Helm chart: -l app.kubernetes.io/name=nvidia-device-plugin")
 }
 
-// restartPlugin makes NVIDIA's device plugin look at the devices anew.
-func restartPlugin(n *examNode) string {
-	return "kubectl delete pod -A -l app=nvidia-device-plugin-daemonset --field-selector " + quote("spec.nodeName="+n.Name) +
-		comment("with the plugin's Helm chart: -l app.kubernetes.io/name=nvidia-device-plugin")
+func onNode(n *inventory.Node) string { return fix.Quote("spec.nodeName=" + n.Name) }
+
+func cordon(n *inventory.Node) string {
+	return "kubectl cordon " + fix.Quote(n.Name) +
+		fix.Comment("running pods continue; drain and replace the node when they are done")
 }
 
-func (n *examNode) cordon() string {
-	return "kubectl cordon " + quote(n.Name) + comment("pods that run go on; drain and replace the node when they are done")
+func deployPlugin(n *inventory.Node) string {
+	return fix.Kubectl(n.Object, "label", "nvidia.com/gpu.deploy.device-plugin=true") +
+		fix.Comment("if pods should request GPUs as resources")
+}
+
+func showMIGManager(*inventory.Node) string {
+	return "kubectl logs -n gpu-operator -l app=nvidia-mig-manager --tail=50" +
+		fix.Comment("pods that use the GPUs delay the change")
+}
+
+func applyEvenLayout(n *inventory.Node) string {
+	return fix.Kubectl(n.Object, "label", "--overwrite", "nvidia.com/mig.config="+evenLayout(n))
+}
+
+// evenLayout returns the layout of mig-parted that has one profile on all cards: the smallest one of the product.
+func evenLayout(n *inventory.Node) string {
+	model := ""
+	if n.GPUs.Product != nil {
+		model = *n.GPUs.Product
+	}
+	product, known := gpuinfo.ProductOf(model)
+	if !known {
+		return "all-disabled"
+	}
+	plain := slices.DeleteFunc(slices.Clone(product.Profiles), func(p gpuinfo.Profile) bool { return !p.Plain() })
+	smallest := slices.MinFunc(plain, func(a, b gpuinfo.Profile) int { return (a.Slices*100 + a.Size) - (b.Slices*100 + b.Size) })
+	return "all-" + smallest.Name
+}
+
+func restartFeatureDiscovery(*inventory.Node) string {
+	return "kubectl rollout restart -n gpu-operator daemonset/gpu-feature-discovery" + fix.Comment("after you update it")
+}
+
+func editHAMi(*inventory.Node) string {
+	return "kubectl edit configmap hami-device-plugin -n kube-system" + fix.Comment("set devicememoryscaling to 1")
+}
+
+func restartVolcanoPlugin(n *inventory.Node) string {
+	return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=volcano-device-plugin --field-selector " + onNode(n)
+}
+
+func restartHAMi(n *inventory.Node) string {
+	return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-device-plugin --field-selector " + onNode(n)
+}
+
+func showAgent(n *inventory.Node) string {
+	return "kubectl get pod -A -o wide -l app=heliostat-agent --field-selector " + onNode(n) +
+		fix.Comment("shows the agent; if there is none: kubectl annotate node "+fix.Quote(n.Name)+" heliostat.dev/gpus-")
+}
+
+func describeNode(n *inventory.Node) string {
+	return "kubectl describe node " + fix.Quote(n.Name) + fix.Comment("its conditions say what is wrong")
+}
+
+// showNode prints the node; a comment says what to do then.
+func showNode(comment string) func(*inventory.Node) string {
+	return func(n *inventory.Node) string {
+		return fix.Kubectl(n.Object, "get", "-o", "yaml") + fix.Comment(comment)
+	}
 }

@@ -3,135 +3,47 @@ package doctor
 import (
 	"encoding/json"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// rayStart are checks of what becomes of `ray start` (docs/reference/facts.md#flags-of-ray-start).
-var rayStart = []Check{
-	{
-		Code: "resources-not-parsed", Severity: raydemand.Error,
-		Why: "the operator cannot read the string as JSON and drops the GPUs that it would have derived from the limits: Ray counts what it happens " +
-			"to see on the machine",
-		look: perGroup(func(_ *exam, g group, tell func(sight)) {
-			v := g.get("rayStartParams", "resources")
-			if v.has() && !operatorParses(v.text()) && g.accelerated() && !g.get("rayStartParams", "num-gpus").has() {
-				tell(sight{of: g.of, at: v.at, seen: v.text(), fix: g.requote(v)})
-			}
-		}),
-	},
-	{
-		Code: "resources-quoting", Severity: raydemand.Info,
-		Why: "the shell reads the string and the operator does not: add a GPU or TPU to the limits, and it will not be counted",
-		look: perGroup(func(_ *exam, g group, tell func(sight)) {
-			v := g.get("rayStartParams", "resources")
-			if _, meant := unquoted(v.text()); v.has() && meant && !operatorParses(v.text()) && !g.accelerated() {
-				tell(sight{of: g.of, at: v.at, seen: v.text(), fix: g.requote(v)})
-			}
-		}),
-	},
-	{
-		Code: "resource-name-taken", Severity: raydemand.Warning,
-		Why: "the operator does not mind the case of cpu and memory in resources, and takes what ends with gpu for GPU; Ray's own autoscaler takes the name for " +
-			"a resource of that very name, which no node ever announces",
-		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
-			for _, name := range g.get("resources").keys() {
-				right := rayName(name)
-				if v := g.get("resources", name); right != name && !g.get("resources", right).has() {
-					tell(sight{of: g.of, at: v.at, seen: name, fix: g.patch(move(v.at, g.get("resources", right).at)).hint("or call it what it is, if it is a resource of its own")})
-				}
-			}
-		}),
-	},
-	{
-		Code: "memory-limit-absent", Severity: raydemand.Warning,
-		Why: "Ray takes the memory of the whole node for its own, schedules by it, and the kernel or the kubelet ends the pod",
-		look: perGroup(func(_ *exam, g group, tell func(sight)) {
-			limit := g.ray().get("resources", "limits", "memory")
-			if limit.has() || g.get("rayStartParams", "memory").has() || g.memoryField() || !g.ray().has() || g.template().get("resources", "limits", "memory").has() {
-				return
-			}
-			request := g.ray().get("resources", "requests", "memory")
-			if request.has() {
-				tell(sight{of: g.of, at: limit.at, seen: "request " + request.String() + ", no limit", fix: g.patch(g.of.set(limit.at, request.raw))})
-				return
-			}
-			tell(sight{of: g.of, at: limit.at, fix: g.patch(g.of.set(limit.at, "8Gi")).hint("with what the pod needs")})
-		}),
-	},
-	{
-		Code: "cpu-absent", Severity: raydemand.Warning,
-		Why: "Ray counts the CPUs of the whole node, and Ray's own autoscaler fails on such a group for the whole cluster",
-		look: perWorkers(func(_ *exam, g group, tell func(sight)) {
-			c := g.ray()
-			_, said := g.workers.Resources[raydemand.CPU]
-			if said || !c.has() || g.workers.Broken || c.get("resources", "limits", "cpu").has() || c.get("resources", "requests", "cpu").has() ||
-				g.get("rayStartParams", "num-cpus").has() || len(g.workers.Resources) == 0 && len(c.get("command").items()) > 0 {
-				return
-			}
-			at := c.get("resources", "requests", "cpu").at
-			tell(sight{of: g.of, at: at, fix: g.patch(g.of.set(at, "4")).hint("with what the pod needs")})
-		}),
-	},
-	{
-		Code: "head-takes-work", Severity: raydemand.Info,
-		Why: "the head runs tasks and actors like a worker, beside the GCS: work that takes its memory takes the cluster down",
-		look: perGroup(func(_ *exam, g group, tell func(sight)) {
-			params := g.get("rayStartParams", "num-cpus")
-			if g.workers == nil && !params.has() && !g.cpuField() && len(g.of.Cluster.Groups) > 0 {
-				tell(sight{of: g.of, at: params.at, fix: g.patch(g.of.set(params.at, "0"))})
-			}
-		}),
-	},
-}
+// How the operator makes `ray start` is in docs/reference/facts.md#flags-of-ray-start.
 
-// rayName is what the operator makes of a name in a group's resources.
-func rayName(name string) string {
-	switch lower := strings.ToLower(name); {
-	case lower == "cpu":
-		return raydemand.CPU
-	case lower == "memory":
-		return raydemand.Memory
-	case strings.HasSuffix(lower, "gpu"), strings.HasPrefix(lower, migPrefix):
-		return raydemand.GPU
+func resourcesNotParsed(_ *inventory.Inventory, g inventory.Group, report reporter) {
+	v := g.Get("rayStartParams", "resources")
+	if v.Has() && !operatorParses(v.Text()) && g.HasAccelerator() && !g.Has("rayStartParams", "num-gpus") {
+		report(occurrence{object: g.Of, path: v.Path(), seen: v.Text(), fix: requote(g, v)})
 	}
-	return name
 }
 
-func (g group) memoryField() bool { return g.field("memory") }
-
-func (g group) cpuField() bool { return g.field("cpu") }
-
-// field reports whether the group's field resources has the name; the operator ignores its case.
-func (g group) field(name string) bool {
-	return slices.ContainsFunc(g.get("resources").keys(), func(key string) bool { return strings.EqualFold(key, name) })
-}
-
-// plainMIG are the profiles that the operator counts; one with an attribute such as .me it does not.
-var plainMIG = regexp.MustCompile(`^nvidia\.com/mig-\d+g\.\d+gb$`)
-
-// accelerated reports whether the Ray container has a limit that the operator would turn into a flag of `ray start`.
-func (g group) accelerated() bool {
-	limits := g.ray().get("resources", "limits")
-	for _, name := range limits.keys() {
-		q, ok := limits.get(name).quantity()
-		if ok && q.Sign() > 0 && (strings.HasSuffix(name, "gpu") || plainMIG.MatchString(name) || name == "google.com/tpu" || name == "aws.amazon.com/neuroncore") {
-			return true
-		}
+func resourcesQuoting(_ *inventory.Inventory, g inventory.Group, report reporter) {
+	v := g.Get("rayStartParams", "resources")
+	if _, readable := unquoted(v.Text()); v.Has() && readable && !operatorParses(v.Text()) && !g.HasAccelerator() {
+		report(occurrence{object: g.Of, path: v.Path(), seen: v.Text(), fix: requote(g, v)})
 	}
-	return false
 }
 
-// operatorParses reports whether the operator v1.6.2 can read rayStartParams.resources: JSON with numbers, perhaps in quotes.
+// operatorParses reports whether the operator v1.6.2 can read rayStartParams.resources: JSON with numbers, perhaps in
+// quotes.
 func operatorParses(text string) bool {
 	var amounts map[string]float64
 	return json.Unmarshal([]byte(strings.Trim(text, "'\"` ")), &amounts) == nil
 }
 
-// unquoted is the JSON that was meant by a string with quotes and backslashes, as Ray's documentation writes it.
+// requote writes the string so that the operator and the shell both read it.
+func requote(g inventory.Group, v fieldpath.Value) fix.Fix {
+	if plain, ok := unquoted(v.Text()); ok {
+		return fix.Patch(g.Of, fix.Replace(v.Path(), "'"+plain+"'"))
+	}
+	return fix.Edit(g.Of, `write JSON in single quotes: '{"name": 1}'`)
+}
+
+// unquoted returns the JSON in a string with quotes and backslashes, as Ray's documentation writes it.
 func unquoted(text string) (string, bool) {
 	text = strings.ReplaceAll(strings.Trim(text, "'\"` "), `\`, "")
 	var amounts map[string]float64
@@ -142,42 +54,96 @@ func unquoted(text string) (string, bool) {
 	return string(plain), err == nil
 }
 
-// startable writes the string so that `ray start` takes it: without the names that have flags of their own, and in whole numbers. ok is false where that
-// changes nothing.
-func (g group) startable(v value) (right remedy, ok bool) {
-	plain, readable := unquoted(v.text())
+// resourcesWithFlags are resources that `ray start` refuses in its flag --resources.
+var resourcesWithFlags = []string{raydemand.CPU, raydemand.GPU, raydemand.Memory, "object_store_memory"}
+
+// startableResources writes rayStartParams.resources so that `ray start` accepts it: in whole numbers, and without
+// resources that have their own flags. It returns false if that changes nothing.
+func startableResources(g inventory.Group, v fieldpath.Value) (patch fix.Fix, ok bool) {
+	plain, readable := unquoted(v.Text())
 	var amounts map[string]float64
 	if !readable || json.Unmarshal([]byte(plain), &amounts) != nil {
-		return right, false
+		return patch, false
 	}
 	whole := map[string]int64{}
 	for name, amount := range amounts {
-		if !slices.Contains(ownFlags, name) && amount >= 0 && amount < 1<<53 {
+		if !slices.Contains(resourcesWithFlags, name) && amount >= 0 && amount < 1<<53 {
 			whole[name] = int64(math.Ceil(amount))
 		}
 	}
-	text := "'" + plainJSON(whole) + "'"
+	written, err := json.Marshal(whole)
+	text := "'" + string(written) + "'"
 	switch {
-	case text == v.text():
-		return right, false
+	case err != nil || text == v.Text():
+		return patch, false
 	case len(whole) == 0:
-		right = g.patch(remove(v.at))
+		patch = fix.Patch(g.Of, fix.Remove(v.Path()))
 	default:
-		right = g.patch(op{Op: "replace", At: v.at, Value: text})
+		patch = fix.Patch(g.Of, fix.Replace(v.Path(), text))
 	}
 	if len(whole) < len(amounts) {
-		right = right.hint("CPU, GPU and memory follow from the limits, else num-cpus, num-gpus and memory say them")
+		patch = patch.Hint("CPU, GPU and memory follow from the limits, or set num-cpus, num-gpus and memory")
 	}
-	return right, true
+	return patch, true
 }
 
-// ownFlags are resources that `ray start` refuses in its flag --resources.
-var ownFlags = []string{raydemand.CPU, raydemand.GPU, raydemand.Memory, "object_store_memory"}
-
-// requote is the command that writes the string so that the operator and the shell both read it.
-func (g group) requote(v value) remedy {
-	if plain, ok := unquoted(v.text()); ok {
-		return g.patch(op{Op: "replace", At: v.at, Value: "'" + plain + "'"})
+func resourceNameTaken(_ *inventory.Inventory, g inventory.Group, report reporter) {
+	for _, name := range g.Keys("resources") {
+		right := operatorName(name)
+		if right == name || g.Has("resources", right) {
+			continue
+		}
+		from, to := g.Path("resources", name), g.Path("resources", right)
+		report(occurrence{object: g.Of, path: from, seen: name,
+			fix: fix.Patch(g.Of, fix.Move(from, to)).Hint("or rename it, if it is a resource of its own")})
 	}
-	return g.of.edit(`write JSON in single quotes: '{"name": 1}'`)
+}
+
+// operatorName returns which of Ray's resources the operator takes a name in a group's resources for.
+func operatorName(name string) string {
+	switch lower := strings.ToLower(name); {
+	case lower == "cpu":
+		return raydemand.CPU
+	case lower == "memory":
+		return raydemand.Memory
+	case strings.HasSuffix(lower, "gpu"), strings.HasPrefix(lower, inventory.MIGPrefix):
+		return raydemand.GPU
+	}
+	return name
+}
+
+func memoryLimitAbsent(_ *inventory.Inventory, g inventory.Group, report reporter) {
+	c := g.RayContainer()
+	if !c.Has() || c.Has("resources", "limits", "memory") || g.Has("rayStartParams", "memory") || g.HasResource("memory") ||
+		g.Template().Has("resources", "limits", "memory") {
+		return
+	}
+	limit, request := c.Path("resources", "limits", "memory"), c.Get("resources", "requests", "memory")
+	if request.Has() {
+		report(occurrence{object: g.Of, path: limit, seen: "request " + request.String() + ", no limit",
+			fix: fix.Patch(g.Of, fix.Set(g.Of, limit, request.Raw()))})
+		return
+	}
+	report(occurrence{object: g.Of, path: limit,
+		fix: fix.Patch(g.Of, fix.Set(g.Of, limit, "8Gi")).Hint("replace 8Gi with what the pod needs")})
+}
+
+func cpuAbsent(_ *inventory.Inventory, g inventory.Group, report reporter) {
+	c := g.RayContainer()
+	_, known := g.Workers.Resources[raydemand.CPU]
+	if known || !c.Has() || g.Workers.Broken || c.Has("resources", "limits", "cpu") || c.Has("resources", "requests", "cpu") ||
+		g.Has("rayStartParams", "num-cpus") || len(g.Workers.Resources) == 0 && len(c.Items("command")) > 0 {
+		return
+	}
+	request := c.Path("resources", "requests", "cpu")
+	report(occurrence{object: g.Of, path: request,
+		fix: fix.Patch(g.Of, fix.Set(g.Of, request, "4")).Hint("replace 4 with what the pod needs")})
+}
+
+func headTakesWork(_ *inventory.Inventory, g inventory.Group, report reporter) {
+	if g.Has("rayStartParams", "num-cpus") || g.HasResource("cpu") || len(g.Of.Cluster.Groups) == 0 {
+		return
+	}
+	at := g.Path("rayStartParams", "num-cpus")
+	report(occurrence{object: g.Of, path: at, fix: fix.Patch(g.Of, fix.Set(g.Of, at, "0"))})
 }

@@ -137,3 +137,61 @@ func (p Path) Pointer() string {
 	}
 	return text.String()
 }
+
+// Parse reads what String writes. It returns false for a text that is no path. A text from elsewhere may have dots in
+// a key without brackets, which Parse reads as several keys.
+func Parse(text string) (Path, bool) {
+	var path Path
+	for rest := text; rest != ""; {
+		if !strings.HasPrefix(rest, "[") {
+			end := strings.IndexAny(rest, ".[")
+			if end < 0 {
+				end = len(rest)
+			}
+			if end == 0 {
+				return Path{}, false
+			}
+			path = path.Key(rest[:end])
+			var dotted bool
+			if rest, dotted = strings.CutPrefix(rest[end:], "."); dotted && (rest == "" || rest[0] == '[') {
+				return Path{}, false
+			}
+			continue
+		}
+		next, after, ok := path.parseBracket(rest[1:])
+		if !ok {
+			return Path{}, false
+		}
+		path, rest = next, after
+	}
+	return path, true
+}
+
+// parseBracket reads an index or a quoted key up to the closing bracket, and the dot behind it.
+func (p Path) parseBracket(text string) (next Path, rest string, ok bool) {
+	inside := text
+	if quoted, err := strconv.QuotedPrefix(text); err == nil {
+		key, err := strconv.Unquote(quoted)
+		if err != nil {
+			return p, "", false
+		}
+		next, rest = p.Key(key), text[len(quoted):]
+	} else {
+		if inside, rest, ok = strings.Cut(text, "]"); !ok {
+			return p, "", false
+		}
+		i, err := strconv.Atoi(inside)
+		if err != nil || i < 0 {
+			return p, "", false
+		}
+		next, rest = p.Index(i), "]"+rest
+	}
+	if rest, ok = strings.CutPrefix(rest, "]"); !ok {
+		return p, "", false
+	}
+	if rest == "" || rest[0] == '[' {
+		return next, rest, true
+	}
+	rest, ok = strings.CutPrefix(rest, ".")
+	return next, rest, ok && rest != ""
+}

@@ -42,3 +42,19 @@ func TestPathsShareTheirBeginningAndDoNotChangeEachOther(t *testing.T) {
 		t.Errorf("%s ends with %d", second, i)
 	}
 }
+
+func TestParseReadsWhatStringWrites(t *testing.T) {
+	for _, path := range []Path{
+		{}, NewPath("spec", "replicas"), NewPath("spec", "groups").Index(12).Key("name"), NewPath("a").Index(0).Index(1),
+		NewPath("metadata", "labels", "nvidia.com/gpu.product", "x"), NewPath("a]b", `"`, "c[0]"), NewPath("a", "b.c").Index(3),
+	} {
+		if got, ok := Parse(path.String()); !ok || got.Pointer() != path.Pointer() {
+			t.Errorf("%s: got %s, %t", path, got, ok)
+		}
+	}
+	for _, text := range []string{".", "a.", ".a", "a..b", "a[", "a[x]", "a[-1]", "a[0", `a["b]`, `a["b"`, "a[0]b", "a[0].", "a.[0]"} {
+		if got, ok := Parse(text); ok {
+			t.Errorf("%s: got %s, want no path", text, got)
+		}
+	}
+}

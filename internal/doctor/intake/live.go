@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
@@ -49,21 +49,21 @@ var sources = []source{
 
 // Live lists the objects of an API server, and gets the status of the Cluster Autoscaler. What it may not list is told in the input; a kind
 // that the API server does not know is left out.
-func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader nodegpu.Reader) (doctor.Input, error) {
+func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader nodegpu.Reader) (inventory.Input, error) {
 	var objects []map[string]any
-	var forbidden []doctor.Forbidden
+	var forbidden []inventory.Forbidden
 	for _, s := range sources {
 		found, err := s.list(ctx, client, scope)
 		switch {
 		case apierrors.IsForbidden(err) && !s.mustBe:
-			refused := doctor.Forbidden{Group: s.Group, Resource: s.Resource, Message: err.Error()}
+			refused := inventory.Forbidden{Group: s.Group, Resource: s.Resource, Message: err.Error()}
 			if s.scoped {
 				refused.Namespace = scope.Namespace
 			}
 			forbidden = append(forbidden, refused)
 		case apierrors.IsNotFound(err) && !s.mustBe: // the kind is not installed
 		case err != nil:
-			return doctor.Input{}, fmt.Errorf("listing %s: %w", s.Resource, err)
+			return inventory.Input{}, fmt.Errorf("listing %s: %w", s.Resource, err)
 		}
 		objects = append(objects, found...)
 	}

@@ -15,7 +15,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"heliostat.dev/heliostat/internal/doctor"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
@@ -98,8 +98,8 @@ var specs = map[string][]string{
 
 // Input sorts objects and reads RayClusters, with their pods, and nodes. Objects of kinds that no check knows are kept and harmless. The error
 // names the object and the field that cannot be read.
-func Input(objects []map[string]any, reader nodegpu.Reader) (doctor.Input, error) {
-	input := doctor.Input{Annotations: rayobject.KnownAnnotations(), Reader: reader}
+func Input(objects []map[string]any, reader nodegpu.Reader) (inventory.Input, error) {
+	input := inventory.Input{Annotations: rayobject.KnownAnnotations(), Reader: reader}
 	pods, unreadable := podsIn(objects)
 	for i, fields := range objects {
 		object, err := describe(fields, pods, reader)
@@ -131,9 +131,9 @@ func ceilingsIn(fields map[string]any) (ceilings []pools.Ceiling, unreadable []s
 	return set.Ceilings, set.Notes
 }
 
-func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (doctor.Object, error) {
+func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (inventory.Object, error) {
 	at := unstructured.Unstructured{Object: fields}
-	object := doctor.Object{Kind: at.GetKind(), Namespace: at.GetNamespace(), Name: at.GetName(), Fields: fields}
+	object := inventory.Object{Kind: at.GetKind(), Namespace: at.GetNamespace(), Name: at.GetName(), Fields: fields}
 	if object.Name == "" {
 		return object, fmt.Errorf("%s: metadata.name is missing", object.Kind)
 	}
@@ -152,11 +152,11 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (d
 		object.Cluster, object.Spec = &cluster, path
 	}
 	if object.Kind == "Node" {
-		gpus, landing, err := nodeobject.ReadWith(reader, fields)
+		gpus, fit, err := nodeobject.ReadWith(reader, fields)
 		if err != nil {
 			return object, fmt.Errorf("%s: %w", object.String(), err)
 		}
-		object.Node = &doctor.Node{GPUs: gpus, Landing: landing}
+		object.Node = &inventory.NodeViews{GPUs: gpus, Fit: fit}
 	}
 	return object, nil
 }
@@ -172,7 +172,7 @@ func asCluster(fields, spec map[string]any) map[string]any {
 // clusterPods are the pods of each RayCluster.
 type clusterPods map[nodepool.ClusterKey][]*corev1.Pod
 
-func (p clusterPods) of(cluster doctor.Object) []*corev1.Pod {
+func (p clusterPods) of(cluster inventory.Object) []*corev1.Pod {
 	if cluster.Kind != "RayCluster" {
 		return nil
 	}

@@ -76,7 +76,7 @@ func TestANodeThatShowsNoConditionsMayWellBeReady(t *testing.T) {
 			t.Fatal(err)
 		}
 		input, err := Input(objects, nodegpu.Reader{})
-		if err != nil || input.Objects[0].Node.Landing.Ready != want {
+		if err != nil || input.Objects[0].Node.Fit.Ready != want {
 			t.Errorf("%s: %+v, %v", status, input.Objects[0].Node, err)
 		}
 	}

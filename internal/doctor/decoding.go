@@ -1,0 +1,139 @@
+package doctor
+
+import (
+	"strings"
+
+	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
+)
+
+// decoded reports what reading a RayCluster found under the code of the check: package kube knows what the operator and
+// `ray start` refuse. The codes are those of docs/reference/reasons.md.
+func decoded(fixOf func(*inventory.Object, raydemand.Finding) fix.Fix) scope {
+	return scope{"RayClusters", func(x *inventory.Inventory, code string, report reporter) {
+		for _, o := range x.Clusters {
+			for _, f := range o.Cluster.Findings {
+				if f.Code == code && !hasOwnCheck(f) {
+					report(occurrence{object: o, field: fieldIn(o, f.Field), severity: f.Severity, seen: f.Seen, why: f.Why,
+						fix: fixOf(o, f)})
+				}
+			}
+		}
+	}}
+}
+
+// hasOwnCheck reports whether another check finds the same fault and has a patch for it.
+func hasOwnCheck(f raydemand.Finding) bool {
+	switch {
+	case f.Code == nodepool.SpecRefused && (strings.HasSuffix(f.Field, ".restartPolicy") ||
+		strings.HasSuffix(f.Field, ".idleTimeoutSeconds") ||
+		f.Field == "spec.headGroupSpec.template" && strings.Contains(f.Seen, "RAY_enable_autoscaler_v2")):
+		return true
+	case f.Code == "pods-refused":
+		path, _ := fieldpath.Parse(bracketed(f.Field))
+		inLimits := path.Parent().LastKey() == "limits"
+		return inLimits && inventory.IsGPU(gpuinfo.Names{}, path.LastKey())
+	}
+	return false
+}
+
+// fieldIn returns where a field of the RayCluster is in this object: a RayJob and a RayService have its spec below
+// another key.
+func fieldIn(o *inventory.Object, field string) string {
+	if rest, inSpec := strings.CutPrefix(field, "spec."); inSpec {
+		field = strings.Join(o.Spec, ".") + "." + rest
+	}
+	return bracketed(field)
+}
+
+// bracketed writes a key of a map, which may have dots, in brackets.
+func bracketed(field string) string {
+	for _, before := range []string{"metadata.annotations", ".limits", ".requests", ".nodeSelector", ".labels"} {
+		above, key, found := strings.Cut(field, before+".")
+		if found && strings.ContainsAny(key, "./") {
+			path, _ := fieldpath.Parse(above + before)
+			return path.Key(key).String()
+		}
+	}
+	return field
+}
+
+// pathIn returns the path of a finding's field in the object. It returns false if a key may have its own dots.
+func pathIn(o *inventory.Object, f raydemand.Finding) (fieldpath.Path, bool) {
+	field := fieldIn(o, f.Field)
+	path, ok := fieldpath.Parse(field)
+	return path, ok && !strings.ContainsAny(field, `/"`)
+}
+
+func edit(o *inventory.Object, f raydemand.Finding) fix.Fix { return fix.Edit(o, f.Fix) }
+
+func nameGroup(o *inventory.Object, f raydemand.Finding) fix.Fix {
+	if at, ok := pathIn(o, f); ok {
+		return fix.Patch(o, fix.Set(o, at, "workers"))
+	}
+	return edit(o, f)
+}
+
+func requoteResources(o *inventory.Object, f raydemand.Finding) fix.Fix {
+	for _, g := range inventory.GroupsOf(o, gpuinfo.Names{}) {
+		v := g.Get("rayStartParams", "resources")
+		if g.Value.Path().String() == fieldIn(o, f.Field) && v.Has() {
+			if patch, ok := startableResources(g, v); ok {
+				return patch
+			}
+		}
+	}
+	return edit(o, f)
+}
+
+func removeRefusedField(o *inventory.Object, f raydemand.Finding) fix.Fix {
+	at, ok := pathIn(o, f)
+	if ok && (strings.Contains(f.Field, ".rayStartParams.") || strings.HasSuffix(f.Field, ".suspend")) {
+		return fix.Patch(o, fix.Remove(at))
+	}
+	return edit(o, f)
+}
+
+func resetAnnotation(o *inventory.Object, f raydemand.Finding) fix.Fix {
+	v := o.Root().Get("metadata", "annotations", inventory.SyncAnnotation)
+	if v.Has() && strings.HasSuffix(bracketed(f.Field), v.Path().String()) {
+		return fix.Patch(o, fix.Replace(v.Path(), "report"))
+	}
+	return edit(o, f)
+}
+
+func emptyDeleteList(o *inventory.Object, f raydemand.Finding) fix.Fix {
+	if at, ok := pathIn(o, f); ok {
+		return fix.Patch(o, fix.Replace(at, []string{}))
+	}
+	return edit(o, f)
+}
+
+func showEvents(o *inventory.Object, _ raydemand.Finding) fix.Fix {
+	return fix.Run("kubectl get events -n " + fix.Quote(o.Namespace) + " --field-selector involvedObject.name=" + fix.Quote(o.Name)).
+		Hint("the Events say what to fix")
+}
+
+func deletePodsOfGroup(o *inventory.Object, f raydemand.Finding) fix.Fix {
+	group, _, _ := strings.Cut(f.Seen, ":")
+	return fix.Run(deletePods(o, group, "")).Hint("when they have no work; or add the group again")
+}
+
+func deletePodsWithoutReplica(o *inventory.Object, f raydemand.Finding) fix.Fix {
+	group := ""
+	for _, g := range inventory.GroupsOf(o, gpuinfo.Names{}) {
+		if strings.HasPrefix(fieldIn(o, f.Field), g.Value.Path().String()+".") {
+			group = g.Name
+		}
+	}
+	return fix.Run(deletePods(o, group, ",!ray.io/worker-group-replica-name")).Hint("when they have no work")
+}
+
+func deletePods(o *inventory.Object, group, further string) string {
+	return "kubectl delete pod -n " + fix.Quote(o.Namespace) + " -l " +
+		fix.Quote("ray.io/cluster="+o.Name+",ray.io/group="+group+further)
+}

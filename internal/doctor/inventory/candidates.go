@@ -1,0 +1,161 @@
+package inventory
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+)
+
+// Candidates are the nodes on which pods could run. They are computed once for all groups: a check that visits every
+// node for every group takes minutes on a large fleet.
+type Candidates struct {
+	// byName are the nodes of the input, and any whether there are nodes or shapes of pools.
+	byName map[string]*Node
+	any    bool
+	// classes sort the nodes, and the shapes of nodes that pools could get, by what pods see of them.
+	classes *podfit.Classes
+	rooms   []pools.Room
+	// ofGroup and blocking are remembered for each group that a check has asked for.
+	ofGroup  map[*nodepool.WorkerGroup][]podfit.Node
+	blocking map[*nodepool.WorkerGroup]BlockingTaints
+}
+
+func newCandidates(input Input, found []Node, deployments []*Object) Candidates {
+	c := Candidates{
+		byName:   make(map[string]*Node, len(found)),
+		ofGroup:  map[*nodepool.WorkerGroup][]podfit.Node{},
+		blocking: map[*nodepool.WorkerGroup]BlockingTaints{},
+	}
+	nodes := make([]podfit.Node, len(found))
+	for i := range found {
+		n := &found[i]
+		c.byName[n.Name] = n
+		nodes[i] = n.Node.Fit
+		if nodes[i].GPUs == nil {
+			nodes[i].GPUs = &n.GPUs
+		}
+	}
+	shapes := input.Pools.Shapes(input.Reader)
+	classOf := func(i int) podfit.NodeClass { return podfit.ClassOf(&nodes[i]) }
+	c.classes = podfit.ClassesOf(nodes, classOf, shapes)
+	c.rooms = pools.Rooms(nodes, input.Pools, ceilings(input.Ceilings, deployments))
+	c.any = len(nodes)+len(shapes) > 0
+	return c
+}
+
+// ceilings returns the ceilings that were read. Without the Cluster Autoscaler's status it adds those in the arguments
+// --nodes=min:max:name of its Deployment.
+func ceilings(read []pools.Ceiling, deployments []*Object) []pools.Ceiling {
+	if slices.ContainsFunc(read, func(c pools.Ceiling) bool { return c.Source == pools.FromClusterAutoscaler }) {
+		return read
+	}
+	all := slices.Clone(read)
+	for _, o := range deployments {
+		for _, word := range o.Arguments("cluster-autoscaler") {
+			spec, isNodes := strings.CutPrefix(word, "--nodes=")
+			parts := strings.SplitN(spec, ":", 3)
+			if !isNodes || len(parts) != 3 {
+				continue
+			}
+			least, errLeast := strconv.ParseInt(parts[0], 10, 64)
+			most, errMost := strconv.ParseInt(parts[1], 10, 64)
+			if errLeast == nil && errMost == nil {
+				all = append(all, pools.Ceiling{
+					Group: parts[2], MinNodes: &least, MaxNodes: &most, Source: pools.FromClusterAutoscaler,
+				})
+			}
+		}
+	}
+	return all
+}
+
+// HasNodes reports whether there is any node, or the shape of one that a pool could get.
+func (c *Candidates) HasNodes() bool { return c.any }
+
+// NodesFor returns the nodes and shapes that a worker group sees as different, one of each class.
+func (c *Candidates) NodesFor(g Group) []podfit.Node {
+	nodes, known := c.ofGroup[g.Workers]
+	if !known {
+		nodes = c.classes.For(&g.Workers.Pod)
+		c.ofGroup[g.Workers] = nodes
+	}
+	return nodes
+}
+
+// NodesForPod returns the nodes and shapes that a pod sees as different, one of each class.
+func (c *Candidates) NodesForPod(pod *podfit.PodShape) []podfit.Node { return c.classes.For(pod) }
+
+// VisitReal calls visit for those nodes that exist, until it returns false.
+func (c *Candidates) VisitReal(nodes []podfit.Node, visit func(*Node) bool) {
+	for i := range nodes {
+		if !nodes[i].Declared && !visit(c.byName[nodes[i].Name]) {
+			return
+		}
+	}
+}
+
+// Pools returns how many pods of the group each pool of nodes may ever hold, were it empty.
+func (c *Candidates) Pools(g Group) []pools.Pods {
+	return pools.PodsOf(&g.Workers.Pod, c.rooms, c.NodesFor(g))
+}
+
+// Room returns how far a pool may grow.
+func (c *Candidates) Room(pool string) pools.Room {
+	return c.rooms[slices.IndexFunc(c.rooms, func(r pools.Room) bool { return r.Pool == pool })]
+}
+
+// BlockingTaints are the taints that alone keep a group off a node.
+type BlockingTaints struct {
+	Taints []nodegpu.Taint
+	Node   string
+}
+
+// BlockingTaints returns the taints that alone keep the group off the first such node, if its pods fit on no node. A
+// taint that a live pod of the group tolerates blocks nothing: an admission plugin adds the toleration.
+func (x *Inventory) BlockingTaints(g Group) BlockingTaints {
+	found, known := x.blocking[g.Workers]
+	if !known {
+		found = x.findBlockingTaints(g)
+		x.blocking[g.Workers] = found
+	}
+	return found
+}
+
+func (x *Inventory) findBlockingTaints(g Group) BlockingTaints {
+	shape, nodes := g.Workers.Pod, x.NodesFor(g)
+	if g.Workers.Suspended || !shape.Fit(nodes).None() {
+		return BlockingTaints{}
+	}
+	for _, node := range nodes {
+		bare := node
+		bare.Taints = nil
+		if shape.Fit([]podfit.Node{bare}).None() {
+			continue
+		}
+		found := BlockingTaints{Node: node.Name}
+		for _, taint := range node.Taints {
+			bare.Taints = []nodegpu.Taint{taint}
+			if shape.Fit([]podfit.Node{bare}).None() && !x.podsTolerate(g, taint) {
+				found.Taints = append(found.Taints, taint)
+			}
+		}
+		return found
+	}
+	return BlockingTaints{}
+}
+
+func (x *Inventory) podsTolerate(g Group, taint nodegpu.Taint) bool {
+	for _, pod := range x.PodsOf(g.Of, g.Name) {
+		for _, t := range pod.Root().Items("spec", "tolerations") {
+			if t.Text("key") == taint.Key && (t.Text("operator") == "Exists" || t.Text("value") == taint.Value) {
+				return true
+			}
+		}
+	}
+	return false
+}

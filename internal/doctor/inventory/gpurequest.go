@@ -1,0 +1,90 @@
+package inventory
+
+import (
+	"errors"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/gpuinfo"
+)
+
+// MIGPrefix begins the resource names of MIG profiles.
+const MIGPrefix = "nvidia.com/mig-"
+
+// GPURequest is one GPU resource of one container, with its limit and its request, one of which may be absent.
+type GPURequest struct {
+	Group
+	Container      fieldpath.Value
+	Resource       string
+	Limit, Request fieldpath.Value
+}
+
+// GPURequests returns the GPU resources that the group's containers name in limits or requests. A name that no table
+// has counts, too.
+func (g Group) GPURequests() []GPURequest {
+	var all []GPURequest
+	for _, c := range g.Containers() {
+		limits, requests := c.Get("resources", "limits"), c.Get("resources", "requests")
+		names := limits.Keys()
+		for _, name := range requests.Keys() {
+			if !limits.Has(name) {
+				names = append(names, name)
+			}
+		}
+		for _, name := range names {
+			if IsGPU(g.resourceNames, name) {
+				all = append(all, GPURequest{g, c, name, limits.Get(name), requests.Get(name)})
+			}
+		}
+	}
+	return all
+}
+
+// RequestsGPU reports whether a container of the group names a GPU resource.
+func (g Group) RequestsGPU() bool { return len(g.GPURequests()) > 0 }
+
+// Field returns the limit, or the request if there is no limit.
+func (r GPURequest) Field() fieldpath.Value {
+	if r.Limit.Has() {
+		return r.Limit
+	}
+	return r.Request
+}
+
+// OfRay reports whether the container runs Ray.
+func (r GPURequest) OfRay() bool { return r.IsRayContainer(r.Container) }
+
+// IsDevices reports whether units of the resource are devices: cards, MIG instances or shares.
+func (r GPURequest) IsDevices() bool {
+	resource, err := r.Lookup()
+	return err == nil && resource.Role == gpuinfo.Devices
+}
+
+// Lookup returns what the resource is.
+func (r GPURequest) Lookup() (gpuinfo.Resource, error) { return r.resourceNames.Resource(r.Resource) }
+
+// IsNVIDIA reports whether the resource is one of NVIDIA's.
+func (r GPURequest) IsNVIDIA() bool { return strings.HasPrefix(r.Resource, "nvidia.com/") }
+
+// WholeGPUs returns the one resource of the Ray container whose units Ray counts as GPUs, and its limit. It returns no
+// name if there are several, or if other resources of the container make shares of them.
+func (g Group) WholeGPUs() (name string, limit int64) {
+	for _, r := range g.GPURequests() {
+		q, ok := Quantity(r.Limit)
+		if !r.OfRay() || !ok || q.Sign() <= 0 {
+			continue
+		}
+		whole := r.Resource == gpuinfo.NvidiaGPU || r.Resource == "amd.com/gpu" || strings.HasPrefix(r.Resource, MIGPrefix)
+		if !whole || name != "" || q.MilliValue()%1000 != 0 {
+			return "", 0
+		}
+		name, limit = r.Resource, q.Value()
+	}
+	return name, limit
+}
+
+// IsGPU reports whether the name is that of a GPU resource, known or not.
+func IsGPU(names gpuinfo.Names, name string) bool {
+	_, err := names.Resource(name)
+	return err == nil || errors.Is(err, gpuinfo.ErrUnknownResource)
+}

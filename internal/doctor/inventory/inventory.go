@@ -1,0 +1,140 @@
+// Package inventory holds the objects that the doctor examines, sorted by what they are: RayClusters with their groups,
+// nodes with what is known of their GPUs, pods by RayCluster. It answers what checks ask of them: which GPUs a container
+// requests, how many GPUs a group declares, on which nodes its pods could run.
+//
+// The package judges nothing. It must not know checks, findings or fixes, and it reads no files and no API server.
+package inventory
+
+import (
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+)
+
+// Input is everything that is examined. A missing object silences checks and never misleads them.
+type Input struct {
+	Objects []Object
+	// Forbidden are the kinds that the reader may not list.
+	Forbidden []Forbidden
+	// Reader knows the meaning of resources that are not built in, and which label names a node's pool.
+	Reader nodegpu.Reader
+	// Ceilings are how far pools of nodes may grow, from the Cluster Autoscaler's status and Karpenter's NodePools.
+	Ceilings []pools.Ceiling
+	// Pools is the configuration of pools; the pods of a group may fit on the nodes that an empty pool would get.
+	Pools pools.Config
+	// Annotations are the annotations of a RayCluster that Heliostat reads, with the prefix heliostat.dev/.
+	Annotations []string
+}
+
+// Forbidden is a kind that the reader may not list. Namespace is empty if all namespaces were asked for.
+type Forbidden struct {
+	// Group and Resource are as in a Role: ray.io and rayclusters, and an empty group for nodes.
+	Group, Resource, Namespace string
+	// Message is the API server's.
+	Message string
+}
+
+// Inventory is the input, sorted by what it is.
+type Inventory struct {
+	Input    Input
+	Clusters []*Object
+	Groups   []Group
+	Nodes    []Node
+	// ByKind has all objects.
+	ByKind map[string][]*Object
+	// pods are sorted by their RayCluster; claims are ResourceClaims and their templates.
+	pods   map[nodepool.ClusterKey][]*Object
+	claims map[claimKey]*Object
+
+	Candidates
+}
+
+type claimKey struct{ kind, namespace, name string }
+
+// Node is a node and what is known of its GPUs.
+type Node struct {
+	*Object
+	GPUs nodegpu.GPUs
+}
+
+// HasGPUs reports whether the node announces GPUs, or once did.
+func (n *Node) HasGPUs() bool {
+	for name, units := range n.GPUs.Units {
+		if units > 0 || n.Node.GPUs.Capacity[name] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// New sorts the input.
+func New(input Input) *Inventory {
+	x := &Inventory{
+		Input: input, ByKind: map[string][]*Object{}, pods: map[nodepool.ClusterKey][]*Object{}, claims: map[claimKey]*Object{},
+	}
+	for i := range input.Objects {
+		o := &input.Objects[i]
+		x.ByKind[o.Kind] = append(x.ByKind[o.Kind], o)
+		switch {
+		case o.Cluster != nil:
+			x.Clusters = append(x.Clusters, o)
+			x.Groups = append(x.Groups, GroupsOf(o, input.Reader.Names)...)
+		case o.Node != nil:
+			x.Nodes = append(x.Nodes, Node{o, input.Reader.Read(o.Node.GPUs)})
+		case o.Kind == "Pod":
+			key := nodepool.ClusterKey{Namespace: o.Namespace, Name: podLabel(o, "cluster")}
+			x.pods[key] = append(x.pods[key], o)
+		case o.Kind == "ResourceClaim" || o.Kind == "ResourceClaimTemplate":
+			x.claims[claimKey{o.Kind, o.Namespace, o.Name}] = o
+		}
+	}
+	x.Candidates = newCandidates(input, x.Nodes, x.ByKind["Deployment"])
+	return x
+}
+
+func podLabel(pod *Object, name string) string {
+	return pod.Root().Text("metadata", "labels", "ray.io/"+name)
+}
+
+// PodsOf returns the pods of a RayCluster, or of one of its groups. Pods of a RayJob or RayService have the name of
+// their RayCluster, and are found by that.
+func (x *Inventory) PodsOf(o *Object, group string) []*Object {
+	if o.Kind != "RayCluster" || o.Name == "" {
+		return nil
+	}
+	all := x.pods[nodepool.ClusterKey{Namespace: o.Namespace, Name: o.Name}]
+	if group == "" {
+		return all
+	}
+	var pods []*Object
+	for _, pod := range all {
+		if podLabel(pod, "group") == group {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// HeadPod returns the head pod of a RayCluster, or nil if it is not among the objects.
+func (x *Inventory) HeadPod(o *Object) *Object {
+	for _, pod := range x.PodsOf(o, "") {
+		if podLabel(pod, "node-type") == "head" {
+			return pod
+		}
+	}
+	return nil
+}
+
+// Claim returns the ResourceClaim or ResourceClaimTemplate that a claim of a pod names, or nil if it is not among the
+// objects.
+func (x *Inventory) Claim(namespace string, claim fieldpath.Value) *Object {
+	for kind, key := range map[string]string{
+		"ResourceClaim": "resourceClaimName", "ResourceClaimTemplate": "resourceClaimTemplateName",
+	} {
+		if o := x.claims[claimKey{kind, namespace, claim.Text(key)}]; o != nil {
+			return o
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package inventory
+
+import (
+	"slices"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
+	"heliostat.dev/heliostat/pkg/nodepool/podfit"
+)
+
+// Object is a Kubernetes object as the API server returns it.
+type Object struct {
+	Kind, Namespace, Name string
+	Fields                map[string]any
+	// Cluster is what Heliostat reads in the spec of a RayCluster. The keys in Spec lead to it: {"spec"} in a RayCluster,
+	// {"spec", "rayClusterSpec"} in a RayJob. Nil for other kinds.
+	Cluster *nodepool.Cluster
+	Spec    []string
+	// Node is set for nodes.
+	Node *NodeViews
+	// Unreadable says what cannot be read in the object, with field and value if these are known.
+	Unreadable []string
+}
+
+// NodeViews are two views of a node: what it says of its GPUs, and what decides which pods fit.
+type NodeViews struct {
+	GPUs nodegpu.NodeObject
+	Fit  podfit.Node
+}
+
+// Kinds are the kinds of objects that checks examine.
+func Kinds() []string {
+	return []string{"RayCluster", "RayJob", "RayService", "Node", "Pod", "Deployment", "HorizontalPodAutoscaler", "ScaledObject",
+		"ResourceClaim", "ResourceClaimTemplate", "NodePool"}
+}
+
+// Examined reports whether checks examine the object. The Cluster Autoscaler's status is a ConfigMap of one name.
+func (o Object) Examined() bool {
+	return slices.Contains(Kinds(), o.Kind) || o.Kind == "ConfigMap" && o.Name == "cluster-autoscaler-status"
+}
+
+// String returns Kind/namespace/name, without empty parts.
+func (o *Object) String() string {
+	parts := []string{o.Kind}
+	for _, part := range []string{o.Namespace, o.Name} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// Root returns the fields of the object.
+func (o *Object) Root() fieldpath.Value { return fieldpath.Of(o.Fields, nil) }
+
+// Container returns the container of a Deployment whose image has the given name in it.
+func (o *Object) Container(image string) (container fieldpath.Value, ok bool) {
+	for _, c := range o.Root().Items("spec", "template", "spec", "containers") {
+		if strings.Contains(c.Text("image"), image) {
+			return c, true
+		}
+	}
+	return container, false
+}
+
+// Arguments returns the words of that container's command line.
+func (o *Object) Arguments(image string) []string {
+	c, _ := o.Container(image)
+	var words []string
+	for _, field := range []string{"command", "args"} {
+		for _, word := range c.Items(field) {
+			words = append(words, word.Text())
+		}
+	}
+	return words
+}

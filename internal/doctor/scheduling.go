@@ -1,0 +1,86 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"heliostat.dev/heliostat/internal/doctor/fix"
+	"heliostat.dev/heliostat/internal/doctor/inventory"
+	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/pools"
+)
+
+// tolerationMissing reports taints to groups that request GPUs only: a group without GPUs may have nodes elsewhere, and
+// taints of GPU nodes are there to keep it on those.
+func tolerationMissing(x *inventory.Inventory, g inventory.Group, report reporter) {
+	blocking := x.BlockingTaints(g)
+	if len(blocking.Taints) == 0 || !g.RequestsGPU() {
+		return
+	}
+	list := g.Template().Get("tolerations")
+	var operations []fix.Operation
+	for i, taint := range blocking.Taints {
+		toleration := map[string]any{"key": taint.Key, "operator": "Exists", "effect": taint.Effect}
+		if i == 0 && !list.Has() {
+			operations = append(operations, fix.Add(list.Path(), []any{toleration}))
+		} else {
+			operations = append(operations, fix.Add(list.Path().Key("-"), toleration))
+		}
+	}
+	report(occurrence{object: g.Of, path: list.Path(),
+		seen: fmt.Sprintf("taint %s on node %s", blocking.Taints[0], blocking.Node), fix: fix.Patch(g.Of, operations...)})
+}
+
+func groupNoNode(x *inventory.Inventory, g inventory.Group, report reporter) {
+	blocked := len(x.BlockingTaints(g).Taints) > 0 && g.RequestsGPU()
+	if blocked || !x.HasNodes() || g.Workers.Broken || g.Workers.Max <= 0 || g.Workers.Suspended {
+		return
+	}
+	fit := g.Workers.Pod.Fit(x.NodesFor(g))
+	karpenter := nodepool.WorkerGroup{PoolPods: x.Pools(g)} // Karpenter may add a node on which the pods fit
+	if fit.None() && !karpenter.NodePoolFits() {
+		report(occurrence{object: g.Of, path: g.Template().Path(), seen: fit.Why,
+			fix: fix.Edit(g.Of, "correct the template, or add a node on which the pods fit; autoscaler nodepools lists the pools")})
+	}
+}
+
+// mostMaximum bounds what is compared: nobody means a larger maxReplicas as a number of nodes.
+const mostMaximum = 100_000
+
+func nodeMaximumBelowOurs(x *inventory.Inventory, g inventory.Group, report reporter) {
+	most, list, known := mostPods(x, g)
+	hosts := max(1, g.Workers.NumOfHosts)
+	pods := int64(g.Workers.Max) * int64(hosts)
+	if !known || g.Workers.Max <= 0 || g.Workers.Max > mostMaximum || hosts > 1000 || pods <= most {
+		return
+	}
+	at := g.Path("maxReplicas")
+	patch := fix.Patch(g.Of, fix.Set(g.Of, at, max(int64(g.Workers.Min), most/int64(hosts))))
+	report(occurrence{
+		object: g.Of, path: at, fix: patch.Hint("or raise the maximum of the node pool"),
+		seen: fmt.Sprintf("maxReplicas %d, but the node pools have room for at most %d pods: %s", g.Workers.Max, most,
+			strings.Join(list, ", ")),
+	})
+}
+
+// mostPods returns how many pods of the group all pools on whose nodes they fit may ever hold, were they empty, and
+// which pools these are. It returns false if one of them is not bounded: a pool without a known ceiling may grow.
+func mostPods(x *inventory.Inventory, g inventory.Group) (most int64, list []string, known bool) {
+	for _, pool := range x.Pools(g) {
+		room, bounded := pool.Most()
+		if !bounded {
+			return 0, nil, false
+		}
+		most += room
+		list = append(list, pool.Pool+" by "+ceiling(x.Room(pool.Pool)))
+	}
+	return most, list, len(list) > 0
+}
+
+// ceiling says where the ceiling of a pool comes from.
+func ceiling(room pools.Room) string {
+	if room.MaxNodes != nil {
+		return fmt.Sprintf("%s (%d nodes)", room.Source, *room.MaxNodes)
+	}
+	return room.Source + " (limits)"
+}
