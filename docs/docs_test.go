@@ -93,7 +93,7 @@ func codes(t *testing.T, path, names string) []string {
 // findingPackages are the packages that make findings.
 var findingPackages = []string{
 	"pkg/raydemand/gcs", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
-	"pkg/nodepool/kube/watch", "internal/planner/model", "internal/controller",
+	"pkg/nodepool/kube/requests", "pkg/nodepool/kube/watch", "internal/planner/model", "internal/controller",
 	"internal/controller/observation",
 }
 
@@ -242,7 +242,7 @@ func TestCodesInTheExamplesOfTheAPIAreListed(t *testing.T) {
 func TestEveryRuleOfSafetyNamesATestThatExists(t *testing.T) {
 	exist := map[string]bool{}
 	for _, path := range []string{"internal/controller", "internal/controller/mode", "internal/controller/reduction", "internal/controller/observation", "pkg/nodepool", "pkg/nodepool/podfit", "pkg/nodepool/pools", "pkg/nodepool/kube", "pkg/nodepool/kube/rayobject",
-		"pkg/nodepool/kube/watch"} {
+		"pkg/nodepool/kube/requests", "pkg/nodepool/kube/watch"} {
 		for _, file := range goFiles(t, path, true) {
 			for _, declared := range file.Decls {
 				if function, ok := declared.(*ast.FuncDecl); ok {

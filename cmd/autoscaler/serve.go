@@ -217,7 +217,7 @@ func (o *engineOptions) newLoop(log *slog.Logger, manager *kube.Manager, told *t
 			o.lines.Add(d.Cluster, series.PointOf(d.At, d.Snapshot, d.Plan))
 		}
 	}
-	o.loop.Owned = kube.OwnedRequests{Manager: manager}
+	o.loop.Owned = manager.OwnedRequests()
 	o.loop.Forgotten = func(key nodepool.ClusterKey) {
 		told.Forget(key.Namespace, key.Name)
 		told.Gone(key.Namespace, key.Name, time.Now())
@@ -244,7 +244,7 @@ func (o *engineOptions) listen(ctx context.Context, listening *servers, log *slo
 	}
 	api := httpapi.Config{
 		Fleet: publish.Fleet{Loop: loop}, Series: &o.lines, Requests: tracedRequests{kube.Requests{Manager: manager}, tracer},
-		Owned: tracedOwned{kube.OwnedRequests{Manager: manager}, tracer}, Freezer: manager, Modes: manager, Page: webui.Handler(), Ready: ready, Log: log,
+		Owned: tracedOwned{manager.OwnedRequests(), tracer}, Freezer: manager, Modes: manager, Page: webui.Handler(), Ready: ready, Log: log,
 		Leadership: publish.NewLeadership(manager, loop),
 	}
 	api.History, api.Hub, api.Shadow = o.after, o.after.Hub, o.after

@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -62,7 +63,7 @@ func (r tracedRequests) Set(ctx context.Context, key nodepool.ClusterKey, reques
 
 // tracedOwned does the same for requests of owners.
 type tracedOwned struct {
-	kube.OwnedRequests
+	requests.Calls
 	tracer *telemetry.Tracer
 }
 
@@ -70,7 +71,7 @@ type tracedOwned struct {
 func (r tracedOwned) Put(ctx context.Context, wanted nodepool.OwnedRequest,
 	may func(*nodepool.OwnedRequest) error) (nodepool.OwnedRequest, bool, error) {
 	ctx, end := r.tracer.Called(ctx, "request_resources", wanted.Cluster.Namespace, wanted.Cluster.Name)
-	kept, created, err := r.OwnedRequests.Put(ctx, wanted, may)
+	kept, created, err := r.Calls.Put(ctx, wanted, may)
 	end(err)
 	return kept, created, err
 }

@@ -205,7 +205,7 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod
 	m.panics.addTo(&cluster)
 	m.reportToken(&cluster)
 	if m.requests != nil {
-		m.requests.addTo(&cluster)
+		m.requests.AddTo(&cluster)
 	}
 	if m.optional != nil {
 		m.optional.AddTo(&cluster)

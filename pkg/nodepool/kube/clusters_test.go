@@ -165,7 +165,7 @@ func TestWhoOnlyReadsWritesNothingWhoeverAsks(t *testing.T) {
 	m := managerOf(t, server, server.stored)
 	m.options.ReadOnly = true
 	may := func(*nodepool.OwnedRequest) error { return nil }
-	requests := OwnedRequests{m}
+	requests := m.OwnedRequests()
 	for what, write := range map[string]func() error{
 		"a target": func() error { _, err := m.Apply(t.Context(), oneMore); return err },
 		"num-gpus": func() error {

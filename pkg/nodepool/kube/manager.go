@@ -28,6 +28,7 @@ import (
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/watch"
 )
 
@@ -62,10 +63,10 @@ type Manager struct {
 	// requests and requestWriter are nil in the single form. Callers have ResourceRequests written as askedRequests.
 	requestObjects dynamic.NamespaceableResourceInterface
 	askedRequests  dynamic.NamespaceableResourceInterface
-	requestPages   pageReader
+	requestPages   requests.PageReader
 	discovery      discovery.ServerResourcesInterface
-	requests       *ownedRequests
-	requestWriter  *requestWriter
+	requests       *requests.Store
+	requestWriter  *requests.Writer
 	pool           *pool
 	panics         *panics
 	ready          atomic.Bool // the caches are full
@@ -155,7 +156,7 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	if err != nil {
 		return fmt.Errorf("connecting for what callers ask: %w", err)
 	}
-	if m.requestPages, err = newPageReader(config, client); err != nil {
+	if m.requestPages, err = requests.NewPageReader(config, client); err != nil {
 		return err
 	}
 	m.askedClusters, m.askedRequests = asked.Resource(rayClusterResource), asked.Resource(v1alpha1.Resource)
@@ -194,10 +195,7 @@ func (m *Manager) wire() error {
 		NodeAutoscalers: m.options.NodeAutoscalers, StatusNamespace: cmp.Or(m.options.StatusNamespace, metav1.NamespaceSystem),
 		GPUs: m.options.GPUs, Pools: m.options.Pools, Changed: m.enqueueNamespace, Logger: m.options.Logger,
 	})
-	m.requests = newOwnedRequests(m.askedRequests, knows(m.discovery), m.options.Namespaces, m.options.Logger, m.pool.enqueueAsked, m.pool.enqueueTold)
-	m.requests.pages = m.requestPages
-	m.requests.budget = newRequestBudget(cmp.Or(m.options.RequestMemory, nodepool.DefaultRequestMemory))
-	m.requestWriter = newRequestWriter(m.requests, m.requestObjects, m.Leading, m.options.Logger)
+	m.wireRequests()
 	return errors.Join(m.manager.Add(m.optional), m.manager.Add(m.requests), m.manager.Add(m.requestWriter))
 }
 
@@ -295,7 +293,7 @@ func (m *Manager) exists(key nodepool.ClusterKey) bool {
 
 // worked reports whether a RayCluster needs a worker: it is there, or somebody asks for capacity of it and is told that it is not.
 func (m *Manager) worked(key nodepool.ClusterKey) bool {
-	return m.exists(key) || m.requests != nil && m.requests.any(key)
+	return m.exists(key) || m.requests != nil && m.requests.Any(key)
 }
 
 // forget drops what is kept about a RayCluster that is gone.

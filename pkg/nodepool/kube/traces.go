@@ -36,32 +36,13 @@ func (m *Manager) Kept(key nodepool.ClusterKey) (call string, calledAt time.Time
 	if m.requests == nil {
 		return call, calledAt, scaleUp
 	}
-	for _, request := range m.requests.of(key) {
+	for _, request := range m.requests.Of(key) {
 		owned, moment, _ := strings.Cut(request.Trace, " ")
 		if at, err := time.Parse(time.RFC3339, moment); err == nil && at.After(calledAt) {
 			call, calledAt = owned, at
 		}
 	}
 	return call, calledAt, scaleUp
-}
-
-// callTrace is what a ResourceRequest keeps of the call that asks for it.
-func (m *Manager) callTrace(ctx context.Context, now time.Time) string {
-	if m.options.Traces.Call == nil {
-		return ""
-	}
-	if call := m.options.Traces.Call(ctx); call != "" {
-		return call + " " + now.UTC().Format(time.RFC3339)
-	}
-	return ""
-}
-
-// requestTrace are the annotations of a ResourceRequest that keep its call; a call that has no trace removes that of the one before.
-func requestTrace(r *nodepool.OwnedRequest) map[string]any {
-	if r.Trace == "" {
-		return map[string]any{rayobject.TraceAnnotation: nil}
-	}
-	return map[string]any{rayobject.TraceAnnotation: r.Trace}
 }
 
 // scaleUpOf is what a change shall keep of its trace.

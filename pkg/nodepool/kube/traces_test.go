@@ -10,6 +10,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -103,18 +104,16 @@ func TestAResourceRequestKeepsTheTraceOfItsCall(t *testing.T) {
 	wanted := nodepool.OwnedRequest{Cluster: llm, Trace: m.callTrace(t.Context(), now)}
 	wanted.ID, wanted.Owner = "nightly", "ada"
 	wanted.Requests = []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}, Count: 1}}
-	object, err := encodeRequest(&wanted)
+	object, err := requests.Encode(&wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := decodeRequest(object).Trace; got != "call 2026-11-21T12:00:00Z" {
+	if got := requests.Decode(object).Trace; got != "call 2026-11-21T12:00:00Z" {
 		t.Errorf("kept is %q", got)
 	}
-	if got := requestTrace(&nodepool.OwnedRequest{}); got[rayobject.TraceAnnotation] != nil {
-		t.Errorf("a request that is replaced without a trace keeps %v", got)
-	}
-	m.requests = newOwnedRequests(nil, nil, nil, nil, func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {})
-	m.requests.set(decodeRequest(object))
+	ignore := func(nodepool.ClusterKey) {}
+	m.requests = requests.New(requests.Config{Memory: 1 << 20, Changed: ignore, StatusChanged: ignore})
+	m.requests.Set(requests.Decode(object))
 	if call, at, _ := m.Kept(llm); call != "call" || !at.Equal(now) {
 		t.Errorf("the RayCluster is asked for by %q at %v", call, at)
 	}

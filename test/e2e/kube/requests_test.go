@@ -16,6 +16,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/rig"
 )
@@ -55,7 +56,7 @@ func TestRequestsWithOwnersOnARealAPIServer(t *testing.T) {
 	s.create("llm", rig.Group{Name: "gpu", Max: 4})
 	manager := s.manager(kube.Options{})
 	s.read(manager, "llm")
-	owned, key := kube.OwnedRequests{Manager: manager}, s.key("llm")
+	owned, key := manager.OwnedRequests(), s.key("llm")
 
 	s.until("word that the kind is not installed", func() bool {
 		err := owned.Available(s.namespace)
@@ -149,7 +150,7 @@ func overMemory(s *scene) {
 func (s *scene) admits(what string, want map[string]nodepool.Admission) func() map[string]nodepool.Admission {
 	s.Helper()
 	manager := s.manager(kube.Options{RequestMemory: 400 << 10})
-	owned, key := kube.OwnedRequests{Manager: manager}, s.key("llm")
+	owned, key := manager.OwnedRequests(), s.key("llm")
 	admitted := func() map[string]nodepool.Admission {
 		got := map[string]nodepool.Admission{}
 		for _, r := range owned.Of(key) {
@@ -189,7 +190,7 @@ func (s *scene) admits(what string, want map[string]nodepool.Admission) func() m
 	return admitted
 }
 
-func lifetime(s *scene, owned kube.OwnedRequests) {
+func lifetime(s *scene, owned requests.Calls) {
 	key, now := s.key("llm"), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	wanted := gpus("a", "ann", key, 3)
 	wanted.LeaseSeconds, wanted.RenewedAt, wanted.Priority = 30, now, 7
@@ -270,7 +271,7 @@ func adoption(s *scene, manager *kube.Manager) {
 	status := nodepool.OwnedStatus{ObservedRequest: seen.Fingerprint(), ObservedGeneration: 1, State: raydemand.RequestWaiting, Code: "on_the_way", Message: "soon",
 		Since: seen.Since, SatisfiedSince: seen.Since, ExpiredSince: seen.Since, Groups: []nodepool.OwnedGroup{{Name: "gpu", Pods: 2}}, Pods: []string{"p"}, ExpectedAt: seen.Since.Add(time.Minute)}
 	tell := func(status nodepool.OwnedStatus) {
-		kube.OwnedRequests{Manager: manager}.Tell([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: seen.UID, Status: &status,
+		manager.OwnedRequests().Tell([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: seen.UID, Status: &status,
 			Adopt: adopter(&seen, cluster)}})
 		s.until("the status "+string(status.State), func() bool {
 			seen = s.read(manager, "llm").Owned[0]
@@ -283,8 +284,8 @@ func adoption(s *scene, manager *kube.Manager) {
 	}
 	status.State, status.Groups, status.Pods, status.ExpectedAt = raydemand.RequestExpired, nil, nil, time.Time{}
 	tell(status) // what is no more is removed
-	kube.OwnedRequests{Manager: manager}.Tell([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: "another", ResourceVersion: seen.ResourceVersion, Delete: true}})
-	kube.OwnedRequests{Manager: manager}.Tell([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: seen.UID, ResourceVersion: seen.ResourceVersion, Delete: true}})
+	manager.OwnedRequests().Tell([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: "another", ResourceVersion: seen.ResourceVersion, Delete: true}})
+	manager.OwnedRequests().Tell([]nodepool.OwnedUpdate{{Namespace: s.namespace, Name: "k", UID: seen.UID, ResourceVersion: seen.ResourceVersion, Delete: true}})
 	s.until("the object to go", func() bool { return len(s.read(manager, "llm").Owned) == 0 })
 }
 

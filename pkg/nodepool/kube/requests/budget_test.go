@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	"context"
@@ -59,7 +59,7 @@ func (s *shelf) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...st
 
 // budgetWorld is a store with a budget, before an API server that has all objects.
 type budgetWorld struct {
-	*watchedRequests
+	*namespaceStore
 	t     *testing.T
 	shelf *shelf
 	made  int
@@ -67,9 +67,9 @@ type budgetWorld struct {
 
 func newBudgetWorld(t *testing.T, budget int64) *budgetWorld {
 	s, _ := requestStore()
-	w := &budgetWorld{watchedRequests: s, t: t, shelf: &shelf{objects: map[string]*unstructured.Unstructured{}}}
-	s.client, s.changed, s.told = w.shelf, func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {}
-	s.budget = newRequestBudget(budget)
+	w := &budgetWorld{namespaceStore: s, t: t, shelf: &shelf{objects: map[string]*unstructured.Unstructured{}}}
+	s.client, s.changed, s.statusChanged = w.shelf, func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {}
+	s.budget = newBudget(budget)
 	return w
 }
 
@@ -151,7 +151,7 @@ func inBudget(t *testing.T, budget int64, test func(w *budgetWorld)) {
 // ofBytes is the footprint of a request with so many bundles.
 func ofBytes(t *testing.T, bundles int) int64 {
 	w := newBudgetWorld(t, 1<<30)
-	return decodeRequest(w.object("ml", "ann", "request-0", bundles)).Bytes
+	return Decode(w.object("ml", "ann", "request-0", bundles)).Bytes
 }
 
 func TestAnHonestOwnerKeepsItsRequestsBesideOneThatFillsTheBudget(t *testing.T) {
@@ -223,7 +223,7 @@ func TestNothingIsTakenAwayWhileARequestWithAPlaceIsStillToBeRead(t *testing.T) 
 		}
 		w.settle()
 		cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}}
-		w.addTo(&cluster)
+		w.AddTo(&cluster)
 		if cluster.OwnedUnknown != "" || len(cluster.Findings) != 1 || cluster.Findings[0].Code != RequestsOverMemory {
 			t.Errorf("with one refused: unknown %q, findings %v", cluster.OwnedUnknown, cluster.Findings)
 		}
@@ -233,7 +233,7 @@ func TestNothingIsTakenAwayWhileARequestWithAPlaceIsStillToBeRead(t *testing.T) 
 		w.gone("request-0")
 		w.settle()
 		cluster = nodepool.Cluster{Key: cluster.Key}
-		if w.addTo(&cluster); cluster.OwnedUnknown == "" {
+		if w.AddTo(&cluster); cluster.OwnedUnknown == "" {
 			t.Error("a request that cannot be read is taken for none")
 		}
 		w.shelf.mu.Lock()
@@ -241,7 +241,7 @@ func TestNothingIsTakenAwayWhileARequestWithAPlaceIsStillToBeRead(t *testing.T) 
 		w.shelf.mu.Unlock()
 		w.settle()
 		cluster = nodepool.Cluster{Key: cluster.Key}
-		if w.addTo(&cluster); cluster.OwnedUnknown != "" || len(cluster.Findings) != 0 {
+		if w.AddTo(&cluster); cluster.OwnedUnknown != "" || len(cluster.Findings) != 0 {
 			t.Errorf("once it is read: unknown %q, findings %v", cluster.OwnedUnknown, cluster.Findings)
 		}
 	})

@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -38,7 +39,7 @@ func TestALeaseWithoutRenewalBeginsWhenItWasGiven(t *testing.T) {
 		{Manager: "patch", Time: &given, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:leaseSeconds":{}}}`)}},
 		{Manager: "other", Time: new(metav1.NewTime(now)), FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:priority":{}}}`)}},
 	})
-	if r := decodeRequest(object); !r.RenewedAt.Equal(given.Time) {
+	if r := Decode(object); !r.RenewedAt.Equal(given.Time) {
 		t.Errorf("it began at %v, want %v", r.RenewedAt, given)
 	}
 }
@@ -47,7 +48,7 @@ func TestARenewTimeIsReadInEveryFormThatTheAPIServerTakes(t *testing.T) {
 	want := time.Date(2026, 11, 22, 20, 30, 5, 0, time.UTC)
 	for _, text := range []string{"2026-11-22T20:30:05Z", "2026-11-22T20:30:05.000Z", "2026-11-22T20:30:05.000000Z", "2026-11-22T22:30:05+02:00", "2026-11-22T20:30:05.000000000Z",
 		"2026-11-22T20:30:05"} {
-		r := decodeRequest(leasedRequest("5", want.Add(-time.Hour), 600, text))
+		r := Decode(leasedRequest("5", want.Add(-time.Hour), 600, text))
 		if r.Unreadable != "" || !r.RenewedAt.Equal(want) {
 			t.Errorf("%s: renewed at %v, %s", text, r.RenewedAt, r.Unreadable)
 		}
@@ -75,9 +76,15 @@ func TestOfARequestThatCannotBeReadItsOwnerLeaseAndStatusAre(t *testing.T) {
 		if err := json.Unmarshal(patch, &object.Object); err != nil {
 			t.Fatal(err)
 		}
-		r := decodeRequest(object)
+		r := Decode(object)
 		if r.Unreadable == "" || r.Owner != "ann" || r.LeaseSeconds != 600 || !r.RenewedAt.Equal(now.Add(time.Minute)) || !r.Status.Equal(told) {
 			t.Errorf("%s: read as %+v", name, r)
 		}
+	}
+}
+
+func TestARequestThatIsReplacedWithoutATraceKeepsNone(t *testing.T) {
+	if got, set := requestTrace(&nodepool.OwnedRequest{})[rayobject.TraceAnnotation]; !set || got != nil {
+		t.Errorf("it keeps %v", got)
 	}
 }

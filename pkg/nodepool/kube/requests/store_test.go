@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	"context"
@@ -31,17 +31,17 @@ func storedRequest(name, version, cluster string) *unstructured.Unstructured {
 }
 
 // requestStore is the store of a watch of all namespaces, and the RayClusters that it told to be looked at.
-func requestStore() (*watchedRequests, map[string]int) {
+func requestStore() (*namespaceStore, map[string]int) {
 	looked := map[string]int{}
-	s := newOwnedRequests(nil, nil, nil, slog.New(slog.DiscardHandler), func(key nodepool.ClusterKey) { looked[key.Name]++ },
+	s := newStore(nil, nil, nil, slog.New(slog.DiscardHandler), func(key nodepool.ClusterKey) { looked[key.Name]++ },
 		func(key nodepool.ClusterKey) { looked["told of "+key.Name]++ })
-	return &watchedRequests{s, ""}, looked
+	return &namespaceStore{s, ""}, looked
 }
 
 // versions are those of the requests for a RayCluster, by name.
-func (s *ownedRequests) versions(cluster string) map[string]string {
+func (s *Store) versions(cluster string) map[string]string {
 	versions := map[string]string{}
-	for _, r := range s.of(nodepool.ClusterKey{Namespace: "ml", Name: cluster}) {
+	for _, r := range s.Of(nodepool.ClusterKey{Namespace: "ml", Name: cluster}) {
 		versions[r.ID] = r.ResourceVersion
 	}
 	return versions
@@ -63,8 +63,8 @@ func TestWhatThisProcessWroteIsNotForgottenForAWatchThatLags(t *testing.T) {
 	if err := s.available("ml"); err != nil || looked["llm"] == 0 {
 		t.Errorf("available %v, looked at %v", err, looked)
 	}
-	s.set(decodeRequest(storedRequest("a", "9", "llm")))
-	s.set(decodeRequest(storedRequest("c", "10", "llm")))
+	s.Set(Decode(storedRequest("a", "9", "llm")))
+	s.Set(Decode(storedRequest("c", "10", "llm")))
 	_ = s.Update(storedRequest("a", "7", "llm"))
 	check("after older news", map[string]string{"a": "9", "b": "6", "c": "10"})
 	_ = s.Replace([]any{storedRequest("a", "7", "llm")}, "8")
@@ -72,7 +72,7 @@ func TestWhatThisProcessWroteIsNotForgottenForAWatchThatLags(t *testing.T) {
 	_ = s.Replace([]any{storedRequest("a", "9", "llm")}, "11")
 	check("after a newer list", map[string]string{"a": "9"})
 
-	gone := decodeRequest(storedRequest("a", "9", "llm"))
+	gone := Decode(storedRequest("a", "9", "llm"))
 	s.deleted(gone)
 	_ = s.Update(storedRequest("a", "9", "llm"))
 	check("what was deleted comes back by no watch that lags", map[string]string{})
@@ -80,10 +80,10 @@ func TestWhatThisProcessWroteIsNotForgottenForAWatchThatLags(t *testing.T) {
 
 // The answer to a write of a status may arrive after the watch has reported that somebody deleted the request.
 func TestALateAnswerBringsBackNoRequestThatIsGone(t *testing.T) {
-	for how, goes := range map[string]func(*watchedRequests) error{
-		"a watch":      func(s *watchedRequests) error { return s.Delete(storedRequest("a", "8", "llm")) },
-		"a newer list": func(s *watchedRequests) error { return s.Replace(nil, "8") },
-		"before it came": func(s *watchedRequests) error {
+	for how, goes := range map[string]func(*namespaceStore) error{
+		"a watch":      func(s *namespaceStore) error { return s.Delete(storedRequest("a", "8", "llm")) },
+		"a newer list": func(s *namespaceStore) error { return s.Replace(nil, "8") },
+		"before it came": func(s *namespaceStore) error {
 			s.drop("ml", "a", "uid-a") // as if no watch had reported it before
 			return s.Delete(storedRequest("a", "8", "llm"))
 		},
@@ -93,7 +93,7 @@ func TestALateAnswerBringsBackNoRequestThatIsGone(t *testing.T) {
 		if err := goes(s); err != nil {
 			t.Fatal(err)
 		}
-		s.set(decodeRequest(storedRequest("a", "7", "llm")))
+		s.Set(Decode(storedRequest("a", "7", "llm")))
 		if left := s.versions("llm"); len(left) != 0 {
 			t.Errorf("%s reports it gone, and an answer brings back %v", how, left)
 		}
@@ -125,19 +125,19 @@ func TestARequestIsFoundUnderItsClusterAlone(t *testing.T) {
 func TestAnObjectThatCannotBeReadIsToldByName(t *testing.T) {
 	bad := storedRequest("a", "5", "llm")
 	bad.Object["spec"].(map[string]any)["bundles"] = "none"
-	if r := decodeRequest(bad); r.Unreadable == "" || r.Cluster.Name != "llm" || r.ID != "a" {
+	if r := Decode(bad); r.Unreadable == "" || r.Cluster.Name != "llm" || r.ID != "a" {
 		t.Errorf("read as %+v", r)
 	}
 	nothing := storedRequest("b", "5", "llm")
 	nothing.Object["spec"].(map[string]any)["bundles"] = []any{map[string]any{"resources": map[string]any{"GPU": 0}}}
-	if r := decodeRequest(nothing); r.Unreadable != "spec.bundles[0]: resources ask for nothing" {
+	if r := Decode(nothing); r.Unreadable != "spec.bundles[0]: resources ask for nothing" {
 		t.Errorf("read as %q", r.Unreadable)
 	}
 }
 
 func TestNewsOfOneRequestWaitOnceAndOnlyTheLeaderWritesThem(t *testing.T) {
 	s, _ := requestStore()
-	w := newRequestWriter(s.ownedRequests, nil, func() bool { return false }, slog.New(slog.DiscardHandler))
+	w := NewWriter(s.Store, nil, func() bool { return false }, slog.New(slog.DiscardHandler))
 	first, second := nodepool.OwnedStatus{Code: "first"}, nodepool.OwnedStatus{Code: "second"}
 	w.Tell([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &first}, {Namespace: "ml", Name: "b", Status: &first}})
 	w.Tell([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &second}})
@@ -178,7 +178,7 @@ func TestWhatIsKnownAlreadyIsNoNews(t *testing.T) {
 	s, looked := requestStore()
 	_ = s.Replace(nil, "4")
 	_ = s.Add(storedRequest("a", "5", "llm"))
-	s.set(decodeRequest(storedRequest("a", "6", "llm")))
+	s.Set(Decode(storedRequest("a", "6", "llm")))
 	_ = s.Update(storedRequest("a", "6", "llm"))
 	_ = s.Replace([]any{storedRequest("a", "6", "llm")}, "6")
 	if diff := cmp.Diff(map[string]int{"llm": 2}, looked); diff != "" {
@@ -240,7 +240,7 @@ func TestWhoWaitsIsWokenByHisRequestAlone(t *testing.T) {
 func TestWhatAWatchHasToldOfIsNoNewsInTheAnswerToItsWrite(t *testing.T) {
 	s, looked := requestStore()
 	_ = s.Add(storedRequest("a", "5", "llm"))
-	if got := s.keep(decodeRequest(storedRequest("a", "5", "llm"))); got.ResourceVersion != "5" {
+	if got := s.keep(Decode(storedRequest("a", "5", "llm"))); got.ResourceVersion != "5" {
 		t.Errorf("the answer is %+v", got)
 	}
 	if diff := cmp.Diff(map[string]int{"llm": 1}, looked); diff != "" {

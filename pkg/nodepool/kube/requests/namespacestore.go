@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,15 +9,15 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// watchedRequests is the store of the watch of one namespace.
-type watchedRequests struct {
-	*ownedRequests
+// namespaceStore is the store of the watch of one namespace.
+type namespaceStore struct {
+	*Store
 	namespace string
 }
 
 // Transformer takes each object of a streamed list as it comes. What is left for the reflector to hold until the list
 // is whole is its name.
-func (w *watchedRequests) Transformer() toolscache.TransformFunc {
+func (w *namespaceStore) Transformer() toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		o, ok := object.(*unstructured.Unstructured)
 		if !ok {
@@ -28,9 +28,9 @@ func (w *watchedRequests) Transformer() toolscache.TransformFunc {
 }
 
 // take keeps an object, as far as the budget of memory has room for it, and returns what is left to say of it.
-func (w *watchedRequests) take(o *unstructured.Unstructured) *takenRequest {
+func (w *namespaceStore) take(o *unstructured.Unstructured) *takenRequest {
 	if !w.knows(o) {
-		w.set(decodeRequest(o))
+		w.Set(Decode(o))
 	}
 	taken := &takenRequest{}
 	taken.Namespace, taken.Name, taken.UID, taken.ResourceVersion = o.GetNamespace(), o.GetName(), o.GetUID(), o.GetResourceVersion()
@@ -38,10 +38,10 @@ func (w *watchedRequests) take(o *unstructured.Unstructured) *takenRequest {
 }
 
 // Add keeps an object that was added.
-func (w *watchedRequests) Add(object any) error { return w.Update(object) }
+func (w *namespaceStore) Add(object any) error { return w.Update(object) }
 
 // Update keeps an object as it is now.
-func (w *watchedRequests) Update(object any) error {
+func (w *namespaceStore) Update(object any) error {
 	if o, ok := object.(*unstructured.Unstructured); ok {
 		w.take(o)
 	}
@@ -49,7 +49,7 @@ func (w *watchedRequests) Update(object any) error {
 }
 
 // Delete forgets an object.
-func (w *watchedRequests) Delete(object any) error {
+func (w *namespaceStore) Delete(object any) error {
 	if o, ok := reflector.Deleted(object).(*unstructured.Unstructured); ok {
 		w.lost(o.GetNamespace(), o.GetName(), string(o.GetUID()))
 	}
@@ -57,7 +57,7 @@ func (w *watchedRequests) Delete(object any) error {
 }
 
 // Replace takes a whole list, the first one or the one after a broken watch. What this process wrote after the list was made stays.
-func (w *watchedRequests) Replace(list []any, version string) error {
+func (w *namespaceStore) Replace(list []any, version string) error {
 	there := map[requestKey]bool{}
 	for _, object := range list {
 		if o, ok := object.(*unstructured.Unstructured); ok {
@@ -85,9 +85,9 @@ func (w *watchedRequests) Replace(list []any, version string) error {
 	if late {
 		w.log.Info("requests of owners are read", "namespace", w.namespace, "requests", len(list))
 	}
-	w.tell(distinctKeys(changed))
+	w.notify(distinctKeys(changed))
 	return nil
 }
 
 // Resync has nothing to do: what is kept is always whole.
-func (w *watchedRequests) Resync() error { return nil }
+func (w *namespaceStore) Resync() error { return nil }

@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	"cmp"
@@ -45,9 +45,9 @@ const (
 	lookAgain = 20 * time.Millisecond
 )
 
-// requestWriter writes what becomes of requests, in the background and only while this process leads.
-type requestWriter struct {
-	requests *ownedRequests
+// Writer writes what becomes of requests, in the background and only while this process leads.
+type Writer struct {
+	requests *Store
 	// client has a limit of its own: what nobody waits for must not delay what callers wait for.
 	client  dynamic.NamespaceableResourceInterface
 	leading func() bool
@@ -99,8 +99,8 @@ func urgencyOf(u *nodepool.OwnedUpdate, changes bool) urgency {
 	return ordinary
 }
 
-func newRequestWriter(requests *ownedRequests, client dynamic.NamespaceableResourceInterface, leading func() bool, log *slog.Logger) *requestWriter {
-	return &requestWriter{
+func NewWriter(requests *Store, client dynamic.NamespaceableResourceInterface, leading func() bool, log *slog.Logger) *Writer {
+	return &Writer{
 		requests: requests, client: client, leading: leading, log: log, limit: flowcontrol.NewTokenBucketRateLimiter(requestWrites, requestWriteBurst),
 		besideCalls: flowcontrol.NewTokenBucketRateLimiter(unpressing, 1), overMemory: flowcontrol.NewTokenBucketRateLimiter(overWrites, 1), wake: make(chan struct{}, 1), waiting: map[requestKey]waitingUpdate{}, served: map[string]int64{},
 		restsUntil: map[requestKey]time.Time{},
@@ -108,7 +108,7 @@ func newRequestWriter(requests *ownedRequests, client dynamic.NamespaceableResou
 }
 
 // Tell writes the updates soon. One that cannot be written is dropped: whoever decided it finds it missing and tells it again.
-func (w *requestWriter) Tell(updates []nodepool.OwnedUpdate) {
+func (w *Writer) Tell(updates []nodepool.OwnedUpdate) {
 	w.mu.Lock()
 	now := time.Now()
 	for _, u := range updates {
@@ -131,7 +131,7 @@ func (w *requestWriter) Tell(updates []nodepool.OwnedUpdate) {
 }
 
 // look lets the queue be looked at.
-func (w *requestWriter) look() {
+func (w *Writer) look() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -139,7 +139,7 @@ func (w *requestWriter) look() {
 }
 
 // Start writes until ctx ends.
-func (w *requestWriter) Start(ctx context.Context) error {
+func (w *Writer) Start(ctx context.Context) error {
 	var writes sync.WaitGroup
 	defer writes.Wait()
 	places := make(chan struct{}, requestWriters)
@@ -160,7 +160,7 @@ func (w *requestWriter) Start(ctx context.Context) error {
 
 // next waits until an update may be written, and takes it as it is then: what is newer replaces it until the last moment. leave must follow; nil says
 // that ctx has ended.
-func (w *requestWriter) next(ctx context.Context) (update nodepool.OwnedUpdate, leave func()) {
+func (w *Writer) next(ctx context.Context) (update nodepool.OwnedUpdate, leave func()) {
 	if w.limit.Wait(ctx) != nil {
 		return update, nil
 	}
@@ -184,7 +184,7 @@ func (w *requestWriter) next(ctx context.Context) (update nodepool.OwnedUpdate, 
 
 // take takes the most urgent update of those whose requests nobody writes to, namespaces in turn, of one namespace the oldest. later says that there is one that may not
 // be taken yet.
-func (w *requestWriter) take() (update nodepool.OwnedUpdate, leave func(), later bool) {
+func (w *Writer) take() (update nodepool.OwnedUpdate, leave func(), later bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, now := range []urgency{pressing, ordinary, unadmitted} {
@@ -193,7 +193,7 @@ func (w *requestWriter) take() (update nodepool.OwnedUpdate, leave func(), later
 			if !w.mayWrite(now) {
 				return update, nil, true
 			}
-			if leave, _ = w.requests.turns.begin(key); leave == nil {
+			if leave, _ = w.requests.locks.begin(key); leave == nil {
 				continue
 			}
 			update = w.waiting[key].OwnedUpdate
@@ -212,7 +212,7 @@ func (w *requestWriter) take() (update nodepool.OwnedUpdate, leave func(), later
 
 // inTurn lists the places in the queue of what is so urgent: the first of each namespace, in the order in which namespaces had something written last, and
 // then all others. One that has much to be written does not keep others waiting.
-func (w *requestWriter) inTurn(now urgency) (places []int) {
+func (w *Writer) inTurn(now urgency) (places []int) {
 	var others []int
 	seen := map[string]bool{}
 	for i, key := range w.queue {
@@ -232,15 +232,15 @@ func (w *requestWriter) inTurn(now urgency) (places []int) {
 }
 
 // mayWrite reports whether the bounds on what is so urgent let one more be written now.
-func (w *requestWriter) mayWrite(now urgency) bool {
-	if now != pressing && w.requests.turns.much() && !w.besideCalls.TryAccept() {
+func (w *Writer) mayWrite(now urgency) bool {
+	if now != pressing && w.requests.locks.much() && !w.besideCalls.TryAccept() {
 		return false
 	}
 	return now != unadmitted || w.writesOver < overWriters && w.overMemory.TryAccept()
 }
 
 // until lets leave end a write of what is unadmitted, too. The caller of until holds mu, that of what it returns does not.
-func (w *requestWriter) until(now urgency, leave func()) func() {
+func (w *Writer) until(now urgency, leave func()) func() {
 	if now != unadmitted {
 		return leave
 	}
@@ -254,7 +254,7 @@ func (w *requestWriter) until(now urgency, leave func()) func() {
 }
 
 // carryOut writes an update that was taken, if this process leads.
-func (w *requestWriter) carryOut(ctx context.Context, update nodepool.OwnedUpdate) {
+func (w *Writer) carryOut(ctx context.Context, update nodepool.OwnedUpdate) {
 	key := requestKey{update.Namespace, update.Name}
 	defer w.requests.settle(key, update.Status)
 	if !w.leading() {
@@ -267,14 +267,14 @@ func (w *requestWriter) carryOut(ctx context.Context, update nodepool.OwnedUpdat
 }
 
 // rest lets nothing be written to an object for a while, and forgets those that have rested: they may be gone for good.
-func (w *requestWriter) rest(key requestKey, now time.Time) {
+func (w *Writer) rest(key requestKey, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.restsUntil, func(_ requestKey, until time.Time) bool { return !now.Before(until) })
 	w.restsUntil[key] = now.Add(requestWritesPause)
 }
 
-func (w *requestWriter) write(ctx context.Context, u nodepool.OwnedUpdate) error {
+func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {
 	timeout := timing.RequestTimeout
 	if urgencyOf(&u, false) == unadmitted {
 		timeout = overTimeout
@@ -300,7 +300,7 @@ func (w *requestWriter) write(ctx context.Context, u nodepool.OwnedUpdate) error
 		}
 		written, err := client.Patch(ctx, u.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager}, "status")
 		if err == nil {
-			w.requests.set(decodeRequest(written))
+			w.requests.Set(Decode(written))
 		}
 		if apierrors.IsConflict(err) {
 			err = nil // it is gone
@@ -312,18 +312,18 @@ func (w *requestWriter) write(ctx context.Context, u nodepool.OwnedUpdate) error
 
 // adopt makes the RayCluster own an object that somebody else made, beside those that own it already. Its owner may renew it, and its status be
 // written, at the same time.
-func (w *requestWriter) adopt(ctx context.Context, u nodepool.OwnedUpdate) error {
+func (w *Writer) adopt(ctx context.Context, u nodepool.OwnedUpdate) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.adoptOnce(ctx, u) })
 }
 
-func (w *requestWriter) adoptOnce(ctx context.Context, u nodepool.OwnedUpdate) error {
+func (w *Writer) adoptOnce(ctx context.Context, u nodepool.OwnedUpdate) error {
 	client := w.client.Namespace(u.Namespace)
 	object, err := client.Get(ctx, u.Name, metav1.GetOptions{})
 	if err != nil || string(object.GetUID()) != u.UID {
 		return err
 	}
-	if decodeRequest(object).ClusterUID != "" { // by an update before this one, which the cache did not tell of yet
-		w.requests.set(decodeRequest(object))
+	if Decode(object).ClusterUID != "" { // by an update before this one, which the cache did not tell of yet
+		w.requests.Set(Decode(object))
 		return nil
 	}
 	own(object, *u.Adopt)
@@ -335,7 +335,7 @@ func (w *requestWriter) adoptOnce(ctx context.Context, u nodepool.OwnedUpdate) e
 	}
 	written, err := client.Patch(ctx, u.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: rayobject.FieldManager})
 	if err == nil {
-		w.requests.set(decodeRequest(written))
+		w.requests.Set(Decode(written))
 	}
 	return err
 }

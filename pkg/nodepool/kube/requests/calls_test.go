@@ -1,6 +1,7 @@
-package kube
+package requests
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -29,24 +30,36 @@ func TestWhatTheAPIServerSaysOfAWriteIsToldOfTheRequest(t *testing.T) {
 		"again and again":   {nodepool.ErrRequestConflict, nodepool.ErrConflict, "others change the request at the same time"},
 		"not what it takes": {apierrors.NewBadRequest("no"), nodepool.ErrRequestRefused, "no"},
 	} {
-		err := OwnedRequests{}.about("keeping", "a", llm, c.got)
+		err := Calls{}.about("keeping", "a", llm, c.got)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "keeping request a for ml/llm: ") || strings.Contains(err.Error(), "RayCluster changed") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
+// callsOf are the calls of a manager that knows all RayClusters.
+func callsOf(store *Store) Calls {
+	return Calls{
+		Store: store,
+		Cluster: func(nodepool.ClusterKey) (*unstructured.Unstructured, error) {
+			return &unstructured.Unstructured{Object: map[string]any{}}, nil
+		},
+		Writable: func() error { return nil },
+		Trace:    func(context.Context, time.Time) string { return "" },
+	}
+}
+
 // storedHere is a manager that knows a request as known, of an API server that has one otherwise; nil is none.
-func storedHere(t *testing.T, known, there *unstructured.Unstructured) (OwnedRequests, *oneRequest) {
+func storedHere(t *testing.T, known, there *unstructured.Unstructured) (Calls, *oneRequest) {
 	t.Helper()
 	server := &oneRequest{object: there}
-	requests := newOwnedRequests(server, nil, nil, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {})
+	requests := newStore(server, nil, nil, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {})
 	var list []any
 	if known != nil {
 		list = append(list, known)
 	}
-	_ = (&watchedRequests{requests, ""}).Replace(list, "5")
-	return OwnedRequests{&Manager{requests: requests, source: one{}, floor: newFloor()}}, server
+	_ = (&namespaceStore{requests, ""}).Replace(list, "5")
+	return callsOf(requests), server
 }
 
 func anybody(*nodepool.OwnedRequest) error { return nil }
@@ -56,7 +69,7 @@ func TestARequestIsKeptOnlyWhereTheAPIServerHasItSo(t *testing.T) {
 	other := storedRequest("a", "9", "llm")
 	other.Object["spec"].(map[string]any)["bundles"] = []any{map[string]any{"resources": map[string]any{"GPU": int64(1)}, "count": int64(1)}}
 	o, server := storedHere(t, storedRequest("a", "5", "llm"), other)
-	wanted := *decodeRequest(storedRequest("a", "5", "llm"))
+	wanted := *Decode(storedRequest("a", "5", "llm"))
 	if _, created, err := o.Put(t.Context(), wanted, anybody); err != nil || created || server.patches != 1 || !strings.Contains(server.last, `"GPU":0.5`) {
 		t.Errorf("created %v, %v, %d writes, the last is %s", created, err, server.patches, server.last)
 	}
@@ -77,7 +90,7 @@ func TestWhatIsRefusedAsKnownIsLookedAtAfresh(t *testing.T) {
 	nobody := func(*nodepool.OwnedRequest) error { return nodepool.ErrPrecondition }
 	for _, known := range []*unstructured.Unstructured{storedRequest("a", "5", "llm"), nil} {
 		o, server := storedHere(t, known, storedRequest("a", "9", "llm"))
-		wanted := *decodeRequest(storedRequest("a", "5", "llm"))
+		wanted := *Decode(storedRequest("a", "5", "llm"))
 		if _, _, err := o.Put(t.Context(), wanted, newest); err != nil || server.patches != 1 {
 			t.Errorf("kept: %v, %d writes", err, server.patches)
 		}
@@ -94,3 +107,5 @@ func TestWhatIsRefusedAsKnownIsLookedAtAfresh(t *testing.T) {
 		}
 	}
 }
+
+var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}

@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	"context"
@@ -22,7 +22,7 @@ var (
 
 // readingWorld is a store whose clock, and what discovery answers, are the test's.
 type readingWorld struct {
-	*watchedRequests
+	*namespaceStore
 	t     *testing.T
 	now   time.Time
 	known *bool
@@ -32,11 +32,11 @@ type readingWorld struct {
 
 func newReadingWorld(t *testing.T) *readingWorld {
 	s, _ := requestStore()
-	w := &readingWorld{watchedRequests: s, t: t, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
+	w := &readingWorld{namespaceStore: s, t: t, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
 	begun := w.now
-	w.ownedRequests.now = func() time.Time { return w.now }
-	w.ownedRequests.uptime = func() time.Duration { return w.now.Sub(begun) - w.ahead }
-	w.ownedRequests.known = func(context.Context) *bool { return w.known }
+	w.Store.now = func() time.Time { return w.now }
+	w.Store.uptime = func() time.Duration { return w.now.Sub(begun) - w.ahead }
+	w.Store.known = func(context.Context) *bool { return w.known }
 	return w
 }
 
@@ -53,7 +53,7 @@ func (w *readingWorld) refuse(err error, duration time.Duration) {
 func (w *readingWorld) want(what string, unknown bool, requests, findings int) {
 	w.t.Helper()
 	c := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}}
-	w.addTo(&c)
+	w.AddTo(&c)
 	if (c.OwnedUnknown != "") != unknown || len(c.Owned) != requests || len(c.Findings) != findings {
 		w.t.Errorf("%s: unknown %q, requests %v, findings %v", what, c.OwnedUnknown, c.Owned, c.Findings)
 	}
@@ -166,7 +166,7 @@ func TestNoLeaseIsOverBeforeItsOwnerCouldBeSeenToRenewIt(t *testing.T) {
 	told := of()
 	told.ResourceVersion = "20"
 	told.Status = nodepool.OwnedStatus{State: raydemand.RequestExpired, ObservedRequest: told.Fingerprint(), Since: w.now.Add(-time.Minute)}
-	w.set(told)
+	w.Set(told)
 	if told := of(); !told.Expired(w.now) {
 		t.Errorf("what was told to be over holds again until %v", told.ExpiresAt())
 	}

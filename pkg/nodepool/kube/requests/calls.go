@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	"context"
@@ -18,65 +18,75 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
-// OwnedRequests keeps requests of owners as ResourceRequests. Any process may write them, leading or not: they are what users ask for.
+// Calls keeps requests of owners as ResourceRequests. Any process may write them, leading or not: they are what users ask for.
 //
 // Errors: nodepool.ErrNoRequests where there are no ResourceRequests, nodepool.ErrGone without the RayCluster, nodepool.ErrNoRequest without the
 // request, nodepool.ErrRequestElsewhere where its name is taken for another RayCluster, nodepool.ErrPrecondition where it is not as the caller
 // knows it, nodepool.ErrRequestRefused where the API server does not accept it.
-type OwnedRequests struct{ Manager *Manager }
+type Calls struct {
+	// Store is nil where requests cannot be kept, and Writer with it.
+	Store  *Store
+	Writer *Writer
+	// Cluster returns a RayCluster as it is known, or nodepool.ErrGone.
+	Cluster func(key nodepool.ClusterKey) (*unstructured.Unstructured, error)
+	// Writable returns nil, or why nothing may be written.
+	Writable func() error
+	// Trace returns what a request keeps of the call that asks for it, or nothing.
+	Trace func(ctx context.Context, now time.Time) string
+}
 
 // Tell writes what becomes of requests, in the background and only while this process leads.
-func (o OwnedRequests) Tell(updates []nodepool.OwnedUpdate) {
-	if o.Manager.requestWriter != nil {
-		o.Manager.requestWriter.Tell(updates)
+func (o Calls) Tell(updates []nodepool.OwnedUpdate) {
+	if o.Writer != nil {
+		o.Writer.Tell(updates)
 	}
 }
 
 // Of lists the requests for a RayCluster as they are written, whether it is there or not. All other methods show what was decided of requests before it
 // is written.
-func (o OwnedRequests) Of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
-	if o.Manager.requests == nil {
+func (o Calls) Of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
+	if o.Store == nil {
 		return nil
 	}
-	return o.Manager.requests.decidable(key)
+	return o.Store.decidable(key)
 }
 
 // Available returns nil where requests of owners can be kept.
-func (o OwnedRequests) Available(namespace string) error {
-	if o.Manager.requests == nil {
+func (o Calls) Available(namespace string) error {
+	if o.Store == nil {
 		return fmt.Errorf("%w: the sidecar form has no right to keep them", nodepool.ErrNoRequests)
 	}
-	return o.Manager.requests.available(namespace)
+	return o.Store.available(namespace)
 }
 
 // All lists every request.
-func (o OwnedRequests) All() ([]nodepool.OwnedRequest, error) {
+func (o Calls) All() ([]nodepool.OwnedRequest, error) {
 	if err := o.Available(metav1.NamespaceAll); err != nil {
 		return nil, err
 	}
-	return o.Manager.requests.all(), nil
+	return o.Store.all(), nil
 }
 
 // List lists the requests for one RayCluster.
-func (o OwnedRequests) List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
+func (o Calls) List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
 	if err := o.Available(key.Namespace); err != nil {
 		return nil, err
 	}
-	if _, err := o.Manager.newest(key); err != nil {
+	if _, err := o.Cluster(key); err != nil {
 		return nil, err
 	}
-	return o.Manager.requests.shownOf(key), nil
+	return o.Store.shownOf(key), nil
 }
 
 // Get returns one request.
-func (o OwnedRequests) Get(key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error) {
+func (o Calls) Get(key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error) {
 	if err := o.Available(key.Namespace); err != nil {
 		return nodepool.OwnedRequest{}, err
 	}
-	if _, err := o.Manager.newest(key); err != nil {
+	if _, err := o.Cluster(key); err != nil {
 		return nodepool.OwnedRequest{}, err
 	}
-	found, there := o.Manager.requests.get(key.Namespace, id)
+	found, there := o.Store.get(key.Namespace, id)
 	if !there || found.Cluster != key {
 		return nodepool.OwnedRequest{}, fmt.Errorf("%w: %s for %s", nodepool.ErrNoRequest, id, key)
 	}
@@ -84,11 +94,11 @@ func (o OwnedRequests) Get(key nodepool.ClusterKey, id string) (nodepool.OwnedRe
 }
 
 // Changes is closed when a request changes or goes; nil where there is none.
-func (o OwnedRequests) Changes(key nodepool.ClusterKey, id string) <-chan struct{} {
-	if o.Manager.requests == nil {
+func (o Calls) Changes(key nodepool.ClusterKey, id string) <-chan struct{} {
+	if o.Store == nil {
 		return nil
 	}
-	return o.Manager.requests.changes(key.Namespace, id)
+	return o.Store.changes(key.Namespace, id)
 }
 
 // A write that met another write of the same request is tried again, each time after a pause twice as long, so that callers who meet at one
@@ -101,9 +111,9 @@ const (
 // Put makes a request, or replaces it. may is asked about the one that is there, nil where there is none, and may refuse; it is asked again where
 // another write came in between, or where it refuses one that was known from a watch: watches lag. When nothing would change but a lease's renewal,
 // it is renewed.
-func (o OwnedRequests) Put(ctx context.Context, wanted nodepool.OwnedRequest, may func(known *nodepool.OwnedRequest) error) (made nodepool.OwnedRequest, created bool, err error) {
+func (o Calls) Put(ctx context.Context, wanted nodepool.OwnedRequest, may func(known *nodepool.OwnedRequest) error) (made nodepool.OwnedRequest, created bool, err error) {
 	defer func() { err = o.about("keeping", wanted.ID, wanted.Cluster, err) }()
-	if err := o.Manager.options.writable(); err != nil {
+	if err := o.Writable(); err != nil {
 		return made, false, err
 	}
 	cluster, err := o.clusterOf(wanted.Cluster)
@@ -115,8 +125,8 @@ func (o OwnedRequests) Put(ctx context.Context, wanted nodepool.OwnedRequest, ma
 		return made, false, err
 	}
 	defer leave()
-	wanted.Trace = o.Manager.callTrace(ctx, time.Now())
-	known, there := o.Manager.requests.get(wanted.Cluster.Namespace, wanted.ID)
+	wanted.Trace = o.Trace(ctx, time.Now())
+	known, there := o.Store.get(wanted.Cluster.Namespace, wanted.ID)
 	for attempt := range writeAttempts {
 		if attempt > 0 && !timing.Sleep(ctx, timing.Jittered(conflictPause<<(attempt-1))) {
 			return made, false, ctx.Err()
@@ -133,7 +143,7 @@ func (o OwnedRequests) Put(ctx context.Context, wanted nodepool.OwnedRequest, ma
 			written, err = o.replace(ctx, wanted, &known, may)
 		}
 		if err == nil {
-			return o.Manager.requests.keep(decodeRequest(written)), !there, nil
+			return o.Store.keep(Decode(written)), !there, nil
 		}
 		if !there && apierrors.IsNotFound(err) {
 			return made, false, fmt.Errorf("%w: %s", nodepool.ErrRequestsPaused, notFound)
@@ -151,11 +161,11 @@ func isRefusedAsKnown(err error) bool {
 	return errors.Is(err, nodepool.ErrPrecondition) || errors.Is(err, nodepool.ErrRequestElsewhere) || errors.Is(err, nodepool.ErrReadOnly)
 }
 
-func (o OwnedRequests) create(ctx context.Context, wanted nodepool.OwnedRequest, cluster nodepool.ClusterReference, may func(*nodepool.OwnedRequest) error) (*unstructured.Unstructured, error) {
+func (o Calls) create(ctx context.Context, wanted nodepool.OwnedRequest, cluster nodepool.ClusterReference, may func(*nodepool.OwnedRequest) error) (*unstructured.Unstructured, error) {
 	if err := may(nil); err != nil {
 		return nil, err
 	}
-	object, err := encodeRequest(&wanted)
+	object, err := Encode(&wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +175,7 @@ func (o OwnedRequests) create(ctx context.Context, wanted nodepool.OwnedRequest,
 
 // replace writes the spec of a request that is there, guarded by its version. Who owns it stays. Where nothing would change
 // its version alone is sent: then the API server writes nothing, and says whether that is still what is there.
-func (o OwnedRequests) replace(ctx context.Context, wanted nodepool.OwnedRequest, known *nodepool.OwnedRequest, may func(*nodepool.OwnedRequest) error) (*unstructured.Unstructured, error) {
+func (o Calls) replace(ctx context.Context, wanted nodepool.OwnedRequest, known *nodepool.OwnedRequest, may func(*nodepool.OwnedRequest) error) (*unstructured.Unstructured, error) {
 	if known.Cluster != wanted.Cluster {
 		return nil, nodepool.ErrRequestElsewhere // which one is not told: the caller may have no right to see it
 	}
@@ -196,7 +206,7 @@ func (o OwnedRequests) replace(ctx context.Context, wanted nodepool.OwnedRequest
 	})
 }
 
-func (o OwnedRequests) patch(ctx context.Context, wanted *nodepool.OwnedRequest, change map[string]any) (*unstructured.Unstructured, error) {
+func (o Calls) patch(ctx context.Context, wanted *nodepool.OwnedRequest, change map[string]any) (*unstructured.Unstructured, error) {
 	patch, err := json.Marshal(change)
 	if err != nil {
 		return nil, err
@@ -205,9 +215,9 @@ func (o OwnedRequests) patch(ctx context.Context, wanted *nodepool.OwnedRequest,
 }
 
 // Renew renews the lease of a request. One that holds until it is deleted stays as it is.
-func (o OwnedRequests) Renew(ctx context.Context, key nodepool.ClusterKey, id string, now time.Time, may func(known *nodepool.OwnedRequest) error) (made nodepool.OwnedRequest, err error) {
+func (o Calls) Renew(ctx context.Context, key nodepool.ClusterKey, id string, now time.Time, may func(known *nodepool.OwnedRequest) error) (made nodepool.OwnedRequest, err error) {
 	defer func() { err = o.about("renewing", id, key, err) }()
-	if err := o.Manager.options.writable(); err != nil {
+	if err := o.Writable(); err != nil {
 		return made, err
 	}
 	leave, err := o.turn(ctx, key, id)
@@ -241,13 +251,13 @@ func (o OwnedRequests) Renew(ctx context.Context, key nodepool.ClusterKey, id st
 	if err != nil {
 		return known, err
 	}
-	return o.Manager.requests.keep(decodeRequest(written)), nil
+	return o.Store.keep(Decode(written)), nil
 }
 
 // Delete ends a request.
-func (o OwnedRequests) Delete(ctx context.Context, key nodepool.ClusterKey, id string, may func(known *nodepool.OwnedRequest) error) (err error) {
+func (o Calls) Delete(ctx context.Context, key nodepool.ClusterKey, id string, may func(known *nodepool.OwnedRequest) error) (err error) {
 	defer func() { err = o.about("deleting", id, key, err) }()
-	if err := o.Manager.options.writable(); err != nil {
+	if err := o.Writable(); err != nil {
 		return err
 	}
 	leave, err := o.turn(ctx, key, id)
@@ -267,7 +277,7 @@ func (o OwnedRequests) Delete(ctx context.Context, key nodepool.ClusterKey, id s
 			err = o.client(key.Namespace).Delete(ctx, id, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 				UID: new(uid(known.UID)), ResourceVersion: &known.ResourceVersion}})
 			if err == nil || apierrors.IsNotFound(err) {
-				o.Manager.requests.deleted(&known)
+				o.Store.deleted(&known)
 				return err
 			}
 		}
@@ -282,15 +292,15 @@ func (o OwnedRequests) Delete(ctx context.Context, key nodepool.ClusterKey, id s
 }
 
 // turn waits until nobody of this process writes to a request; leave ends the turn.
-func (o OwnedRequests) turn(ctx context.Context, key nodepool.ClusterKey, id string) (leave func(), err error) {
+func (o Calls) turn(ctx context.Context, key nodepool.ClusterKey, id string) (leave func(), err error) {
 	if err := o.Available(key.Namespace); err != nil {
 		return nil, err
 	}
-	return o.Manager.requests.turns.call(ctx, requestKey{key.Namespace, id})
+	return o.Store.locks.call(ctx, requestKey{key.Namespace, id})
 }
 
-func (o OwnedRequests) client(namespace string) requestClient {
-	return o.Manager.requests.client.Namespace(namespace)
+func (o Calls) client(namespace string) requestClient {
+	return o.Store.client.Namespace(namespace)
 }
 
 // requestClient is what is needed to write ResourceRequests of one namespace.
@@ -301,7 +311,7 @@ type requestClient interface {
 }
 
 // found is a request as it is known, or where it is not, as the API server has it: no watch may have told of it yet.
-func (o OwnedRequests) found(ctx context.Context, key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error) {
+func (o Calls) found(ctx context.Context, key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error) {
 	known, err := o.Get(key, id)
 	if errors.Is(err, nodepool.ErrNoRequest) {
 		return o.foundFresh(ctx, key, id)
@@ -310,7 +320,7 @@ func (o OwnedRequests) found(ctx context.Context, key nodepool.ClusterKey, id st
 }
 
 // foundFresh is a request as the API server has it.
-func (o OwnedRequests) foundFresh(ctx context.Context, key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error) {
+func (o Calls) foundFresh(ctx context.Context, key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error) {
 	found, there, err := o.fresh(ctx, key.Namespace, id)
 	if err == nil && (!there || found.Cluster != key) {
 		err = fmt.Errorf("%w: %s for %s", nodepool.ErrNoRequest, id, key)
@@ -319,23 +329,23 @@ func (o OwnedRequests) foundFresh(ctx context.Context, key nodepool.ClusterKey, 
 }
 
 // fresh reads a request from the API server.
-func (o OwnedRequests) fresh(ctx context.Context, namespace, name string) (nodepool.OwnedRequest, bool, error) {
-	object, err := o.Manager.requests.client.Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+func (o Calls) fresh(ctx context.Context, namespace, name string) (nodepool.OwnedRequest, bool, error) {
+	object, err := o.Store.client.Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nodepool.OwnedRequest{}, false, nil
 	}
 	if err != nil {
 		return nodepool.OwnedRequest{}, false, err
 	}
-	return o.Manager.requests.keep(decodeRequest(object)), true, nil
+	return o.Store.keep(Decode(object)), true, nil
 }
 
 // clusterOf finds the RayCluster that a request is for; one that is being deleted takes no more.
-func (o OwnedRequests) clusterOf(key nodepool.ClusterKey) (nodepool.ClusterReference, error) {
+func (o Calls) clusterOf(key nodepool.ClusterKey) (nodepool.ClusterReference, error) {
 	if err := o.Available(key.Namespace); err != nil {
 		return nodepool.ClusterReference{}, err
 	}
-	object, err := o.Manager.newest(key)
+	object, err := o.Cluster(key)
 	if err != nil {
 		return nodepool.ClusterReference{}, err
 	}
@@ -346,7 +356,7 @@ func (o OwnedRequests) clusterOf(key nodepool.ClusterKey) (nodepool.ClusterRefer
 }
 
 // about says what was done to which request, and turns the API server's answers into the errors that callers branch on.
-func (o OwnedRequests) about(doing, id string, key nodepool.ClusterKey, err error) error {
+func (o Calls) about(doing, id string, key nodepool.ClusterKey, err error) error {
 	switch {
 	case err == nil:
 		return nil

@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	"context"
@@ -120,8 +120,8 @@ func (r *reading) unavailable(known int) error {
 	return fmt.Errorf("%w: %s", nodepool.ErrNoRequests, r.why)
 }
 
-// addTo gives a cluster that was just read its requests, or says that they are not known.
-func (s *ownedRequests) addTo(cluster *nodepool.Cluster) {
+// AddTo gives a cluster that was just read its requests, or says that they are not known.
+func (s *Store) AddTo(cluster *nodepool.Cluster) {
 	cluster.Owned = s.decidable(cluster.Key)
 	s.mu.Lock()
 	r := *s.readingOf(cluster.Key.Namespace)
@@ -139,18 +139,18 @@ func (s *ownedRequests) addTo(cluster *nodepool.Cluster) {
 
 // decidable lists the requests for one RayCluster as they are written, once all of its namespace have been read. Until
 // then they are kept as they come, but neither which have a place nor how long their leases last at least is known.
-func (s *ownedRequests) decidable(key nodepool.ClusterKey) []nodepool.OwnedRequest {
+func (s *Store) decidable(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	s.mu.Lock()
 	read := s.readingOf(key.Namespace).read
 	s.mu.Unlock()
 	if !read {
 		return nil
 	}
-	return s.of(key)
+	return s.Of(key)
 }
 
 // readingOf is that of the watch that covers a namespace. The caller holds mu.
-func (s *ownedRequests) readingOf(namespace string) *reading {
+func (s *Store) readingOf(namespace string) *reading {
 	if r := s.readings[namespace]; r != nil {
 		return r
 	}
@@ -162,7 +162,7 @@ func (s *ownedRequests) readingOf(namespace string) *reading {
 
 // graced tells when a lease began and how long it lasts at least, as far as this process could see renewals. One that was told to be over stays
 // so. The caller holds mu.
-func (s *ownedRequests) graced(r nodepool.OwnedRequest) nodepool.OwnedRequest {
+func (s *Store) graced(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 	r.RenewedAt, r.HeldUntil = s.begun(&r), time.Time{}
 	reading := s.readingOf(r.Cluster.Namespace)
 	if r.LeaseSeconds > 0 && reading.read && !r.ReportedExpired() {
@@ -172,12 +172,12 @@ func (s *ownedRequests) graced(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 }
 
 // at is when the process had run for so long, by the clock as it is set now.
-func (s *ownedRequests) at(uptime time.Duration) time.Time {
+func (s *Store) at(uptime time.Duration) time.Time {
 	return s.now().Add(uptime - s.uptime()).Round(0)
 }
 
-// sight notes when this process first saw a renewal. The caller holds mu.
-func (s *ownedRequests) sight(r, known *nodepool.OwnedRequest) {
+// noteRenewal notes when this process first saw a renewal. The caller holds mu.
+func (s *Store) noteRenewal(r, known *nodepool.OwnedRequest) {
 	r.SeenAt = s.uptime()
 	if known != nil && known.UID == r.UID && known.RenewTime.Equal(r.RenewTime) {
 		r.SeenAt = known.SeenAt
@@ -186,7 +186,7 @@ func (s *ownedRequests) sight(r, known *nodepool.OwnedRequest) {
 
 // begun lets a lease begin no later than when it was first seen: a clock that is ahead must not make it longer. How long ago that was does not
 // change with this machine's own clock, which may be set meanwhile.
-func (s *ownedRequests) begun(r *nodepool.OwnedRequest) time.Time {
+func (s *Store) begun(r *nodepool.OwnedRequest) time.Time {
 	if seen := s.at(r.SeenAt); r.RenewedAt.After(seen) {
 		return seen
 	}

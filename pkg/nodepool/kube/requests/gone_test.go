@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	"context"
@@ -31,10 +31,10 @@ func (kindless) Create(context.Context, *unstructured.Unstructured, metav1.Creat
 // Deleting their definition deletes all requests first. That there are none is then no news of what anybody asks for.
 func TestAllCallsSayTheSameWhileTheKindIsNotFound(t *testing.T) {
 	absent := false
-	requests := newOwnedRequests(kindless{}, func(context.Context) *bool { return &absent }, nil, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {})
-	watched := &watchedRequests{requests, ""}
+	requests := newStore(kindless{}, func(context.Context) *bool { return &absent }, nil, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {})
+	watched := &namespaceStore{requests, ""}
 	_ = watched.Replace([]any{storedRequest("a", "5", "llm")}, "5")
-	o := OwnedRequests{&Manager{requests: requests, source: one{}, floor: newFloor()}}
+	o := callsOf(requests)
 	llm := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 	calls := map[string]func() error{
 		"All":  func() error { _, err := o.All(); return err },
@@ -65,12 +65,5 @@ func TestAllCallsSayTheSameWhileTheKindIsNotFound(t *testing.T) {
 		if err := call(); !errors.Is(err, nodepool.ErrNoRequests) {
 			t.Errorf("%s once the kind is proven to be gone: %v", name, err)
 		}
-	}
-}
-
-func TestARefusalOfKubernetesIsToldFromAMistakeOfOurs(t *testing.T) {
-	forbidden := apierrors.NewForbidden(rayClusterResource.GroupResource(), "llm", errors.New("cannot patch"))
-	if err := classified(forbidden); !errors.Is(err, nodepool.ErrDenied) || !apierrors.IsForbidden(err) {
-		t.Errorf("%v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
@@ -36,8 +37,8 @@ type requestObject struct{ *nodepool.OwnedRequest }
 // rayClusterKind is the kind of a request's owner.
 const rayClusterKind = "RayCluster"
 
-// decodeRequest reads one object. What cannot be understood is said in Unreadable: one bad object never keeps others from being read.
-func decodeRequest(object *unstructured.Unstructured) *nodepool.OwnedRequest {
+// Decode reads one object. What cannot be understood is said in Unreadable: one bad object never keeps others from being read.
+func Decode(object *unstructured.Unstructured) *nodepool.OwnedRequest {
 	r := decodeWhole(object)
 	r.Bytes = r.Footprint()
 	return r
@@ -204,8 +205,8 @@ func timeForm(at time.Time) any {
 	return metav1.NewTime(at)
 }
 
-// encodeRequest is a new object with what is asked for.
-func encodeRequest(r *nodepool.OwnedRequest) (*unstructured.Unstructured, error) {
+// Encode is a new object with what is asked for.
+func Encode(r *nodepool.OwnedRequest) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetAPIVersion(v1alpha1.GroupVersion.String())
 	object.SetKind(v1alpha1.Kind)
@@ -241,6 +242,14 @@ func encodeSpec(object *unstructured.Unstructured, r *nodepool.OwnedRequest) err
 // own makes a RayCluster the owner of an object: it goes with it.
 func own(object *unstructured.Unstructured, cluster nodepool.ClusterReference) {
 	object.SetOwnerReferences(append(object.GetOwnerReferences(), metav1.OwnerReference{
-		APIVersion: rayClusterResource.GroupVersion().String(), Kind: rayClusterKind, Name: cluster.Name, UID: uid(cluster.UID),
+		APIVersion: rayv1.SchemeGroupVersion.String(), Kind: rayClusterKind, Name: cluster.Name, UID: uid(cluster.UID),
 	}))
+}
+
+// requestTrace are the annotations of a ResourceRequest that keep its call; a call that has no trace removes that of the one before.
+func requestTrace(r *nodepool.OwnedRequest) map[string]any {
+	if r.Trace == "" {
+		return map[string]any{rayobject.TraceAnnotation: nil}
+	}
+	return map[string]any{rayobject.TraceAnnotation: r.Trace}
 }

@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	toolscache "k8s.io/client-go/tools/cache"
 
@@ -30,12 +31,12 @@ const allNamespaces = metav1.NamespaceAll
 
 func uid(text string) types.UID { return types.UID(text) }
 
-// ownedRequests holds the ResourceRequests of all RayClusters as they are watched, or as this process wrote them where that is newer. It does not
+// Store holds the ResourceRequests of all RayClusters as they are watched, or as this process wrote them where that is newer. It does not
 // belong to the caches that the manager waits for: their CRD may not be installed, and then there are no such requests.
-type ownedRequests struct {
+type Store struct {
 	client dynamic.NamespaceableResourceInterface
 	// pages reads lists of them.
-	pages pageReader
+	pages PageReader
 	// known asks discovery whether there are ResourceRequests; nil is no answer.
 	known func(context.Context) *bool
 	now   func() time.Time
@@ -44,8 +45,8 @@ type ownedRequests struct {
 	namespaces []string // watched one by one; none is all at once
 	log        *slog.Logger
 	// changed is called after a request of a RayCluster has changed, told after nothing but what became of one has.
-	changed, told func(nodepool.ClusterKey)
-	turns         *ownedTurns
+	changed, statusChanged func(nodepool.ClusterKey)
+	locks                  *writeLocks
 
 	mu sync.Mutex
 	// Guarded by mu. objects is by namespace and name, names lists those of each RayCluster.
@@ -61,7 +62,7 @@ type ownedRequests struct {
 	// readings is what each watch knows, by namespace.
 	readings map[string]*reading
 	// budget counts the memory of objects.
-	budget requestBudget
+	budget budget
 }
 
 type requestKey struct{ namespace, name string }
@@ -81,13 +82,34 @@ type decidedStatus struct {
 	status *nodepool.OwnedStatus
 }
 
-func newOwnedRequests(client dynamic.NamespaceableResourceInterface, known func(context.Context) *bool, namespaces []string, log *slog.Logger, changed, told func(nodepool.ClusterKey)) *ownedRequests {
+// Config says what a store reads and whom it calls.
+type Config struct {
+	Client    dynamic.NamespaceableResourceInterface
+	Pages     PageReader
+	Discovery discovery.ServerResourcesInterface
+	// Namespaces are watched one by one; empty means all at once.
+	Namespaces []string
+	// Memory bounds the specs of all requests, in bytes.
+	Memory int64
+	// Changed is called after a request for a RayCluster changed, StatusChanged after nothing but its status did.
+	Changed, StatusChanged func(nodepool.ClusterKey)
+	Logger                 *slog.Logger
+}
+
+// New prepares a store; Start begins to watch.
+func New(c Config) *Store {
+	s := newStore(c.Client, knows(c.Discovery), c.Namespaces, c.Logger, c.Changed, c.StatusChanged)
+	s.pages, s.budget = c.Pages, newBudget(c.Memory)
+	return s
+}
+
+func newStore(client dynamic.NamespaceableResourceInterface, known func(context.Context) *bool, namespaces []string, log *slog.Logger, changed, told func(nodepool.ClusterKey)) *Store {
 	begun := time.Now()
-	s := &ownedRequests{
-		client: client, known: known, now: time.Now, uptime: func() time.Duration { return time.Since(begun) }, namespaces: namespaces, log: log, changed: changed, told: told, turns: newOwnedTurns(), next: map[requestKey]chan struct{}{},
+	s := &Store{
+		client: client, known: known, now: time.Now, uptime: func() time.Duration { return time.Since(begun) }, namespaces: namespaces, log: log, changed: changed, statusChanged: told, locks: newWriteLocks(), next: map[requestKey]chan struct{}{},
 		objects: map[requestKey]*nodepool.OwnedRequest{}, names: map[nodepool.ClusterKey]map[string]bool{},
 		decided: map[requestKey]decidedStatus{}, gone: map[string]departure{}, readings: map[string]*reading{},
-		budget: newRequestBudget(nodepool.DefaultRequestMemory),
+		budget: newBudget(nodepool.DefaultRequestMemory),
 	}
 	if len(s.namespaces) == 0 {
 		s.namespaces = []string{metav1.NamespaceAll}
@@ -99,7 +121,7 @@ func newOwnedRequests(client dynamic.NamespaceableResourceInterface, known func(
 }
 
 // Start watches until ctx ends.
-func (s *ownedRequests) Start(ctx context.Context) error {
+func (s *Store) Start(ctx context.Context) error {
 	var watches sync.WaitGroup
 	watches.Go(func() { s.admitAll(ctx) })
 	for _, namespace := range s.namespaces {
@@ -110,10 +132,10 @@ func (s *ownedRequests) Start(ctx context.Context) error {
 }
 
 // NeedLeaderElection says that a candidate for leadership answers calls too.
-func (s *ownedRequests) NeedLeaderElection() bool { return false }
+func (s *Store) NeedLeaderElection() bool { return false }
 
 // follow keeps what the API server has in one namespace. Where it finds no ResourceRequests, or forbids them, it is asked again soon.
-func (s *ownedRequests) follow(ctx context.Context, namespace string) {
+func (s *Store) follow(ctx context.Context, namespace string) {
 	quiet := logr.NewContext(ctx, logr.Discard())
 	for {
 		attempt, stop := context.WithCancel(quiet)
@@ -126,7 +148,7 @@ func (s *ownedRequests) follow(ctx context.Context, namespace string) {
 				stop()
 			}
 		}
-		client, store := s.client.Namespace(namespace), &watchedRequests{s, namespace}
+		client, store := s.client.Namespace(namespace), &namespaceStore{s, namespace}
 		source := &toolscache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 				list, err := store.list(ctx, s.pages)
@@ -152,14 +174,14 @@ func (s *ownedRequests) follow(ctx context.Context, namespace string) {
 	}
 }
 
-func (s *ownedRequests) pauseOf(namespace string) time.Duration {
+func (s *Store) pauseOf(namespace string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.readings[namespace].pause()
 }
 
 // miss notes that a namespace could not be read. What is known of it stays, unless it is proven that there is nothing.
-func (s *ownedRequests) miss(ctx context.Context, namespace string, err error) {
+func (s *Store) miss(ctx context.Context, namespace string, err error) {
 	var known *bool
 	if apierrors.IsNotFound(err) {
 		known = s.known(ctx)
@@ -187,11 +209,11 @@ func (s *ownedRequests) miss(ctx context.Context, namespace string, err error) {
 		return
 	}
 	s.log.Info("requests of owners are not read", "namespace", namespace, "reason", why, "nothingIsTakenAway", !settled)
-	s.tell(lost)
+	s.notify(lost)
 }
 
 // resume notes that a watch goes on from where it broke off, so that nothing was missed.
-func (s *ownedRequests) resume(namespace string) {
+func (s *Store) resume(namespace string) {
 	s.mu.Lock()
 	r := s.readings[namespace]
 	late := r.read && r.succeed(s.uptime())
@@ -203,7 +225,7 @@ func (s *ownedRequests) resume(namespace string) {
 
 // available returns nil, or nodepool.ErrNoRequests with the reason why requests in a namespace cannot be kept. What is known may be told and
 // changed while no news of it comes.
-func (s *ownedRequests) available(namespace string) error {
+func (s *Store) available(namespace string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if namespace != allNamespaces || s.readings[allNamespaces] != nil {
@@ -218,17 +240,17 @@ func (s *ownedRequests) available(namespace string) error {
 	return err
 }
 
-// of lists the requests for one RayCluster by name, as they are written.
-func (s *ownedRequests) of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
+// Of lists the requests for one RayCluster by name, as they are written.
+func (s *Store) Of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	return s.list(key, s.graced)
 }
 
 // shownOf lists them with what was decided of them.
-func (s *ownedRequests) shownOf(key nodepool.ClusterKey) []nodepool.OwnedRequest {
+func (s *Store) shownOf(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 	return s.list(key, s.shown)
 }
 
-func (s *ownedRequests) list(key nodepool.ClusterKey, as func(nodepool.OwnedRequest) nodepool.OwnedRequest) []nodepool.OwnedRequest {
+func (s *Store) list(key nodepool.ClusterKey, as func(nodepool.OwnedRequest) nodepool.OwnedRequest) []nodepool.OwnedRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := s.names[key]
@@ -242,15 +264,15 @@ func (s *ownedRequests) list(key nodepool.ClusterKey, as func(nodepool.OwnedRequ
 	return all
 }
 
-// any reports whether there is a request for a RayCluster.
-func (s *ownedRequests) any(key nodepool.ClusterKey) bool {
+// Any reports whether there is a request for a RayCluster.
+func (s *Store) Any(key nodepool.ClusterKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.names[key]) > 0
 }
 
 // all lists every request by namespace and name.
-func (s *ownedRequests) all() []nodepool.OwnedRequest {
+func (s *Store) all() []nodepool.OwnedRequest {
 	s.mu.Lock()
 	all := make([]nodepool.OwnedRequest, 0, len(s.objects))
 	for _, r := range s.objects {
@@ -263,7 +285,7 @@ func (s *ownedRequests) all() []nodepool.OwnedRequest {
 	return all
 }
 
-func (s *ownedRequests) get(namespace, name string) (nodepool.OwnedRequest, bool) {
+func (s *Store) get(namespace, name string) (nodepool.OwnedRequest, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.objects[requestKey{namespace, name}]; r != nil {
@@ -273,7 +295,7 @@ func (s *ownedRequests) get(namespace, name string) (nodepool.OwnedRequest, bool
 }
 
 // changes is closed when one request changes or goes; nil where there is none.
-func (s *ownedRequests) changes(namespace, name string) <-chan struct{} {
+func (s *Store) changes(namespace, name string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := requestKey{namespace, name}
@@ -287,7 +309,7 @@ func (s *ownedRequests) changes(namespace, name string) <-chan struct{} {
 }
 
 // wake lets those look again who wait for a request. The caller holds mu.
-func (s *ownedRequests) wake(key requestKey) {
+func (s *Store) wake(key requestKey) {
 	if next := s.next[key]; next != nil {
 		close(next)
 		delete(s.next, key)
@@ -296,19 +318,19 @@ func (s *ownedRequests) wake(key requestKey) {
 
 // knows reports whether an object is kept as it is, since this process wrote it: then there is nothing to decode, and
 // no news. One whose spec is not kept for the budget's sake is known too.
-func (s *ownedRequests) knows(object *unstructured.Unstructured) bool {
+func (s *Store) knows(object *unstructured.Unstructured) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.objects[requestKey{object.GetNamespace(), object.GetName()}]
 	return known != nil && known.UID == string(object.GetUID()) && known.ResourceVersion == object.GetResourceVersion()
 }
 
-// set keeps a request unless a newer one is known. Watches lag behind what this process wrote.
-func (s *ownedRequests) set(r *nodepool.OwnedRequest) {
+// Set keeps a request unless a newer one is known. Watches lag behind what this process wrote.
+func (s *Store) Set(r *nodepool.OwnedRequest) {
 	key := requestKey{r.Cluster.Namespace, r.ID}
 	s.mu.Lock()
 	known := s.objects[key]
-	s.sight(r, known)
+	s.noteRenewal(r, known)
 	left, gone := s.gone[r.UID]
 	if gone && (left.final || !r.Deleting) || known != nil && (sameReading(known, r) || reflector.Older(r.ResourceVersion, known.ResourceVersion)) {
 		s.mu.Unlock()
@@ -328,17 +350,17 @@ func (s *ownedRequests) set(r *nodepool.OwnedRequest) {
 	s.wake(key)
 	s.mu.Unlock()
 	if known != nil && statusAlone(known, r) && known.Admission == r.Admission {
-		s.told(r.Cluster)
+		s.statusChanged(r.Cluster)
 		return
 	}
-	s.tell(append(of, r.Cluster))
+	s.notify(append(of, r.Cluster))
 }
 
 // keep sets what the API server answered, and returns it as get does, but whole: the caller has it in hand, whether the
 // budget of memory has room for it or not.
-func (s *ownedRequests) keep(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
+func (s *Store) keep(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
 	asked := r.Requests
-	s.set(r)
+	s.Set(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	whole := s.shown(*r)
@@ -347,7 +369,7 @@ func (s *ownedRequests) keep(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
 }
 
 // shown is a request with what was decided of it, written or not. The caller holds mu.
-func (s *ownedRequests) shown(r nodepool.OwnedRequest) nodepool.OwnedRequest {
+func (s *Store) shown(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 	if decided, is := s.decided[requestKey{r.Cluster.Namespace, r.ID}]; is && decided.uid == r.UID {
 		r.Status = *decided.status
 	}
@@ -357,7 +379,7 @@ func (s *ownedRequests) shown(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 // decide notes what was decided of a request until settle, and lets those look who wait for it; nil is that it shall be as it is written. news reports
 // whether it is to be written, and was not before; pressing, whether it changes more than what a status says of a request whose state, and why it is in
 // it, stay.
-func (s *ownedRequests) decide(key requestKey, uid string, status *nodepool.OwnedStatus) (news, pressing bool) {
+func (s *Store) decide(key requestKey, uid string, status *nodepool.OwnedStatus) (news, pressing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, is := s.decided[key]
@@ -375,7 +397,7 @@ func (s *ownedRequests) decide(key requestKey, uid string, status *nodepool.Owne
 }
 
 // settle forgets what was decided, since it is written or given up, unless something else has been decided since.
-func (s *ownedRequests) settle(key requestKey, status *nodepool.OwnedStatus) {
+func (s *Store) settle(key requestKey, status *nodepool.OwnedStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.decided[key].status == status {
@@ -396,7 +418,7 @@ func statusAlone(before, now *nodepool.OwnedRequest) bool {
 }
 
 // drop forgets one object; an object of the same name that is another one stays.
-func (s *ownedRequests) drop(namespace, name, uid string) {
+func (s *Store) drop(namespace, name, uid string) {
 	key := requestKey{namespace, name}
 	s.mu.Lock()
 	known := s.objects[key]
@@ -406,11 +428,11 @@ func (s *ownedRequests) drop(namespace, name, uid string) {
 	}
 	s.remove(key)
 	s.mu.Unlock()
-	s.tell([]nodepool.ClusterKey{known.Cluster})
+	s.notify([]nodepool.ClusterKey{known.Cluster})
 }
 
 // deleted forgets one that this process has deleted, whatever watches still tell of it for a while.
-func (s *ownedRequests) deleted(r *nodepool.OwnedRequest) {
+func (s *Store) deleted(r *nodepool.OwnedRequest) {
 	s.mu.Lock()
 	s.depart(r.UID, false)
 	s.mu.Unlock()
@@ -419,7 +441,7 @@ func (s *ownedRequests) deleted(r *nodepool.OwnedRequest) {
 
 // lost forgets one that the API server reports gone. The answer to a write of it may arrive later, and must not bring it
 // back: nothing would ever report it gone again.
-func (s *ownedRequests) lost(namespace, name, uid string) {
+func (s *Store) lost(namespace, name, uid string) {
 	s.mu.Lock()
 	s.depart(uid, true)
 	s.mu.Unlock()
@@ -427,7 +449,7 @@ func (s *ownedRequests) lost(namespace, name, uid string) {
 }
 
 // depart remembers a departure. The caller holds mu.
-func (s *ownedRequests) depart(uid string, final bool) {
+func (s *Store) depart(uid string, final bool) {
 	now := time.Now()
 	if now.Sub(s.pruned) > departuresLast {
 		maps.DeleteFunc(s.gone, func(_ string, d departure) bool { return now.Sub(d.at) > departuresLast })
@@ -437,7 +459,7 @@ func (s *ownedRequests) depart(uid string, final bool) {
 }
 
 // remove forgets an object. The caller holds mu.
-func (s *ownedRequests) remove(key requestKey) {
+func (s *Store) remove(key requestKey) {
 	of := s.objects[key].Cluster
 	s.budget.release(s.objects[key])
 	delete(s.objects, key)
@@ -448,8 +470,8 @@ func (s *ownedRequests) remove(key requestKey) {
 	}
 }
 
-// tell lets the RayClusters be looked at.
-func (s *ownedRequests) tell(clusters []nodepool.ClusterKey) {
+// notify lets the RayClusters be looked at.
+func (s *Store) notify(clusters []nodepool.ClusterKey) {
 	for _, key := range clusters {
 		s.changed(key)
 	}

@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// ownedTurns lets one write of each request be under way at a time: of two of this process that meet at the API server one would be refused for the
+// writeLocks lets one write of each request be under way at a time: of two of this process that meet at the API server one would be refused for the
 // other, and an older status could overtake a newer one. It also knows whether callers write much.
-type ownedTurns struct {
+type writeLocks struct {
 	few flowcontrol.RateLimiter // of callers' writes
 
 	mu sync.Mutex
@@ -19,12 +19,12 @@ type ownedTurns struct {
 	muchUntil time.Time
 }
 
-func newOwnedTurns() *ownedTurns {
-	return &ownedTurns{few: flowcontrol.NewTokenBucketRateLimiter(fewCalls, fewCalls), writing: map[requestKey]chan struct{}{}}
+func newWriteLocks() *writeLocks {
+	return &writeLocks{few: flowcontrol.NewTokenBucketRateLimiter(fewCalls, fewCalls), writing: map[requestKey]chan struct{}{}}
 }
 
 // call begins a write that a caller waits for, once nobody else writes to the request; leave ends it. An error is that of ctx.
-func (t *ownedTurns) call(ctx context.Context, key requestKey) (leave func(), err error) {
+func (t *writeLocks) call(ctx context.Context, key requestKey) (leave func(), err error) {
 	t.count()
 	for {
 		leave, others := t.begin(key)
@@ -40,7 +40,7 @@ func (t *ownedTurns) call(ctx context.Context, key requestKey) (leave func(), er
 }
 
 // begin begins a write, or returns what is closed when the one is over that is under way.
-func (t *ownedTurns) begin(key requestKey) (leave func(), others <-chan struct{}) {
+func (t *writeLocks) begin(key requestKey) (leave func(), others <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if there := t.writing[key]; there != nil {
@@ -56,7 +56,7 @@ func (t *ownedTurns) begin(key requestKey) (leave func(), others <-chan struct{}
 	}, nil
 }
 
-func (t *ownedTurns) count() {
+func (t *writeLocks) count() {
 	if t.few.TryAccept() {
 		return
 	}
@@ -66,7 +66,7 @@ func (t *ownedTurns) count() {
 }
 
 // much reports whether callers wrote more than fewCalls a second of late.
-func (t *ownedTurns) much() bool {
+func (t *writeLocks) much() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return time.Now().Before(t.muchUntil)

@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	"context"
@@ -23,8 +23,8 @@ import (
 // is decoded.
 const requestsPage = 100
 
-// pageReader opens one page of the list of a namespace, as JSON.
-type pageReader func(ctx context.Context, namespace, from string) (io.ReadCloser, error)
+// PageReader opens one page of the list of a namespace, as JSON.
+type PageReader func(ctx context.Context, namespace, from string) (io.ReadCloser, error)
 
 // takenRequest is an object that was taken from a list, without what it says.
 type takenRequest struct{ metav1.ObjectMeta }
@@ -53,8 +53,8 @@ func (t *takenRequests) DeepCopyObject() runtime.Object {
 	return all
 }
 
-// newPageReader reads pages by a client of its own, since the dynamic one decodes a page as a whole.
-func newPageReader(config *rest.Config, client *http.Client) (pageReader, error) {
+// NewPageReader reads pages by a client of its own, since the dynamic one decodes a page as a whole.
+func NewPageReader(config *rest.Config, client *http.Client) (PageReader, error) {
 	config = rest.CopyConfig(config)
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	config.AcceptContentTypes, config.ContentType = runtime.ContentTypeJSON, runtime.ContentTypeJSON
@@ -71,7 +71,7 @@ func newPageReader(config *rest.Config, client *http.Client) (pageReader, error)
 
 // list takes all objects of a namespace, one after the other, and returns their names. Nothing else is held meanwhile,
 // however many there are.
-func (w *watchedRequests) list(ctx context.Context, pages pageReader) (*takenRequests, error) {
+func (w *namespaceStore) list(ctx context.Context, pages PageReader) (*takenRequests, error) {
 	all := &takenRequests{}
 	for from := ""; ; from = all.Continue {
 		page, err := pages(ctx, w.namespace, from)
@@ -91,7 +91,7 @@ func (w *watchedRequests) list(ctx context.Context, pages pageReader) (*takenReq
 }
 
 // takePage reads the object of a list, item by item.
-func (w *watchedRequests) takePage(page io.Reader, all *takenRequests) error {
+func (w *namespaceStore) takePage(page io.Reader, all *takenRequests) error {
 	in := json.NewDecoder(page)
 	if err := delimiter(in, '{'); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (w *watchedRequests) takePage(page io.Reader, all *takenRequests) error {
 	return delimiter(in, '}')
 }
 
-func (w *watchedRequests) takeItems(in *json.Decoder, all *takenRequests) error {
+func (w *namespaceStore) takeItems(in *json.Decoder, all *takenRequests) error {
 	if err := delimiter(in, '['); err != nil {
 		return err
 	}

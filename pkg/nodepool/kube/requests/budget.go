@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	"cmp"
@@ -31,10 +31,10 @@ const (
 	overLogPause = time.Minute
 )
 
-// requestBudget bounds the memory of the specs of all requests. The sum of what is kept never exceeds limit, not even while a list or a stream of objects
+// budget bounds the memory of the specs of all requests. The sum of what is kept never exceeds limit, not even while a list or a stream of objects
 // comes: a spec without room is not kept, and read again once a division of the budget gives it a place. Who has a place is a function of all
 // objects' sizes, owners and ranks alone (see inOrder), whatever the order in which they came. ownedRequests.mu guards it.
-type requestBudget struct {
+type budget struct {
 	limit int64
 	// held is the sum of what is kept; without counts the requests that are not admitted, those among them that are still to be read.
 	held    int64
@@ -43,13 +43,13 @@ type requestBudget struct {
 	wake chan struct{}
 }
 
-func newRequestBudget(limit int64) requestBudget {
-	return requestBudget{limit: limit, wake: make(chan struct{}, 1)}
+func newBudget(limit int64) budget {
+	return budget{limit: limit, wake: make(chan struct{}, 1)}
 }
 
 // take gives a request its place, in the place of the one known, nil for none. read says whether the first list is whole: before that, everything is
 // kept for which there is room.
-func (b *requestBudget) take(r, known *nodepool.OwnedRequest, read bool) {
+func (b *budget) take(r, known *nodepool.OwnedRequest, read bool) {
 	waits := b.without > 0
 	if known != nil {
 		b.count(known, -1)
@@ -73,14 +73,14 @@ func (b *requestBudget) take(r, known *nodepool.OwnedRequest, read bool) {
 }
 
 // release takes the place of a request back.
-func (b *requestBudget) release(r *nodepool.OwnedRequest) {
+func (b *budget) release(r *nodepool.OwnedRequest) {
 	b.count(r, -1)
 	if b.without > 0 {
 		b.look()
 	}
 }
 
-func (b *requestBudget) count(r *nodepool.OwnedRequest, by int) {
+func (b *budget) count(r *nodepool.OwnedRequest, by int) {
 	if r.Omitted == nil {
 		b.held += int64(by) * r.Bytes
 	}
@@ -90,7 +90,7 @@ func (b *requestBudget) count(r *nodepool.OwnedRequest, by int) {
 }
 
 // look lets the budget be divided anew.
-func (b *requestBudget) look() {
+func (b *budget) look() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -116,7 +116,7 @@ func over(r *nodepool.OwnedRequest) int {
 }
 
 // admitAll divides the budget whenever something has changed while not all requests have a place, and reads those again that have got one.
-func (s *ownedRequests) admitAll(ctx context.Context) {
+func (s *Store) admitAll(ctx context.Context) {
 	var told time.Time
 	before := 0
 	for {
@@ -146,7 +146,7 @@ func (s *ownedRequests) admitAll(ctx context.Context) {
 
 // rereadAll reads requests that have a place, and reports whether all could be read. One that cannot be read, and others of its namespace, keep nobody
 // else waiting. After rereadFor it ends early: what came meanwhile may have a place before what is left.
-func (s *ownedRequests) rereadAll(ctx context.Context, toRead []nodepool.OwnedRequest) (all bool) {
+func (s *Store) rereadAll(ctx context.Context, toRead []nodepool.OwnedRequest) (all bool) {
 	begun := time.Now()
 	failed := map[string]bool{}
 	for i := range toRead {
@@ -172,7 +172,7 @@ func (s *ownedRequests) rereadAll(ctx context.Context, toRead []nodepool.OwnedRe
 }
 
 // listed reports whether all namespaces whose requests can be read have been read once.
-func (s *ownedRequests) listed() bool {
+func (s *Store) listed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.readings {
@@ -183,7 +183,7 @@ func (s *ownedRequests) listed() bool {
 	return true
 }
 
-func (s *ownedRequests) logOver(refused int) {
+func (s *Store) logOver(refused int) {
 	if refused == 0 {
 		s.log.Info("the memory for requests has room for all of them again")
 		return
@@ -191,14 +191,14 @@ func (s *ownedRequests) logOver(refused int) {
 	s.log.Warn("requests are refused, because their owners' share of the memory for requests is used", "requests", refused, "budgetBytes", s.budget.limit)
 }
 
-func (s *ownedRequests) again() {
+func (s *Store) again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.budget.look()
 }
 
 // divide gives places to requests and takes them back. It returns those that have a place and are to be read again, and how many are refused.
-func (s *ownedRequests) divide() (toRead []nodepool.OwnedRequest, refused int) {
+func (s *Store) divide() (toRead []nodepool.OwnedRequest, refused int) {
 	var changed []nodepool.ClusterKey
 	s.mu.Lock()
 	admitted := s.admitted()
@@ -227,7 +227,7 @@ func (s *ownedRequests) divide() (toRead []nodepool.OwnedRequest, refused int) {
 	slices.SortFunc(toRead, func(a, b nodepool.OwnedRequest) int {
 		return cmp.Or(cmp.Compare(a.Bytes, b.Bytes), cmp.Compare(a.ID, b.ID))
 	})
-	s.tell(distinctKeys(changed))
+	s.notify(distinctKeys(changed))
 	return toRead, refused
 }
 
@@ -240,7 +240,7 @@ func distinctKeys(keys []nodepool.ClusterKey) []nodepool.ClusterKey {
 }
 
 // admitted are the requests that the budget has room for. The caller holds mu.
-func (s *ownedRequests) admitted() map[requestKey]bool {
+func (s *Store) admitted() map[requestKey]bool {
 	all := slices.SortedFunc(maps.Values(s.objects), inOrder)
 	items := make([]fairshare.Item, len(all))
 	for i, r := range all {
@@ -256,7 +256,7 @@ func (s *ownedRequests) admitted() map[requestKey]bool {
 }
 
 // reread reads a request that has a place. What has changed since is for the next division.
-func (s *ownedRequests) reread(ctx context.Context, of nodepool.OwnedRequest) error {
+func (s *Store) reread(ctx context.Context, of nodepool.OwnedRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 	defer cancel()
 	object, err := s.client.Namespace(of.Cluster.Namespace).Get(ctx, of.ID, metav1.GetOptions{})
@@ -266,13 +266,13 @@ func (s *ownedRequests) reread(ctx context.Context, of nodepool.OwnedRequest) er
 	if err != nil {
 		return err
 	}
-	r, key := decodeRequest(object), requestKey{of.Cluster.Namespace, of.ID}
+	r, key := Decode(object), requestKey{of.Cluster.Namespace, of.ID}
 	s.mu.Lock()
 	known := s.objects[key]
 	still := known != nil && known.Omitted != nil && known.Admission == nodepool.Undecided && sameRank(known, r) &&
 		known.ResourceVersion == r.ResourceVersion && s.budget.held+r.Bytes <= s.budget.limit
 	if still {
-		s.sight(r, known)
+		s.noteRenewal(r, known)
 		s.budget.count(known, -1)
 		r.Admission = nodepool.Admitted
 		s.budget.count(r, 1)
@@ -281,16 +281,16 @@ func (s *ownedRequests) reread(ctx context.Context, of nodepool.OwnedRequest) er
 	}
 	s.mu.Unlock()
 	if still {
-		s.tell([]nodepool.ClusterKey{r.Cluster})
+		s.notify([]nodepool.ClusterKey{r.Cluster})
 		return nil
 	}
-	s.set(r)
+	s.Set(r)
 	s.again()
 	return nil
 }
 
 // addMemory says of a RayCluster which of its requests have no place, and that nothing may be taken away while one with a place is still to be read.
-func (s *ownedRequests) addMemory(cluster *nodepool.Cluster) {
+func (s *Store) addMemory(cluster *nodepool.Cluster) {
 	refused, undecided, bytes := 0, 0, int64(0)
 	for i := range cluster.Owned {
 		switch r := &cluster.Owned[i]; r.Admission {
@@ -315,20 +315,16 @@ func (s *ownedRequests) addMemory(cluster *nodepool.Cluster) {
 	}
 }
 
-// RequestMemory is what the requests of owners take in memory.
-type RequestMemory struct {
+// Memory is what the requests of owners take in memory.
+type Memory struct {
 	// Budget and Held are bytes; Refused counts the requests that the budget has no room for.
 	Budget, Held int64
 	Refused      int
 }
 
-// RequestMemory returns what the requests of owners take now; zero in the sidecar form, which has none.
-func (m *Manager) RequestMemory() RequestMemory {
-	if m.requests == nil {
-		return RequestMemory{}
-	}
-	s := m.requests
+// Memory returns what the requests take now.
+func (s *Store) Memory() Memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return RequestMemory{Budget: s.budget.limit, Held: s.budget.held, Refused: s.budget.without}
+	return Memory{Budget: s.budget.limit, Held: s.budget.held, Refused: s.budget.without}
 }

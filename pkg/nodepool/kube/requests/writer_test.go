@@ -1,4 +1,4 @@
-package kube
+package requests
 
 import (
 	"context"
@@ -76,10 +76,10 @@ func (o *oneRequest) Delete(context.Context, string, metav1.DeleteOptions, ...st
 	return nil
 }
 
-func newOneRequest() (*oneRequest, *requestWriter) {
+func newOneRequest() (*oneRequest, *Writer) {
 	there := &oneRequest{object: storedRequest("a", "5", "llm")}
-	requests := newOwnedRequests(there, nil, nil, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {})
-	return there, newRequestWriter(requests, there, func() bool { return true }, slog.New(slog.DiscardHandler))
+	requests := newStore(there, nil, nil, slog.New(slog.DiscardHandler), func(nodepool.ClusterKey) {}, func(nodepool.ClusterKey) {})
+	return there, NewWriter(requests, there, func() bool { return true }, slog.New(slog.DiscardHandler))
 }
 
 // The API server warns of owners that stand twice. Cycles that follow each other adopt until a watch tells that it is done.
@@ -134,10 +134,10 @@ func TestOfRequestsThatCannotBeWrittenNoneIsRememberedForGood(t *testing.T) {
 
 func TestANameThatIsTakenElsewhereDoesNotTellWhere(t *testing.T) {
 	there, writer := newOneRequest()
-	o := OwnedRequests{&Manager{requests: writer.requests}}
-	known := decodeRequest(there.object)
+	o := callsOf(writer.requests)
+	known := Decode(there.object)
 	known.Cluster.Name = "secret"
-	wanted := *decodeRequest(there.object)
+	wanted := *Decode(there.object)
 	_, err := o.replace(t.Context(), wanted, known, func(*nodepool.OwnedRequest) error { return errors.New("it is of a secret owner") })
 	if err = o.about("keeping", "a", wanted.Cluster, err); !errors.Is(err, nodepool.ErrRequestElsewhere) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("answered %v", err)
@@ -151,19 +151,12 @@ func TestARenewalIsAnsweredWithTheGraceThatALeaseHas(t *testing.T) {
 	there.object = leasedRequest("5", w.now.Add(-time.Hour), 10, "")
 	w.client = there
 	_ = w.Replace([]any{there.object}, "5")
-	o, key := OwnedRequests{&Manager{requests: w.ownedRequests, source: one{}, floor: newFloor()}}, nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+	o, key := callsOf(w.Store), nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 	renewed, err := o.Renew(t.Context(), key, "a", w.now, func(*nodepool.OwnedRequest) error { return nil })
 	read, _ := o.Get(key, "a")
 	if want := w.now.Add(10 * time.Second); err != nil || !renewed.HeldUntil.Equal(want) || !read.HeldUntil.Equal(want) {
 		t.Errorf("held until %v in the answer, until %v for who asks then, want %v; %v", renewed.HeldUntil, read.HeldUntil, want, err)
 	}
-}
-
-// one has any RayCluster.
-type one struct{ objects }
-
-func (one) rayCluster(nodepool.ClusterKey) (*unstructured.Unstructured, error) {
-	return &unstructured.Unstructured{Object: map[string]any{}}, nil
 }
 
 // The API server answers a patch that names the UID of what is gone with a conflict.
@@ -175,41 +168,32 @@ func TestTheStatusOfWhatIsGoneIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestAWorkerStaysForRequestsOfAClusterThatIsNotThere(t *testing.T) {
+func TestRequestsOfAClusterThatIsNotThereAreKnown(t *testing.T) {
 	requests, _ := requestStore()
-	m := &Manager{requests: requests.ownedRequests, source: nothing{}}
 	key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
-	if m.worked(key) {
-		t.Error("nobody asks for anything")
-	}
 	_ = requests.Replace(nil, "4")
 	_ = requests.Add(storedRequest("a", "5", "llm"))
-	if !m.worked(key) || len((OwnedRequests{m}).Of(key)) != 1 {
-		t.Error("a request waits to be told")
+	if !requests.Any(key) || len(callsOf(requests.Store).Of(key)) != 1 {
+		t.Error("a request for a RayCluster that is not there is unknown")
 	}
 	_ = requests.Delete(storedRequest("a", "6", "llm"))
-	if m.worked(key) {
+	if requests.Any(key) {
 		t.Error("the request is gone")
 	}
 }
 
-// nothing has no RayClusters.
-type nothing struct{ objects }
-
-func (nothing) rayCluster(nodepool.ClusterKey) (*unstructured.Unstructured, error) { return nil, nil }
-
 func TestARequestThatIsBeingDeletedTakesNoNewSpec(t *testing.T) {
 	there, writer := newOneRequest()
-	o := OwnedRequests{&Manager{requests: writer.requests}}
+	o := callsOf(writer.requests)
 	there.object.SetDeletionTimestamp(new(metav1.Now()))
-	known := decodeRequest(there.object)
+	known := Decode(there.object)
 	_, err := o.replace(t.Context(), *known, known, func(*nodepool.OwnedRequest) error { return nil })
 	if !errors.Is(err, nodepool.ErrReadOnly) || there.patches != 0 {
 		t.Errorf("%d writes, %v", there.patches, err)
 	}
-	writer.requests.set(known)
+	writer.requests.Set(known)
 	writer.requests.deleted(known)
-	writer.requests.set(known) // a watch tells that a finalizer keeps it
+	writer.requests.Set(known) // a watch tells that a finalizer keeps it
 	if left, is := writer.requests.get("ml", "a"); !is || !left.Deleting {
 		t.Errorf("read as %+v", left)
 	}
@@ -243,7 +227,7 @@ func (s *slowRequests) Patch(ctx context.Context, name string, _ types.PatchType
 }
 
 // inWriter runs test beside a writer of statuses; time is synctest's.
-func inWriter(t *testing.T, test func(tell func(name, code string), w *requestWriter, s *slowRequests)) {
+func inWriter(t *testing.T, test func(tell func(name, code string), w *Writer, s *slowRequests)) {
 	synctest.Test(t, func(t *testing.T) {
 		_, w := newOneRequest()
 		s := &slowRequests{oneRequest: oneRequest{object: storedRequest("a", "5", "llm")}, takes: time.Second, begun: time.Now()}
@@ -265,8 +249,8 @@ func inWriter(t *testing.T, test func(tell func(name, code string), w *requestWr
 
 // What is older must never be the last that is written, or who waits for his request sees it go back.
 func TestANewerStatusIsWrittenLastAndReplacesWhatWaits(t *testing.T) {
-	inWriter(t, func(tell func(name, code string), w *requestWriter, s *slowRequests) {
-		leave, err := w.requests.turns.call(context.Background(), requestKey{"ml", "a"})
+	inWriter(t, func(tell func(name, code string), w *Writer, s *slowRequests) {
+		leave, err := w.requests.locks.call(context.Background(), requestKey{"ml", "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,11 +285,11 @@ func TestWhatIsNotPressingIsToldSlowlyWhileCallersWriteMuch(t *testing.T) {
 		{"callers write little", 1, 20, 0},
 		{"callers write much", 10, 20, 20 * time.Second / unpressing},
 	} {
-		inWriter(t, func(tell func(name, code string), w *requestWriter, s *slowRequests) {
+		inWriter(t, func(tell func(name, code string), w *Writer, s *slowRequests) {
 			s.takes = time.Millisecond
 			tenth := func() {
 				for i := range c.calls {
-					leave, err := w.requests.turns.call(context.Background(), requestKey{"ml", "call-" + strconv.Itoa(i)})
+					leave, err := w.requests.locks.call(context.Background(), requestKey{"ml", "call-" + strconv.Itoa(i)})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -319,7 +303,7 @@ func TestWhatIsNotPressingIsToldSlowlyWhileCallersWriteMuch(t *testing.T) {
 			begun := time.Now()
 			for i := range c.number {
 				known := storedRequest(strconv.Itoa(i), "5", "llm")
-				w.requests.set(decodeRequest(known))
+				w.requests.Set(Decode(known))
 				tell(strconv.Itoa(i), "")
 			}
 			tell("new", "pressing")
@@ -346,25 +330,25 @@ func TestWhatIsNotPressingIsToldSlowlyWhileCallersWriteMuch(t *testing.T) {
 
 // Of two writes of one request that meet at the API server it refuses one, so a caller waits for a status that is being written, and for other callers.
 func TestWritesOfOneRequestFollowEachOther(t *testing.T) {
-	inWriter(t, func(tell func(name, code string), w *requestWriter, s *slowRequests) {
+	inWriter(t, func(tell func(name, code string), w *Writer, s *slowRequests) {
 		begun := time.Now()
 		tell("a", "told")
-		leave, err := w.requests.turns.call(context.Background(), requestKey{"ml", "a"})
+		leave, err := w.requests.locks.call(context.Background(), requestKey{"ml", "a"})
 		if err != nil || time.Since(begun) != s.takes {
 			t.Fatalf("a caller's turn came after %v, want after that of the status, which takes %v; %v", time.Since(begun), s.takes, err)
 		}
 		impatient, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if _, err := w.requests.turns.call(impatient, requestKey{"ml", "a"}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := w.requests.locks.call(impatient, requestKey{"ml", "a"}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("who does not wait longer is told %v", err)
 		}
 		leave()
-		if leave, err := w.requests.turns.call(context.Background(), requestKey{"ml", "a"}); err != nil {
+		if leave, err := w.requests.locks.call(context.Background(), requestKey{"ml", "a"}); err != nil {
 			t.Errorf("after the turn: %v", err)
 		} else {
 			leave()
 		}
-		if left := len(w.requests.turns.writing); left != 0 {
+		if left := len(w.requests.locks.writing); left != 0 {
 			t.Errorf("%d turns are left", left)
 		}
 	})
@@ -372,13 +356,13 @@ func TestWritesOfOneRequestFollowEachOther(t *testing.T) {
 
 // A status may wait for seconds to be written. Callers are not to wait for it, and the loop is to tell it again where it could not be written.
 func TestCallersAreToldWhatIsDecidedBeforeItIsWritten(t *testing.T) {
-	inWriter(t, func(tell func(name, code string), w *requestWriter, s *slowRequests) {
-		w.requests.set(decodeRequest(storedRequest("a", "5", "llm")))
+	inWriter(t, func(tell func(name, code string), w *Writer, s *slowRequests) {
+		w.requests.Set(Decode(storedRequest("a", "5", "llm")))
 		looks := func(when, shown, written string) {
 			t.Helper()
 			known, _ := w.requests.get("ml", "a")
 			key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
-			listed, kept := w.requests.shownOf(key)[0], w.requests.of(key)[0]
+			listed, kept := w.requests.shownOf(key)[0], w.requests.Of(key)[0]
 			if known.Status.Code != shown || listed.Status.Code != shown || kept.Status.Code != written {
 				t.Errorf("%s: got as %q, listed as %q, want %q; written as %q, want %q", when, known.Status.Code, listed.Status.Code, shown, kept.Status.Code, written)
 			}
@@ -408,7 +392,7 @@ func TestCallersAreToldWhatIsDecidedBeforeItIsWritten(t *testing.T) {
 
 // The loop tells what it finds with each cycle until the object says so.
 func TestWhatWaitsOrIsBeingWrittenIsNotWrittenAgain(t *testing.T) {
-	inWriter(t, func(tell func(name, code string), w *requestWriter, s *slowRequests) {
+	inWriter(t, func(tell func(name, code string), w *Writer, s *slowRequests) {
 		for range 3 {
 			tell("a", "same")
 			time.Sleep(s.takes / 4)
