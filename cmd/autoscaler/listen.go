@@ -25,6 +25,7 @@ import (
 	reviews "heliostat.dev/heliostat/internal/access/kube"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/limits"
 )
 
 // listenOptions say where the process answers, and whom.
@@ -51,7 +52,7 @@ func (o *listenOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.certs.CA, "tls-ca-file", "", "PEM file of the authorities of that certificate, which need not be there; by them another replica is known while the certificate is renewed (default: the system's)")
 	f.StringSliceVar(&o.audiences, "token-audiences", nil, "a bearer token must be made for one of these (default: for the API server, or for "+access.Audience+")")
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "ask nobody who they are; only on a loopback address")
-	f.Float64Var(&o.perSecond, "requests-per-second", httpapi.DefaultRequestsPerSecond, "REST calls that one caller may make; 0 for no limit")
+	f.Float64Var(&o.perSecond, "requests-per-second", limits.DefaultRequestsPerSecond, "REST calls that one caller may make; 0 for no limit")
 	cli.ValidateAddress(f, "listen", &o.listen)
 	cli.ValidateAddress(f, "metrics-bind-address", &o.metrics)
 	cli.ValidateAddress(f, "health-probe-bind-address", &o.probes)

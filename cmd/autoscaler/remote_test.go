@@ -21,6 +21,8 @@ import (
 	"heliostat.dev/heliostat/internal/cli/table"
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview"
+	"heliostat.dev/heliostat/internal/httpapi/events"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -33,10 +35,10 @@ var llmKey = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 // remote is a Heliostat server of one cluster, ml/llm, for commands to call.
 type remote struct {
 	address string
-	hub     *httpapi.Hub
+	hub     *events.Hub
 
 	mu    sync.Mutex // guards what follows
-	view  httpapi.View
+	view  clusterview.View
 	kept  []raydemand.Request
 	since time.Time
 	// seen are the headers of the last call.
@@ -55,13 +57,13 @@ func newRemote(t *testing.T) *remote {
 	}
 	s.Name, s.TakenAt = "ml/llm", time.Now()
 	one := raydemand.One
-	r := &remote{hub: httpapi.NewHub(), owned: map[string]nodepool.OwnedRequest{}, view: httpapi.View{
+	r := &remote{hub: events.NewHub(events.Config{}), owned: map[string]nodepool.OwnedRequest{}, view: clusterview.View{
 		Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by --mode", CycleAt: s.TakenAt, StateAt: s.TakenAt, CycleTook: 3 * time.Millisecond,
 		Snapshot: s, Plan: planner.Compute(s, s.Policy),
 		Findings: []raydemand.Finding{{Code: "demand-truncated", Severity: raydemand.Warning, Object: "RayCluster ml/llm", Why: "more may wait", Fix: "ask for fewer shapes"}},
 		Changes: []apiv1.Decision{{At: s.TakenAt, Action: "scale-up", Group: "gpu", From: 1, To: 2,
 			Reason: planner.Reason{Code: "patch-ok", Message: "group gpu: replicas 1 → 2"}}},
-		NumGPUs: map[string]httpapi.GroupNumGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &one, Reported: &one}}},
+		NumGPUs: map[string]clusterview.NumGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &one, Reported: &one}}},
 	}}
 	handler, err := httpapi.NewHandler(httpapi.Config{Fleet: r, Requests: r, Freezer: r, Modes: r, Hub: r.hub, Nodepools: r, Owned: owners{r}})
 	if err != nil {
@@ -81,13 +83,13 @@ func newRemote(t *testing.T) *remote {
 	return r
 }
 
-func (r *remote) Views() []httpapi.View {
+func (r *remote) Views() []clusterview.View {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return []httpapi.View{r.view}
+	return []clusterview.View{r.view}
 }
 
-func (r *remote) View(key nodepool.ClusterKey) (httpapi.View, bool) {
+func (r *remote) View(key nodepool.ClusterKey) (clusterview.View, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.view, key == llmKey

@@ -7,15 +7,15 @@ import (
 
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/cli/table"
-	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 func TestOfARayThatHasNotAnsweredNothingIsToldAsIfItHad(t *testing.T) {
 	r := newRemote(t)
-	r.view = httpapi.View{Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by the default", Error: "the Ray head is unavailable", Snapshot: planner.Snapshot{Name: "ml/llm"}}
+	r.view = clusterview.View{Key: llmKey, Mode: nodepool.Managed, ModeReason: "managed by the default", Error: "the Ray head is unavailable", Snapshot: planner.Snapshot{Name: "ml/llm"}}
 	_, out, _ := command(t, "", "autoscaler", "status", "ml/llm")
 	if !strings.Contains(out, "Demand: not known") || strings.Contains(out, "nothing is asked for") || strings.Contains(out, "Unmet") {
 		t.Errorf("what Ray was never asked is told as known:\n%s", out)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -89,8 +90,8 @@ func (k *keeper) Changes(nodepool.ClusterKey, string) <-chan struct{} {
 // nobody knows no RayCluster: the example asks for none.
 type nobody struct{}
 
-func (nobody) Views() []httpapi.View                         { return nil }
-func (nobody) View(nodepool.ClusterKey) (httpapi.View, bool) { return httpapi.View{}, false }
+func (nobody) Views() []clusterview.View                         { return nil }
+func (nobody) View(nodepool.ClusterKey) (clusterview.View, bool) { return clusterview.View{}, false }
 func (nobody) Get(context.Context, nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
 	return nil, time.Time{}, nodepool.ErrGone
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -10,56 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview/viewtest"
 )
-
-func TestAnswersThatAreNotReadYetTakeRoomOfTheirCallerAndOfAll(t *testing.T) {
-	a := newAnswers()
-	var slower *access.ThrottledError
-	var full *problem
-	hold := func(caller string, size int) func() {
-		t.Helper()
-		release, err := a.hold(caller, size)
-		if err != nil {
-			t.Fatalf("%d bytes of %s: %v", size, caller, err)
-		}
-		return release
-	}
-	first := hold("alice", 10<<20)
-	if _, err := a.hold("alice", 10<<20); !errors.As(err, &slower) || slower.After <= 0 {
-		t.Errorf("20 MiB of one caller: %v", err)
-	}
-	hold("alice", smallAnswer)
-	releases := []func(){first}
-	for _, caller := range []string{"b", "c", "d", "e", "f"} {
-		releases = append(releases, hold(caller, 10<<20))
-	}
-	if _, err := a.hold("g", 10<<20); !errors.As(err, &full) || full.kind != unavailable {
-		t.Errorf("70 MiB of all callers: %v", err)
-	}
-	for _, release := range releases {
-		release()
-	}
-	hold("g", 2*answersOfAll)() // nothing else is held
-	if a.held != 0 || len(a.byCaller) != 0 {
-		t.Errorf("when all are read %d bytes of %v are held", a.held, a.byCaller)
-	}
-}
-
-func TestAnAnswerGivesItsTurnToBeEncodedBack(t *testing.T) {
-	a := newAnswers()
-	for i, body := range []any{1, func() {}} {
-		if _, err := a.encode(body); (err == nil) != (i == 0) || len(a.encoding) != 0 {
-			t.Errorf("%T: %v, and %d are being encoded", body, err, len(a.encoding))
-		}
-	}
-}
 
 func TestAnAnswerThatCannotBeEncodedIsALoggedProblem(t *testing.T) {
 	var log bytes.Buffer
 	w := newWorld(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	view := busyView()
+	view := viewtest.Busy()
 	view.CycleAt = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
 	w.fleet[llm] = view
 	got := w.call(http.MethodGet, llmPath, "")
@@ -85,8 +42,8 @@ func (r slowReader) Write(text []byte) (int, error) {
 
 func TestALargeAnswerIsRefusedWhileOthersOfItsCallerAreNotRead(t *testing.T) {
 	w := newWorld(t)
-	view := busyView()
-	view.Error = strings.Repeat("x", answersOfOne)
+	view := viewtest.Busy()
+	view.Error = strings.Repeat("x", 16<<20)
 	w.fleet[llm] = view
 	slow := slowReader{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
 	request := httptest.NewRequest(http.MethodGet, llmPath, nil)

@@ -37,7 +37,7 @@ func TestBothEndsUnderstandEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]apiv1.ClusterSummary{w.fleet[llm].summary(noon)}, clusters); diff != "" {
+	if diff := cmp.Diff([]apiv1.ClusterSummary{w.fleet[llm].Summary(noon)}, clusters); diff != "" {
 		t.Errorf("clusters (-served +read):\n%s", diff)
 	}
 	if clusters, err := caller.Clusters(ctx, "elsewhere"); err != nil || len(clusters) != 0 {
@@ -47,7 +47,7 @@ func TestBothEndsUnderstandEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(w.fleet[llm].cluster(noon), cluster); diff != "" {
+	if diff := cmp.Diff(w.fleet[llm].Cluster(noon), cluster); diff != "" {
 		t.Errorf("status (-served +read):\n%s", diff)
 	}
 	text, err := caller.Snapshot(ctx, llm)

@@ -12,6 +12,10 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/google/go-cmp/cmp"
+	"heliostat.dev/heliostat/internal/httpapi/body"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview/viewtest"
+	"heliostat.dev/heliostat/internal/httpapi/guard"
 )
 
 var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace"}
@@ -116,16 +120,16 @@ func TestTheExampleOfAnInvalidRequestIsWhatTheServerAnswers(t *testing.T) {
 
 func TestLimitsAreThoseOfTheSpec(t *testing.T) {
 	s := loadSpec(t)
-	body := s.at(s.root, "components", "schemas", "RequestResources", "properties")
+	properties := s.at(s.root, "components", "schemas", "RequestResources", "properties")
 	got := map[string]any{
-		"num_cpus": s.at(body, "num_cpus")["maximum"], "bundles": s.at(body, "bundles")["maxItems"],
-		"selectors": s.at(body, "bundle_label_selectors")["maxItems"],
+		"num_cpus": s.at(properties, "num_cpus")["maximum"], "bundles": s.at(properties, "bundles")["maxItems"],
+		"selectors": s.at(properties, "bundle_label_selectors")["maxItems"],
 		"resources": s.at(s.root, "components", "schemas", "Bundle")["maxProperties"],
 		"name":      s.at(s.root, "components", "parameters", "name", "schema")["pattern"],
 	}
 	want := map[string]any{
-		"num_cpus": float64(maxCPUs), "bundles": float64(maxBundles), "selectors": float64(maxBundles),
-		"resources": float64(maxResources), "name": namePattern.String(),
+		"num_cpus": float64(body.MaxCPUs), "bundles": float64(body.MaxBundles), "selectors": float64(body.MaxBundles),
+		"resources": float64(body.MaxResources), "name": guard.NamePattern.String(),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("limits (-code +spec):\n%s", diff)
@@ -134,8 +138,8 @@ func TestLimitsAreThoseOfTheSpec(t *testing.T) {
 
 func TestAnswersAreWhatTheSpecSays(t *testing.T) {
 	s, w := loadSpec(t), newWorld(t)
-	w.fleet[otherKey] = View{Key: otherKey, Mode: "off"} // everything empty: lists must still be lists
-	w.requests.kept[llm] = busyView().Snapshot.Requests
+	w.fleet[otherKey] = clusterview.View{Key: otherKey, Mode: "off"} // everything empty: lists must still be lists
+	w.requests.kept[llm] = viewtest.Busy().Snapshot.Requests
 	for path, schema := range map[string]string{
 		"/v1/rayclusters":                        "ClusterList",
 		"/v1/namespaces/ml/rayclusters":          "ClusterList",

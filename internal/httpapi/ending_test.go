@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/httpapi/clusterview/viewtest"
 	"heliostat.dev/heliostat/internal/httpapi/memnet"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -48,19 +49,19 @@ func TestCallsThatCannotBeFinishedAreToldSoBeforeTheServerEnds(t *testing.T) {
 				kept := nodepool.OwnedRequest{}
 				kept.Cluster, kept.ID = llm, "kept"
 				owned.keep(kept)
-				config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{llm: busyView()}, Requests: newWorld(t).requests, Owned: owned, TLS: ours}
+				config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{llm: viewtest.Busy()}, Requests: newWorld(t).requests, Owned: owned, TLS: ours}
 				if c.follows {
 					config.Leadership = &fakeLeadership{address: oldLeader, known: true}
-				}
-				running, s, err := newServer(config)
-				if err != nil {
-					t.Fatal(err)
 				}
 				silent := memnet.Serving(t, func(_ http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body) // until then nobody notices that the caller is gone
 					<-r.Context().Done()
 				})
-				s.relay.transport.(*http.Transport).DialContext = silent.Dial
+				config.dialLeader = silent.Dial
+				running, err := NewServer(config)
+				if err != nil {
+					t.Fatal(err)
+				}
 				w := memnet.New()
 				w.Serve(t, running)
 
@@ -84,7 +85,7 @@ func TestCallsThatCannotBeFinishedAreToldSoBeforeTheServerEnds(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				wantUnavailable(t, name, response, string(text), "this process ends before it could answer")
+				wantUnavailable(t, name, response, string(text), "the server is shutting down and did not finish this call")
 				if took := time.Since(begun); took != time.Second+FinishWithin {
 					t.Errorf("answered after %v, want it %v after the end began", took, FinishWithin)
 				}

@@ -7,85 +7,68 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"heliostat.dev/heliostat/internal/httpapi/answer"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/limits"
+	"heliostat.dev/heliostat/internal/httpapi/problem"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// unknownName is the kind of problem of a thing that a RayCluster, which is there, has not.
-var unknownName = kind{"unknown-name", "Unknown name", http.StatusNotFound}
 
 // Explain serves GET …/rayclusters/{name}/explain.
 func (s *server) Explain(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, params apiv1.ExplainParams) {
 	question, err := questionOf(params)
 	if err != nil {
-		s.fail(c, err)
+		s.answers.Fail(c, err)
 		return
 	}
 	view, err := s.decided(namespace, name)
 	if err != nil {
-		s.fail(c, err)
+		s.answers.Fail(c, err)
 		return
 	}
-	type answer struct {
+	type result struct {
 		explanation planner.Explanation
 		err         error
 	}
-	got, err := inTime(c.Request.Context(), s.plans, callerOf(c).Name, func(stop <-chan struct{}) (answer, bool) {
+	got, err := limits.Run(c.Request.Context(), s.plans, answer.Caller(c).Name, func(stop <-chan struct{}) (result, bool) {
 		explanation, err := planner.Explain(stop, view.Snapshot, view.Snapshot.Policy, question)
-		return answer{explanation, err}, !errors.Is(err, planner.ErrBrokenOff)
+		return result{explanation, err}, !errors.Is(err, planner.ErrBrokenOff)
 	})
-	if err == nil {
-		err = unanswered(got.err)
-	}
-	if err != nil {
-		s.fail(c, err)
+	var unknown *planner.UnknownError
+	switch {
+	case err != nil:
+		s.answers.Fail(c, err)
+		return
+	case errors.As(got.err, &unknown):
+		s.fail(c, problem.UnknownName, unknown.Error())
+		return
+	case got.err != nil:
+		s.answers.Fail(c, got.err)
 		return
 	}
-	explanation := got.explanation
-	if why := view.unscaled(); why != "" {
-		explanation.Details = slices.Insert(explanation.Details, 0, planner.Detail{
+	if why := view.Unscaled(); why != "" {
+		detail := planner.Detail{
 			About: "RayCluster " + view.Key.String(), Reason: planner.Reason{Code: raydemand.CodeNotScaled, Message: why},
-		})
+		}
+		got.explanation.Details = slices.Insert(got.explanation.Details, 0, detail)
 	}
-	write(c, http.StatusOK, "application/json", explanation)
+	s.answers.JSON(c, http.StatusOK, got.explanation)
 }
 
-// unscaled says why what the plan launches and stops does not come about; empty where it does.
-func (v *View) unscaled() string {
-	switch {
-	case v.Frozen:
-		return "this is what would be: it is frozen, and nothing is written"
-	case v.Mode == nodepool.Shadow || v.Mode == nodepool.Off:
-		return "this is what would be: " + v.ModeReason
-	case v.Unwritten != "":
-		return "the last plan could not be written, and is tried again: " + v.Unwritten
-	}
-	return ""
-}
-
-// unanswered makes a problem of what planner.Explain refuses.
-func unanswered(err error) error {
-	var unknown *planner.UnknownError
-	if errors.As(err, &unknown) {
-		return &problem{kind: unknownName, detail: unknown.Error()}
-	}
-	return err
-}
-
-// questionOf reads the parameters, of which there is exactly one.
+// questionOf reads the parameters, exactly one of which must be set.
 func questionOf(p apiv1.ExplainParams) (planner.Question, error) {
 	q := planner.Question{Group: p.Group, Pod: p.Pod, Gang: p.Gang, Request: p.Request}
-	asked := 0
-	for _, given := range []string{p.Group, p.Pod, p.Gang, p.Bundle, p.Request} {
-		if given != "" {
-			asked++
+	set := 0
+	for _, value := range []string{p.Group, p.Pod, p.Gang, p.Bundle, p.Request} {
+		if value != "" {
+			set++
 		}
 	}
-	if asked != 1 {
-		return q, &problem{kind: invalidRequest, detail: "want exactly one of the parameters group, pod, gang, bundle and request"}
+	if set != 1 {
+		detail := "want exactly one of the parameters group, pod, gang, bundle and request"
+		return q, &problem.Error{Kind: problem.InvalidRequest, Detail: detail}
 	}
 	if p.Bundle != "" {
 		demand, err := snapshotfile.ReadRequest(p.Bundle, "bundle")
@@ -97,11 +80,12 @@ func questionOf(p apiv1.ExplainParams) (planner.Question, error) {
 	return q, nil
 }
 
-// invalidInput makes a problem of what the planner's readers refuse.
+// invalidInput returns the problem of an error of package snapshotfile.
 func invalidInput(err error) error {
 	var input *snapshotfile.InputError
 	if !errors.As(err, &input) {
 		return err
 	}
-	return &problem{kind: invalidRequest, detail: input.Error(), errors: []apiv1.FieldError{{Field: input.Field, Value: input.Value, Expected: input.Want}}}
+	fields := []apiv1.FieldError{{Field: input.Field, Value: input.Value, Expected: input.Want}}
+	return &problem.Error{Kind: problem.InvalidRequest, Detail: input.Error(), Fields: fields}
 }

@@ -8,14 +8,9 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/limits"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
-
-// Freezer stops all writes to a RayCluster, and allows them again.
-type Freezer interface {
-	// SetFreeze fails with nodepool.ErrGone when there is no such cluster.
-	SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen bool) error
-}
 
 // FreezeCluster serves PUT …/freeze.
 func (s *server) FreezeCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
@@ -29,14 +24,14 @@ func (s *server) UnfreezeCluster(c *gin.Context, namespace apiv1.Namespace, name
 
 func (s *server) setFreeze(c *gin.Context, key nodepool.ClusterKey, frozen bool) {
 	if s.Freezer == nil {
-		s.fail(c, &problem{kind: unknownPath, detail: "this is not served here"})
+		s.notServed(c)
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), limits.KubernetesTimeout)
 	defer cancel()
 	if err := s.Freezer.SetFreeze(ctx, key, frozen); err != nil {
-		s.fail(c, fmt.Errorf("setting freeze of %s to %v: %w", key, frozen, err))
+		s.answers.Fail(c, fmt.Errorf("setting freeze of %s to %v: %w", key, frozen, err))
 		return
 	}
-	write(c, http.StatusOK, "application/json", apiv1.Freeze{Frozen: frozen})
+	s.answers.JSON(c, http.StatusOK, apiv1.Freeze{Frozen: frozen})
 }

@@ -9,32 +9,21 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
-	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/internal/httpapi/problem"
 )
-
-// History remembers the last decisions about each RayCluster.
-type History interface {
-	// Entries are those about a cluster, newest first; nobody changes them.
-	Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry
-	// Past is what a decision was made from and what it came to, as JSON; false where it is not remembered.
-	Past(key nodepool.ClusterKey, id string) (snapshot, plan json.RawMessage, known bool, err error)
-}
-
-// unknownDecision is the kind of problem of a decision that is not, or no longer, remembered.
-var unknownDecision = kind{"unknown-decision", "Unknown decision", http.StatusNotFound}
 
 // ListHistory serves GET …/rayclusters/{name}/history.
 func (s *server) ListHistory(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	view, err := s.view(namespace, name)
 	if err != nil {
-		s.fail(c, err)
+		s.answers.Fail(c, err)
 		return
 	}
-	answer := apiv1.HistoryList{Items: []apiv1.HistoryEntry{}}
+	list := apiv1.HistoryList{Items: []apiv1.HistoryEntry{}}
 	if s.History != nil {
-		answer.Items = append(answer.Items, s.History.Entries(view.Key)...)
+		list.Items = append(list.Items, s.History.Entries(view.Key)...)
 	}
-	write(c, http.StatusOK, "application/json", answer)
+	s.answers.JSON(c, http.StatusOK, list)
 }
 
 // GetHistory serves GET …/rayclusters/{name}/history/{id}.
@@ -47,17 +36,21 @@ func (s *server) GetHistoryPlan(c *gin.Context, namespace apiv1.Namespace, name 
 	s.writePast(c, namespace, name, id, func(_, plan json.RawMessage) json.RawMessage { return plan })
 }
 
-// decisionPattern is an id of the history; the contract repeats it.
+// decisionPattern is the ID of a decision; api/openapi.yaml repeats it.
 var decisionPattern = regexp.MustCompile(`^[0-9]{1,19}$`)
 
-func (s *server) writePast(c *gin.Context, namespace, name, id string, part func(snapshot, plan json.RawMessage) json.RawMessage) {
+// writePast answers with one part of a past decision.
+func (s *server) writePast(
+	c *gin.Context, namespace, name, id string, part func(snapshot, plan json.RawMessage) json.RawMessage,
+) {
 	if !decisionPattern.MatchString(id) {
-		s.fail(c, invalid([]apiv1.FieldError{{Field: "id", Value: shorten(id), Expected: "the id of a decision, a number"}}))
+		field := apiv1.FieldError{Field: "id", Value: problem.Shorten(id), Expected: "the ID of a decision, a number"}
+		s.answers.Fail(c, problem.Invalid([]apiv1.FieldError{field}))
 		return
 	}
 	view, err := s.view(namespace, name)
 	if err != nil {
-		s.fail(c, err)
+		s.answers.Fail(c, err)
 		return
 	}
 	known := false
@@ -67,10 +60,10 @@ func (s *server) writePast(c *gin.Context, namespace, name, id string, part func
 	}
 	switch {
 	case err != nil:
-		s.fail(c, err)
+		s.answers.Fail(c, err)
 	case !known:
-		s.fail(c, &problem{kind: unknownDecision, detail: fmt.Sprintf("decision %s about %s is not remembered", id, view.Key)})
+		s.fail(c, problem.UnknownDecision, fmt.Sprintf("the history of %s has no decision %s, or not any more", view.Key, id))
 	default:
-		write(c, http.StatusOK, "application/json", part(snapshot, plan))
+		s.answers.JSON(c, http.StatusOK, part(snapshot, plan))
 	}
 }

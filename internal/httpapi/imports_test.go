@@ -9,9 +9,9 @@ import (
 func TestTheServerDecidesNothingAndCallsNobody(t *testing.T) {
 	importtest.Imports(t, map[string]string{
 		"internal/httpapi/client": "the server must work without its client; only tests join the two ends",
-		"internal/controller":     "the server shows decisions that cmd hands to it; it does not make them",
-		"pkg/nodepool/kube":       "the server asks Kubernetes through the interfaces of Config alone",
+		"internal/controller":     "the server shows decisions that cmd passes to it; it does not make them",
+		"pkg/nodepool/kube":       "the server calls Kubernetes through the interfaces of Config only",
 		"pkg/raydemand/gcs":       "the server does not talk to Ray",
-		"k8s.io/":                 "the server asks Kubernetes through the interfaces of Config alone",
+		"k8s.io/":                 "the server calls Kubernetes through the interfaces of Config only",
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/httpapi/body"
+	"heliostat.dev/heliostat/internal/httpapi/events"
 )
 
 func TestAReplicaThatDoesNotDecideAnswersAsTheOneThatDoes(t *testing.T) {
@@ -50,7 +52,7 @@ func TestAReplicaThatDoesNotDecideAnswersAsTheOneThatDoes(t *testing.T) {
 func TestWithoutALeaderNoOperationIsAnsweredFromWhatAReplicaDoesNotKnow(t *testing.T) {
 	follower, standing := behind(t, "")
 	calls := 0
-	for _, known := range []struct{ says, address string }{{"no replica decides now", ""}, {"cannot be passed on to it; call it at its own address", "-"}} {
+	for _, known := range []struct{ says, address string }{{"no replica leads now", ""}, {"no address to pass calls on to; call the leader directly", "-"}} {
 		standing.becomes("", known.address != "")
 		loadSpec(t).guarded(func(path, method string, _ object) {
 			if !strings.HasPrefix(path, "/v1/") {
@@ -87,18 +89,18 @@ func TestACallIsPassedOnOnceAndNeverInACircle(t *testing.T) {
 	defer counted.Close()
 	aKnows.becomes(hostOf(counted), true)
 	response, body := ask(t, a, http.MethodGet, llmPath, "")
-	wantUnavailable(t, "two that take each other for the leader", response, body, "another replica took this one")
+	wantUnavailable(t, "two that take each other for the leader", response, body, "another replica passed this call on")
 	if calls.Load() != 1 {
 		t.Errorf("the call went round %d times", calls.Load())
 	}
 	leader := serving(t, func(c *Config) { c.Fleet, c.Leadership = newWorld(t).fleet, &fakeLeadership{leads: true} })
-	if response, body := ask(t, leader, http.MethodGet, llmPath, "", passedHeader, "1"); response.StatusCode != http.StatusOK {
+	if response, body := ask(t, leader, http.MethodGet, llmPath, "", "X-Heliostat-Passed-On", "1"); response.StatusCode != http.StatusOK {
 		t.Errorf("the leader itself: %s, %s", response.Status, body)
 	}
 }
 
 func TestStreamsThatArePassedOnEndWithTheirServer(t *testing.T) {
-	hub := NewHub()
+	hub := events.NewHub(events.Config{})
 	leader := serving(t, func(c *Config) {
 		c.Fleet, c.Hub, c.Leadership = newWorld(t).fleet, hub, &fakeLeadership{leads: true}
 	})
@@ -130,11 +132,13 @@ func TestABodyBeyondTheLimitDoesNotReachTheLeader(t *testing.T) {
 	defer leader.Close()
 	follower, _ := behind(t, hostOf(leader))
 	path := llmPath + "/request_resources"
-	if response, body := ask(t, follower, http.MethodPost, path, strings.Repeat(" ", maxBody+1)); response.StatusCode != http.StatusRequestEntityTooLarge || got.Load() != 0 {
-		t.Errorf("too large: %s, %d bytes passed on, %s", response.Status, got.Load(), body)
+	response, text := ask(t, follower, http.MethodPost, path, strings.Repeat(" ", body.MaxBody+1))
+	if response.StatusCode != http.StatusRequestEntityTooLarge || got.Load() != 0 {
+		t.Errorf("too large: %s, %d bytes passed on, %s", response.Status, got.Load(), text)
 	}
-	if response, body := ask(t, follower, http.MethodPost, path, strings.Repeat(" ", maxBody)); response.StatusCode != http.StatusOK || got.Load() != maxBody {
-		t.Errorf("as large as can be: %s, %d bytes passed on, %s", response.Status, got.Load(), body)
+	response, text = ask(t, follower, http.MethodPost, path, strings.Repeat(" ", body.MaxBody))
+	if response.StatusCode != http.StatusOK || got.Load() != body.MaxBody {
+		t.Errorf("as large as can be: %s, %d bytes passed on, %s", response.Status, got.Load(), text)
 	}
 }
 
@@ -180,7 +184,7 @@ func TestWhoMayNotCallIsRefusedBeforeAnythingIsPassedOn(t *testing.T) {
 }
 
 func TestALeaderThatHasNotSeenAllYetSaysSo(t *testing.T) {
-	hub, standing := NewHub(), &fakeLeadership{leads: true, unsettled: true}
+	hub, standing := events.NewHub(events.Config{}), &fakeLeadership{leads: true, unsettled: true}
 	leader := serving(t, func(c *Config) { c.Fleet, c.Hub, c.Leadership = newWorld(t).fleet, hub, standing })
 	for _, path := range []string{"/v1/rayclusters", "/v1/namespaces/ml/rayclusters", "/v1/namespaces/ml/rayclusters/later", "/v1/events"} {
 		response, body := ask(t, leader, http.MethodGet, path, "")

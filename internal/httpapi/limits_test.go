@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -11,11 +10,12 @@ import (
 
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/limits"
 )
 
 func TestACallerWhoCallsTooOftenWaitsAndOthersDoNot(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.Access, c.RequestsPerSecond = &fakeAccess{}, 10 })
-	for i := range 10 * burstSeconds {
+	for i := range 10 * 2 {
 		if got := w.as("alice", http.MethodGet, llmPath); got.Code != http.StatusOK {
 			t.Fatalf("call %d: %d", i, got.Code)
 		}
@@ -43,38 +43,11 @@ func TestACallerWhoCallsTooOftenWaitsAndOthersDoNot(t *testing.T) {
 	}
 }
 
-func TestACallerHasOnlySoManyCallsUnderWay(t *testing.T) {
-	p := newPacer(0)
-	var leave []func()
-	for i := range maxAtOnce {
-		done, err := p.enter("alice")
-		if err != nil {
-			t.Fatalf("call %d: %v", i, err)
-		}
-		leave = append(leave, done)
-	}
-	var slower *access.ThrottledError
-	if _, err := p.enter("alice"); !errors.As(err, &slower) {
-		t.Errorf("one too many: %v", err)
-	}
-	if done, err := p.enter("bob"); err != nil {
-		t.Errorf("another caller: %v", err)
-	} else {
-		done()
-	}
-	for _, done := range leave {
-		done()
-	}
-	if _, err := p.enter("alice"); err != nil || len(p.running) != 1 {
-		t.Errorf("after all are answered: %v, %v", err, p.running)
-	}
-}
-
 func TestCallsThatAreRefusedCountNoLonger(t *testing.T) {
 	w := newWorld(t, func(c *Config) {
 		c.Access = &fakeAccess{allowed: func(access.Caller, access.Right) bool { return false }}
 	})
-	for i := range 2 * maxAtOnce {
+	for i := range 2 * limits.MaxCalls {
 		if got := w.as("alice", http.MethodGet, llmPath); got.Code != http.StatusForbidden {
 			t.Fatalf("call %d: %d", i, got.Code)
 		}
@@ -102,18 +75,18 @@ func TestLongHeadersAndAddressesAreProblems(t *testing.T) {
 		status int
 		slug   string
 	}{
-		"a long value":       {send("/healthz", http.Header{"X-Long": {strings.Repeat("a", maxHeader)}}), 431, "header-too-large"},
+		"a long value":       {send("/healthz", http.Header{"X-Long": {strings.Repeat("a", limits.MaxHeader)}}), 431, "header-too-large"},
 		"many headers":       {send("/healthz", many), 431, "header-too-large"},
-		"a value repeated":   {send("/healthz", http.Header{"X-Long": strings.Split(strings.Repeat("a,", maxHeader/2), ",")}), 431, "header-too-large"},
-		"a long path":        {send("/"+strings.Repeat("a", maxURI), nil), 414, "uri-too-long"},
-		"a long query":       {send("/healthz?a="+strings.Repeat("a", maxURI), nil), 414, "uri-too-long"},
+		"a value repeated":   {send("/healthz", http.Header{"X-Long": strings.Split(strings.Repeat("a,", limits.MaxHeader/2), ",")}), 431, "header-too-large"},
+		"a long path":        {send("/"+strings.Repeat("a", limits.MaxURI), nil), 414, "uri-too-long"},
+		"a long query":       {send("/healthz?a="+strings.Repeat("a", limits.MaxURI), nil), 414, "uri-too-long"},
 		"a path that is not": {send("/v1/namespaces/%ff%fe/rayclusters", nil), 400, "invalid-request"},
 	} {
 		if problem := readAnswer[apiv1.Problem](t, test.answer); test.answer.Code != test.status || problem.Type != problemBase+test.slug {
 			t.Errorf("%s: %d %+v", name, test.answer.Code, problem)
 		}
 	}
-	if got := send("/healthz", http.Header{"X-Long": {strings.Repeat("a", maxHeader/2)}}); got.Code != http.StatusOK {
+	if got := send("/healthz", http.Header{"X-Long": {strings.Repeat("a", limits.MaxHeader/2)}}); got.Code != http.StatusOK {
 		t.Errorf("a header within the limit: %d", got.Code)
 	}
 }

@@ -3,28 +3,29 @@ package httpapi
 import (
 	"sync"
 
+	"heliostat.dev/heliostat/internal/httpapi/clusterview"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // movingFleet is a fleet of one cluster that changes while others look at it.
 type movingFleet struct {
 	mu   sync.Mutex
-	view View
+	view clusterview.View
 }
 
-func (f *movingFleet) set(view View) {
+func (f *movingFleet) set(view clusterview.View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.view = view
 }
 
-func (f *movingFleet) Views() []View {
+func (f *movingFleet) Views() []clusterview.View {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return []View{f.view}
+	return []clusterview.View{f.view}
 }
 
-func (f *movingFleet) View(key nodepool.ClusterKey) (View, bool) {
+func (f *movingFleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.view, f.view.Key == key
@@ -36,19 +37,19 @@ type growingFleet struct {
 	views fakeFleet
 }
 
-func (f *growingFleet) add(view View) {
+func (f *growingFleet) add(view clusterview.View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.views[view.Key] = view
 }
 
-func (f *growingFleet) Views() []View {
+func (f *growingFleet) Views() []clusterview.View {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.views.Views()
 }
 
-func (f *growingFleet) View(key nodepool.ClusterKey) (View, bool) {
+func (f *growingFleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.views.View(key)

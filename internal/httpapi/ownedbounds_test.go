@@ -20,11 +20,11 @@ func TestAnOwnerAndARayClusterHaveSoManyRequests(t *testing.T) {
 		owner         func(i int) string
 		id            string
 	}{
-		"room for one":                  {maxOfOwner - 1, http.StatusCreated, func(int) string { return "anonymous" }, "new"},
-		"one too many of an owner":      {maxOfOwner, http.StatusConflict, func(int) string { return "anonymous" }, "new"},
-		"one that is there is replaced": {maxOfOwner, http.StatusOK, func(int) string { return "anonymous" }, "r-0"},
-		"of other owners":               {maxOfCluster - 1, http.StatusCreated, func(i int) string { return fmt.Sprint(i) }, "new"},
-		"one too many of a RayCluster":  {maxOfCluster, http.StatusConflict, func(i int) string { return fmt.Sprint(i) }, "new"},
+		"room for one":                  {maxActiveOfOwner - 1, http.StatusCreated, func(int) string { return "anonymous" }, "new"},
+		"one too many of an owner":      {maxActiveOfOwner, http.StatusConflict, func(int) string { return "anonymous" }, "new"},
+		"one that is there is replaced": {maxActiveOfOwner, http.StatusOK, func(int) string { return "anonymous" }, "r-0"},
+		"of other owners":               {maxActiveOfCluster - 1, http.StatusCreated, func(i int) string { return fmt.Sprint(i) }, "new"},
+		"one too many of a RayCluster":  {maxActiveOfCluster, http.StatusConflict, func(i int) string { return fmt.Sprint(i) }, "new"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			owned := newFakeOwned()
@@ -54,14 +54,14 @@ func TestWhatIsOverTakesNobodysPlaceUntilItCountsAgain(t *testing.T) {
 		method, path string
 		status       int
 	}{
-		"a new one beside many that are over":         {maxOfOwner, 0, anonymous, http.MethodPut, "new", http.StatusCreated},
-		"of a RayCluster":                             {maxOfCluster, 0, func(i int) string { return fmt.Sprint(i) }, http.MethodPut, "new", http.StatusCreated},
-		"one more of an owner than is kept":           {maxKeptOfOwner, 0, anonymous, http.MethodPut, "new", http.StatusConflict},
-		"one that is over is asked for again":         {maxKeptOfOwner, 0, anonymous, http.MethodPut, "over-0", http.StatusOK},
-		"one that is over is renewed":                 {maxKeptOfOwner, 0, anonymous, http.MethodPost, "over-0/renew", http.StatusOK},
-		"one too many is asked for again":             {1, maxOfOwner, anonymous, http.MethodPut, "over-0", http.StatusConflict},
-		"one too many is renewed":                     {1, maxOfOwner, anonymous, http.MethodPost, "over-0/renew", http.StatusConflict},
-		"one that holds is renewed where no more may": {0, maxOfOwner, anonymous, http.MethodPost, "held-0/renew", http.StatusOK},
+		"a new one beside many that are over":         {maxActiveOfOwner, 0, anonymous, http.MethodPut, "new", http.StatusCreated},
+		"of a RayCluster":                             {maxActiveOfCluster, 0, func(i int) string { return fmt.Sprint(i) }, http.MethodPut, "new", http.StatusCreated},
+		"one more of an owner than is kept":           {maxStoredOfOwner, 0, anonymous, http.MethodPut, "new", http.StatusConflict},
+		"one that is over is asked for again":         {maxStoredOfOwner, 0, anonymous, http.MethodPut, "over-0", http.StatusOK},
+		"one that is over is renewed":                 {maxStoredOfOwner, 0, anonymous, http.MethodPost, "over-0/renew", http.StatusOK},
+		"one too many is asked for again":             {1, maxActiveOfOwner, anonymous, http.MethodPut, "over-0", http.StatusConflict},
+		"one too many is renewed":                     {1, maxActiveOfOwner, anonymous, http.MethodPost, "over-0/renew", http.StatusConflict},
+		"one that holds is renewed where no more may": {0, maxActiveOfOwner, anonymous, http.MethodPost, "held-0/renew", http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			owned := newFakeOwned()

@@ -5,22 +5,24 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/httpapi/contract"
+	"heliostat.dev/heliostat/internal/httpapi/problem"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// maxPriority is the most that an owner may give a request of its own, and with a minus the least. Beyond it is room for who looks after the
-// RayCluster: otherwise one owner could put itself before all others for good.
+// maxPriority is the highest priority that owners may give their own requests; the lowest is its negative. Values beyond
+// are for those who may patch the RayCluster: otherwise one owner could always come before all others.
 const maxPriority = 1000
 
-// mayPrioritize refuses a priority beyond maxPriority, unless the caller may change the RayCluster itself.
-func (s *server) mayPrioritize(c *gin.Context, key nodepool.ClusterKey, priority int32) error {
+// checkPriority refuses a priority beyond maxPriority, unless the caller may patch the RayCluster.
+func (s *server) checkPriority(c *gin.Context, key nodepool.ClusterKey, priority int32) error {
 	if -maxPriority <= priority && priority <= maxPriority {
 		return nil
 	}
-	may, err := s.may(c, access.Right{Verb: "patch", Group: "ray.io", Resource: "rayclusters", Namespace: key.Namespace, Name: key.Name})
-	if err != nil || may {
+	if may, err := s.mayPatch(c, key); err != nil || may {
 		return err
 	}
-	return &problem{kind: forbidden, detail: fmt.Sprintf("priority %d: beyond %d and -%d it takes patch on %s", priority, maxPriority, maxPriority, rayClusters)}
+	detail := fmt.Sprintf("priority %d: beyond %d and -%d you need the verb patch on %s",
+		priority, maxPriority, maxPriority, contract.RayClusters)
+	return &problem.Error{Kind: problem.Forbidden, Detail: detail}
 }

@@ -19,7 +19,7 @@ func TestOnlyWhoMayChangeTheClusterGoesBeforeAllOthers(t *testing.T) {
 	} {
 		body := fmt.Sprintf(`{"priority": %d, "holdUntilDeleted": true, "bundles": [{"resources": {"CPU": 1}}]}`, c.priority)
 		answer := w.by(c.who, http.MethodPut, llmPath+"/request_resources/of-"+c.who, body)
-		refused := answer.Code == http.StatusForbidden && strings.Contains(answer.Body.String(), "it takes patch on rayclusters.ray.io")
+		refused := answer.Code == http.StatusForbidden && strings.Contains(answer.Body.String(), "you need the verb patch on rayclusters.ray.io")
 		if refused != c.refused || !refused && answer.Code >= http.StatusMultipleChoices {
 			t.Errorf("%s with priority %d: %d %s", c.who, c.priority, answer.Code, answer.Body)
 		}

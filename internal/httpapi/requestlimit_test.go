@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"heliostat.dev/heliostat/internal/httpapi/body"
 )
 
 func TestTheKeysOfAWishCountAmongTheResourcesOfABundle(t *testing.T) {
@@ -15,7 +17,7 @@ func TestTheKeysOfAWishCountAmongTheResourcesOfABundle(t *testing.T) {
 		}
 		return members.String()
 	}
-	for n, want := range map[int]int{maxResources - 2: http.StatusOK, maxResources - 1: http.StatusBadRequest, maxResources: http.StatusBadRequest} {
+	for n, want := range map[int]int{body.MaxResources - 2: http.StatusOK, body.MaxResources - 1: http.StatusBadRequest, body.MaxResources: http.StatusBadRequest} {
 		body := `[{` + names(n) + `"slice":0,"resources":0}]`
 		if got := newWorld(t).call(http.MethodPost, llmPath+"/request_resources", body); got.Code != want {
 			t.Errorf("%d resources besides slice and resources: %d, want %d", n, got.Code, want)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/problem"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -127,7 +128,7 @@ func TestErrorsOfTheKeeperHaveTheirStatus(t *testing.T) {
 		{nodepool.ErrTooLarge, 413, "too-large"},
 		{fmt.Errorf("%w: rayclusters are forbidden", nodepool.ErrDenied), 503, "unavailable"},
 		{nodepool.ErrNotLeading, 503, "unavailable"},
-		{ErrUnavailable, 503, "unavailable"},
+		{problem.ErrUnavailable, 503, "unavailable"},
 		{context.DeadlineExceeded, 504, "timeout"},
 		{errors.New("secret of the house"), 500, "internal"},
 	} {
@@ -138,7 +139,7 @@ func TestErrorsOfTheKeeperHaveTheirStatus(t *testing.T) {
 		if answer.Code != test.status || problem.Type != problemBase+test.slug {
 			t.Errorf("%v: %d %+v, want %d %s", test.err, answer.Code, problem, test.status, test.slug)
 		}
-		if test.status == 500 && problem.Detail != "the log has the details" {
+		if test.status == 500 && problem.Detail != "see the log of the server" {
 			t.Errorf("an internal error tells %q", problem.Detail)
 		}
 		if (test.status == 503) != (answer.Header().Get("Retry-After") != "") {

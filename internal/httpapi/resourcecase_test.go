@@ -19,10 +19,10 @@ func TestAResourceInOtherCaseIsRefusedAndTheRightNameSaid(t *testing.T) {
 		group *planner.Group
 		want  string // the detail, empty where it is taken
 	}{
-		"GPU of Ray":                   {`{"bundles": [{"CPU": 1}, {"gpu": 1}]}`, nil, `bundles[1]: want GPU; nothing of ml/llm has a resource gpu, is "gpu"`},
-		"within resources":             {`[{"resources": {"Cpu": 1}, "count": 2}]`, nil, `bundles[0]: want CPU; nothing of ml/llm has a resource Cpu, is "Cpu"`},
-		"bytes":                        {`[{"MEMORY": 1}]`, nil, `bundles[0]: want memory; nothing of ml/llm has a resource MEMORY, is "MEMORY"`},
-		"a resource of a group":        {`[{"tpu": 1}]`, &custom, `bundles[0]: want TPU; nothing of ml/llm has a resource tpu, is "tpu"`},
+		"GPU of Ray":                   {`{"bundles": [{"CPU": 1}, {"gpu": 1}]}`, nil, `bundles[1]: want GPU; nothing in ml/llm has a resource gpu, is "gpu"`},
+		"within resources":             {`[{"resources": {"Cpu": 1}, "count": 2}]`, nil, `bundles[0]: want CPU; nothing in ml/llm has a resource Cpu, is "Cpu"`},
+		"bytes":                        {`[{"MEMORY": 1}]`, nil, `bundles[0]: want memory; nothing in ml/llm has a resource MEMORY, is "MEMORY"`},
+		"a resource of a group":        {`[{"tpu": 1}]`, &custom, `bundles[0]: want TPU; nothing in ml/llm has a resource tpu, is "tpu"`},
 		"a group has exactly this one": {`[{"gpu": 1}]`, &custom, ""},
 		"nobody has one like it":       {`[{"licence": 1}]`, nil, ""},
 		"Ray's own spelling":           {`[{"GPU": 1, "CPU": 1, "memory": 1, "object_store_memory": 1}]`, nil, ""},

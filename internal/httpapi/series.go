@@ -13,7 +13,7 @@ import (
 func (s *server) GetSeries(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
 	view, err := s.view(namespace, name)
 	if err != nil {
-		s.fail(c, err)
+		s.answers.Fail(c, err)
 		return
 	}
 	answer := apiv1.Series{Points: []apiv1.SeriesPoint{}}
@@ -22,7 +22,7 @@ func (s *server) GetSeries(c *gin.Context, namespace apiv1.Namespace, name apiv1
 			answer.Points = append(answer.Points, seriesPoint(point))
 		}
 	}
-	write(c, http.StatusOK, "application/json", answer)
+	s.answers.JSON(c, http.StatusOK, answer)
 }
 
 func seriesPoint(p series.Point) apiv1.SeriesPoint {

@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/api"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview"
+	"heliostat.dev/heliostat/internal/httpapi/limits"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -27,8 +29,8 @@ var otherKey = nodepool.ClusterKey{Namespace: "ml", Name: "quiet"}
 
 func TestAnswersAreTheGoldenOnes(t *testing.T) {
 	w := newWorld(t)
-	w.fleet[otherKey] = View{Key: otherKey, Mode: nodepool.Off, ModeReason: "annotation heliostat.dev/mode"}
-	w.fleet[nodepool.ClusterKey{Namespace: "dev", Name: "zoo"}] = View{Key: nodepool.ClusterKey{Namespace: "dev", Name: "zoo"}, Mode: nodepool.Shadow}
+	w.fleet[otherKey] = clusterview.View{Key: otherKey, Mode: nodepool.Off, ModeReason: "annotation heliostat.dev/mode"}
+	w.fleet[nodepool.ClusterKey{Namespace: "dev", Name: "zoo"}] = clusterview.View{Key: nodepool.ClusterKey{Namespace: "dev", Name: "zoo"}, Mode: nodepool.Shadow}
 	for name, path := range map[string]string{
 		"fleet.json":     "/v1/rayclusters",
 		"namespace.json": "/v1/namespaces/ml/rayclusters",
@@ -72,7 +74,7 @@ func TestSnapshotIsTheOneThatWasPlanned(t *testing.T) {
 
 func TestSnapshotOfAClusterWithoutDecisionComesLater(t *testing.T) {
 	w := newWorld(t)
-	w.fleet[llm] = View{Key: llm}
+	w.fleet[llm] = clusterview.View{Key: llm}
 	answer := w.call(http.MethodGet, llmPath+"/snapshot", "")
 	if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" {
 		t.Errorf("status %d, Retry-After %q; want 503 and seconds", answer.Code, answer.Header().Get("Retry-After"))
@@ -180,7 +182,7 @@ func TestServerBoundsWhatAConnectionMayCost(t *testing.T) {
 	if s.Addr != DefaultListen {
 		t.Errorf("Addr %q", s.Addr)
 	}
-	if kubernetesTimeout >= s.WriteTimeout {
+	if limits.KubernetesTimeout >= s.WriteTimeout {
 		t.Error("the connection ends before Kubernetes' time is up")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -32,7 +33,7 @@ func (fakeShadow) Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison {
 
 func TestTheClientReadsTheComparisonThatTheServerHas(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.Shadow = fakeShadow{} })
-	w.fleet[llm] = View{Key: llm}
+	w.fleet[llm] = clusterview.View{Key: llm}
 	got, err := dial(t, w.handler).Shadow(context.Background(), llm)
 	if diff := cmp.Diff(fakeShadow{}.Comparison(llm), got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -41,7 +42,7 @@ func TestTheClientReadsTheComparisonThatTheServerHas(t *testing.T) {
 
 func TestWhereNothingIsComparedTheComparisonIsEmpty(t *testing.T) {
 	w := newWorld(t)
-	w.fleet[llm] = View{Key: llm}
+	w.fleet[llm] = clusterview.View{Key: llm}
 	answer := w.call(http.MethodGet, llmPath+"/shadow", "")
 	loadSpec(t).mustMatch("ShadowComparison", answer.Body.Bytes())
 	if answer.Code != http.StatusOK {

@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -11,22 +9,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/httpapi/client"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview/viewtest"
+	"heliostat.dev/heliostat/internal/httpapi/events"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
 // fleetStream follows a fleet that grows, as a caller with these rights.
-func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Right) bool, views ...View) (*growingFleet, *Hub, <-chan client.Event) {
+func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Right) bool, views ...clusterview.View) (*growingFleet, *events.Hub, <-chan client.Event) {
 	t.Helper()
 	fleet := &growingFleet{views: fakeFleet{}}
 	for _, view := range views {
 		fleet.add(view)
 	}
-	hub := NewHub()
-	hub.pause, hub.heartbeat = 0, heartbeat
+	hub := events.NewHub(events.Config{Interval: -1, Heartbeat: heartbeat})
 	rights := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return allowed(right) }}
 	w := newWorld(t)
 	server, err := NewServer(Config{Fleet: fleet, Requests: w.requests, Access: rights, Hub: hub})
@@ -42,8 +40,8 @@ func fleetStream(t *testing.T, heartbeat time.Duration, allowed func(access.Righ
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, _ := heard(t, caller, nodepool.ClusterKey{})
-	return fleet, hub, events
+	received, _ := heard(t, caller, nodepool.ClusterKey{})
+	return fleet, hub, received
 }
 
 // bearer shows the token ada.
@@ -55,15 +53,15 @@ func (bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func viewOf(namespace, name string) View {
-	view := busyView()
+func viewOf(namespace, name string) clusterview.View {
+	view := viewtest.Busy()
 	view.Key = nodepool.ClusterKey{Namespace: namespace, Name: name}
 	return view
 }
 
 func subjectOf(t *testing.T, event client.Event) string {
 	t.Helper()
-	var of subject
+	var of struct{ Namespace, Name string }
 	if err := json.Unmarshal(event.Data, &of); err != nil {
 		t.Fatal(err)
 	}
@@ -77,13 +75,13 @@ func TestAStreamOfTheFleetHearsOfNamespacesThatComeAfterItBegan(t *testing.T) {
 		"who may list it by its own name": func(right access.Right) bool { return right.Namespace != "" && right.Namespace != "hidden" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			fleet, hub, events := fleetStream(t, time.Hour, allowed, viewOf("ml", "llm"))
-			if got := subjectOf(t, next(t, events)); got != "status ml/llm" {
+			fleet, hub, received := fleetStream(t, time.Hour, allowed, viewOf("ml", "llm"))
+			if got := subjectOf(t, next(t, received)); got != "status ml/llm" {
 				t.Fatalf("it begins with %s", got)
 			}
 			fleet.add(viewOf("new", "young"))
 			hub.Changed(nodepool.ClusterKey{Namespace: "new", Name: "young"})
-			if got := subjectOf(t, next(t, events)); got != "status new/young" {
+			if got := subjectOf(t, next(t, received)); got != "status new/young" {
 				t.Errorf("of the new namespace %s is heard", got)
 			}
 		})
@@ -91,13 +89,13 @@ func TestAStreamOfTheFleetHearsOfNamespacesThatComeAfterItBegan(t *testing.T) {
 }
 
 func TestAStreamOfTheFleetNeverHearsOfANamespaceThatMayNotBeListed(t *testing.T) {
-	fleet, hub, events := fleetStream(t, time.Hour, func(right access.Right) bool { return right.Namespace == "ml" }, viewOf("ml", "llm"))
-	next(t, events)
+	fleet, hub, received := fleetStream(t, time.Hour, func(right access.Right) bool { return right.Namespace == "ml" }, viewOf("ml", "llm"))
+	next(t, received)
 	fleet.add(viewOf("hidden", "secret"))
 	hub.Changed(nodepool.ClusterKey{Namespace: "hidden", Name: "secret"})
 	fleet.add(viewOf("ml", "second"))
 	hub.Changed(nodepool.ClusterKey{Namespace: "ml", Name: "second"})
-	if got := subjectOf(t, next(t, events)); got != "status ml/second" {
+	if got := subjectOf(t, next(t, received)); got != "status ml/second" {
 		t.Errorf("%s is heard", got)
 	}
 }
@@ -115,60 +113,17 @@ func TestARightThatIsTakenAwayEndsWhatAStreamOfTheFleetHears(t *testing.T) {
 		}
 		return right.Namespace == "other" || right.Namespace == "ml" && !revoked.Load()
 	}
-	_, hub, events := fleetStream(t, time.Millisecond, allowed, viewOf("ml", "llm"), viewOf("other", "llm"))
-	next(t, events)
-	next(t, events)
+	_, hub, received := fleetStream(t, time.Millisecond, allowed, viewOf("ml", "llm"), viewOf("other", "llm"))
+	next(t, received)
+	next(t, received)
 	revoked.Store(true)
 	<-asked // a heartbeat that asks
 	<-asked // and the next one: the answer of the first is known
 	hub.Changed(llm)
 	hub.Changed(nodepool.ClusterKey{Namespace: "other", Name: "llm"})
 	for range 3 {
-		if got := subjectOf(t, next(t, events)); got[len(got)-len("other/llm"):] != "other/llm" {
+		if got := subjectOf(t, next(t, received)); got[len(got)-len("other/llm"):] != "other/llm" {
 			t.Errorf("%s is heard after the right was taken away", got)
 		}
-	}
-}
-
-// brokenAccess cannot say who may do what.
-type brokenAccess struct{ *fakeAccess }
-
-func (brokenAccess) Authorize(context.Context, access.Caller, access.Right) error {
-	return errors.New("connection refused")
-}
-
-func TestRightsAreLookedUpOnceForANamespaceThatIsHeardOfAgain(t *testing.T) {
-	rights := &fakeAccess{allowed: func(_ access.Caller, right access.Right) bool { return right.Namespace == "ml" }}
-	call, _ := gin.CreateTestContext(httptest.NewRecorder())
-	call.Request = httptest.NewRequest(http.MethodGet, "/v1/events", nil)
-	v := &sight{server: &server{Config: Config{Access: rights}}, call: call, unsure: make(chan struct{}, 1), known: map[string]bool{}, unheard: map[string]bool{}}
-	for round, gains := range [][]string{{"ml"}, nil, nil} {
-		for namespace, hears := range map[string]bool{"ml": round > 0, "hidden": false} {
-			if got := v.hears(nodepool.ClusterKey{Namespace: namespace, Name: "llm"}); got != hears {
-				t.Errorf("round %d: hears of %s: %t, want %t", round, namespace, got, hears)
-			}
-		}
-		if waits := len(v.unsure) > 0; waits != (round == 0) {
-			t.Errorf("round %d: a namespace waits to be looked up: %t", round, waits)
-		}
-		if gained, err := v.learn(); err != nil || !slices.Equal(gained, gains) {
-			t.Errorf("round %d: may now hear of %v, %v; want %v", round, gained, err, gains)
-		}
-		select {
-		case <-v.unsure:
-		default:
-		}
-	}
-	v.server = &server{Config: Config{Access: brokenAccess{rights}}}
-	v.hears(nodepool.ClusterKey{Namespace: "new", Name: "llm"})
-	if gained, err := v.learn(); err == nil || len(gained) > 0 || !v.hears(llm) {
-		t.Errorf("where rights cannot be looked up: %v gained, %v", gained, err)
-	}
-	counts := map[string]int{}
-	for _, right := range rights.asked {
-		counts[right.Namespace]++
-	}
-	if counts["ml"] != 1 || counts["hidden"] != 1 {
-		t.Errorf("looked up so often: %v", counts)
 	}
 }

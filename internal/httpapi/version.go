@@ -10,14 +10,14 @@ import (
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
 )
 
-// Release is the version that is released next, or was last: the appVersion of the Helm chart, and the tag of the image that it installs. Which
-// build of it a program is, its revision tells.
+// Release is the last released version, or the next one: the appVersion of the Helm chart and the tag of its image. The
+// revision says which build a program is.
 const Release = "0.1.0"
 
-// ThisBuild is what this program says of its own build.
+// ThisBuild returns the version and the build information of this program.
 func ThisBuild() apiv1.Build {
 	info, ok := debug.ReadBuildInfo()
-	if !ok { // a program of another toolchain than Go's own
+	if !ok { // the program was not built with Go modules
 		info = &debug.BuildInfo{GoVersion: runtime.Version()}
 	}
 	return buildOf(info)
@@ -35,4 +35,4 @@ func buildOf(info *debug.BuildInfo) apiv1.Build {
 }
 
 // GetVersion serves GET /version.
-func (s *server) GetVersion(c *gin.Context) { write(c, http.StatusOK, "application/json", ThisBuild()) }
+func (s *server) GetVersion(c *gin.Context) { s.answers.JSON(c, http.StatusOK, ThisBuild()) }

@@ -12,6 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview/viewtest"
+	"heliostat.dev/heliostat/internal/httpapi/problem"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -20,7 +23,7 @@ import (
 )
 
 // plannedView is a view whose plan is that of its snapshot.
-func plannedView(t *testing.T) View {
+func plannedView(t *testing.T) clusterview.View {
 	t.Helper()
 	s, err := snapshotfile.ReadSnapshot(strings.NewReader(`{"name": "ml/llm", "groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name": "gpu", "resources": {"CPU": 4, "GPU": 1}, "maxReplicas": 2}],
 		"nodes": [{"pod": "gpu-1", "group": "gpu", "state": "RUNNING", "total": {"CPU": 4, "GPU": 1}, "available": {"CPU": 4}}],
@@ -30,7 +33,7 @@ func plannedView(t *testing.T) View {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return View{Key: llm, Mode: nodepool.Managed, CycleAt: noon, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
+	return clusterview.View{Key: llm, Mode: nodepool.Managed, CycleAt: noon, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
 }
 
 func plannedWorld(t *testing.T, change ...func(*Config)) *world {
@@ -60,11 +63,11 @@ func TestTheServerExplainsWhatThePlannerExplains(t *testing.T) {
 func TestAnExplanationSaysFirstWhyThePlanDoesNotComeAbout(t *testing.T) {
 	w := plannedWorld(t)
 	caller, managed := dial(t, w.handler), w.fleet[llm]
-	for want, change := range map[string]func(*View){
-		"":                                    func(*View) {},
-		"this is what would be: it is frozen": func(v *View) { v.Frozen = true },
-		"this is what would be: the mode of serve": func(v *View) { v.Mode, v.ModeReason = nodepool.Shadow, "the mode of serve" },
-		"tried again: forbidden":                   func(v *View) { v.Unwritten = "forbidden" },
+	for want, change := range map[string]func(*clusterview.View){
+		"":                                    func(*clusterview.View) {},
+		"this is what would be: it is frozen": func(v *clusterview.View) { v.Frozen = true },
+		"this is what would be: the mode of serve": func(v *clusterview.View) { v.Mode, v.ModeReason = nodepool.Shadow, "the mode of serve" },
+		"tried again: forbidden":                   func(v *clusterview.View) { v.Unwritten = "forbidden" },
 	} {
 		view := managed
 		change(&view)
@@ -82,7 +85,7 @@ func TestAnExplanationSaysFirstWhyThePlanDoesNotComeAbout(t *testing.T) {
 
 func TestAQuestionThatCannotBeAnsweredIsAProblem(t *testing.T) {
 	w := plannedWorld(t)
-	w.fleet[otherKey] = View{Key: otherKey}
+	w.fleet[otherKey] = clusterview.View{Key: otherKey}
 	for query, want := range map[string]string{
 		"":                     "400 want exactly one of the parameters",
 		"?group=gpu&pod=gpu-1": "400 want exactly one of the parameters",
@@ -154,7 +157,7 @@ func (fakeHistory) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
 	if key != llm {
 		return nil
 	}
-	return []apiv1.HistoryEntry{{ID: "1772366400000", At: noon, Mode: nodepool.Managed, Decisions: busyView().changes(),
+	return []apiv1.HistoryEntry{{ID: "1772366400000", At: noon, Mode: nodepool.Managed, Decisions: viewtest.Busy().Cluster(noon).Decisions,
 		Groups: []apiv1.HistoryGroup{{Name: "a100", Current: 2, Desired: 4, Reasons: []planner.Reason{{Code: "launch", Message: "m"}}}}, Unmet: 1}}
 }
 
@@ -199,7 +202,7 @@ func TestNodepoolsAreThoseOfTheReader(t *testing.T) {
 	if err != nil || len(report.Nodes) != 1 || report.Nodes[0].Name != "n1" || report.Pools == nil || report.Notes == nil {
 		t.Errorf("%+v, %v", report, err)
 	}
-	w = newWorld(t, func(c *Config) { c.Nodepools = fakeNodes{ErrUnavailable} })
+	w = newWorld(t, func(c *Config) { c.Nodepools = fakeNodes{problem.ErrUnavailable} })
 	if answer := w.call(http.MethodGet, "/v1/nodepools", ""); answer.Code != http.StatusServiceUnavailable {
 		t.Errorf("Kubernetes cannot be asked: %d", answer.Code)
 	}

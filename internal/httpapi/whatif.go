@@ -5,38 +5,42 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"heliostat.dev/heliostat/internal/httpapi/answer"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/body"
+	"heliostat.dev/heliostat/internal/httpapi/limits"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
-// PlanCluster serves POST …/rayclusters/{name}/plan. It works on a copy of the last snapshot, and nobody but the caller hears of it.
+// PlanCluster serves POST …/rayclusters/{name}/plan. It plans on a copy of the last snapshot and stores nothing.
 func (s *server) PlanCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	body, err := readBody(c)
+	text, err := body.ReadJSON(c.Writer, c.Request)
 	if err != nil {
-		s.fail(c, err)
+		s.answers.Fail(c, err)
 		return
 	}
 	view, err := s.decided(namespace, name)
 	if err != nil {
-		s.fail(c, err)
+		s.answers.Fail(c, err)
 		return
 	}
-	supposed, err := snapshotfile.Suppose(view.Snapshot, body, "body")
+	supposed, err := snapshotfile.Suppose(view.Snapshot, text, "body")
 	if err != nil {
-		s.fail(c, invalidInput(err))
+		s.answers.Fail(c, invalidInput(err))
 		return
 	}
-	answer, err := inTime(c.Request.Context(), s.plans, callerOf(c).Name, func(stop <-chan struct{}) (apiv1.SupposingAnswer, bool) {
-		plan, made := planner.ComputeUntil(stop, supposed, supposed.Policy)
-		if !made {
+	compute := func(stop <-chan struct{}) (apiv1.SupposingAnswer, bool) {
+		plan, complete := planner.ComputeUntil(stop, supposed, supposed.Policy)
+		if !complete {
 			return apiv1.SupposingAnswer{}, false
 		}
 		return apiv1.SupposingAnswer{Plan: plan, Difference: planner.Compare(view.Plan, plan)}, true
-	})
+	}
+	result, err := limits.Run(c.Request.Context(), s.plans, answer.Caller(c).Name, compute)
 	if err != nil {
-		s.fail(c, err)
+		s.answers.Fail(c, err)
 		return
 	}
-	write(c, http.StatusOK, "application/json", answer)
+	s.answers.JSON(c, http.StatusOK, result)
 }

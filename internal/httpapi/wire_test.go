@@ -12,17 +12,17 @@ import (
 )
 
 // wiredServer serves on a wire as NewServer does, with all its limits.
-func wiredServer(t *testing.T, change func(*Config)) (*memnet.Network, *server) {
+func wiredServer(t *testing.T, change func(*Config)) *memnet.Network {
 	t.Helper()
 	w := memnet.New()
 	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newWorld(t).requests}
 	change(&config)
-	running, s, err := newServer(config)
+	running, err := NewServer(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Serve(t, running)
-	return w, s
+	return w
 }
 
 // aliceGets makes a call with alice's token; it may bring a stream.

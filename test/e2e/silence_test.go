@@ -28,7 +28,7 @@ func TestALeaderMayLoseAnAPIServerThatIsSilent(t *testing.T) {
 	s.must(err)
 	t.Cleanup(func() { _ = letGo() })                                                                          // a second time, where all went well
 	status, answer, err := fleet.Call(s.ctx, http.MethodPut, rig.RequestPath(s.namespace, s.name)+"/ann", ask) // it may still happen, and changes nothing
-	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(string(answer), "this process ends before it could answer") {
+	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(string(answer), "the server is shutting down") {
 		t.Fatalf("a call under way when the lease is lost: %d, %v: %s", status, err, answer)
 	}
 	ctx, cancel := s.patient()

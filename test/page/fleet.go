@@ -9,6 +9,7 @@ import (
 
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/series"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -20,14 +21,14 @@ import (
 // fleet tells the server what a test wants it to tell.
 type fleet struct {
 	mu    sync.Mutex
-	views map[nodepool.ClusterKey]httpapi.View
+	views map[nodepool.ClusterKey]clusterview.View
 }
 
-func (f *fleet) set(views ...httpapi.View) {
+func (f *fleet) set(views ...clusterview.View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.views == nil {
-		f.views = map[nodepool.ClusterKey]httpapi.View{}
+		f.views = map[nodepool.ClusterKey]clusterview.View{}
 	}
 	for _, view := range views {
 		f.views[view.Key] = view
@@ -35,10 +36,10 @@ func (f *fleet) set(views ...httpapi.View) {
 }
 
 // Views returns all of them.
-func (f *fleet) Views() []httpapi.View {
+func (f *fleet) Views() []clusterview.View {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var views []httpapi.View
+	var views []clusterview.View
 	for _, view := range f.views {
 		views = append(views, view)
 	}
@@ -46,7 +47,7 @@ func (f *fleet) Views() []httpapi.View {
 }
 
 // View returns one.
-func (f *fleet) View(key nodepool.ClusterKey) (httpapi.View, bool) {
+func (f *fleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	view, known := f.views[key]
@@ -73,7 +74,7 @@ func whole(gpus, cpus int64) raydemand.Bundle {
 var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 
 // busy is a cluster in which everything that the page shows occurs. The decision is the planner's own.
-func busy(now time.Time) httpapi.View {
+func busy(now time.Time) clusterview.View {
 	timeout := 60.0
 	node := func(pod, group string, state planner.NodeState, total, available raydemand.Bundle) planner.Node {
 		return planner.Node{Pod: pod, Group: group, State: state, Total: total, Available: available}
@@ -105,7 +106,7 @@ func busy(now time.Time) httpapi.View {
 		KeptResources: []raydemand.Request{{Bundle: whole(1, 1), Count: 4}},
 	}
 	plan := planner.Compute(snapshot, planner.Policy{})
-	return httpapi.View{
+	return clusterview.View{
 		Key: llm, Mode: nodepool.Managed, ModeReason: "managed by annotation heliostat.dev/mode",
 		CycleAt: now, CycleTook: 3200 * time.Microsecond, StateAt: now, Snapshot: snapshot, Plan: plan, Requested: snapshot.KeptResources,
 		Findings: []raydemand.Finding{{Code: "surplus-deleted-at-random", Severity: raydemand.Warning, Object: "RayCluster ml/llm",
@@ -205,8 +206,8 @@ func (theirs) Comparison(nodepool.ClusterKey) apiv1.ShadowComparison {
 }
 
 // quiet is one of many clusters at rest.
-func quiet(number int) httpapi.View {
-	return httpapi.View{
+func quiet(number int) clusterview.View {
+	return clusterview.View{
 		Key:  nodepool.ClusterKey{Namespace: fmt.Sprintf("team-%02d", number%40), Name: fmt.Sprintf("cluster-%04d", number)},
 		Mode: nodepool.Managed, ModeReason: "the default", CycleAt: time.Now(), StateAt: time.Now(),
 		Plan: planner.Plan{Groups: []planner.GroupPlan{{Name: "gpu", Current: 2, Desired: 2, Max: 8, Resources: whole(1, 8)}}},

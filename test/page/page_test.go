@@ -15,6 +15,8 @@ import (
 
 	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview"
+	"heliostat.dev/heliostat/internal/httpapi/events"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -135,7 +137,7 @@ func TestAThousandClustersAreListedAndFiltered(t *testing.T) {
 }
 
 // changed is the busy cluster with one more decision.
-func changed() httpapi.View {
+func changed() clusterview.View {
 	view := busy(time.Now())
 	view.Changes = append([]apiv1.Decision{{At: time.Now(), Action: "scale-up", Group: "cpu", From: 1, To: 7, Pods: []string{},
 		Reason: planner.Reason{Code: "patch-ok", Message: "a change nobody reloaded the page for"}}}, view.Changes...)
@@ -153,7 +155,7 @@ func TestANewDecisionAppearsByItselfWhereTheServerSendsNoEvents(t *testing.T) {
 }
 
 func TestEventsBringNewDecisionsWithoutPolling(t *testing.T) {
-	f, hub := newBusyFleet(), httpapi.NewHub()
+	f, hub := newBusyFleet(), events.NewHub(events.Config{})
 	t.Cleanup(hub.Close)
 	var asked atomic.Int64
 	server := newServer(t, f, func(c *httpapi.Config) { c.Hub = hub }, func(next http.Handler) http.Handler {

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/internal/httpapi"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -105,8 +106,8 @@ func (store) Put(_ context.Context, wanted nodepool.OwnedRequest, may func(*node
 
 type fleet struct{}
 
-func (fleet) Views() []httpapi.View                              { return nil }
-func (fleet) View(nodepool.ClusterKey) (v httpapi.View, is bool) { return v, false }
+func (fleet) Views() []clusterview.View                              { return nil }
+func (fleet) View(nodepool.ClusterKey) (v clusterview.View, is bool) { return v, false }
 
 func rest(t *testing.T) http.Handler {
 	t.Helper()
@@ -249,7 +250,7 @@ func TestRESTAndTheDefinitionTakeTheSame(t *testing.T) {
 	} {
 		shown := body[:min(len(body), 150)]
 		takes, why := put(handler, body)
-		if strings.Contains(why, "it takes patch") {
+		if strings.Contains(why, "you need the verb patch") {
 			takes = true // the right is asked for once the body is read
 		}
 		if takes != want {

@@ -6,8 +6,8 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/controller/decision"
-	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/clusterview"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -16,8 +16,8 @@ import (
 type Fleet struct{ Loop *controller.Controller }
 
 // Views returns every cluster's last decision.
-func (f Fleet) Views() []httpapi.View {
-	var views []httpapi.View
+func (f Fleet) Views() []clusterview.View {
+	var views []clusterview.View
 	for _, d := range f.Loop.Decisions() {
 		views = append(views, viewOf(d))
 	}
@@ -25,25 +25,25 @@ func (f Fleet) Views() []httpapi.View {
 }
 
 // View returns one cluster's.
-func (f Fleet) View(key nodepool.ClusterKey) (httpapi.View, bool) {
+func (f Fleet) View(key nodepool.ClusterKey) (clusterview.View, bool) {
 	d, known := f.Loop.Decision(key)
 	if !known {
-		return httpapi.View{}, false
+		return clusterview.View{}, false
 	}
 	return viewOf(d), true
 }
 
-func viewOf(d *decision.Decision) httpapi.View {
-	v := httpapi.View{
+func viewOf(d *decision.Decision) clusterview.View {
+	v := clusterview.View{
 		Key: d.Cluster, Mode: d.Mode, ModeReason: d.Why.Message, Frozen: d.Kube.Freeze, Paused: d.Paused,
 		CycleAt: d.At, CycleTook: d.Took, StateAt: d.ReadAt, Unwritten: d.Unwritten,
 		Error:    cmp.Or(d.Err, d.Unwritten, d.RayErr),
 		Snapshot: d.Snapshot, Plan: d.Plan, Requested: d.Kube.RequestResources, Owned: d.Kube.Owned, Findings: d.Findings,
 	}
 	v.OptIn = optInOf(d.OptIn)
-	v.NumGPUs = make(map[string]httpapi.GroupNumGPUs, len(d.NumGPUs))
+	v.NumGPUs = make(map[string]clusterview.NumGPUs, len(d.NumGPUs))
 	for group, n := range d.NumGPUs {
-		v.NumGPUs[group] = httpapi.GroupNumGPUs{NumGPUs: n.NumGPUs, Mode: n.Mode, Code: n.Code, Why: n.Why}
+		v.NumGPUs[group] = clusterview.NumGPUs{NumGPUs: n.NumGPUs, Mode: n.Mode, Code: n.Code, Why: n.Why}
 	}
 	for _, a := range slices.Backward(d.Recent) {
 		v.Changes = append(v.Changes, changeOf(a))

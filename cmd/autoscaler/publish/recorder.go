@@ -6,8 +6,8 @@ import (
 
 	"heliostat.dev/heliostat/internal/controller/decision"
 	"heliostat.dev/heliostat/internal/controller/history"
-	"heliostat.dev/heliostat/internal/httpapi"
 	"heliostat.dev/heliostat/internal/httpapi/apiv1"
+	"heliostat.dev/heliostat/internal/httpapi/events"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -17,13 +17,13 @@ import (
 type Recorder struct {
 	past   *history.History
 	shadow *history.Shadow
-	Hub    *httpapi.Hub
+	Hub    *events.Hub
 	log    *slog.Logger
 }
 
 // NewRecorder returns a Recorder without decisions.
 func NewRecorder(log *slog.Logger) *Recorder {
-	return &Recorder{past: history.NewHistory(0, 0), shadow: history.NewShadow(), Hub: httpapi.NewHub(), log: log}
+	return &Recorder{past: history.NewHistory(0, 0), shadow: history.NewShadow(), Hub: events.NewHub(events.Config{}), log: log}
 }
 
 // Publish records a decision that was carried out.

@@ -1,0 +1,118 @@
+package limits
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"heliostat.dev/heliostat/internal/access"
+	"heliostat.dev/heliostat/internal/httpapi/problem"
+)
+
+// plain makes a plan that takes no heed of its end.
+func plain(plan func() int) func(<-chan struct{}) (int, bool) {
+	return func(<-chan struct{}) (int, bool) { return plan(), true }
+}
+
+func TestPlansForCallersWaitForTheirTurnAndAPanicIsAnError(t *testing.T) {
+	plans := NewPlans(1)
+	leave, err := plans.enter(t.Context(), "bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Run(over, plans, "ada", plain(func() int { return 1 }))
+	var p *problem.Error
+	if !errors.As(err, &p) || p.Kind != problem.Unavailable {
+		t.Errorf("without a free place: %v", err)
+	}
+	leave()
+	if _, err := Run(t.Context(), plans, "ada", plain(func() int { panic("odd") })); err == nil || !strings.Contains(err.Error(), "odd") {
+		t.Errorf("a panic is %v", err)
+	}
+	if got, err := Run(t.Context(), plans, "ada", plain(func() int { return 7 })); got != 7 || err != nil {
+		t.Errorf("after a panic: %d, %v", got, err)
+	}
+	if len(plans.callers) != 0 {
+		t.Errorf("%d callers are remembered", len(plans.callers))
+	}
+}
+
+func TestAPlanThatNobodyWaitsForIsToldSoAndKeepsItsPlaceUntilItEnds(t *testing.T) {
+	plans := NewPlans(1)
+	ctx, cancel := context.WithCancel(t.Context())
+	told, ended := make(chan struct{}), make(chan struct{})
+	_, err := Run(ctx, plans, "ada", func(stop <-chan struct{}) (int, bool) {
+		cancel()
+		<-stop
+		close(told)
+		<-ended
+		return 1, true
+	})
+	var p *problem.Error
+	if !errors.As(err, &p) || p.Kind != problem.TimedOut {
+		t.Errorf("a plan that takes too long: %v", err)
+	}
+	<-told
+	if len(plans.slots) != 1 {
+		t.Error("a plan that still runs has lost its place")
+	}
+	close(ended)
+	if got, err := Run(t.Context(), plans, "ada", plain(func() int { return 7 })); got != 7 || err != nil {
+		t.Errorf("after its end: %d, %v", got, err)
+	}
+}
+
+// The end of the time to wait and that of a plan that broke off for it come at once: the answer must not depend on which is seen.
+func TestAPlanThatBrokeOffIsNoAnswer(t *testing.T) {
+	_, err := Run(t.Context(), NewPlans(1), "ada", func(<-chan struct{}) (int, bool) { return 0, false })
+	var p *problem.Error
+	if !errors.As(err, &p) || p.Kind != problem.TimedOut {
+		t.Errorf("a plan that nobody made: %v", err)
+	}
+}
+
+func TestOneCallerHasOnePlanMadeAtATimeAndLeavesRoomForOthers(t *testing.T) {
+	plans := NewPlans(2)
+	leave, err := plans.enter(t.Context(), "greedy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	var slower *access.ThrottledError
+	if _, err := plans.enter(over, "greedy"); !errors.As(err, &slower) || !strings.Contains(err.Error(), "one at a time") {
+		t.Errorf("the second plan of one caller: %v", err)
+	}
+	if got, err := Run(t.Context(), plans, "ada", plain(func() int { return 7 })); got != 7 || err != nil {
+		t.Errorf("another caller: %d, %v", got, err)
+	}
+	for range maxQueuedPlans {
+		plans.join("greedy")
+	}
+	if _, err := plans.enter(over, "greedy"); !errors.As(err, &slower) || !strings.Contains(err.Error(), "already waiting") {
+		t.Errorf("one more than may stand in line: %v", err)
+	}
+}
+
+func TestACallThatFindsNoPlaceLeavesTheTurnToTheCallersNextOne(t *testing.T) {
+	plans := NewPlans(1)
+	leave, err := plans.enter(t.Context(), "bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
+	next := plans.join("ada")
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	var p *problem.Error
+	if _, err := plans.enter(over, "ada"); !errors.As(err, &p) || p.Kind != problem.Unavailable {
+		t.Errorf("without a free place: %v", err)
+	}
+	if len(next.running) != 0 {
+		t.Error("her next call waits for one that is over")
+	}
+}
