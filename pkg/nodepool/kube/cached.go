@@ -100,9 +100,9 @@ func (m *Manager) clusterUpdated(before, now any) {
 	old, isObject := before.(*unstructured.Unstructured)
 	written, areObjects := now.(*unstructured.Unstructured)
 	switch {
-	case areObjects && m.floor.wasAsked(written):
+	case areObjects && m.newestSeen.cycleRequested(written):
 	case isObject && areObjects && old.GetAnnotations()[rayobject.ResourceRequestsAnnotation] != written.GetAnnotations()[rayobject.ResourceRequestsAnnotation]:
-		m.pool.enqueueAsked(keyOf(written))
+		m.pool.enqueueForRequest(keyOf(written))
 	default:
 		m.Enqueue(keyOfAny(now))
 	}

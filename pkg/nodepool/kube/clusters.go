@@ -48,7 +48,7 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 	if err != nil {
 		return nodepool.Cluster{}, fmt.Errorf("listing pods of %s: %w", key, err)
 	}
-	m.floor.raise(object)
+	m.newestSeen.remember(object)
 	if _, own := object.GetAnnotations()[rayobject.ModeAnnotation]; !own && m.optional != nil {
 		m.optional.RefreshNamespace(ctx, key.Namespace)
 	}
@@ -109,7 +109,7 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 // writable returns nil, or why the RayCluster must be left alone. Of owners it asks the API server each time: nothing
 // in the patch can test their labels, and one that Kueue admits forbids it.
 func (m *Manager) writable(ctx context.Context, object *unstructured.Unstructured) error {
-	from := m.memo.decode(object)
+	from := m.decodes.decode(object)
 	cluster := from.Cluster
 	if err := cluster.Writable(); err != nil || m.parents == nil || from.Ownership.Controller == (rayobject.Controller{}) {
 		return err
@@ -132,7 +132,7 @@ func (m *Manager) conflictOrRefusal(ctx context.Context, change nodepool.Change,
 	if err != nil {
 		return invalid
 	}
-	m.floor.raise(object)
+	m.newestSeen.remember(object)
 	if again, err := patchFor(object.Object, change); err != nil || !bytes.Equal(again, patch) {
 		return invalid
 	}
@@ -152,7 +152,7 @@ func (m *Manager) patch(ctx context.Context, client dynamic.NamespaceableResourc
 	if err != nil {
 		return nil, fmt.Errorf("patching %s: %w", key, classified(err))
 	}
-	m.floor.raise(written)
+	m.newestSeen.remember(written)
 	return written, nil
 }
 
@@ -191,7 +191,7 @@ func (m *Manager) newest(key nodepool.ClusterKey) (*unstructured.Unstructured, e
 	if err != nil {
 		return nil, err
 	}
-	object = m.floor.pick(key, object)
+	object = m.newestSeen.newer(key, object)
 	if object == nil {
 		return nil, fmt.Errorf("reading RayCluster %s: %w", key, nodepool.ErrGone)
 	}
@@ -199,7 +199,7 @@ func (m *Manager) newest(key nodepool.ClusterKey) (*unstructured.Unstructured, e
 }
 
 func (m *Manager) describe(object *unstructured.Unstructured, pods []*corev1.Pod) nodepool.Cluster {
-	from := m.memo.decode(object)
+	from := m.decodes.decode(object)
 	cluster := rayobject.Join(from, pods)
 	m.parents.addTo(&cluster, from.Ownership)
 	m.panics.addTo(&cluster)

@@ -79,9 +79,9 @@ func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager 
 		t.Fatal(err)
 	}
 	m := &Manager{
-		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource), askedClusters: client.Resource(rayClusterResource),
-		pool:  newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
-		floor: newFloor(), memo: newMemo(nodegpu.Reader{}), panics: newPanics(nil), requestTurns: newTurns(),
+		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource), userClusters: client.Resource(rayClusterResource),
+		pool:       newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
+		newestSeen: newNewestObjects(), decodes: newDecodeCache(nodegpu.Reader{}), panics: newPanics(nil), writes: newWriteQueue(),
 	}
 	m.running.Store(true)
 	return m

@@ -37,11 +37,11 @@ func (m *Manager) setAnnotation(ctx context.Context, key nodepool.ClusterKey, do
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", doing, key, err)
 	}
-	written, err := m.patch(ctx, m.askedClusters, key, types.MergePatchType, patch)
+	written, err := m.patch(ctx, m.userClusters, key, types.MergePatchType, patch)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", doing, key, err)
 	}
-	if m.floor.ask(written) {
+	if m.newestSeen.needsCycle(written) {
 		m.Enqueue(key)
 	}
 	return nil

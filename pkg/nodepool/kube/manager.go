@@ -49,20 +49,20 @@ type Manager struct {
 	manager     manager.Manager
 	source      objects
 	rayClusters dynamic.NamespaceableResourceInterface
-	// askedClusters are RayClusters too, for what callers have written to them.
-	askedClusters dynamic.NamespaceableResourceInterface
-	requestTurns  *turns
-	core          corev1client.CoreV1Interface
-	recorder      record.EventRecorder // nil in the single form
-	lease         *lease               // nil without leader election
-	floor         *floor
-	memo          *memo
-	dynamic       dynamic.Interface
-	optional      *watch.Optional // nil in the single form
-	parents       *parents
+	// userClusters are RayClusters too, for what callers have written to them.
+	userClusters dynamic.NamespaceableResourceInterface
+	writes       *writeQueue
+	core         corev1client.CoreV1Interface
+	recorder     record.EventRecorder // nil in the single form
+	lease        *lease               // nil without leader election
+	newestSeen   *newestObjects
+	decodes      *decodeCache
+	dynamic      dynamic.Interface
+	optional     *watch.Optional // nil in the single form
+	parents      *parents
 	// requests and requestWriter are nil in the single form. Callers have ResourceRequests written as askedRequests.
 	requestObjects dynamic.NamespaceableResourceInterface
-	askedRequests  dynamic.NamespaceableResourceInterface
+	userRequests   dynamic.NamespaceableResourceInterface
 	requestPages   requests.PageReader
 	discovery      discovery.ServerResourcesInterface
 	requests       *requests.Store
@@ -79,7 +79,7 @@ type Manager struct {
 const (
 	DefaultQPS   = 100
 	DefaultBurst = 200
-	askedShare   = 4
+	userShare    = 4
 )
 
 // NewManager prepares everything. It asks the API server which resources there are, so it fails when RayClusters or the server
@@ -93,8 +93,8 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		// client-go's 5 a second would make a fleet wait; the API server has its own fairness.
 		config.QPS, config.Burst = DefaultQPS, DefaultBurst
 	}
-	m := &Manager{options: options, config: config, floor: newFloor(), memo: newMemo(options.GPUs), panics: newPanics(options.Logger), requestTurns: newTurns()}
-	m.pool = newPool(m.worked, m.panics.record)
+	m := &Manager{options: options, config: config, newestSeen: newNewestObjects(), decodes: newDecodeCache(options.GPUs), panics: newPanics(options.Logger), writes: newWriteQueue()}
+	m.pool = newPool(m.needsWorker, m.panics.record)
 	if err := m.connect(); err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	m.rayClusters, m.requestObjects = all.Resource(rayClusterResource), all.Resource(v1alpha1.Resource)
 	m.dynamic = all
 	config := rest.CopyConfig(m.config)
-	config.QPS, config.Burst = askedShare*config.QPS, askedShare*config.Burst
+	config.QPS, config.Burst = userShare*config.QPS, userShare*config.Burst
 	asked, err := dynamic.NewForConfigAndClient(config, client)
 	if err != nil {
 		return fmt.Errorf("connecting for what callers ask: %w", err)
@@ -159,7 +159,7 @@ func (m *Manager) connectDynamic(client *http.Client) error {
 	if m.requestPages, err = requests.NewPageReader(config, client); err != nil {
 		return err
 	}
-	m.askedClusters, m.askedRequests = asked.Resource(rayClusterResource), asked.Resource(v1alpha1.Resource)
+	m.userClusters, m.userRequests = asked.Resource(rayClusterResource), asked.Resource(v1alpha1.Resource)
 	return nil
 }
 
@@ -176,7 +176,7 @@ func (m *Manager) connectCore(client *http.Client) error {
 
 // wire gives the manager its source of objects. The single form has no rights for events and nodes.
 func (m *Manager) wire() error {
-	if err := errors.Join(m.manager.Add(newRewind(m.core, m.options)), m.manager.Add(m.parents)); err != nil {
+	if err := errors.Join(m.manager.Add(newStorageGuard(m.core, m.options)), m.manager.Add(m.parents)); err != nil {
 		return err
 	}
 	if m.options.Single != nil {
@@ -291,15 +291,15 @@ func (m *Manager) exists(key nodepool.ClusterKey) bool {
 	return err != nil || object != nil
 }
 
-// worked reports whether a RayCluster needs a worker: it is there, or somebody asks for capacity of it and is told that it is not.
-func (m *Manager) worked(key nodepool.ClusterKey) bool {
+// needsWorker reports whether a RayCluster needs a worker: it is there, or somebody asks for capacity of it and is told that it is not.
+func (m *Manager) needsWorker(key nodepool.ClusterKey) bool {
 	return m.exists(key) || m.requests != nil && m.requests.Any(key)
 }
 
 // forget drops what is kept about a RayCluster that is gone.
 func (m *Manager) forget(key nodepool.ClusterKey) {
-	m.floor.drop(key)
-	m.memo.drop(key)
+	m.newestSeen.drop(key)
+	m.decodes.drop(key)
 	m.panics.drop(key)
 	m.parents.drop(key)
 	if m.optional != nil {

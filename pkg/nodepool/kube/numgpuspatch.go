@@ -63,5 +63,5 @@ func numGPUsWrite(group rayobject.Fields, path string, target nodepool.NumGPUsTa
 	if !group.Has(section) {
 		return operation{"add", path + "/" + section, map[string]any{key: target.GPUs.String()}}
 	}
-	return operation{verb(group.Object(section), key), path + "/" + section + "/" + escape(key), target.GPUs.String()}
+	return operation{addOrReplace(group.Object(section), key), path + "/" + section + "/" + escape(key), target.GPUs.String()}
 }

@@ -23,7 +23,7 @@ func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange
 	if err != nil {
 		return 0, err
 	}
-	m.floor.raise(object)
+	m.newestSeen.remember(object)
 	cluster := rayobject.DecodeObject(object).Cluster
 	if err := m.writable(ctx, object); err != nil {
 		return 0, err

@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// mostParents bounds how far up owners are followed. The longest chain that is known has four: a RayCluster of a
+	// maxParents bounds how far up owners are followed. The longest chain that is known has four: a RayCluster of a
 	// RayJob of a RayCronJob of an AppWrapper.
-	mostParents = 8
-	// parentLasts is how long an answer about owners is believed between patches. Kueue forbids to change the queue of
+	maxParents = 8
+	// parentTTL is how long an answer about owners is believed between patches. Kueue forbids to change the queue of
 	// what runs, and right before each patch owners are read again.
-	parentLasts = 10 * time.Minute
+	parentTTL = 10 * time.Minute
 	// parentPause is the pause before owners that could not be read are read again for a cycle. Cycles ask several times
 	// a second, and one owner that answers late delays those of other RayClusters.
 	parentPause = 5 * time.Second
@@ -52,10 +52,10 @@ type parents struct {
 	mu sync.Mutex
 	// Guarded by mu. asked are the RayClusters whose owners are to be read.
 	answers   map[nodepool.ClusterKey]parentAnswer
-	asked     map[nodepool.ClusterKey]rayobject.Ownership
+	pending   map[nodepool.ClusterKey]rayobject.Ownership
 	resources map[schema.GroupVersionKind]parentResource
-	// restsUntil has the RayClusters whose owners could not be read.
-	restsUntil map[nodepool.ClusterKey]time.Time
+	// backOffUntil has the RayClusters whose owners could not be read.
+	backOffUntil map[nodepool.ClusterKey]time.Time
 }
 
 // parentResource is how a kind of owner is read.
@@ -69,21 +69,21 @@ type parentAnswer struct {
 	of rayobject.Controller
 	at time.Time
 	// queue is what the owners say; unread is the owner that may not be read, and why.
-	queue         nodepool.Queue
-	unread, cause string
+	queue             nodepool.Queue
+	unreadable, cause string
 }
 
 // holds reports whether the answer is about these owners and not old.
 func (a parentAnswer) holds(from rayobject.Ownership, now time.Time) bool {
-	return a.of == from.Controller && now.Sub(a.at) < parentLasts
+	return a.of == from.Controller && now.Sub(a.at) < parentTTL
 }
 
 func newParents(client metadata.Interface, kinds discovery.ServerResourcesInterface, log *slog.Logger,
 	changed func(nodepool.ClusterKey)) *parents {
 	return &parents{
 		client: client, discovery: kinds, log: log, now: time.Now, changed: changed, wake: make(chan struct{}, 1),
-		answers: map[nodepool.ClusterKey]parentAnswer{}, asked: map[nodepool.ClusterKey]rayobject.Ownership{}, resources: map[schema.GroupVersionKind]parentResource{},
-		restsUntil: map[nodepool.ClusterKey]time.Time{},
+		answers: map[nodepool.ClusterKey]parentAnswer{}, pending: map[nodepool.ClusterKey]rayobject.Ownership{}, resources: map[schema.GroupVersionKind]parentResource{},
+		backOffUntil: map[nodepool.ClusterKey]time.Time{},
 	}
 }
 
@@ -95,8 +95,8 @@ func (p *parents) addTo(cluster *nodepool.Cluster, from rayobject.Ownership) {
 	}
 	p.mu.Lock()
 	answer := p.answers[cluster.Key]
-	if now := p.now(); !answer.holds(from, now) && !now.Before(p.restsUntil[cluster.Key]) {
-		p.asked[cluster.Key] = from
+	if now := p.now(); !answer.holds(from, now) && !now.Before(p.backOffUntil[cluster.Key]) {
+		p.pending[cluster.Key] = from
 		select {
 		case p.wake <- struct{}{}:
 		default:
@@ -110,10 +110,10 @@ func (p *parents) addTo(cluster *nodepool.Cluster, from rayobject.Ownership) {
 	}
 	cluster.Queue = answer.queue
 	cluster.Queue.Elastic = from.Elastic
-	if answer.unread != "" && !answer.queue.Queued() {
+	if answer.unreadable != "" && !answer.queue.Queued() {
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
 			Code: OwnerUnread, Severity: raydemand.Info, Object: "RayCluster " + cluster.Key.String(),
-			Field: "metadata.ownerReferences", Seen: answer.unread,
+			Field: "metadata.ownerReferences", Seen: answer.unreadable,
 			Why: "this process cannot read the owner (" + answer.cause +
 				"), so a Kueue queue that only the owner names is not known; " +
 				"neither labels nor pod templates of the RayCluster show one",
@@ -132,7 +132,7 @@ func (p *parents) Start(ctx context.Context) error {
 		}
 		for key, from := range p.due() {
 			if _, err := p.read(ctx, key, from); err != nil && ctx.Err() == nil {
-				p.rest(key)
+				p.backOff(key)
 				p.log.Debug("owners are read again", "cluster", key.String(), "reason", err)
 			}
 		}
@@ -146,8 +146,8 @@ func (p *parents) NeedLeaderElection() bool { return false }
 func (p *parents) due() map[nodepool.ClusterKey]rayobject.Ownership {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	due := p.asked
-	p.asked = map[nodepool.ClusterKey]rayobject.Ownership{}
+	due := p.pending
+	p.pending = map[nodepool.ClusterKey]rayobject.Ownership{}
 	for key, from := range due {
 		if p.answers[key].holds(from, p.now()) {
 			delete(due, key)
@@ -163,16 +163,16 @@ func (p *parents) drop(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.answers, key)
-	delete(p.asked, key)
-	delete(p.restsUntil, key)
+	delete(p.pending, key)
+	delete(p.backOffUntil, key)
 }
 
-// rest lets cycles ask for owners that could not be read after a pause.
-func (p *parents) rest(key nodepool.ClusterKey) {
+// backOff lets cycles ask for owners that could not be read after a pause.
+func (p *parents) backOff(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.restsUntil[key] = p.now().Add(timing.Jittered(parentPause))
-	delete(p.asked, key)
+	p.backOffUntil[key] = p.now().Add(timing.Jittered(parentPause))
+	delete(p.pending, key)
 }
 
 // read asks the API server which queue the owners name, now, and remembers the answer. An error means that nothing is
@@ -188,7 +188,7 @@ func (p *parents) read(ctx context.Context, key nodepool.ClusterKey, from rayobj
 	before, known := p.answers[key]
 	p.answers[key] = answer
 	p.mu.Unlock()
-	if !known || before.queue != answer.queue || before.unread != answer.unread {
+	if !known || before.queue != answer.queue || before.unreadable != answer.unreadable {
 		p.changed(key)
 	}
 	return answer.queue, nil
@@ -198,7 +198,7 @@ func (p *parents) read(ctx context.Context, key nodepool.ClusterKey, from rayobj
 func (p *parents) follow(ctx context.Context, namespace string, from rayobject.Ownership) (parentAnswer, error) {
 	answer := parentAnswer{of: from.Controller, at: p.now(), queue: nodepool.Queue{Elastic: from.Elastic}}
 	next := from.Controller
-	for range mostParents {
+	for range maxParents {
 		if next == (rayobject.Controller{}) {
 			return answer, nil
 		}
@@ -219,12 +219,12 @@ func (p *parents) follow(ctx context.Context, namespace string, from rayobject.O
 		}
 		next = controllerAbove(object)
 	}
-	return answer.withoutOwner(next, fmt.Errorf("it is the owner number %d", mostParents+1), from), nil
+	return answer.withoutOwner(next, fmt.Errorf("it is the owner number %d", maxParents+1), from), nil
 }
 
 // withoutOwner judges by what Kueue has written into the pod templates, where an owner cannot be read.
 func (a parentAnswer) withoutOwner(owner rayobject.Controller, cause error, from rayobject.Ownership) parentAnswer {
-	a.unread, a.cause = owner.Kind+" "+owner.Name, cause.Error()
+	a.unreadable, a.cause = owner.Kind+" "+owner.Name, cause.Error()
 	if from.Admitted {
 		a.queue.Name, a.queue.Parent = from.Queue, nodepool.Owner{Kind: owner.Kind, Name: owner.Name}
 		a.queue.Mark = fmt.Sprintf("label %s in its pod templates; %s %s cannot be read", rayobject.PodSetLabel,

@@ -217,8 +217,8 @@ func TestOwnersThatOwnEachOtherEndTheSearch(t *testing.T) {
 	h := newHousehold(t, circle)
 	from := rayobject.DecodeObject(queuedCluster(t, byTrain)).Ownership
 	queue, err := h.read(t.Context(), llm, from)
-	if err != nil || queue.Queued() || h.reads() != mostParents {
-		t.Errorf("queue %+v, error %v after %d reads, want none after %d", queue, err, h.reads(), mostParents)
+	if err != nil || queue.Queued() || h.reads() != maxParents {
+		t.Errorf("queue %+v, error %v after %d reads, want none after %d", queue, err, h.reads(), maxParents)
 	}
 }
 
@@ -251,10 +251,10 @@ func TestOwnersAreReadOnceAndAgainMuchLater(t *testing.T) {
 		if len(h.changed) != 1 || h.reads() != 1 || !look().Queued() {
 			t.Errorf("%d reads, %d cycles asked for within 100 s, want one of each", h.reads(), len(h.changed))
 		}
-		time.Sleep(parentLasts)
+		time.Sleep(parentTTL)
 		if !look().Queued() || h.reads() != 2 || len(h.changed) != 1 {
 			t.Errorf("%d reads, %d cycles asked for after %v, want a second read and no news", h.reads(),
-				len(h.changed), parentLasts)
+				len(h.changed), parentTTL)
 		}
 	})
 }

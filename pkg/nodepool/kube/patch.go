@@ -63,14 +63,14 @@ func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
 			operation{"test", path + "/replicas", group.Values["replicas"]},
 			operation{"test", path + "/minReplicas", group.Values["minReplicas"]},
 			operation{"test", path + "/maxReplicas", group.Values["maxReplicas"]})
-		writes = append(writes, operation{verb(group, "replicas"), path + "/replicas", target.Replicas})
+		writes = append(writes, operation{addOrReplace(group, "replicas"), path + "/replicas", target.Replicas})
 		if target.WorkersToDelete != nil {
-			writes = append(writes, operation{verb(group, "scaleStrategy"), path + "/scaleStrategy",
+			writes = append(writes, operation{addOrReplace(group, "scaleStrategy"), path + "/scaleStrategy",
 				map[string]any{"workersToDelete": target.WorkersToDelete}})
 		}
 	}
 	if change.ScaleUpTrace != "" {
-		writes = append(writes, keeping(root.Object("metadata"), change.ScaleUpTrace))
+		writes = append(writes, scaleUpTraceStep(root.Object("metadata"), change.ScaleUpTrace))
 	}
 	text, err := json.Marshal(append(patch, writes...))
 	if err != nil {
@@ -103,8 +103,8 @@ func guards(root rayobject.Fields) []operation {
 	return tests
 }
 
-// verb is add for an absent field and replace for a present one: replace below an absent parent is refused (k5).
-func verb(f rayobject.Fields, name string) string {
+// addOrReplace is add for an absent field and replace for a present one: replace below an absent parent is refused (k5).
+func addOrReplace(f rayobject.Fields, name string) string {
 	if f.Has(name) {
 		return "replace"
 	}

@@ -128,15 +128,15 @@ func TestReadsAreNeverOlderThanOwnWrites(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			f := newFloor()
+			f := newNewestObjects()
 			for _, v := range test.raised {
-				f.raise(version(v))
+				f.remember(version(v))
 			}
 			got := ""
-			if object := f.pick(llm, test.cached); object != nil {
+			if object := f.newer(llm, test.cached); object != nil {
 				got = object.GetResourceVersion()
 			}
-			again := f.pick(llm, version("200")).GetResourceVersion()
+			again := f.newer(llm, version("200")).GetResourceVersion()
 			if got != test.want || again != test.wantAgain {
 				t.Errorf("read %q and then %q, want %q and %q", got, again, test.want, test.wantAgain)
 			}
@@ -145,7 +145,7 @@ func TestReadsAreNeverOlderThanOwnWrites(t *testing.T) {
 }
 
 func TestAnObjectIsDecodedOncePerVersion(t *testing.T) {
-	m := newMemo(nodegpu.Reader{})
+	m := newDecodeCache(nodegpu.Reader{})
 	first := m.decode(version("1"))
 	first.Object["mark"] = true
 	if m.decode(version("1")).Object["mark"] == nil {

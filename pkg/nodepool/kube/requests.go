@@ -27,9 +27,9 @@ func (m *Manager) RequestMemory() requests.Memory {
 // wireRequests prepares the store of ResourceRequests and the writer of what becomes of them.
 func (m *Manager) wireRequests() {
 	m.requests = requests.New(requests.Config{
-		Client: m.askedRequests, Pages: m.requestPages, Discovery: m.discovery, Namespaces: m.options.Namespaces,
+		Client: m.userRequests, Pages: m.requestPages, Discovery: m.discovery, Namespaces: m.options.Namespaces,
 		Memory: cmp.Or(m.options.RequestMemory, nodepool.DefaultRequestMemory), Logger: m.options.Logger,
-		Changed: m.pool.enqueueAsked, StatusChanged: m.pool.enqueueTold,
+		Changed: m.pool.enqueueForRequest, StatusChanged: m.pool.enqueueForStatus,
 	})
 	m.requestWriter = requests.NewWriter(m.requests, m.requestObjects, m.Leading, m.options.Logger)
 }

@@ -16,12 +16,12 @@ func TestAWorkerStaysForRequestsOfAClusterThatIsNotThere(t *testing.T) {
 	ignore := func(nodepool.ClusterKey) {}
 	store := requests.New(requests.Config{Memory: 1 << 20, Changed: ignore, StatusChanged: ignore, Logger: slog.New(slog.DiscardHandler)})
 	m := &Manager{requests: store, source: nothing{}}
-	if m.worked(llm) {
+	if m.needsWorker(llm) {
 		t.Error("nobody asks for anything")
 	}
 	store.Set(requests.Decode(&unstructured.Unstructured{Object: objectOf(t,
 		"{metadata: {namespace: ml, name: a, uid: uid-a}, spec: {rayCluster: llm, owner: ada, bundles: [{resources: {GPU: 1}}]}}")}))
-	if !m.worked(llm) {
+	if !m.needsWorker(llm) {
 		t.Error("a request waits for its status")
 	}
 }

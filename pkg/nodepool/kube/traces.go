@@ -65,8 +65,8 @@ func (m *Manager) withTrace(ctx context.Context, annotations map[string]any, req
 	return annotations
 }
 
-// keeping is the step of a patch that keeps the trace of a scale-up.
-func keeping(metadata rayobject.Fields, scaleUp string) operation {
+// scaleUpTraceStep is the step of a patch that keeps the trace of a scale-up.
+func scaleUpTraceStep(metadata rayobject.Fields, scaleUp string) operation {
 	if !metadata.Has("annotations") {
 		return operation{"add", "/metadata/annotations", map[string]any{rayobject.ScaleUpTraceAnnotation: scaleUp}}
 	}

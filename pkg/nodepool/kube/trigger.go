@@ -7,24 +7,24 @@ import (
 )
 
 const (
-	// askedPause separates two cycles of one cluster that changed requests start: a stream of them is planned in steps, each with all that
+	// requestPause separates two cycles of one cluster that changed requests start: a stream of them is planned in steps, each with all that
 	// came since the one before.
-	askedPause = 100 * time.Millisecond
-	// toldPause is within what a cycle comes that has nothing to plan, only to show what became of a request.
-	toldPause = time.Second
+	requestPause = 100 * time.Millisecond
+	// statusDelay is within what a cycle comes that has nothing to plan, only to show what became of a request.
+	statusDelay = time.Second
 )
 
 // trigger starts the cycles of one worker. What is not its channel is guarded by the pool's mu.
 type trigger struct {
 	// fired has a token while a cycle shall run now.
 	fired chan struct{}
-	// askedAt is for when a changed request last let one run.
-	askedAt time.Time
+	// requestedAt is for when a changed request last let one run.
+	requestedAt time.Time
 	// later fires at dueAt, which is zero while it does not.
 	later *time.Timer
 	dueAt time.Time
-	// dueAsked: it fires for a changed request too, not only to show what became of one.
-	dueAsked bool
+	// dueForRequest: it fires for a changed request too, not only to show what became of one.
+	dueForRequest bool
 }
 
 func newTrigger() *trigger { return &trigger{fired: make(chan struct{}, 1)} }
@@ -42,31 +42,31 @@ func (t *trigger) disarm() {
 	if t.later != nil {
 		t.later.Stop()
 	}
-	t.dueAt, t.dueAsked = time.Time{}, false
+	t.dueAt, t.dueForRequest = time.Time{}, false
 }
 
-// enqueueAsked asks for a cycle since a request has changed: now, or askedPause after the last one that such a change has started.
-func (p *pool) enqueueAsked(key nodepool.ClusterKey) {
+// enqueueForRequest asks for a cycle since a request has changed: now, or askedPause after the last one that such a change has started.
+func (p *pool) enqueueForRequest(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if t := p.triggers[key]; t != nil && t.askedAt.Add(askedPause).After(now) {
-		p.fireAt(key, t, t.askedAt.Add(askedPause))
-		t.dueAsked = true
+	if t := p.triggers[key]; t != nil && t.requestedAt.Add(requestPause).After(now) {
+		p.fireAt(key, t, t.requestedAt.Add(requestPause))
+		t.dueForRequest = true
 		return
 	}
 	p.trigger(key)
 	if t := p.triggers[key]; t != nil {
-		t.askedAt = now
+		t.requestedAt = now
 	}
 }
 
-// enqueueTold asks for a cycle within toldPause.
-func (p *pool) enqueueTold(key nodepool.ClusterKey) {
+// enqueueForStatus asks for a cycle within toldPause.
+func (p *pool) enqueueForStatus(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t := p.triggers[key]; t != nil {
-		p.fireAt(key, t, time.Now().Add(toldPause))
+		p.fireAt(key, t, time.Now().Add(statusDelay))
 	}
 }
 
@@ -85,8 +85,8 @@ func (p *pool) enqueueDue(key nodepool.ClusterKey, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t := p.triggers[key]; t != nil && t.dueAt.Equal(at) {
-		if t.dueAsked {
-			t.askedAt = at
+		if t.dueForRequest {
+			t.requestedAt = at
 		}
 		p.trigger(key)
 	}

@@ -18,13 +18,13 @@ func TestAStreamOfRequestsIsPlannedInSteps(t *testing.T) {
 		p.enqueue(llm)
 		time.Sleep(time.Second)
 		for range 100 { // ten requests every 100 ms, for a second
-			p.enqueueAsked(llm)
+			p.enqueueForRequest(llm)
 			time.Sleep(10 * time.Millisecond)
 		}
 		time.Sleep(time.Second)
 		times := j.at(llm)
 		if len(times) < 11 || len(times) > 12 {
-			t.Errorf("%d cycles, want the first, and one every %v", len(times), askedPause)
+			t.Errorf("%d cycles, want the first, and one every %v", len(times), requestPause)
 		}
 		if last := times[len(times)-1]; last < 1990*time.Millisecond {
 			t.Errorf("the last cycle, %v after the start, came before the last request", last)
@@ -34,9 +34,9 @@ func TestAStreamOfRequestsIsPlannedInSteps(t *testing.T) {
 
 func TestASingleRequestIsPlannedAtOnce(t *testing.T) {
 	inPool(t, never, func(p *pool, j *journal) {
-		p.enqueueAsked(llm) // also starts the worker
+		p.enqueueForRequest(llm) // also starts the worker
 		time.Sleep(time.Second)
-		p.enqueueAsked(llm)
+		p.enqueueForRequest(llm)
 		synctest.Wait()
 		if diff := cmp.Diff([]time.Duration{0, time.Second}, j.at(llm)); diff != "" {
 			t.Errorf("cycles (-want +got): %s", diff)
@@ -48,9 +48,9 @@ func TestAPodDoesNotWaitForRequests(t *testing.T) {
 	inPool(t, never, func(p *pool, j *journal) {
 		p.enqueue(llm)
 		time.Sleep(time.Second)
-		p.enqueueAsked(llm)
+		p.enqueueForRequest(llm)
 		time.Sleep(minPause + time.Millisecond)
-		p.enqueueAsked(llm)
+		p.enqueueForRequest(llm)
 		p.enqueue(llm)
 		synctest.Wait()
 		want := []time.Duration{0, time.Second, time.Second + minPause + time.Millisecond}
@@ -63,19 +63,19 @@ func TestAPodDoesNotWaitForRequests(t *testing.T) {
 
 func TestWhatIsOnlyShownIsShownWithinASecond(t *testing.T) {
 	inPool(t, never, func(p *pool, j *journal) {
-		p.enqueueTold(llm) // of a cluster that has no worker there is nothing to show
+		p.enqueueForStatus(llm) // of a cluster that has no worker there is nothing to show
 		p.enqueue(llm)
 		time.Sleep(10 * time.Second)
 		for range 5 {
-			p.enqueueTold(llm)
+			p.enqueueForStatus(llm)
 			time.Sleep(10 * time.Millisecond)
 		}
 		time.Sleep(5 * time.Second)
-		p.enqueueTold(llm)
-		p.enqueueAsked(llm) // comes earlier, and shows it too
+		p.enqueueForStatus(llm)
+		p.enqueueForRequest(llm) // comes earlier, and shows it too
 		time.Sleep(5 * time.Second)
 		times := j.at(llm)
-		want := []time.Duration{0, 10*time.Second + toldPause, 15*time.Second + 50*time.Millisecond}
+		want := []time.Duration{0, 10*time.Second + statusDelay, 15*time.Second + 50*time.Millisecond}
 		if !slices.Equal(want, times) {
 			t.Errorf("cycles at %v, want %v", times, want)
 		}
@@ -86,11 +86,11 @@ func TestWhatIsShownDoesNotDelayTheNextRequest(t *testing.T) {
 	inPool(t, never, func(p *pool, j *journal) {
 		p.enqueue(llm)
 		time.Sleep(time.Second)
-		p.enqueueTold(llm)
-		time.Sleep(toldPause + askedPause/2)
-		p.enqueueAsked(llm)
+		p.enqueueForStatus(llm)
+		time.Sleep(statusDelay + requestPause/2)
+		p.enqueueForRequest(llm)
 		time.Sleep(time.Minute)
-		want := []time.Duration{0, time.Second + toldPause, time.Second + toldPause + askedPause/2}
+		want := []time.Duration{0, time.Second + statusDelay, time.Second + statusDelay + requestPause/2}
 		if diff := cmp.Diff(want, j.at(llm)); diff != "" {
 			t.Errorf("cycles (-want +got): %s", diff)
 		}
@@ -99,11 +99,11 @@ func TestWhatIsShownDoesNotDelayTheNextRequest(t *testing.T) {
 
 func TestTheRequestThatStartsAWorkerBeginsTheSteps(t *testing.T) {
 	inPool(t, never, func(p *pool, j *journal) {
-		p.enqueueAsked(llm)
-		time.Sleep(askedPause / 2)
-		p.enqueueAsked(llm)
+		p.enqueueForRequest(llm)
+		time.Sleep(requestPause / 2)
+		p.enqueueForRequest(llm)
 		time.Sleep(time.Minute)
-		if diff := cmp.Diff([]time.Duration{0, askedPause}, j.at(llm)); diff != "" {
+		if diff := cmp.Diff([]time.Duration{0, requestPause}, j.at(llm)); diff != "" {
 			t.Errorf("cycles (-want +got): %s", diff)
 		}
 	})
@@ -114,9 +114,9 @@ func TestAWorkerThatIsToRunLaterDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool(func(nodepool.ClusterKey) bool { return false }, func(nodepool.ClusterKey, any) {})
 		worker := newTrigger()
-		worker.askedAt = time.Now()
+		worker.requestedAt = time.Now()
 		p.ctx, p.triggers[llm] = t.Context(), worker
-		p.enqueueAsked(llm)
+		p.enqueueForRequest(llm)
 		if p.retire(llm, worker) || p.triggers[llm] == nil {
 			t.Error("the worker has ended, and the cycle that was asked for with it")
 		}

@@ -55,9 +55,9 @@ metadata: {name: llm, namespace: ml, uid: u, resourceVersion: "1"}
 spec: {workerGroupSpecs: [{groupName: g, template: {spec: {containers: [{name: ray, resources: {limits: {example.com/vgpu: 1}}}]}}}]}`
 	manifest := &unstructured.Unstructured{Object: objectOf(t, group)}
 	for _, known := range []bool{false, true} {
-		memo := newMemo(nodegpu.Reader{})
+		memo := newDecodeCache(nodegpu.Reader{})
 		if known {
-			memo = newMemo(reader)
+			memo = newDecodeCache(reader)
 		}
 		unknown := false
 		for _, f := range memo.decode(manifest).Findings {

@@ -20,7 +20,7 @@ func ForPodFit(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 		Allocatable: make(podfit.Quantities, len(node.Status.Allocatable)),
 	}
 	for key, value := range node.Labels {
-		n.Labels[shared(key)] = shared(value)
+		n.Labels[interned(key)] = interned(value)
 	}
 	object := ForGPUs(node)
 	for name, quantity := range node.Status.Allocatable {
@@ -28,7 +28,7 @@ func ForPodFit(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 			continue
 		}
 		if amount := units.Amount(quantity); amount > 0 {
-			n.Allocatable[shared(string(name))] = amount
+			n.Allocatable[interned(string(name))] = amount
 		}
 	}
 	n.Taints = Taints(node)
@@ -37,11 +37,11 @@ func ForPodFit(reader nodegpu.Reader, node *corev1.Node) podfit.Node {
 			n.Ready = c.Status == corev1.ConditionTrue
 		}
 	}
-	n.Pool, n.GPUs = shared(reader.PoolOf(object)), gpusOf(reader, object)
+	n.Pool, n.GPUs = interned(reader.PoolOf(object)), gpusOf(reader, object)
 	if node.Labels[karpenterPool] != "" {
 		n.Capacity = make(podfit.Quantities, len(node.Status.Capacity))
 		for name, quantity := range node.Status.Capacity {
-			n.Capacity[shared(string(name))] = units.Amount(quantity)
+			n.Capacity[interned(string(name))] = units.Amount(quantity)
 		}
 	}
 	return n
@@ -54,7 +54,7 @@ func Taints(node *corev1.Node) []nodegpu.Taint {
 	var taints []nodegpu.Taint
 	for _, t := range node.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
-			taints = append(taints, nodegpu.Taint{Key: shared(t.Key), Value: shared(t.Value), Effect: shared(string(t.Effect))})
+			taints = append(taints, nodegpu.Taint{Key: interned(t.Key), Value: interned(t.Value), Effect: interned(string(t.Effect))})
 		}
 	}
 	return taints
@@ -73,4 +73,4 @@ func gpusOf(reader nodegpu.Reader, node nodegpu.NodeObject) *nodegpu.GPUs {
 	return &read
 }
 
-func shared(text string) string { return unique.Make(text).Value() }
+func interned(text string) string { return unique.Make(text).Value() }

@@ -24,9 +24,9 @@ type NodeSet struct {
 	nodes []nodegpu.NodeObject
 	// pods are by node; nil while pods were not read, for a list without pods is not a cluster without pods.
 	pods map[string][]nodegpu.PodObject
-	// unread are nodes with a pod that cannot be read: what it holds is not known.
-	unread  map[string]bool
-	devices devices
+	// unreadable are nodes with a pod that cannot be read: what it holds is not known.
+	unreadable map[string]bool
+	devices    devices
 	// Ceilings are those of the Cluster Autoscaler's status and of Karpenter's NodePools.
 	Ceilings []pools.Ceiling
 	// Claims are Karpenter's NodeClaims; nil where there are none or they may not be read.
@@ -39,7 +39,7 @@ type NodeSet struct {
 func (s *NodeSet) Nodes() []nodegpu.NodeObject {
 	nodes := make([]nodegpu.NodeObject, len(s.nodes))
 	for i, node := range s.nodes {
-		if s.pods != nil && !s.unread[node.Name] {
+		if s.pods != nil && !s.unreadable[node.Name] {
 			node.Pods = append([]nodegpu.PodObject{}, s.pods[node.Name]...)
 		}
 		node.Devices = s.devices.of(node.Name)
@@ -162,10 +162,10 @@ func (s *NodeSet) readPod(document json.RawMessage) error {
 	}
 	node, _, _ := unstructured.NestedString(fields, "spec", "nodeName")
 	s.note(fmt.Errorf("pod %s: %s; what is free on its node is not known", nameIn(document), strings.Join(unreadable, "; ")))
-	if s.unread == nil {
-		s.unread = map[string]bool{}
+	if s.unreadable == nil {
+		s.unreadable = map[string]bool{}
 	}
-	s.unread[node] = true
+	s.unreadable[node] = true
 	return nil
 }
 

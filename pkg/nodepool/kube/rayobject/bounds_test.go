@@ -24,8 +24,8 @@ func TestWhatIsWrongWithoutEndIsToldBriefly(t *testing.T) {
 		told[f.Code]++
 		size += len(f.Seen) + len(f.Why) + len(f.Fix) + len(f.Field)
 	}
-	if told[AnnotationUnreadable] != mostProblems+1 || told[AnnotationUnknown] != finding.MostOfOneCode {
-		t.Errorf("findings by code: %v, want %d and %d", told, mostProblems+1, finding.MostOfOneCode)
+	if told[AnnotationUnreadable] != maxProblems+1 || told[AnnotationUnknown] != finding.MostOfOneCode {
+		t.Errorf("findings by code: %v, want %d and %d", told, maxProblems+1, finding.MostOfOneCode)
 	}
 	if size > 16<<10 {
 		t.Errorf("the findings are %d bytes long", size)

@@ -34,15 +34,15 @@ func headOf(pods []*corev1.Pod) *corev1.Pod {
 		if pod.Labels[nodeTypeLabel] != headNode {
 			continue
 		}
-		if head == nil || leaves(head) && !leaves(pod) ||
-			leaves(head) == leaves(pod) && head.CreationTimestamp.Before(&pod.CreationTimestamp) {
+		if head == nil || terminating(head) && !terminating(pod) ||
+			terminating(head) == terminating(pod) && head.CreationTimestamp.Before(&pod.CreationTimestamp) {
 			head = pod
 		}
 	}
 	return head
 }
 
-func leaves(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
+func terminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
 
 // describeHead joins what the pod shows with what the RayCluster says. The pod's own IP comes first: status.head lags
 // behind by a reconcile of the operator.

@@ -36,8 +36,8 @@ func EncodeRequests(requests []raydemand.Request, since time.Time) (map[string]a
 // maxRequestCount bounds one entry of resource-requests; a larger number is a slip, not a cluster.
 const maxRequestCount = 1_000_000
 
-// mostProblems is how many bad entries of resource-requests are told one by one.
-const mostProblems = 3
+// maxProblems is how many bad entries of resource-requests are told one by one.
+const maxProblems = 3
 
 // decodeRequests reads the annotation entry by entry: one that cannot be read does not cost the others.
 func decodeRequests(text string) (requests []raydemand.Request, problems []string) {
@@ -57,8 +57,8 @@ func decodeRequests(text string) (requests []raydemand.Request, problems []strin
 		}
 		requests = append(requests, request)
 	}
-	if more := len(problems) - mostProblems; more > 0 {
-		problems = append(problems[:mostProblems], fmt.Sprintf("%d more entries are left out", more))
+	if more := len(problems) - maxProblems; more > 0 {
+		problems = append(problems[:maxProblems], fmt.Sprintf("%d more entries are left out", more))
 	}
 	return requests, problems
 }

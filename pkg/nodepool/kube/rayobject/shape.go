@@ -73,18 +73,18 @@ func podRequests(template Fields) podfit.Quantities {
 	for _, c := range template.Objects("initContainers") {
 		own := ownRequests(c)
 		if c.Text("restartPolicy") == "Always" {
-			add(beside, own)
-			raise(peak, beside)
+			addInto(beside, own)
+			maxInto(peak, beside)
 			continue
 		}
-		add(own, beside)
-		raise(peak, own)
+		addInto(own, beside)
+		maxInto(peak, own)
 	}
 	for _, c := range template.Objects("containers") {
-		add(sum, ownRequests(c))
+		addInto(sum, ownRequests(c))
 	}
-	add(sum, beside)
-	raise(sum, peak)
+	addInto(sum, beside)
+	maxInto(sum, peak)
 	podLevel := template.Object("resources")
 	maps.Copy(sum, amounts(quantities(podLevel, "requests")))
 	for name, limit := range amounts(quantities(podLevel, "limits")) {
@@ -92,7 +92,7 @@ func podRequests(template Fields) podfit.Quantities {
 			sum[name] = limit
 		}
 	}
-	add(sum, amounts(quantities(template, "overhead")))
+	addInto(sum, amounts(quantities(template, "overhead")))
 	maps.DeleteFunc(sum, func(_ string, amount raydemand.Amount) bool { return amount <= 0 })
 	return sum
 }
@@ -105,13 +105,13 @@ func ownRequests(container Fields) podfit.Quantities {
 	return own
 }
 
-func add(to, from podfit.Quantities) {
+func addInto(to, from podfit.Quantities) {
 	for name, amount := range from {
 		to[name] = to[name].Plus(amount)
 	}
 }
 
-func raise(to, floor podfit.Quantities) {
+func maxInto(to, floor podfit.Quantities) {
 	for name, amount := range floor {
 		to[name] = max(to[name], amount)
 	}

@@ -45,7 +45,7 @@ func worker(pod *corev1.Pod) nodepool.Worker {
 	w := nodepool.Worker{
 		Pod: pod.Name, UID: string(pod.UID), IP: pod.Status.PodIP, Node: pod.Spec.NodeName,
 		Group: pod.Labels[groupLabel], Replica: pod.Labels[replicaLabel],
-		Terminating: leaves(pod),
+		Terminating: terminating(pod),
 		Failed:      pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		CreatedAt:   pod.CreationTimestamp.Time,
 	}

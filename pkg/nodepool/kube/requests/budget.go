@@ -68,7 +68,7 @@ func (b *budget) take(r, known *nodepool.OwnedRequest, read bool) {
 	}
 	b.count(r, 1)
 	if !same && b.without > 0 {
-		b.look()
+		b.divideAgain()
 	}
 }
 
@@ -76,7 +76,7 @@ func (b *budget) take(r, known *nodepool.OwnedRequest, read bool) {
 func (b *budget) release(r *nodepool.OwnedRequest) {
 	b.count(r, -1)
 	if b.without > 0 {
-		b.look()
+		b.divideAgain()
 	}
 }
 
@@ -89,8 +89,8 @@ func (b *budget) count(r *nodepool.OwnedRequest, by int) {
 	}
 }
 
-// look lets the budget be divided anew.
-func (b *budget) look() {
+// divideAgain lets the budget be divided anew.
+func (b *budget) divideAgain() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -99,12 +99,12 @@ func (b *budget) look() {
 
 // sameRank reports whether two readings of one request are alike in all that the division depends on.
 func sameRank(a, b *nodepool.OwnedRequest) bool {
-	return a.UID == b.UID && a.Bytes == b.Bytes && a.Owner == b.Owner && inOrder(a, b) == 0
+	return a.UID == b.UID && a.Bytes == b.Bytes && a.Owner == b.Owner && byRank(a, b) == 0
 }
 
-// inOrder is the order in which the requests of one owner have places: those that hold before those whose lease was reported over or that are being deleted,
+// byRank is the order in which the requests of one owner have places: those that hold before those whose lease was reported over or that are being deleted,
 // then by priority, age and name, as they are served. All of it stands in the objects, so that a restart finds the same.
-func inOrder(a, b *nodepool.OwnedRequest) int {
+func byRank(a, b *nodepool.OwnedRequest) int {
 	return cmp.Or(cmp.Compare(over(a), over(b)), cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
 }
 
@@ -136,7 +136,7 @@ func (s *Store) admitAll(ctx context.Context) {
 		pause := admitPause
 		if !s.rereadAll(ctx, toRead) {
 			pause = rereadPause
-			s.again()
+			s.divideAgain()
 		}
 		if !timing.Sleep(ctx, pause) {
 			return
@@ -155,7 +155,7 @@ func (s *Store) rereadAll(ctx context.Context, toRead []nodepool.OwnedRequest) (
 			return true
 		}
 		if time.Since(begun) > rereadFor {
-			s.again()
+			s.divideAgain()
 			return len(failed) == 0
 		}
 		if failed[r.Cluster.Namespace] {
@@ -191,10 +191,10 @@ func (s *Store) logOver(refused int) {
 	s.log.Warn("requests are refused, because their owners' share of the memory for requests is used", "requests", refused, "budgetBytes", s.budget.limit)
 }
 
-func (s *Store) again() {
+func (s *Store) divideAgain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.budget.look()
+	s.budget.divideAgain()
 }
 
 // divide gives places to requests and takes them back. It returns those that have a place and are to be read again, and how many are refused.
@@ -241,7 +241,7 @@ func distinctKeys(keys []nodepool.ClusterKey) []nodepool.ClusterKey {
 
 // admitted are the requests that the budget has room for. The caller holds mu.
 func (s *Store) admitted() map[requestKey]bool {
-	all := slices.SortedFunc(maps.Values(s.objects), inOrder)
+	all := slices.SortedFunc(maps.Values(s.objects), byRank)
 	items := make([]fairshare.Item, len(all))
 	for i, r := range all {
 		items[i] = fairshare.Item{Group: r.Cluster.Namespace, Owner: r.Owner, Size: r.Bytes}
@@ -285,7 +285,7 @@ func (s *Store) reread(ctx context.Context, of nodepool.OwnedRequest) error {
 		return nil
 	}
 	s.Set(r)
-	s.again()
+	s.divideAgain()
 	return nil
 }
 

@@ -11,16 +11,16 @@ import (
 // writeLocks lets one write of each request be under way at a time: of two of this process that meet at the API server one would be refused for the
 // other, and an older status could overtake a newer one. It also knows whether callers write much.
 type writeLocks struct {
-	few flowcontrol.RateLimiter // of callers' writes
+	callLimit flowcontrol.RateLimiter // of callers' writes
 
 	mu sync.Mutex
 	// Guarded by mu. writing has a channel for each request that is written to, closed when it is no more; callers write much until muchUntil.
 	writing   map[requestKey]chan struct{}
-	muchUntil time.Time
+	busyUntil time.Time
 }
 
 func newWriteLocks() *writeLocks {
-	return &writeLocks{few: flowcontrol.NewTokenBucketRateLimiter(fewCalls, fewCalls), writing: map[requestKey]chan struct{}{}}
+	return &writeLocks{callLimit: flowcontrol.NewTokenBucketRateLimiter(fewCalls, fewCalls), writing: map[requestKey]chan struct{}{}}
 }
 
 // call begins a write that a caller waits for, once nobody else writes to the request; leave ends it. An error is that of ctx.
@@ -57,17 +57,17 @@ func (t *writeLocks) begin(key requestKey) (leave func(), others <-chan struct{}
 }
 
 func (t *writeLocks) count() {
-	if t.few.TryAccept() {
+	if t.callLimit.TryAccept() {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.muchUntil = time.Now().Add(time.Second)
+	t.busyUntil = time.Now().Add(time.Second)
 }
 
-// much reports whether callers wrote more than fewCalls a second of late.
-func (t *writeLocks) much() bool {
+// busy reports whether callers wrote more than fewCalls a second of late.
+func (t *writeLocks) busy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return time.Now().Before(t.muchUntil)
+	return time.Now().Before(t.busyUntil)
 }

@@ -74,13 +74,13 @@ func (w *namespaceStore) Replace(list []any, version string) error {
 		mine := w.namespace == metav1.NamespaceAll || key.namespace == w.namespace
 		if mine && !there[key] && !reflector.Older(version, r.ResourceVersion) {
 			changed = append(changed, r.Cluster)
-			w.depart(r.UID, true)
+			w.noteRemoval(r.UID, true)
 			w.remove(key)
 		} else if mine && late {
 			changed = append(changed, r.Cluster) // nobody looked at it before the list was whole
 		}
 	}
-	w.budget.look()
+	w.budget.divideAgain()
 	w.mu.Unlock()
 	if late {
 		w.log.Info("requests of owners are read", "namespace", w.namespace, "requests", len(list))

@@ -17,9 +17,9 @@ import (
 const RequestsForbidden = "requests-forbidden"
 
 const (
-	// doubtPause separates two looks while it is not known whether there are requests of owners, settledPause two looks once it is.
-	doubtPause   = 2 * time.Second
-	settledPause = 5 * time.Second
+	// unsettledPause separates two looks while it is not known whether there are requests of owners, settledPause two looks once it is.
+	unsettledPause = 2 * time.Second
+	settledPause   = 5 * time.Second
 	// proofsOfAbsence is how often discovery must have shown, doubtPause apart, that there are no ResourceRequests.
 	proofsOfAbsence = 2
 	// refusedPatience is for how long a first reading may be refused before it counts as a right that was never granted: an API server that
@@ -82,7 +82,7 @@ func (r *reading) fail(now time.Time, err error, known *bool) {
 	absent := apierrors.IsNotFound(err) && known != nil && !*known
 	if !absent {
 		r.proofs = 0
-	} else if r.proofs == 0 || now.Sub(r.proofAt) >= doubtPause/2 {
+	} else if r.proofs == 0 || now.Sub(r.proofAt) >= unsettledPause/2 {
 		r.proofs, r.proofAt = r.proofs+1, now
 	}
 	neverGranted := !r.read && refused && now.Sub(r.refusedAt) >= refusedPatience
@@ -93,8 +93,8 @@ func (r *reading) fail(now time.Time, err error, known *bool) {
 	}
 }
 
-// doubt is why it is not known whether there are requests; empty where it is.
-func (r *reading) doubt() string {
+// unknown is why it is not known whether there are requests; empty where it is.
+func (r *reading) unknown() string {
 	if r.settled {
 		return ""
 	}
@@ -105,7 +105,7 @@ func (r *reading) pause() time.Duration {
 	if r.settled {
 		return settledPause
 	}
-	return doubtPause
+	return unsettledPause
 }
 
 // unavailable is nil once requests were read; but that none are known means nothing while their kind is not found. Until then it is
@@ -126,7 +126,7 @@ func (s *Store) AddTo(cluster *nodepool.Cluster) {
 	s.mu.Lock()
 	r := *s.readingOf(cluster.Key.Namespace)
 	s.mu.Unlock()
-	cluster.OwnedUnknown = r.doubt()
+	cluster.OwnedUnknown = r.unknown()
 	s.addMemory(cluster)
 	if r.settled && r.why == notGranted {
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
@@ -160,19 +160,19 @@ func (s *Store) readingOf(namespace string) *reading {
 	return &reading{why: "namespace " + namespace + " is not watched", foreign: true}
 }
 
-// graced tells when a lease began and how long it lasts at least, as far as this process could see renewals. One that was told to be over stays
+// withGrace tells when a lease began and how long it lasts at least, as far as this process could see renewals. One that was told to be over stays
 // so. The caller holds mu.
-func (s *Store) graced(r nodepool.OwnedRequest) nodepool.OwnedRequest {
-	r.RenewedAt, r.HeldUntil = s.begun(&r), time.Time{}
+func (s *Store) withGrace(r nodepool.OwnedRequest) nodepool.OwnedRequest {
+	r.RenewedAt, r.HeldUntil = s.leaseStart(&r), time.Time{}
 	reading := s.readingOf(r.Cluster.Namespace)
 	if r.LeaseSeconds > 0 && reading.read && !r.ReportedExpired() {
-		r.HeldUntil = s.at(reading.readAt).Add(min(time.Duration(r.LeaseSeconds)*time.Second, leaseGrace))
+		r.HeldUntil = s.timeAt(reading.readAt).Add(min(time.Duration(r.LeaseSeconds)*time.Second, leaseGrace))
 	}
 	return r
 }
 
-// at is when the process had run for so long, by the clock as it is set now.
-func (s *Store) at(uptime time.Duration) time.Time {
+// timeAt is when the process had run for so long, by the clock as it is set now.
+func (s *Store) timeAt(uptime time.Duration) time.Time {
 	return s.now().Add(uptime - s.uptime()).Round(0)
 }
 
@@ -184,10 +184,10 @@ func (s *Store) noteRenewal(r, known *nodepool.OwnedRequest) {
 	}
 }
 
-// begun lets a lease begin no later than when it was first seen: a clock that is ahead must not make it longer. How long ago that was does not
+// leaseStart lets a lease begin no later than when it was first seen: a clock that is ahead must not make it longer. How long ago that was does not
 // change with this machine's own clock, which may be set meanwhile.
-func (s *Store) begun(r *nodepool.OwnedRequest) time.Time {
-	if seen := s.at(r.SeenAt); r.RenewedAt.After(seen) {
+func (s *Store) leaseStart(r *nodepool.OwnedRequest) time.Time {
+	if seen := s.timeAt(r.SeenAt); r.RenewedAt.After(seen) {
 		return seen
 	}
 	return r.RenewedAt

@@ -57,7 +57,7 @@ type Store struct {
 	// decided is what was decided of requests and is still to be written: callers are told it before the API server is.
 	decided map[requestKey]decidedStatus
 	// gone has those that went a moment ago, by UID. Watches and answers to writes may still report them.
-	gone   map[string]departure
+	gone   map[string]removal
 	pruned time.Time // when gone lost its old entries
 	// readings is what each watch knows, by namespace.
 	readings map[string]*reading
@@ -67,15 +67,15 @@ type Store struct {
 
 type requestKey struct{ namespace, name string }
 
-// departure is how a request went. final: the API server reported it gone, so that whatever arrives later is older. Without
+// removal is how a request went. final: the API server reported it gone, so that whatever arrives later is older. Without
 // it, this process asked for the deletion, and finalizers may still keep the object.
-type departure struct {
+type removal struct {
 	at    time.Time
 	final bool
 }
 
-// departuresLast is for how long departures are remembered: longer than any answer to a write takes.
-const departuresLast = time.Minute
+// removalsLast is for how long departures are remembered: longer than any answer to a write takes.
+const removalsLast = time.Minute
 
 type decidedStatus struct {
 	uid    string
@@ -108,7 +108,7 @@ func newStore(client dynamic.NamespaceableResourceInterface, known func(context.
 	s := &Store{
 		client: client, known: known, now: time.Now, uptime: func() time.Duration { return time.Since(begun) }, namespaces: namespaces, log: log, changed: changed, statusChanged: told, locks: newWriteLocks(), next: map[requestKey]chan struct{}{},
 		objects: map[requestKey]*nodepool.OwnedRequest{}, names: map[nodepool.ClusterKey]map[string]bool{},
-		decided: map[requestKey]decidedStatus{}, gone: map[string]departure{}, readings: map[string]*reading{},
+		decided: map[requestKey]decidedStatus{}, gone: map[string]removal{}, readings: map[string]*reading{},
 		budget: newBudget(nodepool.DefaultRequestMemory),
 	}
 	if len(s.namespaces) == 0 {
@@ -203,7 +203,7 @@ func (s *Store) miss(ctx context.Context, namespace string, err error) {
 	}
 	news := before != why || settled != r.settled
 	settled = r.settled
-	s.budget.look()
+	s.budget.divideAgain()
 	s.mu.Unlock()
 	if !news {
 		return
@@ -242,12 +242,12 @@ func (s *Store) available(namespace string) error {
 
 // Of lists the requests for one RayCluster by name, as they are written.
 func (s *Store) Of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
-	return s.list(key, s.graced)
+	return s.list(key, s.withGrace)
 }
 
 // shownOf lists them with what was decided of them.
 func (s *Store) shownOf(key nodepool.ClusterKey) []nodepool.OwnedRequest {
-	return s.list(key, s.shown)
+	return s.list(key, s.withDecision)
 }
 
 func (s *Store) list(key nodepool.ClusterKey, as func(nodepool.OwnedRequest) nodepool.OwnedRequest) []nodepool.OwnedRequest {
@@ -276,7 +276,7 @@ func (s *Store) all() []nodepool.OwnedRequest {
 	s.mu.Lock()
 	all := make([]nodepool.OwnedRequest, 0, len(s.objects))
 	for _, r := range s.objects {
-		all = append(all, s.shown(*r))
+		all = append(all, s.withDecision(*r))
 	}
 	s.mu.Unlock()
 	slices.SortFunc(all, func(a, b nodepool.OwnedRequest) int {
@@ -289,7 +289,7 @@ func (s *Store) get(namespace, name string) (nodepool.OwnedRequest, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.objects[requestKey{namespace, name}]; r != nil {
-		return s.shown(*r), true
+		return s.withDecision(*r), true
 	}
 	return nodepool.OwnedRequest{}, false
 }
@@ -363,17 +363,17 @@ func (s *Store) keep(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
 	s.Set(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	whole := s.shown(*r)
+	whole := s.withDecision(*r)
 	whole.Requests = asked
 	return whole
 }
 
-// shown is a request with what was decided of it, written or not. The caller holds mu.
-func (s *Store) shown(r nodepool.OwnedRequest) nodepool.OwnedRequest {
+// withDecision is a request with what was decided of it, written or not. The caller holds mu.
+func (s *Store) withDecision(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 	if decided, is := s.decided[requestKey{r.Cluster.Namespace, r.ID}]; is && decided.uid == r.UID {
 		r.Status = *decided.status
 	}
-	return s.graced(r)
+	return s.withGrace(r)
 }
 
 // decide notes what was decided of a request until settle, and lets those look who wait for it; nil is that it shall be as it is written. news reports
@@ -434,7 +434,7 @@ func (s *Store) drop(namespace, name, uid string) {
 // deleted forgets one that this process has deleted, whatever watches still tell of it for a while.
 func (s *Store) deleted(r *nodepool.OwnedRequest) {
 	s.mu.Lock()
-	s.depart(r.UID, false)
+	s.noteRemoval(r.UID, false)
 	s.mu.Unlock()
 	s.drop(r.Cluster.Namespace, r.ID, r.UID)
 }
@@ -443,19 +443,19 @@ func (s *Store) deleted(r *nodepool.OwnedRequest) {
 // back: nothing would ever report it gone again.
 func (s *Store) lost(namespace, name, uid string) {
 	s.mu.Lock()
-	s.depart(uid, true)
+	s.noteRemoval(uid, true)
 	s.mu.Unlock()
 	s.drop(namespace, name, uid)
 }
 
-// depart remembers a departure. The caller holds mu.
-func (s *Store) depart(uid string, final bool) {
+// noteRemoval remembers a departure. The caller holds mu.
+func (s *Store) noteRemoval(uid string, final bool) {
 	now := time.Now()
-	if now.Sub(s.pruned) > departuresLast {
-		maps.DeleteFunc(s.gone, func(_ string, d departure) bool { return now.Sub(d.at) > departuresLast })
+	if now.Sub(s.pruned) > removalsLast {
+		maps.DeleteFunc(s.gone, func(_ string, d removal) bool { return now.Sub(d.at) > removalsLast })
 		s.pruned = now
 	}
-	s.gone[uid] = departure{now, final || s.gone[uid].final}
+	s.gone[uid] = removal{now, final || s.gone[uid].final}
 }
 
 // remove forgets an object. The caller holds mu.

@@ -34,7 +34,7 @@ const (
 	requestWritesPause = 5 * time.Second // after one that failed
 	// While callers write more than fewCalls a second, what is told without being pressing is told unpressing times a second: each status costs the
 	// API server as much as what a caller waits for.
-	fewCalls, unpressing = 20, 10
+	fewCalls, ordinaryWrites = 20, 10
 	// overWrites is how many statuses of requests without room are written a second, overWriters at a time: there may be
 	// thousands, large ones at that, and the API server validates all of an object with each status. A busy one takes
 	// seconds for it, so these writes have overTimeout: one that is given up costs the API server as much, for nothing.
@@ -53,7 +53,7 @@ type Writer struct {
 	leading func() bool
 	log     *slog.Logger
 	// limit is for all that is written, besideCalls for what is not pressing while callers write much.
-	limit, besideCalls flowcontrol.RateLimiter
+	limit, ordinaryLimit flowcontrol.RateLimiter
 	// overMemory is for what is told of requests without room.
 	overMemory flowcontrol.RateLimiter
 	wake       chan struct{}
@@ -67,8 +67,8 @@ type Writer struct {
 	served     map[string]int64
 	turn       int64
 	writesOver int
-	// restsUntil holds those whose last write failed in the last requestWritesPause.
-	restsUntil map[requestKey]time.Time
+	// backOffUntil holds those whose last write failed in the last requestWritesPause.
+	backOffUntil map[requestKey]time.Time
 }
 
 // urgency orders what waits to be written.
@@ -77,7 +77,7 @@ type urgency int
 // What is pressing changes what users wait for: the state of a request, or whether it is there. What is unadmitted is said of a request that the memory has
 // no room for, and comes last.
 const (
-	pressing urgency = iota
+	urgent urgency = iota
 	ordinary
 	unadmitted
 )
@@ -94,7 +94,7 @@ func urgencyOf(u *nodepool.OwnedUpdate, changes bool) urgency {
 	case u.Status != nil && u.Status.Code == raydemand.CodeOverMemory:
 		return unadmitted
 	case changes || u.Adopt != nil:
-		return pressing
+		return urgent
 	}
 	return ordinary
 }
@@ -102,8 +102,8 @@ func urgencyOf(u *nodepool.OwnedUpdate, changes bool) urgency {
 func NewWriter(requests *Store, client dynamic.NamespaceableResourceInterface, leading func() bool, log *slog.Logger) *Writer {
 	return &Writer{
 		requests: requests, client: client, leading: leading, log: log, limit: flowcontrol.NewTokenBucketRateLimiter(requestWrites, requestWriteBurst),
-		besideCalls: flowcontrol.NewTokenBucketRateLimiter(unpressing, 1), overMemory: flowcontrol.NewTokenBucketRateLimiter(overWrites, 1), wake: make(chan struct{}, 1), waiting: map[requestKey]waitingUpdate{}, served: map[string]int64{},
-		restsUntil: map[requestKey]time.Time{},
+		ordinaryLimit: flowcontrol.NewTokenBucketRateLimiter(ordinaryWrites, 1), overMemory: flowcontrol.NewTokenBucketRateLimiter(overWrites, 1), wake: make(chan struct{}, 1), waiting: map[requestKey]waitingUpdate{}, served: map[string]int64{},
+		backOffUntil: map[requestKey]time.Time{},
 	}
 }
 
@@ -113,10 +113,10 @@ func (w *Writer) Tell(updates []nodepool.OwnedUpdate) {
 	now := time.Now()
 	for _, u := range updates {
 		key := requestKey{u.Namespace, u.Name}
-		if now.Before(w.restsUntil[key]) {
+		if now.Before(w.backOffUntil[key]) {
 			continue
 		}
-		delete(w.restsUntil, key)
+		delete(w.backOffUntil, key)
 		news, changes := w.requests.decide(key, u.UID, u.Status)
 		if !news && u.Adopt == nil {
 			continue // it waits, or is being written
@@ -187,8 +187,8 @@ func (w *Writer) next(ctx context.Context) (update nodepool.OwnedUpdate, leave f
 func (w *Writer) take() (update nodepool.OwnedUpdate, leave func(), later bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, now := range []urgency{pressing, ordinary, unadmitted} {
-		for _, i := range w.inTurn(now) {
+	for _, now := range []urgency{urgent, ordinary, unadmitted} {
+		for _, i := range w.order(now) {
 			key := w.queue[i]
 			if !w.mayWrite(now) {
 				return update, nil, true
@@ -210,9 +210,9 @@ func (w *Writer) take() (update nodepool.OwnedUpdate, leave func(), later bool) 
 	return update, nil, len(w.queue) > 0
 }
 
-// inTurn lists the places in the queue of what is so urgent: the first of each namespace, in the order in which namespaces had something written last, and
+// order lists the places in the queue of what is so urgent: the first of each namespace, in the order in which namespaces had something written last, and
 // then all others. One that has much to be written does not keep others waiting.
-func (w *Writer) inTurn(now urgency) (places []int) {
+func (w *Writer) order(now urgency) (places []int) {
 	var others []int
 	seen := map[string]bool{}
 	for i, key := range w.queue {
@@ -233,7 +233,7 @@ func (w *Writer) inTurn(now urgency) (places []int) {
 
 // mayWrite reports whether the bounds on what is so urgent let one more be written now.
 func (w *Writer) mayWrite(now urgency) bool {
-	if now != pressing && w.requests.locks.much() && !w.besideCalls.TryAccept() {
+	if now != urgent && w.requests.locks.busy() && !w.ordinaryLimit.TryAccept() {
 		return false
 	}
 	return now != unadmitted || w.writesOver < overWriters && w.overMemory.TryAccept()
@@ -262,16 +262,16 @@ func (w *Writer) carryOut(ctx context.Context, update nodepool.OwnedUpdate) {
 	}
 	if err := w.write(ctx, update); err != nil && !apierrors.IsNotFound(err) {
 		w.log.Warn("cannot write what becomes of a request", "namespace", update.Namespace, "request", update.Name, "err", err)
-		w.rest(key, time.Now())
+		w.backOff(key, time.Now())
 	}
 }
 
-// rest lets nothing be written to an object for a while, and forgets those that have rested: they may be gone for good.
-func (w *Writer) rest(key requestKey, now time.Time) {
+// backOff lets nothing be written to an object for a while, and forgets those that have rested: they may be gone for good.
+func (w *Writer) backOff(key requestKey, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	maps.DeleteFunc(w.restsUntil, func(_ requestKey, until time.Time) bool { return !now.Before(until) })
-	w.restsUntil[key] = now.Add(requestWritesPause)
+	maps.DeleteFunc(w.backOffUntil, func(_ requestKey, until time.Time) bool { return !now.Before(until) })
+	w.backOffUntil[key] = now.Add(requestWritesPause)
 }
 
 func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {

@@ -125,10 +125,10 @@ func TestOfRequestsThatCannotBeWrittenNoneIsRememberedForGood(t *testing.T) {
 	_, writer := newOneRequest()
 	now := time.Now()
 	for i := range 100 {
-		writer.rest(requestKey{"ml", strconv.Itoa(i)}, now.Add(time.Duration(i)*time.Second))
+		writer.backOff(requestKey{"ml", strconv.Itoa(i)}, now.Add(time.Duration(i)*time.Second))
 	}
-	if most := int(requestWritesPause / time.Second); len(writer.restsUntil) != most {
-		t.Errorf("%d requests rest, want those of the last %d s", len(writer.restsUntil), most)
+	if most := int(requestWritesPause / time.Second); len(writer.backOffUntil) != most {
+		t.Errorf("%d requests rest, want those of the last %d s", len(writer.backOffUntil), most)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestWhatIsNotPressingIsToldSlowlyWhileCallersWriteMuch(t *testing.T) {
 		want   time.Duration
 	}{
 		{"callers write little", 1, 20, 0},
-		{"callers write much", 10, 20, 20 * time.Second / unpressing},
+		{"callers write much", 10, 20, 20 * time.Second / ordinaryWrites},
 	} {
 		inWriter(t, func(tell func(name, code string), w *Writer, s *slowRequests) {
 			s.takes = time.Millisecond

@@ -6,9 +6,9 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// unseenNodes is for how long a node that a pod is bound to may be missing among the nodes before it is gone: pods and
+// missingNodeGrace is for how long a node that a pod is bound to may be missing among the nodes before it is gone: pods and
 // nodes come by two watches, and the one of nodes may be behind.
-const unseenNodes = 5 * time.Second
+const missingNodeGrace = 5 * time.Second
 
 // absentNodes are names of nodes that are not there. It is bounded by the nodes that pods are bound to.
 type absentNodes struct {
@@ -29,15 +29,15 @@ func (n *nodes) nodeSeen(name string) {
 	delete(n.absent.missing, name)
 }
 
-// mostGone bounds how many deleted nodes are remembered; then all are forgotten, and missing nodes are found by time.
-const mostGone = 10_000
+// maxAbsent bounds how many deleted nodes are remembered; then all are forgotten, and missing nodes are found by time.
+const maxAbsent = 10_000
 
 // markGone marks the workers of a cluster that was just read whose node is not there. The node of a pod that is bound a
 // moment ago may not have been seen yet.
 func (n *nodes) markGone(cluster *nodepool.Cluster, view *nodeView) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.absent.deleted)+len(n.absent.missing) > mostGone {
+	if len(n.absent.deleted)+len(n.absent.missing) > maxAbsent {
 		n.absent = absentNodes{}
 	}
 	for i := range cluster.Workers {
@@ -66,5 +66,5 @@ func (n *nodes) isGone(name string, now time.Time) bool {
 		}
 		since, n.absent.missing[name] = now, now
 	}
-	return now.Sub(since) >= unseenNodes
+	return now.Sub(since) >= missingNodeGrace
 }

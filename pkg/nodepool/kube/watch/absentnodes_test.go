@@ -48,9 +48,9 @@ func TestANodeThatWasNeverSeenIsGoneOnlyAfterAWhile(t *testing.T) {
 		if gone() {
 			t.Error("a pod bound a moment ago has no node")
 		}
-		time.Sleep(unseenNodes)
+		time.Sleep(missingNodeGrace)
 		if !gone() {
-			t.Errorf("a node that is missing for %v is there", unseenNodes)
+			t.Errorf("a node that is missing for %v is there", missingNodeGrace)
 		}
 		client.stream.Add(kubeNode("new", "1", corev1.ConditionTrue))
 		synctest.Wait()
@@ -66,7 +66,7 @@ func TestWithoutTheRightToReadNodesNoneIsGone(t *testing.T) {
 	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
 		cluster := nodepool.Cluster{Key: llm, UID: "u", Workers: []nodepool.Worker{{Pod: "w", Node: "a", Running: true}}}
 		n.addTo(&cluster)
-		time.Sleep(2 * unseenNodes)
+		time.Sleep(2 * missingNodeGrace)
 		if n.addTo(&cluster); cluster.Workers[0].NodeGone {
 			t.Error("a node that may not be read is gone")
 		}

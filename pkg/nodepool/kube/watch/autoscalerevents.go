@@ -24,41 +24,41 @@ const EventsForbidden = "events-forbidden"
 // nodeClaim is Karpenter's kind for a node to come.
 const nodeClaim = "NodeClaim"
 
-// vocabulary is what a node autoscaler says about a pod, or Karpenter about a NodeClaim: reasons of Events, true where one
+// reasons is what a node autoscaler says about a pod, or Karpenter about a NodeClaim: reasons of Events, true where one
 // says that a node is being added. FailedScaleUp of the Cluster Autoscaler is left out: it tries its other node groups
 // next, and says NotTriggerScaleUp once none is left.
-type vocabulary map[string]bool
+type reasons map[string]bool
 
-func (v vocabulary) has(reason string) bool {
+func (v reasons) has(reason string) bool {
 	_, known := v[reason]
 	return known
 }
 
 // claims reports whether NodeClaims are spoken of.
-func (v vocabulary) claims() bool {
+func (v reasons) claims() bool {
 	_, spoken := v["InsufficientCapacityError"]
 	return spoken
 }
 
 var (
-	ofClusterAutoscaler = vocabulary{"TriggeredScaleUp": true, "NotTriggerScaleUp": false}
-	ofKarpenter         = vocabulary{"Nominated": true, "FailedScheduling": false, "InsufficientCapacityError": false, "NodeClassNotReady": false}
-	ofGOATScaler        = vocabulary{"ProvisionNode": true, "ProvisionNodeFailed": false, "NotTriggerScaleUp": false}
+	clusterAutoscalerReasons = reasons{"TriggeredScaleUp": true, "NotTriggerScaleUp": false}
+	karpenterReasons         = reasons{"Nominated": true, "FailedScheduling": false, "InsufficientCapacityError": false, "NodeClassNotReady": false}
+	goatScalerReasons        = reasons{"ProvisionNode": true, "ProvisionNodeFailed": false, "NotTriggerScaleUp": false}
 )
 
 // nodeAutoscalers are the node autoscalers whose Events are read, by the component that writes them
 // (docs/reference/facts.md#events-of-node-autoscalers, docs/reference/facts.md#names-of-node-autoscalers).
-var nodeAutoscalers = map[string]vocabulary{
-	nodeobject.ClusterAutoscaler: ofClusterAutoscaler,
-	nodeobject.Karpenter:         ofKarpenter,
-	"karpenter-events":           ofKarpenter, // AKS node auto-provisioning
-	"eks-auto-mode/compute":      ofKarpenter, // EKS Auto Mode
-	"goatscaler":                 ofGOATScaler,
+var nodeAutoscalers = map[string]reasons{
+	nodeobject.ClusterAutoscaler: clusterAutoscalerReasons,
+	nodeobject.Karpenter:         karpenterReasons,
+	"karpenter-events":           karpenterReasons, // AKS node auto-provisioning
+	"eks-auto-mode/compute":      karpenterReasons, // EKS Auto Mode
+	"goatscaler":                 goatScalerReasons,
 }
 
-// listenedTo are the known node autoscalers and those that are configured, which may use anybody's words.
-func listenedTo(configured []string) map[string]vocabulary {
-	all, anybodys := maps.Clone(nodeAutoscalers), vocabulary{}
+// eventSources are the known node autoscalers and those that are configured, which may use anybody's words.
+func eventSources(configured []string) map[string]reasons {
+	all, anybodys := maps.Clone(nodeAutoscalers), reasons{}
 	for _, known := range nodeAutoscalers {
 		maps.Copy(anybodys, known)
 	}
@@ -75,33 +75,33 @@ func listenedTo(configured []string) map[string]vocabulary {
 type autoscalerEvents struct {
 	client     func(namespace string) eventClient
 	namespaces []string
-	words      map[string]vocabulary // by source
+	reasons    map[string]reasons // by source
 	log        *slog.Logger
 
 	mu sync.Mutex
 	// Guarded by mu. said is by what it is said about, then by Event. spoke: some node autoscaler has said something about
 	// some pod. Until then it is not known that one runs whose Events are read.
-	feeds map[*feed]hearing
-	said  map[spoken]map[types.NamespacedName]word
-	spoke bool
-	// karpenter: it was Karpenter.
-	karpenter bool
+	feeds        map[*feed]feedState
+	statements   map[subject]map[types.NamespacedName]statement
+	podEventSeen bool
+	// karpenterSeen: it was Karpenter.
+	karpenterSeen bool
 }
 
-// hearing is how well a feed is heard.
-type hearing int
+// feedState is how well a feed is heard.
+type feedState int
 
 const (
-	unheard   hearing = iota // no list was read yet
-	forbidden                // the API server does not give it
-	heard
+	notListed feedState = iota // no list was read yet
+	forbidden                  // the API server does not give it
+	listed
 )
 
-// spoken is a pod or a NodeClaim; a NodeClaim has no namespace.
-type spoken struct{ kind, namespace, name string }
+// subject is a pod or a NodeClaim; a NodeClaim has no namespace.
+type subject struct{ kind, namespace, name string }
 
-// word is one Event.
-type word struct {
+// statement is one Event.
+type statement struct {
 	at      time.Time
 	uid     types.UID
 	promise bool
@@ -116,8 +116,8 @@ func newAutoscalerEvents(client func(namespace string) eventClient, namespaces, 
 	if len(namespaces) == 0 {
 		namespaces = []string{corev1.NamespaceAll}
 	}
-	return &autoscalerEvents{client: client, namespaces: namespaces, words: listenedTo(configured), log: log,
-		feeds: map[*feed]hearing{}, said: map[spoken]map[types.NamespacedName]word{}}
+	return &autoscalerEvents{client: client, namespaces: namespaces, reasons: eventSources(configured), log: log,
+		feeds: map[*feed]feedState{}, statements: map[subject]map[types.NamespacedName]statement{}}
 }
 
 // Start reads Events until ctx ends.
@@ -125,7 +125,7 @@ func (p *autoscalerEvents) Start(ctx context.Context) error {
 	feeds := p.sources()
 	p.mu.Lock()
 	for _, f := range feeds {
-		p.feeds[f] = unheard
+		p.feeds[f] = notListed
 	}
 	p.mu.Unlock()
 	var wg sync.WaitGroup
@@ -140,7 +140,7 @@ func (p *autoscalerEvents) Start(ctx context.Context) error {
 // which Events about NodeClaims are kept.
 func (p *autoscalerEvents) sources() (feeds []*feed) {
 	everywhere := slices.Contains(p.namespaces, corev1.NamespaceAll) || slices.Contains(p.namespaces, corev1.NamespaceDefault)
-	for source, words := range p.words {
+	for source, words := range p.reasons {
 		for _, namespace := range p.namespaces {
 			feeds = append(feeds, &feed{p: p, client: p.client(namespace), source: source, namespace: namespace})
 		}
@@ -154,36 +154,36 @@ func (p *autoscalerEvents) sources() (feeds []*feed) {
 // NeedLeaderElection says that a candidate for leadership listens too.
 func (p *autoscalerEvents) NeedLeaderElection() bool { return false }
 
-// hear keeps an Event that says something. It is called with mu held.
-func (p *autoscalerEvents) hear(event *corev1.Event) {
-	promise, known := p.words[source(event)][event.Reason]
+// add keeps an Event that says something. It is called with mu held.
+func (p *autoscalerEvents) add(event *corev1.Event) {
+	promise, known := p.reasons[source(event)][event.Reason]
 	if !known {
 		return
 	}
-	about := aboutOf(event)
-	p.spoke = p.spoke || about.kind == "Pod"
-	p.karpenter = p.karpenter || about.kind == "Pod" && ofKarpenter.has(event.Reason)
-	if p.said[about] == nil {
-		p.said[about] = map[types.NamespacedName]word{}
+	about := subjectOf(event)
+	p.podEventSeen = p.podEventSeen || about.kind == "Pod"
+	p.karpenterSeen = p.karpenterSeen || about.kind == "Pod" && karpenterReasons.has(event.Reason)
+	if p.statements[about] == nil {
+		p.statements[about] = map[types.NamespacedName]statement{}
 	}
-	w := word{at: saidAt(event), uid: event.InvolvedObject.UID, promise: promise, karpenter: ofKarpenter.has(event.Reason), message: event.Message}
+	w := statement{at: happenedAt(event), uid: event.InvolvedObject.UID, promise: promise, karpenter: karpenterReasons.has(event.Reason), message: event.Message}
 	if _, claim, ok := strings.Cut(event.Message, "nodeclaim/"); ok && promise {
 		w.claim, _, _ = strings.Cut(claim, ",")
 	}
-	p.said[about][nameOf(event)] = w
+	p.statements[about][nameOf(event)] = w
 }
 
-// unhear drops an Event that has expired. It is called with mu held.
-func (p *autoscalerEvents) unhear(event *corev1.Event) {
-	about := aboutOf(event)
-	delete(p.said[about], nameOf(event))
-	if len(p.said[about]) == 0 {
-		delete(p.said, about)
+// remove drops an Event that has expired. It is called with mu held.
+func (p *autoscalerEvents) remove(event *corev1.Event) {
+	about := subjectOf(event)
+	delete(p.statements[about], nameOf(event))
+	if len(p.statements[about]) == 0 {
+		delete(p.statements, about)
 	}
 }
 
-func aboutOf(event *corev1.Event) spoken {
-	about := spoken{event.InvolvedObject.Kind, event.InvolvedObject.Namespace, event.InvolvedObject.Name}
+func subjectOf(event *corev1.Event) subject {
+	about := subject{event.InvolvedObject.Kind, event.InvolvedObject.Namespace, event.InvolvedObject.Name}
 	if about.kind == nodeClaim {
 		about.namespace = ""
 	}
@@ -202,8 +202,8 @@ func source(event *corev1.Event) string {
 	return event.ReportingController
 }
 
-// saidAt is when the Event last happened.
-func saidAt(event *corev1.Event) time.Time {
+// happenedAt is when the Event last happened.
+func happenedAt(event *corev1.Event) time.Time {
 	at := event.CreationTimestamp.Time
 	for _, t := range []time.Time{event.FirstTimestamp.Time, event.LastTimestamp.Time, event.EventTime.Time} {
 		if t.After(at) {
@@ -217,8 +217,8 @@ func saidAt(event *corev1.Event) time.Time {
 }
 
 // latest is the newest word about something; of equally new ones a promise, which costs less to believe wrongly.
-func (p *autoscalerEvents) latest(about spoken, uid types.UID) (newest word, said bool) {
-	for _, w := range p.said[about] {
+func (p *autoscalerEvents) latest(about subject, uid types.UID) (newest statement, said bool) {
+	for _, w := range p.statements[about] {
 		if uid != "" && w.uid != "" && w.uid != uid {
 			continue // about an earlier object of that name
 		}
@@ -230,8 +230,8 @@ func (p *autoscalerEvents) latest(about spoken, uid types.UID) (newest word, sai
 }
 
 // launchedFor reports whether Karpenter once asked for a machine for a pod. It is called with mu held.
-func (p *autoscalerEvents) launchedFor(about spoken, uid types.UID) bool {
-	for _, w := range p.said[about] {
+func (p *autoscalerEvents) launchedFor(about subject, uid types.UID) bool {
+	for _, w := range p.statements[about] {
 		if w.claim != "" && (uid == "" || w.uid == "" || w.uid == uid) {
 			return true
 		}
@@ -239,10 +239,10 @@ func (p *autoscalerEvents) launchedFor(about spoken, uid types.UID) bool {
 	return false
 }
 
-// hearing is how well a namespace's pods are heard of: forbidden when any of its feeds is, else as the worst of them;
+// feedState is how well a namespace's pods are heard of: forbidden when any of its feeds is, else as the worst of them;
 // unheard before Start. It is called with mu held.
-func (p *autoscalerEvents) hearing(namespace string) hearing {
-	var all []hearing
+func (p *autoscalerEvents) feedState(namespace string) feedState {
+	var all []feedState
 	for f, h := range p.feeds {
 		if f.namespace == namespace || f.namespace == corev1.NamespaceAll {
 			all = append(all, h)
@@ -250,25 +250,25 @@ func (p *autoscalerEvents) hearing(namespace string) hearing {
 	}
 	switch {
 	case len(all) == 0:
-		return unheard
+		return notListed
 	case slices.Contains(all, forbidden):
 		return forbidden
 	}
 	return slices.Min(all)
 }
 
-// karpenterSpoke reports whether Karpenter has said something about some pod.
-func (p *autoscalerEvents) karpenterSpoke() bool {
+// sawKarpenter reports whether Karpenter has said something about some pod.
+func (p *autoscalerEvents) sawKarpenter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.karpenter
+	return p.karpenterSeen
 }
 
 // launchFailed reports whether Karpenter said of a NodeClaim that its machine cannot be had.
 func (p *autoscalerEvents) launchFailed(claim string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	said, any := p.latest(spoken{nodeClaim, "", claim}, "")
+	said, any := p.latest(subject{nodeClaim, "", claim}, "")
 	return any && !said.promise
 }
 
@@ -276,31 +276,31 @@ func (p *autoscalerEvents) launchFailed(claim string) bool {
 func (p *autoscalerEvents) addTo(cluster *nodepool.Cluster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	worst := p.hearing(cluster.Key.Namespace)
+	worst := p.feedState(cluster.Key.Namespace)
 	if worst == forbidden {
 		report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
 		report.Add(raydemand.Info, EventsForbidden, "", "", "this process may not list and watch Events, so it learns that a group's nodes are out of stock only by the allocation timeout",
 			"grant it list and watch on events, if that is wanted")
 		cluster.Findings = append(cluster.Findings, report.All...)
 	}
-	cluster.ProvisionersSeen = worst == heard && p.spoke
+	cluster.ProvisionersSeen = worst == listed && p.podEventSeen
 	for i := range cluster.Workers {
 		w := &cluster.Workers[i]
 		if w.Unschedulable == "" || w.Node != "" {
 			continue
 		}
-		latest, said := p.latest(spoken{"Pod", cluster.Key.Namespace, w.Pod}, types.UID(w.UID))
+		latest, said := p.latest(subject{"Pod", cluster.Key.Namespace, w.Pod}, types.UID(w.UID))
 		if !said {
 			continue
 		}
 		if latest.claim != "" {
 			// What Karpenter launches for the pod may fail after it was promised.
-			if claim, failed := p.latest(spoken{nodeClaim, "", latest.claim}, ""); failed {
+			if claim, failed := p.latest(subject{nodeClaim, "", latest.claim}, ""); failed {
 				latest.promise, latest.message, w.LaunchFailed = false, claim.message, true
 			}
 		}
 		w.ByKarpenter = latest.karpenter
-		w.RefusedAfterLaunch = latest.karpenter && !latest.promise && !w.LaunchFailed && p.launchedFor(spoken{"Pod", cluster.Key.Namespace, w.Pod}, types.UID(w.UID))
+		w.RefusedAfterLaunch = latest.karpenter && !latest.promise && !w.LaunchFailed && p.launchedFor(subject{"Pod", cluster.Key.Namespace, w.Pod}, types.UID(w.UID))
 		if w.NodePromised = latest.promise; !latest.promise {
 			w.NodeRefused = latest.message
 		}

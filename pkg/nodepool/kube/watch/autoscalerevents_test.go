@@ -67,13 +67,13 @@ func said(after time.Duration, component, reason, kind, name, message string) *c
 // listening keeps Events without an API server.
 func listening(events ...*corev1.Event) *autoscalerEvents {
 	p := newAutoscalerEvents(nil, nil, []string{"in-house"}, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	for source := range p.words {
+	for source := range p.reasons {
 		f := &feed{p: p, source: source}
 		list := make([]any, len(events))
 		for i := range events {
 			list[i] = events[i]
 		}
-		_ = f.Replace(list, "")
+		_ = f.store().Replace(list, "")
 	}
 	return p
 }
@@ -164,8 +164,8 @@ func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) 
 			}
 		}
 		synctest.Wait()
-		if len(p.said) != 0 {
-			t.Errorf("%v is kept although all Events have expired", p.said)
+		if len(p.statements) != 0 {
+			t.Errorf("%v is kept although all Events have expired", p.statements)
 		}
 		got := map[string]bool{}
 		for len(client.selectors) > 0 {
@@ -204,7 +204,7 @@ func TestSilenceTellsNothingUntilANodeAutoscalerHasSpokenOfSomePod(t *testing.T)
 				t.Errorf("silence is proof: %v, want %v", seen, c.seen)
 			}
 			for f := range p.feeds {
-				_ = f.Replace(nil, "") // the Events expire
+				_ = f.store().Replace(nil, "") // the Events expire
 			}
 			if _, _, seen := heardOf(p); seen != c.seen {
 				t.Errorf("silence is proof after the Events have expired: %v, want %v", seen, c.seen)
@@ -278,8 +278,8 @@ func TestWhatFailsOfANodeClaimIsHeardInTheNamespaceDefault(t *testing.T) {
 		if refused, promised, seen := heardOf(p); refused != none || promised || !seen {
 			t.Errorf("refused %q, promised %v, seen %v; want what was said of the claim", refused, promised, seen)
 		}
-		if len(p.said) != 2 {
-			t.Errorf("kept %v, want the pod and the claim alone", p.said)
+		if len(p.statements) != 2 {
+			t.Errorf("kept %v, want the pod and the claim alone", p.statements)
 		}
 		got := map[string]bool{}
 		for len(clients["default"].selectors) > 0 {

@@ -98,7 +98,7 @@ func (c *ceilings) readAll(ctx context.Context) (all []pools.Ceiling) {
 	for _, source := range c.sources {
 		found, err := source.newest(ctx)
 		if err != nil {
-			problems = append(problems, source.what+" "+inShort(err))
+			problems = append(problems, source.what+" "+summary(err))
 			c.log.Debug("how far pools of nodes may grow is not known", "source", source.what, "error", err)
 		}
 		all = append(all, found...)
@@ -117,8 +117,8 @@ func (c *ceilings) readAll(ctx context.Context) (all []pools.Ceiling) {
 	return all
 }
 
-// inShort says what is wrong in few words, for a finding.
-func inShort(err error) string {
+// summary says what is wrong in few words, for a finding.
+func summary(err error) string {
 	var old *staleError
 	switch {
 	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
@@ -140,7 +140,7 @@ func (s *ceilingSource) newest(ctx context.Context) ([]pools.Ceiling, error) {
 	case err == nil || apierrors.IsNotFound(err):
 		s.last, s.readAt, s.whole = found, time.Now(), err == nil
 		return found, nil
-	case certain(err):
+	case isDefinite(err):
 		s.last, s.whole = nil, false
 		return found, err
 	case time.Since(s.readAt) <= ceilingsLast && s.last != nil:
@@ -160,8 +160,8 @@ func (e *staleError) Error() string {
 // errCeilings is wrapped by errors about what was read, in distinction from those about reading.
 var errCeilings = errors.New("it says nothing that holds")
 
-// certain: the API server has answered, and the answer is that nothing is known.
-func certain(err error) bool {
+// isDefinite: the API server has answered, and the answer is that nothing is known.
+func isDefinite(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errCeilings)
 }
 

@@ -97,9 +97,9 @@ func (c *claimWatch) Start(ctx context.Context) error {
 			return c.client.List(ctx, options)
 		},
 		Forbidden: func(err error) { c.forbid(ctx, err) },
-		Absent:    func() { c.unread(nodepool.NoNodeClaims) },
+		Absent:    func() { c.setUnknown(nodepool.NoNodeClaims) },
 		Failed:    func(err error) { c.log.Debug("nodeclaims are read again", "reason", err) },
-	}.Into(ctx, c)
+	}.Into(ctx, c.store())
 	return nil
 }
 
@@ -109,16 +109,16 @@ func (c *claimWatch) NeedLeaderElection() bool { return false }
 // forbid tells a Karpenter that may not be watched from one that is not there: the API server forbids both alike.
 func (c *claimWatch) forbid(ctx context.Context, err error) {
 	if served := c.served(ctx); served != nil && !*served {
-		c.unread(nodepool.NoNodeClaims)
+		c.setUnknown(nodepool.NoNodeClaims)
 		return
 	}
-	if c.unread(nodepool.NodeClaimsForbidden) {
+	if c.setUnknown(nodepool.NodeClaimsForbidden) {
 		c.log.Info("nodeclaims are not read", "reason", err)
 	}
 }
 
-// unread forgets what was read, and reports whether the state is a new one.
-func (c *claimWatch) unread(state nodepool.NodeClaimsState) bool {
+// setUnknown forgets what was read, and reports whether the state is a new one.
+func (c *claimWatch) setUnknown(state nodepool.NodeClaimsState) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.state
@@ -131,25 +131,20 @@ func (c *claimWatch) clear(state nodepool.NodeClaimsState) {
 	c.state, c.coming, c.incomplete, c.dirty = state, map[string]pools.NodeClaim{}, map[string]bool{}, true
 }
 
-// The methods below make it the store of a reflector.
+// store passes what a reflector reads to c.
+func (c *claimWatch) store() *reflector.Store[*unstructured.Unstructured] {
+	return &reflector.Store[*unstructured.Unstructured]{Put: c.update, Remove: c.delete, ReplaceAll: c.replace}
+}
 
-// Add keeps a NodeClaim that was added.
-func (c *claimWatch) Add(object any) error { return c.Update(object) }
-
-// Update keeps a NodeClaim as it is now, unless its node is complete.
-func (c *claimWatch) Update(object any) error {
+// update keeps a NodeClaim as it is now, unless its node is complete.
+func (c *claimWatch) update(object *unstructured.Unstructured) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keep(object)
-	return nil
 }
 
 // keep is called with mu held. A claim that cannot be read is no capacity that anything could rest on, nor is what it said before.
-func (c *claimWatch) keep(object any) {
-	u, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return
-	}
+func (c *claimWatch) keep(u *unstructured.Unstructured) {
 	claim, err := nodeobject.ReadNodeClaim(u)
 	if err != nil {
 		c.log.Debug("a nodeclaim is passed over", "reason", err)
@@ -173,34 +168,27 @@ func (c *claimWatch) remove(name string) {
 	c.dirty = true
 }
 
-// Delete forgets a NodeClaim.
-func (c *claimWatch) Delete(object any) error {
-	if u, ok := reflector.Deleted(object).(metav1.Object); ok {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.remove(u.GetName())
-	}
-	return nil
+// delete forgets a NodeClaim.
+func (c *claimWatch) delete(object *unstructured.Unstructured) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remove(object.GetName())
 }
 
-// Replace takes a whole list, the first one or the one after a broken watch.
-func (c *claimWatch) Replace(list []any, _ string) error {
+// replace takes a whole list, the first one or the one after a broken watch.
+func (c *claimWatch) replace(list []*unstructured.Unstructured, _ string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.clear(nodepool.NodeClaimsRead)
 	for _, object := range list {
 		c.keep(object)
 	}
-	return nil
 }
-
-// Resync has nothing to do: what is kept is always whole.
-func (c *claimWatch) Resync() error { return nil }
 
 // karpenterEvents is what Karpenter's Events tell beside its NodeClaims.
 type karpenterEvents interface {
-	// karpenterSpoke: Karpenter has said something about some pod.
-	karpenterSpoke() bool
+	// sawKarpenter: Karpenter has said something about some pod.
+	sawKarpenter() bool
 	// launchFailed: the machine of a NodeClaim cannot be had. An Event says so before the claim goes.
 	launchFailed(claim string) bool
 }
@@ -211,7 +199,7 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 	defer c.mu.Unlock()
 	own := claimantOf(cluster, c.incomplete)
 	cluster.NodeClaims = c.state
-	if c.state == nodepool.NoNodeClaims && events.karpenterSpoke() {
+	if c.state == nodepool.NoNodeClaims && events.sawKarpenter() {
 		cluster.NodeClaims = nodepool.NodeClaimsForbidden // of a release that serves another version of the kind
 	}
 	if cluster.NodeClaims == nodepool.NodeClaimsForbidden {

@@ -80,7 +80,7 @@ type quiet struct {
 	failed string
 }
 
-func (q quiet) karpenterSpoke() bool           { return q.spoke }
+func (q quiet) sawKarpenter() bool             { return q.spoke }
 func (q quiet) launchFailed(claim string) bool { return claim == q.failed }
 
 // waitingCluster has so many pods of group gpu that wait for a node, and those that are bound to nodes.
@@ -255,12 +255,12 @@ func TestANodeClaimThatCannotBeReadAnyMoreIsNoLongerCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newClaimWatch(&fakeClaims{}, nil, slog.New(slog.DiscardHandler))
 			claim := nodeClaimOf("c-1", "Launched")
-			if err := c.Add(claim); err != nil || len(c.coming) != 1 {
+			if err := c.store().Add(claim); err != nil || len(c.coming) != 1 {
 				t.Fatalf("%v; %d claims are kept, want 1", err, len(c.coming))
 			}
 			claim = claim.DeepCopy()
 			claim.Object["status"] = broken
-			if err := c.Update(claim); err != nil || len(c.coming) != 0 {
+			if err := c.store().Update(claim); err != nil || len(c.coming) != 0 {
 				t.Errorf("%v; %d claims are kept, want none", err, len(c.coming))
 			}
 		})
@@ -276,7 +276,7 @@ func TestThousandsOfNodeClaimsArePlacedQuickly(t *testing.T) {
 		_ = unstructured.SetNestedField(claim.Object, labels, "metadata", "labels")
 		list = append(list, claim)
 	}
-	if err := c.Replace(list, "1"); err != nil {
+	if err := c.store().Replace(list, "1"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 1000 {
@@ -302,5 +302,5 @@ func TestThousandsOfNodeClaimsArePlacedQuickly(t *testing.T) {
 
 type silentEvents struct{}
 
-func (silentEvents) karpenterSpoke() bool     { return false }
+func (silentEvents) sawKarpenter() bool       { return false }
 func (silentEvents) launchFailed(string) bool { return false }

@@ -19,7 +19,7 @@ type eventClient interface {
 }
 
 // feed is the Events of one component in one namespace, chosen by the API server: a busy cluster writes thousands of
-// others. Its methods make it the store of a reflector.
+// others.
 type feed struct {
 	p         *autoscalerEvents
 	client    eventClient
@@ -46,7 +46,7 @@ func (f *feed) read(ctx context.Context) {
 		},
 		Forbidden: func(err error) { f.p.forbid(f, err) },
 		Failed:    func(err error) { f.p.log.Debug("events are read again", "source", f.source, "reason", err) },
-	}.Into(ctx, f)
+	}.Into(ctx, f.store())
 }
 
 func (f *feed) selector() string {
@@ -68,17 +68,16 @@ func (p *autoscalerEvents) forbid(f *feed, err error) {
 	p.feeds[f] = forbidden
 }
 
-// Add keeps an Event that was added.
-func (f *feed) Add(object any) error { return f.Update(object) }
+// store passes what a reflector reads to f.
+func (f *feed) store() *reflector.Store[*corev1.Event] {
+	return &reflector.Store[*corev1.Event]{Put: f.update, Remove: f.remove, ReplaceAll: f.replace}
+}
 
-// Update keeps an Event that happened again.
-func (f *feed) Update(object any) error {
-	if event, ok := object.(*corev1.Event); ok {
-		f.p.mu.Lock()
-		defer f.p.mu.Unlock()
-		f.keep(event)
-	}
-	return nil
+// update keeps an Event that was added or that happened again.
+func (f *feed) update(event *corev1.Event) {
+	f.p.mu.Lock()
+	defer f.p.mu.Unlock()
+	f.keep(event)
 }
 
 // keep is called with p.mu held.
@@ -93,41 +92,32 @@ func (f *feed) keep(event *corev1.Event) {
 		ObjectMeta:     metav1.ObjectMeta{Namespace: event.Namespace, Name: event.Name},
 		InvolvedObject: event.InvolvedObject,
 	}
-	f.p.hear(event)
+	f.p.add(event)
 }
 
-// Delete forgets an Event, which the API server drops after an hour.
-func (f *feed) Delete(object any) error {
-	if event, ok := reflector.Deleted(object).(*corev1.Event); ok {
-		f.p.mu.Lock()
-		defer f.p.mu.Unlock()
-		delete(f.own, nameOf(event).String())
-		f.p.unhear(event)
-	}
-	return nil
+// remove forgets an Event, which the API server drops after an hour.
+func (f *feed) remove(event *corev1.Event) {
+	f.p.mu.Lock()
+	defer f.p.mu.Unlock()
+	delete(f.own, nameOf(event).String())
+	f.p.remove(event)
 }
 
-// Replace takes a whole list, the first one or the one after a broken watch.
-func (f *feed) Replace(list []any, _ string) error {
+// replace takes a whole list, the first one or the one after a broken watch.
+func (f *feed) replace(list []*corev1.Event, _ string) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
 	f.forget()
-	for _, object := range list {
-		if event, ok := object.(*corev1.Event); ok {
-			f.keep(event)
-		}
+	for _, event := range list {
+		f.keep(event)
 	}
-	f.p.feeds[f] = heard
-	return nil
+	f.p.feeds[f] = listed
 }
 
 // forget is called with p.mu held.
 func (f *feed) forget() {
 	for _, event := range f.own {
-		f.p.unhear(event)
+		f.p.remove(event)
 	}
 	f.own = nil
 }
-
-// Resync has nothing to do: what is kept is always whole.
-func (f *feed) Resync() error { return nil }

@@ -46,15 +46,15 @@ func TestAnOlderReadingOfANamespaceNeverBringsBackAMode(t *testing.T) {
 		unknown bool
 	}{
 		"the watch reports that the mode was taken back": {modeAt("managed", "5"),
-			func(n *namespaces) error { return n.Update(modeAt("shadow", "6")) }, nodepool.Shadow, false},
+			func(n *namespaces) error { return n.store().Update(modeAt("shadow", "6")) }, nodepool.Shadow, false},
 		"the watch lags behind": {modeAt("shadow", "6"),
-			func(n *namespaces) error { return n.Update(modeAt("managed", "5")) }, nodepool.Shadow, false},
+			func(n *namespaces) error { return n.store().Update(modeAt("managed", "5")) }, nodepool.Shadow, false},
 		"the namespace goes": {modeAt("managed", "5"),
-			func(n *namespaces) error { return n.Delete(gone) }, "", true},
+			func(n *namespaces) error { return n.store().Delete(gone) }, "", true},
 		"the namespace was not there and is made": {nil,
-			func(n *namespaces) error { return n.Add(modeAt("managed", "9")) }, nodepool.Managed, false},
+			func(n *namespaces) error { return n.store().Add(modeAt("managed", "9")) }, nodepool.Managed, false},
 		"a list": {modeAt("managed", "5"),
-			func(n *namespaces) error { return n.Replace([]any{modeAt("shadow", "6")}, "7") }, nodepool.Shadow, false},
+			func(n *namespaces) error { return n.store().Replace([]any{modeAt("shadow", "6")}, "7") }, nodepool.Shadow, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := &slowNamespaces{namespaceFake: &namespaceFake{stored: map[string]*corev1.Namespace{}}}
@@ -62,7 +62,7 @@ func TestAnOlderReadingOfANamespaceNeverBringsBackAMode(t *testing.T) {
 				client.set(c.stored)
 			}
 			n, _ := watchedNamespaces(client)
-			if err := n.Replace([]any{modeAt("managed", "4")}, "4"); err != nil {
+			if err := n.store().Replace([]any{modeAt("managed", "4")}, "4"); err != nil {
 				t.Fatal(err)
 			}
 			client.meanwhile = func() {
@@ -86,14 +86,14 @@ func TestAListThatIsOlderThanAReadingKeepsTheReading(t *testing.T) {
 	n, _ := watchedNamespaces(client)
 	n.refresh(t.Context(), "ml")
 	for _, list := range [][]any{{modeAt("managed", "5")}, {}} {
-		if err := n.Replace(list, "5"); err != nil {
+		if err := n.store().Replace(list, "5"); err != nil {
 			t.Fatal(err)
 		}
 		if got := n.readInto(nodepool.Cluster{}); got.NamespaceMode != nodepool.Shadow || got.NamespaceUnknown != "" {
 			t.Errorf("after list %v: mode %q, unknown %q; want shadow", list, got.NamespaceMode, got.NamespaceUnknown)
 		}
 	}
-	if err := n.Replace(nil, "7"); err != nil {
+	if err := n.store().Replace(nil, "7"); err != nil {
 		t.Fatal(err)
 	}
 	if got := n.readInto(nodepool.Cluster{}); got.NamespaceUnknown == "" {
@@ -113,7 +113,7 @@ func TestAModeThatCannotBeReadAgainIsUnknown(t *testing.T) {
 			client := &slowNamespaces{namespaceFake: &namespaceFake{}, err: c.err}
 			client.set(modeAt("managed", "5"))
 			n, _ := watchedNamespaces(client, c.named...)
-			if err := n.Replace([]any{modeAt("managed", "5")}, "5"); err != nil {
+			if err := n.store().Replace([]any{modeAt("managed", "5")}, "5"); err != nil {
 				t.Fatal(err)
 			}
 			client.meanwhile = func() { n.forbid(errForbidden) }

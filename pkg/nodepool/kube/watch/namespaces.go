@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	toolscache "k8s.io/client-go/tools/cache"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
@@ -87,7 +86,7 @@ func (n *namespaces) Start(ctx context.Context) error {
 		},
 		Forbidden: n.forbid,
 		Failed:    func(err error) { n.log.Debug("namespaces are read again", "reason", err) },
-	}.Into(ctx, n)
+	}.Into(ctx, n.store())
 	return nil
 }
 
@@ -126,8 +125,8 @@ func (n *namespaces) forbid(err error) {
 	}
 }
 
-// doubt notes that a namespace cannot be read by name, where it is not watched: nothing else would tell that its mode was taken back.
-func (n *namespaces) doubt(name, why string) {
+// markUnknown notes that a namespace cannot be read by name, where it is not watched: nothing else would tell that its mode was taken back.
+func (n *namespaces) markUnknown(name, why string) {
 	n.mu.Lock()
 	known := n.settings[name]
 	news := n.forbidden && known.unknown != why
@@ -172,17 +171,17 @@ func (n *namespaces) refresh(ctx context.Context, name string) {
 	namespace, err := n.client.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		n.take(namespace)
+		n.update(namespace)
 	case apierrors.IsNotFound(err):
 		n.drop(name, seen, seen)
 	case apierrors.IsForbidden(err):
 		n.mu.Lock()
 		n.getForbiddenUntil[name] = time.Now().Add(timing.Jittered(reflector.ForbiddenPause))
 		n.mu.Unlock()
-		n.doubt(name, mayNotRead(name))
+		n.markUnknown(name, mayNotRead(name))
 	default:
 		n.log.Debug("a namespace is read again", "namespace", name, "reason", err)
-		n.doubt(name, "Namespace "+name+" cannot be read at present")
+		n.markUnknown(name, "Namespace "+name+" cannot be read at present")
 	}
 }
 
@@ -268,37 +267,21 @@ func addForbidden(cluster *nodepool.Cluster) {
 	})
 }
 
-// The methods below make it the store of a reflector.
-
-// Transformer keeps a namespace as it is; it is small.
-func (n *namespaces) Transformer() toolscache.TransformFunc { return nil }
-
-// Add keeps a namespace that was added.
-func (n *namespaces) Add(object any) error { return n.Update(object) }
-
-// Update keeps what a namespace says now.
-func (n *namespaces) Update(object any) error {
-	if namespace, ok := object.(*corev1.Namespace); ok {
-		n.take(namespace)
-	}
-	return nil
+// store passes what a reflector reads to n.
+func (n *namespaces) store() *reflector.Store[*corev1.Namespace] {
+	return &reflector.Store[*corev1.Namespace]{Put: n.update, Remove: n.remove, ReplaceAll: n.replace}
 }
 
-// Delete forgets a namespace.
-func (n *namespaces) Delete(object any) error {
-	if namespace, ok := reflector.Deleted(object).(*corev1.Namespace); ok {
-		n.drop(namespace.Name, "", namespace.ResourceVersion)
-	}
-	return nil
+// remove forgets a namespace that was deleted.
+func (n *namespaces) remove(namespace *corev1.Namespace) {
+	n.drop(namespace.Name, "", namespace.ResourceVersion)
 }
 
-// Replace takes a whole list, the first one or the one after a broken watch. What was read by name after the list was made stays.
-func (n *namespaces) Replace(list []any, version string) error {
+// replace takes a whole list, the first one or the one after a broken watch. What was read by name after the list was made stays.
+func (n *namespaces) replace(list []*corev1.Namespace, version string) {
 	read, versions := make(map[string]namespaceSettings, len(list)), make(map[string]string, len(list))
-	for _, object := range list {
-		if namespace, ok := object.(*corev1.Namespace); ok {
-			read[namespace.Name], versions[namespace.Name] = settingsOf(namespace), namespace.ResourceVersion
-		}
+	for _, namespace := range list {
+		read[namespace.Name], versions[namespace.Name] = settingsOf(namespace), namespace.ResourceVersion
 	}
 	n.mu.Lock()
 	for name, newest := range n.versions {
@@ -320,11 +303,7 @@ func (n *namespaces) Replace(list []any, version string) error {
 	if news {
 		n.changed("")
 	}
-	return nil
 }
-
-// Resync has nothing to do: what is kept is always whole.
-func (n *namespaces) Resync() error { return nil }
 
 func settingsOf(namespace *corev1.Namespace) namespaceSettings {
 	mode, set := namespace.Annotations[rayobject.ModeAnnotation]
@@ -337,9 +316,9 @@ func settingsOf(namespace *corev1.Namespace) namespaceSettings {
 // emptyMode stands for an annotation that is there and empty, which is no mode.
 const emptyMode = `""`
 
-// take keeps what a namespace says, unless something newer is known of it. Where a namespace is neither watched nor polled, it may say something else a
+// update keeps what a namespace says, unless something newer is known of it. Where a namespace is neither watched nor polled, it may say something else a
 // moment later.
-func (n *namespaces) take(namespace *corev1.Namespace) {
+func (n *namespaces) update(namespace *corev1.Namespace) {
 	settings := settingsOf(namespace)
 	n.mu.Lock()
 	if reflector.Older(namespace.ResourceVersion, n.versions[namespace.Name]) {

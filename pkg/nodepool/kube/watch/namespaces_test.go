@@ -95,19 +95,21 @@ func TestARayClusterHasTheSettingsOfItsNamespaceUnlessItSaysItsOwn(t *testing.T)
 		findings  int
 		changed   string
 	}{
-		{"defaults", func() error { return n.Replace([]any{namespaceOf("ml", "hardware"), namespaceOf("other", "")}, "") }, isolated, nodepool.RequireHardware, "", 0, "* "},
+		{"defaults", func() error {
+			return n.store().Replace([]any{namespaceOf("ml", "hardware"), namespaceOf("other", "")}, "")
+		}, isolated, nodepool.RequireHardware, "", 0, "* "},
 		{"its own goes first", func() error { return nil }, nodepool.Cluster{Isolation: nodepool.AnyIsolation}, nodepool.AnyIsolation, "", 0, ""},
-		{"another default", func() error { return n.Update(namespaceOf("ml", "limit")) }, isolated, nodepool.RequireLimit, "", 0, "ml "},
-		{"the same once more", func() error { return n.Update(namespaceOf("ml", "limit")) }, isolated, nodepool.RequireLimit, "", 0, ""},
-		{"one that cannot be read", func() error { return n.Update(namespaceOf("ml", "strong")) }, isolated, nodepool.RequireHardware, "", 1, "ml "},
-		{"a mode", func() error { return n.Update(withMode("managed")) }, managed, "", nodepool.Managed, 0, "ml "},
+		{"another default", func() error { return n.store().Update(namespaceOf("ml", "limit")) }, isolated, nodepool.RequireLimit, "", 0, "ml "},
+		{"the same once more", func() error { return n.store().Update(namespaceOf("ml", "limit")) }, isolated, nodepool.RequireLimit, "", 0, ""},
+		{"one that cannot be read", func() error { return n.store().Update(namespaceOf("ml", "strong")) }, isolated, nodepool.RequireHardware, "", 1, "ml "},
+		{"a mode", func() error { return n.store().Update(withMode("managed")) }, managed, "", nodepool.Managed, 0, "ml "},
 		{"its own mode goes first", func() error { return nil }, nodepool.Cluster{Mode: nodepool.Off}, "", "", 0, ""},
-		{"a mode taken back", func() error { return n.Update(withMode("shadow")) }, managed, "", nodepool.Shadow, 0, "ml "},
-		{"a mode that is none never means managed", func() error { return n.Update(withMode("Managed")) }, managed, "", nodepool.Shadow, 1, "ml "},
-		{"an empty one neither", func() error { return n.Update(withMode("")) }, managed, "", nodepool.Shadow, 1, "ml "},
-		{"of another namespace", func() error { return n.Update(namespaceOf("other", "any")) }, managed, "", nodepool.Shadow, 1, "other "},
-		{"no annotation", func() error { return n.Update(namespaceOf("ml", "")) }, managed, "", "", 0, "ml "},
-		{"the same list", func() error { return n.Replace([]any{namespaceOf("ml", ""), namespaceOf("other", "any")}, "") }, managed, "", "", 0, ""},
+		{"a mode taken back", func() error { return n.store().Update(withMode("shadow")) }, managed, "", nodepool.Shadow, 0, "ml "},
+		{"a mode that is none never means managed", func() error { return n.store().Update(withMode("Managed")) }, managed, "", nodepool.Shadow, 1, "ml "},
+		{"an empty one neither", func() error { return n.store().Update(withMode("")) }, managed, "", nodepool.Shadow, 1, "ml "},
+		{"of another namespace", func() error { return n.store().Update(namespaceOf("other", "any")) }, managed, "", nodepool.Shadow, 1, "other "},
+		{"no annotation", func() error { return n.store().Update(namespaceOf("ml", "")) }, managed, "", "", 0, "ml "},
+		{"the same list", func() error { return n.store().Replace([]any{namespaceOf("ml", ""), namespaceOf("other", "any")}, "") }, managed, "", "", 0, ""},
 	}
 	for _, step := range steps {
 		*changed = ""
@@ -124,7 +126,7 @@ func TestARayClusterHasTheSettingsOfItsNamespaceUnlessItSaysItsOwn(t *testing.T)
 			}
 		}
 	}
-	if err := n.Delete(namespaceOf("ml", "")); err != nil || n.readInto(managed).NamespaceUnknown == "" {
+	if err := n.store().Delete(namespaceOf("ml", "")); err != nil || n.readInto(managed).NamespaceUnknown == "" {
 		t.Errorf("%v; the mode of a namespace that was deleted counts as known", err)
 	}
 }
@@ -134,7 +136,7 @@ func TestTheModeOfANamespaceThatMayNotBeReadIsUnknown(t *testing.T) {
 	if got := n.readInto(nodepool.Cluster{}); got.NamespaceUnknown == "" || len(got.Findings) != 0 {
 		t.Errorf("before the first list: unknown %q, findings %v; want it unknown, and nothing to report", got.NamespaceUnknown, got.Findings)
 	}
-	if err := n.Replace([]any{withMode("managed")}, ""); err != nil {
+	if err := n.store().Replace([]any{withMode("managed")}, ""); err != nil {
 		t.Fatal(err)
 	}
 	n.forbid(errForbidden)
@@ -146,7 +148,7 @@ func TestTheModeOfANamespaceThatMayNotBeReadIsUnknown(t *testing.T) {
 	if got := n.readInto(nodepool.Cluster{Mode: nodepool.Managed}); got.NamespaceUnknown != "" || len(got.Findings) != 0 {
 		t.Errorf("with a mode of its own: unknown %q, findings %v", got.NamespaceUnknown, got.Findings)
 	}
-	if err := n.Replace([]any{withMode("managed")}, ""); err != nil || n.readInto(nodepool.Cluster{}).NamespaceMode != nodepool.Managed || *changed != "* * * " {
+	if err := n.store().Replace([]any{withMode("managed")}, ""); err != nil || n.readInto(nodepool.Cluster{}).NamespaceMode != nodepool.Managed || *changed != "* * * " {
 		t.Errorf("%v; changed %q after the right was granted", err, *changed)
 	}
 }
@@ -190,7 +192,7 @@ func TestAFreshLookReadsTheNamespaceAnew(t *testing.T) {
 	client := &namespaceFake{}
 	client.set(withMode("shadow"))
 	n, _ := watchedNamespaces(client)
-	if err := n.Replace([]any{withMode("managed")}, ""); err != nil {
+	if err := n.store().Replace([]any{withMode("managed")}, ""); err != nil {
 		t.Fatal(err)
 	}
 	n.refresh(t.Context(), "ml")
@@ -215,7 +217,7 @@ func TestAnAnswerThatIsOlderThanWhatTheWatchBroughtDoesNotCount(t *testing.T) {
 		return namespace
 	}
 	fake.set(at("9", "managed"))
-	if err := namespaces.Replace([]any{at("10", "shadow")}, "10"); err != nil {
+	if err := namespaces.store().Replace([]any{at("10", "shadow")}, "10"); err != nil {
 		t.Fatal(err)
 	}
 	namespaces.refresh(t.Context(), "ml")
@@ -248,10 +250,10 @@ func TestAClusterWithGPUsIsToldThatItsNamespacesDefaultIsNotKnown(t *testing.T) 
 	if got := told("limit", gpus) + told("", []nodepool.WorkerGroup{{}}); got != "" {
 		t.Errorf("told %q where there is an isolation, or no GPU", got)
 	}
-	if err := n.Replace([]any{namespaceOf("ml", "")}, ""); err != nil || told("", gpus) != "" {
+	if err := n.store().Replace([]any{namespaceOf("ml", "")}, ""); err != nil || told("", gpus) != "" {
 		t.Errorf("%v; told %q after the right was granted", err, told("", gpus))
 	}
-	if err := n.Replace([]any{namespaceOf("ml", "hardware")}, ""); err != nil {
+	if err := n.store().Replace([]any{namespaceOf("ml", "hardware")}, ""); err != nil {
 		t.Fatal(err)
 	}
 	n.forbid(errForbidden)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	toolscache "k8s.io/client-go/tools/cache"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodeobject"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
@@ -175,25 +174,17 @@ func (n *nodes) touch() {
 	}
 }
 
-// The methods below make it the store of a reflector.
+// store passes what a reflector reads to n.
+func (n *nodes) store() *reflector.Store[*corev1.Node] {
+	return &reflector.Store[*corev1.Node]{Put: n.update, Remove: n.remove, ReplaceAll: n.replace, Strip: nodeobject.Strip}
+}
 
-// Transformer strips nodes while a list is being streamed.
-func (n *nodes) Transformer() toolscache.TransformFunc { return nodeobject.Strip }
-
-// Add keeps a node that was added.
-func (n *nodes) Add(object any) error { return n.Update(object) }
-
-// Update keeps a node as it is now. A heartbeat, which changes nothing that is kept, has no effect.
-func (n *nodes) Update(object any) error {
-	node, ok := object.(*corev1.Node)
-	if !ok {
-		return nil
-	}
+// update keeps a node as it is now. A heartbeat, which changes nothing that is kept, has no effect.
+func (n *nodes) update(node *corev1.Node) {
 	now := n.keep(node)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.put(now)
-	return nil
 }
 
 // put keeps a node, and has a new view made where it is another than before. The caller holds mu.
@@ -232,12 +223,8 @@ func (n *nodes) age(ctx context.Context) {
 	}
 }
 
-// Delete forgets a node.
-func (n *nodes) Delete(object any) error {
-	node, ok := reflector.Deleted(object).(*corev1.Node)
-	if !ok {
-		return nil
-	}
+// remove forgets a node.
+func (n *nodes) remove(node *corev1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, known := n.byName[node.Name]; known {
@@ -245,16 +232,13 @@ func (n *nodes) Delete(object any) error {
 		n.nodeDeleted(node.Name)
 		n.touch()
 	}
-	return nil
 }
 
-// Replace takes a whole list, the first one or the one after a broken watch.
-func (n *nodes) Replace(list []any, _ string) error {
+// replace takes a whole list, the first one or the one after a broken watch.
+func (n *nodes) replace(list []*corev1.Node, _ string) {
 	fresh := make(map[string]keptNode, len(list))
-	for _, object := range list {
-		if node, ok := object.(*corev1.Node); ok {
-			fresh[node.Name] = n.keep(node)
-		}
+	for _, node := range list {
+		fresh[node.Name] = n.keep(node)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -271,11 +255,7 @@ func (n *nodes) Replace(list []any, _ string) error {
 	if !same {
 		n.touch()
 	}
-	return nil
 }
-
-// Resync has nothing to do: the view is always whole.
-func (n *nodes) Resync() error { return nil }
 
 // forbid notes that this process may not read nodes; what was read before is forgotten, for it grows old.
 func (n *nodes) forbid(err error) {

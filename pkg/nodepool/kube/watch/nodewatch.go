@@ -25,5 +25,5 @@ func (n *nodes) read(ctx context.Context) {
 			return n.client.List(ctx, options)
 		},
 		Failed: func(err error) { n.log.Debug("nodes are read again", "reason", err) },
-	}.Into(ctx, n)
+	}.Into(ctx, n.store())
 }

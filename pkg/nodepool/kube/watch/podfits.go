@@ -113,7 +113,7 @@ func (n *nodes) addTo(cluster *nodepool.Cluster) {
 			reportSlices(report, group, known.visible[i])
 		}
 		n.markGone(cluster, view)
-		lookAtWorkers(report, cluster, view)
+		reportWorkers(report, cluster, view)
 	}
 	cluster.Findings = append(cluster.Findings, report.All...)
 }
@@ -141,8 +141,8 @@ func reportSlices(report *finding.List, group *nodepool.WorkerGroup, visible vis
 	}
 }
 
-// lookAtWorkers tells which workers stand on a node that is gone or not ready, and counts each group's pods on the nodes of each pool.
-func lookAtWorkers(report *finding.List, cluster *nodepool.Cluster, view *nodeView) {
+// reportWorkers tells which workers stand on a node that is gone or not ready, and counts each group's pods on the nodes of each pool.
+func reportWorkers(report *finding.List, cluster *nodepool.Cluster, view *nodeView) {
 	groups := make(map[string]*nodepool.WorkerGroup, len(cluster.Groups))
 	for i := range cluster.Groups {
 		groups[cluster.Groups[i].Name] = &cluster.Groups[i]
@@ -154,7 +154,7 @@ func lookAtWorkers(report *finding.List, cluster *nodepool.Cluster, view *nodeVi
 		}
 		node, there := view.find(w.Node)
 		if !there || !node.Ready {
-			report.All = append(report.All, lost(cluster.Key, w, there))
+			report.All = append(report.All, nodeLost(cluster.Key, w, there))
 		}
 		if group := groups[w.Group]; there && group != nil && !w.Terminating {
 			countBound(group, node)
@@ -174,8 +174,8 @@ func countBound(group *nodepool.WorkerGroup, node *podfit.Node) {
 	}
 }
 
-// lost tells of a worker on a node that is gone or not ready. One that is being deleted is told too: without its kubelet a pod does not end.
-func lost(key nodepool.ClusterKey, w *nodepool.Worker, there bool) raydemand.Finding {
+// nodeLost tells of a worker on a node that is gone or not ready. One that is being deleted is told too: without its kubelet a pod does not end.
+func nodeLost(key nodepool.ClusterKey, w *nodepool.Worker, there bool) raydemand.Finding {
 	state := "is gone"
 	if there {
 		state = "is not ready"

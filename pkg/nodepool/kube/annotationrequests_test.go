@@ -155,7 +155,7 @@ func TestRequestsThatAWatchTellsOfArePlannedInSteps(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if n := j.count(llm); n < 10 || n > 11 {
-			t.Errorf("%d cycles in a second of another process's writes, want one every %v", n, askedPause)
+			t.Errorf("%d cycles in a second of another process's writes, want one every %v", n, requestPause)
 		}
 		before := j.count(llm)
 		frozen := last.DeepCopy()

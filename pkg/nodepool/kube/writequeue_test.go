@@ -37,7 +37,7 @@ func (s *slowWrites) write(ctx context.Context, annotations map[string]any) erro
 
 func TestCallersWhoMeetAreServedByTheWriteOfTheLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := newTurns()
+		all := newWriteQueue()
 		var s slowWrites
 		var calls sync.WaitGroup
 		begun := time.Now()
@@ -72,7 +72,7 @@ func TestCallersWhoMeetAreServedByTheWriteOfTheLast(t *testing.T) {
 
 func TestACallerWhoGoesDoesNotBreakOffTheWriteOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := newTurns()
+		all := newWriteQueue()
 		var s slowWrites
 		key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second/2)
@@ -89,7 +89,7 @@ func TestACallerWhoGoesDoesNotBreakOffTheWriteOfOthers(t *testing.T) {
 
 func TestAWriteThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := newTurns()
+		all := newWriteQueue()
 		err := all.write(t.Context(), nodepool.ClusterKey{Name: "llm"}, nil, func(ctx context.Context, _ map[string]any) error {
 			<-ctx.Done()
 			return ctx.Err()
@@ -103,7 +103,7 @@ func TestAWriteThatHangsIsGivenUp(t *testing.T) {
 // More writes at once than the API server can make delay each other; callers who wait for a place join in one write.
 func TestWritesOfManyRayClustersAreAFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := newTurns()
+		all := newWriteQueue()
 		var calls sync.WaitGroup
 		var mu sync.Mutex
 		now, most, writes := 0, 0, 0
@@ -139,7 +139,7 @@ func TestWritesOfManyRayClustersAreAFewAtATime(t *testing.T) {
 
 func TestNoRayClusterWaitsForWritesOfOthersThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := newTurns()
+		all := newWriteQueue()
 		for i := range 2 * writesAtOnce {
 			go func() {
 				_ = all.write(t.Context(), nodepool.ClusterKey{Name: fmt.Sprint(i)}, nil, func(ctx context.Context, _ map[string]any) error {
@@ -151,9 +151,9 @@ func TestNoRayClusterWaitsForWritesOfOthersThatHang(t *testing.T) {
 		synctest.Wait()
 		begun := time.Now()
 		err := all.write(t.Context(), nodepool.ClusterKey{Name: "other"}, nil, func(context.Context, map[string]any) error { return nil })
-		if err != nil || time.Since(begun) != placePatience {
-			t.Errorf("%v after %v, want an end after %v", err, time.Since(begun), placePatience)
+		if err != nil || time.Since(begun) != slotTimeout {
+			t.Errorf("%v after %v, want an end after %v", err, time.Since(begun), slotTimeout)
 		}
-		time.Sleep(2 * writePatience)
+		time.Sleep(2 * queuedWriteTimeout)
 	})
 }

@@ -9,29 +9,29 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// floor remembers the newest RayCluster that this process has seen as the answer to a write or a fresh read, so that
+// newestObjects remembers the newest RayCluster that this process has seen as the answer to a write or a fresh read, so that
 // what it decides from is never older than what it did. Caches lag; without this a launch would be asked for twice.
-type floor struct {
+type newestObjects struct {
 	mu     sync.Mutex
 	newest map[nodepool.ClusterKey]*unstructured.Unstructured // guarded by mu
-	// asked are those for which a cycle was asked when they were written, until the watch tells of them; told are those of which it told last. Guarded
+	// requested are those for which a cycle was asked when they were written, until the watch tells of them; told are those of which it told last. Guarded
 	// by mu.
-	asked, told map[nodepool.ClusterKey]*unstructured.Unstructured
+	requested, watched map[nodepool.ClusterKey]*unstructured.Unstructured
 }
 
-func newFloor() *floor {
+func newNewestObjects() *newestObjects {
 	byKey := func() map[nodepool.ClusterKey]*unstructured.Unstructured {
 		return map[nodepool.ClusterKey]*unstructured.Unstructured{}
 	}
-	return &floor{newest: byKey(), asked: byKey(), told: byKey()}
+	return &newestObjects{newest: byKey(), requested: byKey(), watched: byKey()}
 }
 
 func keyOf(object *unstructured.Unstructured) nodepool.ClusterKey {
 	return nodepool.ClusterKey{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// raise remembers an object unless a newer one is known.
-func (f *floor) raise(object *unstructured.Unstructured) {
+// remember remembers an object unless a newer one is known.
+func (f *newestObjects) remember(object *unstructured.Unstructured) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := keyOf(object)
@@ -40,9 +40,9 @@ func (f *floor) raise(object *unstructured.Unstructured) {
 	}
 }
 
-// pick returns the newer of the cached object and the remembered one, which is forgotten once the cache has caught up. A
+// newer returns the newer of the cached object and the remembered one, which is forgotten once the cache has caught up. A
 // cached nil means that the RayCluster is gone.
-func (f *floor) pick(key nodepool.ClusterKey, cached *unstructured.Unstructured) *unstructured.Unstructured {
+func (f *newestObjects) newer(key nodepool.ClusterKey, cached *unstructured.Unstructured) *unstructured.Unstructured {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := f.newest[key]
@@ -56,38 +56,38 @@ func (f *floor) pick(key nodepool.ClusterKey, cached *unstructured.Unstructured)
 	return known
 }
 
-func (f *floor) drop(key nodepool.ClusterKey) {
+func (f *newestObjects) drop(key nodepool.ClusterKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.newest, key)
-	delete(f.asked, key)
-	delete(f.told, key)
+	delete(f.requested, key)
+	delete(f.watched, key)
 }
 
-// ask reports whether a cycle is to be asked for of an object that was written, and notes that, so that the watch need not ask for one more. None is
+// needsCycle reports whether a cycle is to be asked for of an object that was written, and notes that, so that the watch need not ask for one more. None is
 // where the watch was quicker than the answer to the write.
-func (f *floor) ask(written *unstructured.Unstructured) bool {
+func (f *newestObjects) needsCycle(written *unstructured.Unstructured) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := keyOf(written)
-	if told := f.told[key]; told != nil && (told.GetResourceVersion() == written.GetResourceVersion() || older(written, told)) {
+	if told := f.watched[key]; told != nil && (told.GetResourceVersion() == written.GetResourceVersion() || older(written, told)) {
 		return false
 	}
-	f.asked[key] = written
+	f.requested[key] = written
 	return true
 }
 
-// wasAsked reports whether a cycle was asked for of an object of which the watch tells, or of one after it.
-func (f *floor) wasAsked(told *unstructured.Unstructured) bool {
+// cycleRequested reports whether a cycle was asked for of an object of which the watch tells, or of one after it.
+func (f *newestObjects) cycleRequested(told *unstructured.Unstructured) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := keyOf(told)
-	f.told[key] = told
-	asked := f.asked[key]
+	f.watched[key] = told
+	asked := f.requested[key]
 	if asked == nil || older(told, asked) {
 		return asked != nil
 	}
-	delete(f.asked, key)
+	delete(f.requested, key)
 	return asked.GetResourceVersion() == told.GetResourceVersion()
 }
 

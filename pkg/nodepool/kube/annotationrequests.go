@@ -24,7 +24,7 @@ func (m *Manager) ResourceRequests(_ context.Context, key nodepool.ClusterKey) (
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	cluster := m.memo.decode(object).Cluster
+	cluster := m.decodes.decode(object).Cluster
 	return cluster.RequestResources, cluster.RequestedSince, nil
 }
 
@@ -44,7 +44,7 @@ func (m *Manager) SetResourceRequests(ctx context.Context, key nodepool.ClusterK
 		return fmt.Errorf("requesting resources of %s: %w", key, err)
 	}
 	annotations = m.withTrace(ctx, annotations, requests)
-	return m.requestTurns.write(ctx, key, annotations, func(ctx context.Context, annotations map[string]any) error {
+	return m.writes.write(ctx, key, annotations, func(ctx context.Context, annotations map[string]any) error {
 		return m.writeRequests(ctx, key, annotations)
 	})
 }
@@ -65,17 +65,17 @@ func (m *Manager) writeRequests(ctx context.Context, key nodepool.ClusterKey, an
 
 // annotateFresh writes annotations to the RayCluster as the API server has it now.
 func (m *Manager) annotateFresh(ctx context.Context, key nodepool.ClusterKey, annotations map[string]any) error {
-	object, err := m.getRayCluster(ctx, m.askedClusters, key)
+	object, err := m.getRayCluster(ctx, m.userClusters, key)
 	if err != nil {
 		return err
 	}
-	m.floor.raise(object)
+	m.newestSeen.remember(object)
 	return m.annotate(ctx, object, annotations)
 }
 
 // annotate writes annotations to a RayCluster, unless it is no longer as it was read, and asks for its cycle; nil removes one.
 func (m *Manager) annotate(ctx context.Context, object *unstructured.Unstructured, annotations map[string]any) error {
-	key, cluster := keyOf(object), m.memo.decode(object).Cluster
+	key, cluster := keyOf(object), m.decodes.decode(object).Cluster
 	if cluster.Freeze || cluster.Deleting {
 		return fmt.Errorf("annotating %s: %w", key, cluster.Writable())
 	}
@@ -86,12 +86,12 @@ func (m *Manager) annotate(ctx context.Context, object *unstructured.Unstructure
 	if err != nil {
 		return fmt.Errorf("annotating %s: %w", key, err)
 	}
-	written, err := m.patch(ctx, m.askedClusters, key, types.MergePatchType, patch)
+	written, err := m.patch(ctx, m.userClusters, key, types.MergePatchType, patch)
 	if err != nil {
 		return err
 	}
-	if m.floor.ask(written) {
-		m.pool.enqueueAsked(key)
+	if m.newestSeen.needsCycle(written) {
+		m.pool.enqueueForRequest(key)
 	}
 	return nil
 }

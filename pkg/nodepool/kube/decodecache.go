@@ -10,20 +10,20 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// memo keeps the decoded form of each RayCluster while the object stays the same: a cycle runs ten times a second, and the
+// decodeCache keeps the decoded form of each RayCluster while the object stays the same: a cycle runs ten times a second, and the
 // object changes a few times a minute.
-type memo struct {
+type decodeCache struct {
 	reader nodegpu.Reader
 
 	mu    sync.Mutex
 	byKey map[nodepool.ClusterKey]rayobject.Decoded // guarded by mu
 }
 
-func newMemo(reader nodegpu.Reader) *memo {
-	return &memo{reader: reader, byKey: map[nodepool.ClusterKey]rayobject.Decoded{}}
+func newDecodeCache(reader nodegpu.Reader) *decodeCache {
+	return &decodeCache{reader: reader, byKey: map[nodepool.ClusterKey]rayobject.Decoded{}}
 }
 
-func (m *memo) decode(object *unstructured.Unstructured) rayobject.Decoded {
+func (m *decodeCache) decode(object *unstructured.Unstructured) rayobject.Decoded {
 	key, uid, version := keyOf(object), string(object.GetUID()), object.GetResourceVersion()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -35,7 +35,7 @@ func (m *memo) decode(object *unstructured.Unstructured) rayobject.Decoded {
 	return d
 }
 
-func (m *memo) drop(key nodepool.ClusterKey) {
+func (m *decodeCache) drop(key nodepool.ClusterKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.byKey, key)

@@ -13,20 +13,20 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/timing"
 )
 
-// rewindPause is between two looks at how far the API server's storage is.
-const rewindPause = 5 * time.Second
+// storageCheckPause is between two looks at how far the API server's storage is.
+const storageCheckPause = 5 * time.Second
 
-// rewind ends the process when the API server's storage has gone back, because it was lost or restored from a backup. Watches go on
+// storageGuard ends the process when the API server's storage has gone back, because it was lost or restored from a backup. Watches go on
 // from the version that they know and are told nothing until the storage is there again, so that what is cached stays as it was, and
 // nobody notices (docs/reference/facts.md#watches-after-a-restore). A process that starts reads everything anew.
-type rewind struct {
+type storageGuard struct {
 	// version reads how far the storage is, as of now.
 	version func(context.Context) (string, error)
 	newest  string
 }
 
-// newRewind asks by pods, which every form may list, for one of a name in a namespace: however many there are, none is read.
-func newRewind(pods corev1client.PodsGetter, o Options) *rewind {
+// newStorageGuard asks by pods, which every form may list, for one of a name in a namespace: however many there are, none is read.
+func newStorageGuard(pods corev1client.PodsGetter, o Options) *storageGuard {
 	namespace := metav1.NamespaceDefault
 	switch {
 	case o.Single != nil:
@@ -34,7 +34,7 @@ func newRewind(pods corev1client.PodsGetter, o Options) *rewind {
 	case len(o.Namespaces) > 0:
 		namespace = o.Namespaces[0]
 	}
-	return &rewind{version: func(ctx context.Context) (string, error) {
+	return &storageGuard{version: func(ctx context.Context) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, timing.RequestTimeout)
 		defer cancel()
 		list, err := pods.Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=heliostat"})
@@ -46,22 +46,22 @@ func newRewind(pods corev1client.PodsGetter, o Options) *rewind {
 }
 
 // Start looks again and again until ctx ends or the storage has gone back.
-func (r *rewind) Start(ctx context.Context) error {
+func (r *storageGuard) Start(ctx context.Context) error {
 	for {
-		if err := r.look(ctx); err != nil {
+		if err := r.check(ctx); err != nil {
 			return err
 		}
-		if !timing.Sleep(ctx, timing.Jittered(rewindPause)) {
+		if !timing.Sleep(ctx, timing.Jittered(storageCheckPause)) {
 			return nil
 		}
 	}
 }
 
 // NeedLeaderElection says that a candidate for leadership looks too: its caches would be as old.
-func (r *rewind) NeedLeaderElection() bool { return false }
+func (r *storageGuard) NeedLeaderElection() bool { return false }
 
-// look returns an error when two answers in a row are older than one before. What cannot be read tells nothing.
-func (r *rewind) look(ctx context.Context) error {
+// check returns an error when two answers in a row are older than one before. What cannot be read tells nothing.
+func (r *storageGuard) check(ctx context.Context) error {
 	var now string
 	for range 2 {
 		var err error

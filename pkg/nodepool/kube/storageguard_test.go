@@ -23,7 +23,7 @@ func TestStorageThatWentBackEndsTheProcess(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			answers := test.answers
-			r := &rewind{version: func(context.Context) (string, error) {
+			r := &storageGuard{version: func(context.Context) (string, error) {
 				next := answers[0]
 				answers = answers[1:]
 				if err, failed := next.(error); failed {
@@ -33,7 +33,7 @@ func TestStorageThatWentBackEndsTheProcess(t *testing.T) {
 			}}
 			var err error
 			for err == nil && len(answers) > 0 {
-				err = r.look(t.Context())
+				err = r.check(t.Context())
 			}
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("the look says %v, want %q", err, test.want)
