@@ -1,5 +1,5 @@
-// Package importtest checks in tests what a package imports. A package comment says what the package must not do; a test
-// with this package enforces it, and fails with the reason. It must not be imported by anything but tests.
+// Package importtest checks what a package imports. A package comment says what the package must not do, and a test
+// with this package enforces it and fails with the reason. Only tests may import it.
 package importtest
 
 import (
@@ -13,20 +13,22 @@ import (
 // Module is the path of this module, with a slash at its end.
 const Module = "heliostat.dev/heliostat/"
 
-// Imports fails the test if the package in the current folder imports one of the packages itself. The keys are import paths, those of
-// this module without Module; a path that ends in a slash stands for all below it. The values are the reasons.
+// Imports fails the test if the package in the current folder imports one of the packages directly. The keys are import
+// paths, without Module for packages of this module. A path that ends with a slash means all packages below it. The
+// values are the reasons.
 func Imports(t *testing.T, unwelcome map[string]string) {
 	t.Helper()
 	check(t, "imports", list(t, "-f", `{{join .Imports "\n"}}`, "."), unwelcome)
 }
 
-// Dependencies fails the test if the package in the current folder imports one of the packages, itself or through others.
+// Dependencies fails the test if the package in the current folder imports one of the packages, directly or indirectly.
 func Dependencies(t *testing.T, unwelcome map[string]string) {
 	t.Helper()
 	check(t, "depends on", list(t, "-deps", "."), unwelcome)
 }
 
-// Only fails the test if the package in the current folder itself imports a package of this module that is not listed, without Module.
+// Only fails the test if the package in the current folder directly imports a package of this module that is not in the
+// list. The list has import paths without Module.
 func Only(t *testing.T, allowed ...string) {
 	t.Helper()
 	for _, name := range list(t, "-f", `{{join .Imports "\n"}}`, ".") {

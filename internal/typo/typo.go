@@ -1,16 +1,15 @@
-// Package typo finds what somebody meant who misspelt a name: a key of a file, a field of a RayCluster, a MIG profile. It
-// knows no names of its own and refuses to guess where nothing is near.
+// Package typo finds the name that a misspelt one probably means: a key of a file, a field of a RayCluster, a MIG
+// profile. It knows no names itself, and does not guess if no known name is similar.
 package typo
 
 import "strings"
 
-// longest is how long a name may be to be compared: no known one has as many letters.
+// longest bounds the names that are compared. No known name is longer.
 const longest = 64
 
-// Nearest returns the known name that a misspelt one is likely to mean, or nothing: one that differs in case, underscores and
-// hyphens only, one that it begins or that begins it, one with two neighbouring letters exchanged, or one within an edit for every
-// four letters. Of several it is the nearest, of
-// those the first.
+// Nearest returns the known name that a misspelt one probably means, or nothing. Apart from case, underscores and
+// hyphens the two are equal, or one begins with the other, or two neighboring letters are exchanged, or the distance is
+// at most one for every four letters. Of several names Nearest returns the nearest, and of those the first.
 func Nearest(name string, known []string) string {
 	if len(name) > longest {
 		return ""
@@ -20,7 +19,7 @@ func Nearest(name string, known []string) string {
 	for _, candidate := range known {
 		meant := plain(candidate)
 		d := Distance(written, meant)
-		if len(written) > 2 && (strings.HasPrefix(meant, written) || strings.HasPrefix(written, meant) || exchanged(written, meant)) {
+		if len(written) > 2 && alike(written, meant) {
 			d = min(d, 1)
 		}
 		if d < least {
@@ -30,7 +29,12 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// exchanged reports whether two neighbouring letters of a stand the other way round in b, and nothing else is different.
+// alike reports whether one name begins with the other, or two neighboring letters are exchanged.
+func alike(a, b string) bool {
+	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) || exchanged(a, b)
+}
+
+// exchanged reports whether a and b differ only in the order of two neighboring letters.
 func exchanged(a, b string) bool {
 	for i := 0; i+1 < len(a) && len(a) == len(b); i++ {
 		if a[i] != b[i] {
@@ -40,14 +44,15 @@ func exchanged(a, b string) bool {
 	return false
 }
 
-// separators is one for all names: it builds a table when it is first used.
+// separators builds a table when it is first used, so all names share it.
 var separators = strings.NewReplacer("_", "", "-", "")
 
-// plain is a name without what is easily mistaken.
+// plain returns a name without case and separators.
 func plain(name string) string { return strings.ToLower(separators.Replace(name)) }
 
-// Slip returns the known name that a misspelt one means beyond doubt, or nothing: one that differs in case alone, or, if it is longer than five
-// letters, in two letters at most. It is for where a correction is proposed and not a hint given. A known name is no slip.
+// Slip returns the known name that a misspelt one certainly means, or nothing: the two differ only in case or, if the
+// known name has more than five letters, in at most two letters. Use it to propose a correction, and Nearest to give a
+// hint. A known name is not a slip.
 func Slip(name string, known []string) string {
 	const short, most = 5, 2
 	if len(name) > longest {
@@ -68,23 +73,23 @@ func Slip(name string, known []string) string {
 	return best
 }
 
-// Likely is Nearest for names that others invent, such as resources: those that differ in digits alone (A10 and A100) mean different things, and so do
-// short ones of which a letter differs (TPU and GPU).
+// Likely is Nearest for names that users invent, such as those of resources. Names that differ only in digits (A10 and
+// A100) mean different things, and so do short names that differ in a letter (TPU and GPU).
 func Likely(name string, known []string) string {
 	const short = 4
 	written := plain(name)
 	var may []string
 	for _, candidate := range known {
 		meant := plain(candidate)
-		alike := strings.HasPrefix(meant, written) || strings.HasPrefix(written, meant) || exchanged(written, meant)
-		if undigited(written) != undigited(meant) && (alike || min(len(written), len(meant)) > short) {
+		similar := alike(written, meant) || min(len(written), len(meant)) > short
+		if withoutDigits(written) != withoutDigits(meant) && similar {
 			may = append(may, candidate)
 		}
 	}
 	return Nearest(name, may)
 }
 
-func undigited(name string) string {
+func withoutDigits(name string) string {
 	return strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {
 			return -1
@@ -93,7 +98,7 @@ func undigited(name string) string {
 	}, name)
 }
 
-// Distance is how many letters have to be inserted, dropped or changed to make b of a (Levenshtein).
+// Distance returns how many letters must be inserted, removed or changed to turn a into b (Levenshtein).
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -114,7 +119,7 @@ func Distance(a, b string) int {
 	return row[len(b)]
 }
 
-// OtherCase returns the known name that differs from a name in case alone, or nothing. A known name means itself.
+// OtherCase returns the known name that differs from a name only in case, or nothing. A known name means itself.
 func OtherCase(name string, known []string) string {
 	meant := ""
 	for _, candidate := range known {

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestTheNearestKnownNameIsFound(t *testing.T) {
+func TestNearestFindsTheSimilarName(t *testing.T) {
 	known := []string{"pendingRequests", "pendingGangRequests", "groups", "nodes", "maxWorkers"}
 	for name, want := range map[string]string{
 		"pending_requests":      "pendingRequests",
@@ -28,7 +28,7 @@ func TestTheNearestKnownNameIsFound(t *testing.T) {
 	}
 }
 
-func TestASlipIsBeyondDoubt(t *testing.T) {
+func TestSlipIsCertain(t *testing.T) {
 	known := []string{"image", "replicas", "minReplicas", "maxReplicas", "resources"}
 	for name, want := range map[string]string{
 		"minreplicas": "minReplicas",
@@ -45,7 +45,7 @@ func TestASlipIsBeyondDoubt(t *testing.T) {
 	}
 }
 
-func TestNamesThatOthersInventAreGuessedWithCare(t *testing.T) {
+func TestLikelyIsCarefulWithNamesThatUsersInvent(t *testing.T) {
 	known := []string{"CPU", "GPU", "memory", "accelerator_type:A10", "license"}
 	for name, want := range map[string]string{
 		"GPUS":                  "GPU",
