@@ -80,7 +80,7 @@ func TestWhatCannotBeExplainedEndsWithExitTwoAndWhatWouldBeRight(t *testing.T) {
 		"unknown output":          {[]string{"--group", "cpu", "-o", "xml"}, `--output "xml": want table, wide, json or yaml`},
 		"unknown policy":          {[]string{"--group", "cpu", "--policy", `{"bold": true}`}, `--policy: bold: unknown key: want one of gpuForCPU, maxInFlight, maxInFlightPerGroup`},
 		"policy in other letters": {[]string{"--group", "cpu", "--policy", `{"GPUForCPU": true}`}, `--policy: GPUForCPU: unknown key: want gpuForCPU`},
-		"policy said twice":       {[]string{"--group", "cpu", "--policy", `{"gpuForCPU": true, "gpuForCPU": false}`}, `--policy: gpuForCPU: the key is there twice: want each key of an object once`},
+		"policy said twice":       {[]string{"--group", "cpu", "--policy", `{"gpuForCPU": true, "gpuForCPU": false}`}, `--policy: gpuForCPU: repeated key: want each key of an object once`},
 		"misspelt demand":         {[]string{"--demand", `{"resources": {"GPU": 1}, "labelSelector": [{"zone": "a"}]}`}, `--demand: labelSelector: unknown key: want labelSelectors`},
 		"policy of bad value":     {[]string{"--group", "cpu", "--policy", `{"gpuForCPU": 1}`}, `--policy: gpuForCPU: 1: want true or false`},
 	} {

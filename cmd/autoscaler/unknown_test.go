@@ -11,7 +11,7 @@ import (
 
 func TestAKeyThatIsNotReadIsAWarningAndAFinding(t *testing.T) {
 	const input = `{"groups": [{"name": "cpu", "resources": {"CPU": 4}, "minReplica": 2}]}`
-	const told = "standard input: groups[0].minReplica: 2: no key of this name is read, so it changes nothing; write minReplicas"
+	const told = "standard input: groups[0].minReplica: 2: this key is unknown, so it has no effect; rename it to minReplicas"
 	const warning = "autoscaler: warning: " + told + "\n"
 	code, out, errOut := command(t, input, "autoscaler", "plan", "--snapshot", "-")
 	var plan planner.Plan
@@ -22,13 +22,13 @@ func TestAKeyThatIsNotReadIsAWarningAndAFinding(t *testing.T) {
 		t.Errorf("findings %+v, want the one of the key", plan.Findings)
 	}
 	code, out, errOut = command(t, input, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
-	if text := strings.Join(strings.Fields(out), " "); code != cli.ExitOK || errOut != warning || !strings.Contains(text, "Findings warning key-unknown standard input groups[0].minReplica: 2 no key of this name") {
+	if text := strings.Join(strings.Fields(out), " "); code != cli.ExitOK || errOut != warning || !strings.Contains(text, "Findings warning key-unknown standard input groups[0].minReplica: 2 this key is unknown") {
 		t.Errorf("exit %d, told %q and\n%s", code, errOut, out)
 	}
 	if code, _, errOut := command(t, input, "autoscaler", "explain", "--snapshot", "-", "--group", "cpu"); code != cli.ExitOK || errOut != warning {
 		t.Errorf("explain: exit %d, told %q", code, errOut)
 	}
-	if code, _, errOut := command(t, `{"rayCluster": `+manifest+`, "takenat": "2026-01-31T12:00:00Z"}`, "autoscaler", "plan", "--snapshot", "-"); code != cli.ExitOK || !strings.Contains(errOut, "write takenAt") {
+	if code, _, errOut := command(t, `{"rayCluster": `+manifest+`, "takenat": "2026-01-31T12:00:00Z"}`, "autoscaler", "plan", "--snapshot", "-"); code != cli.ExitOK || !strings.Contains(errOut, "rename it to takenAt") {
 		t.Errorf("with a manifest: exit %d, told %q", code, errOut)
 	}
 }

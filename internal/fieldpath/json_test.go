@@ -10,7 +10,7 @@ func TestTheFirstFaultOfADocumentNamesFieldValueAndWhatIsRight(t *testing.T) {
 		`{"name": 7, "nodes": 8}`:                  "name: 7: want a string",
 		`{"name": "", "nodes": []}`:                `name: "": want a name`,
 		`{"nodes": []}`:                            "name: missing: want a name",
-		`{"nam": "a", "nodes": []}`:                "name: missing: want a name; nam is not read",
+		`{"nam": "a", "nodes": []}`:                "name: missing: want a name; nam is unknown",
 		`{"name": "a", "nodes": {}}`:               "nodes: {}: want a list […]",
 		`{"name": "a", "nodes": [{}, null]}`:       "nodes[1]: null: want an object {…}",
 		`{"name": "a", "nodes": [{"count": 0.5}]}`: "nodes[0].count: 0.5: want a whole number from 0 to 9",

@@ -51,10 +51,14 @@ func (m *Members) Done(ignored ...string) {
 		}
 		near := typo.Nearest(name, m.known)
 		doc.addUnknown(m.Member(name), near, m.known)
-		missing := doc.fault
-		if missing != nil && near != "" && missing.Value == Missing && missing.Path.String() == m.of.at.Key(near).String() {
-			missing.Want += "; " + name + " is not read"
-		}
+		doc.hint(name, m.Member(near).at)
+	}
+}
+
+// hint adds an unknown name to the fault that the member which it probably means is missing.
+func (d *Document) hint(unknown string, meant Path) {
+	if f := d.fault; f != nil && f.Value == Missing && f.Path.String() == meant.String() {
+		f.Want += "; " + unknown + " is unknown"
 	}
 }
 

@@ -23,7 +23,7 @@ func TestASuppositionIsBounded(t *testing.T) {
 		if err := json.Unmarshal(answer.Body.Bytes(), &problem); err != nil || answer.Code != http.StatusBadRequest {
 			t.Fatalf("%s: %d %v", field, answer.Code, err)
 		}
-		if len(problem.Errors) != 1 || problem.Errors[0].Field != field || !strings.Contains(problem.Errors[0].Expected, "there are 501") {
+		if len(problem.Errors) != 1 || problem.Errors[0].Field != field || !strings.Contains(problem.Errors[0].Expected, "not 501") {
 			t.Errorf("%s: %+v", field, problem.Errors)
 		}
 	}
@@ -38,7 +38,7 @@ func TestASupposedBundleHasAsManyNamesAsTheContractAllows(t *testing.T) {
 	for n, want := range map[int]int{body.MaxResources: http.StatusOK, body.MaxResources + 1: http.StatusBadRequest} {
 		body := `{"pendingGangRequests": [{"strategy": "PACK", "bundles": [{` + strings.Join(names[:n], ", ") + `}]}]}`
 		answer := w.call(http.MethodPost, llmPath+"/plan", body)
-		if answer.Code != want || want == http.StatusBadRequest && !strings.Contains(answer.Body.String(), "at most 100 names, there are 101") {
+		if answer.Code != want || want == http.StatusBadRequest && !strings.Contains(answer.Body.String(), "at most 100 names, not 101") {
 			t.Errorf("%d names: %d, %.300s", n, answer.Code, answer.Body)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Exportable returns s within the bounds of ReadSnapshot. A live cluster holds what nobody would write into a file: a
-// negative or an immense number is one that nothing depends on, so the decision is made, and replayed, on the bound.
+// Exportable returns s within the bounds of ReadSnapshot. A live cluster may have negative or huge numbers. No decision
+// depends on how far they exceed a bound, so Heliostat decides, and replays the decision, with the bound.
 func Exportable(s model.Snapshot) model.Snapshot {
 	if s.IdleTimeoutSeconds != nil {
 		s.IdleTimeoutSeconds = within(*s.IdleTimeoutSeconds)
@@ -72,7 +72,7 @@ func withinCount(n *int64, most int64) *int64 {
 	return &bounded
 }
 
-// exportableSlice leaves out the product where it is not known to have the profile: then one of the two was misread.
+// exportableSlice removes the product if it does not have the profile: one of the two was misread.
 func exportableSlice(s *model.Slice) *model.Slice {
 	if s == nil {
 		return nil
@@ -125,7 +125,7 @@ func exportableBundles(bundles []raydemand.Bundle) []raydemand.Bundle {
 	return bundles
 }
 
-// exportableBundle is b itself where nothing has to change. No bundle at all asks for nothing.
+// exportableBundle returns b itself if nothing has to change. A nil bundle becomes an empty one.
 func exportableBundle(b raydemand.Bundle, most raydemand.Amount) raydemand.Bundle {
 	if b == nil {
 		return raydemand.Bundle{}

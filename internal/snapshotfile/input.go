@@ -10,14 +10,14 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// InputError says what is wrong with a snapshot file, and where: Field is a path such as nodes[3].state.
+// InputError says what is wrong in a snapshot file. Field is a path such as nodes[3].state.
 type InputError struct {
 	File, Field, Value string
 	// Want says what would be right.
 	Want string
 }
 
-// Error writes file, field, value and what would be right, in this order.
+// Error returns file, field, value and what would be right, in this order.
 func (e *InputError) Error() string {
 	where := e.File
 	if e.Field != "" {
@@ -34,7 +34,7 @@ func inputError(file string, fault *fieldpath.Fault) *InputError {
 	return &InputError{file, fault.Path.String(), fault.Value, fault.Want}
 }
 
-// input is a JSON value that is read as part of a snapshot.
+// input is a JSON value in a snapshot, with methods that read the types of a snapshot.
 type input struct{ fieldpath.JSON }
 
 func read(text []byte) (input, *fieldpath.Document) {
@@ -76,10 +76,10 @@ func (in input) optionalInt(least, most int64) *int {
 	return &n
 }
 
-// bundle reads what is asked for. nil means absent, which differs from "nothing".
+// bundle reads a request for resources. nil means absent, which differs from an empty request.
 func (in input) bundle() raydemand.Bundle { return in.amounts(mostAmount) }
 
-// capacity reads what a node has, or a new one will have: whatever an Amount can hold. nil means absent.
+// capacity reads the resources of a node: any amount that fits an Amount. nil means absent.
 func (in input) capacity() raydemand.Bundle { return in.amounts(raydemand.MaxAmount) }
 
 func (in input) amounts(most raydemand.Amount) raydemand.Bundle {
@@ -92,7 +92,8 @@ func (in input) amounts(most raydemand.Amount) raydemand.Bundle {
 		amount, err := raydemand.ParseAmount(string(each.Raw()))
 		if err != nil || amount < 0 || amount > most || amount == 0 && !isZero(each.Raw()) {
 			want := fmt.Sprintf("an amount from 0 to %s, to four decimal places", most)
-			if _, err := raydemand.ParseAmount(strings.Trim(string(each.Raw()), `"`)); err == nil && each.Raw()[0] == '"' {
+			unquoted, isQuoted := strings.CutPrefix(strings.TrimSuffix(string(each.Raw()), `"`), `"`)
+			if _, err := raydemand.ParseAmount(unquoted); err == nil && isQuoted {
 				want += ", without quotes"
 			}
 			each.Fail(want)
@@ -102,14 +103,14 @@ func (in input) amounts(most raydemand.Amount) raydemand.Bundle {
 	return bundle
 }
 
-// isZero reports whether a JSON number says 0. One that Ray's precision would make 0 does not: what asks for it would
-// be called served by any node.
+// isZero reports whether a JSON number is 0. A number that Ray's precision rounds to 0 is not: every node would seem to
+// serve a request for it.
 func isZero(number []byte) bool {
 	mantissa, _, _ := bytes.Cut(bytes.ToLower(number), []byte("e"))
 	return !bytes.ContainsAny(mantissa, "123456789")
 }
 
-// mostAmount is 100 TiB in bytes: the sum of a gang's bundles must not saturate, or two gangs would look alike.
+// mostAmount is 100 TiB in bytes. The sum of a gang's bundles must not saturate: two gangs would look alike.
 const mostAmount raydemand.Amount = 100 << 40 * raydemand.One
 
 func (in input) labels() map[string]string {

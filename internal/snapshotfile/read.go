@@ -1,6 +1,8 @@
 // Package snapshotfile reads, checks and bounds the JSON form of snapshots: the files of `autoscaler plan`, the
-// policies, demands and suppositions of its command line, and what a live cluster exports. Errors name the file, the
-// field, the value, and what would be right. The package plans nothing: of the planner it sees the model alone.
+// policies, demands and changes that its flags take, and the snapshots that a live cluster exports. Errors name the
+// file, the field, the value, and what would be right.
+//
+// The package plans nothing, and imports only the planner's model.
 package snapshotfile
 
 import (
@@ -20,39 +22,35 @@ import (
 // MaxSnapshotBytes bounds the size of a snapshot file. A cluster of 10,000 nodes takes about 5 MiB.
 const MaxSnapshotBytes = 64 << 20
 
-// mostManifest bounds a RayCluster; etcd stores objects of 1.5 MiB.
+// mostManifest bounds a RayCluster in bytes; etcd stores objects of up to 1.5 MiB.
 const mostManifest = 4 << 20
 
-// Document is a snapshot file. Its groups may come from a RayCluster manifest instead, which the caller decodes.
+// Document is a snapshot file. A RayCluster manifest, which the caller decodes, may replace its groups.
 type Document struct {
 	model.Snapshot
-	// RayCluster is the manifest as it stands in the file, nil when groups are given.
+	// RayCluster is the manifest in the file, or nil if the file has groups.
 	RayCluster json.RawMessage
-	// KubeNodes and Pools stand beside it: Node objects, and the description of pools; nil when they are not there.
+	// KubeNodes are the Node objects for the manifest, and Pools the configuration of pools. Both may be nil.
 	KubeNodes, Pools json.RawMessage
-	// Findings report keys that are not read.
+	// Findings report unknown keys.
 	Findings []raydemand.Finding
 }
 
-// ReadSnapshot reads a snapshot file and refuses what cannot be meant: the error is an *InputError that names the file,
-// the field, the value found and what would be right. Unknown keys are ignored; ReadDocument reports them.
+// ReadSnapshot reads a snapshot file. If a value is invalid, the error is an *InputError with the file, the field, the
+// value and what would be right. Unknown keys are ignored; ReadDocument reports them.
 func ReadSnapshot(r io.Reader, name string) (model.Snapshot, error) {
 	doc, err := ReadDocument(r, name)
 	if err != nil {
 		return model.Snapshot{}, err
 	}
 	if doc.RayCluster != nil {
-		return model.Snapshot{}, &InputError{
-			name,
-			"rayCluster",
-			"a manifest",
-			"groups, which a reader of manifests has made of it",
-		}
+		return model.Snapshot{}, &InputError{name, "rayCluster", "a manifest", "groups"}
 	}
 	return doc.Snapshot, nil
 }
 
-// ReadDocument reads a snapshot file whose groups may stand in a RayCluster manifest. Errors are those of ReadSnapshot.
+// ReadDocument reads a snapshot file that may have a RayCluster manifest in place of groups. Errors are those of
+// ReadSnapshot.
 func ReadDocument(r io.Reader, name string) (Document, error) {
 	raw, err := io.ReadAll(io.LimitReader(r, MaxSnapshotBytes+1))
 	if err != nil {
@@ -74,9 +72,9 @@ func ReadDocument(r io.Reader, name string) (Document, error) {
 	return doc, nil
 }
 
-// checkSyntax refuses what is not one JSON object, with line and column, and keys that an object has twice.
+// checkSyntax accepts one JSON object without repeated keys. For other text the error has line and column.
 func checkSyntax(raw []byte, name string) error {
-	var text json.RawMessage // read no further: an object may have millions of members
+	var text json.RawMessage // decodes no further: an object may have millions of members
 	err := json.Unmarshal(raw, &text)
 	var syntax *json.SyntaxError
 	switch {
@@ -93,14 +91,14 @@ func checkSyntax(raw []byte, name string) error {
 
 func checkKeys(raw []byte, name string) error {
 	if path, twice := fieldpath.RepeatedKey(raw); twice {
-		return &InputError{name, path.String(), "the key is there twice", "each key of an object once"}
+		return &InputError{name, path.String(), "repeated key", "each key of an object once"}
 	}
 	return nil
 }
 
 func (in input) document() Document {
 	field, done := in.fields()
-	defer done(remarks...)
+	defer done(descriptiveKeys...)
 	s := model.Snapshot{
 		Name:                      field("name").Text(),
 		TakenAt:                   field("takenAt").Time(),
@@ -125,7 +123,7 @@ func (in input) document() Document {
 	case !cluster.Absent() && !groups.Absent():
 		cluster.Fail("either groups or rayCluster, not both")
 	case cluster.Absent() && !(nodes.Absent() && pools.Absent()):
-		cluster.Fail("a RayCluster manifest beside kubeNodes or pools; groups say slice and pools themselves")
+		cluster.Fail("a RayCluster manifest beside kubeNodes or pools; groups have their own slice and pools")
 	case len(cluster.Raw()) > mostManifest:
 		cluster.Fail(fmt.Sprintf("a manifest of at most %d MiB, more than an API server stores", mostManifest>>20))
 	case !cluster.Absent():
@@ -142,8 +140,8 @@ func (in input) document() Document {
 	return doc
 }
 
-// ReadPolicy reads a policy from a JSON object. Errors are *InputErrors with name in the place of the file; unlike in a
-// snapshot, an unknown key is one: it was just written by hand.
+// ReadPolicy reads a policy from a JSON object. Errors are *InputErrors with name as the file. Unlike in a snapshot, an
+// unknown key is an error, because somebody has just typed it.
 func ReadPolicy(text, name string) (model.Policy, error) {
 	in, doc, err := argument(text, name, `a policy such as {"gpuForCPU": true}`)
 	if err != nil {
@@ -162,7 +160,7 @@ func argument(text, name, want string) (input, *fieldpath.Document, error) {
 	return in, doc, checkKeys(in.Raw(), name)
 }
 
-// strictError returns the document's first fault; an unknown key is one, too.
+// strictError returns the first fault of the document, or its first unknown key.
 func strictError(doc *fieldpath.Document, name string) error {
 	if fault := doc.Strict(); fault != nil {
 		return inputError(name, fault)
@@ -170,7 +168,7 @@ func strictError(doc *fieldpath.Document, name string) error {
 	return nil
 }
 
-// ReadRequest reads what one task asks for: amounts alone, such as {"GPU": 1}, or a request as a snapshot has it, with
+// ReadRequest reads what one task requests: amounts only, such as {"GPU": 1}, or a request of a snapshot, with
 // resources, count and labelSelectors. Errors are those of ReadPolicy.
 func ReadRequest(text, name string) (raydemand.Request, error) {
 	in, doc, err := argument(text, name, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`)
@@ -200,7 +198,7 @@ func (in input) policy() model.Policy {
 	}
 }
 
-// mostSeconds is what a RayCluster can hold, where it is written for never.
+// mostSeconds is the largest number that a RayCluster can hold; users write it for never.
 const mostSeconds = math.MaxInt32
 
 func (in input) upscalingMode() string {

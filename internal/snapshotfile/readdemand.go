@@ -1,7 +1,7 @@
 package snapshotfile
 
 import (
-	"strconv"
+	"fmt"
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -28,7 +28,7 @@ func (in input) request() raydemand.Request {
 		field("resources").Fail(`an object of amounts such as {"CPU": 1}`)
 	}
 	if r.Count == 0 {
-		field("count").Fail("how many of it wait, at least 1")
+		field("count").Fail("how many of them wait, at least 1")
 	}
 	return r.Sliced()
 }
@@ -64,34 +64,30 @@ func (in input) gang() (raydemand.Gang, input) {
 		field("strategy").Fail("PACK, SPREAD, STRICT_PACK or STRICT_SPREAD")
 	}
 	if len(g.BundleSelectors) != 0 && len(g.BundleSelectors) != len(g.Bundles) {
-		field(
-			"bundleLabelSelectors",
-		).Fail("one selector for each of the " + strconv.Itoa(len(g.Bundles)) + " bundles, or none at all")
+		const want = "one selector for each of the %d bundles, or none"
+		field("bundleLabelSelectors").Fail(fmt.Sprintf(want, len(g.Bundles)))
 	}
 	return g, field("id")
 }
 
-// fallbackSelectors reads one list for each alternative, each empty or parallel to its bundles.
+// fallbackSelectors reads one list for each alternative, either empty or parallel to its bundles.
 func (in input) fallbackSelectors(alternatives [][]raydemand.Bundle) [][]raydemand.Selector {
 	var all [][]raydemand.Selector
 	for i, each := range in.list() {
 		selectors := each.selectors()
 		if i < len(alternatives) && len(selectors) != 0 && len(selectors) != len(alternatives[i]) {
-			each.Fail(
-				"one selector for each of the " + strconv.Itoa(
-					len(alternatives[i]),
-				) + " bundles of the alternative, or none at all",
-			)
+			const want = "one selector for each of the %d bundles of the alternative, or none"
+			each.Fail(fmt.Sprintf(want, len(alternatives[i])))
 		}
 		all = append(all, selectors)
 	}
 	if len(all) != 0 && len(all) != len(alternatives) {
-		in.Fail("one list of selectors for each of the " + strconv.Itoa(len(alternatives)) + " alternatives, or none at all")
+		in.Fail(fmt.Sprintf("one list of selectors for each of the %d alternatives, or none", len(alternatives)))
 	}
 	return all
 }
 
-// bundles reads a gang's bundles, at least one.
+// bundles reads the bundles of a gang, at least one.
 func (in input) bundles() []raydemand.Bundle {
 	var bundles []raydemand.Bundle
 	for _, each := range in.list() {
@@ -107,9 +103,9 @@ func (in input) bundles() []raydemand.Bundle {
 	return bundles
 }
 
-// ReadDemand reads what a task, a bundle or a placement group asks for: an object with bundles is a gang as a snapshot
-// has it, without or with an id; all else is read by ReadRequest. The question then asks for one of the two. Errors are
-// those of ReadPolicy.
+// ReadDemand reads what a task, a bundle or a placement group requests. An object with bundles is a gang of a snapshot,
+// and its id is optional; ReadRequest reads everything else. The question then has one of the two. Errors are those of
+// ReadPolicy.
 func ReadDemand(text, name string) (model.Question, error) {
 	in, doc, err := argument(text, name, `an object of amounts such as {"CPU": 4, "GPU": 0.5}`)
 	if err != nil {

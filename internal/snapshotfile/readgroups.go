@@ -23,7 +23,7 @@ func (in input) groups() []model.Group {
 func (in input) unique(seen map[string]int, name string, i int) {
 	if first, twice := seen[name]; twice {
 		list := in.Path().Parent().Parent()
-		in.Fail(fmt.Sprintf("a name of its own: %s has this one", list.Index(first)))
+		in.Fail(fmt.Sprintf("a unique name: %s has this one", list.Index(first)))
 	}
 	seen[name] = i
 }
@@ -83,17 +83,21 @@ func (in input) node(head bool) (model.Node, input) {
 	field, done := in.fields()
 	defer done()
 	n := model.Node{
-		Pod: field("pod").Text(), Group: field("group").Text(), State: field("state").state(head),
-		Resources: field("resources").capacity(), Total: field("total").capacity(), Available: field("available").capacity(),
-		Labels: field("labels").labels(), PlacedLabels: field("placedLabels").labels(),
-		Refused: field(
-			"refused",
-		).bundle(),
-		Since: field(
-			"since",
-		).Time(),
-		Replica: field("replica").Text(), Expected: field("expected").Flag(), IMState: field("imState").Text(),
-		LaunchConfigHash: field("launchConfigHash").Text(), GroupLaunchConfigHash: field("groupLaunchConfigHash").Text(),
+		Pod:                   field("pod").Text(),
+		Group:                 field("group").Text(),
+		State:                 field("state").state(head),
+		Resources:             field("resources").capacity(),
+		Total:                 field("total").capacity(),
+		Available:             field("available").capacity(),
+		Labels:                field("labels").labels(),
+		PlacedLabels:          field("placedLabels").labels(),
+		Refused:               field("refused").bundle(),
+		Since:                 field("since").Time(),
+		Replica:               field("replica").Text(),
+		Expected:              field("expected").Flag(),
+		IMState:               field("imState").Text(),
+		LaunchConfigHash:      field("launchConfigHash").Text(),
+		GroupLaunchConfigHash: field("groupLaunchConfigHash").Text(),
 	}
 	if idle := field("idleSeconds").Number(mostSeconds); idle != nil {
 		n.IdleSeconds = *idle

@@ -6,7 +6,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// ownedRequests reads the requests of owners, each of an id of its own.
+// ownedRequests reads requests with owners, each with a unique id.
 func (in input) ownedRequests() []raydemand.Owned {
 	seen := map[string]int{}
 	var all []raydemand.Owned

@@ -45,7 +45,7 @@ func (in input) isolation() nodepool.RequiredIsolation {
 // mostSliceMiB is raydemand.MaxSliceMemory in MiB.
 const mostSliceMiB = raydemand.MaxSliceMemory >> 20
 
-// slice reads what one GPU of a group is; nil where that is not known.
+// slice reads what one GPU of a group is, or nil if that is unknown.
 func (in input) slice() *model.Slice {
 	if in.Absent() {
 		return nil
@@ -55,15 +55,14 @@ func (in input) slice() *model.Slice {
 	s := &model.Slice{
 		Kind: gpuinfo.Kind(field("kind").Text()), MemoryMiB: field("memoryMiB").OptionalCount(0, mostSliceMiB),
 		ComputeFraction: field("computeFraction").Number(1), Isolation: gpuinfo.Isolation(field("isolation").Text()),
-		Profile: field(
-			"profile",
-		).Text(),
+		Profile: field("profile").Text(),
 		Product: field("product").Text(), Blocks: field("blocks").OptionalCount(0, model.MaxCount),
 	}
 	switch s.Kind {
 	case "":
 		s.Kind = gpuinfo.UnknownKind
-	case gpuinfo.Whole, gpuinfo.MIG, gpuinfo.TimeSliced, gpuinfo.MPS, gpuinfo.GPUMemory, gpuinfo.VGPU, gpuinfo.UnknownKind:
+	case gpuinfo.Whole, gpuinfo.MIG, gpuinfo.TimeSliced, gpuinfo.MPS, gpuinfo.GPUMemory, gpuinfo.VGPU,
+		gpuinfo.UnknownKind:
 	default:
 		field("kind").Fail("whole, mig, time-sliced, mps, gpu-mem, vgpu or unknown")
 	}
@@ -80,7 +79,7 @@ func (in input) slice() *model.Slice {
 			field("profile").Fail("a MIG profile such as 1g.10gb")
 		}
 		if product, known := gpuinfo.ProductOf(s.Product); known && !product.Has(profile) {
-			field("profile").Fail("a profile that " + product.Name + " has: " + strings.Join(plainProfiles(product), ", "))
+			field("profile").Fail(wantProfile(product))
 		}
 	}
 	return s
@@ -92,9 +91,7 @@ func (in input) groupPools() []model.GroupPool {
 	for i, each := range in.objects() {
 		field, done := each.fields()
 		pool := model.GroupPool{
-			Name: field(
-				"name",
-			).Text(),
+			Name:    field("name").Text(),
 			MaxPods: field("maxPods").OptionalCount(0, model.MaxCount), Resource: field("resource").Text(),
 			Units: field("units").Count(0, math.MaxInt32, 0), ProfileFixed: field("profileFixed").Flag(),
 			Shares: field("shares").poolShares(), Cards: field("cards").poolCards(),
@@ -123,7 +120,7 @@ func (in input) poolShares() []model.PoolShare {
 	return shares
 }
 
-// poolCards reads cards of a pool. A product that has no such profile, or none at all, is refused.
+// poolCards reads the cards of a pool. It refuses a product without the profile.
 func (in input) poolCards() []nodegpu.CutCards {
 	var all []nodegpu.CutCards
 	for _, each := range in.objects() {
@@ -141,7 +138,7 @@ func (in input) poolCards() []nodegpu.CutCards {
 			cut, cutDone := one.fields()
 			of := nodegpu.Cut{Profile: cut("profile").Text(), Count: cut("count").Count(1, model.MaxCount, 1)}
 			if _, has := product.Profile(of.Profile); known && !has {
-				cut("profile").Fail("a profile that " + product.Name + " has: " + strings.Join(plainProfiles(product), ", "))
+				cut("profile").Fail(wantProfile(product))
 			}
 			cutDone()
 			cards.Cut = append(cards.Cut, of)
@@ -152,13 +149,13 @@ func (in input) poolCards() []nodegpu.CutCards {
 	return all
 }
 
-// plainProfiles are the names of a product's profiles without attributes.
-func plainProfiles(product gpuinfo.Product) []string {
+// wantProfile lists the profiles of a product without attributes.
+func wantProfile(product gpuinfo.Product) string {
 	var names []string
 	for _, p := range product.Profiles {
 		if p.Plain() {
 			names = append(names, p.Name)
 		}
 	}
-	return names
+	return "a profile that " + product.Name + " has: " + strings.Join(names, ", ")
 }

@@ -13,8 +13,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// What may be supposed at once. Planning takes time with shapes times groups, and everyone who can see a cluster can
-// suppose; api/openapi.yaml repeats the limits.
+// Limits of one change. The time of planning grows with shapes times groups, and everyone who can see a cluster can ask
+// for a plan of a change. api/openapi.yaml repeats the limits.
 const (
 	MostSupposedGroups = 100
 	MostSupposedShapes = 500
@@ -25,11 +25,10 @@ const (
 	MostSupposedName = 253
 )
 
-// Suppose reads what is to be different in a snapshot, a JSON object, and returns the snapshot as it would be. The keys
-// are those of a snapshot: groups are changed by name (those not named stay, a new name is a new group, "remove": true
-// takes one away), pendingRequests, pendingGangRequests and requestResources are added to what is there, policy and
-// maxWorkers replace. Errors are *InputErrors with name in the place of the file; an unknown key is one. s itself stays
-// as it is.
+// Suppose reads changes of a snapshot, a JSON object, and returns the changed snapshot; s itself does not change. The
+// keys are those of a snapshot. Groups change by name: a group without a change stays, a new name adds a group, and
+// "remove": true removes one. pendingRequests, pendingGangRequests and requestResources are added; policy and
+// maxWorkers replace the old ones. Errors are *InputErrors with name as the file, and an unknown key is an error.
 func Suppose(s model.Snapshot, text []byte, name string) (model.Snapshot, error) {
 	if err := checkSyntax(text, name); err != nil {
 		return s, err
@@ -37,12 +36,10 @@ func Suppose(s model.Snapshot, text []byte, name string) (model.Snapshot, error)
 	in, doc := read(bytes.TrimSpace(text))
 	in.checkSupposed()
 	field, done := in.fields()
-	for _, part := range []struct {
-		name string
-		most int
-	}{{"groups", MostSupposedGroups}, {"pendingRequests", MostSupposedShapes}, {"pendingGangRequests", MostSupposedGangs}, {"requestResources", MostSupposedShapes}} {
-		field(part.name).atMost(part.most)
-	}
+	field("groups").atMost(MostSupposedGroups)
+	field("pendingRequests").atMost(MostSupposedShapes)
+	field("pendingGangRequests").atMost(MostSupposedGangs)
+	field("requestResources").atMost(MostSupposedShapes)
 	if groups := field("groups"); !groups.Absent() {
 		s.Groups = groups.changed(s.Groups)
 	}
@@ -59,12 +56,12 @@ func Suppose(s model.Snapshot, text []byte, name string) (model.Snapshot, error)
 	return s, strictError(doc, name)
 }
 
-// checkSupposed refuses what says nothing, and objects of very many names: in a snapshot null is what is not known, and
-// here it could mean no change or none at all. What is taken over from a snapshot as it is may have both.
+// checkSupposed refuses null, and objects with very many names. In a snapshot null means unknown; in a change it could
+// mean no change or no value. Parts that may be copied from a snapshot, slice and pools, may have both.
 func (in input) checkSupposed() {
 	switch {
 	case string(in.Raw()) == "null":
-		in.Fail("a value, or no such key")
+		in.Fail("a value, or remove the key")
 	case in.IsList():
 		for _, each := range in.list() {
 			each.checkSupposed()
@@ -72,7 +69,7 @@ func (in input) checkSupposed() {
 	case in.IsObject():
 		members := in.Members()
 		if n := members.Len(); n > MostSupposedNames {
-			in.Fail(fmt.Sprintf("at most %d names, there are %d", MostSupposedNames, n))
+			in.Fail(fmt.Sprintf("at most %d names, not %d", MostSupposedNames, n))
 		}
 		inGroup := strings.HasPrefix(in.Path().String(), "groups[")
 		for _, name := range members.Names() {
@@ -83,25 +80,26 @@ func (in input) checkSupposed() {
 	}
 }
 
-// atMost refuses longer lists.
+// atMost refuses a longer list.
 func (in input) atMost(most int) {
 	if n := len(in.list()); n > most {
-		in.Fail(fmt.Sprintf("at most %d of them, there are %d", most, n))
+		in.Fail(fmt.Sprintf("at most %d elements, not %d", most, n))
 	}
 }
 
-// gangsBeside reads gangs none of which has the id of one that is there.
+// gangsBeside reads gangs that are added to others. Their ids must differ.
 func (in input) gangsBeside(there []raydemand.Gang) []raydemand.Gang {
 	gangs := in.gangs()
 	for i, each := range in.list() {
-		if id := gangs[i].ID; id != "" && slices.ContainsFunc(there, func(g raydemand.Gang) bool { return g.ID == id }) {
-			each.Members().Member("id").Fail("an id of its own, or none: the snapshot has a gang with this one")
+		sameID := func(g raydemand.Gang) bool { return g.ID == gangs[i].ID }
+		if gangs[i].ID != "" && slices.ContainsFunc(there, sameID) {
+			each.Members().Member("id").Fail("a unique id, or none: a gang of the snapshot has this one")
 		}
 	}
 	return gangs
 }
 
-// changed reads changes of groups.
+// changed reads changes of groups, and returns the changed groups.
 func (in input) changed(groups []model.Group) []model.Group {
 	groups = slices.Clone(groups)
 	seen := map[string]int{}
@@ -142,22 +140,21 @@ func groupNames(groups []model.Group) []string {
 	return names
 }
 
-// newGroup is a group without pods; what is not said of it is as in a snapshot.
+// newGroup reads a group without pods. Absent fields have the same defaults as in a snapshot.
 func (field picker) newGroup(name string) model.Group {
 	g := model.Group{Name: name, Max: math.MaxInt32, NumOfHosts: 1, Replicas: new(int)}
 	if field("resources").Absent() {
-		field(
-			"resources",
-		).Fail(fmt.Sprintf("what one pod of the new group %q brings, such as {\"CPU\": 8, \"GPU\": 1}", name))
+		const want = `the resources of one pod of the new group %q, such as {"CPU": 8, "GPU": 1}`
+		field("resources").Fail(fmt.Sprintf(want, name))
 	}
 	field.change(&g)
 	return g
 }
 
-// picker picks members of an object.
+// picker picks the members of an object.
 type picker func(name string) input
 
-// change sets what is said and leaves the rest.
+// change sets the fields that are there.
 func (field picker) change(g *model.Group) {
 	set := func(name string, read func(input)) {
 		if in := field(name); !in.Absent() {
@@ -174,7 +171,7 @@ func (field picker) change(g *model.Group) {
 	set("price", func(in input) { g.Price = in.Number(1e9) })
 	set("slice", func(in input) { g.Slice = in.slice() })
 	set("pools", func(in input) { g.Pools = in.groupPools() })
-	// Whoever supposes that a group is open supposes that it does not cool down either.
+	// A group that is not closed does not cool down either.
 	set("closed", func(in input) {
 		if g.Closed = in.Text(); g.Closed == "" {
 			g.CoolingSeconds = 0

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestAKeyThatIsNotReadIsToldWithTheOneThatWasMeant(t *testing.T) {
+func TestAnUnknownKeyIsReportedWithTheSimilarKnownOne(t *testing.T) {
 	for key, near := range map[string]string{
 		"minReplica": "minReplicas", "min_replicas": "minReplicas", "MaxReplicas": "maxReplicas", "max": "maxReplicas",
 		"numOfHost": "numOfHosts", "idleTimeout": "idleTimeoutSeconds", "prise": "price", "ressources": "resources",
@@ -22,13 +22,13 @@ func TestAKeyThatIsNotReadIsToldWithTheOneThatWasMeant(t *testing.T) {
 			if err != nil || len(doc.Findings) != 1 {
 				t.Fatalf("%v: findings %+v, want one", err, doc.Findings)
 			}
-			fix := "write " + near
+			fix := "rename it to " + near
 			if near == "" {
-				fix = "leave it out; the keys here are coolingSeconds, name, resources, labels, minReplicas, maxReplicas, replicas, numOfHosts, " +
-					"idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed, nodesComing, slice, pools"
+				fix = "remove it; the keys here are coolingSeconds, name, resources, labels, minReplicas, maxReplicas, replicas, " +
+					"numOfHosts, idleTimeoutSeconds, priority, price, cloudAvailability, recoverableScore, launchConfigHash, closed, nodesComing, slice, pools"
 			}
 			want := raydemand.Finding{Code: model.FindingKeyUnknown, Severity: raydemand.Warning, Object: "s.json", Field: "groups[0]." + key, Seen: "7",
-				Why: "no key of this name is read, so it changes nothing", Fix: fix}
+				Why: "this key is unknown, so it has no effect", Fix: fix}
 			if diff := cmp.Diff(want, doc.Findings[0]); diff != "" {
 				t.Error(diff)
 			}
@@ -36,7 +36,7 @@ func TestAKeyThatIsNotReadIsToldWithTheOneThatWasMeant(t *testing.T) {
 	}
 }
 
-func TestUnknownKeysAreToldWhereverTheyStand(t *testing.T) {
+func TestUnknownKeysAreReportedInEveryObject(t *testing.T) {
 	doc, err := ReadDocument(strings.NewReader(`{"groups": [], "nods": [], "head": {"pod": "h", "stat": "IDLE"},
 		"nodes": [{"pod": "p", "group": "g", "state": "IDLE", "idleSecond": 1}],
 		"pendingRequests": [{"resources": {"CPU": 1}, "count": 1, "labelSelector": []}],
@@ -48,11 +48,11 @@ func TestUnknownKeysAreToldWhereverTheyStand(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, f := range doc.Findings {
-		got[f.Field] = strings.TrimPrefix(f.Fix, "write ")
+		got[f.Field] = strings.TrimPrefix(f.Fix, "rename it to ")
 	}
 	want := map[string]string{
 		"nods": "nodes", "head.stat": "state", "nodes[0].idleSecond": "idleSeconds", "pendingRequests[0].labelSelector": "labelSelectors",
-		"requestResources[0].amount":             "leave it out; the keys here are resources, count, labelSelectors, slice",
+		"requestResources[0].amount":             "remove it; the keys here are resources, count, labelSelectors, slice",
 		"pendingGangRequests[0].bundleSelectors": "bundles", "policy.gpuForCpu": "gpuForCPU",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -60,7 +60,7 @@ func TestUnknownKeysAreToldWhereverTheyStand(t *testing.T) {
 	}
 }
 
-func TestWhatACaseSaysOfItselfIsNoFinding(t *testing.T) {
+func TestDescriptiveKeysOfACaseAreNoFindings(t *testing.T) {
 	doc, err := ReadDocument(strings.NewReader(`{"groups": [], "expect": {"launch": {}}, "note": "n", "source": "s", "topic": "t", "kind": "plan",
 		"exact": true, "assertedUpstream": "full", "expectWithFallback": {}}`), "s.json")
 	if err != nil || len(doc.Findings) > 0 {
@@ -68,7 +68,7 @@ func TestWhatACaseSaysOfItselfIsNoFinding(t *testing.T) {
 	}
 }
 
-func TestUnknownKeysOfManyElementsAreToldOnceAndOfManyKindsInPart(t *testing.T) {
+func TestUnknownKeysAreReportedOncePerKindAndForTwentyKinds(t *testing.T) {
 	var nodes, kinds []string
 	for i := range 1000 {
 		nodes = append(nodes, fmt.Sprintf(`{"pod": "p%d", "group": "g", "state": "IDLE", "nodeIP": "10.0.0.1"}`, i))
@@ -76,17 +76,17 @@ func TestUnknownKeysOfManyElementsAreToldOnceAndOfManyKindsInPart(t *testing.T) 
 	}
 	for text, want := range map[string]struct {
 		findings int
-		told     string
+		reported string
 	}{
-		`{"groups": [], "nodes": [` + strings.Join(nodes, ",") + `]}`: {1, "999 more have it"},
-		`{"groups": [], ` + strings.Join(kinds, ",") + `}`:            {21, "980 more keys are not read"},
+		`{"groups": [], "nodes": [` + strings.Join(nodes, ",") + `]}`: {1, "999 more elements have it"},
+		`{"groups": [], ` + strings.Join(kinds, ",") + `}`:            {21, "980 more keys are unknown"},
 	} {
 		doc, err := ReadDocument(strings.NewReader(text), "s.json")
 		if err != nil || len(doc.Findings) != want.findings {
 			t.Fatalf("%v: %d findings, want %d", err, len(doc.Findings), want.findings)
 		}
-		if last := doc.Findings[len(doc.Findings)-1].Why; !strings.Contains(last, want.told) {
-			t.Errorf("told: %s, want in it %q", last, want.told)
+		if last := doc.Findings[len(doc.Findings)-1].Why; !strings.Contains(last, want.reported) {
+			t.Errorf("reported %q, want %q in it", last, want.reported)
 		}
 	}
 }
