@@ -34,6 +34,10 @@ type Options struct {
 	OperatorEnv []string
 	// InstanceTypes are those that Karpenter launches; where there are some the rig has Karpenter, whose nodes kwok plays.
 	InstanceTypes []devcluster.InstanceType
+	// ControlPlaneOnly leaves out all nodes and the operator.
+	ControlPlaneOnly bool
+	// APIServerEnv are variables of the API server, as KEY=value.
+	APIServerEnv []string
 	// Kueue adds Kueue, with KueueFeatureGates that are not as by default, as NAME=true or NAME=false.
 	Kueue             bool
 	KueueFeatureGates []string
@@ -68,13 +72,19 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 	if err := os.Symlink(program, filepath.Join(dir, "ray")); err != nil {
 		return nil, errors.Join(fmt.Errorf("preparing the sidecar's image: %w", err), os.RemoveAll(dir))
 	}
+	nodes := options.Nodes
+	if options.ControlPlaneOnly {
+		nodes = []nodeagent.NodeSpec{}
+	}
 	cluster, err := devcluster.Start(ctx, devcluster.Options{
 		Dir:           options.runDir(cache),
 		Images:        nodeagent.Images{SidecarImage: dir},
 		Out:           options.Out,
 		KeepLogs:      options.KeepLogs || os.Getenv("HELIOSTAT_KEEP_LOGS") != "",
 		OperatorEnv:   options.OperatorEnv,
-		Nodes:         options.Nodes,
+		Nodes:         nodes,
+		NoOperator:    options.ControlPlaneOnly,
+		APIServerEnv:  options.APIServerEnv,
 		InstanceTypes: options.InstanceTypes, Kwok: len(options.InstanceTypes) > 0,
 		Kueue: options.Kueue, KueueFeatureGates: options.KueueFeatureGates,
 	})

@@ -17,8 +17,6 @@ import (
 	"strconv"
 	"time"
 
-	"heliostat.dev/heliostat/test/devcluster"
-	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -33,26 +31,15 @@ func number(name string, otherwise int) int {
 }
 
 func run(ctx context.Context) (err error) {
-	dir, err := os.MkdirTemp("", "heliostat-bench-memory-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	program, err := rig.Build(ctx, dir)
-	if err != nil {
-		return err
-	}
-	options := devcluster.Options{Nodes: []nodeagent.NodeSpec{}, NoOperator: true, Out: os.Stdout}
-	cluster, err := devcluster.Start(ctx, options)
+	r, err := rig.Start(ctx, rig.Options{ControlPlaneOnly: true, Out: os.Stdout})
 	if err != nil {
 		return err
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		err = errors.Join(err, cluster.Stop(ctx))
+		err = errors.Join(err, r.Stop(ctx))
 	}()
-	r := &rig.Rig{Cluster: cluster, Kube: cluster.Client(), Dynamic: cluster.Dynamic(), Program: program, Dir: dir}
 	if err := rig.InstallCRDs(ctx, r.Dynamic); err != nil {
 		return err
 	}

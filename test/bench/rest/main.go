@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"heliostat.dev/heliostat/test/devcluster"
-	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 	"heliostat.dev/heliostat/test/rig"
 )
 
@@ -63,26 +61,15 @@ func spareMemory() []string {
 
 // with runs measure on so many RayClusters, and ends everything afterwards.
 func with(ctx context.Context, clusters int, measure func(context.Context, *fleet) error) (err error) {
-	dir, err := os.MkdirTemp("", "heliostat-bench-rest-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	program, err := rig.Build(ctx, dir)
-	if err != nil {
-		return err
-	}
-	options := devcluster.Options{Nodes: []nodeagent.NodeSpec{}, NoOperator: true, APIServerEnv: spareMemory(), Out: os.Stdout}
-	cluster, err := devcluster.Start(ctx, options)
+	r, err := rig.Start(ctx, rig.Options{ControlPlaneOnly: true, APIServerEnv: spareMemory(), Out: os.Stdout})
 	if err != nil {
 		return err
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		err = errors.Join(err, cluster.Stop(ctx))
+		err = errors.Join(err, r.Stop(ctx))
 	}()
-	r := &rig.Rig{Cluster: cluster, Kube: cluster.Client(), Dynamic: cluster.Dynamic(), Program: program, Dir: dir}
 	f, err := newFleet(ctx, r, clusters)
 	if f != nil {
 		defer f.close()
