@@ -46,40 +46,66 @@ help: ## list the targets
 demo: ## the whole loop on a real Ray, told live; DEMO_EXIT=1 ends by itself
 	@$(call run,demo)
 
-# Real Ray leaves much of two cores idle, so the compiler works beside it, at the lowest priority. One dev cluster runs at a time: a
-# raylet gives up where its agents, which are Python, do not start within half a minute.
+# Tests with a dev cluster wait most of the time, so several run side by side, and the compiler and the linters beside them
+# at the lowest priority. Dev clusters start one after the other, and only so many Ray nodes start at once as there are
+# cores. Each dev cluster takes up to 3 GiB; with little memory free, LANES is 1.
+LANES ?= $(shell awk '/^MemAvailable/ { print $$2 < 12 * 1024 * 1024 ? 1 : 4 }' /proc/meminfo)
+
+# times collects the lines of go test for slowest.
+times = | tee -a "$(BIN)/times"
+
 .PHONY: test
 test: ## everything that CI runs
 	@.ci/preflight go python
 	.ci/debian prometheus promtool chromium > /dev/null
 	$(call kit)
+	rm -f "$(BIN)/times"
 	$(MAKE) verify
-	$(MAKE) -j 2 quiet e2e
+	$(MAKE) -j 2 quiet lanes
+	$(MAKE) slowest
 
 .PHONY: quiet
 quiet:
-	@nice -n 19 $(MAKE) lint
+	@nice -n 19 $(MAKE) neighbours
+	nice -n 19 $(MAKE) lint
 	nice -n 19 $(MAKE) unit
 	nice -n 19 $(MAKE) image-test
+
+# neighbours builds Kueue, Karpenter and kwok, for which test/neighbours waits.
+.PHONY: neighbours
+neighbours:
+	@(cd test/devcluster && go run ./cmd/kit -parts "kueue karpenter kwok")
+
+.PHONY: slowest
+slowest:
+	@echo "the slowest packages:"
+	awk '$$1 == "ok" && $$3 ~ /^[0-9.]+s$$/ { print $$3 + 0, $$2 }' "$(BIN)/times" | sort -rn | head -n 10 |
+		while read -r seconds package; do printf '%8.1f s  %s\n' "$$seconds" "$${package#heliostat.dev/heliostat/}"; done
 
 .PHONY: check
 check: ## the fast part of test: lint and unit tests without the race detector
 	@.ci/preflight go
 	$(MAKE) lint-root
-	go test ./...
+	go test -short -vet=off ./...
+
+# packages lists the packages of a kind that tools/concurrency knows.
+packages = $$(go -C tools build -o "$(BIN)/concurrency" ./concurrency && "$(BIN)/concurrency" $(1))
 
 .PHONY: unit
-unit: ## unit, property and fuzz-seed tests; with the race detector the longest ones are shorter
-	@go test -vet=off -timeout 30m ./internal/planner/... ./internal/snapshotfile ./internal/controller/... ./pkg/gpuinfo
+unit: ## unit, property and fuzz-seed tests; packages with concurrency run under the race detector
+	@mkdir -p "$(BIN)"
+	go test -vet=off -timeout 30m $(call packages,plain) $(times)
+	long=($(call packages,long))
+	go test -vet=off -timeout 30m -run "$${long[0]}" "$${long[@]:1}" $(times)
 	CC=$$(.ci/cc "$(HELIOSTAT_CACHE)")
 	export CC CGO_ENABLED=1
 	$(call nvml,vet) ./pkg/gpuinfo/nvml ./cmd/autoscaler
 	if [[ $$CC == *ziglang* ]]; then
 		echo "without gcc or clang the tests of pkg/gpuinfo/nvml are left out: zig does not link go-nvml" >&2
 	else
-		$(call nvml,test) -vet=off ./pkg/gpuinfo/nvml
+		$(call nvml,test) -vet=off ./pkg/gpuinfo/nvml $(times)
 	fi
-	GOGC=$(LAVISH) go test -race -short -vet=off -timeout 30m -gcflags=all=-l ./...
+	GOGC=$(LAVISH) go test -race -short -vet=off -timeout 30m -gcflags=all=-l $(call packages,race) $(times)
 
 .PHONY: agent
 agent: ## the program that can ask NVIDIA's driver, for `gpus` and `agent`; it runs where there is glibc
@@ -111,8 +137,8 @@ plugin: ## archives of kubectl-heliostat for krew (.krew.yaml)
 
 .PHONY: image-test
 image-test: ## the image: built twice, pushed, pulled, unpacked and run; and known vulnerabilities of the program
-	@(cd tools && go test -vet=off -timeout 20m ./image/...)
-	mkdir -p "$(BIN)"
+	@mkdir -p "$(BIN)"
+	(cd tools && go test -vet=off -timeout 20m ./...) $(times)
 	go build -o "$(BIN)/autoscaler" ./cmd/autoscaler
 	.ci/vulnerabilities "$(BIN)/autoscaler"
 
@@ -120,22 +146,36 @@ image-test: ## the image: built twice, pushed, pulled, unpacked and run; and kno
 e2e: ## the real Ray head's conformance, tests of the dev cluster, and the whole loop on it
 	@.ci/preflight go python
 	$(call kit)
-	for part in heads cluster loop; do $(MAKE) -j 1 $$part; done
+	$(MAKE) lanes
 
 # Each serve that these start may take as much memory as the chart lets it.
-loop churn bench-rest: export HELIOSTAT_TEST_MEMORY ?= 1Gi
+loop outages churn bench-rest: export HELIOSTAT_TEST_MEMORY ?= 1Gi
 
-.PHONY: heads cluster loop
+.PHONY: lanes heads cluster loop outages
+lanes:
+	@mkdir -p "$(BIN)"
+	$(MAKE) -j $(LANES) loop outages cluster
+
 heads:
 	@$(call conform,2.60.0)
 
-cluster:
+cluster: heads
 	@cd test/devcluster
-	go test -vet=off -count=1 -timeout 20m -p 1 ./...
+	go test -vet=off -count=1 -timeout 20m -p 1 ./... $(times)
+
+# The tests of outages kill or stop what a dev cluster shares, so they have one for themselves, beside the other tests of
+# test/e2e.
+OUTAGES := '^Test(SharedPartsMayDie|AnUndecodableNeighbour|RequestsOfTwoOwners|ALeaderMayLoseAnAPIServer)'
 
 loop:
 	@cd test
-	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" go test -vet=off -count=1 -timeout 30m -p 1 -parallel 3 ./...
+	export HELIOSTAT_PROGRAM="$(BIN)/autoscaler"
+	packages=$$(go list ./... | grep -vE '/test/(e2e|neighbours|chart)$$')
+	go test -vet=off -count=1 -timeout 30m -p 2 -parallel 3 -skip $(OUTAGES) ./e2e ./neighbours ./chart $$packages $(times)
+
+outages:
+	@cd test
+	HELIOSTAT_PROGRAM="$(BIN)/autoscaler" go test -vet=off -count=1 -timeout 30m -parallel 3 -run $(OUTAGES) ./e2e $(times)
 
 .PHONY: lint lint-root
 lint: lint-root ## vet and staticcheck for all modules, and the licenses of dependencies

@@ -55,6 +55,7 @@ func gpuType(name string, price float64) devcluster.InstanceType {
 }
 
 func TestBesideKarpenter(t *testing.T) {
+	t.Parallel()
 	types := []devcluster.InstanceType{{Name: "cpu", Price: 0.1, Resources: map[string]string{"cpu": "64", "memory": "64Gi"}}}
 	for _, name := range []string{"slow", "first", "second", "dry1", "dry2", "limited", "static", "deleted", "dies"} {
 		types = append(types, gpuType(name, 1))

@@ -371,6 +371,7 @@ func (b *beside) patchByHand(name string) {
 
 // TestAnElasticRayClusterHasItsOwnCode has the real webhook put the gates in, with no node and no Ray.
 func TestAnElasticRayClusterHasItsOwnCode(t *testing.T) {
+	t.Parallel()
 	b := besideKueue(t, rig.Options{Nodes: []nodeagent.NodeSpec{}})
 	b.create(rig.RayClusters, queued(rig.Cluster{Name: "elastic", Groups: []rig.Group{gpu}},
 		map[string]string{elastic: "true"}))

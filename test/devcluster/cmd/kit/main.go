@@ -1,10 +1,11 @@
-// Command kit builds what a default dev cluster needs, and programs of this repository, with progress. What the machine
-// lacks and cannot be installed is said in one line before.
+// Command kit builds what a default dev cluster needs, and programs of this repository, and shows progress. If a
+// prerequisite is missing, it says which one before it builds anything.
 //
-//	kit [-ray "VERSION ..."] [-variables] [TITLE=DIR:PACKAGE:OUTPUT]...
+//	kit [-parts "PART ..."] [-ray "VERSION ..."] [-variables] [TITLE=DIR:PACKAGE:OUTPUT]...
 //
-// With -variables the last it prints is, for a shell to read, where the environment of each Ray version lies:
-// HELIOSTAT_RAY_VENV_2_60_0=DIRECTORY. Progress then goes to standard error.
+// With -parts it builds those parts instead of a default dev cluster. With -variables it prints at the end, for a shell
+// to read, where the environment of each Ray version is: HELIOSTAT_RAY_VENV_2_60_0=DIRECTORY. Progress then goes to
+// standard error.
 package main
 
 import (
@@ -20,20 +21,27 @@ import (
 )
 
 func main() {
+	parts := flag.String("parts", "", "build only these parts, separated by spaces: kueue, karpenter, kwok, kubectl, …")
 	ray := flag.String("ray", kit.DefaultRay, "the versions of Ray to install, separated by spaces")
 	variables := flag.Bool("variables", false, "print where the environments of Ray are, as variables of a shell")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, strings.Fields(*ray), *variables, flag.Args()); err != nil {
+	needs := kit.Cluster()
+	needs.Ray = strings.Fields(*ray)
+	if *parts != "" {
+		needs = kit.Needs{}
+		for _, part := range strings.Fields(*parts) {
+			needs.Parts = append(needs.Parts, kit.Part(part))
+		}
+	}
+	if err := run(ctx, needs, *variables, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, ray []string, variables bool, arguments []string) error {
-	needs := kit.Cluster()
-	needs.Ray = ray
+func run(ctx context.Context, needs kit.Needs, variables bool, arguments []string) error {
 	for _, argument := range arguments {
 		program, err := parse(argument)
 		if err != nil {
@@ -52,7 +60,7 @@ func run(ctx context.Context, ray []string, variables bool, arguments []string) 
 	if err != nil {
 		return err
 	}
-	for _, version := range ray {
+	for _, version := range needs.Ray {
 		fmt.Printf("export HELIOSTAT_RAY_VENV_%s='%s'\n", strings.ReplaceAll(version, ".", "_"), built.RayEnv(version))
 	}
 	return nil

@@ -1,0 +1,81 @@
+// Command concurrency divides the packages of the module in the current directory by whether they have anything that
+// the race detector could find, so that only those pay for it.
+//
+//	concurrency race     packages whose code or tests are concurrent
+//	concurrency plain    the other packages that have tests
+//	concurrency long     tests that -short makes shorter, in packages of the first kind: a pattern for go test -run,
+//	                     then the packages
+//
+// It reads the source, so there is no list that could miss a package. It does not decide how tests are run.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(arguments []string, out io.Writer) error {
+	if len(arguments) != 1 || !slices.Contains([]string{"race", "plain", "long"}, arguments[0]) {
+		return errors.New("usage: concurrency race|plain|long")
+	}
+	packages, err := list()
+	if err != nil {
+		return err
+	}
+	var lines, patterns []string
+	for _, p := range packages {
+		found, err := p.read()
+		switch {
+		case err != nil:
+			return err
+		case arguments[0] == "long" && found.concurrent && len(found.long) > 0:
+			lines, patterns = append(lines, p.ImportPath), append(patterns, found.long...)
+		case arguments[0] == "race" && found.concurrent && found.tested, arguments[0] == "plain" && !found.concurrent && found.tested:
+			lines = append(lines, p.ImportPath)
+		}
+	}
+	if len(patterns) > 0 {
+		lines = append([]string{"^(" + strings.Join(patterns, "|") + ")$"}, lines...)
+	}
+	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return err
+}
+
+// listed is a package as go list describes it.
+type listed struct {
+	Dir, ImportPath                              string
+	GoFiles, CgoFiles, TestGoFiles, XTestGoFiles []string
+}
+
+// list returns the packages of the module in the current directory.
+func list() (packages []listed, err error) {
+	cmd := exec.Command("go", "list", "-json=Dir,ImportPath,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles", "./...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing packages: %w", err)
+	}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := decoder.Decode(&p); err == io.EOF {
+			return packages, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("listing packages: %w", err)
+		}
+		packages = append(packages, p)
+	}
+}

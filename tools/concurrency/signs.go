@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// signs are what the source of one package shows.
+type signs struct {
+	concurrent, tested bool
+	long               []string // the tests that call testing.Short
+}
+
+// concurrentImports are packages whose users run goroutines or share memory between them. A server or client of HTTP
+// or gRPC starts goroutines that call back.
+var concurrentImports = []string{
+	"golang.org/x/sync/errgroup", "google.golang.org/grpc", "net/http/httptest", "sync/atomic", "testing/synctest",
+}
+
+// onceOnly are the names of package sync that show no concurrency of their own: a value that is computed on first use.
+var onceOnly = []string{"Once", "OnceFunc", "OnceValue", "OnceValues"}
+
+// read looks for signs in all files of a package.
+func (p listed) read() (found signs, err error) {
+	found.tested = len(p.TestGoFiles)+len(p.XTestGoFiles) > 0
+	for _, name := range slices.Concat(p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles) {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return found, fmt.Errorf("reading package %s: %w", p.ImportPath, err)
+		}
+		if ast.IsGenerated(file) {
+			continue
+		}
+		found.concurrent = found.concurrent || isConcurrent(file)
+		if strings.HasSuffix(name, "_test.go") {
+			found.long = append(found.long, longTests(file)...)
+		}
+	}
+	return found, nil
+}
+
+// isConcurrent reports whether a file starts goroutines, imports what does, or locks something.
+func isConcurrent(file *ast.File) (concurrent bool) {
+	for _, spec := range file.Imports {
+		if path, err := strconv.Unquote(spec.Path.Value); err == nil && slices.Contains(concurrentImports, path) {
+			return true
+		}
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.GoStmt:
+			concurrent = true
+		case *ast.SelectorExpr:
+			of, isName := n.X.(*ast.Ident)
+			if isName && of.Name == "sync" && !slices.Contains(onceOnly, n.Sel.Name) || n.Sel.Name == "AfterFunc" {
+				concurrent = true
+			}
+		}
+		return !concurrent
+	})
+	return concurrent
+}
+
+// longTests returns the names of the tests of a file that call testing.Short.
+func longTests(file *ast.File) (names []string) {
+	for _, declaration := range file.Decls {
+		function, isFunction := declaration.(*ast.FuncDecl)
+		if !isFunction || function.Recv != nil || !strings.HasPrefix(function.Name.Name, "Test") {
+			continue
+		}
+		ast.Inspect(function, func(node ast.Node) bool {
+			call, is := node.(*ast.SelectorExpr)
+			if !is || call.Sel.Name != "Short" || slices.Contains(names, function.Name.Name) {
+				return true
+			}
+			if of, isName := call.X.(*ast.Ident); isName && of.Name == "testing" {
+				names = append(names, function.Name.Name)
+			}
+			return true
+		})
+	}
+	return names
+}
