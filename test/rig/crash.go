@@ -21,7 +21,7 @@ func FindProcess(arguments ...string) (int, error) {
 	for _, path := range lines {
 		line, err := os.ReadFile(path)
 		if err != nil || !bytes.Contains(line, wanted) {
-			continue // it has ended, or is another
+			continue // it has ended, or it is another process
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil {
@@ -30,13 +30,13 @@ func FindProcess(arguments ...string) (int, error) {
 		found = append(found, pid)
 	}
 	if len(found) != 1 {
-		return 0, fmt.Errorf("finding process %q: there are %d: %v", arguments, len(found), found)
+		return 0, fmt.Errorf("finding process %q: want one, found %d: %v", arguments, len(found), found)
 	}
 	return found[0], nil
 }
 
 // Crash kills the processes of a pod whose command line contains program, as a crash would. KubeRay gives every Ray
-// process the pod's name, and pods' names end in random letters, so no other pod is meant.
+// process the pod's name, and pods' names end in random letters, so it hits no other pod.
 func Crash(pod, program string) error {
 	killed := 0
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -46,7 +46,7 @@ func Crash(pod, program string) error {
 	for _, path := range environments {
 		environment, err := os.ReadFile(path)
 		if err != nil || !bytes.Contains(environment, []byte("RAY_CLOUD_INSTANCE_ID="+pod+"\x00")) {
-			continue // it has ended, or it is another user's, or another pod's
+			continue // it has ended, or it belongs to another user or pod
 		}
 		command, err := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
 		if err != nil || !bytes.Contains(command, []byte(program)) {
@@ -61,7 +61,7 @@ func Crash(pod, program string) error {
 		}
 	}
 	if killed == 0 {
-		return fmt.Errorf("crashing %s in pod %s: there is no such process", program, pod)
+		return fmt.Errorf("crashing %s in pod %s: no such process", program, pod)
 	}
 	return nil
 }

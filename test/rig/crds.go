@@ -15,13 +15,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ResourceRequests are requests with owners, and customResources the kinds that are installed.
+// ResourceRequests are requests with owners. customResources are the definitions of installed kinds.
 var (
-	ResourceRequests = schema.GroupVersionResource{Group: "heliostat.dev", Version: "v1alpha1", Resource: "resourcerequests"}
-	customResources  = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	ResourceRequests = schema.GroupVersionResource{
+		Group: "heliostat.dev", Version: "v1alpha1", Resource: "resourcerequests",
+	}
+	customResources = schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
 )
 
-// InstallCRDs installs the kinds of Heliostat's chart. Those that are there stay.
+// InstallCRDs installs the kinds of Heliostat's chart. It leaves existing ones as they are.
 func InstallCRDs(ctx context.Context, client dynamic.Interface) error {
 	root, err := source(ctx)
 	if err != nil {
@@ -48,9 +52,10 @@ func InstallCRDs(ctx context.Context, client dynamic.Interface) error {
 	return nil
 }
 
-// RemoveCRDs removes the kinds, and with them every object of theirs.
+// RemoveCRDs removes the kinds with all their objects.
 func RemoveCRDs(ctx context.Context, client dynamic.Interface) error {
-	err := client.Resource(customResources).Delete(ctx, ResourceRequests.GroupResource().String(), metav1.DeleteOptions{})
+	err := client.Resource(customResources).
+		Delete(ctx, ResourceRequests.GroupResource().String(), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("removing the CRD of ResourceRequests: %w", err)
 	}

@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// driverProgram is the Python driver; its head comment is the protocol.
+// driverProgram is the Python driver. The comment at its top describes the protocol.
 //
 //go:embed driver.py
 var driverProgram []byte
 
-// ErrLost says that Ray reported the end of a piece of work that nobody had released.
+// ErrLost means that Ray reported the end of work that nobody had released.
 var ErrLost = errors.New("work was lost")
 
-// Command tells the driver what to do. Resources and Labels are Ray's options of the same meaning.
+// Command is an instruction to the driver. Resources and Labels are the Ray options of the same names.
 type Command struct {
 	Do        string               `json:"do"`
 	ID        string               `json:"id"`
@@ -36,14 +36,14 @@ type Command struct {
 	Seconds   float64              `json:"seconds,omitempty"`
 	Bundles   []map[string]float64 `json:"bundles,omitempty"`
 	Strategy  string               `json:"strategy,omitempty"`
-	// Batches and Actors are a pipeline's: how many batches it has, and the least and the most actors of its pool.
+	// Batches and Actors describe a pipeline: its number of batches, and the minimum and maximum of its actor pool.
 	Batches int    `json:"batches,omitempty"`
 	Actors  [2]int `json:"actors,omitzero"`
-	// Workers are those of a training job, each with Resources.
+	// Workers is the number of workers of a training job, each with Resources.
 	Workers int `json:"workers,omitempty"`
 }
 
-// Event is what the driver tells. At is the moment at which it happened, by the clock of this machine.
+// Event is a report of the driver. At is when it happened, by the clock of this machine.
 type Event struct {
 	ID    string
 	Event string
@@ -51,7 +51,7 @@ type Event struct {
 	// Pod is the pod in which work ran; Nodes are the ids of the Ray nodes that hold a placement group.
 	Pod   string
 	Nodes []string
-	// Error says how work was lost.
+	// Error is why work was lost.
 	Error string
 	// Groups are the node groups of a cluster config.
 	Groups []NodeGroup
@@ -64,7 +64,7 @@ type NodeGroup struct {
 	Resources map[string]uint64
 }
 
-// UnmarshalJSON reads an event as the driver prints it.
+// UnmarshalJSON decodes an event in the driver's format.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	var wire struct {
 		ID, Event, Pod, Error string
@@ -76,14 +76,21 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	whole, fraction := math.Modf(wire.At)
-	*e = Event{ID: wire.ID, Event: wire.Event, Pod: wire.Pod, Error: wire.Error, At: time.Unix(int64(whole), int64(fraction*1e9)), Groups: wire.Groups}
+	*e = Event{
+		ID:     wire.ID,
+		Event:  wire.Event,
+		Pod:    wire.Pod,
+		Error:  wire.Error,
+		At:     time.Unix(int64(whole), int64(fraction*1e9)),
+		Groups: wire.Groups,
+	}
 	if wire.Event == "placed" {
 		return json.Unmarshal(wire.Nodes, &e.Nodes)
 	}
 	return nil
 }
 
-// Driver is a Ray driver as a process of its own.
+// Driver is a Ray driver in its own process.
 type Driver struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -97,7 +104,7 @@ type Driver struct {
 }
 
 // StartDriver connects a driver to the head at address (host:port) with the Python of a Ray environment, and returns
-// when Ray has accepted it. dir takes its program and its log.
+// when Ray has accepted it. The program and the log are in dir.
 func StartDriver(ctx context.Context, python, address, dir string, env ...string) (*Driver, error) {
 	program := filepath.Join(dir, "driver.py")
 	if err := os.WriteFile(program, driverProgram, 0o644); err != nil {
@@ -107,8 +114,14 @@ func StartDriver(ctx context.Context, python, address, dir string, env ...string
 	if err != nil {
 		return nil, fmt.Errorf("starting the driver: %w", err)
 	}
-	d := &Driver{cmd: exec.Command(python, "-u", program, address), log: log, changed: make(chan struct{}), done: make(chan struct{})}
-	d.cmd.Env = append([]string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "RAY_USAGE_STATS_ENABLED=0", "PYTHONDONTWRITEBYTECODE=1"}, env...)
+	d := &Driver{
+		cmd:     exec.Command(python, "-u", program, address),
+		log:     log,
+		changed: make(chan struct{}),
+		done:    make(chan struct{}),
+	}
+	own := []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
+	d.cmd.Env = append(append(own, "RAY_USAGE_STATS_ENABLED=0", "PYTHONDONTWRITEBYTECODE=1"), env...)
 	d.cmd.Stderr = log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	stdout, err := d.cmd.StdoutPipe()
@@ -129,7 +142,7 @@ func StartDriver(ctx context.Context, python, address, dir string, env ...string
 	return d, nil
 }
 
-// listen takes the driver's events until it ends.
+// listen reads the driver's events until the driver ends.
 func (d *Driver) listen(stdout io.Reader) {
 	lines := bufio.NewScanner(stdout)
 	lines.Buffer(nil, 1<<20)
@@ -141,7 +154,7 @@ func (d *Driver) listen(stdout io.Reader) {
 		}
 		d.add(e)
 	}
-	d.cmd.Wait() // how it ended is told by the events that are missing
+	d.cmd.Wait() // missing events show a failure
 	d.log.Close()
 	close(d.done)
 }
@@ -154,33 +167,32 @@ func (d *Driver) add(e Event) {
 	d.changed = make(chan struct{})
 }
 
-// Do gives the driver a command. That it is carried out is told by its events.
+// Do sends the driver a command. Events report what becomes of it.
 func (d *Driver) Do(c Command) error {
 	line, err := json.Marshal(c)
 	if err != nil {
-		return fmt.Errorf("telling the driver to %s %s: %w", c.Do, c.ID, err)
+		return fmt.Errorf("sending the driver command %s %s: %w", c.Do, c.ID, err)
 	}
 	if _, err := d.stdin.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("telling the driver to %s %s: %w", c.Do, c.ID, err)
+		return fmt.Errorf("sending the driver command %s %s: %w", c.Do, c.ID, err)
 	}
 	return nil
 }
 
-// Events returns everything told so far, oldest first.
+// Events returns all events so far, oldest first.
 func (d *Driver) Events() []Event {
 	events, _ := d.read()
 	return events
 }
 
-// read returns everything told so far, and a channel that is closed when there is more.
+// read returns all events so far, and a channel that is closed at the next one.
 func (d *Driver) read() ([]Event, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.events[:len(d.events):len(d.events)], d.changed
 }
 
-// Wait returns the first event of that name about id, as soon as there is one. It returns ErrLost when the work is
-// lost first.
+// Wait waits for the first event of that name about id. It returns ErrLost if the work is lost first.
 func (d *Driver) Wait(ctx context.Context, id, event string) (Event, error) {
 	for {
 		events, changed := d.read()
@@ -202,7 +214,7 @@ func (d *Driver) Wait(ctx context.Context, id, event string) (Event, error) {
 	}
 }
 
-// Lost returns the losses told so far.
+// Lost returns the losses so far.
 func (d *Driver) Lost() []Event {
 	var lost []Event
 	for _, e := range d.Events() {
@@ -213,7 +225,7 @@ func (d *Driver) Lost() []Event {
 	return lost
 }
 
-// Stop lets the driver disconnect, and kills it when it does not within the time of ctx.
+// Stop asks the driver to disconnect, and kills it if it still runs when ctx ends.
 func (d *Driver) Stop(ctx context.Context) {
 	d.stdin.Close()
 	select {
@@ -223,9 +235,9 @@ func (d *Driver) Stop(ctx context.Context) {
 	}
 }
 
-// Kill ends the driver and waits for its end. Ray then ends the actors and tasks that belong to it.
+// Kill kills the driver and waits for its end. Ray then ends its actors and tasks.
 func (d *Driver) Kill() {
-	// The group is gone when the driver has just ended by itself; then there is nothing to kill.
+	// The process group is gone if the driver has just ended by itself.
 	_ = syscall.Kill(-d.cmd.Process.Pid, syscall.SIGKILL)
 	<-d.done
 }

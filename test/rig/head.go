@@ -14,12 +14,12 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// gcsPort is the port of the GCS unless a RayCluster says otherwise.
+// gcsPort is the default port of the GCS.
 const gcsPort = "6379"
 
-var errNoHead = errors.New("there is no head pod with an address")
+var errNoHead = errors.New("no head pod has an address")
 
-// HeadPod returns the head pod of a RayCluster that has an address and is not being deleted.
+// HeadPod returns the running head pod of a RayCluster, unless it is being deleted.
 func (r *Rig) HeadPod(ctx context.Context, namespace, name string) (corev1.Pod, error) {
 	selector := "ray.io/cluster=" + name + ",ray.io/node-type=head"
 	pods, err := r.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
@@ -53,7 +53,8 @@ func (r *Rig) HeadAlive(ctx context.Context, namespace, name string) error {
 		}
 		pause(ctx, 100*time.Millisecond)
 		if ctx.Err() != nil {
-			return fmt.Errorf("waiting for the head of %s/%s: %w (last seen: %w)", namespace, name, context.Cause(ctx), err)
+			return fmt.Errorf("waiting for the head of %s/%s: %w (last seen: %w)",
+				namespace, name, context.Cause(ctx), err)
 		}
 	}
 }
@@ -75,12 +76,13 @@ func (r *Rig) headAlive(ctx context.Context, namespace, name string) error {
 			return nil
 		}
 	}
-	return errors.New("the GCS lists no living head")
+	return errors.New("the GCS lists no head that is alive")
 }
 
-// ensureNamespace creates a namespace that is missing.
+// ensureNamespace creates a namespace unless it exists.
 func (r *Rig) ensureNamespace(ctx context.Context, name string) error {
-	_, err := r.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err := r.Kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating namespace %s: %w", name, err)
 	}

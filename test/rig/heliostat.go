@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Heliostat is `autoscaler serve` as a process of its own.
+// Heliostat is `autoscaler serve` in its own process.
 type Heliostat struct {
 	*Process
-	// URL is where its REST API answers.
+	// URL is the address of its REST API.
 	URL string
 }
 
-// source is the repository's root, which the module of this package lies directly below.
+// source returns the root of the repository.
 func source(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "heliostat.dev/heliostat").Output()
 	if err != nil {
@@ -30,8 +30,8 @@ func source(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Build puts the autoscaler program into dir and returns its path: the one that the variable HELIOSTAT_PROGRAM names, else
-// one compiled from the source.
+// Build returns the path of the autoscaler program: the value of HELIOSTAT_PROGRAM, or else a program that it compiles
+// into dir.
 func Build(ctx context.Context, dir string) (string, error) {
 	if program := os.Getenv("HELIOSTAT_PROGRAM"); program != "" {
 		return program, nil
@@ -50,20 +50,21 @@ func Build(ctx context.Context, dir string) (string, error) {
 	return program, nil
 }
 
-// Serve starts `autoscaler serve`, which scales every RayCluster that says nothing else, and returns when it is ready.
-// Arguments are added to those it needs.
+// Serve starts `autoscaler serve` with --mode managed and returns when it is ready. It then scales every RayCluster
+// without a mode of its own.
 func (r *Rig) Serve(ctx context.Context, arguments ...string) (*Heliostat, error) {
 	return r.ServeByDefault(ctx, append([]string{"--mode", "managed"}, arguments...)...)
 }
 
-// ServeByDefault does the same with the defaults, by which only RayClusters that ask for it are scaled.
+// ServeByDefault starts `autoscaler serve` with the default mode, in which it scales only RayClusters that opt in.
 func (r *Rig) ServeByDefault(ctx context.Context, arguments ...string) (*Heliostat, error) {
 	address, err := FreeAddress(r.Cluster.Host())
 	if err != nil {
 		return nil, fmt.Errorf("starting Heliostat: %w", err)
 	}
 	h := &Heliostat{URL: "http://" + address}
-	arguments = append([]string{"--kubeconfig", r.Cluster.Kubeconfig(), "--listen", address, "--insecure-no-auth"}, arguments...)
+	own := []string{"--kubeconfig", r.Cluster.Kubeconfig(), "--listen", address, "--insecure-no-auth"}
+	arguments = append(own, arguments...)
 	defer r.Cluster.Awaiting("Heliostat to be ready")()
 	h.Process, err = Launch(ctx, r.Program, r.Dir, h.URL+"/readyz", r.HeliostatEnv, arguments...)
 	if err != nil {
@@ -72,9 +73,9 @@ func (r *Rig) ServeByDefault(ctx context.Context, arguments ...string) (*Heliost
 	return h, nil
 }
 
-// Call sends a request to Heliostat's REST API, with a JSON body unless that is empty, and returns status and body.
+// Call sends a request to Heliostat's REST API and returns status and body. An empty body means none.
 func (h *Heliostat) Call(ctx context.Context, method, path, body string) (int, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute) // longer than the server takes for any answer
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // longer than any call takes
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, h.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -100,7 +101,7 @@ func RequestPath(namespace, name string) string {
 	return "/v1/namespaces/" + namespace + "/rayclusters/" + name + "/request_resources"
 }
 
-// FreeAddress returns a host:port nobody listens on.
+// FreeAddress returns a host:port that is free.
 func FreeAddress(host string) (string, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {

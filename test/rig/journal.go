@@ -26,45 +26,45 @@ const (
 	DemandGone   Stage = "demand gone"    // the GCS reports nothing pending any more
 )
 
-// Fact is something that happened to one RayCluster.
+// Fact is an observation about one RayCluster.
 type Fact struct {
 	At    time.Time
 	Stage Stage
-	// Group and Pod are empty where the stage has none.
+	// Group and Pod are empty if the stage has none.
 	Group, Pod string
-	// Node is the id of the Ray node, in hex, of what the GCS tells.
+	// Node is the ID of the Ray node in hex, of facts from the GCS.
 	Node string
 	// From and To are the replicas before and after, of GroupPatched.
 	From, To int64
-	// Detail says more to a person.
+	// Detail is further text for people.
 	Detail string
 }
 
-// Journal collects facts in the order in which they become known. Its zero value is not usable: see NewJournal.
+// Journal collects facts in the order in which they arrive. Use NewJournal to make one.
 type Journal struct {
-	tell func(Fact)
+	report func(Fact)
 
 	mu      sync.Mutex // guards facts and changed
 	facts   []Fact
 	changed chan struct{} // closed and replaced whenever a fact is added
 }
 
-// NewJournal returns an empty journal. tell, which may be nil, is called with every fact, one at a time.
-func NewJournal(tell func(Fact)) *Journal {
-	if tell == nil {
-		tell = func(Fact) {}
+// NewJournal returns an empty journal. It calls report, which may be nil, with every fact, one at a time.
+func NewJournal(report func(Fact)) *Journal {
+	if report == nil {
+		report = func(Fact) {}
 	}
-	return &Journal{tell: tell, changed: make(chan struct{})}
+	return &Journal{report: report, changed: make(chan struct{})}
 }
 
-// Add notes a fact.
+// Add adds a fact.
 func (j *Journal) Add(f Fact) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.facts = append(j.facts, f)
 	close(j.changed)
 	j.changed = make(chan struct{})
-	j.tell(f)
+	j.report(f)
 }
 
 // Facts returns all facts so far.
@@ -79,7 +79,7 @@ func (j *Journal) read() ([]Fact, <-chan struct{}) {
 	return j.facts[:len(j.facts):len(j.facts)], j.changed
 }
 
-// Wait returns when done holds for the facts known by then. what says in words what is waited for.
+// Wait returns when done returns true for the facts so far. The error of a wait that ends early contains what.
 func (j *Journal) Wait(ctx context.Context, what string, done func([]Fact) bool) error {
 	for {
 		facts, changed := j.read()
@@ -94,7 +94,7 @@ func (j *Journal) Wait(ctx context.Context, what string, done func([]Fact) bool)
 	}
 }
 
-// First returns the first fact for which is holds.
+// First returns the first fact for which is returns true.
 func First(facts []Fact, is func(Fact) bool) (Fact, bool) {
 	for _, f := range facts {
 		if is(f) {
@@ -104,7 +104,7 @@ func First(facts []Fact, is func(Fact) bool) (Fact, bool) {
 	return Fact{}, false
 }
 
-// OfPod returns when the pod reached the stage first.
+// OfPod returns when the pod first reached the stage.
 func OfPod(facts []Fact, pod string, stage Stage) (time.Time, bool) {
 	f, ok := First(facts, func(f Fact) bool { return f.Pod == pod && f.Stage == stage })
 	return f.At, ok

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// Main is the main function of a program on a rig: run ends with the first Ctrl-C, the program with the second, and what it started with it.
+// Main is the main function of a program on a rig: the first Ctrl-C ends
+// run, the second one the program and all that it started.
 func Main(run func(context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -27,13 +28,13 @@ func Main(run func(context.Context) error) {
 
 // Process is a running `autoscaler serve`.
 type Process struct {
-	// Log is the file with all that it says.
+	// Log is the path of its log.
 	Log  string
 	cmd  *exec.Cmd
 	done chan struct{}
 }
 
-// Launch starts `autoscaler serve` and returns when its probe answers well. It writes its log into dir, which is its HOME.
+// Launch starts `autoscaler serve` and returns when its probe succeeds. Its log is in dir, which is also its HOME.
 func Launch(ctx context.Context, program, dir, probe string, env []string, arguments ...string) (*Process, error) {
 	p := &Process{Log: filepath.Join(dir, "heliostat.log"), done: make(chan struct{})}
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -50,13 +51,13 @@ func Launch(ctx context.Context, program, dir, probe string, env []string, argum
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	memory.apply(p.cmd)
 	if memory != nil {
-		fmt.Fprintln(os.Stderr, memory) // the log is Heliostat's alone: a test reads each line of it
+		fmt.Fprintln(os.Stderr, memory) // not into the log: tests read each line of that
 	}
 	if err := start(p.cmd); err != nil {
 		return nil, fmt.Errorf("starting Heliostat: %w", errors.Join(err, memory.end(), log.Close()))
 	}
 	go func() {
-		p.cmd.Wait() // an end that nobody asked for shows as an API that does not answer
+		p.cmd.Wait() // an unexpected end shows as an API that does not answer
 		if err := memory.end(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -70,7 +71,7 @@ func Launch(ctx context.Context, program, dir, probe string, env []string, argum
 	return p, nil
 }
 
-// ready waits until the process says that it is.
+// ready waits until the probe succeeds.
 func (p *Process) ready(ctx context.Context, probe string) error {
 	for {
 		response, err := http.Get(probe)
@@ -90,13 +91,13 @@ func (p *Process) ready(ctx context.Context, probe string) error {
 	}
 }
 
-// PID is the process's id.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Ended is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.done }
 
-// Stop asks the process to end, and kills it when it does not within the time of ctx.
+// Stop sends SIGTERM, and kills the process if it still runs when ctx ends.
 func (p *Process) Stop(ctx context.Context) {
 	p.signal(syscall.SIGTERM)
 	select {
@@ -106,19 +107,19 @@ func (p *Process) Stop(ctx context.Context) {
 	}
 }
 
-// Kill ends the process as a crash would and waits for its end.
+// Kill kills the process, like a crash, and waits for its end.
 func (p *Process) Kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.done
 }
 
-// signal reaches nothing when the process has just ended by itself, and need not.
+// signal sends a signal. An error means that the process has just ended.
 func (p *Process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
 // LastLines returns the last n lines of the log.
 func (p *Process) LastLines(n int) string { return tail(p.Log, n) }
 
-// tail returns the last n lines of a file, "" when it cannot be read.
+// tail returns the last n lines of a file, or "" if it cannot be read.
 func tail(path string, n int) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// MemoryVariable names the variable that limits the memory of each `autoscaler serve` that a rig starts, as the chart's
-// `resources.limits.memory` does: a Kubernetes quantity such as 1Gi. The limit is a cgroup's where this process may
-// make one, and GOMEMLIMIT alone elsewhere.
+// MemoryVariable is the environment variable that limits the memory of each `autoscaler serve` of a rig, as the chart's
+// `resources.limits.memory` does: a Kubernetes quantity such as 1Gi. A cgroup enforces it if this process may create
+// one; otherwise GOMEMLIMIT alone does.
 const MemoryVariable = "HELIOSTAT_TEST_MEMORY"
 
 // memoryLimit is the cgroup of one process.
 type memoryLimit struct {
 	bytes int64
-	// dir is the cgroup's directory; empty where this process may not make one.
+	// dir is the cgroup's directory, empty if this process may not create one.
 	dir string
-	// refused says why there is no cgroup.
+	// refused is why there is no cgroup.
 	refused error
 }
 
-// newMemoryLimit reads MemoryVariable and makes the cgroup; nil is no limit.
+// newMemoryLimit reads MemoryVariable and creates the cgroup. It returns nil for no limit.
 func newMemoryLimit() (*memoryLimit, error) {
 	text := os.Getenv(MemoryVariable)
 	if text == "" {
@@ -41,7 +41,7 @@ func newMemoryLimit() (*memoryLimit, error) {
 	return m, nil
 }
 
-// create makes a cgroup below the one of this process, of version 1 or 2.
+// create creates a cgroup, version 1 or 2, below that of this process.
 func (m *memoryLimit) create() error {
 	of, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -62,7 +62,7 @@ func (m *memoryLimit) create() error {
 	return nil
 }
 
-// memoryPath is the path of a process's memory cgroup, by its /proc/PID/cgroup.
+// memoryPath returns the path of a process's memory cgroup from its /proc/PID/cgroup.
 func memoryPath(text string) string {
 	unified := "/"
 	for line := range strings.Lines(text) {
@@ -78,7 +78,7 @@ func memoryPath(text string) string {
 	return unified
 }
 
-// apply lets a command start inside the cgroup. Where there is none, the Go runtime alone keeps the limit.
+// apply makes a command start inside the cgroup. Without one, the Go runtime alone applies the limit.
 func (m *memoryLimit) apply(cmd *exec.Cmd) {
 	if m == nil {
 		return
@@ -87,13 +87,13 @@ func (m *memoryLimit) apply(cmd *exec.Cmd) {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", m.bytes/10*9))
 		return
 	}
-	// The shell enters the cgroup and becomes the program: the process is charged from its first page on.
+	// The shell enters the cgroup before it becomes the program, so the cgroup accounts for its first page too.
 	const enter = `echo $$ > "$0/cgroup.procs" && exec "$@"`
 	cmd.Args = append([]string{"sh", "-c", enter, m.dir, cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = "/bin/sh"
 }
 
-// String says which limit holds.
+// String describes the limit.
 func (m *memoryLimit) String() string {
 	if m.dir == "" {
 		return fmt.Sprintf("rig: GOMEMLIMIT is 90 %% of %d MiB; there is no cgroup: %v", m.bytes>>20, m.refused)
@@ -101,7 +101,8 @@ func (m *memoryLimit) String() string {
 	return fmt.Sprintf("rig: the cgroup %s limits the memory to %d MiB", m.dir, m.bytes>>20)
 }
 
-// end removes the cgroup of a process that has ended, and returns an error where the kernel killed it for its memory.
+// end removes the cgroup of a process that has ended. It returns an error if the kernel killed the process for its
+// memory.
 func (m *memoryLimit) end() error {
 	if m == nil || m.dir == "" {
 		return nil
@@ -110,7 +111,7 @@ func (m *memoryLimit) end() error {
 	for _, file := range []string{"memory.oom_control", "memory.events"} {
 		text, err := os.ReadFile(filepath.Join(m.dir, file))
 		if err != nil {
-			continue // the other version's
+			continue // of the other version
 		}
 		_, rest, _ := strings.Cut(string(text), "oom_kill ")
 		if fields := strings.Fields(rest); len(fields) > 0 {
@@ -119,7 +120,8 @@ func (m *memoryLimit) end() error {
 	}
 	err := os.Remove(m.dir)
 	if killed > 0 {
-		err = errors.Join(fmt.Errorf("rig: the kernel killed the process for its memory, of which it may have %d MiB", m.bytes>>20), err)
+		killed := fmt.Errorf("rig: the kernel killed the process because it exceeded %d MiB of memory", m.bytes>>20)
+		err = errors.Join(killed, err)
 	}
 	return err
 }

@@ -17,20 +17,19 @@ import (
 // statePoll is how often the observer reads the GCS. A reply costs the head about 1 ms.
 const statePoll = 50 * time.Millisecond
 
-// Observe writes into the journal what happens to a RayCluster until ctx ends. It starts with the cluster as it is now
-// and may be called before the cluster exists.
+// Observe records what happens to a RayCluster in the journal until ctx ends. The cluster need not exist yet.
 func (r *Rig) Observe(ctx context.Context, namespace, name string, journal *Journal) {
 	r.ObserveKubernetes(ctx, namespace, name, journal)
 	go r.followRay(ctx, namespace, name, journal)
 }
 
-// ObserveKubernetes is Observe without what only Ray knows. It puts no load on the head.
+// ObserveKubernetes is Observe without the facts from Ray, and puts no load on the head.
 func (r *Rig) ObserveKubernetes(ctx context.Context, namespace, name string, journal *Journal) {
 	go r.followGroups(ctx, namespace, name, journal)
 	go r.followPods(ctx, namespace, name, journal)
 }
 
-// follow keeps a watch open: the API server may close it, or be killed, at any time.
+// follow keeps a watch open, although the API server may close it, or die, at any time.
 func follow(ctx context.Context, open func() (watch.Interface, error), see func(watch.Event)) {
 	for ctx.Err() == nil {
 		w, err := open()
@@ -57,10 +56,10 @@ func drainWatch(ctx context.Context, w watch.Interface, see func(watch.Event)) {
 	}
 }
 
-// requestAnnotation is where Heliostat keeps what was asked for over REST.
+// requestAnnotation is where Heliostat stores what was requested over REST.
 const requestAnnotation = "heliostat.dev/resource-requests"
 
-// followGroups notes every change of a group's replicas and of what was asked for over REST.
+// followGroups records every change of a group's replicas and of what was requested over REST.
 func (r *Rig) followGroups(ctx context.Context, namespace, name string, journal *Journal) {
 	replicas := map[string]int64{}
 	var asked string
@@ -74,7 +73,8 @@ func (r *Rig) followGroups(ctx context.Context, namespace, name string, journal 
 		}
 		for group, n := range Replicas(cluster) {
 			if old, known := replicas[group]; known && old != n {
-				journal.Add(Fact{At: time.Now(), Stage: GroupPatched, Group: group, From: old, To: n, Detail: fmt.Sprintf("%d → %d", old, n)})
+				change := fmt.Sprintf("%d → %d", old, n)
+				journal.Add(Fact{At: time.Now(), Stage: GroupPatched, Group: group, From: old, To: n, Detail: change})
 			}
 			replicas[group] = n
 		}
@@ -109,7 +109,7 @@ func Replicas(cluster *unstructured.Unstructured) map[string]int64 {
 	return replicas
 }
 
-// followPods notes the life of worker pods.
+// followPods records the life of worker pods.
 func (r *Rig) followPods(ctx context.Context, namespace, name string, journal *Journal) {
 	seen := map[string]map[Stage]bool{}
 	note := func(pod *corev1.Pod, stage Stage, detail string) {
@@ -120,7 +120,8 @@ func (r *Rig) followPods(ctx context.Context, namespace, name string, journal *J
 			return
 		}
 		seen[pod.Name][stage] = true
-		journal.Add(Fact{At: time.Now(), Stage: stage, Group: pod.Labels["ray.io/group"], Pod: pod.Name, Detail: detail})
+		group := pod.Labels["ray.io/group"]
+		journal.Add(Fact{At: time.Now(), Stage: stage, Group: group, Pod: pod.Name, Detail: detail})
 	}
 	open := func() (watch.Interface, error) {
 		return r.Kube.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{LabelSelector: workersOf(name)})
@@ -143,7 +144,7 @@ func (r *Rig) followPods(ctx context.Context, namespace, name string, journal *J
 	})
 }
 
-// followRay notes what the GCS says of nodes and of pending demand.
+// followRay records what the GCS reports about nodes and pending demand.
 func (r *Rig) followRay(ctx context.Context, namespace, name string, journal *Journal) {
 	statuses := map[raydemand.NodeID]raydemand.NodeStatus{}
 	var pending string
@@ -203,8 +204,8 @@ func noteNode(journal *Journal, node raydemand.Node, before raydemand.NodeStatus
 	}
 }
 
-// Describe writes pending demand in one line, "" when nothing is pending: 2 × {GPU 1}, gang of 3 [{CPU 1}, 2 × {GPU 1}].
-// Constraints are no part of it: they stay as long as they are asked for.
+// Describe returns pending demand as one line, such as 2 × {GPU 1}, gang of 3 [{CPU 1}, 2 × {GPU 1}], or "" if nothing
+// is pending. It leaves out constraints, which stay for as long as they are requested.
 func Describe(demand raydemand.Demand) string {
 	var parts []string
 	for _, request := range demand.Requests {
@@ -225,12 +226,12 @@ func workersOf(cluster string) string {
 	return "ray.io/cluster=" + cluster + ",ray.io/node-type=worker"
 }
 
-// only selects the object of that name.
+// only selects the object with that name.
 func only(name string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: "metadata.name=" + name}
 }
 
-// FollowDriver notes where a driver's work runs until ctx ends.
+// FollowDriver records where a driver's work runs until ctx ends.
 func FollowDriver(ctx context.Context, driver *Driver, journal *Journal) {
 	for seen := 0; ; {
 		events, changed := driver.read()
@@ -251,7 +252,7 @@ func noteWork(ctx context.Context, journal *Journal, e Event) {
 		journal.Add(Fact{At: e.At, Stage: WorkRan, Pod: e.Pod, Detail: e.ID})
 	case "placed":
 		for _, id := range e.Nodes {
-			// The driver may hear of a node before the GCS was read again.
+			// The driver may know a node before the next read of the GCS.
 			var node Fact
 			known := func(facts []Fact) (ok bool) {
 				node, ok = First(facts, func(f Fact) bool { return f.Node == id })

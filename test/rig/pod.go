@@ -14,40 +14,52 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Pods of a RayCluster that stand in where there is neither an operator nor a kubelet: as both would have made them, running at their addresses.
-
-// StandInHead makes the head's pod.
+// StandInHead creates the pod of a head as the operator and a kubelet would, running at ip. It is for dev clusters that
+// have neither.
 func StandInHead(ctx context.Context, kube kubernetes.Interface, cluster *unstructured.Unstructured, ip string) error {
 	return standIn(ctx, kube, cluster, "head", "headgroup", cluster.GetName()+"-head", ip)
 }
 
-// StandInWorker makes a worker's pod.
-func StandInWorker(ctx context.Context, kube kubernetes.Interface, cluster *unstructured.Unstructured, group, name, ip string) error {
+// StandInWorker creates the pod of a worker in the same way.
+func StandInWorker(
+	ctx context.Context, kube kubernetes.Interface, cluster *unstructured.Unstructured, group, name, ip string,
+) error {
 	return standIn(ctx, kube, cluster, "worker", group, name, ip)
 }
 
-func standIn(ctx context.Context, kube kubernetes.Interface, cluster *unstructured.Unstructured, kind, group, name, ip string) error {
+func standIn(
+	ctx context.Context, kube kubernetes.Interface, cluster *unstructured.Unstructured, kind, group, name, ip string,
+) error {
 	now, controls, container := metav1.Now(), true, "ray-"+kind
 	pods := kube.CoreV1().Pods(cluster.GetNamespace())
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:   name,
-			Labels: map[string]string{"ray.io/cluster": cluster.GetName(), "ray.io/node-type": kind, "ray.io/group": group, "ray.io/is-ray-node": "yes"},
+			Name: name,
+			Labels: map[string]string{
+				"ray.io/cluster":     cluster.GetName(),
+				"ray.io/node-type":   kind,
+				"ray.io/group":       group,
+				"ray.io/is-ray-node": "yes",
+			},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: cluster.GetAPIVersion(), Kind: cluster.GetKind(),
 				Name: cluster.GetName(), UID: cluster.GetUID(), Controller: &controls}},
 		},
-		Spec: corev1.PodSpec{NodeName: standInNode, RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: container, Image: Image}}},
+		Spec: corev1.PodSpec{
+			NodeName:      standInNode,
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers:    []corev1.Container{{Name: container, Image: Image}},
+		},
 	}
 	if err := standInNodeExists(ctx, kube); err != nil {
-		return fmt.Errorf("making the node of the pod %s: %w", name, err)
+		return fmt.Errorf("creating the node of pod %s: %w", name, err)
 	}
 	made, err := pods.Create(ctx, pod, metav1.CreateOptions{})
-	for ctx.Err() == nil && apierrors.IsForbidden(err) { // the namespace is new, and its ServiceAccount is still to come
+	for ctx.Err() == nil && apierrors.IsForbidden(err) { // a new namespace has no ServiceAccount yet
 		pause(ctx, 100*time.Millisecond)
 		made, err = pods.Create(ctx, pod, metav1.CreateOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("making pod %s: %w", name, errors.Join(err, context.Cause(ctx)))
+		return fmt.Errorf("creating pod %s: %w", name, errors.Join(err, context.Cause(ctx)))
 	}
 	made.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
@@ -55,9 +67,14 @@ func standIn(ctx context.Context, kube kubernetes.Interface, cluster *unstructur
 			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now},
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now},
 		},
-		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: container, Ready: true, Image: Image, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
-		}},
+		ContainerStatuses: []corev1.ContainerStatus{
+			{
+				Name:  container,
+				Ready: true,
+				Image: Image,
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+			},
+		},
 	}
 	if _, err := pods.UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("starting pod %s: %w", name, err)
@@ -65,20 +82,25 @@ func standIn(ctx context.Context, kube kubernetes.Interface, cluster *unstructur
 	return nil
 }
 
-// standInNode is the node of all these pods. It exists, because a worker whose Node object is missing counts as lost, and
-// has room for everything, so that it bounds no worker group.
+// standInNode is the node of all these pods. A worker whose Node object is missing counts as lost. The node has room
+// for everything, so that it bounds no worker group.
 const standInNode = "nowhere"
 
 func standInNodeExists(ctx context.Context, kube kubernetes.Interface) error {
 	now, room := metav1.Now(), resource.MustParse("1T")
-	node, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: standInNode}}, metav1.CreateOptions{})
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: standInNode}}
+	node, err := kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	resources := corev1.ResourceList{corev1.ResourceCPU: room, corev1.ResourceMemory: resource.MustParse("1P"), corev1.ResourcePods: room}
+	resources := corev1.ResourceList{
+		corev1.ResourceCPU:    room,
+		corev1.ResourceMemory: resource.MustParse("1P"),
+		corev1.ResourcePods:   room,
+	}
 	node.Status = corev1.NodeStatus{
 		Capacity: resources, Allocatable: resources,
 		Conditions: []corev1.NodeCondition{{

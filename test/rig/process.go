@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// starter starts processes on one thread that lives as long as the program: PDEATHSIG is sent when the *thread* that
-// started a child ends, and Go ends threads as it likes.
+// starter starts processes on one thread that lives as long as the program: the kernel sends PDEATHSIG when the
+// *thread* that started a child ends, and Go may end threads at any time.
 var starter = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
@@ -24,16 +24,16 @@ var starter = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// start starts a command whose SysProcAttr.Pdeathsig shall mean the death of this program.
+// start starts a command whose SysProcAttr.Pdeathsig means the death of this program.
 func start(cmd *exec.Cmd) error {
 	errs := make(chan error, 1)
 	starter() <- func() { errs <- cmd.Start() }
 	return <-errs
 }
 
-// Usage is what a process uses at one moment.
+// Usage is the resource usage of a process at one moment.
 type Usage struct {
-	// CPU is the processor time used since its start. Resident and Peak are bytes.
+	// CPU is the processor time since its start. Resident and Peak are in bytes.
 	CPU            time.Duration
 	Resident, Peak int64
 }
@@ -41,7 +41,7 @@ type Usage struct {
 // clockTick is the kernel's unit of processor times in /proc, USER_HZ, which is 100 on every Linux platform Go runs on.
 const clockTick = 10 * time.Millisecond
 
-// UsageOf reads what the process pid uses from /proc.
+// UsageOf reads the usage of a process from /proc.
 func UsageOf(pid int) (Usage, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -68,7 +68,7 @@ func UsageOf(pid int) (Usage, error) {
 	return u, nil
 }
 
-// kibibytes returns the bytes of one line of /proc/<pid>/status, 0 where the line is missing.
+// kibibytes returns the bytes of one line of /proc/<pid>/status, or 0 if the line is missing.
 func kibibytes(status, name string) int64 {
 	_, rest, found := strings.Cut(status, name)
 	if !found {

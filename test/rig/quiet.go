@@ -5,9 +5,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Quiet silences the loggers of the libraries, which would write into what is told to people: parts of the rig come and
-// go on purpose. It is for programs and test binaries; what matters is returned as an error or kept in a log file.
+// Quiet silences the loggers of client libraries, which would report each part that a test stops on purpose. Programs
+// and test binaries call it. Errors that matter are returned or are in a log file.
 func Quiet() {
-	// An output alone would not do: klog writes errors to stderr as well.
+	// SetOutput alone is not enough: klog writes errors to stderr too.
 	klog.SetLogger(logr.Discard())
 }

@@ -11,26 +11,26 @@ import (
 // RayClusters is the resource that KubeRay's custom resource definition declares.
 var RayClusters = schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}
 
-// RayVersion is the version of Ray that the dev cluster's pods run unless a test chooses another.
+// RayVersion is the default version of Ray in the dev cluster's pods.
 const RayVersion = "2.60.0"
 
 // Image is the image of pods with that Ray.
 const Image = "rayproject/ray:" + RayVersion
 
-// Group describes a worker group of a RayCluster. Zero values are KubeRay's defaults or nothing.
+// Group describes a worker group of a RayCluster. Zero values mean KubeRay's defaults, or nothing.
 type Group struct {
 	Name               string
 	Replicas, Min, Max int64
 	Hosts              int64
-	// Image is the image of the group's pods, the one with Ray when empty.
+	// Image is the image of the group's pods; empty means Image, the one with Ray.
 	Image string
-	// CPU is the container's CPU limit, "1" when empty. Devices are further limits, such as nvidia.com/gpu.
+	// CPU is the container's CPU limit; empty means "1". Devices are further limits, such as nvidia.com/gpu.
 	CPU     string
 	Devices map[string]int64
 	// Labels are Ray node labels, not Kubernetes labels.
 	Labels map[string]string
 	Params map[string]string
-	// IdleSeconds is the group's own idle time-out, which the operator accepts only beside autoscaler v2.
+	// IdleSeconds is the group's own idle timeout, which the operator accepts only with autoscaler v2.
 	IdleSeconds int64
 }
 
@@ -38,15 +38,15 @@ type Group struct {
 type Cluster struct {
 	Namespace, Name string
 	Annotations     map[string]string
-	// IdleSeconds is the idle time-out of all groups without one.
+	// IdleSeconds is the idle timeout of groups without their own.
 	IdleSeconds int64
-	// InTree asks the operator for an autoscaler sidecar from SidecarImage (Ray's own when empty).
+	// InTree adds an autoscaler sidecar from SidecarImage; empty means Ray's own.
 	InTree       bool
 	SidecarImage string
 	Groups       []Group
 }
 
-// Manifest returns the RayCluster as Kubernetes stores it. The head serves no work: whatever asks for a CPU needs a worker.
+// Manifest returns the RayCluster as Kubernetes stores it. The head has no CPUs, so all work needs a worker.
 func (c Cluster) Manifest() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "ray.io/v1",
@@ -56,7 +56,7 @@ func (c Cluster) Manifest() *unstructured.Unstructured {
 	}}
 }
 
-// Spec returns the spec alone, which a RayJob and a RayService carry too.
+// Spec returns the spec alone, which a RayJob and a RayService contain too.
 func (c Cluster) Spec() map[string]any {
 	groups := make([]any, len(c.Groups))
 	for i, g := range c.Groups {

@@ -17,28 +17,28 @@ import (
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 )
 
-// SidecarImage is the image name under which pods find Heliostat in the place of Ray's own autoscaler.
+// SidecarImage is the image of Heliostat for pods that use it in place of Ray's own autoscaler.
 const SidecarImage = "heliostat/autoscaler:dev"
 
-// Options say what a rig has.
+// Options configure a rig.
 type Options struct {
-	// Out gets the progress of builds.
+	// Out receives the progress of builds.
 	Out io.Writer
-	// Name is the dev cluster's name, by which the devcluster command finds it. Empty means one nobody needs to know.
+	// Name is the dev cluster's name for the devcluster command. Empty means an anonymous one.
 	Name string
-	// KeepLogs keeps the logs of all parts when the rig is stopped, as does the variable HELIOSTAT_KEEP_LOGS.
+	// KeepLogs keeps the logs of all parts after Stop, as does the variable HELIOSTAT_KEEP_LOGS.
 	KeepLogs bool
-	// Nodes are the nodes whose pods are real processes; nil means those of the dev cluster.
+	// Nodes are the nodes whose pods are real processes; nil means the dev cluster's default.
 	Nodes []nodeagent.NodeSpec
 	// OperatorEnv are variables of the operator, as KEY=value.
 	OperatorEnv []string
-	// InstanceTypes are those that Karpenter launches; where there are some the rig has Karpenter, whose nodes kwok plays.
+	// InstanceTypes are what Karpenter launches. If there are any, the rig has Karpenter, and kwok simulates its nodes.
 	InstanceTypes []devcluster.InstanceType
 	// ControlPlaneOnly leaves out all nodes and the operator.
 	ControlPlaneOnly bool
 	// APIServerEnv are variables of the API server, as KEY=value.
 	APIServerEnv []string
-	// Kueue adds Kueue, with KueueFeatureGates that are not as by default, as NAME=true or NAME=false.
+	// Kueue adds Kueue. KueueFeatureGates change its feature gates, as NAME=true or NAME=false.
 	Kueue             bool
 	KueueFeatureGates []string
 }
@@ -48,9 +48,9 @@ type Rig struct {
 	Cluster *devcluster.Cluster
 	Kube    kubernetes.Interface
 	Dynamic dynamic.Interface
-	// Program is the path of the autoscaler program, Dir a directory that is removed with the rig.
+	// Program is the path of the autoscaler program. Dir is a directory that Stop removes.
 	Program, Dir string
-	// HeliostatEnv are further variables that Heliostat is started with, as KEY=value.
+	// HeliostatEnv are further environment variables of Heliostat, as KEY=value.
 	HeliostatEnv []string
 }
 
@@ -68,7 +68,7 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	// The directory is the sidecar's image, in which KubeRay calls the program by Ray's name.
+	// The directory is the sidecar's image. KubeRay calls the program in it `ray`.
 	if err := os.Symlink(program, filepath.Join(dir, "ray")); err != nil {
 		return nil, errors.Join(fmt.Errorf("preparing the sidecar's image: %w", err), os.RemoveAll(dir))
 	}
@@ -94,7 +94,7 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 	return &Rig{Cluster: cluster, Kube: cluster.Client(), Dynamic: cluster.Dynamic(), Program: program, Dir: dir}, nil
 }
 
-// runDir is where a cluster with a name runs.
+// runDir returns the directory of a named cluster.
 func (o Options) runDir(cache string) string {
 	if o.Name == "" {
 		return ""
@@ -102,7 +102,7 @@ func (o Options) runDir(cache string) string {
 	return filepath.Join(devcluster.RunDir(cache), o.Name)
 }
 
-// workDir makes a directory in the cache for what belongs to one rig.
+// workDir creates a rig's directory in the cache.
 func workDir(cache string) (string, error) {
 	parent := filepath.Join(cache, "rig")
 	if err := os.MkdirAll(parent, 0o755); err != nil {
@@ -115,8 +115,7 @@ func workDir(cache string) (string, error) {
 	return dir, nil
 }
 
-// Stop ends the dev cluster with all its pods and removes the rig's directory. Heliostat and drivers are stopped by
-// whoever started them.
+// Stop ends the dev cluster with all its pods and removes the rig's directory. The caller stops Heliostat and drivers.
 func (r *Rig) Stop(ctx context.Context) error {
 	return errors.Join(r.Cluster.Stop(ctx), os.RemoveAll(r.Dir))
 }
@@ -126,7 +125,7 @@ func (r *Rig) Python() string {
 	return filepath.Join(r.Cluster.RayEnv(devcluster.DefaultRay), "bin", "python")
 }
 
-// Create creates a RayCluster, and its namespace where that is missing.
+// Create creates a RayCluster, and its namespace if that does not exist.
 func (r *Rig) Create(ctx context.Context, cluster *unstructured.Unstructured) error {
 	return r.CreateAny(ctx, RayClusters, cluster)
 }
@@ -140,8 +139,8 @@ func (r *Rig) GCS(ctx context.Context, namespace, name string) (*gcs.Client, err
 	return gcs.Dial(gcs.Config{Address: address})
 }
 
-// Driver connects a driver to a RayCluster, which must be alive. Its files go to a directory of that name, and env is
-// added to its environment.
+// Driver connects a driver to a RayCluster whose head is alive. The driver's files are in a directory named label, and
+// env is added to its environment.
 func (r *Rig) Driver(ctx context.Context, namespace, name, label string, env ...string) (*Driver, error) {
 	address, err := r.Head(ctx, namespace, name)
 	if err != nil {
