@@ -20,35 +20,35 @@ func (c *Cluster) Dir() string { return c.claim.dir }
 // Logs is the directory with a log of every part and every container.
 func (c *Cluster) Logs() string { return filepath.Join(c.Dir(), logsDir) }
 
-// Kubeconfig is the path of the administrator's kubeconfig. It needs no other file.
+// Kubeconfig is the path of the administrator's kubeconfig, which is self-contained.
 func (c *Cluster) Kubeconfig() string { return c.plane.kubeconfig() }
 
 // RESTConfig returns a copy of the administrator's client configuration.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Client is an administrator's client of the built-in API.
+// Client returns an administrator's client of the built-in API.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
-// Dynamic is an administrator's client of every API, RayClusters included.
+// Dynamic returns an administrator's client of every API, including RayClusters.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
-// Agent runs the nodes whose pods are processes; nil where there are none.
+// Agent returns the agent of the nodes whose pods are processes, or nil if there are none.
 func (c *Cluster) Agent() *nodeagent.Agent { return c.agent }
 
-// Host is the control plane's loopback address, which belongs to this cluster alone. A program under test that listens
-// there cannot meet one of another cluster.
+// Host is the control plane's loopback address, which no other cluster uses. A program under test can listen there
+// without a conflict.
 func (c *Cluster) Host() string { return c.plane.host }
 
 // APIServer is the host:port of the API server.
 func (c *Cluster) APIServer() string { return c.plane.address("apiserver") }
 
-// RayEnv is the directory of the virtual environment of a Ray version that the options asked for, else "".
+// RayEnv is the directory of the virtual environment of a Ray version from the options, or "".
 func (c *Cluster) RayEnv(version string) string { return c.kit.RayEnv(version) }
 
-// Bin is the path of the program of a part that the options asked for, else "".
+// Bin is the path of the program of a part from the options, or "".
 func (c *Cluster) Bin(part Part) string { return c.kit.Bin(part) }
 
-// Deaths tells which parts ended unasked since the cluster is ready. Nobody restarts them but RestartPart.
+// Deaths reports parts that end by themselves after the cluster is ready. Only RestartPart restarts them.
 func (c *Cluster) Deaths() <-chan Death { return c.deaths }
 
 // Running returns the parts whose process runs, sorted.
@@ -67,7 +67,7 @@ func (c *Cluster) Running() []Part {
 	return parts
 }
 
-// KillPart kills a part as a crash would and returns when it is gone. Its data stays.
+// KillPart kills a part, like a crash, and returns when it is gone. Its data stays.
 func (c *Cluster) KillPart(part Part) error {
 	c.mu.Lock()
 	p := c.processes[part]
@@ -78,7 +78,8 @@ func (c *Cluster) KillPart(part Part) error {
 	return p.kill()
 }
 
-// HoldPart stops a part where it is, so that it answers nobody and no connection ends, until it is let go on.
+// HoldPart suspends a part, so that it answers nobody and its connections stay open, until the caller calls the
+// function that it returns.
 func (c *Cluster) HoldPart(part Part) (letGo func() error, err error) {
 	c.mu.Lock()
 	p := c.processes[part]
@@ -89,8 +90,8 @@ func (c *Cluster) HoldPart(part Part) (letGo func() error, err error) {
 	return func() error { return p.signal(syscall.SIGCONT) }, p.signal(syscall.SIGSTOP)
 }
 
-// RestartPart starts a part again after its end, on the same ports and data, and returns when it is ready. A part that
-// still runs is killed first.
+// RestartPart starts a part again with the same ports and data, and returns when it is ready. It first kills a part
+// that still runs.
 func (c *Cluster) RestartPart(ctx context.Context, part Part) error {
 	if err := c.KillPart(part); err != nil {
 		return err

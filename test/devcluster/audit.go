@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Names of the audit's files, the policy in the cluster's directory and the log among the others.
+// File names of the audit: the policy in the cluster's directory, and the log among the other logs.
 const (
 	auditPolicy = "audit-policy.yaml"
 	auditLog    = "audit.log"
 )
 
-// audit returns the API server's flags that record what some users ask for, and writes the policy that they name.
+// audit returns the API server's flags that record the requests of some users, and writes their policy.
 func (cp *controlPlane) audit() ([]string, error) {
 	if len(cp.audited) == 0 {
 		return nil, nil
@@ -31,11 +31,11 @@ func (cp *controlPlane) audit() ([]string, error) {
 	}
 	text, err := yaml.Marshal(policy)
 	if err != nil {
-		return nil, fmt.Errorf("writing the audit's policy: %w", err)
+		return nil, fmt.Errorf("writing the audit policy: %w", err)
 	}
 	file := filepath.Join(cp.dir, auditPolicy)
 	if err := os.WriteFile(file, text, 0o644); err != nil {
-		return nil, fmt.Errorf("writing the audit's policy: %w", err)
+		return nil, fmt.Errorf("writing the audit policy: %w", err)
 	}
 	return []string{"--audit-policy-file=" + file, "--audit-log-path=" + filepath.Join(cp.dir, logsDir, auditLog)}, nil
 }
@@ -44,7 +44,7 @@ func (cp *controlPlane) audit() ([]string, error) {
 func (c *Cluster) Audited() ([]auditv1.Event, error) {
 	file, err := os.Open(filepath.Join(c.Logs(), auditLog))
 	if err != nil {
-		return nil, fmt.Errorf("reading the audit: %w", err)
+		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}
 	defer file.Close()
 	var events []auditv1.Event
@@ -54,11 +54,11 @@ func (c *Cluster) Audited() ([]auditv1.Event, error) {
 			return events, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading the audit: %w", err)
+			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
 		var event auditv1.Event
 		if err := json.Unmarshal(line, &event); err != nil {
-			return nil, fmt.Errorf("reading the audit: %w", err)
+			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
 		events = append(events, event)
 	}

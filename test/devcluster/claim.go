@@ -15,21 +15,21 @@ import (
 	"heliostat.dev/heliostat/test/devcluster/kit"
 )
 
-// claim is what one cluster has for itself on the machine: a directory and a block of loopback addresses. The kernel
-// takes both back when the process ends, so a claim never outlives its cluster.
+// claim reserves a directory and a block of loopback addresses for one cluster. The kernel frees both when the process
+// ends, so a claim never outlives its cluster.
 type claim struct {
 	dir   string
 	lock  *kit.Lock
 	block *block
 }
 
-// claimMachine takes dir and a block of addresses. An empty dir means a new one below runs. Whatever killed clusters left
-// in runs is removed.
+// claimMachine claims dir and a block of addresses. An empty dir means a new one below runs. It removes what killed
+// clusters left in runs.
 func claimMachine(ctx context.Context, runs, dir string) (*claim, error) {
 	if err := os.MkdirAll(runs, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the directory for clusters: %w", err)
 	}
-	// Between the creation of a directory and its lock it looks abandoned.
+	// A directory without a lock looks abandoned, so nobody may look between its creation and its lock.
 	one, err := kit.WaitLock(ctx, filepath.Join(runs, ".lock"))
 	if err != nil {
 		return nil, err
@@ -48,13 +48,13 @@ func claimMachine(ctx context.Context, runs, dir string) (*claim, error) {
 	return &claim{dir: dir, lock: lock, block: b}, nil
 }
 
-// release gives everything back. The directory's content is the caller's business.
+// release frees the claim. The caller removes the directory's content.
 func (c *claim) release() {
 	c.block.release()
 	c.lock.Release()
 }
 
-// ownerFile is the locked file of a cluster's directory. It holds the owner's process id.
+// ownerFile is the lock file of a cluster's directory. It contains the owner's process ID.
 const ownerFile = "owner"
 
 // claimDir locks an empty or new directory.
@@ -82,7 +82,7 @@ func claimDir(runs, dir string) (string, *kit.Lock, error) {
 	return dir, lock, nil
 }
 
-// newDir creates a directory below runs. Its name is as short as can be: the paths of Unix sockets below it are limited.
+// newDir creates a directory below runs. Its name is short because the length of Unix socket paths is limited.
 func newDir(runs string) (string, error) {
 	for n := 1; ; n++ {
 		dir := filepath.Join(runs, "c"+strconv.Itoa(n))
@@ -92,7 +92,7 @@ func newDir(runs string) (string, error) {
 	}
 }
 
-// prepareDir checks that nothing would be lost when the directory is removed later, and names its owner.
+// prepareDir checks that the directory has no foreign files, which would be lost with it, and writes its owner.
 func prepareDir(dir string, owner *os.File) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -100,13 +100,13 @@ func prepareDir(dir string, owner *os.File) error {
 	}
 	for _, entry := range entries {
 		if entry.Name() != ownerFile {
-			return fmt.Errorf("it is not empty, and %s is none of a cluster's", entry.Name())
+			return fmt.Errorf("it is not empty: %s does not belong to a cluster", entry.Name())
 		}
 	}
 	return writeOwner(owner)
 }
 
-// writeOwner replaces the content of the owner file by this process's id.
+// writeOwner writes this process's ID to the owner file.
 func writeOwner(file *os.File) error {
 	if err := file.Truncate(0); err != nil {
 		return err
@@ -115,7 +115,7 @@ func writeOwner(file *os.File) error {
 	return err
 }
 
-// Owner returns the id of the process that runs a cluster in dir, 0 when none does.
+// Owner returns the ID of the process that runs a cluster in dir, or 0.
 func Owner(dir string) int {
 	file, err := os.Open(filepath.Join(dir, ownerFile))
 	if err != nil {
@@ -136,8 +136,8 @@ func Owner(dir string) int {
 	return pid
 }
 
-// sweep removes the directories of clusters whose process was killed together with everything that would have cleaned
-// up. It is a courtesy: whatever fails is tried again by the next cluster.
+// sweep removes the directories of clusters whose process and janitor were both killed. It ignores errors: the next
+// cluster tries again.
 func sweep(runs string) {
 	owners, _ := filepath.Glob(filepath.Join(runs, "*", ownerFile))
 	for _, owner := range owners {
@@ -151,8 +151,7 @@ func sweep(runs string) {
 }
 
 // block is one cluster's share of the loopback network: 127.64.n.1 for the control plane, 127.65.n.0/24 for nodes and
-// pods. What reserves it is an abstract socket: machine-wide like the addresses themselves, no file, gone with its
-// process.
+// pods. An abstract socket reserves it: like the addresses it is machine-wide, and it ends with its process.
 type block struct {
 	number int
 	socket net.Listener
@@ -181,8 +180,8 @@ func (b *block) host() string { return fmt.Sprintf("127.64.%d.1", b.number) }
 // podCIDR is the block of the nodes' and pods' addresses.
 func (b *block) podCIDR() string { return fmt.Sprintf("127.65.%d.0/24", b.number) }
 
-// publicPort returns a port that nobody listens on at any address, and that no cluster of another block chooses: a part
-// that listens on all addresses fails where somebody listens on one of them.
+// publicPort returns a port that is free at all addresses, and that no cluster of another block chooses. A part that
+// listens on all addresses fails if the port is in use at one of them.
 func (b *block) publicPort(first int) (int, error) {
 	for p := first + b.number; p < first+4*maxBlocks; p += maxBlocks {
 		listener, err := net.Listen("tcp", ":"+strconv.Itoa(p))
@@ -190,14 +189,14 @@ func (b *block) publicPort(first int) (int, error) {
 			return p, listener.Close()
 		}
 	}
-	return 0, fmt.Errorf("finding a free port from %d on, for all addresses: none is", first)
+	return 0, fmt.Errorf("finding a port from %d on that is free at all addresses: none is free", first)
 }
 
 // release frees the block.
 func (b *block) release() { b.socket.Close() }
 
-// port returns a port of the control plane's address that nobody listens on: the usual one, unless somebody listens on
-// it for all addresses, else one below those that the kernel hands out, which a later process cannot get by chance.
+// port returns a free port of the control plane's address: the usual one, or, if another process uses that at all
+// addresses, one below the ephemeral range, so that no later process gets it by chance.
 func (b *block) port(usual int) (int, error) {
 	const lowest, ephemeral = 20000, 32768
 	candidates := []int{usual}
@@ -210,5 +209,5 @@ func (b *block) port(usual int) (int, error) {
 			return p, listener.Close()
 		}
 	}
-	return 0, fmt.Errorf("finding a free port on %s: none of %v is", b.host(), candidates)
+	return 0, fmt.Errorf("finding a free port on %s: all of %v are in use", b.host(), candidates)
 }

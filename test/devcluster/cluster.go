@@ -18,7 +18,7 @@ import (
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 )
 
-// logsDir is the entry of a cluster's directory with the logs.
+// logsDir is the directory of the logs in a cluster's directory.
 const logsDir = "logs"
 
 // killGrace is how long pods may take to end when the cluster stops.
@@ -36,7 +36,7 @@ type Cluster struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	agent   *nodeagent.Agent
-	logs    *os.File // the node agent's log, nil where the caller has his own
+	logs    *os.File // the node agent's log, nil if the caller has one
 	deaths  chan Death
 
 	mu        sync.Mutex // guards the fields below
@@ -44,7 +44,7 @@ type Cluster struct {
 	abort     context.CancelCauseFunc // ends the start, nil once it is over
 }
 
-// Death is the end of a part that nobody asked for.
+// Death is the unexpected end of a part.
 type Death struct {
 	Part Part
 	// Err has the exit status and the last lines of the log.
@@ -79,7 +79,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// newCluster claims what a cluster needs of the machine and prepares its parts.
+// newCluster claims the cluster's directory and addresses and prepares its parts.
 func newCluster(ctx context.Context, options Options, built *kit.Kit) (*Cluster, error) {
 	cache, err := CacheDir()
 	if err != nil {
@@ -89,17 +89,24 @@ func newCluster(ctx context.Context, options Options, built *kit.Kit) (*Cluster,
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{options: options, kit: built, claim: claim, spawner: newSpawner(), deaths: make(chan Death, len(kit.Parts())), processes: map[Part]*process{}}
+	c := &Cluster{
+		options:   options,
+		kit:       built,
+		claim:     claim,
+		spawner:   newSpawner(),
+		deaths:    make(chan Death, len(kit.Parts())),
+		processes: map[Part]*process{},
+	}
 	if err := c.prepare(); err != nil {
 		return nil, errors.Join(err, c.Stop(ctx))
 	}
 	return c, nil
 }
 
-// RunDir is the directory in a cache that holds running clusters.
+// RunDir is the directory of running clusters in a cache.
 func RunDir(cache string) string { return filepath.Join(cache, "run") }
 
-// prepare fills the cluster's directory and makes the clients.
+// prepare fills the cluster's directory and creates the clients.
 func (c *Cluster) prepare() error {
 	keep := ""
 	if c.options.KeepLogs {
@@ -163,7 +170,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		c.startNodes,
 		func(ctx context.Context) error { return c.startPart(ctx, Scheduler) },
 		func(ctx context.Context) error {
-			// The garbage collector looks for new kinds of owners every 30 s only, so it starts when KubeRay's are there.
+			// The garbage collector discovers new kinds only every 30 s, so it starts after KubeRay's are installed.
 			if err := c.installKubeRay(ctx); err != nil {
 				return err
 			}
@@ -182,7 +189,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return concurrently(ctx, cancel, steps)
 }
 
-// startParts starts parts at the same time, leaving out those that the options do not want.
+// startParts starts parts at the same time, except those that the options leave out.
 func (c *Cluster) startParts(ctx context.Context, cancel context.CancelCauseFunc, parts ...Part) error {
 	var steps []func(context.Context) error
 	unwanted := map[Part]bool{Operator: c.options.NoOperator, Kueue: !c.options.Kueue}
@@ -194,14 +201,14 @@ func (c *Cluster) startParts(ctx context.Context, cancel context.CancelCauseFunc
 	return concurrently(ctx, cancel, steps)
 }
 
-// setAbort says how the death of a part ends the start; nil means that the start is over.
+// setAbort sets how the death of a part cancels the start; nil means that the start is over.
 func (c *Cluster) setAbort(abort context.CancelCauseFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.abort = abort
 }
 
-// concurrently runs all steps at once. The first that fails ends the others, and its error is returned.
+// concurrently runs all steps at once. The first error cancels the others and is returned.
 func concurrently(ctx context.Context, cancel context.CancelCauseFunc, steps []func(context.Context) error) error {
 	var group sync.WaitGroup
 	for _, step := range steps {
@@ -250,7 +257,7 @@ func (c *Cluster) run(part Part) error {
 	return nil
 }
 
-// died is told that a part ended unasked: it fails a start, and it is news of a running cluster.
+// died handles the unexpected end of a part: it cancels a start, or reports the death of a running cluster's part.
 func (c *Cluster) died(part Part, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,8 +272,8 @@ func (c *Cluster) died(part Part, err error) {
 	}
 }
 
-// Stop ends every process of the cluster and removes its directory, all but the logs where the options keep them. It may
-// be called on a cluster that started only in part.
+// Stop ends every process of the cluster and removes its directory, except logs that the options keep. It also works
+// for a cluster whose start failed.
 func (c *Cluster) Stop(ctx context.Context) error {
 	err := errors.Join(c.stopNodes(ctx), c.stopParts(), c.remove())
 	if c.janitor != nil {
@@ -279,7 +286,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	return nil
 }
 
-// stopParts kills the parts: those that act on what they see before those that would show them the end of the others.
+// stopParts kills the parts. Controllers go before the API server, so that they do not act on the end of the others.
 func (c *Cluster) stopParts() error {
 	var errs []error
 	for _, part := range []Part{Operator, Karpenter, Kueue, Kwok, ControllerManager, Scheduler, APIServer, Etcd} {

@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/test/devcluster/kit"
 )
 
-// controlPlane knows how each part of one cluster is run. Everything listens on the cluster's own loopback address.
+// controlPlane knows how to run each part of one cluster. All parts listen on the cluster's own loopback address.
 type controlPlane struct {
 	dir   string
 	host  string
@@ -20,33 +20,35 @@ type controlPlane struct {
 	kit   *kit.Kit
 	// env is the environment of every part.
 	env []string
-	// operatorEnv is added to the operator's environment, apiServerEnv to the API server's; what stands last counts.
+	// operatorEnv is added to the operator's environment, apiServerEnv to the API server's. Later values win.
 	operatorEnv, apiServerEnv []string
 	// kueueGates are Kueue's feature gates.
 	kueueGates []string
 	// audited are users whose requests to the API server are recorded.
 	audited []string
-	// karpenter says that the cluster has Karpenter.
+	// karpenter is whether the cluster has Karpenter.
 	karpenter bool
 }
 
-// usualPorts are the ports that the parts are known for.
+// usualPorts are the default ports of the parts.
 var usualPorts = map[string]int{
-	"etcd": 2379, "etcd-peer": 2380, "apiserver": 6443, "operator-metrics": 8080, "operator-health": 8082, "kwok": 10247,
+	"etcd": 2379, "etcd-peer": 2380, "apiserver": 6443,
+	"operator-metrics": 8080, "operator-health": 8082, "kwok": 10247,
 	"kueue-webhook": 9443, "kueue-health": 8081, "kueue-metrics": 8443,
 }
 
-// publicPorts are those of parts that listen on all addresses: no other cluster may have the same.
+// publicPorts are ports of parts that listen on all addresses, so no two clusters may share one.
 var publicPorts = map[string]int{"karpenter-metrics": 24000, "karpenter-health": 26000}
 
-// newControlPlane chooses the ports and makes keys, certificates and kubeconfigs.
+// newControlPlane chooses the ports and creates keys, certificates and kubeconfigs.
 func newControlPlane(c *claim, built *kit.Kit, env []string, options Options) (*controlPlane, error) {
 	pki, err := newAuthority(filepath.Join(c.dir, "pki"))
 	if err != nil {
 		return nil, err
 	}
 	cp := &controlPlane{
-		dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env, audited: options.Audit,
+		dir: c.dir, host: c.block.host(), ports: map[string]int{}, pki: pki, kit: built, env: env,
+		audited:    options.Audit,
 		kueueGates: options.KueueFeatureGates, karpenter: options.karpenter(),
 		operatorEnv: options.OperatorEnv, apiServerEnv: append([]string{apiServerMemory}, options.APIServerEnv...),
 	}
@@ -68,10 +70,11 @@ func (cp *controlPlane) address(port string) string {
 	return net.JoinHostPort(cp.host, strconv.Itoa(cp.ports[port]))
 }
 
-// makeIdentities writes what the parts need to know each other. The names of users are those that the API server's
-// built-in roles are bound to; the operator gets its role when it is installed.
+// makeIdentities writes the certificates and kubeconfigs of the parts. The API server binds its built-in roles to these
+// user names; installKubeRay binds the operator's role.
 func (cp *controlPlane) makeIdentities() error {
-	if err := cp.pki.server("apiserver", cp.host, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"); err != nil {
+	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
+	if err := cp.pki.server("apiserver", append([]string{cp.host}, names...)...); err != nil {
 		return err
 	}
 	if err := cp.pki.signingKey("service-account"); err != nil {
@@ -96,7 +99,8 @@ func (cp *controlPlane) makeIdentities() error {
 		{file: cp.kubeconfigOf(Kueue), name: "kueue", groups: []string{"system:masters"}},
 		{file: cp.kubeconfigOf(Karpenter), name: "karpenter", groups: []string{"system:masters"}},
 	} {
-		if err := cp.pki.kubeconfig(user.file, "https://"+cp.address("apiserver"), user.name, user.groups...); err != nil {
+		url := "https://" + cp.address("apiserver")
+		if err := cp.pki.kubeconfig(user.file, url, user.name, user.groups...); err != nil {
 			return err
 		}
 	}
@@ -111,7 +115,7 @@ func (cp *controlPlane) kubeconfigOf(part Part) string {
 	return cp.pki.path(string(part) + ".kubeconfig")
 }
 
-// command returns how a part is run.
+// command returns the command of a part.
 func (cp *controlPlane) command(part Part) (command, error) {
 	c := command{part: part, program: cp.kit.Bin(part), env: cp.env, dir: cp.dir, log: cp.log(part)}
 	switch part {
@@ -140,7 +144,7 @@ func (cp *controlPlane) command(part Part) (command, error) {
 		}
 		c.args = args
 	default:
-		return command{}, fmt.Errorf("running %s: it is no part of a cluster", part)
+		return command{}, fmt.Errorf("running %s: not a part of a cluster", part)
 	}
 	return c, nil
 }
@@ -150,7 +154,7 @@ func (cp *controlPlane) log(part Part) string {
 	return filepath.Join(cp.dir, logsDir, string(part)+".log")
 }
 
-// etcd does not sync to disk: nothing here has to survive a power failure.
+// etcd does not sync to disk: no data needs to survive a power failure.
 func (cp *controlPlane) etcd() []string {
 	client, peer := "http://"+cp.address("etcd"), "http://"+cp.address("etcd-peer")
 	return []string{
@@ -160,20 +164,23 @@ func (cp *controlPlane) etcd() []string {
 	}
 }
 
-// apiServerMemory lets the API server's heap grow to five times what it holds before garbage is collected. With Go's own two times it spends up to half
-// of its time on that under writes of RayClusters, whose definition is large, and here all parts share two cores (seen with make bench-rest).
+// apiServerMemory lets the API server's heap grow to five times its live size before a garbage collection. With Go's
+// default of two times, it spends up to half of its time on that under writes of RayClusters, whose definition is
+// large, and all parts share two cores here (measured with make bench-rest).
 const apiServerMemory = "GOGC=400"
 
-// apiServer leaves out the taint that only a node lifecycle controller would take off new nodes again, and the
-// endpoints of the kubernetes Service, which may not be loopback addresses.
+// apiServer returns the API server's flags. They turn off the taint of new nodes, which only a node lifecycle
+// controller removes, and the endpoints of the kubernetes Service, which must not be loopback addresses.
 func (cp *controlPlane) apiServer() []string {
 	return []string{
 		"--etcd-servers=http://" + cp.address("etcd"),
-		"--bind-address=" + cp.host, "--advertise-address=" + cp.host, "--secure-port=" + strconv.Itoa(cp.ports["apiserver"]),
+		"--bind-address=" + cp.host, "--advertise-address=" + cp.host,
+		"--secure-port=" + strconv.Itoa(cp.ports["apiserver"]),
 		"--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.96.0.0/16",
 		"--tls-cert-file=" + cp.pki.path("apiserver.crt"), "--tls-private-key-file=" + cp.pki.path("apiserver.key"),
 		"--client-ca-file=" + cp.pki.path("ca.crt"),
-		"--kubelet-client-certificate=" + cp.pki.path("kubelet-client.crt"), "--kubelet-client-key=" + cp.pki.path("kubelet-client.key"),
+		"--kubelet-client-certificate=" + cp.pki.path("kubelet-client.crt"),
+		"--kubelet-client-key=" + cp.pki.path("kubelet-client.key"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + cp.pki.path("service-account.pub"),
 		"--service-account-signing-key-file=" + cp.pki.path("service-account.key"),
@@ -181,9 +188,8 @@ func (cp *controlPlane) apiServer() []string {
 	}
 }
 
-// controllers are those without which the API does not behave as users know it: owned objects are collected,
-// namespaces end, pods find service accounts, Jobs and Deployments run, quotas bind. Services stay without endpoints: those
-// may not be loopback addresses.
+// controllers are those that users rely on: garbage collection, namespaces, service accounts, Jobs, Deployments,
+// quotas. Services get no endpoints, because those must not be loopback addresses.
 var controllers = []string{
 	"garbage-collector-controller", "namespace-controller",
 	"serviceaccount-controller", "root-ca-certificate-publisher-controller",
@@ -191,10 +197,11 @@ var controllers = []string{
 	"resourcequota-controller", "clusterrole-aggregation-controller",
 }
 
-// nodeControllers are those that Karpenter relies on: they keep the conditions and taints of nodes, and remove the pods
-// of nodes that are gone.
+// nodeControllers are those that Karpenter relies on: they maintain the conditions and taints of nodes, and delete the
+// pods of deleted nodes.
 var nodeControllers = []string{
-	"node-lifecycle-controller", "taint-eviction-controller", "disruption-controller", "pod-garbage-collector-controller",
+	"node-lifecycle-controller", "taint-eviction-controller", "disruption-controller",
+	"pod-garbage-collector-controller",
 }
 
 func (cp *controlPlane) controllerManager() []string {
@@ -214,18 +221,19 @@ func (cp *controlPlane) controllerManager() []string {
 func (cp *controlPlane) operator() []string {
 	return []string{
 		"--kubeconfig=" + cp.kubeconfigOf(Operator), "--enable-leader-election=false", "--reconcile-concurrency=4",
-		"--metrics-addr=" + cp.address("operator-metrics"), "--health-probe-bind-address=" + cp.address("operator-health"),
+		"--metrics-addr=" + cp.address("operator-metrics"),
+		"--health-probe-bind-address=" + cp.address("operator-health"),
 		"--log-stdout-encoder=console",
 	}
 }
 
-// kwokStages are the life cycles kwok plays: nodes are ready at once and stay so, pods run at once.
+// kwokStages are the life cycles that kwok simulates: nodes become ready, and pods run, at once.
 var kwokStages = []string{
 	"node/fast/node-initialize.yaml", "node/heartbeat/node-heartbeat.yaml",
 	"pod/fast/pod-ready.yaml", "pod/fast/pod-complete.yaml", "pod/fast/pod-delete.yaml",
 }
 
-// kwok manages only the nodes that carry its annotation; those of the node agent are none of its business.
+// kwok returns the flags with which kwok manages only nodes with its annotation, and not those of the node agent.
 func (cp *controlPlane) kwok() []string {
 	args := []string{
 		"--kubeconfig=" + cp.kubeconfigOf(Kwok), "--manage-all-nodes=false",

@@ -20,14 +20,18 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// operatorUser is the name by which the operator is known to the API server.
+// operatorUser is the operator's user name at the API server.
 const operatorUser = "kuberay-operator"
 
-var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var crdResource = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
 
-// installCRDs creates the resource definitions of a directory, each changed before, and waits until the API server
-// serves them. They are created, not applied: the annotation that apply keeps would be longer than the API allows.
-func installCRDs(ctx context.Context, client dynamic.Interface, dir string, change func(*unstructured.Unstructured) error) error {
+// installCRDs creates the resource definitions of a directory, each after a call of change, and waits until the API
+// server serves them. It does not apply them, because the annotation of an apply would be longer than the API allows.
+func installCRDs(
+	ctx context.Context, client dynamic.Interface, dir string, change func(*unstructured.Unstructured) error,
+) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("installing resource definitions: none in %s", dir)
@@ -41,13 +45,15 @@ func installCRDs(ctx context.Context, client dynamic.Interface, dir string, chan
 		if err != nil {
 			return fmt.Errorf("installing resource definitions: %w", err)
 		}
-		if _, err := client.Resource(crdResource).Create(ctx, crd, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		_, err = client.Resource(crdResource).Create(ctx, crd, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("installing %s: %w", crd.GetName(), err)
 		}
 		names = append(names, crd.GetName())
 	}
 	for _, name := range names {
-		if err := poll(ctx, 50*time.Millisecond, func(ctx context.Context) error { return established(ctx, client, name) }); err != nil {
+		served := func(ctx context.Context) error { return established(ctx, client, name) }
+		if err := poll(ctx, 50*time.Millisecond, served); err != nil {
 			return fmt.Errorf("waiting for %s: %w", name, err)
 		}
 	}
@@ -61,13 +67,14 @@ func readObject(file string) (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	object := &unstructured.Unstructured{}
-	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096).Decode(&object.Object); err != nil && !errors.Is(err, io.EOF) {
+	err = yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096).Decode(&object.Object)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
 	return object, nil
 }
 
-// established returns an error as long as the API server does not serve a resource definition.
+// established returns an error until the API server serves a resource definition.
 func established(ctx context.Context, client dynamic.Interface, name string) error {
 	crd, err := client.Resource(crdResource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -78,15 +85,16 @@ func established(ctx context.Context, client dynamic.Interface, name string) err
 		return err
 	}
 	for _, c := range conditions {
-		if condition, ok := c.(map[string]any); ok && condition["type"] == "Established" && condition["status"] == "True" {
+		condition, ok := c.(map[string]any)
+		if ok && condition["type"] == "Established" && condition["status"] == "True" {
 			return nil
 		}
 	}
 	return fmt.Errorf("%s is not established", name)
 }
 
-// grantOperator gives the operator the rights that its own manifests ask for, and no more: what it may not do on a real
-// cluster fails here too.
+// grantOperator grants the operator exactly the rights in its own manifests, so that what a real cluster forbids fails
+// here too.
 func grantOperator(ctx context.Context, client kubernetes.Interface, roleFile string) error {
 	object, err := os.ReadFile(roleFile)
 	if err != nil {
@@ -96,7 +104,8 @@ func grantOperator(ctx context.Context, client kubernetes.Interface, roleFile st
 	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(object), 4096).Decode(&role); err != nil {
 		return fmt.Errorf("granting the operator its role: reading %s: %w", roleFile, err)
 	}
-	if _, err := client.RbacV1().ClusterRoles().Create(ctx, &role, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	_, err = client.RbacV1().ClusterRoles().Create(ctx, &role, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("granting the operator its role: %w", err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{
@@ -104,14 +113,15 @@ func grantOperator(ctx context.Context, client kubernetes.Interface, roleFile st
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: operatorUser}},
 	}
-	if _, err := client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("granting the operator its role: %w", err)
 	}
 	return nil
 }
 
-// defaultsExist returns an error as long as a pod in the default namespace would be refused or would lack the
-// certificate of the API server.
+// defaultsExist returns an error until a pod in the default namespace is accepted and finds the certificate of the API
+// server.
 func defaultsExist(ctx context.Context, client kubernetes.Interface) error {
 	if _, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		return err

@@ -8,23 +8,23 @@ import (
 	"syscall"
 )
 
-// janitorScript is Bash, because a test's program cannot be asked to run again as something else, and Bash is there
-// anyway: KubeRay starts Ray with it.
+// janitorScript is a Bash script, because a test's program cannot run itself as another command. Bash is always there:
+// KubeRay starts Ray with it.
 //
 //go:embed janitor.sh
 var janitorScript string
 
-// markVariable stands in the environment of every process of a cluster; its value is the cluster's directory.
+// markVariable is in the environment of every process of a cluster. Its value is the cluster's directory.
 const markVariable = "HELIOSTAT_DEVCLUSTER"
 
-// janitor waits beside a cluster and cleans up when the cluster's process is killed. The parent-death signal alone does
-// not do that: it reaches children only, and it removes no files.
+// janitor is a process that cleans up when the cluster's process is killed. The parent-death signal alone is not
+// enough: it reaches only children and removes no files.
 type janitor struct {
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
 }
 
-// startJanitor starts the janitor of the cluster in dir; keep is the entry of dir that is never removed, or "".
+// startJanitor starts the janitor of the cluster in dir. It never removes the entry keep of dir, unless that is "".
 func startJanitor(dir, keep string) (*janitor, error) {
 	cmd := exec.Command("bash", "-c", janitorScript, "janitor.sh", dir, keep)
 	cmd.Dir = "/"
@@ -39,7 +39,7 @@ func startJanitor(dir, keep string) (*janitor, error) {
 	return &janitor{cmd: cmd, pipe: pipe}, nil
 }
 
-// dismiss ends the janitor: the cluster has cleaned up itself.
+// dismiss ends the janitor after the cluster itself has cleaned up.
 func (j *janitor) dismiss() error {
 	if _, err := io.WriteString(j.pipe, "\n"); err != nil {
 		return fmt.Errorf("dismissing the janitor: %w", err)

@@ -11,24 +11,24 @@ import (
 	"strings"
 )
 
-// InstanceType is one that the provider of Karpenter offers, on demand and in one zone. A node of it announces these
-// resources less 100m of CPU and 10Mi of memory.
+// InstanceType is an offer of Karpenter's provider, on demand and in one zone. Its nodes have these resources as
+// allocatable, less 100m of CPU and 10Mi of memory.
 type InstanceType struct {
 	Name string
-	// Resources are quantities by resource name; pods are 110 unless they are among them.
+	// Resources are quantities by resource name. The default of pods is 110.
 	Resources map[string]string
-	// Price is what a node costs an hour. Karpenter takes the cheapest type that fits.
+	// Price is the price of a node per hour. Karpenter chooses the cheapest type that fits.
 	Price float64
 }
 
-// zone is where all machines of the provider stand.
+// zone is the zone of all machines of the provider.
 const zone = "zone-a"
 
 // startKarpenter installs Karpenter's resource definitions, starts it and waits until it is ready. Its indexes fail
-// without a word where a definition is not served yet.
+// silently while a definition is not served.
 func (c *Cluster) startKarpenter(ctx context.Context) error {
 	if !c.options.Kwok {
-		return errors.New("starting Karpenter: its nodes are played by kwok, so set Kwok too")
+		return errors.New("starting Karpenter: kwok simulates its nodes, so set Options.Kwok too")
 	}
 	for _, dir := range []string{"pkg/apis/crds", "kwok/apis/crds"} {
 		if err := installCRDs(ctx, c.dynamic, c.kit.File(Karpenter, dir), unchanged); err != nil {
@@ -45,8 +45,8 @@ func (c *Cluster) startKarpenter(ctx context.Context) error {
 	return c.startPart(ctx, Karpenter)
 }
 
-// OutOfStock says which instance types Karpenter's provider has none of from now on, in place of those it had none of
-// before. A type that Karpenter failed to launch stays unavailable for three minutes, as with real providers.
+// OutOfStock sets which instance types are out of stock, and returns all others to stock. A type that Karpenter failed
+// to launch stays unavailable for three minutes, as with real providers.
 func (c *Cluster) OutOfStock(types ...string) error {
 	file := c.plane.outOfStock()
 	if err := os.WriteFile(file+".new", []byte(strings.Join(types, "\n")), 0o644); err != nil {
@@ -62,17 +62,18 @@ func (cp *controlPlane) instanceTypes() string { return filepath.Join(cp.dir, "i
 
 func (cp *controlPlane) outOfStock() string { return filepath.Join(cp.dir, "out-of-stock") }
 
-// karpenterEnv is how Karpenter is configured: it has no flags for most of this.
+// karpenterEnv is the configuration of Karpenter, which has no flags for most of it.
 func (cp *controlPlane) karpenterEnv() []string {
 	return []string{
 		"KUBECONFIG=" + cp.kubeconfigOf(Karpenter), "DISABLE_LEADER_ELECTION=true", "LOG_LEVEL=debug",
-		"METRICS_PORT=" + strconv.Itoa(cp.ports["karpenter-metrics"]), "HEALTH_PROBE_PORT=" + strconv.Itoa(cp.ports["karpenter-health"]),
+		"METRICS_PORT=" + strconv.Itoa(cp.ports["karpenter-metrics"]),
+		"HEALTH_PROBE_PORT=" + strconv.Itoa(cp.ports["karpenter-health"]),
 		"FEATURE_GATES=SpotToSpotConsolidation=true,StaticCapacity=true,CapacityBuffer=true",
 		"INSTANCE_TYPES_FILE_PATH=" + cp.instanceTypes(), "OUT_OF_STOCK_FILE_PATH=" + cp.outOfStock(),
 	}
 }
 
-// instanceTypesFile is the list in the form that the provider reads (kwok/cloudprovider/helpers.go of Karpenter).
+// instanceTypesFile returns the list in the provider's format (kwok/cloudprovider/helpers.go of Karpenter).
 func instanceTypesFile(types []InstanceType) ([]byte, error) {
 	type requirement struct {
 		Key      string   `json:"key"`

@@ -19,7 +19,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// Names that Kueue looks for. Its manifests have them by kustomize's prefix and namespace (config/default).
+// Names that Kueue expects. In its manifests they come from kustomize's prefix and namespace (config/default).
 const (
 	kueueNamespace = "kueue-system"
 	kueueService   = "kueue-webhook-service"
@@ -27,25 +27,25 @@ const (
 	kueuePrefix    = "kueue-"
 )
 
-// Where Kueue's manifests are in its module.
+// Paths of Kueue's manifests in its module.
 const (
 	kueueCRDs     = "config/components/crd/bases"
 	kueueWebhooks = "config/components/webhook/manifests.yaml"
 )
 
-// converted are the kinds whose versions Kueue converts by a webhook (config/components/crd/kustomization.yaml).
+// converted are the kinds with a conversion webhook (config/components/crd/kustomization.yaml).
 var converted = []string{
 	"localqueues.kueue.x-k8s.io", "clusterqueues.kueue.x-k8s.io", "cohorts.kueue.x-k8s.io", "workloads.kueue.x-k8s.io",
 	"multikueueclusters.kueue.x-k8s.io",
 }
 
-// kueueDir is where Kueue's configuration and its webhooks' certificate lie.
+// kueueDir is the directory of Kueue's configuration and its webhooks' certificate.
 func (cp *controlPlane) kueueDir(names ...string) string {
 	return filepath.Join(append([]string{cp.dir, "kueue"}, names...)...)
 }
 
-// kueue returns Kueue's arguments and writes the configuration that they name. Visibility on demand is off: it would
-// write its certificate to a path of the machine's own.
+// kueue returns Kueue's arguments and writes its configuration. Visibility on demand is off, because it would write its
+// certificate outside the cluster's directory.
 func (cp *controlPlane) kueue() ([]string, error) {
 	config := map[string]any{
 		"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "namespace": kueueNamespace,
@@ -56,7 +56,7 @@ func (cp *controlPlane) kueue() ([]string, error) {
 		"leaderElection": map[string]any{"leaderElect": false},
 		"integrations": map[string]any{"frameworks": []string{"ray.io/raycluster", "ray.io/rayjob",
 			"ray.io/rayservice"}},
-		// Kueue's default too; tests stand on it.
+		// This is Kueue's default; tests rely on it.
 		"manageJobsWithoutQueueName": false,
 	}
 	text, err := sigsyaml.Marshal(config)
@@ -74,9 +74,9 @@ func (cp *controlPlane) kueue() ([]string, error) {
 		"--feature-gates=" + strings.Join(gates, ",")}, nil
 }
 
-// installKueue creates Kueue's resource definitions and webhook configurations, and the Service by which the API
-// server finds the webhooks: an external name is dialed as it is, so that the certificate is checked for the Service's
-// own name.
+// installKueue creates Kueue's resource definitions and webhook configurations, and the Service through which the API
+// server finds the webhooks. The Service has an external name: the API server dials that, and checks the certificate
+// for the name of the Service.
 func (c *Cluster) installKueue(ctx context.Context) error {
 	if !c.options.Kueue {
 		return nil
@@ -117,7 +117,7 @@ func (c *Cluster) webhookClient(path string) map[string]any {
 	}}
 }
 
-// convertByWebhook is what Kueue's kustomization does to resource definitions.
+// convertByWebhook changes resource definitions as Kueue's kustomization does.
 func (c *Cluster) convertByWebhook(crd *unstructured.Unstructured) error {
 	if !slices.Contains(converted, crd.GetName()) {
 		return nil
@@ -128,8 +128,7 @@ func (c *Cluster) convertByWebhook(crd *unstructured.Unstructured) error {
 }
 
 // pointWebhooks names a webhook configuration as Kueue's kustomization does, and points its webhooks at this cluster's
-// Kueue. Those of other kinds than Kueue's own leave the namespaces of the system alone, so that Kueue can be started
-// there.
+// Kueue. Webhooks of other kinds than Kueue's own exclude the system namespaces, so that Kueue can start there.
 func (c *Cluster) pointWebhooks(object *unstructured.Unstructured) error {
 	object.SetName(kueuePrefix + object.GetName())
 	webhooks, _, err := unstructured.NestedSlice(object.Object, "webhooks")
@@ -156,14 +155,14 @@ func (c *Cluster) pointWebhooks(object *unstructured.Unstructured) error {
 	return unstructured.SetNestedSlice(object.Object, webhooks, "webhooks")
 }
 
-// kueueReady gives Kueue the certificate of its webhooks, as a kubelet would from the Secret that Kueue fills, and
-// returns an error as long as Kueue does not serve them.
+// kueueReady copies the certificate of the webhooks from the Secret that Kueue fills, as a kubelet would, and returns
+// an error until Kueue serves them.
 func (c *Cluster) kueueReady(ctx context.Context) error {
 	secret, err := c.client.CoreV1().Secrets(kueueNamespace).Get(ctx, kueueSecret, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	// Kueue waits for the certificate, so that is written last.
+	// Kueue waits for the certificate, so write that last.
 	for _, name := range []string{"ca.crt", "tls.key", "tls.crt"} {
 		file, data := c.plane.kueueDir("certs", name), secret.Data[name]
 		if len(data) == 0 {
@@ -179,7 +178,7 @@ func (c *Cluster) kueueReady(ctx context.Context) error {
 	return httpReady(ctx, "http://"+c.plane.address("kueue-health")+"/readyz")
 }
 
-// createdResources are the kinds that come with Kueue.
+// createdResources are the kinds of Kueue's manifests.
 var createdResources = map[string]schema.GroupVersionResource{
 	"Namespace": {Version: "v1", Resource: "namespaces"},
 	"Secret":    {Version: "v1", Resource: "secrets"},
@@ -193,7 +192,7 @@ var createdResources = map[string]schema.GroupVersionResource{
 func (c *Cluster) create(ctx context.Context, object *unstructured.Unstructured) error {
 	resource, known := createdResources[object.GetKind()]
 	if !known {
-		return fmt.Errorf("creating %s %s: the kind is unknown", object.GetKind(), object.GetName())
+		return fmt.Errorf("creating %s %s: unknown kind", object.GetKind(), object.GetName())
 	}
 	var err error
 	if namespace := object.GetNamespace(); namespace != "" {

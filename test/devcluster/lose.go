@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 )
 
-// LoseData lets the control plane begin anew with nothing stored, as one does whose etcd was lost, on the same addresses and with the same
-// keys. It returns when KubeRay's kinds are there and pods can be made. For a cluster without nodes and operator: theirs would be gone.
+// LoseData restarts the control plane with empty storage, like one that lost its etcd, with the same addresses and
+// keys. It returns when KubeRay's kinds are installed and pods can be created. The cluster must have no nodes and no
+// operator, whose objects would be lost too.
 func (c *Cluster) LoseData(ctx context.Context) error {
 	if err := c.loseData(ctx); err != nil {
 		return fmt.Errorf("losing the control plane's data: %w", err)

@@ -19,14 +19,14 @@ import (
 //go:embed nodes.yaml
 var nodesFile embed.FS
 
-// kwokAnnotation marks the nodes that kwok plays, by the value kwokFake.
+// kwokAnnotation, with the value kwokFake, marks the nodes that kwok simulates.
 const (
 	kwokAnnotation = "kwok.x-k8s.io/node"
 	kwokFake       = "fake"
 )
 
-// DefaultNodes returns the nodes of nodes.yaml: one without GPUs, and one or two of each way to announce GPUs that
-// Heliostat tells apart.
+// DefaultNodes returns the nodes of nodes.yaml: one without GPUs, and one or two for each way to announce GPUs that
+// Heliostat distinguishes.
 func DefaultNodes() ([]nodeagent.NodeSpec, error) {
 	file, err := nodesFile.Open("nodes.yaml")
 	if err != nil {
@@ -44,7 +44,8 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 	log := c.options.Log
 	if log == nil {
 		var err error
-		if c.logs, err = os.OpenFile(filepath.Join(c.Logs(), "nodeagent.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+		path := filepath.Join(c.Logs(), "nodeagent.log")
+		if c.logs, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
 			return fmt.Errorf("starting the nodes: %w", err)
 		}
 		log = slog.New(slog.NewTextHandler(c.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -75,7 +76,7 @@ func (c *Cluster) stopNodes(ctx context.Context) error {
 	return err
 }
 
-// AddKwokNodes creates nodes that kwok plays: their pods run nothing. The cluster must have been started with kwok.
+// AddKwokNodes creates nodes that kwok simulates: their pods run nothing. It needs Options.Kwok.
 func (c *Cluster) AddKwokNodes(ctx context.Context, specs ...nodeagent.NodeSpec) error {
 	for _, spec := range specs {
 		if err := spec.Validate(); err != nil {
@@ -90,7 +91,11 @@ func (c *Cluster) AddKwokNodes(ctx context.Context, specs ...nodeagent.NodeSpec)
 
 // kwokNode returns the Node object for a valid spec.
 func kwokNode(spec nodeagent.NodeSpec) *corev1.Node {
-	labels := map[string]string{corev1.LabelHostname: spec.Name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"}
+	labels := map[string]string{
+		corev1.LabelHostname:   spec.Name,
+		corev1.LabelOSStable:   "linux",
+		corev1.LabelArchStable: "amd64",
+	}
 	maps.Copy(labels, spec.Labels)
 	annotations := map[string]string{kwokAnnotation: kwokFake}
 	maps.Copy(annotations, spec.Annotations)
@@ -104,7 +109,7 @@ func kwokNode(spec nodeagent.NodeSpec) *corev1.Node {
 	}
 }
 
-// resources merges validated quantities; later ones win.
+// resources merges validated quantities. Later ones win.
 func resources(lists ...map[string]string) corev1.ResourceList {
 	merged := corev1.ResourceList{}
 	for _, list := range lists {

@@ -10,44 +10,44 @@ import (
 	"heliostat.dev/heliostat/test/devcluster/nodeagent"
 )
 
-// Options say what a cluster has. The zero value is a cluster with the operator and the nodes of nodes.yaml.
+// Options configure a cluster. The zero value means a cluster with the operator and the nodes of nodes.yaml.
 type Options struct {
-	// Dir is where the cluster keeps its data, logs and kubeconfig. It must not hold anything else, and it is removed
-	// with the cluster. Empty means a new directory in the cache.
+	// Dir is the directory of the cluster's data, logs and kubeconfig. It must be empty or new, and is removed with the
+	// cluster. Empty means a new directory in the cache.
 	Dir string
 	// Nodes are the nodes whose pods are real processes. Nil means DefaultNodes, an empty list none.
 	Nodes []nodeagent.NodeSpec
-	// Ray are the versions of Ray for which pods find an image rayproject/ray:<version>. Nil means DefaultRay. They are
-	// not needed, and not made, where there are no nodes.
+	// Ray are the versions of Ray with an image rayproject/ray:<version>. Nil means DefaultRay. Without nodes, none are
+	// installed.
 	Ray []string
-	// Images are further images, and those that replace Ray's.
+	// Images are further images, or replacements of Ray's.
 	Images nodeagent.Images
-	// Kwok adds kwok, which plays the nodes that AddKwokNodes creates.
+	// Kwok adds kwok, which simulates the nodes of AddKwokNodes.
 	Kwok bool
-	// Kueue adds Kueue with its webhooks, which then decide on every RayCluster, RayJob, RayService, pod and job.
+	// Kueue adds Kueue with its webhooks for every RayCluster, RayJob, RayService, pod and job.
 	Kueue bool
-	// KueueFeatureGates are gates of Kueue that are not as by default, as NAME=true or NAME=false.
+	// KueueFeatureGates change Kueue's feature gates, as NAME=true or NAME=false.
 	KueueFeatureGates []string
-	// InstanceTypes are those that Karpenter launches. Where there are some, the cluster has Karpenter, with a provider
-	// whose nodes kwok plays; it needs Kwok.
+	// InstanceTypes are what Karpenter launches. If there are any, the cluster has Karpenter, with a provider whose
+	// nodes kwok simulates; that needs Kwok.
 	InstanceTypes []InstanceType
-	// NoOperator leaves the KubeRay operator out. Its resource definitions are installed all the same.
+	// NoOperator leaves out the KubeRay operator, but not its resource definitions.
 	NoOperator bool
 	// APIServerEnv are further variables of the API server, as KEY=value.
 	APIServerEnv []string
 	// OperatorEnv are variables of the operator, as KEY=value.
 	OperatorEnv []string
-	// Audit are users whose requests to the API server are recorded, for Audited.
+	// Audit are users whose requests the API server records, for Audited.
 	Audit []string
 	// KeepLogs keeps Logs when the cluster is stopped or killed.
 	KeepLogs bool
-	// Out gets the progress of builds and the news of parts that die. Nil means nobody listens.
+	// Out receives the progress of builds and reports of parts that die. Nil discards them.
 	Out io.Writer
-	// Log gets the node agent's lines. Nil means a file beside the other logs.
+	// Log receives the node agent's lines. Nil means a file among the other logs.
 	Log *slog.Logger
 }
 
-// withDefaults fills in what zero values stand for.
+// withDefaults replaces zero values by defaults.
 func (o Options) withDefaults() (Options, error) {
 	if o.Out == nil {
 		o.Out = io.Discard
@@ -65,7 +65,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Needs returns what a cluster with these options needs to be built.
+// Needs returns what to build for a cluster with these options.
 func (o Options) Needs() (Needs, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -88,10 +88,10 @@ func (o Options) Needs() (Needs, error) {
 	return needs, nil
 }
 
-// karpenter says whether the cluster has Karpenter.
+// karpenter reports whether the cluster has Karpenter.
 func (o Options) karpenter() bool { return len(o.InstanceTypes) > 0 }
 
-// images returns the table of images: Ray's own, replaced and joined by those of the options.
+// images returns the table of images: Ray's own, and those of the options, which win.
 func (o Options) images(built *kit.Kit) nodeagent.Images {
 	images := nodeagent.Images{}
 	if len(o.Nodes) > 0 {

@@ -2,13 +2,13 @@ package devcluster
 
 import "heliostat.dev/heliostat/test/devcluster/kit"
 
-// Part and Needs are what package kit builds; they are repeated here for those who only start clusters.
+// Part and Needs are types of package kit, for callers that only start clusters.
 type (
 	Part  = kit.Part
 	Needs = kit.Needs
 )
 
-// The programs a cluster is made of, see package kit.
+// The programs of a cluster, see package kit.
 const (
 	Etcd              = kit.Etcd
 	APIServer         = kit.APIServer
@@ -20,8 +20,8 @@ const (
 	Karpenter         = kit.Karpenter
 )
 
-// DefaultRay is the version of Ray that pods run unless their image says otherwise.
+// DefaultRay is the default version of Ray in pods.
 const DefaultRay = kit.DefaultRay
 
-// CacheDir returns the directory that holds all that is built and all that runs.
+// CacheDir returns the directory of all builds and running clusters.
 func CacheDir() (string, error) { return kit.CacheDir() }

@@ -18,8 +18,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// authority is a cluster's own certificate authority. It signs the API server's certificate and those by which clients
-// say who they are: a client certificate's common name is the user, its organization the group.
+// authority is a cluster's own certificate authority. It signs the API server's certificate and those of clients: the
+// common name of a client certificate is the user, its organization the group.
 type authority struct {
 	dir  string
 	cert *x509.Certificate
@@ -30,10 +30,10 @@ type authority struct {
 // identity is a key and a certificate of the authority.
 type identity struct{ certPEM, keyPEM []byte }
 
-// validity is how long certificates last: longer than anybody keeps a dev cluster.
+// validity is longer than anybody keeps a dev cluster.
 const validity = 30 * 24 * time.Hour
 
-// newAuthority creates an authority that keeps its files in dir.
+// newAuthority creates an authority with its files in dir.
 func newAuthority(dir string) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -53,7 +53,7 @@ func newAuthority(dir string) (*authority, error) {
 	return a, a.write("ca.crt", a.pem)
 }
 
-// certificate is what all certificates have in common. The clock of a test machine may be a little behind.
+// certificate returns the template of all certificates. They begin in the past, because clocks differ a little.
 func certificate(subject pkix.Name) *x509.Certificate {
 	now := time.Now()
 	return &x509.Certificate{
@@ -88,7 +88,7 @@ func (a *authority) server(name string, hosts ...string) error {
 	return a.writeIdentity(name, id)
 }
 
-// sign makes a key and lets the authority certify it.
+// sign creates a key and a certificate for it.
 func (a *authority) sign(template *x509.Certificate) (identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -105,7 +105,7 @@ func (a *authority) sign(template *x509.Certificate) (identity, error) {
 	return identity{certPEM: encode("CERTIFICATE", der), keyPEM: keyPEM}, nil
 }
 
-// signingKey writes name.key and name.pub, with which service account tokens are signed and checked.
+// signingKey writes name.key and name.pub, which sign and verify service account tokens.
 func (a *authority) signingKey(name string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

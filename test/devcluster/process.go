@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// spawner starts processes from one thread that lives as long as they may. The kernel sends a child its parent-death
-// signal when the thread that started it ends, not the process (prctl(2)), and Go ends threads as it likes.
+// spawner starts processes from one thread that outlives them. The kernel sends a child its parent-death signal when
+// the thread that started it ends, not the process (prctl(2)), and Go may end threads at any time.
 type spawner struct{ jobs chan func() }
 
 // newSpawner returns a spawner. Closing it ends the thread, and with it every child that is left.
@@ -35,7 +35,7 @@ func (s *spawner) start(cmd *exec.Cmd) error {
 
 func (s *spawner) close() { close(s.jobs) }
 
-// command says how a part is run. It stays the same over restarts.
+// command is how to run a part. It does not change over restarts.
 type command struct {
 	part    Part
 	program string
@@ -57,7 +57,7 @@ type process struct {
 	onDeath func(part Part, err error)
 }
 
-// startProcess starts a part in a process group of its own. onDeath is called once if the part ends unasked.
+// startProcess starts a part in its own process group. It calls onDeath once if the part ends by itself.
 func startProcess(s *spawner, c command, onDeath func(Part, error)) (*process, error) {
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -75,7 +75,7 @@ func startProcess(s *spawner, c command, onDeath func(Part, error)) (*process, e
 	return p, nil
 }
 
-// wait collects the process and reports an end that nobody asked for.
+// wait reaps the process and reports an unexpected end.
 func (p *process) wait() {
 	p.err = p.cmd.Wait()
 	p.mu.Lock()
@@ -87,8 +87,8 @@ func (p *process) wait() {
 	}
 }
 
-// kill ends the process group at once and waits until the process is gone. Nothing a part could still do is wanted:
-// either its directory is removed next, or a test wants to see what a crash does.
+// kill kills the process group and waits until the process is gone. No part needs an orderly end: its directory is
+// removed next, or a test looks at the effects of a crash.
 func (p *process) kill() error {
 	p.mu.Lock()
 	p.ending = true
@@ -100,7 +100,7 @@ func (p *process) kill() error {
 	return nil
 }
 
-// signal reaches nothing where the process has ended.
+// signal does nothing if the process has ended.
 func (p *process) signal(s syscall.Signal) error {
 	if err := syscall.Kill(-p.cmd.Process.Pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("sending %s to %s: %w", s, p.part, err)

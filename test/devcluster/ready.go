@@ -13,7 +13,7 @@ import (
 // readyTimeout bounds how long one part may take to be ready on a busy machine.
 const readyTimeout = 2 * time.Minute
 
-// ready waits until a part does its work.
+// ready waits until a part is ready.
 func (c *Cluster) ready(ctx context.Context, part Part) error {
 	checks := map[Part]func(context.Context) error{
 		Etcd:              c.etcdReady,
@@ -41,12 +41,12 @@ func (c *Cluster) ready(ctx context.Context, part Part) error {
 	return nil
 }
 
-// etcdReady returns an error as long as etcd does not serve.
+// etcdReady returns an error until etcd serves.
 func (c *Cluster) etcdReady(ctx context.Context) error {
 	return httpReady(ctx, "http://"+c.plane.address("etcd")+"/health")
 }
 
-// apiReady returns an error as long as the API server does not serve all of its API.
+// apiReady returns an error until the API server serves all of its API.
 func (c *Cluster) apiReady(ctx context.Context) error {
 	_, err := c.client.Discovery().RESTClient().Get().AbsPath("/readyz").Timeout(2 * time.Second).DoRaw(ctx)
 	return err
@@ -71,7 +71,7 @@ func httpReady(ctx context.Context, url string) error {
 	return nil
 }
 
-// restConfig reads a kubeconfig for tests, which ask more at once than client-go's default of 5 requests a second.
+// restConfig reads a kubeconfig for tests, which send more than client-go's default of 5 requests per second.
 func restConfig(kubeconfig string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

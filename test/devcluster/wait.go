@@ -22,7 +22,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// poll calls ready until it returns nil, and returns its last error when ctx ends before.
+// poll calls ready until it returns nil. If ctx ends first, it returns the last error.
 func poll(ctx context.Context, every time.Duration, ready func(context.Context) error) error {
 	for {
 		err := ready(ctx)
@@ -35,19 +35,19 @@ func poll(ctx context.Context, every time.Duration, ready func(context.Context) 
 	}
 }
 
-// awaitingPause is how often somebody who waits is told for what.
+// awaitingPause is the time between two messages of Awaiting.
 const awaitingPause = 15 * time.Second
 
 // AwaitingPrefix begins every line of Awaiting.
 const AwaitingPrefix = "waiting for "
 
-// Awaiting says every 15 s, where the options say that builds are told, that something is still awaited, until the function that it returns is called.
+// Awaiting writes to Options.Out every 15 s that the cluster still waits for something, until the caller calls done.
 func (c *Cluster) Awaiting(what string) (done func()) { return awaiting(c.options.Out, what) }
 
 func awaiting(out io.Writer, what string) (done func()) {
 	ended, began := make(chan struct{}), time.Now()
-	var telling sync.WaitGroup
-	telling.Go(func() {
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
 		ticker := time.NewTicker(awaitingPause)
 		defer ticker.Stop()
 		for {
@@ -61,11 +61,11 @@ func awaiting(out io.Writer, what string) (done func()) {
 	})
 	return func() {
 		close(ended)
-		telling.Wait()
+		reporting.Wait()
 	}
 }
 
-// exists says whether there is something at path.
+// exists reports whether path exists.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

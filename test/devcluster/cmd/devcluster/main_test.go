@@ -142,7 +142,7 @@ func TestUpReportsWhyAClusterDoesNotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := devclusterCommand(t, "up", "--name=command-fails", "--ray=")
-	if err == nil || !strings.Contains(out, "foreign is none of a cluster's") {
+	if err == nil || !strings.Contains(out, "foreign does not belong to a cluster") {
 		t.Errorf("up: %v: %s", err, out)
 	}
 }
