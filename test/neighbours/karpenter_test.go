@@ -435,11 +435,14 @@ func bothPoolsOut(k *karpenterLab) {
 		return outOfStock(groupOf(c, "dry"))
 	}, nil)
 	r.note("closed: %s", groupOf(r.status(), "dry").Closed)
-	r.failures("dry1", 1)
-	second := r.failures("dry2", 1)
-	// Events have whole seconds.
-	if took := closed.Sub(second[len(second)-1]); took < 10*time.Second || took > 17*time.Second {
-		r.Errorf("closed %v after the second failure, want after Karpenter's next round and within 15 s", took)
+	first, second := r.failures("dry1", 1), r.failures("dry2", 1)
+	// Karpenter looks at the pod every 10 s. On busy cores its second launch may fail seconds after the first one. Events
+	// have whole seconds.
+	if took := closed.Sub(first[0]); took < 5*time.Second {
+		r.Errorf("closed %v after the first failure, want after Karpenter's next round", took)
+	}
+	if took := closed.Sub(second[len(second)-1]); took > 17*time.Second {
+		r.Errorf("closed %v after the second failure, want within 15 s", took)
 	}
 }
 
