@@ -15,11 +15,11 @@ type Amount int64
 // One is the Amount that Ray writes as 1.
 const One Amount = 10_000
 
-// MaxAmount bounds what a single amount may say: 900 trillion, enough for the bytes of 800 TiB.
-// Sums over many workers can exceed it; use Plus, which saturates instead of wrapping.
+// MaxAmount is the largest amount: 900 trillion, enough for the bytes of 800 TiB. Sums over many workers can exceed it;
+// use Plus, which saturates instead of wrapping.
 const MaxAmount Amount = math.MaxInt64
 
-// ErrAmount marks a quantity that Ray could not hold: not a number, infinite, or out of range.
+// ErrAmount marks a quantity that Ray cannot hold: not a number, infinite, or out of range.
 var ErrAmount = errors.New("not an amount")
 
 // Whole returns the Amount of n whole units. It saturates at MaxAmount.
@@ -44,13 +44,14 @@ func FromFloat(f float64) (Amount, error) {
 
 // ParseAmount reads a decimal number such as "0.5", "4" or "1e9" exactly and rounds it to the nearest 1/10000.
 func ParseAmount(text string) (Amount, error) {
-	// big.Rat would build 10^exponent: an exponent of a few digits is all a real amount needs.
+	// big.Rat would compute 10^exponent. A real amount needs an exponent of two digits at most.
 	if i := strings.IndexAny(text, "eE"); i >= 0 && len(strings.TrimLeft(text[i+1:], "+-0")) > 2 {
 		if digits, small := strings.CutPrefix(text[i+1:], "-"); !small || strings.Trim(digits, "0123456789") != "" {
 			return 0, fmt.Errorf("%w: %q", ErrAmount, text)
 		}
 		_, err := ParseAmount(text[:i])
-		return 0, err // the 64 digits in front of such an exponent are nothing
+		// The mantissa has at most 64 digits, so the value rounds to zero.
+		return 0, err
 	}
 	if len(text) > 64 || strings.ContainsAny(text, "/xXpP_") {
 		return 0, fmt.Errorf("%w: %q", ErrAmount, text)
@@ -72,7 +73,7 @@ func ParseAmount(text string) (Amount, error) {
 	return Amount(q.Int64()), nil
 }
 
-// Plus adds and saturates at ±MaxAmount: capacities of a large fleet never wrap around.
+// Plus adds and saturates at ±MaxAmount, so the capacities of a large fleet never wrap around.
 func (a Amount) Plus(b Amount) Amount {
 	sum := a + b
 	switch {
@@ -102,7 +103,7 @@ func (a Amount) Times(n int64) Amount {
 // Float returns the amount as Ray writes it.
 func (a Amount) Float() float64 { return float64(a) / float64(One) }
 
-// String writes the shortest exact decimal: 1, 0.5, 0.001.
+// String returns the shortest exact decimal: 1, 0.5, 0.001.
 func (a Amount) String() string {
 	sign := ""
 	u := uint64(a)
@@ -119,7 +120,7 @@ func (a Amount) String() string {
 // MarshalJSON writes a JSON number.
 func (a Amount) MarshalJSON() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalJSON reads a JSON number without passing through a float.
+// UnmarshalJSON reads a JSON number without converting it to a float.
 func (a *Amount) UnmarshalJSON(text []byte) error {
 	parsed, err := ParseAmount(string(text))
 	if err != nil {

@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// Resource names that Ray gives a meaning of its own.
+// Names of resources that have a meaning in Ray.
 const (
 	CPU    = "CPU"
 	GPU    = "GPU"
 	Memory = "memory" // bytes
-	// ImplicitPrefix starts names that every node holds one of, without announcing it
-	// (ray: node:__internal_implicit_resource_*).
+	// ImplicitPrefix is the prefix of resources that every node has one unit of, although it does not report them (ray:
+	// node:__internal_implicit_resource_*).
 	ImplicitPrefix = "node:__internal_implicit_resource_"
 )
 
-// Bundle is a set of resource amounts by Ray resource name: what one task, actor or placement-group bundle asks
-// for, or what one node has. A missing name means zero.
+// Bundle is a set of resource amounts by Ray resource name: what one task, actor or placement-group bundle requests, or
+// what one node has. A missing name means zero.
 type Bundle map[string]Amount
 
 // Names returns the resource names in byte order.
 func (b Bundle) Names() []string { return slices.Sorted(maps.Keys(b)) }
 
-// Clone returns a copy that shares nothing with b.
+// Clone returns an independent copy of b.
 func (b Bundle) Clone() Bundle { return maps.Clone(b) }
 
-// IsZero reports whether nothing is asked for: no name, or only zero amounts.
+// IsZero reports whether the bundle requests nothing: it has no names, or only zero amounts.
 func (b Bundle) IsZero() bool {
 	for _, amount := range b {
 		if amount != 0 {
@@ -36,7 +36,8 @@ func (b Bundle) IsZero() bool {
 	return true
 }
 
-// Has returns the amount of name that a node announcing b offers. Implicit resources count one on every node.
+// Has returns how much of a resource a node with the resources b offers. Every node offers one unit of each implicit
+// resource.
 func (b Bundle) Has(name string) Amount {
 	if amount, ok := b[name]; ok {
 		return amount
@@ -47,7 +48,7 @@ func (b Bundle) Has(name string) Amount {
 	return 0
 }
 
-// Fits reports whether every amount of want is there.
+// Fits reports whether b has every amount of want.
 func (b Bundle) Fits(want Bundle) bool {
 	for name, amount := range want {
 		if amount > 0 && b.Has(name) < amount {
@@ -57,7 +58,7 @@ func (b Bundle) Fits(want Bundle) bool {
 	return true
 }
 
-// Take subtracts want in place. The caller has asked Fits before.
+// Take subtracts want in place. The caller checks Fits first.
 func (b Bundle) Take(want Bundle) {
 	for name, amount := range want {
 		if amount != 0 {
@@ -73,7 +74,7 @@ func (b Bundle) Add(more Bundle) {
 	}
 }
 
-// Equal reports whether both ask for the same amounts; a zero amount equals an absent name.
+// Equal reports whether both bundles have the same amounts; a zero amount equals an absent name.
 func (b Bundle) Equal(other Bundle) bool {
 	for name, amount := range b {
 		if other[name] != amount {
@@ -88,7 +89,7 @@ func (b Bundle) Equal(other Bundle) bool {
 	return true
 }
 
-// String writes the bundle the way a person does: {CPU 1, GPU 0.5}, names in byte order.
+// String returns the bundle in a readable form, with names in byte order: {CPU 1, GPU 0.5}.
 func (b Bundle) String() string {
 	var s strings.Builder
 	s.WriteByte('{')

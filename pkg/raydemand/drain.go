@@ -2,23 +2,24 @@ package raydemand
 
 import "time"
 
-// DrainReason says why a node shall leave. Its zero value is not a reason: 0 on the wire kills a live raylet
+// DrainReason says why a node has to leave. The zero value is not a reason: 0 on the wire kills a live raylet
 // (docs/reference/facts.md#drain-reason), so adapters refuse it before sending.
 type DrainReason int
 
-// DrainIdle may be refused by Ray when the node is no longer idle. DrainPreemption is always accepted: running work may finish.
+// Ray can refuse DrainIdle if the node is no longer idle. Ray always accepts DrainPreemption, and running work may
+// finish.
 const (
 	DrainIdle       DrainReason = 1
 	DrainPreemption DrainReason = 2
 )
 
-// Drain asks Ray to let a node go. Node must come from the newest State: with DrainIdle it must have been seen Idle,
-// because even a refused drain marks the node's actors as preempted.
+// Drain asks Ray to let a node go. Node must come from the newest State. With DrainIdle, that State must show the node
+// idle, because even a refused drain marks the node's actors as preempted.
 type Drain struct {
 	Node    Node
 	Reason  DrainReason
 	Message string
-	// Deadline is told to the applications on the node. Ray never enforces it; zero means none.
+	// Deadline is passed to the applications on the node. Ray never enforces it; zero means none.
 	Deadline time.Time
 }
 

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// NodeID is Ray's node id. It is 28 bytes by type, because any other length kills a live GCS
+// NodeID is Ray's node id. The type has 28 bytes, because any other length kills a live GCS
 // (docs/reference/facts.md#node-id-length).
 type NodeID [28]byte
 
-// ParseNodeID accepts the raw bytes of the wire.
+// ParseNodeID reads the raw bytes of the wire.
 func ParseNodeID(raw []byte) (NodeID, error) {
 	var id NodeID
 	if len(raw) != len(id) {
@@ -20,10 +20,10 @@ func ParseNodeID(raw []byte) (NodeID, error) {
 	return id, nil
 }
 
-// String writes the id in hex, as Ray's logs do.
+// String returns the id in hex, as Ray's logs do.
 func (id NodeID) String() string { return hex.EncodeToString(id[:]) }
 
-// NodeStatus is what the GCS says of a node.
+// NodeStatus is the state that the GCS reports for a node.
 type NodeStatus string
 
 // The states of ray.rpc.autoscaler.NodeStatus.
@@ -44,35 +44,36 @@ type Node struct {
 	Head            bool
 	Status          NodeStatus
 	// Idle is how long the node has been idle; zero unless Status is Idle. It keeps growing when a raylet stops
-	// answering, so it suggests a drain and never proves idleness.
+	// answering, so it can suggest a drain but never proves that the node is idle.
 	Idle             time.Duration
 	Available, Total Bundle
-	// Labels are Ray's node labels; PlacedLabels the dynamic ones, _PG_<hex>, of placement groups with a bundle here.
+	// Labels are Ray's node labels. PlacedLabels are the dynamic labels _PG_<hex> of placement groups with a bundle on
+	// this node.
 	Labels, PlacedLabels map[string]string
 	IP                   string
-	// Activity says in words why a busy node is busy. It is stale on idle nodes.
+	// Activity says why a busy node is busy. It is stale on idle nodes.
 	Activity []string
 }
 
 // State is one reading of a Ray cluster.
 type State struct {
-	// Session changes when the head starts a new Ray session: every remembered observation is then void.
+	// Session changes when the head starts a new Ray session, which invalidates every earlier observation.
 	Session string
-	// Version is the state's own counter; it restarts at 1 with the GCS and counts calls, not changes.
+	// Version is the GCS's counter of readings. It restarts at 1 with the GCS and counts calls, not changes.
 	Version int64
-	// Nodes lists the living nodes and the dead ones that the GCS still remembers.
+	// Nodes are the living nodes, and the dead ones that the GCS still lists.
 	Nodes  []Node
 	Demand Demand
-	// Truncated says that at least one raylet may have cut its report at 100 shapes: more may be waiting
+	// Truncated reports that at least one raylet may have cut its report at 100 shapes, so more demand may be pending
 	// (docs/reference/facts.md#truncated-reports).
 	Truncated bool
 	Findings  []Finding
 }
 
-// SameGCS reports whether s was read from the GCS process that before was read from. A restarted one has a new session
-// or, with GCS fault tolerance, the same session and a version that starts again: its nodes and demand are the same
-// ones, but request_resources of Ray's SDK is lost and the head's own node is a new one. Both states must have been
-// read, before first. A restart stays unseen when other readers have pushed the new count past the old one meanwhile.
+// SameGCS reports whether s and before come from the same GCS process. A restarted GCS has a new session or, with GCS
+// fault tolerance, the same session and a version that starts again. Then its nodes and demand are unchanged, but
+// request_resources of Ray's SDK is lost and the head's own node is a new one. Both states must be readings, before the
+// earlier one. A restart remains undetected if other readers have raised the new counter past the old one meanwhile.
 func (s State) SameGCS(before State) bool {
 	return s.Session == before.Session && s.Version > before.Version
 }
@@ -87,14 +88,15 @@ const (
 	Info    Severity = "info"
 )
 
-// Finding is something a person should know and can mend. Code is stable; the texts are for people.
+// Finding is a problem that a person should know about and can correct. Code is stable; the texts are for people.
 type Finding struct {
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
-	// Object and Field name what it is about, for example RayCluster ml/llm and spec.workerGroupSpecs[1].minReplicas.
+	// Object and Field say where the problem is, for example RayCluster ml/llm and
+	// spec.workerGroupSpecs[1].minReplicas.
 	Object string `json:"object,omitempty"`
 	Field  string `json:"field,omitempty"`
-	// Seen is the value found, Why what follows from it, Fix what to do.
+	// Seen is the value found, Why its consequence, Fix what to do.
 	Seen string `json:"seen,omitempty"`
 	Why  string `json:"why,omitempty"`
 	Fix  string `json:"fix,omitempty"`

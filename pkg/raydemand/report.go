@@ -2,21 +2,21 @@ package raydemand
 
 import "time"
 
-// Report is what an autoscaler tells the GCS about itself, so that `ray status` shows it.
+// Report is what an autoscaler reports about itself to the GCS, for `ray status`.
 type Report struct {
-	// Launching are pods asked for that do not exist yet, Starting those that exist and have not joined.
+	// Launching are requested pods that do not exist yet. Starting are pods that exist and have not joined.
 	Launching []Launching
 	Starting  []Starting
 	Failed    []FailedLaunch
-	// Infeasible lists hold only what no worker group could ever serve with any selector: Ray may cancel equal
-	// shapes (RAY_enable_infeasible_task_early_exit), so demand that is merely capped must never stand here. Ray does
-	// not compare selectors either, so an adapter leaves out requests that have one.
+	// The infeasible lists contain only what no worker group can ever serve with any selector: Ray may cancel equal
+	// shapes (RAY_enable_infeasible_task_early_exit), so demand that is merely capped must not be listed. Ray does not
+	// compare selectors either, so an adapter leaves out requests that have one.
 	InfeasibleRequests   []Request
 	InfeasibleGangs      []Gang
 	InfeasibleConstraint []Request
 }
 
-// Launching counts pods of a group that were asked for.
+// Launching is the number of pods of a group that were requested.
 type Launching struct {
 	Group string
 	Count int
@@ -28,7 +28,7 @@ type Starting struct {
 	Pod, Group, IP, Details string
 }
 
-// FailedLaunch is a pod that could not be had.
+// FailedLaunch is a pod that could not be launched.
 type FailedLaunch struct {
 	Group         string
 	Count         int

@@ -9,29 +9,29 @@ import (
 	"strings"
 )
 
-// Operator says how a label constraint compares: In or NotIn. The numbers are those of ray.rpc.LabelSelectorOperator.
+// Operator is how a label constraint compares: In or NotIn. The numbers are those of ray.rpc.LabelSelectorOperator.
 type Operator int
 
-// The two operators of Ray's label selectors.
+// The operators of Ray's label selectors.
 const (
 	In    Operator = 1
 	NotIn Operator = 2
 )
 
-// Constraint is one term of a Selector: the label Key must (In) or must not (NotIn) have one of Values.
-// NotIn also holds where the label is absent.
+// Constraint is one term of a Selector: the value of the label Key must be (In) or must not be (NotIn) one of Values.
+// NotIn also matches if the label is absent.
 type Constraint struct {
 	Key    string
 	Op     Operator
 	Values []string // sorted, no duplicates
 }
 
-// Selector is a conjunction of label constraints, sorted by key. The empty selector matches every node:
-// Ray 2.49 and later always append one, so "has a selector" never means "is constrained".
+// Selector is a conjunction of label constraints, sorted by key. The empty selector matches every node. Ray 2.49 and
+// later always append an empty one, so having a selector does not mean being constrained.
 type Selector []Constraint
 
-// NewSelector returns the canonical form: constraints sorted by key, values sorted and unique.
-// Ray sends the values of in(a,b) in random order (docs/reference/facts.md#order-of-selector-values).
+// NewSelector returns the canonical form: constraints sorted by key, values sorted and unique. Ray sends the values of
+// in(a,b) in random order (docs/reference/facts.md#order-of-selector-values).
 func NewSelector(constraints ...Constraint) Selector {
 	s := make(Selector, 0, len(constraints))
 	for _, c := range constraints {
@@ -65,17 +65,18 @@ func ParseSelector(expressions map[string]string) (Selector, error) {
 	return NewSelector(constraints...), nil
 }
 
-// ExpressionWant says how the expression of a label is written.
-const ExpressionWant = "v, !v, in(a,b) or !in(a,b), each value of at most 63 letters, digits, '-', '_' and '.', a letter or a digit at both ends"
+// ExpressionWant describes valid label expressions in error messages.
+const ExpressionWant = "v, !v, in(a,b) or !in(a,b), each value of at most 63 letters, digits, '-', '_' and '.', " +
+	"a letter or a digit at both ends"
 
-// ExpressionError says what is wrong with the expression of one label.
+// ExpressionError reports an invalid expression of one label.
 type ExpressionError struct {
 	Key, Expression string
 	// Problem says what Ray would not accept.
 	Problem string
 }
 
-// Error names the label, the expression, the problem and what would be right.
+// Error returns the label, the expression, the problem and the valid form.
 func (e *ExpressionError) Error() string {
 	return fmt.Sprintf("label %q: %q: %s; want %s", e.Key, e.Expression, e.Problem, ExpressionWant)
 }
@@ -87,7 +88,7 @@ func parseExpression(key, expression string) (Constraint, error) {
 	}
 	text := strings.TrimSpace(expression)
 	if text == "" {
-		c.Values = []string{""} // the label is there and empty
+		c.Values = []string{""} // The label is present and empty.
 		return c, nil
 	}
 	if rest, negated := strings.CutPrefix(text, "!"); negated {
@@ -114,29 +115,30 @@ func parseExpression(key, expression string) (Constraint, error) {
 	return c, nil
 }
 
-// labelValue is what Kubernetes and Ray take for a label's value, the empty one aside.
+// labelValue matches the label values that Kubernetes and Ray accept, except the empty one.
 var labelValue = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?$`)
 
-// valueProblem says why a label cannot have this value, or nothing.
+// valueProblem returns why a label cannot have this value, or "".
 func valueProblem(value string) string {
 	switch {
 	case value == "":
 		return "a value of the list is empty"
 	case !labelValue.MatchString(value):
-		return fmt.Sprintf("%q is no label value", value)
+		return fmt.Sprintf("%q is not a valid label value", value)
 	}
 	return ""
 }
 
-// Check returns an *ExpressionError where the selector could not be written as a label's expression and read again as the same, such as one
-// without values.
+// Check returns an *ExpressionError if the selector cannot be written as label expressions and read again unchanged,
+// for example if a constraint has no values.
 func (s Selector) Check() error {
 	for _, c := range s {
 		expression := c.Expression()
 		if read, err := parseExpression(c.Key, expression); err != nil {
 			return err
 		} else if !slices.Equal(read.Values, c.Values) {
-			return &ExpressionError{c.Key, expression, fmt.Sprintf("read again it has the values %q, not %q", read.Values, c.Values)}
+			problem := fmt.Sprintf("reading it again gives the values %q, not %q", read.Values, c.Values)
+			return &ExpressionError{c.Key, expression, problem}
 		}
 	}
 	return nil
@@ -154,7 +156,7 @@ func (s Selector) Matches(labels map[string]string) bool {
 	return true
 }
 
-// Expression writes the constraint's right-hand side: v, !v, in(a,b) or !in(a,b).
+// Expression returns the constraint's right-hand side: v, !v, in(a,b) or !in(a,b).
 func (c Constraint) Expression() string {
 	text := strings.Join(c.Values, ",")
 	if len(c.Values) != 1 {
@@ -166,7 +168,7 @@ func (c Constraint) Expression() string {
 	return text
 }
 
-// String writes key=expression terms separated by spaces.
+// String returns key=expression terms separated by spaces.
 func (s Selector) String() string {
 	terms := make([]string, len(s))
 	for i, c := range s {
@@ -175,7 +177,7 @@ func (s Selector) String() string {
 	return strings.Join(terms, " ")
 }
 
-// MarshalJSON writes Ray's map form. Two constraints on one key cannot be written that way; the GCS never sends them.
+// MarshalJSON writes Ray's map form, which cannot express two constraints on one key. The GCS never sends them.
 func (s Selector) MarshalJSON() ([]byte, error) {
 	expressions := make(map[string]string, len(s))
 	for _, c := range s {

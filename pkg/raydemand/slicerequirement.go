@@ -10,52 +10,55 @@ import (
 	"strings"
 )
 
-// SliceRequirement is what a request asks of the GPUs that it gets, beyond their number: at least so much memory and compute, and how well they
-// are kept apart from others' work. What is zero or empty is not asked for. It holds for each GPU, and for the fraction of one where less
-// than one is asked for. Ray knows nothing of it: only REST, the annotation resource-requests and snapshots carry one.
+// SliceRequirement is what a request requires of each of its GPUs, or of the fraction of one GPU that it requests:
+// memory, compute, and isolation from other work. Fields that are zero or empty require nothing. Ray does not have this
+// concept: only REST, the annotation resource-requests and snapshots carry it.
 type SliceRequirement struct {
 	// Memory is in bytes.
 	Memory int64
 	// ComputeFraction is a part of one physical card's compute, 0 to 1.
 	ComputeFraction float64
-	// Isolation is hardware, limit or any. Empty is the RayCluster's, or limit where that says nothing: what others oversubscribe is had
-	// by asking for it alone.
+	// Isolation is hardware, limit or any. If it is empty, the RayCluster's setting applies, or limit if that is not
+	// set: work gets oversubscribed devices only if it asks for them.
 	Isolation string
 }
 
-// The isolations that a wish may ask for.
+// The isolations that a request can require.
 const (
 	IsolationHardware = "hardware"
 	IsolationLimit    = "limit"
 	IsolationAny      = "any"
 )
 
-// MaxSliceMemory bounds a wish for memory: 100 TiB, far more than any card has.
+// MaxSliceMemory is the largest memory that a request can require: 100 TiB, far more than any card has.
 const MaxSliceMemory int64 = 100 << 40
 
-// minComputeFraction is the precision of Ray's amounts. No card is cut as small.
+// minComputeFraction is the precision of Ray's amounts. No card is divided into parts that small.
 const minComputeFraction = 0.0001
 
-// SliceMemoryWant and its like say what would be right in the fields of a wish.
+// SliceMemoryWant and the other constants describe valid values of a requirement's fields in error messages.
 const (
 	SliceWant          = `an object with memory, computeFraction or isolation, such as {"memory": "10Gi"}`
-	SliceMemoryWant    = `a Kubernetes quantity such as "10Gi" (1024³) or "10G" (1000³), or whole bytes as a number, from 1 to 100Ti`
+	SliceMemoryWant    = `a Kubernetes quantity such as "10Gi" (1024³) or "10G" (1000³), ` +
+		"or whole bytes as a number, from 1 to 100Ti"
 	SliceComputeWant   = "a part of one card's compute, from 0.0001 to 1"
 	SliceIsolationWant = "hardware, limit or any"
 )
 
-// SliceError says what is wrong with a wish: Field is its key, or empty where the whole is no wish; Want is what would be right.
+// SliceError reports an invalid requirement. Field is its key, or empty if the value as a whole is invalid; Want
+// describes valid values.
 type SliceError struct {
 	Field, Value, Want string
 }
 
-// Error writes field, value and what would be right.
+// Error returns the field, the value and what is valid.
 func (e *SliceError) Error() string {
-	return strings.TrimPrefix(fmt.Sprintf("%s: %s: want %s", strings.TrimSuffix("slice."+e.Field, "."), e.Value, e.Want), ": ")
+	field := strings.TrimSuffix("slice."+e.Field, ".")
+	return fmt.Sprintf("%s: %s: want %s", field, e.Value, e.Want)
 }
 
-// ParseSliceRequirement reads a wish from JSON. Errors are *SliceErrors. A key that is not known, or is there twice, is one: what was meant by it
-// would be had by nobody.
+// ParseSliceRequirement reads a requirement from JSON. It returns *SliceErrors. An unknown or repeated key is an error,
+// because nothing would honor it.
 func ParseSliceRequirement(text []byte) (*SliceRequirement, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
@@ -74,7 +77,7 @@ func ParseSliceRequirement(text []byte) (*SliceRequirement, error) {
 			return nil, &SliceError{Value: shown(text), Want: SliceWant}
 		}
 		if seen[name] {
-			return nil, &SliceError{name, "it is there twice", "each key once"}
+			return nil, &SliceError{name, "appears twice", "each key once"}
 		}
 		seen[name] = true
 		if err := requirement.read(name, value); err != nil {
@@ -97,7 +100,8 @@ func (w *SliceRequirement) read(name string, value json.RawMessage) error {
 		}
 		w.Memory = memory
 	case "computeFraction":
-		if err := json.Unmarshal(value, &w.ComputeFraction); err != nil || w.ComputeFraction < minComputeFraction || w.ComputeFraction > 1 {
+		err := json.Unmarshal(value, &w.ComputeFraction)
+		if err != nil || w.ComputeFraction < minComputeFraction || w.ComputeFraction > 1 {
 			return refuse(SliceComputeWant)
 		}
 	case "isolation":
@@ -114,7 +118,7 @@ func validIsolation(text string) bool {
 	return text == IsolationHardware || text == IsolationLimit || text == IsolationAny
 }
 
-// shown cuts a value for a message.
+// shown shortens a value for a message.
 func shown(value []byte) string {
 	const longest = 60
 	if len(value) > longest {
@@ -123,7 +127,7 @@ func shown(value []byte) string {
 	return string(value)
 }
 
-// memoryUnits are the suffixes of Kubernetes' quantities that memory is written in.
+// memoryUnits are the suffixes of Kubernetes quantities that are accepted for memory.
 var memoryUnits = []struct {
 	suffix string
 	bytes  int64
@@ -132,7 +136,7 @@ var memoryUnits = []struct {
 	{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12},
 }
 
-// parseMemory reads a JSON text or number. The error is what would be right.
+// parseMemory reads a JSON string or number. The error describes valid values.
 func parseMemory(value json.RawMessage) (int64, error) {
 	text, unit := string(value), int64(1)
 	if strings.HasPrefix(text, `"`) {
@@ -146,11 +150,12 @@ func parseMemory(value json.RawMessage) (int64, error) {
 			}
 		}
 		if number, meant := strings.CutSuffix(text, "B"); meant {
-			return 0, fmt.Errorf("%s; %s is written without B", SliceMemoryWant, number)
+			return 0, fmt.Errorf("%s; write %s without B", SliceMemoryWant, number)
 		}
 	}
 	bytes, ok := timesUnit(text, unit)
-	if f, err := strconv.ParseFloat(string(value), 64); err == nil && f != math.Trunc(f) { // bytes as a number are whole
+	// Bytes as a number are whole.
+	if f, err := strconv.ParseFloat(string(value), 64); err == nil && f != math.Trunc(f) {
 		ok = false
 	}
 	if !ok || bytes < 1 || bytes > MaxSliceMemory {
@@ -159,13 +164,13 @@ func parseMemory(value json.RawMessage) (int64, error) {
 	return bytes, nil
 }
 
-// timesUnit multiplies a decimal number with a unit, rounded up to whole bytes as Kubernetes does.
+// timesUnit multiplies a decimal number by a unit and rounds up to whole bytes, as Kubernetes does.
 func timesUnit(number string, unit int64) (int64, bool) {
 	if whole, err := strconv.ParseInt(number, 10, 64); err == nil {
 		high, low := bits.Mul64(uint64(max(whole, 0)), uint64(unit))
 		return int64(low), whole >= 0 && high == 0 && low <= math.MaxInt64
 	}
-	if strings.ContainsAny(number, "xXpP_nN") { // forms of Go's, not of a quantity
+	if strings.ContainsAny(number, "xXpP_nN") { // These forms are valid in Go but not in a quantity.
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(number, 64)
@@ -173,7 +178,7 @@ func timesUnit(number string, unit int64) (int64, bool) {
 	return int64(bytes), err == nil && bytes >= 0 && bytes <= float64(MaxSliceMemory)
 }
 
-// MemoryText writes bytes as the shortest quantity that is exact: 10Gi, 4864Mi, 1500.
+// MemoryText returns the shortest exact quantity: 10Gi, 4864Mi, 1500.
 func MemoryText(bytes int64) string {
 	for i := len(memoryUnits)/2 - 1; i >= 0; i-- {
 		if u := memoryUnits[i]; bytes > 0 && bytes%u.bytes == 0 {
@@ -183,14 +188,14 @@ func MemoryText(bytes int64) string {
 	return strconv.FormatInt(bytes, 10)
 }
 
-// sliceJSON is the form in which a wish is written.
+// sliceJSON is the JSON form of a requirement.
 type sliceJSON struct {
 	Memory          string  `json:"memory,omitempty"`
 	ComputeFraction float64 `json:"computeFraction,omitempty"`
 	Isolation       string  `json:"isolation,omitempty"`
 }
 
-// MarshalJSON writes memory as a quantity and leaves out what is not asked for.
+// MarshalJSON writes memory as a quantity and leaves out fields that require nothing.
 func (w SliceRequirement) MarshalJSON() ([]byte, error) {
 	form := sliceJSON{ComputeFraction: w.ComputeFraction, Isolation: w.Isolation}
 	if w.Memory > 0 {
@@ -199,7 +204,7 @@ func (w SliceRequirement) MarshalJSON() ([]byte, error) {
 	return json.Marshal(form)
 }
 
-// UnmarshalJSON reads what ParseSliceRequirement does.
+// UnmarshalJSON reads the form that ParseSliceRequirement accepts.
 func (w *SliceRequirement) UnmarshalJSON(text []byte) error {
 	requirement, err := ParseSliceRequirement(text)
 	if err != nil {
@@ -209,7 +214,7 @@ func (w *SliceRequirement) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Equal reports whether two wishes ask for the same; nil asks for nothing.
+// Equal reports whether two requirements are equal; nil requires nothing.
 func (w *SliceRequirement) Equal(other *SliceRequirement) bool {
 	if w == nil || other == nil {
 		return w == other
@@ -217,7 +222,8 @@ func (w *SliceRequirement) Equal(other *SliceRequirement) bool {
 	return *w == *other
 }
 
-// String says what is asked for as a person would: "10 GiB, hardware", "0.25 of a card's compute" or "hardware isolation".
+// String returns the requirement in a readable form: "10 GiB, hardware", "0.25 of a card's compute" or "hardware
+// isolation".
 func (w *SliceRequirement) String() string {
 	var parts []string
 	if w.Memory > 0 {
@@ -236,7 +242,7 @@ func (w *SliceRequirement) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// gibibytes writes GiB to two decimals, below one MiB.
+// gibibytes returns GiB to two decimals, or MiB below one GiB.
 func gibibytes(bytes int64) string {
 	unit, name := float64(1<<30), " GiB"
 	if bytes < 1<<30 {
@@ -245,7 +251,8 @@ func gibibytes(bytes int64) string {
 	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(float64(bytes)/unit, 'f', 2, 64), "0"), ".") + name
 }
 
-// Sliced gives a request with a wish its GPU: without any in its resources one is meant. The bundle is not changed but replaced.
+// Sliced returns the request with one GPU if it has a slice requirement and its resources name none. It replaces the
+// bundle and does not change it.
 func (r Request) Sliced() Request {
 	if r.Slice != nil && r.Bundle[GPU] <= 0 {
 		bundle := r.Bundle.Clone()

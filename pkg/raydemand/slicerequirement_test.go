@@ -37,13 +37,13 @@ func TestAWishIsReadAndWrittenAgainAsTheSame(t *testing.T) {
 	}
 }
 
-func TestABadWishIsRefusedByFieldValueAndWhatWouldBeRight(t *testing.T) {
+func TestInvalidRequirementNamesFieldValueAndValidForm(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`:                                   `slice: {}: want ` + SliceWant,
 		`[]`:                                   `slice: []: want ` + SliceWant,
 		`"10Gi"`:                               `slice: "10Gi": want ` + SliceWant,
-		`{"memory": "10GB"}`:                   `slice.memory: "10GB": want ` + SliceMemoryWant + `; 10G is written without B`,
-		`{"memory": "10GiB"}`:                  `slice.memory: "10GiB": want ` + SliceMemoryWant + `; 10Gi is written without B`,
+		`{"memory": "10GB"}`:                   `slice.memory: "10GB": want ` + SliceMemoryWant + `; write 10G without B`,
+		`{"memory": "10GiB"}`:                  `slice.memory: "10GiB": want ` + SliceMemoryWant + `; write 10Gi without B`,
 		`{"memory": "-1Gi"}`:                   `slice.memory: "-1Gi": want ` + SliceMemoryWant,
 		`{"memory": -1}`:                       `slice.memory: -1: want ` + SliceMemoryWant,
 		`{"memory": 0}`:                        `slice.memory: 0: want ` + SliceMemoryWant,
@@ -60,7 +60,7 @@ func TestABadWishIsRefusedByFieldValueAndWhatWouldBeRight(t *testing.T) {
 		`{"computeFraction": "7%"}`:            `slice.computeFraction: "7%": want ` + SliceComputeWant,
 		`{"isolation": "none"}`:                `slice.isolation: "none": want ` + SliceIsolationWant,
 		`{"memroy": "1Gi"}`:                    `slice.memroy: "1Gi": want one of the keys memory, computeFraction, isolation`,
-		`{"memory": 1, "memory": 2}`:           `slice.memory: it is there twice: want each key once`,
+		`{"memory": 1, "memory": 2}`:           `slice.memory: appears twice: want each key once`,
 	} {
 		_, err := ParseSliceRequirement([]byte(text))
 		var refused *SliceError

@@ -46,13 +46,13 @@ func TestBundlesMayWishForSlices(t *testing.T) {
 func TestABadWishNamesFieldValueAndWhatWouldBeRight(t *testing.T) {
 	for body, want := range map[string]apiv1.FieldError{
 		`{"bundles": [{"GPU": 1}, {"GPU": 1, "slice": {"memory": "10GB"}}]}`: {
-			Field: "bundles[1].slice.memory", Value: `"10GB"`, Expected: raydemand.SliceMemoryWant + "; 10G is written without B"},
+			Field: "bundles[1].slice.memory", Value: `"10GB"`, Expected: raydemand.SliceMemoryWant + "; write 10G without B"},
 		`[{"slice": {"memory": "-1Gi"}}]`:                           {Field: "bundles[0].slice.memory", Value: `"-1Gi"`, Expected: raydemand.SliceMemoryWant},
 		`[{"slice": {"computeFraction": 105}}]`:                     {Field: "bundles[0].slice.computeFraction", Value: "105", Expected: raydemand.SliceComputeWant},
 		`[{"slice": {"isolation": "none"}}]`:                        {Field: "bundles[0].slice.isolation", Value: `"none"`, Expected: raydemand.SliceIsolationWant},
 		`[{"slice": {}}]`:                                           {Field: "bundles[0].slice", Value: "{}", Expected: raydemand.SliceWant},
 		`[{"slice": "10Gi"}]`:                                       {Field: "bundles[0].slice", Value: `"10Gi"`, Expected: "a number of at least 0"},
-		`[{"slice": {"memory": "1Gi", "memory": "2Gi"}}]`:           {Field: "bundles[0].slice.memory", Value: "it is there twice", Expected: "each key once"},
+		`[{"slice": {"memory": "1Gi", "memory": "2Gi"}}]`:           {Field: "bundles[0].slice.memory", Value: "appears twice", Expected: "each key once"},
 		`[{"resources": {"GPU": -1}, "slice": {"memory": "1Gi"}}]`:  {Field: "bundles[0].resources.GPU", Value: "-1", Expected: "a number of at least 0"},
 		`[{"resources": {"GPU": 1}, "count": 0}]`:                   {Field: "bundles[0].count", Value: "0", Expected: "a whole number from 1 to 1000000"},
 		`[{"resources": {"GPU": 1}, "count": 1000000}, {"GPU": 1}]`: {Field: "num_cpus", Value: "1000001 with the bundles", Expected: "at most 1000000 together with the bundles"},
