@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// leavingByGroup looks the names up among this cluster's workers. The operator deletes whatever is named, the head,
-// another cluster's and a foreign pod too (docs/reference/facts.md#named-pods), so anything else is dropped here.
+// leavingByGroup finds the names among this cluster's workers. The operator deletes every pod that is named, including
+// the head, another cluster's or a foreign pod (docs/reference/facts.md#named-pods), so other names are dropped here.
 func (a *targetCalculation) leavingByGroup(names []string) map[string][]Worker {
 	known := make(map[string]Worker, len(a.cluster.Workers))
 	for _, w := range a.cluster.Workers {
@@ -19,11 +19,13 @@ func (a *targetCalculation) leavingByGroup(names []string) map[string][]Worker {
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		w, ok := known[name]
 		if name == "" || !ok {
-			a.report(UnknownPod, "", name, "only workers of this RayCluster are ever named for deletion", "plan again with the pods as they are now")
+			a.report(UnknownPod, "", name, "only workers of this RayCluster can be named for deletion",
+				"plan again with the pods as they are now")
 			continue
 		}
 		if _, listed := a.cluster.Group(w.Group); !listed {
-			a.report(UnknownGroup, "spec.workerGroupSpecs", w.Group, "pod "+name+" stays: its group is not in the RayCluster", "delete the pod, or add the group again")
+			a.report(UnknownGroup, "spec.workerGroupSpecs", w.Group,
+				"pod "+name+" stays: its group is not in the RayCluster", "delete the pod, or add the group again")
 			continue
 		}
 		byGroup[w.Group] = append(byGroup[w.Group], w)
@@ -31,7 +33,8 @@ func (a *targetCalculation) leavingByGroup(names []string) map[string][]Worker {
 	return byGroup
 }
 
-// departures drops the pods that were named before, keeps multi-host replicas whole, and counts the replicas that go.
+// departures drops the pods that were already named, keeps multi-host replicas whole, and counts the replicas that
+// leave.
 func (a *targetCalculation) departures(group *WorkerGroup, hosts int, leaving []Worker) ([]Worker, int) {
 	fresh := slices.DeleteFunc(slices.Clone(leaving), func(w Worker) bool {
 		return slices.Contains(group.WorkersToDelete, w.Pod)
@@ -46,7 +49,7 @@ func (a *targetCalculation) departures(group *WorkerGroup, hosts int, leaving []
 	whole := map[string]bool{}
 	for _, replica := range slices.Sorted(maps.Keys(asked)) {
 		if why := a.splits(group, replica, asked[replica]); why != "" {
-			a.report(SplitReplica, groupField(group), replica, why, "let all hosts of a replica go together")
+			a.report(SplitReplica, groupField(group), replica, why, "remove all hosts of a replica together")
 			continue
 		}
 		whole[replica] = true
@@ -55,11 +58,12 @@ func (a *targetCalculation) departures(group *WorkerGroup, hosts int, leaving []
 	return fresh, len(whole)
 }
 
-// splits says why a replica of which asked hosts leave cannot go, or "" when it goes whole: naming one host makes the
-// operator delete all of them (docs/reference/facts.md#multi-host-replicas), so each must have been asked.
+// splits returns why a replica of which some hosts should leave cannot leave, or "" if all of them leave: if one host
+// is named, the operator deletes all of them (docs/reference/facts.md#multi-host-replicas).
 func (a *targetCalculation) splits(group *WorkerGroup, replica string, asked int) string {
 	if replica == "" {
-		return "a pod without the label ray.io/worker-group-replica-name belongs to no replica of a multi-host group; the operator ignores its name"
+		return "a pod without the label ray.io/worker-group-replica-name belongs to no replica of a multi-host " +
+			"group; the operator ignores its name"
 	}
 	var staying []string
 	for _, w := range a.cluster.Workers {

@@ -13,19 +13,19 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// ReportedGPUs is what the nodes say about the GPUs of one worker. It is shared: nobody changes it.
+// ReportedGPUs is what the nodes say about the GPUs of one worker. It is shared and must not be changed.
 type ReportedGPUs struct {
-	// Value is how many GPUs the Ray container gets; nil where the nodes cannot prove a number.
+	// Value is how many GPUs the Ray container gets; nil if the nodes do not prove a number.
 	Value *raydemand.Amount
-	// Source names the resource and the nodes behind Value, or says why there is none.
+	// Source names the resource and the nodes behind Value, or says why there is no value.
 	Source string
-	// Shares is how many shares of devices that others use too a pod asks for; 0 where they are nobody else's.
+	// Shares is how many shares of shared devices a pod requests; 0 if the devices are not shared.
 	Shares int64
 }
 
-// Reported says how many GPUs a pod of the group gets on the nodes that it could land on. What the plugin announces decides what the
-// limit of the Ray container means: a card, a MIG instance, a share of either. An amount of GPU memory is of one card. Ray counts
-// what a container sees, so each of these is one GPU to it, whatever it can do.
+// Reported returns how many GPUs a pod of the group gets on the nodes where it fits. The device plugin decides what the
+// limit of the Ray container means: a card, a MIG instance, or a share of either. An amount of GPU memory is on one
+// card. Ray counts the devices that a container sees, so each of these is one GPU to it, whatever its size.
 func Reported(g nodegpu.Reader, group *WorkerGroup, nodes []podfit.Node) *ReportedGPUs {
 	devices, names, problem := devicesOf(g, group.GPUs.Limits)
 	switch {
@@ -46,19 +46,21 @@ func Reported(g nodegpu.Reader, group *WorkerGroup, nodes []podfit.Node) *Report
 	return granted(g, devices, names, candidates)
 }
 
-// unasked is about a group that announces GPUs and asks for none: where no node has any, it gets none. Where one has, the container
-// may see them all.
+// withoutRequest handles a group that reports GPUs to Ray and requests none. It gets none if no node has any. If one
+// has, the container may see all of them.
 func withoutRequest(g nodegpu.Reader, candidates []*podfit.Node) *ReportedGPUs {
 	for _, node := range candidates {
 		for name, amount := range node.Allocatable {
 			resource, err := g.Names.Resource(name)
-			if amount > 0 && (errors.Is(err, gpuinfo.ErrUnknownResource) || err == nil && resource.Role == gpuinfo.Devices) {
+			if amount > 0 && (errors.Is(err, gpuinfo.ErrUnknownResource) ||
+				err == nil && resource.Role == gpuinfo.Devices) {
 				return &ReportedGPUs{Source: "no GPU is asked for, and node " + node.Name + " has some"}
 			}
 		}
 	}
 	none := raydemand.Amount(0)
-	return &ReportedGPUs{Value: &none, Source: "no GPU is asked for, and " + countOf(candidates) + " that could hold a pod have none"}
+	return &ReportedGPUs{Value: &none, Source: "no GPU is asked for, and " + countOf(candidates) +
+		" that could hold a pod have none"}
 }
 
 func granted(g nodegpu.Reader, devices raydemand.Amount, names []string, candidates []*podfit.Node) *ReportedGPUs {
@@ -84,8 +86,9 @@ func granted(g nodegpu.Reader, devices raydemand.Amount, names []string, candida
 	return reported
 }
 
-// devicesOf counts what the Ray container sees as GPUs by its limits: devices add up. Memory and cores beside devices say how much of
-// each; alone they are of one card, or of as many as hundreds of percent make. problem tells a resource that might be a GPU.
+// devicesOf counts the devices that the Ray container sees as GPUs by its limits: devices add up. Memory and cores
+// beside devices say how much of each; alone they are on one card, or on as many cards as there are hundreds of
+// percent. problem names a resource that might be a GPU.
 func devicesOf(g nodegpu.Reader, limits podfit.Quantities) (sum raydemand.Amount, names []string, problem string) {
 	alone, aloneNames := raydemand.Amount(0), []string(nil)
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
@@ -110,7 +113,8 @@ func devicesOf(g nodegpu.Reader, limits podfit.Quantities) (sum raydemand.Amount
 	return sum, names, ""
 }
 
-// inPercent are the resources of which 100 are one card, and more are several (Koordinator's documentation; ACK stops at 100).
+// inPercent are the resources of which 100 are one card, and more are several (Koordinator's documentation; ACK stops
+// at 100).
 var inPercent = map[string]bool{
 	"koordinator.sh/gpu": true, "koordinator.sh/gpu-core": true, "koordinator.sh/gpu-memory-ratio": true,
 }
@@ -123,7 +127,7 @@ func cardsOf(name string, amount raydemand.Amount) raydemand.Amount {
 	return raydemand.Whole(int64((amount-1)/card) + 1)
 }
 
-// gpuKind is what sets the GPUs of one node apart from another's, in words for people.
+// gpuKind is what distinguishes the GPUs of one node from another's, in words for people.
 type gpuKind struct {
 	kind             gpuinfo.Kind
 	replicas         int64
@@ -147,7 +151,7 @@ func kindOf(g nodegpu.Reader, node *podfit.Node) gpuKind {
 
 func (k gpuKind) shared() bool { return k.kind == gpuinfo.TimeSliced || k.kind == gpuinfo.MPS }
 
-// String is for example "mig 1g.10gb of NVIDIA-H100-80GB-HBM3" or "time-sliced ×4 Tesla-T4".
+// String returns, for example, "mig 1g.10gb of NVIDIA-H100-80GB-HBM3" or "time-sliced ×4 Tesla-T4".
 func (k gpuKind) String() string {
 	words := []string{string(k.kind)}
 	if k.kind == gpuinfo.UnknownKind {
@@ -168,7 +172,7 @@ func (k gpuKind) String() string {
 	return strings.Join(words, " ")
 }
 
-// countOf counts nodes, and apart from them the pools without a node of which only their declaration tells.
+// countOf counts nodes and, separately, the pools that have no node and are known only by their declaration.
 func countOf(nodes []*podfit.Node) string {
 	declared, n := 0, 0
 	for _, node := range nodes {

@@ -7,20 +7,20 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
-// IsolationAnnotation says on a RayCluster, or as a default on its namespace, what must keep its work on GPUs apart from others': hardware,
-// limit or any. A request that asks for an isolation of its own goes before both.
+// IsolationAnnotation sets on a RayCluster, or as a default on its namespace, which isolation its work requires on
+// GPUs: hardware, limit or any. A request that requires an isolation itself overrides both.
 const IsolationAnnotation = "heliostat.dev/isolation"
 
-// RequiredIsolation is the least isolation that work accepts.
+// RequiredIsolation is the weakest isolation that work accepts.
 type RequiredIsolation string
 
-// The requirements, the strictest first.
+// The requirements, strictest first.
 const (
-	// RequireHardware accepts an own card or MIG instance: memory, bandwidth and faults are apart.
+	// RequireHardware accepts a dedicated card or MIG instance: memory, bandwidth and faults are isolated.
 	RequireHardware RequiredIsolation = "hardware"
-	// RequireLimit accepts a cap in software too; a fault of one can end all that share the card.
+	// RequireLimit also accepts a limit in software, where a fault of one workload can end all that share the card.
 	RequireLimit RequiredIsolation = "limit"
-	// AnyIsolation accepts everything, time-slicing too, and is what holds where nothing is said.
+	// AnyIsolation accepts everything, including time-slicing. It is the default.
 	AnyIsolation RequiredIsolation = "any"
 )
 
@@ -33,8 +33,9 @@ func ParseRequiredIsolation(text string) (RequiredIsolation, error) {
 	return "", fmt.Errorf("reading isolation %q: want hardware, limit or any", text)
 }
 
-// IsolationOf joins what the annotation IsolationAnnotation of the RayCluster and of its namespace say; empty means absent. The RayCluster
-// goes first. One that cannot be read requires hardware, for somebody wanted more than nothing, and is told in the error.
+// IsolationOf combines the values of IsolationAnnotation on the RayCluster and on its namespace; empty means absent.
+// The RayCluster's value takes precedence. An invalid value requires hardware, because somebody wanted some isolation,
+// and is also returned as an error.
 func IsolationOf(cluster, namespace string) (RequiredIsolation, error) {
 	said := cmp.Or(cluster, namespace, string(AnyIsolation))
 	required, err := ParseRequiredIsolation(said)
@@ -44,7 +45,8 @@ func IsolationOf(cluster, namespace string) (RequiredIsolation, error) {
 	return required, nil
 }
 
-// Allows reports whether work with this requirement may land where so much is kept apart. Unknown isolation is none: nobody promises any.
+// Allows reports whether work with this requirement may run on a device with this isolation. Unknown isolation counts
+// as none.
 func (r RequiredIsolation) Allows(has gpuinfo.Isolation) bool {
 	switch r {
 	case RequireHardware:

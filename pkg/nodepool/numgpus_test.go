@@ -39,7 +39,8 @@ func both(a, b podfit.Quantities) podfit.Quantities {
 	return sum
 }
 
-// What gpu-feature-discovery writes for each way to announce GPUs; the text behind source is how the node is understood.
+// What gpu-feature-discovery writes for each way to announce GPUs; the text behind source is how the node is
+// understood.
 var (
 	wholeLabels  = map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu.count": "4", "nvidia.com/gpu.replicas": "1", "nvidia.com/gpu.sharing-strategy": "none"}
 	singleLabels = map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "nvidia.com/gpu.count": "7", "nvidia.com/gpu.replicas": "1",

@@ -10,8 +10,8 @@ import (
 // SyncMode says when the number of GPUs that the device plugin reports is written into a group's spec.
 type SyncMode string
 
-// SyncReport, which the empty mode means too, writes nothing. SyncWhenEmpty writes while the group has no pods and none are on their
-// way. SyncEnforce writes at any time; running pods keep what they have.
+// SyncReport, which is also the meaning of the empty mode, writes nothing. SyncWhenEmpty writes while the group has no
+// pods and none are on their way. SyncEnforce writes at any time; running pods keep their number.
 const (
 	SyncReport    SyncMode = "report"
 	SyncWhenEmpty SyncMode = "when-empty"
@@ -24,71 +24,75 @@ func (m SyncMode) Valid() bool { return m == SyncReport || m == SyncWhenEmpty ||
 // Writes reports whether the mode ever writes.
 func (m SyncMode) Writes() bool { return m == SyncWhenEmpty || m == SyncEnforce }
 
-// Why a number of GPUs is not written: stable codes of SyncRefusal.
+// Reasons why a number of GPUs is not written: stable codes of SyncRefusal.
 const (
 	// SyncRecreate: upgradeStrategy Recreate makes the operator delete all pods of the cluster after such a write
 	// (docs/reference/facts.md#recreate).
 	SyncRecreate = "recreate"
-	// SyncOwned: a RayJob or RayService owns the spec. A RayService makes a new cluster of a changed spec, or changes it back.
+	// SyncOwned: a RayJob or RayService owns the spec. A RayService creates a new cluster from a changed spec, or
+	// reverts it.
 	SyncOwned = "owned"
-	// SyncSpecRefused: the operator refuses the spec, so that nothing written has an effect; SyncBroken: the group cannot be read.
+	// SyncSpecRefused: the operator refuses the spec, so no write has an effect. SyncBroken: the group cannot be read.
 	SyncSpecRefused = "spec-refused"
 	SyncBroken      = "group-broken"
-	// SyncFixed: something else than rayStartParams or resources decides what is announced.
+	// SyncFixed: something other than rayStartParams or resources decides the number that Ray gets.
 	SyncFixed = "fixed-elsewhere"
-	// SyncNoGPU: the pods ask for no GPU, so what is declared is somebody's own count.
+	// SyncNoGPU: the pods request no GPU, so the declared number is a count of the user's own.
 	SyncNoGPU = "no-gpu-asked"
-	// SyncFieldManaged: another program, GitOps for one, applies the worker groups from elsewhere and would write them back.
+	// SyncFieldManaged: another program, for example GitOps, applies the worker groups and would revert the write.
 	SyncFieldManaged = "field-managed"
-	// SyncReverted: what was written lately is gone again, so somebody writes against it.
+	// SyncReverted: a recent write was reverted, so another program writes the same field.
 	SyncReverted = "reverted"
-	// SyncReportOnly: the mode is report. SyncNotReported: no node proves a number. SyncNotEmpty: the mode is when-empty, and the group
-	// has pods, or some are on their way.
+	// SyncReportOnly: the mode is report. SyncNotReported: no node proves a number. SyncNotEmpty: the mode is
+	// when-empty, and the group has pods, or some are on their way.
 	SyncReportOnly  = "report-only"
 	SyncNotReported = "not-reported"
 	SyncNotEmpty    = "not-empty"
-	// SyncNotManaged: the RayCluster must not be written to at all. SyncNotLeading: another process leads.
+	// SyncNotManaged: the RayCluster must not be written to. SyncNotLeading: another process is the leader.
 	SyncNotManaged = "not-managed"
 	SyncNotLeading = "not-leading"
 	// SyncLater: another patch went first in this cycle, or the last write failed; the next cycle tries again.
 	SyncLater = "later"
 )
 
-// ErrSyncRefused says that a number of GPUs must not be written into the spec; the SyncRefusal around it tells why.
+// ErrSyncRefused means that a number of GPUs must not be written into the spec; the SyncRefusal that wraps it says why.
 var ErrSyncRefused = errors.New("num-gpus must not be written")
 
-// SyncRefusal is why a number of GPUs is not written into a group's spec.
+// SyncRefusal says why a number of GPUs is not written into a group's spec.
 type SyncRefusal struct {
 	// Code is stable; Why is for people.
 	Code, Why string
 }
 
-// Error is code and reason.
+// Error returns code and reason.
 func (r *SyncRefusal) Error() string { return fmt.Sprintf("%v: %s: %s", ErrSyncRefused, r.Code, r.Why) }
 
-// Unwrap makes it ErrSyncRefused.
+// Unwrap returns ErrSyncRefused.
 func (r *SyncRefusal) Unwrap() error { return ErrSyncRefused }
 
-// SyncRefusal says why the spec forbids writing a number of GPUs into a group, or nil. What forbids all writes is told by Writable.
+// SyncRefusal returns why the spec forbids writing a number of GPUs into a group, or nil. Writable covers what forbids
+// all writes.
 func (c *Cluster) SyncRefusal(g *WorkerGroup) *SyncRefusal {
 	switch {
 	case c.UpgradeStrategy == "Recreate":
-		return &SyncRefusal{SyncRecreate, "under upgradeStrategy Recreate the operator deletes every pod of the cluster, the head too, when num-gpus changes"}
+		return &SyncRefusal{SyncRecreate, "under upgradeStrategy Recreate the operator deletes every pod of the " +
+			"cluster, the head too, when num-gpus changes"}
 	case c.Owner.Kind != "":
-		return &SyncRefusal{SyncOwned, fmt.Sprintf("%s %s owns the spec: set the number there", c.Owner.Kind, c.Owner.Name)}
+		return &SyncRefusal{SyncOwned, fmt.Sprintf("%s %s owns the spec: set the number there", c.Owner.Kind,
+			c.Owner.Name)}
 	case c.Refused:
-		return &SyncRefusal{SyncSpecRefused, "the operator refuses the spec until it is mended; see findings"}
+		return &SyncRefusal{SyncSpecRefused, "the operator refuses the spec until it is corrected; see findings"}
 	case g.Broken:
 		return &SyncRefusal{SyncBroken, "the group has errors; see findings"}
 	case g.GPUs.Fixed != "":
 		return &SyncRefusal{SyncFixed, g.GPUs.Fixed}
 	case g.Reported != nil && g.Reported.Value != nil && *g.Reported.Value == 0:
-		return &SyncRefusal{SyncNoGPU, "its pods ask for no GPU, so the number is somebody's own count"}
+		return &SyncRefusal{SyncNoGPU, "its pods request no GPU, so the number is a count of the user's own"}
 	}
 	return nil
 }
 
-// Empty reports whether the group has no pod, ending ones included, and is to have none.
+// Empty reports whether the group has no pod, including terminating ones, and should have none.
 func (c *Cluster) Empty(g *WorkerGroup) bool {
 	if g.Goal() > 0 {
 		return false
@@ -101,7 +105,7 @@ func (c *Cluster) Empty(g *WorkerGroup) bool {
 	return true
 }
 
-// NumGPUsTarget is the number of GPUs that one worker group shall declare.
+// NumGPUsTarget is the number of GPUs that one worker group should declare.
 type NumGPUsTarget struct {
 	Group string
 	// Index and Field repeat what was read: the entry of spec.workerGroupSpecs, and where the number belongs in it.
@@ -113,7 +117,7 @@ type NumGPUsTarget struct {
 // NumGPUsChange is one guarded write of numbers of GPUs to one RayCluster: all its targets or none.
 type NumGPUsChange struct {
 	Cluster ClusterKey
-	// UID and Generation are those of the object that the change was decided on; on any other it is a conflict.
+	// UID and Generation are those of the object for which the change was decided; any other object is a conflict.
 	UID        string
 	Generation int64
 	Targets    []NumGPUsTarget

@@ -10,21 +10,22 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Errors about requests of owners.
+// Errors about owned requests.
 var (
-	// ErrNoRequests says that requests of owners cannot be kept here; the error around it says why.
-	ErrNoRequests = errors.New("requests of owners are not available")
-	// ErrNoRequest says that there is no such request.
+	// ErrNoRequests means that owned requests cannot be stored here; the error that wraps it says why.
+	ErrNoRequests = errors.New("owned requests are not available")
+	// ErrNoRequest means that the request does not exist.
 	ErrNoRequest = errors.New("no such request")
-	// ErrPrecondition says that a request is not as the caller says that he knows it.
+	// ErrPrecondition means that a request is not in the state that the caller expects.
 	ErrPrecondition = errors.New("the request has changed")
-	// ErrRequestElsewhere says that a request of this name asks for capacity of another RayCluster of the namespace.
-	ErrRequestElsewhere = errors.New("a request of this name is for another RayCluster")
-	// ErrRequestRefused says that the API server does not accept a request; the error around it says what is wrong.
+	// ErrRequestElsewhere means that a request with this name is for another RayCluster of the namespace.
+	ErrRequestElsewhere = errors.New("a request with this name is for another RayCluster")
+	// ErrRequestRefused means that the API server does not accept a request; the error that wraps it says what is
+	// wrong.
 	ErrRequestRefused = errors.New("the request is refused")
-	// ErrRequestsPaused says that requests can be kept here, but not now; the error around it says why.
-	ErrRequestsPaused = errors.New("requests of owners cannot be written now")
-	// ErrRequestConflict says that others wrote a request at the same time, again and again. It is an ErrConflict.
+	// ErrRequestsPaused means that requests can be stored here, but not now; the error that wraps it says why.
+	ErrRequestsPaused = errors.New("owned requests cannot be written now")
+	// ErrRequestConflict means that others wrote a request at the same time, repeatedly. It is an ErrConflict.
 	ErrRequestConflict error = requestConflict{}
 )
 
@@ -34,43 +35,45 @@ func (requestConflict) Error() string { return "others change the request at the
 
 func (requestConflict) Is(target error) bool { return target == ErrConflict }
 
-// ExpiredKept is for how long a request stays after its lease is over, so that its owner can see why.
+// ExpiredKept is how long a request remains after its lease is over, so that its owner can see why it expired.
 const ExpiredKept = time.Hour
 
-// OwnedRequest is a request of an owner as Kubernetes keeps it, a ResourceRequest.
+// OwnedRequest is a request with an owner, stored in Kubernetes as a ResourceRequest.
 type OwnedRequest struct {
 	raydemand.Owned
-	// Cluster is the RayCluster that it asks for capacity of; ID is the object's name in the same namespace.
+	// Cluster is the RayCluster whose capacity it requests; ID is the object's name in the same namespace.
 	Cluster ClusterKey
-	// UID and ResourceVersion are those of the object read, ClusterUID that of the RayCluster that owns it; empty while none does.
+	// UID and ResourceVersion are those of the object that was read. ClusterUID is that of the RayCluster that owns it;
+	// empty while none does.
 	UID, ResourceVersion, ClusterUID string
 	Generation                       int64
-	// LeaseSeconds is for how long it holds after RenewedAt; 0 is until it is deleted.
+	// LeaseSeconds is how long it is valid after RenewedAt; 0 means until it is deleted.
 	LeaseSeconds int32
-	// RenewTime is when the lease was last renewed as whoever did it says; zero where nobody says so.
+	// RenewTime is when the lease was last renewed, according to whoever renewed it; zero if not given.
 	RenewTime time.Time
-	// RenewedAt is when the lease was last renewed, or began; never later than when that was first seen.
+	// RenewedAt is when the lease was last renewed, or began; never later than when the renewal was first seen.
 	RenewedAt time.Time
-	// SeenAt is how long the process had run when it first saw that renewal: time that no setting of a clock changes.
+	// SeenAt is how long the process had run when it first saw that renewal. Clock changes do not affect it.
 	SeenAt time.Duration
-	// HeldUntil is until when a lease lasts at least, because renewals could not be seen for a while; zero where they could.
+	// HeldUntil is until when the lease lasts at least, because renewals could not be seen for a while; zero otherwise.
 	HeldUntil time.Time
 	Deleting  bool
-	// Unreadable says why it cannot be understood, or is empty. It is then not counted.
+	// Unreadable says why the object cannot be read, or is empty. An unreadable request does not count.
 	Unreadable string
-	// Trace is the W3C traceparent of the call that asked for it and when that was, `<traceparent> <RFC 3339>`; empty where none is kept.
+	// Trace is the W3C traceparent of the call that made the request and when it was made, `<traceparent> <RFC 3339>`;
+	// empty if none is stored.
 	Trace  string
 	Status OwnedStatus
-	// Bytes is the Footprint of the whole request, Admission whether the budget of memory has room for it. Omitted
-	// stands for its spec where that is not kept; nil where it is.
+	// Bytes is the Footprint of the whole request. Admission says whether the memory budget has room for it. Omitted
+	// replaces its spec if the spec is not kept in memory; otherwise it is nil.
 	Bytes     int64
 	Admission Admission
 	Omitted   *OmittedSpec
 }
 
-// OwnedStatus is what became of a request, as it is kept in its status.
+// OwnedStatus is the status of a request, as stored in its object.
 type OwnedStatus struct {
-	// ObservedRequest is the Fingerprint, ObservedGeneration the generation of what the rest was found for.
+	// ObservedRequest is the Fingerprint and ObservedGeneration the generation that the rest describes.
 	ObservedRequest    string
 	ObservedGeneration int64
 	State              raydemand.RequestState
@@ -78,9 +81,9 @@ type OwnedStatus struct {
 	Since         time.Time
 	Code, Message string
 	Groups        []OwnedGroup
-	// Pods are names of pods that serve it, bounded.
+	// Pods are names of pods that serve it, a limited number.
 	Pods []string
-	// ExpectedAt is when the last pod that it waits for is expected to have joined; zero where not known.
+	// ExpectedAt is when the last pod that it waits for is expected to have joined; zero if unknown.
 	ExpectedAt time.Time
 	// SatisfiedSince and ExpiredSince are when these conditions last changed.
 	SatisfiedSince, ExpiredSince time.Time
@@ -92,7 +95,7 @@ type OwnedGroup struct {
 	Pods int32
 }
 
-// ExpiresAt is when the lease is over; zero for a request that holds until it is deleted.
+// ExpiresAt is when the lease is over; zero for a request that is valid until it is deleted.
 func (r *OwnedRequest) ExpiresAt() time.Time {
 	if r.LeaseSeconds <= 0 {
 		return time.Time{}
@@ -107,13 +110,14 @@ func (r *OwnedRequest) leaseEnd() time.Time {
 	return r.RenewedAt.Add(time.Duration(r.LeaseSeconds) * time.Second)
 }
 
-// ReportedExpired reports whether the status says that the lease is over, and nobody has renewed it since.
+// ReportedExpired reports whether the status says that the lease is over and nobody has renewed it since.
 func (r *OwnedRequest) ReportedExpired() bool {
-	return r.Status.State == raydemand.RequestExpired && r.Status.ObservedRequest == r.Fingerprint() && r.RenewedAt.Before(r.Status.Since)
+	return r.Status.State == raydemand.RequestExpired && r.Status.ObservedRequest == r.Fingerprint() &&
+		r.RenewedAt.Before(r.Status.Since)
 }
 
-// DeletionTime is when a request whose lease is over is deleted: ExpiredKept after its owner was first told. Zero before that. What the owner's clock says
-// does not matter.
+// DeletionTime is when a request whose lease is over is deleted: ExpiredKept after its status first said so; zero
+// before that. The owner's clock does not matter.
 func (r *OwnedRequest) DeletionTime() time.Time {
 	if !r.ReportedExpired() {
 		return time.Time{}
@@ -127,13 +131,14 @@ func (r *OwnedRequest) Expired(now time.Time) bool {
 	return !at.IsZero() && !now.Before(at)
 }
 
-// Counts reports whether the request is one of this RayCluster and holds now. One that was made for a RayCluster of the same name that is gone
-// does not, nor does one that the budget of memory has no room for.
+// Counts reports whether the request is for this RayCluster and valid now. A request for a deleted RayCluster of the
+// same name does not count, nor does one for which the memory budget has no room.
 func (r *OwnedRequest) Counts(clusterUID string, now time.Time) bool {
-	return r.Admission == Admitted && r.Unreadable == "" && !r.Deleting && !r.Expired(now) && (r.ClusterUID == "" || r.ClusterUID == clusterUID)
+	return r.Admission == Admitted && r.Unreadable == "" && !r.Deleting && !r.Expired(now) &&
+		(r.ClusterUID == "" || r.ClusterUID == clusterUID)
 }
 
-// Fingerprint tells what is asked for, and by whom; a renewal does not change it.
+// Fingerprint identifies what is requested, and by whom; a renewal does not change it.
 func (r *OwnedRequest) Fingerprint() string {
 	if r.Omitted != nil {
 		return r.Omitted.Fingerprint
@@ -153,7 +158,7 @@ func (r *OwnedRequest) Fingerprint() string {
 	return fmt.Sprintf("%016x", hash.Sum64())
 }
 
-// Version tells one spec of a request from another. What became of it, and renewals of its lease, do not change it.
+// Version identifies one spec of a request. Its status and renewals of its lease do not change it.
 func (r *OwnedRequest) Version() string {
 	if r.Unreadable != "" {
 		return fmt.Sprintf("%s.%d", r.UID, r.Generation)
@@ -161,8 +166,8 @@ func (r *OwnedRequest) Version() string {
 	return r.UID + "." + r.Fingerprint()
 }
 
-// Current is the status where it is about what is asked for now; else the request waits to be looked at. One that the
-// budget of memory refuses says so at once.
+// Current returns the status if it describes the current spec; otherwise the request waits for a plan. A request that
+// the memory budget refuses says so at once.
 func (r *OwnedRequest) Current() OwnedStatus {
 	if r.Admission == Refused && r.Status.State != raydemand.RequestExpired {
 		status := OverMemory(r)
@@ -174,10 +179,12 @@ func (r *OwnedRequest) Current() OwnedStatus {
 	if r.Status.State != "" && r.Status.ObservedRequest == r.Fingerprint() {
 		return r.Status
 	}
-	return OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeNotLookedAt, Message: "no plan has taken it in yet"}
+	return OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeNotLookedAt,
+		Message: "no plan has taken it in yet"}
 }
 
-// SatisfiedSince is since when its owner is told that workers have room for all that he asks for now; zero where he is told something else.
+// SatisfiedSince is since when the status has said that workers have room for the whole current request; zero if it
+// says something else.
 func (r *OwnedRequest) SatisfiedSince() time.Time {
 	if r.Status.State != raydemand.RequestSatisfied || r.Status.ObservedRequest != r.Fingerprint() {
 		return time.Time{}
@@ -185,31 +192,35 @@ func (r *OwnedRequest) SatisfiedSince() time.Time {
 	return r.Status.Since
 }
 
-// SameOutcome reports whether two statuses say the same but for what is only counted or estimated: state, code and whom they are about.
+// SameOutcome reports whether two statuses say the same except for counts and estimates: state, code and affected
+// groups and pods.
 func (s OwnedStatus) SameOutcome(other OwnedStatus) bool {
 	return s.State == other.State && s.Code == other.Code && s.ObservedRequest == other.ObservedRequest
 }
 
-// expectedSlack is by how much an expectation may be off before it is told anew.
+// expectedSlack is by how much ExpectedAt may be off before the status is written again.
 const expectedSlack = 10 * time.Second
 
-// Equal reports whether two statuses say the same. Generations, and expectations that differ by no more than expectedSlack, do not count.
+// Equal reports whether two statuses say the same. Generations, and values of ExpectedAt that differ by at most
+// expectedSlack, do not count.
 func (s OwnedStatus) Equal(other OwnedStatus) bool {
 	near := func(a, b time.Time) bool { return a.IsZero() == b.IsZero() && a.Sub(b).Abs() <= expectedSlack }
-	return s.SameOutcome(other) && s.Message == other.Message && slices.Equal(s.Groups, other.Groups) && slices.Equal(s.Pods, other.Pods) &&
+	return s.SameOutcome(other) && s.Message == other.Message && slices.Equal(s.Groups, other.Groups) &&
+		slices.Equal(s.Pods, other.Pods) &&
 		near(s.ExpectedAt, other.ExpectedAt)
 }
 
-// OwnedUpdate is what shall be written to a request: its status, who owns the object, or that it shall go. UID guards against another of the same
-// name; ResourceVersion is that of the object as it was looked at, so that a renewal meanwhile wins over its deletion.
+// OwnedUpdate is what is to be written to a request: its status, its owner, or its deletion. UID guards against another
+// object of the same name. ResourceVersion is that of the object that was read, so that a renewal meanwhile wins over
+// the deletion.
 type OwnedUpdate struct {
 	Namespace, Name, UID, ResourceVersion string
 	Status                                *OwnedStatus
-	// Adopt makes the RayCluster own the object, so that it goes with it.
+	// Adopt makes the RayCluster own the object, so that it is deleted with it.
 	Adopt *ClusterReference
-	// Delete removes the object.
+	// Delete deletes the object.
 	Delete bool
 }
 
-// ClusterReference names one RayCluster for good.
+// ClusterReference identifies one RayCluster for its lifetime.
 type ClusterReference struct{ Name, UID string }

@@ -105,7 +105,8 @@ func TestTargetsAgreeWithRaysProvider(t *testing.T) {
 	for _, name := range []string{
 		"provider-cap-at-max-replicas", "provider-launch-one", "provider-min-replicas-ahead-of-replicas",
 		"provider-terminate-multi-host-replica", "provider-terminate-one",
-		// Ray refuses this one because a delete is pending; asking again for a pod that is already named changes nothing here.
+		// Ray refuses this one because a delete is pending; asking again for a pod that is already named changes
+		// nothing here.
 		"provider-pending-delete-blocks-terminate",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +122,8 @@ func TestTargetsAgreeWithRaysProvider(t *testing.T) {
 	}
 }
 
-// Ray refuses every launch of the cluster while a named pod still exists. Here the launch goes out and the list is left alone.
+// Ray refuses every launch of the cluster while a named pod still exists. Here the launch goes out and the list is left
+// alone.
 func TestAPendingDeleteDoesNotBlockALaunch(t *testing.T) {
 	cluster, c := readProviderCase(t, "provider-pending-delete-blocks-launch")
 	targets, _, err := nodepool.Targets(cluster, c.Action.Launch, nil)

@@ -5,37 +5,36 @@ import (
 	"fmt"
 )
 
-// Kueue's marks, as version 0.18 reads and writes them.
+// Kueue's labels and annotations, as version 0.18 reads and writes them.
 const (
 	// QueueLabel names the LocalQueue that admits an object.
 	QueueLabel = "kueue.x-k8s.io/queue-name"
-	// ElasticAnnotation asks Kueue for workload slices, and ElasticGate is what its webhook then puts into every pod
-	// template. Kueue ignores the annotation where its feature gate ElasticJobsViaWorkloadSlices is off, so the gate
-	// alone is a proof.
+	// ElasticAnnotation asks Kueue for workload slices. ElasticGate is what its webhook then adds to every pod
+	// template. Kueue ignores the annotation if its feature gate ElasticJobsViaWorkloadSlices is off, so only the
+	// scheduling gate proves it.
 	ElasticAnnotation = "kueue.x-k8s.io/elastic-job"
 	ElasticGate       = "kueue.x-k8s.io/elastic-job"
 )
 
-// Queue is Kueue's hold on a RayCluster. The zero value is a RayCluster that Kueue leaves alone.
+// Queue is Kueue's control over a RayCluster. The zero value is a RayCluster that Kueue does not queue.
 type Queue struct {
-	// Name is the LocalQueue; empty where Kueue's mark does not name it.
+	// Name is the LocalQueue; empty if Kueue's mark does not name it.
 	Name string
 	// Mark says where Kueue's mark was found, for example "label kueue.x-k8s.io/queue-name on RayJob train". Empty
 	// means not queued.
 	Mark string
-	// Parent is the owner whose Workload holds the pods of the RayCluster; empty where the RayCluster has a Workload
-	// of its own.
+	// Parent is the owner whose Workload has the pods of the RayCluster; empty if the RayCluster has its own Workload.
 	Parent Owner
-	// Unknown says why it is not known whether an owner is queued; empty where it is known.
+	// Unknown says why it is unknown whether an owner is queued; empty if it is known.
 	Unknown string
-	// Elastic says that every pod template, the head's too, carries ElasticGate.
+	// Elastic says that every pod template, including the head's, has ElasticGate.
 	Elastic bool
 }
 
 // Queued reports whether Kueue admits the pods of the RayCluster.
 func (q Queue) Queued() bool { return q.Mark != "" }
 
-// Refusal says why Heliostat does not scale a queued RayCluster, and the ways out.
+// Refusal says why Heliostat does not scale a queued RayCluster, and what you can do.
 func (q Queue) Refusal() string {
 	it := cmp.Or(q.Parent.Kind, "RayCluster")
 	subject := "it"
@@ -51,7 +50,7 @@ func (q Queue) Refusal() string {
 		q.consequence(), without, ElasticAnnotation, q.elasticWay())
 }
 
-// consequence is what a change of replicas does in Kueue v0.18.
+// consequence says what a change of replicas does in Kueue v0.18.
 func (q Queue) consequence() string {
 	if q.Parent.Kind != "" {
 		return "Kueue does not see replicas of the RayCluster, so further workers run outside the quota"
@@ -59,7 +58,7 @@ func (q Queue) consequence() string {
 	return "when replicas change, Kueue restarts the whole RayCluster, head included"
 }
 
-// elasticWay says what an elastic one needs, and who scales it then.
+// elasticWay says what an elastic RayCluster needs, and who then scales it.
 func (q Queue) elasticWay() string {
 	const gate = "while Kueue's feature gate ElasticJobsViaWorkloadSlices is on"
 	switch q.Parent.Kind {
@@ -71,7 +70,7 @@ func (q Queue) elasticWay() string {
 	return gate + "; Heliostat does not scale elastic ones yet"
 }
 
-// gated warns of what growth by anybody's hand leads to below an elastic parent.
+// gated warns what any growth leads to below an elastic parent.
 func (q Queue) gated() string {
 	if q.Parent.Kind == "" {
 		return ""

@@ -2,25 +2,25 @@ package nodepool
 
 import "errors"
 
-// ErrConflict says that the RayCluster was not as it had been read: look again.
+// ErrConflict means that the RayCluster has changed since it was read: read it again.
 var ErrConflict = errors.New("RayCluster changed since it was read")
 
-// ErrReadOnly says that the RayCluster must not be written to now: it is frozen, suspended, being deleted or managed by
-// another controller, or this process only reads. The error that wraps it tells which.
+// ErrReadOnly means that the RayCluster must not be written to now: it is frozen, suspended, being deleted or managed
+// by another controller, or this process is read-only. The error that wraps it says which.
 var ErrReadOnly = errors.New("RayCluster must not be written to")
 
-// ErrNotLeading says that another process has, or may have, the right to write.
-var ErrNotLeading = errors.New("this process does not lead")
+// ErrNotLeading means that another process is, or may be, the leader.
+var ErrNotLeading = errors.New("this process is not the leader")
 
-// Target is what one worker group shall be: its replicas and, when replicas leave, the pods that go by name.
+// Target is the desired state of one worker group: its replicas and, when replicas leave, the pods to delete by name.
 type Target struct {
 	Group string
 	// Index and From repeat what was read; the patch tests both.
 	Index, From int
-	// Replicas is the new value, within [minReplicas, maxReplicas]; below an immense minimum, at which the operator keeps
-	// the group whatever is written.
+	// Replicas is the new value, within [minReplicas, maxReplicas]; lower if the minimum is immense, because then the
+	// operator keeps the minimum whatever is written.
 	Replicas int
-	// WorkersToDelete replaces the stored list; nil leaves it alone.
+	// WorkersToDelete replaces the stored list; nil leaves it unchanged.
 	WorkersToDelete []string
 	// HasScaleStrategy as read: an absent scaleStrategy is added, a present one replaced.
 	HasScaleStrategy bool
@@ -29,11 +29,12 @@ type Target struct {
 // Change is one guarded write to one RayCluster: all its targets or none.
 type Change struct {
 	Cluster ClusterKey
-	// UID guards against a cluster that was deleted and created anew under the same name.
+	// UID guards against a cluster that was deleted and created again under the same name.
 	UID string
-	// Generation is that of the spec which the targets were computed from. A change that names pods is refused on any other.
+	// Generation is that of the spec for which the targets were computed. A change that names pods is refused on any
+	// other.
 	Generation int64
 	Targets    []Target
-	// ScaleUpTrace is kept with the change; empty keeps nothing.
+	// ScaleUpTrace is stored with the change; empty stores nothing.
 	ScaleUpTrace string
 }

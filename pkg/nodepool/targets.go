@@ -8,55 +8,59 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Codes of the findings that Targets reports.
+// Codes of the findings that Targets returns.
 const (
-	// UnknownGroup: a launch or a leaving pod belongs to a group that the RayCluster does not list.
+	// UnknownGroup: a launch or a leaving pod belongs to a group that the RayCluster does not have.
 	UnknownGroup = "group-unknown"
 	// UnknownPod: a leaving pod is not a worker of this RayCluster.
 	UnknownPod = "pod-unknown"
 	// ClosedGroup: the group is broken or suspended, so nothing is written to it.
 	ClosedGroup = "group-closed"
-	// SplitReplica: only some hosts of a multi-host replica were asked to leave, and the operator deletes replicas whole.
+	// SplitReplica: only some hosts of a multi-host replica should leave, but the operator deletes replicas whole.
 	SplitReplica = "replica-split"
-	// NameTakenBack: a pod named for deletion has a living Ray node again, so it is not to be deleted.
+	// NameTakenBack: a pod named for deletion has a live Ray node again, so it is not to be deleted.
 	NameTakenBack = "name-taken-back"
-	// MinimumImmense: minReplicas asks for far more pods than exist, and the operator makes them all at once.
+	// MinimumImmense: minReplicas asks for far more pods than exist, and the operator creates them all at once.
 	MinimumImmense = "minimum-immense"
-	// SpecRefused: the operator refuses the whole spec, so a write would have no effect.
+	// SpecRefused: the operator refuses the whole spec, so a write has no effect.
 	SpecRefused = "spec-refused"
 )
 
-// Targets turns launches (pods per group) and leaving pods (by name) into what the worker groups shall be.
+// Targets turns launches (pods per group) and leaving pods (by name) into targets of the worker groups.
 //
-// The base is the goal in the RayCluster, clamp(replicas, min, max), and not the pods seen: pods on their way are in it.
-// Pods beyond the goal, which the operator leaves alone under in-tree autoscaling, count only against being wrong twice: a
-// launch goes on top of them (a smaller number would create nothing), and letting one go does not lower the goal.
+// The base is the goal in the RayCluster, clamp(replicas, min, max), and not the pods seen, so that it includes pods on
+// their way. Pods beyond the goal, which the operator keeps under in-tree autoscaling, only prevent two mistakes: a
+// launch is added on top of them (a smaller number would create nothing), and removing one of them does not lower the
+// goal.
 //
 //	replicas = clamp(base + ceil(launch / numOfHosts) − replicas leaving, min, max)
 //
-// A reduction is one target with the lower replicas and the names. The names of a target are pods of its own group: those
-// that leave now and those already stored whose pods still exist. A stored name of a pod that has returned to life is
-// taken back, with a replica more. Names whose pods are gone fall out with the next write, and a list of which no pod is
-// left is cleared by a target of its own; never earlier, since the operator counts a pod that is ending and no longer
-// named as surplus (docs/reference/facts.md#ending-pods). A group with nothing to change has no target, with two
-// exceptions. Replicas stored above the maximum are mended along with any other target: the operator cuts them, and a
-// maximum raised later would bring them back to life. Replicas stored below the minimum are raised to it where the
-// operator deletes surplus pods of its own choice (no in-tree autoscaling): a minimum lowered later would else make it
-// delete busy ones. An immense minimum is never written into replicas (see minimumToWrite). What cannot be done is a finding; an
-// error means that the caller's numbers make no sense.
+// A reduction is one target with the lower replicas and the names. The names of a target are pods of its own group:
+// those that leave now, and those already stored whose pods still exist. If the pod of a stored name runs Ray again,
+// the name is removed and a replica added. Names whose pods are gone are dropped with the next write. A list of which
+// no pod is left is cleared by a separate target, but never earlier, because the operator counts a terminating pod that
+// is no longer named as surplus (docs/reference/facts.md#ending-pods). A group without a change has no target, with two
+// exceptions. Replicas stored above the maximum are corrected along with any other target: the operator applies the
+// maximum, but a maximum raised later would bring those replicas back. Replicas stored below the minimum are raised to
+// it if the operator deletes arbitrary surplus pods (no in-tree autoscaling), because a minimum lowered later would
+// make it delete busy ones. An immense minimum is never written into replicas (see minimumToWrite). What cannot be done
+// becomes a finding; an error means that the caller's numbers are invalid.
 func Targets(cluster Cluster, launch map[string]int, leaving []string) ([]Target, []raydemand.Finding, error) {
 	a := &targetCalculation{cluster: &cluster}
 	for _, name := range slices.Sorted(maps.Keys(launch)) {
 		if launch[name] < 0 {
-			return nil, nil, fmt.Errorf("computing targets of %s: group %q is asked to launch %d pods", cluster.Key, name, launch[name])
+			return nil, nil, fmt.Errorf("computing targets of %s: invalid number of pods to launch in group %q: %d",
+				cluster.Key, name, launch[name])
 		}
 		if _, known := cluster.Group(name); !known && launch[name] > 0 {
-			a.report(UnknownGroup, "spec.workerGroupSpecs", name, "its launches are dropped", "plan again with the RayCluster as it is now")
+			a.report(UnknownGroup, "spec.workerGroupSpecs", name, "its launches are dropped",
+				"plan again with the RayCluster as it is now")
 		}
 	}
 	if cluster.Refused {
 		if len(leaving) > 0 || total(launch) > 0 {
-			a.report(SpecRefused, "spec", "", "the operator carries out nothing until the spec is valid", "mend what the Event InvalidRayClusterSpec names")
+			a.report(SpecRefused, "spec", "", "the operator does nothing until the spec is valid",
+				"fix what the Event InvalidRayClusterSpec names")
 		}
 		return nil, a.findings, nil
 	}
@@ -82,11 +86,12 @@ type targetCalculation struct {
 	findings []raydemand.Finding
 }
 
-// target computes one group; changed is false when it is already what it shall be.
+// target computes one group; changed is false if the group is already as desired.
 func (a *targetCalculation) target(group *WorkerGroup, launch int, leaving []Worker) (target Target, changed bool) {
 	if group.Broken || group.Suspended {
 		if launch > 0 || len(leaving) > 0 {
-			a.report(ClosedGroup, groupField(group), group.Name, "a broken or suspended group is not written to", "see the group's own findings")
+			a.report(ClosedGroup, groupField(group), group.Name, "a broken or suspended group is not written to",
+				"see the group's own findings")
 		}
 		return Target{}, false
 	}
@@ -125,7 +130,7 @@ func targetOf(group *WorkerGroup, replicas int) Target {
 	}
 }
 
-// names returns the list of workers to delete as it shall be, never nil, and whether that differs from the stored one.
+// names returns the desired list of workers to delete, never nil, and whether it differs from the stored one.
 func (a *targetCalculation) names(group *WorkerGroup, leaving []Worker, returned map[string]bool) ([]string, bool) {
 	names := make([]string, 0, len(group.WorkersToDelete)+len(leaving))
 	for _, w := range a.cluster.Workers {
@@ -142,9 +147,9 @@ func (a *targetCalculation) names(group *WorkerGroup, leaving []Worker, returned
 	return names, !slices.Equal(names, stored)
 }
 
-// returned names the replicas whose names are taken back: the operator has not deleted the pod, and its Ray node lives
-// or starts. Where the maximum leaves no room for one, the name stays unless in-tree autoscaling keeps the operator from
-// deleting any surplus pod in its stead.
+// returned returns the replicas whose names are to be removed from the list: the operator has not deleted the pod, and
+// its Ray node runs or starts. If the maximum leaves no room for one, the name stays unless in-tree autoscaling keeps
+// the operator from deleting a surplus pod instead.
 func (a *targetCalculation) returned(group *WorkerGroup, hosts int) map[string]bool {
 	returned := map[string]bool{}
 	room := group.Max - min(max(group.Replicas, group.Min), group.Max)
@@ -155,13 +160,14 @@ func (a *targetCalculation) returned(group *WorkerGroup, hosts int) map[string]b
 		if a.cluster.InTreeAutoscaling || len(returned) < room {
 			returned[replicaOf(w)] = true
 			a.report(NameTakenBack, groupField(group)+".scaleStrategy.workersToDelete", w.Pod,
-				"the operator did not delete the pod, and Ray has come to life in it or is about to, so that it may have work", "look why the operator is behind: an earlier group's pods may be refused")
+				"the operator did not delete the pod, and Ray has started in it or is starting, so it may have work",
+				"check why the operator is behind: it may refuse the pods of an earlier group")
 		}
 	}
 	return returned
 }
 
-// replicaOf names the replica that a worker belongs to, which is the pod alone in a single-host group.
+// replicaOf returns the replica that a worker belongs to, which is the pod itself in a single-host group.
 func replicaOf(w Worker) string {
 	if w.Replica != "" {
 		return "replica " + w.Replica
@@ -169,8 +175,8 @@ func replicaOf(w Worker) string {
 	return "pod " + w.Pod
 }
 
-// lastingReplicas counts the replicas that exist and are not on their way out. Without in-tree autoscaling the operator deletes
-// whatever exceeds the goal by itself, so what is beyond it does not last and does not count.
+// lastingReplicas counts the replicas that exist and are not leaving. Without in-tree autoscaling the operator deletes
+// whatever exceeds the goal by itself, so those beyond it do not count.
 func (a *targetCalculation) lastingReplicas(group *WorkerGroup, hosts int) int {
 	if !a.cluster.InTreeAutoscaling {
 		return 0
@@ -178,7 +184,7 @@ func (a *targetCalculation) lastingReplicas(group *WorkerGroup, hosts int) int {
 	return a.existingReplicas(group, hosts)
 }
 
-// existingReplicas counts the replicas that are there and stay.
+// existingReplicas counts the replicas that exist and stay.
 func (a *targetCalculation) existingReplicas(group *WorkerGroup, hosts int) int {
 	pods, replicas := 0, map[string]bool{}
 	for _, w := range a.cluster.Workers {
