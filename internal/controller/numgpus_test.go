@@ -215,7 +215,7 @@ func TestWhatRunningNodesAnnounceIsTheNewestOnes(t *testing.T) {
 	w.joinAll()
 	d := w.cycle()
 	got := d.NumGPUs["slices"]
-	if got.Ray == nil || *got.Ray != raydemand.Whole(3) || got.Sources.Ray != "the newest of 3 running Ray nodes, 2 of which announce another number" {
+	if got.Ray == nil || *got.Ray != raydemand.Whole(3) || got.Sources.Ray != "the newest of 3 running Ray nodes, 2 of which report another number" {
 		t.Errorf("Ray's nodes announce %v: %s", got.Ray, got.Sources.Ray)
 	}
 }
