@@ -2,7 +2,6 @@ package kube
 
 import (
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 )
 
@@ -17,7 +16,7 @@ func refuseSync(object map[string]any, cluster *nodepool.Cluster, change nodepoo
 			return refusal
 		}
 	}
-	metadata := rayobject.Fields{Values: object, Report: &finding.List{}}.Object("metadata")
+	metadata := rayobject.FieldsOf(object, nil).Object("metadata")
 	if manager := rayobject.AppliedBy(metadata); manager != "" {
 		return &nodepool.SyncRefusal{Code: nodepool.SyncFieldManaged,
 			Why: "the worker groups are applied by " + manager + ", which would write them back: set the number there"}

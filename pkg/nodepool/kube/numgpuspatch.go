@@ -22,7 +22,7 @@ import (
 //	add     /spec/workerGroupSpecs/i/rayStartParams/num-gpus or /resources/GPU          (replace where it was present)
 func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte, error) {
 	report := &finding.List{}
-	root := rayobject.Fields{Values: object, Report: report}
+	root := rayobject.FieldsOf(object, report)
 	metadata, spec := root.Object("metadata"), root.Object("spec")
 	if uid := metadata.Text("uid"); uid != change.UID {
 		return nil, fmt.Errorf("%w: uid is %s, was %s", nodepool.ErrConflict, uid, change.UID)
@@ -31,9 +31,9 @@ func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte,
 		return nil, fmt.Errorf("%w: generation is %d, the numbers were chosen from %d", nodepool.ErrConflict, stored, change.Generation)
 	}
 	patch := append(guards(root),
-		operation{"test", "/metadata/resourceVersion", metadata.Values["resourceVersion"]},
+		operation{"test", "/metadata/resourceVersion", metadata.Get("resourceVersion").Raw()},
 		operation{"test", "/metadata/generation", change.Generation},
-		operation{"test", "/spec/upgradeStrategy", spec.Values["upgradeStrategy"]})
+		operation{"test", "/spec/upgradeStrategy", spec.Get("upgradeStrategy").Raw()})
 	groups := spec.Objects("workerGroupSpecs")
 	var writes []operation
 	for _, target := range change.Targets {
@@ -46,8 +46,8 @@ func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte,
 		}
 		patch = append(patch,
 			operation{"test", path + "/groupName", target.Group},
-			operation{"test", path + "/rayStartParams", group.Values["rayStartParams"]},
-			operation{"test", path + "/resources", group.Values["resources"]})
+			operation{"test", path + "/rayStartParams", group.Get("rayStartParams").Raw()},
+			operation{"test", path + "/resources", group.Get("resources").Raw()})
 		writes = append(writes, numGPUsWrite(group, path, target))
 	}
 	text, err := json.Marshal(append(patch, writes...))

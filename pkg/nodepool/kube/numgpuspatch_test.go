@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -111,7 +110,7 @@ func TestWhoAppliesTheWorkerGroupsFromElsewhereIsKnownByManagedFields(t *testing
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			object := objectOf(t, "{metadata: {managedFields: "+test.entries+"}}")
-			if got := rayobject.AppliedBy(rayobject.Fields{Values: object, Report: &finding.List{}}.Object("metadata")); got != test.want {
+			if got := rayobject.AppliedBy(rayobject.FieldsOf(object, nil).Object("metadata")); got != test.want {
 				t.Errorf("applied by %q, want %q", got, test.want)
 			}
 		})

@@ -36,7 +36,7 @@ type operation struct {
 //	add     the annotation scale-up-trace                         where a trace is kept
 func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
 	report := &finding.List{}
-	root := rayobject.Fields{Values: object, Report: report}
+	root := rayobject.FieldsOf(object, report)
 	if uid := root.Object("metadata").Text("uid"); uid != change.UID {
 		return nil, fmt.Errorf("%w: uid is %s, was %s", nodepool.ErrConflict, uid, change.UID)
 	}
@@ -60,9 +60,9 @@ func patchFor(object map[string]any, change nodepool.Change) ([]byte, error) {
 		path := fmt.Sprintf("/spec/workerGroupSpecs/%d", target.Index)
 		patch = append(patch,
 			operation{"test", path + "/groupName", target.Group},
-			operation{"test", path + "/replicas", group.Values["replicas"]},
-			operation{"test", path + "/minReplicas", group.Values["minReplicas"]},
-			operation{"test", path + "/maxReplicas", group.Values["maxReplicas"]})
+			operation{"test", path + "/replicas", group.Get("replicas").Raw()},
+			operation{"test", path + "/minReplicas", group.Get("minReplicas").Raw()},
+			operation{"test", path + "/maxReplicas", group.Get("maxReplicas").Raw()})
 		writes = append(writes, operation{addOrReplace(group, "replicas"), path + "/replicas", target.Replicas})
 		if target.WorkersToDelete != nil {
 			writes = append(writes, operation{addOrReplace(group, "scaleStrategy"), path + "/scaleStrategy",
@@ -87,9 +87,9 @@ func namesPods(change nodepool.Change) bool {
 func guards(root rayobject.Fields) []operation {
 	metadata := root.Object("metadata")
 	tests := []operation{
-		{"test", "/metadata/uid", metadata.Values["uid"]},
-		{"test", "/metadata/deletionTimestamp", metadata.Values["deletionTimestamp"]},
-		{"test", "/spec/suspend", root.Object("spec").Values["suspend"]},
+		{"test", "/metadata/uid", metadata.Get("uid").Raw()},
+		{"test", "/metadata/deletionTimestamp", metadata.Get("deletionTimestamp").Raw()},
+		{"test", "/spec/suspend", root.Object("spec").Get("suspend").Raw()},
 	}
 	tests = append(tests, queueGuards(metadata)...)
 	annotations := metadata.Object("annotations")
@@ -98,7 +98,7 @@ func guards(root rayobject.Fields) []operation {
 		return append(tests, operation{"test", "/metadata/annotations", nil})
 	}
 	for _, key := range []string{rayobject.FreezeAnnotation, rayobject.ModeAnnotation} {
-		tests = append(tests, operation{"test", "/metadata/annotations/" + escape(key), annotations.Values[key]})
+		tests = append(tests, operation{"test", "/metadata/annotations/" + escape(key), annotations.Get(key).Raw()})
 	}
 	return tests
 }
@@ -116,11 +116,11 @@ func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1"
 
 // queueGuards test that nobody has queued the RayCluster meanwhile, by its own label or by an owner that adopts it.
 func queueGuards(metadata rayobject.Fields) []operation {
-	owners := operation{"test", "/metadata/ownerReferences", metadata.Values["ownerReferences"]}
+	owners := operation{"test", "/metadata/ownerReferences", metadata.Get("ownerReferences").Raw()}
 	if !metadata.Has("labels") {
 		// A path below an absent map cannot be tested.
 		return []operation{{"test", "/metadata/labels", nil}, owners}
 	}
-	label := metadata.Object("labels").Values[nodepool.QueueLabel]
+	label := metadata.Object("labels").Get(nodepool.QueueLabel).Raw()
 	return []operation{{"test", "/metadata/labels/" + escape(nodepool.QueueLabel), label}, owners}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/rayobject"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -27,7 +26,7 @@ func (m *Manager) Kept(key nodepool.ClusterKey) (call string, calledAt time.Time
 	if err != nil {
 		return "", time.Time{}, ""
 	}
-	metadata := rayobject.Fields{Values: object.Object, Report: &finding.List{}}.Object("metadata")
+	metadata := rayobject.FieldsOf(object.Object, nil).Object("metadata")
 	annotations := metadata.Object("annotations")
 	call, scaleUp = annotations.Text(rayobject.RequestTraceAnnotation), annotations.Text(rayobject.ScaleUpTraceAnnotation)
 	if call != "" {

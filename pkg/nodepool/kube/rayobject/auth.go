@@ -68,7 +68,7 @@ func tokenAuth(spec Fields, name string, ray corev1.Container) nodepool.Auth {
 	fromPod := env(ray, "RAY_AUTH_TOKEN")
 	kubernetes := env(ray, "RAY_ENABLE_K8S_TOKEN_AUTH")
 	switch {
-	case options.flag("enableK8sTokenAuth") || kubernetes != nil && strings.EqualFold(kubernetes.Value, "true"):
+	case options.Flag("enableK8sTokenAuth") || kubernetes != nil && strings.EqualFold(kubernetes.Value, "true"):
 		auth.KubernetesToken = true
 	case fromPod != nil && fromPod.ValueFrom != nil && fromPod.ValueFrom.SecretKeyRef != nil:
 		auth.TokenSecret, auth.TokenKey = fromPod.ValueFrom.SecretKeyRef.Name, fromPod.ValueFrom.SecretKeyRef.Key
@@ -102,7 +102,7 @@ func secretNameOf(cluster string) string {
 // tlsSecret names the Secret with a certificate that the GCS accepts: the worker's of KubeRay's tlsOptions, or the one that the
 // head's own RAY_TLS_SERVER_CERT is mounted from.
 func tlsSecret(spec Fields, name string, ray corev1.Container, volumes []corev1.Volume) string {
-	if spec.Object("tlsOptions").flag("enabled") {
+	if spec.Object("tlsOptions").Flag("enabled") {
 		return "ray-worker-secret-" + name
 	}
 	use := env(ray, "RAY_USE_TLS")

@@ -49,7 +49,7 @@ func (c container) variable(name string) envVar {
 func decodeContainer(f Fields) container {
 	resources := f.Object("resources")
 	c := container{
-		command: f.list("command"), args: f.list("args"), env: map[string]envVar{},
+		command: f.TextList("command"), args: f.TextList("args"), env: map[string]envVar{},
 		limits: quantities(resources, "limits"), requests: quantities(resources, "requests"),
 		claims: len(resources.Objects("claims")),
 	}
@@ -73,12 +73,12 @@ func decodeContainer(f Fields) container {
 
 // quantities reads a resource list. The API server stores a YAML number as a number, so both forms are read.
 func quantities(f Fields, name string) map[string]resource.Quantity {
-	values := as[map[string]any](f, name, "an object")
+	values := f.Members(name)
 	list := make(map[string]resource.Quantity, len(values))
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		quantity, err := resource.ParseQuantity(fmt.Sprint(values[key]))
 		if err != nil {
-			f.unreadable(f.at(name)+"."+key, values[key], "a quantity")
+			f.Get(name, key).Fault("a quantity")
 			continue
 		}
 		list[key] = quantity

@@ -54,13 +54,13 @@ func DecodeObject(rayCluster *unstructured.Unstructured) Decoded {
 func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decoded {
 	key := nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}
 	report := &finding.List{Object: "RayCluster " + key.String()}
-	root := Fields{Values: rayCluster.Object, Report: report}
+	root := FieldsOf(rayCluster.Object, report)
 	metadata, spec, status := root.Object("metadata"), root.Object("spec"), root.Object("status")
 	options := spec.Object("autoscalerOptions")
 	cluster := nodepool.Cluster{
 		Key: key, UID: metadata.Text("uid"), ResourceVersion: metadata.Text("resourceVersion"),
 		Generation: metadata.Int64("generation"), ObservedGeneration: status.Int64("observedGeneration"),
-		Suspended:         spec.flag("suspend"),
+		Suspended:         spec.Flag("suspend"),
 		Deleting:          metadata.Has("deletionTimestamp"),
 		ManagedElsewhere:  spec.Has("managedBy") && spec.Text("managedBy") != "ray.io/kuberay-operator",
 		Owner:             ownerOf(metadata),
@@ -68,7 +68,7 @@ func Decode(reader nodegpu.Reader, rayCluster *unstructured.Unstructured) Decode
 		ScaledBy:          scaledBy(metadata),
 		RayVersion:        spec.Text("rayVersion"),
 		UpgradeStrategy:   spec.Object("upgradeStrategy").Text("type"),
-		InTreeAutoscaling: spec.flag("enableInTreeAutoscaling"),
+		InTreeAutoscaling: spec.Flag("enableInTreeAutoscaling"),
 		IdleTimeout:       idleTimeout(options),
 		UpscalingMode:     options.Text("upscalingMode"),
 	}
@@ -94,7 +94,7 @@ func Join(d Decoded, pods []*corev1.Pod) nodepool.Cluster {
 		group.WorkersToDelete = slices.Clone(group.WorkersToDelete)
 	}
 	report := &finding.List{Object: "RayCluster " + cluster.Key.String()}
-	root := Fields{Values: d.Object, Report: report}
+	root := FieldsOf(d.Object, report)
 	head := headOf(pods)
 	cluster.Head = describeHead(root, cluster.Key.Name, cluster.Key.Namespace, head)
 	cluster.Auth = describeAuth(root.Object("spec"), cluster.Key.Name, head)

@@ -343,7 +343,7 @@ func TestTheAnnotationOfARayClusterSaysItsIsolation(t *testing.T) {
 	}{"limit": {nodepool.RequireLimit, 0}, "any": {nodepool.AnyIsolation, 0}, "strong": {nodepool.RequireHardware, 1}} {
 		report := &finding.List{}
 		var cluster nodepool.Cluster
-		readAnnotations(Fields{Values: map[string]any{"annotations": map[string]any{nodepool.IsolationAnnotation: text}}, Report: report}, &cluster)
+		readAnnotations(FieldsOf(map[string]any{"annotations": map[string]any{nodepool.IsolationAnnotation: text}}, report), &cluster)
 		if cluster.Isolation != want.isolation || len(report.All) != want.told {
 			t.Errorf("%s: %s with findings %v", text, cluster.Isolation, report.All)
 		}

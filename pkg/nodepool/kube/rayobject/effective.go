@@ -53,7 +53,7 @@ func effectiveResources(group Fields, ownCommand bool) raydemand.Bundle {
 	}
 	said := rayResourcesOf(words, override)
 	if said.failure != "" {
-		group.Report.Add(raydemand.Error, RayStartFails, group.path, strings.Join(words, " "),
+		group.Report.Add(raydemand.Error, RayStartFails, group.Path().String(), strings.Join(words, " "),
 			"`ray start` ends with an error: "+said.failure, "mend rayStartParams, the group's resources or its command")
 		return raydemand.Bundle{}
 	}
@@ -110,7 +110,7 @@ func reportUnknown(group, template Fields, c container, said raydemand.Bundle) {
 				continue
 			}
 		}
-		group.Report.Add(raydemand.Warning, ResourceUnknown, group.path, hint,
+		group.Report.Add(raydemand.Warning, ResourceUnknown, group.Path().String(), hint,
 			"nothing says how much "+resource.name+" a worker has; Ray detects it on the machine, and until then nothing that asks for it starts this group",
 			"set a limit, or rayStartParams."+resource.flag)
 	}
@@ -126,7 +126,7 @@ func acceleratorHint(template Fields, c container) string {
 	if c.claims > 0 {
 		return "resources.claims"
 	}
-	if class, _ := template.Values["runtimeClassName"].(string); strings.Contains(class, "nvidia") {
+	if class, _ := template.Get("runtimeClassName").Raw().(string); strings.Contains(class, "nvidia") {
 		return "runtimeClassName " + class
 	}
 	return ""

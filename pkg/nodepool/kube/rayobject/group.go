@@ -55,9 +55,9 @@ func decodeGroup(reader nodegpu.Reader, f Fields, index int, ownCommand bool) no
 		Max:              f.Int32("maxReplicas", nodepool.NoMaximum),
 		NumOfHosts:       f.Int32("numOfHosts", 1),
 		Priority:         f.Int32("priority", 0),
-		Suspended:        f.flag("suspend"),
+		Suspended:        f.Flag("suspend"),
 		Labels:           f.Texts("labels"),
-		WorkersToDelete:  strategy.list("workersToDelete"),
+		WorkersToDelete:  strategy.TextList("workersToDelete"),
 		HasScaleStrategy: f.Has("scaleStrategy"),
 	}
 	if f.Has("idleTimeoutSeconds") {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -32,7 +31,7 @@ func gpuSpec(group Fields, ownCommand bool) nodepool.GPUSpec {
 			spec.Limits[name] = units.Amount(quantity)
 		}
 	}
-	silent := Fields{Values: group.Values, path: group.path, Report: &finding.List{}} // told by effectiveResources already
+	silent := group.silent() // told by effectiveResources already
 	words, known := startWords(c, startParams(params, resources, c, silent), ownCommand)
 	if !known {
 		spec.Fixed = "the container's own command decides, and does not show how it starts Ray"

@@ -22,7 +22,7 @@ func TestDerivedIsTheFlagThatTheOperatorPasses(t *testing.T) {
 			return
 		}
 		group := f.groupFields(&finding.List{})
-		annotations := Fields{Values: f.Cluster, Report: &finding.List{}}.Object("metadata").Texts("annotations")
+		annotations := FieldsOf(f.Cluster, nil).Object("metadata").Texts("annotations")
 		spec := gpuSpec(group, annotations[overwriteAnnotation] == "true" || templateOverwritesCommand(group))
 		text, isText := f.Operator.Flags[numGPUs].(string)
 		n, err := strconv.ParseInt(text, 10, 64)

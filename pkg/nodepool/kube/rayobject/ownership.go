@@ -23,7 +23,7 @@ func ownershipOf(metadata, spec Fields) Ownership {
 
 func controllerOf(metadata Fields) Controller {
 	for _, reference := range metadata.Objects("ownerReferences") {
-		if reference.flag("controller") {
+		if reference.Flag("controller") {
 			return Controller{reference.Text("apiVersion"), reference.Text("kind"), reference.Text("name"),
 				reference.Text("uid")}
 		}

@@ -29,7 +29,7 @@ func scaledBy(metadata Fields) string {
 func keepScaler(rayCluster *unstructured.Unstructured) {
 	entries := rayCluster.GetManagedFields()
 	report := &finding.List{} // what cannot be read is told of when the object is decoded
-	metadata := Fields{Values: rayCluster.Object, Report: report}.Object("metadata")
+	metadata := FieldsOf(rayCluster.Object, report).Object("metadata")
 	manager := scaledBy(metadata)
 	rayCluster.SetManagedFields(nil)
 	for _, entry := range slices.Backward(entries) {

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/units"
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -52,7 +51,7 @@ func podShape(template Fields) podfit.PodShape {
 // hidesGPUs: with none a container has the driver's libraries and no card, with void or nothing it has neither (NVIDIA container toolkit,
 // NVIDIA_VISIBLE_DEVICES).
 func hidesGPUs(container Fields) bool {
-	silent := Fields{Values: container.Values, Report: &finding.List{}} // told where the container's resources are read
+	silent := container.silent() // told where the container's resources are read
 	visible, set := decodeContainer(silent).env["NVIDIA_VISIBLE_DEVICES"]
 	return set && visible.from == "" && slices.Contains([]string{"void", "none", ""}, visible.value)
 }
@@ -60,7 +59,7 @@ func hidesGPUs(container Fields) bool {
 func requirements(term Fields, name string) []podfit.Requirement {
 	var list []podfit.Requirement
 	for _, r := range term.Objects(name) {
-		list = append(list, podfit.Requirement{Key: r.Text("key"), Operator: r.Text("operator"), Values: r.list("values")})
+		list = append(list, podfit.Requirement{Key: r.Text("key"), Operator: r.Text("operator"), Values: r.TextList("values")})
 	}
 	return list
 }

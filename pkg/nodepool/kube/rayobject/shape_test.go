@@ -17,7 +17,7 @@ import (
 func shapeOf(t *testing.T, spec string) (podfit.PodShape, []raydemand.Finding) {
 	t.Helper()
 	report := &finding.List{}
-	return podShape(Fields{Values: map[string]any{"spec": objectOf(t, spec)}, Report: report}), report.All
+	return podShape(FieldsOf(map[string]any{"spec": objectOf(t, spec)}, report)), report.All
 }
 
 func TestATemplateTellsWhatItsPodsSeeOfGPUs(t *testing.T) {
@@ -36,7 +36,7 @@ func TestATemplateTellsWhatItsPodsSeeOfGPUs(t *testing.T) {
 	if got, _ := shapeOf(t, `resourceClaims: [{name: gpu, resourceClaimTemplateName: one-gpu}]`); !got.Claims {
 		t.Error("a DRA claim was not seen")
 	}
-	labelled := Fields{Values: objectOf(t, `{metadata: {labels: {aliyun.com/gpu-count: "2"}}, spec: {containers: []}}`), Report: &finding.List{}}
+	labelled := FieldsOf(objectOf(t, `{metadata: {labels: {aliyun.com/gpu-count: "2"}}, spec: {containers: []}}`), nil)
 	if got := podShape(labelled).CardsAsked; got != 2 {
 		t.Errorf("memory over %d cards, want 2", got)
 	}
@@ -126,7 +126,7 @@ func TestALabelThatIsNoNumberOfCardsIsKeptAsItStands(t *testing.T) {
 		cards  int64
 		unread string
 	}{"2": {2, ""}, "0": {0, `"0"`}, "-3": {0, `"-3"`}, "x": {0, `"x"`}} {
-		labelled := Fields{Values: objectOf(t, `{metadata: {labels: {aliyun.com/gpu-count: "`+text+`"}}, spec: {containers: []}}`), Report: &finding.List{}}
+		labelled := FieldsOf(objectOf(t, `{metadata: {labels: {aliyun.com/gpu-count: "`+text+`"}}, spec: {containers: []}}`), nil)
 		if shape := podShape(labelled); shape.CardsAsked != want.cards || shape.CardsUnread != want.unread {
 			t.Errorf("%s: %d cards, unread %s", text, shape.CardsAsked, shape.CardsUnread)
 		}

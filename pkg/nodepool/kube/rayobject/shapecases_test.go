@@ -65,7 +65,7 @@ func eachFixture(t *testing.T, test func(t *testing.T, f fixture)) {
 
 // groupFields returns the raw entry of the fixture's group, the head group included.
 func (f fixture) groupFields(report *finding.List) Fields {
-	spec := Fields{Values: f.Cluster, Report: report}.Object("spec")
+	spec := FieldsOf(f.Cluster, report).Object("spec")
 	for _, entry := range spec.Objects("workerGroupSpecs") {
 		if entry.Text("groupName") == f.Group {
 			return entry
@@ -91,7 +91,7 @@ func TestEffectiveResourcesAreWhatRayStartAnnounces(t *testing.T) {
 		compared++
 		report := &finding.List{}
 		group := f.groupFields(report)
-		annotations := Fields{Values: f.Cluster, Report: report}.Object("metadata").Texts("annotations")
+		annotations := FieldsOf(f.Cluster, report).Object("metadata").Texts("annotations")
 		got := effectiveResources(group, annotations[overwriteAnnotation] == "true" || templateOverwritesCommand(group))
 		if f.RayStart.Error != "" {
 			if !slices.Contains(codes(report.All), RayStartFails) {
@@ -342,7 +342,7 @@ func TestQuantitiesAreRoundedUp(t *testing.T) {
 		t.Fatal("the case has no quantities")
 	}
 	for _, q := range c.Quantities {
-		group := Fields{Values: template(map[string]any{"memory": q.In}, nil), Report: &finding.List{}}
+		group := FieldsOf(template(map[string]any{"memory": q.In}, nil), nil)
 		if got := effectiveResources(group, false)[raydemand.Memory]; got != raydemand.Whole(int64(q.Out)) {
 			t.Errorf("%s is announced as %s, want %.0f", q.In, got, q.Out)
 		}

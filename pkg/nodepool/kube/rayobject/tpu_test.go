@@ -6,7 +6,6 @@ import (
 	"os"
 	"testing"
 
-	"heliostat.dev/heliostat/pkg/nodepool/kube/finding"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -43,11 +42,11 @@ template:
     nodeSelector: {cloud.google.com/gke-tpu-topology: %s, cloud.google.com/gke-tpu-accelerator: tpu-v6e-slice}
     containers: [{name: ray, resources: {limits: {cpu: "1", google.com/tpu: "4"}}}]
 `
-	group := Fields{Values: objectOf(t, fmt.Sprintf(template, "4x4")), Report: &finding.List{}}
+	group := FieldsOf(objectOf(t, fmt.Sprintf(template, "4x4")), nil)
 	if got := effectiveResources(group, false); got["TPU-v6e-16-head"] != raydemand.One || got["TPU"] != raydemand.Whole(4) {
 		t.Errorf("resources %v, want four TPUs and the head of a v6e-16", got)
 	}
-	group = Fields{Values: objectOf(t, fmt.Sprintf(template, "any")), Report: &finding.List{}}
+	group = FieldsOf(objectOf(t, fmt.Sprintf(template, "any")), nil)
 	for name := range effectiveResources(group, false) {
 		if name != "CPU" && name != "TPU" {
 			t.Errorf("announces %s for a topology that nobody can read", name)
