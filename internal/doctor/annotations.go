@@ -32,7 +32,9 @@ func syncRecreates(_ *inventory.Inventory, o *inventory.Object, report reporter)
 	strategy := o.RaySpec().Get("upgradeStrategy", "type")
 	sync := o.Root().Text("metadata", "annotations", inventory.SyncAnnotation)
 	if strategy.Text() == "Recreate" && (sync == "enforce" || sync == "when-empty") {
-		report(occurrence{object: o, path: strategy.Path(), seen: "Recreate, and " + inventory.SyncAnnotation + ": " + sync,
-			fix: fix.Patch(o, fix.Replace(strategy.Path(), "None")).Hint("or set num-gpus-sync to report")})
+		report(occurrence{
+			object: o, path: strategy.Path(), seen: "Recreate, and " + inventory.SyncAnnotation + ": " + sync,
+			fix: fix.Patch(o, fix.Replace(strategy.Path(), "None")).Hint("or set num-gpus-sync to report"),
+		})
 	}
 }

@@ -89,8 +89,9 @@ func surplusDeletedAtRandom(_ *inventory.Inventory, o *inventory.Object, report 
 	}
 	manage := fix.Kubectl(o, "annotate", "--overwrite", inventory.ModeAnnotation+"="+string(nodepool.Managed))
 	report(occurrence{
-		object: o, path: v.Path(), seen: orNotSet(v.String()) + ", and " + inventory.ModeAnnotation + " is " + string(mode),
-		fix: fix.Run(manage).Hint("or make sure that whoever lowers replicas sets workersToDelete"),
+		object: o, path: v.Path(),
+		seen: orNotSet(v.String()) + ", and " + inventory.ModeAnnotation + " is " + string(mode),
+		fix:  fix.Run(manage).Hint("or make sure that whoever lowers replicas sets workersToDelete"),
 	})
 }
 

@@ -18,7 +18,8 @@ func minAboveMax(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	low := max(0, least)
 	report(occurrence{
 		object: g.Of, path: g.Path("minReplicas"), seen: fmt.Sprintf("minReplicas %d, maxReplicas %d", least, most),
-		fix: fix.Patch(g.Of, fix.Set(g.Of, g.Path("minReplicas"), low), fix.Set(g.Of, g.Path("maxReplicas"), max(low, most))),
+		fix: fix.Patch(g.Of,
+			fix.Set(g.Of, g.Path("minReplicas"), low), fix.Set(g.Of, g.Path("maxReplicas"), max(low, most))),
 	})
 }
 
@@ -44,7 +45,9 @@ func replicasOutside(_ *inventory.Inventory, g inventory.Group, report reporter)
 }
 
 func fieldOutOfRange(_ *inventory.Inventory, g inventory.Group, report reporter) {
-	for _, field := range []string{"replicas", "minReplicas", "maxReplicas", "numOfHosts", "idleTimeoutSeconds", "priority"} {
+	for _, field := range []string{
+		"replicas", "minReplicas", "maxReplicas", "numOfHosts", "idleTimeoutSeconds", "priority",
+	} {
 		v := g.Get(field)
 		n, whole := v.Whole()
 		f, isFloat := v.Raw().(float64)
@@ -83,10 +86,13 @@ func smallBound(g inventory.Group, field string) int64 {
 }
 
 func gpuGroupUnbounded(_ *inventory.Inventory, g inventory.Group, report reporter) {
-	misspelt := slices.ContainsFunc(g.Keys(), func(key string) bool { return typo.Slip(key, groupFields) == "maxReplicas" })
-	if !g.Has("maxReplicas") && !misspelt && g.RequestsGPU() {
+	misspelt := func(key string) bool { return typo.Slip(key, groupFields) == "maxReplicas" }
+	if !g.Has("maxReplicas") && !slices.ContainsFunc(g.Keys(), misspelt) && g.RequestsGPU() {
 		at := g.Path("maxReplicas")
-		report(occurrence{object: g.Of, path: at,
-			fix: fix.Patch(g.Of, fix.Set(g.Of, at, leastMaximum(g))).Hint("set it to as many workers as the group may have")})
+		report(occurrence{
+			object: g.Of, path: at,
+			fix: fix.Patch(g.Of, fix.Set(g.Of, at, leastMaximum(g))).
+				Hint("set it to as many workers as the group may have"),
+		})
 	}
 }

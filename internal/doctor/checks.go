@@ -12,7 +12,9 @@ import (
 
 // Checks returns all checks, in the order of docs/reference/doctor.md.
 func Checks() []Check {
-	return slices.Concat(containerChecks, rayChecks, rayClusterChecks, scalerChecks, nodeChecks, rightChecks, securityChecks)
+	return slices.Concat(
+		containerChecks, rayChecks, rayClusterChecks, scalerChecks, nodeChecks, rightChecks, securityChecks,
+	)
 }
 
 // A row has the code, the severity, what is examined by which function, and why the fault matters.
@@ -20,37 +22,39 @@ func Checks() []Check {
 // containerChecks examine which GPUs containers request.
 var containerChecks = []Check{
 	{"gpu-requests-only", raydemand.Error, gpus(gpuRequestsOnly),
-		"a GPU needs a limit: the API server refuses every pod of the group, and the operator stops at the first such group"},
+		"a GPU needs a limit: the API server refuses every pod of the group, and the operator stops at the first " +
+			"such group"},
 	{"gpu-limit-differs", raydemand.Error, gpus(gpuLimitDiffers),
-		"GPUs cannot be overcommitted, so request and limit must be equal; the API server refuses every pod of the group"},
+		"GPUs cannot be overcommitted, so request and limit must be equal; the API server refuses every pod of the " +
+			"group"},
 	{"gpu-not-whole", raydemand.Error, gpus(gpuNotWhole),
-		"Kubernetes allocates whole units of a GPU resource; the API server refuses every pod of the group. A part of a card " +
-			"is a resource of its own: a MIG profile, a shared resource, gpu-mem"},
+		"Kubernetes allocates whole units of a GPU resource; the API server refuses every pod of the group. A part " +
+			"of a card is a resource of its own: a MIG profile, a shared resource, gpu-mem"},
 	{podfit.GPUAmountImpossible, raydemand.Error, workers(gpuAmountImpossible),
 		"no node can have so many, so no pod of the group is ever scheduled"},
 	{"gpu-outside-ray-container", raydemand.Warning, gpus(gpuOutsideRayContainer),
-		"Ray counts the GPUs of the first container only, whatever its name: the GPUs of this container are reserved, and no " +
-			"Ray task gets them"},
+		"Ray counts the GPUs of the first container only, whatever its name: the GPUs of this container are " +
+			"reserved, and no Ray task gets them"},
 	{"mig-name-misspelt", raydemand.Error, gpus(migNameMisspelt),
 		"no device plugin announces this name, so the pods stay pending"},
 	{"mig-profile-unknown", raydemand.Error, gpus(migProfileUnknown),
 		"the card has no such MIG profile, so no node announces it and the pods stay pending"},
 	{"mig-two-profiles", raydemand.Warning, groups(migTwoProfiles),
-		"a CUDA process uses one MIG instance, and the operator counts the GPUs of the first name only: the other instance is " +
-			"paid for and idle"},
+		"a CUDA process uses one MIG instance, and the operator counts the GPUs of the first name only: the other " +
+			"instance is paid for and idle"},
 	{"gpu-two-resources", raydemand.Warning, workers(gpuTwoResources),
-		"a pod gets devices of both resources, and the operator counts those of the first name only: the others are paid for " +
-			"and idle"},
+		"a pod gets devices of both resources, and the operator counts those of the first name only: the others are " +
+			"paid for and idle"},
 	{nodepool.NumGPUsMismatch, raydemand.Warning, comparedWithNodes(),
-		"a new worker reports another number of GPUs to Ray than the device plugin gives it, so Ray schedules tasks with " +
-			"num_gpus by a wrong number"},
+		"a new worker reports another number of GPUs to Ray than the device plugin gives it, so Ray schedules tasks " +
+			"with num_gpus by a wrong number"},
 	{nodepool.GPUSharesSeveral, raydemand.Warning, comparedWithNodes(),
 		"several shares are not more of a GPU"},
 	{podfit.GPUSlicesDiffer, raydemand.Warning, workers(gpuSlicesDiffer),
 		"the nodes on which the pods fit announce different things under one name"},
 	{"mig-strategy", raydemand.Error, inputs(migStrategy),
-		"with strategy none or single the device plugin announces instances as nvidia.com/gpu and never by profile, so the " +
-			"pods stay pending"},
+		"with strategy none or single the device plugin announces instances as nvidia.com/gpu and never by profile, " +
+			"so the pods stay pending"},
 	{"gpu-resource-unknown", raydemand.Warning, gpus(gpuResourceUnknown),
 		"the name looks like a GPU and is in no table, so a unit of it may be anything"},
 	{"gpu-core-step", raydemand.Error, gpus(gpuCoreStep),
@@ -62,46 +66,51 @@ var containerChecks = []Check{
 	{"gpu-shares-counted", raydemand.Warning, workers(gpuSharesCounted),
 		"the name ends with gpu, so the operator passes each unit to Ray as a whole GPU"},
 	{"mps-inside-ray", raydemand.Warning, workers(mpsInsideRay),
-		"users report that with MPS of NVIDIA's device plugin nvidia-smi shows the GPU inside a KubeRay pod, but CUDA does not " +
-			"start there (kuberay #3634, open; not reproduced). They suspect /dev/shm, where the operator mounts its own volume"},
+		"users report that with MPS of NVIDIA's device plugin nvidia-smi shows the GPU inside a KubeRay pod, but " +
+			"CUDA does not start there (kuberay #3634, open; not reproduced). They suspect /dev/shm, where the " +
+			"operator mounts its own volume"},
 	{"mps-shares-several", raydemand.Error, workers(mpsSharesSeveral),
-		"with MPS the device plugin refuses a request for more than one share, unless failRequestsGreaterThanOne is false; the " +
-			"kubelet then fails the pod with UnexpectedAdmissionError, and somebody must delete it"},
+		"with MPS the device plugin refuses a request for more than one share, unless failRequestsGreaterThanOne is " +
+			"false; the kubelet then fails the pod with UnexpectedAdmissionError, and somebody must delete it"},
 }
 
 // rayChecks examine what the operator and Ray make of it.
 var rayChecks = []Check{
 	{"resources-not-parsed", raydemand.Error, groups(resourcesNotParsed),
-		"the operator cannot parse the string as JSON and drops the GPUs that it would derive from the limits: Ray counts what " +
-			"it happens to see on the machine"},
+		"the operator cannot parse the string as JSON and drops the GPUs that it would derive from the limits: Ray " +
+			"counts what it happens to see on the machine"},
 	{"resources-quoting", raydemand.Info, groups(resourcesQuoting),
-		"the shell can read the string and the operator cannot: a GPU or TPU that you add to the limits will not be counted"},
+		"the shell can read the string and the operator cannot: a GPU or TPU that you add to the limits will not be " +
+			"counted"},
 	{"resource-name-taken", raydemand.Warning, workers(resourceNameTaken),
-		"in resources the operator ignores the case of cpu and memory, and takes a name that ends with gpu for GPU; Ray's own " +
-			"autoscaler takes it for a resource of exactly this name, which no node ever announces"},
+		"in resources the operator ignores the case of cpu and memory, and takes a name that ends with gpu for GPU; " +
+			"Ray's own autoscaler takes it for a resource of exactly this name, which no node ever announces"},
 	{"memory-limit-absent", raydemand.Warning, groups(memoryLimitAbsent),
-		"Ray takes the memory of the whole node for its own and schedules by it, until the kernel or the kubelet kills the pod"},
+		"Ray takes the memory of the whole node for its own and schedules by it, until the kernel or the kubelet " +
+			"kills the pod"},
 	{"cpu-absent", raydemand.Warning, workers(cpuAbsent),
 		"Ray counts the CPUs of the whole node, and Ray's own autoscaler fails on such a group for the whole cluster"},
 	{"head-takes-work", raydemand.Info, heads(headTakesWork),
-		"the head runs tasks and actors beside the GCS, like a worker: work that uses up its memory takes the cluster down"},
+		"the head runs tasks and actors beside the GCS, like a worker: work that uses up its memory takes the " +
+			"cluster down"},
 	{"gpu-uncounted", raydemand.Warning, workers(gpuUncounted),
-		"neither the operator nor Ray's autoscaler counts GPUs of this name, so a request for a GPU never starts the group"},
+		"neither the operator nor Ray's autoscaler counts GPUs of this name, so a request for a GPU never starts the " +
+			"group"},
 	{"claim-uncounted", raydemand.Warning, workers(claimUncounted),
-		"neither the operator nor Ray's autoscaler counts GPUs of a DRA claim (kuberay #3527), so a request for a GPU never " +
-			"starts the group, and its workers announce no GPU"},
+		"neither the operator nor Ray's autoscaler counts GPUs of a DRA claim (kuberay #3527), so a request for a " +
+			"GPU never starts the group, and its workers announce no GPU"},
 	{"ray-autoscaler-differs", raydemand.Warning, workers(rayAutoscalerDiffers),
-		"the operator counts this MIG profile as GPUs and Ray's own autoscaler does not, so a request for a GPU never starts " +
-			"the group"},
+		"the operator counts this MIG profile as GPUs and Ray's own autoscaler does not, so a request for a GPU " +
+			"never starts the group"},
 	{"num-gpus-differs", raydemand.Warning, workers(numGPUsDiffers),
-		"Ray uses the declared number and the pod gets the other one: with too few GPUs tasks find none, with too many some " +
-			"stay idle"},
+		"Ray uses the declared number and the pod gets the other one: with too few GPUs tasks find none, with too " +
+			"many some stay idle"},
 	{"num-gpus-running-differs", raydemand.Info, workers(numGPUsRunningDiffers),
-		"pods older than the change announce the number that they were started with until they are replaced, so the group has " +
-			"both kinds"},
+		"pods older than the change announce the number that they were started with until they are replaced, so the " +
+			"group has both kinds"},
 	{"head-gpu", raydemand.Warning, heads(headGPU),
-		"the head is never removed, so its GPU costs money as long as the cluster exists, and a task on the head can take the " +
-			"whole cluster down"},
+		"the head is never removed, so its GPU costs money as long as the cluster exists, and a task on the head can " +
+			"take the whole cluster down"},
 }
 
 // rayClusterChecks examine the RayCluster itself.
@@ -112,8 +121,8 @@ var rayClusterChecks = []Check{
 	{"replicas-outside", raydemand.Warning, workers(replicasOutside),
 		"the operator keeps the group at the nearer bound whatever replicas says, so the number is misleading"},
 	{"field-out-of-range", raydemand.Error, workers(fieldOutOfRange),
-		"the API server stores it, but the operator cannot decode it: its list fails for the RayClusters of all namespaces, " +
-			"and it reconciles none of them (docs/reference/facts.md#undecodable-object)"},
+		"the API server stores it, but the operator cannot decode it: its list fails for the RayClusters of all " +
+			"namespaces, and it reconciles none of them (docs/reference/facts.md#undecodable-object)"},
 	{"field-misspelt", raydemand.Error, clusters(fieldMisspelt),
 		"the CRD has no such field: the API server drops it, and it has no effect"},
 	{"upscaling-mode-unknown", raydemand.Error, clusters(upscalingModeUnknown),
@@ -121,28 +130,29 @@ var rayClusterChecks = []Check{
 	{"gpu-group-unbounded", raydemand.Warning, workers(gpuGroupUnbounded),
 		"without maxReplicas the CRD sets 2147483647: one wrong request for resources can order any number of GPUs"},
 	{"group-duplicate", raydemand.Error, clusters(groupDuplicate),
-		"two groups of one name share their pods; without in-tree autoscaling the operator creates for one what it deletes for " +
-			"the other, a dozen pods a second"},
+		"two groups of one name share their pods; without in-tree autoscaling the operator creates for one what it " +
+			"deletes for the other, a dozen pods a second"},
 	{"group-name-unsuitable", raydemand.Error, workers(groupNameUnsuitable),
-		"the name becomes part of pod names and a label value, which allow lower-case letters, digits and hyphens, at most 63; " +
-			"the API server refuses every pod of the group"},
+		"the name becomes part of pod names and a label value, which allow lower-case letters, digits and hyphens, " +
+			"at most 63; the API server refuses every pod of the group"},
 	{"group-name-headgroup", raydemand.Warning, workers(groupNameHeadgroup),
-		"headgroup is KubeRay's name for the head, so nothing distinguishes the Ray nodes and pods of this group from it"},
+		"headgroup is KubeRay's name for the head, so nothing distinguishes the Ray nodes and pods of this group " +
+			"from it"},
 	{"idle-timeout-negative", raydemand.Warning, idleTimeouts(func(seconds int64) bool { return seconds < 0 }),
 		"Ray compares idle times with it, so it has the effect of 0: a worker is removed as soon as it is idle"},
 	{"idle-timeout-zero", raydemand.Warning, idleTimeouts(func(seconds int64) bool { return seconds == 0 }),
 		"a worker is removed as soon as it is idle, and the next task waits for a new pod, perhaps for a new GPU node"},
 	{"idle-timeout-refused", raydemand.Error, workers(idleTimeoutRefused),
-		"a group can have an idle timeout only with autoscaler v2; the operator refuses the spec and changes no group " +
-			"(docs/reference/facts.md#refused-spec)"},
+		"a group can have an idle timeout only with autoscaler v2; the operator refuses the spec and changes no " +
+			"group (docs/reference/facts.md#refused-spec)"},
 	{"restart-policy", raydemand.Error, groups(restartPolicy),
-		"under autoscaler v2 a stopped worker must not restart in its old pod: the operator refuses the spec or, if a variable " +
-			"sets the version, idle workers are never removed"},
+		"under autoscaler v2 a stopped worker must not restart in its old pod: the operator refuses the spec or, if " +
+			"a variable sets the version, idle workers are never removed"},
 	{"annotation-unknown", raydemand.Warning, clusters(annotationUnknown),
 		"nothing reads this annotation, so it has no effect"},
 	{"sync-recreates", raydemand.Warning, clusters(syncRecreates),
-		"with upgradeStrategy Recreate the operator deletes all pods, also the head, when num-gpus changes, so the sync does " +
-			"not write and the annotation has no effect"},
+		"with upgradeStrategy Recreate the operator deletes all pods, also the head, when num-gpus changes, so the " +
+			"sync does not write and the annotation has no effect"},
 	{"field-unreadable", raydemand.Error, decoded(edit), "the operator cannot decode the object"},
 	{"group-unnamed", raydemand.Error, decoded(nameGroup), "the pods of a group without a name cannot be found"},
 	{"quantity-ignored", raydemand.Warning, decoded(edit),
@@ -171,30 +181,33 @@ var rayClusterChecks = []Check{
 // scalerChecks examine what else scales a RayCluster.
 var scalerChecks = []Check{
 	{"sidecar-beside-us", raydemand.Warning, clusters(sidecarBesideUs),
-		"Ray's own autoscaler runs in the head pod. Both would write replicas, so Heliostat stays in shadow mode and writes " +
-			"nothing"},
+		"Ray's own autoscaler runs in the head pod. Both would write replicas, so Heliostat stays in shadow mode and " +
+			"writes nothing"},
 	{"sidecar-missing", raydemand.Error, clusters(sidecarMissing),
-		"the head pod is older than the field and has no autoscaler, so nothing scales the cluster until the pod is replaced"},
+		"the head pod is older than the field and has no autoscaler, so nothing scales the cluster until the pod is " +
+			"replaced"},
 	{"sidecar-left-over", raydemand.Warning, clusters(sidecarLeftOver),
-		"the sidecar keeps scaling until the head pod is replaced, while the operator already deletes surplus pods of its own " +
-			"choice"},
+		"the sidecar keeps scaling until the head pod is replaced, while the operator already deletes surplus pods " +
+			"of its own choice"},
 	{"autoscaler-version-differs", raydemand.Error, clusters(autoscalerVersionDiffers),
-		"the field and the head's variable RAY_enable_autoscaler_v2 contradict each other: the GCS and the sidecar run " +
-			"different versions or, without in-tree autoscaling, the operator refuses the spec"},
+		"the field and the head's variable RAY_enable_autoscaler_v2 contradict each other: the GCS and the sidecar " +
+			"run different versions or, without in-tree autoscaling, the operator refuses the spec"},
 	{"surplus-deleted-at-random", raydemand.Info, clusters(surplusDeletedAtRandom),
-		"without in-tree autoscaling, when replicas is lowered and no pods are named, the operator chooses which pods to delete, " +
-			"busy or not. Heliostat, which names them, does not scale this cluster (docs/reference/facts.md#operator-surplus)"},
+		"without in-tree autoscaling, when replicas is lowered and no pods are named, the operator chooses which " +
+			"pods to delete, busy or not. Heliostat, which names them, does not scale this cluster " +
+			"(docs/reference/facts.md#operator-surplus)"},
 	{"queued-by-kueue", raydemand.Info, clusters(queuedByKueue),
-		"Kueue queues it, and it is not elastic: any change of replicas makes Kueue restart the whole RayCluster, also the head, " +
-			"so Heliostat never patches it, whatever its mode"},
+		"Kueue queues it, and it is not elastic: any change of replicas makes Kueue restart the whole RayCluster, " +
+			"also the head, so Heliostat never patches it, whatever its mode"},
 	{"elastic-queued-by-kueue", raydemand.Info, clusters(elasticQueuedByKueue),
-		"Kueue queues it as an elastic RayCluster. Heliostat does not scale those yet, so it never patches it, whatever its mode"},
+		"Kueue queues it as an elastic RayCluster. Heliostat does not scale those yet, so it never patches it, " +
+			"whatever its mode"},
 	{"elastic-without-queue", raydemand.Warning, clusters(elasticWithoutQueue),
-		"for this annotation Kueue's webhook gives every pod the scheduling gate " + nodepool.ElasticGate + ", and without the " +
-			"label " + nodepool.QueueLabel + " nothing removes the gate, so no pod ever runs"},
+		"for this annotation Kueue's webhook gives every pod the scheduling gate " + nodepool.ElasticGate +
+			", and without the label " + nodepool.QueueLabel + " nothing removes the gate, so no pod ever runs"},
 	{"replicas-two-writers", raydemand.Warning, clusters(replicasTwoWriters),
-		"this manager restores the worker groups, with their replicas, so pods are created and deleted in turns. The list of " +
-			"groups is atomic, so nobody can own a part of it"},
+		"this manager restores the worker groups, with their replicas, so pods are created and deleted in turns. The " +
+			"list of groups is atomic, so nobody can own a part of it"},
 	{"scaled-by-hpa", raydemand.Error, inputs(scaledByHPA),
 		"it writes replicas by its own metric, against the autoscaler that follows Ray's demand"},
 }
@@ -205,11 +218,11 @@ var nodeChecks = []Check{
 		"a device that the plugin has dropped stays away until the plugin restarts, even if its cause is gone"},
 	{string(nodegpu.NothingAnnounced), raydemand.Error, nodeProblem(allocatable, restartPlugin),
 		"no pod that requests a GPU fits there"},
-	{string(nodegpu.NoDevicePlugin), raydemand.Info, nodeProblem(nodeLabels.Key("nvidia.com/gpu.deploy.device-plugin"), deployPlugin),
+	{string(nodegpu.NoDevicePlugin), raydemand.Info, nodeProblem(pluginLabel, deployPlugin),
 		"pods that request a GPU resource do not fit there"},
-	{string(nodegpu.MIGChanging), raydemand.Warning, nodeProblem(nodeLabels.Key("nvidia.com/mig.config.state"), showMIGManager),
+	{string(nodegpu.MIGChanging), raydemand.Warning, nodeProblem(migStateLabel, showMIGManager),
 		"until the change is done, do not trust what the node announces of its GPUs"},
-	{string(nodegpu.MIGInvalid), raydemand.Error, nodeProblem(nodeLabels.Key("nvidia.com/gpu.product"), applyEvenLayout),
+	{string(nodegpu.MIGInvalid), raydemand.Error, nodeProblem(productLabel, applyEvenLayout),
 		"under the single strategy all cards need one common profile; the node announces nothing"},
 	{string(nodegpu.ProfileMismatch), raydemand.Info, nodeProblem(nodeLabels, restartFeatureDiscovery),
 		"feature discovery and device plugin are of different releases; Heliostat uses the resource"},
@@ -225,20 +238,19 @@ var nodeChecks = []Check{
 		"the scheduler treats the node's devices as gone"},
 	{string(nodegpu.AgentOutdated), raydemand.Warning, nodeProblem(agentsMessage, showAgent),
 		"Heliostat plans with the layout and health of the cards as if there were no agent"},
-	{string(nodegpu.DeviceUnhealthy), raydemand.Error, nodeProblem(wholeNode, cordon), "no share of the card is allocated"},
+	{string(nodegpu.DeviceUnhealthy), raydemand.Error, nodeProblem(wholeNode, cordon),
+		"no share of the card is allocated"},
 	{string(nodegpu.ConditionBad), raydemand.Error, nodeProblem(conditions, cordon),
 		"the agent that monitors the hardware reports that work there fails"},
 	{string(nodegpu.NotReady), raydemand.Warning, nodeProblem(conditions, describeNode),
 		"no pod is scheduled there, and the pods on it may be lost"},
 	{"object-unreadable", raydemand.Warning, inputs(objectUnreadable),
 		"the rest is examined as if this were not there"},
-	{string(nodegpu.LabelUnreadable), raydemand.Warning, nodeProblem(nodeLabels, showNode("and fix what writes the label")),
+	{string(nodegpu.LabelUnreadable), raydemand.Warning, nodeProblem(nodeLabels, showLabels),
 		"what the label should say is unknown"},
-	{string(nodegpu.AmountUnreadable), raydemand.Error,
-		nodeProblem(allocatable, showNode("and fix what announces it: a device plugin, or whoever patched the status by hand")),
+	{string(nodegpu.AmountUnreadable), raydemand.Error, nodeProblem(allocatable, showAmounts),
 		"pods that request it cannot be scheduled by it, and plans treat it as not announced"},
-	{string(nodegpu.ResourceNotKnown), raydemand.Warning, nodeProblem(allocatable,
-		showNode("shows what announces it; declare what it is to doctor, nodepools and serve with --resource NAME=KIND")),
+	{string(nodegpu.ResourceNotKnown), raydemand.Warning, nodeProblem(allocatable, showResources),
 		"the name looks like a GPU and is in no table, so a unit of it may be anything"},
 	{"gpu-nodes-cordoned", raydemand.Error, inputs(gpuNodesCordoned),
 		"no pod that requests a GPU can be scheduled, however many are launched"},
@@ -249,31 +261,34 @@ var nodeChecks = []Check{
 	{"gpu-lost-after-upgrade", raydemand.Error, nodes(gpuLostAfterUpgrade),
 		"the driver is updated and no GPU came back: the device plugin has not found the new driver"},
 	{"toleration-missing", raydemand.Error, workers(tolerationMissing),
-		"the nodes on which the pods would fit repel them, so they stay pending, and a node autoscaler adds no node for them"},
+		"the nodes on which the pods would fit repel them, so they stay pending, and a node autoscaler adds no node " +
+			"for them"},
 	{"group-no-node", raydemand.Info, workers(groupNoNode),
-		"a pod of the group fits on no node, even if the node were empty; the pods wait until a node is added or changed"},
+		"a pod of the group fits on no node, even if the node were empty; the pods wait until a node is added or " +
+			"changed"},
 	{"node-maximum-below-ours", raydemand.Warning, workers(nodeMaximumBelowOurs),
 		"the node autoscaler stops before the group is at its maximum, and the remaining pods stay pending"},
 	{"operator-concurrency", raydemand.Info, inputs(operatorConcurrency),
-		"the operator reconciles one RayCluster at a time: while one of them grows by hundreds of pods, the others wait for " +
-			"minutes (kuberay #3909)"},
+		"the operator reconciles one RayCluster at a time: while one of them grows by hundreds of pods, the others " +
+			"wait for minutes (kuberay #3909)"},
 }
 
 // rightChecks examine what the reader may see.
 var rightChecks = []Check{
 	{"nodes-forbidden", raydemand.Warning, inputs(nodesForbidden),
-		"without nodes it is unknown which GPUs there are, whether the pods of a group fit anywhere, and whether a worker's " +
-			"node is lost"},
+		"without nodes it is unknown which GPUs there are, whether the pods of a group fit anywhere, and whether a " +
+			"worker's node is lost"},
 	{"list-forbidden", raydemand.Info, inputs(listForbidden), "checks that need these objects did not run"},
 }
 
 // securityChecks examine which container sees which GPU.
 var securityChecks = []Check{
 	{"gpus-visible", raydemand.Warning, groups(gpusVisible),
-		"the group requests no GPU and fits on a node with GPUs: an image that sets NVIDIA_VISIBLE_DEVICES=all sees and uses " +
-			"all of them without the scheduler, and delays every change of the MIG layout"},
+		"the group requests no GPU and fits on a node with GPUs: an image that sets NVIDIA_VISIBLE_DEVICES=all sees " +
+			"and uses all of them without the scheduler, and delays every change of the MIG layout"},
 	{"gpu-visible-all", raydemand.Warning, groups(gpuVisibleAll),
 		"the variable overrides the device plugin: the container sees every GPU of the node, also those of other pods"},
 	{"gpu-privileged", raydemand.Warning, groups(gpuPrivileged),
-		"a privileged container sees all devices of the node, whatever GPUs it was given, and can use those of other pods"},
+		"a privileged container sees all devices of the node, whatever GPUs it was given, and can use those of other " +
+			"pods"},
 }

@@ -18,7 +18,8 @@ type printed struct {
 	patch string
 }
 
-// printedPatches are the findings that a patch alone mends. Patches with a command after it are left out: that deletes the head.
+// printedPatches are the findings that a patch alone mends. Patches with a command after it are left out: that deletes
+// the head.
 func printedPatches(t *testing.T, all []map[string]any) []printed {
 	t.Helper()
 	var found []printed
@@ -33,8 +34,8 @@ func printedPatches(t *testing.T, all []map[string]any) []printed {
 	return found
 }
 
-// Fixes are run in any order, and some are not run at all. Whatever is run, nothing changes but what the patches name, what a patch was taken for is gone,
-// and asking again ends with nothing to mend.
+// Fixes are run in any order, and some are not run at all. Whatever is run, nothing changes but what the patches name,
+// what a patch was taken for is gone, and asking again ends with nothing to mend.
 func TestFixesComposeInAnyOrderAndCombination(t *testing.T) {
 	files, err := filepath.Glob("testdata/shows/*.yaml")
 	if err != nil || len(files) < 50 {
@@ -158,7 +159,8 @@ func byName(value any, path []string) string {
 	return ""
 }
 
-// entryName is the name of an entry of a list, else its place. Groups go by their place: their names are what some patches change.
+// entryName is the name of an entry of a list, else its place. Groups go by their place: their names are what some
+// patches change.
 func entryName(list []any, at int) string {
 	fields, _ := list[at].(map[string]any)
 	if name, ok := fields["name"].(string); ok {

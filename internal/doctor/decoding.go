@@ -18,8 +18,10 @@ func decoded(fixOf func(*inventory.Object, raydemand.Finding) fix.Fix) scope {
 		for _, o := range x.Clusters {
 			for _, f := range o.Cluster.Findings {
 				if f.Code == code && !hasOwnCheck(f) {
-					report(occurrence{object: o, field: fieldIn(o, f.Field), severity: f.Severity, seen: f.Seen, why: f.Why,
-						fix: fixOf(o, f)})
+					report(occurrence{
+						object: o, field: fieldIn(o, f.Field), severity: f.Severity, seen: f.Seen, why: f.Why,
+						fix: fixOf(o, f),
+					})
 				}
 			}
 		}
@@ -114,8 +116,9 @@ func emptyDeleteList(o *inventory.Object, f raydemand.Finding) fix.Fix {
 }
 
 func showEvents(o *inventory.Object, _ raydemand.Finding) fix.Fix {
-	return fix.Run("kubectl get events -n " + fix.Quote(o.Namespace) + " --field-selector involvedObject.name=" + fix.Quote(o.Name)).
-		Hint("the Events say what to fix")
+	command := "kubectl get events -n " + fix.Quote(o.Namespace) +
+		" --field-selector involvedObject.name=" + fix.Quote(o.Name)
+	return fix.Run(command).Hint("the Events say what to fix")
 }
 
 func deletePodsOfGroup(o *inventory.Object, f raydemand.Finding) fix.Fix {

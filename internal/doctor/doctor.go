@@ -99,8 +99,9 @@ func (c checked) finding() Finding {
 		why += "; " + c.more
 	}
 	return Finding{
-		Code: c.check.Code, Severity: cmp.Or(c.severity, c.check.Severity), Object: c.object.String(), Field: c.fieldText(),
-		Seen: fieldpath.Excerpt(c.seen, mostOfSeen), Why: why, Fix: c.fix.String(), Docs: docsPage + c.check.Code,
+		Code: c.check.Code, Severity: cmp.Or(c.severity, c.check.Severity),
+		Object: c.object.String(), Field: c.fieldText(), Seen: fieldpath.Excerpt(c.seen, mostOfSeen),
+		Why: why, Fix: c.fix.String(), Docs: docsPage + c.check.Code,
 	}
 }
 

@@ -146,7 +146,8 @@ func steps(pointer string) []string {
 	return parts
 }
 
-// edit is one operation of RFC 6902, as strict as an API server: what is removed or replaced must be there, and so must what it stands in.
+// edit is one operation of RFC 6902, as strict as an API server: what is removed or replaced must be there, and so must
+// what it stands in.
 func edit(t *testing.T, value any, path []string, op string, to any) any {
 	t.Helper()
 	step, last := path[0], len(path) == 1

@@ -38,8 +38,10 @@ func gpuSlicesDiffer(x *inventory.Inventory, g inventory.Group, report reporter)
 	}
 	for _, answer := range podfit.SlicesOf(x.Input.Reader, &g.Workers.Pod, x.NodesFor(g)) {
 		if f, differ := answer.DifferFinding(); differ {
-			report(occurrence{object: g.Of, path: g.RayContainer().Path("resources", "limits", answer.Resource), seen: f.Seen,
-				why: f.Why, fix: fix.Edit(g.Of, f.Fix)})
+			report(occurrence{
+				object: g.Of, path: g.RayContainer().Path("resources", "limits", answer.Resource), seen: f.Seen,
+				why: f.Why, fix: fix.Edit(g.Of, f.Fix),
+			})
 		}
 	}
 }

@@ -53,7 +53,8 @@ func migProfileUnknown(_ *inventory.Inventory, r inventory.GPURequest, report re
 	}) {
 		return
 	}
-	found := ofName(r, fix.Edit(r.Of, "use a profile that nvidia-smi mig -lgip lists, for example "+inventory.MIGPrefix+"1g.10gb"))
+	example := "use a profile that nvidia-smi mig -lgip lists, for example " + inventory.MIGPrefix + "1g.10gb"
+	found := ofName(r, fix.Edit(r.Of, example))
 	if nearest, ok := nearestProfile(products, suffix); ok {
 		found.fix = rename(r, inventory.MIGPrefix+nearest)
 	}
@@ -104,7 +105,8 @@ func migTwoProfiles(_ *inventory.Inventory, g inventory.Group, report reporter) 
 	}
 }
 
-// migStrategy examines profiles that are requested by name, if nodes have MIG cards and announce no profile by its name.
+// migStrategy examines profiles that are requested by name, if nodes have MIG cards and announce no profile by its
+// name.
 func migStrategy(x *inventory.Inventory, report reporter) {
 	byName := map[string]*inventory.Node{}
 	for _, g := range x.Groups {
@@ -120,10 +122,13 @@ func migStrategy(x *inventory.Inventory, report reporter) {
 			if node == nil {
 				continue
 			}
-			report(occurrence{object: r.Of, path: r.Field().Path(),
-				seen: fmt.Sprintf("%s, and %s=%s on node %s", r.Resource, strategyLabel, node.Node.GPUs.Labels[strategyLabel], node.Name),
+			strategy := node.Node.GPUs.Labels[strategyLabel]
+			report(occurrence{
+				object: r.Of, path: r.Field().Path(),
+				seen: fmt.Sprintf("%s, and %s=%s on node %s", r.Resource, strategyLabel, strategy, node.Name),
 				fix: fix.Run(mixedStrategy).Hint("with the GPU operator; " +
-					"otherwise set MIG_STRATEGY=mixed on the device plugin, or request nvidia.com/gpu")})
+					"otherwise set MIG_STRATEGY=mixed on the device plugin, or request nvidia.com/gpu"),
+			})
 		}
 	}
 }
@@ -156,8 +161,8 @@ func gpuResourceUnknown(_ *inventory.Inventory, r inventory.GPURequest, report r
 	_, shares := countedShares[r.Resource]
 	isMIG := misspeltMIG(r.Resource) != "" || strings.HasPrefix(r.Resource, inventory.MIGPrefix)
 	if errors.Is(err, gpuinfo.ErrUnknownResource) && !isMIG && !shares {
-		report(ofName(r, fix.Edit(r.Of, "correct the name, or declare what it is to doctor, nodepools and serve: --resource "+
-			fix.Quote(r.Resource)+"=KIND")))
+		hint := "correct the name, or declare what it is to doctor, nodepools and serve: --resource "
+		report(ofName(r, fix.Edit(r.Of, hint+fix.Quote(r.Resource)+"=KIND")))
 	}
 }
 

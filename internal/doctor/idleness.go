@@ -33,7 +33,9 @@ func idleTimeoutRefused(_ *inventory.Inventory, g inventory.Group, report report
 	v := g.Get("idleTimeoutSeconds")
 	if v.Has() && !g.Of.UsesAutoscalerV2() && !g.Of.Accepted() {
 		version := g.Of.RaySpec().Path("autoscalerOptions", "version")
-		report(occurrence{object: g.Of, path: v.Path(), seen: v.String(), fix: fix.Patch(g.Of, fix.Set(g.Of, version, "v2"))})
+		report(occurrence{
+			object: g.Of, path: v.Path(), seen: v.String(), fix: fix.Patch(g.Of, fix.Set(g.Of, version, "v2")),
+		})
 	}
 }
 
@@ -41,6 +43,8 @@ func restartPolicy(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	v := g.Template().Get("restartPolicy")
 	inField := g.Of.RaySpec().Text("autoscalerOptions", "version") == "v2"
 	if g.Of.UsesAutoscalerV2() && v.Has() && v.Text() != "Never" && (g.Of.Cluster.InTreeAutoscaling || inField) {
-		report(occurrence{object: g.Of, path: v.Path(), seen: v.String(), fix: fix.Patch(g.Of, fix.Replace(v.Path(), "Never"))})
+		report(occurrence{
+			object: g.Of, path: v.Path(), seen: v.String(), fix: fix.Patch(g.Of, fix.Replace(v.Path(), "Never")),
+		})
 	}
 }

@@ -48,7 +48,8 @@ func mpsSharesSeveral(x *inventory.Inventory, g inventory.Group, report reporter
 // mpsNodes returns a node with MPS on which a pod of the group fits and would get a share, or nothing, and whether all
 // nodes on which it fits are such.
 func mpsNodes(x *inventory.Inventory, g inventory.Group) (one string, only bool) {
-	if !slices.ContainsFunc(g.GPURequests(), func(r inventory.GPURequest) bool { return r.IsNVIDIA() && r.IsDevices() }) {
+	isShare := func(r inventory.GPURequest) bool { return r.IsNVIDIA() && r.IsDevices() }
+	if !slices.ContainsFunc(g.GPURequests(), isShare) {
 		return "", false
 	}
 	only = true

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"slices"
 
 	"heliostat.dev/heliostat/internal/doctor/fix"
@@ -31,6 +32,9 @@ var (
 	allocatable   = fieldpath.NewPath("status", "allocatable")
 	conditions    = fieldpath.NewPath("status", "conditions")
 	nodeLabels    = fieldpath.NewPath("metadata", "labels")
+	pluginLabel   = nodeLabels.Key("nvidia.com/gpu.deploy.device-plugin")
+	migStateLabel = nodeLabels.Key("nvidia.com/mig.config.state")
+	productLabel  = nodeLabels.Key("nvidia.com/gpu.product")
 	agentsMessage = fieldpath.NewPath("metadata", "annotations", nodegpu.AgentAnnotation)
 )
 
@@ -72,12 +76,15 @@ func evenLayout(n *inventory.Node) string {
 		return "all-disabled"
 	}
 	plain := slices.DeleteFunc(slices.Clone(product.Profiles), func(p gpuinfo.Profile) bool { return !p.Plain() })
-	smallest := slices.MinFunc(plain, func(a, b gpuinfo.Profile) int { return (a.Slices*100 + a.Size) - (b.Slices*100 + b.Size) })
+	smallest := slices.MinFunc(plain, func(a, b gpuinfo.Profile) int {
+		return cmp.Or(cmp.Compare(a.Slices, b.Slices), cmp.Compare(a.Size, b.Size))
+	})
 	return "all-" + smallest.Name
 }
 
 func restartFeatureDiscovery(*inventory.Node) string {
-	return "kubectl rollout restart -n gpu-operator daemonset/gpu-feature-discovery" + fix.Comment("after you update it")
+	return "kubectl rollout restart -n gpu-operator daemonset/gpu-feature-discovery" +
+		fix.Comment("after you update it")
 }
 
 func editHAMi(*inventory.Node) string {
@@ -85,25 +92,37 @@ func editHAMi(*inventory.Node) string {
 }
 
 func restartVolcanoPlugin(n *inventory.Node) string {
-	return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=volcano-device-plugin --field-selector " + onNode(n)
+	return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=volcano-device-plugin" +
+		" --field-selector " + onNode(n)
 }
 
 func restartHAMi(n *inventory.Node) string {
-	return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-device-plugin --field-selector " + onNode(n)
+	return "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-device-plugin" +
+		" --field-selector " + onNode(n)
 }
 
 func showAgent(n *inventory.Node) string {
 	return "kubectl get pod -A -o wide -l app=heliostat-agent --field-selector " + onNode(n) +
-		fix.Comment("shows the agent; if there is none: kubectl annotate node "+fix.Quote(n.Name)+" heliostat.dev/gpus-")
+		fix.Comment("shows the agent; if there is none: "+
+			"kubectl annotate node "+fix.Quote(n.Name)+" heliostat.dev/gpus-")
 }
 
 func describeNode(n *inventory.Node) string {
 	return "kubectl describe node " + fix.Quote(n.Name) + fix.Comment("its conditions say what is wrong")
 }
 
+func showLabels(n *inventory.Node) string { return showNode(n, "and fix what writes the label") }
+
+func showAmounts(n *inventory.Node) string {
+	return showNode(n, "and fix what announces it: a device plugin, or whoever patched the status by hand")
+}
+
+func showResources(n *inventory.Node) string {
+	return showNode(n, "shows what announces it; "+
+		"declare what it is to doctor, nodepools and serve with --resource NAME=KIND")
+}
+
 // showNode prints the node; a comment says what to do then.
-func showNode(comment string) func(*inventory.Node) string {
-	return func(n *inventory.Node) string {
-		return fix.Kubectl(n.Object, "get", "-o", "yaml") + fix.Comment(comment)
-	}
+func showNode(n *inventory.Node, comment string) string {
+	return fix.Kubectl(n.Object, "get", "-o", "yaml") + fix.Comment(comment)
 }

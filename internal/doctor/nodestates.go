@@ -68,7 +68,8 @@ func gpuDriverUpgradeFailed(_ *inventory.Inventory, n *inventory.Node, report re
 
 func gpuLostAfterUpgrade(x *inventory.Inventory, n *inventory.Node, report reporter) {
 	gpus := n.Node.GPUs
-	if gpus.Labels[driverState] != upgradeDone || gpus.Allocatable == nil || gpus.Labels["nvidia.com/gpu.present"] == "false" {
+	hasNone := gpus.Labels["nvidia.com/gpu.present"] == "false"
+	if gpus.Labels[driverState] != upgradeDone || gpus.Allocatable == nil || hasNone {
 		return
 	}
 	for name, units := range gpus.Allocatable {
@@ -76,6 +77,8 @@ func gpuLostAfterUpgrade(x *inventory.Inventory, n *inventory.Node, report repor
 			return
 		}
 	}
-	report(occurrence{object: n.Object, path: allocatable, seen: driverState + "=" + upgradeDone + ", no GPU allocatable",
-		fix: fix.Run(restartPlugin(n))})
+	report(occurrence{
+		object: n.Object, path: allocatable, seen: driverState + "=" + upgradeDone + ", no GPU allocatable",
+		fix: fix.Run(restartPlugin(n)),
+	})
 }

@@ -22,15 +22,18 @@ func gpuUncounted(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	for _, r := range g.GPURequests() {
 		q, ok := inventory.Quantity(r.Limit)
 		resource, err := r.Lookup()
-		if !r.OfRay() || !ok || q.Sign() <= 0 || err != nil || resource.Role == gpuinfo.Cores || resource.Role == gpuinfo.Information {
+		if !r.OfRay() || !ok || q.Sign() <= 0 || err != nil ||
+			resource.Role == gpuinfo.Cores || resource.Role == gpuinfo.Information {
 			continue
 		}
 		count := "1"
 		if resource.Role == gpuinfo.Devices {
 			count = fmt.Sprint(q.Value())
 		}
-		report(occurrence{object: g.Of, path: g.Path("rayStartParams", "num-gpus"), seen: r.Resource + ": " + r.Limit.String(),
-			fix: declareGPUs(g, count)})
+		report(occurrence{
+			object: g.Of, path: g.Path("rayStartParams", "num-gpus"), seen: r.Resource + ": " + r.Limit.String(),
+			fix: declareGPUs(g, count),
+		})
 		return
 	}
 }
@@ -61,15 +64,20 @@ func rayAutoscalerDiffers(_ *inventory.Inventory, g inventory.Group, report repo
 		return
 	}
 	v := limits.Get(names[at])
-	report(occurrence{object: g.Of, path: v.Path(), seen: v.String(), fix: declareGPUs(g, g.Workers.Resources[raydemand.GPU].String())})
+	report(occurrence{
+		object: g.Of, path: v.Path(), seen: v.String(),
+		fix: declareGPUs(g, g.Workers.Resources[raydemand.GPU].String()),
+	})
 }
 
 func numGPUsDiffers(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	declared, at, ok := g.DeclaredGPUs()
 	name, derived := g.WholeGPUs()
 	if ok && name != "" && declared >= 0 && declared != derived {
-		report(occurrence{object: g.Of, path: at, seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
-			fix: fix.Patch(g.Of, fix.Replace(at, strconv.FormatInt(derived, 10)))})
+		report(occurrence{
+			object: g.Of, path: at, seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
+			fix: fix.Patch(g.Of, fix.Replace(at, strconv.FormatInt(derived, 10))),
+		})
 	}
 }
 

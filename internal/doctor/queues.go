@@ -11,9 +11,9 @@ import (
 // elasticHint names the second way to let Heliostat scale a queued RayCluster. It needs your manifest: a copy of the
 // running object has Kueue's labels in its pod templates, and Kueue 0.18 never starts such a copy (its Workload is
 // Finished; measured).
-const elasticHint = "that ends its work; or create it from your own manifest with the annotation " + nodepool.ElasticAnnotation +
-	": \"true\" and Kueue's feature gate ElasticJobsViaWorkloadSlices: replicas can then change without a restart, but " +
-	"Heliostat does not scale it yet"
+const elasticHint = "that ends its work; or create it from your own manifest with the annotation " +
+	nodepool.ElasticAnnotation + ": \"true\" and Kueue's feature gate ElasticJobsViaWorkloadSlices: " +
+	"replicas can then change without a restart, but Heliostat does not scale it yet"
 
 func queuedByKueue(x *inventory.Inventory, o *inventory.Object, report reporter) {
 	if queue := o.Cluster.Queue; queue.Queued() && !queue.Elastic && !hasParent(x, o) {
@@ -39,11 +39,11 @@ func queued(o *inventory.Object, hint string) occurrence {
 	again := *o
 	if parent := o.Cluster.Queue.Parent; parent.Kind != "" {
 		again.Kind, again.Name = parent.Kind, parent.Name
-		found.why = "Kueue queues its " + parent.Kind + ", which has the quota. Further workers of the RayCluster would run " +
-			"outside of the quota or wait behind a gate, so Heliostat never patches the RayCluster"
+		found.why = "Kueue queues its " + parent.Kind + ", which has the quota. Further workers of the RayCluster " +
+			"would run outside of the quota or wait behind a gate, so Heliostat never patches the RayCluster"
 	}
-	found.fix = fix.Run(fix.Kubectl(&again, "get", "-o", "yaml") + " | kubectl label --local -f - " + nodepool.QueueLabel +
-		"- -o yaml | kubectl replace --force -f -").Hint(hint)
+	found.fix = fix.Run(fix.Kubectl(&again, "get", "-o", "yaml") + " | kubectl label --local -f - " +
+		nodepool.QueueLabel + "- -o yaml | kubectl replace --force -f -").Hint(hint)
 	return found
 }
 
@@ -70,9 +70,12 @@ func elasticWithoutQueue(_ *inventory.Inventory, o *inventory.Object, report rep
 	}
 	patch := fix.Patch(o, operations...).Hint("to have it queued, create it again with the label")
 	if len(gates) > 0 && o.Kind == "RayCluster" {
-		patch = patch.Then("kubectl delete pod -n " + fix.Quote(o.Namespace) + " -l ray.io/cluster=" + fix.Quote(o.Name))
+		patch = patch.Then("kubectl delete pod -n " + fix.Quote(o.Namespace) +
+			" -l ray.io/cluster=" + fix.Quote(o.Name))
 	}
-	report(occurrence{object: o, path: annotation.Path(), seen: "true, and no label " + nodepool.QueueLabel, fix: patch})
+	report(occurrence{
+		object: o, path: annotation.Path(), seen: "true, and no label " + nodepool.QueueLabel, fix: patch,
+	})
 }
 
 // hasController reports whether another object controls this one. Kueue may queue that object.

@@ -114,8 +114,9 @@ func operatorName(name string) string {
 
 func memoryLimitAbsent(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	c := g.RayContainer()
-	if !c.Has() || c.Has("resources", "limits", "memory") || g.Has("rayStartParams", "memory") || g.HasResource("memory") ||
-		g.Template().Has("resources", "limits", "memory") {
+	declared := g.Has("rayStartParams", "memory") || g.HasResource("memory")
+	limited := c.Has("resources", "limits", "memory") || g.Template().Has("resources", "limits", "memory")
+	if !c.Has() || declared || limited {
 		return
 	}
 	limit, request := c.Path("resources", "limits", "memory"), c.Get("resources", "requests", "memory")
@@ -131,8 +132,10 @@ func memoryLimitAbsent(_ *inventory.Inventory, g inventory.Group, report reporte
 func cpuAbsent(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	c := g.RayContainer()
 	_, known := g.Workers.Resources[raydemand.CPU]
-	if known || !c.Has() || g.Workers.Broken || c.Has("resources", "limits", "cpu") || c.Has("resources", "requests", "cpu") ||
-		g.Has("rayStartParams", "num-cpus") || len(g.Workers.Resources) == 0 && len(c.Items("command")) > 0 {
+	declared := g.Has("rayStartParams", "num-cpus") || c.Has("resources", "limits", "cpu") ||
+		c.Has("resources", "requests", "cpu")
+	ownCommand := len(g.Workers.Resources) == 0 && len(c.Items("command")) > 0
+	if known || !c.Has() || g.Workers.Broken || declared || ownCommand {
 		return
 	}
 	request := c.Path("resources", "requests", "cpu")

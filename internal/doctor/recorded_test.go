@@ -35,8 +35,8 @@ func listed(t *testing.T, path string) map[string][]string {
 	return found
 }
 
-// What is found in objects that the real operator has judged, and on nodes as people posted them, was gone through one by one: a change of these
-// lists is a new finding or a lost one.
+// What is found in objects that the real operator has judged, and on nodes as people posted them, was gone through one
+// by one: a change of these lists is a new finding or a lost one.
 func TestRecordedObjectsShowWhatIsListed(t *testing.T) {
 	for _, recorded := range []struct {
 		pattern, list string
@@ -76,7 +76,8 @@ func recordedObjects(t *testing.T, path string) []map[string]any {
 	return []map[string]any{recording.Cluster}
 }
 
-// Where the operator or the API server refused a recorded RayCluster, or `ray start` ended with an error, there is a finding of level error.
+// Where the operator or the API server refused a recorded RayCluster, or `ray start` ended with an error, there is a
+// finding of level error.
 func TestWhatTheOperatorOrRayRefusesIsAnError(t *testing.T) {
 	paths, err := filepath.Glob(recordedClusters)
 	if err != nil {

@@ -10,9 +10,12 @@ import (
 func nodesForbidden(x *inventory.Inventory, report reporter) {
 	for _, f := range x.Input.Forbidden {
 		if f.Resource == "nodes" {
-			report(occurrence{object: &inventory.Object{Kind: "Node"}, seen: f.Message,
+			report(occurrence{
+				object: &inventory.Object{Kind: "Node"}, seen: f.Message,
 				fix: fix.Run("kubectl create clusterrole heliostat-nodes --verb=get,list,watch --resource=nodes" +
-					" && kubectl create clusterrolebinding heliostat-nodes --clusterrole=heliostat-nodes " + subject(f.Message))})
+					" && kubectl create clusterrolebinding heliostat-nodes --clusterrole=heliostat-nodes " +
+					subject(f.Message)),
+			})
 		}
 	}
 }
@@ -31,9 +34,12 @@ func listForbidden(x *inventory.Inventory, report reporter) {
 			role, binding, scope = "role", "rolebinding", " -n "+fix.Quote(f.Namespace)
 		}
 		name := "heliostat-" + f.Resource
-		report(occurrence{object: &inventory.Object{Kind: resource, Namespace: f.Namespace}, seen: f.Message,
+		report(occurrence{
+			object: &inventory.Object{Kind: resource, Namespace: f.Namespace}, seen: f.Message,
 			fix: fix.Run("kubectl create " + role + " " + name + scope + " --verb=get,list --resource=" + resource +
-				" && kubectl create " + binding + " " + name + scope + " --" + role + "=" + name + " " + subject(f.Message))})
+				" && kubectl create " + binding + " " + name + scope + " --" + role + "=" + name + " " +
+				subject(f.Message)),
+		})
 	}
 }
 

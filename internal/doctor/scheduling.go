@@ -27,8 +27,10 @@ func tolerationMissing(x *inventory.Inventory, g inventory.Group, report reporte
 			operations = append(operations, fix.Add(list.Path().Key("-"), toleration))
 		}
 	}
-	report(occurrence{object: g.Of, path: list.Path(),
-		seen: fmt.Sprintf("taint %s on node %s", blocking.Taints[0], blocking.Node), fix: fix.Patch(g.Of, operations...)})
+	report(occurrence{
+		object: g.Of, path: list.Path(), seen: fmt.Sprintf("taint %s on node %s", blocking.Taints[0], blocking.Node),
+		fix: fix.Patch(g.Of, operations...),
+	})
 }
 
 func groupNoNode(x *inventory.Inventory, g inventory.Group, report reporter) {
@@ -39,8 +41,11 @@ func groupNoNode(x *inventory.Inventory, g inventory.Group, report reporter) {
 	fit := g.Workers.Pod.Fit(x.NodesFor(g))
 	karpenter := nodepool.WorkerGroup{PoolPods: x.Pools(g)} // Karpenter may add a node on which the pods fit
 	if fit.None() && !karpenter.NodePoolFits() {
-		report(occurrence{object: g.Of, path: g.Template().Path(), seen: fit.Why,
-			fix: fix.Edit(g.Of, "correct the template, or add a node on which the pods fit; autoscaler nodepools lists the pools")})
+		report(occurrence{
+			object: g.Of, path: g.Template().Path(), seen: fit.Why,
+			fix: fix.Edit(g.Of, "correct the template, or add a node on which the pods fit; "+
+				"autoscaler nodepools lists the pools"),
+		})
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/podfit"
 )
 
-// visibleDevices is the variable that says which GPUs a container sees. CUDA's images set it to all. If NVIDIA's runtime
-// is the default of a node, a container that requests no GPU then sees all of them.
+// visibleDevices is the variable that says which GPUs a container sees. CUDA's images set it to all. If NVIDIA's
+// runtime is the default of a node, a container that requests no GPU then sees all of them.
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
 func gpusVisible(x *inventory.Inventory, g inventory.Group, report reporter) {
@@ -89,7 +89,9 @@ func gpuVisibleAll(_ *inventory.Inventory, g inventory.Group, report reporter) {
 func gpuPrivileged(_ *inventory.Inventory, g inventory.Group, report reporter) {
 	for _, c := range g.Containers() {
 		if v := c.Get("securityContext", "privileged"); v.Flag() && g.RequestsGPU() {
-			report(occurrence{object: g.Of, path: v.Path(), seen: "true", fix: fix.Patch(g.Of, fix.Replace(v.Path(), false))})
+			report(occurrence{
+				object: g.Of, path: v.Path(), seen: "true", fix: fix.Patch(g.Of, fix.Replace(v.Path(), false)),
+			})
 		}
 	}
 }

@@ -70,8 +70,10 @@ func gpuSharesCounted(_ *inventory.Inventory, g inventory.Group, report reporter
 	for name, unit := range countedShares {
 		limit := g.RayContainer().Get("resources", "limits", name)
 		if q, ok := inventory.Quantity(limit); ok && q.Sign() > 0 {
-			report(occurrence{object: g.Of, path: limit.Path(), seen: limit.String(), more: "a unit of " + name + " is " + unit,
-				fix: declareGPUs(g, "1")})
+			report(occurrence{
+				object: g.Of, path: limit.Path(), seen: limit.String(), more: "a unit of " + name + " is " + unit,
+				fix: declareGPUs(g, "1"),
+			})
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"heliostat.dev/heliostat/internal/typo"
 )
 
-// Fields of a RayCluster's spec, of its autoscalerOptions and of a worker group in KubeRay v1.6. The API server drops an
-// unknown field and kubectl only warns; objects in a file have passed neither. A name that is not similar to a known one
-// may be that of a newer operator.
+// Fields of a RayCluster's spec, of its autoscalerOptions and of a worker group in KubeRay v1.6. The API server drops
+// an unknown field and kubectl only warns; objects in a file have passed neither. A name that is not similar to a known
+// one may be that of a newer operator.
 var (
 	clusterFields = []string{
 		"upgradeStrategy", "authOptions", "suspend", "managedBy", "autoscalerOptions", "headServiceAnnotations",
@@ -54,6 +54,8 @@ func reportMisspelt(o *inventory.Object, v fieldpath.Value, known []string, repo
 func upscalingModeUnknown(_ *inventory.Inventory, o *inventory.Object, report reporter) {
 	v := o.RaySpec().Get("autoscalerOptions", "upscalingMode")
 	if v.Has() && !slices.Contains(upscalingModes, v.Text()) {
-		report(occurrence{object: o, path: v.Path(), seen: v.String(), fix: fix.Patch(o, fix.Replace(v.Path(), "Default"))})
+		report(occurrence{
+			object: o, path: v.Path(), seen: v.String(), fix: fix.Patch(o, fix.Replace(v.Path(), "Default")),
+		})
 	}
 }

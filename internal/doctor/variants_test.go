@@ -40,7 +40,8 @@ func nodeLike(t *testing.T, node map[string]any) map[string]any {
 
 const worker = "/spec/workerGroupSpecs/0/template/spec"
 
-// Near misses of what a check looks for: each changes a manifest that shows a finding so that it is none, or is one no less.
+// Near misses of what a check looks for: each changes a manifest that shows a finding so that it is none, or is one no
+// less.
 func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   string

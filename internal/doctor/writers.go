@@ -17,7 +17,8 @@ func replicasTwoWriters(_ *inventory.Inventory, o *inventory.Object, report repo
 	}
 	for _, entry := range o.Root().Items("metadata", "managedFields") {
 		manager, operation := entry.Text("manager"), entry.Text("operation")
-		if !slices.Contains(ownedFields(o, entry), "f:workerGroupSpecs") || scalers[manager] || !writesAgain(manager, operation) {
+		owns := slices.Contains(ownedFields(o, entry), "f:workerGroupSpecs")
+		if !owns || scalers[manager] || !writesAgain(manager, operation) {
 			continue
 		}
 		report(occurrence{

@@ -14,76 +14,80 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// Scope says which RayClusters are looked at.
+// Scope says which RayClusters to read.
 type Scope struct {
-	// Namespace is empty for all.
+	// Namespace is empty for all namespaces.
 	Namespace string
-	// Cluster is the name of one RayCluster, empty for all. The rest of the cluster is looked at all the same.
+	// Cluster is the name of one RayCluster, or empty for all. It does not limit what else is read.
 	Cluster string
 }
 
-// source is one kind that is listed.
+// source is one kind of objects to list.
 type source struct {
 	schema.GroupVersionResource
 	kind string
-	// scoped kinds are listed in the namespace of the scope, others everywhere.
-	scoped bool
-	labels string
-	// mustBe: without it there is nothing to look at.
-	mustBe bool
+	// namespaced kinds are listed in the namespace of the scope, others in the whole cluster.
+	namespaced bool
+	labels     string
+	// required kinds fail the whole reading if they cannot be listed.
+	required bool
 }
 
 var sources = []source{
-	{schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}, "RayCluster", true, "", true},
-	{schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayservices"}, "RayService", true, "", false},
-	{schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayjobs"}, "RayJob", true, "", false},
-	{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "Pod", true, "ray.io/cluster", false},
-	{schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, "Node", false, "", false},
-	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment", false, "", false},
-	{schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}, "HorizontalPodAutoscaler", true, "", false},
-	{schema.GroupVersionResource{Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaims"}, "ResourceClaim", true, "", false},
-	{schema.GroupVersionResource{Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaimtemplates"}, "ResourceClaimTemplate", true, "", false},
-	{schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}, "NodePool", false, "", false},
-	{schema.GroupVersionResource{Group: "keda.sh", Version: "v1alpha1", Resource: "scaledobjects"}, "ScaledObject", true, "", false},
+	{resource("ray.io", "v1", "rayclusters"), "RayCluster", true, "", true},
+	{resource("ray.io", "v1", "rayservices"), "RayService", true, "", false},
+	{resource("ray.io", "v1", "rayjobs"), "RayJob", true, "", false},
+	{resource("", "v1", "pods"), "Pod", true, "ray.io/cluster", false},
+	{resource("", "v1", "nodes"), "Node", false, "", false},
+	{resource("apps", "v1", "deployments"), "Deployment", false, "", false},
+	{resource("autoscaling", "v2", "horizontalpodautoscalers"), "HorizontalPodAutoscaler", true, "", false},
+	{resource("resource.k8s.io", "v1", "resourceclaims"), "ResourceClaim", true, "", false},
+	{resource("resource.k8s.io", "v1", "resourceclaimtemplates"), "ResourceClaimTemplate", true, "", false},
+	{resource("karpenter.sh", "v1", "nodepools"), "NodePool", false, "", false},
+	{resource("keda.sh", "v1alpha1", "scaledobjects"), "ScaledObject", true, "", false},
 }
 
-// Live lists the objects of an API server, and gets the status of the Cluster Autoscaler. What it may not list is told in the input; a kind
-// that the API server does not know is left out.
+func resource(group, version, name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
+}
+
+// Live lists the objects of an API server, and gets the status of the Cluster Autoscaler. The input names the kinds
+// that it may not list. Kinds that the API server does not have are left out.
 func Live(ctx context.Context, client dynamic.Interface, scope Scope, reader nodegpu.Reader) (inventory.Input, error) {
 	var objects []map[string]any
 	var forbidden []inventory.Forbidden
 	for _, s := range sources {
 		found, err := s.list(ctx, client, scope)
 		switch {
-		case apierrors.IsForbidden(err) && !s.mustBe:
+		case apierrors.IsForbidden(err) && !s.required:
 			refused := inventory.Forbidden{Group: s.Group, Resource: s.Resource, Message: err.Error()}
-			if s.scoped {
+			if s.namespaced {
 				refused.Namespace = scope.Namespace
 			}
 			forbidden = append(forbidden, refused)
-		case apierrors.IsNotFound(err) && !s.mustBe: // the kind is not installed
+		case apierrors.IsNotFound(err) && !s.required: // the kind is not installed
 		case err != nil:
 			return inventory.Input{}, fmt.Errorf("listing %s: %w", s.Resource, err)
 		}
 		objects = append(objects, found...)
 	}
-	status, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("kube-system").
-		Get(ctx, "cluster-autoscaler-status", metav1.GetOptions{})
-	if err == nil {
+	configMaps := client.Resource(resource("", "v1", "configmaps")).Namespace("kube-system")
+	status, err := configMaps.Get(ctx, "cluster-autoscaler-status", metav1.GetOptions{})
+	if err == nil { // most clusters have none, and many readers may not get it: its ceilings are then unknown
 		objects = append(objects, status.Object)
-	} // most clusters have none, and to many it is not to be read: then its maximum is not known
+	}
 	reader.At = time.Now()
 	input, err := Input(objects, reader)
 	input.Forbidden = forbidden
 	return input, err
 }
 
-// page keeps answers small on clusters with thousands of pods.
+// page bounds the objects of one answer, for clusters with thousands of pods.
 const page = 500
 
 func (s source) list(ctx context.Context, client dynamic.Interface, scope Scope) ([]map[string]any, error) {
 	namespace := ""
-	if s.scoped {
+	if s.namespaced {
 		namespace = scope.Namespace
 	}
 	var objects []map[string]any
@@ -98,7 +102,7 @@ func (s source) list(ctx context.Context, client dynamic.Interface, scope Scope)
 		}
 		for i := range list.Items {
 			object := list.Items[i].Object
-			object["kind"] = s.kind // lists of the API leave it out of their items
+			object["kind"] = s.kind // the items of a list do not have it
 			if object["apiVersion"] == nil {
 				object["apiVersion"] = s.GroupVersion().String()
 			}
@@ -112,7 +116,7 @@ func (s source) list(ctx context.Context, client dynamic.Interface, scope Scope)
 	}
 }
 
-// takes leaves out the RayClusters that were not asked for.
+// takes reports whether the scope has the object.
 func (s Scope) takes(kind, name string) bool {
 	switch kind {
 	case "RayCluster":

@@ -1,5 +1,5 @@
-// Package intake reads what the doctor looks at: manifests in files, or objects of a live API server, which it only gets and lists. It decides
-// nothing: what an object says is for package doctor.
+// Package intake reads what the doctor examines: manifests in files, or the objects of a live API server, which it only
+// gets and lists. It judges nothing: what is wrong with an object is for package doctor to say.
 package intake
 
 import (
@@ -23,8 +23,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/pools"
 )
 
-// Read reads objects as `kubectl get -o yaml` or `-o json` prints them: YAML or JSON, several documents, lists. The error says which document
-// and, where it can be seen, which field cannot be read.
+// Read reads objects as `kubectl get -o yaml` or `-o json` prints them: YAML or JSON, several documents, lists. The
+// error names the document and, if it is known, the field.
 func Read(in io.Reader) ([]map[string]any, error) {
 	var objects []map[string]any
 	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
@@ -55,10 +55,10 @@ func readObject(document []byte) ([]map[string]any, error) {
 	return flatten(object, 0)
 }
 
-// deepest is how far lists may hold lists: kubectl prints one in none.
+// deepest bounds how deep lists may be nested. kubectl does not nest them.
 const deepest = 10
 
-// flatten takes lists apart.
+// flatten returns the objects of lists.
 func flatten(object map[string]any, depth int) ([]map[string]any, error) {
 	kind, isText := object["kind"].(string)
 	items, hasItems := object["items"].([]any)
@@ -72,7 +72,7 @@ func flatten(object map[string]any, depth int) ([]map[string]any, error) {
 	case object["items"] != nil && !hasItems:
 		return nil, fmt.Errorf("items is %v: want a list of objects", object["items"])
 	case depth > deepest:
-		return nil, errors.New("items: lists in lists without end")
+		return nil, fmt.Errorf("items: want lists nested at most %d deep", deepest)
 	}
 	var objects []map[string]any
 	for i, item := range items {
@@ -89,15 +89,15 @@ func flatten(object map[string]any, depth int) ([]map[string]any, error) {
 	return objects, nil
 }
 
-// specs are the kinds that hold the spec of a RayCluster, and where.
+// specs are the kinds that have the spec of a RayCluster, and its path.
 var specs = map[string][]string{
 	"RayCluster": {"spec"},
 	"RayJob":     {"spec", "rayClusterSpec"},
 	"RayService": {"spec", "rayClusterConfig"},
 }
 
-// Input sorts objects and reads RayClusters, with their pods, and nodes. Objects of kinds that no check knows are kept and harmless. The error
-// names the object and the field that cannot be read.
+// Input decodes RayClusters, with their pods, and nodes. It keeps objects of kinds that no check knows. The error names
+// the object and the field that cannot be read.
 func Input(objects []map[string]any, reader nodegpu.Reader) (inventory.Input, error) {
 	input := inventory.Input{Annotations: rayobject.KnownAnnotations(), Reader: reader}
 	pods, unreadable := podsIn(objects)
@@ -117,8 +117,7 @@ func Input(objects []map[string]any, reader nodegpu.Reader) (inventory.Input, er
 	return input, nil
 }
 
-// ceilingsIn reads how far pools of nodes may grow. An object that cannot be read tells of no ceiling, as if it were not there: what is not known may
-// grow.
+// ceilingsIn reads how far pools of nodes may grow. An object that cannot be read has no ceilings: the pool may grow.
 func ceilingsIn(fields map[string]any) (ceilings []pools.Ceiling, unreadable []string) {
 	var set nodeobject.NodeSet
 	text, err := json.Marshal(fields)
@@ -144,11 +143,13 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 		case err != nil:
 			return object, fmt.Errorf("%s: %w", object.String(), err)
 		case !found && object.Kind == "RayJob":
-			return object, nil // it selects a RayCluster that is there
+			return object, nil // it selects an existing RayCluster
 		case !isObject:
-			return object, fmt.Errorf("%s: %s is %v: want the spec of a RayCluster", object.String(), strings.Join(path, "."), spec)
+			return object, fmt.Errorf("%s: %s is %v: want the spec of a RayCluster",
+				object.String(), strings.Join(path, "."), spec)
 		}
-		cluster := rayobject.Cluster(reader, &unstructured.Unstructured{Object: asCluster(fields, inner)}, pods.of(object))
+		rayCluster := &unstructured.Unstructured{Object: asCluster(fields, inner)}
+		cluster := rayobject.Cluster(reader, rayCluster, pods.of(object))
 		object.Cluster, object.Spec = &cluster, path
 	}
 	if object.Kind == "Node" {
@@ -161,12 +162,14 @@ func describe(fields map[string]any, pods clusterPods, reader nodegpu.Reader) (i
 	return object, nil
 }
 
-// asCluster is the RayCluster that a RayJob or RayService would make.
+// asCluster returns the RayCluster that a RayJob or RayService would create.
 func asCluster(fields, spec map[string]any) map[string]any {
 	if fields["kind"] == "RayCluster" {
 		return fields
 	}
-	return map[string]any{"apiVersion": fields["apiVersion"], "kind": "RayCluster", "metadata": fields["metadata"], "spec": spec}
+	return map[string]any{
+		"apiVersion": fields["apiVersion"], "kind": "RayCluster", "metadata": fields["metadata"], "spec": spec,
+	}
 }
 
 // clusterPods are the pods of each RayCluster.
@@ -179,7 +182,7 @@ func (p clusterPods) of(cluster inventory.Object) []*corev1.Pod {
 	return p[nodepool.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name}]
 }
 
-// podsIn reads the pods among the objects, and tells by the number of an object what of it cannot be read.
+// podsIn reads the pods among the objects. It also returns, by the number of an object, what cannot be read in it.
 func podsIn(objects []map[string]any) (pods clusterPods, unreadable map[int][]string) {
 	pods, unreadable = clusterPods{}, map[int][]string{}
 	for i, fields := range objects {

@@ -74,7 +74,8 @@ func (g Group) WholeGPUs() (name string, limit int64) {
 		if !r.OfRay() || !ok || q.Sign() <= 0 {
 			continue
 		}
-		whole := r.Resource == gpuinfo.NvidiaGPU || r.Resource == "amd.com/gpu" || strings.HasPrefix(r.Resource, MIGPrefix)
+		whole := r.Resource == gpuinfo.NvidiaGPU || r.Resource == "amd.com/gpu" ||
+			strings.HasPrefix(r.Resource, MIGPrefix)
 		if !whole || name != "" || q.MilliValue()%1000 != 0 {
 			return "", 0
 		}

@@ -1,6 +1,6 @@
 // Package inventory holds the objects that the doctor examines, sorted by what they are: RayClusters with their groups,
-// nodes with what is known of their GPUs, pods by RayCluster. It answers what checks ask of them: which GPUs a container
-// requests, how many GPUs a group declares, on which nodes its pods could run.
+// nodes with what is known of their GPUs, pods by RayCluster. It answers what checks ask of them: which GPUs a
+// container requests, how many GPUs a group declares, on which nodes its pods could run.
 //
 // The package judges nothing. It must not know checks, findings or fixes, and it reads no files and no API server.
 package inventory
@@ -71,7 +71,8 @@ func (n *Node) HasGPUs() bool {
 // New sorts the input.
 func New(input Input) *Inventory {
 	x := &Inventory{
-		Input: input, ByKind: map[string][]*Object{}, pods: map[nodepool.ClusterKey][]*Object{}, claims: map[claimKey]*Object{},
+		Input: input, ByKind: map[string][]*Object{},
+		pods: map[nodepool.ClusterKey][]*Object{}, claims: map[claimKey]*Object{},
 	}
 	for i := range input.Objects {
 		o := &input.Objects[i]

@@ -14,8 +14,8 @@ import (
 type Object struct {
 	Kind, Namespace, Name string
 	Fields                map[string]any
-	// Cluster is what Heliostat reads in the spec of a RayCluster. The keys in Spec lead to it: {"spec"} in a RayCluster,
-	// {"spec", "rayClusterSpec"} in a RayJob. Nil for other kinds.
+	// Cluster is what Heliostat reads in the spec of a RayCluster. The keys in Spec lead to it: {"spec"} in a
+	// RayCluster, {"spec", "rayClusterSpec"} in a RayJob. Nil for other kinds.
 	Cluster *nodepool.Cluster
 	Spec    []string
 	// Node is set for nodes.
@@ -32,8 +32,10 @@ type NodeViews struct {
 
 // Kinds are the kinds of objects that checks examine.
 func Kinds() []string {
-	return []string{"RayCluster", "RayJob", "RayService", "Node", "Pod", "Deployment", "HorizontalPodAutoscaler", "ScaledObject",
-		"ResourceClaim", "ResourceClaimTemplate", "NodePool"}
+	return []string{
+		"RayCluster", "RayJob", "RayService", "Node", "Pod", "Deployment", "HorizontalPodAutoscaler", "ScaledObject",
+		"ResourceClaim", "ResourceClaimTemplate", "NodePool",
+	}
 }
 
 // Examined reports whether checks examine the object. The Cluster Autoscaler's status is a ConfigMap of one name.

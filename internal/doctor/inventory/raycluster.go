@@ -26,7 +26,8 @@ func (o *Object) ModeField() fieldpath.Value {
 // Mode returns the mode that the RayCluster itself asks for.
 func (o *Object) Mode() nodepool.Mode { return nodepool.Mode(o.ModeField().Text()) }
 
-// UsesAutoscalerV2 reports whether the RayCluster asks for Ray's autoscaler v2, in its field or with the head's variable.
+// UsesAutoscalerV2 reports whether the RayCluster asks for Ray's autoscaler v2, in its field or with the head's
+// variable.
 func (o *Object) UsesAutoscalerV2() bool {
 	return o.RaySpec().Text("autoscalerOptions", "version") == "v2" || o.AutoscalerV2Variable() == "1"
 }
