@@ -11,7 +11,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// status is the ConfigMap of a Cluster Autoscaler, in the form since release 1.30.
+// status returns the ConfigMap of a Cluster Autoscaler, in the format since release 1.30.
 func status(groups string) map[string]any {
 	return map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "cluster-autoscaler-status", "namespace": "kube-system"},
@@ -34,8 +34,8 @@ func findingOf(findings []doctor.Finding, code string) (doctor.Finding, bool) {
 	return findings[at], true
 }
 
-// The manifest has one node with 8 GPUs of a pool, and a group of up to 64 workers with one.
-func TestHowFarAPoolMayGrowIsReadAsThePlannerReadsIt(t *testing.T) {
+// The manifest has one node with 8 GPUs in a pool, and a group of up to 64 workers with one GPU.
+func TestCeilingsOfPoolsAreThoseOfThePlanner(t *testing.T) {
 	for name, c := range map[string]struct {
 		label string
 		says  map[string]any
@@ -45,18 +45,18 @@ func TestHowFarAPoolMayGrowIsReadAsThePlannerReadsIt(t *testing.T) {
 		"Karpenter's limit of GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "24"}), nodegpu.Reader{},
 			"maxReplicas 64, but the node pools have room for at most 24 pods: gpu by karpenter (limits)"},
 		"Karpenter's limit of nodes bounds no GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nodes": 3}), nodegpu.Reader{}, ""},
-		"no limit at all":                {"karpenter.sh/nodepool=gpu", karpenterPool(nil), nodegpu.Reader{}, ""},
+		"no limit":                       {"karpenter.sh/nodepool=gpu", karpenterPool(nil), nodegpu.Reader{}, ""},
 		"a NodePool that cannot be read": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "many"}), nodegpu.Reader{}, ""},
 		"the status of an AKS pool": {"kubernetes.azure.com/agentpool=gpua100",
 			status("nodeGroups: [{name: aks-gpua100-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), nodegpu.Reader{},
 			"maxReplicas 64, but the node pools have room for at most 32 pods: gpua100 by cluster-autoscaler (4 nodes)"},
 		"a node group of another pool": {"kubernetes.azure.com/agentpool=gpua100",
 			status("nodeGroups: [{name: aks-gpu-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), nodegpu.Reader{}, ""},
-		"a pool that a label of their own names": {"example.com/pool=gold",
+		"a pool with a custom label": {"example.com/pool=gold",
 			status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), nodegpu.Reader{PoolLabel: "example.com/pool"},
 			"maxReplicas 64, but the node pools have room for at most 16 pods: gold by cluster-autoscaler (2 nodes)"},
-		"the same label when nobody says so": {"example.com/pool=gold", status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), nodegpu.Reader{}, ""},
-		"room enough":                        {"kubernetes.azure.com/agentpool=gpua100", status("nodeGroups: [{name: gpua100, health: {maxSize: 8}}]"), nodegpu.Reader{}, ""},
+		"the same label, not configured": {"example.com/pool=gold", status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), nodegpu.Reader{}, ""},
+		"room enough":                    {"kubernetes.azure.com/agentpool=gpua100", status("nodeGroups: [{name: gpua100, health: {maxSize: 8}}]"), nodegpu.Reader{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := objects(t, "testdata/shows/node-maximum-below-ours.yaml")[:2]
@@ -74,7 +74,7 @@ func TestHowFarAPoolMayGrowIsReadAsThePlannerReadsIt(t *testing.T) {
 	}
 }
 
-func TestAResourceThatIsConfiguredIsNoUnknownName(t *testing.T) {
+func TestAConfiguredResourceIsKnown(t *testing.T) {
 	all := objects(t, "testdata/shows/gpu-resource-unknown.yaml")
 	before, _ := findingOf(examine(t, all), "gpu-resource-unknown")
 	if want := "--resource tencent.com/qgpu-memory=KIND"; !strings.HasSuffix(before.Fix, want) || strings.Contains(before.Fix, "whole") {
@@ -90,8 +90,8 @@ func TestAResourceThatIsConfiguredIsNoUnknownName(t *testing.T) {
 	}
 }
 
-// The manifest's Deployment has --nodes=0:4:eks-gpu-a100-…. A NodePool beside it says nothing of that pool.
-func TestTheArgumentsOfTheClusterAutoscalerHoldBesideKarpenter(t *testing.T) {
+// The manifest's Deployment has --nodes=0:4:eks-gpu-a100-…. A NodePool in the same cluster does not limit that pool.
+func TestArgumentsOfTheClusterAutoscalerCountBesideKarpenter(t *testing.T) {
 	all := objects(t, "testdata/shows/node-maximum-below-ours.yaml")
 	other := karpenterPool(map[string]any{"nvidia.com/gpu": "24"})
 	other["metadata"] = map[string]any{"name": "general"}
@@ -102,7 +102,7 @@ func TestTheArgumentsOfTheClusterAutoscalerHoldBesideKarpenter(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, found := findingOf(doctor.Examine(input), "node-maximum-below-ours"); !found {
-			t.Errorf("%s: the maximum of the node group is not told", name)
+			t.Errorf("%s: the maximum of the node group is not reported", name)
 		}
 	}
 }

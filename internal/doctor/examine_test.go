@@ -12,7 +12,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// unmanifested are codes that no manifest shows: they tell what the reader was not allowed to see.
+// unmanifested are codes that no manifest shows: they report what the reader may not list.
 var unmanifested = []string{"nodes-forbidden", "list-forbidden"}
 
 // objects reads a file of testdata.
@@ -48,7 +48,7 @@ func heading(t *testing.T, path, key string) string {
 	_, rest, found := strings.Cut(string(text), "# "+key+": ")
 	value, _, _ := strings.Cut(rest, "\n")
 	if !found && !strings.Contains(string(text), "# "+key+":\n") {
-		t.Fatalf("%s does not say its %s", path, key)
+		t.Fatalf("%s has no line for its %s", path, key)
 	}
 	return value
 }
@@ -87,8 +87,8 @@ func TestEveryCheckFindsWhatItsManifestShows(t *testing.T) {
 	})
 }
 
-// A check that cries wolf is worse than none: the mended manifest brings no other finding either.
-func TestNothingIsFoundInHealthyManifests(t *testing.T) {
+// A false finding is worse than none: the corrected manifest has no finding at all.
+func TestCorrectManifestsHaveNoFindings(t *testing.T) {
 	eachCode(t, func(t *testing.T, check doctor.Check) {
 		for _, f := range examine(t, objects(t, filepath.Join("testdata/clean", check.Code+".yaml"))) {
 			t.Errorf("found %+v", f)

@@ -16,7 +16,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor"
 )
 
-// shellArguments has a shell read the command and returns what kubectl would get from its first word on.
+// shellArguments runs the command in a shell and returns the arguments that kubectl gets.
 func shellArguments(t *testing.T, command string) []string {
 	t.Helper()
 	out, err := exec.Command("sh", "-c", `kubectl() { printf '%s\n' "$@"; exit 0; }; autoscaler() { exit 0; }; `+command).CombinedOutput()
@@ -26,7 +26,7 @@ func shellArguments(t *testing.T, command string) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 }
 
-// jsonPatch is the patch in a command such as kubectl patch raycluster llm -n ml --type=json -p '[…]', or "".
+// jsonPatch returns the patch in a command such as kubectl patch raycluster llm -n ml --type=json -p '[…]', or "".
 func jsonPatch(arguments []string) string {
 	if at := slices.Index(arguments, "-p"); at > 0 && arguments[0] == "patch" && slices.Contains(arguments, "--type=json") {
 		return arguments[at+1]
@@ -34,7 +34,7 @@ func jsonPatch(arguments []string) string {
 	return ""
 }
 
-func TestEveryFixIsReadByAShell(t *testing.T) {
+func TestAShellCanReadEveryFix(t *testing.T) {
 	eachCode(t, func(t *testing.T, check doctor.Check) {
 		for _, f := range examine(t, objects(t, filepath.Join("testdata/shows", check.Code+".yaml"))) {
 			if words := shellArguments(t, f.Fix); strings.HasPrefix(f.Fix, "kubectl") && len(words) < 2 {
@@ -44,27 +44,27 @@ func TestEveryFixIsReadByAShell(t *testing.T) {
 	})
 }
 
-// The promise of a fix is that the finding is gone afterwards.
-func TestAFixMendsWhatItIsPrintedFor(t *testing.T) {
+// A fix must remove its finding.
+func TestAFixRemovesItsFinding(t *testing.T) {
 	tried := 0
 	eachCode(t, func(t *testing.T, check doctor.Check) {
 		all := objects(t, filepath.Join("testdata/shows", check.Code+".yaml"))
 		for _, f := range examine(t, all) {
-			mended, done := all, false
+			fixed, done := all, false
 			for command := range strings.SplitSeq(f.Fix, " && ") {
 				words := shellArguments(t, command)
 				if patch := jsonPatch(words); patch != "" {
-					mended, done = applied(t, mended, f.Object, patch), true
+					fixed, done = applied(t, fixed, f.Object, patch), true
 				}
 				if words[0] == "delete" && !strings.Contains(command, " -l ") {
-					mended, done = without(mended, words[2]), true
+					fixed, done = without(fixed, words[2]), true
 				}
 			}
 			if f.Code != check.Code || !done {
 				continue
 			}
 			tried++
-			for _, after := range examine(t, mended) {
+			for _, after := range examine(t, fixed) {
 				if after.Code == f.Code && after.Object == f.Object && after.Field == f.Field {
 					t.Errorf("%s\nleaves %+v", f.Fix, after)
 				}
@@ -76,14 +76,14 @@ func TestAFixMendsWhatItIsPrintedFor(t *testing.T) {
 	}
 }
 
-// without leaves out the pod, or whatever else can be deleted, of that name.
+// without removes the pod, or another object except a RayCluster, of that name.
 func without(all []map[string]any, name string) []map[string]any {
 	return slices.DeleteFunc(slices.Clone(all), func(fields map[string]any) bool {
 		return fields["kind"] != "RayCluster" && fields["metadata"].(map[string]any)["name"] == name
 	})
 }
 
-// The list of groups may have been reordered since: then the patch must do nothing.
+// If somebody reorders the groups, the patch must change nothing.
 func TestAPatchOfAGroupTestsItsName(t *testing.T) {
 	all := objects(t, "testdata/shows/gpu-limit-differs.yaml")
 	patch := jsonPatch(shellArguments(t, examine(t, all)[0].Fix))
@@ -92,24 +92,24 @@ func TestAPatchOfAGroupTestsItsName(t *testing.T) {
 	}
 }
 
-// applied carries the patch out on a copy of the one object, as the API server does.
+// applied applies the patch to a copy of the object, as the API server does.
 func applied(t *testing.T, all []map[string]any, object, patch string) []map[string]any {
 	t.Helper()
-	mended, err := patched(t, all, object, patch)
+	fixed, err := patched(t, all, object, patch)
 	if err != nil {
 		t.Fatalf("%s: %v", patch, err)
 	}
-	return mended
+	return fixed
 }
 
-// patched is as applied, with the API server's refusal.
+// patched is like applied, but returns the API server's error.
 func patched(t *testing.T, all []map[string]any, object, patch string) ([]map[string]any, error) {
 	t.Helper()
 	operations, err := jsonpatch.DecodePatch([]byte(patch))
 	if err != nil {
 		t.Fatalf("%s: %v", patch, err)
 	}
-	mended := slices.Clone(all)
+	fixed := slices.Clone(all)
 	for i, fields := range all {
 		if nameOf(fields) != object {
 			continue
@@ -121,15 +121,15 @@ func patched(t *testing.T, all []map[string]any, object, patch string) ([]map[st
 		if text, err = operations.Apply(text); err != nil {
 			return all, fmt.Errorf("patching %s: %w", object, err)
 		}
-		mended[i] = map[string]any{}
-		if err := utiljson.Unmarshal(text, &mended[i]); err != nil {
+		fixed[i] = map[string]any{}
+		if err := utiljson.Unmarshal(text, &fixed[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return mended, nil
+	return fixed, nil
 }
 
-// nameOf is Kind/namespace/name.
+// nameOf returns Kind/namespace/name.
 func nameOf(fields map[string]any) string {
 	metadata := fields["metadata"].(map[string]any)
 	if metadata["namespace"] == nil {
@@ -146,8 +146,8 @@ func steps(pointer string) []string {
 	return parts
 }
 
-// edit is one operation of RFC 6902, as strict as an API server: what is removed or replaced must be there, and so must
-// what it stands in.
+// edit runs one operation of RFC 6902, as strictly as an API server: what it removes or replaces must exist, and so
+// must its parent.
 func edit(t *testing.T, value any, path []string, op string, to any) any {
 	t.Helper()
 	step, last := path[0], len(path) == 1
@@ -156,7 +156,7 @@ func edit(t *testing.T, value any, path []string, op string, to any) any {
 		_, there := v[step]
 		switch {
 		case !last && !there, last && op != "add" && op != "move" && !there:
-			t.Fatalf("%s %s: it is not there", op, strings.Join(path, "/"))
+			t.Fatalf("%s %s: no such field", op, strings.Join(path, "/"))
 		case !last:
 			v[step] = edit(t, v[step], path[1:], op, to)
 		case op == "remove":
@@ -171,7 +171,7 @@ func edit(t *testing.T, value any, path []string, op string, to any) any {
 		}
 		i, err := strconv.Atoi(step)
 		if err != nil || i >= len(v) {
-			t.Fatalf("%s %s: there is no such entry", op, strings.Join(path, "/"))
+			t.Fatalf("%s %s: no such element", op, strings.Join(path, "/"))
 		}
 		switch {
 		case !last:
@@ -185,6 +185,6 @@ func edit(t *testing.T, value any, path []string, op string, to any) any {
 		}
 		return v
 	}
-	t.Fatalf("%s %s: %v holds nothing", op, strings.Join(path, "/"), value)
+	t.Fatalf("%s %s: %v has no members", op, strings.Join(path, "/"), value)
 	return nil
 }

@@ -35,9 +35,9 @@ func listed(t *testing.T, path string) map[string][]string {
 	return found
 }
 
-// What is found in objects that the real operator has judged, and on nodes as people posted them, was gone through one
-// by one: a change of these lists is a new finding or a lost one.
-func TestRecordedObjectsShowWhatIsListed(t *testing.T) {
+// The objects are RayClusters with the verdict of the real operator, and nodes that users posted. Every finding in the
+// lists was checked by hand, so a change of a list is a new finding or a lost one.
+func TestRecordedObjectsHaveTheListedFindings(t *testing.T) {
 	for _, recorded := range []struct {
 		pattern, list string
 		most          int
@@ -76,8 +76,8 @@ func recordedObjects(t *testing.T, path string) []map[string]any {
 	return []map[string]any{recording.Cluster}
 }
 
-// Where the operator or the API server refused a recorded RayCluster, or `ray start` ended with an error, there is a
-// finding of level error.
+// If the operator or the API server refused a recorded RayCluster, or `ray start` failed, there is a finding of
+// severity error.
 func TestWhatTheOperatorOrRayRefusesIsAnError(t *testing.T) {
 	paths, err := filepath.Glob(recordedClusters)
 	if err != nil {

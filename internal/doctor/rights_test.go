@@ -10,7 +10,7 @@ import (
 	"heliostat.dev/heliostat/internal/doctor/inventory"
 )
 
-func TestWhatMayNotBeListedIsAFindingThatGrantsIt(t *testing.T) {
+func TestAMissingRightIsAFindingWhoseFixGrantsIt(t *testing.T) {
 	input := doctor.Input{Forbidden: []inventory.Forbidden{
 		{Resource: "nodes", Message: `nodes is forbidden: User "system:serviceaccount:ray:autoscaler" cannot list resource "nodes" in API group "" at the cluster scope`},
 		{Group: "ray.io", Resource: "rayjobs", Namespace: "ml", Message: `rayjobs.ray.io is forbidden: User "jane" cannot list resource "rayjobs"`},
@@ -37,8 +37,8 @@ func TestWhatMayNotBeListedIsAFindingThatGrantsIt(t *testing.T) {
 	}
 }
 
-// The RayCluster inside a RayService or RayJob is patched where it stands.
-func TestTheSpecInsideARayServiceAndARayJobIsExaminedInItsPlace(t *testing.T) {
+// The patch changes the RayCluster inside the RayService or RayJob.
+func TestTheSpecInsideARayServiceAndARayJobIsExamined(t *testing.T) {
 	for kind, field := range map[string]string{"RayService": "rayClusterConfig", "RayJob": "rayClusterSpec"} {
 		for _, code := range []string{"gpu-requests-only", "min-above-max", "spec-refused", "replicas-outside"} {
 			cluster := objects(t, "testdata/shows/"+code+".yaml")[0]

@@ -23,7 +23,7 @@ func field(t *testing.T, object map[string]any, pointer string, to any) {
 	maps.Copy(object, edit(t, object, path, op, value).(map[string]any))
 }
 
-// nodeLike is another node of the same kind.
+// nodeLike returns another node of the same kind.
 func nodeLike(t *testing.T, node map[string]any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(node)
@@ -40,9 +40,8 @@ func nodeLike(t *testing.T, node map[string]any) map[string]any {
 
 const worker = "/spec/workerGroupSpecs/0/template/spec"
 
-// Near misses of what a check looks for: each changes a manifest that shows a finding so that it is none, or is one no
-// less.
-func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
+// Each case changes a manifest that shows a finding, so that the finding must disappear or must stay.
+func TestFindingsDisappearWithTheirReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   string
 		change func(t *testing.T, all []map[string]any)
@@ -78,7 +77,7 @@ func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
 		"105 percent of the cores": {"gpu-core-step", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/resources/limits/aliyun.com~1gpu-core.percentage", "105")
 		}, true},
-		"another node does not tell the memory of a card": {"gpu-mem-above-card", func(t *testing.T, all []map[string]any) {
+		"another node does not report the memory of a card": {"gpu-mem-above-card", func(t *testing.T, all []map[string]any) {
 			all[2] = nodeLike(t, all[1])
 			field(t, all[2], "/metadata/labels", map[string]any{})
 			field(t, all[2], "/status/allocatable/aliyun.com~1gpu-count", nil)
@@ -87,7 +86,7 @@ func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
 		"another node has cards of the same memory": {"gpu-mem-above-card", func(t *testing.T, all []map[string]any) {
 			all[2] = nodeLike(t, all[1])
 		}, true},
-		"memory of a card that is not told": {"gpu-mem-above-card", func(t *testing.T, all []map[string]any) {
+		"unknown memory of a card": {"gpu-mem-above-card", func(t *testing.T, all []map[string]any) {
 			field(t, all[1], "/metadata/labels", map[string]any{})
 			field(t, all[1], "/status/allocatable/aliyun.com~1gpu-count", nil)
 			field(t, all[1], "/status/capacity/aliyun.com~1gpu-count", nil)
@@ -95,7 +94,7 @@ func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
 		"the resources declare the GPU": {"gpu-uncounted", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/workerGroupSpecs/0/resources", map[string]any{"GPU": "1"})
 		}, false},
-		"a mode that is none": {"annotation-unreadable", func(t *testing.T, all []map[string]any) {
+		"an unknown mode": {"annotation-unreadable", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/metadata/annotations", map[string]any{"heliostat.dev/mode": "manage"})
 		}, true},
 		"Ray's autoscaler is off": {"ray-autoscaler-differs", func(t *testing.T, all []map[string]any) {
@@ -144,13 +143,13 @@ func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
 			field(t, all[1], "/metadata/labels/eks.amazonaws.com~1nodegroup", "a100")
 			field(t, all[2], "/spec/template/spec/containers/0/command", []any{"--nodes=0:7:eks-a100-3ec1f8b2-7d5e-4a61-9c0b-2f6d1e8a9b47"})
 		}, true},
-		"a group that lands on nodes of others too": {"mps-inside-ray", func(t *testing.T, all []map[string]any) {
+		"a group that also fits on other nodes": {"mps-inside-ray", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/nodeSelector/nvidia.com~1gpu.sharing-strategy", "none")
 		}, false},
-		"a volume of its own at /dev/shm": {"mps-inside-ray", func(t *testing.T, all []map[string]any) {
+		"its own volume at /dev/shm": {"mps-inside-ray", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/volumeMounts", []any{map[string]any{"name": "shm", "mountPath": "/dev/shm"}})
 		}, false},
-		"no GPU is asked of MPS": {"mps-inside-ray", func(t *testing.T, all []map[string]any) {
+		"no GPU is requested": {"mps-inside-ray", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/resources/limits/nvidia.com~1gpu", nil)
 			field(t, all[0], worker+"/containers/0/resources/requests/nvidia.com~1gpu", nil)
 		}, false},
@@ -165,11 +164,11 @@ func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
 		"a claim that is not among the objects": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
 			field(t, all[1], "/metadata/name", "another")
 		}, false},
-		"a claim whose name speaks of GPUs": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
+		"a claim whose name looks like GPUs": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
 			field(t, all[1], "/metadata/name", "another")
 			field(t, all[0], worker+"/resourceClaims/0/resourceClaimTemplateName", "one-gpu")
 		}, true},
-		"the form before v1": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
+		"the format before v1": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
 			field(t, all[1], "/spec/spec/devices/requests", []any{map[string]any{"name": "a", "deviceClassName": "mig.nvidia.com"}})
 		}, true},
 		"the first of several classes": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
@@ -184,16 +183,16 @@ func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
 		"concurrency as two words": {"operator-concurrency", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/template/spec/containers/0/args", []any{"-reconcile-concurrency", "8"})
 		}, false},
-		"a configuration file may say it": {"operator-concurrency", func(t *testing.T, all []map[string]any) {
+		"a configuration file may set it": {"operator-concurrency", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/template/spec/containers/0/args", []any{"--config=/etc/kuberay/config.yaml"})
 		}, false},
-		"concurrency of 1 in words": {"operator-concurrency", func(t *testing.T, all []map[string]any) {
+		"an explicit concurrency of 1": {"operator-concurrency", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/template/spec/containers/0/args", []any{"--reconcile-concurrency=1"})
 		}, true},
 		"nobody scales it": {"replicas-two-writers", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/enableInTreeAutoscaling", false)
 		}, false},
-		"Flux updates": {"replicas-two-writers", func(t *testing.T, all []map[string]any) {
+		"Flux with Update": {"replicas-two-writers", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/metadata/managedFields/0/manager", "kustomize-controller")
 			field(t, all[0], "/metadata/managedFields/0/operation", "Update")
 		}, true},
@@ -203,10 +202,10 @@ func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
 		"a ScaledObject of KEDA": {"scaled-by-hpa", func(t *testing.T, all []map[string]any) {
 			all[1]["kind"], all[1]["apiVersion"] = "ScaledObject", "keda.sh/v1alpha1"
 		}, true},
-		"none shows no GPU": {"gpus-visible", func(t *testing.T, all []map[string]any) {
+		"the value none hides GPUs": {"gpus-visible", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], worker+"/containers/0/env", []any{map[string]any{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}})
 		}, false},
-		"the node keeps the group away": {"gpus-visible", func(t *testing.T, all []map[string]any) {
+		"the node has a taint": {"gpus-visible", func(t *testing.T, all []map[string]any) {
 			field(t, all[1], "/spec/taints", []any{map[string]any{"key": "nvidia.com/gpu", "effect": "NoSchedule"}})
 		}, false},
 		"the sidecar is Heliostat's": {"sidecar-beside-us", func(t *testing.T, all []map[string]any) {
@@ -215,17 +214,17 @@ func TestFindingsEndWhereTheirReasonEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := objects(t, "testdata/shows/"+c.code+".yaml")
-			all = append(all, map[string]any{"kind": "Secret", "metadata": map[string]any{"name": "place for one more object"}})
+			all = append(all, map[string]any{"kind": "Secret", "metadata": map[string]any{"name": "room for one more object"}})
 			c.change(t, all)
 			found := codesOf(examine(t, all))
 			if got := slices.Contains(found, c.code); got != c.found {
-				t.Errorf("found %v, want %s among it: %t", found, c.code, c.found)
+				t.Errorf("found %v, want %s in it: %t", found, c.code, c.found)
 			}
 		})
 	}
 }
 
-func TestAVariableFromElsewhereIsToldByTheHeadPodTooAndMayOnlyPerhapsBeThere(t *testing.T) {
+func TestVariablesFromOtherObjectsAreReportedByHowCertainTheyAre(t *testing.T) {
 	all := objects(t, "testdata/shows/environment-unknown.yaml")
 	container := worker + "/containers/0"
 	field(t, all[0], container+"/env", nil)

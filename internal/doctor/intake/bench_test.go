@@ -8,7 +8,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// fleet is so many RayClusters with two groups and ten pods each, and one node for each of them.
+// fleet returns RayClusters with two groups and ten pods each, and one node for each RayCluster.
 func fleet(clusters int) []map[string]any {
 	var objects []map[string]any
 	limits := func(kv ...any) map[string]any {

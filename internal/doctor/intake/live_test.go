@@ -19,7 +19,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/nodegpu"
 )
 
-// server is an API server with the objects of a manifest.
+// server returns an API server with the objects of a manifest.
 func server(t *testing.T, manifest string) *fake.FakeDynamicClient {
 	t.Helper()
 	read, err := Read(strings.NewReader(manifest))
@@ -76,7 +76,7 @@ func names(input doctor.Input) []string {
 	return all
 }
 
-func TestALiveServerIsListedWithinTheScopeAndNeverWrittenTo(t *testing.T) {
+func TestLiveListsWithinTheScopeAndWritesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		scope Scope
 		want  []string
@@ -107,7 +107,7 @@ func TestALiveServerIsListedWithinTheScopeAndNeverWrittenTo(t *testing.T) {
 	}
 }
 
-func TestMissingRightsAreToldAndTheRestIsExamined(t *testing.T) {
+func TestLiveReportsMissingRightsAndExaminesTheRest(t *testing.T) {
 	client := server(t, llm)
 	client.PrependReactor("list", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New(`User "system:serviceaccount:ray:doctor" cannot list`))
@@ -131,7 +131,7 @@ func TestMissingRightsAreToldAndTheRestIsExamined(t *testing.T) {
 	}
 }
 
-func TestWithoutTheRightToListRayClustersThereIsNothingToSay(t *testing.T) {
+func TestLiveFailsWithoutTheRightToListRayClusters(t *testing.T) {
 	client := server(t, llm)
 	client.PrependReactor("list", "rayclusters", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "", errors.New("no"))

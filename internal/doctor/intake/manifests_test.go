@@ -13,10 +13,10 @@ import (
 func TestListsDocumentsAndJSONAreReadAlike(t *testing.T) {
 	const pod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "ml"}}`
 	for name, text := range map[string]string{
-		"JSON":                        pod + pod,
-		"a List":                      `{"kind": "List", "apiVersion": "v1", "items": [` + pod + `,` + pod + `]}`,
-		"a List of a PodList":         `{"kind": "List", "items": [{"kind": "PodList", "items": [` + pod + `]}, ` + pod + `]}`,
-		"documents, one of them void": "kind: Pod\nmetadata: {name: a}\n---\n# nothing\n---\nkind: Pod\nmetadata:\n  name: b\n",
+		"JSON":                         pod + pod,
+		"a List":                       `{"kind": "List", "apiVersion": "v1", "items": [` + pod + `,` + pod + `]}`,
+		"a List of a PodList":          `{"kind": "List", "items": [{"kind": "PodList", "items": [` + pod + `]}, ` + pod + `]}`,
+		"documents, one of them empty": "kind: Pod\nmetadata: {name: a}\n---\n# nothing\n---\nkind: Pod\nmetadata:\n  name: b\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := Read(strings.NewReader(text))
@@ -32,7 +32,7 @@ func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 		"no kind":                        {"kind: Pod\nmetadata: {name: a}\n---\nmetadata: {name: b}\n", "document 2: kind is missing"},
 		"kind of another type":           {"kind: 7\n", "kind is 7: want a name such as RayCluster"},
 		"text instead of an object":      {"- a\n- b\n", "document 1"},
-		"no YAML":                        {"a: [b", "document 1"},
+		"not YAML":                       {"a: [b", "document 1"},
 		"items of another type":          {"kind: List\nitems: 3\n", "items is 3: want a list"},
 		"an item of another type":        {"kind: List\nitems: [3]\n", "items[0] is 3: want an object"},
 		"an item without kind":           {"kind: List\nitems: [{}]\n", "items[0]: kind is missing"},
@@ -64,7 +64,7 @@ func TestNumbersOfManifestsStayWhole(t *testing.T) {
 	}
 }
 
-func TestANodeThatShowsNoConditionsMayWellBeReady(t *testing.T) {
+func TestANodeWithoutConditionsCountsAsReady(t *testing.T) {
 	for status, want := range map[string]bool{
 		`{}`: true,
 		`{"conditions": [{"type": "Ready", "status": "False"}]}`:   false,
@@ -82,7 +82,7 @@ func TestANodeThatShowsNoConditionsMayWellBeReady(t *testing.T) {
 	}
 }
 
-// A RayJob may select a RayCluster that is there; then it has no spec of one.
+// A RayJob that selects an existing RayCluster has no spec of one.
 func TestARayJobThatSelectsAClusterIsKept(t *testing.T) {
 	objects, err := Read(strings.NewReader("apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: a}\nspec: {clusterSelector: {ray.io/cluster: llm}}\n"))
 	if err != nil {
@@ -94,7 +94,7 @@ func TestARayJobThatSelectsAClusterIsKept(t *testing.T) {
 	}
 }
 
-// Whatever a file holds is findings or an error that says something, never a panic.
+// Every file gives findings or an error with a message, and never a panic.
 func FuzzManifests(f *testing.F) {
 	for _, pattern := range []string{"../testdata/*/*.yaml", "../../../pkg/nodepool/kube/nodeobject/testdata/nodes/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
@@ -124,13 +124,13 @@ func FuzzManifests(f *testing.F) {
 			}
 		}
 		if err.Error() == "" {
-			t.Error("an error that says nothing")
+			t.Error("an error without a message")
 		}
 	})
 }
 
-// One word in one object would otherwise have everything refused.
-func TestWhatCannotBeReadOfAPodOrACeilingIsToldAndTheRestIsRead(t *testing.T) {
+// One wrong word in one object must not hide all others.
+func TestAnUnreadablePodOrCeilingIsReportedAndTheRestIsRead(t *testing.T) {
 	const pod = "kind: Pod\nmetadata: {name: a, namespace: ml, labels: {ray.io/cluster: llm}}\n"
 	for name, c := range map[string]struct{ text, want string }{
 		"an amount of a pod":    {pod + "spec: {initContainers: [{name: i, resources: {requests: {memory: lots}}}]}\n", `spec.initContainers[0].resources.requests[memory] is "lots": want a Kubernetes quantity`},

@@ -12,14 +12,14 @@ import (
 	"heliostat.dev/heliostat/internal/doctor"
 )
 
-// printed is a finding with the patch that its fix prints.
+// printed is a finding with the patch in its fix.
 type printed struct {
 	doctor.Finding
 	patch string
 }
 
-// printedPatches are the findings that a patch alone mends. Patches with a command after it are left out: that deletes
-// the head.
+// printedPatches returns the findings that a patch fixes. It leaves out patches with a command behind them, which
+// deletes the head.
 func printedPatches(t *testing.T, all []map[string]any) []printed {
 	t.Helper()
 	var found []printed
@@ -34,9 +34,9 @@ func printedPatches(t *testing.T, all []map[string]any) []printed {
 	return found
 }
 
-// Fixes are run in any order, and some are not run at all. Whatever is run, nothing changes but what the patches name,
-// what a patch was taken for is gone, and asking again ends with nothing to mend.
-func TestFixesComposeInAnyOrderAndCombination(t *testing.T) {
+// You may run fixes in any order, and leave some out. In every case only the fields that the patches name change, the
+// finding of each accepted patch is gone, and running doctor again and again leaves nothing to fix.
+func TestFixesWorkInAnyOrderAndCombination(t *testing.T) {
 	files, err := filepath.Glob("testdata/shows/*.yaml")
 	if err != nil || len(files) < 50 {
 		t.Fatalf("%d files, %v", len(files), err)
@@ -66,7 +66,7 @@ func TestFixesComposeInAnyOrderAndCombination(t *testing.T) {
 	}
 }
 
-// rounds runs all fixes until there are none, and returns those that never end.
+// rounds runs all fixes until there are none, and returns those that remain after four rounds.
 func rounds(t *testing.T, random *rand.Rand, all []map[string]any) []printed {
 	t.Helper()
 	for range 4 {
@@ -82,45 +82,45 @@ func rounds(t *testing.T, random *rand.Rand, all []map[string]any) []printed {
 	return printedPatches(t, all)
 }
 
-// composed runs a random part of the fixes in a random order.
+// composed runs some of the fixes in a random order.
 func composed(t *testing.T, random *rand.Rand, all []map[string]any) []map[string]any {
 	t.Helper()
 	patches := printedPatches(t, all)
 	random.Shuffle(len(patches), func(i, j int) { patches[i], patches[j] = patches[j], patches[i] })
 	patches = patches[:random.IntN(len(patches)+1)]
-	mended := all
-	var taken []printed
+	fixed := all
+	var accepted []printed
 	for _, p := range patches {
-		next, err := patched(t, mended, p.Object, p.patch)
+		next, err := patched(t, fixed, p.Object, p.patch)
 		if err == nil {
-			taken = append(taken, p)
+			accepted = append(accepted, p)
 		}
-		mended = next
+		fixed = next
 	}
 	for i, before := range all {
-		named := namedBy(t, before, taken)
-		for _, path := range changed(leaves(before), leaves(mended[i])) {
+		named := namedBy(t, before, accepted)
+		for _, path := range changed(leaves(before), leaves(fixed[i])) {
 			if !slices.ContainsFunc(named, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
-				t.Errorf("%s changed, which none of %q names", path, named)
+				t.Errorf("%s changed, and no patch names it: %q", path, named)
 			}
 		}
 	}
-	after := examine(t, mended)
-	for _, p := range taken {
+	after := examine(t, fixed)
+	for _, p := range accepted {
 		if at := slices.IndexFunc(after, func(f doctor.Finding) bool {
 			return f.Code == p.Code && f.Object == p.Object && f.Field == p.Field && f.Seen == p.Seen
 		}); at >= 0 {
-			t.Errorf("%s was taken and leaves %+v", p.Fix, after[at])
+			t.Errorf("%s was accepted and leaves %+v", p.Fix, after[at])
 		}
 	}
-	return mended
+	return fixed
 }
 
-// namedBy are the paths that the patches of an object write to, with the names of list entries for their places.
-func namedBy(t *testing.T, object map[string]any, taken []printed) []string {
+// namedBy returns the paths that the patches of an object write, with the names of list elements for their indexes.
+func namedBy(t *testing.T, object map[string]any, accepted []printed) []string {
 	t.Helper()
 	var named []string
-	for _, p := range taken {
+	for _, p := range accepted {
 		if p.Object != nameOf(object) {
 			continue
 		}
@@ -142,7 +142,7 @@ func namedBy(t *testing.T, object map[string]any, taken []printed) []string {
 	return named
 }
 
-// byName writes a path with the names of the entries of lists.
+// byName writes a path with the names of list elements.
 func byName(value any, path []string) string {
 	if len(path) == 0 {
 		return ""
@@ -159,8 +159,8 @@ func byName(value any, path []string) string {
 	return ""
 }
 
-// entryName is the name of an entry of a list, else its place. Groups go by their place: their names are what some
-// patches change.
+// entryName returns the name of a list element, or its index if it has no name. Groups have their index: some patches
+// change their names.
 func entryName(list []any, at int) string {
 	fields, _ := list[at].(map[string]any)
 	if name, ok := fields["name"].(string); ok {
@@ -169,7 +169,7 @@ func entryName(list []any, at int) string {
 	return fmt.Sprint(at)
 }
 
-// leaves are all values of an object by path.
+// leaves returns all values of an object by path.
 func leaves(value any) map[string]string {
 	all := map[string]string{}
 	var walk func(path string, value any)
